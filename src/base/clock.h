@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Reads clocks; the only place that does. Everything else takes `now` as an argument. */
+
+#include "base/time-util.h"
+
+#include <time.h>
+
+/* The clock's time in microseconds. Aborts if the clock does not exist (a programming error). */
+usec_t clock_now(clockid_t clock);
+
+/* CPU time this process has used so far, user and system. */
+usec_t clock_cpu(void);

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* One line a message to stderr; with a <N> priority prefix when stderr is the journal
+ * ($JOURNAL_STREAM is set), as sd-daemon(3) has it. Libraries log at debug level only: whoever
+ * decides what an error means, logs it, once. "%m" is the text of the errno passed in. */
+
+#include "base/macros.h"
+
+#include <syslog.h>
+
+/* The highest (least urgent) level that is printed: LOG_INFO by default. */
+void log_set_max_level(int level);
+int log_get_max_level(void);
+
+/* Takes the level from $SYSTEMD_LOG_LEVEL (a name or 0..7), if it is set and sane. */
+void log_parse_environment(void);
+
+/* Prints the message if `level` is enabled. Returns -abs(error), so that
+ * `return log_error_errno(r, "…: %m")` both says and returns it. */
+int log_full(int level, int error, const char *format, ...) _printf_(3, 4);
+
+#define log_debug(...)                log_full(LOG_DEBUG, 0, __VA_ARGS__)
+#define log_info(...)                 log_full(LOG_INFO, 0, __VA_ARGS__)
+#define log_notice(...)               log_full(LOG_NOTICE, 0, __VA_ARGS__)
+#define log_warning(...)              log_full(LOG_WARNING, 0, __VA_ARGS__)
+#define log_error(...)                log_full(LOG_ERR, 0, __VA_ARGS__)
+#define log_debug_errno(error, ...)   log_full(LOG_DEBUG, error, __VA_ARGS__)
+#define log_info_errno(error, ...)    log_full(LOG_INFO, error, __VA_ARGS__)
+#define log_warning_errno(error, ...) log_full(LOG_WARNING, error, __VA_ARGS__)
+#define log_error_errno(error, ...)   log_full(LOG_ERR, error, __VA_ARGS__)
+#define log_oom()                     log_full(LOG_ERR, 12, "Out of memory.")

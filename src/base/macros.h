@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Small tools every file may use: cleanup attributes, ownership transfer, arithmetic. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define _cleanup_(f)   __attribute__((cleanup(f)))
+#define _printf_(a, b) __attribute__((format(printf, a, b)))
+#define _unused_       __attribute__((unused))
+#define _sentinel_     __attribute__((sentinel))
+
+#define ELEMENTSOF(x) (sizeof(x) / sizeof((x)[0]))
+
+/* Plain expressions: no argument with a side effect, please. */
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+
+#define ALIGN_DOWN(x, a)   ((x) / (a) * (a))
+#define ALIGN_UP(x, a)     (((x) + (a) - 1) / (a) * (a))
+#define DIV_ROUND_UP(x, y) (((x) + (y) - 1) / (y))
+
+/* Hands the pointer (or descriptor) over and forgets it, so that its cleanup does nothing. */
+#define TAKE_PTR(p)                                                                                \
+    __extension__({                                                                                             \
+        __typeof__(p) *_pp = &(p);                                                                 \
+        __typeof__(p) _p = *_pp;                                                                   \
+        *_pp = NULL;                                                                               \
+        _p;                                                                                        \
+    })
+#define TAKE_FD(fd)                                                                                \
+    __extension__({                                                                                             \
+        int *_fdp = &(fd);                                                                         \
+        int _fd = *_fdp;                                                                           \
+        *_fdp = -EBADF;                                                                            \
+        _fd;                                                                                       \
+    })
+
+/* Defines `static inline void namep(type **p)`, for use with _cleanup_. */
+#define DEFINE_CLEANUP(type, free_func)                                                            \
+    static inline void free_func##p(type *p)                                                       \
+    {                                                                                              \
+        if (*p)                                                                                    \
+            free_func(*p);                                                                         \
+    }                                                                                              \
+    struct swallow_semicolon
+
+static inline void freep(void *p)
+{
+    free(*(void **)p);
+}
+
+static inline void closep(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+}
+
+static inline void fclosep(FILE **f)
+{
+    if (*f)
+        fclose(*f);
+}
+
+#define _cleanup_free_   _cleanup_(freep)
+#define _cleanup_close_  _cleanup_(closep)
+#define _cleanup_fclose_ _cleanup_(fclosep)
+
+/* Makes room for `need` elements of `elem_size` bytes in *array, growing by doubling.
+ * 0, or -ENOMEM (then *array and *allocated are untouched). */
+static inline int grow_array(void *array, size_t *allocated, size_t need, size_t elem_size)
+{
+    void **a = array;
+    size_t n = *allocated;
+
+    if (need <= n)
+        return 0;
+    n = MAX(MAX(n * 2, need), (size_t)8);
+
+    void *p = reallocarray(*a, n, elem_size);
+    if (!p)
+        return -12; /* ENOMEM */
+    *a = p;
+    *allocated = n;
+    return 0;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Parsers of small values. Pure; outputs untouched on failure. */
+
+#include "base/time-util.h"
+
+#include <stdbool.h>
+
+/* Decimal digits only, no sign, no blanks. 0, -EINVAL, -ERANGE. */
+int parse_u64(const char *s, uint64_t *ret);
+
+/* "1/yes/y/true/t/on" or "0/no/n/false/f/off" (as in systemd). 0 or -EINVAL. */
+int parse_boolean(const char *s, bool *ret);
+
+/* A byte count: a number with an optional suffix K, M, G, T (powers of 1024). 0, -EINVAL, -ERANGE. */
+int parse_bytes(const char *s, uint64_t *ret);
+
+/* A time span: "20", "20s", "150ms", "1h", "2min", "infinity"; a plain number is seconds.
+ * 0, -EINVAL, -ERANGE. */
+int parse_timespan(const char *s, usec_t *ret);
+
+/* A percentage -100..100 with an optional "%". 0, -EINVAL, -ERANGE. */
+int parse_percent(const char *s, int *ret);

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Sets of half-open ranges [start, end) over 64-bit offsets (bytes, pages or blocks; the owner
+ * says which). A RangeSet is always sorted, disjoint and with no two ranges touching, so that
+ * equal sets have equal arrays. Pure. */
+
+#include "base/macros.h"
+
+typedef struct Range {
+    uint64_t start;
+    uint64_t end; /* exclusive; end > start in every stored range */
+} Range;
+
+typedef struct RangeSet {
+    Range *ranges;
+    size_t n;
+    size_t allocated;
+} RangeSet;
+
+/* Frees the array and leaves an empty set. A zeroed RangeSet is a valid empty one. */
+void range_set_done(RangeSet *s);
+
+/* Adds [start, end); start == end adds nothing. Appending in rising order costs O(1), anything
+ * else O(n). 0, -EINVAL if end < start, -ENOMEM; the set is unchanged on failure. */
+int range_set_add(RangeSet *s, uint64_t start, uint64_t end);
+
+/* *ret = a's ranges (a deep copy). 0 or -ENOMEM. `ret` must be empty or uninitialised. */
+int range_set_copy(const RangeSet *a, RangeSet *ret);
+
+/* *ret = union, intersection or difference (a less b). O(|a| + |b|). 0 or -ENOMEM.
+ * `ret` is written only on success and must not be a or b. */
+int range_set_union(const RangeSet *a, const RangeSet *b, RangeSet *ret);
+int range_set_intersect(const RangeSet *a, const RangeSet *b, RangeSet *ret);
+int range_set_subtract(const RangeSet *a, const RangeSet *b, RangeSet *ret);
+
+/* Joins neighbours whose gap is at most max_gap. In place, cannot fail. */
+void range_set_merge_gaps(RangeSet *s, uint64_t max_gap);
+
+/* Sum of the lengths; saturates at UINT64_MAX. */
+uint64_t range_set_total(const RangeSet *s);
+
+bool range_set_contains(const RangeSet *s, uint64_t at);
+
+bool range_set_equal(const RangeSet *a, const RangeSet *b);
+
+/* True if the invariant named above holds: what a reader checks after filling a set by hand. */
+bool range_set_valid(const RangeSet *s);
+
+#define _cleanup_range_set_ _cleanup_(range_set_done)

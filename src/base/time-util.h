@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The one time type. Durations and instants are microseconds; which clock an instant is on
+ * stands in its name (`_boottime`, `_realtime`) or in the comment beside it. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef uint64_t usec_t;
+
+#define USEC_INFINITY ((usec_t)UINT64_MAX)
+#define USEC_PER_MSEC ((usec_t)1000)
+#define USEC_PER_SEC  ((usec_t)1000000)
+#define USEC_PER_HOUR (3600 * USEC_PER_SEC)
+#define NSEC_PER_USEC UINT64_C(1000)
+#define NSEC_PER_SEC  UINT64_C(1000000000)
+
+/* Writes e.g. "812us", "3.2ms", "4.81s", "2min 3s" into buf and returns buf. Pure. */
+#define FORMAT_TIMESPAN_MAX 32
+char *format_timespan(char *buf, size_t size, usec_t t);
+
+/* Writes a byte count as "512B", "4.0K", "138.7M" (binary prefixes, as systemd) and returns buf. */
+#define FORMAT_BYTES_MAX 16
+char *format_bytes(char *buf, size_t size, uint64_t bytes);

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The words of docs/architecture.md as enums and their spelling, the same in code, JSON, CLI and
+ * docs. Pure. */
+
+#include <errno.h>
+
+typedef enum Stage {
+    STAGE_BOOT,    /* start of the recorder until the greeter or default target is up */
+    STAGE_LOGIN,   /* a user session starts until it settles */
+    STAGE_SESSION, /* after login */
+    _STAGE_MAX,
+    _STAGE_INVALID = -EINVAL,
+} Stage;
+
+typedef enum AccessKind {
+    ACCESS_OPEN,
+    ACCESS_EXEC,
+    ACCESS_READ,
+    ACCESS_READDIR,
+    _ACCESS_KIND_MAX,
+    _ACCESS_KIND_INVALID = -EINVAL,
+} AccessKind;
+
+typedef enum Policy {
+    POLICY_OFF,
+    POLICY_METADATA, /* only the blocks behind stat(2) and getdents(2) */
+    POLICY_BESIDE,   /* the whole pack beside the workload, best-effort, earliest needed first */
+    POLICY_GATE,     /* boot only: one undisturbed sweep before the boot goes on */
+    POLICY_IDLE,     /* the whole pack at idle priority while nobody waits */
+    _POLICY_MAX,
+    _POLICY_INVALID = -EINVAL,
+} Policy;
+
+/* What kind of storage serves a filesystem: picks the parameters of the cost model and the
+ * replay engine. */
+typedef enum DeviceClass {
+    DEVICE_CLASS_UNKNOWN, /* treated like a hard disk: one ordered stream */
+    DEVICE_CLASS_HDD,
+    DEVICE_CLASS_SD,
+    DEVICE_CLASS_EMMC,
+    DEVICE_CLASS_NETDISK,
+    DEVICE_CLASS_SSD,
+    _DEVICE_CLASS_MAX,
+    _DEVICE_CLASS_INVALID = -EINVAL,
+} DeviceClass;
+
+/* Enum to word (NULL if out of range) and word to enum (-EINVAL if unknown). */
+const char *stage_to_string(Stage s);
+Stage stage_from_string(const char *s);
+const char *access_kind_to_string(AccessKind k);
+AccessKind access_kind_from_string(const char *s);
+const char *policy_to_string(Policy p);
+Policy policy_from_string(const char *s);
+const char *device_class_to_string(DeviceClass c);
+DeviceClass device_class_from_string(const char *s);

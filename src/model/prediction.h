@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What a model says will be needed: the only thing plan (and the session cycle) must know of how it
+ * was predicted. Plain data; pure. */
+
+#include "base/ranges.h"
+#include "base/time-util.h"
+#include "base/vocabulary.h"
+
+/* A map (thesis 3.1.4: path, offset, length) with the probability that it is needed. */
+typedef struct PredictedMap {
+    uint64_t offset; /* bytes */
+    uint64_t length; /* bytes */
+    double probability;
+} PredictedMap;
+
+typedef struct PredictedFile {
+    char *path; /* absolute, below the root */
+    bool directory;
+    double probability; /* that the file or directory is opened at all */
+    usec_t first_use;   /* mean instant of its first use, since the stage's start */
+    PredictedMap *maps; /* sorted by offset, disjoint; none for directories */
+    size_t n_maps;
+} PredictedFile;
+
+typedef struct PredictedMetadata {
+    char *uuid;         /* of the filesystem */
+    uint64_t offset;    /* bytes on the block device */
+    uint64_t length;
+    double probability;
+} PredictedMetadata;
+
+typedef struct Prediction {
+    Stage stage;
+    usec_t horizon; /* how far ahead: tau of the thesis */
+    PredictedFile *files;
+    size_t n_files, allocated_files;
+    PredictedMetadata *metadata; /* sorted by uuid, then offset */
+    size_t n_metadata, allocated_metadata;
+} Prediction;
+
+Prediction *prediction_free(Prediction *p);
+DEFINE_CLEANUP(Prediction *, prediction_free);
+#define _cleanup_prediction_ _cleanup_(prediction_freep)

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The pack: a plan compiled for replay. This comment is the specification of format version 1.
+ *
+ * All integers are little-endian; every structure is a multiple of 8 bytes and 8-aligned.
+ *
+ *   PackHeader                      128 bytes
+ *   PackSegment  [n_segments]       one a filesystem (one a subvolume on btrfs)
+ *   PackMetadata [n_metadata]       all segments' metadata ranges, grouped by segment, each group
+ *                                   in rising physical order, disjoint
+ *   PackFile     [n_files]          grouped by segment, each group in rising inode order
+ *   PackData     [n_data]           grouped by segment, each group in rising physical order;
+ *                                   ranges of unknown place come last
+ *   strings      [strings_size]     NUL-terminated, UTF-8 or whatever bytes the paths are
+ *
+ * The tables follow one another without gaps in this order, and strings end the file; padding of
+ * strings to 8 bytes is zero. `checksum` is XXH3-64 (seed 0) over the whole file with the checksum
+ * field taken as zero. Segments' index windows (first_*, n_*) must partition the tables in order.
+ *
+ * Identity: a segment is the filesystem with that UUID (and, on btrfs, subvolume id), mounted where
+ * /proc/self/mountinfo says. A file is path (relative to the segment's mount point, no leading
+ * slash, no "", "." or ".." component; the mount point itself is "."), inode, size, mtime and
+ * ctime: if any differs, the file was replaced and its ranges are skipped. Metadata ranges are
+ * bytes of the block device and are skipped if the device is not exactly device_size bytes.
+ *
+ * Early boot decides from the header alone: policy, deadline_usec, and control session or not: the
+ * boot is a control session if control_interval != 0 and
+ * XXH3-64(boot id as 32 lower-case hex digits, seed = salt) mod control_interval == 0.
+ *
+ * Reading is zero-copy: pack_open() validates the whole buffer once, and the accessors below
+ * return pointers into it. */
+
+#include "base/macros.h"
+#include "base/time-util.h"
+#include "base/vocabulary.h"
+
+#include <endian.h>
+
+#define PACK_MAGIC          "HEADSTRT"
+#define PACK_FORMAT_VERSION 1U
+#define PACK_SIZE_MAX       (64U * 1024 * 1024)
+#define PACK_SEGMENTS_MAX   1024U
+
+/* Little-endian fields: read them with le*toh only. */
+typedef uint16_t le16_t;
+typedef uint32_t le32_t;
+typedef uint64_t le64_t;
+
+typedef struct PackHeader {
+    uint8_t magic[8];
+    le32_t version;
+    le32_t header_size; /* sizeof(PackHeader): a longer header is another version */
+    le64_t file_size;
+    le64_t checksum;
+    uint8_t stage;  /* Stage */
+    uint8_t policy; /* Policy */
+    uint8_t reserved0[2];
+    le32_t control_interval; /* N; 0: no control sessions */
+    le64_t salt;
+    le64_t deadline_usec; /* gate: READY=1 at the latest so long after the start */
+    le64_t created_realtime_usec;
+    le64_t total_metadata_bytes;
+    le64_t total_data_bytes;
+    le32_t n_segments;
+    le32_t n_metadata;
+    le32_t n_files;
+    le32_t n_data;
+    le32_t strings_size;
+    uint8_t reserved1[28];
+} PackHeader;
+
+typedef enum PackSegmentFlags {
+    PACK_SEGMENT_ROTATIONAL    = 1 << 0, /* the kernel's flag when it was planned */
+    PACK_SEGMENT_PHYSICAL      = 1 << 1, /* physical fields are places on the device (not btrfs) */
+    PACK_SEGMENT_TOUCH_ENTRIES = 1 << 2, /* metadata has its own cache (xfs, btrfs): the opening
+                                            pass also lists directories */
+} PackSegmentFlags;
+
+typedef struct PackSegment {
+    uint8_t uuid[16];
+    le64_t subvolume_id; /* btrfs root id of the subvolume; 0 elsewhere */
+    le64_t device_size;  /* bytes */
+    le32_t fstype;       /* string offset */
+    le32_t mountpoint;   /* string offset; where it was mounted, below the root: a hint to log */
+    uint8_t device_class; /* DeviceClass */
+    uint8_t reserved0[3];
+    le32_t flags; /* PackSegmentFlags */
+    le32_t first_metadata, n_metadata;
+    le32_t first_file, n_files;
+    le32_t first_data, n_data;
+} PackSegment;
+
+typedef struct PackMetadata {
+    le64_t offset; /* bytes on the block device */
+    le64_t length;
+    le32_t need_msec; /* mean instant of first use since the stage's start; UINT32_MAX unknown */
+    le16_t probability; /* times 65535 */
+    uint8_t reserved0[2];
+} PackMetadata;
+
+typedef enum PackFileFlags {
+    PACK_FILE_DIRECTORY = 1 << 0,
+} PackFileFlags;
+
+typedef struct PackFile {
+    le64_t inode;
+    le64_t size;
+    le64_t mtime_nsec; /* two's complement */
+    le64_t ctime_nsec;
+    le32_t path; /* string offset, relative to the mount point */
+    le32_t need_msec;
+    le16_t probability;
+    le16_t flags; /* PackFileFlags */
+    uint8_t reserved0[4];
+} PackFile;
+
+typedef struct PackData {
+    le64_t offset; /* bytes in the file, page aligned (4096) */
+    le64_t length; /* bytes, > 0; offset + length <= file size rounded up to a page */
+    le64_t physical; /* bytes on the device; UINT64_MAX unknown */
+    le32_t file;     /* into the table of files; in this segment; not a directory */
+    le32_t need_msec;
+    le16_t probability;
+    uint8_t reserved0[6];
+} PackData;
+
+_Static_assert(sizeof(PackHeader) == 128, "the format is what the comment says");
+_Static_assert(sizeof(PackSegment) == 72, "the format is what the comment says");
+_Static_assert(sizeof(PackMetadata) == 24, "the format is what the comment says");
+_Static_assert(sizeof(PackFile) == 48, "the format is what the comment says");
+_Static_assert(sizeof(PackData) == 40, "the format is what the comment says");
+
+#define PACK_PROBABILITY_ONE 65535U
+#define PACK_NEED_UNKNOWN    UINT32_MAX
+#define PACK_PHYSICAL_UNKNOWN UINT64_MAX
+
+/* A validated pack in memory. Pointers lead into the buffer given to pack_open(). */
+typedef struct Pack {
+    const PackHeader *header;
+    const PackSegment *segments;
+    const PackMetadata *metadata;
+    const PackFile *files;
+    const PackData *data;
+    const char *strings;
+} Pack;
+
+/* Validates everything the comment above demands (counts, offsets, windows, order, checksum,
+ * strings, enums, reserved bytes zero) and fills *ret; no allocation, no copies. `buf` must be
+ * 8-aligned and outlive *ret. 0; -EBADMSG (truncated, corrupt), -EMEDIUMTYPE (not a pack),
+ * -EPROTONOSUPPORT (another version), -E2BIG (over a limit). *ret_reason, if not NULL, is a static
+ * string that says what is wrong. *ret is untouched on failure. */
+int pack_open(const void *buf, size_t size, Pack *ret, const char **ret_reason);
+
+/* True if this boot is a control session (see the specification). boot_id: 32 hex digits. */
+bool pack_is_control(const Pack *p, const char *boot_id);
+
+static inline const char *pack_string(const Pack *p, le32_t offset)
+{
+    return p->strings + le32toh(offset);
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* A trace: what one recording of one stage observed. Made by record (or read from a file), read by
+ * the model. The struct is plain data; the builder functions keep its tables consistent. Pure.
+ *
+ * Objects refer to one another by index into the trace's arrays; TRACE_NONE means "none/unknown".
+ * Paths are absolute below the recorded root and resolved (no symlinks in them). */
+
+#include "base/ranges.h"
+#include "base/time-util.h"
+#include "base/vocabulary.h"
+
+#define TRACE_NONE UINT32_MAX
+
+/* Limits that builder and reader enforce (-E2BIG): far above what a machine does, low enough that a
+ * hostile file cannot eat the memory. */
+#define TRACE_ACCESSES_MAX 4000000U
+#define TRACE_FILES_MAX    1000000U
+#define TRACE_VOLUMES_MAX  4096U
+#define TRACE_PATH_MAX     4096U /* bytes, NUL included */
+
+/* Where a volume's metadata ranges come from. */
+typedef enum MetadataSource {
+    METADATA_SOURCE_NONE,      /* not known: the filesystem keeps its metadata elsewhere */
+    METADATA_SOURCE_CACHESTAT, /* observed on the block device */
+    METADATA_SOURCE_DERIVED,   /* computed by libext2fs from the recorded paths */
+    _METADATA_SOURCE_MAX,
+    _METADATA_SOURCE_INVALID = -EINVAL,
+} MetadataSource;
+
+/* How processes became applications. */
+typedef enum ProcessSource {
+    PROCESS_SOURCE_NONE,      /* opens carry no application */
+    PROCESS_SOURCE_PROC,      /* /proc at drain time: short-lived processes stay unknown */
+    PROCESS_SOURCE_CONNECTOR, /* proc connector: fork, exec, exit and uid as they happen */
+    _PROCESS_SOURCE_MAX,
+    _PROCESS_SOURCE_INVALID = -EINVAL,
+} ProcessSource;
+
+/* Facts that keep a session out of comparisons, or say how to read it. */
+typedef enum TraceFlags {
+    TRACE_INCOMPLETE     = 1 << 0, /* the event queue overflowed, or recording was cut short */
+    TRACE_EXACT          = 1 << 1, /* read-ahead was lowered: ranges are what was touched */
+    TRACE_REPLAYED       = 1 << 2, /* a pack was replayed: residency shows what replay read */
+    TRACE_CONTROL        = 1 << 3, /* a control session: replay was deliberately off */
+    TRACE_SECOND_LOGIN   = 1 << 4, /* not the first login of this boot */
+    TRACE_SOFT_REBOOT    = 1 << 5,
+    TRACE_OFFLINE_UPDATE = 1 << 6,
+    TRACE_FSCK           = 1 << 7,
+    TRACE_RESIDENCY_OFF  = 1 << 8, /* page ranges unknown (no CAP_FOWNER): whole files assumed */
+} TraceFlags;
+
+typedef struct TraceVolume {
+    char *uuid;       /* filesystem UUID as blkid prints it; "" if it has none */
+    char *fstype;     /* "ext4", "xfs", … */
+    char *subvolume;  /* btrfs: path of the mounted subvolume; "" elsewhere */
+    char *mountpoint; /* below the recorded root; "/" for the root filesystem */
+    char *device;     /* kernel name of the block device: "sda2", "dm-0", "loop3" */
+    char *scheduler;  /* active I/O scheduler, "" if unknown */
+    DeviceClass device_class;
+    bool rotational;     /* the kernel's flag, which alone proves nothing */
+    uint64_t size_bytes; /* of the block device */
+    MetadataSource metadata_source;
+    RangeSet metadata; /* bytes of the block device that the stage brought in */
+} TraceVolume;
+
+typedef struct TraceFile {
+    uint32_t path;   /* into paths */
+    uint32_t volume; /* into volumes, or TRACE_NONE */
+    bool directory;
+    uint64_t inode;
+    uint64_t size_bytes;
+    int64_t mtime_nsec; /* since the epoch */
+    int64_t ctime_nsec;
+    RangeSet resident; /* bytes, page aligned at the start; empty for directories */
+} TraceFile;
+
+typedef struct TraceApplication {
+    uint32_t file; /* into files: the executable or script */
+} TraceApplication;
+
+typedef struct TraceLifetime {
+    uint32_t application; /* into applications */
+    uint32_t pid;
+    uint32_t uid; /* TRACE_NONE: unknown */
+    usec_t start; /* since the stage's start; 0 if it ran before */
+    usec_t end;   /* USEC_INFINITY: still running when the stage ended */
+} TraceLifetime;
+
+typedef struct TraceAccess {
+    usec_t at;            /* since the stage's start, never decreasing */
+    uint32_t file;        /* into files */
+    uint32_t application; /* into applications, or TRACE_NONE */
+    AccessKind kind;
+} TraceAccess;
+
+/* One node of the path tree: "/" is node 0 and its own parent. */
+typedef struct TracePath {
+    uint32_t parent;
+    char *name;
+} TracePath;
+
+typedef struct Trace {
+    Stage stage;
+    unsigned flags;       /* TraceFlags */
+    char *boot_id;        /* of the kernel, 32 hex digits, or "" */
+    char *kernel;         /* uname release */
+    char *distribution;   /* ID and VERSION_ID of os-release: "debian 12", or "" */
+    uint32_t uid;         /* login and session: whose; TRACE_NONE for boot */
+    usec_t start_realtime;
+    usec_t start_boottime;
+    usec_t duration;      /* of the stage */
+    Policy policy;        /* of the replay that ran in this stage */
+    ProcessSource process_source;
+    uint64_t n_unknown_application; /* accesses whose application stayed unknown */
+    uint64_t n_unresolved;          /* events whose object could not be named any more */
+    uint64_t n_own;                 /* accesses of headstart itself, left out */
+    uint64_t n_overflows;           /* times the event queue overflowed */
+
+    TraceVolume *volumes;
+    size_t n_volumes, allocated_volumes;
+    TracePath *paths;
+    size_t n_paths, allocated_paths;
+    TraceFile *files;
+    size_t n_files, allocated_files;
+    TraceApplication *applications;
+    size_t n_applications, allocated_applications;
+    TraceLifetime *lifetimes;
+    size_t n_lifetimes, allocated_lifetimes;
+    TraceAccess *accesses;
+    size_t n_accesses, allocated_accesses;
+
+    struct TraceIndex *index; /* lookup tables of the builder; NULL in a trace that was read */
+} Trace;
+
+/* A new, empty trace of that stage; NULL if out of memory. */
+Trace *trace_new(Stage stage);
+Trace *trace_free(Trace *t);
+DEFINE_CLEANUP(Trace *, trace_free);
+#define _cleanup_trace_ _cleanup_(trace_freep)
+
+/* Builder. Each returns 0 (or the index through *ret) or -ENOMEM, -E2BIG, -EINVAL. Strings are
+ * copied. Adding the same path, file or application again finds the first one. */
+
+/* Adds the volume (strings copied, metadata copied) and returns its index. */
+int trace_add_volume(Trace *t, const TraceVolume *v, uint32_t *ret);
+/* Interns an absolute path; -EINVAL if it is not absolute, holds "." or ".." or empty names. */
+int trace_add_path(Trace *t, const char *path, uint32_t *ret);
+/* Finds or adds the file with that path; a new one has only path, volume and directory set. */
+int trace_add_file(Trace *t, uint32_t path, uint32_t volume, bool directory, uint32_t *ret);
+int trace_add_application(Trace *t, uint32_t file, uint32_t *ret);
+int trace_add_lifetime(Trace *t, const TraceLifetime *l);
+/* Accesses must come in rising order of `at` (-EINVAL otherwise). */
+int trace_add_access(Trace *t, const TraceAccess *a);
+
+/* Writes the path as text into buf; -ENAMETOOLONG if it does not fit. */
+int trace_format_path(const Trace *t, uint32_t path, char *buf, size_t size);
+
+/* Checks every index, order and limit of the struct. 0, or -EBADMSG. */
+int trace_validate(const Trace *t);
+
+const char *metadata_source_to_string(MetadataSource s);
+MetadataSource metadata_source_from_string(const char *s);
+const char *process_source_to_string(ProcessSource s);
+ProcessSource process_source_from_string(const char *s);
