@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What libext2fs knows of an ext2/3/4 filesystem's metadata, read from the block device without
+ * writing and without disturbing the mounted filesystem. */
+
+#include "base/ranges.h"
+
+typedef struct Ext2Metadata Ext2Metadata;
+
+/* Opens the filesystem on that device ("/dev/…", or an image file). 0, -EMEDIUMTYPE (not
+ * ext2/3/4), -EIO, -ENOMEM, or a negative errno. */
+int ext2_metadata_open(const char *device, Ext2Metadata **ret);
+Ext2Metadata *ext2_metadata_free(Ext2Metadata *m);
+
+/* Byte ranges of the whole filesystem that hold static metadata: superblocks, group descriptors,
+ * bitmaps, inode tables. (Directory, extent-tree and xattr blocks: see the next one.) */
+int ext2_metadata_static(Ext2Metadata *m, RangeSet *ret);
+
+/* Adds to `ranges` the bytes a lookup and open of this inode need: its inode-table block, its
+ * extent-tree or indirect blocks, its xattr block, and, for a directory, all its data blocks.
+ * 0, -ENOENT (no such inode, or deleted), or a negative errno. */
+int ext2_metadata_of_inode(Ext2Metadata *m, uint64_t inode, RangeSet *ranges);
+
+/* *ret = those of `resident` (byte ranges of the device) that are metadata of any kind: less what
+ * belongs to file data according to the block bitmap and the given directory and file inodes.
+ * Blocks that are free in the bitmap are dropped. 0 or a negative errno. */
+int ext2_metadata_filter(Ext2Metadata *m, const RangeSet *resident, RangeSet *ret);

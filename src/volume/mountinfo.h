@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* /proc/self/mountinfo, parsed. Pure and libc only: headstart-replay uses it too. */
+
+#include "base/macros.h"
+
+typedef struct Mount {
+    unsigned id;
+    unsigned major, minor; /* st_dev of the filesystem (anonymous on btrfs) */
+    char *root;            /* path within the filesystem that is mounted here */
+    char *target;          /* mount point, octal escapes resolved */
+    char *fstype;
+    char *source;          /* "/dev/sda2", …; whatever the filesystem says */
+    bool readonly;
+    char *super_options;   /* "rw,subvolid=256,subvol=/@", … */
+} Mount;
+
+typedef struct MountTable {
+    Mount *mounts; /* in the order of the file: later ones cover earlier ones */
+    size_t n, allocated;
+} MountTable;
+
+void mount_table_done(MountTable *t);
+
+/* Parses the text of /proc/self/mountinfo. Lines that do not parse are skipped and counted in
+ * *ret_bad (may be NULL). 0 or -ENOMEM. */
+int mount_table_parse(const char *text, MountTable *ret, size_t *ret_bad);
+
+/* True if the filesystem type is local and keeps its data on a block device, by name alone:
+ * ext2/3/4, xfs, btrfs, f2fs, vfat, exfat, ntfs3, erofs, squashfs, iso9660, udf, bcachefs, jfs,
+ * reiserfs, nilfs2. Never network, FUSE ("fuseblk" included), autofs, or pseudo filesystems. */
+bool fstype_is_local_block(const char *fstype);
+
+/* The mount to reach each local block-backed filesystem (and btrfs subvolume) by: one index into
+ * `t` per distinct st_dev, not covered by a later mount on the same target, at or below `prefix`
+ * ("/" for all), preferring mounts of the filesystem's root, then the shortest target.
+ * The caller frees *ret. 0 or -ENOMEM. */
+int mount_table_select(const MountTable *t, const char *prefix, size_t **ret, size_t *ret_n);

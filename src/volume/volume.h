@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Volumes: the local block-backed filesystems of a machine and what is known of the devices below
+ * them (libblkid, sysfs, through device-mapper, md and partitions). Snapshot, then decide: the
+ * reader fills a VolumeTable, everyone else looks at that. */
+
+#include "base/macros.h"
+#include "base/vocabulary.h"
+
+typedef struct Volume {
+    char *uuid;        /* as blkid prints it, "" if unknown */
+    uint8_t uuid_bytes[16]; /* zero if unknown or not 16 bytes (vfat: serial in the last 4) */
+    char *fstype;
+    char *target;      /* where it is mounted, as this process sees it */
+    char *mountpoint;  /* the same below the recorded root: "/" if it is the root itself */
+    char *subvolume;   /* btrfs: the mounted subvolume's path; "" elsewhere */
+    uint64_t subvolume_id;
+    uint64_t st_dev;   /* of the files (anonymous on btrfs) */
+    uint64_t block_dev; /* dev_t of the block device that holds the filesystem; 0 if unknown */
+    char *device;      /* kernel name: "sda2", "dm-0", "loop3" */
+    char *disk;        /* the physical device at the bottom: "sda"; "" if several or unknown */
+    char *scheduler;   /* active I/O scheduler of `disk`, "" if unknown */
+    bool rotational;   /* queue/rotational of the disk: proves no spindle (virtio says 1) */
+    DeviceClass device_class; /* what flags, bus and name suggest: see volume_classify() */
+    uint64_t size_bytes;
+    uint64_t read_ahead_kb; /* of the bdi that counts for this filesystem */
+    char *read_ahead_path;  /* below /sys: queue's, or class/bdi/btrfs-N's */
+} Volume;
+
+typedef struct VolumeTable {
+    Volume *volumes;
+    size_t n, allocated;
+} VolumeTable;
+
+void volume_table_done(VolumeTable *t);
+#define _cleanup_volume_table_ _cleanup_(volume_table_done)
+
+/* Reads mountinfo, sysfs and the superblocks of every local block-backed filesystem mounted at or
+ * below `prefix` ("/" for all). sys_fd is a directory that stands for "/" when /proc and /sys are
+ * read (AT_FDCWD: the machine itself), so that fixtures drive tests. Facts that cannot be had stay
+ * empty or zero. 0, -ENOMEM, or the error of reading mountinfo. */
+int volume_table_read(int sys_fd, const char *prefix, VolumeTable *ret);
+
+/* The volume with that st_dev, or NULL. */
+const Volume *volume_by_dev(const VolumeTable *t, uint64_t st_dev);
+
+/* Opens the block device of the volume for reading, O_CLOEXEC, after checking that the node is a
+ * block device with the right dev_t: /dev/NAME, else a node made in no place at all (-ENXIO).
+ * A descriptor or a negative errno. */
+int volume_open_device(const Volume *v);
+
+/* Pure: the class that bus, name and flags suggest. mmcblk: sd or emmc by `mmc_type` ("SD"/"MMC",
+ * NULL unknown); nbd, rbd, network-backed: netdisk; rotational flag on a disk that is not virtual:
+ * hdd; not rotational: ssd; a rotational flag on virtio or loop: unknown. */
+DeviceClass volume_classify(const char *disk, bool rotational, const char *mmc_type);
