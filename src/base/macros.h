@@ -3,6 +3,7 @@
 
 /* Small tools every file may use: cleanup attributes, ownership transfer, arithmetic. */
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -84,7 +85,7 @@ static inline int grow_array(void *array, size_t *allocated, size_t need, size_t
 
     void *p = reallocarray(*a, n, elem_size);
     if (!p)
-        return -12; /* ENOMEM */
+        return -ENOMEM;
     *a = p;
     *allocated = n;
     return 0;
