@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# Shared by all bats files: `load helpers`, then in setup() `hs_setup` and in teardown() `hs_teardown`.
+#
+# What a test mounts, attaches or starts is registered with hs_defer and undone by hs_teardown in
+# reverse order, also when the test fails. Bats 1.8 on Debian 12, 1.11 on Debian 13.
+
+HS_SOURCE=$(cd "${BATS_TEST_DIRNAME:?}/../.." && pwd)
+
+# The build directory under test: tests/run sets HEADSTART_BUILD; by hand it is build/.
+HS_BUILD=${HEADSTART_BUILD:-$HS_SOURCE/build}
+HS_BUILD=$(cd "$HS_BUILD" && pwd)
+HEADSTART=$HS_BUILD/src/cli/headstart
+HEADSTARTD=$HS_BUILD/src/daemon/headstartd
+HEADSTART_REPLAY=$HS_BUILD/src/replay/headstart-replay
+export HEADSTART HEADSTARTD HEADSTART_REPLAY
+# A build tree's `headstart` takes its headstart-replay from here.
+export HEADSTART_LIBEXEC_DIR=$HS_BUILD/src/replay
+# The tests' answers must not depend on how the caller logs.
+unset SYSTEMD_LOG_LEVEL JOURNAL_STREAM
+
+hs_setup() {
+    HS_TMP=$BATS_TEST_TMPDIR
+    HS_DEFERRED=()
+    HS_STATE=$HS_TMP/state
+    HS_MNT=$HS_TMP/mnt
+    mkdir -p "$HS_MNT"
+}
+
+# hs_defer COMMAND…: run it at the end of the test, the last one first.
+hs_defer() {
+    local quoted
+    printf -v quoted '%q ' "$@"
+    HS_DEFERRED+=("$quoted")
+}
+
+hs_teardown() {
+    local i
+    for ((i = ${#HS_DEFERRED[@]} - 1; i >= 0; i--)); do
+        eval "${HS_DEFERRED[i]}" || echo "# clean-up failed: ${HS_DEFERRED[i]}" >&2
+    done
+    HS_DEFERRED=()
+}
+
+# --- what the machine must have; a test that cannot run says why -------------------------------
+
+need_root() {
+    [ "$(id -u)" -eq 0 ] || skip "needs root"
+}
+
+need_command() {
+    local c
+    for c; do
+        command -v "$c" >/dev/null || skip "needs the command $c"
+    done
+}
+
+need_loop() {
+    need_root
+    [ -e /dev/loop-control ] || skip "needs loop devices (/dev/loop-control)"
+    losetup --find >/dev/null 2>&1 || skip "needs a free loop device"
+}
+
+# need_binary NAME…: a program of ours that this build may not contain (yet).
+need_binary() {
+    local b
+    for b; do
+        [ -x "$b" ] || skip "not built: $(basename "$b")"
+    done
+}
+
+need_filesystem() {
+    need_command "mkfs.$1"
+    grep -qw "$1" /proc/filesystems || modprobe "$1" 2>/dev/null || skip "the kernel has no $1"
+}
+
+# --- block devices -----------------------------------------------------------------------------
+
+# hs_loop IMAGE: attaches it to a loop device (direct I/O where the filesystem below allows, so that
+# dropping caches makes it cold), prints the device, detaches at the end. Sets HS_LOOP. Call it
+# without a subshell.
+hs_loop() {
+    HS_LOOP=$(losetup --find --show --direct-io=on "$1" 2>/dev/null || losetup --find --show "$1")
+    hs_defer losetup --detach "$HS_LOOP"
+}
+
+# hs_filesystem FSTYPE MIB [MKFS-OPTION…]: makes the filesystem in an image file, on a loop device,
+# mounted on HS_MNT. Sets HS_IMAGE, HS_LOOP. Call it without a subshell.
+hs_filesystem() {
+    local fstype=$1 mib=$2
+    shift 2
+    need_loop
+    need_filesystem "$fstype"
+    HS_IMAGE=$HS_TMP/image.$fstype
+    truncate -s "${mib}M" "$HS_IMAGE"
+    "mkfs.$fstype" "$@" "$HS_IMAGE" >/dev/null 2>&1
+    hs_loop "$HS_IMAGE"
+    hs_mount "$HS_LOOP"
+}
+
+# hs_mount DEVICE [TARGET [OPTIONS]]: mounts it; unmounted at the end if still mounted.
+hs_mount() {
+    local device=$1 target=${2:-$HS_MNT} options=${3:-relatime}
+    mount -o "$options" "$device" "$target"
+    hs_defer hs_umount "$target"
+}
+
+hs_umount() {
+    local i
+    for ((i = 0; i < 50; i++)); do
+        mountpoint -q "$1" || return 0
+        umount "$1" 2>/dev/null && continue
+        sleep 0.1
+    done
+    umount "$1"
+}
+
+# Cold: unmounted, mounted again, caches dropped. hs_cold [TARGET [DEVICE]]
+hs_cold() {
+    local target=${1:-$HS_MNT} device=${2:-$HS_LOOP}
+    sync -f "$target"
+    hs_umount "$target"
+    echo 3 >/proc/sys/vm/drop_caches
+    mount -o relatime "$device" "$target"
+}
+
+# Read requests and sectors that the device has served: hs_reads [DEVICE], hs_sectors [DEVICE]
+hs_reads() {
+    awk '{ print $1 }' "/sys/block/$(basename "${1:-$HS_LOOP}")/stat"
+}
+
+hs_sectors() {
+    awk '{ print $3 }' "/sys/block/$(basename "${1:-$HS_LOOP}")/stat"
+}
+
+# --- programs ----------------------------------------------------------------------------------
+
+# hs_without CAPABILITY[,…] COMMAND…: as root, but without those (e.g. sys_admin,fowner).
+hs_without() {
+    local caps=$1 minus
+    shift
+    minus=-${caps//,/,-}
+    setpriv --bounding-set "$minus" --inh-caps "$minus" "$@"
+}
+
+# hs_wait SECONDS COMMAND…: until the command succeeds; fails after that time. For what offers no
+# event to await.
+hs_wait() {
+    local end=$((SECONDS + $1))
+    shift
+    until "$@"; do
+        ((SECONDS < end)) || {
+            echo "# waited in vain for: $*" >&2
+            return 1
+        }
+        sleep 0.05
+    done
+}
+
+# One line of standard error and nothing else, beginning with the program's name.
+assert_one_error_line() {
+    [ "$(printf '%s\n' "$1" | wc -l)" -eq 1 ] || {
+        echo "not one line: $1" >&2
+        return 1
+    }
+    [[ $1 == headstart*:* ]] || {
+        echo "no program name: $1" >&2
+        return 1
+    }
+}
