@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* headstart.conf: precedence, masking, every key, and what a bad line says. */
+
+#include "base/atomic-file.h"
+#include "base/config.h"
+#include "base/macros.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+typedef struct Fixture {
+    char root[64];
+    int root_fd;
+    unsigned n_warnings;
+    char last[512]; /* "file:line: message" */
+} Fixture;
+
+static int set_up(void **state)
+{
+    Fixture *f = calloc(1, sizeof(*f));
+
+    strcpy(f->root, "/tmp/headstart-test-config-XXXXXX");
+    if (!mkdtemp(f->root))
+        return -1;
+    f->root_fd = open(f->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    Fixture *f = *state;
+    char command[128];
+
+    snprintf(command, sizeof(command), "rm -rf '%s'", f->root);
+    close(f->root_fd);
+    free(f);
+    return system(command);
+}
+
+static void put(Fixture *f, const char *path, const char *text)
+{
+    char full[512], *slash;
+
+    snprintf(full, sizeof(full), "%s/%s", f->root, path);
+    slash = strrchr(full, '/');
+    *slash = 0;
+    assert_int_equal(make_directories(full, 0755), 0);
+    *slash = '/';
+    assert_int_equal(atomic_file_write(AT_FDCWD, full, text, strlen(text), 0644), 0);
+}
+
+static void warned(void *userdata, const char *file, unsigned line, const char *message)
+{
+    Fixture *f = userdata;
+
+    f->n_warnings++;
+    snprintf(f->last, sizeof(f->last), "%s:%u: %s", file, line, message);
+}
+
+static Config load(Fixture *f)
+{
+    Config c;
+
+    f->n_warnings = 0;
+    f->last[0] = 0;
+    assert_int_equal(config_load(f->root_fd, warned, f, &c), 0);
+    return c;
+}
+
+static void defaults(void **state)
+{
+    Config c = load(*state), d = config_default();
+
+    assert_int_equal(((Fixture *)*state)->n_warnings, 0);
+    assert_true(c.half_life == 168 * USEC_PER_HOUR);
+    assert_int_equal(c.budget_mode, BUDGET_AUTO);
+    assert_int_equal(c.mem_total_percent, -10);
+    assert_int_equal(c.mem_free_percent, 100);
+    assert_int_equal(c.mem_cached_percent, 30);
+    assert_int_equal(c.boot_policy, _POLICY_INVALID);
+    assert_int_equal(c.login_policy, _POLICY_INVALID);
+    assert_true(c.deadline == d.deadline);
+    assert_true(c.deadline > 0 && c.deadline <= 60 * USEC_PER_SEC);
+}
+
+static void every_key(void **state)
+{
+    Fixture *f = *state;
+
+    put(f, "etc/headstart/headstart.conf",
+        "# a comment\n"
+        "[Model]\n"
+        "HalfLife = 24h\n"
+        "\n"
+        "[Memory]\n"
+        "Budget=256M\n"
+        "MemTotal=-20%\n"
+        "  MemFree=50\n"
+        "MemCached=0%\n"
+        "; another\n"
+        "[Replay]\n"
+        "BootPolicy=gate\n"
+        "LoginPolicy=idle\n"
+        "Deadline=2500ms\n"
+        "ControlInterval=20");
+    Config c = load(f);
+    assert_string_equal(f->last, "");
+    assert_true(c.half_life == 24 * USEC_PER_HOUR);
+    assert_int_equal(c.budget_mode, BUDGET_BYTES);
+    assert_true(c.budget_bytes == 256U << 20);
+    assert_int_equal(c.mem_total_percent, -20);
+    assert_int_equal(c.mem_free_percent, 50);
+    assert_int_equal(c.mem_cached_percent, 0);
+    assert_int_equal(c.boot_policy, POLICY_GATE);
+    assert_int_equal(c.login_policy, POLICY_IDLE);
+    assert_true(c.deadline == 2500 * USEC_PER_MSEC);
+    assert_int_equal(c.control_interval, 20);
+
+    put(f, "etc/headstart/headstart.conf", "[Memory]\nBudget=thesis\n");
+    assert_int_equal(load(f).budget_mode, BUDGET_THESIS);
+}
+
+static void only_the_first_main_file(void **state)
+{
+    Fixture *f = *state;
+
+    put(f, "usr/lib/headstart/headstart.conf", "[Replay]\nControlInterval=1\nDeadline=7s\n");
+    assert_int_equal(load(f).control_interval, 1);
+    put(f, "run/headstart/headstart.conf", "[Replay]\nControlInterval=2\n");
+    Config c = load(f);
+    assert_int_equal(c.control_interval, 2);
+    assert_true(c.deadline == config_default().deadline); /* the other one is not read at all */
+    put(f, "etc/headstart/headstart.conf", "[Replay]\nControlInterval=3\n");
+    assert_int_equal(load(f).control_interval, 3);
+}
+
+static void drop_ins_by_name(void **state)
+{
+    Fixture *f = *state;
+
+    put(f, "etc/headstart/headstart.conf", "[Replay]\nControlInterval=1\n");
+    /* A drop-in wins over the main file, wherever it lies. */
+    put(f, "usr/lib/headstart/headstart.conf.d/10-a.conf", "[Replay]\nControlInterval=10\n");
+    assert_int_equal(load(f).control_interval, 10);
+    /* The later name wins, whatever the directory. */
+    put(f, "etc/headstart/headstart.conf.d/05-b.conf",
+        "[Replay]\nControlInterval=5\nDeadline=5s\n");
+    Config c = load(f);
+    assert_int_equal(c.control_interval, 10);
+    assert_true(c.deadline == 5 * USEC_PER_SEC);
+    /* The same name in a directory of higher precedence masks. */
+    put(f, "run/headstart/headstart.conf.d/10-a.conf", "[Replay]\nControlInterval=11\n");
+    assert_int_equal(load(f).control_interval, 11);
+    put(f, "etc/headstart/headstart.conf.d/10-a.conf", "");
+    assert_int_equal(load(f).control_interval, 5);
+    /* Not *.conf, or hidden: not read. */
+    put(f, "etc/headstart/headstart.conf.d/99-c.conf~", "[Replay]\nControlInterval=99\n");
+    put(f, "etc/headstart/headstart.conf.d/.99-c.conf", "[Replay]\nControlInterval=99\n");
+    assert_int_equal(load(f).control_interval, 5);
+}
+
+static void links_mask(void **state)
+{
+    Fixture *f = *state;
+
+    put(f, "usr/lib/headstart/headstart.conf", "[Replay]\nControlInterval=1\n");
+    put(f, "usr/lib/headstart/headstart.conf.d/a.conf", "[Replay]\nControlInterval=2\n");
+    assert_int_equal(load(f).control_interval, 2);
+    put(f, "etc/headstart/headstart.conf.d/x", ""); /* makes the directory */
+    assert_int_equal(symlinkat("/dev/null", f->root_fd, "etc/headstart/headstart.conf.d/a.conf"),
+                     0);
+    assert_int_equal(load(f).control_interval, 1);
+    assert_int_equal(symlinkat("/dev/null", f->root_fd, "etc/headstart/headstart.conf"), 0);
+    assert_int_equal(load(f).control_interval, 0);
+    assert_int_equal(f->n_warnings, 0);
+}
+
+static void bad_lines(void **state)
+{
+    static const struct {
+        const char *text, *warning;
+    } cases[] = {
+            {"[Replay]\nFrob=1\n",
+             "/etc/headstart/headstart.conf:2: unknown key Frob in section [Replay], ignoring"},
+            {"[Memory]\n\n#\nDeadline=1s\n",
+             "/etc/headstart/headstart.conf:4: unknown key Deadline in section [Memory], "
+             "ignoring"},
+            {"Deadline=1s\n",
+             "/etc/headstart/headstart.conf:1: unknown key Deadline in section [], ignoring"},
+            {"[Replay]\nnonsense\n",
+             "/etc/headstart/headstart.conf:2: neither a section nor an assignment, ignoring"},
+            {"[Memory\n", "/etc/headstart/headstart.conf:1: section without ], ignoring"},
+            {"[Replay]\nDeadline=61s\n", "/etc/headstart/headstart.conf:2: Deadline=61s: not a "
+                                         "time span of at most 60s, ignoring"},
+            {"[Replay]\nLoginPolicy=gate\n",
+             "/etc/headstart/headstart.conf:2: LoginPolicy=gate: none of auto, off, metadata, "
+             "beside, idle, ignoring"},
+            {"[Replay]\nControlInterval=4294967296\n",
+             "/etc/headstart/headstart.conf:2: ControlInterval=4294967296: not a number of "
+             "sessions, ignoring"},
+            {"[Model]\nHalfLife=0\n", "/etc/headstart/headstart.conf:2: HalfLife=0: not a time "
+                                      "span above zero (as in 168h), ignoring"},
+            {"[Memory]\nBudget=0\n", "/etc/headstart/headstart.conf:2: Budget=0: neither auto, "
+                                     "thesis nor a number of bytes (as in 256M), ignoring"},
+            {"[Memory]\nMemFree=101%\n", "/etc/headstart/headstart.conf:2: MemFree=101%: not a "
+                                         "percentage from -100% to 100%, ignoring"},
+    };
+    Fixture *f = *state;
+
+    for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+        char text[256];
+
+        /* What follows a bad line still counts. */
+        snprintf(text, sizeof(text), "%s[Replay]\nControlInterval=4\n", cases[i].text);
+        put(f, "etc/headstart/headstart.conf", text);
+        Config c = load(f);
+        assert_string_equal(f->last, cases[i].warning);
+        assert_int_equal(f->n_warnings, 1);
+        assert_int_equal(c.control_interval, 4);
+        assert_true(c.deadline == config_default().deadline);
+    }
+
+    /* A line longer than inih's buffer is dropped whole: its tail is not taken for a line. */
+    char text[1024] = "[Replay]\n";
+    memset(text + 9, '#', 400);
+    strcpy(text + 9 + 400, "\nControlInterval=4\n");
+    text[9] = 'x';
+    memcpy(text + 9 + 198, "Deadline=1s", 11);
+    put(f, "etc/headstart/headstart.conf", text);
+    assert_int_equal(load(f).control_interval, 4);
+    assert_int_equal(f->n_warnings, 1);
+    assert_non_null(strstr(f->last, "headstart.conf:2: line longer than"));
+}
+
+static void not_a_file(void **state)
+{
+    Fixture *f = *state;
+
+    put(f, "usr/lib/headstart/headstart.conf", "[Replay]\nControlInterval=1\n");
+    put(f, "etc/headstart/headstart.conf/x", "");
+    assert_int_equal(load(f).control_interval, 0);
+    assert_string_equal(f->last, "/etc/headstart/headstart.conf:0: not a regular file, ignoring");
+
+    put(f, "run/headstart/headstart.conf.d/x", "");
+    assert_int_equal(mkfifoat(f->root_fd, "run/headstart/headstart.conf.d/f.conf", 0600), 0);
+    load(f); /* must not block */
+    assert_int_equal(f->n_warnings, 2);
+}
+
+static void budgets_and_policies(void **state)
+{
+    BudgetMode mode = BUDGET_THESIS;
+    uint64_t bytes = 5;
+    Policy p = POLICY_OFF;
+
+    assert_int_equal(config_parse_budget("12x", &mode, &bytes), -EINVAL);
+    assert_int_equal(config_parse_budget("99999999999T", &mode, &bytes), -ERANGE);
+    assert_int_equal(mode, BUDGET_THESIS);
+    assert_true(bytes == 5);
+    assert_int_equal(config_parse_budget("1G", &mode, &bytes), 0);
+    assert_int_equal(mode, BUDGET_BYTES);
+    assert_true(bytes == 1U << 30);
+
+    assert_int_equal(config_parse_policy("gate", STAGE_LOGIN, &p), -EINVAL);
+    assert_int_equal(config_parse_policy("", STAGE_BOOT, &p), -EINVAL);
+    assert_int_equal(p, POLICY_OFF);
+    assert_int_equal(config_parse_policy("auto", STAGE_LOGIN, &p), 0);
+    assert_int_equal(p, _POLICY_INVALID);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+            TEST(defaults),
+            TEST(every_key),
+            TEST(only_the_first_main_file),
+            TEST(drop_ins_by_name),
+            TEST(links_mask),
+            TEST(bad_lines),
+            TEST(not_a_file),
+            TEST(budgets_and_policies),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
