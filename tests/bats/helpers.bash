@@ -13,8 +13,6 @@ HEADSTART=$HS_BUILD/src/cli/headstart
 HEADSTARTD=$HS_BUILD/src/daemon/headstartd
 HEADSTART_REPLAY=$HS_BUILD/src/replay/headstart-replay
 export HEADSTART HEADSTARTD HEADSTART_REPLAY
-# A build tree's `headstart` takes its headstart-replay from here.
-export HEADSTART_LIBEXEC_DIR=$HS_BUILD/src/replay
 # The tests' answers must not depend on how the caller logs.
 unset SYSTEMD_LOG_LEVEL JOURNAL_STREAM
 
