@@ -1,0 +1,70 @@
+# bash completion for headstart(8)                              -*- shell-script -*-
+# SPDX-License-Identifier: LGPL-2.1-or-later
+
+_headstart() {
+    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} verb='' i
+    local global='--help --version --state= --root= --json= --quiet'
+    local -A options=(
+        [status]=''
+        [show]='--limit='
+        [record]='--stage= --output= --exact'
+        [learn]='--rebuild'
+        [plan]='--stage= --budget= --policy= --deadline= --min-probability= --dry-run'
+        [replay]='--stage= --wait --dry-run --policy= --ioprio='
+        [rerecord]='--now --next-boot --stage= --exact'
+    )
+
+    # "=" is a word of its own for readline.
+    if [[ $cur == = ]]; then
+        cur=''
+    elif [[ $prev == = ]]; then
+        prev=${COMP_WORDS[COMP_CWORD - 2]}
+    fi
+    for ((i = 1; i < COMP_CWORD; i++)); do
+        if [[ -v options[${COMP_WORDS[i]}] ]]; then
+            verb=${COMP_WORDS[i]}
+            break
+        fi
+    done
+
+    COMPREPLY=()
+    case $prev in
+    --json)
+        mapfile -t COMPREPLY < <(compgen -W 'short pretty off' -- "$cur")
+        return
+        ;;
+    --stage)
+        mapfile -t COMPREPLY < <(compgen -W 'boot login session' -- "$cur")
+        return
+        ;;
+    --policy)
+        mapfile -t COMPREPLY < <(compgen -W 'off metadata beside gate idle' -- "$cur")
+        return
+        ;;
+    --ioprio)
+        mapfile -t COMPREPLY < <(compgen -W 'idle best-effort' -- "$cur")
+        return
+        ;;
+    --state | --root)
+        mapfile -t COMPREPLY < <(compgen -d -- "$cur")
+        return
+        ;;
+    --output)
+        mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+        return
+        ;;
+    esac
+
+    if [[ $cur == -* ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$global ${options[$verb]:-}" -- "$cur")
+        [[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace
+    elif [[ -z $verb ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "${!options[*]}" -- "$cur")
+    elif [[ $verb == record ]]; then
+        mapfile -t COMPREPLY < <(compgen -c -- "$cur")
+    elif [[ $verb == show || $verb == learn || $verb == replay ]]; then
+        mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+    fi
+}
+
+complete -o filenames -F _headstart headstart

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What every verb of `headstart` shares. One file a verb (verb-NAME.c), one table of verbs
+ * (main.c). Options are declared, not coded, so that --help, the parser and the tests see the same
+ * list. */
+
+#include "base/config.h"
+#include "base/macros.h"
+#include "cli/output.h"
+
+/* Exit statuses; those below zero stand for EXIT_FAILURE, said already. */
+#define EXIT_USAGE 2
+
+/* Returned by cli_next_option() and to be passed on by the verb: --help was printed; wrong usage
+ * was reported. No errno is as large. */
+#define CLI_HELP_SHOWN  (-10001)
+#define CLI_WRONG_USAGE (-10002)
+
+typedef struct Option {
+    int id;               /* > 0; what cli_next_option() returns */
+    char letter;          /* 0: no short form */
+    const char *name;     /* without the dashes */
+    const char *argument; /* what its argument is called in --help; NULL: it takes none */
+    const char *help;     /* one line, not ended by a period */
+} Option;
+
+typedef struct Context Context;
+
+typedef struct Verb {
+    const char *name;
+    const char *arguments; /* for --help; "" if there are none */
+    const char *summary;   /* one line, not ended by a period */
+    const char *description;
+    const Option *options; /* ended by an entry with id 0; NULL: none of its own */
+    bool takes_command;    /* what follows the first argument is a command's, not ours */
+    /* Returns 0 or above: the exit status. Below: a negative errno or CLI_*, reported already. */
+    int (*run)(Context *c);
+} Verb;
+
+struct Context {
+    const Verb *verb;
+    const char *state; /* --state, or the default */
+    const char *root;  /* --root, or "/" */
+    JsonMode json;
+    bool quiet;
+    Config config;
+
+    /* The verb's own options and arguments: private to options.c, see below. */
+    int argc;
+    char **argv;
+    void *getopt_table;
+    char *getopt_letters;
+};
+
+extern const Verb verb_status, verb_record, verb_learn, verb_plan, verb_replay, verb_show,
+        verb_rerecord;
+
+/* --- options.c ----------------------------------------------------------------------------------
+ */
+
+/* Reads what stands before the verb, from argv[1] on. The index of the verb in argv, 0 if there is
+ * none, CLI_HELP_SHOWN or CLI_WRONG_USAGE. */
+int cli_parse_global(Context *c, const Verb *const *verbs, int argc, char **argv);
+
+/* The verb's next option: its id, and *ret_value points to its argument (or NULL). 0 when there are
+ * no more; then cli_arguments() tells what is left. Global options are taken on the way. Below 0:
+ * return it. */
+int cli_next_option(Context *c, const char **ret_value);
+
+/* What follows the options: a NULL-terminated part of argv. */
+char **cli_arguments(const Context *c, int *ret_n);
+
+void cli_done(Context *c);
+
+/* Says "headstart: …" and where help is; returns CLI_WRONG_USAGE. */
+int cli_usage_error(const Context *c, const char *format, ...) _printf_(2, 3);
+
+/* Says "headstart: …" in one line; "%m" is the text of `error`, which may have either sign.
+ * Returns -abs(error) (-EIO for 0), so that it can be returned as it is. */
+int cli_error(int error, const char *format, ...) _printf_(2, 3);
+
+/* The same for what does not stop us. */
+void cli_warning(int error, const char *format, ...) _printf_(2, 3);
+
+/* Parse an option's argument; complain as wrong usage. 0 or CLI_WRONG_USAGE. */
+int cli_parse_stage(const Context *c, const char *value, Stage *ret);

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* headstart: the administrator's command. */
+
+#include "cli/cli.h"
+
+#include "base/log.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+#include "config-paths.h"
+
+/* In the order of --help: what one wants first, then the way through the house. */
+static const Verb *const verbs[] = {
+        &verb_status, &verb_show,   &verb_record,   &verb_learn,
+        &verb_plan,   &verb_replay, &verb_rerecord, NULL,
+};
+
+static const Verb *find_verb(const char *name)
+{
+    for (const Verb *const *v = verbs; *v; v++)
+        if (strcmp((*v)->name, name) == 0)
+            return *v;
+    return NULL;
+}
+
+static void warn_config(void *userdata, const char *file, unsigned line, const char *message)
+{
+    if (line > 0)
+        cli_warning(0, "%s:%u: %s", file, line, message);
+    else
+        cli_warning(0, "%s: %s", file, message);
+}
+
+static int load_config(Context *c)
+{
+    _cleanup_close_ int fd = -EBADF;
+    const char *root = getenv("HEADSTART_CONFIG_ROOT"); /* for tests */
+    int r;
+
+    if (root) {
+        fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0)
+            return cli_error(errno, "%s: %m", root);
+    }
+    r = config_load(root ? fd : AT_FDCWD, warn_config, NULL, &c->config);
+    return r < 0 ? cli_error(r, "cannot read the configuration: %m") : 0;
+}
+
+static int run(Context *c, int argc, char **argv)
+{
+    int k, r;
+
+    k = cli_parse_global(c, verbs, argc, argv);
+    if (k < 0)
+        return k;
+    if (k == 0)
+        return cli_usage_error(c, "no verb given");
+    c->verb = find_verb(argv[k]);
+    if (!c->verb)
+        return cli_usage_error(c, "unknown verb '%s'", argv[k]);
+    c->argc = argc - k;
+    c->argv = argv + k;
+    cli_done(c);
+    r = load_config(c);
+    return r < 0 ? r : c->verb->run(c);
+}
+
+int main(int argc, char **argv)
+{
+    Context c = {
+            .state = HEADSTART_STATE_DIR,
+            .root = "/",
+            .config = config_default(),
+    };
+    int r;
+
+    log_parse_environment();
+    r = run(&c, argc, argv);
+    cli_done(&c);
+    if (r == CLI_WRONG_USAGE)
+        return EXIT_USAGE;
+    if (r == CLI_HELP_SHOWN)
+        r = EXIT_SUCCESS;
+    /* A full disk below our standard output is a failure like any other. */
+    if (fflush(stdout) < 0 || ferror(stdout)) {
+        cli_error(errno, "cannot write the output: %m");
+        r = r > 0 ? r : EXIT_FAILURE;
+    }
+    return r < 0 ? EXIT_FAILURE : r;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The state directory: what lies where in it. */
+
+#include "base/vocabulary.h"
+#include "cli/cli.h"
+
+#define STATE_TRACES   "traces"
+#define STATE_MODEL    "model.json"
+#define STATE_RERECORD "rerecord" /* {"stages":["boot",…],"exact":bool}: docs/formats.md */
+
+/* Traces kept of each stage. */
+#define STATE_TRACES_KEPT 32
+
+typedef struct TraceName {
+    char *name; /* YYYYMMDDTHHMMSS-STAGE[-N].json */
+    Stage stage;
+    unsigned number; /* N; 1 if there is none */
+} TraceName;
+
+typedef struct TraceNames {
+    TraceName *items; /* oldest first */
+    size_t n, allocated;
+} TraceNames;
+
+void trace_names_done(TraceNames *t);
+#define _cleanup_trace_names_ _cleanup_(trace_names_done)
+
+/* Opens the state directory; with `create` it is made (0700) if missing. 0; -ENOENT without a word
+ * if it is missing and not to be made; other errors are reported. */
+int state_open(const Context *c, bool create, int *ret_fd);
+
+/* The traces in STATE/traces by their names; what is named otherwise is left out. A missing
+ * directory has none. 0, -ENOMEM or the error of reading it (not reported). */
+int state_list_traces(int state_fd, TraceNames *ret);
+
+/* Parses a trace's file name. Pure. 0 or -EINVAL. */
+int trace_name_parse(const char *name, Stage *ret_stage, unsigned *ret_number);
+
+/* "boot.pack", "login.pack"; NULL for a stage that has none. */
+const char *state_pack_name(Stage stage);

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* headstart replay: hands over to headstart-replay, the small program that early boot runs. */
+
+#include "cli/state.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "config-paths.h"
+
+#define PROGRAM "headstart-replay"
+
+enum {
+    OPTION_STAGE = 1,
+    OPTION_WAIT,
+    OPTION_DRY_RUN,
+    OPTION_POLICY,
+    OPTION_IOPRIO,
+};
+
+static const Option options[] = {
+        {OPTION_STAGE, 0, "stage", "STAGE", "Replay the pack of boot or login [login]"},
+        {OPTION_WAIT, 0, "wait", NULL, "Return when the data is in memory"},
+        {OPTION_DRY_RUN, 0, "dry-run", NULL, "Print what would be read"},
+        {OPTION_POLICY, 0, "policy", "POLICY",
+         "Instead of the pack's: metadata, beside, gate, idle"},
+        {OPTION_IOPRIO, 0, "ioprio", "CLASS", "I/O priority: idle or best-effort"},
+        {0},
+};
+
+/* Beside us (both in one directory, or in a build tree), else where it is installed. */
+static int find_program(char *buf, size_t size)
+{
+    static const char *const places[] = {PROGRAM, "../replay/" PROGRAM};
+    char self[PATH_MAX];
+    ssize_t n;
+
+    n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    if (n > 0) {
+        self[n] = 0;
+        *strrchr(self, '/') = 0;
+        for (size_t i = 0; i < ELEMENTSOF(places); i++)
+            if (snprintf(buf, size, "%s/%s", self, places[i]) < (int)size && access(buf, X_OK) == 0)
+                return 0;
+    }
+    snprintf(buf, size, "%s/%s", HEADSTART_LIBEXEC_DIR, PROGRAM);
+    if (access(buf, X_OK) < 0)
+        return cli_error(errno, "%s: %m", buf);
+    return 0;
+}
+
+static int run(Context *c)
+{
+    const char *value, *policy = NULL, *ioprio = NULL, *pack;
+    char program[PATH_MAX], path[PATH_MAX], root[PATH_MAX + 8], policy_option[64],
+            ioprio_option[64];
+    bool wait = false, dry_run = false;
+    Stage stage = STAGE_LOGIN;
+    char *argv[10], **args;
+    int k, n, r, argc = 0;
+
+    while ((k = cli_next_option(c, &value)) > 0)
+        switch (k) {
+        case OPTION_STAGE:
+            r = cli_parse_stage(c, value, &stage);
+            if (r < 0)
+                return r;
+            break;
+        case OPTION_WAIT:
+            wait = true;
+            break;
+        case OPTION_DRY_RUN:
+            dry_run = true;
+            break;
+        case OPTION_POLICY:
+            if (policy_from_string(value) < 0)
+                return cli_usage_error(c, "no such policy: '%s'", value);
+            policy = value;
+            break;
+        case OPTION_IOPRIO:
+            if (strcmp(value, "idle") != 0 && strcmp(value, "best-effort") != 0)
+                return cli_usage_error(c, "no such I/O priority: '%s' (idle or best-effort)",
+                                       value);
+            ioprio = value;
+            break;
+        }
+    if (k < 0)
+        return k;
+    args = cli_arguments(c, &n);
+    if (n > 1)
+        return cli_usage_error(c, "one pack at a time");
+    if (n == 0 && !state_pack_name(stage))
+        return cli_usage_error(c, "there is no pack for this stage");
+    if (c->json != JSON_OFF)
+        return cli_usage_error(c, "replay prints no JSON; 'show --json=' and 'status --json=' do");
+
+    pack = n == 1 ? args[0] : path;
+    if (n == 0)
+        snprintf(path, sizeof(path), "%s/%s", c->state, state_pack_name(stage));
+    if (access(pack, F_OK) < 0 && errno == ENOENT && n == 0)
+        return cli_error(ENOENT, "%s: no pack yet: record, learn and plan first", pack);
+    if (access(pack, R_OK) < 0)
+        return cli_error(errno, "%s: %m", pack);
+    r = find_program(program, sizeof(program));
+    if (r < 0)
+        return r;
+
+    argv[argc++] = program;
+    if (strcmp(c->root, "/") != 0) {
+        snprintf(root, sizeof(root), "--root=%s", c->root);
+        argv[argc++] = root;
+    }
+    if (wait)
+        argv[argc++] = (char *)"--wait";
+    if (dry_run)
+        argv[argc++] = (char *)"--dry-run";
+    if (policy) {
+        snprintf(policy_option, sizeof(policy_option), "--policy=%s", policy);
+        argv[argc++] = policy_option;
+    }
+    if (ioprio) {
+        snprintf(ioprio_option, sizeof(ioprio_option), "--ioprio=%s", ioprio);
+        argv[argc++] = ioprio_option;
+    }
+    argv[argc++] = (char *)pack;
+    argv[argc] = NULL;
+    execv(program, argv);
+    return cli_error(errno, "%s: %m", program);
+}
+
+const Verb verb_replay = {
+        .name = "replay",
+        .arguments = "[PACK]",
+        .summary = "Read a pack into memory",
+        .description = "Without PACK the one of --stage= in the state directory is replayed.",
+        .options = options,
+        .run = run,
+};

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* headstart rerecord: record anew, at the next boot (a file that headstartd honours) or now. */
+
+#include "base/atomic-file.h"
+#include "cli/state.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+enum {
+    OPTION_NOW = 1,
+    OPTION_NEXT_BOOT,
+    OPTION_STAGE,
+    OPTION_EXACT,
+};
+
+static const Option options[] = {
+        {OPTION_NOW, 0, "now", NULL, "Start recording now, by headstart-record.service"},
+        {OPTION_NEXT_BOOT, 0, "next-boot", NULL, "Record the next boot and login (the default)"},
+        {OPTION_STAGE, 0, "stage", "STAGE[,…]", "Only these stages [boot,login]"},
+        {OPTION_EXACT, 0, "exact", NULL, "With read-ahead lowered: exact ranges, a slower stage"},
+        {0},
+};
+
+/* "boot,login" -> set of stages as bits */
+static int parse_stages(const Context *c, const char *value, unsigned *ret)
+{
+    _cleanup_free_ char *copy = strdup(value);
+    unsigned set = 0;
+    char *p = copy, *word;
+
+    if (!copy)
+        return cli_error(ENOMEM, "%m");
+    while ((word = strsep(&p, ","))) {
+        Stage s;
+        int r = cli_parse_stage(c, word, &s);
+
+        if (r < 0)
+            return r;
+        set |= 1U << s;
+    }
+    *ret = set;
+    return 0;
+}
+
+static int write_flag(const Context *c, unsigned stages, bool exact)
+{
+    json_object *o = json_object_new_object(), *a = json_object_new_array();
+    _cleanup_close_ int fd = -EBADF;
+    const char *text;
+    int r;
+
+    for (Stage s = 0; s < _STAGE_MAX; s++)
+        if (stages & 1U << s)
+            json_object_array_add(a, json_object_new_string(stage_to_string(s)));
+    json_object_object_add(o, "stages", a);
+    json_object_object_add(o, "exact", json_object_new_boolean(exact));
+    text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN);
+    r = text ? state_open(c, true, &fd) : -ENOMEM;
+    if (r >= 0) {
+        r = atomic_file_write(fd, STATE_RERECORD, text, strlen(text), 0600);
+        if (r < 0)
+            cli_error(r, "%s/%s: %m", c->state, STATE_RERECORD);
+    }
+    json_object_put(o);
+    return r;
+}
+
+static int run(Context *c)
+{
+    unsigned stages = 1U << STAGE_BOOT | 1U << STAGE_LOGIN;
+    bool now = false, next_boot = false, exact = false;
+    const char *value;
+    int k, n, r;
+
+    while ((k = cli_next_option(c, &value)) > 0)
+        switch (k) {
+        case OPTION_NOW:
+            now = true;
+            break;
+        case OPTION_NEXT_BOOT:
+            next_boot = true;
+            break;
+        case OPTION_STAGE:
+            r = parse_stages(c, value, &stages);
+            if (r < 0)
+                return r;
+            break;
+        case OPTION_EXACT:
+            exact = true;
+            break;
+        }
+    if (k < 0)
+        return k;
+    cli_arguments(c, &n);
+    if (n > 0)
+        return cli_usage_error(c, "rerecord takes no arguments");
+    if (now && next_boot)
+        return cli_usage_error(c, "either --now or --next-boot");
+    if (now && access("/run/systemd/system", F_OK) < 0)
+        return cli_error(EOPNOTSUPP, "this system was not booted with systemd: use 'headstart "
+                                     "record' to record now");
+
+    r = write_flag(c, stages, exact);
+    if (r < 0)
+        return r;
+    if (c->json != JSON_OFF) {
+        json_object *o = json_object_new_object();
+
+        json_object_object_add(o, "when", json_object_new_string(now ? "now" : "next-boot"));
+        json_object_object_add(o, "exact", json_object_new_boolean(exact));
+        r = output_json(c->json, o);
+        if (r < 0)
+            return cli_error(r, "cannot print: %m");
+    } else if (!c->quiet)
+        puts(now ? "Recording now: headstart-record.service is started anew."
+                 : "The next boot will be recorded anew.");
+    if (!now)
+        return 0;
+    fflush(stdout);
+    execlp("systemctl", "systemctl", "restart", "headstart-record.service", NULL);
+    return cli_error(errno, "cannot run systemctl: %m");
+}
+
+const Verb verb_rerecord = {
+        .name = "rerecord",
+        .arguments = "",
+        .summary = "Record the next boot and login anew",
+        .description = "What was learned stays; the new traces are added to it. In a session that "
+                       "is recorded\nanew no pack is replayed, so that its trace shows what is "
+                       "really used.",
+        .options = options,
+        .run = run,
+};

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* headstart show FILE: what a trace, a model or a pack says. The kind is told by the content. */
+
+#include "base/atomic-file.h"
+#include "base/parse.h"
+#include "cli/show.h"
+#include "trace/trace-json.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+enum {
+    OPTION_LIMIT = 1,
+};
+
+static const Option options[] = {
+        {OPTION_LIMIT, 'n', "limit", "N", "Rows of the long tables; 0 shows all [10]"},
+        {0},
+};
+
+static int show_bytes(const Context *c, const char *path, const char *buf, size_t size,
+                      uint64_t limit)
+{
+    _cleanup_trace_ Trace *trace = NULL;
+    _cleanup_free_ char *error = NULL;
+    int r;
+
+    if (size == 0)
+        return cli_error(EBADMSG, "%s: empty file", path);
+    if (size >= strlen(PACK_MAGIC) && memcmp(buf, PACK_MAGIC, strlen(PACK_MAGIC)) == 0) {
+        const char *reason = NULL;
+        Pack pack;
+
+        r = pack_open(buf, size, &pack, &reason);
+        if (r < 0)
+            return cli_error(r, "%s: bad pack (%s)", path, reason ? reason : strerror(-r));
+        return show_pack(c, path, &pack, limit);
+    }
+
+    r = trace_from_json(buf, size, &trace, &error);
+    if (r >= 0)
+        return show_trace(c, path, trace, limit);
+    if (r != -EMEDIUMTYPE)
+        return cli_error(r, "%s: %s", path, error ? error : strerror(-r));
+    return cli_error(EMEDIUMTYPE, "%s: neither a headstart trace, model nor pack", path);
+}
+
+static int run(Context *c)
+{
+    _cleanup_free_ char *buf = NULL;
+    uint64_t limit = 10;
+    const char *value;
+    size_t size;
+    int k, n, r;
+    char **args;
+
+    while ((k = cli_next_option(c, &value)) > 0)
+        if (parse_u64(value, &limit) < 0)
+            return cli_usage_error(c, "--limit=%s: not a number", value);
+    if (k < 0)
+        return k;
+    args = cli_arguments(c, &n);
+    if (n != 1)
+        return cli_usage_error(c, n == 0 ? "no file given" : "one file at a time");
+
+    r = file_read_whole(AT_FDCWD, args[0], TRACE_JSON_SIZE_MAX, &buf, &size);
+    if (r == -EBADMSG)
+        return cli_error(r, "%s: not a regular file", args[0]);
+    if (r < 0)
+        return cli_error(r, "%s: %m", args[0]);
+    return show_bytes(c, args[0], buf, size, limit);
+}
+
+const Verb verb_show = {
+        .name = "show",
+        .arguments = "TRACE|MODEL|PACK",
+        .summary = "Show what a file of ours says",
+        .description =
+                "The kind of file is told by its content. With --json= all of it is printed; "
+                "a\ntrace's files come in the order of their first use, with their resident "
+                "ranges.",
+        .options = options,
+        .run = run,
+};
