@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# The house's rules, checked on sources and binaries: docs/architecture.md.
+
+load helpers
+bats_require_minimum_version 1.5.0
+
+setup() {
+    hs_setup
+    cd "$HS_SOURCE"
+}
+
+teardown() {
+    hs_teardown
+}
+
+# Who may include whom, beside itself. session, daemon, report and cli look at several; nobody looks
+# at them.
+declare -gA may_include=(
+    [base]=""
+    [trace]="base"
+    [volume]="base"
+    [pack]="base"
+    [record]="base trace volume"
+    [model]="base trace"
+    [predict]="base trace model"
+    [plan]="base model volume pack"
+    [replay]="base volume pack"
+    [measure]="base"
+    [session]="base trace volume pack record model predict plan replay measure"
+    [daemon]="base trace volume pack record model predict plan replay measure session"
+    [report]="base trace volume pack record model predict plan replay measure session"
+    [cli]="base trace volume pack record model predict plan replay measure session report"
+)
+
+# "folder included-folder file:line" of every include with a folder
+includes() {
+    grep -nHE '^[[:space:]]*#[[:space:]]*include[[:space:]]+"[a-z0-9-]+/' src/*/*.[ch] |
+        sed -E 's|^src/([^/]+)/([^:]+):([0-9]+):.*"([a-z0-9-]+)/.*|\1 \4 src/\1/\2:\3|'
+}
+
+@test "includes follow the layers" {
+    local from to where bad=0
+    while read -r from to where; do
+        [[ $from == "$to" ]] && continue
+        [[ -v may_include[$from] ]] || {
+            echo "unknown folder $from: $where"
+            bad=1
+            continue
+        }
+        [[ " ${may_include[$from]} " == *" $to "* ]] || {
+            echo "$where: $from must not include $to"
+            bad=1
+        }
+    done < <(includes)
+    # It did look at something.
+    [ "$(includes | wc -l)" -gt 20 ]
+    [ "$bad" -eq 0 ]
+}
+
+@test "every include of ours names its folder" {
+    run grep -nHE '^[[:space:]]*#[[:space:]]*include[[:space:]]+"[^/"]+"' src/*/*.[ch]
+    # Generated at the top of the build directory.
+    run grep -v '"config-paths.h"' <<<"$output"
+    echo "$output"
+    [ -z "$output" ]
+}
+
+@test "folders do not include one another in circles" {
+    # tsort prints a loop to standard error and fails.
+    run --separate-stderr tsort < <(includes | awk '$1 != $2 { print $1, $2 }')
+    echo "$stderr"
+    [ "$status" -eq 0 ]
+    [ -z "$stderr" ]
+}
+
+# What decisions may call: libc's memory, string, conversion and formatting functions, libm, json-c.
+allowed_symbol() {
+    local -r libc='(__)?(mem(cpy|move|set|cmp|chr|rchr|mem|pcpy)|str(n?cpy|n?cat|n?cmp|n?casecmp|n?len|r?chr|chrnul|str|spn|cspn|pbrk|sep|tok_r|n?dup|error|errordesc_np)|st[pr]n?cpy|rawmemchr)(_chk)?'
+    local -r stdlib='malloc|calloc|realloc|reallocarray|free|qsort(_r)?|bsearch|abort|strto(u?ll?|d|ld|f)|(__)?isoc23_strto(u?ll?|d|ld|f)|__errno_location|abs|labs'
+    local -r ctype='__ctype_(b|tolower|toupper)_loc|is(digit|xdigit|space|alpha|alnum|upper|lower|print)|to(lower|upper)'
+    local -r format='(__)?v?(sn?|as)printf(_chk)?|(__)?isoc(99|23)_v?sscanf|v?sscanf'
+    local -r libm='(a?(sin|cos|tan)h?|atan2|exp|exp2|expm1|log|log2|log10|log1p|pow|sqrt|cbrt|floor|ceil|round|rint|lround|llround|fabs|fmod|fmin|fmax|ldexp|frexp|modf|trunc|nearbyint|hypot|tgamma|lgamma|isnan|isinf|__isnan|__isinf|__finite)[fl]?'
+    local -r json='(json_(object|tokener|c|util)|array_list|printbuf|lh_)[a-z0-9_]*|sprintbuf'
+    # What the compiler itself adds: stack protector, assert, soft arithmetic, position independence.
+    local -r compiler='__stack_chk_fail|__assert_fail|__(u?div|u?mod|mul)[dt]i3|__popcount.i2|_GLOBAL_OFFSET_TABLE_|__sanitizer_.*|__(asan|ubsan|gcov|llvm)_.*'
+    [[ $1 =~ ^($libc|$stdlib|$ctype|$format|$libm|$json|$compiler)$ ]]
+}
+
+@test "the pure library calls nothing but memory, strings, libm and json-c" {
+    local lib=$HS_BUILD/src/libheadstart-core.a symbol bad=0 n=0
+    need_command nm
+    [ -e "$lib" ]
+    # Undefined ones that no other object of the library defines.
+    nm --defined-only --extern-only "$lib" 2>/dev/null | awk 'NF == 3 { print $3 }' | sort -u >"$HS_TMP/defined"
+    nm --undefined-only "$lib" 2>/dev/null | awk '$1 == "U" || $1 == "w" { print $2 }' | sort -u >"$HS_TMP/undefined"
+    while read -r symbol; do
+        ((++n))
+        allowed_symbol "$symbol" || {
+            echo "not pure: $symbol, in $(nm -A --undefined-only "$lib" 2>/dev/null |
+                awk -v s="$symbol" '$NF == s { sub(/^.*\.a:/, "", $1); print $1 }' | tr '\n' ' ')"
+            bad=1
+        }
+    done < <(comm -23 "$HS_TMP/undefined" "$HS_TMP/defined")
+    [ "$n" -gt 5 ]
+    [ "$bad" -eq 0 ]
+}
+
+@test "the test for purity would notice a system call, a clock, a stream, the environment" {
+    local s
+    for s in open read write ioctl clock_gettime getenv printf fprintf fopen stderr stdout time rand \
+        getpid mmap syscall puts perror environ openat opendir usleep; do
+        ! allowed_symbol "$s" || {
+            echo "allowed: $s"
+            return 1
+        }
+    done
+}
+
+@test "headstart-replay needs libc alone" {
+    need_command readelf
+    need_binary "$HEADSTART_REPLAY"
+    run readelf --dynamic "$HEADSTART_REPLAY"
+    [ "$status" -eq 0 ]
+    needed=$(sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' <<<"$output" | sort | tr '\n' ' ')
+    echo "needs: $needed"
+    [ "$needed" = "libc.so.6 " ]
+}
+
+@test "no source file is over about 500 lines without saying why" {
+    local f bad=0
+    for f in src/*/*.[ch]; do
+        (($(wc -l <"$f") <= 550)) && continue
+        # The reason stands in the comment at its head.
+        head -n 30 "$f" | grep -qiE 'one file|long|lines' || {
+            echo "$f: $(wc -l <"$f") lines"
+            bad=1
+        }
+    done
+    [ "$bad" -eq 0 ]
+}
+
+# --- the command and what describes it ---------------------------------------------------------------
+
+verbs() {
+    "$HEADSTART" --help | sed -n '/^Verbs:/,/^$/s/^  \([a-z][a-z-]*\).*/\1/p'
+}
+
+# Long options that --help shows: long_options [VERB]
+long_options() {
+    "$HEADSTART" ${1:+"$1"} --help | sed -n '/^Options:/,$s/^ *\(-[a-z] \)\{0,1\} *--\([a-z-]*\).*/\2/p' | sort -u
+}
+
+@test "verbs: the table, --help, the man page, the completion and the files agree" {
+    need_binary "$HEADSTART"
+    local help man completion files table
+    help=$(verbs | sort)
+    man=$(sed -n '/^\.SH VERBS/,/^\.SH OPTIONS/s/^\.SS \([a-z-]*\).*/\1/p' docs/man/headstart.8 | sort)
+    completion=$(sed -n '/local -A options=(/,/^    )/s/^ *\[\([a-z-]*\)\]=.*/\1/p' data/completions/headstart.bash | sort)
+    files=$(basename -s .c -a src/cli/verb-*.c | sed 's/^verb-//' | sort)
+    table=$(sed -n '/verbs\[\] = {/,/};/p' src/cli/main.c | grep -oE '&verb_[a-z_]+' | sed 's/&verb_//; s/_/-/g' | sort)
+    [ -n "$help" ]
+    [ "$(wc -l <<<"$help")" -ge 7 ]
+    diff <(echo "$help") <(echo "$man")
+    diff <(echo "$help") <(echo "$completion")
+    diff <(echo "$help") <(echo "$files")
+    diff <(echo "$help") <(echo "$table")
+}
+
+@test "options of every verb: --help, the man page and the completion agree" {
+    need_binary "$HEADSTART"
+    local verb global own
+    global=$(long_options)
+    diff <(echo "$global") <(sed -n '/^\.SH OPTIONS/,/^\.SH EXIT/p' docs/man/headstart.8 |
+        grep -oE '\\-\\-[a-z\\-]+' | sed 's/\\//g; s/^--//' | sort -u)
+    diff <(echo "$global") <(sed -n "s/^ *local global='\(.*\)'/\1/p" data/completions/headstart.bash |
+        tr ' ' '\n' | sed 's/^--//; s/=$//' | sort -u)
+    for verb in $(verbs); do
+        own=$(comm -23 <(long_options "$verb") <(echo "$global"))
+        echo "$verb: $own"
+        diff <(echo "$own") <(sed -n "/^\.SS $verb/,/^\.S[SH]/p" docs/man/headstart.8 |
+            sed -n '/^\.TP/{n;p}' | grep -oE '\\-\\-[a-z\\-]+' | sed 's/\\//g; s/^--//' | sort -u)
+        diff <(echo "$own") <(sed -n "s/^ *\[$verb\]='\(.*\)'/\1/p" data/completions/headstart.bash |
+            tr ' ' '\n' | sed 's/^--//; s/=$//' | sort -u)
+    done
+}
+
+@test "options of headstartd and headstart-replay are in their man pages" {
+    local program page o
+    for program in "$HEADSTARTD" "$HEADSTART_REPLAY"; do
+        need_binary "$program"
+        page=docs/man/$(basename "$program").8
+        run "$program" --help
+        [ "$status" -eq 0 ]
+        for o in $(grep -oE -- '--[a-z][a-z-]+' <<<"$output" | sort -u); do
+            grep -qF -- "${o//-/\\-}" "$page" || {
+                echo "$page does not tell of $o"
+                return 1
+            }
+        done
+    done
+}
+
+@test "configuration keys: the parser, the man page and the commented defaults agree" {
+    local parser conf man
+    parser=$(sed -n '/} keys\[\] = {/,/};/p' src/base/config.c |
+        sed -nE 's/.*\{"([A-Za-z]+)", "([A-Za-z]+)".*/\1 \2/p' | sort)
+    conf=$(awk '/^\[/ { s = substr($0, 2, length($0) - 2) } /^#[A-Z][A-Za-z]*=/ { split(substr($0, 2), a, "="); print s, a[1] }' \
+        data/headstart.conf | sort)
+    [ -n "$parser" ]
+    diff <(echo "$parser") <(echo "$conf")
+    while read -r _ key; do
+        grep -q "\\\\fI$key=" docs/man/headstart.conf.5
+    done <<<"$parser"
+}
+
+
+@test "man pages are well-formed" {
+    need_command groff
+    local f
+    for f in docs/man/*.[58]; do
+        run groff -man -Tutf8 -ww -z "$f"
+        echo "$output"
+        [ "$status" -eq 0 ]
+        [ -z "$output" ]
+    done
+}
+
+@test "the completion script loads and completes" {
+    local -a COMP_WORDS COMPREPLY
+    source data/completions/headstart.bash
+    compopt() { :; }
+    COMP_WORDS=(headstart re) COMP_CWORD=1
+    _headstart
+    [ "$(printf '%s\n' "${COMPREPLY[@]}" | sort | tr '\n' ' ')" = "record replay rerecord " ]
+    COMP_WORDS=(headstart --json = p) COMP_CWORD=3
+    _headstart
+    [ "${COMPREPLY[*]}" = pretty ]
+    COMP_WORDS=(headstart plan --bud) COMP_CWORD=2
+    _headstart
+    [ "${COMPREPLY[*]}" = --budget= ]
+}
+
+# --- units -------------------------------------------------------------------------------------------
+
+@test "systemd-analyze verify finds nothing to say about the units" {
+    need_command systemd-analyze
+    local dir=$HS_TMP/units u
+    mkdir "$dir"
+    for u in "$HS_BUILD"/units/headstart-*.{service,timer}; do
+        # As if installed: the programs of the build tree.
+        sed -e "s|=\(+\?\)/[^ ]*/headstartd|=\1$HEADSTARTD|" \
+            -e "s|=/[^ ]*/headstart-replay |=$HEADSTART_REPLAY |" \
+            -e "s|=/[^ ]*/headstart |=$HEADSTART |" "$u" >"$dir/$(basename "$u")"
+    done
+    need_binary "$HEADSTART" "$HEADSTARTD" "$HEADSTART_REPLAY"
+    SYSTEMD_UNIT_PATH=$dir: run systemd-analyze verify --man=no "$dir"/*
+    echo "$output"
+    [ "$status" -eq 0 ]
+    # Only of our units: the machine's own are not our business.
+    ! grep -i headstart <<<"$output"
+}
+
+@test "every unit can be switched off on the kernel command line and has a time limit" {
+    local u
+    for u in units/headstart-*.in units/headstart-*.timer; do
+        grep -q '^ConditionKernelCommandLine=!headstart=0$' "$u"
+        [[ $u == *.timer ]] && continue
+        grep -q '^TimeoutStartSec=' "$u"
+        grep -q '^TimeoutStopSec=' "$u"
+        grep -q '^CapabilityBoundingSet=' "$u"
+        grep -q '^ProtectSystem=strict$' "$u"
+        grep -q '^SystemCallFilter=' "$u"
+    done
+    # What the preset enables can be enabled.
+    while read -r _ u; do
+        grep -q '^\[Install\]' "units/$u" 2>/dev/null || grep -q '^\[Install\]' "units/$u.in"
+    done < <(grep ^enable data/90-headstart.preset)
+}
+
+@test "meson install with DESTDIR is complete" {
+    need_command meson
+    [[ $HS_BUILD == */build-asan ]] && skip "the installed tree is looked at once, in the plain build"
+    local d=$HS_TMP/dest prefix f
+    DESTDIR=$d run meson install -C "$HS_BUILD" --no-rebuild --quiet
+    echo "$output"
+    [ "$status" -eq 0 ]
+    prefix=$(meson introspect --buildoptions "$HS_BUILD" | jq -r '.[] | select(.name == "prefix").value')
+    for f in bin/headstart libexec/headstart/headstartd libexec/headstart/headstart-replay \
+        lib/systemd/system/headstart-{record,learn,replay-boot,replay-login}.service \
+        lib/systemd/system/headstart-learn.timer lib/systemd/system-preset/90-headstart.preset \
+        lib/tmpfiles.d/headstart.conf lib/headstart/headstart.conf \
+        share/man/man8/headstart{,d,-replay}.8 share/man/man5/headstart.conf.5 \
+        share/bash-completion/completions/headstart; do
+        [ -e "$d$prefix/$f" ] || {
+            echo "missing: $f"
+            find "$d" -type f
+            return 1
+        }
+    done
+}
