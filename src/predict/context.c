@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "predict/context.h"
+
+#include "predict/predictor-internal.h"
+
+#include <string.h>
+
+#define NO_NODE UINT16_MAX
+
+typedef struct ContextNode {
+    uint32_t symbol;
+    uint32_t count; /* 0: the slot is free */
+    uint16_t child, next, parent;
+} ContextNode;
+
+/* All patterns that begin with one symbol; node 0 is that symbol. */
+typedef struct Partition {
+    ContextNode *nodes;
+    uint16_t used, allocated; /* used: slots that are not free */
+    uint16_t n;               /* slots ever taken */
+} Partition;
+
+/* A pattern that is going on: the last `depth` symbols, a path in the partition of the first. */
+typedef struct Instance {
+    uint32_t partition;
+    uint16_t node;
+    uint16_t depth;
+} Instance;
+
+typedef struct Context {
+    Predictor base;
+    bool extended; /* EPCM */
+    unsigned size, order, jump;
+    double threshold;
+    Partition *partitions; /* by item */
+    size_t allocated;
+    size_t n_nodes;      /* allocated slots, all partitions */
+    Instance *instances; /* longest first; at most `order` */
+    size_t n_instances;
+    uint32_t *history; /* the last `order` symbols, oldest first */
+    size_t n_history;
+} Context;
+
+static void context_destroy(Predictor *p)
+{
+    Context *c = (Context *)p;
+
+    for (size_t i = 0; i < c->allocated; i++)
+        free(c->partitions[i].nodes);
+    free(c->partitions);
+    free(c->instances);
+    free(c->history);
+    free(c);
+}
+
+static int context_create(const PredictorParameters *p, bool extended, Predictor **ret)
+{
+    Context *c = calloc(1, sizeof(*c));
+
+    if (!c)
+        return -ENOMEM;
+    c->extended = extended;
+    c->size = p->partition_nodes;
+    c->order = p->partition_order;
+    c->jump = p->partition_jump;
+    c->threshold = p->partition_threshold;
+    c->instances = calloc(c->order + 1, sizeof(*c->instances));
+    c->history = calloc(c->order, sizeof(*c->history));
+    if (!c->instances || !c->history) {
+        context_destroy(&c->base);
+        return -ENOMEM;
+    }
+    *ret = &c->base;
+    return 0;
+}
+
+static int pcm_create(const PredictorParameters *p, uint64_t seed, Predictor **ret)
+{
+    return context_create(p, false, ret);
+}
+
+static int epcm_create(const PredictorParameters *p, uint64_t seed, Predictor **ret)
+{
+    return context_create(p, true, ret);
+}
+
+static int context_end(Predictor *p, usec_t now)
+{
+    Context *c = (Context *)p;
+
+    c->n_instances = 0;
+    c->n_history = 0;
+    return 0;
+}
+
+static uint16_t find_child(const Partition *part, uint16_t node, uint32_t symbol)
+{
+    for (uint16_t i = part->nodes[node].child; i != NO_NODE; i = part->nodes[i].next)
+        if (part->nodes[i].symbol == symbol)
+            return i;
+    return NO_NODE;
+}
+
+/* Finds or makes the partition and its first-order node. */
+static int get_partition(Context *c, uint32_t symbol, Partition **ret)
+{
+    size_t old = c->allocated;
+    Partition *part;
+    int r;
+
+    r = grow_array(&c->partitions, &c->allocated, (size_t)symbol + 1, sizeof(*c->partitions));
+    if (r < 0)
+        return r;
+    if (c->allocated > old)
+        memset(c->partitions + old, 0, (c->allocated - old) * sizeof(*c->partitions));
+    part = &c->partitions[symbol];
+    if (!part->nodes) {
+        part->nodes = malloc(4 * sizeof(*part->nodes));
+        if (!part->nodes)
+            return -ENOMEM;
+        part->allocated = 4;
+        part->n = part->used = 1;
+        part->nodes[0] = (ContextNode){symbol, 0, NO_NODE, NO_NODE, NO_NODE};
+        c->n_nodes += part->allocated;
+    }
+    *ret = part;
+    return 0;
+}
+
+/* Halves all counts and frees what reaches zero, with all that hangs below it. Instances that stand
+ * on a freed node are dead (node NO_NODE). */
+static void partition_halve(Context *c, uint32_t symbol)
+{
+    Partition *part = &c->partitions[symbol];
+    bool again = true;
+
+    for (uint16_t i = 0; i < part->n; i++)
+        part->nodes[i].count /= 2;
+    /* A child may count more than its parent, where the halving came between the two. */
+    while (again) {
+        again = false;
+        for (uint16_t i = 1; i < part->n; i++)
+            if (part->nodes[i].count > 0 && part->nodes[part->nodes[i].parent].count == 0) {
+                part->nodes[i].count = 0;
+                again = true;
+            }
+    }
+    part->used = 1;
+    for (uint16_t i = 0; i < part->n; i++) {
+        uint16_t *link = &part->nodes[i].child;
+
+        while (*link != NO_NODE) {
+            if (part->nodes[*link].count > 0)
+                link = &part->nodes[*link].next;
+            else
+                *link = part->nodes[*link].next;
+        }
+        part->used = (uint16_t)(part->used + (i > 0 && part->nodes[i].count > 0));
+    }
+    for (size_t i = 0; i < c->n_instances; i++) {
+        Instance *in = &c->instances[i];
+
+        if (in->partition == symbol && in->node != NO_NODE && in->node != 0 &&
+            part->nodes[in->node].count == 0)
+            in->node = NO_NODE;
+    }
+}
+
+/* A slot for a new child of `parent`. 0, -ENOSPC (full; the caller may halve), -ENOMEM. */
+static int partition_take(Context *c, Partition *part, uint16_t parent, uint32_t symbol,
+                          uint16_t *ret)
+{
+    uint16_t slot = part->n;
+
+    if (part->used >= c->size)
+        return -ENOSPC;
+    if (part->used < part->n)
+        for (slot = 1; part->nodes[slot].count > 0; slot++)
+            ;
+    if (slot == part->allocated) {
+        uint16_t n = (uint16_t)MIN((unsigned)part->allocated * 2, c->size);
+        ContextNode *nodes = reallocarray(part->nodes, n, sizeof(*nodes));
+
+        if (!nodes)
+            return -ENOMEM;
+        c->n_nodes += (size_t)(n - part->allocated);
+        part->nodes = nodes;
+        part->allocated = n;
+    }
+    part->n = MAX(part->n, (uint16_t)(slot + 1));
+    part->used++;
+    part->nodes[slot] = (ContextNode){symbol, 1, NO_NODE, part->nodes[parent].child, parent};
+    part->nodes[parent].child = slot;
+    *ret = slot;
+    return 0;
+}
+
+static void count_up(Context *c, uint32_t partition, uint16_t node)
+{
+    ContextNode *n = &c->partitions[partition].nodes[node];
+
+    if (n->count == UINT32_MAX)
+        partition_halve(c, partition);
+    n->count++;
+}
+
+/* Moves one instance on by a symbol. 1: it goes on, 0: it ends here. */
+static int instance_advance(Context *c, Instance *in, uint32_t symbol)
+{
+    Partition *part = &c->partitions[in->partition];
+    uint16_t child;
+    int r;
+
+    if (in->node == NO_NODE)
+        return 0;
+    child = find_child(part, in->node, symbol);
+    if (child != NO_NODE) {
+        count_up(c, in->partition, child);
+        in->node = child;
+        in->depth++;
+        return in->depth < c->order;
+    }
+    r = partition_take(c, part, in->node, symbol, &child);
+    if (r == -ENOSPC) {
+        partition_halve(c, in->partition);
+        if (in->node == NO_NODE)
+            return 0;
+        r = partition_take(c, part, in->node, symbol, &child);
+    }
+    if (r < 0)
+        return r == -ENOSPC ? 0 : r;
+    in->node = child;
+    in->depth++;
+    return !c->extended && in->depth < c->order;
+}
+
+static int context_observe(Predictor *p, const PredictorEvent *event)
+{
+    Context *c = (Context *)p;
+    Partition *part;
+    size_t n = 0;
+    int r;
+
+    if (event->kind == PREDICTOR_EXIT)
+        return 0;
+    if (c->n_history == c->order) {
+        memmove(c->history, c->history + 1, (c->n_history - 1) * sizeof(*c->history));
+        c->n_history--;
+    }
+    c->history[c->n_history++] = event->item;
+    r = get_partition(c, event->item, &part);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < c->n_instances; i++) {
+        r = instance_advance(c, &c->instances[i], event->item);
+        if (r < 0)
+            return r;
+        if (r == 0)
+            c->instances[i].node = NO_NODE;
+    }
+    for (size_t i = 0; i < c->n_instances; i++)
+        if (c->instances[i].node != NO_NODE)
+            c->instances[n++] = c->instances[i];
+    c->n_instances = n;
+    count_up(c, event->item, 0);
+    c->instances[c->n_instances++] = (Instance){event->item, 0, 1};
+    return 0;
+}
+
+static uint64_t children_sum(const Partition *part, uint16_t node)
+{
+    uint64_t sum = 0;
+
+    for (uint16_t i = part->nodes[node].child; i != NO_NODE; i = part->nodes[i].next)
+        sum += part->nodes[i].count;
+    return sum;
+}
+
+static uint16_t likeliest_child(const Partition *part, uint16_t node)
+{
+    uint16_t best = NO_NODE;
+
+    for (uint16_t i = part->nodes[node].child; i != NO_NODE; i = part->nodes[i].next)
+        if (best == NO_NODE || part->nodes[i].count > part->nodes[best].count ||
+            (part->nodes[i].count == part->nodes[best].count &&
+             part->nodes[i].symbol < part->nodes[best].symbol))
+            best = i;
+    return best;
+}
+
+static uint16_t find_path(const Partition *part, const uint32_t *pattern, size_t n)
+{
+    uint16_t node = 0;
+
+    if (!part->nodes || n == 0)
+        return NO_NODE;
+    for (size_t i = 1; i < n && node != NO_NODE; i++)
+        node = find_child(part, node, pattern[i]);
+    return node;
+}
+
+static int predict_children(const Context *c, const Instance *in, PredictorGuesses *guesses)
+{
+    const Partition *part = &c->partitions[in->partition];
+    double sum = (double)children_sum(part, in->node);
+
+    for (uint16_t i = part->nodes[in->node].child; i != NO_NODE; i = part->nodes[i].next) {
+        int r = predictor_guess_add(guesses, part->nodes[i].symbol,
+                                    (double)part->nodes[i].count / sum);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* Follows the likeliest children from an instance. The number of guesses, or -ENOMEM. */
+static int predict_run(const Context *c, const Instance *in, PredictorGuesses *guesses)
+{
+    uint32_t tail[4096]; /* the symbols before and in the run, for jumps */
+    size_t n_tail = c->n_history, before = guesses->n;
+    const Partition *part = &c->partitions[in->partition];
+    uint16_t node = in->node;
+    double likelihood = 1;
+
+    memcpy(tail, c->history, n_tail * sizeof(*tail));
+    for (unsigned step = 0; step < 2 * c->order; step++) {
+        uint16_t child = likeliest_child(part, node);
+        int r;
+
+        if (child == NO_NODE && c->jump > 0 && step > 0 && n_tail >= c->jump) {
+            const uint32_t *last = tail + n_tail - c->jump;
+
+            part = &c->partitions[last[0]];
+            node = find_path(part, last, c->jump);
+            child = node == NO_NODE ? NO_NODE : likeliest_child(part, node);
+        }
+        if (child == NO_NODE)
+            break;
+        likelihood *= (double)part->nodes[child].count / (double)children_sum(part, node);
+        if (!(likelihood > c->threshold))
+            break;
+        r = predictor_guess_add(guesses, part->nodes[child].symbol, likelihood);
+        if (r < 0)
+            return r;
+        node = child;
+        if (n_tail == ELEMENTSOF(tail)) {
+            memmove(tail, tail + 1, (n_tail - 1) * sizeof(*tail));
+            n_tail--;
+        }
+        tail[n_tail++] = part->nodes[child].symbol;
+    }
+    return guesses->n > before;
+}
+
+static int context_predict(Predictor *p, usec_t now, const PredictorState *state, usec_t horizon,
+                           PredictorGuesses *guesses)
+{
+    Context *c = (Context *)p;
+    Instance given;
+    const Instance *instances = c->instances;
+    size_t n = c->n_instances;
+
+    if (state) {
+        if (state->last >= c->allocated || !c->partitions[state->last].nodes)
+            return 0;
+        given = (Instance){state->last, 0, 1};
+        instances = &given;
+        n = 1;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const Instance *in = &instances[i];
+        int r;
+
+        if (c->partitions[in->partition].nodes[in->node].child == NO_NODE)
+            continue;
+        if (!c->extended)
+            return predict_children(c, in, guesses);
+        r = predict_run(c, in, guesses);
+        if (r != 0)
+            return MIN(r, 0);
+    }
+    return 0;
+}
+
+static size_t context_size(const Predictor *p)
+{
+    const Context *c = (const Context *)p;
+
+    return c->allocated * sizeof(Partition) + c->n_nodes * sizeof(ContextNode);
+}
+
+int context_add(Predictor *p, const uint32_t *pattern, size_t n, uint32_t count)
+{
+    Context *c = (Context *)p;
+    Partition *part;
+    uint16_t parent, node;
+    int r;
+
+    if (n == 0 || n > c->order || count == 0)
+        return -EINVAL;
+    r = get_partition(c, pattern[0], &part);
+    if (r < 0)
+        return r;
+    if (n == 1) {
+        part->nodes[0].count = count;
+        return 0;
+    }
+    parent = find_path(part, pattern, n - 1);
+    if (parent == NO_NODE)
+        return -ENOENT;
+    node = find_child(part, parent, pattern[n - 1]);
+    if (node == NO_NODE) {
+        r = partition_take(c, part, parent, pattern[n - 1], &node);
+        if (r < 0)
+            return r;
+    }
+    part->nodes[node].count = count;
+    return 0;
+}
+
+uint32_t context_count(const Predictor *p, const uint32_t *pattern, size_t n)
+{
+    const Context *c = (const Context *)p;
+    const Partition *part = n > 0 && pattern[0] < c->allocated ? &c->partitions[pattern[0]] : NULL;
+    uint16_t node = part ? find_path(part, pattern, n) : NO_NODE;
+
+    return node == NO_NODE ? 0 : part->nodes[node].count;
+}
+
+size_t context_partition_nodes(const Predictor *p, uint32_t symbol)
+{
+    const Context *c = (const Context *)p;
+
+    return symbol < c->allocated && c->partitions[symbol].nodes ? c->partitions[symbol].used : 0;
+}
+
+static void pcm_defaults(PredictorParameters *p)
+{
+    p->partition_order = 3;
+}
+
+#define CONTEXT_OPS                                                             \
+    .destroy = context_destroy, .end = context_end, .observe = context_observe, \
+    .predict = context_predict, .size = context_size
+
+const PredictorOps predictor_ops_pcm = {
+        .name = "pcm",
+        .source = "Kroeger and Long 2001, section 2.2",
+        .defaults = pcm_defaults,
+        .create = pcm_create,
+        CONTEXT_OPS,
+};
+const PredictorOps predictor_ops_epcm = {
+        .name = "epcm",
+        .source = "Kroeger and Long 2001, section 2.3",
+        .create = epcm_create,
+        CONTEXT_OPS,
+};

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "predict/graph.h"
+
+#include "predict/predictor-internal.h"
+
+#include <string.h>
+
+#define LOOKAHEAD_MAX 64
+
+typedef struct Arc {
+    uint32_t to;
+    uint32_t n_arcs;  /* opens of `to` within the lookahead of an open of ours */
+    uint32_t n_opens; /* opens of ours that `to` followed, once each */
+} Arc;
+
+typedef struct Node {
+    Arc *arcs; /* sorted by `to` */
+    uint32_t n, allocated;
+    uint64_t out;     /* sum of n_arcs */
+    uint64_t n_opens; /* opens with a successor */
+} Node;
+
+typedef struct Graph {
+    Predictor base;
+    unsigned lookahead;
+    double minimum_chance;
+    bool letter;
+    Node *nodes; /* by item */
+    size_t allocated, n_arcs;
+    uint32_t recent[LOOKAHEAD_MAX]; /* newest first */
+    unsigned n_recent;
+} Graph;
+
+static int graph_create(const PredictorParameters *p, uint64_t seed, Predictor **ret)
+{
+    Graph *g = calloc(1, sizeof(*g));
+
+    if (!g)
+        return -ENOMEM;
+    g->lookahead = p->graph_lookahead;
+    g->minimum_chance = p->graph_minimum_chance;
+    g->letter = p->graph_letter;
+    *ret = &g->base;
+    return 0;
+}
+
+static void graph_destroy(Predictor *p)
+{
+    Graph *g = (Graph *)p;
+
+    for (size_t i = 0; i < g->allocated; i++)
+        free(g->nodes[i].arcs);
+    free(g->nodes);
+    free(g);
+}
+
+static int graph_end(Predictor *p, usec_t now)
+{
+    ((Graph *)p)->n_recent = 0;
+    return 0;
+}
+
+/* Index of the arc, or where it belongs. */
+static uint32_t position(const Node *node, uint32_t to)
+{
+    uint32_t low = 0, high = node->n;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (node->arcs[middle].to < to)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void node_age(Graph *g, Node *node)
+{
+    uint32_t n = 0;
+
+    node->out = 0;
+    node->n_opens /= 2;
+    for (uint32_t i = 0; i < node->n; i++) {
+        Arc a = node->arcs[i];
+
+        a.n_arcs /= 2;
+        a.n_opens /= 2;
+        if (a.n_arcs == 0)
+            continue;
+        node->out += a.n_arcs;
+        node->arcs[n++] = a;
+    }
+    g->n_arcs -= node->n - n;
+    node->n = n;
+}
+
+static int add_arc(Graph *g, uint32_t from, uint32_t to, bool first_successor, bool first_of_to)
+{
+    Node *node = &g->nodes[from];
+    uint32_t at = position(node, to);
+
+    if (at == node->n || node->arcs[at].to != to) {
+        size_t allocated = node->allocated;
+        void *arcs = node->arcs;
+        int r;
+
+        if (node->n >= GRAPH_ARCS_MAX) {
+            node_age(g, node);
+            if (node->n >= GRAPH_ARCS_MAX)
+                return 0;
+            at = position(node, to);
+        }
+        r = grow_array(&arcs, &allocated, (size_t)node->n + 1, sizeof(*node->arcs));
+        if (r < 0)
+            return r;
+        node->arcs = arcs;
+        node->allocated = (uint32_t)allocated;
+        memmove(node->arcs + at + 1, node->arcs + at, (node->n - at) * sizeof(*node->arcs));
+        node->arcs[at] = (Arc){.to = to};
+        node->n++;
+        g->n_arcs++;
+    }
+    if (node->arcs[at].n_arcs == UINT32_MAX)
+        node_age(g, node);
+    node->arcs[at].n_arcs++;
+    node->out++;
+    if (first_successor)
+        node->n_opens++;
+    if (first_of_to)
+        node->arcs[at].n_opens++;
+    return 0;
+}
+
+static int graph_observe(Predictor *p, const PredictorEvent *event)
+{
+    Graph *g = (Graph *)p;
+    size_t old = g->allocated;
+    bool seen = false;
+    int r;
+
+    if (event->kind == PREDICTOR_EXIT)
+        return 0;
+    r = grow_array(&g->nodes, &g->allocated, (size_t)event->item + 1, sizeof(*g->nodes));
+    if (r < 0)
+        return r;
+    if (g->allocated > old)
+        memset(g->nodes + old, 0, (g->allocated - old) * sizeof(*g->nodes));
+    for (unsigned i = 0; i < g->n_recent; i++) {
+        r = add_arc(g, g->recent[i], event->item, i == 0, !seen);
+        if (r < 0)
+            return r;
+        /* For opens older than this one, the item has come already. */
+        if (g->recent[i] == event->item)
+            seen = true;
+    }
+    if (g->n_recent < g->lookahead)
+        g->n_recent++;
+    memmove(g->recent + 1, g->recent, (g->n_recent - 1) * sizeof(*g->recent));
+    g->recent[0] = event->item;
+    return 0;
+}
+
+void graph_lookup(const Predictor *p, uint32_t a, uint32_t b, uint64_t *ret_arcs, uint64_t *ret_out)
+{
+    const Graph *g = (const Graph *)p;
+    const Node *node = a < g->allocated ? &g->nodes[a] : NULL;
+    uint32_t at = node ? position(node, b) : 0;
+
+    *ret_arcs = node && at < node->n && node->arcs[at].to == b ? node->arcs[at].n_arcs : 0;
+    *ret_out = node ? node->out : 0;
+}
+
+static int graph_predict(Predictor *p, usec_t now, const PredictorState *state, usec_t horizon,
+                         PredictorGuesses *guesses)
+{
+    Graph *g = (Graph *)p;
+    uint32_t last = state ? state->last : g->n_recent > 0 ? g->recent[0] : PREDICTOR_NONE;
+    const Node *node;
+
+    if (last >= g->allocated)
+        return 0;
+    node = &g->nodes[last];
+    for (uint32_t i = 0; i < node->n; i++) {
+        const Arc *a = &node->arcs[i];
+        double chance, minimum = g->minimum_chance;
+
+        if (g->letter) {
+            chance = (double)a->n_arcs / (double)node->out;
+            minimum /= g->lookahead;
+        } else
+            chance = node->n_opens > 0 ? (double)a->n_opens / (double)node->n_opens : 0;
+        if (chance >= minimum) {
+            int r = predictor_guess_add(guesses, a->to, chance);
+            if (r < 0)
+                return r;
+        }
+    }
+    return 0;
+}
+
+static size_t graph_size(const Predictor *p)
+{
+    const Graph *g = (const Graph *)p;
+
+    return g->allocated * sizeof(Node) + g->n_arcs * sizeof(Arc);
+}
+
+const PredictorOps predictor_ops_graph = {
+        .name = "graph",
+        .source = "Griffioen and Appleton 1994, section 5",
+        .create = graph_create,
+        .destroy = graph_destroy,
+        .end = graph_end,
+        .observe = graph_observe,
+        .predict = graph_predict,
+        .size = graph_size,
+};

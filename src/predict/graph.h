@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The probability graph (Griffioen and Appleton, section 5): an arc A -> B counts the opens of B
+ * within `graph_lookahead` opens after one of A; B is predicted where its chance reaches the
+ * minimum chance.
+ *
+ * Chance as printed is arcs(A, B) over all arcs out of A. With a lookahead of L every open of A
+ * adds up to L arcs, so that even a successor that always comes has a chance of about 1/L: the
+ * printed ratio is a probability for L = 1 only, and one minimum chance cannot serve different L.
+ * Mended: the share of the opens of A (those with a successor) after which B was opened within the
+ * lookahead, however often. For L = 1 both are the same. `graph_letter` selects the printed ratio;
+ * the minimum chance is then divided by L.
+ *
+ * A node whose arcs have grown to GRAPH_ARCS_MAX has all its counts halved and loses those that
+ * reach zero: the pruning and aging the paper announces. */
+
+#include "predict/predictor.h"
+
+#define GRAPH_ARCS_MAX 512U
+
+/* Arcs A -> B and all arcs out of A, as the paper counts them. */
+void graph_lookup(const Predictor *p, uint32_t a, uint32_t b, uint64_t *ret_arcs,
+                  uint64_t *ret_out);

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The two yardsticks: nothing at all (what an LRU cache does alone), and the naive predictor of the
+ * thesis (6.1.1): each application that does not run starts with a probability relative to the
+ * number of times it has been started. */
+
+#include "predict/predictor-internal.h"
+
+#include <string.h>
+
+static int none_create(const PredictorParameters *p, uint64_t seed, Predictor **ret)
+{
+    Predictor *n = calloc(1, sizeof(*n));
+
+    if (!n)
+        return -ENOMEM;
+    *ret = n;
+    return 0;
+}
+
+static void none_destroy(Predictor *p)
+{
+    free(p);
+}
+
+static int none_observe(Predictor *p, const PredictorEvent *event)
+{
+    return 0;
+}
+
+static int none_predict(Predictor *p, usec_t now, const PredictorState *state, usec_t horizon,
+                        PredictorGuesses *guesses)
+{
+    return 0;
+}
+
+static size_t none_size(const Predictor *p)
+{
+    return 0;
+}
+
+const PredictorOps predictor_ops_none = {
+        .name = "lru",
+        .source = "no prediction: the cache alone",
+        .create = none_create,
+        .destroy = none_destroy,
+        .observe = none_observe,
+        .predict = none_predict,
+        .size = none_size,
+};
+
+typedef struct Naive {
+    Predictor base;
+    uint64_t *counts; /* by item */
+    size_t allocated;
+    uint64_t total;
+    RunningSet running;
+} Naive;
+
+static int naive_create(const PredictorParameters *p, uint64_t seed, Predictor **ret)
+{
+    Naive *n = calloc(1, sizeof(*n));
+
+    if (!n)
+        return -ENOMEM;
+    *ret = &n->base;
+    return 0;
+}
+
+static void naive_destroy(Predictor *p)
+{
+    Naive *n = (Naive *)p;
+
+    free(n->counts);
+    running_set_done(&n->running);
+    free(n);
+}
+
+static int naive_end(Predictor *p, usec_t now)
+{
+    running_set_clear(&((Naive *)p)->running);
+    return 0;
+}
+
+static int naive_observe(Predictor *p, const PredictorEvent *e)
+{
+    Naive *n = (Naive *)p;
+    size_t old = n->allocated;
+    int r;
+
+    if (e->kind == PREDICTOR_EXIT) {
+        running_set_exit(&n->running, e->item);
+        return 0;
+    }
+    if (e->kind == PREDICTOR_START) {
+        r = running_set_start(&n->running, e->item);
+        if (r <= 0)
+            return r;
+    }
+    r = grow_array(&n->counts, &n->allocated, (size_t)e->item + 1, sizeof(*n->counts));
+    if (r < 0)
+        return r;
+    if (n->allocated > old)
+        memset(n->counts + old, 0, (n->allocated - old) * sizeof(*n->counts));
+    n->counts[e->item]++;
+    n->total++;
+    return 0;
+}
+
+static bool is_running(const RunningSet *observed, const PredictorState *state, uint32_t item)
+{
+    if (!state)
+        return running_set_contains(observed, item);
+    for (size_t i = 0; i < state->n_running; i++)
+        if (state->running[i] == item)
+            return true;
+    return false;
+}
+
+static int naive_predict(Predictor *p, usec_t now, const PredictorState *state, usec_t horizon,
+                         PredictorGuesses *guesses)
+{
+    Naive *n = (Naive *)p;
+
+    for (size_t i = 0; i < n->allocated; i++)
+        if (n->counts[i] > 0 && !is_running(&n->running, state, (uint32_t)i)) {
+            int r = predictor_guess_add(guesses, (uint32_t)i,
+                                        (double)n->counts[i] / (double)n->total);
+            if (r < 0)
+                return r;
+        }
+    return 0;
+}
+
+static size_t naive_size(const Predictor *p)
+{
+    const Naive *n = (const Naive *)p;
+
+    return n->allocated * sizeof(*n->counts);
+}
+
+const PredictorOps predictor_ops_naive = {
+        .name = "naive",
+        .source = "preload thesis 6.1.1",
+        .create = naive_create,
+        .destroy = naive_destroy,
+        .end = naive_end,
+        .observe = naive_observe,
+        .predict = naive_predict,
+        .size = naive_size,
+};

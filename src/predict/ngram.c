@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "predict/ngram.h"
+
+#include "predict/predictor-internal.h"
+
+#include <string.h>
+
+#define HASH_NONFATAL_OOM      1
+#define uthash_nonfatal_oom(e) ((e)->lost = true)
+#include <uthash.h>
+
+#define ORDER_MAX      8
+#define SUCCESSORS_MAX 16
+#define GRAMS_MAX      (1U << 20) /* in one table; beyond it nothing new is learned */
+
+/* predecessors -> successors */
+typedef struct Gram {
+    UT_hash_handle hh;
+    bool lost;       /* the hash table had no memory for it */
+    uint32_t data[]; /* order predecessors, then s successors */
+} Gram;
+
+/* How often the guess at one place of one order's value came true. */
+typedef struct Reliability {
+    uint64_t made, right;
+} Reliability;
+
+/* A guess whose s accesses are not over yet. */
+typedef struct Outstanding {
+    unsigned order; /* 0: none was made */
+    uint32_t items[SUCCESSORS_MAX];
+    bool came[SUCCESSORS_MAX];
+} Outstanding;
+
+typedef struct Ngram {
+    Predictor base;
+    unsigned p, s;
+    Gram *tables[ORDER_MAX + 1]; /* by order */
+    Reliability reliability[ORDER_MAX + 1][SUCCESSORS_MAX];
+    uint32_t history[ORDER_MAX + SUCCESSORS_MAX]; /* oldest first */
+    unsigned n_history;
+    Outstanding outstanding[SUCCESSORS_MAX]; /* ring, newest at `turn` */
+    unsigned turn;
+} Ngram;
+
+static int ngram_create(const PredictorParameters *p, uint64_t seed, Predictor **ret)
+{
+    Ngram *g = calloc(1, sizeof(*g));
+
+    if (!g)
+        return -ENOMEM;
+    g->p = p->ngram_predecessors;
+    g->s = p->ngram_successors;
+    *ret = &g->base;
+    return 0;
+}
+
+static void ngram_destroy(Predictor *p)
+{
+    Ngram *g = (Ngram *)p;
+
+    for (unsigned k = 1; k <= g->p; k++) {
+        Gram *e, *next;
+
+        HASH_ITER (hh, g->tables[k], e, next) {
+            HASH_DEL(g->tables[k], e);
+            free(e);
+        }
+    }
+    free(g);
+}
+
+static int ngram_end(Predictor *p, usec_t now)
+{
+    Ngram *g = (Ngram *)p;
+
+    g->n_history = 0;
+    memset(g->outstanding, 0, sizeof(g->outstanding));
+    return 0;
+}
+
+static Gram *lookup(const Ngram *g, const uint32_t *key, unsigned order)
+{
+    Gram *e = NULL;
+
+    HASH_FIND(hh, g->tables[order], key, order * sizeof(*key), e);
+    return e;
+}
+
+size_t ngram_lookup(const Predictor *p, const uint32_t *key, size_t n, const uint32_t **ret)
+{
+    const Ngram *g = (const Ngram *)p;
+    const Gram *e;
+
+    if (n < 1 || n > g->p)
+        return 0;
+    e = lookup(g, key, (unsigned)n);
+    if (!e)
+        return 0;
+    *ret = e->data + n;
+    return g->s;
+}
+
+static int store(Ngram *g, unsigned order)
+{
+    const uint32_t *key = g->history + g->n_history - order - g->s;
+    Gram *e = lookup(g, key, order);
+
+    if (!e) {
+        if (HASH_COUNT(g->tables[order]) >= GRAMS_MAX)
+            return 0;
+        e = calloc(1, sizeof(*e) + (order + g->s) * sizeof(uint32_t));
+        if (!e)
+            return -ENOMEM;
+        memcpy(e->data, key, order * sizeof(*key));
+        HASH_ADD(hh, g->tables[order], data[0], order * sizeof(*key), e);
+        if (e->lost) {
+            free(e);
+            return -ENOMEM;
+        }
+    }
+    memcpy(e->data + order, key + order, g->s * sizeof(*key));
+    return 0;
+}
+
+/* The longest order that knows what was accessed last. */
+static const Gram *best(const Ngram *g, unsigned *ret_order)
+{
+    for (unsigned k = MIN(g->p, g->n_history); k >= 1; k--) {
+        const Gram *e = lookup(g, g->history + g->n_history - k, k);
+
+        if (e) {
+            *ret_order = k;
+            return e;
+        }
+    }
+    return NULL;
+}
+
+/* Settles the guesses that `item` fulfils, and those whose time is over. */
+static void judge(Ngram *g, uint32_t item)
+{
+    Outstanding *oldest;
+
+    for (unsigned i = 0; i < g->s; i++) {
+        Outstanding *o = &g->outstanding[i];
+
+        for (unsigned j = 0; o->order > 0 && j < g->s; j++)
+            if (o->items[j] == item)
+                o->came[j] = true;
+    }
+    g->turn = (g->turn + 1) % g->s;
+    oldest = &g->outstanding[g->turn];
+    for (unsigned j = 0; oldest->order > 0 && j < g->s; j++) {
+        g->reliability[oldest->order][j].made++;
+        g->reliability[oldest->order][j].right += oldest->came[j];
+    }
+    oldest->order = 0;
+}
+
+static int ngram_observe(Predictor *p, const PredictorEvent *event)
+{
+    Ngram *g = (Ngram *)p;
+    const Gram *e;
+    unsigned order;
+
+    if (event->kind == PREDICTOR_EXIT)
+        return 0;
+    judge(g, event->item);
+    if (g->n_history == g->p + g->s) {
+        memmove(g->history, g->history + 1, (g->n_history - 1) * sizeof(*g->history));
+        g->n_history--;
+    }
+    g->history[g->n_history++] = event->item;
+    for (unsigned k = 1; k <= g->p && k + g->s <= g->n_history; k++) {
+        int r = store(g, k);
+        if (r < 0)
+            return r;
+    }
+    e = best(g, &order);
+    if (e) {
+        Outstanding *o = &g->outstanding[g->turn];
+
+        o->order = order;
+        memcpy(o->items, e->data + order, g->s * sizeof(*o->items));
+        memset(o->came, 0, sizeof(o->came));
+    }
+    return 0;
+}
+
+static int ngram_predict(Predictor *p, usec_t now, const PredictorState *state, usec_t horizon,
+                         PredictorGuesses *guesses)
+{
+    Ngram *g = (Ngram *)p;
+    unsigned order = 0;
+    const Gram *e = NULL;
+
+    if (!state)
+        e = best(g, &order);
+    else if (state->last != PREDICTOR_NONE) {
+        order = 1;
+        e = lookup(g, &state->last, 1);
+    }
+    for (unsigned j = 0; e && j < g->s; j++) {
+        const Reliability *y = &g->reliability[order][j];
+        int r = predictor_guess_add(guesses, e->data[order + j],
+                                    ((double)y->right + 1) / ((double)y->made + 2));
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static size_t ngram_size(const Predictor *p)
+{
+    const Ngram *g = (const Ngram *)p;
+    size_t n = 0;
+
+    for (unsigned k = 1; k <= g->p; k++)
+        n += HASH_COUNT(g->tables[k]) * (sizeof(Gram) + (k + g->s) * sizeof(uint32_t)) +
+             HASH_OVERHEAD(hh, g->tables[k]);
+    return n;
+}
+
+static void defaults_last_successor(PredictorParameters *p)
+{
+    p->ngram_predecessors = 1;
+    p->ngram_successors = 1;
+}
+
+static void defaults_2_gram(PredictorParameters *p)
+{
+    p->ngram_predecessors = 2;
+    p->ngram_successors = 1;
+}
+
+#define NGRAM_OPS                                                                                 \
+    .create = ngram_create, .destroy = ngram_destroy, .end = ngram_end, .observe = ngram_observe, \
+    .predict = ngram_predict, .size = ngram_size
+
+const PredictorOps predictor_ops_last_successor = {
+        .name = "last-successor",
+        .source = "Kroeger and Long 2001, section 2",
+        .defaults = defaults_last_successor,
+        NGRAM_OPS,
+};
+const PredictorOps predictor_ops_2_gram = {
+        .name = "2-gram+",
+        .source = "Rutt and Parthasarathy, section 3.2",
+        .defaults = defaults_2_gram,
+        NGRAM_OPS,
+};
+const PredictorOps predictor_ops_1_5_gram = {
+        .name = "1-5-gram+",
+        .source = "Rutt and Parthasarathy, section 3.2",
+        NGRAM_OPS,
+};

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* p-s-gram+ (Rutt and Parthasarathy, section 3.2, figure 2): for each order up to p a table from
+ * the last predecessors to the s accesses that followed them the last time. The longest order that
+ * knows the present predecessors predicts. With p = s = 1 it is the last-successor model (Kroeger
+ * and Long), with p = 2, s = 1 the 2-gram+.
+ *
+ * A value is stored once all s successors have been seen, as the figure's tables show: the second A
+ * of A B C A Z Y changes nothing. The paper gives no probabilities; ours is the share of this
+ * order's earlier guesses at the same place in the value that came true within s accesses, (right +
+ * 1) / (made + 2), measured as it runs. */
+
+#include "predict/predictor.h"
+
+/* The stored successors of `key`, n predecessors, oldest first. Returns their number (0: none) and
+ * points *ret at them until the next observation. `p` must be one of the n-gram predictors. */
+size_t ngram_lookup(const Predictor *p, const uint32_t *key, size_t n, const uint32_t **ret);

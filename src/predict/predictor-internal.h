@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What a predictor must provide. predictor.c checks and orders what goes in and what comes out, so
+ * that an implementation sees rising times, valid kinds and valid items. */
+
+#include "predict/predictor.h"
+
+typedef struct PredictorOps {
+    const char *name;
+    const char *source;
+    void (*defaults)(PredictorParameters *p); /* may be NULL */
+    int (*create)(const PredictorParameters *p, uint64_t seed, Predictor **ret);
+    void (*destroy)(Predictor *p);
+    int (*begin)(Predictor *p, usec_t now, uint32_t user); /* may be NULL */
+    int (*end)(Predictor *p, usec_t now);
+    int (*observe)(Predictor *p, const PredictorEvent *event);
+    int (*predict)(Predictor *p, usec_t now, const PredictorState *state, usec_t horizon,
+                   PredictorGuesses *guesses);
+    size_t (*size)(const Predictor *p);
+} PredictorOps;
+
+/* First member of every predictor's own struct. */
+struct Predictor {
+    const PredictorOps *ops;
+    usec_t now; /* latest time seen */
+    bool in_session;
+};
+
+int predictor_guess_add(PredictorGuesses *g, uint32_t item, double probability);
+
+/* Sorts, and keeps of each item the likeliest guess. */
+void predictor_guesses_finish(PredictorGuesses *g);
+
+/* Which items run, and how often: item -> number of processes. */
+typedef struct RunningSet {
+    uint32_t *counts; /* by item */
+    size_t allocated;
+    uint32_t *items; /* those that run, in order of start */
+    size_t n, items_allocated;
+} RunningSet;
+
+void running_set_done(RunningSet *s);
+void running_set_clear(RunningSet *s);
+/* 1 if the item was not running and now is, 0 if it ran already, -ENOMEM. */
+int running_set_start(RunningSet *s, uint32_t item);
+/* 1 if the item ran and no longer does, 0 otherwise. */
+int running_set_exit(RunningSet *s, uint32_t item);
+bool running_set_contains(const RunningSet *s, uint32_t item);
+
+extern const PredictorOps predictor_ops_none;
+extern const PredictorOps predictor_ops_naive;
+extern const PredictorOps predictor_ops_last_successor;
+extern const PredictorOps predictor_ops_2_gram;
+extern const PredictorOps predictor_ops_1_5_gram;
+extern const PredictorOps predictor_ops_association;
+extern const PredictorOps predictor_ops_hybrid;
+extern const PredictorOps predictor_ops_graph;
+extern const PredictorOps predictor_ops_pcm;
+extern const PredictorOps predictor_ops_epcm;
+extern const PredictorOps predictor_ops_preload;
+extern const PredictorOps predictor_ops_mixture;

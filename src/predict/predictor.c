@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "predict/predictor.h"
+
+#include "predict/predictor-internal.h"
+
+#include <math.h>
+#include <string.h>
+
+static const PredictorOps *const table[] = {
+        &predictor_ops_none,   &predictor_ops_naive,    &predictor_ops_last_successor,
+        &predictor_ops_2_gram, &predictor_ops_1_5_gram, &predictor_ops_association,
+        &predictor_ops_hybrid, &predictor_ops_graph,    &predictor_ops_pcm,
+        &predictor_ops_epcm,   &predictor_ops_preload,
+};
+
+static const PredictorOps *find(const char *name)
+{
+    for (size_t i = 0; i < ELEMENTSOF(table); i++)
+        if (strcmp(table[i]->name, name) == 0)
+            return table[i];
+    return NULL;
+}
+
+const char *predictor_name(size_t i)
+{
+    return i < ELEMENTSOF(table) ? table[i]->name : NULL;
+}
+
+const char *predictor_source(size_t i)
+{
+    return i < ELEMENTSOF(table) ? table[i]->source : NULL;
+}
+
+int predictor_parameters_init(PredictorParameters *ret, const char *name)
+{
+    const PredictorOps *ops = find(name);
+
+    if (!ops)
+        return -ENOENT;
+    *ret = (PredictorParameters){
+            .ngram_predecessors = 1,
+            .ngram_successors = 5,
+            .association_window = 5,
+            .association_support = 0.005,
+            .association_confidence = 0.5,
+            .association_guesses = 9,
+            .graph_lookahead = 1,
+            .graph_minimum_chance = 0.65,
+            .partition_nodes = 64,
+            .partition_order = 45,
+            .partition_threshold = 0.5,
+            .halflife = 7 * 24 * USEC_PER_HOUR,
+            .chain_window = 600 * USEC_PER_SEC,
+            .combination = MIXTURE_CALIBRATED,
+            .mixture_users = true,
+    };
+    if (ops->defaults)
+        ops->defaults(ret);
+    return 0;
+}
+
+/* Written so that NaN fails. */
+static bool is_share(double x)
+{
+    return x >= 0 && x <= 1;
+}
+
+static bool parameters_valid(const PredictorParameters *p)
+{
+    return p->ngram_predecessors >= 1 && p->ngram_predecessors <= 8 && p->ngram_successors >= 1 &&
+           p->ngram_successors <= 16 && p->association_window >= 2 && p->association_window <= 8 &&
+           is_share(p->association_support) && is_share(p->association_confidence) &&
+           is_share(p->graph_minimum_chance) && is_share(p->partition_threshold) &&
+           p->graph_lookahead >= 1 && p->graph_lookahead <= 64 && p->partition_nodes >= 2 &&
+           p->partition_nodes <= 4096 && p->partition_order >= 2 &&
+           p->partition_order <= p->partition_nodes && p->partition_jump < p->partition_order &&
+           p->halflife > 0 && p->combination >= 0 && p->combination < _MIXTURE_COMBINATION_MAX;
+}
+
+int predictor_new(const char *name, const PredictorParameters *parameters, uint64_t seed,
+                  Predictor **ret)
+{
+    const PredictorOps *ops = find(name);
+    PredictorParameters defaults;
+    Predictor *p;
+    int r;
+
+    if (!ops)
+        return -ENOENT;
+    if (!parameters) {
+        r = predictor_parameters_init(&defaults, name);
+        if (r < 0)
+            return r;
+        parameters = &defaults;
+    }
+    if (!parameters_valid(parameters))
+        return -EINVAL;
+    r = ops->create(parameters, seed, &p);
+    if (r < 0)
+        return r;
+    p->ops = ops;
+    *ret = p;
+    return 0;
+}
+
+Predictor *predictor_free(Predictor *p)
+{
+    if (p)
+        p->ops->destroy(p);
+    return NULL;
+}
+
+int predictor_end(Predictor *p, usec_t now)
+{
+    p->now = MAX(p->now, now);
+    if (!p->in_session)
+        return 0;
+    p->in_session = false;
+    return p->ops->end ? p->ops->end(p, p->now) : 0;
+}
+
+int predictor_begin(Predictor *p, usec_t now, uint32_t user)
+{
+    int r = predictor_end(p, now);
+
+    if (r < 0)
+        return r;
+    p->in_session = true;
+    return p->ops->begin ? p->ops->begin(p, p->now, user) : 0;
+}
+
+int predictor_observe(Predictor *p, const PredictorEvent *event)
+{
+    PredictorEvent e = *event;
+    int r;
+
+    if ((int)e.kind < 0 || e.kind >= _PREDICTOR_EVENT_KIND_MAX || e.item >= PREDICTOR_ITEMS_MAX)
+        return -EINVAL;
+    e.at = p->now = MAX(p->now, e.at);
+    if (!p->in_session) {
+        r = predictor_begin(p, e.at, e.user);
+        if (r < 0)
+            return r;
+    }
+    return p->ops->observe(p, &e);
+}
+
+int predictor_predict(Predictor *p, usec_t now, const PredictorState *state, usec_t horizon,
+                      PredictorGuesses *guesses)
+{
+    int r;
+
+    guesses->n = 0;
+    r = p->ops->predict(p, MAX(p->now, now), state, horizon, guesses);
+    if (r < 0) {
+        guesses->n = 0;
+        return r;
+    }
+    predictor_guesses_finish(guesses);
+    return 0;
+}
+
+size_t predictor_size(const Predictor *p)
+{
+    return p->ops->size(p);
+}
+
+const char *predictor_get_name(const Predictor *p)
+{
+    return p->ops->name;
+}
+
+void predictor_guesses_done(PredictorGuesses *g)
+{
+    free(g->guesses);
+    *g = (PredictorGuesses){0};
+}
+
+int predictor_guess_add(PredictorGuesses *g, uint32_t item, double probability)
+{
+    int r;
+
+    if (isnan(probability) || probability <= 0)
+        return 0;
+    r = grow_array(&g->guesses, &g->allocated, g->n + 1, sizeof(*g->guesses));
+    if (r < 0)
+        return r;
+    g->guesses[g->n++] = (PredictorGuess){item, MIN(probability, 1.0)};
+    return 0;
+}
+
+static int compare_item(const void *a, const void *b)
+{
+    const PredictorGuess *x = a, *y = b;
+
+    if (x->item != y->item)
+        return x->item < y->item ? -1 : 1;
+    return x->probability > y->probability ? -1 : x->probability < y->probability;
+}
+
+static int compare_probability(const void *a, const void *b)
+{
+    const PredictorGuess *x = a, *y = b;
+
+    if (x->probability > y->probability)
+        return -1;
+    if (x->probability < y->probability)
+        return 1;
+    return x->item < y->item ? -1 : x->item > y->item;
+}
+
+void predictor_guesses_finish(PredictorGuesses *g)
+{
+    size_t n = 0;
+
+    if (g->n == 0)
+        return;
+    qsort(g->guesses, g->n, sizeof(*g->guesses), compare_item);
+    for (size_t i = 0; i < g->n; i++)
+        if (n == 0 || g->guesses[n - 1].item != g->guesses[i].item)
+            g->guesses[n++] = g->guesses[i];
+    g->n = n;
+    qsort(g->guesses, g->n, sizeof(*g->guesses), compare_probability);
+}
+
+void running_set_done(RunningSet *s)
+{
+    free(s->counts);
+    free(s->items);
+    *s = (RunningSet){0};
+}
+
+void running_set_clear(RunningSet *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        s->counts[s->items[i]] = 0;
+    s->n = 0;
+}
+
+int running_set_start(RunningSet *s, uint32_t item)
+{
+    size_t old = s->allocated;
+    int r;
+
+    if (item < old && s->counts[item] > 0) {
+        if (s->counts[item] < UINT32_MAX)
+            s->counts[item]++;
+        return 0;
+    }
+    r = grow_array(&s->counts, &s->allocated, (size_t)item + 1, sizeof(*s->counts));
+    if (r < 0)
+        return r;
+    if (s->allocated > old)
+        memset(s->counts + old, 0, (s->allocated - old) * sizeof(*s->counts));
+    r = grow_array(&s->items, &s->items_allocated, s->n + 1, sizeof(*s->items));
+    if (r < 0)
+        return r;
+    s->counts[item] = 1;
+    s->items[s->n++] = item;
+    return 1;
+}
+
+int running_set_exit(RunningSet *s, uint32_t item)
+{
+    if (item >= s->allocated || s->counts[item] == 0 || --s->counts[item] > 0)
+        return 0;
+    for (size_t i = 0; i < s->n; i++)
+        if (s->items[i] == item) {
+            memmove(s->items + i, s->items + i + 1, (s->n - i - 1) * sizeof(*s->items));
+            s->n--;
+            break;
+        }
+    return 1;
+}
+
+bool running_set_contains(const RunningSet *s, uint32_t item)
+{
+    return item < s->allocated && s->counts[item] > 0;
+}

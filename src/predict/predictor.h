@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* One interface for every predictor of docs/predictors.md: it is told what happened, and says what
+ * will be needed, each item with a probability. Pure: the time is an argument, chance comes from
+ * the seed.
+ *
+ * Items are small integers the caller has interned: applications, or files. An event is a start or
+ * exit of an application or an access to a file. Predictors of sequences (naive, n-grams,
+ * association rules, graph, contexts) take a start for an access, as the probability graph does
+ * (Griffioen and Appleton 1994, section 5), and do not look at exits; the Markov predictors live by
+ * starts and exits.
+ *
+ * What comes from a trace may be wrong in any way: times that run back count as the last time seen,
+ * an exit without a start is ignored, an item started twice runs until it has exited twice. */
+
+#include "base/macros.h"
+#include "base/time-util.h"
+
+#define PREDICTOR_ITEMS_MAX (1U << 20)
+#define PREDICTOR_NONE      UINT32_MAX /* no item, no user */
+
+typedef enum PredictorEventKind {
+    PREDICTOR_START,  /* an application starts */
+    PREDICTOR_EXIT,   /* an application exits */
+    PREDICTOR_ACCESS, /* a file is used */
+    _PREDICTOR_EVENT_KIND_MAX,
+    _PREDICTOR_EVENT_KIND_INVALID = -EINVAL,
+} PredictorEventKind;
+
+typedef struct PredictorEvent {
+    usec_t at;     /* any one clock that runs while the machine is on */
+    uint32_t user; /* PREDICTOR_NONE: unknown */
+    uint32_t item; /* below PREDICTOR_ITEMS_MAX */
+    PredictorEventKind kind;
+} PredictorEvent;
+
+typedef struct PredictorGuess {
+    uint32_t item;
+    double probability; /* 0..1 */
+} PredictorGuess;
+
+/* A growing list of guesses; zeroed is valid and empty. After predictor_predict() it is sorted by
+ * falling probability (then rising item) and names each item once. */
+typedef struct PredictorGuesses {
+    PredictorGuess *guesses;
+    size_t n, allocated;
+} PredictorGuesses;
+
+void predictor_guesses_done(PredictorGuesses *g);
+#define _cleanup_predictor_guesses_ _cleanup_(predictor_guesses_done)
+
+/* What is going on, where the caller knows better than what the predictor has observed: the login
+ * pack asks for a user who has not logged in yet, for instance. */
+typedef struct PredictorState {
+    uint32_t user;           /* PREDICTOR_NONE: unknown */
+    uint32_t last;           /* started last, or PREDICTOR_NONE */
+    const uint32_t *running; /* items that run now */
+    size_t n_running;
+} PredictorState;
+
+typedef enum MixtureCombination {
+    MIXTURE_CALIBRATED, /* hazards of competing risks, weights learned online: mixture.h */
+    MIXTURE_PRODUCT,    /* the thesis's 1 - product over chains, which overstates */
+    _MIXTURE_COMBINATION_MAX,
+    _MIXTURE_COMBINATION_INVALID = -EINVAL,
+} MixtureCombination;
+
+/* Everything that can be chosen. Start from predictor_parameters_init() and change what you need:
+ * each predictor reads its own fields and ignores the rest. */
+typedef struct PredictorParameters {
+    /* Sequence predictors */
+    unsigned ngram_predecessors;   /* p of p-s-gram+: 1..8 */
+    unsigned ngram_successors;     /* s of p-s-gram+: 1..16 */
+    unsigned association_window;   /* accesses that count as together: 2..8 */
+    double association_support;    /* 0..1 */
+    double association_confidence; /* 0..1 */
+    unsigned association_guesses;  /* at most this many */
+    unsigned graph_lookahead;      /* opens that count as soon: 1..64 */
+    double graph_minimum_chance;   /* 0..1 */
+    bool graph_letter;             /* chance as printed: arcs over all arcs (docs/predictors.md) */
+    unsigned partition_nodes;      /* PCM, EPCM: 2..4096 nodes a partition */
+    unsigned partition_order;      /* longest pattern, 2..partition_nodes */
+    double partition_threshold;    /* a guess must be likelier than this */
+    unsigned partition_jump;       /* EPCM: order to jump into another partition with; 0: never */
+
+    /* Markov predictors */
+    usec_t halflife;     /* of everything learned: one week */
+    usec_t chain_window; /* a chain needs two starts within this of each other: 600 s */
+    MixtureCombination combination;
+    bool mixture_users; /* the pair (user, application) */
+} PredictorParameters;
+
+typedef struct Predictor Predictor;
+
+/* The defaults of the predictor with that name; -ENOENT if there is none. */
+int predictor_parameters_init(PredictorParameters *ret, const char *name);
+
+/* Names in the order of docs/predictors.md, NULL beyond the last; and where each comes from. */
+const char *predictor_name(size_t i);
+const char *predictor_source(size_t i);
+
+/* A new predictor that knows nothing. `parameters` may be NULL (the defaults). The same events,
+ * seed and parameters give the same guesses, bit for bit. 0, -ENOENT (no such name), -EINVAL (a
+ * parameter out of range), -ENOMEM. */
+int predictor_new(const char *name, const PredictorParameters *parameters, uint64_t seed,
+                  Predictor **ret);
+Predictor *predictor_free(Predictor *p);
+DEFINE_CLEANUP(Predictor *, predictor_free);
+#define _cleanup_predictor_ _cleanup_(predictor_freep)
+
+/* A session of that user begins: nothing runs, nothing has been accessed yet. */
+int predictor_begin(Predictor *p, usec_t now, uint32_t user);
+/* It ends: what still runs is cut off, not exited. Begin and end may be left out; a begin ends what
+ * went before. */
+int predictor_end(Predictor *p, usec_t now);
+
+/* Learns from one event. 0, -EINVAL (kind or item out of range; nothing is learned), -ENOMEM (the
+ * predictor stays usable, the event may be lost). */
+int predictor_observe(Predictor *p, const PredictorEvent *event);
+
+/* What will be needed in the `horizon` after `now` (USEC_INFINITY: before the session ends), in
+ * `guesses`, whose old content is dropped. Predictors of sequences know events, not time, and take
+ * no notice of the horizon. `state` NULL: what was observed. 0 or -ENOMEM. */
+int predictor_predict(Predictor *p, usec_t now, const PredictorState *state, usec_t horizon,
+                      PredictorGuesses *guesses);
+
+/* Bytes of memory that hold what was learned. */
+size_t predictor_size(const Predictor *p);
+const char *predictor_get_name(const Predictor *p);

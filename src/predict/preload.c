@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "predict/preload.h"
+
+#include "predict/predictor-internal.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct Preload {
+    Predictor base;
+    double lambda;   /* ln 2 / halflife, per microsecond */
+    uint32_t *index; /* item -> application, or PREDICTOR_NONE */
+    size_t index_allocated;
+    uint32_t *items; /* application -> item */
+    size_t n, items_allocated;
+    PreloadChain *chains; /* of (a, b), a > b: at a * (a - 1) / 2 + b; a is the lower bit */
+    size_t chains_allocated;
+    RunningSet running;
+} Preload;
+
+static int preload_create(const PredictorParameters *p, uint64_t seed, Predictor **ret)
+{
+    Preload *l = calloc(1, sizeof(*l));
+
+    if (!l)
+        return -ENOMEM;
+    l->lambda = M_LN2 / (double)p->halflife;
+    *ret = &l->base;
+    return 0;
+}
+
+static void preload_destroy(Predictor *p)
+{
+    Preload *l = (Preload *)p;
+
+    free(l->index);
+    free(l->items);
+    free(l->chains);
+    running_set_done(&l->running);
+    free(l);
+}
+
+static size_t chain_at(size_t a, size_t b)
+{
+    return a > b ? a * (a - 1) / 2 + b : b * (b - 1) / 2 + a;
+}
+
+static unsigned state_of(const Preload *l, size_t a, size_t b)
+{
+    return (unsigned)running_set_contains(&l->running, l->items[a]) +
+           2 * (unsigned)running_set_contains(&l->running, l->items[b]);
+}
+
+/* Equation 3.10, for a visited state and a first visit alike. */
+static double fade(double mean, double value, double weight_of_mean)
+{
+    return weight_of_mean * mean + (1 - weight_of_mean) * value;
+}
+
+static void chain_update(const Preload *l, PreloadChain *c, unsigned to, usec_t now)
+{
+    unsigned from = c->state;
+    double w;
+
+    if (from == to)
+        return;
+    w = c->left[from] == USEC_INFINITY ? 0 : exp(-l->lambda * (double)(now - c->left[from]));
+    c->transition_usec[from] = (float)fade(c->transition_usec[from], (double)(now - c->entered), w);
+    for (unsigned j = 0; j < 4; j++)
+        if (j != from)
+            c->probability[from][j] = (float)fade(c->probability[from][j], j == to, w);
+    c->left[from] = now;
+    c->entered = now;
+    c->state = to;
+}
+
+/* After an application has started or exited: every chain it is part of. */
+static void update_all(Preload *l, size_t a, usec_t now)
+{
+    for (size_t b = 0; b < l->n; b++) {
+        if (b == a)
+            continue;
+        chain_update(l, &l->chains[chain_at(a, b)], state_of(l, MAX(a, b), MIN(a, b)), now);
+    }
+}
+
+static void restart_all(Preload *l, usec_t now)
+{
+    for (size_t a = 1; a < l->n; a++)
+        for (size_t b = 0; b < a; b++) {
+            PreloadChain *c = &l->chains[chain_at(a, b)];
+
+            c->state = state_of(l, a, b);
+            c->entered = now;
+        }
+}
+
+static int preload_begin(Predictor *p, usec_t now, uint32_t user)
+{
+    restart_all((Preload *)p, now);
+    return 0;
+}
+
+static int preload_end(Predictor *p, usec_t now)
+{
+    running_set_clear(&((Preload *)p)->running);
+    return 0;
+}
+
+/* Algorithm 4.3, lines 2 to 10. -E2BIG: no more applications. */
+static int add_application(Preload *l, uint32_t item, usec_t now)
+{
+    size_t old = l->index_allocated, n_chains = l->n * (l->n + 1) / 2;
+    int r;
+
+    if (item < old && l->index[item] != PREDICTOR_NONE)
+        return 0;
+    if (l->n >= PRELOAD_APPLICATIONS_MAX)
+        return -E2BIG;
+    r = grow_array(&l->index, &l->index_allocated, (size_t)item + 1, sizeof(*l->index));
+    if (r < 0)
+        return r;
+    if (l->index_allocated > old)
+        memset(l->index + old, 0xff, (l->index_allocated - old) * sizeof(*l->index));
+    r = grow_array(&l->items, &l->items_allocated, l->n + 1, sizeof(*l->items));
+    if (r < 0)
+        return r;
+    r = grow_array(&l->chains, &l->chains_allocated, n_chains, sizeof(*l->chains));
+    if (r < 0)
+        return r;
+    l->index[item] = (uint32_t)l->n;
+    l->items[l->n] = item;
+    for (size_t b = 0; b < l->n; b++) {
+        PreloadChain *c = &l->chains[chain_at(l->n, b)];
+
+        *c = (PreloadChain){.entered = now, .state = state_of(l, l->n, b)};
+        for (unsigned s = 0; s < 4; s++)
+            c->left[s] = USEC_INFINITY;
+    }
+    l->n++;
+    return 0;
+}
+
+static int preload_observe(Predictor *p, const PredictorEvent *e)
+{
+    Preload *l = (Preload *)p;
+    int r;
+
+    if (e->kind == PREDICTOR_ACCESS)
+        return 0;
+    if (e->kind == PREDICTOR_START) {
+        r = add_application(l, e->item, e->at);
+        if (r < 0)
+            return r == -E2BIG ? 0 : r;
+        r = running_set_start(&l->running, e->item);
+    } else
+        r = running_set_exit(&l->running, e->item);
+    if (r > 0 && e->item < l->index_allocated && l->index[e->item] != PREDICTOR_NONE)
+        update_all(l, l->index[e->item], e->at);
+    return MIN(r, 0);
+}
+
+const PreloadChain *preload_chain(const Predictor *p, uint32_t a, uint32_t b, bool *ret_swapped)
+{
+    const Preload *l = (const Preload *)p;
+    uint32_t x, y;
+
+    if (a == b || a >= l->index_allocated || b >= l->index_allocated)
+        return NULL;
+    x = l->index[a];
+    y = l->index[b];
+    if (x == PREDICTOR_NONE || y == PREDICTOR_NONE)
+        return NULL;
+    *ret_swapped = x < y;
+    return &l->chains[chain_at(x, y)];
+}
+
+/* Equation 4.12: the logarithm of P(e is not needed | chain). */
+static double log_not_needed(const PreloadChain *c, unsigned state, bool e_is_upper,
+                             double horizon_usec)
+{
+    double mass, p;
+
+    if (c->left[state] == USEC_INFINITY || !(c->transition_usec[state] >= 0))
+        return 0;
+    mass = e_is_upper ? (double)c->probability[state][2] + (double)c->probability[state][3]
+                      : (double)c->probability[state][1] + (double)c->probability[state][3];
+    p = -expm1(-horizon_usec / MAX((double)c->transition_usec[state], 1.0)) * mass;
+    return log1p(-MIN(p, 1.0 - 1e-12));
+}
+
+static int preload_predict(Predictor *p, usec_t now, const PredictorState *state, usec_t horizon,
+                           PredictorGuesses *guesses)
+{
+    Preload *l = (Preload *)p;
+    _cleanup_free_ bool *running = NULL;
+
+    if (l->n == 0)
+        return 0;
+    running = calloc(l->n, sizeof(*running));
+    if (!running)
+        return -ENOMEM;
+    for (size_t a = 0; a < l->n; a++)
+        running[a] = !state && running_set_contains(&l->running, l->items[a]);
+    for (size_t i = 0; state && i < state->n_running; i++)
+        if (state->running[i] < l->index_allocated && l->index[state->running[i]] != PREDICTOR_NONE)
+            running[l->index[state->running[i]]] = true;
+
+    for (size_t e = 0; e < l->n; e++) {
+        double log_not = 0;
+        int r;
+
+        if (running[e])
+            continue;
+        for (size_t b = 0; b < l->n; b++) {
+            const PreloadChain *c = &l->chains[chain_at(e, b)];
+
+            if (b == e)
+                continue;
+            /* The newer application is the lower bit of the state. */
+            log_not += log_not_needed(c, running[b] ? (e > b ? 2 : 1) : 0, e < b, (double)horizon);
+        }
+        r = predictor_guess_add(guesses, l->items[e], -expm1(log_not));
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static size_t preload_size(const Predictor *p)
+{
+    const Preload *l = (const Preload *)p;
+
+    return l->n * (l->n - (l->n > 0)) / 2 * sizeof(PreloadChain) +
+           l->index_allocated * sizeof(*l->index) + l->n * sizeof(*l->items);
+}
+
+const PredictorOps predictor_ops_preload = {
+        .name = "preload",
+        .source = "preload thesis, chapters 3 and 4",
+        .create = preload_create,
+        .destroy = preload_destroy,
+        .begin = preload_begin,
+        .end = preload_end,
+        .observe = preload_observe,
+        .predict = preload_predict,
+        .size = preload_size,
+};

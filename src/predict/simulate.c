@@ -1,0 +1,649 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "predict/simulate.h"
+
+#include "predict/predictor-internal.h"
+
+#include <math.h>
+#include <string.h>
+
+#define NO_OBJECT       UINT32_MAX
+#define CYCLES_MAX      10000U /* in one gap between events: a clock that jumps must not stop us */
+#define PROBABILITY_MIN 1e-6   /* what a guess that was not made counts as, in log loss */
+#define NEXT_MIN        1e-4
+
+typedef struct Object {
+    uint32_t newer, older; /* LRU list, while cached */
+    bool cached;
+    bool unused;                  /* read for a prediction, not used since */
+    uint64_t selected;            /* number of the prediction that selected it last */
+    uint64_t touched;             /* number of the prediction whose guesses name it */
+    double log_not, log_not_kept; /* of that prediction: needed in the horizon, in the session */
+    double expected_waste;        /* bytes, while unused */
+    usec_t issued, arrives;
+} Object;
+
+/* One use of an item, after training or before. */
+typedef struct Use {
+    size_t event;
+    usec_t at;
+    uint32_t session;
+} Use;
+
+typedef struct Candidate {
+    double probability;
+    uint32_t object, order;
+} Candidate;
+
+typedef struct Simulation {
+    const SimulateInput *in;
+    const SimulateParameters *p;
+    Predictor *predictor;
+    SimulateReport *report;
+    Object *objects;
+    uint32_t newest, oldest; /* of the LRU list */
+    uint64_t cached_size;    /* objects or bytes */
+    RunningSet running;
+    Use *uses;          /* by item, in order */
+    size_t *uses_first; /* by item: index into uses; n_items + 1 of them */
+    size_t *uses_next;  /* by item: the first use that is not past */
+    PredictorGuesses guesses, kept, scored;
+    Candidate *candidates;
+    size_t n_candidates, candidates_allocated;
+    uint64_t n_predictions;
+    double expected_waste; /* of all unused objects, bytes */
+    uint64_t read_bytes, wasted_bytes;
+    usec_t now, session_start, last_point, device_free;
+    uint32_t session;
+    bool in_session, testing;
+} Simulation;
+
+static void simulation_done(Simulation *s)
+{
+    free(s->objects);
+    running_set_done(&s->running);
+    free(s->uses);
+    free(s->uses_first);
+    free(s->uses_next);
+    predictor_guesses_done(&s->guesses);
+    predictor_guesses_done(&s->kept);
+    predictor_guesses_done(&s->scored);
+    free(s->candidates);
+}
+
+void simulate_parameters_init(SimulateParameters *p)
+{
+    *p = (SimulateParameters){
+            .cache_unit = CACHE_UNLIMITED,
+            .budget_bytes = UINT64_MAX,
+            .training = 0.55,
+            .learn_on = true,
+            .horizon = 20 * USEC_PER_SEC,
+            .select_horizon = 20 * USEC_PER_SEC,
+            .maximum_waste = 1,
+    };
+}
+
+static uint64_t clock_now(const Simulation *s)
+{
+    return s->p->clock_nsec ? s->p->clock_nsec(s->p->clock_userdata) : 0;
+}
+
+/* The cache */
+
+static uint64_t object_size(const Simulation *s, uint32_t o)
+{
+    return s->p->cache_unit == CACHE_FILES ? 1 : s->in->object_bytes[o];
+}
+
+static void list_remove(Simulation *s, uint32_t o)
+{
+    Object *x = &s->objects[o];
+
+    *(x->newer == NO_OBJECT ? &s->newest : &s->objects[x->newer].older) = x->older;
+    *(x->older == NO_OBJECT ? &s->oldest : &s->objects[x->older].newer) = x->newer;
+}
+
+static void list_push(Simulation *s, uint32_t o)
+{
+    Object *x = &s->objects[o];
+
+    x->newer = NO_OBJECT;
+    x->older = s->newest;
+    *(s->newest == NO_OBJECT ? &s->oldest : &s->objects[s->newest].newer) = o;
+    s->newest = o;
+}
+
+static void cache_drop(Simulation *s, uint32_t o)
+{
+    Object *x = &s->objects[o];
+
+    list_remove(s, o);
+    s->cached_size -= object_size(s, o);
+    x->cached = false;
+    if (x->unused) {
+        x->unused = false;
+        s->expected_waste -= x->expected_waste;
+        s->wasted_bytes += s->in->object_bytes[o];
+    }
+}
+
+/* Puts an object in, making room. False if it is larger than the cache. */
+static bool cache_insert(Simulation *s, uint32_t o)
+{
+    uint64_t size = object_size(s, o);
+
+    if (s->p->cache_unit != CACHE_UNLIMITED) {
+        if (size > s->p->cache_size)
+            return false;
+        while (s->cached_size > s->p->cache_size - size)
+            cache_drop(s, s->oldest);
+    }
+    list_push(s, o);
+    s->cached_size += size;
+    s->objects[o].cached = true;
+    s->objects[o].unused = false;
+    return true;
+}
+
+static void cache_clear(Simulation *s)
+{
+    while (s->oldest != NO_OBJECT)
+        cache_drop(s, s->oldest);
+    s->expected_waste = 0;
+    s->device_free = 0;
+}
+
+/* Predicting and selecting */
+
+static int compare_candidates(const void *a, const void *b)
+{
+    const Candidate *x = a, *y = b;
+
+    if (x->probability != y->probability)
+        return x->probability > y->probability ? -1 : 1;
+    return x->order < y->order ? -1 : x->order > y->order;
+}
+
+static double log_not(double probability)
+{
+    return log1p(-MIN(probability, 1 - 1e-15));
+}
+
+/* Sums up the guesses for each object of theirs: thesis equation 4.16, in logarithms. */
+static int gather(Simulation *s)
+{
+    const SimulateInput *in = s->in;
+
+    s->n_candidates = 0;
+    for (size_t i = 0; i < s->guesses.n; i++) {
+        const PredictorGuess *g = &s->guesses.guesses[i];
+        const SimulateItem *item;
+
+        if (g->item >= in->n_items)
+            continue;
+        item = &in->items[g->item];
+        for (uint32_t j = 0; j < item->n; j++) {
+            uint32_t o = in->parts[item->first + j];
+            Object *x = &s->objects[o];
+
+            if (x->touched != s->n_predictions) {
+                int r = grow_array(&s->candidates, &s->candidates_allocated, s->n_candidates + 1,
+                                   sizeof(*s->candidates));
+                if (r < 0)
+                    return r;
+                s->candidates[s->n_candidates] =
+                        (Candidate){.object = o, .order = (uint32_t)s->n_candidates};
+                s->n_candidates++;
+                x->touched = s->n_predictions;
+                x->log_not = x->log_not_kept = 0;
+            }
+            x->log_not += log_not(g->probability);
+        }
+    }
+    for (size_t i = 0; i < s->kept.n; i++) {
+        const PredictorGuess *g = &s->kept.guesses[i];
+
+        if (g->item >= in->n_items)
+            continue;
+        for (uint32_t j = 0; j < in->items[g->item].n; j++)
+            s->objects[in->parts[in->items[g->item].first + j]].log_not_kept +=
+                    log_not(g->probability);
+    }
+    for (size_t i = 0; i < s->n_candidates; i++)
+        s->candidates[i].probability = -expm1(s->objects[s->candidates[i].object].log_not);
+    if (s->n_candidates > 0)
+        qsort(s->candidates, s->n_candidates, sizeof(*s->candidates), compare_candidates);
+    return 0;
+}
+
+static void read_object(Simulation *s, uint32_t o, double expected_waste)
+{
+    Object *x = &s->objects[o];
+    uint64_t bytes = s->in->object_bytes[o];
+    usec_t cost = s->p->io_fixed_usec;
+
+    if (s->p->io_bytes_per_sec > 0)
+        cost += (usec_t)((double)bytes * 1e6 / (double)s->p->io_bytes_per_sec);
+    s->device_free = MAX(s->device_free, s->now) + cost;
+    x->unused = true;
+    x->issued = s->now;
+    x->arrives = s->device_free;
+    x->expected_waste = expected_waste;
+    s->expected_waste += expected_waste;
+    s->read_bytes += bytes;
+    s->report->n_reads++;
+}
+
+/* Chooses from the candidates within the budget and reads what is missing. The likeliest end up
+ * newest in the cache. */
+static void select_objects(Simulation *s)
+{
+    uint64_t budget = s->p->budget_bytes, used = 0;
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->n_candidates; i++) {
+        Candidate c = s->candidates[i];
+        Object *x = &s->objects[c.object];
+        uint64_t bytes = s->in->object_bytes[c.object];
+        uint64_t size = budget != UINT64_MAX ? bytes : object_size(s, c.object);
+        uint64_t room = budget != UINT64_MAX                  ? budget
+                        : s->p->cache_unit == CACHE_UNLIMITED ? UINT64_MAX
+                                                              : s->p->cache_size;
+        double waste = (double)bytes * exp(s->p->maximum_waste < 1 ? x->log_not_kept : 0);
+
+        if (c.probability < s->p->minimum_probability)
+            break;
+        if (size > room - used)
+            continue;
+        if (!x->cached && s->p->maximum_waste < 1 &&
+            (double)s->wasted_bytes + s->expected_waste + waste >
+                    s->p->maximum_waste * (double)(s->read_bytes + bytes))
+            continue;
+        used += size;
+        x->selected = s->n_predictions;
+        if (!x->cached)
+            read_object(s, c.object, waste);
+        s->candidates[n++] = c;
+    }
+    for (size_t i = n; i-- > 0;) {
+        uint32_t o = s->candidates[i].object;
+
+        if (s->objects[o].cached) {
+            list_remove(s, o);
+            list_push(s, o);
+        } else {
+            bool unused = s->objects[o].unused;
+
+            if (cache_insert(s, o))
+                s->objects[o].unused = unused;
+            else {
+                s->expected_waste -= s->objects[o].expected_waste;
+                s->wasted_bytes += s->in->object_bytes[o];
+                s->objects[o].unused = false;
+            }
+        }
+    }
+}
+
+/* Scores the guesses for `horizon` against what really came. */
+static int score_point(Simulation *s, size_t event)
+{
+    const SimulateInput *in = s->in;
+    const PredictorGuesses *g = &s->scored;
+    usec_t until = s->now + MIN(s->p->horizon, USEC_INFINITY - s->now);
+    double sum = 0;
+    int r;
+
+    if (s->report->n_log_loss > 0 && s->now < s->last_point + s->p->horizon / 4)
+        return 0;
+    s->last_point = s->now;
+    r = predictor_predict(s->predictor, s->now, NULL, s->p->horizon, &s->scored);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < g->n; i++) {
+        double p = g->guesses[i].probability;
+        uint32_t item = g->guesses[i].item;
+        SimulateBin *bin = &s->report->bins[MIN((unsigned)(p * SIMULATE_BINS), SIMULATE_BINS - 1U)];
+        bool came = false;
+
+        if (item < in->n_items) {
+            const Use *u = &s->uses[s->uses_next[item]];
+
+            came = s->uses_next[item] < s->uses_first[item + 1] && u->session == s->session &&
+                   u->at <= until;
+            if (came)
+                s->uses_next[item] |= (size_t)1 << 63; /* marked: not missed, below */
+        }
+        bin->n++;
+        bin->came += came;
+        bin->sum += p;
+        p = MIN(MAX(p, PROBABILITY_MIN), 1 - PROBABILITY_MIN);
+        sum -= came ? log(p) : log1p(-p);
+    }
+    /* What came without a guess, each item once. */
+    for (size_t i = event + 1; i < in->n_events; i++) {
+        const SimulateEvent *e = &in->events[i];
+
+        if (e->kind == SIMULATE_BEGIN || e->kind == SIMULATE_END || e->at > until)
+            break;
+        if (e->kind == SIMULATE_EXIT || (s->uses_next[e->item] & (size_t)1 << 63) ||
+            s->uses_next[e->item] >= s->uses_first[e->item + 1] ||
+            s->uses[s->uses_next[e->item]].event != i)
+            continue;
+        sum -= log(PROBABILITY_MIN);
+    }
+    for (size_t i = 0; i < g->n; i++)
+        if (g->guesses[i].item < in->n_items)
+            s->uses_next[g->guesses[i].item] &= ~((size_t)1 << 63);
+    s->report->log_loss += sum;
+    s->report->n_log_loss++;
+    return 0;
+}
+
+static int predict(Simulation *s, size_t event)
+{
+    uint64_t start = clock_now(s);
+    int r;
+
+    s->n_predictions++;
+    r = predictor_predict(s->predictor, s->now, NULL, s->p->select_horizon, &s->guesses);
+    if (r < 0)
+        return r;
+    s->report->predict_nsec += clock_now(s) - start;
+    s->report->n_predicted++;
+    s->kept.n = 0;
+    if (s->p->maximum_waste < 1) {
+        r = predictor_predict(s->predictor, s->now, NULL, USEC_INFINITY, &s->kept);
+        if (r < 0)
+            return r;
+    }
+    r = gather(s);
+    if (r < 0)
+        return r;
+    select_objects(s);
+    return s->now >= s->session_start + s->p->grace ? score_point(s, event) : 0;
+}
+
+/* Events */
+
+static void use_object(Simulation *s, uint32_t o, bool scored, bool *covered)
+{
+    Object *x = &s->objects[o];
+    SimulateReport *r = s->report;
+    bool arrived = x->cached && (!x->unused || x->arrives <= s->now);
+
+    if (scored) {
+        bool selected = x->selected == s->n_predictions && s->n_predictions > 0;
+
+        r->n_objects++;
+        r->n_selected += selected;
+        r->n_cached += arrived;
+        r->n_late += x->cached && !arrived;
+        *covered = *covered && selected;
+    }
+    if (x->unused) {
+        x->unused = false;
+        s->expected_waste -= x->expected_waste;
+        r->n_reads_used++;
+        r->n_in_time += arrived;
+        r->lead_usec += (double)(s->now - x->issued);
+    }
+    if (x->cached) {
+        list_remove(s, o);
+        list_push(s, o);
+    } else
+        cache_insert(s, o);
+}
+
+static void use_item(Simulation *s, uint32_t item)
+{
+    const SimulateItem *it = &s->in->items[item];
+    bool scored = s->testing && s->now >= s->session_start + s->p->grace;
+    bool covered = true;
+
+    if (!s->testing)
+        return;
+    if (scored) {
+        double sum = 0, mine = 0;
+
+        for (size_t i = 0; i < s->guesses.n; i++) {
+            sum += s->guesses.guesses[i].probability;
+            if (s->guesses.guesses[i].item == item)
+                mine = s->guesses.guesses[i].probability;
+        }
+        s->report->n_scored++;
+        s->report->n_first += s->guesses.n > 0 && s->guesses.guesses[0].item == item;
+        s->report->next_log_loss -= log(MAX(sum > 0 ? mine / sum : 0, NEXT_MIN));
+    }
+    for (uint32_t j = 0; j < it->n; j++)
+        use_object(s, s->in->parts[it->first + j], scored, &covered);
+    if (scored && it->n > 0)
+        s->report->n_covered += covered;
+}
+
+static int end_session(Simulation *s)
+{
+    if (!s->in_session)
+        return 0;
+    s->in_session = false;
+    running_set_clear(&s->running);
+    cache_clear(s);
+    s->guesses.n = 0;
+    return predictor_end(s->predictor, s->now);
+}
+
+static int begin_session(Simulation *s, uint32_t user)
+{
+    int r = end_session(s);
+
+    if (r < 0)
+        return r;
+    s->in_session = true;
+    s->session++;
+    s->session_start = s->now;
+    return predictor_begin(s->predictor, s->now, user);
+}
+
+static int observe(Simulation *s, const SimulateEvent *e)
+{
+    static const PredictorEventKind kinds[] = {
+            [SIMULATE_START] = PREDICTOR_START,
+            [SIMULATE_EXIT] = PREDICTOR_EXIT,
+            [SIMULATE_ACCESS] = PREDICTOR_ACCESS,
+    };
+    uint64_t start = clock_now(s);
+    int r;
+
+    r = predictor_observe(s->predictor, &(PredictorEvent){
+                                                .at = s->now,
+                                                .user = e->user,
+                                                .item = e->item,
+                                                .kind = kinds[e->kind],
+                                        });
+    s->report->observe_nsec += clock_now(s) - start;
+    s->report->n_observed++;
+    return r;
+}
+
+static int handle_event(Simulation *s, size_t i)
+{
+    const SimulateEvent *e = &s->in->events[i];
+    int r;
+
+    if (e->kind == SIMULATE_END)
+        return end_session(s);
+    if (e->kind == SIMULATE_BEGIN || !s->in_session) {
+        r = begin_session(s, e->user);
+        if (r < 0 || e->kind == SIMULATE_BEGIN)
+            return r < 0 ? r : s->testing ? predict(s, i) : 0;
+    }
+    if (e->kind == SIMULATE_START) {
+        r = running_set_start(&s->running, e->item);
+        if (r < 0)
+            return r;
+        if (r > 0)
+            use_item(s, e->item);
+    } else if (e->kind == SIMULATE_EXIT)
+        running_set_exit(&s->running, e->item);
+    else
+        use_item(s, e->item);
+
+    while (s->uses_next[e->item] < s->uses_first[e->item + 1] &&
+           s->uses[s->uses_next[e->item]].event <= i)
+        s->uses_next[e->item]++;
+    if (!s->testing || s->p->learn_on) {
+        r = observe(s, e);
+        if (r < 0)
+            return r;
+    }
+    return s->testing ? predict(s, i) : 0;
+}
+
+/* Lists for each item when it is used: an access, or a start while it does not run. */
+static int index_uses(Simulation *s)
+{
+    const SimulateInput *in = s->in;
+    _cleanup_free_ bool *is_use = calloc(in->n_events + 1, sizeof(*is_use));
+    size_t sum = 0;
+    uint32_t session = 0;
+    usec_t now = 0;
+    bool in_session = false;
+
+    s->uses_first = calloc(in->n_items + 2, sizeof(*s->uses_first));
+    s->uses_next = calloc(in->n_items + 1, sizeof(*s->uses_next));
+    s->uses = calloc(in->n_events + 1, sizeof(*s->uses));
+    if (!is_use || !s->uses_first || !s->uses_next || !s->uses)
+        return -ENOMEM;
+    for (size_t i = 0; i < in->n_events; i++) {
+        const SimulateEvent *e = &in->events[i];
+        int r = e->kind == SIMULATE_ACCESS;
+
+        if (e->kind == SIMULATE_BEGIN || e->kind == SIMULATE_END) {
+            running_set_clear(&s->running);
+            continue;
+        }
+        if (e->kind == SIMULATE_START)
+            r = running_set_start(&s->running, e->item);
+        else if (e->kind == SIMULATE_EXIT)
+            running_set_exit(&s->running, e->item);
+        if (r < 0)
+            return r;
+        is_use[i] = r > 0;
+        s->uses_first[e->item] += r > 0;
+    }
+    running_set_clear(&s->running);
+    for (size_t i = 0; i <= in->n_items; i++) {
+        size_t n = s->uses_first[i];
+
+        s->uses_first[i] = sum;
+        if (i < in->n_items)
+            s->uses_next[i] = sum;
+        sum += n;
+    }
+    for (size_t i = 0; i < in->n_events; i++) {
+        const SimulateEvent *e = &in->events[i];
+
+        now = MAX(now, e->at);
+        if (e->kind == SIMULATE_BEGIN || (e->kind != SIMULATE_END && !in_session)) {
+            session++;
+            in_session = true;
+        }
+        if (e->kind == SIMULATE_END)
+            in_session = false;
+        if (is_use[i])
+            s->uses[s->uses_next[e->item]++] = (Use){i, now, session};
+    }
+    for (size_t i = 0; i < in->n_items; i++)
+        s->uses_next[i] = s->uses_first[i];
+    return 0;
+}
+
+static bool input_valid(const SimulateInput *in)
+{
+    for (size_t i = 0; i < in->n_events; i++) {
+        const SimulateEvent *e = &in->events[i];
+
+        if ((int)e->kind < 0 || e->kind >= _SIMULATE_EVENT_KIND_MAX)
+            return false;
+        if (e->kind != SIMULATE_BEGIN && e->kind != SIMULATE_END && e->item >= in->n_items)
+            return false;
+    }
+    for (size_t i = 0; i < in->n_items; i++)
+        if (in->items[i].first > in->n_parts || in->items[i].n > in->n_parts - in->items[i].first)
+            return false;
+    for (size_t i = 0; i < in->n_parts; i++)
+        if (in->parts[i] >= in->n_objects)
+            return false;
+    return true;
+}
+
+static double ratio(double a, double b)
+{
+    return b > 0 ? a / b : NAN;
+}
+
+static int run(Simulation *s)
+{
+    const SimulateInput *in = s->in;
+    size_t n_training = (size_t)((double)in->n_events * s->p->training);
+
+    for (size_t i = 0; i < in->n_events; i++) {
+        usec_t at = MAX(s->now, in->events[i].at);
+        int r;
+
+        if (s->p->cycle > 0 && s->testing && s->in_session)
+            for (unsigned k = 0; k < CYCLES_MAX && at - s->now > s->p->cycle; k++) {
+                s->now += s->p->cycle;
+                r = predict(s, i - 1);
+                if (r < 0)
+                    return r;
+            }
+        s->now = at;
+        s->testing = i >= n_training;
+        r = handle_event(s, i);
+        if (r < 0)
+            return r;
+    }
+    return end_session(s);
+}
+
+int simulate(const SimulateInput *in, const SimulateParameters *parameters, Predictor *p,
+             SimulateReport *ret)
+{
+    SimulateReport report = {.n_events = in->n_events};
+    _cleanup_(simulation_done) Simulation s = {
+            .in = in,
+            .p = parameters,
+            .predictor = p,
+            .report = &report,
+            .newest = NO_OBJECT,
+            .oldest = NO_OBJECT,
+    };
+    int r;
+
+    if (!(parameters->training >= 0 && parameters->training <= 1) ||
+        !(parameters->maximum_waste >= 0 && parameters->maximum_waste <= 1) ||
+        !(parameters->minimum_probability >= 0) || (int)parameters->cache_unit < 0 ||
+        parameters->cache_unit >= _CACHE_UNIT_MAX || !input_valid(in))
+        return -EINVAL;
+    s.objects = calloc(in->n_objects + 1, sizeof(*s.objects));
+    if (!s.objects)
+        return -ENOMEM;
+    r = index_uses(&s);
+    if (r < 0)
+        return r;
+    r = run(&s);
+    if (r < 0)
+        return r;
+    report.read_bytes = s.read_bytes;
+    report.wasted_bytes = s.wasted_bytes;
+    report.state_bytes = predictor_size(p);
+    report.hit_rate = ratio((double)report.n_selected, (double)report.n_objects);
+    report.cache_hit_rate = ratio((double)report.n_cached, (double)report.n_objects);
+    report.accuracy = ratio((double)report.n_reads_used, (double)report.n_reads);
+    report.coverage = ratio((double)report.n_covered, (double)report.n_scored);
+    report.first_right = ratio((double)report.n_first, (double)report.n_scored);
+    report.waste = ratio((double)report.wasted_bytes, (double)report.read_bytes);
+    *ret = report;
+    return 0;
+}

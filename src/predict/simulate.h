@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The judge: trace-driven simulation of a predictor that feeds a cache, as in Griffioen and
+ * Appleton (driver, cache manager, disk, predictor), Rutt and Parthasarathy (section 4) and the
+ * thesis (6.1.1). Pure: no clock, no files; the same input gives the same report.
+ *
+ * Events name items (applications, files); items are made of objects (maps of an application; a
+ * file is its own object), which the cache holds. After every event, and every `cycle`, the
+ * predictor is asked; objects are taken by falling probability (thesis 4.3.2; of an object by
+ * equation 4.16) until the budget is full, and those that are not in the cache are read. The cache
+ * is LRU; what was selected counts as just used, so a cache without predictor is the LRU baseline.
+ */
+
+#include "predict/predictor.h"
+
+typedef enum SimulateEventKind {
+    SIMULATE_BEGIN, /* of a session: user. The cache is cold. */
+    SIMULATE_END,
+    SIMULATE_START,
+    SIMULATE_EXIT,
+    SIMULATE_ACCESS,
+    _SIMULATE_EVENT_KIND_MAX,
+    _SIMULATE_EVENT_KIND_INVALID = -EINVAL,
+} SimulateEventKind;
+
+typedef struct SimulateEvent {
+    usec_t at; /* should not run back; if it does it counts as the latest time seen */
+    uint32_t user;
+    uint32_t item;
+    SimulateEventKind kind;
+} SimulateEvent;
+
+/* What an item is made of: objects[first .. first + n) of the input. */
+typedef struct SimulateItem {
+    uint32_t first, n;
+} SimulateItem;
+
+typedef struct SimulateInput {
+    SimulateEvent *events;
+    size_t n_events, allocated_events;
+    uint64_t *object_bytes; /* by object */
+    size_t n_objects, allocated_object_bytes;
+    SimulateItem *items; /* by item */
+    size_t n_items, allocated_items;
+    uint32_t *parts; /* objects of items, concatenated */
+    size_t n_parts, allocated_parts;
+} SimulateInput;
+
+void simulate_input_done(SimulateInput *in);
+#define _cleanup_simulate_input_ _cleanup_(simulate_input_done)
+
+/* Builder. Each 0, or -ENOMEM, -E2BIG; indexes through *ret. */
+int simulate_add_object(SimulateInput *in, uint64_t bytes, uint32_t *ret);
+int simulate_add_item(SimulateInput *in, const uint32_t *objects, size_t n, uint32_t *ret);
+int simulate_add_event(SimulateInput *in, const SimulateEvent *event);
+
+typedef enum CacheUnit {
+    CACHE_UNLIMITED,
+    CACHE_FILES, /* so many objects */
+    CACHE_BYTES,
+    _CACHE_UNIT_MAX,
+    _CACHE_UNIT_INVALID = -EINVAL,
+} CacheUnit;
+
+typedef struct SimulateParameters {
+    CacheUnit cache_unit;
+    uint64_t cache_size;   /* of both the cache and, unless budget_bytes is set, the selection */
+    uint64_t budget_bytes; /* UINT64_MAX: as the cache */
+    double training;       /* share of the events that only train: 0.55 */
+    bool learn_on;         /* after training, go on learning: true */
+    usec_t cycle;          /* ask at least this often; 0: after events only */
+    usec_t horizon;        /* "will be used within" of log loss and reliability: 20 s */
+    usec_t select_horizon; /* horizon of the ranking; USEC_INFINITY: before the session ends */
+    double minimum_probability; /* objects below it are not selected: 0 */
+    double maximum_waste;      /* share of read bytes that may be wasted, 1: no bound (see below) */
+    usec_t grace;              /* nothing is scored this long after a session began: its login */
+    usec_t io_fixed_usec;      /* cost of reading one object */
+    uint64_t io_bytes_per_sec; /* 0: transfer costs nothing */
+    uint64_t (*clock_nsec)(void *userdata); /* for the time per event; NULL: not measured */
+    void *clock_userdata;
+} SimulateParameters;
+
+/* The defaults named above; unlimited cache. */
+void simulate_parameters_init(SimulateParameters *p);
+
+#define SIMULATE_BINS 10
+
+typedef struct SimulateBin {
+    uint64_t n, came; /* guesses in this tenth; how many came true */
+    double sum;       /* of their probabilities */
+} SimulateBin;
+
+typedef struct SimulateReport {
+    uint64_t n_events, n_scored;    /* scored: uses of items after training and grace */
+    uint64_t n_objects;             /* objects these uses needed */
+    uint64_t n_selected;            /* of them selected at the previous prediction */
+    uint64_t n_cached;              /* of them in the cache, by prediction or LRU, and arrived */
+    uint64_t n_late;                /* of them still being read */
+    uint64_t n_covered;             /* uses whose item was among the guesses that were selected */
+    uint64_t n_first;               /* uses whose item was the likeliest guess */
+    uint64_t n_reads, n_reads_used; /* objects read for predictions; used before they went */
+    uint64_t read_bytes, wasted_bytes;
+    double log_loss;      /* sum of -ln P(what happened), items within the horizon */
+    uint64_t n_log_loss;  /* prediction points it was summed over */
+    double next_log_loss; /* sum of -ln of the normalised probability of the next item */
+    SimulateBin bins[SIMULATE_BINS];
+    double lead_usec;   /* sum over used reads: from the read to the use */
+    uint64_t n_in_time; /* used reads that had arrived */
+    size_t state_bytes;
+    uint64_t observe_nsec, n_observed, predict_nsec, n_predicted;
+
+    /* The ratios, NAN where nothing was counted. */
+    double hit_rate;       /* thesis 6.1.1: n_selected / n_objects */
+    double cache_hit_rate; /* n_cached / n_objects */
+    double accuracy;       /* right predictions over predictions: n_reads_used / n_reads */
+    double coverage;       /* n_covered / n_scored */
+    double first_right;    /* n_first / n_scored */
+    double waste;          /* wasted_bytes / read_bytes */
+} SimulateReport;
+
+/* Runs the events through `p`. Selection with maximum_waste < 1: an object is read only while the
+ * bytes wasted so far, plus those that the outstanding reads are expected to waste by their
+ * probability of being used before the session ends, stay within that share of all bytes read. The
+ * loop is closed: a predictor that promises too much is cut back by what it wasted.
+ *
+ * 0, -EINVAL (parameters or input inconsistent), -ENOMEM. */
+int simulate(const SimulateInput *in, const SimulateParameters *parameters, Predictor *p,
+             SimulateReport *ret);

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What the tests of predictors share. Symbols are letters: 'A' is item 0. */
+
+#include "predict/predictor.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+/* after the four above */
+#include <cmocka.h>
+
+static inline Predictor *make_predictor(const char *name, const PredictorParameters *parameters)
+{
+    Predictor *p;
+
+    assert_int_equal(predictor_new(name, parameters, 1, &p), 0);
+    return p;
+}
+
+static inline PredictorParameters defaults(const char *name)
+{
+    PredictorParameters p;
+
+    assert_int_equal(predictor_parameters_init(&p, name), 0);
+    return p;
+}
+
+/* Observes one access a letter, a second apart. */
+static inline void feed(Predictor *p, const char *letters)
+{
+    for (; *letters; letters++)
+        assert_int_equal(predictor_observe(p, &(PredictorEvent){.item = (uint32_t)(*letters - 'A'),
+                                                                .kind = PREDICTOR_ACCESS}),
+                         0);
+}
+
+static inline void key(const char *letters, uint32_t *ret)
+{
+    for (; *letters; letters++)
+        *ret++ = (uint32_t)(*letters - 'A');
+}
+
+/* Probability of a letter now; 0 if it is not predicted. */
+static inline double guess_of(Predictor *p, char letter)
+{
+    _cleanup_predictor_guesses_ PredictorGuesses g = {0};
+
+    assert_int_equal(predictor_predict(p, 0, NULL, 20 * USEC_PER_SEC, &g), 0);
+    for (size_t i = 0; i < g.n; i++)
+        if (g.guesses[i].item == (uint32_t)(letter - 'A'))
+            return g.guesses[i].probability;
+    return 0;
+}
+
+/* The letters predicted now, sorted; into a static buffer. */
+static inline const char *guessed(Predictor *p)
+{
+    static char text[64];
+    _cleanup_predictor_guesses_ PredictorGuesses g = {0};
+    size_t n = 0;
+
+    assert_int_equal(predictor_predict(p, 0, NULL, 20 * USEC_PER_SEC, &g), 0);
+    assert_true(g.n < sizeof(text));
+    for (char c = 'A'; c <= 'Z'; c++)
+        for (size_t i = 0; i < g.n; i++)
+            if (g.guesses[i].item == (uint32_t)(c - 'A'))
+                text[n++] = c;
+    text[n] = 0;
+    return text;
+}
+
+#define assert_near(a, b) assert_true(fabs((a) - (b)) < 1e-9)
