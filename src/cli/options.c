@@ -87,13 +87,23 @@ int cli_parse_stage(const Context *c, const char *value, Stage *ret)
 /* --- help
  * ----------------------------------------------------------------------------------------- */
 
+/* What a text has more in bytes than in columns: "…" is three bytes and one column. */
+static int continuation_bytes(const char *s)
+{
+    int n = 0;
+
+    for (; *s; s++)
+        n += ((unsigned char)*s & 0xc0) == 0x80;
+    return n;
+}
+
 static void print_options(const Option *options)
 {
     for (const Option *o = options; o && o->id; o++) {
         int n = o->letter ? printf("  -%c --%s", o->letter, o->name) : printf("     --%s", o->name);
 
         if (o->argument)
-            n += printf("=%s", o->argument);
+            n += printf("=%s", o->argument) - continuation_bytes(o->argument);
         if (n >= HELP_COLUMN)
             printf("\n%*s", HELP_COLUMN, "");
         else
@@ -111,9 +121,7 @@ static void print_help(const Verb *const *verbs)
         int n = printf("  %s%s%s", (*verbs)->name, *(*verbs)->arguments ? " " : "",
                        (*verbs)->arguments);
 
-        /* "…" is three bytes and one column. */
-        for (const char *p = (*verbs)->arguments; *p; p++)
-            n -= ((unsigned char)*p & 0xc0) == 0x80;
+        n -= continuation_bytes((*verbs)->arguments);
         if (n >= HELP_COLUMN)
             printf("\n%*s", HELP_COLUMN, "");
         else

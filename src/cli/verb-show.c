@@ -38,6 +38,9 @@ static int show_bytes(const Context *c, const char *path, const char *buf, size_
         return show_pack(c, path, &pack, limit);
     }
 
+    /* The readers say what is wrong with JSON; what is none is nobody's. */
+    if (buf[strspn(buf, " \t\r\n")] != '{')
+        return cli_error(EMEDIUMTYPE, "%s: neither a headstart trace, model nor pack", path);
     r = trace_from_json(buf, size, &trace, &error);
     if (r >= 0)
         return show_trace(c, path, trace, limit);

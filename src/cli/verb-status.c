@@ -1,3 +1,217 @@
-#include "cli/cli.h"
-static int run(Context *c) { const char *v; int k; while ((k = cli_next_option(c, &v)) > 0) ; return k < 0 ? k : cli_error(ENOSYS, "not built yet"); }
-const Verb verb_status = { .name = "status", .arguments = "", .summary = "status", .run = run };
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* headstart status: what is known, and what this boot did with it. */
+
+#include "base/atomic-file.h"
+#include "base/rooted.h"
+#include "cli/show.h"
+#include "cli/state.h"
+#include "trace/trace-json.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "config-paths.h"
+
+/* Everything status knows of one stage. */
+typedef struct StageStatus {
+    uint64_t n_traces;
+    uint64_t recorded;  /* CLOCK_REALTIME of the last trace; COUNT_UNKNOWN: none */
+    uint64_t duration;  /* of that stage */
+    const char *policy; /* of the pack; NULL: no pack */
+    uint64_t bytes;     /* that the pack brings in */
+    uint64_t planned;   /* CLOCK_REALTIME */
+    char *pack_error;   /* why the pack cannot be used */
+} StageStatus;
+
+typedef struct Status {
+    bool switched_off; /* headstart=0 */
+    bool state_exists;
+    bool rerecord;
+    StageStatus stages[_STAGE_MAX];
+} Status;
+
+static void status_done(Status *s)
+{
+    for (Stage i = 0; i < _STAGE_MAX; i++)
+        free(s->stages[i].pack_error);
+}
+
+/* True if the kernel command line has the word. */
+static bool command_line_has(const char *word)
+{
+    _cleanup_free_ char *text = NULL;
+    char *p, *w;
+
+    if (rooted_read(AT_FDCWD, "/proc/cmdline", 1U << 20, &text, NULL) < 0)
+        return false;
+    for (p = text; (w = strsep(&p, " \t\n"));)
+        if (strcmp(w, word) == 0)
+            return true;
+    return false;
+}
+
+static void read_traces(int state_fd, Status *s)
+{
+    _cleanup_trace_names_ TraceNames names = {0};
+
+    if (state_list_traces(state_fd, &names) < 0)
+        return;
+    for (size_t i = 0; i < names.n; i++)
+        s->stages[names.items[i].stage].n_traces++;
+    /* Only the last one of each stage is opened; one that is bad is as good as none here: learn
+     * will say so. */
+    for (Stage stage = 0; stage < _STAGE_MAX; stage++)
+        for (size_t i = names.n; i-- > 0;) {
+            _cleanup_trace_ Trace *t = NULL;
+            _cleanup_free_ char *path = NULL, *text = NULL;
+            size_t size;
+
+            if (names.items[i].stage != stage)
+                continue;
+            if (asprintf(&path, STATE_TRACES "/%s", names.items[i].name) < 0)
+                break;
+            if (file_read_whole(state_fd, path, TRACE_JSON_SIZE_MAX, &text, &size) < 0 ||
+                trace_from_json(text, size, &t, NULL) < 0)
+                continue;
+            s->stages[stage].recorded = t->start_realtime;
+            s->stages[stage].duration = t->duration;
+            break;
+        }
+}
+
+static void read_pack(int state_fd, Stage stage, StageStatus *s)
+{
+    _cleanup_free_ char *buf = NULL;
+    const char *reason = NULL;
+    size_t size;
+    Pack p;
+    int r;
+
+    if (!state_pack_name(stage))
+        return;
+    r = file_read_whole(state_fd, state_pack_name(stage), PACK_SIZE_MAX, &buf, &size);
+    if (r == -ENOENT)
+        return;
+    if (r >= 0)
+        r = pack_open(buf, size, &p, &reason);
+    if (r < 0) {
+        s->pack_error = strdup(reason ? reason : strerror(-r));
+        return;
+    }
+    s->policy = policy_to_string(p.header->policy);
+    s->bytes = le64toh(p.header->total_metadata_bytes) + le64toh(p.header->total_data_bytes);
+    s->planned = le64toh(p.header->created_realtime_usec);
+}
+
+static Table *stage_table(const Status *s)
+{
+    Table *t = table_new();
+
+    table_column(t, "STAGE", "stage", CELL_STRING);
+    table_column(t, "TRACES", "n_traces", CELL_COUNT);
+    table_column(t, "LAST RECORDED", "recorded_realtime_usec", CELL_REALTIME);
+    table_column(t, "TOOK", "duration_usec", CELL_TIMESPAN);
+    table_column(t, "PACK", "pack_policy", CELL_STRING);
+    table_column(t, "BYTES", "pack_bytes", CELL_BYTES);
+    for (Stage i = 0; i < _STAGE_MAX; i++) {
+        const StageStatus *k = s->stages + i;
+
+        table_row(t, stage_to_string(i), k->n_traces, k->recorded, k->duration,
+                  k->pack_error ? "bad" : k->policy, k->bytes);
+    }
+    return t;
+}
+
+/* In one sentence, what comes next. */
+static const char *advice(const Status *s)
+{
+    uint64_t traces = 0;
+    bool packs = false;
+
+    for (Stage i = 0; i < _STAGE_MAX; i++) {
+        traces += s->stages[i].n_traces;
+        packs = packs || s->stages[i].policy;
+    }
+    if (s->switched_off)
+        return "switched off by headstart=0 on the kernel command line";
+    if (packs)
+        return "ready";
+    if (traces > 0)
+        return "recorded, but nothing is planned yet: 'headstart learn', then 'headstart plan'";
+    return "nothing was recorded yet";
+}
+
+static int print(const Context *c, const Status *s)
+{
+    _cleanup_table_ Table *summary = table_new(), *stages = stage_table(s);
+    int r;
+
+    table_column(summary, "State", "state", CELL_PATH);
+    table_column(summary, "Status", "status", CELL_STRING);
+    table_column(summary, "Rerecord", "rerecord", CELL_BOOLEAN);
+    table_row(summary, c->state, advice(s), (int)s->rerecord);
+
+    if (c->json != JSON_OFF) {
+        json_object *o = table_fields_to_json(summary);
+
+        if (o) {
+            json_object_object_add(o, "switched_off", json_object_new_boolean(s->switched_off));
+            json_object_object_add(o, "stages", table_to_json(stages));
+        }
+        r = output_json(c->json, o);
+        return r < 0 ? cli_error(r, "cannot print: %m") : 0;
+    }
+    r = table_print_fields(summary);
+    if (r == 0) {
+        putchar('\n');
+        r = table_print(stages);
+    }
+    for (Stage i = 0; i < _STAGE_MAX; i++)
+        if (s->stages[i].pack_error)
+            printf("\n%s/%s cannot be used: %s\n", c->state, state_pack_name(i),
+                   s->stages[i].pack_error);
+    return r < 0 ? cli_error(r, "cannot print: %m") : 0;
+}
+
+static int run(Context *c)
+{
+    _cleanup_(status_done) Status s = {.switched_off = command_line_has("headstart=0")};
+    _cleanup_close_ int fd = -EBADF;
+    const char *value;
+    int k, n, r;
+
+    while ((k = cli_next_option(c, &value)) > 0)
+        continue;
+    if (k < 0)
+        return k;
+    cli_arguments(c, &n);
+    if (n > 0)
+        return cli_usage_error(c, "status takes no arguments");
+
+    for (Stage i = 0; i < _STAGE_MAX; i++)
+        s.stages[i] = (StageStatus){.recorded = COUNT_UNKNOWN,
+                                    .duration = COUNT_UNKNOWN,
+                                    .bytes = COUNT_UNKNOWN,
+                                    .planned = COUNT_UNKNOWN};
+    r = state_open(c, false, &fd);
+    if (r < 0 && r != -ENOENT)
+        return r;
+    s.state_exists = r >= 0;
+    if (s.state_exists) {
+        read_traces(fd, &s);
+        for (Stage i = 0; i < _STAGE_MAX; i++)
+            read_pack(fd, i, s.stages + i);
+        s.rerecord = faccessat(fd, STATE_RERECORD, F_OK, 0) == 0;
+    }
+    return print(c, &s);
+}
+
+const Verb verb_status = {
+        .name = "status",
+        .arguments = "",
+        .summary = "Show what is known and what this boot did",
+        .description = "What was recorded, learned and planned, and whether headstart is on.",
+        .run = run,
+};
