@@ -19,6 +19,7 @@ unset SYSTEMD_LOG_LEVEL JOURNAL_STREAM
 hs_setup() {
     HS_TMP=$BATS_TEST_TMPDIR
     HS_DEFERRED=()
+    # shellcheck disable=SC2034 # used by the tests
     HS_STATE=$HS_TMP/state
     HS_MNT=$HS_TMP/mnt
     mkdir -p "$HS_MNT"
