@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-static int lookup(const char *const *table, size_t n, const char *s)
+int string_table_lookup(const char *const *table, size_t n, const char *s)
 {
     for (size_t i = 0; s && i < n; i++)
         if (strcmp(table[i], s) == 0)
@@ -22,7 +22,7 @@ static int lookup(const char *const *table, size_t n, const char *s)
     }                                                                                              \
     type name##_from_string(const char *s)                                                         \
     {                                                                                              \
-        return (type)lookup(name##_table, max, s);                                                 \
+        return (type)string_table_lookup(name##_table, max, s);                                                 \
     }                                                                                              \
     struct swallow_semicolon
 

@@ -5,6 +5,7 @@
  * docs. Pure. */
 
 #include <errno.h>
+#include <stddef.h>
 
 typedef enum Stage {
     STAGE_BOOT,    /* start of the recorder until the greeter or default target is up */
@@ -45,6 +46,10 @@ typedef enum DeviceClass {
     _DEVICE_CLASS_MAX,
     _DEVICE_CLASS_INVALID = -EINVAL,
 } DeviceClass;
+
+/* The index of `s` in the table of n words; -EINVAL if it is not there or NULL. For the tables that
+ * map an enum's words to its values. */
+int string_table_lookup(const char *const *table, size_t n, const char *s);
 
 /* Enum to word (NULL if out of range) and word to enum (-EINVAL if unknown). */
 const char *stage_to_string(Stage s);

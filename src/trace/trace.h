@@ -17,6 +17,7 @@
  * hostile file cannot eat the memory. */
 #define TRACE_ACCESSES_MAX 4000000U
 #define TRACE_FILES_MAX    1000000U
+#define TRACE_PATHS_MAX    4000000U
 #define TRACE_VOLUMES_MAX  4096U
 #define TRACE_PATH_MAX     4096U /* bytes, NUL included */
 

@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "trace/trace.h"
+
+#include <limits.h>
+#include <string.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+/* Lookup tables of the builder. uthash tells us of a failed insertion through this flag. */
+#undef uthash_nonfatal_oom
+#define uthash_nonfatal_oom(elt) ((elt)->oom = true)
+
+/* (parent, name) -> path */
+typedef struct PathEntry {
+    UT_hash_handle hh;
+    uint32_t id;
+    bool oom;
+    char key[]; /* parent's number, then the name, not terminated */
+} PathEntry;
+
+/* path -> file, file -> application */
+typedef struct IdEntry {
+    UT_hash_handle hh;
+    uint32_t key;
+    uint32_t id;
+    bool oom;
+} IdEntry;
+
+struct TraceIndex {
+    PathEntry *paths;
+    IdEntry *files;
+    IdEntry *applications;
+};
+
+static void id_table_free(IdEntry *table)
+{
+    IdEntry *e, *tmp;
+
+    HASH_ITER (hh, table, e, tmp) {
+        HASH_DEL(table, e);
+        free(e);
+    }
+}
+
+static void index_free(struct TraceIndex *x)
+{
+    PathEntry *e, *tmp;
+
+    if (!x)
+        return;
+    HASH_ITER (hh, x->paths, e, tmp) {
+        HASH_DEL(x->paths, e);
+        free(e);
+    }
+    id_table_free(x->files);
+    id_table_free(x->applications);
+    free(x);
+}
+
+Trace *trace_free(Trace *t)
+{
+    if (!t)
+        return NULL;
+    index_free(t->index);
+    for (size_t i = 0; i < t->n_volumes; i++) {
+        TraceVolume *v = &t->volumes[i];
+        free(v->uuid);
+        free(v->fstype);
+        free(v->subvolume);
+        free(v->mountpoint);
+        free(v->device);
+        free(v->scheduler);
+        range_set_done(&v->metadata);
+    }
+    for (size_t i = 0; i < t->n_paths; i++)
+        free(t->paths[i].name);
+    for (size_t i = 0; i < t->n_files; i++)
+        range_set_done(&t->files[i].resident);
+    free(t->volumes);
+    free(t->paths);
+    free(t->files);
+    free(t->applications);
+    free(t->lifetimes);
+    free(t->accesses);
+    free(t->boot_id);
+    free(t->kernel);
+    free(t->distribution);
+    free(t);
+    return NULL;
+}
+
+Trace *trace_new(Stage stage)
+{
+    _cleanup_trace_ Trace *t = calloc(1, sizeof(Trace));
+
+    if (!t)
+        return NULL;
+    t->stage = stage;
+    t->uid = TRACE_NONE;
+    t->boot_id = strdup("");
+    t->kernel = strdup("");
+    t->distribution = strdup("");
+    t->index = calloc(1, sizeof(struct TraceIndex));
+    if (!t->boot_id || !t->kernel || !t->distribution || !t->index)
+        return NULL;
+
+    /* The root of the path tree. */
+    if (grow_array(&t->paths, &t->allocated_paths, 1, sizeof(TracePath)) < 0)
+        return NULL;
+    t->paths[0] = (TracePath){.parent = 0, .name = strdup("")};
+    if (!t->paths[0].name)
+        return NULL;
+    t->n_paths = 1;
+    return TAKE_PTR(t);
+}
+
+int trace_add_volume(Trace *t, const TraceVolume *v, uint32_t *ret)
+{
+    TraceVolume c = *v;
+    int r;
+
+    if (t->n_volumes >= TRACE_VOLUMES_MAX)
+        return -E2BIG;
+    r = grow_array(&t->volumes, &t->allocated_volumes, t->n_volumes + 1, sizeof(TraceVolume));
+    if (r < 0)
+        return r;
+    c.metadata = (RangeSet){0};
+    c.uuid = strdup(v->uuid ? v->uuid : "");
+    c.fstype = strdup(v->fstype ? v->fstype : "");
+    c.subvolume = strdup(v->subvolume ? v->subvolume : "");
+    c.mountpoint = strdup(v->mountpoint ? v->mountpoint : "/");
+    c.device = strdup(v->device ? v->device : "");
+    c.scheduler = strdup(v->scheduler ? v->scheduler : "");
+    if (!c.uuid || !c.fstype || !c.subvolume || !c.mountpoint || !c.device || !c.scheduler ||
+        range_set_copy(&v->metadata, &c.metadata) < 0) {
+        free(c.uuid);
+        free(c.fstype);
+        free(c.subvolume);
+        free(c.mountpoint);
+        free(c.device);
+        free(c.scheduler);
+        return -ENOMEM;
+    }
+    *ret = (uint32_t)t->n_volumes;
+    t->volumes[t->n_volumes++] = c;
+    return 0;
+}
+
+/* Finds or adds one path component. The hash key is (parent, name) in one run of bytes, as the two
+ * lie in a PathEntry. */
+static int intern_name(Trace *t, uint32_t parent, const char *name, size_t length, uint32_t *ret)
+{
+    char key[sizeof(uint32_t) + NAME_MAX];
+    _cleanup_free_ PathEntry *e = NULL;
+    _cleanup_free_ char *copy = NULL;
+    PathEntry *found;
+    int r;
+
+    if (length == 0 || length > NAME_MAX)
+        return -EINVAL;
+    memcpy(key, &parent, sizeof(parent));
+    memcpy(key + sizeof(parent), name, length);
+    HASH_FIND(hh, t->index->paths, key, sizeof(parent) + length, found);
+    if (found) {
+        *ret = found->id;
+        return 0;
+    }
+
+    if (t->n_paths >= TRACE_PATHS_MAX)
+        return -E2BIG;
+    r = grow_array(&t->paths, &t->allocated_paths, t->n_paths + 1, sizeof(TracePath));
+    if (r < 0)
+        return r;
+    e = calloc(1, offsetof(PathEntry, key) + sizeof(parent) + length);
+    copy = strndup(name, length);
+    if (!e || !copy)
+        return -ENOMEM;
+    e->id = (uint32_t)t->n_paths;
+    memcpy(e->key, key, sizeof(parent) + length);
+    HASH_ADD_KEYPTR(hh, t->index->paths, e->key, sizeof(parent) + length, e);
+    if (e->oom)
+        return -ENOMEM;
+
+    t->paths[t->n_paths++] = (TracePath){.parent = parent, .name = TAKE_PTR(copy)};
+    *ret = e->id;
+    e = NULL; /* the table has it now */
+    return 0;
+}
+
+int trace_add_path(Trace *t, const char *path, uint32_t *ret)
+{
+    uint32_t at = 0;
+    const char *p = path;
+
+    if (*p != '/' || strnlen(path, TRACE_PATH_MAX) >= TRACE_PATH_MAX)
+        return -EINVAL;
+    if (p[1] == 0) {
+        *ret = 0;
+        return 0;
+    }
+    while (*p) {
+        size_t l;
+        int r;
+
+        p++; /* the slash */
+        l = strcspn(p, "/");
+        if (l == 0 || (l == 1 && p[0] == '.') || (l == 2 && p[0] == '.' && p[1] == '.'))
+            return -EINVAL;
+        r = intern_name(t, at, p, l, &at);
+        if (r < 0)
+            return r;
+        p += l;
+    }
+    *ret = at;
+    return 0;
+}
+
+/* The id stored under key, or, if there is none, `fresh` after storing that. */
+static int id_table_find_or_add(IdEntry **table, uint32_t key, uint32_t fresh, uint32_t *ret)
+{
+    IdEntry *e;
+
+    HASH_FIND(hh, *table, &key, sizeof(key), e);
+    if (e) {
+        *ret = e->id;
+        return 0;
+    }
+    e = calloc(1, sizeof(*e));
+    if (!e)
+        return -ENOMEM;
+    e->key = key;
+    e->id = fresh;
+    HASH_ADD(hh, *table, key, sizeof(e->key), e);
+    if (e->oom) {
+        free(e);
+        return -ENOMEM;
+    }
+    *ret = fresh;
+    return 0;
+}
+
+int trace_add_file(Trace *t, uint32_t path, uint32_t volume, bool directory, uint32_t *ret)
+{
+    uint32_t id;
+    int r;
+
+    if (path >= t->n_paths || (volume != TRACE_NONE && volume >= t->n_volumes))
+        return -EINVAL;
+    if (t->n_files >= TRACE_FILES_MAX)
+        return -E2BIG;
+    r = grow_array(&t->files, &t->allocated_files, t->n_files + 1, sizeof(TraceFile));
+    if (r < 0)
+        return r;
+    r = id_table_find_or_add(&t->index->files, path, (uint32_t)t->n_files, &id);
+    if (r < 0)
+        return r;
+    if (id == t->n_files)
+        t->files[t->n_files++] =
+                (TraceFile){.path = path, .volume = volume, .directory = directory};
+    *ret = id;
+    return 0;
+}
+
+int trace_add_application(Trace *t, uint32_t file, uint32_t *ret)
+{
+    uint32_t id;
+    int r;
+
+    if (file >= t->n_files)
+        return -EINVAL;
+    r = grow_array(&t->applications, &t->allocated_applications, t->n_applications + 1,
+                   sizeof(TraceApplication));
+    if (r < 0)
+        return r;
+    r = id_table_find_or_add(&t->index->applications, file, (uint32_t)t->n_applications, &id);
+    if (r < 0)
+        return r;
+    if (id == t->n_applications)
+        t->applications[t->n_applications++] = (TraceApplication){.file = file};
+    *ret = id;
+    return 0;
+}
+
+int trace_add_lifetime(Trace *t, const TraceLifetime *l)
+{
+    int r;
+
+    if (l->application >= t->n_applications || l->end < l->start)
+        return -EINVAL;
+    if (t->n_lifetimes >= TRACE_ACCESSES_MAX)
+        return -E2BIG;
+    r = grow_array(&t->lifetimes, &t->allocated_lifetimes, t->n_lifetimes + 1,
+                   sizeof(TraceLifetime));
+    if (r < 0)
+        return r;
+    t->lifetimes[t->n_lifetimes++] = *l;
+    return 0;
+}
+
+int trace_add_access(Trace *t, const TraceAccess *a)
+{
+    int r;
+
+    if (a->file >= t->n_files || (int)a->kind < 0 || a->kind >= _ACCESS_KIND_MAX ||
+        (a->application != TRACE_NONE && a->application >= t->n_applications) ||
+        (t->n_accesses > 0 && a->at < t->accesses[t->n_accesses - 1].at))
+        return -EINVAL;
+    if (t->n_accesses >= TRACE_ACCESSES_MAX)
+        return -E2BIG;
+    r = grow_array(&t->accesses, &t->allocated_accesses, t->n_accesses + 1, sizeof(TraceAccess));
+    if (r < 0)
+        return r;
+    t->accesses[t->n_accesses++] = *a;
+    return 0;
+}
+
+int trace_format_path(const Trace *t, uint32_t path, char *buf, size_t size)
+{
+    size_t at = size;
+
+    if (path >= t->n_paths)
+        return -EINVAL;
+    if (size < 2)
+        return -ENAMETOOLONG;
+    buf[--at] = 0;
+    if (path == 0)
+        buf[--at] = '/';
+    /* A child's number is above its parent's, so this ends. */
+    for (uint32_t i = path; i != 0; i = t->paths[i].parent) {
+        size_t l = strlen(t->paths[i].name);
+
+        if (at < l + 1)
+            return -ENAMETOOLONG;
+        at -= l;
+        memcpy(buf + at, t->paths[i].name, l);
+        buf[--at] = '/';
+    }
+    memmove(buf, buf + at, size - at);
+    return 0;
+}
+
+static bool name_is_valid(const char *name)
+{
+    return name[0] && strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && !strchr(name, '/') &&
+           strlen(name) <= NAME_MAX;
+}
+
+static int validate_tables(const Trace *t)
+{
+    if (t->n_paths == 0 || t->n_paths > TRACE_PATHS_MAX || t->n_files > TRACE_FILES_MAX ||
+        t->n_volumes > TRACE_VOLUMES_MAX || t->n_accesses > TRACE_ACCESSES_MAX ||
+        t->n_lifetimes > TRACE_ACCESSES_MAX)
+        return -EBADMSG;
+    if (t->paths[0].parent != 0 || t->paths[0].name[0])
+        return -EBADMSG;
+    for (size_t i = 1; i < t->n_paths; i++)
+        if (t->paths[i].parent >= i || !name_is_valid(t->paths[i].name))
+            return -EBADMSG;
+    for (size_t i = 0; i < t->n_volumes; i++)
+        if (!range_set_valid(&t->volumes[i].metadata) ||
+            (int)t->volumes[i].device_class < 0 ||
+            t->volumes[i].device_class >= _DEVICE_CLASS_MAX)
+            return -EBADMSG;
+    for (size_t i = 0; i < t->n_files; i++) {
+        const TraceFile *f = &t->files[i];
+
+        if (f->path >= t->n_paths || (f->volume != TRACE_NONE && f->volume >= t->n_volumes) ||
+            !range_set_valid(&f->resident) || (f->directory && f->resident.n > 0))
+            return -EBADMSG;
+    }
+    for (size_t i = 0; i < t->n_applications; i++)
+        if (t->applications[i].file >= t->n_files)
+            return -EBADMSG;
+    return 0;
+}
+
+int trace_validate(const Trace *t)
+{
+    usec_t last = 0;
+    int r;
+
+    if ((int)t->stage < 0 || t->stage >= _STAGE_MAX || (int)t->policy < 0 ||
+        t->policy >= _POLICY_MAX || (int)t->process_source < 0 ||
+        t->process_source >= _PROCESS_SOURCE_MAX)
+        return -EBADMSG;
+    r = validate_tables(t);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < t->n_lifetimes; i++)
+        if (t->lifetimes[i].application >= t->n_applications ||
+            t->lifetimes[i].end < t->lifetimes[i].start)
+            return -EBADMSG;
+    for (size_t i = 0; i < t->n_accesses; i++) {
+        const TraceAccess *a = &t->accesses[i];
+
+        if (a->file >= t->n_files || (int)a->kind < 0 || a->kind >= _ACCESS_KIND_MAX ||
+            a->at < last || (a->application != TRACE_NONE && a->application >= t->n_applications))
+            return -EBADMSG;
+        last = a->at;
+    }
+    return 0;
+}
+
+static const char *const metadata_source_table[_METADATA_SOURCE_MAX] = {
+        [METADATA_SOURCE_NONE] = "none",
+        [METADATA_SOURCE_CACHESTAT] = "cachestat",
+        [METADATA_SOURCE_DERIVED] = "derived",
+};
+
+static const char *const process_source_table[_PROCESS_SOURCE_MAX] = {
+        [PROCESS_SOURCE_NONE] = "none",
+        [PROCESS_SOURCE_PROC] = "proc",
+        [PROCESS_SOURCE_CONNECTOR] = "connector",
+};
+
+const char *metadata_source_to_string(MetadataSource s)
+{
+    return (int)s >= 0 && s < _METADATA_SOURCE_MAX ? metadata_source_table[s] : NULL;
+}
+
+MetadataSource metadata_source_from_string(const char *s)
+{
+    return (MetadataSource)string_table_lookup(metadata_source_table, _METADATA_SOURCE_MAX, s);
+}
+
+const char *process_source_to_string(ProcessSource s)
+{
+    return (int)s >= 0 && s < _PROCESS_SOURCE_MAX ? process_source_table[s] : NULL;
+}
+
+ProcessSource process_source_from_string(const char *s)
+{
+    return (ProcessSource)string_table_lookup(process_source_table, _PROCESS_SOURCE_MAX, s);
+}
