@@ -22,7 +22,8 @@ int ext2_metadata_static(Ext2Metadata *m, RangeSet *ret);
  * 0, -ENOENT (no such inode, or deleted), or a negative errno. */
 int ext2_metadata_of_inode(Ext2Metadata *m, uint64_t inode, RangeSet *ranges);
 
-/* *ret = those of `resident` (byte ranges of the device) that are metadata of any kind: less what
- * belongs to file data according to the block bitmap and the given directory and file inodes.
- * Blocks that are free in the bitmap are dropped. 0 or a negative errno. */
+/* *ret = those of `resident` (byte ranges of the device) that can be metadata: what lies in blocks
+ * that are free according to the block bitmap is dropped (somebody read the device itself). File
+ * data never lives in the device's page cache on ext2/3/4, so what is in use and resident there is
+ * metadata. 0 or a negative errno. */
 int ext2_metadata_filter(Ext2Metadata *m, const RangeSet *resident, RangeSet *ret);

@@ -6,7 +6,7 @@
 #include "base/macros.h"
 
 typedef struct Mount {
-    unsigned id;
+    unsigned id, parent;
     unsigned major, minor; /* st_dev of the filesystem (anonymous on btrfs) */
     char *root;            /* path within the filesystem that is mounted here */
     char *target;          /* mount point, octal escapes resolved */
@@ -22,6 +22,7 @@ typedef struct MountTable {
 } MountTable;
 
 void mount_table_done(MountTable *t);
+#define _cleanup_mount_table_ _cleanup_(mount_table_done)
 
 /* Parses the text of /proc/self/mountinfo. Lines that do not parse are skipped and counted in
  * *ret_bad (may be NULL). 0 or -ENOMEM. */
@@ -31,6 +32,9 @@ int mount_table_parse(const char *text, MountTable *ret, size_t *ret_bad);
  * ext2/3/4, xfs, btrfs, f2fs, vfat, exfat, ntfs3, erofs, squashfs, iso9660, udf, bcachefs, jfs,
  * reiserfs, nilfs2. Never network, FUSE ("fuseblk" included), autofs, or pseudo filesystems. */
 bool fstype_is_local_block(const char *fstype);
+
+/* True if the path is the prefix or lies below it; trailing slashes of the prefix do not count. */
+bool path_is_below(const char *path, const char *prefix);
 
 /* The mount to reach each local block-backed filesystem (and btrfs subvolume) by: one index into
  * `t` per distinct st_dev, not covered by a later mount on the same target, at or below `prefix`

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "volume/volume.h"
+
+#include <string.h>
+
+static bool has_prefix(const char *s, const char *prefix)
+{
+    return strncmp(s, prefix, strlen(prefix)) == 0;
+}
+
+DeviceClass volume_classify(const char *disk, bool rotational, const char *mmc_type)
+{
+    static const char *const network[] = {"nbd", "rbd", "drbd"};
+
+    for (size_t i = 0; i < ELEMENTSOF(network); i++)
+        if (has_prefix(disk, network[i]))
+            return DEVICE_CLASS_NETDISK;
+    if (has_prefix(disk, "mmcblk"))
+        return mmc_type && strcmp(mmc_type, "MMC") == 0 ? DEVICE_CLASS_EMMC : DEVICE_CLASS_SD;
+    /* What lies below these only their host knows; virtio claims to rotate, always. */
+    if (rotational && (has_prefix(disk, "vd") || has_prefix(disk, "xvd") || has_prefix(disk, "loop")))
+        return DEVICE_CLASS_UNKNOWN;
+    if (disk[0] == 0)
+        return DEVICE_CLASS_UNKNOWN;
+    return rotational ? DEVICE_CLASS_HDD : DEVICE_CLASS_SSD;
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "volume/ext2-metadata.h"
+
+#include <ext2fs/ext2fs.h>
+#include <string.h>
+
+struct Ext2Metadata {
+    ext2_filsys fs;
+    uint64_t block_size;
+    uint8_t *bitmap; /* of bitmap_group, one block; NULL until needed */
+    dgrp_t bitmap_group;
+};
+
+/* The few errors of libext2fs that mean something to our callers. */
+static int translate(errcode_t e)
+{
+    switch (e) {
+    case 0:
+        return 0;
+    case EXT2_ET_BAD_MAGIC:
+    case EXT2_ET_SHORT_READ:
+    case EXT2_ET_UNSUPP_FEATURE:
+    case EXT2_ET_RO_UNSUPP_FEATURE:
+    case EXT2_ET_CORRUPT_SUPERBLOCK:
+        return -EMEDIUMTYPE;
+    case EXT2_ET_NO_MEMORY:
+        return -ENOMEM;
+    default:
+        return e > 0 && e < 4096 ? -(int)e : -EIO;
+    }
+}
+
+int ext2_metadata_open(const char *device, Ext2Metadata **ret)
+{
+    Ext2Metadata *m;
+    errcode_t e;
+
+    m = calloc(1, sizeof(*m));
+    if (!m)
+        return -ENOMEM;
+    /* The filesystem is mounted and changes under us: checksums that do not fit are no surprise,
+     * and what we learn is a hint only. */
+    e = ext2fs_open(device,
+                    EXT2_FLAG_64BITS | EXT2_FLAG_IGNORE_CSUM_ERRORS | EXT2_FLAG_SOFTSUPP_FEATURES,
+                    0, 0, unix_io_manager, &m->fs);
+    if (e) {
+        free(m);
+        return translate(e);
+    }
+    m->block_size = m->fs->blocksize;
+    *ret = m;
+    return 0;
+}
+
+Ext2Metadata *ext2_metadata_free(Ext2Metadata *m)
+{
+    if (!m)
+        return NULL;
+    ext2fs_close_free(&m->fs);
+    free(m->bitmap);
+    free(m);
+    return NULL;
+}
+
+static int add_blocks(Ext2Metadata *m, RangeSet *s, blk64_t block, uint64_t n)
+{
+    blk64_t total = ext2fs_blocks_count(m->fs->super);
+
+    if (block == 0 && m->fs->super->s_first_data_block > 0 && n == 1)
+        return 0;
+    if (block >= total)
+        return 0;
+    return range_set_add(s, block * m->block_size, MIN(block + n, total) * m->block_size);
+}
+
+int ext2_metadata_static(Ext2Metadata *m, RangeSet *ret)
+{
+    ext2_filsys fs = m->fs;
+    _cleanup_range_set_ RangeSet s = {0};
+    int r = 0;
+
+    for (dgrp_t g = 0; g < fs->group_desc_count; g++) {
+        blk64_t super, old_desc, new_desc;
+
+        ext2fs_super_and_bgd_loc2(fs, g, &super, &old_desc, &new_desc, NULL);
+        if (super || g == 0)
+            r = add_blocks(m, &s, super, 1);
+        if (r >= 0 && old_desc)
+            r = add_blocks(m, &s, old_desc, fs->desc_blocks + fs->super->s_reserved_gdt_blocks);
+        if (r >= 0 && new_desc)
+            r = add_blocks(m, &s, new_desc, 1);
+        if (r >= 0)
+            r = add_blocks(m, &s, ext2fs_block_bitmap_loc(fs, g), 1);
+        if (r >= 0)
+            r = add_blocks(m, &s, ext2fs_inode_bitmap_loc(fs, g), 1);
+        if (r >= 0)
+            r = add_blocks(m, &s, ext2fs_inode_table_loc(fs, g), fs->inode_blocks_per_group);
+        if (r < 0)
+            return r;
+    }
+    *ret = s;
+    s = (RangeSet){0};
+    return 0;
+}
+
+/* The block of the inode table that holds this inode, or 0. */
+static blk64_t inode_table_block(ext2_filsys fs, ext2_ino_t ino)
+{
+    dgrp_t group = ext2fs_group_of_ino(fs, ino);
+    uint64_t at;
+
+    if (group >= fs->group_desc_count)
+        return 0;
+    at = (uint64_t)((ino - 1) % EXT2_INODES_PER_GROUP(fs->super)) * EXT2_INODE_SIZE(fs->super);
+    return ext2fs_inode_table_loc(fs, group) + at / fs->blocksize;
+}
+
+typedef struct Walk {
+    Ext2Metadata *m;
+    RangeSet *ranges;
+    bool data_too; /* a directory: its data blocks are metadata */
+    int r;
+} Walk;
+
+static int walk_block(ext2_filsys fs, blk64_t *block, e2_blkcnt_t index, blk64_t ref_block,
+                      int ref_offset, void *data)
+{
+    Walk *w = data;
+
+    /* index < 0: an indirect or extent-tree block */
+    if (index < 0 || w->data_too)
+        w->r = add_blocks(w->m, w->ranges, *block, 1);
+    return w->r < 0 ? BLOCK_ABORT : 0;
+}
+
+int ext2_metadata_of_inode(Ext2Metadata *m, uint64_t inode, RangeSet *ranges)
+{
+    ext2_filsys fs = m->fs;
+    struct ext2_inode i;
+    errcode_t e;
+    blk64_t acl;
+    Walk w = {.m = m, .ranges = ranges};
+    int r;
+
+    if (inode == 0 || inode > fs->super->s_inodes_count)
+        return -ENOENT;
+    e = ext2fs_read_inode(fs, (ext2_ino_t)inode, &i);
+    if (e)
+        return translate(e);
+    if (i.i_links_count == 0 || i.i_mode == 0)
+        return -ENOENT;
+    r = add_blocks(m, ranges, inode_table_block(fs, (ext2_ino_t)inode), 1);
+    if (r < 0)
+        return r;
+    acl = ext2fs_file_acl_block(fs, &i);
+    if (acl) {
+        r = add_blocks(m, ranges, acl, 1);
+        if (r < 0)
+            return r;
+    }
+
+    w.data_too = LINUX_S_ISDIR(i.i_mode);
+    if (!ext2fs_inode_has_valid_blocks2(fs, &i))
+        return 0; /* inline data, fast symlink: all of it lies in the inode */
+    /* A regular file whose extents all fit in the inode has no tree blocks: skip the walk. */
+    if (!w.data_too && (i.i_flags & EXT4_EXTENTS_FL)) {
+        const struct ext3_extent_header *h = (const void *)i.i_block;
+
+        if (ext2fs_le16_to_cpu(h->eh_depth) == 0)
+            return 0;
+    }
+    e = ext2fs_block_iterate3(fs, (ext2_ino_t)inode, BLOCK_FLAG_READ_ONLY, NULL, walk_block, &w);
+    if (w.r < 0)
+        return w.r;
+    return translate(e);
+}
+
+/* Loads the block bitmap of one group (not of all: a large disk has thousands), unless it is the one
+ * loaded already. A group whose bitmap was never written has only its own metadata in use. */
+static int load_bitmap(Ext2Metadata *m, dgrp_t group)
+{
+    ext2_filsys fs = m->fs;
+    errcode_t e;
+
+    if (m->bitmap && m->bitmap_group == group)
+        return 0;
+    if (!m->bitmap) {
+        m->bitmap = malloc(m->block_size);
+        if (!m->bitmap)
+            return -ENOMEM;
+    }
+    m->bitmap_group = group;
+    if (ext2fs_has_group_desc_csum(fs) &&
+        ext2fs_bg_flags_test(fs, group, EXT2_BG_BLOCK_UNINIT)) {
+        /* What is resident there can only be the group's own tables. */
+        memset(m->bitmap, 0xff, m->block_size);
+        return 0;
+    }
+    e = io_channel_read_blk64(fs->io, ext2fs_block_bitmap_loc(fs, group), 1, m->bitmap);
+    return translate(e);
+}
+
+int ext2_metadata_filter(Ext2Metadata *m, const RangeSet *resident, RangeSet *ret)
+{
+    ext2_filsys fs = m->fs;
+    _cleanup_range_set_ RangeSet kept = {0};
+    blk64_t total = ext2fs_blocks_count(fs->super);
+    uint64_t ratio = (uint64_t)EXT2FS_CLUSTER_RATIO(fs);
+    int r;
+
+    for (size_t i = 0; i < resident->n; i++) {
+        uint64_t first = resident->ranges[i].start / m->block_size;
+        uint64_t end = MIN(DIV_ROUND_UP(resident->ranges[i].end, m->block_size), total);
+
+        for (uint64_t b = first; b < end; b++) {
+            uint64_t bit;
+
+            if (b >= fs->super->s_first_data_block) {
+                r = load_bitmap(m, ext2fs_group_of_blk2(fs, b));
+                if (r < 0)
+                    return r;
+                bit = (b - ext2fs_group_first_block2(fs, m->bitmap_group)) / ratio;
+                if (bit / 8 >= m->block_size || !(m->bitmap[bit / 8] & 1U << bit % 8))
+                    continue;
+            }
+            r = range_set_add(&kept, MAX(b * m->block_size, resident->ranges[i].start),
+                              MIN((b + 1) * m->block_size, resident->ranges[i].end));
+            if (r < 0)
+                return r;
+        }
+    }
+    *ret = kept;
+    kept = (RangeSet){0};
+    return 0;
+}

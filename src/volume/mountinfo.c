@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "volume/mountinfo.h"
+
+#include <limits.h>
+#include <string.h>
+
+static void mount_done(Mount *m)
+{
+    free(m->root);
+    free(m->target);
+    free(m->fstype);
+    free(m->source);
+    free(m->super_options);
+}
+
+void mount_table_done(MountTable *t)
+{
+    for (size_t i = 0; i < t->n; i++)
+        mount_done(&t->mounts[i]);
+    free(t->mounts);
+    *t = (MountTable){0};
+}
+
+static bool is_octal(char c)
+{
+    return c >= '0' && c <= '7';
+}
+
+/* A copy with the kernel's \ooo escapes resolved. */
+static char *unescape(const char *s, size_t n)
+{
+    char *out = malloc(n + 1), *p = out;
+
+    if (!out)
+        return NULL;
+    for (size_t i = 0; i < n; i++) {
+        if (s[i] == '\\' && i + 3 < n && is_octal(s[i + 1]) && is_octal(s[i + 2]) &&
+            is_octal(s[i + 3])) {
+            *p++ = (char)((s[i + 1] - '0') << 6 | (s[i + 2] - '0') << 3 | (s[i + 3] - '0'));
+            i += 3;
+        } else
+            *p++ = s[i];
+    }
+    *p = 0;
+    return out;
+}
+
+/* The next blank-separated field of the line, or false at its end. */
+static bool next_field(const char **p, const char *end, const char **field, size_t *length)
+{
+    while (*p < end && **p == ' ')
+        (*p)++;
+    if (*p >= end)
+        return false;
+    *field = *p;
+    while (*p < end && **p != ' ')
+        (*p)++;
+    *length = (size_t)(*p - *field);
+    return true;
+}
+
+static bool parse_number(const char *s, size_t n, unsigned *ret)
+{
+    unsigned v = 0;
+
+    if (n == 0)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (s[i] < '0' || s[i] > '9' || __builtin_mul_overflow(v, 10U, &v) ||
+            __builtin_add_overflow(v, (unsigned)(s[i] - '0'), &v))
+            return false;
+    *ret = v;
+    return true;
+}
+
+/* 1 parsed, 0 not a line of mountinfo, -ENOMEM. proc(5): id parent maj:min root target options
+ * [optional…] - fstype source super-options */
+static int parse_line(const char *line, const char *end, Mount *ret)
+{
+    const char *f[6], *tail[3], *p = line, *x, *colon;
+    size_t l[6], tail_length[3], n;
+    Mount m = {0};
+
+    for (int i = 0; i < 6; i++)
+        if (!next_field(&p, end, &f[i], &l[i]))
+            return 0;
+    do
+        if (!next_field(&p, end, &x, &n))
+            return 0;
+    while (n != 1 || x[0] != '-');
+    for (int i = 0; i < 3; i++)
+        if (!next_field(&p, end, &tail[i], &tail_length[i]))
+            return 0;
+
+    colon = memchr(f[2], ':', l[2]);
+    if (!parse_number(f[0], l[0], &m.id) || !parse_number(f[1], l[1], &m.parent) || !colon ||
+        !parse_number(f[2], (size_t)(colon - f[2]), &m.major) ||
+        !parse_number(colon + 1, l[2] - (size_t)(colon - f[2]) - 1, &m.minor))
+        return 0;
+    m.readonly = l[5] >= 2 && memcmp(f[5], "ro", 2) == 0 && (l[5] == 2 || f[5][2] == ',');
+    m.root = unescape(f[3], l[3]);
+    m.target = unescape(f[4], l[4]);
+    m.fstype = unescape(tail[0], tail_length[0]);
+    m.source = unescape(tail[1], tail_length[1]);
+    m.super_options = unescape(tail[2], tail_length[2]);
+    if (!m.root || !m.target || !m.fstype || !m.source || !m.super_options) {
+        mount_done(&m);
+        return -ENOMEM;
+    }
+    *ret = m;
+    return 1;
+}
+
+int mount_table_parse(const char *text, MountTable *ret, size_t *ret_bad)
+{
+    MountTable t = {0};
+    size_t bad = 0;
+    int r;
+
+    for (const char *line = text; *line;) {
+        const char *end = strchrnul(line, '\n');
+
+        r = grow_array(&t.mounts, &t.allocated, t.n + 1, sizeof(Mount));
+        if (r >= 0)
+            r = parse_line(line, end, &t.mounts[t.n]);
+        if (r < 0) {
+            mount_table_done(&t);
+            return r;
+        }
+        if (r > 0)
+            t.n++;
+        else if (end > line)
+            bad++;
+        line = *end ? end + 1 : end;
+    }
+    *ret = t;
+    if (ret_bad)
+        *ret_bad = bad;
+    return 0;
+}
+
+bool fstype_is_local_block(const char *fstype)
+{
+    static const char *const types[] = {
+            "ext2", "ext3",  "ext4",     "xfs",     "btrfs", "f2fs",     "vfat", "exfat",  "ntfs3",
+            "erofs", "squashfs", "iso9660", "udf", "bcachefs", "jfs", "reiserfs", "nilfs2",
+    };
+
+    for (size_t i = 0; i < ELEMENTSOF(types); i++)
+        if (strcmp(fstype, types[i]) == 0)
+            return true;
+    return false;
+}
+
+bool path_is_below(const char *path, const char *prefix)
+{
+    size_t l = strlen(prefix);
+
+    while (l > 0 && prefix[l - 1] == '/')
+        l--;
+    return strncmp(path, prefix, l) == 0 && (path[l] == 0 || path[l] == '/');
+}
+
+/* A mount that another one hides: stacked on it, or put on a directory above it in the same parent
+ * (later, or this one would have become its child). The order of the lines says nothing: a root that
+ * was moved into place comes after what was mounted before. */
+static bool is_covered(const MountTable *t, size_t i)
+{
+    const Mount *m = &t->mounts[i];
+
+    for (size_t j = 0; j < t->n; j++) {
+        const Mount *c = &t->mounts[j];
+
+        if (j == i || !path_is_below(m->target, c->target))
+            continue;
+        if (c->parent == m->id ? strcmp(c->target, m->target) == 0
+                               : c->parent == m->parent && strcmp(c->target, m->target) != 0)
+            return true;
+    }
+    return false;
+}
+
+static bool is_better(const Mount *a, const Mount *b)
+{
+    bool whole_a = strcmp(a->root, "/") == 0, whole_b = strcmp(b->root, "/") == 0;
+
+    if (whole_a != whole_b)
+        return whole_a;
+    return strlen(a->target) < strlen(b->target);
+}
+
+int mount_table_select(const MountTable *t, const char *prefix, size_t **ret, size_t *ret_n)
+{
+    _cleanup_free_ size_t *chosen = NULL;
+    size_t n = 0;
+
+    chosen = reallocarray(NULL, t->n + 1, sizeof(size_t));
+    if (!chosen)
+        return -ENOMEM;
+    for (size_t i = 0; i < t->n; i++) {
+        const Mount *m = &t->mounts[i];
+        size_t k;
+
+        if (!fstype_is_local_block(m->fstype) || !path_is_below(m->target, prefix) ||
+            is_covered(t, i))
+            continue;
+        for (k = 0; k < n; k++)
+            if (t->mounts[chosen[k]].major == m->major && t->mounts[chosen[k]].minor == m->minor)
+                break;
+        if (k == n)
+            chosen[n++] = i;
+        else if (is_better(m, &t->mounts[chosen[k]]))
+            chosen[k] = i;
+    }
+    *ret = TAKE_PTR(chosen);
+    *ret_n = n;
+    return 0;
+}
