@@ -41,6 +41,7 @@
 #define PACK_FORMAT_VERSION 1U
 #define PACK_SIZE_MAX       (64U * 1024 * 1024)
 #define PACK_SEGMENTS_MAX   1024U
+#define PACK_PAGE_SIZE      4096U /* data ranges start on multiples of this, whatever the machine's page */
 
 /* Little-endian fields: read them with le*toh only. */
 typedef uint16_t le16_t;
@@ -75,6 +76,7 @@ typedef enum PackSegmentFlags {
     PACK_SEGMENT_PHYSICAL      = 1 << 1, /* physical fields are places on the device (not btrfs) */
     PACK_SEGMENT_TOUCH_ENTRIES = 1 << 2, /* metadata has its own cache (xfs, btrfs): the opening
                                             pass also lists directories */
+    PACK_SEGMENT_FLAGS_ALL = (1 << 3) - 1,
 } PackSegmentFlags;
 
 typedef struct PackSegment {
@@ -154,6 +156,10 @@ int pack_open(const void *buf, size_t size, Pack *ret, const char **ret_reason);
 
 /* True if this boot is a control session (see the specification). boot_id: 32 hex digits. */
 bool pack_is_control(const Pack *p, const char *boot_id);
+
+/* True if the path cannot lead out of its filesystem: "." or non-empty components that are neither
+ * "." nor "..". */
+bool pack_path_is_safe(const char *path);
 
 static inline const char *pack_string(const Pack *p, le32_t offset)
 {

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The validating reader. Everything a pack says is checked here, once, before anyone acts on it. */
+
+#include "pack/pack.h"
+
+#include <string.h>
+
+#include "pack/checksum.h"
+
+typedef struct Reader {
+    Pack p;
+    uint64_t strings_size;
+    const char *reason;
+} Reader;
+
+static int refuse(Reader *r, int error, const char *reason)
+{
+    r->reason = reason;
+    return error;
+}
+
+static bool is_zero(const uint8_t *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (p[i])
+            return false;
+    return true;
+}
+
+static int check_header(Reader *r, const PackHeader *h, size_t size)
+{
+    if (size < sizeof(PackHeader) || memcmp(h->magic, PACK_MAGIC, sizeof(h->magic)) != 0)
+        return size >= sizeof(h->magic) && memcmp(h->magic, PACK_MAGIC, sizeof(h->magic)) == 0
+                       ? refuse(r, -EBADMSG, "truncated header")
+                       : refuse(r, -EMEDIUMTYPE, "not a headstart pack");
+    if (le32toh(h->version) != PACK_FORMAT_VERSION)
+        return refuse(r, -EPROTONOSUPPORT, "a pack of another format version");
+    if (le32toh(h->header_size) != sizeof(PackHeader))
+        return refuse(r, -EPROTONOSUPPORT, "a pack with another header size");
+    if (size > PACK_SIZE_MAX)
+        return refuse(r, -E2BIG, "larger than a pack may be");
+    if (le64toh(h->file_size) != size)
+        return refuse(r, -EBADMSG, "truncated, or with bytes after its end");
+    if (pack_checksum(h, size) != le64toh(h->checksum))
+        return refuse(r, -EBADMSG, "checksum does not match");
+    if (h->stage >= _STAGE_MAX || h->policy >= _POLICY_MAX)
+        return refuse(r, -EBADMSG, "unknown stage or policy");
+    if (!is_zero(h->reserved0, sizeof(h->reserved0)) ||
+        !is_zero(h->reserved1, sizeof(h->reserved1)))
+        return refuse(r, -EBADMSG, "reserved header bytes are not zero");
+    return 0;
+}
+
+/* Lays the tables out and checks that they fill the file exactly. */
+static int check_layout(Reader *r, const uint8_t *base, size_t size)
+{
+    const PackHeader *h = r->p.header;
+    uint64_t at = sizeof(PackHeader);
+
+    if (le32toh(h->n_segments) > PACK_SEGMENTS_MAX)
+        return refuse(r, -E2BIG, "too many segments");
+    /* Counts are 32 bits and records below 128 bytes: sums cannot overflow 64 bits. */
+    r->p.segments = (const PackSegment *)(base + at);
+    at += (uint64_t)le32toh(h->n_segments) * sizeof(PackSegment);
+    if (at > size)
+        return refuse(r, -EBADMSG, "segments beyond the end");
+    r->p.metadata = (const PackMetadata *)(base + at);
+    at += (uint64_t)le32toh(h->n_metadata) * sizeof(PackMetadata);
+    if (at > size)
+        return refuse(r, -EBADMSG, "metadata beyond the end");
+    r->p.files = (const PackFile *)(base + at);
+    at += (uint64_t)le32toh(h->n_files) * sizeof(PackFile);
+    if (at > size)
+        return refuse(r, -EBADMSG, "files beyond the end");
+    r->p.data = (const PackData *)(base + at);
+    at += (uint64_t)le32toh(h->n_data) * sizeof(PackData);
+    if (at > size)
+        return refuse(r, -EBADMSG, "data beyond the end");
+    r->p.strings = (const char *)(base + at);
+    r->strings_size = le32toh(h->strings_size);
+    at += ALIGN_UP(r->strings_size, (uint64_t)8);
+    if (at != size)
+        return refuse(r, -EBADMSG, "tables do not fill the file");
+    if (r->strings_size > 0 && r->p.strings[r->strings_size - 1] != 0)
+        return refuse(r, -EBADMSG, "strings are not terminated");
+    if (!is_zero((const uint8_t *)r->p.strings + r->strings_size,
+                 ALIGN_UP(r->strings_size, (uint64_t)8) - r->strings_size))
+        return refuse(r, -EBADMSG, "padding is not zero");
+    return 0;
+}
+
+bool pack_path_is_safe(const char *path)
+{
+    const char *p = path;
+
+    if (strcmp(path, ".") == 0)
+        return true;
+    for (;;) {
+        size_t l = strcspn(p, "/");
+
+        if (l == 0 || (l == 1 && p[0] == '.') || (l == 2 && p[0] == '.' && p[1] == '.'))
+            return false;
+        if (!p[l])
+            return true;
+        p += l + 1;
+    }
+}
+
+static int check_metadata(Reader *r, const PackSegment *s)
+{
+    uint64_t device_size = le64toh(s->device_size), at = 0;
+    uint32_t first = le32toh(s->first_metadata), n = le32toh(s->n_metadata);
+
+    for (uint32_t i = first; i < first + n; i++) {
+        const PackMetadata *m = &r->p.metadata[i];
+        uint64_t offset = le64toh(m->offset), length = le64toh(m->length);
+
+        if (length == 0 || offset < at || offset > device_size || length > device_size - offset)
+            return refuse(r, -EBADMSG, "a metadata range out of order or beyond the device");
+        if (!is_zero(m->reserved0, sizeof(m->reserved0)))
+            return refuse(r, -EBADMSG, "reserved bytes are not zero");
+        at = offset + length;
+    }
+    return 0;
+}
+
+static int check_files(Reader *r, const PackSegment *s)
+{
+    uint32_t first = le32toh(s->first_file), n = le32toh(s->n_files);
+    uint64_t last = 0;
+
+    for (uint32_t i = first; i < first + n; i++) {
+        const PackFile *f = &r->p.files[i];
+
+        if (le32toh(f->path) >= r->strings_size)
+            return refuse(r, -EBADMSG, "a path beyond the strings");
+        if (!pack_path_is_safe(pack_string(&r->p, f->path)))
+            return refuse(r, -EBADMSG, "a path that leaves its filesystem");
+        if (le64toh(f->inode) < last)
+            return refuse(r, -EBADMSG, "files out of inode order");
+        if (le16toh(f->flags) & ~PACK_FILE_DIRECTORY)
+            return refuse(r, -EBADMSG, "unknown file flags");
+        if (le64toh(f->size) > INT64_MAX)
+            return refuse(r, -EBADMSG, "an impossible file size");
+        if (!is_zero(f->reserved0, sizeof(f->reserved0)))
+            return refuse(r, -EBADMSG, "reserved bytes are not zero");
+        last = le64toh(f->inode);
+    }
+    return 0;
+}
+
+static int check_data(Reader *r, const PackSegment *s)
+{
+    uint32_t first = le32toh(s->first_data), n = le32toh(s->n_data);
+    uint32_t first_file = le32toh(s->first_file), n_files = le32toh(s->n_files);
+    uint64_t last = 0;
+
+    for (uint32_t i = first; i < first + n; i++) {
+        const PackData *d = &r->p.data[i];
+        uint64_t offset = le64toh(d->offset), length = le64toh(d->length), size;
+        uint32_t file = le32toh(d->file);
+
+        if (file < first_file || file - first_file >= n_files)
+            return refuse(r, -EBADMSG, "data of a file of another filesystem");
+        if (le16toh(r->p.files[file].flags) & PACK_FILE_DIRECTORY)
+            return refuse(r, -EBADMSG, "data of a directory");
+        /* The size is at most INT64_MAX, so rounding up cannot overflow. */
+        size = ALIGN_UP(le64toh(r->p.files[file].size), (uint64_t)PACK_PAGE_SIZE);
+        if (length == 0 || offset % PACK_PAGE_SIZE != 0 || offset > size || length > size - offset)
+            return refuse(r, -EBADMSG, "a data range beyond its file");
+        if (le64toh(d->physical) < last)
+            return refuse(r, -EBADMSG, "data out of physical order");
+        if (!is_zero(d->reserved0, sizeof(d->reserved0)))
+            return refuse(r, -EBADMSG, "reserved bytes are not zero");
+        last = le64toh(d->physical);
+    }
+    return 0;
+}
+
+static int check_segments(Reader *r)
+{
+    const PackHeader *h = r->p.header;
+    uint64_t metadata = 0, files = 0, data = 0;
+    int k;
+
+    for (uint32_t i = 0; i < le32toh(h->n_segments); i++) {
+        const PackSegment *s = &r->p.segments[i];
+
+        if (le32toh(s->fstype) >= r->strings_size || le32toh(s->mountpoint) >= r->strings_size)
+            return refuse(r, -EBADMSG, "a segment's string beyond the strings");
+        if (s->device_class >= _DEVICE_CLASS_MAX || !is_zero(s->reserved0, sizeof(s->reserved0)) ||
+            (le32toh(s->flags) & ~(uint32_t)PACK_SEGMENT_FLAGS_ALL))
+            return refuse(r, -EBADMSG, "unknown segment flags");
+        if (le32toh(s->first_metadata) != metadata || le32toh(s->first_file) != files ||
+            le32toh(s->first_data) != data)
+            return refuse(r, -EBADMSG, "segments do not partition the tables");
+        metadata += le32toh(s->n_metadata);
+        files += le32toh(s->n_files);
+        data += le32toh(s->n_data);
+        if (metadata > le32toh(h->n_metadata) || files > le32toh(h->n_files) ||
+            data > le32toh(h->n_data))
+            return refuse(r, -EBADMSG, "a segment beyond its table");
+        k = check_metadata(r, s);
+        if (k >= 0)
+            k = check_files(r, s);
+        if (k >= 0)
+            k = check_data(r, s);
+        if (k < 0)
+            return k;
+    }
+    if (metadata != le32toh(h->n_metadata) || files != le32toh(h->n_files) ||
+        data != le32toh(h->n_data))
+        return refuse(r, -EBADMSG, "records that belong to no segment");
+    return 0;
+}
+
+int pack_open(const void *buf, size_t size, Pack *ret, const char **ret_reason)
+{
+    Reader r = {.p.header = buf};
+    int k;
+
+    k = check_header(&r, buf, size);
+    if (k >= 0)
+        k = check_layout(&r, buf, size);
+    if (k >= 0)
+        k = check_segments(&r);
+    if (k < 0) {
+        if (ret_reason)
+            *ret_reason = r.reason;
+        return k;
+    }
+    *ret = r.p;
+    return 0;
+}
+
+bool pack_is_control(const Pack *p, const char *boot_id)
+{
+    uint32_t n = le32toh(p->header->control_interval);
+
+    return n != 0 && pack_hash(boot_id, strlen(boot_id), le64toh(p->header->salt)) % n == 0;
+}
