@@ -72,8 +72,7 @@ typedef struct TraceFile {
     bool directory;
     uint64_t inode;
     uint64_t size_bytes;
-    int64_t mtime_nsec; /* since the epoch */
-    int64_t ctime_nsec;
+    int64_t mtime_nsec; /* since the epoch; with the size it says which version was recorded */
     RangeSet resident; /* bytes, page aligned at the start; empty for directories */
 } TraceFile;
 

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "base/json-util.h"
+
+#include <string.h>
+
+void json_writer_done(JsonWriter *w)
+{
+    free(w->buf);
+    *w = (JsonWriter){0};
+}
+
+static void append(JsonWriter *w, const char *s, size_t n)
+{
+    if (w->error < 0)
+        return;
+    w->error = grow_array(&w->buf, &w->allocated, w->n + n + 1, 1);
+    if (w->error < 0)
+        return;
+    memcpy(w->buf + w->n, s, n);
+    w->n += n;
+    w->buf[w->n] = 0;
+}
+
+/* Everything that precedes a member or element: the separator, and the key where there is one. */
+static void begin(JsonWriter *w, const char *key)
+{
+    char last = w->n > 0 ? w->buf[w->n - 1] : 0;
+
+    if (w->n == 0)
+        append(w, "{\n", 2);
+    else if (last != '\n' && last != '[' && last != '{')
+        append(w, key ? ",\n" : ",", key ? 2 : 1);
+    if (key) {
+        append(w, "\"", 1);
+        append(w, key, strlen(key));
+        append(w, "\":", 2);
+    }
+}
+
+void json_writer_add(JsonWriter *w, const char *key, struct json_object *value)
+{
+    size_t n = 0;
+    const char *text = value ? json_object_to_json_string_length(
+                                       value, JSON_C_TO_STRING_PLAIN |
+                                                      JSON_C_TO_STRING_NOSLASHESCAPE,
+                                       &n)
+                             : NULL;
+
+    if (!text)
+        w->error = w->error < 0 ? w->error : -ENOMEM;
+    else {
+        begin(w, key);
+        append(w, text, n);
+    }
+    json_object_put(value);
+}
+
+void json_writer_add_string(JsonWriter *w, const char *key, const char *value)
+{
+    json_writer_add(w, key, json_object_new_string(value));
+}
+
+void json_writer_add_u64(JsonWriter *w, const char *key, uint64_t value)
+{
+    json_writer_add(w, key, json_object_new_uint64(value));
+}
+
+void json_writer_open(JsonWriter *w, const char *key, char bracket)
+{
+    begin(w, key);
+    append(w, &bracket, 1);
+}
+
+void json_writer_close(JsonWriter *w, char bracket)
+{
+    append(w, &bracket, 1);
+}
+
+void json_writer_add_column(JsonWriter *w, const char *key, const void *table, size_t n,
+                            json_column_t get)
+{
+    struct json_object *a = json_object_new_array_ext((int)MAX(MIN(n, (size_t)INT32_MAX), (size_t)1));
+
+    for (size_t i = 0; a && i < n; i++) {
+        struct json_object *v = json_object_new_int64(get(table, i));
+
+        if (!v || json_object_array_add(a, v) < 0) {
+            json_object_put(v);
+            json_object_put(a);
+            a = NULL;
+        }
+    }
+    json_writer_add(w, key, a);
+}
+
+int json_writer_finish(JsonWriter *w, char **ret, size_t *ret_size)
+{
+    if (w->n == 0)
+        append(w, "{", 1);
+    append(w, "\n}\n", 3);
+    if (w->error < 0)
+        return w->error;
+    *ret_size = w->n;
+    *ret = TAKE_PTR(w->buf);
+    json_writer_done(w);
+    return 0;
+}
+
+/* Length of the valid UTF-8 sequence at s, or 0. */
+static size_t utf8_length(const unsigned char *s)
+{
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    size_t n = s[0] < 0x80 ? 1 : (s[0] & 0xe0) == 0xc0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3
+               : (s[0] & 0xf8) == 0xf0 ? 4 : 0;
+    uint32_t c;
+
+    if (n <= 1)
+        return n;
+    c = s[0] & (0x7fU >> n);
+    for (size_t i = 1; i < n; i++) {
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+        c = c << 6 | (s[i] & 0x3f);
+    }
+    if (c < least[n] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
+        return 0;
+    return n;
+}
+
+char *json_escape_bytes(const char *s)
+{
+    char *out = malloc(3 * strlen(s) + 1), *p = out;
+
+    if (!out)
+        return NULL;
+    for (const unsigned char *c = (const unsigned char *)s; *c;) {
+        size_t n = utf8_length(c);
+
+        if (n == 0 || *c == '%' || *c < 0x20 || *c == 0x7f) {
+            p += sprintf(p, "%%%02X", *c);
+            c++;
+        } else {
+            memcpy(p, c, n);
+            p += n;
+            c += n;
+        }
+    }
+    *p = 0;
+    return out;
+}
+
+static int hex_digit(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+char *json_unescape_bytes(const char *s)
+{
+    char *out = malloc(strlen(s) + 1), *p = out;
+
+    if (!out)
+        return NULL;
+    for (; *s; s++) {
+        int high, low;
+
+        if (*s != '%') {
+            *p++ = *s;
+            continue;
+        }
+        high = hex_digit(s[1]);
+        low = high < 0 ? -1 : hex_digit(s[2]);
+        if (low < 0 || high * 16 + low == 0) {
+            free(out);
+            return NULL;
+        }
+        *p++ = (char)(high * 16 + low);
+        s += 2;
+    }
+    *p = 0;
+    return out;
+}
+
+int json_parse(const char *text, size_t size, int depth, struct json_object **ret,
+               const char **ret_reason)
+{
+    struct json_tokener *t;
+    struct json_object *o;
+    enum json_tokener_error e;
+    size_t end;
+
+    if (size > INT32_MAX) {
+        *ret_reason = "too large";
+        return -EBADMSG;
+    }
+    if (size == 0) {
+        *ret_reason = "empty file";
+        return -EBADMSG;
+    }
+    t = json_tokener_new_ex(depth);
+    if (!t)
+        return -ENOMEM;
+    json_tokener_set_flags(t, JSON_TOKENER_STRICT | JSON_TOKENER_ALLOW_TRAILING_CHARS);
+    o = json_tokener_parse_ex(t, text, (int)size);
+    e = json_tokener_get_error(t);
+    end = json_tokener_get_parse_end(t);
+    json_tokener_free(t);
+
+    if (e == json_tokener_continue) {
+        json_object_put(o);
+        *ret_reason = "truncated";
+        return -EBADMSG;
+    }
+    while (e == json_tokener_success && end < size &&
+           (text[end] == '\n' || text[end] == ' ' || text[end] == '\r' || text[end] == '\t'))
+        end++;
+    if (e != json_tokener_success || end != size) {
+        json_object_put(o);
+        *ret_reason = e == json_tokener_success ? "data after its end" : "not valid JSON";
+        return -EBADMSG;
+    }
+    *ret = o;
+    return 0;
+}
+
+static int get(struct json_object *o, const char *key, enum json_type type, struct json_object **ret)
+{
+    struct json_object *v;
+
+    if (!json_object_is_type(o, json_type_object) || !json_object_object_get_ex(o, key, &v) ||
+        !json_object_is_type(v, type))
+        return -EBADMSG;
+    *ret = v;
+    return 0;
+}
+
+static int to_i64(struct json_object *v, int64_t *ret)
+{
+    if (!json_object_is_type(v, json_type_int))
+        return -EBADMSG;
+    errno = 0;
+    *ret = json_object_get_int64(v);
+    return errno ? -EBADMSG : 0;
+}
+
+static int to_u64(struct json_object *v, uint64_t max, uint64_t *ret)
+{
+    uint64_t u;
+
+    if (!json_object_is_type(v, json_type_int) || json_object_get_int64(v) < 0)
+        return -EBADMSG;
+    /* json-c saturates silently: what does not fit 64 bits comes back as the largest. */
+    u = json_object_get_uint64(v);
+    if (u > max)
+        return -EBADMSG;
+    *ret = u;
+    return 0;
+}
+
+int json_get_u64(struct json_object *o, const char *key, uint64_t max, uint64_t *ret)
+{
+    struct json_object *v;
+
+    return get(o, key, json_type_int, &v) < 0 ? -EBADMSG : to_u64(v, max, ret);
+}
+
+int json_get_i64(struct json_object *o, const char *key, int64_t *ret)
+{
+    struct json_object *v;
+
+    return get(o, key, json_type_int, &v) < 0 ? -EBADMSG : to_i64(v, ret);
+}
+
+int json_get_bool(struct json_object *o, const char *key, bool *ret)
+{
+    struct json_object *v;
+
+    if (get(o, key, json_type_boolean, &v) < 0)
+        return -EBADMSG;
+    *ret = json_object_get_boolean(v);
+    return 0;
+}
+
+int json_get_string(struct json_object *o, const char *key, const char **ret)
+{
+    struct json_object *v;
+
+    if (get(o, key, json_type_string, &v) < 0 ||
+        strlen(json_object_get_string(v)) != (size_t)json_object_get_string_len(v))
+        return -EBADMSG;
+    *ret = json_object_get_string(v);
+    return 0;
+}
+
+int json_get_array(struct json_object *o, const char *key, size_t max, struct json_object **ret)
+{
+    struct json_object *v;
+
+    if (get(o, key, json_type_array, &v) < 0 || json_object_array_length(v) > max)
+        return -EBADMSG;
+    *ret = v;
+    return 0;
+}
+
+int json_get_object(struct json_object *o, const char *key, struct json_object **ret)
+{
+    return get(o, key, json_type_object, ret);
+}
+
+int json_at_u64(struct json_object *array, size_t i, uint64_t max, uint64_t *ret)
+{
+    return to_u64(json_object_array_get_idx(array, i), max, ret);
+}
+
+int json_at_i64(struct json_object *array, size_t i, int64_t *ret)
+{
+    return to_i64(json_object_array_get_idx(array, i), ret);
+}

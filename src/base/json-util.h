@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* JSON state files by json-c: written member by member, so that a large document never stands in
+ * memory as objects, and read with every type and bound checked. Pure. */
+
+#include "base/macros.h"
+
+#include <json-c/json.h>
+
+DEFINE_CLEANUP(struct json_object *, json_object_put);
+#define _cleanup_json_ _cleanup_(json_object_putp)
+
+/* A JSON object that grows as text. Errors stick: check the result of json_writer_finish() only. */
+typedef struct JsonWriter {
+    char *buf;
+    size_t n, allocated;
+    int error;
+} JsonWriter;
+
+void json_writer_done(JsonWriter *w);
+#define _cleanup_json_writer_ _cleanup_(json_writer_done)
+
+/* Adds "key": value; takes ownership of value (NULL counts as out of memory). */
+void json_writer_add(JsonWriter *w, const char *key, struct json_object *value);
+void json_writer_add_string(JsonWriter *w, const char *key, const char *value);
+void json_writer_add_u64(JsonWriter *w, const char *key, uint64_t value);
+
+/* Opens and closes an object or array member, for what is itself written piece by piece; inside an
+ * array, elements are added with key NULL. */
+void json_writer_open(JsonWriter *w, const char *key, char bracket);
+void json_writer_close(JsonWriter *w, char bracket);
+
+/* A column: an array of n integers, each asked of `get`. */
+typedef int64_t (*json_column_t)(const void *table, size_t i);
+void json_writer_add_column(JsonWriter *w, const char *key, const void *table, size_t n,
+                            json_column_t get);
+
+/* Ends the document; the caller frees *ret. 0 or -ENOMEM. */
+int json_writer_finish(JsonWriter *w, char **ret, size_t *ret_size);
+
+/* Names are bytes, JSON is UTF-8: bytes that are not valid UTF-8, control characters and "%" are
+ * written as %XX. Both return a new string, or NULL (out of memory; for unescape also if a %XX is
+ * malformed or stands for a NUL). */
+char *json_escape_bytes(const char *s);
+char *json_unescape_bytes(const char *s);
+
+/* Parses text into one JSON value of at most `depth` levels and nothing after it. 0, -EBADMSG (and
+ * a static reason), -ENOMEM. */
+int json_parse(const char *text, size_t size, int depth, struct json_object **ret,
+               const char **ret_reason);
+
+/* Members of an object. -EBADMSG if missing, of another type, or out of range. Strings and arrays
+ * are borrowed from the object. */
+int json_get_u64(struct json_object *o, const char *key, uint64_t max, uint64_t *ret);
+int json_get_i64(struct json_object *o, const char *key, int64_t *ret);
+int json_get_bool(struct json_object *o, const char *key, bool *ret);
+int json_get_string(struct json_object *o, const char *key, const char **ret);
+int json_get_array(struct json_object *o, const char *key, size_t max, struct json_object **ret);
+int json_get_object(struct json_object *o, const char *key, struct json_object **ret);
+
+/* Element i of an array as an integer. -EBADMSG if it is none or out of range. */
+int json_at_u64(struct json_object *array, size_t i, uint64_t max, uint64_t *ret);
+int json_at_i64(struct json_object *array, size_t i, int64_t *ret);

@@ -1,0 +1,560 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "trace/trace-json.h"
+
+#include "base/json-util.h"
+
+#include <string.h>
+
+#define FORMAT_NAME "headstart-trace"
+
+static const char *const flag_names[] = {
+        "incomplete",  "exact",          "replayed", "control",       "second-login",
+        "soft-reboot", "offline-update", "fsck",     "residency-off",
+};
+
+/* Columns of what is small in neighbouring rows hold differences to the row before. */
+#define COLUMN(name, type, expression)                                                             \
+    static int64_t name(const void *table, size_t i)                                               \
+    {                                                                                              \
+        const type *t = table;                                                                     \
+        return (int64_t)(expression);                                                              \
+    }
+#define DELTA(field) (i == 0 ? t[i].field : t[i].field - t[i - 1].field)
+#define INDEX(field) (t[i].field == TRACE_NONE ? -1 : (int64_t)t[i].field)
+
+COLUMN(path_parent, TracePath, t[i].parent)
+COLUMN(file_path, TraceFile, (int64_t)t[i].path - (i == 0 ? 0 : (int64_t)t[i - 1].path))
+COLUMN(file_volume, TraceFile, INDEX(volume))
+COLUMN(file_directory, TraceFile, t[i].directory)
+COLUMN(file_inode, TraceFile, DELTA(inode))
+COLUMN(file_size, TraceFile, t[i].size_bytes)
+COLUMN(file_mtime, TraceFile, (uint64_t)t[i].mtime_nsec - (i == 0 ? 0 : (uint64_t)t[i - 1].mtime_nsec))
+COLUMN(application_file, TraceApplication, t[i].file)
+COLUMN(lifetime_application, TraceLifetime, t[i].application)
+COLUMN(lifetime_pid, TraceLifetime, t[i].pid)
+COLUMN(lifetime_uid, TraceLifetime, INDEX(uid))
+COLUMN(lifetime_start, TraceLifetime, t[i].start)
+COLUMN(lifetime_end, TraceLifetime, t[i].end == USEC_INFINITY ? -1 : (int64_t)t[i].end)
+COLUMN(access_at, TraceAccess, DELTA(at))
+COLUMN(access_file, TraceAccess, (int64_t)t[i].file - (i == 0 ? 0 : (int64_t)t[i - 1].file))
+COLUMN(access_application, TraceAccess, INDEX(application))
+COLUMN(access_kind, TraceAccess, t[i].kind)
+
+/* A set of byte ranges as one array: gap, length, gap, length, … */
+static struct json_object *ranges_to_json(const RangeSet *s)
+{
+    struct json_object *a = json_object_new_array_ext((int)MAX(2 * s->n, (size_t)1));
+    uint64_t at = 0;
+
+    for (size_t i = 0; a && i < s->n; i++) {
+        uint64_t pair[] = {s->ranges[i].start - at, s->ranges[i].end - s->ranges[i].start};
+
+        for (size_t k = 0; a && k < 2; k++) {
+            struct json_object *v = json_object_new_uint64(pair[k]);
+
+            if (!v || json_object_array_add(a, v) < 0) {
+                json_object_put(v);
+                json_object_put(a);
+                a = NULL;
+            }
+        }
+        at = s->ranges[i].end;
+    }
+    return a;
+}
+
+static struct json_object *bytes_to_json(const char *s)
+{
+    _cleanup_free_ char *escaped = json_escape_bytes(s);
+
+    return escaped ? json_object_new_string(escaped) : NULL;
+}
+
+static void write_volume(JsonWriter *w, const TraceVolume *v)
+{
+    json_writer_open(w, NULL, '{');
+    json_writer_add(w, "uuid", bytes_to_json(v->uuid));
+    json_writer_add(w, "fstype", bytes_to_json(v->fstype));
+    json_writer_add(w, "subvolume", bytes_to_json(v->subvolume));
+    json_writer_add(w, "mountpoint", bytes_to_json(v->mountpoint));
+    json_writer_add(w, "device", bytes_to_json(v->device));
+    json_writer_add(w, "scheduler", bytes_to_json(v->scheduler));
+    json_writer_add_string(w, "device_class", device_class_to_string(v->device_class));
+    json_writer_add(w, "rotational", json_object_new_boolean(v->rotational));
+    json_writer_add_u64(w, "size_bytes", v->size_bytes);
+    json_writer_add_string(w, "metadata_source", metadata_source_to_string(v->metadata_source));
+    json_writer_add(w, "metadata", ranges_to_json(&v->metadata));
+    json_writer_close(w, '}');
+}
+
+static void write_facts(JsonWriter *w, const Trace *t)
+{
+    struct json_object *flags = json_object_new_array();
+
+    for (size_t i = 0; flags && i < ELEMENTSOF(flag_names); i++)
+        if (t->flags & (1U << i))
+            json_object_array_add(flags, json_object_new_string(flag_names[i]));
+
+    json_writer_add_string(w, "format", FORMAT_NAME);
+    json_writer_add_u64(w, "version", TRACE_FORMAT_VERSION);
+    json_writer_add_string(w, "stage", stage_to_string(t->stage));
+    json_writer_add(w, "flags", flags);
+    json_writer_add(w, "boot_id", bytes_to_json(t->boot_id));
+    json_writer_add(w, "kernel", bytes_to_json(t->kernel));
+    json_writer_add(w, "distribution", bytes_to_json(t->distribution));
+    json_writer_add(w, "uid",
+                    json_object_new_int64(t->uid == TRACE_NONE ? -1 : (int64_t)t->uid));
+    json_writer_add_u64(w, "start_realtime_usec", t->start_realtime);
+    json_writer_add_u64(w, "start_boottime_usec", t->start_boottime);
+    json_writer_add_u64(w, "duration_usec", t->duration);
+    json_writer_add_string(w, "policy", policy_to_string(t->policy));
+    json_writer_add_string(w, "process_source", process_source_to_string(t->process_source));
+    json_writer_add_u64(w, "n_unknown_application", t->n_unknown_application);
+    json_writer_add_u64(w, "n_unresolved", t->n_unresolved);
+    json_writer_add_u64(w, "n_own", t->n_own);
+    json_writer_add_u64(w, "n_overflows", t->n_overflows);
+}
+
+int trace_to_json(const Trace *t, char **ret, size_t *ret_size)
+{
+    _cleanup_json_writer_ JsonWriter w = {0};
+
+    write_facts(&w, t);
+
+    json_writer_open(&w, "volumes", '[');
+    for (size_t i = 0; i < t->n_volumes; i++)
+        write_volume(&w, &t->volumes[i]);
+    json_writer_close(&w, ']');
+
+    json_writer_open(&w, "paths", '{');
+    json_writer_add_column(&w, "parent", t->paths, t->n_paths, path_parent);
+    json_writer_open(&w, "name", '[');
+    for (size_t i = 0; i < t->n_paths; i++)
+        json_writer_add(&w, NULL, bytes_to_json(t->paths[i].name));
+    json_writer_close(&w, ']');
+    json_writer_close(&w, '}');
+
+    json_writer_open(&w, "files", '{');
+    json_writer_add_column(&w, "path_delta", t->files, t->n_files, file_path);
+    json_writer_add_column(&w, "volume", t->files, t->n_files, file_volume);
+    json_writer_add_column(&w, "directory", t->files, t->n_files, file_directory);
+    json_writer_add_column(&w, "inode_delta", t->files, t->n_files, file_inode);
+    json_writer_add_column(&w, "size_bytes", t->files, t->n_files, file_size);
+    json_writer_add_column(&w, "mtime_nsec_delta", t->files, t->n_files, file_mtime);
+    json_writer_open(&w, "resident", '[');
+    for (size_t i = 0; i < t->n_files; i++)
+        json_writer_add(&w, NULL, ranges_to_json(&t->files[i].resident));
+    json_writer_close(&w, ']');
+    json_writer_close(&w, '}');
+
+    json_writer_add_column(&w, "applications", t->applications, t->n_applications,
+                           application_file);
+
+    json_writer_open(&w, "lifetimes", '{');
+    json_writer_add_column(&w, "application", t->lifetimes, t->n_lifetimes, lifetime_application);
+    json_writer_add_column(&w, "pid", t->lifetimes, t->n_lifetimes, lifetime_pid);
+    json_writer_add_column(&w, "uid", t->lifetimes, t->n_lifetimes, lifetime_uid);
+    json_writer_add_column(&w, "start_usec", t->lifetimes, t->n_lifetimes, lifetime_start);
+    json_writer_add_column(&w, "end_usec", t->lifetimes, t->n_lifetimes, lifetime_end);
+    json_writer_close(&w, '}');
+
+    json_writer_open(&w, "accesses", '{');
+    json_writer_add_column(&w, "at_usec_delta", t->accesses, t->n_accesses, access_at);
+    json_writer_add_column(&w, "file_delta", t->accesses, t->n_accesses, access_file);
+    json_writer_add_column(&w, "application", t->accesses, t->n_accesses, access_application);
+    json_writer_add_column(&w, "kind", t->accesses, t->n_accesses, access_kind);
+    json_writer_close(&w, '}');
+    return json_writer_finish(&w, ret, ret_size);
+}
+
+/* The reader. `where` names the member that was looked at last, for the one line of the error. */
+typedef struct Reader {
+    Trace *t;
+    const char *where;
+} Reader;
+
+#define CHECK(call)                                                                                \
+    do {                                                                                           \
+        int _r = (call);                                                                           \
+        if (_r < 0)                                                                                \
+            return _r;                                                                             \
+    } while (0)
+
+static int read_bytes(Reader *r, struct json_object *o, const char *key, char **ret)
+{
+    const char *s;
+    char *copy;
+
+    r->where = key;
+    CHECK(json_get_string(o, key, &s));
+    copy = json_unescape_bytes(s);
+    if (!copy)
+        return -EBADMSG;
+    free(*ret);
+    *ret = copy;
+    return 0;
+}
+
+/* A word of one of the vocabulary's tables; `field` gets the value. */
+#define READ_WORD(r, o, key, from_string, field)                                                   \
+    do {                                                                                           \
+        const char *_word;                                                                         \
+        (r)->where = (key);                                                                        \
+        CHECK(json_get_string((o), (key), &_word));                                                \
+        (field) = from_string(_word);                                                              \
+        if ((int)(field) < 0)                                                                      \
+            return -EBADMSG;                                                                       \
+    } while (0)
+
+static int read_u64(Reader *r, struct json_object *o, const char *key, uint64_t *ret)
+{
+    r->where = key;
+    return json_get_u64(o, key, UINT64_MAX, ret);
+}
+
+static int read_ranges(struct json_object *a, RangeSet *ret)
+{
+    size_t n;
+    uint64_t at = 0;
+
+    if (!json_object_is_type(a, json_type_array))
+        return -EBADMSG;
+    n = json_object_array_length(a);
+    if (n % 2)
+        return -EBADMSG;
+    for (size_t i = 0; i < n; i += 2) {
+        uint64_t gap, length, start, end;
+
+        CHECK(json_at_u64(a, i, UINT64_MAX, &gap));
+        CHECK(json_at_u64(a, i + 1, UINT64_MAX, &length));
+        /* Ranges that touch are one range: a gap of 0 is allowed before the first only. */
+        if (length == 0 || (i > 0 && gap == 0) || __builtin_add_overflow(at, gap, &start) ||
+            __builtin_add_overflow(start, length, &end))
+            return -EBADMSG;
+        CHECK(range_set_add(ret, start, end));
+        at = end;
+    }
+    return 0;
+}
+
+static int read_volumes(Reader *r, struct json_object *o)
+{
+    struct json_object *a;
+
+    r->where = "volumes";
+    CHECK(json_get_array(o, "volumes", TRACE_VOLUMES_MAX, &a));
+    for (size_t i = 0; i < json_object_array_length(a); i++) {
+        struct json_object *j = json_object_array_get_idx(a, i), *metadata;
+        TraceVolume *v;
+
+        CHECK(grow_array(&r->t->volumes, &r->t->allocated_volumes, i + 1, sizeof(TraceVolume)));
+        v = &r->t->volumes[i];
+        *v = (TraceVolume){0};
+        r->t->n_volumes = i + 1;
+        CHECK(read_bytes(r, j, "uuid", &v->uuid));
+        CHECK(read_bytes(r, j, "fstype", &v->fstype));
+        CHECK(read_bytes(r, j, "subvolume", &v->subvolume));
+        CHECK(read_bytes(r, j, "mountpoint", &v->mountpoint));
+        CHECK(read_bytes(r, j, "device", &v->device));
+        CHECK(read_bytes(r, j, "scheduler", &v->scheduler));
+        READ_WORD(r, j, "device_class", device_class_from_string, v->device_class);
+        r->where = "rotational";
+        CHECK(json_get_bool(j, "rotational", &v->rotational));
+        CHECK(read_u64(r, j, "size_bytes", &v->size_bytes));
+        READ_WORD(r, j, "metadata_source", metadata_source_from_string, v->metadata_source);
+        r->where = "metadata";
+        CHECK(json_get_array(j, "metadata", 2 * TRACE_ACCESSES_MAX, &metadata));
+        CHECK(read_ranges(metadata, &v->metadata));
+    }
+    return 0;
+}
+
+static int read_paths(Reader *r, struct json_object *o)
+{
+    struct json_object *parents, *names;
+    size_t n;
+
+    r->where = "paths";
+    CHECK(json_get_object(o, "paths", &o));
+    CHECK(json_get_array(o, "parent", TRACE_PATHS_MAX, &parents));
+    CHECK(json_get_array(o, "name", TRACE_PATHS_MAX, &names));
+    n = json_object_array_length(parents);
+    if (n == 0 || json_object_array_length(names) != n)
+        return -EBADMSG;
+    CHECK(grow_array(&r->t->paths, &r->t->allocated_paths, n, sizeof(TracePath)));
+    /* The root stands there already. */
+    for (size_t i = 1; i < n; i++) {
+        struct json_object *name = json_object_array_get_idx(names, i);
+        uint64_t parent;
+        char *copy;
+
+        CHECK(json_at_u64(parents, i, i - 1, &parent));
+        if (!json_object_is_type(name, json_type_string))
+            return -EBADMSG;
+        copy = json_unescape_bytes(json_object_get_string(name));
+        if (!copy)
+            return -EBADMSG;
+        r->t->paths[i] = (TracePath){.parent = (uint32_t)parent, .name = copy};
+        r->t->n_paths = i + 1;
+    }
+    return 0;
+}
+
+/* The columns of a table: all arrays of one length. */
+typedef struct Columns {
+    struct json_object *column[8];
+    size_t n; /* rows */
+} Columns;
+
+static int read_columns(Reader *r, struct json_object *o, const char *table, size_t max_rows,
+                        const char *const *keys, size_t n_keys, Columns *ret)
+{
+    Columns c = {0};
+
+    r->where = table;
+    CHECK(json_get_object(o, table, &o));
+    for (size_t k = 0; k < n_keys; k++) {
+        CHECK(json_get_array(o, keys[k], max_rows, &c.column[k]));
+        if (k > 0 && json_object_array_length(c.column[k]) != c.n)
+            return -EBADMSG;
+        c.n = json_object_array_length(c.column[k]);
+    }
+    *ret = c;
+    return 0;
+}
+
+/* An index, -1 standing for TRACE_NONE. */
+static int read_index(struct json_object *a, size_t i, uint32_t *ret)
+{
+    int64_t v;
+
+    CHECK(json_at_i64(a, i, &v));
+    if (v < -1 || v >= (int64_t)TRACE_NONE)
+        return -EBADMSG;
+    *ret = v < 0 ? TRACE_NONE : (uint32_t)v;
+    return 0;
+}
+
+/* Adds the difference in row i to *at, which must stay a valid index. */
+static int step_index(struct json_object *a, size_t i, int64_t *at)
+{
+    int64_t d;
+
+    CHECK(json_at_i64(a, i, &d));
+    if (__builtin_add_overflow(*at, d, at) || *at < 0 || *at >= (int64_t)TRACE_NONE)
+        return -EBADMSG;
+    return 0;
+}
+
+static int read_files(Reader *r, struct json_object *o)
+{
+    static const char *const keys[] = {"path_delta", "volume",           "directory", "inode_delta",
+                                       "size_bytes", "mtime_nsec_delta", "resident"};
+    uint64_t inode = 0, mtime = 0;
+    int64_t path = 0;
+    Columns c;
+
+    CHECK(read_columns(r, o, "files", TRACE_FILES_MAX, keys, ELEMENTSOF(keys), &c));
+    CHECK(grow_array(&r->t->files, &r->t->allocated_files, c.n, sizeof(TraceFile)));
+    for (size_t i = 0; i < c.n; i++) {
+        TraceFile *f = &r->t->files[i];
+        uint64_t directory;
+        int64_t d;
+
+        *f = (TraceFile){0};
+        r->t->n_files = i + 1;
+        CHECK(step_index(c.column[0], i, &path));
+        f->path = (uint32_t)path;
+        CHECK(read_index(c.column[1], i, &f->volume));
+        CHECK(json_at_u64(c.column[2], i, 1, &directory));
+        f->directory = directory;
+        CHECK(json_at_i64(c.column[3], i, &d));
+        inode += (uint64_t)d;
+        f->inode = inode;
+        CHECK(json_at_u64(c.column[4], i, INT64_MAX, &f->size_bytes));
+        CHECK(json_at_i64(c.column[5], i, &d));
+        mtime += (uint64_t)d;
+        f->mtime_nsec = (int64_t)mtime;
+        CHECK(read_ranges(json_object_array_get_idx(c.column[6], i), &f->resident));
+    }
+    return 0;
+}
+
+static int read_applications(Reader *r, struct json_object *o)
+{
+    struct json_object *a;
+    size_t n;
+
+    r->where = "applications";
+    CHECK(json_get_array(o, "applications", TRACE_FILES_MAX, &a));
+    n = json_object_array_length(a);
+    CHECK(grow_array(&r->t->applications, &r->t->allocated_applications, n,
+                     sizeof(TraceApplication)));
+    for (size_t i = 0; i < n; i++) {
+        uint64_t v;
+
+        CHECK(json_at_u64(a, i, TRACE_NONE - 1, &v));
+        r->t->applications[i].file = (uint32_t)v;
+        r->t->n_applications = i + 1;
+    }
+    return 0;
+}
+
+static int read_lifetimes(Reader *r, struct json_object *o)
+{
+    static const char *const keys[] = {"application", "pid", "uid", "start_usec", "end_usec"};
+    Columns c;
+
+    CHECK(read_columns(r, o, "lifetimes", TRACE_ACCESSES_MAX, keys, ELEMENTSOF(keys), &c));
+    CHECK(grow_array(&r->t->lifetimes, &r->t->allocated_lifetimes, c.n, sizeof(TraceLifetime)));
+    for (size_t i = 0; i < c.n; i++) {
+        TraceLifetime *l = &r->t->lifetimes[i];
+        uint64_t application, pid, start;
+        int64_t end;
+
+        CHECK(json_at_u64(c.column[0], i, TRACE_NONE - 1, &application));
+        CHECK(json_at_u64(c.column[1], i, UINT32_MAX, &pid));
+        CHECK(read_index(c.column[2], i, &l->uid));
+        CHECK(json_at_u64(c.column[3], i, INT64_MAX, &start));
+        CHECK(json_at_i64(c.column[4], i, &end));
+        if (end < -1)
+            return -EBADMSG;
+        l->application = (uint32_t)application;
+        l->pid = (uint32_t)pid;
+        l->start = start;
+        l->end = end < 0 ? USEC_INFINITY : (usec_t)end;
+        r->t->n_lifetimes = i + 1;
+    }
+    return 0;
+}
+
+static int read_accesses(Reader *r, struct json_object *o)
+{
+    static const char *const keys[] = {"at_usec_delta", "file_delta", "application", "kind"};
+    uint64_t at = 0;
+    int64_t file = 0;
+    Columns c;
+
+    CHECK(read_columns(r, o, "accesses", TRACE_ACCESSES_MAX, keys, ELEMENTSOF(keys), &c));
+    CHECK(grow_array(&r->t->accesses, &r->t->allocated_accesses, c.n, sizeof(TraceAccess)));
+    for (size_t i = 0; i < c.n; i++) {
+        TraceAccess *a = &r->t->accesses[i];
+        uint64_t d, kind;
+
+        CHECK(json_at_u64(c.column[0], i, INT64_MAX, &d));
+        if (__builtin_add_overflow(at, d, &at) || at > INT64_MAX)
+            return -EBADMSG;
+        CHECK(step_index(c.column[1], i, &file));
+        CHECK(read_index(c.column[2], i, &a->application));
+        CHECK(json_at_u64(c.column[3], i, _ACCESS_KIND_MAX - 1, &kind));
+        a->at = at;
+        a->file = (uint32_t)file;
+        a->kind = (AccessKind)kind;
+        r->t->n_accesses = i + 1;
+    }
+    return 0;
+}
+
+static int read_flags(Reader *r, struct json_object *o)
+{
+    struct json_object *a;
+
+    r->where = "flags";
+    CHECK(json_get_array(o, "flags", ELEMENTSOF(flag_names), &a));
+    for (size_t i = 0; i < json_object_array_length(a); i++) {
+        struct json_object *s = json_object_array_get_idx(a, i);
+        int k;
+
+        if (!json_object_is_type(s, json_type_string))
+            return -EBADMSG;
+        k = string_table_lookup(flag_names, ELEMENTSOF(flag_names), json_object_get_string(s));
+        if (k < 0)
+            return -EBADMSG;
+        r->t->flags |= 1U << k;
+    }
+    return 0;
+}
+
+static int read_facts(Reader *r, struct json_object *o)
+{
+    Trace *t = r->t;
+    int64_t uid;
+
+    CHECK(read_flags(r, o));
+    CHECK(read_bytes(r, o, "boot_id", &t->boot_id));
+    CHECK(read_bytes(r, o, "kernel", &t->kernel));
+    CHECK(read_bytes(r, o, "distribution", &t->distribution));
+    r->where = "uid";
+    CHECK(json_get_i64(o, "uid", &uid));
+    if (uid < -1 || uid >= (int64_t)TRACE_NONE)
+        return -EBADMSG;
+    t->uid = uid < 0 ? TRACE_NONE : (uint32_t)uid;
+    CHECK(read_u64(r, o, "start_realtime_usec", &t->start_realtime));
+    CHECK(read_u64(r, o, "start_boottime_usec", &t->start_boottime));
+    CHECK(read_u64(r, o, "duration_usec", &t->duration));
+    READ_WORD(r, o, "policy", policy_from_string, t->policy);
+    READ_WORD(r, o, "process_source", process_source_from_string, t->process_source);
+    CHECK(read_u64(r, o, "n_unknown_application", &t->n_unknown_application));
+    CHECK(read_u64(r, o, "n_unresolved", &t->n_unresolved));
+    CHECK(read_u64(r, o, "n_own", &t->n_own));
+    CHECK(read_u64(r, o, "n_overflows", &t->n_overflows));
+    return 0;
+}
+
+static int read_all(Reader *r, struct json_object *o)
+{
+    CHECK(read_facts(r, o));
+    CHECK(read_volumes(r, o));
+    CHECK(read_paths(r, o));
+    CHECK(read_files(r, o));
+    CHECK(read_applications(r, o));
+    CHECK(read_lifetimes(r, o));
+    CHECK(read_accesses(r, o));
+    r->where = "cross-references";
+    return trace_validate(r->t);
+}
+
+static int fail(int error, char **ret_error, const char *format, const char *detail)
+{
+    if (ret_error && asprintf(ret_error, format, detail) < 0)
+        *ret_error = NULL;
+    return error;
+}
+
+int trace_from_json(const char *text, size_t size, Trace **ret, char **ret_error)
+{
+    _cleanup_json_ struct json_object *o = NULL;
+    _cleanup_trace_ Trace *t = NULL;
+    const char *reason = NULL, *word;
+    uint64_t version;
+    Reader reader;
+    Stage stage;
+    int r;
+
+    if (ret_error)
+        *ret_error = NULL;
+    if (size > TRACE_JSON_SIZE_MAX)
+        return fail(-E2BIG, ret_error, "larger than a trace may be%s", "");
+    r = json_parse(text, size, 8, &o, &reason);
+    if (r < 0)
+        return fail(r, ret_error, "%s", reason ? reason : "out of memory");
+    if (json_get_string(o, "format", &word) < 0 || strcmp(word, FORMAT_NAME) != 0)
+        return fail(-EMEDIUMTYPE, ret_error, "not a headstart trace%s", "");
+    if (json_get_u64(o, "version", UINT32_MAX, &version) < 0 || version != TRACE_FORMAT_VERSION)
+        return fail(-EPROTONOSUPPORT, ret_error, "a trace of another format version%s", "");
+    if (json_get_string(o, "stage", &word) < 0 || (stage = stage_from_string(word)) < 0)
+        return fail(-EBADMSG, ret_error, "\"%s\" is missing or wrong", "stage");
+
+    t = trace_new(stage);
+    if (!t)
+        return -ENOMEM;
+    reader = (Reader){.t = t, .where = "facts"};
+    r = read_all(&reader, o);
+    if (r == -ENOMEM)
+        return r;
+    if (r < 0)
+        return fail(-EBADMSG, ret_error, "\"%s\" is missing or wrong", reader.where);
+    *ret = TAKE_PTR(t);
+    return 0;
+}
