@@ -164,3 +164,19 @@ refused() {
     ln -s "$f.loop" "$f.loop"
     refused 1 "$f.loop: Too many levels of symbolic links" show "$f.loop"
 }
+
+@test "status counts what is named as a trace and nothing else" {
+    mkdir -p "$HS_STATE/traces"
+    local name
+    for name in 20261120T101500-boot.json 20261120T101500-boot-2.json 20261120T101500-login.json \
+        20261120T101500-login-17.json 20261120T101500-session.json; do
+        touch "$HS_STATE/traces/$name"
+    done
+    for name in 20261120T101500-boot.json.bad 20261120T101500-boot.json.99.tmp 20261120-boot.json x.json \
+        20261120T101500-lunch.json 20261120T101500-boot-1.json 20261120T101500-boot-x.json \
+        20261120T101500-boot- 20261120T101500 20261120T101500boot.json .json; do
+        touch "$HS_STATE/traces/$name"
+    done
+    run -0 hs status --json=short
+    jq -e '[.stages[] | {(.stage): .n_traces}] | add == {"boot": 2, "login": 2, "session": 1}' <<<"$output"
+}
