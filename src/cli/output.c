@@ -2,6 +2,7 @@
 
 #include "cli/output.h"
 
+#include "base/json-util.h"
 #include "base/time-util.h"
 
 #include <inttypes.h>
@@ -157,18 +158,49 @@ size_t table_n_rows(const Table *t)
 /* --- text
  * ----------------------------------------------------------------------------------------- */
 
+static bool is_utf8(const char *s)
+{
+    const unsigned char *p = (const unsigned char *)s;
+
+    while (*p) {
+        unsigned n = *p < 0x80   ? 0
+                     : *p < 0xc2 ? 9
+                     : *p < 0xe0 ? 1
+                     : *p < 0xf0 ? 2
+                     : *p < 0xf5 ? 3
+                                 : 9;
+        /* The second byte excludes overlong forms, surrogates and what is beyond U+10FFFF. */
+        unsigned low = *p == 0xe0 ? 0xa0 : *p == 0xf0 ? 0x90 : 0x80;
+        unsigned high = *p == 0xed ? 0x9f : *p == 0xf4 ? 0x8f : 0xbf;
+
+        if (n == 9)
+            return false;
+        for (p++; n > 0; n--, p++, low = 0x80, high = 0xbf)
+            if (*p < low || *p > high)
+                return false;
+    }
+    return true;
+}
+
 /* A copy in which nothing is left that a terminal obeys: names of files are anybody's. */
 static char *escape(const char *s)
 {
     char *ret = malloc(strlen(s) * 4 + 1), *p = ret;
+    bool utf8 = is_utf8(s);
 
     if (!ret)
         return NULL;
-    for (; *s; s++)
-        if ((unsigned char)*s < 0x20 || *s == 0x7f)
-            p += sprintf(p, "\\x%02x", (unsigned char)*s);
+    for (; *s; s++) {
+        unsigned char b = (unsigned char)*s;
+
+        /* C0, DEL, C1 (two bytes in UTF-8), and what is not UTF-8 at all. */
+        if (b < 0x20 || b == 0x7f || (b >= 0x80 && !utf8))
+            p += sprintf(p, "\\x%02x", b);
+        else if (b == 0xc2 && (unsigned char)s[1] < 0xa0)
+            p += sprintf(p, "\\x%02x", (unsigned char)*++s);
         else
             *p++ = *s;
+    }
     *p = 0;
     return ret;
 }
@@ -336,6 +368,16 @@ int table_print_fields(const Table *t)
 /* --- JSON
  * ----------------------------------------------------------------------------------------- */
 
+json_object *output_json_string(const char *s)
+{
+    _cleanup_free_ char *escaped = NULL;
+
+    if (is_utf8(s))
+        return json_object_new_string(s);
+    escaped = json_escape_bytes(s);
+    return escaped ? json_object_new_string(escaped) : NULL;
+}
+
 static int add_json(json_object *o, const char *key, CellType type, const Cell *c)
 {
     json_object *v = NULL;
@@ -345,7 +387,7 @@ static int add_json(json_object *o, const char *key, CellType type, const Cell *
     case CELL_STRING:
     case CELL_PATH:
         null = !c->string;
-        v = c->string ? json_object_new_string(c->string) : NULL;
+        v = c->string ? output_json_string(c->string) : NULL;
         break;
     case CELL_PROBABILITY:
         null = !(c->probability >= 0);

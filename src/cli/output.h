@@ -22,6 +22,10 @@ JsonMode json_mode_from_string(const char *s);
  * (o is NULL), or the error of writing. */
 int output_json(JsonMode mode, json_object *o);
 
+/* A JSON string of a name that may be any bytes: as it is if it is UTF-8, else with the bytes that
+ * are not as %XX. NULL if out of memory. */
+json_object *output_json_string(const char *s);
+
 typedef enum CellType {
     CELL_STRING,      /* const char *; NULL prints as "-", in JSON null */
     CELL_PATH,        /* the same; cut on the left where the terminal is too narrow */

@@ -185,7 +185,7 @@ static json_object *segment_to_json(const Pack *p, uint32_t index, json_object *
     char text[8192];
 
     uuid_text(g->uuid, text, sizeof(text));
-    json_object_object_add(o, "uuid", json_object_new_string(text));
+    json_object_object_add(o, "uuid", output_json_string(text));
     json_object_object_add(o, "subvolume_id", json_object_new_uint64(le64toh(g->subvolume_id)));
     json_object_object_add(o, "device_size", json_object_new_uint64(le64toh(g->device_size)));
     json_object_object_add(
@@ -212,7 +212,7 @@ static json_object *segment_to_json(const Pack *p, uint32_t index, json_object *
         json_object *v = json_object_new_object();
 
         full_path(p, &f, text, sizeof(text));
-        json_object_object_add(v, "path", json_object_new_string(text));
+        json_object_object_add(v, "path", output_json_string(text));
         json_object_object_add(
                 v, "directory",
                 json_object_new_boolean(!!(le16toh(k->flags) & PACK_FILE_DIRECTORY)));

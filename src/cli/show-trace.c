@@ -128,29 +128,39 @@ static const char *application_path(const Trace *t, uint32_t application, char *
 /* --- summary ------------------------------------------------------------------------------------
  */
 
+static const struct {
+    unsigned flag;
+    const char *word;
+} flag_words[] = {
+        {TRACE_INCOMPLETE, "incomplete"},
+        {TRACE_EXACT, "exact"},
+        {TRACE_REPLAYED, "replayed"},
+        {TRACE_CONTROL, "control session"},
+        {TRACE_SECOND_LOGIN, "second login"},
+        {TRACE_SOFT_REBOOT, "soft reboot"},
+        {TRACE_OFFLINE_UPDATE, "offline update"},
+        {TRACE_FSCK, "fsck"},
+        {TRACE_RESIDENCY_OFF, "residency off"},
+};
+
 static const char *flags_text(unsigned flags, char *buf, size_t size)
 {
-    static const struct {
-        unsigned flag;
-        const char *word;
-    } words[] = {
-            {TRACE_INCOMPLETE, "incomplete"},
-            {TRACE_EXACT, "exact"},
-            {TRACE_REPLAYED, "replayed"},
-            {TRACE_CONTROL, "control session"},
-            {TRACE_SECOND_LOGIN, "second login"},
-            {TRACE_SOFT_REBOOT, "soft reboot"},
-            {TRACE_OFFLINE_UPDATE, "offline update"},
-            {TRACE_FSCK, "fsck"},
-            {TRACE_RESIDENCY_OFF, "residency off"},
-    };
     size_t n = 0;
 
-    buf[0] = 0;
-    for (size_t i = 0; i < ELEMENTSOF(words); i++)
-        if (flags & words[i].flag && n < size)
-            n += (size_t)snprintf(buf + n, size - n, "%s%s", n ? ", " : "", words[i].word);
+    for (size_t i = 0; i < ELEMENTSOF(flag_words); i++)
+        if (flags & flag_words[i].flag && n < size)
+            n += (size_t)snprintf(buf + n, size - n, "%s%s", n ? ", " : "", flag_words[i].word);
     return n ? buf : NULL;
+}
+
+static json_object *flags_to_json(unsigned flags)
+{
+    json_object *a = json_object_new_array();
+
+    for (size_t i = 0; a && i < ELEMENTSOF(flag_words); i++)
+        if (flags & flag_words[i].flag)
+            json_object_array_add(a, json_object_new_string(flag_words[i].word));
+    return a;
 }
 
 static Table *summary_table(const Trace *t, const char *path)
@@ -283,7 +293,7 @@ static json_object *files_to_json(const Trace *t, const Use *uses)
         const char *by;
 
         file_path(t, uses[i].index, path, sizeof(path));
-        json_object_object_add(o, "path", json_object_new_string(path));
+        json_object_object_add(o, "path", output_json_string(path));
         json_object_object_add(o, "directory", json_object_new_boolean(f->directory));
         json_object_object_add(o, "volume",
                                f->volume == TRACE_NONE ? NULL : json_object_new_uint64(f->volume));
@@ -292,7 +302,7 @@ static json_object *files_to_json(const Trace *t, const Use *uses)
         json_object_object_add(o, "first_use_usec",
                                uses[i].n ? json_object_new_uint64(uses[i].first) : NULL);
         by = application_path(t, uses[i].application, path, sizeof(path));
-        json_object_object_add(o, "application", by ? json_object_new_string(by) : NULL);
+        json_object_object_add(o, "application", by ? output_json_string(by) : NULL);
         json_object_object_add(o, "n_accesses", json_object_new_uint64(uses[i].n));
         json_object_object_add(o, "resident", ranges_to_json(&f->resident));
         json_object_array_add(files, o);
@@ -314,12 +324,13 @@ static int trace_json(const Context *c, const Trace *t, const Table *summary, co
         json_object *k = json_object_array_get_idx(v, i);
 
         json_object_object_add(k, "uuid", json_object_new_string(t->volumes[i].uuid));
-        json_object_object_add(k, "subvolume", json_object_new_string(t->volumes[i].subvolume));
+        json_object_object_add(k, "subvolume", output_json_string(t->volumes[i].subvolume));
         json_object_object_add(k, "rotational", json_object_new_boolean(t->volumes[i].rotational));
         json_object_object_add(k, "size_bytes", json_object_new_uint64(t->volumes[i].size_bytes));
         json_object_object_add(k, "metadata", ranges_to_json(&t->volumes[i].metadata));
     }
     json_object_object_add(o, "kind", json_object_new_string("trace"));
+    json_object_object_add(o, "flags", flags_to_json(t->flags)); /* instead of the text */
     json_object_object_add(o, "boot_id", json_object_new_string(t->boot_id));
     json_object_object_add(o, "n_unresolved", json_object_new_uint64(t->n_unresolved));
     json_object_object_add(o, "n_own", json_object_new_uint64(t->n_own));

@@ -180,3 +180,48 @@ refused() {
     run -0 hs status --json=short
     jq -e '[.stages[] | {(.stage): .n_traces}] | add == {"boot": 2, "login": 2, "session": 1}' <<<"$output"
 }
+
+# --- show: a trace -------------------------------------------------------------------------------------------
+
+@test "show: a trace in words, with nothing in it that a terminal obeys" {
+    run --separate-stderr hs show "$HS_SOURCE/tests/fixtures/trace-small.json"
+    [ "$status" -eq 0 ]
+    [ -z "$stderr" ]
+    [[ $output == *"Stage: login"* ]]
+    [[ $output == *"Metadata: 68.0K"* ]]
+    [[ $output =~ /usr/bin/foo\ +1\.0ms\ +2\ +2\ +16\.0K ]]
+    # The fixture has a file with an escape sequence and a byte that is not UTF-8 in its name.
+    [[ $output == *'/etc/b\xff\x1b[31mar'* ]]
+    [[ $output != *$'\e'* ]]
+    run -0 hs show --limit=1 "$HS_SOURCE/tests/fixtures/trace-small.json"
+    [[ $output == *"(1 more: --limit=0 shows all)"* ]]
+    [[ $output != */etc/b* ]]
+}
+
+@test "show --json: a trace's files in the order of their first use, with resident ranges" {
+    run -0 hs show --json=short "$HS_SOURCE/tests/fixtures/trace-small.json"
+    jq -e '[.files[].path] == ["/etc/b%FF%1B[31mar", "/usr/bin/foo"]' <<<"$output"
+    jq -e '.files[1].resident == [[0, 8192], [16384, 20480]]' <<<"$output"
+    jq -e '.files[0].first_use_usec == 10 and .files[1].application == "/usr/bin/foo"' <<<"$output"
+    jq -e '.kind == "trace" and .flags == [] and .uid == null' <<<"$output"
+    jq -e '.volumes[0].metadata == [[4096, 8192], [65536, 131072]]' <<<"$output"
+}
+
+@test "show: a trace cut off anywhere is refused in one line" {
+    local f=$HS_TMP/cut.json size step
+    size=$(stat -c %s "$HS_SOURCE/tests/fixtures/trace-small.json")
+    for ((step = 1; step < size - 2; step += 83)); do
+        head -c "$step" "$HS_SOURCE/tests/fixtures/trace-small.json" >"$f"
+        refused 1 "$f: " show "$f"
+    done
+    sed 's/"version":1/"version":99/' "$HS_SOURCE/tests/fixtures/trace-small.json" >"$f"
+    refused 1 "version" show "$f"
+}
+
+@test "a full disk below standard output is a failure" {
+    [ -c /dev/full ] || skip "needs /dev/full"
+    run --separate-stderr sh -c '"$0" status --state="$1" >/dev/full' "$HEADSTART" "$HS_STATE"
+    [ "$status" -eq 1 ]
+    assert_one_error_line "$stderr"
+    [[ $stderr == *"No space left on device"* ]]
+}
