@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* From one trace to a model of one session; learning is merging that in. */
+
+#include "model/model-internal.h"
+
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+uint64_t model_trace_id(const Trace *t)
+{
+    char text[128];
+    int n = snprintf(text, sizeof(text), "%.40s %s %llu", t->boot_id, stage_to_string(t->stage),
+                     (unsigned long long)t->start_realtime);
+
+    return XXH3_64bits(text, (size_t)MIN(n, (int)sizeof(text) - 1));
+}
+
+bool model_knows_trace(const Model *m, const Trace *t)
+{
+    uint64_t id = model_trace_id(t);
+
+    for (size_t i = 0; i < m->n_learned; i++)
+        if (m->learned[i].id == id && m->learned[i].start_realtime == t->start_realtime)
+            return true;
+    return false;
+}
+
+const char *model_trace_unfit(const Model *m, const Trace *t)
+{
+    if (t->n_accesses == 0)
+        return "nothing was recorded";
+    if (t->flags & TRACE_OFFLINE_UPDATE)
+        return "an offline update ran";
+    if (t->flags & TRACE_FSCK)
+        return "a filesystem check ran";
+    if (t->flags & TRACE_SOFT_REBOOT)
+        return "a soft reboot: the caches were warm";
+    if (t->flags & TRACE_SECOND_LOGIN)
+        return "not the first login of its boot: the caches were warm";
+    if (t->flags & TRACE_INCOMPLETE)
+        for (size_t i = 0; i < m->n_stages; i++)
+            if (m->stages[i].stage == t->stage)
+                return "incomplete, and complete ones are known";
+    return NULL;
+}
+
+/* The paths of the trace's files, in the order the model wants them. */
+typedef struct Name {
+    char *path;
+    uint32_t trace_file;
+} Name;
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(((const Name *)a)->path, ((const Name *)b)->path);
+}
+
+static int compare_uses(const void *a, const void *b)
+{
+    const ModelUse *x = a, *y = b;
+
+    if (x->application != y->application)
+        return x->application < y->application ? -1 : 1;
+    return x->file < y->file ? -1 : x->file > y->file;
+}
+
+static int compare_metadata(const void *a, const void *b)
+{
+    return strcmp(((const ModelMetadata *)a)->uuid, ((const ModelMetadata *)b)->uuid);
+}
+
+static int compare_u32(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+/* Fills m->files and tells where each of the trace's files went. */
+static int take_files(const Trace *t, Model *m, uint32_t **ret_where)
+{
+    _cleanup_free_ uint32_t *where = calloc(t->n_files + 1, sizeof(uint32_t));
+    _cleanup_free_ Name *names = calloc(t->n_files + 1, sizeof(Name));
+    char path[TRACE_PATH_MAX];
+    int r = 0;
+
+    if (!where || !names)
+        return -ENOMEM;
+    for (size_t i = 0; i < t->n_files; i++) {
+        names[i].trace_file = (uint32_t)i;
+        if (trace_format_path(t, t->files[i].path, path, sizeof(path)) < 0)
+            path[0] = 0; /* too long to be opened either */
+        names[i].path = strdup(path);
+        if (!names[i].path)
+            r = -ENOMEM;
+    }
+    if (r >= 0)
+        r = grow_array(&m->files, &m->allocated_files, t->n_files, sizeof(ModelFile));
+    if (r >= 0)
+        qsort(names, t->n_files, sizeof(Name), compare_names);
+    for (size_t i = 0; i < t->n_files; i++) {
+        ModelFile *last = m->n_files > 0 ? &m->files[m->n_files - 1] : NULL;
+
+        if (r >= 0 && last && strcmp(last->path, names[i].path) == 0)
+            free(names[i].path); /* the trace names it twice: one file */
+        else if (r >= 0)
+            m->files[m->n_files++] = (ModelFile){
+                    .path = names[i].path,
+                    .directory = t->files[names[i].trace_file].directory,
+            };
+        else
+            free(names[i].path);
+        if (r >= 0)
+            where[names[i].trace_file] = (uint32_t)m->n_files - 1;
+    }
+    if (r >= 0)
+        *ret_where = TAKE_PTR(where);
+    return r;
+}
+
+/* Applications that opened something or were started, by file. */
+static int take_applications(const Trace *t, const uint32_t *where, ModelStage *s, Fade one)
+{
+    _cleanup_free_ uint32_t *seen = NULL;
+    size_t n = 0;
+
+    seen = calloc(t->n_applications + 1, sizeof(uint32_t));
+    if (!seen)
+        return -ENOMEM;
+    for (size_t i = 0; i < t->n_applications; i++)
+        seen[n++] = where[t->applications[i].file];
+    for (size_t i = 0; i < t->n_accesses; i++)
+        if (t->accesses[i].application == TRACE_NONE) {
+            seen[n++] = MODEL_NONE;
+            break;
+        }
+    qsort(seen, n, sizeof(uint32_t), compare_u32);
+    if (grow_array(&s->applications, &s->allocated_applications, n, sizeof(ModelApplication)) < 0)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        if (i == 0 || seen[i] != seen[i - 1])
+            s->applications[s->n_applications++] =
+                    (ModelApplication){.file = seen[i], .active = one};
+    return 0;
+}
+
+static uint32_t find_application(const ModelStage *s, uint32_t file)
+{
+    size_t lo = 0, hi = s->n_applications;
+
+    while (lo + 1 < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+
+        if (s->applications[mid].file <= file)
+            lo = mid;
+        else
+            hi = mid;
+    }
+    return (uint32_t)lo;
+}
+
+static int take_uses(const Trace *t, const uint32_t *where, ModelStage *s, Fade one)
+{
+    size_t n = 0;
+
+    if (grow_array(&s->uses, &s->allocated_uses, t->n_accesses, sizeof(ModelUse)) < 0)
+        return -ENOMEM;
+    for (size_t i = 0; i < t->n_accesses; i++) {
+        const TraceAccess *a = &t->accesses[i];
+        uint32_t file = a->application == TRACE_NONE
+                                ? MODEL_NONE
+                                : where[t->applications[a->application].file];
+
+        s->uses[i] = (ModelUse){find_application(s, file), where[a->file], one};
+    }
+    qsort(s->uses, t->n_accesses, sizeof(ModelUse), compare_uses);
+    for (size_t i = 0; i < t->n_accesses; i++)
+        if (n == 0 || compare_uses(&s->uses[n - 1], &s->uses[i]) != 0)
+            s->uses[n++] = s->uses[i];
+    s->n_uses = n;
+    return 0;
+}
+
+/* Per file: used at all, when first, and which parts were resident. */
+static int take_stage_files(const Trace *t, const Model *m, const uint32_t *where, ModelStage *s,
+                            Fade one)
+{
+    bool truth = !(t->flags & TRACE_REPLAYED);
+    _cleanup_free_ usec_t *first = NULL;
+
+    first = reallocarray(NULL, m->n_files + 1, sizeof(usec_t));
+    if (!first)
+        return -ENOMEM;
+    memset(first, 0xff, (m->n_files + 1) * sizeof(usec_t));
+    for (size_t i = t->n_accesses; i-- > 0;)
+        first[where[t->accesses[i].file]] = t->accesses[i].at;
+
+    if (grow_array(&s->files, &s->allocated_files, m->n_files, sizeof(ModelStageFile)) < 0)
+        return -ENOMEM;
+    for (size_t i = 0; i < m->n_files; i++) {
+        uint64_t msec = MIN(first[i] / USEC_PER_MSEC, (uint64_t)1 << 30);
+
+        s->files[i] = (ModelStageFile){.file = (uint32_t)i};
+        if (first[i] == USEC_INFINITY)
+            continue;
+        s->files[i].used = one;
+        s->files[i].truth = truth ? one : (Fade){0};
+        s->files[i].first_use = (Fade){one.current * msec, 0};
+    }
+    s->n_files = m->n_files;
+    for (size_t i = 0; truth && i < t->n_files; i++) {
+        const TraceFile *f = &t->files[i];
+        ModelStageFile *o = &s->files[where[i]];
+        Range whole = {0, f->size_bytes};
+        const RangeSet all = {&whole, f->size_bytes > 0, 1};
+        int r;
+
+        if (f->directory || fade_is_zero(o->used) || o->resident.n > 0)
+            continue;
+        r = segments_from_ranges(t->flags & TRACE_RESIDENCY_OFF ? &all : &f->resident, one,
+                                 &o->resident);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int take_metadata(const Trace *t, ModelStage *s, Fade one)
+{
+    if (t->flags & TRACE_REPLAYED)
+        return 0;
+    if (grow_array(&s->metadata, &s->allocated_metadata, t->n_volumes, sizeof(ModelMetadata)) < 0)
+        return -ENOMEM;
+    for (size_t i = 0; i < t->n_volumes; i++) {
+        const TraceVolume *v = &t->volumes[i];
+        ModelMetadata *o = &s->metadata[s->n_metadata];
+        bool known = false;
+
+        for (size_t k = 0; k < s->n_metadata; k++)
+            known = known || strcmp(s->metadata[k].uuid, v->uuid) == 0;
+        if (v->metadata_source == METADATA_SOURCE_NONE || !v->uuid[0] || known)
+            continue;
+        *o = (ModelMetadata){.uuid = strdup(v->uuid), .truth = one};
+        if (!o->uuid)
+            return -ENOMEM;
+        s->n_metadata++;
+        if (segments_from_ranges(&v->metadata, one, &o->ranges) < 0)
+            return -ENOMEM;
+    }
+    qsort(s->metadata, s->n_metadata, sizeof(ModelMetadata), compare_metadata);
+    return 0;
+}
+
+int model_from_trace(const Trace *t, usec_t halflife, usec_t now_realtime, Model **ret)
+{
+    /* A stamp from the future would make everything learned before look old. */
+    usec_t at = MIN(t->start_realtime, now_realtime);
+    _cleanup_model_ Model *m = model_new(halflife);
+    _cleanup_free_ uint32_t *where = NULL;
+    Fade one = {fade_weight(at, halflife), 0};
+    uint64_t msec = MIN(t->duration / USEC_PER_MSEC, (uint64_t)1 << 30);
+    ModelStage *s;
+    int r;
+
+    if (!m)
+        return -ENOMEM;
+    m->generation = fade_generation(at, halflife);
+    if (grow_array(&m->stages, &m->allocated_stages, 1, sizeof(ModelStage)) < 0 ||
+        grow_array(&m->learned, &m->allocated_learned, 1, sizeof(ModelLearned)) < 0)
+        return -ENOMEM;
+    m->learned[m->n_learned++] = (ModelLearned){t->start_realtime, model_trace_id(t)};
+    s = &m->stages[m->n_stages++];
+    *s = (ModelStage){
+            .stage = t->stage,
+            .uid = t->stage == STAGE_BOOT ? MODEL_NONE : t->uid,
+            .sessions = one,
+            .duration = {one.current * msec, 0},
+    };
+    r = take_files(t, m, &where);
+    if (r >= 0)
+        r = take_applications(t, where, s, one);
+    if (r >= 0)
+        r = take_uses(t, where, s, one);
+    if (r >= 0)
+        r = take_stage_files(t, m, where, s, one);
+    if (r >= 0)
+        r = take_metadata(t, s, one);
+    if (r < 0)
+        return r;
+    *ret = TAKE_PTR(m);
+    return 0;
+}
+
+int model_learn(Model **m, const Trace *t, usec_t now_realtime)
+{
+    _cleanup_model_ Model *one = NULL, *both = NULL;
+    uint64_t generation = fade_generation(now_realtime, (*m)->halflife), claimed = (*m)->generation;
+    int r;
+
+    if (model_knows_trace(*m, t))
+        return -EALREADY;
+    r = model_from_trace(t, (*m)->halflife, now_realtime, &one);
+    if (r < 0)
+        return r;
+    /* Made while the clock ran ahead: take what it knows as of now. */
+    if (claimed > generation)
+        (*m)->generation = generation;
+    r = model_merge(*m, one, &both);
+    if (r < 0) {
+        (*m)->generation = claimed;
+        return r;
+    }
+    model_free(*m);
+    *m = TAKE_PTR(both);
+    return 0;
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "model/model-internal.h"
+
+#include <string.h>
+
+/* The sum over all users of a stage, or the one stage that is asked for. */
+static int select_stage(const Model *m, Stage stage, uint32_t uid, Model **ret)
+{
+    _cleanup_model_ Model *sum = model_new(m->halflife);
+
+    if (!sum)
+        return -ENOMEM;
+    sum->generation = m->generation;
+    for (size_t i = 0; i < m->n_stages; i++) {
+        _cleanup_model_ Model *next = NULL;
+        ModelStage borrowed;
+        Model one = *m;
+        int r;
+
+        if (m->stages[i].stage != stage || (uid != MODEL_NONE && m->stages[i].uid != uid))
+            continue;
+        /* The same model with that stage only, under the name of everybody. */
+        borrowed = m->stages[i];
+        borrowed.uid = MODEL_NONE;
+        one.stages = &borrowed;
+        one.n_stages = 1;
+        r = model_merge(sum, &one, &next);
+        if (r < 0)
+            return r;
+        model_free(sum);
+        sum = TAKE_PTR(next);
+    }
+    *ret = TAKE_PTR(sum);
+    return 0;
+}
+
+/* log(1 - P(M needed)) of every file, eq. 4.15 of the thesis: the sum over applications that use it
+ * of log(1 - P(E needed) P(M | E)). */
+static double *log_not_needed(const Model *m, const ModelStage *s)
+{
+    double *l = calloc(m->n_files + 1, sizeof(double));
+
+    for (size_t i = 0; l && i < s->n_uses; i++) {
+        const ModelUse *u = &s->uses[i];
+        Fade active = s->applications[u->application].active;
+        double p = fade_ratio(active, s->sessions) * fade_ratio(u->used, active);
+
+        l[u->file] += log1p(-fmin(p, 1.0)); /* -inf if it is certain: so is then the file */
+    }
+    return l;
+}
+
+static int predict_file(const Model *m, const ModelStageFile *f, double needed,
+                        Prediction *p)
+{
+    PredictedFile *o;
+    double used = fade_value(f->used);
+
+    if (grow_array(&p->files, &p->allocated_files, p->n_files + 1, sizeof(PredictedFile)) < 0)
+        return -ENOMEM;
+    o = &p->files[p->n_files];
+    *o = (PredictedFile){
+            .path = strdup(m->files[f->file].path),
+            .directory = m->files[f->file].directory,
+            .probability = needed,
+            .first_use = used > 0 ? (usec_t)(fade_value(f->first_use) / used * USEC_PER_MSEC) : 0,
+    };
+    if (!o->path)
+        return -ENOMEM;
+    p->n_files++;
+    if (o->directory || f->resident.n == 0)
+        return 0;
+    o->maps = calloc(f->resident.n, sizeof(PredictedMap));
+    if (!o->maps)
+        return -ENOMEM;
+    for (size_t i = 0; i < f->resident.n; i++) {
+        const Segment *g = &f->resident.segments[i];
+
+        o->maps[o->n_maps++] = (PredictedMap){
+                .offset = g->start,
+                .length = g->end - g->start,
+                .probability = needed * fade_ratio(g->weight, f->truth),
+        };
+    }
+    return 0;
+}
+
+static int predict_metadata(const ModelMetadata *d, Prediction *p)
+{
+    for (size_t i = 0; i < d->ranges.n; i++) {
+        const Segment *g = &d->ranges.segments[i];
+        char *uuid;
+
+        if (grow_array(&p->metadata, &p->allocated_metadata, p->n_metadata + 1,
+                       sizeof(PredictedMetadata)) < 0)
+            return -ENOMEM;
+        uuid = strdup(d->uuid);
+        if (!uuid)
+            return -ENOMEM;
+        p->metadata[p->n_metadata++] = (PredictedMetadata){
+                .uuid = uuid,
+                .offset = g->start,
+                .length = g->end - g->start,
+                .probability = fade_ratio(g->weight, d->truth),
+        };
+    }
+    return 0;
+}
+
+int model_predict_stage(const Model *m, Stage stage, uint32_t uid, Prediction **ret)
+{
+    _cleanup_prediction_ Prediction *p = calloc(1, sizeof(Prediction));
+    _cleanup_model_ Model *sum = NULL;
+    _cleanup_free_ double *l = NULL;
+    const ModelStage *s;
+    double sessions;
+    int r;
+
+    if (!p)
+        return -ENOMEM;
+    p->stage = stage;
+    r = select_stage(m, stage, uid, &sum);
+    if (r < 0)
+        return r;
+    if (sum->n_stages == 0) {
+        *ret = TAKE_PTR(p);
+        return 0;
+    }
+    s = &sum->stages[0];
+    sessions = fade_value(s->sessions);
+    p->horizon = (usec_t)(fade_value(s->duration) / sessions * USEC_PER_MSEC);
+    l = log_not_needed(sum, s);
+    if (!l)
+        return -ENOMEM;
+    for (size_t i = 0; r >= 0 && i < s->n_files; i++)
+        r = predict_file(sum, &s->files[i], -expm1(l[s->files[i].file]), p);
+    for (size_t i = 0; r >= 0 && i < s->n_metadata; i++)
+        r = predict_metadata(&s->metadata[i], p);
+    if (r < 0)
+        return r;
+    *ret = TAKE_PTR(p);
+    return 0;
+}

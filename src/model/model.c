@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "model/model.h"
+
+#include "model/model-internal.h"
+
+#include <string.h>
+
+void model_stage_done(ModelStage *s)
+{
+    for (size_t i = 0; i < s->n_files; i++)
+        segments_done(&s->files[i].resident);
+    for (size_t i = 0; i < s->n_metadata; i++) {
+        free(s->metadata[i].uuid);
+        segments_done(&s->metadata[i].ranges);
+    }
+    free(s->applications);
+    free(s->uses);
+    free(s->files);
+    free(s->metadata);
+    *s = (ModelStage){0};
+}
+
+Model *model_new(usec_t halflife)
+{
+    Model *m = calloc(1, sizeof(Model));
+
+    if (m)
+        m->halflife = halflife;
+    return m;
+}
+
+Model *model_free(Model *m)
+{
+    if (!m)
+        return NULL;
+    for (size_t i = 0; i < m->n_files; i++)
+        free(m->files[i].path);
+    for (size_t i = 0; i < m->n_stages; i++)
+        model_stage_done(&m->stages[i]);
+    free(m->files);
+    free(m->stages);
+    free(m->learned);
+    free(m);
+    return NULL;
+}
+
+uint32_t model_find_file(const Model *m, const char *path)
+{
+    size_t lo = 0, hi = m->n_files;
+
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        int c = strcmp(m->files[mid].path, path);
+
+        if (c == 0)
+            return (uint32_t)mid;
+        if (c < 0)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return MODEL_NONE;
+}
+
+double model_sessions(const Model *m, Stage stage, uint32_t uid, usec_t now_realtime)
+{
+    Fade sum = {0};
+    uint64_t generation = fade_generation(now_realtime, m->halflife);
+
+    for (size_t i = 0; i < m->n_stages; i++)
+        if (m->stages[i].stage == stage && (uid == MODEL_NONE || m->stages[i].uid == uid))
+            sum = fade_add(sum, m->stages[i].sessions);
+    if (generation > m->generation)
+        sum = fade_advance(sum, generation - m->generation);
+    return fade_value(sum) / (double)fade_weight(now_realtime, m->halflife);
+}
