@@ -15,9 +15,15 @@ char *format_timespan(char *buf, size_t size, usec_t t)
         snprintf(buf, size, "%.1fms", (double)t / 1e3);
     else if (t < 60 * USEC_PER_SEC)
         snprintf(buf, size, "%.2fs", (double)t / 1e6);
-    else
+    else if (t < USEC_PER_HOUR)
         snprintf(buf, size, "%" PRIu64 "min %" PRIu64 "s", t / (60 * USEC_PER_SEC),
                  t / USEC_PER_SEC % 60);
+    else if (t < 24 * USEC_PER_HOUR)
+        snprintf(buf, size, "%" PRIu64 "h %" PRIu64 "min", t / USEC_PER_HOUR,
+                 t / (60 * USEC_PER_SEC) % 60);
+    else
+        snprintf(buf, size, "%" PRIu64 "d %" PRIu64 "h", t / (24 * USEC_PER_HOUR),
+                 t / USEC_PER_HOUR % 24);
     return buf;
 }
 

@@ -16,7 +16,7 @@ typedef uint64_t usec_t;
 #define NSEC_PER_USEC UINT64_C(1000)
 #define NSEC_PER_SEC  UINT64_C(1000000000)
 
-/* Writes e.g. "812us", "3.2ms", "4.81s", "2min 3s" into buf and returns buf. Pure. */
+/* Writes e.g. "812us", "3.2ms", "4.81s", "2min 3s", "7d 0h" into buf and returns buf. Pure. */
 #define FORMAT_TIMESPAN_MAX 32
 char *format_timespan(char *buf, size_t size, usec_t t);
 

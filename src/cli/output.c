@@ -134,6 +134,7 @@ void table_row(Table *t, ...)
             break;
         }
         case CELL_PROBABILITY:
+        case CELL_NUMBER:
             c->probability = va_arg(ap, double);
             break;
         case CELL_BOOLEAN:
@@ -219,7 +220,8 @@ static char *cell_text(CellType type, const Cell *c)
 {
     char buf[64];
 
-    if (!is_text(type) && type != CELL_PROBABILITY && c->number == COUNT_UNKNOWN)
+    if (!is_text(type) && type != CELL_PROBABILITY && type != CELL_NUMBER &&
+        c->number == COUNT_UNKNOWN)
         return strdup("-");
     switch (type) {
     case CELL_STRING:
@@ -247,6 +249,11 @@ static char *cell_text(CellType type, const Cell *c)
         if (!(c->probability >= 0))
             return strdup("-");
         snprintf(buf, sizeof(buf), "%.1f%%", c->probability * 100);
+        break;
+    case CELL_NUMBER:
+        if (!(c->probability >= 0))
+            return strdup("-");
+        snprintf(buf, sizeof(buf), "%.1f", c->probability);
         break;
     case CELL_BOOLEAN:
         return strdup(c->number ? "yes" : "no");
@@ -390,6 +397,7 @@ static int add_json(json_object *o, const char *key, CellType type, const Cell *
         v = c->string ? output_json_string(c->string) : NULL;
         break;
     case CELL_PROBABILITY:
+    case CELL_NUMBER:
         null = !(c->probability >= 0);
         v = null ? NULL : json_object_new_double(c->probability);
         break;

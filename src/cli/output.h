@@ -34,6 +34,7 @@ typedef enum CellType {
     CELL_TIMESPAN,    /* usec_t, the same */
     CELL_REALTIME,    /* usec_t, printed as local date and time */
     CELL_PROBABILITY, /* double, printed as a percentage; below 0: unknown */
+    CELL_NUMBER,      /* double, printed with one decimal; below 0: unknown */
     CELL_BOOLEAN,     /* int */
 } CellType;
 

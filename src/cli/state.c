@@ -3,11 +3,13 @@
 #include "cli/state.h"
 
 #include "base/atomic-file.h"
+#include "base/clock.h"
 #include "base/parse.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
 
 #define STAMP_LENGTH 15 /* YYYYMMDDTHHMMSS */
 
@@ -119,6 +121,33 @@ int state_list_traces(int state_fd, TraceNames *ret)
     *ret = names;
     names = (TraceNames){0};
     return 0;
+}
+
+int state_lock(const Context *c, int state_fd)
+{
+    usec_t end = clock_now(CLOCK_MONOTONIC) + 5 * USEC_PER_SEC;
+
+    /* flock(2) knows no time limit, so we ask again. */
+    while (flock(state_fd, LOCK_EX | LOCK_NB) < 0) {
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            return cli_error(errno, "%s: cannot lock it: %m", c->state);
+        if (clock_now(CLOCK_MONOTONIC) > end)
+            return cli_error(EBUSY, "%s: another headstart is at work there", c->state);
+        usleep(50 * USEC_PER_MSEC);
+    }
+    return 0;
+}
+
+int state_load_model(int state_fd, Model **ret, char **ret_error)
+{
+    _cleanup_free_ char *text = NULL;
+    size_t size;
+    int r;
+
+    r = file_read_whole(state_fd, STATE_MODEL, MODEL_JSON_SIZE_MAX, &text, &size);
+    if (r == -EBADMSG)
+        *ret_error = strdup("not a regular file");
+    return r < 0 ? r : model_from_json(text, size, ret, ret_error);
 }
 
 const char *state_pack_name(Stage stage)

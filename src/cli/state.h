@@ -5,6 +5,7 @@
 
 #include "base/vocabulary.h"
 #include "cli/cli.h"
+#include "model/model.h"
 
 #define STATE_TRACES   "traces"
 #define STATE_MODEL    "model.json"
@@ -37,6 +38,14 @@ int state_list_traces(int state_fd, TraceNames *ret);
 
 /* Parses a trace's file name. Pure. 0 or -EINVAL. */
 int trace_name_parse(const char *name, Stage *ret_stage, unsigned *ret_number);
+
+/* Keeps other learners and planners out until `state_fd` is closed. Waits for them, five seconds at
+ * most. 0, or an error that was reported. */
+int state_lock(const Context *c, int state_fd);
+
+/* Reads and parses STATE/model.json. 0, -ENOENT, what model_from_json() returns (*ret_error: one
+ * line, the caller frees it), or the error of reading. Nothing is reported. */
+int state_load_model(int state_fd, Model **ret, char **ret_error);
 
 /* "boot.pack", "login.pack"; NULL for a stage that has none. */
 const char *state_pack_name(Stage stage);

@@ -1,10 +1,323 @@
-#include "cli/cli.h"
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* headstart learn: traces that were not learned yet -> STATE/model.json. */
+
+#include "base/atomic-file.h"
+#include "base/clock.h"
+#include "cli/progress.h"
+#include "cli/state.h"
+#include "model/model.h"
+#include "trace/trace-json.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <time.h>
+
+/* Files that fewer sessions used are names that will not come again: temporary files. */
+#define PRUNE_PROBABILITY 0.01
+
+/* A trace that says nothing of an ordinary session is put aside under this ending, so that it is
+ * not read again each time. */
+#define SKIPPED_SUFFIX ".skipped"
+
+enum {
+    OPTION_REBUILD = 1,
+};
+
+static const Option options[] = {
+        {OPTION_REBUILD, 0, "rebuild", NULL, "Forget the model, learn all kept traces anew"},
+        {0},
+};
+
+typedef struct Learning {
+    const Context *c;
+    int state_fd;
+    usec_t now; /* CLOCK_REALTIME */
+    Model *model;
+    Table *table; /* what became of each trace */
+    bool anew;    /* the old model could not be continued */
+    uint64_t n_learned, n_failed;
+} Learning;
+
+static void learning_done(Learning *l)
+{
+    if (l->state_fd >= 0)
+        close(l->state_fd);
+    model_free(l->model);
+    table_free(l->table);
+}
+
+/* --- one trace ----------------------------------------------------------------------------------
+ */
+
+static void tell(Learning *l, const char *name, const Trace *t, const char *result)
+{
+    table_row(l->table, name, t ? stage_to_string(t->stage) : NULL, t ? t->duration : COUNT_UNKNOWN,
+              t ? (uint64_t)t->n_files : COUNT_UNKNOWN, result);
+}
+
+/* *ret_error: what is wrong with the file; the caller frees it. */
+static int read_trace(int dir_fd, const char *name, Trace **ret, char **ret_error)
+{
+    _cleanup_free_ char *text = NULL;
+    size_t size;
+    int r;
+
+    r = file_read_whole(dir_fd, name, TRACE_JSON_SIZE_MAX, &text, &size);
+    if (r == -EBADMSG)
+        *ret_error = strdup("not a regular file");
+    return r < 0 ? r : trace_from_json(text, size, ret, ret_error);
+}
+
+/* A file of ours whose content is at fault, as against a reader without memory or rights. */
+static bool is_bad_content(int r)
+{
+    return r == -EBADMSG || r == -EMEDIUMTYPE || r == -EPROTONOSUPPORT || r == -E2BIG;
+}
+
+/* Learns a trace. `own`: it lies in the state directory, where what cannot be used is put aside.
+ * 0 also if the trace was of no use; a negative errno if learning itself failed. */
+static int learn_trace(Learning *l, int dir_fd, const char *name, const char *shown, bool own)
+{
+    _cleanup_free_ char *error = NULL;
+    _cleanup_trace_ Trace *t = NULL;
+    const char *unfit;
+    int r;
+
+    r = read_trace(dir_fd, name, &t, &error);
+    if (r == -ENOMEM)
+        return cli_error(r, "%s: %m", shown);
+    if (r < 0) {
+        bool aside = own && is_bad_content(r) && file_set_aside(dir_fd, name) >= 0;
+
+        cli_error(r, "%s: %s%s", shown, error ? error : strerror(-r), aside ? "; set aside" : "");
+        l->n_failed += !aside;
+        tell(l, shown, NULL, aside ? "bad, set aside" : "unreadable");
+        return 0;
+    }
+    unfit = model_trace_unfit(l->model, t);
+    if (unfit) {
+        _cleanup_free_ char *aside = NULL, *result = NULL;
+
+        if (own && (asprintf(&aside, "%s" SKIPPED_SUFFIX, name) < 0 ||
+                    renameat(dir_fd, name, dir_fd, aside) < 0))
+            cli_warning(errno, "%s: cannot put it aside: %m", shown);
+        if (asprintf(&result, "skipped: %s", unfit) < 0)
+            return -ENOMEM;
+        tell(l, shown, t, result);
+        return 0;
+    }
+    r = model_learn(&l->model, t, l->now);
+    if (r == -EALREADY) {
+        tell(l, shown, t, "known already");
+        return 0;
+    }
+    if (r < 0)
+        return cli_error(r, "%s: cannot be learned: %m", shown);
+    l->n_learned++;
+    tell(l, shown, t, "learned");
+    return 0;
+}
+
+/* --- the traces of the state directory
+ * -------------------------------------------------------------- */
+
+/* The second in which the stage began, from the file's name. 0 if it is no date. */
+static usec_t stamp_of(const char *name)
+{
+    struct tm tm = {0};
+
+    if (!strptime(name, "%Y%m%dT%H%M%S", &tm))
+        return 0;
+    return (usec_t)timegm(&tm) * USEC_PER_SEC;
+}
+
+/* True if the model has learned as many traces that began in that second as there are: then none of
+ * them has to be opened. A trace of 20,000 accesses takes longer to parse than to learn. */
+static bool known_by_name(const Model *m, const TraceNames *names, size_t i)
+{
+    usec_t stamp = stamp_of(names->items[i].name);
+    size_t there = 0, learned = 0;
+
+    for (size_t k = 0; k < names->n; k++)
+        there += stamp_of(names->items[k].name) == stamp;
+    for (size_t k = 0; k < m->n_learned; k++)
+        learned += m->learned[k].start_realtime / USEC_PER_SEC * USEC_PER_SEC == stamp;
+    return learned >= there;
+}
+
+static int learn_state(Learning *l)
+{
+    _cleanup_trace_names_ TraceNames names = {0};
+    _cleanup_close_ int fd = -EBADF;
+    _cleanup_(progress_done) Progress progress = progress_start("Learning", l->c->quiet);
+    int r;
+
+    r = state_list_traces(l->state_fd, &names);
+    if (r < 0)
+        return cli_error(r, "%s/" STATE_TRACES ": %m", l->c->state);
+    if (names.n == 0)
+        return 0;
+    fd = openat(l->state_fd, STATE_TRACES, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return cli_error(errno, "%s/" STATE_TRACES ": %m", l->c->state);
+    for (size_t i = 0; i < names.n; i++) {
+        _cleanup_free_ char *shown = NULL;
+
+        progress_update(&progress, i, names.n);
+        if (known_by_name(l->model, &names, i))
+            continue;
+        if (asprintf(&shown, "%s/" STATE_TRACES "/%s", l->c->state, names.items[i].name) < 0)
+            return cli_error(ENOMEM, "%m");
+        r = learn_trace(l, fd, names.items[i].name, shown, true);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* Removes the oldest traces of each stage beyond those that are kept. Only called when the model
+ * that learned them is on the disk. */
+static void prune_traces(const Learning *l)
+{
+    _cleanup_trace_names_ TraceNames names = {0};
+    size_t kept[_STAGE_MAX] = {0};
+    char path[512];
+
+    if (state_list_traces(l->state_fd, &names) < 0)
+        return;
+    for (size_t i = names.n; i-- > 0;) {
+        if (kept[names.items[i].stage]++ < STATE_TRACES_KEPT)
+            continue;
+        snprintf(path, sizeof(path), STATE_TRACES "/%s", names.items[i].name);
+        if (unlinkat(l->state_fd, path, 0) < 0)
+            cli_warning(errno, "%s/%s: %m, ignoring", l->c->state, path);
+    }
+}
+
+/* --- the model -----------------------------------------------------------------------------------
+ */
+
+/* The model that is continued: the one on the disk, or a new one. */
+static int load_model(Learning *l, bool rebuild)
+{
+    _cleanup_free_ char *error = NULL;
+    usec_t halflife = l->c->config.half_life;
+    int r;
+
+    l->anew = rebuild;
+    r = rebuild ? -ENOENT : state_load_model(l->state_fd, &l->model, &error);
+    if (r == -ENOMEM)
+        return cli_error(r, "%m");
+    if (r < 0 && !is_bad_content(r) && r != -ENOENT)
+        return cli_error(r, "%s/" STATE_MODEL ": %m", l->c->state);
+    if (is_bad_content(r)) {
+        cli_warning(0, "%s/" STATE_MODEL ": %s; set aside, learning anew", l->c->state,
+                    error ? error : strerror(-r));
+        r = file_set_aside(l->state_fd, STATE_MODEL);
+        if (r < 0)
+            return cli_error(r, "%s/" STATE_MODEL ": cannot set it aside: %m", l->c->state);
+        l->anew = true;
+    }
+    if (l->model && l->model->halflife != halflife) {
+        /* Sums that faded at another rate cannot be continued. */
+        if (!l->c->quiet)
+            cli_warning(0, "HalfLife= was changed: learning anew from the traces that are kept");
+        l->model = model_free(l->model);
+        l->anew = true;
+    }
+    if (!l->model)
+        l->model = model_new(halflife);
+    return l->model ? 0 : cli_error(ENOMEM, "%m");
+}
+
+static int save_model(Learning *l)
+{
+    _cleanup_free_ char *text = NULL;
+    size_t size;
+    int r;
+
+    r = model_prune(&l->model, PRUNE_PROBABILITY);
+    if (r >= 0)
+        r = model_to_json(l->model, &text, &size);
+    if (r >= 0)
+        r = atomic_file_write(l->state_fd, STATE_MODEL, text, size, 0600);
+    return r < 0 ? cli_error(r, "%s/" STATE_MODEL ": %m", l->c->state) : 0;
+}
+
+static int print(const Learning *l)
+{
+    int r;
+
+    if (l->c->json != JSON_OFF) {
+        json_object *o = json_object_new_object();
+
+        json_object_object_add(o, "n_learned", json_object_new_uint64(l->n_learned));
+        json_object_object_add(o, "traces", table_to_json(l->table));
+        r = output_json(l->c->json, o);
+    } else if (l->c->quiet)
+        r = 0;
+    else if (table_n_rows(l->table) == 0) {
+        puts("Nothing new to learn.");
+        r = 0;
+    } else
+        r = table_print(l->table);
+    return r < 0 ? cli_error(r, "cannot print: %m") : 0;
+}
+
 static int run(Context *c)
 {
-    const char *v;
-    int k;
-    while ((k = cli_next_option(c, &v)) > 0)
-        ;
-    return k < 0 ? k : cli_error(ENOSYS, "not built yet");
+    _cleanup_(learning_done) Learning l = {.c = c, .state_fd = -EBADF};
+    bool rebuild = false;
+    const char *value;
+    char **args;
+    int k, n, r;
+
+    while ((k = cli_next_option(c, &value)) > 0)
+        rebuild = true;
+    if (k < 0)
+        return k;
+    args = cli_arguments(c, &n);
+
+    l.now = clock_now(CLOCK_REALTIME);
+    l.table = table_new();
+    table_column(l.table, "TRACE", "file", CELL_PATH);
+    table_column(l.table, "STAGE", "stage", CELL_STRING);
+    table_column(l.table, "TOOK", "duration_usec", CELL_TIMESPAN);
+    table_column(l.table, "FILES", "n_files", CELL_COUNT);
+    table_column(l.table, "RESULT", "result", CELL_STRING);
+
+    r = state_open(c, true, &l.state_fd);
+    if (r >= 0)
+        r = state_lock(c, l.state_fd);
+    if (r >= 0)
+        r = load_model(&l, rebuild);
+    if (r < 0)
+        return r;
+
+    /* A model that begins anew begins with everything that is kept. */
+    if (n == 0 || l.anew)
+        r = learn_state(&l);
+    for (int i = 0; r >= 0 && i < n; i++)
+        r = learn_trace(&l, AT_FDCWD, args[i], args[i], false);
+    if (r >= 0 && l.n_learned > 0) {
+        r = save_model(&l);
+        if (r >= 0)
+            prune_traces(&l);
+    }
+    if (r >= 0)
+        r = print(&l);
+    if (r < 0)
+        return r;
+    return l.n_failed > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
-const Verb verb_learn = {.name = "learn", .arguments = "", .summary = "learn", .run = run};
+
+const Verb verb_learn = {
+        .name = "learn",
+        .arguments = "[TRACE…]",
+        .summary = "Add what traces say to the model",
+        .description = "Without TRACE: those of the state directory that were not learned yet. A "
+                       "trace or\nmodel that cannot be read is set aside as NAME.bad.",
+        .options = options,
+        .run = run,
+};

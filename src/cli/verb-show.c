@@ -23,6 +23,7 @@ static int show_bytes(const Context *c, const char *path, const char *buf, size_
                       uint64_t limit)
 {
     _cleanup_trace_ Trace *trace = NULL;
+    _cleanup_model_ Model *model = NULL;
     _cleanup_free_ char *error = NULL;
     int r;
 
@@ -46,6 +47,13 @@ static int show_bytes(const Context *c, const char *path, const char *buf, size_
         return show_trace(c, path, trace, limit);
     if (r != -EMEDIUMTYPE)
         return cli_error(r, "%s: %s", path, error ? error : strerror(-r));
+    free(error);
+    error = NULL;
+    r = model_from_json(buf, size, &model, &error);
+    if (r >= 0)
+        return show_model(c, path, model, limit);
+    if (r != -EMEDIUMTYPE)
+        return cli_error(r, "%s: %s", path, error ? error : strerror(-r));
     return cli_error(EMEDIUMTYPE, "%s: neither a headstart trace, model nor pack", path);
 }
 
@@ -67,7 +75,7 @@ static int run(Context *c)
     if (n != 1)
         return cli_usage_error(c, n == 0 ? "no file given" : "one file at a time");
 
-    r = file_read_whole(AT_FDCWD, args[0], TRACE_JSON_SIZE_MAX, &buf, &size);
+    r = file_read_whole(AT_FDCWD, args[0], MODEL_JSON_SIZE_MAX, &buf, &size);
     if (r == -EBADMSG)
         return cli_error(r, "%s: not a regular file", args[0]);
     if (r < 0)

@@ -29,6 +29,8 @@ typedef struct Status {
     bool switched_off; /* headstart=0 */
     bool state_exists;
     bool rerecord;
+    uint64_t n_learned; /* traces in the model; COUNT_UNKNOWN: no model */
+    char *model_error;  /* why it cannot be used */
     StageStatus stages[_STAGE_MAX];
 } Status;
 
@@ -36,6 +38,7 @@ static void status_done(Status *s)
 {
     for (Stage i = 0; i < _STAGE_MAX; i++)
         free(s->stages[i].pack_error);
+    free(s->model_error);
 }
 
 /* True if the kernel command line has the word. */
@@ -105,6 +108,17 @@ static void read_pack(int state_fd, Stage stage, StageStatus *s)
     s->planned = le64toh(p.header->created_realtime_usec);
 }
 
+static void read_model(int state_fd, Status *s)
+{
+    _cleanup_model_ Model *m = NULL;
+    int r = state_load_model(state_fd, &m, &s->model_error);
+
+    if (r >= 0)
+        s->n_learned = m->n_learned;
+    else if (r != -ENOENT && !s->model_error)
+        s->model_error = strdup(strerror(-r));
+}
+
 static Table *stage_table(const Status *s)
 {
     Table *t = table_new();
@@ -138,8 +152,10 @@ static const char *advice(const Status *s)
         return "switched off by headstart=0 on the kernel command line";
     if (packs)
         return "ready";
+    if (s->n_learned != COUNT_UNKNOWN)
+        return "learned, but nothing is planned yet (headstart plan)";
     if (traces > 0)
-        return "recorded, but nothing is planned yet: 'headstart learn', then 'headstart plan'";
+        return "recorded, but nothing is learned yet (headstart learn)";
     return "nothing was recorded yet";
 }
 
@@ -150,14 +166,17 @@ static int print(const Context *c, const Status *s)
 
     table_column(summary, "State", "state", CELL_PATH);
     table_column(summary, "Status", "status", CELL_STRING);
-    table_column(summary, "Rerecord", "rerecord", CELL_BOOLEAN);
-    table_row(summary, c->state, advice(s), (int)s->rerecord);
+    table_column(summary, "Traces learned", "n_learned", CELL_COUNT);
+    table_column(summary, "Next boot recorded anew", "rerecord", CELL_BOOLEAN);
+    table_row(summary, c->state, advice(s), s->n_learned, (int)s->rerecord);
 
     if (c->json != JSON_OFF) {
         json_object *o = table_fields_to_json(summary);
 
         if (o) {
             json_object_object_add(o, "switched_off", json_object_new_boolean(s->switched_off));
+            json_object_object_add(o, "model_error",
+                                   s->model_error ? json_object_new_string(s->model_error) : NULL);
             json_object_object_add(o, "stages", table_to_json(stages));
         }
         r = output_json(c->json, o);
@@ -168,6 +187,8 @@ static int print(const Context *c, const Status *s)
         putchar('\n');
         r = table_print(stages);
     }
+    if (s->model_error)
+        printf("\n%s/" STATE_MODEL " cannot be used: %s\n", c->state, s->model_error);
     for (Stage i = 0; i < _STAGE_MAX; i++)
         if (s->stages[i].pack_error)
             printf("\n%s/%s cannot be used: %s\n", c->state, state_pack_name(i),
@@ -177,7 +198,8 @@ static int print(const Context *c, const Status *s)
 
 static int run(Context *c)
 {
-    _cleanup_(status_done) Status s = {.switched_off = command_line_has("headstart=0")};
+    _cleanup_(status_done) Status s = {.switched_off = command_line_has("headstart=0"),
+                                       .n_learned = COUNT_UNKNOWN};
     _cleanup_close_ int fd = -EBADF;
     const char *value;
     int k, n, r;
@@ -201,6 +223,7 @@ static int run(Context *c)
     s.state_exists = r >= 0;
     if (s.state_exists) {
         read_traces(fd, &s);
+        read_model(fd, &s);
         for (Stage i = 0; i < _STAGE_MAX; i++)
             read_pack(fd, i, s.stages + i);
         s.rerecord = faccessat(fd, STATE_RERECORD, F_OK, 0) == 0;

@@ -225,3 +225,156 @@ refused() {
     assert_one_error_line "$stderr"
     [[ $stderr == *"No space left on device"* ]]
 }
+
+# --- learn -------------------------------------------------------------------------------------------------------
+
+# A trace of that second in the state directory: put_trace STAMP STAGE [SED-SCRIPT]
+put_trace() {
+    local realtime
+    mkdir -p "$HS_STATE/traces"
+    realtime=$(date -u -d "$(sed -E 's/(....)(..)(..)T(..)(..)(..)/\1-\2-\3 \4:\5:\6/' <<<"$1")" +%s)
+    sed -e "s/\"start_realtime_usec\":[0-9]*/\"start_realtime_usec\":${realtime}000000/" \
+        -e "s/\"stage\":\"[a-z]*\"/\"stage\":\"$2\"/" -e "${3:-}" \
+        "$HS_SOURCE/tests/fixtures/trace-small.json" >"$HS_STATE/traces/$1-$2.json"
+}
+
+@test "learn: new traces once, as text and as JSON" {
+    put_trace 20261101T080000 boot
+    put_trace 20261101T080100 login
+    run --separate-stderr -0 hs learn
+    [ -z "$stderr" ]
+    [ "$(grep -c ' learned$' <<<"$output")" -eq 2 ]
+    [ "$(stat -c %a "$HS_STATE/model.json")" = 600 ]
+    run -0 hs learn
+    [ "$output" = "Nothing new to learn." ]
+    put_trace 20261102T080000 boot
+    run -0 hs learn --json=short
+    jq -e '.n_learned == 1 and (.traces | length) == 1 and .traces[0].result == "learned"' <<<"$output"
+    run -0 hs learn --quiet
+    [ -z "$output" ]
+    run -0 hs status --json=short
+    jq -e '.n_learned == 3' <<<"$output"
+    run -0 hs show --json=short "$HS_STATE/model.json"
+    jq -e '.kind == "model" and .n_learned == 3 and [.stages[].stage] == ["boot", "login"]' <<<"$output"
+    run -0 hs show "$HS_STATE/model.json"
+    [[ $output == *"Traces learned: 3"* ]]
+}
+
+@test "learn: traces given by name stay where they are, also when they are bad" {
+    put_trace 20261101T080000 boot
+    mv "$HS_STATE/traces/20261101T080000-boot.json" "$HS_TMP/t.json"
+    run -0 hs learn "$HS_TMP/t.json"
+    run -0 hs learn "$HS_TMP/t.json"
+    [[ $output == *"known already"* ]]
+    echo bad >"$HS_TMP/bad.json"
+    run --separate-stderr hs learn "$HS_TMP/bad.json"
+    [ "$status" -eq 1 ]
+    assert_one_error_line "$stderr"
+    [ -e "$HS_TMP/bad.json" ]
+}
+
+@test "learn: a bad trace is set aside with one line, and learning goes on" {
+    put_trace 20261101T080000 boot
+    put_trace 20261102T080000 boot
+    put_trace 20261103T080000 boot
+    truncate -s 500 "$HS_STATE/traces/20261102T080000-boot.json"
+    run --separate-stderr -0 hs learn
+    assert_one_error_line "$stderr"
+    [[ $stderr == *"20261102T080000-boot.json: "*"; set aside" ]]
+    [ -e "$HS_STATE/traces/20261102T080000-boot.json.bad" ]
+    [ ! -e "$HS_STATE/traces/20261102T080000-boot.json" ]
+    [ "$(grep -c ' learned$' <<<"$output")" -eq 2 ]
+    # A FIFO under a trace's name does not stop it either.
+    mkfifo "$HS_STATE/traces/20261104T080000-boot.json"
+    run --separate-stderr -0 hs learn
+    [[ $stderr == *"not a regular file; set aside" ]]
+}
+
+@test "learn: a trace of no ordinary session is put aside and not read again" {
+    put_trace 20261101T080000 login 's/"flags":\[\]/"flags":["second-login"]/'
+    run --separate-stderr -0 hs learn
+    [ -z "$stderr" ]
+    [[ $output == *"skipped: not the first login"* ]]
+    [ -e "$HS_STATE/traces/20261101T080000-login.json.skipped" ]
+    [ ! -e "$HS_STATE/model.json" ]
+    run -0 hs learn
+    [ "$output" = "Nothing new to learn." ]
+}
+
+@test "learn: a bad model is set aside, and everything that is kept is learned anew" {
+    put_trace 20261101T080000 boot
+    put_trace 20261102T080000 boot
+    run -0 hs learn
+    cp "$HS_STATE/model.json" "$HS_TMP/good"
+    put_trace 20261103T080000 boot
+    local damage
+    for damage in 'truncate -s 100' 'truncate -s 0' 'sed -i s/version.:1/version\":9/'; do
+        cp "$HS_TMP/good" "$HS_STATE/model.json"
+        rm -f "$HS_STATE/model.json.bad"
+        $damage "$HS_STATE/model.json"
+        run --separate-stderr -0 hs learn
+        assert_one_error_line "$stderr"
+        [[ $stderr == *"model.json: "*"set aside, learning anew" ]]
+        [ -e "$HS_STATE/model.json.bad" ]
+        [ "$(grep -c ' learned$' <<<"$output")" -eq 3 ]
+    done
+}
+
+@test "learn --rebuild, and another half-life, give the model that one pass would have given" {
+    put_trace 20261101T080000 boot
+    run -0 hs learn
+    put_trace 20261102T080000 boot
+    run -0 hs learn
+    cp "$HS_STATE/model.json" "$HS_TMP/step-by-step"
+    run -0 hs learn --rebuild
+    cmp "$HS_STATE/model.json" "$HS_TMP/step-by-step"
+    mkdir -p "$HS_TMP/root/etc/headstart"
+    printf '[Model]\nHalfLife=24h\n' >"$HS_TMP/root/etc/headstart/headstart.conf"
+    HEADSTART_CONFIG_ROOT=$HS_TMP/root run --separate-stderr -0 hs learn
+    [[ $stderr == *"HalfLife= was changed"* ]]
+    run -0 hs show --json=short "$HS_STATE/model.json"
+    jq -e '.half_life_usec == 86400000000 and .n_learned == 2' <<<"$output"
+}
+
+@test "learn keeps the last 32 traces of each stage" {
+    local i
+    for ((i = 0; i < 34; i++)); do
+        put_trace "$(printf '20261101T08%02d00' "$i")" boot
+    done
+    put_trace 20261101T070000 login
+    run -0 hs learn
+    [ "$(ls "$HS_STATE/traces" | wc -l)" -eq 33 ]
+    [ ! -e "$HS_STATE/traces/20261101T080100-boot.json" ]
+    [ -e "$HS_STATE/traces/20261101T080200-boot.json" ]
+    [ -e "$HS_STATE/traces/20261101T070000-login.json" ]
+    run -0 hs learn
+    [ "$output" = "Nothing new to learn." ]
+}
+
+@test "learn: a full disk leaves the old model and all traces in place" {
+    need_loop
+    mkdir -p "$HS_STATE"
+    mount -t tmpfs -o size=256k,mode=700 tmpfs "$HS_STATE"
+    hs_defer hs_umount "$HS_STATE"
+    put_trace 20261101T080000 boot
+    run -0 hs learn
+    cp "$HS_STATE/model.json" "$HS_TMP/before"
+    put_trace 20261102T080000 boot
+    dd if=/dev/zero of="$HS_STATE/fill" bs=4k 2>/dev/null || true
+    refused 1 "model.json: No space left on device" learn
+    cmp "$HS_STATE/model.json" "$HS_TMP/before"
+    [ "$(ls "$HS_STATE/traces" | wc -l)" -eq 2 ]
+    [ "$(ls "$HS_STATE" | wc -l)" -eq 3 ] # and no temporary file
+}
+
+@test "learn: two at once wait for one another" {
+    need_command flock
+    put_trace 20261101T080000 boot
+    exec 9<"$HS_STATE"
+    flock 9
+    (sleep 0.3; flock -u 9) &
+    run -0 hs learn
+    wait
+    exec 9<&-
+    [[ $output == *" learned"* ]]
+}

@@ -84,6 +84,8 @@ static void formats(void **state)
     assert_string_equal(format_timespan(b, sizeof(b), 3200), "3.2ms");
     assert_string_equal(format_timespan(b, sizeof(b), 4810000), "4.81s");
     assert_string_equal(format_timespan(b, sizeof(b), 123 * USEC_PER_SEC), "2min 3s");
+    assert_string_equal(format_timespan(b, sizeof(b), 60 * USEC_PER_SEC * 61), "1h 1min");
+    assert_string_equal(format_timespan(b, sizeof(b), 168 * USEC_PER_HOUR), "7d 0h");
     assert_string_equal(format_timespan(b, sizeof(b), USEC_INFINITY), "infinity");
     assert_string_equal(format_bytes(b, sizeof(b), 512), "512B");
     assert_string_equal(format_bytes(b, sizeof(b), 4096), "4.0K");
