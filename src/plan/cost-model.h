@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What a request costs on a kind of device. One head that moves: cost = fixed + seek + half a
+ * rotation + bytes / rate; the seek grows with the square root of the distance; over a gap ahead the
+ * head may as well wait: it costs at most the gap's transfer time. Pure. */
+
+#include "base/time-util.h"
+#include "base/vocabulary.h"
+
+typedef struct CostModel {
+    double rate_bytes_per_usec;
+    double seek_min_usec; /* to the next track */
+    double seek_max_usec; /* across the whole device */
+    double half_rotation_usec;
+    double fixed_usec; /* per request */
+    unsigned queue;    /* requests the device serves at once */
+} CostModel;
+
+/* Typical parameters of the class (docs/architecture.md says where they were taken). `unknown` is
+ * taken for a hard disk: wrong on a faster device, it costs nothing there. */
+const CostModel *cost_model_of(DeviceClass c);
+
+/* Cost of moving from byte `from` to byte `to` of a device of `size` bytes, without transfer. */
+double cost_move_usec(const CostModel *m, uint64_t from, uint64_t to, uint64_t size);
+
+/* Cost of one request at `offset` with the head at `head`. */
+double cost_request_usec(const CostModel *m, uint64_t head, uint64_t offset, uint64_t length,
+                         uint64_t size);
+
+/* The largest gap ahead that is better read through than skipped with a request of its own: where
+ * gap / rate * (1 + memory_price) = fixed + move. `memory_price` is what a byte brought in for nothing
+ * costs, in transfers of a byte: 0 for what is tiny (metadata), 1 where each such byte may push one
+ * out that is read again (data). Derived, not a constant of its own. */
+uint64_t cost_break_even_gap(const CostModel *m, uint64_t size, double memory_price);

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* From what is predicted to what is replayed:
+ *
+ *     Prediction --plan_locate()--> LocatedPlan --plan_compile()--> PackContent --pack_write()--> pack
+ *
+ * plan_locate() makes all the system calls (open, fstat, FIEMAP, libext2fs); plan_compile() decides
+ * from what it found: cut at the budget, sort by physical block, merge what is cheaper read through.
+ *
+ *     volume_table_read(AT_FDCWD, root, &volumes);
+ *     plan_locate(prediction, root, &volumes, &located);
+ *     plan_compile(located, &parameters, &content, &summary);
+ *     pack_write(content, &bytes, &size);
+ *
+ * Everything is the caller's to free. */
+
+#include "base/ranges.h"
+#include "model/prediction.h"
+#include "pack/pack-writer.h"
+#include "plan/budget.h"
+#include "volume/extents.h"
+#include "volume/volume.h"
+
+/* Why something predicted is not in the plan; counted per reason. */
+typedef enum PlanSkip {
+    PLAN_SKIP_GONE,       /* no longer there */
+    PLAN_SKIP_TYPE,       /* neither a regular file nor a directory now, or behind a symlink */
+    PLAN_SKIP_FILESYSTEM, /* not on a local block-backed filesystem below the root */
+    PLAN_SKIP_DENIED,     /* may not be opened */
+    PLAN_SKIP_DUPLICATE,  /* another name of a file that is in already */
+    PLAN_SKIP_UNLIKELY,   /* below the minimum probability */
+    PLAN_SKIP_BUDGET,     /* did not fit the budget */
+    PLAN_SKIP_ERROR,      /* anything else */
+    _PLAN_SKIP_MAX,
+    _PLAN_SKIP_INVALID = -EINVAL,
+} PlanSkip;
+
+const char *plan_skip_to_string(PlanSkip s);
+
+typedef struct LocatedFile {
+    char *path; /* relative to its volume's mount point, "." for that itself */
+    uint32_t volume;
+    bool directory;
+    uint64_t inode;
+    uint64_t size_bytes;
+    int64_t mtime_nsec;
+    int64_t ctime_nsec;
+    double probability;
+    usec_t first_use;
+    PredictedMap *maps; /* clipped to the file */
+    size_t n_maps;
+    Extent *extents; /* all of them; none if FIEMAP is not to be had */
+    size_t n_extents;
+} LocatedFile;
+
+typedef struct LocatedMetadata {
+    uint32_t volume;
+    uint64_t offset;
+    uint64_t length;
+    double probability;
+} LocatedMetadata;
+
+typedef struct LocatedPlan {
+    Stage stage;
+    const VolumeTable *volumes; /* borrowed */
+    LocatedFile *files;
+    size_t n_files, allocated_files;
+    LocatedMetadata *metadata; /* by volume, then offset; disjoint */
+    size_t n_metadata, allocated_metadata;
+    uint64_t n_skipped[_PLAN_SKIP_MAX];
+    bool metadata_derived; /* at least one volume's metadata came from libext2fs, not the model */
+} LocatedPlan;
+
+LocatedPlan *located_plan_free(LocatedPlan *p);
+DEFINE_CLEANUP(LocatedPlan *, located_plan_free);
+#define _cleanup_located_plan_ _cleanup_(located_plan_freep)
+
+typedef struct PlanParameters {
+    Policy policy;
+    uint64_t budget_bytes;
+    double min_probability;     /* what is less likely is left out */
+    usec_t deadline_usec;       /* of `gate` */
+    uint32_t control_interval;  /* 0: no control sessions */
+    uint64_t salt;
+    usec_t now_realtime;
+    DeviceClass device_class;   /* _DEVICE_CLASS_INVALID: as each volume says */
+} PlanParameters;
+
+/* Below this even a hard disk that would have to seek for it gains nothing on average: a seek saved
+ * with probability p against the transfer spent with 1 - p. */
+#define PLAN_MIN_PROBABILITY_DEFAULT 0.1
+#define PLAN_DEADLINE_DEFAULT        (10 * USEC_PER_SEC)
+
+typedef struct PlanSummary {
+    uint64_t n_files, n_directories, n_pieces, n_metadata;
+    uint64_t data_bytes, metadata_bytes;
+    uint64_t gap_bytes;     /* read through because that is cheaper than seeking; included above */
+    uint64_t n_skipped[_PLAN_SKIP_MAX];
+    usec_t estimated_usec;  /* by the cost model; USEC_INFINITY where places are not physical */
+} PlanSummary;
+
+/* Finds what was predicted below `root`. Opens nothing but regular files and directories, follows
+ * no symlink, crosses no automount, waits for nothing. Metadata of filesystems whose UUID the
+ * prediction does not know is derived from the located files with libext2fs. 0, -ENOMEM, or the
+ * error of opening root. */
+int plan_locate(const Prediction *p, const char *root, const VolumeTable *volumes,
+                LocatedPlan **ret);
+
+/* Pure: cuts, orders and merges. Deterministic. 0, -ENOMEM. `summary` may be NULL. */
+int plan_compile(const LocatedPlan *l, const PlanParameters *p, PackContent **ret,
+                 PlanSummary *summary);
