@@ -50,10 +50,11 @@ void habits_parameters_init(HabitsParameters *p)
             .n_shared = 3,
             .n_desktop = 2,
             .last_share = 0.7,
+            .popularity = 0.3,
             .regularity = 2,
             .think = 60 * USEC_PER_SEC,
             .session_minimum = 20 * 60 * USEC_PER_SEC,
-            .session_mean = 70 * 60 * USEC_PER_SEC,
+            .session_mean = 40 * 60 * USEC_PER_SEC,
     };
 }
 
@@ -235,7 +236,7 @@ static int add_item(Habits *h, Random *random, double mb, const uint32_t *librar
     size_t n = 0;
     int r;
 
-    r = add_objects(h, random, 4 + random_below(random, 8), mb, objects, &n);
+    r = add_objects(h, random, 6 + random_below(random, 10), mb, objects, &n);
     if (r < 0)
         return r;
     for (size_t i = 0; i < n_libraries; i++)
@@ -255,7 +256,7 @@ static int draw_tables(Habits *h, Random *random)
     size_t n_common = 0;
     int r;
 
-    r = add_objects(h, random, 5, 12, common, &n_common);
+    r = add_objects(h, random, 3, 12, common, &n_common);
     if (r < 0)
         return r;
     for (unsigned i = 0; i < h->p.n_shared; i++) {
@@ -269,7 +270,7 @@ static int draw_tables(Habits *h, Random *random)
         size_t n = n_common;
 
         memcpy(libraries, common, n_common * sizeof(*common));
-        r = add_objects(h, random, 6, 25, libraries, &n);
+        r = add_objects(h, random, 4, 25, libraries, &n);
         if (r < 0)
             return r;
         for (unsigned j = 0; j < h->p.n_desktop; j++) {
@@ -303,7 +304,7 @@ static void draw_user(const Habits *h, HabitsUser *u, Random *random)
         rank[j] = t;
     }
     for (unsigned i = 0; i < u->n; i++)
-        popularity[i] = pow(1 + rank[i], -0.7);
+        popularity[i] = pow(1 + rank[i], -h->p.popularity);
     for (unsigned a = 0; a <= u->n; a++) {
         double *w = a < u->n ? u->applications[a].weights : u->first;
 

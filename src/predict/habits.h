@@ -24,14 +24,15 @@
 
 typedef struct HabitsParameters {
     unsigned n_users;       /* 1..16: 2 */
-    unsigned n_own;         /* applications of each user alone: 9 */
-    unsigned n_shared;      /* that everybody uses: 3 */
+    unsigned n_own;         /* applications of each user alone: 10 */
+    unsigned n_shared;      /* that everybody uses: 2 */
     unsigned n_desktop;     /* processes that each user's session begins with: 2 */
     double last_share;      /* choices that depend on the application started last: 0.7 */
+    double popularity;      /* exponent of Zipf's law: 0.3 */
     double regularity;      /* 0: all rows alike; larger: more pronounced habits: 2 */
     usec_t think;           /* mean time between two turns: 60 s */
     usec_t session_minimum; /* 20 min */
-    usec_t session_mean;    /* on top of the minimum: 70 min */
+    usec_t session_mean;    /* on top of the minimum: 40 min */
 } HabitsParameters;
 
 void habits_parameters_init(HabitsParameters *p);

@@ -84,26 +84,18 @@ static void update_all(Preload *l, size_t a, usec_t now)
     }
 }
 
-static void restart_all(Preload *l, usec_t now)
-{
-    for (size_t a = 1; a < l->n; a++)
-        for (size_t b = 0; b < a; b++) {
-            PreloadChain *c = &l->chains[chain_at(a, b)];
-
-            c->state = state_of(l, a, b);
-            c->entered = now;
-        }
-}
-
-static int preload_begin(Predictor *p, usec_t now, uint32_t user)
-{
-    restart_all((Preload *)p, now);
-    return 0;
-}
-
+/* The daemon of the thesis lives on when a user logs out: what still runs exits then, as any other
+ * application does, and the chains go on. */
 static int preload_end(Predictor *p, usec_t now)
 {
-    running_set_clear(&((Preload *)p)->running);
+    Preload *l = (Preload *)p;
+
+    while (l->running.n > 0) {
+        uint32_t item = l->running.items[l->running.n - 1];
+
+        if (running_set_exit(&l->running, item) > 0)
+            update_all(l, l->index[item], now);
+    }
     return 0;
 }
 
@@ -240,7 +232,6 @@ const PredictorOps predictor_ops_preload = {
         .source = "preload thesis, chapters 3 and 4",
         .create = preload_create,
         .destroy = preload_destroy,
-        .begin = preload_begin,
         .end = preload_end,
         .observe = preload_observe,
         .predict = preload_predict,

@@ -50,8 +50,11 @@ typedef struct Simulation {
     Candidate *candidates;
     size_t n_candidates, candidates_allocated;
     uint64_t n_predictions;
-    double expected_waste; /* of all unused objects, bytes */
     uint64_t read_bytes, wasted_bytes;
+    uint64_t wasted_over;    /* wasted_bytes when the last session ended */
+    double promised_waste;   /* what the probabilities promised, of all sessions that are over */
+    double session_promised; /* of this one, bytes */
+    uint64_t session_read_bytes;
     usec_t now, session_start, last_point, device_free;
     uint32_t session;
     bool in_session, testing;
@@ -122,7 +125,6 @@ static void cache_drop(Simulation *s, uint32_t o)
     x->cached = false;
     if (x->unused) {
         x->unused = false;
-        s->expected_waste -= x->expected_waste;
         s->wasted_bytes += s->in->object_bytes[o];
     }
 }
@@ -149,8 +151,11 @@ static void cache_clear(Simulation *s)
 {
     while (s->oldest != NO_OBJECT)
         cache_drop(s, s->oldest);
-    s->expected_waste = 0;
     s->device_free = 0;
+    s->promised_waste += s->session_promised;
+    s->wasted_over = s->wasted_bytes;
+    s->session_promised = 0;
+    s->session_read_bytes = 0;
 }
 
 /* Predicting and selecting */
@@ -228,10 +233,20 @@ static void read_object(Simulation *s, uint32_t o, double expected_waste)
     x->unused = true;
     x->issued = s->now;
     x->arrives = s->device_free;
-    x->expected_waste = expected_waste;
-    s->expected_waste += expected_waste;
+    s->session_promised += expected_waste;
+    s->session_read_bytes += bytes;
     s->read_bytes += bytes;
     s->report->n_reads++;
+}
+
+/* How much more was wasted than the probabilities had promised, in the sessions that are over. The
+ * constant keeps a single unlucky session from stopping everything. */
+static double waste_correction(const Simulation *s)
+{
+    const double some = 256e6;
+    double c = ((double)s->wasted_over + some) / (s->promised_waste + some);
+
+    return MIN(MAX(c, 0.25), 4.0);
 }
 
 /* Chooses from the candidates within the budget and reads what is missing. The likeliest end up
@@ -239,6 +254,7 @@ static void read_object(Simulation *s, uint32_t o, double expected_waste)
 static void select_objects(Simulation *s)
 {
     uint64_t budget = s->p->budget_bytes, used = 0;
+    double correction = waste_correction(s);
     size_t n = 0;
 
     for (size_t i = 0; i < s->n_candidates; i++) {
@@ -256,8 +272,8 @@ static void select_objects(Simulation *s)
         if (size > room - used)
             continue;
         if (!x->cached && s->p->maximum_waste < 1 &&
-            (double)s->wasted_bytes + s->expected_waste + waste >
-                    s->p->maximum_waste * (double)(s->read_bytes + bytes))
+            correction * (s->session_promised + waste) >
+                    s->p->maximum_waste * (double)(s->session_read_bytes + bytes))
             continue;
         used += size;
         x->selected = s->n_predictions;
@@ -277,7 +293,6 @@ static void select_objects(Simulation *s)
             if (cache_insert(s, o))
                 s->objects[o].unused = unused;
             else {
-                s->expected_waste -= s->objects[o].expected_waste;
                 s->wasted_bytes += s->in->object_bytes[o];
                 s->objects[o].unused = false;
             }
@@ -383,7 +398,6 @@ static void use_object(Simulation *s, uint32_t o, bool scored, bool *covered)
     }
     if (x->unused) {
         x->unused = false;
-        s->expected_waste -= x->expected_waste;
         r->n_reads_used++;
         r->n_in_time += arrived;
         r->lead_usec += (double)(s->now - x->issued);

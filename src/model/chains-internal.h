@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+#include "model/chains.h"
+
+ChainsWorld *chains_world_free(ChainsWorld *w);
+int chains_intern(ChainsWorld *w, uint32_t id, uint32_t *ret);
+ChainsPair *chains_find_pair(const ChainsWorld *w, uint32_t a, uint32_t b);
+int chains_add_pair(ChainsWorld *w, uint32_t x, uint32_t y, ChainsPair **ret);
+
+/* f(sum, argument) for every sum. */
+void chains_each_fade(Chains *c, Fade (*f)(Fade sum, uint64_t argument), uint64_t argument);
+void chains_advance(Chains *c, uint64_t later);
+void chains_names_done(Chains *c);
+
+/* The sums of an application and of a pair, in the order of the format. */
+#define CHAINS_APPLICATION_FADES 7
+#define CHAINS_PAIR_FADES        16
+void chains_application_fades(ChainsApplication *a, Fade *ret[static CHAINS_APPLICATION_FADES]);
+/* `swapped`: as the pair (b, a). */
+void chains_pair_fades(ChainsPair *p, bool swapped, Fade *ret[static CHAINS_PAIR_FADES]);

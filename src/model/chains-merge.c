@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Names, and merging. A pair that one side has not seen has, on that side, everything "before it
+ * was first seen": so a merged pair's `before` grows by that side's sums, and its four states count
+ * only what was observed of it. All of it is addition of Fades: the order does not matter. */
+
+#include "model/chains-internal.h"
+
+#include <string.h>
+
+#define HASH_NONFATAL_OOM      1
+#define uthash_nonfatal_oom(e) ((e)->lost = true)
+#include <uthash.h>
+
+/* name -> id */
+typedef struct ChainsName {
+    UT_hash_handle hh;
+    char *name;
+    uint32_t id;
+    bool lost;
+} ChainsName;
+
+void chains_names_done(Chains *c)
+{
+    ChainsName *n, *next;
+
+    HASH_ITER (hh, c->names_index, n, next) {
+        HASH_DEL(c->names_index, n);
+        free(n->name);
+        free(n);
+    }
+    free(c->names);
+}
+
+int chains_add_name(Chains *c, const char *name, uint32_t *ret)
+{
+    ChainsName *n = NULL;
+    int r;
+
+    HASH_FIND_STR(c->names_index, name, n);
+    if (n) {
+        *ret = n->id;
+        return 0;
+    }
+    if (c->n_names >= CHAINS_IDS_MAX)
+        return -E2BIG;
+    r = grow_array(&c->names, &c->allocated_names, c->n_names + 1, sizeof(*c->names));
+    if (r < 0)
+        return r;
+    n = calloc(1, sizeof(*n));
+    if (n)
+        n->name = strdup(name);
+    if (!n || !n->name) {
+        free(n);
+        return -ENOMEM;
+    }
+    n->id = (uint32_t)c->n_names;
+    HASH_ADD_KEYPTR(hh, c->names_index, n->name, strlen(n->name), n);
+    if (n->lost) {
+        free(n->name);
+        free(n);
+        return -ENOMEM;
+    }
+    c->names[c->n_names++] = n->name;
+    *ret = n->id;
+    return 0;
+}
+
+void chains_application_fades(ChainsApplication *a, Fade *ret[static CHAINS_APPLICATION_FADES])
+{
+    Fade *all[CHAINS_APPLICATION_FADES] = {&a->starts, &a->exits,     &a->on,       &a->sessions,
+                                           &a->last,   &a->next_self, &a->last_self};
+
+    memcpy(ret, all, sizeof(all));
+}
+
+void chains_pair_fades(ChainsPair *p, bool swapped, Fade *ret[static CHAINS_PAIR_FADES])
+{
+    unsigned a = swapped, b = !swapped;
+    Fade *all[CHAINS_PAIR_FADES] = {
+            &p->both,
+            &p->starts[a],
+            &p->starts[b],
+            &p->exits[a],
+            &p->exits[b],
+            &p->next[a],
+            &p->next[b],
+            &p->last[a],
+            &p->last[b],
+            &p->before_time,
+            &p->before_on[a],
+            &p->before_on[b],
+            &p->before_starts[a],
+            &p->before_starts[b],
+            &p->before_exits[a],
+            &p->before_exits[b],
+    };
+
+    memcpy(ret, all, sizeof(all));
+}
+
+static void each_of_world(ChainsWorld *w, Fade (*f)(Fade, uint64_t), uint64_t argument)
+{
+    Fade *fades[CHAINS_PAIR_FADES];
+
+    w->time = f(w->time, argument);
+    w->sessions = f(w->sessions, argument);
+    for (size_t i = 0; i < w->n_applications; i++) {
+        chains_application_fades(&w->applications[i], fades);
+        for (size_t j = 0; j < CHAINS_APPLICATION_FADES; j++)
+            *fades[j] = f(*fades[j], argument);
+    }
+    for (size_t i = 0; i < w->n_pairs; i++) {
+        chains_pair_fades(&w->pairs[i], false, fades);
+        for (size_t j = 0; j < CHAINS_PAIR_FADES; j++)
+            *fades[j] = f(*fades[j], argument);
+    }
+}
+
+void chains_each_fade(Chains *c, Fade (*f)(Fade, uint64_t), uint64_t argument)
+{
+    for (size_t i = 0; i < c->n_worlds; i++)
+        each_of_world(c->worlds[i], f, argument);
+    for (size_t b = 0; b < CHAINS_BUCKETS; b++)
+        for (size_t k = 0; k < CHAINS_EXPERTS; k++) {
+            c->attributed[b][k] = f(c->attributed[b][k], argument);
+            c->expected[b][k] = f(c->expected[b][k], argument);
+        }
+}
+
+static const ChainsApplication nothing;
+
+/* Sums of x, seen from a later generation, onto those of `to`. */
+static void absorb(Fade *to, Fade x, uint64_t later)
+{
+    *to = fade_add(*to, fade_advance(x, later));
+}
+
+/* Everything that happened to two applications in a world lies before a pair was seen there. */
+static void absorb_before(ChainsPair *p, Fade time, const ChainsApplication *a,
+                          const ChainsApplication *b, uint64_t later)
+{
+    const ChainsApplication *x[2] = {a, b};
+
+    absorb(&p->before_time, time, later);
+    for (unsigned i = 0; i < 2; i++) {
+        absorb(&p->before_on[i], x[i]->on, later);
+        absorb(&p->before_starts[i], x[i]->starts, later);
+        absorb(&p->before_exits[i], x[i]->exits, later);
+    }
+}
+
+/* Adds the world x of `from` to the world `to` of `c`, which is of `later` generations on. */
+static int fold_world(Chains *c, ChainsWorld *to, const Chains *from, ChainsWorld *x,
+                      uint64_t later)
+{
+    _cleanup_free_ uint32_t *there = calloc(x->n_applications, sizeof(*there)); /* x -> to */
+    _cleanup_free_ uint32_t *here = NULL;                                       /* to -> x */
+    size_t n_before = to->n_pairs;
+    int r;
+
+    if (!there)
+        return -ENOMEM;
+    there[CHAINS_BEGIN] = CHAINS_BEGIN;
+    for (size_t i = 1; i < x->n_applications; i++) {
+        uint32_t id = x->applications[i].id;
+
+        if (id >= from->n_names)
+            return -EINVAL;
+        r = chains_add_name(c, from->names[id], &id);
+        if (r >= 0)
+            r = chains_intern(to, id, &there[i]);
+        if (r < 0)
+            return r;
+    }
+    here = malloc(to->n_applications * sizeof(*here));
+    if (!here)
+        return -ENOMEM;
+    memset(here, 0xff, to->n_applications * sizeof(*here));
+    for (size_t i = 0; i < x->n_applications; i++)
+        here[there[i]] = (uint32_t)i;
+
+    for (size_t i = 0; i < n_before; i++) {
+        ChainsPair *p = &to->pairs[i];
+        uint32_t a = here[p->a], b = here[p->b];
+
+        if (a == CHAINS_NONE || b == CHAINS_NONE || !chains_find_pair(x, a, b))
+            absorb_before(p, x->time, a == CHAINS_NONE ? &nothing : &x->applications[a],
+                          b == CHAINS_NONE ? &nothing : &x->applications[b], later);
+    }
+    for (size_t i = 0; i < x->n_pairs; i++) {
+        ChainsPair *q = &x->pairs[i], *p = chains_find_pair(to, there[q->a], there[q->b]);
+        Fade *mine[CHAINS_PAIR_FADES], *theirs[CHAINS_PAIR_FADES];
+
+        if (!p) {
+            r = chains_add_pair(to, there[q->a], there[q->b], &p);
+            if (r < 0)
+                return r;
+            absorb_before(p, to->time, &to->applications[p->a], &to->applications[p->b], 0);
+        }
+        chains_pair_fades(p, false, mine);
+        chains_pair_fades(q, there[q->a] != p->a, theirs);
+        for (size_t j = 0; j < CHAINS_PAIR_FADES; j++)
+            absorb(mine[j], *theirs[j], later);
+        p->together =
+                q->together > UINT32_MAX - p->together ? UINT32_MAX : p->together + q->together;
+    }
+    absorb(&to->time, x->time, later);
+    absorb(&to->sessions, x->sessions, later);
+    for (size_t i = 0; i < x->n_applications; i++) {
+        Fade *mine[CHAINS_APPLICATION_FADES], *theirs[CHAINS_APPLICATION_FADES];
+
+        chains_application_fades(&to->applications[there[i]], mine);
+        chains_application_fades(&x->applications[i], theirs);
+        for (size_t j = 0; j < CHAINS_APPLICATION_FADES; j++)
+            absorb(mine[j], *theirs[j], later);
+    }
+    return 0;
+}
+
+static int fold(Chains *c, const Chains *x)
+{
+    uint64_t later = c->generation - x->generation;
+
+    for (size_t i = 0; i < x->n_worlds; i++) {
+        ChainsWorld *to;
+        int r;
+
+        if (x->worlds[i]->in_session)
+            return -EBUSY;
+        r = chains_world(c, x->worlds[i]->user, &to);
+        if (r >= 0)
+            r = fold_world(c, to, x, x->worlds[i], later);
+        if (r < 0)
+            return r;
+    }
+    for (size_t b = 0; b < CHAINS_BUCKETS; b++)
+        for (size_t k = 0; k < CHAINS_EXPERTS; k++) {
+            absorb(&c->attributed[b][k], x->attributed[b][k], later);
+            absorb(&c->expected[b][k], x->expected[b][k], later);
+        }
+    return 0;
+}
+
+int chains_merge(const Chains *a, const Chains *b, Chains **ret)
+{
+    _cleanup_chains_ Chains *c = NULL;
+    int r;
+
+    if (a->halflife != b->halflife || a->window != b->window)
+        return -EINVAL;
+    r = chains_new(a->halflife, a->window, &c);
+    if (r < 0)
+        return r;
+    c->generation = MAX(a->generation, b->generation);
+    r = fold(c, a);
+    if (r >= 0)
+        r = fold(c, b);
+    if (r < 0)
+        return r;
+    *ret = TAKE_PTR(c);
+    return 0;
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Which applications follow which: continuous-time Markov chains for pairs of applications (thesis
+ * 3.2.2, 3.5.3), kept as fading sums (fade.h) so that models merge exactly. Pure.
+ *
+ * A world is what one user does, or everybody (CHAINS_EVERYBODY): the thesis's question whether the
+ * pair (user, application) should be modelled (3.4.6) is answered with both.
+ *
+ * A pair (a, b) has four states, s = a runs + 2 * (b runs). What is wanted of it is N[s][j], how
+ * often it went from s to j, and dwell[s], how long it was in s; tt[s] = dwell[s] / N[s] and
+ * tp[s][j] = N[s][j] / N[s]. A dwell that the session's end cuts off adds to dwell only; time
+ * between sessions does not count. Only what happens while the other one runs is kept with the
+ * pair; the rest is the difference to the sums of each application and of the world since the pair
+ * was first seen. So an event costs a step for each application that runs, not one for each that is
+ * known, and chains_states() still gives all four states exactly.
+ *
+ * A pair is remembered once one of its applications has started within `window` of the other's
+ * start (or of the session's beginning, which counts as application 0), and is a chain, used for
+ * predictions, from the second time on: memory is linear in what was observed. Beside the four
+ * states a pair knows how often one of them was the next to start after the other, and for how long
+ * it could have been: the succession the state alone cannot tell. */
+
+#include "base/macros.h"
+#include "base/time-util.h"
+#include "model/fade.h"
+
+#define CHAINS_FORMAT_VERSION 1
+#define CHAINS_EVERYBODY      UINT32_MAX /* the user of the world of all */
+#define CHAINS_NONE           UINT32_MAX /* no application */
+#define CHAINS_BEGIN          0U         /* application 0 of each world: its sessions' beginnings */
+#define CHAINS_TOGETHER       2U         /* starts near one another that make a chain */
+#define CHAINS_RECENT_MAX     64U        /* starts remembered within the window */
+#define CHAINS_IDS_MAX        (1U << 20)
+#define CHAINS_PAIRS_MAX      (1U << 20) /* of one world; further ones are not remembered */
+#define CHAINS_GAP_MAX        (12 * USEC_PER_HOUR) /* a longer silence is a clock that jumped */
+
+/* How much each kind of evidence deserves (predict/mixture.c), learned online. */
+#define CHAINS_BUCKETS 4
+#define CHAINS_EXPERTS 6
+
+typedef struct ChainsPartner {
+    uint32_t other; /* application */
+    uint32_t pair;
+} ChainsPartner;
+
+/* All sums of time are in milliseconds, of counts in events, times the weight of their moment. */
+typedef struct ChainsApplication {
+    uint32_t id; /* the caller's; CHAINS_NONE for CHAINS_BEGIN */
+    Fade starts, exits, on;
+    Fade sessions;           /* in which it started */
+    Fade last;               /* time during which it was the one that had started last */
+    Fade next_self;          /* starts that followed a start of its own */
+    Fade last_self;          /* of `last`: while it ran, and could not start */
+    ChainsPartner *partners; /* sorted by `other` */
+    uint32_t n_partners, allocated_partners;
+    /* of the present session */
+    bool running, started;
+    usec_t since;
+} ChainsApplication;
+
+/* Index [0] is a, [1] is b; a < b. */
+typedef struct ChainsPair {
+    uint32_t a, b;
+    uint32_t together; /* starts within the window of one another */
+    Fade both;         /* time during which both ran */
+    Fade starts[2];    /* of the one while the other ran */
+    Fade exits[2];
+    Fade next[2]; /* of the one, as next start after the other's */
+    Fade last[2]; /* time: the other was last, and the one ran */
+    /* What these were when the pair was first seen */
+    Fade before_time, before_on[2], before_starts[2], before_exits[2];
+    usec_t since; /* of the present session: seen since */
+} ChainsPair;
+
+typedef struct ChainsRecent {
+    uint32_t application;
+    usec_t at;
+} ChainsRecent;
+
+typedef struct ChainsWorld {
+    uint32_t user; /* uid, or CHAINS_EVERYBODY */
+    Fade time, sessions;
+    ChainsApplication *applications;
+    size_t n_applications, allocated_applications;
+    uint32_t *index; /* id -> application */
+    size_t allocated_index;
+    ChainsPair *pairs;
+    size_t n_pairs, allocated_pairs;
+    /* The present session */
+    bool in_session;
+    usec_t begin;
+    uint32_t *running;
+    size_t n_running, allocated_running;
+    uint32_t last; /* application that started last; CHAINS_BEGIN: none yet */
+    usec_t last_since;
+    ChainsRecent recent[CHAINS_RECENT_MAX];
+    size_t n_recent;
+} ChainsWorld;
+
+typedef struct Chains {
+    usec_t halflife, window;
+    uint64_t generation;  /* of all Fades in it */
+    ChainsWorld **worlds; /* [0] is everybody's */
+    size_t n_worlds, allocated_worlds;
+    Fade attributed[CHAINS_BUCKETS][CHAINS_EXPERTS]; /* starts, in 1/1024 */
+    Fade expected[CHAINS_BUCKETS][CHAINS_EXPERTS];
+    char **names; /* by id; needed for JSON and merging only */
+    size_t n_names, allocated_names;
+    struct ChainsName *names_index;
+    usec_t now;    /* latest time seen, and */
+    usec_t offset; /* what makes wall-clock time of it */
+    uint64_t weight;
+} Chains;
+
+/* An empty set of chains. -EINVAL if half-life or window is zero, -ENOMEM. */
+int chains_new(usec_t halflife, usec_t window, Chains **ret);
+Chains *chains_free(Chains *c);
+DEFINE_CLEANUP(Chains *, chains_free);
+#define _cleanup_chains_ _cleanup_(chains_freep)
+
+/* Finds or makes a user's world. 0 or -ENOMEM. */
+int chains_world(Chains *c, uint32_t user, ChainsWorld **ret);
+
+/* The id of an application's name (a path): found or added. 0, -E2BIG, -ENOMEM. */
+int chains_add_name(Chains *c, const char *name, uint32_t *ret);
+
+/* `now` is on any one clock that runs while the machine is on; times that run back count as the
+ * latest seen. `realtime` is the wall clock at that moment: what fades is by wall-clock time. */
+void chains_set_time(Chains *c, usec_t now, usec_t realtime);
+
+/* A session begins, an application starts, exits, the session ends, at chains' time. Starting what
+ * runs, or exiting what does not, changes nothing. 0, -E2BIG (id), -ENOMEM. */
+int chains_begin(Chains *c, ChainsWorld *w);
+int chains_start(Chains *c, ChainsWorld *w, uint32_t id);
+void chains_exit(Chains *c, ChainsWorld *w, uint32_t id);
+void chains_end(Chains *c, ChainsWorld *w);
+
+/* The application with that id in the world, or CHAINS_NONE; a pair of applications, or NULL. */
+uint32_t chains_find(const ChainsWorld *w, uint32_t id);
+const ChainsPair *chains_pair(const ChainsWorld *w, uint32_t a, uint32_t b);
+
+/* The sums of an application and of the world up to now, the present session included, as real
+ * numbers: events and microseconds, weighted so that one happening now counts 1. */
+typedef struct ChainsTotals {
+    double starts, on_usec, off_usec;
+} ChainsTotals;
+void chains_totals(const Chains *c, const ChainsWorld *w, uint32_t application, ChainsTotals *ret);
+double chains_time_usec(const Chains *c, const ChainsWorld *w);
+double chains_value(const Chains *c, Fade f);
+
+/* The four states of a pair. Never negative; transitions are where one application moves. */
+typedef struct ChainsStates {
+    double n[4][4];
+    double dwell_usec[4];
+} ChainsStates;
+void chains_states(const Chains *c, const ChainsWorld *w, const ChainsPair *p, ChainsStates *ret);
+
+/* Bytes in memory. */
+size_t chains_size(const Chains *c);
+
+/* *ret = everything both know: exact, associative and commutative. Applications are matched by
+ * name. Sessions must have ended (-EBUSY), half-life and window be equal (-EINVAL), every
+ * application have a name (-EINVAL). -ENOMEM. */
+int chains_merge(const Chains *a, const Chains *b, Chains **ret);
+
+/* JSON text; equal knowledge gives equal bytes, and save, load, save the same. The caller frees. 0,
+ * -EBUSY, -EINVAL (as above), -ENOMEM. */
+int chains_to_json(const Chains *c, char **ret);
+
+/* -EBADMSG (not JSON, truncated, fields or numbers wrong), -EPROTONOSUPPORT (another version),
+ * -EMEDIUMTYPE (JSON, but no chains), -E2BIG, -ENOMEM. */
+int chains_from_json(const char *text, size_t size, Chains **ret);

@@ -1,0 +1,580 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "predict/mixture.h"
+
+#include "predict/predictor-internal.h"
+
+#include <string.h>
+
+enum {
+    EXPERT_OWN,
+    EXPERT_LAST,
+    EXPERT_RUN,
+    EXPERTS_OF_WORLD,
+};
+#define EXPERTS (2 * EXPERTS_OF_WORLD) /* the user's, then everybody's */
+
+_Static_assert(EXPERTS == CHAINS_EXPERTS, "the model keeps a weight for each expert");
+
+/* Weights before anything was learned, as so many starts' worth of evidence. */
+#define EVIDENCE_START 5.0
+static const double weight_start[EXPERTS] = {0.15, 0.35, 0.20, 0.05, 0.15, 0.10};
+
+/* Rates are shrunk as if each application had been idle this long before it was known. */
+#define IDLE_START_USEC (600.0 * (double)USEC_PER_SEC)
+
+typedef struct Mixture {
+    Predictor base;
+    MixtureCombination combination;
+    bool users;
+    Chains *chains;
+    ChainsWorld *user; /* of the session, or NULL */
+    /* The rates of every application of everybody's world, per microsecond, by expert */
+    double (*rates)[EXPERTS];
+    size_t allocated_rates, n_rates;
+    bool *running; /* of one world, while its rates are computed */
+    size_t allocated_running;
+    unsigned bucket;
+    bool learning; /* rates are those since `rated_at` */
+    usec_t rated_at;
+    uint64_t n_events;
+} Mixture;
+
+/* What a world's rates depend on, by its own numbers. */
+typedef struct Situation {
+    uint32_t last;
+    double last_usec; /* for how long, in this session */
+    const uint32_t *running;
+    size_t n_running;
+} Situation;
+
+static void mixture_destroy(Predictor *p)
+{
+    Mixture *m = (Mixture *)p;
+
+    chains_free(m->chains);
+    free(m->rates);
+    free(m->running);
+    free(m);
+}
+
+static int mixture_create(const PredictorParameters *p, uint64_t seed, Predictor **ret)
+{
+    Mixture *m = calloc(1, sizeof(*m));
+    int r;
+
+    if (!m)
+        return -ENOMEM;
+    m->combination = p->combination;
+    m->users = p->mixture_users;
+    r = chains_new(p->halflife, p->chain_window, &m->chains);
+    if (r < 0) {
+        free(m);
+        return r;
+    }
+    *ret = &m->base;
+    return 0;
+}
+
+Chains *mixture_chains(Predictor *p)
+{
+    return ((Mixture *)p)->chains;
+}
+
+int mixture_set_chains(Predictor *p, Chains *chains)
+{
+    Mixture *m = (Mixture *)p;
+
+    if (p->in_session || m->n_events > 0)
+        return -EINVAL;
+    chains_free(m->chains);
+    m->chains = chains;
+    return 0;
+}
+
+/* Rates */
+
+static double shrink(double starts, double usec, double rate, double prior_usec)
+{
+    return (starts + rate * prior_usec) / (usec + prior_usec);
+}
+
+/* Where an application's rates of this world go; NULL if everybody's world does not know it. */
+static double *rates_of(const Mixture *m, const ChainsWorld *w, uint32_t application,
+                        unsigned offset)
+{
+    uint32_t i = chains_find(m->chains->worlds[0], w->applications[application].id);
+
+    return i == CHAINS_NONE || i >= m->n_rates ? NULL : m->rates[i] + offset;
+}
+
+static bool is_chain(const ChainsPair *p)
+{
+    return p->together >= CHAINS_TOGETHER;
+}
+
+/* All starts of a world per microsecond: how fast contexts change there. */
+static double total_rate(const Chains *c, const ChainsWorld *w)
+{
+    double starts = 1, usec = IDLE_START_USEC + chains_time_usec(c, w);
+
+    for (size_t i = 1; i < w->n_applications; i++)
+        starts += chains_value(c, w->applications[i].starts);
+    return starts / usec;
+}
+
+static void rate_own(Mixture *m, const ChainsWorld *w, unsigned offset)
+{
+    for (uint32_t i = 1; i < w->n_applications; i++) {
+        double *q = rates_of(m, w, i, offset);
+        ChainsTotals t;
+
+        if (!q || m->running[i])
+            continue;
+        chains_totals(m->chains, w, i, &t);
+        q[EXPERT_OWN] = q[EXPERT_RUN] = t.starts / (t.off_usec + IDLE_START_USEC);
+    }
+}
+
+/* Returns how many starts after the last one are known of. */
+static double rate_last(Mixture *m, const ChainsWorld *w, unsigned offset, const Situation *s,
+                        double prior_usec)
+{
+    const ChainsApplication *l = &w->applications[s->last];
+    double ms = (double)USEC_PER_MSEC;
+    double usec = chains_value(m->chains, l->last) * ms + s->last_usec;
+    double known = chains_value(m->chains, l->next_self);
+
+    for (uint32_t i = 1; i < w->n_applications; i++) {
+        double *q = rates_of(m, w, i, offset);
+
+        if (q && !m->running[i])
+            q[EXPERT_LAST] = shrink(0, usec, q[EXPERT_OWN], prior_usec);
+    }
+    for (uint32_t i = 0; i < l->n_partners; i++) {
+        const ChainsPair *p = &w->pairs[l->partners[i].pair];
+        uint32_t o = l->partners[i].other;
+        double next, *q;
+
+        if (!is_chain(p))
+            continue;
+        next = chains_value(m->chains, p->next[o == p->b]);
+        known += next;
+        q = o == CHAINS_BEGIN || m->running[o] ? NULL : rates_of(m, w, o, offset);
+        if (q)
+            q[EXPERT_LAST] =
+                    shrink(next, fmax(usec - chains_value(m->chains, p->last[o == p->b]) * ms, 0),
+                           q[EXPERT_OWN], prior_usec);
+    }
+    if (s->last != CHAINS_BEGIN && !m->running[s->last]) {
+        double *q = rates_of(m, w, s->last, offset);
+
+        if (q)
+            q[EXPERT_LAST] = shrink(chains_value(m->chains, l->next_self),
+                                    fmax(usec - chains_value(m->chains, l->last_self) * ms, 0),
+                                    q[EXPERT_OWN], prior_usec);
+    }
+    return known;
+}
+
+/* The mean over all that run; where there is no chain, it is the own rate. */
+static void rate_run(Mixture *m, const ChainsWorld *w, unsigned offset, const Situation *s,
+                     double prior_usec)
+{
+    double ms = (double)USEC_PER_MSEC;
+
+    for (size_t k = 0; k < s->n_running; k++) {
+        const ChainsApplication *a = &w->applications[s->running[k]];
+        ChainsTotals t;
+
+        chains_totals(m->chains, w, s->running[k], &t);
+        for (uint32_t i = 0; i < a->n_partners; i++) {
+            const ChainsPair *p = &w->pairs[a->partners[i].pair];
+            uint32_t o = a->partners[i].other;
+            unsigned ia = s->running[k] == p->b;
+            double usec, rate, *q;
+
+            if (!is_chain(p) || o == CHAINS_BEGIN || m->running[o])
+                continue;
+            q = rates_of(m, w, o, offset);
+            if (!q)
+                continue;
+            /* dwell in "a runs, o does not", as chains_states() has it */
+            usec = fmax(t.on_usec - (chains_value(m->chains, p->before_on[ia]) +
+                                     chains_value(m->chains, p->both)) *
+                                            ms,
+                        0);
+            rate = shrink(chains_value(m->chains, p->starts[!ia]), usec, q[EXPERT_OWN], prior_usec);
+            q[EXPERT_RUN] += (rate - q[EXPERT_OWN]) / (double)s->n_running;
+        }
+    }
+}
+
+/* Fills one world's three columns. Returns what rate_last() does. */
+static int rate_world(Mixture *m, const ChainsWorld *w, unsigned offset, const Situation *s,
+                      double *ret_known)
+{
+    double prior_usec = MIXTURE_PRIOR / total_rate(m->chains, w);
+    int r = grow_array(&m->running, &m->allocated_running, w->n_applications, sizeof(*m->running));
+
+    if (r < 0)
+        return r;
+    memset(m->running, 0, w->n_applications * sizeof(*m->running));
+    for (size_t i = 0; i < s->n_running; i++)
+        m->running[s->running[i]] = true;
+    rate_own(m, w, offset);
+    *ret_known = rate_last(m, w, offset, s, prior_usec);
+    rate_run(m, w, offset, s, prior_usec);
+    return 0;
+}
+
+static Situation situation_of(const Chains *c, const ChainsWorld *w)
+{
+    return (Situation){
+            .last = w->last,
+            .last_usec = w->in_session && c->now > w->last_since
+                                 ? (double)MIN(c->now - w->last_since, CHAINS_GAP_MAX)
+                                 : 0,
+            .running = w->running,
+            .n_running = w->n_running,
+    };
+}
+
+/* A given state in the numbers of one world; `running` has room for all of the state's. */
+static Situation situation_given(const ChainsWorld *w, const PredictorState *state,
+                                 uint32_t *running)
+{
+    Situation s = {.last = chains_find(w, state->last), .running = running};
+
+    for (size_t i = 0; i < state->n_running; i++) {
+        uint32_t a = chains_find(w, state->running[i]);
+        bool known = a == CHAINS_NONE;
+
+        for (size_t j = 0; !known && j < s.n_running; j++)
+            known = running[j] == a;
+        if (!known)
+            running[s.n_running++] = a;
+    }
+    if (s.last == CHAINS_NONE)
+        s.last = CHAINS_BEGIN;
+    return s;
+}
+
+static unsigned bucket_of(double known)
+{
+    return known < 2 ? 0 : known < 6 ? 1 : known < 16 ? 2 : 3;
+}
+
+/* The rates of all experts for what is (state NULL) or is given. `user` may be NULL: then
+ * everybody's experts stand in for the user's. */
+static int compute_rates(Mixture *m, const ChainsWorld *user, const PredictorState *state)
+{
+    const ChainsWorld *all = m->chains->worlds[0], *worlds[2] = {user, all};
+    _cleanup_free_ uint32_t *running = NULL;
+    double known[2] = {0, 0};
+    int r;
+
+    m->n_rates = all->n_applications;
+    r = grow_array(&m->rates, &m->allocated_rates, m->n_rates, sizeof(*m->rates));
+    if (r < 0)
+        return r;
+    memset(m->rates, 0, m->n_rates * sizeof(*m->rates));
+    if (state && state->n_running > 0) {
+        running = calloc(state->n_running, sizeof(*running));
+        if (!running)
+            return -ENOMEM;
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        Situation s;
+
+        if (!worlds[i])
+            continue;
+        s = state ? situation_given(worlds[i], state, running) : situation_of(m->chains, worlds[i]);
+        r = rate_world(m, worlds[i], i * EXPERTS_OF_WORLD, &s, &known[i]);
+        if (r < 0)
+            return r;
+    }
+    /* A user nobody has seen yet does what everybody does. */
+    if (!user || fade_is_zero(user->time)) {
+        for (size_t i = 0; i < m->n_rates; i++)
+            for (unsigned k = 0; k < EXPERTS_OF_WORLD; k++)
+                m->rates[i][k] = fmax(m->rates[i][k], m->rates[i][EXPERTS_OF_WORLD + k]);
+        known[0] = known[1];
+    }
+    m->bucket = bucket_of(known[0]);
+    return 0;
+}
+
+/* The learned weights of the present bucket. */
+static void get_weights(const Mixture *m, double ret[static EXPERTS])
+{
+    const Chains *c = m->chains;
+
+    for (unsigned k = 0; k < EXPERTS; k++)
+        ret[k] = (chains_value(c, c->attributed[m->bucket][k]) / 1024 +
+                  EVIDENCE_START * weight_start[k]) /
+                 (chains_value(c, c->expected[m->bucket][k]) / 1024 + EVIDENCE_START);
+}
+
+static double weighted(const double rates[static EXPERTS], const double weights[static EXPERTS])
+{
+    double sum = 0;
+
+    for (unsigned k = 0; k < EXPERTS; k++)
+        sum += rates[k] * weights[k];
+    return sum;
+}
+
+/* Learning the weights */
+
+static void credit(const Chains *c, Fade *f, double events)
+{
+    double x = events * 1024 * (double)c->weight;
+
+    f->current = fade_saturating_add(f->current, x < 0x1p63 ? (uint64_t)(x + 0.5) : 0);
+}
+
+/* The interval since the rates were computed is over; by the start of an item, or not. */
+static void learn(Mixture *m, usec_t now, uint32_t started)
+{
+    double usec = (double)(now - m->rated_at), weights[EXPERTS], sum;
+    Chains *c = m->chains;
+    uint32_t i;
+
+    if (!m->learning)
+        return;
+    m->learning = false;
+    get_weights(m, weights);
+    for (unsigned k = 0; k < EXPERTS; k++) {
+        double rate = 0;
+
+        for (size_t j = 0; j < m->n_rates; j++)
+            rate += m->rates[j][k];
+        credit(c, &c->expected[m->bucket][k], rate * usec);
+    }
+    i = started == PREDICTOR_NONE ? CHAINS_NONE : chains_find(c->worlds[0], started);
+    if (i == CHAINS_NONE || i >= m->n_rates)
+        return;
+    sum = weighted(m->rates[i], weights);
+    for (unsigned k = 0; sum > 0 && k < EXPERTS; k++)
+        credit(c, &c->attributed[m->bucket][k], weights[k] * m->rates[i][k] / sum);
+}
+
+/* Whether the interval after this event is one to learn from. */
+static bool is_sampled(uint64_t n)
+{
+    return n < MIXTURE_LEARN_ALL || n % (n / MIXTURE_LEARN_ALL) == 0;
+}
+
+/* Observing */
+
+static int mixture_begin(Predictor *p, usec_t now, uint32_t user)
+{
+    Mixture *m = (Mixture *)p;
+    int r;
+
+    chains_set_time(m->chains, now, now);
+    m->user = NULL;
+    m->learning = false;
+    if (m->users && user != PREDICTOR_NONE) {
+        r = chains_world(m->chains, user, &m->user);
+        if (r < 0)
+            return r;
+        r = chains_begin(m->chains, m->user);
+        if (r < 0)
+            return r;
+    }
+    return chains_begin(m->chains, m->chains->worlds[0]);
+}
+
+static int mixture_end(Predictor *p, usec_t now)
+{
+    Mixture *m = (Mixture *)p;
+
+    chains_set_time(m->chains, now, now);
+    learn(m, now, PREDICTOR_NONE);
+    chains_end(m->chains, m->chains->worlds[0]);
+    if (m->user)
+        chains_end(m->chains, m->user);
+    m->user = NULL;
+    return 0;
+}
+
+static int mixture_observe(Predictor *p, const PredictorEvent *e)
+{
+    Mixture *m = (Mixture *)p;
+    Chains *c = m->chains;
+    ChainsWorld *all = c->worlds[0];
+    uint32_t known = chains_find(all, e->item);
+    bool running = known != CHAINS_NONE && all->applications[known].running;
+    int r;
+
+    if (e->kind == PREDICTOR_ACCESS || (e->kind == PREDICTOR_START) == running)
+        return 0;
+    chains_set_time(c, e->at, e->at);
+    learn(m, e->at, e->kind == PREDICTOR_START ? e->item : PREDICTOR_NONE);
+    if (e->kind == PREDICTOR_START) {
+        r = chains_start(c, all, e->item);
+        if (r >= 0 && m->user)
+            r = chains_start(c, m->user, e->item);
+        if (r < 0)
+            return r;
+    } else {
+        chains_exit(c, all, e->item);
+        if (m->user)
+            chains_exit(c, m->user, e->item);
+    }
+    if (!is_sampled(m->n_events++))
+        return 0;
+    r = compute_rates(m, m->user, NULL);
+    if (r < 0)
+        return r;
+    m->learning = true;
+    m->rated_at = e->at;
+    return 0;
+}
+
+/* Predicting */
+
+static double within(double rate, double tau_usec)
+{
+    return -expm1(-rate * tau_usec);
+}
+
+static int predict_calibrated(Mixture *m, const ChainsWorld *user, usec_t horizon,
+                              PredictorGuesses *guesses)
+{
+    const Chains *c = m->chains;
+    const ChainsWorld *w = user ? user : c->worlds[0];
+    double weights[EXPERTS], total = 0, end;
+
+    get_weights(m, weights);
+    for (size_t i = 1; i < m->n_rates; i++)
+        total += weighted(m->rates[i], weights);
+    end = (chains_value(c, w->sessions) + 0.5) /
+          (chains_time_usec(c, w) + 1800.0 * (double)USEC_PER_SEC);
+    for (size_t i = 1; i < m->n_rates; i++) {
+        double rate = weighted(m->rates[i], weights), own = m->rates[i][EXPERT_OWN];
+        double p;
+        int r;
+
+        if (rate <= 0)
+            continue;
+        if (horizon == USEC_INFINITY)
+            p = (rate + (total - rate) * own / (own + end)) / (total + end);
+        else
+            p = within(rate, (double)horizon);
+        r = predictor_guess_add(guesses, c->worlds[0]->applications[i].id, p);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* Equation 4.12 for the upper or lower application of a chain in state s: log P(not needed). */
+static double log_not_needed(const ChainsStates *s, unsigned state, unsigned mine, double tau_usec)
+{
+    double n = 0, mass = 0;
+
+    for (unsigned j = 0; j < 4; j++) {
+        n += s->n[state][j];
+        mass += j & mine ? s->n[state][j] : 0;
+    }
+    if (n <= 0 || s->dwell_usec[state] <= 0)
+        return 0;
+    return log1p(-fmin(within(n / s->dwell_usec[state], tau_usec) * mass / n, 1 - 1e-12));
+}
+
+/* The thesis's product (4.10, 4.11) over all chains, and the application's own two-state chain. */
+static int predict_product(Mixture *m, const ChainsWorld *user, const PredictorState *given,
+                           usec_t horizon, PredictorGuesses *guesses)
+{
+    const Chains *c = m->chains;
+    const ChainsWorld *w = user ? user : c->worlds[0];
+    _cleanup_free_ bool *running = calloc(w->n_applications, sizeof(*running));
+    _cleanup_free_ double *log_not = calloc(w->n_applications, sizeof(*log_not));
+
+    if (!running || !log_not)
+        return -ENOMEM;
+    for (size_t i = 0; !given && i < w->n_running; i++)
+        running[w->running[i]] = true;
+    for (size_t i = 0; given && i < given->n_running; i++) {
+        uint32_t a = chains_find(w, given->running[i]);
+        if (a != CHAINS_NONE)
+            running[a] = true;
+    }
+    for (size_t i = 0; i < w->n_pairs; i++) {
+        const ChainsPair *p = &w->pairs[i];
+        unsigned state = (unsigned)running[p->a] + 2 * (unsigned)running[p->b];
+        ChainsStates s;
+
+        if (!is_chain(p) || state == 3 || p->a == CHAINS_BEGIN)
+            continue;
+        chains_states(c, w, p, &s);
+        log_not[p->a] += log_not_needed(&s, state, 1, (double)horizon);
+        log_not[p->b] += log_not_needed(&s, state, 2, (double)horizon);
+    }
+    for (uint32_t i = 1; i < w->n_applications; i++) {
+        ChainsTotals t;
+        int r;
+
+        if (running[i])
+            continue;
+        chains_totals(c, w, i, &t);
+        if (t.off_usec > 0)
+            log_not[i] -= t.starts / t.off_usec * (double)horizon;
+        r = predictor_guess_add(guesses, w->applications[i].id, -expm1(log_not[i]));
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int mixture_predict(Predictor *p, usec_t now, const PredictorState *state, usec_t horizon,
+                           PredictorGuesses *guesses)
+{
+    Mixture *m = (Mixture *)p;
+    const ChainsWorld *user = m->user;
+    bool learning = m->learning;
+    int r;
+
+    chains_set_time(m->chains, now, now);
+    if (state) {
+        user = NULL;
+        for (size_t i = 1; m->users && i < m->chains->n_worlds; i++)
+            if (m->chains->worlds[i]->user == state->user)
+                user = m->chains->worlds[i];
+    }
+    if (m->combination == MIXTURE_PRODUCT)
+        return predict_product(m, user, state, horizon, guesses);
+    /* The rates that learning waits with are those at its event: they are computed anew after. */
+    if (learning)
+        learn(m, m->chains->now, PREDICTOR_NONE);
+    r = compute_rates(m, user, state);
+    if (r < 0)
+        return r;
+    r = predict_calibrated(m, user, horizon, guesses);
+    if (r < 0 || !learning)
+        return r;
+    if (state)
+        r = compute_rates(m, m->user, NULL);
+    m->learning = r >= 0;
+    m->rated_at = m->chains->now;
+    return r;
+}
+
+static size_t mixture_size(const Predictor *p)
+{
+    return chains_size(((const Mixture *)p)->chains);
+}
+
+const PredictorOps predictor_ops_mixture = {
+        .name = "mixture",
+        .source = "headstart (preload thesis 3 and 4, mended)",
+        .create = mixture_create,
+        .destroy = mixture_destroy,
+        .begin = mixture_begin,
+        .end = mixture_end,
+        .observe = mixture_observe,
+        .predict = mixture_predict,
+        .size = mixture_size,
+};
