@@ -30,7 +30,7 @@ Config config_default(void)
 {
     return (Config){
             .half_life = 168 * USEC_PER_HOUR,
-            .budget_mode = BUDGET_AUTO,
+            .budget = CONFIG_BUDGET_AUTO,
             .mem_total_percent = -10,
             .mem_free_percent = 100,
             .mem_cached_percent = 30,
@@ -41,17 +41,17 @@ Config config_default(void)
     };
 }
 
-int config_parse_budget(const char *s, BudgetMode *ret_mode, uint64_t *ret_bytes)
+int config_parse_budget(const char *s, ConfigBudget *ret_mode, uint64_t *ret_bytes)
 {
     uint64_t bytes;
     int r;
 
     if (strcmp(s, "auto") == 0) {
-        *ret_mode = BUDGET_AUTO;
+        *ret_mode = CONFIG_BUDGET_AUTO;
         return 0;
     }
     if (strcmp(s, "thesis") == 0) {
-        *ret_mode = BUDGET_THESIS;
+        *ret_mode = CONFIG_BUDGET_THESIS;
         return 0;
     }
     r = parse_bytes(s, &bytes);
@@ -59,7 +59,7 @@ int config_parse_budget(const char *s, BudgetMode *ret_mode, uint64_t *ret_bytes
         return r;
     if (bytes == 0)
         return -EINVAL;
-    *ret_mode = BUDGET_BYTES;
+    *ret_mode = CONFIG_BUDGET_BYTES;
     *ret_bytes = bytes;
     return 0;
 }
@@ -96,7 +96,7 @@ static const char *parse_half_life(Config *c, const char *value)
 
 static const char *parse_budget(Config *c, const char *value)
 {
-    if (config_parse_budget(value, &c->budget_mode, &c->budget_bytes) < 0)
+    if (config_parse_budget(value, &c->budget, &c->budget_bytes) < 0)
         return "neither auto, thesis nor a number of bytes (as in 256M)";
     return NULL;
 }
@@ -142,7 +142,7 @@ static const char *parse_deadline(Config *c, const char *value)
     usec_t t;
 
     /* Every wait is bounded, this one above all: it holds the boot. */
-    if (parse_timespan(value, &t) < 0 || t > 60 * USEC_PER_SEC)
+    if (parse_timespan(value, &t) < 0 || t > CONFIG_DEADLINE_MAX)
         return "not a time span of at most 60s";
     c->deadline = t;
     return NULL;

@@ -19,21 +19,25 @@
 
 #include <stdbool.h>
 
-typedef enum BudgetMode {
-    BUDGET_AUTO,   /* from MemAvailable */
-    BUDGET_THESIS, /* max(0, total * MemTotal + free * MemFree) + cached * MemCached (thesis 4.3.2)
-                    */
-    BUDGET_BYTES,  /* what the administrator says */
-    _BUDGET_MODE_MAX,
-    _BUDGET_MODE_INVALID = -EINVAL,
-} BudgetMode;
+/* The longest deadline that is accepted: it holds the boot. */
+#define CONFIG_DEADLINE_MAX (60 * USEC_PER_SEC)
+
+typedef enum ConfigBudget {
+    CONFIG_BUDGET_AUTO,   /* from MemAvailable */
+    CONFIG_BUDGET_THESIS, /* max(0, total * MemTotal + free * MemFree) + cached * MemCached
+                           * (thesis 4.3.2)
+                           */
+    CONFIG_BUDGET_BYTES,  /* what the administrator says */
+    _CONFIG_BUDGET_MAX,
+    _CONFIG_BUDGET_INVALID = -EINVAL,
+} ConfigBudget;
 
 typedef struct Config {
     /* [Model] */
     usec_t half_life; /* after so much time an observation counts half (thesis 4.4); > 0 */
     /* [Memory] */
-    BudgetMode budget_mode;
-    uint64_t budget_bytes; /* BUDGET_BYTES */
+    ConfigBudget budget;
+    uint64_t budget_bytes; /* CONFIG_BUDGET_BYTES */
     int mem_total_percent; /* the thesis's formula, -100..100 each */
     int mem_free_percent;
     int mem_cached_percent;
@@ -58,8 +62,8 @@ Config config_default(void);
 int config_load(int root_fd, config_warning_t warn, void *userdata, Config *ret);
 
 /* A budget as in the file: "auto", "thesis" or a byte count > 0. 0, -EINVAL, -ERANGE; outputs
- * untouched on failure; *ret_bytes is written for BUDGET_BYTES only. */
-int config_parse_budget(const char *s, BudgetMode *ret_mode, uint64_t *ret_bytes);
+ * untouched on failure; *ret_bytes is written for CONFIG_BUDGET_BYTES only. */
+int config_parse_budget(const char *s, ConfigBudget *ret_mode, uint64_t *ret_bytes);
 
 /* "auto" (_POLICY_INVALID) or a policy that this stage can have: "gate" is for boot only. 0 or
  * -EINVAL. */

@@ -1,10 +1,409 @@
-#include "cli/cli.h"
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* headstart plan: STATE/model.json -> STATE/boot.pack, STATE/login.pack. */
+
+#include "base/atomic-file.h"
+#include "base/clock.h"
+#include "base/parse.h"
+#include "base/rooted.h"
+#include "cli/capability.h"
+#include "cli/state.h"
+#include "pack/pack-writer.h"
+#include "plan/plan.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/random.h>
+
+enum {
+    OPTION_STAGE = 1,
+    OPTION_BUDGET,
+    OPTION_POLICY,
+    OPTION_DEADLINE,
+    OPTION_MIN_PROBABILITY,
+    OPTION_DRY_RUN,
+};
+
+static const Option options[] = {
+        {OPTION_STAGE, 0, "stage", "STAGE", "Only boot or only login"},
+        {OPTION_BUDGET, 0, "budget", "BYTES", "Memory a pack may fill: auto, thesis or bytes"},
+        {OPTION_POLICY, 0, "policy", "POLICY", "auto, off, metadata, beside, gate or idle"},
+        {OPTION_DEADLINE, 0, "deadline", "TIME", "So long a gated boot waits at most"},
+        {OPTION_MIN_PROBABILITY, 0, "min-probability", "PERCENT",
+         "Leave out what is less likely [10%]"},
+        {OPTION_DRY_RUN, 0, "dry-run", NULL, "Print what would be replayed, write nothing"},
+        {0},
+};
+
+typedef struct Planning {
+    const Context *c;
+    int state_fd;
+    Model *model;
+    VolumeTable volumes;
+    char root[PATH_MAX]; /* resolved */
+    uint64_t budget_bytes;
+    const char *policy; /* --policy, or NULL */
+    usec_t deadline;
+    double min_probability;
+    bool dry_run;
+    Table *summaries;
+    json_object *operations; /* --dry-run --json: one array a stage */
+} Planning;
+
+static void planning_done(Planning *p)
+{
+    if (p->state_fd >= 0)
+        close(p->state_fd);
+    model_free(p->model);
+    volume_table_done(&p->volumes);
+    table_free(p->summaries);
+    json_object_put(p->operations);
+}
+
+/* --- parameters
+ * --------------------------------------------------------------------------------------- */
+
+static int read_budget(Planning *p, const Config *config)
+{
+    BudgetParameters b = BUDGET_PARAMETERS_DEFAULT;
+    _cleanup_free_ char *text = NULL;
+    MemoryFacts facts;
+    int r;
+
+    r = rooted_read(AT_FDCWD, "/proc/meminfo", 1U << 16, &text, NULL);
+    if (r >= 0)
+        r = memory_facts_parse(text, &facts);
+    if (r < 0)
+        return cli_error(r, "/proc/meminfo: %m");
+    b.formula = config->budget == CONFIG_BUDGET_THESIS  ? BUDGET_THESIS
+                : config->budget == CONFIG_BUDGET_BYTES ? BUDGET_FIXED
+                                                        : BUDGET_AVAILABLE;
+    b.fixed_bytes = config->budget_bytes;
+    b.total_percent = config->mem_total_percent;
+    b.free_percent = config->mem_free_percent;
+    b.cached_percent = config->mem_cached_percent;
+    p->budget_bytes = budget_bytes(&facts, &b);
+    return 0;
+}
+
+static const Volume *root_volume(const VolumeTable *t)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (strcmp(t->volumes[i].mountpoint, "/") == 0)
+            return t->volumes + i;
+    return t->n > 0 ? t->volumes : NULL;
+}
+
+/* What suits the device as long as nothing was measured. Never `gate`: a flag proves no spindle,
+ * and only a measurement may hold the boot. */
+static Policy automatic_policy(const VolumeTable *t, Stage stage)
+{
+    const Volume *v = root_volume(t);
+
+    if (stage != STAGE_BOOT)
+        return POLICY_IDLE;
+    if (v && (v->device_class == DEVICE_CLASS_SSD || v->device_class == DEVICE_CLASS_EMMC ||
+              v->device_class == DEVICE_CLASS_NETDISK))
+        return POLICY_METADATA;
+    return POLICY_BESIDE;
+}
+
+static int choose_policy(const Planning *p, Stage stage, Policy *ret)
+{
+    Policy policy = stage == STAGE_BOOT ? p->c->config.boot_policy : p->c->config.login_policy;
+
+    if (p->policy && config_parse_policy(p->policy, stage, &policy) < 0)
+        return cli_usage_error(p->c, "policy '%s' is not for %s", p->policy,
+                               stage_to_string(stage));
+    *ret = policy < 0 ? automatic_policy(&p->volumes, stage) : policy;
+    return 0;
+}
+
+/* The salt of the pack that is replaced, so that control sessions come as evenly as they did; a new
+ * one for the first pack. */
+static uint64_t choose_salt(const Planning *p, Stage stage)
+{
+    _cleanup_free_ char *buf = NULL;
+    uint64_t salt = 0;
+    size_t size;
+    Pack old;
+
+    if (file_read_whole(p->state_fd, state_pack_name(stage), PACK_SIZE_MAX, &buf, &size) >= 0 &&
+        pack_open(buf, size, &old, NULL) >= 0)
+        return le64toh(old.header->salt);
+    if (getrandom(&salt, sizeof(salt), GRND_NONBLOCK) != sizeof(salt))
+        salt = clock_now(CLOCK_REALTIME);
+    return salt;
+}
+
+/* --- output
+ * --------------------------------------------------------------------------------------------- */
+
+static Table *new_summaries(void)
+{
+    Table *t = table_new();
+
+    table_column(t, "STAGE", "stage", CELL_STRING);
+    table_column(t, "POLICY", "policy", CELL_STRING);
+    table_column(t, "FILES", "n_files", CELL_COUNT);
+    table_column(t, "DIRS", "n_directories", CELL_COUNT);
+    table_column(t, "RANGES", "n_data", CELL_COUNT);
+    table_column(t, "DATA", "data_bytes", CELL_BYTES);
+    table_column(t, "METADATA", "metadata_bytes", CELL_BYTES);
+    table_column(t, "GAPS", "gap_bytes", CELL_BYTES);
+    table_column(t, "TAKES", "estimated_usec", CELL_TIMESPAN);
+    table_column(t, "SKIPPED", "skipped", CELL_STRING);
+    return t;
+}
+
+/* "3 gone, 12 duplicate" */
+static void skipped_text(const PlanSummary *s, char *buf, size_t size)
+{
+    size_t n = 0;
+
+    buf[0] = 0;
+    for (PlanSkip k = 0; k < _PLAN_SKIP_MAX && n < size; k++)
+        if (s->n_skipped[k] > 0)
+            n += (size_t)snprintf(buf + n, size - n, "%s%llu %s", n ? ", " : "",
+                                  (unsigned long long)s->n_skipped[k], plan_skip_to_string(k));
+}
+
+static void add_summary(Planning *p, Stage stage, Policy policy, const PlanSummary *s)
+{
+    char skipped[256];
+
+    skipped_text(s, skipped, sizeof(skipped));
+    table_row(p->summaries, stage_to_string(stage), policy_to_string(policy), s->n_files,
+              s->n_directories, s->n_pieces, s->data_bytes, s->metadata_bytes, s->gap_bytes,
+              s->estimated_usec, *skipped ? skipped : NULL);
+}
+
+/* What replay would do, in its order. */
+static Table *operation_table(const PackContent *content)
+{
+    Table *t = table_new();
+
+    table_column(t, "OPERATION", "operation", CELL_STRING);
+    table_column(t, "PLACE", "physical", CELL_COUNT);
+    table_column(t, "OFFSET", "offset", CELL_COUNT);
+    table_column(t, "LENGTH", "length", CELL_COUNT);
+    table_column(t, "LIKELY", "probability", CELL_PROBABILITY);
+    table_column(t, "MOUNT", "mountpoint", CELL_STRING);
+    table_column(t, "PATH", "path", CELL_PATH);
+    for (size_t i = 0; i < content->n_segments; i++) {
+        const PackContentSegment *g = content->segments + i;
+
+        for (size_t k = 0; k < g->n_metadata; k++)
+            table_row(t, "metadata", g->metadata[k].offset, g->metadata[k].offset,
+                      g->metadata[k].length, g->metadata[k].probability, g->mountpoint, NULL);
+        for (size_t k = 0; k < g->n_files; k++)
+            table_row(t, "open", COUNT_UNKNOWN, COUNT_UNKNOWN, COUNT_UNKNOWN,
+                      g->files[k].probability, g->mountpoint, g->files[k].path);
+        for (size_t k = 0; k < g->n_data; k++) {
+            const PackContentData *d = g->data + k;
+
+            table_row(t, "read", d->physical, d->offset, d->length, d->probability, g->mountpoint,
+                      g->files[d->file].path);
+        }
+    }
+    return t;
+}
+
+static int print_operations(Planning *p, Stage stage, const PackContent *content)
+{
+    _cleanup_table_ Table *t = operation_table(content);
+    int r = 0;
+
+    if (p->c->json != JSON_OFF)
+        json_object_object_add(p->operations, stage_to_string(stage), table_to_json(t));
+    else {
+        printf("%s:\n", stage_to_string(stage));
+        r = table_print(t);
+        putchar('\n');
+    }
+    return r < 0 ? cli_error(r, "cannot print: %m") : 0;
+}
+
+static int print_summaries(Planning *p)
+{
+    int r = 0;
+
+    if (p->c->json != JSON_OFF) {
+        json_object *o = json_object_new_object();
+
+        json_object_object_add(o, "budget_bytes", json_object_new_uint64(p->budget_bytes));
+        json_object_object_add(o, "stages", table_to_json(p->summaries));
+        if (p->dry_run)
+            json_object_object_add(o, "operations", json_object_get(p->operations));
+        r = output_json(p->c->json, o);
+    } else if (!p->c->quiet)
+        r = table_print(p->summaries);
+    return r < 0 ? cli_error(r, "cannot print: %m") : 0;
+}
+
+/* --- one stage
+ * --------------------------------------------------------------------------------------------- */
+
+/* 1: planned, 0: nothing is known of the stage. */
+static int plan_stage(Planning *p, Stage stage)
+{
+    _cleanup_pack_content_ PackContent *content = NULL;
+    _cleanup_located_plan_ LocatedPlan *located = NULL;
+    _cleanup_prediction_ Prediction *prediction = NULL;
+    _cleanup_free_ void *bytes = NULL;
+    PlanSummary summary = {0};
+    PlanParameters parameters = {
+            .budget_bytes = p->budget_bytes,
+            .min_probability = p->min_probability,
+            .deadline_usec = p->deadline,
+            .control_interval = p->c->config.control_interval,
+            .salt = choose_salt(p, stage),
+            .now_realtime = clock_now(CLOCK_REALTIME),
+            .device_class = _DEVICE_CLASS_INVALID,
+    };
+    size_t size;
+    int r;
+
+    r = choose_policy(p, stage, &parameters.policy);
+    if (r < 0)
+        return r;
+    r = model_predict_stage(p->model, stage, MODEL_NONE, &prediction);
+    if (r < 0)
+        return cli_error(r, "cannot predict %s: %m", stage_to_string(stage));
+    if (prediction->n_files == 0)
+        return 0;
+    r = plan_locate(prediction, p->root, &p->volumes, &located);
+    if (r < 0)
+        return cli_error(r, "%s: %m", p->c->root);
+    r = plan_compile(located, &parameters, &content, &summary);
+    if (r >= 0)
+        r = pack_write(content, &bytes, &size);
+    if (r < 0)
+        return cli_error(r, "cannot plan %s: %m", stage_to_string(stage));
+
+    add_summary(p, stage, parameters.policy, &summary);
+    if (summary.n_skipped[PLAN_SKIP_DENIED] > 0 && !capability_have(CAP_DAC_READ_SEARCH))
+        cli_warning(0, "%llu files may not be opened: CAP_DAC_READ_SEARCH is missing",
+                    (unsigned long long)summary.n_skipped[PLAN_SKIP_DENIED]);
+    if (p->dry_run)
+        r = print_operations(p, stage, content);
+    else {
+        r = atomic_file_write(p->state_fd, state_pack_name(stage), bytes, size, 0600);
+        if (r < 0)
+            cli_error(r, "%s/%s: %m", p->c->state, state_pack_name(stage));
+    }
+    return r < 0 ? r : 1;
+}
+
+static int load(Planning *p)
+{
+    _cleanup_free_ char *error = NULL;
+    int r;
+
+    r = state_open(p->c, false, &p->state_fd);
+    if (r == -ENOENT)
+        return cli_error(r, "%s: nothing was recorded yet", p->c->state);
+    if (r >= 0)
+        r = state_lock(p->c, p->state_fd);
+    if (r < 0)
+        return r;
+    r = state_load_model(p->state_fd, &p->model, &error);
+    if (r == -ENOENT)
+        return cli_error(r, "%s/" STATE_MODEL ": nothing was learned yet (headstart learn)",
+                         p->c->state);
+    if (r < 0)
+        return cli_error(r, "%s/" STATE_MODEL ": %s", p->c->state, error ? error : strerror(-r));
+
+    if (!realpath(p->c->root, p->root))
+        return cli_error(errno, "%s: %m", p->c->root);
+    r = volume_table_read(AT_FDCWD, p->root, &p->volumes);
+    if (r < 0)
+        return cli_error(r, "cannot tell what is mounted: %m");
+    if (p->volumes.n == 0)
+        return cli_error(ENODEV, "%s: no filesystem on a local block device is mounted at or below",
+                         p->c->root);
+    return 0;
+}
+
 static int run(Context *c)
 {
-    const char *v;
-    int k;
-    while ((k = cli_next_option(c, &v)) > 0)
-        ;
-    return k < 0 ? k : cli_error(ENOSYS, "not built yet");
+    _cleanup_(planning_done) Planning p = {
+            .c = c,
+            .state_fd = -EBADF,
+            .deadline = c->config.deadline,
+            .min_probability = PLAN_MIN_PROBABILITY_DEFAULT,
+    };
+    Config config = c->config;
+    Stage only = _STAGE_INVALID;
+    const char *value;
+    int k, n, r, percent, planned = 0;
+    Policy policy;
+
+    while ((k = cli_next_option(c, &value)) > 0)
+        switch (k) {
+        case OPTION_STAGE:
+            r = cli_parse_stage(c, value, &only);
+            if (r < 0)
+                return r;
+            if (!state_pack_name(only))
+                return cli_usage_error(c, "--stage=%s: only boot and login are planned", value);
+            break;
+        case OPTION_BUDGET:
+            if (config_parse_budget(value, &config.budget, &config.budget_bytes) < 0)
+                return cli_usage_error(c, "--budget=%s: neither auto, thesis nor a number of bytes",
+                                       value);
+            break;
+        case OPTION_POLICY:
+            if (config_parse_policy(value, STAGE_BOOT, &policy) < 0)
+                return cli_usage_error(c, "no such policy: '%s'", value);
+            p.policy = value;
+            break;
+        case OPTION_DEADLINE:
+            if (parse_timespan(value, &p.deadline) < 0 || p.deadline > CONFIG_DEADLINE_MAX)
+                return cli_usage_error(c, "--deadline=%s: not a time span of at most 60s", value);
+            break;
+        case OPTION_MIN_PROBABILITY:
+            if (parse_percent(value, &percent) < 0 || percent < 0)
+                return cli_usage_error(c, "--min-probability=%s: not a percentage", value);
+            p.min_probability = percent / 100.0;
+            break;
+        case OPTION_DRY_RUN:
+            p.dry_run = true;
+            break;
+        }
+    if (k < 0)
+        return k;
+    cli_arguments(c, &n);
+    if (n > 0)
+        return cli_usage_error(c, "plan takes no arguments");
+
+    p.summaries = new_summaries();
+    p.operations = json_object_new_object();
+    r = load(&p);
+    if (r >= 0)
+        r = read_budget(&p, &config);
+    for (Stage s = 0; r >= 0 && s < _STAGE_MAX; s++) {
+        if (!state_pack_name(s) || (only >= 0 && s != only))
+            continue;
+        r = plan_stage(&p, s);
+        planned += r > 0;
+    }
+    if (r < 0)
+        return r;
+    if (planned == 0)
+        return cli_error(ENODATA, "nothing was learned of %s yet",
+                         only >= 0 ? stage_to_string(only) : "boot or login");
+    return print_summaries(&p);
 }
-const Verb verb_plan = {.name = "plan", .arguments = "", .summary = "plan", .run = run};
+
+const Verb verb_plan = {
+        .name = "plan",
+        .arguments = "",
+        .summary = "Plan what the next boot and login need",
+        .description =
+                "Writes boot.pack and login.pack into the state directory. If that fails the "
+                "old\nones stay.",
+        .options = options,
+        .run = run,
+};

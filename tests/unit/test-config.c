@@ -80,7 +80,7 @@ static void defaults(void **state)
 
     assert_int_equal(((Fixture *)*state)->n_warnings, 0);
     assert_true(c.half_life == 168 * USEC_PER_HOUR);
-    assert_int_equal(c.budget_mode, BUDGET_AUTO);
+    assert_int_equal(c.budget, CONFIG_BUDGET_AUTO);
     assert_int_equal(c.mem_total_percent, -10);
     assert_int_equal(c.mem_free_percent, 100);
     assert_int_equal(c.mem_cached_percent, 30);
@@ -113,7 +113,7 @@ static void every_key(void **state)
     Config c = load(f);
     assert_string_equal(f->last, "");
     assert_true(c.half_life == 24 * USEC_PER_HOUR);
-    assert_int_equal(c.budget_mode, BUDGET_BYTES);
+    assert_int_equal(c.budget, CONFIG_BUDGET_BYTES);
     assert_true(c.budget_bytes == 256U << 20);
     assert_int_equal(c.mem_total_percent, -20);
     assert_int_equal(c.mem_free_percent, 50);
@@ -124,7 +124,7 @@ static void every_key(void **state)
     assert_int_equal(c.control_interval, 20);
 
     put(f, "etc/headstart/headstart.conf", "[Memory]\nBudget=thesis\n");
-    assert_int_equal(load(f).budget_mode, BUDGET_THESIS);
+    assert_int_equal(load(f).budget, CONFIG_BUDGET_THESIS);
 }
 
 static void only_the_first_main_file(void **state)
@@ -256,16 +256,16 @@ static void not_a_file(void **state)
 
 static void budgets_and_policies(void **state)
 {
-    BudgetMode mode = BUDGET_THESIS;
+    ConfigBudget mode = CONFIG_BUDGET_THESIS;
     uint64_t bytes = 5;
     Policy p = POLICY_OFF;
 
     assert_int_equal(config_parse_budget("12x", &mode, &bytes), -EINVAL);
     assert_int_equal(config_parse_budget("99999999999T", &mode, &bytes), -ERANGE);
-    assert_int_equal(mode, BUDGET_THESIS);
+    assert_int_equal(mode, CONFIG_BUDGET_THESIS);
     assert_true(bytes == 5);
     assert_int_equal(config_parse_budget("1G", &mode, &bytes), 0);
-    assert_int_equal(mode, BUDGET_BYTES);
+    assert_int_equal(mode, CONFIG_BUDGET_BYTES);
     assert_true(bytes == 1U << 30);
 
     assert_int_equal(config_parse_policy("gate", STAGE_LOGIN, &p), -EINVAL);

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Which of the capabilities a verb needs this process has, so that it can say which is missing. */
+
+#include "base/macros.h"
+
+#include <linux/capability.h>
+
+/* True if the capability is effective; also if that cannot be told. */
+bool capability_have(int capability);
+
+/* "CAP_SYS_ADMIN"; NULL for one that no verb asks for. */
+const char *capability_name(int capability);
+
+/* Writes the missing ones of the list (ended by -1) as "CAP_SYS_ADMIN and CAP_FOWNER" into buf.
+ * True if any is missing. */
+bool capability_missing(const int *capabilities, char *buf, size_t size);
