@@ -147,7 +147,7 @@ static int write_pairs(ChainsWorld *w, const uint32_t *numbers, Json *to)
 
 static int write_world(ChainsWorld *w, const uint32_t *numbers, Json *to)
 {
-    Json *o = json_object_new_object(), *sums, *applications, *pairs;
+    Json *o = json_object_new_object(), *sums = NULL, *applications = NULL, *pairs = NULL;
     int r = push(to, o);
 
     if (r < 0)
@@ -211,7 +211,7 @@ int chains_to_json(const Chains *c, char **ret)
     _cleanup_json_ Json *o = json_object_new_object();
     _cleanup_free_ uint32_t *numbers = calloc(c->n_names + 1, sizeof(*numbers));
     _cleanup_free_ ChainsWorld **worlds = calloc(c->n_worlds, sizeof(*worlds));
-    Json *names, *evidence, *array;
+    Json *names = NULL, *evidence = NULL, *array = NULL;
     const char *text;
     char *copy;
     int r;

@@ -213,7 +213,7 @@ static uint64_t elapsed(const Chains *c, usec_t since, usec_t or_since)
 {
     usec_t t = MAX(since, or_since);
 
-    return c->now > t ? (MIN(c->now - t, CHAINS_GAP_MAX) + USEC_PER_MSEC / 2) / USEC_PER_MSEC : 0;
+    return c->now > t ? (c->now - t + USEC_PER_MSEC / 2) / USEC_PER_MSEC : 0;
 }
 
 void chains_advance(Chains *c, uint64_t later)
@@ -227,7 +227,10 @@ void chains_set_time(Chains *c, usec_t now, usec_t realtime)
     usec_t t = MIN(realtime, USEC_INFINITY - 1);
     uint64_t generation = fade_generation(t, c->halflife);
 
-    c->now = MAX(c->now, now);
+    if (now > c->seen) {
+        c->now += MIN(now - c->seen, CHAINS_GAP_MAX);
+        c->seen = now;
+    }
     if (generation > c->generation)
         chains_advance(c, generation - c->generation);
     /* What seems older than the generation happens now all the same: the clock was set back. */

@@ -108,8 +108,8 @@ typedef struct Chains {
     char **names; /* by id; needed for JSON and merging only */
     size_t n_names, allocated_names;
     struct ChainsName *names_index;
-    usec_t now;    /* latest time seen, and */
-    usec_t offset; /* what makes wall-clock time of it */
+    usec_t seen; /* latest time the caller gave */
+    usec_t now;  /* the same, less silences beyond CHAINS_GAP_MAX: what all instants are on */
     uint64_t weight;
 } Chains;
 

@@ -231,9 +231,8 @@ static Situation situation_of(const Chains *c, const ChainsWorld *w)
 {
     return (Situation){
             .last = w->last,
-            .last_usec = w->in_session && c->now > w->last_since
-                                 ? (double)MIN(c->now - w->last_since, CHAINS_GAP_MAX)
-                                 : 0,
+            .last_usec =
+                    w->in_session && c->now > w->last_since ? (double)(c->now - w->last_since) : 0,
             .running = w->running,
             .n_running = w->n_running,
     };
@@ -334,9 +333,9 @@ static void credit(const Chains *c, Fade *f, double events)
 }
 
 /* The interval since the rates were computed is over; by the start of an item, or not. */
-static void learn(Mixture *m, usec_t now, uint32_t started)
+static void learn(Mixture *m, uint32_t started)
 {
-    double usec = (double)(now - m->rated_at), weights[EXPERTS], sum;
+    double usec = (double)(m->chains->now - m->rated_at), weights[EXPERTS], sum;
     Chains *c = m->chains;
     uint32_t i;
 
@@ -391,7 +390,7 @@ static int mixture_end(Predictor *p, usec_t now)
     Mixture *m = (Mixture *)p;
 
     chains_set_time(m->chains, now, now);
-    learn(m, now, PREDICTOR_NONE);
+    learn(m, PREDICTOR_NONE);
     chains_end(m->chains, m->chains->worlds[0]);
     if (m->user)
         chains_end(m->chains, m->user);
@@ -411,7 +410,7 @@ static int mixture_observe(Predictor *p, const PredictorEvent *e)
     if (e->kind == PREDICTOR_ACCESS || (e->kind == PREDICTOR_START) == running)
         return 0;
     chains_set_time(c, e->at, e->at);
-    learn(m, e->at, e->kind == PREDICTOR_START ? e->item : PREDICTOR_NONE);
+    learn(m, e->kind == PREDICTOR_START ? e->item : PREDICTOR_NONE);
     if (e->kind == PREDICTOR_START) {
         r = chains_start(c, all, e->item);
         if (r >= 0 && m->user)
@@ -429,7 +428,7 @@ static int mixture_observe(Predictor *p, const PredictorEvent *e)
     if (r < 0)
         return r;
     m->learning = true;
-    m->rated_at = e->at;
+    m->rated_at = c->now;
     return 0;
 }
 
@@ -548,7 +547,7 @@ static int mixture_predict(Predictor *p, usec_t now, const PredictorState *state
         return predict_product(m, user, state, horizon, guesses);
     /* The rates that learning waits with are those at its event: they are computed anew after. */
     if (learning)
-        learn(m, m->chains->now, PREDICTOR_NONE);
+        learn(m, PREDICTOR_NONE);
     r = compute_rates(m, user, state);
     if (r < 0)
         return r;

@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The chains: their four states against tracking every pair on every event, merging, JSON. */
+
+#include "model/chains.h"
+#include "predict/random.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define N        6
+#define HALFLIFE ((usec_t)1 << 59) /* nothing fades, all weights are equal */
+#define WINDOW   (600 * USEC_PER_SEC)
+
+static Chains *make(usec_t halflife)
+{
+    Chains *c;
+
+    assert_int_equal(chains_new(halflife, WINDOW, &c), 0);
+    for (unsigned i = 0; i < N; i++) {
+        char name[] = {'/', (char)('a' + i), 0};
+        uint32_t id;
+
+        assert_int_equal(chains_add_name(c, name, &id), 0);
+        assert_int_equal(id, i);
+    }
+    return c;
+}
+
+/* The obvious way: every pair's state is followed from the moment it was first seen. */
+typedef struct Obvious {
+    bool seen[N][N];
+    unsigned together[N][N];
+    double n[N][N][4][4], dwell[N][N][4];
+    bool running[N];
+    usec_t now;
+} Obvious;
+
+static unsigned obvious_state(const Obvious *o, unsigned a, unsigned b)
+{
+    return (unsigned)o->running[a] + 2 * (unsigned)o->running[b];
+}
+
+static void obvious_pass(Obvious *o, usec_t now)
+{
+    for (unsigned a = 0; a < N; a++)
+        for (unsigned b = 0; b < N; b++)
+            if (o->seen[a][b])
+                o->dwell[a][b][obvious_state(o, a, b)] += (double)(now - o->now);
+    o->now = now;
+}
+
+static void obvious_move(Obvious *o, unsigned x, bool running)
+{
+    unsigned before[N][N];
+
+    for (unsigned a = 0; a < N; a++)
+        for (unsigned b = 0; b < N; b++)
+            before[a][b] = obvious_state(o, a, b);
+    o->running[x] = running;
+    for (unsigned a = 0; a < N; a++)
+        for (unsigned b = 0; b < N; b++)
+            if (o->seen[a][b] && before[a][b] != obvious_state(o, a, b))
+                o->n[a][b][before[a][b]][obvious_state(o, a, b)]++;
+}
+
+static void assert_same(const Chains *c, const Obvious *o)
+{
+    const ChainsWorld *w = c->worlds[0];
+
+    for (unsigned a = 0; a < N; a++)
+        for (unsigned b = 0; b < N; b++) {
+            uint32_t x = chains_find(w, a), y = chains_find(w, b);
+            const ChainsPair *p =
+                    x == CHAINS_NONE || y == CHAINS_NONE ? NULL : chains_pair(w, x, y);
+            ChainsStates s;
+
+            assert_int_equal(p != NULL, o->seen[a][b]);
+            if (!p)
+                continue;
+            assert_int_equal(p->together, o->together[a][b]);
+            if (p->a != x)
+                continue; /* the other orientation is compared */
+            chains_states(c, w, p, &s);
+            for (unsigned i = 0; i < 4; i++) {
+                assert_true(fabs(s.dwell_usec[i] - o->dwell[a][b][i]) < 1);
+                for (unsigned j = 0; j < 4; j++)
+                    assert_true(fabs(s.n[i][j] - o->n[a][b][i][j]) < 1e-6);
+            }
+        }
+}
+
+static void test_states_against_the_obvious_way(void **state)
+{
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        _cleanup_chains_ Chains *c = make(HALFLIFE);
+        ChainsWorld *w = c->worlds[0];
+        Random random = {seed};
+        Obvious o = {0};
+        usec_t now = 0;
+
+        for (unsigned session = 0; session < 5; session++) {
+            struct {
+                unsigned x;
+                usec_t at;
+            } starts[64];
+            unsigned n_starts = 0;
+
+            now += 1000 * USEC_PER_SEC; /* between sessions no time counts */
+            o.now = now;
+            chains_set_time(c, now, now);
+            assert_int_equal(chains_begin(c, w), 0);
+            for (unsigned i = 0; i < 60; i++) {
+                unsigned x = random_below(&random, N);
+
+                now += random_below(&random, 300) * USEC_PER_SEC;
+                chains_set_time(c, now, now);
+                obvious_pass(&o, now);
+                if (o.running[x]) {
+                    chains_exit(c, w, x);
+                    obvious_move(&o, x, false);
+                } else {
+                    for (unsigned k = 0; k < n_starts; k++) {
+                        unsigned y = starts[k].x;
+
+                        bool again = false; /* only its latest start counts */
+
+                        for (unsigned l = k + 1; l < n_starts; l++)
+                            again = again || starts[l].x == y;
+                        if (again || y == x || now - starts[k].at > WINDOW)
+                            continue;
+                        o.seen[x][y] = o.seen[y][x] = true;
+                        o.together[x][y] = ++o.together[y][x];
+                    }
+                    assert_int_equal(chains_start(c, w, x), 0);
+                    obvious_move(&o, x, true);
+                    starts[n_starts].x = x;
+                    starts[n_starts++].at = now;
+                }
+                assert_same(c, &o);
+            }
+            now += 77 * USEC_PER_SEC;
+            chains_set_time(c, now, now);
+            obvious_pass(&o, now);
+            chains_end(c, w);
+            memset(o.running, 0, sizeof(o.running)); /* cut off: no transitions */
+            assert_same(c, &o);
+        }
+    }
+}
+
+/* A chain is one from the second start within 600 s on. */
+static void test_window(void **state)
+{
+    _cleanup_chains_ Chains *c = make(HALFLIFE);
+    ChainsWorld *w = c->worlds[0];
+    usec_t now = 1000 * USEC_PER_SEC;
+
+    chains_set_time(c, now, now);
+    assert_int_equal(chains_begin(c, w), 0);
+    chains_set_time(c, now + WINDOW * 2, now);
+    assert_int_equal(chains_start(c, w, 0), 0);
+    chains_set_time(c, now + WINDOW * 3 + 1, now);
+    assert_int_equal(chains_start(c, w, 1), 0);
+    assert_int_equal(w->n_pairs, 0); /* 600 s and a microsecond apart */
+    chains_exit(c, w, 0);
+    chains_set_time(c, now + WINDOW * 4 + 1, now);
+    assert_int_equal(chains_start(c, w, 0), 0);
+    assert_int_equal(w->n_pairs, 1); /* 600 s apart */
+    assert_int_equal(w->pairs[0].together, 1);
+    chains_exit(c, w, 0);
+    chains_set_time(c, now + WINDOW * 4 + 2, now);
+    assert_int_equal(chains_start(c, w, 2), 0);
+    assert_int_equal(w->pairs[0].together, 1);
+    assert_int_equal(w->n_pairs, 2); /* with 0; 1 started too long ago */
+}
+
+/* What was long ago weighs less; counts fade by half in a half-life. */
+static void test_fading(void **state)
+{
+    usec_t halflife = FADE_HALFLIFE_DEFAULT;
+    _cleanup_chains_ Chains *c = make(halflife);
+    ChainsWorld *w = c->worlds[0];
+    ChainsTotals t;
+
+    chains_set_time(c, halflife * 16, halflife * 16);
+    assert_int_equal(chains_begin(c, w), 0);
+    assert_int_equal(chains_start(c, w, 0), 0);
+    chains_end(c, w);
+    chains_totals(c, w, chains_find(w, 0), &t);
+    assert_true(fabs(t.starts - 1) < 1e-9);
+    chains_set_time(c, halflife * 17, halflife * 17);
+    chains_totals(c, w, chains_find(w, 0), &t);
+    assert_true(fabs(t.starts - 0.5) < 1e-9);
+    chains_set_time(c, halflife * 34, halflife * 34); /* in the next generation */
+    chains_totals(c, w, chains_find(w, 0), &t);
+    assert_true(fabs(t.starts - 1 / (double)(1 << 18)) < 1e-6);
+    chains_set_time(c, halflife * 160, halflife * 160);
+    chains_totals(c, w, chains_find(w, 0), &t);
+    assert_true(t.starts == 0);
+}
+
+/* A model of some sessions of two users, at different times. */
+static Chains *random_chains(uint64_t seed, usec_t halflife)
+{
+    Random random = {seed};
+    Chains *c;
+    usec_t now = random_below(&random, 40) * halflife;
+    unsigned first = random_below(&random, 3), n = 1 + random_below(&random, 3);
+
+    assert_int_equal(chains_new(halflife, WINDOW, &c), 0);
+    for (unsigned i = first; i < N; i++) { /* other numbers for the same names */
+        char name[] = {'/', (char)('a' + (i * 5 + seed) % N), 0};
+        uint32_t id;
+
+        assert_int_equal(chains_add_name(c, name, &id), 0);
+    }
+    for (unsigned session = 0; session < n; session++) {
+        ChainsWorld *w;
+
+        assert_int_equal(chains_world(c, 1000 + random_below(&random, 2), &w), 0);
+        w = random_below(&random, 4) == 0 ? c->worlds[0] : w;
+        now += random_below(&random, 2) * halflife + USEC_PER_SEC;
+        chains_set_time(c, now, now);
+        assert_int_equal(chains_begin(c, w), 0);
+        for (unsigned i = 0; i < 30; i++) {
+            unsigned x = random_below(&random, (uint32_t)c->n_names);
+            uint32_t a = chains_find(w, x);
+
+            now += random_below(&random, 400) * USEC_PER_SEC;
+            chains_set_time(c, now, now);
+            if (a != CHAINS_NONE && w->applications[a].running)
+                chains_exit(c, w, x);
+            else
+                assert_int_equal(chains_start(c, w, x), 0);
+        }
+        chains_end(c, w);
+        c->attributed[session][1].current += 12345 * seed;
+        c->expected[session][2].previous += 77 * seed;
+    }
+    return c;
+}
+
+static char *text_of(const Chains *c)
+{
+    char *text = NULL;
+
+    assert_int_equal(chains_to_json(c, &text), 0);
+    return text;
+}
+
+static void assert_equal_chains(const Chains *a, const Chains *b)
+{
+    _cleanup_free_ char *x = text_of(a), *y = text_of(b);
+
+    assert_string_equal(x, y);
+}
+
+static Chains *merged(const Chains *a, const Chains *b)
+{
+    Chains *c;
+
+    assert_int_equal(chains_merge(a, b, &c), 0);
+    return c;
+}
+
+/* Commutative, associative, exact, with the empty model as neutral element. */
+static void test_merge(void **state)
+{
+    usec_t halflife = 100 * USEC_PER_HOUR;
+
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        _cleanup_chains_ Chains *a = random_chains(3 * seed, halflife),
+                                *b = random_chains(3 * seed + 1, halflife),
+                                *c = random_chains(3 * seed + 2, halflife), *empty = NULL;
+        _cleanup_chains_ Chains *ab = merged(a, b), *ba = merged(b, a), *bc = merged(b, c);
+        _cleanup_chains_ Chains *ab_c = merged(ab, c), *a_bc = merged(a, bc);
+        _cleanup_chains_ Chains *ca = merged(c, a), *ca_b = merged(ca, b), *a_empty = NULL;
+
+        assert_int_equal(chains_new(halflife, WINDOW, &empty), 0);
+        a_empty = merged(a, empty);
+        assert_equal_chains(ab, ba);
+        assert_equal_chains(ab_c, a_bc);
+        assert_equal_chains(ab_c, ca_b);
+        if (a->generation >= empty->generation)
+            assert_equal_chains(a_empty, a);
+    }
+}
+
+/* The merger's four states are the sums of the parts'. */
+static void test_merge_states(void **state)
+{
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        _cleanup_chains_ Chains *a = random_chains(2 * seed, HALFLIFE >> 8),
+                                *b = random_chains(2 * seed + 1, HALFLIFE >> 8);
+        _cleanup_chains_ Chains *c = merged(a, b);
+        const Chains *parts[] = {a, b};
+        usec_t later = 60 * (HALFLIFE >> 8);
+
+        /* all seen from the same moment */
+        chains_set_time(a, later, later);
+        chains_set_time(b, later, later);
+        chains_set_time(c, later, later);
+        for (size_t k = 0; k < c->n_worlds; k++)
+            for (size_t i = 0; i < c->worlds[k]->n_pairs; i++) {
+                const ChainsWorld *w = c->worlds[k];
+                const ChainsPair *p = &w->pairs[i];
+                ChainsStates s, sum = {0};
+
+                if (p->a == CHAINS_BEGIN)
+                    continue;
+                for (size_t m = 0; m < 2; m++) {
+                    ChainsWorld *x;
+                    uint32_t id, u, v;
+                    const ChainsPair *q;
+                    ChainsStates t;
+                    Chains *part = (Chains *)parts[m];
+
+                    assert_int_equal(chains_world(part, w->user, &x), 0);
+                    assert_int_equal(chains_add_name(part, c->names[w->applications[p->a].id], &id),
+                                     0);
+                    u = chains_find(x, id);
+                    assert_int_equal(chains_add_name(part, c->names[w->applications[p->b].id], &id),
+                                     0);
+                    v = chains_find(x, id);
+                    q = u == CHAINS_NONE || v == CHAINS_NONE ? NULL : chains_pair(x, u, v);
+                    if (!q)
+                        continue;
+                    chains_states(part, x, q, &t);
+                    for (unsigned from = 0; from < 4; from++) {
+                        static const unsigned swap[] = {0, 2, 1, 3};
+                        unsigned f = q->a == u ? from : swap[from];
+
+                        sum.dwell_usec[from] += t.dwell_usec[f];
+                        for (unsigned to = 0; to < 4; to++)
+                            sum.n[from][to] += t.n[f][q->a == u ? to : swap[to]];
+                    }
+                }
+                chains_states(c, w, p, &s);
+                for (unsigned from = 0; from < 4; from++) {
+                    assert_true(fabs(s.dwell_usec[from] - sum.dwell_usec[from]) < 1e6);
+                    for (unsigned to = 0; to < 4; to++)
+                        assert_true(fabs(s.n[from][to] - sum.n[from][to]) < 0.01);
+                }
+            }
+    }
+}
+
+static void test_json(void **state)
+{
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        _cleanup_chains_ Chains *a = random_chains(seed, 10 * USEC_PER_HOUR), *b = NULL;
+        _cleanup_free_ char *text = text_of(a), *again = NULL;
+
+        assert_int_equal(chains_from_json(text, strlen(text), &b), 0);
+        again = text_of(b);
+        assert_string_equal(text, again);
+    }
+}
+
+/* Truncated anywhere, every byte changed in some way: an error or something valid, never a crash.
+ */
+static void test_bad_json(void **state)
+{
+    _cleanup_chains_ Chains *a = random_chains(5, 10 * USEC_PER_HOUR), *c = NULL;
+    _cleanup_free_ char *text = text_of(a);
+    static const char bad[] = "-9\"[{x ,N";
+    static const char version_2[] = "{\"type\":\"headstart-chains\",\"version\":2}";
+    size_t n = strlen(text);
+
+    for (size_t i = 0; i < n; i += i < 400 ? 1 : 37)
+        assert_int_equal(chains_from_json(text, i, &c), -EBADMSG);
+    for (size_t i = 0; i < n; i += i < 400 ? 1 : 11)
+        for (const char *x = bad; *x; x++) {
+            _cleanup_chains_ Chains *b = NULL;
+            char old = text[i];
+            int r;
+
+            text[i] = *x;
+            r = chains_from_json(text, n, &b);
+            assert_true(r == 0 || r == -EBADMSG || r == -EMEDIUMTYPE || r == -EPROTONOSUPPORT ||
+                        r == -E2BIG);
+            if (r == 0) {
+                _cleanup_free_ char *again = text_of(b);
+                ChainsStates s;
+
+                for (size_t k = 0; k < b->n_worlds; k++)
+                    for (size_t j = 0; j < b->worlds[k]->n_pairs; j++) {
+                        chains_states(b, b->worlds[k], &b->worlds[k]->pairs[j], &s);
+                        for (unsigned q = 0; q < 4; q++)
+                            assert_true(s.dwell_usec[q] >= 0 && isfinite(s.dwell_usec[q]));
+                    }
+            }
+            text[i] = old;
+        }
+    assert_int_equal(chains_from_json("[]", 2, &c), -EMEDIUMTYPE);
+    assert_int_equal(chains_from_json("{}", 2, &c), -EMEDIUMTYPE);
+    assert_int_equal(chains_from_json(version_2, strlen(version_2), &c), -EPROTONOSUPPORT);
+    assert_null(c);
+}
+
+/* NaN, negative and fractional numbers are no sums. */
+static void test_bad_numbers(void **state)
+{
+    static const char *const values[] = {"NaN",      "-1",   "0.5",   "1e3",
+                                         "Infinity", "null", "\"1\"", "18446744073709551616"};
+    static const char format[] = "{\"type\":\"headstart-chains\",\"version\":1,\"halflife\":%s,"
+                                 "\"window\":5,\"generation\":0,\"names\":[],\"evidence\":[],"
+                                 "\"worlds\":[]}";
+
+    for (size_t i = 0; i < ELEMENTSOF(values); i++) {
+        char text[512];
+        Chains *c = NULL;
+
+        snprintf(text, sizeof(text), format, values[i]);
+        assert_int_equal(chains_from_json(text, strlen(text), &c), -EBADMSG);
+    }
+}
+
+static void test_errors(void **state)
+{
+    _cleanup_chains_ Chains *a = random_chains(1, 10 * USEC_PER_HOUR),
+                            *b = random_chains(2, 20 * USEC_PER_HOUR), *c = NULL, *d = NULL;
+    char *text;
+
+    assert_int_equal(chains_merge(a, b, &c), -EINVAL);
+    assert_int_equal(chains_begin(a, a->worlds[0]), 0);
+    assert_int_equal(chains_to_json(a, &text), -EBUSY);
+    assert_int_equal(chains_merge(a, a, &c), -EBUSY);
+    assert_int_equal(chains_start(a, a->worlds[0], CHAINS_IDS_MAX), -E2BIG);
+    assert_int_equal(chains_start(a, a->worlds[0], 4242), 0); /* has no name */
+    chains_end(a, a->worlds[0]);
+    assert_int_equal(chains_to_json(a, &text), -EINVAL);
+    assert_int_equal(chains_merge(a, a, &c), -EINVAL);
+    assert_int_equal(chains_new(0, 1, &d), -EINVAL);
+    assert_int_equal(chains_new(1, 0, &d), -EINVAL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+            cmocka_unit_test(test_states_against_the_obvious_way),
+            cmocka_unit_test(test_window),
+            cmocka_unit_test(test_fading),
+            cmocka_unit_test(test_merge),
+            cmocka_unit_test(test_merge_states),
+            cmocka_unit_test(test_json),
+            cmocka_unit_test(test_bad_json),
+            cmocka_unit_test(test_bad_numbers),
+            cmocka_unit_test(test_errors),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
