@@ -222,9 +222,12 @@ static void await(Executor *x, const Operation *op)
 {
     uint64_t offset, length;
     bool opened;
-    int fd = target_of(x, op, &offset, &length, &opened);
     char byte;
+    int fd;
 
+    if (op->kind == OPERATION_OPEN) /* done when it returned; it has no range */
+        return;
+    fd = target_of(x, op, &offset, &length, &opened);
     if (fd < 0)
         return;
     for (uint64_t at = offset; at < offset + length && !must_stop(x); at += PACK_PAGE_SIZE) {
