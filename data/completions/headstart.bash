@@ -10,7 +10,7 @@ _headstart() {
         [record]='--stage= --output= --exact'
         [learn]='--rebuild'
         [plan]='--stage= --budget= --policy= --deadline= --min-probability= --dry-run'
-        [replay]='--stage= --wait --dry-run --policy= --ioprio='
+        [replay]='--stage= --wait --dry-run --policy= --ioprio= --force'
         [rerecord]='--now --next-boot --stage= --exact'
     )
 

@@ -19,6 +19,7 @@ enum {
     OPTION_DRY_RUN,
     OPTION_POLICY,
     OPTION_IOPRIO,
+    OPTION_FORCE,
 };
 
 static const Option options[] = {
@@ -28,6 +29,7 @@ static const Option options[] = {
         {OPTION_POLICY, 0, "policy", "POLICY",
          "Instead of the pack's: metadata, beside, gate, idle"},
         {OPTION_IOPRIO, 0, "ioprio", "CLASS", "I/O priority: idle or best-effort"},
+        {OPTION_FORCE, 0, "force", NULL, "Also in a control session or with headstart=0"},
         {0},
 };
 
@@ -57,9 +59,9 @@ static int run(Context *c)
     const char *value, *policy = NULL, *ioprio = NULL, *pack;
     char program[PATH_MAX], path[PATH_MAX], root[PATH_MAX + 8], policy_option[64],
             ioprio_option[64];
-    bool wait = false, dry_run = false;
+    bool wait = false, dry_run = false, force = false;
     Stage stage = STAGE_LOGIN;
-    char *argv[10], **args;
+    char *argv[12], **args;
     int k, n, r, argc = 0;
 
     while ((k = cli_next_option(c, &value)) > 0)
@@ -74,6 +76,9 @@ static int run(Context *c)
             break;
         case OPTION_DRY_RUN:
             dry_run = true;
+            break;
+        case OPTION_FORCE:
+            force = true;
             break;
         case OPTION_POLICY:
             if (policy_from_string(value) < 0)
@@ -94,8 +99,6 @@ static int run(Context *c)
         return cli_usage_error(c, "one pack at a time");
     if (n == 0 && !state_pack_name(stage))
         return cli_usage_error(c, "there is no pack for this stage");
-    if (c->json != JSON_OFF)
-        return cli_usage_error(c, "replay prints no JSON; 'show --json=' and 'status --json=' do");
 
     pack = n == 1 ? args[0] : path;
     if (n == 0)
@@ -117,6 +120,10 @@ static int run(Context *c)
         argv[argc++] = (char *)"--wait";
     if (dry_run)
         argv[argc++] = (char *)"--dry-run";
+    if (force)
+        argv[argc++] = (char *)"--force";
+    if (c->json != JSON_OFF)
+        argv[argc++] = (char *)"--json";
     if (policy) {
         snprintf(policy_option, sizeof(policy_option), "--policy=%s", policy);
         argv[argc++] = policy_option;
@@ -127,6 +134,9 @@ static int run(Context *c)
     }
     argv[argc++] = (char *)pack;
     argv[argc] = NULL;
+    /* Quiet: its line of summary goes nowhere, its errors stay. */
+    if (c->quiet && !freopen("/dev/null", "w", stdout))
+        return cli_error(errno, "/dev/null: %m");
     execv(program, argv);
     return cli_error(errno, "%s: %m", program);
 }

@@ -542,5 +542,8 @@ CONF
     [ "$status" -eq 1 ]
     [ "${#lines[@]}" -eq 1 ]
     refused 1 "No such file" replay "$HS_TMP/no.pack"
-    refused 2 "prints no JSON" replay --json=short
+    run -0 hs replay --root="$HS_MNT" --json=short
+    jq -e '.stage == "login" and .data_bytes >= 1000000 and .skipped == {}' <<<"$output"
+    run -0 hs replay --root="$HS_MNT" --quiet
+    [ -z "$output" ]
 }

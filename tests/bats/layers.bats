@@ -263,6 +263,12 @@ man_options() {
     [ "$status" -eq 0 ]
     # Only of our units: the machine's own are not our business.
     ! grep -i headstart <<<"$output"
+    # And how much a unit may do at most, on systemd's scale of 0 to 10.
+    for u in record:50 replay-boot:25 replay-login:25 learn:25; do
+        run systemd-analyze security --offline=yes --threshold="${u#*:}" "$dir/headstart-${u%:*}.service"
+        tail -n 1 <<<"$output"
+        [ "$status" -eq 0 ]
+    done
 }
 
 @test "every unit can be switched off on the kernel command line and has a time limit" {
