@@ -44,6 +44,7 @@ struct Context {
     const char *root;  /* --root, or "/" */
     JsonMode json;
     bool quiet;
+    int system_fd; /* below which /etc, /run and /proc are: AT_FDCWD, or a fixture */
     Config config;
 
     /* The verb's own options and arguments: private to options.c, see below. */

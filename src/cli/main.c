@@ -33,18 +33,18 @@ static void warn_config(void *userdata, const char *file, unsigned line, const c
         cli_warning(0, "%s: %s", file, message);
 }
 
+/* $HEADSTART_SYSTEM_ROOT stands for "/" where this machine's own facts are read: for tests. */
 static int load_config(Context *c)
 {
-    _cleanup_close_ int fd = -EBADF;
-    const char *root = getenv("HEADSTART_CONFIG_ROOT"); /* for tests */
+    const char *root = getenv("HEADSTART_SYSTEM_ROOT");
     int r;
 
     if (root) {
-        fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (fd < 0)
+        c->system_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (c->system_fd < 0)
             return cli_error(errno, "%s: %m", root);
     }
-    r = config_load(root ? fd : AT_FDCWD, warn_config, NULL, &c->config);
+    r = config_load(c->system_fd, warn_config, NULL, &c->config);
     return r < 0 ? cli_error(r, "cannot read the configuration: %m") : 0;
 }
 
@@ -72,6 +72,7 @@ int main(int argc, char **argv)
     Context c = {
             .state = HEADSTART_STATE_DIR,
             .root = "/",
+            .system_fd = AT_FDCWD,
             .config = config_default(),
     };
     int r;
@@ -79,6 +80,7 @@ int main(int argc, char **argv)
     log_parse_environment();
     r = run(&c, argc, argv);
     cli_done(&c);
+    closep(&c.system_fd);
     if (r == CLI_WRONG_USAGE)
         return EXIT_USAGE;
     if (r == CLI_HELP_SHOWN)

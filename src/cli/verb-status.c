@@ -3,6 +3,7 @@
 /* headstart status: what is known, and what this boot did with it. */
 
 #include "base/atomic-file.h"
+#include "base/json-util.h"
 #include "base/rooted.h"
 #include "cli/show.h"
 #include "cli/state.h"
@@ -17,12 +18,13 @@
 /* Everything status knows of one stage. */
 typedef struct StageStatus {
     uint64_t n_traces;
-    uint64_t recorded;  /* CLOCK_REALTIME of the last trace; COUNT_UNKNOWN: none */
-    uint64_t duration;  /* of that stage */
-    const char *policy; /* of the pack; NULL: no pack */
-    uint64_t bytes;     /* that the pack brings in */
-    uint64_t planned;   /* CLOCK_REALTIME */
-    char *pack_error;   /* why the pack cannot be used */
+    uint64_t recorded;   /* CLOCK_REALTIME of the last trace; COUNT_UNKNOWN: none */
+    uint64_t duration;   /* of that stage */
+    const char *policy;  /* of the pack; NULL: no pack */
+    uint64_t bytes;      /* that the pack brings in */
+    uint64_t planned;    /* CLOCK_REALTIME */
+    char *pack_error;    /* why the pack cannot be used */
+    json_object *replay; /* what headstart-replay --status= wrote in this boot; NULL: nothing */
 } StageStatus;
 
 typedef struct Status {
@@ -36,18 +38,20 @@ typedef struct Status {
 
 static void status_done(Status *s)
 {
-    for (Stage i = 0; i < _STAGE_MAX; i++)
+    for (Stage i = 0; i < _STAGE_MAX; i++) {
         free(s->stages[i].pack_error);
+        json_object_put(s->stages[i].replay);
+    }
     free(s->model_error);
 }
 
 /* True if the kernel command line has the word. */
-static bool command_line_has(const char *word)
+static bool command_line_has(int system_fd, const char *word)
 {
     _cleanup_free_ char *text = NULL;
     char *p, *w;
 
-    if (rooted_read(AT_FDCWD, "/proc/cmdline", 1U << 20, &text, NULL) < 0)
+    if (rooted_read(system_fd, "/proc/cmdline", 1U << 20, &text, NULL) < 0)
         return false;
     for (p = text; (w = strsep(&p, " \t\n"));)
         if (strcmp(w, word) == 0)
@@ -108,6 +112,56 @@ static void read_pack(int state_fd, Stage stage, StageStatus *s)
     s->planned = le64toh(p.header->created_realtime_usec);
 }
 
+static void read_replay(int system_fd, Stage stage, StageStatus *s)
+{
+    _cleanup_free_ char *text = NULL;
+    const char *reason = NULL;
+    char path[256];
+    size_t size;
+
+    snprintf(path, sizeof(path), HEADSTART_RUN_DIR "/replay-%s.json", stage_to_string(stage));
+    if (rooted_read(system_fd, path, 65536, &text, &size) < 0 ||
+        json_parse(text, size, 4, &s->replay, &reason) < 0)
+        return;
+    if (!json_object_is_type(s->replay, json_type_object)) {
+        json_object_put(s->replay);
+        s->replay = NULL;
+    }
+}
+
+static uint64_t number_in(json_object *o, const char *key)
+{
+    uint64_t n;
+
+    return json_get_u64(o, key, UINT64_MAX - 1, &n) < 0 ? COUNT_UNKNOWN : n;
+}
+
+/* What was replayed in this boot. */
+static Table *replay_table(const Status *s)
+{
+    Table *t = table_new();
+
+    table_column(t, "STAGE", "stage", CELL_STRING);
+    table_column(t, "POLICY", "policy", CELL_STRING);
+    table_column(t, "AFTER", "start_boottime_usec", CELL_TIMESPAN);
+    table_column(t, "TOOK", "duration_usec", CELL_TIMESPAN);
+    table_column(t, "FILES", "files", CELL_COUNT);
+    table_column(t, "DATA", "data_bytes", CELL_BYTES);
+    table_column(t, "METADATA", "metadata_bytes", CELL_BYTES);
+    for (Stage i = 0; i < _STAGE_MAX; i++) {
+        json_object *o = s->stages[i].replay;
+        const char *policy = NULL;
+
+        if (!o)
+            continue;
+        (void)json_get_string(o, "policy", &policy);
+        table_row(t, stage_to_string(i), policy, number_in(o, "start_boottime_usec"),
+                  number_in(o, "duration_usec"), number_in(o, "files"), number_in(o, "data_bytes"),
+                  number_in(o, "metadata_bytes"));
+    }
+    return t;
+}
+
 static void read_model(int state_fd, Status *s)
 {
     _cleanup_model_ Model *m = NULL;
@@ -149,7 +203,7 @@ static const char *advice(const Status *s)
         packs = packs || s->stages[i].policy;
     }
     if (s->switched_off)
-        return "switched off by headstart=0 on the kernel command line";
+        return "switched off (headstart=0 on the kernel command line)";
     if (packs)
         return "ready";
     if (s->n_learned != COUNT_UNKNOWN)
@@ -161,7 +215,8 @@ static const char *advice(const Status *s)
 
 static int print(const Context *c, const Status *s)
 {
-    _cleanup_table_ Table *summary = table_new(), *stages = stage_table(s);
+    _cleanup_table_ Table *summary = table_new(), *stages = stage_table(s),
+                          *replays = replay_table(s);
     int r;
 
     table_column(summary, "State", "state", CELL_PATH);
@@ -178,6 +233,7 @@ static int print(const Context *c, const Status *s)
             json_object_object_add(o, "model_error",
                                    s->model_error ? json_object_new_string(s->model_error) : NULL);
             json_object_object_add(o, "stages", table_to_json(stages));
+            json_object_object_add(o, "replayed", table_to_json(replays));
         }
         r = output_json(c->json, o);
         return r < 0 ? cli_error(r, "cannot print: %m") : 0;
@@ -187,6 +243,8 @@ static int print(const Context *c, const Status *s)
         putchar('\n');
         r = table_print(stages);
     }
+    if (r == 0)
+        r = show_section("Replayed in this boot", replays, 0);
     if (s->model_error)
         printf("\n%s/" STATE_MODEL " cannot be used: %s\n", c->state, s->model_error);
     for (Stage i = 0; i < _STAGE_MAX; i++)
@@ -198,8 +256,9 @@ static int print(const Context *c, const Status *s)
 
 static int run(Context *c)
 {
-    _cleanup_(status_done) Status s = {.switched_off = command_line_has("headstart=0"),
-                                       .n_learned = COUNT_UNKNOWN};
+    _cleanup_(status_done)
+            Status s = {.switched_off = command_line_has(c->system_fd, "headstart=0"),
+                        .n_learned = COUNT_UNKNOWN};
     _cleanup_close_ int fd = -EBADF;
     const char *value;
     int k, n, r;
@@ -217,6 +276,8 @@ static int run(Context *c)
                                     .duration = COUNT_UNKNOWN,
                                     .bytes = COUNT_UNKNOWN,
                                     .planned = COUNT_UNKNOWN};
+    for (Stage i = 0; i < _STAGE_MAX; i++)
+        read_replay(c->system_fd, i, s.stages + i);
     r = state_open(c, false, &fd);
     if (r < 0 && r != -ENOENT)
         return r;

@@ -88,7 +88,7 @@ refused() {
 @test "a bad configuration line costs one warning, not the command" {
     mkdir -p "$HS_TMP/root/etc/headstart"
     printf '[Replay]\nFrob=1\n' >"$HS_TMP/root/etc/headstart/headstart.conf"
-    HEADSTART_CONFIG_ROOT=$HS_TMP/root run --separate-stderr hs status
+    HEADSTART_SYSTEM_ROOT=$HS_TMP/root run --separate-stderr hs status
     [ "$status" -eq 0 ]
     assert_one_error_line "$stderr"
     [[ $stderr == *"/etc/headstart/headstart.conf:2: unknown key Frob in section [Replay], ignoring" ]]
@@ -99,7 +99,7 @@ refused() {
     sed 's/^#\([A-Z][A-Za-z]*=\)/\1/' "$HS_SOURCE/data/headstart.conf" \
         >"$HS_TMP/root/usr/lib/headstart/headstart.conf"
     grep -q '^HalfLife=' "$HS_TMP/root/usr/lib/headstart/headstart.conf"
-    HEADSTART_CONFIG_ROOT=$HS_TMP/root run --separate-stderr hs status
+    HEADSTART_SYSTEM_ROOT=$HS_TMP/root run --separate-stderr hs status
     [ "$status" -eq 0 ]
     [ -z "$stderr" ]
 }
@@ -117,6 +117,26 @@ refused() {
     jq -e '.stages | length == 3 and all(.n_traces == 0)' <<<"$output"
     run -0 hs status --json=pretty
     jq -e . <<<"$output"
+}
+
+@test "status: switched off by headstart=0, and what this boot replayed" {
+    mkdir -p "$HS_TMP/root/proc" "$HS_TMP/root/run/headstart"
+    export HEADSTART_SYSTEM_ROOT=$HS_TMP/root
+    echo "root=/dev/sda1 headstart=01 ro" >"$HS_TMP/root/proc/cmdline"
+    run -0 hs status --json=short
+    jq -e '.switched_off == false and .replayed == []' <<<"$output"
+    echo "root=/dev/sda1 ro headstart=0" >"$HS_TMP/root/proc/cmdline"
+    cat >"$HS_TMP/root/run/headstart/replay-boot.json" <<JSON
+{"stage":"boot","policy":"gate","start_boottime_usec":1500000,"duration_usec":2500000,"resident":false,
+"metadata_ranges":10,"metadata_bytes":40960,"files":12,"data_ranges":14,"data_bytes":1048576,"skipped":{}}
+JSON
+    echo "[1" >"$HS_TMP/root/run/headstart/replay-login.json" # is passed over
+    run --separate-stderr -0 hs status
+    [ -z "$stderr" ]
+    [[ $output == *"Status: switched off"* ]]
+    [[ $output =~ boot\ +gate\ +1\.50s\ +2\.50s\ +12\ +1\.0M\ +40\.0K ]]
+    run -0 hs status --json=short
+    jq -e '.switched_off == true and (.replayed | length) == 1 and .replayed[0].files == 12' <<<"$output"
 }
 
 @test "rerecord leaves a flag for headstartd; only root can look at it" {
@@ -330,7 +350,7 @@ put_trace() {
     cmp "$HS_STATE/model.json" "$HS_TMP/step-by-step"
     mkdir -p "$HS_TMP/root/etc/headstart"
     printf '[Model]\nHalfLife=24h\n' >"$HS_TMP/root/etc/headstart/headstart.conf"
-    HEADSTART_CONFIG_ROOT=$HS_TMP/root run --separate-stderr -0 hs learn
+    HEADSTART_SYSTEM_ROOT=$HS_TMP/root run --separate-stderr -0 hs learn
     [[ $stderr == *"HalfLife= was changed"* ]]
     run -0 hs show --json=short "$HS_STATE/model.json"
     jq -e '.half_life_usec == 86400000000 and .n_learned == 2' <<<"$output"
@@ -453,7 +473,7 @@ LoginPolicy=off
 Deadline=3s
 ControlInterval=7
 CONF
-    export HEADSTART_CONFIG_ROOT=$HS_TMP/root
+    export HEADSTART_SYSTEM_ROOT=$HS_TMP/root
     run -0 plan --json=short
     jq -e '.budget_bytes == 512000 and [.stages[].policy] == ["gate", "off"]' <<<"$output"
     run -0 hs show --json=short "$HS_STATE/boot.pack"
