@@ -6,6 +6,8 @@
 ChainsWorld *chains_world_free(ChainsWorld *w);
 int chains_intern(ChainsWorld *w, uint32_t id, uint32_t *ret);
 ChainsPair *chains_find_pair(const ChainsWorld *w, uint32_t a, uint32_t b);
+ChainsPartner *chains_find_partner(const ChainsWorld *w, uint32_t a, uint32_t b);
+int chains_add_partners(ChainsWorld *w, uint32_t a, uint32_t b);
 int chains_add_pair(ChainsWorld *w, uint32_t x, uint32_t y, ChainsPair **ret);
 
 /* f(sum, argument) for every sum. */

@@ -69,7 +69,7 @@ static int compare_ranks(const void *a, const void *b)
 
 /* What a row of applications or pairs is sorted by: numbers of the format. */
 typedef struct Row {
-    uint32_t first, second, index;
+    uint32_t first, second, index, partner;
 } Row;
 
 static int compare_rows(const void *a, const void *b)
@@ -93,7 +93,7 @@ static int write_applications(ChainsWorld *w, const uint32_t *numbers, Json *to)
     if (!rows)
         return -ENOMEM;
     for (size_t i = 0; i < w->n_applications; i++)
-        rows[i] = (Row){number_of(w, (uint32_t)i, numbers), 0, (uint32_t)i};
+        rows[i] = (Row){.first = number_of(w, (uint32_t)i, numbers), .index = (uint32_t)i};
     qsort(rows, w->n_applications, sizeof(*rows), compare_rows);
     for (size_t i = 0; i < w->n_applications; i++) {
         Fade *fades[CHAINS_APPLICATION_FADES];
@@ -111,38 +111,47 @@ static int write_applications(ChainsWorld *w, const uint32_t *numbers, Json *to)
     return 0;
 }
 
+static int write_pair(ChainsWorld *w, const uint32_t *numbers, const Row *at, Json *to)
+{
+    const ChainsPartner *partner = &w->applications[at->index].partners[at->partner];
+    ChainsPair *p = partner->pair == CHAINS_NONE ? NULL : &w->pairs[partner->pair];
+    Fade *fades[CHAINS_PAIR_FADES];
+    Json *row = json_object_new_array();
+    int r = push(to, row);
+
+    if (r >= 0)
+        r = push_number(row, at->first);
+    if (r >= 0)
+        r = push_number(row, at->second);
+    if (r >= 0)
+        r = push_number(row, p ? p->together : 1);
+    if (p)
+        chains_pair_fades(p, number_of(w, p->a, numbers) != at->first, fades);
+    for (size_t j = 0; r >= 0 && p && j < CHAINS_PAIR_FADES; j++)
+        r = push_fade(row, *fades[j]);
+    return r;
+}
+
 static int write_pairs(ChainsWorld *w, const uint32_t *numbers, Json *to)
 {
-    _cleanup_free_ Row *rows = calloc(w->n_pairs + 1, sizeof(*rows));
+    _cleanup_free_ Row *rows = calloc(w->n_met + 1, sizeof(*rows));
+    size_t n = 0;
+    int r = 0;
 
     if (!rows)
         return -ENOMEM;
-    for (size_t i = 0; i < w->n_pairs; i++) {
-        uint32_t a = number_of(w, w->pairs[i].a, numbers);
-        uint32_t b = number_of(w, w->pairs[i].b, numbers);
+    for (uint32_t a = 0; a < w->n_applications; a++)
+        for (uint32_t i = 0; i < w->applications[a].n_partners; i++) {
+            uint32_t b = w->applications[a].partners[i].other;
+            uint32_t x = number_of(w, a, numbers), y = number_of(w, b, numbers);
 
-        rows[i] = (Row){MIN(a, b), MAX(a, b), (uint32_t)i};
-    }
-    qsort(rows, w->n_pairs, sizeof(*rows), compare_rows);
-    for (size_t i = 0; i < w->n_pairs; i++) {
-        ChainsPair *p = &w->pairs[rows[i].index];
-        Fade *fades[CHAINS_PAIR_FADES];
-        Json *row = json_object_new_array();
-        int r = push(to, row);
-
-        if (r >= 0)
-            r = push_number(row, rows[i].first);
-        if (r >= 0)
-            r = push_number(row, rows[i].second);
-        if (r >= 0)
-            r = push_number(row, p->together);
-        chains_pair_fades(p, number_of(w, p->a, numbers) != rows[i].first, fades);
-        for (size_t j = 0; r >= 0 && j < CHAINS_PAIR_FADES; j++)
-            r = push_fade(row, *fades[j]);
-        if (r < 0)
-            return r;
-    }
-    return 0;
+            if (a < b)
+                rows[n++] = (Row){MIN(x, y), MAX(x, y), a, i};
+        }
+    qsort(rows, n, sizeof(*rows), compare_rows);
+    for (size_t i = 0; r >= 0 && i < n; i++)
+        r = write_pair(w, numbers, &rows[i], to);
+    return r;
 }
 
 static int write_world(ChainsWorld *w, const uint32_t *numbers, Json *to)
@@ -344,8 +353,7 @@ static int read_pairs(ChainsWorld *w, uint64_t n_names, Json *from)
         ChainsPair *p;
         int r;
 
-        if (!json_object_is_type(row, json_type_array) ||
-            json_object_array_length(row) != 3 + 2 * CHAINS_PAIR_FADES)
+        if (!json_object_is_type(row, json_type_array) || json_object_array_length(row) < 3)
             return -EBADMSG;
         for (size_t k = 0; k < 2; k++) {
             r = get_at(row, k, n_names, &number[k]);
@@ -358,8 +366,15 @@ static int read_pairs(ChainsWorld *w, uint64_t n_names, Json *from)
         r = get_at(row, 2, UINT32_MAX, &together);
         if (r < 0)
             return r;
-        if (number[0] >= number[1] || chains_find_pair(w, x[0], x[1]))
+        if (number[0] >= number[1] || together == 0 || chains_find_partner(w, x[0], x[1]) ||
+            json_object_array_length(row) != (together == 1 ? 3 : 3 + 2 * CHAINS_PAIR_FADES))
             return -EBADMSG;
+        if (together == 1) {
+            r = chains_add_partners(w, x[0], x[1]);
+            if (r < 0)
+                return r;
+            continue;
+        }
         r = chains_add_pair(w, x[0], x[1], &p);
         if (r < 0)
             return r;

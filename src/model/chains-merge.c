@@ -150,6 +150,41 @@ static void absorb_before(ChainsPair *p, Fade time, const ChainsApplication *a,
     }
 }
 
+/* Adds what x knows of two applications that have met there. */
+static int fold_partner(ChainsWorld *to, ChainsWorld *x, uint32_t a, const ChainsPartner *partner,
+                        const uint32_t *there, uint64_t later)
+{
+    ChainsPair *q = partner->pair == CHAINS_NONE ? NULL : &x->pairs[partner->pair], *p;
+    const ChainsPartner *mine = chains_find_partner(to, there[a], there[partner->other]);
+    uint32_t together = q ? q->together : 1;
+    int r;
+
+    if (!mine && !q)
+        return chains_add_partners(to, there[a], there[partner->other]);
+    if (mine && mine->pair != CHAINS_NONE)
+        p = &to->pairs[mine->pair];
+    else {
+        together += mine != NULL;
+        r = chains_add_pair(to, there[a], there[partner->other], &p);
+        if (r < 0)
+            return r;
+        absorb_before(p, to->time, &to->applications[p->a], &to->applications[p->b], 0);
+        if (!q)
+            absorb_before(p, x->time, &x->applications[p->a == there[a] ? a : partner->other],
+                          &x->applications[p->a == there[a] ? partner->other : a], later);
+    }
+    p->together = together > UINT32_MAX - p->together ? UINT32_MAX : p->together + together;
+    if (q) {
+        Fade *ours[CHAINS_PAIR_FADES], *theirs[CHAINS_PAIR_FADES];
+
+        chains_pair_fades(p, false, ours);
+        chains_pair_fades(q, there[q->a] != p->a, theirs);
+        for (size_t j = 0; j < CHAINS_PAIR_FADES; j++)
+            absorb(ours[j], *theirs[j], later);
+    }
+    return 0;
+}
+
 /* Adds the world x of `from` to the world `to` of `c`, which is of `later` generations on. */
 static int fold_world(Chains *c, ChainsWorld *to, const Chains *from, ChainsWorld *x,
                       uint64_t later)
@@ -188,23 +223,16 @@ static int fold_world(Chains *c, ChainsWorld *to, const Chains *from, ChainsWorl
             absorb_before(p, x->time, a == CHAINS_NONE ? &nothing : &x->applications[a],
                           b == CHAINS_NONE ? &nothing : &x->applications[b], later);
     }
-    for (size_t i = 0; i < x->n_pairs; i++) {
-        ChainsPair *q = &x->pairs[i], *p = chains_find_pair(to, there[q->a], there[q->b]);
-        Fade *mine[CHAINS_PAIR_FADES], *theirs[CHAINS_PAIR_FADES];
+    for (uint32_t a = 0; a < x->n_applications; a++)
+        for (uint32_t i = 0; i < x->applications[a].n_partners; i++) {
+            const ChainsPartner *partner = &x->applications[a].partners[i];
 
-        if (!p) {
-            r = chains_add_pair(to, there[q->a], there[q->b], &p);
+            if (partner->other < a)
+                continue;
+            r = fold_partner(to, x, a, partner, there, later);
             if (r < 0)
                 return r;
-            absorb_before(p, to->time, &to->applications[p->a], &to->applications[p->b], 0);
         }
-        chains_pair_fades(p, false, mine);
-        chains_pair_fades(q, there[q->a] != p->a, theirs);
-        for (size_t j = 0; j < CHAINS_PAIR_FADES; j++)
-            absorb(mine[j], *theirs[j], later);
-        p->together =
-                q->together > UINT32_MAX - p->together ? UINT32_MAX : p->together + q->together;
-    }
     absorb(&to->time, x->time, later);
     absorb(&to->sessions, x->sessions, later);
     for (size_t i = 0; i < x->n_applications; i++) {

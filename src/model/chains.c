@@ -124,7 +124,8 @@ static uint32_t partner_position(const ChainsApplication *a, uint32_t other)
     return low;
 }
 
-ChainsPair *chains_find_pair(const ChainsWorld *w, uint32_t a, uint32_t b)
+/* a's entry for b, or NULL. */
+ChainsPartner *chains_find_partner(const ChainsWorld *w, uint32_t a, uint32_t b)
 {
     const ChainsApplication *x;
     uint32_t at;
@@ -136,14 +137,29 @@ ChainsPair *chains_find_pair(const ChainsWorld *w, uint32_t a, uint32_t b)
     }
     x = &w->applications[a];
     at = partner_position(x, b);
-    return at < x->n_partners && x->partners[at].other == b ? &w->pairs[x->partners[at].pair]
-                                                            : NULL;
+    return at < x->n_partners && x->partners[at].other == b ? &x->partners[at] : NULL;
+}
+
+ChainsPair *chains_find_pair(const ChainsWorld *w, uint32_t a, uint32_t b)
+{
+    const ChainsPartner *partner = chains_find_partner(w, a, b);
+
+    return partner && partner->pair != CHAINS_NONE ? &w->pairs[partner->pair] : NULL;
 }
 
 const ChainsPair *chains_pair(const ChainsWorld *w, uint32_t a, uint32_t b)
 {
     return a == b || a >= w->n_applications || b >= w->n_applications ? NULL
                                                                       : chains_find_pair(w, a, b);
+}
+
+uint32_t chains_together(const ChainsWorld *w, uint32_t a, uint32_t b)
+{
+    const ChainsPartner *partner = a == b || a >= w->n_applications || b >= w->n_applications
+                                           ? NULL
+                                           : chains_find_partner(w, a, b);
+
+    return !partner ? 0 : partner->pair == CHAINS_NONE ? 1 : w->pairs[partner->pair].together;
 }
 
 uint32_t chains_find(const ChainsWorld *w, uint32_t id)
@@ -164,34 +180,50 @@ static int reserve_partner(ChainsApplication *a)
     return 0;
 }
 
-static void insert_partner(ChainsApplication *a, uint32_t other, uint32_t pair)
+static void insert_partner(ChainsApplication *a, uint32_t other)
 {
     uint32_t at = partner_position(a, other);
 
     memmove(a->partners + at + 1, a->partners + at, (a->n_partners - at) * sizeof(*a->partners));
-    a->partners[at] = (ChainsPartner){other, pair};
+    a->partners[at] = (ChainsPartner){other, CHAINS_NONE};
     a->n_partners++;
 }
 
-/* An empty pair of two applications that have none yet. 0, -E2BIG, -ENOMEM. */
+/* Two applications have met that never had. 0, -E2BIG, -ENOMEM. */
+int chains_add_partners(ChainsWorld *w, uint32_t a, uint32_t b)
+{
+    int r;
+
+    if (w->n_met >= CHAINS_PAIRS_MAX)
+        return -E2BIG;
+    r = reserve_partner(&w->applications[a]);
+    if (r >= 0)
+        r = reserve_partner(&w->applications[b]);
+    if (r < 0)
+        return r;
+    insert_partner(&w->applications[a], b);
+    insert_partner(&w->applications[b], a);
+    w->n_met++;
+    return 0;
+}
+
+/* An empty chain of two applications that have none; makes them partners if they are not. */
 int chains_add_pair(ChainsWorld *w, uint32_t x, uint32_t y, ChainsPair **ret)
 {
     uint32_t a = MIN(x, y), b = MAX(x, y);
+    ChainsApplication *p = &w->applications[a], *q = &w->applications[b];
     int r;
 
-    if (w->n_pairs >= CHAINS_PAIRS_MAX)
-        return -E2BIG;
+    if (!chains_find_partner(w, a, b)) {
+        r = chains_add_partners(w, a, b);
+        if (r < 0)
+            return r;
+    }
     r = grow_array(&w->pairs, &w->allocated_pairs, w->n_pairs + 1, sizeof(*w->pairs));
     if (r < 0)
         return r;
-    r = reserve_partner(&w->applications[a]);
-    if (r < 0)
-        return r;
-    r = reserve_partner(&w->applications[b]);
-    if (r < 0)
-        return r;
-    insert_partner(&w->applications[a], b, (uint32_t)w->n_pairs);
-    insert_partner(&w->applications[b], a, (uint32_t)w->n_pairs);
+    p->partners[partner_position(p, b)].pair = (uint32_t)w->n_pairs;
+    q->partners[partner_position(q, a)].pair = (uint32_t)w->n_pairs;
     w->pairs[w->n_pairs] = (ChainsPair){.a = a, .b = b};
     *ret = &w->pairs[w->n_pairs++];
     return 0;
@@ -329,27 +361,35 @@ static Fade plus(const Chains *c, Fade f, uint64_t amount)
     return f;
 }
 
-/* The pair of two applications, one of which starts now near the other's start. */
+/* Two applications, one of which starts now near the other's start. */
 static int meet(const Chains *c, ChainsWorld *w, uint32_t a, uint32_t b)
 {
-    ChainsPair *p = chains_find_pair(w, a, b);
+    const ChainsPartner *partner = chains_find_partner(w, a, b);
+    ChainsPair *p;
+    int r;
 
-    if (!p) {
-        int r = chains_add_pair(w, a, b, &p);
-        if (r < 0)
-            return r == -E2BIG ? 0 : r;
-        p->before_time = plus(c, w->time, elapsed(c, w->begin, 0));
-        for (unsigned i = 0; i < 2; i++) {
-            const ChainsApplication *x = &w->applications[i == 0 ? p->a : p->b];
-
-            p->before_on[i] = x->running ? plus(c, x->on, elapsed(c, x->since, 0)) : x->on;
-            p->before_starts[i] = x->starts;
-            p->before_exits[i] = x->exits;
-        }
-        p->since = c->now;
+    if (!partner) {
+        r = chains_add_partners(w, a, b);
+        return r == -E2BIG ? 0 : r;
     }
-    if (p->together < UINT32_MAX)
-        p->together++;
+    if (partner->pair != CHAINS_NONE) {
+        p = &w->pairs[partner->pair];
+        p->together += p->together < UINT32_MAX;
+        return 0;
+    }
+    r = chains_add_pair(w, a, b, &p);
+    if (r < 0)
+        return r;
+    p->together = 2;
+    p->before_time = plus(c, w->time, elapsed(c, w->begin, 0));
+    for (unsigned i = 0; i < 2; i++) {
+        const ChainsApplication *x = &w->applications[i == 0 ? p->a : p->b];
+
+        p->before_on[i] = x->running ? plus(c, x->on, elapsed(c, x->since, 0)) : x->on;
+        p->before_starts[i] = x->starts;
+        p->before_exits[i] = x->exits;
+    }
+    p->since = c->now;
     return 0;
 }
 

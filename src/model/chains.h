@@ -15,11 +15,11 @@
  * was first seen. So an event costs a step for each application that runs, not one for each that is
  * known, and chains_states() still gives all four states exactly.
  *
- * A pair is remembered once one of its applications has started within `window` of the other's
- * start (or of the session's beginning, which counts as application 0), and is a chain, used for
- * predictions, from the second time on: memory is linear in what was observed. Beside the four
- * states a pair knows how often one of them was the next to start after the other, and for how long
- * it could have been: the succession the state alone cannot tell. */
+ * A pair is a chain from the second time on that one of its applications has started within
+ * `window` of the other's latest start (or of the session's beginning, which counts as application
+ * 0); of the first time only the fact is kept. So memory is linear in what was observed. Beside the
+ * four states a chain knows how often one of them was the next to start after the other, and for
+ * how long it could have been: the succession the state alone cannot tell. */
 
 #include "base/macros.h"
 #include "base/time-util.h"
@@ -29,10 +29,9 @@
 #define CHAINS_EVERYBODY      UINT32_MAX /* the user of the world of all */
 #define CHAINS_NONE           UINT32_MAX /* no application */
 #define CHAINS_BEGIN          0U         /* application 0 of each world: its sessions' beginnings */
-#define CHAINS_TOGETHER       2U         /* starts near one another that make a chain */
 #define CHAINS_RECENT_MAX     64U        /* starts remembered within the window */
 #define CHAINS_IDS_MAX        (1U << 20)
-#define CHAINS_PAIRS_MAX      (1U << 20) /* of one world; further ones are not remembered */
+#define CHAINS_PAIRS_MAX      (1U << 20) /* that have met, of one world; no more are remembered */
 #define CHAINS_GAP_MAX        (12 * USEC_PER_HOUR) /* a longer silence is a clock that jumped */
 
 /* How much each kind of evidence deserves (predict/mixture.c), learned online. */
@@ -41,7 +40,7 @@
 
 typedef struct ChainsPartner {
     uint32_t other; /* application */
-    uint32_t pair;
+    uint32_t pair;  /* CHAINS_NONE: they have met once, which is no chain yet */
 } ChainsPartner;
 
 /* All sums of time are in milliseconds, of counts in events, times the weight of their moment. */
@@ -68,9 +67,9 @@ typedef struct ChainsPair {
     Fade exits[2];
     Fade next[2]; /* of the one, as next start after the other's */
     Fade last[2]; /* time: the other was last, and the one ran */
-    /* What these were when the pair was first seen */
+    /* What these were when the chain began */
     Fade before_time, before_on[2], before_starts[2], before_exits[2];
-    usec_t since; /* of the present session: seen since */
+    usec_t since; /* when it began, if in the present session */
 } ChainsPair;
 
 typedef struct ChainsRecent {
@@ -87,6 +86,7 @@ typedef struct ChainsWorld {
     size_t allocated_index;
     ChainsPair *pairs;
     size_t n_pairs, allocated_pairs;
+    size_t n_met; /* pairs that have met, chains or not */
     /* The present session */
     bool in_session;
     usec_t begin;
@@ -136,8 +136,10 @@ int chains_start(Chains *c, ChainsWorld *w, uint32_t id);
 void chains_exit(Chains *c, ChainsWorld *w, uint32_t id);
 void chains_end(Chains *c, ChainsWorld *w);
 
-/* The application with that id in the world, or CHAINS_NONE; a pair of applications, or NULL. */
+/* The application with that id in the world, or CHAINS_NONE; how often two have met; their chain,
+ * or NULL. */
 uint32_t chains_find(const ChainsWorld *w, uint32_t id);
+uint32_t chains_together(const ChainsWorld *w, uint32_t a, uint32_t b);
 const ChainsPair *chains_pair(const ChainsWorld *w, uint32_t a, uint32_t b);
 
 /* The sums of an application and of the world up to now, the present session included, as real

@@ -107,9 +107,9 @@ static double *rates_of(const Mixture *m, const ChainsWorld *w, uint32_t applica
     return i == CHAINS_NONE || i >= m->n_rates ? NULL : m->rates[i] + offset;
 }
 
-static bool is_chain(const ChainsPair *p)
+static const ChainsPair *chain_of(const ChainsWorld *w, const ChainsPartner *partner)
 {
-    return p->together >= CHAINS_TOGETHER;
+    return partner->pair == CHAINS_NONE ? NULL : &w->pairs[partner->pair];
 }
 
 /* All starts of a world per microsecond: how fast contexts change there. */
@@ -151,11 +151,11 @@ static double rate_last(Mixture *m, const ChainsWorld *w, unsigned offset, const
             q[EXPERT_LAST] = shrink(0, usec, q[EXPERT_OWN], prior_usec);
     }
     for (uint32_t i = 0; i < l->n_partners; i++) {
-        const ChainsPair *p = &w->pairs[l->partners[i].pair];
+        const ChainsPair *p = chain_of(w, &l->partners[i]);
         uint32_t o = l->partners[i].other;
         double next, *q;
 
-        if (!is_chain(p))
+        if (!p)
             continue;
         next = chains_value(m->chains, p->next[o == p->b]);
         known += next;
@@ -188,12 +188,12 @@ static void rate_run(Mixture *m, const ChainsWorld *w, unsigned offset, const Si
 
         chains_totals(m->chains, w, s->running[k], &t);
         for (uint32_t i = 0; i < a->n_partners; i++) {
-            const ChainsPair *p = &w->pairs[a->partners[i].pair];
+            const ChainsPair *p = chain_of(w, &a->partners[i]);
             uint32_t o = a->partners[i].other;
-            unsigned ia = s->running[k] == p->b;
+            unsigned ia = s->running[k] > o; /* a's place in the pair */
             double usec, rate, *q;
 
-            if (!is_chain(p) || o == CHAINS_BEGIN || m->running[o])
+            if (!p || o == CHAINS_BEGIN || m->running[o])
                 continue;
             q = rates_of(m, w, o, offset);
             if (!q)
@@ -506,7 +506,7 @@ static int predict_product(Mixture *m, const ChainsWorld *user, const PredictorS
         unsigned state = (unsigned)running[p->a] + 2 * (unsigned)running[p->b];
         ChainsStates s;
 
-        if (!is_chain(p) || state == 3 || p->a == CHAINS_BEGIN)
+        if (state == 3 || p->a == CHAINS_BEGIN)
             continue;
         chains_states(c, w, p, &s);
         log_not[p->a] += log_not_needed(&s, state, 1, (double)horizon);

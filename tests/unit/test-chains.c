@@ -80,9 +80,10 @@ static void assert_same(const Chains *c, const Obvious *o)
             ChainsStates s;
 
             assert_int_equal(p != NULL, o->seen[a][b]);
+            assert_int_equal(x == CHAINS_NONE || y == CHAINS_NONE ? 0 : chains_together(w, x, y),
+                             o->together[a][b]);
             if (!p)
                 continue;
-            assert_int_equal(p->together, o->together[a][b]);
             if (p->a != x)
                 continue; /* the other orientation is compared */
             chains_states(c, w, p, &s);
@@ -133,8 +134,8 @@ static void test_states_against_the_obvious_way(void **state)
                             again = again || starts[l].x == y;
                         if (again || y == x || now - starts[k].at > WINDOW)
                             continue;
-                        o.seen[x][y] = o.seen[y][x] = true;
                         o.together[x][y] = ++o.together[y][x];
+                        o.seen[x][y] = o.seen[y][x] = o.together[x][y] >= 2;
                     }
                     assert_int_equal(chains_start(c, w, x), 0);
                     obvious_move(&o, x, true);
@@ -166,17 +167,23 @@ static void test_window(void **state)
     assert_int_equal(chains_start(c, w, 0), 0);
     chains_set_time(c, now + WINDOW * 3 + 1, now);
     assert_int_equal(chains_start(c, w, 1), 0);
-    assert_int_equal(w->n_pairs, 0); /* 600 s and a microsecond apart */
+    assert_int_equal(chains_together(w, 1, 2), 0); /* 600 s and a microsecond apart */
     chains_exit(c, w, 0);
     chains_set_time(c, now + WINDOW * 4 + 1, now);
     assert_int_equal(chains_start(c, w, 0), 0);
-    assert_int_equal(w->n_pairs, 1); /* 600 s apart */
-    assert_int_equal(w->pairs[0].together, 1);
-    chains_exit(c, w, 0);
+    assert_int_equal(chains_together(w, 1, 2), 1); /* 600 s apart */
+    assert_null(chains_pair(w, 1, 2));
+    chains_exit(c, w, 1);
     chains_set_time(c, now + WINDOW * 4 + 2, now);
     assert_int_equal(chains_start(c, w, 2), 0);
-    assert_int_equal(w->pairs[0].together, 1);
-    assert_int_equal(w->n_pairs, 2); /* with 0; 1 started too long ago */
+    assert_int_equal(chains_together(w, 1, 2), 1);
+    assert_int_equal(chains_together(w, 1, 3), 1); /* with 0; 1 started too long ago */
+    assert_int_equal(chains_together(w, 2, 3), 0);
+    chains_set_time(c, now + WINDOW * 5 + 1, now);
+    assert_int_equal(chains_start(c, w, 1), 0);
+    assert_int_equal(chains_together(w, 1, 2), 2);
+    assert_non_null(chains_pair(w, 1, 2));
+    assert_null(chains_pair(w, 1, 3));
 }
 
 /* What was long ago weighs less; counts fade by half in a half-life. */
