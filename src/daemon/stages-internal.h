@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What every stage source begins with. */
+
+#include "daemon/stages.h"
+
+struct StageSource {
+    Stage first;
+    stage_changed_t changed;
+    void *arg;
+    void (*free)(StageSource *s); /* what is its own, not the struct */
+};

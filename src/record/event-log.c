@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "record/event-log.h"
+
+#include "base/macros.h"
+#include "record/processes.h"
+
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+/* An object's record in `bytes`: this head, the handle, the name and a NUL. */
+typedef struct Head {
+    uint32_t filesystem;
+    int32_t handle_type;
+    uint16_t handle_size;
+    uint16_t name_size;
+    uint8_t directory, loader, own, reserved;
+} Head;
+
+struct EventLog {
+    uint8_t *bytes;
+    size_t n_bytes, allocated_bytes;
+    uint32_t *offsets; /* object -> into bytes */
+    size_t n_objects, allocated_objects;
+    uint32_t *slots; /* open-addressed hash of objects + 1; a power of two of them, 0 is free */
+    size_t n_slots;
+    LoggedEvent *events;
+    size_t n_events, allocated_events;
+};
+
+EventLog *event_log_new(void)
+{
+    return calloc(1, sizeof(EventLog));
+}
+
+EventLog *event_log_free(EventLog *l)
+{
+    if (!l)
+        return NULL;
+    free(l->bytes);
+    free(l->offsets);
+    free(l->slots);
+    free(l->events);
+    free(l);
+    return NULL;
+}
+
+static const Head *head_of(const EventLog *l, uint32_t object)
+{
+    return (const Head *)(l->bytes + l->offsets[object]);
+}
+
+static size_t record_size(const Head *h)
+{
+    return sizeof(Head) + h->handle_size + h->name_size + 1U;
+}
+
+static uint64_t hash_record(const Head *h)
+{
+    return XXH3_64bits(h, record_size(h));
+}
+
+static void put_slot(uint32_t *slots, size_t n_slots, uint64_t hash, uint32_t object)
+{
+    size_t i = hash & (n_slots - 1);
+
+    while (slots[i])
+        i = (i + 1) & (n_slots - 1);
+    slots[i] = object + 1;
+}
+
+static int grow_slots(EventLog *l)
+{
+    size_t n = l->n_slots ? 2 * l->n_slots : 1024;
+    uint32_t *slots;
+
+    if (2 * (l->n_objects + 1) <= l->n_slots)
+        return 0;
+    slots = calloc(n, sizeof(uint32_t));
+    if (!slots)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < l->n_objects; i++)
+        put_slot(slots, n, hash_record(head_of(l, i)), i);
+    free(l->slots);
+    l->slots = slots;
+    l->n_slots = n;
+    return 0;
+}
+
+int event_log_intern(EventLog *l, const LoggedObject *o, uint32_t *ret)
+{
+    union {
+        Head head;
+        uint8_t bytes[sizeof(Head) + 128 + 4096];
+    } x = {0};
+    size_t size;
+    uint64_t hash;
+    int r;
+
+    if (o->handle_size > 128 || o->name_size > (o->handle_size ? 255 : 4095))
+        return -EINVAL;
+    x.head = (Head){
+            .filesystem = o->filesystem,
+            .handle_type = o->handle_type,
+            .handle_size = o->handle_size,
+            .name_size = o->name_size,
+            .directory = o->directory,
+    };
+    if (o->handle_size)
+        memcpy(x.bytes + sizeof(Head), o->handle, o->handle_size);
+    memcpy(x.bytes + sizeof(Head) + o->handle_size, o->name, o->name_size);
+    if (!o->directory) {
+        const char *name = (const char *)x.bytes + sizeof(Head) + o->handle_size;
+        const char *slash = strrchr(name, '/');
+
+        x.head.loader = is_loader_name(slash ? slash + 1 : name);
+        x.head.own = is_own_name(slash ? slash + 1 : name);
+    }
+    size = record_size(&x.head);
+
+    r = grow_slots(l);
+    if (r < 0)
+        return r;
+    hash = XXH3_64bits(x.bytes, size);
+    for (size_t i = hash & (l->n_slots - 1); l->slots[i]; i = (i + 1) & (l->n_slots - 1)) {
+        const Head *h = head_of(l, l->slots[i] - 1);
+
+        if (record_size(h) == size && memcmp(h, x.bytes, size) == 0) {
+            *ret = l->slots[i] - 1;
+            return 0;
+        }
+    }
+    if (l->n_objects >= EVENT_LOG_OBJECTS_MAX || l->n_bytes > UINT32_MAX - sizeof(x))
+        return -E2BIG;
+    if (grow_array(&l->bytes, &l->allocated_bytes, l->n_bytes + ALIGN_UP(size, (size_t)4), 1) < 0 ||
+        grow_array(&l->offsets, &l->allocated_objects, l->n_objects + 1, sizeof(uint32_t)) < 0)
+        return -ENOMEM;
+    memcpy(l->bytes + l->n_bytes, x.bytes, size);
+    l->offsets[l->n_objects] = (uint32_t)l->n_bytes;
+    l->n_bytes += ALIGN_UP(size, (size_t)4);
+    put_slot(l->slots, l->n_slots, hash, (uint32_t)l->n_objects);
+    *ret = (uint32_t)l->n_objects++;
+    return 0;
+}
+
+int event_log_add(EventLog *l, const LoggedEvent *e)
+{
+    if (l->n_events >= EVENT_LOG_EVENTS_MAX)
+        return -E2BIG;
+    if (grow_array(&l->events, &l->allocated_events, l->n_events + 1, sizeof(LoggedEvent)) < 0)
+        return -ENOMEM;
+    l->events[l->n_events++] = *e;
+    return 0;
+}
+
+void event_log_object(const EventLog *l, uint32_t object, LoggedObject *ret)
+{
+    const Head *h = head_of(l, object);
+    const uint8_t *p = (const uint8_t *)(h + 1);
+
+    *ret = (LoggedObject){
+            .filesystem = h->filesystem,
+            .handle_type = h->handle_type,
+            .handle_size = h->handle_size,
+            .name_size = h->name_size,
+            .directory = h->directory,
+            .loader = h->loader,
+            .own = h->own,
+            .handle = p,
+            .name = (const char *)p + h->handle_size,
+    };
+}
+
+size_t event_log_n_objects(const EventLog *l)
+{
+    return l->n_objects;
+}
+
+const LoggedEvent *event_log_events(const EventLog *l, size_t *ret_n)
+{
+    *ret_n = l->n_events;
+    return l->events;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What was opened, kept small: objects are interned by (filesystem, directory handle, name) as
+ * fanotify reports them, and resolved to paths only after the stage. Pure. */
+
+#include "base/time-util.h"
+#include "base/vocabulary.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* An object by handle (a directory's file handle and a name in it; "." is the directory itself) or,
+ * where the kernel gives no handles, by path. */
+typedef struct LoggedObject {
+    uint32_t filesystem;   /* the caller's number */
+    int32_t handle_type;   /* as open_by_handle_at(2) wants it */
+    uint16_t handle_size;  /* 0: the name is an absolute path */
+    uint16_t name_size;    /* without a NUL */
+    bool directory;
+    bool loader, own;      /* is_loader_name(), is_own_name() of its name */
+    const uint8_t *handle; /* both borrowed from the log */
+    const char *name;      /* NUL-terminated */
+} LoggedObject;
+
+typedef struct LoggedEvent {
+    uint32_t object;
+    uint32_t run;     /* of the process table, or UINT32_MAX */
+    uint32_t at_msec; /* since the stage's start */
+    uint8_t kind;     /* AccessKind */
+} LoggedEvent;
+
+typedef struct EventLog EventLog;
+
+/* Events beyond this are counted as lost: 16 MiB of them. */
+#define EVENT_LOG_EVENTS_MAX 1000000U
+#define EVENT_LOG_OBJECTS_MAX 500000U
+
+EventLog *event_log_new(void);
+EventLog *event_log_free(EventLog *l);
+
+/* Finds or adds the object; *ret is its number. 0, -ENOMEM, -E2BIG (full), -EINVAL (a size over
+ * 255 bytes of name or 128 of handle, or 4095 of path). */
+int event_log_intern(EventLog *l, const LoggedObject *o, uint32_t *ret);
+/* 0, -ENOMEM, -E2BIG. */
+int event_log_add(EventLog *l, const LoggedEvent *e);
+
+void event_log_object(const EventLog *l, uint32_t object, LoggedObject *ret);
+size_t event_log_n_objects(const EventLog *l);
+const LoggedEvent *event_log_events(const EventLog *l, size_t *ret_n);

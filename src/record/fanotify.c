@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "record/fanotify.h"
+
+#include "base/macros.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/fanotify.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#define READ_SIZE (128U * 1024)
+
+/* What is watched. */
+typedef struct Watch {
+    uint32_t number;
+    uint64_t st_dev;
+    int mount_fd; /* for open_by_handle_at(2) */
+    fsid_t fsid;
+    bool by_descriptor;
+} Watch;
+
+struct Fanotify {
+    int handle_fd;     /* the group in file-handle mode */
+    int descriptor_fd; /* the one in descriptor mode; -EBADF until needed */
+    Watch *watches;
+    size_t n_watches, allocated_watches;
+    char *buf;
+};
+
+Fanotify *fanotify_free(Fanotify *f)
+{
+    if (!f)
+        return NULL;
+    if (f->handle_fd >= 0)
+        close(f->handle_fd);
+    if (f->descriptor_fd >= 0)
+        close(f->descriptor_fd);
+    for (size_t i = 0; i < f->n_watches; i++)
+        if (f->watches[i].mount_fd >= 0)
+            close(f->watches[i].mount_fd);
+    free(f->watches);
+    free(f->buf);
+    free(f);
+    return NULL;
+}
+
+int fanotify_new(Fanotify **ret)
+{
+    Fanotify *f = calloc(1, sizeof(Fanotify));
+
+    if (!f)
+        return -ENOMEM;
+    f->descriptor_fd = -EBADF;
+    f->handle_fd = fanotify_init(FAN_CLASS_NOTIF | FAN_CLOEXEC | FAN_NONBLOCK |
+                                         FAN_REPORT_DFID_NAME,
+                                 O_RDONLY | O_CLOEXEC);
+    f->buf = malloc(READ_SIZE);
+    if (f->handle_fd < 0 || !f->buf) {
+        int r = f->handle_fd < 0 ? -errno : -ENOMEM;
+
+        fanotify_free(f);
+        return r;
+    }
+    *ret = f;
+    return 0;
+}
+
+static int mark(int group, const char *target)
+{
+    return fanotify_mark(group, FAN_MARK_ADD | FAN_MARK_FILESYSTEM,
+                         FAN_OPEN | FAN_OPEN_EXEC | FAN_ONDIR, AT_FDCWD, target) < 0
+                   ? -errno
+                   : 0;
+}
+
+int fanotify_watch(Fanotify *f, const Volume *v, uint32_t number)
+{
+    Watch w = {.number = number, .st_dev = v->st_dev, .mount_fd = -EBADF};
+    struct statfs sf;
+    int r;
+
+    for (size_t i = 0; i < f->n_watches; i++)
+        if (f->watches[i].st_dev == v->st_dev)
+            return -EALREADY;
+    r = grow_array(&f->watches, &f->allocated_watches, f->n_watches + 1, sizeof(Watch));
+    if (r < 0)
+        return r;
+    w.mount_fd = open(v->target, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK);
+    if (w.mount_fd < 0)
+        return -errno;
+    r = fstatfs(w.mount_fd, &sf) < 0 ? -errno : 0;
+    w.fsid = sf.f_fsid;
+    if (r >= 0)
+        r = mark(f->handle_fd, v->target);
+    if (r == -EXDEV || r == -EOPNOTSUPP || r == -ENODEV) {
+        /* Subvolumes have no one fsid; some filesystems have no handles. */
+        if (f->descriptor_fd < 0)
+            f->descriptor_fd = fanotify_init(FAN_CLASS_NOTIF | FAN_CLOEXEC | FAN_NONBLOCK,
+                                             O_RDONLY | O_NOATIME | O_CLOEXEC | O_LARGEFILE);
+        r = f->descriptor_fd < 0 ? -errno : mark(f->descriptor_fd, v->target);
+        w.by_descriptor = true;
+    }
+    if (r < 0) {
+        close(w.mount_fd);
+        return r;
+    }
+    f->watches[f->n_watches++] = w;
+    return 0;
+}
+
+static const Watch *watch_by_fsid(const Fanotify *f, const void *fsid)
+{
+    for (size_t i = 0; i < f->n_watches; i++)
+        if (!f->watches[i].by_descriptor && memcmp(&f->watches[i].fsid, fsid, sizeof(fsid_t)) == 0)
+            return &f->watches[i];
+    return NULL;
+}
+
+static const Watch *watch_by_number(const Fanotify *f, uint32_t number)
+{
+    for (size_t i = 0; i < f->n_watches; i++)
+        if (f->watches[i].number == number)
+            return &f->watches[i];
+    return NULL;
+}
+
+/* An event in file-handle mode: metadata, then info records. */
+static int handle_event(const Fanotify *f, const struct fanotify_event_metadata *m,
+                        fanotify_handler_t handler, void *arg)
+{
+    const char *p = (const char *)m + m->metadata_len, *end = (const char *)m + m->event_len;
+
+    while ((size_t)(end - p) >= sizeof(struct fanotify_event_info_header)) {
+        const struct fanotify_event_info_fid *info = (const void *)p;
+        const struct file_handle *h = (const void *)info->handle;
+        const Watch *w;
+        LoggedObject o;
+        size_t name_room;
+
+        if (info->hdr.len < sizeof(struct fanotify_event_info_header) ||
+            info->hdr.len > (size_t)(end - p))
+            return 0;
+        p += info->hdr.len;
+        if (info->hdr.info_type != FAN_EVENT_INFO_TYPE_DFID_NAME ||
+            info->hdr.len < sizeof(*info) + sizeof(*h) ||
+            info->hdr.len < sizeof(*info) + sizeof(*h) + h->handle_bytes)
+            continue;
+        w = watch_by_fsid(f, &info->fsid);
+        if (!w)
+            continue;
+        name_room = info->hdr.len - sizeof(*info) - sizeof(*h) - h->handle_bytes;
+        o = (LoggedObject){
+                .filesystem = w->number,
+                .handle_type = h->handle_type,
+                .handle_size = (uint16_t)h->handle_bytes,
+                .handle = h->f_handle,
+                .name = (const char *)h->f_handle + h->handle_bytes,
+                .directory = m->mask & FAN_ONDIR,
+        };
+        o.name_size = (uint16_t)strnlen(o.name, name_room);
+        return handler(arg, &o, (uint32_t)m->pid, m->mask & FAN_OPEN_EXEC);
+    }
+    return 0;
+}
+
+/* An event in descriptor mode: the path is asked of /proc at once, and the descriptor closed. */
+static int descriptor_event(const Fanotify *f, const struct fanotify_event_metadata *m,
+                            fanotify_handler_t handler, void *arg)
+{
+    char proc[64], path[PATH_MAX];
+    LoggedObject o;
+    struct stat st;
+    ssize_t n = -1;
+    uint32_t number = 0;
+    bool known = false;
+
+    if (m->fd < 0)
+        return 0;
+    snprintf(proc, sizeof(proc), "/proc/self/fd/%d", m->fd);
+    if (fstat(m->fd, &st) == 0) {
+        for (size_t i = 0; i < f->n_watches && !known; i++)
+            if (f->watches[i].by_descriptor && f->watches[i].st_dev == st.st_dev) {
+                number = f->watches[i].number;
+                known = true;
+            }
+        n = readlink(proc, path, sizeof(path) - 1);
+    }
+    close(m->fd);
+    if (!known || n <= 0 || path[0] != '/')
+        return 0;
+    path[n] = 0;
+    o = (LoggedObject){
+            .filesystem = number,
+            .name = path,
+            .name_size = (uint16_t)n,
+            .directory = S_ISDIR(st.st_mode),
+    };
+    return handler(arg, &o, (uint32_t)m->pid, m->mask & FAN_OPEN_EXEC);
+}
+
+static int drain_group(Fanotify *f, int fd, bool by_descriptor, fanotify_handler_t handler,
+                       void *arg, uint64_t *overflows)
+{
+    int events = 0, r = 0;
+
+    for (;;) {
+        const struct fanotify_event_metadata *m = (const void *)f->buf;
+        ssize_t n = read(fd, f->buf, READ_SIZE);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return r < 0 ? r : events; /* EAGAIN: all read */
+        for (; FAN_EVENT_OK(m, n); m = FAN_EVENT_NEXT(m, n)) {
+            int k = 0;
+
+            if (m->vers != FANOTIFY_METADATA_VERSION)
+                return -EPROTO;
+            if (m->mask & FAN_Q_OVERFLOW) {
+                (*overflows)++;
+                continue;
+            }
+            events++;
+            /* After an error the rest is only taken off the queue, and closed. */
+            if (r < 0 && by_descriptor && m->fd >= 0)
+                close(m->fd);
+            else if (r >= 0)
+                k = by_descriptor ? descriptor_event(f, m, handler, arg)
+                                  : handle_event(f, m, handler, arg);
+            if (k < 0)
+                r = k;
+        }
+        if ((size_t)n >= READ_SIZE / 2 && events > 100000)
+            return r < 0 ? r : events; /* somebody opens faster than we read: the timer comes back */
+    }
+}
+
+int fanotify_drain(Fanotify *f, fanotify_handler_t handler, void *arg, uint64_t *overflows)
+{
+    int a, b = 0;
+
+    a = drain_group(f, f->handle_fd, false, handler, arg, overflows);
+    if (a >= 0 && f->descriptor_fd >= 0)
+        b = drain_group(f, f->descriptor_fd, true, handler, arg, overflows);
+    return a < 0 ? a : b < 0 ? b : a + b;
+}
+
+static int path_of(int fd, char *path, size_t size)
+{
+    char proc[64];
+    ssize_t n;
+
+    snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
+    n = readlink(proc, path, size - 1);
+    if (n < 0)
+        return -errno;
+    if ((size_t)n >= size - 1)
+        return -ENAMETOOLONG;
+    path[n] = 0;
+    return path[0] == '/' ? 0 : -ESTALE;
+}
+
+int fanotify_resolve(Fanotify *f, const LoggedObject *o, char *path, size_t size)
+{
+    union {
+        struct file_handle h;
+        char room[sizeof(struct file_handle) + MAX_HANDLE_SZ];
+    } x;
+    _cleanup_close_ int dir = -EBADF, fd = -EBADF;
+    const Watch *w = watch_by_number(f, o->filesystem);
+    int r;
+
+    if (o->handle_size == 0) {
+        fd = open(o->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0)
+            return -errno;
+    } else {
+        if (!w || o->handle_size > MAX_HANDLE_SZ)
+            return -ESTALE;
+        x.h.handle_bytes = o->handle_size;
+        x.h.handle_type = o->handle_type;
+        memcpy(x.h.f_handle, o->handle, o->handle_size);
+        dir = open_by_handle_at(w->mount_fd, &x.h, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (dir < 0)
+            return -errno;
+        if (strcmp(o->name, ".") == 0 || o->name_size == 0)
+            fd = TAKE_FD(dir);
+        else {
+            fd = openat(dir, o->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+            if (fd < 0)
+                return -errno;
+        }
+    }
+    r = path_of(fd, path, size);
+    return r < 0 ? r : TAKE_FD(fd);
+}

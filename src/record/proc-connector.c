@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "record/proc-connector.h"
+
+#include "base/macros.h"
+#include "base/rooted.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/cn_proc.h>
+#include <linux/connector.h>
+#include <linux/netlink.h>
+#include <string.h>
+#include <sys/socket.h>
+
+int proc_connector_open(void)
+{
+    _cleanup_close_ int fd = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
+                                    NETLINK_CONNECTOR);
+    struct sockaddr_nl sa = {.nl_family = AF_NETLINK, .nl_groups = CN_IDX_PROC};
+    int room = 4 * 1024 * 1024;
+    struct {
+        struct nlmsghdr header;
+        struct cn_msg message;
+        enum proc_cn_mcast_op op;
+    } __attribute__((packed)) request = {
+            .header = {.nlmsg_len = sizeof(request), .nlmsg_type = NLMSG_DONE},
+            .message = {.id = {CN_IDX_PROC, CN_VAL_PROC}, .len = sizeof(request.op)},
+            .op = PROC_CN_MCAST_LISTEN,
+    };
+
+    if (fd < 0)
+        return -errno;
+    if (bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
+        return -errno;
+    /* A batch lies here for up to a fifth of a second; forks come by the thousand. */
+    if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof(room)) < 0)
+        setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
+    if (send(fd, &request, sizeof(request), 0) < 0)
+        return -errno;
+    return TAKE_FD(fd);
+}
+
+static int take_event(const struct proc_event *e, ProcessTable *t, usec_t start)
+{
+    usec_t boottime = e->timestamp_ns / NSEC_PER_USEC, at = boottime > start ? boottime - start : 0;
+
+    switch (e->what) {
+    case PROC_EVENT_FORK:
+        /* Threads share their process's application. */
+        if (e->event_data.fork.child_pid != e->event_data.fork.child_tgid)
+            return 0;
+        return process_table_fork(t, (uint32_t)e->event_data.fork.parent_tgid,
+                                  (uint32_t)e->event_data.fork.child_tgid);
+    case PROC_EVENT_UID:
+        process_table_uid(t, (uint32_t)e->event_data.id.process_tgid,
+                          e->event_data.id.r.ruid);
+        return 0;
+    case PROC_EVENT_EXIT:
+        if (e->event_data.exit.process_pid == e->event_data.exit.process_tgid)
+            process_table_exit(t, (uint32_t)e->event_data.exit.process_tgid, at);
+        return 0;
+    default:
+        return 0;
+    }
+}
+
+int proc_connector_drain(int fd, ProcessTable *t, usec_t start_boottime, uint64_t *lost)
+{
+    int events = 0;
+
+    /* Bounded: somebody may fork faster than we read. */
+    while (events < 200000) {
+        char buf[8192] __attribute__((aligned(NLMSG_ALIGNTO)));
+        ssize_t n = recv(fd, buf, sizeof(buf), 0);
+
+        if (n < 0) {
+            if (errno == EINTR)
+                continue;
+            if (errno == ENOBUFS) {
+                (*lost)++;
+                continue;
+            }
+            return errno == EAGAIN || errno == EWOULDBLOCK ? events : -errno;
+        }
+        for (struct nlmsghdr *h = (struct nlmsghdr *)buf; NLMSG_OK(h, (size_t)n);
+             h = NLMSG_NEXT(h, n)) {
+            const struct cn_msg *m = NLMSG_DATA(h);
+            struct proc_event e = {0};
+            int r;
+
+            if (h->nlmsg_len < NLMSG_LENGTH(sizeof(*m)) || m->id.idx != CN_IDX_PROC ||
+                m->len > h->nlmsg_len - NLMSG_LENGTH(sizeof(*m)))
+                continue;
+            memcpy(&e, m->data, MIN((size_t)m->len, sizeof(e)));
+            events++;
+            r = take_event(&e, t, start_boottime);
+            if (r < 0)
+                return r;
+        }
+    }
+    return events;
+}
+
+int proc_facts_read(uint32_t pid, ProcFacts *ret)
+{
+    _cleanup_free_ char *status = NULL;
+    ProcFacts f = {.uid = PROCESS_NONE};
+    char path[64];
+    const char *line;
+    ssize_t n;
+
+    snprintf(path, sizeof(path), "/proc/%u/status", pid);
+    if (rooted_read(AT_FDCWD, path, 65536, &status, NULL) < 0)
+        return -ESRCH;
+    line = strstr(status, "\nPPid:");
+    if (line)
+        f.parent = (uint32_t)strtoul(line + 6, NULL, 10);
+    line = strstr(status, "\nUid:");
+    if (line)
+        f.uid = (uint32_t)strtoul(line + 5, NULL, 10);
+    snprintf(path, sizeof(path), "/proc/%u/exe", pid);
+    n = readlink(path, f.exe, sizeof(f.exe) - 1);
+    f.exe[n > 0 ? n : 0] = 0;
+    *ret = f;
+    return 0;
+}
+
+int proc_scan(int (*each)(uint32_t pid, const ProcFacts *facts, void *arg), void *arg)
+{
+    DIR *d = opendir("/proc");
+    int r = 0;
+
+    if (!d)
+        return -errno;
+    for (struct dirent *e; r >= 0 && (e = readdir(d));) {
+        char *end;
+        unsigned long pid = strtoul(e->d_name, &end, 10);
+        ProcFacts f;
+
+        if (*end || end == e->d_name || pid == 0 || proc_facts_read((uint32_t)pid, &f) < 0)
+            continue;
+        r = each((uint32_t)pid, &f, arg);
+    }
+    closedir(d);
+    return r < 0 ? r : 0;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Lowers read_ahead_kb while recording exactly, so that what is resident is what was touched, and
+ * gives it back on every way out: normally, or, after a crash, by whoever runs next (ExecStopPost=,
+ * or the next start), from a record that is written before anything is changed. What somebody else
+ * has set meanwhile stays. */
+
+#include "volume/volume.h"
+
+/* What is written to read_ahead_kb while recording: one page is what an access touches. */
+#define READ_AHEAD_EXACT_KB 4U
+
+/* Lowers it on the volumes' devices: all of them, or only those without a spindle. `record` is the
+ * path of the file that remembers (its directory must exist). What an earlier crash left is
+ * restored first. 0, or a negative errno (then nothing was changed). */
+int read_ahead_lower(const VolumeTable *t, bool rotational_too, const char *record);
+
+/* Gives back what the record says, where our value still stands, and removes the record. 0 (also if
+ * there is no record), or a negative errno. A record that cannot be read is set aside. */
+int read_ahead_restore(const char *record);

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Shared by recorder.c (while a stage runs) and stage-end.c (what is made of it). */
+
+#include "record/event-log.h"
+#include "record/fanotify.h"
+#include "record/proc-connector.h"
+#include "record/processes.h"
+#include "record/recorder.h"
+#include "volume/volume.h"
+
+/* A filesystem that is being watched; its index is the number its events carry. */
+typedef struct WatchedVolume {
+    uint64_t st_dev;
+    bool has_snapshot;
+    RangeSet resident_before; /* metadata that was resident when the stage began */
+} WatchedVolume;
+
+struct Recorder {
+    RecorderOptions options;
+    char *root;
+    char *run_dir;
+    Fanotify *fanotify;
+    int connector_fd; /* -EBADF: /proc instead */
+    ProcessTable *processes;
+    EventLog *log;     /* NULL between stages */
+    EventLog *carried; /* between stages: what the processes run that go on */
+    VolumeTable volumes;
+    WatchedVolume *watched;
+    size_t n_watched, allocated_watched;
+    bool truth; /* mincore tells the truth */
+    bool read_ahead_lowered;
+    char *limits;
+
+    Stage stage;
+    uint32_t uid;
+    usec_t start_boottime, start_realtime;
+    usec_t last_reap;
+    uint64_t n_overflows, n_lost, n_own, n_dropped;
+
+    sd_event *event;
+    sd_event_source *timer, *mounts;
+    usec_t drain_interval;
+    int mountinfo_fd;
+};
+
+/* Resident metadata of the volume's block device, by cachestat. -EOPNOTSUPP where the filesystem
+ * keeps its metadata elsewhere; -ENOSYS or -EPERM where cachestat is not to be had. */
+int recorder_snapshot(Recorder *r, const Volume *v, RangeSet *ret);
+
+/* The trace of the stage that has just ended. */
+int recorder_make_trace(Recorder *r, Trace **ret);
