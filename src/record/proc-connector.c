@@ -56,6 +56,9 @@ static int take_event(const struct proc_event *e, ProcessTable *t, usec_t start)
         process_table_uid(t, (uint32_t)e->event_data.id.process_tgid,
                           e->event_data.id.r.ruid);
         return 0;
+    case PROC_EVENT_EXEC:
+        process_table_exec(t, (uint32_t)e->event_data.exec.process_tgid, at);
+        return 0;
     case PROC_EVENT_EXIT:
         if (e->event_data.exit.process_pid == e->event_data.exit.process_tgid)
             process_table_exit(t, (uint32_t)e->event_data.exit.process_tgid, at);

@@ -176,6 +176,14 @@ void process_table_uid(ProcessTable *t, uint32_t pid, uint32_t uid)
         p->uid = uid;
 }
 
+void process_table_exec(ProcessTable *t, uint32_t pid, usec_t at)
+{
+    Process *p = find(t, pid);
+
+    if (p && p->run != PROCESS_NONE && t->runs[p->run].own)
+        leave_run(t, p, at);
+}
+
 void process_table_exit(ProcessTable *t, uint32_t pid, usec_t at)
 {
     Process *p = find(t, pid);

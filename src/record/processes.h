@@ -45,6 +45,9 @@ bool process_table_knows(const ProcessTable *t, uint32_t pid);
 /* As the proc connector reports them. Processes never seen before are no error. 0 or -ENOMEM. */
 int process_table_fork(ProcessTable *t, uint32_t parent, uint32_t child);
 void process_table_uid(ProcessTable *t, uint32_t pid, uint32_t uid);
+/* It executed something. What, an exec event of the file tells, if that lies where we watch; a
+ * process of headstart's is no longer taken for one in any case (`headstart record COMMAND`). */
+void process_table_exec(ProcessTable *t, uint32_t pid, usec_t at);
 /* The process stays attributable until process_table_settle(): its last opens may still be in the
  * other queue. */
 void process_table_exit(ProcessTable *t, uint32_t pid, usec_t at);
