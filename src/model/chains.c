@@ -207,6 +207,22 @@ int chains_add_partners(ChainsWorld *w, uint32_t a, uint32_t b)
     return 0;
 }
 
+/* By a quarter at a time: chains are most of the memory. */
+static int reserve_pair(ChainsWorld *w)
+{
+    size_t n = w->allocated_pairs + MAX(w->allocated_pairs / 4, (size_t)16);
+    ChainsPair *pairs;
+
+    if (w->n_pairs < w->allocated_pairs)
+        return 0;
+    pairs = reallocarray(w->pairs, n, sizeof(*pairs));
+    if (!pairs)
+        return -ENOMEM;
+    w->pairs = pairs;
+    w->allocated_pairs = n;
+    return 0;
+}
+
 /* An empty chain of two applications that have none; makes them partners if they are not. */
 int chains_add_pair(ChainsWorld *w, uint32_t x, uint32_t y, ChainsPair **ret)
 {
@@ -219,7 +235,7 @@ int chains_add_pair(ChainsWorld *w, uint32_t x, uint32_t y, ChainsPair **ret)
         if (r < 0)
             return r;
     }
-    r = grow_array(&w->pairs, &w->allocated_pairs, w->n_pairs + 1, sizeof(*w->pairs));
+    r = reserve_pair(w);
     if (r < 0)
         return r;
     p->partners[partner_position(p, b)].pair = (uint32_t)w->n_pairs;

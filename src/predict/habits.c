@@ -392,7 +392,8 @@ static int draw_session(const Habits *h, unsigned user, double start_usec, Rando
     return emit(in, start_usec + end, user, 0, SIMULATE_END);
 }
 
-int habits_sessions(const Habits *h, size_t n_sessions, uint64_t seed, SimulateInput *ret)
+int habits_sessions(const Habits *h, uint32_t user, size_t n_sessions, uint64_t seed,
+                    SimulateInput *ret)
 {
     _cleanup_simulate_input_ SimulateInput in = {0};
     Random random = {seed};
@@ -400,20 +401,24 @@ int habits_sessions(const Habits *h, size_t n_sessions, uint64_t seed, SimulateI
     uint32_t i;
     int r;
 
+    if (user != PREDICTOR_NONE && user >= h->p.n_users)
+        return -EINVAL;
+
     for (size_t o = 0; o < h->objects.n_objects; o++) {
         r = simulate_add_object(&in, h->objects.object_bytes[o], &i);
         if (r < 0)
             return r;
     }
     for (size_t k = 0; k < h->objects.n_items; k++) {
-        const SimulateItem *it = &h->objects.items[k];
+        const NeedsItem *it = &h->objects.items[k];
 
         r = simulate_add_item(&in, h->objects.parts + it->first, it->n, &i);
         if (r < 0)
             return r;
     }
     for (size_t k = 0; k < n_sessions; k++) {
-        r = draw_session(h, random_below(&random, h->p.n_users), now, &random, &in, &now);
+        r = draw_session(h, user == PREDICTOR_NONE ? random_below(&random, h->p.n_users) : user,
+                         now, &random, &in, &now);
         if (r < 0)
             return r;
         now += 1e6;

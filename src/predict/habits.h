@@ -52,9 +52,10 @@ double habits_best_guess(const Habits *h);
 /* Bytes of all objects that any user's applications use. */
 uint64_t habits_union_bytes(const Habits *h);
 
-/* Draws that many sessions, of users in random order (each as likely), into an empty input. 0,
- * -ENOMEM, -E2BIG. */
-int habits_sessions(const Habits *h, size_t n_sessions, uint64_t seed, SimulateInput *ret);
+/* Draws that many sessions into an empty input, of one user, or (PREDICTOR_NONE) of users in random
+ * order, each as likely. 0, -EINVAL (no such user), -ENOMEM, -E2BIG. */
+int habits_sessions(const Habits *h, uint32_t user, size_t n_sessions, uint64_t seed,
+                    SimulateInput *ret);
 
 /* The predictor that knows. For a horizon of seconds by the true rates, until the session's end by
  * drawing `n_futures` futures from the present state. Borrows `h`. 0 or -ENOMEM. */

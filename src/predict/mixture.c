@@ -176,17 +176,27 @@ static double rate_last(Mixture *m, const ChainsWorld *w, unsigned offset, const
     return known;
 }
 
-/* The mean over all that run; where there is no chain, it is the own rate. */
+/* The mean over all that run. No chain is evidence too: in the window after each start of the one,
+ * the other has not started twice. */
 static void rate_run(Mixture *m, const ChainsWorld *w, unsigned offset, const Situation *s,
                      double prior_usec)
 {
-    double ms = (double)USEC_PER_MSEC;
+    double ms = (double)USEC_PER_MSEC, share = 1 / (double)MAX(s->n_running, (size_t)1);
 
     for (size_t k = 0; k < s->n_running; k++) {
         const ChainsApplication *a = &w->applications[s->running[k]];
+        double seen_usec;
         ChainsTotals t;
 
         chains_totals(m->chains, w, s->running[k], &t);
+        seen_usec = t.starts * (double)m->chains->window;
+        for (uint32_t i = 1; i < w->n_applications; i++) {
+            double *q = m->running[i] ? NULL : rates_of(m, w, i, offset);
+
+            if (q)
+                q[EXPERT_RUN] +=
+                        (shrink(0, seen_usec, q[EXPERT_OWN], prior_usec) - q[EXPERT_OWN]) * share;
+        }
         for (uint32_t i = 0; i < a->n_partners; i++) {
             const ChainsPair *p = chain_of(w, &a->partners[i]);
             uint32_t o = a->partners[i].other;
@@ -204,8 +214,14 @@ static void rate_run(Mixture *m, const ChainsWorld *w, unsigned offset, const Si
                                             ms,
                         0);
             rate = shrink(chains_value(m->chains, p->starts[!ia]), usec, q[EXPERT_OWN], prior_usec);
-            q[EXPERT_RUN] += (rate - q[EXPERT_OWN]) / (double)s->n_running;
+            q[EXPERT_RUN] += (rate - shrink(0, seen_usec, q[EXPERT_OWN], prior_usec)) * share;
         }
+    }
+    for (uint32_t i = 1; i < w->n_applications; i++) {
+        double *q = m->running[i] ? NULL : rates_of(m, w, i, offset);
+
+        if (q)
+            q[EXPERT_RUN] = fmax(q[EXPERT_RUN], 0);
     }
 }
 
@@ -452,14 +468,14 @@ static int predict_calibrated(Mixture *m, const ChainsWorld *user, usec_t horizo
     end = (chains_value(c, w->sessions) + 0.5) /
           (chains_time_usec(c, w) + 1800.0 * (double)USEC_PER_SEC);
     for (size_t i = 1; i < m->n_rates; i++) {
-        double rate = weighted(m->rates[i], weights), own = m->rates[i][EXPERT_OWN];
+        double rate = weighted(m->rates[i], weights), later = m->rates[i][EXPERT_RUN];
         double p;
         int r;
 
         if (rate <= 0)
             continue;
         if (horizon == USEC_INFINITY)
-            p = (rate + (total - rate) * own / (own + end)) / (total + end);
+            p = (rate + (total - rate) * later / (later + end)) / (total + end);
         else
             p = within(rate, (double)horizon);
         r = predictor_guess_add(guesses, c->worlds[0]->applications[i].id, p);

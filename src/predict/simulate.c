@@ -9,16 +9,14 @@
 #define NO_OBJECT       UINT32_MAX
 #define CYCLES_MAX      10000U /* in one gap between events: a clock that jumps must not stop us */
 #define PROBABILITY_MIN 1e-6   /* what a guess that was not made counts as, in log loss */
+#define POINT_GAP_MAX   (60 * USEC_PER_SEC) /* points are scored at least this often */
 #define NEXT_MIN        1e-4
 
 typedef struct Object {
     uint32_t newer, older; /* LRU list, while cached */
     bool cached;
-    bool unused;                  /* read for a prediction, not used since */
-    uint64_t selected;            /* number of the prediction that selected it last */
-    uint64_t touched;             /* number of the prediction whose guesses name it */
-    double log_not, log_not_kept; /* of that prediction: needed in the horizon, in the session */
-    double expected_waste;        /* bytes, while unused */
+    bool unused;       /* read for a prediction, not used since */
+    uint64_t selected; /* number of the prediction that selected it last */
     usec_t issued, arrives;
 } Object;
 
@@ -28,11 +26,6 @@ typedef struct Use {
     usec_t at;
     uint32_t session;
 } Use;
-
-typedef struct Candidate {
-    double probability;
-    uint32_t object, order;
-} Candidate;
 
 typedef struct Simulation {
     const SimulateInput *in;
@@ -47,8 +40,8 @@ typedef struct Simulation {
     size_t *uses_first; /* by item: index into uses; n_items + 1 of them */
     size_t *uses_next;  /* by item: the first use that is not past */
     PredictorGuesses guesses, kept, scored;
-    Candidate *candidates;
-    size_t n_candidates, candidates_allocated;
+    uint32_t *selected;      /* room for all objects */
+    Needs needs, needs_kept; /* within the horizon of the selection; before the session ends */
     uint64_t n_predictions;
     uint64_t read_bytes, wasted_bytes;
     uint64_t wasted_over;    /* wasted_bytes when the last session ended */
@@ -70,7 +63,9 @@ static void simulation_done(Simulation *s)
     predictor_guesses_done(&s->guesses);
     predictor_guesses_done(&s->kept);
     predictor_guesses_done(&s->scored);
-    free(s->candidates);
+    free(s->selected);
+    needs_done(&s->needs);
+    needs_done(&s->needs_kept);
 }
 
 void simulate_parameters_init(SimulateParameters *p)
@@ -83,6 +78,7 @@ void simulate_parameters_init(SimulateParameters *p)
             .horizon = 20 * USEC_PER_SEC,
             .select_horizon = 20 * USEC_PER_SEC,
             .maximum_waste = 1,
+            .minimum_use = 0.2,
     };
 }
 
@@ -160,67 +156,6 @@ static void cache_clear(Simulation *s)
 
 /* Predicting and selecting */
 
-static int compare_candidates(const void *a, const void *b)
-{
-    const Candidate *x = a, *y = b;
-
-    if (x->probability != y->probability)
-        return x->probability > y->probability ? -1 : 1;
-    return x->order < y->order ? -1 : x->order > y->order;
-}
-
-static double log_not(double probability)
-{
-    return log1p(-MIN(probability, 1 - 1e-15));
-}
-
-/* Sums up the guesses for each object of theirs: thesis equation 4.16, in logarithms. */
-static int gather(Simulation *s)
-{
-    const SimulateInput *in = s->in;
-
-    s->n_candidates = 0;
-    for (size_t i = 0; i < s->guesses.n; i++) {
-        const PredictorGuess *g = &s->guesses.guesses[i];
-        const SimulateItem *item;
-
-        if (g->item >= in->n_items)
-            continue;
-        item = &in->items[g->item];
-        for (uint32_t j = 0; j < item->n; j++) {
-            uint32_t o = in->parts[item->first + j];
-            Object *x = &s->objects[o];
-
-            if (x->touched != s->n_predictions) {
-                int r = grow_array(&s->candidates, &s->candidates_allocated, s->n_candidates + 1,
-                                   sizeof(*s->candidates));
-                if (r < 0)
-                    return r;
-                s->candidates[s->n_candidates] =
-                        (Candidate){.object = o, .order = (uint32_t)s->n_candidates};
-                s->n_candidates++;
-                x->touched = s->n_predictions;
-                x->log_not = x->log_not_kept = 0;
-            }
-            x->log_not += log_not(g->probability);
-        }
-    }
-    for (size_t i = 0; i < s->kept.n; i++) {
-        const PredictorGuess *g = &s->kept.guesses[i];
-
-        if (g->item >= in->n_items)
-            continue;
-        for (uint32_t j = 0; j < in->items[g->item].n; j++)
-            s->objects[in->parts[in->items[g->item].first + j]].log_not_kept +=
-                    log_not(g->probability);
-    }
-    for (size_t i = 0; i < s->n_candidates; i++)
-        s->candidates[i].probability = -expm1(s->objects[s->candidates[i].object].log_not);
-    if (s->n_candidates > 0)
-        qsort(s->candidates, s->n_candidates, sizeof(*s->candidates), compare_candidates);
-    return 0;
-}
-
 static void read_object(Simulation *s, uint32_t o, double expected_waste)
 {
     Object *x = &s->objects[o];
@@ -257,32 +192,34 @@ static void select_objects(Simulation *s)
     double correction = waste_correction(s);
     size_t n = 0;
 
-    for (size_t i = 0; i < s->n_candidates; i++) {
-        Candidate c = s->candidates[i];
+    for (size_t i = 0; i < s->needs.n; i++) {
+        Need c = s->needs.needs[i];
         Object *x = &s->objects[c.object];
         uint64_t bytes = s->in->object_bytes[c.object];
         uint64_t size = budget != UINT64_MAX ? bytes : object_size(s, c.object);
         uint64_t room = budget != UINT64_MAX                  ? budget
                         : s->p->cache_unit == CACHE_UNLIMITED ? UINT64_MAX
                                                               : s->p->cache_size;
-        double waste = (double)bytes * exp(s->p->maximum_waste < 1 ? x->log_not_kept : 0);
+        double use = s->p->maximum_waste < 1 ? needs_probability(&s->needs_kept, c.object) : 1;
+        double waste = (double)bytes * (1 - use);
 
         if (c.probability < s->p->minimum_probability)
             break;
         if (size > room - used)
             continue;
         if (!x->cached && s->p->maximum_waste < 1 &&
-            correction * (s->session_promised + waste) >
-                    s->p->maximum_waste * (double)(s->session_read_bytes + bytes))
+            (use < s->p->minimum_use ||
+             correction * (s->session_promised + waste) >
+                     s->p->maximum_waste * (double)(s->session_read_bytes + bytes)))
             continue;
         used += size;
         x->selected = s->n_predictions;
         if (!x->cached)
             read_object(s, c.object, waste);
-        s->candidates[n++] = c;
+        s->selected[n++] = c.object;
     }
     for (size_t i = n; i-- > 0;) {
-        uint32_t o = s->candidates[i].object;
+        uint32_t o = s->selected[i];
 
         if (s->objects[o].cached) {
             list_remove(s, o);
@@ -309,7 +246,7 @@ static int score_point(Simulation *s, size_t event)
     double sum = 0;
     int r;
 
-    if (s->report->n_log_loss > 0 && s->now < s->last_point + s->p->horizon / 4)
+    if (s->report->n_log_loss > 0 && s->now < s->last_point + MIN(s->p->horizon / 4, POINT_GAP_MAX))
         return 0;
     s->last_point = s->now;
     r = predictor_predict(s->predictor, s->now, NULL, s->p->horizon, &s->scored);
@@ -357,6 +294,7 @@ static int score_point(Simulation *s, size_t event)
 
 static int predict(Simulation *s, size_t event)
 {
+    const NeedsTable table = {s->in->items, s->in->n_items, s->in->parts, s->in->n_objects};
     uint64_t start = clock_now(s);
     int r;
 
@@ -372,7 +310,9 @@ static int predict(Simulation *s, size_t event)
         if (r < 0)
             return r;
     }
-    r = gather(s);
+    r = needs_infer(&s->needs, &table, &s->guesses);
+    if (r >= 0 && s->p->maximum_waste < 1)
+        r = needs_infer(&s->needs_kept, &table, &s->kept);
     if (r < 0)
         return r;
     select_objects(s);
@@ -411,7 +351,7 @@ static void use_object(Simulation *s, uint32_t o, bool scored, bool *covered)
 
 static void use_item(Simulation *s, uint32_t item)
 {
-    const SimulateItem *it = &s->in->items[item];
+    const NeedsItem *it = &s->in->items[item];
     bool scored = s->testing && s->now >= s->session_start + s->p->grace;
     bool covered = true;
 
@@ -637,11 +577,13 @@ int simulate(const SimulateInput *in, const SimulateParameters *parameters, Pred
 
     if (!(parameters->training >= 0 && parameters->training <= 1) ||
         !(parameters->maximum_waste >= 0 && parameters->maximum_waste <= 1) ||
-        !(parameters->minimum_probability >= 0) || (int)parameters->cache_unit < 0 ||
-        parameters->cache_unit >= _CACHE_UNIT_MAX || !input_valid(in))
+        !(parameters->minimum_probability >= 0) || !(parameters->minimum_use >= 0) ||
+        (int)parameters->cache_unit < 0 || parameters->cache_unit >= _CACHE_UNIT_MAX ||
+        !input_valid(in))
         return -EINVAL;
     s.objects = calloc(in->n_objects + 1, sizeof(*s.objects));
-    if (!s.objects)
+    s.selected = calloc(in->n_objects + 1, sizeof(*s.selected));
+    if (!s.objects || !s.selected)
         return -ENOMEM;
     r = index_uses(&s);
     if (r < 0)

@@ -12,6 +12,7 @@
  * is LRU; what was selected counts as just used, so a cache without predictor is the LRU baseline.
  */
 
+#include "predict/needs.h"
 #include "predict/predictor.h"
 
 typedef enum SimulateEventKind {
@@ -31,17 +32,12 @@ typedef struct SimulateEvent {
     SimulateEventKind kind;
 } SimulateEvent;
 
-/* What an item is made of: objects[first .. first + n) of the input. */
-typedef struct SimulateItem {
-    uint32_t first, n;
-} SimulateItem;
-
 typedef struct SimulateInput {
     SimulateEvent *events;
     size_t n_events, allocated_events;
     uint64_t *object_bytes; /* by object */
     size_t n_objects, allocated_object_bytes;
-    SimulateItem *items; /* by item */
+    NeedsItem *items; /* by item */
     size_t n_items, allocated_items;
     uint32_t *parts; /* objects of items, concatenated */
     size_t n_parts, allocated_parts;
@@ -74,6 +70,8 @@ typedef struct SimulateParameters {
     usec_t select_horizon; /* horizon of the ranking; USEC_INFINITY: before the session ends */
     double minimum_probability; /* objects below it are not selected: 0 */
     double maximum_waste;      /* share of read bytes that may be wasted, 1: no bound (see below) */
+    double minimum_use;        /* with such a bound: what is used in the session with less than this
+                                * probability is not read, whatever room there is: 0.2 */
     usec_t grace;              /* nothing is scored this long after a session began: its login */
     usec_t io_fixed_usec;      /* cost of reading one object */
     uint64_t io_bytes_per_sec; /* 0: transfer costs nothing */

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What the mixture costs as applications, maps and events grow: one line a size, tab separated, for
+ * docs/predictors.md and its plot. Many users (or projects) share a machine: applications come in
+ * groups of twenty, a session uses one group, and one start in fifty is of anything at all.
+ *
+ *     measure-scale [APPLICATIONS MAPS EVENTS]   one size only */
+
+#include "predict/mixture.h"
+#include "predict/needs.h"
+#include "predict/predictor.h"
+#include "predict/random.h"
+
+#include <malloc.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#define GROUP         20U
+#define SESSION_STEPS 200U /* events in one session */
+
+static double cpu_seconds(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static double mebibytes(size_t bytes)
+{
+    return (double)bytes / (1024 * 1024);
+}
+
+/* The next event: 0, or -ENOMEM. */
+typedef struct Source {
+    Random random;
+    uint32_t n_applications, group;
+    usec_t at;
+    unsigned step;
+    uint8_t *running;
+    uint32_t active[16];
+    unsigned n_active;
+} Source;
+
+static int next_event(Source *s, Predictor *p)
+{
+    PredictorEvent e;
+    uint32_t x;
+
+    if (s->step++ % SESSION_STEPS == 0) {
+        int r = predictor_end(p, s->at);
+
+        memset(s->running, 0, s->n_applications);
+        s->n_active = 0;
+        s->at += 600 * USEC_PER_SEC;
+        s->group = random_below(&s->random, MAX(s->n_applications / GROUP, 1U));
+        if (r >= 0)
+            r = predictor_begin(p, s->at, s->group % 8);
+        if (r < 0)
+            return r;
+    }
+    s->at += (usec_t)random_exponential(&s->random, 30e6);
+    if (s->n_active == ELEMENTSOF(s->active) ||
+        (s->n_active > 0 && random_below(&s->random, 2 * 8) < s->n_active)) {
+        unsigned i = random_below(&s->random, s->n_active);
+
+        x = s->active[i];
+        s->active[i] = s->active[--s->n_active];
+        s->running[x] = 0;
+        e = (PredictorEvent){s->at, s->group % 8, x, PREDICTOR_EXIT};
+        return predictor_observe(p, &e);
+    }
+    do
+        x = random_below(&s->random, 50) == 0
+                    ? random_below(&s->random, s->n_applications)
+                    : (s->group * GROUP + random_below(&s->random, GROUP)) % s->n_applications;
+    while (s->running[x]);
+    s->running[x] = 1;
+    s->active[s->n_active++] = x;
+    e = (PredictorEvent){s->at, s->group % 8, x, PREDICTOR_START};
+    return predictor_observe(p, &e);
+}
+
+static int measure(uint32_t n_applications, uint32_t n_maps, uint32_t n_events)
+{
+    _cleanup_predictor_ Predictor *p = NULL;
+    _cleanup_predictor_guesses_ PredictorGuesses guesses = {0};
+    _cleanup_needs_ Needs needs = {0};
+    _cleanup_free_ NeedsItem *items = calloc(n_applications, sizeof(*items));
+    _cleanup_free_ uint32_t *parts = calloc(n_maps, sizeof(*parts));
+    _cleanup_free_ uint8_t *running = calloc(n_applications, 1);
+    Source s = {.random = {42}, .n_applications = n_applications, .running = running};
+    NeedsTable table = {items, n_applications, parts, n_maps};
+    double start, trained, inferred;
+    struct mallinfo2 before = mallinfo2(), after;
+    struct rusage usage;
+    const unsigned n_inferences = 20;
+    const ChainsWorld *all;
+
+    if (!items || !parts || !running || predictor_new("mixture", NULL, 1, &p) < 0)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < n_maps; i++)
+        parts[i] = i;
+    for (uint32_t i = 0; i < n_applications; i++)
+        items[i] = (NeedsItem){(uint32_t)((uint64_t)n_maps * i / n_applications),
+                               (uint32_t)((uint64_t)n_maps * (i + 1) / n_applications -
+                                          (uint64_t)n_maps * i / n_applications)};
+    start = cpu_seconds();
+    for (uint32_t i = 0; i < n_events; i++)
+        if (next_event(&s, p) < 0)
+            return -ENOMEM;
+    trained = cpu_seconds() - start;
+    after = mallinfo2();
+    start = cpu_seconds();
+    for (unsigned i = 0; i < n_inferences; i++) {
+        if (predictor_predict(p, s.at + i, NULL, 20 * USEC_PER_SEC, &guesses) < 0 ||
+            needs_infer(&needs, &table, &guesses) < 0)
+            return -ENOMEM;
+    }
+    inferred = (cpu_seconds() - start) / n_inferences;
+    getrusage(RUSAGE_SELF, &usage);
+    all = mixture_chains(p)->worlds[0];
+    printf("%u\t%u\t%u\t%.3f\t%.2f\t%.1f\t%.1f\t%.1f\t%zu\t%zu\n", n_applications, n_maps, n_events,
+           trained, inferred * 1e3,
+           mebibytes((after.uordblks + after.hblkhd) - (before.uordblks + before.hblkhd)),
+           mebibytes(predictor_size(p)), (double)usage.ru_maxrss / 1024, all->n_pairs, all->n_met);
+    fflush(stdout);
+    return 0;
+}
+
+int main(int argc, char *argv[])
+{
+    static const uint32_t sizes[][3] = {
+            {100, 1000, 10000},      {100, 10000, 100000},    {250, 25000, 250000},
+            {500, 50000, 500000},    {1000, 100000, 1000000}, {1000, 100000, 2000000},
+            {2000, 200000, 2000000},
+    };
+
+    printf("applications\tmaps\tevents\ttraining s\tinference ms\theap MiB\tstate MiB\tmax RSS MiB\t"
+           "chains\tpairs met\n");
+    if (argc == 4)
+        return measure((uint32_t)atoi(argv[1]), (uint32_t)atoi(argv[2]), (uint32_t)atoi(argv[3])) <
+               0;
+    for (size_t i = 0; i < ELEMENTSOF(sizes); i++)
+        if (measure(sizes[i][0], sizes[i][1], sizes[i][2]) < 0)
+            return 1;
+    return 0;
+}
