@@ -1,375 +1,591 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* One leader finds the filesystems and builds the list, then it and further workers carry out the
+ * streams. Each worker keeps what it asked for in a queue of its own, as long as the pacer allows;
+ * to make room it awaits the oldest, by reading from it: readahead(2) says nothing of arrivals. */
+
 #include "replay/executor.h"
 
-#include "base/clock.h"
+#include "replay/opening.h"
+#include "replay/pacer.h"
 
-#include <dirent.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <pthread.h>
-#include <string.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 
-static const char *const skip_names[_REPLAY_SKIP_MAX] = {
-        [REPLAY_SKIP_UNMOUNTED] = "unmounted", [REPLAY_SKIP_DEVICE] = "device",
-        [REPLAY_SKIP_GONE] = "gone",           [REPLAY_SKIP_TYPE] = "type",
-        [REPLAY_SKIP_REPLACED] = "replaced",   [REPLAY_SKIP_DENIED] = "denied",
-        [REPLAY_SKIP_ERROR] = "error",         [REPLAY_SKIP_STOPPED] = "stopped",
-};
-
-const char *replay_skip_to_string(ReplaySkip s)
-{
-    return (int)s >= 0 && s < _REPLAY_SKIP_MAX ? skip_names[s] : NULL;
-}
+#define IO_CLASS_SHIFT  13
+#define IO_LEVEL        4U /* of best-effort: the kernel's default */
+#define WHO_PROCESS     1
+#define STACK_BYTES     (256U * 1024)
+#define SCRATCH_BYTES   (128U * 1024)
+#define DESCRIPTORS_OWN 24U /* what is open beside the files of the pack */
+#define DESCRIPTORS_MAX 65536U
 
 /* What became of a file of the pack. */
-enum { FILE_UNTRIED = -1, FILE_SKIPPED = -2, FILE_CLOSED = -3 }; /* else its descriptor */
+typedef enum FileState {
+    FILE_UNTRIED,
+    FILE_SKIPPED, /* counted when it was opened */
+    FILE_FOUND,   /* it is the one that was planned; opened again if fd is closed */
+} FileState;
 
-typedef struct Executor {
+typedef struct File {
+    int fd; /* < 0: not open */
+    FileState state;
+    uint32_t in_flight; /* chunks asked for and not awaited: the descriptor is in use */
+    uint32_t left;      /* data operations not begun */
+} File;
+
+typedef struct Line {
+    const Stream *stream;
+    size_t next, end;    /* operations not begun yet */
+    unsigned busy_opens; /* data waits until these are done */
+} Line;
+
+struct Replay {
     const Pack *pack;
-    const OperationList *list;
-    const MountedSegment *mounted;
-    const ReplayOptions *options;
-    atomic_int *files;      /* per file of the pack */
-    atomic_int n_open;
-    int max_open;           /* descriptors that may stay open: what is over is opened again */
-    atomic_size_t next;     /* operation that the next free worker takes */
-    size_t end;
-    atomic_uint_fast64_t n_done[_OPERATION_KIND_MAX], bytes[_OPERATION_KIND_MAX];
-    atomic_uint_fast64_t n_skipped[_REPLAY_SKIP_MAX];
-    atomic_bool failed_wait;
-} Executor;
+    ReplayOptions options;
+    pthread_t starter, leader;
+    pthread_attr_t attributes;
 
-static bool must_stop(const Executor *x)
-{
-    return x->options->stop && atomic_load_explicit(x->options->stop, memory_order_relaxed);
-}
+    MountedTable mounted;
+    OperationList list;
 
-static void skip(Executor *x, ReplaySkip why)
-{
-    atomic_fetch_add(&x->n_skipped[why], 1);
-}
+    pthread_mutex_t lock; /* guards all that follows; never held over I/O */
+    pthread_cond_t opened;
+    File *files;  /* one a file of the pack */
+    Line *lines;  /* one a stream */
+    bool listed;  /* list and lines can be used */
+    bool hurried; /* before there was a list */
+    ReplayOrder order;
+    bool done;
+    int error;
+    uint32_t n_open, keep_open;
+    ReplayResult result;
 
-static ReplaySkip skip_of_errno(int error)
-{
-    switch (error) {
-    case ENOENT:
-    case ENOTDIR:
-    case ESTALE:
-        return REPLAY_SKIP_GONE;
-    case ELOOP:
-    case EXDEV: /* a mount point, or an automount, by now */
-        return REPLAY_SKIP_TYPE;
-    case EACCES:
-    case EPERM:
-        return REPLAY_SKIP_DENIED;
-    default:
-        return REPLAY_SKIP_ERROR;
-    }
-}
+    atomic_int io_class;
+};
 
-static bool is_planned(const PackFile *f, const struct stat *st)
-{
-    int64_t mtime = (int64_t)st->st_mtim.tv_sec * (int64_t)NSEC_PER_SEC + st->st_mtim.tv_nsec;
-    int64_t ctime = (int64_t)st->st_ctim.tv_sec * (int64_t)NSEC_PER_SEC + st->st_ctim.tv_nsec;
-
-    if (st->st_ino != le64toh(f->inode))
-        return false;
-    /* A directory's size and times change with every entry; it is the same directory. */
-    if (le16toh(f->flags) & PACK_FILE_DIRECTORY)
-        return true;
-    return (uint64_t)st->st_size == le64toh(f->size) &&
-           mtime == (int64_t)le64toh(f->mtime_nsec) && ctime == (int64_t)le64toh(f->ctime_nsec);
-}
-
-/* Opens the file below its mount point, without effect on whatever the path may have become: first
- * as a mere place (no FIFO waits, no device wakes, no automount triggers), then, if it is the file
- * that was planned, for reading. A descriptor, or a negative errno and *why. */
-static int open_file(const Executor *x, uint32_t segment, const PackFile *f, ReplaySkip *why)
-{
-    struct open_how how = {
-            .flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
-            .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS |
-                       RESOLVE_NO_XDEV,
-    };
-    bool directory = le16toh(f->flags) & PACK_FILE_DIRECTORY;
-    _cleanup_close_ int path_fd = -EBADF;
-    char proc[64];
-    struct stat st;
+/* A piece of an operation that was asked for. */
+typedef struct Chunk {
     int fd;
+    uint32_t file; /* UINT32_MAX: of the block device */
+    uint32_t length;
+    uint64_t offset;
+} Chunk;
 
-    path_fd = (int)syscall(SYS_openat2, x->mounted[segment].root_fd, pack_string(x->pack, f->path),
-                           &how, sizeof(how));
-    if (path_fd < 0 || fstat(path_fd, &st) < 0) {
-        *why = skip_of_errno(errno);
-        return -errno;
-    }
-    if (directory ? !S_ISDIR(st.st_mode) : !S_ISREG(st.st_mode)) {
-        *why = REPLAY_SKIP_TYPE;
-        return -EINVAL;
-    }
-    if (!is_planned(f, &st)) {
-        *why = REPLAY_SKIP_REPLACED;
-        return -ESTALE;
-    }
-    snprintf(proc, sizeof(proc), "/proc/self/fd/%d", path_fd);
-    fd = open(proc, O_RDONLY | O_NOATIME | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (fd < 0 && errno == EPERM)
-        fd = open(proc, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (fd < 0) {
-        *why = skip_of_errno(errno);
-        return -errno;
-    }
+typedef struct Worker {
+    Replay *replay;
+    Line *line;
+    pthread_t thread;
+    Pacer pacer;
+    Chunk *queue; /* a ring of pacer.window_requests */
+    uint32_t head;
+    char *scratch;
+    IoClass io_class;
+    bool started;
+    bool failed; /* something could not be awaited */
+} Worker;
+
+static void lock(Replay *r)
+{
+    pthread_mutex_lock(&r->lock);
+}
+
+static void unlock(Replay *r)
+{
+    pthread_mutex_unlock(&r->lock);
+}
+
+static void count_skip(Replay *r, ReplaySkip why)
+{
+    lock(r);
+    r->result.n_skipped[why]++;
+    unlock(r);
+}
+
+/* Of the calling thread alone. Not allowed, or no such thing: then at the usual priority. */
+static void follow_io_class(Worker *w)
+{
+    IoClass c = (IoClass)atomic_load_explicit(&w->replay->io_class, memory_order_relaxed);
+
+    if (c == w->io_class)
+        return;
+    w->io_class = c;
+    syscall(SYS_ioprio_set, WHO_PROCESS, 0,
+            (unsigned)c << IO_CLASS_SHIFT | (c == IO_CLASS_BEST_EFFORT ? IO_LEVEL : 0));
+}
+
+/* --- descriptors ------------------------------------------------------------------------------ */
+
+/* Called with the lock held. Returns a descriptor for the caller to close, or -EBADF. */
+static int let_go(Replay *r, File *f)
+{
+    int fd = f->fd;
+
+    if (fd < 0 || f->in_flight > 0 || (f->left > 0 && r->n_open <= r->keep_open))
+        return -EBADF;
+    f->fd = -EBADF;
+    r->n_open--;
     return fd;
 }
 
-/* Lists the directory, where that is what brings its metadata in. */
-static void touch_entries(int fd)
-{
-    char buf[32768];
+static void await_oldest(Worker *w);
 
-    while (syscall(SYS_getdents64, fd, buf, sizeof(buf)) > 0)
-        ;
-}
-
-static void do_open(Executor *x, const Operation *op)
+static int open_file(Worker *w, uint32_t segment, const PackFile *f, bool reading, ReplaySkip *why)
 {
-    const PackSegment *g = &x->pack->segments[op->segment];
-    const PackFile *f = &x->pack->files[op->index];
-    bool directory = le16toh(f->flags) & PACK_FILE_DIRECTORY;
-    ReplaySkip why;
+    const Replay *r = w->replay;
     int fd;
 
-    if (x->mounted[op->segment].root_fd < 0) {
-        skip(x, REPLAY_SKIP_UNMOUNTED);
-        x->files[op->index] = FILE_SKIPPED;
-        return;
+    for (;;) {
+        fd = open_planned(r->mounted.segments[segment].root_fd, pack_string(r->pack, f->path), f,
+                          reading, why);
+        if ((fd != -EMFILE && fd != -ENFILE) || w->pacer.in_flight_requests == 0)
+            return fd;
+        await_oldest(w);
     }
-    fd = open_file(x, op->segment, f, &why);
-    if (fd < 0) {
-        skip(x, why);
-        x->files[op->index] = FILE_SKIPPED;
-        return;
-    }
-    x->n_done[OPERATION_OPEN]++;
-    if (directory && (le32toh(g->flags) & PACK_SEGMENT_TOUCH_ENTRIES))
+}
+
+static void do_open(Worker *w, const Operation *op)
+{
+    Replay *r = w->replay;
+    const PackFile *f = &r->pack->files[op->index];
+    bool directory = le16toh(f->flags) & PACK_FILE_DIRECTORY;
+    bool touch = directory &&
+                 (le32toh(r->pack->segments[op->segment].flags) & PACK_SEGMENT_TOUCH_ENTRIES);
+    File *file = &r->files[op->index];
+    ReplaySkip why = REPLAY_SKIP_ERROR;
+    bool keep;
+    int fd;
+
+    lock(r);
+    keep = file->left > 0 && r->n_open < r->keep_open;
+    if (keep)
+        r->n_open++;
+    unlock(r);
+    fd = open_file(w, op->segment, f, keep || touch, &why);
+    if (fd >= 0 && touch) {
         touch_entries(fd);
-    if (!directory && atomic_fetch_add(&x->n_open, 1) < x->max_open)
-        x->files[op->index] = fd;
-    else {
-        x->files[op->index] = FILE_CLOSED;
         close(fd);
     }
+    lock(r);
+    if (fd >= 0) {
+        file->state = FILE_FOUND;
+        r->result.n_opened++;
+    } else {
+        file->state = FILE_SKIPPED;
+        r->result.n_skipped[why]++;
+    }
+    if (keep && fd >= 0)
+        file->fd = fd;
+    else if (keep)
+        r->n_open--;
+    if (--w->line->busy_opens == 0)
+        pthread_cond_broadcast(&r->opened);
+    unlock(r);
 }
 
-/* The descriptor behind a data or metadata operation, and its range. -EBADF: none, skip it silently
- * (its file was counted when it was opened). *opened says that the caller closes it. */
-static int target_of(Executor *x, const Operation *op, uint64_t *offset, uint64_t *length,
-                     bool *opened)
+/* A descriptor for reading the file's data, in use until release() is called as often. */
+static int acquire(Worker *w, const Operation *op, uint32_t index)
 {
-    ReplaySkip why;
-    int fd;
+    Replay *r = w->replay;
+    File *f = &r->files[index];
+    ReplaySkip why = REPLAY_SKIP_ERROR;
+    int fd, mine = -EBADF;
 
-    *opened = false;
-    if (op->kind == OPERATION_METADATA) {
-        const PackMetadata *m = &x->pack->metadata[op->index];
-
-        *offset = le64toh(m->offset);
-        *length = le64toh(m->length);
-        return x->mounted[op->segment].device_fd;
+    lock(r);
+    if (f->state != FILE_FOUND) {
+        unlock(r);
+        return -ENOENT; /* counted when it was opened */
     }
-    const PackData *d = &x->pack->data[op->index];
-
-    *offset = le64toh(d->offset);
-    *length = le64toh(d->length);
-    fd = x->files[le32toh(d->file)];
-    if (fd != FILE_CLOSED)
-        return fd >= 0 ? fd : -EBADF;
-    fd = open_file(x, op->segment, &x->pack->files[le32toh(d->file)], &why);
-    *opened = fd >= 0;
+    if (f->fd < 0) {
+        unlock(r);
+        mine = open_file(w, op->segment, &r->pack->files[index], true, &why);
+        if (mine < 0) {
+            count_skip(r, why);
+            return mine;
+        }
+        lock(r);
+        if (f->fd < 0) {
+            f->fd = mine;
+            r->n_open++;
+            mine = -EBADF;
+        }
+    }
+    f->in_flight++;
+    fd = f->fd;
+    unlock(r);
+    if (mine >= 0)
+        close(mine); /* another worker was quicker */
     return fd;
 }
 
-/* Asks for the range. readahead(2) cuts what it is given at the end of the file by itself. */
-static void submit(Executor *x, const Operation *op)
+static void release(Replay *r, uint32_t index)
 {
-    uint64_t offset, length;
-    bool opened;
-    int fd = target_of(x, op, &offset, &length, &opened);
-
-    if (fd < 0) {
-        if (op->kind == OPERATION_METADATA)
-            skip(x, x->mounted[op->segment].root_fd < 0 ? REPLAY_SKIP_UNMOUNTED
-                                                        : REPLAY_SKIP_DEVICE);
-        return;
-    }
-    if (readahead(fd, (off_t)offset, length) < 0)
-        skip(x, REPLAY_SKIP_ERROR);
-    else {
-        x->n_done[op->kind]++;
-        x->bytes[op->kind] += length;
-    }
-    if (opened)
-        close(fd);
-}
-
-/* Returns when every page of the range is there: a read of one byte waits for a page on its way and
- * brings in one that got lost. readahead(2) and posix_fadvise(2) return long before. */
-static void await(Executor *x, const Operation *op)
-{
-    uint64_t offset, length;
-    bool opened;
-    char byte;
     int fd;
 
-    if (op->kind == OPERATION_OPEN) /* done when it returned; it has no range */
-        return;
-    fd = target_of(x, op, &offset, &length, &opened);
-    if (fd < 0)
-        return;
-    for (uint64_t at = offset; at < offset + length && !must_stop(x); at += PACK_PAGE_SIZE) {
-        ssize_t n = pread(fd, &byte, 1, (off_t)at);
-
-        if (n < 0)
-            x->failed_wait = true;
-        if (n <= 0)
-            break; /* the end of the file */
-    }
-    if (opened)
+    lock(r);
+    r->files[index].in_flight--;
+    fd = let_go(r, &r->files[index]);
+    unlock(r);
+    if (fd >= 0)
         close(fd);
 }
 
-static uint64_t length_of(const Executor *x, const Operation *op)
+/* --- reading ---------------------------------------------------------------------------------- */
+
+/* Returns when the chunk is there. A read waits for a page that is on its way, and brings in one
+ * that was dropped, or that the kernel did not care to read ahead. To keep the window, the last
+ * byte tells; to be sure of all of it, all of it is read. */
+static void await_oldest(Worker *w)
 {
-    return op->kind == OPERATION_METADATA ? le64toh(x->pack->metadata[op->index].length)
-           : op->kind == OPERATION_DATA   ? le64toh(x->pack->data[op->index].length)
-                                          : 0;
+    const Chunk *c = &w->queue[w->head];
+    const Replay *r = w->replay;
+    uint64_t end = c->offset + c->length, at = c->offset;
+
+    if (c->file != UINT32_MAX)
+        end = MIN(end, le64toh(r->pack->files[c->file].size));
+    if (!r->options.wait && end > at)
+        at = end - 1;
+    while (at < end) {
+        ssize_t n = pread(c->fd, w->scratch, MIN(end - at, (uint64_t)SCRATCH_BYTES), (off_t)at);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            w->failed = true;
+        if (n <= 0)
+            break;
+        at += (uint64_t)n;
+    }
+    pacer_completed(&w->pacer, c->length);
+    w->head = (w->head + 1) % w->pacer.window_requests;
+    if (c->file != UINT32_MAX)
+        release(w->replay, c->file);
 }
 
-/* One stream: asks in order, and lets at most a window be under way. */
-static void run_ordered(Executor *x, size_t begin, size_t end)
+/* Asks for one chunk; takes over the use of the file. */
+static int ask(Worker *w, const Chunk *c)
 {
-    const Operation *ops = x->list->operations;
-    uint64_t in_flight = 0;
-    size_t behind = begin, i;
+    while (!pacer_may_submit(&w->pacer, c->length))
+        await_oldest(w);
+    if (readahead(c->fd, (off_t)c->offset, c->length) < 0)
+        return -errno;
+    w->queue[(w->head + w->pacer.in_flight_requests) % w->pacer.window_requests] = *c;
+    pacer_submitted(&w->pacer, c->length);
+    return 0;
+}
 
-    for (i = begin; i < end && !must_stop(x); i++) {
-        if (ops[i].kind == OPERATION_OPEN)
-            do_open(x, &ops[i]);
+static void do_range(Worker *w, const Operation *op)
+{
+    Replay *r = w->replay;
+    const MountedSegment *m = &r->mounted.segments[op->segment];
+    bool metadata = op->kind == OPERATION_METADATA;
+    uint32_t index = metadata ? UINT32_MAX : le32toh(r->pack->data[op->index].file);
+    uint64_t offset, length, at;
+    int k = 0;
+
+    operation_range(r->pack, op, &offset, &length);
+    if (!metadata) {
+        lock(r);
+        r->files[index].left--;
+        unlock(r);
+    }
+    for (at = 0; at < length && k >= 0;) {
+        Chunk c = {
+                .fd = m->device_fd,
+                .file = index,
+                .length = (uint32_t)MIN(length - at, (uint64_t)m->chunk_bytes),
+                .offset = offset + at,
+        };
+
+        if (!metadata) {
+            c.fd = acquire(w, op, index);
+            if (c.fd < 0)
+                return;
+        }
+        k = ask(w, &c);
+        if (k < 0 && !metadata)
+            release(r, index);
+        if (k >= 0)
+            at += c.length;
+    }
+    lock(r);
+    if (k < 0)
+        r->result.n_skipped[REPLAY_SKIP_ERROR]++;
+    else if (metadata)
+        r->result.n_metadata++;
+    else
+        r->result.n_data++;
+    *(metadata ? &r->result.metadata_bytes : &r->result.data_bytes) += at;
+    unlock(r);
+}
+
+/* --- workers ---------------------------------------------------------------------------------- */
+
+/* The next operation of the worker's line; false if there is none left. */
+static bool take(Worker *w, Operation *ret)
+{
+    Replay *r = w->replay;
+    Line *l = w->line;
+    bool taken = false;
+
+    lock(r);
+    /* Looked at again after each wait: the order may have changed. */
+    while (l->next < l->end && r->list.operations[l->next].kind == OPERATION_DATA &&
+           l->busy_opens > 0)
+        pthread_cond_wait(&r->opened, &r->lock);
+    if (l->next < l->end) {
+        *ret = r->list.operations[l->next++];
+        l->busy_opens += ret->kind == OPERATION_OPEN;
+        taken = true;
+    }
+    unlock(r);
+    return taken;
+}
+
+static void *work(void *arg)
+{
+    Worker *w = arg;
+    Replay *r = w->replay;
+    Operation op;
+
+    while (take(w, &op)) {
+        follow_io_class(w);
+        if (op.kind == OPERATION_OPEN)
+            do_open(w, &op);
         else
-            submit(x, &ops[i]);
-        in_flight += length_of(x, &ops[i]);
-        for (; in_flight > x->options->window_bytes && behind < i; behind++) {
-            await(x, &ops[behind]);
-            in_flight -= length_of(x, &ops[behind]);
-        }
+            do_range(w, &op);
     }
-    for (size_t k = i; k < end; k++)
-        skip(x, REPLAY_SKIP_STOPPED);
-    for (; x->options->wait && behind < i && !must_stop(x); behind++)
-        await(x, &ops[behind]);
-}
-
-/* One of several streams: each has one operation under way. */
-static void *run_worker(void *arg)
-{
-    Executor *x = arg;
-    size_t i;
-
-    while ((i = atomic_fetch_add(&x->next, 1)) < x->end) {
-        const Operation *op = &x->list->operations[i];
-
-        if (must_stop(x))
-            skip(x, REPLAY_SKIP_STOPPED);
-        else if (op->kind == OPERATION_OPEN)
-            do_open(x, op);
-        else {
-            submit(x, op);
-            await(x, op);
-        }
-    }
+    while (r->options.wait && w->pacer.in_flight_requests > 0)
+        await_oldest(w);
     return NULL;
 }
 
-static void run_parallel(Executor *x, size_t begin, size_t end, unsigned n)
+static void workers_free(Worker *workers, size_t n)
 {
-    pthread_t threads[64];
-    unsigned started = 0;
-
-    x->next = begin;
-    x->end = end;
-    for (; started + 1 < MIN(n, (unsigned)ELEMENTSOF(threads)) && started + 1 < end - begin;
-         started++)
-        if (pthread_create(&threads[started], NULL, run_worker, x) != 0)
-            break; /* fewer, then */
-    run_worker(x);
-    for (unsigned i = 0; i < started; i++)
-        pthread_join(threads[i], NULL);
+    for (size_t i = 0; i < n; i++) {
+        free(workers[i].queue);
+        free(workers[i].scratch);
+    }
+    free(workers);
 }
 
-/* Makes room for descriptors; what does not fit is opened again when its turn comes. */
-static int descriptor_limit(void)
+/* The leader is the first worker; those that cannot be started leave their part to the others. */
+static int run_workers(Replay *r, uint32_t descriptors)
 {
+    size_t n = 0, n_lines = r->list.n_streams, at = 0;
+    Worker *workers;
+    bool failed = false;
+    int k = 0;
+
+    for (size_t i = 0; i < n_lines; i++)
+        n += MIN((size_t)r->list.streams[i].n_workers, r->list.streams[i].n);
+    workers = calloc(n + 1, sizeof(Worker));
+    if (!workers)
+        return -ENOMEM;
+    for (size_t i = 0; i < n_lines; i++) {
+        const Stream *s = &r->list.streams[i];
+        unsigned of_line = (unsigned)MIN((size_t)s->n_workers, s->n);
+
+        for (unsigned j = 0; j < of_line; j++) {
+            Worker *w = &workers[at++];
+
+            w->replay = r;
+            w->line = &r->lines[i];
+            /* Each chunk under way holds a descriptor. */
+            pacer_init(&w->pacer, s->window_bytes / of_line,
+                       MIN(s->window_requests / of_line, descriptors / (uint32_t)n));
+            w->queue = calloc(w->pacer.window_requests, sizeof(Chunk));
+            w->scratch = malloc(SCRATCH_BYTES);
+            if (!w->queue || !w->scratch)
+                k = -ENOMEM;
+        }
+    }
+    for (size_t i = 1; i < n && k >= 0; i++)
+        workers[i].started =
+                pthread_create(&workers[i].thread, &r->attributes, work, &workers[i]) == 0;
+    for (size_t i = 0; i < n && k >= 0; i++)
+        if (!workers[i].started)
+            work(&workers[i]);
+    for (size_t i = 1; i < n; i++)
+        if (workers[i].started)
+            pthread_join(workers[i].thread, NULL);
+    for (size_t i = 0; i < n; i++)
+        failed = failed || workers[i].failed;
+    lock(r);
+    r->result.resident = r->options.wait && k >= 0 && !failed;
+    unlock(r);
+    workers_free(workers, n);
+    return k;
+}
+
+/* Makes room for descriptors, as far as may be; how many the files of the pack can have. */
+static uint32_t descriptor_limit(const Replay *r)
+{
+    uint64_t own = DESCRIPTORS_OWN + 2ULL * r->mounted.n, need, may;
     struct rlimit l;
 
+    need = MIN((uint64_t)le32toh(r->pack->header->n_files) * 2 + 1024 + own,
+               (uint64_t)DESCRIPTORS_MAX);
     if (getrlimit(RLIMIT_NOFILE, &l) < 0)
-        return 128;
-    l.rlim_cur = l.rlim_max;
-    if (setrlimit(RLIMIT_NOFILE, &l) < 0 && getrlimit(RLIMIT_NOFILE, &l) < 0)
-        return 128;
-    return (int)MIN(l.rlim_cur, (rlim_t)1 << 20) - 128;
+        return 2;
+    if (l.rlim_cur < need) {
+        rlim_t old = l.rlim_cur;
+
+        l.rlim_cur = MIN((rlim_t)need, l.rlim_max);
+        if (setrlimit(RLIMIT_NOFILE, &l) < 0)
+            l.rlim_cur = old;
+    }
+    may = MIN((uint64_t)l.rlim_cur, (uint64_t)DESCRIPTORS_MAX);
+    return may > own + 2 ? (uint32_t)(may - own) : 2;
 }
 
-int replay_execute(const Pack *p, const OperationList *l, const MountedSegment *mounted,
-                   const ReplayOptions *o, ReplayResult *ret)
+/* What is left, in another order. Called with the lock held. */
+static void reorder(Replay *r)
 {
-    uint32_t n_files = le32toh(p->header->n_files);
-    usec_t start = clock_now(CLOCK_MONOTONIC);
-    Executor x = {.pack = p, .list = l, .mounted = mounted, .options = o};
-    size_t begin = 0;
+    for (size_t i = 0; i < r->list.n_streams; i++) {
+        Line *l = &r->lines[i];
 
-    x.max_open = descriptor_limit();
-    x.files = calloc((size_t)n_files + 1, sizeof(atomic_int));
-    if (!x.files)
-        return -ENOMEM;
-    for (uint32_t i = 0; i < n_files; i++)
-        x.files[i] = FILE_UNTRIED;
+        /* Out of memory: the old order does as well. */
+        (void)operations_sort(r->pack, r->mounted.facts, r->order, r->list.operations + l->next,
+                              l->end - l->next);
+    }
+}
 
-    /* Segment by segment, and within one kind by kind, as the list has them: opens need metadata,
-     * data needs opens. */
-    while (begin < l->n) {
-        const Operation *first = &l->operations[begin];
-        const PackSegment *g = &p->segments[first->segment];
-        bool ordered = segment_is_ordered(g);
-        size_t end = begin;
+static int run(Replay *r)
+{
+    const Pack *p = r->pack;
+    uint32_t n_files = le32toh(p->header->n_files), descriptors;
+    MountedTable mounted = {0};
+    OperationList list = {0};
+    int k;
 
-        while (end < l->n && l->operations[end].segment == first->segment &&
-               (ordered || l->operations[end].kind == first->kind))
-            end++;
-        if (ordered)
-            run_ordered(&x, begin, end);
-        else
-            run_parallel(&x, begin, end, segment_parallelism(g));
-        begin = end;
+    k = mounted_table_read(p, r->options.root, &mounted);
+    if (k < 0)
+        return k;
+    k = operations_from_pack(p, mounted.facts, r->options.policy, &list);
+    if (k < 0) {
+        mounted_table_done(&mounted);
+        return k;
+    }
+    lock(r);
+    r->mounted = mounted;
+    r->list = list;
+    for (int i = 0; i < _REPLAY_SKIP_MAX; i++)
+        r->result.n_skipped[i] += list.n_skipped[i];
+    unlock(r);
+    if (list.n == 0) {
+        lock(r);
+        r->result.resident = r->options.wait;
+        unlock(r);
+        return 0;
     }
 
+    descriptors = descriptor_limit(r);
+    r->keep_open = descriptors / 2;
+    r->files = calloc((size_t)n_files + 1, sizeof(File));
+    r->lines = calloc(list.n_streams + 1, sizeof(Line));
+    if (!r->files || !r->lines)
+        return -ENOMEM;
     for (uint32_t i = 0; i < n_files; i++)
-        if (x.files[i] >= 0)
-            close(x.files[i]);
-    free(x.files);
-    *ret = (ReplayResult){
-            .n_metadata = x.n_done[OPERATION_METADATA],
-            .n_opened = x.n_done[OPERATION_OPEN],
-            .n_data = x.n_done[OPERATION_DATA],
-            .metadata_bytes = x.bytes[OPERATION_METADATA],
-            .data_bytes = x.bytes[OPERATION_DATA],
-            .duration_usec = clock_now(CLOCK_MONOTONIC) - start,
-            .waited = o->wait && !x.failed_wait && !must_stop(&x),
-    };
-    for (int i = 0; i < _REPLAY_SKIP_MAX; i++)
-        ret->n_skipped[i] = x.n_skipped[i];
+        r->files[i].fd = -EBADF;
+    for (size_t i = 0; i < list.n; i++)
+        if (list.operations[i].kind == OPERATION_DATA)
+            r->files[le32toh(p->data[list.operations[i].index].file)].left++;
+    for (size_t i = 0; i < list.n_streams; i++)
+        r->lines[i] = (Line){.stream = &r->list.streams[i],
+                             .next = list.streams[i].first,
+                             .end = list.streams[i].first + list.streams[i].n};
+    lock(r);
+    r->listed = true;
+    if (r->hurried)
+        reorder(r);
+    unlock(r);
+    return run_workers(r, MAX(descriptors / 2, 1U));
+}
+
+static void *lead(void *arg)
+{
+    Replay *r = arg;
+    int k = run(r);
+
+    lock(r);
+    r->error = k;
+    r->done = true;
+    unlock(r);
+    pthread_kill(r->starter, r->options.done_signal);
+    return NULL;
+}
+
+int replay_start(const Pack *p, const ReplayOptions *o, Replay **ret)
+{
+    Replay *r = calloc(1, sizeof(Replay));
+
+    if (!r)
+        return -ENOMEM;
+    r->pack = p;
+    r->options = *o;
+    r->starter = pthread_self();
+    atomic_init(&r->io_class, (int)o->io_class);
+    pthread_mutex_init(&r->lock, NULL);
+    pthread_cond_init(&r->opened, NULL);
+    pthread_attr_init(&r->attributes);
+    pthread_attr_setstacksize(&r->attributes, STACK_BYTES);
+    if (pthread_create(&r->leader, &r->attributes, lead, r) != 0) {
+        pthread_attr_destroy(&r->attributes);
+        free(r);
+        return -EAGAIN;
+    }
+    *ret = r;
     return 0;
+}
+
+bool replay_result(Replay *r, ReplayResult *ret, int *ret_error)
+{
+    bool done;
+
+    lock(r);
+    *ret = r->result;
+    done = r->done;
+    for (size_t i = 0; r->listed && i < r->list.n_streams; i++)
+        ret->n_skipped[REPLAY_SKIP_STOPPED] += r->lines[i].end - r->lines[i].next;
+    if (!done)
+        ret->resident = false;
+    if (ret_error)
+        *ret_error = r->error;
+    unlock(r);
+    return done;
+}
+
+void replay_hurry(Replay *r, ReplayOrder order, IoClass io_class)
+{
+    atomic_store(&r->io_class, (int)io_class);
+    lock(r);
+    r->hurried = true;
+    r->order = order;
+    if (r->listed)
+        reorder(r);
+    unlock(r);
+}
+
+Replay *replay_free(Replay *r)
+{
+    if (!r)
+        return NULL;
+    pthread_join(r->leader, NULL);
+    for (uint32_t i = 0; r->files && i < le32toh(r->pack->header->n_files); i++)
+        if (r->files[i].fd >= 0)
+            close(r->files[i].fd);
+    free(r->files);
+    free(r->lines);
+    operation_list_done(&r->list);
+    mounted_table_done(&r->mounted);
+    pthread_attr_destroy(&r->attributes);
+    pthread_cond_destroy(&r->opened);
+    pthread_mutex_destroy(&r->lock);
+    free(r);
+    return NULL;
 }

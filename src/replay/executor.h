@@ -1,47 +1,49 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Carries operations out: the only file of headstart-replay that reads what the pack names. */
+/* Carries operations out, in threads of its own: whoever started it stays free of disk I/O, so that
+ * it can answer a signal or meet a deadline while a request hangs. */
 
 #include "base/time-util.h"
 #include "replay/mounted.h"
 #include "replay/operations.h"
 
-#include <stdatomic.h>
-
-/* Why an operation was not carried out; counted per reason. */
-typedef enum ReplaySkip {
-    REPLAY_SKIP_UNMOUNTED, /* its filesystem is not mounted */
-    REPLAY_SKIP_DEVICE,    /* its block device cannot be opened, or has another size */
-    REPLAY_SKIP_GONE,      /* the path is not there any more */
-    REPLAY_SKIP_TYPE,      /* the path is no regular file or directory now */
-    REPLAY_SKIP_REPLACED,  /* another inode, size or time: not the file that was planned */
-    REPLAY_SKIP_DENIED,    /* may not be opened */
-    REPLAY_SKIP_ERROR,     /* reading failed, or anything else */
-    REPLAY_SKIP_STOPPED,   /* not reached: told to stop */
-    _REPLAY_SKIP_MAX,
-    _REPLAY_SKIP_INVALID = -EINVAL,
-} ReplaySkip;
-
-const char *replay_skip_to_string(ReplaySkip s);
-
 typedef struct ReplayResult {
     uint64_t n_metadata, n_opened, n_data; /* carried out */
     uint64_t metadata_bytes, data_bytes;
-    uint64_t n_skipped[_REPLAY_SKIP_MAX]; /* files and metadata ranges; not data of a skipped file */
-    usec_t duration_usec;
-    bool waited; /* everything was resident at the end */
+    uint64_t
+            n_skipped[_REPLAY_SKIP_MAX]; /* files and metadata ranges; not data of a skipped file */
+    bool resident;                       /* it was waited for, and everything is there */
 } ReplayResult;
 
+typedef enum IoClass {
+    IO_CLASS_BEST_EFFORT = 2, /* the numbers of ioprio_set(2) */
+    IO_CLASS_IDLE = 3,
+} IoClass;
+
 typedef struct ReplayOptions {
-    bool wait;             /* return when all is resident */
-    atomic_bool *stop;     /* set by a signal: stop as soon as may be; may be NULL */
-    uint64_t window_bytes; /* at most so much asked for and not yet there, per stream */
+    const char *root; /* only filesystems mounted there count */
+    Policy policy;
+    IoClass io_class;
+    bool wait;       /* not done before all is resident */
+    int done_signal; /* sent to the thread that called replay_start() when all is done */
 } ReplayOptions;
 
-/* More than the elevator can sort, little enough that stopping is prompt. */
-#define REPLAY_WINDOW_DEFAULT (32ULL * 1024 * 1024)
+typedef struct Replay Replay;
 
-/* 0, or -ENOMEM. Single operations that fail are counted in *ret, not an error. */
-int replay_execute(const Pack *p, const OperationList *l, const MountedSegment *mounted,
-                   const ReplayOptions *o, ReplayResult *ret);
+/* Starts it. The pack must outlive it; so must the process the threads: with an operation under way
+ * it cannot be freed, only left behind by _exit(2). done_signal must be blocked, and so must be
+ * every signal the caller waits for. 0, -ENOMEM, -EAGAIN (no thread). */
+int replay_start(const Pack *p, const ReplayOptions *o, Replay **ret);
+
+/* What has been done so far. True if all is done; then *ret_error (may be NULL) is 0 or the
+ * negative errno of finding the filesystems or of memory. Operations not begun yet are counted as
+ * stopped. */
+bool replay_result(Replay *r, ReplayResult *ret, int *ret_error);
+
+/* What is left is done in that order and at that priority from now on: a deadline passed, a login
+ * began. Returns at once. */
+void replay_hurry(Replay *r, ReplayOrder order, IoClass io_class);
+
+/* Only once all is done. */
+Replay *replay_free(Replay *r);

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* headstart-replay: reads one pack and executes it. It starts from a cold disk, where every library
- * is a seek: libc alone, no JSON reader, nothing allocated that is not needed. */
+ * is a seek: libc alone, no JSON reader, nothing allocated that is not needed.
+ *
+ * Once the pack is read, the main thread does no disk I/O: it waits for the executor, for the
+ * gate's deadline and for signals. SIGTERM and SIGINT end the program at once, whatever is under
+ * way; SIGUSR1 says that a login has begun: what is left is needed now. */
 
 #include "base/atomic-file.h"
 #include "base/clock.h"
@@ -9,40 +13,27 @@
 #include "base/rooted.h"
 #include "config-paths.h"
 #include "replay/executor.h"
+#include "replay/notify.h"
+#include "replay/report.h"
 
 #include <fcntl.h>
 #include <getopt.h>
-#include <inttypes.h>
-#include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/un.h>
 
-/* linux/ioprio.h, which Debian 12 has, older ones do not */
-#define IOPRIO_CLASS_SHIFT 13
-#define IOPRIO_CLASS_BE    2
-#define IOPRIO_CLASS_IDLE  3
-#define IOPRIO_WHO_PROCESS 1
+/* A gate is never held longer, whatever a pack says: the longest that headstart.conf(5) allows. */
+#define GATE_DEADLINE_MAX (60 * USEC_PER_SEC)
+
+#define EXIT_USAGE 2
 
 typedef struct Arguments {
     const char *pack;
     const char *root;
     const char *status; /* file to write the result to, or NULL */
     Policy policy;      /* _POLICY_INVALID: what the pack says */
-    int ioprio_class;   /* 0: what the policy says */
+    int io_class;       /* 0: what the policy says */
     bool wait, dry_run, json, force;
 } Arguments;
-
-static atomic_bool stop;
-
-static void on_signal(int sig _unused_)
-{
-    atomic_store(&stop, true);
-}
 
 static void help(void)
 {
@@ -53,7 +44,8 @@ static void help(void)
            "     --root=DIR         Replay below DIR: only filesystems mounted there count\n"
            "     --wait             Return when everything is resident\n"
            "     --dry-run          Print the operations instead of carrying them out\n"
-           "     --policy=POLICY    metadata, beside, gate or idle, instead of the pack's own\n"
+           "     --policy=POLICY    metadata, beside, gate or idle, instead of the pack's own,\n"
+           "                        also in a control session\n"
            "     --ioprio=CLASS     idle or best-effort, instead of the policy's own\n"
            "     --force            Replay even in a control session or with headstart=0\n"
            "     --status=FILE      Write the result to FILE, as JSON\n"
@@ -68,139 +60,115 @@ static int usage_error(const char *message, const char *value)
 }
 
 /* 1 go on, 0 done (help was asked for), < 0 wrong usage */
-static int parse_arguments(int argc, char **argv, Arguments *a)
+static int parse_arguments(int argc, char **argv, Arguments *ret)
 {
-    enum { OPT_VERSION = 256, OPT_ROOT, OPT_WAIT, OPT_DRY_RUN, OPT_POLICY, OPT_IOPRIO, OPT_FORCE,
-           OPT_STATUS, OPT_JSON };
+    enum {
+        OPTION_VERSION = 256,
+        OPTION_ROOT,
+        OPTION_WAIT,
+        OPTION_DRY_RUN,
+        OPTION_POLICY,
+        OPTION_IOPRIO,
+        OPTION_FORCE,
+        OPTION_STATUS,
+        OPTION_JSON,
+    };
     static const struct option options[] = {
             {"help", no_argument, NULL, 'h'},
-            {"version", no_argument, NULL, OPT_VERSION},
-            {"root", required_argument, NULL, OPT_ROOT},
-            {"wait", no_argument, NULL, OPT_WAIT},
-            {"dry-run", no_argument, NULL, OPT_DRY_RUN},
-            {"policy", required_argument, NULL, OPT_POLICY},
-            {"ioprio", required_argument, NULL, OPT_IOPRIO},
-            {"force", no_argument, NULL, OPT_FORCE},
-            {"status", required_argument, NULL, OPT_STATUS},
-            {"json", no_argument, NULL, OPT_JSON},
+            {"version", no_argument, NULL, OPTION_VERSION},
+            {"root", required_argument, NULL, OPTION_ROOT},
+            {"wait", no_argument, NULL, OPTION_WAIT},
+            {"dry-run", no_argument, NULL, OPTION_DRY_RUN},
+            {"policy", required_argument, NULL, OPTION_POLICY},
+            {"ioprio", required_argument, NULL, OPTION_IOPRIO},
+            {"force", no_argument, NULL, OPTION_FORCE},
+            {"status", required_argument, NULL, OPTION_STATUS},
+            {"json", no_argument, NULL, OPTION_JSON},
             {NULL, 0, NULL, 0},
     };
+    Arguments a = {.root = "/", .policy = _POLICY_INVALID};
     int c;
 
-    *a = (Arguments){.root = "/", .policy = _POLICY_INVALID};
     while ((c = getopt_long(argc, argv, "h", options, NULL)) >= 0)
         switch (c) {
         case 'h':
             help();
             return 0;
-        case OPT_VERSION:
+        case OPTION_VERSION:
             printf("headstart-replay %s\n", HEADSTART_VERSION);
             return 0;
-        case OPT_ROOT:
-            a->root = optarg;
+        case OPTION_ROOT:
+            a.root = optarg;
             break;
-        case OPT_WAIT:
-            a->wait = true;
+        case OPTION_WAIT:
+            a.wait = true;
             break;
-        case OPT_DRY_RUN:
-            a->dry_run = true;
+        case OPTION_DRY_RUN:
+            a.dry_run = true;
             break;
-        case OPT_POLICY:
-            a->policy = policy_from_string(optarg);
-            if ((int)a->policy < 0)
+        case OPTION_POLICY:
+            a.policy = policy_from_string(optarg);
+            if ((int)a.policy < 0)
                 return usage_error("unknown policy", optarg);
             break;
-        case OPT_IOPRIO:
-            a->ioprio_class = strcmp(optarg, "idle") == 0          ? IOPRIO_CLASS_IDLE
-                              : strcmp(optarg, "best-effort") == 0 ? IOPRIO_CLASS_BE
-                                                                   : 0;
-            if (!a->ioprio_class)
+        case OPTION_IOPRIO:
+            a.io_class = strcmp(optarg, "idle") == 0          ? IO_CLASS_IDLE
+                         : strcmp(optarg, "best-effort") == 0 ? IO_CLASS_BEST_EFFORT
+                                                              : 0;
+            if (!a.io_class)
                 return usage_error("unknown I/O priority class", optarg);
             break;
-        case OPT_FORCE:
-            a->force = true;
+        case OPTION_FORCE:
+            a.force = true;
             break;
-        case OPT_STATUS:
-            a->status = optarg;
+        case OPTION_STATUS:
+            a.status = optarg;
             break;
-        case OPT_JSON:
-            a->json = true;
+        case OPTION_JSON:
+            a.json = true;
             break;
         default:
             return -EINVAL; /* getopt said why */
         }
     if (optind + 1 != argc)
         return usage_error(optind == argc ? "which pack?" : "one pack at a time", NULL);
-    a->pack = argv[optind];
+    a.pack = argv[optind];
+    *ret = a;
     return 1;
 }
 
-/* Tells systemd, sd_notify(3), without its library. Failing is no reason to fail. */
-static void notify(const char *state)
+/* Reads and checks the pack. It is read whole, not mapped: what was checked stays what is used. On
+ * failure one line was logged. */
+static int load_pack(const char *path, char **ret_buf, Pack *ret)
 {
-    const char *path = getenv("NOTIFY_SOCKET");
-    struct sockaddr_un sa = {.sun_family = AF_UNIX};
-    size_t l = path ? strlen(path) : 0;
-    int fd;
+    _cleanup_free_ char *buf = NULL;
+    const char *reason = NULL;
+    size_t size;
+    int r;
 
-    if (l == 0 || l >= sizeof(sa.sun_path) || (path[0] != '/' && path[0] != '@'))
-        return;
-    memcpy(sa.sun_path, path, l);
-    if (sa.sun_path[0] == '@')
-        sa.sun_path[0] = 0;
-    fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return;
-    if (sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&sa,
-               (socklen_t)(offsetof(struct sockaddr_un, sun_path) + l)) < 0)
-        log_debug_errno(errno, "Cannot notify the service manager, ignoring: %m");
-    close(fd);
-}
-
-/* Reads the pack whole: it is replaced whole when it changes, so what was checked stays what is
- * used. */
-static int load_pack(const char *path, const void **ret, size_t *ret_size)
-{
-    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    struct stat st;
-    void *map;
-
-    if (fd < 0)
-        return log_error_errno(errno, "headstart-replay: %s: %m", path);
-    if (fstat(fd, &st) < 0)
-        return log_error_errno(errno, "headstart-replay: %s: %m", path);
-    if (!S_ISREG(st.st_mode))
-        return log_error_errno(EMEDIUMTYPE, "headstart-replay: %s: not a regular file", path);
-    if (st.st_size == 0)
-        return log_error_errno(EBADMSG, "headstart-replay: %s: empty file", path);
-    if ((uint64_t)st.st_size > PACK_SIZE_MAX)
-        return log_error_errno(E2BIG, "headstart-replay: %s: larger than a pack may be", path);
-    map = malloc((size_t)st.st_size);
-    if (!map)
-        return log_oom();
-    for (off_t at = 0; at < st.st_size;) {
-        ssize_t n = pread(fd, (char *)map + at, (size_t)(st.st_size - at), at);
-
-        if (n < 0) {
-            free(map);
-            return log_error_errno(errno, "headstart-replay: %s: %m", path);
-        }
-        if (n == 0)
-            break;
-        at += n;
-    }
-    *ret = map;
-    *ret_size = (size_t)st.st_size;
+    r = file_read_whole(AT_FDCWD, path, PACK_SIZE_MAX, &buf, &size);
+    if (r == -EBADMSG)
+        return log_error_errno(r, "headstart-replay: %s: not a regular file", path);
+    if (r == -E2BIG)
+        return log_error_errno(r, "headstart-replay: %s: larger than a pack may be", path);
+    if (r < 0)
+        return log_error_errno(r, "headstart-replay: %s: %m", path);
+    r = pack_open(buf, size, ret, &reason);
+    if (r < 0)
+        return log_error_errno(r, "headstart-replay: %s: %s", path,
+                               size == 0 ? "empty file" : reason);
+    *ret_buf = TAKE_PTR(buf);
     return 0;
 }
 
-static bool switched_off(void)
+static bool is_switched_off(void)
 {
     _cleanup_free_ char *cmdline = NULL;
 
     if (rooted_read(AT_FDCWD, "/proc/cmdline", 65536, &cmdline, NULL) < 0)
         return false;
-    for (char *save = NULL, *w = strtok_r(cmdline, " \n", &save); w; w = strtok_r(NULL, " \n", &save))
+    for (char *save = NULL, *w = strtok_r(cmdline, " \n", &save); w;
+         w = strtok_r(NULL, " \n", &save))
         if (strcmp(w, "headstart=0") == 0)
             return true;
     return false;
@@ -221,229 +189,202 @@ static bool is_control_session(const Pack *p)
     return n == 32 && pack_is_control(p, id);
 }
 
-static void print_operation(const Pack *p, const Operation *op, bool json)
+/* What this session asks for, before anything is done. */
+static ReplayOutcome decide(const Arguments *a, const Pack *p, Policy policy)
 {
-    const char *kind = operation_kind_to_string(op->kind);
-
-    if (op->kind == OPERATION_METADATA) {
-        const PackMetadata *m = &p->metadata[op->index];
-
-        printf(json ? "{\"operation\":\"%s\",\"segment\":%u,\"offset\":%" PRIu64
-                      ",\"length\":%" PRIu64 "}\n"
-                    : "%-8s %u %" PRIu64 "+%" PRIu64 "\n",
-               kind, op->segment, le64toh(m->offset), le64toh(m->length));
-        return;
-    }
-    const PackData *d = op->kind == OPERATION_DATA ? &p->data[op->index] : NULL;
-    const PackFile *f = &p->files[d ? le32toh(d->file) : op->index];
-    const char *path = pack_string(p, f->path);
-
-    if (json)
-        printf("{\"operation\":\"%s\",\"segment\":%u,\"inode\":%" PRIu64, kind, op->segment,
-               le64toh(f->inode));
-    else
-        printf("%-8s %u %" PRIu64, kind, op->segment, le64toh(f->inode));
-    if (d)
-        printf(json ? ",\"offset\":%" PRIu64 ",\"length\":%" PRIu64 ",\"physical\":%" PRId64
-                    : " %" PRIu64 "+%" PRIu64 " @%" PRId64,
-               le64toh(d->offset), le64toh(d->length), (int64_t)le64toh(d->physical));
-    if (!json) {
-        printf(" %s\n", path);
-        return;
-    }
-    printf(",\"path\":\"");
-    for (const unsigned char *c = (const unsigned char *)path; *c; c++)
-        printf(*c < 0x20 || *c == '"' || *c == '\\' ? "\\u%04x" : "%c", *c);
-    printf("\"}\n");
+    if (!a->force && is_switched_off())
+        return REPLAY_OUTCOME_DISABLED;
+    /* A policy that was asked for is an order. */
+    if (!a->force && (int)a->policy < 0 && is_control_session(p))
+        return REPLAY_OUTCOME_CONTROL;
+    if (policy == POLICY_OFF)
+        return REPLAY_OUTCOME_OFF;
+    return a->dry_run ? REPLAY_OUTCOME_DRY_RUN : REPLAY_OUTCOME_DONE;
 }
 
-static int format_json(const Pack *p, Policy policy, const ReplayResult *r,
-                       usec_t start, char **ret)
+/* Stops just before the act. */
+static int dry_run(const Arguments *a, const Pack *p, const char *root, Report *report)
 {
-    _cleanup_free_ char *skipped = strdup("");
+    _cleanup_mounted_table_ MountedTable mounted = {0};
+    _cleanup_operation_list_ OperationList list = {0};
+    ReplayResult *s = &report->result;
+    int r;
 
-    for (int i = 0; skipped && i < _REPLAY_SKIP_MAX; i++) {
-        char *more;
-
-        if (r->n_skipped[i] == 0)
-            continue;
-        if (asprintf(&more, "%s%s\"%s\":%" PRIu64, skipped, *skipped ? "," : "",
-                     replay_skip_to_string((ReplaySkip)i), r->n_skipped[i]) < 0)
-            more = NULL;
-        free(skipped);
-        skipped = more;
-    }
-    if (!skipped ||
-        asprintf(ret,
-                 "{\"stage\":\"%s\",\"policy\":\"%s\",\"start_boottime_usec\":%" PRIu64
-                 ",\"duration_usec\":%" PRIu64 ",\"resident\":%s,\"metadata_ranges\":%" PRIu64
-                 ",\"metadata_bytes\":%" PRIu64 ",\"files\":%" PRIu64 ",\"data_ranges\":%" PRIu64
-                 ",\"data_bytes\":%" PRIu64 ",\"skipped\":{%s}}\n",
-                 stage_to_string((Stage)p->header->stage), policy_to_string(policy), start,
-                 r->duration_usec, r->waited ? "true" : "false", r->n_metadata, r->metadata_bytes,
-                 r->n_opened, r->n_data, r->data_bytes, skipped) < 0)
+    r = mounted_table_read(p, root, &mounted);
+    if (r < 0)
+        return log_error_errno(r, "headstart-replay: cannot read the mount table: %m");
+    r = operations_from_pack(p, mounted.facts, report->policy, &list);
+    if (r < 0)
         return log_oom();
+    memcpy(s->n_skipped, list.n_skipped, sizeof(s->n_skipped));
+    for (size_t i = 0; i < list.n; i++) {
+        const Operation *o = &list.operations[i];
+        _cleanup_free_ char *line =
+                a->json ? operation_to_json(p, &mounted, o) : operation_to_text(p, &mounted, o);
+        uint64_t offset, length;
+
+        if (!line)
+            return log_oom();
+        puts(line);
+        operation_range(p, o, &offset, &length);
+        s->n_metadata += o->kind == OPERATION_METADATA;
+        s->n_opened += o->kind == OPERATION_OPEN;
+        s->n_data += o->kind == OPERATION_DATA;
+        *(o->kind == OPERATION_METADATA ? &s->metadata_bytes : &s->data_bytes) += length;
+    }
     return 0;
 }
 
-static void print_summary(const Arguments *a, const ReplayResult *r)
+/* Starts the executor and waits for it, for signals, and with `gate` for the deadline. */
+static int execute(const Pack *p, const ReplayOptions *options, usec_t start, Report *report)
 {
-    char metadata[FORMAT_BYTES_MAX], data[FORMAT_BYTES_MAX], time[FORMAT_TIMESPAN_MAX];
-    uint64_t skipped = 0;
-    const char *separator = " (";
+    bool gate = options->policy == POLICY_GATE && getenv("NOTIFY_SOCKET");
+    usec_t deadline = start + MIN(le64toh(p->header->deadline_usec), GATE_DEADLINE_MAX);
+    Replay *replay;
+    sigset_t signals;
+    int r, error = 0;
 
-    for (int i = 0; i < _REPLAY_SKIP_MAX; i++)
-        skipped += r->n_skipped[i];
-    printf("%s: %" PRIu64 " metadata ranges (%s), %" PRIu64 " files, %" PRIu64
-           " data ranges (%s) %s in %s; skipped %" PRIu64,
-           a->pack, r->n_metadata, format_bytes(metadata, sizeof(metadata), r->metadata_bytes),
-           r->n_opened, r->n_data, format_bytes(data, sizeof(data), r->data_bytes),
-           r->waited ? "resident" : "requested",
-           format_timespan(time, sizeof(time), r->duration_usec), skipped);
-    for (int i = 0; i < _REPLAY_SKIP_MAX; i++)
-        if (r->n_skipped[i] > 0) {
-            printf("%s%" PRIu64 " %s", separator, r->n_skipped[i],
-                   replay_skip_to_string((ReplaySkip)i));
-            separator = ", ";
+    /* Blocked before there are threads, which inherit that. */
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGUSR1);
+    sigaddset(&signals, options->done_signal);
+    sigprocmask(SIG_BLOCK, &signals, NULL);
+
+    notify_manager(gate ? "STATUS=Sweeping" : "READY=1\nSTATUS=Replaying");
+    r = replay_start(p, options, &replay);
+    if (r < 0)
+        return log_error_errno(r, "headstart-replay: cannot start: %m");
+
+    while (!replay_result(replay, &report->result, &error)) {
+        usec_t now = clock_now(CLOCK_MONOTONIC), left = deadline > now ? deadline - now : 0;
+        struct timespec ts = {.tv_sec = (time_t)(left / USEC_PER_SEC),
+                              .tv_nsec = (long)(left % USEC_PER_SEC * NSEC_PER_USEC)};
+        int sig = sigtimedwait(&signals, NULL, gate ? &ts : NULL);
+
+        if (sig == SIGTERM || sig == SIGINT) {
+            /* What is under way may hang: it is left behind. */
+            report->outcome = replay_result(replay, &report->result, &error)
+                                      ? REPLAY_OUTCOME_DONE
+                                      : REPLAY_OUTCOME_STOPPED;
+            return 0;
         }
-    printf("%s\n", skipped > 0 ? ")" : "");
-}
-
-/* The sweep, in a thread of its own when the main one must stay free to say READY=1. */
-typedef struct Sweep {
-    const Pack *pack;
-    const OperationList *list;
-    const MountedSegment *mounted;
-    ReplayOptions options;
-    ReplayResult result;
-    int r;
-    int done_fd;
-} Sweep;
-
-static void *sweep(void *arg)
-{
-    Sweep *s = arg;
-
-    s->r = replay_execute(s->pack, s->list, s->mounted, &s->options, &s->result);
-    if (s->done_fd >= 0 && write(s->done_fd, "", 1) < 0)
-        s->done_fd = -EBADF; /* the other side polls with a timeout anyway */
-    return NULL;
-}
-
-/* `gate`: READY=1 when the sweep is done, or at the deadline while it goes on. The main thread does
- * no disk I/O from here on, so that a request that never returns holds nothing up. */
-static void sweep_behind_gate(Sweep *s, usec_t deadline)
-{
-    pthread_t thread;
-    int fds[2];
-
-    if (pipe2(fds, O_CLOEXEC) < 0) {
-        sweep(s);
-        return;
+        if (sig == SIGUSR1)
+            replay_hurry(replay, REPLAY_ORDER_LIKELY, IO_CLASS_BEST_EFFORT);
+        else if (sig < 0 && errno == EAGAIN) {
+            /* From here on as `beside`. */
+            notify_manager("READY=1\nSTATUS=Replaying, the deadline has passed");
+            gate = false;
+            replay_hurry(replay, REPLAY_ORDER_NEED, IO_CLASS_BEST_EFFORT);
+        }
     }
-    s->done_fd = fds[1];
-    if (pthread_create(&thread, NULL, sweep, s) != 0)
-        sweep(s);
-    else {
-        struct pollfd p = {.fd = fds[0], .events = POLLIN};
-
-        while (poll(&p, 1, (int)MIN(deadline / USEC_PER_MSEC, (usec_t)INT32_MAX)) < 0 &&
-               errno == EINTR && !atomic_load(&stop))
-            ;
-        notify("READY=1");
-        pthread_join(thread, NULL);
-    }
-    close(fds[0]);
-    close(fds[1]);
+    replay_free(replay);
+    if (gate)
+        notify_manager("READY=1");
+    if (error < 0)
+        return log_error_errno(error, "headstart-replay: %m");
+    return 0;
 }
 
-static int replay(const Arguments *a, const Pack *p)
+/* Where `headstart status` looks, when this is a service of ours. */
+static char *status_path(const Arguments *a, Stage stage)
 {
-    Policy policy = (int)a->policy >= 0 ? a->policy : (Policy)p->header->policy;
-    int ioprio = a->ioprio_class ? a->ioprio_class
-                                 : policy == POLICY_IDLE ? IOPRIO_CLASS_IDLE : IOPRIO_CLASS_BE;
-    _cleanup_operation_list_ OperationList list = {0};
-    _cleanup_free_ char *json = NULL;
-    MountedSegment *mounted = NULL;
-    usec_t start = clock_now(CLOCK_BOOTTIME);
-    Sweep s;
-    int r;
+    const char *dir = getenv("RUNTIME_DIRECTORY");
+    char *path = NULL;
 
-    r = operations_from_pack(p, policy, &list);
+    if (a->status)
+        return strdup(a->status);
+    if (a->dry_run || !dir || dir[0] != '/' || strchr(dir, ':'))
+        return NULL;
+    return asprintf(&path, "%s/replay-%s.json", dir, stage_to_string(stage)) < 0 ? NULL : path;
+}
+
+static void write_status(const char *path, const char *json)
+{
+    _cleanup_free_ char *dir = strdup(path), *text = NULL;
+    char *slash = dir ? strrchr(dir, '/') : NULL;
+    int r = 0;
+
+    if (slash && slash > dir) {
+        *slash = 0;
+        r = make_directories(dir, 0755);
+    }
+    if (r >= 0 && asprintf(&text, "%s\n", json) < 0)
+        r = -ENOMEM;
+    if (r >= 0)
+        r = atomic_file_write(AT_FDCWD, path, text, strlen(text), 0644);
     if (r < 0)
-        return log_oom();
-    if (a->dry_run) {
-        for (size_t i = 0; i < list.n; i++)
-            print_operation(p, &list.operations[i], a->json);
-        return 0;
-    }
-    r = mounted_segments_find(p, a->root, &mounted);
-    if (r < 0)
-        return log_error_errno(r, "headstart-replay: cannot read the mount table: %m");
-    if (syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0,
-                ioprio << IOPRIO_CLASS_SHIFT | (ioprio == IOPRIO_CLASS_BE ? 4 : 0)) < 0)
-        log_debug_errno(errno, "Cannot set the I/O priority, ignoring: %m");
+        log_warning_errno(r, "headstart-replay: cannot write %s, ignoring: %m", path);
+}
 
-    s = (Sweep){
-            .pack = p,
-            .list = &list,
-            .mounted = mounted,
-            .options = {.wait = a->wait, .stop = &stop, .window_bytes = REPLAY_WINDOW_DEFAULT},
-            .done_fd = -EBADF,
+static int run(const Arguments *a)
+{
+    usec_t start = clock_now(CLOCK_MONOTONIC);
+    _cleanup_free_ char *buf = NULL, *json = NULL, *text = NULL, *status = NULL, *root = NULL;
+    Report report = {
+            .pack = a->pack,
+            .start_realtime = clock_now(CLOCK_REALTIME),
+            .start_boottime = clock_now(CLOCK_BOOTTIME),
     };
-    if (policy == POLICY_GATE && getenv("NOTIFY_SOCKET"))
-        sweep_behind_gate(&s, le64toh(p->header->deadline_usec));
-    else {
-        notify("READY=1");
-        sweep(&s);
-    }
-    mounted_segments_free(mounted, le32toh(p->header->n_segments));
-    if (s.r < 0)
-        return log_oom();
+    Pack p;
+    int r;
 
-    r = format_json(p, policy, &s.result, start, &json);
+    r = load_pack(a->pack, &buf, &p);
     if (r < 0)
         return r;
-    if (a->json)
-        fputs(json, stdout);
-    else
-        print_summary(a, &s.result);
-    if (a->status) {
-        r = atomic_file_write(AT_FDCWD, a->status, json, strlen(json), 0600);
-        if (r < 0)
-            log_warning_errno(r, "headstart-replay: cannot write %s, ignoring: %m", a->status);
-    }
+    /* Mount points are written without symlinks. */
+    root = realpath(a->root, NULL);
+    if (!root)
+        return log_error_errno(errno, "headstart-replay: %s: %m", a->root);
+    report.stage = (Stage)p.header->stage;
+    report.policy = (int)a->policy >= 0 ? a->policy : (Policy)p.header->policy;
+    report.outcome = decide(a, &p, report.policy);
+
+    if (report.outcome == REPLAY_OUTCOME_DRY_RUN)
+        r = dry_run(a, &p, root, &report);
+    else if (report.outcome == REPLAY_OUTCOME_DONE) {
+        ReplayOptions options = {
+                .root = root,
+                .policy = report.policy,
+                .io_class = a->io_class                    ? (IoClass)a->io_class
+                            : report.policy == POLICY_IDLE ? IO_CLASS_IDLE
+                                                           : IO_CLASS_BEST_EFFORT,
+                .wait = a->wait,
+                .done_signal = SIGUSR2,
+        };
+
+        r = execute(&p, &options, start, &report);
+    } else
+        notify_manager("READY=1");
+    if (r < 0)
+        return r;
+
+    report.duration_usec = clock_now(CLOCK_MONOTONIC) - start;
+    json = report_to_json(&report);
+    text = a->json ? NULL : report_to_text(&report);
+    if (!json || (!text && !a->json))
+        return log_oom();
+    puts(a->json ? json : text);
+    status = status_path(a, report.stage);
+    if (status)
+        write_status(status, json);
+    if (fflush(stdout) != 0)
+        log_warning_errno(errno, "headstart-replay: cannot print the result, ignoring: %m");
+    /* Threads may be in the middle of something: their memory stays theirs. */
+    if (report.outcome == REPLAY_OUTCOME_STOPPED)
+        _exit(EXIT_SUCCESS);
     return 0;
 }
 
 int main(int argc, char **argv)
 {
-    struct sigaction sa = {.sa_handler = on_signal};
-    const void *buf = NULL;
-    const char *reason = NULL;
-    size_t size = 0;
     Arguments a;
-    Pack p;
     int r;
 
     log_parse_environment();
     r = parse_arguments(argc, argv, &a);
     if (r <= 0)
-        return r < 0 ? 2 : 0;
-    sigaction(SIGTERM, &sa, NULL);
-    sigaction(SIGINT, &sa, NULL);
-
-    if (load_pack(a.pack, &buf, &size) < 0)
-        return 1;
-    r = pack_open(buf, size, &p, &reason);
-    if (r < 0)
-        log_error("headstart-replay: %s: %s", a.pack, reason);
-    else if (!a.force && !a.dry_run && (switched_off() || is_control_session(&p))) {
-        notify("READY=1");
-        printf("%s: nothing replayed: %s\n", a.pack,
-               switched_off() ? "headstart=0 is on the kernel command line" : "a control session");
-    } else
-        r = replay(&a, &p);
-    free((void *)buf);
-    return r < 0 ? 1 : 0;
+        return r < 0 ? EXIT_USAGE : EXIT_SUCCESS;
+    return run(&a) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

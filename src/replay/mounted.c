@@ -3,8 +3,10 @@
 #include "replay/mounted.h"
 
 #include "base/rooted.h"
+#include "replay/superblock.h"
 #include "volume/mountinfo.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <string.h>
@@ -13,6 +15,9 @@
 #include <sys/sysmacros.h>
 
 #define MOUNTINFO_SIZE_MAX (8U * 1024 * 1024)
+#define CHUNK_MIN          (128U * 1024) /* the kernel's own default: always read as a whole */
+#define CHUNK_MAX          (2U * 1024 * 1024)
+#define DISK_DEPTH_MAX     16 /* devices stacked on one another */
 
 #ifndef FS_IOC_GETFSUUID
 struct fsuuid2 {
@@ -22,43 +27,28 @@ struct fsuuid2 {
 #define FS_IOC_GETFSUUID _IOR(0x15, 0, struct fsuuid2)
 #endif
 
-/* Where the superblock of a filesystem type keeps its magic number and its UUID. */
-typedef struct Superblock {
-    const char *fstype;
-    off_t magic_at;
-    const char *magic;
-    size_t magic_size;
-    off_t uuid_at;
-} Superblock;
+#ifndef STATX_MNT_ID
+#define STATX_MNT_ID 0x1000U
+#endif
 
-static const Superblock superblocks[] = {
-        {"ext2", 1024 + 0x38, "\x53\xef", 2, 1024 + 0x68},
-        {"ext3", 1024 + 0x38, "\x53\xef", 2, 1024 + 0x68},
-        {"ext4", 1024 + 0x38, "\x53\xef", 2, 1024 + 0x68},
-        {"xfs", 0, "XFSB", 4, 32},
-        {"btrfs", 65536 + 0x40, "_BHRfS_M", 8, 65536 + 0x20},
-        {"f2fs", 1024, "\x10\x20\xf5\xf2", 4, 1024 + 0x6c},
-};
-
-static int superblock_uuid(int device_fd, const char *fstype, uint8_t ret[16])
+void mounted_table_done(MountedTable *t)
 {
-    for (size_t i = 0; i < ELEMENTSOF(superblocks); i++) {
-        const Superblock *s = &superblocks[i];
-        char magic[8];
-
-        if (strcmp(s->fstype, fstype) != 0)
-            continue;
-        if (pread(device_fd, magic, s->magic_size, s->magic_at) != (ssize_t)s->magic_size ||
-            memcmp(magic, s->magic, s->magic_size) != 0 ||
-            pread(device_fd, ret, 16, s->uuid_at) != 16)
-            return -ENXIO;
-        return 0;
+    for (uint32_t i = 0; t->segments && i < t->n; i++) {
+        if (t->segments[i].root_fd >= 0)
+            close(t->segments[i].root_fd);
+        if (t->segments[i].device_fd >= 0)
+            close(t->segments[i].device_fd);
+        free(t->segments[i].target);
     }
-    return -EOPNOTSUPP;
+    free(t->segments);
+    free(t->facts);
+    *t = (MountedTable){0};
 }
 
+/* --- block devices ---------------------------------------------------------------------------- */
+
 /* The block device with that number, by the name sysfs gives it. */
-static int open_device(unsigned maj, unsigned min)
+static int open_device(dev_t dev)
 {
     _cleanup_free_ char *uevent = NULL;
     _cleanup_close_ int fd = -EBADF;
@@ -67,7 +57,7 @@ static int open_device(unsigned maj, unsigned min)
     struct stat st;
     int r;
 
-    snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/uevent", maj, min);
+    snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/uevent", major(dev), minor(dev));
     r = rooted_read(AT_FDCWD, path, 65536, &uevent, NULL);
     if (r < 0)
         return r;
@@ -79,23 +69,165 @@ static int open_device(unsigned maj, unsigned min)
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return -errno;
-    if (fstat(fd, &st) < 0 || !S_ISBLK(st.st_mode) || st.st_rdev != makedev(maj, min))
+    if (fstat(fd, &st) < 0 || !S_ISBLK(st.st_mode) || st.st_rdev != dev)
         return -ENXIO;
     return TAKE_FD(fd);
 }
 
-/* btrfs has an anonymous number: its device is the one the mount names. */
-static int open_device_of(const Mount *m)
+static int read_device_number(const char *path, dev_t *ret)
 {
+    _cleanup_free_ char *text = NULL;
+    unsigned a, b;
+    int r = rooted_read(AT_FDCWD, path, 64, &text, NULL);
+
+    if (r < 0)
+        return r;
+    if (sscanf(text, "%u:%u", &a, &b) != 2)
+        return -EBADMSG;
+    *ret = makedev(a, b);
+    return 0;
+}
+
+/* The one device that a stacked one (dm, md) lies on. */
+static int only_slave(dev_t dev, dev_t *ret)
+{
+    char path[320];
+    int fd, n = 0, r = -ENOENT;
+    DIR *d;
+
+    snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/slaves", major(dev), minor(dev));
+    fd = rooted_open(AT_FDCWD, path, O_RDONLY | O_DIRECTORY);
+    if (fd < 0)
+        return fd;
+    d = fdopendir(fd);
+    if (!d) {
+        close(fd);
+        return -ENOMEM;
+    }
+    for (struct dirent *e; (e = readdir(d));)
+        if (e->d_name[0] != '.' && n++ == 0) {
+            snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/slaves/%.200s/dev", major(dev),
+                     minor(dev), e->d_name);
+            r = read_device_number(path, ret);
+        }
+    closedir(d);
+    return n == 1 ? r : -ENOENT;
+}
+
+/* Down through partitions and stacked devices to the disk at the bottom; partitions' beginnings are
+ * added up. Where dm puts a volume is not looked at: volumes of one disk then share a head, but not
+ * an order. */
+static void find_disk(dev_t dev, SegmentFacts *f)
+{
+    f->disk_offset = 0;
+    for (int depth = 0; depth < DISK_DEPTH_MAX; depth++) {
+        char path[128];
+        uint64_t sectors;
+        dev_t below;
+
+        snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/partition", major(dev), minor(dev));
+        if (rooted_read_u64(AT_FDCWD, path, &sectors) >= 0) {
+            snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/start", major(dev), minor(dev));
+            if (rooted_read_u64(AT_FDCWD, path, &sectors) >= 0)
+                f->disk_offset += sectors * 512;
+            snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/../dev", major(dev), minor(dev));
+            if (read_device_number(path, &below) < 0)
+                break;
+        } else if (only_slave(dev, &below) < 0)
+            break;
+        dev = below;
+    }
+    f->disk = dev;
+}
+
+/* A partition has the queue of its disk. */
+static uint32_t read_chunk_bytes(dev_t dev)
+{
+    static const char *const places[] = {"", "../"};
+    uint64_t kib;
+
+    for (size_t i = 0; i < ELEMENTSOF(places); i++) {
+        char path[128];
+
+        snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/%squeue/max_sectors_kb", major(dev),
+                 minor(dev), places[i]);
+        if (rooted_read_u64(AT_FDCWD, path, &kib) < 0)
+            continue;
+        if (kib < 4)
+            break;
+        return (uint32_t)ALIGN_DOWN(MIN(kib, CHUNK_MAX / 1024) * 1024, PACK_PAGE_SIZE);
+    }
+    return CHUNK_MIN;
+}
+
+/* --- filesystems ------------------------------------------------------------------------------ */
+
+/* A mount that may serve a segment, its facts read once. */
+typedef struct Candidate {
+    const Mount *mount;
+    uint8_t uuid[16];
+    bool has_uuid;
+    int root_fd, device_fd;
+    dev_t device; /* 0: unknown */
+    uint64_t size_bytes;
+} Candidate;
+
+/* True if the descriptor is of this very mount, and not of one that was put over it. */
+static bool is_of_mount(int fd, const Mount *m)
+{
+    struct statx stx;
     struct stat st;
 
+    if (statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &stx) >= 0 && (stx.stx_mask & STATX_MNT_ID))
+        return stx.stx_mnt_id == m->id;
+    /* Before Linux 5.8. The files of a btrfs have another number than its mount shows. */
+    return fstat(fd, &st) >= 0 &&
+           (strcmp(m->fstype, "btrfs") == 0 || st.st_dev == makedev(m->major, m->minor));
+}
+
+static void read_superblock(Candidate *c)
+{
+    _cleanup_free_ uint8_t *head = malloc(SUPERBLOCK_READ_BYTES);
+    ssize_t n = head ? pread(c->device_fd, head, SUPERBLOCK_READ_BYTES, 0) : -1;
+
+    c->has_uuid = n > 0 && superblock_uuid(c->mount->fstype, head, (size_t)n, c->uuid) >= 0;
+}
+
+static bool candidate_open(Candidate *c, const Mount *m)
+{
+    bool btrfs = strcmp(m->fstype, "btrfs") == 0;
+    struct fsuuid2 u = {0};
+    struct stat st;
+
+    *c = (Candidate){.mount = m, .root_fd = -EBADF, .device_fd = -EBADF};
+    c->root_fd = open(m->target, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (c->root_fd < 0)
+        return false;
+    if (!is_of_mount(c->root_fd, m)) {
+        close(c->root_fd);
+        return false;
+    }
+    /* btrfs has an anonymous number: one of its devices is the one the mount names. */
     if (m->major != 0)
-        return open_device(m->major, m->minor);
-    if (m->source[0] != '/' || stat(m->source, &st) < 0)
-        return -ENXIO;
-    if (!S_ISBLK(st.st_mode))
-        return -ENXIO;
-    return open_device(major(st.st_rdev), minor(st.st_rdev));
+        c->device = makedev(m->major, m->minor);
+    else if (m->source[0] == '/' && stat(m->source, &st) >= 0 && S_ISBLK(st.st_mode))
+        c->device = st.st_rdev;
+    if (c->device != 0) {
+        c->device_fd = open_device(c->device);
+        if (c->device_fd >= 0 && ioctl(c->device_fd, BLKGETSIZE64, &c->size_bytes) < 0)
+            c->size_bytes = 0;
+    }
+    if (ioctl(c->root_fd, FS_IOC_GETFSUUID, &u) == 0 && u.len == sizeof(c->uuid)) {
+        memcpy(c->uuid, u.uuid, sizeof(c->uuid));
+        c->has_uuid = true;
+    } else if (c->device_fd >= 0)
+        read_superblock(c);
+    /* Its metadata is not in the page cache of that device. */
+    if (btrfs && c->device_fd >= 0) {
+        close(c->device_fd);
+        c->device_fd = -EBADF;
+    }
+    return true;
 }
 
 static uint64_t subvolume_id(const Mount *m)
@@ -105,101 +237,99 @@ static uint64_t subvolume_id(const Mount *m)
     return s ? strtoull(s + strlen("subvolid="), NULL, 10) : 0;
 }
 
-/* A mount that may serve a segment, its facts read once. */
-typedef struct Candidate {
-    const Mount *mount;
-    uint8_t uuid[16];
-    bool has_uuid;
-    int root_fd, device_fd;
-} Candidate;
-
-static void candidate_open(Candidate *c, const Mount *m)
-{
-    struct fsuuid2 u = {0};
-    struct stat st;
-
-    c->mount = m;
-    c->device_fd = -EBADF;
-    c->root_fd = open(m->target, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NOATIME);
-    if (c->root_fd < 0)
-        c->root_fd = open(m->target, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (c->root_fd < 0 || fstat(c->root_fd, &st) < 0 ||
-        st.st_dev != makedev(m->major, m->minor))
-        return; /* mounted over since, or not ours to see */
-    c->device_fd = open_device_of(m);
-    if (ioctl(c->root_fd, FS_IOC_GETFSUUID, &u) == 0 && u.len == sizeof(c->uuid)) {
-        memcpy(c->uuid, u.uuid, sizeof(c->uuid));
-        c->has_uuid = true;
-    } else if (c->device_fd >= 0)
-        c->has_uuid = superblock_uuid(c->device_fd, m->fstype, c->uuid) >= 0;
-}
-
 static bool serves(const Candidate *c, const PackSegment *s)
 {
-    return c->has_uuid && c->root_fd >= 0 && memcmp(c->uuid, s->uuid, sizeof(s->uuid)) == 0 &&
+    return c->has_uuid && memcmp(c->uuid, s->uuid, sizeof(s->uuid)) == 0 &&
            subvolume_id(c->mount) == le64toh(s->subvolume_id);
 }
 
-MountedSegment *mounted_segments_free(MountedSegment *m, uint32_t n)
+/* The one whose root is higher up in the filesystem, then the shorter way to it. */
+static bool is_better(const Mount *a, const Mount *b)
 {
-    for (uint32_t i = 0; m && i < n; i++) {
-        if (m[i].root_fd >= 0)
-            close(m[i].root_fd);
-        if (m[i].device_fd >= 0)
-            close(m[i].device_fd);
-    }
-    free(m);
-    return NULL;
+    size_t x = strlen(a->root), y = strlen(b->root);
+
+    return x != y ? x < y : strlen(a->target) < strlen(b->target);
 }
 
-int mounted_segments_find(const Pack *p, const char *root, MountedSegment **ret)
+static int fill_segment(const PackSegment *s, uint32_t index, const Candidate *c, MountedSegment *m,
+                        SegmentFacts *f)
 {
-    _cleanup_mount_table_ MountTable t = {0};
-    _cleanup_free_ size_t *chosen = NULL;
-    _cleanup_free_ char *text = NULL;
+    m->target = strdup(c->mount->target);
+    m->root_fd = fcntl(c->root_fd, F_DUPFD_CLOEXEC, 3);
+    if (!m->target || m->root_fd < 0)
+        return m->target ? -errno : -ENOMEM;
+    if (c->device_fd >= 0 && c->size_bytes == le64toh(s->device_size))
+        m->device_fd = fcntl(c->device_fd, F_DUPFD_CLOEXEC, 3);
+    f->mounted = true;
+    f->device = m->device_fd >= 0;
+    if (c->device != 0)
+        find_disk(c->device, f);
+    else
+        f->disk = UINT64_MAX - index; /* like no other */
+    /* btrfs has limits of its own that only its defaults tell. */
+    m->chunk_bytes = strcmp(c->mount->fstype, "btrfs") != 0 && c->device != 0
+                             ? read_chunk_bytes(c->device)
+                             : CHUNK_MIN;
+    return 0;
+}
+
+int mounted_table_read(const Pack *p, const char *root, MountedTable *ret)
+{
+    _cleanup_mounted_table_ MountedTable t = {.n = le32toh(p->header->n_segments)};
+    _cleanup_mount_table_ MountTable mounts = {0};
     _cleanup_free_ Candidate *candidates = NULL;
-    uint32_t n = le32toh(p->header->n_segments);
-    MountedSegment *m;
-    size_t n_chosen = 0;
+    _cleanup_free_ char *text = NULL;
+    size_t n = 0;
     int r;
+
+    t.segments = calloc((size_t)t.n + 1, sizeof(MountedSegment));
+    t.facts = calloc((size_t)t.n + 1, sizeof(SegmentFacts));
+    if (!t.segments || !t.facts) {
+        t.n = 0;
+        return -ENOMEM;
+    }
+    for (uint32_t i = 0; i < t.n; i++)
+        t.segments[i] = (MountedSegment){.root_fd = -EBADF, .device_fd = -EBADF};
+    if (t.n == 0) {
+        *ret = t;
+        t = (MountedTable){0};
+        return 0;
+    }
 
     r = rooted_read(AT_FDCWD, "/proc/self/mountinfo", MOUNTINFO_SIZE_MAX, &text, NULL);
     if (r >= 0)
-        r = mount_table_parse(text, &t, NULL);
-    if (r >= 0)
-        r = mount_table_select(&t, root, &chosen, &n_chosen);
+        r = mount_table_parse(text, &mounts, NULL);
     if (r < 0)
         return r;
-    m = calloc(n + 1, sizeof(MountedSegment));
-    candidates = calloc(n_chosen + 1, sizeof(Candidate));
-    if (!m || !candidates) {
-        free(m);
+    candidates = calloc(mounts.n + 1, sizeof(Candidate));
+    if (!candidates)
         return -ENOMEM;
-    }
-    for (size_t i = 0; i < n_chosen; i++)
-        candidate_open(&candidates[i], &t.mounts[chosen[i]]);
+    /* mount_table_select() is not asked: subvolumes of one btrfs have one number. */
+    for (size_t i = 0; i < mounts.n; i++) {
+        const Mount *m = &mounts.mounts[i];
 
-    for (uint32_t k = 0; k < n; k++) {
-        m[k] = (MountedSegment){-EBADF, -EBADF};
-        for (size_t i = 0; i < n_chosen; i++) {
-            uint64_t size = 0;
-
-            if (!serves(&candidates[i], &p->segments[k]))
-                continue;
-            m[k].root_fd = fcntl(candidates[i].root_fd, F_DUPFD_CLOEXEC, 3);
-            if (candidates[i].device_fd >= 0 &&
-                ioctl(candidates[i].device_fd, BLKGETSIZE64, &size) == 0 &&
-                size == le64toh(p->segments[k].device_size))
-                m[k].device_fd = fcntl(candidates[i].device_fd, F_DUPFD_CLOEXEC, 3);
-            break;
-        }
+        if (fstype_is_local_block(m->fstype) && path_is_below(m->target, root) &&
+            candidate_open(&candidates[n], m))
+            n++;
     }
-    for (size_t i = 0; i < n_chosen; i++) {
-        if (candidates[i].root_fd >= 0)
-            close(candidates[i].root_fd);
+    for (uint32_t k = 0; r >= 0 && k < t.n; k++) {
+        const Candidate *best = NULL;
+
+        for (size_t i = 0; i < n; i++)
+            if (serves(&candidates[i], &p->segments[k]) &&
+                (!best || is_better(candidates[i].mount, best->mount)))
+                best = &candidates[i];
+        if (best)
+            r = fill_segment(&p->segments[k], k, best, &t.segments[k], &t.facts[k]);
+    }
+    for (size_t i = 0; i < n; i++) {
+        close(candidates[i].root_fd);
         if (candidates[i].device_fd >= 0)
             close(candidates[i].device_fd);
     }
-    *ret = m;
+    if (r < 0)
+        return r;
+    *ret = t;
+    t = (MountedTable){0};
     return 0;
 }

@@ -1,19 +1,30 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Finds the mounted filesystem of each segment of a pack. */
+/* Finds the mounted filesystem of each segment of a pack, and what the order of replay must know of
+ * it: reads /proc/self/mountinfo, /sys/dev/block, superblocks. */
 
-#include "pack/pack.h"
+#include "replay/operations.h"
 
 typedef struct MountedSegment {
-    int root_fd;   /* of the mount point, O_PATH not: it is open for reading; -EBADF: not mounted */
-    int device_fd; /* of the block device; -EBADF: not to be had, or of another size */
+    int root_fd;          /* of the mount point; -EBADF: not mounted */
+    int device_fd;        /* of the block device; -EBADF: not to be had, or of another size */
+    uint32_t chunk_bytes; /* the kernel reads so much of one readahead(2) call, and ignores the
+                             rest: max(read_ahead_kb, max_sectors_kb) (mm/readahead.c) */
+    char *target;         /* where it is mounted; NULL: not */
 } MountedSegment;
 
-/* One entry a segment, in the pack's order; only mounts at or below `root` count. A filesystem is
- * recognised by FS_IOC_GETFSUUID (Linux 6.9), else by the UUID in its superblock, and on btrfs by
- * the subvolume as well. The caller passes *ret to mounted_segments_free(). 0, -ENOMEM, or the error
- * of reading /proc/self/mountinfo. */
-int mounted_segments_find(const Pack *p, const char *root, MountedSegment **ret);
+typedef struct MountedTable {
+    MountedSegment *segments; /* one entry a segment, in the pack's order */
+    SegmentFacts *facts;      /* the same */
+    uint32_t n;
+} MountedTable;
 
-MountedSegment *mounted_segments_free(MountedSegment *m, uint32_t n);
+void mounted_table_done(MountedTable *t);
+#define _cleanup_mounted_table_ _cleanup_(mounted_table_done)
+
+/* Only mounts at or below `root` count, of local block-backed types. A filesystem is recognised by
+ * FS_IOC_GETFSUUID (Linux 6.9), else by the UUID in its superblock, and on btrfs by the subvolume
+ * as well; of several mounts of one filesystem the one that shows most of it is taken. The caller
+ * passes *ret to mounted_table_done(). 0, -ENOMEM, or the error of reading mountinfo. */
+int mounted_table_read(const Pack *p, const char *root, MountedTable *ret);

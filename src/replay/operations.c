@@ -2,9 +2,29 @@
 
 #include "replay/operations.h"
 
+#include <string.h>
+
+#define MIB (UINT64_C(1024) * 1024)
+
+/* How a kind of device is kept busy. One head: everything in one ordered stream, and a window deep
+ * enough that the elevator always has the next requests to merge and sort. A card or a chip serves
+ * one request at a time: a second worker hides our own pauses. Where latency rules, many at once.
+ * The windows are about 0.2 s of reading: so long a reader at best-effort waits at worst where no
+ * scheduler lets it overtake. */
+static const struct {
+    unsigned n_workers;
+    uint64_t window_bytes;
+    uint32_t window_requests;
+} engines[_DEVICE_CLASS_MAX] = {
+        [DEVICE_CLASS_UNKNOWN] = {1, 16 * MIB, 256},  [DEVICE_CLASS_HDD] = {1, 16 * MIB, 256},
+        [DEVICE_CLASS_SD] = {2, 8 * MIB, 64},         [DEVICE_CLASS_EMMC] = {2, 16 * MIB, 128},
+        [DEVICE_CLASS_NETDISK] = {32, 32 * MIB, 256}, [DEVICE_CLASS_SSD] = {16, 64 * MIB, 512},
+};
+
 void operation_list_done(OperationList *l)
 {
     free(l->operations);
+    free(l->streams);
     *l = (OperationList){0};
 }
 
@@ -19,89 +39,204 @@ const char *operation_kind_to_string(OperationKind k)
     return (int)k >= 0 && k < _OPERATION_KIND_MAX ? names[k] : NULL;
 }
 
+const char *replay_skip_to_string(ReplaySkip s)
+{
+    static const char *const names[_REPLAY_SKIP_MAX] = {
+            [REPLAY_SKIP_UNMOUNTED] = "unmounted", [REPLAY_SKIP_DEVICE] = "device",
+            [REPLAY_SKIP_GONE] = "gone",           [REPLAY_SKIP_TYPE] = "type",
+            [REPLAY_SKIP_REPLACED] = "replaced",   [REPLAY_SKIP_DENIED] = "denied",
+            [REPLAY_SKIP_ERROR] = "error",         [REPLAY_SKIP_STOPPED] = "stopped",
+    };
+
+    return (int)s >= 0 && s < _REPLAY_SKIP_MAX ? names[s] : NULL;
+}
+
 ReplayOrder replay_order_of(Policy p)
 {
     return p == POLICY_BESIDE ? REPLAY_ORDER_NEED : REPLAY_ORDER_PHYSICAL;
 }
 
-bool segment_is_ordered(const PackSegment *s)
+void operation_range(const Pack *p, const Operation *o, uint64_t *ret_offset, uint64_t *ret_length)
 {
-    return s->device_class == DEVICE_CLASS_HDD ||
-           (s->device_class == DEVICE_CLASS_UNKNOWN &&
-            (le32toh(s->flags) & PACK_SEGMENT_ROTATIONAL));
-}
-
-unsigned segment_parallelism(const PackSegment *s)
-{
-    switch ((DeviceClass)s->device_class) {
-    case DEVICE_CLASS_NETDISK:
-        return 32; /* the round trip dominates: keep many under way */
-    case DEVICE_CLASS_SSD:
-        return 16;
-    case DEVICE_CLASS_SD:
-    case DEVICE_CLASS_EMMC:
-        return 2; /* one request at a time in the card; a second hides our own pauses */
-    default:
-        return segment_is_ordered(s) ? 1 : 8;
+    *ret_offset = *ret_length = 0;
+    if (o->kind == OPERATION_METADATA) {
+        *ret_offset = le64toh(p->metadata[o->index].offset);
+        *ret_length = le64toh(p->metadata[o->index].length);
+    } else if (o->kind == OPERATION_DATA) {
+        *ret_offset = le64toh(p->data[o->index].offset);
+        *ret_length = le64toh(p->data[o->index].length);
     }
 }
 
-/* The pack whose data is being sorted: qsort_r's argument. */
-typedef struct Sorting {
-    const Pack *pack;
-    ReplayOrder order;
-} Sorting;
+/* --- order ------------------------------------------------------------------------------------ */
 
-static int compare_data(const void *a, const void *b, void *arg)
+typedef struct Keyed {
+    uint32_t urgency; /* small first */
+    uint64_t place;
+    Operation operation;
+} Keyed;
+
+static Keyed keyed(const Pack *p, const SegmentFacts *facts, ReplayOrder order, const Operation *o)
 {
-    const Sorting *s = arg;
-    uint32_t i = ((const Operation *)a)->index, k = ((const Operation *)b)->index;
-    const PackData *x = &s->pack->data[i], *y = &s->pack->data[k];
+    Keyed k = {.operation = *o};
 
-    if (s->order == REPLAY_ORDER_NEED && x->need_msec != y->need_msec)
-        return le32toh(x->need_msec) < le32toh(y->need_msec) ? -1 : 1;
-    if (s->order == REPLAY_ORDER_LIKELY && x->probability != y->probability)
-        return le16toh(x->probability) > le16toh(y->probability) ? -1 : 1;
-    return i < k ? -1 : i > k; /* the pack's own order: physical */
+    if (o->kind == OPERATION_OPEN) {
+        k.place = le64toh(p->files[o->index].inode);
+        return k;
+    }
+    if (o->kind == OPERATION_METADATA)
+        k.place = le64toh(p->metadata[o->index].offset);
+    else {
+        const PackData *d = &p->data[o->index];
+
+        k.place = le64toh(d->physical);
+        if (order == REPLAY_ORDER_NEED)
+            k.urgency = le32toh(d->need_msec); /* unknown is the largest there is */
+        else if (order == REPLAY_ORDER_LIKELY)
+            k.urgency = PACK_PROBABILITY_ONE - le16toh(d->probability);
+    }
+    if (__builtin_add_overflow(k.place, facts[o->segment].disk_offset, &k.place))
+        k.place = PACK_PHYSICAL_UNKNOWN; /* stays at the end */
+    return k;
 }
 
-int operations_from_pack(const Pack *p, Policy policy, OperationList *ret)
+static int compare(const void *a, const void *b)
+{
+    const Keyed *x = a, *y = b;
+    const Operation *o = &x->operation, *q = &y->operation;
+
+    if (o->kind != q->kind)
+        return o->kind < q->kind ? -1 : 1;
+    /* Inode numbers of different filesystems have nothing to do with one another. */
+    if (o->kind == OPERATION_OPEN && o->segment != q->segment)
+        return o->segment < q->segment ? -1 : 1;
+    if (x->urgency != y->urgency)
+        return x->urgency < y->urgency ? -1 : 1;
+    if (x->place != y->place)
+        return x->place < y->place ? -1 : 1;
+    if (o->segment != q->segment)
+        return o->segment < q->segment ? -1 : 1;
+    return o->index < q->index ? -1 : o->index > q->index;
+}
+
+int operations_sort(const Pack *p, const SegmentFacts *facts, ReplayOrder order,
+                    Operation *operations, size_t n)
+{
+    _cleanup_free_ Keyed *keys = NULL;
+    bool sorted = true;
+
+    if (n < 2)
+        return 0;
+    keys = reallocarray(NULL, n, sizeof(Keyed));
+    if (!keys)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        keys[i] = keyed(p, facts, order, &operations[i]);
+        sorted = sorted && (i == 0 || compare(&keys[i - 1], &keys[i]) <= 0);
+    }
+    if (sorted) /* a sweep of one filesystem: the pack has it in order */
+        return 0;
+    qsort(keys, n, sizeof(Keyed), compare);
+    for (size_t i = 0; i < n; i++)
+        operations[i] = keys[i].operation;
+    return 0;
+}
+
+/* --- the list --------------------------------------------------------------------------------- */
+
+static bool wants_opens(const PackSegment *s, Policy policy)
+{
+    return policy != POLICY_METADATA || (le32toh(s->flags) & PACK_SEGMENT_TOUCH_ENTRIES) ||
+           le32toh(s->n_metadata) == 0;
+}
+
+/* Appends a segment's operations; what cannot be done is counted. */
+static void add_segment(const Pack *p, const SegmentFacts *facts, uint32_t segment, Policy policy,
+                        OperationList *l)
+{
+    const PackSegment *s = &p->segments[segment];
+    const SegmentFacts *f = &facts[segment];
+    uint32_t n;
+
+    n = le32toh(s->n_metadata);
+    if (!f->mounted || !f->device)
+        l->n_skipped[f->mounted ? REPLAY_SKIP_DEVICE : REPLAY_SKIP_UNMOUNTED] += n;
+    else
+        for (uint32_t i = 0; i < n; i++)
+            l->operations[l->n++] =
+                    (Operation){OPERATION_METADATA, segment, le32toh(s->first_metadata) + i};
+    if (!wants_opens(s, policy))
+        return;
+    n = le32toh(s->n_files);
+    if (!f->mounted) {
+        l->n_skipped[REPLAY_SKIP_UNMOUNTED] += n;
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        l->operations[l->n++] = (Operation){OPERATION_OPEN, segment, le32toh(s->first_file) + i};
+    if (policy == POLICY_METADATA)
+        return;
+    n = le32toh(s->n_data);
+    for (uint32_t i = 0; i < n; i++)
+        l->operations[l->n++] = (Operation){OPERATION_DATA, segment, le32toh(s->first_data) + i};
+}
+
+/* Of several filesystems on one disk: as careful as the most careful of them asks. */
+static DeviceClass more_careful(DeviceClass a, DeviceClass b)
+{
+    return engines[a].n_workers <= engines[b].n_workers ? a : b;
+}
+
+int operations_from_pack(const Pack *p, const SegmentFacts *facts, Policy policy,
+                         OperationList *ret)
 {
     const PackHeader *h = p->header;
-    Sorting sorting = {p, replay_order_of(policy)};
-    OperationList l = {0};
+    uint32_t n_segments = le32toh(h->n_segments);
+    _cleanup_operation_list_ OperationList l = {0};
+    int r;
 
     if (policy == POLICY_OFF) {
         *ret = l;
         return 0;
     }
     /* Counts were checked against the file's size: this cannot be absurd. */
-    l.operations = calloc((size_t)le32toh(h->n_metadata) + le32toh(h->n_files) +
-                                  le32toh(h->n_data) + 1,
-                          sizeof(Operation));
-    if (!l.operations)
+    l.operations =
+            calloc((size_t)le32toh(h->n_metadata) + le32toh(h->n_files) + le32toh(h->n_data) + 1,
+                   sizeof(Operation));
+    l.streams = calloc((size_t)n_segments + 1, sizeof(Stream));
+    if (!l.operations || !l.streams)
         return -ENOMEM;
-    for (uint32_t s = 0; s < le32toh(h->n_segments); s++) {
-        const PackSegment *g = &p->segments[s];
-        bool touch = le32toh(g->flags) & PACK_SEGMENT_TOUCH_ENTRIES;
-        size_t first_data;
 
-        for (uint32_t i = 0; i < le32toh(g->n_metadata); i++)
-            l.operations[l.n++] =
-                    (Operation){OPERATION_METADATA, s, le32toh(g->first_metadata) + i};
-        if (policy == POLICY_METADATA && !touch)
-            continue;
-        for (uint32_t i = 0; i < le32toh(g->n_files); i++)
-            l.operations[l.n++] = (Operation){OPERATION_OPEN, s, le32toh(g->first_file) + i};
-        if (policy == POLICY_METADATA)
-            continue;
-        first_data = l.n;
-        for (uint32_t i = 0; i < le32toh(g->n_data); i++)
-            l.operations[l.n++] = (Operation){OPERATION_DATA, s, le32toh(g->first_data) + i};
-        if (sorting.order != REPLAY_ORDER_PHYSICAL && l.n - first_data > 1)
-            qsort_r(l.operations + first_data, l.n - first_data, sizeof(Operation), compare_data,
-                    &sorting);
+    for (uint32_t i = 0; i < n_segments; i++) {
+        DeviceClass class = (DeviceClass)p->segments[i].device_class;
+        Stream *s = NULL;
+
+        for (size_t k = 0; k < l.n_streams && facts[i].mounted; k++)
+            if (l.streams[k].disk == facts[i].disk)
+                s = &l.streams[k];
+        if (s)
+            s->device_class = more_careful(s->device_class, class);
+        else if (facts[i].mounted)
+            l.streams[l.n_streams++] = (Stream){.disk = facts[i].disk, .device_class = class};
+        else
+            add_segment(p, facts, i, policy, &l); /* counts it */
+    }
+    for (size_t k = 0; k < l.n_streams; k++) {
+        Stream *s = &l.streams[k];
+
+        s->first = l.n;
+        for (uint32_t i = 0; i < n_segments; i++)
+            if (facts[i].mounted && facts[i].disk == s->disk)
+                add_segment(p, facts, i, policy, &l);
+        s->n = l.n - s->first;
+        s->n_workers = engines[s->device_class].n_workers;
+        s->window_bytes = engines[s->device_class].window_bytes;
+        s->window_requests = engines[s->device_class].window_requests;
+        r = operations_sort(p, facts, replay_order_of(policy), l.operations + s->first, s->n);
+        if (r < 0)
+            return r;
     }
     *ret = l;
+    l = (OperationList){0};
     return 0;
 }

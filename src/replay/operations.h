@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What replaying a pack means, as a list: one executor runs it, a dry run prints it. Pure. */
+/* What replaying a pack means on this machine, as a list: one executor runs it, a dry run prints
+ * it. Pure: the pack and what was found of its filesystems are arguments. */
 
 #include "pack/pack.h"
 
@@ -19,32 +20,75 @@ typedef struct Operation {
     uint32_t index; /* into the pack's metadata, files or data */
 } Operation;
 
+/* What is known of a segment's filesystem, as far as the order depends on it. */
+typedef struct SegmentFacts {
+    bool mounted;         /* its files can be opened */
+    bool device;          /* its block device can be read, and has the size it had */
+    uint64_t disk;        /* what it lies on in the end: equal numbers share a head */
+    uint64_t disk_offset; /* bytes: where on the disk the filesystem's device begins */
+} SegmentFacts;
+
+/* What one disk is asked for. Streams run at the same time; the operations of one are begun in
+ * order, opens when the metadata has been asked for, data when the opens are done. */
+typedef struct Stream {
+    size_t first, n; /* a window of the operations */
+    uint64_t disk;
+    DeviceClass device_class;
+    unsigned n_workers;    /* 1: one ordered stream */
+    uint64_t window_bytes; /* of all its workers together */
+    uint32_t window_requests;
+} Stream;
+
+/* Why an operation is not carried out; counted per reason. */
+typedef enum ReplaySkip {
+    REPLAY_SKIP_UNMOUNTED, /* its filesystem is not mounted */
+    REPLAY_SKIP_DEVICE,    /* its block device cannot be read, or has another size */
+    REPLAY_SKIP_GONE,      /* the path is not there any more */
+    REPLAY_SKIP_TYPE,      /* the path is no regular file or directory now, or leads elsewhere */
+    REPLAY_SKIP_REPLACED,  /* another inode, size or time: not the file that was planned */
+    REPLAY_SKIP_DENIED,    /* may not be opened */
+    REPLAY_SKIP_ERROR,     /* reading failed, or anything else */
+    REPLAY_SKIP_STOPPED,   /* not reached: told to stop */
+    _REPLAY_SKIP_MAX,
+    _REPLAY_SKIP_INVALID = -EINVAL,
+} ReplaySkip;
+
 typedef struct OperationList {
     Operation *operations;
     size_t n;
+    Stream *streams; /* one a disk, in the order in which the pack first names them */
+    size_t n_streams;
+    uint64_t n_skipped[_REPLAY_SKIP_MAX]; /* files and metadata ranges that are not in the list;
+                                             the data of a file is not counted beside it */
 } OperationList;
 
 void operation_list_done(OperationList *l);
 #define _cleanup_operation_list_ _cleanup_(operation_list_done)
 
-/* The order in which ranges are wanted. */
+/* The order in which data is wanted. Metadata comes first in any case, in physical order, then
+ * opens in inode order: they are small, and whatever is needed first needs them. */
 typedef enum ReplayOrder {
-    REPLAY_ORDER_PHYSICAL, /* metadata by block, opens by inode, data by block */
-    REPLAY_ORDER_NEED,     /* the same, data by the instant it is needed */
-    REPLAY_ORDER_LIKELY,   /* the same, data by falling probability */
+    REPLAY_ORDER_PHYSICAL, /* one sweep */
+    REPLAY_ORDER_NEED,     /* the earliest needed first */
+    REPLAY_ORDER_LIKELY,   /* the likeliest first */
 } ReplayOrder;
 
 ReplayOrder replay_order_of(Policy p);
 
-/* The operations of the whole pack, segment after segment. POLICY_OFF gives none, POLICY_METADATA
- * metadata ranges, and opens on filesystems whose metadata has its own cache. Opens always precede
- * the data of their file. 0 or -ENOMEM. */
-int operations_from_pack(const Pack *p, Policy policy, OperationList *ret);
+/* The operations on the pack's mounted segments; facts has one entry a segment. POLICY_OFF gives
+ * none. POLICY_METADATA gives metadata ranges; where metadata has its own cache
+ * (PACK_SEGMENT_TOUCH_ENTRIES), or no ranges are known, opens instead. The caller passes *ret to
+ * operation_list_done(). 0 or -ENOMEM; *ret is untouched on failure. */
+int operations_from_pack(const Pack *p, const SegmentFacts *facts, Policy policy,
+                         OperationList *ret);
 
-/* True if the segment is best served by one ordered stream (hard disk, or unknown). */
-bool segment_is_ordered(const PackSegment *s);
+/* Puts n operations of one stream in that order. What is equal keeps physical order. In place.
+ * 0 or -ENOMEM (then nothing moved). */
+int operations_sort(const Pack *p, const SegmentFacts *facts, ReplayOrder order,
+                    Operation *operations, size_t n);
 
-/* How many requests at once serve a segment that is not. */
-unsigned segment_parallelism(const PackSegment *s);
+/* The byte range an operation reads; 0 and 0 for an open. */
+void operation_range(const Pack *p, const Operation *o, uint64_t *ret_offset, uint64_t *ret_length);
 
 const char *operation_kind_to_string(OperationKind k);
+const char *replay_skip_to_string(ReplaySkip s);

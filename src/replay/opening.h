@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Opens what a pack names, whatever the path may have become. */
+
+#include "replay/operations.h"
+
+/* Looks the file up below its mount point, as a mere place first (no FIFO waits, no device wakes,
+ * no automount triggers, no symlink is followed, no other filesystem is entered), and goes on only
+ * if it is the file or directory that was planned: inode, and for files size, mtime and ctime as
+ * well. (A directory's change with every entry; it is the same directory, and has no ranges.) The
+ * lookup alone brings the inode in; with `reading` the result is a descriptor that can be read,
+ * opened without touching the access time where that is allowed.
+ *
+ * The descriptor; 0 if not `reading`; or a negative errno and *ret_why. -EMFILE and -ENFILE: try
+ * again when others were closed. */
+int open_planned(int root_fd, const char *path, const PackFile *f, bool reading,
+                 ReplaySkip *ret_why);
+
+/* Lists the directory and forgets it, where that is what brings its entries in. */
+void touch_entries(int directory_fd);

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "replay/pacer.h"
+
+void pacer_init(Pacer *p, uint64_t window_bytes, uint32_t window_requests)
+{
+    *p = (Pacer){.window_bytes = window_bytes, .window_requests = MAX(window_requests, 1U)};
+}
+
+bool pacer_may_submit(const Pacer *p, uint64_t bytes)
+{
+    if (p->in_flight_requests == 0)
+        return true;
+    return p->in_flight_requests < p->window_requests && p->in_flight_bytes < p->window_bytes &&
+           bytes <= p->window_bytes - p->in_flight_bytes;
+}
+
+void pacer_submitted(Pacer *p, uint64_t bytes)
+{
+    p->in_flight_bytes += bytes;
+    p->in_flight_requests++;
+}
+
+void pacer_completed(Pacer *p, uint64_t bytes)
+{
+    p->in_flight_bytes -= MIN(bytes, p->in_flight_bytes);
+    p->in_flight_requests -= p->in_flight_requests > 0;
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "replay/report.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+/* A growing line. Running out of memory sticks: text is NULL then. */
+typedef struct Text {
+    char *text;
+    size_t n, allocated;
+    bool failed;
+} Text;
+
+static void _printf_(2, 3) add(Text *t, const char *format, ...)
+{
+    va_list ap;
+    int n;
+
+    if (t->failed)
+        return;
+    va_start(ap, format);
+    n = vsnprintf(t->text ? t->text + t->n : NULL, t->allocated - t->n, format, ap);
+    va_end(ap);
+    if (n < 0 || (size_t)n < t->allocated - t->n) {
+        t->n += (size_t)MAX(n, 0);
+        return;
+    }
+    if (grow_array(&t->text, &t->allocated, t->n + (size_t)n + 1, 1) < 0) {
+        t->failed = true;
+        return;
+    }
+    va_start(ap, format);
+    vsnprintf(t->text + t->n, t->allocated - t->n, format, ap);
+    va_end(ap);
+    t->n += (size_t)n;
+}
+
+static char *finish(Text *t)
+{
+    if (t->failed) {
+        free(t->text);
+        return NULL;
+    }
+    return t->text;
+}
+
+static const char *outcome_to_string(ReplayOutcome o)
+{
+    static const char *const names[_REPLAY_OUTCOME_MAX] = {
+            [REPLAY_OUTCOME_DONE] = "done",       [REPLAY_OUTCOME_STOPPED] = "stopped",
+            [REPLAY_OUTCOME_CONTROL] = "control", [REPLAY_OUTCOME_DISABLED] = "disabled",
+            [REPLAY_OUTCOME_OFF] = "off",         [REPLAY_OUTCOME_DRY_RUN] = "dry-run",
+    };
+
+    return names[o];
+}
+
+static const char *why_nothing(ReplayOutcome o)
+{
+    switch (o) {
+    case REPLAY_OUTCOME_CONTROL:
+        return "a control session";
+    case REPLAY_OUTCOME_DISABLED:
+        return "headstart=0 is on the kernel command line";
+    case REPLAY_OUTCOME_OFF:
+        return "the policy is off";
+    default:
+        return NULL;
+    }
+}
+
+static void add_counted(Text *t, uint64_t n, const char *one, const char *many)
+{
+    add(t, "%" PRIu64 " %s", n, n == 1 ? one : many);
+}
+
+char *report_to_text(const Report *r)
+{
+    char bytes[FORMAT_BYTES_MAX], time[FORMAT_TIMESPAN_MAX];
+    const ReplayResult *s = &r->result;
+    const char *separator = " (";
+    uint64_t skipped = 0;
+    Text t = {0};
+
+    if (why_nothing(r->outcome)) {
+        add(&t, "%s: nothing replayed: %s", r->pack, why_nothing(r->outcome));
+        return finish(&t);
+    }
+    add(&t, "%s: ", r->pack);
+    add_counted(&t, s->n_metadata, "metadata range", "metadata ranges");
+    add(&t, " (%s), ", format_bytes(bytes, sizeof(bytes), s->metadata_bytes));
+    add_counted(&t, s->n_opened, "file", "files");
+    add(&t, ", ");
+    add_counted(&t, s->n_data, "data range", "data ranges");
+    add(&t, " (%s) ", format_bytes(bytes, sizeof(bytes), s->data_bytes));
+    if (r->outcome == REPLAY_OUTCOME_DRY_RUN)
+        add(&t, "would be read");
+    else
+        add(&t, "%s in %s", s->resident ? "resident" : "requested",
+            format_timespan(time, sizeof(time), r->duration_usec));
+    if (r->outcome == REPLAY_OUTCOME_STOPPED)
+        add(&t, ", then stopped");
+
+    for (int i = 0; i < _REPLAY_SKIP_MAX; i++)
+        skipped += s->n_skipped[i];
+    add(&t, "; skipped %" PRIu64, skipped);
+    for (int i = 0; i < _REPLAY_SKIP_MAX; i++)
+        if (s->n_skipped[i] > 0) {
+            add(&t, "%s%" PRIu64 " %s", separator, s->n_skipped[i],
+                replay_skip_to_string((ReplaySkip)i));
+            separator = ", ";
+        }
+    add(&t, "%s", skipped > 0 ? ")" : "");
+    return finish(&t);
+}
+
+/* Names are bytes, JSON is text: as everywhere in headstart, %XX stands for what is not. */
+static void add_json_string(Text *t, const char *s)
+{
+    add(t, "\"");
+    for (const unsigned char *c = (const unsigned char *)s; *c; c++)
+        if (*c < 0x20 || *c >= 0x7f || *c == '%')
+            add(t, "%%%02X", *c);
+        else
+            add(t, *c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
+    add(t, "\"");
+}
+
+char *report_to_json(const Report *r)
+{
+    const ReplayResult *s = &r->result;
+    const char *separator = "";
+    Text t = {0};
+
+    add(&t, "{\"pack\":");
+    add_json_string(&t, r->pack);
+    add(&t,
+        ",\"stage\":\"%s\",\"policy\":\"%s\",\"outcome\":\"%s\",\"start_realtime_usec\":%" PRIu64
+        ",\"start_boottime_usec\":%" PRIu64 ",\"duration_usec\":%" PRIu64 ",\"resident\":%s",
+        stage_to_string(r->stage), policy_to_string(r->policy), outcome_to_string(r->outcome),
+        r->start_realtime, r->start_boottime, r->duration_usec, s->resident ? "true" : "false");
+    add(&t,
+        ",\"metadata_ranges\":%" PRIu64 ",\"metadata_bytes\":%" PRIu64 ",\"files\":%" PRIu64
+        ",\"data_ranges\":%" PRIu64 ",\"data_bytes\":%" PRIu64 ",\"skipped\":{",
+        s->n_metadata, s->metadata_bytes, s->n_opened, s->n_data, s->data_bytes);
+    for (int i = 0; i < _REPLAY_SKIP_MAX; i++)
+        if (s->n_skipped[i] > 0) {
+            add(&t, "%s\"%s\":%" PRIu64, separator, replay_skip_to_string((ReplaySkip)i),
+                s->n_skipped[i]);
+            separator = ",";
+        }
+    add(&t, "}}");
+    return finish(&t);
+}
+
+static const PackFile *file_of(const Pack *p, const Operation *o)
+{
+    return &p->files[o->kind == OPERATION_DATA ? le32toh(p->data[o->index].file) : o->index];
+}
+
+char *operation_to_text(const Pack *p, const MountedTable *m, const Operation *o)
+{
+    const char *target = m->segments[o->segment].target;
+    const PackFile *f = file_of(p, o);
+    uint64_t offset, length;
+    Text t = {0};
+
+    operation_range(p, o, &offset, &length);
+    add(&t, "%-8s ", operation_kind_to_string(o->kind));
+    if (o->kind == OPERATION_METADATA)
+        add(&t, "%" PRIu64 "+%" PRIu64 " %s", offset, length, target);
+    else if (o->kind == OPERATION_OPEN)
+        add(&t, "#%" PRIu64, le64toh(f->inode));
+    else {
+        uint64_t physical = le64toh(p->data[o->index].physical);
+
+        add(&t, "%" PRIu64 "+%" PRIu64, offset, length);
+        if (physical != PACK_PHYSICAL_UNKNOWN)
+            add(&t, " @%" PRIu64, physical);
+    }
+    if (o->kind != OPERATION_METADATA)
+        add(&t, " %s/%s", target[1] ? target : "", pack_string(p, f->path));
+    return finish(&t);
+}
+
+char *operation_to_json(const Pack *p, const MountedTable *m, const Operation *o)
+{
+    const PackFile *f = file_of(p, o);
+    uint64_t offset, length;
+    Text t = {0};
+
+    operation_range(p, o, &offset, &length);
+    add(&t, "{\"operation\":\"%s\",\"filesystem\":", operation_kind_to_string(o->kind));
+    add_json_string(&t, m->segments[o->segment].target);
+    if (o->kind != OPERATION_METADATA) {
+        add(&t, ",\"path\":");
+        add_json_string(&t, pack_string(p, f->path));
+        add(&t, ",\"inode\":%" PRIu64, le64toh(f->inode));
+    }
+    if (o->kind != OPERATION_OPEN)
+        add(&t, ",\"offset\":%" PRIu64 ",\"length\":%" PRIu64, offset, length);
+    if (o->kind == OPERATION_DATA && le64toh(p->data[o->index].physical) != PACK_PHYSICAL_UNKNOWN)
+        add(&t, ",\"physical\":%" PRIu64, le64toh(p->data[o->index].physical));
+    add(&t, "}");
+    return finish(&t);
+}

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* From pack to operations: who may be read, in which order. Packs are made by hand with the writer.
+ */
+
+#include <cmocka.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <string.h>
+
+#include "pack/pack-writer.h"
+#include "replay/operations.h"
+#include "replay/pacer.h"
+#include "replay/superblock.h"
+
+#define UNKNOWN PACK_PHYSICAL_UNKNOWN
+#define NEVER   PACK_NEED_UNKNOWN
+
+/* What one segment of a test's pack holds; zero-terminated by n. */
+typedef struct Given {
+    DeviceClass class;
+    uint32_t flags;
+    PackContentMetadata metadata[8];
+    size_t n_metadata;
+    PackContentFile files[8];
+    size_t n_files;
+    PackContentData data[8];
+    size_t n_data;
+} Given;
+
+static void *made;
+
+static Pack make(const Given *given, size_t n)
+{
+    PackContentSegment segments[4] = {0};
+    PackContent c = {
+            .stage = STAGE_LOGIN, .policy = POLICY_IDLE, .segments = segments, .n_segments = n};
+    size_t size;
+    Pack p;
+
+    assert_true(n <= ELEMENTSOF(segments));
+    for (size_t i = 0; i < n; i++)
+        segments[i] = (PackContentSegment){
+                .uuid = {(uint8_t)(i + 1)},
+                .device_size = 1 << 30,
+                .fstype = (char *)"ext4",
+                .mountpoint = (char *)"/",
+                .device_class = given[i].class,
+                .flags = given[i].flags,
+                .metadata = (PackContentMetadata *)given[i].metadata,
+                .n_metadata = given[i].n_metadata,
+                .files = (PackContentFile *)given[i].files,
+                .n_files = given[i].n_files,
+                .data = (PackContentData *)given[i].data,
+                .n_data = given[i].n_data,
+        };
+    free(made);
+    made = NULL;
+    assert_int_equal(pack_write(&c, &made, &size), 0);
+    assert_int_equal(pack_open(made, size, &p, NULL), 0);
+    return p;
+}
+
+static int drop(void **state _unused_)
+{
+    free(made);
+    made = NULL;
+    return 0;
+}
+
+/* "m0 m1 o0 d1 | o2": kind and index, "|" between streams */
+static void expect(const OperationList *l, const char *expected)
+{
+    char text[512] = "";
+    size_t n = 0;
+
+    for (size_t s = 0; s < l->n_streams; s++) {
+        const Stream *stream = &l->streams[s];
+
+        if (s > 0)
+            n += (size_t)snprintf(text + n, sizeof(text) - n, " |");
+        for (size_t i = stream->first; i < stream->first + stream->n; i++)
+            n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%c%u", n > 0 ? " " : "",
+                                  "mod"[l->operations[i].kind], l -> operations[i].index);
+    }
+    assert_string_equal(text, expected);
+}
+
+static void expect_order(const Pack *p, const SegmentFacts *facts, Policy policy,
+                         const char *expected)
+{
+    _cleanup_operation_list_ OperationList l = {0};
+
+    assert_int_equal(operations_from_pack(p, facts, policy, &l), 0);
+    expect(&l, expected);
+}
+
+#define FILE(i)                                                                       \
+    {                                                                                 \
+        .path = (char *)"f" #i, .inode = i, .size_bytes = 1 << 20, .need_msec = NEVER \
+    }
+
+static const Given one = {
+        .class = DEVICE_CLASS_HDD,
+        .flags = PACK_SEGMENT_PHYSICAL,
+        .metadata = {{4096, 4096, 50, 0.5}, {1 << 20, 8192, NEVER, 1}},
+        .n_metadata = 2,
+        .files = {FILE(11), FILE(12), FILE(13)},
+        .n_files = 3,
+        /* rising place; neither need nor probability follow it */
+        .data = {{2, 0, 4096, 1000, 300, 0.25},
+                 {0, 4096, 8192, 2000, 100, 0.5},
+                 {1, 0, 4096, 2000, NEVER, 0.75},
+                 {0, 0, 4096, UNKNOWN, 200, 0.5}},
+        .n_data = 4,
+};
+
+static const SegmentFacts here[4] = {{.mounted = true, .device = true, .disk = 7},
+                                     {.mounted = true, .device = true, .disk = 7},
+                                     {.mounted = true, .device = true, .disk = 7},
+                                     {.mounted = true, .device = true, .disk = 7}};
+
+static void test_policies(void **state _unused_)
+{
+    Pack p = make(&one, 1);
+
+    expect_order(&p, here, POLICY_OFF, "");
+    expect_order(&p, here, POLICY_METADATA, "m0 m1");
+    expect_order(&p, here, POLICY_IDLE, "m0 m1 o0 o1 o2 d0 d1 d2 d3");
+    expect_order(&p, here, POLICY_GATE, "m0 m1 o0 o1 o2 d0 d1 d2 d3");
+    /* 100, 200, 300 ms, unknown */
+    expect_order(&p, here, POLICY_BESIDE, "m0 m1 o0 o1 o2 d1 d3 d0 d2");
+}
+
+static void test_hurry(void **state _unused_)
+{
+    _cleanup_operation_list_ OperationList l = {0};
+    Pack p = make(&one, 1);
+
+    assert_int_equal(operations_from_pack(&p, here, POLICY_IDLE, &l), 0);
+    /* m0 m1 o0 are begun: they stay. Equal probabilities: in physical order. */
+    assert_int_equal(operations_sort(&p, here, REPLAY_ORDER_LIKELY, l.operations + 3, l.n - 3), 0);
+    expect(&l, "m0 m1 o0 o1 o2 d2 d1 d3 d0");
+    assert_int_equal(operations_sort(&p, here, REPLAY_ORDER_PHYSICAL, l.operations + 3, l.n - 3),
+                     0);
+    expect(&l, "m0 m1 o0 o1 o2 d0 d1 d2 d3");
+}
+
+/* A policy of metadata alone opens where opening is what brings metadata in. */
+static void test_metadata_by_opening(void **state _unused_)
+{
+    Given own_cache = one, no_ranges = one;
+    Pack p;
+
+    own_cache.flags |= PACK_SEGMENT_TOUCH_ENTRIES;
+    p = make(&own_cache, 1);
+    expect_order(&p, here, POLICY_METADATA, "m0 m1 o0 o1 o2");
+    no_ranges.n_metadata = 0;
+    p = make(&no_ranges, 1);
+    expect_order(&p, here, POLICY_METADATA, "o0 o1 o2");
+}
+
+static void test_not_mounted(void **state _unused_)
+{
+    _cleanup_operation_list_ OperationList l = {0}, k = {0};
+    SegmentFacts facts[2] = {{.mounted = false, .device = true}, {.mounted = true, .disk = 1}};
+    Given two[2] = {one, one};
+    Pack p = make(two, 2);
+
+    assert_int_equal(operations_from_pack(&p, facts, POLICY_IDLE, &l), 0);
+    /* the second one's device cannot be read: only its metadata is missing */
+    expect(&l, "o3 o4 o5 d4 d5 d6 d7");
+    assert_int_equal(l.n_streams, 1);
+    assert_int_equal(l.n_skipped[REPLAY_SKIP_UNMOUNTED], 2 + 3);
+    assert_int_equal(l.n_skipped[REPLAY_SKIP_DEVICE], 2);
+
+    facts[1].mounted = false;
+    assert_int_equal(operations_from_pack(&p, facts, POLICY_IDLE, &k), 0);
+    assert_int_equal(k.n, 0);
+    assert_int_equal(k.n_streams, 0);
+    assert_int_equal(k.n_skipped[REPLAY_SKIP_UNMOUNTED], 10);
+}
+
+/* Partitions of one disk share its head: one sweep over both. Disks have a stream each. */
+static void test_disks(void **state _unused_)
+{
+    Given two[2] = {one, one};
+    SegmentFacts facts[2] = {here[0], here[0]};
+    Pack p = make(two, 2);
+
+    facts[0].disk_offset = 1500;
+    expect_order(&p, facts, POLICY_IDLE, "m2 m0 m3 m1 o0 o1 o2 o3 o4 o5 d4 d5 d6 d0 d1 d2 d3 d7");
+    facts[0].disk_offset = UINT64_MAX - 4096; /* nonsense, but no overflow */
+    expect_order(&p, facts, POLICY_IDLE, "m2 m3 m0 m1 o0 o1 o2 o3 o4 o5 d4 d5 d6 d0 d1 d2 d3 d7");
+    facts[0].disk_offset = 0;
+    facts[1].disk = 8;
+    expect_order(&p, facts, POLICY_IDLE, "m0 m1 o0 o1 o2 d0 d1 d2 d3 | m2 m3 o3 o4 o5 d4 d5 d6 d7");
+}
+
+/* One ordered stream on what has a head or may have one; and on a disk that holds both kinds. */
+static void test_engines(void **state _unused_)
+{
+    for (int class = 0; class < _DEVICE_CLASS_MAX; class ++) {
+        _cleanup_operation_list_ OperationList l = {0}, k = {0};
+        Given two[2] = {one, one};
+        bool ordered = class == DEVICE_CLASS_HDD || class == DEVICE_CLASS_UNKNOWN;
+        Pack p;
+
+        two[0].class = (DeviceClass) class;
+        p = make(two, 1);
+        assert_int_equal(operations_from_pack(&p, here, POLICY_IDLE, &l), 0);
+        assert_int_equal(l.n_streams, 1);
+        assert_int_equal(l.streams[0].device_class, class);
+        assert_true(ordered ? l.streams[0].n_workers == 1 : l.streams[0].n_workers > 1);
+        assert_true(l.streams[0].window_bytes >= 1 << 20);
+        assert_true(l.streams[0].window_requests >= l.streams[0].n_workers);
+
+        two[0].class = DEVICE_CLASS_HDD;
+        two[1].class = (DeviceClass) class;
+        p = make(two, 2);
+        assert_int_equal(operations_from_pack(&p, here, POLICY_IDLE, &k), 0);
+        assert_int_equal(k.n_streams, 1);
+        assert_int_equal(k.streams[0].n_workers, 1);
+    }
+}
+
+/* Against the slow and obvious: every pair is where the rule says, whatever the pack. */
+static void test_order_exhaustive(void **state _unused_)
+{
+    for (unsigned bits = 0; bits < 1U << 12; bits++) {
+        Given g = {.class = DEVICE_CLASS_SSD, .files = {FILE(5)}, .n_files = 1, .n_data = 4};
+        _cleanup_operation_list_ OperationList l = {0};
+        uint64_t place = 0;
+        Pack p;
+
+        for (unsigned i = 0; i < 4; i++) {
+            unsigned b = bits >> (3 * i);
+
+            place += (b & 1) * 4096;
+            g.data[i] = (PackContentData){
+                    0, 4096 * i, 4096, place, (b >> 1 & 1) ? NEVER : 9, (b >> 2 & 1) / 2.0};
+        }
+        p = make(&g, 1);
+        for (int order = REPLAY_ORDER_PHYSICAL; order <= REPLAY_ORDER_LIKELY; order++) {
+            operation_list_done(&l);
+            assert_int_equal(operations_from_pack(&p, here, POLICY_IDLE, &l), 0);
+            assert_int_equal(operations_sort(&p, here, (ReplayOrder)order, l.operations, l.n), 0);
+            assert_int_equal(l.n, 5);
+            assert_int_equal(l.operations[0].kind, OPERATION_OPEN);
+            for (size_t i = 2; i < l.n; i++) {
+                const PackContentData *x = &g.data[l.operations[i - 1].index],
+                                      *y = &g.data[l.operations[i].index];
+                bool tie = order == REPLAY_ORDER_PHYSICAL ||
+                           (order == REPLAY_ORDER_NEED ? x->need_msec == y->need_msec
+                                                       : x->probability == y->probability);
+
+                if (order == REPLAY_ORDER_NEED)
+                    assert_true(x->need_msec <= y->need_msec);
+                if (order == REPLAY_ORDER_LIKELY)
+                    assert_true(x->probability >= y->probability);
+                if (tie)
+                    assert_true(x->physical < y->physical ||
+                                (x->physical == y->physical &&
+                                 l.operations[i - 1].index < l.operations[i].index));
+            }
+        }
+    }
+}
+
+static void test_pacer(void **state _unused_)
+{
+    Pacer p;
+
+    pacer_init(&p, 100, 3);
+    assert_true(pacer_may_submit(&p, 1000)); /* alone, whatever its size */
+    pacer_submitted(&p, 60);
+    assert_true(pacer_may_submit(&p, 40));
+    assert_false(pacer_may_submit(&p, 41));
+    pacer_submitted(&p, 10);
+    pacer_submitted(&p, 10);
+    assert_false(pacer_may_submit(&p, 1)); /* three already */
+    pacer_completed(&p, 60);
+    assert_true(pacer_may_submit(&p, 80));
+    assert_false(pacer_may_submit(&p, 81));
+    pacer_completed(&p, 10);
+    pacer_completed(&p, 10);
+    assert_int_equal(p.in_flight_bytes, 0);
+    assert_int_equal(p.in_flight_requests, 0);
+    pacer_submitted(&p, UINT64_MAX);
+    assert_false(pacer_may_submit(&p, 1));
+    pacer_init(&p, 0, 0); /* no window at all still moves */
+    assert_true(pacer_may_submit(&p, 1));
+    pacer_submitted(&p, 1);
+    assert_false(pacer_may_submit(&p, 1));
+}
+
+static void test_superblock(void **state _unused_)
+{
+    static uint8_t head[SUPERBLOCK_READ_BYTES];
+    static const char *const types[] = {"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "vfat"};
+    uint8_t uuid[16], expected[16];
+
+    for (size_t i = 0; i < ELEMENTSOF(types); i++)
+        assert_int_equal(superblock_uuid(types[i], head, sizeof(head), uuid), -EBADMSG);
+    assert_int_equal(superblock_uuid("nfs", head, sizeof(head), uuid), -EOPNOTSUPP);
+
+    for (uint8_t i = 0; i < 16; i++)
+        expected[i] = head[1024 + 0x68 + i] = (uint8_t)(i + 1);
+    head[1024 + 0x38] = 0x53;
+    head[1024 + 0x39] = 0xef;
+    assert_int_equal(superblock_uuid("ext4", head, sizeof(head), uuid), 0);
+    assert_memory_equal(uuid, expected, 16);
+    assert_int_equal(superblock_uuid("ext4", head, 1024 + 0x68 + 15, uuid), -EBADMSG);
+    assert_int_equal(superblock_uuid("ext4", head, 0, uuid), -EBADMSG);
+    assert_int_equal(superblock_uuid("xfs", head, sizeof(head), uuid), -EBADMSG);
+
+    memcpy(head + 65536 + 0x40, "_BHRfS_M", 8);
+    memcpy(head + 65536 + 0x20, expected, 16);
+    assert_int_equal(superblock_uuid("btrfs", head, sizeof(head), uuid), 0);
+    assert_memory_equal(uuid, expected, 16);
+
+    /* blkid prints ABCD-1234 for the bytes 34 12 cd ab */
+    memcpy(head + 0x52, "FAT32   ", 8);
+    memcpy(head + 0x43, "\x34\x12\xcd\xab", 4);
+    assert_int_equal(superblock_uuid("vfat", head, sizeof(head), uuid), 0);
+    assert_memory_equal(uuid, "\0\0\0\0\0\0\0\0\0\0\0\0\xab\xcd\x12\x34", 16);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+            cmocka_unit_test_teardown(test_policies, drop),
+            cmocka_unit_test_teardown(test_hurry, drop),
+            cmocka_unit_test_teardown(test_metadata_by_opening, drop),
+            cmocka_unit_test_teardown(test_not_mounted, drop),
+            cmocka_unit_test_teardown(test_disks, drop),
+            cmocka_unit_test_teardown(test_engines, drop),
+            cmocka_unit_test_teardown(test_order_exhaustive, drop),
+            cmocka_unit_test(test_pacer),
+            cmocka_unit_test(test_superblock),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Makes a pack of given files, for tests of replay: no trace, no model, no budget, no merging.
+ *
+ *     tool-mkpack [OPTION…] OUTPUT MOUNTPOINT…
+ *
+ * One segment a mount point; standard input has one line a file or directory: PATH, or
+ * PATH<TAB>OFFSET<TAB>LENGTH for a range of it (several lines a file are allowed); a plain PATH is
+ * read whole. Paths begin with a mount point.
+ *
+ *     --stage=, --policy=, --class=, --deadline=USEC, --control=N   as the pack's fields
+ *     --metadata          also what libext2fs says the files and directories need
+ *     --device-size=N     a wrong one
+ */
+
+#include "base/clock.h"
+#include "base/parse.h"
+#include "pack/pack-writer.h"
+#include "volume/ext2-metadata.h"
+#include "volume/extents.h"
+#include "volume/volume.h"
+
+#include <err.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <string.h>
+#include <sys/stat.h>
+
+typedef struct Wanted {
+    char *path;
+    uint64_t offset, length; /* length 0: all of it */
+    uint64_t inode;
+} Wanted;
+
+typedef struct Options {
+    Stage stage;
+    Policy policy;
+    int device_class; /* < 0: as the volume says */
+    uint64_t deadline, control, device_size;
+    bool metadata;
+} Options;
+
+static Wanted *wanted;
+static size_t n_wanted, allocated_wanted;
+
+static void read_wanted(void)
+{
+    char *line = NULL;
+    size_t size = 0;
+    ssize_t n;
+
+    while ((n = getline(&line, &size, stdin)) > 0) {
+        Wanted w = {0};
+        struct stat st;
+        char *tab;
+
+        if (line[n - 1] == '\n')
+            line[n - 1] = 0;
+        tab = strchr(line, '\t');
+        if (tab) {
+            *tab = 0;
+            if (sscanf(tab + 1, "%lu\t%lu", &w.offset, &w.length) != 2)
+                errx(1, "%s: no range", line);
+        }
+        if (lstat(line, &st) < 0)
+            err(1, "%s", line);
+        w.inode = st.st_ino;
+        w.path = strdup(line);
+        if (!w.path || grow_array(&wanted, &allocated_wanted, n_wanted + 1, sizeof(Wanted)) < 0)
+            errx(1, "out of memory");
+        wanted[n_wanted++] = w;
+    }
+    free(line);
+}
+
+static int by_inode(const void *a, const void *b)
+{
+    const Wanted *x = a, *y = b;
+
+    if (x->inode != y->inode)
+        return x->inode < y->inode ? -1 : 1;
+    return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const PackContentData *x = a, *y = b;
+
+    if (x->physical != y->physical)
+        return x->physical < y->physical ? -1 : 1;
+    if (x->file != y->file)
+        return x->file < y->file ? -1 : 1;
+    return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+static void add_piece(PackContentSegment *s, uint32_t file, uint64_t offset, uint64_t length,
+                      uint64_t physical, uint32_t need)
+{
+    if (length == 0)
+        return;
+    if (grow_array(&s->data, &s->allocated_data, s->n_data + 1, sizeof(PackContentData)) < 0)
+        errx(1, "out of memory");
+    s->data[s->n_data++] = (PackContentData){.file = file,
+                                             .offset = offset,
+                                             .length = length,
+                                             .physical = physical,
+                                             .need_msec = need,
+                                             .probability = 1};
+}
+
+/* The range as its extents lie; whole with an unknown place where they are not told. */
+static void add_range(PackContentSegment *s, uint32_t file, int fd, const Wanted *w, uint64_t size)
+{
+    _cleanup_extent_list_ ExtentList l = {0};
+    uint64_t begin = ALIGN_DOWN(w->offset, PACK_PAGE_SIZE), end = w->offset + w->length;
+    int r = extents_read(fd, &l);
+
+    if (w->length == 0 || end > size)
+        end = size;
+    end = ALIGN_UP(end, PACK_PAGE_SIZE);
+    if (r < 0 || l.n == 0) {
+        if (end > begin)
+            add_piece(s, file, begin, end - begin, PACK_PHYSICAL_UNKNOWN, PACK_NEED_UNKNOWN);
+        return;
+    }
+    for (size_t i = 0; i < l.n; i++) {
+        uint64_t a = MAX(begin, l.extents[i].logical),
+                 b = MIN(end, l.extents[i].logical + l.extents[i].length);
+
+        if (a < b && a % PACK_PAGE_SIZE == 0)
+            add_piece(s, file, a, b - a, l.extents[i].physical + a - l.extents[i].logical,
+                      PACK_NEED_UNKNOWN);
+    }
+}
+
+static void add_files(PackContentSegment *s, const char *mountpoint)
+{
+    size_t l = strlen(mountpoint);
+
+    for (size_t i = 0; i < n_wanted; i++) {
+        const Wanted *w = &wanted[i];
+        _cleanup_close_ int fd = -EBADF;
+        const char *path = w->path + l;
+        struct stat st;
+
+        if (strncmp(w->path, mountpoint, l) != 0 || (*path != '/' && *path != 0))
+            continue;
+        while (*path == '/')
+            path++;
+        if (lstat(w->path, &st) < 0)
+            err(1, "%s", w->path);
+        if (i == 0 || wanted[i - 1].inode != w->inode || s->n_files == 0) {
+            if (grow_array(&s->files, &s->allocated_files, s->n_files + 1,
+                           sizeof(PackContentFile)) < 0)
+                errx(1, "out of memory");
+            s->files[s->n_files++] = (PackContentFile){
+                    .path = strdup(*path ? path : "."),
+                    .directory = S_ISDIR(st.st_mode),
+                    .inode = st.st_ino,
+                    .size_bytes = (uint64_t)st.st_size,
+                    .mtime_nsec = st.st_mtim.tv_sec * 1000000000L + st.st_mtim.tv_nsec,
+                    .ctime_nsec = st.st_ctim.tv_sec * 1000000000L + st.st_ctim.tv_nsec,
+                    .need_msec = PACK_NEED_UNKNOWN,
+                    .probability = 1,
+            };
+        }
+        if (!S_ISREG(st.st_mode))
+            continue;
+        fd = open(w->path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+            err(1, "%s", w->path);
+        add_range(s, (uint32_t)s->n_files - 1, fd, w, (uint64_t)st.st_size);
+    }
+}
+
+static void add_metadata(PackContentSegment *s, const Volume *v)
+{
+    _cleanup_range_set_ RangeSet ranges = {0};
+    Ext2Metadata *m = NULL;
+    char device[300];
+    int r;
+
+    snprintf(device, sizeof(device), "/dev/%s", v->device);
+    r = ext2_metadata_open(device, &m);
+    if (r < 0)
+        errx(1, "%s: %s", device, strerror(-r));
+    for (size_t i = 0; i < s->n_files; i++) {
+        r = ext2_metadata_of_inode(m, s->files[i].inode, &ranges);
+        if (r < 0)
+            errx(1, "%s: %s", s->files[i].path, strerror(-r));
+    }
+    ext2_metadata_free(m);
+    s->metadata = calloc(ranges.n + 1, sizeof(PackContentMetadata));
+    for (size_t i = 0; s->metadata && i < ranges.n; i++)
+        s->metadata[s->n_metadata++] =
+                (PackContentMetadata){.offset = ranges.ranges[i].start,
+                                      .length = ranges.ranges[i].end - ranges.ranges[i].start,
+                                      .need_msec = PACK_NEED_UNKNOWN,
+                                      .probability = 1};
+}
+
+static void add_segment(PackContent *c, const VolumeTable *t, const char *mountpoint,
+                        const Options *o)
+{
+    PackContentSegment *s;
+    const Volume *v = NULL;
+
+    for (size_t i = 0; i < t->n; i++)
+        if (strcmp(t->volumes[i].target, mountpoint) == 0)
+            v = &t->volumes[i];
+    if (!v)
+        errx(1, "%s: no local filesystem is mounted here", mountpoint);
+    if (grow_array(&c->segments, &c->allocated_segments, c->n_segments + 1,
+                   sizeof(PackContentSegment)) < 0)
+        errx(1, "out of memory");
+    s = &c->segments[c->n_segments++];
+    *s = (PackContentSegment){
+            .subvolume_id = v->subvolume_id,
+            .device_size = o->device_size ? o->device_size : v->size_bytes,
+            .fstype = strdup(v->fstype),
+            .mountpoint = strdup(v->mountpoint),
+            .device_class = o->device_class >= 0 ? (DeviceClass)o->device_class : v->device_class,
+            .flags = (v->rotational ? PACK_SEGMENT_ROTATIONAL : 0) |
+                     (strcmp(v->fstype, "btrfs") != 0 ? PACK_SEGMENT_PHYSICAL : 0) |
+                     (strncmp(v->fstype, "ext", 3) != 0 ? PACK_SEGMENT_TOUCH_ENTRIES : 0),
+    };
+    memcpy(s->uuid, v->uuid_bytes, sizeof(s->uuid));
+    add_files(s, mountpoint);
+    if (o->metadata && strncmp(v->fstype, "ext", 3) == 0)
+        add_metadata(s, v);
+    if (s->n_data > 1)
+        qsort(s->data, s->n_data, sizeof(PackContentData), by_place);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option longopts[] = {
+            {"stage", required_argument, NULL, 's'},
+            {"policy", required_argument, NULL, 'p'},
+            {"class", required_argument, NULL, 'c'},
+            {"deadline", required_argument, NULL, 'd'},
+            {"control", required_argument, NULL, 'n'},
+            {"device-size", required_argument, NULL, 'z'},
+            {"metadata", no_argument, NULL, 'm'},
+            {NULL, 0, NULL, 0},
+    };
+    _cleanup_pack_content_ PackContent *c = calloc(1, sizeof(PackContent));
+    _cleanup_volume_table_ VolumeTable volumes = {0};
+    Options o = {.stage = STAGE_LOGIN, .policy = POLICY_IDLE, .device_class = -1};
+    _cleanup_fclose_ FILE *f = NULL;
+    void *pack = NULL;
+    size_t size;
+    int k, r = 0;
+
+    while ((k = getopt_long(argc, argv, "", longopts, NULL)) >= 0) {
+        switch (k) {
+        case 's':
+            o.stage = stage_from_string(optarg);
+            r = (int)o.stage;
+            break;
+        case 'p':
+            o.policy = policy_from_string(optarg);
+            r = (int)o.policy;
+            break;
+        case 'c':
+            o.device_class = (int)device_class_from_string(optarg);
+            r = o.device_class;
+            break;
+        case 'd':
+            r = parse_u64(optarg, &o.deadline);
+            break;
+        case 'n':
+            r = parse_u64(optarg, &o.control);
+            break;
+        case 'z':
+            r = parse_u64(optarg, &o.device_size);
+            break;
+        case 'm':
+            o.metadata = true;
+            break;
+        default:
+            return 2;
+        }
+        if (r < 0)
+            errx(2, "%s?", optarg);
+    }
+    if (argc - optind < 1 || !c)
+        errx(2, "tool-mkpack [OPTION...] OUTPUT MOUNTPOINT...");
+    read_wanted();
+    if (n_wanted > 1)
+        qsort(wanted, n_wanted, sizeof(Wanted), by_inode);
+    r = volume_table_read(AT_FDCWD, "/", &volumes);
+    if (r < 0)
+        errx(1, "volumes: %s", strerror(-r));
+    c->stage = o.stage;
+    c->policy = o.policy;
+    c->deadline_usec = o.deadline;
+    c->control_interval = (uint32_t)o.control;
+    c->created_realtime = clock_now(CLOCK_REALTIME);
+    for (int i = optind + 1; i < argc; i++)
+        add_segment(c, &volumes, argv[i], &o);
+    r = pack_write(c, &pack, &size);
+    if (r < 0)
+        errx(1, "pack: %s", strerror(-r));
+    f = fopen(argv[optind], "we");
+    if (!f || fwrite(pack, size, 1, f) != 1 || fflush(f) != 0)
+        err(1, "%s", argv[optind]);
+    for (size_t i = 0; i < n_wanted; i++)
+        free(wanted[i].path);
+    free(wanted);
+    free(pack);
+    return 0;
+}
