@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What the judge reads from recorded traces: each trace is a session, one after the other on one
+ * clock (the time between them does not count). At the level of applications, items are
+ * applications that start and exit, made of the files they open; at the level of files, items are
+ * files, and every open is an access. An object is as large as what was resident of its file (the
+ * whole file where residency is not known). Pure. */
+
+#include "predict/simulate.h"
+#include "trace/trace.h"
+
+typedef enum TraceLevel {
+    TRACE_LEVEL_APPLICATIONS,
+    TRACE_LEVEL_FILES,
+    _TRACE_LEVEL_MAX,
+    _TRACE_LEVEL_INVALID = -EINVAL,
+} TraceLevel;
+
+typedef struct TraceInput TraceInput;
+
+/* 0, -EINVAL, -ENOMEM. */
+int trace_input_new(TraceLevel level, TraceInput **ret);
+TraceInput *trace_input_free(TraceInput *t);
+DEFINE_CLEANUP(TraceInput *, trace_input_free);
+#define _cleanup_trace_input_ _cleanup_(trace_input_freep)
+
+/* Adds a trace, later than those added before; it is not needed afterwards. Whatever its times say,
+ * events come out in order: starts beyond the end count as the end. Borrowed paths are copied. 0,
+ * -EBADMSG (indexes that lead nowhere), -E2BIG, -ENOMEM; after a failure free it. */
+int trace_input_add(TraceInput *t, const Trace *trace);
+
+/* Everything added so far, into an empty input. 0, -E2BIG, -ENOMEM. */
+int trace_input_finish(const TraceInput *t, SimulateInput *ret);
+
+/* Path of an item; NULL if there is none. */
+const char *trace_input_name(const TraceInput *t, uint32_t item);
