@@ -211,6 +211,25 @@ static void test_fading(void **state)
     assert_true(t.starts == 0);
 }
 
+/* A clock that jumps is a silence of twelve hours; one that runs back stands still. */
+static void test_clock_jumps(void **state)
+{
+    _cleanup_chains_ Chains *c = make(HALFLIFE);
+    ChainsWorld *w = c->worlds[0];
+    usec_t now = 1000 * USEC_PER_SEC;
+    ChainsTotals t;
+
+    chains_set_time(c, now, now);
+    assert_int_equal(chains_start(c, w, 0), 0);
+    chains_set_time(c, now + 1000 * 24 * USEC_PER_HOUR, now);
+    chains_set_time(c, 5, 5);
+    chains_set_time(c, now + 1000 * 24 * USEC_PER_HOUR + 7 * USEC_PER_SEC, now);
+    chains_exit(c, w, 0);
+    chains_totals(c, w, chains_find(w, 0), &t);
+    assert_true(fabs(t.on_usec - (double)(CHAINS_GAP_MAX + 7 * USEC_PER_SEC)) < 1000);
+    assert_true(fabs(chains_time_usec(c, w) - t.on_usec) < 1000);
+}
+
 /* A model of some sessions of two users, at different times. */
 static Chains *random_chains(uint64_t seed, usec_t halflife)
 {
@@ -453,6 +472,7 @@ int main(void)
             cmocka_unit_test(test_states_against_the_obvious_way),
             cmocka_unit_test(test_window),
             cmocka_unit_test(test_fading),
+            cmocka_unit_test(test_clock_jumps),
             cmocka_unit_test(test_merge),
             cmocka_unit_test(test_merge_states),
             cmocka_unit_test(test_json),

@@ -52,6 +52,13 @@ static void test_thresholds(void **state)
     assert_true(has_rule(p, "Y", 'B', NULL, NULL)); /* all of one window */
 
     predictor_free(TAKE_PTR(p));
+    par.association_support = 0.5; /* exactly what that window gives */
+    p = make_predictor("association", &par);
+    feed(p, "ABCAZY");
+    assert_int_equal(association_mine(p), 0);
+    assert_true(has_rule(p, "Y", 'B', NULL, NULL));
+
+    predictor_free(TAKE_PTR(p));
     par.association_confidence = 0.5;
     par.association_support = 0.51;
     p = make_predictor("association", &par);

@@ -95,11 +95,14 @@ static void test_repeated(void **state)
     uint64_t out;
 
     par.graph_lookahead = 4;
+    par.graph_minimum_chance = 0.5;
     p = make_predictor("graph", &par);
     feed(p, "ABBCDEA");
     assert_int_equal(arcs(p, 'A', 'B', &out), 2);
     assert_int_equal(out, 4);
     assert_near(guess_of(p, 'B'), 1);
+    feed(p, "XYZWA"); /* after the second open of A no B came */
+    assert_near(guess_of(p, 'B'), 0.5);
 }
 
 /* Arcs of one node stay bounded; what is frequent survives the aging. */
