@@ -41,11 +41,10 @@ static void begin(JsonWriter *w, const char *key)
 void json_writer_add(JsonWriter *w, const char *key, struct json_object *value)
 {
     size_t n = 0;
-    const char *text = value ? json_object_to_json_string_length(
-                                       value, JSON_C_TO_STRING_PLAIN |
-                                                      JSON_C_TO_STRING_NOSLASHESCAPE,
-                                       &n)
-                             : NULL;
+    const char *text =
+            value ? json_object_to_json_string_length(
+                            value, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE, &n)
+                  : NULL;
 
     if (!text)
         w->error = w->error < 0 ? w->error : -ENOMEM;
@@ -77,21 +76,49 @@ void json_writer_close(JsonWriter *w, char bracket)
     append(w, &bracket, 1);
 }
 
+void json_writer_add_text(JsonWriter *w, const char *key, const char *text)
+{
+    begin(w, key);
+    append(w, text, strlen(text));
+}
+
+/* json-c would make an object of each number first: of a column, that is what writing costs. */
+static void append_number(JsonWriter *w, bool negative, uint64_t magnitude)
+{
+    char digits[24];
+    size_t at = sizeof(digits);
+
+    do
+        digits[--at] = (char)('0' + magnitude % 10);
+    while (magnitude /= 10);
+    if (negative)
+        digits[--at] = '-';
+    append(w, digits + at, sizeof(digits) - at);
+}
+
 void json_writer_add_column(JsonWriter *w, const char *key, const void *table, size_t n,
                             json_column_t get)
 {
-    struct json_object *a = json_object_new_array_ext((int)MAX(MIN(n, (size_t)INT32_MAX), (size_t)1));
+    json_writer_open(w, key, '[');
+    for (size_t i = 0; i < n; i++) {
+        int64_t v = get(table, i);
 
-    for (size_t i = 0; a && i < n; i++) {
-        struct json_object *v = json_object_new_int64(get(table, i));
-
-        if (!v || json_object_array_add(a, v) < 0) {
-            json_object_put(v);
-            json_object_put(a);
-            a = NULL;
-        }
+        if (i > 0)
+            append(w, ",", 1);
+        append_number(w, v < 0, v < 0 ? -(uint64_t)v : (uint64_t)v);
     }
-    json_writer_add(w, key, a);
+    json_writer_close(w, ']');
+}
+
+void json_writer_add_numbers(JsonWriter *w, const char *key, const uint64_t *v, size_t n)
+{
+    json_writer_open(w, key, '[');
+    for (size_t i = 0; i < n; i++) {
+        if (i > 0)
+            append(w, ",", 1);
+        append_number(w, false, v[i]);
+    }
+    json_writer_close(w, ']');
 }
 
 int json_writer_finish(JsonWriter *w, char **ret, size_t *ret_size)
@@ -111,8 +138,11 @@ int json_writer_finish(JsonWriter *w, char **ret, size_t *ret_size)
 static size_t utf8_length(const unsigned char *s)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t n = s[0] < 0x80 ? 1 : (s[0] & 0xe0) == 0xc0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3
-               : (s[0] & 0xf8) == 0xf0 ? 4 : 0;
+    size_t n = s[0] < 0x80             ? 1
+               : (s[0] & 0xe0) == 0xc0 ? 2
+               : (s[0] & 0xf0) == 0xe0 ? 3
+               : (s[0] & 0xf8) == 0xf0 ? 4
+                                       : 0;
     uint32_t c;
 
     if (n <= 1)
@@ -223,7 +253,8 @@ int json_parse(const char *text, size_t size, int depth, struct json_object **re
     return 0;
 }
 
-static int get(struct json_object *o, const char *key, enum json_type type, struct json_object **ret)
+static int get(struct json_object *o, const char *key, enum json_type type,
+               struct json_object **ret)
 {
     struct json_object *v;
 

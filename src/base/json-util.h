@@ -36,6 +36,12 @@ typedef int64_t (*json_column_t)(const void *table, size_t i);
 void json_writer_add_column(JsonWriter *w, const char *key, const void *table, size_t n,
                             json_column_t get);
 
+/* The same of numbers that lie ready. */
+void json_writer_add_numbers(JsonWriter *w, const char *key, const uint64_t *v, size_t n);
+
+/* A member that is JSON text already; the caller answers for its being so. */
+void json_writer_add_text(JsonWriter *w, const char *key, const char *text);
+
 /* Ends the document; the caller frees *ret. 0 or -ENOMEM. */
 int json_writer_finish(JsonWriter *w, char **ret, size_t *ret_size);
 

@@ -14,11 +14,11 @@ static const char *const flag_names[] = {
 };
 
 /* Columns of what is small in neighbouring rows hold differences to the row before. */
-#define COLUMN(name, type, expression)                                                             \
-    static int64_t name(const void *table, size_t i)                                               \
-    {                                                                                              \
-        const type *t = table;                                                                     \
-        return (int64_t)(expression);                                                              \
+#define COLUMN(name, type, expression)               \
+    static int64_t name(const void *table, size_t i) \
+    {                                                \
+        const type *t = table;                       \
+        return (int64_t)(expression);                \
     }
 #define DELTA(field) (i == 0 ? t[i].field : t[i].field - t[i - 1].field)
 #define INDEX(field) (t[i].field == TRACE_NONE ? -1 : (int64_t)t[i].field)
@@ -29,7 +29,8 @@ COLUMN(file_volume, TraceFile, INDEX(volume))
 COLUMN(file_directory, TraceFile, t[i].directory)
 COLUMN(file_inode, TraceFile, DELTA(inode))
 COLUMN(file_size, TraceFile, t[i].size_bytes)
-COLUMN(file_mtime, TraceFile, (uint64_t)t[i].mtime_nsec - (i == 0 ? 0 : (uint64_t)t[i - 1].mtime_nsec))
+COLUMN(file_mtime, TraceFile,
+       (uint64_t)t[i].mtime_nsec - (i == 0 ? 0 : (uint64_t)t[i - 1].mtime_nsec))
 COLUMN(application_file, TraceApplication, t[i].file)
 COLUMN(lifetime_application, TraceLifetime, t[i].application)
 COLUMN(lifetime_pid, TraceLifetime, t[i].pid)
@@ -42,26 +43,25 @@ COLUMN(access_application, TraceAccess, INDEX(application))
 COLUMN(access_kind, TraceAccess, t[i].kind)
 
 /* A set of byte ranges as one array: gap, length, gap, length, … */
-static struct json_object *ranges_to_json(const RangeSet *s)
+static void write_ranges(JsonWriter *w, const char *key, const RangeSet *s)
 {
-    struct json_object *a = json_object_new_array_ext((int)MAX(2 * s->n, (size_t)1));
-    uint64_t at = 0;
+    uint64_t few[64], at = 0;
+    _cleanup_free_ uint64_t *many = NULL;
+    uint64_t *v = few;
 
-    for (size_t i = 0; a && i < s->n; i++) {
-        uint64_t pair[] = {s->ranges[i].start - at, s->ranges[i].end - s->ranges[i].start};
-
-        for (size_t k = 0; a && k < 2; k++) {
-            struct json_object *v = json_object_new_uint64(pair[k]);
-
-            if (!v || json_object_array_add(a, v) < 0) {
-                json_object_put(v);
-                json_object_put(a);
-                a = NULL;
-            }
+    if (2 * s->n > ELEMENTSOF(few)) {
+        v = many = reallocarray(NULL, 2 * s->n, sizeof(uint64_t));
+        if (!v) {
+            w->error = w->error < 0 ? w->error : -ENOMEM;
+            return;
         }
+    }
+    for (size_t i = 0; i < s->n; i++) {
+        v[2 * i] = s->ranges[i].start - at;
+        v[2 * i + 1] = s->ranges[i].end - s->ranges[i].start;
         at = s->ranges[i].end;
     }
-    return a;
+    json_writer_add_numbers(w, key, v, 2 * s->n);
 }
 
 static struct json_object *bytes_to_json(const char *s)
@@ -84,7 +84,7 @@ static void write_volume(JsonWriter *w, const TraceVolume *v)
     json_writer_add(w, "rotational", json_object_new_boolean(v->rotational));
     json_writer_add_u64(w, "size_bytes", v->size_bytes);
     json_writer_add_string(w, "metadata_source", metadata_source_to_string(v->metadata_source));
-    json_writer_add(w, "metadata", ranges_to_json(&v->metadata));
+    write_ranges(w, "metadata", &v->metadata);
     json_writer_close(w, '}');
 }
 
@@ -103,8 +103,7 @@ static void write_facts(JsonWriter *w, const Trace *t)
     json_writer_add(w, "boot_id", bytes_to_json(t->boot_id));
     json_writer_add(w, "kernel", bytes_to_json(t->kernel));
     json_writer_add(w, "distribution", bytes_to_json(t->distribution));
-    json_writer_add(w, "uid",
-                    json_object_new_int64(t->uid == TRACE_NONE ? -1 : (int64_t)t->uid));
+    json_writer_add(w, "uid", json_object_new_int64(t->uid == TRACE_NONE ? -1 : (int64_t)t->uid));
     json_writer_add_u64(w, "start_realtime_usec", t->start_realtime);
     json_writer_add_u64(w, "start_boottime_usec", t->start_boottime);
     json_writer_add_u64(w, "duration_usec", t->duration);
@@ -144,7 +143,7 @@ int trace_to_json(const Trace *t, char **ret, size_t *ret_size)
     json_writer_add_column(&w, "mtime_nsec_delta", t->files, t->n_files, file_mtime);
     json_writer_open(&w, "resident", '[');
     for (size_t i = 0; i < t->n_files; i++)
-        json_writer_add(&w, NULL, ranges_to_json(&t->files[i].resident));
+        write_ranges(&w, NULL, &t->files[i].resident);
     json_writer_close(&w, ']');
     json_writer_close(&w, '}');
 
@@ -174,11 +173,11 @@ typedef struct Reader {
     const char *where;
 } Reader;
 
-#define CHECK(call)                                                                                \
-    do {                                                                                           \
-        int _r = (call);                                                                           \
-        if (_r < 0)                                                                                \
-            return _r;                                                                             \
+#define CHECK(call)      \
+    do {                 \
+        int _r = (call); \
+        if (_r < 0)      \
+            return _r;   \
     } while (0)
 
 static int read_bytes(Reader *r, struct json_object *o, const char *key, char **ret)
@@ -197,14 +196,14 @@ static int read_bytes(Reader *r, struct json_object *o, const char *key, char **
 }
 
 /* A word of one of the vocabulary's tables; `field` gets the value. */
-#define READ_WORD(r, o, key, from_string, field)                                                   \
-    do {                                                                                           \
-        const char *_word;                                                                         \
-        (r)->where = (key);                                                                        \
-        CHECK(json_get_string((o), (key), &_word));                                                \
-        (field) = from_string(_word);                                                              \
-        if ((int)(field) < 0)                                                                      \
-            return -EBADMSG;                                                                       \
+#define READ_WORD(r, o, key, from_string, field)    \
+    do {                                            \
+        const char *_word;                          \
+        (r)->where = (key);                         \
+        CHECK(json_get_string((o), (key), &_word)); \
+        (field) = from_string(_word);               \
+        if ((int)(field) < 0)                       \
+            return -EBADMSG;                        \
     } while (0)
 
 static int read_u64(Reader *r, struct json_object *o, const char *key, uint64_t *ret)

@@ -5,11 +5,11 @@
 
 #include "trace/trace.h"
 
-/* Writes the trace to STATE/traces/YYYYMMDDTHHMMSS-STAGE.json (UTC of the stage's start; -2, -3 … if
- * that is taken), creating the directories (0700) as needed. The caller frees *ret_path. 0, or a
+/* Writes the trace to STATE/traces/YYYYMMDDTHHMMSS-STAGE.json (UTC of the stage's start; -2, -3 …
+ * if that is taken), creating the directories (0700) as needed. The caller frees *ret_path. 0, or a
  * negative errno; then nothing was changed. */
 int trace_store(const char *state_dir, const Trace *t, char **ret_path);
 
-/* Reads a trace. -EBADMSG and the others of trace_from_json() with *ret_error; errors of reading the
- * file without. */
+/* Reads a trace. -EBADMSG and the others of trace_from_json() with *ret_error; errors of reading
+ * the file without. */
 int trace_load(const char *path, Trace **ret, char **ret_error);

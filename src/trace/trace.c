@@ -20,29 +20,17 @@ typedef struct PathEntry {
     char key[]; /* parent's number, then the name, not terminated */
 } PathEntry;
 
-/* path -> file, file -> application */
-typedef struct IdEntry {
-    UT_hash_handle hh;
-    uint32_t key;
-    uint32_t id;
-    bool oom;
-} IdEntry;
+/* Ids are dense: what belongs to one is found in an array; TRACE_NONE where there is nothing. */
+typedef struct IdTable {
+    uint32_t *ids;
+    size_t n, allocated;
+} IdTable;
 
 struct TraceIndex {
     PathEntry *paths;
-    IdEntry *files;
-    IdEntry *applications;
+    IdTable files;        /* path -> file */
+    IdTable applications; /* file -> application */
 };
-
-static void id_table_free(IdEntry *table)
-{
-    IdEntry *e, *tmp;
-
-    HASH_ITER (hh, table, e, tmp) {
-        HASH_DEL(table, e);
-        free(e);
-    }
-}
 
 static void index_free(struct TraceIndex *x)
 {
@@ -54,8 +42,8 @@ static void index_free(struct TraceIndex *x)
         HASH_DEL(x->paths, e);
         free(e);
     }
-    id_table_free(x->files);
-    id_table_free(x->applications);
+    free(x->files.ids);
+    free(x->applications.ids);
     free(x);
 }
 
@@ -194,7 +182,7 @@ int trace_add_path(Trace *t, const char *path, uint32_t *ret)
     uint32_t at = 0;
     const char *p = path;
 
-    if (*p != '/' || strnlen(path, TRACE_PATH_MAX) >= TRACE_PATH_MAX)
+    if (!t->index || *p != '/' || strnlen(path, TRACE_PATH_MAX) >= TRACE_PATH_MAX)
         return -EINVAL;
     if (p[1] == 0) {
         *ret = 0;
@@ -218,26 +206,17 @@ int trace_add_path(Trace *t, const char *path, uint32_t *ret)
 }
 
 /* The id stored under key, or, if there is none, `fresh` after storing that. */
-static int id_table_find_or_add(IdEntry **table, uint32_t key, uint32_t fresh, uint32_t *ret)
+static int id_table_find_or_add(IdTable *table, uint32_t key, uint32_t fresh, uint32_t *ret)
 {
-    IdEntry *e;
+    int r = grow_array(&table->ids, &table->allocated, (size_t)key + 1, sizeof(uint32_t));
 
-    HASH_FIND(hh, *table, &key, sizeof(key), e);
-    if (e) {
-        *ret = e->id;
-        return 0;
-    }
-    e = calloc(1, sizeof(*e));
-    if (!e)
-        return -ENOMEM;
-    e->key = key;
-    e->id = fresh;
-    HASH_ADD(hh, *table, key, sizeof(e->key), e);
-    if (e->oom) {
-        free(e);
-        return -ENOMEM;
-    }
-    *ret = fresh;
+    if (r < 0)
+        return r;
+    while (table->n <= key)
+        table->ids[table->n++] = TRACE_NONE;
+    if (table->ids[key] == TRACE_NONE)
+        table->ids[key] = fresh;
+    *ret = table->ids[key];
     return 0;
 }
 
@@ -246,7 +225,7 @@ int trace_add_file(Trace *t, uint32_t path, uint32_t volume, bool directory, uin
     uint32_t id;
     int r;
 
-    if (path >= t->n_paths || (volume != TRACE_NONE && volume >= t->n_volumes))
+    if (!t->index || path >= t->n_paths || (volume != TRACE_NONE && volume >= t->n_volumes))
         return -EINVAL;
     if (t->n_files >= TRACE_FILES_MAX)
         return -E2BIG;
@@ -268,7 +247,7 @@ int trace_add_application(Trace *t, uint32_t file, uint32_t *ret)
     uint32_t id;
     int r;
 
-    if (file >= t->n_files)
+    if (!t->index || file >= t->n_files)
         return -EINVAL;
     r = grow_array(&t->applications, &t->allocated_applications, t->n_applications + 1,
                    sizeof(TraceApplication));
@@ -283,11 +262,17 @@ int trace_add_application(Trace *t, uint32_t file, uint32_t *ret)
     return 0;
 }
 
+static bool lifetime_is_valid(const TraceLifetime *l)
+{
+    return l->start <= TRACE_TIME_MAX && l->end >= l->start &&
+           (l->end <= TRACE_TIME_MAX || l->end == USEC_INFINITY);
+}
+
 int trace_add_lifetime(Trace *t, const TraceLifetime *l)
 {
     int r;
 
-    if (l->application >= t->n_applications || l->end < l->start)
+    if (l->application >= t->n_applications || !lifetime_is_valid(l))
         return -EINVAL;
     if (t->n_lifetimes >= TRACE_ACCESSES_MAX)
         return -E2BIG;
@@ -305,7 +290,7 @@ int trace_add_access(Trace *t, const TraceAccess *a)
 
     if (a->file >= t->n_files || (int)a->kind < 0 || a->kind >= _ACCESS_KIND_MAX ||
         (a->application != TRACE_NONE && a->application >= t->n_applications) ||
-        (t->n_accesses > 0 && a->at < t->accesses[t->n_accesses - 1].at))
+        a->at > TRACE_TIME_MAX || (t->n_accesses > 0 && a->at < t->accesses[t->n_accesses - 1].at))
         return -EINVAL;
     if (t->n_accesses >= TRACE_ACCESSES_MAX)
         return -E2BIG;
@@ -347,27 +332,57 @@ static bool name_is_valid(const char *name)
            strlen(name) <= NAME_MAX;
 }
 
+/* Names, their order, and that every path fits TRACE_PATH_MAX. */
+static int validate_paths(const Trace *t)
+{
+    _cleanup_free_ uint16_t *length = calloc(t->n_paths, sizeof(uint16_t));
+
+    if (!length)
+        return -ENOMEM;
+    if (t->paths[0].parent != 0 || !t->paths[0].name || t->paths[0].name[0])
+        return -EBADMSG;
+    for (size_t i = 1; i < t->n_paths; i++) {
+        const TracePath *p = &t->paths[i];
+        size_t l;
+
+        if (p->parent >= i || !p->name || !name_is_valid(p->name))
+            return -EBADMSG;
+        l = length[p->parent] + 1 + strlen(p->name);
+        if (l >= TRACE_PATH_MAX)
+            return -EBADMSG;
+        length[i] = (uint16_t)l;
+    }
+    return 0;
+}
+
+static bool volume_is_valid(const TraceVolume *v)
+{
+    return v->uuid && v->fstype && v->subvolume && v->mountpoint && v->device && v->scheduler &&
+           range_set_valid(&v->metadata) && (int)v->device_class >= 0 &&
+           v->device_class < _DEVICE_CLASS_MAX && (int)v->metadata_source >= 0 &&
+           v->metadata_source < _METADATA_SOURCE_MAX;
+}
+
 static int validate_tables(const Trace *t)
 {
+    int r;
+
     if (t->n_paths == 0 || t->n_paths > TRACE_PATHS_MAX || t->n_files > TRACE_FILES_MAX ||
         t->n_volumes > TRACE_VOLUMES_MAX || t->n_accesses > TRACE_ACCESSES_MAX ||
-        t->n_lifetimes > TRACE_ACCESSES_MAX)
+        t->n_lifetimes > TRACE_ACCESSES_MAX || t->n_applications > TRACE_FILES_MAX)
         return -EBADMSG;
-    if (t->paths[0].parent != 0 || t->paths[0].name[0])
-        return -EBADMSG;
-    for (size_t i = 1; i < t->n_paths; i++)
-        if (t->paths[i].parent >= i || !name_is_valid(t->paths[i].name))
-            return -EBADMSG;
+    r = validate_paths(t);
+    if (r < 0)
+        return r;
     for (size_t i = 0; i < t->n_volumes; i++)
-        if (!range_set_valid(&t->volumes[i].metadata) ||
-            (int)t->volumes[i].device_class < 0 ||
-            t->volumes[i].device_class >= _DEVICE_CLASS_MAX)
+        if (!volume_is_valid(&t->volumes[i]))
             return -EBADMSG;
     for (size_t i = 0; i < t->n_files; i++) {
         const TraceFile *f = &t->files[i];
 
         if (f->path >= t->n_paths || (f->volume != TRACE_NONE && f->volume >= t->n_volumes) ||
-            !range_set_valid(&f->resident) || (f->directory && f->resident.n > 0))
+            f->size_bytes > INT64_MAX || !range_set_valid(&f->resident) ||
+            (f->directory && f->resident.n > 0))
             return -EBADMSG;
     }
     for (size_t i = 0; i < t->n_applications; i++)
@@ -383,20 +398,21 @@ int trace_validate(const Trace *t)
 
     if ((int)t->stage < 0 || t->stage >= _STAGE_MAX || (int)t->policy < 0 ||
         t->policy >= _POLICY_MAX || (int)t->process_source < 0 ||
-        t->process_source >= _PROCESS_SOURCE_MAX)
+        t->process_source >= _PROCESS_SOURCE_MAX || !t->boot_id || !t->kernel || !t->distribution)
         return -EBADMSG;
     r = validate_tables(t);
     if (r < 0)
         return r;
     for (size_t i = 0; i < t->n_lifetimes; i++)
         if (t->lifetimes[i].application >= t->n_applications ||
-            t->lifetimes[i].end < t->lifetimes[i].start)
+            !lifetime_is_valid(&t->lifetimes[i]))
             return -EBADMSG;
     for (size_t i = 0; i < t->n_accesses; i++) {
         const TraceAccess *a = &t->accesses[i];
 
         if (a->file >= t->n_files || (int)a->kind < 0 || a->kind >= _ACCESS_KIND_MAX ||
-            a->at < last || (a->application != TRACE_NONE && a->application >= t->n_applications))
+            a->at < last || a->at > TRACE_TIME_MAX ||
+            (a->application != TRACE_NONE && a->application >= t->n_applications))
             return -EBADMSG;
         last = a->at;
     }

@@ -19,7 +19,8 @@
 #define TRACE_FILES_MAX    1000000U
 #define TRACE_PATHS_MAX    4000000U
 #define TRACE_VOLUMES_MAX  4096U
-#define TRACE_PATH_MAX     4096U /* bytes, NUL included */
+#define TRACE_PATH_MAX     4096U               /* bytes, NUL included */
+#define TRACE_TIME_MAX     ((usec_t)INT64_MAX) /* of accesses and lifetimes */
 
 /* Where a volume's metadata ranges come from. */
 typedef enum MetadataSource {
@@ -41,15 +42,15 @@ typedef enum ProcessSource {
 
 /* Facts that keep a session out of comparisons, or say how to read it. */
 typedef enum TraceFlags {
-    TRACE_INCOMPLETE     = 1 << 0, /* the event queue overflowed, or recording was cut short */
-    TRACE_EXACT          = 1 << 1, /* read-ahead was lowered: ranges are what was touched */
-    TRACE_REPLAYED       = 1 << 2, /* a pack was replayed: residency shows what replay read */
-    TRACE_CONTROL        = 1 << 3, /* a control session: replay was deliberately off */
-    TRACE_SECOND_LOGIN   = 1 << 4, /* not the first login of this boot */
-    TRACE_SOFT_REBOOT    = 1 << 5,
+    TRACE_INCOMPLETE = 1 << 0,   /* the event queue overflowed, or recording was cut short */
+    TRACE_EXACT = 1 << 1,        /* read-ahead was lowered: ranges are what was touched */
+    TRACE_REPLAYED = 1 << 2,     /* a pack was replayed: residency shows what replay read */
+    TRACE_CONTROL = 1 << 3,      /* a control session: replay was deliberately off */
+    TRACE_SECOND_LOGIN = 1 << 4, /* not the first login of this boot */
+    TRACE_SOFT_REBOOT = 1 << 5,
     TRACE_OFFLINE_UPDATE = 1 << 6,
-    TRACE_FSCK           = 1 << 7,
-    TRACE_RESIDENCY_OFF  = 1 << 8, /* page ranges unknown (no CAP_FOWNER): whole files assumed */
+    TRACE_FSCK = 1 << 7,
+    TRACE_RESIDENCY_OFF = 1 << 8, /* page ranges unknown (no CAP_FOWNER): whole files assumed */
 } TraceFlags;
 
 typedef struct TraceVolume {
@@ -73,7 +74,7 @@ typedef struct TraceFile {
     uint64_t inode;
     uint64_t size_bytes;
     int64_t mtime_nsec; /* since the epoch; with the size it says which version was recorded */
-    RangeSet resident; /* bytes, page aligned at the start; empty for directories */
+    RangeSet resident;  /* bytes, page aligned at the start; empty for directories */
 } TraceFile;
 
 typedef struct TraceApplication {
@@ -103,15 +104,15 @@ typedef struct TracePath {
 
 typedef struct Trace {
     Stage stage;
-    unsigned flags;       /* TraceFlags */
-    char *boot_id;        /* of the kernel, 32 hex digits, or "" */
-    char *kernel;         /* uname release */
-    char *distribution;   /* ID and VERSION_ID of os-release: "debian 12", or "" */
-    uint32_t uid;         /* login and session: whose; TRACE_NONE for boot */
+    unsigned flags;     /* TraceFlags */
+    char *boot_id;      /* of the kernel, 32 hex digits, or "" */
+    char *kernel;       /* uname release */
+    char *distribution; /* ID and VERSION_ID of os-release: "debian 12", or "" */
+    uint32_t uid;       /* login and session: whose; TRACE_NONE for boot */
     usec_t start_realtime;
     usec_t start_boottime;
-    usec_t duration;      /* of the stage */
-    Policy policy;        /* of the replay that ran in this stage */
+    usec_t duration; /* of the stage */
+    Policy policy;   /* of the replay that ran in this stage */
     ProcessSource process_source;
     uint64_t n_unknown_application; /* accesses whose application stayed unknown */
     uint64_t n_unresolved;          /* events whose object could not be named any more */
@@ -141,7 +142,9 @@ DEFINE_CLEANUP(Trace *, trace_free);
 #define _cleanup_trace_ _cleanup_(trace_freep)
 
 /* Builder. Each returns 0 (or the index through *ret) or -ENOMEM, -E2BIG, -EINVAL. Strings are
- * copied. Adding the same path, file or application again finds the first one. */
+ * copied. Adding the same path, file or application again finds the first one. A trace that was
+ * read has no index and is not built on: paths, files and applications cannot be added (-EINVAL).
+ */
 
 /* Adds the volume (strings copied, metadata copied) and returns its index. */
 int trace_add_volume(Trace *t, const TraceVolume *v, uint32_t *ret);
@@ -157,7 +160,8 @@ int trace_add_access(Trace *t, const TraceAccess *a);
 /* Writes the path as text into buf; -ENAMETOOLONG if it does not fit. */
 int trace_format_path(const Trace *t, uint32_t path, char *buf, size_t size);
 
-/* Checks every index, order and limit of the struct. 0, or -EBADMSG. */
+/* Checks every index, order and limit of the struct, and that each path fits TRACE_PATH_MAX. 0,
+ * -EBADMSG, -ENOMEM. */
 int trace_validate(const Trace *t);
 
 const char *metadata_source_to_string(MetadataSource s);
