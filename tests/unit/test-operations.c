@@ -3,18 +3,18 @@
 /* From pack to operations: who may be read, in which order. Packs are made by hand with the writer.
  */
 
-#include <cmocka.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <string.h>
-
 #include "pack/pack-writer.h"
 #include "replay/operations.h"
 #include "replay/pacer.h"
 #include "replay/superblock.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
 
 #define UNKNOWN PACK_PHYSICAL_UNKNOWN
 #define NEVER   PACK_NEED_UNKNOWN

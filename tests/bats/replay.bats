@@ -1,0 +1,601 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# headstart-replay on real filesystems: what it reads, what it must never open, how it ends.
+
+load helpers
+bats_require_minimum_version 1.5.0
+
+setup() {
+    hs_setup
+    need_root
+    need_binary "$HEADSTART_REPLAY"
+    MKPACK=$HS_BUILD/tests/unit/tool-mkpack
+    PACK=$HS_TMP/test.pack
+}
+
+teardown() {
+    hs_teardown
+}
+
+# fill DIRECTORY: some hundred files in some dozen directories, one of them large
+fill() {
+    local i k
+    for ((i = 0; i < 24; i++)); do
+        mkdir -p "$1/d$((i % 4))/e$i"
+        for ((k = 0; k < 20; k++)); do
+            head -c $(((i * 20 + k) * 37)) /dev/urandom >"$1/d$((i % 4))/e$i/f$k"
+        done
+    done
+    head -c 10485760 /dev/urandom >"$1/large"
+    sync -f "$1"
+}
+
+# make_pack [OPTION…]: of all that is mounted at HS_MNT; into PACK
+make_pack() {
+    find "$HS_MNT" \( -type f -o -type d \) -not -name lost+found | sort |
+        "$MKPACK" "$@" "$PACK" "$HS_MNT"
+}
+
+replay() {
+    "$HEADSTART_REPLAY" --root="$HS_MNT" "$@"
+}
+
+# replayed KEY: a number of the JSON result
+replayed() {
+    jq -er "$1" <<<"$output"
+}
+
+# Bytes of the file that are in memory
+resident() {
+    fincore --noheadings --bytes --output RES "$1"
+}
+
+# attempts COMMAND…: others drop caches on this machine, and reclaim cold pages within seconds. What holds
+# right after replay must hold in one of some attempts.
+attempts() {
+    local i
+    for ((i = 0; i < 6; i++)); do
+        "$@" && return 0
+        echo "again: $*"
+    done
+    return 1
+}
+
+# cold_replay FILE BYTES [OPTION…]: from cold caches, so much of the file is in memory afterwards
+cold_replay() {
+    local file=$1 bytes=$2
+    shift 2
+    hs_cold
+    run -0 replay --wait --json "$@" "$PACK"
+    [ "$(resident "$file")" -ge "$bytes" ]
+}
+
+# bad REASON: one line, status 1
+bad() {
+    run --separate-stderr replay "$PACK"
+    echo "$stderr"
+    [ "$status" -eq 1 ]
+    [ -z "$output" ]
+    assert_one_error_line "$stderr"
+    [[ $stderr == *"$1"* ]]
+}
+
+# --- what it is ------------------------------------------------------------------------------------
+
+@test "nothing is mapped but itself, ld.so, libc and the vdso" {
+    need_command strace
+    [[ $HS_BUILD == */build*asan* ]] && skip "the sanitizers are libraries"
+    "$MKPACK" "$PACK" </dev/null
+    strace -f -o "$HS_TMP/strace" "$HEADSTART_REPLAY" "$PACK"
+    # Whatever is mapped from a file was opened before.
+    run -0 grep -oE '(open|openat)\([^"]*"[^"]*\.so[^"]*"[^=]*= [0-9]+' "$HS_TMP/strace"
+    echo "$output"
+    [ "$(grep -cvE 'ld.so.cache|libc\.so\.6' <<<"$output")" -eq 0 ]
+    [ "$(grep -c 'libc\.so\.6' <<<"$output")" -eq 1 ]
+}
+
+@test "an empty pack is replayed, in no time and with one line" {
+    "$MKPACK" "$PACK" </dev/null
+    run -0 replay --wait "$PACK"
+    [ "${#lines[@]}" -eq 1 ]
+    [[ $output == *"0 metadata ranges (0B), 0 files, 0 data ranges (0B) resident in"*"; skipped 0" ]]
+}
+
+@test "usage: what is wrong is said, with status 2" {
+    run -2 --separate-stderr "$HEADSTART_REPLAY"
+    [[ $stderr == *"which pack?"* ]]
+    run -2 "$HEADSTART_REPLAY" a b
+    run -2 "$HEADSTART_REPLAY" --policy=fast a
+    run -2 "$HEADSTART_REPLAY" --ioprio=realtime a
+    run -2 "$HEADSTART_REPLAY" --no-such-thing a
+    run -0 "$HEADSTART_REPLAY" --help
+    [[ $output == *--dry-run* ]]
+    run -0 "$HEADSTART_REPLAY" --version
+}
+
+# --- what it reads ---------------------------------------------------------------------------------
+
+walk() {
+    ls -lR "$HS_MNT" >/dev/null
+    find "$HS_MNT" -newer /proc/self/exe >/dev/null
+}
+
+replay_and_walk() {
+    local before walked
+    hs_cold
+    run -0 --separate-stderr replay --wait --json "$PACK"
+    before=$(hs_reads)
+    walk
+    walked=$(($(hs_reads) - before))
+    find "$HS_MNT" -type f -exec cat {} + >/dev/null
+    echo "walking read $walked times, then reading $(($(hs_reads) - before - walked)) times"
+    # lost+found was not in the pack
+    [ $walked -le 3 ] && [ $(($(hs_reads) - before)) -le 6 ]
+}
+
+# after_replay FSTYPE: everything is resident, and walking the tree reads next to nothing
+after_replay() {
+    local before
+    hs_filesystem "$1" 400
+    fill "$HS_MNT"
+    make_pack --metadata
+    hs_cold
+    before=$(hs_reads)
+    walk
+    # It would have been seen.
+    [ $(($(hs_reads) - before)) -ge 10 ]
+    attempts replay_and_walk
+    echo "$output"
+    [ "$(replayed .files)" -eq 510 ]
+    [ "$(replayed .resident)" = true ]
+    [ "$(replayed '.skipped | length')" -eq 0 ]
+}
+
+@test "ext4: after replay, ls -lR, find -newer and cat read next to nothing" {
+    after_replay ext4
+    [ "$(replayed .metadata_ranges)" -gt 0 ]
+}
+
+@test "xfs: after replay, ls -lR, find -newer and cat read next to nothing" {
+    after_replay xfs
+}
+
+@test "btrfs: after replay, ls -lR, find -newer and cat read next to nothing" {
+    after_replay btrfs
+}
+
+replay_metadata() {
+    local before
+    hs_cold
+    run -0 replay --wait --policy=metadata --json "$PACK"
+    before=$(hs_reads)
+    walk
+    [ $(($(hs_reads) - before)) -le 3 ]
+}
+
+@test "ext4: the policy metadata reads metadata ranges and no data" {
+    hs_filesystem ext4 200
+    fill "$HS_MNT"
+    make_pack --metadata
+    attempts replay_metadata
+    [ "$(replayed .metadata_ranges)" -gt 0 ]
+    [ "$(replayed .files)" -eq 0 ]
+    [ "$(replayed .data_bytes)" -eq 0 ]
+    [ "$(resident "$HS_MNT/large")" -eq 0 ]
+}
+
+replay_large() {
+    local before
+    hs_cold
+    before=$(hs_reads)
+    run -0 replay --wait "$PACK"
+    echo "$output, $(($(hs_reads) - before)) requests"
+    # 40 MiB in requests of max_sectors_kb, and what opening reads; not 10,240 pages one by one.
+    [ $(($(hs_reads) - before)) -le $((40960 / $(<"$1/max_sectors_kb") * 2 + 60)) ] || return
+    [ "$(resident "$HS_MNT/large")" -eq 41943040 ]
+}
+
+@test "a large range is asked for in a few large requests, whatever read_ahead_kb says" {
+    local queue
+    hs_filesystem ext4 100
+    head -c 41943040 /dev/urandom >"$HS_MNT/large"
+    sync -f "$HS_MNT"
+    find "$HS_MNT" -name large | "$MKPACK" "$PACK" "$HS_MNT"
+    queue=/sys/block/$(basename "$HS_LOOP")/queue
+    hs_defer eval "echo $(<"$queue/read_ahead_kb") >$queue/read_ahead_kb"
+    echo 4 >"$queue/read_ahead_kb"
+    attempts replay_large "$queue"
+}
+
+@test "parallel: every device class reads the same" {
+    local class
+    hs_filesystem ext4 200
+    fill "$HS_MNT"
+    for class in unknown hdd sd emmc netdisk ssd; do
+        make_pack --metadata --class=$class
+        attempts cold_replay "$HS_MNT/large" 10485760
+        echo "$class: $output"
+        [ "$(replayed .files)" -ge 505 ]
+        [ "$(replayed .resident)" = true ]
+        [ "$(replayed '.skipped | length')" -eq 0 ]
+    done
+}
+
+@test "few descriptors are enough: RLIMIT_NOFILE of 256, and of 40" {
+    local limit class
+    need_command prlimit
+    hs_filesystem ext4 200
+    fill "$HS_MNT"
+    replay() {
+        prlimit --nofile=$limit:$limit "$HEADSTART_REPLAY" --root="$HS_MNT" "$@"
+    }
+    for class in hdd ssd; do
+        make_pack --metadata --class=$class
+        for limit in 256 40; do
+            attempts cold_replay "$HS_MNT/large" 10485760
+            echo "$class, $limit: $output"
+            [ "$(replayed .resident)" = true ]
+            [ "$(replayed '.skipped | length')" -eq 0 ]
+        done
+    done
+}
+
+replay_subvolume() {
+    run -0 "$HEADSTART_REPLAY" --root="$HS_TMP" --wait --json "$HS_TMP/$1.pack"
+    [ "$(resident "$HS_TMP/$1/file")" -ge 100000 ]
+}
+
+@test "btrfs: each subvolume is found by its own mount" {
+    local s
+    need_command btrfs
+    hs_filesystem btrfs 300
+    for s in a b; do
+        btrfs subvolume create "$HS_MNT/@$s" >/dev/null
+        head -c 100000 /dev/urandom >"$HS_MNT/@$s/file"
+    done
+    sync -f "$HS_MNT"
+    hs_umount "$HS_MNT"
+    mkdir "$HS_TMP/a" "$HS_TMP/b"
+    for s in a b; do
+        hs_mount "$HS_LOOP" "$HS_TMP/$s" "subvol=@$s"
+        find "$HS_TMP/$s" -type f | "$MKPACK" "$HS_TMP/$s.pack" "$HS_TMP/$s"
+        hs_umount "$HS_TMP/$s"
+    done
+    echo 3 >/proc/sys/vm/drop_caches
+    for s in a b; do
+        mount -o "subvol=@$s" "$HS_LOOP" "$HS_TMP/$s"
+    done
+    attempts replay_subvolume b
+    [ "$(replayed .files)" -eq 1 ]
+    [ "$(resident "$HS_TMP/a/file")" -eq 0 ]
+    attempts replay_subvolume a
+}
+
+@test "a filesystem that is not mounted, or not below the root, is skipped and counted" {
+    hs_filesystem ext4 100
+    head -c 100000 /dev/urandom >"$HS_MNT/file"
+    make_pack --metadata
+    mkdir "$HS_TMP/elsewhere"
+    run -0 "$HEADSTART_REPLAY" --root="$HS_TMP/elsewhere" --wait "$PACK"
+    echo "$output"
+    [[ $output =~ skipped\ [0-9]+\ \([0-9]+\ unmounted\)$ ]]
+    hs_umount "$HS_MNT"
+    run -0 replay --wait --json "$PACK"
+    [ "$(replayed .skipped.unmounted)" -ge 3 ]
+    [ "$(replayed .files)" -eq 0 ]
+    run -1 --separate-stderr "$HEADSTART_REPLAY" --root="$HS_TMP/nowhere" "$PACK"
+    assert_one_error_line "$stderr"
+}
+
+@test "covered by another mount, a filesystem is not taken for it" {
+    hs_filesystem ext4 100
+    head -c 100000 /dev/urandom >"$HS_MNT/file"
+    make_pack --metadata
+    mount -t tmpfs none "$HS_MNT"
+    hs_defer umount "$HS_MNT"
+    run -0 replay --wait --json "$PACK"
+    echo "$output"
+    [ "$(replayed .files)" -eq 0 ]
+    [ "$(replayed .skipped.unmounted)" -ge 3 ]
+}
+
+@test "a device of another size: its metadata is not read, its files are" {
+    hs_filesystem ext4 100
+    head -c 100000 /dev/urandom >"$HS_MNT/file"
+    sync -f "$HS_MNT"
+    make_pack --metadata --device-size=52428800
+    attempts cold_replay "$HS_MNT/file" 100000
+    echo "$output"
+    [ "$(replayed .metadata_ranges)" -eq 0 ]
+    [ "$(replayed .skipped.device)" -ge 1 ]
+    [ "$(replayed .files)" -eq 2 ]
+}
+
+# --- what it must not open --------------------------------------------------------------------------
+
+@test "a path that became a FIFO, device, symlink, loop, directory, mount, or nothing: counted, not opened" {
+    local f trace=$HS_TMP/strace
+    need_command strace
+    hs_filesystem ext4 100
+    mkdir "$HS_MNT/dir" "$HS_MNT/wasdir"
+    for f in kept fifo device socket symlink loop directory gone replaced grown dir/behind covered; do
+        head -c 20000 /dev/urandom >"$HS_MNT/$f"
+    done
+    sync -f "$HS_MNT"
+    make_pack
+    cd "$HS_MNT"
+    rm fifo device socket symlink loop directory gone
+    mkfifo fifo
+    mknod device c 1 5
+    python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("socket")'
+    ln -s kept symlink
+    ln -s loop loop
+    mkdir directory
+    cp -p replaced new && mv new replaced
+    echo more >>grown
+    mv dir moved && ln -s moved dir
+    rmdir wasdir && echo now a file >wasdir
+    cd /
+    hs_mount "$HS_LOOP" "$HS_MNT/covered" bind 2>/dev/null || {
+        head -c 1 /dev/zero >"$HS_TMP/over"
+        mount --bind "$HS_TMP/over" "$HS_MNT/covered"
+        hs_defer umount "$HS_MNT/covered"
+    }
+    # Whoever opens the FIFO lets this writer go.
+    (
+        : >"$HS_MNT/fifo"
+        touch "$HS_TMP/opened"
+    ) 3>&- &
+    local writer=$!
+    hs_defer kill $writer
+    run -0 strace -f -y -o "$trace" "$HEADSTART_REPLAY" --root="$HS_MNT" --wait --json "$PACK"
+    echo "$output"
+    [ "$(replayed .outcome)" = done ]
+    # the root and kept
+    [ "$(replayed .files)" -eq 2 ]
+    [ "$(replayed .data_ranges)" -eq 1 ]
+    [ "$(replayed .skipped.gone)" -eq 1 ]
+    # fifo device socket symlink loop directory dir dir/behind wasdir covered
+    [ "$(replayed .skipped.type)" -eq 10 ]
+    [ "$(replayed .skipped.replaced)" -eq 2 ]
+    [ ! -e "$HS_TMP/opened" ]
+    kill -0 $writer
+    # Opened for reading, beside the pack: mount points and kept.
+    ! grep -v O_PATH "$trace" | grep -E 'open(at2?)?\(.*(fifo|device|socket|symlink|loop|directory|replaced|grown|behind|wasdir|covered)>$'
+    grep -v O_PATH "$trace" | grep -qE 'open(at2?)?\(.*kept>$'
+}
+
+@test "without capabilities: what may not be opened is counted" {
+    need_command setpriv
+    hs_filesystem ext4 100
+    head -c 20000 /dev/urandom >"$HS_MNT/mine"
+    head -c 20000 /dev/urandom >"$HS_MNT/theirs"
+    head -c 20000 /dev/urandom >"$HS_MNT/secret"
+    chown 12345 "$HS_MNT/theirs" "$HS_MNT/secret"
+    chmod 600 "$HS_MNT/secret"
+    sync -f "$HS_MNT"
+    make_pack --metadata
+    replay() {
+        hs_without sys_admin,fowner,dac_override,dac_read_search \
+            "$HEADSTART_REPLAY" --root="$HS_MNT" "$@"
+    }
+    attempts cold_replay "$HS_MNT/theirs" 20000
+    echo "$output"
+    [ "$(replayed .files)" -eq 3 ]
+    [ "$(replayed .skipped.denied)" -eq 1 ]
+    [ "$(resident "$HS_MNT/secret")" -eq 0 ]
+}
+
+# --- packs that are none -----------------------------------------------------------------------------
+
+@test "a missing, empty, foreign, truncated, flipped or newer pack, or none at all: one line, status 1" {
+    local good=$HS_TMP/good
+    "$MKPACK" "$good" </dev/null
+    rm -f "$PACK"
+    bad "No such file"
+    : >"$PACK"
+    bad "empty"
+    head -c 4096 /dev/urandom >"$PACK"
+    bad "not a headstart pack"
+    head -c 100 "$good" >"$PACK"
+    bad "truncated"
+    { cat "$good" && echo more; } >"$PACK"
+    bad "bytes after its end"
+    cp "$good" "$PACK"
+    printf '\x01' | dd of="$PACK" bs=1 seek=60 conv=notrunc status=none
+    bad "checksum"
+    cp "$good" "$PACK"
+    printf '\x02' | dd of="$PACK" bs=1 seek=8 conv=notrunc status=none
+    bad "version"
+    rm "$PACK" && mkdir "$PACK"
+    bad "directory"
+    rmdir "$PACK" && mkfifo "$PACK"
+    bad "not a regular file"
+    rm "$PACK" && truncate -s 65M "$PACK"
+    bad "larger than a pack may be"
+}
+
+# --- sessions in which nothing is done ----------------------------------------------------------------
+
+@test "a control session replays nothing, says so, and writes it down" {
+    "$MKPACK" --control=1 "$PACK" </dev/null
+    run -0 replay --status="$HS_TMP/new/directory/status.json" "$PACK"
+    [[ $output == *"nothing replayed: a control session" ]]
+    [ "$(jq -r .outcome "$HS_TMP/new/directory/status.json")" = control ]
+    # Asked for, it is an order.
+    run -0 replay --policy=idle "$PACK"
+    [[ $output == *"skipped 0" ]]
+    run -0 replay --force "$PACK"
+    [[ $output == *"skipped 0" ]]
+}
+
+@test "headstart=0 on the kernel command line: nothing is done" {
+    need_command unshare
+    "$MKPACK" "$PACK" </dev/null
+    echo "root=/dev/sda1 headstart=0 quiet" >"$HS_TMP/cmdline"
+    run -0 unshare --mount sh -c \
+        "mount --bind '$HS_TMP/cmdline' /proc/cmdline && exec '$HEADSTART_REPLAY' --policy=idle '$PACK'"
+    [[ $output == *"nothing replayed: headstart=0 is on the kernel command line" ]]
+    echo "root=/dev/sda1 noheadstart=0 headstart=01" >"$HS_TMP/cmdline"
+    run -0 unshare --mount sh -c \
+        "mount --bind '$HS_TMP/cmdline' /proc/cmdline && exec '$HEADSTART_REPLAY' '$PACK'"
+    [[ $output == *"skipped 0" ]]
+}
+
+@test "the policy off replays nothing" {
+    "$MKPACK" --policy=off "$PACK" </dev/null
+    run -0 replay "$PACK"
+    [[ $output == *"nothing replayed: the policy is off" ]]
+}
+
+# --- what it says -------------------------------------------------------------------------------------
+
+@test "the dry run prints the operations in their order and reads nothing" {
+    local before
+    hs_filesystem ext4 100
+    fill "$HS_MNT"
+    make_pack --metadata
+    hs_cold
+    before=$(hs_sectors)
+    run -0 replay --dry-run "$PACK"
+    [[ ${lines[-1]} == *"would be read; skipped 0" ]]
+    [ "$(grep -c ^open <<<"$output")" -eq 510 ]
+    # kind by kind; inodes rise, places rise
+    [ "$(cut -d' ' -f1 <<<"$output" | grep -E '^(metadata|open|data)$' | uniq | tr '\n' ' ')" = "metadata open data " ]
+    grep ^open <<<"$output" | sed 's/.*#\([0-9]*\).*/\1/' | sort -nc
+    grep ^data <<<"$output" | sed 's/.*@\([0-9]*\).*/\1/' | sort -nc
+    [ "$(resident "$HS_MNT/large")" -eq 0 ]
+    run -0 replay --dry-run --json "$PACK"
+    jq -es '[.[] | select(.operation == "open")] | length == 510' <<<"$output"
+    jq -es '.[-1].outcome == "dry-run"' <<<"$output"
+}
+
+@test "names are bytes: the JSON stays JSON" {
+    hs_filesystem ext4 100
+    echo x >"$HS_MNT/$(printf 'a"b\\c\n\xff%%')" || true
+    printf '%s\n' "$HS_MNT" | "$MKPACK" "$PACK" "$HS_MNT"
+    cp "$PACK" "$HS_TMP/$(printf 'p"\\\xff').pack"
+    run -0 replay --json "$HS_TMP/$(printf 'p"\\\xff').pack"
+    jq -e '.pack | endswith("p\"\\%FF.pack")' <<<"$output"
+}
+
+@test "a status that cannot be written is no failure" {
+    "$MKPACK" "$PACK" </dev/null
+    run -0 --separate-stderr replay --status=/proc/nowhere/status.json "$PACK"
+    assert_one_error_line "$stderr"
+    RUNTIME_DIRECTORY=$HS_TMP/run run -0 --separate-stderr replay "$PACK"
+    [ "$(jq -r .stage "$HS_TMP/run/replay-login.json")" = login ]
+    [ -z "$stderr" ]
+}
+
+# --- a disk that hangs ---------------------------------------------------------------------------------
+
+# hung_disk: an ext4 on a disk whose server can be stopped; PACK names what lies on it. Sets DISKSIM.
+hung_disk() {
+    local program=$HS_BUILD/tests/bench/disksim fuse=$HS_TMP/fuse
+    need_loop
+    need_binary "$program"
+    [ -e /dev/fuse ] || skip "needs /dev/fuse"
+    truncate -s 64M "$HS_TMP/image"
+    mkfs.ext4 -q "$HS_TMP/image"
+    mkdir "$fuse"
+    "$program" --profile=ssd --delays=off "$HS_TMP/image" "$fuse" 3>&- &
+    DISKSIM=$!
+    hs_defer hs_wait 10 eval "! kill $DISKSIM 2>/dev/null"
+    hs_wait 10 test -e "$fuse/disk"
+    hs_loop "$fuse/disk"
+    hs_mount "$HS_LOOP"
+    fill_some
+    make_pack --metadata "$@"
+    hs_cold
+}
+
+fill_some() {
+    local i
+    for ((i = 0; i < 20; i++)); do
+        head -c 300000 /dev/urandom >"$HS_MNT/f$i"
+    done
+    sync -f "$HS_MNT"
+}
+
+# listen: a notification socket; what comes is in HS_TMP/notified
+listen() {
+    NOTIFY_SOCKET=$HS_TMP/notify
+    python3 -c '
+import socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.bind(sys.argv[1])
+while True:
+    with open(sys.argv[2], "a") as f:
+        f.write(s.recv(4096).decode() + "\n")
+' "$NOTIFY_SOCKET" "$HS_TMP/notified" 3>&- &
+    hs_defer kill $!
+    hs_wait 10 test -S "$NOTIFY_SOCKET"
+    export NOTIFY_SOCKET
+}
+
+notified() {
+    grep -qx "$1" "$HS_TMP/notified" 2>/dev/null
+}
+
+@test "gate: ready when the sweep is done" {
+    listen
+    hs_filesystem ext4 100
+    fill_some
+    make_pack --metadata --policy=gate --deadline=60000000
+    hs_cold
+    run -0 replay --wait "$PACK"
+    hs_wait 5 notified READY=1
+    notified STATUS=Sweeping
+    [[ $output == *resident* ]]
+}
+
+@test "gate: ready at the deadline though the disk hangs; the sweep goes on when it is back" {
+    hung_disk --policy=gate --deadline=200000
+    listen
+    kill -STOP $DISKSIM
+    hs_defer kill -CONT $DISKSIM
+    replay --wait --json "$PACK" >"$HS_TMP/result" 3>&- &
+    local pid=$!
+    hs_wait 10 notified READY=1
+    kill -0 $pid
+    [ ! -s "$HS_TMP/result" ]
+    kill -CONT $DISKSIM
+    wait $pid
+    output=$(<"$HS_TMP/result")
+    echo "$output"
+    [ "$(replayed .resident)" = true ]
+    [ "$(replayed '.skipped | length')" -eq 0 ]
+}
+
+@test "other policies are ready at once, though the disk hangs" {
+    hung_disk --policy=beside
+    listen
+    kill -STOP $DISKSIM
+    hs_defer kill -CONT $DISKSIM
+    replay "$PACK" 3>&- &
+    local pid=$!
+    hs_wait 10 notified READY=1
+    kill -CONT $DISKSIM
+    wait $pid
+}
+
+@test "SIGTERM: the summary comes at once, though the disk hangs" {
+    hung_disk
+    listen
+    kill -STOP $DISKSIM
+    hs_defer kill -CONT $DISKSIM
+    replay --wait --json --status="$HS_TMP/status.json" "$PACK" >"$HS_TMP/result" 3>&- &
+    local pid=$!
+    hs_wait 10 notified READY=1
+    # A login begins: nothing breaks.
+    kill -USR1 $pid
+    kill -TERM $pid
+    hs_wait 10 test -s "$HS_TMP/status.json"
+    output=$(<"$HS_TMP/status.json")
+    echo "$output"
+    [ "$(replayed .outcome)" = stopped ]
+    jq -e '.outcome == "stopped"' "$HS_TMP/result"
+    # Threads that hang in the kernel are gone when it lets go of them.
+    kill -CONT $DISKSIM
+    wait $pid
+}
