@@ -15,9 +15,11 @@ void chains_each_fade(Chains *c, Fade (*f)(Fade sum, uint64_t argument), uint64_
 void chains_advance(Chains *c, uint64_t later);
 void chains_names_done(Chains *c);
 
-/* The sums of an application and of a pair, in the order of the format. */
+/* The sums of a world, an application and a pair, in the order of the format. */
+#define CHAINS_WORLD_FADES       (2 + 2 * CHAINS_AGES)
 #define CHAINS_APPLICATION_FADES 7
 #define CHAINS_PAIR_FADES        16
+void chains_world_fades(ChainsWorld *w, Fade *ret[static CHAINS_WORLD_FADES]);
 void chains_application_fades(ChainsApplication *a, Fade *ret[static CHAINS_APPLICATION_FADES]);
 /* `swapped`: as the pair (b, a). */
 void chains_pair_fades(ChainsPair *p, bool swapped, Fade *ret[static CHAINS_PAIR_FADES]);

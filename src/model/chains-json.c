@@ -157,6 +157,7 @@ static int write_pairs(ChainsWorld *w, const uint32_t *numbers, Json *to)
 static int write_world(ChainsWorld *w, const uint32_t *numbers, Json *to)
 {
     Json *o = json_object_new_object(), *sums = NULL, *applications = NULL, *pairs = NULL;
+    Fade *fades[CHAINS_WORLD_FADES];
     int r = push(to, o);
 
     if (r < 0)
@@ -165,10 +166,9 @@ static int write_world(ChainsWorld *w, const uint32_t *numbers, Json *to)
                                     : set(o, "user", json_object_new_int64(w->user));
     if (r >= 0)
         r = set(o, "sums", sums = json_object_new_array());
-    if (r >= 0)
-        r = push_fade(sums, w->time);
-    if (r >= 0)
-        r = push_fade(sums, w->sessions);
+    chains_world_fades(w, fades);
+    for (size_t i = 0; r >= 0 && i < CHAINS_WORLD_FADES; i++)
+        r = push_fade(sums, *fades[i]);
     if (r >= 0)
         r = set(o, "applications", applications = json_object_new_array());
     if (r >= 0)
@@ -393,6 +393,7 @@ static int read_world(Chains *c, Json *o, uint64_t *last_user)
 {
     Json *user, *sums, *applications, *pairs;
     uint64_t uid = CHAINS_EVERYBODY;
+    Fade *fades[CHAINS_WORLD_FADES];
     ChainsWorld *w;
     int r;
 
@@ -412,9 +413,9 @@ static int read_world(Chains *c, Json *o, uint64_t *last_user)
         return -EBADMSG;
     r = chains_world(c, (uint32_t)uid, &w);
     if (r >= 0)
-        r = get_fade(sums, 0, &w->time);
-    if (r >= 0)
-        r = get_fade(sums, 2, &w->sessions);
+        chains_world_fades(w, fades);
+    for (size_t i = 0; r >= 0 && i < CHAINS_WORLD_FADES; i++)
+        r = get_fade(sums, 2 * i, fades[i]);
     if (r >= 0)
         r = read_applications(w, c->n_names, applications);
     return r < 0 ? r : read_pairs(w, c->n_names, pairs);

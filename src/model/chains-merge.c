@@ -66,6 +66,16 @@ int chains_add_name(Chains *c, const char *name, uint32_t *ret)
     return 0;
 }
 
+void chains_world_fades(ChainsWorld *w, Fade *ret[static CHAINS_WORLD_FADES])
+{
+    ret[0] = &w->time;
+    ret[1] = &w->sessions;
+    for (size_t i = 0; i < CHAINS_AGES; i++) {
+        ret[2 + 2 * i] = &w->age_time[i];
+        ret[3 + 2 * i] = &w->age_ended[i];
+    }
+}
+
 void chains_application_fades(ChainsApplication *a, Fade *ret[static CHAINS_APPLICATION_FADES])
 {
     Fade *all[CHAINS_APPLICATION_FADES] = {&a->starts, &a->exits,     &a->on,       &a->sessions,
@@ -101,10 +111,11 @@ void chains_pair_fades(ChainsPair *p, bool swapped, Fade *ret[static CHAINS_PAIR
 
 static void each_of_world(ChainsWorld *w, Fade (*f)(Fade, uint64_t), uint64_t argument)
 {
-    Fade *fades[CHAINS_PAIR_FADES];
+    Fade *fades[MAX(CHAINS_PAIR_FADES, CHAINS_WORLD_FADES)];
 
-    w->time = f(w->time, argument);
-    w->sessions = f(w->sessions, argument);
+    chains_world_fades(w, fades);
+    for (size_t j = 0; j < CHAINS_WORLD_FADES; j++)
+        *fades[j] = f(*fades[j], argument);
     for (size_t i = 0; i < w->n_applications; i++) {
         chains_application_fades(&w->applications[i], fades);
         for (size_t j = 0; j < CHAINS_APPLICATION_FADES; j++)
@@ -191,6 +202,7 @@ static int fold_world(Chains *c, ChainsWorld *to, const Chains *from, ChainsWorl
 {
     _cleanup_free_ uint32_t *there = calloc(x->n_applications, sizeof(*there)); /* x -> to */
     _cleanup_free_ uint32_t *here = NULL;                                       /* to -> x */
+    Fade *sums[CHAINS_WORLD_FADES], *their_sums[CHAINS_WORLD_FADES];
     size_t n_before = to->n_pairs;
     int r;
 
@@ -233,8 +245,10 @@ static int fold_world(Chains *c, ChainsWorld *to, const Chains *from, ChainsWorl
             if (r < 0)
                 return r;
         }
-    absorb(&to->time, x->time, later);
-    absorb(&to->sessions, x->sessions, later);
+    chains_world_fades(to, sums);
+    chains_world_fades(x, their_sums);
+    for (size_t j = 0; j < CHAINS_WORLD_FADES; j++)
+        absorb(sums[j], *their_sums[j], later);
     for (size_t i = 0; i < x->n_applications; i++) {
         Fade *mine[CHAINS_APPLICATION_FADES], *theirs[CHAINS_APPLICATION_FADES];
 

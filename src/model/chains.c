@@ -354,6 +354,28 @@ int chains_begin(Chains *c, ChainsWorld *w)
     return 0;
 }
 
+usec_t chains_age_end(unsigned age)
+{
+    return age + 1 >= CHAINS_AGES ? USEC_INFINITY : (300 * USEC_PER_SEC) << age;
+}
+
+/* A session ends at this age. */
+static void flush_age(const Chains *c, ChainsWorld *w)
+{
+    usec_t age = c->now - w->begin, start = 0;
+
+    for (unsigned i = 0; i < CHAINS_AGES; i++) {
+        usec_t end = chains_age_end(i);
+
+        add(c, &w->age_time[i], (MIN(age, end) - start + USEC_PER_MSEC / 2) / USEC_PER_MSEC);
+        if (age < end) {
+            add(c, &w->age_ended[i], 1);
+            return;
+        }
+        start = end;
+    }
+}
+
 void chains_end(Chains *c, ChainsWorld *w)
 {
     if (!w->in_session)
@@ -368,6 +390,7 @@ void chains_end(Chains *c, ChainsWorld *w)
     }
     add(c, &w->time, elapsed(c, w->begin, 0));
     add(c, &w->sessions, 1);
+    flush_age(c, w);
     w->in_session = false;
 }
 

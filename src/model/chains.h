@@ -38,6 +38,10 @@
 #define CHAINS_BUCKETS 4
 #define CHAINS_EXPERTS 6
 
+/* Sessions are more likely to end at some ages than at others: bounds in minutes 5, 10, 20, … 320.
+ */
+#define CHAINS_AGES 8
+
 typedef struct ChainsPartner {
     uint32_t other; /* application */
     uint32_t pair;  /* CHAINS_NONE: they have met once, which is no chain yet */
@@ -80,6 +84,8 @@ typedef struct ChainsRecent {
 typedef struct ChainsWorld {
     uint32_t user; /* uid, or CHAINS_EVERYBODY */
     Fade time, sessions;
+    Fade age_time[CHAINS_AGES];  /* time that sessions have spent at that age */
+    Fade age_ended[CHAINS_AGES]; /* sessions that have ended at it */
     ChainsApplication *applications;
     size_t n_applications, allocated_applications;
     uint32_t *index; /* id -> application */
@@ -150,6 +156,9 @@ typedef struct ChainsTotals {
 void chains_totals(const Chains *c, const ChainsWorld *w, uint32_t application, ChainsTotals *ret);
 double chains_time_usec(const Chains *c, const ChainsWorld *w);
 double chains_value(const Chains *c, Fade f);
+
+/* Where an age of sessions ends, since their beginning; USEC_INFINITY for the last. */
+usec_t chains_age_end(unsigned age);
 
 /* The four states of a pair. Never negative; transitions are where one application moves. */
 typedef struct ChainsStates {

@@ -455,30 +455,73 @@ static double within(double rate, double tau_usec)
     return -expm1(-rate * tau_usec);
 }
 
+/* How a session goes on from its present age: the rates at which it ends, age by age. */
+typedef struct Remaining {
+    double end[CHAINS_AGES];  /* per microsecond */
+    double usec[CHAINS_AGES]; /* still to come at that age; INFINITY for the last */
+} Remaining;
+
+static void get_remaining(const Chains *c, const ChainsWorld *w, Remaining *ret)
+{
+    double ms = (double)USEC_PER_MSEC;
+    usec_t age = w->in_session ? c->now - w->begin : 0, start = 0;
+    double overall = (chains_value(c, w->sessions) + 0.5) /
+                     (chains_time_usec(c, w) + 1800.0 * (double)USEC_PER_SEC);
+
+    for (unsigned i = 0; i < CHAINS_AGES; i++) {
+        usec_t end = chains_age_end(i);
+
+        ret->end[i] = shrink(chains_value(c, w->age_ended[i]), chains_value(c, w->age_time[i]) * ms,
+                             overall, 0.5 / overall);
+        ret->usec[i] = end == USEC_INFINITY ? (double)INFINITY
+                       : age >= end         ? 0
+                                            : (double)(end - MAX(age, start));
+        start = end;
+    }
+}
+
+/* P(starts before the session ends), if it starts at `rate` until anything else does (at `total` in
+ * all), and at the rate `later` from then on. a: nothing has started, b: something else has. */
+static double before_end(double rate, double total, double later, const Remaining *remaining)
+{
+    double a = 1, b = 0, p = 0;
+
+    for (unsigned i = 0; i < CHAINS_AGES; i++) {
+        double s = total + remaining->end[i], t = later + remaining->end[i];
+        double left_a = exp(-s * remaining->usec[i]), left_b = exp(-t * remaining->usec[i]);
+        double spent_a = (1 - left_a) / s, spent_b = (1 - left_b) / t;
+        double flow = fabs(s - t) > 1e-9 * s ? (total - rate) / (s - t) : 0;
+
+        if (remaining->usec[i] <= 0)
+            continue;
+        p += a * rate * spent_a + later * (b * spent_b + a * flow * (spent_b - spent_a));
+        b = b * left_b + a * flow * (left_b - left_a);
+        a *= left_a;
+    }
+    return fmin(fmax(p, 0), 1);
+}
+
 static int predict_calibrated(Mixture *m, const ChainsWorld *user, usec_t horizon,
                               PredictorGuesses *guesses)
 {
     const Chains *c = m->chains;
-    const ChainsWorld *w = user ? user : c->worlds[0];
-    double weights[EXPERTS], total = 0, end;
+    double weights[EXPERTS], total = 0;
+    Remaining remaining;
 
     get_weights(m, weights);
     for (size_t i = 1; i < m->n_rates; i++)
         total += weighted(m->rates[i], weights);
-    end = (chains_value(c, w->sessions) + 0.5) /
-          (chains_time_usec(c, w) + 1800.0 * (double)USEC_PER_SEC);
+    get_remaining(c, user ? user : c->worlds[0], &remaining);
     for (size_t i = 1; i < m->n_rates; i++) {
         double rate = weighted(m->rates[i], weights), later = m->rates[i][EXPERT_RUN];
-        double p;
         int r;
 
         if (rate <= 0)
             continue;
-        if (horizon == USEC_INFINITY)
-            p = (rate + (total - rate) * later / (later + end)) / (total + end);
-        else
-            p = within(rate, (double)horizon);
-        r = predictor_guess_add(guesses, c->worlds[0]->applications[i].id, p);
+        r = predictor_guess_add(guesses, c->worlds[0]->applications[i].id,
+                                horizon == USEC_INFINITY
+                                        ? before_end(rate, total, later, &remaining)
+                                        : within(rate, (double)horizon));
         if (r < 0)
             return r;
     }
