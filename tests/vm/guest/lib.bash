@@ -1,0 +1,171 @@
+# What cases use inside the machine. Descriptor 3 is the serial port to the host.
+# shellcheck shell=bash
+
+out=/run/hsvm/out
+files=/run/hsvm/files
+state=/var/lib/headstart
+mkdir -p "$out"
+
+serial_open() {
+    stty -F /dev/ttyS1 raw -echo
+    exec 3<>/dev/ttyS1
+}
+
+say() {
+    printf '%s\n' "$*" >&3
+}
+
+# --- what the host does for us -----------------------------------------------------------------
+
+# host COMMAND…: the host does it and answers; fails if it could not, or does not answer.
+#   host key KEY…          presses keys, one after the other (qemu's names: ret, ctrl-alt-f2)
+#   host type TEXT         types it
+#   host screen NAME       keeps a picture of the screen
+#   host cut               power fails, now
+host() {
+    local answer
+    say "host $*"
+    read -r -t 120 answer <&3 && [[ $answer == done ]]
+}
+
+# --- results -----------------------------------------------------------------------------------
+
+ok() {
+    say "ok $1"
+}
+
+# not_ok WHAT [WHY]
+not_ok() {
+    say "not ok $1"
+    [[ -z ${2-} ]] || sed 's/^/#   /' <<<"$2" | head -n 20 >&3
+    return 0
+}
+
+# skip WHAT WHY
+skip() {
+    say "ok $1 # SKIP $2"
+}
+
+note() {
+    sed 's/^/# /' <<<"$*" >&3
+}
+
+# check WHAT COMMAND…: passes if the command succeeds; otherwise its output says why.
+check() {
+    local what=$1 said
+    shift
+    if said=$("$@" 2>&1); then
+        ok "$what"
+    else
+        not_ok "$what" "$said"
+        return 1
+    fi
+}
+
+# await SECONDS COMMAND…: until it succeeds. For what offers no event to wait for.
+await() {
+    local end=$((SECONDS + $1))
+    shift
+    until "$@" >/dev/null 2>&1; do
+        ((SECONDS < end)) || return 1
+        sleep 0.5
+    done
+}
+
+# --- the system --------------------------------------------------------------------------------
+
+# Until systemd has finished starting; degraded counts.
+booted() {
+    local s
+    s=$(timeout 600 systemctl is-system-running --wait)
+    [[ $s == running || $s == degraded ]]
+}
+
+no_failed_units() {
+    local failed
+    failed=$(systemctl list-units --failed --no-legend --plain)
+    [[ -z $failed ]] || {
+        echo "$failed"
+        awk '{ print $1 }' <<<"$failed" | while read -r unit; do
+            journalctl -b --no-pager -n 5 -u "$unit"
+        done
+        return 1
+    }
+}
+
+# What headstart's units and programs said, and what systemd said about them: journal_of [OPTION…]
+journal_of() {
+    {
+        journalctl -b --no-pager -o short-monotonic "$@" -u 'headstart*'
+        journalctl -b --no-pager -o short-monotonic "$@" -t headstart -t headstartd -t headstart-replay
+        journalctl -b --no-pager -o short-monotonic "$@" _PID=1 --grep=headstart
+    } | grep -v '^-- ' | sort -u
+}
+
+no_warnings() {
+    local said
+    said=$(journal_of -p warning)
+    [[ -z $said ]] || {
+        echo "$said"
+        return 1
+    }
+}
+
+# Of headstart's units, which the default target waited for.
+not_on_critical_chain() {
+    local chain
+    chain=$(systemd-analyze --no-pager critical-chain) || return
+    ! grep headstart <<<"$chain"
+}
+
+# session_of USER: a session of class user or so that is active
+session_of() {
+    loginctl list-sessions --no-legend | awk '{ print $1 }' | while read -r s; do
+        loginctl show-session "$s" -p Name -p Class -p State -p Type | tr '\n' ' '
+        echo
+    done | grep -E "Name=$1 " | grep -E 'Class=user(-early|-light)? ' | grep 'State=active'
+}
+
+greeter_session() {
+    loginctl list-sessions --no-legend | awk '{ print $1 }' | while read -r s; do
+        loginctl show-session "$s" -p Class -p State | tr '\n' ' '
+        echo
+    done | grep 'Class=greeter ' | grep 'State=active'
+}
+
+# login_at_greeter USER: Enter, as often as it takes: there is no telling from outside when a greeter
+# has drawn itself and listens. Keeps a picture from before.
+login_at_greeter() {
+    local i
+    for ((i = 0; i < 20; i++)); do
+        session_of "$1" && return
+        host screen greeter
+        host key ret
+        await 15 session_of "$1" && return
+    done
+    return 1
+}
+
+# A fact of each boot for whoever reads the artefacts.
+collect() {
+    journalctl -b --no-pager -o short-monotonic >"$out/journal" 2>&1
+    journalctl -b --no-pager -o json >"$out/journal.json" 2>/dev/null
+    systemd-analyze --no-pager critical-chain >"$out/critical-chain" 2>&1
+    systemd-analyze --no-pager blame >"$out/blame" 2>&1
+    systemctl list-units --all --no-pager >"$out/units" 2>&1
+    loginctl --no-pager >"$out/sessions" 2>&1
+    findmnt >"$out/mounts" 2>&1
+    [[ ! -d $state ]] || cp -a "$state" "$out/state" 2>/dev/null
+    [[ ! -d /run/headstart ]] || cp -a /run/headstart "$out/run" 2>/dev/null
+    if command -v headstart >/dev/null; then
+        headstart status >"$out/status" 2>&1
+    fi
+}
+
+finish() {
+    collect
+    tar -C "$out" -cf /dev/disk/by-id/virtio-hsvm-out . 2>/dev/null
+    sync
+    say finished
+    systemctl poweroff --no-block
+}

@@ -1,0 +1,79 @@
+"""Cases: one bash file each, that runs inside the machine, a function boot_N for each boot. Its head
+says what it needs, in lines `# key: value`:
+
+    image: NAME          which image it boots (recipes.py)
+    boots: N             how often (default 1)
+    ci: yes              belongs to the subset that runs by default
+    headstart: no        without the package
+    append: WORDS        for the kernel, in every boot; append-N: in boot N only
+    timeout: SECONDS     for each boot (default 600)
+    disk: NAME MIB       one more disk, empty, /dev/disk/by-id/virtio-hsvm-NAME
+    cut: N,…             these boots end with a power cut, not by themselves
+"""
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .commands import VmError
+from .recipes import IMAGES
+
+DIRECTORY = Path(__file__).resolve().parent.parent / "cases"
+
+
+@dataclass
+class Case:
+    name: str
+    path: Path
+    about: str = ""
+    image: str = ""
+    boots: int = 1
+    ci: bool = False
+    headstart: bool = True
+    append: dict = field(default_factory=dict)  # boot number (0: all) -> words
+    timeout: int = 600
+    disks: list = field(default_factory=list)   # (name, MiB)
+    cut: set = field(default_factory=set)
+
+
+def read(path):
+    """The case in a file. Raises VmError if its head makes no sense."""
+    case = Case(path.stem, path)
+    for line in path.read_text().splitlines():
+        if not line.startswith("#"):
+            break
+        m = re.fullmatch(r"# ([a-z]+)(?:-([0-9]+))?: (.+)", line)
+        if not m:
+            case.about = " ".join(filter(None, (case.about, line.lstrip("# "))))
+            continue
+        key, number, value = m.groups()
+        if key in ("image", "about"):
+            setattr(case, key, value)
+        elif key in ("boots", "timeout"):
+            setattr(case, key, int(value))
+        elif key in ("ci", "headstart"):
+            setattr(case, key, value == "yes")
+        elif key == "append":
+            case.append[int(number or 0)] = value
+        elif key == "disk":
+            name, mib = value.split()
+            case.disks.append((name, int(mib)))
+        elif key == "cut":
+            case.cut = {int(n) for n in value.split(",")}
+        elif key not in ("shellcheck",):
+            raise VmError(f"{path.name}: unknown key in its head: {key}")
+    if case.image not in IMAGES:
+        raise VmError(f"{path.name}: no such image: {case.image}")
+    for n in range(1, case.boots + 1):
+        if f"boot_{n}()" not in path.read_text():
+            raise VmError(f"{path.name}: no function boot_{n}")
+    return case
+
+
+def find(names=(), everything=False):
+    """The cases of those names; all; or the subset for every day."""
+    every = {p.stem: read(p) for p in sorted(DIRECTORY.glob("*.bash"))}
+    unknown = [n for n in names if n not in every]
+    if unknown:
+        raise VmError(f"no such case: {', '.join(unknown)} (there are: {', '.join(every)})")
+    return [c for c in every.values() if (c.name in names if names else everything or c.ci)]

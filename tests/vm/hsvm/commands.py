@@ -1,0 +1,85 @@
+"""Running other programs: errors say what the program said."""
+
+import fcntl
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+
+# Held by whoever measures time on this machine; a boot in software would spoil that.
+LOCK = "/tmp/headstart-bench.lock"
+
+
+class VmError(Exception):
+    """What a person is told in one line; no traceback."""
+
+
+def say(text):
+    print(f"# {text}", file=sys.stderr, flush=True)
+
+
+def run(*command, check=True, **kwargs):
+    """Runs a command to its end and returns the CompletedProcess; its output is captured. Raises
+    VmError with the last line it wrote to stderr if it fails."""
+    kwargs.setdefault("stdin", subprocess.DEVNULL)
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True,
+                          errors="replace", **kwargs)
+    if check and done.returncode != 0:
+        said = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        raise VmError(f"{shlex.join(done.args)}: "
+                      + (said[-1] if said else f"exit status {done.returncode}"))
+    return done
+
+
+def need(*programs):
+    """Raises VmError naming all programs that are not installed."""
+    path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+    missing = [p for p in programs if not shutil.which(p, path=path)]
+    if missing:
+        raise VmError("not installed: " + ", ".join(missing))
+
+
+@contextmanager
+def signals_as_exceptions():
+    """SIGTERM and SIGHUP unwind the stack as SIGINT does, so that everything is taken down."""
+
+    def stop(number, frame):
+        # Once is enough: a second one must not interrupt the clean-up.
+        for s in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            signal.signal(s, signal.SIG_IGN)
+        raise SystemExit(128 + number)
+
+    old = {s: signal.signal(s, stop) for s in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for s, handler in old.items():
+            signal.signal(s, handler)
+
+
+@contextmanager
+def locked(path, what):
+    """Holds an exclusive lock on a file; says so if that takes waiting."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"waiting for {what}")
+            fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+def in_private_mounts():
+    """Goes on in a mount namespace of its own (the program begins anew, once): what it mounts goes
+    with it, whatever way it ends."""
+    if os.environ.pop("HSVM_PRIVATE_MOUNTS", None) == str(os.getpid()):
+        return
+    os.environ["HSVM_PRIVATE_MOUNTS"] = str(os.getpid())
+    os.execvp("unshare", ["unshare", "--mount", "--propagation=private",
+                          sys.executable, *sys.argv])

@@ -1,0 +1,60 @@
+"""What is put into a tree that has been laid out on a disk: users, the agent, what is special."""
+
+from pathlib import Path
+
+from .commands import run
+
+GUEST = Path(__file__).resolve().parent.parent / "guest"
+
+# Would run at a time of day or a while after boot.
+MASKED = """
+    apt-daily.timer apt-daily-upgrade.timer man-db.timer logrotate.timer fstrim.timer
+    e2scrub_all.timer e2scrub_reap.service dpkg-db-backup.timer xfs_scrub_all.timer
+""".split()
+
+
+def write(path, text, mode=0o644):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(mode)
+
+
+def furnish(root, image, fstab):
+    """`fstab` is the text of that file."""
+    write(root / "etc/hostname", "headstart-vm\n")
+    write(root / "etc/hosts", "127.0.0.1 localhost headstart-vm\n")
+    write(root / "etc/fstab", fstab)
+    # No password at all: the greeter takes Enter.
+    for uid, user in enumerate(("user", "other"), 1000):
+        run("chroot", root, "useradd", "--create-home", "--shell=/bin/bash", f"--uid={uid}", user)
+    for user in ("user", "other", "root"):
+        run("chroot", root, "passwd", "--delete", user)
+    units = root / "etc/systemd/system"
+    write(units / "hsvm-agent.service", (GUEST / "agent.service").read_text())
+    write(root / "usr/local/lib/hsvm/agent", (GUEST / "agent").read_text(), 0o755)
+    wants = units / "multi-user.target.wants"
+    wants.mkdir(exist_ok=True)
+    (wants / "hsvm-agent.service").symlink_to("../hsvm-agent.service")
+    for unit in MASKED:
+        (units / unit).unlink(missing_ok=True)
+        (units / unit).symlink_to("/dev/null")
+    # A machine that has booted before: nothing of the first boot in the tests.
+    write(root / "etc/machine-id", "", 0o444)
+    run("systemd-machine-id-setup", f"--root={root}")
+    if image.furnish:
+        globals()[image.furnish](root)
+
+
+def lightdm(root):
+    # One user in a list, chosen already: Enter logs in.
+    write(root / "etc/lightdm/lightdm.conf.d/50-hsvm.conf",
+          "[Seat:*]\ngreeter-hide-users=false\nuser-session=xfce\n")
+
+
+def lightdm_autologin(root):
+    write(root / "etc/lightdm/lightdm.conf.d/50-hsvm.conf",
+          "[Seat:*]\nautologin-user=user\nautologin-user-timeout=0\nuser-session=xfce\n")
+
+
+def gdm(root):
+    pass

@@ -1,0 +1,230 @@
+"""One boot of a machine: qemu in software, its disks, its serial ports, its monitor."""
+
+import io
+import json
+import os
+import select
+import socket
+import subprocess
+import tarfile
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .commands import LOCK, VmError, locked, run
+
+OUT_MIB = 128
+CPUS = 2
+
+# What `host type` can type, and the keys for it.
+KEYS = {" ": "spc", "-": "minus", "/": "slash", ".": "dot", "=": "equal", ";": "semicolon",
+        "\n": "ret", "_": "shift-minus"}
+
+
+@dataclass
+class Disk:
+    path: Path
+    fmt: str
+    serial: str
+
+
+@dataclass
+class Outcome:
+    lines: list = field(default_factory=list)  # what the guest said
+    finished: bool = False                     # it said that it was through
+    cut: bool = False                          # it had the power cut
+    off: bool = False                          # power went off by itself
+    seconds: float = 0
+
+
+def pack_case(path, files, boot):
+    """The case disk: a tar file of {name: bytes or Path}, and which boot this is."""
+    with tarfile.open(path, "w") as tar:
+        for name, content in {**files, "boot": f"{boot}\n".encode()}.items():
+            if isinstance(content, Path):
+                content = content.read_bytes()
+            info = tarfile.TarInfo(name)
+            info.size, info.mode, info.mtime = len(content), 0o755, int(time.time())
+            tar.addfile(info, io.BytesIO(content))
+
+
+def unpack_out(path, directory):
+    """What the guest left on the output disk; nothing if it did not come so far."""
+    try:
+        with tarfile.open(path) as tar:
+            for member in tar:
+                # It comes from a machine that we broke on purpose: nothing outside, no devices.
+                if (member.isfile() or member.isdir()) and ".." not in member.name.split("/"):
+                    member.mode |= 0o600 if member.isfile() else 0o700
+                    tar.extract(member, directory, set_attrs=False)
+    except (tarfile.TarError, OSError):
+        pass
+
+
+class Machine:
+    def __init__(self, kernel, initrd, append, disks, memory_mib, graphics, directory, artefacts,
+                 prefix):
+        self.directory, self.artefacts, self.prefix = Path(directory), Path(artefacts), prefix
+        self.console = self.artefacts / f"{prefix}-console.log"
+        self.agent_path = self.directory / "agent"
+        self.qmp_path = self.directory / "qmp"
+        self.command = [
+            "nice", "-n", "10", "qemu-system-x86_64", "-nodefaults", "-no-user-config",
+            "-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", str(CPUS),
+            "-m", str(memory_mib), "-display", "none", "-no-reboot", "-nic", "none",
+            "-rtc", "base=utc", "-device", "virtio-rng-pci",
+            "-kernel", str(kernel), "-initrd", str(initrd),
+            "-append", f"{append} console=tty0 console=ttyS0 panic=1 systemd.show_status=1",
+            "-serial", f"file:{self.console}",
+            "-chardev", f"socket,id=agent,path={self.agent_path},server=on,wait=off",
+            "-serial", "chardev:agent",
+            "-qmp", f"unix:{self.qmp_path},server=on,wait=off",
+        ]
+        if graphics:
+            self.command += ["-device", "virtio-vga", "-device", "virtio-keyboard-pci"]
+        else:
+            self.command += ["-vga", "std", "-device", "virtio-keyboard-pci"]
+        for i, d in enumerate(disks):
+            # Written back: what the guest flushed is there after a power cut, nothing more need be.
+            self.command += [
+                "-drive", f"if=none,id=d{i},file={d.path},format={d.fmt},cache=writeback",
+                "-device", f"virtio-blk-pci,drive=d{i},serial={d.serial}"]
+        self.qemu = None
+
+    def run(self, timeout):
+        """Until power is off, or the time is up. Returns an Outcome; the machine is gone then."""
+        with ExitStack() as stack:
+            stack.enter_context(locked(LOCK, "a measurement on this machine"))
+            started = time.monotonic()
+            errors = stack.enter_context(
+                open(self.artefacts / f"{self.prefix}-qemu.log", "w+", encoding="utf-8"))
+            self.qemu = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=errors,
+                                         stderr=errors)
+            stack.callback(self._end)
+            agent = stack.enter_context(self._connect(self.agent_path))
+            self.qmp = stack.enter_context(self._connect(self.qmp_path))
+            self.qmp_file = self.qmp.makefile("rw", encoding="utf-8")
+            self.qmp_file.readline()
+            self._qmp("qmp_capabilities")
+            outcome = Outcome()
+            self._talk(agent, outcome, started + timeout)
+            outcome.seconds = time.monotonic() - started
+            return outcome
+
+    def _talk(self, agent, outcome, deadline):
+        pending = b""
+        while True:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                self._try_screen("timeout")
+                return
+            if not select.select([agent], [], [], min(left, 1))[0]:
+                if self.qemu.poll() is not None:
+                    outcome.off = True
+                    return
+                continue
+            try:
+                data = agent.recv(65536)
+            except ConnectionResetError:
+                data = b""
+            if not data:
+                try:
+                    self.qemu.wait(max(1, min(60, left)))
+                    outcome.off = True
+                except subprocess.TimeoutExpired:
+                    pass
+                return
+            *lines, pending = (pending + data).split(b"\n")
+            for line in lines:
+                text = line.decode(errors="replace").rstrip("\r")
+                if text.startswith("host "):
+                    if text == "host cut":
+                        self._kill()
+                        outcome.cut = outcome.off = True
+                        return
+                    agent.sendall(b"done\n" if self._host(text.split(" ", 2)[1:], outcome)
+                                  else b"failed\n")
+                elif text == "finished":
+                    outcome.finished = True
+                elif text:
+                    outcome.lines.append(text)
+
+    # What the guest asks the host to do; it has no other say here.
+    def _host(self, words, outcome):
+        verb, argument = words[0], words[1] if len(words) > 1 else ""
+        try:
+            if verb == "key":
+                for key in argument.split():
+                    self._key(key)
+            elif verb == "type":
+                for c in argument + "\n":
+                    self._key(KEYS.get(c) or (f"shift-{c.lower()}" if c.isupper() else c))
+            elif verb == "screen":
+                self._screen(argument)
+            else:
+                raise VmError(f"asked for something unknown: {verb}")
+            return True
+        except (VmError, OSError, ValueError) as e:
+            outcome.lines.append(f"# host: {e}")
+            return False
+
+    def _key(self, key):
+        self._qmp("send-key", keys=[{"type": "qcode", "data": k} for k in key.split("-")])
+        # qemu holds a key for 100 ms; keys that overlap get lost.
+        time.sleep(0.15)
+
+    def _screen(self, name):
+        safe = "".join(c for c in name if c.isalnum() or c in "-_") or "screen"
+        self._qmp("screendump", filename=str(self.artefacts / f"{self.prefix}-{safe}.png"),
+                  format="png")
+
+    def _try_screen(self, name):
+        try:
+            self._screen(name)
+        except (VmError, OSError, ValueError):
+            pass
+
+    def _qmp(self, command, **arguments):
+        self.qmp_file.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
+        self.qmp_file.flush()
+        while line := self.qmp_file.readline():
+            answer = json.loads(line)
+            if "error" in answer:
+                raise VmError(f"{command}: {answer['error'].get('desc')}")
+            if "return" in answer:
+                return answer["return"]
+        raise VmError(f"{command}: qemu is gone")
+
+    def _connect(self, path):
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline and self.qemu.poll() is None:
+            s = socket.socket(socket.AF_UNIX)
+            try:
+                s.connect(str(path))
+                return s
+            except OSError:
+                s.close()
+                time.sleep(0.05)
+        self._end()
+        said = (self.artefacts / f"{self.prefix}-qemu.log").read_text().strip().splitlines()
+        raise VmError("qemu: " + (said[-1] if said else "does not answer"))
+
+    def _kill(self):
+        if self.qemu.poll() is None:
+            self.qemu.kill()
+        self.qemu.wait()
+
+    def _end(self):
+        if self.qemu and self.qemu.poll() is None:
+            self._kill()
+
+
+def overlay(path, base, fmt="raw"):
+    run("qemu-img", "create", "-q", "-f", "qcow2", "-F", fmt, "-b", base, path)
+
+
+def blank(path, mib):
+    with open(path, "wb") as f:
+        f.truncate(mib << 20)
+    os.chmod(path, 0o600)

@@ -1,0 +1,123 @@
+"""Runs cases: boots, results, artefacts."""
+
+import hashlib
+import shutil
+import tempfile
+from pathlib import Path
+
+from . import build
+from .commands import VmError, locked, say
+from .machine import OUT_MIB, Disk, Machine, blank, overlay, pack_case, unpack_out
+
+GUEST = Path(__file__).resolve().parent.parent / "guest"
+
+
+def _files(script, package):
+    files = {"main": GUEST / "main", "lib.bash": GUEST / "lib.bash", "case.bash": script}
+    if package:
+        files["files/headstart.deb"] = package
+    return files
+
+
+class Runner:
+    def __init__(self, cache, artefacts, package, results):
+        """`package` makes the Debian package when it is first needed and returns its path."""
+        self.cache, self.artefacts, self.results = cache, artefacts, results
+        self._make_package, self._package = package, None
+
+    def package(self):
+        if not self._package:
+            self._package = self._make_package()
+        return self._package
+
+    def _boot(self, image, disk, script, number, append, timeout, artefacts, extra=()):
+        """One boot in a directory of its own. Returns the Outcome."""
+        with tempfile.TemporaryDirectory(prefix="hsvm-") as tmp:
+            tmp = Path(tmp)
+            pack_case(tmp / "case.tar", script, number)
+            blank(tmp / "out.raw", OUT_MIB)
+            disks = [Disk(disk, "qcow2", "hsvm-root"), *extra,
+                     Disk(tmp / "case.tar", "raw", "hsvm-case"),
+                     Disk(tmp / "out.raw", "raw", "hsvm-out")]
+            machine = Machine(image.kernel, image.initrd, f"{image.append} {append}", disks,
+                              image.recipe.memory_mib, image.recipe.graphics, tmp, artefacts,
+                              f"boot-{number}")
+            outcome = machine.run(timeout)
+            unpack_out(tmp / "out.raw", artefacts / f"boot-{number}")
+            return outcome
+
+    def _with_headstart(self, image):
+        """The image with the package installed, by dpkg, in a boot of its own: made once for each
+        image and package."""
+        package = self.package()
+        digest = hashlib.sha256(package.read_bytes() + (GUEST / "install.bash").read_bytes())
+        directory = self.cache / "installed"
+        directory.mkdir(parents=True, exist_ok=True)
+        disk = directory / f"{image.directory.name}-{digest.hexdigest()[:12]}.qcow2"
+        with locked(directory / f"{image.name}.lock", f"another run that installs {image.name}"):
+            if disk.exists():
+                return disk
+            say(f"{image.name}: installing the package")
+            partial = disk.with_suffix(".partial")
+            artefacts = self.artefacts / f"install-{image.name}"
+            artefacts.mkdir(parents=True, exist_ok=True)
+            try:
+                overlay(partial, image.disk)
+                outcome = self._boot(image, partial, _files(GUEST / "install.bash", package), 1,
+                                     "systemd.unit=multi-user.target", 900, artefacts)
+                self.results.guest(f"install {image.name}", outcome.lines)
+                if not (outcome.finished and outcome.off) or any(
+                        line.startswith("not ok") for line in outcome.lines):
+                    raise VmError(f"the package cannot be installed in {image.name}: see "
+                                  f"{artefacts}")
+                for old in directory.glob(f"{image.name}-????????????-????????????.qcow2"):
+                    old.unlink()
+                partial.rename(disk)
+            finally:
+                partial.unlink(missing_ok=True)
+        return disk
+
+    def run(self, case):
+        try:
+            image = build.image(case.image, self.cache)
+            base, fmt = (self._with_headstart(image), "qcow2") if case.headstart \
+                else (image.disk, "raw")
+        except VmError as e:
+            self.results.not_ok(f"{case.name}: set up", str(e))
+            return
+        artefacts = self.artefacts / case.name
+        shutil.rmtree(artefacts, ignore_errors=True)
+        artefacts.mkdir(parents=True)
+        with tempfile.TemporaryDirectory(prefix="hsvm-") as tmp:
+            disk = Path(tmp) / "root.qcow2"
+            overlay(disk, base, fmt)
+            extra = []
+            for name, mib in case.disks:
+                blank(Path(tmp) / f"{name}.raw", mib)
+                extra.append(Disk(Path(tmp) / f"{name}.raw", "raw", f"hsvm-{name}"))
+            for number in range(1, case.boots + 1):
+                if not self._run_boot(case, image, disk, extra, number, artefacts):
+                    return
+
+    def _run_boot(self, case, image, disk, extra, number, artefacts):
+        where = f"{case.name}: boot {number}" if case.boots > 1 else case.name
+        append = " ".join(case.append.get(n, "") for n in (0, number))
+        package = self.package() if case.headstart else None
+        try:
+            outcome = self._boot(image, disk, _files(case.path, package), number, append,
+                                 case.timeout, artefacts, extra)
+        except VmError as e:
+            self.results.not_ok(f"{where}: runs", str(e))
+            return False
+        self.results.guest(where, outcome.lines)
+        if number in case.cut:
+            ended, how = outcome.cut, "power cut"
+        else:
+            ended, how = outcome.finished and outcome.off, "shut down by itself"
+        if ended:
+            self.results.ok(f"{where}: {how} after {outcome.seconds:.0f} s")
+        else:
+            console = (artefacts / f"boot-{number}-console.log").read_text(errors="replace")
+            self.results.not_ok(f"{where}: {how}, in {case.timeout} s",
+                                "\n".join(console.splitlines()[-12:]))
+        return ended
