@@ -10,8 +10,6 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
-#include <time.h>
 
 #define STAMP_LENGTH 15 /* YYYYMMDDTHHMMSS */
 
@@ -123,33 +121,6 @@ int state_list_traces(int state_fd, TraceNames *ret)
     *ret = names;
     names = (TraceNames){0};
     return 0;
-}
-
-int state_new_trace_name(int state_fd, const Trace *t, char *buf, size_t size)
-{
-    time_t seconds = (time_t)(t->start_realtime / USEC_PER_SEC);
-    char stamp[STAMP_LENGTH + 1];
-    struct tm tm;
-
-    if (mkdirat(state_fd, STATE_TRACES, 0700) < 0 && errno != EEXIST)
-        return -errno;
-    if (!gmtime_r(&seconds, &tm) ||
-        strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%S", &tm) != STAMP_LENGTH)
-        return -EINVAL;
-    for (unsigned n = 1; n < 1000; n++) {
-        char suffix[16] = "";
-        int k;
-
-        if (n > 1)
-            snprintf(suffix, sizeof(suffix), "-%u", n);
-        k = snprintf(buf, size, STATE_TRACES "/%s-%s%s.json", stamp, stage_to_string(t->stage),
-                     suffix);
-        if (k < 0 || (size_t)k >= size)
-            return -ENAMETOOLONG;
-        if (faccessat(state_fd, buf, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
-            return errno == ENOENT ? 0 : -errno;
-    }
-    return -EEXIST;
 }
 
 int state_lock(const Context *c, int state_fd)

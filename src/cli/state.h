@@ -6,7 +6,6 @@
 #include "base/vocabulary.h"
 #include "cli/cli.h"
 #include "model/model.h"
-#include "trace/trace.h"
 
 #define STATE_TRACES   "traces"
 #define STATE_MODEL    "model.json"
@@ -39,11 +38,6 @@ int state_list_traces(int state_fd, TraceNames *ret);
 
 /* Parses a trace's file name. Pure. 0 or -EINVAL. */
 int trace_name_parse(const char *name, Stage *ret_stage, unsigned *ret_number);
-
-/* A name for that trace, below STATE, that no file has yet: traces/YYYYMMDDTHHMMSS-STAGE[-N].json,
- * in UTC of the stage's start. Makes the directory (0700). 0, -EEXIST (too many in one second),
- * -ENAMETOOLONG, or the error of making the directory. */
-int state_new_trace_name(int state_fd, const Trace *t, char *buf, size_t size);
 
 /* Keeps other learners and planners out until `state_fd` is closed. Waits for them, five seconds at
  * most. 0, or an error that was reported. */

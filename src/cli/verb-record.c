@@ -7,6 +7,7 @@
 #include "cli/state.h"
 #include "record/recorder.h"
 #include "trace/trace-json.h"
+#include "trace/trace-store.h"
 
 #include <fcntl.h>
 #include <libgen.h>
@@ -192,28 +193,25 @@ static int open_recorder(Recording *r)
     return k < 0 ? cli_error(k, "cannot follow events: %m") : 0;
 }
 
-/* Names the trace after the start of its stage and writes it. `name`: what it is called. */
-static int write_trace(const Recording *r, const Trace *t, char *name, size_t size)
+/* *ret: where the trace went; the caller frees it. */
+static int write_trace(const Recording *r, const Trace *t, char **ret)
 {
-    _cleanup_free_ char *text = NULL;
+    _cleanup_free_ char *text = NULL, *path = NULL;
     size_t length;
     int k;
 
-    k = trace_to_json(t, &text, &length);
-    if (k < 0)
-        return cli_error(k, "cannot write the trace: %m");
     if (r->output) {
-        snprintf(name, size, "%s", r->output);
-        k = atomic_file_write(AT_FDCWD, r->output, text, length, 0600);
-    } else {
-        char relative[256];
-
-        k = state_new_trace_name(r->state_fd, t, relative, sizeof(relative));
-        snprintf(name, size, "%s/%s", r->c->state, k < 0 ? STATE_TRACES : relative);
+        path = strdup(r->output);
+        k = path ? trace_to_json(t, &text, &length) : -ENOMEM;
         if (k >= 0)
-            k = atomic_file_write(r->state_fd, relative, text, length, 0600);
-    }
-    return k < 0 ? cli_error(k, "%s: %m", name) : 0;
+            k = atomic_file_write(AT_FDCWD, r->output, text, length, 0600);
+    } else
+        k = trace_store(r->c->state, t, &path);
+    if (k < 0)
+        return cli_error(k, "cannot write the trace to %s: %m",
+                         r->output ? r->output : r->c->state);
+    *ret = TAKE_PTR(path);
+    return 0;
 }
 
 static int print(const Recording *r, const Trace *t, const char *name)
@@ -256,9 +254,9 @@ static int print(const Recording *r, const Trace *t, const char *name)
 
 static int record(Recording *r, char **command)
 {
+    _cleanup_free_ char *name = NULL;
     _cleanup_trace_ Trace *t = NULL;
     uint32_t uid = r->stage == STAGE_BOOT ? TRACE_NONE : (uint32_t)getuid();
-    char name[4352];
     int k, error;
 
     k = recorder_begin_stage(r->recorder, r->stage, uid);
@@ -280,7 +278,7 @@ static int record(Recording *r, char **command)
     k = recorder_end_stage(r->recorder, &t);
     if (k < 0)
         return cli_error(k, "cannot make the trace: %m");
-    k = write_trace(r, t, name, sizeof(name));
+    k = write_trace(r, t, &name);
     if (k >= 0)
         k = print(r, t, name);
     return k < 0 ? k : r->exit_status;

@@ -22,7 +22,7 @@ hs() {
 refused() {
     local status_wanted=$1 text=$2
     shift 2
-    run --separate-stderr hs "$@"
+    run "-$status_wanted" --separate-stderr hs "$@"
     echo "headstart $*: status $status, said: $stderr, printed: $output"
     [ "$status" -eq "$status_wanted" ]
     assert_one_error_line "$stderr"
@@ -566,4 +566,154 @@ CONF
     jq -e '.stage == "login" and .data_bytes >= 1000000 and .skipped == {}' <<<"$output"
     run -0 hs replay --root="$HS_MNT" --quiet
     [ -z "$output" ]
+}
+
+# --- record ------------------------------------------------------------------------------------------------------
+
+recordable() {
+    need_root
+    hs_filesystem ext4 64
+    mkdir -p "$HS_MNT/d"
+    head -c 300000 /dev/urandom >"$HS_MNT/d/large"
+    echo x >"$HS_MNT/d/small"
+    cp "$(command -v cat)" "$HS_MNT/cat"
+    hs_cold
+}
+
+record() {
+    hs record --root="$HS_MNT" "$@"
+}
+
+@test "record: what a command reads, its output and its exit status" {
+    recordable
+    run --separate-stderr record --stage=login -- sh -c "'$HS_MNT/cat' '$HS_MNT/d/large' >/dev/null; echo out; exit 7"
+    echo "$stderr"
+    [ "$status" -eq 7 ]
+    [ "$output" = out ]
+    [ "$(grep -c recorded <<<"$stderr")" -eq 1 ]
+    local trace
+    trace=$(ls "$HS_STATE"/traces/*-login.json)
+    [ "$(stat -c %a "$trace")" = 600 ]
+    [ "$(stat -c %a "$HS_STATE/traces")" = 700 ]
+    run -0 hs show --json=short "$trace"
+    jq -e '.stage == "login"' <<<"$output"
+    jq -e '[.files[] | select(.path == "/d/large" or .path == "/cat")] | length == 2' <<<"$output"
+    jq -e '.files[] | select(.path == "/d/large") | .application == "/cat" and .resident == [[0, 300000]]' <<<"$output" ||
+        jq -e '.files[] | select(.path == "/d/large") | .application == "/cat" and .resident[0][0] == 0' <<<"$output"
+    jq -e 'all(.files[]; .path != "/d/small")' <<<"$output"
+    # Two in one second do not overwrite one another.
+    run record --stage=login --quiet -- true
+    run record --stage=login --quiet -- true
+    [ "$(ls "$HS_STATE/traces" | wc -l)" -eq 3 ]
+    run -0 hs status --json=short
+    jq -e '.stages[1].n_traces == 3' <<<"$output"
+}
+
+@test "record: --output, --json, --quiet; a command's options are its own" {
+    recordable
+    run --separate-stderr -0 record --output="$HS_TMP/t.json" --json=short cat --show-all "$HS_MNT/d/small"
+    [ "${lines[0]}" = 'x$' ]
+    jq -e '.stage == "session" and .n_files >= 1' <<<"${lines[1]}"
+    [ ! -e "$HS_STATE/traces" ]
+    run --separate-stderr -0 record --quiet -o "$HS_TMP/u.json" -- cat "$HS_MNT/d/small"
+    [ "$output" = x ]
+    [ -z "$stderr" ]
+    run -0 hs show "$HS_TMP/u.json"
+}
+
+@test "record: without a command until a signal; with one the signal is the command's" {
+    recordable
+    "$HEADSTART" record --root="$HS_MNT" --output="$HS_TMP/t.json" --quiet 3>&- &
+    local pid=$!
+    hs_defer eval "kill -KILL $pid 2>/dev/null || true"
+    # Recording has begun when fanotify watches and the timer runs; the first accesses tell.
+    recording() { grep -q fanotify "/proc/$pid/fdinfo/"* 2>/dev/null; }
+    hs_wait 10 recording
+    # From here on events count once the stage has begun, moments later: repeat until one is in.
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+        cat "$HS_MNT/d/small" >/dev/null
+        read -rt 0.05 <> <(:) || true
+    done
+    kill -INT "$pid"
+    wait "$pid"
+    run -0 hs show --json=short "$HS_TMP/t.json"
+    jq -e 'any(.files[]; .path == "/d/small")' <<<"$output"
+
+    # The command waits for itself to be signalled; it ends with 9 then.
+    "$HEADSTART" record --root="$HS_MNT" --output="$HS_TMP/u.json" --quiet -- \
+        bash -c 'trap "exit 9" TERM; : >"$0"; for ((i = 0; i < 300; i++)); do sleep 0.1; done' \
+        "$HS_TMP/ready" 3>&- &
+    pid=$!
+    hs_defer eval "kill -KILL $pid 2>/dev/null || true"
+    hs_wait 10 test -e "$HS_TMP/ready"
+    kill -TERM "$pid"
+    local code=0
+    wait "$pid" || code=$?
+    [ "$code" -eq 9 ]
+    [ -e "$HS_TMP/u.json" ]
+}
+
+@test "record: a command that is not there, no root, an output that cannot be written: nothing is recorded" {
+    recordable
+    refused 127 "$HS_TMP/nothing: No such file or directory" record --root="$HS_MNT" -- "$HS_TMP/nothing"
+    touch "$HS_TMP/plain"
+    refused 126 "$HS_TMP/plain: Permission denied" record --root="$HS_MNT" -- "$HS_TMP/plain"
+    refused 1 "$HS_TMP/no: " record --root="$HS_TMP/no" -- touch "$HS_TMP/ran"
+    refused 1 "$HS_TMP/no/t.json: No such file or directory" record --output="$HS_TMP/no/t.json" -- touch "$HS_TMP/ran"
+    mkdir "$HS_TMP/empty"
+    refused 1 "no local block-backed filesystem" record --root="$HS_TMP/empty" -- touch "$HS_TMP/ran"
+    [ ! -e "$HS_TMP/ran" ]
+    [ -z "$(ls -A "$HS_STATE/traces" 2>/dev/null)" ]
+}
+
+@test "record: without a capability it says which" {
+    recordable
+    need_command setpriv
+    mkdir -p "$HS_STATE"
+    for cap in sys_admin dac_read_search; do
+        run --separate-stderr hs_without "$cap" "$HEADSTART" record --state="$HS_STATE" --root="$HS_MNT" -- touch "$HS_TMP/ran"
+        echo "$stderr"
+        [ "$status" -eq 1 ]
+        assert_one_error_line "$stderr"
+        [[ $stderr == *"needs CAP_${cap^^}"* ]]
+    done
+    run --separate-stderr hs_without sys_admin,dac_read_search "$HEADSTART" record --state="$HS_STATE" -- true
+    [[ $stderr == *"needs CAP_SYS_ADMIN and CAP_DAC_READ_SEARCH" ]]
+    [ ! -e "$HS_TMP/ran" ]
+    # Without FOWNER it records, and says what it does not know.
+    run --separate-stderr -0 hs_without fowner "$HEADSTART" record --output="$HS_TMP/t.json" --root="$HS_MNT" -- cat "$HS_MNT/d/small"
+    [[ $stderr == *"no CAP_FOWNER"* ]]
+    run -0 hs show --json=short "$HS_TMP/t.json"
+    jq -e '.flags | index("residency off") != null' <<<"$output"
+}
+
+@test "record: a full disk costs the trace, not what was there" {
+    recordable
+    mkdir -p "$HS_STATE"
+    mount -t tmpfs -o size=64k,mode=700 tmpfs "$HS_STATE"
+    hs_defer hs_umount "$HS_STATE"
+    mkdir "$HS_STATE/traces"
+    dd if=/dev/zero of="$HS_STATE/fill" bs=4k 2>/dev/null || true
+    run --separate-stderr record --quiet -- cat "$HS_MNT/d/small"
+    [ "$status" -eq 1 ]
+    assert_one_error_line "$stderr"
+    [[ $stderr == *"No space left on device"* ]]
+    [ -z "$(ls -A "$HS_STATE/traces")" ]
+}
+
+@test "all the way: record, learn, plan, replay; then the command reads nothing from the disk" {
+    recordable
+    need_binary "$HEADSTART_REPLAY"
+    run -0 record --stage=login --quiet -- cat "$HS_MNT/d/large" "$HS_MNT/d/small"
+    run -0 hs learn
+    run -0 hs plan --root="$HS_MNT"
+    hs_cold
+    run -0 hs replay --root="$HS_MNT" --stage=login --wait
+    echo "$output"
+    local before after
+    before=$(hs_reads)
+    cat "$HS_MNT/d/large" "$HS_MNT/d/small" >/dev/null
+    after=$(hs_reads)
+    echo "reads: $((after - before))"
+    [ $((after - before)) -le 1 ]
 }
