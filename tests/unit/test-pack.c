@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The pack's writer and its validating reader. A small pack is held against every single-byte
+ * corruption and every truncation; and, its checksum mended, against each rule of pack.h. */
+
+#include "pack/checksum.h"
+#include "pack/pack-writer.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* Two segments, a directory, an empty file; everything lies on the stack of the test. */
+typedef struct Fixture {
+    PackContentMetadata metadata[2];
+    PackContentFile files[3], more_files[1];
+    PackContentData data[3];
+    PackContentSegment segments[2];
+    PackContent content;
+} Fixture;
+
+static void fixture(Fixture *f)
+{
+    static char ext4[] = "ext4", xfs[] = "xfs", root[] = "/", home[] = "/home";
+    static char dot[] = ".", lib[] = "usr/lib/libc.so.6", empty[] = "etc/empty", user[] = "u/f";
+
+    *f = (Fixture){
+            .metadata = {{4096, 8192, PACK_NEED_UNKNOWN, 1.0}, {65536, 4096, 7, 0.5}},
+            .files = {{dot, true, 2, 0, -1, 1, 0, 1.0},
+                      {lib, false, 11, 10000, 123456789, -5, 20, 0.75},
+                      {empty, false, 12, 0, 0, 0, 30, 0.1}},
+            .more_files = {{user, false, 5, 4096, 1, 2, 3, 1.0}},
+            .data = {{1, 8192, 4096, 0, 20, 0.75},
+                     {1, 0, 4096, 1 << 20, 21, 1.0},
+                     {1, 4096, 4096, PACK_PHYSICAL_UNKNOWN, 22, 0.0}},
+            .segments = {{.uuid = {1, 2, 3},
+                          .device_size = 1 << 21,
+                          .fstype = ext4,
+                          .mountpoint = root,
+                          .device_class = DEVICE_CLASS_HDD,
+                          .flags = PACK_SEGMENT_ROTATIONAL | PACK_SEGMENT_PHYSICAL},
+                         {.uuid = {9},
+                          .subvolume_id = 256,
+                          .device_size = 1 << 20,
+                          .fstype = xfs,
+                          .mountpoint = home,
+                          .device_class = DEVICE_CLASS_SSD,
+                          .flags = PACK_SEGMENT_TOUCH_ENTRIES}},
+            .content = {.stage = STAGE_LOGIN,
+                        .policy = POLICY_IDLE,
+                        .control_interval = 10,
+                        .salt = 0x1122334455667788,
+                        .deadline_usec = 5000000,
+                        .created_realtime = 42},
+    };
+    f->segments[0].metadata = f->metadata;
+    f->segments[0].n_metadata = 2;
+    f->segments[0].files = f->files;
+    f->segments[0].n_files = 3;
+    f->segments[0].data = f->data;
+    f->segments[0].n_data = 3;
+    f->segments[1].files = f->more_files;
+    f->segments[1].n_files = 1;
+    f->content.segments = f->segments;
+    f->content.n_segments = 2;
+}
+
+static size_t write_fixture(const Fixture *f, void **ret)
+{
+    size_t size;
+
+    assert_int_equal(pack_write(&f->content, ret, &size), 0);
+    return size;
+}
+
+static void what_was_written_is_read(void **state)
+{
+    _cleanup_free_ void *buf = NULL;
+    Fixture f;
+    size_t size;
+    Pack p;
+
+    fixture(&f);
+    size = write_fixture(&f, &buf);
+    assert_int_equal(size % 8, 0);
+    assert_int_equal(pack_open(buf, size, &p, NULL), 0);
+    assert_int_equal(p.header->stage, STAGE_LOGIN);
+    assert_int_equal(p.header->policy, POLICY_IDLE);
+    assert_int_equal(le32toh(p.header->n_segments), 2);
+    assert_int_equal(le64toh(p.header->total_metadata_bytes), 12288);
+    assert_int_equal(le64toh(p.header->total_data_bytes), 12288);
+    assert_int_equal(le64toh(p.header->deadline_usec), 5000000);
+    assert_string_equal(pack_string(&p, p.segments[1].mountpoint), "/home");
+    assert_string_equal(pack_string(&p, p.files[1].path), "usr/lib/libc.so.6");
+    assert_true((int64_t)le64toh(p.files[0].mtime_nsec) == -1);
+    assert_int_equal(le16toh(p.files[0].flags), PACK_FILE_DIRECTORY);
+    assert_int_equal(le16toh(p.files[1].probability), 49151);
+    assert_int_equal(le32toh(p.segments[1].first_file), 3);
+    assert_int_equal(le32toh(p.data[0].file), 1);
+    assert_true(le64toh(p.data[2].physical) == PACK_PHYSICAL_UNKNOWN);
+}
+
+static void an_empty_pack_is_a_pack(void **state)
+{
+    PackContent c = {.stage = STAGE_BOOT, .policy = POLICY_GATE};
+    _cleanup_free_ void *buf = NULL;
+    size_t size;
+    Pack p;
+
+    assert_int_equal(pack_write(&c, &buf, &size), 0);
+    assert_int_equal(size, sizeof(PackHeader));
+    assert_int_equal(pack_open(buf, size, &p, NULL), 0);
+}
+
+static void every_single_byte_corruption_is_refused(void **state)
+{
+    _cleanup_free_ void *buf = NULL;
+    Fixture f;
+    size_t size;
+    Pack p;
+
+    fixture(&f);
+    size = write_fixture(&f, &buf);
+    for (size_t i = 0; i < size; i++)
+        for (unsigned x = 1; x < 256; x++) {
+            const char *reason = NULL;
+
+            ((uint8_t *)buf)[i] ^= (uint8_t)x;
+            if (pack_open(buf, size, &p, &reason) >= 0 || !reason)
+                fail_msg("byte %zu ^ %#x was accepted", i, x);
+            ((uint8_t *)buf)[i] ^= (uint8_t)x;
+        }
+    assert_int_equal(pack_open(buf, size, &p, NULL), 0);
+}
+
+static void every_truncation_is_refused(void **state)
+{
+    _cleanup_free_ void *buf = NULL;
+    Fixture f;
+    size_t size;
+    Pack p;
+
+    fixture(&f);
+    size = write_fixture(&f, &buf);
+    for (size_t n = 0; n < size; n++) {
+        /* A buffer of exactly that size: the sanitizer sees every read beyond it. */
+        void *cut = aligned_alloc(8, ALIGN_UP(n + 1, (size_t)8));
+
+        assert_non_null(cut);
+        memcpy(cut, buf, n);
+        assert_true(pack_open(cut, n, &p, NULL) < 0);
+        free(cut);
+    }
+}
+
+/* Where things lie in the fixture's pack. */
+typedef struct Parts {
+    PackHeader *header;
+    PackSegment *segments;
+    PackMetadata *metadata;
+    PackFile *files;
+    PackData *data;
+    char *strings;
+} Parts;
+
+static Parts parts_of(void *buf)
+{
+    Parts p = {.header = buf};
+
+    p.segments = (PackSegment *)(p.header + 1);
+    p.metadata = (PackMetadata *)(p.segments + 2);
+    p.files = (PackFile *)(p.metadata + 2);
+    p.data = (PackData *)(p.files + 4);
+    p.strings = (char *)(p.data + 3);
+    return p;
+}
+
+/* Breaks one rule, mends the checksum, and expects that error. */
+#define REFUSED(error, ...)                                                                        \
+    do {                                                                                           \
+        _cleanup_free_ void *_buf = NULL;                                                          \
+        const char *_reason = NULL;                                                                \
+        Fixture _f;                                                                                \
+        size_t _size;                                                                              \
+        Parts p;                                                                                   \
+        Pack _p;                                                                                   \
+        fixture(&_f);                                                                              \
+        _size = write_fixture(&_f, &_buf);                                                         \
+        p = parts_of(_buf);                                                                        \
+        __VA_ARGS__;                                                                               \
+        p.header->checksum = htole64(pack_checksum(_buf, _size));                                  \
+        assert_int_equal(pack_open(_buf, _size, &_p, &_reason), error);                            \
+        assert_non_null(_reason);                                                                  \
+    } while (0)
+
+static void each_rule_holds_behind_a_right_checksum(void **state)
+{
+    REFUSED(-EMEDIUMTYPE, p.header->magic[0] = 'X');
+    REFUSED(-EPROTONOSUPPORT, p.header->version = htole32(2));
+    REFUSED(-EPROTONOSUPPORT, p.header->header_size = htole32(136));
+    REFUSED(-EBADMSG, p.header->file_size = htole64(8));
+    REFUSED(-EBADMSG, p.header->stage = _STAGE_MAX);
+    REFUSED(-EBADMSG, p.header->policy = _POLICY_MAX);
+    REFUSED(-EBADMSG, p.header->reserved0[1] = 1);
+    REFUSED(-EBADMSG, p.header->reserved1[27] = 1);
+    REFUSED(-E2BIG, p.header->n_segments = htole32(PACK_SEGMENTS_MAX + 1));
+    REFUSED(-EBADMSG, p.header->n_segments = htole32(PACK_SEGMENTS_MAX));
+    REFUSED(-EBADMSG, p.header->n_metadata = htole32(UINT32_MAX));
+    REFUSED(-EBADMSG, p.header->n_files = htole32(UINT32_MAX));
+    REFUSED(-EBADMSG, p.header->n_data = htole32(UINT32_MAX));
+    REFUSED(-EBADMSG, p.header->strings_size = htole32(UINT32_MAX));
+    REFUSED(-EBADMSG, p.header->strings_size = htole32(le32toh(p.header->strings_size) - 9));
+    REFUSED(-EBADMSG, p.strings[le32toh(p.header->strings_size) - 1] = 'x');
+
+    REFUSED(-EBADMSG, p.segments[0].first_metadata = htole32(1));
+    REFUSED(-EBADMSG, p.segments[0].n_metadata = htole32(3));
+    REFUSED(-EBADMSG, p.segments[0].n_metadata = htole32(UINT32_MAX));
+    REFUSED(-EBADMSG, p.segments[1].first_file = htole32(2));
+    REFUSED(-EBADMSG, p.segments[1].n_files = htole32(0));
+    REFUSED(-EBADMSG, p.segments[0].n_data = htole32(2));
+    REFUSED(-EBADMSG, p.segments[0].fstype = htole32(UINT32_MAX));
+    REFUSED(-EBADMSG, p.segments[0].mountpoint = p.header->strings_size);
+    REFUSED(-EBADMSG, p.segments[0].device_class = _DEVICE_CLASS_MAX);
+    REFUSED(-EBADMSG, p.segments[0].flags = htole32(1U << 31));
+    REFUSED(-EBADMSG, p.segments[1].reserved0[2] = 1);
+
+    REFUSED(-EBADMSG, p.metadata[0].length = htole64(0));
+    REFUSED(-EBADMSG, p.metadata[0].length = htole64(UINT64_MAX));
+    REFUSED(-EBADMSG, p.metadata[1].offset = htole64(4096));
+    REFUSED(-EBADMSG, p.metadata[1].offset = htole64((1 << 21) - 4095));
+    REFUSED(-EBADMSG, p.metadata[1].offset = htole64(UINT64_MAX));
+    REFUSED(-EBADMSG, p.metadata[0].reserved0[0] = 1);
+
+    REFUSED(-EBADMSG, p.files[0].path = htole32(UINT32_MAX));
+    REFUSED(-EBADMSG, p.strings[le32toh(p.files[1].path)] = '/');
+    REFUSED(-EBADMSG, p.strings[le32toh(p.files[1].path) + 4] = '/');
+    REFUSED(-EBADMSG, memcpy(p.strings + le32toh(p.files[1].path), "../", 3));
+    REFUSED(-EBADMSG, p.files[0].inode = htole64(12));
+    REFUSED(-EBADMSG, p.files[0].flags = htole16(2));
+    REFUSED(-EBADMSG, p.files[1].size = htole64(UINT64_MAX));
+    REFUSED(-EBADMSG, p.files[1].reserved0[3] = 1);
+
+    REFUSED(-EBADMSG, p.data[0].file = htole32(3));
+    REFUSED(-EBADMSG, p.data[0].file = htole32(UINT32_MAX));
+    REFUSED(-EBADMSG, p.data[0].file = htole32(0));
+    REFUSED(-EBADMSG, p.data[0].file = htole32(2));
+    REFUSED(-EBADMSG, p.data[0].offset = htole64(1));
+    REFUSED(-EBADMSG, p.data[0].offset = htole64(12288));
+    REFUSED(-EBADMSG, p.data[0].length = htole64(0));
+    REFUSED(-EBADMSG, p.data[0].length = htole64(UINT64_MAX));
+    REFUSED(-EBADMSG, p.data[0].physical = htole64((1 << 20) + 1));
+    REFUSED(-EBADMSG, p.data[2].reserved0[5] = 1);
+}
+
+static void a_pack_over_the_size_limit_is_refused_unread(void **state)
+{
+    _cleanup_free_ void *buf = NULL;
+    Fixture f;
+    Pack p;
+
+    fixture(&f);
+    write_fixture(&f, &buf);
+    /* Were it read, the sanitizer would say so. */
+    assert_int_equal(pack_open(buf, (size_t)PACK_SIZE_MAX + 1, &p, NULL), -E2BIG);
+}
+
+static void the_writer_refuses_what_is_not_in_order(void **state)
+{
+    void *buf;
+    size_t size;
+    Fixture f;
+
+    fixture(&f);
+    f.metadata[1].offset = 4096;
+    assert_int_equal(pack_write(&f.content, &buf, &size), -EINVAL);
+    fixture(&f);
+    f.files[0].inode = 99;
+    assert_int_equal(pack_write(&f.content, &buf, &size), -EINVAL);
+    fixture(&f);
+    f.data[0].physical = PACK_PHYSICAL_UNKNOWN;
+    assert_int_equal(pack_write(&f.content, &buf, &size), -EINVAL);
+    fixture(&f);
+    f.data[0].length = 1 << 20;
+    assert_int_equal(pack_write(&f.content, &buf, &size), -EINVAL);
+    fixture(&f);
+    f.data[0].file = 7;
+    assert_int_equal(pack_write(&f.content, &buf, &size), -EINVAL);
+    fixture(&f);
+    f.content.n_segments = PACK_SEGMENTS_MAX + 1;
+    f.content.segments = calloc(f.content.n_segments, sizeof(PackContentSegment));
+    assert_non_null(f.content.segments);
+    for (size_t i = 0; i < f.content.n_segments; i++)
+        f.content.segments[i] = f.segments[1];
+    assert_int_equal(pack_write(&f.content, &buf, &size), -E2BIG);
+    free(f.content.segments);
+}
+
+static void paths_that_lead_out_are_not_safe(void **state)
+{
+    static const char *const bad[] = {"", "/", "/a", "a/", "a//b", "..", "../a", "a/..", "a/../b",
+                                      "./a", "a/.", "a/./b"};
+    static const char *const good[] = {".", "a", "a/b", "...", "a/..b", ".a/b.", "a b/\xff"};
+
+    for (size_t i = 0; i < ELEMENTSOF(bad); i++)
+        assert_false(pack_path_is_safe(bad[i]));
+    for (size_t i = 0; i < ELEMENTSOF(good); i++)
+        assert_true(pack_path_is_safe(good[i]));
+}
+
+static void one_boot_in_n_is_a_control_session(void **state)
+{
+    _cleanup_free_ void *buf = NULL;
+    Fixture f;
+    size_t size;
+    unsigned n = 0;
+    Pack p;
+
+    fixture(&f);
+    size = write_fixture(&f, &buf);
+    assert_int_equal(pack_open(buf, size, &p, NULL), 0);
+    for (unsigned i = 0; i < 10000; i++) {
+        char id[33];
+
+        snprintf(id, sizeof(id), "%032x", i);
+        n += pack_is_control(&p, id);
+        assert_int_equal(pack_is_control(&p, id), pack_is_control(&p, id));
+    }
+    assert_in_range(n, 900, 1100);
+    f.content.control_interval = 0;
+    free(TAKE_PTR(buf));
+    size = write_fixture(&f, &buf);
+    assert_int_equal(pack_open(buf, size, &p, NULL), 0);
+    assert_false(pack_is_control(&p, "00000000000000000000000000000000"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+            cmocka_unit_test(what_was_written_is_read),
+            cmocka_unit_test(an_empty_pack_is_a_pack),
+            cmocka_unit_test(every_single_byte_corruption_is_refused),
+            cmocka_unit_test(every_truncation_is_refused),
+            cmocka_unit_test(each_rule_holds_behind_a_right_checksum),
+            cmocka_unit_test(a_pack_over_the_size_limit_is_refused_unread),
+            cmocka_unit_test(the_writer_refuses_what_is_not_in_order),
+            cmocka_unit_test(paths_that_lead_out_are_not_safe),
+            cmocka_unit_test(one_boot_in_n_is_a_control_session),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

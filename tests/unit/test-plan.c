@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Cost model, budget, order and the compiling of a plan: the fast ways against the obvious ones. */
+
+#include "base/ranges.h"
+#include "plan/cost-model.h"
+#include "plan/order.h"
+#include "plan/plan.h"
+
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define PAGE ((uint64_t)PACK_PAGE_SIZE)
+#define GIB  ((uint64_t)1 << 30)
+
+static void costs_by_hand(void **state)
+{
+    const CostModel *m = cost_model_of(DEVICE_CLASS_HDD);
+
+    /* 0.1 ms fixed, 1 MiB at 100 MB/s; nothing to move */
+    assert_true(fabs(cost_request_usec(m, 0, 0, 1000000, 8 * GIB) - 10100) < 1);
+    /* a whole stroke back: 12 ms and half a rotation */
+    assert_true(fabs(cost_move_usec(m, 8 * GIB, 0, 8 * GIB) - 16170) < 1);
+    /* a quarter of the stroke: half way between the shortest and the longest seek */
+    assert_true(fabs(cost_move_usec(m, 2 * GIB, 0, 8 * GIB) - (1000 + 5500 + 4170)) < 1);
+    /* a little ahead costs the time the platter takes to bring it */
+    assert_true(fabs(cost_move_usec(m, 0, 100000, 8 * GIB) - 1000) < 1);
+    /* no head, no seek */
+    assert_true(cost_move_usec(cost_model_of(DEVICE_CLASS_SSD), 0, GIB, 8 * GIB) == 0);
+    assert_ptr_equal(cost_model_of(_DEVICE_CLASS_INVALID), cost_model_of(DEVICE_CLASS_UNKNOWN));
+}
+
+static void break_even_is_where_both_ways_cost_the_same(void **state)
+{
+    for (int c = 0; c < _DEVICE_CLASS_MAX; c++)
+        for (int price = 0; price < 3; price++) {
+            const CostModel *m = cost_model_of((DeviceClass)c);
+            uint64_t gap = cost_break_even_gap(m, 8 * GIB, price);
+            double fixed = m->fixed_usec / m->queue;
+
+            if (gap > 0)
+                assert_true((double)gap / m->rate_bytes_per_usec * (1 + price) <
+                            fixed + cost_move_usec(m, 0, gap, 8 * GIB));
+            gap += 2;
+            assert_true((double)gap / m->rate_bytes_per_usec * (1 + price) >=
+                        fixed + cost_move_usec(m, 0, gap, 8 * GIB));
+        }
+    /* A mechanical disk reads through what flash would skip. */
+    assert_true(cost_break_even_gap(cost_model_of(DEVICE_CLASS_HDD), 8 * GIB, 0) >
+                cost_break_even_gap(cost_model_of(DEVICE_CLASS_SSD), 8 * GIB, 0));
+}
+
+static void budgets(void **state)
+{
+    BudgetParameters p = BUDGET_PARAMETERS_DEFAULT;
+    MemoryFacts m;
+
+    assert_int_equal(memory_facts_parse("MemTotal:  1000 kB\nMemFree:  500 kB\n"
+                                        "MemAvailable: 800 kB\nCached: 100 kB\n",
+                                        &m),
+                     0);
+    assert_int_equal(m.available_bytes, 800 * 1024);
+    assert_int_equal(budget_bytes(&m, &p), 400 * 1024);
+    p.formula = BUDGET_THESIS; /* max(0, -100 + 500) + 30 */
+    assert_int_equal(budget_bytes(&m, &p), 430 * 1024);
+    m.free_bytes = 50 * 1024; /* max(0, -100 + 50) + 30 */
+    assert_int_equal(budget_bytes(&m, &p), 30 * 1024);
+    p.cached_percent = -100;
+    assert_int_equal(budget_bytes(&m, &p), 0);
+    p.formula = BUDGET_FIXED;
+    p.fixed_bytes = 7;
+    assert_int_equal(budget_bytes(&m, &p), 7);
+    p = BUDGET_PARAMETERS_DEFAULT;
+    m.available_bytes = 0; /* not reported */
+    assert_int_equal(budget_bytes(&m, &p), 30 * 1024);
+
+    assert_int_equal(memory_facts_parse("", &m), -EBADMSG);
+    assert_int_equal(memory_facts_parse("MemTotal: x kB\nMemFree: 1 kB\n", &m), -EBADMSG);
+    assert_int_equal(memory_facts_parse("MemTotal: 99999999999999999999 kB\nMemFree: 1 kB\n", &m),
+                     -EBADMSG);
+}
+
+/* Every map over a small file, over every layout of its pages into extents: the pieces cover exactly
+ * the mapped pages that have a place, once, each at its place. */
+static void pieces_cover_exactly_what_is_mapped(void **state)
+{
+    enum { N = 6 };
+
+    for (uint32_t present = 1; present < 1U << N; present++)
+        for (uint32_t breaks = 0; breaks < 1U << N; breaks++) {
+            Extent extents[N];
+            uint64_t place[N];
+            size_t n = 0;
+
+            for (uint64_t i = 0; i < N; i++) {
+                bool joined = i > 0 && (present >> (i - 1) & 1) && !(breaks >> i & 1);
+
+                if (!(present >> i & 1))
+                    continue;
+                if (joined) {
+                    place[i] = place[i - 1] + PAGE;
+                    extents[n - 1].length += PAGE;
+                } else {
+                    place[i] = (100 - 10 * i) * PAGE; /* later extents lie before earlier ones */
+                    extents[n++] = (Extent){i * PAGE, place[i], PAGE};
+                }
+            }
+            for (uint64_t a = 0; a < N; a++)
+                for (uint64_t b = a + 1; b <= N; b++) {
+                    PredictedMap map = {a * PAGE, (b - a) * PAGE - 1, 1};
+                    PieceList l = {0};
+                    uint32_t seen = 0;
+
+                    assert_int_equal(pieces_add_map(&l, 0, &map, 0, extents, n), 0);
+                    pieces_sort(&l);
+                    for (size_t i = 0; i < l.n; i++) {
+                        if (i > 0)
+                            assert_true(l.pieces[i - 1].physical <= l.pieces[i].physical);
+                        for (uint64_t o = 0; o < l.pieces[i].length; o += PAGE) {
+                            uint64_t page = (l.pieces[i].offset + o) / PAGE;
+
+                            assert_false(seen >> page & 1);
+                            seen |= 1U << page;
+                            assert_int_equal(l.pieces[i].physical + o, place[page]);
+                        }
+                    }
+                    for (uint64_t i = 0; i < N; i++)
+                        assert_int_equal(seen >> i & 1, i >= a && i < b && (present >> i & 1));
+                    piece_list_done(&l);
+                }
+        }
+}
+
+static void gaps_are_read_through_only_up_to_the_limit_and_counted(void **state)
+{
+    for (uint32_t mask = 1; mask < 1U << 10; mask++)
+        for (uint64_t limit = 0; limit < 4; limit++) {
+            Extent whole = {0, 64 * PAGE, 10 * PAGE};
+            PieceList l = {0};
+            RangeSet want = {0}, got = {0};
+            uint64_t gaps;
+
+            for (uint64_t i = 0; i < 10; i++)
+                if (mask >> i & 1) {
+                    PredictedMap map = {i * PAGE, PAGE, 1};
+
+                    assert_int_equal(pieces_add_map(&l, 3, &map, 0, &whole, 1), 0);
+                    assert_int_equal(range_set_add(&want, i, i + 1), 0);
+                }
+            pieces_sort(&l);
+            gaps = pieces_merge(&l, limit * PAGE);
+            assert_int_equal(gaps / PAGE + (uint64_t)__builtin_popcount(mask),
+                             ({
+                                 uint64_t total = 0;
+                                 for (size_t i = 0; i < l.n; i++)
+                                     total += l.pieces[i].length / PAGE;
+                                 total;
+                             }));
+            range_set_merge_gaps(&want, limit);
+            for (size_t i = 0; i < l.n; i++)
+                assert_int_equal(range_set_add(&got, l.pieces[i].offset / PAGE,
+                                               (l.pieces[i].offset + l.pieces[i].length) / PAGE),
+                                 0);
+            assert_true(range_set_equal(&want, &got));
+            range_set_done(&want);
+            range_set_done(&got);
+            piece_list_done(&l);
+        }
+}
+
+static void pieces_of_two_files_never_join(void **state)
+{
+    Extent a = {0, 10 * PAGE, PAGE}, b = {0, 11 * PAGE, PAGE};
+    PredictedMap map = {0, PAGE, 1};
+    PieceList l = {0};
+
+    assert_int_equal(pieces_add_map(&l, 0, &map, 0, &a, 1), 0);
+    assert_int_equal(pieces_add_map(&l, 1, &map, 0, &b, 1), 0);
+    assert_int_equal(pieces_add_map(&l, 2, &map, 0, NULL, 0), 0); /* place unknown: last */
+    pieces_sort(&l);
+    assert_int_equal(pieces_merge(&l, GIB), 0);
+    assert_int_equal(l.n, 3);
+    assert_true(l.pieces[2].physical == PACK_PHYSICAL_UNKNOWN);
+    piece_list_done(&l);
+}
+
+/* One volume, `n` one-page files at falling places, with falling probabilities. */
+static LocatedPlan *made_plan(const VolumeTable *volumes, size_t n)
+{
+    LocatedPlan *l = calloc(1, sizeof(*l));
+
+    assert_non_null(l);
+    l->stage = STAGE_LOGIN;
+    l->volumes = volumes;
+    l->files = calloc(n, sizeof(LocatedFile));
+    l->metadata = calloc(2, sizeof(LocatedMetadata));
+    assert_non_null(l->files);
+    assert_non_null(l->metadata);
+    for (size_t i = 0; i < n; i++) {
+        LocatedFile *f = &l->files[l->n_files++];
+        char path[16];
+
+        snprintf(path, sizeof(path), "f%zu", i);
+        *f = (LocatedFile){
+                .path = strdup(path),
+                .inode = 100 - i,
+                .size_bytes = PAGE,
+                .probability = 1.0 - (double)i / 10,
+                .maps = calloc(1, sizeof(PredictedMap)),
+                .n_maps = 1,
+                .extents = calloc(1, sizeof(Extent)),
+                .n_extents = 1,
+        };
+        f->maps[0] = (PredictedMap){0, PAGE, f->probability};
+        f->extents[0] = (Extent){0, (1000 - 100 * i) * PAGE, PAGE};
+    }
+    l->metadata[l->n_metadata++] = (LocatedMetadata){0, 0, PAGE, 1.0};
+    l->metadata[l->n_metadata++] = (LocatedMetadata){0, 2 * PAGE, PAGE, 1.0};
+    return l;
+}
+
+static char text_ext4[] = "ext4", text_root[] = "/", text_empty[] = "";
+
+static Volume made_volume(DeviceClass c)
+{
+    return (Volume){
+            .uuid = text_empty,
+            .fstype = text_ext4,
+            .target = text_root,
+            .mountpoint = text_root,
+            .device_class = c,
+            .size_bytes = GIB,
+    };
+}
+
+static PackContent *compile(const LocatedPlan *l, uint64_t budget, double least, PlanSummary *s)
+{
+    PlanParameters p = {
+            .policy = POLICY_IDLE,
+            .budget_bytes = budget,
+            .min_probability = least,
+            .device_class = _DEVICE_CLASS_INVALID,
+    };
+    PackContent *c = NULL;
+    void *bytes;
+    size_t size;
+
+    assert_int_equal(plan_compile(l, &p, &c, s), 0);
+    /* Whatever is compiled is a valid pack. */
+    assert_int_equal(pack_write(c, &bytes, &size), 0);
+    free(bytes);
+    return c;
+}
+
+static void a_plan_is_cut_by_probability_and_sorted_by_place(void **state)
+{
+    Volume v = made_volume(DEVICE_CLASS_HDD);
+    VolumeTable t = {&v, 1, 1};
+    LocatedPlan *l = made_plan(&t, 5);
+    PlanSummary s;
+    PackContent *c;
+
+    /* Everything: two metadata pages (and the one between, cheaper read through), five data. */
+    c = compile(l, 100 * PAGE, 0, &s);
+    assert_int_equal(c->n_segments, 1);
+    assert_int_equal(c->segments[0].n_metadata, 1);
+    assert_int_equal(c->segments[0].metadata[0].length, 3 * PAGE);
+    assert_int_equal(s.gap_bytes, PAGE);
+    assert_int_equal(c->segments[0].n_data, 5);
+    for (size_t i = 0; i < 5; i++) {
+        const PackContentData *d = &c->segments[0].data[i];
+
+        assert_int_equal(d->physical, (600 + 100 * i) * PAGE);
+        assert_int_equal(c->segments[0].files[d->file].inode, 96 + i);
+    }
+    assert_true(s.estimated_usec > 0 && s.estimated_usec < USEC_PER_SEC);
+    pack_content_free(c);
+
+    /* Metadata is paid first, then the two likeliest. */
+    c = compile(l, 4 * PAGE, 0, &s);
+    assert_int_equal(c->segments[0].n_data, 2);
+    assert_int_equal(s.n_skipped[PLAN_SKIP_BUDGET], 3);
+    assert_int_equal(c->segments[0].data[0].physical, 900 * PAGE);
+    pack_content_free(c);
+
+    c = compile(l, 100 * PAGE, 0.75, &s);
+    assert_int_equal(c->segments[0].n_data, 3);
+    assert_int_equal(c->segments[0].n_files, 3);
+    assert_int_equal(s.n_skipped[PLAN_SKIP_UNLIKELY], 2);
+    pack_content_free(c);
+
+    c = compile(l, 0, 0, &s);
+    assert_int_equal(c->segments[0].n_data, 0);
+    pack_content_free(c);
+    located_plan_free(l);
+}
+
+static void flash_reads_no_gap_through(void **state)
+{
+    Volume v = made_volume(DEVICE_CLASS_SSD);
+    VolumeTable t = {&v, 1, 1};
+    LocatedPlan *l = made_plan(&t, 1);
+    PlanSummary s;
+    PackContent *c = compile(l, 100 * PAGE, 0, &s);
+
+    assert_int_equal(c->segments[0].n_metadata, 2);
+    assert_int_equal(s.gap_bytes, 0);
+    pack_content_free(c);
+    located_plan_free(l);
+}
+
+static void a_probability_that_is_no_number_is_left_out(void **state)
+{
+    Volume v = made_volume(DEVICE_CLASS_HDD);
+    VolumeTable t = {&v, 1, 1};
+    LocatedPlan *l = made_plan(&t, 1);
+    PlanSummary s;
+    PackContent *c;
+
+    l->files[0].maps[0].probability = (double)NAN;
+    l->files[0].probability = (double)NAN;
+    c = compile(l, 100 * PAGE, 0.1, &s);
+    assert_int_equal(c->segments[0].n_data, 0);
+    assert_int_equal(c->segments[0].n_files, 0);
+    pack_content_free(c);
+    located_plan_free(l);
+}
+
+static void nothing_makes_an_empty_pack(void **state)
+{
+    VolumeTable t = {0};
+    LocatedPlan l = {.stage = STAGE_BOOT, .volumes = &t};
+    PlanSummary s;
+    PackContent *c = compile(&l, 0, 0, &s);
+
+    assert_int_equal(c->n_segments, 0);
+    assert_int_equal(c->stage, STAGE_BOOT);
+    pack_content_free(c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+            cmocka_unit_test(costs_by_hand),
+            cmocka_unit_test(break_even_is_where_both_ways_cost_the_same),
+            cmocka_unit_test(budgets),
+            cmocka_unit_test(pieces_cover_exactly_what_is_mapped),
+            cmocka_unit_test(gaps_are_read_through_only_up_to_the_limit_and_counted),
+            cmocka_unit_test(pieces_of_two_files_never_join),
+            cmocka_unit_test(a_plan_is_cut_by_probability_and_sorted_by_place),
+            cmocka_unit_test(flash_reads_no_gap_through),
+            cmocka_unit_test(a_probability_that_is_no_number_is_left_out),
+            cmocka_unit_test(nothing_makes_an_empty_pack),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
