@@ -66,6 +66,23 @@ static inline bool fade_is_zero(Fade f)
     return f.current == 0 && f.previous == 0;
 }
 
+/* A part of a whole has no more of either generation. Adding, advancing and rescaling keep that. */
+static inline bool fade_within(Fade part, Fade whole)
+{
+    return part.current <= whole.current && part.previous <= whole.previous;
+}
+
+/* The same sum under another clock, on which the weight `from` of now is `to`: for models made
+ * while the clock was wrong. All in one generation, rounded down; not exact as merging is. */
+static inline Fade fade_rescale(Fade f, uint64_t to, uint64_t from)
+{
+    __extension__ typedef unsigned __int128 Wide;
+    Wide sum = ((Wide)f.current << FADE_SPAN) + f.previous;
+
+    sum = (sum * to / from) >> FADE_SPAN; /* below 2^(63 + 1 + SPAN + BITS + SPAN) */
+    return (Fade){sum > FADE_MAX ? FADE_MAX : (uint64_t)sum, 0};
+}
+
 /* The sum as a real number, in units that all Fades of one model share. */
 static inline double fade_value(Fade f)
 {

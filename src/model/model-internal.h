@@ -9,3 +9,13 @@ void model_stage_done(ModelStage *s);
 
 /* Identifies a trace: boot id, stage and start. */
 uint64_t model_trace_id(const Trace *t);
+
+/* Files that no stage names any more leave the table. 0 or -ENOMEM. */
+int model_drop_unused_files(Model *m);
+
+/* What the model takes for now, and for the moment of a trace (model.h, the model's clock). */
+usec_t model_effective_now(const Model *m, usec_t now_realtime);
+usec_t model_effective_start(usec_t start_realtime, usec_t now_realtime);
+
+/* Of two ModelLearned, for qsort: by `at`, start, id. */
+int model_compare_learned(const void *a, const void *b);

@@ -1,515 +1,352 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* The model as text: docs/formats.md. Sessions repeat, and so do their sums: each Fade stands once
+ * in a table, the rest of the file names it by its row. Reading it is model-json-read.c. */
+
 #include "model/model-internal.h"
 
 #include "base/json-util.h"
 
 #include <string.h>
 
-#define FORMAT_NAME "headstart-model"
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
 
-/* Far above what a machine has, low enough that a hostile file cannot eat the memory. */
-#define ROWS_MAX     4000000U
-#define SEGMENTS_MAX 1000000U
+#undef uthash_nonfatal_oom
+#define uthash_nonfatal_oom(elt) ((elt)->oom = true)
 
-#define COLUMN(name, type, expression)                                                             \
-    static int64_t name(const void *table, size_t i)                                               \
-    {                                                                                              \
-        const type *t = table;                                                                     \
-        return (int64_t)(expression);                                                              \
-    }
-/* An index; MODEL_NONE as -1. */
-#define INDEX(field) (t[i].field == MODEL_NONE ? -1 : (int64_t)t[i].field)
+/* Fade -> its row */
+typedef struct FadeRow {
+    UT_hash_handle hh;
+    Fade fade;
+    uint32_t row;
+    bool oom;
+} FadeRow;
 
-COLUMN(file_directory, ModelFile, t[i].directory)
-COLUMN(application_file, ModelApplication, INDEX(file))
-COLUMN(application_active, ModelApplication, t[i].active.current)
-COLUMN(application_active_old, ModelApplication, t[i].active.previous)
-COLUMN(use_application, ModelUse, t[i].application)
-COLUMN(use_file, ModelUse, t[i].file)
-COLUMN(use_used, ModelUse, t[i].used.current)
-COLUMN(use_used_old, ModelUse, t[i].used.previous)
-COLUMN(stage_file, ModelStageFile, t[i].file)
-COLUMN(stage_file_used, ModelStageFile, t[i].used.current)
-COLUMN(stage_file_used_old, ModelStageFile, t[i].used.previous)
-COLUMN(stage_file_truth, ModelStageFile, t[i].truth.current)
-COLUMN(stage_file_truth_old, ModelStageFile, t[i].truth.previous)
-COLUMN(stage_file_first, ModelStageFile, t[i].first_use.current)
-COLUMN(stage_file_first_old, ModelStageFile, t[i].first_use.previous)
+typedef struct Writer {
+    JsonWriter w;
+    FadeRow *rows;
+    FadeRow *last; /* looked up: neighbours are often equal */
+    uint64_t *scratch;
+    size_t allocated_scratch;
+} Writer;
 
-static struct json_object *numbers_to_json(const uint64_t *v, size_t n)
+static void writer_done(Writer *w)
 {
-    struct json_object *a = json_object_new_array_ext((int)MAX(n, (size_t)1));
+    FadeRow *r, *tmp;
 
-    for (size_t i = 0; a && i < n; i++) {
-        struct json_object *x = json_object_new_uint64(v[i]);
-
-        if (!x || json_object_array_add(a, x) < 0) {
-            json_object_put(x);
-            json_object_put(a);
-            a = NULL;
-        }
+    HASH_ITER (hh, w->rows, r, tmp) {
+        HASH_DEL(w->rows, r);
+        free(r);
     }
-    return a;
+    free(w->scratch);
+    json_writer_done(&w->w);
 }
 
-static void add_fade(JsonWriter *w, const char *key, Fade f)
+static bool fade_equal(Fade a, Fade b)
 {
-    json_writer_add(w, key, numbers_to_json((uint64_t[]){f.current, f.previous}, 2));
+    return a.current == b.current && a.previous == b.previous;
 }
 
-/* gap, length, current, previous of each segment, all in one array */
-static void add_segments(JsonWriter *w, const char *key, const Segments *s)
+static FadeRow *find_fade(Writer *w, Fade f)
 {
-    _cleanup_free_ uint64_t *v = calloc(4 * s->n + 1, sizeof(uint64_t));
-    uint64_t at = 0;
+    FadeRow *r = w->last;
+
+    if (!r || !fade_equal(r->fade, f)) {
+        HASH_FIND(hh, w->rows, &f, sizeof(f), r);
+        w->last = r ? r : w->last;
+    }
+    return r;
+}
+
+static int add_fade(Writer *w, Fade f)
+{
+    FadeRow *r = find_fade(w, f);
+
+    if (r)
+        return 0;
+    r = calloc(1, sizeof(*r));
+    if (!r)
+        return -ENOMEM;
+    r->fade = f;
+    HASH_ADD(hh, w->rows, fade, sizeof(f), r);
+    if (r->oom) {
+        free(r);
+        return -ENOMEM;
+    }
+    return 0;
+}
+
+/* Which was added: everything that is looked up was. */
+static uint64_t row_of(Writer *w, Fade f)
+{
+    const FadeRow *r = find_fade(w, f);
+
+    return r ? r->row : 0;
+}
+
+#define CHECK(call)      \
+    do {                 \
+        int _r = (call); \
+        if (_r < 0)      \
+            return _r;   \
+    } while (0)
+
+static int add_segments(Writer *w, const Segments *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        CHECK(add_fade(w, s->segments[i].weight));
+    return 0;
+}
+
+static int add_stage(Writer *w, const ModelStage *s)
+{
+    CHECK(add_fade(w, s->sessions));
+    for (size_t i = 0; i < s->n_applications; i++)
+        CHECK(add_fade(w, s->applications[i].active));
+    for (size_t i = 0; i < s->n_uses; i++)
+        CHECK(add_fade(w, s->uses[i].used));
+    for (size_t i = 0; i < s->n_files; i++) {
+        CHECK(add_fade(w, s->files[i].used));
+        CHECK(add_fade(w, s->files[i].truth));
+        CHECK(add_fade(w, s->files[i].assumed));
+        CHECK(add_segments(w, &s->files[i].resident));
+        CHECK(add_segments(w, &s->files[i].assumed_resident));
+    }
+    for (size_t i = 0; i < s->n_metadata; i++) {
+        CHECK(add_fade(w, s->metadata[i].truth));
+        CHECK(add_segments(w, &s->metadata[i].ranges));
+    }
+    return 0;
+}
+
+static int by_fade(const FadeRow *a, const FadeRow *b)
+{
+    if (a->fade.current != b->fade.current)
+        return a->fade.current < b->fade.current ? -1 : 1;
+    return a->fade.previous < b->fade.previous ? -1 : a->fade.previous > b->fade.previous;
+}
+
+/* Collects all Fades but those of milliseconds, which hardly repeat; row 0 is zero. */
+static int collect_fades(Writer *w, const Model *m)
+{
+    uint32_t n = 0;
+
+    CHECK(add_fade(w, (Fade){0, 0}));
+    for (size_t i = 0; i < m->n_files; i++)
+        CHECK(add_fade(w, m->files[i].as_directory));
+    for (size_t i = 0; i < m->n_stages; i++)
+        CHECK(add_stage(w, &m->stages[i]));
+    HASH_SRT(hh, w->rows, by_fade);
+    for (FadeRow *r = w->rows; r; r = r->hh.next)
+        r->row = n++;
+    return 0;
+}
+
+/* Room for n numbers that are about to be written. */
+static uint64_t *scratch(Writer *w, size_t n)
+{
+    if (grow_array(&w->scratch, &w->allocated_scratch, n, sizeof(uint64_t)) < 0)
+        w->w.error = w->w.error < 0 ? w->w.error : -ENOMEM;
+    return w->w.error < 0 ? NULL : w->scratch;
+}
+
+/* A column: the value of each row of a table of n is `expression` of i. */
+#define WRITE_COLUMN(w, key, n, expression)                   \
+    do {                                                      \
+        uint64_t *_v = scratch((w), (n));                     \
+        for (size_t i = 0; _v && i < (n); i++)                \
+            _v[i] = (expression);                             \
+        if (_v)                                               \
+            json_writer_add_numbers(&(w)->w, (key), _v, (n)); \
+    } while (0)
+
+/* gap, length, row of the Fade of each segment, all in one array */
+static void write_segments(Writer *w, const char *key, const Segments *s)
+{
+    uint64_t *v = scratch(w, 3 * s->n + 1), at = 0;
 
     for (size_t i = 0; v && i < s->n; i++) {
         const Segment *x = &s->segments[i];
 
-        v[4 * i] = x->start - at;
-        v[4 * i + 1] = x->end - x->start;
-        v[4 * i + 2] = x->weight.current;
-        v[4 * i + 3] = x->weight.previous;
+        v[3 * i] = x->start - at;
+        v[3 * i + 1] = x->end - x->start;
+        v[3 * i + 2] = row_of(w, x->weight);
         at = x->end;
     }
-    json_writer_add(w, key, v ? numbers_to_json(v, 4 * s->n) : NULL);
+    if (v)
+        json_writer_add_numbers(&w->w, key, v, 3 * s->n);
+}
+
+static void write_escaped(Writer *w, const char *key, const char *s)
+{
+    _cleanup_free_ char *escaped = json_escape_bytes(s);
+
+    json_writer_add(&w->w, key, escaped ? json_object_new_string(escaped) : NULL);
+}
+
+static void write_fades(Writer *w)
+{
+    size_t n = HASH_COUNT(w->rows), i;
+    uint64_t *v;
+
+    json_writer_open(&w->w, "fades", '{');
+    for (int previous = 0; previous < 2; previous++) {
+        v = scratch(w, n);
+        i = 0;
+        for (FadeRow *r = w->rows; v && r; r = r->hh.next)
+            v[i++] = previous ? r->fade.previous : r->fade.current;
+        if (v)
+            json_writer_add_numbers(&w->w, previous ? "previous" : "current", v, n);
+    }
+    json_writer_close(&w->w, '}');
+}
+
+static size_t shared_prefix(const char *a, const char *b)
+{
+    size_t n = 0;
+
+    while (a[n] && a[n] == b[n])
+        n++;
+    return n;
 }
 
 /* Sorted paths, each as the length it shares with the one before and the rest (front coding). */
-static void write_files(JsonWriter *w, const Model *m)
+static void write_files(Writer *w, const Model *m)
 {
-    _cleanup_free_ uint64_t *shared = calloc(m->n_files + 1, sizeof(uint64_t));
+    json_writer_open(&w->w, "files", '{');
+    WRITE_COLUMN(w, "directory", m->n_files, row_of(w, m->files[i].as_directory));
+    WRITE_COLUMN(w, "shared", m->n_files,
+                 i == 0 ? 0 : shared_prefix(m->files[i].path, m->files[i - 1].path));
+    json_writer_open(&w->w, "rest", '[');
+    for (size_t i = 0; i < m->n_files; i++) {
+        size_t shared = i == 0 ? 0 : shared_prefix(m->files[i].path, m->files[i - 1].path);
 
-    for (size_t i = 1; shared && i < m->n_files; i++)
-        while (m->files[i].path[shared[i]] &&
-               m->files[i].path[shared[i]] == m->files[i - 1].path[shared[i]])
-            shared[i]++;
-
-    json_writer_open(w, "files", '{');
-    json_writer_add_column(w, "directory", m->files, m->n_files, file_directory);
-    json_writer_add(w, "shared", shared ? numbers_to_json(shared, m->n_files) : NULL);
-    json_writer_open(w, "rest", '[');
-    for (size_t i = 0; shared && i < m->n_files; i++) {
-        _cleanup_free_ char *rest = json_escape_bytes(m->files[i].path + shared[i]);
-
-        json_writer_add(w, NULL, rest ? json_object_new_string(rest) : NULL);
+        write_escaped(w, NULL, m->files[i].path + shared);
     }
-    json_writer_close(w, ']');
-    json_writer_close(w, '}');
+    json_writer_close(&w->w, ']');
+    json_writer_close(&w->w, '}');
 }
 
-static void write_stage(JsonWriter *w, const ModelStage *s)
+static int64_t application_file(const void *table, size_t i)
 {
-    json_writer_open(w, NULL, '{');
-    json_writer_add_string(w, "stage", stage_to_string(s->stage));
-    json_writer_add(w, "uid", json_object_new_int64(s->uid == MODEL_NONE ? -1 : (int64_t)s->uid));
-    add_fade(w, "sessions", s->sessions);
-    add_fade(w, "duration_msec", s->duration);
+    const ModelApplication *a = table;
 
-    json_writer_open(w, "applications", '{');
-    json_writer_add_column(w, "file", s->applications, s->n_applications, application_file);
-    json_writer_add_column(w, "active", s->applications, s->n_applications, application_active);
-    json_writer_add_column(w, "active_old", s->applications, s->n_applications,
-                           application_active_old);
-    json_writer_close(w, '}');
+    return a[i].file == MODEL_NONE ? -1 : (int64_t)a[i].file;
+}
 
-    json_writer_open(w, "uses", '{');
-    json_writer_add_column(w, "application", s->uses, s->n_uses, use_application);
-    json_writer_add_column(w, "file", s->uses, s->n_uses, use_file);
-    json_writer_add_column(w, "used", s->uses, s->n_uses, use_used);
-    json_writer_add_column(w, "used_old", s->uses, s->n_uses, use_used_old);
-    json_writer_close(w, '}');
+/* One array for each application. */
+static void write_uses(Writer *w, const ModelStage *s)
+{
+    for (int rows = 0; rows < 2; rows++) {
+        size_t k = 0;
 
-    json_writer_open(w, "files", '{');
-    json_writer_add_column(w, "file", s->files, s->n_files, stage_file);
-    json_writer_add_column(w, "used", s->files, s->n_files, stage_file_used);
-    json_writer_add_column(w, "used_old", s->files, s->n_files, stage_file_used_old);
-    json_writer_add_column(w, "truth", s->files, s->n_files, stage_file_truth);
-    json_writer_add_column(w, "truth_old", s->files, s->n_files, stage_file_truth_old);
-    json_writer_add_column(w, "first_use_msec", s->files, s->n_files, stage_file_first);
-    json_writer_add_column(w, "first_use_msec_old", s->files, s->n_files, stage_file_first_old);
-    json_writer_open(w, "resident", '[');
-    for (size_t i = 0; i < s->n_files; i++)
-        add_segments(w, NULL, &s->files[i].resident);
-    json_writer_close(w, ']');
-    json_writer_close(w, '}');
+        json_writer_open(&w->w, rows ? "used" : "uses_delta", '[');
+        for (size_t a = 0; a < s->n_applications; a++) {
+            const ModelUse *u = s->uses + k;
+            size_t n = 0;
 
-    json_writer_open(w, "metadata", '[');
-    for (size_t i = 0; i < s->n_metadata; i++) {
-        _cleanup_free_ char *uuid = json_escape_bytes(s->metadata[i].uuid);
-
-        json_writer_open(w, NULL, '{');
-        json_writer_add(w, "uuid", uuid ? json_object_new_string(uuid) : NULL);
-        add_fade(w, "truth", s->metadata[i].truth);
-        add_segments(w, "ranges", &s->metadata[i].ranges);
-        json_writer_close(w, '}');
+            while (k < s->n_uses && s->uses[k].application == a) {
+                k++;
+                n++;
+            }
+            WRITE_COLUMN(w, NULL, n,
+                         rows     ? row_of(w, u[i].used)
+                         : i == 0 ? u[i].file
+                                  : u[i].file - u[i - 1].file);
+        }
+        json_writer_close(&w->w, ']');
     }
-    json_writer_close(w, ']');
-    json_writer_close(w, '}');
+}
+
+static void write_stage_files(Writer *w, const ModelStage *s)
+{
+    const ModelStageFile *f = s->files;
+
+    json_writer_open(&w->w, "files", '{');
+    WRITE_COLUMN(w, "file_delta", s->n_files, i == 0 ? f[i].file : f[i].file - f[i - 1].file);
+    WRITE_COLUMN(w, "used", s->n_files, row_of(w, f[i].used));
+    WRITE_COLUMN(w, "truth", s->n_files, row_of(w, f[i].truth));
+    WRITE_COLUMN(w, "first_use_msec", s->n_files, f[i].first_use.current);
+    WRITE_COLUMN(w, "first_use_msec_previous", s->n_files, f[i].first_use.previous);
+    json_writer_open(&w->w, "resident", '[');
+    for (size_t i = 0; i < s->n_files; i++)
+        write_segments(w, NULL, &f[i].resident);
+    json_writer_close(&w->w, ']');
+    json_writer_close(&w->w, '}');
+
+    /* Few have any. */
+    json_writer_open(&w->w, "assumed", '[');
+    for (size_t i = 0; i < s->n_files; i++) {
+        if (fade_is_zero(f[i].assumed))
+            continue;
+        json_writer_open(&w->w, NULL, '[');
+        json_writer_add(&w->w, NULL, json_object_new_uint64(i));
+        json_writer_add(&w->w, NULL, json_object_new_uint64(row_of(w, f[i].assumed)));
+        write_segments(w, NULL, &f[i].assumed_resident);
+        json_writer_close(&w->w, ']');
+    }
+    json_writer_close(&w->w, ']');
+}
+
+static void write_stage(Writer *w, const ModelStage *s)
+{
+    json_writer_open(&w->w, NULL, '{');
+    json_writer_add_string(&w->w, "stage", stage_to_string(s->stage));
+    json_writer_add(&w->w, "uid",
+                    json_object_new_int64(s->uid == MODEL_NONE ? -1 : (int64_t)s->uid));
+    json_writer_add_u64(&w->w, "sessions", row_of(w, s->sessions));
+    json_writer_add_numbers(&w->w, "duration_msec",
+                            (uint64_t[]){s->duration.current, s->duration.previous}, 2);
+
+    json_writer_open(&w->w, "applications", '{');
+    json_writer_add_column(&w->w, "file", s->applications, s->n_applications, application_file);
+    WRITE_COLUMN(w, "active", s->n_applications, row_of(w, s->applications[i].active));
+    write_uses(w, s);
+    json_writer_close(&w->w, '}');
+    write_stage_files(w, s);
+
+    json_writer_open(&w->w, "metadata", '[');
+    for (size_t i = 0; i < s->n_metadata; i++) {
+        json_writer_open(&w->w, NULL, '{');
+        write_escaped(w, "uuid", s->metadata[i].uuid);
+        json_writer_add_u64(&w->w, "truth", row_of(w, s->metadata[i].truth));
+        write_segments(w, "ranges", &s->metadata[i].ranges);
+        json_writer_close(&w->w, '}');
+    }
+    json_writer_close(&w->w, ']');
+    json_writer_close(&w->w, '}');
 }
 
 int model_to_json(const Model *m, char **ret, size_t *ret_size)
 {
-    _cleanup_json_writer_ JsonWriter w = {0};
-
-    json_writer_add_string(&w, "format", FORMAT_NAME);
-    json_writer_add_u64(&w, "version", MODEL_FORMAT_VERSION);
-    json_writer_add_u64(&w, "halflife_usec", m->halflife);
-    json_writer_add_u64(&w, "generation", m->generation);
-    json_writer_open(&w, "learned", '[');
-    for (size_t i = 0; i < m->n_learned; i++)
-        json_writer_add(&w, NULL,
-                        numbers_to_json((uint64_t[]){m->learned[i].start_realtime,
-                                                     m->learned[i].id},
-                                        2));
-    json_writer_close(&w, ']');
-    write_files(&w, m);
-    json_writer_open(&w, "stages", '[');
-    for (size_t i = 0; i < m->n_stages; i++)
-        write_stage(&w, &m->stages[i]);
-    json_writer_close(&w, ']');
-    return json_writer_finish(&w, ret, ret_size);
-}
-
-/* The reader. `where` names the member that was looked at last, for the one line of the error. */
-typedef struct Reader {
-    Model *m;
-    const char *where;
-} Reader;
-
-#define CHECK(call)                                                                                \
-    do {                                                                                           \
-        int _r = (call);                                                                           \
-        if (_r < 0)                                                                                \
-            return _r;                                                                             \
-    } while (0)
-
-static int read_fade(Reader *r, struct json_object *o, const char *key, Fade *ret)
-{
-    struct json_object *a;
-
-    r->where = key;
-    CHECK(json_get_array(o, key, 2, &a));
-    if (json_object_array_length(a) != 2)
-        return -EBADMSG;
-    CHECK(json_at_u64(a, 0, FADE_MAX, &ret->current));
-    return json_at_u64(a, 1, FADE_MAX, &ret->previous);
-}
-
-static int read_segments(struct json_object *a, Segments *ret)
-{
-    size_t n;
-    uint64_t at = 0;
-
-    if (!json_object_is_type(a, json_type_array))
-        return -EBADMSG;
-    n = json_object_array_length(a);
-    if (n % 4 || n / 4 > SEGMENTS_MAX)
-        return -EBADMSG;
-    for (size_t i = 0; i < n; i += 4) {
-        uint64_t gap, length;
-        Segment s;
-
-        CHECK(json_at_u64(a, i, UINT64_MAX, &gap));
-        CHECK(json_at_u64(a, i + 1, UINT64_MAX, &length));
-        CHECK(json_at_u64(a, i + 2, FADE_MAX, &s.weight.current));
-        CHECK(json_at_u64(a, i + 3, FADE_MAX, &s.weight.previous));
-        if (__builtin_add_overflow(at, gap, &s.start) ||
-            __builtin_add_overflow(s.start, length, &s.end))
-            return -EBADMSG;
-        CHECK(segments_append(ret, s));
-        at = s.end;
-    }
-    return 0;
-}
-
-/* The columns of a table: all arrays of one length. */
-typedef struct Columns {
-    struct json_object *column[8];
-    size_t n; /* rows */
-} Columns;
-
-static int read_columns(Reader *r, struct json_object *o, const char *table,
-                        const char *const *keys, size_t n_keys, Columns *ret)
-{
-    Columns c = {0};
-
-    r->where = table;
-    CHECK(json_get_object(o, table, &o));
-    for (size_t k = 0; k < n_keys; k++) {
-        CHECK(json_get_array(o, keys[k], ROWS_MAX, &c.column[k]));
-        if (k > 0 && json_object_array_length(c.column[k]) != c.n)
-            return -EBADMSG;
-        c.n = json_object_array_length(c.column[k]);
-    }
-    *ret = c;
-    return 0;
-}
-
-/* The Fade in two neighbouring columns. */
-static int column_fade(const Columns *c, size_t k, size_t i, Fade *ret)
-{
-    CHECK(json_at_u64(c->column[k], i, FADE_MAX, &ret->current));
-    return json_at_u64(c->column[k + 1], i, FADE_MAX, &ret->previous);
-}
-
-static int column_index(const Columns *c, size_t k, size_t i, size_t below, uint32_t *ret)
-{
-    uint64_t v;
-
-    CHECK(json_at_u64(c->column[k], i, UINT32_MAX - 1, &v));
-    if (v >= below)
-        return -EBADMSG;
-    *ret = (uint32_t)v;
-    return 0;
-}
-
-static int read_files(Reader *r, struct json_object *o)
-{
-    static const char *const keys[] = {"directory", "shared", "rest"};
-    Model *m = r->m;
-    Columns c;
-
-    CHECK(read_columns(r, o, "files", keys, ELEMENTSOF(keys), &c));
-    CHECK(grow_array(&m->files, &m->allocated_files, c.n, sizeof(ModelFile)));
-    for (size_t i = 0; i < c.n; i++) {
-        struct json_object *rest = json_object_array_get_idx(c.column[2], i);
-        const char *before = i > 0 ? m->files[i - 1].path : "";
-        _cleanup_free_ char *unescaped = NULL;
-        uint64_t directory, shared;
-        char *path;
-
-        CHECK(json_at_u64(c.column[0], i, 1, &directory));
-        CHECK(json_at_u64(c.column[1], i, strlen(before), &shared));
-        if (!json_object_is_type(rest, json_type_string))
-            return -EBADMSG;
-        unescaped = json_unescape_bytes(json_object_get_string(rest));
-        if (!unescaped || shared + strlen(unescaped) >= TRACE_PATH_MAX)
-            return -EBADMSG;
-        if (asprintf(&path, "%.*s%s", (int)shared, before, unescaped) < 0)
-            return -ENOMEM;
-        m->files[m->n_files++] = (ModelFile){.path = path, .directory = directory};
-        /* Strictly rising: sorted and without duplicates. */
-        if (i > 0 && strcmp(before, path) >= 0)
-            return -EBADMSG;
-    }
-    return 0;
-}
-
-static int read_applications(Reader *r, struct json_object *o, ModelStage *s)
-{
-    static const char *const keys[] = {"file", "active", "active_old"};
-    Columns c;
-
-    CHECK(read_columns(r, o, "applications", keys, ELEMENTSOF(keys), &c));
-    CHECK(grow_array(&s->applications, &s->allocated_applications, c.n, sizeof(ModelApplication)));
-    for (size_t i = 0; i < c.n; i++) {
-        ModelApplication *a = &s->applications[i];
-        int64_t file;
-
-        CHECK(json_at_i64(c.column[0], i, &file));
-        if (file < -1 || file >= (int64_t)r->m->n_files)
-            return -EBADMSG;
-        a->file = file < 0 ? MODEL_NONE : (uint32_t)file;
-        CHECK(column_fade(&c, 1, i, &a->active));
-        if (i > 0 && a[-1].file >= a->file)
-            return -EBADMSG;
-        s->n_applications++;
-    }
-    return 0;
-}
-
-static int read_uses(Reader *r, struct json_object *o, ModelStage *s)
-{
-    static const char *const keys[] = {"application", "file", "used", "used_old"};
-    Columns c;
-
-    CHECK(read_columns(r, o, "uses", keys, ELEMENTSOF(keys), &c));
-    CHECK(grow_array(&s->uses, &s->allocated_uses, c.n, sizeof(ModelUse)));
-    for (size_t i = 0; i < c.n; i++) {
-        ModelUse *u = &s->uses[i];
-
-        CHECK(column_index(&c, 0, i, s->n_applications, &u->application));
-        CHECK(column_index(&c, 1, i, r->m->n_files, &u->file));
-        CHECK(column_fade(&c, 2, i, &u->used));
-        if (i > 0 && (u[-1].application > u->application ||
-                      (u[-1].application == u->application && u[-1].file >= u->file)))
-            return -EBADMSG;
-        s->n_uses++;
-    }
-    return 0;
-}
-
-static int read_stage_files(Reader *r, struct json_object *o, ModelStage *s)
-{
-    static const char *const keys[] = {"file",      "used",           "used_old",
-                                       "truth",     "truth_old",      "first_use_msec",
-                                       "first_use_msec_old", "resident"};
-    Columns c;
-
-    CHECK(read_columns(r, o, "files", keys, ELEMENTSOF(keys), &c));
-    CHECK(grow_array(&s->files, &s->allocated_files, c.n, sizeof(ModelStageFile)));
-    for (size_t i = 0; i < c.n; i++) {
-        ModelStageFile *f = &s->files[i];
-
-        *f = (ModelStageFile){0};
-        s->n_files++;
-        CHECK(column_index(&c, 0, i, r->m->n_files, &f->file));
-        CHECK(column_fade(&c, 1, i, &f->used));
-        CHECK(column_fade(&c, 3, i, &f->truth));
-        CHECK(column_fade(&c, 5, i, &f->first_use));
-        CHECK(read_segments(json_object_array_get_idx(c.column[7], i), &f->resident));
-        if (i > 0 && f[-1].file >= f->file)
-            return -EBADMSG;
-    }
-    return 0;
-}
-
-static int read_metadata(Reader *r, struct json_object *o, ModelStage *s)
-{
-    struct json_object *a, *ranges;
-
-    r->where = "metadata";
-    CHECK(json_get_array(o, "metadata", TRACE_VOLUMES_MAX, &a));
-    CHECK(grow_array(&s->metadata, &s->allocated_metadata, json_object_array_length(a),
-                     sizeof(ModelMetadata)));
-    for (size_t i = 0; i < json_object_array_length(a); i++) {
-        struct json_object *j = json_object_array_get_idx(a, i);
-        ModelMetadata *d = &s->metadata[i];
-        const char *uuid;
-
-        *d = (ModelMetadata){0};
-        s->n_metadata++;
-        CHECK(json_get_string(j, "uuid", &uuid));
-        d->uuid = json_unescape_bytes(uuid);
-        if (!d->uuid)
-            return -EBADMSG;
-        CHECK(read_fade(r, j, "truth", &d->truth));
-        r->where = "metadata";
-        CHECK(json_get_array(j, "ranges", 4 * SEGMENTS_MAX, &ranges));
-        CHECK(read_segments(ranges, &d->ranges));
-        if (i > 0 && strcmp(d[-1].uuid, d->uuid) >= 0)
-            return -EBADMSG;
-    }
-    return 0;
-}
-
-static int read_stage(Reader *r, struct json_object *o, ModelStage *s)
-{
-    const char *word;
-    int64_t uid;
-
-    r->where = "stage";
-    CHECK(json_get_string(o, "stage", &word));
-    s->stage = stage_from_string(word);
-    if ((int)s->stage < 0)
-        return -EBADMSG;
-    r->where = "uid";
-    CHECK(json_get_i64(o, "uid", &uid));
-    if (uid < -1 || uid >= (int64_t)MODEL_NONE)
-        return -EBADMSG;
-    s->uid = uid < 0 ? MODEL_NONE : (uint32_t)uid;
-    CHECK(read_fade(r, o, "sessions", &s->sessions));
-    if (fade_is_zero(s->sessions))
-        return -EBADMSG;
-    CHECK(read_fade(r, o, "duration_msec", &s->duration));
-    CHECK(read_applications(r, o, s));
-    CHECK(read_uses(r, o, s));
-    CHECK(read_stage_files(r, o, s));
-    return read_metadata(r, o, s);
-}
-
-static int read_stages(Reader *r, struct json_object *o)
-{
-    struct json_object *a;
-
-    r->where = "stages";
-    CHECK(json_get_array(o, "stages", 65536, &a));
-    CHECK(grow_array(&r->m->stages, &r->m->allocated_stages, json_object_array_length(a),
-                     sizeof(ModelStage)));
-    for (size_t i = 0; i < json_object_array_length(a); i++) {
-        ModelStage *s = &r->m->stages[i];
-
-        *s = (ModelStage){0};
-        r->m->n_stages++;
-        CHECK(read_stage(r, json_object_array_get_idx(a, i), s));
-        r->where = "stages";
-        if (i > 0 && (s[-1].stage > s->stage || (s[-1].stage == s->stage && s[-1].uid >= s->uid)))
-            return -EBADMSG;
-    }
-    return 0;
-}
-
-static int read_learned(Reader *r, struct json_object *o)
-{
-    struct json_object *a;
-
-    r->where = "learned";
-    CHECK(json_get_array(o, "learned", MODEL_LEARNED_MAX, &a));
-    CHECK(grow_array(&r->m->learned, &r->m->allocated_learned, json_object_array_length(a),
-                     sizeof(ModelLearned)));
-    for (size_t i = 0; i < json_object_array_length(a); i++) {
-        struct json_object *pair = json_object_array_get_idx(a, i);
-        ModelLearned *l = &r->m->learned[i];
-
-        if (!json_object_is_type(pair, json_type_array))
-            return -EBADMSG;
-        CHECK(json_at_u64(pair, 0, UINT64_MAX, &l->start_realtime));
-        CHECK(json_at_u64(pair, 1, UINT64_MAX, &l->id));
-        r->m->n_learned++;
-        if (i > 0 && (l[-1].start_realtime > l->start_realtime ||
-                      (l[-1].start_realtime == l->start_realtime && l[-1].id >= l->id)))
-            return -EBADMSG;
-    }
-    return 0;
-}
-
-static int fail(int error, char **ret_error, const char *format, const char *detail)
-{
-    if (ret_error && asprintf(ret_error, format, detail) < 0)
-        *ret_error = NULL;
-    return error;
-}
-
-int model_from_json(const char *text, size_t size, Model **ret, char **ret_error)
-{
-    _cleanup_json_ struct json_object *o = NULL;
-    _cleanup_model_ Model *m = NULL;
-    const char *reason = NULL, *word;
-    uint64_t version, halflife;
-    Reader reader;
+    _cleanup_(writer_done) Writer w = {0};
+    _cleanup_free_ char *chains = NULL;
     int r;
 
-    if (ret_error)
-        *ret_error = NULL;
-    if (size > MODEL_JSON_SIZE_MAX)
-        return fail(-E2BIG, ret_error, "larger than a model may be%s", "");
-    r = json_parse(text, size, 10, &o, &reason);
+    r = collect_fades(&w, m);
+    if (r >= 0 && m->chains)
+        r = chains_to_json(m->chains, &chains);
     if (r < 0)
-        return fail(r, ret_error, "%s", reason ? reason : "out of memory");
-    if (json_get_string(o, "format", &word) < 0 || strcmp(word, FORMAT_NAME) != 0)
-        return fail(-EMEDIUMTYPE, ret_error, "not a headstart model%s", "");
-    if (json_get_u64(o, "version", UINT32_MAX, &version) < 0 || version != MODEL_FORMAT_VERSION)
-        return fail(-EPROTONOSUPPORT, ret_error, "a model of another format version%s", "");
-    if (json_get_u64(o, "halflife_usec", INT64_MAX / FADE_SPAN, &halflife) < 0 || halflife == 0)
-        return fail(-EBADMSG, ret_error, "\"%s\" is missing or wrong", "halflife_usec");
-
-    m = model_new(halflife);
-    if (!m)
-        return -ENOMEM;
-    reader = (Reader){.m = m, .where = "generation"};
-    r = json_get_u64(o, "generation", UINT64_MAX - 1, &m->generation);
-    if (r >= 0)
-        r = read_learned(&reader, o);
-    if (r >= 0)
-        r = read_files(&reader, o);
-    if (r >= 0)
-        r = read_stages(&reader, o);
-    if (r == -ENOMEM)
         return r;
-    if (r < 0)
-        return fail(-EBADMSG, ret_error, "\"%s\" is missing or wrong", reader.where);
-    *ret = TAKE_PTR(m);
-    return 0;
+    json_writer_add_string(&w.w, "format", MODEL_FORMAT_NAME);
+    json_writer_add_u64(&w.w, "version", MODEL_FORMAT_VERSION);
+    json_writer_add_u64(&w.w, "halflife_usec", m->halflife);
+    json_writer_add_u64(&w.w, "clock_usec", m->clock);
+    json_writer_open(&w.w, "learned", '[');
+    for (size_t i = 0; i < m->n_learned; i++) {
+        const ModelLearned *l = &m->learned[i];
+
+        json_writer_add_numbers(&w.w, NULL, (uint64_t[]){l->at, l->start_realtime, l->id}, 3);
+    }
+    json_writer_close(&w.w, ']');
+    write_fades(&w);
+    write_files(&w, m);
+    json_writer_open(&w.w, "stages", '[');
+    for (size_t i = 0; i < m->n_stages; i++)
+        write_stage(&w, &m->stages[i]);
+    json_writer_close(&w.w, ']');
+    if (chains)
+        json_writer_add_text(&w.w, "chains", chains);
+    return json_writer_finish(&w.w, ret, ret_size);
 }

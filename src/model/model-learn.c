@@ -9,6 +9,12 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+/* Twelve days: no stage takes longer, and sums of it have room for 2^9 sessions at full weight. */
+#define MSEC_MAX ((uint64_t)1 << 30)
+
+/* Of a file whose parts are not known no more than this is assumed to be needed. */
+#define ASSUMED_BYTES_MAX ((uint64_t)1 << 40)
+
 uint64_t model_trace_id(const Trace *t)
 {
     char text[128];
@@ -55,7 +61,10 @@ typedef struct Name {
 
 static int compare_names(const void *a, const void *b)
 {
-    return strcmp(((const Name *)a)->path, ((const Name *)b)->path);
+    const Name *x = a, *y = b;
+    int c = strcmp(x->path, y->path);
+
+    return c != 0 ? c : x->trace_file < y->trace_file ? -1 : 1;
 }
 
 static int compare_uses(const void *a, const void *b)
@@ -91,10 +100,10 @@ static int take_files(const Trace *t, Model *m, uint32_t **ret_where)
         return -ENOMEM;
     for (size_t i = 0; i < t->n_files; i++) {
         names[i].trace_file = (uint32_t)i;
-        if (trace_format_path(t, t->files[i].path, path, sizeof(path)) < 0)
-            path[0] = 0; /* too long to be opened either */
-        names[i].path = strdup(path);
-        if (!names[i].path)
+        if (r >= 0)
+            r = trace_format_path(t, t->files[i].path, path, sizeof(path));
+        names[i].path = r >= 0 ? strdup(path) : NULL;
+        if (r >= 0 && !names[i].path)
             r = -ENOMEM;
     }
     if (r >= 0)
@@ -104,9 +113,11 @@ static int take_files(const Trace *t, Model *m, uint32_t **ret_where)
     for (size_t i = 0; i < t->n_files; i++) {
         ModelFile *last = m->n_files > 0 ? &m->files[m->n_files - 1] : NULL;
 
-        if (r >= 0 && last && strcmp(last->path, names[i].path) == 0)
-            free(names[i].path); /* the trace names it twice: one file */
-        else if (r >= 0)
+        if (r >= 0 && last && strcmp(last->path, names[i].path) == 0) {
+            /* The trace names it twice: one file, and a directory if it was one anywhere. */
+            last->directory = last->directory || t->files[names[i].trace_file].directory;
+            free(names[i].path);
+        } else if (r >= 0)
             m->files[m->n_files++] = (ModelFile){
                     .path = names[i].path,
                     .directory = t->files[names[i].trace_file].directory,
@@ -170,9 +181,8 @@ static int take_uses(const Trace *t, const uint32_t *where, ModelStage *s, Fade 
         return -ENOMEM;
     for (size_t i = 0; i < t->n_accesses; i++) {
         const TraceAccess *a = &t->accesses[i];
-        uint32_t file = a->application == TRACE_NONE
-                                ? MODEL_NONE
-                                : where[t->applications[a->application].file];
+        uint32_t file = a->application == TRACE_NONE ? MODEL_NONE
+                                                     : where[t->applications[a->application].file];
 
         s->uses[i] = (ModelUse){find_application(s, file), where[a->file], one};
     }
@@ -184,44 +194,59 @@ static int take_uses(const Trace *t, const uint32_t *where, ModelStage *s, Fade 
     return 0;
 }
 
+/* Adds the file's residency to what is known of it: as truth, or as what is assumed. */
+static int take_residency(const Trace *t, const TraceFile *f, ModelStageFile *o, Fade one)
+{
+    Range whole = {0, ALIGN_UP(MIN(f->size_bytes, ASSUMED_BYTES_MAX), (uint64_t)4096)};
+    const RangeSet all = {&whole, whole.end > 0, 1};
+    bool unknown = t->flags & TRACE_RESIDENCY_OFF;
+
+    if (unknown || t->flags & TRACE_REPLAYED) {
+        o->assumed = one;
+        return segments_from_ranges(unknown ? &all : &f->resident, one, &o->assumed_resident);
+    }
+    o->truth = one;
+    return segments_from_ranges(&f->resident, one, &o->resident);
+}
+
 /* Per file: used at all, when first, and which parts were resident. */
-static int take_stage_files(const Trace *t, const Model *m, const uint32_t *where, ModelStage *s,
+static int take_stage_files(const Trace *t, Model *m, const uint32_t *where, ModelStage *s,
                             Fade one)
 {
-    bool truth = !(t->flags & TRACE_REPLAYED);
     _cleanup_free_ usec_t *first = NULL;
+    _cleanup_free_ uint32_t *from = NULL;
+    int r;
 
     first = reallocarray(NULL, m->n_files + 1, sizeof(usec_t));
-    if (!first)
+    from = reallocarray(NULL, m->n_files + 1, sizeof(uint32_t));
+    if (!first || !from ||
+        grow_array(&s->files, &s->allocated_files, m->n_files, sizeof(ModelStageFile)) < 0)
         return -ENOMEM;
     memset(first, 0xff, (m->n_files + 1) * sizeof(usec_t));
     for (size_t i = t->n_accesses; i-- > 0;)
         first[where[t->accesses[i].file]] = t->accesses[i].at;
+    for (size_t i = t->n_files; i-- > 0;)
+        from[where[i]] = (uint32_t)i;
 
-    if (grow_array(&s->files, &s->allocated_files, m->n_files, sizeof(ModelStageFile)) < 0)
-        return -ENOMEM;
     for (size_t i = 0; i < m->n_files; i++) {
-        uint64_t msec = MIN(first[i] / USEC_PER_MSEC, (uint64_t)1 << 30);
+        ModelStageFile *o = &s->files[s->n_files];
+        uint64_t msec = MIN(first[i] / USEC_PER_MSEC, MSEC_MAX);
 
-        s->files[i] = (ModelStageFile){.file = (uint32_t)i};
-        if (first[i] == USEC_INFINITY)
+        if (first[i] == USEC_INFINITY) {
+            m->files[i].directory = false;
+            continue; /* seen, but nobody opened it */
+        }
+        if (m->files[i].directory)
+            m->files[i].as_directory = one;
+        *o = (ModelStageFile){
+                .file = (uint32_t)i,
+                .used = one,
+                .first_use = {one.current * msec, 0},
+        };
+        s->n_files++;
+        if (m->files[i].directory)
             continue;
-        s->files[i].used = one;
-        s->files[i].truth = truth ? one : (Fade){0};
-        s->files[i].first_use = (Fade){one.current * msec, 0};
-    }
-    s->n_files = m->n_files;
-    for (size_t i = 0; truth && i < t->n_files; i++) {
-        const TraceFile *f = &t->files[i];
-        ModelStageFile *o = &s->files[where[i]];
-        Range whole = {0, f->size_bytes};
-        const RangeSet all = {&whole, f->size_bytes > 0, 1};
-        int r;
-
-        if (f->directory || fade_is_zero(o->used) || o->resident.n > 0)
-            continue;
-        r = segments_from_ranges(t->flags & TRACE_RESIDENCY_OFF ? &all : &f->resident, one,
-                                 &o->resident);
+        r = take_residency(t, &t->files[from[i]], o, one);
         if (r < 0)
             return r;
     }
@@ -256,22 +281,22 @@ static int take_metadata(const Trace *t, ModelStage *s, Fade one)
 
 int model_from_trace(const Trace *t, usec_t halflife, usec_t now_realtime, Model **ret)
 {
-    /* A stamp from the future would make everything learned before look old. */
-    usec_t at = MIN(t->start_realtime, now_realtime);
+    usec_t at = model_effective_start(t->start_realtime, MAX(now_realtime, MODEL_CLOCK_MIN));
     _cleanup_model_ Model *m = model_new(halflife);
     _cleanup_free_ uint32_t *where = NULL;
     Fade one = {fade_weight(at, halflife), 0};
-    uint64_t msec = MIN(t->duration / USEC_PER_MSEC, (uint64_t)1 << 30);
+    uint64_t msec = MIN(t->duration / USEC_PER_MSEC, MSEC_MAX);
     ModelStage *s;
     int r;
 
     if (!m)
         return -ENOMEM;
+    m->clock = at;
     m->generation = fade_generation(at, halflife);
     if (grow_array(&m->stages, &m->allocated_stages, 1, sizeof(ModelStage)) < 0 ||
         grow_array(&m->learned, &m->allocated_learned, 1, sizeof(ModelLearned)) < 0)
         return -ENOMEM;
-    m->learned[m->n_learned++] = (ModelLearned){t->start_realtime, model_trace_id(t)};
+    m->learned[m->n_learned++] = (ModelLearned){at, t->start_realtime, model_trace_id(t)};
     s = &m->stages[m->n_stages++];
     *s = (ModelStage){
             .stage = t->stage,
@@ -288,6 +313,8 @@ int model_from_trace(const Trace *t, usec_t halflife, usec_t now_realtime, Model
         r = take_stage_files(t, m, where, s, one);
     if (r >= 0)
         r = take_metadata(t, s, one);
+    if (r >= 0)
+        r = model_drop_unused_files(m);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(m);
@@ -297,22 +324,24 @@ int model_from_trace(const Trace *t, usec_t halflife, usec_t now_realtime, Model
 int model_learn(Model **m, const Trace *t, usec_t now_realtime)
 {
     _cleanup_model_ Model *one = NULL, *both = NULL;
-    uint64_t generation = fade_generation(now_realtime, (*m)->halflife), claimed = (*m)->generation;
+    Chains *chains;
     int r;
 
     if (model_knows_trace(*m, t))
         return -EALREADY;
-    r = model_from_trace(t, (*m)->halflife, now_realtime, &one);
+    r = model_settle_clock(m, now_realtime);
+    if (r >= 0)
+        r = model_from_trace(t, (*m)->halflife, model_effective_now(*m, now_realtime), &one);
     if (r < 0)
         return r;
-    /* Made while the clock ran ahead: take what it knows as of now. */
-    if (claimed > generation)
-        (*m)->generation = generation;
+    /* A trace's model has no chains: no need to copy those that are. */
+    chains = TAKE_PTR((*m)->chains);
     r = model_merge(*m, one, &both);
     if (r < 0) {
-        (*m)->generation = claimed;
+        (*m)->chains = chains;
         return r;
     }
+    both->chains = chains;
     model_free(*m);
     *m = TAKE_PTR(both);
     return 0;

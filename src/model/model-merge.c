@@ -13,6 +13,13 @@ typedef struct Side {
     uint32_t *where; /* its files -> the sum's files */
 } Side;
 
+#define CHECK(call)      \
+    do {                 \
+        int _r = (call); \
+        if (_r < 0)      \
+            return _r;   \
+    } while (0)
+
 static Fade advance(const Side *s, Fade f)
 {
     return fade_advance(f, s->later);
@@ -40,15 +47,20 @@ static int merge_files(Side *a, Side *b, Model *m)
         const ModelFile *x = &a->m->files[i], *y = &b->m->files[j];
         bool both = i < a->m->n_files && j < b->m->n_files;
         int k = pick(i < a->m->n_files, j < b->m->n_files, both ? strcmp(x->path, y->path) : 0);
-        const ModelFile *from = k <= 0 ? x : y;
-        char *path = strdup(from->path);
+        char *path = strdup(k <= 0 ? x->path : y->path);
+        Fade directory = {0};
 
         if (!path)
             return -ENOMEM;
-        /* A path that was both: what was opened as a directory anywhere is one. */
+        /* A path that was both: what was opened as a directory in sessions that count is one. */
+        if (k <= 0)
+            directory = advance(a, x->as_directory);
+        if (k >= 0)
+            directory = fade_add(directory, advance(b, y->as_directory));
         m->files[m->n_files] = (ModelFile){
                 .path = path,
-                .directory = k == 0 ? x->directory || y->directory : from->directory,
+                .directory = !fade_is_zero(directory),
+                .as_directory = directory,
         };
         if (k <= 0)
             a->where[i++] = (uint32_t)m->n_files;
@@ -145,22 +157,27 @@ static int merge_stage_files(const Side *a, const ModelStage *x, const Side *b, 
             o.file = map_file(a, u->file);
             o.used = advance(a, u->used);
             o.truth = advance(a, u->truth);
+            o.assumed = advance(a, u->assumed);
             o.first_use = advance(a, u->first_use);
         }
         if (k >= 0) {
             o.file = map_file(b, v->file);
             o.used = fade_add(o.used, advance(b, v->used));
             o.truth = fade_add(o.truth, advance(b, v->truth));
+            o.assumed = fade_add(o.assumed, advance(b, v->assumed));
             o.first_use = fade_add(o.first_use, advance(b, v->first_use));
         }
         i += k <= 0;
         j += k >= 0;
         if (fade_is_zero(o.used))
             continue;
-        if (segments_sum(k <= 0 ? &u->resident : &none, a->later, k >= 0 ? &v->resident : &none,
-                         b->later, &o.resident) < 0)
-            return -ENOMEM;
-        s->files[s->n_files++] = o;
+        s->files[s->n_files] = o;
+        s->n_files++;
+        CHECK(segments_sum(k <= 0 ? &u->resident : &none, a->later, k >= 0 ? &v->resident : &none,
+                           b->later, &s->files[s->n_files - 1].resident));
+        CHECK(segments_sum(k <= 0 ? &u->assumed_resident : &none, a->later,
+                           k >= 0 ? &v->assumed_resident : &none, b->later,
+                           &s->files[s->n_files - 1].assumed_resident));
     }
     return 0;
 }
@@ -193,26 +210,33 @@ static int merge_metadata(const Side *a, const ModelStage *x, const Side *b, con
         if (!o->uuid)
             return -ENOMEM;
         s->n_metadata++;
-        if (segments_sum(k <= 0 ? &u->ranges : &none, a->later, k >= 0 ? &v->ranges : &none,
-                         b->later, &o->ranges) < 0)
-            return -ENOMEM;
+        CHECK(segments_sum(k <= 0 ? &u->ranges : &none, a->later, k >= 0 ? &v->ranges : &none,
+                           b->later, &o->ranges));
     }
     return 0;
 }
 
-/* Applications whose sessions have all faded away, and then nobody's uses name them. */
+/* Applications whose sessions have all faded away, and with them their uses. */
 static void drop_faded_applications(ModelStage *s, uint32_t *scratch)
 {
-    size_t n = 0;
+    size_t n = 0, n_uses = 0;
 
     for (size_t i = 0; i < s->n_applications; i++) {
-        scratch[i] = (uint32_t)n;
-        if (!fade_is_zero(s->applications[i].active))
+        bool faded = fade_is_zero(s->applications[i].active);
+
+        scratch[i] = faded ? MODEL_NONE : (uint32_t)n;
+        if (!faded)
             s->applications[n++] = s->applications[i];
     }
     s->n_applications = n;
-    for (size_t i = 0; i < s->n_uses; i++)
-        s->uses[i].application = scratch[s->uses[i].application];
+    for (size_t i = 0; i < s->n_uses; i++) {
+        ModelUse u = s->uses[i];
+
+        u.application = scratch[u.application];
+        if (u.application != MODEL_NONE)
+            s->uses[n_uses++] = u;
+    }
+    s->n_uses = n_uses;
 }
 
 static int merge_stage(const Side *a, const ModelStage *x, const Side *b, const ModelStage *y,
@@ -283,39 +307,54 @@ static int merge_stages(const Side *a, const Side *b, Model *m)
     return 0;
 }
 
-static int order_learned(const ModelLearned *x, const ModelLearned *y)
+static int order_u64(uint64_t x, uint64_t y)
 {
-    if (x->start_realtime != y->start_realtime)
-        return x->start_realtime < y->start_realtime ? -1 : 1;
-    return x->id < y->id ? -1 : x->id > y->id;
+    return x < y ? -1 : x > y;
 }
 
-/* The union, of which the newest are kept. */
+static int order_identity(const ModelLearned *x, const ModelLearned *y)
+{
+    return x->start_realtime != y->start_realtime ? order_u64(x->start_realtime, y->start_realtime)
+                                                  : order_u64(x->id, y->id);
+}
+
+int model_compare_learned(const void *a, const void *b)
+{
+    const ModelLearned *x = a, *y = b;
+
+    return x->at != y->at ? order_u64(x->at, y->at) : order_identity(x, y);
+}
+
+/* The same trace together, the later `at` first. */
+static int compare_identity(const void *a, const void *b)
+{
+    const ModelLearned *x = a, *y = b;
+    int c = order_identity(x, y);
+
+    return c != 0 ? c : order_u64(y->at, x->at);
+}
+
+/* The union, of which the newest are kept. What both know counts as learned at the later time. */
 static int merge_learned(const Model *a, const Model *b, Model *m)
 {
-    size_t i = 0, j = 0, n;
+    size_t all = a->n_learned + b->n_learned, n = 0;
 
-    if (grow_array(&m->learned, &m->allocated_learned, a->n_learned + b->n_learned,
-                   sizeof(ModelLearned)) < 0)
-        return -ENOMEM;
-    while (i < a->n_learned || j < b->n_learned) {
-        bool i_left = i < a->n_learned, j_left = j < b->n_learned;
-        int k = pick(i_left, j_left,
-                     i_left && j_left ? order_learned(&a->learned[i], &b->learned[j]) : 0);
-
-        m->learned[m->n_learned++] = k <= 0 ? a->learned[i] : b->learned[j];
-        i += k <= 0;
-        j += k >= 0;
-    }
-    n = MIN(m->n_learned, (size_t)MODEL_LEARNED_MAX);
-    if (n < m->n_learned)
-        memmove(m->learned, m->learned + m->n_learned - n, n * sizeof(ModelLearned));
-    m->n_learned = n;
+    CHECK(grow_array(&m->learned, &m->allocated_learned, all, sizeof(ModelLearned)));
+    if (all == 0)
+        return 0;
+    for (size_t i = 0; i < all; i++)
+        m->learned[i] = i < a->n_learned ? a->learned[i] : b->learned[i - a->n_learned];
+    qsort(m->learned, all, sizeof(ModelLearned), compare_identity);
+    for (size_t i = 0; i < all; i++)
+        if (n == 0 || order_identity(&m->learned[n - 1], &m->learned[i]) != 0)
+            m->learned[n++] = m->learned[i];
+    qsort(m->learned, n, sizeof(ModelLearned), model_compare_learned);
+    m->n_learned = MIN(n, (size_t)MODEL_LEARNED_MAX);
+    memmove(m->learned, m->learned + n - m->n_learned, m->n_learned * sizeof(ModelLearned));
     return 0;
 }
 
-/* Files that no stage names any more leave the table. */
-static int drop_unused_files(Model *m)
+int model_drop_unused_files(Model *m)
 {
     _cleanup_free_ uint32_t *where = calloc(m->n_files + 1, sizeof(uint32_t));
     size_t n = 0;
@@ -357,6 +396,37 @@ static int drop_unused_files(Model *m)
     return 0;
 }
 
+/* chains_merge() copies, so that of one alone is a merger with nothing. */
+static int merge_chains(const Model *a, const Model *b, Model *m)
+{
+    const Chains *some = a->chains ? a->chains : b->chains;
+    _cleanup_chains_ Chains *nothing = NULL;
+
+    if (!some)
+        return 0;
+    if (!a->chains || !b->chains)
+        CHECK(chains_new(some->halflife, some->window, &nothing));
+    return chains_merge(a->chains ? a->chains : nothing, b->chains ? b->chains : nothing,
+                        &m->chains);
+}
+
+static bool within_limits(const Model *m)
+{
+    bool ok = m->n_files <= MODEL_FILES_MAX && m->n_stages <= MODEL_STAGES_MAX;
+
+    for (size_t i = 0; i < m->n_stages && ok; i++) {
+        const ModelStage *s = &m->stages[i];
+
+        ok = s->n_uses <= MODEL_USES_MAX && s->n_metadata <= TRACE_VOLUMES_MAX;
+        for (size_t k = 0; k < s->n_files && ok; k++)
+            ok = s->files[k].resident.n <= MODEL_SEGMENTS_MAX &&
+                 s->files[k].assumed_resident.n <= MODEL_SEGMENTS_MAX;
+        for (size_t k = 0; k < s->n_metadata && ok; k++)
+            ok = s->metadata[k].ranges.n <= MODEL_SEGMENTS_MAX;
+    }
+    return ok;
+}
+
 int model_merge(const Model *a, const Model *b, Model **ret)
 {
     _cleanup_model_ Model *m = model_new(a->halflife);
@@ -372,6 +442,7 @@ int model_merge(const Model *a, const Model *b, Model **ret)
     b_where = calloc(b->n_files + 1, sizeof(uint32_t));
     if (!a_where || !b_where)
         return -ENOMEM;
+    m->clock = MAX(a->clock, b->clock);
     m->generation = MAX(a->generation, b->generation);
     sa = (Side){a, m->generation - a->generation, a_where};
     sb = (Side){b, m->generation - b->generation, b_where};
@@ -382,46 +453,64 @@ int model_merge(const Model *a, const Model *b, Model **ret)
     if (r >= 0)
         r = merge_learned(a, b, m);
     if (r >= 0)
-        r = drop_unused_files(m);
+        r = model_drop_unused_files(m);
+    if (r >= 0)
+        r = merge_chains(a, b, m);
     if (r < 0)
         return r;
+    if (!within_limits(m))
+        return -E2BIG;
     *ret = TAKE_PTR(m);
     return 0;
 }
 
+/* Leaves of a stage what at least so many of its sessions used. `keep` has room for each file. */
+static void prune_stage(ModelStage *s, double min_probability, bool *keep, uint32_t *scratch)
+{
+    size_t n = 0;
+
+    for (size_t k = 0; k < s->n_files; k++) {
+        ModelStageFile *f = &s->files[k];
+
+        if (fade_ratio(f->used, s->sessions) < min_probability) {
+            segments_done(&f->resident);
+            segments_done(&f->assumed_resident);
+            continue;
+        }
+        if (!fade_is_zero(f->truth)) {
+            f->assumed = (Fade){0, 0};
+            segments_done(&f->assumed_resident);
+        }
+        keep[f->file] = true;
+        s->files[n++] = *f;
+    }
+    s->n_files = n;
+    n = 0;
+    for (size_t k = 0; k < s->n_uses; k++)
+        if (keep[s->uses[k].file])
+            s->uses[n++] = s->uses[k];
+    s->n_uses = n;
+    for (size_t k = 0; k < s->n_applications; k++)
+        if (fade_ratio(s->applications[k].active, s->sessions) < min_probability)
+            s->applications[k].active = (Fade){0, 0};
+    drop_faded_applications(s, scratch);
+}
+
 int model_prune(Model **m, double min_probability)
 {
-    _cleanup_model_ Model *empty = model_new((*m)->halflife), *kept = NULL;
-    int r;
+    _cleanup_free_ uint32_t *scratch = NULL;
+    _cleanup_free_ bool *keep = NULL;
+    size_t n_applications = 0;
 
-    if (!empty)
+    for (size_t i = 0; i < (*m)->n_stages; i++)
+        n_applications = MAX(n_applications, (*m)->stages[i].n_applications);
+    keep = calloc((*m)->n_files + 1, sizeof(bool));
+    scratch = calloc(n_applications + 1, sizeof(uint32_t));
+    if (!keep || !scratch)
         return -ENOMEM;
     for (size_t i = 0; i < (*m)->n_stages; i++) {
-        ModelStage *s = &(*m)->stages[i];
-        _cleanup_free_ bool *keep = calloc((*m)->n_files + 1, sizeof(bool));
-        size_t n = 0;
-
-        if (!keep)
-            return -ENOMEM;
-        for (size_t k = 0; k < s->n_files; k++) {
-            if (fade_ratio(s->files[k].used, s->sessions) >= min_probability) {
-                keep[s->files[k].file] = true;
-                s->files[n++] = s->files[k];
-            } else
-                segments_done(&s->files[k].resident);
-        }
-        s->n_files = n;
-        n = 0;
-        for (size_t k = 0; k < s->n_uses; k++)
-            if (keep[s->uses[k].file])
-                s->uses[n++] = s->uses[k];
-        s->n_uses = n;
+        memset(keep, 0, (*m)->n_files * sizeof(bool));
+        prune_stage(&(*m)->stages[i], min_probability, keep, scratch);
     }
-    /* Merging with nothing drops the names that nobody uses any more. */
-    r = model_merge(*m, empty, &kept);
-    if (r < 0)
-        return r;
-    model_free(*m);
-    *m = TAKE_PTR(kept);
-    return 0;
+    return model_drop_unused_files(*m);
 }

@@ -25,6 +25,8 @@ static int select_stage(const Model *m, Stage stage, uint32_t uid, Model **ret)
         borrowed.uid = MODEL_NONE;
         one.stages = &borrowed;
         one.n_stages = 1;
+        one.n_learned = 0;
+        one.chains = NULL;
         r = model_merge(sum, &one, &next);
         if (r < 0)
             return r;
@@ -51,11 +53,13 @@ static double *log_not_needed(const Model *m, const ModelStage *s)
     return l;
 }
 
-static int predict_file(const Model *m, const ModelStageFile *f, double needed,
-                        Prediction *p)
+static int predict_file(const Model *m, const ModelStageFile *f, double needed, Prediction *p)
 {
-    PredictedFile *o;
+    bool truth = !fade_is_zero(f->truth);
+    const Segments *known = truth ? &f->resident : &f->assumed_resident;
+    Fade whole = truth ? f->truth : f->assumed;
     double used = fade_value(f->used);
+    PredictedFile *o;
 
     if (grow_array(&p->files, &p->allocated_files, p->n_files + 1, sizeof(PredictedFile)) < 0)
         return -ENOMEM;
@@ -69,18 +73,18 @@ static int predict_file(const Model *m, const ModelStageFile *f, double needed,
     if (!o->path)
         return -ENOMEM;
     p->n_files++;
-    if (o->directory || f->resident.n == 0)
+    if (o->directory || known->n == 0)
         return 0;
-    o->maps = calloc(f->resident.n, sizeof(PredictedMap));
+    o->maps = calloc(known->n, sizeof(PredictedMap));
     if (!o->maps)
         return -ENOMEM;
-    for (size_t i = 0; i < f->resident.n; i++) {
-        const Segment *g = &f->resident.segments[i];
+    for (size_t i = 0; i < known->n; i++) {
+        const Segment *g = &known->segments[i];
 
         o->maps[o->n_maps++] = (PredictedMap){
                 .offset = g->start,
                 .length = g->end - g->start,
-                .probability = needed * fade_ratio(g->weight, f->truth),
+                .probability = needed * fade_ratio(g->weight, whole),
         };
     }
     return 0;

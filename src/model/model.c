@@ -8,8 +8,10 @@
 
 void model_stage_done(ModelStage *s)
 {
-    for (size_t i = 0; i < s->n_files; i++)
+    for (size_t i = 0; i < s->n_files; i++) {
         segments_done(&s->files[i].resident);
+        segments_done(&s->files[i].assumed_resident);
+    }
     for (size_t i = 0; i < s->n_metadata; i++) {
         free(s->metadata[i].uuid);
         segments_done(&s->metadata[i].ranges);
@@ -41,6 +43,7 @@ Model *model_free(Model *m)
     free(m->files);
     free(m->stages);
     free(m->learned);
+    chains_free(m->chains);
     free(m);
     return NULL;
 }

@@ -2,21 +2,50 @@
 #pragma once
 
 /* What has been learned from all traces (thesis 3.5: exes, maps), as fading sums. A model of one
- * trace is made by model_from_trace(); learning is merging that in. All tables are sorted and hold no
- * duplicates, so that equal knowledge is equal bytes. Pure. */
+ * trace is made by model_from_trace(); learning is merging that in. All tables are sorted, hold no
+ * duplicates and nothing that has faded away, so that equal knowledge is equal bytes. Pure.
+ *
+ * Which sessions tell what: a session in which a pack was replayed (TRACE_REPLAYED), or whose
+ * residency could not be asked (TRACE_RESIDENCY_OFF), says which applications started and which
+ * files they used, like any other. Its residency is what replay read, or a guess: it counts apart
+ * (ModelStageFile.assumed), and is asked only for files of which nothing truthful is known. Such
+ * files were in no pack when they were first seen, so the first of these sessions tells the truth.
+ * Metadata of replayed sessions counts for nothing. model_trace_unfit() says which traces are not
+ * to be learned at all.
+ *
+ * The model's clock is the latest moment it has learned of; it never runs back. A trace stamped
+ * after now, or before MODEL_CLOCK_MIN (a machine without a clock of its own, started before the
+ * time was fetched), is taken for one of now. If now itself is before MODEL_CLOCK_MIN, or up to
+ * FADE_SPAN half-lives before the model's clock, the model's clock is taken for now: fading pauses,
+ * nothing is lost. If it is further back, the model was made while the clock ran ahead, and is
+ * brought back as a whole (model_settle_clock()). A trace stamped wrongly but credibly early fades
+ * as if it were that old, and changes nothing else. */
 
+#include "model/chains.h"
 #include "model/prediction.h"
 #include "model/segments.h"
 #include "trace/trace.h"
 
+#define MODEL_FORMAT_NAME    "headstart-model"
 #define MODEL_FORMAT_VERSION 1
 #define MODEL_JSON_SIZE_MAX  (512U * 1024 * 1024)
 #define MODEL_LEARNED_MAX    128U
 #define MODEL_NONE           UINT32_MAX
 
+/* Limits that reader and merger enforce (-E2BIG): far above what a machine has, low enough that a
+ * hostile file cannot eat the memory. */
+#define MODEL_HALFLIFE_MAX ((usec_t)INT64_MAX / FADE_SPAN)
+#define MODEL_FILES_MAX    4000000U
+#define MODEL_USES_MAX     16000000U
+#define MODEL_STAGES_MAX   65536U
+#define MODEL_SEGMENTS_MAX 4000000U /* of one file or filesystem */
+
+#define MODEL_CLOCK_MIN (UINT64_C(1577836800) * USEC_PER_SEC) /* 2020-01-01T00:00:00Z */
+
 typedef struct ModelFile {
     char *path;
-    bool directory;
+    bool directory;    /* as_directory is not zero */
+    Fade as_directory; /* sessions that opened it as a directory */
 } ModelFile;
 
 /* An application in one stage: sessions in which it was active (started, or opened something). */
@@ -34,11 +63,13 @@ typedef struct ModelUse {
 
 typedef struct ModelStageFile {
     uint32_t file;
-    Fade used;      /* sessions in which anyone opened it */
-    Fade truth;     /* those among them whose page residency is truth (DESIGN: truth after replay) */
-    Fade first_use; /* weight times milliseconds from the stage's start to the first use */
-    Segments resident;
-} ModelStageFile;
+    Fade used;         /* sessions in which anyone opened it */
+    Fade truth;        /* those among them whose page residency is truth */
+    Fade assumed;      /* those among them whose residency is kept in assumed_resident */
+    Fade first_use;    /* weight times milliseconds from the stage's start to the first use */
+    Segments resident; /* of sessions in `truth` */
+    Segments assumed_resident;
+} ModelStageFile; /* the parts of each are within their whole: fade_within() */
 
 typedef struct ModelMetadata {
     char *uuid;
@@ -64,19 +95,23 @@ typedef struct ModelStage {
 
 /* A trace that was learned: so that it is not learned twice. */
 typedef struct ModelLearned {
-    usec_t start_realtime;
-    uint64_t id; /* of boot, stage and start: model_trace_id() */
+    usec_t at;             /* when, as the model took it */
+    usec_t start_realtime; /* what the trace said */
+    uint64_t id;           /* of boot, stage and start: model_trace_id() */
 } ModelLearned;
 
 typedef struct Model {
     usec_t halflife;
-    uint64_t generation; /* of all Fades in it: fade.h */
+    usec_t clock;        /* wall clock of the latest session it knows; 0: none */
+    uint64_t generation; /* of all Fades in it (fade.h): that of `clock` */
     ModelFile *files;    /* by path */
     size_t n_files, allocated_files;
     ModelStage *stages; /* by stage, then uid */
     size_t n_stages, allocated_stages;
-    ModelLearned *learned; /* by time, then id; the newest MODEL_LEARNED_MAX */
+    ModelLearned *learned; /* by `at`, then start, then id; the newest MODEL_LEARNED_MAX */
     size_t n_learned, allocated_learned;
+    Chains *chains; /* which applications follow which, by path; NULL: never learned. Same half-life
+                     */
 } Model;
 
 /* An empty model with that half-life (> 0). NULL if out of memory. */
@@ -85,12 +120,12 @@ Model *model_free(Model *m);
 DEFINE_CLEANUP(Model *, model_free);
 #define _cleanup_model_ _cleanup_(model_freep)
 
-/* A model that knows this one session. `now_realtime` bounds the trace's own time stamp (a clock
- * that ran ahead must not make everything else look old). 0, -ENOMEM. */
+/* A model that knows this one session. 0, -ENOMEM. */
 int model_from_trace(const Trace *t, usec_t halflife, usec_t now_realtime, Model **ret);
 
-/* *ret = everything both know. Exact, associative and commutative (fade.h). -EINVAL if the
- * half-lives differ, -ENOMEM. */
+/* *ret = everything both know. Exact, associative and commutative (fade.h), and memory is that of
+ * two models and their sum, so any number can be folded one by one. -EINVAL if the half-lives
+ * differ, -EBUSY if a session of the chains is under way, -E2BIG, -ENOMEM. */
 int model_merge(const Model *a, const Model *b, Model **ret);
 
 /* Why a trace says nothing of an ordinary session, or NULL if it may be learned. A static text. */
@@ -99,23 +134,32 @@ const char *model_trace_unfit(const Model *m, const Trace *t);
 /* True if the trace was learned already. */
 bool model_knows_trace(const Model *m, const Trace *t);
 
-/* Learns one trace: *m is replaced by its merger with model_from_trace(). Fixes a model whose
- * generation lies after `now_realtime` (the clock was wrong when it was made). 0, -EALREADY
- * (learned before), -ENOMEM; *m is untouched on failure. */
+/* Learns one trace: *m is replaced by its merger with model_from_trace(). 0, -EALREADY (learned
+ * before), -E2BIG, -ENOMEM; *m is untouched on failure, but for its clock being settled. */
 int model_learn(Model **m, const Trace *t, usec_t now_realtime);
 
-/* Drops files that less than `min_probability` of a stage's sessions used, so that names used once
- * (temporary files) do not pile up. Not part of merging, which stays exact. 0 or -ENOMEM. */
+/* Brings a model whose clock is more than FADE_SPAN half-lives after `now_realtime` back to now,
+ * with the weights its sessions have beside one another; changes nothing otherwise, nor if
+ * `now_realtime` is before MODEL_CLOCK_MIN. Before merging models of machines one does not trust. 0
+ * or -ENOMEM. */
+int model_settle_clock(Model **m, usec_t now_realtime);
+
+/* Drops files and applications that less than `min_probability` of a stage's sessions used, so that
+ * names used once (temporary files) do not pile up, and what was assumed of a file where the truth
+ * is known by now. Deterministic, but not part of merging, which stays exact: a fleet merges first
+ * and prunes then. 0 or -ENOMEM. */
 int model_prune(Model **m, double min_probability);
 
-/* JSON text; save, load, save gives the same bytes. As trace_to_json() and trace_from_json(). */
+/* JSON text (docs/formats.md); save, load, save gives the same bytes. As trace_to_json() and
+ * trace_from_json(); model_to_json() also -EBUSY and -EINVAL of chains_to_json(). */
 int model_to_json(const Model *m, char **ret, size_t *ret_size);
 int model_from_json(const char *text, size_t size, Model **ret, char **ret_error);
 
 /* What stage `stage` of user `uid` (MODEL_NONE: whoever it will be) is predicted to need:
  * P(application active) = active / sessions, P(file) by eq. 4.16 of the thesis over the
- * applications that use it, in log space (5.8.1), P(map) = P(file) * resident / truth; metadata
- * ranges by their frequency. Empty (no files) if the stage was never learned. 0 or -ENOMEM. */
+ * applications that use it, in log space (5.8.1), P(map) = P(file) * resident / truth (assumed
+ * where there is no truth); metadata ranges by their frequency. What the chains know is not asked:
+ * that is predict/mixture.h. Empty (no files) if the stage was never learned. 0 or -ENOMEM. */
 int model_predict_stage(const Model *m, Stage stage, uint32_t uid, Prediction **ret);
 
 /* Sessions of a stage learned so far, in units of one new session (0.0: none). */

@@ -97,6 +97,14 @@ int segments_sum(const Segments *a, uint64_t a_later, const Segments *b, uint64_
     return 0;
 }
 
+bool segments_within(const Segments *s, Fade whole)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (!fade_within(s->segments[i].weight, whole))
+            return false;
+    return true;
+}
+
 int segments_append(Segments *s, Segment x)
 {
     size_t n = s->n;

@@ -13,7 +13,8 @@ typedef struct Segment {
     Fade weight;  /* never zero */
 } Segment;
 
-/* Sorted, disjoint; neighbours that touch differ in weight, so equal functions have equal arrays. */
+/* Sorted, disjoint; neighbours that touch differ in weight, so equal functions have equal arrays.
+ */
 typedef struct Segments {
     Segment *segments;
     size_t n, allocated;
@@ -27,6 +28,9 @@ int segments_from_ranges(const RangeSet *ranges, Fade weight, Segments *ret);
 /* The sum of both, each first seen from so many generations later. 0 or -ENOMEM. */
 int segments_sum(const Segments *a, uint64_t a_later, const Segments *b, uint64_t b_later,
                  Segments *ret);
+
+/* True if no weight exceeds `whole` (fade_within). */
+bool segments_within(const Segments *s, Fade whole);
 
 /* Appends a segment while reading: -EBADMSG unless it comes after the last and is not empty. */
 int segments_append(Segments *s, Segment x);

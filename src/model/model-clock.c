@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Clocks that jump, or are not there: model.h says what is done. */
+
+#include "model/model-internal.h"
+
+static usec_t span(const Model *m)
+{
+    return m->halflife * FADE_SPAN;
+}
+
+usec_t model_effective_now(const Model *m, usec_t now_realtime)
+{
+    if (now_realtime < MODEL_CLOCK_MIN)
+        return MAX(m->clock, MODEL_CLOCK_MIN);
+    if (now_realtime < m->clock && m->clock - now_realtime <= span(m))
+        return m->clock;
+    return now_realtime;
+}
+
+usec_t model_effective_start(usec_t start_realtime, usec_t now_realtime)
+{
+    return start_realtime < MODEL_CLOCK_MIN ? now_realtime : MIN(start_realtime, now_realtime);
+}
+
+static void rescale_segments(Segments *s, uint64_t to, uint64_t from)
+{
+    for (size_t i = 0; i < s->n; i++)
+        s->segments[i].weight = fade_rescale(s->segments[i].weight, to, from);
+}
+
+static void rescale_stage(ModelStage *s, uint64_t to, uint64_t from)
+{
+    s->sessions = fade_rescale(s->sessions, to, from);
+    s->duration = fade_rescale(s->duration, to, from);
+    for (size_t i = 0; i < s->n_applications; i++)
+        s->applications[i].active = fade_rescale(s->applications[i].active, to, from);
+    for (size_t i = 0; i < s->n_uses; i++)
+        s->uses[i].used = fade_rescale(s->uses[i].used, to, from);
+    for (size_t i = 0; i < s->n_files; i++) {
+        ModelStageFile *f = &s->files[i];
+
+        f->used = fade_rescale(f->used, to, from);
+        f->truth = fade_rescale(f->truth, to, from);
+        f->assumed = fade_rescale(f->assumed, to, from);
+        f->first_use = fade_rescale(f->first_use, to, from);
+        rescale_segments(&f->resident, to, from);
+        rescale_segments(&f->assumed_resident, to, from);
+    }
+    for (size_t i = 0; i < s->n_metadata; i++) {
+        s->metadata[i].truth = fade_rescale(s->metadata[i].truth, to, from);
+        rescale_segments(&s->metadata[i].ranges, to, from);
+    }
+}
+
+int model_settle_clock(Model **m, usec_t now_realtime)
+{
+    _cleanup_model_ Model *empty = NULL, *copy = NULL, *settled = NULL;
+    Chains *chains;
+    uint64_t from, to;
+    int r;
+
+    if (now_realtime < MODEL_CLOCK_MIN || (*m)->clock <= now_realtime ||
+        (*m)->clock - now_realtime <= span(*m))
+        return 0;
+    empty = model_new((*m)->halflife);
+    if (!empty)
+        return -ENOMEM;
+    /* The chains have a clock of their own. */
+    chains = TAKE_PTR((*m)->chains);
+    r = model_merge(*m, empty, &copy);
+    if (r >= 0) {
+        from = fade_weight(copy->clock, copy->halflife);
+        to = fade_weight(now_realtime, copy->halflife);
+        for (size_t i = 0; i < copy->n_stages; i++)
+            rescale_stage(&copy->stages[i], to, from);
+        for (size_t i = 0; i < copy->n_files; i++)
+            copy->files[i].as_directory = fade_rescale(copy->files[i].as_directory, to, from);
+        for (size_t i = 0; i < copy->n_learned; i++)
+            copy->learned[i].at = MIN(copy->learned[i].at, now_realtime);
+        qsort(copy->learned, copy->n_learned, sizeof(ModelLearned), model_compare_learned);
+        copy->clock = now_realtime;
+        copy->generation = fade_generation(now_realtime, copy->halflife);
+        /* Merging drops what the new scale has no room for. */
+        r = model_merge(copy, empty, &settled);
+    }
+    if (r < 0) {
+        (*m)->chains = chains;
+        return r;
+    }
+    settled->chains = chains;
+    model_free(*m);
+    *m = TAKE_PTR(settled);
+    return 0;
+}
