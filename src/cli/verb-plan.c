@@ -260,6 +260,7 @@ static int plan_stage(Planning *p, Stage stage)
             .control_interval = p->c->config.control_interval,
             .salt = choose_salt(p, stage),
             .now_realtime = clock_now(CLOCK_REALTIME),
+            .volatile_since = p->model->clock - MIN(p->model->clock, PLAN_VOLATILE_USEC),
             .device_class = _DEVICE_CLASS_INVALID,
     };
     size_t size;

@@ -151,7 +151,9 @@ int pack_write(const PackContent *c, void **ret, size_t *ret_size)
                     .path = add_string(strings, &string_at, s->files[k].path),
                     .need_msec = htole32(s->files[k].need_msec),
                     .probability = probability_field(s->files[k].probability),
-                    .flags = htole16(s->files[k].directory ? PACK_FILE_DIRECTORY : 0),
+                    .flags = htole16(
+                            (uint16_t)((s->files[k].directory ? PACK_FILE_DIRECTORY : 0) |
+                                       (s->files[k].written_in_place ? PACK_FILE_VOLATILE : 0))),
             };
         for (size_t k = 0; k < s->n_data; k++)
             data[data_at + k] = (PackData){

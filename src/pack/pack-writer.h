@@ -22,6 +22,7 @@ typedef struct PackContentFile {
     int64_t ctime_nsec;
     uint32_t need_msec;
     double probability;
+    bool written_in_place; /* PACK_FILE_VOLATILE */
 } PackContentFile;
 
 typedef struct PackContentData {

@@ -139,7 +139,7 @@ static int check_files(Reader *r, const PackSegment *s)
             return refuse(r, -EBADMSG, "a path that leaves its filesystem");
         if (le64toh(f->inode) < last)
             return refuse(r, -EBADMSG, "files out of inode order");
-        if (le16toh(f->flags) & ~PACK_FILE_DIRECTORY)
+        if (le16toh(f->flags) & ~PACK_FILE_FLAGS_ALL)
             return refuse(r, -EBADMSG, "unknown file flags");
         if (le64toh(f->size) > INT64_MAX)
             return refuse(r, -EBADMSG, "an impossible file size");

@@ -21,7 +21,8 @@
  * Identity: a segment is the filesystem with that UUID (and, on btrfs, subvolume id), mounted where
  * /proc/self/mountinfo says. A file is path (relative to the segment's mount point, no leading
  * slash, no "", "." or ".." component; the mount point itself is "."), inode, size, mtime and
- * ctime: if any differs, the file was replaced and its ranges are skipped. Metadata ranges are
+ * ctime: if any differs, the file was replaced and its ranges are skipped; of a volatile file the
+ * inode only. Metadata ranges are
  * bytes of the block device and are skipped if the device is not exactly device_size bytes.
  *
  * Early boot decides from the header alone: policy, deadline_usec, and control session or not: the
@@ -103,6 +104,9 @@ typedef struct PackMetadata {
 
 typedef enum PackFileFlags {
     PACK_FILE_DIRECTORY = 1 << 0,
+    PACK_FILE_VOLATILE = 1 << 1, /* written in place (a journal, a database): the inode alone says
+                                    that it is the same file */
+    PACK_FILE_FLAGS_ALL = (1 << 2) - 1,
 } PackFileFlags;
 
 typedef struct PackFile {

@@ -185,6 +185,8 @@ static int add_files(const LocatedPlan *l, uint32_t volume, const PlanParameters
         g->files[g->n_files++] = (PackContentFile){
                 .path = path,
                 .directory = f->directory,
+                .written_in_place = !f->directory && f->mtime_nsec > 0 &&
+                                    (uint64_t)f->mtime_nsec / NSEC_PER_USEC >= p->volatile_since,
                 .inode = f->inode,
                 .size_bytes = f->size_bytes,
                 .mtime_nsec = f->mtime_nsec,

@@ -84,8 +84,14 @@ typedef struct PlanParameters {
     uint32_t control_interval;  /* 0: no control sessions */
     uint64_t salt;
     usec_t now_realtime;
+    usec_t volatile_since;      /* wall clock: files modified later are written in place while the
+                                   machine runs; USEC_INFINITY: none */
     DeviceClass device_class;   /* _DEVICE_CLASS_INVALID: as each volume says */
 } PlanParameters;
+
+/* A file whose content changed so shortly before the last session that was learned, or since, will
+ * have changed again at the next: journals, databases, caches that are rewritten. */
+#define PLAN_VOLATILE_USEC (24 * USEC_PER_HOUR)
 
 /* Below this even a hard disk that would have to seek for it gains nothing on average: a seek saved
  * with probability p against the transfer spent with 1 - p. */

@@ -239,7 +239,7 @@ static void each_rule_holds_behind_a_right_checksum(void **state)
     REFUSED(-EBADMSG, p.strings[le32toh(p.files[1].path) + 4] = '/');
     REFUSED(-EBADMSG, memcpy(p.strings + le32toh(p.files[1].path), "../", 3));
     REFUSED(-EBADMSG, p.files[0].inode = htole64(12));
-    REFUSED(-EBADMSG, p.files[0].flags = htole16(2));
+    REFUSED(-EBADMSG, p.files[0].flags = htole16(PACK_FILE_FLAGS_ALL + 1));
     REFUSED(-EBADMSG, p.files[1].size = htole64(UINT64_MAX));
     REFUSED(-EBADMSG, p.files[1].reserved0[3] = 1);
 

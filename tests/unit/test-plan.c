@@ -244,6 +244,7 @@ static PackContent *compile(const LocatedPlan *l, uint64_t budget, double least,
             .policy = POLICY_IDLE,
             .budget_bytes = budget,
             .min_probability = least,
+            .volatile_since = 5 * USEC_PER_SEC,
             .device_class = _DEVICE_CLASS_INVALID,
     };
     PackContent *c = NULL;
@@ -331,6 +332,24 @@ static void a_probability_that_is_no_number_is_left_out(void **state)
     located_plan_free(l);
 }
 
+static void a_file_written_lately_is_known_by_its_inode(void **state)
+{
+    Volume v = made_volume(DEVICE_CLASS_HDD);
+    VolumeTable t = {&v, 1, 1};
+    LocatedPlan *l = made_plan(&t, 2);
+    PackContent *c;
+    PlanSummary s;
+
+    l->files[0].mtime_nsec = 4999999999;
+    l->files[1].mtime_nsec = 5000000000;
+    c = compile(l, 100 * PAGE, 0, &s);
+    assert_int_equal(c->segments[0].files[0].inode, 99);
+    assert_true(c->segments[0].files[0].written_in_place);
+    assert_false(c->segments[0].files[1].written_in_place);
+    pack_content_free(c);
+    located_plan_free(l);
+}
+
 static void nothing_makes_an_empty_pack(void **state)
 {
     VolumeTable t = {0};
@@ -355,6 +374,7 @@ int main(void)
             cmocka_unit_test(a_plan_is_cut_by_probability_and_sorted_by_place),
             cmocka_unit_test(flash_reads_no_gap_through),
             cmocka_unit_test(a_probability_that_is_no_number_is_left_out),
+            cmocka_unit_test(a_file_written_lately_is_known_by_its_inode),
             cmocka_unit_test(nothing_makes_an_empty_pack),
     };
 
