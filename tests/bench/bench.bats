@@ -1,0 +1,177 @@
+#!/usr/bin/env bats
+# The simulated disk from end to end. Times come from its log, never from a clock.
+
+load ../bats/helpers
+
+DISKSIM=$HS_BUILD/tests/bench/disksim
+DISKCOST=$HS_BUILD/tests/bench/diskcost
+
+setup() {
+    hs_setup
+    need_root
+    need_binary "$DISKSIM"
+    [ -e /dev/fuse ] || skip "needs /dev/fuse"
+    mkdir "$HS_TMP/fuse"
+    IMAGE=$HS_TMP/image
+    # Each MiB says which it is.
+    for ((i = 0; i < 16; i++)); do
+        printf "%16384s\n" "$i" | tr ' ' "$(printf '\\%03o' $((97 + i)))" | head -c 16384
+        head -c $((1048576 - 16384)) /dev/zero
+    done >"$IMAGE"
+}
+
+teardown() {
+    hs_teardown
+}
+
+# start PROFILE [OPTION…]: the disk is there afterwards.
+start() {
+    local profile=$1
+    shift
+    mkfifo "$HS_TMP/ready"
+    "$DISKSIM" --profile="$profile" --log="$HS_TMP/log" --ready-fd=9 "$@" "$IMAGE" "$HS_TMP/fuse" \
+        9>"$HS_TMP/ready" 3>&- &
+    PID=$!
+    hs_defer stop_disk
+    read -r -t 10 word <"$HS_TMP/ready"
+    [ "$word" = ready ]
+}
+
+stop_disk() {
+    kill "$PID" 2>/dev/null || return 0
+    wait "$PID"
+}
+
+# Sets LOOP.
+attach() {
+    need_loop
+    LOOP=$(losetup --find --show --direct-io=on "$HS_TMP/fuse/disk")
+    hs_defer losetup --detach "$LOOP"
+}
+
+value() {
+    sed -n "s/^$1=//p" "$HS_TMP/fuse/control"
+}
+
+@test "what is read through the loop device is what the image has" {
+    start ssd
+    attach
+    cmp "$IMAGE" "$LOOP"
+    [ "$(value read_bytes)" -ge 16777216 ]
+}
+
+@test "writes are seen, stay out of the image, and are forgotten on reset" {
+    start hdd7200 --delays=off
+    before=$(sha256sum <"$IMAGE")
+    printf 'written' | dd of="$HS_TMP/fuse/disk" bs=4096 seek=10 conv=notrunc status=none
+    [ "$(dd if="$HS_TMP/fuse/disk" bs=4096 skip=10 count=1 status=none | head -c 7)" = written ]
+    [ "$(sha256sum <"$IMAGE")" = "$before" ]
+    echo reset >"$HS_TMP/fuse/control"
+    cmp "$IMAGE" "$HS_TMP/fuse/disk"
+}
+
+@test "what is kept is in the image, and only that" {
+    start hdd7200 --delays=off
+    cp "$IMAGE" "$HS_TMP/expected"
+    for disk in "$HS_TMP/fuse/disk" "$HS_TMP/expected"; do
+        printf 'across a block' | dd of="$disk" bs=1 seek=8185 conv=notrunc status=none
+        printf 'the last' | dd of="$disk" bs=8 seek=2097151 conv=notrunc status=none
+    done
+    echo keep >"$HS_TMP/fuse/control"
+    cmp "$HS_TMP/expected" "$IMAGE"
+    printf 'forgotten' | dd of="$HS_TMP/fuse/disk" bs=4096 seek=100 conv=notrunc status=none
+    echo reset >"$HS_TMP/fuse/control"
+    cmp "$HS_TMP/expected" "$IMAGE"
+    cmp "$HS_TMP/expected" "$HS_TMP/fuse/disk"
+}
+
+delays_are() {
+    [ "$(value delays)" = "$1" ]
+}
+
+@test "signals and the control file switch the delays" {
+    start hdd7200
+    delays_are on
+    kill -USR2 "$PID"
+    hs_wait 5 delays_are off
+    kill -USR1 "$PID"
+    hs_wait 5 delays_are on
+    echo "delays off" >"$HS_TMP/fuse/control"
+    delays_are off
+    run bash -c "echo nonsense >$HS_TMP/fuse/control"
+    [ "$status" -ne 0 ]
+}
+
+@test "a mechanical disk seeks, a card does not: the log's costs say so" {
+    need_command jq
+    start hdd7200
+    echo "mark forwards" >"$HS_TMP/fuse/control"
+    for i in 0 1 2 3 4 5 6 7; do
+        dd if="$HS_TMP/fuse/disk" of=/dev/null bs=65536 count=1 skip="$i" status=none
+    done
+    echo "mark scattered" >"$HS_TMP/fuse/control"
+    for i in 200 3 150 40 220 10 170 60; do
+        dd if="$HS_TMP/fuse/disk" of=/dev/null bs=65536 count=1 skip="$i" status=none
+    done
+    echo "mark end" >"$HS_TMP/fuse/control"
+    "$DISKCOST" --json "$HS_TMP/log" >"$HS_TMP/costs"
+    cost() {
+        jq -r ".[] | select(.section == \"$1\") | .$2 * 1e4 | round" "$HS_TMP/costs"
+    }
+    # 8 x (100 us + 65536 bytes at 100 MB/s) = 6.04 ms
+    [ "$(cost forwards served_s)" -eq 60 ]
+    [ "$(cost scattered served_s)" -gt 500 ]
+    # Sorting helps, sweeping (reading on over the gaps) never hurts.
+    [ "$(cost scattered sorted_s)" -lt "$(cost scattered served_s)" ]
+    [ "$(cost scattered sweep_s)" -le "$(cost scattered sorted_s)" ]
+    # The same reads on a card cost the same in any order.
+    "$DISKCOST" --profile=sd --json "$HS_TMP/log" >"$HS_TMP/costs"
+    [ "$(cost scattered as_read_s)" -eq "$(cost scattered sorted_s)" ]
+    [ "$(cost scattered as_read_s)" -eq "$(cost forwards as_read_s)" ]
+}
+
+# A long read, and six more handed over while the disk is busy with it; true if those were served
+# upwards.
+served_upwards() {
+    echo "mark try" >"$HS_TMP/fuse/control"
+    python3 - "$LOOP" <<'EOF'
+import fcntl, os, sys
+fd = os.open(sys.argv[1], os.O_RDONLY)
+fcntl.ioctl(fd, 0x1261, 0)  # BLKFLSBUF: nothing of it cached
+os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
+os.posix_fadvise(fd, 0, 2 << 20, os.POSIX_FADV_WILLNEED)
+for mib in (15, 3, 13, 5, 11, 7):
+    os.posix_fadvise(fd, mib << 20, 4096, os.POSIX_FADV_WILLNEED)
+for mib in (15, 3, 13, 5, 11, 7):
+    os.pread(fd, 4096, mib << 20)
+EOF
+    value reads >/dev/null # flushes the log
+    [ "$(awk '/^# mark try/ { s = "" } $2 == "R" && $3 >= 3145728 { s = s $3 / 1048576 " " }
+              END { print s }' "$HS_TMP/log")" = "3 5 7 11 13 15 " ]
+}
+
+@test "what is queued is served nearest first" {
+    need_command python3
+    start hdd7200
+    attach
+    # Without a scheduler the kernel hands requests over as they come.
+    echo none >"/sys/block/$(basename "$LOOP")/queue/scheduler"
+    # A host that is busy may take longer to hand them over than the disk is busy: try again.
+    for ((i = 0; i < 10; i++)); do
+        served_upwards && return
+    done
+    return 1
+}
+
+@test "bad use is told in one line" {
+    for arguments in "" "--profile=drum a b" "--delays=maybe a b" "--ready-fd=x a b" \
+        "$HS_TMP/none $HS_TMP/fuse" "/dev/null $HS_TMP/fuse" "$HS_TMP $HS_TMP/fuse"; do
+        # shellcheck disable=SC2086
+        run "$DISKSIM" $arguments
+        [ "$status" -ne 0 ]
+        [ "${#lines[@]}" -eq 1 ]
+    done
+    run bash -c "echo not a read | $DISKCOST --profile=sd --stroke=1000000"
+    [ "$status" -ne 0 ]
+    [ "${#lines[@]}" -eq 1 ]
+}

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "device.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NSEC_USEC UINT64_C(1000)
+#define NSEC_SEC  UINT64_C(1000000000)
+#define BLOCK     UINT64_C(4096)
+
+static uint64_t now_nsec(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * NSEC_SEC + (uint64_t)ts.tv_nsec;
+}
+
+static void sleep_until(uint64_t nsec)
+{
+    struct timespec ts = {.tv_sec = (time_t)(nsec / NSEC_SEC), .tv_nsec = (long)(nsec % NSEC_SEC)};
+
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL) == EINTR)
+        ;
+}
+
+int device_open(Device *d, const DiskProfile *profile, const char *image, const char *log)
+{
+    struct stat st;
+
+    *d = (Device){.lock = PTHREAD_MUTEX_INITIALIZER, .arrived = PTHREAD_COND_INITIALIZER};
+    int fd = open(image, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size < 4096) {
+        close(fd);
+        return -EINVAL;
+    }
+    d->image = image;
+    d->size = (uint64_t)st.st_size;
+    d->data = mmap(NULL, d->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd, 0);
+    int r = errno;
+    close(fd);
+    if (d->data == MAP_FAILED) {
+        d->data = NULL;
+        return -r;
+    }
+    d->written = calloc(1, d->size / BLOCK / 8 + 1);
+    if (!d->written)
+        return -ENOMEM;
+
+    d->disk = disk_init(profile, d->size);
+    d->start_nsec = now_nsec();
+    if (log) {
+        d->log = fopen(log, "we");
+        if (!d->log)
+            return -errno;
+        fprintf(d->log, "# disksim profile=%s stroke=%" PRIu64 "\n", profile->name, d->size);
+    }
+    return 0;
+}
+
+int device_close(Device *d)
+{
+    int r = 0;
+
+    if (d->log && (ferror(d->log) | fclose(d->log)) != 0)
+        r = -EIO;
+    if (d->data)
+        munmap(d->data, d->size);
+    free(d->pending.requests);
+    free(d->pending.reqs);
+    free(d->written);
+    d->written = NULL;
+    d->log = NULL;
+    d->data = NULL;
+    d->pending = (Pending){};
+    return r;
+}
+
+/* Called with the lock held. */
+static void account(Device *d, const DiskRequest *r, const DiskService *service, size_t depth)
+{
+    d->reads++;
+    d->read_bytes += r->length;
+    if (service)
+        d->busy_nsec += service->finish_nsec - service->start_nsec;
+    if (d->log)
+        fprintf(d->log, "%" PRIu64 " %c %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %zu\n",
+                (r->arrival_nsec - d->start_nsec) / NSEC_USEC, service ? 'R' : 'r', r->offset,
+                r->length, service ? (service->start_nsec - r->arrival_nsec) / NSEC_USEC : 0,
+                service ? (service->finish_nsec - service->start_nsec) / NSEC_USEC : 0, depth);
+}
+
+static void *serve(void *userdata)
+{
+    Device *d = userdata;
+
+    /* A disk needs no processor: what this thread does must not wait for the workload. */
+    (void)prctl(PR_SET_TIMERSLACK, 1UL);
+    (void)pthread_setschedparam(pthread_self(), SCHED_FIFO, &(struct sched_param){1});
+
+    pthread_mutex_lock(&d->lock);
+    for (;;) {
+        Pending *p = &d->pending;
+
+        while (p->n == 0 && !d->stopping)
+            pthread_cond_wait(&d->arrived, &d->lock);
+        if (d->stopping)
+            break;
+
+        size_t depth = p->n, i = disk_pick(&d->disk, p->requests, p->n);
+        DiskRequest r = p->requests[i];
+        fuse_req_t req = p->reqs[i];
+        p->n--;
+        p->requests[i] = p->requests[p->n];
+        p->reqs[i] = p->reqs[p->n];
+
+        DiskService service = disk_serve(&d->disk, &r);
+        pthread_mutex_unlock(&d->lock);
+
+        if (atomic_load(&d->delays))
+            sleep_until(service.finish_nsec);
+
+        /* Counted before it is answered: whoever waited for it finds it counted. */
+        pthread_mutex_lock(&d->lock);
+        account(d, &r, &service, depth);
+        pthread_mutex_unlock(&d->lock);
+        fuse_reply_buf(req, d->data + r.offset, r.length);
+        pthread_mutex_lock(&d->lock);
+    }
+    for (size_t i = 0; i < d->pending.n; i++)
+        fuse_reply_err(d->pending.reqs[i], EIO);
+    d->pending.n = 0;
+    pthread_mutex_unlock(&d->lock);
+    return NULL;
+}
+
+int device_start(Device *d)
+{
+    return -pthread_create(&d->thread, NULL, serve, d);
+}
+
+void device_stop(Device *d)
+{
+    pthread_mutex_lock(&d->lock);
+    d->stopping = true;
+    pthread_cond_signal(&d->arrived);
+    pthread_mutex_unlock(&d->lock);
+    pthread_join(d->thread, NULL);
+}
+
+/* 0 or -ENOMEM. Called with the lock held. */
+static int pending_add(Pending *p, const DiskRequest *r, fuse_req_t req)
+{
+    if (p->n == p->allocated) {
+        size_t n = p->allocated > 0 ? p->allocated * 2 : 256;
+        DiskRequest *requests = reallocarray(p->requests, n, sizeof(*requests));
+        if (!requests)
+            return -ENOMEM;
+        p->requests = requests;
+        fuse_req_t *reqs = reallocarray(p->reqs, n, sizeof(fuse_req_t));
+        if (!reqs)
+            return -ENOMEM;
+        p->reqs = reqs;
+        p->allocated = n;
+    }
+    p->requests[p->n] = *r;
+    p->reqs[p->n++] = req;
+    return 0;
+}
+
+void device_read(Device *d, fuse_req_t req, size_t size, uint64_t offset)
+{
+    DiskRequest r = {.offset = offset, .length = size, .arrival_nsec = now_nsec()};
+    int q = 0;
+
+    if (offset >= d->size) {
+        fuse_reply_buf(req, NULL, 0);
+        return;
+    }
+    if (r.length > d->size - offset)
+        r.length = d->size - offset;
+
+    bool delayed = atomic_load(&d->delays);
+    pthread_mutex_lock(&d->lock);
+    if (!delayed)
+        account(d, &r, NULL, 1);
+    else if (d->stopping)
+        q = -EIO;
+    else
+        q = pending_add(&d->pending, &r, req);
+    if (delayed && q >= 0)
+        pthread_cond_signal(&d->arrived);
+    pthread_mutex_unlock(&d->lock);
+
+    if (!delayed)
+        fuse_reply_buf(req, d->data + r.offset, r.length);
+    else if (q < 0)
+        fuse_reply_err(req, -q);
+}
+
+int device_write(Device *d, const char *data, size_t size, uint64_t offset)
+{
+    if (offset > d->size || size > d->size - offset)
+        return -ENOSPC;
+    memcpy(d->data + offset, data, size);
+
+    pthread_mutex_lock(&d->lock);
+    for (uint64_t block = offset / BLOCK; block * BLOCK < offset + size; block++)
+        d->written[block / 8] |= (unsigned char)(1 << block % 8);
+    d->writes++;
+    d->written_bytes += size;
+    pthread_mutex_unlock(&d->lock);
+    return 0;
+}
+
+/* Both are called with the lock held and return 0 or a negative errno. */
+
+static int reset(Device *d)
+{
+    if (madvise(d->data, d->size, MADV_DONTNEED) < 0)
+        return -errno;
+    memset(d->written, 0, d->size / BLOCK / 8 + 1);
+    return 0;
+}
+
+static int keep(Device *d)
+{
+    int r = 0, fd = open(d->image, O_WRONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return -errno;
+    for (uint64_t offset = 0; r == 0 && offset < d->size; offset += BLOCK) {
+        uint64_t n = d->size - offset < BLOCK ? d->size - offset : BLOCK;
+
+        if (!(d->written[offset / BLOCK / 8] & 1 << offset / BLOCK % 8))
+            continue;
+        ssize_t k = pwrite(fd, d->data + offset, n, (off_t)offset);
+        if (k < 0)
+            r = -errno;
+        else if ((uint64_t)k != n)
+            r = -EIO;
+    }
+    close(fd);
+    return r < 0 ? r : reset(d);
+}
+
+int device_control(Device *d, const char *command)
+{
+    int r = 0;
+
+    if (strcmp(command, "delays on") == 0 || strcmp(command, "delays off") == 0) {
+        atomic_store(&d->delays, command[8] == 'n');
+        return 0;
+    }
+
+    pthread_mutex_lock(&d->lock);
+    if (strncmp(command, "mark ", 5) == 0) {
+        if (d->log) {
+            fprintf(d->log, "# mark %s %" PRIu64 "\n", command + 5,
+                    (now_nsec() - d->start_nsec) / NSEC_USEC);
+            fflush(d->log);
+        }
+    } else if (strcmp(command, "reset") == 0)
+        r = reset(d);
+    else if (strcmp(command, "keep") == 0)
+        r = keep(d);
+    else
+        r = -EINVAL;
+    pthread_mutex_unlock(&d->lock);
+    return r;
+}
+
+int device_describe(Device *d, char *buf, size_t size)
+{
+    const DiskProfile *p = d->disk.profile;
+
+    pthread_mutex_lock(&d->lock);
+    if (d->log)
+        fflush(d->log);
+    int n = snprintf(buf, size,
+                     "profile=%s\ntags=%u\nrotational=%d\nsize=%" PRIu64 "\ndelays=%s\n"
+                     "reads=%" PRIu64 "\nread_bytes=%" PRIu64 "\nbusy_usec=%" PRIu64 "\n"
+                     "writes=%" PRIu64 "\nwritten_bytes=%" PRIu64 "\nqueued=%zu\n",
+                     p->name, p->tags, p->rotational, d->size,
+                     atomic_load(&d->delays) ? "on" : "off", d->reads, d->read_bytes,
+                     d->busy_nsec / NSEC_USEC, d->writes, d->written_bytes, d->pending.n);
+    pthread_mutex_unlock(&d->lock);
+    return n;
+}

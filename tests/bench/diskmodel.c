@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "diskmodel.h"
+
+#include <math.h>
+#include <string.h>
+
+#define USEC UINT64_C(1000)
+#define MSEC UINT64_C(1000000)
+#define SEC  UINT64_C(1000000000)
+#define MB   UINT64_C(1000000)
+#define KIB  UINT64_C(1024)
+
+/* 32 tags is what SATA's native command queueing has, 64 what network block devices commonly get.
+ * Cards have no queue; 4 is the least the kernel's block layer accepts. */
+const DiskProfile disk_profiles[] = {
+        {.name = "hdd7200",
+         .rate = 100 * MB,
+         .seek_min_nsec = 1 * MSEC,
+         .seek_max_nsec = 12 * MSEC,
+         .half_rotation_nsec = 4170 * USEC,
+         .fixed_nsec = 100 * USEC,
+         .gap_bytes = 256 * KIB,
+         .age_limit_nsec = 250 * MSEC,
+         .depth = 1,
+         .tags = 32,
+         .rotational = true},
+        {.name = "hdd5400",
+         .rate = 100 * MB,
+         .seek_min_nsec = 1500 * USEC,
+         .seek_max_nsec = 16 * MSEC,
+         .half_rotation_nsec = 5560 * USEC,
+         .fixed_nsec = 100 * USEC,
+         .gap_bytes = 256 * KIB,
+         .age_limit_nsec = 250 * MSEC,
+         .depth = 1,
+         .tags = 32,
+         .rotational = true},
+        {.name = "sd", .rate = 40 * MB, .fixed_nsec = 700 * USEC, .depth = 1, .tags = 4},
+        {.name = "emmc", .rate = 150 * MB, .fixed_nsec = 250 * USEC, .depth = 1, .tags = 4},
+        {.name = "ssd", .rate = 500 * MB, .fixed_nsec = 100 * USEC, .depth = 32, .tags = 32},
+        {.name = "netdisk", .rate = 100 * MB, .fixed_nsec = 3000 * USEC, .depth = 64, .tags = 64},
+        {},
+};
+
+const DiskProfile *disk_profile_by_name(const char *name)
+{
+    for (const DiskProfile *p = disk_profiles; p->name; p++)
+        if (strcmp(p->name, name) == 0)
+            return p;
+    return NULL;
+}
+
+Disk disk_init(const DiskProfile *profile, uint64_t stroke_bytes)
+{
+    return (Disk){.profile = profile, .stroke_bytes = stroke_bytes > 0 ? stroke_bytes : 1};
+}
+
+uint64_t disk_transfer_nsec(const DiskProfile *p, uint64_t bytes)
+{
+    return bytes / p->rate * SEC + bytes % p->rate * SEC / p->rate;
+}
+
+uint64_t disk_seek_nsec(const Disk *d, uint64_t offset)
+{
+    const DiskProfile *p = d->profile;
+
+    if (!p->rotational || offset == d->head)
+        return 0;
+
+    uint64_t distance = offset > d->head ? offset - d->head : d->head - offset;
+    double part = sqrt((double)distance / (double)d->stroke_bytes);
+    if (part > 1)
+        part = 1;
+    uint64_t seek = p->seek_min_nsec +
+                    (uint64_t)((double)(p->seek_max_nsec - p->seek_min_nsec) * part) +
+                    p->half_rotation_nsec;
+
+    if (offset > d->head && distance <= p->gap_bytes) {
+        uint64_t over = disk_transfer_nsec(p, distance);
+        if (over < seek)
+            return over;
+    }
+    return seek;
+}
+
+uint64_t disk_cost_nsec(const Disk *d, uint64_t offset, uint64_t length)
+{
+    return d->profile->fixed_nsec + disk_seek_nsec(d, offset) +
+           disk_transfer_nsec(d->profile, length);
+}
+
+uint64_t disk_free_nsec(const Disk *d)
+{
+    return d->finish[d->next];
+}
+
+size_t disk_pick(const Disk *d, const DiskRequest *requests, size_t n)
+{
+    size_t oldest = 0;
+
+    for (size_t i = 1; i < n; i++)
+        if (requests[i].arrival_nsec < requests[oldest].arrival_nsec)
+            oldest = i;
+    if (!d->profile->rotational)
+        return oldest;
+
+    uint64_t now = disk_free_nsec(d);
+    if (now < requests[oldest].arrival_nsec)
+        now = requests[oldest].arrival_nsec;
+    if (now - requests[oldest].arrival_nsec > d->profile->age_limit_nsec)
+        return oldest;
+
+    /* By time, not by distance: a gap ahead that is read over beats a track behind. */
+    size_t best = oldest;
+    uint64_t best_nsec = disk_seek_nsec(d, requests[oldest].offset);
+    for (size_t i = 0; i < n; i++) {
+        if (requests[i].arrival_nsec > now)
+            continue;
+        uint64_t nsec = disk_seek_nsec(d, requests[i].offset);
+        if (nsec < best_nsec) {
+            best = i;
+            best_nsec = nsec;
+        }
+    }
+    return best;
+}
+
+DiskService disk_serve(Disk *d, const DiskRequest *request)
+{
+    const DiskProfile *p = d->profile;
+    DiskService s = {.start_nsec = request->arrival_nsec};
+
+    if (s.start_nsec < disk_free_nsec(d))
+        s.start_nsec = disk_free_nsec(d);
+
+    /* Latencies pass side by side, transfers one after another. With depth 1 the link is always
+     * free by then, and this is the plain sum. */
+    uint64_t transfer = s.start_nsec + p->fixed_nsec + disk_seek_nsec(d, request->offset);
+    if (transfer < d->link_free_nsec)
+        transfer = d->link_free_nsec;
+    s.finish_nsec = transfer + disk_transfer_nsec(p, request->length);
+
+    d->link_free_nsec = s.finish_nsec;
+    d->finish[d->next] = s.finish_nsec;
+    d->next = (d->next + 1) % p->depth;
+    d->head = request->offset + request->length;
+    return s;
+}
+
+uint64_t disk_sequence_nsec(const DiskProfile *p, uint64_t stroke_bytes,
+                            const DiskRequest *requests, size_t n)
+{
+    Disk d = disk_init(p, stroke_bytes);
+    uint64_t finish = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        DiskRequest r = requests[i];
+        r.arrival_nsec = 0;
+        finish = disk_serve(&d, &r).finish_nsec;
+    }
+    return finish;
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* disksim: a disk that behaves like a disk.
+ *
+ *     disksim [OPTION…] IMAGE MOUNTPOINT
+ *
+ * A FUSE server in the foreground that shows two files below MOUNTPOINT:
+ *
+ *     disk      IMAGE, whose reads take as long as on the disk of the given profile. A loop device
+ *               on it (losetup --direct-io=on) is a real block device.
+ *     control   one command a write: `delays on`, `delays off`, `mark NAME` (a line in the log),
+ *               `reset` (forgets all that was written to the disk since IMAGE was opened), `keep`
+ *               (moves it to IMAGE, which a reset then comes back to). Reading it gives the
+ *               counters so far, one `key=value` a line.
+ *
+ * SIGUSR1 and SIGUSR2 switch the delays on and off as well. SIGINT and SIGTERM end it and unmount.
+ *
+ * Writes are done at once and cost nothing: they go to private memory, not to IMAGE, so that many
+ * runs can begin with the very same disk. IMAGE should lie on a tmpfs: a disk beneath it has
+ * delays and a cache of its own. Nothing is cached here (direct_io).
+ *
+ * Time is virtual where it can be: a request is finished at the moment that diskmodel computes,
+ * from the moment it came and the moment the one before it was finished. That this process was
+ * woken late delays one answer but does not add up over those that are queued.
+ *
+ * The log (--log) has one line a read, of blank-separated fields:
+ *
+ *     usec R|r offset bytes wait_usec service_usec depth
+ *
+ * usec since the start, R for a delayed read and r for one with delays off, how long it was queued
+ * and how long served, and how many were queued then, itself included. `# mark NAME` lines and a
+ * first line `# disksim profile=… stroke=…` stand between. diskcost(1) computes from it what the
+ * same reads cost in any other order.
+ */
+
+#include "device.h"
+
+#include <err.h>
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define INO_DISK    2
+#define INO_CONTROL 3
+#define MAX_IO      (1024U * 1024U)
+
+static Device device; /* signal handlers need it */
+
+/* --- FUSE ------------------------------------------------------------------------------------ */
+
+static struct stat attributes(const Device *d, fuse_ino_t ino)
+{
+    struct stat st = {.st_ino = ino, .st_nlink = 1, .st_mode = S_IFREG | 0600};
+
+    if (ino == FUSE_ROOT_ID) {
+        st.st_nlink = 2;
+        st.st_mode = S_IFDIR | 0700;
+    } else if (ino == INO_DISK) {
+        st.st_size = (off_t)d->size;
+        st.st_blksize = 4096;
+        st.st_blocks = (blkcnt_t)(d->size / 512);
+    }
+    return st;
+}
+
+static void on_init(void *userdata, struct fuse_conn_info *conn)
+{
+    /* Everything that the kernel's queue lets through must reach the model's queue at once. */
+    conn->max_background = 1024;
+    conn->congestion_threshold = 1024;
+    conn->max_read = MAX_IO; /* as in the mount options: libfuse insists */
+    conn->max_write = MAX_IO;
+    conn->max_readahead = MAX_IO;
+    if (conn->capable & FUSE_CAP_ASYNC_DIO)
+        conn->want |= FUSE_CAP_ASYNC_DIO;
+    conn->want &= ~(unsigned)(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE);
+}
+
+static void on_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+    struct fuse_entry_param e = {.attr_timeout = 3600, .entry_timeout = 3600};
+
+    if (parent == FUSE_ROOT_ID && strcmp(name, "disk") == 0)
+        e.ino = INO_DISK;
+    else if (parent == FUSE_ROOT_ID && strcmp(name, "control") == 0)
+        e.ino = INO_CONTROL;
+    else {
+        fuse_reply_err(req, ENOENT);
+        return;
+    }
+    e.attr = attributes(fuse_req_userdata(req), e.ino);
+    fuse_reply_entry(req, &e);
+}
+
+static void on_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    struct stat st = attributes(fuse_req_userdata(req), ino);
+
+    fuse_reply_attr(req, &st, 3600);
+}
+
+/* Opening with O_TRUNC (a shell's >control) sets the size: nothing to do. */
+static void on_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set,
+                       struct fuse_file_info *fi)
+{
+    if (ino != INO_CONTROL)
+        fuse_reply_err(req, EPERM);
+    else
+        on_getattr(req, ino, fi);
+}
+
+static void on_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    fi->direct_io = 1;
+    fuse_reply_open(req, fi);
+}
+
+static void on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+                    struct fuse_file_info *fi)
+{
+    Device *d = fuse_req_userdata(req);
+    char text[512];
+
+    if (ino == INO_DISK) {
+        device_read(d, req, size, (uint64_t)off);
+        return;
+    }
+
+    int n = device_describe(d, text, sizeof(text));
+    size_t length = n < 0 ? 0 : (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1;
+    if ((uint64_t)off >= length)
+        fuse_reply_buf(req, NULL, 0);
+    else
+        fuse_reply_buf(req, text + off, size < length - (size_t)off ? size : length - (size_t)off);
+}
+
+static void on_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off_t off,
+                     struct fuse_file_info *fi)
+{
+    Device *d = fuse_req_userdata(req);
+    char command[128] = "";
+    int r;
+
+    if (ino == INO_DISK)
+        r = device_write(d, data, size, (uint64_t)off);
+    else if (size >= sizeof(command))
+        r = -E2BIG;
+    else {
+        memcpy(command, data, size);
+        command[strcspn(command, "\n")] = '\0';
+        r = device_control(d, command);
+    }
+    if (r < 0)
+        fuse_reply_err(req, -r);
+    else
+        fuse_reply_write(req, size);
+}
+
+static void on_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
+{
+    fuse_reply_err(req, 0); /* as durable as it will ever be */
+}
+
+static void on_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+                       struct fuse_file_info *fi)
+{
+    static const struct {
+        const char *name;
+        fuse_ino_t ino;
+    } entries[] = {{".", FUSE_ROOT_ID},
+                   {"..", FUSE_ROOT_ID},
+                   {"disk", INO_DISK},
+                   {"control", INO_CONTROL}};
+    char buffer[512];
+    size_t used = 0;
+
+    if (size > sizeof(buffer))
+        size = sizeof(buffer);
+    for (size_t i = (size_t)off; i < sizeof(entries) / sizeof(entries[0]); i++) {
+        struct stat st = attributes(fuse_req_userdata(req), entries[i].ino);
+        size_t n = fuse_add_direntry(req, buffer + used, size - used, entries[i].name, &st,
+                                     (off_t)i + 1);
+        if (n > size - used)
+            break;
+        used += n;
+    }
+    fuse_reply_buf(req, buffer, used);
+}
+
+static const struct fuse_lowlevel_ops operations = {
+        .init = on_init,
+        .lookup = on_lookup,
+        .getattr = on_getattr,
+        .setattr = on_setattr,
+        .open = on_open,
+        .read = on_read,
+        .write = on_write,
+        .fsync = on_fsync,
+        .readdir = on_readdir,
+};
+
+/* --- start and end --------------------------------------------------------------------------- */
+
+static void on_signal(int number)
+{
+    atomic_store(&device.delays, number == SIGUSR1);
+}
+
+static void help(void)
+{
+    printf("disksim [OPTION…] IMAGE MOUNTPOINT\n\n"
+           "Shows IMAGE as MOUNTPOINT/disk, with reads as slow as on the disk of the profile.\n"
+           "SIGUSR1 and SIGUSR2 switch the delays on and off; MOUNTPOINT/control does more.\n\n"
+           "  --profile=NAME   hdd7200 (default), hdd5400, sd, emmc, ssd, netdisk\n"
+           "  --log=FILE       write a line for every read to FILE\n"
+           "  --delays=on|off  delays at the start (default: on)\n"
+           "  --ready-fd=N     write a line to this descriptor when the disk is there\n"
+           "  --list           print the profiles and exit\n"
+           "  --help           print this and exit\n");
+}
+
+static void list_profiles(void)
+{
+    printf("%-8s %10s %12s %14s %9s %6s %5s\n", "profile", "rate MB/s", "seek ms", "half turn ms",
+           "fixed us", "depth", "tags");
+    for (const DiskProfile *p = disk_profiles; p->name; p++)
+        printf("%-8s %10.0f %5.1f..%5.1f %14.2f %9.0f %6u %5u\n", p->name, (double)p->rate / 1e6,
+               (double)p->seek_min_nsec / 1e6, (double)p->seek_max_nsec / 1e6,
+               (double)p->half_rotation_nsec / 1e6, (double)p->fixed_nsec / 1e3, p->depth, p->tags);
+}
+
+int main(int argc, char *argv[])
+{
+    enum { OPT_PROFILE = 256, OPT_LOG, OPT_DELAYS, OPT_READY, OPT_LIST, OPT_HELP };
+    static const struct option options[] = {{"profile", required_argument, NULL, OPT_PROFILE},
+                                            {"log", required_argument, NULL, OPT_LOG},
+                                            {"delays", required_argument, NULL, OPT_DELAYS},
+                                            {"ready-fd", required_argument, NULL, OPT_READY},
+                                            {"list", no_argument, NULL, OPT_LIST},
+                                            {"help", no_argument, NULL, OPT_HELP},
+                                            {}};
+    const DiskProfile *profile = disk_profile_by_name("hdd7200");
+    const char *log = NULL;
+    bool delays = true;
+    int ready_fd = -1, c;
+
+    while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0)
+        switch (c) {
+        case OPT_PROFILE:
+            profile = disk_profile_by_name(optarg);
+            if (!profile)
+                errx(EXIT_FAILURE, "no profile is called %s; --list names them", optarg);
+            break;
+        case OPT_LOG:
+            log = optarg;
+            break;
+        case OPT_DELAYS:
+            if (strcmp(optarg, "on") != 0 && strcmp(optarg, "off") != 0)
+                errx(EXIT_FAILURE, "--delays= is on or off");
+            delays = strcmp(optarg, "on") == 0;
+            break;
+        case OPT_READY: {
+            char *end;
+            long n = strtol(optarg, &end, 10);
+            if (end == optarg || *end || n < 0 || n > 65535)
+                errx(EXIT_FAILURE, "--ready-fd= is a descriptor");
+            ready_fd = (int)n;
+            break;
+        }
+        case OPT_LIST:
+            list_profiles();
+            return EXIT_SUCCESS;
+        case OPT_HELP:
+            help();
+            return EXIT_SUCCESS;
+        default:
+            return EXIT_FAILURE;
+        }
+    if (argc - optind != 2)
+        errx(EXIT_FAILURE, "needs an image and a mount point; --help says more");
+
+    Device *d = &device;
+    int r = device_open(d, profile, argv[optind], log);
+    if (r < 0)
+        errx(EXIT_FAILURE, "%s: %s", argv[optind], r == -EINVAL ? "no image" : strerror(-r));
+    atomic_store(&d->delays, delays);
+
+    struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    sigaction(SIGUSR1, &sa, NULL);
+    sigaction(SIGUSR2, &sa, NULL);
+
+    char name[] = "disksim", dash_o[] = "-o",
+         mount_options[] = "fsname=disksim,subtype=disksim,max_read=1048576";
+    char *arguments[] = {name, dash_o, mount_options, NULL};
+    struct fuse_args args = FUSE_ARGS_INIT(3, arguments);
+    struct fuse_session *session = fuse_session_new(&args, &operations, sizeof(operations), d);
+    if (!session || fuse_set_signal_handlers(session) < 0)
+        errx(EXIT_FAILURE, "cannot begin a FUSE session");
+    if (fuse_session_mount(session, argv[optind + 1]) < 0)
+        errx(EXIT_FAILURE, "cannot mount on %s", argv[optind + 1]);
+
+    r = device_start(d);
+    if (r == 0) {
+        if (ready_fd >= 0 && (write(ready_fd, "ready\n", 6) < 0 || close(ready_fd) < 0))
+            warn("--ready-fd");
+        /* Positive: a signal ended it, which is how it is meant to end. */
+        r = fuse_session_loop(session);
+        device_stop(d);
+    }
+    fuse_session_unmount(session);
+    fuse_remove_signal_handlers(session);
+    fuse_session_destroy(session);
+    fuse_opt_free_args(&args);
+    if (device_close(d) < 0)
+        errx(EXIT_FAILURE, "%s: cannot be written", log);
+    return r >= 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,238 @@
+"""Boots and logins, timed. One Bench is one simulated disk with everything that runs on it."""
+
+import json
+import os
+import statistics
+import time
+from pathlib import Path
+
+from . import disklog, residency
+from .commands import BenchError, run
+from .headstart import Headstart
+from .machine import Machine
+from .variants import VARIANTS
+
+# What is read a second time beyond this makes a sample worth another try.
+DISTURBED_MB, DISTURBED_PART = 0.5, 0.03
+
+STAGES = {"boot": ("boot",), "login": ("login",), "autologin": ("boot", "login")}
+
+
+class Bench:
+    def __init__(self, disk, group, work, builddir, desktop, progress):
+        self.disk, self.group, self.work = disk, group, Path(work)
+        self.desktop, self.progress = desktop, progress
+        self.shared = self.work / "shared"
+        self.headstart = Headstart(builddir, disk.root, self.work / "state")
+        self.record_delayed = False
+        self.retries = 0
+        self.recorded = None
+        self._lists = None
+
+    def machine(self):
+        return Machine(self.disk.root, self.work, self.desktop, self.group)
+
+    def wait_disk_idle(self, seconds, timeout):
+        """Until nothing was read for some seconds. Returns the time of the last read, as seen every
+        50 ms."""
+        end = time.monotonic() + timeout
+        reads, last = self.disk.counters().reads, time.monotonic()
+        while time.monotonic() < min(last + seconds, end):
+            time.sleep(0.05)
+            now = self.disk.counters().reads
+            if now != reads:
+                reads, last = now, time.monotonic()
+        return last
+
+    # --- getting ready
+
+    def record(self):
+        """One boot and one login from a cold disk, recorded by headstartd, then an orderly
+        shutdown; learned and planned. What that session wrote is on the disk from then on, as on
+        any machine. Once for all variants, scenarios and runs."""
+        if self.recorded is not None:
+            return
+        self.progress.say("recording one cold boot and login with headstartd")
+        self.headstart.forget()
+        self.disk.fresh()
+        self.disk.mark("record")
+        with self.machine() as machine:
+            with self.headstart.recorder("boot", "login") as recorder:
+                self.disk.delays(self.record_delayed)
+                machine.power_on()
+                boot = machine.wait_booted()
+                recorder.next_stage("login")
+                machine.let_in()
+                login = machine.wait_logged_in()
+                # The stage ends when the session has settled: nothing was read for a while.
+                self.wait_disk_idle(0.5, 20)
+                recorder.stop()
+            self.disk.delays(False)
+            machine.power_off()
+        learn, plan = self.headstart.learn_and_plan()
+        self.disk.keep_changes()
+        self.recorded = {"boot_s": round(boot, 3), "login_s": round(login, 3),
+                         "delayed": self.record_delayed,
+                         "headstartd_peak_kib": recorder.peak_kib,
+                         "learn_cpu_s": round(learn, 3), "plan_cpu_s": round(plan, 3),
+                         "bytes": {p.name: p.stat().st_size
+                                   for p in sorted(self.headstart.state.rglob("*"))
+                                   if p.is_file()}}
+
+    def file_lists(self):
+        """stage -> paths of the files it uses: what is in the page cache after it."""
+        if self._lists is None:
+            self.progress.say("looking which files a boot and a login use")
+            self.disk.fresh()
+            with self.machine() as machine:
+                machine.power_on()
+                machine.wait_booted()
+                boot = residency.resident_files(self.disk.root)
+            self.disk.fresh()
+            with self.machine() as machine:
+                machine.power_on()
+                machine.wait_booted()
+                machine.let_in()
+                machine.wait_logged_in()
+                both = residency.resident_files(self.disk.root)
+            known = set(boot)
+            self._lists = {"boot": boot, "login": [p for p in both if p not in known]}
+        return self._lists
+
+    # --- measuring
+
+    def measure(self, scenario, variant, number):
+        """One boot or login. If the machine threw away much of what had been read meanwhile, which
+        says more about the machine than about the variant, it is measured again, at most
+        self.retries times. Returns the least disturbed sample; `disturbed` in it lists the
+        others."""
+        samples = []
+        for attempt in range(self.retries + 1):
+            name = f"{scenario}/{variant.name}/{number}" + (f".{attempt}" if attempt else "")
+            start = self.disk.log_size()
+            sample = self._measure(scenario, variant, name)
+            again = disklog.read_again(self.disk.log, start)
+            sample["run"] = number
+            sample["again_mb"] = round(sum(again.get(f"{name}/{phase}", 0)
+                                           for phase in ("prefetch", "stage")) / 1e6, 3)
+            samples.append(sample)
+            read_mb = sample["prefetch"]["mb"] + sample["stage"]["mb"]
+            if sample["again_mb"] <= max(DISTURBED_MB, DISTURBED_PART * read_mb):
+                break
+        best = min(samples, key=lambda s: s["again_mb"])
+        best["disturbed"] = [{"seconds": s["seconds"], "again_mb": s["again_mb"]}
+                             for s in samples if s is not best]
+        return best
+
+    def _measure(self, scenario, variant, name):
+        """A dict: seconds, reads, MB of the stage and of what was prefetched for it."""
+        disk = self.disk
+        disk.fresh()
+        if variant.warm:
+            with self.machine() as machine:
+                machine.power_on()
+                machine.wait_booted()
+                if scenario != "boot":
+                    machine.let_in()
+                    machine.wait_logged_in()
+
+        with self.machine() as machine:
+            if scenario == "login":
+                machine.power_on()
+                machine.wait_booted()
+            before = disk.counters()
+            disk.mark(name + "/prefetch")
+            disk.delays(True)
+            start = time.monotonic()
+            variant.prefetch(STAGES[scenario], machine if scenario == "login" else None)
+            prefetch = time.monotonic() - start
+            between = disk.counters()
+            disk.mark(name + "/stage")
+            if scenario == "login":
+                machine.let_in()
+                seconds = machine.wait_logged_in()
+            else:
+                machine.power_on(log_in=scenario == "autologin")
+                seconds = (machine.wait_booted() if scenario == "boot"
+                           else machine.wait_logged_in())
+            after = disk.counters()
+            disk.mark(name + "/after")
+            disk.delays(False)
+        return {"scenario": scenario, "variant": variant.name, "section": name,
+                "seconds": round(seconds, 4), "prefetch_s": round(prefetch, 4),
+                "total_s": round(prefetch + seconds, 4),
+                "load": round(os.getloadavg()[0], 2),
+                "stage": (after - between).as_dict(), "prefetch": (between - before).as_dict()}
+
+    def prepare(self, names):
+        """Gets the variants ready. Returns (variants, failed: name -> why)."""
+        variants, failed = [], {}
+        self.disk.fresh()
+        for name in names:
+            variant = VARIANTS[name](self)
+            try:
+                variant.prepare()
+            except BenchError as e:
+                failed[name] = str(e)
+                continue
+            variants.append(variant)
+        return variants, failed
+
+    def compare(self, scenario, variants, runs):
+        """All variants that have a part in the scenario in turn, `runs` times round. Returns the
+        samples."""
+        samples = []
+        for number in range(1, runs + 1):
+            for variant in variants:
+                if scenario in variant.scenarios:
+                    self.progress.say(f"{scenario}, run {number} of {runs}: {variant.name}")
+                    samples.append(self.measure(scenario, variant, number))
+        return samples
+
+    def overhead(self, pairs):
+        """What recording costs: pairs of boots, one with and one without headstartd, which comes
+        first alternating. Returns a dict."""
+        missing = self.headstart.missing()
+        if "headstartd" in missing:
+            raise BenchError("headstartd is not built (--builddir)")
+        without, with_recorder, peaks = [], [], []
+        for pair in range(pairs):
+            self.progress.say(f"recording overhead: pair {pair + 1} of {pairs}")
+            for recorded in ((False, True) if pair % 2 else (True, False)):
+                self.disk.fresh()
+                if recorded:
+                    self.headstart.forget()
+                    with self.headstart.recorder("boot") as recorder:
+                        with_recorder.append(self._plain_boot())
+                        recorder.stop()
+                        peaks.append(recorder.peak_kib)
+                else:
+                    without.append(self._plain_boot())
+        ratios = [b / a for a, b in zip(without, with_recorder)]
+        quartiles = statistics.quantiles(ratios, n=4) if pairs > 1 else [ratios[0]] * 3
+        return {"pairs": pairs, "without_s": statistics.median(without),
+                "with_s": statistics.median(with_recorder),
+                "ratio_median": statistics.median(ratios),
+                "ratio_quartiles": [quartiles[0], quartiles[2]],
+                "ratio_min": min(ratios), "ratio_max": max(ratios),
+                "headstartd_peak_kib": max(p for p in peaks if p is not None),
+                "ratios": ratios, "without": without, "with": with_recorder}
+
+    def _plain_boot(self):
+        with self.machine() as machine:
+            self.disk.delays(True)
+            machine.power_on()
+            seconds = machine.wait_booted()
+            self.disk.delays(False)
+        return seconds
+
+    # --- afterwards
+
+    def add_costs(self, samples, diskcost):
+        """Adds to each sample what its reads would have cost in the best order: sweep_s."""
+        log = self.work / "disk.log.copy"
+        self.disk.keep_log(log)
+        costs = {s["section"]: s for s in json.loads(run(diskcost, "--json", log).stdout)}
+        for s in samples:
+            for phase in ("prefetch", "stage"):
+                s[phase]["sweep_s"] = costs[f"{s['section']}/{phase}"]["sweep_s"]

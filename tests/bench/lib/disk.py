@@ -1,0 +1,227 @@
+"""The simulated disk: disksim on an image, a loop device on disksim, a filesystem on that."""
+
+import errno
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from . import system
+from .commands import BenchError, run
+
+READ_AHEAD_KB = 128
+
+
+class Counters:
+    """What the disk has done between two moments."""
+
+    def __init__(self, reads=0, read_bytes=0, busy_usec=0):
+        self.reads, self.read_bytes, self.busy_usec = reads, read_bytes, busy_usec
+
+    def __sub__(self, other):
+        return Counters(self.reads - other.reads, self.read_bytes - other.read_bytes,
+                        self.busy_usec - other.busy_usec)
+
+    def as_dict(self):
+        return {"reads": self.reads, "mb": round(self.read_bytes / 1e6, 3),
+                "disk_busy_s": round(self.busy_usec / 1e6, 4)}
+
+
+class SimulatedDisk:
+    """Context manager. `work` is a directory on a tmpfs; `image` should lie on one too."""
+
+    def __init__(self, program, image, profile, work, scheduler=None, fstype="ext4"):
+        self.program, self.image, self.profile = program, image, profile
+        self.work = Path(work)
+        self.scheduler = scheduler
+        self.fstype = fstype
+        self.fuse = self.work / "fuse"
+        self.root = self.work / "root"
+        self.log = self.work / "disk.log"
+        self.server = None
+        self.device = None
+        self.device_fd = None
+        self.saved = {}
+        self.mounted = False
+
+    # --- set-up and tear-down
+
+    def __enter__(self):
+        try:
+            self._start()
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def _start(self):
+        self.fuse.mkdir(exist_ok=True)
+        self.root.mkdir(exist_ok=True)
+        read_end, write_end = os.pipe()
+        try:
+            # A session of its own: a terminal's Ctrl-C must not take the disk away from what is
+            # still mounted on it.
+            self.server = subprocess.Popen(
+                [self.program, f"--profile={self.profile}", f"--log={self.log}", "--delays=off",
+                 f"--ready-fd={write_end}", self.image, self.fuse],
+                pass_fds=[write_end], start_new_session=True, stdin=subprocess.DEVNULL,
+                stderr=subprocess.PIPE, text=True,
+                preexec_fn=lambda: system.die_with_parent(signal.SIGTERM))
+            os.close(write_end)
+            write_end = None
+            if os.read(read_end, 16) != b"ready\n":
+                said = self.server.communicate(timeout=10)[1].strip().splitlines()
+                self.server = None
+                raise BenchError(said[-1] if said else f"{self.program} does not start")
+        finally:
+            os.close(read_end)
+            if write_end is not None:
+                os.close(write_end)
+        self.device = run("losetup", "--find", "--show", "--direct-io=on",
+                          self.fuse / "disk").stdout.strip()
+        # Detached when nothing holds it open any more, whoever ends how: this descriptor does.
+        self.device_fd = os.open(self.device, os.O_RDONLY | os.O_CLOEXEC)
+        run("losetup", "--detach", self.device)
+        self._set_queue()
+
+    def _queue(self, name):
+        return Path("/sys/block") / Path(self.device).name / "queue" / name
+
+    def _set_queue(self):
+        facts = self.facts()
+        rotational = facts["rotational"]
+        self.scheduler = self.scheduler or ("mq-deadline" if rotational == "1" else "none")
+        # The number of requests that the disk itself takes can only be set without a scheduler;
+        # writing `rotational` makes the kernel forget read_ahead_kb: so in this order.
+        for name, value in (("scheduler", "none"), ("nr_requests", facts["tags"]),
+                            ("rotational", rotational), ("scheduler", self.scheduler),
+                            ("read_ahead_kb", str(READ_AHEAD_KB))):
+            path = self._queue(name)
+            old = path.read_text().strip()
+            if name == "scheduler":
+                old = old.partition("[")[2].partition("]")[0] or "none"
+            try:
+                path.write_text(value)
+            except OSError as e:
+                raise BenchError(f"{path.name} of the simulated disk cannot be {value}: "
+                                 f"{e.strerror}") from e
+            self.saved.setdefault(name, old)
+
+    def __exit__(self, *_):
+        """Takes down whatever is there; never raises."""
+        try:
+            if self.server and self.server.poll() is None:
+                self.server.send_signal(signal.SIGUSR2)
+            self.umount()
+        except (OSError, BenchError):
+            try:
+                system.umount(self.root, system.MNT_DETACH)
+            except OSError:
+                pass
+        # Loop devices outlive what they are attached to.
+        for name in ("scheduler", "nr_requests", "rotational", "read_ahead_kb"):
+            if name in self.saved:
+                try:
+                    if name == "nr_requests":
+                        self._queue("scheduler").write_text("none")
+                    self._queue(name).write_text(self.saved[name])
+                except OSError:
+                    pass
+        if self.device_fd is not None:
+            os.close(self.device_fd)
+            self.device_fd = None
+        if self.server:
+            self.server.terminate()
+            try:
+                self.server.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                self.server.kill()
+                self.server.wait()
+            self.server.stderr.close()
+            self.server = None
+        return False
+
+    # --- the disk
+
+    def control(self, command):
+        with open(self.fuse / "control", "w") as f:
+            f.write(command + "\n")
+
+    def facts(self):
+        text = (self.fuse / "control").read_text()
+        return dict(line.split("=", 1) for line in text.splitlines())
+
+    def counters(self):
+        f = self.facts()
+        return Counters(int(f["reads"]), int(f["read_bytes"]), int(f["busy_usec"]))
+
+    def delays(self, on):
+        self.control("delays on" if on else "delays off")
+
+    def mark(self, name):
+        self.control("mark " + name)
+
+    # --- the filesystem
+
+    def mount(self):
+        system.mount(self.device, self.root, self.fstype, 0,
+                     "nouuid" if self.fstype == "xfs" else "")
+        self.mounted = True
+
+    def read_ahead_kb(self):
+        """What reads on the mounted filesystem get: btrfs has a setting of its own."""
+        path = self._queue("read_ahead_kb")
+        if self.fstype == "btrfs":
+            uuid = run("blkid", "-o", "value", "-s", "UUID", self.device).stdout.strip()
+            path = Path("/sys/fs/btrfs") / uuid / "bdi/read_ahead_kb"
+        return int(path.read_text())
+
+    def umount(self):
+        """Unmounts, and waits until the kernel has let go of the filesystem: what a container that
+        was just killed had mounted keeps it alive (and cached) for a moment."""
+        if not self.mounted:
+            return
+        end = time.monotonic() + 30
+        while True:
+            try:
+                system.umount(self.root)
+                break
+            except OSError as e:
+                if e.errno != errno.EBUSY or time.monotonic() > end:
+                    raise
+                time.sleep(0.02)
+        self.mounted = False
+        while True:
+            try:
+                os.close(os.open(self.device, os.O_RDONLY | os.O_EXCL))
+                break
+            except OSError as e:
+                if e.errno != errno.EBUSY or time.monotonic() > end:
+                    raise
+                time.sleep(0.005)
+
+    def fresh(self):
+        """The disk as the image has it, nothing of it cached, delays off, mounted."""
+        self.delays(False)
+        self.umount()
+        system.flush_device(self.device_fd)
+        self.control("reset")
+        self.mark("fresh")
+        system.drop_caches()
+        self.mount()
+
+    def keep_changes(self):
+        """What has been written is what the disk holds from now on."""
+        self.umount()
+        self.control("keep")
+
+    def log_size(self):
+        """Bytes of log so far; everything up to now is in it."""
+        self.facts()
+        return self.log.stat().st_size
+
+    def keep_log(self, path):
+        self.facts()  # flushes the log
+        shutil.copyfile(self.log, path)

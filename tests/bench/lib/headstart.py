@@ -1,0 +1,139 @@
+"""The system under test: headstart's own programs, from a build directory."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from . import system
+from .commands import BenchError
+from .machine import NotifySocket
+
+PROGRAMS = {"headstartd": "src/daemon/headstartd", "headstart": "src/cli/headstart",
+            "headstart-replay": "src/replay/headstart-replay"}
+
+
+class Headstart:
+    """`state` must not lie on the simulated disk: the time to read it is not what is measured."""
+
+    def __init__(self, builddir, root, state):
+        self.program = {name: Path(builddir) / path for name, path in PROGRAMS.items()}
+        self.root, self.state = Path(root), Path(state)
+
+    def missing(self):
+        return [name for name, path in self.program.items() if not os.access(path, os.X_OK)]
+
+    def forget(self):
+        shutil.rmtree(self.state, ignore_errors=True)
+        self.state.mkdir(mode=0o700)
+
+    def recorder(self, *stages):
+        return Recorder(self, stages)
+
+    def _call(self, name, *arguments):
+        """Runs one of the programs; returns (seconds, CPU seconds, output)."""
+        before = os.times()
+        start = time.monotonic()
+        done = subprocess.run([self.program[name], *arguments], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              errors="replace")
+        seconds = time.monotonic() - start
+        after = os.times()
+        if done.returncode != 0:
+            said = done.stdout.strip().splitlines()
+            raise BenchError(f"{name} {arguments[0]} failed with status {done.returncode}: "
+                             + (said[-1] if said else "it says nothing"))
+        cpu = (after.children_user + after.children_system
+               - before.children_user - before.children_system)
+        return seconds, cpu, done.stdout.strip()
+
+    def learn_and_plan(self):
+        """Learns all traces and plans. Returns their CPU seconds."""
+        _, learn, _ = self._call("headstart", "learn", f"--state={self.state}")
+        _, plan, _ = self._call("headstart", "plan", f"--state={self.state}", f"--root={self.root}")
+        return learn, plan
+
+    def replay(self, stage, policy):
+        """Replays a stage's pack and waits until the data is there. Returns the seconds, the CPU
+        seconds and the line that headstart-replay prints."""
+        # By chance this boot of the host may be a control session, in which nothing is replayed.
+        return self._call("headstart-replay", "--force", f"--root={self.root}", "--wait",
+                          f"--policy={policy}", str(self.state / f"{stage}.pack"))
+
+
+class Recorder:
+    """headstartd at work. Context manager; what is left of it is killed at the end."""
+
+    def __init__(self, headstart, stages):
+        self.headstart, self.stages = headstart, stages
+        self.process = self.notify = None
+        self.peak_kib = None
+
+    def __enter__(self):
+        state = self.headstart.state
+        self.notify = NotifySocket(state.parent / "headstartd.notify")
+        self.log = state.parent / "headstartd.log"
+        try:
+            with open(self.log, "wb") as log:
+                self.process = subprocess.Popen(
+                    [str(self.headstart.program["headstartd"]), f"--root={self.headstart.root}",
+                     f"--state={state}", f"--run={state.parent / 'run'}",
+                     "--stage=" + ",".join(self.stages)],
+                    env={**os.environ, "NOTIFY_SOCKET": self.notify.path},
+                    stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                    preexec_fn=lambda: system.die_with_parent(signal.SIGTERM))
+            self._wait("READY=1", 30)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def _wait(self, what, timeout):
+        try:
+            self.notify.wait(what, self.process, timeout)
+        except BenchError as e:
+            raise BenchError(f"{e}; {self._last_words()}") from e
+
+    def _last_words(self):
+        lines = self.log.read_text(errors="replace").strip().splitlines()
+        return "its log says: " + (lines[-1] if lines else "nothing")
+
+    def next_stage(self, name):
+        """Ends the stage that is being recorded; returns when the next one is."""
+        self.process.send_signal(signal.SIGUSR1)
+        self._wait(f"STATUS=Recording {name}", 60)
+
+    def _note_peak(self):
+        try:
+            text = Path(f"/proc/{self.process.pid}/status").read_text()
+        except OSError:
+            return
+        found = re.search(r"VmHWM:\s+(\d+) kB", text)
+        if found:
+            self.peak_kib = int(found[1])
+
+    def stop(self):
+        """Ends the last stage and the recorder. peak_kib is its peak resident memory then."""
+        self._note_peak()
+        self.process.send_signal(signal.SIGTERM)
+        end = time.monotonic() + 60
+        while self.process.poll() is None:
+            self._note_peak()
+            if time.monotonic() > end:
+                raise BenchError("headstartd did not end within 60 s of SIGTERM")
+            time.sleep(0.005)
+        if self.process.returncode != 0:
+            raise BenchError(f"headstartd ended with status {self.process.returncode}; "
+                             f"{self._last_words()}")
+
+    def __exit__(self, *_):
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        if self.notify:
+            self.notify.close()
+        return False

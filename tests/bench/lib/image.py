@@ -1,0 +1,138 @@
+"""Images of Debian trees, made once and kept in a cache directory outside the source tree."""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+
+from . import layout, system, tree
+from .cgroup import ControlGroup
+from .commands import BenchError, need, run
+from .machine import Machine
+
+DEFAULT_CACHE = "/var/cache/headstart-bench"
+
+MKFS = {
+    # No work left for the kernel to do in the background while a boot is timed.
+    "ext4": ["mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"],
+    "xfs": ["mkfs.xfs", "-q", "-f"],
+    "btrfs": ["mkfs.btrfs", "-q", "-f"],
+}
+
+
+def parse_size(text):
+    """'8G' -> bytes. Raises BenchError."""
+    try:
+        number, unit = (text[:-1], text[-1].upper()) if text[-1].isalpha() else (text, "B")
+        return int(number) * {"B": 1, "M": 1 << 20, "G": 1 << 30}[unit]
+    except (ValueError, KeyError, IndexError):
+        raise BenchError(f"{text!r} is no size: use e.g. 8G or 900M") from None
+
+
+class ImageSpec:
+    """What an image is made of; two equal specs are the same image."""
+
+    def __init__(self, small=False, packages=None, extra=(), seed=0, fstype="ext4", size=None,
+                 suite=None, prime=True):
+        if fstype not in MKFS:
+            raise BenchError(f"no file system {fstype!r} here: {', '.join(MKFS)}")
+        self.small = small
+        self.suite = suite or tree.host_suite()
+        base = packages if packages else tree.SMALL if small else tree.DESKTOP
+        self.packages = sorted(set(base) | set(extra))
+        self.variant = "minbase" if small else "important"
+        self.seed, self.fstype, self.prime = seed, fstype, prime
+        self.size = parse_size(size or ("1G" if small else "8G"))
+
+    def tree_key(self):
+        text = json.dumps([tree.RECIPE, self.suite, self.variant, self.small, self.packages])
+        kind = "small" if self.small else "desktop"
+        return f"{self.suite}-{kind}-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
+
+    def key(self):
+        text = f"{self.tree_key()}-{self.fstype}-{self.size >> 20}M-seed{self.seed}"
+        return text + ("" if self.prime else "-unprimed")
+
+
+@contextlib.contextmanager
+def _lock(path):
+    """Two benches must not make the same image at the same time."""
+    with open(path, "w") as f:
+        fcntl.flock(f, fcntl.LOCK_EX)
+        yield
+
+
+def provide(spec, cache, progress, rebuild=False):
+    """The path of the image in the cache, made now if it is not there yet."""
+    cache = Path(cache)
+    (cache / "trees").mkdir(parents=True, exist_ok=True)
+    image = cache / f"{spec.key()}.img"
+    with _lock(cache / "lock"):
+        if rebuild:
+            image.unlink(missing_ok=True)
+            shutil.rmtree(cache / "trees" / spec.tree_key(), ignore_errors=True)
+        if not image.exists():
+            _make(spec, cache, image, progress)
+    return image
+
+
+def _make(spec, cache, image, progress):
+    need("mmdebstrap", "systemd-nspawn", "losetup", MKFS[spec.fstype][0])
+    root = cache / "trees" / spec.tree_key()
+    if not root.exists():
+        made = root.with_name(root.name + ".bare")
+        shutil.rmtree(made, ignore_errors=True)
+        tree.bootstrap(made, spec.suite, spec.packages, spec.variant, cache, progress)
+        tree.furnish(made, desktop=not spec.small)
+        made.rename(root)
+
+    with contextlib.ExitStack() as stack:
+        work = stack.enter_context(system.private_tmpfs("headstart-mktree."))
+        temporary = work / "image"
+        run("truncate", f"--size={spec.size}", temporary)
+        run(*MKFS[spec.fstype], temporary)
+        target = work / "root"
+        target.mkdir()
+        run("mount", "-o", "loop", temporary, target)  # the loop device goes with the mount
+        try:
+            layout.lay_out(root, target, spec.seed, progress)
+            if spec.prime:
+                _prime(target, work, not spec.small, progress)
+        finally:
+            system.umount(target, system.MNT_DETACH)
+        _await_release(temporary)
+        progress.say(f"keeping the image as {image.name}")
+        partial = image.with_suffix(".partial")
+        run("cp", "--sparse=always", temporary, partial)
+        run("sync", partial)
+        image.with_suffix(".json").write_text(json.dumps(
+            {"suite": spec.suite, "packages": spec.packages, "seed": spec.seed,
+             "fstype": spec.fstype, "bytes": spec.size, "small": spec.small}, indent=2) + "\n")
+        os.rename(partial, image)
+
+
+def _prime(target, work, desktop, progress):
+    """One boot and login, orderly ended: nobody's first login (which makes caches, settings and
+    directories) is what is to be made faster."""
+    progress.say("booting and logging in once, so that no later one is the first")
+    with ControlGroup() as group, Machine(target, work, desktop, group) as machine:
+        machine.power_on()
+        machine.wait_booted()
+        machine.let_in()
+        machine.wait_logged_in()
+        machine.settle(seconds=3)
+        machine.power_off()
+
+
+def _await_release(image):
+    """Until no loop device has the file: the kernel detaches when the last user is gone."""
+    end = time.monotonic() + 30
+    while run("losetup", "--associated", image).stdout.strip():
+        if time.monotonic() > end:
+            raise BenchError("the image's loop device is not released")
+        time.sleep(0.05)
+    os.sync()

@@ -1,0 +1,192 @@
+"""A machine that boots from a directory: systemd-nspawn, watched from outside only."""
+
+import os
+import select
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+from .commands import BenchError
+from .xclient import XClient
+
+DESKTOP_WINDOWS = ("xfce4-panel", "xfdesktop", "xfce4-terminal", "thunar")
+X_SOCKET = "tmp/.X11-unix/X7"
+
+
+class NotifySocket:
+    """The receiving end of sd_notify(3)."""
+
+    def __init__(self, path):
+        self.path = str(path)
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(self.path)
+
+    def close(self):
+        self.socket.close()
+        Path(self.path).unlink(missing_ok=True)
+
+    def wait(self, wanted, process, timeout, each=lambda key, value: None):
+        """Until an assignment that begins with `wanted` comes. Raises BenchError if the process
+        ends before, or if it takes too long. `each` sees all assignments."""
+        end = time.monotonic() + timeout
+        while True:
+            if select.select([self.socket], [], [], 0.1)[0]:
+                for line in self.socket.recv(8192).decode(errors="replace").splitlines():
+                    each(*line.split("=", 1) if "=" in line else (line, ""))
+                    if line.startswith(wanted):
+                        return line
+            elif process.poll() is not None:
+                raise BenchError(f"{process.args[0]} ended with status {process.returncode} "
+                                 f"before it said {wanted}")
+            elif time.monotonic() > end:
+                raise BenchError(f"{process.args[0]} did not say {wanted} within {timeout} s")
+
+
+class Machine:
+    """One boot of the tree at `root`. Context manager: the machine is off afterwards."""
+
+    def __init__(self, root, work, desktop, group):
+        self.root, self.work, self.desktop = Path(root), Path(work), desktop
+        self.group = group
+        self.shared = self.work / "shared"
+        self.console = self.work / "console.log"
+        self.process = self.notify = self.leader = self.x = None
+        self.last_acts = []
+
+    def at_end(self, act):
+        """Has something done just before the plug is pulled."""
+        self.last_acts.append(act)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.kill()
+        return False
+
+    def power_on(self, log_in=False):
+        """Starts the machine; with log_in the user need not be let in (automatic login)."""
+        self.shared.mkdir(exist_ok=True)
+        for name in ("go", "done"):
+            (self.shared / name).unlink(missing_ok=True)
+        os.mkfifo(self.shared / "done")
+        os.chmod(self.shared / "done", 0o666)
+        if log_in:
+            self.let_in()
+        self.notify = NotifySocket(self.work / "nspawn.notify")
+        self.started = time.monotonic()
+        with open(self.console, "wb") as console:
+            self.process = subprocess.Popen(
+                ["systemd-nspawn", f"--directory={self.root}", "--boot", "--quiet",
+                 "--register=no", "--keep-unit", "--private-users=no", "--private-network",
+                 "--link-journal=no", "--resolv-conf=off", "--timezone=off",
+                 "--console=read-only", "--notify-ready=yes", "--machine=headstart-bench",
+                 f"--bind={self.shared}:/run/bench"],
+                env={**os.environ, "NOTIFY_SOCKET": self.notify.path},
+                stdin=subprocess.DEVNULL, stdout=console, stderr=subprocess.STDOUT,
+                start_new_session=True, preexec_fn=self.group.join)
+
+    def _note(self, key, value):
+        if key == "X_NSPAWN_LEADER_PID":
+            self.leader = int(value)
+
+    def wait_booted(self, timeout=180):
+        """Until the machine's systemd says that its default target is up and its job queue empty.
+        Returns the seconds since power_on()."""
+        try:
+            self.notify.wait("READY=1", self.process, timeout, self._note)
+        except BenchError as e:
+            raise BenchError(f"the machine did not boot: {e}; {self._last_words()}") from e
+        return time.monotonic() - self.started
+
+    def let_in(self):
+        self.entered = time.monotonic()
+        (self.shared / "go").touch()
+
+    def wait_logged_in(self, timeout=180):
+        """Until the desktop's windows are there (or, without one, the session's programs have run).
+        Returns the seconds since let_in()."""
+        deadline = time.monotonic() + timeout
+        if self.desktop:
+            self._wait_windows(deadline)
+        else:
+            self._wait_fifo(deadline)
+        return time.monotonic() - self.entered
+
+    def _wait_fifo(self, deadline):
+        fd = os.open(self.shared / "done", os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            while not select.select([fd], [], [], 0.2)[0] or not os.read(fd, 16):
+                self._check(deadline, "the session's programs")
+        finally:
+            os.close(fd)
+
+    def _wait_windows(self, deadline):
+        # The server's socket cannot be awaited; 5 ms are small against what is measured.
+        while self.x is None:
+            try:
+                self.x = XClient(f"/proc/{self._leader()}/root/{X_SOCKET}")
+            except OSError:
+                self._check(deadline, "the X server")
+                time.sleep(0.005)
+        try:
+            missing = self.x.wait_shown(DESKTOP_WINDOWS, deadline)
+        except OSError as e:
+            raise BenchError(f"the session ended early: {e}; {self._last_words()}") from e
+        if missing:
+            raise BenchError(f"no window of {', '.join(sorted(missing))} came up in time")
+
+    def _leader(self):
+        """The machine's first process; nspawn tells its pid as soon as there is one."""
+        while self.leader is None:
+            self.notify.wait("X_NSPAWN_LEADER_PID", self.process, 60, self._note)
+        return self.leader
+
+    def _check(self, deadline, what):
+        if self.process.poll() is not None:
+            raise BenchError(f"the machine went off while {what} was awaited; "
+                             f"{self._last_words()}")
+        if time.monotonic() > deadline:
+            raise BenchError(f"{what} did not come up in time; {self._last_words()}")
+
+    def _last_words(self):
+        lines = self.console.read_text(errors="replace").strip().splitlines()
+        return "its console says: " + (lines[-1].strip() if lines else "nothing")
+
+    def settle(self, seconds=2.0, timeout=30):
+        """Until no window has changed for a while."""
+        if self.x:
+            self.x.wait_quiet(seconds, time.monotonic() + timeout)
+
+    def power_off(self, timeout=60):
+        """An orderly shutdown (systemd's SIGRTMIN+4), for what has to be on the disk after it."""
+        if self.process and self.process.poll() is None:
+            os.kill(self._leader(), signal.SIGRTMIN + 4)
+            try:
+                self.process.wait(timeout)
+            except subprocess.TimeoutExpired:
+                pass
+        self.kill()
+
+    def kill(self):
+        """Pulls the plug."""
+        while self.last_acts:
+            self.last_acts.pop()()
+        if self.x:
+            self.x.close()
+            self.x = None
+        if self.process:
+            # The machine's own processes: without them nspawn ends by itself, and cleanly.
+            self.group.kill(besides=self.process.pid)
+            try:
+                self.process.wait(2)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+            self.process = self.leader = None
+            self.group.clear()
+        if self.notify:
+            self.notify.close()
+            self.notify = None

@@ -1,0 +1,143 @@
+"""The table, and what it means."""
+
+import statistics
+
+
+def summarize(samples, names):
+    """Per variant: medians over its runs, and the range of the time that counts."""
+    rows = []
+    for name in names:
+        own = [s for s in samples if s["variant"] == name]
+        if not own:
+            continue
+
+        def median(get):
+            return statistics.median(get(s) for s in own)
+
+        rows.append({
+            "variant": name, "runs": len(own),
+            "prefetch_s": median(lambda s: s["prefetch_s"]),
+            "seconds": median(lambda s: s["seconds"]),
+            "seconds_min": min(s["seconds"] for s in own),
+            "seconds_max": max(s["seconds"] for s in own),
+            "total_s": median(lambda s: s["total_s"]),
+            "prefetch_reads": round(median(lambda s: s["prefetch"]["reads"])),
+            "prefetch_mb": median(lambda s: s["prefetch"]["mb"]),
+            "reads": round(median(lambda s: s["stage"]["reads"])),
+            "mb": median(lambda s: s["stage"]["mb"]),
+            "again_mb": median(lambda s: s.get("again_mb") or 0),
+            "sweep_s": (median(lambda s: s["prefetch"]["sweep_s"] + s["stage"]["sweep_s"])
+                        if own[0]["stage"].get("sweep_s") is not None else None),
+        })
+    return rows
+
+
+def counted(scenario, row):
+    """The time that someone waits: a login's pack is read while nobody does."""
+    return row["seconds"] if scenario == "login" else row["total_s"]
+
+
+def _cell(value, digits):
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def table(scenario, rows, bold=False):
+    """Lines of text, 100 columns at most."""
+    stage = "boot" if scenario == "boot" else "login"
+    # (group, title): neighbours of one group share a line above their titles
+    head = [("", "variant"), ("prefetch", "s"), ("prefetch", "reads"), ("prefetch", "MB"),
+            (stage, "s"), (stage, "min..max"), (stage, "reads"), (stage, "MB"),
+            ("both", "s"), ("both", "best s"), ("both", "again MB")]
+    cold = next((counted(scenario, r) for r in rows if r["variant"] == "cold"), None)
+    if cold:
+        head.append(("", "x cold"))
+    body = []
+    for r in rows:
+        none = r["prefetch_reads"] == 0 and r["prefetch_s"] < 0.005
+        line = [r["variant"],
+                "-" if none else _cell(r["prefetch_s"], 2),
+                "-" if none else str(r["prefetch_reads"]),
+                "-" if none else _cell(r["prefetch_mb"], 1),
+                _cell(r["seconds"], 2), f"{r['seconds_min']:.2f}..{r['seconds_max']:.2f}",
+                str(r["reads"]), _cell(r["mb"], 1), _cell(r["total_s"], 2),
+                _cell(r["sweep_s"], 2), _cell(r["again_mb"], 1)]
+        if cold:
+            line.append(f"{counted(scenario, r) / cold:.2f}")
+        body.append(line)
+    widths = [max(len(line[i]) for line in [[title for _, title in head]] + body)
+              for i in range(len(head))]
+
+    def join(line):
+        return "  ".join([line[0].ljust(widths[0])]
+                         + [c.rjust(w) for c, w in zip(line[1:], widths[1:])])
+
+    groups, i = "", 0
+    while i < len(head):
+        n = 1
+        while i + n < len(head) and head[i][0] and head[i + n][0] == head[i][0]:
+            n += 1
+        width = sum(widths[i:i + n]) + 2 * (n - 1)
+        name = head[i][0]
+        groups += (f" {name} ".center(width, "-") if name else " " * width) + "  "
+        i += n
+    titles = join([title for _, title in head])
+    lines = [groups.rstrip(), titles]
+    if bold:
+        lines = [f"\033[1m{line}\033[0m" for line in lines]
+    return lines + [join(line) for line in body]
+
+
+def title(scenario, small, runs):
+    """What was timed, from when to when."""
+    there = "the session's programs have run" if small else "all windows are there"
+    text = {"boot": "Boot: power-on until systemd says that its default target is reached",
+            "login": f"Login: let in at the greeter until {there}",
+            "autologin": f"Boot with automatic login: power-on until {there}"}[scenario]
+    return text + (f"; medians of {runs}" if runs > 1 else "")
+
+
+def legend(scenarios):
+    """What the columns mean: lines of text."""
+    entries = []
+    if "login" in scenarios:
+        entries.append(("prefetch", "at a login it passes while the greeter idles: nobody waits"))
+    if set(scenarios) - {"login"}:
+        entries.append(("both s", "prefetch and what follows: at a boot someone waits for both"))
+    entries += [("reads, MB", "what the disk was asked for; 1 MB is 10^6 bytes"),
+                ("best s", "the same reads sorted, joined, in one sweep: no order is faster"),
+                ("again MB", "read a second time: the machine had dropped it from its cache"),
+                ("x cold", "the time someone waits, as a part of the cold one")]
+    width = max(len(name) for name, _ in entries)
+    return [f"{name.ljust(width)}  {text}" for name, text in entries]
+
+
+def recorded(facts):
+    """What it took to record, learn and plan."""
+    return [f"recorded: a boot in {facts['boot_s']:.2f} s and a login in {facts['login_s']:.2f} s; "
+            f"headstartd's peak memory {(facts['headstartd_peak_kib'] or 0) / 1024:.1f} MiB;",
+            f"learn took {facts['learn_cpu_s']:.2f} s CPU, plan {facts['plan_cpu_s']:.2f} s"]
+
+
+def verdicts(scenario, rows):
+    """The ratios that headstart is built for, in words."""
+    by_name = {r["variant"]: r for r in rows}
+    own, warm, cold = (by_name.get(n) for n in ("headstart", "warm", "cold"))
+    lines = []
+    if own and warm and scenario == "login":
+        lines.append(f"headstart's login takes {own['seconds']:.2f} s, "
+                     f"{own['seconds'] / warm['seconds']:.2f} x the warm one, "
+                     f"after {own['prefetch_s']:.2f} s of replay")
+    if own and cold and scenario != "login":
+        lines.append(f"headstart's {scenario} takes {own['total_s']:.2f} s in all "
+                     f"({own['prefetch_s']:.2f} s of it replay), cold {cold['total_s']:.2f} s")
+    return lines
+
+
+def overhead(result):
+    low, high = result["ratio_quartiles"]
+    return [f"recording costs {100 * (result['ratio_median'] - 1):+.1f} % of a boot "
+            f"(median of {result['pairs']} pairs; half of them lie between "
+            f"{100 * (low - 1):+.1f} and {100 * (high - 1):+.1f} %)",
+            f"boot without headstartd {result['without_s']:.3f} s, with it "
+            f"{result['with_s']:.3f} s (medians)",
+            f"headstartd's peak resident memory: {result['headstartd_peak_kib'] / 1024:.1f} MiB"]
