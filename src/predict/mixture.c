@@ -1,51 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "predict/mixture.h"
-
-#include "predict/predictor-internal.h"
-
-#include <string.h>
-
-enum {
-    EXPERT_OWN,
-    EXPERT_LAST,
-    EXPERT_RUN,
-    EXPERTS_OF_WORLD,
-};
-#define EXPERTS (2 * EXPERTS_OF_WORLD) /* the user's, then everybody's */
-
-_Static_assert(EXPERTS == CHAINS_EXPERTS, "the model keeps a weight for each expert");
+#include "predict/mixture-internal.h"
 
 /* Weights before anything was learned, as so many starts' worth of evidence. */
 #define EVIDENCE_START 5.0
 static const double weight_start[EXPERTS] = {0.15, 0.35, 0.20, 0.05, 0.15, 0.10};
-
-/* Rates are shrunk as if each application had been idle this long before it was known. */
-#define IDLE_START_USEC (600.0 * (double)USEC_PER_SEC)
-
-typedef struct Mixture {
-    Predictor base;
-    MixtureCombination combination;
-    bool users;
-    Chains *chains;
-    ChainsWorld *user; /* of the session, or NULL */
-    /* The rates of every application of everybody's world, per microsecond, by expert */
-    double (*rates)[EXPERTS];
-    size_t allocated_rates, n_rates;
-    bool *running; /* of one world, while its rates are computed */
-    size_t allocated_running;
-    unsigned bucket;
-    bool learning; /* rates are those since `rated_at` */
-    usec_t rated_at;
-    uint64_t n_events;
-} Mixture;
-
-/* What a world's rates depend on, by its own numbers. */
-typedef struct Situation {
-    uint32_t last;
-    double last_usec; /* for how long, in this session */
-    const uint32_t *running;
-    size_t n_running;
-} Situation;
 
 static void mixture_destroy(Predictor *p)
 {
@@ -88,234 +46,6 @@ int mixture_set_chains(Predictor *p, Chains *chains)
         return -EINVAL;
     chains_free(m->chains);
     m->chains = chains;
-    return 0;
-}
-
-/* Rates */
-
-static double shrink(double starts, double usec, double rate, double prior_usec)
-{
-    return (starts + rate * prior_usec) / (usec + prior_usec);
-}
-
-/* Where an application's rates of this world go; NULL if everybody's world does not know it. */
-static double *rates_of(const Mixture *m, const ChainsWorld *w, uint32_t application,
-                        unsigned offset)
-{
-    uint32_t i = chains_find(m->chains->worlds[0], w->applications[application].id);
-
-    return i == CHAINS_NONE || i >= m->n_rates ? NULL : m->rates[i] + offset;
-}
-
-static const ChainsPair *chain_of(const ChainsWorld *w, const ChainsPartner *partner)
-{
-    return partner->pair == CHAINS_NONE ? NULL : &w->pairs[partner->pair];
-}
-
-/* All starts of a world per microsecond: how fast contexts change there. */
-static double total_rate(const Chains *c, const ChainsWorld *w)
-{
-    double starts = 1, usec = IDLE_START_USEC + chains_time_usec(c, w);
-
-    for (size_t i = 1; i < w->n_applications; i++)
-        starts += chains_value(c, w->applications[i].starts);
-    return starts / usec;
-}
-
-static void rate_own(Mixture *m, const ChainsWorld *w, unsigned offset)
-{
-    for (uint32_t i = 1; i < w->n_applications; i++) {
-        double *q = rates_of(m, w, i, offset);
-        ChainsTotals t;
-
-        if (!q || m->running[i])
-            continue;
-        chains_totals(m->chains, w, i, &t);
-        q[EXPERT_OWN] = q[EXPERT_RUN] = t.starts / (t.off_usec + IDLE_START_USEC);
-    }
-}
-
-/* Returns how many starts after the last one are known of. */
-static double rate_last(Mixture *m, const ChainsWorld *w, unsigned offset, const Situation *s,
-                        double prior_usec)
-{
-    const ChainsApplication *l = &w->applications[s->last];
-    double ms = (double)USEC_PER_MSEC;
-    double usec = chains_value(m->chains, l->last) * ms + s->last_usec;
-    double known = chains_value(m->chains, l->next_self);
-
-    for (uint32_t i = 1; i < w->n_applications; i++) {
-        double *q = rates_of(m, w, i, offset);
-
-        if (q && !m->running[i])
-            q[EXPERT_LAST] = shrink(0, usec, q[EXPERT_OWN], prior_usec);
-    }
-    for (uint32_t i = 0; i < l->n_partners; i++) {
-        const ChainsPair *p = chain_of(w, &l->partners[i]);
-        uint32_t o = l->partners[i].other;
-        double next, *q;
-
-        if (!p)
-            continue;
-        next = chains_value(m->chains, p->next[o == p->b]);
-        known += next;
-        q = o == CHAINS_BEGIN || m->running[o] ? NULL : rates_of(m, w, o, offset);
-        if (q)
-            q[EXPERT_LAST] =
-                    shrink(next, fmax(usec - chains_value(m->chains, p->last[o == p->b]) * ms, 0),
-                           q[EXPERT_OWN], prior_usec);
-    }
-    if (s->last != CHAINS_BEGIN && !m->running[s->last]) {
-        double *q = rates_of(m, w, s->last, offset);
-
-        if (q)
-            q[EXPERT_LAST] = shrink(chains_value(m->chains, l->next_self),
-                                    fmax(usec - chains_value(m->chains, l->last_self) * ms, 0),
-                                    q[EXPERT_OWN], prior_usec);
-    }
-    return known;
-}
-
-/* The mean over all that run. No chain is evidence too: in the window after each start of the one,
- * the other has not started twice. */
-static void rate_run(Mixture *m, const ChainsWorld *w, unsigned offset, const Situation *s,
-                     double prior_usec)
-{
-    double ms = (double)USEC_PER_MSEC, share = 1 / (double)MAX(s->n_running, (size_t)1);
-
-    for (size_t k = 0; k < s->n_running; k++) {
-        const ChainsApplication *a = &w->applications[s->running[k]];
-        double seen_usec;
-        ChainsTotals t;
-
-        chains_totals(m->chains, w, s->running[k], &t);
-        seen_usec = t.starts * (double)m->chains->window;
-        for (uint32_t i = 1; i < w->n_applications; i++) {
-            double *q = m->running[i] ? NULL : rates_of(m, w, i, offset);
-
-            if (q)
-                q[EXPERT_RUN] +=
-                        (shrink(0, seen_usec, q[EXPERT_OWN], prior_usec) - q[EXPERT_OWN]) * share;
-        }
-        for (uint32_t i = 0; i < a->n_partners; i++) {
-            const ChainsPair *p = chain_of(w, &a->partners[i]);
-            uint32_t o = a->partners[i].other;
-            unsigned ia = s->running[k] > o; /* a's place in the pair */
-            double usec, rate, *q;
-
-            if (!p || o == CHAINS_BEGIN || m->running[o])
-                continue;
-            q = rates_of(m, w, o, offset);
-            if (!q)
-                continue;
-            /* dwell in "a runs, o does not", as chains_states() has it */
-            usec = fmax(t.on_usec - (chains_value(m->chains, p->before_on[ia]) +
-                                     chains_value(m->chains, p->both)) *
-                                            ms,
-                        0);
-            rate = shrink(chains_value(m->chains, p->starts[!ia]), usec, q[EXPERT_OWN], prior_usec);
-            q[EXPERT_RUN] += (rate - shrink(0, seen_usec, q[EXPERT_OWN], prior_usec)) * share;
-        }
-    }
-    for (uint32_t i = 1; i < w->n_applications; i++) {
-        double *q = m->running[i] ? NULL : rates_of(m, w, i, offset);
-
-        if (q)
-            q[EXPERT_RUN] = fmax(q[EXPERT_RUN], 0);
-    }
-}
-
-/* Fills one world's three columns. Returns what rate_last() does. */
-static int rate_world(Mixture *m, const ChainsWorld *w, unsigned offset, const Situation *s,
-                      double *ret_known)
-{
-    double prior_usec = MIXTURE_PRIOR / total_rate(m->chains, w);
-    int r = grow_array(&m->running, &m->allocated_running, w->n_applications, sizeof(*m->running));
-
-    if (r < 0)
-        return r;
-    memset(m->running, 0, w->n_applications * sizeof(*m->running));
-    for (size_t i = 0; i < s->n_running; i++)
-        m->running[s->running[i]] = true;
-    rate_own(m, w, offset);
-    *ret_known = rate_last(m, w, offset, s, prior_usec);
-    rate_run(m, w, offset, s, prior_usec);
-    return 0;
-}
-
-static Situation situation_of(const Chains *c, const ChainsWorld *w)
-{
-    return (Situation){
-            .last = w->last,
-            .last_usec =
-                    w->in_session && c->now > w->last_since ? (double)(c->now - w->last_since) : 0,
-            .running = w->running,
-            .n_running = w->n_running,
-    };
-}
-
-/* A given state in the numbers of one world; `running` has room for all of the state's. */
-static Situation situation_given(const ChainsWorld *w, const PredictorState *state,
-                                 uint32_t *running)
-{
-    Situation s = {.last = chains_find(w, state->last), .running = running};
-
-    for (size_t i = 0; i < state->n_running; i++) {
-        uint32_t a = chains_find(w, state->running[i]);
-        bool known = a == CHAINS_NONE;
-
-        for (size_t j = 0; !known && j < s.n_running; j++)
-            known = running[j] == a;
-        if (!known)
-            running[s.n_running++] = a;
-    }
-    if (s.last == CHAINS_NONE)
-        s.last = CHAINS_BEGIN;
-    return s;
-}
-
-static unsigned bucket_of(double known)
-{
-    return known < 2 ? 0 : known < 6 ? 1 : known < 16 ? 2 : 3;
-}
-
-/* The rates of all experts for what is (state NULL) or is given. `user` may be NULL: then
- * everybody's experts stand in for the user's. */
-static int compute_rates(Mixture *m, const ChainsWorld *user, const PredictorState *state)
-{
-    const ChainsWorld *all = m->chains->worlds[0], *worlds[2] = {user, all};
-    _cleanup_free_ uint32_t *running = NULL;
-    double known[2] = {0, 0};
-    int r;
-
-    m->n_rates = all->n_applications;
-    r = grow_array(&m->rates, &m->allocated_rates, m->n_rates, sizeof(*m->rates));
-    if (r < 0)
-        return r;
-    memset(m->rates, 0, m->n_rates * sizeof(*m->rates));
-    if (state && state->n_running > 0) {
-        running = calloc(state->n_running, sizeof(*running));
-        if (!running)
-            return -ENOMEM;
-    }
-    for (unsigned i = 0; i < 2; i++) {
-        Situation s;
-
-        if (!worlds[i])
-            continue;
-        s = state ? situation_given(worlds[i], state, running) : situation_of(m->chains, worlds[i]);
-        r = rate_world(m, worlds[i], i * EXPERTS_OF_WORLD, &s, &known[i]);
-        if (r < 0)
-            return r;
-    }
-    /* A user nobody has seen yet does what everybody does. */
-    if (!user || fade_is_zero(user->time)) {
-        for (size_t i = 0; i < m->n_rates; i++)
-            for (unsigned k = 0; k < EXPERTS_OF_WORLD; k++)
-                m->rates[i][k] = fmax(m->rates[i][k], m->rates[i][EXPERTS_OF_WORLD + k]);
-        known[0] = known[1];
-    }
-    m->bucket = bucket_of(known[0]);
     return 0;
 }
 
@@ -440,7 +170,7 @@ static int mixture_observe(Predictor *p, const PredictorEvent *e)
     }
     if (!is_sampled(m->n_events++))
         return 0;
-    r = compute_rates(m, m->user, NULL);
+    r = mixture_compute_rates(m, m->user, NULL);
     if (r < 0)
         return r;
     m->learning = true;
@@ -471,8 +201,8 @@ static void get_remaining(const Chains *c, const ChainsWorld *w, Remaining *ret)
     for (unsigned i = 0; i < CHAINS_AGES; i++) {
         usec_t end = chains_age_end(i);
 
-        ret->end[i] = shrink(chains_value(c, w->age_ended[i]), chains_value(c, w->age_time[i]) * ms,
-                             overall, 0.5 / overall);
+        ret->end[i] = mixture_shrink(chains_value(c, w->age_ended[i]),
+                                     chains_value(c, w->age_time[i]) * ms, overall, 0.5 / overall);
         ret->usec[i] = end == USEC_INFINITY ? (double)INFINITY
                        : age >= end         ? 0
                                             : (double)(end - MAX(age, start));
@@ -607,14 +337,14 @@ static int mixture_predict(Predictor *p, usec_t now, const PredictorState *state
     /* The rates that learning waits with are those at its event: they are computed anew after. */
     if (learning)
         learn(m, PREDICTOR_NONE);
-    r = compute_rates(m, user, state);
+    r = mixture_compute_rates(m, user, state);
     if (r < 0)
         return r;
     r = predict_calibrated(m, user, horizon, guesses);
     if (r < 0 || !learning)
         return r;
     if (state)
-        r = compute_rates(m, m->user, NULL);
+        r = mixture_compute_rates(m, m->user, NULL);
     m->learning = r >= 0;
     m->rated_at = m->chains->now;
     return r;

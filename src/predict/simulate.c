@@ -1,57 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "predict/simulate.h"
 
-#include "predict/predictor-internal.h"
+#include "predict/simulate-internal.h"
 
 #include <math.h>
 #include <string.h>
 
-#define NO_OBJECT       UINT32_MAX
 #define CYCLES_MAX      10000U /* in one gap between events: a clock that jumps must not stop us */
 #define PROBABILITY_MIN 1e-6   /* what a guess that was not made counts as, in log loss */
 #define POINT_GAP_MAX   (60 * USEC_PER_SEC) /* points are scored at least this often */
 #define NEXT_MIN        1e-4
-
-typedef struct Object {
-    uint32_t newer, older; /* LRU list, while cached */
-    bool cached;
-    bool unused;       /* read for a prediction, not used since */
-    uint64_t selected; /* number of the prediction that selected it last */
-    usec_t issued, arrives;
-} Object;
-
-/* One use of an item, after training or before. */
-typedef struct Use {
-    size_t event;
-    usec_t at;
-    uint32_t session;
-} Use;
-
-typedef struct Simulation {
-    const SimulateInput *in;
-    const SimulateParameters *p;
-    Predictor *predictor;
-    SimulateReport *report;
-    Object *objects;
-    uint32_t newest, oldest; /* of the LRU list */
-    uint64_t cached_size;    /* objects or bytes */
-    RunningSet running;
-    Use *uses;          /* by item, in order */
-    size_t *uses_first; /* by item: index into uses; n_items + 1 of them */
-    size_t *uses_next;  /* by item: the first use that is not past */
-    PredictorGuesses guesses, kept, scored;
-    uint32_t *selected;      /* room for all objects */
-    Needs needs, needs_kept; /* within the horizon of the selection; before the session ends */
-    uint64_t n_predictions;
-    uint64_t read_bytes, wasted_bytes;
-    uint64_t wasted_over;    /* wasted_bytes when the last session ended */
-    double promised_waste;   /* what the probabilities promised, of all sessions that are over */
-    double session_promised; /* of this one, bytes */
-    uint64_t session_read_bytes;
-    usec_t now, session_start, last_point, device_free;
-    uint32_t session;
-    bool in_session, testing;
-} Simulation;
 
 static void simulation_done(Simulation *s)
 {
@@ -87,156 +45,6 @@ static uint64_t clock_now(const Simulation *s)
     return s->p->clock_nsec ? s->p->clock_nsec(s->p->clock_userdata) : 0;
 }
 
-/* The cache */
-
-static uint64_t object_size(const Simulation *s, uint32_t o)
-{
-    return s->p->cache_unit == CACHE_FILES ? 1 : s->in->object_bytes[o];
-}
-
-static void list_remove(Simulation *s, uint32_t o)
-{
-    Object *x = &s->objects[o];
-
-    *(x->newer == NO_OBJECT ? &s->newest : &s->objects[x->newer].older) = x->older;
-    *(x->older == NO_OBJECT ? &s->oldest : &s->objects[x->older].newer) = x->newer;
-}
-
-static void list_push(Simulation *s, uint32_t o)
-{
-    Object *x = &s->objects[o];
-
-    x->newer = NO_OBJECT;
-    x->older = s->newest;
-    *(s->newest == NO_OBJECT ? &s->oldest : &s->objects[s->newest].newer) = o;
-    s->newest = o;
-}
-
-static void cache_drop(Simulation *s, uint32_t o)
-{
-    Object *x = &s->objects[o];
-
-    list_remove(s, o);
-    s->cached_size -= object_size(s, o);
-    x->cached = false;
-    if (x->unused) {
-        x->unused = false;
-        s->wasted_bytes += s->in->object_bytes[o];
-    }
-}
-
-/* Puts an object in, making room. False if it is larger than the cache. */
-static bool cache_insert(Simulation *s, uint32_t o)
-{
-    uint64_t size = object_size(s, o);
-
-    if (s->p->cache_unit != CACHE_UNLIMITED) {
-        if (size > s->p->cache_size)
-            return false;
-        while (s->cached_size > s->p->cache_size - size)
-            cache_drop(s, s->oldest);
-    }
-    list_push(s, o);
-    s->cached_size += size;
-    s->objects[o].cached = true;
-    s->objects[o].unused = false;
-    return true;
-}
-
-static void cache_clear(Simulation *s)
-{
-    while (s->oldest != NO_OBJECT)
-        cache_drop(s, s->oldest);
-    s->device_free = 0;
-    s->promised_waste += s->session_promised;
-    s->wasted_over = s->wasted_bytes;
-    s->session_promised = 0;
-    s->session_read_bytes = 0;
-}
-
-/* Predicting and selecting */
-
-static void read_object(Simulation *s, uint32_t o, double expected_waste)
-{
-    Object *x = &s->objects[o];
-    uint64_t bytes = s->in->object_bytes[o];
-    usec_t cost = s->p->io_fixed_usec;
-
-    if (s->p->io_bytes_per_sec > 0)
-        cost += (usec_t)((double)bytes * 1e6 / (double)s->p->io_bytes_per_sec);
-    s->device_free = MAX(s->device_free, s->now) + cost;
-    x->unused = true;
-    x->issued = s->now;
-    x->arrives = s->device_free;
-    s->session_promised += expected_waste;
-    s->session_read_bytes += bytes;
-    s->read_bytes += bytes;
-    s->report->n_reads++;
-}
-
-/* How much more was wasted than the probabilities had promised, in the sessions that are over. The
- * constant keeps a single unlucky session from stopping everything. */
-static double waste_correction(const Simulation *s)
-{
-    const double some = 256e6;
-    double c = ((double)s->wasted_over + some) / (s->promised_waste + some);
-
-    return MIN(MAX(c, 0.25), 4.0);
-}
-
-/* Chooses from the candidates within the budget and reads what is missing. The likeliest end up
- * newest in the cache. */
-static void select_objects(Simulation *s)
-{
-    uint64_t budget = s->p->budget_bytes, used = 0;
-    double correction = waste_correction(s);
-    size_t n = 0;
-
-    for (size_t i = 0; i < s->needs.n; i++) {
-        Need c = s->needs.needs[i];
-        Object *x = &s->objects[c.object];
-        uint64_t bytes = s->in->object_bytes[c.object];
-        uint64_t size = budget != UINT64_MAX ? bytes : object_size(s, c.object);
-        uint64_t room = budget != UINT64_MAX                  ? budget
-                        : s->p->cache_unit == CACHE_UNLIMITED ? UINT64_MAX
-                                                              : s->p->cache_size;
-        double use = s->p->maximum_waste < 1 ? needs_probability(&s->needs_kept, c.object) : 1;
-        double waste = (double)bytes * (1 - use);
-
-        if (c.probability < s->p->minimum_probability)
-            break;
-        if (size > room - used)
-            continue;
-        if (!x->cached && s->p->maximum_waste < 1 &&
-            (use < s->p->minimum_use ||
-             correction * (s->session_promised + waste) >
-                     s->p->maximum_waste * (double)(s->session_read_bytes + bytes)))
-            continue;
-        used += size;
-        x->selected = s->n_predictions;
-        if (!x->cached)
-            read_object(s, c.object, waste);
-        s->selected[n++] = c.object;
-    }
-    for (size_t i = n; i-- > 0;) {
-        uint32_t o = s->selected[i];
-
-        if (s->objects[o].cached) {
-            list_remove(s, o);
-            list_push(s, o);
-        } else {
-            bool unused = s->objects[o].unused;
-
-            if (cache_insert(s, o))
-                s->objects[o].unused = unused;
-            else {
-                s->wasted_bytes += s->in->object_bytes[o];
-                s->objects[o].unused = false;
-            }
-        }
-    }
-}
-
 /* Scores the guesses for `horizon` against what really came. */
 static int score_point(Simulation *s, size_t event)
 {
@@ -259,7 +67,7 @@ static int score_point(Simulation *s, size_t event)
         bool came = false;
 
         if (item < in->n_items) {
-            const Use *u = &s->uses[s->uses_next[item]];
+            const SimulatedUse *u = &s->uses[s->uses_next[item]];
 
             came = s->uses_next[item] < s->uses_first[item + 1] && u->session == s->session &&
                    u->at <= until;
@@ -315,7 +123,7 @@ static int predict(Simulation *s, size_t event)
         r = needs_infer(&s->needs_kept, &table, &s->kept);
     if (r < 0)
         return r;
-    select_objects(s);
+    simulate_select(s);
     return s->now >= s->session_start + s->p->grace ? score_point(s, event) : 0;
 }
 
@@ -323,7 +131,7 @@ static int predict(Simulation *s, size_t event)
 
 static void use_object(Simulation *s, uint32_t o, bool scored, bool *covered)
 {
-    Object *x = &s->objects[o];
+    SimulatedObject *x = &s->objects[o];
     SimulateReport *r = s->report;
     bool arrived = x->cached && (!x->unused || x->arrives <= s->now);
 
@@ -342,11 +150,7 @@ static void use_object(Simulation *s, uint32_t o, bool scored, bool *covered)
         r->n_in_time += arrived;
         r->lead_usec += (double)(s->now - x->issued);
     }
-    if (x->cached) {
-        list_remove(s, o);
-        list_push(s, o);
-    } else
-        cache_insert(s, o);
+    simulate_cache_use(s, o);
 }
 
 static void use_item(Simulation *s, uint32_t item)
@@ -381,7 +185,7 @@ static int end_session(Simulation *s)
         return 0;
     s->in_session = false;
     running_set_clear(&s->running);
-    cache_clear(s);
+    simulate_cache_clear(s);
     s->guesses.n = 0;
     return predictor_end(s->predictor, s->now);
 }
@@ -505,7 +309,7 @@ static int index_uses(Simulation *s)
         if (e->kind == SIMULATE_END)
             in_session = false;
         if (is_use[i])
-            s->uses[s->uses_next[e->item]++] = (Use){i, now, session};
+            s->uses[s->uses_next[e->item]++] = (SimulatedUse){i, now, session};
     }
     for (size_t i = 0; i < in->n_items; i++)
         s->uses_next[i] = s->uses_first[i];
@@ -570,8 +374,8 @@ int simulate(const SimulateInput *in, const SimulateParameters *parameters, Pred
             .p = parameters,
             .predictor = p,
             .report = &report,
-            .newest = NO_OBJECT,
-            .oldest = NO_OBJECT,
+            .newest = SIMULATE_NO_OBJECT,
+            .oldest = SIMULATE_NO_OBJECT,
     };
     int r;
 

@@ -117,10 +117,11 @@ typedef struct SimulateReport {
     double waste;          /* wasted_bytes / read_bytes */
 } SimulateReport;
 
-/* Runs the events through `p`. Selection with maximum_waste < 1: an object is read only while the
- * bytes wasted so far, plus those that the outstanding reads are expected to waste by their
- * probability of being used before the session ends, stay within that share of all bytes read. The
- * loop is closed: a predictor that promises too much is cut back by what it wasted.
+/* Runs the events through `p`. Selection with maximum_waste < 1: in each session an object is read
+ * only while the bytes that its reads are expected to waste (by their probability of being used
+ * before the session ends) stay within that share of the bytes read, and if that probability
+ * reaches minimum_use. The loop is closed: a predictor whose promises were not kept in earlier
+ * sessions is taken at so much less, within a factor of four.
  *
  * 0, -EINVAL (parameters or input inconsistent), -ENOMEM. */
 int simulate(const SimulateInput *in, const SimulateParameters *parameters, Predictor *p,

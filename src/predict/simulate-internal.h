@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What the parts of the judge share: the cache and the selection (simulate-cache.c), the events and
+ * the scores (simulate.c). */
+
+#include "predict/predictor-internal.h"
+#include "predict/simulate.h"
+
+#define SIMULATE_NO_OBJECT UINT32_MAX
+
+typedef struct SimulatedObject {
+    uint32_t newer, older; /* LRU list, while cached */
+    bool cached;
+    bool unused;       /* read for a prediction, not used since */
+    uint64_t selected; /* number of the prediction that selected it last */
+    usec_t issued, arrives;
+} SimulatedObject;
+
+/* One use of an item, after training or before. */
+typedef struct SimulatedUse {
+    size_t event;
+    usec_t at;
+    uint32_t session;
+} SimulatedUse;
+
+typedef struct Simulation {
+    const SimulateInput *in;
+    const SimulateParameters *p;
+    Predictor *predictor;
+    SimulateReport *report;
+    SimulatedObject *objects;
+    uint32_t newest, oldest; /* of the LRU list */
+    uint64_t cached_size;    /* objects or bytes */
+    RunningSet running;
+    SimulatedUse *uses; /* by item, in order */
+    size_t *uses_first; /* by item: index into uses; n_items + 1 of them */
+    size_t *uses_next;  /* by item: the first use that is not past */
+    PredictorGuesses guesses, kept, scored;
+    uint32_t *selected;      /* room for all objects */
+    Needs needs, needs_kept; /* within the horizon of the selection; before the session ends */
+    uint64_t n_predictions;
+    uint64_t read_bytes, wasted_bytes;
+    uint64_t wasted_over;    /* wasted_bytes when the last session ended */
+    double promised_waste;   /* what the probabilities promised, of all sessions that are over */
+    double session_promised; /* of this one, bytes */
+    uint64_t session_read_bytes;
+    usec_t now, session_start, last_point, device_free;
+    uint32_t session;
+    bool in_session, testing;
+} Simulation;
+
+/* Moves what is cached to the newest place, puts in what is not, making room if it fits at all. */
+void simulate_cache_use(Simulation *s, uint32_t o);
+/* A session ends: what was read and not used is wasted. */
+void simulate_cache_clear(Simulation *s);
+/* Chooses from s->needs within the budget and reads what is missing. */
+void simulate_select(Simulation *s);
