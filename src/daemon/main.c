@@ -86,8 +86,16 @@ static int parse_pretend(char *list, RecorderOptions *o)
 /* 1 go on, 0 done (help was asked for), < 0 wrong usage */
 static int parse_arguments(int argc, char **argv, Arguments *a)
 {
-    enum { OPT_VERSION = 256, OPT_ROOT, OPT_STATE, OPT_RUN, OPT_STAGE, OPT_EXACT, OPT_RESTORE,
-           OPT_PRETEND };
+    enum {
+        OPT_VERSION = 256,
+        OPT_ROOT,
+        OPT_STATE,
+        OPT_RUN,
+        OPT_STAGE,
+        OPT_EXACT,
+        OPT_RESTORE,
+        OPT_PRETEND
+    };
     static const struct option options[] = {
             {"help", no_argument, NULL, 'h'},
             {"version", no_argument, NULL, OPT_VERSION},

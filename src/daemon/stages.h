@@ -12,8 +12,8 @@
 #include <stdint.h>
 #include <systemd/sd-event.h>
 
-/* The current stage has ended; `next` begins (_STAGE_INVALID: nothing more is to be recorded). `uid`
- * is the user of a login or session, UINT32_MAX otherwise. */
+/* The current stage has ended; `next` begins (_STAGE_INVALID: nothing more is to be recorded).
+ * `uid` is the user of a login or session, UINT32_MAX otherwise. */
 typedef int (*stage_changed_t)(void *arg, Stage next, uint32_t uid);
 
 typedef struct StageSource StageSource;

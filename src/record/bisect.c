@@ -2,12 +2,11 @@
 
 #include "record/cachestat.h"
 
-#define PAGE 4096U
-
 typedef struct Bisection {
     count_resident_t count;
     void *arg;
     uint64_t size;
+    uint64_t page;
     RangeSet *ranges;
     unsigned calls;
 } Bisection;
@@ -16,7 +15,7 @@ typedef struct Bisection {
  * logarithm of the size: 64 at most. */
 static int bisect(Bisection *b, uint64_t offset, uint64_t length, int64_t known)
 {
-    uint64_t pages = DIV_ROUND_UP(length, (uint64_t)PAGE), half;
+    uint64_t pages = DIV_ROUND_UP(length, b->page), half;
     int64_t n = known, left;
     int r;
 
@@ -31,7 +30,7 @@ static int bisect(Bisection *b, uint64_t offset, uint64_t length, int64_t known)
     if ((uint64_t)n >= pages || pages == 1)
         return range_set_add(b->ranges, offset, MIN(offset + length, b->size));
 
-    half = pages / 2 * PAGE;
+    half = pages / 2 * b->page;
     left = b->count(b->arg, offset, half);
     b->calls++;
     if (left < 0)
@@ -44,11 +43,11 @@ static int bisect(Bisection *b, uint64_t offset, uint64_t length, int64_t known)
     return bisect(b, offset + half, length - half, left > n ? -1 : n - left);
 }
 
-int bisect_resident(count_resident_t count, void *arg, uint64_t size, RangeSet *ret,
+int bisect_resident(count_resident_t count, void *arg, uint64_t size, uint64_t page, RangeSet *ret,
                     unsigned *ret_calls)
 {
     _cleanup_range_set_ RangeSet ranges = {0};
-    Bisection b = {count, arg, size, &ranges, 0};
+    Bisection b = {count, arg, size, page, &ranges, 0};
     int r = size > 0 ? bisect(&b, 0, size, -1) : 0;
 
     if (r < 0)

@@ -9,12 +9,18 @@
 /* How many pages of [offset, offset + length) are resident: < 0 on error. */
 typedef int64_t (*count_resident_t)(void *arg, uint64_t offset, uint64_t length);
 
-/* Finds the resident ranges of [0, size) by bisection: empty and full halves are not looked into, so
- * the calls grow with the number of ranges times the logarithm of the size. Byte ranges, whole
+/* Finds the resident ranges of [0, size) by bisection: empty and full halves are not looked into,
+ * so the calls grow with the number of ranges times the logarithm of the size. Byte ranges, whole
  * pages (the last one clipped to size). Pure but for `count`. 0, -ENOMEM, or what count returned.
  * *ret_calls (may be NULL): how often it was called. */
-int bisect_resident(count_resident_t count, void *arg, uint64_t size, RangeSet *ret,
+int bisect_resident(count_resident_t count, void *arg, uint64_t size, uint64_t page, RangeSet *ret,
                     unsigned *ret_calls);
+
+/* True if this kernel has cachestat(2) and lets us use it. */
+bool cachestat_available(void);
+
+/* How many pages of a part of an open file are resident, or a negative errno. */
+int64_t cachestat_count(int fd, uint64_t offset, uint64_t length);
 
 /* The resident ranges of an open file or device. -ENOSYS or -EPERM where the kernel has no
  * cachestat or refuses it; -EOPNOTSUPP for files it cannot be asked of. */

@@ -16,7 +16,7 @@ typedef struct Head {
     int32_t handle_type;
     uint16_t handle_size;
     uint16_t name_size;
-    uint8_t directory, loader, own, reserved;
+    uint8_t directory, loader, env, own;
 } Head;
 
 struct EventLog {
@@ -94,7 +94,7 @@ int event_log_intern(EventLog *l, const LoggedObject *o, uint32_t *ret)
     union {
         Head head;
         uint8_t bytes[sizeof(Head) + 128 + 4096];
-    } x = {0};
+    } x;
     size_t size;
     uint64_t hash;
     int r;
@@ -111,11 +111,13 @@ int event_log_intern(EventLog *l, const LoggedObject *o, uint32_t *ret)
     if (o->handle_size)
         memcpy(x.bytes + sizeof(Head), o->handle, o->handle_size);
     memcpy(x.bytes + sizeof(Head) + o->handle_size, o->name, o->name_size);
+    x.bytes[sizeof(Head) + o->handle_size + o->name_size] = 0;
     if (!o->directory) {
         const char *name = (const char *)x.bytes + sizeof(Head) + o->handle_size;
         const char *slash = strrchr(name, '/');
 
         x.head.loader = is_loader_name(slash ? slash + 1 : name);
+        x.head.env = is_env_name(slash ? slash + 1 : name);
         x.head.own = is_own_name(slash ? slash + 1 : name);
     }
     size = record_size(&x.head);
@@ -167,6 +169,7 @@ void event_log_object(const EventLog *l, uint32_t object, LoggedObject *ret)
             .name_size = h->name_size,
             .directory = h->directory,
             .loader = h->loader,
+            .env = h->env,
             .own = h->own,
             .handle = p,
             .name = (const char *)p + h->handle_size,

@@ -14,12 +14,12 @@
 /* An object by handle (a directory's file handle and a name in it; "." is the directory itself) or,
  * where the kernel gives no handles, by path. */
 typedef struct LoggedObject {
-    uint32_t filesystem;   /* the caller's number */
-    int32_t handle_type;   /* as open_by_handle_at(2) wants it */
-    uint16_t handle_size;  /* 0: the name is an absolute path */
-    uint16_t name_size;    /* without a NUL */
+    uint32_t filesystem;  /* the caller's number */
+    int32_t handle_type;  /* as open_by_handle_at(2) wants it */
+    uint16_t handle_size; /* 0: the name is an absolute path */
+    uint16_t name_size;   /* without a NUL */
     bool directory;
-    bool loader, own;      /* is_loader_name(), is_own_name() of its name */
+    bool loader, env, own; /* is_loader_name(), is_env_name(), is_own_name() of its name */
     const uint8_t *handle; /* both borrowed from the log */
     const char *name;      /* NUL-terminated */
 } LoggedObject;
@@ -34,7 +34,7 @@ typedef struct LoggedEvent {
 typedef struct EventLog EventLog;
 
 /* Events beyond this are counted as lost: 16 MiB of them. */
-#define EVENT_LOG_EVENTS_MAX 1000000U
+#define EVENT_LOG_EVENTS_MAX  1000000U
 #define EVENT_LOG_OBJECTS_MAX 500000U
 
 EventLog *event_log_new(void);

@@ -11,13 +11,16 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-#define READ_SIZE (128U * 1024)
+/* A read of some 1,500 events, and how many are taken before the event loop has its turn. */
+#define READ_SIZE      (128U * 1024)
+#define EVENTS_AT_ONCE 100000
 
-/* What is watched. */
+/* What is watched. Nothing of it is held open, or it could not be unmounted. */
 typedef struct Watch {
     uint32_t number;
     uint64_t st_dev;
-    int mount_fd; /* for open_by_handle_at(2) */
+    char *target;
+    int mount_fd; /* for open_by_handle_at(2), while objects are being resolved */
     fsid_t fsid;
     bool by_descriptor;
 } Watch;
@@ -38,9 +41,9 @@ Fanotify *fanotify_free(Fanotify *f)
         close(f->handle_fd);
     if (f->descriptor_fd >= 0)
         close(f->descriptor_fd);
+    fanotify_resolve_done(f);
     for (size_t i = 0; i < f->n_watches; i++)
-        if (f->watches[i].mount_fd >= 0)
-            close(f->watches[i].mount_fd);
+        free(f->watches[i].target);
     free(f->watches);
     free(f->buf);
     free(f);
@@ -54,9 +57,9 @@ int fanotify_new(Fanotify **ret)
     if (!f)
         return -ENOMEM;
     f->descriptor_fd = -EBADF;
-    f->handle_fd = fanotify_init(FAN_CLASS_NOTIF | FAN_CLOEXEC | FAN_NONBLOCK |
-                                         FAN_REPORT_DFID_NAME,
-                                 O_RDONLY | O_CLOEXEC);
+    f->handle_fd =
+            fanotify_init(FAN_CLASS_NOTIF | FAN_CLOEXEC | FAN_NONBLOCK | FAN_REPORT_DFID_NAME,
+                          O_RDONLY | O_CLOEXEC);
     f->buf = malloc(READ_SIZE);
     if (f->handle_fd < 0 || !f->buf) {
         int r = f->handle_fd < 0 ? -errno : -ENOMEM;
@@ -88,13 +91,10 @@ int fanotify_watch(Fanotify *f, const Volume *v, uint32_t number)
     r = grow_array(&f->watches, &f->allocated_watches, f->n_watches + 1, sizeof(Watch));
     if (r < 0)
         return r;
-    w.mount_fd = open(v->target, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK);
-    if (w.mount_fd < 0)
+    if (statfs(v->target, &sf) < 0)
         return -errno;
-    r = fstatfs(w.mount_fd, &sf) < 0 ? -errno : 0;
     w.fsid = sf.f_fsid;
-    if (r >= 0)
-        r = mark(f->handle_fd, v->target);
+    r = mark(f->handle_fd, v->target);
     if (r == -EXDEV || r == -EOPNOTSUPP || r == -ENODEV) {
         /* Subvolumes have no one fsid; some filesystems have no handles. */
         if (f->descriptor_fd < 0)
@@ -103,12 +103,25 @@ int fanotify_watch(Fanotify *f, const Volume *v, uint32_t number)
         r = f->descriptor_fd < 0 ? -errno : mark(f->descriptor_fd, v->target);
         w.by_descriptor = true;
     }
-    if (r < 0) {
-        close(w.mount_fd);
+    if (r < 0)
         return r;
-    }
+    w.target = strdup(v->target);
+    if (!w.target)
+        return -ENOMEM;
     f->watches[f->n_watches++] = w;
     return 0;
+}
+
+void fanotify_unwatch(Fanotify *f, uint32_t number)
+{
+    for (size_t i = 0; i < f->n_watches; i++)
+        if (f->watches[i].number == number) {
+            if (f->watches[i].mount_fd >= 0)
+                close(f->watches[i].mount_fd);
+            free(f->watches[i].target);
+            f->watches[i] = f->watches[--f->n_watches];
+            return;
+        }
 }
 
 static const Watch *watch_by_fsid(const Fanotify *f, const void *fsid)
@@ -119,7 +132,7 @@ static const Watch *watch_by_fsid(const Fanotify *f, const void *fsid)
     return NULL;
 }
 
-static const Watch *watch_by_number(const Fanotify *f, uint32_t number)
+static Watch *watch_by_number(Fanotify *f, uint32_t number)
 {
     for (size_t i = 0; i < f->n_watches; i++)
         if (f->watches[i].number == number)
@@ -201,8 +214,8 @@ static int descriptor_event(const Fanotify *f, const struct fanotify_event_metad
     return handler(arg, &o, (uint32_t)m->pid, m->mask & FAN_OPEN_EXEC);
 }
 
-static int drain_group(Fanotify *f, int fd, bool by_descriptor, fanotify_handler_t handler,
-                       void *arg, uint64_t *overflows)
+static int drain_group(Fanotify *f, int fd, bool by_descriptor, fanotify_before_t before,
+                       fanotify_handler_t handler, void *arg, uint64_t *overflows)
 {
     int events = 0, r = 0;
 
@@ -212,6 +225,8 @@ static int drain_group(Fanotify *f, int fd, bool by_descriptor, fanotify_handler
 
         if (n < 0 && errno == EINTR)
             continue;
+        if (r >= 0)
+            r = before(arg);
         if (n <= 0)
             return r < 0 ? r : events; /* EAGAIN: all read */
         for (; FAN_EVENT_OK(m, n); m = FAN_EVENT_NEXT(m, n)) {
@@ -233,18 +248,20 @@ static int drain_group(Fanotify *f, int fd, bool by_descriptor, fanotify_handler
             if (k < 0)
                 r = k;
         }
-        if ((size_t)n >= READ_SIZE / 2 && events > 100000)
-            return r < 0 ? r : events; /* somebody opens faster than we read: the timer comes back */
+        if (events >= EVENTS_AT_ONCE)
+            return r < 0 ? r
+                         : events; /* somebody opens faster than we read: the timer comes back */
     }
 }
 
-int fanotify_drain(Fanotify *f, fanotify_handler_t handler, void *arg, uint64_t *overflows)
+int fanotify_drain(Fanotify *f, fanotify_before_t before, fanotify_handler_t handler, void *arg,
+                   uint64_t *overflows)
 {
     int a, b = 0;
 
-    a = drain_group(f, f->handle_fd, false, handler, arg, overflows);
+    a = drain_group(f, f->handle_fd, false, before, handler, arg, overflows);
     if (a >= 0 && f->descriptor_fd >= 0)
-        b = drain_group(f, f->descriptor_fd, true, handler, arg, overflows);
+        b = drain_group(f, f->descriptor_fd, true, before, handler, arg, overflows);
     return a < 0 ? a : b < 0 ? b : a + b;
 }
 
@@ -263,6 +280,47 @@ static int path_of(int fd, char *path, size_t size)
     return path[0] == '/' ? 0 : -ESTALE;
 }
 
+/* A descriptor on the filesystem, which is kept for the next objects. */
+static int open_mount(Watch *w)
+{
+    _cleanup_close_ int fd = -EBADF;
+    struct statfs sf;
+
+    if (w->mount_fd >= 0)
+        return w->mount_fd;
+    fd = open(w->target, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 || fstatfs(fd, &sf) < 0)
+        return -errno;
+    if (memcmp(&sf.f_fsid, &w->fsid, sizeof(fsid_t)) != 0)
+        return -ESTALE; /* something else is mounted there now */
+    return w->mount_fd = TAKE_FD(fd);
+}
+
+void fanotify_resolve_done(Fanotify *f)
+{
+    for (size_t i = 0; i < f->n_watches; i++)
+        if (f->watches[i].mount_fd >= 0) {
+            close(f->watches[i].mount_fd);
+            f->watches[i].mount_fd = -EBADF;
+        }
+}
+
+int fanotify_can_resolve(const char *path)
+{
+    union {
+        struct file_handle h;
+        char room[sizeof(struct file_handle) + MAX_HANDLE_SZ];
+    } x = {.h = {.handle_bytes = MAX_HANDLE_SZ}};
+    _cleanup_close_ int fd = -EBADF;
+    _cleanup_close_ int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int mount_id;
+
+    if (dir < 0 || name_to_handle_at(dir, "", &x.h, &mount_id, AT_EMPTY_PATH) < 0)
+        return -errno;
+    fd = open_by_handle_at(dir, &x.h, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return fd < 0 ? -errno : 0;
+}
+
 int fanotify_resolve(Fanotify *f, const LoggedObject *o, char *path, size_t size)
 {
     union {
@@ -270,7 +328,7 @@ int fanotify_resolve(Fanotify *f, const LoggedObject *o, char *path, size_t size
         char room[sizeof(struct file_handle) + MAX_HANDLE_SZ];
     } x;
     _cleanup_close_ int dir = -EBADF, fd = -EBADF;
-    const Watch *w = watch_by_number(f, o->filesystem);
+    Watch *w = watch_by_number(f, o->filesystem);
     int r;
 
     if (o->handle_size == 0) {
@@ -283,7 +341,10 @@ int fanotify_resolve(Fanotify *f, const LoggedObject *o, char *path, size_t size
         x.h.handle_bytes = o->handle_size;
         x.h.handle_type = o->handle_type;
         memcpy(x.h.f_handle, o->handle, o->handle_size);
-        dir = open_by_handle_at(w->mount_fd, &x.h, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        r = open_mount(w);
+        if (r < 0)
+            return r;
+        dir = open_by_handle_at(r, &x.h, O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (dir < 0)
             return -errno;
         if (strcmp(o->name, ".") == 0 || o->name_size == 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The fanotify side of recording: which files and directories are opened. Notification class only, so
- * that a stuck recorder never blocks anyone. File-handle mode where the filesystem has it (no
+/* The fanotify side of recording: which files and directories are opened. Notification class only,
+ * so that a stuck recorder never blocks anyone. File-handle mode where the filesystem has it (no
  * descriptor is opened per event, paths are resolved after the stage); descriptor mode for btrfs
  * subvolumes, which refuse handles (EXDEV). */
 
@@ -20,15 +20,31 @@ typedef int (*fanotify_handler_t)(void *arg, const LoggedObject *object, uint32_
 int fanotify_new(Fanotify **ret);
 Fanotify *fanotify_free(Fanotify *f);
 
-/* Watches the whole filesystem of the volume; its events carry `number`. 0, -EALREADY, or a
- * negative errno. */
+/* The queue is bounded (fs.fanotify.max_queued_events, 16,384 by default) and drained fifty times a
+ * second: without a bound (FAN_UNLIMITED_QUEUE) a recorder that hangs would let the kernel's memory
+ * grow without end. An overflow is counted and makes the trace incomplete.
+ *
+ * Watches the whole filesystem of the volume; its events carry `number`. 0, -EALREADY, or a
+ * negative errno. Nothing is held open: it can be unmounted. */
 int fanotify_watch(Fanotify *f, const Volume *v, uint32_t number);
 
-/* Reads everything that is queued, without blocking, and hands it to the handler. The number of
- * events, or a negative errno of the handler. *overflows is raised by one for each overflow of the
- * queue. */
-int fanotify_drain(Fanotify *f, fanotify_handler_t handler, void *arg, uint64_t *overflows);
+/* Events of it are not handed over any more. */
+void fanotify_unwatch(Fanotify *f, uint32_t number);
+
+/* Reads everything that is queued, without blocking, and hands it to the handler. `before` is
+ * called each time something was read and before it is handed over, and once at the end. The number
+ * of events, or the first negative return of either. *overflows is raised by one for each overflow
+ * of the queue. */
+typedef int (*fanotify_before_t)(void *arg);
+int fanotify_drain(Fanotify *f, fanotify_before_t before, fanotify_handler_t handler, void *arg,
+                   uint64_t *overflows);
 
 /* Resolves an object to a path, as this process sees it, and leaves it open as a mere place
  * (O_PATH). A descriptor; -ENOENT or -ESTALE if it is gone; or a negative errno. */
 int fanotify_resolve(Fanotify *f, const LoggedObject *o, char *path, size_t size);
+/* Closes what resolving keeps open on each filesystem. */
+void fanotify_resolve_done(Fanotify *f);
+
+/* 0 if this process may resolve handles of that directory's filesystem; -EPERM without
+ * CAP_DAC_READ_SEARCH; -EOPNOTSUPP if it has none; or another negative errno. */
+int fanotify_can_resolve(const char *path);

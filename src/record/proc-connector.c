@@ -15,8 +15,8 @@
 
 int proc_connector_open(void)
 {
-    _cleanup_close_ int fd = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
-                                    NETLINK_CONNECTOR);
+    _cleanup_close_ int fd =
+            socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_CONNECTOR);
     struct sockaddr_nl sa = {.nl_family = AF_NETLINK, .nl_groups = CN_IDX_PROC};
     int room = 4 * 1024 * 1024;
     struct {
@@ -53,8 +53,7 @@ static int take_event(const struct proc_event *e, ProcessTable *t, usec_t start)
         return process_table_fork(t, (uint32_t)e->event_data.fork.parent_tgid,
                                   (uint32_t)e->event_data.fork.child_tgid);
     case PROC_EVENT_UID:
-        process_table_uid(t, (uint32_t)e->event_data.id.process_tgid,
-                          e->event_data.id.r.ruid);
+        process_table_uid(t, (uint32_t)e->event_data.id.process_tgid, e->event_data.id.r.ruid);
         return 0;
     case PROC_EVENT_EXEC:
         process_table_exec(t, (uint32_t)e->event_data.exec.process_tgid, at);

@@ -6,8 +6,17 @@
  *
  * One execve(2) of a script opens the script, its interpreter and the dynamic loader for execution,
  * an ELF program itself and the loader: the first exec event of such a group names the application.
- * A group ends with the loader, or with any other open of that process. fork(2) inherits the
- * application. An application runs as long as one process of its family does. */
+ * A group ends with the loader, with any other open of that process, or when the connector has
+ * confirmed the execve and everything queued before it was read. A script that is run through env
+ * stays that script when env executes its interpreter. fork(2) inherits the application. An
+ * application runs as long as one process of its family does.
+ *
+ * The two sources are two queues; what orders them is this. A batch reads opens first and the
+ * connector second, but hands the connector's events in first (recorder.c): so whoever opens
+ * something is known by then, and what the connector says may be younger than the opens at hand,
+ * by one batch at most. Therefore an execve that the connector reports becomes a run without a name
+ * (forks after it belong to that run) which the exec event of the file then names; and an exit, or
+ * a run that stays without a name, is dealt with only when the next batch is over. */
 
 #include "base/time-util.h"
 
@@ -17,15 +26,21 @@
 
 #define PROCESS_NONE UINT32_MAX
 
+/* Runs beyond this many in one stage are not told apart any more: their opens count as unknown. */
+#define PROCESS_RUNS_MAX 250000U
+
 /* One run of an application. */
 typedef struct ProcessRun {
-    uint32_t object; /* what was executed: the caller's number; PROCESS_NONE: not known */
-    uint32_t pid;    /* of the process that executed it */
-    uint32_t uid;    /* PROCESS_NONE: not known */
-    usec_t start;    /* the caller's clock */
-    usec_t end;      /* USEC_INFINITY: still running */
-    uint32_t n_processes; /* of its family that are alive */
-    bool own;        /* headstart's */
+    uint32_t object;       /* what was executed: the caller's number; PROCESS_NONE: not known */
+    uint32_t pid;          /* of the process that executed it */
+    uint32_t uid;          /* PROCESS_NONE: not known */
+    uint32_t n_processes;  /* of its family that are alive */
+    usec_t start;          /* the caller's clock */
+    usec_t end;            /* USEC_INFINITY: still running */
+    uint32_t same_as;      /* the run that this one turned out to be a part of, and not one of its
+                            * own; PROCESS_NONE: it is */
+    uint32_t next_unnamed; /* the process's next run without a name, or PROCESS_NONE */
+    bool own;              /* headstart's */
 } ProcessRun;
 
 typedef struct ProcessTable ProcessTable;
@@ -39,39 +54,55 @@ ProcessTable *process_table_free(ProcessTable *t);
 int process_table_add(ProcessTable *t, uint32_t pid, uint32_t object, uint32_t uid, usec_t start,
                       bool own);
 
-/* True if something is known of that process. */
+/* True if it is known what that process is part of. */
 bool process_table_knows(const ProcessTable *t, uint32_t pid);
 
 /* As the proc connector reports them. Processes never seen before are no error. 0 or -ENOMEM. */
 int process_table_fork(ProcessTable *t, uint32_t parent, uint32_t child);
-void process_table_uid(ProcessTable *t, uint32_t pid, uint32_t uid);
-/* It executed something. What, an exec event of the file tells, if that lies where we watch; a
- * process of headstart's is no longer taken for one in any case (`headstart record COMMAND`). */
-void process_table_exec(ProcessTable *t, uint32_t pid, usec_t at);
-/* The process stays attributable until process_table_settle(): its last opens may still be in the
- * other queue. */
+int process_table_uid(ProcessTable *t, uint32_t pid, uint32_t uid);
+int process_table_exec(ProcessTable *t, uint32_t pid, usec_t at);
 void process_table_exit(ProcessTable *t, uint32_t pid, usec_t at);
 
-/* An open event of that process: for execution or not; `loader` if the file is a dynamic loader.
- * `own` if the object is a program of headstart's. *ret is the run it belongs to, PROCESS_NONE if
- * nothing is known. 0 or -ENOMEM. */
-int process_table_open(ProcessTable *t, uint32_t pid, uint32_t object, bool exec, bool loader,
-                       bool own, usec_t at, uint32_t *ret);
+/* What an open is, and of what. */
+typedef enum OpenFlags {
+    OPEN_EXEC = 1 << 0,      /* for execution */
+    OPEN_LOADER = 1 << 1,    /* the file is a dynamic loader */
+    OPEN_ENV = 1 << 2,       /* the file is env(1) */
+    OPEN_OWN = 1 << 3,       /* the file is a program of headstart's */
+    OPEN_CONFIRMED = 1 << 4, /* the connector reports every execve that succeeds */
+} OpenFlags;
+
+/* An open event of that process. *ret is the run it belongs to, PROCESS_NONE if nothing is known.
+ * 0 or -ENOMEM. */
+int process_table_open(ProcessTable *t, uint32_t pid, uint32_t object, unsigned flags, usec_t at,
+                       uint32_t *ret);
 
 /* Where nothing reports exits: takes every process that is not `alive` any more for exited. */
 void process_table_reap(ProcessTable *t, bool (*alive)(uint32_t pid), usec_t at);
 
-/* A batch is over: forgets the processes that have exited. */
-void process_table_settle(ProcessTable *t);
+/* The connector has lost events: what it did not report may have happened all the same. */
+void process_table_lost(ProcessTable *t);
+
+/* A batch is over. Forgets the processes that had exited by the end of the batch before. For each
+ * process that executed by then something that no exec event named, `name` is asked what it is
+ * (what was executed lies where we do not watch); it sets *ret_object (PROCESS_NONE by default) and
+ * *ret_own. */
+typedef void (*process_name_t)(void *arg, uint32_t pid, uint32_t *ret_object, bool *ret_own);
+void process_table_settle(ProcessTable *t, process_name_t name, void *arg);
 
 /* A stage has ended: forgets the runs that are over, numbers the others anew from 0, and makes
  * `map(object)` of each object (PROCESS_NONE stays). 0 or -ENOMEM. */
-int process_table_new_stage(ProcessTable *t, uint32_t (*map)(uint32_t object, void *arg), void *arg);
+int process_table_new_stage(ProcessTable *t, uint32_t (*map)(uint32_t object, void *arg),
+                            void *arg);
 
+/* Borrowed until the next call. */
 const ProcessRun *process_table_runs(const ProcessTable *t, size_t *ret_n);
 
 /* True for the file name of a dynamic loader: ld.so, ld-linux*.so*, ld-musl-*, ld64.so*. */
 bool is_loader_name(const char *name);
+
+/* True for the file name of env(1). */
+bool is_env_name(const char *name);
 
 /* True for the file names of headstart's own programs. */
 bool is_own_name(const char *name);

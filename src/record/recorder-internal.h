@@ -8,13 +8,16 @@
 #include "record/proc-connector.h"
 #include "record/processes.h"
 #include "record/recorder.h"
+#include "record/sampling.h"
 #include "volume/volume.h"
 
 /* A filesystem that is being watched; its index is the number its events carry. */
 typedef struct WatchedVolume {
     uint64_t st_dev;
+    bool mounted;
     bool has_snapshot;
     RangeSet resident_before; /* metadata that was resident when the stage began */
+    RangeSet resident_since;  /* what was seen resident while it ran */
 } WatchedVolume;
 
 struct Recorder {
@@ -24,8 +27,8 @@ struct Recorder {
     Fanotify *fanotify;
     int connector_fd; /* -EBADF: /proc instead */
     ProcessTable *processes;
-    EventLog *log;     /* NULL between stages */
-    EventLog *carried; /* between stages: what the processes run that go on */
+    EventLog *log;  /* between stages it knows only what the processes run */
+    bool recording; /* a stage */
     VolumeTable volumes;
     WatchedVolume *watched;
     size_t n_watched, allocated_watched;
@@ -37,6 +40,9 @@ struct Recorder {
     uint32_t uid;
     usec_t start_boottime, start_realtime;
     usec_t last_reap;
+    Sampling sampling;
+    unsigned n_logins; /* that began in our time */
+    bool complained;   /* of events that cannot be read */
     uint64_t n_overflows, n_lost, n_own, n_dropped;
 
     sd_event *event;
@@ -48,6 +54,9 @@ struct Recorder {
 /* Resident metadata of the volume's block device, by cachestat. -EOPNOTSUPP where the filesystem
  * keeps its metadata elsewhere; -ENOSYS or -EPERM where cachestat is not to be had. */
 int recorder_snapshot(Recorder *r, const Volume *v, RangeSet *ret);
+
+/* Fills in what the trace says of machine and session. 0 or -ENOMEM. */
+int recorder_fill_facts(const Recorder *r, Trace *t);
 
 /* The trace of the stage that has just ended. */
 int recorder_make_trace(Recorder *r, Trace **ret);

@@ -4,18 +4,25 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/rooted.h"
 #include "record/cachestat.h"
 #include "record/read-ahead.h"
 #include "record/residency.h"
+#include "volume/mountinfo.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 
 #define READ_AHEAD_RECORD "read-ahead"
 #define REAP_USEC         (USEC_PER_SEC / 2)
+
+#define MOUNTINFO_SIZE_MAX      (8U * 1024 * 1024)
+#define RUNS_BETWEEN_STAGES_MAX 5000
 
 Recorder *recorder_free(Recorder *r)
 {
@@ -37,7 +44,6 @@ Recorder *recorder_free(Recorder *r)
     fanotify_free(r->fanotify);
     process_table_free(r->processes);
     event_log_free(r->log);
-    event_log_free(r->carried);
     volume_table_done(&r->volumes);
     for (size_t i = 0; i < r->n_watched; i++)
         range_set_done(&r->watched[i].resident_before);
@@ -65,26 +71,63 @@ static void note_limit(Recorder *r, const char *text)
     r->limits = more;
 }
 
-/* Watches what is mounted now and was not before. The number of filesystems added, or an error. */
+/* True if a filesystem is mounted that is not watched, or the other way round. Reads only
+ * mountinfo: mounts change often while a machine boots, filesystems on disks seldom. */
+static int volumes_changed(const Recorder *r)
+{
+    _cleanup_mount_table_ MountTable t = {0};
+    _cleanup_free_ char *text = NULL;
+    _cleanup_free_ size_t *chosen = NULL;
+    size_t n, known = 0;
+    int k;
+
+    k = rooted_read(AT_FDCWD, "/proc/self/mountinfo", MOUNTINFO_SIZE_MAX, &text, NULL);
+    if (k >= 0)
+        k = mount_table_parse(text, &t, NULL);
+    if (k >= 0)
+        k = mount_table_select(&t, r->root, &chosen, &n);
+    if (k < 0)
+        return k;
+    for (size_t i = 0; i < n; i++) {
+        const Mount *m = &t.mounts[chosen[i]];
+
+        known += !!volume_by_mount(&r->volumes, m);
+    }
+    return known != n || known != r->volumes.n;
+}
+
+static WatchedVolume *find_watched(Recorder *r, uint64_t st_dev)
+{
+    for (size_t i = 0; i < r->n_watched; i++)
+        if (r->watched[i].st_dev == st_dev)
+            return &r->watched[i];
+    return NULL;
+}
+
+/* Watches what is mounted now and was not before; what is mounted no more may come back as another.
+ * Its number stays its own, since events of it may have been logged. 0 or an error. */
 static int watch_volumes(Recorder *r)
 {
-    VolumeTable t = {0};
-    int added = 0, k;
+    _cleanup_volume_table_ VolumeTable t = {0};
+    int k;
 
     k = volume_table_read(AT_FDCWD, r->root, &t);
     if (k < 0)
         return k;
+    for (size_t i = 0; i < r->n_watched; i++)
+        if (r->watched[i].mounted && !volume_by_dev(&t, r->watched[i].st_dev)) {
+            fanotify_unwatch(r->fanotify, (uint32_t)i);
+            r->watched[i].mounted = false;
+            r->watched[i].st_dev = 0;
+        }
     for (size_t i = 0; i < t.n; i++) {
-        k = grow_array(&r->watched, &r->allocated_watched, r->n_watched + 1,
-                       sizeof(WatchedVolume));
+        if (find_watched(r, t.volumes[i].st_dev))
+            continue;
+        k = grow_array(&r->watched, &r->allocated_watched, r->n_watched + 1, sizeof(WatchedVolume));
         if (k >= 0)
             k = fanotify_watch(r->fanotify, &t.volumes[i], (uint32_t)r->n_watched);
-        if (k == -EALREADY)
-            continue;
-        if (k == -ENOMEM || (k == -EPERM && r->n_watched == 0)) {
-            volume_table_done(&t);
+        if (k == -ENOMEM || (k == -EPERM && r->n_watched == 0))
             return k;
-        }
         if (k < 0) {
             log_debug_errno(k, "Cannot watch %s, ignoring: %m", t.volumes[i].target);
             continue;
@@ -92,66 +135,13 @@ static int watch_volumes(Recorder *r)
         /* What comes after the stage began had nothing resident before. */
         r->watched[r->n_watched++] = (WatchedVolume){
                 .st_dev = t.volumes[i].st_dev,
+                .mounted = true,
                 .has_snapshot = true,
         };
-        added++;
     }
     volume_table_done(&r->volumes);
     r->volumes = t;
-    return added;
-}
-
-static int say(char **ret_error, int error, const char *text)
-{
-    if (ret_error)
-        *ret_error = strdup(text);
-    return error;
-}
-
-int recorder_new(const RecorderOptions *o, Recorder **ret, char **ret_error)
-{
-    _cleanup_recorder_ Recorder *r = calloc(1, sizeof(Recorder));
-    int k;
-
-    if (ret_error)
-        *ret_error = NULL;
-    if (!r)
-        return -ENOMEM;
-    r->options = *o;
-    r->connector_fd = r->mountinfo_fd = -EBADF;
-    r->drain_interval = RECORDER_DRAIN_USEC;
-    r->root = realpath(o->root, NULL);
-    if (!r->root)
-        return say(ret_error, -errno, "the root directory is not there");
-    r->run_dir = o->run_dir ? strdup(o->run_dir) : NULL;
-    r->processes = process_table_new();
-    if (!r->processes || (o->run_dir && !r->run_dir))
-        return -ENOMEM;
-
-    k = fanotify_new(&r->fanotify);
-    if (k == -EPERM)
-        return say(ret_error, k, "recording needs CAP_SYS_ADMIN (fanotify)");
-    if (k == -ENOSYS || k == -EINVAL)
-        return say(ret_error, -ENOSYS,
-                   "this kernel has no fanotify with directory handles (Linux 5.9, "
-                   "CONFIG_FANOTIFY)");
-    if (k < 0)
-        return say(ret_error, k, "cannot set up fanotify");
-    k = watch_volumes(r);
-    if (k == -EPERM)
-        return say(ret_error, k, "recording needs CAP_SYS_ADMIN (fanotify marks)");
-    if (k < 0)
-        return say(ret_error, k, "cannot read which filesystems are mounted");
-    if (r->n_watched == 0)
-        return say(ret_error, -ENODEV, "no local block-backed filesystem to record below the root");
-
-    r->truth = residency_is_truth() && !o->no_fowner;
-    if (!r->truth)
-        note_limit(r, "no CAP_FOWNER: page ranges of files are not known, whole files are assumed");
-    r->connector_fd = o->no_proc_connector ? -EPERM : proc_connector_open();
-    if (r->connector_fd < 0)
-        note_limit(r, "no proc connector (CAP_NET_ADMIN): short-lived processes stay unknown");
-    *ret = TAKE_PTR(r);
+    t = (VolumeTable){0};
     return 0;
 }
 
@@ -185,8 +175,17 @@ static int add_process(uint32_t pid, const ProcFacts *f, void *arg)
     return process_table_add(r->processes, pid, object, f->uid, 0, own);
 }
 
-/* A process nobody told us of: its parent's application, else what /proc says it runs. */
-static int learn_process(Recorder *r, uint32_t pid, usec_t at)
+static void name_process(void *arg, uint32_t pid, uint32_t *ret_object, bool *ret_own)
+{
+    ProcFacts f;
+
+    if (proc_facts_read(pid, &f) >= 0 && object_of_exe(arg, f.exe, ret_object, ret_own) < 0)
+        *ret_object = PROCESS_NONE;
+}
+
+/* A process nobody told us of, that opens something: its parent's application, else what /proc says
+ * it runs. */
+static int learn_process(Recorder *r, uint32_t pid, bool exec, usec_t at)
 {
     ProcFacts f;
     int k = proc_facts_read(pid, &f);
@@ -197,52 +196,28 @@ static int learn_process(Recorder *r, uint32_t pid, usec_t at)
         process_table_exit(r->processes, pid, at);
         return k;
     }
+    if (exec) /* and what it runs the event itself says */
+        return process_table_uid(r->processes, pid, f.uid);
     if (process_table_knows(r->processes, f.parent) && r->connector_fd < 0) {
         k = process_table_fork(r->processes, f.parent, pid);
-        process_table_uid(r->processes, pid, f.uid);
-        return k;
+        return k < 0 ? k : process_table_uid(r->processes, pid, f.uid);
     }
     return add_process(pid, &f, r);
 }
 
-static int on_open(void *arg, const LoggedObject *o, uint32_t pid, bool exec)
+static int log_open(Recorder *r, const LoggedEvent *e)
 {
-    Recorder *r = arg;
     size_t n_runs;
-    const ProcessRun *runs;
-    LoggedObject known;
-    LoggedEvent e = {.kind = exec ? ACCESS_EXEC : ACCESS_OPEN};
-    usec_t at = since_start(r);
+    const ProcessRun *runs = process_table_runs(r->processes, &n_runs);
     int k;
 
-    if (pid == (uint32_t)getpid()) {
+    if (!r->recording)
+        return 0;
+    if (e->run < n_runs && runs[e->run].own) {
         r->n_own++;
         return 0;
     }
-    k = event_log_intern(r->log, o, &e.object);
-    if (k == -E2BIG || k == -EINVAL) {
-        r->n_dropped++;
-        return 0;
-    }
-    if (k < 0)
-        return k;
-    event_log_object(r->log, e.object, &known);
-    if (!exec && !process_table_knows(r->processes, pid)) {
-        k = learn_process(r, pid, at);
-        if (k < 0)
-            return k;
-    }
-    k = process_table_open(r->processes, pid, e.object, exec && !o->directory, known.loader,
-                           known.own, at, &e.run);
-    if (k < 0)
-        return k;
-    runs = process_table_runs(r->processes, &n_runs);
-    if (e.run < n_runs && runs[e.run].own) {
-        r->n_own++;
-        return 0;
-    }
-    e.at_msec = (uint32_t)MIN(at / USEC_PER_MSEC, (usec_t)UINT32_MAX);
-    k = event_log_add(r->log, &e);
+    k = event_log_add(r->log, e);
     if (k == -E2BIG) {
         r->n_dropped++;
         k = 0;
@@ -250,10 +225,40 @@ static int on_open(void *arg, const LoggedObject *o, uint32_t pid, bool exec)
     return k;
 }
 
-static int ignore_open(void *arg _unused_, const LoggedObject *o _unused_, uint32_t pid _unused_,
-                       bool exec _unused_)
+static int on_open(void *arg, const LoggedObject *o, uint32_t pid, bool exec)
 {
-    return 0;
+    Recorder *r = arg;
+    LoggedEvent e = {.kind = exec && !o->directory ? ACCESS_EXEC : ACCESS_OPEN};
+    unsigned flags = r->connector_fd >= 0 ? OPEN_CONFIRMED : 0;
+    usec_t at = since_start(r);
+    LoggedObject known;
+    int k;
+
+    if (pid == (uint32_t)getpid()) {
+        r->n_own++;
+        return 0;
+    }
+    exec = exec && !o->directory;
+    e.at_msec = (uint32_t)MIN(at / USEC_PER_MSEC, (usec_t)UINT32_MAX);
+    if (exec || r->recording) {
+        k = event_log_intern(r->log, o, &e.object);
+        if (k == -E2BIG || k == -EINVAL) {
+            r->n_dropped++;
+            return 0;
+        }
+        if (k < 0)
+            return k;
+        event_log_object(r->log, e.object, &known);
+        flags |= (exec ? OPEN_EXEC : 0) | (known.loader ? OPEN_LOADER : 0) |
+                 (known.env ? OPEN_ENV : 0) | (known.own ? OPEN_OWN : 0);
+        if ((!exec || r->connector_fd < 0) && !process_table_knows(r->processes, pid)) {
+            k = learn_process(r, pid, exec, at);
+            if (k < 0)
+                return k;
+        }
+    }
+    k = process_table_open(r->processes, pid, e.object, flags, at, &e.run);
+    return k < 0 ? k : log_open(r, &e);
 }
 
 static bool is_alive(uint32_t pid)
@@ -261,22 +266,77 @@ static bool is_alive(uint32_t pid)
     return kill((pid_t)pid, 0) == 0 || errno != ESRCH;
 }
 
-int recorder_drain(Recorder *r)
+/* What the connector has reported is handed in before the opens that were read before it: whoever
+ * opened something is known then (processes.h). */
+static int before_opens(void *arg)
 {
+    Recorder *r = arg;
+    uint64_t lost = r->n_lost;
     int k;
 
-    /* Forks first: the opens of a child are then known to be its family's. */
-    if (r->connector_fd >= 0) {
-        k = proc_connector_drain(r->connector_fd, r->processes, r->start_boottime, &r->n_lost);
-        if (k < 0)
-            return k;
-    } else if (r->log && since_start(r) > r->last_reap + REAP_USEC) {
+    if (r->connector_fd < 0)
+        return 0;
+    k = proc_connector_drain(r->connector_fd, r->processes, r->start_boottime, &r->n_lost);
+    if (r->n_lost != lost) {
+        process_table_lost(r->processes);
+        process_table_reap(r->processes, is_alive, since_start(r));
+    }
+    return k < 0 ? k : 0;
+}
+
+/* Objects of processes that go on, taken over into a new log. */
+typedef struct Carry {
+    const EventLog *from;
+    EventLog *to;
+} Carry;
+
+static uint32_t carry_object(uint32_t object, void *arg)
+{
+    Carry *c = arg;
+    LoggedObject o;
+    uint32_t new;
+
+    event_log_object(c->from, object, &o);
+    return event_log_intern(c->to, &o, &new) < 0 ? PROCESS_NONE : new;
+}
+
+/* Forgets all but the processes that go on and what they run. */
+static int begin_log(Recorder *r)
+{
+    Carry c = {r->log, event_log_new()};
+    int k;
+
+    if (!c.to)
+        return -ENOMEM;
+    k = process_table_new_stage(r->processes, carry_object, &c);
+    if (k < 0) {
+        event_log_free(c.to);
+        return k;
+    }
+    event_log_free(r->log);
+    r->log = c.to;
+    return 0;
+}
+
+int recorder_drain(Recorder *r)
+{
+    size_t n_runs;
+    int k, events;
+
+    events = fanotify_drain(r->fanotify, before_opens, on_open, r, &r->n_overflows);
+    if (r->connector_fd < 0 && since_start(r) > r->last_reap + REAP_USEC) {
         r->last_reap = since_start(r);
         process_table_reap(r->processes, is_alive, r->last_reap);
     }
-    k = fanotify_drain(r->fanotify, r->log ? on_open : ignore_open, r, &r->n_overflows);
-    process_table_settle(r->processes);
-    return k;
+    process_table_settle(r->processes, name_process, r);
+    /* Between stages nobody reads the runs that are over. */
+    process_table_runs(r->processes, &n_runs);
+    if (!r->recording && n_runs > RUNS_BETWEEN_STAGES_MAX) {
+        k = begin_log(r);
+        if (k < 0)
+            return k;
+    }
+    return events;
 }
 
 static int on_timer(sd_event_source *s, uint64_t usec, void *arg)
@@ -285,12 +345,14 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *arg)
     int k = recorder_drain(r);
     uint64_t now;
 
-    if (k < 0)
-        log_error_errno(k, "Cannot read events, the recording will be incomplete: %m");
-    if (k < 0)
+    if (k < 0) {
+        if (!r->complained)
+            log_error_errno(k, "Cannot read events, the recording will be incomplete: %m");
+        r->complained = true;
         r->n_overflows++;
-    r->drain_interval = k != 0 ? RECORDER_DRAIN_USEC
-                               : MIN(2 * r->drain_interval, RECORDER_DRAIN_IDLE_USEC);
+    }
+    r->drain_interval =
+            k > 0 ? RECORDER_DRAIN_USEC : MIN(2 * r->drain_interval, RECORDER_DRAIN_IDLE_USEC);
     if (sd_event_now(r->event, CLOCK_MONOTONIC, &now) < 0)
         now = usec;
     k = sd_event_source_set_time(s, now + r->drain_interval);
@@ -300,8 +362,10 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *arg)
 static int on_mounts(sd_event_source *s _unused_, int fd _unused_, uint32_t revents _unused_,
                      void *arg)
 {
-    int k = watch_volumes(arg);
+    int k = volumes_changed(arg);
 
+    if (k > 0)
+        k = watch_volumes(arg);
     if (k < 0)
         log_warning_errno(k, "Cannot follow a change of mounts, ignoring: %m");
     return 0;
@@ -350,79 +414,117 @@ static void take_start_snapshots(Recorder *r)
     }
 }
 
-/* Objects of processes that go on, taken over into the new stage's log. */
-typedef struct Carry {
-    const EventLog *from;
-    EventLog *to;
-} Carry;
-
-static uint32_t carry_object(uint32_t object, void *arg)
+static void lower_read_ahead(Recorder *r)
 {
-    Carry *c = arg;
-    LoggedObject o;
-    uint32_t new;
+    char path[PATH_MAX + sizeof(READ_AHEAD_RECORD) + 1];
+    int k;
 
-    event_log_object(c->from, object, &o);
-    return event_log_intern(c->to, &o, &new) < 0 ? PROCESS_NONE : new;
+    if (!r->run_dir || !r->options.exact || r->read_ahead_lowered)
+        return;
+    snprintf(path, sizeof(path), "%s/" READ_AHEAD_RECORD, r->run_dir);
+    k = read_ahead_lower(&r->volumes, true, path);
+    if (k < 0)
+        log_warning_errno(k, "Cannot lower read-ahead, recording less exactly: %m");
+    else
+        r->read_ahead_lowered = true;
 }
 
 int recorder_begin_stage(Recorder *r, Stage stage, uint32_t uid)
 {
-    bool first = r->start_realtime == 0;
     int k;
 
-    if (r->log)
+    if (r->recording)
         return -EBUSY;
-    if (r->run_dir && !r->read_ahead_lowered) {
-        char path[4200];
-
-        snprintf(path, sizeof(path), "%s/" READ_AHEAD_RECORD, r->run_dir);
-        if (r->options.exact) {
-            k = read_ahead_lower(&r->volumes, true, path);
-            if (k < 0)
-                log_warning_errno(k, "Cannot lower read-ahead, recording less exactly: %m");
-            else
-                r->read_ahead_lowered = true;
-        }
-    }
+    lower_read_ahead(r);
     take_start_snapshots(r);
     k = recorder_drain(r); /* what was queued before is not this stage's */
+    if (k >= 0)
+        k = begin_log(r);
     if (k < 0)
         return k;
-    r->log = r->carried ? TAKE_PTR(r->carried) : event_log_new();
-    if (!r->log)
-        return -ENOMEM;
+    r->recording = true;
+    r->complained = false;
     r->stage = stage;
     r->uid = uid;
+    r->n_logins += stage == STAGE_LOGIN;
     r->n_overflows = r->n_lost = r->n_own = r->n_dropped = 0;
     r->last_reap = 0;
     r->start_boottime = clock_now(CLOCK_BOOTTIME);
     r->start_realtime = clock_now(CLOCK_REALTIME);
-    return first ? proc_scan(add_process, r) : 0;
+    return 0;
 }
 
 int recorder_end_stage(Recorder *r, Trace **ret)
 {
-    EventLog *old, *next;
-    Carry carry;
-    int k;
+    int k, begun;
 
-    if (!r->log)
+    if (!r->recording)
         return -ESRCH;
     k = recorder_make_trace(r, ret);
+    r->recording = false;
+    begun = begin_log(r);
+    return k < 0 ? k : begun;
+}
 
-    /* Processes that run on keep what they are, under the next log's numbers; that log begins with
-     * them and is filled when the next stage begins. */
-    old = r->log;
-    next = event_log_new();
-    if (next) {
-        carry = (Carry){old, next};
-        if (process_table_new_stage(r->processes, carry_object, &carry) < 0)
-            k = k < 0 ? k : -ENOMEM;
-    }
-    event_log_free(old);
-    r->log = NULL;
-    event_log_free(r->carried);
-    r->carried = next;
-    return k;
+static int say(char **ret_error, int error, const char *text)
+{
+    if (ret_error)
+        *ret_error = strdup(text);
+    return error;
+}
+
+int recorder_new(const RecorderOptions *o, Recorder **ret, char **ret_error)
+{
+    _cleanup_recorder_ Recorder *r = calloc(1, sizeof(Recorder));
+    int k;
+
+    if (ret_error)
+        *ret_error = NULL;
+    if (!r)
+        return -ENOMEM;
+    r->options = *o;
+    r->connector_fd = r->mountinfo_fd = -EBADF;
+    r->start_boottime = clock_now(CLOCK_BOOTTIME);
+    r->drain_interval = RECORDER_DRAIN_USEC;
+    r->root = realpath(o->root, NULL);
+    if (!r->root)
+        return say(ret_error, -errno, "the root directory is not there");
+    r->run_dir = o->run_dir ? strdup(o->run_dir) : NULL;
+    r->processes = process_table_new();
+    r->log = event_log_new();
+    if (!r->processes || !r->log || (o->run_dir && !r->run_dir))
+        return -ENOMEM;
+
+    k = fanotify_new(&r->fanotify);
+    if (k == -EPERM)
+        return say(ret_error, k, "recording needs CAP_SYS_ADMIN (fanotify)");
+    if (k == -ENOSYS || k == -EINVAL)
+        return say(ret_error, -ENOSYS,
+                   "this kernel has no fanotify with directory handles (Linux 5.9, "
+                   "CONFIG_FANOTIFY)");
+    if (k < 0)
+        return say(ret_error, k, "cannot set up fanotify");
+    k = watch_volumes(r);
+    if (k == -EPERM)
+        return say(ret_error, k, "recording needs CAP_SYS_ADMIN (fanotify marks)");
+    if (k < 0)
+        return say(ret_error, k, "cannot read which filesystems are mounted");
+    if (r->n_watched == 0)
+        return say(ret_error, -ENODEV, "no local block-backed filesystem to record below the root");
+    if (fanotify_can_resolve(r->root) == -EPERM)
+        return say(ret_error, -EPERM, "recording needs CAP_DAC_READ_SEARCH (file handles)");
+
+    r->truth = residency_is_truth() && !o->no_fowner;
+    if (!r->truth)
+        note_limit(r, "no CAP_FOWNER: page ranges of files are not known, whole files are assumed");
+    r->connector_fd = o->no_proc_connector ? -EPERM : proc_connector_open();
+    if (r->connector_fd < 0)
+        note_limit(r, "no proc connector (CAP_NET_ADMIN): short-lived processes stay unknown");
+    if (o->no_cachestat || !cachestat_available())
+        note_limit(r, "no cachestat (Linux 6.5): metadata is derived from what was opened");
+    k = proc_scan(add_process, r);
+    if (k < 0)
+        return say(ret_error, k, "cannot read /proc");
+    *ret = TAKE_PTR(r);
+    return 0;
 }

@@ -26,8 +26,8 @@ typedef struct RecorderOptions {
     bool no_fowner;
 } RecorderOptions;
 
-/* How often the event queue is read: rarely enough to cost nothing (FACTS: seven times less CPU than
- * waking for each event), often enough that it never fills. Longer while nothing comes. */
+/* How often the event queue is read: rarely enough to cost nothing (FACTS: seven times less CPU
+ * than waking for each event), often enough that it never fills. Longer while nothing comes. */
 #define RECORDER_DRAIN_USEC      (20 * USEC_PER_MSEC)
 #define RECORDER_DRAIN_IDLE_USEC (160 * USEC_PER_MSEC)
 

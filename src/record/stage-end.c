@@ -5,11 +5,8 @@
 
 #include "record/recorder-internal.h"
 
-#include "base/atomic-file.h"
 #include "base/clock.h"
-#include "base/json-util.h"
 #include "base/log.h"
-#include "base/rooted.h"
 #include "record/residency.h"
 #include "volume/ext2-metadata.h"
 #include "volume/mountinfo.h"
@@ -18,24 +15,96 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/utsname.h>
 
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+/* Inode numbers, each once. */
+typedef struct InodeSet {
+    uint64_t *inodes;
+    size_t n, allocated;
+    struct Parent *parents; /* inode -> directories that were looked up with all above them */
+} InodeSet;
+
+typedef struct Parent {
+    UT_hash_handle hh;
+    uint64_t inode;
+    bool oom;
+} Parent;
+
+#undef uthash_nonfatal_oom
+#define uthash_nonfatal_oom(elt) ((elt)->oom = true)
 
 /* What became of a volume in the trace, and its metadata. */
 typedef struct VolumeEnd {
     uint32_t id; /* in the trace */
     RangeSet metadata;
     MetadataSource source;
-    RangeSet inodes; /* seen: for deriving */
+    InodeSet inodes; /* seen: for deriving */
 } VolumeEnd;
 
 typedef struct StageEnd {
     Recorder *r;
     Trace *t;
-    VolumeEnd *volumes;  /* as r->volumes */
-    uint32_t *files;     /* object -> file of the trace, or TRACE_NONE */
-    uint32_t *runs;      /* run -> application of the trace, or TRACE_NONE */
+    VolumeEnd *volumes; /* as r->volumes */
+    uint32_t *files;    /* object -> file of the trace, or TRACE_NONE */
+    uint32_t *runs;     /* run -> application of the trace, or TRACE_NONE */
 } StageEnd;
+
+static int inode_set_add(InodeSet *s, uint64_t inode)
+{
+    int r = grow_array(&s->inodes, &s->allocated, s->n + 1, sizeof(uint64_t));
+
+    if (r >= 0)
+        s->inodes[s->n++] = inode;
+    return r;
+}
+
+/* 1 if it is new as a parent, 0 if it was there, -ENOMEM. */
+static int inode_set_add_parent(InodeSet *s, uint64_t inode)
+{
+    Parent *p;
+    int r;
+
+    HASH_FIND(hh, s->parents, &inode, sizeof(inode), p);
+    if (p)
+        return 0;
+    p = calloc(1, sizeof(*p));
+    if (!p)
+        return -ENOMEM;
+    p->inode = inode;
+    HASH_ADD(hh, s->parents, inode, sizeof(p->inode), p);
+    if (p->oom) {
+        free(p);
+        return -ENOMEM;
+    }
+    r = inode_set_add(s, inode);
+    return r < 0 ? r : 1;
+}
+
+static int compare_inodes(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+static void inode_set_sort(InodeSet *s)
+{
+    if (s->n > 0)
+        qsort(s->inodes, s->n, sizeof(uint64_t), compare_inodes);
+}
+
+static void inode_set_done(InodeSet *s)
+{
+    Parent *p, *tmp;
+
+    HASH_ITER (hh, s->parents, p, tmp) {
+        HASH_DEL(s->parents, p);
+        free(p);
+    }
+    free(s->inodes);
+}
 
 static const WatchedVolume *watched_of(const Recorder *r, const Volume *v)
 {
@@ -87,10 +156,10 @@ static int check_metadata(Recorder *r, const Volume *v, VolumeEnd *e)
             e->metadata = kept;
         }
     } else {
+        inode_set_sort(&e->inodes);
         for (size_t i = 0; i < e->inodes.n && k != -ENOMEM; i++)
-            for (uint64_t n = e->inodes.ranges[i].start;
-                 n < e->inodes.ranges[i].end && k != -ENOMEM; n++)
-                k = ext2_metadata_of_inode(m, n, &e->metadata);
+            if (i == 0 || e->inodes.inodes[i] != e->inodes.inodes[i - 1])
+                k = ext2_metadata_of_inode(m, e->inodes.inodes[i], &e->metadata);
         e->source = METADATA_SOURCE_DERIVED;
     }
     ext2_metadata_free(m);
@@ -134,24 +203,27 @@ static const char *below_root(const Recorder *r, const char *path)
     return path[l] ? path + l : "/";
 }
 
-/* Inodes of the directories above, for deriving metadata: a lookup reads them all. */
-static void note_parents(const Recorder *r, const Volume *v, const char *path, RangeSet *inodes)
+/* Inodes of the file and of the directories above, for deriving metadata: a lookup reads them all.
+ */
+static int note_inodes(const Volume *v, const char *path, uint64_t inode, InodeSet *inodes)
 {
     char p[PATH_MAX];
     struct stat st;
+    int k = inode_set_add(inodes, inode);
 
     snprintf(p, sizeof(p), "%s", path);
-    for (char *slash = strrchr(p, '/'); slash && slash > p; slash = strrchr(p, '/')) {
-        *slash = 0;
-        if (!path_is_below(p, v->target) || lstat(p, &st) < 0 || st.st_dev != v->st_dev ||
-            range_set_contains(inodes, st.st_ino))
-            return;
-        if (range_set_add(inodes, st.st_ino, st.st_ino + 1) < 0)
-            return;
+    for (char *slash = strrchr(p, '/'); k >= 0 && slash; slash = strrchr(p, '/')) {
+        slash[slash == p] = 0; /* "/" itself stays */
+        if (!path_is_below(p, v->target) || lstat(p, &st) < 0 || st.st_dev != v->st_dev)
+            return 0;
+        k = inode_set_add_parent(inodes, st.st_ino);
+        if (k == 0 || slash == p)
+            return 0; /* and all above it are known */
     }
+    return k < 0 ? k : 0;
 }
 
-static int read_residency(int path_fd, TraceFile *f)
+static int read_residency(Recorder *r, int path_fd, TraceFile *f)
 {
     _cleanup_close_ int fd = -EBADF;
     char proc[64];
@@ -162,6 +234,11 @@ static int read_residency(int path_fd, TraceFile *f)
     if (fd < 0)
         return 0; /* not ours to see: no ranges */
     k = residency_read(fd, f->size_bytes, &f->resident);
+    if (k == -EPERM && r->truth) {
+        log_warning("The kernel does not say which pages of other users' files are resident "
+                    "(CAP_FOWNER in this user namespace?): whole files are assumed");
+        r->truth = false;
+    }
     return k == -ENOMEM ? k : 0;
 }
 
@@ -208,15 +285,14 @@ static int add_object(StageEnd *s, uint32_t object)
         f->size_bytes = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
         f->mtime_nsec = (int64_t)st.st_mtim.tv_sec * (int64_t)NSEC_PER_SEC + st.st_mtim.tv_nsec;
         if (S_ISREG(st.st_mode) && r->truth) {
-            k = read_residency(fd, f);
+            k = read_residency(r, fd, f);
             if (k < 0)
                 return k;
         }
         if (e->source != METADATA_SOURCE_CACHESTAT && strncmp(v->fstype, "ext", 3) == 0) {
-            k = range_set_add(&e->inodes, st.st_ino, st.st_ino + 1);
+            k = note_inodes(v, path, st.st_ino, &e->inodes);
             if (k < 0)
                 return k;
-            note_parents(r, v, path, &e->inodes);
         }
     }
     return 0;
@@ -255,16 +331,22 @@ static int add_runs(StageEnd *s)
         return -ENOMEM;
     for (size_t i = 0; i < n; i++) {
         const ProcessRun *p = &runs[i];
-        uint32_t file = p->object == PROCESS_NONE ? TRACE_NONE : s->files[p->object];
+        uint32_t object = p->object, file;
         TraceLifetime l;
         int k;
 
+        /* An execve that failed belongs to the run before it, a script's env to the script. */
+        for (uint32_t a = p->same_as; a != PROCESS_NONE; a = runs[a].same_as)
+            object = runs[a].object;
+        file = object == PROCESS_NONE ? TRACE_NONE : s->files[object];
         s->runs[i] = TRACE_NONE;
         if (p->own || file == TRACE_NONE || s->t->files[file].directory)
             continue;
         k = trace_add_application(s->t, file, &s->runs[i]);
         if (k < 0)
             return k;
+        if (p->same_as != PROCESS_NONE)
+            continue;
         l = (TraceLifetime){
                 .application = s->runs[i],
                 .pid = p->pid,
@@ -305,106 +387,11 @@ static int add_accesses(StageEnd *s)
     return 0;
 }
 
-/* ID and VERSION_ID of os-release below the root: "debian 12". */
-static char *read_distribution(const char *root)
-{
-    static const char *const places[] = {"etc/os-release", "usr/lib/os-release"};
-    _cleanup_close_ int fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    _cleanup_free_ char *text = NULL;
-    char id[64] = "", version[64] = "";
-    char *joined;
-
-    for (size_t i = 0; fd >= 0 && !text && i < ELEMENTSOF(places); i++)
-        rooted_read(fd, places[i], 65536, &text, NULL);
-    for (char *save = NULL, *line = text ? strtok_r(text, "\n", &save) : NULL; line;
-         line = strtok_r(NULL, "\n", &save)) {
-        char *value = strchr(line, '=');
-
-        if (!value)
-            continue;
-        *value++ = 0;
-        value += *value == '"';
-        value[strcspn(value, "\"")] = 0;
-        if (strcmp(line, "ID") == 0)
-            snprintf(id, sizeof(id), "%.60s", value);
-        else if (strcmp(line, "VERSION_ID") == 0)
-            snprintf(version, sizeof(version), "%.60s", value);
-    }
-    return asprintf(&joined, "%s%s%s", id, *version ? " " : "", version) < 0 ? NULL : joined;
-}
-
-static char *read_boot_id(void)
-{
-    _cleanup_free_ char *text = NULL;
-    char id[33];
-    size_t n = 0;
-
-    if (rooted_read(AT_FDCWD, "/proc/sys/kernel/random/boot_id", 256, &text, NULL) >= 0)
-        for (const char *c = text; *c && n < 32; c++)
-            if (*c != '-' && *c != '\n')
-                id[n++] = *c;
-    id[n] = 0;
-    return strdup(id);
-}
-
-/* What headstart-replay said of this stage, if it ran: residency then shows what it read. */
-static void read_replay_status(Recorder *r, Trace *t)
-{
-    _cleanup_json_ struct json_object *o = NULL;
-    _cleanup_free_ char *text = NULL;
-    const char *reason, *word;
-    char path[4200];
-    uint64_t start;
-    size_t size;
-
-    if (!r->run_dir)
-        return;
-    snprintf(path, sizeof(path), "%s/replay-%s.json", r->run_dir, stage_to_string(t->stage));
-    if (file_read_whole(AT_FDCWD, path, 65536, &text, &size) < 0 ||
-        json_parse(text, size, 4, &o, &reason) < 0 || json_get_string(o, "policy", &word) < 0 ||
-        json_get_u64(o, "start_boottime_usec", UINT64_MAX, &start) < 0)
-        return;
-    /* The login pack is replayed before the login begins, the boot pack maybe before we started;
-     * /run holds one boot's, so it is this stage's. */
-    if ((int)policy_from_string(word) > POLICY_OFF) {
-        t->policy = policy_from_string(word);
-        t->flags |= TRACE_REPLAYED;
-    }
-}
-
-static int fill_facts(Recorder *r, Trace *t)
-{
-    struct utsname u;
-
-    free(t->boot_id);
-    free(t->kernel);
-    free(t->distribution);
-    t->boot_id = read_boot_id();
-    t->kernel = uname(&u) == 0 ? strdup(u.release) : strdup("");
-    t->distribution = read_distribution(r->root);
-    if (!t->boot_id || !t->kernel || !t->distribution)
-        return -ENOMEM;
-    t->uid = r->uid;
-    t->start_realtime = r->start_realtime;
-    t->start_boottime = r->start_boottime;
-    t->process_source = r->connector_fd >= 0 ? PROCESS_SOURCE_CONNECTOR : PROCESS_SOURCE_PROC;
-    t->n_own = r->n_own;
-    t->n_overflows = r->n_overflows;
-    if (r->n_overflows > 0 || r->n_dropped > 0)
-        t->flags |= TRACE_INCOMPLETE;
-    if (!r->truth)
-        t->flags |= TRACE_RESIDENCY_OFF;
-    if (r->read_ahead_lowered)
-        t->flags |= TRACE_EXACT;
-    read_replay_status(r, t);
-    return 0;
-}
-
 static void stage_end_done(StageEnd *s)
 {
     for (size_t i = 0; s->volumes && i < s->r->volumes.n; i++) {
         range_set_done(&s->volumes[i].metadata);
-        range_set_done(&s->volumes[i].inodes);
+        inode_set_done(&s->volumes[i].inodes);
     }
     free(s->volumes);
     free(s->files);
@@ -424,7 +411,8 @@ int recorder_make_trace(Recorder *r, Trace **ret)
     s.t->duration = clock_now(CLOCK_BOOTTIME) - r->start_boottime;
     for (size_t i = 0; k >= 0 && i < r->volumes.n; i++)
         k = snapshot_volume(r, &r->volumes.volumes[i], &s.volumes[i]);
-    if (k >= 0)
+    /* Twice: what the connector says is settled one batch later. */
+    for (int i = 0; k >= 0 && i < 2; i++)
         k = recorder_drain(r);
     if (k < 0)
         return k;
@@ -433,11 +421,10 @@ int recorder_make_trace(Recorder *r, Trace **ret)
     if (!s.files)
         return -ENOMEM;
     memset(s.files, 0xff, (event_log_n_objects(r->log) + 1) * sizeof(uint32_t));
-    k = fill_facts(r, s.t);
-    if (k >= 0)
-        k = add_volumes(&s);
+    k = add_volumes(&s);
     if (k >= 0)
         k = add_objects(&s);
+    fanotify_resolve_done(r->fanotify);
     if (k >= 0)
         k = add_runs(&s);
     if (k >= 0)
@@ -450,6 +437,8 @@ int recorder_make_trace(Recorder *r, Trace **ret)
         o->metadata = s.volumes[i].metadata;
         s.volumes[i].metadata = (RangeSet){0};
     }
+    if (k >= 0)
+        k = recorder_fill_facts(r, s.t);
     if (k < 0)
         return k;
     *ret = TAKE_PTR(s.t);

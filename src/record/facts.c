@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What a trace says of the machine and the session it was recorded in. */
+
+#include "record/recorder-internal.h"
+
+#include "base/atomic-file.h"
+#include "base/json-util.h"
+#include "base/rooted.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+/* ID and VERSION_ID of os-release below the root: "debian 12". */
+static char *read_distribution(int root_fd)
+{
+    static const char *const places[] = {"etc/os-release", "usr/lib/os-release"};
+    _cleanup_free_ char *text = NULL;
+    char id[64] = "", version[64] = "";
+    char *joined;
+
+    for (size_t i = 0; root_fd >= 0 && !text && i < ELEMENTSOF(places); i++)
+        rooted_read(root_fd, places[i], 65536, &text, NULL);
+    for (char *save = NULL, *line = text ? strtok_r(text, "\n", &save) : NULL; line;
+         line = strtok_r(NULL, "\n", &save)) {
+        char *value = strchr(line, '=');
+
+        if (!value)
+            continue;
+        *value++ = 0;
+        value += *value == '"';
+        value[strcspn(value, "\"")] = 0;
+        if (strcmp(line, "ID") == 0)
+            snprintf(id, sizeof(id), "%.60s", value);
+        else if (strcmp(line, "VERSION_ID") == 0)
+            snprintf(version, sizeof(version), "%.60s", value);
+    }
+    return asprintf(&joined, "%s%s%s", id, *version ? " " : "", version) < 0 ? NULL : joined;
+}
+
+static char *read_boot_id(void)
+{
+    _cleanup_free_ char *text = NULL;
+    char id[33];
+    size_t n = 0;
+
+    if (rooted_read(AT_FDCWD, "/proc/sys/kernel/random/boot_id", 256, &text, NULL) >= 0)
+        for (const char *c = text; *c && n < 32; c++)
+            if (*c != '-' && *c != '\n')
+                id[n++] = *c;
+    id[n] = 0;
+    return strdup(id);
+}
+
+/* What headstart-replay said of this stage, if it ran: residency then shows what it read. /run
+ * holds one boot's, and what was replayed stays in memory for a second login too. */
+static void read_replay_status(const Recorder *r, Trace *t)
+{
+    _cleanup_json_ struct json_object *o = NULL;
+    _cleanup_free_ char *text = NULL;
+    const char *reason, *policy, *outcome;
+    char path[PATH_MAX + 32];
+    size_t size;
+
+    t->policy = POLICY_OFF;
+    if (!r->run_dir)
+        return;
+    snprintf(path, sizeof(path), "%s/replay-%s.json", r->run_dir, stage_to_string(t->stage));
+    if (file_read_whole(AT_FDCWD, path, 65536, &text, &size) < 0 ||
+        json_parse(text, size, 4, &o, &reason) < 0 || json_get_string(o, "policy", &policy) < 0 ||
+        json_get_string(o, "outcome", &outcome) < 0)
+        return;
+    if (strcmp(outcome, "control") == 0)
+        t->flags |= TRACE_CONTROL;
+    if ((strcmp(outcome, "done") == 0 || strcmp(outcome, "stopped") == 0) &&
+        (int)policy_from_string(policy) > POLICY_OFF) {
+        t->policy = policy_from_string(policy);
+        t->flags |= TRACE_REPLAYED;
+    }
+}
+
+int recorder_fill_facts(const Recorder *r, Trace *t)
+{
+    _cleanup_close_ int root = open(r->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    struct utsname u;
+
+    free(t->boot_id);
+    free(t->kernel);
+    free(t->distribution);
+    t->boot_id = read_boot_id();
+    t->kernel = uname(&u) == 0 ? strdup(u.release) : strdup("");
+    t->distribution = read_distribution(root);
+    if (!t->boot_id || !t->kernel || !t->distribution)
+        return -ENOMEM;
+    t->uid = r->uid;
+    t->start_realtime = r->start_realtime;
+    t->start_boottime = r->start_boottime;
+    t->process_source = r->connector_fd >= 0 ? PROCESS_SOURCE_CONNECTOR : PROCESS_SOURCE_PROC;
+    t->n_own = r->n_own;
+    t->n_overflows = r->n_overflows;
+    if (r->n_overflows > 0 || r->n_dropped > 0)
+        t->flags |= TRACE_INCOMPLETE;
+    if (!r->truth)
+        t->flags |= TRACE_RESIDENCY_OFF;
+    if (r->read_ahead_lowered)
+        t->flags |= TRACE_EXACT;
+    if (t->stage == STAGE_LOGIN && r->n_logins > 1)
+        t->flags |= TRACE_SECOND_LOGIN;
+    /* systemd.offline-updates(7) */
+    if (t->stage == STAGE_BOOT && root >= 0 &&
+        (faccessat(root, "system-update", F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
+         faccessat(root, "etc/system-update", F_OK, AT_SYMLINK_NOFOLLOW) == 0))
+        t->flags |= TRACE_OFFLINE_UPDATE;
+    read_replay_status(r, t);
+    return 0;
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "record/sampling.h"
+
+#include "record/recorder-internal.h"
+#include "record/residency.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+
+void sampling_done(Sampling *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        range_set_done(&s->files[i]);
+    free(s->files);
+    free(s->rounds);
+    *s = (Sampling){0};
+}
+
+/* *to = *to + *more, which is used up. 0 or -ENOMEM. */
+static int add_ranges(RangeSet *to, RangeSet *more)
+{
+    RangeSet sum = {0};
+    int k = 0;
+
+    if (to->n == 0) {
+        sum = *more;
+        *more = (RangeSet){0};
+    } else
+        k = range_set_union(to, more, &sum);
+    range_set_done(more);
+    if (k < 0)
+        return k;
+    range_set_done(to);
+    *to = sum;
+    return 0;
+}
+
+static int make_room(Sampling *s, size_t n_objects)
+{
+    int k = grow_array(&s->files, &s->allocated, n_objects, sizeof(RangeSet));
+
+    if (k >= 0)
+        k = grow_array(&s->rounds, &s->allocated_rounds, n_objects, sizeof(uint32_t));
+    if (k < 0)
+        return k;
+    for (; s->n < n_objects; s->n++) {
+        s->files[s->n] = (RangeSet){0};
+        s->rounds[s->n] = 0;
+    }
+    return 0;
+}
+
+static int look_at_file(Recorder *r, uint32_t object)
+{
+    _cleanup_close_ int place = -EBADF, fd = -EBADF;
+    RangeSet now = {0};
+    char path[PATH_MAX], proc[64];
+    struct stat st;
+    LoggedObject o;
+    int k;
+
+    event_log_object(r->log, object, &o);
+    if (o.directory)
+        return 0;
+    place = fanotify_resolve(r->fanotify, &o, path, sizeof(path));
+    if (place < 0 || fstat(place, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
+        return 0;
+    snprintf(proc, sizeof(proc), "/proc/self/fd/%d", place);
+    fd = open(proc, O_RDONLY | O_NOATIME | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    k = residency_read(fd, (uint64_t)st.st_size, &now);
+    if (k < 0)
+        return k == -ENOMEM ? k : 0;
+    return add_ranges(&r->sampling.files[object], &now);
+}
+
+static int look_at_metadata(Recorder *r)
+{
+    for (size_t i = 0; i < r->n_watched; i++) {
+        WatchedVolume *w = &r->watched[i];
+        const Volume *v = volume_by_dev(&r->volumes, w->st_dev);
+        RangeSet now = {0};
+        int k;
+
+        if (!v || !w->has_snapshot || recorder_snapshot(r, v, &now) < 0)
+            continue;
+        k = add_ranges(&w->resident_since, &now);
+        if (k < 0)
+            return k;
+    }
+    return 0;
+}
+
+int recorder_sample(Recorder *r, usec_t now)
+{
+    static const usec_t delays[] = {SAMPLING_EARLY_USEC, SAMPLING_LATE_USEC};
+    Sampling *s = &r->sampling;
+    const LoggedEvent *events;
+    size_t n;
+    int k;
+
+    if (!r->recording || now < s->last + SAMPLING_ROUND_USEC)
+        return 0;
+    s->last = now;
+    s->round++;
+    events = event_log_events(r->log, &n);
+    k = make_room(s, event_log_n_objects(r->log));
+    for (size_t d = 0; r->truth && d < ELEMENTSOF(delays); d++)
+        for (; k >= 0 && s->next[d] < n; s->next[d]++) {
+            const LoggedEvent *e = &events[s->next[d]];
+
+            if (e->at_msec * USEC_PER_MSEC + delays[d] > now)
+                break;
+            if (s->rounds[e->object] == s->round)
+                continue;
+            s->rounds[e->object] = s->round;
+            k = look_at_file(r, e->object);
+        }
+    fanotify_resolve_done(r->fanotify);
+    return k < 0 ? k : look_at_metadata(r);
+}
