@@ -41,12 +41,15 @@ Recorder *recorder_free(Recorder *r)
         close(r->mountinfo_fd);
     if (r->connector_fd >= 0)
         close(r->connector_fd);
+    sampling_done(&r->sampling);
     fanotify_free(r->fanotify);
     process_table_free(r->processes);
     event_log_free(r->log);
     volume_table_done(&r->volumes);
-    for (size_t i = 0; i < r->n_watched; i++)
+    for (size_t i = 0; i < r->n_watched; i++) {
         range_set_done(&r->watched[i].resident_before);
+        range_set_done(&r->watched[i].resident_since);
+    }
     free(r->watched);
     free(r->limits);
     free(r->root);
@@ -351,6 +354,8 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *arg)
         r->complained = true;
         r->n_overflows++;
     }
+    if (recorder_sample(r, since_start(r)) < 0)
+        log_debug("Out of memory while sampling, ignoring.");
     r->drain_interval =
             k > 0 ? RECORDER_DRAIN_USEC : MIN(2 * r->drain_interval, RECORDER_DRAIN_IDLE_USEC);
     if (sd_event_now(r->event, CLOCK_MONOTONIC, &now) < 0)
@@ -408,6 +413,7 @@ static void take_start_snapshots(Recorder *r)
         RangeSet ranges = {0};
 
         range_set_done(&w->resident_before);
+        range_set_done(&w->resident_since);
         w->has_snapshot = v && recorder_snapshot(r, v, &ranges) >= 0;
         if (w->has_snapshot)
             w->resident_before = ranges;
@@ -442,6 +448,7 @@ int recorder_begin_stage(Recorder *r, Stage stage, uint32_t uid)
         k = begin_log(r);
     if (k < 0)
         return k;
+    sampling_done(&r->sampling);
     r->recording = true;
     r->complained = false;
     r->stage = stage;
@@ -462,6 +469,7 @@ int recorder_end_stage(Recorder *r, Trace **ret)
         return -ESRCH;
     k = recorder_make_trace(r, ret);
     r->recording = false;
+    sampling_done(&r->sampling);
     begun = begin_log(r);
     return k < 0 ? k : begun;
 }

@@ -114,11 +114,11 @@ static const WatchedVolume *watched_of(const Recorder *r, const Volume *v)
     return NULL;
 }
 
-/* Blocks resident now that were not when the stage began. */
+/* Blocks resident now, or seen so meanwhile, that were not when the stage began. */
 static int snapshot_volume(Recorder *r, const Volume *v, VolumeEnd *e)
 {
     const WatchedVolume *w = watched_of(r, v);
-    _cleanup_range_set_ RangeSet now = {0};
+    _cleanup_range_set_ RangeSet now = {0}, seen = {0};
     int k;
 
     if (!w || !w->has_snapshot)
@@ -126,7 +126,9 @@ static int snapshot_volume(Recorder *r, const Volume *v, VolumeEnd *e)
     k = recorder_snapshot(r, v, &now);
     if (k < 0)
         return k == -ENOMEM ? k : 0;
-    k = range_set_subtract(&now, &w->resident_before, &e->metadata);
+    k = range_set_union(&now, &w->resident_since, &seen);
+    if (k >= 0)
+        k = range_set_subtract(&seen, &w->resident_before, &e->metadata);
     if (k >= 0)
         e->source = METADATA_SOURCE_CACHESTAT;
     return k;
@@ -242,6 +244,27 @@ static int read_residency(Recorder *r, int path_fd, TraceFile *f)
     return k == -ENOMEM ? k : 0;
 }
 
+/* Adds what was seen of the file while the stage ran, as far as the file is still so long. */
+static int add_samples(const Recorder *r, uint32_t object, TraceFile *f)
+{
+    Range whole = {0, f->size_bytes};
+    const RangeSet all = {&whole, 1, 1};
+    _cleanup_range_set_ RangeSet clipped = {0};
+    RangeSet sum = {0};
+    int k;
+
+    if (object >= r->sampling.n || r->sampling.files[object].n == 0 || f->size_bytes == 0)
+        return 0;
+    k = range_set_intersect(&r->sampling.files[object], &all, &clipped);
+    if (k >= 0)
+        k = range_set_union(&f->resident, &clipped, &sum);
+    if (k < 0)
+        return k;
+    range_set_done(&f->resident);
+    f->resident = sum;
+    return 0;
+}
+
 /* Resolves one object and makes it a file of the trace. Gone ones are counted. */
 static int add_object(StageEnd *s, uint32_t object)
 {
@@ -295,7 +318,7 @@ static int add_object(StageEnd *s, uint32_t object)
                 return k;
         }
     }
-    return 0;
+    return s->t->files[id].directory ? 0 : add_samples(r, object, &s->t->files[id]);
 }
 
 static int add_objects(StageEnd *s)
