@@ -126,6 +126,18 @@ allowed_symbol() {
     [ "$needed" = "libc.so.6 " ]
 }
 
+@test "headstart-replay maps nothing but itself, ld.so, libc and the vdso" {
+    need_command strace
+    need_binary "$HEADSTART_REPLAY" "$HS_BUILD/tests/unit/tool-mkpack"
+    "$HS_BUILD/tests/unit/tool-mkpack" "$HS_TMP/empty.pack" </dev/null
+    strace -f -o "$HS_TMP/strace" "$HEADSTART_REPLAY" "$HS_TMP/empty.pack"
+    # Whatever is mapped from a file was opened before; the pack is read.
+    run sed -n 's/.* open[a-z0-9]*(\([^"]*\)"\([^"]*\)".* = [0-9]*$/\2/p' "$HS_TMP/strace"
+    echo "$output"
+    [ "$(grep -cvE '/ld\.so\.(cache|preload)$|/libc\.so\.6$|^/proc/|/empty\.pack$' <<<"$output")" -eq 0 ]
+    [ "$(grep -cE '/libc\.so\.6$' <<<"$output")" -eq 1 ]
+}
+
 @test "no source file is over about 500 lines without saying why" {
     local f bad=0
     for f in src/*/*.[ch]; do

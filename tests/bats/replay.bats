@@ -81,18 +81,6 @@ bad() {
 
 # --- what it is ------------------------------------------------------------------------------------
 
-@test "nothing is mapped but itself, ld.so, libc and the vdso" {
-    need_command strace
-    [[ $HS_BUILD == */build*asan* ]] && skip "the sanitizers are libraries"
-    "$MKPACK" "$PACK" </dev/null
-    strace -f -o "$HS_TMP/strace" "$HEADSTART_REPLAY" "$PACK"
-    # Whatever is mapped from a file was opened before.
-    run -0 grep -oE '(open|openat)\([^"]*"[^"]*\.so[^"]*"[^=]*= [0-9]+' "$HS_TMP/strace"
-    echo "$output"
-    [ "$(grep -cvE 'ld.so.cache|libc\.so\.6' <<<"$output")" -eq 0 ]
-    [ "$(grep -c 'libc\.so\.6' <<<"$output")" -eq 1 ]
-}
-
 @test "an empty pack is replayed, in no time and with one line" {
     "$MKPACK" "$PACK" </dev/null
     run -0 replay --wait "$PACK"
@@ -347,7 +335,8 @@ replay_subvolume() {
     ) 3>&- &
     local writer=$!
     hs_defer kill $writer
-    run -0 strace -f -y -o "$trace" "$HEADSTART_REPLAY" --root="$HS_MNT" --wait --json "$PACK"
+    # LeakSanitizer cannot work under a tracer.
+    run -0 env ASAN_OPTIONS=detect_leaks=0 strace -f -y -o "$trace" "$HEADSTART_REPLAY" --root="$HS_MNT" --wait --json "$PACK"
     echo "$output"
     [ "$(replayed .outcome)" = done ]
     # the root and kept
@@ -584,7 +573,8 @@ notified() {
     listen
     kill -STOP $DISKSIM
     hs_defer kill -CONT $DISKSIM
-    replay --wait --json --status="$HS_TMP/status.json" "$PACK" >"$HS_TMP/result" 3>&- &
+    "$HEADSTART_REPLAY" --root="$HS_MNT" --wait --json --status="$HS_TMP/status.json" "$PACK" \
+        >"$HS_TMP/result" 3>&- &
     local pid=$!
     hs_wait 10 notified READY=1
     # A login begins: nothing breaks.
