@@ -19,7 +19,8 @@ DeviceClass volume_classify(const char *disk, bool rotational, const char *mmc_t
     if (has_prefix(disk, "mmcblk"))
         return mmc_type && strcmp(mmc_type, "MMC") == 0 ? DEVICE_CLASS_EMMC : DEVICE_CLASS_SD;
     /* What lies below these only their host knows; virtio claims to rotate, always. */
-    if (rotational && (has_prefix(disk, "vd") || has_prefix(disk, "xvd") || has_prefix(disk, "loop")))
+    if (rotational &&
+        (has_prefix(disk, "vd") || has_prefix(disk, "xvd") || has_prefix(disk, "loop")))
         return DEVICE_CLASS_UNKNOWN;
     if (disk[0] == 0)
         return DEVICE_CLASS_UNKNOWN;

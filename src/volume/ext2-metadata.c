@@ -176,8 +176,8 @@ int ext2_metadata_of_inode(Ext2Metadata *m, uint64_t inode, RangeSet *ranges)
     return translate(e);
 }
 
-/* Loads the block bitmap of one group (not of all: a large disk has thousands), unless it is the one
- * loaded already. A group whose bitmap was never written has only its own metadata in use. */
+/* Loads the block bitmap of one group (not of all: a large disk has thousands), unless it is the
+ * one loaded already. A group whose bitmap was never written has only its own metadata in use. */
 static int load_bitmap(Ext2Metadata *m, dgrp_t group)
 {
     ext2_filsys fs = m->fs;
@@ -191,8 +191,7 @@ static int load_bitmap(Ext2Metadata *m, dgrp_t group)
             return -ENOMEM;
     }
     m->bitmap_group = group;
-    if (ext2fs_has_group_desc_csum(fs) &&
-        ext2fs_bg_flags_test(fs, group, EXT2_BG_BLOCK_UNINIT)) {
+    if (ext2fs_has_group_desc_csum(fs) && ext2fs_bg_flags_test(fs, group, EXT2_BG_BLOCK_UNINIT)) {
         /* What is resident there can only be the group's own tables. */
         memset(m->bitmap, 0xff, m->block_size);
         return 0;

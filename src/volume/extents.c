@@ -10,8 +10,8 @@
 #define EXTENTS_MAX      1000000U
 
 /* Places that mean nothing to a reader of the device. */
-#define PLACELESS                                                                                  \
-    (FIEMAP_EXTENT_UNKNOWN | FIEMAP_EXTENT_DELALLOC | FIEMAP_EXTENT_UNWRITTEN |                    \
+#define PLACELESS                                                               \
+    (FIEMAP_EXTENT_UNKNOWN | FIEMAP_EXTENT_DELALLOC | FIEMAP_EXTENT_UNWRITTEN | \
      FIEMAP_EXTENT_DATA_INLINE | FIEMAP_EXTENT_DATA_TAIL | FIEMAP_EXTENT_NOT_ALIGNED)
 
 void extent_list_done(ExtentList *l)

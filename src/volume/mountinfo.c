@@ -143,8 +143,9 @@ int mount_table_parse(const char *text, MountTable *ret, size_t *ret_bad)
 bool fstype_is_local_block(const char *fstype)
 {
     static const char *const types[] = {
-            "ext2", "ext3",  "ext4",     "xfs",     "btrfs", "f2fs",     "vfat", "exfat",  "ntfs3",
-            "erofs", "squashfs", "iso9660", "udf", "bcachefs", "jfs", "reiserfs", "nilfs2",
+            "ext2", "ext3",     "ext4",  "xfs",      "btrfs",    "f2fs",
+            "vfat", "exfat",    "ntfs3", "erofs",    "squashfs", "iso9660",
+            "udf",  "bcachefs", "jfs",   "reiserfs", "nilfs2",
     };
 
     for (size_t i = 0; i < ELEMENTSOF(types); i++)
@@ -163,9 +164,9 @@ bool path_is_below(const char *path, const char *prefix)
 }
 
 /* A mount that another one hides: stacked on it, or put on a directory above it in the same parent
- * (later, or this one would have become its child). The order of the lines says nothing: a root that
- * was moved into place comes after what was mounted before. */
-static bool is_covered(const MountTable *t, size_t i)
+ * (later, or this one would have become its child). The order of the lines says nothing: a root
+ * that was moved into place comes after what was mounted before. */
+static bool is_hidden(const MountTable *t, size_t i)
 {
     const Mount *m = &t->mounts[i];
 
@@ -181,13 +182,60 @@ static bool is_covered(const MountTable *t, size_t i)
     return false;
 }
 
+/* The same of it or of a mount that it is mounted in. Bounded, should parents ever run in a circle.
+ */
+static bool is_covered(const MountTable *t, size_t i)
+{
+    for (size_t depth = 0; depth < t->n; depth++) {
+        unsigned parent = t->mounts[i].parent;
+        size_t k;
+
+        if (is_hidden(t, i))
+            return true;
+        for (k = 0; k < t->n; k++)
+            if (k != i && t->mounts[k].id == parent)
+                break;
+        if (k == t->n)
+            return false; /* the root, or its parent is not ours to see */
+        i = k;
+    }
+    return false;
+}
+
+uint64_t mount_subvolume_id(const Mount *m)
+{
+    static const char key[] = "subvolid=";
+
+    if (strcmp(m->fstype, "btrfs") != 0)
+        return 0;
+    for (const char *p = m->super_options; *p;) {
+        size_t n = strcspn(p, ",");
+
+        if (strncmp(p, key, sizeof(key) - 1) == 0) {
+            uint64_t id = 0;
+
+            for (p += sizeof(key) - 1; *p >= '0' && *p <= '9'; p++)
+                if (__builtin_mul_overflow(id, 10U, &id) ||
+                    __builtin_add_overflow(id, (uint64_t)(*p - '0'), &id))
+                    return 0;
+            return *p == 0 || *p == ',' ? id : 0;
+        }
+        p += n + (p[n] == ',');
+    }
+    return 0;
+}
+
+static bool is_same_filesystem(const Mount *a, const Mount *b)
+{
+    return a->major == b->major && a->minor == b->minor &&
+           mount_subvolume_id(a) == mount_subvolume_id(b);
+}
+
 static bool is_better(const Mount *a, const Mount *b)
 {
-    bool whole_a = strcmp(a->root, "/") == 0, whole_b = strcmp(b->root, "/") == 0;
+    size_t x = strlen(a->root), y = strlen(b->root);
 
-    if (whole_a != whole_b)
-        return whole_a;
-    return strlen(a->target) < strlen(b->target);
+    return x != y ? x < y : strlen(a->target) < strlen(b->target);
 }
 
 int mount_table_select(const MountTable *t, const char *prefix, size_t **ret, size_t *ret_n)
@@ -206,7 +254,7 @@ int mount_table_select(const MountTable *t, const char *prefix, size_t **ret, si
             is_covered(t, i))
             continue;
         for (k = 0; k < n; k++)
-            if (t->mounts[chosen[k]].major == m->major && t->mounts[chosen[k]].minor == m->minor)
+            if (is_same_filesystem(&t->mounts[chosen[k]], m))
                 break;
         if (k == n)
             chosen[n++] = i;

@@ -36,8 +36,13 @@ bool fstype_is_local_block(const char *fstype);
 /* True if the path is the prefix or lies below it; trailing slashes of the prefix do not count. */
 bool path_is_below(const char *path, const char *prefix);
 
-/* The mount to reach each local block-backed filesystem (and btrfs subvolume) by: one index into
- * `t` per distinct st_dev, not covered by a later mount on the same target, at or below `prefix`
- * ("/" for all), preferring mounts of the filesystem's root, then the shortest target.
- * The caller frees *ret. 0 or -ENOMEM. */
+/* The id of the btrfs subvolume that is mounted, from the options; 0 on other filesystems. All
+ * subvolumes of one btrfs have the same major:minor here, while stat(2) gives each a number of its
+ * own. */
+uint64_t mount_subvolume_id(const Mount *m);
+
+/* The mount to reach each local block-backed filesystem (and btrfs subvolume) by: one index into `t`
+ * per distinct major:minor and subvolume, not covered by another mount, at or below `prefix` ("/"
+ * for all), preferring the one whose root lies higher up in the filesystem, then the shortest
+ * target. headstart-replay chooses alike. The caller frees *ret. 0 or -ENOMEM. */
 int mount_table_select(const MountTable *t, const char *prefix, size_t **ret, size_t *ret_n);

@@ -7,6 +7,7 @@
 
 #include "base/macros.h"
 #include "base/vocabulary.h"
+#include "volume/mountinfo.h"
 
 typedef struct Volume {
     char *uuid;        /* as blkid prints it, "" if unknown */
@@ -16,7 +17,8 @@ typedef struct Volume {
     char *mountpoint;  /* the same below the recorded root: "/" if it is the root itself */
     char *subvolume;   /* btrfs: the mounted subvolume's path; "" elsewhere */
     uint64_t subvolume_id;
-    uint64_t st_dev;   /* of the files (anonymous on btrfs) */
+    uint64_t st_dev;   /* of the files, as stat(2) says (anonymous on btrfs, one a subvolume) */
+    uint64_t mount_dev; /* as mountinfo says: the same but on btrfs, where subvolumes share one */
     uint64_t block_dev; /* dev_t of the block device that holds the filesystem; 0 if unknown */
     char *device;      /* kernel name: "sda2", "dm-0", "loop3" */
     char *disk;        /* the physical device at the bottom: "sda"; "" if several or unknown */
@@ -31,6 +33,9 @@ typedef struct Volume {
 typedef struct VolumeTable {
     Volume *volumes;
     size_t n, allocated;
+    char **automounts; /* where touching what lies below would mount something (autofs), as this
+                          process sees the paths */
+    size_t n_automounts, allocated_automounts;
 } VolumeTable;
 
 void volume_table_done(VolumeTable *t);
@@ -44,6 +49,9 @@ int volume_table_read(int sys_fd, const char *prefix, VolumeTable *ret);
 
 /* The volume with that st_dev, or NULL. */
 const Volume *volume_by_dev(const VolumeTable *t, uint64_t st_dev);
+
+/* The volume that this line of mountinfo is of, or NULL. */
+const Volume *volume_by_mount(const VolumeTable *t, const Mount *m);
 
 /* Opens the block device of the volume for reading, O_CLOEXEC, after checking that the node is a
  * block device with the right dev_t: /dev/NAME, else a node made in no place at all (-ENXIO).
