@@ -312,15 +312,20 @@ int json_get_bool(struct json_object *o, const char *key, bool *ret)
     return 0;
 }
 
-int json_get_string(struct json_object *o, const char *key, const char **ret)
+static int to_string(struct json_object *v, const char **ret)
 {
-    struct json_object *v;
-
-    if (get(o, key, json_type_string, &v) < 0 ||
+    if (!json_object_is_type(v, json_type_string) ||
         strlen(json_object_get_string(v)) != (size_t)json_object_get_string_len(v))
         return -EBADMSG;
     *ret = json_object_get_string(v);
     return 0;
+}
+
+int json_get_string(struct json_object *o, const char *key, const char **ret)
+{
+    struct json_object *v;
+
+    return get(o, key, json_type_string, &v) < 0 ? -EBADMSG : to_string(v, ret);
 }
 
 int json_get_array(struct json_object *o, const char *key, size_t max, struct json_object **ret)
@@ -346,4 +351,9 @@ int json_at_u64(struct json_object *array, size_t i, uint64_t max, uint64_t *ret
 int json_at_i64(struct json_object *array, size_t i, int64_t *ret)
 {
     return to_i64(json_object_array_get_idx(array, i), ret);
+}
+
+int json_at_string(struct json_object *array, size_t i, const char **ret)
+{
+    return to_string(json_object_array_get_idx(array, i), ret);
 }

@@ -70,11 +70,11 @@ static int read_segments(const Reader *r, struct json_object *a, Fade whole, Seg
         uint64_t gap, length;
         Segment s;
 
-        CHECK(json_at_u64(a, i, UINT64_MAX, &gap));
-        CHECK(json_at_u64(a, i + 1, UINT64_MAX, &length));
+        CHECK(json_at_u64(a, i, TRACE_NUMBER_MAX, &gap));
+        CHECK(json_at_u64(a, i + 1, TRACE_NUMBER_MAX, &length));
         CHECK(fade_at(r, a, i + 2, whole, &s.weight));
         if (__builtin_add_overflow(at, gap, &s.start) ||
-            __builtin_add_overflow(s.start, length, &s.end))
+            __builtin_add_overflow(s.start, length, &s.end) || s.end > TRACE_NUMBER_MAX)
             return -EBADMSG;
         CHECK(segments_append(ret, s));
         at = s.end;
@@ -154,10 +154,10 @@ static int read_files(Reader *r, struct json_object *o)
     CHECK(read_columns(r, o, "files", MODEL_FILES_MAX, keys, ELEMENTSOF(keys), &c));
     CHECK(grow_array(&m->files, &m->allocated_files, c.n, sizeof(ModelFile)));
     for (size_t i = 0; i < c.n; i++) {
-        struct json_object *rest = json_object_array_get_idx(c.column[2], i);
         const char *before = i > 0 ? m->files[i - 1].path : "";
         _cleanup_free_ char *unescaped = NULL;
         ModelFile *f = &m->files[i];
+        const char *rest;
         uint64_t shared;
         size_t l;
 
@@ -165,9 +165,8 @@ static int read_files(Reader *r, struct json_object *o)
         CHECK(fade_at(r, c.column[0], i, any, &f->as_directory));
         f->directory = !fade_is_zero(f->as_directory);
         CHECK(json_at_u64(c.column[1], i, strlen(before), &shared));
-        if (!json_object_is_type(rest, json_type_string))
-            return -EBADMSG;
-        unescaped = json_unescape_bytes(json_object_get_string(rest));
+        CHECK(json_at_string(c.column[2], i, &rest));
+        unescaped = json_unescape_bytes(rest);
         l = unescaped ? strlen(unescaped) : TRACE_PATH_MAX;
         if (shared + l >= TRACE_PATH_MAX)
             return -EBADMSG;
@@ -398,8 +397,8 @@ static int read_learned(Reader *r, struct json_object *o)
         if (!json_object_is_type(triple, json_type_array))
             return -EBADMSG;
         CHECK(json_at_u64(triple, 0, r->m->clock, &l->at));
-        CHECK(json_at_u64(triple, 1, UINT64_MAX, &l->start_realtime));
-        CHECK(json_at_u64(triple, 2, UINT64_MAX, &l->id));
+        CHECK(json_at_u64(triple, 1, TRACE_NUMBER_MAX, &l->start_realtime));
+        CHECK(json_at_u64(triple, 2, TRACE_NUMBER_MAX, &l->id));
         r->m->n_learned++;
         if (i > 0 && model_compare_learned(&l[-1], l) >= 0)
             return -EBADMSG;

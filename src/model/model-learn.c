@@ -21,7 +21,8 @@ uint64_t model_trace_id(const Trace *t)
     int n = snprintf(text, sizeof(text), "%.40s %s %llu", t->boot_id, stage_to_string(t->stage),
                      (unsigned long long)t->start_realtime);
 
-    return XXH3_64bits(text, (size_t)MIN(n, (int)sizeof(text) - 1));
+    /* Numbers of the format have 63 bits. */
+    return XXH3_64bits(text, (size_t)MIN(n, (int)sizeof(text) - 1)) & TRACE_NUMBER_MAX;
 }
 
 bool model_knows_trace(const Model *m, const Trace *t)

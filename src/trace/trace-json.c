@@ -209,7 +209,7 @@ static int read_bytes(Reader *r, struct json_object *o, const char *key, char **
 static int read_u64(Reader *r, struct json_object *o, const char *key, uint64_t *ret)
 {
     r->where = key;
-    return json_get_u64(o, key, UINT64_MAX, ret);
+    return json_get_u64(o, key, TRACE_NUMBER_MAX, ret);
 }
 
 static int read_ranges(struct json_object *a, RangeSet *ret)
@@ -225,8 +225,8 @@ static int read_ranges(struct json_object *a, RangeSet *ret)
     for (size_t i = 0; i < n; i += 2) {
         uint64_t gap, length, start, end;
 
-        CHECK(json_at_u64(a, i, UINT64_MAX, &gap));
-        CHECK(json_at_u64(a, i + 1, UINT64_MAX, &length));
+        CHECK(json_at_u64(a, i, TRACE_NUMBER_MAX, &gap));
+        CHECK(json_at_u64(a, i + 1, TRACE_NUMBER_MAX, &length));
         /* Ranges that touch are one range: a gap of 0 is allowed before the first only. */
         if (length == 0 || (i > 0 && gap == 0) || __builtin_add_overflow(at, gap, &start) ||
             __builtin_add_overflow(start, length, &end))
@@ -284,14 +284,13 @@ static int read_paths(Reader *r, struct json_object *o)
     CHECK(grow_array(&r->t->paths, &r->t->allocated_paths, n, sizeof(TracePath)));
     /* The root stands there already. */
     for (size_t i = 1; i < n; i++) {
-        struct json_object *name = json_object_array_get_idx(names, i);
+        const char *name;
         uint64_t parent;
         char *copy;
 
         CHECK(json_at_u64(parents, i, i - 1, &parent));
-        if (!json_object_is_type(name, json_type_string))
-            return -EBADMSG;
-        copy = json_unescape_bytes(json_object_get_string(name));
+        CHECK(json_at_string(names, i, &name));
+        copy = json_unescape_bytes(name);
         if (!copy)
             return -EBADMSG;
         r->t->paths[i] = (TracePath){.parent = (uint32_t)parent, .name = copy};
@@ -371,7 +370,7 @@ static int read_files(Reader *r, struct json_object *o)
         CHECK(json_at_i64(c.column[3], i, &d));
         inode += (uint64_t)d;
         f->inode = inode;
-        CHECK(json_at_u64(c.column[4], i, INT64_MAX, &f->size_bytes));
+        CHECK(json_at_u64(c.column[4], i, TRACE_NUMBER_MAX, &f->size_bytes));
         CHECK(json_at_i64(c.column[5], i, &d));
         mtime += (uint64_t)d;
         f->mtime_nsec = (int64_t)mtime;
@@ -415,7 +414,7 @@ static int read_lifetimes(Reader *r, struct json_object *o)
         CHECK(json_at_u64(c.column[0], i, TRACE_NONE - 1, &application));
         CHECK(json_at_u64(c.column[1], i, UINT32_MAX, &pid));
         CHECK(read_index(c.column[2], i, &l->uid));
-        CHECK(json_at_u64(c.column[3], i, INT64_MAX, &start));
+        CHECK(json_at_u64(c.column[3], i, TRACE_NUMBER_MAX, &start));
         CHECK(json_at_i64(c.column[4], i, &end));
         if (end < -1)
             return -EBADMSG;
@@ -441,8 +440,8 @@ static int read_accesses(Reader *r, struct json_object *o)
         TraceAccess *a = &r->t->accesses[i];
         uint64_t d, kind;
 
-        CHECK(json_at_u64(c.column[0], i, INT64_MAX, &d));
-        if (__builtin_add_overflow(at, d, &at) || at > INT64_MAX)
+        CHECK(json_at_u64(c.column[0], i, TRACE_NUMBER_MAX, &d));
+        if (__builtin_add_overflow(at, d, &at) || at > TRACE_NUMBER_MAX)
             return -EBADMSG;
         CHECK(step_index(c.column[1], i, &file));
         CHECK(read_index(c.column[2], i, &a->application));

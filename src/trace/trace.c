@@ -264,8 +264,8 @@ int trace_add_application(Trace *t, uint32_t file, uint32_t *ret)
 
 static bool lifetime_is_valid(const TraceLifetime *l)
 {
-    return l->start <= TRACE_TIME_MAX && l->end >= l->start &&
-           (l->end <= TRACE_TIME_MAX || l->end == USEC_INFINITY);
+    return l->start <= TRACE_NUMBER_MAX && l->end >= l->start &&
+           (l->end <= TRACE_NUMBER_MAX || l->end == USEC_INFINITY);
 }
 
 int trace_add_lifetime(Trace *t, const TraceLifetime *l)
@@ -290,7 +290,8 @@ int trace_add_access(Trace *t, const TraceAccess *a)
 
     if (a->file >= t->n_files || (int)a->kind < 0 || a->kind >= _ACCESS_KIND_MAX ||
         (a->application != TRACE_NONE && a->application >= t->n_applications) ||
-        a->at > TRACE_TIME_MAX || (t->n_accesses > 0 && a->at < t->accesses[t->n_accesses - 1].at))
+        a->at > TRACE_NUMBER_MAX ||
+        (t->n_accesses > 0 && a->at < t->accesses[t->n_accesses - 1].at))
         return -EINVAL;
     if (t->n_accesses >= TRACE_ACCESSES_MAX)
         return -E2BIG;
@@ -355,12 +356,17 @@ static int validate_paths(const Trace *t)
     return 0;
 }
 
+static bool ranges_are_valid(const RangeSet *s)
+{
+    return range_set_valid(s) && (s->n == 0 || s->ranges[s->n - 1].end <= TRACE_NUMBER_MAX);
+}
+
 static bool volume_is_valid(const TraceVolume *v)
 {
     return v->uuid && v->fstype && v->subvolume && v->mountpoint && v->device && v->scheduler &&
-           range_set_valid(&v->metadata) && (int)v->device_class >= 0 &&
-           v->device_class < _DEVICE_CLASS_MAX && (int)v->metadata_source >= 0 &&
-           v->metadata_source < _METADATA_SOURCE_MAX;
+           ranges_are_valid(&v->metadata) && v->size_bytes <= TRACE_NUMBER_MAX &&
+           (int)v->device_class >= 0 && v->device_class < _DEVICE_CLASS_MAX &&
+           (int)v->metadata_source >= 0 && v->metadata_source < _METADATA_SOURCE_MAX;
 }
 
 static int validate_tables(const Trace *t)
@@ -381,7 +387,7 @@ static int validate_tables(const Trace *t)
         const TraceFile *f = &t->files[i];
 
         if (f->path >= t->n_paths || (f->volume != TRACE_NONE && f->volume >= t->n_volumes) ||
-            f->size_bytes > INT64_MAX || !range_set_valid(&f->resident) ||
+            f->size_bytes > TRACE_NUMBER_MAX || !ranges_are_valid(&f->resident) ||
             (f->directory && f->resident.n > 0))
             return -EBADMSG;
     }
@@ -400,6 +406,11 @@ int trace_validate(const Trace *t)
         t->policy >= _POLICY_MAX || (int)t->process_source < 0 ||
         t->process_source >= _PROCESS_SOURCE_MAX || !t->boot_id || !t->kernel || !t->distribution)
         return -EBADMSG;
+    if (t->start_realtime > TRACE_NUMBER_MAX || t->start_boottime > TRACE_NUMBER_MAX ||
+        t->duration > TRACE_NUMBER_MAX || t->n_unknown_application > TRACE_NUMBER_MAX ||
+        t->n_unresolved > TRACE_NUMBER_MAX || t->n_own > TRACE_NUMBER_MAX ||
+        t->n_overflows > TRACE_NUMBER_MAX)
+        return -EBADMSG;
     r = validate_tables(t);
     if (r < 0)
         return r;
@@ -411,7 +422,7 @@ int trace_validate(const Trace *t)
         const TraceAccess *a = &t->accesses[i];
 
         if (a->file >= t->n_files || (int)a->kind < 0 || a->kind >= _ACCESS_KIND_MAX ||
-            a->at < last || a->at > TRACE_TIME_MAX ||
+            a->at < last || a->at > TRACE_NUMBER_MAX ||
             (a->application != TRACE_NONE && a->application >= t->n_applications))
             return -EBADMSG;
         last = a->at;

@@ -19,8 +19,8 @@
 #define TRACE_FILES_MAX    1000000U
 #define TRACE_PATHS_MAX    4000000U
 #define TRACE_VOLUMES_MAX  4096U
-#define TRACE_PATH_MAX     4096U               /* bytes, NUL included */
-#define TRACE_TIME_MAX     ((usec_t)INT64_MAX) /* of accesses and lifetimes */
+#define TRACE_PATH_MAX     4096U                 /* bytes, NUL included */
+#define TRACE_NUMBER_MAX   ((uint64_t)INT64_MAX) /* instants, counts, sizes and ends of ranges */
 
 /* Where a volume's metadata ranges come from. */
 typedef enum MetadataSource {
