@@ -146,6 +146,58 @@ login_at_greeter() {
     return 1
 }
 
+# --- what headstart is to do -------------------------------------------------------------------
+
+# field FILE NAME: of a flat JSON object, without tools that the image lacks.
+field() {
+    grep -oE "\"$2\" *: *(\"[^\"]*\"|[0-9.]+|true|false|null)" "$1" | head -n 1 |
+        sed -E 's/^[^:]*: *"?//; s/"$//'
+}
+
+trace_of() {
+    compgen -G "$state/traces/*-$1*.json"
+}
+
+quiet() {
+    check "no unit failed" no_failed_units
+    check "headstart warns of nothing" no_warnings
+}
+
+# The boot is over, its trace is written, and what is to be learned from it was learned.
+a_boot_is_recorded() {
+    check "systemd is through" booted
+    check "headstart is not on the critical chain" not_on_critical_chain
+    check "the boot was recorded" await 120 trace_of boot
+    check "learning and planning succeed" systemctl start headstart-learn.service
+    check "there is a model" test -s "$state/model.json"
+    check "there is a pack for the boot" test -s "$state/boot.pack"
+    check "the state is root's alone" test "$(stat -c '%a %u' "$state")" = "700 0"
+    quiet
+    headstart show "$state/boot.pack" >"$out/pack" 2>&1
+}
+
+# This boot replayed the pack, early, and says so.
+a_boot_is_replayed() {
+    local file=/run/headstart/replay-boot.json start took bytes skipped end
+    check "systemd is through" booted
+    if check "the replay tells what it did" test -s "$file"; then
+        cp "$file" "$out"
+        start=$(field "$file" start_boottime_usec) took=$(field "$file" duration_usec)
+        bytes=$(field "$file" data_bytes)
+        note "replay: after $((start / 1000)) ms, for $((took / 1000)) ms, $bytes bytes of $(field "$file" files) files"
+        check "it read something" test "${bytes:-0}" -gt 1000000
+        # Userspace is through long after.
+        end=$(systemctl show -p FinishTimestampMonotonic --value)
+        check "it was through before the boot was" test $((start + took)) -lt "$end"
+    fi
+    check "headstart status says so" status_says_replayed
+    quiet
+}
+
+status_says_replayed() {
+    headstart status | tee /dev/stderr | grep -A3 -i 'replayed in this boot' | grep -q '^ *boot '
+}
+
 # A fact of each boot for whoever reads the artefacts.
 collect() {
     journalctl -b --no-pager -o short-monotonic >"$out/journal" 2>&1
