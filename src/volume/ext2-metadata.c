@@ -134,6 +134,45 @@ static int walk_block(ext2_filsys fs, blk64_t *block, e2_blkcnt_t index, blk64_t
     return w->r < 0 ? BLOCK_ABORT : 0;
 }
 
+/* The blocks of the extent tree below the inode. Of the last level only the numbers are needed,
+ * which stand in the level above: it is not read. */
+static int add_extent_tree(Ext2Metadata *m, ext2_ino_t ino, struct ext2_inode *inode,
+                           RangeSet *ranges)
+{
+    const struct ext3_extent_header *h = (const void *)inode->i_block;
+    uint16_t depth = ext2fs_le16_to_cpu(h->eh_depth), n = ext2fs_le16_to_cpu(h->eh_entries);
+    ext2_extent_handle_t handle;
+    struct ext2fs_extent extent;
+    errcode_t e;
+    int r = 0;
+
+    if (ext2fs_le16_to_cpu(h->eh_magic) != EXT3_EXT_MAGIC)
+        return -EIO;
+    if (depth <= 1) {
+        const struct ext3_extent_idx *x = (const void *)(h + 1);
+
+        n = MIN(n, (uint16_t)((sizeof(inode->i_block) - sizeof(*h)) / sizeof(*x)));
+        for (uint16_t i = 0; depth == 1 && i < n && r >= 0; i++)
+            r = add_blocks(m, ranges,
+                           ext2fs_le32_to_cpu(x[i].ei_leaf) |
+                                   (blk64_t)ext2fs_le16_to_cpu(x[i].ei_leaf_hi) << 32,
+                           1);
+        return r;
+    }
+    e = ext2fs_extent_open2(m->fs, ino, inode, &handle);
+    if (e)
+        return translate(e);
+    for (int op = EXT2_EXTENT_ROOT; r >= 0; op = EXT2_EXTENT_NEXT) {
+        e = ext2fs_extent_get(handle, op, &extent);
+        if (e)
+            break;
+        if (!(extent.e_flags & (EXT2_EXTENT_FLAGS_LEAF | EXT2_EXTENT_FLAGS_SECOND_VISIT)))
+            r = add_blocks(m, ranges, extent.e_pblk, 1);
+    }
+    ext2fs_extent_free(handle);
+    return r < 0 ? r : e == EXT2_ET_EXTENT_NO_NEXT ? 0 : translate(e);
+}
+
 int ext2_metadata_of_inode(Ext2Metadata *m, uint64_t inode, RangeSet *ranges)
 {
     ext2_filsys fs = m->fs;
@@ -163,12 +202,10 @@ int ext2_metadata_of_inode(Ext2Metadata *m, uint64_t inode, RangeSet *ranges)
     w.data_too = LINUX_S_ISDIR(i.i_mode);
     if (!ext2fs_inode_has_valid_blocks2(fs, &i))
         return 0; /* inline data, fast symlink: all of it lies in the inode */
-    /* A regular file whose extents all fit in the inode has no tree blocks: skip the walk. */
-    if (!w.data_too && (i.i_flags & EXT4_EXTENTS_FL)) {
-        const struct ext3_extent_header *h = (const void *)i.i_block;
-
-        if (ext2fs_le16_to_cpu(h->eh_depth) == 0)
-            return 0;
+    if (i.i_flags & EXT4_EXTENTS_FL) {
+        r = add_extent_tree(m, (ext2_ino_t)inode, &i, ranges);
+        if (r < 0 || !w.data_too)
+            return r;
     }
     e = ext2fs_block_iterate3(fs, (ext2_ino_t)inode, BLOCK_FLAG_READ_ONLY, NULL, walk_block, &w);
     if (w.r < 0)
@@ -197,6 +234,8 @@ static int load_bitmap(Ext2Metadata *m, dgrp_t group)
         return 0;
     }
     e = io_channel_read_blk64(fs->io, ext2fs_block_bitmap_loc(fs, group), 1, m->bitmap);
+    if (e) /* what is there now is no bitmap of any group */
+        m->bitmap_group = fs->group_desc_count;
     return translate(e);
 }
 

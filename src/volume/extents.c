@@ -20,7 +20,7 @@ void extent_list_done(ExtentList *l)
     *l = (ExtentList){0};
 }
 
-int extents_read(int fd, ExtentList *ret)
+static int read_all(int fd, ExtentList *ret)
 {
     union {
         struct fiemap map;
@@ -47,7 +47,8 @@ int extents_read(int fd, ExtentList *ret)
 
             last = e->fe_flags & FIEMAP_EXTENT_LAST;
             /* A filesystem that does not move on would keep us here for ever. */
-            if (e->fe_length == 0 || e->fe_logical + e->fe_length <= start)
+            if (e->fe_length == 0 || e->fe_length > FIEMAP_MAX_OFFSET - e->fe_logical ||
+                e->fe_logical + e->fe_length <= start)
                 return -EBADMSG;
             start = e->fe_logical + e->fe_length;
             if (e->fe_flags & PLACELESS) {
@@ -68,4 +69,15 @@ int extents_read(int fd, ExtentList *ret)
         if (last || start >= FIEMAP_MAX_OFFSET)
             return 0;
     }
+}
+
+int extents_read(int fd, ExtentList *ret)
+{
+    int r;
+
+    ret->n = ret->n_skipped = 0;
+    r = read_all(fd, ret);
+    if (r < 0)
+        ret->n = ret->n_skipped = 0;
+    return r;
 }

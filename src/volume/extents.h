@@ -14,7 +14,7 @@ typedef struct Extent {
 typedef struct ExtentList {
     Extent *extents; /* rising logical, disjoint */
     size_t n, allocated;
-    size_t n_skipped; /* inline, delayed, unwritten, encoded or unknown ones */
+    size_t n_skipped; /* inline, delayed, unwritten or unknown ones */
 } ExtentList;
 
 void extent_list_done(ExtentList *l);
@@ -22,7 +22,8 @@ void extent_list_done(ExtentList *l);
 
 /* All extents of the file (not only the first ones: asks until FIEMAP_EXTENT_LAST), without
  * FLAG_SYNC, so that nothing is written for our sake. Extents whose place means nothing (inline,
- * delayed, unwritten, unknown, not aligned) are left out and counted. Appends to nothing: *ret must
- * be zeroed; its array may be reused between calls by setting n = 0. 0, -EOPNOTSUPP (no FIEMAP
- * here), -E2BIG (more than 1,000,000 extents), -ENOMEM, or a negative errno. */
+ * delayed, unwritten, unknown, not aligned) are left out and counted; of compressed ones the place
+ * is where they begin. *ret is zeroed or of an earlier call: its array is used again. 0,
+ * -EOPNOTSUPP (no FIEMAP here), -E2BIG (more than 1,000,000 extents), -EBADMSG (the filesystem runs
+ * in a circle), -ENOMEM, or another negative errno; then *ret holds no extents. */
 int extents_read(int fd, ExtentList *ret);
