@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Small sessions in one line, for tests of the model. */
+
+#include "model/model.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+/* after the four above */
+#include <cmocka.h>
+
+#define H    FADE_HALFLIFE_DEFAULT
+#define PAGE UINT64_C(4096)
+#define UUID "0a0b0c0d-0001-0002-0003-000000000001"
+
+/* The start of a generation, in 2028: a session then weighs 256, one H later 512. */
+#define T0 (UINT64_C(190) * FADE_SPAN * H)
+
+#define assert_near(a, b) assert_true(fabs((a) - (b)) < 1e-9)
+
+static inline void test_ranges(const char *text, uint64_t unit, RangeSet *ret)
+{
+    unsigned long long a, b;
+    int n;
+
+    for (; sscanf(text, "%llu-%llu%n", &a, &b, &n) == 2; text += n + (text[n] == ','))
+        assert_int_equal(range_set_add(ret, a * unit, b * unit), 0);
+}
+
+static inline uint32_t test_file(Trace *t, const char *folder, const char *name, bool directory)
+{
+    uint32_t path, file;
+    char text[256];
+
+    snprintf(text, sizeof(text), "%s/%s", folder, name);
+    assert_int_equal(trace_add_path(t, text, &path), 0);
+    assert_int_equal(trace_add_file(t, path, 0, directory, &file), 0);
+    return file;
+}
+
+/* `uses`: "A>x=0-2,5-6 A>d/ ?>y": /bin/A opens the file /f/x, of which pages 0, 1 and 5 are
+ * resident, and the directory /f/d; something unknown opens /f/y. A second apart, the first at 1 s.
+ * `metadata`: ranges of pages of the device, or NULL: not known. */
+static inline Trace *session(Stage stage, uint32_t uid, usec_t at, unsigned flags, const char *uses,
+                             const char *metadata)
+{
+    static unsigned serial;
+    TraceVolume v = {.uuid = (char *)UUID, .fstype = (char *)"ext4", .size_bytes = 1U << 30};
+    _cleanup_free_ char *words = strdup(uses);
+    Trace *t = trace_new(stage);
+    uint32_t volume;
+
+    t->uid = uid;
+    t->flags = flags;
+    t->start_realtime = at;
+    t->duration = 10 * USEC_PER_SEC;
+    free(t->boot_id);
+    assert_true(asprintf(&t->boot_id, "%032x", serial++) > 0);
+    if (metadata) {
+        v.metadata_source = METADATA_SOURCE_CACHESTAT;
+        test_ranges(metadata, PAGE, &v.metadata);
+    }
+    assert_int_equal(trace_add_volume(t, &v, &volume), 0);
+    range_set_done(&v.metadata);
+
+    for (char *save = NULL, *w = strtok_r(words, " ", &save); w; w = strtok_r(NULL, " ", &save)) {
+        char application[64], file[64], ranges[64] = "";
+        TraceAccess a = {.at = (t->n_accesses + 1) * USEC_PER_SEC, .application = TRACE_NONE};
+        size_t l;
+
+        assert_true(sscanf(w, "%63[^>]>%63[^=]=%63s", application, file, ranges) >= 2);
+        l = strlen(file);
+        if (file[l - 1] == '/') {
+            file[l - 1] = 0;
+            a.file = test_file(t, "/f", file, true);
+        } else {
+            a.file = test_file(t, "/f", file, false);
+            test_ranges(ranges, PAGE, &t->files[a.file].resident);
+            t->files[a.file].size_bytes = 10 * PAGE - 5;
+        }
+        if (application[0] != '?')
+            assert_int_equal(trace_add_application(t, test_file(t, "/bin", application, false),
+                                                   &a.application),
+                             0);
+        assert_int_equal(trace_add_access(t, &a), 0);
+    }
+    assert_int_equal(trace_validate(t), 0);
+    return t;
+}
+
+/* Learns the session and lets it go. */
+static inline void learn(Model **m, Trace *t)
+{
+    assert_int_equal(model_learn(m, t, MAX(t->start_realtime, MODEL_CLOCK_MIN) + 60 * USEC_PER_SEC),
+                     0);
+    trace_free(t);
+}
+
+static inline Model *model_of(Trace *t)
+{
+    Model *m = model_new(H);
+
+    learn(&m, t);
+    return m;
+}
+
+static inline char *bytes_of(const Model *m)
+{
+    char *text;
+    size_t size;
+
+    assert_int_equal(model_to_json(m, &text, &size), 0);
+    assert_int_equal(strlen(text), size);
+    return text;
+}
+
+static inline void assert_same(const Model *a, const Model *b)
+{
+    _cleanup_free_ char *x = bytes_of(a), *y = bytes_of(b);
+
+    assert_string_equal(x, y);
+}
+
+static inline Model *merged(const Model *a, const Model *b)
+{
+    Model *m;
+
+    assert_int_equal(model_merge(a, b, &m), 0);
+    return m;
+}
+
+static inline Prediction *predict(const Model *m, Stage stage, uint32_t uid)
+{
+    Prediction *p;
+
+    assert_int_equal(model_predict_stage(m, stage, uid, &p), 0);
+    return p;
+}
+
+static inline const PredictedFile *predicted(const Prediction *p, const char *path)
+{
+    for (size_t i = 0; i < p->n_files; i++)
+        if (strcmp(p->files[i].path, path) == 0)
+            return &p->files[i];
+    return NULL;
+}
+
+/* P(file needed); 0 if it is not predicted. */
+static inline double chance(const Prediction *p, const char *path)
+{
+    const PredictedFile *f = predicted(p, path);
+
+    return f ? f->probability : 0;
+}
+
+/* P(that page of the file is needed). */
+static inline double page_chance(const Prediction *p, const char *path, uint64_t page)
+{
+    const PredictedFile *f = predicted(p, path);
+
+    for (size_t i = 0; f && i < f->n_maps; i++)
+        if (f->maps[i].offset <= page * PAGE && page * PAGE < f->maps[i].offset + f->maps[i].length)
+            return f->maps[i].probability;
+    return 0;
+}
+
+static inline double metadata_chance(const Prediction *p, uint64_t page)
+{
+    for (size_t i = 0; i < p->n_metadata; i++)
+        if (p->metadata[i].offset <= page * PAGE &&
+            page * PAGE < p->metadata[i].offset + p->metadata[i].length)
+            return p->metadata[i].probability;
+    return 0;
+}
