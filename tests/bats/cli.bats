@@ -392,9 +392,10 @@ put_trace() {
     put_trace 20261101T080000 boot
     exec 9<"$HS_STATE"
     flock 9
-    (sleep 0.3; flock -u 9) &
+    (sleep 0.3; flock -u 9) 3>&- &
+    local pid=$!
     run -0 hs learn
-    wait
+    wait "$pid"
     exec 9<&-
     [[ $output == *" learned"* ]]
 }
