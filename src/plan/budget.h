@@ -26,11 +26,12 @@ typedef struct BudgetParameters {
     int cached_percent; /* model.memcached, default 30 */
 } BudgetParameters;
 
-#define BUDGET_PARAMETERS_DEFAULT                                                                  \
-    (BudgetParameters){.formula = BUDGET_AVAILABLE,                                                \
-                       .total_percent = -10,                                                       \
-                       .free_percent = 100,                                                        \
-                       .cached_percent = 30}
+#define BUDGET_PARAMETERS_DEFAULT                                               \
+    (BudgetParameters)                                                          \
+    {                                                                           \
+        .formula = BUDGET_AVAILABLE, .total_percent = -10, .free_percent = 100, \
+        .cached_percent = 30                                                    \
+    }
 
 /* Parses the text of /proc/meminfo. -EBADMSG if MemTotal or MemFree is missing. */
 int memory_facts_parse(const char *meminfo, MemoryFacts *ret);

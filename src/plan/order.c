@@ -21,6 +21,15 @@ static int add(PieceList *l, Piece p)
     return 0;
 }
 
+/* The first extent of the stretch that this one is part of: filesystems cut long ones. */
+static size_t run_of(const Extent *extents, size_t i)
+{
+    while (i > 0 && extents[i - 1].logical + extents[i - 1].length == extents[i].logical &&
+           extents[i - 1].physical + extents[i - 1].length == extents[i].physical)
+        i--;
+    return i;
+}
+
 int pieces_add_map(PieceList *l, uint32_t file, const PredictedMap *map, usec_t need,
                    const Extent *extents, size_t n_extents)
 {
@@ -29,8 +38,15 @@ int pieces_add_map(PieceList *l, uint32_t file, const PredictedMap *map, usec_t 
     size_t lo = 0, hi = n_extents;
 
     if (n_extents == 0)
-        return add(l, (Piece){file, start, end - start, PACK_PHYSICAL_UNKNOWN, map->probability,
-                              need});
+        return add(l, (Piece){
+                              .file = file,
+                              .offset = start,
+                              .length = end - start,
+                              .physical = PACK_PHYSICAL_UNKNOWN,
+                              .physical_end = PACK_PHYSICAL_UNKNOWN,
+                              .probability = map->probability,
+                              .need = need,
+                      });
     /* The first extent that ends after the start. */
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
@@ -44,13 +60,21 @@ int pieces_add_map(PieceList *l, uint32_t file, const PredictedMap *map, usec_t 
         const Extent *e = &extents[lo];
         uint64_t from = MAX(start, ALIGN_DOWN(e->logical, (uint64_t)PACK_PAGE_SIZE));
         uint64_t to = MIN(end, ALIGN_UP(e->logical + e->length, (uint64_t)PACK_PAGE_SIZE));
+        uint64_t physical = e->physical + (from > e->logical ? from - e->logical : 0);
         int r;
 
         if (from >= to)
             continue;
-        r = add(l, (Piece){file, from, to - from,
-                           e->physical + (from > e->logical ? from - e->logical : 0),
-                           map->probability, need});
+        r = add(l, (Piece){
+                           .file = file,
+                           .offset = from,
+                           .length = to - from,
+                           .physical = physical,
+                           .physical_end = physical + (to - from),
+                           .run = run_of(extents, lo),
+                           .probability = map->probability,
+                           .need = need,
+                   });
         if (r < 0)
             return r;
         start = to; /* blocks smaller than pages: no page twice */
@@ -75,29 +99,42 @@ void pieces_sort(PieceList *l)
         qsort(l->pieces, l->n, sizeof(Piece), compare_pieces);
 }
 
-static bool can_join(const Piece *a, const Piece *b, uint64_t max_gap)
+/* True if b can be read with a in one; *ret_gap is what is then read besides. a is not after b. */
+static bool can_join(const Piece *a, const Piece *b, uint64_t max_gap, uint64_t *ret_gap)
 {
-    uint64_t gap;
+    uint64_t end = a->offset + a->length;
 
-    if (a->file != b->file || b->offset < a->offset + a->length)
+    *ret_gap = 0;
+    if (a->file != b->file || b->offset < a->offset)
         return false;
-    gap = b->offset - (a->offset + a->length);
     if (a->physical == PACK_PHYSICAL_UNKNOWN || b->physical == PACK_PHYSICAL_UNKNOWN)
-        return a->physical == b->physical && gap == 0;
-    return b->physical - a->physical == b->offset - a->offset && gap <= max_gap;
+        return a->physical == b->physical && b->offset <= end;
+    if (b->offset == end) /* compressed, the next may even begin before this one's length is over */
+        return b->physical <= a->physical_end || b->physical - a->physical_end <= max_gap;
+    if (a->run != b->run)
+        return false;
+    *ret_gap = b->offset > end ? b->offset - end : 0;
+    return *ret_gap <= max_gap;
 }
 
-uint64_t pieces_merge(PieceList *l, uint64_t max_gap)
+uint64_t pieces_merge(PieceList *l, uint64_t max_gap, uint64_t *budget_bytes)
 {
-    uint64_t gaps = 0;
+    uint64_t gaps = 0, gap;
     size_t n = 0;
 
     for (size_t i = 0; i < l->n; i++) {
         Piece *last = n > 0 ? &l->pieces[n - 1] : NULL, *p = &l->pieces[i];
 
-        if (last && can_join(last, p, max_gap)) {
-            gaps += p->offset - (last->offset + last->length);
-            last->length = p->offset + p->length - last->offset;
+        if (last && can_join(last, p, max_gap, &gap) && gap <= *budget_bytes) {
+            uint64_t end = last->offset + last->length;
+
+            gaps += gap;
+            *budget_bytes -= gap;
+            last->length = MAX(end, p->offset + p->length) - last->offset;
+            if (p->offset + p->length > end) {
+                last->physical_end = p->physical_end;
+                last->run = p->run;
+            }
             last->probability = MAX(last->probability, p->probability);
             last->need = MIN(last->need, p->need);
         } else

@@ -9,9 +9,13 @@
 /* A run of a file that lies in one run on the device. */
 typedef struct Piece {
     uint32_t file;
-    uint64_t offset;   /* bytes in the file */
+    uint64_t offset; /* bytes in the file */
     uint64_t length;
-    uint64_t physical; /* PACK_PHYSICAL_UNKNOWN where no extent covers it */
+    uint64_t physical;     /* PACK_PHYSICAL_UNKNOWN where no extent covers it */
+    uint64_t physical_end; /* where the last byte's neighbour lies; differs from physical + length
+                              once pieces with something between them were joined */
+    size_t run; /* pieces of one file and one run lie in one stretch of the device, and so does all
+                   of the file that is between them */
     double probability;
     usec_t need;
 } Piece;
@@ -32,7 +36,9 @@ int pieces_add_map(PieceList *l, uint32_t file, const PredictedMap *map, usec_t 
 /* Sorts by place on the device, unknown places last by file and offset. */
 void pieces_sort(PieceList *l);
 
-/* Joins neighbours of one file that touch, or whose gap, the same in the file and on the device, is
- * at most max_gap. The joined piece keeps the higher probability and the earlier need. Returns the
- * bytes of gap that are now read as well. The list is sorted before and after. */
-uint64_t pieces_merge(PieceList *l, uint64_t max_gap);
+/* Joins neighbours of one file that overlap; that touch in the file and are at most max_gap apart
+ * on the device (what is between them there is not read); and those of one run with at most max_gap
+ * between them, which is read as well as long as *budget_bytes pays for it. The joined piece keeps
+ * the higher probability and the earlier need. Returns the bytes of gap that are now read, and
+ * takes them off the budget. The list is sorted before and after. */
+uint64_t pieces_merge(PieceList *l, uint64_t max_gap, uint64_t *budget_bytes);

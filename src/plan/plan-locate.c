@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Finds predicted files on the disk. Everything that touches the system while planning is here. */
+/* Finds predicted files on the disk. Everything that touches the system while planning is here and
+ * in plan-derive.c. */
 
-#include "plan/plan.h"
-#include "volume/ext2-metadata.h"
-#include "volume/mountinfo.h"
+#include "plan/plan-internal.h"
+
+#include "plan/maps.h"
 
 #include <fcntl.h>
-#include <limits.h>
 #include <linux/openat2.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,12 +16,14 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-/* (device, inode) -> seen */
+/* (device, inode) -> located file */
 typedef struct Inode {
     UT_hash_handle hh;
     struct {
         uint64_t dev, inode;
     } key;
+    size_t file;
+    bool looked; /* for extents */
     bool oom;
 } Inode;
 
@@ -31,43 +33,26 @@ typedef struct Inode {
 typedef struct Locator {
     LocatedPlan *l;
     const VolumeTable *volumes;
-    int root_fd;
+    size_t root_length;         /* of the root's path, without a trailing slash */
+    int *fds;                   /* per volume: its mount point, or a negative errno */
+    MetadataDeriver **derivers; /* per volume: NULL where the model knows the metadata */
     Inode *inodes;
     ExtentList extents; /* reused */
-    RangeSet *parents;  /* per volume: inodes whose metadata the opening of files needs */
 } Locator;
 
-/* 1: seen before, 0: new, -ENOMEM */
-static int note_inode(Locator *x, uint64_t dev, uint64_t inode)
+int plan_open_below(int dir_fd, const char *path)
 {
-    Inode *e = calloc(1, sizeof(*e)), *found;
-
-    if (!e)
-        return -ENOMEM;
-    e->key.dev = dev;
-    e->key.inode = inode;
-    HASH_FIND(hh, x->inodes, &e->key, sizeof(e->key), found);
-    if (found) {
-        free(e);
-        return 1;
-    }
-    HASH_ADD(hh, x->inodes, key, sizeof(e->key), e);
-    if (e->oom) {
-        free(e);
-        return -ENOMEM;
-    }
-    return 0;
-}
-
-/* Opens without effect on whatever the path has become: no symlink, no device, no automount. */
-static int open_path(int root_fd, const char *path)
-{
+    /* Without effect on whatever the path has become: no symlink, no other mount. */
     struct open_how how = {
             .flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
-            .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+            .resolve =
+                    RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV,
     };
-    long fd = syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
+    long fd;
 
+    if (dir_fd < 0)
+        return dir_fd;
+    fd = syscall(SYS_openat2, dir_fd, path, &how, sizeof(how));
     return fd < 0 ? -errno : (int)fd;
 }
 
@@ -81,6 +66,8 @@ static PlanSkip skip_of_errno(int error)
     case -ELOOP:
     case -ENAMETOOLONG:
         return PLAN_SKIP_TYPE;
+    case -EXDEV:
+        return PLAN_SKIP_FILESYSTEM;
     case -EACCES:
     case -EPERM:
         return PLAN_SKIP_DENIED;
@@ -89,44 +76,87 @@ static PlanSkip skip_of_errno(int error)
     }
 }
 
-/* The path below the volume's mount point. The mount point itself is ".". */
-static const char *below_mountpoint(const Volume *v, const char *path)
+static size_t length_without_slash(const char *path)
 {
-    size_t l = strlen(v->mountpoint);
+    size_t l = strlen(path);
 
-    if (!path_is_below(path, v->mountpoint))
-        return NULL;
-    while (l > 0 && v->mountpoint[l - 1] == '/')
+    while (l > 0 && path[l - 1] == '/')
         l--;
-    path += l;
-    while (*path == '/')
-        path++;
-    return *path ? path : ".";
+    return l;
 }
 
-/* Maps clipped to what the file is now. */
-static int clip_maps(const PredictedFile *p, uint64_t size, LocatedFile *f)
+/* The volume a path below the root lies on by its name, *ret_below its path there ("." for the
+ * mount point itself). NULL if none, or if looking would set off an automount. Old kernels mount
+ * first and refuse to cross afterwards. */
+static const Volume *volume_of_path(const Locator *x, const char *path, const char **ret_below)
 {
-    if (p->n_maps == 0)
-        return 0;
-    f->maps = calloc(p->n_maps, sizeof(PredictedMap));
-    if (!f->maps)
-        return -ENOMEM;
-    for (size_t i = 0; i < p->n_maps; i++) {
-        PredictedMap m = p->maps[i];
+    const Volume *best = NULL;
+    size_t best_length = 0;
 
-        if (m.offset >= size)
-            continue;
-        m.length = MIN(m.length, size - m.offset);
-        f->maps[f->n_maps++] = m;
+    for (size_t i = 0; i < x->volumes->n; i++) {
+        const Volume *v = &x->volumes->volumes[i];
+        size_t l = length_without_slash(v->mountpoint);
+
+        if (path_is_below(path, v->mountpoint) && (!best || l > best_length)) {
+            best = v;
+            best_length = l;
+        }
     }
-    return 0;
+    if (!best)
+        return NULL;
+    for (size_t i = 0; i < x->volumes->n_automounts; i++) {
+        const char *a = x->volumes->automounts[i] + x->root_length;
+
+        if (length_without_slash(a) > best_length && path_is_below(path, a))
+            return NULL;
+    }
+    path += best_length;
+    while (*path == '/')
+        path++;
+    *ret_below = *path ? path : ".";
+    return best;
+}
+
+/* The mount point, if it still is that of the volume. */
+static int open_volume(const Volume *v)
+{
+    _cleanup_close_ int fd = open(v->target, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat st;
+
+    if (fd < 0)
+        return -errno;
+    if (fstat(fd, &st) < 0 || st.st_dev != v->st_dev)
+        return -EXDEV;
+    return TAKE_FD(fd);
+}
+
+/* 1: found, 0: added, -ENOMEM */
+static int find_inode(Locator *x, const struct stat *st, Inode **ret)
+{
+    Inode *e = calloc(1, sizeof(*e)), *found;
+
+    if (!e)
+        return -ENOMEM;
+    e->key.dev = st->st_dev;
+    e->key.inode = st->st_ino;
+    HASH_FIND(hh, x->inodes, &e->key, sizeof(e->key), found);
+    if (!found) {
+        HASH_ADD(hh, x->inodes, key, sizeof(e->key), e);
+        if (!e->oom) {
+            *ret = e;
+            return 0;
+        }
+    }
+    free(e);
+    *ret = found;
+    return found ? 1 : -ENOMEM;
 }
 
 static int read_extents(Locator *x, int path_fd, LocatedFile *f)
 {
+    _cleanup_close_ int fd = -EBADF;
     char proc[64];
-    int fd, r;
+    int r;
 
     snprintf(proc, sizeof(proc), "/proc/self/fd/%d", path_fd);
     fd = open(proc, O_RDONLY | O_NOATIME | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -134,10 +164,8 @@ static int read_extents(Locator *x, int path_fd, LocatedFile *f)
         fd = open(proc, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0)
         return -errno;
-    x->extents.n = 0;
     r = extents_read(fd, &x->extents);
-    close(fd);
-    if (r == -EOPNOTSUPP)
+    if (r == -EOPNOTSUPP || r == -E2BIG)
         return 0; /* places unknown: they come last */
     if (r < 0)
         return r;
@@ -145,7 +173,7 @@ static int read_extents(Locator *x, int path_fd, LocatedFile *f)
         f->n_maps = 0; /* nothing on the device: inline, a hole, or not written yet */
         return 0;
     }
-    f->extents = calloc(x->extents.n, sizeof(Extent));
+    f->extents = reallocarray(NULL, x->extents.n, sizeof(Extent));
     if (!f->extents)
         return -ENOMEM;
     memcpy(f->extents, x->extents.extents, x->extents.n * sizeof(Extent));
@@ -153,148 +181,128 @@ static int read_extents(Locator *x, int path_fd, LocatedFile *f)
     return 0;
 }
 
+/* Adds what this name's maps say to the file, and finds out where it lies once that matters. */
+static int add_maps(Locator *x, const PredictedFile *p, int path_fd, LocatedFile *f, Inode *e)
+{
+    _cleanup_free_ PredictedMap *clipped = NULL;
+    PredictedMap *both;
+    size_t n, n_both;
+    int r = maps_clip(p->maps, p->n_maps, f->size_bytes, &clipped, &n);
+
+    if (r < 0 || n == 0)
+        return r;
+    if (e->looked && f->n_maps == 0)
+        return 0; /* nothing of it is on the device */
+    r = maps_union(f->maps, f->n_maps, clipped, n, &both, &n_both);
+    if (r < 0)
+        return r;
+    free(f->maps);
+    f->maps = both;
+    f->n_maps = n_both;
+    if (e->looked)
+        return 0;
+    e->looked = true;
+    return read_extents(x, path_fd, f);
+}
+
+static int new_file(Locator *x, const PredictedFile *p, const Volume *v, const char *below,
+                    const struct stat *st, Inode *e)
+{
+    LocatedFile f = {
+            .volume = (uint32_t)(v - x->volumes->volumes),
+            .directory = S_ISDIR(st->st_mode),
+            .inode = st->st_ino,
+            .size_bytes = S_ISDIR(st->st_mode) ? 0 : (uint64_t)st->st_size,
+            .mtime_nsec = (int64_t)st->st_mtim.tv_sec * (int64_t)NSEC_PER_SEC + st->st_mtim.tv_nsec,
+            .ctime_nsec = (int64_t)st->st_ctim.tv_sec * (int64_t)NSEC_PER_SEC + st->st_ctim.tv_nsec,
+            .probability = p->probability,
+            .first_use = p->first_use,
+    };
+    int r = grow_array(&x->l->files, &x->l->allocated_files, x->l->n_files + 1, sizeof(f));
+
+    if (r < 0)
+        return r;
+    f.path = strdup(below);
+    if (!f.path)
+        return -ENOMEM;
+    e->file = x->l->n_files;
+    x->l->files[x->l->n_files++] = f;
+    return 0;
+}
+
 /* 0 located, 1 skipped (*skip says why), or -ENOMEM */
 static int locate_file(Locator *x, const PredictedFile *p, PlanSkip *skip)
 {
-    _cleanup_close_ int fd = open_path(x->root_fd, p->path);
-    LocatedFile f = {.probability = p->probability, .first_use = p->first_use};
-    const Volume *v;
-    const char *path;
+    _cleanup_close_ int fd = -EBADF;
+    const char *below;
+    const Volume *v = volume_of_path(x, p->path, &below);
+    MetadataDeriver *d;
+    LocatedFile *f;
     struct stat st;
+    Inode *e;
     int r;
 
-    if (fd < 0) {
-        *skip = skip_of_errno(fd);
+    /* Without a UUID a pack could not say which filesystem it means. */
+    if (!v || !v->uuid[0]) {
+        *skip = PLAN_SKIP_FILESYSTEM;
         return 1;
     }
-    if (fstat(fd, &st) < 0) {
-        *skip = PLAN_SKIP_ERROR;
+    fd = plan_open_below(x->fds[v - x->volumes->volumes], below);
+    if (fd < 0 || fstat(fd, &st) < 0) {
+        *skip = skip_of_errno(fd < 0 ? fd : -errno);
         return 1;
     }
     if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
         *skip = PLAN_SKIP_TYPE;
         return 1;
     }
-    v = volume_by_dev(x->volumes, st.st_dev);
-    path = v ? below_mountpoint(v, p->path) : NULL;
-    if (!path) {
+    /* No mount was crossed, so another number is that of a subvolume that lies in this one. */
+    if (st.st_dev != v->st_dev && strcmp(v->fstype, "btrfs") != 0) {
         *skip = PLAN_SKIP_FILESYSTEM;
         return 1;
     }
-    r = note_inode(x, st.st_dev, st.st_ino);
-    if (r != 0) {
-        *skip = PLAN_SKIP_DUPLICATE;
-        return r;
-    }
-
-    f.volume = (uint32_t)(v - x->volumes->volumes);
-    f.directory = S_ISDIR(st.st_mode);
-    f.inode = st.st_ino;
-    f.size_bytes = f.directory ? 0 : (uint64_t)st.st_size;
-    f.mtime_nsec = (int64_t)st.st_mtim.tv_sec * (int64_t)NSEC_PER_SEC + st.st_mtim.tv_nsec;
-    f.ctime_nsec = (int64_t)st.st_ctim.tv_sec * (int64_t)NSEC_PER_SEC + st.st_ctim.tv_nsec;
-    r = grow_array(&x->l->files, &x->l->allocated_files, x->l->n_files + 1, sizeof(LocatedFile));
-    if (r >= 0 && !f.directory)
-        r = clip_maps(p, f.size_bytes, &f);
-    if (r >= 0 && f.n_maps > 0) {
-        r = read_extents(x, fd, &f);
-        if (r < 0 && r != -ENOMEM) {
-            free(f.maps);
-            *skip = skip_of_errno(r);
-            return 1;
-        }
-    }
-    if (r >= 0) {
-        f.path = strdup(path);
-        r = f.path ? 0 : -ENOMEM;
-    }
-    if (r < 0) {
-        free(f.maps);
-        free(f.extents);
-        return r;
-    }
-    x->l->files[x->l->n_files++] = f;
-    return 0;
-}
-
-/* Inodes of the file and of every directory above it, up to the mount point. */
-static int note_parents(Locator *x, const LocatedFile *f)
-{
-    const Volume *v = &x->volumes->volumes[f->volume];
-    char path[2 * PATH_MAX];
-    RangeSet *inodes = &x->parents[f->volume];
-    struct stat st;
-    int r = range_set_add(inodes, f->inode, f->inode + 1);
-
-    if (r < 0)
-        return r;
-    snprintf(path, sizeof(path), "%s/%s", v->target, f->path);
-    for (char *slash = strrchr(path, '/'); slash && slash > path; slash = strrchr(path, '/')) {
-        *slash = 0;
-        if (!path_is_below(path, v->target) || lstat(path, &st) < 0 || st.st_dev != v->st_dev)
-            break;
-        if (range_set_contains(inodes, st.st_ino))
-            break; /* and so are all above it */
-        r = range_set_add(inodes, st.st_ino, st.st_ino + 1);
+    d = x->derivers[v - x->volumes->volumes];
+    if (d) {
+        r = metadata_deriver_note(d, below, st.st_ino, p->probability);
         if (r < 0)
             return r;
     }
+
+    r = find_inode(x, &st, &e);
+    if (r < 0)
+        return r;
+    if (r > 0) { /* another name of it */
+        f = &x->l->files[e->file];
+        f->probability = MAX(f->probability, p->probability);
+        f->first_use = MIN(f->first_use, p->first_use);
+        x->l->n_skipped[PLAN_SKIP_DUPLICATE]++;
+    } else {
+        r = new_file(x, p, v, below, &st, e);
+        if (r < 0)
+            return r;
+        f = &x->l->files[e->file];
+    }
+    r = f->directory ? 0 : add_maps(x, p, fd, f, e);
+    if (r == -ENOMEM)
+        return r;
+    if (r < 0) { /* it is opened all the same: its metadata is worth having */
+        f->n_maps = 0;
+        *skip = skip_of_errno(r);
+        return 1;
+    }
     return 0;
 }
 
-/* Metadata of a filesystem that the model does not know by its UUID, by libext2fs. */
-static int derive_metadata(Locator *x, uint32_t volume)
-{
-    const Volume *v = &x->volumes->volumes[volume];
-    _cleanup_range_set_ RangeSet ranges = {0};
-    Ext2Metadata *m = NULL;
-    char device[300];
-    int r;
-
-    for (size_t i = 0; i < x->l->n_files; i++)
-        if (x->l->files[i].volume == volume) {
-            r = note_parents(x, &x->l->files[i]);
-            if (r < 0)
-                return r;
-        }
-    if (x->parents[volume].n == 0)
-        return 0;
-    snprintf(device, sizeof(device), "/dev/%s", v->device);
-    r = ext2_metadata_open(device, &m);
-    if (r < 0)
-        return r == -ENOMEM ? r : 0; /* no metadata then: the opening pass will read it */
-    for (size_t i = 0; i < x->parents[volume].n; i++)
-        for (uint64_t k = x->parents[volume].ranges[i].start;
-             r != -ENOMEM && k < x->parents[volume].ranges[i].end; k++)
-            r = ext2_metadata_of_inode(m, k, &ranges);
-    ext2_metadata_free(m);
-    for (size_t i = 0; r != -ENOMEM && i < ranges.n; i++) {
-        r = grow_array(&x->l->metadata, &x->l->allocated_metadata, x->l->n_metadata + 1,
-                       sizeof(LocatedMetadata));
-        if (r >= 0)
-            x->l->metadata[x->l->n_metadata++] = (LocatedMetadata){
-                    .volume = volume,
-                    .offset = ranges.ranges[i].start,
-                    .length = ranges.ranges[i].end - ranges.ranges[i].start,
-                    .probability = 1.0,
-            };
-    }
-    x->l->metadata_derived = true;
-    return r == -ENOMEM ? r : 0;
-}
-
-static int locate_metadata(Locator *x, const Prediction *p, uint32_t volume)
+/* Metadata of the volume as the model knows it by its UUID. 1 if it does. */
+static int known_metadata(Locator *x, const Prediction *p, uint32_t volume)
 {
     const Volume *v = &x->volumes->volumes[volume];
     size_t before = x->l->n_metadata;
 
-    for (uint32_t i = 0; i < volume; i++)
-        if (x->volumes->volumes[i].block_dev == v->block_dev)
-            return 0; /* another subvolume or mount of the same device has it */
     for (size_t i = 0; v->uuid[0] && i < p->n_metadata; i++) {
         const PredictedMetadata *m = &p->metadata[i];
 
-        if (strcmp(m->uuid, v->uuid) != 0)
+        if (strcmp(m->uuid, v->uuid) != 0 || m->length == 0)
             continue;
         if (grow_array(&x->l->metadata, &x->l->allocated_metadata, x->l->n_metadata + 1,
                        sizeof(LocatedMetadata)) < 0)
@@ -302,8 +310,56 @@ static int locate_metadata(Locator *x, const Prediction *p, uint32_t volume)
         x->l->metadata[x->l->n_metadata++] =
                 (LocatedMetadata){volume, m->offset, m->length, m->probability};
     }
-    if (x->l->n_metadata == before && strncmp(v->fstype, "ext", 3) == 0)
-        return derive_metadata(x, volume);
+    return x->l->n_metadata > before;
+}
+
+static bool is_first_of_device(const VolumeTable *t, uint32_t volume)
+{
+    for (uint32_t i = 0; i < volume; i++)
+        if (t->volumes[i].block_dev == t->volumes[volume].block_dev)
+            return false; /* another subvolume has it */
+    return true;
+}
+
+static int locate_volumes(Locator *x, const Prediction *p)
+{
+    for (uint32_t i = 0; i < x->volumes->n; i++) {
+        const Volume *v = &x->volumes->volumes[i];
+        int r;
+
+        x->fds[i] = open_volume(v);
+        if (v->block_dev == 0 || !is_first_of_device(x->volumes, i))
+            continue;
+        r = known_metadata(x, p, i);
+        if (r == 0 && x->fds[i] >= 0 && strncmp(v->fstype, "ext", 3) == 0)
+            r = metadata_deriver_new(v, i, x->fds[i], &x->derivers[i]);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int compare_metadata(const void *a, const void *b)
+{
+    const LocatedMetadata *x = a, *y = b;
+
+    if (x->volume != y->volume)
+        return x->volume < y->volume ? -1 : 1;
+    return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+static int derive_metadata(Locator *x)
+{
+    for (uint32_t i = 0; i < x->volumes->n; i++) {
+        int r = x->derivers[i] ? metadata_deriver_finish(x->derivers[i], x->l) : 0;
+
+        if (r < 0)
+            return r;
+        x->l->metadata_derived = x->l->metadata_derived || r > 0;
+    }
+    /* Derived ones came after those that were known. */
+    if (x->l->n_metadata > 1)
+        qsort(x->l->metadata, x->l->n_metadata, sizeof(LocatedMetadata), compare_metadata);
     return 0;
 }
 
@@ -315,31 +371,42 @@ static void locator_done(Locator *x)
         HASH_DEL(x->inodes, e);
         free(e);
     }
-    for (size_t i = 0; x->parents && i < x->volumes->n; i++)
-        range_set_done(&x->parents[i]);
-    free(x->parents);
+    for (size_t i = 0; x->derivers && i < x->volumes->n; i++)
+        metadata_deriver_free(x->derivers[i]);
+    free(x->derivers);
+    for (size_t i = 0; x->fds && i < x->volumes->n; i++)
+        if (x->fds[i] >= 0)
+            close(x->fds[i]);
+    free(x->fds);
     extent_list_done(&x->extents);
-    if (x->root_fd >= 0)
-        close(x->root_fd);
     located_plan_free(x->l);
 }
 
 int plan_locate(const Prediction *p, const char *root, const VolumeTable *volumes,
                 LocatedPlan **ret)
 {
-    _cleanup_(locator_done) Locator x = {.volumes = volumes, .root_fd = -EBADF};
-    int r = 0;
+    _cleanup_(locator_done) Locator x = {
+            .volumes = volumes,
+            .root_length = length_without_slash(root),
+    };
+    struct stat st;
+    int r;
 
+    if (stat(root, &st) < 0)
+        return -errno;
     x.l = calloc(1, sizeof(LocatedPlan));
-    x.parents = calloc(volumes->n + 1, sizeof(RangeSet));
-    if (!x.l || !x.parents)
+    x.derivers = calloc(volumes->n + 1, sizeof(*x.derivers));
+    x.fds = reallocarray(NULL, volumes->n + 1, sizeof(int));
+    if (!x.l || !x.derivers || !x.fds)
         return -ENOMEM;
+    for (size_t i = 0; i < volumes->n; i++)
+        x.fds[i] = -EXDEV;
     x.l->stage = p->stage;
     x.l->volumes = volumes;
-    x.root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (x.root_fd < 0)
-        return -errno;
 
+    r = locate_volumes(&x, p);
+    if (r < 0)
+        return r;
     for (size_t i = 0; i < p->n_files; i++) {
         PlanSkip skip;
 
@@ -349,11 +416,9 @@ int plan_locate(const Prediction *p, const char *root, const VolumeTable *volume
         if (r > 0)
             x.l->n_skipped[skip]++;
     }
-    for (uint32_t i = 0; i < volumes->n; i++) {
-        r = locate_metadata(&x, p, i);
-        if (r < 0)
-            return r;
-    }
+    r = derive_metadata(&x);
+    if (r < 0)
+        return r;
     *ret = TAKE_PTR(x.l);
     return 0;
 }

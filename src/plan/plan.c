@@ -38,55 +38,106 @@ LocatedPlan *located_plan_free(LocatedPlan *p)
     return NULL;
 }
 
-/* One map of one file, while the budget is cut. */
+/* What compiling decides on the way. */
+typedef struct Compiler {
+    const LocatedPlan *l;
+    const PlanParameters *p;
+    uint64_t budget_bytes; /* what is left of it */
+    bool *keep_metadata;   /* per metadata range */
+    bool *keep_maps;       /* per map of all files, one file after another */
+    size_t *first_map;     /* file -> index of its first map in keep_maps */
+    uint32_t *where;       /* file -> its index in its segment */
+    PackContent *c;
+    PlanSummary s;
+} Compiler;
+
+static void compiler_done(Compiler *x)
+{
+    free(x->keep_metadata);
+    free(x->keep_maps);
+    free(x->first_map);
+    free(x->where);
+    pack_content_free(x->c);
+}
+
+/* A metadata range or a map, while the budget is cut. */
 typedef struct Candidate {
-    uint32_t file, map;
+    bool data;
+    size_t index; /* into keep_metadata or keep_maps */
     double probability;
-    uint64_t length;
+    uint64_t bytes; /* of memory */
 } Candidate;
 
 static int compare_candidates(const void *a, const void *b)
 {
     const Candidate *x = a, *y = b;
 
+    if (x->data != y->data)
+        return x->data ? 1 : -1;
     if (x->probability != y->probability)
         return x->probability > y->probability ? -1 : 1;
-    if (x->file != y->file)
-        return x->file < y->file ? -1 : 1;
-    return x->map < y->map ? -1 : x->map > y->map;
+    return x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* Marks the maps that are in: by falling probability until the budget is spent (thesis algorithm
- * 4.2, with the line it forgot: what is selected is taken off what is available). */
-static int cut(const LocatedPlan *l, const PlanParameters *p, uint64_t budget, bool **keep,
-               PlanSummary *s)
-{
-    _cleanup_free_ Candidate *c = NULL;
-    size_t n = 0, allocated = 0;
+typedef struct CandidateList {
+    Candidate *candidates;
+    size_t n, allocated;
+} CandidateList;
 
-    for (size_t i = 0; i < l->n_files; i++)
-        for (size_t k = 0; k < l->files[i].n_maps; k++) {
+static int add_candidate(Compiler *x, CandidateList *list, bool data, size_t index,
+                         double probability, uint64_t offset, uint64_t length)
+{
+    uint64_t start = ALIGN_DOWN(offset, (uint64_t)PACK_PAGE_SIZE);
+
+    if (!(probability >= x->p->min_probability)) { /* what is no number, too */
+        x->s.n_skipped[PLAN_SKIP_UNLIKELY]++;
+        return 0;
+    }
+    if (grow_array(&list->candidates, &list->allocated, list->n + 1, sizeof(Candidate)) < 0)
+        return -ENOMEM;
+    list->candidates[list->n++] = (Candidate){
+            .data = data,
+            .index = index,
+            .probability = probability,
+            .bytes = ALIGN_UP(offset + length, (uint64_t)PACK_PAGE_SIZE) - start,
+    };
+    return 0;
+}
+
+static int cut(Compiler *x)
+{
+    const LocatedPlan *l = x->l;
+    CandidateList list = {0};
+    int r = 0;
+
+    for (size_t i = 0; r >= 0 && i < l->n_metadata; i++) {
+        uint64_t size = l->volumes->volumes[l->metadata[i].volume].size_bytes;
+
+        if (l->metadata[i].offset < size && l->metadata[i].length > 0)
+            r = add_candidate(x, &list, false, i, l->metadata[i].probability, l->metadata[i].offset,
+                              MIN(l->metadata[i].length, size - l->metadata[i].offset));
+    }
+    for (size_t i = 0; r >= 0 && i < l->n_files; i++)
+        for (size_t k = 0; r >= 0 && k < l->files[i].n_maps; k++) {
             const PredictedMap *m = &l->files[i].maps[k];
 
-            if (!(m->probability >= p->min_probability)) {
-                s->n_skipped[PLAN_SKIP_UNLIKELY]++;
-                continue;
-            }
-            if (grow_array(&c, &allocated, n + 1, sizeof(Candidate)) < 0)
-                return -ENOMEM;
-            c[n++] = (Candidate){(uint32_t)i, (uint32_t)k, m->probability, m->length};
+            r = add_candidate(x, &list, true, x->first_map[i] + k, m->probability, m->offset,
+                              m->length);
         }
-    if (n > 1)
-        qsort(c, n, sizeof(Candidate), compare_candidates);
-    for (size_t i = 0; i < n; i++) {
-        if (c[i].length > budget) {
-            s->n_skipped[PLAN_SKIP_BUDGET] += n - i;
-            break;
+    if (r >= 0 && list.n > 1)
+        qsort(list.candidates, list.n, sizeof(Candidate), compare_candidates);
+    for (size_t i = 0; r >= 0 && i < list.n; i++) {
+        const Candidate *c = &list.candidates[i];
+
+        if (c->bytes > x->budget_bytes) {
+            x->s.n_skipped[PLAN_SKIP_BUDGET]++;
+            continue;
         }
-        budget -= c[i].length;
-        keep[c[i].file][c[i].map] = true;
+        x->budget_bytes -= c->bytes;
+        (c->data ? x->keep_maps : x->keep_metadata)[c->index] = true;
     }
-    return 0;
+    free(list.candidates);
+    return r;
 }
 
 static DeviceClass class_of(const Volume *v, const PlanParameters *p)
@@ -94,35 +145,35 @@ static DeviceClass class_of(const Volume *v, const PlanParameters *p)
     return (int)p->device_class >= 0 ? p->device_class : v->device_class;
 }
 
+static const CostModel *cost_of(const Volume *v, const PlanParameters *p)
+{
+    return p->cost_model ? p->cost_model : cost_model_of(class_of(v, p));
+}
+
 static uint32_t to_msec(usec_t t)
 {
     return (uint32_t)MIN(t / USEC_PER_MSEC, (usec_t)PACK_NEED_UNKNOWN - 1);
 }
 
-/* The volume's metadata, likely enough and merged where reading through is cheaper. Metadata is
- * small and always pays: it is paid for before the data. */
-static int add_metadata(const LocatedPlan *l, uint32_t volume, const PlanParameters *p,
-                        uint64_t max_gap, PackContentSegment *g, PlanSummary *s)
+/* The volume's metadata, merged where reading through is cheaper. */
+static int add_metadata(Compiler *x, uint32_t volume, PackContentSegment *g)
 {
-    const Volume *v = &l->volumes->volumes[volume];
+    const Volume *v = &x->l->volumes->volumes[volume];
+    uint64_t max_gap = cost_break_even_gap(cost_of(v, x->p), v->size_bytes, 0);
 
-    for (size_t i = 0; i < l->n_metadata; i++) {
-        const LocatedMetadata *m = &l->metadata[i];
+    for (size_t i = 0; i < x->l->n_metadata; i++) {
+        const LocatedMetadata *m = &x->l->metadata[i];
         PackContentMetadata *last = g->n_metadata > 0 ? &g->metadata[g->n_metadata - 1] : NULL;
-        uint64_t end;
+        uint64_t last_end = last ? last->offset + last->length : 0, end, gap;
 
-        if (m->volume != volume || m->offset >= v->size_bytes)
+        if (m->volume != volume || !x->keep_metadata[i])
             continue;
-        if (!(m->probability >= p->min_probability)) {
-            s->n_skipped[PLAN_SKIP_UNLIKELY]++;
-            continue;
-        }
         end = m->offset + MIN(m->length, v->size_bytes - m->offset);
-        if (last && m->offset <= last->offset + last->length + max_gap) {
-            uint64_t old_end = last->offset + last->length;
-
-            s->gap_bytes += m->offset > old_end ? m->offset - old_end : 0;
-            last->length = MAX(old_end, end) - last->offset;
+        gap = m->offset > last_end ? m->offset - last_end : 0;
+        if (last && gap <= max_gap && gap <= x->budget_bytes) {
+            x->budget_bytes -= gap;
+            x->s.gap_bytes += gap;
+            last->length = MAX(last_end, end) - last->offset;
             last->probability = MAX(last->probability, m->probability);
             continue;
         }
@@ -154,10 +205,10 @@ static int compare_by_inode(const void *a, const void *b)
     return x->file < y->file ? -1 : x->file > y->file;
 }
 
-/* Files of the volume in inode order; *ret_where tells where each located file went. */
-static int add_files(const LocatedPlan *l, uint32_t volume, const PlanParameters *p, bool **keep,
-                     uint32_t *where, PackContentSegment *g, PlanSummary *s)
+/* Files of the volume in inode order. */
+static int add_files(Compiler *x, uint32_t volume, PackContentSegment *g)
 {
+    const LocatedPlan *l = x->l;
     _cleanup_free_ ByInode *order = reallocarray(NULL, l->n_files + 1, sizeof(ByInode));
     size_t n = 0;
 
@@ -165,10 +216,10 @@ static int add_files(const LocatedPlan *l, uint32_t volume, const PlanParameters
         return -ENOMEM;
     for (size_t i = 0; i < l->n_files; i++) {
         const LocatedFile *f = &l->files[i];
-        bool wanted = f->probability >= p->min_probability;
+        bool wanted = f->probability >= x->p->min_probability;
 
         for (size_t k = 0; k < f->n_maps; k++)
-            wanted = wanted || keep[i][k];
+            wanted = wanted || x->keep_maps[x->first_map[i] + k];
         if (f->volume == volume && wanted)
             order[n++] = (ByInode){f->inode, (uint32_t)i};
     }
@@ -181,12 +232,12 @@ static int add_files(const LocatedPlan *l, uint32_t volume, const PlanParameters
 
         if (!path)
             return -ENOMEM;
-        where[order[i].file] = (uint32_t)g->n_files;
+        x->where[order[i].file] = (uint32_t)g->n_files;
         g->files[g->n_files++] = (PackContentFile){
                 .path = path,
                 .directory = f->directory,
                 .written_in_place = !f->directory && f->mtime_nsec > 0 &&
-                                    (uint64_t)f->mtime_nsec / NSEC_PER_USEC >= p->volatile_since,
+                                    (uint64_t)f->mtime_nsec / NSEC_PER_USEC >= x->p->volatile_since,
                 .inode = f->inode,
                 .size_bytes = f->size_bytes,
                 .mtime_nsec = f->mtime_nsec,
@@ -195,35 +246,48 @@ static int add_files(const LocatedPlan *l, uint32_t volume, const PlanParameters
                 .probability = f->probability,
         };
         if (f->directory)
-            s->n_directories++;
+            x->s.n_directories++;
         else
-            s->n_files++;
+            x->s.n_files++;
     }
     return 0;
 }
 
-static int add_data(const LocatedPlan *l, uint32_t volume, bool **keep, const uint32_t *where,
-                    uint64_t max_gap, PackContentSegment *g, PlanSummary *s)
+static int add_pieces(Compiler *x, uint32_t volume, PieceList *list)
 {
-    PieceList list = {0};
-    int r = 0;
+    const LocatedPlan *l = x->l;
 
-    for (size_t i = 0; r >= 0 && i < l->n_files; i++) {
+    for (size_t i = 0; i < l->n_files; i++) {
         const LocatedFile *f = &l->files[i];
 
         if (f->volume != volume || f->directory)
             continue;
-        for (size_t k = 0; r >= 0 && k < f->n_maps; k++)
-            if (keep[i][k])
-                r = pieces_add_map(&list, where[i], &f->maps[k], f->first_use, f->extents,
-                                   f->n_extents);
+        for (size_t k = 0; k < f->n_maps; k++) {
+            int r = x->keep_maps[x->first_map[i] + k]
+                            ? pieces_add_map(list, x->where[i], &f->maps[k], f->first_use,
+                                             f->extents, f->n_extents)
+                            : 0;
+            if (r < 0)
+                return r;
+        }
     }
-    if (r >= 0) {
-        pieces_sort(&list);
-        s->gap_bytes += pieces_merge(&list, max_gap);
-        r = grow_array(&g->data, &g->allocated_data, list.n, sizeof(PackContentData));
-    }
-    for (size_t i = 0; r >= 0 && i < list.n; i++)
+    return 0;
+}
+
+static int add_data(Compiler *x, uint32_t volume, PackContentSegment *g)
+{
+    const Volume *v = &x->l->volumes->volumes[volume];
+    _cleanup_(piece_list_done) PieceList list = {0};
+    int r = add_pieces(x, volume, &list);
+
+    if (r < 0)
+        return r;
+    pieces_sort(&list);
+    x->s.gap_bytes += pieces_merge(&list, cost_break_even_gap(cost_of(v, x->p), v->size_bytes, 1),
+                                   &x->budget_bytes);
+    if (grow_array(&g->data, &g->allocated_data, list.n, sizeof(PackContentData)) < 0)
+        return -ENOMEM;
+    for (size_t i = 0; i < list.n; i++)
         g->data[g->n_data++] = (PackContentData){
                 .file = list.pieces[i].file,
                 .offset = list.pieces[i].offset,
@@ -232,32 +296,34 @@ static int add_data(const LocatedPlan *l, uint32_t volume, bool **keep, const ui
                 .need_msec = to_msec(list.pieces[i].need),
                 .probability = list.pieces[i].probability,
         };
-    piece_list_done(&list);
-    return r;
+    return 0;
 }
 
-/* The time replaying this segment alone takes by the cost model: metadata, then data. */
-static double estimate_segment(const PackContentSegment *g, const CostModel *m)
+/* The time that replaying this segment alone takes by the cost model: metadata, then data. */
+static int estimate(const PackContentSegment *g, const CostModel *m, usec_t *ret)
 {
-    uint64_t head = 0;
-    double t = 0;
+    _cleanup_free_ CostRequest *requests =
+            reallocarray(NULL, g->n_metadata + g->n_data + 1, sizeof(CostRequest));
+    size_t n = 0;
 
-    for (size_t i = 0; i < g->n_metadata; i++) {
-        t += cost_request_usec(m, head, g->metadata[i].offset, g->metadata[i].length,
-                               g->device_size);
-        head = g->metadata[i].offset + g->metadata[i].length;
-    }
-    for (size_t i = 0; i < g->n_data; i++) {
-        if (g->data[i].physical == PACK_PHYSICAL_UNKNOWN)
-            continue;
-        t += cost_request_usec(m, head, g->data[i].physical, g->data[i].length, g->device_size);
-        head = g->data[i].physical + g->data[i].length;
-    }
-    return t;
+    if (!requests)
+        return -ENOMEM;
+    for (size_t i = 0; i < g->n_metadata; i++)
+        requests[n++] = (CostRequest){g->metadata[i].offset, g->metadata[i].length};
+    for (size_t i = 0; i < g->n_data; i++)
+        if (g->data[i].physical != PACK_PHYSICAL_UNKNOWN)
+            requests[n++] = (CostRequest){g->data[i].physical, g->data[i].length};
+    *ret = (usec_t)cost_sequence_usec(m, requests, n, g->device_size);
+    return 0;
 }
 
-static void summarize(const PackContentSegment *g, const CostModel *m, PlanSummary *s)
+static int summarize(const PackContentSegment *g, const CostModel *m, PlanSummary *s)
 {
+    usec_t t;
+    int r = estimate(g, m, &t);
+
+    if (r < 0)
+        return r;
     s->n_metadata += g->n_metadata;
     s->n_pieces += g->n_data;
     for (size_t i = 0; i < g->n_metadata; i++)
@@ -267,30 +333,28 @@ static void summarize(const PackContentSegment *g, const CostModel *m, PlanSumma
     if (!(g->flags & PACK_SEGMENT_PHYSICAL) && g->n_data > 0)
         s->estimated_usec = USEC_INFINITY;
     else if (s->estimated_usec != USEC_INFINITY)
-        s->estimated_usec += (usec_t)estimate_segment(g, m);
+        s->estimated_usec += t;
+    return 0;
 }
 
-static int add_segment(const LocatedPlan *l, uint32_t volume, const PlanParameters *p, bool **keep,
-                       uint32_t *where, PackContent *c, PlanSummary *s)
+static int add_segment(Compiler *x, uint32_t volume)
 {
-    const Volume *v = &l->volumes->volumes[volume];
+    const Volume *v = &x->l->volumes->volumes[volume];
     bool btrfs = strcmp(v->fstype, "btrfs") == 0, ext = strncmp(v->fstype, "ext", 3) == 0;
-    DeviceClass class = class_of(v, p);
-    const CostModel *m = cost_model_of(class);
     PackContentSegment *g;
     int r;
 
-    r = grow_array(&c->segments, &c->allocated_segments, c->n_segments + 1,
+    r = grow_array(&x->c->segments, &x->c->allocated_segments, x->c->n_segments + 1,
                    sizeof(PackContentSegment));
     if (r < 0)
         return r;
-    g = &c->segments[c->n_segments++];
+    g = &x->c->segments[x->c->n_segments++];
     *g = (PackContentSegment){
             .subvolume_id = v->subvolume_id,
             .device_size = v->size_bytes,
             .fstype = strdup(v->fstype),
             .mountpoint = strdup(v->mountpoint),
-            .device_class = class,
+            .device_class = class_of(v, x->p),
             .flags = (v->rotational ? PACK_SEGMENT_ROTATIONAL : 0U) |
                      (btrfs ? 0U : PACK_SEGMENT_PHYSICAL) | (ext ? 0U : PACK_SEGMENT_TOUCH_ENTRIES),
     };
@@ -298,25 +362,12 @@ static int add_segment(const LocatedPlan *l, uint32_t volume, const PlanParamete
         return -ENOMEM;
     memcpy(g->uuid, v->uuid_bytes, sizeof(g->uuid));
 
-    r = add_metadata(l, volume, p, cost_break_even_gap(m, v->size_bytes, 0), g, s);
+    r = add_metadata(x, volume, g);
     if (r >= 0)
-        r = add_files(l, volume, p, keep, where, g, s);
+        r = add_files(x, volume, g);
     if (r >= 0)
-        r = add_data(l, volume, keep, where, cost_break_even_gap(m, v->size_bytes, 1), g, s);
-    if (r < 0)
-        return r;
-    summarize(g, m, s);
-    return 0;
-}
-
-static uint64_t metadata_bytes(const LocatedPlan *l, const PlanParameters *p)
-{
-    uint64_t n = 0;
-
-    for (size_t i = 0; i < l->n_metadata; i++)
-        if (l->metadata[i].probability >= p->min_probability)
-            n += l->metadata[i].length;
-    return n;
+        r = add_data(x, volume, g);
+    return r < 0 ? r : summarize(g, cost_of(v, x->p), &x->s);
 }
 
 static bool has_anything(const LocatedPlan *l, uint32_t volume)
@@ -330,44 +381,48 @@ static bool has_anything(const LocatedPlan *l, uint32_t volume)
     return false;
 }
 
+static int compiler_init(Compiler *x)
+{
+    size_t n = 0;
+
+    x->first_map = reallocarray(NULL, x->l->n_files + 1, sizeof(size_t));
+    x->where = calloc(x->l->n_files + 1, sizeof(uint32_t));
+    x->keep_metadata = calloc(x->l->n_metadata + 1, sizeof(bool));
+    x->c = calloc(1, sizeof(PackContent));
+    if (!x->first_map || !x->where || !x->keep_metadata || !x->c)
+        return -ENOMEM;
+    for (size_t i = 0; i < x->l->n_files; i++) {
+        x->first_map[i] = n;
+        n += x->l->files[i].n_maps;
+    }
+    x->keep_maps = calloc(n + 1, sizeof(bool));
+    return x->keep_maps ? 0 : -ENOMEM;
+}
+
 int plan_compile(const LocatedPlan *l, const PlanParameters *p, PackContent **ret,
                  PlanSummary *summary)
 {
-    _cleanup_pack_content_ PackContent *c = calloc(1, sizeof(PackContent));
-    _cleanup_free_ uint32_t *where = calloc(l->n_files + 1, sizeof(uint32_t));
-    _cleanup_free_ bool **keep = calloc(l->n_files + 1, sizeof(bool *));
-    _cleanup_free_ bool *flags = NULL;
-    uint64_t metadata = metadata_bytes(l, p);
-    PlanSummary s = {0};
-    size_t n = 0;
-    int r = 0;
+    _cleanup_(compiler_done) Compiler x = {.l = l, .p = p, .budget_bytes = p->budget_bytes};
+    int r = compiler_init(&x);
 
-    for (size_t i = 0; i < l->n_files; i++)
-        n += l->files[i].n_maps;
-    flags = calloc(n + 1, sizeof(bool));
-    if (!c || !where || !keep || !flags)
-        return -ENOMEM;
-    n = 0;
-    for (size_t i = 0; i < l->n_files; i++) {
-        keep[i] = flags + n;
-        n += l->files[i].n_maps;
-    }
-    memcpy(s.n_skipped, l->n_skipped, sizeof(s.n_skipped));
-    c->stage = l->stage;
-    c->policy = p->policy;
-    c->control_interval = p->control_interval;
-    c->salt = p->salt;
-    c->deadline_usec = p->deadline_usec;
-    c->created_realtime = p->now_realtime;
+    if (r < 0)
+        return r;
+    memcpy(x.s.n_skipped, l->n_skipped, sizeof(x.s.n_skipped));
+    x.c->stage = l->stage;
+    x.c->policy = p->policy;
+    x.c->control_interval = p->control_interval;
+    x.c->salt = p->salt;
+    x.c->deadline_usec = p->deadline_usec;
+    x.c->created_realtime = p->now_realtime;
 
-    r = cut(l, p, p->budget_bytes - MIN(p->budget_bytes, metadata), keep, &s);
+    r = cut(&x);
     for (uint32_t v = 0; r >= 0 && v < l->volumes->n; v++)
         if (has_anything(l, v))
-            r = add_segment(l, v, p, keep, where, c, &s);
+            r = add_segment(&x, v);
     if (r < 0)
         return r;
     if (summary)
-        *summary = s;
-    *ret = TAKE_PTR(c);
+        *summary = x.s;
+    *ret = TAKE_PTR(x.c);
     return 0;
 }

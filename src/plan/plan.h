@@ -3,10 +3,12 @@
 
 /* From what is predicted to what is replayed:
  *
- *     Prediction --plan_locate()--> LocatedPlan --plan_compile()--> PackContent --pack_write()--> pack
+ *     Prediction --plan_locate()--> LocatedPlan --plan_compile()--> PackContent --pack_write()-->
+ * pack
  *
  * plan_locate() makes all the system calls (open, fstat, FIEMAP, libext2fs); plan_compile() decides
- * from what it found: cut at the budget, sort by physical block, merge what is cheaper read through.
+ * from what it found: cut at the budget, sort by physical block, merge what is cheaper read
+ * through.
  *
  *     volume_table_read(AT_FDCWD, root, &volumes);
  *     plan_locate(prediction, root, &volumes, &located);
@@ -19,6 +21,7 @@
 #include "model/prediction.h"
 #include "pack/pack-writer.h"
 #include "plan/budget.h"
+#include "plan/cost-model.h"
 #include "volume/extents.h"
 #include "volume/volume.h"
 
@@ -28,9 +31,10 @@ typedef enum PlanSkip {
     PLAN_SKIP_TYPE,       /* neither a regular file nor a directory now, or behind a symlink */
     PLAN_SKIP_FILESYSTEM, /* not on a local block-backed filesystem below the root */
     PLAN_SKIP_DENIED,     /* may not be opened */
-    PLAN_SKIP_DUPLICATE,  /* another name of a file that is in already */
-    PLAN_SKIP_UNLIKELY,   /* below the minimum probability */
-    PLAN_SKIP_BUDGET,     /* did not fit the budget */
+    PLAN_SKIP_DUPLICATE,  /* another name of a file that is in already: what it says was added to
+                             that */
+    PLAN_SKIP_UNLIKELY,   /* below the minimum probability: maps and metadata ranges */
+    PLAN_SKIP_BUDGET,     /* did not fit the budget: the same */
     PLAN_SKIP_ERROR,      /* anything else */
     _PLAN_SKIP_MAX,
     _PLAN_SKIP_INVALID = -EINVAL,
@@ -79,14 +83,16 @@ DEFINE_CLEANUP(LocatedPlan *, located_plan_free);
 typedef struct PlanParameters {
     Policy policy;
     uint64_t budget_bytes;
-    double min_probability;     /* what is less likely is left out */
-    usec_t deadline_usec;       /* of `gate` */
-    uint32_t control_interval;  /* 0: no control sessions */
+    double min_probability;    /* what is less likely is left out */
+    usec_t deadline_usec;      /* of `gate` */
+    uint32_t control_interval; /* 0: no control sessions */
     uint64_t salt;
     usec_t now_realtime;
-    usec_t volatile_since;      /* wall clock: files modified later are written in place while the
-                                   machine runs; USEC_INFINITY: none */
-    DeviceClass device_class;   /* _DEVICE_CLASS_INVALID: as each volume says */
+    usec_t volatile_since;    /* wall clock: files modified later are written in place while the
+                                 machine runs; USEC_INFINITY: none */
+    DeviceClass device_class; /* _DEVICE_CLASS_INVALID: as each volume says */
+    const CostModel
+            *cost_model; /* what the device was measured to be; NULL: typical of its class */
 } PlanParameters;
 
 /* A file whose content changed so shortly before the last session that was learned, or since, will
@@ -101,18 +107,23 @@ typedef struct PlanParameters {
 typedef struct PlanSummary {
     uint64_t n_files, n_directories, n_pieces, n_metadata;
     uint64_t data_bytes, metadata_bytes;
-    uint64_t gap_bytes;     /* read through because that is cheaper than seeking; included above */
+    uint64_t gap_bytes; /* read through because that is cheaper than seeking; included above */
     uint64_t n_skipped[_PLAN_SKIP_MAX];
-    usec_t estimated_usec;  /* by the cost model; USEC_INFINITY where places are not physical */
+    usec_t estimated_usec; /* by the cost model; USEC_INFINITY where places are not physical */
 } PlanSummary;
 
-/* Finds what was predicted below `root`. Opens nothing but regular files and directories, follows
- * no symlink, crosses no automount, waits for nothing. Metadata of filesystems whose UUID the
- * prediction does not know is derived from the located files with libext2fs. 0, -ENOMEM, or the
- * error of opening root. */
+/* Finds what was predicted below `root`, the same directory that the volumes were read for. Opens
+ * nothing but regular files and directories on the volumes, follows no symlink, crosses no mount
+ * and no automount, waits for nothing. Names of one file (hard links) become one file with the maps
+ * of all. Metadata of an ext2/3/4 filesystem whose UUID the prediction does not know is derived
+ * from the located files with libext2fs. 0, -ENOMEM, or the error of looking at root. */
 int plan_locate(const Prediction *p, const char *root, const VolumeTable *volumes,
                 LocatedPlan **ret);
 
-/* Pure: cuts, orders and merges. Deterministic. 0, -ENOMEM. `summary` may be NULL. */
+/* Pure: cuts, orders and merges. What is likely enough is taken by falling probability, metadata
+ * before data, until the budget is spent (thesis 4.3.2, algorithm 4.2, with the line that it
+ * forgot: what is selected is taken off what is available); what does not fit is left out, and
+ * smaller ones after it may still fit. Gaps that are cheaper read through are paid for as well.
+ * Deterministic. 0, -ENOMEM. `summary` may be NULL. */
 int plan_compile(const LocatedPlan *l, const PlanParameters *p, PackContent **ret,
                  PlanSummary *summary);

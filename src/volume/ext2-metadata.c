@@ -63,6 +63,11 @@ Ext2Metadata *ext2_metadata_free(Ext2Metadata *m)
     return NULL;
 }
 
+uint64_t ext2_metadata_block_size(const Ext2Metadata *m)
+{
+    return m->block_size;
+}
+
 static int add_blocks(Ext2Metadata *m, RangeSet *s, blk64_t block, uint64_t n)
 {
     blk64_t total = ext2fs_blocks_count(m->fs->super);

@@ -13,6 +13,9 @@ typedef struct Ext2Metadata Ext2Metadata;
 int ext2_metadata_open(const char *device, Ext2Metadata **ret);
 Ext2Metadata *ext2_metadata_free(Ext2Metadata *m);
 
+/* Bytes. */
+uint64_t ext2_metadata_block_size(const Ext2Metadata *m);
+
 /* Byte ranges of the whole filesystem that hold static metadata: superblocks, group descriptors,
  * bitmaps, inode tables. (Directory, extent-tree and xattr blocks: see the next one.) */
 int ext2_metadata_static(Ext2Metadata *m, RangeSet *ret);

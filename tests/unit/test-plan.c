@@ -85,8 +85,8 @@ static void budgets(void **state)
                      -EBADMSG);
 }
 
-/* Every map over a small file, over every layout of its pages into extents: the pieces cover exactly
- * the mapped pages that have a place, once, each at its place. */
+/* Every map over a small file, over every layout of its pages into extents: the pieces cover
+ * exactly the mapped pages that have a place, once, each at its place. */
 static void pieces_cover_exactly_what_is_mapped(void **state)
 {
     enum { N = 6 };
@@ -153,9 +153,8 @@ static void gaps_are_read_through_only_up_to_the_limit_and_counted(void **state)
                     assert_int_equal(range_set_add(&want, i, i + 1), 0);
                 }
             pieces_sort(&l);
-            gaps = pieces_merge(&l, limit * PAGE);
-            assert_int_equal(gaps / PAGE + (uint64_t)__builtin_popcount(mask),
-                             ({
+            gaps = pieces_merge(&l, limit * PAGE, &(uint64_t){GIB});
+            assert_int_equal(gaps / PAGE + (uint64_t)__builtin_popcount(mask), ({
                                  uint64_t total = 0;
                                  for (size_t i = 0; i < l.n; i++)
                                      total += l.pieces[i].length / PAGE;
@@ -183,7 +182,7 @@ static void pieces_of_two_files_never_join(void **state)
     assert_int_equal(pieces_add_map(&l, 1, &map, 0, &b, 1), 0);
     assert_int_equal(pieces_add_map(&l, 2, &map, 0, NULL, 0), 0); /* place unknown: last */
     pieces_sort(&l);
-    assert_int_equal(pieces_merge(&l, GIB), 0);
+    assert_int_equal(pieces_merge(&l, GIB, &(uint64_t){GIB}), 0);
     assert_int_equal(l.n, 3);
     assert_true(l.pieces[2].physical == PACK_PHYSICAL_UNKNOWN);
     piece_list_done(&l);

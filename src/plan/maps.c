@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "plan/maps.h"
+
+int maps_clip(const PredictedMap *maps, size_t n, uint64_t size, PredictedMap **ret, size_t *ret_n)
+{
+    PredictedMap *out = NULL;
+    uint64_t last = 0;
+    size_t k = 0;
+
+    if (n > 0) {
+        out = reallocarray(NULL, n, sizeof(*out));
+        if (!out)
+            return -ENOMEM;
+    }
+    for (size_t i = 0; i < n; i++) {
+        uint64_t start = MAX(maps[i].offset, last), end;
+
+        if (maps[i].offset >= size)
+            continue;
+        end = maps[i].offset + MIN(maps[i].length, size - maps[i].offset);
+        if (start >= end)
+            continue;
+        out[k++] = (PredictedMap){start, end - start, maps[i].probability};
+        last = end;
+    }
+    if (k == 0) {
+        free(out);
+        out = NULL;
+    }
+    *ret = out;
+    *ret_n = k;
+    return 0;
+}
+
+/* What covers `at` of the maps from *i on, and the next place after `at` where that changes.
+ * Advances *i over maps that end at or before `at`. */
+static bool probability_at(const PredictedMap *m, size_t n, size_t *i, uint64_t at, double *ret,
+                           uint64_t *next)
+{
+    while (*i < n && m[*i].offset + m[*i].length <= at)
+        (*i)++;
+    if (*i == n)
+        return false;
+    if (m[*i].offset > at) {
+        *next = MIN(*next, m[*i].offset);
+        return false;
+    }
+    *next = MIN(*next, m[*i].offset + m[*i].length);
+    *ret = m[*i].probability;
+    return true;
+}
+
+int maps_union(const PredictedMap *a, size_t n_a, const PredictedMap *b, size_t n_b,
+               PredictedMap **ret, size_t *ret_n)
+{
+    /* Every border of either begins at most one piece. */
+    PredictedMap *out = reallocarray(NULL, 2 * (n_a + n_b) + 1, sizeof(*out));
+    size_t i = 0, j = 0, k = 0;
+
+    if (!out)
+        return -ENOMEM;
+    for (uint64_t at = 0, next; at != UINT64_MAX; at = next) {
+        double p = 0, q = 0;
+        bool in_a, in_b;
+
+        next = UINT64_MAX;
+        in_a = probability_at(a, n_a, &i, at, &p, &next);
+        in_b = probability_at(b, n_b, &j, at, &q, &next);
+        if (!in_a && !in_b)
+            continue;
+        p = !in_b || (in_a && p >= q) ? p : q;
+        if (k > 0 && out[k - 1].offset + out[k - 1].length == at && out[k - 1].probability == p)
+            out[k - 1].length += next - at;
+        else
+            out[k++] = (PredictedMap){at, next - at, p};
+    }
+    if (k == 0) {
+        free(out);
+        out = NULL;
+    }
+    *ret = out;
+    *ret_n = k;
+    return 0;
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "plan/plan-internal.h"
+
+#include "volume/ext2-metadata.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+/* inode -> how likely it is needed */
+typedef struct Needed {
+    UT_hash_handle hh;
+    uint64_t inode;
+    double probability;
+    bool oom;
+} Needed;
+
+/* path of a directory -> its inode */
+typedef struct Parent {
+    UT_hash_handle hh;
+    Needed *needed;
+    bool oom;
+    char path[];
+} Parent;
+
+#undef uthash_nonfatal_oom
+#define uthash_nonfatal_oom(elt) ((elt)->oom = true)
+
+struct MetadataDeriver {
+    const Volume *v;
+    uint32_t volume;
+    int volume_fd;
+    Needed *needed;
+    Parent *parents;
+};
+
+/* One block of the device. */
+typedef struct Block {
+    uint64_t offset;
+    double probability;
+} Block;
+
+int metadata_deriver_new(const Volume *v, uint32_t volume, int volume_fd, MetadataDeriver **ret)
+{
+    MetadataDeriver *d = calloc(1, sizeof(*d));
+
+    if (!d)
+        return -ENOMEM;
+    *d = (MetadataDeriver){.v = v, .volume = volume, .volume_fd = volume_fd};
+    *ret = d;
+    return 0;
+}
+
+MetadataDeriver *metadata_deriver_free(MetadataDeriver *d)
+{
+    Needed *n, *next_needed;
+    Parent *p, *next_parent;
+
+    if (!d)
+        return NULL;
+    HASH_ITER (hh, d->needed, n, next_needed) {
+        HASH_DEL(d->needed, n);
+        free(n);
+    }
+    HASH_ITER (hh, d->parents, p, next_parent) {
+        HASH_DEL(d->parents, p);
+        free(p);
+    }
+    free(d);
+    return NULL;
+}
+
+static int note_inode(MetadataDeriver *d, uint64_t inode, double probability, Needed **ret)
+{
+    Needed *n;
+
+    HASH_FIND(hh, d->needed, &inode, sizeof(inode), n);
+    if (!n) {
+        n = calloc(1, sizeof(*n));
+        if (!n)
+            return -ENOMEM;
+        n->inode = inode;
+        HASH_ADD(hh, d->needed, inode, sizeof(inode), n);
+        if (n->oom) {
+            free(n);
+            return -ENOMEM;
+        }
+    }
+    n->probability = MAX(n->probability, probability);
+    *ret = n;
+    return 0;
+}
+
+/* 1: new or likelier than it was, 0: not, and so are all above it; -ENOMEM */
+static int note_directory(MetadataDeriver *d, const char *path, double probability)
+{
+    size_t l = strlen(path);
+    struct stat st;
+    Parent *p;
+    int fd, r;
+
+    HASH_FIND(hh, d->parents, path, l, p);
+    if (p) {
+        if (p->needed->probability >= probability)
+            return 0;
+        p->needed->probability = probability;
+        return 1;
+    }
+    fd = plan_open_below(d->volume_fd, path);
+    if (fd < 0)
+        return 0; /* it was there a moment ago */
+    r = fstat(fd, &st);
+    close(fd);
+    if (r < 0 || !S_ISDIR(st.st_mode))
+        return 0;
+    p = calloc(1, sizeof(*p) + l + 1);
+    if (!p)
+        return -ENOMEM;
+    memcpy(p->path, path, l + 1);
+    r = note_inode(d, st.st_ino, probability, &p->needed);
+    if (r >= 0)
+        HASH_ADD_KEYPTR(hh, d->parents, p->path, l, p);
+    if (r < 0 || p->oom) {
+        free(p);
+        return -ENOMEM;
+    }
+    return 1;
+}
+
+int metadata_deriver_note(MetadataDeriver *d, const char *path, uint64_t inode, double probability)
+{
+    _cleanup_free_ char *above = NULL;
+    Needed *n;
+    char *slash;
+    int r = note_inode(d, inode, probability, &n);
+
+    if (r < 0 || strcmp(path, ".") == 0)
+        return r;
+    above = strdup(path);
+    if (!above)
+        return -ENOMEM;
+    do {
+        slash = strrchr(above, '/');
+        if (slash)
+            *slash = 0;
+        r = note_directory(d, slash ? above : ".", probability);
+    } while (r > 0 && slash);
+    return r < 0 ? r : 0;
+}
+
+static int compare_inodes(Needed *a, Needed *b)
+{
+    return a->inode < b->inode ? -1 : a->inode > b->inode;
+}
+
+static int compare_blocks(const void *a, const void *b)
+{
+    const Block *x = a, *y = b;
+
+    if (x->offset != y->offset)
+        return x->offset < y->offset ? -1 : 1;
+    return x->probability > y->probability ? -1 : x->probability < y->probability;
+}
+
+/* In inode order, so that libext2fs reads each block of the inode tables once. */
+static int collect_blocks(MetadataDeriver *d, Ext2Metadata *m, Block **ret, size_t *ret_n)
+{
+    uint64_t size = ext2_metadata_block_size(m);
+    _cleanup_free_ Block *blocks = NULL;
+    _cleanup_range_set_ RangeSet ranges = {0};
+    size_t n = 0, allocated = 0;
+
+    HASH_SORT(d->needed, compare_inodes);
+    for (Needed *e = d->needed; e; e = e->hh.next) {
+        ranges.n = 0;
+        /* What cannot be read now was deleted or is being written. */
+        if (ext2_metadata_of_inode(m, e->inode, &ranges) == -ENOMEM)
+            return -ENOMEM;
+        for (size_t i = 0; i < ranges.n; i++)
+            for (uint64_t at = ranges.ranges[i].start; at < ranges.ranges[i].end; at += size) {
+                if (grow_array(&blocks, &allocated, n + 1, sizeof(Block)) < 0)
+                    return -ENOMEM;
+                blocks[n++] = (Block){at, e->probability};
+            }
+    }
+    *ret = TAKE_PTR(blocks);
+    *ret_n = n;
+    return 0;
+}
+
+/* Blocks are shared (sixteen inodes lie in one): the likeliest counts. Neighbours alike are one
+ * range. */
+static int append_ranges(const Block *blocks, size_t n, uint64_t size, uint32_t volume,
+                         LocatedPlan *l)
+{
+    size_t first = l->n_metadata;
+
+    for (size_t i = 0; i < n; i++) {
+        LocatedMetadata *last = l->n_metadata > first ? &l->metadata[l->n_metadata - 1] : NULL;
+
+        if (i > 0 && blocks[i].offset == blocks[i - 1].offset)
+            continue;
+        if (last && last->offset + last->length == blocks[i].offset &&
+            last->probability == blocks[i].probability) {
+            last->length += size;
+            continue;
+        }
+        if (grow_array(&l->metadata, &l->allocated_metadata, l->n_metadata + 1,
+                       sizeof(LocatedMetadata)) < 0)
+            return -ENOMEM;
+        l->metadata[l->n_metadata++] =
+                (LocatedMetadata){volume, blocks[i].offset, size, blocks[i].probability};
+    }
+    return l->n_metadata > first;
+}
+
+int metadata_deriver_finish(MetadataDeriver *d, LocatedPlan *l)
+{
+    _cleanup_close_ int fd = -EBADF;
+    _cleanup_free_ Block *blocks = NULL;
+    Ext2Metadata *m = NULL;
+    uint64_t size;
+    char device[64];
+    size_t n = 0;
+    int r;
+
+    if (!d->needed)
+        return 0;
+    fd = volume_open_device(d->v);
+    if (fd < 0)
+        return 0;
+    /* By the descriptor: what the name means now was checked. */
+    snprintf(device, sizeof(device), "/proc/self/fd/%d", fd);
+    r = ext2_metadata_open(device, &m);
+    if (r < 0)
+        return r == -ENOMEM ? r : 0;
+    size = ext2_metadata_block_size(m);
+    r = collect_blocks(d, m, &blocks, &n);
+    ext2_metadata_free(m);
+    if (r < 0)
+        return r;
+    if (n > 1)
+        qsort(blocks, n, sizeof(Block), compare_blocks);
+    return append_ranges(blocks, n, size, d->volume, l);
+}
