@@ -111,7 +111,7 @@ static inline Model *model_of(Trace *t)
 
 static inline char *bytes_of(const Model *m)
 {
-    char *text;
+    char *text = NULL;
     size_t size;
 
     assert_int_equal(model_to_json(m, &text, &size), 0);
