@@ -14,7 +14,7 @@ VIEWABLE = 2
 
 
 class XClient:
-    def __init__(self, path, timeout=5.0):
+    def __init__(self, path, timeout=60.0):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.socket.settimeout(timeout)
         self.sequence = 0
