@@ -166,14 +166,14 @@ bool path_is_below(const char *path, const char *prefix)
 /* A mount that another one hides: stacked on it, or put on a directory above it in the same parent
  * (later, or this one would have become its child). The order of the lines says nothing: a root
  * that was moved into place comes after what was mounted before. */
-static bool is_hidden(const MountTable *t, size_t i)
+static bool is_hidden(const MountTable *t, size_t i, size_t except)
 {
     const Mount *m = &t->mounts[i];
 
     for (size_t j = 0; j < t->n; j++) {
         const Mount *c = &t->mounts[j];
 
-        if (j == i || !path_is_below(m->target, c->target))
+        if (j == i || j == except || !path_is_below(m->target, c->target))
             continue;
         if (c->parent == m->id ? strcmp(c->target, m->target) == 0
                                : c->parent == m->parent && strcmp(c->target, m->target) != 0)
@@ -186,17 +186,20 @@ static bool is_hidden(const MountTable *t, size_t i)
  */
 static bool is_covered(const MountTable *t, size_t i)
 {
+    size_t from = i; /* where we came from: what lies on that one lies on its parent, and not hidden */
+
     for (size_t depth = 0; depth < t->n; depth++) {
         unsigned parent = t->mounts[i].parent;
         size_t k;
 
-        if (is_hidden(t, i))
+        if (is_hidden(t, i, from))
             return true;
         for (k = 0; k < t->n; k++)
             if (k != i && t->mounts[k].id == parent)
                 break;
         if (k == t->n)
             return false; /* the root, or its parent is not ours to see */
+        from = i;
         i = k;
     }
     return false;
