@@ -113,7 +113,7 @@ static void *serve(void *userdata)
     for (;;) {
         Pending *p = &d->pending;
 
-        while (p->n == 0 && !d->stopping)
+        while ((p->n == 0 || d->paused) && !d->stopping)
             pthread_cond_wait(&d->arrived, &d->lock);
         if (d->stopping)
             break;
@@ -271,6 +271,9 @@ int device_control(Device *d, const char *command)
                     (now_nsec() - d->start_nsec) / NSEC_USEC);
             fflush(d->log);
         }
+    } else if (strcmp(command, "pause") == 0 || strcmp(command, "resume") == 0) {
+        d->paused = command[0] == 'p';
+        pthread_cond_signal(&d->arrived);
     } else if (strcmp(command, "reset") == 0)
         r = reset(d);
     else if (strcmp(command, "keep") == 0)

@@ -29,7 +29,7 @@ typedef struct Device {
 
     pthread_mutex_t lock; /* guards all that follows */
     pthread_cond_t arrived;
-    bool stopping;
+    bool stopping, paused;
     Disk disk;
     Pending pending;
     unsigned char *written; /* a bit a block: differs from the image */

@@ -149,6 +149,29 @@ static void the_memory_of_traces_merges_too(void **state)
         model_free(single[i]);
 }
 
+/* A trace that both learned is remembered once, as of the later time. (Its sessions count twice:
+ * who merges models sees to it that they are of different sessions.) */
+static void a_trace_known_to_both_is_remembered_once(void **state)
+{
+    _cleanup_trace_ Trace *t = session(STAGE_BOOT, TRACE_NONE, T0 + H, 0, "A>x", NULL);
+    _cleanup_model_ Model *a = model_new(H), *b = model_new(H), *c = NULL, *ab = NULL, *ba = NULL,
+                          *ab_c = NULL, *c_ba = NULL;
+
+    assert_int_equal(model_learn(&a, t, T0), 0); /* its clock is behind */
+    assert_int_equal(model_learn(&b, t, T0 + 2 * H), 0);
+    c = model_of(session(STAGE_BOOT, TRACE_NONE, T0 + H / 2, 0, "A>x", NULL));
+    ab = merged(a, b);
+    ba = merged(b, a);
+    assert_same(ab, ba);
+    assert_int_equal(ab->n_learned, 1);
+    assert_int_equal(ab->learned[0].at, T0 + H);
+    ab_c = merged(ab, c);
+    c_ba = merged(c, ba);
+    assert_same(ab_c, c_ba);
+    assert_int_equal(ab_c->n_learned, 2);
+    assert_int_equal(ab_c->learned[0].at, T0 + H / 2);
+}
+
 /* Sums that are full stay full, whatever the order: a fleet, or a hostile member of it. */
 static void sums_saturate(void **state)
 {
@@ -297,6 +320,7 @@ int main(void)
             cmocka_unit_test(nothing_changes_nothing),
             cmocka_unit_test(parts_make_the_whole),
             cmocka_unit_test(the_memory_of_traces_merges_too),
+            cmocka_unit_test(a_trace_known_to_both_is_remembered_once),
             cmocka_unit_test(sums_saturate),
             cmocka_unit_test(dangling_uses_are_dropped),
             cmocka_unit_test(chains_go_with_the_model),

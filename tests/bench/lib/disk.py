@@ -93,21 +93,28 @@ class SimulatedDisk:
         facts = self.facts()
         rotational = facts["rotational"]
         self.scheduler = self.scheduler or ("mq-deadline" if rotational == "1" else "none")
-        # The number of requests that the disk itself takes can only be set without a scheduler;
-        # writing `rotational` makes the kernel forget read_ahead_kb: so in this order.
-        for name, value in (("scheduler", "none"), ("nr_requests", facts["tags"]),
-                            ("rotational", rotational), ("scheduler", self.scheduler),
-                            ("read_ahead_kb", str(READ_AHEAD_KB))):
-            path = self._queue(name)
-            old = path.read_text().strip()
-            if name == "scheduler":
-                old = old.partition("[")[2].partition("]")[0] or "none"
+        for name in ("nr_requests", "rotational", "read_ahead_kb", "scheduler"):
+            self.saved[name] = self._queue(name).read_text().strip()
+        self.saved["scheduler"] = (self.saved["scheduler"].partition("[")[2].partition("]")[0]
+                                   or "none")
+        self._write_queue({"nr_requests": facts["tags"], "rotational": rotational,
+                           "scheduler": self.scheduler, "read_ahead_kb": str(READ_AHEAD_KB)})
+
+    def _write_queue(self, values):
+        """The number of requests that the disk itself takes is set by nr_requests without a
+        scheduler, and only by a value that differs from the one shown (which a scheduler may have
+        changed). Writing `rotational` makes the kernel forget read_ahead_kb. Hence this order."""
+        tags = int(values["nr_requests"])
+        for name, value in (("scheduler", "none"), ("nr_requests", str(tags + 1 if tags < 128
+                                                                       else tags - 1)),
+                            ("nr_requests", str(tags)), ("rotational", values["rotational"]),
+                            ("scheduler", values["scheduler"]),
+                            ("read_ahead_kb", values["read_ahead_kb"])):
             try:
-                path.write_text(value)
+                self._queue(name).write_text(value)
             except OSError as e:
-                raise BenchError(f"{path.name} of the simulated disk cannot be {value}: "
+                raise BenchError(f"{name} of the simulated disk cannot be {value}: "
                                  f"{e.strerror}") from e
-            self.saved.setdefault(name, old)
 
     def __exit__(self, *_):
         """Takes down whatever is there; never raises."""
@@ -121,14 +128,14 @@ class SimulatedDisk:
             except OSError:
                 pass
         # Loop devices outlive what they are attached to.
-        for name in ("scheduler", "nr_requests", "rotational", "read_ahead_kb"):
-            if name in self.saved:
-                try:
-                    if name == "nr_requests":
-                        self._queue("scheduler").write_text("none")
-                    self._queue(name).write_text(self.saved[name])
-                except OSError:
-                    pass
+        if self.saved:
+            try:
+                # With a scheduler, what was read was not the disk's own number.
+                if self.saved["scheduler"] != "none":
+                    self.saved["nr_requests"] = "128"
+                self._write_queue(self.saved)
+            except (OSError, BenchError):
+                pass
         if self.device_fd is not None:
             os.close(self.device_fd)
             self.device_fd = None

@@ -137,9 +137,9 @@ greeter_session() {
 # has drawn itself and listens. Keeps a picture from before.
 login_at_greeter() {
     local i
-    for ((i = 0; i < 20; i++)); do
+    for ((i = 0; i < 10; i++)); do
         session_of "$1" && return
-        host screen greeter
+        host screen "greeter-$i"
         host key ret
         await 15 session_of "$1" && return
     done

@@ -24,10 +24,10 @@ def furnish(root, image, fstab):
     write(root / "etc/hostname", "headstart-vm\n")
     write(root / "etc/hosts", "127.0.0.1 localhost headstart-vm\n")
     write(root / "etc/fstab", fstab)
-    # No password at all: the greeter takes Enter.
-    for uid, user in enumerate(("user", "other"), 1000):
+    # No password at all: the greeter takes Enter, and offers the first in the alphabet.
+    for uid, user in enumerate(("user", "zoe"), 1000):
         run("chroot", root, "useradd", "--create-home", "--shell=/bin/bash", f"--uid={uid}", user)
-    for user in ("user", "other", "root"):
+    for user in ("user", "zoe", "root"):
         run("chroot", root, "passwd", "--delete", user)
     units = root / "etc/systemd/system"
     write(units / "hsvm-agent.service", (GUEST / "agent.service").read_text())
