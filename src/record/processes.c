@@ -347,7 +347,9 @@ int process_table_open(ProcessTable *t, uint32_t pid, uint32_t object, unsigned 
     if (!(flags & OPEN_EXEC) && p->ahead)
         return_from_exec(t, p);
     p->in_group = program;
-    *ret = p->run;
+    /* What it has executed meanwhile lies where no exec events come from, or it would be named: its
+     * opens are not those of what it ran before. */
+    *ret = !(flags & OPEN_EXEC) && p->last_unnamed != PROCESS_NONE ? p->last_unnamed : p->run;
     return 0;
 }
 
