@@ -54,6 +54,7 @@ static void help(void)
 
 static int parse_stages(char *list, Arguments *a)
 {
+    a->n_stages = 0;
     for (char *save = NULL, *w = strtok_r(list, ",", &save); w; w = strtok_r(NULL, ",", &save)) {
         Stage s = stage_from_string(w);
 

@@ -98,7 +98,7 @@ int recorder_fill_facts(const Recorder *r, Trace *t)
     t->start_realtime = r->start_realtime;
     t->start_boottime = r->start_boottime;
     t->process_source = r->connector_fd >= 0 ? PROCESS_SOURCE_CONNECTOR : PROCESS_SOURCE_PROC;
-    t->n_own = r->n_own;
+    t->n_own += r->n_own;
     t->n_overflows = r->n_overflows;
     if (r->n_overflows > 0 || r->n_dropped > 0)
         t->flags |= TRACE_INCOMPLETE;

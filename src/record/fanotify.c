@@ -23,6 +23,7 @@ typedef struct Watch {
     int mount_fd; /* for open_by_handle_at(2), while objects are being resolved */
     fsid_t fsid;
     bool by_descriptor;
+    bool gone; /* it is not mounted now */
 } Watch;
 
 struct Fanotify {
@@ -83,10 +84,11 @@ int fanotify_watch(Fanotify *f, const Volume *v, uint32_t number)
 {
     Watch w = {.number = number, .st_dev = v->st_dev, .mount_fd = -EBADF};
     struct statfs sf;
+    Watch *old = NULL;
     int r;
 
     for (size_t i = 0; i < f->n_watches; i++)
-        if (f->watches[i].st_dev == v->st_dev)
+        if (!f->watches[i].gone && f->watches[i].st_dev == v->st_dev)
             return -EALREADY;
     r = grow_array(&f->watches, &f->allocated_watches, f->n_watches + 1, sizeof(Watch));
     if (r < 0)
@@ -108,18 +110,27 @@ int fanotify_watch(Fanotify *f, const Volume *v, uint32_t number)
     w.target = strdup(v->target);
     if (!w.target)
         return -ENOMEM;
-    f->watches[f->n_watches++] = w;
+    for (size_t i = 0; i < f->n_watches && !old; i++)
+        if (f->watches[i].gone && memcmp(&f->watches[i].fsid, &w.fsid, sizeof(fsid_t)) == 0)
+            old = &f->watches[i];
+    if (old) {
+        /* It is back: what was opened before can be found again. */
+        w.number = old->number;
+        free(old->target);
+        *old = w;
+    } else
+        f->watches[f->n_watches++] = w;
     return 0;
 }
 
-void fanotify_unwatch(Fanotify *f, uint32_t number)
+void fanotify_unwatch(Fanotify *f, uint64_t st_dev)
 {
     for (size_t i = 0; i < f->n_watches; i++)
-        if (f->watches[i].number == number) {
+        if (!f->watches[i].gone && f->watches[i].st_dev == st_dev) {
             if (f->watches[i].mount_fd >= 0)
                 close(f->watches[i].mount_fd);
-            free(f->watches[i].target);
-            f->watches[i] = f->watches[--f->n_watches];
+            f->watches[i].mount_fd = -EBADF;
+            f->watches[i].gone = true;
             return;
         }
 }
@@ -127,7 +138,8 @@ void fanotify_unwatch(Fanotify *f, uint32_t number)
 static const Watch *watch_by_fsid(const Fanotify *f, const void *fsid)
 {
     for (size_t i = 0; i < f->n_watches; i++)
-        if (!f->watches[i].by_descriptor && memcmp(&f->watches[i].fsid, fsid, sizeof(fsid_t)) == 0)
+        if (!f->watches[i].by_descriptor && !f->watches[i].gone &&
+            memcmp(&f->watches[i].fsid, fsid, sizeof(fsid_t)) == 0)
             return &f->watches[i];
     return NULL;
 }
@@ -195,7 +207,8 @@ static int descriptor_event(const Fanotify *f, const struct fanotify_event_metad
     snprintf(proc, sizeof(proc), "/proc/self/fd/%d", m->fd);
     if (fstat(m->fd, &st) == 0) {
         for (size_t i = 0; i < f->n_watches && !known; i++)
-            if (f->watches[i].by_descriptor && f->watches[i].st_dev == st.st_dev) {
+            if (f->watches[i].by_descriptor && !f->watches[i].gone &&
+                f->watches[i].st_dev == st.st_dev) {
                 number = f->watches[i].number;
                 known = true;
             }
@@ -217,11 +230,15 @@ static int descriptor_event(const Fanotify *f, const struct fanotify_event_metad
 static int drain_group(Fanotify *f, int fd, bool by_descriptor, fanotify_before_t before,
                        fanotify_handler_t handler, void *arg, uint64_t *overflows)
 {
+    /* The kernel lays events out by fours; their 64-bit masks want eights. */
+    union {
+        struct fanotify_event_metadata m;
+        char room[1024]; /* a handle and a name have at most 128 and 256 bytes */
+    } event;
     int events = 0, r = 0;
 
     for (;;) {
-        const struct fanotify_event_metadata *m = (const void *)f->buf;
-        ssize_t n = read(fd, f->buf, READ_SIZE);
+        ssize_t n = read(fd, f->buf, READ_SIZE), at = 0;
 
         if (n < 0 && errno == EINTR)
             continue;
@@ -229,9 +246,14 @@ static int drain_group(Fanotify *f, int fd, bool by_descriptor, fanotify_before_
             r = before(arg);
         if (n <= 0)
             return r < 0 ? r : events; /* EAGAIN: all read */
-        for (; FAN_EVENT_OK(m, n); m = FAN_EVENT_NEXT(m, n)) {
+        for (; n - at >= (ssize_t)sizeof(event.m); at += event.m.event_len) {
+            const struct fanotify_event_metadata *m = &event.m;
             int k = 0;
 
+            memcpy(&event.m, f->buf + at, sizeof(event.m));
+            if (m->event_len < sizeof(event.m) || m->event_len > MIN((size_t)(n - at), sizeof(event)))
+                return -EPROTO;
+            memcpy(&event, f->buf + at, m->event_len);
             if (m->vers != FANOTIFY_METADATA_VERSION)
                 return -EPROTO;
             if (m->mask & FAN_Q_OVERFLOW) {

@@ -28,8 +28,9 @@ Fanotify *fanotify_free(Fanotify *f);
  * negative errno. Nothing is held open: it can be unmounted. */
 int fanotify_watch(Fanotify *f, const Volume *v, uint32_t number);
 
-/* Events of it are not handed over any more. */
-void fanotify_unwatch(Fanotify *f, uint32_t number);
+/* It is mounted no more: another filesystem may get its st_dev. If it comes back, it has its old
+ * number. */
+void fanotify_unwatch(Fanotify *f, uint64_t st_dev);
 
 /* Reads everything that is queued, without blocking, and hands it to the handler. `before` is
  * called each time something was read and before it is handed over, and once at the end. The number

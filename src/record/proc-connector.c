@@ -12,6 +12,7 @@
 #include <linux/netlink.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 int proc_connector_open(void)
 {
@@ -108,6 +109,7 @@ int proc_facts_read(uint32_t pid, ProcFacts *ret)
 {
     _cleanup_free_ char *status = NULL;
     ProcFacts f = {.uid = PROCESS_NONE};
+    struct stat st, seen;
     char path[64];
     const char *line;
     ssize_t n;
@@ -124,6 +126,11 @@ int proc_facts_read(uint32_t pid, ProcFacts *ret)
     snprintf(path, sizeof(path), "/proc/%u/exe", pid);
     n = readlink(path, f.exe, sizeof(f.exe) - 1);
     f.exe[n > 0 ? n : 0] = 0;
+    if (n > 0 && stat(path, &st) == 0) {
+        f.exe_dev = st.st_dev;
+        if (lstat(f.exe, &seen) < 0 || seen.st_dev != st.st_dev || seen.st_ino != st.st_ino)
+            f.exe[0] = 0;
+    }
     *ret = f;
     return 0;
 }

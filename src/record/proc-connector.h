@@ -16,7 +16,9 @@ int proc_connector_drain(int fd, ProcessTable *t, usec_t start_boottime, uint64_
 
 /* What /proc says of one process. */
 typedef struct ProcFacts {
-    char exe[4096]; /* "" for kernel threads, or where it may not be read */
+    char exe[4096];   /* "" for kernel threads, where it may not be read, and where this path is
+                       * another file as we see it (another mount namespace) */
+    uint64_t exe_dev; /* st_dev of it, 0 if unknown */
     uint32_t parent;
     uint32_t uid;
 } ProcFacts;

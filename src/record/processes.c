@@ -9,22 +9,28 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
+/* Runs, linked by their `next`. */
+typedef struct RunList {
+    uint32_t first, last; /* PROCESS_NONE: it is empty */
+    uint32_t n;
+} RunList;
+
 /* pid -> what it is part of */
 typedef struct Process {
     UT_hash_handle hh;
     uint32_t pid;
     uint32_t run; /* into runs, or PROCESS_NONE */
     uint32_t uid;
-    uint32_t first_unnamed; /* executed after `run`, in this order; PROCESS_NONE: nothing */
-    uint32_t last_unnamed;
     uint32_t before; /* the run it returns to if the execve fails */
+    /* What it executed and is not settled: as exec events have named it, as the connector has
+     * reported it. The same things, mostly; which is which is seen when both are complete. */
+    RunList named, reported;
     usec_t exit_at;
-    bool in_group;  /* further exec events belong to the execve that named `run` */
-    bool confirmed; /* the connector has reported that execve */
-    bool ahead;     /* it has not yet: then its event is not another execve */
-    bool via_env;   /* `run` is a script that env(1) is about to interpret */
+    bool in_group; /* further exec events belong to the execve that named `run` */
+    bool opened;   /* something else, since: that execve is over */
+    bool via_env;  /* `run` is a script that env(1) is about to interpret */
     bool exited;
-    bool stale; /* the batch in which it exited, executed, or was confirmed, is over */
+    bool stale; /* the batch in which it exited or executed is over */
     bool oom;
 } Process;
 
@@ -94,7 +100,8 @@ static Process *find_or_add(ProcessTable *t, uint32_t pid)
     if (!p)
         return NULL;
     p->pid = pid;
-    p->run = p->before = p->uid = p->first_unnamed = p->last_unnamed = PROCESS_NONE;
+    p->run = p->before = p->uid = PROCESS_NONE;
+    p->named.first = p->named.last = p->reported.first = p->reported.last = PROCESS_NONE;
     HASH_ADD(hh, t->processes, pid, sizeof(p->pid), p);
     if (p->oom) {
         free(p);
@@ -103,19 +110,53 @@ static Process *find_or_add(ProcessTable *t, uint32_t pid)
     return p;
 }
 
+/* The run that this one turned out to be. */
+static ProcessRun *resolve(const ProcessTable *t, uint32_t run)
+{
+    while (t->runs[run].same_as != PROCESS_NONE)
+        run = t->runs[run].same_as;
+    return &t->runs[run];
+}
+
 static void leave_run(ProcessTable *t, Process *p, usec_t at)
 {
     ProcessRun *r;
 
     if (p->run == PROCESS_NONE)
         return;
-    r = &t->runs[p->run];
+    r = resolve(t, p->run);
     if (r->n_processes > 0 && --r->n_processes == 0)
         r->end = MAX(at, r->start);
     p->run = PROCESS_NONE;
 }
 
-/* A new run that the process is counted in. *ret is PROCESS_NONE if there are too many. */
+static void enter_run(ProcessTable *t, Process *p, uint32_t run)
+{
+    ProcessRun *r;
+
+    p->run = run;
+    if (run == PROCESS_NONE)
+        return;
+    r = resolve(t, run);
+    r->n_processes++;
+    r->end = USEC_INFINITY;
+}
+
+/* `run` is a part of `of`, and so are its processes. */
+static void make_same(ProcessTable *t, uint32_t run, uint32_t of)
+{
+    ProcessRun *r = &t->runs[run], *o = resolve(t, of);
+
+    if (r == o)
+        return;
+    o->n_processes += r->n_processes;
+    if (r->n_processes > 0)
+        o->end = USEC_INFINITY;
+    r->n_processes = 0;
+    r->same_as = of;
+}
+
+/* A new run that nobody is in. *ret is PROCESS_NONE if there are too many. */
 static int add_run(ProcessTable *t, const Process *p, uint32_t object, usec_t at, uint32_t *ret)
 {
     int r;
@@ -133,36 +174,55 @@ static int add_run(ProcessTable *t, const Process *p, uint32_t object, usec_t at
             .pid = p->pid,
             .uid = p->uid,
             .start = at,
-            .end = USEC_INFINITY,
-            .n_processes = 1,
+            .end = at,
             .same_as = PROCESS_NONE,
-            .next_unnamed = PROCESS_NONE,
+            .next = PROCESS_NONE,
     };
     return 0;
 }
 
-/* Goes on to the next run without a name; false if there is none. */
-static bool take_unnamed(ProcessTable *t, Process *p)
+static void list_append(ProcessTable *t, RunList *l, uint32_t run)
 {
-    uint32_t run = p->first_unnamed;
+    if (l->last == PROCESS_NONE)
+        l->first = run;
+    else
+        t->runs[l->last].next = run;
+    l->last = run;
+    l->n++;
+}
 
-    if (run == PROCESS_NONE)
-        return false;
-    p->first_unnamed = t->runs[run].next_unnamed;
-    if (p->first_unnamed == PROCESS_NONE)
-        p->last_unnamed = PROCESS_NONE;
-    t->runs[run].next_unnamed = PROCESS_NONE;
-    leave_run(t, p, t->runs[run].start);
-    p->run = run;
-    p->via_env = false;
-    return true;
+static uint32_t list_take_first(ProcessTable *t, RunList *l)
+{
+    uint32_t run = l->first;
+
+    l->first = t->runs[run].next;
+    if (l->first == PROCESS_NONE)
+        l->last = PROCESS_NONE;
+    t->runs[run].next = PROCESS_NONE;
+    l->n--;
+    return run;
+}
+
+static void list_take_last(ProcessTable *t, RunList *l)
+{
+    uint32_t run = l->first, last = l->last;
+
+    if (run == last) {
+        list_take_first(t, l);
+        return;
+    }
+    while (t->runs[run].next != last)
+        run = t->runs[run].next;
+    t->runs[run].next = PROCESS_NONE;
+    l->last = run;
+    l->n--;
 }
 
 bool process_table_knows(const ProcessTable *t, uint32_t pid)
 {
     const Process *p = find(t, pid);
 
-    return p && (p->run != PROCESS_NONE || p->first_unnamed != PROCESS_NONE);
+    return p && (p->run != PROCESS_NONE || p->reported.n > 0);
 }
 
 int process_table_add(ProcessTable *t, uint32_t pid, uint32_t object, uint32_t uid, usec_t start,
@@ -182,14 +242,69 @@ int process_table_add(ProcessTable *t, uint32_t pid, uint32_t object, uint32_t u
     if (r < 0 || run == PROCESS_NONE)
         return r;
     t->runs[run].own = own;
-    p->run = run;
+    enter_run(t, p, run);
     return 0;
 }
 
-static void forget(ProcessTable *t, Process *p)
+/* An execve that begins and is not over: the last one, unless something was opened since. */
+static bool is_under_way(const Process *p)
 {
-    while (take_unnamed(t, p))
-        ;
+    return p->named.n > p->reported.n && !p->opened;
+}
+
+/* Says which of the reported runs is which of the named ones. `last_watched`: what it executed last
+ * lies where exec events come from, so that the last ones are the same; otherwise the first. */
+static void match(ProcessTable *t, Process *p, bool last_watched)
+{
+    uint32_t n = p->named.n - is_under_way(p);
+
+    while (last_watched && p->reported.n > n)
+        list_take_first(t, &p->reported); /* executed elsewhere, before */
+    while (n > p->reported.n) {
+        list_take_first(t, &p->named); /* its report was lost */
+        n--;
+    }
+    for (; n > 0; n--) {
+        uint32_t named = list_take_first(t, &p->named);
+        uint32_t reported = list_take_first(t, &p->reported);
+
+        /* The connector knows better when it began, and as whom. */
+        if (t->runs[named].same_as == PROCESS_NONE) {
+            t->runs[named].start = t->runs[reported].start;
+            t->runs[named].end = MAX(t->runs[named].end, t->runs[named].start);
+            t->runs[named].uid = t->runs[reported].uid;
+        }
+        make_same(t, reported, named);
+    }
+}
+
+/* What it executed is complete: names are given, and what got none is asked for. */
+static void settle_execs(ProcessTable *t, Process *p, process_name_t name, void *arg)
+{
+    uint32_t n = p->named.n - is_under_way(p), object = PROCESS_NONE, last;
+    bool own = false, watched = true;
+
+    if (p->reported.n > n && !p->exited && name)
+        watched = name(arg, p->pid, &object, &own);
+    match(t, p, watched && n > 0);
+    if (p->reported.n == 0)
+        return;
+    last = p->reported.last;
+    while (p->reported.n > 0)
+        list_take_first(t, &p->reported);
+    t->runs[last].object = object;
+    t->runs[last].own = own;
+    if (!is_under_way(p)) {
+        leave_run(t, p, t->runs[last].start);
+        enter_run(t, p, last);
+    }
+}
+
+static void forget(ProcessTable *t, Process *p, process_name_t name, void *arg)
+{
+    settle_execs(t, p, name, arg);
+    while (p->named.n > 0)
+        list_take_first(t, &p->named);
     leave_run(t, p, p->exit_at);
     HASH_DEL(t->processes, p);
     free(p);
@@ -199,12 +314,11 @@ int process_table_fork(ProcessTable *t, uint32_t parent, uint32_t child)
 {
     const Process *p;
     Process *c = find(t, child);
-    uint32_t run;
 
     if (c && !c->exited && process_table_knows(t, child))
         return 0; /* said twice */
     if (c)
-        forget(t, c); /* the pid is in use again */
+        forget(t, c, NULL, NULL); /* the pid is in use again */
     c = find_or_add(t, child);
     if (!c)
         return -ENOMEM;
@@ -214,12 +328,7 @@ int process_table_fork(ProcessTable *t, uint32_t parent, uint32_t child)
     c->uid = p->uid;
     /* The connector's events come in the order they happened: what its parent executed before this
      * fork, named or not yet, is what the child runs. */
-    run = p->last_unnamed != PROCESS_NONE ? p->last_unnamed : p->run;
-    if (run != PROCESS_NONE) {
-        c->run = run;
-        t->runs[run].n_processes++;
-        t->runs[run].end = USEC_INFINITY;
-    }
+    enter_run(t, c, p->reported.n > 0 ? p->reported.last : p->run);
     return 0;
 }
 
@@ -243,20 +352,10 @@ int process_table_exec(ProcessTable *t, uint32_t pid, usec_t at)
         return -ENOMEM;
     t->unsettled = true;
     p->stale = false;
-    if (p->ahead) {
-        p->ahead = false; /* the exec event was read before */
-        p->confirmed = true;
-        return 0;
-    }
     r = add_run(t, p, PROCESS_NONE, at, &run);
-    if (r < 0 || run == PROCESS_NONE)
-        return r;
-    if (p->last_unnamed != PROCESS_NONE)
-        t->runs[p->last_unnamed].next_unnamed = run;
-    else
-        p->first_unnamed = run;
-    p->last_unnamed = run;
-    return 0;
+    if (r >= 0 && run != PROCESS_NONE)
+        list_append(t, &p->reported, run);
+    return r;
 }
 
 void process_table_exit(ProcessTable *t, uint32_t pid, usec_t at)
@@ -276,33 +375,27 @@ static int begin_group(ProcessTable *t, Process *p, uint32_t object, unsigned fl
 {
     uint32_t before = p->run, run;
     bool via_env = p->via_env && before != PROCESS_NONE;
-    int r;
+    int r = add_run(t, p, object, at, &run);
 
+    if (r < 0)
+        return r;
     p->via_env = false;
-    if (take_unnamed(t, p)) {
-        p->confirmed = true;
-        if (via_env) {
-            /* What env executes for a script is the script's interpreter. */
-            object = t->runs[before].object;
-            t->runs[before].same_as = p->run;
-            t->runs[p->run].start = t->runs[before].start;
-        }
-    } else {
-        p->ahead = flags & OPEN_CONFIRMED;
-        p->confirmed = false;
-        p->before = before;
-        if (via_env)
-            return 0;
-        r = add_run(t, p, object, at, &run);
-        if (r < 0)
-            return r;
-        leave_run(t, p, at);
-        p->run = run;
-        if (run == PROCESS_NONE)
-            return 0;
+    p->opened = false;
+    p->before = before;
+    if (run != PROCESS_NONE) {
+        t->runs[run].own = flags & OPEN_OWN;
+        if (flags & OPEN_REPORTED)
+            list_append(t, &p->named, run);
     }
-    t->runs[p->run].object = object;
-    t->runs[p->run].own = !via_env ? !!(flags & OPEN_OWN) : t->runs[before].own;
+    if (via_env && run != PROCESS_NONE) {
+        /* What env executes for a script is the script's interpreter. */
+        t->runs[run].same_as = before;
+        t->runs[run].own = t->runs[before].own;
+        p->run = run;
+        return 0;
+    }
+    leave_run(t, p, at);
+    enter_run(t, p, run);
     return 0;
 }
 
@@ -311,19 +404,19 @@ static void return_from_exec(ProcessTable *t, Process *p)
 {
     uint32_t failed = p->run;
 
-    p->ahead = false;
+    list_take_last(t, &p->named);
     p->via_env = false;
-    if (failed == p->before || failed == PROCESS_NONE)
+    if (failed == PROCESS_NONE)
         return;
     leave_run(t, p, t->runs[failed].start);
-    t->runs[failed].same_as = p->before; /* never a run of its own */
+    enter_run(t, p, p->before);
+    if (t->runs[failed].same_as != PROCESS_NONE)
+        return;
+    /* It never was a run of its own. */
     if (p->before == PROCESS_NONE)
         t->runs[failed].object = PROCESS_NONE;
-    p->run = p->before;
-    if (p->run != PROCESS_NONE) {
-        t->runs[p->run].n_processes++;
-        t->runs[p->run].end = USEC_INFINITY;
-    }
+    else
+        make_same(t, failed, p->before);
 }
 
 int process_table_open(ProcessTable *t, uint32_t pid, uint32_t object, unsigned flags, usec_t at,
@@ -343,13 +436,18 @@ int process_table_open(ProcessTable *t, uint32_t pid, uint32_t object, unsigned 
             return r;
     } else if (program && (flags & OPEN_ENV))
         p->via_env = true;
-    /* The connector was read after this open was queued: a successful execve before it is known. */
-    if (!(flags & OPEN_EXEC) && p->ahead)
-        return_from_exec(t, p);
+    if (!(flags & OPEN_EXEC)) {
+        /* The connector was read after this open was queued: an execve before it is known. */
+        if (is_under_way(p))
+            return_from_exec(t, p);
+        p->opened = true;
+    }
     p->in_group = program;
-    /* What it has executed meanwhile lies where no exec events come from, or it would be named: its
-     * opens are not those of what it ran before. */
-    *ret = !(flags & OPEN_EXEC) && p->last_unnamed != PROCESS_NONE ? p->last_unnamed : p->run;
+    *ret = p->run;
+    /* Executed by headstart, where no exec events come from: its opens are not headstart's own. */
+    if (!(flags & OPEN_EXEC) && p->run != PROCESS_NONE && t->runs[p->run].own &&
+        p->reported.n > p->named.n)
+        *ret = p->reported.last;
     return 0;
 }
 
@@ -367,7 +465,8 @@ void process_table_lost(ProcessTable *t)
     Process *p, *tmp;
 
     HASH_ITER (hh, t->processes, p, tmp)
-        p->ahead = false;
+        while (p->named.n > p->reported.n)
+            list_take_first(t, &p->named);
 }
 
 void process_table_settle(ProcessTable *t, process_name_t name, void *arg)
@@ -378,27 +477,19 @@ void process_table_settle(ProcessTable *t, process_name_t name, void *arg)
     if (!t->unsettled)
         return;
     HASH_ITER (hh, t->processes, p, tmp) {
-        if (!p->exited && p->first_unnamed == PROCESS_NONE && !(p->in_group && p->confirmed))
+        if (!p->exited && p->reported.n == 0)
             continue;
         if (!p->stale) {
             p->stale = true;
             unsettled = true;
             continue;
         }
-        if (p->first_unnamed != PROCESS_NONE) {
-            uint32_t object = PROCESS_NONE;
-            bool own = false;
-
-            while (take_unnamed(t, p))
-                ;
-            if (!p->exited)
-                name(arg, p->pid, &object, &own);
-            t->runs[p->run].object = object;
-            t->runs[p->run].own = own;
-        }
-        p->in_group = false;
+        if (p->reported.n >= p->named.n)
+            p->in_group = false; /* and all that was queued before is read */
         if (p->exited)
-            forget(t, p);
+            forget(t, p, name, arg);
+        else
+            settle_execs(t, p, name, arg);
     }
     t->unsettled = unsettled;
 }
@@ -406,37 +497,51 @@ void process_table_settle(ProcessTable *t, process_name_t name, void *arg)
 int process_table_new_stage(ProcessTable *t, uint32_t (*map)(uint32_t object, void *arg), void *arg)
 {
     _cleanup_free_ uint32_t *where = calloc(t->n_runs + 1, sizeof(uint32_t));
+    _cleanup_free_ bool *kept = calloc(t->n_runs + 1, sizeof(bool));
     Process *p, *tmp;
-    size_t n = 0;
+    uint32_t n = 0;
 
-    if (!where)
+    if (!where || !kept)
         return -ENOMEM;
+    /* What is not settled yet stays, as long as its process does. */
     for (size_t i = 0; i < t->n_runs; i++)
-        where[i] = t->runs[i].n_processes > 0 ? (uint32_t)n++ : PROCESS_NONE;
+        kept[i] = t->runs[i].n_processes > 0;
+    HASH_ITER (hh, t->processes, p, tmp) {
+        for (uint32_t i = p->reported.first; i != PROCESS_NONE; i = t->runs[i].next)
+            kept[i] = true;
+        for (uint32_t i = p->named.first; i != PROCESS_NONE; i = t->runs[i].next)
+            kept[i] = true;
+    }
+    for (size_t i = 0; i < t->n_runs; i++)
+        where[i] = kept[i] ? n++ : PROCESS_NONE;
+    /* What is part of another takes the other's place. */
+    for (size_t i = 0; i < t->n_runs; i++)
+        if (!kept[i] && t->runs[i].same_as != PROCESS_NONE)
+            where[i] = where[resolve(t, (uint32_t)i) - t->runs];
+    HASH_ITER (hh, t->processes, p, tmp) {
+        uint32_t *const refs[] = {&p->run,        &p->before,         &p->named.first,
+                                  &p->named.last, &p->reported.first, &p->reported.last};
+
+        for (size_t i = 0; i < ELEMENTSOF(refs); i++)
+            if (*refs[i] != PROCESS_NONE)
+                *refs[i] = where[*refs[i]];
+    }
     for (size_t i = 0; i < t->n_runs; i++) {
         ProcessRun r = t->runs[i];
 
-        if (where[i] == PROCESS_NONE)
+        if (!kept[i])
             continue;
         if (r.object != PROCESS_NONE)
             r.object = map(r.object, arg);
         r.start = 0;
-        r.same_as = PROCESS_NONE;
-        if (r.next_unnamed != PROCESS_NONE)
-            r.next_unnamed = where[r.next_unnamed];
+        r.end = r.n_processes > 0 ? USEC_INFINITY : 0;
+        if (r.same_as != PROCESS_NONE)
+            r.same_as = where[r.same_as];
+        if (r.next != PROCESS_NONE)
+            r.next = where[r.next];
         t->runs[where[i]] = r;
     }
     t->n_runs = n;
-    HASH_ITER (hh, t->processes, p, tmp) {
-        if (p->run != PROCESS_NONE)
-            p->run = where[p->run];
-        if (p->before != PROCESS_NONE)
-            p->before = where[p->before];
-        if (p->first_unnamed != PROCESS_NONE)
-            p->first_unnamed = where[p->first_unnamed];
-        if (p->last_unnamed != PROCESS_NONE)
-            p->last_unnamed = where[p->last_unnamed];
-    }
     return 0;
 }
 

@@ -7,16 +7,17 @@
  * One execve(2) of a script opens the script, its interpreter and the dynamic loader for execution,
  * an ELF program itself and the loader: the first exec event of such a group names the application.
  * A group ends with the loader, with any other open of that process, or when the connector has
- * confirmed the execve and everything queued before it was read. A script that is run through env
+ * reported the execve and everything queued before it was read. A script that is run through env
  * stays that script when env executes its interpreter. fork(2) inherits the application. An
  * application runs as long as one process of its family does.
  *
- * The two sources are two queues; what orders them is this. A batch reads opens first and the
- * connector second, but hands the connector's events in first (recorder.c): so whoever opens
- * something is known by then, and what the connector says may be younger than the opens at hand,
- * by one batch at most. Therefore an execve that the connector reports becomes a run without a name
- * (forks after it belong to that run) which the exec event of the file then names; and an exit, or
- * a run that stays without a name, is dealt with only when the next batch is over. */
+ * The two sources are two queues without a common clock; what orders them is this. A batch reads
+ * opens first and the connector second, but hands the connector's events in first (recorder.c): so
+ * whoever opens something is known by then, and what the connector says may be younger than the
+ * opens at hand, by one batch at most. An execve thus makes two runs: one that the exec event
+ * names, and one that the connector reports and that forks after it inherit. When the next batch is
+ * over both are complete, and matched; so it is with exits. What then has a report but no name was
+ * executed where nobody watches. */
 
 #include "base/time-util.h"
 
@@ -31,16 +32,16 @@
 
 /* One run of an application. */
 typedef struct ProcessRun {
-    uint32_t object;       /* what was executed: the caller's number; PROCESS_NONE: not known */
-    uint32_t pid;          /* of the process that executed it */
-    uint32_t uid;          /* PROCESS_NONE: not known */
-    uint32_t n_processes;  /* of its family that are alive */
-    usec_t start;          /* the caller's clock */
-    usec_t end;            /* USEC_INFINITY: still running */
-    uint32_t same_as;      /* the run that this one turned out to be a part of, and not one of its
-                            * own; PROCESS_NONE: it is */
-    uint32_t next_unnamed; /* the process's next run without a name, or PROCESS_NONE */
-    bool own;              /* headstart's */
+    uint32_t object;      /* what was executed: the caller's number; PROCESS_NONE: not known */
+    uint32_t pid;         /* of the process that executed it */
+    uint32_t uid;         /* PROCESS_NONE: not known */
+    uint32_t n_processes; /* of its family that are alive */
+    usec_t start;         /* the caller's clock */
+    usec_t end;           /* USEC_INFINITY: still running */
+    uint32_t same_as;     /* the run that this one turned out to be a part of, and not one of its
+                           * own; PROCESS_NONE: it is */
+    uint32_t next;        /* internal */
+    bool own;             /* headstart's */
 } ProcessRun;
 
 typedef struct ProcessTable ProcessTable;
@@ -65,11 +66,11 @@ void process_table_exit(ProcessTable *t, uint32_t pid, usec_t at);
 
 /* What an open is, and of what. */
 typedef enum OpenFlags {
-    OPEN_EXEC = 1 << 0,      /* for execution */
-    OPEN_LOADER = 1 << 1,    /* the file is a dynamic loader */
-    OPEN_ENV = 1 << 2,       /* the file is env(1) */
-    OPEN_OWN = 1 << 3,       /* the file is a program of headstart's */
-    OPEN_CONFIRMED = 1 << 4, /* the connector reports every execve that succeeds */
+    OPEN_EXEC = 1 << 0,     /* for execution */
+    OPEN_LOADER = 1 << 1,   /* the file is a dynamic loader */
+    OPEN_ENV = 1 << 2,      /* the file is env(1) */
+    OPEN_OWN = 1 << 3,      /* the file is a program of headstart's */
+    OPEN_REPORTED = 1 << 4, /* the connector reports every execve that succeeds */
 } OpenFlags;
 
 /* An open event of that process. *ret is the run it belongs to, PROCESS_NONE if nothing is known.
@@ -83,11 +84,12 @@ void process_table_reap(ProcessTable *t, bool (*alive)(uint32_t pid), usec_t at)
 /* The connector has lost events: what it did not report may have happened all the same. */
 void process_table_lost(ProcessTable *t);
 
-/* A batch is over. Forgets the processes that had exited by the end of the batch before. For each
- * process that executed by then something that no exec event named, `name` is asked what it is
- * (what was executed lies where we do not watch); it sets *ret_object (PROCESS_NONE by default) and
+/* A batch is over. Forgets the processes that had exited by the end of the batch before, and gives
+ * names to what was executed by then. For what no exec event named, `name` is asked: it returns
+ * whether that process's program lies where exec events come from (then they named it, and
+ * something before it lay elsewhere) and, if not, may set *ret_object (PROCESS_NONE by default) and
  * *ret_own. */
-typedef void (*process_name_t)(void *arg, uint32_t pid, uint32_t *ret_object, bool *ret_own);
+typedef bool (*process_name_t)(void *arg, uint32_t pid, uint32_t *ret_object, bool *ret_own);
 void process_table_settle(ProcessTable *t, process_name_t name, void *arg);
 
 /* A stage has ended: forgets the runs that are over, numbers the others anew from 0, and makes

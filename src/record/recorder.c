@@ -108,7 +108,7 @@ static WatchedVolume *find_watched(Recorder *r, uint64_t st_dev)
 }
 
 /* Watches what is mounted now and was not before; what is mounted no more may come back as another.
- * Its number stays its own, since events of it may have been logged. 0 or an error. */
+ * 0 or an error. */
 static int watch_volumes(Recorder *r)
 {
     _cleanup_volume_table_ VolumeTable t = {0};
@@ -119,7 +119,7 @@ static int watch_volumes(Recorder *r)
         return k;
     for (size_t i = 0; i < r->n_watched; i++)
         if (r->watched[i].mounted && !volume_by_dev(&t, r->watched[i].st_dev)) {
-            fanotify_unwatch(r->fanotify, (uint32_t)i);
+            fanotify_unwatch(r->fanotify, r->watched[i].st_dev);
             r->watched[i].mounted = false;
             r->watched[i].st_dev = 0;
         }
@@ -178,12 +178,19 @@ static int add_process(uint32_t pid, const ProcFacts *f, void *arg)
     return process_table_add(r->processes, pid, object, f->uid, 0, own);
 }
 
-static void name_process(void *arg, uint32_t pid, uint32_t *ret_object, bool *ret_own)
+/* What a process runs that no exec event named. True if it lies where exec events come from. */
+static bool name_process(void *arg, uint32_t pid, uint32_t *ret_object, bool *ret_own)
 {
+    Recorder *r = arg;
     ProcFacts f;
 
-    if (proc_facts_read(pid, &f) >= 0 && object_of_exe(arg, f.exe, ret_object, ret_own) < 0)
+    if (proc_facts_read(pid, &f) < 0)
+        return true; /* it is gone, and most programs do */
+    if (f.exe_dev != 0 && find_watched(r, f.exe_dev))
+        return true;
+    if (object_of_exe(r, f.exe, ret_object, ret_own) < 0)
         *ret_object = PROCESS_NONE;
+    return false;
 }
 
 /* A process nobody told us of, that opens something: its parent's application, else what /proc says
@@ -232,7 +239,7 @@ static int on_open(void *arg, const LoggedObject *o, uint32_t pid, bool exec)
 {
     Recorder *r = arg;
     LoggedEvent e = {.kind = exec && !o->directory ? ACCESS_EXEC : ACCESS_OPEN};
-    unsigned flags = r->connector_fd >= 0 ? OPEN_CONFIRMED : 0;
+    unsigned flags = r->connector_fd >= 0 ? OPEN_REPORTED : 0;
     usec_t at = since_start(r);
     LoggedObject known;
     int k;
@@ -369,8 +376,10 @@ static int on_mounts(sd_event_source *s _unused_, int fd _unused_, uint32_t reve
 {
     int k = volumes_changed(arg);
 
-    if (k > 0)
+    if (k > 0) {
+        recorder_drain(arg); /* what was opened there before */
         k = watch_volumes(arg);
+    }
     if (k < 0)
         log_warning_errno(k, "Cannot follow a change of mounts, ignoring: %m");
     return 0;
@@ -420,14 +429,22 @@ static void take_start_snapshots(Recorder *r)
     }
 }
 
+/* --exact only. Elsewhere it would cost what recording must not: a page a request is three times
+ * slower even on an ssd. What a recorder left that was killed is given back in any case. */
 static void lower_read_ahead(Recorder *r)
 {
     char path[PATH_MAX + sizeof(READ_AHEAD_RECORD) + 1];
     int k;
 
-    if (!r->run_dir || !r->options.exact || r->read_ahead_lowered)
+    if (!r->run_dir || r->read_ahead_lowered)
         return;
     snprintf(path, sizeof(path), "%s/" READ_AHEAD_RECORD, r->run_dir);
+    if (!r->options.exact) {
+        k = read_ahead_restore(path);
+        if (k < 0)
+            log_warning_errno(k, "Cannot give back read-ahead, ignoring: %m");
+        return;
+    }
     k = read_ahead_lower(&r->volumes, true, path);
     if (k < 0)
         log_warning_errno(k, "Cannot lower read-ahead, recording less exactly: %m");

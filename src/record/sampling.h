@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Residency while a stage runs. What was read early in a long stage may be gone from the cache again
- * when it ends: memory was short, or somebody reclaims what is cold. So each file is looked at shortly
- * after it was opened, and once more later, and the metadata once a second; what was seen at any of
- * these times was brought in by the stage. Looking reads nothing in. */
+/* Residency while a stage runs. What was read early in a long stage may be gone from the cache
+ * again when it ends: memory was short, or somebody reclaims what is cold. So each file is looked
+ * at shortly after it was opened, and once more later, and the metadata once a second; what was
+ * seen at any of these times was brought in by the stage. Looking reads nothing in. */
 
 #include "base/ranges.h"
 #include "base/time-util.h"
 
 struct Recorder;
 
-/* A file is looked at so long after its opening: when its first reads are done, and when a slow disk
- * has caught up with it. */
+/* A file is looked at so long after its opening: when its first reads are done, and when a slow
+ * disk has caught up with it. */
 #define SAMPLING_EARLY_USEC (USEC_PER_SEC / 2)
 #define SAMPLING_LATE_USEC  (3 * USEC_PER_SEC)
 /* Between two rounds. A boot that is over sooner was never sampled, and costs nothing. */
 #define SAMPLING_ROUND_USEC USEC_PER_SEC
 
 typedef struct Sampling {
-    RangeSet *files; /* object -> bytes seen resident */
+    RangeSet *files;  /* object -> bytes seen resident */
     uint32_t *rounds; /* object -> the round that last looked at it */
     size_t n, allocated, allocated_rounds;
     size_t next[2]; /* events that the early and the late look have not come to */

@@ -43,12 +43,15 @@ typedef struct VolumeEnd {
     InodeSet inodes; /* seen: for deriving */
 } VolumeEnd;
 
+/* Headstart's own. */
+#define RUN_OWN (TRACE_NONE - 1)
+
 typedef struct StageEnd {
     Recorder *r;
     Trace *t;
     VolumeEnd *volumes; /* as r->volumes */
     uint32_t *files;    /* object -> file of the trace, or TRACE_NONE */
-    uint32_t *runs;     /* run -> application of the trace, or TRACE_NONE */
+    uint32_t *runs;     /* run -> application of the trace, TRACE_NONE or RUN_OWN */
 } StageEnd;
 
 static int inode_set_add(InodeSet *s, uint64_t inode)
@@ -265,8 +268,8 @@ static int add_samples(const Recorder *r, uint32_t object, TraceFile *f)
     return 0;
 }
 
-/* Resolves one object and makes it a file of the trace. Gone ones are counted. */
-static int add_object(StageEnd *s, uint32_t object)
+/* Resolves one object and makes it a file of the trace. Gone ones that were opened are counted. */
+static int add_object(StageEnd *s, uint32_t object, bool opened)
 {
     Recorder *r = s->r;
     _cleanup_close_ int fd = -EBADF;
@@ -282,7 +285,7 @@ static int add_object(StageEnd *s, uint32_t object)
     event_log_object(r->log, object, &o);
     fd = fanotify_resolve(r->fanotify, &o, path, sizeof(path));
     if (fd < 0 || fstat(fd, &st) < 0) {
-        s->t->n_unresolved++;
+        s->t->n_unresolved += opened;
         return 0;
     }
     if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
@@ -321,22 +324,24 @@ static int add_object(StageEnd *s, uint32_t object)
     return s->t->files[id].directory ? 0 : add_samples(r, object, &s->t->files[id]);
 }
 
+enum { WANTED_RUN = 1, WANTED_OPENED };
+
 static int add_objects(StageEnd *s)
 {
     size_t n = event_log_n_objects(s->r->log), n_events, n_runs;
     const LoggedEvent *events = event_log_events(s->r->log, &n_events);
     const ProcessRun *runs = process_table_runs(s->r->processes, &n_runs);
-    _cleanup_free_ bool *wanted = calloc(n + 1, sizeof(bool));
+    _cleanup_free_ uint8_t *wanted = calloc(n + 1, 1);
 
     if (!wanted)
         return -ENOMEM;
-    for (size_t i = 0; i < n_events; i++)
-        wanted[events[i].object] = true;
     for (size_t i = 0; i < n_runs; i++)
         if (runs[i].object != PROCESS_NONE && !runs[i].own)
-            wanted[runs[i].object] = true;
+            wanted[runs[i].object] = WANTED_RUN;
+    for (size_t i = 0; i < n_events; i++)
+        wanted[events[i].object] = WANTED_OPENED;
     for (uint32_t i = 0; i < n; i++) {
-        int k = wanted[i] ? add_object(s, i) : 0;
+        int k = wanted[i] ? add_object(s, i, wanted[i] == WANTED_OPENED) : 0;
 
         if (k < 0)
             return k;
@@ -355,15 +360,18 @@ static int add_runs(StageEnd *s)
     for (size_t i = 0; i < n; i++) {
         const ProcessRun *p = &runs[i];
         uint32_t object = p->object, file;
+        bool own = p->own;
         TraceLifetime l;
         int k;
 
         /* An execve that failed belongs to the run before it, a script's env to the script. */
-        for (uint32_t a = p->same_as; a != PROCESS_NONE; a = runs[a].same_as)
+        for (uint32_t a = p->same_as; a != PROCESS_NONE; a = runs[a].same_as) {
             object = runs[a].object;
+            own = runs[a].own;
+        }
         file = object == PROCESS_NONE ? TRACE_NONE : s->files[object];
-        s->runs[i] = TRACE_NONE;
-        if (p->own || file == TRACE_NONE || s->t->files[file].directory)
+        s->runs[i] = own ? RUN_OWN : TRACE_NONE;
+        if (own || file == TRACE_NONE || s->t->files[file].directory)
             continue;
         k = trace_add_application(s->t, file, &s->runs[i]);
         if (k < 0)
@@ -399,6 +407,10 @@ static int add_accesses(StageEnd *s)
         };
         int k;
 
+        if (a.application == RUN_OWN) {
+            s->t->n_own++; /* of a process that was not known to be ours at the time */
+            continue;
+        }
         if (a.file == TRACE_NONE)
             continue;
         if (a.application == TRACE_NONE)

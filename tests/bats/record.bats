@@ -1,0 +1,641 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# headstartd on real filesystems: what is recorded, of whom, and what happens when something is
+# missing.
+
+load helpers
+bats_require_minimum_version 1.5.0
+
+setup() {
+    hs_setup
+    need_binary "$HEADSTARTD" "$HEADSTART"
+    need_command jq python3
+    HS_RUN=$HS_TMP/run
+}
+
+teardown() {
+    hs_teardown
+}
+
+# --- the recorder ------------------------------------------------------------------------------
+
+# recorder_start [OPTION…]: starts headstartd on HS_MNT and returns when it records. Sets RECORDER.
+# What it says is in recorder.log, what it notifies in recorder.notify.
+recorder_start() {
+    : >"$HS_TMP/recorder.notify"
+    python3 -c '
+import socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.bind(sys.argv[1])
+with open(sys.argv[2], "ab", 0) as out:
+    while True:
+        out.write(s.recv(4096) + b"\n")
+' "$HS_TMP/notify" "$HS_TMP/recorder.notify" 3>&- &
+    local listener=$!
+    hs_defer end_process $listener "$HS_TMP/notify"
+    hs_wait 10 test -S "$HS_TMP/notify"
+    # shellcheck disable=SC2086 # RECORDER_PREFIX is words
+    NOTIFY_SOCKET=$HS_TMP/notify ${RECORDER_PREFIX:-} "$HEADSTARTD" --root="$HS_MNT" \
+        --state="$HS_STATE" --stage=boot "$@" 2>"$HS_TMP/recorder.log" 3>&- &
+    RECORDER=$!
+    hs_defer end_process $RECORDER
+    hs_wait 10 recorder_says READY=1
+}
+
+recorder_says() {
+    grep -q "$1" "$HS_TMP/recorder.notify" && return 0
+    kill -0 "$RECORDER" 2>/dev/null || {
+        echo "# headstartd has ended: $(cat "$HS_TMP/recorder.log")" >&2
+        return 0
+    }
+    return 1
+}
+
+end_process() {
+    kill -KILL "$1" 2>/dev/null || true
+    wait "$1" 2>/dev/null || true
+    [ -z "${2:-}" ] || rm -f "$2"
+}
+
+# Ends the recording; it must succeed. TRACE is then the trace of the (last) boot stage, SHOWN what
+# headstart shows of it.
+recorder_stop() {
+    kill -TERM "$RECORDER"
+    local status=0
+    wait "$RECORDER" || status=$?
+    cat "$HS_TMP/recorder.log"
+    [ "$status" -eq "${1:-0}" ]
+    [ "${1:-0}" -eq 0 ] || return 0
+    TRACE=$(echo "$HS_STATE"/traces/*-boot*.json)
+    SHOWN=$HS_TMP/shown.json
+    "$HEADSTART" show --json=short "$TRACE" >"$SHOWN"
+}
+
+# shown JQ-EXPRESSION [ARGUMENT…]: true if the expression is.
+shown() {
+    local expression=$1
+    shift
+    jq -e "$@" "$expression" "$SHOWN" >/dev/null || {
+        echo "# not so: $expression" >&2
+        jq -c '{flags, n_unresolved, n_own, applications: [.applications[].path],
+                files: [.files[] | [.path, .application]]}' "$SHOWN" | head -c 4000 >&2
+        return 1
+    }
+}
+
+# of FILE APPLICATION: the trace has the file and it was first opened by the application.
+of() {
+    # shellcheck disable=SC2016
+    shown 'any(.files[]; .path == $f and .application == $a)' --arg f "$1" --arg a "$2"
+}
+
+# --- a tree with programs of its own -----------------------------------------------------------
+
+# programs NAME…: copies them, their libraries and loader into HS_MNT.
+programs() {
+    local p f
+    for p; do
+        f=$(type -P "$p")
+        mkdir -p "$HS_MNT/bin" "$HS_MNT/data" "$HS_MNT/dev"
+        cp -L "$f" "$HS_MNT/bin/"
+        for f in $(ldd "$f" | grep -o '/[^ )]*'); do
+            mkdir -p "$HS_MNT$(dirname "$f")"
+            cp -L "$f" "$HS_MNT$f"
+        done
+    done
+}
+
+# script NAME INTERPRETER [LINE…]
+script() {
+    local name=$1 interpreter=$2
+    shift 2
+    { echo "#!$interpreter"; printf '%s\n' "$@"; } >"$HS_MNT/bin/$name"
+    chmod +x "$HS_MNT/bin/$name"
+}
+
+inside() {
+    chroot "$HS_MNT" "$@"
+}
+
+# --- who opened what ---------------------------------------------------------------------------
+
+make_tree() {
+    programs dash cat env true sleep
+    local i
+    for i in elf script nested env fork gone later; do
+        echo data >"$HS_MNT/data/$i"
+    done
+    script plain /bin/dash 'read -r x </data/script'
+    script nested /bin/plain2
+    script plain2 /bin/dash
+    script env '/bin/env dash' 'read -r x </data/env'
+    mv "$HS_MNT/bin/env" "$HS_MNT/bin/env-script"
+    cp -L "$(type -P env)" "$HS_MNT/bin/env"
+    : >"$HS_MNT/dev/null"
+    # A shell that leaves a child behind in the same instant that it becomes something else.
+    script forker /bin/dash '(read -r x </data/fork) & exec /bin/true'
+}
+
+applications_are_right() {
+    inside /bin/cat /data/elf
+    inside /bin/plain
+    inside /bin/env-script
+    inside /bin/nested
+    inside /bin/forker
+    inside /bin/dash -c '/bin/cat /data/gone; /bin/cat /data/later'
+    recorder_stop
+    of /data/elf /bin/cat
+    of /data/script /bin/plain
+    of /bin/true /bin/true
+    of /data/gone /bin/cat
+    shown '[.applications[].path] | index("/bin/nested")'
+    shown '[.applications[].path] | index("/bin/plain2") == null'
+    # Libraries are their users', the loader and the interpreter are files like others.
+    shown 'any(.files[]; .path | test("libc\\.so"))'
+    shown 'any(.files[]; .path == "/bin/dash")'
+}
+
+@test "applications: ELF, script, script of script, env, short-lived ones" {
+    hs_filesystem ext4 64
+    make_tree
+    hs_cold
+    recorder_start
+    applications_are_right
+    of /data/env /bin/env-script
+    of /data/fork /bin/forker
+    shown '.process_source == "connector" and .n_unknown_application == 0'
+    shown '.flags == []'
+    # Two runs of cat inside dash -c, one by hand: each has begun and ended.
+    run jq '[.lifetimes.application[] as $a | .applications[$a]] | length' "$TRACE"
+    [ "$output" -ge 8 ]
+    jq -e '[.lifetimes | [.start_usec, .end_usec] | transpose[] |
+            .[1] == -1 or .[1] >= .[0]] | all' "$TRACE"
+    jq -e '.lifetimes.uid | all(. == 0)' "$TRACE"
+}
+
+@test "applications without the proc connector: those with exec events all the same" {
+    hs_filesystem ext4 64
+    make_tree
+    recorder_start --pretend=no-proc-connector
+    applications_are_right
+    shown '.process_source == "proc"'
+    grep -q "no proc connector" "$HS_TMP/recorder.log"
+}
+
+@test "xfs, btrfs and a btrfs subvolume are recorded too" {
+    local fs
+    for fs in xfs btrfs subvolume; do
+        case $fs in
+        subvolume)
+            need_filesystem btrfs
+            hs_umount "$HS_MNT"
+            mount "$HS_LOOP" "$HS_MNT"
+            btrfs subvolume create "$HS_MNT/@" >/dev/null
+            hs_umount "$HS_MNT"
+            mount -o subvol=@ "$HS_LOOP" "$HS_MNT"
+            ;;
+        *)
+            hs_umount "$HS_MNT"
+            hs_filesystem "$fs" 320
+            ;;
+        esac
+        make_tree
+        hs_umount "$HS_MNT"
+        if [ "$fs" = subvolume ]; then
+            mount -o subvol=@ "$HS_LOOP" "$HS_MNT"
+        else
+            mount "$HS_LOOP" "$HS_MNT"
+        fi
+        recorder_start
+        applications_are_right
+        # shellcheck disable=SC2016
+        shown '.volumes[0].fstype == $t and .volumes[0].uuid != "" and
+               .volumes[0].metadata_source == "none"' --arg t "${fs/subvolume/btrfs}"
+        if [ "$fs" = subvolume ]; then
+            shown '.volumes[0].subvolume == "/@"'
+        fi
+        shown '[.files[] | select(.path == "/data/elf") | .resident[0][1]] == [5]'
+        end_process "$RECORDER"
+        rm -rf "$HS_STATE" "$HS_TMP/notify"
+    done
+}
+
+@test "directories, and what is neither file nor directory" {
+    hs_filesystem ext4 64
+    mkdir -p "$HS_MNT/d/e" "$HS_MNT/gone"
+    mkfifo "$HS_MNT/fifo"
+    ln -s d "$HS_MNT/link"
+    echo x >"$HS_MNT/becomes-fifo"
+    echo x >"$HS_MNT/vanishes"
+    echo x >"$HS_MNT/loop"
+    echo x >"$HS_MNT/name with \"quotes\" and ü"
+    printf x >"$HS_MNT/"$'not\xffutf8\n'
+    recorder_start
+    ls "$HS_MNT/link/" "$HS_MNT/d/e" "$HS_MNT/gone" >/dev/null
+    cat "$HS_MNT/becomes-fifo" "$HS_MNT/vanishes" "$HS_MNT/loop" "$HS_MNT/name"* \
+        "$HS_MNT/not"* >/dev/null
+    : <>"$HS_MNT/fifo"
+    rm "$HS_MNT/becomes-fifo" "$HS_MNT/vanishes" "$HS_MNT/loop"
+    rmdir "$HS_MNT/gone"
+    mkfifo "$HS_MNT/becomes-fifo"
+    ln -s loop "$HS_MNT/loop"
+    recorder_stop
+    shown '[.files[] | select(.directory) | .path] | index("/d") and index("/d/e")'
+    shown '[.files[].path] | (index("/fifo") or index("/becomes-fifo") or index("/vanishes") or
+                              index("/loop") or index("/gone")) | not'
+    shown '[.files[].path] | any(startswith("/name with \"quotes\"")) and any(startswith("/not"))'
+    shown '.n_unresolved == 2'
+}
+
+@test "a filesystem that is mounted later is recorded, and none is kept from being unmounted" {
+    hs_filesystem ext4 64
+    local first=$HS_MNT
+    mkdir "$HS_MNT/second"
+    recorder_start
+    truncate -s 64M "$HS_TMP/second.img"
+    mkfs.ext4 -q "$HS_TMP/second.img"
+    hs_loop "$HS_TMP/second.img"
+    mkdir "$HS_TMP/aside"
+    hs_mount "$HS_LOOP" "$HS_TMP/aside"
+    echo x >"$HS_TMP/aside/file"
+    umount "$HS_TMP/aside"
+    hs_mount "$HS_LOOP" "$first/second"
+    # It is marked when the recorder has heard of the mount: nothing to await but a recorded open.
+    hs_wait 10 marked "$RECORDER" "$first/second"
+    cat "$first/second/file" >/dev/null
+    # And gone again, and back.
+    umount "$first/second"
+    hs_wait 10 not_marked "$RECORDER" "$HS_LOOP"
+    mount "$HS_LOOP" "$first/second"
+    hs_wait 10 marked "$RECORDER" "$first/second"
+    cat "$first/second/file" >/dev/null
+    recorder_stop
+    shown '[.volumes[].mountpoint] | sort == ["/", "/second"]'
+    shown 'any(.files[]; .path == "/second/file" and .n_accesses == 2)'
+    shown '.n_unresolved == 0'
+}
+
+# marked PID TARGET: the process's fanotify group has a mark on that filesystem (fdinfo).
+marked() {
+    local dev
+    dev=$(stat -c %Hd:%Ld "$2")
+    grep -hs "fanotify sdev:$(printf '%x' $((${dev%:*} << 20 | ${dev#*:})))" /proc/"$1"/fdinfo/* \
+        >/dev/null
+}
+
+not_marked() {
+    local dev
+    dev=$(lsblk -no MAJ:MIN "$2" | tr -d ' ')
+    ! grep -hs "fanotify sdev:$(printf '%x' $((${dev%:*} << 20 | ${dev#*:})))" /proc/"$1"/fdinfo/* \
+        >/dev/null
+}
+
+@test "headstart's own accesses are left out and counted" {
+    hs_filesystem ext4 64
+    make_tree
+    cp "$HEADSTART" "$HS_MNT/bin/headstart"
+    echo x >"$HS_MNT/data/other"
+    recorder_start
+    "$HS_MNT/bin/headstart" show "$HS_MNT/data/elf" 2>/dev/null || true
+    inside /bin/cat /data/other
+    recorder_stop
+    shown '[.files[].path] | (index("/bin/headstart") or index("/data/elf")) | not'
+    shown '[.files[].path] | index("/data/other")'
+    shown '.n_own >= 2'
+}
+
+# --- metadata ----------------------------------------------------------------------------------
+
+# A filesystem with many inodes in several groups, cold, whose inode tables are read one block at a
+# time.
+metadata_tree() {
+    hs_filesystem ext4 512 -N 65536 -b 4096 -O ^flex_bg
+    (cd "$HS_MNT" && mkdir d{0..19} && for d in d*; do touch "$d"/f{0..199}; done)
+    for d in "$HS_MNT"/d*; do echo data >"$d/f7"; done
+    hs_cold
+    echo 0 >"/sys/fs/ext4/$(basename "$HS_LOOP")/inode_readahead_blks"
+}
+
+# block_of INODE: the byte at which its block of the inode table lies.
+block_of() {
+    debugfs -R "imap <$1>" "$HS_LOOP" 2>/dev/null |
+        sed -n 's/.*located at block \([0-9]*\),.*/\1/p' | awk '{ print $1 * 4096 }'
+}
+
+# metadata_has BYTE
+metadata_has() {
+    # shellcheck disable=SC2016
+    shown 'any(.volumes[0].metadata[]; .[0] <= $b and $b < .[1])' --argjson b "$1"
+}
+
+@test "metadata by cachestat: the inode tables of what was only looked at, nothing that was there" {
+    "$HEADSTARTD" --help >/dev/null
+    metadata_tree
+    stat -c %s "$HS_MNT/d3/f0" >/dev/null # resident before: not the stage's
+    recorder_start
+    grep -q "no cachestat" "$HS_TMP/recorder.log" && skip "the kernel has no cachestat"
+    stat -c %s "$HS_MNT"/d15/f{0..199} >/dev/null
+    recorder_stop
+    shown '.volumes[0].metadata_source == "cachestat"'
+    shown '[.files[].path] | any(startswith("/d15/f")) | not'
+    metadata_has "$(block_of "$(stat -c %i "$HS_MNT/d15/f0")")"
+    metadata_has "$(block_of "$(stat -c %i "$HS_MNT/d15/f199")")"
+    # The directory's own block as well.
+    metadata_has "$(($(debugfs -R 'blocks d15' "$HS_LOOP" 2>/dev/null | awk '{ print $1 }') * 4096))"
+    run ! metadata_has "$(block_of "$(stat -c %i "$HS_MNT/d3/f0")")"
+    run ! metadata_has "$(block_of "$(stat -c %i "$HS_MNT/d11/f0")")"
+}
+
+@test "derived metadata covers what cachestat finds" {
+    metadata_tree
+    local i
+    read_all() {
+        for i in 1 4 7 9 12; do
+            ls "$HS_MNT/d$i" >/dev/null
+            cat "$HS_MNT/d$i/f7" >/dev/null
+        done
+    }
+    recorder_start
+    grep -q "no cachestat" "$HS_TMP/recorder.log" && skip "the kernel has no cachestat"
+    read_all
+    recorder_stop
+    jq -c '.volumes[0].metadata' "$SHOWN" >"$HS_TMP/found"
+    end_process "$RECORDER"
+    rm -rf "$HS_STATE" "$HS_TMP/notify"
+    hs_cold
+    recorder_start --pretend=no-cachestat
+    read_all
+    recorder_stop
+    shown '.volumes[0].metadata_source == "derived"'
+    jq -c '.volumes[0].metadata' "$SHOWN" >"$HS_TMP/derived"
+    # Each block that was found is among the derived ones; and the search was not in vain.
+    jq -ne --slurpfile f "$HS_TMP/found" --slurpfile d "$HS_TMP/derived" '
+        ($f[0] | map(range(.[0]; .[1]; 4096))) as $blocks |
+        ($blocks | length) >= 10 and
+        all($blocks[]; . as $b | any($d[0][]; .[0] <= $b and $b < .[1]))' || {
+        echo "# found $(cat "$HS_TMP/found")"
+        echo "# derived $(cat "$HS_TMP/derived")"
+        false
+    }
+}
+
+# --- residency ---------------------------------------------------------------------------------
+
+@test "resident ranges are the pages that were touched; --exact lowers read-ahead and gives it back" {
+    local kb before
+    hs_filesystem ext4 64
+    head -c 1M /dev/urandom >"$HS_MNT/file"
+    head -c 10000 /dev/urandom >"$HS_MNT/odd"
+    head -c 1M /dev/urandom >"$HS_MNT/untouched"
+    hs_cold
+    kb=/sys/block/$(basename "$HS_LOOP")/queue/read_ahead_kb
+    before=$(cat "$kb")
+    recorder_start --exact --run="$HS_RUN"
+    [ "$(cat "$kb")" -eq 4 ]
+    # A memory reclaimer may take pages away between the read and the end of the stage.
+    python3 - "$HS_MNT" <<'PY'
+import mmap, os, sys
+for name, pages in (("file", (5, 200)), ("odd", (2,))):
+    fd = os.open(f"{sys.argv[1]}/{name}", os.O_RDONLY)
+    m = mmap.mmap(fd, 0, prot=mmap.PROT_READ)
+    m.madvise(mmap.MADV_RANDOM)
+    for p in pages:
+        m[p * 4096]
+os.close(os.open(f"{sys.argv[1]}/untouched", os.O_RDONLY))
+PY
+    recorder_stop
+    [ "$(cat "$kb")" -eq "$before" ]
+    [ ! -e "$HS_RUN/read-ahead" ]
+    shown '.flags == ["exact"]'
+    shown '[.files[] | select(.path == "/file") | .resident] == [[[20480, 24576], [819200, 823296]]]'
+    shown '[.files[] | select(.path == "/odd") | .resident] == [[[8192, 10000]]]'
+    shown '[.files[] | select(.path == "/untouched") | .resident] == [[]]'
+}
+
+@test "read-ahead that a killed recorder left is given back, unless somebody has set it since" {
+    local kb
+    hs_filesystem ext4 64
+    kb=/sys/block/$(basename "$HS_LOOP")/queue/read_ahead_kb
+    echo 96 >"$kb"
+    recorder_start --exact --run="$HS_RUN"
+    [ "$(cat "$kb")" -eq 4 ]
+    kill -KILL "$RECORDER"
+    wait "$RECORDER" || true
+    [ "$(cat "$kb")" -eq 4 ]
+    run -0 "$HEADSTARTD" --restore --run="$HS_RUN"
+    [ -z "$output" ]
+    [ "$(cat "$kb")" -eq 96 ]
+    [ ! -e "$HS_RUN/read-ahead" ]
+    run -0 "$HEADSTARTD" --restore --run="$HS_RUN" # nothing left to do
+
+    # The next start gives back as well, also one that lowers nothing.
+    rm -f "$HS_TMP/notify"
+    recorder_start --exact --run="$HS_RUN"
+    kill -KILL "$RECORDER"
+    wait "$RECORDER" || true
+    rm -f "$HS_TMP/notify"
+    recorder_start --run="$HS_RUN"
+    [ "$(cat "$kb")" -eq 96 ]
+    recorder_stop
+
+    # Somebody else's value stays.
+    rm -rf "$HS_STATE" "$HS_TMP/notify"
+    recorder_start --exact --run="$HS_RUN"
+    kill -KILL "$RECORDER"
+    wait "$RECORDER" || true
+    echo 48 >"$kb"
+    run -0 "$HEADSTARTD" --restore --run="$HS_RUN"
+    [ "$(cat "$kb")" -eq 48 ]
+}
+
+@test "a damaged record of read-ahead is set aside and writes nowhere" {
+    mkdir -p "$HS_RUN"
+    echo 1 >"$HS_TMP/victim"
+    printf '%s 128 1\n/sys/../%s 128 1\nrubbish\n' "$HS_TMP/victim" "$HS_TMP/victim" >"$HS_RUN/read-ahead"
+    run -1 --separate-stderr "$HEADSTARTD" --restore --run="$HS_RUN"
+    assert_one_error_line "$stderr"
+    [ "$(cat "$HS_TMP/victim")" -eq 1 ]
+    [ -e "$HS_RUN/read-ahead.bad" ]
+    run -0 "$HEADSTARTD" --restore --run="$HS_RUN"
+}
+
+# --- stages and state --------------------------------------------------------------------------
+
+@test "SIGUSR1 steps through the stages, and nothing is written while one runs" {
+    hs_filesystem ext4 64
+    echo x >"$HS_MNT/boot"
+    echo x >"$HS_MNT/login"
+    recorder_start --stage=boot,login
+    cat "$HS_MNT/boot" >/dev/null
+    [ ! -e "$HS_STATE" ]
+    kill -USR1 "$RECORDER"
+    hs_wait 10 recorder_says "STATUS=Recording login"
+    cat "$HS_MNT/login" >/dev/null
+    recorder_stop
+    [ "$(stat -c %a "$HS_STATE" "$HS_STATE/traces" | sort -u)" = 700 ]
+    [ "$(stat -c %a "$TRACE")" = 600 ]
+    [ "$(find "$HS_STATE" -type f | wc -l)" -eq 2 ]
+    shown '.stage == "boot" and ([.files[].path] | index("/boot") and (index("/login") | not))'
+    "$HEADSTART" show --json=short "$HS_STATE"/traces/*-login.json >"$SHOWN"
+    shown '.stage == "login" and ([.files[].path] | index("/login") and (index("/boot") | not))'
+}
+
+@test "what headstart-replay said of this boot is in the trace" {
+    hs_filesystem ext4 64
+    mkdir -p "$HS_RUN"
+    echo '{"stage":"boot","policy":"gate","outcome":"done"}' >"$HS_RUN/replay-boot.json"
+    recorder_start --run="$HS_RUN"
+    ls "$HS_MNT" >/dev/null
+    recorder_stop
+    shown '.flags == ["replayed"] and .policy == "gate"'
+    rm -rf "$HS_STATE" "$HS_TMP/notify"
+    echo '{"stage":"boot","policy":"gate","outcome":"control"}' >"$HS_RUN/replay-boot.json"
+    recorder_start --run="$HS_RUN"
+    ls "$HS_MNT" >/dev/null
+    recorder_stop
+    shown '.flags == ["control session"] and .policy == "off"'
+    rm -rf "$HS_STATE" "$HS_TMP/notify"
+    head -c 100 /dev/urandom >"$HS_RUN/replay-boot.json"
+    recorder_start --run="$HS_RUN"
+    ls "$HS_MNT" >/dev/null
+    recorder_stop
+    shown '.flags == []'
+}
+
+@test "an event queue that overflows makes the trace incomplete" {
+    local limit
+    hs_filesystem ext4 64
+    touch "$HS_MNT"/f{0..999}
+    limit=$(cat /proc/sys/fs/fanotify/max_queued_events)
+    hs_defer sh -c "echo $limit >/proc/sys/fs/fanotify/max_queued_events"
+    echo 100 >/proc/sys/fs/fanotify/max_queued_events
+    recorder_start
+    echo "$limit" >/proc/sys/fs/fanotify/max_queued_events
+    kill -STOP "$RECORDER"
+    cat "$HS_MNT"/f{0..999}
+    kill -CONT "$RECORDER"
+    recorder_stop
+    shown '.flags == ["incomplete"] and .n_overflows >= 1'
+    grep -q "incomplete" "$HS_TMP/recorder.log"
+}
+
+# --- what may be missing -----------------------------------------------------------------------
+
+@test "without CAP_SYS_ADMIN or CAP_DAC_READ_SEARCH: one line, and no success" {
+    need_command setpriv
+    hs_filesystem ext4 64
+    run -1 --separate-stderr hs_without sys_admin "$HEADSTARTD" --root="$HS_MNT" --state="$HS_STATE" \
+        --stage=boot
+    assert_one_error_line "$stderr"
+    [[ $stderr == *CAP_SYS_ADMIN* ]]
+    run -1 --separate-stderr hs_without dac_read_search,dac_override "$HEADSTARTD" --root="$HS_MNT" \
+        --state="$HS_STATE" --stage=boot
+    assert_one_error_line "$stderr"
+    [[ $stderr == *CAP_DAC_READ_SEARCH* ]]
+    [ ! -e "$HS_STATE" ]
+}
+
+@test "without CAP_FOWNER: one line, and the trace claims no residency" {
+    need_command setpriv
+    hs_filesystem ext4 64
+    head -c 100K /dev/urandom >"$HS_MNT/other"
+    chown 12345 "$HS_MNT/other"
+    hs_cold
+    RECORDER_PREFIX="setpriv --bounding-set -fowner --inh-caps -fowner" recorder_start
+    "$HEADSTARTD" --version >/dev/null
+    python3 -c 'import os, sys; os.close(os.open(sys.argv[1], os.O_RDONLY))' "$HS_MNT/other"
+    recorder_stop
+    [ "$(grep -c CAP_FOWNER "$HS_TMP/recorder.log")" -eq 1 ]
+    shown '.flags | index("residency off")'
+    shown '[.files[] | select(.path == "/other") | .resident] == [[]]'
+}
+
+@test "a kernel that hides residency is found out although it gave CAP_FOWNER" {
+    # As in a user namespace, where root has all capabilities, but not over everybody's files. The
+    # recorder itself cannot work there; the check of each file is what is tested.
+    need_command setpriv
+    hs_filesystem ext4 64
+    head -c 100K /dev/urandom >"$HS_MNT/other"
+    chown 12345 "$HS_MNT/other"
+    hs_cold
+    [ -x "$HS_BUILD/tests/unit/tell-residency" ] || skip "not built: tell-residency"
+    run -0 "$HS_BUILD/tests/unit/tell-residency" "$HS_MNT/other"
+    [ "$output" = "0 bytes" ]
+    run -1 --separate-stderr hs_without fowner,dac_override \
+        "$HS_BUILD/tests/unit/tell-residency" "$HS_MNT/other"
+    [[ $stderr == *"Operation not permitted"* ]]
+}
+
+@test "no local block-backed filesystem, no such root: one line" {
+    need_root
+    mkdir "$HS_TMP/tmpfs"
+    mount -t tmpfs tmpfs "$HS_TMP/tmpfs"
+    hs_defer umount "$HS_TMP/tmpfs"
+    run -1 --separate-stderr "$HEADSTARTD" --root="$HS_TMP/tmpfs" --state="$HS_STATE" --stage=boot
+    assert_one_error_line "$stderr"
+    [[ $stderr == *"no local"* ]]
+    run -1 --separate-stderr "$HEADSTARTD" --root="$HS_TMP/nowhere" --state="$HS_STATE" --stage=boot
+    assert_one_error_line "$stderr"
+}
+
+@test "wrong usage of headstartd: exit status 2" {
+    run -2 --separate-stderr "$HEADSTARTD" --stage=lunch
+    assert_one_error_line "$stderr"
+    run -2 --separate-stderr "$HEADSTARTD" --pretend=rain
+    assert_one_error_line "$stderr"
+    run -2 --separate-stderr "$HEADSTARTD" more
+    assert_one_error_line "$stderr"
+    run -2 "$HEADSTARTD" --frob
+    run -0 "$HEADSTARTD" --help
+    [[ $output == *--restore* ]]
+    run -0 "$HEADSTARTD" --version
+    [[ $output == "headstartd "[0-9]* ]]
+}
+
+@test "a kernel without fanotify: one line" {
+    need_command setpriv
+    # A seccomp filter stands in for the kernel.
+    [ -x "$HS_BUILD/tests/unit/without-syscall" ] || skip "not built: without-syscall"
+    hs_filesystem ext4 64
+    run -1 --separate-stderr "$HS_BUILD/tests/unit/without-syscall" fanotify_init ENOSYS \
+        "$HEADSTARTD" --root="$HS_MNT" --state="$HS_STATE" --stage=boot
+    assert_one_error_line "$stderr"
+    [[ $stderr == *fanotify* ]]
+}
+
+@test "a kernel without cachestat, or one that refuses it: metadata is derived" {
+    local error
+    [ -x "$HS_BUILD/tests/unit/without-syscall" ] || skip "not built: without-syscall"
+    hs_filesystem ext4 64
+    mkdir "$HS_MNT/d"
+    for error in ENOSYS EPERM; do
+        hs_cold
+        RECORDER_PREFIX="$HS_BUILD/tests/unit/without-syscall cachestat $error" recorder_start
+        ls "$HS_MNT/d" >/dev/null
+        recorder_stop
+        [ "$(grep -c "no cachestat" "$HS_TMP/recorder.log")" -eq 1 ]
+        shown '.volumes[0].metadata_source == "derived" and .volumes[0].metadata_bytes > 0'
+        end_process "$RECORDER"
+        rm -rf "$HS_STATE" "$HS_TMP/notify"
+    done
+}
+
+@test "a full disk: one line, no success, and the earlier traces stay as they are" {
+    hs_filesystem ext4 64
+    mkdir "$HS_STATE"
+    mount -t tmpfs -o size=256k tmpfs "$HS_STATE"
+    hs_defer umount "$HS_STATE"
+    touch "$HS_MNT"/file-{0..4999}
+    recorder_start
+    ls "$HS_MNT" >/dev/null
+    recorder_stop
+    local before
+    before=$(sha256sum "$TRACE")
+    rm -f "$HS_TMP/notify"
+    head -c 240K /dev/zero >"$HS_STATE/ballast" || true
+    recorder_start
+    find "$HS_MNT" -type f -name 'file-*' -exec cat {} +
+    recorder_stop 1
+    [ "$(grep -c "No space left" "$HS_TMP/recorder.log")" -eq 1 ]
+    [ "$(find "$HS_STATE/traces" -mindepth 1 | wc -l)" -eq 1 ]
+    [ "$(sha256sum "$TRACE")" = "$before" ]
+}
