@@ -100,13 +100,16 @@ int recorder_sample(Recorder *r, usec_t now)
     static const usec_t delays[] = {SAMPLING_EARLY_USEC, SAMPLING_LATE_USEC};
     Sampling *s = &r->sampling;
     const LoggedEvent *events;
+    unsigned looks = 0;
     size_t n;
     int k;
 
-    if (!r->recording || now < s->last + SAMPLING_ROUND_USEC)
+    if (!r->recording || (!s->unfinished && now < s->last + SAMPLING_ROUND_USEC))
         return 0;
+    if (!s->unfinished)
+        s->round++;
     s->last = now;
-    s->round++;
+    s->unfinished = false;
     events = event_log_events(r->log, &n);
     k = make_room(s, event_log_n_objects(r->log));
     for (size_t d = 0; r->truth && d < ELEMENTSOF(delays); d++)
@@ -117,9 +120,14 @@ int recorder_sample(Recorder *r, usec_t now)
                 break;
             if (s->rounds[e->object] == s->round)
                 continue;
+            if (looks == SAMPLING_LOOKS_MAX) {
+                s->unfinished = true;
+                break;
+            }
+            looks++;
             s->rounds[e->object] = s->round;
             k = look_at_file(r, e->object);
         }
     fanotify_resolve_done(r->fanotify);
-    return k < 0 ? k : look_at_metadata(r);
+    return k < 0 || s->unfinished ? k : look_at_metadata(r);
 }

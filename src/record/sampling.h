@@ -17,6 +17,9 @@ struct Recorder;
 #define SAMPLING_LATE_USEC  (3 * USEC_PER_SEC)
 /* Between two rounds. A boot that is over sooner was never sampled, and costs nothing. */
 #define SAMPLING_ROUND_USEC USEC_PER_SEC
+/* Files looked at before the event queue is read again, some milliseconds of work: the queue is
+ * bounded, and a round over thousands of files would let it overflow. */
+#define SAMPLING_LOOKS_MAX 200U
 
 typedef struct Sampling {
     RangeSet *files;  /* object -> bytes seen resident */
@@ -24,6 +27,7 @@ typedef struct Sampling {
     size_t n, allocated, allocated_rounds;
     size_t next[2]; /* events that the early and the late look have not come to */
     uint32_t round;
+    bool unfinished; /* the round goes on after the next batch */
     usec_t last;
 } Sampling;
 

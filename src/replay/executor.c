@@ -374,6 +374,13 @@ static void workers_free(Worker *workers, size_t n)
 }
 
 /* The leader is the first worker; those that cannot be started leave their part to the others. */
+/* Workers of a stream: no more than there are descriptors for, since each opens a place, a file and
+ * what it has under way at the same time. */
+static unsigned workers_of(const Stream *s, uint32_t descriptors)
+{
+    return (unsigned)MIN(MIN((size_t)s->n_workers, s->n), MAX((size_t)descriptors / 4, (size_t)1));
+}
+
 static int run_workers(Replay *r, uint32_t descriptors)
 {
     size_t n = 0, n_lines = r->list.n_streams, at = 0;
@@ -382,13 +389,13 @@ static int run_workers(Replay *r, uint32_t descriptors)
     int k = 0;
 
     for (size_t i = 0; i < n_lines; i++)
-        n += MIN((size_t)r->list.streams[i].n_workers, r->list.streams[i].n);
+        n += workers_of(&r->list.streams[i], descriptors);
     workers = calloc(n + 1, sizeof(Worker));
     if (!workers)
         return -ENOMEM;
     for (size_t i = 0; i < n_lines; i++) {
         const Stream *s = &r->list.streams[i];
-        unsigned of_line = (unsigned)MIN((size_t)s->n_workers, s->n);
+        unsigned of_line = workers_of(s, descriptors);
 
         for (unsigned j = 0; j < of_line; j++) {
             Worker *w = &workers[at++];
