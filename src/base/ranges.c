@@ -95,6 +95,18 @@ int range_set_union(const RangeSet *a, const RangeSet *b, RangeSet *ret)
     return 0;
 }
 
+int range_set_unite(RangeSet *to, const RangeSet *more)
+{
+    RangeSet sum;
+    int r = range_set_union(to, more, &sum);
+
+    if (r < 0)
+        return r;
+    range_set_done(to);
+    *to = sum;
+    return 0;
+}
+
 int range_set_intersect(const RangeSet *a, const RangeSet *b, RangeSet *ret)
 {
     _cleanup_range_set_ RangeSet x = {0};

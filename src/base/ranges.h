@@ -34,6 +34,9 @@ int range_set_union(const RangeSet *a, const RangeSet *b, RangeSet *ret);
 int range_set_intersect(const RangeSet *a, const RangeSet *b, RangeSet *ret);
 int range_set_subtract(const RangeSet *a, const RangeSet *b, RangeSet *ret);
 
+/* *to = union of both. O(|to| + |more|). 0 or -ENOMEM, with *to unchanged. */
+int range_set_unite(RangeSet *to, const RangeSet *more);
+
 /* Joins neighbours whose gap is at most max_gap. In place, cannot fail. */
 void range_set_merge_gaps(RangeSet *s, uint64_t max_gap);
 

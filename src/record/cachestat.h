@@ -2,7 +2,11 @@
 #pragma once
 
 /* Which pages of a file (or block device) are in the page cache, by cachestat(2), Linux 6.5. On
- * ext2/3/4 metadata lives in the block device's page cache, where mincore(2) does not show it. */
+ * ext2/3/4 metadata lives in the block device's page cache, where mincore(2) does not show it.
+ *
+ * It also tells which pages were there and have been reclaimed since: the kernel leaves a shadow
+ * entry in their place (mm/workingset.c). What a short boot read and a reclaimer took away before
+ * the stage ended is not lost for the trace. */
 
 #include "base/ranges.h"
 
@@ -19,9 +23,15 @@ int bisect_resident(count_resident_t count, void *arg, uint64_t size, uint64_t p
 /* True if this kernel has cachestat(2) and lets us use it. */
 bool cachestat_available(void);
 
-/* How many pages of a part of an open file are resident, or a negative errno. */
-int64_t cachestat_count(int fd, uint64_t offset, uint64_t length);
+typedef enum CachestatWhat {
+    CACHESTAT_RESIDENT, /* in the cache now */
+    CACHESTAT_EVICTED,  /* reclaimed, and not read again since */
+    CACHESTAT_SEEN,     /* either */
+} CachestatWhat;
 
-/* The resident ranges of an open file or device. -ENOSYS or -EPERM where the kernel has no
- * cachestat or refuses it; -EOPNOTSUPP for files it cannot be asked of. */
-int cachestat_ranges(int fd, uint64_t size, RangeSet *ret);
+/* How many pages of a part of an open file are so, or a negative errno. */
+int64_t cachestat_count(int fd, CachestatWhat what, uint64_t offset, uint64_t length);
+
+/* These ranges of an open file or device. -ENOSYS or -EPERM where the kernel has no cachestat or
+ * refuses it; -EOPNOTSUPP for files it cannot be asked of. */
+int cachestat_ranges(int fd, CachestatWhat what, uint64_t size, RangeSet *ret);

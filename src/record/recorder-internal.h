@@ -3,6 +3,7 @@
 
 /* Shared by recorder.c (while a stage runs) and stage-end.c (what is made of it). */
 
+#include "record/cachestat.h"
 #include "record/event-log.h"
 #include "record/fanotify.h"
 #include "record/proc-connector.h"
@@ -17,6 +18,7 @@ typedef struct WatchedVolume {
     bool mounted;
     bool has_snapshot;
     RangeSet resident_before; /* metadata that was resident when the stage began */
+    RangeSet seen_before;     /* the same, and what had been and was reclaimed */
     RangeSet resident_since;  /* what was seen resident while it ran */
 } WatchedVolume;
 
@@ -51,9 +53,9 @@ struct Recorder {
     int mountinfo_fd;
 };
 
-/* Resident metadata of the volume's block device, by cachestat. -EOPNOTSUPP where the filesystem
- * keeps its metadata elsewhere; -ENOSYS or -EPERM where cachestat is not to be had. */
-int recorder_snapshot(Recorder *r, const Volume *v, RangeSet *ret);
+/* Metadata of the volume in the page cache of its block device, by cachestat. -EOPNOTSUPP where the
+ * filesystem keeps its metadata elsewhere; -ENOSYS or -EPERM where cachestat is not to be had. */
+int recorder_snapshot(Recorder *r, const Volume *v, CachestatWhat what, RangeSet *ret);
 
 /* Fills in what the trace says of machine and session. 0 or -ENOMEM. */
 int recorder_fill_facts(const Recorder *r, Trace *t);

@@ -48,6 +48,7 @@ Recorder *recorder_free(Recorder *r)
     volume_table_done(&r->volumes);
     for (size_t i = 0; i < r->n_watched; i++) {
         range_set_done(&r->watched[i].resident_before);
+        range_set_done(&r->watched[i].seen_before);
         range_set_done(&r->watched[i].resident_since);
     }
     free(r->watched);
@@ -400,7 +401,7 @@ int recorder_attach(Recorder *r, sd_event *event)
     return sd_event_add_io(event, &r->mounts, r->mountinfo_fd, EPOLLPRI, on_mounts, r);
 }
 
-int recorder_snapshot(Recorder *r, const Volume *v, RangeSet *ret)
+int recorder_snapshot(Recorder *r, const Volume *v, CachestatWhat what, RangeSet *ret)
 {
     _cleanup_close_ int fd = -EBADF;
 
@@ -411,7 +412,7 @@ int recorder_snapshot(Recorder *r, const Volume *v, RangeSet *ret)
     fd = volume_open_device(v);
     if (fd < 0)
         return fd;
-    return cachestat_ranges(fd, v->size_bytes, ret);
+    return cachestat_ranges(fd, what, v->size_bytes, ret);
 }
 
 static void take_start_snapshots(Recorder *r)
@@ -419,13 +420,13 @@ static void take_start_snapshots(Recorder *r)
     for (size_t i = 0; i < r->n_watched; i++) {
         WatchedVolume *w = &r->watched[i];
         const Volume *v = volume_by_dev(&r->volumes, w->st_dev);
-        RangeSet ranges = {0};
 
         range_set_done(&w->resident_before);
+        range_set_done(&w->seen_before);
         range_set_done(&w->resident_since);
-        w->has_snapshot = v && recorder_snapshot(r, v, &ranges) >= 0;
-        if (w->has_snapshot)
-            w->resident_before = ranges;
+        w->has_snapshot =
+                v && recorder_snapshot(r, v, CACHESTAT_RESIDENT, &w->resident_before) >= 0 &&
+                recorder_snapshot(r, v, CACHESTAT_SEEN, &w->seen_before) >= 0;
     }
 }
 

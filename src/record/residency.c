@@ -62,7 +62,7 @@ int residency_read(int fd, uint64_t size, RangeSet *ret)
 
         /* A sparse file may have terabytes: mincore looks at each page, cachestat at what is there.
          */
-        if (size > CHUNK && cachestat_count(fd, at, length) == 0)
+        if (size > CHUNK && cachestat_count(fd, CACHESTAT_RESIDENT, at, length) == 0)
             continue;
         r = ask(fd, at, length, pages);
         for (uint64_t i = 0, start; r >= 0 && i < n; i++) {

@@ -19,25 +19,6 @@ void sampling_done(Sampling *s)
     *s = (Sampling){0};
 }
 
-/* *to = *to + *more, which is used up. 0 or -ENOMEM. */
-static int add_ranges(RangeSet *to, RangeSet *more)
-{
-    RangeSet sum = {0};
-    int k = 0;
-
-    if (to->n == 0) {
-        sum = *more;
-        *more = (RangeSet){0};
-    } else
-        k = range_set_union(to, more, &sum);
-    range_set_done(more);
-    if (k < 0)
-        return k;
-    range_set_done(to);
-    *to = sum;
-    return 0;
-}
-
 static int make_room(Sampling *s, size_t n_objects)
 {
     int k = grow_array(&s->files, &s->allocated, n_objects, sizeof(RangeSet));
@@ -56,7 +37,7 @@ static int make_room(Sampling *s, size_t n_objects)
 static int look_at_file(Recorder *r, uint32_t object)
 {
     _cleanup_close_ int place = -EBADF, fd = -EBADF;
-    RangeSet now = {0};
+    _cleanup_range_set_ RangeSet now = {0};
     char path[PATH_MAX], proc[64];
     struct stat st;
     LoggedObject o;
@@ -75,7 +56,7 @@ static int look_at_file(Recorder *r, uint32_t object)
     k = residency_read(fd, (uint64_t)st.st_size, &now);
     if (k < 0)
         return k == -ENOMEM ? k : 0;
-    return add_ranges(&r->sampling.files[object], &now);
+    return range_set_unite(&r->sampling.files[object], &now);
 }
 
 static int look_at_metadata(Recorder *r)
@@ -83,12 +64,12 @@ static int look_at_metadata(Recorder *r)
     for (size_t i = 0; i < r->n_watched; i++) {
         WatchedVolume *w = &r->watched[i];
         const Volume *v = volume_by_dev(&r->volumes, w->st_dev);
-        RangeSet now = {0};
+        _cleanup_range_set_ RangeSet now = {0};
         int k;
 
-        if (!v || !w->has_snapshot || recorder_snapshot(r, v, &now) < 0)
+        if (!v || !w->has_snapshot || recorder_snapshot(r, v, CACHESTAT_RESIDENT, &now) < 0)
             continue;
-        k = add_ranges(&w->resident_since, &now);
+        k = range_set_unite(&w->resident_since, &now);
         if (k < 0)
             return k;
     }

@@ -117,21 +117,29 @@ static const WatchedVolume *watched_of(const Recorder *r, const Volume *v)
     return NULL;
 }
 
-/* Blocks resident now, or seen so meanwhile, that were not when the stage began. */
+/* Blocks resident now, or seen so meanwhile, that were not when the stage began; and those that
+ * were brought in and reclaimed since. */
 static int snapshot_volume(Recorder *r, const Volume *v, VolumeEnd *e)
 {
     const WatchedVolume *w = watched_of(r, v);
-    _cleanup_range_set_ RangeSet now = {0}, seen = {0};
+    _cleanup_range_set_ RangeSet now = {0}, since = {0}, resident = {0};
+    _cleanup_range_set_ RangeSet seen = {0}, reclaimed = {0};
     int k;
 
     if (!w || !w->has_snapshot)
         return 0;
-    k = recorder_snapshot(r, v, &now);
+    k = recorder_snapshot(r, v, CACHESTAT_RESIDENT, &now);
+    if (k >= 0)
+        k = recorder_snapshot(r, v, CACHESTAT_SEEN, &seen);
     if (k < 0)
         return k == -ENOMEM ? k : 0;
-    k = range_set_union(&now, &w->resident_since, &seen);
+    k = range_set_union(&now, &w->resident_since, &since);
     if (k >= 0)
-        k = range_set_subtract(&seen, &w->resident_before, &e->metadata);
+        k = range_set_subtract(&since, &w->resident_before, &resident);
+    if (k >= 0)
+        k = range_set_subtract(&seen, &w->seen_before, &reclaimed);
+    if (k >= 0)
+        k = range_set_union(&resident, &reclaimed, &e->metadata);
     if (k >= 0)
         e->source = METADATA_SOURCE_CACHESTAT;
     return k;
@@ -228,6 +236,23 @@ static int note_inodes(const Volume *v, const char *path, uint64_t inode, InodeS
     return k < 0 ? k : 0;
 }
 
+/* Pages of the file that were reclaimed since. When that was the kernel does not say: it is the
+ * stage's doing in a boot and in the first login after it, but not days later. */
+static int add_reclaimed(const Recorder *r, int fd, TraceFile *f)
+{
+    _cleanup_range_set_ RangeSet seen = {0};
+    int k;
+
+    if (r->stage != STAGE_BOOT && (r->stage != STAGE_LOGIN || r->n_logins > 1))
+        return 0;
+    if (r->options.no_cachestat || cachestat_count(fd, CACHESTAT_EVICTED, 0, f->size_bytes) <= 0)
+        return 0;
+    k = cachestat_ranges(fd, CACHESTAT_SEEN, f->size_bytes, &seen);
+    if (k < 0)
+        return k == -ENOMEM ? k : 0;
+    return range_set_unite(&f->resident, &seen);
+}
+
 static int read_residency(Recorder *r, int path_fd, TraceFile *f)
 {
     _cleanup_close_ int fd = -EBADF;
@@ -239,6 +264,8 @@ static int read_residency(Recorder *r, int path_fd, TraceFile *f)
     if (fd < 0)
         return 0; /* not ours to see: no ranges */
     k = residency_read(fd, f->size_bytes, &f->resident);
+    if (k >= 0)
+        return add_reclaimed(r, fd, f);
     if (k == -EPERM && r->truth) {
         log_warning("The kernel does not say which pages of other users' files are resident "
                     "(CAP_FOWNER in this user namespace?): whole files are assumed");
@@ -253,19 +280,12 @@ static int add_samples(const Recorder *r, uint32_t object, TraceFile *f)
     Range whole = {0, f->size_bytes};
     const RangeSet all = {&whole, 1, 1};
     _cleanup_range_set_ RangeSet clipped = {0};
-    RangeSet sum = {0};
     int k;
 
     if (object >= r->sampling.n || r->sampling.files[object].n == 0 || f->size_bytes == 0)
         return 0;
     k = range_set_intersect(&r->sampling.files[object], &all, &clipped);
-    if (k >= 0)
-        k = range_set_union(&f->resident, &clipped, &sum);
-    if (k < 0)
-        return k;
-    range_set_done(&f->resident);
-    f->resident = sum;
-    return 0;
+    return k < 0 ? k : range_set_unite(&f->resident, &clipped);
 }
 
 /* Resolves one object and makes it a file of the trace. Gone ones that were opened are counted. */
