@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "record/residency.h"
-#include "volume/ext2-metadata.h"
+#include "record/stage-metadata.h"
 #include "volume/mountinfo.h"
 
 #include <fcntl.h>
@@ -16,31 +16,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
-/* Inode numbers, each once. */
-typedef struct InodeSet {
-    uint64_t *inodes;
-    size_t n, allocated;
-    struct Parent *parents; /* inode -> directories that were looked up with all above them */
-} InodeSet;
-
-typedef struct Parent {
-    UT_hash_handle hh;
-    uint64_t inode;
-    bool oom;
-} Parent;
-
-#undef uthash_nonfatal_oom
-#define uthash_nonfatal_oom(elt) ((elt)->oom = true)
-
-/* What became of a volume in the trace, and its metadata. */
+/* What became of a volume in the trace. */
 typedef struct VolumeEnd {
     uint32_t id; /* in the trace */
-    RangeSet metadata;
-    MetadataSource source;
-    InodeSet inodes; /* seen: for deriving */
+    StageMetadata metadata;
 } VolumeEnd;
 
 /* Headstart's own. */
@@ -53,131 +32,6 @@ typedef struct StageEnd {
     uint32_t *files;    /* object -> file of the trace, or TRACE_NONE */
     uint32_t *runs;     /* run -> application of the trace, TRACE_NONE or RUN_OWN */
 } StageEnd;
-
-static int inode_set_add(InodeSet *s, uint64_t inode)
-{
-    int r = grow_array(&s->inodes, &s->allocated, s->n + 1, sizeof(uint64_t));
-
-    if (r >= 0)
-        s->inodes[s->n++] = inode;
-    return r;
-}
-
-/* 1 if it is new as a parent, 0 if it was there, -ENOMEM. */
-static int inode_set_add_parent(InodeSet *s, uint64_t inode)
-{
-    Parent *p;
-    int r;
-
-    HASH_FIND(hh, s->parents, &inode, sizeof(inode), p);
-    if (p)
-        return 0;
-    p = calloc(1, sizeof(*p));
-    if (!p)
-        return -ENOMEM;
-    p->inode = inode;
-    HASH_ADD(hh, s->parents, inode, sizeof(p->inode), p);
-    if (p->oom) {
-        free(p);
-        return -ENOMEM;
-    }
-    r = inode_set_add(s, inode);
-    return r < 0 ? r : 1;
-}
-
-static int compare_inodes(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-    return (x > y) - (x < y);
-}
-
-static void inode_set_sort(InodeSet *s)
-{
-    if (s->n > 0)
-        qsort(s->inodes, s->n, sizeof(uint64_t), compare_inodes);
-}
-
-static void inode_set_done(InodeSet *s)
-{
-    Parent *p, *tmp;
-
-    HASH_ITER (hh, s->parents, p, tmp) {
-        HASH_DEL(s->parents, p);
-        free(p);
-    }
-    free(s->inodes);
-}
-
-static const WatchedVolume *watched_of(const Recorder *r, const Volume *v)
-{
-    for (size_t i = 0; i < r->n_watched; i++)
-        if (r->watched[i].st_dev == v->st_dev)
-            return &r->watched[i];
-    return NULL;
-}
-
-/* Blocks resident now, or seen so meanwhile, that were not when the stage began; and those that
- * were brought in and reclaimed since. */
-static int snapshot_volume(Recorder *r, const Volume *v, VolumeEnd *e)
-{
-    const WatchedVolume *w = watched_of(r, v);
-    _cleanup_range_set_ RangeSet now = {0}, since = {0}, resident = {0};
-    _cleanup_range_set_ RangeSet seen = {0}, reclaimed = {0};
-    int k;
-
-    if (!w || !w->has_snapshot)
-        return 0;
-    k = recorder_snapshot(r, v, CACHESTAT_RESIDENT, &now);
-    if (k >= 0)
-        k = recorder_snapshot(r, v, CACHESTAT_SEEN, &seen);
-    if (k < 0)
-        return k == -ENOMEM ? k : 0;
-    k = range_set_union(&now, &w->resident_since, &since);
-    if (k >= 0)
-        k = range_set_subtract(&since, &w->resident_before, &resident);
-    if (k >= 0)
-        k = range_set_subtract(&seen, &w->seen_before, &reclaimed);
-    if (k >= 0)
-        k = range_set_union(&resident, &reclaimed, &e->metadata);
-    if (k >= 0)
-        e->source = METADATA_SOURCE_CACHESTAT;
-    return k;
-}
-
-/* Keeps what libext2fs agrees is metadata; asks it for all where cachestat could not be asked. */
-static int check_metadata(Recorder *r, const Volume *v, VolumeEnd *e)
-{
-    Ext2Metadata *m = NULL;
-    char device[300];
-    int k;
-
-    if (strncmp(v->fstype, "ext", 3) != 0)
-        return 0;
-    snprintf(device, sizeof(device), "/dev/%s", v->device);
-    k = ext2_metadata_open(device, &m);
-    if (k < 0) {
-        log_debug_errno(k, "libext2fs cannot read %s, ignoring: %m", device);
-        return k == -ENOMEM ? k : 0;
-    }
-    if (e->source == METADATA_SOURCE_CACHESTAT) {
-        RangeSet kept = {0};
-
-        k = ext2_metadata_filter(m, &e->metadata, &kept);
-        if (k >= 0) {
-            range_set_done(&e->metadata);
-            e->metadata = kept;
-        }
-    } else {
-        inode_set_sort(&e->inodes);
-        for (size_t i = 0; i < e->inodes.n && k != -ENOMEM; i++)
-            if (i == 0 || e->inodes.inodes[i] != e->inodes.inodes[i - 1])
-                k = ext2_metadata_of_inode(m, e->inodes.inodes[i], &e->metadata);
-        e->source = METADATA_SOURCE_DERIVED;
-    }
-    ext2_metadata_free(m);
-    return k == -ENOMEM ? k : 0;
-}
 
 static int add_volumes(StageEnd *s)
 {
@@ -214,26 +68,6 @@ static const char *below_root(const Recorder *r, const char *path)
     while (l > 0 && r->root[l - 1] == '/')
         l--;
     return path[l] ? path + l : "/";
-}
-
-/* Inodes of the file and of the directories above, for deriving metadata: a lookup reads them all.
- */
-static int note_inodes(const Volume *v, const char *path, uint64_t inode, InodeSet *inodes)
-{
-    char p[PATH_MAX];
-    struct stat st;
-    int k = inode_set_add(inodes, inode);
-
-    snprintf(p, sizeof(p), "%s", path);
-    for (char *slash = strrchr(p, '/'); k >= 0 && slash; slash = strrchr(p, '/')) {
-        slash[slash == p] = 0; /* "/" itself stays */
-        if (!path_is_below(p, v->target) || lstat(p, &st) < 0 || st.st_dev != v->st_dev)
-            return 0;
-        k = inode_set_add_parent(inodes, st.st_ino);
-        if (k == 0 || slash == p)
-            return 0; /* and all above it are known */
-    }
-    return k < 0 ? k : 0;
 }
 
 /* Pages of the file that were reclaimed since. When that was the kernel does not say: it is the
@@ -335,11 +169,9 @@ static int add_object(StageEnd *s, uint32_t object, bool opened)
             if (k < 0)
                 return k;
         }
-        if (e->source != METADATA_SOURCE_CACHESTAT && strncmp(v->fstype, "ext", 3) == 0) {
-            k = note_inodes(v, path, st.st_ino, &e->inodes);
-            if (k < 0)
-                return k;
-        }
+        k = stage_metadata_note(&e->metadata, v, path, st.st_ino);
+        if (k < 0)
+            return k;
     }
     return s->t->files[id].directory ? 0 : add_samples(r, object, &s->t->files[id]);
 }
@@ -444,10 +276,8 @@ static int add_accesses(StageEnd *s)
 
 static void stage_end_done(StageEnd *s)
 {
-    for (size_t i = 0; s->volumes && i < s->r->volumes.n; i++) {
-        range_set_done(&s->volumes[i].metadata);
-        inode_set_done(&s->volumes[i].inodes);
-    }
+    for (size_t i = 0; s->volumes && i < s->r->volumes.n; i++)
+        stage_metadata_done(&s->volumes[i].metadata);
     free(s->volumes);
     free(s->files);
     free(s->runs);
@@ -465,7 +295,7 @@ int recorder_make_trace(Recorder *r, Trace **ret)
         return -ENOMEM;
     s.t->duration = clock_now(CLOCK_BOOTTIME) - r->start_boottime;
     for (size_t i = 0; k >= 0 && i < r->volumes.n; i++)
-        k = snapshot_volume(r, &r->volumes.volumes[i], &s.volumes[i]);
+        k = stage_metadata_snapshot(&s.volumes[i].metadata, r, &r->volumes.volumes[i]);
     /* Twice: what the connector says is settled one batch later. */
     for (int i = 0; k >= 0 && i < 2; i++)
         k = recorder_drain(r);
@@ -486,11 +316,12 @@ int recorder_make_trace(Recorder *r, Trace **ret)
         k = add_accesses(&s);
     for (size_t i = 0; k >= 0 && i < r->volumes.n; i++) {
         TraceVolume *o = &s.t->volumes[s.volumes[i].id];
+        StageMetadata *m = &s.volumes[i].metadata;
 
-        k = check_metadata(r, &r->volumes.volumes[i], &s.volumes[i]);
-        o->metadata_source = s.volumes[i].source;
-        o->metadata = s.volumes[i].metadata;
-        s.volumes[i].metadata = (RangeSet){0};
+        k = stage_metadata_finish(m, &r->volumes.volumes[i]);
+        o->metadata_source = m->source;
+        o->metadata = m->ranges;
+        m->ranges = (RangeSet){0};
     }
     if (k >= 0)
         k = recorder_fill_facts(r, s.t);

@@ -345,6 +345,42 @@ metadata_has() {
     run ! metadata_has "$(block_of "$(stat -c %i "$HS_MNT/d11/f0")")"
 }
 
+# reclaim FILE [OFFSET [LENGTH]]: has the kernel take these cached pages away, as it does when memory
+# is short; fails if it does not.
+reclaim() {
+    python3 - "$@" <<'EOF'
+import mmap, os, sys
+fd = os.open(sys.argv[1], os.O_RDWR)
+offset = int(sys.argv[2]) if len(sys.argv) > 2 else 0
+length = int(sys.argv[3]) if len(sys.argv) > 3 else os.fstat(fd).st_size
+pages = range(0, length, 4096)
+with mmap.mmap(fd, length, offset=offset) as m:
+    touched = sum(m[i] for i in pages)
+    os.fsync(fd)
+    m.madvise(21)  # MADV_PAGEOUT
+EOF
+}
+
+@test "what was reclaimed before the stage ended still counts as read" {
+    metadata_tree
+    head -c 400000 /dev/urandom >"$HS_MNT/gone"
+    chmod 600 "$HS_MNT/gone"
+    hs_cold
+    recorder_start
+    grep -q "no cachestat" "$HS_TMP/recorder.log" && skip "the kernel has no cachestat"
+    stat -c %s "$HS_MNT"/d15/f{0..199} >/dev/null
+    cat "$HS_MNT/gone" >/dev/null
+    local block
+    block=$(block_of "$(stat -c %i "$HS_MNT/d15/f0")")
+    reclaim "$HS_MNT/gone"
+    reclaim "$HS_LOOP" "$block" 4096
+    run -0 "$HS_BUILD/tests/unit/tell-residency" "$HS_MNT/gone"
+    [ "$output" = "0 bytes" ] || skip "the kernel does not reclaim on request: $output"
+    recorder_stop
+    shown '[.files[] | select(.path == "/gone") | .resident] == [[[0, 400000]]]'
+    metadata_has "$block"
+}
+
 @test "derived metadata covers what cachestat finds" {
     metadata_tree
     local i

@@ -69,6 +69,8 @@ static void algebra_of_every_pair(void **state)
             assert_int_equal(mask_of(&i), x & y);
             assert_int_equal(mask_of(&d), x & ~y);
             assert_int_equal(range_set_equal(&a, &b), x == y);
+            assert_int_equal(range_set_unite(&a, &b), 0);
+            assert_true(range_set_equal(&a, &u));
             range_set_done(&a);
             range_set_done(&b);
             range_set_done(&u);
