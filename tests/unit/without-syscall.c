@@ -23,7 +23,9 @@ static const struct {
 int main(int argc, char **argv)
 {
     for (size_t i = 0; argc > 3 && i < ELEMENTSOF(calls); i++) {
-        unsigned error = strcmp(argv[2], "EPERM") == 0 ? EPERM : ENOSYS;
+        unsigned error = strcmp(argv[2], "EPERM") == 0        ? EPERM
+                         : strcmp(argv[2], "EOPNOTSUPP") == 0 ? EOPNOTSUPP
+                                                              : ENOSYS;
         struct sock_filter code[] = {
                 BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
                 BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, calls[i].number, 0, 1),

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import statistics
 import time
 from pathlib import Path
@@ -54,6 +55,17 @@ class Bench:
             return
         self.progress.say("recording one cold boot and login with headstartd")
         self.headstart.forget()
+        boot, login, peak = self._record_session()
+        learn, plan = self.headstart.learn(), self.headstart.plan()
+        self.recorded = {"boot_s": round(boot, 3), "login_s": round(login, 3),
+                         "delayed": self.record_delayed, "headstartd_peak_kib": peak,
+                         "learn_cpu_s": round(learn.cpu_s, 3), "plan_cpu_s": round(plan.cpu_s, 3),
+                         "bytes": {p.name: p.stat().st_size
+                                   for p in sorted(self.headstart.state.rglob("*"))
+                                   if p.is_file()}}
+
+    def _record_session(self):
+        """Returns the seconds of the boot, of the login, and headstartd's peak memory in KiB."""
         self.disk.fresh()
         self.disk.mark("record")
         with self.machine() as machine:
@@ -69,15 +81,34 @@ class Bench:
                 recorder.stop()
             self.disk.delays(False)
             machine.power_off()
-        learn, plan = self.headstart.learn_and_plan()
         self.disk.keep_changes()
-        self.recorded = {"boot_s": round(boot, 3), "login_s": round(login, 3),
-                         "delayed": self.record_delayed,
-                         "headstartd_peak_kib": recorder.peak_kib,
-                         "learn_cpu_s": round(learn, 3), "plan_cpu_s": round(plan, 3),
-                         "bytes": {p.name: p.stat().st_size
-                                   for p in sorted(self.headstart.state.rglob("*"))
-                                   if p.is_file()}}
+        return boot, login, recorder.peak_kib
+
+    def learning(self, already, runs):
+        """What it costs to learn one session more and plan, with so many learned. Returns a
+        dict."""
+        missing = self.headstart.missing()
+        if missing:
+            raise BenchError(f"not built (--builddir): {', '.join(missing)}")
+        self.headstart.forget()
+        for number in range(already):
+            self.progress.say(f"recording session {number + 1} of {already + 1}")
+            self._record_session()
+            self.headstart.learn()
+        self.progress.say(f"recording session {already + 1} of {already + 1}")
+        self._record_session()
+        kept = self.work / "learned"
+        shutil.copytree(self.headstart.state, kept)
+        samples = []
+        for _ in range(runs):
+            shutil.rmtree(self.headstart.state)
+            shutil.copytree(kept, self.headstart.state)
+            learn, plan = self.headstart.learn(), self.headstart.plan()
+            samples.append({"learn_cpu_s": learn.cpu_s, "plan_cpu_s": plan.cpu_s,
+                            "cpu_s": learn.cpu_s + plan.cpu_s,
+                            "learn_peak_kib": learn.peak_kib, "plan_peak_kib": plan.peak_kib})
+        return {"already": already, "samples": samples,
+                "model_bytes": (self.headstart.state / "model.json").stat().st_size}
 
     def file_lists(self):
         """stage -> paths of the files it uses: what is in the page cache after it."""

@@ -5,7 +5,9 @@ import re
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
+from collections import namedtuple
 from pathlib import Path
 
 from . import system
@@ -14,6 +16,9 @@ from .machine import NotifySocket
 
 PROGRAMS = {"headstartd": "src/daemon/headstartd", "headstart": "src/cli/headstart",
             "headstart-replay": "src/replay/headstart-replay"}
+
+# What became of a program: its time, its CPU time, its peak resident memory, what it said.
+Ran = namedtuple("Ran", "seconds cpu_s peak_kib output")
 
 
 class Headstart:
@@ -34,31 +39,32 @@ class Headstart:
         return Recorder(self, stages)
 
     def _call(self, name, *arguments):
-        """Runs one of the programs; returns (seconds, CPU seconds, output)."""
-        before = os.times()
-        start = time.monotonic()
-        done = subprocess.run([self.program[name], *arguments], stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              errors="replace")
-        seconds = time.monotonic() - start
-        after = os.times()
-        if done.returncode != 0:
-            said = done.stdout.strip().splitlines()
-            raise BenchError(f"{name} {arguments[0]} failed with status {done.returncode}: "
-                             + (said[-1] if said else "it says nothing"))
-        cpu = (after.children_user + after.children_system
-               - before.children_user - before.children_system)
-        return seconds, cpu, done.stdout.strip()
+        """Runs one of the programs to its end; returns a Ran."""
+        with tempfile.TemporaryFile() as said:
+            start = time.monotonic()
+            process = subprocess.Popen([self.program[name], *arguments], stdin=subprocess.DEVNULL,
+                                       stdout=said, stderr=subprocess.STDOUT)
+            _, status, usage = os.wait4(process.pid, 0)
+            seconds = time.monotonic() - start
+            process.returncode = os.waitstatus_to_exitcode(status)
+            said.seek(0)
+            output = said.read().decode(errors="replace").strip()
+        if process.returncode != 0:
+            raise BenchError(f"{name} {arguments[0]} failed with status {process.returncode}: "
+                             + (output.splitlines()[-1] if output else "it says nothing"))
+        return Ran(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss, output)
 
-    def learn_and_plan(self):
-        """Learns all traces and plans. Returns their CPU seconds."""
-        _, learn, _ = self._call("headstart", "learn", f"--state={self.state}")
-        _, plan, _ = self._call("headstart", "plan", f"--state={self.state}", f"--root={self.root}")
-        return learn, plan
+    def learn(self):
+        """Learns all traces that are new. Returns a Ran."""
+        return self._call("headstart", "learn", f"--state={self.state}")
+
+    def plan(self):
+        """Plans all packs. Returns a Ran."""
+        return self._call("headstart", "plan", f"--state={self.state}", f"--root={self.root}")
 
     def replay(self, stage, policy):
-        """Replays a stage's pack and waits until the data is there. Returns the seconds, the CPU
-        seconds and the line that headstart-replay prints."""
+        """Replays a stage's pack and waits until the data is there. Returns a Ran, with the line
+        that headstart-replay prints."""
         # By chance this boot of the host may be a control session, in which nothing is replayed.
         return self._call("headstart-replay", "--force", f"--root={self.root}", "--wait",
                           f"--policy={policy}", str(self.state / f"{stage}.pack"))

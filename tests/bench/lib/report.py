@@ -141,3 +141,21 @@ def overhead(result):
             f"boot without headstartd {result['without_s']:.3f} s, with it "
             f"{result['with_s']:.3f} s (medians)",
             f"headstartd's peak resident memory: {result['headstartd_peak_kib'] / 1024:.1f} MiB"]
+
+
+def learning(result):
+    def spread(key, unit):
+        values = sorted(s[key] / unit for s in result["samples"])
+        return statistics.median(values), values[0], values[-1]
+
+    cpu, low, high = spread("cpu_s", 1)
+    lines = [f"one boot and one login more learned and planned, {result['already']} of each "
+             f"learned before: {cpu:.3f} s CPU ({low:.3f}..{high:.3f}, median of "
+             f"{len(result['samples'])})"]
+    for verb in ("learn", "plan"):
+        cpu, low, high = spread(f"{verb}_cpu_s", 1)
+        peak, _, most = spread(f"{verb}_peak_kib", 1024)
+        lines.append(f"{verb}: {cpu:.3f} s CPU ({low:.3f}..{high:.3f}), peak resident memory "
+                     f"{peak:.1f} MiB (at most {most:.1f})")
+    lines.append(f"model.json: {result['model_bytes'] / 1e6:.2f} MB")
+    return lines

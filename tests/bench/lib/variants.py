@@ -49,9 +49,9 @@ class HeadstartVariant(Variant):
     def prefetch(self, stages, machine):
         for stage in stages:
             policy = "idle" if machine else "gate"
-            _, cpu, line = self.bench.headstart.replay(stage, policy)
-            self.notes[f"{stage}.pack"] = f"{line.splitlines()[-1] if line else 'no word'}"
-            self.notes.setdefault(f"{stage} replay CPU s", []).append(round(cpu, 3))
+            ran = self.bench.headstart.replay(stage, policy)
+            self.notes[f"{stage}.pack"] = (ran.output.splitlines() or ["no word"])[-1]
+            self.notes.setdefault(f"{stage} replay CPU s", []).append(round(ran.cpu_s, 3))
 
 
 class Vmtouch(Variant):

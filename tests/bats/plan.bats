@@ -1,0 +1,225 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# From a prediction to a pack, on real filesystems.
+
+bats_require_minimum_version 1.5.0
+load helpers
+
+TOOL=$HS_BUILD/tests/unit/tool-plan
+
+setup() {
+    hs_setup
+    need_loop
+    need_command jq
+    PLAN=$HS_TMP/plan.json
+}
+
+teardown() {
+    hs_teardown
+}
+
+# plan [OPTION…] <PREDICTION: in the order of the tool's head; fields are separated by a space.
+plan() {
+    tr ' ' '\t' | "$TOOL" "$@" "$HS_MNT" >"$PLAN"
+}
+
+# planned JQ-EXPRESSION [ARGUMENT…]
+planned() {
+    local expression=$1
+    shift
+    jq -e "$@" "$expression" "$PLAN" >/dev/null || {
+        echo "# not so: $expression" >&2
+        jq -c '[.summary, .segments[] | del(.metadata)]' "$PLAN" | head -c 3000 >&2
+        return 1
+    }
+}
+
+# physical FILE: the byte at which its first extent lies, by filefrag.
+physical() {
+    filefrag -v -b4096 "$1" | awk '$1 == "0:" { sub(/\.\..*/, "", $4); print $4 * 4096 }'
+}
+
+@test "data in the order of its place, opens in the order of the inodes" {
+    hs_filesystem ext4 256 -b 4096
+    local i
+    # Sizes that make the allocator jump; inodes in another order than places.
+    for i in 7 2 9 4 1 8; do
+        head -c $((i * 700000)) /dev/urandom >"$HS_MNT/f$i"
+        sync -f "$HS_MNT"
+    done
+    rm "$HS_MNT/f9"
+    head -c 3000000 /dev/urandom >"$HS_MNT/f3"
+    sync -f "$HS_MNT"
+    for i in 1 2 3 4 7 8; do echo "/f$i 0 8192"; done | plan --class=hdd
+    planned '.segments | length == 1'
+    planned '.segments[0].data | map(.physical) | . == sort and length == 6'
+    planned '.segments[0].files | map(.inode) | . == sort and length == 6'
+    for i in 1 2 3 4 7 8; do
+        # shellcheck disable=SC2016
+        planned 'any(.segments[0].data[]; .path == $p and .physical == $at)' \
+            --arg p "f$i" --argjson at "$(physical "$HS_MNT/f$i")"
+    done
+}
+
+@test "a file in pieces: all of its extents, not only the first" {
+    hs_filesystem ext4 256
+    python3 -c '
+import os, sys
+fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+for i in range(700):
+    os.pwrite(fd, b"x" * 4096, i * 4096 * 300)
+os.fsync(fd)' "$HS_MNT/holey"
+    plan --class=ssd <<<"/holey 0 900000000"
+    # Holes are not read.
+    planned '.segments[0].data | length == 700'
+    planned '[.segments[0].data[].length] | add == 700 * 4096'
+}
+
+@test "names of one file are read once; directories and empty files are opened" {
+    hs_filesystem ext4 64
+    head -c 100000 /dev/urandom >"$HS_MNT/a"
+    ln "$HS_MNT/a" "$HS_MNT/b"
+    mkdir "$HS_MNT/d"
+    touch "$HS_MNT/empty"
+    sync -f "$HS_MNT"
+    plan <<<"/a 0 8192
+/b 4096 40960
+/d
+/empty"
+    planned '.summary.skipped.duplicate == 1'
+    planned '[.segments[0].data[].length] | add == 45056'
+    planned '[.segments[0].files[] | select(.directory) | .path] == ["d"]'
+    planned '.segments[0].files | length == 3'
+    planned '.summary.data_bytes == 45056'
+}
+
+@test "the budget keeps what is likeliest, metadata first counted" {
+    hs_filesystem ext4 64
+    local i
+    for i in 1 2 3 4; do head -c 409600 /dev/urandom >"$HS_MNT/f$i"; done
+    sync -f "$HS_MNT"
+    plan --budget=1000000 <<<"/f1 0 409600 0.3
+/f2 0 409600 0.9
+/f3 0 409600 0.8
+/f4 0 409600 0.1"
+    planned '[.segments[0].data[].path] | unique == ["f2", "f3"]'
+    planned '.summary.skipped.budget >= 2'
+    planned '.summary.data_bytes + .summary.metadata_bytes <= 1000000'
+    plan --least=0.5 <<<"/f1 0 409600 0.3
+/f2 0 409600 0.9"
+    planned '[.segments[0].data[].path] | unique == ["f2"]'
+    planned '.summary.skipped.unlikely >= 1'
+}
+
+@test "what has become something else is skipped and counted" {
+    hs_filesystem ext4 64
+    mkfifo "$HS_MNT/fifo"
+    mknod "$HS_MNT/null" c 1 3
+    ln -s loop "$HS_MNT/loop"
+    echo x >"$HS_MNT/plain"
+    ln -s plain "$HS_MNT/link"
+    mkdir "$HS_MNT/tmpfs"
+    mount -t tmpfs none "$HS_MNT/tmpfs"
+    hs_defer hs_umount "$HS_MNT/tmpfs"
+    echo x >"$HS_MNT/tmpfs/file"
+    plan <<<"/fifo 0 4096
+/null 0 4096
+/loop 0 4096
+/link 0 4096
+/gone 0 4096
+/plain/below 0 4096
+/tmpfs/file 0 4096
+/plain 0 4096"
+    planned '[.segments[0].files[].path] == ["plain"]'
+    planned '.summary.skipped | .type >= 4 and .gone >= 1 and .filesystem == 1'
+}
+
+@test "metadata: that of every file and the directories above, derived where nothing is known" {
+    hs_filesystem ext4 256 -b 4096 -N 65536 -O ^flex_bg
+    mkdir -p "$HS_MNT/a/b"
+    echo x >"$HS_MNT/a/b/file"
+    sync -f "$HS_MNT"
+    plan <<<"/a/b/file 0 4096"
+    local p block
+    for p in a/b/file a/b a .; do
+        block=$(debugfs -R "imap <$(stat -c %i "$HS_MNT/$p")>" "$HS_LOOP" 2>/dev/null |
+            sed -n 's/.*located at block \([0-9]*\),.*/\1/p')
+        # shellcheck disable=SC2016
+        planned 'any(.segments[0].metadata[]; .offset <= $b and $b < .offset + .length)' \
+            --argjson b $((block * 4096))
+    done
+    planned '.segments[0].metadata | map(.offset) | . == sort'
+}
+
+@test "metadata of the model that lies beyond the device, or of another filesystem, is left out" {
+    hs_filesystem ext4 64
+    echo x >"$HS_MNT/file"
+    sync -f "$HS_MNT"
+    plan <<<"@$(blkid -p -o value -s UUID "$HS_LOOP") 1099511627776 4096
+@00000000-0000-0000-0000-000000000000 4096 4096
+/file 0 4096"
+    planned '[.segments[].metadata[] | select(.offset >= 67108864)] == []'
+    planned '.segments | length == 1'
+}
+
+@test "xfs: by place, without metadata ranges" {
+    hs_filesystem xfs 320
+    head -c 3000000 /dev/urandom >"$HS_MNT/a"
+    head -c 3000000 /dev/urandom >"$HS_MNT/b"
+    sync -f "$HS_MNT"
+    plan --class=hdd <<<"/b 0 3000000
+/a 0 3000000"
+    planned '.segments[0].fstype == "xfs" and .segments[0].metadata == []'
+    planned '.segments[0].data | map(.physical) | . == sort and length >= 2'
+    # shellcheck disable=SC2016
+    planned 'any(.segments[0].data[]; .path == "a" and .physical == $at)' \
+        --argjson at "$(physical "$HS_MNT/a")"
+}
+
+@test "btrfs: a segment a subvolume, and no estimate, since places are logical" {
+    hs_filesystem btrfs 256
+    btrfs subvolume create "$HS_MNT/sub" >/dev/null
+    head -c 300000 /dev/urandom >"$HS_MNT/a"
+    head -c 300000 /dev/urandom >"$HS_MNT/sub/b"
+    sync -f "$HS_MNT"
+    plan --class=hdd <<<"/a 0 300000"
+    planned '.summary.estimated_usec == null'
+    planned '.segments | length == 1 and .[0].fstype == "btrfs"'
+    planned '[.segments[0].data[].length] | add == 303104 or add == 300000'
+}
+
+@test "without FIEMAP files are read all the same, without a place" {
+    hs_filesystem ext4 64 -b 4096
+    head -c 300000 /dev/urandom >"$HS_MNT/a"
+    sync -f "$HS_MNT"
+    printf '/a\t0\t300000\n' |
+        "$HS_BUILD/tests/unit/without-syscall" ioctl EOPNOTSUPP "$TOOL" "$HS_MNT" >"$PLAN"
+    planned '[.segments[].files[].path] == ["a"]'
+    planned '[.segments[].data[] | select(.physical != null)] == []'
+    planned '[.segments[0].data[].length] | add >= 300000'
+}
+
+@test "a filesystem without a UUID cannot be known again: skipped and counted" {
+    need_command mksquashfs
+    grep -qw squashfs /proc/filesystems || skip "the kernel has no squashfs"
+    mkdir "$HS_TMP/tree"
+    head -c 300000 /dev/urandom >"$HS_TMP/tree/a"
+    mksquashfs "$HS_TMP/tree" "$HS_TMP/image" -quiet -no-progress >/dev/null
+    hs_loop "$HS_TMP/image"
+    hs_mount "$HS_LOOP" "$HS_MNT" ro
+    plan <<<"/a 0 300000"
+    planned '.segments == [] and .summary.skipped.filesystem == 1'
+}
+
+@test "the same prediction makes the same pack, byte for byte" {
+    hs_filesystem ext4 64
+    for i in 1 2 3; do head -c 200000 /dev/urandom >"$HS_MNT/f$i"; done
+    sync -f "$HS_MNT"
+    local p="/f1 0 200000
+/f2 4096 40960
+/f3 0 4096"
+    plan --output="$HS_TMP/one" <<<"$p"
+    plan --output="$HS_TMP/two" <<<"$p"
+    cmp "$HS_TMP/one" "$HS_TMP/two"
+    "$HEADSTART" show "$HS_TMP/one" >/dev/null
+}

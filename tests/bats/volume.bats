@@ -1,0 +1,281 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# What src/volume finds, beside what blkid, lsblk, filefrag, dumpe2fs and debugfs say.
+
+bats_require_minimum_version 1.5.0
+load helpers
+
+TOOL=$HS_BUILD/tests/unit/tool-volume
+
+setup() {
+    hs_setup
+    need_loop
+    need_command jq
+}
+
+teardown() {
+    hs_teardown
+}
+
+# volume JQ-EXPRESSION: of the volume mounted on HS_MNT.
+volume() {
+    "$TOOL" volumes "$HS_MNT" | jq -er --arg t "$HS_MNT" ".volumes[] | select(.target == \$t) | $1"
+}
+
+# Fails with the first differences.
+same_lines() {
+    diff "$1" "$2" >"$HS_TMP/diff" || {
+        head -n 20 "$HS_TMP/diff"
+        return 1
+    }
+}
+
+is_what_blkid_says() {
+    local fstype=$1 name
+    name=$(basename "$HS_LOOP")
+    [ "$(volume .uuid)" = "$(blkid -p -o value -s UUID "$HS_LOOP")" ]
+    [ "$(volume .fstype)" = "$fstype" ]
+    [ "$(volume .device)" = "$name" ]
+    [ "$(volume .disk)" = "$name" ]
+    [ "$(volume .size_bytes)" = "$(blockdev --getsize64 "$HS_LOOP")" ]
+    [ "$(volume .rotational)" = "$(lsblk -ndJ -o ROTA "$HS_LOOP" | jq '.blockdevices[0].rota')" ]
+    [ "$(volume .scheduler)" = "$(lsblk -nd -o SCHED "$HS_LOOP" | tr -d ' ')" ]
+    [ "$(volume .mountpoint)" = "/" ] # below the prefix
+}
+
+@test "ext4: a volume is what blkid and lsblk say" {
+    hs_filesystem ext4 64
+    is_what_blkid_says ext4
+    [ "$(volume .read_ahead_kb)" = "$(lsblk -nd -o RA "$HS_LOOP" | tr -d ' ')" ]
+    [ "$(volume .st_dev)" = "$(stat -c %d "$HS_MNT")" ]
+}
+
+@test "xfs: a volume is what blkid and lsblk say" {
+    hs_filesystem xfs 320
+    is_what_blkid_says xfs
+}
+
+@test "btrfs: each subvolume is a volume, of one device" {
+    hs_filesystem btrfs 128
+    is_what_blkid_says btrfs
+    btrfs subvolume create "$HS_MNT/sub" >/dev/null
+    mkdir "$HS_TMP/second"
+    hs_mount "$HS_LOOP" "$HS_TMP/second" subvol=sub
+    "$TOOL" volumes "$HS_TMP" >"$HS_TMP/json"
+    jq -e '.volumes | length == 2 and ([.[].uuid] | unique | length == 1) and
+           ([.[].st_dev] | unique | length == 2) and ([.[].subvolume_id] | unique | length == 2) and
+           any(.[]; .subvolume == "/sub")' "$HS_TMP/json"
+}
+
+@test "a partition: its own size, its disk's queue" {
+    need_command sfdisk
+    truncate -s 64M "$HS_TMP/disk"
+    printf '2048,40960\n43008,\n' | sfdisk -q "$HS_TMP/disk" >/dev/null
+    HS_LOOP=$(losetup --find --show --partscan "$HS_TMP/disk")
+    hs_defer losetup --detach "$HS_LOOP"
+    hs_wait 5 test -b "${HS_LOOP}p1" || skip "no partitions on loop devices here"
+    mkfs.ext4 -q "${HS_LOOP}p1"
+    hs_mount "${HS_LOOP}p1"
+    [ "$(volume .device)" = "$(basename "$HS_LOOP")p1" ]
+    [ "$(volume .disk)" = "$(basename "$HS_LOOP")" ]
+    [ "$(volume .size_bytes)" = $((40960 * 512)) ]
+    [ "$(volume .scheduler)" = "$(lsblk -nd -o SCHED "$HS_LOOP" | tr -d ' ')" ]
+}
+
+@test "what is not local and block-backed is no volume" {
+    mkdir "$HS_TMP/t"
+    mount -t tmpfs none "$HS_TMP/t"
+    hs_defer hs_umount "$HS_TMP/t"
+    "$TOOL" volumes "$HS_TMP/t" | jq -e '.volumes == []'
+}
+
+@test "a mount that hides another is the one that is seen" {
+    hs_filesystem ext4 64
+    local below=$HS_LOOP
+    truncate -s 64M "$HS_TMP/above"
+    mkfs.ext4 -q "$HS_TMP/above"
+    hs_loop "$HS_TMP/above"
+    hs_mount "$HS_LOOP"
+    [ "$(volume .device)" = "$(basename "$HS_LOOP")" ]
+    run ! [ "$(volume .device)" = "$(basename "$below")" ]
+}
+
+# --- extents -----------------------------------------------------------------------------------
+
+# What filefrag says, as the tool prints it.
+filefrag_extents() {
+    filefrag -v -b4096 "$1" | awk -F: '
+        $1 ~ /^ *[0-9]+$/ && $0 !~ /unwritten|delalloc|inline|unknown_loc/ {
+            split($2, l, /\.\. */); split($3, p, /\.\. */)
+            print l[1] * 4096, p[1] * 4096, $4 * 4096 }'
+}
+
+own_extents() {
+    "$TOOL" extents "$1" | jq -r '.extents[] | "\(.logical) \(.physical) \(.length)"'
+}
+
+# Neighbours joined: where one extent ends the kernel tells differently from call to call.
+joined() {
+    awk 'n && $1 == l + n && $2 == p + n { n += $3; next } n { print l, p, n }
+         { l = $1; p = $2; n = $3 } END { if (n) print l, p, n }'
+}
+
+extents_agree() {
+    filefrag_extents "$1" | joined >"$HS_TMP/theirs"
+    own_extents "$1" | joined >"$HS_TMP/ours"
+    [ "$(wc -l <"$HS_TMP/theirs")" -ge "$2" ]
+    same_lines "$HS_TMP/theirs" "$HS_TMP/ours"
+}
+
+# A file of 1,500 pieces, more than one call tells: every second block is a hole.
+holey_file() {
+    python3 -c '
+import os, sys
+fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+for i in range(1500):
+    os.pwrite(fd, b"x" * 4096, i * 8192)
+os.fsync(fd)' "$HS_MNT/holey"
+}
+
+@test "ext4: all extents, as filefrag sees them; unwritten ones are left out and counted" {
+    hs_filesystem ext4 128 -b 4096
+    holey_file
+    extents_agree "$HS_MNT/holey" 1500
+    fallocate -l 1M "$HS_MNT/unwritten"
+    sync -f "$HS_MNT"
+    "$TOOL" extents "$HS_MNT/unwritten" | jq -e '.extents == [] and .skipped >= 1'
+}
+
+@test "xfs: all extents, as filefrag sees them" {
+    hs_filesystem xfs 320
+    holey_file
+    extents_agree "$HS_MNT/holey" 1500
+}
+
+@test "btrfs: all extents, as filefrag sees them; inline ones are left out and counted" {
+    hs_filesystem btrfs 256
+    holey_file
+    extents_agree "$HS_MNT/holey" 1500
+    echo small >"$HS_MNT/inline"
+    sync -f "$HS_MNT"
+    "$TOOL" extents "$HS_MNT/inline" | jq -e '.extents == [] and .skipped == 1'
+}
+
+@test "ext4 with inline data: such a file has no place of its own" {
+    hs_filesystem ext4 64 -O inline_data
+    echo small >"$HS_MNT/inline"
+    sync -f "$HS_MNT"
+    "$TOOL" extents "$HS_MNT/inline" | jq -e '.extents == [] and .skipped == 1'
+}
+
+@test "a filesystem without FIEMAP says so" {
+    run "$TOOL" extents /proc/version
+    [ "$status" -eq 1 ]
+    [[ $output == *"/proc/version: Operation not supported" || $output == *"Inappropriate ioctl"* ]]
+}
+
+# --- ext2/3/4 metadata -------------------------------------------------------------------------
+
+# The blocks of a list of byte ranges, one a line.
+blocks_of() {
+    jq -r --argjson b "$1" '.[] | range(.[0] / $b; .[1] / $b)' | sort -n -u
+}
+
+@test "static metadata: every block that dumpe2fs names, and no other" {
+    hs_filesystem ext4 512 -b 4096 -N 65536
+    sync -f "$HS_MNT"
+    dumpe2fs "$HS_LOOP" 2>/dev/null | awk '
+        function add(text,   i, n, r, list) {
+            n = split(text, r, "-")
+            for (i = r[1]; i <= (n > 1 ? r[2] : r[1]); i++) print i }
+        /superblock at/ { match($0, /superblock at [0-9]+/)
+            add(substr($0, RSTART + 14, RLENGTH - 14)) }
+        /Group descriptors at/ { match($0, /Group descriptors at [0-9-]+/)
+            add(substr($0, RSTART + 21, RLENGTH - 21)) }
+        /Reserved GDT blocks at/ { match($0, /blocks at [0-9-]+/)
+            add(substr($0, RSTART + 10, RLENGTH - 10)) }
+        /(Block|Inode) bitmap at/ { match($0, /bitmap at [0-9]+/)
+            add(substr($0, RSTART + 10, RLENGTH - 10)) }
+        /Inode bitmap at/ && /Block bitmap at/ { match($0, /Inode bitmap at [0-9]+/)
+            add(substr($0, RSTART + 16, RLENGTH - 16)) }
+        /Inode table at/ { match($0, /Inode table at [0-9-]+/)
+            add(substr($0, RSTART + 15, RLENGTH - 15)) }' | sort -n -u >"$HS_TMP/theirs"
+    "$TOOL" static "$HS_LOOP" | blocks_of 4096 >"$HS_TMP/ours"
+    [ "$(wc -l <"$HS_TMP/theirs")" -gt 1000 ]
+    same_lines "$HS_TMP/theirs" "$HS_TMP/ours"
+}
+
+# The block of the inode table in which an inode lies, by debugfs.
+table_block() {
+    debugfs -R "imap <$1>" "$HS_LOOP" 2>/dev/null |
+        sed -n 's/.*located at block \([0-9]*\),.*/\1/p'
+}
+
+@test "an inode's metadata: its table block, extent tree, xattr block, a directory's blocks" {
+    hs_filesystem ext4 256 -b 4096 -I 128
+    holey_file # 1,500 extents: a tree with blocks of its own
+    mkdir "$HS_MNT/large"
+    (cd "$HS_MNT/large" && touch file-with-a-long-name-to-fill-the-blocks-{0..999})
+    echo plain >"$HS_MNT/plain"
+    python3 -c 'import os, sys; os.setxattr(sys.argv[1], "user.long", b"x" * 200)' "$HS_MNT/plain"
+    sync -f "$HS_MNT"
+    local inode acl
+    inode=$(stat -c %i "$HS_MNT/holey")
+    {
+        table_block "$inode"
+        debugfs -R "ex -n <$inode>" "$HS_LOOP" 2>/dev/null >/dev/null
+        # Index blocks and leaves: "level/depth entry/entries logical physical length"
+        debugfs -R "ex <$inode>" "$HS_LOOP" 2>/dev/null |
+            awk '{ split($0, f, "/") } $1 ~ /^[0-9]+\/$/ && $1 + 0 < $2 + 0 { print $(NF - 1) }'
+    } | sort -n -u >"$HS_TMP/theirs"
+    "$TOOL" inode "$HS_LOOP" "$inode" | blocks_of 4096 >"$HS_TMP/ours"
+    [ "$(wc -l <"$HS_TMP/theirs")" -ge 4 ]
+    same_lines "$HS_TMP/theirs" "$HS_TMP/ours"
+
+    inode=$(stat -c %i "$HS_MNT/large")
+    {
+        table_block "$inode"
+        debugfs -R "blocks <$inode>" "$HS_LOOP" 2>/dev/null | tr ' ' '\n' | grep .
+    } | sort -n -u >"$HS_TMP/theirs"
+    "$TOOL" inode "$HS_LOOP" "$inode" | blocks_of 4096 >"$HS_TMP/ours"
+    [ "$(wc -l <"$HS_TMP/theirs")" -gt 10 ]
+    same_lines "$HS_TMP/theirs" "$HS_TMP/ours"
+
+    inode=$(stat -c %i "$HS_MNT/plain")
+    acl=$(debugfs -R "stat <$inode>" "$HS_LOOP" 2>/dev/null | sed -n 's/^File ACL: \([0-9]*\).*/\1/p')
+    [ "$acl" -gt 0 ]
+    { table_block "$inode"; echo "$acl"; } | sort -n -u >"$HS_TMP/theirs"
+    "$TOOL" inode "$HS_LOOP" "$inode" | blocks_of 4096 >"$HS_TMP/ours"
+    same_lines "$HS_TMP/theirs" "$HS_TMP/ours"
+
+    run "$TOOL" inode "$HS_LOOP" 60000
+    [ "$status" -eq 1 ]
+    [ "${#lines[@]}" -eq 1 ]
+}
+
+@test "free blocks are no metadata, whoever has read them" {
+    hs_filesystem ext4 64 -b 4096
+    sync -f "$HS_MNT"
+    local free used
+    free=$(dumpe2fs "$HS_LOOP" 2>/dev/null | sed -n 's/^  Free blocks: \([0-9]*\)-.*/\1/p' | head -n 1)
+    used=$(table_block 2)
+    "$TOOL" filter "$HS_LOOP" "$((used * 4096))-$(((used + 1) * 4096))" \
+        "$((free * 4096))-$(((free + 4) * 4096))" >"$HS_TMP/kept"
+    jq -e --argjson u "$used" '. == [[$u * 4096, ($u + 1) * 4096]]' "$HS_TMP/kept"
+}
+
+@test "what is no ext filesystem, or a damaged one: an error, no crash" {
+    hs_filesystem xfs 320
+    run "$TOOL" static "$HS_LOOP"
+    [ "$status" -eq 1 ]
+    [ "${#lines[@]}" -eq 1 ]
+    truncate -s 64M "$HS_TMP/bad"
+    mkfs.ext4 -q "$HS_TMP/bad"
+    # The group descriptors point anywhere.
+    head -c 65536 /dev/urandom | dd of="$HS_TMP/bad" bs=4096 seek=1 conv=notrunc status=none
+    run timeout 60 "$TOOL" inode "$HS_TMP/bad" 2 12 100 5000
+    [ "$status" -le 1 ]
+    truncate -s 1M "$HS_TMP/bad"
+    run timeout 60 "$TOOL" inode "$HS_TMP/bad" 2 12 100 5000
+    [ "$status" -le 1 ]
+}
