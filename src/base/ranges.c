@@ -49,6 +49,11 @@ int range_set_add(RangeSet *s, uint64_t start, uint64_t end)
         return 0;
     }
 
+    if (s->allocated == 0) {
+        /* Most sets, those of small files, stay with one range, and there are many of them. */
+        s->ranges = malloc(sizeof(Range));
+        s->allocated = s->ranges ? 1 : 0;
+    }
     r = grow_array(&s->ranges, &s->allocated, s->n + 1, sizeof(Range));
     if (r < 0)
         return r;

@@ -108,17 +108,20 @@ static int read_residency(Recorder *r, int path_fd, TraceFile *f)
     return k == -ENOMEM ? k : 0;
 }
 
-/* Adds what was seen of the file while the stage ran, as far as the file is still so long. */
-static int add_samples(const Recorder *r, uint32_t object, TraceFile *f)
+/* Adds what was seen of the file while the stage ran, as far as the file is still so long. The sample
+ * is used up. */
+static int add_samples(Recorder *r, uint32_t object, TraceFile *f)
 {
     Range whole = {0, f->size_bytes};
     const RangeSet all = {&whole, 1, 1};
-    _cleanup_range_set_ RangeSet clipped = {0};
+    _cleanup_range_set_ RangeSet sample = {0}, clipped = {0};
     int k;
 
     if (object >= r->sampling.n || r->sampling.files[object].n == 0 || f->size_bytes == 0)
         return 0;
-    k = range_set_intersect(&r->sampling.files[object], &all, &clipped);
+    sample = r->sampling.files[object];
+    r->sampling.files[object] = (RangeSet){0};
+    k = range_set_intersect(&sample, &all, &clipped);
     return k < 0 ? k : range_set_unite(&f->resident, &clipped);
 }
 

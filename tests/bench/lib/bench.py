@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import statistics
+import subprocess
 import time
 from pathlib import Path
 
@@ -82,6 +83,7 @@ class Bench:
             self.disk.delays(False)
             machine.power_off()
         self.disk.keep_changes()
+        self.disk.fresh()
         return boot, login, recorder.peak_kib
 
     def learning(self, already, runs):
@@ -251,6 +253,36 @@ class Bench:
                 "ratio_min": min(ratios), "ratio_max": max(ratios),
                 "headstartd_peak_kib": max(p for p in peaks if p is not None),
                 "ratios": ratios, "without": without, "with": with_recorder}
+
+    def memory(self, events, runs):
+        """headstartd's peak memory at so many events: copies of cat, each an application of its
+        own, open the files of the system. Returns a dict."""
+        missing = self.headstart.missing()
+        if missing:
+            raise BenchError(f"not built (--builddir): {', '.join(missing)}")
+        samples = []
+        for number in range(1, runs + 1):
+            self.progress.say(f"{events} events, run {number} of {runs}")
+            self.headstart.forget()
+            self.disk.fresh()
+            self.disk.delays(False)
+            files = [os.path.join(d, f) for d, _, names in os.walk(self.disk.root) for f in names]
+            files = [f for f in files if os.path.isfile(f) and not os.path.islink(f)]
+            cat = shutil.which("cat")
+            with self.headstart.recorder("boot") as recorder:
+                left, copies = events, 0
+                while left > 0:
+                    copies += 1
+                    own = self.disk.root / f"tmp/cat{copies}"
+                    shutil.copy(cat, own)
+                    part = files[:left]
+                    run("xargs", "-0", own, "--", input="\0".join(part), stdout=subprocess.DEVNULL)
+                    left -= len(part)
+                recorder.stop()
+            trace = next((self.headstart.state / "traces").iterdir())
+            samples.append({"peak_kib": recorder.peak_kib, "trace_bytes": trace.stat().st_size,
+                            "accesses": self.headstart.accesses(trace)})
+        return {"events": events, "samples": samples}
 
     def _plain_boot(self):
         with self.machine() as machine:

@@ -14,10 +14,13 @@ class BenchError(Exception):
 def run(*command, check=True, **kwargs):
     """Runs a command to its end and returns the CompletedProcess; its output is captured. Raises
     BenchError with the last line it wrote to stderr if it fails."""
-    done = subprocess.run([str(c) for c in command], stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, errors="replace", **kwargs)
+    kwargs = {"stdout": subprocess.PIPE, **kwargs}
+    if "input" not in kwargs:
+        kwargs["stdin"] = subprocess.DEVNULL
+    done = subprocess.run([str(c) for c in command], stderr=subprocess.PIPE, text=True,
+                          errors="replace", **kwargs)
     if check and done.returncode != 0:
-        said = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        said = (done.stderr.strip() or (done.stdout or "").strip()).splitlines()
         raise BenchError(f"{shlex.join(done.args)}: "
                          + (said[-1] if said else f"exit status {done.returncode}"))
     return done

@@ -1,5 +1,6 @@
 """The system under test: headstart's own programs, from a build directory."""
 
+import json
 import os
 import re
 import shutil
@@ -61,6 +62,11 @@ class Headstart:
     def plan(self):
         """Plans all packs. Returns a Ran."""
         return self._call("headstart", "plan", f"--state={self.state}", f"--root={self.root}")
+
+    def accesses(self, trace):
+        """How many accesses a trace has."""
+        shown = self._call("headstart", "show", "--json=short", str(trace)).output
+        return json.loads(shown)["n_accesses"]
 
     def replay(self, stage, policy):
         """Replays a stage's pack and waits until the data is there. Returns a Ran, with the line

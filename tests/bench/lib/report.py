@@ -154,8 +154,17 @@ def learning(result):
              f"{len(result['samples'])})"]
     for verb in ("learn", "plan"):
         cpu, low, high = spread(f"{verb}_cpu_s", 1)
-        peak, _, most = spread(f"{verb}_peak_kib", 1024)
+        _, _, most = spread(f"{verb}_peak_kib", 1024)
+        # What the kernel tells of a child counts its first moments as a copy of this program.
         lines.append(f"{verb}: {cpu:.3f} s CPU ({low:.3f}..{high:.3f}), peak resident memory "
-                     f"{peak:.1f} MiB (at most {most:.1f})")
+                     f"at most {most:.1f} MiB")
     lines.append(f"model.json: {result['model_bytes'] / 1e6:.2f} MB")
+    return lines
+
+
+def memory(result):
+    lines = []
+    for s in result["samples"]:
+        lines.append(f"headstartd: {s['peak_kib'] / 1024:.1f} MiB peak resident memory at "
+                     f"{s['accesses']} recorded accesses; trace {s['trace_bytes'] / 1e6:.2f} MB")
     return lines

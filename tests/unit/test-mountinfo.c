@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Parsing /proc/self/mountinfo, and choosing the mount to reach each filesystem by. */
+
+#include "volume/mountinfo.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static MountTable parsed(const char *text, size_t bad)
+{
+    MountTable t = {0};
+    size_t n = 99;
+
+    assert_int_equal(mount_table_parse(text, &t, &n), 0);
+    assert_int_equal(n, bad);
+    return t;
+}
+
+/* The targets that are chosen below the prefix, joined by blanks. */
+static void assert_selected(const char *text, const char *prefix, const char *want)
+{
+    _cleanup_(mount_table_done) MountTable t = parsed(text, 0);
+    char got[4096] = "";
+    size_t *chosen = NULL, n = 0;
+
+    assert_int_equal(mount_table_select(&t, prefix, &chosen, &n), 0);
+    for (size_t i = 0; i < n; i++) {
+        strcat(got, i > 0 ? " " : "");
+        strcat(got, t.mounts[chosen[i]].target);
+    }
+    free(chosen);
+    assert_string_equal(got, want);
+}
+
+static void lines_are_taken_apart(void **state)
+{
+    _cleanup_(mount_table_done) MountTable t = parsed(
+            "22 1 8:2 / / rw,relatime shared:1 master:2 - ext4 /dev/sda2 rw,errors=remount-ro\n"
+            "23 22 0:40 /@home /home\\040of\\011all ro - btrfs /dev/sdb1 "
+            "rw,subvolid=257,subvol=/@home\n"
+            "24 22 0:41 / /run rw - tmpfs tmpfs rw\n",
+            0);
+
+    assert_int_equal(t.n, 3);
+    assert_int_equal(t.mounts[0].id, 22);
+    assert_int_equal(t.mounts[0].parent, 1);
+    assert_int_equal(t.mounts[0].major, 8);
+    assert_int_equal(t.mounts[0].minor, 2);
+    assert_string_equal(t.mounts[0].fstype, "ext4");
+    assert_string_equal(t.mounts[0].source, "/dev/sda2");
+    assert_false(t.mounts[0].readonly);
+    assert_string_equal(t.mounts[1].target, "/home of\tall");
+    assert_string_equal(t.mounts[1].root, "/@home");
+    assert_true(t.mounts[1].readonly);
+    assert_int_equal(mount_subvolume_id(&t.mounts[1]), 257);
+    assert_int_equal(mount_subvolume_id(&t.mounts[0]), 0);
+}
+
+static void lines_that_do_not_parse_are_counted(void **state)
+{
+    static const char *const bad[] = {
+            "22 1 8:2 / / rw - ext4",
+            "x 1 8:2 / / rw - ext4 /dev/sda2 rw",
+            "22 1 8-2 / / rw - ext4 /dev/sda2 rw",
+            "22 1 8:2 / / rw ext4 /dev/sda2 rw",
+            "22",
+            "-",
+            "22 1 99999999999999999999:2 / / rw - ext4 /dev/sda2 rw",
+    };
+
+    for (size_t i = 0; i < ELEMENTSOF(bad); i++) {
+        char text[500];
+
+        snprintf(text, sizeof(text), "%s\n23 1 8:3 / /ok rw - ext4 /dev/sda3 rw\n", bad[i]);
+        _cleanup_(mount_table_done) MountTable t = parsed(text, 1);
+        assert_int_equal(t.n, 1);
+        assert_string_equal(t.mounts[0].target, "/ok");
+    }
+    MountTable none = parsed("", 0);
+    assert_int_equal(none.n, 0);
+    mount_table_done(&none);
+}
+
+static void every_truncation_is_survived(void **state)
+{
+    static const char whole[] =
+            "22 1 8:2 / / rw shared:1 - ext4 /dev/sda2 rw\n"
+            "23 22 0:40 /@ /x\\040y ro - btrfs /dev/sdb1 rw,subvolid=257\n";
+
+    for (size_t l = 0; l < sizeof(whole); l++) {
+        _cleanup_free_ char *text = strndup(whole, l);
+        MountTable t = {0};
+        size_t *chosen = NULL, n = 0;
+
+        assert_int_equal(mount_table_parse(text, &t, NULL), 0);
+        assert_int_equal(mount_table_select(&t, "/", &chosen, &n), 0);
+        free(chosen);
+        mount_table_done(&t);
+    }
+}
+
+static void one_mount_a_filesystem_the_one_nearest_its_root(void **state)
+{
+    static const char text[] =
+            "22 1 8:2 / / rw - ext4 /dev/sda2 rw\n"
+            "23 22 8:2 /srv /export rw - ext4 /dev/sda2 rw\n" /* a bind mount of a part */
+            "24 22 8:3 /a /bind rw - ext4 /dev/sda3 rw\n"
+            "25 22 8:3 / /long/way rw - ext4 /dev/sda3 rw\n" /* but this has all of it */
+            "26 22 8:3 / /other rw - ext4 /dev/sda3 rw\n"    /* and is shorter */
+            "27 22 0:30 / /proc rw - proc proc rw\n"
+            "28 22 0:50 / /net rw - nfs4 host:/x rw\n"
+            "29 22 0:51 / /fuse rw - fuseblk /dev/sdc1 rw\n";
+
+    assert_selected(text, "/", "/ /other");
+    assert_selected(text, "/long", "/long/way");
+    assert_selected(text, "/nowhere", "");
+}
+
+static void what_is_covered_is_not_chosen(void **state)
+{
+    /* One on the other at the same place. */
+    assert_selected("22 1 8:2 / / rw - ext4 /dev/sda2 rw\n"
+                    "23 22 8:3 / /mnt rw - ext4 /dev/sda3 rw\n"
+                    "24 23 8:4 / /mnt rw - ext4 /dev/sda4 rw\n",
+                    "/", "/ /mnt");
+    assert_selected("22 1 8:2 / / rw - ext4 /dev/sda2 rw\n"
+                    "23 22 8:3 / /mnt rw - ext4 /dev/sda3 rw\n"
+                    "24 23 0:44 / /mnt rw - tmpfs none rw\n",
+                    "/", "/");
+    /* A directory above is covered later. */
+    assert_selected("22 1 8:2 / / rw - ext4 /dev/sda2 rw\n"
+                    "23 22 8:3 / /a/b rw - ext4 /dev/sda3 rw\n"
+                    "24 22 0:44 / /a rw - tmpfs none rw\n",
+                    "/", "/");
+    /* Mounted on what covers: seen. */
+    assert_selected("22 1 8:2 / / rw - ext4 /dev/sda2 rw\n"
+                    "23 22 0:44 / /a rw - tmpfs none rw\n"
+                    "24 23 8:3 / /a/b rw - ext4 /dev/sda3 rw\n",
+                    "/", "/ /a/b");
+    /* The same filesystem mounted twice on one another: once. */
+    assert_selected("22 1 8:2 / / rw - ext4 /dev/sda2 rw\n"
+                    "23 22 8:3 / /mnt rw - ext4 /dev/sda3 rw\n"
+                    "24 23 8:3 / /mnt rw - ext4 /dev/sda3 rw\n",
+                    "/", "/ /mnt");
+}
+
+static void subvolumes_are_told_apart(void **state)
+{
+    static const char text[] =
+            "22 1 0:30 /@ / rw - btrfs /dev/sda2 rw,subvolid=256,subvol=/@\n"
+            "23 22 0:30 /@home /home rw - btrfs /dev/sda2 rw,subvolid=257,subvol=/@home\n"
+            "24 22 0:30 /@home/u /bind rw - btrfs /dev/sda2 rw,subvolid=257,subvol=/@home\n";
+
+    assert_selected(text, "/", "/ /home");
+}
+
+static void prefixes(void **state)
+{
+    assert_true(path_is_below("/a/b", "/a"));
+    assert_true(path_is_below("/a", "/a"));
+    assert_true(path_is_below("/a/b", "/a/"));
+    assert_true(path_is_below("/a", "/"));
+    assert_false(path_is_below("/ab", "/a"));
+    assert_false(path_is_below("/", "/a"));
+}
+
+static void only_local_block_filesystems(void **state)
+{
+    static const char *const not_ours[] = {"fuseblk", "fuse",  "nfs", "nfs4",   "cifs",    "autofs",
+                                           "tmpfs",   "proc",  "",    "ext",    "overlay", "9p",
+                                           "ceph",    "ramfs", "xfss"};
+
+    assert_true(fstype_is_local_block("ext4"));
+    assert_true(fstype_is_local_block("btrfs"));
+    assert_true(fstype_is_local_block("xfs"));
+    for (size_t i = 0; i < ELEMENTSOF(not_ours); i++)
+        assert_false(fstype_is_local_block(not_ours[i]));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+            cmocka_unit_test(lines_are_taken_apart),
+            cmocka_unit_test(lines_that_do_not_parse_are_counted),
+            cmocka_unit_test(every_truncation_is_survived),
+            cmocka_unit_test(one_mount_a_filesystem_the_one_nearest_its_root),
+            cmocka_unit_test(what_is_covered_is_not_chosen),
+            cmocka_unit_test(subvolumes_are_told_apart),
+            cmocka_unit_test(prefixes),
+            cmocka_unit_test(only_local_block_filesystems),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
