@@ -100,6 +100,118 @@ is_what_blkid_says() {
     run ! [ "$(volume .device)" = "$(basename "$below")" ]
 }
 
+# --- machines that are not this one: their /proc and /sys as fixtures ------------------------------
+
+# device MAJOR:MINOR NAME [PARENT]: a block device; with a parent it is a partition of it.
+device() {
+    local number=$1 name=$2 parent=${3:-} at=$HS_TMP/root/sys/devices/block/${3:+$3/}$2
+    mkdir -p "$at/slaves" "$HS_TMP/root/sys/dev/block/$number" "$HS_TMP/root/sys/class/block"
+    [ -z "$parent" ] || rm -r "$at/slaves"
+    echo "$number" >"$at/dev"
+    [ -z "$parent" ] || echo 1 >"$at/partition"
+    ln -s "../../devices/block/${parent:+$parent/}$name" "$HS_TMP/root/sys/class/block/$name"
+    printf 'MAJOR=%s\nMINOR=%s\nDEVNAME=%s\n' "${number%:*}" "${number#*:}" "$name" \
+        >"$HS_TMP/root/sys/dev/block/$number/uevent"
+    echo 2097152 >"$HS_TMP/root/sys/dev/block/$number/size"
+}
+
+# queue NAME ROTATIONAL SCHEDULERS
+queue() {
+    mkdir -p "$HS_TMP/root/sys/devices/block/$1/queue"
+    echo "$2" >"$HS_TMP/root/sys/devices/block/$1/queue/rotational"
+    echo "$3" >"$HS_TMP/root/sys/devices/block/$1/queue/scheduler"
+}
+
+# on NAME SLAVE…: it is stacked on them.
+on() {
+    local name=$1 slave
+    shift
+    for slave; do mkdir -p "$HS_TMP/root/sys/devices/block/$name/slaves/$slave"; done
+}
+
+mounted() {
+    mkdir -p "$HS_TMP/root/proc/self"
+    printf '%s\n' "$@" >"$HS_TMP/root/proc/self/mountinfo"
+}
+
+fixture() {
+    "$TOOL" fixture "$HS_TMP/root" >"$HS_TMP/fixture"
+    jq -e "$1" "$HS_TMP/fixture" >/dev/null || {
+        cat "$HS_TMP/fixture"
+        return 1
+    }
+}
+
+@test "encrypted on a partition of a hard disk: the disk at the bottom counts" {
+    device 8:0 sda
+    device 8:3 sda3 sda
+    device 253:0 dm-0
+    device 253:1 dm-1
+    on dm-0 sda3
+    on dm-1 dm-0
+    queue sda 1 "none mq-deadline [bfq]"
+    mounted "22 1 253:1 / / rw - ext4 /dev/mapper/vg-root rw"
+    fixture '.volumes | length == 1 and (.[0] | .device == "dm-1" and .disk == "sda" and
+             .rotational and .class == "hdd" and .scheduler == "bfq" and
+             .size_bytes == 1073741824)'
+}
+
+@test "a mirror of two disks has no one disk" {
+    device 8:0 sda
+    device 8:16 sdb
+    device 9:0 md0
+    on md0 sda sdb
+    queue sda 1 "[none]"
+    mounted "22 1 9:0 / / rw - xfs /dev/md0 rw"
+    fixture '.volumes[0] | .device == "md0" and .disk == "" and .class == "unknown"'
+}
+
+@test "NVMe, an SD card, eMMC: their classes" {
+    device 259:0 nvme0n1
+    device 259:1 nvme0n1p1 nvme0n1
+    queue nvme0n1 0 "[none]"
+    device 179:0 mmcblk0
+    queue mmcblk0 0 "[mq-deadline]"
+    mkdir "$HS_TMP/root/sys/devices/block/mmcblk0/device"
+    echo SD >"$HS_TMP/root/sys/devices/block/mmcblk0/device/type"
+    device 179:8 mmcblk1
+    queue mmcblk1 0 "[mq-deadline]"
+    mkdir "$HS_TMP/root/sys/devices/block/mmcblk1/device"
+    echo MMC >"$HS_TMP/root/sys/devices/block/mmcblk1/device/type"
+    mounted "22 1 259:1 / / rw - ext4 /dev/nvme0n1p1 rw" \
+        "23 22 179:0 / /card rw - ext4 /dev/mmcblk0 rw" \
+        "24 22 179:8 / /emmc rw - ext4 /dev/mmcblk1 rw"
+    fixture '[.volumes[] | [.mountpoint, .class]] | sort ==
+             [["/", "ssd"], ["/card", "sd"], ["/emmc", "emmc"]]'
+}
+
+@test "btrfs by its mapped name; an automount is told, not entered" {
+    device 8:0 sda
+    device 253:0 dm-0
+    on dm-0 sda
+    queue sda 0 "[none] bfq"
+    mkdir "$HS_TMP/root/sys/devices/block/dm-0/dm"
+    echo crypt-root >"$HS_TMP/root/sys/devices/block/dm-0/dm/name"
+    mounted "22 1 0:30 /@ / rw - btrfs /dev/mapper/crypt-root rw,subvolid=256,subvol=/@" \
+        "23 22 0:50 / /net rw - autofs systemd-1 rw,direct"
+    fixture '.volumes[0] | .device == "dm-0" and .disk == "sda" and .subvolume == "/@" and
+             .subvolume_id == 256'
+    fixture '.automounts == ["/net"]'
+}
+
+@test "sysfs that runs in a circle, lies or is empty: no disk, no hang" {
+    device 253:0 dm-0
+    device 253:1 dm-1
+    on dm-0 dm-1
+    on dm-1 dm-0
+    mounted "22 1 253:0 / / rw - ext4 /dev/dm-0 rw" \
+        "23 22 8:99 / /gone rw - ext4 /dev/sdx rw"
+    head -c 100000 /dev/urandom >"$HS_TMP/root/sys/dev/block/253:0/size"
+    run timeout 20 "$TOOL" fixture "$HS_TMP/root"
+    [ "$status" -eq 0 ]
+    jq -e '.volumes | length == 2' <<<"$output"
+}
+
 # --- extents -----------------------------------------------------------------------------------
 
 # What filefrag says, as the tool prints it.
