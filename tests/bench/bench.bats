@@ -145,6 +145,8 @@ six_are_queued() {
     # Without a scheduler the kernel hands requests over as they come.
     echo none >"/sys/block/$(basename "$LOOP")/queue/scheduler"
     blockdev --flushbufs "$LOOP"
+    # Whoever closes a block device last waits for the reads that are under way.
+    exec 8<"$LOOP"
     echo "mark paused" >"$HS_TMP/fuse/control"
     echo pause >"$HS_TMP/fuse/control"
     python3 - "$LOOP" <<'EOF'
@@ -157,6 +159,7 @@ EOF
     hs_wait 20 six_are_queued
     echo resume >"$HS_TMP/fuse/control"
     hs_wait 20 queue_is_empty
+    exec 8<&-
     # The oldest is served first when the disk was idle; then whatever is nearest.
     order=$(awk '/^# mark paused/ { s = "" } $2 == "R" { s = s $3 / 1048576 " " }
                  END { print s }' "$HS_TMP/log")
