@@ -5,6 +5,7 @@
 #include "base/atomic-file.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/parse.h"
 #include "config-paths.h"
 #include "daemon/stages.h"
 #include "record/read-ahead.h"
@@ -25,6 +26,7 @@ typedef struct Arguments {
     Stage stages[_STAGE_MAX];
     size_t n_stages;
     RecorderOptions recorder;
+    uint32_t uid; /* whose login and session it is, where nobody else says */
     bool restore;
 } Arguments;
 
@@ -46,6 +48,7 @@ static void help(void)
            "     --state=DIR          Write traces below DIR (default " HEADSTART_STATE_DIR ")\n"
            "     --run=DIR            Runtime directory (default " HEADSTART_RUN_DIR ")\n"
            "     --stage=STAGE[,...]  Record these stages; SIGUSR1 ends one and begins the next\n"
+           "     --uid=UID            Whose login and session it is\n"
            "     --exact              Lower read-ahead while recording: ranges are what was touched\n"
            "     --restore            Give back read-ahead after a crash, and exit\n"
            "     --pretend=no-THING[,...]  Do without cachestat, proc-connector or fowner\n\n"
@@ -93,6 +96,7 @@ static int parse_arguments(int argc, char **argv, Arguments *a)
         OPT_STATE,
         OPT_RUN,
         OPT_STAGE,
+        OPT_UID,
         OPT_EXACT,
         OPT_RESTORE,
         OPT_PRETEND
@@ -104,14 +108,16 @@ static int parse_arguments(int argc, char **argv, Arguments *a)
             {"state", required_argument, NULL, OPT_STATE},
             {"run", required_argument, NULL, OPT_RUN},
             {"stage", required_argument, NULL, OPT_STAGE},
+            {"uid", required_argument, NULL, OPT_UID},
             {"exact", no_argument, NULL, OPT_EXACT},
             {"restore", no_argument, NULL, OPT_RESTORE},
             {"pretend", required_argument, NULL, OPT_PRETEND},
             {NULL, 0, NULL, 0},
     };
+    uint64_t number;
     int c;
 
-    *a = (Arguments){.root = "/", .state = HEADSTART_STATE_DIR};
+    *a = (Arguments){.root = "/", .state = HEADSTART_STATE_DIR, .uid = UINT32_MAX};
     while ((c = getopt_long(argc, argv, "h", options, NULL)) >= 0)
         switch (c) {
         case 'h':
@@ -132,6 +138,13 @@ static int parse_arguments(int argc, char **argv, Arguments *a)
         case OPT_STAGE:
             if (parse_stages(optarg, a) < 0)
                 return -EINVAL;
+            break;
+        case OPT_UID:
+            if (parse_u64(optarg, &number) < 0 || number >= UINT32_MAX) {
+                log_error("headstartd: not a user id: %s", optarg);
+                return -EINVAL;
+            }
+            a->uid = (uint32_t)number;
             break;
         case OPT_EXACT:
             a->recorder.exact = true;
@@ -190,8 +203,11 @@ static void finish_stage(Daemon *d)
 
 static int begin_stage(Daemon *d, Stage stage, uint32_t uid)
 {
-    int r = recorder_begin_stage(d->recorder, stage, uid);
+    int r;
 
+    if (stage != STAGE_BOOT && uid == UINT32_MAX)
+        uid = d->a.uid;
+    r = recorder_begin_stage(d->recorder, stage, uid);
     if (r < 0)
         return log_error_errno(r, "headstartd: cannot record %s: %m", stage_to_string(stage));
     sd_notifyf(false, "READY=1\nSTATUS=Recording %s", stage_to_string(stage));

@@ -8,7 +8,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from . import disklog, residency
+from . import coverage, disklog, residency
 from .commands import BenchError, run
 from .headstart import Headstart
 from .machine import Machine
@@ -86,9 +86,9 @@ class Bench:
         self.disk.fresh()
         return boot, login, recorder.peak_kib
 
-    def learning(self, already, runs):
-        """What it costs to learn one session more and plan, with so many learned. Returns a
-        dict."""
+    def costs(self, already, runs):
+        """What it costs to learn one session more and plan, with so many learned, and to replay an
+        empty pack. Returns a dict."""
         missing = self.headstart.missing()
         if missing:
             raise BenchError(f"not built (--builddir): {', '.join(missing)}")
@@ -110,6 +110,7 @@ class Bench:
                             "cpu_s": learn.cpu_s + plan.cpu_s,
                             "learn_peak_kib": learn.peak_kib, "plan_peak_kib": plan.peak_kib})
         return {"already": already, "samples": samples,
+                "empty_cpu_s": [self.headstart.replay_empty() for _ in range(max(runs, 20))],
                 "model_bytes": (self.headstart.state / "model.json").stat().st_size}
 
     def file_lists(self):
@@ -254,6 +255,30 @@ class Bench:
                 "headstartd_peak_kib": max(p for p in peaks if p is not None),
                 "ratios": ratios, "without": without, "with": with_recorder}
 
+    def coverage(self, learned, tests):
+        """How much of further logins a pack brings that was planned from so many recorded ones.
+        Returns a dict."""
+        missing = self.headstart.missing()
+        if missing:
+            raise BenchError(f"not built (--builddir): {', '.join(missing)}")
+        self.headstart.forget()
+        kept = self.work / "unseen"
+        kept.mkdir()
+        for number in range(1, learned + tests + 1):
+            self.progress.say(f"recording session {number} of {learned + tests}")
+            self._record_session()
+            if number == learned:
+                self.headstart.learn()
+                self.headstart.plan()
+            elif number > learned:
+                for trace in (self.headstart.state / "traces").glob("*.json"):
+                    if not (kept / trace.name).exists():
+                        shutil.move(trace, kept)
+        pack = self.headstart.show(self.headstart.state / "login.pack", "--limit=0")
+        samples = [coverage.compare(pack, self.headstart.show(trace, "--limit=0"))
+                   for trace in sorted(kept.glob("*-login*.json"))]
+        return {"learned": learned, "samples": samples}
+
     def memory(self, events, runs):
         """headstartd's peak memory at so many events: copies of cat, each an application of its
         own, open the files of the system. Returns a dict."""
@@ -281,7 +306,7 @@ class Bench:
                 recorder.stop()
             trace = next((self.headstart.state / "traces").iterdir())
             samples.append({"peak_kib": recorder.peak_kib, "trace_bytes": trace.stat().st_size,
-                            "accesses": self.headstart.accesses(trace)})
+                            "accesses": self.headstart.show(trace)["n_accesses"]})
         return {"events": events, "samples": samples}
 
     def _plain_boot(self):

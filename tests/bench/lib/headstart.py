@@ -12,7 +12,7 @@ from collections import namedtuple
 from pathlib import Path
 
 from . import system
-from .commands import BenchError
+from .commands import BenchError, run
 from .machine import NotifySocket
 
 PROGRAMS = {"headstartd": "src/daemon/headstartd", "headstart": "src/cli/headstart",
@@ -27,6 +27,7 @@ class Headstart:
 
     def __init__(self, builddir, root, state):
         self.program = {name: Path(builddir) / path for name, path in PROGRAMS.items()}
+        self.mkpack = Path(builddir) / "tests/unit/tool-mkpack"
         self.root, self.state = Path(root), Path(state)
 
     def missing(self):
@@ -36,8 +37,8 @@ class Headstart:
         shutil.rmtree(self.state, ignore_errors=True)
         self.state.mkdir(mode=0o700)
 
-    def recorder(self, *stages):
-        return Recorder(self, stages)
+    def recorder(self, *stages, uid=None):
+        return Recorder(self, stages, uid)
 
     def _call(self, name, *arguments):
         """Runs one of the programs to its end; returns a Ran."""
@@ -63,10 +64,17 @@ class Headstart:
         """Plans all packs. Returns a Ran."""
         return self._call("headstart", "plan", f"--state={self.state}", f"--root={self.root}")
 
-    def accesses(self, trace):
-        """How many accesses a trace has."""
-        shown = self._call("headstart", "show", "--json=short", str(trace)).output
-        return json.loads(shown)["n_accesses"]
+    def replay_empty(self):
+        """The CPU seconds of a replay that has nothing to read."""
+        pack = self.state / "empty.pack"
+        if not pack.exists():
+            run(self.mkpack, pack, input="")
+        return self._call("headstart-replay", "--force", "--wait", str(pack)).cpu_s
+
+    def show(self, path, *options):
+        """What `headstart show` says of a trace, model or pack."""
+        return json.loads(self._call("headstart", "show", "--json=short", *options,
+                                     str(path)).output)
 
     def replay(self, stage, policy):
         """Replays a stage's pack and waits until the data is there. Returns a Ran, with the line
@@ -79,8 +87,9 @@ class Headstart:
 class Recorder:
     """headstartd at work. Context manager; what is left of it is killed at the end."""
 
-    def __init__(self, headstart, stages):
+    def __init__(self, headstart, stages, uid=None):
         self.headstart, self.stages = headstart, stages
+        self.uid = uid
         self.process = self.notify = None
         self.peak_kib = None
 
@@ -93,7 +102,8 @@ class Recorder:
                 self.process = subprocess.Popen(
                     [str(self.headstart.program["headstartd"]), f"--root={self.headstart.root}",
                      f"--state={state}", f"--run={state.parent / 'run'}",
-                     "--stage=" + ",".join(self.stages)],
+                     "--stage=" + ",".join(self.stages),
+                     *([f"--uid={self.uid}"] if self.uid is not None else [])],
                     env={**os.environ, "NOTIFY_SOCKET": self.notify.path},
                     stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
                     start_new_session=True,

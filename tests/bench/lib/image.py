@@ -37,20 +37,21 @@ class ImageSpec:
     """What an image is made of; two equal specs are the same image."""
 
     def __init__(self, small=False, packages=None, extra=(), seed=0, fstype="ext4", size=None,
-                 suite=None, prime=True):
+                 suite=None, prime=True, sessions=False):
         if fstype not in MKFS:
             raise BenchError(f"no file system {fstype!r} here: {', '.join(MKFS)}")
-        self.small = small
+        self.small, self.sessions = small, sessions
         self.suite = suite or tree.host_suite()
-        base = packages if packages else tree.SMALL if small else tree.DESKTOP
+        base = packages or (tree.SMALL if small else tree.SESSIONS if sessions else tree.DESKTOP)
         self.packages = sorted(set(base) | set(extra))
         self.variant = "minbase" if small else "important"
         self.seed, self.fstype, self.prime = seed, fstype, prime
         self.size = parse_size(size or ("1G" if small else "8G"))
 
     def tree_key(self):
-        text = json.dumps([tree.RECIPE, self.suite, self.variant, self.small, self.packages])
-        kind = "small" if self.small else "desktop"
+        text = json.dumps([tree.RECIPE, self.suite, self.variant, self.small, self.packages]
+                          + ["sessions"] * self.sessions)
+        kind = "small" if self.small else "sessions" if self.sessions else "desktop"
         return f"{self.suite}-{kind}-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
 
     def key(self):
@@ -87,7 +88,7 @@ def _make(spec, cache, image, progress):
         made = root.with_name(root.name + ".bare")
         shutil.rmtree(made, ignore_errors=True)
         tree.bootstrap(made, spec.suite, spec.packages, spec.variant, cache, progress)
-        tree.furnish(made, desktop=not spec.small)
+        tree.furnish(made, desktop=not spec.small, sessions=spec.sessions)
         made.rename(root)
 
     with contextlib.ExitStack() as stack:
@@ -101,7 +102,8 @@ def _make(spec, cache, image, progress):
         try:
             layout.lay_out(root, target, spec.seed, progress)
             if spec.prime:
-                _prime(target, work, not spec.small, progress)
+                for user in ("bench", "second") if spec.sessions else ("bench",):
+                    _prime(target, work, not spec.small, user, progress)
         finally:
             system.umount(target, system.MNT_DETACH)
         _await_release(temporary)
@@ -115,14 +117,14 @@ def _make(spec, cache, image, progress):
         os.rename(partial, image)
 
 
-def _prime(target, work, desktop, progress):
+def _prime(target, work, desktop, user, progress):
     """One boot and login, orderly ended: nobody's first login (which makes caches, settings and
     directories) is what is to be made faster."""
     progress.say("booting and logging in once, so that no later one is the first")
     with ControlGroup() as group, Machine(target, work, desktop, group) as machine:
         machine.power_on()
         machine.wait_booted()
-        machine.let_in()
+        machine.let_in(user)
         machine.wait_logged_in()
         machine.settle(seconds=3)
         machine.power_off()

@@ -11,7 +11,10 @@ from pathlib import Path
 from .commands import BenchError
 from .xclient import XClient
 
-DESKTOP_WINDOWS = ("xfce4-panel", "xfdesktop", "xfce4-terminal", "thunar")
+# What a user's desktop shows when it is there, and what letting that user in looks like.
+DESKTOP_WINDOWS = {"bench": ("xfce4-panel", "xfdesktop", "xfce4-terminal", "thunar"),
+                   "second": ("lxqt-panel", "pcmanfm-qt", "qterminal")}
+LET_IN = {"bench": "go", "second": "go-second"}
 X_SOCKET = "tmp/.X11-unix/X7"
 
 
@@ -69,10 +72,11 @@ class Machine:
     def power_on(self, log_in=False):
         """Starts the machine; with log_in the user need not be let in (automatic login)."""
         self.shared.mkdir(exist_ok=True)
-        for name in ("go", "done"):
+        for name in (*LET_IN.values(), "done", "commands"):
             (self.shared / name).unlink(missing_ok=True)
-        os.mkfifo(self.shared / "done")
-        os.chmod(self.shared / "done", 0o666)
+        for name in ("done", "commands"):
+            os.mkfifo(self.shared / name)
+            os.chmod(self.shared / name, 0o666)
         if log_in:
             self.let_in()
         self.notify = NotifySocket(self.work / "nspawn.notify")
@@ -101,9 +105,9 @@ class Machine:
             raise BenchError(f"the machine did not boot: {e}; {self._last_words()}") from e
         return time.monotonic() - self.started
 
-    def let_in(self):
-        self.entered = time.monotonic()
-        (self.shared / "go").touch()
+    def let_in(self, user="bench"):
+        self.entered, self.user = time.monotonic(), user
+        (self.shared / LET_IN[user]).touch()
 
     def wait_logged_in(self, timeout=180):
         """Until the desktop's windows are there (or, without one, the session's programs have run).
@@ -132,7 +136,7 @@ class Machine:
                 self._check(deadline, "the X server")
                 time.sleep(0.005)
         try:
-            missing = self.x.wait_shown(DESKTOP_WINDOWS, deadline)
+            missing = self.x.wait_shown(DESKTOP_WINDOWS[self.user], deadline)
         except OSError as e:
             raise BenchError(f"the session ended early: {e}; {self._last_words()}") from e
         if missing:
@@ -159,6 +163,34 @@ class Machine:
         """Until no window has changed for a while."""
         if self.x:
             self.x.wait_quiet(seconds, time.monotonic() + timeout)
+
+    # --- applications, where the tree has somebody who starts them
+
+    def _command(self, text):
+        fd = os.open(self.shared / "commands", os.O_RDWR | os.O_NONBLOCK)
+        try:
+            os.write(fd, text.encode() + b"\n")
+        finally:
+            os.close(fd)
+
+    def start(self, name, command, window, timeout=120):
+        """Starts an application; returns the seconds until its window is there."""
+        begun = time.monotonic()
+        self._command(f"start {name} {command}")
+        try:
+            missing = self.x.wait_shown({window}, begun + timeout)
+        except OSError as e:
+            raise BenchError(f"the session ended early: {e}; {self._last_words()}") from e
+        if missing:
+            raise BenchError(f"{name} showed no window ({window}) within {timeout} s")
+        return time.monotonic() - begun
+
+    def stop(self, name, window, timeout=20):
+        """Ends an application; returns when its window is gone (or does not care to go)."""
+        self._command(f"stop {name}")
+        end = time.monotonic() + timeout
+        while window in self.x.shown() and time.monotonic() < end:
+            time.sleep(0.02)
 
     def power_off(self, timeout=60):
         """An orderly shutdown (systemd's SIGRTMIN+4), for what has to be on the disk after it."""

@@ -27,7 +27,7 @@ def _words(text):
     return [word for word in (text or "").split(",") if word]
 
 
-def image_spec(args):
+def image_spec(args, sessions=False):
     return ImageSpec(small=args.small, packages=_words(args.packages),
                      extra=_words(args.extra_packages), seed=args.seed, fstype=args.fstype,
-                     size=args.size, suite=args.suite, prime=not args.unprimed)
+                     size=args.size, suite=args.suite, prime=not args.unprimed, sessions=sessions)

@@ -143,7 +143,7 @@ def overhead(result):
             f"headstartd's peak resident memory: {result['headstartd_peak_kib'] / 1024:.1f} MiB"]
 
 
-def learning(result):
+def costs(result):
     def spread(key, unit):
         values = sorted(s[key] / unit for s in result["samples"])
         return statistics.median(values), values[0], values[-1]
@@ -158,6 +158,9 @@ def learning(result):
         # What the kernel tells of a child counts its first moments as a copy of this program.
         lines.append(f"{verb}: {cpu:.3f} s CPU ({low:.3f}..{high:.3f}), peak resident memory "
                      f"at most {most:.1f} MiB")
+    empty = sorted(1000 * cpu for cpu in result["empty_cpu_s"])
+    lines.append(f"headstart-replay on an empty pack: {statistics.median(empty):.2f} ms CPU "
+                 f"({empty[0]:.2f}..{empty[-1]:.2f}, median of {len(empty)})")
     lines.append(f"model.json: {result['model_bytes'] / 1e6:.2f} MB")
     return lines
 
@@ -167,4 +170,15 @@ def memory(result):
     for s in result["samples"]:
         lines.append(f"headstartd: {s['peak_kib'] / 1024:.1f} MiB peak resident memory at "
                      f"{s['accesses']} recorded accesses; trace {s['trace_bytes'] / 1e6:.2f} MB")
+    return lines
+
+
+def coverage(result):
+    lines = [f"a login pack planned from {result['learned']} recorded logins, and the next ones:"]
+    for s in result["samples"]:
+        lines.append(f"  {100 * s['data']:.1f} % of {s['used_mb']:.0f} MB data and "
+                     f"{100 * s['metadata']:.1f} % of {s['metadata_blocks']} metadata blocks were "
+                     f"in it; {100 * s['waste']:.1f} % of its {s['packed_mb']:.0f} MB in vain "
+                     f"({100 * s['data_waste']:.1f} % of the data, "
+                     f"{100 * s['metadata_waste']:.1f} % of the metadata)")
     return lines

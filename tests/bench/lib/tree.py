@@ -32,6 +32,15 @@ DESKTOP = SMALL + """
     preload
 """.split()
 
+# For recorded sessions (tests/bench/sessions): a second desktop, and applications people use.
+SESSIONS = DESKTOP + """
+    lxqt-session lxqt-panel lxqt-config lxqt-notificationd lxqt-policykit lxqt-qtplugin lxqt-runner
+    lxqt-themes lxqt-globalkeys lxqt-powermanagement pcmanfm-qt openbox qterminal featherpad
+    lximage-qt qpdfview breeze-icon-theme
+    mousepad ristretto galculator abiword gnumeric geany atril xarchiver claws-mail gimp
+    transmission-gtk dillo
+""".split()
+
 # Would run at a time of day or a while after boot, or wait for a network that is not there. And
 # preload: the peer runs only where it is measured.
 MASKED = """
@@ -97,10 +106,12 @@ def _write(path, text, mode=0o644):
     path.chmod(mode)
 
 
-def furnish(root, desktop):
-    """Puts the bench's user, units and session into the tree."""
+def furnish(root, desktop, sessions=False):
+    """Puts the bench's users, units and sessions into the tree."""
     root = Path(root)
-    run("chroot", root, "useradd", "--create-home", "--shell=/bin/bash", "--uid=1000", "bench")
+    users = ["bench", "second"] if sessions else ["bench"]
+    for uid, user in enumerate(users, 1000):
+        run("chroot", root, "useradd", "--create-home", "--shell=/bin/bash", f"--uid={uid}", user)
     _write(root / "etc/hostname", "bench\n")
     _write(root / "etc/hosts", "127.0.0.1 localhost bench\n")
     _write(root / "etc/fstab", "")
@@ -124,4 +135,28 @@ def furnish(root, desktop):
         for name in ("terminal", "thunar"):
             _write(root / f"home/bench/.config/autostart/{name}.desktop",
                    (FILES / f"{name}.desktop").read_text())
-    run("chroot", root, "chown", "-R", "bench:bench", "/home/bench")
+    if sessions:
+        _furnish_sessions(root, units, wants)
+    for user in users:
+        run("chroot", root, "chown", "-R", f"{user}:{user}", f"/home/{user}")
+
+
+def _furnish_sessions(root, units, wants):
+    """A second user with the other desktop; in both sessions somebody who starts applications."""
+    for kind in ("path", "service"):
+        text = (FILES / f"bench-login.{kind}").read_text()
+        text = text.replace("/run/bench/go", "/run/bench/go-second").replace(
+            "User=bench", "User=second").replace("bench-session", "second-session").replace(
+            "XDG_SESSION_DESKTOP=xfce", "XDG_SESSION_DESKTOP=lxqt")
+        _write(units / f"second-login.{kind}", text)
+    (wants / "second-login.path").symlink_to("../second-login.path")
+    _write(root / "usr/local/libexec/second-session",
+           (FILES / "session-desktop").read_text().replace("startxfce4", "startlxqt"), 0o755)
+    _write(root / "usr/local/libexec/bench-agent", (FILES / "agent").read_text(), 0o755)
+    for user in ("bench", "second"):
+        _write(root / f"home/{user}/.config/autostart/agent.desktop",
+               (FILES / "agent.desktop").read_text())
+    # Without a question which window manager to use.
+    _write(root / "home/second/.config/lxqt/session.conf", "[General]\nwindow_manager=openbox\n")
+    _write(root / "home/second/.config/autostart/terminal.desktop",
+           (FILES / "terminal.desktop").read_text().replace("xfce4-terminal", "qterminal"))

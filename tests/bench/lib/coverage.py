@@ -1,0 +1,45 @@
+"""How much of a login a pack would have brought, and how much in vain."""
+
+BLOCK = 4096
+
+
+def _pages(ranges):
+    """Numbers of the pages of (offset, end) ranges."""
+    return {page for start, end in ranges for page in range(start // BLOCK, -(-end // BLOCK))}
+
+
+def _packed(pack):
+    files, metadata = {}, set()
+    for segment in pack["segments"]:
+        for d in segment["data"]:
+            path = segment["files"][d["file"]]["path"]
+            files.setdefault(path, set()).update(_pages([(d["offset"], d["offset"] + d["length"])]))
+        metadata |= _pages((m["offset"], m["offset"] + m["length"]) for m in segment["metadata"])
+    return files, metadata
+
+
+def compare(pack, trace):
+    """`pack` and `trace` as `headstart show --json` prints them. Shares of what the trace used that
+    are in the pack, and of what is in the pack that the trace did not use."""
+    files, metadata = _packed(pack)
+    used = {f["path"]: _pages(f["resident"]) for f in trace["files"] if f.get("resident")}
+    used_metadata = set()
+    for volume in trace["volumes"]:
+        used_metadata |= _pages(volume["metadata"])
+    data_used = sum(len(pages) for pages in used.values())
+    data_hit = sum(len(pages & files.get(path, set())) for path, pages in used.items())
+    data_packed = sum(len(pages) for pages in files.values())
+    packed = data_packed + len(metadata)
+    metadata_hit = len(used_metadata & metadata)
+    missed = sorted(((len(pages - files.get(path, set())), path) for path, pages in used.items()),
+                    reverse=True)[:10]
+    wasted = sorted(((len(pages - used.get(path, set())), path) for path, pages in files.items()),
+                    reverse=True)[:10]
+    return {"data": data_hit / data_used, "metadata": metadata_hit / max(1, len(used_metadata)),
+            "waste": (packed - data_hit - metadata_hit) / packed,
+            "data_waste": (data_packed - data_hit) / data_packed,
+            "metadata_waste": (len(metadata) - metadata_hit) / max(1, len(metadata)),
+            "used_mb": data_used * BLOCK / 1e6, "packed_mb": packed * BLOCK / 1e6,
+            "metadata_blocks": len(used_metadata), "packed_metadata_blocks": len(metadata),
+            "missed": [[path, n * BLOCK] for n, path in missed if n],
+            "wasted": [[path, n * BLOCK] for n, path in wasted if n]}

@@ -1,0 +1,65 @@
+"""Who starts which application after which: habits drawn from a seed. The applications, and every
+file that they touch, are real."""
+
+import random
+
+# name: (command, class of its window)
+APPLICATIONS = {
+    "mousepad": ("mousepad", "mousepad"),
+    "ristretto": ("ristretto", "ristretto"),
+    "galculator": ("galculator", "galculator"),
+    "abiword": ("abiword", "abiword"),
+    "gnumeric": ("gnumeric", "gnumeric"),
+    "geany": ("geany", "geany"),
+    "atril": ("atril", "atril"),
+    "xarchiver": ("xarchiver", "xarchiver"),
+    "claws-mail": ("claws-mail", "claws-mail"),
+    "gimp": ("gimp --no-splash", "gimp"),
+    "transmission": ("transmission-gtk", "transmission-gtk"),
+    "dillo": ("dillo", "dillo"),
+    "featherpad": ("featherpad", "featherpad"),
+    "qpdfview": ("qpdfview", "qpdfview"),
+    "lximage": ("lximage-qt", "lximage-qt"),
+}
+
+# The best single guess of what comes next shall be right no more often than this.
+BEST_GUESS_MAX = 0.6
+
+
+class Habits:
+    """One person's: a Markov chain over their applications."""
+
+    def __init__(self, seed, user, n_applications=9):
+        r = random.Random(f"{seed}/{user}")
+        self.names = r.sample(sorted(APPLICATIONS), n_applications)
+        self.first = self._weights(r)
+        self.next = {name: self._weights(r, name) for name in self.names}
+
+    def _weights(self, r, without=None):
+        """One likely successor, a second one, the rest by chance."""
+        others = [n for n in self.names if n != without]
+        r.shuffle(others)
+        likely = r.uniform(0.35, 0.9 * BEST_GUESS_MAX)
+        second = r.uniform(0.5, 0.9) * (1 - likely) / 2
+        rest = [r.random() for _ in others[2:]]
+        scale = (1 - likely - second) / sum(rest)
+        return dict(zip(others, [likely, second] + [scale * x for x in rest]))
+
+    def day(self, r, starts):
+        """What is done on one day: a list of ("start", name, seconds before it) and ("stop", name,
+        seconds before it)."""
+        acts, running, last = [], [], None
+        while starts > 0:
+            weights = self.next[last] if last else self.first
+            name = r.choices(list(weights), list(weights.values()))[0]
+            if name in running:  # they go back to it
+                last = name
+                starts -= 1
+                continue
+            acts.append(("start", name, r.expovariate(1 / 0.8)))
+            running.append(name)
+            last = name
+            starts -= 1
+            while len(running) > 2 or (running and r.random() < 0.5):
+                acts.append(("stop", running.pop(0), r.expovariate(1 / 0.4)))
+        return acts + [("stop", name, 0.1) for name in running]
