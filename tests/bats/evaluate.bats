@@ -152,6 +152,20 @@ refused() {
     jq -e '.n_traces == 3' <<<"$output"
 }
 
+@test "evaluate: the completion knows the predictors that there are" {
+    local names
+    # A wrong one makes it list them.
+    run --separate-stderr -2 hs evaluate --predictor=x
+    names=$(sed 's/.*(lru/lru/; s/).*//; s/, /\n/g' <<<"$stderr")
+    [ "$(wc -l <<<"$names")" -ge 12 ]
+    # shellcheck source=/dev/null
+    source "$HS_SOURCE/data/completions/headstart.bash"
+    # shellcheck disable=SC2034 # bash gives these to the completion
+    COMP_WORDS=(headstart evaluate --predictor = '') COMP_CWORD=4
+    _headstart
+    [ "$(printf '%s\n' "${COMPREPLY[@]}")" = "$names" ]
+}
+
 @test "evaluate: options that are wrong, in one line" {
     sessions 2
     refused 2 "no such predictor: 'oracle' (lru, naive, " --predictor=lru,oracle "$T"
