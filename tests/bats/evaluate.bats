@@ -106,13 +106,14 @@ refused() {
 
 @test "evaluate: the same for the same seed, whatever the order of the arguments" {
     sessions 8
-    local first args
+    local first args reversed
+    mapfile -t reversed < <(find "$T" -name '*.json' | sort -r)
     for args in "--json=pretty" "--reliability" "--level=files --cache=9files --json=short"; do
         # shellcheck disable=SC2086 # several words
         run -0 hs evaluate --no-timing --seed=7 $args "$T"
         first=$output
-        # shellcheck disable=SC2086,SC2012
-        run -0 hs evaluate --no-timing --seed=7 $args $(ls -r "$T"/*)
+        # shellcheck disable=SC2086
+        run -0 hs evaluate --no-timing --seed=7 $args "${reversed[@]}"
         [ "$output" = "$first" ]
     done
     [[ $first == *'"observe_usec":null'* ]]
@@ -161,7 +162,7 @@ refused() {
     # shellcheck source=/dev/null
     source "$HS_SOURCE/data/completions/headstart.bash"
     # shellcheck disable=SC2034 # bash gives these to the completion
-    COMP_WORDS=(headstart evaluate --predictor = '') COMP_CWORD=4
+    COMP_WORDS=(headstart evaluate --predictor '=' '') COMP_CWORD=4
     _headstart
     [ "$(printf '%s\n' "${COMPREPLY[@]}")" = "$names" ]
 }
@@ -265,6 +266,7 @@ refused() {
 @test "evaluate: a full disk below standard output is a failure" {
     [ -c /dev/full ] || skip "needs /dev/full"
     sessions 2
+    # shellcheck disable=SC2016 # sh expands them
     run --separate-stderr sh -c '"$0" evaluate "$1" >/dev/full' "$HEADSTART" "$T"
     [ "$status" -eq 1 ]
     assert_one_error_line "$stderr"

@@ -43,7 +43,9 @@ fleet() {
 }
 
 merge() {
-    hs merge --quiet --output="$@"
+    local output=$1
+    shift
+    hs merge --quiet --output="$output" "$@"
 }
 
 content() {
@@ -174,10 +176,10 @@ refused() {
     sed 's/"sessions":[0-9]*/"sessions":NaN/' "$M/a" >"$bad"
     all_refused "$bad: "
     sed 's/"current":\[0,[0-9]*/"current":[0,-5/' "$M/a" >"$bad"
-    ! cmp -s "$bad" "$M/a"
+    run -1 cmp -s "$bad" "$M/a"
     all_refused "$bad: "
     sed 's/"halflife_usec":604800000000/"halflife_usec":86400000000/' "$M/a" >"$bad"
-    ! cmp -s "$bad" "$M/a"
+    run -1 cmp -s "$bad" "$M/a"
     refused 1 "$bad: its half-life is 1d 0h, that of the others 7d 0h" --output="$M/out" "$M/a" "$bad"
     rm "$bad"
     mkfifo "$bad"
