@@ -207,8 +207,8 @@ static int count_uses(Evaluation *e)
         e->n_uses += e->input.events[i].kind == SIMULATE_START ||
                      e->input.events[i].kind == SIMULATE_ACCESS;
     for (size_t i = 0; i < e->input.n_objects; i++)
-        e->object_bytes =
-                MIN(e->object_bytes, UINT64_MAX - e->input.object_bytes[i]) + e->input.object_bytes[i];
+        e->object_bytes = MIN(e->object_bytes, UINT64_MAX - e->input.object_bytes[i]) +
+                          e->input.object_bytes[i];
     if (e->n_uses >= 2)
         return 0;
     if (e->n_uses == 1)

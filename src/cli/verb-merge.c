@@ -44,6 +44,7 @@ static int load(const Merging *m, const char *path, Model **ret)
 {
     _cleanup_free_ char *text = NULL, *error = NULL;
     _cleanup_model_ Model *model = NULL;
+    uint64_t generation;
     usec_t clock;
     size_t size;
     int r;
@@ -59,10 +60,11 @@ static int load(const Merging *m, const char *path, Model **ret)
     if (r < 0)
         return cli_error(r, "%s: %s", path, error ? error : strerror(-r));
     clock = model->clock;
+    generation = model->chains ? model->chains->generation : 0;
     r = model_settle_clock(&model, m->now);
     if (r < 0)
         return cli_error(r, "%s: %m", path);
-    if (model->clock != clock)
+    if (model->clock != clock || (model->chains && model->chains->generation != generation))
         cli_warning(0, "%s: learned while the clock ran ahead, brought back to now", path);
     *ret = TAKE_PTR(model);
     return 0;

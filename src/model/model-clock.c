@@ -60,13 +60,17 @@ int model_settle_clock(Model **m, usec_t now_realtime)
     uint64_t from, to;
     int r;
 
-    if (now_realtime < MODEL_CLOCK_MIN || (*m)->clock <= now_realtime ||
-        (*m)->clock - now_realtime <= span(*m))
+    if (now_realtime < MODEL_CLOCK_MIN)
+        return 0;
+    /* The chains have a clock of their own; while a session goes on it is its owner's matter. */
+    r = (*m)->chains ? chains_settle_clock((*m)->chains, now_realtime) : 0;
+    if (r < 0 && r != -EBUSY)
+        return r;
+    if ((*m)->clock <= now_realtime || (*m)->clock - now_realtime <= span(*m))
         return 0;
     empty = model_new((*m)->halflife);
     if (!empty)
         return -ENOMEM;
-    /* The chains have a clock of their own. */
     chains = TAKE_PTR((*m)->chains);
     r = model_merge(*m, empty, &copy);
     if (r >= 0) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Traces and models with everything wrong that a machine can make wrong, on the whole way: trace ->
- * model -> prediction, and trace -> judge -> every predictor. No crash, no probability outside 0..1.
- * What single steps refuse is in their own tests (test-trace-json.c, test-model-json.c,
+ * model -> prediction, and trace -> judge -> every predictor. No crash, no probability outside
+ * 0..1. What single steps refuse is in their own tests (test-trace-json.c, test-model-json.c,
  * test-processes.c, test-chains.c, test-predict-bad-input.c). */
 
 #include "model-util.h"
@@ -112,8 +112,8 @@ static void assert_survived(Trace *t)
 
 static void lives(Trace *t, uint32_t application, uint32_t pid, usec_t start, usec_t end)
 {
-    assert_int_equal(
-            trace_add_lifetime(t, &(TraceLifetime){application, pid, 1000, start, end}), 0);
+    assert_int_equal(trace_add_lifetime(t, &(TraceLifetime){application, pid, 1000, start, end}),
+                     0);
 }
 
 /* Whatever order a machine's traces are learned in: the same model. */
@@ -166,8 +166,7 @@ static void clock_jumps(void **state)
 /* A pid twice at a time, of one application and of two; ends before starts; beyond the end. */
 static void duplicate_pids(void **state)
 {
-    _cleanup_trace_ Trace *t =
-            session(STAGE_SESSION, 1000, T0, 0, "A>x=0-2 B>y=1-2 A>z", "0-2");
+    _cleanup_trace_ Trace *t = session(STAGE_SESSION, 1000, T0, 0, "A>x=0-2 B>y=1-2 A>z", "0-2");
 
     for (unsigned i = 0; i < 3; i++) {
         lives(t, 0, 7, i * USEC_PER_SEC, 5 * USEC_PER_SEC);
@@ -249,8 +248,16 @@ static Chains *some_chains(unsigned n_applications)
  * one: refused, or a model like any other. */
 static void every_number_is_wrong(void **state)
 {
-    static const char *const values[] = {"NaN", "-1", "-0.5", "0.5", "Infinity", "1e400", "null",
-                                         "18446744073709551616", "9223372036854775807", "0"};
+    static const char *const values[] = {"NaN",
+                                         "-1",
+                                         "-0.5",
+                                         "0.5",
+                                         "Infinity",
+                                         "1e400",
+                                         "null",
+                                         "18446744073709551616",
+                                         "9223372036854775807",
+                                         "0"};
     _cleanup_model_ Model *m =
             model_of(session(STAGE_SESSION, 1000, T0, 0, "A>x=0-2 B>y=1-2 ?>d/", "0-2,4-6"));
     _cleanup_free_ char *text = NULL;
