@@ -82,7 +82,8 @@ int model_settle_clock(Model **m, usec_t now_realtime)
             copy->files[i].as_directory = fade_rescale(copy->files[i].as_directory, to, from);
         for (size_t i = 0; i < copy->n_learned; i++)
             copy->learned[i].at = MIN(copy->learned[i].at, now_realtime);
-        qsort(copy->learned, copy->n_learned, sizeof(ModelLearned), model_compare_learned);
+        if (copy->n_learned > 0)
+            qsort(copy->learned, copy->n_learned, sizeof(ModelLearned), model_compare_learned);
         copy->clock = now_realtime;
         copy->generation = fade_generation(now_realtime, copy->halflife);
         /* Merging drops what the new scale has no room for. */

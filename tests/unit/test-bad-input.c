@@ -46,7 +46,7 @@ static void assert_sane_chains(const Chains *c)
 /* Every stage and user it knows, and one it does not; and it can be saved. */
 static void assert_sane_model(const Model *m)
 {
-    _cleanup_free_ char *text = bytes_of(m);
+    _cleanup_free_ char *text _unused_ = bytes_of(m);
 
     for (size_t i = 0; i < m->n_stages; i++) {
         assert_sane_prediction(m, m->stages[i].stage, m->stages[i].uid);
