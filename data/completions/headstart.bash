@@ -12,6 +12,8 @@ _headstart() {
         [plan]='--stage= --budget= --policy= --deadline= --min-probability= --dry-run'
         [replay]='--stage= --wait --dry-run --policy= --ioprio= --force'
         [rerecord]='--now --next-boot --stage= --exact'
+        [evaluate]='--predictor= --level= --stage= --cache= --budget= --waste= --training= --horizon= --cycle= --grace= --io-latency= --io-rate= --seed= --reliability --no-timing'
+        [merge]='--output= --prune='
     )
 
     # "=" is a word of its own for readline.
@@ -41,6 +43,19 @@ _headstart() {
         mapfile -t COMPREPLY < <(compgen -W 'off metadata beside gate idle' -- "$cur")
         return
         ;;
+    --level)
+        mapfile -t COMPREPLY < <(compgen -W 'applications files' -- "$cur")
+        return
+        ;;
+    --predictor)
+        mapfile -t COMPREPLY < <(compgen -W 'lru naive last-successor 2-gram+ 1-5-gram+ association
+            hybrid graph pcm epcm preload mixture' -- "$cur")
+        return
+        ;;
+    --cache)
+        mapfile -t COMPREPLY < <(compgen -W unlimited -- "$cur")
+        return
+        ;;
     --ioprio)
         mapfile -t COMPREPLY < <(compgen -W 'idle best-effort' -- "$cur")
         return
@@ -62,7 +77,8 @@ _headstart() {
         mapfile -t COMPREPLY < <(compgen -W "${!options[*]}" -- "$cur")
     elif [[ $verb == record ]]; then
         mapfile -t COMPREPLY < <(compgen -c -- "$cur")
-    elif [[ $verb == show || $verb == learn || $verb == replay ]]; then
+    elif [[ $verb == show || $verb == learn || $verb == replay || $verb == evaluate ||
+        $verb == merge ]]; then
         mapfile -t COMPREPLY < <(compgen -f -- "$cur")
     fi
 }

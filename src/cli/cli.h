@@ -55,7 +55,7 @@ struct Context {
 };
 
 extern const Verb verb_status, verb_record, verb_learn, verb_plan, verb_replay, verb_show,
-        verb_rerecord;
+        verb_rerecord, verb_evaluate, verb_merge;
 
 /* --- options.c ----------------------------------------------------------------------------------
  */

@@ -80,6 +80,11 @@ static bool is_text(CellType type)
     return type == CELL_STRING || type == CELL_PATH;
 }
 
+static bool is_real(CellType type)
+{
+    return type == CELL_PROBABILITY || type == CELL_NUMBER || type == CELL_PRECISE;
+}
+
 Table *table_new(void)
 {
     return calloc(1, sizeof(Table));
@@ -135,6 +140,7 @@ void table_row(Table *t, ...)
         }
         case CELL_PROBABILITY:
         case CELL_NUMBER:
+        case CELL_PRECISE:
             c->probability = va_arg(ap, double);
             break;
         case CELL_BOOLEAN:
@@ -220,8 +226,7 @@ static char *cell_text(CellType type, const Cell *c)
 {
     char buf[64];
 
-    if (!is_text(type) && type != CELL_PROBABILITY && type != CELL_NUMBER &&
-        c->number == COUNT_UNKNOWN)
+    if (!is_text(type) && !is_real(type) && c->number == COUNT_UNKNOWN)
         return strdup("-");
     switch (type) {
     case CELL_STRING:
@@ -254,6 +259,11 @@ static char *cell_text(CellType type, const Cell *c)
         if (!(c->probability >= 0))
             return strdup("-");
         snprintf(buf, sizeof(buf), "%.1f", c->probability);
+        break;
+    case CELL_PRECISE:
+        if (!(c->probability >= 0))
+            return strdup("-");
+        snprintf(buf, sizeof(buf), "%.3f", c->probability);
         break;
     case CELL_BOOLEAN:
         return strdup(c->number ? "yes" : "no");
@@ -398,6 +408,7 @@ static int add_json(json_object *o, const char *key, CellType type, const Cell *
         break;
     case CELL_PROBABILITY:
     case CELL_NUMBER:
+    case CELL_PRECISE:
         null = !(c->probability >= 0);
         v = null ? NULL : json_object_new_double(c->probability);
         break;

@@ -35,6 +35,7 @@ typedef enum CellType {
     CELL_REALTIME,    /* usec_t, printed as local date and time */
     CELL_PROBABILITY, /* double, printed as a percentage; below 0: unknown */
     CELL_NUMBER,      /* double, printed with one decimal; below 0: unknown */
+    CELL_PRECISE,     /* the same with three decimals */
     CELL_BOOLEAN,     /* int */
 } CellType;
 

@@ -299,9 +299,9 @@ static int get_at(Json *array, size_t i, uint64_t max, uint64_t *ret)
 
 static int get_fade(Json *array, size_t i, Fade *ret)
 {
-    int r = get_at(array, i, UINT64_MAX, &ret->current);
+    int r = get_at(array, i, FADE_MAX, &ret->current);
 
-    return r < 0 ? r : get_at(array, i + 1, UINT64_MAX, &ret->previous);
+    return r < 0 ? r : get_at(array, i + 1, FADE_MAX, &ret->previous);
 }
 
 static int read_applications(ChainsWorld *w, uint64_t n_names, Json *from)
@@ -449,9 +449,9 @@ static int read_chains(Json *o, Chains **ret)
     uint64_t halflife, window, generation, last_user = 0;
     int r;
 
-    if (get_field_number(o, "halflife", UINT64_MAX, &halflife) < 0 ||
-        get_field_number(o, "window", UINT64_MAX, &window) < 0 ||
-        get_field_number(o, "generation", UINT64_MAX, &generation) < 0 ||
+    if (get_field_number(o, "halflife", INT64_MAX, &halflife) < 0 ||
+        get_field_number(o, "window", INT64_MAX, &window) < 0 ||
+        get_field_number(o, "generation", INT64_MAX, &generation) < 0 ||
         get_field(o, "names", json_type_array, &names) < 0 ||
         get_field(o, "evidence", json_type_array, &evidence) < 0 ||
         get_field(o, "worlds", json_type_array, &worlds) < 0)

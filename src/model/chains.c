@@ -252,8 +252,8 @@ static void add(const Chains *c, Fade *f, uint64_t amount)
     uint64_t x;
 
     if (__builtin_mul_overflow(amount, c->weight, &x))
-        x = UINT64_MAX;
-    f->current = fade_saturating_add(f->current, x);
+        x = FADE_MAX;
+    f->current = fade_saturating_add(f->current, MIN(x, FADE_MAX));
 }
 
 /* From whichever came last until now, in milliseconds. */

@@ -175,6 +175,29 @@ size_t chains_size(const Chains *c);
  * application have a name (-EINVAL). -ENOMEM. */
 int chains_merge(const Chains *a, const Chains *b, Chains **ret);
 
+/* *ret = the same without what has become negligible: chains of which less than 2^-10 of an event
+ * counts any more, although nearly all that counts was observed since they began; applications that
+ * have not been started for so long, with whom they have met once, and their names. One half-life
+ * halves: that is after ten of them at the earliest. Counted from the time last set; of chains that
+ * were read, from the beginning of their generation, so that the same content is pruned alike
+ * whenever it is done. Without pruning, what once met by chance would be kept for ever.
+ *
+ * Why merging does not do this: it would no longer be associative. A chain says what was observed
+ * *since it began*, and what it says of that is not zero even if the two never met again: it is
+ * evidence against. If a chain that has faded in A is dropped before B, where it lives, is added,
+ * all of A counts as before the chain; if B and C are added first, it is kept, and A's time since
+ * then counts. Dropping is harmless only where a sum is zero, and merging does no more than that.
+ * So it comes last, where a model is learned and saved or a fleet's sum is ready: model_prune().
+ *
+ * Ids of names are new: not while a predictor goes by the old ones. Sessions must have ended
+ * (-EBUSY), every application have a name (-EINVAL). -ENOMEM. */
+int chains_prune(const Chains *c, Chains **ret);
+
+/* Chains of a clock that ran ahead by more than a generation, as seen from `realtime`: what they
+ * know has the weight beside one another that it had, and that of now beside others (rounded: not
+ * exact as merging is). Changes nothing otherwise. Sessions must have ended (-EBUSY). */
+int chains_settle_clock(Chains *c, usec_t realtime);
+
 /* JSON text; equal knowledge gives equal bytes, and save, load, save the same. The caller frees. 0,
  * -EBUSY, -EINVAL (as above), -ENOMEM. */
 int chains_to_json(const Chains *c, char **ret);

@@ -60,13 +60,17 @@ int model_settle_clock(Model **m, usec_t now_realtime)
     uint64_t from, to;
     int r;
 
-    if (now_realtime < MODEL_CLOCK_MIN || (*m)->clock <= now_realtime ||
-        (*m)->clock - now_realtime <= span(*m))
+    if (now_realtime < MODEL_CLOCK_MIN)
+        return 0;
+    /* The chains have a clock of their own; while a session goes on it is its owner's matter. */
+    r = (*m)->chains ? chains_settle_clock((*m)->chains, now_realtime) : 0;
+    if (r < 0 && r != -EBUSY)
+        return r;
+    if ((*m)->clock <= now_realtime || (*m)->clock - now_realtime <= span(*m))
         return 0;
     empty = model_new((*m)->halflife);
     if (!empty)
         return -ENOMEM;
-    /* The chains have a clock of their own. */
     chains = TAKE_PTR((*m)->chains);
     r = model_merge(*m, empty, &copy);
     if (r >= 0) {
@@ -78,7 +82,8 @@ int model_settle_clock(Model **m, usec_t now_realtime)
             copy->files[i].as_directory = fade_rescale(copy->files[i].as_directory, to, from);
         for (size_t i = 0; i < copy->n_learned; i++)
             copy->learned[i].at = MIN(copy->learned[i].at, now_realtime);
-        qsort(copy->learned, copy->n_learned, sizeof(ModelLearned), model_compare_learned);
+        if (copy->n_learned > 0)
+            qsort(copy->learned, copy->n_learned, sizeof(ModelLearned), model_compare_learned);
         copy->clock = now_realtime;
         copy->generation = fade_generation(now_realtime, copy->halflife);
         /* Merging drops what the new scale has no room for. */

@@ -13,6 +13,10 @@ uint64_t model_trace_id(const Trace *t);
 /* Files that no stage names any more leave the table. 0 or -ENOMEM. */
 int model_drop_unused_files(Model *m);
 
+/* Applications whose sessions have all faded away leave a stage, and with them their uses. `scratch`
+ * has room for each application. */
+void model_drop_faded_applications(ModelStage *s, uint32_t *scratch);
+
 /* What the model takes for now, and for the moment of a trace (model.h, the model's clock). */
 usec_t model_effective_now(const Model *m, usec_t now_realtime);
 usec_t model_effective_start(usec_t start_realtime, usec_t now_realtime);

@@ -187,7 +187,8 @@ static int take_uses(const Trace *t, const uint32_t *where, ModelStage *s, Fade 
 
         s->uses[i] = (ModelUse){find_application(s, file), where[a->file], one};
     }
-    qsort(s->uses, t->n_accesses, sizeof(ModelUse), compare_uses);
+    if (t->n_accesses > 0)
+        qsort(s->uses, t->n_accesses, sizeof(ModelUse), compare_uses);
     for (size_t i = 0; i < t->n_accesses; i++)
         if (n == 0 || compare_uses(&s->uses[n - 1], &s->uses[i]) != 0)
             s->uses[n++] = s->uses[i];
@@ -276,7 +277,8 @@ static int take_metadata(const Trace *t, ModelStage *s, Fade one)
         if (segments_from_ranges(&v->metadata, one, &o->ranges) < 0)
             return -ENOMEM;
     }
-    qsort(s->metadata, s->n_metadata, sizeof(ModelMetadata), compare_metadata);
+    if (s->n_metadata > 0)
+        qsort(s->metadata, s->n_metadata, sizeof(ModelMetadata), compare_metadata);
     return 0;
 }
 

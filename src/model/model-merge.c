@@ -216,8 +216,7 @@ static int merge_metadata(const Side *a, const ModelStage *x, const Side *b, con
     return 0;
 }
 
-/* Applications whose sessions have all faded away, and with them their uses. */
-static void drop_faded_applications(ModelStage *s, uint32_t *scratch)
+void model_drop_faded_applications(ModelStage *s, uint32_t *scratch)
 {
     size_t n = 0, n_uses = 0;
 
@@ -276,7 +275,7 @@ static int merge_stage(const Side *a, const ModelStage *x, const Side *b, const 
         model_stage_done(&s);
         return r;
     }
-    drop_faded_applications(&s, scratch);
+    model_drop_faded_applications(&s, scratch);
     m->stages[m->n_stages++] = s;
     return 0;
 }
@@ -462,55 +461,4 @@ int model_merge(const Model *a, const Model *b, Model **ret)
         return -E2BIG;
     *ret = TAKE_PTR(m);
     return 0;
-}
-
-/* Leaves of a stage what at least so many of its sessions used. `keep` has room for each file. */
-static void prune_stage(ModelStage *s, double min_probability, bool *keep, uint32_t *scratch)
-{
-    size_t n = 0;
-
-    for (size_t k = 0; k < s->n_files; k++) {
-        ModelStageFile *f = &s->files[k];
-
-        if (fade_ratio(f->used, s->sessions) < min_probability) {
-            segments_done(&f->resident);
-            segments_done(&f->assumed_resident);
-            continue;
-        }
-        if (!fade_is_zero(f->truth)) {
-            f->assumed = (Fade){0, 0};
-            segments_done(&f->assumed_resident);
-        }
-        keep[f->file] = true;
-        s->files[n++] = *f;
-    }
-    s->n_files = n;
-    n = 0;
-    for (size_t k = 0; k < s->n_uses; k++)
-        if (keep[s->uses[k].file])
-            s->uses[n++] = s->uses[k];
-    s->n_uses = n;
-    for (size_t k = 0; k < s->n_applications; k++)
-        if (fade_ratio(s->applications[k].active, s->sessions) < min_probability)
-            s->applications[k].active = (Fade){0, 0};
-    drop_faded_applications(s, scratch);
-}
-
-int model_prune(Model **m, double min_probability)
-{
-    _cleanup_free_ uint32_t *scratch = NULL;
-    _cleanup_free_ bool *keep = NULL;
-    size_t n_applications = 0;
-
-    for (size_t i = 0; i < (*m)->n_stages; i++)
-        n_applications = MAX(n_applications, (*m)->stages[i].n_applications);
-    keep = calloc((*m)->n_files + 1, sizeof(bool));
-    scratch = calloc(n_applications + 1, sizeof(uint32_t));
-    if (!keep || !scratch)
-        return -ENOMEM;
-    for (size_t i = 0; i < (*m)->n_stages; i++) {
-        memset(keep, 0, (*m)->n_files * sizeof(bool));
-        prune_stage(&(*m)->stages[i], min_probability, keep, scratch);
-    }
-    return model_drop_unused_files(*m);
 }

@@ -139,15 +139,17 @@ bool model_knows_trace(const Model *m, const Trace *t);
 int model_learn(Model **m, const Trace *t, usec_t now_realtime);
 
 /* Brings a model whose clock is more than FADE_SPAN half-lives after `now_realtime` back to now,
- * with the weights its sessions have beside one another; changes nothing otherwise, nor if
+ * with the weights its sessions have beside one another, and so its chains, which have a clock of
+ * their own, unless a session of theirs goes on; changes nothing otherwise, nor if
  * `now_realtime` is before MODEL_CLOCK_MIN. Before merging models of machines one does not trust. 0
  * or -ENOMEM. */
 int model_settle_clock(Model **m, usec_t now_realtime);
 
 /* Drops files and applications that less than `min_probability` of a stage's sessions used, so that
- * names used once (temporary files) do not pile up, and what was assumed of a file where the truth
- * is known by now. Deterministic, but not part of merging, which stays exact: a fleet merges first
- * and prunes then. 0 or -ENOMEM. */
+ * names used once (temporary files) do not pile up, what was assumed of a file where the truth is
+ * known by now, and of the chains what has faded (chains_prune(): not while a session of theirs
+ * goes on; their ids are new). Deterministic, but not part of merging, which stays exact: a fleet
+ * merges first and prunes then. 0 or -ENOMEM. */
 int model_prune(Model **m, double min_probability);
 
 /* JSON text (docs/formats.md); save, load, save gives the same bytes. As trace_to_json() and

@@ -83,11 +83,13 @@ static void read_object(Simulation *s, uint32_t o, double expected_waste)
 {
     SimulatedObject *x = &s->objects[o];
     uint64_t bytes = s->in->object_bytes[o];
-    usec_t cost = s->p->io_fixed_usec;
+    double cost = (double)s->p->io_fixed_usec;
+    usec_t start = MAX(s->device_free, s->now);
 
     if (s->p->io_bytes_per_sec > 0)
-        cost += (usec_t)((double)bytes * 1e6 / (double)s->p->io_bytes_per_sec);
-    s->device_free = MAX(s->device_free, s->now) + cost;
+        cost += (double)bytes * 1e6 / (double)s->p->io_bytes_per_sec;
+    /* What would take longer than the clock runs never arrives. */
+    s->device_free = cost < (double)(USEC_INFINITY - start) ? start + (usec_t)cost : USEC_INFINITY;
     x->unused = true;
     x->issued = s->now;
     x->arrives = s->device_free;

@@ -349,6 +349,8 @@ static int run(Simulation *s)
         usec_t at = MAX(s->now, in->events[i].at);
         int r;
 
+        if (s->p->progress)
+            s->p->progress(i, in->n_events, s->p->progress_userdata);
         if (s->p->cycle > 0 && s->testing && s->in_session)
             for (unsigned k = 0; k < CYCLES_MAX && at - s->now > s->p->cycle; k++) {
                 s->now += s->p->cycle;

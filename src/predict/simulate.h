@@ -77,6 +77,9 @@ typedef struct SimulateParameters {
     uint64_t io_bytes_per_sec; /* 0: transfer costs nothing */
     uint64_t (*clock_nsec)(void *userdata); /* for the time per event; NULL: not measured */
     void *clock_userdata;
+    void (*progress)(size_t n_done, size_t n_events,
+                     void *userdata); /* before each event; or NULL */
+    void *progress_userdata;
 } SimulateParameters;
 
 /* The defaults named above; unlimited cache. */

@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# headstart evaluate: the judge over traces: figures, order, determinism, bad input.
+
+load helpers
+bats_require_minimum_version 1.5.0
+
+setup() {
+    hs_setup
+    need_binary "$HEADSTART"
+    T=$HS_TMP/traces
+}
+
+teardown() {
+    hs_teardown
+}
+
+hs() {
+    "$HEADSTART" --state="$HS_STATE" "$@"
+}
+
+# sessions N [STARTS]: N traces of two users, a day apart; written in no order of time.
+sessions() {
+    local i
+    mkdir -p "$T"
+    for ((i = 1; i <= $1; i++)); do
+        "$BATS_TEST_DIRNAME/make-session" "$i" $((1793520000 + i * 86400)) "${2:-24}" $((1000 + i % 2)) \
+            >"$T/$((i * 7 % 10))-$i.json"
+    done
+}
+
+# refused STATUS TEXT ARGUMENT…: one line on standard error that has the text, nothing else.
+refused() {
+    local status_wanted=$1 text=$2
+    shift 2
+    run "-$status_wanted" --separate-stderr hs evaluate "$@"
+    echo "headstart evaluate $*: status $status, said: $stderr, printed: $output"
+    [ "$status" -eq "$status_wanted" ]
+    assert_one_error_line "$stderr"
+    [[ $stderr == *"$text"* ]]
+    [ -z "$output" ]
+}
+
+@test "evaluate: every predictor and the LRU baseline, in 100 columns" {
+    sessions 6
+    run --separate-stderr -0 hs evaluate --budget=50% --reliability "$T"
+    [ -z "$stderr" ]
+    [[ $output =~ "Traces: 6" ]]
+    local name
+    for name in lru naive last-successor 2-gram+ 1-5-gram+ association hybrid graph pcm epcm preload mixture; do
+        [ "$(grep -c "^$name  *[0-9.]*%" <<<"$output")" -ge 1 ]
+    done
+    [ "$(awk '{ if (length > m) m = length } END { print m }' <<<"$output")" -le 100 ]
+    [[ $output == *"Reliability"* ]]
+    run -0 hs evaluate --predictor=mixture,lru "$T"
+    [[ $output != *naive* ]]
+    [[ $output != *Reliability* ]]
+}
+
+@test "evaluate: the figures mean what they are called, and the mixture has learned the habits" {
+    sessions 8 40
+    run -0 hs evaluate --json=short --budget=50% "$T"
+    [ "${#lines[@]}" -eq 1 ]
+    jq -e '.n_traces == 8 and .n_uses == 320 and (.predictors | length) == 12' <<<"$output"
+    jq -e '.budget_bytes * 2 <= .object_bytes and .budget_bytes * 2 > .object_bytes - 2' <<<"$output"
+    jq -e '[.predictors[] | .n_scored] | unique | length == 1' <<<"$output"
+    jq -e 'all(.predictors[]; .observe_usec > 0 and .predict_usec > 0)' <<<"$output"
+    jq -e 'all(.predictors[]; .hit_rate * .n_objects - .n_selected | fabs < 1e-6)' <<<"$output"
+    jq -e 'all(.predictors[]; .wasted_bytes <= .read_bytes and .n_reads_used <= .n_reads)' <<<"$output"
+    jq -e 'all(.predictors[].reliability[]; .promised == null or (.promised >= .from and .promised <= .to))' <<<"$output"
+    jq -e '[.predictors[] | {(.name): .}] | add | .lru.n_reads == 0 and .lru.hit_rate == 0
+        and .lru.accuracy == null and .mixture.hit_rate > .naive.hit_rate
+        and .mixture.next_log_loss < .naive.next_log_loss
+        and .mixture.cache_hit_rate > .lru.cache_hit_rate and .mixture.state_bytes > 0' <<<"$output"
+}
+
+@test "evaluate: an LRU cache counted by hand" {
+    mkdir -p "$T"
+    # Two files, A and B, opened A B A B … in each session; the cache is cold when one begins.
+    local i
+    for i in 1 2; do
+        sed -e "s/\"start_realtime_usec\":[0-9]*/\"start_realtime_usec\":179352000${i}000000/" \
+            -e 's/"at_usec_delta":.*/"at_usec_delta":[10,10,10,10,10,10],/' \
+            -e 's/"file_delta":.*/"file_delta":[1,-1,1,-1,1,-1],/' \
+            -e 's/"application":\[-1.*/"application":[0,0,0,0,0,0],/' \
+            -e 's/"kind":.*/"kind":[0,0,0,0,0,0]}/' \
+            "$HS_SOURCE/tests/fixtures/trace-small.json" >"$T/$i.json"
+        # "path_delta" of the files has the same form as "file_delta": only the accesses were meant.
+        grep -q '"path_delta":\[3,2\]' "$T/$i.json"
+    done
+    # Room for both: 4 of 6 hits. Half of the 16 events train: exactly the first session.
+    run -0 hs evaluate --json=short --level=files --training=50% --predictor=lru "$T"
+    jq -e '.predictors[0] | .n_scored == 6 and .n_objects == 6 and .n_cached == 4' <<<"$output"
+    # Room for one: each drives the other out.
+    run -0 hs evaluate --json=short --level=files --training=50% --predictor=lru --cache=1files "$T"
+    jq -e '.predictors[0] | .n_scored == 6 and .n_cached == 0' <<<"$output"
+    # A cache of 5,000 bytes holds B (4096), never A (12288).
+    run -0 hs evaluate --json=short --level=files --training=50% --predictor=lru --cache=5000 "$T"
+    jq -e '.predictors[0] | .n_cached == 2' <<<"$output"
+    # Last successor: after one session it knows that B follows A and A follows B: of six uses only
+    # the first, after nothing, is not foreseen. Reads take 1 s: none is there in time.
+    run -0 hs evaluate --json=short --level=files --training=50% --predictor=last-successor \
+        --io-latency=1s "$T"
+    jq -e '.predictors[0] | .n_selected == 5 and .hit_rate == 5 / 6 and .n_reads == 1
+        and .io_usec == 1000000 and .in_time == 0 and .lead_usec == 10 and .n_late == 1' <<<"$output"
+}
+
+@test "evaluate: the same for the same seed, whatever the order of the arguments" {
+    sessions 8
+    local first args reversed
+    mapfile -t reversed < <(find "$T" -name '*.json' | sort -r)
+    for args in "--json=pretty" "--reliability" "--level=files --cache=9files --json=short"; do
+        # shellcheck disable=SC2086 # several words
+        run -0 hs evaluate --no-timing --seed=7 $args "$T"
+        first=$output
+        # shellcheck disable=SC2086
+        run -0 hs evaluate --no-timing --seed=7 $args "${reversed[@]}"
+        [ "$output" = "$first" ]
+    done
+    [[ $first == *'"observe_usec":null'* ]]
+}
+
+@test "evaluate: traces come in the order of their own times" {
+    sessions 4
+    run -0 hs evaluate --json=short --no-timing "$T"
+    jq -e '.first_realtime_usec == 1793606400000000 and .last_realtime_usec == 1793865600000000' <<<"$output"
+    local before=$output
+    # Other names, other order of time: other figures.
+    sed -i 's/"start_realtime_usec": 1793606400/"start_realtime_usec": 1793952000/' "$T/7-1.json"
+    run -0 hs evaluate --json=short --no-timing "$T"
+    [ "$(jq -c .predictors <<<"$output")" != "$(jq -c .predictors <<<"$before")" ]
+}
+
+@test "evaluate: a recording that is given twice counts once" {
+    sessions 3
+    run -0 hs evaluate --json=short --no-timing "$T"
+    local once=$output
+    run --separate-stderr -0 hs evaluate --json=short --no-timing "$T" "$T/7-1.json"
+    assert_one_error_line "$stderr"
+    [[ $stderr == *"the same recording as"* ]]
+    [ "$output" = "$once" ]
+}
+
+@test "evaluate: without arguments, the state directory's traces; stages can be told apart" {
+    refused 1 "state/traces: No such file or directory"
+    sessions 3
+    mkdir -p "$HS_STATE"
+    cp -r "$T" "$HS_STATE/traces"
+    touch "$HS_STATE/traces/x.json.bad" "$HS_STATE/traces/y.json.skipped"
+    run -0 hs evaluate --json=short
+    jq -e '.n_traces == 3' <<<"$output"
+    refused 1 "no traces of stage boot among 3" --stage=boot
+    run -0 hs evaluate --json=short --stage=session
+    jq -e '.n_traces == 3' <<<"$output"
+}
+
+@test "evaluate: the completion knows the predictors that there are" {
+    local names
+    # A wrong one makes it list them.
+    run --separate-stderr -2 hs evaluate --predictor=x
+    names=$(sed 's/.*(lru/lru/; s/).*//; s/, /\n/g' <<<"$stderr")
+    [ "$(wc -l <<<"$names")" -ge 12 ]
+    # shellcheck source=/dev/null
+    source "$HS_SOURCE/data/completions/headstart.bash"
+    # shellcheck disable=SC2034 # bash gives these to the completion
+    COMP_WORDS=(headstart evaluate --predictor '=' '') COMP_CWORD=4
+    _headstart
+    [ "$(printf '%s\n' "${COMPREPLY[@]}")" = "$names" ]
+}
+
+@test "evaluate: options that are wrong, in one line" {
+    sessions 2
+    refused 2 "no such predictor: 'oracle' (lru, naive, " --predictor=lru,oracle "$T"
+    refused 2 "no such predictor: ''" --predictor= "$T"
+    refused 2 "no such level: 'maps'" --level=maps "$T"
+    refused 2 "no such stage: 'lunch'" --stage=lunch "$T"
+    local bad
+    for bad in x -1 nan inf 1.1 101% 0x1 "" 5%% " 1" 1e-3 .; do
+        refused 2 "--training=$bad: not a share" --training="$bad" "$T"
+        refused 2 "--waste=$bad: not a share" --waste="$bad" "$T"
+    done
+    for bad in x -1 "" 0 0files files 5fish 99999999999999999999 99999999999999999999files; do
+        refused 2 "--cache=$bad: not a size" --cache="$bad" "$T"
+    done
+    for bad in x -1 "" 0 0% 101% nan% 99999999999999999999; do
+        refused 2 "--budget=$bad: not a size" --budget="$bad" "$T"
+    done
+    for bad in x -1 "" 5fortnights infinity; do
+        refused 2 "--cycle=$bad: not a time" --cycle="$bad" "$T"
+        refused 2 "--io-latency=$bad: not a time" --io-latency="$bad" "$T"
+        refused 2 "--grace=$bad: not a time" --grace="$bad" "$T"
+    done
+    refused 2 "--horizon=soon: not a time" --horizon=soon "$T"
+    refused 2 "--io-rate=fast: not a number of bytes" --io-rate=fast "$T"
+    refused 2 "--seed=-1: not a number" --seed=-1 "$T"
+    # The extremes that are right.
+    run -0 hs evaluate --horizon=infinity --training=0 --waste=0 --io-rate=1 --io-latency=5000000d \
+        --budget=1 --cache=1 --cycle=1ms --seed=18446744073709551615 --json=short "$T"
+    jq -e '.horizon_usec == null and .n_traces == 2' <<<"$output"
+}
+
+@test "evaluate: files that are no traces, each in one line, and nothing is judged" {
+    sessions 3
+    local f=$T/f.json
+    refused 1 "$HS_TMP/none: No such file or directory" "$HS_TMP/none"
+    mkdir "$HS_TMP/empty"
+    refused 1 "$HS_TMP/empty: no traces" "$HS_TMP/empty"
+    : >"$f"
+    refused 1 "$f: empty file" "$T"
+    echo hello >"$f"
+    refused 1 "$f: " "$T"
+    echo '{"format": "headstart-model", "version": 1}' >"$f"
+    refused 1 "$f: " "$T"
+    head -c 1500 "$T/7-1.json" >"$f"
+    refused 1 "$f: " "$T"
+    sed 's/"version": 1/"version": 99/' "$T/7-1.json" >"$f"
+    refused 1 "version" "$T"
+    rm "$f"
+    mkfifo "$f"
+    refused 1 "$f: not a regular file" "$T"
+    refused 1 "/dev/zero: not a regular file" /dev/zero
+    # Two at fault: two lines.
+    rm "$f"
+    : >"$f"
+    : >"$T/g.json"
+    run --separate-stderr -1 hs evaluate "$T"
+    [ "$(wc -l <<<"$stderr")" -eq 2 ]
+    [ -z "$output" ]
+}
+
+@test "evaluate: a trace cut off anywhere is refused in one line" {
+    sessions 1
+    local size step
+    size=$(stat -c %s "$T/7-1.json")
+    for ((step = 1; step < size - 2; step += 97)); do
+        head -c "$step" "$T/7-1.json" >"$HS_TMP/cut.json"
+        refused 1 "$HS_TMP/cut.json: " "$HS_TMP/cut.json"
+    done
+}
+
+@test "evaluate: too little to judge by" {
+    sessions 1 0
+    refused 1 "not one application start in 1 trace: --level=files" "$T"
+    refused 1 "not one opened file in 1 trace" --level=files "$T"
+    sessions 1 1
+    refused 1 "a single application start in 1 trace" "$T"
+    refused 1 "a single application start in 1 trace" --training=0 "$T"
+    sessions 1 10
+    run -0 hs evaluate "$T"
+    refused 1 "nothing is left to judge by" --training=1 "$T"
+    refused 1 "nothing is left to judge by" --grace=7d "$T"
+}
+
+@test "evaluate: progress on a terminal, gone at the end; none elsewhere and none if quiet" {
+    need_command script
+    sessions 8 400
+    # Ten milliseconds a cycle: enough work to be looked at.
+    local wide=("$HEADSTART" evaluate --level=files --predictor=pcm --cycle=10ms --no-timing "$T")
+    TERM=xterm run -0 script -qec "${wide[*]}" /dev/null
+    [[ $output == *"Judging ["*"%"*$'\r\e[K'*"Traces: 8"* ]]
+    TERM=xterm run -0 script -qec "${wide[*]} --quiet" /dev/null
+    [[ $output != *"Judging"* ]]
+    run --separate-stderr -0 "${wide[@]}"
+    [ -z "$stderr" ]
+}
+
+@test "evaluate: a full disk below standard output is a failure" {
+    [ -c /dev/full ] || skip "needs /dev/full"
+    sessions 2
+    # shellcheck disable=SC2016 # sh expands them
+    run --separate-stderr sh -c '"$0" evaluate "$1" >/dev/full' "$HEADSTART" "$T"
+    [ "$status" -eq 1 ]
+    assert_one_error_line "$stderr"
+    [[ $stderr == *"No space left on device"* ]]
+}

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# headstart merge: exact in any order and grouping; bad models change nothing.
+
+load helpers
+bats_require_minimum_version 1.5.0
+
+setup() {
+    hs_setup
+    need_binary "$HEADSTART"
+    M=$HS_TMP/models
+    mkdir -p "$M"
+}
+
+teardown() {
+    hs_teardown
+}
+
+hs() {
+    "$HEADSTART" --state="$HS_STATE" "$@"
+}
+
+# learn NAME TRACE…: a machine of its own learns the traces; its model becomes $M/NAME.
+learn() {
+    local name=$1
+    shift
+    "$HEADSTART" --state="$HS_TMP/$name" learn --quiet "$@"
+    mv "$HS_TMP/$name/model.json" "$M/$name"
+}
+
+# Five machines: of other users, other weeks, other stages; one has learned nothing but its own.
+fleet() {
+    local i t=$HS_TMP/t
+    mkdir -p "$t"
+    for i in 1 2 3 4 5 6 7; do
+        "$BATS_TEST_DIRNAME/make-session" "$i" $((1763668800 + i * 3000000)) 12 $((1000 + i % 3)) >"$t/$i.json"
+    done
+    sed 's/"stage":"login"/"stage":"boot"/' "$HS_SOURCE/tests/fixtures/trace-small.json" >"$t/boot.json"
+    learn a "$t/1.json" "$t/2.json"
+    learn b "$t/3.json"
+    learn c "$t/4.json" "$t/boot.json"
+    learn d "$HS_SOURCE/tests/fixtures/trace-small.json"
+    learn e "$t/5.json" "$t/6.json" "$t/7.json"
+}
+
+merge() {
+    local output=$1
+    shift
+    hs merge --quiet --output="$output" "$@"
+}
+
+content() {
+    ls -A "$M"
+    find "$M" -type f -exec sha256sum {} +
+}
+
+# refused STATUS TEXT ARGUMENT…: one line on standard error that has the text; nothing is written.
+refused() {
+    local status_wanted=$1 text=$2 before
+    shift 2
+    before=$(content)
+    run "-$status_wanted" --separate-stderr hs merge "$@"
+    echo "headstart merge $*: status $status, said: $stderr, printed: $output"
+    [ "$status" -eq "$status_wanted" ]
+    assert_one_error_line "$stderr"
+    [[ $stderr == *"$text"* ]]
+    [ -z "$output" ]
+    [ "$(content)" = "$before" ]
+}
+
+@test "merge: any order gives the same bytes" {
+    fleet
+    cd "$M"
+    local order
+    merge ../all a b c d e
+    # All 120 orders.
+    for order in $(printf '%s\n' {a..e}{a..e}{a..e}{a..e}{a..e} | grep -vE '(.).*\1'); do
+        # shellcheck disable=SC2046 # one word a model
+        merge ../other $(grep -o . <<<"$order")
+        cmp ../all ../other
+    done
+    [ "$(stat -c %a ../all)" = 600 ]
+}
+
+@test "merge: any grouping gives the same bytes" {
+    fleet
+    cd "$M"
+    merge ../all a b c d e
+    # One after the other, from either end; pairs; the result of one is one of the next.
+    cp a ../sum
+    for x in b c d e; do merge ../sum ../sum $x; done
+    cmp ../all ../sum
+    cp e ../sum
+    for x in d c b a; do merge ../sum $x ../sum; done
+    cmp ../all ../sum
+    merge ../ab a b
+    merge ../de d e
+    merge ../cde c ../de
+    merge ../sum ../cde ../ab
+    cmp ../all ../sum
+    merge ../be b e
+    merge ../adc a d c
+    merge ../sum ../adc ../be
+    cmp ../all ../sum
+}
+
+@test "merge: one alone stays what it is, and machines together know what one would" {
+    fleet
+    cd "$M"
+    merge ../one e
+    cmp e ../one
+    # The sum is what one machine would have learned; what `learn` drops, --prune drops.
+    learn whole "$HS_TMP"/t/{1,2,3,4,boot,5,6,7}.json "$HS_SOURCE/tests/fixtures/trace-small.json"
+    merge ../sum --prune=1 a b c d e
+    # But for when each was learned: the clocks of machines differ.
+    run -0 hs show --json=short whole
+    local whole=$output
+    run -0 hs show --json=short ../sum
+    jq -e --argjson w "$whole" '.n_learned == 9 and .n_files == $w.n_files and
+        [.stages[] | {stage, uid, n_files}] == [$w.stages[] | {stage, uid, n_files}]' <<<"$output"
+}
+
+@test "merge: says what it added, as text and as JSON" {
+    fleet
+    cd "$M"
+    run --separate-stderr -0 hs merge --output=out a c
+    [ -z "$stderr" ]
+    [[ $output =~ a\ +2\ +2\ +[0-9]+ ]]
+    [[ $output =~ out\ +4\ +[34]\ +[0-9]+ ]]
+    run -0 hs merge --json=short --output=out a c
+    jq -e 'length == 3 and .[2].file == "out" and .[2].n_learned == 4' <<<"$output"
+    [ "$(ls -A)" = "$(printf '%s\n' a b c d e out)" ] # and no temporary file
+}
+
+@test "merge: sessions that two models share are told of" {
+    fleet
+    cd "$M"
+    merge ../ab a b
+    run --separate-stderr -0 hs merge --quiet --output=out ../ab b
+    assert_one_error_line "$stderr"
+    [[ $stderr == *"b: 1 of its sessions are in the others too and will count twice"* ]]
+}
+
+@test "merge: usage" {
+    fleet
+    refused 2 "--output= is missing" "$M/a"
+    refused 2 "--output= is missing" --output= "$M/a"
+    refused 2 "no model given" --output="$M/out"
+    refused 2 "--prune=-1: not a percentage" --prune=-1 --output="$M/out" "$M/a"
+    refused 2 "--prune=nan: not a percentage" --prune=nan --output="$M/out" "$M/a"
+}
+
+@test "merge: bad models are refused in one line, wherever they stand, and nothing is written" {
+    fleet
+    echo precious >"$M/out"
+    local bad=$M/bad
+    all_refused() {
+        refused 1 "$1" --output="$M/out" "$bad"
+        refused 1 "$1" --output="$M/out" "$bad" "$M/a"
+        refused 1 "$1" --output="$M/out" "$M/a" "$bad" "$M/b"
+        refused 1 "$1" --output="$M/new" "$M/a" "$M/b" "$bad"
+        [ "$(cat "$M/out")" = precious ]
+    }
+    all_refused "$bad: No such file or directory"
+    : >"$bad"
+    all_refused "$bad: empty file"
+    echo hello >"$bad"
+    all_refused "$bad: "
+    cp "$HS_SOURCE/tests/fixtures/trace-small.json" "$bad"
+    all_refused "$bad: "
+    head -c 700 "$M/a" >"$bad"
+    all_refused "$bad: "
+    sed 's/"version":1/"version":7/' "$M/a" >"$bad"
+    all_refused "version"
+    sed 's/"sessions":[0-9]*/"sessions":-1/' "$M/a" >"$bad"
+    all_refused "$bad: "
+    sed 's/"sessions":[0-9]*/"sessions":NaN/' "$M/a" >"$bad"
+    all_refused "$bad: "
+    sed 's/"current":\[0,[0-9]*/"current":[0,-5/' "$M/a" >"$bad"
+    run -1 cmp -s "$bad" "$M/a"
+    all_refused "$bad: "
+    sed 's/"halflife_usec":604800000000/"halflife_usec":86400000000/' "$M/a" >"$bad"
+    run -1 cmp -s "$bad" "$M/a"
+    refused 1 "$bad: its half-life is 1d 0h, that of the others 7d 0h" --output="$M/out" "$M/a" "$bad"
+    rm "$bad"
+    mkfifo "$bad"
+    all_refused "$bad: not a regular file"
+    refused 1 "$M: " --output="$M/out" "$M/a" "$M"
+    [ ! -e "$M/new" ]
+}
+
+@test "merge: a model cut off anywhere is refused" {
+    fleet
+    local size step
+    size=$(stat -c %s "$M/b")
+    for ((step = 1; step < size - 2; step += 131)); do
+        head -c "$step" "$M/b" >"$HS_TMP/cut"
+        refused 1 "$HS_TMP/cut: " --output="$M/out" "$M/a" "$HS_TMP/cut"
+    done
+}
+
+@test "merge: where nothing can be written, the old file stays" {
+    fleet
+    refused 1 "$HS_TMP/none/out: No such file or directory" --output="$HS_TMP/none/out" "$M/a"
+    refused 1 "$M: " --output="$M" "$M/a"
+}
+
+@test "merge: a model from a clock that ran ahead does not make the others count for nothing" {
+    local day=86400 now clock t=$HS_TMP/t
+    now=$(date +%s)
+    mkdir -p "$t"
+    "$BATS_TEST_DIRNAME/make-session" 1 $((now - 2 * day)) 12 1001 >"$t/1.json"
+    "$BATS_TEST_DIRNAME/make-session" 2 $((now - day)) 12 1002 >"$t/2.json"
+    learn a "$t/1.json"
+    learn b "$t/2.json"
+    cd "$M"
+    # In about the year 2100, learned by a machine that thought so.
+    clock=$(jq .clock_usec a)
+    sed "s/\"clock_usec\":$clock/\"clock_usec\":4102444800000000/" a >future
+    run --separate-stderr -0 hs merge --quiet --output=out future b
+    assert_one_error_line "$stderr"
+    [[ $stderr == *"future: learned while the clock ran ahead, brought back to now"* ]]
+    run -0 hs show --json=short out
+    # Unsettled, 1002 would have faded away.
+    jq -e '.stages | map(.uid) == [1001, 1002] and .[1].sessions > 0.5' <<<"$output"
+}
