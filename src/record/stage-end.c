@@ -196,18 +196,6 @@ static int add_volumes(StageEnd *s)
     return 0;
 }
 
-/* The path as the trace names it: below the recorded root. NULL if it lies elsewhere. */
-static const char *below_root(const Recorder *r, const char *path)
-{
-    size_t l = strlen(r->root);
-
-    if (!path_is_below(path, r->root))
-        return NULL;
-    while (l > 0 && r->root[l - 1] == '/')
-        l--;
-    return path[l] ? path + l : "/";
-}
-
 /* Inodes of the file and of the directories above, for deriving metadata: a lookup reads them all.
  */
 static int note_inodes(const Volume *v, const char *path, uint64_t inode, InodeSet *inodes)
@@ -291,7 +279,7 @@ static int add_object(StageEnd *s, uint32_t object, bool opened)
     if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
         return 0; /* a symlink, socket or device: nothing to read ahead */
     v = volume_by_dev(&r->volumes, st.st_dev);
-    below = below_root(r, path);
+    below = recorder_below_root(r, path);
     if (!v || !below)
         return 0;
     e = &s->volumes[v - r->volumes.volumes];
