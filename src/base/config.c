@@ -38,6 +38,13 @@ Config config_default(void)
             .login_policy = _POLICY_INVALID,
             .deadline = 10 * USEC_PER_SEC,
             .control_interval = 0,
+            .cycle = 20 * USEC_PER_SEC,
+            .predict = true,
+            .scan = true,
+            .battery = false,
+            .min_size_bytes = 2000000,
+            .save_interval = USEC_PER_HOUR,
+            .session_budget = CONFIG_BUDGET_AUTO,
     };
 }
 
@@ -158,6 +165,87 @@ static const char *parse_control_interval(Config *c, const char *value)
     return NULL;
 }
 
+static const char *parse_cycle(Config *c, const char *value)
+{
+    usec_t t;
+
+    if (parse_timespan(value, &t) < 0 || t < CONFIG_CYCLE_MIN || t > CONFIG_CYCLE_MAX)
+        return "not a time span from 1s to 1h";
+    c->cycle = t;
+    return NULL;
+}
+
+static const char *parse_switch(bool *b, const char *value)
+{
+    if (parse_boolean(value, b) < 0)
+        return "neither yes nor no";
+    return NULL;
+}
+
+static const char *parse_predict(Config *c, const char *value)
+{
+    return parse_switch(&c->predict, value);
+}
+
+static const char *parse_scan(Config *c, const char *value)
+{
+    return parse_switch(&c->scan, value);
+}
+
+static const char *parse_battery(Config *c, const char *value)
+{
+    return parse_switch(&c->battery, value);
+}
+
+static const char *parse_min_size(Config *c, const char *value)
+{
+    uint64_t bytes;
+
+    if (parse_bytes(value, &bytes) < 0)
+        return "not a number of bytes (as in 2M)";
+    c->min_size_bytes = bytes;
+    return NULL;
+}
+
+static const char *parse_save_interval(Config *c, const char *value)
+{
+    usec_t t;
+
+    if (parse_timespan(value, &t) < 0 || t < 60 * USEC_PER_SEC)
+        return "neither a time span of at least 1min nor infinity";
+    c->save_interval = t;
+    return NULL;
+}
+
+static const char *parse_session_budget(Config *c, const char *value)
+{
+    if (config_parse_budget(value, &c->session_budget, &c->session_budget_bytes) < 0)
+        return "neither auto, thesis nor a number of bytes (as in 256M)";
+    return NULL;
+}
+
+/* As systemd's lists: several assignments add up, an empty one begins anew. */
+static const char *parse_exclude(Config *c, const char *value)
+{
+    size_t l = strlen(c->exclude), n;
+
+    if (!*value) {
+        c->exclude[0] = 0;
+        return NULL;
+    }
+    for (const char *w = value; *w; w += n, w += strspn(w, " \t")) {
+        n = strcspn(w, " \t");
+        if (w[*w == '!'] != '/')
+            return "not a list of absolute paths, each with or without a ! before it";
+    }
+    n = strlen(value);
+    if (l + n + 2 > sizeof(c->exclude))
+        return "too many prefixes";
+    c->exclude[l] = ' ';
+    memcpy(c->exclude + l + 1, value, n + 1);
+    return NULL;
+}
+
 static const struct {
     const char *section, *key;
     key_parser parse;
@@ -171,6 +259,14 @@ static const struct {
         {"Replay", "LoginPolicy", parse_login_policy},
         {"Replay", "Deadline", parse_deadline},
         {"Replay", "ControlInterval", parse_control_interval},
+        {"Session", "Cycle", parse_cycle},
+        {"Session", "Predict", parse_predict},
+        {"Session", "Scan", parse_scan},
+        {"Session", "MinSize", parse_min_size},
+        {"Session", "Budget", parse_session_budget},
+        {"Session", "Exclude", parse_exclude},
+        {"Session", "Battery", parse_battery},
+        {"Session", "SaveInterval", parse_save_interval},
 };
 
 /* --- one file

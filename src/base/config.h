@@ -19,6 +19,12 @@
 
 #include <stdbool.h>
 
+#define CONFIG_EXCLUDE_MAX 4096U /* bytes of all prefixes, with a NUL */
+
+/* The shortest and the longest cycle that are accepted. */
+#define CONFIG_CYCLE_MIN (1 * USEC_PER_SEC)
+#define CONFIG_CYCLE_MAX (1 * USEC_PER_HOUR)
+
 /* The longest deadline that is accepted: it holds the boot. */
 #define CONFIG_DEADLINE_MAX (60 * USEC_PER_SEC)
 
@@ -46,6 +52,16 @@ typedef struct Config {
     Policy login_policy;       /* the same */
     usec_t deadline;           /* of the gate */
     uint32_t control_interval; /* one of so many boots is a control session; 0: none */
+    /* [Session] */
+    usec_t cycle; /* between two predictions */
+    bool predict;
+    bool scan;
+    bool battery;
+    uint64_t min_size_bytes; /* of an application's maps */
+    usec_t save_interval;    /* USEC_INFINITY: at the end only */
+    ConfigBudget session_budget;
+    uint64_t session_budget_bytes;     /* CONFIG_BUDGET_BYTES */
+    char exclude[CONFIG_EXCLUDE_MAX]; /* prefixes, a blank before each; "!": an exception */
 } Config;
 
 /* Called for every line that cannot be used; it is ignored then. `file` is the path below the root,

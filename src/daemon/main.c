@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "config-paths.h"
+#include "daemon/session.h"
 #include "daemon/stages.h"
 #include "record/read-ahead.h"
 #include "record/recorder.h"
@@ -34,6 +35,7 @@ typedef struct Daemon {
     Arguments a;
     Recorder *recorder;
     StageSource *stages;
+    Session *session; /* while that stage is recorded */
     sd_event *event;
     bool failed; /* a trace could not be made or written */
 } Daemon;
@@ -177,10 +179,13 @@ static void finish_stage(Daemon *d)
     _cleanup_free_ char *path = NULL;
     _cleanup_trace_ Trace *t = NULL;
     char duration[FORMAT_TIMESPAN_MAX];
+    bool read_ahead = session_end(TAKE_PTR(d->session));
     int r = recorder_end_stage(d->recorder, &t);
 
     if (r == -ESRCH)
         return;
+    if (r >= 0 && read_ahead)
+        t->flags |= TRACE_REPLAYED;
     if (r >= 0)
         r = trace_store(d->a.state, t, &path);
     if (r < 0) {
@@ -210,6 +215,11 @@ static int begin_stage(Daemon *d, Stage stage, uint32_t uid)
     r = recorder_begin_stage(d->recorder, stage, uid);
     if (r < 0)
         return log_error_errno(r, "headstartd: cannot record %s: %m", stage_to_string(stage));
+    if (stage == STAGE_SESSION) {
+        const SessionOptions o = {.root = d->a.root, .state = d->a.state, .run_dir = d->a.run};
+
+        (void)session_new(&o, d->recorder, d->event, uid, &d->session);
+    }
     sd_notifyf(false, "READY=1\nSTATUS=Recording %s", stage_to_string(stage));
     return 0;
 }
@@ -255,6 +265,8 @@ static int set_up(Daemon *d)
     sigaddset(&signals, SIGTERM);
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGUSR1);
+    sigaddset(&signals, SIGUSR2);
+    sigaddset(&signals, SIGHUP);
     if (sigprocmask(SIG_BLOCK, &signals, NULL) < 0)
         return -errno;
     r = sd_event_default(&d->event);

@@ -32,6 +32,17 @@ void chains_names_done(Chains *c)
     free(c->names);
 }
 
+int chains_find_name(const Chains *c, const char *name, uint32_t *ret)
+{
+    ChainsName *n;
+
+    HASH_FIND_STR(c->names_index, name, n);
+    if (!n)
+        return -ENOENT;
+    *ret = n->id;
+    return 0;
+}
+
 int chains_add_name(Chains *c, const char *name, uint32_t *ret)
 {
     ChainsName *n = NULL;

@@ -131,6 +131,9 @@ int chains_world(Chains *c, uint32_t user, ChainsWorld **ret);
 /* The id of an application's name (a path): found or added. 0, -E2BIG, -ENOMEM. */
 int chains_add_name(Chains *c, const char *name, uint32_t *ret);
 
+/* The same, if it has one; -ENOENT otherwise. */
+int chains_find_name(const Chains *c, const char *name, uint32_t *ret);
+
 /* `now` is on any one clock that runs while the machine is on; times that run back count as the
  * latest seen. `realtime` is the wall clock at that moment: what fades is by wall-clock time. */
 void chains_set_time(Chains *c, usec_t now, usec_t realtime);
@@ -166,6 +169,10 @@ typedef struct ChainsStates {
     double dwell_usec[4];
 } ChainsStates;
 void chains_states(const Chains *c, const ChainsWorld *w, const ChainsPair *p, ChainsStates *ret);
+
+/* A copy in which the sessions have ended at chains' time: what there is to save while they go on.
+ * 0 or -ENOMEM. */
+int chains_copy_ended(const Chains *c, Chains **ret);
 
 /* Bytes in memory. */
 size_t chains_size(const Chains *c);

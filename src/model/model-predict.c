@@ -4,8 +4,7 @@
 
 #include <string.h>
 
-/* The sum over all users of a stage, or the one stage that is asked for. */
-static int select_stage(const Model *m, Stage stage, uint32_t uid, Model **ret)
+int model_sum_stages(const Model *m, unsigned stages, uint32_t uid, Model **ret)
 {
     _cleanup_model_ Model *sum = model_new(m->halflife);
 
@@ -18,10 +17,11 @@ static int select_stage(const Model *m, Stage stage, uint32_t uid, Model **ret)
         Model one = *m;
         int r;
 
-        if (m->stages[i].stage != stage || (uid != MODEL_NONE && m->stages[i].uid != uid))
+        if (!(stages & 1U << m->stages[i].stage) || (uid != MODEL_NONE && m->stages[i].uid != uid))
             continue;
-        /* The same model with that stage only, under the name of everybody. */
+        /* The same model with that stage only, under one name for all. */
         borrowed = m->stages[i];
+        borrowed.stage = STAGE_SESSION;
         borrowed.uid = MODEL_NONE;
         one.stages = &borrowed;
         one.n_stages = 1;
@@ -124,7 +124,7 @@ int model_predict_stage(const Model *m, Stage stage, uint32_t uid, Prediction **
     if (!p)
         return -ENOMEM;
     p->stage = stage;
-    r = select_stage(m, stage, uid, &sum);
+    r = model_sum_stages(m, 1U << stage, uid, &sum);
     if (r < 0)
         return r;
     if (sum->n_stages == 0) {

@@ -157,6 +157,10 @@ int model_prune(Model **m, double min_probability);
 int model_to_json(const Model *m, char **ret, size_t *ret_size);
 int model_from_json(const char *text, size_t size, Model **ret, char **ret_error);
 
+/* The sum of the stages named in `stages` (bits 1 << Stage) of that user (MODEL_NONE: of all), as
+ * the only stage of a model; that has none if nothing was learned of them. 0, -E2BIG, -ENOMEM. */
+int model_sum_stages(const Model *m, unsigned stages, uint32_t uid, Model **ret);
+
 /* What stage `stage` of user `uid` (MODEL_NONE: whoever it will be) is predicted to need:
  * P(application active) = active / sessions, P(file) by eq. 4.16 of the thesis over the
  * applications that use it, in log space (5.8.1), P(map) = P(file) * resident / truth (assumed

@@ -49,6 +49,16 @@ int mixture_set_chains(Predictor *p, Chains *chains)
     return 0;
 }
 
+int mixture_take_chains(Predictor *p, Chains **ret)
+{
+    Mixture *m = (Mixture *)p;
+
+    if (p->in_session || m->n_events > 0)
+        return -EINVAL;
+    *ret = TAKE_PTR(m->chains);
+    return 0;
+}
+
 /* The learned weights of the present bucket. */
 static void get_weights(const Mixture *m, double ret[static EXPERTS])
 {
@@ -112,12 +122,17 @@ static bool is_sampled(uint64_t n)
 
 /* Observing */
 
+static void set_time(Mixture *m, usec_t now)
+{
+    chains_set_time(m->chains, now, now + m->base.wall_offset);
+}
+
 static int mixture_begin(Predictor *p, usec_t now, uint32_t user)
 {
     Mixture *m = (Mixture *)p;
     int r;
 
-    chains_set_time(m->chains, now, now);
+    set_time(m, now);
     m->user = NULL;
     m->learning = false;
     if (m->users && user != PREDICTOR_NONE) {
@@ -135,7 +150,7 @@ static int mixture_end(Predictor *p, usec_t now)
 {
     Mixture *m = (Mixture *)p;
 
-    chains_set_time(m->chains, now, now);
+    set_time(m, now);
     learn(m, PREDICTOR_NONE);
     chains_end(m->chains, m->chains->worlds[0]);
     if (m->user)
@@ -155,7 +170,7 @@ static int mixture_observe(Predictor *p, const PredictorEvent *e)
 
     if (e->kind == PREDICTOR_ACCESS || (e->kind == PREDICTOR_START) == running)
         return 0;
-    chains_set_time(c, e->at, e->at);
+    set_time(m, e->at);
     learn(m, e->kind == PREDICTOR_START ? e->item : PREDICTOR_NONE);
     if (e->kind == PREDICTOR_START) {
         r = chains_start(c, all, e->item);
@@ -325,7 +340,7 @@ static int mixture_predict(Predictor *p, usec_t now, const PredictorState *state
     bool learning = m->learning;
     int r;
 
-    chains_set_time(m->chains, now, now);
+    set_time(m, now);
     if (state) {
         user = NULL;
         for (size_t i = 1; m->users && i < m->chains->n_worlds; i++)

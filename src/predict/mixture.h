@@ -47,3 +47,7 @@ Chains *mixture_chains(Predictor *p);
  * chains are the items' numbers: chains->names[item]. 0 or -EINVAL if something was observed
  * already. */
 int mixture_set_chains(Predictor *p, Chains *chains);
+
+/* Takes them back from a mixture that has observed nothing since; it is good for nothing but
+ * predictor_free() then. 0 or -EINVAL. */
+int mixture_take_chains(Predictor *p, Chains **ret);

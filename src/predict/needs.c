@@ -44,6 +44,12 @@ int needs_infer(Needs *s, const NeedsTable *table, const PredictorGuesses *guess
         item = &table->items[g->item];
         for (uint32_t j = 0; j < item->n; j++) {
             uint32_t o = table->parts[item->first + j];
+            double l = log_not;
+
+            if (table->chances)
+                l = log1p(-MIN(g->probability * (double)table->chances[item->first + j], 1 - 1e-15));
+            if (!(l < 0))
+                continue;
 
             if (s->log_not[o] >= 0) {
                 r = grow_array(&s->needs, &s->allocated, s->n + 1, sizeof(*s->needs));
@@ -52,7 +58,7 @@ int needs_infer(Needs *s, const NeedsTable *table, const PredictorGuesses *guess
                 s->needs[s->n] = (Need){.object = o, .order = (uint32_t)s->n};
                 s->n++;
             }
-            s->log_not[o] += log_not;
+            s->log_not[o] += l;
         }
     }
     for (size_t i = 0; i < s->n; i++)

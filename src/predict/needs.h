@@ -3,7 +3,9 @@
 
 /* From applications to maps: thesis equation 4.16, P(map needed) = 1 - product over the
  * applications that use it of (1 - P(application starts)), as a sum of logarithms (5.8.1). Under
- * competing risks this is exact: rates of independent starts add. Pure. */
+ * competing risks this is exact: rates of independent starts add. Where a map is not needed by every
+ * run of its application, P(application starts) P(map | application) stands for P(application
+ * starts) (4.15). Pure. */
 
 #include "predict/predictor.h"
 
@@ -17,6 +19,7 @@ typedef struct NeedsTable {
     size_t n_items;
     const uint32_t *parts; /* objects */
     size_t n_objects;
+    const float *chances; /* by part: P(needed | its item is), 0..1; NULL: all are certain */
 } NeedsTable;
 
 typedef struct Need {

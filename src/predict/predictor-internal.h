@@ -24,6 +24,7 @@ typedef struct PredictorOps {
 struct Predictor {
     const PredictorOps *ops;
     usec_t now; /* latest time seen */
+    usec_t wall_offset; /* the wall clock's lead; wraps */
     bool in_session;
 };
 

@@ -112,6 +112,11 @@ Predictor *predictor_free(Predictor *p)
     return NULL;
 }
 
+void predictor_set_wall_clock(Predictor *p, usec_t now, usec_t realtime)
+{
+    p->wall_offset = realtime - now; /* wraps, and back when it is added */
+}
+
 int predictor_end(Predictor *p, usec_t now)
 {
     p->now = MAX(p->now, now);

@@ -109,6 +109,11 @@ Predictor *predictor_free(Predictor *p);
 DEFINE_CLEANUP(Predictor *, predictor_free);
 #define _cleanup_predictor_ _cleanup_(predictor_freep)
 
+/* What the wall clock says at `now` on the events' clock, where those are two: what was learned
+ * fades by wall-clock time, also while the machine is off. Tell it again when either may have
+ * jumped. Never told: one clock serves for both. */
+void predictor_set_wall_clock(Predictor *p, usec_t now, usec_t realtime);
+
 /* A session of that user begins: nothing runs, nothing has been accessed yet. */
 int predictor_begin(Predictor *p, usec_t now, uint32_t user);
 /* It ends: what still runs is cut off, not exited. Begin and end may be left out; a begin ends what

@@ -41,6 +41,7 @@ struct ProcessTable {
     Process *processes;
     ProcessRun *runs;
     size_t n_runs, allocated_runs;
+    uint64_t serial; /* of the next run */
     bool unsettled; /* some process may have something for process_table_settle() */
 };
 
@@ -177,6 +178,7 @@ static int add_run(ProcessTable *t, const Process *p, uint32_t object, usec_t at
             .end = at,
             .same_as = PROCESS_NONE,
             .next = PROCESS_NONE,
+            .serial = t->serial++,
     };
     return 0;
 }

@@ -41,6 +41,7 @@ typedef struct ProcessRun {
     uint32_t same_as;     /* the run that this one turned out to be a part of, and not one of its
                            * own; PROCESS_NONE: it is */
     uint32_t next;        /* internal */
+    uint64_t serial;      /* its own for good: rising, also over stages */
     bool own;             /* headstart's */
 } ProcessRun;
 

@@ -6,6 +6,7 @@
 #include "record/cachestat.h"
 #include "record/event-log.h"
 #include "record/fanotify.h"
+#include "record/following.h"
 #include "record/proc-connector.h"
 #include "record/processes.h"
 #include "record/recorder.h"
@@ -31,6 +32,9 @@ struct Recorder {
     ProcessTable *processes;
     EventLog *log;  /* between stages it knows only what the processes run */
     bool recording; /* a stage */
+    Following *following; /* NULL: nobody wants to know */
+    recorder_tell_t tell;
+    void *tell_arg;
     VolumeTable volumes;
     WatchedVolume *watched;
     size_t n_watched, allocated_watched;
@@ -52,6 +56,12 @@ struct Recorder {
     usec_t drain_interval;
     int mountinfo_fd;
 };
+
+/* The path as traces name it: below the recorded root, borrowed. NULL if it lies elsewhere. */
+const char *recorder_below_root(const Recorder *r, const char *path);
+
+/* Tells of what has started and exited. 0 or -ENOMEM. */
+int recorder_tell(Recorder *r);
 
 /* Metadata of the volume in the page cache of its block device, by cachestat. -EOPNOTSUPP where the
  * filesystem keeps its metadata elsewhere; -ENOSYS or -EPERM where cachestat is not to be had. */

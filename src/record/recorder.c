@@ -42,6 +42,7 @@ Recorder *recorder_free(Recorder *r)
     if (r->connector_fd >= 0)
         close(r->connector_fd);
     sampling_done(&r->sampling);
+    following_free(r->following);
     fanotify_free(r->fanotify);
     process_table_free(r->processes);
     event_log_free(r->log);
@@ -340,6 +341,9 @@ int recorder_drain(Recorder *r)
         process_table_reap(r->processes, is_alive, r->last_reap);
     }
     process_table_settle(r->processes, name_process, r);
+    k = recorder_tell(r);
+    if (k < 0)
+        return k;
     /* Between stages nobody reads the runs that are over. */
     process_table_runs(r->processes, &n_runs);
     if (!r->recording && n_runs > RUNS_BETWEEN_STAGES_MAX) {
@@ -365,7 +369,8 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *arg)
     if (recorder_sample(r, since_start(r)) < 0)
         log_debug("Out of memory while sampling, ignoring.");
     r->drain_interval =
-            k > 0 ? RECORDER_DRAIN_USEC : MIN(2 * r->drain_interval, RECORDER_DRAIN_IDLE_USEC);
+            k > 0 || (r->following && following_waits(r->following))
+                    ? RECORDER_DRAIN_USEC : MIN(2 * r->drain_interval, RECORDER_DRAIN_IDLE_USEC);
     if (sd_event_now(r->event, CLOCK_MONOTONIC, &now) < 0)
         now = usec;
     k = sd_event_source_set_time(s, now + r->drain_interval);

@@ -48,6 +48,22 @@ int recorder_attach(Recorder *r, sd_event *event);
  * events, or a negative errno. */
 int recorder_drain(Recorder *r);
 
+/* An application that starts or exits. The times are on the clock that counts suspended time, too
+ * (CLOCK_BOOTTIME). */
+typedef struct RecordedApplication {
+    const char *path; /* below the root; borrowed */
+    uint32_t pid;
+    uint32_t uid; /* UINT32_MAX: unknown */
+    usec_t at_boottime;
+    bool started;
+} RecordedApplication;
+
+/* Tells of every application that starts or exits from now on, from within recorder_drain(); first
+ * of those that run. At most three batches late, as which is which must be settled first. `tell`
+ * NULL: no more. 0 or -ENOMEM. */
+typedef void (*recorder_tell_t)(void *arg, const RecordedApplication *a);
+int recorder_follow(Recorder *r, recorder_tell_t tell, void *arg);
+
 /* From here on events belong to this stage. 0, -EBUSY (one is being recorded), -ENOMEM. */
 int recorder_begin_stage(Recorder *r, Stage stage, uint32_t uid);
 

@@ -47,7 +47,7 @@ static bool is_lie(int fd, uint64_t size, uint64_t page)
 int residency_read(int fd, uint64_t size, RangeSet *ret)
 {
     _cleanup_range_set_ RangeSet ranges = {0};
-    static unsigned char pages[CHUNK / 4096];
+    unsigned char pages[CHUNK / 4096];
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 
     if (size == 0)

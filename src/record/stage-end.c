@@ -58,18 +58,6 @@ static int add_volumes(StageEnd *s)
     return 0;
 }
 
-/* The path as the trace names it: below the recorded root. NULL if it lies elsewhere. */
-static const char *below_root(const Recorder *r, const char *path)
-{
-    size_t l = strlen(r->root);
-
-    if (!path_is_below(path, r->root))
-        return NULL;
-    while (l > 0 && r->root[l - 1] == '/')
-        l--;
-    return path[l] ? path + l : "/";
-}
-
 /* Pages of the file that were reclaimed since. When that was the kernel does not say: it is the
  * stage's doing in a boot and in the first login after it, but not days later. */
 static int add_reclaimed(const Recorder *r, int fd, TraceFile *f)
@@ -148,7 +136,7 @@ static int add_object(StageEnd *s, uint32_t object, bool opened)
     if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
         return 0; /* a symlink, socket or device: nothing to read ahead */
     v = volume_by_dev(&r->volumes, st.st_dev);
-    below = below_root(r, path);
+    below = recorder_below_root(r, path);
     if (!v || !below)
         return 0;
     e = &s->volumes[v - r->volumes.volumes];

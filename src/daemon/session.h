@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The session cycle in the daemon's event loop: what the recorder tells of applications goes into
+ * session/cycle.h, what that wants goes to session/resident.h. SIGHUP reads configuration and model
+ * anew, SIGUSR2 writes session.json to the runtime directory (without one, to the state's); both
+ * must be blocked. */
+
+#include "record/recorder.h"
+
+typedef struct SessionOptions {
+    const char *root;    /* as the recorder's; also where the configuration is found */
+    const char *state;   /* where model.json is */
+    const char *run_dir; /* may be NULL */
+} SessionOptions;
+
+typedef struct Session Session;
+
+/* A session of that user (UINT32_MAX: not known) begins. Strings are borrowed. 0, or a negative
+ * errno that was reported: then there is no cycle, and recording goes on. */
+int session_new(const SessionOptions *o, Recorder *recorder, sd_event *event, uint32_t uid,
+                Session **ret);
+
+/* The session has ended: saves what was learned, and frees. True if anything was read ahead: then
+ * residency does not tell what the session needed. */
+bool session_end(Session *s);

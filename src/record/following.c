@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "record/following.h"
+
+#include "base/macros.h"
+
+#include <string.h>
+
+typedef struct Followed {
+    uint64_t serial;
+    char *name; /* NULL: not told yet */
+    ProcessRun run; /* as last seen */
+    unsigned batches;
+} Followed;
+
+struct Following {
+    uint64_t next; /* runs of lower serials are taken up, or done with */
+    Followed *entries; /* rising serials */
+    size_t n, allocated;
+    size_t n_waiting;
+};
+
+Following *following_new(void)
+{
+    return calloc(1, sizeof(Following));
+}
+
+Following *following_free(Following *f)
+{
+    if (!f)
+        return NULL;
+    for (size_t i = 0; i < f->n; i++)
+        free(f->entries[i].name);
+    free(f->entries);
+    free(f);
+    return NULL;
+}
+
+bool following_waits(const Following *f)
+{
+    return f->n_waiting > 0;
+}
+
+/* The first run whose serial is not lower: runs are in the order of theirs. */
+static size_t find_serial(const ProcessRun *runs, size_t n, uint64_t serial)
+{
+    size_t low = 0, high = n;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (runs[middle].serial < serial)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static int take_up(Following *f, const ProcessRun *runs, size_t n)
+{
+    size_t first = find_serial(runs, n, f->next);
+    int r = grow_array(&f->entries, &f->allocated, f->n + n - first, sizeof(*f->entries));
+
+    if (r < 0)
+        return r;
+    for (size_t i = first; i < n; i++) {
+        f->entries[f->n++] = (Followed){.serial = runs[i].serial, .run = runs[i]};
+        f->next = runs[i].serial + 1;
+    }
+    return 0;
+}
+
+/* False: there is nothing more to follow. */
+static bool follow(Followed *e, const ProcessRun *run, usec_t now, following_name_t name,
+                   following_tell_t tell, void *arg)
+{
+    if (run)
+        e->run = *run;
+    if (!e->name) {
+        if (!run)
+            return false;
+        if (++e->batches < FOLLOWING_BATCHES)
+            return true;
+        if (run->same_as != PROCESS_NONE || run->own || run->object == PROCESS_NONE)
+            return false;
+        e->name = name(arg, run->object);
+        if (!e->name)
+            return false;
+        tell(arg, e->name, run, true);
+    }
+    if (run && run->same_as == PROCESS_NONE && run->n_processes > 0)
+        return true;
+    if (!run)
+        e->run.end = MAX(now, e->run.start);
+    tell(arg, e->name, &e->run, false);
+    return false;
+}
+
+int following_update(Following *f, const ProcessRun *runs, size_t n_runs, usec_t now,
+                     following_name_t name, following_tell_t tell, void *arg)
+{
+    int r = take_up(f, runs, n_runs);
+    size_t n = 0;
+
+    f->n_waiting = 0;
+    for (size_t i = 0; i < f->n; i++) {
+        Followed e = f->entries[i];
+        size_t at = find_serial(runs, n_runs, e.serial);
+        bool there = at < n_runs && runs[at].serial == e.serial;
+
+        if (!follow(&e, there ? &runs[at] : NULL, now, name, tell, arg)) {
+            free(e.name);
+            continue;
+        }
+        f->n_waiting += !e.name;
+        f->entries[n++] = e;
+    }
+    f->n = n;
+    return r;
+}

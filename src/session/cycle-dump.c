@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What the cycle thinks, as JSON. */
+
+#include "base/json-util.h"
+#include "predict/mixture.h"
+#include "session/cycle-internal.h"
+
+/* Enough for a look; likeliest first. */
+#define GUESSES_MAX 100U
+#define WANTS_MAX   1000U
+
+static void add(struct json_object *o, const char *key, struct json_object *value, bool *failed)
+{
+    if (!value || json_object_object_add(o, key, value) < 0) {
+        json_object_put(value);
+        *failed = true;
+    }
+}
+
+static void push(struct json_object *array, struct json_object *value, bool *failed)
+{
+    if (!value || json_object_array_add(array, value) < 0) {
+        json_object_put(value);
+        *failed = true;
+    }
+}
+
+/* Names are escaped already. */
+static struct json_object *name_of(const Cycle *c, uint32_t item)
+{
+    const Chains *chains = mixture_chains(c->predictor);
+
+    return json_object_new_string(item < chains->n_names ? chains->names[item] : "?");
+}
+
+static struct json_object *dump_guesses(const Cycle *c, bool *failed)
+{
+    struct json_object *a = json_object_new_array();
+
+    for (size_t i = 0; a && i < c->guesses.n && i < GUESSES_MAX; i++) {
+        struct json_object *o = json_object_new_object();
+
+        push(a, o, failed);
+        if (*failed)
+            break;
+        add(o, "application", name_of(c, c->guesses.guesses[i].item), failed);
+        add(o, "probability", json_object_new_double(c->guesses.guesses[i].probability), failed);
+    }
+    return a;
+}
+
+static struct json_object *dump_wants(const CycleDecision *d, bool *failed)
+{
+    struct json_object *a = json_object_new_array();
+
+    for (size_t i = 0; a && i < d->n_wants && i < WANTS_MAX; i++) {
+        struct json_object *o = json_object_new_object();
+        _cleanup_free_ char *path = json_escape_bytes(d->wants[i].path);
+
+        push(a, o, failed);
+        if (*failed || !path)
+            break;
+        add(o, "path", json_object_new_string(path), failed);
+        add(o, "directory", json_object_new_boolean(d->wants[i].directory), failed);
+        add(o, "offset", json_object_new_uint64(d->wants[i].offset), failed);
+        add(o, "length", json_object_new_uint64(d->wants[i].length), failed);
+        add(o, "probability", json_object_new_double(d->wants[i].probability), failed);
+    }
+    return a;
+}
+
+static struct json_object *dump_running(const Cycle *c, bool *failed)
+{
+    struct json_object *a = json_object_new_array();
+
+    for (size_t i = 0; a && i < c->n_running; i++)
+        push(a, name_of(c, c->running[i]), failed);
+    return a;
+}
+
+struct json_object *cycle_dump(const Cycle *c)
+{
+    struct json_object *o = json_object_new_object();
+    const CycleDecision *d = &c->latest;
+    bool failed = false;
+
+    if (!o)
+        return NULL;
+    add(o, "uid", json_object_new_int64(c->uid == PREDICTOR_NONE ? -1 : (int64_t)c->uid), &failed);
+    add(o, "interval_usec", json_object_new_uint64(c->parameters.interval), &failed);
+    add(o, "scan", json_object_new_boolean(c->parameters.scan), &failed);
+    add(o, "predict", json_object_new_boolean(c->parameters.predict), &failed);
+    add(o, "n_maps", json_object_new_uint64(c->maps.n_objects), &failed);
+    add(o, "state_bytes", json_object_new_uint64(predictor_size(c->predictor)), &failed);
+    add(o, "n_learned", json_object_new_uint64(c->n_learned), &failed);
+    add(o, "n_decisions", json_object_new_uint64(c->n_decisions), &failed);
+    add(o, "verdict", json_object_new_string(cycle_verdict_to_string(d->verdict)), &failed);
+    add(o, "budget_bytes", json_object_new_uint64(d->budget_bytes), &failed);
+    add(o, "wanted_bytes", json_object_new_uint64(d->wanted_bytes), &failed);
+    add(o, "n_beyond", json_object_new_uint64(d->n_beyond), &failed);
+    add(o, "running", dump_running(c, &failed), &failed);
+    add(o, "guesses", dump_guesses(c, &failed), &failed);
+    add(o, "wants", dump_wants(d, &failed), &failed);
+    if (failed) {
+        json_object_put(o);
+        return NULL;
+    }
+    return o;
+}

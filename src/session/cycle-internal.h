@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+#include "predict/needs.h"
+#include "session/cycle.h"
+
+typedef struct CycleObject {
+    uint32_t path; /* into paths */
+    bool directory;
+    uint64_t offset, length;
+} CycleObject;
+
+/* What the model knows of applications, by the chains' numbers: parts of items are objects. */
+typedef struct CycleMaps {
+    char **paths;
+    size_t n_paths, allocated_paths;
+    CycleObject *objects;
+    size_t n_objects, allocated_objects;
+    NeedsItem *items;
+    size_t n_items, allocated_items;
+    uint32_t *parts;
+    float *chances;
+    size_t n_parts, allocated_parts, allocated_chances;
+} CycleMaps;
+
+void cycle_maps_done(CycleMaps *m);
+
+/* The maps of all applications that count, of logins and sessions; their names become the chains'.
+ * 0, -E2BIG, -ENOMEM. */
+int cycle_maps_fill(CycleMaps *m, const Model *model, const CycleParameters *p, Chains *chains);
+
+/* True if a prefix of the list leaves that path alone: see CycleParameters. */
+bool cycle_excludes(const char *list, const char *path);
+
+struct Cycle {
+    CycleParameters parameters;
+    char *exclude; /* parameters.exclude is this */
+    uint32_t uid;
+    Predictor *predictor;
+    CycleMaps maps;
+
+    uint32_t *counts; /* application -> processes that run */
+    size_t allocated_counts;
+    uint32_t *running; /* applications, in the order of their starts */
+    size_t n_running, allocated_running;
+    uint32_t last; /* started last, or PREDICTOR_NONE */
+    bool in_session;
+    uint64_t n_learned;
+
+    PredictorGuesses guesses, in_session_guesses;
+    Needs needs, use;
+    CycleWant *wants;
+    size_t allocated_wants;
+    CycleDecision latest;
+    uint64_t n_decisions;
+};

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* From the model to what the cycle asks for: which maps belong to which application. */
+
+#include "base/json-util.h"
+#include "session/cycle-internal.h"
+#include "volume/mountinfo.h"
+
+#include <string.h>
+
+/* Of a file's parts, those that fewer of its uses needed are not worth the room. */
+#define PART_MIN 0.25
+
+void cycle_maps_done(CycleMaps *m)
+{
+    for (size_t i = 0; i < m->n_paths; i++)
+        free(m->paths[i]);
+    free(m->paths);
+    free(m->objects);
+    free(m->items);
+    free(m->parts);
+    free(m->chances);
+    *m = (CycleMaps){0};
+}
+
+bool cycle_excludes(const char *list, const char *path)
+{
+    bool excluded = false;
+    size_t longest = 0;
+
+    for (const char *w = list ? list : ""; *w;) {
+        size_t l = strcspn(w, " \t");
+        bool except = l > 0 && *w == '!';
+        char prefix[4096];
+
+        if (l > except && l < sizeof(prefix)) {
+            size_t n = l - except;
+
+            memcpy(prefix, w + except, n);
+            prefix[n] = 0;
+            if (n >= longest && path_is_below(path, prefix)) {
+                longest = n;
+                excluded = !except;
+            }
+        }
+        w += l;
+        w += strspn(w, " \t");
+    }
+    return excluded;
+}
+
+/* The objects of a file: first[file] .. first[file + 1] of the table. */
+typedef struct FileObjects {
+    uint32_t *first;
+    float *chances; /* by object: P(this part | the file is used) */
+    size_t allocated_chances;
+} FileObjects;
+
+static void file_objects_done(FileObjects *f)
+{
+    free(f->first);
+    free(f->chances);
+}
+
+static int add_object(CycleMaps *m, FileObjects *f, const CycleObject *o, double chance)
+{
+    int r;
+
+    if (m->n_objects >= CYCLE_OBJECTS_MAX)
+        return -E2BIG;
+    r = grow_array(&m->objects, &m->allocated_objects, m->n_objects + 1, sizeof(*m->objects));
+    if (r >= 0)
+        r = grow_array(&f->chances, &f->allocated_chances, m->n_objects + 1, sizeof(*f->chances));
+    if (r < 0)
+        return r;
+    f->chances[m->n_objects] = (float)chance;
+    m->objects[m->n_objects++] = *o;
+    return 0;
+}
+
+/* Runs of touching segments that are worth it are one map, with their mean chance. */
+static int add_segments(CycleMaps *m, FileObjects *f, uint32_t path, const Segments *s, Fade whole)
+{
+    for (size_t i = 0; i < s->n;) {
+        uint64_t start = s->segments[i].start, end = start;
+        double sum = 0;
+        int r;
+
+        for (; i < s->n && (end == start || s->segments[i].start == end); i++) {
+            double chance = fade_ratio(s->segments[i].weight, whole);
+
+            if (chance < PART_MIN)
+                break;
+            sum += chance * (double)(s->segments[i].end - s->segments[i].start);
+            end = s->segments[i].end;
+        }
+        if (end == start) {
+            i++;
+            continue;
+        }
+        r = add_object(m, f, &(CycleObject){.path = path, .offset = start, .length = end - start},
+                       sum / (double)(end - start));
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int add_file(CycleMaps *m, FileObjects *f, const Model *model, const ModelStageFile *x)
+{
+    const ModelFile *file = &model->files[x->file];
+    bool truth = !fade_is_zero(x->truth);
+    size_t before = m->n_objects;
+    char *path;
+    int r;
+
+    r = grow_array(&m->paths, &m->allocated_paths, m->n_paths + 1, sizeof(*m->paths));
+    if (r < 0)
+        return r;
+    path = strdup(file->path);
+    if (!path)
+        return -ENOMEM;
+    m->paths[m->n_paths++] = path;
+    if (!file->directory) {
+        r = add_segments(m, f, (uint32_t)m->n_paths - 1, truth ? &x->resident : &x->assumed_resident,
+                         truth ? x->truth : x->assumed);
+        if (r < 0)
+            return r;
+    }
+    if (m->n_objects > before)
+        return 0;
+    /* A directory's entries, or the inode of what was opened and not read. */
+    return add_object(m, f,
+                      &(CycleObject){.path = (uint32_t)m->n_paths - 1,
+                                     .directory = file->directory},
+                      1);
+}
+
+static int add_files(CycleMaps *m, FileObjects *f, const Model *sum, const ModelStage *s,
+                     const CycleParameters *p)
+{
+    size_t at = 0;
+
+    f->first = calloc(sum->n_files + 1, sizeof(*f->first));
+    if (!f->first)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < sum->n_files; i++) {
+        f->first[i] = (uint32_t)m->n_objects;
+        if (at >= s->n_files || s->files[at].file != i)
+            continue;
+        if (!cycle_excludes(p->exclude, sum->files[i].path)) {
+            int r = add_file(m, f, sum, &s->files[at]);
+
+            if (r < 0)
+                return r;
+        }
+        at++;
+    }
+    f->first[sum->n_files] = (uint32_t)m->n_objects;
+    return 0;
+}
+
+static int add_part(CycleMaps *m, uint32_t object, double chance)
+{
+    int r = grow_array(&m->parts, &m->allocated_parts, m->n_parts + 1, sizeof(*m->parts));
+
+    if (r >= 0)
+        r = grow_array(&m->chances, &m->allocated_chances, m->n_parts + 1, sizeof(*m->chances));
+    if (r < 0)
+        return r;
+    m->chances[m->n_parts] = (float)chance;
+    m->parts[m->n_parts++] = object;
+    return 0;
+}
+
+static int set_item(CycleMaps *m, uint32_t item, NeedsItem x)
+{
+    size_t old = m->allocated_items;
+    int r = grow_array(&m->items, &m->allocated_items, (size_t)item + 1, sizeof(*m->items));
+
+    if (r < 0)
+        return r;
+    if (m->allocated_items > old)
+        memset(m->items + old, 0, (m->allocated_items - old) * sizeof(*m->items));
+    m->items[item] = x;
+    m->n_items = MAX(m->n_items, (size_t)item + 1);
+    return 0;
+}
+
+/* One application of the stage; uses[*at] is its first. */
+static int add_application(CycleMaps *m, const FileObjects *f, const Model *sum,
+                           const ModelStage *s, uint32_t application, size_t *at,
+                           const CycleParameters *p, Chains *chains)
+{
+    const ModelApplication *a = &s->applications[application];
+    _cleanup_free_ char *name = NULL;
+    NeedsItem x = {.first = (uint32_t)m->n_parts};
+    uint64_t bytes = 0;
+    uint32_t item;
+    int r;
+
+    for (; *at < s->n_uses && s->uses[*at].application == application; ++*at) {
+        const ModelUse *u = &s->uses[*at];
+        double used = fade_ratio(u->used, a->active);
+
+        for (uint32_t o = f->first[u->file]; o < f->first[u->file + 1]; o++) {
+            r = add_part(m, o, used * (double)f->chances[o]);
+            if (r < 0)
+                return r;
+            bytes += MIN(m->objects[o].length, UINT64_MAX - bytes);
+        }
+    }
+    x.n = (uint32_t)m->n_parts - x.first;
+    if (a->file == MODEL_NONE || x.n == 0 || bytes < p->minsize_bytes ||
+        cycle_excludes(p->exclude, sum->files[a->file].path)) {
+        m->n_parts = x.first;
+        return 0;
+    }
+    name = json_escape_bytes(sum->files[a->file].path);
+    if (!name)
+        return -ENOMEM;
+    r = chains_add_name(chains, name, &item);
+    return r < 0 ? r : set_item(m, item, x);
+}
+
+int cycle_maps_fill(CycleMaps *m, const Model *model, const CycleParameters *p, Chains *chains)
+{
+    _cleanup_(file_objects_done) FileObjects f = {0};
+    _cleanup_model_ Model *sum = NULL;
+    const ModelStage *s;
+    size_t at = 0;
+    int r;
+
+    r = model_sum_stages(model, 1U << STAGE_LOGIN | 1U << STAGE_SESSION, MODEL_NONE, &sum);
+    if (r < 0 || sum->n_stages == 0)
+        return r;
+    s = &sum->stages[0];
+    r = add_files(m, &f, sum, s, p);
+    for (uint32_t i = 0; r >= 0 && i < s->n_applications && i < CYCLE_APPLICATIONS_MAX; i++)
+        r = add_application(m, &f, sum, s, i, &at, p, chains);
+    return r;
+}

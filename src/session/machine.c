@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "session/machine.h"
+
+#include "base/rooted.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <string.h>
+
+#define SUPPLIES  "/sys/class/power_supply"
+#define VALUE_MAX 4096U
+
+/* True if the attribute is there and is that word. */
+static bool is_word(int root_fd, const char *supply, const char *attribute, const char *word)
+{
+    _cleanup_free_ char *text = NULL;
+    char path[512];
+
+    snprintf(path, sizeof(path), SUPPLIES "/%s/%s", supply, attribute);
+    if (rooted_read(root_fd, path, VALUE_MAX, &text, NULL) < 0)
+        return false;
+    text[strcspn(text, "\n")] = 0;
+    return strcmp(text, word) == 0;
+}
+
+/* Of the machine, not of a mouse or a headset. */
+static bool is_own(int root_fd, const char *supply)
+{
+    return supply[0] != '.' && !is_word(root_fd, supply, "scope", "Device");
+}
+
+bool machine_on_battery(int root_fd)
+{
+    int fd = rooted_open(root_fd, SUPPLIES, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool online = false, discharging = false;
+    struct dirent *e;
+    DIR *d;
+
+    if (fd < 0)
+        return false;
+    d = fdopendir(fd);
+    if (!d) {
+        close(fd);
+        return false;
+    }
+    while (!online && (e = readdir(d)))
+        online = is_own(root_fd, e->d_name) && !is_word(root_fd, e->d_name, "type", "Battery") &&
+                 is_word(root_fd, e->d_name, "online", "1");
+    /* Asking a battery may take the firmware milliseconds: only if it matters. */
+    rewinddir(d);
+    while (!online && !discharging && (e = readdir(d)))
+        discharging = is_own(root_fd, e->d_name) &&
+                      is_word(root_fd, e->d_name, "type", "Battery") &&
+                      is_word(root_fd, e->d_name, "status", "Discharging");
+    closedir(d);
+    return discharging;
+}
+
+double machine_memory_pressure(int root_fd)
+{
+    _cleanup_free_ char *text = NULL;
+    const char *p;
+    double x;
+
+    if (rooted_read(root_fd, "/proc/pressure/memory", VALUE_MAX, &text, NULL) < 0)
+        return 0;
+    p = strstr(text, "some avg10=");
+    if (!p)
+        return 0;
+    x = strtod(p + strlen("some avg10="), NULL);
+    return x >= 0 && x <= 100 ? x : 0;
+}
+
+int machine_snapshot(int root_fd, CycleSnapshot *ret)
+{
+    _cleanup_free_ char *text = NULL;
+    CycleSnapshot s = {0};
+    int r;
+
+    r = rooted_read(root_fd, "/proc/meminfo", 65536, &text, NULL);
+    if (r >= 0)
+        r = memory_facts_parse(text, &s.memory);
+    if (r < 0)
+        return r;
+    s.memory_pressure = machine_memory_pressure(root_fd);
+    s.on_battery = machine_on_battery(root_fd);
+    *ret = s;
+    return 0;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+#include "session/resident.h"
+
+#include <sys/stat.h>
+
+/* A filesystem that may be looked into. */
+typedef struct Place {
+    char *target;
+    int fd; /* O_PATH; -EBADF: it could not be opened */
+} Place;
+
+typedef struct Places {
+    Place *places;
+    size_t n, allocated;
+} Places;
+
+void places_done(Places *p);
+#define _cleanup_places_ _cleanup_(places_done)
+
+/* The local block-backed filesystems mounted at or below the root. 0 or a negative errno. */
+int places_read(const char *root, Places *ret);
+
+/* Looks the path up, as a mere place: which brings in its inode. A descriptor (O_PATH) of a regular
+ * file or directory on one of them, or a negative errno; -EXDEV if it lies elsewhere, -EINVAL if it
+ * is something else. */
+int places_find(const Places *p, const char *path, struct stat *ret);
+
+/* Opens for reading what was found, without touching its access time where that is allowed. A
+ * descriptor or a negative errno. */
+int places_open(int path_fd, bool directory);
+
+/* Lists it and forgets the list. */
+void list_directory(int fd);

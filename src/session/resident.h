@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Brings in what the cycle wants and is not in memory, in a thread of its own at idle I/O priority.
+ *
+ * Residency is looked at first (cachestat(2), else mincore(2)), so that a steady state reads
+ * nothing. What is missing is taken by falling probability until a pass has enough, then read in
+ * physical order (FIEMAP), a chunk ahead of the one that is awaited. Looking a file up brings in its
+ * inode, listing a directory its entries; a directory is listed when it is first wanted and then
+ * every RESIDENT_LIST_USEC, since nothing tells whether its entries are still there.
+ *
+ * Only regular files and directories on local block-backed filesystems are opened, whatever a path
+ * has become: no symlink is followed, no mount or automount entered. */
+
+#include "session/cycle.h"
+
+#define RESIDENT_PASS_BYTES (128U << 20)
+#define RESIDENT_PASS_FILES 20000U
+#define RESIDENT_LIST_USEC  (300 * USEC_PER_SEC)
+
+/* Sums since resident_new(), but for what is said to be of the latest pass. */
+typedef struct ResidentReport {
+    uint64_t n_passes;      /* ended, interrupted ones included */
+    uint64_t n_files;       /* looked up */
+    uint64_t n_skipped;     /* gone, or not what may be opened */
+    uint64_t n_directories; /* listed */
+    uint64_t n_reads, read_bytes;
+    uint64_t pass_files, pass_missing_bytes; /* of the latest */
+    bool working;
+} ResidentReport;
+
+typedef struct Resident Resident;
+
+/* Paths begin below `root`, a directory as realpath(3) has it. Starts the thread; signals are to be
+ * blocked before. 0 or a negative errno. */
+int resident_new(const char *root, Resident **ret);
+
+/* Stops the thread. If it hangs in a dead disk it is left behind after a second. */
+Resident *resident_free(Resident *r);
+DEFINE_CLEANUP(Resident *, resident_free);
+
+/* From now on this is wanted, and nothing else: a pass under way ends and another begins. Copies.
+ * 0 or -ENOMEM. */
+int resident_want(Resident *r, const CycleWant *wants, size_t n);
+
+void resident_report(Resident *r, ResidentReport *ret);

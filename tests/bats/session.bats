@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# The session cycle: an application starts, and what usually follows is brought into memory.
+
+load helpers
+bats_require_minimum_version 1.5.0
+
+setup() {
+    hs_setup
+    need_binary "$HEADSTARTD" "$HEADSTART"
+    need_command jq fincore
+    HS_RUN=$HS_TMP/run
+    hs_filesystem ext4 64
+    mkdir -p "$HS_MNT/etc/headstart" "$HS_MNT/data/b/sub"
+    session_config MinSize=0 Cycle=1s
+    programs cat grep
+    mv "$HS_MNT/bin/cat" "$HS_MNT/bin/first"
+    mv "$HS_MNT/bin/grep" "$HS_MNT/bin/second"
+    head -c 100000 /dev/urandom >"$HS_MNT/data/a"
+    for i in 1 2 3; do head -c 1500000 /dev/urandom >"$HS_MNT/data/b/$i"; done
+    head -c 200000 /dev/urandom >"$HS_MNT/data/b/sub/4"
+}
+
+teardown() {
+    hs_teardown
+}
+
+session_config() {
+    {
+        echo "[Session]"
+        printf '%s\n' "$@"
+    } >"$HS_MNT/etc/headstart/headstart.conf"
+}
+
+# programs NAME…: copies them, their libraries and loader into HS_MNT.
+programs() {
+    local p f
+    for p; do
+        f=$(type -P "$p")
+        mkdir -p "$HS_MNT/bin"
+        cp -L "$f" "$HS_MNT/bin/"
+        for f in $(ldd "$f" | grep -o '/[^ )]*'); do
+            mkdir -p "$HS_MNT$(dirname "$f")"
+            cp -L "$f" "$HS_MNT$f"
+        done
+    done
+}
+
+end_process() {
+    kill -KILL "$1" 2>/dev/null || true
+    wait "$1" 2>/dev/null || true
+}
+
+# session_start [OPTION…]: sets DAEMON; returns when it records.
+session_start() {
+    rm -f "$HS_RUN/session.json"
+    "$HEADSTARTD" --root="$HS_MNT" --state="$HS_STATE" --run="$HS_RUN" --stage=session "$@" \
+        2>>"$HS_TMP/daemon.log" 3>&- &
+    DAEMON=$!
+    hs_defer end_process $DAEMON
+    hs_wait 10 dump
+}
+
+session_stop() {
+    local status=0
+    kill -TERM "$DAEMON"
+    wait "$DAEMON" || status=$?
+    cat "$HS_TMP/daemon.log"
+    [ "$status" -eq 0 ]
+}
+
+# Asks for the state; DUMP is then the file. Before the daemon has blocked its signals, SIGUSR2 would
+# end it: it is asked only when it has.
+dump() {
+    local blocked
+    blocked=$(sed -n 's/^SigBlk:\s*//p' "/proc/$DAEMON/status")
+    (((0x${blocked:-0} & 0x800) != 0)) || return 1 # SIGUSR2: 12
+    DUMP=$HS_RUN/session.json
+    rm -f "$DUMP"
+    kill -USR2 "$DAEMON"
+    hs_wait 5 test -s "$DUMP"
+}
+
+# dumped JQ-EXPRESSION: true of a new dump.
+dumped() {
+    dump && jq -e "$1" "$DUMP" >/dev/null
+}
+
+# What people do: first, then second, and the daemon has seen both come and go.
+habit() {
+    chroot "$HS_MNT" /bin/first /data/a >/dev/null
+    hs_wait 5 dumped '.n_learned >= 2'
+    chroot "$HS_MNT" /bin/second -r nothing-that-is-there /data/b || true
+    hs_wait 5 dumped '.n_learned >= 4'
+}
+
+# learned [SESSIONS]: sessions with that habit, learned.
+learned() {
+    local i
+    for ((i = 0; i < ${1:-3}; i++)); do
+        session_start
+        habit
+        session_stop
+    done
+    "$HEADSTART" --state="$HS_STATE" learn --quiet
+}
+
+# resident FILE…: true if all of each is in memory.
+resident() {
+    local f
+    for f; do
+        [ "$(fincore --bytes --noheadings --output RES "$HS_MNT/$f" | tr -d ' ')" -ge \
+            "$(stat -c %s "$HS_MNT/$f")" ] || return 1
+    done
+}
+
+idle() {
+    dumped ".resident.working == 0 and .resident.n_passes > ${1:-0} and .resident.pass_missing_bytes == 0"
+}
+
+@test "what follows is read ahead when an application starts, and then nothing more" {
+    local reads passes
+    learned
+    hs_cold
+    session_start
+    [ "$(fincore --bytes --noheadings --output RES "$HS_MNT/data/b/1" | tr -d ' ')" -eq 0 ]
+    chroot "$HS_MNT" /bin/first /data/a >/dev/null
+    hs_wait 10 resident bin/second data/b/1 data/b/2 data/b/3 data/b/sub/4
+    hs_wait 10 idle
+    # Steady: cycles go by, and the disk is left alone.
+    passes=$(jq .resident.n_passes "$DUMP")
+    reads=$(hs_reads)
+    hs_wait 20 idle $((passes + 3))
+    [ "$(hs_reads)" -eq "$reads" ]
+    [ "$(jq .resident.read_bytes "$DUMP")" -ge 4700000 ]
+    [ "$(jq .resident.n_directories "$DUMP")" -ge 2 ]
+    # And so what follows needs no disk.
+    sync -f "$HS_MNT"
+    reads=$(hs_reads)
+    chroot "$HS_MNT" /bin/second -r nothing-that-is-there /data/b || true
+    echo "reads of the second: $(($(hs_reads) - reads))"
+    [ "$(hs_reads)" -eq "$reads" ]
+    session_stop
+    # Residency is not what was needed: the trace says so.
+    "$HEADSTART" --state="$HS_STATE" show --json=short "$(ls -t "$HS_STATE"/traces/*-session*.json | head -n 1)" |
+        jq -e '.flags | index("replayed")'
+}
+
+@test "predict off, prefixes: nothing is read" {
+    learned
+    session_config MinSize=0 Cycle=1s Predict=no
+    hs_cold
+    session_start
+    chroot "$HS_MNT" /bin/first /data/a >/dev/null
+    hs_wait 10 dumped '.n_decisions >= 3'
+    [ "$(jq .resident.read_bytes "$DUMP")" -eq 0 ]
+    [ "$(jq -r .verdict "$DUMP")" = off ]
+    # SIGHUP: the configuration anew. What runs, and was learned, stays.
+    session_config MinSize=0 Cycle=1s Exclude=/data/b 'Exclude=!/data/b/2'
+    kill -HUP "$DAEMON"
+    hs_wait 10 resident bin/second data/b/2
+    hs_wait 10 idle
+    [ "$(fincore --bytes --noheadings --output RES "$HS_MNT/data/b/1" | tr -d ' ')" -eq 0 ]
+    [ "$(jq .n_learned "$DUMP")" -ge 2 ]
+    session_stop
+}
+
+@test "what was learned is saved whole, restored exactly, and a bad model is set aside" {
+    local sum
+    learned 2
+    [ "$(jq '.chains.names | length' "$HS_STATE/model.json")" -eq 2 ]
+    [ -z "$(find "$HS_STATE" -maxdepth 1 -name 'model.json?*')" ]
+    # A session in which nothing starts changes nothing.
+    sum=$(sha256sum <"$HS_STATE/model.json")
+    session_start
+    hs_wait 10 dumped '.n_decisions >= 2'
+    session_stop
+    [ "$(sha256sum <"$HS_STATE/model.json")" = "$sum" ]
+    # Learning keeps the chains.
+    "$HEADSTART" --state="$HS_STATE" learn --quiet
+    [ "$(jq '.chains.names | length' "$HS_STATE/model.json")" -eq 2 ]
+    echo '{"format":"headstart-model"' >"$HS_STATE/model.json"
+    session_start
+    habit
+    session_stop
+    [ -e "$HS_STATE/model.json.bad" ]
+    [ "$(grep -c 'set aside' "$HS_TMP/daemon.log")" -eq 1 ]
+    [ "$(jq '.chains.names | length' "$HS_STATE/model.json")" -eq 2 ]
+}
+
+@test "what a path has become is not followed" {
+    learned
+    rm "$HS_MNT/data/b/1" "$HS_MNT/data/b/2"
+    mkfifo "$HS_MNT/data/b/1"
+    ln -s ../a "$HS_MNT/data/b/2"
+    mount -t tmpfs none "$HS_MNT/data/b/sub"
+    hs_defer hs_umount "$HS_MNT/data/b/sub"
+    head -c 200000 /dev/zero >"$HS_MNT/data/b/sub/4"
+    echo 3 >/proc/sys/vm/drop_caches
+    session_start
+    chroot "$HS_MNT" /bin/first /dev/null 2>/dev/null || true
+    hs_wait 10 resident bin/second data/b/3
+    hs_wait 10 idle
+    [ "$(jq .resident.n_skipped "$DUMP")" -ge 3 ]
+    session_stop
+}
