@@ -141,6 +141,7 @@ static const struct {
         {TRACE_OFFLINE_UPDATE, "offline update"},
         {TRACE_FSCK, "fsck"},
         {TRACE_RESIDENCY_OFF, "residency off"},
+        {TRACE_FOLLOWED, "followed"},
 };
 
 static const char *flags_text(unsigned flags, char *buf, size_t size)

@@ -7,6 +7,7 @@
 #include "cli/progress.h"
 #include "cli/state.h"
 #include "model/model.h"
+#include "predict/mixture-train.h"
 #include "trace/trace-json.h"
 
 #include <fcntl.h>
@@ -112,6 +113,9 @@ static int learn_trace(Learning *l, int dir_fd, const char *name, const char *sh
         tell(l, shown, t, "known already");
         return 0;
     }
+    /* What the session cycle has learned is in the model's chains, unless the model is made anew. */
+    if (r >= 0 && (l->anew || !(t->flags & TRACE_FOLLOWED)))
+        r = mixture_train(l->model, t);
     if (r < 0)
         return cli_error(r, "%s: cannot be learned: %m", shown);
     l->n_learned++;

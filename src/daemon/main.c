@@ -179,13 +179,13 @@ static void finish_stage(Daemon *d)
     _cleanup_free_ char *path = NULL;
     _cleanup_trace_ Trace *t = NULL;
     char duration[FORMAT_TIMESPAN_MAX];
-    bool read_ahead = session_end(TAKE_PTR(d->session));
+    unsigned flags = session_end(TAKE_PTR(d->session));
     int r = recorder_end_stage(d->recorder, &t);
 
     if (r == -ESRCH)
         return;
-    if (r >= 0 && read_ahead)
-        t->flags |= TRACE_REPLAYED;
+    if (r >= 0)
+        t->flags |= flags;
     if (r >= 0)
         r = trace_store(d->a.state, t, &path);
     if (r < 0) {

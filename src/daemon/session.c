@@ -10,6 +10,7 @@
 #include "pack/checksum.h"
 #include "session/machine.h"
 #include "session/resident.h"
+#include "trace/trace.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -340,13 +341,14 @@ int session_new(const SessionOptions *o, Recorder *recorder, sd_event *event, ui
     return 0;
 }
 
-bool session_end(Session *s)
+unsigned session_end(Session *s)
 {
     ResidentReport report;
+    unsigned flags;
     int r;
 
     if (!s)
-        return false;
+        return 0;
     (void)recorder_follow(s->recorder, NULL, NULL);
     resident_report(s->resident, &report);
     s->resident = resident_free(s->resident);
@@ -359,6 +361,8 @@ bool session_end(Session *s)
     log_info("headstartd: session cycle: %" PRIu64 " starts and exits, %" PRIu64
              " bytes read ahead in %" PRIu64 " reads",
              cycle_n_learned(s->cycle), report.read_bytes, report.n_reads);
+    flags = (report.read_bytes > 0 ? TRACE_REPLAYED : 0) |
+            (cycle_n_learned(s->cycle) > 0 ? TRACE_FOLLOWED : 0);
     session_free(s);
-    return report.read_bytes > 0;
+    return flags;
 }

@@ -21,6 +21,7 @@ typedef struct Session Session;
 int session_new(const SessionOptions *o, Recorder *recorder, sd_event *event, uint32_t uid,
                 Session **ret);
 
-/* The session has ended: saves what was learned, and frees. True if anything was read ahead: then
- * residency does not tell what the session needed. */
-bool session_end(Session *s);
+/* The session has ended: saves what was learned, and frees. Returns TraceFlags: TRACE_REPLAYED if
+ * anything was read ahead (residency does not tell then what the session needed), TRACE_FOLLOWED if
+ * starts and exits were learned from. */
+unsigned session_end(Session *s);

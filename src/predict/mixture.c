@@ -53,7 +53,7 @@ int mixture_take_chains(Predictor *p, Chains **ret)
 {
     Mixture *m = (Mixture *)p;
 
-    if (p->in_session || m->n_events > 0)
+    if (p->in_session)
         return -EINVAL;
     *ret = TAKE_PTR(m->chains);
     return 0;

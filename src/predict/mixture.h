@@ -48,6 +48,6 @@ Chains *mixture_chains(Predictor *p);
  * already. */
 int mixture_set_chains(Predictor *p, Chains *chains);
 
-/* Takes them back from a mixture that has observed nothing since; it is good for nothing but
- * predictor_free() then. 0 or -EINVAL. */
+/* Takes them back from a mixture between sessions (-EINVAL within one); it is good for nothing but
+ * predictor_free() then. */
 int mixture_take_chains(Predictor *p, Chains **ret);

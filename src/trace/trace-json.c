@@ -10,7 +10,7 @@
 
 static const char *const flag_names[] = {
         "incomplete",  "exact",          "replayed", "control",       "second-login",
-        "soft-reboot", "offline-update", "fsck",     "residency-off",
+        "soft-reboot", "offline-update", "fsck",     "residency-off", "followed",
 };
 
 /* Columns of what is small in neighbouring rows hold differences to the row before. */

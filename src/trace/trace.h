@@ -51,6 +51,7 @@ typedef enum TraceFlags {
     TRACE_OFFLINE_UPDATE = 1 << 6,
     TRACE_FSCK = 1 << 7,
     TRACE_RESIDENCY_OFF = 1 << 8, /* page ranges unknown (no CAP_FOWNER): whole files assumed */
+    TRACE_FOLLOWED = 1 << 9,      /* the session cycle has learned which applications followed which */
 } TraceFlags;
 
 typedef struct TraceVolume {
