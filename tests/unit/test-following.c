@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Which applications are told to have started and exited: record/following.h. */
+
+#include "record/following.h"
+
+#include "base/macros.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+/* after the four above */
+#include <cmocka.h>
+
+typedef struct World {
+    ProcessTable *table;
+    Following *following;
+    char told[1024]; /* "+a@5 -a@9 " */
+    usec_t now;
+} World;
+
+/* Object n is called after the letter n; 25 has no name. */
+static char *name(void *arg, uint32_t object)
+{
+    char text[2] = {(char)('a' + object), 0};
+
+    return object == 25 ? NULL : strdup(text);
+}
+
+static void tell(void *arg, const char *what, const ProcessRun *run, bool started)
+{
+    World *w = arg;
+    size_t l = strlen(w->told);
+
+    snprintf(w->told + l, sizeof(w->told) - l, "%c%s@%u ", started ? '+' : '-', what,
+             (unsigned)(started ? run->start : run->end));
+}
+
+static int set_up(void **state)
+{
+    World *w = calloc(1, sizeof(*w));
+
+    w->table = process_table_new();
+    w->following = following_new();
+    *state = w;
+    return w->table && w->following ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    World *w = *state;
+
+    process_table_free(w->table);
+    following_free(w->following);
+    free(w);
+    return 0;
+}
+
+/* Batches that bring nothing more. */
+static void batches(World *w, unsigned n)
+{
+    while (n-- > 0) {
+        const ProcessRun *runs;
+        size_t n_runs;
+
+        process_table_settle(w->table, NULL, NULL);
+        runs = process_table_runs(w->table, &n_runs);
+        assert_int_equal(following_update(w->following, runs, n_runs, w->now, name, tell, w), 0);
+    }
+}
+
+/* The process executes object `what`: reported and named. */
+static void execute(World *w, uint32_t pid, uint32_t what, usec_t at)
+{
+    uint32_t run;
+
+    assert_int_equal(process_table_exec(w->table, pid, at), 0);
+    assert_int_equal(process_table_open(w->table, pid, what, OPEN_EXEC | OPEN_REPORTED, at, &run),
+                     0);
+    assert_int_equal(process_table_open(w->table, pid, 20, OPEN_EXEC | OPEN_LOADER | OPEN_REPORTED,
+                                        at, &run),
+                     0);
+}
+
+static void test_start_and_exit(void **state)
+{
+    World *w = *state;
+
+    execute(w, 10, 0, 5);
+    assert_false(following_waits(w->following));
+    batches(w, 1);
+    assert_true(following_waits(w->following));
+    batches(w, FOLLOWING_BATCHES);
+    assert_false(following_waits(w->following));
+    assert_string_equal(w->told, "+a@5 ");
+    process_table_exit(w->table, 10, 9);
+    batches(w, 3);
+    assert_string_equal(w->told, "+a@5 -a@9 ");
+}
+
+/* Both are told, in order, of what was over before it could be told. */
+static void test_within_one_batch(void **state)
+{
+    World *w = *state;
+
+    execute(w, 10, 0, 5);
+    process_table_exit(w->table, 10, 6);
+    execute(w, 11, 1, 7);
+    batches(w, 5);
+    assert_string_equal(w->told, "+a@5 -a@6 +b@7 ");
+}
+
+/* The pid comes back before its exit was settled. */
+static void test_duplicate_pid(void **state)
+{
+    World *w = *state;
+
+    execute(w, 10, 0, 5);
+    process_table_exit(w->table, 10, 6);
+    assert_int_equal(process_table_fork(w->table, 1, 10), 0);
+    execute(w, 10, 1, 8);
+    batches(w, 5);
+    assert_string_equal(w->told, "+a@5 -a@6 +b@8 ");
+}
+
+/* A family is one run; executing something else ends one and begins another. */
+static void test_family(void **state)
+{
+    World *w = *state;
+
+    execute(w, 10, 0, 5);
+    batches(w, 5);
+    assert_int_equal(process_table_fork(w->table, 10, 11), 0);
+    process_table_exit(w->table, 10, 9);
+    batches(w, 5);
+    assert_string_equal(w->told, "+a@5 ");
+    execute(w, 11, 2, 20);
+    batches(w, 5);
+    assert_string_equal(w->told, "+a@5 -a@20 +c@20 ");
+}
+
+static void test_not_followed(void **state)
+{
+    World *w = *state;
+
+    execute(w, 10, 25, 5); /* without a name */
+    assert_int_equal(process_table_add(w->table, 11, 0, 0, 0, true), 0); /* headstart's own */
+    assert_int_equal(process_table_add(w->table, 12, PROCESS_NONE, 0, 0, false), 0);
+    assert_int_equal(process_table_add(w->table, 13, 3, 0, 0, false), 0);
+    batches(w, 5);
+    assert_string_equal(w->told, "+d@0 ");
+}
+
+static uint32_t same(uint32_t object, void *arg)
+{
+    return object;
+}
+
+/* Over a new stage what goes on is not told again, and what is forgotten has exited. */
+static void test_new_stage(void **state)
+{
+    World *w = *state;
+
+    execute(w, 10, 0, 5);
+    execute(w, 11, 1, 6);
+    batches(w, 5);
+    process_table_exit(w->table, 10, 7);
+    process_table_settle(w->table, NULL, NULL);
+    process_table_settle(w->table, NULL, NULL);
+    assert_int_equal(process_table_new_stage(w->table, same, NULL), 0);
+    w->now = 9;
+    execute(w, 12, 2, 8);
+    batches(w, 5);
+    assert_string_equal(w->told, "+a@5 +b@6 -a@9 +c@8 ");
+    process_table_exit(w->table, 11, 12);
+    batches(w, 3);
+    assert_string_equal(w->told, "+a@5 +b@6 -a@9 +c@8 -b@12 ");
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+            TEST(test_start_and_exit), TEST(test_within_one_batch), TEST(test_duplicate_pid),
+            TEST(test_family),         TEST(test_not_followed),     TEST(test_new_stage),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

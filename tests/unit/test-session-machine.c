@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What the session cycle asks of the machine, on fixtures: session/machine.h. And that resident.h
+ * looks at nothing but what it may. */
+
+#include "base/atomic-file.h"
+#include "base/clock.h"
+#include "session/machine.h"
+#include "session/resident.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+/* after the four above */
+#include <cmocka.h>
+
+typedef struct Fixture {
+    char root[64];
+    int fd;
+} Fixture;
+
+static int set_up(void **state)
+{
+    Fixture *f = calloc(1, sizeof(*f));
+
+    strcpy(f->root, "/tmp/headstart-test-machine-XXXXXX");
+    if (!mkdtemp(f->root))
+        return -1;
+    f->fd = open(f->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    *state = f;
+    return f->fd < 0 ? -1 : 0;
+}
+
+static int tear_down(void **state)
+{
+    Fixture *f = *state;
+    char command[128];
+
+    snprintf(command, sizeof(command), "rm -rf '%s'", f->root);
+    close(f->fd);
+    free(f);
+    return system(command);
+}
+
+static void put(Fixture *f, const char *path, const char *text)
+{
+    char full[512], *slash;
+
+    snprintf(full, sizeof(full), "%s/%s", f->root, path);
+    slash = strrchr(full, '/');
+    *slash = 0;
+    assert_int_equal(make_directories(full, 0755), 0);
+    *slash = '/';
+    assert_int_equal(atomic_file_write(AT_FDCWD, full, text, strlen(text), 0644), 0);
+}
+
+#define SUPPLY "sys/class/power_supply/"
+
+static void test_battery(void **state)
+{
+    Fixture *f = *state;
+
+    assert_false(machine_on_battery(f->fd)); /* no such thing */
+    put(f, SUPPLY "BAT0/type", "Battery\n");
+    put(f, SUPPLY "BAT0/status", "Discharging\n");
+    assert_true(machine_on_battery(f->fd));
+    put(f, SUPPLY "AC/type", "Mains\n");
+    put(f, SUPPLY "AC/online", "0\n");
+    assert_true(machine_on_battery(f->fd));
+    put(f, SUPPLY "AC/online", "1\n");
+    assert_false(machine_on_battery(f->fd));
+    put(f, SUPPLY "AC/online", "0\n");
+    put(f, SUPPLY "ucsi/type", "USB\n");
+    put(f, SUPPLY "ucsi/online", "1\n");
+    assert_false(machine_on_battery(f->fd));
+    put(f, SUPPLY "ucsi/online", "0\n");
+    put(f, SUPPLY "BAT0/status", "Full\n");
+    assert_false(machine_on_battery(f->fd));
+}
+
+/* A mouse that runs on its battery, or hangs on a charger, says nothing of the machine. */
+static void test_devices(void **state)
+{
+    Fixture *f = *state;
+
+    put(f, SUPPLY "mouse/type", "Battery\n");
+    put(f, SUPPLY "mouse/scope", "Device\n");
+    put(f, SUPPLY "mouse/status", "Discharging\n");
+    assert_false(machine_on_battery(f->fd));
+    put(f, SUPPLY "BAT0/type", "Battery\n");
+    put(f, SUPPLY "BAT0/status", "Discharging\n");
+    put(f, SUPPLY "pad/type", "USB\n");
+    put(f, SUPPLY "pad/scope", "Device\n");
+    put(f, SUPPLY "pad/online", "1\n");
+    assert_true(machine_on_battery(f->fd));
+}
+
+static void test_snapshot(void **state)
+{
+    Fixture *f = *state;
+    CycleSnapshot s;
+
+    assert_int_equal(machine_snapshot(f->fd, &s), -ENOENT);
+    put(f, "proc/meminfo", "MemTotal: 100 kB\nMemFree: 40 kB\nMemAvailable: 60 kB\n");
+    assert_int_equal(machine_snapshot(f->fd, &s), 0);
+    assert_int_equal(s.memory.available_bytes, 60 * 1024);
+    assert_true(s.memory_pressure == 0); /* no PSI here */
+    put(f, "proc/pressure/memory",
+        "some avg10=12.50 avg60=0.00 avg300=0.00 total=5\nfull avg10=1.00 avg60=0 avg300=0 total=0\n");
+    assert_int_equal(machine_snapshot(f->fd, &s), 0);
+    assert_true(s.memory_pressure == 12.5);
+    put(f, "proc/pressure/memory", "some avg10=nan\n");
+    assert_true(machine_memory_pressure(f->fd) == 0);
+    put(f, "proc/meminfo", "nonsense\n");
+    assert_int_equal(machine_snapshot(f->fd, &s), -EBADMSG);
+}
+
+/* Wants that nobody should have: of files that are not there, absurd ranges; a new list before the
+ * old one is done, and an end before the last is. */
+static void test_resident_hostile(void **state)
+{
+    const CycleWant wants[] = {
+            {.path = "/nowhere", .offset = 0, .length = 100},
+            {.path = "/proc/self/mem", .offset = 0, .length = 4096},
+            {.path = "/dev/zero", .offset = 0, .length = UINT64_MAX},
+            {.path = "/", .directory = true},
+            {.path = "/../../x", .offset = UINT64_MAX, .length = UINT64_MAX},
+            {.path = "", .length = 1},
+    };
+    Resident *r;
+    ResidentReport report;
+    usec_t end = clock_now(CLOCK_MONOTONIC) + 20 * USEC_PER_SEC;
+
+    assert_int_equal(resident_new("/", &r), 0);
+    for (unsigned i = 0; i < 100; i++)
+        assert_int_equal(resident_want(r, wants, i % 7 > 5 ? 0 : i % 7), 0);
+    assert_int_equal(resident_want(r, wants, ELEMENTSOF(wants)), 0);
+    do {
+        usleep(1000);
+        resident_report(r, &report);
+    } while (report.working && clock_now(CLOCK_MONOTONIC) < end);
+    assert_false(report.working);
+    assert_true(report.n_skipped >= 5);
+    assert_int_equal(report.read_bytes, 0);
+    assert_int_equal(resident_want(r, wants, 3), 0);
+    assert_null(resident_free(r));
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+            TEST(test_battery),
+            TEST(test_devices),
+            TEST(test_snapshot),
+            TEST(test_resident_hostile),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
