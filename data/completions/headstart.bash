@@ -12,7 +12,7 @@ _headstart() {
         [plan]='--stage= --budget= --policy= --deadline= --min-probability= --dry-run'
         [replay]='--stage= --wait --dry-run --policy= --ioprio= --force'
         [rerecord]='--now --next-boot --stage= --exact'
-        [evaluate]='--predictor= --level= --stage= --cache= --budget= --waste= --training= --horizon= --cycle= --grace= --io-latency= --io-rate= --seed= --reliability --no-timing'
+        [evaluate]='--predictor= --level= --stage= --cache= --budget= --waste= --training= --horizon= --cycle= --grace= --io-latency= --io-rate= --seed= --habits= --users= --sessions= --reliability --no-timing'
         [merge]='--output= --prune='
     )
 

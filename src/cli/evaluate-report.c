@@ -36,8 +36,9 @@ static Figures figures_of(const Evaluation *e, size_t predictor)
     if (p->io_bytes_per_sec > 0)
         io += (double)r->read_bytes * 1e6 / (double)p->io_bytes_per_sec;
     return (Figures){
-            .name = predictor_name(predictor),
-            .source = predictor_source(predictor),
+            .name = evaluate_name(e, predictor),
+            .source = predictor_name(predictor) ? predictor_source(predictor)
+                                                : "knows the true probabilities",
             .report = r,
             .log_loss = mean(r->log_loss, r->n_log_loss),
             .next_log_loss = mean(r->next_log_loss, r->n_scored),
@@ -51,7 +52,7 @@ static Figures figures_of(const Evaluation *e, size_t predictor)
 }
 
 #define FOR_EACH_CHOSEN(e, i)                  \
-    for (size_t i = 0; predictor_name(i); i++) \
+    for (size_t i = 0; evaluate_name(e, i); i++) \
         if ((e)->chosen[i])
 
 static uint64_t n_scored(const Evaluation *e)
@@ -96,9 +97,13 @@ static Table *settings_table(const Evaluation *e)
     table_column(t, "Cache", "cache", CELL_STRING);
     table_column(t, "Budget", "budget", CELL_STRING);
     table_column(t, "Waste bound", "maximum_waste", CELL_PROBABILITY);
+    table_column(t, "Habits of", "habits_users", CELL_COUNT);
+    table_column(t, "Best single guess", "best_guess", CELL_PROBABILITY);
     table_row(t, (uint64_t)e->n_traces, e->first_realtime, e->last_realtime,
               (uint64_t)e->input.n_items, e->n_uses, n_scored(e), e->object_bytes, cache, budget,
-              p->maximum_waste < 1 ? p->maximum_waste : -1.0);
+              p->maximum_waste < 1 ? p->maximum_waste : -1.0,
+              e->draw ? (uint64_t)e->habits_users : COUNT_UNKNOWN,
+              e->draw ? e->best_guess : -1.0);
     return t;
 }
 
@@ -166,7 +171,7 @@ static Table *reliability_table(const Evaluation *e)
         const SimulateBin *b = &e->reports[i].bins[k];
 
         if (b->n > 0)
-            table_row(t, predictor_name(i), (double)k / SIMULATE_BINS,
+            table_row(t, evaluate_name(e, i), (double)k / SIMULATE_BINS,
                       (double)(k + 1) / SIMULATE_BINS, b->n, mean(b->sum, b->n),
                       mean((double)b->came, b->n));
     }

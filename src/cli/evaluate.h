@@ -5,6 +5,7 @@
  * (verb-evaluate.c), printing (evaluate-report.c). */
 
 #include "cli/cli.h"
+#include "predict/habits.h"
 #include "predict/simulate.h"
 #include "predict/trace-input.h"
 
@@ -19,6 +20,12 @@ typedef struct Evaluation {
     uint64_t seed;
     bool chosen[EVALUATE_PREDICTORS_MAX]; /* by the number of predictor_name() */
     bool reliability;
+    size_t n_predictors;
+    bool draw; /* habits, instead of judging by what was recorded */
+    unsigned habits_users;
+    uint64_t habits_seed;
+    size_t habits_sessions;
+    double best_guess; /* of the habits that were drawn */
 
     size_t n_traces;
     usec_t first_realtime, last_realtime; /* starts of the first and the last trace */
@@ -33,6 +40,10 @@ typedef struct Evaluation {
  * judged: figures of a part would be taken for those of the whole. 0 or a negative errno, reported.
  */
 int evaluate_read(Evaluation *e, char **args, int n);
+
+/* Whom e->reports[i] is about: the predictors, then, if habits were drawn, the oracle that knows
+ * them; NULL beyond. */
+const char *evaluate_name(const Evaluation *e, size_t i);
 
 /* Prints e->reports of those that were chosen. 0 or a negative errno, reported. */
 int evaluate_print(const Evaluation *e);

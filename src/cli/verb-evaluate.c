@@ -11,6 +11,11 @@
 #include <string.h>
 #include <time.h>
 
+/* Of the oracle: how many futures it draws for each prediction. */
+#define ORACLE_FUTURES 200U
+/* Smaller ones are tools, which nobody waits for (thesis 5.2.1, model.minsize). */
+#define REAL_MINIMUM_BYTES 2000000U
+
 enum {
     OPTION_PREDICTOR = 1,
     OPTION_LEVEL,
@@ -25,6 +30,9 @@ enum {
     OPTION_IO_LATENCY,
     OPTION_IO_RATE,
     OPTION_SEED,
+    OPTION_HABITS,
+    OPTION_USERS,
+    OPTION_SESSIONS,
     OPTION_RELIABILITY,
     OPTION_NO_TIMING,
 };
@@ -43,6 +51,9 @@ static const Option options[] = {
         {OPTION_IO_LATENCY, 0, "io-latency", "TIME", "What a read takes before its first byte [0]"},
         {OPTION_IO_RATE, 0, "io-rate", "BYTES", "Bytes a second; 0: without limit [0]"},
         {OPTION_SEED, 0, "seed", "N", "Of those that draw at random [1]"},
+        {OPTION_HABITS, 0, "habits", "SEED", "Draw who starts what; the files are the recorded ones"},
+        {OPTION_USERS, 0, "users", "N", "With --habits: so many people [2]"},
+        {OPTION_SESSIONS, 0, "sessions", "N", "With --habits: so many sessions [60]"},
         {OPTION_RELIABILITY, 0, "reliability", NULL, "Show what was promised and what came"},
         {OPTION_NO_TIMING, 0, "no-timing", NULL, "Measure no times: the output is the same again"},
         {0},
@@ -149,6 +160,7 @@ static int parse_budget(Evaluation *e, const char *value)
 static int take_option(Evaluation *e, int option, const char *value)
 {
     SimulateParameters *p = &e->parameters;
+    uint64_t number;
 
     switch (option) {
     case OPTION_PREDICTOR:
@@ -184,6 +196,23 @@ static int take_option(Evaluation *e, int option, const char *value)
         if (parse_u64(value, &e->seed) < 0)
             return cli_usage_error(e->c, "--seed=%s: not a number", value);
         return 0;
+    case OPTION_HABITS:
+        if (parse_u64(value, &e->habits_seed) < 0)
+            return cli_usage_error(e->c, "--habits=%s: not a number", value);
+        e->draw = true;
+        return 0;
+    case OPTION_USERS:
+    case OPTION_SESSIONS:
+        if (parse_u64(value, &number) < 0 || number < 1 ||
+            number > (option == OPTION_USERS ? 16U : 10000U))
+            return cli_usage_error(e->c, "--%s=%s: not a number from 1 to %d",
+                                   option == OPTION_USERS ? "users" : "sessions", value,
+                                   option == OPTION_USERS ? 16 : 10000);
+        if (option == OPTION_USERS)
+            e->habits_users = (unsigned)number;
+        else
+            e->habits_sessions = (size_t)number;
+        return 0;
     case OPTION_RELIABILITY:
         e->reliability = true;
         return 0;
@@ -217,28 +246,81 @@ static void tell_progress(size_t n_done, size_t n_events, void *userdata)
     progress_update(&j->progress, j->n_done * n_events + n_done, j->n_all * n_events);
 }
 
-static int judge(Evaluation *e)
+const char *evaluate_name(const Evaluation *e, size_t i)
+{
+    size_t n = 0;
+
+    while (predictor_name(n))
+        n++;
+    return i == n && e->draw ? "oracle" : predictor_name(i);
+}
+
+static int new_predictor(const Evaluation *e, const Habits *h, size_t i, Predictor **ret)
+{
+    return predictor_name(i) ? predictor_new(predictor_name(i), NULL, e->seed, ret)
+                             : habits_oracle_new(h, ORACLE_FUTURES, e->seed, ret);
+}
+
+/* Sessions of people who do not exist, with applications that do, in the place of what was
+ * recorded. */
+static int draw_habits(Evaluation *e, Habits **ret)
+{
+    _cleanup_simulate_input_ SimulateInput drawn = {0};
+    _cleanup_habits_ Habits *h = NULL;
+    HabitsParameters p;
+    size_t n;
+    int r;
+
+    habits_parameters_init(&p);
+    p.n_users = e->habits_users;
+    p.real = &e->input;
+    p.real_minimum_bytes = REAL_MINIMUM_BYTES;
+    n = habits_count_real(&e->input, p.real_minimum_bytes);
+    if (n < p.n_shared + p.n_users * (p.n_desktop + 2U))
+        return cli_error(ENODATA, "only %zu applications of %u MB and more were recorded: too few "
+                         "to draw habits of %u people", n, REAL_MINIMUM_BYTES / 1000000U,
+                         p.n_users);
+    p.n_own = (unsigned)MIN(p.n_own, (n - p.n_shared) / p.n_users - p.n_desktop);
+    r = habits_new(&p, e->habits_seed, &h);
+    if (r >= 0)
+        r = habits_sessions(h, PREDICTOR_NONE, e->habits_sessions, ~e->habits_seed, &drawn);
+    if (r < 0)
+        return cli_error(r, "cannot draw habits: %m");
+    e->best_guess = habits_best_guess(h);
+    e->object_bytes = habits_union_bytes(h);
+    e->n_uses = 0;
+    for (size_t i = 0; i < drawn.n_events; i++)
+        e->n_uses += drawn.events[i].kind == SIMULATE_START;
+    simulate_input_done(&e->input);
+    e->input = drawn;
+    drawn = (SimulateInput){0};
+    e->chosen[e->n_predictors] = true;
+    *ret = TAKE_PTR(h);
+    return 0;
+}
+
+static int judge(Evaluation *e, const Habits *h)
 {
     SimulateParameters p = e->parameters;
     Judging j = {0};
     int r = 0;
 
-    for (size_t i = 0; predictor_name(i); i++)
+    for (size_t i = 0; evaluate_name(e, i); i++)
         j.n_all += e->chosen[i];
     j.progress = progress_start("Judging", e->c->quiet);
     p.progress = tell_progress;
     p.progress_userdata = &j;
-    for (size_t i = 0; r >= 0 && predictor_name(i); i++) {
+    for (size_t i = 0; r >= 0 && evaluate_name(e, i); i++) {
         _cleanup_predictor_ Predictor *predictor = NULL;
 
         if (!e->chosen[i])
             continue;
-        r = predictor_new(predictor_name(i), NULL, e->seed, &predictor);
+        r = new_predictor(e, h, i, &predictor);
         if (r >= 0)
             r = simulate(&e->input, &p, predictor, &e->reports[i]);
         if (r < 0) {
             progress_done(&j.progress);
-            return cli_error(r, "cannot judge %s: %m", predictor_name(i));
+            return cli_error(r, "cannot judge %s: %m", evaluate_name(e, i));
         }
         j.n_done++;
         /* The same for all of them. */
@@ -279,7 +361,10 @@ static int run(Context *c)
             .level = TRACE_LEVEL_APPLICATIONS,
             .stage = _STAGE_INVALID,
             .seed = 1,
+            .habits_users = 2,
+            .habits_sessions = 60,
     };
+    _cleanup_habits_ Habits *habits = NULL;
     const char *value;
     char **args;
     int k, n, r;
@@ -287,8 +372,9 @@ static int run(Context *c)
     simulate_parameters_init(&e.parameters);
     e.parameters.clock_nsec = cpu_nsec;
     for (size_t i = 0; predictor_name(i); i++) {
-        assert(i < EVALUATE_PREDICTORS_MAX);
+        assert(i + 1 < EVALUATE_PREDICTORS_MAX);
         e.chosen[i] = true;
+        e.n_predictors = i + 1;
     }
     while ((k = cli_next_option(c, &value)) > 0) {
         r = take_option(&e, k, value);
@@ -302,10 +388,15 @@ static int run(Context *c)
     r = read_traces(&e, args, n);
     if (r < 0)
         return r;
+    if (e.draw) {
+        r = draw_habits(&e, &habits);
+        if (r < 0)
+            return r;
+    }
     if (e.budget_percent > 0)
         e.parameters.budget_bytes =
                 MAX((uint64_t)((double)e.object_bytes * e.budget_percent / 100), (uint64_t)1);
-    r = judge(&e);
+    r = judge(&e, habits);
     return r < 0 ? r : evaluate_print(&e);
 }
 

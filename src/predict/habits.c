@@ -1,37 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "predict/habits.h"
-
+#include "predict/habits-internal.h"
 #include "predict/predictor-internal.h"
-#include "predict/random.h"
 
 #include <string.h>
 
-#define USERS_MAX        16
-#define APPLICATIONS_MAX 64 /* of one user */
-#define OBJECTS_MAX      256
-#define DRAWS_MAX        1000
-
-/* One application as one user uses it. */
-typedef struct HabitsApplication {
-    uint32_t item;
-    double run_mean_usec;             /* 0: until the session ends */
-    double weights[APPLICATIONS_MAX]; /* of what follows it, sum 1 */
-} HabitsApplication;
-
-typedef struct HabitsUser {
-    HabitsApplication applications[APPLICATIONS_MAX]; /* desktop processes not among them */
-    unsigned n;
-    double first[APPLICATIONS_MAX]; /* weights before anything was started, sum 1 */
-    uint32_t desktop[8];
-} HabitsUser;
-
-struct Habits {
-    HabitsParameters p;
-    HabitsUser *users;
-    uint32_t n_items;
-    SimulateInput objects; /* the tables of objects and items, no events */
-    double best_guess;
-};
+#define DRAWS_MAX 1000
 
 /* The state of a session, all that the future depends on. */
 typedef struct HabitsState {
@@ -80,16 +53,6 @@ uint64_t habits_union_bytes(const Habits *h)
     for (size_t i = 0; i < h->objects.n_objects; i++)
         sum += h->objects.object_bytes[i];
     return sum;
-}
-
-static void normalise(double *w, unsigned n)
-{
-    double sum = 0;
-
-    for (unsigned i = 0; i < n; i++)
-        sum += w[i];
-    for (unsigned i = 0; i < n; i++)
-        w[i] /= sum;
 }
 
 /* The true chance of turning to each application next. */
@@ -211,85 +174,6 @@ static double measure_best_guess(const Habits *h, uint64_t seed)
     return n > 0 ? right / (double)n : 0;
 }
 
-static int add_objects(Habits *h, Random *random, unsigned n, double total_mb, uint32_t *objects,
-                       size_t *n_objects)
-{
-    double shares[16];
-
-    for (unsigned i = 0; i < n; i++)
-        shares[i] = 0.05 + random_uniform(random);
-    normalise(shares, n);
-    for (unsigned i = 0; i < n; i++) {
-        uint64_t bytes = ((uint64_t)(total_mb * shares[i] * 256) + 1) * 4096;
-        int r = simulate_add_object(&h->objects, bytes, &objects[(*n_objects)++]);
-        if (r < 0)
-            return r;
-    }
-    return 0;
-}
-
-/* An item of some own objects and the given libraries. */
-static int add_item(Habits *h, Random *random, double mb, const uint32_t *libraries,
-                    size_t n_libraries, uint32_t *ret)
-{
-    uint32_t objects[OBJECTS_MAX];
-    size_t n = 0;
-    int r;
-
-    r = add_objects(h, random, 6 + random_below(random, 10), mb, objects, &n);
-    if (r < 0)
-        return r;
-    for (size_t i = 0; i < n_libraries; i++)
-        objects[n++] = libraries[i];
-    return simulate_add_item(&h->objects, objects, n, ret);
-}
-
-/* Sizes as the thesis's table 6.1 has them: 27 to 90 MB, much of it shared. */
-static double draw_megabytes(Random *random)
-{
-    return exp(log(18) + 0.7 * random_normal(random));
-}
-
-static int draw_tables(Habits *h, Random *random)
-{
-    uint32_t common[8], shared[APPLICATIONS_MAX];
-    size_t n_common = 0;
-    int r;
-
-    r = add_objects(h, random, 3, 12, common, &n_common);
-    if (r < 0)
-        return r;
-    for (unsigned i = 0; i < h->p.n_shared; i++) {
-        r = add_item(h, random, draw_megabytes(random), common, n_common, &shared[i]);
-        if (r < 0)
-            return r;
-    }
-    for (unsigned i = 0; i < h->p.n_users; i++) {
-        HabitsUser *u = &h->users[i];
-        uint32_t libraries[16];
-        size_t n = n_common;
-
-        memcpy(libraries, common, n_common * sizeof(*common));
-        r = add_objects(h, random, 4, 25, libraries, &n);
-        if (r < 0)
-            return r;
-        for (unsigned j = 0; j < h->p.n_desktop; j++) {
-            r = add_item(h, random, draw_megabytes(random), libraries, n, &u->desktop[j]);
-            if (r < 0)
-                return r;
-        }
-        for (unsigned j = 0; j < h->p.n_own; j++) {
-            r = add_item(h, random, draw_megabytes(random), libraries, n,
-                         &u->applications[u->n++].item);
-            if (r < 0)
-                return r;
-        }
-        for (unsigned j = 0; j < h->p.n_shared; j++)
-            u->applications[u->n++].item = shared[j];
-    }
-    return 0;
-}
-
 static void draw_user(const Habits *h, HabitsUser *u, Random *random)
 {
     double popularity[APPLICATIONS_MAX];
@@ -310,11 +194,11 @@ static void draw_user(const Habits *h, HabitsUser *u, Random *random)
 
         for (unsigned b = 0; b < u->n; b++)
             w[b] = a == b ? 0 : popularity[b] * pow(random_gamma(random, 1), h->p.regularity);
-        normalise(w, u->n);
+        habits_normalise(w, u->n);
         /* Nothing is out of the question. */
         for (unsigned b = 0; b < u->n; b++)
             w[b] = 0.95 * w[b] + 0.05 / u->n;
-        normalise(w, u->n);
+        habits_normalise(w, u->n);
     }
     for (unsigned a = 0; a < u->n; a++)
         u->applications[a].run_mean_usec =
@@ -344,7 +228,7 @@ int habits_new(const HabitsParameters *parameters, uint64_t seed, Habits **ret)
         h->users = calloc(p->n_users, sizeof(*h->users));
         if (!h->users)
             return -ENOMEM;
-        r = draw_tables(h, &random);
+        r = habits_draw_tables(h, &random);
         if (r < 0)
             return r;
         h->n_items = (uint32_t)h->objects.n_items;
@@ -352,6 +236,7 @@ int habits_new(const HabitsParameters *parameters, uint64_t seed, Habits **ret)
             draw_user(h, &h->users[i], &random);
         h->best_guess = measure_best_guess(h, random_uint64(&random));
         if (h->best_guess >= HABITS_GUESS_MIN && h->best_guess <= HABITS_GUESS_MAX) {
+            h->p.real = NULL;
             *ret = TAKE_PTR(h);
             return 0;
         }

@@ -12,7 +12,8 @@
  * to an application by these weights: if it does not run, it starts. Applications run for a time
  * (exponential), some until the session ends. Each session begins with the processes of his
  * desktop. Applications are made of own objects and of libraries they share with the others of
- * their toolkit.
+ * their toolkit; or of what real ones were recorded to use, if those are given: then only the
+ * habits are drawn.
  *
  * Habits are loose: seeds are drawn until the best single guess of the next application, by the
  * true probabilities, is right between HABITS_GUESS_MIN and HABITS_GUESS_MAX of the time. */
@@ -33,13 +34,22 @@ typedef struct HabitsParameters {
     usec_t think;           /* mean time between two turns: 60 s */
     usec_t session_minimum; /* 20 min */
     usec_t session_mean;    /* on top of the minimum: 40 min */
+
+    /* Real applications and what each is made of, or NULL. Borrowed until habits_new() returns; its
+     * events do not matter. As many as are needed (n_users * (n_own + n_desktop) + n_shared) are
+     * drawn from those of at least `real_minimum_bytes`. */
+    const SimulateInput *real;
+    uint64_t real_minimum_bytes;
 } HabitsParameters;
 
 void habits_parameters_init(HabitsParameters *p);
 
 typedef struct Habits Habits;
 
-/* Draws habits. 0, -EINVAL (parameters), -ERANGE (no habits within the bounds were found in 1000
+/* How many applications of that size the input has. */
+size_t habits_count_real(const SimulateInput *in, uint64_t minimum_bytes);
+
+/* Draws habits. 0, -EINVAL (parameters; too few real applications), -ERANGE (no habits within the bounds were found in 1000
  * draws), -ENOMEM. */
 int habits_new(const HabitsParameters *parameters, uint64_t seed, Habits **ret);
 Habits *habits_free(Habits *h);

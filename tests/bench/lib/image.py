@@ -50,7 +50,7 @@ class ImageSpec:
 
     def tree_key(self):
         text = json.dumps([tree.RECIPE, self.suite, self.variant, self.small, self.packages]
-                          + ["sessions"] * self.sessions)
+                          + [tree.RECIPE_SESSIONS] * self.sessions)
         kind = "small" if self.small else "sessions" if self.sessions else "desktop"
         return f"{self.suite}-{kind}-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
 

@@ -185,12 +185,17 @@ class Machine:
             raise BenchError(f"{name} showed no window ({window}) within {timeout} s")
         return time.monotonic() - begun
 
-    def stop(self, name, window, timeout=20):
-        """Ends an application; returns when its window is gone (or does not care to go)."""
-        self._command(f"stop {name}")
-        end = time.monotonic() + timeout
-        while window in self.x.shown() and time.monotonic() < end:
-            time.sleep(0.02)
+    def stop(self, name, window, timeout=3):
+        """Ends an application: politely, and by force if its window does not go."""
+        for verb in ("stop", "kill"):
+            self._command(f"{verb} {name}")
+            end = time.monotonic() + timeout
+            while window in self.x.shown():
+                if time.monotonic() > end:
+                    break
+                time.sleep(0.02)
+            else:
+                return
 
     def power_off(self, timeout=60):
         """An orderly shutdown (systemd's SIGRTMIN+4), for what has to be on the disk after it."""

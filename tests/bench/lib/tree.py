@@ -9,6 +9,7 @@ from .commands import BenchError, run
 
 # Bump when what lies in the tree or image changes: older caches are then not used.
 RECIPE = 1
+RECIPE_SESSIONS = 2  # of what only tests/bench/sessions has
 
 FILES = Path(__file__).resolve().parent.parent / "tree"
 
