@@ -50,10 +50,10 @@ end_process() {
     wait "$1" 2>/dev/null || true
 }
 
-# session_start [OPTION…]: sets DAEMON; returns when it records.
+# session_start: sets DAEMON; returns when it records.
 session_start() {
     rm -f "$HS_RUN/session.json"
-    "$HEADSTARTD" --root="$HS_MNT" --state="$HS_STATE" --run="$HS_RUN" --stage=session "$@" \
+    "$HEADSTARTD" --root="$HS_MNT" --state="$HS_STATE" --run="$HS_RUN" --stage=session \
         2>>"$HS_TMP/daemon.log" 3>&- &
     DAEMON=$!
     hs_defer end_process $DAEMON
