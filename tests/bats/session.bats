@@ -135,6 +135,7 @@ not_resident() {
     [ "$(jq .resident.n_directories "$DUMP")" -ge 2 ]
     session_stop
     # Residency is not what was needed: the trace says so.
+    # shellcheck disable=SC2012 # the names are ours
     "$HEADSTART" --state="$HS_STATE" show --json=short "$(ls -t "$HS_STATE"/traces/*-session*.json | head -n 1)" |
         jq -e '.flags | index("replayed")'
 }
