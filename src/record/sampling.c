@@ -110,5 +110,9 @@ int recorder_sample(Recorder *r, usec_t now)
             k = look_at_file(r, e->object);
         }
     fanotify_resolve_done(r->fanotify);
-    return k < 0 || s->unfinished ? k : look_at_metadata(r);
+    if (k < 0 || s->unfinished ||
+        (r->stage == STAGE_SESSION && now < s->last_metadata + SAMPLING_SESSION_USEC))
+        return k;
+    s->last_metadata = now;
+    return look_at_metadata(r);
 }

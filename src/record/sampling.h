@@ -17,6 +17,9 @@ struct Recorder;
 #define SAMPLING_LATE_USEC  (3 * USEC_PER_SEC)
 /* Between two rounds. A boot that is over sooner was never sampled, and costs nothing. */
 #define SAMPLING_ROUND_USEC USEC_PER_SEC
+/* Metadata in a session, which may last for hours and is replayed from no pack: looking at a large
+ * device takes milliseconds. */
+#define SAMPLING_SESSION_USEC (60 * USEC_PER_SEC)
 /* Files looked at before the event queue is read again, some milliseconds of work: the queue is
  * bounded, and a round over thousands of files would let it overflow. */
 #define SAMPLING_LOOKS_MAX 200U
@@ -28,7 +31,7 @@ typedef struct Sampling {
     size_t next[2]; /* events that the early and the late look have not come to */
     uint32_t round;
     bool unfinished; /* the round goes on after the next batch */
-    usec_t last;
+    usec_t last, last_metadata;
 } Sampling;
 
 void sampling_done(Sampling *s);

@@ -76,6 +76,8 @@ int places_find(const Places *p, const char *path, struct stat *ret)
         const Place *x = &p->places[i];
         size_t l = strlen(x->target);
 
+        while (l > 0 && x->target[l - 1] == '/')
+            l--;
         if (l >= longest && x->fd >= 0 && path_is_below(path, x->target)) {
             longest = l;
             best = x;

@@ -50,10 +50,10 @@ end_process() {
     wait "$1" 2>/dev/null || true
 }
 
-# session_start [OPTION…]: sets DAEMON; returns when it records.
+# session_start: sets DAEMON; returns when it records.
 session_start() {
     rm -f "$HS_RUN/session.json"
-    "$HEADSTARTD" --root="$HS_MNT" --state="$HS_STATE" --run="$HS_RUN" --stage=session "$@" \
+    "$HEADSTARTD" --root="$HS_MNT" --state="$HS_STATE" --run="$HS_RUN" --stage=session \
         2>>"$HS_TMP/daemon.log" 3>&- &
     DAEMON=$!
     hs_defer end_process $DAEMON
@@ -135,6 +135,7 @@ not_resident() {
     [ "$(jq .resident.n_directories "$DUMP")" -ge 2 ]
     session_stop
     # Residency is not what was needed: the trace says so.
+    # shellcheck disable=SC2012 # the names are ours
     "$HEADSTART" --state="$HS_STATE" show --json=short "$(ls -t "$HS_STATE"/traces/*-session*.json | head -n 1)" |
         jq -e '.flags | index("replayed")'
 }
