@@ -44,6 +44,7 @@ struct Recorder {
     unsigned n_logins; /* that began in our time */
     bool complained;   /* of events that cannot be read */
     uint64_t n_overflows, n_lost, n_own, n_dropped;
+    uint64_t n_starts; /* since ever */
 
     sd_event *event;
     sd_event_source *timer, *mounts;

@@ -24,16 +24,26 @@
 #define MOUNTINFO_SIZE_MAX      (8U * 1024 * 1024)
 #define RUNS_BETWEEN_STAGES_MAX 5000
 
+static void give_back_read_ahead(Recorder *r)
+{
+    char path[PATH_MAX + sizeof(READ_AHEAD_RECORD) + 1];
+    int k;
+
+    if (!r->read_ahead_lowered)
+        return;
+    snprintf(path, sizeof(path), "%s/" READ_AHEAD_RECORD, r->run_dir);
+    k = read_ahead_restore(path);
+    if (k < 0)
+        log_warning_errno(k, "Cannot give back read-ahead, ignoring: %m");
+    else
+        r->read_ahead_lowered = false;
+}
+
 Recorder *recorder_free(Recorder *r)
 {
     if (!r)
         return NULL;
-    if (r->read_ahead_lowered) {
-        char path[4200];
-
-        snprintf(path, sizeof(path), "%s/" READ_AHEAD_RECORD, r->run_dir);
-        read_ahead_restore(path);
-    }
+    give_back_read_ahead(r);
     sd_event_source_disable_unref(r->timer);
     sd_event_source_disable_unref(r->mounts);
     sd_event_unref(r->event);
@@ -261,6 +271,7 @@ static int on_open(void *arg, const LoggedObject *o, uint32_t pid, bool exec)
         event_log_object(r->log, e.object, &known);
         flags |= (exec ? OPEN_EXEC : 0) | (known.loader ? OPEN_LOADER : 0) |
                  (known.env ? OPEN_ENV : 0) | (known.own ? OPEN_OWN : 0);
+        r->n_starts += exec && !known.loader && !known.own;
         if ((!exec || r->connector_fd < 0) && !process_table_knows(r->processes, pid)) {
             k = learn_process(r, pid, exec, at);
             if (k < 0)
@@ -478,6 +489,14 @@ int recorder_begin_stage(Recorder *r, Stage stage, uint32_t uid)
     return 0;
 }
 
+static int stop_recording(Recorder *r)
+{
+    r->recording = false;
+    give_back_read_ahead(r);
+    sampling_done(&r->sampling);
+    return begin_log(r);
+}
+
 int recorder_end_stage(Recorder *r, Trace **ret)
 {
     int k, begun;
@@ -485,10 +504,31 @@ int recorder_end_stage(Recorder *r, Trace **ret)
     if (!r->recording)
         return -ESRCH;
     k = recorder_make_trace(r, ret);
-    r->recording = false;
-    sampling_done(&r->sampling);
-    begun = begin_log(r);
+    begun = stop_recording(r);
     return k < 0 ? k : begun;
+}
+
+int recorder_drop_stage(Recorder *r)
+{
+    if (!r->recording)
+        return -ESRCH;
+    r->n_logins -= r->stage == STAGE_LOGIN;
+    return stop_recording(r);
+}
+
+void recorder_set_uid(Recorder *r, uint32_t uid)
+{
+    r->uid = uid;
+}
+
+void recorder_set_exact(Recorder *r, bool exact)
+{
+    r->options.exact = exact;
+}
+
+uint64_t recorder_n_starts(const Recorder *r)
+{
+    return r->n_starts;
 }
 
 static int say(char **ret_error, int error, const char *text)
