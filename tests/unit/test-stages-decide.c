@@ -252,7 +252,8 @@ TEST(list, {2, NO_MANAGER}, {9, FINISHED, PAUSES}, {30, IS_UP, "1", 7, SSH, BEGI
 TEST(late_start, {0.1, LIST}, {0.1, IS_UP, "1", 1000, SCREEN, .age = 300}, {0.1, NO_MANAGER},
      {0.2, FINISHED, .age = 400, .expect = STAGE_ACTION_PAUSE, .stage = _STAGE_INVALID,
       .stage_uid = U, .drop = true},
-     {0.3, LISTED}, {5, IS_UP, "2", 1001, SSH, BEGINS(STAGE_LOGIN, 1001)})
+     {0.3, LISTED}, {0.4, IS_UP, "3", 1002, SSH, .age = 5},
+     {5, IS_UP, "2", 1001, SSH, BEGINS(STAGE_LOGIN, 1001)})
 /* Before it is known what kind of machine this is, nothing is taken for a login. */
 TEST(unknown_kind, {3, IS_UP, "1", 1000, CONSOLE}, {4, NO_MANAGER, BEGINS(STAGE_LOGIN, 1000)})
 
