@@ -264,7 +264,9 @@ static int begin_stage(Daemon *d, Stage stage, uint32_t uid)
             return log_error_errno(r, "headstartd: cannot record %s: %m", stage_to_string(stage));
         d->recording = stage;
     }
-    tell_status(d);
+    /* Whoever waits for something else now says so in a moment. */
+    if (!d->waits_for)
+        tell_status(d);
     return 0;
 }
 

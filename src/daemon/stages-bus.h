@@ -20,6 +20,7 @@
 #define SYSTEMD_MANAGER "org.freedesktop.systemd1.Manager"
 #define PROPERTIES      "org.freedesktop.DBus.Properties"
 #define ANSWER_USEC     (20 * USEC_PER_SEC)
+#define RECHECK_USEC    (250 * USEC_PER_MSEC)
 
 typedef struct SystemSource SystemSource;
 
@@ -43,7 +44,7 @@ struct SystemSource {
     StageCallbacks callbacks;
     StageMachine *machine;
     sd_event *event;
-    sd_event_source *retry, *timer;
+    sd_event_source *retry, *timer, *recheck;
     bool sampling; /* the timer is set for a sample */
     sd_bus *bus;
     bool answered; /* somebody did, since it was connected */
@@ -53,6 +54,7 @@ struct SystemSource {
     unsigned n_asked;        /* under way */
     unsigned n_listed;       /* queued or under way */
     bool list_failed;
+    Question *opening; /* to be asked again: logind does not tell when they are open */
     Pressure pressure;
     const char *waits_for;
 };
@@ -83,6 +85,7 @@ bool property_is(const char *value, const char *word);
 /* Sessions: asks for all there are; what signals lead to. */
 int logind_ask(SystemSource *s);
 void logind_forget(SystemSource *s); /* what was to be asked */
+int logind_on_recheck(sd_event_source *source, uint64_t usec, void *arg);
 int logind_on_session_new(sd_bus_message *m, void *arg, sd_bus_error *error);
 int logind_on_session_removed(sd_bus_message *m, void *arg, sd_bus_error *error);
 int logind_on_session_changed(sd_bus_message *m, void *arg, sd_bus_error *error);

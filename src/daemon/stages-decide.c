@@ -438,7 +438,9 @@ const char *stage_machine_waits_for(const StageMachine *m)
         return m->stage == STAGE_BOOT ? "the greeter to be quiet" : "the session to settle";
     if (m->finished == USEC_INFINITY)
         return "the end of the boot";
-    return m->stage == STAGE_BOOT ? "the greeter" : "the session to become active";
+    if (m->stage == STAGE_LOGIN)
+        return "the session to become active";
+    return m->display_manager_known ? "the greeter" : "the display manager";
 }
 
 static usec_t left(usec_t clock, usec_t since, usec_t span)

@@ -10,7 +10,8 @@
 
 #define LOGIND_SESSION     "org.freedesktop.login1.Session"
 #define NO_SUCH_OBJECT     "org.freedesktop.DBus.Error.UnknownObject"
-#define SESSIONS_ASKED_MAX 32U /* at once: a bus has limits of its own */
+#define OPENING_MAX_USEC   (120 * USEC_PER_SEC) /* no longer is one asked whether it is open */
+#define SESSIONS_ASKED_MAX 32U                  /* at once: a bus has limits of its own */
 
 /* --- properties ------------------------------------------------------------------------------- */
 
@@ -102,6 +103,41 @@ static int feed_session(SystemSource *s, const char *path, const Properties *p)
 }
 
 static void ask_sessions(SystemSource *s);
+static void queue_session(SystemSource *s, const char *path, bool listed);
+
+static void remember_opening(SystemSource *s, const char *path)
+{
+    size_t n = strlen(path);
+    Question *q;
+
+    for (q = s->opening; q; q = q->next)
+        if (strcmp(q->path, path) == 0)
+            return;
+    q = calloc(1, sizeof(*q) + n + 1);
+    if (!q)
+        return;
+    memcpy(q->path, path, n + 1);
+    q->next = s->opening;
+    s->opening = q;
+    if (sd_event_source_set_time_relative(s->recheck, RECHECK_USEC) < 0 ||
+        sd_event_source_set_enabled(s->recheck, SD_EVENT_ONESHOT) < 0)
+        log_debug("Cannot ask again for sessions that open, ignoring.");
+}
+
+int logind_on_recheck(sd_event_source *source _unused_, uint64_t usec _unused_, void *arg)
+{
+    SystemSource *s = arg;
+
+    while (s->opening) {
+        Question *q = s->opening;
+
+        s->opening = q->next;
+        queue_session(s, q->path, false);
+        free(q);
+    }
+    ask_sessions(s);
+    return 0;
+}
 
 static int on_session(sd_bus_message *m, void *arg, sd_bus_error *error _unused_)
 {
@@ -116,8 +152,11 @@ static int on_session(sd_bus_message *m, void *arg, sd_bus_error *error _unused_
         /* Gone already is an answer, none is not. */
         if (listed && !sd_bus_message_is_method_error(m, NO_SUCH_OBJECT))
             s->list_failed = true;
-    } else if (properties_read(m, &p) >= 0)
+    } else if (properties_read(m, &p) >= 0) {
+        if (property_is(p.state, "opening") && system_age_of(p.since) < OPENING_MAX_USEC)
+            remember_opening(s, q->path);
         r = feed_session(s, q->path, &p);
+    }
     if (listed && --s->n_listed == 0 && !s->list_failed && r >= 0)
         r = system_feed_kind(s, STAGE_EVENT_LIST_END, NULL);
     ask_sessions(s);
@@ -164,6 +203,12 @@ void logind_forget(SystemSource *s)
         Question *q = s->first;
 
         s->first = q->next;
+        free(q);
+    }
+    while (s->opening) {
+        Question *q = s->opening;
+
+        s->opening = q->next;
         free(q);
     }
     s->last = &s->first;

@@ -67,6 +67,8 @@ int system_feed(SystemSource *s, StageEvent *e)
         return 0; /* one event less; the bounds hold all the same */
     }
     acted = act(s, &d);
+    if (d.action != STAGE_ACTION_NONE)
+        s->waits_for = NULL; /* also if it is the same again */
     tell_waiting(s);
     r = set_timer(s);
     return acted < 0 ? acted : r;
@@ -225,6 +227,7 @@ static void system_free(StageSource *base)
     disconnect(s);
     sd_event_source_disable_unref(s->retry);
     sd_event_source_disable_unref(s->timer);
+    sd_event_source_disable_unref(s->recheck);
     sd_event_unref(s->event);
     stage_machine_free(s->machine);
 }
@@ -258,6 +261,9 @@ int stage_source_new_system(sd_event *event, int root_fd, const StageCallbacks *
     if (r >= 0)
         r = sd_event_add_time(event, &s->retry, CLOCK_MONOTONIC, 0, 10 * USEC_PER_MSEC, on_retry,
                               s);
+    if (r >= 0)
+        r = sd_event_add_time(event, &s->recheck, CLOCK_MONOTONIC, USEC_INFINITY,
+                              10 * USEC_PER_MSEC, logind_on_recheck, s);
     if (r < 0) {
         stage_source_free(&s->base);
         return r;

@@ -137,6 +137,8 @@ static int get_session(sd_bus *b, const char *path, const char *interface, const
         return sd_bus_message_append(reply, "s", s->type);
     if (strcmp(property, "State") == 0)
         return sd_bus_message_append(reply, "s", s->state);
+    if (strcmp(property, "Active") == 0)
+        return sd_bus_message_append(reply, "b", strcmp(s->state, "active") == 0);
     if (strcmp(property, "Seat") == 0)
         return sd_bus_message_append(reply, "(so)", s->seat, "/");
     if (strcmp(property, "User") == 0)
@@ -170,7 +172,8 @@ static const sd_bus_vtable session_table[] = {
         SD_BUS_PROPERTY("Audit", "as", get_session, 0, 0),
         SD_BUS_PROPERTY("Class", "s", get_session, 0, 0),
         SD_BUS_PROPERTY("Type", "s", get_session, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-        SD_BUS_PROPERTY("State", "s", get_session, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+        SD_BUS_PROPERTY("State", "s", get_session, 0, 0),
+        SD_BUS_PROPERTY("Active", "b", get_session, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("Seat", "(so)", get_session, 0, 0),
         SD_BUS_PROPERTY("User", "(uo)", get_session, 0, 0),
         SD_BUS_PROPERTY("TimestampMonotonic", "t", get_session, 0, 0),
@@ -236,13 +239,18 @@ static int new_session(const char *arguments)
 static int change_session(const char *arguments, bool type)
 {
     char id[32], value[32];
+    bool opens;
     Session *s;
 
     if (sscanf(arguments, "%31s %31s", id, value) != 2 || !(s = find(id)))
         return -EINVAL;
+    opens = !type && strcmp(s->state, "opening") == 0;
     memcpy(type ? s->type : s->state, value, sizeof(value));
+    /* As logind does: State itself is never told of, and nothing when it ceases to be opening. */
+    if (opens)
+        return 0;
     return sd_bus_emit_properties_changed(bus, s->path, "org.freedesktop.login1.Session",
-                                          type ? "Type" : "State", NULL);
+                                          type ? "Type" : "Active", NULL);
 }
 
 static int end_session(const char *id)
