@@ -7,12 +7,14 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "config-paths.h"
+#include "daemon/rerecord.h"
 #include "daemon/session.h"
 #include "daemon/stages.h"
 #include "record/read-ahead.h"
 #include "record/recorder.h"
 #include "trace/trace-store.h"
 
+#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <malloc.h>
@@ -26,6 +28,7 @@ typedef struct Arguments {
     const char *run;
     Stage stages[_STAGE_MAX];
     size_t n_stages;
+    bool automatic; /* the system says when they are, not SIGUSR1 */
     RecorderOptions recorder;
     uint32_t uid; /* whose login and session it is, where nobody else says */
     bool restore;
@@ -36,7 +39,11 @@ typedef struct Daemon {
     Recorder *recorder;
     StageSource *stages;
     Session *session; /* while that stage is recorded */
+    int root_fd;
     sd_event *event;
+    Rerecord rerecord;
+    Stage recording; /* STAGE_PAUSE: none */
+    const char *waits_for;
     bool failed; /* a trace could not be made or written */
 } Daemon;
 
@@ -51,6 +58,7 @@ static void help(void)
            "     --run=DIR            Runtime directory (default " HEADSTART_RUN_DIR ")\n"
            "     --stage=STAGE[,...]  Record these stages; SIGUSR1 ends one and begins the next\n"
            "     --uid=UID            Whose login and session it is\n"
+           "     --stage=auto[,STAGE...]  Record these (default: all) as systemd and logind tell\n"
            "     --exact              Lower read-ahead while recording: ranges are what was touched\n"
            "     --restore            Give back read-ahead after a crash, and exit\n"
            "     --pretend=no-THING[,...]  Do without cachestat, proc-connector or fowner\n\n"
@@ -60,9 +68,14 @@ static void help(void)
 static int parse_stages(char *list, Arguments *a)
 {
     a->n_stages = 0;
+    a->automatic = false;
     for (char *save = NULL, *w = strtok_r(list, ",", &save); w; w = strtok_r(NULL, ",", &save)) {
         Stage s = stage_from_string(w);
 
+        if (w == list && strcmp(w, "auto") == 0) {
+            a->automatic = true;
+            continue;
+        }
         if ((int)s < 0 || a->n_stages >= _STAGE_MAX) {
             log_error("headstartd: unknown stage: %s", w);
             return -EINVAL;
@@ -173,21 +186,41 @@ static int parse_arguments(int argc, char **argv, Arguments *a)
     return 1;
 }
 
-/* Ends the current stage, if one is being recorded, and writes its trace. */
-static void finish_stage(Daemon *d)
+/* A login was recorded: headstart-learn.path looks at this file. */
+static void ask_for_learning(const Daemon *d)
 {
+    _cleanup_close_ int fd = -EBADF;
+    int r;
+
+    if (!d->a.automatic || !d->a.run)
+        return;
+    fd = open(d->a.run, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    r = fd < 0 ? -errno : atomic_file_write(fd, "login-recorded", "", 0, 0600);
+    if (r < 0)
+        log_warning_errno(r, "headstartd: %s: cannot ask for learning, ignoring: %m", d->a.run);
+}
+
+/* Ends the current stage, if one is being recorded, and writes its trace, or drops it. */
+static void finish_stage(Daemon *d, bool drop, bool enough)
+{
+    unsigned flags = session_trace_flags(d->session);
     _cleanup_free_ char *path = NULL;
     _cleanup_trace_ Trace *t = NULL;
     char duration[FORMAT_TIMESPAN_MAX];
-    unsigned flags = session_end(TAKE_PTR(d->session));
-    int r = recorder_end_stage(d->recorder, &t);
+    int r = drop     ? recorder_drop_stage(d->recorder)
+            : enough ? recorder_take_trace(d->recorder, &t)
+                     : recorder_end_stage(d->recorder, &t);
 
     if (r == -ESRCH)
         return;
-    if (r >= 0)
+    if (r >= 0 && drop) {
+        log_info("headstartd: %s did not come to its end, dropped", stage_to_string(d->recording));
+        return;
+    }
+    if (r >= 0) {
         t->flags |= flags;
-    if (r >= 0)
         r = trace_store(d->a.state, t, &path);
+    }
     if (r < 0) {
         log_error_errno(r, "headstartd: cannot write the trace of this stage below %s: %m",
                         d->a.state);
@@ -201,37 +234,101 @@ static void finish_stage(Daemon *d)
         log_warning("headstartd: the event queue overflowed %" PRIu64
                     " times: this trace is incomplete",
                     t->n_overflows);
+    if (d->a.automatic) {
+        r = rerecord_done(d->a.state, &d->rerecord, t->stage);
+        if (r < 0)
+            log_warning_errno(r, "headstartd: %s: cannot note what was recorded anew, ignoring: %m",
+                              d->a.state);
+        if (t->stage == STAGE_LOGIN)
+            ask_for_learning(d);
+    }
     /* What the stage needed is of no use to the next. */
     t = trace_free(t);
     malloc_trim(0);
 }
 
+/* Also says that we are ready: that we listen, or have nothing to do yet. */
+static void tell_status(const Daemon *d)
+{
+    const char *stage = stage_to_string(d->recording);
+
+    sd_notifyf(false, "READY=1\nSTATUS=%s%s%s%s", stage ? "Recording " : "", stage ? stage : "",
+               !d->waits_for ? ""
+               : stage       ? ", waiting for "
+                             : "Waiting for ",
+               d->waits_for ? d->waits_for : "");
+}
+
+static bool is_wanted(const Daemon *d, Stage stage)
+{
+    if (!d->a.automatic)
+        return true;
+    if (d->rerecord.asked && !(d->rerecord.stages & 1U << stage))
+        return false;
+    for (size_t i = 0; i < d->a.n_stages; i++)
+        if (d->a.stages[i] == stage)
+            return true;
+    return d->a.n_stages == 0;
+}
+
 static int begin_stage(Daemon *d, Stage stage, uint32_t uid)
 {
-    int r;
+    int r = 0;
 
+    d->recording = STAGE_PAUSE;
     if (stage != STAGE_BOOT && uid == UINT32_MAX)
         uid = d->a.uid;
-    r = recorder_begin_stage(d->recorder, stage, uid);
-    if (r < 0)
-        return log_error_errno(r, "headstartd: cannot record %s: %m", stage_to_string(stage));
-    if (stage == STAGE_SESSION) {
-        const SessionOptions o = {.root = d->a.root, .state = d->a.state, .run_dir = d->a.run};
+    if (stage != STAGE_PAUSE && is_wanted(d, stage)) {
+        recorder_set_exact(d->recorder,
+                           d->a.recorder.exact || (d->rerecord.asked && d->rerecord.exact));
+        r = recorder_begin_stage(d->recorder, stage, uid);
+        if (r < 0)
+            return log_error_errno(r, "headstartd: cannot record %s: %m", stage_to_string(stage));
+        d->recording = stage;
+        if (stage == STAGE_SESSION) {
+            const SessionOptions o = {.root = d->a.root, .state = d->a.state, .run_dir = d->a.run};
 
-        (void)session_new(&o, d->recorder, d->event, uid, &d->session);
+            (void)session_new(&o, d->recorder, d->event, uid, &d->session);
+        }
     }
-    sd_notifyf(false, "READY=1\nSTATUS=Recording %s", stage_to_string(stage));
+    /* Whoever waits for something else now says so in a moment. */
+    if (!d->waits_for)
+        tell_status(d);
     return 0;
 }
 
-static int on_stage_changed(void *arg, Stage next, uint32_t uid)
+static int on_stage_changed(void *arg, const StageChange *c)
 {
     Daemon *d = arg;
 
-    finish_stage(d);
-    if ((int)next < 0)
+    if (c->next == STAGE_SHARED) {
+        recorder_set_uid(d->recorder, c->uid);
+        return 0;
+    }
+    if (c->next == STAGE_ENOUGH) {
+        finish_stage(d, false, true);
+        return 0;
+    }
+    finish_stage(d, c->drop, false);
+    d->session = session_end(d->session);
+    if ((int)c->next < 0)
         return sd_event_exit(d->event, 0);
-    return begin_stage(d, next, uid) < 0 ? sd_event_exit(d->event, 1) : 0;
+    return begin_stage(d, c->next, c->uid) < 0 ? sd_event_exit(d->event, 1) : 0;
+}
+
+static void on_waits_for(void *arg, const char *what)
+{
+    Daemon *d = arg;
+
+    d->waits_for = what;
+    tell_status(d);
+}
+
+static uint64_t count_starts(void *arg)
+{
+    Daemon *d = arg;
+
+    return recorder_n_starts(d->recorder);
 }
 
 static int run(Daemon *d)
@@ -252,7 +349,9 @@ static int run(Daemon *d)
         return r;
     r = sd_event_loop(d->event);
     sd_notify(false, "STOPPING=1");
-    finish_stage(d);
+    /* A machine that shuts down does not wait for us; and what is not over is no boot, no login. */
+    finish_stage(d, d->a.automatic, false);
+    d->session = session_end(d->session);
     return r < 0 ? log_error_errno(r, "headstartd: the event loop failed: %m") : r;
 }
 
@@ -274,7 +373,14 @@ static int set_up(Daemon *d)
         r = sd_event_add_signal(d->event, NULL, SIGTERM, NULL, NULL);
     if (r >= 0)
         r = sd_event_add_signal(d->event, NULL, SIGINT, NULL, NULL);
-    if (r >= 0)
+    if (r >= 0 && d->a.automatic) {
+        const StageCallbacks callbacks = {on_stage_changed, on_waits_for, count_starts, d};
+
+        d->root_fd = open(d->a.root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        r = d->root_fd < 0 ? -errno
+                           : stage_source_new_system(d->event, d->root_fd, &callbacks, &d->stages);
+    }
+    if (r >= 0 && !d->a.automatic)
         r = stage_source_new_list(d->event, d->a.stages, d->a.n_stages, on_stage_changed, d,
                                   &d->stages);
     return r < 0 ? log_error_errno(r, "headstartd: cannot set up the event loop: %m") : 0;
@@ -292,7 +398,7 @@ static int restore(const char *run)
 
 int main(int argc, char **argv)
 {
-    Daemon d = {0};
+    Daemon d = {.root_fd = -EBADF, .recording = STAGE_PAUSE};
     int r;
 
     log_parse_environment();
@@ -303,7 +409,12 @@ int main(int argc, char **argv)
         return restore(d.a.run) < 0 ? 1 : 0;
     if (d.a.run && make_directories(d.a.run, 0700) < 0)
         d.a.recorder.run_dir = NULL; /* then nothing is lowered, and nothing is to be restored */
-    if (d.a.n_stages == 0) {
+    if (d.a.automatic) {
+        r = rerecord_read(d.a.state, &d.rerecord);
+        if (r < 0)
+            log_warning_errno(r, "headstartd: %s: cannot tell what is to be recorded anew: %m",
+                              d.a.state);
+    } else if (d.a.n_stages == 0) {
         d.a.stages[0] = STAGE_BOOT;
         d.a.n_stages = 1;
     }
@@ -314,5 +425,6 @@ int main(int argc, char **argv)
     recorder_free(d.recorder);
     stage_source_free(d.stages);
     sd_event_unref(d.event);
+    closep(&d.root_fd);
     return r != 0 || d.failed ? 1 : 0;
 }

@@ -341,14 +341,24 @@ int session_new(const SessionOptions *o, Recorder *recorder, sd_event *event, ui
     return 0;
 }
 
-unsigned session_end(Session *s)
+unsigned session_trace_flags(const Session *s)
 {
     ResidentReport report;
-    unsigned flags;
-    int r;
 
     if (!s)
         return 0;
+    resident_report(s->resident, &report);
+    return (report.read_bytes > 0 ? TRACE_REPLAYED : 0) |
+           (cycle_n_learned(s->cycle) > 0 ? TRACE_FOLLOWED : 0);
+}
+
+Session *session_end(Session *s)
+{
+    ResidentReport report;
+    int r;
+
+    if (!s)
+        return NULL;
     (void)recorder_follow(s->recorder, NULL, NULL);
     resident_report(s->resident, &report);
     s->resident = resident_free(s->resident);
@@ -361,8 +371,6 @@ unsigned session_end(Session *s)
     log_info("headstartd: session cycle: %" PRIu64 " starts and exits, %" PRIu64
              " bytes read ahead in %" PRIu64 " reads",
              cycle_n_learned(s->cycle), report.read_bytes, report.n_reads);
-    flags = (report.read_bytes > 0 ? TRACE_REPLAYED : 0) |
-            (cycle_n_learned(s->cycle) > 0 ? TRACE_FOLLOWED : 0);
     session_free(s);
-    return flags;
+    return NULL;
 }

@@ -21,7 +21,10 @@ typedef struct Session Session;
 int session_new(const SessionOptions *o, Recorder *recorder, sd_event *event, uint32_t uid,
                 Session **ret);
 
-/* The session has ended: saves what was learned, and frees. Returns TraceFlags: TRACE_REPLAYED if
- * anything was read ahead (residency does not tell then what the session needed), TRACE_FOLLOWED if
- * starts and exits were learned from. */
-unsigned session_end(Session *s);
+/* What the session's trace must say (TraceFlags): TRACE_REPLAYED if anything was read ahead (then
+ * residency does not tell what the session needed), TRACE_FOLLOWED if starts and exits were learned
+ * from. 0 without a session. */
+unsigned session_trace_flags(const Session *s);
+
+/* The session has ended: saves what was learned, and frees. NULL. */
+Session *session_end(Session *s);

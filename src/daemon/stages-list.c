@@ -21,8 +21,11 @@ static int on_next(sd_event_source *s _unused_, const struct signalfd_siginfo *s
 
     if (l->at < l->n)
         l->at++;
-    return l->base.changed(l->base.arg, l->at < l->n ? l->stages[l->at] : _STAGE_INVALID,
-                           UINT32_MAX);
+    return l->base.changed(l->base.arg,
+                           &(StageChange){
+                                   .next = l->at < l->n ? l->stages[l->at] : _STAGE_INVALID,
+                                   .uid = UINT32_MAX,
+                           });
 }
 
 static void list_free(StageSource *s)

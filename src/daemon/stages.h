@@ -12,15 +12,39 @@
 #include <stdint.h>
 #include <systemd/sd-event.h>
 
-/* The current stage has ended; `next` begins (_STAGE_INVALID: nothing more is to be recorded).
- * `uid` is the user of a login or session, UINT32_MAX otherwise. */
-typedef int (*stage_changed_t)(void *arg, Stage next, uint32_t uid);
+typedef struct StageChange {
+    /* What begins, the current stage having ended: a stage, STAGE_PAUSE (nothing yet),
+     * _STAGE_INVALID (nothing more: the daemon's work is done), STAGE_SHARED or STAGE_ENOUGH. */
+    Stage next;
+    uint32_t uid; /* of a login or session; UINT32_MAX: of nobody in particular */
+    bool drop;    /* what has ended did not come to its end: no trace */
+} StageChange;
+
+#define STAGE_PAUSE  ((Stage)_STAGE_MAX)
+#define STAGE_SHARED ((Stage)(_STAGE_MAX + 1)) /* the current stage goes on, as nobody's own */
+#define STAGE_ENOUGH ((Stage)(_STAGE_MAX + 2)) /* it goes on, but enough of it was recorded */
+
+typedef int (*stage_changed_t)(void *arg, const StageChange *c);
 
 typedef struct StageSource StageSource;
 
 /* Steps through the stages at each SIGUSR1. SIGUSR1 must be blocked. 0 or a negative errno. */
 int stage_source_new_list(sd_event *event, const Stage *stages, size_t n, stage_changed_t changed,
                           void *arg, StageSource **ret);
+
+/* What the system source tells and asks; all get `arg`. */
+typedef struct StageCallbacks {
+    stage_changed_t changed;
+    void (*waits_for)(void *arg, const char *what); /* for people; a static text */
+    uint64_t (*n_starts)(void *arg);                /* applications started so far */
+    void *arg;
+} StageCallbacks;
+
+/* Follows systemd and logind over the system bus ($DBUS_SYSTEM_BUS_ADDRESS), as soon as there is
+ * one and whenever it comes back; begins with boot. Never blocks. /proc and /sys are read below
+ * root_fd (AT_FDCWD: "/"), which it borrows. 0 or a negative errno. */
+int stage_source_new_system(sd_event *event, int root_fd, const StageCallbacks *callbacks,
+                            StageSource **ret);
 StageSource *stage_source_free(StageSource *s);
 
 /* The stage to begin with. */

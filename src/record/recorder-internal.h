@@ -50,6 +50,7 @@ struct Recorder {
     unsigned n_logins; /* that began in our time */
     bool complained;   /* of events that cannot be read */
     uint64_t n_overflows, n_lost, n_own, n_dropped;
+    uint64_t n_starts; /* since ever */
 
     sd_event *event;
     sd_event_source *timer, *mounts;
@@ -66,6 +67,12 @@ int recorder_tell(Recorder *r);
 /* Metadata of the volume in the page cache of its block device, by cachestat. -EOPNOTSUPP where the
  * filesystem keeps its metadata elsewhere; -ENOSYS or -EPERM where cachestat is not to be had. */
 int recorder_snapshot(Recorder *r, const Volume *v, CachestatWhat what, RangeSet *ret);
+
+/* Forgets all but the processes that go on and what they run. 0 or -ENOMEM. */
+int recorder_begin_log(Recorder *r);
+
+/* If this recorder has lowered read-ahead. */
+void recorder_give_back_read_ahead(Recorder *r);
 
 /* Fills in what the trace says of machine and session. 0 or -ENOMEM. */
 int recorder_fill_facts(const Recorder *r, Trace *t);

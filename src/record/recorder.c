@@ -18,22 +18,18 @@
 #include <sys/sysmacros.h>
 #include <time.h>
 
-#define READ_AHEAD_RECORD "read-ahead"
 #define REAP_USEC         (USEC_PER_SEC / 2)
 
 #define MOUNTINFO_SIZE_MAX      (8U * 1024 * 1024)
 #define RUNS_BETWEEN_STAGES_MAX 5000
+/* While somebody is told of them; some 20 MB. */
+#define RUNS_FOLLOWED_MAX 200000
 
 Recorder *recorder_free(Recorder *r)
 {
     if (!r)
         return NULL;
-    if (r->read_ahead_lowered) {
-        char path[4200];
-
-        snprintf(path, sizeof(path), "%s/" READ_AHEAD_RECORD, r->run_dir);
-        read_ahead_restore(path);
-    }
+    recorder_give_back_read_ahead(r);
     sd_event_source_disable_unref(r->timer);
     sd_event_source_disable_unref(r->mounts);
     sd_event_unref(r->event);
@@ -263,6 +259,7 @@ static int on_open(void *arg, const LoggedObject *o, uint32_t pid, bool exec)
         event_log_object(r->log, e.object, &known);
         flags |= (exec ? OPEN_EXEC : 0) | (known.loader ? OPEN_LOADER : 0) |
                  (known.env ? OPEN_ENV : 0) | (known.own ? OPEN_OWN : 0);
+        r->n_starts += exec && !known.loader && !known.own;
         if ((!exec || r->connector_fd < 0) && !process_table_knows(r->processes, pid)) {
             k = learn_process(r, pid, exec, at);
             if (k < 0)
@@ -312,8 +309,7 @@ static uint32_t carry_object(uint32_t object, void *arg)
     return event_log_intern(c->to, &o, &new) < 0 ? PROCESS_NONE : new;
 }
 
-/* Forgets all but the processes that go on and what they run. */
-static int begin_log(Recorder *r)
+int recorder_begin_log(Recorder *r)
 {
     Carry c = {r->log, event_log_new()};
     int k;
@@ -346,8 +342,11 @@ int recorder_drain(Recorder *r)
         return k;
     /* Between stages nobody reads the runs that are over. */
     process_table_runs(r->processes, &n_runs);
-    if (!r->recording && n_runs > RUNS_BETWEEN_STAGES_MAX) {
-        k = begin_log(r);
+    if (!r->recording && n_runs > (r->following ? RUNS_FOLLOWED_MAX : RUNS_BETWEEN_STAGES_MAX)) {
+        if (r->following)
+            log_notice("More processes than can be followed: the session cycle stops");
+        r->following = following_free(r->following);
+        k = recorder_begin_log(r);
         if (k < 0)
             return k;
     }
@@ -404,97 +403,6 @@ int recorder_attach(Recorder *r, sd_event *event)
     if (r->mountinfo_fd < 0)
         return -errno;
     return sd_event_add_io(event, &r->mounts, r->mountinfo_fd, EPOLLPRI, on_mounts, r);
-}
-
-int recorder_snapshot(Recorder *r, const Volume *v, CachestatWhat what, RangeSet *ret)
-{
-    _cleanup_close_ int fd = -EBADF;
-
-    if (strncmp(v->fstype, "ext", 3) != 0)
-        return -EOPNOTSUPP;
-    if (r->options.no_cachestat)
-        return -ENOSYS;
-    fd = volume_open_device(v);
-    if (fd < 0)
-        return fd;
-    return cachestat_ranges(fd, what, v->size_bytes, ret);
-}
-
-static void take_start_snapshots(Recorder *r)
-{
-    for (size_t i = 0; i < r->n_watched; i++) {
-        WatchedVolume *w = &r->watched[i];
-        const Volume *v = volume_by_dev(&r->volumes, w->st_dev);
-
-        range_set_done(&w->resident_before);
-        range_set_done(&w->seen_before);
-        range_set_done(&w->resident_since);
-        w->has_snapshot =
-                v && recorder_snapshot(r, v, CACHESTAT_RESIDENT, &w->resident_before) >= 0 &&
-                recorder_snapshot(r, v, CACHESTAT_SEEN, &w->seen_before) >= 0;
-    }
-}
-
-/* --exact only. Elsewhere it would cost what recording must not: a page a request is three times
- * slower even on an ssd. What a recorder left that was killed is given back in any case. */
-static void lower_read_ahead(Recorder *r)
-{
-    char path[PATH_MAX + sizeof(READ_AHEAD_RECORD) + 1];
-    int k;
-
-    if (!r->run_dir || r->read_ahead_lowered)
-        return;
-    snprintf(path, sizeof(path), "%s/" READ_AHEAD_RECORD, r->run_dir);
-    if (!r->options.exact) {
-        k = read_ahead_restore(path);
-        if (k < 0)
-            log_warning_errno(k, "Cannot give back read-ahead, ignoring: %m");
-        return;
-    }
-    k = read_ahead_lower(&r->volumes, true, path);
-    if (k < 0)
-        log_warning_errno(k, "Cannot lower read-ahead, recording less exactly: %m");
-    else
-        r->read_ahead_lowered = true;
-}
-
-int recorder_begin_stage(Recorder *r, Stage stage, uint32_t uid)
-{
-    int k;
-
-    if (r->recording)
-        return -EBUSY;
-    lower_read_ahead(r);
-    take_start_snapshots(r);
-    k = recorder_drain(r); /* what was queued before is not this stage's */
-    if (k >= 0)
-        k = begin_log(r);
-    if (k < 0)
-        return k;
-    sampling_done(&r->sampling);
-    r->recording = true;
-    r->complained = false;
-    r->stage = stage;
-    r->uid = uid;
-    r->n_logins += stage == STAGE_LOGIN;
-    r->n_overflows = r->n_lost = r->n_own = r->n_dropped = 0;
-    r->last_reap = 0;
-    r->start_boottime = clock_now(CLOCK_BOOTTIME);
-    r->start_realtime = clock_now(CLOCK_REALTIME);
-    return 0;
-}
-
-int recorder_end_stage(Recorder *r, Trace **ret)
-{
-    int k, begun;
-
-    if (!r->recording)
-        return -ESRCH;
-    k = recorder_make_trace(r, ret);
-    r->recording = false;
-    sampling_done(&r->sampling);
-    begun = begin_log(r);
-    return k < 0 ? k : begun;
 }
 
 static int say(char **ret_error, int error, const char *text)

@@ -71,5 +71,22 @@ int recorder_begin_stage(Recorder *r, Stage stage, uint32_t uid);
  * recorded), -ENOMEM, or another negative errno. */
 int recorder_end_stage(Recorder *r, Trace **ret);
 
+/* The trace so far: enough was recorded. Nothing more is, but who starts and exits is told on
+ * (recorder_follow()) until the next stage begins. As recorder_end_stage() otherwise. */
+int recorder_take_trace(Recorder *r, Trace **ret);
+
+/* Ends the stage without a trace; a login then was none. 0, -ESRCH, -ENOMEM. */
+int recorder_drop_stage(Recorder *r);
+
+/* Whose the stage that is being recorded is: TRACE_NONE if several users share it. */
+void recorder_set_uid(Recorder *r, uint32_t uid);
+
+/* As RecorderOptions.exact, from the next stage on. */
+void recorder_set_exact(Recorder *r, bool exact);
+
+/* How many applications were started so far, also between stages: exec events, headstart's own
+ * programs not counted. */
+uint64_t recorder_n_starts(const Recorder *r);
+
 /* What the recorder has to do without, as one line, or NULL; for logging at start. */
 const char *recorder_limits(const Recorder *r);

@@ -263,7 +263,7 @@ man_options() {
     need_command systemd-analyze
     local dir=$HS_TMP/units u
     mkdir "$dir"
-    for u in "$HS_BUILD"/units/headstart-*.{service,timer}; do
+    for u in "$HS_BUILD"/units/headstart-*.{service,timer,path}; do
         # As if installed: the programs of the build tree.
         sed -e "s|=\(+\?\)/[^ ]*/headstartd|=\1$HEADSTARTD|" \
             -e "s|=/[^ ]*/headstart-replay |=$HEADSTART_REPLAY |" \
@@ -276,7 +276,7 @@ man_options() {
     # Only of our units: the machine's own are not our business.
     ! grep -i headstart <<<"$output"
     # And how much a unit may do at most, on systemd's scale of 0 to 10.
-    for u in record:50 boot-done:25 replay-boot:25 replay-login:25 learn:25; do
+    for u in record:50 replay-boot:25 replay-login:25 learn:25; do
         run systemd-analyze security --offline=yes --threshold="${u#*:}" "$dir/headstart-${u%:*}.service"
         tail -n 1 <<<"$output"
         [ "$status" -eq 0 ]
@@ -285,9 +285,9 @@ man_options() {
 
 @test "every unit can be switched off on the kernel command line and has a time limit" {
     local u
-    for u in units/headstart-*.in units/headstart-*.timer; do
+    for u in units/headstart-*.in units/headstart-*.timer units/headstart-*.path; do
         grep -q '^ConditionKernelCommandLine=!headstart=0$' "$u"
-        [[ $u == *.timer ]] && continue
+        [[ $u == *.in ]] || continue
         grep -q '^TimeoutStartSec=' "$u"
         grep -q '^TimeoutStopSec=' "$u"
         grep -q '^CapabilityBoundingSet=' "$u"
@@ -309,8 +309,8 @@ man_options() {
     [ "$status" -eq 0 ]
     prefix=$(meson introspect --buildoptions "$HS_BUILD" | jq -r '.[] | select(.name == "prefix").value')
     for f in bin/headstart libexec/headstart/headstartd libexec/headstart/headstart-replay \
-        lib/systemd/system/headstart-{record,boot-done,learn,replay-boot,replay-login}.service \
-        lib/systemd/system/headstart-learn.timer lib/systemd/system-preset/90-headstart.preset \
+        lib/systemd/system/headstart-{record,learn,replay-boot,replay-login}.service \
+        lib/systemd/system/headstart-learn.{timer,path} lib/systemd/system-preset/90-headstart.preset \
         lib/tmpfiles.d/headstart.conf lib/headstart/headstart.conf \
         share/man/man8/headstart{,d,-replay}.8 share/man/man5/headstart.conf.5 \
         share/bash-completion/completions/headstart; do

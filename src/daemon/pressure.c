@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/pressure.h"
+
+#include "base/rooted.h"
+#include "base/time-util.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+
+#define TEXT_MAX (1U << 20)
+
+/* Replay reads while the greeter waits: the greeter is quiet all the same. */
+static const char *const own_groups[] = {
+        "/sys/fs/cgroup/system.slice/headstart-replay-boot.service/io.pressure",
+        "/sys/fs/cgroup/system.slice/headstart-replay-login.service/io.pressure",
+        "/sys/fs/cgroup/system.slice/system-headstart\\x2dreplay\\x2duser.slice/io.pressure",
+        "/sys/fs/cgroup/system.slice/headstart-learn.service/io.pressure",
+};
+_Static_assert(ELEMENTSOF(own_groups) == PRESSURE_OWN_MAX, "one slot a group");
+
+/* "some avg10=0.00 avg60=0.00 avg300=0.00 total=12345": the total, in microseconds. */
+static int read_stall(int root_fd, const char *path, uint64_t *ret)
+{
+    _cleanup_free_ char *text = NULL;
+    int r = rooted_read(root_fd, path, TEXT_MAX, &text, NULL);
+    const char *p;
+
+    if (r < 0)
+        return r;
+    if (strncmp(text, "some ", 5) != 0)
+        return -EBADMSG;
+    p = strstr(text, " total=");
+    return p && sscanf(p, " total=%" SCNu64, ret) == 1 ? 0 : -EBADMSG;
+}
+
+/* Whole disks that stand for themselves: partitions, loop devices and what is mapped onto others
+ * would count twice. */
+static bool is_disk(int root_fd, const char *name)
+{
+    static const char *const not [] = {"loop", "ram", "zram", "dm-", "md", "sr", "fd"};
+    char path[128];
+    int fd;
+
+    for (size_t i = 0; i < ELEMENTSOF(not ); i++)
+        if (strncmp(name, not [i], strlen(not [i])) == 0)
+            return false;
+    snprintf(path, sizeof(path), "/sys/block/%s/stat", name);
+    fd = rooted_open(root_fd, path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+/* The sum over disks of the time they had something to do. */
+static int read_disks(int root_fd, uint64_t *ret)
+{
+    _cleanup_free_ char *text = NULL;
+    uint64_t sum = 0;
+    int r = rooted_read(root_fd, "/proc/diskstats", TEXT_MAX, &text, NULL);
+
+    if (r < 0)
+        return r;
+    for (char *save = NULL, *l = strtok_r(text, "\n", &save); l; l = strtok_r(NULL, "\n", &save)) {
+        uint64_t busy_msec;
+        char name[64];
+
+        /* major minor name, four of reads, four of writes, in flight, busy */
+        if (sscanf(l, "%*u %*u %63s %*u %*u %*u %*u %*u %*u %*u %*u %*u %" SCNu64, name,
+                   &busy_msec) == 2 &&
+            !strchr(name, '/') && is_disk(root_fd, name))
+            sum += busy_msec * USEC_PER_MSEC;
+    }
+    *ret = sum;
+    return 0;
+}
+
+int pressure_read(Pressure *p, uint64_t *ret_stalled_usec)
+{
+    uint64_t now, own[PRESSURE_OWN_MAX], ours = 0;
+    int r = read_stall(p->root_fd, "/proc/pressure/io", &now);
+
+    /* Pressure switched off (psi=0) fails with EOPNOTSUPP when it is read. */
+    if (r < 0)
+        r = read_disks(p->root_fd, &now);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < PRESSURE_OWN_MAX; i++) {
+        if (read_stall(p->root_fd, own_groups[i], &own[i]) < 0)
+            own[i] = 0; /* it does not run: the next one of that name begins at nothing */
+        if (own[i] > p->last_own[i])
+            ours += own[i] - p->last_own[i];
+    }
+    if (p->begun && now > p->last) {
+        uint64_t more = now - p->last;
+
+        p->stalled_usec += more - MIN(more, ours);
+    }
+    p->begun = true;
+    p->last = now;
+    memcpy(p->last_own, own, sizeof(own));
+    *ret_stalled_usec = p->stalled_usec;
+    return 0;
+}

@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/stages-decide.h"
+
+#include "base/macros.h"
+
+#include <string.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+typedef struct Session {
+    UT_hash_handle hh; /* id -> */
+    uint32_t uid;
+    SessionClass class;
+    usec_t began; /* on our clock; 0: before it, or with it */
+    bool active, graphical, console, seat;
+    bool listed;  /* seen since the last LIST_BEGIN */
+    bool settled; /* looked at: its login was recorded, or not worth it */
+    bool member;  /* of the login that is being recorded */
+    bool oom;
+    char id[];
+} Session;
+
+#undef uthash_nonfatal_oom
+#define uthash_nonfatal_oom(elt) ((elt)->oom = true)
+
+struct StageMachine {
+    StageParameters p;
+    Session *sessions;
+    usec_t last;  /* what the caller's clock said */
+    usec_t clock; /* our own, from CLOCK_ZERO; never runs back */
+    Stage stage;  /* _STAGE_INVALID: none */
+    uint32_t uid;
+    usec_t since;    /* the stage began */
+    bool enough;     /* of the session was recorded */
+    usec_t finished; /* boot; USEC_INFINITY: not yet */
+    bool display_manager_known, display_manager;
+    unsigned n_logins, n_attempts, n_members;
+    usec_t measuring; /* since when quiet is waited for; USEC_INFINITY: it is not */
+    usec_t sampled;   /* the last sample; USEC_INFINITY: none since measuring began */
+    uint64_t stalled_usec, n_starts;
+    usec_t quiet_since;
+};
+
+/* Ages reach back before our time: the clock begins late enough for any that matter. */
+#define CLOCK_ZERO (24 * USEC_PER_HOUR)
+
+/* Logins that are over before they settle cost work all the same. */
+#define ATTEMPTS_A_LOGIN 8
+
+SessionClass session_class_from_string(const char *s)
+{
+    static const char *const users[] = {"user", "user-early", "user-light", "user-early-light"};
+
+    if (s && strcmp(s, "greeter") == 0)
+        return SESSION_CLASS_GREETER;
+    return string_table_lookup(users, ELEMENTSOF(users), s) >= 0 ? SESSION_CLASS_USER
+                                                                 : SESSION_CLASS_OTHER;
+}
+
+StageMachine *stage_machine_new(const StageParameters *p, usec_t now)
+{
+    StageMachine *m = calloc(1, sizeof(*m));
+
+    if (!m)
+        return NULL;
+    m->p = *p;
+    m->last = now;
+    m->clock = m->since = CLOCK_ZERO;
+    m->stage = STAGE_BOOT;
+    m->uid = STAGE_UID_NONE;
+    m->finished = m->measuring = m->sampled = USEC_INFINITY;
+    return m;
+}
+
+StageMachine *stage_machine_free(StageMachine *m)
+{
+    Session *s, *next;
+
+    if (!m)
+        return NULL;
+    HASH_ITER (hh, m->sessions, s, next) {
+        HASH_DEL(m->sessions, s);
+        free(s);
+    }
+    free(m);
+    return NULL;
+}
+
+Stage stage_machine_stage(const StageMachine *m)
+{
+    return m->stage;
+}
+
+/* --- sessions --------------------------------------------------------------------------------- */
+
+static Session *find_session(const StageMachine *m, const char *id)
+{
+    Session *s;
+
+    HASH_FIND_STR(m->sessions, id, s);
+    return s;
+}
+
+static void remove_session(StageMachine *m, Session *s)
+{
+    if (!s)
+        return;
+    m->n_members -= s->member;
+    HASH_DEL(m->sessions, s);
+    free(s);
+}
+
+static int put_session(StageMachine *m, const StageEvent *e)
+{
+    Session *s = find_session(m, e->id);
+
+    if (!s) {
+        size_t n = strlen(e->id);
+
+        if (HASH_COUNT(m->sessions) >= STAGE_SESSIONS_MAX)
+            return 0;
+        s = calloc(1, sizeof(*s) + n + 1);
+        if (!s)
+            return -ENOMEM;
+        memcpy(s->id, e->id, n + 1);
+        s->began = m->clock - MIN(e->age, m->clock);
+        HASH_ADD_STR(m->sessions, id, s);
+        if (s->oom) {
+            free(s);
+            return -ENOMEM;
+        }
+    }
+    s->uid = e->uid;
+    s->class = e->class;
+    s->active = e->active;
+    s->graphical = e->graphical;
+    s->console = e->console;
+    s->seat = e->seat;
+    s->listed = true;
+    return 0;
+}
+
+static void begin_list(StageMachine *m)
+{
+    for (Session *s = m->sessions; s; s = s->hh.next)
+        s->listed = false;
+}
+
+static void end_list(StageMachine *m)
+{
+    Session *s, *next;
+
+    HASH_ITER (hh, m->sessions, s, next)
+        if (!s->listed)
+            remove_session(m, s);
+}
+
+static bool is_login(const StageMachine *m, const Session *s)
+{
+    if (s->class != SESSION_CLASS_USER || !m->display_manager_known)
+        return false;
+    return !m->display_manager || s->graphical || (s->seat && !s->console);
+}
+
+static bool greeter_is_active(const StageMachine *m)
+{
+    for (const Session *s = m->sessions; s; s = s->hh.next)
+        if (s->class == SESSION_CLASS_GREETER && s->active)
+            return true;
+    return false;
+}
+
+/* --- quiet ------------------------------------------------------------------------------------ */
+
+static void stop_measuring(StageMachine *m)
+{
+    m->measuring = m->sampled = USEC_INFINITY;
+}
+
+static void start_measuring(StageMachine *m)
+{
+    if (m->measuring != USEC_INFINITY)
+        return;
+    m->measuring = m->quiet_since = m->clock;
+    m->sampled = USEC_INFINITY;
+}
+
+static void take_sample(StageMachine *m, const StageEvent *e)
+{
+    usec_t span = m->clock - m->sampled;
+    bool quiet;
+
+    if (m->measuring == USEC_INFINITY)
+        return;
+    if (m->sampled == USEC_INFINITY || e->stalled_usec < m->stalled_usec ||
+        e->n_starts < m->n_starts) {
+        m->quiet_since = m->clock; /* nothing to compare with */
+    } else {
+        /* Too short a time says nothing; it is part of the next sample then. */
+        if (span < m->p.sample_usec / 4)
+            return;
+        /* Divided, not multiplied: hostile counters must not wrap around. */
+        quiet = e->n_starts - m->n_starts <=
+                MAX(span / USEC_PER_SEC * m->p.starts_per_sec +
+                            span % USEC_PER_SEC * m->p.starts_per_sec / USEC_PER_SEC,
+                    (usec_t)1);
+        if (e->has_pressure)
+            quiet = quiet &&
+                    e->stalled_usec - m->stalled_usec <= span / 100 * m->p.pressure_percent;
+        if (!quiet)
+            m->quiet_since = m->clock;
+    }
+    m->sampled = m->clock;
+    m->stalled_usec = e->stalled_usec;
+    m->n_starts = e->n_starts;
+}
+
+static bool is_settled(const StageMachine *m)
+{
+    if (m->measuring == USEC_INFINITY)
+        return false;
+    return m->sampled != USEC_INFINITY && m->clock - m->quiet_since >= m->p.quiet_usec;
+}
+
+/* --- stages ----------------------------------------------------------------------------------- */
+
+static void leave(StageMachine *m, StageAction action, Stage stage, uint32_t uid, bool drop,
+                  StageDecision *ret)
+{
+    for (Session *s = m->sessions; s && m->n_members > 0; s = s->hh.next)
+        if (s->member) {
+            s->member = false;
+            m->n_members--;
+        }
+    m->stage = stage;
+    m->uid = uid;
+    m->since = m->clock;
+    m->enough = false;
+    stop_measuring(m);
+    *ret = (StageDecision){.action = action, .stage = stage, .uid = uid, .drop = drop};
+}
+
+static void pause_stage(StageMachine *m, bool drop, StageDecision *ret)
+{
+    leave(m, STAGE_ACTION_PAUSE, _STAGE_INVALID, STAGE_UID_NONE, drop, ret);
+}
+
+/* The session of whoever is there: of `uid` if it can be, else of who came last. */
+static void begin_session(StageMachine *m, uint32_t uid, bool drop, StageDecision *ret)
+{
+    const Session *best = NULL;
+
+    for (const Session *s = m->sessions; s; s = s->hh.next)
+        if (is_login(m, s) &&
+            (!best || s->uid == uid || (best->uid != uid && s->began > best->began)))
+            best = s;
+    if (!best)
+        pause_stage(m, drop, ret);
+    else
+        leave(m, STAGE_ACTION_BEGIN, STAGE_SESSION, uid == STAGE_UID_NONE ? uid : best->uid, drop,
+              ret);
+}
+
+static void join(StageMachine *m, Session *s, StageDecision *ret)
+{
+    s->member = true;
+    m->n_members++;
+    stop_measuring(m); /* it has to settle, too */
+    if (s->uid == m->uid || m->uid == STAGE_UID_NONE)
+        return;
+    m->uid = STAGE_UID_NONE;
+    if (ret->action == STAGE_ACTION_NONE)
+        ret->action = STAGE_ACTION_SHARE;
+    ret->uid = STAGE_UID_NONE;
+}
+
+/* A session that was not looked at yet. */
+static void consider(StageMachine *m, Session *s, StageDecision *ret)
+{
+    if (!is_login(m, s))
+        return;
+    s->settled = true;
+    if (s->began < CLOCK_ZERO || m->clock - s->began > m->p.late_max_usec)
+        return;
+    /* Who comes by the network while the machine still boots does not end its boot. */
+    if (m->stage == STAGE_BOOT && !s->seat && m->finished == USEC_INFINITY)
+        return;
+    if (m->stage == STAGE_LOGIN) {
+        join(m, s, ret);
+        return;
+    }
+    if (m->n_logins >= m->p.logins_max || m->n_attempts >= ATTEMPTS_A_LOGIN * m->p.logins_max) {
+        if (m->stage != STAGE_SESSION)
+            begin_session(m, s->uid, false, ret);
+        return;
+    }
+    m->n_logins++;
+    m->n_attempts++;
+    leave(m, STAGE_ACTION_BEGIN, STAGE_LOGIN, s->uid, false, ret);
+    join(m, s, ret);
+}
+
+static void look_at_boot(StageMachine *m, StageDecision *ret)
+{
+    bool finished = m->finished != USEC_INFINITY;
+
+    if (finished && m->finished < CLOCK_ZERO) /* it was over when we began */
+        pause_stage(m, true, ret);
+    else if (finished && m->display_manager_known && !m->display_manager)
+        pause_stage(m, false, ret);
+    else if (!finished && m->clock - m->since > m->p.boot_max_usec)
+        pause_stage(m, true, ret);
+    else if (greeter_is_active(m))
+        start_measuring(m);
+    else
+        stop_measuring(m);
+    if (m->stage != STAGE_BOOT)
+        return;
+    /* A display manager without a greeter, or a greeter that is never quiet, is not waited for. */
+    if (is_settled(m) ||
+        (m->measuring != USEC_INFINITY && m->clock - m->measuring > m->p.settle_max_usec) ||
+        (finished && m->clock - m->finished > m->p.settle_max_usec))
+        pause_stage(m, false, ret);
+}
+
+/* Waits for quiet once all who log in are there. Logged in automatically: what the boot still does
+ * is part of the waiting. */
+static void measure_login(StageMachine *m)
+{
+    bool up = m->finished != USEC_INFINITY;
+
+    for (const Session *s = m->sessions; s && up; s = s->hh.next)
+        up = !s->member || s->active;
+    if (up)
+        start_measuring(m);
+}
+
+static void look_at_login(StageMachine *m, StageDecision *ret)
+{
+    if (m->n_members == 0) {
+        m->n_logins--;
+        begin_session(m, m->uid, true, ret);
+    } else if (is_settled(m) || m->clock - m->since > m->p.settle_max_usec)
+        begin_session(m, m->uid, false, ret);
+}
+
+static void look_at_session(StageMachine *m, StageDecision *ret)
+{
+    bool there = false;
+
+    for (const Session *s = m->sessions; s && !there; s = s->hh.next)
+        there = is_login(m, s) && (s->uid == m->uid || m->uid == STAGE_UID_NONE);
+    if (!there)
+        begin_session(m, m->uid, false, ret);
+    else if (!m->enough && m->clock - m->since > m->p.session_max_usec) {
+        m->enough = true;
+        *ret = (StageDecision){.action = STAGE_ACTION_ENOUGH, .stage = STAGE_SESSION,
+                               .uid = m->uid};
+    }
+}
+
+/* True if an event of that kind can make a session a login that was none before. */
+static bool brings_logins(StageEventKind k)
+{
+    return k == STAGE_EVENT_DISPLAY_MANAGER || k == STAGE_EVENT_LIST_END;
+}
+
+int stage_machine_feed(StageMachine *m, const StageEvent *e, StageDecision *ret)
+{
+    StageDecision d = {.stage = _STAGE_INVALID, .uid = STAGE_UID_NONE};
+    Session *s;
+    int r;
+
+    if (e->now > m->last)
+        m->clock += MIN(e->now - m->last, USEC_INFINITY / 2 - m->clock);
+    m->last = e->now;
+
+    switch (e->kind) {
+    case STAGE_EVENT_BOOT_FINISHED:
+        if (m->finished == USEC_INFINITY)
+            m->finished = m->clock - MIN(e->age, m->clock);
+        break;
+    case STAGE_EVENT_DISPLAY_MANAGER:
+        m->display_manager_known = true;
+        m->display_manager = e->active;
+        break;
+    case STAGE_EVENT_SESSION:
+        r = put_session(m, e);
+        if (r < 0)
+            return r;
+        break;
+    case STAGE_EVENT_SESSION_GONE:
+        remove_session(m, find_session(m, e->id));
+        break;
+    case STAGE_EVENT_LIST_BEGIN:
+        begin_list(m);
+        break;
+    case STAGE_EVENT_LIST_END:
+        end_list(m);
+        break;
+    case STAGE_EVENT_SAMPLE:
+        take_sample(m, e);
+        break;
+    default:
+        break;
+    }
+
+    if (m->stage == STAGE_BOOT && m->finished < CLOCK_ZERO)
+        look_at_boot(m, &d); /* before a login could end it as if it had been recorded */
+    if (e->kind == STAGE_EVENT_SESSION) {
+        s = find_session(m, e->id);
+        if (s && !s->settled)
+            consider(m, s, &d);
+    } else if (brings_logins(e->kind))
+        for (s = m->sessions; s; s = s->hh.next)
+            if (!s->settled)
+                consider(m, s, &d);
+    if (d.action == STAGE_ACTION_NONE) {
+        if (m->stage == STAGE_BOOT)
+            look_at_boot(m, &d);
+        else if (m->stage == STAGE_LOGIN)
+            look_at_login(m, &d);
+        else if (m->stage == STAGE_SESSION)
+            look_at_session(m, &d);
+    }
+    if (m->stage == STAGE_LOGIN)
+        measure_login(m);
+    *ret = d;
+    return 0;
+}
+
+/* --- what comes next -------------------------------------------------------------------------- */
+
+const char *stage_machine_waits_for(const StageMachine *m)
+{
+    if (m->stage == STAGE_SESSION)
+        return "the end of the session";
+    if (m->stage != STAGE_BOOT && m->stage != STAGE_LOGIN)
+        return "a login";
+    if (m->measuring != USEC_INFINITY)
+        return m->stage == STAGE_BOOT ? "the greeter to be quiet" : "the session to settle";
+    if (m->finished == USEC_INFINITY)
+        return "the end of the boot";
+    if (m->stage == STAGE_LOGIN)
+        return "the session to become active";
+    return m->display_manager_known ? "the greeter" : "the display manager";
+}
+
+static usec_t left(usec_t clock, usec_t since, usec_t span)
+{
+    return span > clock - since ? span - (clock - since) + 1 : 1;
+}
+
+usec_t stage_machine_next(const StageMachine *m, bool *ret_sample)
+{
+    *ret_sample = m->measuring != USEC_INFINITY;
+    if (*ret_sample)
+        return m->p.sample_usec;
+    switch (m->stage) {
+    case STAGE_BOOT:
+        return m->finished == USEC_INFINITY ? left(m->clock, m->since, m->p.boot_max_usec)
+                                            : left(m->clock, m->finished, m->p.settle_max_usec);
+    case STAGE_LOGIN:
+        return left(m->clock, m->since, m->p.settle_max_usec);
+    case STAGE_SESSION:
+        return m->enough ? USEC_INFINITY : left(m->clock, m->since, m->p.session_max_usec);
+    default:
+        return USEC_INFINITY;
+    }
+}

@@ -1,0 +1,336 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# headstartd --stage=auto against a bus of our own, on which a program stands in for systemd and logind.
+
+load helpers
+bats_require_minimum_version 1.5.0
+
+setup() {
+    hs_setup
+    FAKE=$HS_BUILD/tests/unit/tool-fake-logind
+    need_binary "$HEADSTARTD" "$HEADSTART" "$FAKE"
+    need_command jq python3 dbus-daemon
+    hs_filesystem ext4 64
+    HS_RUN=$HS_TMP/run
+    NOTIFY=$HS_TMP/recorder.notify
+    export DBUS_SYSTEM_BUS_ADDRESS=unix:path=$HS_TMP/bus
+}
+
+teardown() {
+    hs_teardown
+}
+
+end_process() {
+    kill -KILL "$1" 2>/dev/null || true
+    wait "$1" 2>/dev/null || true
+}
+
+# Starts a bus that anybody may own anything on. Sets BUS.
+bus_start() {
+    cat >"$HS_TMP/bus.conf" <<END
+<busconfig><type>system</type><listen>unix:path=$HS_TMP/bus</listen><auth>EXTERNAL</auth>
+<policy context="default"><allow user="*"/><allow own="*"/><allow send_destination="*"/>
+<allow eavesdrop="false"/><allow receive_sender="*"/></policy></busconfig>
+END
+    rm -f "$HS_TMP/bus"
+    dbus-daemon --config-file="$HS_TMP/bus.conf" --nofork --nopidfile --nosyslog 2>"$HS_TMP/bus.log" 3>&- &
+    BUS=$!
+    hs_defer end_process $BUS
+    hs_wait 10 test -S "$HS_TMP/bus"
+}
+
+# Starts who stands in for systemd and logind; on the bus after `fake appear`.
+fake_start() {
+    coproc FAKE_IO { exec "$FAKE" 2>"$HS_TMP/fake.log" 3>&-; }
+    # shellcheck disable=SC2154 # set by coproc
+    hs_defer end_process "$FAKE_IO_PID"
+}
+
+# fake COMMAND…: it is done when this returns.
+fake() {
+    local answer
+    echo "$*" >&"${FAKE_IO[1]}"
+    read -r -t 10 answer <&"${FAKE_IO[0]}"
+    [ "$answer" = "done" ] || {
+        echo "# fake $*: $answer $(cat "$HS_TMP/fake.log")" >&2
+        return 1
+    }
+}
+
+# recorder_start [OPTION…]: with --stage=auto, until it says that it is ready. Sets RECORDER.
+recorder_start() {
+    : >"$NOTIFY"
+    rm -f "$HS_TMP/notify"
+    python3 -c '
+import socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.bind(sys.argv[1])
+with open(sys.argv[2], "ab", 0) as out:
+    while True:
+        out.write(s.recv(4096) + b"\n")
+' "$HS_TMP/notify" "$NOTIFY" 3>&- &
+    hs_defer end_process $!
+    hs_wait 10 test -S "$HS_TMP/notify"
+    NOTIFY_SOCKET=$HS_TMP/notify "$HEADSTARTD" --root="$HS_MNT" --state="$HS_STATE" \
+        --run="$HS_RUN" --stage=auto "$@" 2>"$HS_TMP/recorder.log" 3>&- &
+    RECORDER=$!
+    hs_defer end_process $RECORDER
+    hs_wait 10 said 'READY=1'
+}
+
+said() {
+    grep -q -- "$1" "$NOTIFY" && return 0
+    # A recorder that has ended will say nothing more.
+    kill -0 "$RECORDER" 2>/dev/null || {
+        echo "# headstartd has ended: $(cat "$HS_TMP/recorder.log")" >&2
+        hs_wait() { return 1; }
+    }
+    return 1
+}
+
+# now_says TEXT: the last status is that one, soon.
+last_is() {
+    [ "$(grep ^STATUS= "$NOTIFY" | tail -n 1)" = "STATUS=$1" ]
+}
+
+now_says() {
+    hs_wait "${2:-10}" last_is "$1" || {
+        echo "# says: $(grep ^STATUS= "$NOTIFY" | tail -n 3)" >&2
+        cat "$HS_TMP/recorder.log" >&2
+        return 1
+    }
+}
+
+recorder_stop() {
+    kill -TERM "$RECORDER"
+    local status=0
+    wait "$RECORDER" || status=$?
+    cat "$HS_TMP/recorder.log"
+    [ "$status" -eq 0 ]
+}
+
+# traces STAGE: how many there are of it
+traces() {
+    find "$HS_STATE/traces" -name "*-$1*.json" 2>/dev/null | wc -l
+}
+
+open_file() {
+    echo "$1" >"$HS_MNT/$1"
+}
+
+# is_in FILE STAGE: that stage's trace has the file
+is_in() {
+    local t
+    for t in "$HS_STATE"/traces/*-"$2"*.json; do
+        "$HEADSTART" show --json=short "$t" | jq -e --arg f "/$1" 'any(.files[]; .path == $f)' \
+            >/dev/null && return 0
+    done
+    return 1
+}
+
+uid_of() {
+    local t=("$HS_STATE"/traces/*-"$1"*.json)
+    "$HEADSTART" show --json=short "${t[0]}" | jq .uid
+}
+
+@test "boot, pause, login, session, logout: by what systemd and logind say" {
+    recorder_start
+    # Nobody is there yet.
+    now_says "Recording boot, waiting for the system bus"
+    bus_start
+    fake_start
+    fake manager queued
+    fake appear
+    now_says "Recording boot, waiting for the end of the boot"
+    open_file in-boot
+    fake manager active
+    fake new c1 120 greeter x11 seat0
+    fake state c1 active
+    now_says "Recording boot, waiting for the greeter to be quiet"
+    fake target active
+    fake finished
+    now_says "Waiting for a login" 20
+    [ "$(traces boot)" -eq 1 ]
+    # A login beside the greeter that is none.
+    fake new 1 0 user tty -
+    open_file in-pause
+    fake new 2 1000 user x11 seat0
+    now_says "Recording login, waiting for the session to become active"
+    open_file in-login
+    fake state 2 active
+    now_says "Recording login, waiting for the session to settle"
+    [ ! -e "$HS_RUN/login-recorded" ]
+    now_says "Recording session, waiting for the end of the session" 20
+    [ "$(traces login)" -eq 1 ]
+    # What learning waits for.
+    [ -e "$HS_RUN/login-recorded" ]
+    open_file in-session
+    fake state 2 closing
+    now_says "Waiting for a login"
+    fake gone 2
+    recorder_stop
+    [ "$(traces boot)/$(traces login)/$(traces session)" = 1/1/1 ]
+    [ "$(uid_of boot)/$(uid_of login)/$(uid_of session)" = null/1000/1000 ]
+    is_in in-boot boot
+    run ! is_in in-login boot
+    is_in in-login login
+    run ! is_in in-pause login
+    run ! is_in in-boot login
+    is_in in-session session
+    run ! is_in in-login session
+}
+
+@test "a server: the default target ends the boot, ssh is a login, gone early it is dropped" {
+    bus_start
+    fake_start
+    fake appear
+    recorder_start
+    now_says "Recording boot, waiting for the end of the boot"
+    fake target active
+    now_says "Waiting for a login"
+    fake new 1 1000 user tty -
+    now_says "Recording login, waiting for the session to become active"
+    fake gone 1
+    now_says "Waiting for a login"
+    fake new 2 1000 background unspecified -
+    fake new 3 1000 nobody-knows-this tty -
+    fake new 4 1001 user-light tty -
+    fake state 4 active
+    now_says "Recording session, waiting for the end of the session" 20
+    recorder_stop
+    # What was not over when it was stopped is in no trace.
+    [ "$(traces boot)/$(traces login)/$(traces session)" = 1/1/0 ]
+    [ "$(uid_of login)" = 1001 ]
+    grep -q "login did not come to its end" "$HS_TMP/recorder.log"
+    # The first one that is worth a trace is not the second of its boot.
+    run -0 "$HEADSTART" show --json=short "$HS_STATE"/traces/*-login*.json
+    jq -e '.flags | index("second-login") == null' <<<"$output"
+}
+
+@test "quiet is measured: I/O pressure holds the end of a login up" {
+    mkdir -p "$HS_MNT/proc/pressure"
+    pressure() {
+        echo "some avg10=0.00 avg60=0.00 avg300=0.00 total=$1
+full avg10=0.00 avg60=0.00 avg300=0.00 total=0" >"$HS_MNT/proc/pressure/new"
+        mv "$HS_MNT/proc/pressure/new" "$HS_MNT/proc/pressure/io"
+    }
+    pressure 0
+    bus_start
+    fake_start
+    fake appear
+    fake target active
+    recorder_start --stage=auto,login
+    # The default target was reached before it began.
+    now_says "Waiting for a login"
+    fake new 1 1000 user tty seat0
+    fake state 1 active
+    now_says "Recording login, waiting for the session to settle"
+    local i
+    # Busy for twice as long as it takes to settle.
+    for ((i = 1; i <= 30; i++)); do
+        pressure $((i * 200000))
+        sleep 0.2
+    done
+    last_is "Recording login, waiting for the session to settle"
+    [ "$(traces login)" -eq 0 ]
+    now_says "Waiting for the end of the session" 20
+    [ "$(traces boot)/$(traces login)/$(traces session)" = 0/1/0 ]
+    recorder_stop
+}
+
+@test "the bus is killed in the middle of a login, and of the next" {
+    bus_start
+    fake_start
+    fake appear
+    recorder_start
+    now_says "Recording boot, waiting for the end of the boot"
+    fake target active
+    now_says "Waiting for a login"
+    fake new 1 1000 user tty seat0
+    now_says "Recording login, waiting for the session to become active"
+    kill -KILL "$BUS"
+    now_says "Recording login, waiting for the system bus"
+    # Meanwhile the session becomes active.
+    bus_start
+    fake_start
+    fake target active
+    fake new 1 1000 user tty seat0
+    fake state 1 active
+    fake appear
+    now_says "Recording login, waiting for the session to settle"
+    now_says "Recording session, waiting for the end of the session" 20
+    [ "$(traces login)" -eq 1 ]
+    kill -KILL "$BUS"
+    now_says "Recording session, waiting for the system bus"
+    # Meanwhile it ends, and another begins.
+    bus_start
+    fake_start
+    fake target active
+    fake new 2 1001 user tty seat0
+    fake state 2 active
+    fake appear
+    now_says "Recording login, waiting for the session to settle"
+    now_says "Recording session, waiting for the end of the session" 20
+    recorder_stop
+    [ "$(traces login)" -eq 2 ]
+}
+
+@test "logind restarts: what happened meanwhile is known afterwards; it never blocks on who is silent" {
+    bus_start
+    fake_start
+    fake appear
+    recorder_start
+    fake target active
+    now_says "Waiting for a login"
+    fake disappear
+    fake new 1 1000 user tty seat0
+    fake appear
+    now_says "Recording login, waiting for the session to become active"
+    fake disappear
+    fake gone 1
+    fake appear
+    now_says "Waiting for a login"
+    fake silent
+    fake disappear
+    fake appear
+    # It can be ended at any moment.
+    recorder_stop
+}
+
+@test "rerecord: only what was asked for, exactly if so; what is done is not asked for any more" {
+    "$HEADSTART" --state="$HS_STATE" rerecord --quiet --stage=login,session --exact
+    bus_start
+    fake_start
+    fake appear
+    recorder_start
+    now_says "Waiting for the end of the boot"
+    fake target active
+    now_says "Waiting for a login"
+    local queue
+    queue=/sys/block/$(basename "$HS_LOOP")/queue/read_ahead_kb
+    local before
+    before=$(<"$queue")
+    [ "$before" -gt 0 ]
+    fake new 1 1000 user tty seat0
+    now_says "Recording login, waiting for the session to become active"
+    [ "$(<"$queue")" -lt "$before" ]
+    fake state 1 active
+    now_says "Recording session, waiting for the end of the session" 20
+    jq -e '. == {"stages": ["session"], "exact": true}' "$HS_STATE/rerecord"
+    fake gone 1
+    now_says "Waiting for a login"
+    [ ! -e "$HS_STATE/rerecord" ]
+    [ "$(<"$queue")" -eq "$before" ]
+    recorder_stop
+    [ "$(traces boot)/$(traces login)/$(traces session)" = 0/1/1 ]
+}
+
+@test "rerecord: a file that cannot be used is set aside" {
+    mkdir -m 700 "$HS_STATE"
+    echo '{"stages":["lunch"],"exact":false}' >"$HS_STATE/rerecord"
+    recorder_start
+    now_says "Recording boot, waiting for the system bus"
+    recorder_stop
+    [ -e "$HS_STATE/rerecord.bad" ]
+    [ ! -e "$HS_STATE/rerecord" ]
+    [ "$(grep -c 'setting it aside' "$HS_TMP/recorder.log")" -eq 1 ]
+}

@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The stages of whole boots, told as tables of what happens and what is to follow. */
+
+#include "base/macros.h"
+#include "daemon/stages-decide.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define U STAGE_UID_NONE
+
+/* One line: at this second something happens, and this is decided. Lines without a kind of their
+ * own feed samples every half second up to that second: QUIET ones or BUSY ones. */
+typedef enum What {
+    END,
+    FINISHED,
+    MANAGER,
+    NO_MANAGER,
+    OPENS, /* a session, not yet up */
+    IS_UP,
+    GONE,
+    LIST,   /* begins */
+    LISTED, /* ends */
+    QUIET,
+    BUSY,     /* I/O pressure of 40 % */
+    STARTING, /* no I/O pressure, ten applications a second */
+    BLIND,    /* quiet, and no pressure known */
+    NOTHING,
+} What;
+
+typedef struct Line {
+    double second;
+    What what;
+    const char *id;
+    uint32_t uid;
+    const char *class;
+    const char *kind; /* "seat graphical", "seat console", "remote", … */
+    double age;
+    StageAction expect;
+    Stage stage;
+    uint32_t stage_uid;
+    bool drop;
+} Line;
+
+#define BEGINS(s, u) .expect = STAGE_ACTION_BEGIN, .stage = (s), .stage_uid = (u)
+#define PAUSES       .expect = STAGE_ACTION_PAUSE, .stage = _STAGE_INVALID, .stage_uid = U
+#define SHARES       .expect = STAGE_ACTION_SHARE, .stage = _STAGE_INVALID, .stage_uid = U
+#define SCREEN       .class = "user", .kind = "seat graphical"
+#define CONSOLE      .class = "user", .kind = "seat console"
+#define SSH          .class = "user", .kind = "remote console"
+#define GREETER      .id = "c1", .uid = 120, .class = "greeter", .kind = "seat graphical"
+
+typedef struct Teller {
+    StageMachine *m;
+    double now;
+    uint64_t stalled, starts;
+} Teller;
+
+static bool told(const char *kind, const char *word)
+{
+    return kind && strstr(kind, word);
+}
+
+static void feed(Teller *t, const Line *l, double second, StageDecision *ret)
+{
+    StageEvent e = {
+            .now = (usec_t)(second * 1e6) + 5000 * USEC_PER_SEC,
+            .age = (usec_t)(l->age * 1e6),
+            .id = l->id,
+            .uid = l->uid,
+            .class = session_class_from_string(l->class),
+            .graphical = told(l->kind, "graphical"),
+            .console = told(l->kind, "console"),
+            .seat = told(l->kind, "seat"),
+            .has_pressure = l->what != BLIND,
+    };
+    static const StageEventKind kinds[] = {
+            [FINISHED] = STAGE_EVENT_BOOT_FINISHED,
+            [MANAGER] = STAGE_EVENT_DISPLAY_MANAGER,
+            [NO_MANAGER] = STAGE_EVENT_DISPLAY_MANAGER,
+            [OPENS] = STAGE_EVENT_SESSION,
+            [IS_UP] = STAGE_EVENT_SESSION,
+            [GONE] = STAGE_EVENT_SESSION_GONE,
+            [LIST] = STAGE_EVENT_LIST_BEGIN,
+            [LISTED] = STAGE_EVENT_LIST_END,
+            [QUIET] = STAGE_EVENT_SAMPLE,
+            [BUSY] = STAGE_EVENT_SAMPLE,
+            [STARTING] = STAGE_EVENT_SAMPLE,
+            [BLIND] = STAGE_EVENT_SAMPLE,
+            [NOTHING] = STAGE_EVENT_TIME,
+    };
+    double span = second > t->now ? second - t->now : 0;
+
+    e.kind = kinds[l->what];
+    e.active = l->what == MANAGER || l->what == IS_UP;
+    t->stalled += l->what == BUSY ? (uint64_t)(span * 4e5) : 0;
+    t->starts += l->what == STARTING ? (uint64_t)(span * 10) : 0;
+    e.stalled_usec = t->stalled;
+    e.n_starts = t->starts;
+    t->now = second;
+    assert_int_equal(stage_machine_feed(t->m, &e, ret), 0);
+}
+
+static void expect(const Line *l, int line, const StageDecision *d)
+{
+    if (d->action == l->expect &&
+        (d->action == STAGE_ACTION_NONE ||
+         (d->uid == l->stage_uid && d->drop == l->drop && d->stage == l->stage)))
+        return;
+    fail_msg("line %d (second %g): got action %d stage %d uid %u drop %d, not %d %d %u %d", line,
+             l->second, d->action, (int)d->stage, d->uid, d->drop, l->expect, (int)l->stage,
+             l->stage_uid, l->drop);
+}
+
+static void tell(const Line *lines)
+{
+    StageParameters p = STAGE_PARAMETERS_DEFAULT;
+    Teller t = {.m = stage_machine_new(&p, 5000 * USEC_PER_SEC)};
+
+    assert_non_null(t.m);
+    for (const Line *l = lines; l->what != END; l++) {
+        StageDecision d;
+
+        /* Samples on the way to the last one decide nothing yet. */
+        if (l->what >= QUIET && l->what <= BLIND)
+            while (t.now + 0.5 < l->second) {
+                Line on_the_way = {.second = t.now + 0.5, .what = l->what};
+
+                feed(&t, &on_the_way, t.now + 0.5, &d);
+                expect(&on_the_way, (int)(l - lines), &d);
+            }
+        feed(&t, l, l->second, &d);
+        expect(l, (int)(l - lines), &d);
+        assert_non_null(stage_machine_waits_for(t.m));
+    }
+    stage_machine_free(t.m);
+}
+
+#define TEST(name, ...)                                           \
+    static void name(void **state)                                \
+    {                                                             \
+        static const Line lines[] = {__VA_ARGS__, {.what = END}}; \
+        tell(lines);                                              \
+    }
+
+/* A greeter, a login, a logout, another login. */
+TEST(desktop, {2, MANAGER}, {8, OPENS, GREETER}, {9, IS_UP, GREETER}, {10, FINISHED}, {14, BUSY},
+     {16.5, QUIET}, {17, QUIET, PAUSES}, /* three seconds after the last busy one */
+     {60, OPENS, "2", 1000, SCREEN, BEGINS(STAGE_LOGIN, 1000)}, {61, IS_UP, "2", 1000, SCREEN},
+     {62, GONE, GREETER}, {70, BUSY}, {73, QUIET, BEGINS(STAGE_SESSION, 1000)}, {80, BUSY},
+     {500, GONE, "2", PAUSES}, {510, OPENS, GREETER},
+     {520, OPENS, "4", 1001, SCREEN, BEGINS(STAGE_LOGIN, 1001)})
+
+/* The greeter is up and quiet while some job still holds the default target. */
+TEST(hanging_job, {2, MANAGER}, {9, IS_UP, GREETER}, {9.5, QUIET}, {12.5, QUIET, PAUSES},
+     {99, FINISHED})
+
+/* Never quiet: the bound. From when the greeter was active, not from when it opened. */
+TEST(never_quiet, {2, MANAGER}, {3, OPENS, GREETER}, {9, IS_UP, GREETER}, {129.5, BUSY, PAUSES},
+     {140, OPENS, "2", 1000, SCREEN, BEGINS(STAGE_LOGIN, 1000)}, {141, IS_UP, "2", 1000, SCREEN},
+     {150, FINISHED}, {260.5, STARTING, BEGINS(STAGE_SESSION, 1000)})
+
+/* Applications that start are no quiet either; without a pressure they alone tell. */
+TEST(starts_alone, {2, MANAGER}, {9, IS_UP, GREETER}, {20, STARTING}, {23, BLIND, PAUSES})
+
+/* The display manager fails, or shows no greeter. */
+TEST(manager_fails, {2, MANAGER}, {9, FINISHED}, {20, NO_MANAGER, PAUSES})
+TEST(no_greeter, {2, MANAGER}, {9, FINISHED}, {128, NOTHING}, {130, NOTHING, PAUSES})
+/* A greeter that dies and comes again is measured anew. */
+TEST(greeter_dies, {2, MANAGER}, {9, IS_UP, GREETER}, {11.5, QUIET}, {11.6, GONE, GREETER},
+     {13, IS_UP, GREETER}, {16, QUIET}, {16.5, QUIET, PAUSES})
+
+/* No display manager: the default target ends the boot; a console or ssh is a login. */
+TEST(server, {2, NO_MANAGER}, {9, FINISHED, PAUSES},
+     {30, IS_UP, "1", 0, SSH, BEGINS(STAGE_LOGIN, 0)}, {30.5, QUIET},
+     {33.5, QUIET, BEGINS(STAGE_SESSION, 0)}, {40, GONE, "1", PAUSES},
+     {50, IS_UP, "2", 1000, CONSOLE, BEGINS(STAGE_LOGIN, 1000)})
+/* Who comes by ssh before the boot is done neither ends it nor is a login later on. */
+TEST(early_ssh, {2, NO_MANAGER}, {5, IS_UP, "1", 0, SSH}, {9, FINISHED, PAUSES},
+     {9.5, IS_UP, "1", 0, SSH})
+/* Nor a console beside a display manager, nor ssh. But xrdp is, and a seat's type that is not
+ * known. */
+TEST(consoles_beside_a_greeter, {2, MANAGER}, {9, IS_UP, GREETER}, {9.5, QUIET},
+     {12.5, QUIET, PAUSES}, {13, FINISHED}, {30, IS_UP, "1", 0, SSH}, {31, IS_UP, "2", 0, CONSOLE},
+     {32, IS_UP, "3", 1000, .class = "user", .kind = "remote graphical", BEGINS(STAGE_LOGIN, 1000)},
+     {32.5, GONE, "3", .expect = STAGE_ACTION_PAUSE, .stage = _STAGE_INVALID, .stage_uid = U,
+      .drop = true},
+     {33, IS_UP, "4", 1001, .class = "user", .kind = "seat", BEGINS(STAGE_LOGIN, 1001)})
+/* A session that says late what it is. */
+TEST(type_comes_late, {2, MANAGER}, {9, IS_UP, GREETER}, {9.5, QUIET}, {12.5, QUIET, PAUSES},
+     {30, OPENS, "1", 1000, CONSOLE}, {31, OPENS, "1", 1000, SCREEN, BEGINS(STAGE_LOGIN, 1000)})
+
+/* Automatic login: it begins while the boot goes on, and is not over before that is. */
+TEST(automatic, {2, MANAGER}, {8, OPENS, "1", 1000, SCREEN, BEGINS(STAGE_LOGIN, 1000)},
+     {8.5, IS_UP, "1", 1000, SCREEN}, {15, QUIET}, {16, FINISHED}, {16.5, QUIET},
+     {19.5, QUIET, BEGINS(STAGE_SESSION, 1000)})
+TEST(automatic_console, {2, NO_MANAGER}, {8, IS_UP, "1", 1000, CONSOLE, BEGINS(STAGE_LOGIN, 1000)},
+     {9, FINISHED}, {9.5, QUIET}, {12.5, QUIET, BEGINS(STAGE_SESSION, 1000)})
+/* The boot never finishes: the login is over all the same. */
+TEST(automatic_hangs, {2, MANAGER}, {8, IS_UP, "1", 1000, SCREEN, BEGINS(STAGE_LOGIN, 1000)},
+     {127, NOTHING}, {128.1, NOTHING, BEGINS(STAGE_SESSION, 1000)})
+
+/* Gone before it settled, alone and beside another. */
+TEST(gone_early, {2, NO_MANAGER}, {9, FINISHED, PAUSES},
+     {30, IS_UP, "1", 7, SSH, BEGINS(STAGE_LOGIN, 7)},
+     {31, GONE, "1", .expect = STAGE_ACTION_PAUSE, .stage = _STAGE_INVALID, .stage_uid = U,
+      .drop = true},
+     {40, IS_UP, "2", 8, SSH, BEGINS(STAGE_LOGIN, 8)}, {40.5, QUIET},
+     {43.5, QUIET, BEGINS(STAGE_SESSION, 8)}, {50, IS_UP, "3", 9, SSH, BEGINS(STAGE_LOGIN, 9)},
+     {51, GONE, "3", .expect = STAGE_ACTION_BEGIN, .stage = STAGE_SESSION, .stage_uid = 8,
+      .drop = true},
+     {52, GONE, "2", PAUSES})
+
+/* Two seats at once: nobody's own login, over when both have settled. */
+TEST(two_seats, {2, MANAGER}, {9, IS_UP, GREETER}, {9.5, QUIET}, {12.5, QUIET, PAUSES},
+     {13, FINISHED}, {30, IS_UP, "1", 1000, SCREEN, BEGINS(STAGE_LOGIN, 1000)}, {30.5, QUIET},
+     {32, QUIET}, {32.5, OPENS, "2", 1001, SCREEN, SHARES}, {35, QUIET},
+     {36, IS_UP, "2", 1001, SCREEN}, {36.5, QUIET}, {37, GONE, "1"},
+     {39.5, QUIET, BEGINS(STAGE_SESSION, U)}, {50, GONE, "2", PAUSES})
+/* A second session of the same user, a user manager, cron: nothing. */
+TEST(same_user, {2, NO_MANAGER}, {9, FINISHED, PAUSES},
+     {30, IS_UP, "1", 7, SSH, BEGINS(STAGE_LOGIN, 7)},
+     {30.1, IS_UP, "2", 7, .class = "user-light", .kind = "remote console"},
+     {30.2, IS_UP, "3", 7, .class = "manager", .kind = ""},
+     {30.3, IS_UP, "4", 0, .class = "background", .kind = ""}, {30.8, QUIET},
+     {33.8, QUIET, BEGINS(STAGE_SESSION, 7)}, {34, GONE, "1"}, {40, GONE, "2", PAUSES})
+
+/* Classes: all that are users, and those to come that nobody knows. */
+TEST(classes, {2, NO_MANAGER}, {9, FINISHED, PAUSES},
+     {10, IS_UP, "1", 1, .class = "user-incomplete", .kind = "seat"},
+     {11, IS_UP, "2", 1, .class = "lock-screen", .kind = "seat"},
+     {12, IS_UP, "3", 1, .class = "", .kind = "seat"},
+     {13, IS_UP, "4", 1, .class = "useruseruser", .kind = "seat"},
+     {14, IS_UP, "5", 1, .class = NULL, .kind = "seat"},
+     {15, IS_UP, "6", 0, .class = "user-early", .kind = "seat", BEGINS(STAGE_LOGIN, 0)})
+
+/* logind comes back: the list says what happened meanwhile. */
+TEST(list, {2, NO_MANAGER}, {9, FINISHED, PAUSES}, {30, IS_UP, "1", 7, SSH, BEGINS(STAGE_LOGIN, 7)},
+     {31, LIST}, {31.1, IS_UP, "1", 7, SSH}, {31.2, LISTED}, {31.5, QUIET},
+     {34.5, QUIET, BEGINS(STAGE_SESSION, 7)}, {40, LIST}, {40.1, LISTED, PAUSES},
+     /* One that began while nobody listened: just now, or too long ago. */
+     {50, IS_UP, "2", 7, SSH, .age = 11},
+     {60, IS_UP, "3", 8, SSH, .age = 9, BEGINS(STAGE_LOGIN, 8)})
+
+/* Started when all was up already, as `rerecord --now` does: this was no boot, that are no logins.
+ */
+TEST(late_start, {0.1, LIST}, {0.1, IS_UP, "1", 1000, SCREEN, .age = 300}, {0.1, NO_MANAGER},
+     {0.2, FINISHED, .age = 400, .expect = STAGE_ACTION_PAUSE, .stage = _STAGE_INVALID,
+      .stage_uid = U, .drop = true},
+     {0.3, LISTED}, {0.4, IS_UP, "3", 1002, SSH, .age = 5},
+     {5, IS_UP, "2", 1001, SSH, BEGINS(STAGE_LOGIN, 1001)})
+/* Before it is known what kind of machine this is, nothing is taken for a login. */
+TEST(unknown_kind, {3, IS_UP, "1", 1000, CONSOLE}, {4, NO_MANAGER, BEGINS(STAGE_LOGIN, 1000)})
+
+/* No bus, ever; or a boot that takes that long. */
+TEST(no_bus, {599, NOTHING},
+     {601, NOTHING, .expect = STAGE_ACTION_PAUSE, .stage = _STAGE_INVALID, .stage_uid = U,
+      .drop = true})
+TEST(long_session, {2, NO_MANAGER}, {9, FINISHED, PAUSES},
+     {30, IS_UP, "1", 7, SSH, BEGINS(STAGE_LOGIN, 7)}, {30.5, QUIET},
+     {33.5, QUIET, BEGINS(STAGE_SESSION, 7)}, {1833, NOTHING},
+     {1834, NOTHING, .expect = STAGE_ACTION_ENOUGH, .stage = STAGE_SESSION, .stage_uid = 7},
+     {1835, NOTHING}, {1900, GONE, "1", PAUSES})
+
+/* The clock steps back: no time has passed, and what was waited for comes later. */
+TEST(clock_back, {2, MANAGER}, {9, IS_UP, GREETER}, {9.5, QUIET}, {11, QUIET}, {-3000, QUIET},
+     {-2999, QUIET}, {-2998.5, QUIET, PAUSES},
+     {-2990, IS_UP, "2", 1000, SCREEN, BEGINS(STAGE_LOGIN, 1000)})
+
+/* Ten thousand at once, and as many gone; only the first of them was a login to record. */
+static void many_sessions(void **state)
+{
+    StageParameters p = STAGE_PARAMETERS_DEFAULT;
+    StageMachine *m = stage_machine_new(&p, 0);
+    StageEvent e = {.now = 1, .kind = STAGE_EVENT_DISPLAY_MANAGER};
+    StageDecision d;
+    unsigned n[2] = {0}, most = 0;
+    bool sample;
+
+    assert_int_equal(stage_machine_feed(m, &e, &d), 0);
+    e.kind = STAGE_EVENT_BOOT_FINISHED;
+    assert_int_equal(stage_machine_feed(m, &e, &d), 0);
+    for (unsigned round = 0; round < 2; round++)
+        for (unsigned i = 0; i < 10000; i++) {
+            char id[32];
+
+            snprintf(id, sizeof(id), "s%u", i);
+            e = (StageEvent){
+                    .kind = round ? STAGE_EVENT_SESSION_GONE : STAGE_EVENT_SESSION,
+                    .now = ++e.now,
+                    .id = id,
+                    .uid = i,
+                    .class = SESSION_CLASS_USER,
+                    .active = true,
+            };
+            assert_int_equal(stage_machine_feed(m, &e, &d), 0);
+            n[round] += d.action != STAGE_ACTION_NONE;
+        }
+    assert_int_equal(n[0], 2); /* the login, and that it is shared */
+    assert_int_equal(n[1], 1);
+    assert_true(d.action == STAGE_ACTION_PAUSE && d.drop);
+    assert_true(stage_machine_next(m, &sample) == USEC_INFINITY && !sample);
+
+    /* One after the other, each gone at once: not for ever. */
+    for (unsigned i = 0; i < 1000; i++) {
+        e.kind = STAGE_EVENT_SESSION;
+        e.id = "x";
+        e.now++;
+        assert_int_equal(stage_machine_feed(m, &e, &d), 0);
+        most += d.action == STAGE_ACTION_BEGIN && d.stage == STAGE_LOGIN;
+        e.kind = STAGE_EVENT_SESSION_GONE;
+        assert_int_equal(stage_machine_feed(m, &e, &d), 0);
+    }
+    assert_in_range(most, 16, 200);
+    stage_machine_free(m);
+}
+
+/* Settled logins of one boot are not recorded for ever either. */
+static void many_logins(void **state)
+{
+    StageParameters p = STAGE_PARAMETERS_DEFAULT;
+    Teller t = {.m = stage_machine_new(&p, 5000 * USEC_PER_SEC)};
+    unsigned logins = 0;
+    StageDecision d;
+
+    feed(&t, &(Line){.what = NO_MANAGER}, 1, &d);
+    feed(&t, &(Line){.what = FINISHED}, 2, &d);
+    for (unsigned i = 0; i < 50; i++) {
+        double at = 10 + i * 20;
+
+        feed(&t, &(Line){.what = IS_UP, .id = "1", .uid = i, SSH}, at, &d);
+        logins += d.stage == STAGE_LOGIN;
+        for (double more = 0.5; more < 5; more += 0.5)
+            feed(&t, &(Line){.what = QUIET}, at + more, &d);
+        assert_int_equal(stage_machine_stage(t.m), STAGE_SESSION);
+        feed(&t, &(Line){.what = GONE, .id = "1"}, at + 6, &d);
+        assert_int_equal(d.action, STAGE_ACTION_PAUSE);
+    }
+    assert_int_equal(logins, p.logins_max);
+    stage_machine_free(t.m);
+}
+
+/* Counters that run back, wrap or leap decide nothing by themselves. */
+static void hostile_counters(void **state)
+{
+    static const uint64_t values[] = {5, 3, UINT64_MAX, 0, UINT64_MAX, 1, 1};
+    StageParameters p = STAGE_PARAMETERS_DEFAULT;
+    Teller t = {.m = stage_machine_new(&p, 5000 * USEC_PER_SEC)};
+    StageDecision d;
+
+    feed(&t, &(Line){.what = MANAGER}, 1, &d);
+    feed(&t, &(Line){.what = IS_UP, GREETER}, 2, &d);
+    for (size_t i = 0; i < ELEMENTSOF(values); i++) {
+        StageEvent e = {
+                .kind = STAGE_EVENT_SAMPLE,
+                .now = (5003 + i) * USEC_PER_SEC,
+                .has_pressure = true,
+                .stalled_usec = values[i],
+                .n_starts = values[ELEMENTSOF(values) - 1 - i],
+        };
+
+        assert_int_equal(stage_machine_feed(t.m, &e, &d), 0);
+        assert_int_equal(d.action, STAGE_ACTION_NONE);
+    }
+    /* A clock that leaps to its end and back. */
+    for (size_t i = 0; i < 4; i++) {
+        StageEvent e = {.kind = STAGE_EVENT_TIME, .now = i % 2 ? 0 : UINT64_MAX, .age = UINT64_MAX};
+
+        assert_int_equal(stage_machine_feed(t.m, &e, &d), 0);
+    }
+    stage_machine_free(t.m);
+}
+
+/* It asks to be woken, and no more often than it must. */
+static void wakes(void **state)
+{
+    StageParameters p = STAGE_PARAMETERS_DEFAULT;
+    Teller t = {.m = stage_machine_new(&p, 5000 * USEC_PER_SEC)};
+    StageDecision d;
+    bool sample;
+
+    assert_true(stage_machine_next(t.m, &sample) > p.boot_max_usec && !sample);
+    feed(&t, &(Line){.what = MANAGER}, 100, &d);
+    assert_in_range(stage_machine_next(t.m, &sample), 499 * USEC_PER_SEC, 501 * USEC_PER_SEC);
+    feed(&t, &(Line){.what = IS_UP, GREETER}, 101, &d);
+    assert_true(stage_machine_next(t.m, &sample) == p.sample_usec && sample);
+    for (double s = 101.5; s < 106; s += 0.5)
+        feed(&t, &(Line){.what = QUIET}, s, &d);
+    assert_true(stage_machine_next(t.m, &sample) == USEC_INFINITY && !sample);
+    stage_machine_free(t.m);
+    assert_null(stage_machine_free(NULL));
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+            cmocka_unit_test(desktop),
+            cmocka_unit_test(hanging_job),
+            cmocka_unit_test(never_quiet),
+            cmocka_unit_test(starts_alone),
+            cmocka_unit_test(manager_fails),
+            cmocka_unit_test(no_greeter),
+            cmocka_unit_test(greeter_dies),
+            cmocka_unit_test(server),
+            cmocka_unit_test(early_ssh),
+            cmocka_unit_test(consoles_beside_a_greeter),
+            cmocka_unit_test(type_comes_late),
+            cmocka_unit_test(automatic),
+            cmocka_unit_test(automatic_console),
+            cmocka_unit_test(automatic_hangs),
+            cmocka_unit_test(gone_early),
+            cmocka_unit_test(two_seats),
+            cmocka_unit_test(same_user),
+            cmocka_unit_test(classes),
+            cmocka_unit_test(list),
+            cmocka_unit_test(late_start),
+            cmocka_unit_test(unknown_kind),
+            cmocka_unit_test(no_bus),
+            cmocka_unit_test(long_session),
+            cmocka_unit_test(clock_back),
+            cmocka_unit_test(many_sessions),
+            cmocka_unit_test(many_logins),
+            cmocka_unit_test(hostile_counters),
+            cmocka_unit_test(wakes),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
