@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "base/rooted.h"
 #include "record/cachestat.h"
-#include "record/read-ahead.h"
 #include "record/residency.h"
 #include "volume/mountinfo.h"
 
