@@ -160,6 +160,9 @@ unpin() {
 @test "a steady state reads nothing, and what was predicted needs no disk" {
     local reads passes
     need_binary "$HS_BUILD/tests/unit/lock-files"
+    # A directory of many blocks, of which looking files up reads some alone.
+    # shellcheck disable=SC2046 # words
+    ln -s -t "$HS_MNT/data/b/sub" $(seq -f /the-rather-long-name-of-an-entry-%g 1500)
     learned
     # Nor does the kernel by itself: it reads block bitmaps a second after mounting.
     sync -f "$HS_MNT"

@@ -222,6 +222,39 @@ static void test_no_scan(void **state)
     assert_int_equal(cycle_end(d, now + 120 * S, T0), 0);
 }
 
+/* What will hardly be used before the session ends is left alone, whatever room there is. */
+static void test_minimum_use(void **state)
+{
+    CycleParameters p = parameters();
+    usec_t now;
+    _cleanup_cycle_ Cycle *c = NULL;
+    CycleDecision d;
+
+    p.minimum_use = 1;
+    c = after_a(&p, &now);
+    d = decide(c, now, &plenty);
+    assert_int_equal(d.verdict, CYCLE_WANTS);
+    assert_int_equal(d.n_wants, 0);
+}
+
+/* What was learned fades by the wall clock, though the machine was off meanwhile. */
+static void test_two_clocks(void **state)
+{
+    CycleParameters p = parameters();
+    usec_t now;
+    _cleanup_cycle_ Cycle *c = after_a(&p, &now);
+    _cleanup_chains_ Chains *learned = NULL;
+
+    assert_int_equal(cycle_learned(c, &learned), 0);
+    assert_int_equal(learned->generation, fade_generation(T0, H));
+    assert_int_equal(cycle_end(c, now, T0 + now), 0);
+    assert_int_equal(cycle_begin(c, now + S, T0 + FADE_SPAN * H + now), 0);
+    chains_free(learned);
+    assert_int_equal(cycle_learned(c, &learned), 0);
+    assert_int_equal(learned->generation, fade_generation(T0, H) + 1);
+    assert_true(learned->seen == now + S);
+}
+
 static void test_minsize(void **state)
 {
     CycleParameters p = parameters();
@@ -438,6 +471,8 @@ int main(void)
             cmocka_unit_test(test_budget),
             cmocka_unit_test(test_switches),
             cmocka_unit_test(test_no_scan),
+            cmocka_unit_test(test_minimum_use),
+            cmocka_unit_test(test_two_clocks),
             cmocka_unit_test(test_minsize),
             cmocka_unit_test(test_prefixes),
             cmocka_unit_test(test_other_users),
