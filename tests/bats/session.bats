@@ -157,8 +157,20 @@ unpin() {
     wait "$PIN"
 }
 
+# True if cycles go by and the disk is left alone. Who else on this machine probes block devices may
+# read from ours: what the cycle itself reads, it reads every time.
+steady() {
+    local passes reads
+    hs_wait 10 dumped '.resident.n_passes >= 0'
+    passes=$(jq .resident.n_passes "$DUMP")
+    reads=$(hs_reads)
+    hs_wait 20 idle $((passes + 3))
+    echo "reads while steady: $(($(hs_reads) - reads))"
+    [ "$(hs_reads)" -eq "$reads" ]
+}
+
 @test "a steady state reads nothing, and what was predicted needs no disk" {
-    local reads passes
+    local reads
     need_binary "$HS_BUILD/tests/unit/lock-files"
     # A directory of many blocks, of which looking files up reads some alone.
     # shellcheck disable=SC2046 # words
@@ -181,10 +193,7 @@ unpin() {
     pin
     hs_wait 10 idle "$(jq .resident.n_passes "$DUMP")"
     [ "$(jq '.wants | length' "$DUMP")" -gt 5 ]
-    passes=$(jq .resident.n_passes "$DUMP")
-    reads=$(hs_reads)
-    hs_wait 20 idle $((passes + 3))
-    [ "$(hs_reads)" -eq "$reads" ]
+    steady || steady || steady
     session_stop
 }
 
