@@ -157,16 +157,27 @@ unpin() {
     wait "$PIN"
 }
 
-# True if cycles go by and the disk is left alone. Who else on this machine probes block devices may
-# read from ours: what the cycle itself reads, it reads every time.
+# How often this machine's caches were dropped.
+drops() {
+    awk '/^drop_/ { n += $2 } END { print n + 0 }' /proc/vmstat
+}
+
+# True if cycles go by and the disk is left alone. Caches that others drop meanwhile (tests run side
+# by side) do not count: then it is looked at anew.
 steady() {
-    local passes reads
-    hs_wait 10 dumped '.resident.n_passes >= 0'
-    passes=$(jq .resident.n_passes "$DUMP")
-    reads=$(hs_reads)
-    hs_wait 20 idle $((passes + 3))
-    echo "reads while steady: $(($(hs_reads) - reads))"
-    [ "$(hs_reads)" -eq "$reads" ]
+    local passes reads drops i
+    for ((i = 0; i < 10; i++)); do
+        drops=$(drops)
+        hs_wait 20 idle
+        passes=$(jq .resident.n_passes "$DUMP")
+        reads=$(hs_reads)
+        hs_wait 20 idle $((passes + 3))
+        reads=$(($(hs_reads) - reads))
+        echo "reads while steady: $reads; caches dropped: $(($(drops) - drops)) times"
+        ((reads > 0)) || return 0
+        ((drops != $(drops))) || return 1
+    done
+    return 1
 }
 
 @test "a steady state reads nothing, and what was predicted needs no disk" {
@@ -185,15 +196,16 @@ steady() {
     chroot "$HS_MNT" /bin/first /data/a >/dev/null
     hs_wait 10 resident bin/second data/b/1 data/b/2 data/b/3 data/b/sub/4
     hs_wait 10 dumped '.resident.working == 0 and .resident.read_bytes > 4700000'
+    pin
     reads=$(hs_reads)
     chroot "$HS_MNT" /bin/second -r nothing-that-is-there /data/b || true
     echo "reads of the second: $(($(hs_reads) - reads))"
-    [ "$(hs_reads)" -eq "$reads" ]
+    # Blocks of directories and inodes cannot be locked; without the listing it is more than thirty.
+    (($(hs_reads) - reads <= 8))
     # It has exited and may come again: all stays wanted.
-    pin
     hs_wait 10 idle "$(jq .resident.n_passes "$DUMP")"
     [ "$(jq '.wants | length' "$DUMP")" -gt 5 ]
-    steady || steady || steady
+    steady
     session_stop
 }
 
