@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* lock-files FILE…: keeps them in memory until its input ends, says "locked" when it does. For tests
- * where the kernel reclaims cold pages within seconds. */
+/* lock-files FILE…: keeps them in memory until its input ends, says "locked" when it does. For
+ * tests where the kernel reclaims cold pages within seconds. */
 
 #include <fcntl.h>
 #include <stdio.h>
