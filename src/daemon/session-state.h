@@ -5,12 +5,12 @@
 
 #include "model/model.h"
 
-/* Reads STATE/model.json. *ret is NULL if there is none; one that is bad is set aside with one line.
- * 0, -ENOMEM or the error of reading (nothing is said). */
+/* Reads STATE/model.json. *ret is NULL if there is none; one that is bad is set aside with one
+ * line. 0, -ENOMEM or the error of reading (nothing is said). */
 int session_state_load(const char *state, Model **ret);
 
-/* Puts the chains into STATE/model.json, which is made if there is none and else keeps all the rest,
- * in a thread of its own: reading a large model and an fsync(2) take their time. */
+/* Puts the chains into STATE/model.json, which is made if there is none and else keeps all the
+ * rest, in a thread of its own: reading a large model and an fsync(2) take their time. */
 typedef struct SessionSave SessionSave;
 
 /* Takes the chains over, also on failure. 0 or a negative errno. */

@@ -31,7 +31,7 @@ struct Session {
     Config config;
     Cycle *cycle;
     Resident *resident;
-    uint64_t known_chains; /* checksum of what the disk holds as far as we know */
+    uint64_t known_chains;  /* checksum of what the disk holds as far as we know */
     uint64_t saving_chains; /* of what is being saved */
     SessionSave *saving;
     uint64_t n_saved, n_saving; /* events learned from */
@@ -187,8 +187,7 @@ static int on_timer(sd_event_source *source _unused_, uint64_t usec _unused_, vo
 
     decide(s);
     finish_saving(s, false);
-    if (s->config.save_interval != USEC_INFINITY &&
-        now() >= s->saved_at + s->config.save_interval)
+    if (s->config.save_interval != USEC_INFINITY && now() >= s->saved_at + s->config.save_interval)
         save(s);
     schedule(s, s->decided_at + s->config.cycle, USEC_PER_SEC);
     return 0;
@@ -246,14 +245,10 @@ static struct json_object *dump_resident(const ResidentReport *r)
         const char *key;
         uint64_t value;
     } rows[] = {
-            {"n_passes", r->n_passes},
-            {"n_files", r->n_files},
-            {"n_skipped", r->n_skipped},
-            {"n_directories", r->n_directories},
-            {"n_reads", r->n_reads},
-            {"read_bytes", r->read_bytes},
-            {"pass_files", r->pass_files},
-            {"pass_missing_bytes", r->pass_missing_bytes},
+            {"n_passes", r->n_passes},     {"n_files", r->n_files},
+            {"n_skipped", r->n_skipped},   {"n_directories", r->n_directories},
+            {"n_reads", r->n_reads},       {"read_bytes", r->read_bytes},
+            {"pass_files", r->pass_files}, {"pass_missing_bytes", r->pass_missing_bytes},
             {"working", r->working},
     };
 

@@ -8,13 +8,13 @@
 
 typedef struct Followed {
     uint64_t serial;
-    char *name; /* NULL: not told yet */
+    char *name;     /* NULL: not told yet */
     ProcessRun run; /* as last seen */
     unsigned batches;
 } Followed;
 
 struct Following {
-    uint64_t next; /* runs of lower serials are taken up, or done with */
+    uint64_t next;     /* runs of lower serials are taken up, or done with */
     Followed *entries; /* rising serials */
     size_t n, allocated;
     size_t n_waiting;

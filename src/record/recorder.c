@@ -366,9 +366,9 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *arg)
     }
     if (recorder_sample(r, since_start(r)) < 0)
         log_debug("Out of memory while sampling, ignoring.");
-    r->drain_interval =
-            k > 0 || (r->following && following_waits(r->following))
-                    ? RECORDER_DRAIN_USEC : MIN(2 * r->drain_interval, RECORDER_DRAIN_IDLE_USEC);
+    r->drain_interval = k > 0 || (r->following && following_waits(r->following))
+                                ? RECORDER_DRAIN_USEC
+                                : MIN(2 * r->drain_interval, RECORDER_DRAIN_IDLE_USEC);
     if (sd_event_now(r->event, CLOCK_MONOTONIC, &now) < 0)
         now = usec;
     k = sd_event_source_set_time(s, now + r->drain_interval);

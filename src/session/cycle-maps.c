@@ -122,7 +122,8 @@ static int add_file(CycleMaps *m, FileObjects *f, const Model *model, const Mode
         return -ENOMEM;
     m->paths[m->n_paths++] = path;
     if (!file->directory) {
-        r = add_segments(m, f, (uint32_t)m->n_paths - 1, truth ? &x->resident : &x->assumed_resident,
+        r = add_segments(m, f, (uint32_t)m->n_paths - 1,
+                         truth ? &x->resident : &x->assumed_resident,
                          truth ? x->truth : x->assumed);
         if (r < 0)
             return r;
@@ -130,10 +131,9 @@ static int add_file(CycleMaps *m, FileObjects *f, const Model *model, const Mode
     if (m->n_objects > before)
         return 0;
     /* A directory's entries, or the inode of what was opened and not read. */
-    return add_object(m, f,
-                      &(CycleObject){.path = (uint32_t)m->n_paths - 1,
-                                     .directory = file->directory},
-                      1);
+    return add_object(
+            m, f, &(CycleObject){.path = (uint32_t)m->n_paths - 1, .directory = file->directory},
+            1);
 }
 
 static int add_files(CycleMaps *m, FileObjects *f, const Model *sum, const ModelStage *s,

@@ -169,8 +169,7 @@ static int find_application(Cycle *c, const CycleEvent *e, uint32_t *ret)
         r = chains_add_name(mixture_chains(c->predictor), name, &item);
     if (r < 0)
         return r == -ENOENT || r == -E2BIG ? 0 : r;
-    if (c->parameters.minsize_bytes == 0 ||
-        (item < c->maps.n_items && c->maps.items[item].n > 0))
+    if (c->parameters.minsize_bytes == 0 || (item < c->maps.n_items && c->maps.items[item].n > 0))
         *ret = item;
     return 0;
 }
@@ -222,8 +221,7 @@ static int observe_exit(Cycle *c, const CycleEvent *e, uint32_t item)
         return 0;
     for (size_t i = 0; i < c->n_running; i++)
         if (c->running[i] == item) {
-            memmove(c->running + i, c->running + i + 1,
-                    (--c->n_running - i) * sizeof(*c->running));
+            memmove(c->running + i, c->running + i + 1, (--c->n_running - i) * sizeof(*c->running));
             break;
         }
     return learn(c, e, item, false);

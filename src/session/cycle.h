@@ -5,10 +5,11 @@
  * applications come in, what should be in memory now comes out, likeliest first and cut at the
  * budget. Pure; resident.h brings in what is missing of it.
  *
- * What will be needed is the mixture's to say (predict/mixture.h), which learns on while the session
- * goes on. Maps are ordered by the probability that they are needed before the next cycle (4.16,
- * with P(map | application) as the model has seen it), and one that is used before the session ends
- * with less than `minimum_use` is left alone, whatever room there is (docs/predictors.md).
+ * What will be needed is the mixture's to say (predict/mixture.h), which learns on while the
+ * session goes on. Maps are ordered by the probability that they are needed before the next cycle
+ * (4.16, with P(map | application) as the model has seen it), and one that is used before the
+ * session ends with less than `minimum_use` is left alone, whatever room there is
+ * (docs/predictors.md).
  *
  * Which applications count: those of the session's user (of everybody, if that is not known) of
  * which the model knows maps of `minsize_bytes` in all (thesis 5.2.1, model.minsize: it keeps
@@ -106,8 +107,7 @@ int cycle_end(Cycle *c, usec_t now, usec_t realtime);
 int cycle_observe(Cycle *c, const CycleEvent *e);
 
 /* What should be in memory now. 0 or -ENOMEM. */
-int cycle_decide(Cycle *c, usec_t now, usec_t realtime, const CycleSnapshot *s,
-                 CycleDecision *ret);
+int cycle_decide(Cycle *c, usec_t now, usec_t realtime, const CycleSnapshot *s, CycleDecision *ret);
 
 /* What has been learned, as if the session ended now, to be put into a model and saved; chains of
  * the model's half-life. The caller frees. 0 or -ENOMEM. */

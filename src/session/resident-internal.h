@@ -31,5 +31,6 @@ int places_find(const Places *p, const char *path, struct stat *ret);
  * descriptor or a negative errno. */
 int places_open(int path_fd, bool directory);
 
-/* Lists it and forgets the list. */
+/* Lists it, and looks up what it lists, since who lists a directory mostly asks of what kind its
+ * entries are: the blocks of both are in memory then. */
 void list_directory(int fd);

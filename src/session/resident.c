@@ -404,8 +404,9 @@ static int make_job(const Resident *r, const CycleWant *wants, size_t n, Job **r
 {
     _cleanup_(job_freep) Job *j = calloc(1, sizeof(*j));
     _cleanup_free_ Rank *ranks = calloc(n + 1, sizeof(*ranks));
-    _cleanup_free_ size_t *first = calloc(n + 1, sizeof(*first)); /* want -> likeliest of its file */
-    _cleanup_free_ size_t *file = calloc(n + 1, sizeof(*file));   /* that -> file of the job */
+    _cleanup_free_ size_t *first =
+            calloc(n + 1, sizeof(*first));                      /* want -> likeliest of its file */
+    _cleanup_free_ size_t *file = calloc(n + 1, sizeof(*file)); /* that -> file of the job */
     int k = 0;
 
     if (!j || !ranks || !first || !file)

@@ -5,9 +5,10 @@
  *
  * Residency is looked at first (cachestat(2), else mincore(2)), so that a steady state reads
  * nothing. What is missing is taken by falling probability until a pass has enough, then read in
- * physical order (FIEMAP), a chunk ahead of the one that is awaited. Looking a file up brings in its
- * inode, listing a directory its entries; a directory is listed when it is first wanted and then
- * every RESIDENT_LIST_USEC, since nothing tells whether its entries are still there.
+ * physical order (FIEMAP), a chunk ahead of the one that is awaited. Looking a file up brings in
+ * its inode, listing a directory its entries and their inodes; a directory is listed when it is
+ * first wanted and then every RESIDENT_LIST_USEC, since nothing tells whether its entries are still
+ * there.
  *
  * Only regular files and directories on local block-backed filesystems are opened, whatever a path
  * has become: no symlink is followed, no mount or automount entered. */

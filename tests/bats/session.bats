@@ -157,9 +157,35 @@ unpin() {
     wait "$PIN"
 }
 
+# How often this machine's caches were dropped.
+drops() {
+    awk '/^drop_/ { n += $2 } END { print n + 0 }' /proc/vmstat
+}
+
+# True if cycles go by and the disk is left alone. Caches that others drop meanwhile (tests run side
+# by side) do not count: then it is looked at anew.
+steady() {
+    local passes reads drops i
+    for ((i = 0; i < 10; i++)); do
+        drops=$(drops)
+        hs_wait 20 idle
+        passes=$(jq .resident.n_passes "$DUMP")
+        reads=$(hs_reads)
+        hs_wait 20 idle $((passes + 3))
+        reads=$(($(hs_reads) - reads))
+        echo "reads while steady: $reads; caches dropped: $(($(drops) - drops)) times"
+        ((reads > 0)) || return 0
+        ((drops != $(drops))) || return 1
+    done
+    return 1
+}
+
 @test "a steady state reads nothing, and what was predicted needs no disk" {
-    local reads passes
+    local reads
     need_binary "$HS_BUILD/tests/unit/lock-files"
+    # A directory of many blocks, of which looking files up reads some alone.
+    # shellcheck disable=SC2046 # words
+    ln -s -t "$HS_MNT/data/b/sub" $(seq -f /the-rather-long-name-of-an-entry-%g 1500)
     learned
     # Nor does the kernel by itself: it reads block bitmaps a second after mounting.
     sync -f "$HS_MNT"
@@ -170,18 +196,16 @@ unpin() {
     chroot "$HS_MNT" /bin/first /data/a >/dev/null
     hs_wait 10 resident bin/second data/b/1 data/b/2 data/b/3 data/b/sub/4
     hs_wait 10 dumped '.resident.working == 0 and .resident.read_bytes > 4700000'
+    pin
     reads=$(hs_reads)
     chroot "$HS_MNT" /bin/second -r nothing-that-is-there /data/b || true
     echo "reads of the second: $(($(hs_reads) - reads))"
-    [ "$(hs_reads)" -eq "$reads" ]
+    # Blocks of directories and inodes cannot be locked; without the listing it is more than thirty.
+    (($(hs_reads) - reads <= 8))
     # It has exited and may come again: all stays wanted.
-    pin
     hs_wait 10 idle "$(jq .resident.n_passes "$DUMP")"
     [ "$(jq '.wants | length' "$DUMP")" -gt 5 ]
-    passes=$(jq .resident.n_passes "$DUMP")
-    reads=$(hs_reads)
-    hs_wait 20 idle $((passes + 3))
-    [ "$(hs_reads)" -eq "$reads" ]
+    steady
     session_stop
 }
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What the resident cycle costs: CPU a cycle, as a share of one core at a cycle of 20 s, and memory.
+/* What the resident cycle costs: CPU a cycle, as a share of one core at a cycle of 20 s, and
+ * memory.
  *
  *     measure-session DIR [STATE [APPLICATIONS MAPS [CYCLES]]]      100, 1000 and 500
  *
  * Makes MAPS/2 files below DIR/m (on a local block-backed filesystem; two maps each), a model in
  * which every application uses sixty of them, and habits of twenty applications a group. Then runs
  * cycles one after the other, an application started or left before each, waits until each pass is
- * over and prints what they took. With STATE the model is written there, too, so that headstartd can
- * be run on it: --root=DIR --state=STATE --stage=session. */
+ * over and prints what they took. With STATE the model is written there, too, so that headstartd
+ * can be run on it: --root=DIR --state=STATE --stage=session. */
 
 #include "base/atomic-file.h"
 #include "base/clock.h"
@@ -117,8 +118,8 @@ static int event(Measure *m, usec_t after)
 
     m->at += after;
     snprintf(path, sizeof(path), "/bin/application-%u", a);
-    r = cycle_observe(m->cycle, &(CycleEvent){m->at, m->realtime + m->at, 1000, !m->running[a],
-                                              path});
+    r = cycle_observe(m->cycle,
+                      &(CycleEvent){m->at, m->realtime + m->at, 1000, !m->running[a], path});
     m->running[a] = !m->running[a];
     return r;
 }

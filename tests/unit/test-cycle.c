@@ -11,15 +11,16 @@
 #define MIB (UINT64_C(1) << 20)
 
 static const CycleSnapshot plenty = {
-        .memory = {.total_bytes = 4096 * MIB, .free_bytes = 2048 * MIB,
+        .memory = {.total_bytes = 4096 * MIB,
+                   .free_bytes = 2048 * MIB,
                    .available_bytes = 2048 * MIB},
 };
 
 /* A reads /f/a, B /f/b (two maps) and lists /f/d, C /f/c, whose pages were never seen. */
 static Model *small_model(void)
 {
-    Model *m = model_of(session(STAGE_SESSION, 1000, T0, 0,
-                                "A>a=0-4 B>b=0-2,5-9 B>d/ C>c Z>z=0-1", NULL));
+    Model *m = model_of(
+            session(STAGE_SESSION, 1000, T0, 0, "A>a=0-4 B>b=0-2,5-9 B>d/ C>c Z>z=0-1", NULL));
 
     learn(&m, session(STAGE_LOGIN, 1000, T0 + USEC_PER_HOUR, 0, "A>a=0-4 B>b=0-2,5-9 B>d/ Z>z=0-1",
                       NULL));
@@ -45,11 +46,10 @@ static Cycle *make(const CycleParameters *p, Model *m)
 
 static int tell(Cycle *c, usec_t at, const char *path, bool started)
 {
-    return cycle_observe(c, &(CycleEvent){.at = at,
-                                          .realtime = T0 + at,
-                                          .uid = 1000,
-                                          .started = started,
-                                          .path = path});
+    return cycle_observe(
+            c,
+            &(CycleEvent){
+                    .at = at, .realtime = T0 + at, .uid = 1000, .started = started, .path = path});
 }
 
 /* Sessions in which B starts 5 s after A, and both are left. */
@@ -163,8 +163,8 @@ static void test_budget(void **state)
 
     p.budget.formula = BUDGET_THESIS;
     assert_int_equal(cycle_reload(c, &p, NULL), 0);
-    s.memory = (MemoryFacts){.total_bytes = 100, .free_bytes = 20, .available_bytes = 90,
-                             .cached_bytes = 50};
+    s.memory = (MemoryFacts){
+            .total_bytes = 100, .free_bytes = 20, .available_bytes = 90, .cached_bytes = 50};
     d = decide(c, now, &s);
     assert_int_equal(d.budget_bytes, 10 + 15);
 }
@@ -220,6 +220,39 @@ static void test_no_scan(void **state)
     assert_null(wanted(&x, "/f/a", 0));
     assert_int_equal(tell(d, now + 110 * S, "/bin/A", false), 0);
     assert_int_equal(cycle_end(d, now + 120 * S, T0), 0);
+}
+
+/* What will hardly be used before the session ends is left alone, whatever room there is. */
+static void test_minimum_use(void **state)
+{
+    CycleParameters p = parameters();
+    usec_t now;
+    _cleanup_cycle_ Cycle *c = NULL;
+    CycleDecision d;
+
+    p.minimum_use = 1;
+    c = after_a(&p, &now);
+    d = decide(c, now, &plenty);
+    assert_int_equal(d.verdict, CYCLE_WANTS);
+    assert_int_equal(d.n_wants, 0);
+}
+
+/* What was learned fades by the wall clock, though the machine was off meanwhile. */
+static void test_two_clocks(void **state)
+{
+    CycleParameters p = parameters();
+    usec_t now;
+    _cleanup_cycle_ Cycle *c = after_a(&p, &now);
+    _cleanup_chains_ Chains *learned = NULL;
+
+    assert_int_equal(cycle_learned(c, &learned), 0);
+    assert_int_equal(learned->generation, fade_generation(T0, H));
+    assert_int_equal(cycle_end(c, now, T0 + now), 0);
+    assert_int_equal(cycle_begin(c, now + S, T0 + FADE_SPAN * H + now), 0);
+    chains_free(learned);
+    assert_int_equal(cycle_learned(c, &learned), 0);
+    assert_int_equal(learned->generation, fade_generation(T0, H) + 1);
+    assert_true(learned->seen == now + S);
 }
 
 static void test_minsize(void **state)
@@ -290,7 +323,8 @@ static void test_hostile(void **state)
     assert_int_equal(tell(c, at, "/bin/A", true), 1);
     assert_int_equal(tell(c, at, "/bin/A", false), 0);
     decide(c, at, &plenty);
-    /* Two processes of one application, the same pid reported twice: it runs until both are gone. */
+    /* Two processes of one application, the same pid reported twice: it runs until both are gone.
+     */
     assert_int_equal(tell(c, at, "/bin/B", true), 1);
     assert_int_equal(tell(c, at, "/bin/B", true), 0);
     assert_int_equal(tell(c, at, "/bin/B", false), 0);
@@ -401,8 +435,8 @@ static void test_part_of_the_starts(void **state)
     usec_t now;
     CycleDecision x;
 
-    learn(&m, session(STAGE_SESSION, 1000, T0 + 2 * USEC_PER_HOUR, 0, "A>a=0-4 B>b=0-2 B>e=0-1",
-                      NULL));
+    learn(&m,
+          session(STAGE_SESSION, 1000, T0 + 2 * USEC_PER_HOUR, 0, "A>a=0-4 B>b=0-2 B>e=0-1", NULL));
     c = make(&p, m);
     now = habit(c, 10, 1000 * S);
     assert_int_equal(cycle_begin(c, now, T0 + now), 0);
@@ -438,6 +472,8 @@ int main(void)
             cmocka_unit_test(test_budget),
             cmocka_unit_test(test_switches),
             cmocka_unit_test(test_no_scan),
+            cmocka_unit_test(test_minimum_use),
+            cmocka_unit_test(test_two_clocks),
             cmocka_unit_test(test_minsize),
             cmocka_unit_test(test_prefixes),
             cmocka_unit_test(test_other_users),

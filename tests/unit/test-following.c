@@ -143,7 +143,7 @@ static void test_not_followed(void **state)
 {
     World *w = *state;
 
-    execute(w, 10, 25, 5); /* without a name */
+    execute(w, 10, 25, 5);                                               /* without a name */
     assert_int_equal(process_table_add(w->table, 11, 0, 0, 0, true), 0); /* headstart's own */
     assert_int_equal(process_table_add(w->table, 12, PROCESS_NONE, 0, 0, false), 0);
     assert_int_equal(process_table_add(w->table, 13, 3, 0, 0, false), 0);
