@@ -9,7 +9,7 @@ _headstart() {
         [show]='--limit='
         [record]='--stage= --output= --exact'
         [learn]='--rebuild'
-        [plan]='--stage= --budget= --policy= --deadline= --min-probability= --dry-run'
+        [plan]='--stage= --user= --budget= --policy= --deadline= --min-probability= --dry-run'
         [replay]='--stage= --wait --dry-run --policy= --ioprio= --force'
         [rerecord]='--now --next-boot --stage= --exact'
         [evaluate]='--predictor= --level= --stage= --cache= --budget= --waste= --training= --horizon= --cycle= --grace= --io-latency= --io-rate= --seed= --habits= --users= --sessions= --reliability --no-timing'

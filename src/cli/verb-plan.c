@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* headstart plan: STATE/model.json -> STATE/boot.pack, STATE/login.pack. */
+/* headstart plan: STATE/model.json -> STATE/boot.pack, STATE/login.pack,
+ * STATE/login@UID.pack. */
 
 #include "base/atomic-file.h"
 #include "base/clock.h"
@@ -12,12 +13,14 @@
 #include "plan/plan.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/random.h>
 
 enum {
     OPTION_STAGE = 1,
+    OPTION_USER,
     OPTION_BUDGET,
     OPTION_POLICY,
     OPTION_DEADLINE,
@@ -27,6 +30,7 @@ enum {
 
 static const Option options[] = {
         {OPTION_STAGE, 0, "stage", "STAGE", "Only boot or only login"},
+        {OPTION_USER, 0, "user", "UID", "Only the login of this user"},
         {OPTION_BUDGET, 0, "budget", "BYTES", "Memory a pack may fill: auto, thesis or bytes"},
         {OPTION_POLICY, 0, "policy", "POLICY", "auto, off, metadata, beside, gate or idle"},
         {OPTION_DEADLINE, 0, "deadline", "TIME", "So long a gated boot waits at most"},
@@ -122,14 +126,14 @@ static int choose_policy(const Planning *p, Stage stage, Policy *ret)
 
 /* The salt of the pack that is replaced, so that control sessions come as evenly as they did; a new
  * one for the first pack. */
-static uint64_t choose_salt(const Planning *p, Stage stage)
+static uint64_t choose_salt(const Planning *p, const char *name)
 {
     _cleanup_free_ char *buf = NULL;
     uint64_t salt = 0;
     size_t size;
     Pack old;
 
-    if (file_read_whole(p->state_fd, state_pack_name(stage), PACK_SIZE_MAX, &buf, &size) >= 0 &&
+    if (file_read_whole(p->state_fd, name, PACK_SIZE_MAX, &buf, &size) >= 0 &&
         pack_open(buf, size, &old, NULL) >= 0)
         return le64toh(old.header->salt);
     if (getrandom(&salt, sizeof(salt), GRND_NONBLOCK) != sizeof(salt))
@@ -145,6 +149,7 @@ static Table *new_summaries(void)
     Table *t = table_new();
 
     table_column(t, "STAGE", "stage", CELL_STRING);
+    table_column(t, "USER", "uid", CELL_COUNT);
     table_column(t, "POLICY", "policy", CELL_STRING);
     table_column(t, "FILES", "n_files", CELL_COUNT);
     table_column(t, "DIRS", "n_directories", CELL_COUNT);
@@ -169,14 +174,15 @@ static void skipped_text(const PlanSummary *s, char *buf, size_t size)
                                   (unsigned long long)s->n_skipped[k], plan_skip_to_string(k));
 }
 
-static void add_summary(Planning *p, Stage stage, Policy policy, const PlanSummary *s)
+static void add_summary(Planning *p, Stage stage, uint32_t uid, Policy policy, const PlanSummary *s)
 {
     char skipped[256];
 
     skipped_text(s, skipped, sizeof(skipped));
-    table_row(p->summaries, stage_to_string(stage), policy_to_string(policy), s->n_files,
-              s->n_directories, s->n_pieces, s->data_bytes, s->metadata_bytes, s->gap_bytes,
-              s->estimated_usec, *skipped ? skipped : NULL);
+    table_row(p->summaries, stage_to_string(stage),
+              uid == MODEL_NONE ? COUNT_UNKNOWN : (uint64_t)uid, policy_to_string(policy),
+              s->n_files, s->n_directories, s->n_pieces, s->data_bytes, s->metadata_bytes,
+              s->gap_bytes, s->estimated_usec, *skipped ? skipped : NULL);
 }
 
 /* What replay would do, in its order. */
@@ -210,15 +216,15 @@ static Table *operation_table(const PackContent *content)
     return t;
 }
 
-static int print_operations(Planning *p, Stage stage, const PackContent *content)
+static int print_operations(Planning *p, const char *what, const PackContent *content)
 {
     _cleanup_table_ Table *t = operation_table(content);
     int r = 0;
 
     if (p->c->json != JSON_OFF)
-        json_object_object_add(p->operations, stage_to_string(stage), table_to_json(t));
+        json_object_object_add(p->operations, what, table_to_json(t));
     else {
-        printf("%s:\n", stage_to_string(stage));
+        printf("%s:\n", what);
         r = table_print(t);
         putchar('\n');
     }
@@ -245,9 +251,11 @@ static int print_summaries(Planning *p)
 /* --- one stage
  * --------------------------------------------------------------------------------------------- */
 
-/* 1: planned, 0: nothing is known of the stage. */
-static int plan_stage(Planning *p, Stage stage)
+/* 1: planned, 0: nothing is known of the stage, or of that user's (MODEL_NONE: of whoever it will
+ * be). */
+static int plan_stage(Planning *p, Stage stage, uint32_t uid)
 {
+    char what[32], name[40];
     _cleanup_pack_content_ PackContent *content = NULL;
     _cleanup_located_plan_ LocatedPlan *located = NULL;
     _cleanup_prediction_ Prediction *prediction = NULL;
@@ -258,7 +266,6 @@ static int plan_stage(Planning *p, Stage stage)
             .min_probability = p->min_probability,
             .deadline_usec = p->deadline,
             .control_interval = p->c->config.control_interval,
-            .salt = choose_salt(p, stage),
             .now_realtime = clock_now(CLOCK_REALTIME),
             .volatile_since = p->model->clock - MIN(p->model->clock, PLAN_VOLATILE_USEC),
             .device_class = _DEVICE_CLASS_INVALID,
@@ -266,12 +273,18 @@ static int plan_stage(Planning *p, Stage stage)
     size_t size;
     int r;
 
+    if (uid == MODEL_NONE)
+        snprintf(what, sizeof(what), "%s", stage_to_string(stage));
+    else
+        snprintf(what, sizeof(what), "%s@%" PRIu32, stage_to_string(stage), uid);
+    snprintf(name, sizeof(name), "%s.pack", what);
+    parameters.salt = choose_salt(p, name);
     r = choose_policy(p, stage, &parameters.policy);
     if (r < 0)
         return r;
-    r = model_predict_stage(p->model, stage, MODEL_NONE, &prediction);
+    r = model_predict_stage(p->model, stage, uid, &prediction);
     if (r < 0)
-        return cli_error(r, "cannot predict %s: %m", stage_to_string(stage));
+        return cli_error(r, "cannot predict %s: %m", what);
     if (prediction->n_files == 0)
         return 0;
     r = plan_locate(prediction, p->root, &p->volumes, &located);
@@ -281,20 +294,38 @@ static int plan_stage(Planning *p, Stage stage)
     if (r >= 0)
         r = pack_write(content, &bytes, &size);
     if (r < 0)
-        return cli_error(r, "cannot plan %s: %m", stage_to_string(stage));
+        return cli_error(r, "cannot plan %s: %m", what);
 
-    add_summary(p, stage, parameters.policy, &summary);
+    add_summary(p, stage, uid, parameters.policy, &summary);
     if (summary.n_skipped[PLAN_SKIP_DENIED] > 0 && !capability_have(CAP_DAC_READ_SEARCH))
         cli_warning(0, "%llu files may not be opened: CAP_DAC_READ_SEARCH is missing",
                     (unsigned long long)summary.n_skipped[PLAN_SKIP_DENIED]);
     if (p->dry_run)
-        r = print_operations(p, stage, content);
+        r = print_operations(p, what, content);
     else {
-        r = atomic_file_write(p->state_fd, state_pack_name(stage), bytes, size, 0600);
+        r = atomic_file_write(p->state_fd, name, bytes, size, 0600);
         if (r < 0)
-            cli_error(r, "%s/%s: %m", p->c->state, state_pack_name(stage));
+            cli_error(r, "%s/%s: %m", p->c->state, name);
     }
     return r < 0 ? r : 1;
+}
+
+/* Each user whose login was learned: the pack that is replayed once it is known who it is. The
+ * number of packs, or an error. */
+static int plan_users(Planning *p, uint32_t only)
+{
+    int r = 0, n = 0;
+
+    for (size_t i = 0; r >= 0 && i < p->model->n_stages; i++) {
+        const ModelStage *s = &p->model->stages[i];
+
+        if (s->stage != STAGE_LOGIN || s->uid == MODEL_NONE ||
+            (only != MODEL_NONE && s->uid != only))
+            continue;
+        r = plan_stage(p, STAGE_LOGIN, s->uid);
+        n += r > 0;
+    }
+    return r < 0 ? r : n;
 }
 
 static int load(Planning *p)
@@ -337,6 +368,8 @@ static int run(Context *c)
     };
     Config config = c->config;
     Stage only = _STAGE_INVALID;
+    uint32_t user = MODEL_NONE;
+    uint64_t number;
     const char *value;
     int k, n, r, percent, planned = 0;
     Policy policy;
@@ -349,6 +382,11 @@ static int run(Context *c)
                 return r;
             if (!state_pack_name(only))
                 return cli_usage_error(c, "--stage=%s: only boot and login are planned", value);
+            break;
+        case OPTION_USER:
+            if (parse_u64(value, &number) < 0 || number >= MODEL_NONE)
+                return cli_usage_error(c, "--user=%s: not the number of a user", value);
+            user = (uint32_t)number;
             break;
         case OPTION_BUDGET:
             if (config_parse_budget(value, &config.budget, &config.budget_bytes) < 0)
@@ -378,23 +416,31 @@ static int run(Context *c)
     cli_arguments(c, &n);
     if (n > 0)
         return cli_usage_error(c, "plan takes no arguments");
+    if (user != MODEL_NONE && only == STAGE_BOOT)
+        return cli_usage_error(c, "--user= is for logins only");
 
     p.summaries = new_summaries();
     p.operations = json_object_new_object();
     r = load(&p);
     if (r >= 0)
         r = read_budget(&p, &config);
-    for (Stage s = 0; r >= 0 && s < _STAGE_MAX; s++) {
+    for (Stage s = 0; r >= 0 && user == MODEL_NONE && s < _STAGE_MAX; s++) {
         if (!state_pack_name(s) || (only >= 0 && s != only))
             continue;
-        r = plan_stage(&p, s);
+        r = plan_stage(&p, s, MODEL_NONE);
         planned += r > 0;
+    }
+    if (r >= 0 && only != STAGE_BOOT) {
+        r = plan_users(&p, user);
+        planned += r > 0 ? r : 0;
     }
     if (r < 0)
         return r;
     if (planned == 0)
         return cli_error(ENODATA, "nothing was learned of %s yet",
-                         only >= 0 ? stage_to_string(only) : "boot or login");
+                         user != MODEL_NONE ? "a login of this user"
+                         : only >= 0        ? stage_to_string(only)
+                                            : "boot or login");
     return print_summaries(&p);
 }
 
@@ -403,8 +449,8 @@ const Verb verb_plan = {
         .arguments = "",
         .summary = "Plan what the next boot and login need",
         .description =
-                "Writes boot.pack and login.pack into the state directory. If that fails the "
-                "old\nones stay.",
+                "Writes boot.pack, login.pack and a login@UID.pack for each user whose login was\n"
+                "learned into the state directory. If that fails the old ones stay.",
         .options = options,
         .run = run,
 };

@@ -50,6 +50,9 @@ refused() {
     refused 2 "no such policy" plan --policy=fast
     refused 2 "--budget=" plan --budget=lots
     refused 2 "--stage=" plan --stage=session
+    refused 2 "--user=" plan --user=root
+    refused 2 "--user=" plan --user=4294967295
+    refused 2 "for logins only" plan --stage=boot --user=0
     refused 2 "there is no pack for this stage" replay --stage=session
     [[ $stderr == *"try 'headstart replay --help'"* ]]
 }
@@ -429,8 +432,8 @@ plan() {
     run --separate-stderr -0 plan
     echo "$output"
     [ -z "$stderr" ]
-    [[ $output =~ boot\ +(beside|metadata)\ +3\ +1\  ]]
-    [[ $output =~ login\ +idle\ +3\ +1\  ]]
+    [[ $output =~ boot\ +-\ +(beside|metadata)\ +3\ +1\  ]]
+    [[ $output =~ login\ +-\ +idle\ +3\ +1\  ]]
     [ "$(stat -c %a "$HS_STATE/boot.pack" "$HS_STATE/login.pack" | sort -u)" = 600 ]
     run -0 plan --json=short
     jq -e '(.stages | length) == 2 and all(.stages[]; .data_bytes >= 1000000 and .n_files == 3)' <<<"$output"
@@ -444,6 +447,36 @@ plan() {
     [[ $output == *"Status: ready"* ]]
     run -0 hs status --json=short
     jq -e '.stages[1] | .pack_policy == "idle" and .pack_bytes > 1000000' <<<"$output"
+}
+
+@test "plan: a pack for each user, and one for whoever comes" {
+    learned
+    local uid
+    for uid in 1000 1001; do
+        "$BATS_TEST_DIRNAME/make-trace" "$HS_MNT" "$HS_LOOP" login $((1793520000 + uid)) \
+            /usr/bin/app "$([ $uid = 1000 ] && echo /usr/share/lib.so || echo /usr/share/d/small)" |
+            jq --argjson uid $uid '.uid = $uid | .boot_id = ("0000000000000000000000000000" + ($uid | tostring))' \
+                >"$HS_STATE/traces/20261101T09$uid-login.json"
+    done
+    hs learn --quiet
+    run -0 plan --json=short
+    jq -e '[.stages[] | [.stage, .uid]] ==
+        [["boot", null], ["login", null], ["login", 1000], ["login", 1001]]' <<<"$output"
+    has() {
+        hs show --json=short "$HS_STATE/$1.pack" |
+            jq -e --arg f "$2" 'any(.segments[].files[]; .path == $f)' >/dev/null
+    }
+    [ "$(stat -c %a "$HS_STATE/login@1000.pack")" = 600 ]
+    has login@1000 /usr/share/lib.so
+    has login@1001 /usr/share/d/small
+    run ! has login@1000 /usr/share/d/small
+    run ! has login@1001 /usr/share/lib.so
+    has login /usr/share/d/small
+    has login /usr/share/lib.so
+    rm "$HS_STATE"/*.pack
+    run -0 plan --stage=login --user=1001 --quiet
+    [ "$(cd "$HS_STATE" && echo *.pack)" = login@1001.pack ]
+    refused 1 "nothing was learned of a login of this user" plan --root="$HS_MNT" --user=7
 }
 
 @test "plan: options" {

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* How much tasks wait for I/O, from a root of files. */
+
+#include "base/atomic-file.h"
+#include "daemon/pressure.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+static char root[] = "/tmp/test-pressure.XXXXXX";
+static int root_fd;
+
+static void put(const char *path, const char *text)
+{
+    char *copy = strdup(path), *slash = strrchr(copy, '/');
+
+    assert_true(asprintf(&slash, "%s/%.*s", root, (int)(slash - copy), copy) > 0);
+    assert_int_equal(make_directories(slash, 0700), 0);
+    free(slash);
+    free(copy);
+    assert_int_equal(atomic_file_write(root_fd, path, text, strlen(text), 0600), 0);
+}
+
+static void put_total(const char *path, uint64_t total)
+{
+    char text[200];
+
+    snprintf(text, sizeof(text),
+             "some avg10=1.00 avg60=0.10 avg300=0.00 total=%llu\n"
+             "full avg10=0.00 avg60=0.00 avg300=0.00 total=99999999\n",
+             (unsigned long long)total);
+    put(path, text);
+}
+
+static int set_up(void **state)
+{
+    if (!mkdtemp(root))
+        return -1;
+    root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return root_fd < 0 ? -1 : 0;
+}
+
+static int tear_down(void **state)
+{
+    char command[100];
+
+    close(root_fd);
+    snprintf(command, sizeof(command), "rm -rf %s", root);
+    return system(command);
+}
+
+/* In this order: first nothing is there, then disks, then pressure as well. */
+static void nothing(void **state)
+{
+    Pressure p = {.root_fd = root_fd};
+    uint64_t sum = 7;
+
+    assert_int_equal(pressure_read(&p, &sum), -ENOENT);
+    assert_int_equal(sum, 7);
+    put("proc/pressure/io", "none of it\n");
+    assert_true(pressure_read(&p, &sum) < 0);
+    unlinkat(root_fd, "proc/pressure/io", 0);
+}
+
+static void disks(void **state)
+{
+    static const char format[] = "   8       0 sda 1 2 3 4 5 6 7 8 0 %u 11 0 0 0 0 0 0\n"
+                                 "   8       1 sda1 1 2 3 4 5 6 7 8 0 %u 11\n"
+                                 "   7       0 loop0 1 2 3 4 5 6 7 8 0 %u 11\n"
+                                 " 253       0 dm-0 1 2 3 4 5 6 7 8 0 %u 11\n"
+                                 "   8      16 ../../etc 1 2 3 4 5 6 7 8 0 %u 11\nshort\n";
+    Pressure p = {.root_fd = root_fd};
+    char text[1000];
+    uint64_t sum;
+
+    put("sys/block/sda/stat", "");
+    put("sys/block/loop0/stat", "");
+    for (unsigned busy = 100; busy <= 400; busy += 100) {
+        snprintf(text, sizeof(text), format, busy, busy, busy, busy, busy);
+        put("proc/diskstats", text);
+        assert_int_equal(pressure_read(&p, &sum), 0);
+        assert_int_equal(sum, (busy - 100) * 1000);
+    }
+}
+
+static void pressure(void **state)
+{
+    static const char own[] =
+            "sys/fs/cgroup/system.slice/headstart-replay-login.service/io.pressure";
+    Pressure p = {.root_fd = root_fd};
+    uint64_t sum;
+
+    put_total("proc/pressure/io", 5000);
+    assert_int_equal(pressure_read(&p, &sum), 0);
+    assert_int_equal(sum, 0);
+    put_total("proc/pressure/io", 5700);
+    assert_int_equal(pressure_read(&p, &sum), 0);
+    assert_int_equal(sum, 700);
+    /* What replay waits for is not counted, nor its end. */
+    put_total("proc/pressure/io", 6700);
+    put_total(own, 900);
+    assert_int_equal(pressure_read(&p, &sum), 0);
+    assert_int_equal(sum, 800);
+    put_total("proc/pressure/io", 7000);
+    put_total(own, 2900); /* more than all together: they wait at the same time */
+    assert_int_equal(pressure_read(&p, &sum), 0);
+    assert_int_equal(sum, 800);
+    unlinkat(root_fd, own, 0);
+    put_total("proc/pressure/io", 7100);
+    assert_int_equal(pressure_read(&p, &sum), 0);
+    assert_int_equal(sum, 900);
+    /* It never runs back. */
+    put_total("proc/pressure/io", 10);
+    assert_int_equal(pressure_read(&p, &sum), 0);
+    assert_int_equal(sum, 900);
+    put_total("proc/pressure/io", 30);
+    assert_int_equal(pressure_read(&p, &sum), 0);
+    assert_int_equal(sum, 920);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+            cmocka_unit_test(nothing),
+            cmocka_unit_test(disks),
+            cmocka_unit_test(pressure),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
