@@ -266,6 +266,17 @@ static json_object *figures_to_json(const Figures *f)
     return o;
 }
 
+static json_object *habits_to_json(const Evaluation *e)
+{
+    json_object *o = json_object_new_object();
+
+    json_object_object_add(o, "seed", json_object_new_uint64(e->habits_seed));
+    json_object_object_add(o, "n_users", json_object_new_int((int)e->habits_users));
+    json_object_object_add(o, "n_sessions", json_object_new_uint64(e->habits_sessions));
+    json_object_object_add(o, "best_guess", json_object_new_double(e->best_guess));
+    return o;
+}
+
 static int print_json(const Evaluation *e)
 {
     static const char *const units[] = {
@@ -296,6 +307,8 @@ static int print_json(const Evaluation *e)
     json_object_object_add(o, "io_latency_usec", count(p->io_fixed_usec));
     json_object_object_add(o, "io_bytes_per_sec", count(p->io_bytes_per_sec));
     json_object_object_add(o, "seed", json_object_new_uint64(e->seed));
+    json_object_object_add(o, "n_scored", count(n_scored(e)));
+    json_object_object_add(o, "habits", e->draw ? habits_to_json(e) : NULL);
     FOR_EACH_CHOSEN(e, i)
     {
         Figures f = figures_of(e, i);

@@ -272,3 +272,54 @@ refused() {
     assert_one_error_line "$stderr"
     [[ $stderr == *"No space left on device"* ]]
 }
+
+# --- recorded days -------------------------------------------------------------------------------
+
+# The fixtures: eight days of two people, recorded by headstartd.
+recorded_days() {
+    need_command xz
+    local f
+    mkdir "$HS_TMP/days"
+    for f in "$HS_SOURCE"/tests/fixtures/sessions/*.json.xz; do
+        xz -dc "$f" >"$HS_TMP/days/$(basename "$f" .xz)"
+    done
+}
+
+# rate PREDICTOR FIELD: of the JSON in $output
+rate() {
+    # shellcheck disable=SC2016
+    jq -er --arg p "$1" ".predictors[] | select(.name == \$p) | .$2" <<<"$output"
+}
+
+@test "recorded days: the mixture foresees more than any other, within the bound on waste" {
+    recorded_days
+    run -0 hs evaluate --stage=session --budget=50% --waste=15% --no-timing --json=short "$HS_TMP/days"
+    jq -e '.n_traces == 16 and .n_scored > 300' <<<"$output"
+    jq -e '[.predictors[] | [.hit_rate, .name]] | max | .[1] == "mixture"' <<<"$output"
+    jq -e '[.predictors[] | select(.name != "mixture") | .cache_hit_rate] | max' <<<"$output" >"$HS_TMP/next"
+    jq -en "$(rate mixture cache_hit_rate) > $(cat "$HS_TMP/next")"
+    # The bound is kept in expectation.
+    jq -en "$(rate mixture waste) < 0.2"
+}
+
+@test "recorded applications, drawn habits: near the oracle; the same seed, the same figures" {
+    recorded_days
+    local seed users least
+    for users in 2 1; do
+        least=$([ "$users" -eq 2 ] && echo 0.97 || echo 0.98)
+        for seed in 1 5; do
+            run -0 hs evaluate --stage=session --budget=50% --waste=15% --grace=10s --no-timing \
+                --predictor=naive,mixture --habits="$seed" --users="$users" --json=short "$HS_TMP/days"
+            jq -en "$(rate mixture hit_rate) >= $least * $(rate oracle hit_rate)"
+            jq -en "$(rate mixture waste) <= 0.15"
+            jq -e '.habits.best_guess > 0.2 and .habits.best_guess <= 0.6' <<<"$output"
+        done
+    done
+    local first=$output
+    run -0 hs evaluate --stage=session --budget=50% --waste=15% --grace=10s --no-timing \
+        --predictor=naive,mixture --habits=5 --users=1 --json=short "$HS_TMP/days"
+    [ "$output" = "$first" ]
+    refused 2 "not a number from 1 to 16" --habits=1 --users=17 "$HS_TMP/days"
+    "$BATS_TEST_DIRNAME/make-session" 1 1763668800 12 1000 >"$HS_TMP/small.json"
+    refused 1 "too few to draw habits" --habits=1 "$HS_TMP/small.json"
+}
