@@ -6,7 +6,7 @@
  * Every call is asynchronous; whatever fails is asked again when the bus, or who answers on it,
  * comes back. */
 
-#include "daemon/pressure.h"
+#include "base/pressure.h"
 #include "daemon/stages-decide.h"
 #include "daemon/stages-internal.h"
 

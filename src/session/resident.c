@@ -2,6 +2,7 @@
 #include "session/resident.h"
 
 #include "base/clock.h"
+#include "base/pressure.h"
 #include "base/ranges.h"
 #include "record/cachestat.h"
 #include "record/residency.h"
@@ -25,6 +26,10 @@
 #define FILES_AT_ONCE 128U  /* descriptors held until their pieces are read */
 #define LISTED_MAX    8192U /* directories remembered */
 #define STOP_USEC     USEC_PER_SEC
+/* Nobody else waits for the disk: over so long, for at most so much of it. Not looked for longer. */
+#define QUIET_USEC     (200 * USEC_PER_MSEC)
+#define QUIET_PERCENT  10U
+#define QUIET_MAX_USEC (10 * USEC_PER_SEC)
 
 /* path -> when it was listed */
 typedef struct Listed {
@@ -79,6 +84,7 @@ struct Resident {
     /* The thread's own */
     Listed *listed;
     bool cachestat;
+    Pressure pressure;
 };
 
 static Job *job_free(Job *j)
@@ -319,11 +325,31 @@ static int look_at(Resident *r, Pass *p, const JobFile *f)
     return f->directory ? look_at_directory(r, fd, f) : look_at_file(r, p, fd, &st, f);
 }
 
+/* An application that has just started reads for itself: what comes after it can wait until that is
+ * done. What we wait for counts as pressure, too, so the look comes before we read; a start while we
+ * do brings a new job, and with it another look. */
+static void give_way(Resident *r, unsigned generation)
+{
+    usec_t end = clock_now(CLOCK_MONOTONIC) + QUIET_MAX_USEC;
+    uint64_t before, after;
+
+    if (pressure_read(&r->pressure, &before) < 0)
+        return;
+    for (bool quiet = false; !quiet && !is_over(r, generation); before = after) {
+        usleep(QUIET_USEC);
+        if (pressure_read(&r->pressure, &after) < 0)
+            return;
+        quiet = after - before <= QUIET_USEC / 100 * QUIET_PERCENT ||
+                clock_now(CLOCK_MONOTONIC) > end;
+    }
+}
+
 static void run_pass(Resident *r, const Job *job, unsigned generation)
 {
     Pass p = {0};
     uint64_t n_skipped = 0;
 
+    give_way(r, generation);
     if (places_read(r->root, &p.places) >= 0)
         for (size_t i = 0; i < job->n && p.missing_bytes < RESIDENT_PASS_BYTES &&
                            p.n_files < RESIDENT_PASS_FILES && !is_over(r, generation);
@@ -481,6 +507,7 @@ int resident_new(const char *root, Resident **ret)
         return -ENOMEM;
     r->root = strdup(root);
     r->cachestat = cachestat_available();
+    r->pressure.root_fd = AT_FDCWD;
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->wake, NULL);
     k = r->root ? pthread_attr_init(&attributes) : ENOMEM;

@@ -3,7 +3,7 @@
 /* How much tasks wait for I/O, from a root of files. */
 
 #include "base/atomic-file.h"
-#include "daemon/pressure.h"
+#include "base/pressure.h"
 
 #include <fcntl.h>
 #include <setjmp.h>

@@ -15,7 +15,8 @@ def read_again(path, start=0):
                 if section == "fresh":
                     seen.clear()
                 again.setdefault(section, 0)
-            elif not line.startswith("#"):
+            # The last line may be half written.
+            elif not line.startswith("#") and line.endswith("\n"):
                 fields = line.split()
                 offset, length = int(fields[2]), int(fields[3])
                 blocks = range(offset // BLOCK, (offset + length + BLOCK - 1) // BLOCK)

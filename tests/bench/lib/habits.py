@@ -22,6 +22,10 @@ APPLICATIONS = {
     "lximage": ("lximage-qt", "lximage-qt"),
 }
 
+# name: file in /usr/bin that is running then
+EXECUTABLES = {**{name: command.split()[0] for name, (command, _) in APPLICATIONS.items()},
+               "gimp": "gimp-2.10"}
+
 # The best single guess of what comes next shall be right no more often than this.
 BEST_GUESS_MAX = 0.6
 

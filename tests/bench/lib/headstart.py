@@ -129,6 +129,18 @@ class Recorder:
         self.process.send_signal(signal.SIGUSR1)
         self._wait(f"STATUS=Recording {name}", 60)
 
+    def dump(self, timeout=10):
+        """What the session cycle says of itself (SIGUSR2)."""
+        path = self.headstart.state.parent / "run/session.json"
+        path.unlink(missing_ok=True)
+        self.process.send_signal(signal.SIGUSR2)
+        end = time.monotonic() + timeout
+        while not path.exists():
+            if time.monotonic() > end or self.process.poll() is not None:
+                raise BenchError(f"headstartd dumps no session; {self._last_words()}")
+            time.sleep(0.02)
+        return json.loads(path.read_text())
+
     def _note_peak(self):
         try:
             text = Path(f"/proc/{self.process.pid}/status").read_text()

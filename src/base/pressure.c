@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "daemon/pressure.h"
+#include "base/pressure.h"
 
 #include "base/rooted.h"
 #include "base/time-util.h"
