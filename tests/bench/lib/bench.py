@@ -262,21 +262,18 @@ class Bench:
         if missing:
             raise BenchError(f"not built (--builddir): {', '.join(missing)}")
         self.headstart.forget()
-        kept = self.work / "unseen"
-        kept.mkdir()
+        traces = self.headstart.state / "traces"
+        seen = set()
         for number in range(1, learned + tests + 1):
             self.progress.say(f"recording session {number} of {learned + tests}")
             self._record_session()
             if number == learned:
                 self.headstart.learn()
                 self.headstart.plan()
-            elif number > learned:
-                for trace in (self.headstart.state / "traces").glob("*.json"):
-                    if not (kept / trace.name).exists():
-                        shutil.move(trace, kept)
+                seen = set(traces.iterdir())
         pack = self.headstart.show(self.headstart.state / "login.pack", "--limit=0")
         samples = [coverage.compare(pack, self.headstart.show(trace, "--limit=0"))
-                   for trace in sorted(kept.glob("*-login*.json"))]
+                   for trace in sorted(traces.glob("*-login*.json")) if trace not in seen]
         return {"learned": learned, "samples": samples}
 
     def memory(self, events, runs):

@@ -22,7 +22,9 @@ def compare(pack, trace):
     """`pack` and `trace` as `headstart show --json` prints them. Shares of what the trace used that
     are in the pack, and of what is in the pack that the trace did not use."""
     files, metadata = _packed(pack)
-    used = {f["path"]: _pages(f["resident"]) for f in trace["files"] if f.get("resident")}
+    # A program that has run since the boot is named in the trace, and resident, but nobody opened it.
+    used = {f["path"]: _pages(f["resident"]) for f in trace["files"]
+            if f.get("resident") and f["n_accesses"] > 0}
     used_metadata = set()
     for volume in trace["volumes"]:
         used_metadata |= _pages(volume["metadata"])
