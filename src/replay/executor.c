@@ -13,7 +13,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #define IO_CLASS_SHIFT  13
@@ -22,7 +21,6 @@
 #define STACK_BYTES     (256U * 1024)
 #define SCRATCH_BYTES   (128U * 1024)
 #define DESCRIPTORS_OWN 24U /* what is open beside the files of the pack */
-#define DESCRIPTORS_MAX 65536U
 
 /* What became of a file of the pack. */
 typedef enum FileState {
@@ -60,6 +58,7 @@ struct Replay {
     bool listed;  /* list and lines can be used */
     bool hurried; /* before there was a list */
     ReplayOrder order;
+    bool again; /* all was asked for: what was reclaimed meanwhile is asked for once more */
     bool done;
     int error;
     uint32_t n_open, keep_open;
@@ -288,7 +287,7 @@ static void do_range(Worker *w, const Operation *op)
     int k = 0;
 
     operation_range(r->pack, op, &offset, &length);
-    if (!metadata) {
+    if (!metadata && !r->again) {
         lock(r);
         r->files[index].left--;
         unlock(r);
@@ -306,12 +305,17 @@ static void do_range(Worker *w, const Operation *op)
             if (c.fd < 0)
                 return;
         }
-        k = ask(w, &c);
-        if (k < 0 && !metadata)
+        if (r->again && is_cached(c.fd, c.offset, c.length))
+            k = 1;
+        else
+            k = ask(w, &c);
+        if (k != 0 && !metadata)
             release(r, index);
         if (k >= 0)
             at += c.length;
     }
+    if (r->again)
+        return;
     lock(r);
     if (k < 0)
         r->result.n_skipped[REPLAY_SKIP_ERROR]++;
@@ -339,7 +343,7 @@ static bool take(Worker *w, Operation *ret)
         pthread_cond_wait(&r->opened, &r->lock);
     if (l->next < l->end) {
         *ret = r->list.operations[l->next++];
-        l->busy_opens += ret->kind == OPERATION_OPEN;
+        l->busy_opens += ret->kind == OPERATION_OPEN && !r->again;
         taken = true;
     }
     unlock(r);
@@ -354,10 +358,10 @@ static void *work(void *arg)
 
     while (take(w, &op)) {
         follow_io_class(w);
-        if (op.kind == OPERATION_OPEN)
-            do_open(w, &op);
-        else
+        if (op.kind != OPERATION_OPEN)
             do_range(w, &op);
+        else if (!r->again)
+            do_open(w, &op);
     }
     while (r->options.wait && w->pacer.in_flight_requests > 0)
         await_oldest(w);
@@ -429,27 +433,6 @@ static int run_workers(Replay *r, uint32_t descriptors)
     return k;
 }
 
-/* Makes room for descriptors, as far as may be; how many the files of the pack can have. */
-static uint32_t descriptor_limit(const Replay *r)
-{
-    uint64_t own = DESCRIPTORS_OWN + 2ULL * r->mounted.n, need, may;
-    struct rlimit l;
-
-    need = MIN((uint64_t)le32toh(r->pack->header->n_files) * 2 + 1024 + own,
-               (uint64_t)DESCRIPTORS_MAX);
-    if (getrlimit(RLIMIT_NOFILE, &l) < 0)
-        return 2;
-    if (l.rlim_cur < need) {
-        rlim_t old = l.rlim_cur;
-
-        l.rlim_cur = MIN((rlim_t)need, l.rlim_max);
-        if (setrlimit(RLIMIT_NOFILE, &l) < 0)
-            l.rlim_cur = old;
-    }
-    may = MIN((uint64_t)l.rlim_cur, (uint64_t)DESCRIPTORS_MAX);
-    return may > own + 2 ? (uint32_t)(may - own) : 2;
-}
-
 /* What is left, in another order. Called with the lock held. */
 static void reorder(Replay *r)
 {
@@ -460,6 +443,15 @@ static void reorder(Replay *r)
         (void)operations_sort(r->pack, r->mounted.facts, r->order, r->list.operations + l->next,
                               l->end - l->next);
     }
+}
+
+/* All operations are to be begun. */
+static void line_up(Replay *r)
+{
+    for (size_t i = 0; i < r->list.n_streams; i++)
+        r->lines[i] = (Line){.stream = &r->list.streams[i],
+                             .next = r->list.streams[i].first,
+                             .end = r->list.streams[i].first + r->list.streams[i].n};
 }
 
 static int run(Replay *r)
@@ -491,7 +483,7 @@ static int run(Replay *r)
         return 0;
     }
 
-    descriptors = descriptor_limit(r);
+    descriptors = descriptors_raise(DESCRIPTORS_OWN + 2ULL * r->mounted.n, n_files * 2ULL + 1024);
     r->keep_open = descriptors / 2;
     r->files = calloc((size_t)n_files + 1, sizeof(File));
     r->lines = calloc(list.n_streams + 1, sizeof(Line));
@@ -502,14 +494,20 @@ static int run(Replay *r)
     for (size_t i = 0; i < list.n; i++)
         if (list.operations[i].kind == OPERATION_DATA)
             r->files[le32toh(p->data[list.operations[i].index].file)].left++;
-    for (size_t i = 0; i < list.n_streams; i++)
-        r->lines[i] = (Line){.stream = &r->list.streams[i],
-                             .next = list.streams[i].first,
-                             .end = list.streams[i].first + list.streams[i].n};
+    line_up(r);
     lock(r);
     r->listed = true;
     if (r->hurried)
         reorder(r);
+    unlock(r);
+    k = run_workers(r, MAX(descriptors / 2, 1U));
+    if (k < 0 || (!r->options.wait && r->options.policy != POLICY_IDLE))
+        return k;
+    /* Memory was short, or somebody reclaims what is cold: the sweep takes seconds, and what it
+     * brought in first may be gone. Nothing is read if not. */
+    lock(r);
+    r->again = true;
+    line_up(r);
     unlock(r);
     return run_workers(r, MAX(descriptors / 2, 1U));
 }
@@ -557,7 +555,7 @@ bool replay_result(Replay *r, ReplayResult *ret, int *ret_error)
     lock(r);
     *ret = r->result;
     done = r->done;
-    for (size_t i = 0; r->listed && i < r->list.n_streams; i++)
+    for (size_t i = 0; r->listed && !r->again && i < r->list.n_streams; i++)
         ret->n_skipped[REPLAY_SKIP_STOPPED] += r->lines[i].end - r->lines[i].next;
     if (!done)
         ret->resident = false;

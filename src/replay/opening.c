@@ -4,9 +4,15 @@
 
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#ifndef SYS_cachestat
+#define SYS_cachestat 451 /* the same on every architecture */
+#endif
+
+#define DESCRIPTORS_MAX   65536U
 #define ENTRIES_BYTES_MAX (64U * 1024 * 1024) /* of one directory */
 
 static ReplaySkip skip_of_errno(int error)
@@ -100,4 +106,36 @@ void touch_entries(int directory_fd)
             return;
         sum += (uint64_t)n;
     }
+}
+
+uint32_t descriptors_raise(uint64_t own, uint64_t wanted)
+{
+    uint64_t need = MIN(wanted + own, (uint64_t)DESCRIPTORS_MAX), may;
+    struct rlimit l;
+
+    if (getrlimit(RLIMIT_NOFILE, &l) < 0)
+        return 2;
+    if (l.rlim_cur < need) {
+        rlim_t old = l.rlim_cur;
+
+        l.rlim_cur = MIN((rlim_t)need, l.rlim_max);
+        if (setrlimit(RLIMIT_NOFILE, &l) < 0)
+            l.rlim_cur = old;
+    }
+    may = MIN((uint64_t)l.rlim_cur, (uint64_t)DESCRIPTORS_MAX);
+    return may > own + 2 ? (uint32_t)(may - own) : 2;
+}
+
+bool is_cached(int fd, uint64_t offset, uint64_t length)
+{
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), range[2] = {offset, length};
+    uint64_t counts[5] = {0}; /* cached, dirty, in writeback, evicted, evicted recently */
+    struct stat st;
+
+    if (length == 0 || syscall(SYS_cachestat, fd, range, counts, 0) < 0)
+        return true;
+    /* A file has no pages beyond its end. */
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+        length = MIN(length, (uint64_t)st.st_size > offset ? (uint64_t)st.st_size - offset : 0);
+    return counts[0] >= DIV_ROUND_UP(length, page);
 }

@@ -26,6 +26,7 @@
 #define FILES_AT_ONCE 128U  /* descriptors held until their pieces are read */
 #define LISTED_MAX    8192U /* directories remembered */
 #define STOP_USEC     USEC_PER_SEC
+#define PASSES_MAX    64U /* of one prediction */
 /* Nobody else waits for the disk: over so long, for at most so much of it. Not looked for longer. */
 #define QUIET_USEC     (200 * USEC_PER_MSEC)
 #define QUIET_PERCENT  10U
@@ -344,14 +345,16 @@ static void give_way(Resident *r, unsigned generation)
     }
 }
 
-static void run_pass(Resident *r, const Job *job, unsigned generation)
+/* True if it has ended because it had enough: more is missing. */
+static bool run_pass(Resident *r, const Job *job, unsigned generation)
 {
     Pass p = {0};
     uint64_t n_skipped = 0;
+    size_t i = 0;
 
     give_way(r, generation);
     if (places_read(r->root, &p.places) >= 0)
-        for (size_t i = 0; i < job->n && p.missing_bytes < RESIDENT_PASS_BYTES &&
+        for (; i < job->n && p.missing_bytes < RESIDENT_PASS_BYTES &&
                            p.n_files < RESIDENT_PASS_FILES && !is_over(r, generation);
              i++) {
             n_skipped += look_at(r, &p, &job->files[i]) < 0;
@@ -370,6 +373,7 @@ static void run_pass(Resident *r, const Job *job, unsigned generation)
     r->report.pass_files = p.n_files;
     r->report.pass_missing_bytes = p.missing_bytes;
     pthread_mutex_unlock(&r->lock);
+    return i < job->n && !is_over(r, generation);
 }
 
 static void *work(void *arg)
@@ -390,7 +394,8 @@ static void *work(void *arg)
             continue;
         }
         pthread_mutex_unlock(&r->lock);
-        run_pass(r, job, generation);
+        for (unsigned i = 0; run_pass(r, job, generation) && i < PASSES_MAX; i++)
+            ; /* each gives way anew */
         job_free(job);
         pthread_mutex_lock(&r->lock);
     }
