@@ -6,6 +6,7 @@
 
 #include "replay/executor.h"
 
+#include "base/clock.h"
 #include "replay/opening.h"
 #include "replay/pacer.h"
 
@@ -58,7 +59,7 @@ struct Replay {
     bool listed;  /* list and lines can be used */
     bool hurried; /* before there was a list */
     ReplayOrder order;
-    bool again; /* all was asked for: what was reclaimed meanwhile is asked for once more */
+    usec_t again; /* what was reclaimed meanwhile is asked for once more, until then; 0: not yet */
     bool done;
     int error;
     uint32_t n_open, keep_open;
@@ -96,13 +97,6 @@ static void lock(Replay *r)
 static void unlock(Replay *r)
 {
     pthread_mutex_unlock(&r->lock);
-}
-
-static void count_skip(Replay *r, ReplaySkip why)
-{
-    lock(r);
-    r->result.n_skipped[why]++;
-    unlock(r);
 }
 
 /* Of the calling thread alone. Not allowed, or no such thing: then at the usual priority. */
@@ -203,7 +197,9 @@ static int acquire(Worker *w, const Operation *op, uint32_t index)
         unlock(r);
         mine = open_file(w, op->segment, &r->pack->files[index], true, &why);
         if (mine < 0) {
-            count_skip(r, why);
+            lock(r);
+            r->result.n_skipped[why]++;
+            unlock(r);
             return mine;
         }
         lock(r);
@@ -338,6 +334,8 @@ static bool take(Worker *w, Operation *ret)
 
     lock(r);
     /* Looked at again after each wait: the order may have changed. */
+    if (r->again && clock_now(CLOCK_MONOTONIC) > r->again)
+        l->next = l->end;
     while (l->next < l->end && r->list.operations[l->next].kind == OPERATION_DATA &&
            l->busy_opens > 0)
         pthread_cond_wait(&r->opened, &r->lock);
@@ -377,7 +375,6 @@ static void workers_free(Worker *workers, size_t n)
     free(workers);
 }
 
-/* The leader is the first worker; those that cannot be started leave their part to the others. */
 /* Workers of a stream: no more than there are descriptors for, since each opens a place, a file and
  * what it has under way at the same time. */
 static unsigned workers_of(const Stream *s, uint32_t descriptors)
@@ -415,6 +412,7 @@ static int run_workers(Replay *r, uint32_t descriptors)
                 k = -ENOMEM;
         }
     }
+    /* The leader is the first; those that cannot be started leave their part to the others. */
     for (size_t i = 1; i < n && k >= 0; i++)
         workers[i].started =
                 pthread_create(&workers[i].thread, &r->attributes, work, &workers[i]) == 0;
@@ -458,6 +456,7 @@ static int run(Replay *r)
 {
     const Pack *p = r->pack;
     uint32_t n_files = le32toh(p->header->n_files), descriptors;
+    usec_t start;
     MountedTable mounted = {0};
     OperationList list = {0};
     int k;
@@ -500,13 +499,15 @@ static int run(Replay *r)
     if (r->hurried)
         reorder(r);
     unlock(r);
+    start = clock_now(CLOCK_MONOTONIC);
     k = run_workers(r, MAX(descriptors / 2, 1U));
     if (k < 0 || (!r->options.wait && r->options.policy != POLICY_IDLE))
         return k;
     /* Memory was short, or somebody reclaims what is cold: the sweep takes seconds, and what it
-     * brought in first may be gone. Nothing is read if not. */
+     * brought in first may be gone. Nothing is read if not; at most for a tenth of the time. */
     lock(r);
-    r->again = true;
+    r->again = clock_now(CLOCK_MONOTONIC);
+    r->again += (r->again - start) / 10;
     line_up(r);
     unlock(r);
     return run_workers(r, MAX(descriptors / 2, 1U));
