@@ -17,6 +17,15 @@ typedef struct Figures {
     double observe_usec, predict_usec;
 } Figures;
 
+const char *evaluate_name(const Evaluation *e, size_t i)
+{
+    size_t n = 0;
+
+    while (predictor_name(n))
+        n++;
+    return i == n && e->draw ? "oracle" : predictor_name(i);
+}
+
 static double mean(double sum, uint64_t n)
 {
     return n > 0 ? sum / (double)n : -1;

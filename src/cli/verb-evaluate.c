@@ -246,15 +246,6 @@ static void tell_progress(size_t n_done, size_t n_events, void *userdata)
     progress_update(&j->progress, j->n_done * n_events + n_done, j->n_all * n_events);
 }
 
-const char *evaluate_name(const Evaluation *e, size_t i)
-{
-    size_t n = 0;
-
-    while (predictor_name(n))
-        n++;
-    return i == n && e->draw ? "oracle" : predictor_name(i);
-}
-
 static int new_predictor(const Evaluation *e, const Habits *h, size_t i, Predictor **ret)
 {
     return predictor_name(i) ? predictor_new(predictor_name(i), NULL, e->seed, ret)
