@@ -34,18 +34,18 @@ static struct json_object *name_of(const Cycle *c, uint32_t item)
     return json_object_new_string(item < chains->n_names ? chains->names[item] : "?");
 }
 
-static struct json_object *dump_guesses(const Cycle *c, bool *failed)
+static struct json_object *dump_guesses(const Cycle *c, const PredictorGuesses *g, bool *failed)
 {
     struct json_object *a = json_object_new_array();
 
-    for (size_t i = 0; a && i < c->guesses.n && i < GUESSES_MAX; i++) {
+    for (size_t i = 0; a && i < g->n && i < GUESSES_MAX; i++) {
         struct json_object *o = json_object_new_object();
 
         push(a, o, failed);
         if (*failed)
             break;
-        add(o, "application", name_of(c, c->guesses.guesses[i].item), failed);
-        add(o, "probability", json_object_new_double(c->guesses.guesses[i].probability), failed);
+        add(o, "application", name_of(c, g->guesses[i].item), failed);
+        add(o, "probability", json_object_new_double(g->guesses[i].probability), failed);
     }
     return a;
 }
@@ -100,7 +100,8 @@ struct json_object *cycle_dump(const Cycle *c)
     add(o, "wanted_bytes", json_object_new_uint64(d->wanted_bytes), &failed);
     add(o, "n_beyond", json_object_new_uint64(d->n_beyond), &failed);
     add(o, "running", dump_running(c, &failed), &failed);
-    add(o, "guesses", dump_guesses(c, &failed), &failed);
+    add(o, "guesses", dump_guesses(c, &c->guesses, &failed), &failed);
+    add(o, "in_session", dump_guesses(c, &c->in_session_guesses, &failed), &failed);
     add(o, "wants", dump_wants(d, &failed), &failed);
     if (failed) {
         json_object_put(o);
