@@ -68,6 +68,16 @@ double cost_sequence_usec(const CostModel *m, const CostRequest *requests, size_
     return link_free;
 }
 
+uint64_t cost_seek_bytes(const CostModel *m)
+{
+    /* The mean of the root of the distance between two places drawn at random is 8/15. */
+    double seek = m->seek_max_usec <= 0 ? 0
+                                        : m->seek_min_usec + m->half_rotation_usec +
+                                                  (m->seek_max_usec - m->seek_min_usec) * 8 / 15;
+
+    return (uint64_t)((m->fixed_usec / MAX(m->queue, 1U) + seek) * m->rate_bytes_per_usec);
+}
+
 static bool read_through_is_cheaper(const CostModel *m, uint64_t gap, uint64_t size,
                                     double memory_price)
 {

@@ -49,3 +49,7 @@ double cost_sequence_usec(const CostModel *m, const CostRequest *requests, size_
  * where each such byte may push one out that is read again (data). Derived, not a constant of its
  * own. */
 uint64_t cost_break_even_gap(const CostModel *m, uint64_t size, double memory_price);
+
+/* Bytes transferred in the time that a request somewhere else costs before its transfer, on
+ * average. */
+uint64_t cost_seek_bytes(const CostModel *m);

@@ -4,6 +4,12 @@
 #include <math.h>
 #include <string.h>
 
+double needs_worth(uint64_t bytes, uint64_t seek_bytes)
+{
+    /* A page is the least that is read. */
+    return 1 + (double)seek_bytes / (double)MAX(bytes, 4096U);
+}
+
 void needs_done(Needs *s)
 {
     free(s->needs);
@@ -15,8 +21,8 @@ static int compare_needs(const void *a, const void *b)
 {
     const Need *x = a, *y = b;
 
-    if (x->probability != y->probability)
-        return x->probability > y->probability ? -1 : 1;
+    if (x->worth != y->worth)
+        return x->worth > y->worth ? -1 : 1;
     return x->order < y->order ? -1 : x->order > y->order;
 }
 
@@ -61,8 +67,12 @@ int needs_infer(Needs *s, const NeedsTable *table, const PredictorGuesses *guess
             s->log_not[o] += l;
         }
     }
-    for (size_t i = 0; i < s->n; i++)
-        s->needs[i].probability = -expm1(s->log_not[s->needs[i].object]);
+    for (size_t i = 0; i < s->n; i++) {
+        Need *need = &s->needs[i];
+
+        need->probability = -expm1(s->log_not[need->object]);
+        need->worth = need->probability * (table->worth ? table->worth[need->object] : 1);
+    }
     if (s->n > 0)
         qsort(s->needs, s->n, sizeof(*s->needs), compare_needs);
     return 0;

@@ -20,21 +20,31 @@ typedef struct NeedsTable {
     const uint32_t *parts; /* objects */
     size_t n_objects;
     const float *chances; /* by part: P(needed | its item is), 0..1; NULL: all are certain */
+
+    const double *worth;  /* by object: needs_worth(); NULL: all are worth the same */
 } NeedsTable;
 
 typedef struct Need {
     double probability;
+    double worth; /* probability times the table's worth */
     uint32_t object;
     uint32_t order; /* in which the guesses first named it: the likeliest application's first */
 } Need;
 
 /* Zeroed is valid and empty. Use one for many inferences: it keeps its memory. */
 typedef struct Needs {
-    Need *needs; /* by falling probability, then order */
+    Need *needs; /* by falling worth, then order */
     size_t n, allocated;
     double *log_not; /* by object; 0 for those that are not needed */
     size_t n_objects, allocated_log_not;
 } Needs;
+
+/* What a byte of budget is worth if it is spent on an object of so many bytes that is surely needed:
+ * the time its read saves, seek and transfer, over its transfer, 1 + seek_bytes / bytes, where
+ * `seek_bytes` are transferred in the time of a seek. Among the equally likely the small come first,
+ * which cost a seek for a little memory. The thesis orders by probability alone (5.1; seek_bytes 0),
+ * which lets one large file keep out a hundred small ones over a hair's breadth of probability. */
+double needs_worth(uint64_t bytes, uint64_t seek_bytes);
 
 void needs_done(Needs *s);
 #define _cleanup_needs_ _cleanup_(needs_done)

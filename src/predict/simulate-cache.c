@@ -129,7 +129,7 @@ void simulate_select(Simulation *s)
         double waste = (double)bytes * (1 - use);
 
         if (c.probability < s->p->minimum_probability)
-            break;
+            continue;
         if (size > room - used)
             continue;
         if (!x->cached && s->p->maximum_waste < 1 &&

@@ -38,6 +38,7 @@ typedef struct Simulation {
     size_t *uses_next;  /* by item: the first use that is not past */
     PredictorGuesses guesses, kept, scored;
     uint32_t *selected;      /* room for all objects */
+    double *worth;           /* by object, or NULL */
     Needs needs, needs_kept; /* within the horizon of the selection; before the session ends */
     uint64_t n_predictions;
     uint64_t read_bytes, wasted_bytes;

@@ -22,6 +22,7 @@ static void simulation_done(Simulation *s)
     predictor_guesses_done(&s->kept);
     predictor_guesses_done(&s->scored);
     free(s->selected);
+    free(s->worth);
     needs_done(&s->needs);
     needs_done(&s->needs_kept);
 }
@@ -37,6 +38,7 @@ void simulate_parameters_init(SimulateParameters *p)
             .select_horizon = 20 * USEC_PER_SEC,
             .maximum_waste = 1,
             .minimum_use = 0.2,
+            .seek_bytes = 1000000,
     };
 }
 
@@ -102,7 +104,13 @@ static int score_point(Simulation *s, size_t event)
 
 static int predict(Simulation *s, size_t event)
 {
-    const NeedsTable table = {s->in->items, s->in->n_items, s->in->parts, s->in->n_objects};
+    const NeedsTable table = {
+            .items = s->in->items,
+            .n_items = s->in->n_items,
+            .parts = s->in->parts,
+            .n_objects = s->in->n_objects,
+            .worth = s->worth,
+    };
     uint64_t start = clock_now(s);
     int r;
 
@@ -391,6 +399,14 @@ int simulate(const SimulateInput *in, const SimulateParameters *parameters, Pred
     s.selected = calloc(in->n_objects + 1, sizeof(*s.selected));
     if (!s.objects || !s.selected)
         return -ENOMEM;
+    /* Where files are counted, one is as dear as the other. */
+    if (parameters->cache_unit != CACHE_FILES || parameters->budget_bytes != UINT64_MAX) {
+        s.worth = calloc(in->n_objects + 1, sizeof(*s.worth));
+        if (!s.worth)
+            return -ENOMEM;
+        for (size_t i = 0; i < in->n_objects; i++)
+            s.worth[i] = needs_worth(in->object_bytes[i], parameters->seek_bytes);
+    }
     r = index_uses(&s);
     if (r < 0)
         return r;

@@ -7,9 +7,10 @@
  *
  * Events name items (applications, files); items are made of objects (maps of an application; a
  * file is its own object), which the cache holds. After every event, and every `cycle`, the
- * predictor is asked; objects are taken by falling probability (thesis 4.3.2; of an object by
- * equation 4.16) until the budget is full, and those that are not in the cache are read. The cache
- * is LRU; what was selected counts as just used, so a cache without predictor is the LRU baseline.
+ * predictor is asked; objects are taken by falling worth (needs_worth(); where files are counted,
+ * and in thesis 4.3.2, by probability; of an object by equation 4.16) until the budget is full, and
+ * those that are not in the cache are read. The cache is LRU; what was selected counts as just used,
+ * so a cache without predictor is the LRU baseline.
  */
 
 #include "predict/needs.h"
@@ -72,6 +73,8 @@ typedef struct SimulateParameters {
     double maximum_waste;      /* share of read bytes that may be wasted, 1: no bound (see below) */
     double minimum_use;        /* with such a bound: what is used in the session with less than this
                                 * probability is not read, whatever room there is: 0.2 */
+    uint64_t seek_bytes;       /* what a byte of budget is worth, see needs_worth(): 1,000,000, as a
+                                * hard disk transfers in the ten milliseconds of a seek */
     usec_t grace;              /* nothing is scored this long after a session began: its login */
     usec_t io_fixed_usec;      /* cost of reading one object */
     uint64_t io_bytes_per_sec; /* 0: transfer costs nothing */

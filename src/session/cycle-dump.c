@@ -6,7 +6,7 @@
 #include "predict/mixture.h"
 #include "session/cycle-internal.h"
 
-/* Enough for a look; likeliest first. */
+/* Enough for a look; in the order in which they are wanted. */
 #define GUESSES_MAX 100U
 #define WANTS_MAX   1000U
 

@@ -15,6 +15,7 @@ typedef struct CycleMaps {
     char **paths;
     size_t n_paths, allocated_paths;
     CycleObject *objects;
+    double *worth; /* by object */
     size_t n_objects, allocated_objects;
     NeedsItem *items;
     size_t n_items, allocated_items;

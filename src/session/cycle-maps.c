@@ -3,6 +3,7 @@
 /* From the model to what the cycle asks for: which maps belong to which application. */
 
 #include "base/json-util.h"
+#include "plan/cost-model.h"
 #include "session/cycle-internal.h"
 #include "volume/mountinfo.h"
 
@@ -17,6 +18,7 @@ void cycle_maps_done(CycleMaps *m)
         free(m->paths[i]);
     free(m->paths);
     free(m->objects);
+    free(m->worth);
     free(m->items);
     free(m->parts);
     free(m->chances);
@@ -223,6 +225,19 @@ static int add_application(CycleMaps *m, const FileObjects *f, const Model *sum,
     return r < 0 ? r : set_item(m, item, x);
 }
 
+/* By a hard disk's seeks; where seeking is cheap the order matters less. */
+static int set_worth(CycleMaps *m)
+{
+    uint64_t seek_bytes = cost_seek_bytes(cost_model_of(DEVICE_CLASS_UNKNOWN));
+
+    m->worth = calloc(m->n_objects + 1, sizeof(*m->worth));
+    if (!m->worth)
+        return -ENOMEM;
+    for (size_t i = 0; i < m->n_objects; i++)
+        m->worth[i] = needs_worth(m->objects[i].length, seek_bytes);
+    return 0;
+}
+
 int cycle_maps_fill(CycleMaps *m, const Model *model, const CycleParameters *p, Chains *chains)
 {
     _cleanup_(file_objects_done) FileObjects f = {0};
@@ -238,5 +253,5 @@ int cycle_maps_fill(CycleMaps *m, const Model *model, const CycleParameters *p, 
     r = add_files(m, &f, sum, s, p);
     for (uint32_t i = 0; r >= 0 && i < s->n_applications && i < CYCLE_APPLICATIONS_MAX; i++)
         r = add_application(m, &f, sum, s, i, &at, p, chains);
-    return r;
+    return r < 0 ? r : set_worth(m);
 }

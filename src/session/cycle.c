@@ -253,6 +253,7 @@ static int infer(Cycle *c, usec_t now, usec_t horizon, PredictorGuesses *guesses
             .parts = m->parts,
             .n_objects = m->n_objects,
             .chances = m->chances,
+            .worth = m->worth,
     };
     /* What was not observed is given. */
     const PredictorState state = {

@@ -2,7 +2,7 @@
 #pragma once
 
 /* The cycle of the thesis's daemon (preload 3.3, 4.3, 5.2) as a state machine: starts and exits of
- * applications come in, what should be in memory now comes out, likeliest first and cut at the
+ * applications come in, what should be in memory now comes out, worthiest first and cut at the
  * budget. Pure; resident.h brings in what is missing of it.
  *
  * What will be needed is the mixture's to say (predict/mixture.h), which learns on while the
@@ -78,7 +78,7 @@ const char *cycle_verdict_to_string(CycleVerdict v);
 
 typedef struct CycleDecision {
     CycleVerdict verdict;
-    const CycleWant *wants; /* borrowed, until the next call; by falling probability */
+    const CycleWant *wants; /* borrowed, until the next call; by falling worth */
     size_t n_wants;
     uint64_t wanted_bytes, budget_bytes;
     size_t n_beyond; /* left out because they did not fit the budget */

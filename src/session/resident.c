@@ -43,7 +43,7 @@ typedef struct Listed {
 #undef uthash_nonfatal_oom
 #define uthash_nonfatal_oom(elt) ((elt)->oom = true)
 
-/* What is wanted of one file, likeliest first. */
+/* What is wanted of one file, the worthiest first. */
 typedef struct JobFile {
     char *path; /* as this process sees it */
     bool directory;

@@ -3,6 +3,8 @@
 /* The session cycle: session/cycle.h. */
 
 #include "model-util.h"
+#include "plan/cost-model.h"
+#include "predict/needs.h"
 #include "session/cycle.h"
 
 #include <json-c/json.h>
@@ -66,6 +68,12 @@ static usec_t habit(Cycle *c, unsigned sessions, usec_t at)
     return at;
 }
 
+static double worth(const CycleWant *w)
+{
+    return w->probability *
+           needs_worth(w->length, cost_seek_bytes(cost_model_of(DEVICE_CLASS_UNKNOWN)));
+}
+
 static CycleDecision decide(Cycle *c, usec_t at, const CycleSnapshot *s)
 {
     CycleDecision d;
@@ -73,7 +81,7 @@ static CycleDecision decide(Cycle *c, usec_t at, const CycleSnapshot *s)
     assert_int_equal(cycle_decide(c, at, T0 + at, s, &d), 0);
     for (size_t i = 0; i < d.n_wants; i++) {
         assert_true(d.wants[i].probability >= 0 && d.wants[i].probability <= 1);
-        assert_true(i == 0 || d.wants[i - 1].probability >= d.wants[i].probability);
+        assert_true(i == 0 || worth(&d.wants[i - 1]) >= worth(&d.wants[i]) - 1e-9);
     }
     assert_true(d.wanted_bytes <= d.budget_bytes);
     return d;

@@ -32,6 +32,9 @@ static void costs_by_hand(void **state)
     assert_true(fabs(cost_move_usec(m, 0, 100000, 8 * GIB) - 1000) < 1);
     /* no head, no seek */
     assert_true(cost_move_usec(cost_model_of(DEVICE_CLASS_SSD), 0, GIB, 8 * GIB) == 0);
+    /* 100 MB/s: 0.1 ms, 1 + 11 * 8/15 ms, 4.17 ms; 32 at a time: 0.1 ms / 32 at 500 MB/s */
+    assert_in_range(cost_seek_bytes(m), 1113600, 1113700);
+    assert_in_range(cost_seek_bytes(cost_model_of(DEVICE_CLASS_SSD)), 1562, 1563);
     assert_ptr_equal(cost_model_of(_DEVICE_CLASS_INVALID), cost_model_of(DEVICE_CLASS_UNKNOWN));
 }
 
