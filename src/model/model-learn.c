@@ -174,22 +174,99 @@ static uint32_t find_application(const ModelStage *s, uint32_t file)
     return (uint32_t)lo;
 }
 
-static int take_uses(const Trace *t, const uint32_t *where, ModelStage *s, Fade one)
+/* What a session reads so soon after an application was started is read for it, too, whoever does
+ * it: the panel reads the icon of its window, a service it asks for is started. What came along by
+ * chance does so in few sessions, and P(file | application) stays small. */
+#define ON_BEHALF_USEC (3 * USEC_PER_SEC)
+/* Of so many applications, the latest ones. */
+#define ON_BEHALF_MAX 3U
+
+typedef struct Started {
+    usec_t at;
+    uint32_t application; /* the stage's */
+} Started;
+
+static int compare_started(const void *a, const void *b)
 {
+    const Started *x = a, *y = b;
+
+    if (x->at != y->at)
+        return x->at < y->at ? -1 : 1;
+    return x->application < y->application ? -1 : x->application > y->application;
+}
+
+static uint32_t stage_application(const Trace *t, const uint32_t *where, const ModelStage *s,
+                                  uint32_t application)
+{
+    return find_application(
+            s, application == TRACE_NONE ? MODEL_NONE : where[t->applications[application].file]);
+}
+
+/* The starts of a session, by time. In a login everything starts beside everything. */
+static int list_started(const Trace *t, const uint32_t *where, const ModelStage *s, Started **ret,
+                        size_t *ret_n)
+{
+    _cleanup_free_ Started *started = calloc(t->n_lifetimes + 1, sizeof(*started));
     size_t n = 0;
 
-    if (grow_array(&s->uses, &s->allocated_uses, t->n_accesses, sizeof(ModelUse)) < 0)
+    if (!started)
         return -ENOMEM;
+    for (size_t i = 0; t->stage == STAGE_SESSION && i < t->n_lifetimes; i++)
+        if (t->lifetimes[i].start > 0)
+            started[n++] = (Started){
+                    .at = t->lifetimes[i].start,
+                    .application =
+                            stage_application(t, where, s, t->lifetimes[i].application),
+            };
+    if (n > 0)
+        qsort(started, n, sizeof(*started), compare_started);
+    *ret = TAKE_PTR(started);
+    *ret_n = n;
+    return 0;
+}
+
+/* Up to ON_BEHALF_MAX others than `application` among the n starts before `at`. */
+static size_t on_behalf_of(const Started *started, size_t n, usec_t at, uint32_t application,
+                           uint32_t ret[static ON_BEHALF_MAX])
+{
+    size_t n_ret = 0;
+
+    while (n-- > 0 && n_ret < ON_BEHALF_MAX && at - started[n].at <= ON_BEHALF_USEC) {
+        bool known = started[n].application == application;
+
+        for (size_t i = 0; i < n_ret; i++)
+            known = known || ret[i] == started[n].application;
+        if (!known)
+            ret[n_ret++] = started[n].application;
+    }
+    return n_ret;
+}
+
+static int take_uses(const Trace *t, const uint32_t *where, ModelStage *s, Fade one)
+{
+    _cleanup_free_ Started *started = NULL;
+    size_t n_started = 0, so_far = 0, n = 0;
+    int r;
+
+    r = list_started(t, where, s, &started, &n_started);
+    if (r < 0)
+        return r;
     for (size_t i = 0; i < t->n_accesses; i++) {
         const TraceAccess *a = &t->accesses[i];
-        uint32_t file = a->application == TRACE_NONE ? MODEL_NONE
-                                                     : where[t->applications[a->application].file];
+        uint32_t users[ON_BEHALF_MAX + 1] = {stage_application(t, where, s, a->application)};
+        size_t n_users = 1;
 
-        s->uses[i] = (ModelUse){find_application(s, file), where[a->file], one};
+        while (so_far < n_started && started[so_far].at <= a->at)
+            so_far++;
+        n_users += on_behalf_of(started, so_far, a->at, users[0], users + 1);
+        if (grow_array(&s->uses, &s->allocated_uses, s->n_uses + n_users, sizeof(ModelUse)) < 0)
+            return -ENOMEM;
+        for (size_t k = 0; k < n_users; k++)
+            s->uses[s->n_uses++] = (ModelUse){users[k], where[a->file], one};
     }
-    if (t->n_accesses > 0)
-        qsort(s->uses, t->n_accesses, sizeof(ModelUse), compare_uses);
-    for (size_t i = 0; i < t->n_accesses; i++)
+    if (s->n_uses > 0)
+        qsort(s->uses, s->n_uses, sizeof(ModelUse), compare_uses);
+    for (size_t i = 0; i < s->n_uses; i++)
         if (n == 0 || compare_uses(&s->uses[n - 1], &s->uses[i]) != 0)
             s->uses[n++] = s->uses[i];
     s->n_uses = n;

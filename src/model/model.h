@@ -54,7 +54,8 @@ typedef struct ModelApplication {
     Fade active;
 } ModelApplication;
 
-/* An application's use of a file: sessions in which it opened it. */
+/* An application's use of a file: sessions in which it opened it, or, in the stage `session`, somebody
+ * else did within three seconds of its start. */
 typedef struct ModelUse {
     uint32_t application; /* into the stage's applications */
     uint32_t file;        /* into the model's files */

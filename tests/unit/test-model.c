@@ -474,6 +474,53 @@ static void the_same_path_twice_in_a_trace(void **state)
     free(bytes_of(m));
 }
 
+static bool uses(const Model *m, const char *application, const char *file)
+{
+    const ModelStage *s = &m->stages[0];
+
+    for (size_t i = 0; i < s->n_uses; i++) {
+        uint32_t a = s->applications[s->uses[i].application].file;
+
+        if (a != MODEL_NONE && strcmp(m->files[a].path, application) == 0 &&
+            strcmp(m->files[s->uses[i].file].path, file) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* B is started at 4.5 s; A and somebody unknown open something at 5, 6, 7 and 8 s. In a login that
+ * says nothing. */
+static void read_on_behalf_of_what_was_started(void **state)
+{
+    static const Stage stages[] = {STAGE_SESSION, STAGE_LOGIN};
+
+    for (size_t k = 0; k < 2; k++) {
+        Trace *t = session(stages[k], 1000, T0, 0, "A>a A>b B>own A>c A>icon ?>theme A>d A>late",
+                           NULL);
+        _cleanup_model_ Model *m = NULL;
+
+        for (uint32_t i = 0; i < t->n_applications; i++)
+            assert_int_equal(trace_add_lifetime(t, &(TraceLifetime){
+                                                           .application = i,
+                                                           .pid = 10 + i,
+                                                           .uid = 1000,
+                                                           .start = i * 4500 * USEC_PER_MSEC,
+                                                           .end = USEC_INFINITY,
+                                                   }),
+                             0);
+        m = model_of(t);
+        assert_true(uses(m, "/bin/B", "/f/own"));
+        assert_false(uses(m, "/bin/B", "/f/c"));
+        assert_true(uses(m, "/bin/B", "/f/icon") == (k == 0));
+        assert_true(uses(m, "/bin/B", "/f/theme") == (k == 0));
+        assert_true(uses(m, "/bin/B", "/f/d") == (k == 0));
+        assert_false(uses(m, "/bin/B", "/f/late"));
+        assert_true(uses(m, "/bin/A", "/f/icon"));
+        assert_false(uses(m, "/bin/A", "/f/own"));
+        free(bytes_of(m));
+    }
+}
+
 static void limits_of_a_merger(void **state)
 {
     _cleanup_model_ Model *a = model_new(H), *b = model_new(H + 1), *m = NULL;
@@ -507,6 +554,7 @@ int main(void)
             cmocka_unit_test(rare_things_are_pruned),
             cmocka_unit_test(assumptions_are_pruned),
             cmocka_unit_test(the_same_path_twice_in_a_trace),
+            cmocka_unit_test(read_on_behalf_of_what_was_started),
             cmocka_unit_test(limits_of_a_merger),
     };
 
