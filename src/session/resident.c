@@ -6,6 +6,7 @@
 #include "base/ranges.h"
 #include "record/cachestat.h"
 #include "record/residency.h"
+#include "session/brought.h"
 #include "session/resident-internal.h"
 #include "volume/extents.h"
 
@@ -16,32 +17,17 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
 #define IOPRIO_IDLE   (3U << 13)
 #define WHO_PROCESS   1
 #define STACK_BYTES   (512U * 1024)
 #define CHUNK         (128U * 1024)
 #define FILES_AT_ONCE 128U  /* descriptors held until their pieces are read */
-#define LISTED_MAX    8192U /* directories remembered */
 #define STOP_USEC     USEC_PER_SEC
 #define PASSES_MAX    64U /* of one prediction */
 /* Nobody else waits for the disk: over so long, for at most so much of it. Not looked for longer. */
 #define QUIET_USEC     (200 * USEC_PER_MSEC)
 #define QUIET_PERCENT  10U
 #define QUIET_MAX_USEC (10 * USEC_PER_SEC)
-
-/* path -> when it was listed */
-typedef struct Listed {
-    UT_hash_handle hh;
-    usec_t at;
-    bool oom;
-    char path[];
-} Listed;
-
-#undef uthash_nonfatal_oom
-#define uthash_nonfatal_oom(elt) ((elt)->oom = true)
 
 /* What is wanted of one file, the worthiest first. */
 typedef struct JobFile {
@@ -83,7 +69,7 @@ struct Resident {
     atomic_uint generation; /* rises with each job: the pass under way is over */
     atomic_bool stop;
     /* The thread's own */
-    Listed *listed;
+    Brought *brought;
     bool cachestat;
     Pressure pressure;
 };
@@ -105,16 +91,6 @@ DEFINE_CLEANUP(Job *, job_free);
 static bool is_over(Resident *r, unsigned generation)
 {
     return atomic_load(&r->stop) || atomic_load(&r->generation) != generation;
-}
-
-static void forget_listed(Resident *r)
-{
-    Listed *l, *tmp;
-
-    HASH_ITER (hh, r->listed, l, tmp) {
-        HASH_DEL(r->listed, l);
-        free(l);
-    }
 }
 
 /* Reading */
@@ -268,6 +244,8 @@ static int look_at_file(Resident *r, Pass *p, int path_fd, const struct stat *st
     if (fd < 0)
         return fd;
     k = find_missing(r, fd, (uint64_t)st->st_size, &f->ranges, &missing);
+    if (k >= 0)
+        k = brought_decide(&r->brought, f->path, clock_now(CLOCK_MONOTONIC), &missing);
     if (k < 0 || missing.n == 0)
         return k;
     (void)posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM); /* nothing beyond */
@@ -282,12 +260,9 @@ static int look_at_file(Resident *r, Pass *p, int path_fd, const struct stat *st
 
 static int look_at_directory(Resident *r, int path_fd, const JobFile *f)
 {
-    usec_t now = clock_now(CLOCK_MONOTONIC);
     _cleanup_close_ int fd = -EBADF;
-    Listed *l;
 
-    HASH_FIND_STR(r->listed, f->path, l);
-    if (l && now < l->at + RESIDENT_LIST_USEC)
+    if (!brought_list_due(&r->brought, f->path, clock_now(CLOCK_MONOTONIC), RESIDENT_LIST_USEC))
         return 0;
     fd = places_open(path_fd, true);
     if (fd < 0)
@@ -296,20 +271,6 @@ static int look_at_directory(Resident *r, int path_fd, const JobFile *f)
     pthread_mutex_lock(&r->lock);
     r->report.n_directories++;
     pthread_mutex_unlock(&r->lock);
-    if (l) {
-        l->at = now;
-        return 0;
-    }
-    if (HASH_COUNT(r->listed) >= LISTED_MAX)
-        forget_listed(r);
-    l = calloc(1, sizeof(*l) + strlen(f->path) + 1);
-    if (!l)
-        return -ENOMEM;
-    l->at = now;
-    strcpy(l->path, f->path);
-    HASH_ADD_STR(r->listed, path, l);
-    if (l->oom)
-        free(l);
     return 0;
 }
 
@@ -494,7 +455,7 @@ void resident_report(Resident *r, ResidentReport *ret)
 
 static void release(Resident *r)
 {
-    forget_listed(r);
+    r->brought = brought_free(r->brought);
     job_free(r->job);
     pthread_cond_destroy(&r->wake);
     pthread_mutex_destroy(&r->lock);

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What is fetched again, and when: session/brought.h. */
+
+#include "session/brought.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+/* after the four above */
+#include <cmocka.h>
+
+#define S    USEC_PER_SEC
+#define WAIT BROUGHT_WAIT_MIN
+
+/* Bytes that are fetched if start .. end is missing. */
+static uint64_t fetched(Brought **b, const char *path, usec_t now, uint64_t start, uint64_t end)
+{
+    _cleanup_range_set_ RangeSet missing = {0};
+
+    assert_int_equal(range_set_add(&missing, start, end), 0);
+    assert_int_equal(brought_decide(b, path, now, &missing), 0);
+    return range_set_total(&missing);
+}
+
+static void lost_again_waits_longer(void **state)
+{
+    Brought *b = NULL;
+    usec_t now = 1000 * S;
+
+    assert_int_equal(fetched(&b, "/a", now, 0, 100), 100);
+    assert_int_equal(fetched(&b, "/a", now + 20 * S, 0, 100), 0);
+    assert_int_equal(fetched(&b, "/b", now + 20 * S, 0, 100), 100);
+    assert_int_equal(fetched(&b, "/a", now + WAIT - 1, 0, 100), 0);
+    now += WAIT;
+    for (usec_t wait = 2 * WAIT; wait < 2 * BROUGHT_WAIT_MAX; wait *= 2) {
+        usec_t bounded = MIN(wait, BROUGHT_WAIT_MAX);
+
+        assert_int_equal(fetched(&b, "/a", now, 0, 100), 100);
+        assert_int_equal(fetched(&b, "/a", now + bounded - 1, 0, 100), 0);
+        now += bounded;
+    }
+    b = brought_free(b);
+}
+
+static void what_stayed_for_long_is_fetched_at_once(void **state)
+{
+    Brought *b = NULL;
+    usec_t now = S;
+
+    assert_int_equal(fetched(&b, "/a", now, 0, 100), 100);
+    assert_int_equal(fetched(&b, "/a", now + WAIT, 0, 100), 100); /* waits 2 WAIT now */
+    now += WAIT + 4 * 2 * WAIT;
+    assert_int_equal(fetched(&b, "/a", now, 0, 100), 100);
+    assert_int_equal(fetched(&b, "/a", now + WAIT, 0, 100), 100);
+    b = brought_free(b);
+}
+
+static void other_parts_do_not_wait(void **state)
+{
+    Brought *b = NULL;
+
+    assert_int_equal(fetched(&b, "/a", S, 0, 100), 100);
+    assert_int_equal(fetched(&b, "/a", 2 * S, 50, 250), 150);
+    assert_int_equal(fetched(&b, "/a", 3 * S, 0, 250), 0);
+    assert_int_equal(fetched(&b, "/a", S + WAIT, 0, 300), 300);
+    b = brought_free(b);
+}
+
+static void directories_by_time(void **state)
+{
+    Brought *b = NULL;
+
+    assert_true(brought_list_due(&b, "/d", S, 300 * S));
+    assert_false(brought_list_due(&b, "/d", 300 * S, 300 * S));
+    assert_true(brought_list_due(&b, "/d", 301 * S, 300 * S));
+    assert_false(brought_list_due(&b, "/d", 600 * S, 300 * S));
+    b = brought_free(b);
+}
+
+static void memory_is_bounded(void **state)
+{
+    Brought *b = NULL;
+    char path[32];
+
+    for (unsigned i = 0; i < BROUGHT_MAX; i++) {
+        snprintf(path, sizeof(path), "/%u", i);
+        assert_int_equal(fetched(&b, path, S, 0, 1), 1);
+    }
+    assert_int_equal(fetched(&b, "/0", S, 0, 1), 0);
+    assert_int_equal(fetched(&b, "/one more", S, 0, 1), 1);
+    assert_int_equal(fetched(&b, "/0", S, 0, 1), 1); /* forgotten */
+    b = brought_free(b);
+    assert_null(b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+            cmocka_unit_test(lost_again_waits_longer),
+            cmocka_unit_test(what_stayed_for_long_is_fetched_at_once),
+            cmocka_unit_test(other_parts_do_not_wait),
+            cmocka_unit_test(directories_by_time),
+            cmocka_unit_test(memory_is_bounded),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
