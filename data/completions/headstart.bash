@@ -11,7 +11,10 @@ _headstart() {
         [learn]='--rebuild'
         [plan]='--stage= --user= --budget= --policy= --deadline= --min-probability= --dry-run'
         [replay]='--stage= --wait --dry-run --policy= --ioprio= --force'
-        [rerecord]='--now --next-boot --stage= --exact'
+        [rerecord]='--now --next-boot --stage= --user= --exact'
+        [forget]='--stage= --user='
+        [enable]='--now'
+        [disable]='--now'
         [evaluate]='--predictor= --level= --stage= --cache= --budget= --waste= --training= --horizon= --cycle= --grace= --io-latency= --io-rate= --seed= --habits= --users= --sessions= --reliability --no-timing'
         [merge]='--output= --prune='
     )
@@ -37,6 +40,10 @@ _headstart() {
         ;;
     --stage)
         mapfile -t COMPREPLY < <(compgen -W 'boot login session' -- "$cur")
+        return
+        ;;
+    --user)
+        mapfile -t COMPREPLY < <(compgen -u -- "$cur")
         return
         ;;
     --policy)

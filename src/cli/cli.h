@@ -55,7 +55,7 @@ struct Context {
 };
 
 extern const Verb verb_status, verb_record, verb_learn, verb_plan, verb_replay, verb_show,
-        verb_rerecord, verb_evaluate, verb_merge;
+        verb_rerecord, verb_forget, verb_enable, verb_disable, verb_evaluate, verb_merge;
 
 /* --- options.c ----------------------------------------------------------------------------------
  */
@@ -86,3 +86,4 @@ void cli_warning(int error, const char *format, ...) _printf_(2, 3);
 
 /* Parse an option's argument; complain as wrong usage. 0 or CLI_WRONG_USAGE. */
 int cli_parse_stage(const Context *c, const char *value, Stage *ret);
+int cli_parse_uid(const Context *c, const char *value, uint32_t *ret); /* of --user=: uid or name */

@@ -2,9 +2,11 @@
 
 /* The command line: declared options, getopt_long(3), and the --help that is printed from them. */
 
+#include "base/parse.h"
 #include "cli/cli.h"
 
 #include <getopt.h>
+#include <pwd.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -81,6 +83,22 @@ int cli_parse_stage(const Context *c, const char *value, Stage *ret)
     if (s < 0)
         return cli_usage_error(c, "no such stage: '%s' (boot, login or session)", value);
     *ret = s;
+    return 0;
+}
+
+int cli_parse_uid(const Context *c, const char *value, uint32_t *ret)
+{
+    const struct passwd *p;
+    uint64_t uid;
+
+    if (parse_u64(value, &uid) >= 0 && uid < UINT32_MAX) {
+        *ret = (uint32_t)uid;
+        return 0;
+    }
+    p = value[0] < '0' || value[0] > '9' ? getpwnam(value) : NULL;
+    if (!p)
+        return cli_usage_error(c, "--user=%s: no such user", value);
+    *ret = p->pw_uid;
     return 0;
 }
 

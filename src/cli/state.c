@@ -5,6 +5,7 @@
 #include "base/atomic-file.h"
 #include "base/clock.h"
 #include "base/parse.h"
+#include "trace/trace-json.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -136,6 +137,18 @@ int state_lock(const Context *c, int state_fd)
         usleep(50 * USEC_PER_MSEC);
     }
     return 0;
+}
+
+int state_read_trace(int dir_fd, const char *name, Trace **ret, char **ret_error)
+{
+    _cleanup_free_ char *text = NULL;
+    size_t size;
+    int r;
+
+    r = file_read_whole(dir_fd, name, TRACE_JSON_SIZE_MAX, &text, &size);
+    if (r == -EBADMSG)
+        *ret_error = strdup("not a regular file");
+    return r < 0 ? r : trace_from_json(text, size, ret, ret_error);
 }
 
 int state_load_model(int state_fd, Model **ret, char **ret_error)

@@ -6,6 +6,7 @@
 #include "base/vocabulary.h"
 #include "cli/cli.h"
 #include "model/model.h"
+#include "trace/trace.h"
 
 #define STATE_TRACES   "traces"
 #define STATE_MODEL    "model.json"
@@ -35,6 +36,11 @@ int state_open(const Context *c, bool create, int *ret_fd);
 /* The traces in STATE/traces by their names; what is named otherwise is left out. A missing
  * directory has none. 0, -ENOMEM or the error of reading it (not reported). */
 int state_list_traces(int state_fd, TraceNames *ret);
+
+/* Reads a trace of the directory `dir_fd`. *ret_error: what is wrong with the file, or NULL; the
+ * caller frees it. 0, what trace_from_json() returns, or the error of reading. Nothing is
+ * reported. */
+int state_read_trace(int dir_fd, const char *name, Trace **ret, char **ret_error);
 
 /* Parses a trace's file name. Pure. 0 or -EINVAL. */
 int trace_name_parse(const char *name, Stage *ret_stage, unsigned *ret_number);

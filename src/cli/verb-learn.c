@@ -57,19 +57,6 @@ static void tell(Learning *l, const char *name, const Trace *t, const char *resu
               t ? (uint64_t)t->n_files : COUNT_UNKNOWN, result);
 }
 
-/* *ret_error: what is wrong with the file; the caller frees it. */
-static int read_trace(int dir_fd, const char *name, Trace **ret, char **ret_error)
-{
-    _cleanup_free_ char *text = NULL;
-    size_t size;
-    int r;
-
-    r = file_read_whole(dir_fd, name, TRACE_JSON_SIZE_MAX, &text, &size);
-    if (r == -EBADMSG)
-        *ret_error = strdup("not a regular file");
-    return r < 0 ? r : trace_from_json(text, size, ret, ret_error);
-}
-
 /* A file of ours whose content is at fault, as against a reader without memory or rights. */
 static bool is_bad_content(int r)
 {
@@ -85,7 +72,7 @@ static int learn_trace(Learning *l, int dir_fd, const char *name, const char *sh
     const char *unfit;
     int r;
 
-    r = read_trace(dir_fd, name, &t, &error);
+    r = state_read_trace(dir_fd, name, &t, &error);
     if (r == -ENOMEM)
         return cli_error(r, "%s: %m", shown);
     if (r < 0) {

@@ -30,7 +30,7 @@ enum {
 
 static const Option options[] = {
         {OPTION_STAGE, 0, "stage", "STAGE", "Only boot or only login"},
-        {OPTION_USER, 0, "user", "UID", "Only the login of this user"},
+        {OPTION_USER, 0, "user", "USER", "Only the login of this user"},
         {OPTION_BUDGET, 0, "budget", "BYTES", "Memory a pack may fill: auto, thesis or bytes"},
         {OPTION_POLICY, 0, "policy", "POLICY", "auto, off, metadata, beside, gate or idle"},
         {OPTION_DEADLINE, 0, "deadline", "TIME", "So long a gated boot waits at most"},
@@ -369,7 +369,6 @@ static int run(Context *c)
     Config config = c->config;
     Stage only = _STAGE_INVALID;
     uint32_t user = MODEL_NONE;
-    uint64_t number;
     const char *value;
     int k, n, r, percent, planned = 0;
     Policy policy;
@@ -384,9 +383,9 @@ static int run(Context *c)
                 return cli_usage_error(c, "--stage=%s: only boot and login are planned", value);
             break;
         case OPTION_USER:
-            if (parse_u64(value, &number) < 0 || number >= MODEL_NONE)
-                return cli_usage_error(c, "--user=%s: not the number of a user", value);
-            user = (uint32_t)number;
+            r = cli_parse_uid(c, value, &user);
+            if (r < 0)
+                return r;
             break;
         case OPTION_BUDGET:
             if (config_parse_budget(value, &config.budget, &config.budget_bytes) < 0)

@@ -4,6 +4,7 @@
 
 #include "base/atomic-file.h"
 #include "cli/state.h"
+#include "cli/systemctl.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -12,6 +13,7 @@ enum {
     OPTION_NOW = 1,
     OPTION_NEXT_BOOT,
     OPTION_STAGE,
+    OPTION_USER,
     OPTION_EXACT,
 };
 
@@ -19,6 +21,7 @@ static const Option options[] = {
         {OPTION_NOW, 0, "now", NULL, "Start recording now, by headstart-record.service"},
         {OPTION_NEXT_BOOT, 0, "next-boot", NULL, "Record the next boot and login (the default)"},
         {OPTION_STAGE, 0, "stage", "STAGE[,…]", "Only these stages [boot,login]"},
+        {OPTION_USER, 0, "user", "USER", "Only logins and sessions of this user"},
         {OPTION_EXACT, 0, "exact", NULL, "With read-ahead lowered: exact ranges, a slower stage"},
         {0},
 };
@@ -44,7 +47,7 @@ static int parse_stages(const Context *c, const char *value, unsigned *ret)
     return 0;
 }
 
-static int write_flag(const Context *c, unsigned stages, bool exact)
+static int write_flag(const Context *c, unsigned stages, uint32_t uid, bool exact)
 {
     json_object *o = json_object_new_object(), *a = json_object_new_array();
     _cleanup_close_ int fd = -EBADF;
@@ -56,6 +59,8 @@ static int write_flag(const Context *c, unsigned stages, bool exact)
             json_object_array_add(a, json_object_new_string(stage_to_string(s)));
     json_object_object_add(o, "stages", a);
     json_object_object_add(o, "exact", json_object_new_boolean(exact));
+    if (uid != TRACE_NONE)
+        json_object_object_add(o, "uid", json_object_new_int64(uid));
     text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN);
     r = text ? state_open(c, true, &fd) : -ENOMEM;
     if (r >= 0) {
@@ -70,6 +75,7 @@ static int write_flag(const Context *c, unsigned stages, bool exact)
 static int run(Context *c)
 {
     unsigned stages = 1U << STAGE_BOOT | 1U << STAGE_LOGIN;
+    uint32_t uid = TRACE_NONE;
     bool now = false, next_boot = false, exact = false;
     const char *value;
     int k, n, r;
@@ -87,6 +93,11 @@ static int run(Context *c)
             if (r < 0)
                 return r;
             break;
+        case OPTION_USER:
+            r = cli_parse_uid(c, value, &uid);
+            if (r < 0)
+                return r;
+            break;
         case OPTION_EXACT:
             exact = true;
             break;
@@ -98,11 +109,11 @@ static int run(Context *c)
         return cli_usage_error(c, "rerecord takes no arguments");
     if (now && next_boot)
         return cli_usage_error(c, "either --now or --next-boot");
-    if (now && access("/run/systemd/system", F_OK) < 0)
+    if (now && !systemctl_available())
         return cli_error(EOPNOTSUPP, "this system was not booted with systemd: use 'headstart "
                                      "record' to record now");
 
-    r = write_flag(c, stages, exact);
+    r = write_flag(c, stages, uid, exact);
     if (r < 0)
         return r;
     if (c->json != JSON_OFF) {

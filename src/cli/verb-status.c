@@ -72,15 +72,13 @@ static void read_traces(int state_fd, Status *s)
     for (Stage stage = 0; stage < _STAGE_MAX; stage++)
         for (size_t i = names.n; i-- > 0;) {
             _cleanup_trace_ Trace *t = NULL;
-            _cleanup_free_ char *path = NULL, *text = NULL;
-            size_t size;
+            _cleanup_free_ char *path = NULL, *error = NULL;
 
             if (names.items[i].stage != stage)
                 continue;
             if (asprintf(&path, STATE_TRACES "/%s", names.items[i].name) < 0)
                 break;
-            if (file_read_whole(state_fd, path, TRACE_JSON_SIZE_MAX, &text, &size) < 0 ||
-                trace_from_json(text, size, &t, NULL) < 0)
+            if (state_read_trace(state_fd, path, &t, &error) < 0)
                 continue;
             s->stages[stage].recorded = t->start_realtime;
             s->stages[stage].duration = t->duration;

@@ -235,7 +235,7 @@ static void finish_stage(Daemon *d, bool drop, bool enough)
                     " times: this trace is incomplete",
                     t->n_overflows);
     if (d->a.automatic) {
-        r = rerecord_done(d->a.state, &d->rerecord, t->stage);
+        r = rerecord_done(d->a.state, &d->rerecord, t->stage, t->uid);
         if (r < 0)
             log_warning_errno(r, "headstartd: %s: cannot note what was recorded anew, ignoring: %m",
                               d->a.state);
@@ -259,11 +259,11 @@ static void tell_status(const Daemon *d)
                d->waits_for ? d->waits_for : "");
 }
 
-static bool is_wanted(const Daemon *d, Stage stage)
+static bool is_wanted(const Daemon *d, Stage stage, uint32_t uid)
 {
     if (!d->a.automatic)
         return true;
-    if (d->rerecord.asked && !(d->rerecord.stages & 1U << stage))
+    if (d->rerecord.asked && !rerecord_wants(&d->rerecord, stage, uid))
         return false;
     for (size_t i = 0; i < d->a.n_stages; i++)
         if (d->a.stages[i] == stage)
@@ -278,7 +278,7 @@ static int begin_stage(Daemon *d, Stage stage, uint32_t uid)
     d->recording = STAGE_PAUSE;
     if (stage != STAGE_BOOT && uid == UINT32_MAX)
         uid = d->a.uid;
-    if (stage != STAGE_PAUSE && is_wanted(d, stage)) {
+    if (stage != STAGE_PAUSE && is_wanted(d, stage, uid)) {
         recorder_set_exact(d->recorder,
                            d->a.recorder.exact || (d->rerecord.asked && d->rerecord.exact));
         r = recorder_begin_stage(d->recorder, stage, uid);

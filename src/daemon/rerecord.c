@@ -15,7 +15,8 @@ static int parse(const char *text, size_t size, Rerecord *ret, const char **ret_
 {
     _cleanup_json_ json_object *o = NULL;
     json_object *stages;
-    Rerecord r = {.asked = true};
+    Rerecord r = {.asked = true, .uid = UINT32_MAX};
+    uint64_t uid;
     int k = json_parse(text, size, 3, &o, ret_reason);
 
     if (k < 0)
@@ -24,6 +25,11 @@ static int parse(const char *text, size_t size, Rerecord *ret, const char **ret_
     if (json_get_bool(o, "exact", &r.exact) < 0 ||
         json_get_array(o, "stages", _STAGE_MAX, &stages) < 0)
         return -EBADMSG;
+    if (json_object_object_get_ex(o, "uid", NULL)) {
+        if (json_get_u64(o, "uid", UINT32_MAX - 1, &uid) < 0)
+            return -EBADMSG;
+        r.uid = (uint32_t)uid;
+    }
     for (size_t i = 0; i < json_object_array_length(stages); i++) {
         const char *word;
         Stage s;
@@ -71,7 +77,13 @@ int rerecord_read(const char *state_dir, Rerecord *ret)
     return r;
 }
 
-int rerecord_done(const char *state_dir, Rerecord *r, Stage stage)
+bool rerecord_wants(const Rerecord *r, Stage stage, uint32_t uid)
+{
+    return r->asked && r->stages & 1U << stage &&
+           (stage == STAGE_BOOT || r->uid == UINT32_MAX || r->uid == uid);
+}
+
+int rerecord_done(const char *state_dir, Rerecord *r, Stage stage, uint32_t uid)
 {
     _cleanup_close_ int fd = -EBADF;
     _cleanup_json_writer_ JsonWriter w = {0};
@@ -79,7 +91,7 @@ int rerecord_done(const char *state_dir, Rerecord *r, Stage stage)
     size_t size;
     int k;
 
-    if (!r->asked || !(r->stages & 1U << stage))
+    if (!rerecord_wants(r, stage, uid))
         return 0;
     r->stages &= ~(1U << stage);
     r->asked = r->stages != 0;
@@ -94,6 +106,8 @@ int rerecord_done(const char *state_dir, Rerecord *r, Stage stage)
             json_writer_add_string(&w, NULL, stage_to_string(s));
     json_writer_close(&w, ']');
     json_writer_add(&w, "exact", json_object_new_boolean(r->exact));
+    if (r->uid != UINT32_MAX)
+        json_writer_add(&w, "uid", json_object_new_int64(r->uid));
     k = json_writer_finish(&w, &text, &size);
     return k < 0 ? k : atomic_file_write(fd, FILE_NAME, text, size, 0600);
 }

@@ -6,10 +6,12 @@
 #include "base/vocabulary.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 typedef struct Rerecord {
     bool asked;
     unsigned stages; /* 1 << Stage */
+    uint32_t uid;    /* whose login and session; UINT32_MAX: whoever's */
     bool exact;
 } Rerecord;
 
@@ -17,6 +19,9 @@ typedef struct Rerecord {
  * line in the log: then nothing was asked. 0 or a negative errno. */
 int rerecord_read(const char *state_dir, Rerecord *ret);
 
-/* A stage was recorded: what is left to do is written back, or the file is removed. 0 or a negative
+/* True if that stage of that user (of a boot: any) is to be recorded anew. */
+bool rerecord_wants(const Rerecord *r, Stage stage, uint32_t uid);
+
+/* A stage of that user was recorded: what is left to do is written back, or the file is removed. 0 or a negative
  * errno. */
-int rerecord_done(const char *state_dir, Rerecord *r, Stage stage);
+int rerecord_done(const char *state_dir, Rerecord *r, Stage stage, uint32_t uid);

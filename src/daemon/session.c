@@ -82,8 +82,9 @@ static uint64_t sum_of(const Chains *c)
 }
 
 /* Configuration and model. The present cycle goes on unless the disk holds other chains than those
- * it began with or saved: then somebody has put them there, and they count. */
-static int load(Session *s)
+ * it began with or saved: then somebody has put them there, and they count. *ret_anew: other chains
+ * were taken. */
+static int load(Session *s, bool *ret_anew)
 {
     _cleanup_close_ int root_fd = open(s->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     _cleanup_model_ Model *m = NULL;
@@ -101,16 +102,20 @@ static int load(Session *s)
         return r;
     p = parameters_of(&s->config);
     sum = sum_of(m ? m->chains : NULL);
-    if (s->cycle && sum == s->known_chains)
+    /* No model any more: all was forgotten, what is only in memory, too. */
+    *ret_anew = false;
+    if (s->cycle && m && sum == s->known_chains)
         return cycle_reload(s->cycle, &p, m);
     r = cycle_new(&p, m, s->config.half_life, s->uid, &cycle);
     if (r < 0)
         return r;
     if (s->cycle)
-        log_notice("headstartd: the model holds other chains than were saved; they are taken");
+        log_notice(m ? "headstartd: the model holds other chains than were saved; they are taken"
+                     : "headstartd: there is no model any more: what was learned since is dropped");
     cycle_free(s->cycle);
     s->cycle = cycle;
     s->known_chains = sum;
+    *ret_anew = m;
     s->n_saved = 0;
     r = cycle_begin(s->cycle, now(), clock_now(CLOCK_REALTIME));
     return r;
@@ -221,15 +226,16 @@ static int on_reload(sd_event_source *source _unused_, const struct signalfd_sig
                      void *arg)
 {
     Session *s = arg;
-    const Cycle *before = s->cycle;
+    bool anew = false;
     int r;
 
     finish_saving(s, true);
     /* What is wanted points into the maps that go. */
     r = resident_want(s->resident, NULL, 0);
     if (r >= 0)
-        r = load(s);
-    if (r >= 0 && s->cycle != before)
+        r = load(s, &anew);
+    /* Other chains have yet to hear of this session; where all was forgotten, it is not told again. */
+    if (r >= 0 && anew)
         r = recorder_follow(s->recorder, on_application, s);
     malloc_trim(0);
     if (r < 0)
@@ -295,12 +301,13 @@ static void session_free(Session *s)
 
 static int set_up(Session *s)
 {
+    bool anew;
     int r;
 
     s->root = realpath(s->o.root, NULL);
     if (!s->root)
         return -errno;
-    r = load(s);
+    r = load(s, &anew);
     malloc_trim(0); /* a model is large as text */
     if (r >= 0)
         r = resident_new(s->root, &s->resident);

@@ -50,8 +50,14 @@ refused() {
     refused 2 "no such policy" plan --policy=fast
     refused 2 "--budget=" plan --budget=lots
     refused 2 "--stage=" plan --stage=session
-    refused 2 "--user=" plan --user=root
+    refused 2 "no such user" plan --user=nobody-of-that-name
     refused 2 "--user=" plan --user=4294967295
+    refused 2 "no such user" rerecord --user=
+    refused 2 "no such user" forget --user=4294967295
+    refused 2 "a boot is nobody's" forget --stage=boot --user=0
+    refused 2 "forget takes no arguments" forget everything
+    refused 2 "enable takes no arguments" enable now
+    refused 2 "either --now or --root=" disable --now --root=/nowhere
     refused 2 "for logins only" plan --stage=boot --user=0
     refused 2 "there is no pack for this stage" replay --stage=session
     [[ $stderr == *"try 'headstart replay --help'"* ]]
@@ -153,6 +159,10 @@ JSON
     jq -e '. == {"stages": ["login"], "exact": true}' "$HS_STATE/rerecord"
     run -0 hs status --json=short
     jq -e '.rerecord == true' <<<"$output"
+    run -0 hs rerecord --stage=login --user=1234 --json=short
+    jq -e '. == {"stages": ["login"], "exact": false, "uid": 1234}' "$HS_STATE/rerecord"
+    run -0 hs rerecord --user=root --quiet
+    jq -e '.uid == 0' "$HS_STATE/rerecord"
 }
 
 @test "rerecord --now without systemd says so and leaves no flag" {

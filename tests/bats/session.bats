@@ -251,6 +251,20 @@ steady() {
     [ "$(jq '.chains.names | length' "$HS_STATE/model.json")" -eq 2 ]
 }
 
+@test "what is forgotten does not come back out of memory" {
+    learned 2
+    session_start
+    habit
+    "$HEADSTART" --state="$HS_STATE" forget --quiet
+    [ ! -e "$HS_STATE/model.json" ]
+    # As headstart forget has systemd send it.
+    kill -HUP "$DAEMON"
+    hs_wait 10 dumped '.n_learned == 0'
+    session_stop
+    [ "$(grep -c 'there is no model any more' "$HS_TMP/daemon.log")" -eq 1 ]
+    [ ! -e "$HS_STATE/model.json" ] || jq -e '.chains.names == []' "$HS_STATE/model.json"
+}
+
 @test "what a path has become is not followed" {
     learned
     rm "$HS_MNT/data/b/1" "$HS_MNT/data/b/2"

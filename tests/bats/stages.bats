@@ -324,6 +324,29 @@ full avg10=0.00 avg60=0.00 avg300=0.00 total=0" >"$HS_MNT/proc/pressure/new"
     [ "$(traces boot)/$(traces login)/$(traces session)" = 0/1/1 ]
 }
 
+@test "rerecord of one user: the login of another leaves it asked for" {
+    "$HEADSTART" --state="$HS_STATE" rerecord --quiet --stage=login --user=1001
+    bus_start
+    fake_start
+    fake appear
+    fake target active
+    recorder_start
+    now_says "Waiting for a login"
+    fake new 1 1000 user tty seat0
+    fake state 1 active
+    fake gone 1
+    now_says "Waiting for a login"
+    jq -e '. == {"stages": ["login"], "exact": false, "uid": 1001}' "$HS_STATE/rerecord"
+    fake new 2 1001 user tty seat0
+    now_says "Recording login, waiting for the session to become active"
+    fake state 2 active
+    hs_wait 20 test ! -e "$HS_STATE/rerecord"
+    fake gone 2
+    now_says "Waiting for a login"
+    recorder_stop
+    [ "$(traces boot)/$(traces login)/$(traces session)" = 0/1/1 ] # once all is done, the rest is recorded as ever
+}
+
 @test "rerecord: a file that cannot be used is set aside" {
     mkdir -m 700 "$HS_STATE"
     echo '{"stages":["lunch"],"exact":false}' >"$HS_STATE/rerecord"

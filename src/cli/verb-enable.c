@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* headstart enable: src/cli/switch.c. */
+
+#include "cli/switch.h"
+
+static const Option options[] = {
+        {1, 0, "now", NULL, "Start recording now, too"},
+        {0},
+};
+
+static int run(Context *c)
+{
+    return switch_headstart(c, true);
+}
+
+const Verb verb_enable = {
+        .name = "enable",
+        .arguments = "",
+        .summary = "Turn headstart on",
+        .description = "Enables its units, as 'systemctl enable' would, and what hooks of display "
+                       "managers and\npackage managers start.",
+        .options = options,
+        .run = run,
+};

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* headstart forget: what was recorded and learned goes, all of it or one stage's or user's. */
+
+#include "cli/state.h"
+#include "cli/systemctl.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "config-paths.h"
+
+enum {
+    OPTION_STAGE = 1,
+    OPTION_USER,
+};
+
+static const Option options[] = {
+        {OPTION_STAGE, 0, "stage", "STAGE", "Only what was recorded of boot, login or session"},
+        {OPTION_USER, 0, "user", "USER", "Only what was recorded of this user"},
+        {0},
+};
+
+typedef struct Forgetting {
+    const Context *c;
+    int state_fd;
+    Stage stage;   /* _STAGE_INVALID: all */
+    uint32_t user; /* TRACE_NONE: everybody's */
+    uint64_t n_traces, n_packs, n_left;
+} Forgetting;
+
+static bool is_partial(const Forgetting *f)
+{
+    return f->stage >= 0 || f->user != TRACE_NONE;
+}
+
+/* 0, or an error that was reported. */
+static int drop(const Forgetting *f, int dir_fd, const char *name)
+{
+    if (unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT)
+        return cli_error(errno, "%s: cannot remove %s: %m", f->c->state, name);
+    return 0;
+}
+
+static bool has_suffix(const char *name, const char *suffix)
+{
+    size_t n = strlen(name), l = strlen(suffix);
+
+    return n > l && strcmp(name + n - l, suffix) == 0;
+}
+
+/* True if the trace is to go. What cannot be read might be anybody's. */
+static bool concerns(const Forgetting *f, int dir_fd, const char *name)
+{
+    _cleanup_free_ char *error = NULL;
+    _cleanup_trace_ Trace *t = NULL;
+    unsigned number;
+    Stage stage;
+
+    if (!is_partial(f))
+        return true;
+    if (trace_name_parse(name, &stage, &number) < 0)
+        return f->user != TRACE_NONE; /* set aside */
+    if (f->stage >= 0 && stage != f->stage)
+        return false;
+    if (f->user == TRACE_NONE)
+        return true;
+    return state_read_trace(dir_fd, name, &t, &error) < 0 || t->uid == f->user ||
+           (t->stage != STAGE_BOOT && t->uid == TRACE_NONE);
+}
+
+/* Calls `each` for the regular files of the directory. 0, or an error that was reported. */
+static int for_each_file(Forgetting *f, const char *path,
+                         int (*each)(Forgetting *f, int dir_fd, const char *name))
+{
+    int fd = openat(f->state_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW), r = 0;
+    struct dirent *e;
+    DIR *dir;
+
+    if (fd < 0)
+        return errno == ENOENT ? 0 : cli_error(errno, "%s/%s: %m", f->c->state, path);
+    dir = fdopendir(fd);
+    if (!dir) {
+        close(fd);
+        return cli_error(ENOMEM, "%m");
+    }
+    while (r >= 0 && (e = readdir(dir)))
+        if (e->d_type == DT_REG || e->d_type == DT_UNKNOWN)
+            r = each(f, dirfd(dir), e->d_name);
+    closedir(dir);
+    return r;
+}
+
+static int forget_trace(Forgetting *f, int dir_fd, const char *name)
+{
+    int r;
+
+    /* Traces, what was set aside of them, and what a writer that was killed has left. */
+    if (!strstr(name, ".json") && !has_suffix(name, ".tmp"))
+        return 0;
+    if (!concerns(f, dir_fd, name)) {
+        f->n_left++;
+        return 0;
+    }
+    r = drop(f, dir_fd, name);
+    f->n_traces += r >= 0;
+    return r;
+}
+
+/* Packs are planned anew from what is left. */
+static int forget_derived(Forgetting *f, int dir_fd, const char *name)
+{
+    bool pack = has_suffix(name, ".pack");
+    int r;
+
+    if (!pack && !has_suffix(name, ".pack.bad") && strcmp(name, STATE_MODEL ".bad") != 0 &&
+        (is_partial(f) || strcmp(name, STATE_RERECORD) != 0))
+        return 0;
+    r = drop(f, dir_fd, name);
+    f->n_packs += r >= 0 && pack;
+    return r;
+}
+
+/* Another verb, as if it had been called, but for what it would print. 0 or its error. */
+static int run_verb(const Context *c, const Verb *v, char **argv, int argc)
+{
+    Context x = *c;
+    int r;
+
+    x.verb = v;
+    x.json = JSON_OFF;
+    x.quiet = true;
+    x.argv = argv;
+    x.argc = argc;
+    x.getopt_table = NULL;
+    x.getopt_letters = NULL;
+    r = v->run(&x);
+    cli_done(&x);
+    return r > 0 ? -EIO : r;
+}
+
+/* The recorder's session cycle holds what it has learned in memory, and would save it again. Where
+ * it does not run there is nothing to tell. */
+static void tell_headstartd(const Context *c)
+{
+    if (strcmp(c->state, HEADSTART_STATE_DIR) == 0 && systemctl_available())
+        (void)systemctl_run((const char *const[]){"kill", "--kill-whom=main", "--signal=HUP",
+                                                  "headstart-record.service", NULL},
+                            true);
+}
+
+static int forget(Forgetting *f)
+{
+    char *learn[] = {(char *)"learn", (char *)"--rebuild", NULL}, *plan[] = {(char *)"plan", NULL};
+    int r;
+
+    r = state_lock(f->c, f->state_fd);
+    if (r < 0)
+        return r;
+    /* The model goes before the traces that it could be made from: whoever is interrupted has
+     * forgotten too much, never too little. */
+    r = drop(f, f->state_fd, STATE_MODEL);
+    if (r >= 0)
+        r = for_each_file(f, ".", forget_derived);
+    if (r >= 0)
+        r = for_each_file(f, STATE_TRACES, forget_trace);
+    if (r < 0)
+        return r;
+    closep(&f->state_fd); /* and the lock with it */
+    tell_headstartd(f->c);
+    if (!is_partial(f) || f->n_left == 0)
+        return 0;
+    r = run_verb(f->c, &verb_learn, learn, 2);
+    return r < 0 ? r : run_verb(f->c, &verb_plan, plan, 1);
+}
+
+static int print(const Forgetting *f)
+{
+    json_object *o;
+
+    if (f->c->json == JSON_OFF) {
+        if (!f->c->quiet)
+            printf("Forgotten: %" PRIu64 " recordings, %" PRIu64 " packs, and what was learned "
+                   "from them. %s\n",
+                   f->n_traces, f->n_packs,
+                   is_partial(f) && f->n_left > 0 ? "The rest was learned and planned anew."
+                                                  : "Nothing is left.");
+        return 0;
+    }
+    o = json_object_new_object();
+    json_object_object_add(o, "n_traces", json_object_new_uint64(f->n_traces));
+    json_object_object_add(o, "n_packs", json_object_new_uint64(f->n_packs));
+    json_object_object_add(o, "n_traces_left", json_object_new_uint64(f->n_left));
+    return output_json(f->c->json, o);
+}
+
+static int run(Context *c)
+{
+    Forgetting f = {.c = c, .state_fd = -EBADF, .stage = _STAGE_INVALID, .user = TRACE_NONE};
+    const char *value;
+    int k, n, r;
+
+    while ((k = cli_next_option(c, &value)) > 0) {
+        r = k == OPTION_STAGE ? cli_parse_stage(c, value, &f.stage)
+                              : cli_parse_uid(c, value, &f.user);
+        if (r < 0)
+            return r;
+    }
+    if (k < 0)
+        return k;
+    cli_arguments(c, &n);
+    if (n > 0)
+        return cli_usage_error(c, "forget takes no arguments");
+    if (f.stage == STAGE_BOOT && f.user != TRACE_NONE)
+        return cli_usage_error(c, "--user= is for logins and sessions: a boot is nobody's");
+    r = state_open(c, false, &f.state_fd);
+    if (r >= 0)
+        r = forget(&f);
+    closep(&f.state_fd);
+    if (r < 0 && r != -ENOENT)
+        return r;
+    r = print(&f);
+    return r < 0 ? cli_error(r, "cannot print: %m") : 0;
+}
+
+const Verb verb_forget = {
+        .name = "forget",
+        .arguments = "",
+        .summary = "Throw away what was recorded and learned",
+        .description =
+                "All of it; or only what concerns a stage or a user: then the rest is "
+                "learned and planned\nanew from the recordings that are left. Settings stay, "
+                "and recording goes on. A recording\nof which nobody knows whose it is goes "
+                "with any user.",
+        .options = options,
+        .run = run,
+};

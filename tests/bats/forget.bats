@@ -1,0 +1,136 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# What goes with headstart forget, and what stays; enable and disable.
+
+bats_require_minimum_version 1.5.0
+load helpers
+
+setup() {
+    hs_setup
+    need_command jq
+    need_command xz
+}
+
+teardown() {
+    hs_teardown
+}
+
+hs() {
+    "$HEADSTART" --state="$HS_STATE" --root="$HS_MNT" "$@"
+}
+
+# recorded N: the first N of the recorded days, a login and a session each, of two people, learned; and
+# files where others leave them.
+recorded() {
+    need_loop
+    hs_filesystem ext4 64
+    mkdir -p -m 700 "$HS_STATE/traces"
+    local f
+    while read -r f; do
+        xz -dc "$f" >"$HS_STATE/traces/$(basename "$f" .xz)"
+    done < <(find "$HS_SOURCE/tests/fixtures/sessions" -name '*.json.xz' | sort | head -n "$1")
+    hs learn --quiet
+    echo pack >"$HS_STATE/boot.pack"
+    echo pack >"$HS_STATE/login.pack"
+    echo pack >"$HS_STATE/login@1000.pack"
+    echo pack >"$HS_STATE/login@1001.pack"
+    echo bad >"$HS_STATE/model.json.bad"
+    echo bad >"$HS_STATE/traces/20200101T000000-login.json.bad"
+    echo mine >"$HS_STATE/notes"
+}
+
+traces_of() { # uid
+    local f
+    for f in "$HS_STATE"/traces/*.json; do
+        jq -r .uid "$f"
+    done | grep -c "^$1\$"
+}
+
+@test "all of it goes, but nothing that is not ours" {
+    recorded 4
+    hs rerecord --quiet
+    run -0 hs forget
+    [[ $output == "Forgotten: 5 recordings, 4 packs, and what was learned from them. Nothing is left." ]]
+    [ "$(cd "$HS_STATE" && find . -type f)" = ./notes ]
+    run -0 hs forget --json=short
+    jq -e '. == {"n_traces": 0, "n_packs": 0, "n_traces_left": 0}' <<<"$output"
+    run -0 hs status
+    [[ $output == *"nothing was recorded yet"* ]]
+}
+
+@test "a state directory that was never made has nothing to forget" {
+    run --separate-stderr -0 hs forget
+    [ -z "$stderr" ]
+    [ ! -e "$HS_STATE" ]
+}
+
+@test "of one user: traces, model and pack of the others stay" {
+    recorded 32
+    local theirs all
+    theirs=$(traces_of 1001)
+    all=$(find "$HS_STATE/traces" -name '*.json' | wc -l)
+    [ "$theirs" -gt 0 ]
+    [ "$theirs" -lt "$all" ]
+    jq -e '[.stages[].uid] | index(1001)' "$HS_STATE/model.json"
+    run -0 hs forget --user=1001 --json=short
+    jq -e --argjson n "$theirs" --argjson all "$all" \
+        '.n_traces == $n + 1 and .n_traces_left == $all - $n' <<<"$output"
+    [ "$(traces_of 1001)" -eq 0 ]
+    [ "$(traces_of 1000)" -eq $((all - theirs)) ]
+    [ ! -e "$HS_STATE/traces/20200101T000000-login.json.bad" ] # nobody knows whose it is
+    jq -e '[.stages[].uid] | index(1001) == null and index(1000) != null' "$HS_STATE/model.json"
+    jq -e '[.chains.worlds[].user] | index(1001) == null and index(1000) != null' "$HS_STATE/model.json"
+    ! grep -q pcmanfm-qt "$HS_STATE/model.json" # which only she has used
+    [ ! -e "$HS_STATE/login@1001.pack" ]
+    [ "$(<"$HS_STATE/notes")" = mine ]
+}
+
+@test "of one stage: the others stay" {
+    recorded 8
+    run -0 hs forget --stage=session
+    [[ $output == *"The rest was learned and planned anew."* ]]
+    [ "$(find "$HS_STATE/traces" -name '*-session.json' | wc -l)" -eq 0 ]
+    [ "$(find "$HS_STATE/traces" -name '*-login.json' | wc -l)" -eq 4 ]
+    [ -e "$HS_STATE/traces/20200101T000000-login.json.bad" ]
+    jq -e '[.stages[].stage] | unique == ["login"]' "$HS_STATE/model.json"
+}
+
+@test "a recording that cannot be read goes with any user" {
+    recorded 4
+    echo '{' >"$HS_STATE/traces/20200101T000000-session.json"
+    run -0 hs forget --user=4242
+    [[ $output == "Forgotten: 2 recordings,"* ]]
+    [ "$(find "$HS_STATE/traces" -name '*.json' | wc -l)" -eq 4 ]
+}
+
+# --- enable and disable, on a tree that is not running -------------------------------------------------------
+
+@test "enable and disable a tree that is not running: units and the mark" {
+    need_command systemctl
+    local root=$HS_TMP/tree units
+    mkdir -p "$root/usr/lib/systemd/system" "$root/etc"
+    cp "$HS_BUILD"/units/headstart-*.* "$root/usr/lib/systemd/system"
+    run -0 "$HEADSTART" --root="$root" enable
+    [ "$output" = "Enabled, from the next boot on." ]
+    units=$(cd "$root/etc/systemd/system" && find . -type l -printf '%f\n' | sort | tr '\n' ' ')
+    [ "$units" = "$(sed -n 's/^enable //p' "$HS_SOURCE/data/90-headstart.preset" | sort | tr '\n' ' ')" ]
+    run -0 "$HEADSTART" --root="$root" disable --json=short
+    jq -e '. == {"enabled": false, "now": false}' <<<"$output"
+    [ -z "$(find "$root/etc/systemd/system" -type l)" ]
+    [ -s "$root/etc/headstart/disabled" ]
+    run -0 "$HEADSTART" --root="$root" enable --quiet
+    [ -z "$output" ]
+    [ ! -e "$root/etc/headstart/disabled" ]
+}
+
+@test "what cannot be enabled is told in one line" {
+    run --separate-stderr -1 "$HEADSTART" --root="$HS_TMP/nowhere" disable
+    assert_one_error_line "$stderr"
+    [[ $stderr == *"/nowhere: No such file or directory" ]]
+    [ ! -e "$HS_TMP/nowhere" ]
+    [ -d /run/systemd/system ] || {
+        run --separate-stderr -1 "$HEADSTART" enable --now
+        assert_one_error_line "$stderr"
+        [[ $stderr == *"not booted with systemd"* ]]
+    }
+}
