@@ -12,6 +12,7 @@ _headstart() {
         [plan]='--stage= --user= --budget= --policy= --deadline= --min-probability= --dry-run'
         [replay]='--stage= --wait --dry-run --policy= --ioprio= --force'
         [rerecord]='--now --next-boot --stage= --user= --exact'
+        [refresh]='--dry-run'
         [forget]='--stage= --user='
         [enable]='--now'
         [disable]='--now'

@@ -55,7 +55,7 @@ struct Context {
 };
 
 extern const Verb verb_status, verb_record, verb_learn, verb_plan, verb_replay, verb_show,
-        verb_rerecord, verb_forget, verb_enable, verb_disable, verb_evaluate, verb_merge;
+        verb_rerecord, verb_refresh, verb_forget, verb_enable, verb_disable, verb_evaluate, verb_merge;
 
 /* --- options.c ----------------------------------------------------------------------------------
  */
@@ -73,6 +73,10 @@ int cli_next_option(Context *c, const char **ret_value);
 char **cli_arguments(const Context *c, int *ret_n);
 
 void cli_done(Context *c);
+
+/* Runs another verb with one option of its own (or NULL), as if it had been called with --quiet.
+ * 0 or its error, reported by it. */
+int cli_run_verb(const Context *c, const Verb *verb, const char *option);
 
 /* Says "headstart: …" and where help is; returns CLI_WRONG_USAGE. */
 int cli_usage_error(const Context *c, const char *format, ...) _printf_(2, 3);

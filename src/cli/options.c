@@ -327,3 +327,21 @@ void cli_done(Context *c)
     c->getopt_table = NULL;
     c->getopt_letters = NULL;
 }
+
+int cli_run_verb(const Context *c, const Verb *verb, const char *option)
+{
+    char *argv[] = {(char *)verb->name, (char *)option, NULL};
+    Context x = *c;
+    int r;
+
+    x.verb = verb;
+    x.json = JSON_OFF;
+    x.quiet = true;
+    x.argv = argv;
+    x.argc = option ? 2 : 1;
+    x.getopt_table = NULL;
+    x.getopt_letters = NULL;
+    r = verb->run(&x);
+    cli_done(&x);
+    return r > 0 ? -EIO : r;
+}

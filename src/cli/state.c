@@ -163,6 +163,17 @@ int state_load_model(int state_fd, Model **ret, char **ret_error)
     return r < 0 ? r : model_from_json(text, size, ret, ret_error);
 }
 
+int state_save_model(const Context *c, int state_fd, const Model *m)
+{
+    _cleanup_free_ char *text = NULL;
+    size_t size;
+    int r = model_to_json(m, &text, &size);
+
+    if (r >= 0)
+        r = atomic_file_write(state_fd, STATE_MODEL, text, size, 0600);
+    return r < 0 ? cli_error(r, "%s/" STATE_MODEL ": %m", c->state) : 0;
+}
+
 const char *state_pack_name(Stage stage)
 {
     switch (stage) {

@@ -53,5 +53,8 @@ int state_lock(const Context *c, int state_fd);
  * line, the caller frees it), or the error of reading. Nothing is reported. */
 int state_load_model(int state_fd, Model **ret, char **ret_error);
 
+/* Replaces STATE/model.json. 0, or an error that was reported. */
+int state_save_model(const Context *c, int state_fd, const Model *m);
+
 /* "boot.pack", "login.pack"; NULL for a stage that has none. */
 const char *state_pack_name(Stage stage);

@@ -123,24 +123,6 @@ static int forget_derived(Forgetting *f, int dir_fd, const char *name)
     return r;
 }
 
-/* Another verb, as if it had been called, but for what it would print. 0 or its error. */
-static int run_verb(const Context *c, const Verb *v, char **argv, int argc)
-{
-    Context x = *c;
-    int r;
-
-    x.verb = v;
-    x.json = JSON_OFF;
-    x.quiet = true;
-    x.argv = argv;
-    x.argc = argc;
-    x.getopt_table = NULL;
-    x.getopt_letters = NULL;
-    r = v->run(&x);
-    cli_done(&x);
-    return r > 0 ? -EIO : r;
-}
-
 /* The recorder's session cycle holds what it has learned in memory, and would save it again. Where
  * it does not run there is nothing to tell. */
 static void tell_headstartd(const Context *c)
@@ -153,7 +135,6 @@ static void tell_headstartd(const Context *c)
 
 static int forget(Forgetting *f)
 {
-    char *learn[] = {(char *)"learn", (char *)"--rebuild", NULL}, *plan[] = {(char *)"plan", NULL};
     int r;
 
     r = state_lock(f->c, f->state_fd);
@@ -172,8 +153,8 @@ static int forget(Forgetting *f)
     tell_headstartd(f->c);
     if (!is_partial(f) || f->n_left == 0)
         return 0;
-    r = run_verb(f->c, &verb_learn, learn, 2);
-    return r < 0 ? r : run_verb(f->c, &verb_plan, plan, 1);
+    r = cli_run_verb(f->c, &verb_learn, "--rebuild");
+    return r < 0 ? r : cli_run_verb(f->c, &verb_plan, NULL);
 }
 
 static int print(const Forgetting *f)

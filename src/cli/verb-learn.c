@@ -224,16 +224,11 @@ static int load_model(Learning *l, bool rebuild)
 
 static int save_model(Learning *l)
 {
-    _cleanup_free_ char *text = NULL;
-    size_t size;
-    int r;
+    int r = model_prune(&l->model, PRUNE_PROBABILITY);
 
-    r = model_prune(&l->model, PRUNE_PROBABILITY);
-    if (r >= 0)
-        r = model_to_json(l->model, &text, &size);
-    if (r >= 0)
-        r = atomic_file_write(l->state_fd, STATE_MODEL, text, size, 0600);
-    return r < 0 ? cli_error(r, "%s/" STATE_MODEL ": %m", l->c->state) : 0;
+    if (r < 0)
+        return cli_error(r, "%s/" STATE_MODEL ": %m", l->c->state);
+    return state_save_model(l->c, l->state_fd, l->model);
 }
 
 static int print(const Learning *l)

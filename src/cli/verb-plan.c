@@ -12,6 +12,7 @@
 #include "pack/pack-writer.h"
 #include "plan/plan.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -287,7 +288,7 @@ static int plan_stage(Planning *p, Stage stage, uint32_t uid)
         return cli_error(r, "cannot predict %s: %m", what);
     if (prediction->n_files == 0)
         return 0;
-    r = plan_locate(prediction, p->root, &p->volumes, &located);
+    r = plan_locate(prediction, p->root, &p->volumes, p->model->clock, &located);
     if (r < 0)
         return cli_error(r, "%s: %m", p->c->root);
     r = plan_compile(located, &parameters, &content, &summary);
@@ -326,6 +327,35 @@ static int plan_users(Planning *p, uint32_t only)
         n += r > 0;
     }
     return r < 0 ? r : n;
+}
+
+/* Packs of users of whom the model knows no login any more: it has faded, or was forgotten. */
+static int drop_stale_packs(const Planning *p)
+{
+    int fd = openat(p->state_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    const struct dirent *e;
+
+    if (!dir) {
+        closep(&fd);
+        return cli_error(errno, "%s: %m", p->c->state);
+    }
+    while ((e = readdir(dir))) {
+        char name[40];
+        bool known = false;
+        uint32_t uid;
+
+        if (sscanf(e->d_name, "login@%" SCNu32, &uid) != 1)
+            continue;
+        snprintf(name, sizeof(name), "login@%" PRIu32 ".pack", uid);
+        for (size_t i = 0; i < p->model->n_stages; i++)
+            known = known ||
+                    (p->model->stages[i].stage == STAGE_LOGIN && p->model->stages[i].uid == uid);
+        if (!known && strcmp(name, e->d_name) == 0 && unlinkat(p->state_fd, name, 0) < 0)
+            cli_warning(errno, "%s/%s: cannot remove it: %m", p->c->state, name);
+    }
+    closedir(dir);
+    return 0;
 }
 
 static int load(Planning *p)
@@ -429,6 +459,8 @@ static int run(Context *c)
         r = plan_stage(&p, s, MODEL_NONE);
         planned += r > 0;
     }
+    if (r >= 0 && only < 0 && user == MODEL_NONE && !p.dry_run)
+        r = drop_stale_packs(&p);
     if (r >= 0 && only != STAGE_BOOT) {
         r = plan_users(&p, user);
         planned += r > 0 ? r : 0;

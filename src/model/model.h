@@ -146,6 +146,18 @@ int model_learn(Model **m, const Trace *t, usec_t now_realtime);
  * or -ENOMEM. */
 int model_settle_clock(Model **m, usec_t now_realtime);
 
+/* Files get other names: to[file] is NULL (it stays), "" (it has gone: all that is known of it goes),
+ * or its new path, which is taken over. Where two would have one name, the first in the old order
+ * keeps it and the other goes. Chains are left alone: what has gone starts no more and fades. 0, or
+ * -ENOMEM; then the model is of no use any more. */
+int model_move_files(Model *m, char **to);
+
+/* The file's size has changed: what was needed up to its end is still needed up to its end (a file
+ * that was read whole, the tables at the end of a library). What lies in it keeps its place: most of
+ * what an upgrade changes is small, and pages are read in windows. What lies beyond a new, smaller
+ * size is dropped where it is planned. */
+void model_stretch_file(Model *m, uint32_t file, uint64_t old_size, uint64_t new_size);
+
 /* Drops files and applications that less than `min_probability` of a stage's sessions used, so that
  * names used once (temporary files) do not pile up, what was assumed of a file where the truth is
  * known by now, and of the chains what has faded (chains_prune(): not while a session of theirs

@@ -35,7 +35,9 @@ typedef struct Locator {
     const VolumeTable *volumes;
     size_t root_length;         /* of the root's path, without a trailing slash */
     int *fds;                   /* per volume: its mount point, or a negative errno */
-    MetadataDeriver **derivers; /* per volume: NULL where the model knows the metadata */
+    MetadataDeriver **derivers; /* per volume: NULL where metadata cannot be derived */
+    bool *known;                /* per volume: the model knows its metadata up to `known_until` */
+    usec_t known_until;
     Inode *inodes;
     ExtentList extents; /* reused */
 } Locator;
@@ -230,6 +232,18 @@ static int new_file(Locator *x, const PredictedFile *p, const Volume *v, const c
     return 0;
 }
 
+/* True if the file was not there yet, as this file, at that moment: then no session has read its
+ * inode. Where the filesystem does not keep the time of birth, nothing is known to be new. */
+static bool made_since(int fd, usec_t moment)
+{
+    struct statx st;
+
+    return statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &st) >= 0 && st.stx_mask & STATX_BTIME &&
+           st.stx_btime.tv_sec >= 0 &&
+           (usec_t)st.stx_btime.tv_sec * USEC_PER_SEC + st.stx_btime.tv_nsec / NSEC_PER_USEC >
+                   moment;
+}
+
 /* 0 located, 1 skipped (*skip says why), or -ENOMEM */
 static int locate_file(Locator *x, const PredictedFile *p, PlanSkip *skip)
 {
@@ -262,7 +276,7 @@ static int locate_file(Locator *x, const PredictedFile *p, PlanSkip *skip)
         return 1;
     }
     d = x->derivers[v - x->volumes->volumes];
-    if (d) {
+    if (d && (!x->known[v - x->volumes->volumes] || made_since(fd, x->known_until))) {
         r = metadata_deriver_note(d, below, st.st_ino, p->probability);
         if (r < 0)
             return r;
@@ -331,7 +345,8 @@ static int locate_volumes(Locator *x, const Prediction *p)
         if (v->block_dev == 0 || !is_first_of_device(x->volumes, i))
             continue;
         r = known_metadata(x, p, i);
-        if (r == 0 && x->fds[i] >= 0 && strncmp(v->fstype, "ext", 3) == 0)
+        x->known[i] = r > 0;
+        if (r >= 0 && x->fds[i] >= 0 && strncmp(v->fstype, "ext", 3) == 0)
             r = metadata_deriver_new(v, i, x->fds[i], &x->derivers[i]);
         if (r < 0)
             return r;
@@ -348,6 +363,28 @@ static int compare_metadata(const void *a, const void *b)
     return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
+/* Of what overlaps, what begins first keeps its probability. */
+static void make_disjoint(LocatedPlan *l)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < l->n_metadata; i++) {
+        LocatedMetadata m = l->metadata[i];
+        const LocatedMetadata *last = n > 0 ? &l->metadata[n - 1] : NULL;
+
+        if (last && last->volume == m.volume && last->offset + last->length > m.offset) {
+            uint64_t over = last->offset + last->length - m.offset;
+
+            if (over >= m.length)
+                continue;
+            m.offset += over;
+            m.length -= over;
+        }
+        l->metadata[n++] = m;
+    }
+    l->n_metadata = n;
+}
+
 static int derive_metadata(Locator *x)
 {
     for (uint32_t i = 0; i < x->volumes->n; i++) {
@@ -357,9 +394,10 @@ static int derive_metadata(Locator *x)
             return r;
         x->l->metadata_derived = x->l->metadata_derived || r > 0;
     }
-    /* Derived ones came after those that were known. */
+    /* Derived ones came after those that were known, and may lie in them. */
     if (x->l->n_metadata > 1)
         qsort(x->l->metadata, x->l->n_metadata, sizeof(LocatedMetadata), compare_metadata);
+    make_disjoint(x->l);
     return 0;
 }
 
@@ -374,6 +412,7 @@ static void locator_done(Locator *x)
     for (size_t i = 0; x->derivers && i < x->volumes->n; i++)
         metadata_deriver_free(x->derivers[i]);
     free(x->derivers);
+    free(x->known);
     for (size_t i = 0; x->fds && i < x->volumes->n; i++)
         if (x->fds[i] >= 0)
             close(x->fds[i]);
@@ -383,10 +422,11 @@ static void locator_done(Locator *x)
 }
 
 int plan_locate(const Prediction *p, const char *root, const VolumeTable *volumes,
-                LocatedPlan **ret)
+                usec_t known_until, LocatedPlan **ret)
 {
     _cleanup_(locator_done) Locator x = {
             .volumes = volumes,
+            .known_until = known_until,
             .root_length = length_without_slash(root),
     };
     struct stat st;
@@ -396,8 +436,9 @@ int plan_locate(const Prediction *p, const char *root, const VolumeTable *volume
         return -errno;
     x.l = calloc(1, sizeof(LocatedPlan));
     x.derivers = calloc(volumes->n + 1, sizeof(*x.derivers));
+    x.known = calloc(volumes->n + 1, sizeof(*x.known));
     x.fds = reallocarray(NULL, volumes->n + 1, sizeof(int));
-    if (!x.l || !x.derivers || !x.fds)
+    if (!x.l || !x.derivers || !x.known || !x.fds)
         return -ENOMEM;
     for (size_t i = 0; i < volumes->n; i++)
         x.fds[i] = -EXDEV;

@@ -11,7 +11,7 @@
  * through.
  *
  *     volume_table_read(AT_FDCWD, root, &volumes);
- *     plan_locate(prediction, root, &volumes, &located);
+ *     plan_locate(prediction, root, &volumes, known_until, &located);
  *     plan_compile(located, &parameters, &content, &summary);
  *     pack_write(content, &bytes, &size);
  *
@@ -116,9 +116,11 @@ typedef struct PlanSummary {
  * nothing but regular files and directories on the volumes, follows no symlink, crosses no mount
  * and no automount, waits for nothing. Names of one file (hard links) become one file with the maps
  * of all. Metadata of an ext2/3/4 filesystem whose UUID the prediction does not know is derived
- * from the located files with libext2fs. 0, -ENOMEM, or the error of looking at root. */
+ * from the located files with libext2fs; of one that it knows, that of files made after
+ * `known_until` (wall clock; USEC_INFINITY: none), the last session that was learned: an upgrade
+ * replaces files by new ones. 0, -ENOMEM, or the error of looking at root. */
 int plan_locate(const Prediction *p, const char *root, const VolumeTable *volumes,
-                LocatedPlan **ret);
+                usec_t known_until, LocatedPlan **ret);
 
 /* Pure: cuts, orders and merges. What is likely enough is taken by falling probability, metadata
  * before data, until the budget is spent (thesis 4.3.2, algorithm 4.2, with the line that it

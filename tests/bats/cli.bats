@@ -56,6 +56,7 @@ refused() {
     refused 2 "no such user" forget --user=4294967295
     refused 2 "a boot is nobody's" forget --stage=boot --user=0
     refused 2 "forget takes no arguments" forget everything
+    refused 2 "refresh takes no arguments" refresh all
     refused 2 "enable takes no arguments" enable now
     refused 2 "either --now or --root=" disable --now --root=/nowhere
     refused 2 "for logins only" plan --stage=boot --user=0

@@ -204,7 +204,7 @@ int main(int argc, char *argv[])
     cpu = clock_cpu();
     r = volume_table_read(AT_FDCWD, argv[optind], &volumes);
     if (r >= 0)
-        r = plan_locate(prediction, argv[optind], &volumes, &located);
+        r = plan_locate(prediction, argv[optind], &volumes, USEC_INFINITY, &located);
     if (r >= 0)
         r = plan_compile(located, &p, &content, &s);
     if (r >= 0)

@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* headstart refresh: files that have changed since they were learned, as after an upgrade of
+ * packages, are found anew; what is known of their older selves goes on. */
+
+#include "base/atomic-file.h"
+#include "cli/state.h"
+#include "pack/pack.h"
+#include "plan/versions.h"
+#include "volume/presence.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+enum {
+    OPTION_DRY_RUN = 1,
+};
+
+static const Option options[] = {
+        {OPTION_DRY_RUN, 0, "dry-run", NULL, "Print what has changed, write nothing"},
+        {0},
+};
+
+/* A file as a pack knows it. */
+typedef struct Planned {
+    UT_hash_handle hh;
+    uint64_t inode, size, mtime_nsec, ctime_nsec;
+    bool volatile_content;
+    bool oom;
+    char path[];
+} Planned;
+
+#undef uthash_nonfatal_oom
+#define uthash_nonfatal_oom(elt) ((elt)->oom = true)
+
+typedef struct Refresh {
+    const Context *c;
+    int state_fd;
+    Model *model;
+    VolumeTable volumes;
+    char root[PATH_MAX];
+    Planned *planned;
+    char **to; /* by file of the model: model_move_files() */
+    Table *table;
+    uint64_t n_changed, n_renamed, n_gone, n_unknown;
+    /* What succeeded the component looked for last: whole directories change their name. */
+    char gone[PATH_MAX], successor[NAME_MAX + 1];
+} Refresh;
+
+static void refresh_done(Refresh *x)
+{
+    Planned *p, *tmp;
+
+    HASH_ITER (hh, x->planned, p, tmp) {
+        HASH_DEL(x->planned, p);
+        free(p);
+    }
+    for (size_t i = 0; x->to && i < x->model->n_files; i++)
+        free(x->to[i]);
+    free(x->to);
+    model_free(x->model);
+    volume_table_done(&x->volumes);
+    table_free(x->table);
+    closep(&x->state_fd);
+}
+
+/* --- what the packs say
+ * ------------------------------------------------------------------------------------------ */
+
+static int note_planned(Refresh *x, const char *mountpoint, const Pack *pack, const PackFile *f)
+{
+    const char *below = pack_string(pack, f->path);
+    const char *slash = strcmp(mountpoint, "/") == 0 ? "" : "/";
+    size_t l = strlen(mountpoint) + 1 + strlen(below);
+    Planned *p = calloc(1, sizeof(*p) + l + 1), *known;
+
+    if (!p)
+        return -ENOMEM;
+    if (strcmp(below, ".") == 0)
+        snprintf(p->path, l + 1, "%s", mountpoint);
+    else
+        snprintf(p->path, l + 1, "%s%s%s", *slash ? mountpoint : "", "/", below);
+    p->inode = le64toh(f->inode);
+    p->size = le64toh(f->size);
+    p->mtime_nsec = le64toh(f->mtime_nsec);
+    p->ctime_nsec = le64toh(f->ctime_nsec);
+    p->volatile_content = le16toh(f->flags) & (PACK_FILE_VOLATILE | PACK_FILE_DIRECTORY);
+    HASH_FIND_STR(x->planned, p->path, known);
+    if (!known)
+        HASH_ADD_STR(x->planned, path, p);
+    if (known || p->oom) {
+        bool oom = p->oom;
+
+        free(p);
+        return oom ? -ENOMEM : 0;
+    }
+    return 0;
+}
+
+/* A pack that cannot be read says nothing; it is made anew in any case. 0 or -ENOMEM. */
+static int read_pack(Refresh *x, const char *name)
+{
+    _cleanup_free_ char *buf = NULL;
+    size_t size;
+    Pack pack;
+    int r = file_read_whole(x->state_fd, name, PACK_SIZE_MAX, &buf, &size);
+
+    if (r < 0 || pack_open(buf, size, &pack, NULL) < 0)
+        return r == -ENOMEM ? r : 0;
+    for (uint32_t i = 0; i < le32toh(pack.header->n_segments); i++) {
+        const PackSegment *s = &pack.segments[i];
+
+        for (uint32_t k = 0; k < le32toh(s->n_files); k++) {
+            r = note_planned(x, pack_string(&pack, s->mountpoint), &pack,
+                             &pack.files[le32toh(s->first_file) + k]);
+            if (r < 0)
+                return r;
+        }
+    }
+    return 0;
+}
+
+static int read_packs(Refresh *x)
+{
+    int fd = openat(x->state_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    const struct dirent *e;
+
+    if (!dir) {
+        closep(&fd);
+        return cli_error(errno, "%s: %m", x->c->state);
+    }
+    while (r >= 0 && (e = readdir(dir))) {
+        size_t l = strlen(e->d_name);
+
+        if (l > 5 && strcmp(e->d_name + l - 5, ".pack") == 0)
+            r = read_pack(x, e->d_name);
+    }
+    closedir(dir);
+    return r < 0 ? cli_error(r, "%m") : 0;
+}
+
+/* --- what has become of a file
+ * ------------------------------------------------------------------------------------------ */
+
+static bool has_changed(const Planned *p, const struct stat *st)
+{
+    if (p->inode != st->st_ino)
+        return true;
+    /* Written in place, or a directory: the inode says that it is the same. */
+    if (p->volatile_content)
+        return false;
+    return p->size != (uint64_t)st->st_size ||
+           p->mtime_nsec != (uint64_t)(st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec) ||
+           p->ctime_nsec != (uint64_t)(st->st_ctim.tv_sec * 1000000000 + st->st_ctim.tv_nsec);
+}
+
+static int stat_below(const Refresh *x, const char *path, struct stat *ret)
+{
+    char full[PATH_MAX];
+
+    if (snprintf(full, sizeof(full), "%s%s", strcmp(x->root, "/") == 0 ? "" : x->root, path) >=
+        (int)sizeof(full))
+        return -ENAMETOOLONG;
+    return lstat(full, ret) < 0 ? -errno : 0;
+}
+
+static void look_at_present(Refresh *x, uint32_t file)
+{
+    const char *path = x->model->files[file].path;
+    const Planned *p;
+    struct stat st;
+
+    HASH_FIND_STR(x->planned, path, p);
+    if (!p || stat_below(x, path, &st) < 0 || !has_changed(p, &st))
+        return;
+    x->n_changed++;
+    table_row(x->table, path, "changed", NULL);
+    if (S_ISREG(st.st_mode))
+        model_stretch_file(x->model, file, p->size, (uint64_t)st.st_size);
+}
+
+static void free_names(char **names, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        free(names[i]);
+    free(names);
+}
+
+/* Which name in the directory succeeds `gone`: "" if none does. 0 or -ENOMEM. */
+static int find_successor(const Refresh *x, const char *directory, const char *gone,
+                          char ret[static NAME_MAX + 1])
+{
+    _cleanup_free_ char *full = NULL;
+    size_t n = 0, allocated = 0;
+    const struct dirent *e;
+    const char *successor;
+    char **names = NULL;
+    int r = 0;
+    DIR *dir;
+
+    ret[0] = 0;
+    if (asprintf(&full, "%s%s", x->root, directory) < 0)
+        return -ENOMEM;
+    dir = opendir(full);
+    if (!dir)
+        return 0;
+    while (r >= 0 && (e = readdir(dir)))
+        if (versions_alike(gone, e->d_name)) {
+            r = grow_array(&names, &allocated, n + 1, sizeof(*names));
+            if (r >= 0 && !(names[n] = strdup(e->d_name)))
+                r = -ENOMEM;
+            n += r >= 0;
+        }
+    closedir(dir);
+    successor = r >= 0 ? versions_successor(gone, names, n) : NULL;
+    if (successor)
+        snprintf(ret, NAME_MAX + 1, "%s", successor);
+    free_names(names, n);
+    return r;
+}
+
+/* *ret: the path under which the file goes on, NULL if it does not. 0 or -ENOMEM. */
+static int follow(Refresh *x, const char *path, size_t above, char **ret)
+{
+    size_t end = above + 1 + strcspn(path + above + 1, "/");
+    char directory[PATH_MAX], component[NAME_MAX + 1];
+    struct stat st;
+    int r;
+
+    *ret = NULL;
+    if (end >= sizeof(directory) || end - above - 1 > NAME_MAX)
+        return 0;
+    if (strncmp(x->gone, path, end) != 0 || x->gone[end]) {
+        memcpy(x->gone, path, end);
+        x->gone[end] = 0;
+        memcpy(directory, path, above);
+        directory[above] = 0;
+        memcpy(component, path + above + 1, end - above - 1);
+        component[end - above - 1] = 0;
+        r = find_successor(x, directory, component, x->successor);
+        if (r < 0)
+            return r;
+    }
+    if (!x->successor[0])
+        return 0;
+    if (asprintf(ret, "%.*s/%s%s", (int)above, path, x->successor, path + end) < 0) {
+        *ret = NULL;
+        return -ENOMEM;
+    }
+    /* One that the model knows already has its own history. */
+    if (model_find_file(x->model, *ret) != MODEL_NONE || stat_below(x, *ret, &st) < 0 ||
+        !(S_ISREG(st.st_mode) || S_ISDIR(st.st_mode))) {
+        free(*ret);
+        *ret = NULL;
+    }
+    return 0;
+}
+
+static int look_at_gone(Refresh *x, uint32_t file, size_t above)
+{
+    const char *path = x->model->files[file].path;
+    const Planned *p;
+    struct stat st;
+    int r = follow(x, path, above, &x->to[file]);
+
+    if (r < 0)
+        return r;
+    if (!x->to[file]) {
+        x->to[file] = strdup("");
+        x->n_gone++;
+        table_row(x->table, path, "gone", NULL);
+        return x->to[file] ? 0 : -ENOMEM;
+    }
+    x->n_renamed++;
+    table_row(x->table, path, "succeeded", x->to[file]);
+    HASH_FIND_STR(x->planned, path, p);
+    if (p && stat_below(x, x->to[file], &st) >= 0 && S_ISREG(st.st_mode))
+        model_stretch_file(x->model, file, p->size, (uint64_t)st.st_size);
+    return 0;
+}
+
+static int look(Refresh *x)
+{
+    x->to = calloc(x->model->n_files + 1, sizeof(*x->to));
+    if (!x->to)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < x->model->n_files; i++) {
+        size_t above;
+        int r = 0;
+
+        switch (presence_look(&x->volumes, x->root, x->model->files[i].path, &above)) {
+        case PRESENCE_THERE:
+            look_at_present(x, i);
+            break;
+        case PRESENCE_GONE:
+            r = look_at_gone(x, i, above);
+            break;
+        default:
+            x->n_unknown++;
+            table_row(x->table, x->model->files[i].path, "cannot be told", NULL);
+            break;
+        }
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* --- all of it
+ * ------------------------------------------------------------------------------------------ */
+
+static int load(Refresh *x)
+{
+    _cleanup_free_ char *error = NULL;
+    int r = state_open(x->c, false, &x->state_fd);
+
+    if (r == -ENOENT)
+        return cli_error(r, "%s: nothing was recorded yet", x->c->state);
+    if (r >= 0)
+        r = state_lock(x->c, x->state_fd);
+    if (r < 0)
+        return r;
+    r = state_load_model(x->state_fd, &x->model, &error);
+    if (r < 0)
+        return cli_error(r, "%s/" STATE_MODEL ": %s", x->c->state,
+                         r == -ENOENT ? "nothing was learned yet (headstart learn)"
+                         : error      ? error
+                                      : strerror(-r));
+    if (!realpath(x->c->root, x->root))
+        return cli_error(errno, "%s: %m", x->c->root);
+    r = volume_table_read(AT_FDCWD, x->root, &x->volumes);
+    return r < 0 ? cli_error(r, "cannot tell what is mounted: %m") : read_packs(x);
+}
+
+static int print(const Refresh *x, bool dry_run)
+{
+    bool changed = x->n_changed + x->n_renamed + x->n_gone > 0;
+    json_object *o;
+    int r = 0;
+
+    if (x->c->json != JSON_OFF) {
+        o = json_object_new_object();
+        json_object_object_add(o, "n_changed", json_object_new_uint64(x->n_changed));
+        json_object_object_add(o, "n_succeeded", json_object_new_uint64(x->n_renamed));
+        json_object_object_add(o, "n_gone", json_object_new_uint64(x->n_gone));
+        json_object_object_add(o, "n_unknown", json_object_new_uint64(x->n_unknown));
+        json_object_object_add(o, "planned", json_object_new_boolean(changed && !dry_run));
+        if (dry_run)
+            json_object_object_add(o, "files", table_to_json(x->table));
+        r = output_json(x->c->json, o);
+    } else if (!x->c->quiet) {
+        if (dry_run && table_n_rows(x->table) > 0) {
+            r = table_print(x->table);
+            puts("");
+        }
+        printf("%" PRIu64 " files changed, %" PRIu64 " succeeded by another version, %" PRIu64
+               " gone",
+               x->n_changed, x->n_renamed, x->n_gone);
+        if (x->n_unknown > 0)
+            printf(", %" PRIu64 " that cannot be told (not mounted, or locked)", x->n_unknown);
+        puts(dry_run ? "." : changed ? ": planned anew." : ": nothing to do.");
+    }
+    return r < 0 ? cli_error(r, "cannot print: %m") : 0;
+}
+
+static int run(Context *c)
+{
+    _cleanup_(refresh_done) Refresh x = {.c = c, .state_fd = -EBADF};
+    bool dry_run = false, changed;
+    const char *value;
+    int k, n, r;
+
+    while ((k = cli_next_option(c, &value)) > 0)
+        dry_run = true;
+    if (k < 0)
+        return k;
+    cli_arguments(c, &n);
+    if (n > 0)
+        return cli_usage_error(c, "refresh takes no arguments");
+    x.table = table_new();
+    table_column(x.table, "FILE", "path", CELL_PATH);
+    table_column(x.table, "IS", "state", CELL_STRING);
+    table_column(x.table, "NOW", "successor", CELL_PATH);
+    r = load(&x);
+    if (r < 0)
+        return r;
+    r = look(&x);
+    if (r < 0)
+        return cli_error(r, "%m");
+    changed = x.n_changed + x.n_renamed + x.n_gone > 0;
+    if (changed && !dry_run) {
+        size_t n_files = x.model->n_files;
+
+        r = model_move_files(x.model, x.to);
+        for (size_t i = 0; i < n_files; i++)
+            free(x.to[i]);
+        free(x.to);
+        x.to = NULL;
+        if (r < 0)
+            return cli_error(r, "%m");
+        r = state_save_model(c, x.state_fd, x.model);
+        closep(&x.state_fd); /* and the lock with it */
+        if (r >= 0)
+            r = cli_run_verb(c, &verb_plan, NULL);
+        if (r < 0)
+            return r;
+    }
+    return print(&x, dry_run);
+}
+
+const Verb verb_refresh = {
+        .name = "refresh",
+        .arguments = "",
+        .summary = "Find files anew that an upgrade has changed, and plan anew",
+        .description =
+                "What is known of a file's older self goes on: of one that was replaced, and of "
+                "one whose\nname differs in version numbers only. Files that are gone are "
+                "forgotten; what only is not\nmounted, or locked, is not. No new recording is "
+                "needed.",
+        .options = options,
+        .run = run,
+};

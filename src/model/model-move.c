@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Files that have become others, or have gone, while the model was not looking. */
+
+#include "model/model-internal.h"
+
+#include <string.h>
+
+typedef struct Moved {
+    ModelFile file;
+    uint32_t old;
+    bool drop;
+} Moved;
+
+static int compare_moved(const void *a, const void *b)
+{
+    const Moved *x = a, *y = b;
+    int c = strcmp(x->file.path, y->file.path);
+
+    /* Of two with one name the one that had it first. */
+    return c != 0 ? c : x->old < y->old ? -1 : 1;
+}
+
+static int compare_stage_files(const void *a, const void *b)
+{
+    uint32_t x = ((const ModelStageFile *)a)->file, y = ((const ModelStageFile *)b)->file;
+
+    return x < y ? -1 : x > y;
+}
+
+static int compare_uses(const void *a, const void *b)
+{
+    const ModelUse *x = a, *y = b;
+
+    if (x->application != y->application)
+        return x->application < y->application ? -1 : 1;
+    return x->file < y->file ? -1 : x->file > y->file;
+}
+
+typedef struct RankedApplication {
+    ModelApplication application;
+    uint32_t old;
+} RankedApplication;
+
+static int compare_applications(const void *a, const void *b)
+{
+    const RankedApplication *x = a, *y = b;
+
+    /* MODEL_NONE, the unknown, is the largest number and sorts last. */
+    return x->application.file < y->application.file ? -1
+                                                     : x->application.file > y->application.file;
+}
+
+static int move_applications(ModelStage *s, const uint32_t *where)
+{
+    _cleanup_free_ RankedApplication *ranked = calloc(s->n_applications + 1, sizeof(*ranked));
+    _cleanup_free_ uint32_t *to = calloc(s->n_applications + 1, sizeof(*to));
+    size_t n = 0, n_uses = 0;
+
+    if (!ranked || !to)
+        return -ENOMEM;
+    for (size_t i = 0; i < s->n_applications; i++) {
+        ModelApplication a = s->applications[i];
+
+        to[i] = MODEL_NONE;
+        if (a.file != MODEL_NONE) {
+            a.file = where[a.file];
+            if (a.file == MODEL_NONE)
+                continue;
+        }
+        ranked[n++] = (RankedApplication){a, (uint32_t)i};
+    }
+    if (n > 0)
+        qsort(ranked, n, sizeof(*ranked), compare_applications);
+    for (size_t i = 0; i < n; i++) {
+        s->applications[i] = ranked[i].application;
+        to[ranked[i].old] = (uint32_t)i;
+    }
+    s->n_applications = n;
+    for (size_t i = 0; i < s->n_uses; i++) {
+        ModelUse u = {to[s->uses[i].application], where[s->uses[i].file], s->uses[i].used};
+
+        if (u.application != MODEL_NONE && u.file != MODEL_NONE)
+            s->uses[n_uses++] = u;
+    }
+    s->n_uses = n_uses;
+    if (n_uses > 0)
+        qsort(s->uses, n_uses, sizeof(*s->uses), compare_uses);
+    return 0;
+}
+
+static int move_stage(ModelStage *s, const uint32_t *where)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->n_files; i++) {
+        ModelStageFile f = s->files[i];
+
+        f.file = where[f.file];
+        if (f.file == MODEL_NONE) {
+            segments_done(&f.resident);
+            segments_done(&f.assumed_resident);
+        } else
+            s->files[n++] = f;
+    }
+    s->n_files = n;
+    if (n > 0)
+        qsort(s->files, n, sizeof(*s->files), compare_stage_files);
+    return move_applications(s, where);
+}
+
+int model_move_files(Model *m, char **to)
+{
+    _cleanup_free_ Moved *moved = calloc(m->n_files + 1, sizeof(*moved));
+    _cleanup_free_ uint32_t *where = calloc(m->n_files + 1, sizeof(*where));
+    size_t n = 0;
+    int r = 0;
+
+    if (!moved || !where)
+        return -ENOMEM;
+    for (size_t i = 0; i < m->n_files; i++) {
+        moved[i] = (Moved){
+                .file = m->files[i],
+                .old = (uint32_t)i,
+                .drop = to[i] && !to[i][0],
+        };
+        if (to[i] && to[i][0]) {
+            free(moved[i].file.path);
+            moved[i].file.path = TAKE_PTR(to[i]);
+        }
+    }
+    if (m->n_files > 0)
+        qsort(moved, m->n_files, sizeof(*moved), compare_moved);
+    for (size_t i = 0; i < m->n_files; i++) {
+        bool taken = n > 0 && strcmp(m->files[n - 1].path, moved[i].file.path) == 0;
+
+        if (moved[i].drop || taken) {
+            where[moved[i].old] = MODEL_NONE;
+            free(moved[i].file.path);
+            continue;
+        }
+        where[moved[i].old] = (uint32_t)n;
+        m->files[n++] = moved[i].file;
+    }
+    m->n_files = n;
+    for (size_t i = 0; r >= 0 && i < m->n_stages; i++)
+        r = move_stage(&m->stages[i], where);
+    return r < 0 ? r : model_drop_unused_files(m);
+}
+
+static void stretch(Segments *s, uint64_t old_end, uint64_t new_end)
+{
+    Segment *last = s->n > 0 ? &s->segments[s->n - 1] : NULL;
+
+    if (last && last->end >= old_end && last->end < new_end)
+        last->end = new_end;
+}
+
+void model_stretch_file(Model *m, uint32_t file, uint64_t old_size, uint64_t new_size)
+{
+    uint64_t old_end = ALIGN_UP(old_size, (uint64_t)4096);
+    uint64_t new_end = ALIGN_UP(new_size, (uint64_t)4096);
+
+    for (size_t i = 0; i < m->n_stages; i++)
+        for (size_t k = 0; k < m->stages[i].n_files; k++) {
+            ModelStageFile *f = &m->stages[i].files[k];
+
+            if (f->file != file)
+                continue;
+            stretch(&f->resident, old_end, new_end);
+            stretch(&f->assumed_resident, old_end, new_end);
+        }
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "volume/presence.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+/* True if something is in it. An error counts as empty: then nothing follows from it. */
+static bool has_entries(int dir_fd)
+{
+    int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOATIME);
+    const struct dirent *e;
+    bool found = false;
+    DIR *dir;
+
+    if (fd < 0)
+        fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    dir = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!dir) {
+        if (fd >= 0)
+            close(fd);
+        return false;
+    }
+    while (!found && (e = readdir(dir)))
+        found = strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+    closedir(dir);
+    return found;
+}
+
+/* `fd`: the directory in which something is missing. */
+static Presence judge(const VolumeTable *volumes, int fd, const char *above)
+{
+    struct statx st;
+
+    if (strcmp(above, "/home") == 0)
+        return PRESENCE_UNKNOWN;
+    if (statx(fd, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT, STATX_BASIC_STATS, &st) < 0)
+        return PRESENCE_UNKNOWN;
+    /* Instead of a directory there is something else: what was below it is no more. */
+    if (!S_ISDIR(st.stx_mode))
+        return PRESENCE_GONE;
+    if (st.stx_attributes & STATX_ATTR_ENCRYPTED)
+        return PRESENCE_UNKNOWN;
+    if (!volume_by_dev(volumes, makedev(st.stx_dev_major, st.stx_dev_minor)))
+        return PRESENCE_UNKNOWN;
+    return has_entries(fd) ? PRESENCE_GONE : PRESENCE_UNKNOWN;
+}
+
+Presence presence_look(const VolumeTable *volumes, const char *root, const char *path,
+                       size_t *ret_above)
+{
+    char full[PATH_MAX];
+    size_t l = strcmp(root, "/") == 0 ? 0 : strlen(root);
+    size_t above = strlen(path);
+    Presence p;
+    int fd;
+
+    *ret_above = 0;
+    if (l + above >= sizeof(full))
+        return PRESENCE_UNKNOWN;
+    memcpy(full, root, l);
+    strcpy(full + l, path);
+    for (size_t i = 0; i < volumes->n_automounts; i++)
+        if (path_is_below(full, volumes->automounts[i]))
+            return PRESENCE_UNKNOWN;
+    for (bool whole = true;; whole = false) {
+        fd = open(above > 0 || l > 0 ? full : "/", O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        if (fd >= 0 && whole) {
+            close(fd);
+            return PRESENCE_THERE;
+        }
+        if (fd >= 0)
+            break;
+        if ((errno != ENOENT && errno != ENOTDIR) || above == 0)
+            return PRESENCE_UNKNOWN;
+        do
+            above--;
+        while (above > 0 && path[above] != '/');
+        full[l + above] = 0;
+    }
+    p = judge(volumes, fd, full + l);
+    close(fd);
+    *ret_above = above;
+    return p;
+}

@@ -1,0 +1,170 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# What an upgrade of packages does to what was learned, and how refresh mends it.
+
+bats_require_minimum_version 1.5.0
+load helpers
+
+setup() {
+    hs_setup
+    need_loop
+    need_command jq
+}
+
+teardown() {
+    hs_teardown
+}
+
+hs() {
+    "$HEADSTART" --state="$HS_STATE" --root="$HS_MNT" "$@"
+}
+
+# new PATH [BYTES]: as dpkg makes it, beside and renamed over.
+new() {
+    mkdir -p "$(dirname "$HS_MNT$1")"
+    head -c "${2:-20000}" /dev/urandom >"$HS_MNT$1.dpkg-new"
+    mv "$HS_MNT$1.dpkg-new" "$HS_MNT$1"
+}
+
+# learned PATH…: a boot that has read these whole was learned and planned, an hour ago.
+learned() {
+    mkdir -p -m 700 "$HS_STATE/traces"
+    sync -f "$HS_MNT"
+    "$BATS_TEST_DIRNAME/make-trace" "$HS_MNT" "$HS_LOOP" boot $(($(date +%s) - 3600)) "$@" \
+        >"$HS_STATE/traces/20260101T000000-boot.json"
+    hs learn --quiet
+    hs plan --quiet
+}
+
+# Files of the pack, as "PATH", sorted.
+planned() {
+    hs show --json=short "$HS_STATE/boot.pack" --limit=0 | jq -r '[.. | .path? // empty] | unique[]' | sed 's,^\([^/]\),/\1,'
+}
+
+# Everything in the pack is as it says: a replay skips nothing.
+nothing_skipped() {
+    hs replay --stage=boot --wait --force --json=short >"$HS_TMP/replay.json"
+    jq -e '.skipped == {} or ([.skipped[]] | add // 0) == 0' "$HS_TMP/replay.json"
+}
+
+@test "replaced, gone and succeeded: one refresh, and the pack is right" {
+    hs_filesystem ext4 64
+    local i all=()
+    for ((i = 0; i < 40; i++)); do
+        new "/usr/lib/lib$((i / 10)).so.$i"
+        all+=("/usr/lib/lib$((i / 10)).so.$i")
+    done
+    # One library of each name, so that its successor is plain.
+    new /usr/bin/app
+    new /usr/lib/libapp.so.1.2.3 100000
+    new /usr/lib/modules/6.1.0-30-amd64/kernel/fs/a.ko
+    new /usr/lib/modules/6.1.0-30-amd64/kernel/fs/b.ko
+    new /usr/share/app/data 50000
+    new /usr/share/app/old
+    learned /usr/bin/app "${all[@]}" /usr/lib/libapp.so.1.2.3 \
+        /usr/lib/modules/6.1.0-30-amd64/kernel/fs/a.ko /usr/lib/modules/6.1.0-30-amd64/kernel/fs/b.ko \
+        /usr/share/app/data /usr/share/app/old
+    run -0 hs refresh
+    [[ $output == "0 files changed, 0 succeeded by another version, 0 gone: nothing to do." ]]
+
+    for i in "${all[@]}"; do new "$i" 30000; done
+    new /usr/lib/libapp.so.1.2.4 150000
+    rm "$HS_MNT/usr/lib/libapp.so.1.2.3" "$HS_MNT/usr/share/app/old"
+    new /usr/lib/modules/6.1.0-31-amd64/kernel/fs/a.ko
+    rm -r "$HS_MNT/usr/lib/modules/6.1.0-30-amd64"
+    new /usr/share/app/data 20000
+    sync -f "$HS_MNT"
+
+    run -0 hs refresh --dry-run --json=short
+    jq -e '.n_changed == 41 and .n_succeeded == 2 and .n_gone == 2 and .n_unknown == 0 and .planned == false' <<<"$output"
+    jq -e '.files | map(select(.state == "succeeded") | .successor) | sort == ["/usr/lib/libapp.so.1.2.4",
+        "/usr/lib/modules/6.1.0-31-amd64/kernel/fs/a.ko"]' <<<"$output"
+    jq -e '.files | map(select(.state == "gone") | .path) | sort == ["/usr/lib/modules/6.1.0-30-amd64/kernel/fs/b.ko",
+        "/usr/share/app/old"]' <<<"$output"
+    run -0 hs refresh
+    [ "$output" = "41 files changed, 2 succeeded by another version, 2 gone: planned anew." ]
+
+    planned >"$HS_TMP/planned"
+    cat "$HS_TMP/planned"
+    grep -qx /usr/lib/libapp.so.1.2.4 "$HS_TMP/planned"
+    grep -qx /usr/lib/modules/6.1.0-31-amd64/kernel/fs/a.ko "$HS_TMP/planned"
+    ! grep -q -e 1.2.3 -e 6.1.0-30 -e /old "$HS_TMP/planned"
+    nothing_skipped
+    # What was read whole is brought in whole, also what it has grown by, and no more than the smaller one has.
+    hs_cold
+    nothing_skipped
+    for i in "${all[@]}" /usr/bin/app /usr/lib/libapp.so.1.2.4 /usr/share/app/data; do
+        [ "$(fincore --bytes --noheadings --output RES "$HS_MNT$i" | tr -d ' ')" -ge \
+            "$(stat -c %s "$HS_MNT$i")" ] || echo "not whole: $i" >>"$HS_TMP/not-whole"
+    done
+    # The machine may take a page back at any time: not all of them at once.
+    [ "$(cat "$HS_TMP/not-whole" 2>/dev/null | wc -l)" -le 4 ]
+    run -0 hs refresh
+    [[ $output == "0 files changed,"*"nothing to do." ]]
+}
+
+# metadata: ranges of the filesystem's blocks in the pack
+metadata() {
+    hs show --json=short "$HS_STATE/boot.pack" --limit=0 | jq '[.. | .n_metadata? // empty] | max'
+}
+
+@test "metadata of files that came after the last session is in the pack, beside what was recorded" {
+    hs_filesystem ext4 64
+    new /bin/app
+    new /data/a
+    mkdir -p -m 700 "$HS_STATE/traces"
+    sync -f "$HS_MNT"
+    # Recorded by cachestat: one block, far from all others.
+    "$BATS_TEST_DIRNAME/make-trace" "$HS_MNT" "$HS_LOOP" boot $(($(date +%s) + 60)) /bin/app /data/a | # counts as of now
+        jq -c '.volumes[0] += {"metadata_source": "cachestat", "metadata": [60817408, 4096]}' \
+            >"$HS_STATE/traces/20260101T000000-boot.json"
+    hs learn --quiet
+    hs plan --quiet
+    metadata
+    [ "$(metadata)" -eq 1 ]
+    # Both were there when it was learned; now one is replaced.
+    new /data/a
+    sync -f "$HS_MNT"
+    hs refresh --quiet
+    metadata
+    [ "$(metadata)" -gt 1 ]
+    nothing_skipped
+}
+
+@test "what is only not mounted is not gone" {
+    hs_filesystem ext4 64
+    new /bin/app
+    new /opt/tool/a
+    new /srv/a
+    new /srv/b
+    mkdir -p "$HS_MNT/home/user"
+    new /home/user/.profile
+    learned /bin/app /opt/tool/a /srv/a /srv/b /home/user/.profile
+    # As the mount points look when their filesystems are not there.
+    rm -r "$HS_MNT"/opt/tool "$HS_MNT/home/user" "$HS_MNT/srv/b"
+    run -0 hs refresh --json=short
+    jq -e '.n_gone == 1 and .n_unknown == 2 and .planned' <<<"$output"
+    planned >"$HS_TMP/planned"
+    ! grep -q -e tool -e profile -e /srv/b "$HS_TMP/planned"
+    nothing_skipped
+    # They come back, and all is as it was.
+    new /opt/tool/a
+    mkdir -p "$HS_MNT/home/user"
+    new /home/user/.profile
+    hs plan --quiet
+    planned >"$HS_TMP/planned"
+    grep -qx /opt/tool/a "$HS_TMP/planned"
+    grep -qx /home/user/.profile "$HS_TMP/planned"
+    ! grep -q /srv/b "$HS_TMP/planned"
+}
+
+@test "nothing learned, a bad model: one line" {
+    run --separate-stderr -1 hs refresh
+    assert_one_error_line "$stderr"
+    [[ $stderr == *"nothing was recorded yet" ]]
+    mkdir -m 700 "$HS_STATE"
+    echo '{' >"$HS_STATE/model.json"
+    run --separate-stderr -1 hs refresh
+    assert_one_error_line "$stderr"
+    [ "$(<"$HS_STATE/model.json")" = '{' ]
+}
