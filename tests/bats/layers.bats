@@ -75,7 +75,7 @@ includes() {
 
 # What decisions may call: libc's memory, string, conversion and formatting functions, libm, json-c.
 allowed_symbol() {
-    local -r libc='(__)?(mem(cpy|move|set|cmp|chr|rchr|mem|pcpy)|str(n?cpy|n?cat|n?cmp|n?casecmp|n?len|r?chr|chrnul|str|spn|cspn|pbrk|sep|tok_r|n?dup|error|errordesc_np)|st[pr]n?cpy|rawmemchr)(_chk)?'
+    local -r libc='(__)?(mem(cpy|move|set|cmp|chr|rchr|mem|pcpy)|str(n?cpy|n?cat|n?cmp|n?casecmp|verscmp|n?len|r?chr|chrnul|str|spn|cspn|pbrk|sep|tok_r|n?dup|error|errordesc_np)|st[pr]n?cpy|rawmemchr)(_chk)?'
     local -r stdlib='malloc|calloc|realloc|reallocarray|free|qsort(_r)?|bsearch|abort|strto(u?ll?|d|ld|f)|(__)?isoc23_strto(u?ll?|d|ld|f)|__errno_location|abs|labs'
     local -r ctype='__ctype_(b|tolower|toupper)_loc|is(digit|xdigit|space|alpha|alnum|upper|lower|print)|to(lower|upper)'
     local -r format='(__)?v?(sn?|as)printf(_chk)?|(__)?isoc(99|23)_v?sscanf|v?sscanf'
