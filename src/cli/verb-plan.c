@@ -8,6 +8,7 @@
 #include "base/parse.h"
 #include "base/rooted.h"
 #include "cli/capability.h"
+#include "cli/early.h"
 #include "cli/models.h"
 #include "cli/state.h"
 #include "pack/pack-writer.h"
@@ -329,6 +330,8 @@ static int plan_stage(Planning *p, Stage stage, uint32_t uid)
         r = atomic_file_write(p->state_fd, name, bytes, size, 0600);
         if (r < 0)
             cli_error(r, "%s/%s: %m", p->c->state, name);
+        else if (stage == STAGE_BOOT)
+            r = early_pack_update(p->c, p->state_fd, bytes, size);
     }
     return r < 0 ? r : 1;
 }
