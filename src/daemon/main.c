@@ -337,6 +337,12 @@ static int run(Daemon *d)
     int r;
 
     r = recorder_new(&d->a.recorder, &d->recorder, &why);
+    if ((r == -ENOSYS || r == -ENODEV) && d->a.automatic) {
+        /* On such a kernel, or without a local disk, there is nothing to do, at every boot: no failure. */
+        log_notice("headstartd: %s", why ? why : "this kernel cannot tell what is opened");
+        sd_notify(false, "READY=1\nSTATUS=Nothing can be recorded here");
+        return 0;
+    }
     if (r < 0)
         return log_error_errno(r, "headstartd: %s%s%m", why ? why : "", why ? ": " : "");
     if (recorder_limits(d->recorder))

@@ -276,7 +276,7 @@ man_options() {
     # Only of our units: the machine's own are not our business.
     ! grep -i headstart <<<"$output"
     # And how much a unit may do at most, on systemd's scale of 0 to 10.
-    for u in record:50 replay-boot:25 replay-login:25 learn:25; do
+    for u in record:50 replay-boot:25 replay-login:25 replay-user@:25 learn:25 plan:25 refresh:25; do
         run systemd-analyze security --offline=yes --threshold="${u#*:}" "$dir/headstart-${u%:*}.service"
         tail -n 1 <<<"$output"
         [ "$status" -eq 0 ]
@@ -287,6 +287,7 @@ man_options() {
     local u
     for u in units/headstart-*.in units/headstart-*.timer units/headstart-*.path; do
         grep -q '^ConditionKernelCommandLine=!headstart=0$' "$u"
+        grep -q '^ConditionPathExists=!/etc/headstart/disabled$' "$u"
         [[ $u == *.in ]] || continue
         grep -q '^TimeoutStartSec=' "$u"
         grep -q '^TimeoutStopSec=' "$u"

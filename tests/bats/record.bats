@@ -638,6 +638,22 @@ PY
     [[ $stderr == *fanotify* ]]
 }
 
+@test "as a unit, where nothing can be recorded is no failure" {
+    [ -x "$HS_BUILD/tests/unit/without-syscall" ] || skip "not built: without-syscall"
+    run -0 --separate-stderr "$HS_BUILD/tests/unit/without-syscall" fanotify_init ENOSYS \
+        "$HEADSTARTD" --root="$HS_TMP" --state="$HS_STATE" --run="$HS_TMP/run" --stage=auto
+    [[ $stderr == *"this kernel has no fanotify"* ]]
+    [ "$(wc -l <<<"$stderr")" -eq 1 ]
+    [ ! -e "$HS_STATE" ]
+    # No local disk below the root: a diskless machine.
+    mkdir "$HS_TMP/memory"
+    mount -t tmpfs tmpfs "$HS_TMP/memory"
+    hs_defer umount "$HS_TMP/memory"
+    run -0 --separate-stderr "$HEADSTARTD" --root="$HS_TMP/memory" --state="$HS_STATE" \
+        --run="$HS_TMP/run" --stage=auto
+    [[ $stderr == *"no local block-backed filesystem"* ]]
+}
+
 @test "a kernel without cachestat, or one that refuses it: metadata is derived" {
     local error
     [ -x "$HS_BUILD/tests/unit/without-syscall" ] || skip "not built: without-syscall"
