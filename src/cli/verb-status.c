@@ -7,7 +7,7 @@
 #include "base/rooted.h"
 #include "cli/show.h"
 #include "cli/state.h"
-#include "trace/trace-json.h"
+#include "volume/root-kind.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -29,6 +29,10 @@ typedef struct StageStatus {
 
 typedef struct Status {
     bool switched_off; /* headstart=0 */
+    bool disabled;     /* headstart disable */
+    bool ostree;
+    const char *selinux; /* NULL: there is none */
+    char *root;          /* root_kind_to_string(), and of which subvolume; NULL: unknown */
     bool state_exists;
     bool rerecord;
     uint64_t n_learned; /* traces in the model; COUNT_UNKNOWN: no model */
@@ -43,6 +47,14 @@ static void status_done(Status *s)
         json_object_put(s->stages[i].replay);
     }
     free(s->model_error);
+    free(s->root);
+}
+
+static bool rooted_exists(int system_fd, const char *path)
+{
+    _cleanup_close_ int fd = rooted_open(system_fd, path, O_PATH);
+
+    return fd >= 0;
 }
 
 /* True if the kernel command line has the word. */
@@ -171,6 +183,28 @@ static void read_model(int state_fd, Status *s)
         s->model_error = strdup(strerror(-r));
 }
 
+/* What may make someone wonder. */
+static void read_system(const Context *c, Status *s)
+{
+    _cleanup_mount_table_ MountTable mounts = {0};
+    _cleanup_free_ char *text = NULL;
+    const char *subvolume;
+    uint64_t enforcing;
+    RootKind kind;
+
+    s->disabled = rooted_exists(c->system_fd, HEADSTART_SYSCONF_DIR "/disabled");
+    s->ostree = rooted_exists(c->system_fd, "/run/ostree-booted");
+    if (rooted_read_u64(c->system_fd, "/sys/fs/selinux/enforce", &enforcing) >= 0)
+        s->selinux = enforcing ? "enforcing" : "permissive";
+    if (rooted_read(c->system_fd, "/proc/self/mountinfo", 1U << 20, &text, NULL) < 0 ||
+        mount_table_parse(text, &mounts, NULL) < 0)
+        return;
+    kind = root_kind(&mounts, &subvolume);
+    if (subvolume && asprintf(&s->root, "%s %s", root_kind_to_string(kind), subvolume) >= 0)
+        return;
+    s->root = (int)kind >= 0 ? strdup(root_kind_to_string(kind)) : NULL;
+}
+
 static Table *stage_table(const Status *s)
 {
     Table *t = table_new();
@@ -202,6 +236,8 @@ static const char *advice(const Status *s)
     }
     if (s->switched_off)
         return "switched off (headstart=0 on the kernel command line)";
+    if (s->disabled)
+        return "switched off (headstart disable)";
     if (packs)
         return "ready";
     if (s->n_learned != COUNT_UNKNOWN)
@@ -221,7 +257,11 @@ static int print(const Context *c, const Status *s)
     table_column(summary, "Status", "status", CELL_STRING);
     table_column(summary, "Traces learned", "n_learned", CELL_COUNT);
     table_column(summary, "Next boot recorded anew", "rerecord", CELL_BOOLEAN);
-    table_row(summary, c->state, advice(s), s->n_learned, (int)s->rerecord);
+    table_column(summary, "Root filesystem", "root", CELL_STRING);
+    table_column(summary, "OSTree", "ostree", CELL_BOOLEAN);
+    table_column(summary, "SELinux", "selinux", CELL_STRING);
+    table_row(summary, c->state, advice(s), s->n_learned, (int)s->rerecord, s->root, (int)s->ostree,
+              s->selinux);
 
     if (c->json != JSON_OFF) {
         json_object *o = table_fields_to_json(summary);
@@ -274,6 +314,7 @@ static int run(Context *c)
                                     .duration = COUNT_UNKNOWN,
                                     .bytes = COUNT_UNKNOWN,
                                     .planned = COUNT_UNKNOWN};
+    read_system(c, &s);
     for (Stage i = 0; i < _STAGE_MAX; i++)
         read_replay(c->system_fd, i, s.stages + i);
     r = state_open(c, false, &fd);

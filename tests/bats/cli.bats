@@ -149,6 +149,35 @@ JSON
     jq -e '.switched_off == true and (.replayed | length) == 1 and .replayed[0].files == 12' <<<"$output"
 }
 
+@test "status: what kind of system this is" {
+    local root=$HS_TMP/root
+    mkdir -p "$root/proc/self" "$root/run" "$root/sys/fs/selinux" "$root/etc/headstart"
+    export HEADSTART_SYSTEM_ROOT=$root
+    echo "29 1 8:2 / / rw,relatime shared:1 - ext4 /dev/sda2 rw" >"$root/proc/self/mountinfo"
+    run -0 hs status --json=short
+    jq -e '.root == "plain" and .ostree == false and .selinux == null' <<<"$output"
+    echo "29 1 0:26 /@/.snapshots/7/snapshot / rw shared:1 - btrfs /dev/sda2 rw,subvolid=270,subvol=/@/.snapshots/7/snapshot" \
+        >"$root/proc/self/mountinfo"
+    : >"$root/run/ostree-booted"
+    printf 1 >"$root/sys/fs/selinux/enforce"
+    run -0 hs status
+    [[ $output == *"Root filesystem: snapshot /@/.snapshots/7/snapshot"* ]]
+    [[ $output =~ OSTree:\ +yes ]]
+    [[ $output == *"SELinux: enforcing"* ]]
+    echo "29 1 0:26 /@ / rw shared:1 - btrfs /dev/sda2 rw,subvolid=256,subvol=/@" >"$root/proc/self/mountinfo"
+    printf 0 >"$root/sys/fs/selinux/enforce"
+    run -0 hs status --json=short
+    jq -e '.root == "plain" and .selinux == "permissive"' <<<"$output"
+    # Later mounts cover earlier ones.
+    echo "41 29 0:31 / / rw shared:2 - overlay overlayroot rw,lowerdir=/a,upperdir=/b,workdir=/c" >>"$root/proc/self/mountinfo"
+    run -0 hs status --json=short
+    jq -e '.root == "overlay"' <<<"$output"
+    rm "$root/proc/self/mountinfo"
+    : >"$root/etc/headstart/disabled"
+    run -0 hs status
+    [[ $output == *"Status: switched off (headstart disable)"* ]]
+}
+
 @test "rerecord leaves a flag for headstartd; only root can look at it" {
     run -0 hs rerecord
     [[ $output == *"next boot"* ]]
