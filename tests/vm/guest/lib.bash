@@ -241,6 +241,29 @@ status_says_replayed() {
     headstart status | tee /dev/stderr | grep -A3 -i 'replayed in this boot' | grep -q '^ *boot '
 }
 
+# The login of that user, whose desktop is up, is recorded and learned: a_login_is_recorded USER PROGRAM
+a_login_is_recorded() {
+    local pack
+    # Settled is measured; after two minutes it counts as settled.
+    check "the login was recorded" await 300 trace_of login
+    check "learning and planning succeed" systemctl start headstart-learn.service
+    for pack in "$state/login.pack" "$state/login@$(id -u "$1").pack"; do
+        check "$(basename "$pack") is there" test -s "$pack"
+        check "it has the desktop" pack_has "$pack" "/$2"
+        headstart show "$pack" --limit=0 >"$out/$(basename "$pack").text" 2>&1
+    done
+}
+
+# What the greeter had time for, and what was left for the user: replayed STAGE[@UID]
+a_login_is_replayed() {
+    local file="/run/headstart/replay-$1.json"
+    check "the replay of $1 tells what it did" await 120 test -s "$file" || return
+    cp "$file" "$out"
+    note "replay of $1: after $(($(field "$file" start_boottime_usec) / 1000)) ms, for $(($(field "$file" duration_usec) / 1000)) ms, $(field "$file" data_bytes) bytes of $(field "$file" files) files, $(field "$file" outcome)"
+    check "it read something" test "$(field "$file" data_bytes)" -gt 1000000
+    check "it skipped nothing but what is gone" skipped_only_gone "$file"
+}
+
 # --- when something is wrong with headstart ------------------------------------------------------
 
 # Whatever became of headstart, the system is as it would be without.
