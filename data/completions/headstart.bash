@@ -18,6 +18,8 @@ _headstart() {
         [disable]='--now'
         [evaluate]='--predictor= --level= --stage= --cache= --budget= --waste= --training= --horizon= --cycle= --grace= --io-latency= --io-rate= --seed= --habits= --users= --sessions= --reliability --no-timing'
         [merge]='--output= --prune='
+        [export]='--output= --prune='
+        [import]=''
     )
 
     # "=" is a word of its own for readline.

@@ -13,9 +13,9 @@
 
 /* In the order of --help: what one wants first, then the way through the house. */
 static const Verb *const verbs[] = {
-        &verb_status,  &verb_show,     &verb_record,  &verb_learn,  &verb_plan,
-        &verb_replay,  &verb_rerecord, &verb_refresh, &verb_forget, &verb_enable,
-        &verb_disable, &verb_evaluate, &verb_merge,   NULL,
+        &verb_status,   &verb_show,    &verb_record, &verb_learn,  &verb_plan,    &verb_replay,
+        &verb_rerecord, &verb_refresh, &verb_forget, &verb_enable, &verb_disable, &verb_evaluate,
+        &verb_merge,    &verb_export,  &verb_import, NULL,
 };
 
 static const Verb *find_verb(const char *name)

@@ -19,7 +19,7 @@
 /* As data/90-headstart.preset has them. */
 #define ENABLED                                                                                    \
     "headstart-record.service", "headstart-replay-boot.service", "headstart-replay-login.service", \
-            "headstart-learn.path", "headstart-learn.timer"
+            "headstart-learn.path", "headstart-learn.timer", "headstart-plan.service"
 
 static int open_mark_directory(const Context *c, bool create, int *ret)
 {

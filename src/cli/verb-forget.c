@@ -2,6 +2,7 @@
 
 /* headstart forget: what was recorded and learned goes, all of it or one stage's or user's. */
 
+#include "cli/early.h"
 #include "cli/state.h"
 #include "cli/systemctl.h"
 
@@ -143,6 +144,8 @@ static int forget(Forgetting *f)
     /* The model goes before the traces that it could be made from: whoever is interrupted has
      * forgotten too much, never too little. */
     r = drop(f, f->state_fd, STATE_MODEL);
+    if (r >= 0)
+        r = early_pack_update(f->c, f->state_fd, NULL, 0);
     if (r >= 0)
         r = for_each_file(f, ".", forget_derived);
     if (r >= 0)

@@ -8,6 +8,8 @@
 #include "base/parse.h"
 #include "base/rooted.h"
 #include "cli/capability.h"
+#include "cli/early.h"
+#include "cli/models.h"
 #include "cli/state.h"
 #include "pack/pack-writer.h"
 #include "plan/plan.h"
@@ -44,7 +46,8 @@ static const Option options[] = {
 typedef struct Planning {
     const Context *c;
     int state_fd;
-    Model *model;
+    Model *model, *shipped; /* either may be NULL; the second for stages of which the first knows
+                               nothing */
     VolumeTable volumes;
     char root[PATH_MAX]; /* resolved */
     uint64_t budget_bytes;
@@ -61,6 +64,7 @@ static void planning_done(Planning *p)
     if (p->state_fd >= 0)
         close(p->state_fd);
     model_free(p->model);
+    model_free(p->shipped);
     volume_table_done(&p->volumes);
     table_free(p->summaries);
     json_object_put(p->operations);
@@ -252,6 +256,24 @@ static int print_summaries(Planning *p)
 /* --- one stage
  * --------------------------------------------------------------------------------------------- */
 
+/* From what this machine has learned; where that is nothing, from what the distribution ships.
+ * *ret_learned_until: of the former the last session, of the latter now. 0 or -ENOMEM. */
+static int predict(const Planning *p, Stage stage, uint32_t uid, Prediction **ret,
+                   usec_t *ret_learned_until)
+{
+    int r;
+
+    if (p->model) {
+        r = model_predict_stage(p->model, stage, uid, ret);
+        *ret_learned_until = p->model->clock;
+        if (r < 0 || (*ret)->n_files > 0 || uid != MODEL_NONE || !p->shipped)
+            return r;
+        prediction_free(*ret);
+    }
+    *ret_learned_until = clock_now(CLOCK_REALTIME);
+    return model_predict_stage(p->shipped, stage, uid, ret);
+}
+
 /* 1: planned, 0: nothing is known of the stage, or of that user's (MODEL_NONE: of whoever it will
  * be). */
 static int plan_stage(Planning *p, Stage stage, uint32_t uid)
@@ -262,13 +284,13 @@ static int plan_stage(Planning *p, Stage stage, uint32_t uid)
     _cleanup_prediction_ Prediction *prediction = NULL;
     _cleanup_free_ void *bytes = NULL;
     PlanSummary summary = {0};
+    usec_t learned_until;
     PlanParameters parameters = {
             .budget_bytes = p->budget_bytes,
             .min_probability = p->min_probability,
             .deadline_usec = p->deadline,
             .control_interval = p->c->config.control_interval,
             .now_realtime = clock_now(CLOCK_REALTIME),
-            .volatile_since = p->model->clock - MIN(p->model->clock, PLAN_VOLATILE_USEC),
             .device_class = _DEVICE_CLASS_INVALID,
     };
     size_t size;
@@ -283,12 +305,13 @@ static int plan_stage(Planning *p, Stage stage, uint32_t uid)
     r = choose_policy(p, stage, &parameters.policy);
     if (r < 0)
         return r;
-    r = model_predict_stage(p->model, stage, uid, &prediction);
+    r = predict(p, stage, uid, &prediction, &learned_until);
     if (r < 0)
         return cli_error(r, "cannot predict %s: %m", what);
     if (prediction->n_files == 0)
         return 0;
-    r = plan_locate(prediction, p->root, &p->volumes, p->model->clock, &located);
+    parameters.volatile_since = learned_until - MIN(learned_until, PLAN_VOLATILE_USEC);
+    r = plan_locate(prediction, p->root, &p->volumes, learned_until, &located);
     if (r < 0)
         return cli_error(r, "%s: %m", p->c->root);
     r = plan_compile(located, &parameters, &content, &summary);
@@ -307,6 +330,8 @@ static int plan_stage(Planning *p, Stage stage, uint32_t uid)
         r = atomic_file_write(p->state_fd, name, bytes, size, 0600);
         if (r < 0)
             cli_error(r, "%s/%s: %m", p->c->state, name);
+        else if (stage == STAGE_BOOT)
+            r = early_pack_update(p->c, p->state_fd, bytes, size);
     }
     return r < 0 ? r : 1;
 }
@@ -317,7 +342,7 @@ static int plan_users(Planning *p, uint32_t only)
 {
     int r = 0, n = 0;
 
-    for (size_t i = 0; r >= 0 && i < p->model->n_stages; i++) {
+    for (size_t i = 0; r >= 0 && p->model && i < p->model->n_stages; i++) {
         const ModelStage *s = &p->model->stages[i];
 
         if (s->stage != STAGE_LOGIN || s->uid == MODEL_NONE ||
@@ -348,7 +373,7 @@ static int drop_stale_packs(const Planning *p)
         if (sscanf(e->d_name, "login@%" SCNu32, &uid) != 1)
             continue;
         snprintf(name, sizeof(name), "login@%" PRIu32 ".pack", uid);
-        for (size_t i = 0; i < p->model->n_stages; i++)
+        for (size_t i = 0; p->model && i < p->model->n_stages; i++)
             known = known ||
                     (p->model->stages[i].stage == STAGE_LOGIN && p->model->stages[i].uid == uid);
         if (!known && strcmp(name, e->d_name) == 0 && unlinkat(p->state_fd, name, 0) < 0)
@@ -363,18 +388,21 @@ static int load(Planning *p)
     _cleanup_free_ char *error = NULL;
     int r;
 
-    r = state_open(p->c, false, &p->state_fd);
-    if (r == -ENOENT)
+    r = models_load_default(p->c, &p->shipped);
+    if (r < 0)
+        return cli_error(r, "%m");
+    r = state_open(p->c, p->shipped && !p->dry_run, &p->state_fd);
+    if (r == -ENOENT && !p->shipped)
         return cli_error(r, "%s: nothing was recorded yet", p->c->state);
     if (r >= 0)
         r = state_lock(p->c, p->state_fd);
-    if (r < 0)
+    if (r < 0 && r != -ENOENT)
         return r;
-    r = state_load_model(p->state_fd, &p->model, &error);
-    if (r == -ENOENT)
+    r = r >= 0 ? state_load_model(p->state_fd, &p->model, &error) : r;
+    if (r == -ENOENT && !p->shipped)
         return cli_error(r, "%s/" STATE_MODEL ": nothing was learned yet (headstart learn)",
                          p->c->state);
-    if (r < 0)
+    if (r < 0 && r != -ENOENT)
         return cli_error(r, "%s/" STATE_MODEL ": %s", p->c->state, error ? error : strerror(-r));
 
     if (!realpath(p->c->root, p->root))

@@ -3,6 +3,7 @@
 /* headstart rerecord: record anew, at the next boot (a file that headstartd honours) or now. */
 
 #include "base/atomic-file.h"
+#include "cli/early.h"
 #include "cli/state.h"
 #include "cli/systemctl.h"
 
@@ -67,6 +68,9 @@ static int write_flag(const Context *c, unsigned stages, uint32_t uid, bool exac
         r = atomic_file_write(fd, STATE_RERECORD, text, strlen(text), 0600);
         if (r < 0)
             cli_error(r, "%s/%s: %m", c->state, STATE_RERECORD);
+        /* Early boot might see the copy, and not the flag. */
+        else if (stages & 1U << STAGE_BOOT)
+            r = early_pack_update(c, fd, NULL, 0);
     }
     json_object_put(o);
     return r;

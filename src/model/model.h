@@ -174,6 +174,15 @@ int model_from_json(const char *text, size_t size, Model **ret, char **ret_error
  * the only stage of a model; that has none if nothing was learned of them. 0, -E2BIG, -ENOMEM. */
 int model_sum_stages(const Model *m, unsigned stages, uint32_t uid, Model **ret);
 
+/* *ret = what of it means the same on another machine of the distribution, and tells of nobody: of each
+ * stage the sum over all users, with the files that model_path_is_portable(); no metadata (blocks),
+ * no chains, no traces. 0, -E2BIG, -ENOMEM. */
+int model_make_portable(const Model *m, Model **ret);
+
+/* True below what a distribution ships (/usr, /etc, …), but not where names are the administrator's
+ * own (/usr/local, /etc/NetworkManager, …). */
+bool model_path_is_portable(const char *path);
+
 /* What stage `stage` of user `uid` (MODEL_NONE: whoever it will be) is predicted to need:
  * P(application active) = active / sessions, P(file) by eq. 4.16 of the thesis over the
  * applications that use it, in log space (5.8.1), P(map) = P(file) * resident / truth (assumed

@@ -37,8 +37,8 @@ typedef struct Arguments {
 
 static void help(void)
 {
-    printf("headstart-replay [OPTIONS...] PACK\n\n"
-           "Brings what a pack names into the page cache.\n\n"
+    printf("headstart-replay [OPTIONS...] PACK...\n\n"
+           "Brings what a pack names into the page cache; of several the first that is there.\n\n"
            "  -h --help             Show this help\n"
            "     --version          Show version\n"
            "     --root=DIR         Replay below DIR: only filesystems mounted there count\n"
@@ -130,9 +130,12 @@ static int parse_arguments(int argc, char **argv, Arguments *ret)
         default:
             return -EINVAL; /* getopt said why */
         }
-    if (optind + 1 != argc)
-        return usage_error(optind == argc ? "which pack?" : "one pack at a time", NULL);
+    if (optind == argc)
+        return usage_error("which pack?", NULL);
     a.pack = argv[optind];
+    /* Its filesystem may not be mounted yet. */
+    while (++optind < argc && access(a.pack, F_OK) < 0)
+        a.pack = argv[optind];
     *ret = a;
     return 1;
 }

@@ -168,3 +168,37 @@ metadata() {
     assert_one_error_line "$stderr"
     [ "$(<"$HS_STATE/model.json")" = '{' ]
 }
+
+# --- where /var is mounted late ---------------------------------------------------------------------------------
+
+@test "a copy of the boot pack for early boot, only where the state is on another filesystem" {
+    hs_filesystem ext4 64
+    new /bin/app
+    new /data/a
+    local root=$HS_TMP/system copy=$HS_TMP/system/etc/headstart/boot.pack
+    mkdir -p "$root/etc"
+    export HEADSTART_SYSTEM_ROOT=$root
+    # The state beside the root: none.
+    learned /bin/app /data/a
+    [ -s "$HS_STATE/boot.pack" ]
+    [ ! -e "$root/etc/headstart" ]
+    # On a filesystem of its own, as /var is on some machines.
+    mv "$HS_STATE" "$HS_MNT/state"
+    HS_STATE=$HS_MNT/state
+    hs plan --quiet
+    cmp "$HS_STATE/boot.pack" "$copy"
+    [ "$(stat -c %a "$copy")" = 600 ]
+    # The one that is there is replayed: the first, or else the copy.
+    run -0 "$HEADSTART_REPLAY" --root="$HS_MNT" --force --wait --json "$HS_TMP/nowhere/boot.pack" "$copy"
+    jq -e '.files == 2' <<<"$output"
+    run -1 "$HEADSTART_REPLAY" --root="$HS_MNT" --force --wait "$HS_TMP/nowhere" "$HS_TMP/nowhere2"
+    # A boot that is recorded anew must not find it, for early boot cannot see the flag.
+    hs rerecord --quiet --stage=login
+    [ -e "$copy" ]
+    hs rerecord --quiet
+    [ ! -e "$copy" ]
+    hs plan --quiet
+    [ -e "$copy" ]
+    hs forget --quiet
+    [ ! -e "$copy" ]
+}

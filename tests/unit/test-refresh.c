@@ -36,8 +36,8 @@ static void names_that_differ_in_numbers(void **state)
 
 static void the_highest_version_succeeds(void **state)
 {
-    char *names[] = {(char *)"libfoo.so.1.2.9", (char *)"libfoo.so.1.2.10", (char *)"libfoo.so.1.2.3",
-                     (char *)"libbar.so.9.9.9", (char *)"libfoo.so"};
+    char *names[] = {(char *)"libfoo.so.1.2.9", (char *)"libfoo.so.1.2.10",
+                     (char *)"libfoo.so.1.2.3", (char *)"libbar.so.9.9.9", (char *)"libfoo.so"};
 
     assert_string_equal(versions_successor("libfoo.so.1.2.3", names, 5), "libfoo.so.1.2.10");
     assert_null(versions_successor("libbaz.so.1", names, 5));

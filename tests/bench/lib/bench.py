@@ -26,6 +26,7 @@ class Bench:
         self.disk, self.group, self.work = disk, group, Path(work)
         self.desktop, self.progress = desktop, progress
         self.shared = self.work / "shared"
+        self.builddir = builddir
         self.headstart = Headstart(builddir, disk.root, self.work / "state")
         self.record_delayed = False
         self.retries = 0
@@ -57,7 +58,7 @@ class Bench:
             return
         self.progress.say("recording one cold boot and login with headstartd")
         self.headstart.forget()
-        boot, login, peak = self._record_session()
+        boot, login, peak = self.record_session()
         learn, plan = self.headstart.learn(), self.headstart.plan()
         self.recorded = {"boot_s": round(boot, 3), "login_s": round(login, 3),
                          "delayed": self.record_delayed, "headstartd_peak_kib": peak,
@@ -66,8 +67,9 @@ class Bench:
                                    for p in sorted(self.headstart.state.rglob("*"))
                                    if p.is_file()}}
 
-    def _record_session(self):
-        """Returns the seconds of the boot, of the login, and headstartd's peak memory in KiB."""
+    def record_session(self, user="bench"):
+        """A boot and that user's login. Returns the seconds of both and headstartd's peak memory in
+        KiB."""
         self.disk.fresh()
         self.disk.mark("record")
         with self.machine() as machine:
@@ -76,7 +78,7 @@ class Bench:
                 machine.power_on()
                 boot = machine.wait_booted()
                 recorder.next_stage("login")
-                machine.let_in()
+                machine.let_in(user)
                 login = machine.wait_logged_in()
                 # The stage ends when the session has settled: nothing was read for a while.
                 self.wait_disk_idle(0.5, 20)
@@ -96,10 +98,10 @@ class Bench:
         self.headstart.forget()
         for number in range(already):
             self.progress.say(f"recording session {number + 1} of {already + 1}")
-            self._record_session()
+            self.record_session()
             self.headstart.learn()
         self.progress.say(f"recording session {already + 1} of {already + 1}")
-        self._record_session()
+        self.record_session()
         kept = self.work / "learned"
         shutil.copytree(self.headstart.state, kept)
         samples = []
@@ -266,7 +268,7 @@ class Bench:
         seen = set()
         for number in range(1, learned + tests + 1):
             self.progress.say(f"recording session {number} of {learned + tests}")
-            self._record_session()
+            self.record_session()
             if number == learned:
                 self.headstart.learn()
                 self.headstart.plan()

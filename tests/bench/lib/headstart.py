@@ -64,6 +64,10 @@ class Headstart:
         """Plans all packs. Returns a Ran."""
         return self._call("headstart", "plan", f"--state={self.state}", f"--root={self.root}")
 
+    def export(self, path):
+        """Writes what was learned, for other machines."""
+        self._call("headstart", "export", f"--state={self.state}", f"--output={path}")
+
     def replay_empty(self):
         """The CPU seconds of a replay that has nothing to read."""
         pack = self.state / "empty.pack"

@@ -5,9 +5,13 @@ import os
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 from . import system
 from .commands import BenchError, need, run
+from .headstart import Headstart
+
+MODEL = Path(__file__).resolve().parents[3] / "data/default.model"
 
 
 class Variant:
@@ -46,12 +50,41 @@ class HeadstartVariant(Variant):
             raise BenchError(f"{', '.join(missing)}: not built (--builddir)")
         self.bench.record()
 
+    def _headstart(self):
+        return self.bench.headstart
+
     def prefetch(self, stages, machine):
         for stage in stages:
             policy = "idle" if machine else "gate"
-            ran = self.bench.headstart.replay(stage, policy)
+            ran = self._headstart().replay(stage, policy)
             self.notes[f"{stage}.pack"] = (ran.output.splitlines() or ["no word"])[-1]
             self.notes.setdefault(f"{stage} replay CPU s", []).append(round(ran.cpu_s, 3))
+
+
+class Default(HeadstartVariant):
+    name = "default"
+    about = "the model that is shipped (data/default.model); nothing was learned on this machine"
+
+    def prepare(self):
+        model = MODEL.read_bytes() if MODEL.exists() else None
+        if model is None:
+            raise BenchError(f"there is no {MODEL} (tests/bench/default-model makes it)")
+        missing = self.bench.headstart.missing()
+        if missing:
+            raise BenchError(f"{', '.join(missing)}: not built (--builddir)")
+        # As the package lays it down, wherever the build looks for it.
+        for share in ("usr/share", "usr/local/share"):
+            path = self.bench.disk.root / share / "headstart/default.model"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(model)
+        self.own = Headstart(self.bench.builddir, self.bench.disk.root, self.bench.work / "shipped")
+        self.own.forget()
+        self.own.plan()
+        self.bench.disk.keep_changes()
+        self.bench.disk.fresh()
+
+    def _headstart(self):
+        return self.own
 
 
 class Vmtouch(Variant):
@@ -149,5 +182,5 @@ class Preload(Variant):
         self.bench.wait_disk_idle(self.CYCLE + 1, 3 * self.CYCLE)
 
 
-VARIANTS = {v.name: v for v in (Variant, Warm, HeadstartVariant, VmtouchPath, VmtouchPhysical,
+VARIANTS = {v.name: v for v in (Variant, Warm, HeadstartVariant, Default, VmtouchPath, VmtouchPhysical,
                                 Preload)}

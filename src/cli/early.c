@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "cli/early.h"
+
+#include "base/atomic-file.h"
+#include "base/rooted.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "config-paths.h"
+
+#define NAME "boot.pack"
+
+/* The directory, made if it is to be; -ENOENT if it is not there. */
+static int open_directory(const Context *c, bool create)
+{
+    int fd = rooted_open(c->system_fd, HEADSTART_SYSCONF_DIR, O_RDONLY | O_DIRECTORY);
+    int parent;
+
+    if (fd != -ENOENT || !create)
+        return fd;
+    parent = rooted_open(c->system_fd, "/etc", O_RDONLY | O_DIRECTORY);
+    if (parent < 0)
+        return parent;
+    fd = mkdirat(parent, strrchr(HEADSTART_SYSCONF_DIR, '/') + 1, 0755) < 0 ? -errno : 0;
+    close(parent);
+    return fd < 0 ? fd : rooted_open(c->system_fd, HEADSTART_SYSCONF_DIR, O_RDONLY | O_DIRECTORY);
+}
+
+/* True if early boot cannot see the state directory. */
+static bool is_apart(const Context *c, int state_fd)
+{
+    int root = rooted_open(c->system_fd, "/", O_PATH | O_DIRECTORY);
+    struct stat r, s;
+    bool apart;
+
+    if (root < 0)
+        return false;
+    apart = fstat(root, &r) >= 0 && fstat(state_fd, &s) >= 0 && r.st_dev != s.st_dev;
+    close(root);
+    return apart;
+}
+
+int early_pack_update(const Context *c, int state_fd, const void *bytes, size_t size)
+{
+    _cleanup_close_ int fd = -EBADF;
+    bool wanted;
+    int r;
+
+    if (c->system_fd == AT_FDCWD && strcmp(c->state, HEADSTART_STATE_DIR) != 0)
+        return 0;
+    wanted = bytes && is_apart(c, state_fd);
+    fd = open_directory(c, wanted);
+    if (fd < 0)
+        return fd == -ENOENT && !wanted ? 0 : cli_error(fd, HEADSTART_SYSCONF_DIR ": %m");
+    if (wanted)
+        r = atomic_file_write(fd, NAME, bytes, size, 0600);
+    else
+        r = unlinkat(fd, NAME, 0) < 0 && errno != ENOENT ? -errno : 0;
+    return r < 0 ? cli_error(r, HEADSTART_SYSCONF_DIR "/" NAME ": %m") : 0;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* headstart export: what of STATE/model.json means the same on another machine. */
+
+#include "base/parse.h"
+#include "cli/models.h"
+#include "cli/state.h"
+
+#include <string.h>
+
+enum {
+    OPTION_OUTPUT = 1,
+    OPTION_PRUNE,
+};
+
+static const Option options[] = {
+        {OPTION_OUTPUT, 'o', "output", "MODEL", "Where it goes [standard output]"},
+        {OPTION_PRUNE, 0, "prune", "PERCENT", "Leave out what fewer sessions used [nothing]"},
+        {0},
+};
+
+static int export(const Context *c, const char *output, int prune)
+{
+    _cleanup_model_ Model *m = NULL, *portable = NULL;
+    _cleanup_free_ char *error = NULL;
+    _cleanup_close_ int fd = -EBADF;
+    int r = state_open(c, false, &fd);
+
+    if (r == -ENOENT)
+        return cli_error(r, "%s: nothing was recorded yet", c->state);
+    if (r < 0)
+        return r;
+    r = state_load_model(fd, &m, &error);
+    if (r < 0)
+        return cli_error(r, "%s/" STATE_MODEL ": %s", c->state,
+                         r == -ENOENT ? "nothing was learned yet (headstart learn)"
+                         : error      ? error
+                                      : strerror(-r));
+    r = model_make_portable(m, &portable);
+    if (r >= 0 && prune > 0)
+        r = model_prune(&portable, prune / 100.0);
+    return r < 0 ? cli_error(r, "%m") : models_save(portable, output);
+}
+
+static int run(Context *c)
+{
+    const char *value, *output = "-";
+    int k, n, prune = 0;
+
+    while ((k = cli_next_option(c, &value)) > 0)
+        if (k == OPTION_OUTPUT)
+            output = value;
+        else if (parse_percent(value, &prune) < 0 || prune < 0)
+            return cli_usage_error(c, "--prune=%s: not a percentage", value);
+    if (k < 0)
+        return k;
+    cli_arguments(c, &n);
+    if (n > 0)
+        return cli_usage_error(c, "export takes no arguments");
+    if (!*output)
+        return cli_usage_error(c, "--output= is empty");
+    return export(c, output, prune);
+}
+
+const Verb verb_export = {
+        .name = "export",
+        .arguments = "",
+        .summary = "Write what was learned for use on other machines",
+        .description =
+                "Of files of the distribution only, of all users together: no paths of homes "
+                "or of local\nsettings, no user ids, no places on disks, and not which "
+                "applications follow which.",
+        .options = options,
+        .run = run,
+};

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* headstart import: what other machines have learned, added to STATE/model.json. */
+
+#include "base/clock.h"
+#include "cli/models.h"
+#include "cli/state.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static int import(const Context *c, char **files, int n, Model **ret)
+{
+    _cleanup_model_ Model *sum = NULL, *own = NULL;
+    usec_t now = clock_now(CLOCK_REALTIME);
+    _cleanup_free_ char *error = NULL;
+    _cleanup_close_ int fd = -EBADF;
+    int r = state_open(c, true, &fd);
+
+    if (r >= 0)
+        r = state_lock(c, fd);
+    if (r < 0)
+        return r;
+    r = state_load_model(fd, &own, &error);
+    if (r < 0 && r != -ENOENT)
+        return cli_error(r, "%s/" STATE_MODEL ": %s", c->state, error ? error : strerror(-r));
+    if (own)
+        sum = TAKE_PTR(own);
+    for (int i = 0; i < n; i++) {
+        Model *m;
+
+        r = models_load(files[i], now, &m);
+        if (r >= 0)
+            r = models_add(&sum, m, files[i]);
+        if (r < 0)
+            return r;
+    }
+    r = state_save_model(c, fd, sum);
+    if (r < 0)
+        return r;
+    *ret = TAKE_PTR(sum);
+    return 0;
+}
+
+static int run(Context *c)
+{
+    _cleanup_model_ Model *sum = NULL;
+    const char *value;
+    json_object *o;
+    char **args;
+    int k, n, r;
+
+    k = cli_next_option(c, &value);
+    if (k < 0)
+        return k;
+    args = cli_arguments(c, &n);
+    if (n == 0)
+        return cli_usage_error(c, "no model given");
+    r = import(c, args, n, &sum);
+    if (r < 0)
+        return r;
+    if (c->json != JSON_OFF) {
+        o = json_object_new_object();
+        json_object_object_add(o, "n_models", json_object_new_int(n));
+        json_object_object_add(o, "n_files", json_object_new_uint64(sum->n_files));
+        r = output_json(c->json, o);
+        return r < 0 ? cli_error(r, "cannot print: %m") : 0;
+    }
+    if (!c->quiet)
+        printf("Imported: %zu files are known now. 'headstart plan' finds those that are here.\n",
+               sum->n_files);
+    return 0;
+}
+
+const Verb verb_import = {
+        .name = "import",
+        .arguments = "MODEL…",
+        .summary = "Add what other machines have learned",
+        .description = "Models that 'headstart export' or 'headstart merge' have written. Their "
+                       "sessions count\nlike those of this machine, and fade like them. All of the "
+                       "files are taken, or none.",
+        .options = NULL,
+        .run = run,
+};

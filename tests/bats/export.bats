@@ -1,0 +1,162 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# What goes from one machine to another: export, import, the model that is shipped.
+
+bats_require_minimum_version 1.5.0
+load helpers
+
+setup() {
+    hs_setup
+    need_command jq
+    need_command xz
+    OTHER=$HS_TMP/other # the state of the machine it goes to
+}
+
+teardown() {
+    hs_teardown
+}
+
+hs() {
+    "$HEADSTART" --state="$HS_STATE" "$@"
+}
+
+# recorded N: the first N of the recorded days, a login and a session each, of two people, learned.
+recorded() {
+    mkdir -p -m 700 "$HS_STATE/traces"
+    local f
+    while read -r f; do
+        xz -dc "$f" >"$HS_STATE/traces/$(basename "$f" .xz)"
+    done < <(find "$HS_SOURCE/tests/fixtures/sessions" -name '*.json.xz' | sort | head -n "$1")
+    hs learn --quiet
+}
+
+# The paths of a model's files, applications included.
+paths() {
+    "$HEADSTART" show --json=short --limit=0 "$1" |
+        jq -r '.stages[] | (.files[], .applications[]) | .path? // empty' | sort -u
+}
+
+@test "export: nothing of anybody, nothing of this machine" {
+    recorded 32
+    hs export --output="$HS_TMP/out.model"
+    [ "$(stat -c %a "$HS_TMP/out.model")" = 600 ]
+    paths "$HS_STATE/model.json" >"$HS_TMP/before"
+    paths "$HS_TMP/out.model" >"$HS_TMP/after"
+    grep -q ^/home/bench/ "$HS_TMP/before"
+    ! grep -q -v -e ^/usr -e ^/etc -e ^/bin -e ^/sbin -e ^/lib -e ^/var/cache/fontconfig "$HS_TMP/after"
+    ! grep -q -e ^/usr/local -e ^/etc/NetworkManager "$HS_TMP/after"
+    # What others may need of it is all there.
+    [ "$(grep -c ^/usr/lib "$HS_TMP/after")" -eq "$(grep -c ^/usr/lib "$HS_TMP/before")" ]
+    jq -e '[.stages[].uid] | unique == [-1]' "$HS_TMP/out.model"
+    jq -e '[.stages[].metadata | length] | add == 0' "$HS_TMP/out.model"
+    jq -e '(.learned | [.[]] | flatten | length == 0) and (has("chains") | not)' "$HS_TMP/out.model"
+    ! grep -q -e bench -e second "$HS_TMP/out.model"
+    # Standard output is the same.
+    hs export >"$HS_TMP/out2.model"
+    cmp "$HS_TMP/out.model" "$HS_TMP/out2.model"
+}
+
+@test "import into a machine that knows nothing, and into one that does" {
+    recorded 8
+    hs export -o "$HS_TMP/out.model"
+    run -0 "$HEADSTART" --state="$OTHER" import "$HS_TMP/out.model" --json=short
+    jq -e '.n_models == 1 and .n_files > 500' <<<"$output"
+    [ "$(stat -c %a "$OTHER")" = 700 ]
+    cmp <(jq -S .stages "$OTHER/model.json") <(jq -S .stages "$HS_TMP/out.model")
+    # Its own sessions, chains and traces stay.
+    before=$(jq '.learned | length' "$HS_STATE/model.json")
+    hs import --quiet "$HS_TMP/out.model"
+    [ "$(jq '.learned | length' "$HS_STATE/model.json")" -eq "$before" ]
+    jq -e 'has("chains")' "$HS_STATE/model.json"
+    jq -e '[.stages[].uid] | index(1000) != null and index(-1) != null' "$HS_STATE/model.json"
+}
+
+@test "import takes all or nothing, and hostile files change nothing" {
+    recorded 4
+    hs export -o "$HS_TMP/out.model"
+    cp "$HS_STATE/model.json" "$HS_TMP/before"
+    jq -c '.stages[0].files.used[0] = -5' "$HS_TMP/out.model" >"$HS_TMP/negative"
+    jq -c '.halflife_usec = 1' "$HS_TMP/out.model" >"$HS_TMP/halflife"
+    head -c 2000 "$HS_TMP/out.model" >"$HS_TMP/truncated"
+    : >"$HS_TMP/empty"
+    mkfifo "$HS_TMP/fifo"
+    echo '{"format":"headstart-trace","version":1}' >"$HS_TMP/trace"
+    local f
+    for f in negative halflife truncated empty fifo trace nowhere; do
+        run --separate-stderr -1 hs import "$HS_TMP/out.model" "$HS_TMP/$f"
+        echo "$f: $stderr"
+        assert_one_error_line "$stderr"
+        [[ $stderr == *"$HS_TMP/$f: "* ]]
+        [ -z "$output" ]
+        cmp "$HS_STATE/model.json" "$HS_TMP/before"
+    done
+    run --separate-stderr -2 hs import
+    assert_one_error_line "$stderr"
+    run --separate-stderr -2 hs export somewhere
+    assert_one_error_line "$stderr"
+}
+
+# --- the model that is shipped --------------------------------------------------------------------------------
+
+# The directory below the root in which this build looks for it.
+data_dir() {
+    strings -a "$HEADSTART" | sed -n 's,/default\.model$,,p' | sed 's/^%s//' | head -n 1
+}
+
+# A root in which two applications are installed, and the shipped model knows one of them and one that
+# is not there.
+shipped() {
+    need_loop
+    need_command strings
+    hs_filesystem ext4 64
+    local f
+    for f in /usr/bin/app /usr/lib/libapp.so.1 /usr/bin/gone; do
+        mkdir -p "$(dirname "$HS_MNT$f")"
+        head -c 30000 /dev/urandom >"$HS_MNT$f"
+    done
+    sync -f "$HS_MNT"
+    mkdir -p "$HS_TMP/maker/traces" "$HS_MNT$(data_dir)"
+    "$BATS_TEST_DIRNAME/make-trace" "$HS_MNT" "$HS_LOOP" login 1750000000 /usr/bin/app \
+        /usr/lib/libapp.so.1 /usr/bin/gone >"$HS_TMP/maker/traces/20250615T150640-login.json"
+    "$HEADSTART" --state="$HS_TMP/maker" learn --quiet
+    "$HEADSTART" --state="$HS_TMP/maker" export -o "$HS_MNT$(data_dir)/default.model"
+    rm "$HS_MNT/usr/bin/gone"
+}
+
+@test "plan without anything learned: from the shipped model, with metadata derived" {
+    shipped
+    run -0 hs plan --root="$HS_MNT" --json=short
+    [ "$(stat -c %a "$HS_STATE")" = 700 ]
+    jq -e '.stages | length == 1 and .[0].stage == "login" and .[0].n_files == 2' <<<"$output"
+    [ ! -e "$HS_STATE/model.json" ] # what was learned here is nothing
+    [ ! -e "$HS_STATE/boot.pack" ]
+    run -0 hs show --json=short --limit=0 "$HS_STATE/login.pack"
+    jq -e '[.. | .n_metadata? // empty] | max > 0' <<<"$output"
+    run -0 hs replay --root="$HS_MNT" --stage=login --wait --force
+    # And once a login of its own was learned, that alone counts.
+    mkdir -p "$HS_STATE/traces"
+    "$BATS_TEST_DIRNAME/make-trace" "$HS_MNT" "$HS_LOOP" login 1760000000 /usr/bin/app \
+        >"$HS_STATE/traces/20251009T085320-login.json"
+    hs learn --quiet
+    run -0 hs plan --root="$HS_MNT" --json=short
+    jq -e '.stages[0].n_files == 1' <<<"$output"
+}
+
+@test "a shipped model that is bad costs a line, and no plan" {
+    shipped
+    echo '{"format":' >"$HS_MNT$(data_dir)/default.model"
+    run --separate-stderr -1 hs plan --root="$HS_MNT"
+    [[ $stderr == *"default.model"*"done without it"*"nothing was recorded yet"* ]]
+    [ ! -e "$HS_STATE" ]
+}
+
+@test "the shipped model is one, small, and of nobody" {
+    local model=$HS_SOURCE/data/default.model
+    [ "$(stat -c %s "$model")" -lt 2000000 ]
+    "$HEADSTART" show --json=short "$model" >/dev/null
+    jq -e '[.stages[].stage] | sort == ["boot", "login"]' "$model"
+    jq -e '[.stages[].uid] | unique == [-1]' "$model"
+    paths "$model" >"$HS_TMP/paths"
+    [ "$(wc -l <"$HS_TMP/paths")" -gt 500 ]
+    ! grep -q -v -e ^/usr -e ^/etc -e ^/bin -e ^/sbin -e ^/lib -e ^/var/cache/fontconfig "$HS_TMP/paths"
+}

@@ -1,0 +1,32 @@
+"""A bench on a simulated disk, and everything that it stands on, taken down again at the end."""
+
+import contextlib
+import os
+from pathlib import Path
+
+from . import image, system
+from .bench import Bench
+from .cgroup import ControlGroup
+from .commands import BenchError, need, run
+from .disk import SimulatedDisk
+from .lock import one_at_a_time
+
+
+@contextlib.contextmanager
+def bench_on(spec, cache, builddir, profile, progress, scheduler=None):
+    """The Bench of that image (lib/image.py: ImageSpec); one at a time on this machine."""
+    need("systemd-nspawn", "losetup")
+    disksim = Path(builddir) / "tests/bench/disksim"
+    if not os.access(disksim, os.X_OK):
+        raise BenchError(f"{disksim} is not built: meson setup build && ninja -C build")
+    with contextlib.ExitStack() as stack:
+        system.private_mounts()
+        cached = image.provide(spec, cache, progress)
+        stack.enter_context(one_at_a_time(progress))
+        work = stack.enter_context(system.private_tmpfs("headstart-bench."))
+        progress.say("copying the image into memory")
+        run("cp", "--sparse=always", cached, work / "image")
+        group = stack.enter_context(ControlGroup())
+        disk = stack.enter_context(SimulatedDisk(disksim, work / "image", profile, work, scheduler,
+                                                 spec.fstype))
+        yield Bench(disk, group, work, builddir, not spec.small, progress)
