@@ -1,6 +1,7 @@
-# The first boot is recorded, the second replays; ext4.
+# The first boot is recorded, the second replays, the third knows when all was there; ext4.
 # image: d13-ext4
-# boots: 2
+# boots: 3
+# leads: 2,3
 # ci: yes
 boot_1() {
     a_boot_is_recorded
@@ -8,4 +9,12 @@ boot_1() {
 
 boot_2() {
     a_boot_is_replayed
+    leads_of_boot 2
+    check "the next replay waits" replay_waits
+}
+
+boot_3() {
+    a_boot_is_replayed
+    check "all of it was resident" grep -q '"resident":true' /run/headstart/replay-boot.json
+    leads_of_boot 3
 }

@@ -5,6 +5,17 @@ boot_1() {
     check "dpkg installs the package" dpkg -i "$files/headstart.deb"
     check "it runs" headstart --version
     check "no unit failed" no_failed_units
+    # Something of a user's that each boot reads.
+    head -c 1M /dev/urandom >/home/user/hsvm-read
+    cat >/etc/systemd/system/hsvm-home.service <<'END'
+[Service]
+Type=oneshot
+ExecStart=/usr/bin/cat /home/user/hsvm-read
+StandardOutput=null
+[Install]
+WantedBy=multi-user.target
+END
+    check "something below /home is read at boot" systemctl enable hsvm-home.service
     # What systemd's units of it are, for the artefacts.
     systemctl list-unit-files --no-pager 'headstart*' >"$out/unit-files"
 }

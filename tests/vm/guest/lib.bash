@@ -154,13 +154,24 @@ field() {
         sed -E 's/^[^:]*: *"?//; s/"$//'
 }
 
+# trace_of STAGE [N]: at least so many
 trace_of() {
-    compgen -G "$state/traces/*-$1*.json"
+    local found
+    mapfile -t found < <(compgen -G "$state/traces/*-$1*.json")
+    ((${#found[@]} >= ${2-1}))
 }
 
 quiet() {
     check "no unit failed" no_failed_units
     check "headstart warns of nothing" no_warnings
+}
+
+# pack_has PACK WORDS: a file of it, as the pack knows it
+pack_has() {
+    headstart show "$1" --limit=0 | grep -F -- "$2" || {
+        headstart show "$1"
+        return 1
+    }
 }
 
 # The boot is over, its trace is written, and what is to be learned from it was learned.
@@ -171,6 +182,9 @@ a_boot_is_recorded() {
     check "learning and planning succeed" systemctl start headstart-learn.service
     check "there is a model" test -s "$state/model.json"
     check "there is a pack for the boot" test -s "$state/boot.pack"
+    check "it has systemd" pack_has "$state/boot.pack" systemd/libsystemd-core
+    check "it has what lies below /home" pack_has "$state/boot.pack" user/hsvm-read
+    check "it has what lies among the modules" pack_has "$state/boot.pack" /modules.dep.bin
     check "the state is root's alone" test "$(stat -c '%a %u' "$state")" = "700 0"
     quiet
     headstart show "$state/boot.pack" >"$out/pack" 2>&1
@@ -186,6 +200,7 @@ a_boot_is_replayed() {
         bytes=$(field "$file" data_bytes)
         note "replay: after $((start / 1000)) ms, for $((took / 1000)) ms, $bytes bytes of $(field "$file" files) files"
         check "it read something" test "${bytes:-0}" -gt 1000000
+        check "it skipped nothing but what is gone" skipped_only_gone "$file"
         # Userspace is through long after.
         end=$(systemctl show -p FinishTimestampMonotonic --value)
         check "it was through before the boot was" test $((start + took)) -lt "$end"
@@ -194,8 +209,105 @@ a_boot_is_replayed() {
     quiet
 }
 
+# Files of the boot before may be gone or other ones by now; nothing else comes in between.
+skipped_only_gone() {
+    grep -o '"skipped":{[^}]*}' "$1"
+    ! grep -qE '"skipped":{[^}]*"(unmounted|device|denied|error|stopped)"' "$1"
+}
+
+# The next boots' replay of the boot pack waits until all of it is there, and so knows when.
+replay_waits() {
+    local dir=/etc/systemd/system/headstart-replay-boot.service.d
+    mkdir -p "$dir"
+    {
+        echo '[Service]'
+        echo 'ExecStart='
+        sed -n 's|^ExecStart=[^ ]*|& --wait|p' "$(systemctl show -p FragmentPath --value headstart-replay-boot.service)"
+    } >"$dir/hsvm.conf"
+    cat "$dir/hsvm.conf"
+}
+
+# What lead times are made from (hsvm/leads.py): the pack of this boot, before anybody plans anew, and
+# this boot's own trace, the COUNTth there is: leads_of_boot COUNT.
+leads_of_boot() {
+    check "the boot was recorded" await 120 trace_of boot "$1" || return
+    headstart show "$state/boot.pack" --json=short --limit=0 >"$out/leads-pack.json"
+    local traces=("$state"/traces/*-boot*.json)
+    cp "${traces[-1]}" "$out/leads-trace.json"
+    headstart show "${traces[-1]}" --json=short --limit=0 >"$out/leads-shown.json"
+}
+
 status_says_replayed() {
     headstart status | tee /dev/stderr | grep -A3 -i 'replayed in this boot' | grep -q '^ *boot '
+}
+
+# The login of that user, whose desktop is up, is recorded and learned: a_login_is_recorded USER PROGRAM
+a_login_is_recorded() {
+    local pack
+    # Settled is measured; after two minutes it counts as settled.
+    check "the login was recorded" await 300 trace_of login
+    check "learning and planning succeed" systemctl start headstart-learn.service
+    for pack in "$state/login.pack" "$state/login@$(id -u "$1").pack"; do
+        check "$(basename "$pack") is there" test -s "$pack"
+        check "it has the desktop" pack_has "$pack" "/$2"
+        headstart show "$pack" --limit=0 >"$out/$(basename "$pack").text" 2>&1
+    done
+}
+
+# What the greeter had time for, and what was left for the user: replayed STAGE[@UID]
+a_login_is_replayed() {
+    local file="/run/headstart/replay-$1.json"
+    check "the replay of $1 tells what it did" await 120 test -s "$file" || return
+    cp "$file" "$out"
+    note "replay of $1: after $(($(field "$file" start_boottime_usec) / 1000)) ms, for $(($(field "$file" duration_usec) / 1000)) ms, $(field "$file" data_bytes) bytes of $(field "$file" files) files, $(field "$file" outcome)"
+    check "it read something" test "$(field "$file" data_bytes)" -gt 1000000
+    check "it skipped nothing but what is gone" skipped_only_gone "$file"
+}
+
+# --- when something is wrong with headstart ------------------------------------------------------
+
+# Whatever became of headstart, the system is as it would be without.
+nobody_else_suffers() {
+    check "systemd is through" booted
+    check "the default target is reached" systemctl is-active default.target
+    check "no unit but headstart's failed" only_headstart_failed
+    check "headstart is not on the critical chain" not_on_critical_chain
+}
+
+only_headstart_failed() {
+    systemctl list-units --failed --no-legend --plain | tee /dev/stderr | awk '$1 !~ /^headstart/ { bad = 1 } END { exit bad }'
+}
+
+# What headstart's programs themselves complain of: one line, and it has these words.
+complains_once() {
+    check "headstart says so in one line" one_complaint "$1"
+}
+
+one_complaint() {
+    local said
+    said=$(journal_of -p warning | grep -E ' (headstart|headstartd|headstart-replay)(\[[0-9]+\])?: ')
+    echo "${said:-nothing}"
+    grep -qiE -- "$1" <<<"$said" && [[ $(wc -l <<<"$said") -eq 1 ]]
+}
+
+# early_unit COMMAND: runs while the next boots go on, after the recorder has begun; gone with
+# no_early_unit.
+early_unit() {
+    cat >"/etc/systemd/system/hsvm-early.service" <<END
+[Service]
+Type=oneshot
+ExecStart=/bin/sh -c '$1'
+[Unit]
+After=headstart-record.service
+[Install]
+WantedBy=multi-user.target
+END
+    systemctl enable hsvm-early.service
+}
+
+no_early_unit() {
+    systemctl disable hsvm-early.service
+    rm /etc/systemd/system/hsvm-early.service
 }
 
 # A fact of each boot for whoever reads the artefacts.

@@ -9,6 +9,7 @@ says what it needs, in lines `# key: value`:
     timeout: SECONDS     for each boot (default 600)
     disk: NAME MIB       one more disk, empty, /dev/disk/by-id/virtio-hsvm-NAME
     cut: N,…             these boots end with a power cut, not by themselves
+    leads: N,…           in these boots what was replayed is there before it is used (leads.py)
 """
 
 import re
@@ -34,6 +35,7 @@ class Case:
     timeout: int = 600
     disks: list = field(default_factory=list)   # (name, MiB)
     cut: set = field(default_factory=set)
+    leads: set = field(default_factory=set)
 
 
 def read(path):
@@ -58,8 +60,8 @@ def read(path):
         elif key == "disk":
             name, mib = value.split()
             case.disks.append((name, int(mib)))
-        elif key == "cut":
-            case.cut = {int(n) for n in value.split(",")}
+        elif key in ("cut", "leads"):
+            setattr(case, key, {int(n) for n in value.split(",")})
         elif key not in ("shellcheck",):
             raise VmError(f"{path.name}: unknown key in its head: {key}")
     if case.image not in IMAGES:

@@ -5,7 +5,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from . import build
+from . import build, leads
 from .commands import VmError, locked, say
 from .machine import OUT_MIB, Disk, Machine, blank, overlay, pack_case, unpack_out
 
@@ -120,4 +120,6 @@ class Runner:
             console = (artefacts / f"boot-{number}-console.log").read_text(errors="replace")
             self.results.not_ok(f"{where}: {how}, in {case.timeout} s",
                                 "\n".join(console.splitlines()[-12:]))
+        if number in case.leads:
+            leads.check(self.results, where, artefacts / f"boot-{number}")
         return ended

@@ -1,0 +1,59 @@
+# The recorder killed in mid-boot, power cut while recording and while learning: the next boot is right.
+# image: d13-ext4
+# boots: 5
+# cut: 3,4
+boot_1() {
+    a_boot_is_recorded
+    early_unit "exec systemctl kill --signal=KILL headstart-record.service"
+}
+
+boot_2() {
+    nobody_else_suffers
+    check "the recorder was killed" was_killed
+    check "nothing but that is said" no_complaint
+    a_boot_is_replayed_beside_that
+    no_early_unit
+    early_unit "stty -F /dev/ttyS1 raw -echo; echo host cut >/dev/ttyS1; sleep 60"
+    sync
+}
+
+was_killed() {
+    [[ $(systemctl show -p Result --value headstart-record.service) == signal ]]
+}
+
+no_complaint() {
+    ! journal_of -p warning | grep -E ' (headstart|headstartd|headstart-replay)(\[[0-9]+\])?: '
+}
+
+a_boot_is_replayed_beside_that() {
+    check "the replay tells what it did" test -s /run/headstart/replay-boot.json
+}
+
+boot_3() {
+    not_ok "power was cut before"
+}
+
+boot_4() {
+    no_early_unit
+    a_boot_is_replayed
+    check "nothing is left of the recording" no_leftovers
+    check "the boot was recorded" await 120 trace_of boot 2
+    sync
+    systemctl start --no-block headstart-learn.service
+    await 30 pgrep -f 'headstart --quiet (learn|plan)'
+    host cut
+}
+
+no_leftovers() {
+    find "$state" -mindepth 1 | sort
+    ! find "$state" -mindepth 1 | grep -vE '/(traces(/[0-9T]+-[a-z]+\.json)?|model\.json|boot\.pack)$'
+}
+
+boot_5() {
+    a_boot_is_replayed
+    check "nothing is left of the learning" no_leftovers
+    check "the boot was recorded" await 120 trace_of boot 3
+    check "learning and planning succeed" systemctl start headstart-learn.service
+    check "the model can be read" headstart show "$state/model.json"
+    check "headstart is not on the critical chain" not_on_critical_chain
+}

@@ -1,0 +1,63 @@
+# headstart=0, a corrupt pack, a state directory that is missing, read-only, full: the boot goes on.
+# image: d13-ext4
+# boots: 7
+# append-2: headstart=0
+# ci: yes
+boot_1() {
+    a_boot_is_recorded
+}
+
+boot_2() {
+    nobody_else_suffers
+    check "nothing of headstart runs" nothing_runs
+    quiet
+    # Behind the header: what it is, is beyond doubt.
+    dd if=/dev/urandom of="$state/boot.pack" bs=1 seek=4096 count=256 conv=notrunc status=none
+}
+
+nothing_runs() {
+    ! systemctl list-units --no-legend --plain 'headstart*' | grep -E ' running | exited ' || return
+    ! pgrep -a headstart || return
+    ! ls /run/headstart/replay-boot.json
+}
+
+boot_3() {
+    nobody_else_suffers
+    complains_once "boot\\.pack"
+    check "the pack is not used" test ! -e "$state/boot.pack"
+    check "it is set aside" test -e "$state/boot.pack.bad"
+    check "the boot was recorded" await 120 trace_of boot 2
+    check "learning and planning succeed" systemctl start headstart-learn.service
+    check "there is a pack again" test -s "$state/boot.pack"
+    rm -rf "$state"
+}
+
+boot_4() {
+    nobody_else_suffers
+    quiet
+    check "the boot was recorded" await 120 trace_of boot
+    check "learning and planning succeed" systemctl start headstart-learn.service
+    check "there is a pack again" test -s "$state/boot.pack"
+    chattr +i "$state" "$state/traces"
+}
+
+boot_5() {
+    nobody_else_suffers
+    complains_once "traces|$state"
+    chattr -i "$state" "$state/traces"
+    echo "tmpfs $state tmpfs size=16k,mode=0700 0 0" >>/etc/fstab
+}
+
+boot_6() {
+    nobody_else_suffers
+    check "the state directory is small" mountpoint "$state"
+    complains_once "No space left"
+    sed -i '$d' /etc/fstab
+}
+
+boot_7() {
+    a_boot_is_replayed
+    check "the boot was recorded" await 120 trace_of boot 2
+    check "learning and planning succeed" systemctl start headstart-learn.service
+    check "headstart is not on the critical chain" not_on_critical_chain
+}
