@@ -10,11 +10,13 @@
 #include "base/atomic-file.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/parse.h"
 #include "base/rooted.h"
 #include "config-paths.h"
 #include "replay/executor.h"
 #include "replay/notify.h"
 #include "replay/report.h"
+#include "replay/settle.h"
 
 #include <fcntl.h>
 #include <getopt.h>
@@ -24,6 +26,9 @@
 /* A gate is never held longer, whatever a pack says: the longest that headstart.conf(5) allows. */
 #define GATE_DEADLINE_MAX (60 * USEC_PER_SEC)
 
+/* Longer than that nothing is quiet. */
+#define SETTLE_MAX (300 * USEC_PER_SEC)
+
 #define EXIT_USAGE 2
 
 typedef struct Arguments {
@@ -32,6 +37,7 @@ typedef struct Arguments {
     const char *status; /* file to write the result to, or NULL */
     Policy policy;      /* _POLICY_INVALID: what the pack says */
     int io_class;       /* 0: what the policy says */
+    usec_t settle;      /* wait so long at most until it is quiet; 0: not at all */
     bool wait, dry_run, json, force;
 } Arguments;
 
@@ -43,6 +49,7 @@ static void help(void)
            "     --version          Show version\n"
            "     --root=DIR         Replay below DIR: only filesystems mounted there count\n"
            "     --wait             Return when everything is resident\n"
+           "     --settle=TIME      Begin when little is read, after TIME at the latest\n"
            "     --dry-run          Print the operations instead of carrying them out\n"
            "     --policy=POLICY    metadata, beside, gate or idle, instead of the pack's own,\n"
            "                        also in a control session\n"
@@ -70,6 +77,7 @@ static int parse_arguments(int argc, char **argv, Arguments *ret)
         OPTION_POLICY,
         OPTION_IOPRIO,
         OPTION_FORCE,
+        OPTION_SETTLE,
         OPTION_STATUS,
         OPTION_JSON,
     };
@@ -81,6 +89,7 @@ static int parse_arguments(int argc, char **argv, Arguments *ret)
             {"dry-run", no_argument, NULL, OPTION_DRY_RUN},
             {"policy", required_argument, NULL, OPTION_POLICY},
             {"ioprio", required_argument, NULL, OPTION_IOPRIO},
+            {"settle", required_argument, NULL, OPTION_SETTLE},
             {"force", no_argument, NULL, OPTION_FORCE},
             {"status", required_argument, NULL, OPTION_STATUS},
             {"json", no_argument, NULL, OPTION_JSON},
@@ -117,6 +126,10 @@ static int parse_arguments(int argc, char **argv, Arguments *ret)
                                                               : 0;
             if (!a.io_class)
                 return usage_error("unknown I/O priority class", optarg);
+            break;
+        case OPTION_SETTLE:
+            if (parse_timespan(optarg, &a.settle) < 0 || a.settle > SETTLE_MAX)
+                return usage_error("not a time span of at most 5min", optarg);
             break;
         case OPTION_FORCE:
             a.force = true;
@@ -239,13 +252,13 @@ static int dry_run(const Arguments *a, const Pack *p, const char *root, Report *
 }
 
 /* Starts the executor and waits for it, for signals, and with `gate` for the deadline. */
-static int execute(const Pack *p, const ReplayOptions *options, usec_t start, Report *report)
+static int execute(const Pack *p, const ReplayOptions *options, usec_t settle_max, Report *report)
 {
     bool gate = options->policy == POLICY_GATE && getenv("NOTIFY_SOCKET");
-    usec_t deadline = start + MIN(le64toh(p->header->deadline_usec), GATE_DEADLINE_MAX);
+    usec_t deadline = report->start + MIN(le64toh(p->header->deadline_usec), GATE_DEADLINE_MAX);
     Replay *replay;
     sigset_t signals;
-    int r, error = 0;
+    int r, error = 0, first = 0;
 
     /* Blocked before there are threads, which inherit that. */
     sigemptyset(&signals);
@@ -255,10 +268,21 @@ static int execute(const Pack *p, const ReplayOptions *options, usec_t start, Re
     sigaddset(&signals, options->done_signal);
     sigprocmask(SIG_BLOCK, &signals, NULL);
 
+    if (settle_max > 0 && !gate) {
+        notify_manager("READY=1\nSTATUS=Waiting for a quiet disk");
+        first = settle(AT_FDCWD, settle_max, &signals);
+        report_start(report);
+    }
+    if (first == SIGTERM || first == SIGINT) {
+        report->outcome = REPLAY_OUTCOME_STOPPED;
+        return 0;
+    }
     notify_manager(gate ? "STATUS=Sweeping" : "READY=1\nSTATUS=Replaying");
     r = replay_start(p, options, &replay);
     if (r < 0)
         return log_error_errno(r, "headstart-replay: cannot start: %m");
+    if (first == SIGUSR1)
+        replay_hurry(replay, REPLAY_ORDER_LIKELY, IO_CLASS_BEST_EFFORT);
 
     while (!replay_result(replay, &report->result, &error)) {
         usec_t now = clock_now(CLOCK_MONOTONIC), left = deadline > now ? deadline - now : 0;
@@ -323,16 +347,12 @@ static void write_status(const char *path, const char *json)
 
 static int run(const Arguments *a)
 {
-    usec_t start = clock_now(CLOCK_MONOTONIC);
     _cleanup_free_ char *buf = NULL, *json = NULL, *text = NULL, *status = NULL, *root = NULL;
-    Report report = {
-            .pack = a->pack,
-            .start_realtime = clock_now(CLOCK_REALTIME),
-            .start_boottime = clock_now(CLOCK_BOOTTIME),
-    };
+    Report report = {.pack = a->pack};
     Pack p;
     int r;
 
+    report_start(&report);
     r = load_pack(a->pack, &buf, &p);
     if (r < 0)
         return r;
@@ -357,13 +377,13 @@ static int run(const Arguments *a)
                 .done_signal = SIGUSR2,
         };
 
-        r = execute(&p, &options, start, &report);
+        r = execute(&p, &options, a->settle, &report);
     } else
         notify_manager("READY=1");
     if (r < 0)
         return r;
 
-    report.duration_usec = clock_now(CLOCK_MONOTONIC) - start;
+    report.duration_usec = clock_now(CLOCK_MONOTONIC) - report.start;
     json = report_to_json(&report);
     text = a->json ? NULL : report_to_text(&report);
     if (!json || (!text && !a->json))
@@ -382,7 +402,7 @@ static int run(const Arguments *a)
 
 int main(int argc, char **argv)
 {
-    Arguments a;
+    Arguments a = {0};
     int r;
 
     log_parse_environment();

@@ -2,6 +2,8 @@
 
 #include "replay/report.h"
 
+#include "base/clock.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
@@ -114,6 +116,13 @@ char *report_to_text(const Report *r)
         }
     add(&t, "%s", skipped > 0 ? ")" : "");
     return finish(&t);
+}
+
+void report_start(Report *r)
+{
+    r->start = clock_now(CLOCK_MONOTONIC);
+    r->start_realtime = clock_now(CLOCK_REALTIME);
+    r->start_boottime = clock_now(CLOCK_BOOTTIME);
 }
 
 /* Names are bytes, JSON is text: as everywhere in headstart, %XX stands for what is not. */

@@ -21,9 +21,12 @@ typedef struct Report {
     Stage stage;
     Policy policy;
     ReplayOutcome outcome;
-    usec_t start_realtime, start_boottime, duration_usec;
+    usec_t start, start_realtime, start_boottime, duration_usec; /* start: CLOCK_MONOTONIC */
     ReplayResult result;
 } Report;
+
+/* It starts now, after what was waited for. */
+void report_start(Report *r);
 
 /* One line, without its end; the caller frees it. NULL: out of memory. */
 char *report_to_text(const Report *r);

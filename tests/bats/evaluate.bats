@@ -291,13 +291,15 @@ rate() {
     jq -er --arg p "$1" ".predictors[] | select(.name == \$p) | .$2" <<<"$output"
 }
 
-@test "recorded days: the mixture foresees more than any other, within the bound on waste" {
+@test "recorded days: what foresees as much as the mixture wastes more; its probabilities are the best" {
     recorded_days
     run -0 hs evaluate --stage=session --budget=50% --waste=15% --no-timing --json=short "$HS_TMP/days"
     jq -e '.n_traces == 16 and .n_scored > 300' <<<"$output"
-    jq -e '[.predictors[] | [.hit_rate, .name]] | max | .[1] == "mixture"' <<<"$output"
-    jq -e '[.predictors[] | select(.name != "mixture") | .cache_hit_rate] | max' <<<"$output" >"$HS_TMP/next"
-    jq -en "$(rate mixture cache_hit_rate) > $(cat "$HS_TMP/next")"
+    # Nothing foresees one in a hundred more; the thesis's own product, which comes near, reads more in vain.
+    jq -e "all(.predictors[]; .hit_rate < $(rate mixture hit_rate) + 0.01)" <<<"$output"
+    jq -e "all(.predictors[] | select(.name != \"mixture\" and .hit_rate > $(rate mixture hit_rate) - 0.1);
+               .waste > $(rate mixture waste))" <<<"$output"
+    jq -e '[.predictors[] | [.log_loss, .name]] | min | .[1] == "mixture"' <<<"$output"
     # The bound is kept in expectation.
     jq -en "$(rate mixture waste) < 0.2"
 }

@@ -89,6 +89,22 @@ bad() {
     [[ $output == *"0 metadata ranges (0B), 0 files, 0 data ranges (0B) resident in"*"; skipped 0" ]]
 }
 
+# settled COMMAND…: it waits for a quiet second and then reads everything
+settled() {
+    cold_replay "$HS_MNT/file" 300000 --policy=idle --settle=1min
+    [ "$(replayed .resident)" = true ]
+}
+
+@test "--settle waits for a quiet moment, then everything is read" {
+    hs_filesystem ext4 100
+    head -c 300000 /dev/urandom >"$HS_MNT/file"
+    sync -f "$HS_MNT"
+    make_pack --metadata
+    attempts settled
+    run -2 "$HEADSTART_REPLAY" --settle=soon "$PACK"
+    run -2 "$HEADSTART_REPLAY" --settle=1h "$PACK"
+}
+
 @test "usage: what is wrong is said, with status 2" {
     run -2 --separate-stderr "$HEADSTART_REPLAY"
     [[ $stderr == *"which pack?"* ]]

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Waiting until little is read, from a root of files. */
+
+#include "base/atomic-file.h"
+#include "base/clock.h"
+#include "replay/settle.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#define FOREVER (3600 * USEC_PER_SEC)
+
+static char root[] = "/tmp/test-settle.XXXXXX";
+static int root_fd;
+static sigset_t signals;
+
+static int set_up(void **state)
+{
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGUSR1);
+    sigaddset(&signals, SIGTERM);
+    sigprocmask(SIG_BLOCK, &signals, NULL);
+    if (!mkdtemp(root))
+        return -1;
+    root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return root_fd < 0 ? -1 : 0;
+}
+
+static int tear_down(void **state)
+{
+    char command[100];
+
+    close(root_fd);
+    snprintf(command, sizeof(command), "rm -rf %s", root);
+    return system(command);
+}
+
+/* In this order: first nothing is there. */
+static void no_news_of_disks(void **state)
+{
+    assert_int_equal(settle(root_fd, FOREVER, &signals), 0);
+}
+
+static void quiet(void **state)
+{
+    static const char text[] = "some avg10=0.00 avg60=0.00 avg300=0.00 total=5000\n";
+    char proc[100];
+    usec_t start;
+
+    snprintf(proc, sizeof(proc), "%s/proc/pressure", root);
+    assert_int_equal(make_directories(proc, 0700), 0);
+    assert_int_equal(
+            atomic_file_write(root_fd, "proc/pressure/io", text, strlen(text), 0600), 0);
+    start = clock_now(CLOCK_MONOTONIC);
+    assert_int_equal(settle(root_fd, FOREVER, &signals), 0);
+    assert_true(clock_now(CLOCK_MONOTONIC) - start >= SETTLE_QUIET_USEC);
+}
+
+static void bounded(void **state)
+{
+    usec_t start = clock_now(CLOCK_MONOTONIC);
+
+    assert_int_equal(settle(root_fd, SETTLE_SAMPLE_USEC, &signals), 0);
+    assert_true(clock_now(CLOCK_MONOTONIC) - start >= SETTLE_SAMPLE_USEC);
+}
+
+/* A login that begins, or the end of the service, does not wait for quiet. */
+static void ended_by_signals(void **state)
+{
+    raise(SIGUSR1);
+    assert_int_equal(settle(root_fd, FOREVER, &signals), SIGUSR1);
+    raise(SIGTERM);
+    assert_int_equal(settle(root_fd, FOREVER, &signals), SIGTERM);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+            cmocka_unit_test(no_news_of_disks),
+            cmocka_unit_test(quiet),
+            cmocka_unit_test(bounded),
+            cmocka_unit_test(ended_by_signals),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
