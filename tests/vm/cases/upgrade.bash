@@ -1,0 +1,58 @@
+# A package is upgraded between boots 2 and 3: refresh finds its new files, boot 3 replays them.
+# image: d13-ext4
+# boots: 3
+# timeout: 900
+program=/usr/bin/kmod
+boot_1() {
+    a_boot_is_recorded
+    check "the pack has the program" pack_has "$state/boot.pack" "$program"
+}
+
+boot_2() {
+    a_boot_is_replayed
+    local before
+    before=$(stat -c %i "$program")
+    check "an upgrade is made" newer_package kmod "$program"
+    check "dpkg upgrades the package" dpkg -i /tmp/upgrade.deb
+    check "the program is another file" test "$(stat -c %i "$program")" != "$before"
+    check "dpkg's trigger has a refresh run" await 300 refreshed
+    check "it succeeds" test "$(systemctl show -p Result --value headstart-refresh.service)" = success
+    check "the pack has the new file" pack_knows "$state/boot.pack" "$program"
+    quiet
+}
+
+boot_3() {
+    a_boot_is_replayed
+    check "nothing in the pack is another file" nothing_replaced
+}
+
+# newer_package NAME PROGRAM: the package as it is installed, in a later version, whose program differs
+newer_package() {
+    local tree=/tmp/upgrade f
+    mkdir -p "$tree/DEBIAN"
+    dpkg -L "$1" | while read -r f; do
+        [[ -d $f && ! -L $f ]] || cp -a --parents "$f" "$tree" || return
+    done
+    head -c 8192 /dev/zero >>"$tree$2"
+    dpkg-query -s "$1" | sed -E '/^Status:/d; s/^(Version: .*)/\1+hsvm1/; /^Conffiles:/,/^[^ ]/{/^Conffiles:|^ /d}' \
+        >"$tree/DEBIAN/control"
+    dpkg-deb --root-owner-group --build "$tree" /tmp/upgrade.deb
+}
+
+refreshed() {
+    [[ $(systemctl show -p ExecMainExitTimestampMonotonic --value headstart-refresh.service) != 0 ]] &&
+        ! systemctl is-active headstart-refresh.service | grep activating
+}
+
+# pack_knows PACK FILE: as the file that it is now
+pack_knows() {
+    local one
+    one=$(headstart show "$1" --limit=0 --json=short | grep -oE "\{[^{}]*\"path\": *\"$2\"[^{}]*")
+    echo "$one, not $(stat -c %i "$2")"
+    grep -qE "\"inode\": *$(stat -c %i "$2")[,}]" <<<"$one,"
+}
+
+nothing_replaced() {
+    grep -o '"skipped":{[^}]*}' /run/headstart/replay-boot.json
+    ! grep -q '"replaced"' /run/headstart/replay-boot.json
+}
