@@ -4,6 +4,7 @@
 
 #include "model/model-internal.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* One of the two models on its way into the sum. */
@@ -69,6 +70,13 @@ static int merge_files(Side *a, Side *b, Model *m)
         m->n_files++;
     }
     return 0;
+}
+
+void model_copy_directories(Model *sum, const Model *m)
+{
+    assert(sum->n_files == 0 || sum->n_files == m->n_files);
+    for (size_t i = 0; i < sum->n_files; i++)
+        sum->files[i].as_directory = m->files[i].as_directory;
 }
 
 static int order_u32(uint32_t x, uint32_t y)

@@ -95,6 +95,7 @@ int model_make_portable(const Model *m, Model **ret)
         model_free(sum);
         sum = TAKE_PTR(both);
     }
+    model_copy_directories(sum, m);
     r = drop_files(sum);
     if (r < 0)
         return r;

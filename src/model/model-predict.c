@@ -33,6 +33,7 @@ int model_sum_stages(const Model *m, unsigned stages, uint32_t uid, Model **ret)
         model_free(sum);
         sum = TAKE_PTR(next);
     }
+    model_copy_directories(sum, m);
     *ret = TAKE_PTR(sum);
     return 0;
 }

@@ -71,6 +71,33 @@ static void users_become_one(void **state)
     assert_int_not_equal(model_find_file(m, "/f/x"), MODEL_NONE);
 }
 
+/* What was made portable stays as it is when that is done again. */
+static void once_is_enough(void **state)
+{
+    static const Stage stages[] = {STAGE_BOOT, STAGE_LOGIN, STAGE_SESSION};
+    _cleanup_model_ Model *m = model_new(H), *portable = NULL, *again = NULL;
+    size_t n_directories = 0;
+
+    for (size_t i = 0; i < ELEMENTSOF(stages); i++) {
+        Trace *t = session(stages[i], 1000, T0, 0, "A>x=0-2 B>y=0-1", "0-4");
+        TraceAccess a = {.at = 9 * USEC_PER_SEC, .application = TRACE_NONE};
+
+        a.file = test_file(t, "/usr/share", "icons", true);
+        assert_int_equal(trace_add_access(t, &a), 0);
+        assert_int_equal(model_learn(&m, t, T0), 0);
+        trace_free(t);
+    }
+    assert_int_equal(model_make_portable(m, &portable), 0);
+    assert_int_equal(model_make_portable(portable, &again), 0);
+    for (size_t i = 0; i < portable->n_files; i++)
+        if (portable->files[i].directory) {
+            assert_int_equal(portable->files[i].as_directory.current, 3 * 256);
+            n_directories++;
+        }
+    assert_int_equal(n_directories, 1);
+    assert_same(portable, again);
+}
+
 static void nothing_learned(void **state)
 {
     _cleanup_model_ Model *m = model_new(H), *portable = NULL;
@@ -84,6 +111,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(paths),
             cmocka_unit_test(users_become_one),
+            cmocka_unit_test(once_is_enough),
             cmocka_unit_test(nothing_learned),
     };
 
