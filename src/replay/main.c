@@ -38,6 +38,7 @@ typedef struct Arguments {
     Policy policy;      /* _POLICY_INVALID: what the pack says */
     int io_class;       /* 0: what the policy says */
     usec_t settle;      /* wait so long at most until it is quiet; 0: not at all */
+    bool hurry; /* a login has begun */
     bool wait, dry_run, json, force;
 } Arguments;
 
@@ -49,6 +50,7 @@ static void help(void)
            "     --version          Show version\n"
            "     --root=DIR         Replay below DIR: only filesystems mounted there count\n"
            "     --wait             Return when everything is resident\n"
+           "     --hurry            A login has begun: at best-effort priority, the likeliest first\n"
            "     --settle=TIME      Begin when little is read, after TIME at the latest\n"
            "     --dry-run          Print the operations instead of carrying them out\n"
            "     --policy=POLICY    metadata, beside, gate or idle, instead of the pack's own,\n"
@@ -78,6 +80,7 @@ static int parse_arguments(int argc, char **argv, Arguments *ret)
         OPTION_IOPRIO,
         OPTION_FORCE,
         OPTION_SETTLE,
+        OPTION_HURRY,
         OPTION_STATUS,
         OPTION_JSON,
     };
@@ -89,6 +92,7 @@ static int parse_arguments(int argc, char **argv, Arguments *ret)
             {"dry-run", no_argument, NULL, OPTION_DRY_RUN},
             {"policy", required_argument, NULL, OPTION_POLICY},
             {"ioprio", required_argument, NULL, OPTION_IOPRIO},
+            {"hurry", no_argument, NULL, OPTION_HURRY},
             {"settle", required_argument, NULL, OPTION_SETTLE},
             {"force", no_argument, NULL, OPTION_FORCE},
             {"status", required_argument, NULL, OPTION_STATUS},
@@ -126,6 +130,9 @@ static int parse_arguments(int argc, char **argv, Arguments *ret)
                                                               : 0;
             if (!a.io_class)
                 return usage_error("unknown I/O priority class", optarg);
+            break;
+        case OPTION_HURRY:
+            a.hurry = true;
             break;
         case OPTION_SETTLE:
             if (parse_timespan(optarg, &a.settle) < 0 || a.settle > SETTLE_MAX)
@@ -252,13 +259,14 @@ static int dry_run(const Arguments *a, const Pack *p, const char *root, Report *
 }
 
 /* Starts the executor and waits for it, for signals, and with `gate` for the deadline. */
-static int execute(const Pack *p, const ReplayOptions *options, usec_t settle_max, Report *report)
+static int execute(const Pack *p, const ReplayOptions *options, bool hurry, usec_t settle_max,
+                   Report *report)
 {
     bool gate = options->policy == POLICY_GATE && getenv("NOTIFY_SOCKET");
     usec_t deadline = report->start + MIN(le64toh(p->header->deadline_usec), GATE_DEADLINE_MAX);
     Replay *replay;
     sigset_t signals;
-    int r, error = 0, first = 0;
+    int r, error = 0, first = hurry ? SIGUSR1 : 0;
 
     /* Blocked before there are threads, which inherit that. */
     sigemptyset(&signals);
@@ -268,7 +276,7 @@ static int execute(const Pack *p, const ReplayOptions *options, usec_t settle_ma
     sigaddset(&signals, options->done_signal);
     sigprocmask(SIG_BLOCK, &signals, NULL);
 
-    if (settle_max > 0 && !gate) {
+    if (settle_max > 0 && !gate && !hurry) {
         notify_manager("READY=1\nSTATUS=Waiting for a quiet disk");
         first = settle(AT_FDCWD, settle_max, &signals);
         report_start(report);
@@ -377,7 +385,7 @@ static int run(const Arguments *a)
                 .done_signal = SIGUSR2,
         };
 
-        r = execute(&p, &options, a->settle, &report);
+        r = execute(&p, &options, a->hurry, a->settle, &report);
     } else
         notify_manager("READY=1");
     if (r < 0)

@@ -101,6 +101,8 @@ settled() {
     sync -f "$HS_MNT"
     make_pack --metadata
     attempts settled
+    # A login has begun: nobody waits for quiet.
+    attempts cold_replay "$HS_MNT/file" 300000 --policy=idle --hurry --settle=5min
     run -2 "$HEADSTART_REPLAY" --settle=soon "$PACK"
     run -2 "$HEADSTART_REPLAY" --settle=1h "$PACK"
 }

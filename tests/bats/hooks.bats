@@ -1,0 +1,158 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# What display managers and package managers run: it starts a unit, waits for nothing, and succeeds.
+
+bats_require_minimum_version 1.5.0
+load helpers
+
+# As installed, but below HS_TMP; PATH has a systemctl that says what it was told, and then hangs until
+# the test is over.
+setup() {
+    hs_setup
+    need_root
+    need_command unshare mkfifo
+    local f libexec
+    mkdir "$HS_TMP/libexec" "$HS_TMP/bin"
+    libexec=$(sed -n 's,^@\?\(/.*\)/hook greeter$,\1,p' "$HS_BUILD/hooks/hook-sddm-display")
+    for f in hook hook-lightdm-session hook-sddm-display PostLogin; do
+        sed "s,$libexec,$HS_TMP/libexec,g" "$HS_BUILD/hooks/$f" >"$HS_TMP/libexec/$f"
+        chmod +x "$HS_TMP/libexec/$f"
+    done
+    mkfifo "$HS_TMP/forever"
+    cat >"$HS_TMP/bin/systemctl" <<EOF
+#!/bin/sh
+echo "\$*" >>"$HS_TMP/told"
+exec cat "$HS_TMP/forever"
+EOF
+    chmod +x "$HS_TMP/bin/systemctl"
+    # Ends what hangs.
+    hs_defer sh -c ": 1<>'$HS_TMP/forever'"
+}
+
+teardown() {
+    hs_teardown
+}
+
+# on_systemd COMMAND…: on a machine that was booted with it, with that systemctl. It must come back
+# though systemctl hangs: within ten seconds on the busiest machine.
+on_systemd() {
+    # shellcheck disable=SC2016
+    timeout 10 unshare --mount sh -c '
+        mount -t tmpfs none /run && mkdir -p /run/systemd/system && PATH=$1:$PATH && shift && exec "$@"' \
+        - "$HS_TMP/bin" "$@" 3>&-
+}
+
+told() {
+    grep -qx -- "$1" "$HS_TMP/told"
+}
+
+@test "hooks start a unit, wait for nothing and succeed, though systemctl hangs" {
+    run -0 on_systemd "$HS_TMP/libexec/hook" greeter
+    [ -z "$output" ]
+    hs_wait 10 told "start --no-block headstart-replay-login.service"
+    run -0 on_systemd "$HS_TMP/libexec/hook" user root
+    hs_wait 10 told "start --no-block headstart-replay-user@0.service"
+    rm "$HS_TMP/told"
+    run -0 on_systemd "$HS_TMP/libexec/hook" user 0
+    hs_wait 10 told "start --no-block headstart-replay-user@0.service"
+    run -0 on_systemd "$HS_TMP/libexec/hook" packages
+    hs_wait 10 told "restart --no-block headstart-refresh.timer"
+}
+
+@test "the scripts of the display managers do the same" {
+    USERNAME=root run -0 on_systemd "$HS_TMP/libexec/PostLogin"
+    hs_wait 10 told "start --no-block headstart-replay-user@0.service"
+    rm "$HS_TMP/told"
+    USER=root run -0 on_systemd "$HS_TMP/libexec/hook-lightdm-session"
+    hs_wait 10 told "start --no-block headstart-replay-user@0.service"
+    run -0 on_systemd "$HS_TMP/libexec/hook-sddm-display"
+    hs_wait 10 told "start --no-block headstart-replay-login.service"
+}
+
+@test "who is nobody, or is no name, starts nothing" {
+    local name
+    for name in "" no-such-user --help '-1' 'root;reboot' '../0' 'root root' $'root\nroot'; do
+        run -0 on_systemd "$HS_TMP/libexec/hook" user "$name"
+        [ -z "$output" ]
+    done
+    run -0 on_systemd "$HS_TMP/libexec/hook"
+    run -0 on_systemd "$HS_TMP/libexec/hook" dance
+    # These were told before it, if they were.
+    run -0 on_systemd "$HS_TMP/libexec/hook" greeter
+    hs_wait 10 told "start --no-block headstart-replay-login.service"
+    [ "$(wc -l <"$HS_TMP/told")" -eq 1 ]
+}
+
+@test "without systemd, without systemctl, without headstart: nothing, successfully" {
+    # shellcheck disable=SC2016
+    run -0 unshare --mount sh -c 'mount -t tmpfs none /run && PATH=$1:$PATH exec "$2" greeter' \
+        - "$HS_TMP/bin" "$HS_TMP/libexec/hook"
+    [ -z "$output" ]
+    [ ! -e "$HS_TMP/told" ]
+    rm "$HS_TMP/bin/systemctl"
+    printf '#!/bin/sh\nexit 1\n' >"$HS_TMP/bin/systemctl"
+    chmod +x "$HS_TMP/bin/systemctl"
+    run -0 on_systemd "$HS_TMP/libexec/hook" greeter
+    # The package is gone, its configuration stays.
+    rm "$HS_TMP/libexec/hook"
+    USERNAME=root run -0 on_systemd "$HS_TMP/libexec/PostLogin"
+    [ -z "$output" ]
+}
+
+# --- install-hooks -----------------------------------------------------------------------------
+
+# machine PROGRAM…: a root directory in which these are installed
+machine() {
+    local p
+    rm -rf "$HS_TMP/root"
+    mkdir -p "$HS_TMP/root/usr/share/lightdm/lightdm.conf.d" "$HS_TMP/root/etc/gdm3/PostLogin"
+    for p; do
+        mkdir -p "$HS_TMP/root${p%/*}"
+        : >"$HS_TMP/root$p"
+        chmod +x "$HS_TMP/root$p"
+    done
+}
+
+links() {
+    (cd "$HS_TMP/root" && find . -type l -printf '%P\n' | sort | tr '\n' ' ')
+}
+
+@test "install-hooks: only where the display manager is, and back to how it was" {
+    local gdm=etc/gdm3/PostLogin/Default lightdm=usr/share/lightdm/lightdm.conf.d/00-headstart.conf \
+        sddm=usr/lib/sddm/sddm.conf.d/00-headstart.conf before
+    place() { "$HS_BUILD/hooks/install-hooks" "$1" "$HS_TMP/root"; }
+    machine
+    place install
+    [ -z "$(links)" ]
+    machine /usr/sbin/gdm3
+    place install
+    [ "$(links)" = "$gdm " ]
+    machine /usr/sbin/lightdm /usr/bin/sddm /usr/sbin/gdm3
+    before=$(find "$HS_TMP/root" | sort)
+    place install
+    place install
+    [ "$(links)" = "$gdm $sddm $lightdm " ]
+    # One display manager is removed.
+    rm "$HS_TMP/root/usr/sbin/lightdm"
+    place install
+    [ "$(links)" = "$gdm $sddm " ]
+    : >"$HS_TMP/root/usr/sbin/lightdm"
+    place remove
+    [ "$(find "$HS_TMP/root" | sort)" = "$before" ]
+}
+
+@test "install-hooks: what is there belongs to somebody else" {
+    local default=$HS_TMP/root/etc/gdm3/PostLogin/Default
+    machine /usr/sbin/gdm3
+    echo mine >"$default"
+    "$HS_BUILD/hooks/install-hooks" install "$HS_TMP/root"
+    "$HS_BUILD/hooks/install-hooks" remove "$HS_TMP/root"
+    [ "$(cat "$default")" = mine ]
+    ln -sf elsewhere "$default"
+    "$HS_BUILD/hooks/install-hooks" install "$HS_TMP/root"
+    "$HS_BUILD/hooks/install-hooks" remove "$HS_TMP/root"
+    [ "$(readlink "$default")" = elsewhere ]
+    run -2 --separate-stderr "$HS_BUILD/hooks/install-hooks" dance
+    # shellcheck disable=SC2154 # run sets it
+    [[ $stderr == usage:* ]]
+}
