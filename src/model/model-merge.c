@@ -4,7 +4,6 @@
 
 #include "model/model-internal.h"
 
-#include <assert.h>
 #include <string.h>
 
 /* One of the two models on its way into the sum. */
@@ -74,9 +73,10 @@ static int merge_files(Side *a, Side *b, Model *m)
 
 void model_copy_directories(Model *sum, const Model *m)
 {
-    assert(sum->n_files == 0 || sum->n_files == m->n_files);
-    for (size_t i = 0; i < sum->n_files; i++)
-        sum->files[i].as_directory = m->files[i].as_directory;
+    /* Both are in the order of their paths. */
+    for (size_t i = 0, j = 0; i < sum->n_files && j < m->n_files; j++)
+        if (strcmp(sum->files[i].path, m->files[j].path) == 0)
+            sum->files[i++].as_directory = m->files[j].as_directory;
 }
 
 static int order_u32(uint32_t x, uint32_t y)

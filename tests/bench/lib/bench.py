@@ -1,9 +1,9 @@
 """Boots and logins, timed. One Bench is one simulated disk with everything that runs on it."""
 
+import contextlib
 import json
 import os
 import shutil
-import statistics
 import subprocess
 import time
 from pathlib import Path
@@ -228,35 +228,6 @@ class Bench:
                     samples.append(self.measure(scenario, variant, number))
         return samples
 
-    def overhead(self, pairs):
-        """What recording costs: pairs of boots, one with and one without headstartd, which comes
-        first alternating. Returns a dict."""
-        missing = self.headstart.missing()
-        if "headstartd" in missing:
-            raise BenchError("headstartd is not built (--builddir)")
-        without, with_recorder, peaks = [], [], []
-        for pair in range(pairs):
-            self.progress.say(f"recording overhead: pair {pair + 1} of {pairs}")
-            for recorded in ((False, True) if pair % 2 else (True, False)):
-                self.disk.fresh()
-                if recorded:
-                    self.headstart.forget()
-                    with self.headstart.recorder("boot") as recorder:
-                        with_recorder.append(self._plain_boot())
-                        recorder.stop()
-                        peaks.append(recorder.peak_kib)
-                else:
-                    without.append(self._plain_boot())
-        ratios = [b / a for a, b in zip(without, with_recorder)]
-        quartiles = statistics.quantiles(ratios, n=4) if pairs > 1 else [ratios[0]] * 3
-        return {"pairs": pairs, "without_s": statistics.median(without),
-                "with_s": statistics.median(with_recorder),
-                "ratio_median": statistics.median(ratios),
-                "ratio_quartiles": [quartiles[0], quartiles[2]],
-                "ratio_min": min(ratios), "ratio_max": max(ratios),
-                "headstartd_peak_kib": max(p for p in peaks if p is not None),
-                "ratios": ratios, "without": without, "with": with_recorder}
-
     def coverage(self, learned, tests):
         """How much of further logins a pack brings that was planned from so many recorded ones.
         Returns a dict."""
@@ -308,11 +279,14 @@ class Bench:
                             "accesses": self.headstart.show(trace)["n_accesses"]})
         return {"events": events, "samples": samples}
 
-    def _plain_boot(self):
+    def plain_boot(self, beside=contextlib.nullcontext):
+        """The seconds of a cold boot. `beside` gives what runs from just before it until after it."""
+        self.disk.fresh()
         with self.machine() as machine:
             self.disk.delays(True)
-            machine.power_on()
-            seconds = machine.wait_booted()
+            with beside():
+                machine.power_on()
+                seconds = machine.wait_booted()
             self.disk.delays(False)
         return seconds
 

@@ -133,14 +133,18 @@ def verdicts(scenario, rows):
     return lines
 
 
-def overhead(result):
-    low, high = result["ratio_quartiles"]
-    return [f"recording costs {100 * (result['ratio_median'] - 1):+.1f} % of a boot "
-            f"(median of {result['pairs']} pairs; half of them lie between "
-            f"{100 * (low - 1):+.1f} and {100 * (high - 1):+.1f} %)",
-            f"boot without headstartd {result['without_s']:.3f} s, with it "
-            f"{result['with_s']:.3f} s (medians)",
-            f"headstartd's peak resident memory: {result['headstartd_peak_kib'] / 1024:.1f} MiB"]
+def beside(results):
+    """What ran beside a boot, and what that boot took more."""
+    lines = []
+    for r in results:
+        low, high = (100 * (q - 1) for q in r["ratio_quartiles"])
+        lines += [f"{r['about']}: {100 * (r['ratio_median'] - 1):+.1f} % of a boot (median of "
+                  f"{r['pairs']} pairs; half of them lie between {low:+.1f} and {high:+.1f} %); "
+                  f"without {r['without_s']:.3f} s, with it {r['with_s']:.3f} s (medians)"]
+        if "headstartd_peak_kib" in r:
+            lines.append("headstartd's peak resident memory: "
+                         f"{r['headstartd_peak_kib'] / 1024:.1f} MiB")
+    return lines
 
 
 def costs(result):

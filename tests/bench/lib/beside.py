@@ -1,0 +1,159 @@
+"""What headstart costs the boot beside which it runs, whole or broken: pairs of cold boots, one with it
+and one without, which comes first alternating."""
+
+import contextlib
+import random
+import shutil
+import signal
+import statistics
+import subprocess
+import threading
+
+from .commands import BenchError, run
+
+# When what is to break breaks. A cold boot takes longer.
+BREAK_AFTER_S = 1.0
+
+
+@contextlib.contextmanager
+def recording(bench, facts):
+    """headstartd records the boot"""
+    bench.headstart.forget()
+    with bench.headstart.recorder("boot") as recorder:
+        yield
+        recorder.stop()
+        facts["headstartd_peak_kib"] = max(recorder.peak_kib, facts.get("headstartd_peak_kib", 0))
+
+
+@contextlib.contextmanager
+def _breaking(process, number):
+    """The process gets this signal while the boot runs."""
+    broken = []
+
+    def break_it():
+        if process.poll() is None:
+            process.send_signal(number)
+            broken.append(True)
+
+    timer = threading.Timer(BREAK_AFTER_S, break_it)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+    if not broken:
+        raise BenchError("it had ended before it could be broken")
+
+
+@contextlib.contextmanager
+def _broken_recorder(bench, number):
+    bench.headstart.forget()
+    with bench.headstart.recorder("boot") as recorder, _breaking(recorder.process, number):
+        yield
+
+
+@contextlib.contextmanager
+def recorder_killed(bench, facts):
+    """headstartd is killed"""
+    with _broken_recorder(bench, signal.SIGKILL):
+        yield
+
+
+@contextlib.contextmanager
+def recorder_hung(bench, facts):
+    """headstartd hangs (SIGSTOP)"""
+    with _broken_recorder(bench, signal.SIGSTOP):
+        yield
+
+
+@contextlib.contextmanager
+def state_full(bench, facts):
+    """headstartd records, and there is no room for the trace"""
+    bench.headstart.forget()
+    run("mount", "-t", "tmpfs", "-o", "size=4k", "none", bench.headstart.state)
+    try:
+        with bench.headstart.recorder("boot"):
+            yield
+    finally:
+        run("umount", bench.headstart.state)
+
+
+@contextlib.contextmanager
+def _replay(bench, pack):
+    """headstart-replay of this pack, beside the boot; what is left of it is killed."""
+    process = subprocess.Popen(
+        [bench.headstart.program["headstart-replay"], "--force", f"--root={bench.disk.root}",
+         "--policy=beside", pack],
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _boot_pack(bench):
+    """A pack of that boot, made once."""
+    pack = bench.work / "beside.pack"
+    if not pack.exists():
+        bench.record()
+        shutil.copy(bench.headstart.state / "boot.pack", pack)
+    return pack
+
+
+@contextlib.contextmanager
+def replay_killed(bench, facts):
+    """headstart-replay is killed while it reads"""
+    with _replay(bench, _boot_pack(bench)) as process, _breaking(process, signal.SIGKILL):
+        yield
+
+
+@contextlib.contextmanager
+def replay_hung(bench, facts):
+    """headstart-replay hangs while it reads (SIGSTOP)"""
+    with _replay(bench, _boot_pack(bench)) as process, _breaking(process, signal.SIGSTOP):
+        yield
+
+
+@contextlib.contextmanager
+def pack_corrupt(bench, facts):
+    """the pack is damaged"""
+    pack = bench.work / "corrupt.pack"
+    damaged = bytearray(_boot_pack(bench).read_bytes())
+    damaged[4096:4352] = random.Random(1).randbytes(256)
+    pack.write_bytes(damaged)
+    with _replay(bench, pack) as process:
+        yield
+        if process.wait() != 1:
+            raise BenchError("headstart-replay took a damaged pack")
+
+
+FAULTS = {"recorder-killed": recorder_killed, "recorder-hung": recorder_hung,
+          "state-full": state_full, "replay-killed": replay_killed, "replay-hung": replay_hung,
+          "pack-corrupt": pack_corrupt}
+
+
+def compare(bench, name, what, pairs):
+    """A dict: seconds with and without, and their ratio, pair by pair."""
+    missing = bench.headstart.missing()
+    if missing:
+        raise BenchError(f"not built (--builddir): {', '.join(missing)}")
+    without, with_it, facts = [], [], {}
+    if what in (replay_killed, replay_hung, pack_corrupt):
+        _boot_pack(bench)
+    for pair in range(pairs):
+        bench.progress.say(f"{name}: pair {pair + 1} of {pairs}")
+        for there in ((False, True) if pair % 2 else (True, False)):
+            if there:
+                with_it.append(bench.plain_boot(lambda: what(bench, facts)))
+            else:
+                without.append(bench.plain_boot())
+    ratios = [b / a for a, b in zip(without, with_it)]
+    quartiles = statistics.quantiles(ratios, n=4) if pairs > 1 else [ratios[0]] * 3
+    return {"name": name, "about": what.__doc__, "pairs": pairs,
+            "without_s": statistics.median(without), "with_s": statistics.median(with_it),
+            "ratio_median": statistics.median(ratios),
+            "ratio_quartiles": [quartiles[0], quartiles[2]],
+            "ratio_min": min(ratios), "ratio_max": max(ratios),
+            "ratios": ratios, "without": without, "with": with_it, **facts}
