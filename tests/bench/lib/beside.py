@@ -11,8 +11,8 @@ import threading
 
 from .commands import BenchError, run
 
-# When what is to break breaks. A cold boot takes longer.
-BREAK_AFTER_S = 1.0
+# When what is to break breaks: a replay is over soon, a cold boot is not.
+REPLAY_BREAKS_S, RECORDER_BREAKS_S = 0.2, 1.0
 
 
 @contextlib.contextmanager
@@ -26,7 +26,7 @@ def recording(bench, facts):
 
 
 @contextlib.contextmanager
-def _breaking(process, number):
+def _breaking(process, number, after):
     """The process gets this signal while the boot runs."""
     broken = []
 
@@ -35,7 +35,7 @@ def _breaking(process, number):
             process.send_signal(number)
             broken.append(True)
 
-    timer = threading.Timer(BREAK_AFTER_S, break_it)
+    timer = threading.Timer(after, break_it)
     timer.start()
     try:
         yield
@@ -49,7 +49,8 @@ def _breaking(process, number):
 @contextlib.contextmanager
 def _broken_recorder(bench, number):
     bench.headstart.forget()
-    with bench.headstart.recorder("boot") as recorder, _breaking(recorder.process, number):
+    with (bench.headstart.recorder("boot") as recorder,
+          _breaking(recorder.process, number, RECORDER_BREAKS_S)):
         yield
 
 
@@ -103,16 +104,23 @@ def _boot_pack(bench):
 
 
 @contextlib.contextmanager
+def _broken_replay(bench, number):
+    with (_replay(bench, _boot_pack(bench)) as process,
+          _breaking(process, number, REPLAY_BREAKS_S)):
+        yield
+
+
+@contextlib.contextmanager
 def replay_killed(bench, facts):
     """headstart-replay is killed while it reads"""
-    with _replay(bench, _boot_pack(bench)) as process, _breaking(process, signal.SIGKILL):
+    with _broken_replay(bench, signal.SIGKILL):
         yield
 
 
 @contextlib.contextmanager
 def replay_hung(bench, facts):
     """headstart-replay hangs while it reads (SIGSTOP)"""
-    with _replay(bench, _boot_pack(bench)) as process, _breaking(process, signal.SIGSTOP):
+    with _broken_replay(bench, signal.SIGSTOP):
         yield
 
 
