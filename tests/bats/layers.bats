@@ -304,6 +304,11 @@ man_options() {
         grep -q '^CapabilityBoundingSet=' "$u"
         grep -q '^ProtectSystem=strict$' "$u"
         grep -q '^SystemCallFilter=' "$u"
+        # A target is ordered after what it wants, and its job waits for the start of that, unless:
+        if grep -qE '^WantedBy=(graphical|multi-user)\.target$' "$u"; then
+            grep -q '^DefaultDependencies=no$' "$u"
+            grep -q '^Type=simple$' "$u"
+        fi
     done
     # What the preset enables can be enabled.
     while read -r _ u; do
