@@ -337,3 +337,59 @@ man_options() {
         }
     done
 }
+# --- packages ----------------------------------------------------------------------------------
+
+# installed: what meson install lays down with prefix /usr, one path a line
+installed() {
+    local d=$HS_TMP/dest
+    run meson setup --prefix=/usr -Dtests=false "$HS_TMP/build" "$HS_SOURCE"
+    [ "$status" -eq 0 ] || { echo "$output"; return 1; }
+    # Nothing need be compiled to know where it goes.
+    meson introspect --installed "$HS_TMP/build" | jq -r '.[]' | sort
+}
+
+@test "the RPM's list of files has all that is installed, and nothing else" {
+    need_command meson jq
+    [[ $HS_BUILD == */build-asan ]] && skip "what is installed is looked at once, in the plain build"
+    local f pattern covered found
+    local -a patterns
+    installed >"$HS_TMP/installed"
+    [ "$(wc -l <"$HS_TMP/installed")" -gt 20 ]
+    mapfile -t patterns < <(sed -n '/^%files/,/^%changelog/p' data/packaging/rpm/headstart.spec |
+        grep '^%{' | sed -e 's,%{_bindir},/usr/bin,' -e 's,%{_libexecdir},/usr/libexec,' \
+            -e 's,%{_prefix},/usr,' -e 's,%{_datadir},/usr/share,' -e 's,%{_mandir},/usr/share/man,' \
+            -e 's,%{_unitdir},/usr/lib/systemd/system,' -e 's,%{_tmpfilesdir},/usr/lib/tmpfiles.d,' \
+            -e 's,%{_presetdir},/usr/lib/systemd/system-preset,' -e 's,/$,/*,')
+    [ "${#patterns[@]}" -gt 8 ]
+    while read -r f; do
+        covered=no
+        for pattern in "${patterns[@]}"; do
+            # shellcheck disable=SC2053 # a pattern
+            [[ $f == $pattern ]] && covered=yes
+        done
+        [ "$covered" = yes ] || { echo "not in %files: $f"; return 1; }
+    done <"$HS_TMP/installed"
+    for pattern in "${patterns[@]}"; do
+        found=no
+        while read -r f; do
+            # shellcheck disable=SC2053
+            [[ $f == $pattern ]] && found=yes
+        done <"$HS_TMP/installed"
+        [ "$found" = yes ] || { echo "not installed: $pattern"; return 1; }
+    done
+}
+
+@test "all packages enable what the preset enables, and their scripts are shell" {
+    local preset f
+    preset=$(sed -n 's/^enable //p' data/90-headstart.preset | sort)
+    diff <(sed -n 's/^%global units //p' data/packaging/rpm/headstart.spec | tr ' ' '\n' | sort) - <<<"$preset"
+    for f in preset disable; do
+        diff <(sed -e ':a;/\\$/{N;s/\\\n//;ba}' data/packaging/arch/headstart.install |
+            sed -n "s/.*systemctl.* $f //p" | tr -s ' ' '\n' | grep ^headstart- | sort) - <<<"$preset"
+    done
+    for f in data/packaging/debian/headstart.{postinst,postrm,prerm}; do
+        sh -n "$f"
+    done
+    bash -n data/packaging/arch/PKGBUILD
+    bash -n data/packaging/arch/headstart.install
+}
