@@ -364,7 +364,7 @@ replay_subvolume() {
     [ ! -e "$HS_TMP/opened" ]
     kill -0 $writer
     # Opened for reading, beside the pack: mount points and kept.
-    ! grep -v O_PATH "$trace" | grep -E 'open(at2?)?\(.*(fifo|device|socket|symlink|loop|directory|replaced|grown|behind|wasdir|covered)>$'
+    ! grep -v O_PATH "$trace" | grep -E 'open(at2?)?\(.*(fifo|device|socket|symlink|loop|directory|replaced|grown|behind|wasdir|covered)>$' || false
     grep -v O_PATH "$trace" | grep -qE 'open(at2?)?\(.*kept>$'
 }
 
