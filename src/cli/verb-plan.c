@@ -10,6 +10,7 @@
 #include "cli/capability.h"
 #include "cli/early.h"
 #include "cli/models.h"
+#include "cli/policy.h"
 #include "cli/state.h"
 #include "pack/pack-writer.h"
 #include "plan/plan.h"
@@ -54,6 +55,7 @@ typedef struct Planning {
     const char *policy; /* --policy, or NULL */
     usec_t deadline;
     double min_probability;
+    bool spindle; /* the root's disk was measured to have one */
     bool dry_run;
     Table *summaries;
     json_object *operations; /* --dry-run --json: one array a stage */
@@ -96,36 +98,29 @@ static int read_budget(Planning *p, const Config *config)
     return 0;
 }
 
-static const Volume *root_volume(const VolumeTable *t)
+/* Of the pack that is to be replaced. 0 or a negative errno: there is none that can be used. */
+static int read_old_header(const Planning *p, const char *name, PackHeader *ret)
 {
-    for (size_t i = 0; i < t->n; i++)
-        if (strcmp(t->volumes[i].mountpoint, "/") == 0)
-            return t->volumes + i;
-    return t->n > 0 ? t->volumes : NULL;
+    _cleanup_free_ char *buf = NULL;
+    size_t size;
+    Pack old;
+    int r = file_read_whole(p->state_fd, name, PACK_SIZE_MAX, &buf, &size);
+
+    if (r >= 0)
+        r = pack_open(buf, size, &old, NULL);
+    if (r >= 0)
+        *ret = *old.header;
+    return r;
 }
 
-/* What suits the device as long as nothing was measured. Never `gate`: a flag proves no spindle,
- * and only a measurement may hold the boot. */
-static Policy automatic_policy(const VolumeTable *t, Stage stage)
-{
-    const Volume *v = root_volume(t);
-
-    if (stage != STAGE_BOOT)
-        return POLICY_IDLE;
-    if (v && (v->device_class == DEVICE_CLASS_SSD || v->device_class == DEVICE_CLASS_EMMC ||
-              v->device_class == DEVICE_CLASS_NETDISK))
-        return POLICY_METADATA;
-    return POLICY_BESIDE;
-}
-
-static int choose_policy(const Planning *p, Stage stage, Policy *ret)
+static int choose_policy(Planning *p, Stage stage, Policy *ret)
 {
     Policy policy = stage == STAGE_BOOT ? p->c->config.boot_policy : p->c->config.login_policy;
 
     if (p->policy && config_parse_policy(p->policy, stage, &policy) < 0)
         return cli_usage_error(p->c, "policy '%s' is not for %s", p->policy,
                                stage_to_string(stage));
-    *ret = policy < 0 ? automatic_policy(&p->volumes, stage) : policy;
+    *ret = policy < 0 ? policy_automatic(&p->volumes, p->spindle, stage) : policy;
     return 0;
 }
 
@@ -133,14 +128,11 @@ static int choose_policy(const Planning *p, Stage stage, Policy *ret)
  * one for the first pack. */
 static uint64_t choose_salt(const Planning *p, const char *name)
 {
-    _cleanup_free_ char *buf = NULL;
+    PackHeader old;
     uint64_t salt = 0;
-    size_t size;
-    Pack old;
 
-    if (file_read_whole(p->state_fd, name, PACK_SIZE_MAX, &buf, &size) >= 0 &&
-        pack_open(buf, size, &old, NULL) >= 0)
-        return le64toh(old.header->salt);
+    if (read_old_header(p, name, &old) >= 0)
+        return le64toh(old.salt);
     if (getrandom(&salt, sizeof(salt), GRND_NONBLOCK) != sizeof(salt))
         salt = clock_now(CLOCK_REALTIME);
     return salt;
@@ -481,6 +473,14 @@ static int run(Context *c)
     r = load(&p);
     if (r >= 0)
         r = read_budget(&p, &config);
+    if (r >= 0 && user == MODEL_NONE && only != STAGE_LOGIN && !p.policy &&
+        config.boot_policy < 0) {
+        PackHeader old;
+
+        p.spindle = policy_measure_spindle(
+                &p.volumes, read_old_header(&p, state_pack_name(STAGE_BOOT), &old) >= 0 &&
+                                    old.policy == POLICY_GATE);
+    }
     for (Stage s = 0; r >= 0 && user == MODEL_NONE && s < _STAGE_MAX; s++) {
         if (!state_pack_name(s) || (only >= 0 && s != only))
             continue;

@@ -96,6 +96,25 @@ hs_filesystem() {
     hs_mount "$HS_LOOP"
 }
 
+# hs_simulated_disk PROFILE on|off MIB: an ext4 on a disk that is as slow as one of that profile, or
+# whose delays are off, mounted on HS_MNT. Its server is DISKSIM. Call it without a subshell.
+hs_simulated_disk() {
+    local program=$HS_BUILD/tests/bench/disksim fuse=$HS_TMP/fuse queue
+    need_loop
+    need_binary "$program"
+    [ -e /dev/fuse ] || skip "needs /dev/fuse"
+    HS_IMAGE=$HS_TMP/image.ext4
+    truncate -s "$3M" "$HS_IMAGE"
+    mkfs.ext4 -q "$HS_IMAGE"
+    mkdir "$fuse"
+    "$program" --profile="$1" --delays="$2" "$HS_IMAGE" "$fuse" 3>&- &
+    DISKSIM=$!
+    hs_defer hs_wait 10 eval "! kill $DISKSIM 2>/dev/null"
+    hs_wait 10 test -e "$fuse/disk"
+    hs_loop "$fuse/disk"
+    hs_mount "$HS_LOOP"
+}
+
 # hs_mount DEVICE [TARGET [OPTIONS]]: mounts it; unmounted at the end if still mounted.
 hs_mount() {
     local device=$1 target=${2:-$HS_MNT} options=${3:-relatime}
@@ -165,4 +184,24 @@ assert_one_error_line() {
         echo "no program name: $1" >&2
         return 1
     }
+}
+
+# --- the command -------------------------------------------------------------------------------
+
+# May be defined anew: refused() calls what is there then.
+hs() {
+    "$HEADSTART" --state="$HS_STATE" "$@"
+}
+
+# refused STATUS TEXT ARGUMENT…: exit status, one line on standard error that has the text, nothing
+# on standard output.
+refused() {
+    local status_wanted=$1 text=$2
+    shift 2
+    run "-$status_wanted" --separate-stderr hs "$@"
+    echo "headstart $*: status $status, said: $stderr, printed: $output"
+    [ "$status" -eq "$status_wanted" ]
+    assert_one_error_line "$stderr"
+    [[ $stderr == *"$text"* ]]
+    [ -z "$output" ]
 }

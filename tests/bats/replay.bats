@@ -495,19 +495,7 @@ replay_subvolume() {
 
 # hung_disk: an ext4 on a disk whose server can be stopped; PACK names what lies on it. Sets DISKSIM.
 hung_disk() {
-    local program=$HS_BUILD/tests/bench/disksim fuse=$HS_TMP/fuse
-    need_loop
-    need_binary "$program"
-    [ -e /dev/fuse ] || skip "needs /dev/fuse"
-    truncate -s 64M "$HS_TMP/image"
-    mkfs.ext4 -q "$HS_TMP/image"
-    mkdir "$fuse"
-    "$program" --profile=ssd --delays=off "$HS_TMP/image" "$fuse" 3>&- &
-    DISKSIM=$!
-    hs_defer hs_wait 10 eval "! kill $DISKSIM 2>/dev/null"
-    hs_wait 10 test -e "$fuse/disk"
-    hs_loop "$fuse/disk"
-    hs_mount "$HS_LOOP"
+    hs_simulated_disk ssd off 64
     fill_some
     make_pack --metadata "$@"
     hs_cold

@@ -55,8 +55,7 @@ static void quiet(void **state)
 
     snprintf(proc, sizeof(proc), "%s/proc/pressure", root);
     assert_int_equal(make_directories(proc, 0700), 0);
-    assert_int_equal(
-            atomic_file_write(root_fd, "proc/pressure/io", text, strlen(text), 0600), 0);
+    assert_int_equal(atomic_file_write(root_fd, "proc/pressure/io", text, strlen(text), 0600), 0);
     start = clock_now(CLOCK_MONOTONIC);
     assert_int_equal(settle(root_fd, FOREVER, &signals), 0);
     assert_true(clock_now(CLOCK_MONOTONIC) - start >= SETTLE_QUIET_USEC);

@@ -182,7 +182,7 @@ a_boot_is_recorded() {
     check "learning and planning succeed" systemctl start headstart-learn.service
     check "there is a model" test -s "$state/model.json"
     check "there is a pack for the boot" test -s "$state/boot.pack"
-    check "it has systemd" pack_has "$state/boot.pack" systemd/libsystemd-core
+    check "it has systemd" pack_has "$state/boot.pack" systemd/libsystemd-shared
     check "it has what lies below /home" pack_has "$state/boot.pack" user/hsvm-read
     check "it has what lies among the modules" pack_has "$state/boot.pack" /modules.dep.bin
     check "the state is root's alone" test "$(stat -c '%a %u' "$state")" = "700 0"

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "cli/policy.h"
+
+#include "base/log.h"
+#include "volume/seeks.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static Volume *root_volume(VolumeTable *t)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (strcmp(t->volumes[i].mountpoint, "/") == 0)
+            return t->volumes + i;
+    return t->n > 0 ? t->volumes : NULL;
+}
+
+bool policy_measure_spindle(VolumeTable *t, bool before)
+{
+    Volume *v = root_volume(t);
+    Spindle spindle = SPINDLE_UNCLEAR;
+    SeekTimes times;
+    bool is;
+    int r;
+
+    if (!v || !v->rotational)
+        return false;
+    r = seeks_measure(v, &times);
+    if (r < 0)
+        log_debug_errno(r, "headstart: cannot measure how %s seeks: %m", v->device);
+    else {
+        spindle = seeks_tell_spindle(&times);
+        log_debug("headstart: %s reads elsewhere in %" PRIu64 " us, what is next in %" PRIu64 " us",
+                  v->device, times.elsewhere, times.next);
+    }
+    is = spindle == SPINDLE_YES || (spindle == SPINDLE_UNCLEAR && before);
+    if (is)
+        v->device_class = DEVICE_CLASS_HDD;
+    else if (spindle == SPINDLE_NO && v->device_class == DEVICE_CLASS_HDD)
+        v->device_class = DEVICE_CLASS_UNKNOWN;
+    return is;
+}
+
+Policy policy_automatic(VolumeTable *t, bool spindle, Stage stage)
+{
+    const Volume *v = root_volume(t);
+
+    if (stage != STAGE_BOOT)
+        return POLICY_IDLE;
+    if (spindle)
+        return POLICY_GATE;
+    if (v && (v->device_class == DEVICE_CLASS_SSD || v->device_class == DEVICE_CLASS_EMMC ||
+              v->device_class == DEVICE_CLASS_NETDISK))
+        return POLICY_METADATA;
+    return POLICY_BESIDE;
+}

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# The command: headstart plan.
+
+load helpers
+bats_require_minimum_version 1.5.0
+
+setup() {
+    hs_setup
+    need_binary "$HEADSTART"
+}
+
+teardown() {
+    hs_teardown
+}
+
+# A small ext4 on HS_MNT with a program, a library, a directory and a file, and a trace of each stage
+# that uses them, learned.
+learned() {
+    mountpoint -q "$HS_MNT" || hs_filesystem ext4 64
+    mkdir -p "$HS_MNT/usr/bin" "$HS_MNT/usr/share/d" "$HS_STATE/traces"
+    head -c 300000 /dev/urandom >"$HS_MNT/usr/bin/app"
+    head -c 700000 /dev/urandom >"$HS_MNT/usr/share/lib.so"
+    echo x >"$HS_MNT/usr/share/d/small"
+    sync -f "$HS_MNT"
+    local stage
+    for stage in boot login; do
+        "$BATS_TEST_DIRNAME/make-trace" "$HS_MNT" "$HS_LOOP" $stage 1793520000 \
+            /usr/bin/app /usr/share/lib.so /usr/share/d /usr/share/d/small \
+            >"$HS_STATE/traces/20261101T080000-$stage.json"
+    done
+    hs learn --quiet
+}
+
+plan() {
+    hs plan --root="$HS_MNT" "$@"
+}
+
+@test "plan: both packs, as text and as JSON, readable by root alone" {
+    learned
+    run --separate-stderr -0 plan
+    echo "$output"
+    [ -z "$stderr" ]
+    [[ $output =~ boot\ +-\ +(beside|metadata)\ +3\ +1\  ]]
+    [[ $output =~ login\ +-\ +idle\ +3\ +1\  ]]
+    [ "$(stat -c %a "$HS_STATE/boot.pack" "$HS_STATE/login.pack" | sort -u)" = 600 ]
+    run -0 plan --json=short
+    jq -e '(.stages | length) == 2 and all(.stages[]; .data_bytes >= 1000000 and .n_files == 3)' <<<"$output"
+    run -0 hs show "$HS_STATE/login.pack"
+    [[ $output == *"Stage: login"* && $output == *"/usr/share/lib.so"* ]]
+    run -0 hs show --json=short "$HS_STATE/login.pack"
+    jq -e '.kind == "pack" and .policy == "idle"' <<<"$output"
+    jq -e '[.segments[0].files[] | .path] | sort ==
+        ["/usr/bin/app", "/usr/share/d", "/usr/share/d/small", "/usr/share/lib.so"]' <<<"$output"
+    run -0 hs status
+    [[ $output == *"Status: ready"* ]]
+    run -0 hs status --json=short
+    jq -e '.stages[1] | .pack_policy == "idle" and .pack_bytes > 1000000' <<<"$output"
+}
+
+@test "plan: a pack for each user, and one for whoever comes" {
+    learned
+    local uid
+    for uid in 1000 1001; do
+        "$BATS_TEST_DIRNAME/make-trace" "$HS_MNT" "$HS_LOOP" login $((1793520000 + uid)) \
+            /usr/bin/app "$([ $uid = 1000 ] && echo /usr/share/lib.so || echo /usr/share/d/small)" |
+            jq --argjson uid $uid '.uid = $uid | .boot_id = ("0000000000000000000000000000" + ($uid | tostring))' \
+                >"$HS_STATE/traces/20261101T09$uid-login.json"
+    done
+    hs learn --quiet
+    run -0 plan --json=short
+    jq -e '[.stages[] | [.stage, .uid]] ==
+        [["boot", null], ["login", null], ["login", 1000], ["login", 1001]]' <<<"$output"
+    has() {
+        hs show --json=short "$HS_STATE/$1.pack" |
+            jq -e --arg f "$2" 'any(.segments[].files[]; .path == $f)' >/dev/null
+    }
+    [ "$(stat -c %a "$HS_STATE/login@1000.pack")" = 600 ]
+    has login@1000 /usr/share/lib.so
+    has login@1001 /usr/share/d/small
+    run ! has login@1000 /usr/share/d/small
+    run ! has login@1001 /usr/share/lib.so
+    has login /usr/share/d/small
+    has login /usr/share/lib.so
+    rm "$HS_STATE"/*.pack
+    run -0 plan --stage=login --user=1001 --quiet
+    [ "$(cd "$HS_STATE" && echo *.pack)" = login@1001.pack ]
+    refused 1 "nothing was learned of a login of this user" plan --root="$HS_MNT" --user=7
+}
+
+@test "plan: options" {
+    learned
+    run -0 plan --stage=login --policy=metadata --json=short
+    jq -e '[.stages[] | .stage, .policy] == ["login", "metadata"]' <<<"$output"
+    [ ! -e "$HS_STATE/boot.pack" ]
+    run -0 plan --stage=boot --policy=gate --deadline=2500ms --quiet
+    [ -z "$output" ]
+    run -0 hs show --json=short "$HS_STATE/boot.pack"
+    jq -e '.policy == "gate" and .deadline_usec == 2500000' <<<"$output"
+    refused 2 "policy 'gate' is not for login" plan --root="$HS_MNT" --stage=login --policy=gate
+    run -0 plan --stage=boot --budget=400K --json=short
+    jq -e '.budget_bytes == 409600 and .stages[0].data_bytes <= 409600' <<<"$output"
+    run -0 plan --stage=boot --min-probability=100 --json=short
+    jq -e '.stages[0].n_files == 3' <<<"$output"
+}
+
+@test "plan: what the configuration says" {
+    learned
+    mkdir -p "$HS_TMP/root/etc/headstart"
+    cat >"$HS_TMP/root/etc/headstart/headstart.conf" <<CONF
+[Memory]
+Budget=500K
+[Replay]
+BootPolicy=gate
+LoginPolicy=off
+Deadline=3s
+ControlInterval=7
+CONF
+    export HEADSTART_SYSTEM_ROOT=$HS_TMP/root
+    run -0 plan --json=short
+    jq -e '.budget_bytes == 512000 and [.stages[].policy] == ["gate", "off"]' <<<"$output"
+    run -0 hs show --json=short "$HS_STATE/boot.pack"
+    jq -e '.deadline_usec == 3000000 and .control_interval == 7' <<<"$output"
+    local salt
+    salt=$(jq .salt <<<"$output")
+    run -0 plan
+    run -0 hs show --json=short "$HS_STATE/boot.pack"
+    [ "$(jq .salt <<<"$output")" = "$salt" ] # kept, so that control sessions come evenly
+    # What is said on the command line wins.
+    run -0 plan --budget=1G --policy=beside --json=short
+    jq -e '.budget_bytes == 1073741824 and [.stages[].policy] == ["beside", "beside"]' <<<"$output"
+}
+
+@test "plan --dry-run prints the operations and writes nothing" {
+    learned
+    run -0 plan --dry-run --stage=login
+    [[ $output =~ read\ +[0-9]+\ +0\ +[0-9]+\ +100\.0%\ +/\ +usr/share/lib.so ]]
+    [[ $output =~ open\ .*usr/bin/app ]]
+    [ ! -e "$HS_STATE/login.pack" ]
+    run -0 plan --dry-run --json=short
+    jq -e '.operations | keys == ["boot", "login"]' <<<"$output"
+    jq -e '[.operations.login[] | select(.operation == "read") | .length] | add >= 1000000' <<<"$output"
+    jq -e '[.operations.login[] | select(.operation == "read") | .physical] | . == sort' <<<"$output"
+    [ ! -e "$HS_STATE/boot.pack" ]
+}
+
+@test "plan: what is gone or has become something else is skipped and counted" {
+    learned
+    rm "$HS_MNT/usr/share/lib.so"
+    rm "$HS_MNT/usr/share/d/small"
+    mkfifo "$HS_MNT/usr/share/d/small"
+    run --separate-stderr -0 plan --stage=login
+    [[ $output == *"1 gone"* ]]
+    run -0 hs show --json=short "$HS_STATE/login.pack"
+    jq -e '[.segments[0].files[].path] | sort == ["/usr/bin/app", "/usr/share/d"]' <<<"$output"
+}
+
+@test "plan: no state, no model, a bad model, nothing of the stage: one line, and the old packs stay" {
+    refused 1 "$HS_STATE: nothing was recorded yet" plan
+    mkdir "$HS_STATE"
+    refused 1 "model.json: nothing was learned yet" plan
+    learned
+    run -0 plan
+    sha256sum "$HS_STATE"/*.pack >"$HS_TMP/sums"
+    refused 1 "No such file or directory" plan --root="$HS_TMP/nowhere"
+    mkdir "$HS_TMP/empty"
+    refused 1 "no filesystem on a local block device" plan --root="$HS_TMP/empty"
+    truncate -s -20 "$HS_STATE/model.json"
+    refused 1 "model.json: " plan --root="$HS_MNT"
+    sha256sum -c "$HS_TMP/sums"
+    rm "$HS_STATE/model.json" "$HS_STATE"/traces/*boot*
+    run -0 hs learn
+    refused 1 "nothing was learned of boot yet" plan --root="$HS_MNT" --stage=boot
+    run -0 plan
+}
+
+@test "plan: a full disk leaves the old pack in place" {
+    learned
+    cp -r "$HS_STATE" "$HS_TMP/saved"
+    mount -t tmpfs -o size=512k,mode=700 tmpfs "$HS_STATE"
+    hs_defer hs_umount "$HS_STATE"
+    cp -r "$HS_TMP/saved/." "$HS_STATE/"
+    run -0 plan
+    sha256sum "$HS_STATE"/*.pack >"$HS_TMP/sums"
+    dd if=/dev/zero of="$HS_STATE/fill" bs=4k 2>/dev/null || true
+    refused 1 "boot.pack: No space left on device" plan --root="$HS_MNT"
+    sha256sum -c "$HS_TMP/sums"
+    ! compgen -G "$HS_STATE/*.tmp" || false
+}
+
+@test "replay: the pack of the stage, or the one that is named" {
+    need_binary "$HEADSTART_REPLAY"
+    refused 1 "login.pack: no pack yet" replay
+    learned
+    run -0 plan
+    hs_cold
+    run -0 hs replay --root="$HS_MNT" --stage=login --wait
+    echo "$output"
+    run -0 fincore --noheadings --bytes --output PAGES "$HS_MNT/usr/share/lib.so"
+    [ "$output" -eq 171 ]
+    run -0 hs replay --root="$HS_MNT" --dry-run "$HS_STATE/boot.pack"
+    [[ $output == *lib.so* ]]
+    echo bad >"$HS_TMP/bad.pack"
+    run hs replay "$HS_TMP/bad.pack"
+    [ "$status" -eq 1 ]
+    [ "${#lines[@]}" -eq 1 ]
+    refused 1 "No such file" replay "$HS_TMP/no.pack"
+    run -0 hs replay --root="$HS_MNT" --json=short
+    jq -e '.stage == "login" and .data_bytes >= 1000000 and .skipped == {}' <<<"$output"
+    run -0 hs replay --root="$HS_MNT" --quiet
+    [ -z "$output" ]
+}
+
+# --- what suits the disk -----------------------------------------------------------------------
+
+# turns: the loop device says that it has a spindle, as virtual disks do
+turns() {
+    local queue=/sys/block/${HS_LOOP##*/}/queue/rotational
+    hs_defer sh -c "echo $(cat "$queue") >'$queue'"
+    echo 1 >"$queue"
+}
+
+# planned_policy POLICY: what is planned for a boot and for a login
+planned_policy() {
+    run -0 plan --json=short
+    jq -e --arg policy "$1" '[.stages[].policy] == [$policy, "idle"]' <<<"$output"
+}
+
+@test "plan: a boot is held for one sweep where the disk was measured to seek" {
+    hs_simulated_disk hdd7200 on 512
+    turns
+    learned
+    # Others may keep the disk busy, or the machine: what is unclear is no spindle.
+    hs_wait 60 planned_policy gate
+    run -0 hs show --json=short "$HS_STATE/boot.pack"
+    jq -e '[.segments[].device_class] == ["hdd"]' <<<"$output"
+    # What the administrator sets stands.
+    run -0 plan --json=short --policy=beside --stage=boot
+    jq -e '.stages[0].policy == "beside"' <<<"$output"
+}
+
+@test "plan: no boot is held because a disk claims to turn" {
+    hs_simulated_disk hdd7200 off 512
+    turns
+    learned
+    planned_policy beside
+}
+
+@test "plan: no boot is held for a disk behind a network" {
+    hs_simulated_disk netdisk on 512
+    turns
+    learned
+    planned_policy beside
+}
