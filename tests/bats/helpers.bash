@@ -99,7 +99,7 @@ hs_filesystem() {
 # hs_simulated_disk PROFILE on|off MIB: an ext4 on a disk that is as slow as one of that profile, or
 # whose delays are off, mounted on HS_MNT. Its server is DISKSIM. Call it without a subshell.
 hs_simulated_disk() {
-    local program=$HS_BUILD/tests/bench/disksim fuse=$HS_TMP/fuse queue
+    local program=$HS_BUILD/tests/bench/disksim fuse=$HS_TMP/fuse
     need_loop
     need_binary "$program"
     [ -e /dev/fuse ] || skip "needs /dev/fuse"

@@ -59,7 +59,7 @@ class Bench:
         self.progress.say("recording one cold boot and login with headstartd")
         self.headstart.forget()
         boot, login, peak = self.record_session()
-        learn, plan = self.headstart.learn(), self.headstart.plan()
+        learn, plan = self.headstart.learn(), self.plan()
         self.recorded = {"boot_s": round(boot, 3), "login_s": round(login, 3),
                          "delayed": self.record_delayed, "headstartd_peak_kib": peak,
                          "learn_cpu_s": round(learn.cpu_s, 3), "plan_cpu_s": round(plan.cpu_s, 3),
@@ -89,6 +89,15 @@ class Bench:
         self.disk.fresh()
         return boot, login, recorder.peak_kib
 
+    def plan(self, headstart=None):
+        """Plans all packs, from a disk that is as slow as it is: how it seeks decides about the
+        policy. Returns a Ran."""
+        self.disk.delays(True)
+        try:
+            return (headstart or self.headstart).plan()
+        finally:
+            self.disk.delays(False)
+
     def costs(self, already, runs):
         """What it costs to learn one session more and plan, with so many learned, and to replay an
         empty pack. Returns a dict."""
@@ -108,7 +117,7 @@ class Bench:
         for _ in range(runs):
             shutil.rmtree(self.headstart.state)
             shutil.copytree(kept, self.headstart.state)
-            learn, plan = self.headstart.learn(), self.headstart.plan()
+            learn, plan = self.headstart.learn(), self.plan()
             samples.append({"learn_cpu_s": learn.cpu_s, "plan_cpu_s": plan.cpu_s,
                             "cpu_s": learn.cpu_s + plan.cpu_s,
                             "learn_peak_kib": learn.peak_kib, "plan_peak_kib": plan.peak_kib})
@@ -191,9 +200,10 @@ class Bench:
                 machine.let_in()
                 seconds = machine.wait_logged_in()
             else:
-                machine.power_on(log_in=scenario == "autologin")
-                seconds = (machine.wait_booted() if scenario == "boot"
-                           else machine.wait_logged_in())
+                with variant.beside(STAGES[scenario]):
+                    machine.power_on(log_in=scenario == "autologin")
+                    seconds = (machine.wait_booted() if scenario == "boot"
+                               else machine.wait_logged_in())
             after = disk.counters()
             disk.mark(name + "/after")
             disk.delays(False)
@@ -242,7 +252,7 @@ class Bench:
             self.record_session()
             if number == learned:
                 self.headstart.learn()
-                self.headstart.plan()
+                self.plan()
                 seen = set(traces.iterdir())
         pack = self.headstart.show(self.headstart.state / "login.pack", "--limit=0")
         samples = [coverage.compare(pack, self.headstart.show(trace, "--limit=0"))

@@ -6,7 +6,6 @@ import random
 import shutil
 import signal
 import statistics
-import subprocess
 import threading
 
 from .commands import BenchError, run
@@ -80,18 +79,8 @@ def state_full(bench, facts):
         run("umount", bench.headstart.state)
 
 
-@contextlib.contextmanager
 def _replay(bench, pack):
-    """headstart-replay of this pack, beside the boot; what is left of it is killed."""
-    process = subprocess.Popen(
-        [bench.headstart.program["headstart-replay"], "--force", f"--root={bench.disk.root}",
-         "--policy=beside", pack],
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
+    return bench.headstart.replaying(pack, "--policy=beside")
 
 
 def _boot_pack(bench):

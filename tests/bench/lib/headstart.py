@@ -1,5 +1,6 @@
 """The system under test: headstart's own programs, from a build directory."""
 
+import contextlib
 import json
 import os
 import re
@@ -80,12 +81,29 @@ class Headstart:
         return json.loads(self._call("headstart", "show", "--json=short", *options,
                                      str(path)).output)
 
-    def replay(self, stage, policy):
+    def policy(self, stage):
+        """What the stage's pack was planned with."""
+        return self.show(self.state / f"{stage}.pack", "--limit=0")["policy"]
+
+    # Forced: by chance this boot of the host may be a control session, in which nothing is replayed.
+
+    def replay(self, stage, *options):
         """Replays a stage's pack and waits until the data is there. Returns a Ran, with the line
         that headstart-replay prints."""
-        # By chance this boot of the host may be a control session, in which nothing is replayed.
         return self._call("headstart-replay", "--force", f"--root={self.root}", "--wait",
-                          f"--policy={policy}", str(self.state / f"{stage}.pack"))
+                          *options, str(self.state / f"{stage}.pack"))
+
+    @contextlib.contextmanager
+    def replaying(self, pack, *options):
+        """headstart-replay at work on that file, a subprocess.Popen; what is left of it is killed."""
+        process = subprocess.Popen(
+            [self.program["headstart-replay"], "--force", f"--root={self.root}", *options, pack],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
 
 
 class Recorder:

@@ -1,6 +1,7 @@
 """What is measured: each variant says what is done before a boot or login, and gets its own state
 ready beforehand. Peers are given what they ask for, as their documentation has it."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -33,6 +34,10 @@ class Variant:
         """What is measured as prefetching; returns when the data is there. `machine` is the one
         that waits at its greeter, or None before a boot."""
 
+    def beside(self, stages):
+        """A context manager: what runs beside the boot."""
+        return contextlib.nullcontext()
+
 
 class Warm(Variant):
     name = "warm"
@@ -55,10 +60,19 @@ class HeadstartVariant(Variant):
 
     def prefetch(self, stages, machine):
         for stage in stages:
-            policy = "idle" if machine else "gate"
-            ran = self._headstart().replay(stage, policy)
+            if stage == "boot" and self._headstart().policy(stage) != "gate":
+                continue
+            # With an automatic login both packs are swept before the boot.
+            ran = self._headstart().replay(stage, *([] if machine else ["--policy=gate"]))
             self.notes[f"{stage}.pack"] = (ran.output.splitlines() or ["no word"])[-1]
             self.notes.setdefault(f"{stage} replay CPU s", []).append(round(ran.cpu_s, 3))
+
+    def beside(self, stages):
+        policy = self._headstart().policy("boot") if "boot" in stages else None
+        if policy in (None, "gate", "off"):
+            return super().beside(stages)
+        self.notes["boot.pack"] = f"replayed beside the boot: {policy}"
+        return self._headstart().replaying(self._headstart().state / "boot.pack")
 
 
 class Default(HeadstartVariant):
@@ -79,7 +93,7 @@ class Default(HeadstartVariant):
             path.write_bytes(model)
         self.own = Headstart(self.bench.builddir, self.bench.disk.root, self.bench.work / "shipped")
         self.own.forget()
-        self.own.plan()
+        self.bench.plan(self.own)
         self.bench.disk.keep_changes()
         self.bench.disk.fresh()
 
