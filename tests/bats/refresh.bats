@@ -108,6 +108,41 @@ metadata() {
     hs show --json=short "$HS_STATE/boot.pack" --limit=0 | jq '[.. | .n_metadata? // empty] | max'
 }
 
+@test "an upgrade of 500 packages costs one refresh" {
+    hs_filesystem ext4 256
+    local i name all=() names=()
+    # Numbers are versions: these are called in letters.
+    mapfile -t names < <(seq 500 | tr 0-9 a-j)
+    for name in "${names[@]}"; do
+        new "/usr/bin/$name" 8000
+        new "/usr/lib/lib$name.so.1.2" 20000
+        all+=("/usr/bin/$name" "/usr/lib/lib$name.so.1.2")
+    done
+    learned "${all[@]}"
+    # Every program is another file, every library has another name, and one package in ten is
+    # gone. The first is the application that reads them all.
+    for ((i = 0; i < 500; i++)); do
+        name=${names[i]}
+        rm "$HS_MNT/usr/lib/lib$name.so.1.2"
+        if ((i % 10 == 5)); then
+            rm "$HS_MNT/usr/bin/$name"
+        else
+            new "/usr/bin/$name" 9000
+            new "/usr/lib/lib$name.so.1.10" 30000
+        fi
+    done
+    sync -f "$HS_MNT"
+    run -0 hs refresh
+    echo "$output"
+    [[ $output == "450 files changed, 450 succeeded by another version, 100 gone: "* ]]
+    planned >"$HS_TMP/planned"
+    [ "$(grep -c '^/usr/bin/' "$HS_TMP/planned")" -eq 450 ]
+    [ "$(grep -c '^/usr/lib/lib.*\.so\.1\.10$' "$HS_TMP/planned")" -eq 450 ]
+    nothing_skipped
+    run -0 hs refresh
+    [[ $output == "0 files changed, "* ]]
+}
+
 @test "metadata of files that came after the last session is in the pack, beside what was recorded" {
     hs_filesystem ext4 64
     new /bin/app

@@ -13,9 +13,12 @@ boot_2() {
     local before
     before=$(stat -c %i "$program")
     check "an upgrade is made" newer_package kmod "$program"
+    # As a frontend does that calls dpkg again and again.
     check "dpkg upgrades the package" dpkg -i /tmp/upgrade.deb
+    check "and again" dpkg -i /tmp/upgrade.deb
     check "the program is another file" test "$(stat -c %i "$program")" != "$before"
     check "dpkg's trigger has a refresh run" await 300 refreshed
+    check "once for all" test "$(refreshes)" -eq 1
     check "it succeeds" test "$(systemctl show -p Result --value headstart-refresh.service)" = success
     check "the pack has the new file" pack_knows "$state/boot.pack" "$program"
     quiet
@@ -42,6 +45,10 @@ newer_package() {
 refreshed() {
     [[ $(systemctl show -p ExecMainExitTimestampMonotonic --value headstart-refresh.service) != 0 ]] &&
         ! systemctl is-active headstart-refresh.service | grep activating
+}
+
+refreshes() {
+    journalctl -b -u headstart-refresh.service -o cat --no-pager | grep -c '^Starting '
 }
 
 # pack_knows PACK FILE: as the file that it is now
