@@ -39,7 +39,7 @@ struct StageMachine {
     unsigned n_logins, n_attempts, n_members;
     usec_t measuring; /* since when quiet is waited for; USEC_INFINITY: it is not */
     usec_t sampled;   /* the last sample; USEC_INFINITY: none since measuring began */
-    uint64_t stalled_usec, n_starts;
+    uint64_t stalled_usec, n_starts, busy_usec;
     usec_t quiet_since;
 };
 
@@ -195,7 +195,7 @@ static void take_sample(StageMachine *m, const StageEvent *e)
     if (m->measuring == USEC_INFINITY)
         return;
     if (m->sampled == USEC_INFINITY || e->stalled_usec < m->stalled_usec ||
-        e->n_starts < m->n_starts) {
+        e->n_starts < m->n_starts || e->busy_usec < m->busy_usec) {
         m->quiet_since = m->clock; /* nothing to compare with */
     } else {
         /* Too short a time says nothing; it is part of the next sample then. */
@@ -209,12 +209,15 @@ static void take_sample(StageMachine *m, const StageEvent *e)
         if (e->has_pressure)
             quiet = quiet &&
                     e->stalled_usec - m->stalled_usec <= span / 100 * m->p.pressure_percent;
+        if (e->has_busy && m->stage == STAGE_LOGIN)
+            quiet = quiet && e->busy_usec - m->busy_usec <= span / 100 * m->p.busy_percent;
         if (!quiet)
             m->quiet_since = m->clock;
     }
     m->sampled = m->clock;
     m->stalled_usec = e->stalled_usec;
     m->n_starts = e->n_starts;
+    m->busy_usec = e->busy_usec;
 }
 
 static bool is_settled(const StageMachine *m)

@@ -10,8 +10,9 @@
  *       +---- user's session (automatic) ---|--------+                            |
  *                                           +-------------------------------------+
  *
- * Settled is measured: little I/O pressure and few application starts for some time, with an upper
- * bound. On a machine whose display manager starts, only graphical sessions and those of a seat
+ * Settled is measured: little I/O pressure and few application starts for some time, and for a login
+ * processors that are mostly idle (a desktop that still draws itself reads nothing for seconds where
+ * they are slow), with an upper bound. On a machine whose display manager starts, only graphical sessions and those of a seat
  * that are none of a console are logins; elsewhere those of a console or of ssh are, too. One stage
  * is recorded at a time: who logs in while another's login is being recorded joins it, and it is
  * then nobody's own. */
@@ -33,6 +34,7 @@ typedef struct StageParameters {
     usec_t sample_usec;        /* how often to look while waiting for quiet */
     unsigned pressure_percent; /* quiet: tasks waited for I/O at most that much of the time */
     unsigned starts_per_sec;   /* and at most so many applications started */
+    unsigned busy_percent;     /* after a login: and processors had that much of one to do */
     unsigned logins_max;       /* of one boot; the caches are warm from the second on */
 } StageParameters;
 
@@ -46,6 +48,7 @@ typedef struct StageParameters {
             .sample_usec = 500 * USEC_PER_MSEC,      \
             .pressure_percent = 10,                  \
             .starts_per_sec = 4,                     \
+            .busy_percent = 50,                      \
             .logins_max = 16,                        \
     })
 
@@ -86,6 +89,8 @@ typedef struct StageEvent {
     bool seat;      /* it has one */
     bool has_pressure;
     uint64_t stalled_usec; /* SAMPLE: time that tasks waited for I/O, since ever */
+    bool has_busy;
+    uint64_t busy_usec;    /* SAMPLE: time that processors were busy, since ever */
     uint64_t n_starts;     /* SAMPLE: applications started, since ever */
 } StageEvent;
 

@@ -3,6 +3,7 @@
 /* The bus, coming and going, and the machine that is told. */
 
 #include "base/clock.h"
+#include "base/cpu-busy.h"
 #include "base/log.h"
 #include "base/macros.h"
 #include "daemon/stages-bus.h"
@@ -90,6 +91,7 @@ static int on_timer(sd_event_source *source _unused_, uint64_t usec _unused_, vo
     if (e.kind == STAGE_EVENT_SAMPLE) {
         e.n_starts = s->callbacks.n_starts(s->callbacks.arg);
         e.has_pressure = pressure_read(&s->pressure, &e.stalled_usec) >= 0;
+        e.has_busy = cpu_busy_read(s->pressure.root_fd, &e.busy_usec) >= 0;
     }
     return system_feed(s, &e);
 }

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* How much tasks wait for I/O, from a root of files. */
+/* How much tasks wait for I/O, and processors have to do, from a root of files. */
 
 #include "base/atomic-file.h"
+#include "base/cpu-busy.h"
 #include "base/pressure.h"
+#include "base/time-util.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -124,12 +127,26 @@ static void pressure(void **state)
     assert_int_equal(sum, 920);
 }
 
+static void processors(void **state)
+{
+    uint64_t busy = 7;
+
+    assert_int_equal(cpu_busy_read(root_fd, &busy), -ENOENT);
+    put("proc/stat", "nothing\n");
+    assert_int_equal(cpu_busy_read(root_fd, &busy), -EBADMSG);
+    assert_int_equal(busy, 7);
+    put("proc/stat", "cpu  150 4000 50 9000 800 7 8 9 0 0\ncpu0 75 2000 25 4500 400 3 4 4 0 0\n");
+    assert_int_equal(cpu_busy_read(root_fd, &busy), 0);
+    assert_int_equal(busy, 200 * USEC_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK));
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
             cmocka_unit_test(nothing),
             cmocka_unit_test(disks),
             cmocka_unit_test(pressure),
+            cmocka_unit_test(processors),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -29,6 +29,7 @@ typedef enum What {
     QUIET,
     BUSY,     /* I/O pressure of 40 % */
     STARTING, /* no I/O pressure, ten applications a second */
+    DRAWING,  /* no I/O pressure, no application, but a processor is busy */
     BLIND,    /* quiet, and no pressure known */
     NOTHING,
 } What;
@@ -58,7 +59,7 @@ typedef struct Line {
 typedef struct Teller {
     StageMachine *m;
     double now;
-    uint64_t stalled, starts;
+    uint64_t stalled, starts, busy;
 } Teller;
 
 static bool told(const char *kind, const char *word)
@@ -78,6 +79,7 @@ static void feed(Teller *t, const Line *l, double second, StageDecision *ret)
             .console = told(l->kind, "console"),
             .seat = told(l->kind, "seat"),
             .has_pressure = l->what != BLIND,
+            .has_busy = l->what != BLIND,
     };
     static const StageEventKind kinds[] = {
             [FINISHED] = STAGE_EVENT_BOOT_FINISHED,
@@ -91,6 +93,7 @@ static void feed(Teller *t, const Line *l, double second, StageDecision *ret)
             [QUIET] = STAGE_EVENT_SAMPLE,
             [BUSY] = STAGE_EVENT_SAMPLE,
             [STARTING] = STAGE_EVENT_SAMPLE,
+            [DRAWING] = STAGE_EVENT_SAMPLE,
             [BLIND] = STAGE_EVENT_SAMPLE,
             [NOTHING] = STAGE_EVENT_TIME,
     };
@@ -100,6 +103,8 @@ static void feed(Teller *t, const Line *l, double second, StageDecision *ret)
     e.active = l->what == MANAGER || l->what == IS_UP;
     t->stalled += l->what == BUSY ? (uint64_t)(span * 4e5) : 0;
     t->starts += l->what == STARTING ? (uint64_t)(span * 10) : 0;
+    t->busy += (uint64_t)(span * (l->what == DRAWING ? 9e5 : 2e5));
+    e.busy_usec = t->busy;
     e.stalled_usec = t->stalled;
     e.n_starts = t->starts;
     t->now = second;
@@ -167,6 +172,11 @@ TEST(never_quiet, {2, MANAGER}, {3, OPENS, GREETER}, {9, IS_UP, GREETER}, {129.5
 
 /* Applications that start are no quiet either; without a pressure they alone tell. */
 TEST(starts_alone, {2, MANAGER}, {9, IS_UP, GREETER}, {20, STARTING}, {23, BLIND, PAUSES})
+
+/* A greeter that draws is one; a desktop that still draws itself is not there yet. */
+TEST(draws, {2, MANAGER}, {9, IS_UP, GREETER}, {9.5, DRAWING}, {12.5, DRAWING, PAUSES},
+     {13, FINISHED}, {30, IS_UP, "1", 1000, SCREEN, BEGINS(STAGE_LOGIN, 1000)}, {50, DRAWING},
+     {53, QUIET, BEGINS(STAGE_SESSION, 1000)})
 
 /* The display manager fails, or shows no greeter. */
 TEST(manager_fails, {2, MANAGER}, {9, FINISHED}, {20, NO_MANAGER, PAUSES})
@@ -403,6 +413,7 @@ int main(void)
             cmocka_unit_test(hanging_job),
             cmocka_unit_test(never_quiet),
             cmocka_unit_test(starts_alone),
+            cmocka_unit_test(draws),
             cmocka_unit_test(manager_fails),
             cmocka_unit_test(no_greeter),
             cmocka_unit_test(greeter_dies),
