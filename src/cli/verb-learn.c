@@ -9,10 +9,10 @@
 #include "model/model.h"
 #include "predict/mixture-train.h"
 #include "trace/trace-json.h"
+#include "trace/trace-store.h"
 
 #include <fcntl.h>
 #include <string.h>
-#include <time.h>
 
 /* Files that fewer sessions used are names that will not come again: temporary files. */
 #define PRUNE_PROBABILITY 0.01
@@ -113,28 +113,19 @@ static int learn_trace(Learning *l, int dir_fd, const char *name, const char *sh
 /* --- the traces of the state directory
  * -------------------------------------------------------------- */
 
-/* The second in which the stage began, from the file's name. 0 if it is no date. */
-static usec_t stamp_of(const char *name)
+/* True if the model knows it by what its head says: then it need not be opened. A trace of 20,000
+ * accesses takes longer to parse than to learn. Names alone will not do: where a clock begins anew with
+ * each boot, they come again. */
+static bool known_by_head(const Model *m, int dir_fd, const char *name)
 {
-    struct tm tm = {0};
+    TraceIdentity id;
 
-    if (!strptime(name, "%Y%m%dT%H%M%S", &tm))
-        return 0;
-    return (usec_t)timegm(&tm) * USEC_PER_SEC;
-}
-
-/* True if the model has learned as many traces that began in that second as there are: then none of
- * them has to be opened. A trace of 20,000 accesses takes longer to parse than to learn. */
-static bool known_by_name(const Model *m, const TraceNames *names, size_t i)
-{
-    usec_t stamp = stamp_of(names->items[i].name);
-    size_t there = 0, learned = 0;
-
-    for (size_t k = 0; k < names->n; k++)
-        there += stamp_of(names->items[k].name) == stamp;
-    for (size_t k = 0; k < m->n_learned; k++)
-        learned += m->learned[k].start_realtime / USEC_PER_SEC * USEC_PER_SEC == stamp;
-    return learned >= there;
+    return trace_peek(dir_fd, name, &id) >= 0 &&
+           model_knows_trace(m, &(Trace){
+                                        .stage = id.stage,
+                                        .boot_id = id.boot_id,
+                                        .start_realtime = id.start_realtime,
+                                });
 }
 
 static int learn_state(Learning *l)
@@ -156,7 +147,7 @@ static int learn_state(Learning *l)
         _cleanup_free_ char *shown = NULL;
 
         progress_update(&progress, i, names.n);
-        if (known_by_name(l->model, &names, i))
+        if (known_by_head(l->model, fd, names.items[i].name))
             continue;
         if (asprintf(&shown, "%s/" STATE_TRACES "/%s", l->c->state, names.items[i].name) < 0)
             return cli_error(ENOMEM, "%m");

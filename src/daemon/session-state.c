@@ -19,6 +19,7 @@ struct SessionSave {
     pthread_t thread;
     char *state;
     Chains *chains;
+    bool was_there;
     int result;
     atomic_bool done;
 };
@@ -95,6 +96,8 @@ static int save(SessionSave *s)
     if (fd < 0)
         return -errno;
     r = lock(fd);
+    if (r >= 0 && s->was_there && faccessat(fd, MODEL_NAME, F_OK, 0) < 0)
+        r = -errno;
     if (r >= 0)
         r = load_at(fd, s->state, &m);
     if (r < 0)
@@ -128,7 +131,7 @@ static void release(SessionSave *s)
     free(s);
 }
 
-int session_save_start(const char *state, Chains *chains, SessionSave **ret)
+int session_save_start(const char *state, Chains *chains, bool was_there, SessionSave **ret)
 {
     SessionSave *s = calloc(1, sizeof(*s));
     int r;
@@ -138,6 +141,7 @@ int session_save_start(const char *state, Chains *chains, SessionSave **ret)
         return -ENOMEM;
     }
     s->chains = chains;
+    s->was_there = was_there;
     s->state = strdup(state);
     r = s->state ? pthread_create(&s->thread, NULL, work, s) : ENOMEM;
     if (r != 0) {

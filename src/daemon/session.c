@@ -33,6 +33,7 @@ struct Session {
     Resident *resident;
     uint64_t known_chains;  /* checksum of what the disk holds as far as we know */
     uint64_t saving_chains; /* of what is being saved */
+    bool on_disk; /* there is a model, as far as we know */
     SessionSave *saving;
     uint64_t n_saved, n_saving; /* events learned from */
     usec_t saved_at, decided_at;
@@ -101,6 +102,7 @@ static int load(Session *s, bool *ret_anew)
     if (r < 0)
         return r;
     p = parameters_of(&s->config);
+    s->on_disk = m;
     sum = sum_of(m ? m->chains : NULL);
     /* No model any more: all was forgotten, what is only in memory, too. */
     *ret_anew = false;
@@ -125,6 +127,7 @@ static int load(Session *s, bool *ret_anew)
 
 static void finish_saving(Session *s, bool wait)
 {
+    bool anew;
     int r;
 
     if (!s->saving)
@@ -132,6 +135,15 @@ static void finish_saving(Session *s, bool wait)
     r = session_save_finish(&s->saving, wait);
     if (r == -EAGAIN)
         return;
+    if (r == -ENOENT) {
+        /* Forgotten while it waited; whoever did that tells us yet, or has died. What is wanted points
+         * into the maps that go. */
+        r = s->resident ? resident_want(s->resident, NULL, 0) : 0;
+        if (r >= 0)
+            r = load(s, &anew);
+        if (r >= 0)
+            return;
+    }
     if (r < 0) {
         log_warning_errno(r, "headstartd: cannot save what was learned to %s/model.json: %m",
                           s->o.state);
@@ -139,6 +151,7 @@ static void finish_saving(Session *s, bool wait)
     }
     s->n_saved = s->n_saving;
     s->known_chains = s->saving_chains;
+    s->on_disk = true;
 }
 
 static void save(Session *s)
@@ -154,7 +167,7 @@ static void save(Session *s)
     if (r >= 0) {
         s->n_saving = cycle_n_learned(s->cycle);
         s->saving_chains = sum_of(learned);
-        r = session_save_start(s->o.state, learned, &s->saving);
+        r = session_save_start(s->o.state, learned, s->on_disk, &s->saving);
     }
     if (r < 0)
         log_warning_errno(r, "headstartd: cannot save what was learned: %m");

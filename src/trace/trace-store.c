@@ -5,9 +5,12 @@
 #include "base/atomic-file.h"
 #include "trace/trace-json.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 int trace_store(const char *state_dir, const Trace *t, char **ret_path)
 {
@@ -58,4 +61,34 @@ int trace_load(const char *path, Trace **ret, char **ret_error)
     *ret_error = NULL;
     r = file_read_whole(AT_FDCWD, path, TRACE_JSON_SIZE_MAX, &text, &size);
     return r < 0 ? r : trace_from_json(text, size, ret, ret_error);
+}
+
+int trace_peek(int dir_fd, const char *name, TraceIdentity *ret)
+{
+    _cleanup_close_ int fd =
+            openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    TraceIdentity id = {.stage = _STAGE_INVALID};
+    char head[2048], stage[16];
+    bool started = false, booted = false;
+    ssize_t n;
+
+    if (fd < 0)
+        return -errno;
+    n = pread(fd, head, sizeof(head) - 1, 0);
+    if (n < 0)
+        return -errno;
+    head[n] = 0;
+    for (char *save = NULL, *l = strtok_r(head, "\n", &save); l; l = strtok_r(NULL, "\n", &save)) {
+        if (sscanf(l, "\"stage\":\"%15[a-z]\"", stage) == 1)
+            id.stage = stage_from_string(stage);
+        else if (sscanf(l, "\"start_realtime_usec\":%" SCNu64, &id.start_realtime) == 1)
+            started = true;
+        else if (strncmp(l, "\"boot_id\":\"", 11) == 0)
+            booted = strcmp(l + 11, "\",") == 0 ||
+                     sscanf(l + 11, "%63[^\"\\]\"", id.boot_id) == 1;
+    }
+    if (id.stage < 0 || !started || !booted)
+        return -ENODATA;
+    *ret = id;
+    return 0;
 }

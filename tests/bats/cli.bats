@@ -382,6 +382,20 @@ put_trace() {
     jq -e '.half_life_usec == 86400000000 and .n_learned == 2' <<<"$output"
 }
 
+@test "learn: a name that comes again is another trace, where each boot begins at the same time" {
+    # Not i: `run` of bats leaves that changed.
+    local boot
+    for ((boot = 0; boot < 34; boot++)); do
+        put_trace 20261101T080000 boot "s/\"boot_id\":\"[^\"]*\"/\"boot_id\":\"$boot\"/"
+        run -0 hs learn --json=short
+        jq -e '.n_learned == 1' <<<"$output"
+    done
+    run -0 hs learn
+    [ "$output" = "Nothing new to learn." ]
+    run -0 hs status --json=short
+    jq -e '.n_learned == 34' <<<"$output"
+}
+
 @test "learn keeps the last 32 traces of each stage" {
     local i
     for ((i = 0; i < 34; i++)); do

@@ -265,6 +265,17 @@ steady() {
     [ ! -e "$HS_STATE/model.json" ] || jq -e '.chains.names == []' "$HS_STATE/model.json"
 }
 
+@test "nor by a save that comes between" {
+    learned 2
+    session_start
+    habit
+    # As forget does, which has not yet told anyone; the daemon saves when it ends.
+    rm "$HS_STATE/model.json"
+    session_stop
+    [ ! -e "$HS_STATE/model.json" ]
+    [ "$(grep -c 'there is no model any more' "$HS_TMP/daemon.log")" -eq 1 ]
+}
+
 @test "what a path has become is not followed" {
     learned
     rm "$HS_MNT/data/b/1" "$HS_MNT/data/b/2"
