@@ -6,6 +6,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 typedef uint64_t usec_t;
 
@@ -15,6 +16,13 @@ typedef uint64_t usec_t;
 #define USEC_PER_HOUR (3600 * USEC_PER_SEC)
 #define NSEC_PER_USEC UINT64_C(1000)
 #define NSEC_PER_SEC  UINT64_C(1000000000)
+
+/* Nanoseconds since 1970, for telling file times apart. Wraps round after 2262, as the pack's own
+ * numbers do: what cannot be represented is equal to nothing real. */
+static inline uint64_t timespec_nsec(const struct timespec *t)
+{
+    return (uint64_t)t->tv_sec * NSEC_PER_SEC + (uint64_t)t->tv_nsec;
+}
 
 /* Writes e.g. "812us", "3.2ms", "4.81s", "2min 3s", "7d 0h" into buf and returns buf. Pure. */
 #define FORMAT_TIMESPAN_MAX 32

@@ -3,7 +3,9 @@
 
 #include "base/atomic-file.h"
 #include "base/rooted.h"
+#include "cli/state.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -50,13 +52,22 @@ int early_pack_update(const Context *c, int state_fd, const void *bytes, size_t 
 
     if (c->system_fd == AT_FDCWD && strcmp(c->state, HEADSTART_STATE_DIR) != 0)
         return 0;
-    wanted = bytes && is_apart(c, state_fd);
+    /* While the next boot is to be recorded anew, early boot could not see that it must not replay.
+     */
+    wanted = bytes && is_apart(c, state_fd) && faccessat(state_fd, STATE_RERECORD, F_OK, 0) < 0;
     fd = open_directory(c, wanted);
     if (fd < 0)
-        return fd == -ENOENT && !wanted ? 0 : cli_error(fd, HEADSTART_SYSCONF_DIR ": %m");
+        return (fd == -ENOENT && !wanted) || fd == -EROFS
+                       ? 0
+                       : cli_error(fd, HEADSTART_SYSCONF_DIR ": %m");
     if (wanted)
         r = atomic_file_write(fd, NAME, bytes, size, 0600);
+    else if (faccessat(fd, NAME, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
+        r = 0; /* also where nothing can be written */
     else
         r = unlinkat(fd, NAME, 0) < 0 && errno != ENOENT ? -errno : 0;
+    /* A root that is never written to has no copy. */
+    if (r == -EROFS && wanted && faccessat(fd, NAME, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+        return 0;
     return r < 0 ? cli_error(r, HEADSTART_SYSCONF_DIR "/" NAME ": %m") : 0;
 }

@@ -16,39 +16,37 @@ static Volume *root_volume(VolumeTable *t)
     return t->n > 0 ? t->volumes : NULL;
 }
 
-bool policy_measure_spindle(VolumeTable *t, bool before)
+void policy_find_spindle(VolumeTable *t, bool before, bool measure)
 {
     Volume *v = root_volume(t);
     Spindle spindle = SPINDLE_UNCLEAR;
     SeekTimes times;
-    bool is;
     int r;
 
     if (!v || !v->rotational)
-        return false;
-    r = seeks_measure(v, &times);
+        return;
+    r = measure ? seeks_measure(v, &times) : 0;
     if (r < 0)
         log_debug_errno(r, "headstart: cannot measure how %s seeks: %m", v->device);
-    else {
+    else if (measure) {
         spindle = seeks_tell_spindle(&times);
         log_debug("headstart: %s reads elsewhere in %" PRIu64 " us, what is next in %" PRIu64 " us",
                   v->device, times.elsewhere, times.next);
     }
-    is = spindle == SPINDLE_YES || (spindle == SPINDLE_UNCLEAR && before);
-    if (is)
+    v->spindle = spindle == SPINDLE_YES || (spindle == SPINDLE_UNCLEAR && before);
+    if (v->spindle)
         v->device_class = DEVICE_CLASS_HDD;
     else if (spindle == SPINDLE_NO && v->device_class == DEVICE_CLASS_HDD)
         v->device_class = DEVICE_CLASS_UNKNOWN;
-    return is;
 }
 
-Policy policy_automatic(VolumeTable *t, bool spindle, Stage stage)
+Policy policy_automatic(VolumeTable *t, Stage stage)
 {
     const Volume *v = root_volume(t);
 
     if (stage != STAGE_BOOT)
         return POLICY_IDLE;
-    if (spindle)
+    if (v && v->spindle)
         return POLICY_GATE;
     if (v && (v->device_class == DEVICE_CLASS_SSD || v->device_class == DEVICE_CLASS_EMMC ||
               v->device_class == DEVICE_CLASS_NETDISK))

@@ -5,12 +5,12 @@
 
 #include "volume/volume.h"
 
-/* Whether the disk below the root has a spindle: a flag proves none, so it is measured
- * (volume/seeks.h), and the volume's class set to what that shows. Where it is unclear, it is as it
- * was `before`. */
-bool policy_measure_spindle(VolumeTable *t, bool before);
+/* Finds out whether the disk below the root has a spindle: a flag proves none, so it is measured
+ * (volume/seeks.h), and the volume's class set to what that shows. Where it is unclear, and if not
+ * to `measure`, it is as it was `before`. */
+void policy_find_spindle(VolumeTable *t, bool before, bool measure);
 
 /* For a boot: `gate` where there is a spindle, which reads in one sweep in 2 s what takes it 10
  * when everyone reads at once; `metadata` where the class is a fast one; `beside` elsewhere. For a
  * login: `idle`. */
-Policy policy_automatic(VolumeTable *t, bool spindle, Stage stage);
+Policy policy_automatic(VolumeTable *t, Stage stage);

@@ -189,6 +189,9 @@ static json_object *segment_to_json(const Pack *p, uint32_t index, json_object *
     json_object_object_add(o, "subvolume_id", json_object_new_uint64(le64toh(g->subvolume_id)));
     json_object_object_add(o, "device_size", json_object_new_uint64(le64toh(g->device_size)));
     json_object_object_add(
+            o, "spindle",
+            json_object_new_boolean(!!(le32toh(g->flags) & PACK_SEGMENT_SPINDLE)));
+    json_object_object_add(
             o, "rotational",
             json_object_new_boolean(!!(le32toh(g->flags) & PACK_SEGMENT_ROTATIONAL)));
     json_object_object_add(o, "physical",

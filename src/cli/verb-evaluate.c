@@ -231,7 +231,7 @@ static uint64_t cpu_nsec(void *userdata)
     struct timespec t = {0};
 
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (uint64_t)t.tv_sec * NSEC_PER_SEC + (uint64_t)t.tv_nsec;
+    return timespec_nsec(&t);
 }
 
 typedef struct Judging {

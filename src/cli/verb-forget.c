@@ -110,14 +110,17 @@ static int forget_trace(Forgetting *f, int dir_fd, const char *name)
     return r;
 }
 
-/* Packs are planned anew from what is left. */
+/* Packs are planned anew from what is left. What a writer that was killed has left may hold
+ * anything. */
 static int forget_derived(Forgetting *f, int dir_fd, const char *name)
 {
     bool pack = has_suffix(name, ".pack");
     int r;
 
-    if (!pack && !has_suffix(name, ".pack.bad") && strcmp(name, STATE_MODEL ".bad") != 0 &&
-        (is_partial(f) || strcmp(name, STATE_RERECORD) != 0))
+    if (!pack && !has_suffix(name, ".pack.bad") && !has_suffix(name, ".tmp") &&
+        strcmp(name, STATE_MODEL ".bad") != 0 &&
+        (is_partial(f) ||
+         (strcmp(name, STATE_RERECORD) != 0 && strcmp(name, STATE_RERECORD ".bad") != 0)))
         return 0;
     r = drop(f, dir_fd, name);
     f->n_packs += r >= 0 && pack;

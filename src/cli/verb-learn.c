@@ -100,7 +100,8 @@ static int learn_trace(Learning *l, int dir_fd, const char *name, const char *sh
         tell(l, shown, t, "known already");
         return 0;
     }
-    /* What the session cycle has learned is in the model's chains, unless the model is made anew. */
+    /* What the session cycle has learned is in the model's chains, unless the model is made anew.
+     */
     if (r >= 0 && (l->anew || !(t->flags & TRACE_FOLLOWED)))
         r = mixture_train(l->model, t);
     if (r < 0)
@@ -114,8 +115,8 @@ static int learn_trace(Learning *l, int dir_fd, const char *name, const char *sh
  * -------------------------------------------------------------- */
 
 /* True if the model knows it by what its head says: then it need not be opened. A trace of 20,000
- * accesses takes longer to parse than to learn. Names alone will not do: where a clock begins anew with
- * each boot, they come again. */
+ * accesses takes longer to parse than to learn. Names alone will not do: where a clock begins anew
+ * with each boot, they come again. */
 static bool known_by_head(const Model *m, int dir_fd, const char *name)
 {
     TraceIdentity id;

@@ -55,7 +55,6 @@ typedef struct Planning {
     const char *policy; /* --policy, or NULL */
     usec_t deadline;
     double min_probability;
-    bool spindle; /* the root's disk was measured to have one */
     bool dry_run;
     Table *summaries;
     json_object *operations; /* --dry-run --json: one array a stage */
@@ -98,8 +97,9 @@ static int read_budget(Planning *p, const Config *config)
     return 0;
 }
 
-/* Of the pack that is to be replaced. 0 or a negative errno: there is none that can be used. */
-static int read_old_header(const Planning *p, const char *name, PackHeader *ret)
+/* Of the pack that is to be replaced: its salt, and whether a disk in it was measured to have a
+ * spindle. 0 or a negative errno: there is none that can be used. */
+static int read_old_pack(const Planning *p, const char *name, uint64_t *ret_salt, bool *ret_spindle)
 {
     _cleanup_free_ char *buf = NULL;
     size_t size;
@@ -108,9 +108,13 @@ static int read_old_header(const Planning *p, const char *name, PackHeader *ret)
 
     if (r >= 0)
         r = pack_open(buf, size, &old, NULL);
-    if (r >= 0)
-        *ret = *old.header;
-    return r;
+    if (r < 0)
+        return r;
+    *ret_salt = le64toh(old.header->salt);
+    *ret_spindle = false;
+    for (uint32_t i = 0; i < le32toh(old.header->n_segments); i++)
+        *ret_spindle |= (le32toh(old.segments[i].flags) & PACK_SEGMENT_SPINDLE) != 0;
+    return 0;
 }
 
 static int choose_policy(Planning *p, Stage stage, Policy *ret)
@@ -120,7 +124,7 @@ static int choose_policy(Planning *p, Stage stage, Policy *ret)
     if (p->policy && config_parse_policy(p->policy, stage, &policy) < 0)
         return cli_usage_error(p->c, "policy '%s' is not for %s", p->policy,
                                stage_to_string(stage));
-    *ret = policy < 0 ? policy_automatic(&p->volumes, p->spindle, stage) : policy;
+    *ret = policy < 0 ? policy_automatic(&p->volumes, stage) : policy;
     return 0;
 }
 
@@ -128,11 +132,11 @@ static int choose_policy(Planning *p, Stage stage, Policy *ret)
  * one for the first pack. */
 static uint64_t choose_salt(const Planning *p, const char *name)
 {
-    PackHeader old;
     uint64_t salt = 0;
+    bool spindle;
 
-    if (read_old_header(p, name, &old) >= 0)
-        return le64toh(old.salt);
+    if (read_old_pack(p, name, &salt, &spindle) >= 0)
+        return salt;
     if (getrandom(&salt, sizeof(salt), GRND_NONBLOCK) != sizeof(salt))
         salt = clock_now(CLOCK_REALTIME);
     return salt;
@@ -323,7 +327,7 @@ static int plan_stage(Planning *p, Stage stage, uint32_t uid)
         if (r < 0)
             cli_error(r, "%s/%s: %m", p->c->state, name);
         else if (stage == STAGE_BOOT)
-            r = early_pack_update(p->c, p->state_fd, bytes, size);
+            (void)early_pack_update(p->c, p->state_fd, bytes, size); /* said; all else goes on */
     }
     return r < 0 ? r : 1;
 }
@@ -473,13 +477,12 @@ static int run(Context *c)
     r = load(&p);
     if (r >= 0)
         r = read_budget(&p, &config);
-    if (r >= 0 && user == MODEL_NONE && only != STAGE_LOGIN && !p.policy &&
-        config.boot_policy < 0) {
-        PackHeader old;
+    if (r >= 0 && user == MODEL_NONE && only != STAGE_LOGIN) {
+        uint64_t salt;
+        bool before = false;
 
-        p.spindle = policy_measure_spindle(
-                &p.volumes, read_old_header(&p, state_pack_name(STAGE_BOOT), &old) >= 0 &&
-                                    old.policy == POLICY_GATE);
+        (void)read_old_pack(&p, state_pack_name(STAGE_BOOT), &salt, &before);
+        policy_find_spindle(&p.volumes, before, !p.policy && config.boot_policy < 0);
     }
     for (Stage s = 0; r >= 0 && user == MODEL_NONE && s < _STAGE_MAX; s++) {
         if (!state_pack_name(s) || (only >= 0 && s != only))

@@ -157,9 +157,8 @@ static bool has_changed(const Planned *p, const struct stat *st)
     /* Written in place, or a directory: the inode says that it is the same. */
     if (p->volatile_content)
         return false;
-    return p->size != (uint64_t)st->st_size ||
-           p->mtime_nsec != (uint64_t)(st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec) ||
-           p->ctime_nsec != (uint64_t)(st->st_ctim.tv_sec * 1000000000 + st->st_ctim.tv_nsec);
+    return p->size != (uint64_t)st->st_size || p->mtime_nsec != timespec_nsec(&st->st_mtim) ||
+           p->ctime_nsec != timespec_nsec(&st->st_ctim);
 }
 
 static int stat_below(const Refresh *x, const char *path, struct stat *ret)

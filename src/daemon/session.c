@@ -33,7 +33,7 @@ struct Session {
     Resident *resident;
     uint64_t known_chains;  /* checksum of what the disk holds as far as we know */
     uint64_t saving_chains; /* of what is being saved */
-    bool on_disk; /* there is a model, as far as we know */
+    bool on_disk;           /* there is a model, as far as we know */
     SessionSave *saving;
     uint64_t n_saved, n_saving; /* events learned from */
     usec_t saved_at, decided_at;
@@ -136,8 +136,8 @@ static void finish_saving(Session *s, bool wait)
     if (r == -EAGAIN)
         return;
     if (r == -ENOENT) {
-        /* Forgotten while it waited; whoever did that tells us yet, or has died. What is wanted points
-         * into the maps that go. */
+        /* Forgotten while it waited; whoever did that tells us yet, or has died. What is wanted
+         * points into the maps that go. */
         r = s->resident ? resident_want(s->resident, NULL, 0) : 0;
         if (r >= 0)
             r = load(s, &anew);
@@ -247,7 +247,8 @@ static int on_reload(sd_event_source *source _unused_, const struct signalfd_sig
     r = resident_want(s->resident, NULL, 0);
     if (r >= 0)
         r = load(s, &anew);
-    /* Other chains have yet to hear of this session; where all was forgotten, it is not told again. */
+    /* Other chains have yet to hear of this session; where all was forgotten, it is not told again.
+     */
     if (r >= 0 && anew)
         r = recorder_follow(s->recorder, on_application, s);
     malloc_trim(0);

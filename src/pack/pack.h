@@ -77,7 +77,8 @@ typedef enum PackSegmentFlags {
     PACK_SEGMENT_PHYSICAL      = 1 << 1, /* physical fields are places on the device (not btrfs) */
     PACK_SEGMENT_TOUCH_ENTRIES = 1 << 2, /* metadata has its own cache (xfs, btrfs): the opening
                                             pass also lists directories */
-    PACK_SEGMENT_FLAGS_ALL = (1 << 3) - 1,
+    PACK_SEGMENT_SPINDLE = 1 << 3, /* its disk was measured to have one (volume/seeks.h) */
+    PACK_SEGMENT_FLAGS_ALL = (1 << 4) - 1,
 } PackSegmentFlags;
 
 typedef struct PackSegment {

@@ -215,8 +215,8 @@ static int new_file(Locator *x, const PredictedFile *p, const Volume *v, const c
             .directory = S_ISDIR(st->st_mode),
             .inode = st->st_ino,
             .size_bytes = S_ISDIR(st->st_mode) ? 0 : (uint64_t)st->st_size,
-            .mtime_nsec = (int64_t)st->st_mtim.tv_sec * (int64_t)NSEC_PER_SEC + st->st_mtim.tv_nsec,
-            .ctime_nsec = (int64_t)st->st_ctim.tv_sec * (int64_t)NSEC_PER_SEC + st->st_ctim.tv_nsec,
+            .mtime_nsec = (int64_t)timespec_nsec(&st->st_mtim),
+            .ctime_nsec = (int64_t)timespec_nsec(&st->st_ctim),
             .probability = p->probability,
             .first_use = p->first_use,
     };

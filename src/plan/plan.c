@@ -356,6 +356,7 @@ static int add_segment(Compiler *x, uint32_t volume)
             .mountpoint = strdup(v->mountpoint),
             .device_class = class_of(v, x->p),
             .flags = (v->rotational ? PACK_SEGMENT_ROTATIONAL : 0U) |
+                     (v->spindle ? PACK_SEGMENT_SPINDLE : 0U) |
                      (btrfs ? 0U : PACK_SEGMENT_PHYSICAL) | (ext ? 0U : PACK_SEGMENT_TOUCH_ENTRIES),
     };
     if (!g->fstype || !g->mountpoint)

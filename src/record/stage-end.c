@@ -96,8 +96,8 @@ static int read_residency(Recorder *r, int path_fd, TraceFile *f)
     return k == -ENOMEM ? k : 0;
 }
 
-/* Adds what was seen of the file while the stage ran, as far as the file is still so long. The sample
- * is used up. */
+/* Adds what was seen of the file while the stage ran, as far as the file is still so long. The
+ * sample is used up. */
 static int add_samples(Recorder *r, uint32_t object, TraceFile *f)
 {
     Range whole = {0, f->size_bytes};
@@ -154,7 +154,7 @@ static int add_object(StageEnd *s, uint32_t object, bool opened)
 
         f->inode = st.st_ino;
         f->size_bytes = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
-        f->mtime_nsec = (int64_t)st.st_mtim.tv_sec * (int64_t)NSEC_PER_SEC + st.st_mtim.tv_nsec;
+        f->mtime_nsec = (int64_t)timespec_nsec(&st.st_mtim);
         if (S_ISREG(st.st_mode) && r->truth) {
             k = read_residency(r, fd, f);
             if (k < 0)

@@ -34,12 +34,6 @@ static ReplaySkip skip_of_errno(int error)
     }
 }
 
-/* Wraps round like the pack's own arithmetic: what cannot be represented is not equal. */
-static uint64_t nsec_of(const struct timespec *t)
-{
-    return (uint64_t)t->tv_sec * NSEC_PER_SEC + (uint64_t)t->tv_nsec;
-}
-
 static bool is_planned(const PackFile *f, const struct stat *st)
 {
     if (st->st_ino != le64toh(f->inode))
@@ -49,8 +43,8 @@ static bool is_planned(const PackFile *f, const struct stat *st)
     if (le16toh(f->flags) & PACK_FILE_VOLATILE)
         return true; /* reading past its end, should it have shrunk, reads nothing */
     return (uint64_t)st->st_size == le64toh(f->size) &&
-           nsec_of(&st->st_mtim) == le64toh(f->mtime_nsec) &&
-           nsec_of(&st->st_ctim) == le64toh(f->ctime_nsec);
+           timespec_nsec(&st->st_mtim) == le64toh(f->mtime_nsec) &&
+           timespec_nsec(&st->st_ctim) == le64toh(f->ctime_nsec);
 }
 
 int open_planned(int root_fd, const char *path, const PackFile *f, bool reading,

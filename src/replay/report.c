@@ -125,6 +125,13 @@ void report_start(Report *r)
     r->start_boottime = clock_now(CLOCK_BOOTTIME);
 }
 
+/* For people: what a terminal would take for a command is %XX. */
+static void add_name(Text *t, const char *s)
+{
+    for (const unsigned char *c = (const unsigned char *)s; *c; c++)
+        add(t, *c < 0x20 || *c == 0x7f ? "%%%02X" : "%c", *c);
+}
+
 /* Names are bytes, JSON is text: as everywhere in headstart, %XX stands for what is not. */
 static void add_json_string(Text *t, const char *s)
 {
@@ -178,9 +185,10 @@ char *operation_to_text(const Pack *p, const MountedTable *m, const Operation *o
 
     operation_range(p, o, &offset, &length);
     add(&t, "%-8s ", operation_kind_to_string(o->kind));
-    if (o->kind == OPERATION_METADATA)
-        add(&t, "%" PRIu64 "+%" PRIu64 " %s", offset, length, target);
-    else if (o->kind == OPERATION_OPEN)
+    if (o->kind == OPERATION_METADATA) {
+        add(&t, "%" PRIu64 "+%" PRIu64 " ", offset, length);
+        add_name(&t, target);
+    } else if (o->kind == OPERATION_OPEN)
         add(&t, "#%" PRIu64, le64toh(f->inode));
     else {
         uint64_t physical = le64toh(p->data[o->index].physical);
@@ -189,8 +197,12 @@ char *operation_to_text(const Pack *p, const MountedTable *m, const Operation *o
         if (physical != PACK_PHYSICAL_UNKNOWN)
             add(&t, " @%" PRIu64, physical);
     }
-    if (o->kind != OPERATION_METADATA)
-        add(&t, " %s/%s", target[1] ? target : "", pack_string(p, f->path));
+    if (o->kind != OPERATION_METADATA) {
+        add(&t, " ");
+        add_name(&t, target[1] ? target : "");
+        add(&t, "/");
+        add_name(&t, pack_string(p, f->path));
+    }
     return finish(&t);
 }
 

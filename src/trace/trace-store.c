@@ -65,8 +65,7 @@ int trace_load(const char *path, Trace **ret, char **ret_error)
 
 int trace_peek(int dir_fd, const char *name, TraceIdentity *ret)
 {
-    _cleanup_close_ int fd =
-            openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    _cleanup_close_ int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     TraceIdentity id = {.stage = _STAGE_INVALID};
     char head[2048], stage[16];
     bool started = false, booted = false;
@@ -84,8 +83,7 @@ int trace_peek(int dir_fd, const char *name, TraceIdentity *ret)
         else if (sscanf(l, "\"start_realtime_usec\":%" SCNu64, &id.start_realtime) == 1)
             started = true;
         else if (strncmp(l, "\"boot_id\":\"", 11) == 0)
-            booted = strcmp(l + 11, "\",") == 0 ||
-                     sscanf(l + 11, "%63[^\"\\]\"", id.boot_id) == 1;
+            booted = strcmp(l + 11, "\",") == 0 || sscanf(l + 11, "%63[^\"\\]\"", id.boot_id) == 1;
     }
     if (id.stage < 0 || !started || !booted)
         return -ENODATA;

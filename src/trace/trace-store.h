@@ -17,8 +17,8 @@ typedef struct TraceIdentity {
     usec_t start_realtime;
 } TraceIdentity;
 
-/* Reads that from the head of a trace's file, as trace_store() writes it. -ENODATA if it is not found there
- * (the file may be a good trace all the same), or the error of reading. */
+/* Reads that from the head of a trace's file, as trace_store() writes it. -ENODATA if it is not
+ * found there (the file may be a good trace all the same), or the error of reading. */
 int trace_peek(int dir_fd, const char *name, TraceIdentity *ret);
 
 /* Reads a trace. -EBADMSG and the others of trace_from_json() with *ret_error; errors of reading

@@ -19,10 +19,10 @@ static int order(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static usec_t median(usec_t *times, size_t n)
+static usec_t lower_quartile(usec_t *times, size_t n)
 {
     qsort(times, n, sizeof(*times), order);
-    return times[n / 2];
+    return times[n / 4];
 }
 
 static int read_one(int fd, void *buf, uint64_t offset, usec_t *ret)
@@ -70,6 +70,10 @@ int seeks_measure(const Volume *v, SeekTimes *ret)
     }
     if (n == 0)
         return -EAGAIN;
-    *ret = (SeekTimes){.elsewhere = median(elsewhere, n), .next = median(next, n), .n = n};
+    *ret = (SeekTimes){
+            .elsewhere = lower_quartile(elsewhere, n),
+            .next = lower_quartile(next, n),
+            .n = n,
+    };
     return 0;
 }

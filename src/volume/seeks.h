@@ -7,7 +7,8 @@
 #include "base/time-util.h"
 #include "volume/volume.h"
 
-/* Medians of single uncached reads of 4 KiB. */
+/* Lower quartiles of the times of single uncached reads of 4 KiB: what else the machine has to do
+ * makes some reads slow, but none fast. */
 typedef struct SeekTimes {
     usec_t elsewhere; /* at a random place */
     usec_t next;      /* of what follows that place */

@@ -10,20 +10,21 @@
 #include "volume/mountinfo.h"
 
 typedef struct Volume {
-    char *uuid;        /* as blkid prints it, "" if unknown */
+    char *uuid;             /* as blkid prints it, "" if unknown */
     uint8_t uuid_bytes[16]; /* zero if unknown or not 16 bytes (vfat: serial in the last 4) */
     char *fstype;
-    char *target;      /* where it is mounted, as this process sees it */
-    char *mountpoint;  /* the same below the recorded root: "/" if it is the root itself */
-    char *subvolume;   /* btrfs: the mounted subvolume's path; "" elsewhere */
+    char *target;     /* where it is mounted, as this process sees it */
+    char *mountpoint; /* the same below the recorded root: "/" if it is the root itself */
+    char *subvolume;  /* btrfs: the mounted subvolume's path; "" elsewhere */
     uint64_t subvolume_id;
-    uint64_t st_dev;   /* of the files, as stat(2) says (anonymous on btrfs, one a subvolume) */
+    uint64_t st_dev;    /* of the files, as stat(2) says (anonymous on btrfs, one a subvolume) */
     uint64_t mount_dev; /* as mountinfo says: the same but on btrfs, where subvolumes share one */
     uint64_t block_dev; /* dev_t of the block device that holds the filesystem; 0 if unknown */
-    char *device;      /* kernel name: "sda2", "dm-0", "loop3" */
-    char *disk;        /* the physical device at the bottom: "sda"; "" if several or unknown */
-    char *scheduler;   /* active I/O scheduler of `disk`, "" if unknown */
-    bool rotational;   /* queue/rotational of the disk: proves no spindle (virtio says 1) */
+    char *device;       /* kernel name: "sda2", "dm-0", "loop3" */
+    char *disk;         /* the physical device at the bottom: "sda"; "" if several or unknown */
+    char *scheduler;    /* active I/O scheduler of `disk`, "" if unknown */
+    bool rotational;    /* queue/rotational of the disk: proves no spindle (virtio says 1) */
+    bool spindle;       /* it was measured to have one (volume/seeks.h): not read here */
     DeviceClass device_class; /* what flags, bus and name suggest: see volume_classify() */
     uint64_t size_bytes;
     uint64_t read_ahead_kb; /* of the bdi that counts for this filesystem */

@@ -221,7 +221,9 @@ turns() {
 
 # planned_policy POLICY: what is planned for a boot and for a login
 planned_policy() {
-    run -0 plan --json=short
+    SYSTEMD_LOG_LEVEL=debug run -0 --separate-stderr plan --json=short
+    # shellcheck disable=SC2154 # run sets it
+    echo "$stderr"
     jq -e --arg policy "$1" '[.stages[].policy] == [$policy, "idle"]' <<<"$output"
 }
 
@@ -233,9 +235,11 @@ planned_policy() {
     hs_wait 60 planned_policy gate
     run -0 hs show --json=short "$HS_STATE/boot.pack"
     jq -e '[.segments[].device_class] == ["hdd"]' <<<"$output"
-    # What the administrator sets stands.
+    # What the administrator sets stands, and what was measured is not forgotten over it.
     run -0 plan --json=short --policy=beside --stage=boot
     jq -e '.stages[0].policy == "beside"' <<<"$output"
+    run -0 hs show --json=short "$HS_STATE/boot.pack"
+    jq -e '[.segments[].spindle] == [true]' <<<"$output"
 }
 
 @test "plan: no boot is held because a disk claims to turn" {
@@ -245,9 +249,10 @@ planned_policy() {
     planned_policy beside
 }
 
-@test "plan: no boot is held for a disk behind a network" {
+@test "plan: no boot is held for a disk behind a network, also when a sweep was asked for once" {
     hs_simulated_disk netdisk on 512
     turns
     learned
+    hs plan --root="$HS_MNT" --quiet --stage=boot --policy=gate
     planned_policy beside
 }

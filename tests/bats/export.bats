@@ -90,6 +90,10 @@ paths() {
         [ -z "$output" ]
         cmp "$HS_STATE/model.json" "$HS_TMP/before"
     done
+    # Also where there is no model yet: learning would throw away what fades at another rate.
+    run --separate-stderr -1 "$HEADSTART" --state="$HS_TMP/empty-state" import "$HS_TMP/halflife"
+    assert_one_error_line "$stderr"
+    [ ! -e "$HS_TMP/empty-state/model.json" ]
     run --separate-stderr -2 hs import
     assert_one_error_line "$stderr"
     run --separate-stderr -2 hs export somewhere

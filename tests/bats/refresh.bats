@@ -233,6 +233,9 @@ metadata() {
     hs rerecord --quiet
     [ ! -e "$copy" ]
     hs plan --quiet
+    [ ! -e "$copy" ]
+    rm "$HS_STATE/rerecord"
+    hs plan --quiet
     [ -e "$copy" ]
     hs forget --quiet
     [ ! -e "$copy" ]
