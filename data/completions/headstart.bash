@@ -9,7 +9,7 @@ _headstart() {
         [show]='--limit='
         [record]='--stage= --output= --exact'
         [learn]='--rebuild'
-        [plan]='--stage= --user= --budget= --policy= --deadline= --min-probability= --dry-run'
+        [plan]='--stage= --user= --budget= --policy= --deadline= --min-probability= --dry-run --if-changed'
         [replay]='--stage= --wait --dry-run --policy= --ioprio= --force'
         [rerecord]='--now --next-boot --stage= --user= --exact'
         [refresh]='--dry-run'

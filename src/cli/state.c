@@ -126,7 +126,7 @@ int state_list_traces(int state_fd, TraceNames *ret)
 
 int state_lock(const Context *c, int state_fd)
 {
-    usec_t end = clock_now(CLOCK_MONOTONIC) + 5 * USEC_PER_SEC;
+    usec_t end = clock_now(CLOCK_MONOTONIC) + (c->quiet ? 240 : 5) * USEC_PER_SEC;
 
     /* flock(2) knows no time limit, so we ask again. */
     while (flock(state_fd, LOCK_EX | LOCK_NB) < 0) {

@@ -46,7 +46,8 @@ int state_read_trace(int dir_fd, const char *name, Trace **ret, char **ret_error
 int trace_name_parse(const char *name, Stage *ret_stage, unsigned *ret_number);
 
 /* Keeps other learners and planners out until `state_fd` is closed. Waits for them, five seconds at
- * most. 0, or an error that was reported. */
+ * most, or as a service's (--quiet) four minutes: at idle priority they may take long. 0, or an
+ * error that was reported. */
 int state_lock(const Context *c, int state_fd);
 
 /* Reads and parses STATE/model.json. 0, -ENOENT, what model_from_json() returns (*ret_error: one

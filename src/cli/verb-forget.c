@@ -132,7 +132,7 @@ static int forget_derived(Forgetting *f, int dir_fd, const char *name)
 static void tell_headstartd(const Context *c)
 {
     if (strcmp(c->state, HEADSTART_STATE_DIR) == 0 && systemctl_available())
-        (void)systemctl_run((const char *const[]){"kill", "--kill-whom=main", "--signal=HUP",
+        (void)systemctl_run((const char *const[]){"kill", "--kill-who=main", "--signal=HUP",
                                                   "headstart-record.service", NULL},
                             true);
 }

@@ -10,6 +10,7 @@
 #include "cli/capability.h"
 #include "cli/early.h"
 #include "cli/models.h"
+#include "cli/planned.h"
 #include "cli/policy.h"
 #include "cli/state.h"
 #include "pack/pack-writer.h"
@@ -30,6 +31,7 @@ enum {
     OPTION_DEADLINE,
     OPTION_MIN_PROBABILITY,
     OPTION_DRY_RUN,
+    OPTION_IF_CHANGED,
 };
 
 static const Option options[] = {
@@ -41,6 +43,8 @@ static const Option options[] = {
         {OPTION_MIN_PROBABILITY, 0, "min-probability", "PERCENT",
          "Leave out what is less likely [10%]"},
         {OPTION_DRY_RUN, 0, "dry-run", NULL, "Print what would be replayed, write nothing"},
+        {OPTION_IF_CHANGED, 0, "if-changed", NULL,
+         "Do nothing if what is planned from is older than the packs"},
         {0},
 };
 
@@ -97,26 +101,6 @@ static int read_budget(Planning *p, const Config *config)
     return 0;
 }
 
-/* Of the pack that is to be replaced: its salt, and whether a disk in it was measured to have a
- * spindle. 0 or a negative errno: there is none that can be used. */
-static int read_old_pack(const Planning *p, const char *name, uint64_t *ret_salt, bool *ret_spindle)
-{
-    _cleanup_free_ char *buf = NULL;
-    size_t size;
-    Pack old;
-    int r = file_read_whole(p->state_fd, name, PACK_SIZE_MAX, &buf, &size);
-
-    if (r >= 0)
-        r = pack_open(buf, size, &old, NULL);
-    if (r < 0)
-        return r;
-    *ret_salt = le64toh(old.header->salt);
-    *ret_spindle = false;
-    for (uint32_t i = 0; i < le32toh(old.header->n_segments); i++)
-        *ret_spindle |= (le32toh(old.segments[i].flags) & PACK_SEGMENT_SPINDLE) != 0;
-    return 0;
-}
-
 static int choose_policy(Planning *p, Stage stage, Policy *ret)
 {
     Policy policy = stage == STAGE_BOOT ? p->c->config.boot_policy : p->c->config.login_policy;
@@ -135,7 +119,7 @@ static uint64_t choose_salt(const Planning *p, const char *name)
     uint64_t salt = 0;
     bool spindle;
 
-    if (read_old_pack(p, name, &salt, &spindle) >= 0)
+    if (planned_read(p->state_fd, name, &salt, &spindle) >= 0)
         return salt;
     if (getrandom(&salt, sizeof(salt), GRND_NONBLOCK) != sizeof(salt))
         salt = clock_now(CLOCK_REALTIME);
@@ -406,6 +390,9 @@ static int load(Planning *p)
     r = volume_table_read(AT_FDCWD, p->root, &p->volumes);
     if (r < 0)
         return cli_error(r, "cannot tell what is mounted: %m");
+    /* A distribution's default has nothing to do there; who has learned something wants to know. */
+    if (p->volumes.n == 0 && !p->model)
+        return 0;
     if (p->volumes.n == 0)
         return cli_error(ENODEV, "%s: no filesystem on a local block device is mounted at or below",
                          p->c->root);
@@ -425,6 +412,7 @@ static int run(Context *c)
     uint32_t user = MODEL_NONE;
     const char *value;
     int k, n, r, percent, planned = 0;
+    bool if_changed = false;
     Policy policy;
 
     while ((k = cli_next_option(c, &value)) > 0)
@@ -463,6 +451,9 @@ static int run(Context *c)
         case OPTION_DRY_RUN:
             p.dry_run = true;
             break;
+        case OPTION_IF_CHANGED:
+            if_changed = true;
+            break;
         }
     if (k < 0)
         return k;
@@ -472,6 +463,8 @@ static int run(Context *c)
     if (user != MODEL_NONE && only == STAGE_BOOT)
         return cli_usage_error(c, "--user= is for logins only");
 
+    if (if_changed && planned_is_current(c))
+        return 0;
     p.summaries = new_summaries();
     p.operations = json_object_new_object();
     r = load(&p);
@@ -481,7 +474,7 @@ static int run(Context *c)
         uint64_t salt;
         bool before = false;
 
-        (void)read_old_pack(&p, state_pack_name(STAGE_BOOT), &salt, &before);
+        (void)planned_read(p.state_fd, state_pack_name(STAGE_BOOT), &salt, &before);
         policy_find_spindle(&p.volumes, before, !p.policy && config.boot_policy < 0);
     }
     for (Stage s = 0; r >= 0 && user == MODEL_NONE && s < _STAGE_MAX; s++) {

@@ -57,6 +57,28 @@ plan() {
     jq -e '.stages[1] | .pack_policy == "idle" and .pack_bytes > 1000000' <<<"$output"
 }
 
+@test "plan --if-changed: only if what it is planned from is newer" {
+    local first
+    learned
+    run -0 plan --if-changed
+    [[ $output == *"boot "* ]]
+    first=$(stat -c %i "$HS_STATE/boot.pack")
+    run -0 plan --if-changed
+    [ -z "$output" ]
+    [ "$(stat -c %i "$HS_STATE/boot.pack")" = "$first" ]
+    touch -d tomorrow "$HS_STATE/model.json"
+    run -0 plan --if-changed
+    [ "$(stat -c %i "$HS_STATE/boot.pack")" != "$first" ]
+    touch -d yesterday "$HS_STATE/model.json"
+    rm "$HS_STATE"/*.pack
+    run -0 plan --if-changed
+    [ -s "$HS_STATE/login.pack" ]
+    mkdir -p "$HS_TMP/root/etc/headstart"
+    touch -d tomorrow "$HS_TMP/root/etc/headstart/headstart.conf"
+    HEADSTART_SYSTEM_ROOT=$HS_TMP/root run -0 plan --if-changed
+    [[ $output == *"boot "* ]]
+}
+
 @test "plan: a pack for each user, and one for whoever comes" {
     learned
     local uid

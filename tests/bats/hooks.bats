@@ -99,6 +99,50 @@ told() {
     [ -z "$output" ]
 }
 
+# --- is-login ----------------------------------------------------------------------------------
+
+# sessions_are LINE…: what logind says, "ID UID CLASS TYPE SEAT" ("-": none); GREETER=yes: one runs
+sessions_are() {
+    printf '%s\n' "$@" >"$HS_TMP/sessions"
+    cat >"$HS_TMP/bin/loginctl" <<EOF
+#!/bin/sh
+case \$1 in
+list-sessions) awk '{ print \$1, \$2, "user", \$5 }' "$HS_TMP/sessions" ;;
+show-session) awk -v id="\$2" '\$1 == id { print "Class=" \$3 "\nType=" \$4 "\nSeat=" (\$5 == "-" ? "" : \$5) }' \
+    "$HS_TMP/sessions" ;;
+esac
+EOF
+    printf '#!/bin/sh\n[ "%s" = yes ]\n' "${GREETER:-no}" >"$HS_TMP/bin/systemctl"
+    chmod +x "$HS_TMP/bin/loginctl" "$HS_TMP/bin/systemctl"
+}
+
+is_login() {
+    PATH=$HS_TMP/bin:$PATH sh "$HS_BUILD/hooks/is-login" "$1"
+}
+
+@test "is-login: who sits at the greeter, not who lingers, runs cron jobs or comes by ssh" {
+    GREETER=yes
+    sessions_are "c1 120 greeter wayland seat0" "1 1000 manager unspecified -" "2 1001 user tty -" \
+        "3 1002 background unspecified -" "4 1003 user wayland seat0" "5 1004 user-early tty seat0" \
+        "6 1005 user x11 -"
+    run -1 is_login 1000
+    run -1 is_login 1001
+    run -1 is_login 1002
+    run -0 is_login 1003
+    run -0 is_login 1004
+    run -0 is_login 1005
+    run -1 is_login 100
+    run -1 is_login 120
+    # Without a greeter a login is one wherever it comes from.
+    GREETER=no
+    sessions_are "2 1001 user tty -" "3 1002 background unspecified -"
+    run -0 is_login 1001
+    run -1 is_login 1002
+    # Nobody is there to ask.
+    printf '#!/bin/sh\nexit 1\n' >"$HS_TMP/bin/loginctl"
+    run -0 is_login 1002
+}
+
 # --- install-hooks -----------------------------------------------------------------------------
 
 # machine PROGRAM…: a root directory in which these are installed

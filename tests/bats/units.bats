@@ -21,7 +21,7 @@ teardown() {
         # As if installed: the programs of the build tree.
         sed -e "s|=\(+\?\)/[^ ]*/headstartd|=\1$HEADSTARTD|" \
             -e "s|=/[^ ]*/headstart-replay |=$HEADSTART_REPLAY |" \
-            -e "s|=/[^ ]*/headstart |=$HEADSTART |" "$u" >"$dir/$(basename "$u")"
+            -e "s|=/[^ ]*/is-login |=/bin/true |" -e "s|=/[^ ]*/headstart |=$HEADSTART |" "$u" >"$dir/$(basename "$u")"
     done
     need_binary "$HEADSTART" "$HEADSTARTD" "$HEADSTART_REPLAY"
     SYSTEMD_UNIT_PATH=$dir: run systemd-analyze verify --man=no "$dir"/*

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "cli/planned.h"
+
+#include "base/atomic-file.h"
+#include "base/time-util.h"
+#include "cli/state.h"
+#include "config-paths.h"
+#include "pack/pack.h"
+
+#include <endian.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+int planned_read(int state_fd, const char *name, uint64_t *ret_salt, bool *ret_spindle)
+{
+    _cleanup_free_ char *buf = NULL;
+    size_t size;
+    Pack old;
+    int r = file_read_whole(state_fd, name, PACK_SIZE_MAX, &buf, &size);
+
+    if (r >= 0)
+        r = pack_open(buf, size, &old, NULL);
+    if (r < 0)
+        return r;
+    *ret_salt = le64toh(old.header->salt);
+    *ret_spindle = false;
+    for (uint32_t i = 0; i < le32toh(old.header->n_segments); i++)
+        *ret_spindle |= (le32toh(old.segments[i].flags) & PACK_SEGMENT_SPINDLE) != 0;
+    return 0;
+}
+
+/* When the file, or what lies in the directory, was changed last; 0 if it is not there. */
+static uint64_t changed_at(int dir_fd, const char *path)
+{
+    struct stat st;
+
+    return fstatat(dir_fd, path, &st, 0) < 0 ? 0 : timespec_nsec(&st.st_mtim);
+}
+
+bool planned_is_current(const Context *c)
+{
+    static const char *const config[] = {HEADSTART_SYSCONF_DIR "/headstart.conf",
+                                         HEADSTART_SYSCONF_DIR "/headstart.conf.d"};
+    uint64_t planned = UINT64_MAX, newest;
+    _cleanup_free_ char *shipped = NULL;
+    _cleanup_close_ int fd = -EBADF;
+
+    if (state_open(c, false, &fd) < 0 ||
+        asprintf(&shipped, "%s" HEADSTART_DATA_DIR "/default.model",
+                 strcmp(c->root, "/") == 0 ? "" : c->root) < 0)
+        return false;
+    newest = MAX(changed_at(fd, STATE_MODEL), changed_at(AT_FDCWD, shipped));
+    for (size_t i = 0; i < ELEMENTSOF(config); i++)
+        /* Below another root they are relative to it. */
+        newest = MAX(newest, changed_at(c->system_fd, config[i] + (c->system_fd != AT_FDCWD)));
+    for (Stage stage = 0; stage < _STAGE_MAX; stage++) {
+        uint64_t at = state_pack_name(stage) ? changed_at(fd, state_pack_name(stage)) : 0;
+
+        if (at > 0)
+            planned = MIN(planned, at);
+    }
+    return planned != UINT64_MAX && planned >= newest;
+}
