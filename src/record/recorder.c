@@ -4,10 +4,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/rooted.h"
 #include "record/cachestat.h"
 #include "record/residency.h"
-#include "volume/mountinfo.h"
+#include "volume/mount-table.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -17,9 +16,8 @@
 #include <sys/sysmacros.h>
 #include <time.h>
 
-#define REAP_USEC         (USEC_PER_SEC / 2)
+#define REAP_USEC (USEC_PER_SEC / 2)
 
-#define MOUNTINFO_SIZE_MAX      (8U * 1024 * 1024)
 #define RUNS_BETWEEN_STAGES_MAX 5000
 /* While somebody is told of them; some 20 MB. */
 #define RUNS_FOLLOWED_MAX 200000
@@ -76,14 +74,11 @@ static void note_limit(Recorder *r, const char *text)
 static int volumes_changed(const Recorder *r)
 {
     _cleanup_mount_table_ MountTable t = {0};
-    _cleanup_free_ char *text = NULL;
     _cleanup_free_ size_t *chosen = NULL;
     size_t n, known = 0;
     int k;
 
-    k = rooted_read(AT_FDCWD, "/proc/self/mountinfo", MOUNTINFO_SIZE_MAX, &text, NULL);
-    if (k >= 0)
-        k = mount_table_parse(text, &t, NULL);
+    k = mount_table_read(AT_FDCWD, &t);
     if (k >= 0)
         k = mount_table_select(&t, r->root, &chosen, &n);
     if (k < 0)

@@ -464,6 +464,8 @@ static int run(Replay *r)
     k = mounted_table_read(p, r->options.root, &mounted);
     if (k < 0)
         return k;
+    for (uint32_t i = 0; r->options.done && i < mounted.n; i++)
+        mounted.facts[i].done = r->options.done[i];
     k = operations_from_pack(p, mounted.facts, r->options.policy, &list);
     if (k < 0) {
         mounted_table_done(&mounted);
@@ -575,6 +577,12 @@ void replay_hurry(Replay *r, ReplayOrder order, IoClass io_class)
     if (r->listed)
         reorder(r);
     unlock(r);
+}
+
+void replay_mark_mounted(const Replay *r, bool *done)
+{
+    for (uint32_t i = 0; i < r->mounted.n; i++)
+        done[i] = done[i] || r->mounted.facts[i].mounted;
 }
 
 Replay *replay_free(Replay *r)

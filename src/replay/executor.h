@@ -25,8 +25,9 @@ typedef struct ReplayOptions {
     const char *root; /* only filesystems mounted there count */
     Policy policy;
     IoClass io_class;
-    bool wait;       /* not done before all is resident */
-    int done_signal; /* sent to the thread that called replay_start() when all is done */
+    bool wait;        /* not done before all is resident */
+    const bool *done; /* one a segment: replayed before, left out; or NULL. Outlives the Replay */
+    int done_signal;  /* sent to the thread that called replay_start() when all is done */
 } ReplayOptions;
 
 typedef struct Replay Replay;
@@ -44,6 +45,9 @@ bool replay_result(Replay *r, ReplayResult *ret, int *ret_error);
 /* What is left is done in that order and at that priority from now on: a deadline passed, a login
  * began. Returns at once. */
 void replay_hurry(Replay *r, ReplayOrder order, IoClass io_class);
+
+/* Only once all is done: marks the segments that were mounted. */
+void replay_mark_mounted(const Replay *r, bool *done);
 
 /* Only once all is done. */
 Replay *replay_free(Replay *r);

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* headstart-replay: reads one pack and executes it. It starts from a cold disk, where every library
- * is a seek: libc alone, no JSON reader, nothing allocated that is not needed.
- *
- * Once the pack is read, the main thread does no disk I/O: it waits for the executor, for the
- * gate's deadline and for signals. SIGTERM and SIGINT end the program at once, whatever is under
- * way; SIGUSR1 says that a login has begun: what is left is needed now. */
+ * is a seek: libc alone, no JSON reader, nothing allocated that is not needed. */
 
 #include "base/atomic-file.h"
 #include "base/clock.h"
@@ -16,18 +12,11 @@
 #include "replay/executor.h"
 #include "replay/notify.h"
 #include "replay/report.h"
-#include "replay/settle.h"
+#include "replay/sweep.h"
 
 #include <fcntl.h>
 #include <getopt.h>
-#include <signal.h>
 #include <string.h>
-
-/* A gate is never held longer, whatever a pack says: the longest that headstart.conf(5) allows. */
-#define GATE_DEADLINE_MAX (60 * USEC_PER_SEC)
-
-/* Longer than that nothing is quiet. */
-#define SETTLE_MAX (300 * USEC_PER_SEC)
 
 #define EXIT_USAGE 2
 
@@ -38,7 +27,8 @@ typedef struct Arguments {
     Policy policy;      /* _POLICY_INVALID: what the pack says */
     int io_class;       /* 0: what the policy says */
     usec_t settle;      /* wait so long at most until it is quiet; 0: not at all */
-    bool hurry; /* a login has begun */
+    usec_t mount_wait;  /* and so long for filesystems that are not mounted yet */
+    bool hurry;         /* a login has begun */
     bool wait, dry_run, json, force;
 } Arguments;
 
@@ -52,6 +42,7 @@ static void help(void)
            "     --wait             Return when everything is resident\n"
            "     --hurry            A login has begun: at best-effort priority, the likeliest first\n"
            "     --settle=TIME      Begin when little is read, after TIME at the latest\n"
+           "     --mount-wait=TIME  Wait so long for filesystems that are mounted later\n"
            "     --dry-run          Print the operations instead of carrying them out\n"
            "     --policy=POLICY    metadata, beside, gate or idle, instead of the pack's own,\n"
            "                        also in a control session\n"
@@ -81,6 +72,7 @@ static int parse_arguments(int argc, char **argv, Arguments *ret)
         OPTION_FORCE,
         OPTION_SETTLE,
         OPTION_HURRY,
+        OPTION_MOUNT_WAIT,
         OPTION_STATUS,
         OPTION_JSON,
     };
@@ -92,6 +84,7 @@ static int parse_arguments(int argc, char **argv, Arguments *ret)
             {"dry-run", no_argument, NULL, OPTION_DRY_RUN},
             {"policy", required_argument, NULL, OPTION_POLICY},
             {"ioprio", required_argument, NULL, OPTION_IOPRIO},
+            {"mount-wait", required_argument, NULL, OPTION_MOUNT_WAIT},
             {"hurry", no_argument, NULL, OPTION_HURRY},
             {"settle", required_argument, NULL, OPTION_SETTLE},
             {"force", no_argument, NULL, OPTION_FORCE},
@@ -130,6 +123,10 @@ static int parse_arguments(int argc, char **argv, Arguments *ret)
                                                               : 0;
             if (!a.io_class)
                 return usage_error("unknown I/O priority class", optarg);
+            break;
+        case OPTION_MOUNT_WAIT:
+            if (parse_timespan(optarg, &a.mount_wait) < 0 || a.mount_wait > MOUNT_WAIT_MAX)
+                return usage_error("not a time span of at most 5min", optarg);
             break;
         case OPTION_HURRY:
             a.hurry = true;
@@ -258,70 +255,6 @@ static int dry_run(const Arguments *a, const Pack *p, const char *root, Report *
     return 0;
 }
 
-/* Starts the executor and waits for it, for signals, and with `gate` for the deadline. */
-static int execute(const Pack *p, const ReplayOptions *options, bool hurry, usec_t settle_max,
-                   Report *report)
-{
-    bool gate = options->policy == POLICY_GATE && getenv("NOTIFY_SOCKET");
-    usec_t deadline = report->start + MIN(le64toh(p->header->deadline_usec), GATE_DEADLINE_MAX);
-    Replay *replay;
-    sigset_t signals;
-    int r, error = 0, first = hurry ? SIGUSR1 : 0;
-
-    /* Blocked before there are threads, which inherit that. */
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGTERM);
-    sigaddset(&signals, SIGINT);
-    sigaddset(&signals, SIGUSR1);
-    sigaddset(&signals, options->done_signal);
-    sigprocmask(SIG_BLOCK, &signals, NULL);
-
-    if (settle_max > 0 && !gate && !hurry) {
-        notify_manager("READY=1\nSTATUS=Waiting for a quiet disk");
-        first = settle(AT_FDCWD, settle_max, &signals);
-        report_start(report);
-    }
-    if (first == SIGTERM || first == SIGINT) {
-        report->outcome = REPLAY_OUTCOME_STOPPED;
-        return 0;
-    }
-    notify_manager(gate ? "STATUS=Sweeping" : "READY=1\nSTATUS=Replaying");
-    r = replay_start(p, options, &replay);
-    if (r < 0)
-        return log_error_errno(r, "headstart-replay: cannot start: %m");
-    if (first == SIGUSR1)
-        replay_hurry(replay, REPLAY_ORDER_LIKELY, IO_CLASS_BEST_EFFORT);
-
-    while (!replay_result(replay, &report->result, &error)) {
-        usec_t now = clock_now(CLOCK_MONOTONIC), left = deadline > now ? deadline - now : 0;
-        struct timespec ts = {.tv_sec = (time_t)(left / USEC_PER_SEC),
-                              .tv_nsec = (long)(left % USEC_PER_SEC * NSEC_PER_USEC)};
-        int sig = sigtimedwait(&signals, NULL, gate ? &ts : NULL);
-
-        if (sig == SIGTERM || sig == SIGINT) {
-            /* What is under way may hang: it is left behind. */
-            report->outcome = replay_result(replay, &report->result, &error)
-                                      ? REPLAY_OUTCOME_DONE
-                                      : REPLAY_OUTCOME_STOPPED;
-            return 0;
-        }
-        if (sig == SIGUSR1)
-            replay_hurry(replay, REPLAY_ORDER_LIKELY, IO_CLASS_BEST_EFFORT);
-        else if (sig < 0 && errno == EAGAIN) {
-            /* From here on as `beside`. */
-            notify_manager("READY=1\nSTATUS=Replaying, the deadline has passed");
-            gate = false;
-            replay_hurry(replay, REPLAY_ORDER_NEED, IO_CLASS_BEST_EFFORT);
-        }
-    }
-    replay_free(replay);
-    if (gate)
-        notify_manager("READY=1");
-    if (error < 0)
-        return log_error_errno(error, "headstart-replay: %m");
-    return 0;
-}
-
 /* Where `headstart status` looks, when this is a service of ours. */
 static char *status_path(const Arguments *a, Stage stage)
 {
@@ -375,23 +308,26 @@ static int run(const Arguments *a)
     if (report.outcome == REPLAY_OUTCOME_DRY_RUN)
         r = dry_run(a, &p, root, &report);
     else if (report.outcome == REPLAY_OUTCOME_DONE) {
-        ReplayOptions options = {
+        const SweepOptions options = {
                 .root = root,
                 .policy = report.policy,
                 .io_class = a->io_class                    ? (IoClass)a->io_class
                             : report.policy == POLICY_IDLE ? IO_CLASS_IDLE
                                                            : IO_CLASS_BEST_EFFORT,
+                .settle = a->settle,
+                .mount_wait = a->mount_wait,
                 .wait = a->wait,
-                .done_signal = SIGUSR2,
+                .hurry = a->hurry,
         };
 
-        r = execute(&p, &options, a->hurry, a->settle, &report);
+        r = sweep(&p, &options, &report);
     } else
         notify_manager("READY=1");
     if (r < 0)
         return r;
 
-    report.duration_usec = clock_now(CLOCK_MONOTONIC) - report.start;
+    if (report.duration_usec == 0)
+        report.duration_usec = clock_now(CLOCK_MONOTONIC) - report.start;
     json = report_to_json(&report);
     text = a->json ? NULL : report_to_text(&report);
     if (!json || (!text && !a->json))

@@ -4,7 +4,7 @@
 
 #include "base/rooted.h"
 #include "replay/superblock.h"
-#include "volume/mountinfo.h"
+#include "volume/mount-table.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -14,10 +14,9 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#define MOUNTINFO_SIZE_MAX (8U * 1024 * 1024)
-#define CHUNK_MIN          (128U * 1024) /* the kernel's own default: always read as a whole */
-#define CHUNK_MAX          (2U * 1024 * 1024)
-#define DISK_DEPTH_MAX     16 /* devices stacked on one another */
+#define CHUNK_MIN      (128U * 1024) /* the kernel's own default: always read as a whole */
+#define CHUNK_MAX      (2U * 1024 * 1024)
+#define DISK_DEPTH_MAX 16 /* devices stacked on one another */
 
 #ifndef FS_IOC_GETFSUUID
 struct fsuuid2 {
@@ -278,7 +277,6 @@ int mounted_table_read(const Pack *p, const char *root, MountedTable *ret)
     _cleanup_mounted_table_ MountedTable t = {.n = le32toh(p->header->n_segments)};
     _cleanup_mount_table_ MountTable mounts = {0};
     _cleanup_free_ Candidate *candidates = NULL;
-    _cleanup_free_ char *text = NULL;
     size_t n = 0;
     int r;
 
@@ -296,9 +294,7 @@ int mounted_table_read(const Pack *p, const char *root, MountedTable *ret)
         return 0;
     }
 
-    r = rooted_read(AT_FDCWD, "/proc/self/mountinfo", MOUNTINFO_SIZE_MAX, &text, NULL);
-    if (r >= 0)
-        r = mount_table_parse(text, &mounts, NULL);
+    r = mount_table_read(AT_FDCWD, &mounts);
     if (r < 0)
         return r;
     candidates = calloc(mounts.n + 1, sizeof(Candidate));

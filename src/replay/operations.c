@@ -158,6 +158,8 @@ static void add_segment(const Pack *p, const SegmentFacts *facts, uint32_t segme
     const SegmentFacts *f = &facts[segment];
     uint32_t n;
 
+    if (f->done)
+        return;
     n = le32toh(s->n_metadata);
     if (!f->mounted || !f->device)
         l->n_skipped[f->mounted ? REPLAY_SKIP_DEVICE : REPLAY_SKIP_UNMOUNTED] += n;

@@ -22,6 +22,7 @@ typedef struct Operation {
 
 /* What is known of a segment's filesystem, as far as the order depends on it. */
 typedef struct SegmentFacts {
+    bool done;            /* replayed before: nothing of it is listed or counted */
     bool mounted;         /* its files can be opened */
     bool device;          /* its block device can be read, and has the size it had */
     uint64_t disk;        /* what it lies on in the end: equal numbers share a head */

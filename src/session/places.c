@@ -3,9 +3,8 @@
 /* Opening what a model names, whatever the path may have become: as replay/opening.c does for a
  * pack, which also knows the inode. */
 
-#include "base/rooted.h"
 #include "session/resident-internal.h"
-#include "volume/mountinfo.h"
+#include "volume/mount-table.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -14,8 +13,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#define MOUNTINFO_SIZE_MAX (8U * 1024 * 1024)
-#define ENTRIES_BYTES_MAX  (64U * 1024 * 1024) /* of one directory */
+#define ENTRIES_BYTES_MAX (64U * 1024 * 1024) /* of one directory */
 /* Whose inodes are brought in, of one directory; and sorted by inode, of one answer (which holds
  * 32768 / 24 at most). */
 #define ENTRIES_LOOKED_UP_MAX 4096U
@@ -37,13 +35,10 @@ int places_read(const char *root, Places *ret)
     _cleanup_mount_table_ MountTable t = {0};
     _cleanup_places_ Places p = {0};
     _cleanup_free_ size_t *chosen = NULL;
-    _cleanup_free_ char *text = NULL;
     size_t n;
     int r;
 
-    r = rooted_read(AT_FDCWD, "/proc/self/mountinfo", MOUNTINFO_SIZE_MAX, &text, NULL);
-    if (r >= 0)
-        r = mount_table_parse(text, &t, NULL);
+    r = mount_table_read(AT_FDCWD, &t);
     if (r >= 0)
         r = mount_table_select(&t, root, &chosen, &n);
     if (r < 0)

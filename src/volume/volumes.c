@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "base/rooted.h"
 #include "volume/disk-facts.h"
+#include "volume/mount-table.h"
 #include "volume/volume.h"
 
 #include <blkid/blkid.h>
@@ -11,8 +11,6 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-
-#define MOUNTINFO_SIZE_MAX (8U * 1024 * 1024)
 
 #ifndef FS_IOC_GETFSUUID
 struct fsuuid2 {
@@ -230,14 +228,11 @@ int volume_table_read(int sys_fd, const char *prefix, VolumeTable *ret)
 {
     _cleanup_volume_table_ VolumeTable t = {0};
     _cleanup_mount_table_ MountTable mounts = {0};
-    _cleanup_free_ char *text = NULL;
     _cleanup_free_ size_t *chosen = NULL;
     size_t n;
     int r;
 
-    r = rooted_read(sys_fd, "/proc/self/mountinfo", MOUNTINFO_SIZE_MAX, &text, NULL);
-    if (r >= 0)
-        r = mount_table_parse(text, &mounts, NULL);
+    r = mount_table_read(sys_fd, &mounts);
     if (r >= 0)
         r = mount_table_select(&mounts, prefix, &chosen, &n);
     if (r < 0)

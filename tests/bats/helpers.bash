@@ -202,6 +202,7 @@ refused() {
     local status_wanted=$1 text=$2
     shift 2
     run "-$status_wanted" --separate-stderr hs "$@"
+    # shellcheck disable=SC2154 # set by run
     echo "headstart $*: status $status, said: $stderr, printed: $output"
     [ "$status" -eq "$status_wanted" ]
     assert_one_error_line "$stderr"

@@ -529,6 +529,81 @@ notified() {
     grep -qx "$1" "$HS_TMP/notified" 2>/dev/null
 }
 
+# end PID: if it is still there
+end() {
+    kill "$1" 2>/dev/null || true
+}
+
+# waits N: so often it has begun to wait for a mount
+waits() {
+    [ "$(grep -c "not mounted yet" "$HS_TMP/notified")" -eq "$1" ]
+}
+
+@test "--mount-wait: what is mounted later is read then, once, and the rest is not waited for" {
+    local pid
+    listen
+    hs_filesystem ext4 100
+    fill_some
+    make_pack --metadata --policy=beside
+    hs_umount "$HS_MNT"
+    "$HEADSTART_REPLAY" --root="$HS_MNT" --wait --json --mount-wait=5min "$PACK" \
+        >"$HS_TMP/result" 3>&- &
+    pid=$!
+    hs_defer end $pid
+    hs_wait 10 notified "STATUS=Waiting for filesystems that are not mounted yet"
+    notified READY=1
+    # Something else is not what it waits for; nor is a login, which only hurries it.
+    mkdir "$HS_TMP/other"
+    mount -t tmpfs none "$HS_TMP/other"
+    hs_defer umount "$HS_TMP/other"
+    kill -USR1 $pid
+    kill -0 $pid
+    [ ! -s "$HS_TMP/result" ]
+    hs_mount "$HS_LOOP"
+    # Nothing is missing any more: it ends by itself.
+    wait $pid
+    output=$(<"$HS_TMP/result")
+    echo "$output"
+    [ "$(replayed .outcome)" = done ]
+    [ "$(replayed .files)" -eq 21 ]
+    [ "$(replayed .resident)" = true ]
+    [ "$(replayed '.skipped | length')" -eq 0 ]
+    [ "$(grep -cx READY=1 "$HS_TMP/notified")" -eq 1 ]
+}
+
+@test "--mount-wait ends with its time, with a signal, and with a filesystem that is another one" {
+    local pid
+    listen
+    hs_filesystem ext4 100
+    fill_some
+    make_pack --metadata --policy=beside
+    # All is there: nothing is waited for.
+    run -0 replay --json --mount-wait=5min "$PACK"
+    [ "$(replayed .files)" -eq 21 ]
+    hs_umount "$HS_MNT"
+    run -0 replay --json --mount-wait=1ms "$PACK"
+    [ "$(replayed .skipped.unmounted)" -ge 21 ]
+    : >"$HS_TMP/notified"
+    "$HEADSTART_REPLAY" --root="$HS_MNT" --json --mount-wait=5min "$PACK" \
+        >"$HS_TMP/result" 3>&- &
+    pid=$!
+    hs_defer end $pid
+    hs_wait 10 notified "STATUS=Waiting for filesystems that are not mounted yet"
+    # Another filesystem takes its place: it is looked at once, and the wait goes on.
+    mkfs.ext4 -q -F -U random "$HS_LOOP"
+    hs_mount "$HS_LOOP"
+    hs_wait 10 notified "STATUS=Replaying what has been mounted"
+    hs_wait 10 waits 2
+    kill -TERM $pid
+    wait $pid
+    output=$(<"$HS_TMP/result")
+    echo "$output"
+    [ "$(replayed .outcome)" = done ]
+    [ "$(replayed .files)" -eq 0 ]
+    [ "$(replayed .skipped.unmounted)" -ge 21 ]
+    run -2 replay --mount-wait=1h "$PACK"
+}
+
 @test "gate: ready when the sweep is done" {
     listen
     hs_filesystem ext4 100

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "replay/sweep.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "replay/mount-watch.h"
+#include "replay/notify.h"
+#include "replay/settle.h"
+
+#include <endian.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+
+typedef struct Sweep {
+    const Pack *pack;
+    ReplayOptions options;
+    bool gate, hurry;
+    usec_t deadline; /* the gate's */
+    sigset_t signals;
+    bool *done; /* segments, one each */
+} Sweep;
+
+/* Waits for the executor, for signals, and with `gate` for the deadline. False: told to stop. */
+static bool await(Sweep *s, Replay *replay, ReplayResult *result, int *ret_error)
+{
+    while (!replay_result(replay, result, ret_error)) {
+        usec_t now = clock_now(CLOCK_MONOTONIC), left = s->deadline > now ? s->deadline - now : 0;
+        struct timespec ts = {.tv_sec = (time_t)(left / USEC_PER_SEC),
+                              .tv_nsec = (long)(left % USEC_PER_SEC * NSEC_PER_USEC)};
+        int sig = sigtimedwait(&s->signals, NULL, s->gate ? &ts : NULL);
+
+        if (sig == SIGTERM || sig == SIGINT)
+            /* What is under way may hang: it is left behind. */
+            return replay_result(replay, result, ret_error);
+        if (sig == SIGUSR1) {
+            s->hurry = true;
+            replay_hurry(replay, REPLAY_ORDER_LIKELY, IO_CLASS_BEST_EFFORT);
+        } else if (sig < 0 && errno == EAGAIN) {
+            /* From here on as `beside`. */
+            notify_manager("READY=1\nSTATUS=Replaying, the deadline has passed");
+            s->gate = false;
+            replay_hurry(replay, REPLAY_ORDER_NEED, IO_CLASS_BEST_EFFORT);
+        }
+    }
+    return true;
+}
+
+static void add_result(ReplayResult *sum, const ReplayResult *r)
+{
+    sum->n_metadata += r->n_metadata;
+    sum->n_opened += r->n_opened;
+    sum->n_data += r->n_data;
+    sum->metadata_bytes += r->metadata_bytes;
+    sum->data_bytes += r->data_bytes;
+    sum->resident = r->resident;
+    /* What was not mounted then may have been now. */
+    sum->n_skipped[REPLAY_SKIP_UNMOUNTED] = 0;
+    for (int i = 0; i < _REPLAY_SKIP_MAX; i++)
+        sum->n_skipped[i] += r->n_skipped[i];
+}
+
+/* Replays what is mounted and not done. 1: and there may be more; 0: told to stop. */
+static int replay_mounted(Sweep *s, Report *report)
+{
+    usec_t start = clock_now(CLOCK_MONOTONIC);
+    ReplayResult result;
+    Replay *replay;
+    bool finished;
+    int r, error = 0;
+
+    r = replay_start(s->pack, &s->options, &replay);
+    if (r < 0)
+        return log_error_errno(r, "headstart-replay: cannot start: %m");
+    if (s->hurry)
+        replay_hurry(replay, REPLAY_ORDER_LIKELY, IO_CLASS_BEST_EFFORT);
+    finished = await(s, replay, &result, &error);
+    add_result(&report->result, &result);
+    report->duration_usec += clock_now(CLOCK_MONOTONIC) - start;
+    if (!finished) {
+        report->outcome = REPLAY_OUTCOME_STOPPED;
+        s->done = NULL; /* it is looked at by who was left behind */
+        return 0;
+    }
+    replay_mark_mounted(replay, s->done);
+    replay_free(replay);
+    if (s->gate)
+        notify_manager("READY=1");
+    s->gate = false;
+    if (error < 0)
+        return log_error_errno(error, "headstart-replay: %m");
+    return 1;
+}
+
+static bool is_complete(const Sweep *s)
+{
+    for (uint32_t i = 0; i < le32toh(s->pack->header->n_segments); i++)
+        if (!s->done[i])
+            return false;
+    return true;
+}
+
+/* The watch is older than the first sweep: nothing is mounted unseen in between. */
+static int replay_all(Sweep *s, MountWatch *watch, usec_t until, Report *report)
+{
+    int r, sig;
+
+    for (;;) {
+        r = replay_mounted(s, report);
+        if (r <= 0 || !watch->root || is_complete(s))
+            return MIN(r, 0);
+        notify_manager("STATUS=Waiting for filesystems that are not mounted yet");
+        do {
+            r = mount_watch_wait(watch, until, &s->signals, &sig);
+            s->hurry = s->hurry || sig == SIGUSR1;
+            /* That a sweep was done may have been seen before the signal of it came. */
+        } while (r == 0 && (sig == SIGUSR1 || sig == s->options.done_signal));
+        if (r < 0)
+            return log_error_errno(r, "headstart-replay: cannot watch for mounts: %m");
+        if (r == 0)
+            return 0;
+        notify_manager("STATUS=Replaying what has been mounted");
+    }
+}
+
+int sweep(const Pack *p, const SweepOptions *o, Report *report)
+{
+    _cleanup_mount_watch_ MountWatch watch = {0};
+    Sweep s = {
+            .pack = p,
+            .options = {.root = o->root,
+                        .policy = o->policy,
+                        .io_class = o->io_class,
+                        .wait = o->wait,
+                        .done_signal = SIGUSR2},
+            .gate = o->policy == POLICY_GATE && getenv("NOTIFY_SOCKET"),
+            .hurry = o->hurry,
+    };
+    usec_t begun;
+    int r, sig;
+
+    /* Blocked before there are threads, which inherit that. */
+    sigemptyset(&s.signals);
+    sigaddset(&s.signals, SIGTERM);
+    sigaddset(&s.signals, SIGINT);
+    sigaddset(&s.signals, SIGUSR1);
+    sigaddset(&s.signals, s.options.done_signal);
+    sigprocmask(SIG_BLOCK, &s.signals, NULL);
+
+    if (o->settle > 0 && !s.gate && !s.hurry) {
+        notify_manager("READY=1\nSTATUS=Waiting for a quiet disk");
+        sig = settle(AT_FDCWD, o->settle, &s.signals);
+        report_start(report);
+        if (sig == SIGTERM || sig == SIGINT) {
+            report->outcome = REPLAY_OUTCOME_STOPPED;
+            return 0;
+        }
+        s.hurry = sig == SIGUSR1;
+    }
+    begun = report->start;
+    s.deadline = begun + MIN(le64toh(p->header->deadline_usec), GATE_DEADLINE_MAX);
+    s.done = calloc((size_t)le32toh(p->header->n_segments) + 1, sizeof(bool));
+    if (!s.done)
+        return log_oom();
+    s.options.done = s.done;
+    if (o->mount_wait > 0)
+        (void)mount_watch_start(&watch, o->root); /* failing that: what is mounted now */
+    notify_manager(s.gate ? "STATUS=Sweeping" : "READY=1\nSTATUS=Replaying");
+    r = replay_all(&s, &watch, begun + o->mount_wait, report);
+    free(s.done);
+    return r;
+}
