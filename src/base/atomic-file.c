@@ -71,6 +71,18 @@ int atomic_file_write(int dir_fd, const char *name, const void *data, size_t siz
     return sync_directory_of(dir_fd, name);
 }
 
+int output_file_write(const char *path, const void *data, size_t size, unsigned mode)
+{
+    _cleanup_free_ char *target = realpath(path, NULL);
+    _cleanup_close_ int fd = -EBADF;
+    struct stat st;
+
+    if (!target || stat(target, &st) < 0 || S_ISREG(st.st_mode))
+        return atomic_file_write(AT_FDCWD, target ? target : path, data, size, mode);
+    fd = open(target, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+    return fd < 0 ? -errno : write_all(fd, data, size);
+}
+
 int file_read_whole(int dir_fd, const char *name, size_t max_size, char **ret, size_t *ret_size)
 {
     _cleanup_free_ char *buf = NULL;

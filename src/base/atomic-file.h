@@ -11,6 +11,11 @@
  * file is as it was and no temporary file is left. */
 int atomic_file_write(int dir_fd, const char *name, const void *data, size_t size, unsigned mode);
 
+/* Writes to a path that somebody named: like atomic_file_write() where there is no such file yet or
+ * a regular one, in whose place, if it is a symlink to it, stays the symlink; into what else is
+ * there (a device, a FIFO: waits for its reader). 0 or a negative errno. */
+int output_file_write(const char *path, const void *data, size_t size, unsigned mode);
+
 /* Reads the whole regular file into a NUL-terminated buffer of *ret_size bytes (the NUL is not
  * counted). The caller frees *ret. -ENOENT, -EISDIR, -EBADMSG (not a regular file), -E2BIG
  * (larger than max_size), or another negative errno. Never blocks on a FIFO or a device. */

@@ -108,7 +108,7 @@ int models_save(const Model *m, const char *path)
     if (r >= 0 && strcmp(path, "-") == 0)
         r = fwrite(text, 1, size, stdout) == size ? 0 : -errno;
     else if (r >= 0)
-        r = atomic_file_write(AT_FDCWD, path, text, size, 0600);
+        r = output_file_write(path, text, size, 0600);
     return r < 0 ? cli_error(r, "%s: %m", path) : 0;
 }
 

@@ -204,7 +204,7 @@ static int write_trace(const Recording *r, const Trace *t, char **ret)
         path = strdup(r->output);
         k = path ? trace_to_json(t, &text, &length) : -ENOMEM;
         if (k >= 0)
-            k = atomic_file_write(AT_FDCWD, r->output, text, length, 0600);
+            k = output_file_write(r->output, text, length, 0600);
     } else
         k = trace_store(r->c->state, t, &path);
     if (k < 0)

@@ -281,7 +281,7 @@ static void write_status(const char *path, const char *json)
     if (r >= 0 && asprintf(&text, "%s\n", json) < 0)
         r = -ENOMEM;
     if (r >= 0)
-        r = atomic_file_write(AT_FDCWD, path, text, strlen(text), 0644);
+        r = output_file_write(path, text, strlen(text), 0644);
     if (r < 0)
         log_warning_errno(r, "headstart-replay: cannot write %s, ignoring: %m", path);
 }

@@ -131,6 +131,27 @@ refused() {
     [ "$(ls -A)" = "$(printf '%s\n' a b c d e out)" ] # and no temporary file
 }
 
+@test "merge: a device, a FIFO or a symlink that it is told to write to stays one" {
+    need_root
+    fleet
+    cd "$M"
+    merge ../sum a c
+    mknod "$HS_TMP/null" c 1 3
+    hs merge --quiet -o "$HS_TMP/null" a c
+    [ -c "$HS_TMP/null" ]
+    mkfifo "$HS_TMP/fifo"
+    cat "$HS_TMP/fifo" >"$HS_TMP/through" 3>&- &
+    hs merge --quiet -o "$HS_TMP/fifo" a c
+    wait $!
+    cmp "$HS_TMP/through" "$HS_TMP/sum"
+    echo old >"$HS_TMP/target"
+    ln -s target "$HS_TMP/link"
+    hs merge --quiet -o "$HS_TMP/link" a c
+    [ -L "$HS_TMP/link" ]
+    cmp "$HS_TMP/target" "$HS_TMP/sum"
+    refused 1 "directory" -o "$HS_TMP" a c
+}
+
 @test "merge: sessions that two models share are told of" {
     fleet
     cd "$M"
