@@ -247,7 +247,7 @@ static void finish_stage(Daemon *d, bool drop, bool enough)
     malloc_trim(0);
 }
 
-/* Also says that we are ready: that we listen, or have nothing to do yet. */
+/* Also says that we are ready, to whoever starts us by hand: that we listen. */
 static void tell_status(const Daemon *d)
 {
     const char *stage = stage_to_string(d->recording);
@@ -340,7 +340,7 @@ static int run(Daemon *d)
     if ((r == -ENOSYS || r == -ENODEV) && d->a.automatic) {
         /* On such a kernel, or without a local disk, there is nothing to do, at every boot: no failure. */
         log_notice("headstartd: %s", why ? why : "this kernel cannot tell what is opened");
-        sd_notify(false, "READY=1\nSTATUS=Nothing can be recorded here");
+        sd_notify(false, "STATUS=Nothing can be recorded here");
         return 0;
     }
     if (r < 0)
@@ -413,6 +413,10 @@ int main(int argc, char **argv)
         return r < 0 ? 2 : 0;
     if (d.a.restore)
         return restore(d.a.run) < 0 ? 1 : 0;
+    /* Nobody is ordered after it, but systemd's boot is not over while the job is open: on a slow machine it
+     * takes seconds until we listen. */
+    if (d.a.automatic)
+        sd_notify(false, "READY=1\nSTATUS=Starting to listen");
     if (d.a.run && make_directories(d.a.run, 0700) < 0)
         d.a.recorder.run_dir = NULL; /* then nothing is lowered, and nothing is to be restored */
     if (d.a.automatic) {

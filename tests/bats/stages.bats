@@ -56,7 +56,7 @@ fake() {
     }
 }
 
-# recorder_start [OPTION…]: with --stage=auto, until it says that it is ready. Sets RECORDER.
+# recorder_start [OPTION…]: with --stage=auto, until it listens. Sets RECORDER.
 recorder_start() {
     : >"$NOTIFY"
     rm -f "$HS_TMP/notify"
@@ -75,6 +75,7 @@ with open(sys.argv[2], "ab", 0) as out:
     RECORDER=$!
     hs_defer end_process $RECORDER
     hs_wait 10 said 'READY=1'
+    hs_wait 10 said '^STATUS=\(Recording\|Waiting\|Nothing\)'
 }
 
 said() {
