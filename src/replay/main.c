@@ -28,6 +28,7 @@ typedef struct Arguments {
     int io_class;       /* 0: what the policy says */
     usec_t settle;      /* wait so long at most until it is quiet; 0: not at all */
     usec_t mount_wait;  /* and so long for filesystems that are not mounted yet */
+    usec_t timeout;     /* and so long for all of it */
     bool hurry;         /* a login has begun */
     bool wait, dry_run, json, force;
 } Arguments;
@@ -43,6 +44,7 @@ static void help(void)
            "     --hurry            A login has begun: at best-effort priority, the likeliest first\n"
            "     --settle=TIME      Begin when little is read, after TIME at the latest\n"
            "     --mount-wait=TIME  Wait so long for filesystems that are mounted later\n"
+           "     --timeout=TIME     Leave what has not been read after TIME\n"
            "     --dry-run          Print the operations instead of carrying them out\n"
            "     --policy=POLICY    metadata, beside, gate or idle, instead of the pack's own,\n"
            "                        also in a control session\n"
@@ -73,6 +75,7 @@ static int parse_arguments(int argc, char **argv, Arguments *ret)
         OPTION_SETTLE,
         OPTION_HURRY,
         OPTION_MOUNT_WAIT,
+        OPTION_TIMEOUT,
         OPTION_STATUS,
         OPTION_JSON,
     };
@@ -85,6 +88,7 @@ static int parse_arguments(int argc, char **argv, Arguments *ret)
             {"policy", required_argument, NULL, OPTION_POLICY},
             {"ioprio", required_argument, NULL, OPTION_IOPRIO},
             {"mount-wait", required_argument, NULL, OPTION_MOUNT_WAIT},
+            {"timeout", required_argument, NULL, OPTION_TIMEOUT},
             {"hurry", no_argument, NULL, OPTION_HURRY},
             {"settle", required_argument, NULL, OPTION_SETTLE},
             {"force", no_argument, NULL, OPTION_FORCE},
@@ -92,7 +96,7 @@ static int parse_arguments(int argc, char **argv, Arguments *ret)
             {"json", no_argument, NULL, OPTION_JSON},
             {NULL, 0, NULL, 0},
     };
-    Arguments a = {.root = "/", .policy = _POLICY_INVALID};
+    Arguments a = {.root = "/", .policy = _POLICY_INVALID, .timeout = TIMEOUT_MAX};
     int c;
 
     while ((c = getopt_long(argc, argv, "h", options, NULL)) >= 0)
@@ -127,6 +131,10 @@ static int parse_arguments(int argc, char **argv, Arguments *ret)
         case OPTION_MOUNT_WAIT:
             if (parse_timespan(optarg, &a.mount_wait) < 0 || a.mount_wait > MOUNT_WAIT_MAX)
                 return usage_error("not a time span of at most 5min", optarg);
+            break;
+        case OPTION_TIMEOUT:
+            if (parse_timespan(optarg, &a.timeout) < 0 || a.timeout == 0 || a.timeout > TIMEOUT_MAX)
+                return usage_error("not a time span of at most 1h", optarg);
             break;
         case OPTION_HURRY:
             a.hurry = true;
@@ -316,6 +324,7 @@ static int run(const Arguments *a)
                                                            : IO_CLASS_BEST_EFFORT,
                 .settle = a->settle,
                 .mount_wait = a->mount_wait,
+                .timeout = a->timeout,
                 .wait = a->wait,
                 .hurry = a->hurry,
         };

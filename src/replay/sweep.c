@@ -18,26 +18,29 @@ typedef struct Sweep {
     ReplayOptions options;
     bool gate, hurry;
     usec_t deadline; /* the gate's */
+    usec_t end;      /* of all */
     sigset_t signals;
     bool *done; /* segments, one each */
 } Sweep;
 
-/* Waits for the executor, for signals, and with `gate` for the deadline. False: told to stop. */
+/* Waits for the executor, for signals, for the end, and with `gate` for the deadline. False: told
+ * to stop, or there is no more time. */
 static bool await(Sweep *s, Replay *replay, ReplayResult *result, int *ret_error)
 {
     while (!replay_result(replay, result, ret_error)) {
-        usec_t now = clock_now(CLOCK_MONOTONIC), left = s->deadline > now ? s->deadline - now : 0;
+        usec_t now = clock_now(CLOCK_MONOTONIC), next = s->gate ? MIN(s->deadline, s->end) : s->end,
+               left = next > now ? next - now : 0;
         struct timespec ts = {.tv_sec = (time_t)(left / USEC_PER_SEC),
                               .tv_nsec = (long)(left % USEC_PER_SEC * NSEC_PER_USEC)};
-        int sig = sigtimedwait(&s->signals, NULL, s->gate ? &ts : NULL);
+        int sig = sigtimedwait(&s->signals, NULL, &ts);
 
-        if (sig == SIGTERM || sig == SIGINT)
+        if (sig == SIGTERM || sig == SIGINT || clock_now(CLOCK_MONOTONIC) >= s->end)
             /* What is under way may hang: it is left behind. */
             return replay_result(replay, result, ret_error);
         if (sig == SIGUSR1) {
             s->hurry = true;
             replay_hurry(replay, REPLAY_ORDER_LIKELY, IO_CLASS_BEST_EFFORT);
-        } else if (sig < 0 && errno == EAGAIN) {
+        } else if (sig < 0 && errno == EAGAIN && s->gate) {
             /* From here on as `beside`. */
             notify_manager("READY=1\nSTATUS=Replaying, the deadline has passed");
             s->gate = false;
@@ -159,6 +162,7 @@ int sweep(const Pack *p, const SweepOptions *o, Report *report)
         s.hurry = sig == SIGUSR1;
     }
     begun = report->start;
+    s.end = begun + o->timeout;
     s.deadline = begun + MIN(le64toh(p->header->deadline_usec), GATE_DEADLINE_MAX);
     s.done = calloc((size_t)le32toh(p->header->n_segments) + 1, sizeof(bool));
     if (!s.done)
@@ -167,7 +171,7 @@ int sweep(const Pack *p, const SweepOptions *o, Report *report)
     if (o->mount_wait > 0)
         (void)mount_watch_start(&watch, o->root); /* failing that: what is mounted now */
     notify_manager(s.gate ? "STATUS=Sweeping" : "READY=1\nSTATUS=Replaying");
-    r = replay_all(&s, &watch, begun + o->mount_wait, report);
+    r = replay_all(&s, &watch, begun + MIN(o->mount_wait, o->timeout), report);
     free(s.done);
     return r;
 }

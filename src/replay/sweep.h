@@ -17,12 +17,16 @@
 /* The most that is waited for filesystems. */
 #define MOUNT_WAIT_MAX (300 * USEC_PER_SEC)
 
+/* Longer than that nobody waits for what is left. */
+#define TIMEOUT_MAX USEC_PER_HOUR
+
 typedef struct SweepOptions {
     const char *root; /* absolute, without symlinks: only filesystems mounted there count */
     Policy policy;
     IoClass io_class;
     usec_t settle;     /* begin when it is quiet, after so long at the latest; 0: at once */
     usec_t mount_wait; /* so long from the beginning on, what is mounted later is replayed too */
+    usec_t timeout;    /* what is not there after so long is left; at most TIMEOUT_MAX */
     bool wait;         /* not done before all is resident */
     bool hurry;        /* a login has begun */
 } SweepOptions;

@@ -646,6 +646,24 @@ waits() {
     wait $pid
 }
 
+@test "--timeout: the summary comes then, though the disk hangs" {
+    hung_disk
+    kill -STOP $DISKSIM
+    hs_defer kill -CONT $DISKSIM
+    "$HEADSTART_REPLAY" --root="$HS_MNT" --wait --status="$HS_TMP/status.json" --timeout=300ms \
+        "$PACK" 3>&- &
+    local pid=$!
+    hs_wait 10 test -s "$HS_TMP/status.json"
+    output=$(<"$HS_TMP/status.json")
+    echo "$output"
+    [ "$(replayed .outcome)" = stopped ]
+    [ "$(replayed .skipped.stopped)" -gt 0 ]
+    kill -CONT $DISKSIM
+    wait $pid
+    run -2 replay --timeout=2h "$PACK"
+    run -2 replay --timeout=0 "$PACK"
+}
+
 @test "SIGTERM: the summary comes at once, though the disk hangs" {
     hung_disk
     listen
