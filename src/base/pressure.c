@@ -11,12 +11,16 @@
 
 #define TEXT_MAX (1U << 20)
 
+#define SYSTEM_GROUP "/sys/fs/cgroup/system.slice"
+
 /* Replay reads while the greeter waits: the greeter is quiet all the same. */
 static const char *const own_groups[] = {
-        "/sys/fs/cgroup/system.slice/headstart-replay-boot.service/io.pressure",
-        "/sys/fs/cgroup/system.slice/headstart-replay-login.service/io.pressure",
-        "/sys/fs/cgroup/system.slice/system-headstart\\x2dreplay\\x2duser.slice/io.pressure",
-        "/sys/fs/cgroup/system.slice/headstart-learn.service/io.pressure",
+        SYSTEM_GROUP "/headstart-replay-boot.service",
+        SYSTEM_GROUP "/headstart-replay-login.service",
+        SYSTEM_GROUP "/system-headstart\\x2dreplay\\x2duser.slice",
+        SYSTEM_GROUP "/headstart-learn.service",
+        SYSTEM_GROUP "/headstart-plan.service",
+        SYSTEM_GROUP "/headstart-refresh.service",
 };
 _Static_assert(ELEMENTSOF(own_groups) == PRESSURE_OWN_MAX, "one slot a group");
 
@@ -76,21 +80,59 @@ static int read_disks(int root_fd, uint64_t *ret)
     return 0;
 }
 
+/* How long tasks of the group waited, in microseconds. 0: it does not run; the next one of that
+ * name begins at nothing. */
+static uint64_t group_stall(int root_fd, const char *group)
+{
+    char path[256];
+    uint64_t stalled;
+
+    snprintf(path, sizeof(path), "%s/io.pressure", group);
+    return read_stall(root_fd, path, &stalled) < 0 ? 0 : stalled;
+}
+
+/* How many bytes processes of the group have read from disks: without pressure, all that tells that
+ * they do. */
+static uint64_t group_read_bytes(int root_fd, const char *group)
+{
+    _cleanup_free_ char *pids = NULL;
+    char path[256];
+    uint64_t sum = 0;
+
+    snprintf(path, sizeof(path), "%s/cgroup.procs", group);
+    if (rooted_read(root_fd, path, TEXT_MAX, &pids, NULL) < 0)
+        return 0;
+    for (char *save = NULL, *p = strtok_r(pids, "\n", &save); p; p = strtok_r(NULL, "\n", &save)) {
+        _cleanup_free_ char *text = NULL;
+        const char *at;
+        uint64_t n;
+
+        snprintf(path, sizeof(path), "/proc/%.10s/io", p);
+        if (rooted_read(root_fd, path, TEXT_MAX, &text, NULL) < 0)
+            continue;
+        at = strstr(text, "\nread_bytes: ");
+        if (at && sscanf(at, "\nread_bytes: %" SCNu64, &n) == 1)
+            sum += n;
+    }
+    return sum;
+}
+
 int pressure_read(Pressure *p, uint64_t *ret_stalled_usec)
 {
     uint64_t now, own[PRESSURE_OWN_MAX], ours = 0;
     int r = read_stall(p->root_fd, "/proc/pressure/io", &now);
+    bool disks = r < 0;
 
     /* Pressure switched off (psi=0) fails with EOPNOTSUPP when it is read. */
-    if (r < 0)
+    if (disks)
         r = read_disks(p->root_fd, &now);
     if (r < 0)
         return r;
     for (size_t i = 0; i < PRESSURE_OWN_MAX; i++) {
-        if (read_stall(p->root_fd, own_groups[i], &own[i]) < 0)
-            own[i] = 0; /* it does not run: the next one of that name begins at nothing */
+        own[i] = (disks ? group_read_bytes : group_stall)(p->root_fd, own_groups[i]);
+        /* Whose disks were busy cannot be told apart. */
         if (own[i] > p->last_own[i])
-            ours += own[i] - p->last_own[i];
+            ours += disks ? UINT64_MAX / PRESSURE_OWN_MAX : own[i] - p->last_own[i];
     }
     if (p->begun && now > p->last) {
         uint64_t more = now - p->last;

@@ -2,11 +2,12 @@
 #pragma once
 
 /* How much tasks wait for I/O: from /proc/pressure/io, or where the kernel has none, the time that
- * disks were busy, from /proc/diskstats. What headstart's own replay waits for does not count. */
+ * disks were busy, from /proc/diskstats. What headstart's own units wait for does not count;
+ * without pressure, nothing does while they read. */
 
 #include "base/macros.h"
 
-#define PRESSURE_OWN_MAX 4
+#define PRESSURE_OWN_MAX 6
 
 typedef struct Pressure {
     int root_fd; /* borrowed; AT_FDCWD: "/" */

@@ -19,6 +19,12 @@ typedef uint64_t usec_t;
 
 /* Nanoseconds since 1970, for telling file times apart. Wraps round after 2262, as the pack's own
  * numbers do: what cannot be represented is equal to nothing real. */
+static inline struct timespec timespec_of(usec_t t)
+{
+    return (struct timespec){.tv_sec = (time_t)(t / USEC_PER_SEC),
+                             .tv_nsec = (long)(t % USEC_PER_SEC * NSEC_PER_USEC)};
+}
+
 static inline uint64_t timespec_nsec(const struct timespec *t)
 {
     return (uint64_t)t->tv_sec * NSEC_PER_SEC + (uint64_t)t->tv_nsec;

@@ -3,7 +3,7 @@
 /* headstart status: what is known, and what this boot did with it. */
 
 #include "base/atomic-file.h"
-#include "base/json-util.h"
+#include "base/replay-status.h"
 #include "base/rooted.h"
 #include "cli/show.h"
 #include "cli/state.h"
@@ -18,13 +18,13 @@
 /* Everything status knows of one stage. */
 typedef struct StageStatus {
     uint64_t n_traces;
-    uint64_t recorded;   /* CLOCK_REALTIME of the last trace; COUNT_UNKNOWN: none */
-    uint64_t duration;   /* of that stage */
-    const char *policy;  /* of the pack; NULL: no pack */
-    uint64_t bytes;      /* that the pack brings in */
-    uint64_t planned;    /* CLOCK_REALTIME */
-    char *pack_error;    /* why the pack cannot be used */
-    json_object *replay; /* what headstart-replay --status= wrote in this boot; NULL: nothing */
+    uint64_t recorded;        /* CLOCK_REALTIME of the last trace; COUNT_UNKNOWN: none */
+    uint64_t duration;        /* of that stage */
+    const char *policy;       /* of the pack; NULL: no pack */
+    uint64_t bytes;           /* that the pack brings in */
+    uint64_t planned;         /* CLOCK_REALTIME */
+    char *pack_error;         /* why the pack cannot be used */
+    ReplayStatusList replays; /* in this boot */
 } StageStatus;
 
 typedef struct Status {
@@ -44,7 +44,7 @@ static void status_done(Status *s)
 {
     for (Stage i = 0; i < _STAGE_MAX; i++) {
         free(s->stages[i].pack_error);
-        json_object_put(s->stages[i].replay);
+        replay_status_list_done(&s->stages[i].replays);
     }
     free(s->model_error);
     free(s->root);
@@ -122,23 +122,6 @@ static void read_pack(int state_fd, Stage stage, StageStatus *s)
     s->planned = le64toh(p.header->created_realtime_usec);
 }
 
-static void read_replay(int system_fd, Stage stage, StageStatus *s)
-{
-    _cleanup_free_ char *text = NULL;
-    const char *reason = NULL;
-    char path[256];
-    size_t size;
-
-    snprintf(path, sizeof(path), HEADSTART_RUN_DIR "/replay-%s.json", stage_to_string(stage));
-    if (rooted_read(system_fd, path, 65536, &text, &size) < 0 ||
-        json_parse(text, size, 4, &s->replay, &reason) < 0)
-        return;
-    if (!json_object_is_type(s->replay, json_type_object)) {
-        json_object_put(s->replay);
-        s->replay = NULL;
-    }
-}
-
 static uint64_t number_in(json_object *o, const char *key)
 {
     uint64_t n;
@@ -152,23 +135,27 @@ static Table *replay_table(const Status *s)
     Table *t = table_new();
 
     table_column(t, "STAGE", "stage", CELL_STRING);
+    table_column(t, "UID", "uid", CELL_COUNT);
     table_column(t, "POLICY", "policy", CELL_STRING);
+    table_column(t, "OUTCOME", "outcome", CELL_STRING);
     table_column(t, "AFTER", "start_boottime_usec", CELL_TIMESPAN);
     table_column(t, "TOOK", "duration_usec", CELL_TIMESPAN);
     table_column(t, "FILES", "files", CELL_COUNT);
     table_column(t, "DATA", "data_bytes", CELL_BYTES);
     table_column(t, "METADATA", "metadata_bytes", CELL_BYTES);
-    for (Stage i = 0; i < _STAGE_MAX; i++) {
-        json_object *o = s->stages[i].replay;
-        const char *policy = NULL;
+    for (Stage i = 0; i < _STAGE_MAX; i++)
+        for (size_t k = 0; k < s->stages[i].replays.n; k++) {
+            const ReplayStatus *x = &s->stages[i].replays.items[k];
+            const char *policy = NULL, *outcome = NULL;
 
-        if (!o)
-            continue;
-        (void)json_get_string(o, "policy", &policy);
-        table_row(t, stage_to_string(i), policy, number_in(o, "start_boottime_usec"),
-                  number_in(o, "duration_usec"), number_in(o, "files"), number_in(o, "data_bytes"),
-                  number_in(o, "metadata_bytes"));
-    }
+            (void)json_get_string(x->object, "policy", &policy);
+            (void)json_get_string(x->object, "outcome", &outcome);
+            table_row(t, stage_to_string(i),
+                      x->uid == UINT32_MAX ? COUNT_UNKNOWN : (uint64_t)x->uid, policy, outcome,
+                      number_in(x->object, "start_boottime_usec"),
+                      number_in(x->object, "duration_usec"), number_in(x->object, "files"),
+                      number_in(x->object, "data_bytes"), number_in(x->object, "metadata_bytes"));
+        }
     return t;
 }
 
@@ -297,7 +284,7 @@ static int run(Context *c)
     _cleanup_(status_done)
             Status s = {.switched_off = command_line_has(c->system_fd, "headstart=0"),
                         .n_learned = COUNT_UNKNOWN};
-    _cleanup_close_ int fd = -EBADF;
+    _cleanup_close_ int fd = -EBADF, run_fd = -EBADF;
     const char *value;
     int k, n, r;
 
@@ -315,8 +302,9 @@ static int run(Context *c)
                                     .bytes = COUNT_UNKNOWN,
                                     .planned = COUNT_UNKNOWN};
     read_system(c, &s);
-    for (Stage i = 0; i < _STAGE_MAX; i++)
-        read_replay(c->system_fd, i, s.stages + i);
+    run_fd = rooted_open(c->system_fd, HEADSTART_RUN_DIR, O_RDONLY | O_DIRECTORY);
+    for (Stage i = 0; run_fd >= 0 && i < _STAGE_MAX; i++)
+        (void)replay_status_read(run_fd, i, &s.stages[i].replays);
     r = state_open(c, false, &fd);
     if (r < 0 && r != -ENOENT)
         return r;

@@ -5,11 +5,10 @@
 #include "record/recorder-internal.h"
 
 #include "base/atomic-file.h"
-#include "base/json-util.h"
+#include "base/replay-status.h"
 #include "base/rooted.h"
 
 #include <fcntl.h>
-#include <limits.h>
 #include <string.h>
 #include <sys/utsname.h>
 
@@ -54,30 +53,39 @@ static char *read_boot_id(void)
     return strdup(id);
 }
 
-/* What headstart-replay said of this stage, if it ran: residency then shows what it read. /run
- * holds one boot's, and what was replayed stays in memory for a second login too. */
+/* What headstart-replay said of this stage, if it ran or runs: residency then shows what it read.
+ * /run holds one boot's, and what was replayed stays in memory for a second login too. */
 static void read_replay_status(const Recorder *r, Trace *t)
 {
-    _cleanup_json_ struct json_object *o = NULL;
-    _cleanup_free_ char *text = NULL;
-    const char *reason, *policy, *outcome;
-    char path[PATH_MAX + 32];
-    size_t size;
+    _cleanup_close_ int fd =
+            r->run_dir ? open(r->run_dir, O_PATH | O_DIRECTORY | O_CLOEXEC) : -EBADF;
+    _cleanup_replay_status_ ReplayStatusList l = {0};
 
     t->policy = POLICY_OFF;
-    if (!r->run_dir)
+    if (fd < 0 || replay_status_read(fd, t->stage, &l) < 0)
         return;
-    snprintf(path, sizeof(path), "%s/replay-%s.json", r->run_dir, stage_to_string(t->stage));
-    if (file_read_whole(AT_FDCWD, path, 65536, &text, &size) < 0 ||
-        json_parse(text, size, 4, &o, &reason) < 0 || json_get_string(o, "policy", &policy) < 0 ||
-        json_get_string(o, "outcome", &outcome) < 0)
-        return;
-    if (strcmp(outcome, "control") == 0)
-        t->flags |= TRACE_CONTROL;
-    if ((strcmp(outcome, "done") == 0 || strcmp(outcome, "stopped") == 0) &&
-        (int)policy_from_string(policy) > POLICY_OFF) {
-        t->policy = policy_from_string(policy);
-        t->flags |= TRACE_REPLAYED;
+    for (size_t i = 0; i < l.n; i++) {
+        const char *policy, *outcome;
+        uint64_t files;
+
+        /* Who logged in is not always known. */
+        if (l.items[i].uid != UINT32_MAX && t->uid != UINT32_MAX && l.items[i].uid != t->uid)
+            continue;
+        if (json_get_string(l.items[i].object, "policy", &policy) < 0 ||
+            json_get_string(l.items[i].object, "outcome", &outcome) < 0)
+            continue;
+        if (strcmp(outcome, "control") == 0)
+            t->flags |= TRACE_CONTROL;
+        /* Stopped before it began: the user's own took its place. */
+        if (strcmp(outcome, "stopped") == 0 &&
+            json_get_u64(l.items[i].object, "files", UINT64_MAX - 1, &files) >= 0 && files == 0)
+            continue;
+        if ((strcmp(outcome, "done") == 0 || strcmp(outcome, "running") == 0 ||
+             strcmp(outcome, "stopped") == 0) &&
+            (int)policy_from_string(policy) > POLICY_OFF) {
+            t->policy = policy_from_string(policy);
+            t->flags |= TRACE_REPLAYED;
+        }
     }
 }
 

@@ -16,12 +16,17 @@
 
 #include <fcntl.h>
 #include <getopt.h>
+#include <pthread.h>
+#include <signal.h>
 #include <string.h>
 
 #define EXIT_USAGE 2
 
+/* The manager does not wait longer for the pack to be read, whatever the pack may then ask for. */
+#define LOAD_HELD_MAX (2 * USEC_PER_SEC)
+
 typedef struct Arguments {
-    const char *pack;
+    char **packs; /* the first that is there; NULL after the last */
     const char *root;
     const char *status; /* file to write the result to, or NULL */
     Policy policy;      /* _POLICY_INVALID: what the pack says */
@@ -157,10 +162,7 @@ static int parse_arguments(int argc, char **argv, Arguments *ret)
         }
     if (optind == argc)
         return usage_error("which pack?", NULL);
-    a.pack = argv[optind];
-    /* Its filesystem may not be mounted yet. */
-    while (++optind < argc && access(a.pack, F_OK) < 0)
-        a.pack = argv[optind];
+    a.packs = argv + optind;
     *ret = a;
     return 1;
 }
@@ -187,6 +189,66 @@ static int load_pack(const char *path, char **ret_buf, Pack *ret)
                                size == 0 ? "empty file" : reason);
     *ret_buf = TAKE_PTR(buf);
     return 0;
+}
+
+/* A pack that is read by a thread: the disk may hang. */
+typedef struct Loading {
+    char *const *packs;
+    const char *path; /* which of them it is */
+    char *buf;
+    Pack pack;
+    int error;
+    bool done;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+} Loading;
+
+static void *load(void *arg)
+{
+    Loading *l = arg;
+    char *const *path = l->packs;
+    int r;
+
+    /* The filesystem of the first may not be mounted yet. */
+    while (path[1] && access(*path, F_OK) < 0)
+        path++;
+    r = load_pack(*path, &l->buf, &l->pack);
+    pthread_mutex_lock(&l->lock);
+    l->path = *path;
+    l->error = r;
+    l->done = true;
+    pthread_cond_signal(&l->changed);
+    pthread_mutex_unlock(&l->lock);
+    return NULL;
+}
+
+/* Waits for that. The manager is told after a while that it need not: *ret_told. 0, or a negative
+ * errno after one line was logged. */
+static int await_pack(Loading *l, bool *ret_told)
+{
+    struct timespec ts = timespec_of(clock_now(CLOCK_MONOTONIC) + LOAD_HELD_MAX);
+    pthread_condattr_t attributes;
+    pthread_t thread;
+    int r;
+
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&l->changed, &attributes);
+    pthread_mutex_init(&l->lock, NULL);
+    r = -pthread_create(&thread, NULL, load, l);
+    if (r < 0)
+        return log_error_errno(r, "headstart-replay: cannot start: %m");
+    pthread_mutex_lock(&l->lock);
+    while (!l->done && pthread_cond_timedwait(&l->changed, &l->lock, &ts) == 0)
+        continue;
+    *ret_told = !l->done;
+    if (!l->done)
+        notify_manager("READY=1\nSTATUS=Waiting for the disk");
+    while (!l->done)
+        pthread_cond_wait(&l->changed, &l->lock);
+    pthread_mutex_unlock(&l->lock);
+    pthread_join(thread, NULL);
+    return l->error;
 }
 
 static bool is_switched_off(void)
@@ -263,7 +325,7 @@ static int dry_run(const Arguments *a, const Pack *p, const char *root, Report *
     return 0;
 }
 
-/* Where `headstart status` looks, when this is a service of ours. */
+/* Where `headstart status` and the recorder look, when this is a service of ours. */
 static char *status_path(const Arguments *a, Stage stage)
 {
     const char *dir = getenv("RUNTIME_DIRECTORY");
@@ -276,45 +338,43 @@ static char *status_path(const Arguments *a, Stage stage)
     return asprintf(&path, "%s/replay-%s.json", dir, stage_to_string(stage)) < 0 ? NULL : path;
 }
 
-static void write_status(const char *path, const char *json)
+static int print(const Report *report, bool as_json)
 {
-    _cleanup_free_ char *dir = strdup(path), *text = NULL;
-    char *slash = dir ? strrchr(dir, '/') : NULL;
-    int r = 0;
+    _cleanup_free_ char *text = as_json ? report_to_json(report) : report_to_text(report);
 
-    if (slash && slash > dir) {
-        *slash = 0;
-        r = make_directories(dir, 0755);
-    }
-    if (r >= 0 && asprintf(&text, "%s\n", json) < 0)
-        r = -ENOMEM;
-    if (r >= 0)
-        r = output_file_write(path, text, strlen(text), 0644);
-    if (r < 0)
-        log_warning_errno(r, "headstart-replay: cannot write %s, ignoring: %m", path);
+    if (!text)
+        return log_oom();
+    puts(text);
+    if (fflush(stdout) != 0)
+        log_warning_errno(errno, "headstart-replay: cannot print the result, ignoring: %m");
+    return 0;
 }
 
 static int run(const Arguments *a)
 {
-    _cleanup_free_ char *buf = NULL, *json = NULL, *text = NULL, *status = NULL, *root = NULL;
-    Report report = {.pack = a->pack};
-    Pack p;
+    _cleanup_free_ char *status = NULL, *root = NULL, *buf = NULL;
+    Loading loading = {.packs = a->packs};
+    Report report = {0};
+    bool told = false;
     int r;
 
     report_start(&report);
-    r = load_pack(a->pack, &buf, &p);
+    r = await_pack(&loading, &told);
     if (r < 0)
         return r;
+    buf = loading.buf;
     /* Mount points are written without symlinks. */
     root = realpath(a->root, NULL);
     if (!root)
         return log_error_errno(errno, "headstart-replay: %s: %m", a->root);
-    report.stage = (Stage)p.header->stage;
-    report.policy = (int)a->policy >= 0 ? a->policy : (Policy)p.header->policy;
-    report.outcome = decide(a, &p, report.policy);
+    report.pack = loading.path;
+    report.stage = (Stage)loading.pack.header->stage;
+    report.policy = (int)a->policy >= 0 ? a->policy : (Policy)loading.pack.header->policy;
+    report.outcome = decide(a, &loading.pack, report.policy);
+    report.status = status = status_path(a, report.stage);
 
     if (report.outcome == REPLAY_OUTCOME_DRY_RUN)
-        r = dry_run(a, &p, root, &report);
+        r = dry_run(a, &loading.pack, root, &report);
     else if (report.outcome == REPLAY_OUTCOME_DONE) {
         const SweepOptions options = {
                 .root = root,
@@ -327,9 +387,10 @@ static int run(const Arguments *a)
                 .timeout = a->timeout,
                 .wait = a->wait,
                 .hurry = a->hurry,
+                .ready = told,
         };
 
-        r = sweep(&p, &options, &report);
+        r = sweep(&loading.pack, &options, &report);
     } else
         notify_manager("READY=1");
     if (r < 0)
@@ -337,16 +398,12 @@ static int run(const Arguments *a)
 
     if (report.duration_usec == 0)
         report.duration_usec = clock_now(CLOCK_MONOTONIC) - report.start;
-    json = report_to_json(&report);
-    text = a->json ? NULL : report_to_text(&report);
-    if (!json || (!text && !a->json))
-        return log_oom();
-    puts(a->json ? json : text);
-    status = status_path(a, report.stage);
-    if (status)
-        write_status(status, json);
-    if (fflush(stdout) != 0)
-        log_warning_errno(errno, "headstart-replay: cannot print the result, ignoring: %m");
+    r = print(&report, a->json);
+    if (r < 0)
+        return r;
+    r = report_save(&report);
+    if (r < 0)
+        log_warning_errno(r, "headstart-replay: cannot write %s, ignoring: %m", report.status);
     /* Threads may be in the middle of something: their memory stays theirs. */
     if (report.outcome == REPLAY_OUTCOME_STOPPED)
         _exit(EXIT_SUCCESS);
@@ -356,8 +413,13 @@ static int run(const Arguments *a)
 int main(int argc, char **argv)
 {
     Arguments a = {0};
+    sigset_t hurry;
     int r;
 
+    /* That a login has begun is kept until the sweep has. */
+    sigemptyset(&hurry);
+    sigaddset(&hurry, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &hurry, NULL);
     log_parse_environment();
     r = parse_arguments(argc, argv, &a);
     if (r <= 0)

@@ -3,26 +3,34 @@
 #include "replay/mount-watch.h"
 
 #include "base/clock.h"
+#include "pack/checksum.h"
 #include "volume/mount-table.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-/* What is mounted that may have files of a pack, as one number: FNV-1a over the mounts' numbers. */
+/* What is mounted that may have files of a pack, as one number (a hash): of each mount, its own
+ * number, which the kernel gives again, and the filesystem's and the place. */
 static int fingerprint(const char *root, uint64_t *ret)
 {
     _cleanup_mount_table_ MountTable t = {0};
-    uint64_t hash = 0xcbf29ce484222325ULL;
+    uint64_t hash = 0;
     int r = mount_table_read(AT_FDCWD, &t);
 
     if (r < 0)
         return r;
     for (size_t i = 0; i < t.n; i++)
-        if (fstype_is_local_block(t.mounts[i].fstype) && path_is_below(t.mounts[i].target, root))
-            hash = (hash ^ t.mounts[i].id) * 0x100000001b3ULL;
+        if (fstype_is_local_block(t.mounts[i].fstype) && path_is_below(t.mounts[i].target, root)) {
+            const Mount *m = &t.mounts[i];
+            const unsigned numbers[] = {m->id, m->major, m->minor};
+
+            hash = pack_hash(numbers, sizeof(numbers), hash);
+            hash = pack_hash(m->target, strlen(m->target), hash);
+        }
     *ret = hash;
     return 0;
 }

@@ -2,6 +2,7 @@
 
 #include "replay/report.h"
 
+#include "base/atomic-file.h"
 #include "base/clock.h"
 
 #include <inttypes.h>
@@ -51,9 +52,10 @@ static char *finish(Text *t)
 static const char *outcome_to_string(ReplayOutcome o)
 {
     static const char *const names[_REPLAY_OUTCOME_MAX] = {
-            [REPLAY_OUTCOME_DONE] = "done",       [REPLAY_OUTCOME_STOPPED] = "stopped",
-            [REPLAY_OUTCOME_CONTROL] = "control", [REPLAY_OUTCOME_DISABLED] = "disabled",
-            [REPLAY_OUTCOME_OFF] = "off",         [REPLAY_OUTCOME_DRY_RUN] = "dry-run",
+            [REPLAY_OUTCOME_DONE] = "done",         [REPLAY_OUTCOME_RUNNING] = "running",
+            [REPLAY_OUTCOME_STOPPED] = "stopped",   [REPLAY_OUTCOME_CONTROL] = "control",
+            [REPLAY_OUTCOME_DISABLED] = "disabled", [REPLAY_OUTCOME_OFF] = "off",
+            [REPLAY_OUTCOME_DRY_RUN] = "dry-run",
     };
 
     return names[o];
@@ -169,6 +171,26 @@ char *report_to_json(const Report *r)
         }
     add(&t, "}}");
     return finish(&t);
+}
+
+int report_save(const Report *r)
+{
+    _cleanup_free_ char *dir = NULL, *json = NULL, *text = NULL;
+    char *slash;
+    int k = 0;
+
+    if (!r->status)
+        return 0;
+    dir = strdup(r->status);
+    json = report_to_json(r);
+    if (!dir || !json || asprintf(&text, "%s\n", json) < 0)
+        return -ENOMEM;
+    slash = strrchr(dir, '/');
+    if (slash && slash > dir) {
+        *slash = 0;
+        k = make_directories(dir, 0755);
+    }
+    return k < 0 ? k : output_file_write(r->status, text, strlen(text), 0644);
 }
 
 static const PackFile *file_of(const Pack *p, const Operation *o)

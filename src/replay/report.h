@@ -7,6 +7,7 @@
 
 typedef enum ReplayOutcome {
     REPLAY_OUTCOME_DONE,
+    REPLAY_OUTCOME_RUNNING,  /* not over yet: what was done so far */
     REPLAY_OUTCOME_STOPPED,  /* told to stop before all was done */
     REPLAY_OUTCOME_CONTROL,  /* nothing was done: a control session */
     REPLAY_OUTCOME_DISABLED, /* nothing was done: headstart=0 on the kernel command line */
@@ -17,7 +18,8 @@ typedef enum ReplayOutcome {
 } ReplayOutcome;
 
 typedef struct Report {
-    const char *pack; /* its path */
+    const char *pack;   /* its path */
+    const char *status; /* where report_save() writes it; NULL: nowhere */
     Stage stage;
     Policy policy;
     ReplayOutcome outcome;
@@ -34,6 +36,10 @@ char *report_to_text(const Report *r);
 /* One JSON object in one line, without its end; the caller frees it. NULL: out of memory. Bytes of
  * the path that are not printable ASCII, and "%", are written as %XX. */
 char *report_to_json(const Report *r);
+
+/* Writes it as JSON to its status file, whose directory is made if need be. 0 or a negative errno.
+ */
+int report_save(const Report *r);
 
 /* The operation as the dry run shows it, in one line; the caller frees it. NULL: out of memory. */
 char *operation_to_text(const Pack *p, const MountedTable *t, const Operation *o);

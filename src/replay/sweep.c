@@ -30,8 +30,7 @@ static bool await(Sweep *s, Replay *replay, ReplayResult *result, int *ret_error
     while (!replay_result(replay, result, ret_error)) {
         usec_t now = clock_now(CLOCK_MONOTONIC), next = s->gate ? MIN(s->deadline, s->end) : s->end,
                left = next > now ? next - now : 0;
-        struct timespec ts = {.tv_sec = (time_t)(left / USEC_PER_SEC),
-                              .tv_nsec = (long)(left % USEC_PER_SEC * NSEC_PER_USEC)};
+        struct timespec ts = timespec_of(left);
         int sig = sigtimedwait(&s->signals, NULL, &ts);
 
         if (sig == SIGTERM || sig == SIGINT || clock_now(CLOCK_MONOTONIC) >= s->end)
@@ -113,6 +112,7 @@ static int replay_all(Sweep *s, MountWatch *watch, usec_t until, Report *report)
         r = replay_mounted(s, report);
         if (r <= 0 || !watch->root || is_complete(s))
             return MIN(r, 0);
+        (void)report_save(report);
         notify_manager("STATUS=Waiting for filesystems that are not mounted yet");
         do {
             r = mount_watch_wait(watch, until, &s->signals, &sig);
@@ -137,7 +137,7 @@ int sweep(const Pack *p, const SweepOptions *o, Report *report)
                         .io_class = o->io_class,
                         .wait = o->wait,
                         .done_signal = SIGUSR2},
-            .gate = o->policy == POLICY_GATE && getenv("NOTIFY_SOCKET"),
+            .gate = o->policy == POLICY_GATE && !o->ready && getenv("NOTIFY_SOCKET"),
             .hurry = o->hurry,
     };
     usec_t begun;
@@ -171,7 +171,12 @@ int sweep(const Pack *p, const SweepOptions *o, Report *report)
     if (o->mount_wait > 0)
         (void)mount_watch_start(&watch, o->root); /* failing that: what is mounted now */
     notify_manager(s.gate ? "STATUS=Sweeping" : "READY=1\nSTATUS=Replaying");
+    /* The recorder must know, should its stage end before this does. */
+    report->outcome = REPLAY_OUTCOME_RUNNING;
+    (void)report_save(report);
     r = replay_all(&s, &watch, begun + MIN(o->mount_wait, o->timeout), report);
+    if (report->outcome == REPLAY_OUTCOME_RUNNING)
+        report->outcome = REPLAY_OUTCOME_DONE;
     free(s.done);
     return r;
 }

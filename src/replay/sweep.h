@@ -29,10 +29,12 @@ typedef struct SweepOptions {
     usec_t timeout;    /* what is not there after so long is left; at most TIMEOUT_MAX */
     bool wait;         /* not done before all is resident */
     bool hurry;        /* a login has begun */
+    bool ready;        /* the manager was told so: no gate */
 } SweepOptions;
 
-/* Fills in the report's outcome, which was REPLAY_OUTCOME_DONE, its result, and its duration: that
- * of the sweeps, without waiting in between. With the outcome REPLAY_OUTCOME_STOPPED threads were
- * left behind: the process must end by _exit(2). 0, or, after one line was logged, -ENOMEM or the
- * negative errno of starting threads or of reading the mount table. */
+/* Fills in the report's outcome, its result, and its duration: that of the sweeps, without waiting
+ * in between; saves it when it begins and when it waits for mounts. With the outcome
+ * REPLAY_OUTCOME_STOPPED threads were left behind: the process must end by _exit(2). 0, or, after
+ * one line was logged, -ENOMEM or the negative errno of starting threads or of reading the mount
+ * table. */
 int sweep(const Pack *p, const SweepOptions *o, Report *report);

@@ -494,10 +494,7 @@ int resident_new(const char *root, Resident **ret)
 Resident *resident_free(Resident *r)
 {
     usec_t end = clock_now(CLOCK_REALTIME) + STOP_USEC;
-    struct timespec deadline = {
-            .tv_sec = (time_t)(end / USEC_PER_SEC),
-            .tv_nsec = (long)(end % USEC_PER_SEC * NSEC_PER_USEC),
-    };
+    struct timespec deadline = timespec_of(end);
 
     if (!r)
         return NULL;

@@ -120,16 +120,26 @@ teardown() {
     jq -e '.switched_off == false and .replayed == []' <<<"$output"
     echo "root=/dev/sda1 ro headstart=0" >"$HS_TMP/root/proc/cmdline"
     cat >"$HS_TMP/root/run/headstart/replay-boot.json" <<JSON
-{"stage":"boot","policy":"gate","start_boottime_usec":1500000,"duration_usec":2500000,"resident":false,
+{"stage":"boot","policy":"gate","outcome":"running","start_boottime_usec":1500000,"duration_usec":2500000,"resident":false,
 "metadata_ranges":10,"metadata_bytes":40960,"files":12,"data_ranges":14,"data_bytes":1048576,"skipped":{}}
 JSON
-    echo "[1" >"$HS_TMP/root/run/headstart/replay-login.json" # is passed over
+    # Are passed over.
+    echo "[1" >"$HS_TMP/root/run/headstart/replay-login.json"
+    for x in login@x login@-1 login@ login@4294967295 login@1.2 boot2 "login@$(printf '9%.0s' {1..40})"; do
+        echo '{}' >"$HS_TMP/root/run/headstart/replay-$x.json"
+    done
     run --separate-stderr -0 hs status
     [ -z "$stderr" ]
     [[ $output == *"Status: switched off"* ]]
-    [[ $output =~ boot\ +gate\ +1\.50s\ +2\.50s\ +12\ +1\.0M\ +40\.0K ]]
+    [[ $output =~ boot\ +-\ +gate\ +running\ +1\.50s\ +2\.50s\ +12\ +1\.0M\ +40\.0K ]]
     run -0 hs status --json=short
     jq -e '.switched_off == true and (.replayed | length) == 1 and .replayed[0].files == 12' <<<"$output"
+    # Of users, too.
+    echo '{"policy":"idle","outcome":"done","files":5}' >"$HS_TMP/root/run/headstart/replay-login@1000.json"
+    echo '{"policy":"idle","outcome":"stopped"}' >"$HS_TMP/root/run/headstart/replay-login@0.json"
+    run -0 hs status --json=short
+    jq -e '[.replayed[] | [.stage, .uid, .outcome]] ==
+        [["boot", null, "running"], ["login", 0, "stopped"], ["login", 1000, "done"]]' <<<"$output"
 }
 
 @test "status: what kind of system this is" {

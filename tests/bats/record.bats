@@ -530,11 +530,43 @@ PY
     recorder_stop
     shown '.flags == ["control session"] and .policy == "off"'
     rm -rf "$HS_STATE" "$HS_TMP/notify"
+    # It may not be through yet.
+    echo '{"stage":"boot","policy":"beside","outcome":"running"}' >"$HS_RUN/replay-boot.json"
+    recorder_start --run="$HS_RUN"
+    ls "$HS_MNT" >/dev/null
+    recorder_stop
+    shown '.flags == ["replayed"] and .policy == "beside"'
+    rm -rf "$HS_STATE" "$HS_TMP/notify"
+    # Or have been stopped before it began.
+    echo '{"stage":"boot","policy":"beside","outcome":"stopped","files":0}' >"$HS_RUN/replay-boot.json"
+    recorder_start --run="$HS_RUN"
+    ls "$HS_MNT" >/dev/null
+    recorder_stop
+    shown '.flags == []'
+    rm -rf "$HS_STATE" "$HS_TMP/notify"
     head -c 100 /dev/urandom >"$HS_RUN/replay-boot.json"
     recorder_start --run="$HS_RUN"
     ls "$HS_MNT" >/dev/null
     recorder_stop
     shown '.flags == []'
+}
+
+@test "what was replayed for one user is in the trace of that user's login" {
+    local uid flags
+    hs_filesystem ext4 64
+    mkdir -p "$HS_RUN"
+    echo '{"stage":"login","policy":"idle","outcome":"done"}' >"$HS_RUN/replay-login@1000.json"
+    while read -r uid flags; do
+        rm -rf "$HS_STATE" "$HS_TMP/notify"
+        recorder_start --run="$HS_RUN" --stage=login --uid="$uid"
+        ls "$HS_MNT" >/dev/null
+        kill -TERM "$RECORDER"
+        wait "$RECORDER"
+        SHOWN=$HS_TMP/shown.json
+        "$HEADSTART" show --json=short "$HS_STATE"/traces/*-login*.json >"$SHOWN"
+        shown ".flags == $flags"
+    done <<<'1000 ["replayed"]
+        1001 []'
 }
 
 @test "an event queue that overflows makes the trace incomplete" {

@@ -546,12 +546,15 @@ waits() {
     fill_some
     make_pack --metadata --policy=beside
     hs_umount "$HS_MNT"
-    "$HEADSTART_REPLAY" --root="$HS_MNT" --wait --json --mount-wait=5min "$PACK" \
+    "$HEADSTART_REPLAY" --root="$HS_MNT" --wait --json --mount-wait=5min \
+        --status="$HS_TMP/status.json" "$PACK" \
         >"$HS_TMP/result" 3>&- &
     pid=$!
     hs_defer end $pid
     hs_wait 10 notified "STATUS=Waiting for filesystems that are not mounted yet"
     notified READY=1
+    # The recorder can tell that it runs.
+    jq -e '.outcome == "running" and .policy == "beside"' "$HS_TMP/status.json"
     # Something else is not what it waits for; nor is a login, which only hurries it.
     mkdir "$HS_TMP/other"
     mount -t tmpfs none "$HS_TMP/other"
@@ -634,6 +637,29 @@ waits() {
     [ "$(replayed '.skipped | length')" -eq 0 ]
 }
 
+@test "a pack that hangs holds nothing up for long, and is replayed when it can be read" {
+    hung_disk --policy=gate --deadline=60000000
+    listen
+    cp "$PACK" "$HS_MNT/pack"
+    sync -f "$HS_MNT"
+    hs_cold
+    kill -STOP $DISKSIM
+    hs_defer kill -CONT $DISKSIM
+    "$HEADSTART_REPLAY" --root="$HS_MNT" --wait --json "$HS_MNT/pack" >"$HS_TMP/result" 3>&- &
+    local pid=$!
+    hs_wait 10 notified READY=1
+    notified "STATUS=Waiting for the disk"
+    # A login begins: kept until there is something to hurry.
+    kill -USR1 $pid
+    kill -CONT $DISKSIM
+    wait $pid
+    output=$(<"$HS_TMP/result")
+    echo "$output"
+    [ "$(replayed .outcome)" = done ]
+    [ "$(replayed .resident)" = true ]
+    ! notified STATUS=Sweeping || false
+}
+
 @test "other policies are ready at once, though the disk hangs" {
     hung_disk --policy=beside
     listen
@@ -653,7 +679,7 @@ waits() {
     "$HEADSTART_REPLAY" --root="$HS_MNT" --wait --status="$HS_TMP/status.json" --timeout=300ms \
         "$PACK" 3>&- &
     local pid=$!
-    hs_wait 10 test -s "$HS_TMP/status.json"
+    hs_wait 10 grep -q stopped "$HS_TMP/status.json"
     output=$(<"$HS_TMP/status.json")
     echo "$output"
     [ "$(replayed .outcome)" = stopped ]
@@ -676,7 +702,7 @@ waits() {
     # A login begins: nothing breaks.
     kill -USR1 $pid
     kill -TERM $pid
-    hs_wait 10 test -s "$HS_TMP/status.json"
+    hs_wait 10 grep -q stopped "$HS_TMP/status.json"
     output=$(<"$HS_TMP/status.json")
     echo "$output"
     [ "$(replayed .outcome)" = stopped ]

@@ -92,6 +92,27 @@ static void disks(void **state)
     }
 }
 
+/* Without pressure, what passes while replay reads is replay's. */
+static void disks_of_our_own(void **state)
+{
+    static const char group[] =
+            "sys/fs/cgroup/system.slice/headstart-replay-login.service/cgroup.procs";
+    Pressure p = {.root_fd = root_fd};
+    char text[100];
+    uint64_t sum;
+
+    for (unsigned step = 1; step <= 4; step++) {
+        snprintf(text, sizeof(text), "   8       0 sda 1 2 3 4 5 6 7 8 0 %u 11\n", step * 100);
+        put("proc/diskstats", text);
+        /* It settles, reads, is through, and is gone. */
+        put(group, step < 4 ? "77\n78\n" : "");
+        put("proc/77/io", step == 1 ? "rchar: 1\nread_bytes: 0\n" : "rchar: 1\nread_bytes: 4096\n");
+        assert_int_equal(pressure_read(&p, &sum), 0);
+        assert_int_equal(sum, step <= 2 ? 0 : (step - 2) * 100000);
+    }
+    unlinkat(root_fd, group, 0);
+}
+
 static void pressure(void **state)
 {
     static const char own[] =
@@ -143,9 +164,8 @@ static void processors(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-            cmocka_unit_test(nothing),
-            cmocka_unit_test(disks),
-            cmocka_unit_test(pressure),
+            cmocka_unit_test(nothing),          cmocka_unit_test(disks),
+            cmocka_unit_test(disks_of_our_own), cmocka_unit_test(pressure),
             cmocka_unit_test(processors),
     };
 

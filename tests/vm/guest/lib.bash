@@ -190,12 +190,17 @@ a_boot_is_recorded() {
     headstart show "$state/boot.pack" >"$out/pack" 2>&1
 }
 
+# is_over FILE: a replay has said what it did; before that it says that it runs.
+is_over() {
+    test -s "$1" && ! grep -q '"outcome":"running"' "$1"
+}
+
 # This boot replayed the pack, early, and says so.
 a_boot_is_replayed() {
     local file=/run/headstart/replay-boot.json start took bytes skipped end
     check "systemd is through" booted
     # Beside a long boot of a desktop it takes long, too.
-    if check "the replay tells what it did" await 120 test -s "$file"; then
+    if check "the replay tells what it did" await 120 is_over "$file"; then
         cp "$file" "$out"
         start=$(field "$file" start_boottime_usec) took=$(field "$file" duration_usec)
         bytes=$(field "$file" data_bytes)
