@@ -47,6 +47,7 @@ static bool is_apart(const Context *c, int state_fd)
 int early_pack_update(const Context *c, int state_fd, const void *bytes, size_t size)
 {
     _cleanup_close_ int fd = -EBADF;
+    char flag[STATE_RERECORD_MAX];
     bool wanted;
     int r;
 
@@ -54,7 +55,8 @@ int early_pack_update(const Context *c, int state_fd, const void *bytes, size_t 
         return 0;
     /* While the next boot is to be recorded anew, early boot could not see that it must not replay.
      */
-    wanted = bytes && is_apart(c, state_fd) && faccessat(state_fd, STATE_RERECORD, F_OK, 0) < 0;
+    wanted = bytes && is_apart(c, state_fd) && 
+             faccessat(state_fd, state_rerecord_name(flag, STAGE_BOOT), F_OK, 0) < 0;
     fd = open_directory(c, wanted);
     if (fd < 0)
         return (fd == -ENOENT && !wanted) || fd == -EROFS

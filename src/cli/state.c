@@ -174,6 +174,12 @@ int state_save_model(const Context *c, int state_fd, const Model *m)
     return r < 0 ? cli_error(r, "%s/" STATE_MODEL ": %m", c->state) : 0;
 }
 
+const char *state_rerecord_name(char buf[STATE_RERECORD_MAX], Stage stage)
+{
+    snprintf(buf, STATE_RERECORD_MAX, STATE_RERECORD "%s", stage_to_string(stage));
+    return buf;
+}
+
 const char *state_pack_name(Stage stage)
 {
     switch (stage) {

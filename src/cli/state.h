@@ -10,7 +10,8 @@
 
 #define STATE_TRACES   "traces"
 #define STATE_MODEL    "model.json"
-#define STATE_RERECORD "rerecord" /* {"stages":["boot",…],"exact":bool}: docs/formats.md */
+#define STATE_RERECORD "rerecord-"      /* and a stage: {"exact":bool}, docs/formats.md */
+#define STATE_REFRESH  "refresh-wanted" /* packages have changed (hooks/hook) */
 
 /* Traces kept of each stage. */
 #define STATE_TRACES_KEPT 32
@@ -56,6 +57,10 @@ int state_load_model(int state_fd, Model **ret, char **ret_error);
 
 /* Replaces STATE/model.json. 0, or an error that was reported. */
 int state_save_model(const Context *c, int state_fd, const Model *m);
+
+/* Writes "rerecord-STAGE" into the buffer and returns it. */
+#define STATE_RERECORD_MAX 32
+const char *state_rerecord_name(char buf[STATE_RERECORD_MAX], Stage stage);
 
 /* "boot.pack", "login.pack"; NULL for a stage that has none. */
 const char *state_pack_name(Stage stage);

@@ -119,8 +119,8 @@ static int forget_derived(Forgetting *f, int dir_fd, const char *name)
 
     if (!pack && !has_suffix(name, ".pack.bad") && !has_suffix(name, ".tmp") &&
         strcmp(name, STATE_MODEL ".bad") != 0 &&
-        (is_partial(f) ||
-         (strcmp(name, STATE_RERECORD) != 0 && strcmp(name, STATE_RERECORD ".bad") != 0)))
+        (is_partial(f) || (strncmp(name, STATE_RERECORD, strlen(STATE_RERECORD)) != 0 &&
+                           strcmp(name, STATE_REFRESH) != 0)))
         return 0;
     r = drop(f, dir_fd, name);
     f->n_packs += r >= 0 && pack;

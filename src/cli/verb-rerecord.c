@@ -48,30 +48,30 @@ static int parse_stages(const Context *c, const char *value, unsigned *ret)
     return 0;
 }
 
-static int write_flag(const Context *c, unsigned stages, uint32_t uid, bool exact)
+/* A file a stage: the units' conditions look for them. */
+static int write_flags(const Context *c, unsigned stages, uint32_t uid, bool exact)
 {
-    json_object *o = json_object_new_object(), *a = json_object_new_array();
+    json_object *o = json_object_new_object();
     _cleanup_close_ int fd = -EBADF;
+    char name[STATE_RERECORD_MAX];
     const char *text;
     int r;
 
-    for (Stage s = 0; s < _STAGE_MAX; s++)
-        if (stages & 1U << s)
-            json_object_array_add(a, json_object_new_string(stage_to_string(s)));
-    json_object_object_add(o, "stages", a);
     json_object_object_add(o, "exact", json_object_new_boolean(exact));
     if (uid != TRACE_NONE)
         json_object_object_add(o, "uid", json_object_new_int64(uid));
     text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN);
     r = text ? state_open(c, true, &fd) : -ENOMEM;
-    if (r >= 0) {
-        r = atomic_file_write(fd, STATE_RERECORD, text, strlen(text), 0600);
+    for (Stage s = 0; r >= 0 && s < _STAGE_MAX; s++) {
+        if (!(stages & 1U << s))
+            continue;
+        r = atomic_file_write(fd, state_rerecord_name(name, s), text, strlen(text), 0600);
         if (r < 0)
-            cli_error(r, "%s/%s: %m", c->state, STATE_RERECORD);
-        /* Early boot might see the copy, and not the flag. */
-        else if (stages & 1U << STAGE_BOOT)
-            r = early_pack_update(c, fd, NULL, 0);
+            cli_error(r, "%s/%s: %m", c->state, name);
     }
+    /* Early boot might see the copy, and not the flag. */
+    if (r >= 0 && stages & 1U << STAGE_BOOT)
+        r = early_pack_update(c, fd, NULL, 0);
     json_object_put(o);
     return r;
 }
@@ -117,7 +117,7 @@ static int run(Context *c)
         return cli_error(EOPNOTSUPP, "this system was not booted with systemd: use 'headstart "
                                      "record' to record now");
 
-    r = write_flag(c, stages, uid, exact);
+    r = write_flags(c, stages, uid, exact);
     if (r < 0)
         return r;
     if (c->json != JSON_OFF) {
@@ -142,9 +142,9 @@ const Verb verb_rerecord = {
         .name = "rerecord",
         .arguments = "",
         .summary = "Record the next boot and login anew",
-        .description = "What was learned stays; the new traces are added to it. In a session that "
-                       "is recorded\nanew no pack is replayed, so that its trace shows what is "
-                       "really used.",
+        .description = "What was learned stays; the new traces are added to it. In a boot or login "
+                       "that is recorded\nanew no pack is replayed, so that its trace shows what "
+                       "is really used. Who asks is heard\nfor a week.",
         .options = options,
         .run = run,
 };

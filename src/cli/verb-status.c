@@ -34,7 +34,7 @@ typedef struct Status {
     const char *selinux; /* NULL: there is none */
     char *root;          /* root_kind_to_string(), and of which subvolume; NULL: unknown */
     bool state_exists;
-    bool rerecord;
+    char *rerecord;     /* stages, "boot, login"; NULL: none */
     uint64_t n_learned; /* traces in the model; COUNT_UNKNOWN: no model */
     char *model_error;  /* why it cannot be used */
     StageStatus stages[_STAGE_MAX];
@@ -48,6 +48,7 @@ static void status_done(Status *s)
     }
     free(s->model_error);
     free(s->root);
+    free(s->rerecord);
 }
 
 static bool rooted_exists(int system_fd, const char *path)
@@ -170,6 +171,24 @@ static void read_model(int state_fd, Status *s)
         s->model_error = strdup(strerror(-r));
 }
 
+/* The stages that are to be recorded anew; the caller frees it. NULL: none. */
+static char *read_rerecord(int state_fd)
+{
+    char name[STATE_RERECORD_MAX], *all = NULL;
+
+    for (Stage i = 0; i < _STAGE_MAX; i++) {
+        char *more;
+
+        if (faccessat(state_fd, state_rerecord_name(name, i), F_OK, 0) < 0)
+            continue;
+        if (asprintf(&more, "%s%s%s", all ? all : "", all ? ", " : "", stage_to_string(i)) < 0)
+            break;
+        free(all);
+        all = more;
+    }
+    return all;
+}
+
 /* What may make someone wonder. */
 static void read_system(const Context *c, Status *s)
 {
@@ -243,11 +262,11 @@ static int print(const Context *c, const Status *s)
     table_column(summary, "State", "state", CELL_PATH);
     table_column(summary, "Status", "status", CELL_STRING);
     table_column(summary, "Traces learned", "n_learned", CELL_COUNT);
-    table_column(summary, "Next boot recorded anew", "rerecord", CELL_BOOLEAN);
+    table_column(summary, "Recorded anew, not replayed", "rerecord", CELL_STRING);
     table_column(summary, "Root filesystem", "root", CELL_STRING);
     table_column(summary, "OSTree", "ostree", CELL_BOOLEAN);
     table_column(summary, "SELinux", "selinux", CELL_STRING);
-    table_row(summary, c->state, advice(s), s->n_learned, (int)s->rerecord, s->root, (int)s->ostree,
+    table_row(summary, c->state, advice(s), s->n_learned, s->rerecord, s->root, (int)s->ostree,
               s->selinux);
 
     if (c->json != JSON_OFF) {
@@ -314,7 +333,7 @@ static int run(Context *c)
         read_model(fd, &s);
         for (Stage i = 0; i < _STAGE_MAX; i++)
             read_pack(fd, i, s.stages + i);
-        s.rerecord = faccessat(fd, STATE_RERECORD, F_OK, 0) == 0;
+        s.rerecord = read_rerecord(fd);
     }
     return print(c, &s);
 }

@@ -263,7 +263,7 @@ static bool is_wanted(const Daemon *d, Stage stage, uint32_t uid)
 {
     if (!d->a.automatic)
         return true;
-    if (d->rerecord.asked && !rerecord_wants(&d->rerecord, stage, uid))
+    if (rerecord_asked(&d->rerecord) && !rerecord_wants(&d->rerecord, stage, uid))
         return false;
     for (size_t i = 0; i < d->a.n_stages; i++)
         if (d->a.stages[i] == stage)
@@ -280,7 +280,8 @@ static int begin_stage(Daemon *d, Stage stage, uint32_t uid)
         uid = d->a.uid;
     if (stage != STAGE_PAUSE && is_wanted(d, stage, uid)) {
         recorder_set_exact(d->recorder,
-                           d->a.recorder.exact || (d->rerecord.asked && d->rerecord.exact));
+                           d->a.recorder.exact || (rerecord_wants(&d->rerecord, stage, uid) &&
+                                                        d->rerecord.stages[stage].exact));
         r = recorder_begin_stage(d->recorder, stage, uid);
         if (r < 0)
             return log_error_errno(r, "headstartd: cannot record %s: %m", stage_to_string(stage));
@@ -420,7 +421,7 @@ int main(int argc, char **argv)
     if (d.a.run && make_directories(d.a.run, 0700) < 0)
         d.a.recorder.run_dir = NULL; /* then nothing is lowered, and nothing is to be restored */
     if (d.a.automatic) {
-        r = rerecord_read(d.a.state, &d.rerecord);
+        r = rerecord_read(d.a.state, clock_now(CLOCK_REALTIME), &d.rerecord);
         if (r < 0)
             log_warning_errno(r, "headstartd: %s: cannot tell what is to be recorded anew: %m",
                               d.a.state);

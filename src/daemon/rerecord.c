@@ -8,37 +8,26 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
-#define FILE_NAME "rerecord"
-
-static int parse(const char *text, size_t size, Rerecord *ret, const char **ret_reason)
+static int parse(const char *text, size_t size, Rerecord *ret, Stage stage, const char **ret_reason)
 {
     _cleanup_json_ json_object *o = NULL;
-    json_object *stages;
-    Rerecord r = {.asked = true, .uid = UINT32_MAX};
-    uint64_t uid;
-    int k = json_parse(text, size, 3, &o, ret_reason);
+    uint64_t uid = UINT32_MAX;
+    bool exact;
+    int r = json_parse(text, size, 2, &o, ret_reason);
 
-    if (k < 0)
-        return k;
+    if (r < 0)
+        return r;
     *ret_reason = "not what headstart rerecord writes";
-    if (json_get_bool(o, "exact", &r.exact) < 0 ||
-        json_get_array(o, "stages", _STAGE_MAX, &stages) < 0)
+    if (json_get_bool(o, "exact", &exact) < 0)
         return -EBADMSG;
-    if (json_object_object_get_ex(o, "uid", NULL)) {
-        if (json_get_u64(o, "uid", UINT32_MAX - 1, &uid) < 0)
-            return -EBADMSG;
-        r.uid = (uint32_t)uid;
-    }
-    for (size_t i = 0; i < json_object_array_length(stages); i++) {
-        const char *word;
-        Stage s;
-
-        if (json_at_string(stages, i, &word) < 0 || (s = stage_from_string(word), (int)s < 0))
-            return -EBADMSG;
-        r.stages |= 1U << s;
-    }
-    *ret = r;
+    if (json_object_object_get_ex(o, "uid", NULL) &&
+        json_get_u64(o, "uid", UINT32_MAX - 1, &uid) < 0)
+        return -EBADMSG;
+    ret->stages[stage].asked = true;
+    ret->stages[stage].exact = exact;
+    ret->stages[stage].uid = (uint32_t)uid;
     return 0;
 }
 
@@ -49,65 +38,84 @@ static int open_state(const char *state_dir)
     return fd < 0 ? -errno : fd;
 }
 
-int rerecord_read(const char *state_dir, Rerecord *ret)
+static const char *file_name(char buf[32], Stage stage)
 {
-    _cleanup_close_ int fd = open_state(state_dir);
+    snprintf(buf, 32, "rerecord-%s", stage_to_string(stage));
+    return buf;
+}
+
+static int read_stage(int fd, const char *state_dir, usec_t now, Rerecord *ret, Stage stage)
+{
     _cleanup_free_ char *text = NULL;
     const char *reason = NULL;
-    Rerecord none = {0};
+    char name[32];
+    struct stat st;
     size_t size;
-    int r = fd;
+    int r;
 
-    if (r >= 0)
-        r = file_read_whole(fd, FILE_NAME, 4096, &text, &size);
-    if (r == -ENOENT) {
-        *ret = none;
+    r = file_read_whole(fd, file_name(name, stage), 4096, &text, &size);
+    if (r == -ENOENT)
         return 0;
-    }
     if (r >= 0)
-        r = parse(text, size, ret, &reason);
+        r = parse(text, size, ret, stage, &reason);
     else if (r != -EBADMSG && r != -E2BIG)
         return r;
     if (r == -EBADMSG || r == -E2BIG) {
-        log_warning("headstartd: %s/" FILE_NAME ": %s, setting it aside", state_dir,
+        log_warning("headstartd: %s/%s: %s, setting it aside", state_dir, name,
                     reason ? reason : strerror(-r));
-        *ret = none;
-        r = file_set_aside(fd, FILE_NAME);
+        return file_set_aside(fd, name);
+    }
+    if (r >= 0 && fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) >= 0 &&
+        now > (usec_t)st.st_mtim.tv_sec * USEC_PER_SEC + RERECORD_MAX) {
+        log_notice(
+                "headstartd: a %s was to be recorded anew, but there was none for a week: not any more",
+                stage_to_string(stage));
+        ret->stages[stage].asked = false;
+        return unlinkat(fd, name, 0) < 0 && errno != ENOENT ? -errno : 0;
     }
     return r;
 }
 
+int rerecord_read(const char *state_dir, usec_t now, Rerecord *ret)
+{
+    _cleanup_close_ int fd = open_state(state_dir);
+    int r = 0;
+
+    *ret = (Rerecord){0};
+    if (fd < 0)
+        return fd == -ENOENT ? 0 : fd;
+    for (Stage i = 0; i < _STAGE_MAX; i++) {
+        int k = read_stage(fd, state_dir, now, ret, i);
+
+        r = r < 0 ? r : k;
+    }
+    return r;
+}
+
+bool rerecord_asked(const Rerecord *r)
+{
+    for (Stage i = 0; i < _STAGE_MAX; i++)
+        if (r->stages[i].asked)
+            return true;
+    return false;
+}
+
 bool rerecord_wants(const Rerecord *r, Stage stage, uint32_t uid)
 {
-    return r->asked && r->stages & 1U << stage &&
-           (stage == STAGE_BOOT || r->uid == UINT32_MAX || r->uid == uid);
+    return r->stages[stage].asked && (stage == STAGE_BOOT || r->stages[stage].uid == UINT32_MAX ||
+                                      r->stages[stage].uid == uid);
 }
 
 int rerecord_done(const char *state_dir, Rerecord *r, Stage stage, uint32_t uid)
 {
     _cleanup_close_ int fd = -EBADF;
-    _cleanup_json_writer_ JsonWriter w = {0};
-    _cleanup_free_ char *text = NULL;
-    size_t size;
-    int k;
+    char name[32];
 
     if (!rerecord_wants(r, stage, uid))
         return 0;
-    r->stages &= ~(1U << stage);
-    r->asked = r->stages != 0;
+    r->stages[stage].asked = false;
     fd = open_state(state_dir);
     if (fd < 0)
         return fd;
-    if (!r->asked)
-        return unlinkat(fd, FILE_NAME, 0) < 0 && errno != ENOENT ? -errno : 0;
-    json_writer_open(&w, "stages", '[');
-    for (Stage s = 0; s < _STAGE_MAX; s++)
-        if (r->stages & 1U << s)
-            json_writer_add_string(&w, NULL, stage_to_string(s));
-    json_writer_close(&w, ']');
-    json_writer_add(&w, "exact", json_object_new_boolean(r->exact));
-    if (r->uid != UINT32_MAX)
-        json_writer_add(&w, "uid", json_object_new_int64(r->uid));
-    k = json_writer_finish(&w, &text, &size);
-    return k < 0 ? k : atomic_file_write(fd, FILE_NAME, text, size, 0600);
+    return unlinkat(fd, file_name(name, stage), 0) < 0 && errno != ENOENT ? -errno : 0;
 }

@@ -1,27 +1,34 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What `headstart rerecord` asks for: STATE/rerecord (docs/formats.md). */
+/* What `headstart rerecord` asks for: STATE/rerecord-STAGE (docs/formats.md). */
 
+#include "base/time-util.h"
 #include "base/vocabulary.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Who asked longer ago is not heard any more: while a file is there, nothing is replayed. */
+#define RERECORD_MAX (7 * 24 * USEC_PER_HOUR)
+
 typedef struct Rerecord {
-    bool asked;
-    unsigned stages; /* 1 << Stage */
-    uint32_t uid;    /* whose login and session; UINT32_MAX: whoever's */
-    bool exact;
+    struct {
+        bool asked, exact;
+        uint32_t uid; /* whose login or session; UINT32_MAX: whoever's */
+    } stages[_STAGE_MAX];
 } Rerecord;
 
-/* Reads it; *ret is `not asked` if it is not there. A file that cannot be used is set aside, with a
- * line in the log: then nothing was asked. 0 or a negative errno. */
-int rerecord_read(const char *state_dir, Rerecord *ret);
+/* Reads it as of `now` (CLOCK_REALTIME). A file that cannot be used is set aside, one that is too
+ * old is removed, with a line in the log: then nothing was asked. 0 or a negative errno. */
+int rerecord_read(const char *state_dir, usec_t now, Rerecord *ret);
+
+/* True if anything is asked for: then nothing else is recorded. */
+bool rerecord_asked(const Rerecord *r);
 
 /* True if that stage of that user (of a boot: any) is to be recorded anew. */
 bool rerecord_wants(const Rerecord *r, Stage stage, uint32_t uid);
 
-/* A stage of that user was recorded: what is left to do is written back, or the file is removed. 0 or a negative
+/* A stage of that user was recorded: its file is removed, if it asked for that. 0 or a negative
  * errno. */
 int rerecord_done(const char *state_dir, Rerecord *r, Stage stage, uint32_t uid);

@@ -174,24 +174,29 @@ JSON
 @test "rerecord leaves a flag for headstartd; only root can look at it" {
     run -0 hs rerecord
     [[ $output == *"next boot"* ]]
-    jq -e '. == {"stages": ["boot", "login"], "exact": false}' "$HS_STATE/rerecord"
+    jq -e '. == {"exact": false}' "$HS_STATE/rerecord-boot"
+    jq -e '. == {"exact": false}' "$HS_STATE/rerecord-login"
     [ "$(stat -c %a "$HS_STATE")" = 700 ]
-    [ "$(stat -c %a "$HS_STATE/rerecord")" = 600 ]
+    [ "$(stat -c %a "$HS_STATE/rerecord-boot")" = 600 ]
+    run -0 hs status
+    [[ $output =~ "Recorded anew, not replayed: boot, login" ]]
+    rm "$HS_STATE/rerecord-boot"
     run -0 hs rerecord --next-boot --stage=login --exact --quiet
     [ -z "$output" ]
-    jq -e '. == {"stages": ["login"], "exact": true}' "$HS_STATE/rerecord"
+    jq -e '. == {"exact": true}' "$HS_STATE/rerecord-login"
+    [ ! -e "$HS_STATE/rerecord-boot" ]
     run -0 hs status --json=short
-    jq -e '.rerecord == true' <<<"$output"
+    jq -e '.rerecord == "login"' <<<"$output"
     run -0 hs rerecord --stage=login --user=1234 --json=short
-    jq -e '. == {"stages": ["login"], "exact": false, "uid": 1234}' "$HS_STATE/rerecord"
+    jq -e '. == {"exact": false, "uid": 1234}' "$HS_STATE/rerecord-login"
     run -0 hs rerecord --user=root --quiet
-    jq -e '.uid == 0' "$HS_STATE/rerecord"
+    jq -e '.uid == 0' "$HS_STATE/rerecord-boot"
 }
 
 @test "rerecord --now without systemd says so and leaves no flag" {
     [ ! -d /run/systemd/system ] || skip "this machine was booted with systemd"
     refused 1 "not booted with systemd" rerecord --now
-    [ ! -e "$HS_STATE/rerecord" ]
+    ! ls "$HS_STATE"/rerecord* || false
 }
 
 # --- show: bad input --------------------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ traces_of() { # uid
     recorded 4
     hs rerecord --quiet
     # Of writers that were killed.
-    touch "$HS_STATE/model.json.4711.tmp" "$HS_STATE/login@1000.pack.12.tmp" "$HS_STATE/rerecord.bad"
+    touch "$HS_STATE/model.json.4711.tmp" "$HS_STATE/login@1000.pack.12.tmp" "$HS_STATE/rerecord-boot.bad" "$HS_STATE/refresh-wanted"
     run -0 hs forget
     [[ $output == "Forgotten: 5 recordings, 4 packs, and what was learned from them. Nothing is left." ]]
     [ "$(cd "$HS_STATE" && find . -type f)" = ./notes ]

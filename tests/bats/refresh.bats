@@ -234,7 +234,7 @@ metadata() {
     [ ! -e "$copy" ]
     hs plan --quiet
     [ ! -e "$copy" ]
-    rm "$HS_STATE/rerecord"
+    rm "$HS_STATE/rerecord-boot"
     hs plan --quiet
     [ -e "$copy" ]
     hs forget --quiet

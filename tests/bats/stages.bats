@@ -316,10 +316,11 @@ full avg10=0.00 avg60=0.00 avg300=0.00 total=0" >"$HS_MNT/proc/pressure/new"
     [ "$(<"$queue")" -lt "$before" ]
     fake state 1 active
     now_says "Recording session, waiting for the end of the session" 20
-    jq -e '. == {"stages": ["session"], "exact": true}' "$HS_STATE/rerecord"
+    [ ! -e "$HS_STATE/rerecord-login" ]
+    jq -e '. == {"exact": true}' "$HS_STATE/rerecord-session"
     fake gone 1
     now_says "Waiting for a login"
-    [ ! -e "$HS_STATE/rerecord" ]
+    [ ! -e "$HS_STATE/rerecord-session" ]
     [ "$(<"$queue")" -eq "$before" ]
     recorder_stop
     [ "$(traces boot)/$(traces login)/$(traces session)" = 0/1/1 ]
@@ -337,24 +338,28 @@ full avg10=0.00 avg60=0.00 avg300=0.00 total=0" >"$HS_MNT/proc/pressure/new"
     fake state 1 active
     fake gone 1
     now_says "Waiting for a login"
-    jq -e '. == {"stages": ["login"], "exact": false, "uid": 1001}' "$HS_STATE/rerecord"
+    jq -e '. == {"exact": false, "uid": 1001}' "$HS_STATE/rerecord-login"
     fake new 2 1001 user tty seat0
     now_says "Recording login, waiting for the session to become active"
     fake state 2 active
-    hs_wait 20 test ! -e "$HS_STATE/rerecord"
+    hs_wait 20 test ! -e "$HS_STATE/rerecord-login"
     fake gone 2
     now_says "Waiting for a login"
     recorder_stop
     [ "$(traces boot)/$(traces login)/$(traces session)" = 0/1/1 ] # once all is done, the rest is recorded as ever
 }
 
-@test "rerecord: a file that cannot be used is set aside" {
+@test "rerecord: a file that cannot be used is set aside, one of long ago is removed" {
     mkdir -m 700 "$HS_STATE"
-    echo '{"stages":["lunch"],"exact":false}' >"$HS_STATE/rerecord"
+    echo '{"stages":["lunch"]}' >"$HS_STATE/rerecord-boot"
+    echo '{"exact":false}' >"$HS_STATE/rerecord-login"
+    touch -d "8 days ago" "$HS_STATE/rerecord-login"
     recorder_start
     now_says "Recording boot, waiting for the system bus"
     recorder_stop
-    [ -e "$HS_STATE/rerecord.bad" ]
-    [ ! -e "$HS_STATE/rerecord" ]
+    [ -e "$HS_STATE/rerecord-boot.bad" ]
+    [ ! -e "$HS_STATE/rerecord-boot" ]
     [ "$(grep -c 'setting it aside' "$HS_TMP/recorder.log")" -eq 1 ]
+    [ ! -e "$HS_STATE/rerecord-login" ]
+    [ "$(grep -c 'there was none for a week' "$HS_TMP/recorder.log")" -eq 1 ]
 }
