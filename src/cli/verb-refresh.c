@@ -43,7 +43,8 @@ typedef struct Planned {
 typedef struct Refresh {
     const Context *c;
     int state_fd;
-    Model *model;
+    struct stat wanted; /* STATE_REFRESH when it began; all zero: not there */
+    Model *model;       /* NULL: nothing was learned, packs are of what is shipped */
     VolumeTable volumes;
     char root[PATH_MAX];
     Planned *planned;
@@ -316,6 +317,21 @@ static int look(Refresh *x)
 /* --- all of it
  * ------------------------------------------------------------------------------------------ */
 
+/* Planned from what is shipped: nothing is known that could go on, but what is there may differ
+ * now. */
+static bool has_packs(int state_fd)
+{
+    for (Stage i = 0; i < _STAGE_MAX; i++)
+        if (state_pack_name(i) && faccessat(state_fd, state_pack_name(i), F_OK, 0) == 0)
+            return true;
+    return false;
+}
+
+static bool is_stale(const Refresh *x)
+{
+    return !x->model || x->n_changed + x->n_renamed + x->n_gone > 0;
+}
+
 static int load(Refresh *x)
 {
     _cleanup_free_ char *error = NULL;
@@ -327,7 +343,11 @@ static int load(Refresh *x)
         r = state_lock(x->c, x->state_fd);
     if (r < 0)
         return r;
+    if (fstatat(x->state_fd, STATE_REFRESH, &x->wanted, AT_SYMLINK_NOFOLLOW) < 0)
+        x->wanted = (struct stat){0};
     r = state_load_model(x->state_fd, &x->model, &error);
+    if (r == -ENOENT && has_packs(x->state_fd))
+        return 0;
     if (r < 0)
         return cli_error(r, "%s/" STATE_MODEL ": %s", x->c->state,
                          r == -ENOENT ? "nothing was learned yet (headstart learn)"
@@ -341,7 +361,7 @@ static int load(Refresh *x)
 
 static int print(const Refresh *x, bool dry_run)
 {
-    bool changed = x->n_changed + x->n_renamed + x->n_gone > 0;
+    bool changed = is_stale(x);
     json_object *o;
     int r = 0;
 
@@ -355,6 +375,10 @@ static int print(const Refresh *x, bool dry_run)
         if (dry_run)
             json_object_object_add(o, "files", table_to_json(x->table));
         r = output_json(x->c->json, o);
+    } else if (!x->model) {
+        if (!x->c->quiet)
+            puts(dry_run ? "Nothing was learned yet."
+                         : "Nothing was learned yet: planned anew from what is shipped.");
     } else if (!x->c->quiet) {
         if (dry_run && table_n_rows(x->table) > 0) {
             r = table_print(x->table);
@@ -370,10 +394,41 @@ static int print(const Refresh *x, bool dry_run)
     return r < 0 ? cli_error(r, "cannot print: %m") : 0;
 }
 
+/* What was found of the model's files becomes what it says. 0, or an error that was reported. */
+static int move_files(Refresh *x)
+{
+    size_t n_files = x->model->n_files;
+    int r = model_move_files(x->model, x->to);
+
+    for (size_t i = 0; i < n_files; i++)
+        free(x->to[i]);
+    free(x->to);
+    x->to = NULL;
+    return r < 0 ? cli_error(r, "%m") : state_save_model(x->c, x->state_fd, x->model);
+}
+
+/* Done: unless packages have changed again meanwhile. */
+static int take_back(Refresh *x)
+{
+    struct stat st;
+    int r = state_open(x->c, false, &x->state_fd);
+
+    if (r < 0)
+        return r;
+    if (x->wanted.st_ino == 0 ||
+        fstatat(x->state_fd, STATE_REFRESH, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+        st.st_ino != x->wanted.st_ino ||
+        timespec_nsec(&st.st_mtim) != timespec_nsec(&x->wanted.st_mtim))
+        return 0;
+    return unlinkat(x->state_fd, STATE_REFRESH, 0) < 0 && errno != ENOENT
+                   ? cli_error(errno, "%s/" STATE_REFRESH ": %m", x->c->state)
+                   : 0;
+}
+
 static int run(Context *c)
 {
     _cleanup_(refresh_done) Refresh x = {.c = c, .state_fd = -EBADF};
-    bool dry_run = false, changed;
+    bool dry_run = false;
     const char *value;
     int k, n, r;
 
@@ -391,24 +446,16 @@ static int run(Context *c)
     r = load(&x);
     if (r < 0)
         return r;
-    r = look(&x);
-    if (r < 0)
+    if (x.model && (r = look(&x)) < 0)
         return cli_error(r, "%m");
-    changed = x.n_changed + x.n_renamed + x.n_gone > 0;
-    if (changed && !dry_run) {
-        size_t n_files = x.model->n_files;
-
-        r = model_move_files(x.model, x.to);
-        for (size_t i = 0; i < n_files; i++)
-            free(x.to[i]);
-        free(x.to);
-        x.to = NULL;
-        if (r < 0)
-            return cli_error(r, "%m");
-        r = state_save_model(c, x.state_fd, x.model);
+    if (!dry_run) {
+        if (x.model && is_stale(&x))
+            r = move_files(&x);
         closep(&x.state_fd); /* and the lock with it */
-        if (r >= 0)
+        if (r >= 0 && is_stale(&x))
             r = cli_run_verb(c, &verb_plan, NULL);
+        if (r >= 0)
+            r = take_back(&x);
         if (r < 0)
             return r;
     }

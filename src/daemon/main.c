@@ -186,18 +186,26 @@ static int parse_arguments(int argc, char **argv, Arguments *a)
     return 1;
 }
 
-/* A login was recorded: headstart-learn.path looks at this file. */
-static void ask_for_learning(const Daemon *d)
+/* headstart-learn.path looks at this file. */
+#define LOGIN_RECORDED "login-recorded"
+/* There is no second boot, unless userspace was rebooted alone: then this has stayed. */
+#define BOOT_RECORDED "boot-recorded"
+
+/* Leaves a file in the runtime directory. True if it was there. */
+static bool mark_run(const Daemon *d, const char *name)
 {
     _cleanup_close_ int fd = -EBADF;
+    bool found;
     int r;
 
     if (!d->a.automatic || !d->a.run)
-        return;
+        return false;
     fd = open(d->a.run, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    r = fd < 0 ? -errno : atomic_file_write(fd, "login-recorded", "", 0, 0600);
+    found = fd >= 0 && faccessat(fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    r = fd < 0 ? -errno : atomic_file_write(fd, name, "", 0, 0600);
     if (r < 0)
-        log_warning_errno(r, "headstartd: %s: cannot ask for learning, ignoring: %m", d->a.run);
+        log_warning_errno(r, "headstartd: cannot leave %s/%s, ignoring: %m", d->a.run, name);
+    return found;
 }
 
 /* Ends the current stage, if one is being recorded, and writes its trace, or drops it. */
@@ -219,6 +227,8 @@ static void finish_stage(Daemon *d, bool drop, bool enough)
     }
     if (r >= 0) {
         t->flags |= flags;
+        if (t->stage == STAGE_BOOT && mark_run(d, BOOT_RECORDED))
+            t->flags |= TRACE_SOFT_REBOOT;
         r = trace_store(d->a.state, t, &path);
     }
     if (r < 0) {
@@ -240,7 +250,7 @@ static void finish_stage(Daemon *d, bool drop, bool enough)
             log_warning_errno(r, "headstartd: %s: cannot note what was recorded anew, ignoring: %m",
                               d->a.state);
         if (t->stage == STAGE_LOGIN)
-            ask_for_learning(d);
+            (void)mark_run(d, LOGIN_RECORDED);
     }
     /* What the stage needed is of no use to the next. */
     t = trace_free(t);
@@ -281,7 +291,7 @@ static int begin_stage(Daemon *d, Stage stage, uint32_t uid)
     if (stage != STAGE_PAUSE && is_wanted(d, stage, uid)) {
         recorder_set_exact(d->recorder,
                            d->a.recorder.exact || (rerecord_wants(&d->rerecord, stage, uid) &&
-                                                        d->rerecord.stages[stage].exact));
+                                                   d->rerecord.stages[stage].exact));
         r = recorder_begin_stage(d->recorder, stage, uid);
         if (r < 0)
             return log_error_errno(r, "headstartd: cannot record %s: %m", stage_to_string(stage));
@@ -339,7 +349,8 @@ static int run(Daemon *d)
 
     r = recorder_new(&d->a.recorder, &d->recorder, &why);
     if ((r == -ENOSYS || r == -ENODEV) && d->a.automatic) {
-        /* On such a kernel, or without a local disk, there is nothing to do, at every boot: no failure. */
+        /* On such a kernel, or without a local disk, there is nothing to do, at every boot: no
+         * failure. */
         log_notice("headstartd: %s", why ? why : "this kernel cannot tell what is opened");
         sd_notify(false, "STATUS=Nothing can be recorded here");
         return 0;
@@ -414,8 +425,8 @@ int main(int argc, char **argv)
         return r < 0 ? 2 : 0;
     if (d.a.restore)
         return restore(d.a.run) < 0 ? 1 : 0;
-    /* Nobody is ordered after it, but systemd's boot is not over while the job is open: on a slow machine it
-     * takes seconds until we listen. */
+    /* Nobody is ordered after it, but systemd's boot is not over while the job is open: on a slow
+     * machine it takes seconds until we listen. */
     if (d.a.automatic)
         sd_notify(false, "READY=1\nSTATUS=Starting to listen");
     if (d.a.run && make_directories(d.a.run, 0700) < 0)

@@ -121,6 +121,8 @@ int recorder_fill_facts(const Recorder *r, Trace *t)
         (faccessat(root, "system-update", F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
          faccessat(root, "etc/system-update", F_OK, AT_SYMLINK_NOFOLLOW) == 0))
         t->flags |= TRACE_OFFLINE_UPDATE;
+    if (t->stage == STAGE_BOOT && trace_has_fsck(t))
+        t->flags |= TRACE_FSCK;
     read_replay_status(r, t);
     return 0;
 }

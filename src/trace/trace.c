@@ -461,3 +461,21 @@ ProcessSource process_source_from_string(const char *s)
 {
     return (ProcessSource)string_table_lookup(process_source_table, _PROCESS_SOURCE_MAX, s);
 }
+
+/* Of a clean filesystem it takes no time. */
+#define FSCK_MIN (10 * USEC_PER_SEC)
+
+bool trace_has_fsck(const Trace *t)
+{
+    for (size_t i = 0; i < t->n_lifetimes; i++) {
+        const TraceLifetime *l = &t->lifetimes[i];
+        const TraceFile *f = &t->files[t->applications[l->application].file];
+        const char *name = t->paths[f->path].name;
+
+        if ((strcmp(name, "e2fsck") == 0 || strncmp(name, "fsck.", 5) == 0 ||
+             strcmp(name, "xfs_repair") == 0) &&
+            MIN(l->end, t->duration) >= l->start + FSCK_MIN)
+            return true;
+    }
+    return false;
+}

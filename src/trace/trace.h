@@ -51,7 +51,7 @@ typedef enum TraceFlags {
     TRACE_OFFLINE_UPDATE = 1 << 6,
     TRACE_FSCK = 1 << 7,
     TRACE_RESIDENCY_OFF = 1 << 8, /* page ranges unknown (no CAP_FOWNER): whole files assumed */
-    TRACE_FOLLOWED = 1 << 9,      /* the session cycle has learned which applications followed which */
+    TRACE_FOLLOWED = 1 << 9, /* the session cycle has learned which applications followed which */
 } TraceFlags;
 
 typedef struct TraceVolume {
@@ -155,6 +155,9 @@ int trace_add_path(Trace *t, const char *path, uint32_t *ret);
 int trace_add_file(Trace *t, uint32_t path, uint32_t volume, bool directory, uint32_t *ret);
 int trace_add_application(Trace *t, uint32_t file, uint32_t *ret);
 int trace_add_lifetime(Trace *t, const TraceLifetime *l);
+
+/* True if a filesystem was checked: a checker ran for ten seconds. Pure. */
+bool trace_has_fsck(const Trace *t);
 /* Accesses must come in rising order of `at` (-EINVAL otherwise). */
 int trace_add_access(Trace *t, const TraceAccess *a);
 

@@ -102,11 +102,6 @@ paths() {
 
 # --- the model that is shipped --------------------------------------------------------------------------------
 
-# The directory below the root in which this build looks for it.
-data_dir() {
-    strings -a "$HEADSTART" | sed -n 's,/default\.model$,,p' | sed 's/^%s//' | head -n 1
-}
-
 # A root in which two applications are installed, and the shipped model knows one of them and one that
 # is not there.
 shipped() {
@@ -119,11 +114,11 @@ shipped() {
         head -c 30000 /dev/urandom >"$HS_MNT$f"
     done
     sync -f "$HS_MNT"
-    mkdir -p "$HS_TMP/maker/traces" "$HS_MNT$(data_dir)"
+    mkdir -p "$HS_TMP/maker/traces" "$HS_MNT$(hs_data_dir)"
     "$BATS_TEST_DIRNAME/make-trace" "$HS_MNT" "$HS_LOOP" login 1750000000 /usr/bin/app \
         /usr/lib/libapp.so.1 /usr/bin/gone >"$HS_TMP/maker/traces/20250615T150640-login.json"
     "$HEADSTART" --state="$HS_TMP/maker" learn --quiet
-    "$HEADSTART" --state="$HS_TMP/maker" export -o "$HS_MNT$(data_dir)/default.model"
+    "$HEADSTART" --state="$HS_TMP/maker" export -o "$HS_MNT$(hs_data_dir)/default.model"
     rm "$HS_MNT/usr/bin/gone"
 }
 
@@ -148,7 +143,7 @@ shipped() {
 
 @test "a shipped model that is bad costs a line, and no plan" {
     shipped
-    echo '{"format":' >"$HS_MNT$(data_dir)/default.model"
+    echo '{"format":' >"$HS_MNT$(hs_data_dir)/default.model"
     run --separate-stderr -1 hs plan --root="$HS_MNT"
     [[ $stderr == *"default.model"*"done without it"*"nothing was recorded yet"* ]]
     [ ! -e "$HS_STATE" ]

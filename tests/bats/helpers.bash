@@ -209,3 +209,8 @@ refused() {
     [[ $stderr == *"$text"* ]]
     [ -z "$output" ]
 }
+
+# hs_data_dir: the directory below the root in which this build looks for it.
+hs_data_dir() {
+    strings -a "$HEADSTART" | sed -n 's,/default\.model$,,p' | sed 's/^%s//' | head -n 1
+}

@@ -15,7 +15,7 @@ setup() {
     mkdir "$HS_TMP/libexec" "$HS_TMP/bin"
     libexec=$(sed -n 's,^@\?\(/.*\)/hook greeter$,\1,p' "$HS_BUILD/hooks/hook-sddm-display")
     for f in hook hook-lightdm-session hook-sddm-display PostLogin; do
-        sed "s,$libexec,$HS_TMP/libexec,g" "$HS_BUILD/hooks/$f" >"$HS_TMP/libexec/$f"
+        sed -e "s,$libexec,$HS_TMP/libexec,g" -e "s,/var/lib/headstart,$HS_STATE,g" "$HS_BUILD/hooks/$f" >"$HS_TMP/libexec/$f"
         chmod +x "$HS_TMP/libexec/$f"
     done
     mkfifo "$HS_TMP/forever"
@@ -57,6 +57,14 @@ told() {
     hs_wait 10 told "start --no-block headstart-replay-user@0.service"
     run -0 on_systemd "$HS_TMP/libexec/hook" packages
     hs_wait 10 told "restart --no-block headstart-refresh.timer"
+    [ ! -e "$HS_STATE" ]
+    # Kept for who cannot be told now.
+    mkdir "$HS_STATE"
+    run -0 on_systemd "$HS_TMP/libexec/hook" packages
+    [ -e "$HS_STATE/refresh-wanted" ]
+    rm "$HS_STATE/refresh-wanted"
+    run -0 "$HS_TMP/libexec/hook" packages
+    [ -e "$HS_STATE/refresh-wanted" ]
 }
 
 @test "the scripts of the display managers do the same" {

@@ -206,6 +206,39 @@ metadata() {
 
 # --- where /var is mounted late ---------------------------------------------------------------------------------
 
+@test "what packages left to be done is done once" {
+    hs_filesystem ext4 64
+    new /usr/bin/app
+    learned /usr/bin/app
+    new /usr/bin/app
+    : >"$HS_STATE/refresh-wanted"
+    run -0 hs refresh --dry-run
+    [ -e "$HS_STATE/refresh-wanted" ]
+    run -0 hs refresh
+    [[ $output == "1 files changed"*"planned anew." ]]
+    [ ! -e "$HS_STATE/refresh-wanted" ]
+    # Nothing had changed: it is done all the same.
+    : >"$HS_STATE/refresh-wanted"
+    hs refresh --quiet
+    [ ! -e "$HS_STATE/refresh-wanted" ]
+}
+
+@test "nothing learned yet: packs of what is shipped are planned anew" {
+    hs_filesystem ext4 64
+    new /usr/bin/app 40000
+    learned /usr/bin/app
+    mkdir -p "$HS_MNT$(hs_data_dir)"
+    hs export --quiet --output="$HS_MNT$(hs_data_dir)/default.model"
+    rm -r "$HS_STATE"/*
+    run -1 --separate-stderr hs refresh
+    hs plan --quiet
+    new /usr/bin/app 40000
+    run ! nothing_skipped
+    run -0 hs refresh
+    [[ $output == *"planned anew from what is shipped." ]]
+    nothing_skipped
+}
+
 @test "a copy of the boot pack for early boot, only where the state is on another filesystem" {
     hs_filesystem ext4 64
     new /bin/app

@@ -288,9 +288,40 @@ static void synthetic_traces_are_valid_and_repeat(void **state)
     }
 }
 
+/* Only a check that took long is one; an application that goes on is cut off by the stage's end. */
+static void checks_are_found(void **state)
+{
+    static const struct {
+        const char *path;
+        usec_t start, end;
+        bool found;
+    } rows[] = {
+            {"/usr/sbin/e2fsck", 1, 10, false},
+            {"/usr/sbin/e2fsck", 1, 12, true},
+            {"/sbin/fsck.xfs", 0, 10, true},
+            {"/usr/sbin/xfs_repair", 5, USEC_INFINITY, true},
+            {"/usr/sbin/e2fsck", 25, USEC_INFINITY, false},
+            {"/usr/bin/e2fscks", 0, 20, false},
+    };
+
+    for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+        _cleanup_trace_ Trace *t = trace_new(STAGE_BOOT);
+        TraceLifetime l = {.uid = 0, .start = rows[i].start * USEC_PER_SEC};
+        uint32_t file;
+
+        t->duration = 30 * USEC_PER_SEC;
+        l.end = rows[i].end == USEC_INFINITY ? USEC_INFINITY : rows[i].end * USEC_PER_SEC;
+        assert_int_equal(trace_add_file(t, path_of(t, rows[i].path), TRACE_NONE, false, &file), 0);
+        assert_int_equal(trace_add_application(t, file, &l.application), 0);
+        assert_int_equal(trace_add_lifetime(t, &l), 0);
+        assert_int_equal(trace_has_fsck(t), rows[i].found);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+            cmocka_unit_test(checks_are_found),
             cmocka_unit_test(paths_are_interned),
             cmocka_unit_test(bad_paths_are_refused),
             cmocka_unit_test(formatting_fits_or_says_so),
