@@ -308,6 +308,24 @@ static int begin_stage(Daemon *d, Stage stage, uint32_t uid)
     return 0;
 }
 
+/* Somebody is here and waits. Display managers' hooks, and the start of user@.service, were sooner;
+ * but not every display manager has one, and a user who lingers has that service since the boot. */
+static void hurry_login(const Daemon *d, uint32_t uid)
+{
+    char name[64], path[4096];
+    int r;
+
+    if (!d->a.automatic || !d->a.run || uid == UINT32_MAX)
+        return;
+    snprintf(path, sizeof(path), "%s/replay-login@%" PRIu32 ".json", d->a.run, uid);
+    if (access(path, F_OK) == 0)
+        return;
+    snprintf(name, sizeof(name), "headstart-replay-user@%" PRIu32 ".service", uid);
+    r = stage_source_start_unit(d->stages, name);
+    if (r < 0)
+        log_debug_errno(r, "headstartd: cannot start %s: %m", name);
+}
+
 static int on_stage_changed(void *arg, const StageChange *c)
 {
     Daemon *d = arg;
@@ -322,6 +340,8 @@ static int on_stage_changed(void *arg, const StageChange *c)
     }
     finish_stage(d, c->drop, false);
     d->session = session_end(d->session);
+    if (c->next == STAGE_LOGIN)
+        hurry_login(d, c->uid);
     if ((int)c->next < 0)
         return sd_event_exit(d->event, 0);
     return begin_stage(d, c->next, c->uid) < 0 ? sd_event_exit(d->event, 1) : 0;

@@ -9,5 +9,6 @@ struct StageSource {
     Stage first;
     stage_changed_t changed;
     void *arg;
-    void (*free)(StageSource *s); /* what is its own, not the struct */
+    int (*start_unit)(StageSource *s, const char *unit); /* NULL: nobody to ask */
+    void (*free)(StageSource *s);                        /* what is its own, not the struct */
 };

@@ -224,6 +224,16 @@ static int on_retry(sd_event_source *source _unused_, uint64_t usec _unused_, vo
 
 /* --- the source ------------------------------------------------------------------------------- */
 
+static int system_start_unit(StageSource *base, const char *unit)
+{
+    SystemSource *s = (SystemSource *)base;
+
+    if (!s->bus)
+        return -ENOTCONN;
+    return sd_bus_call_method_async(s->bus, NULL, SYSTEMD, SYSTEMD_PATH, SYSTEMD_MANAGER,
+                                    "StartUnit", NULL, NULL, "ss", unit, "fail");
+}
+
 static void system_free(StageSource *base)
 {
     SystemSource *s = (SystemSource *)base;
@@ -249,6 +259,7 @@ int stage_source_new_system(sd_event *event, int root_fd, const StageCallbacks *
             .first = STAGE_BOOT,
             .changed = callbacks->changed,
             .arg = callbacks->arg,
+            .start_unit = system_start_unit,
             .free = system_free,
     };
     s->callbacks = *callbacks;

@@ -2,6 +2,7 @@
 
 #include "daemon/stages-internal.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 StageSource *stage_source_free(StageSource *s)
@@ -11,6 +12,11 @@ StageSource *stage_source_free(StageSource *s)
     s->free(s);
     free(s);
     return NULL;
+}
+
+int stage_source_start_unit(StageSource *s, const char *unit)
+{
+    return s->start_unit ? s->start_unit(s, unit) : -EOPNOTSUPP;
 }
 
 Stage stage_source_first(const StageSource *s)

@@ -47,5 +47,9 @@ int stage_source_new_system(sd_event *event, int root_fd, const StageCallbacks *
                             StageSource **ret);
 StageSource *stage_source_free(StageSource *s);
 
+/* Asks systemd to start a unit, and does not wait for an answer. 0, -EOPNOTSUPP (this source knows
+ * no systemd), -ENOTCONN, or another negative errno of sending it. */
+int stage_source_start_unit(StageSource *s, const char *unit);
+
 /* The stage to begin with. */
 Stage stage_source_first(const StageSource *s);

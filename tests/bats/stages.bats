@@ -156,6 +156,9 @@ uid_of() {
     open_file in-pause
     fake new 2 1000 user x11 seat0
     now_says "Recording login, waiting for the session to become active"
+    # Who logs in is helped, if nobody else was sooner; not those whose login is none.
+    hs_wait 10 grep -qx "start fail headstart-replay-user@1000.service" "$HS_TMP/fake.log"
+    [ "$(grep -c "^start " "$HS_TMP/fake.log")" -eq 1 ]
     open_file in-login
     fake state 2 active
     now_says "Recording login, waiting for the session to settle"
@@ -295,6 +298,29 @@ full avg10=0.00 avg60=0.00 avg300=0.00 total=0" >"$HS_MNT/proc/pressure/new"
     fake appear
     # It can be ended at any moment.
     recorder_stop
+}
+
+# a_boot: is recorded, from nothing to the default target.
+a_boot() {
+    fake_start
+    fake appear
+    recorder_start
+    now_says "Recording boot, waiting for the end of the boot"
+    open_file in-boot
+    fake target active
+    fake finished
+    now_says "Waiting for a login" 20
+    recorder_stop
+    end_process "$FAKE_IO_PID"
+}
+
+@test "userspace rebooted alone: the boot is marked as one from warm caches" {
+    bus_start
+    a_boot
+    "$HEADSTART" show --json=short "$HS_STATE"/traces/*.json | jq -e '.flags == []'
+    rm "$HS_STATE"/traces/*
+    a_boot
+    "$HEADSTART" show --json=short "$HS_STATE"/traces/*.json | jq -e '.flags == ["soft reboot"]'
 }
 
 @test "rerecord: only what was asked for, exactly if so; what is done is not asked for any more" {
