@@ -13,7 +13,7 @@
 #include <sys/file.h>
 
 #define MODEL_NAME "model.json" /* as in cli/state.h */
-#define LOCK_USEC  (5 * USEC_PER_SEC)
+#define LOCK_USEC  (3 * USEC_PER_SEC) /* twice at most, at a shutdown: TimeoutStopSec=10s */
 
 struct SessionSave {
     pthread_t thread;
