@@ -1,6 +1,6 @@
-# A package is upgraded between boots 2 and 3: refresh finds its new files, boot 3 replays them.
+# A package is upgraded between boots 2 and 3: refresh finds its new files, boot 3 replays them; an upgrade just before a reboot.
 # image: d13-ext4
-# boots: 3
+# boots: 4
 # timeout: 900
 program=/usr/bin/kmod
 boot_1() {
@@ -27,11 +27,27 @@ boot_2() {
 boot_3() {
     a_boot_is_replayed
     check "nothing in the pack is another file" nothing_replaced
+    check "an upgrade is made" newer_package kmod "$program"
+    check "dpkg upgrades the package" dpkg -i /tmp/upgrade.deb
+    # The machine is rebooted before anything could be done about it.
+    check "that is kept" test -e "$state/refresh-wanted"
+}
+
+boot_4() {
+    check "systemd is through" booted
+    check "it was kept" test -e "$state/refresh-wanted"
+    check "the boot was recorded" await 120 trace_of boot 4
+    check "learning and planning succeed" systemctl start headstart-learn.service
+    check "with a refresh before" test "$(refreshes)" -eq 1
+    check "it is done" test ! -e "$state/refresh-wanted"
+    check "the pack has the new file" pack_knows "$state/boot.pack" "$program"
+    quiet
 }
 
 # newer_package NAME PROGRAM: the package as it is installed, in a later version, whose program differs
 newer_package() {
     local tree=/tmp/upgrade f
+    rm -rf "$tree"
     mkdir -p "$tree/DEBIAN"
     dpkg -L "$1" | while read -r f; do
         [[ -d $f && ! -L $f ]] || cp -a --parents "$f" "$tree" || return

@@ -1,0 +1,92 @@
+# What is shipped at the first boot, a login at the console that is learned from by itself; disable, enable, rerecord; purge.
+# image: d13-ext4
+# boots: 4
+boot_1() {
+    check "systemd is through" booted
+    check "nothing was learned" test ! -e "$state/model.json"
+    check "what is shipped was planned at the installation" test -s "$state/boot.pack"
+    check "it was replayed" await 120 is_over /run/headstart/replay-boot.json
+    note "$(cat /run/headstart/replay-boot.json)"
+    check "some of it was there" test "$(field /run/headstart/replay-boot.json files)" -gt 20
+    check "the boot was recorded" await 120 trace_of boot
+    # The console is a place to log in where there is no greeter.
+    host key ctrl-alt-f1
+    check "somebody logs in at the console" login_at_console user
+    check "the login was recorded" await 180 trace_of login
+    check "it is learned by itself" await 300 has_run headstart-learn.service
+    check "there is a model" test -s "$state/model.json"
+    check "there is a pack for that user" await 60 test -s "$state/login@$(id -u user).pack"
+    quiet
+}
+
+boot_2() {
+    a_boot_is_replayed
+    check "the login pack was replayed, without a greeter" await 120 is_over /run/headstart/replay-login.json
+    check "somebody logs in at the console" login_at_console user
+    check "that user's own was, too" await 120 is_over "/run/headstart/replay-login@$(id -u user).json"
+    check "disable --now succeeds" headstart disable --now
+    check "nothing runs any more" nothing_runs
+    quiet
+}
+
+boot_3() {
+    check "systemd is through" booted
+    check "nothing runs" nothing_runs
+    check "nothing was replayed" test ! -e /run/headstart/replay-boot.json
+    check "enable --now succeeds" headstart enable --now
+    check "it records" systemctl is-active headstart-record.service
+    check "rerecord --now succeeds" headstart rerecord --now
+    check "it records again" systemctl is-active headstart-record.service
+    check "status tells what is not replayed" tells "boot, login"
+    quiet
+}
+
+boot_4() {
+    check "systemd is through" booted
+    check "the boot was recorded anew" await 120 trace_of boot
+    check "nothing was replayed in it" test ! -e /run/headstart/replay-boot.json
+    check "only the login is still asked for" tells login
+    quiet
+    check "dpkg purges the package" dpkg --purge headstart
+    check "nothing runs" nothing_runs
+    check "nothing is left of it" nothing_left
+    check "no unit failed" no_failed_units
+}
+
+# login_at_console USER: the name, as often as it takes; there are no passwords.
+login_at_console() {
+    local i
+    for ((i = 0; i < 10; i++)); do
+        session_of "$1" && return
+        host type "$1"
+        host key ret
+        await 20 session_of "$1" && return
+    done
+    return 1
+}
+
+has_run() {
+    [[ $(systemctl show -p ExecMainExitTimestampMonotonic --value "$1") != 0 ]] &&
+        ! systemctl is-active "$1" | grep activating
+}
+
+nothing_runs() {
+    ! systemctl list-units --no-legend --plain 'headstart*' | grep -E ' running | exited ' || return
+    ! pgrep -a headstart
+}
+
+tells() {
+    headstart status
+    headstart status | grep -E "Recorded anew, not replayed: $1\$"
+}
+
+nothing_left() {
+    local left
+    left=$(find / -xdev -name '*headstart*' -not -path '/proc/*' -not -path '/run/hsvm/*' \
+        -not -path '/var/log/*' -not -path '/var/lib/systemd/deb-systemd-helper-*' -not -path '/tmp/*' |
+        grep -v hsvm)
+    [[ -z $left ]] || {
+        echo "$left"
+        return 1
+    }
+}
