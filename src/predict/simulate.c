@@ -198,7 +198,7 @@ static int end_session(Simulation *s)
     return predictor_end(s->predictor, s->now);
 }
 
-static int begin_session(Simulation *s, uint32_t user)
+static int begin_session(Simulation *s, uint32_t user, usec_t realtime)
 {
     int r = end_session(s);
 
@@ -207,6 +207,8 @@ static int begin_session(Simulation *s, uint32_t user)
     s->in_session = true;
     s->session++;
     s->session_start = s->now;
+    if (realtime > 0)
+        predictor_set_wall_clock(s->predictor, s->now, realtime);
     return predictor_begin(s->predictor, s->now, user);
 }
 
@@ -239,7 +241,7 @@ static int handle_event(Simulation *s, size_t i)
     if (e->kind == SIMULATE_END)
         return end_session(s);
     if (e->kind == SIMULATE_BEGIN || !s->in_session) {
-        r = begin_session(s, e->user);
+        r = begin_session(s, e->user, e->kind == SIMULATE_BEGIN ? e->realtime : 0);
         if (r < 0 || e->kind == SIMULATE_BEGIN)
             return r < 0 ? r : s->testing ? predict(s, i) : 0;
     }

@@ -31,6 +31,7 @@ typedef struct SimulateEvent {
     uint32_t user;
     uint32_t item;
     SimulateEventKind kind;
+    usec_t realtime; /* SIMULATE_BEGIN: what the wall clock says then; 0: it runs on as `at` does */
 } SimulateEvent;
 
 typedef struct SimulateInput {

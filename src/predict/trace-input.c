@@ -126,7 +126,8 @@ static int add_event(TraceInput *t, usec_t at, uint32_t user, uint32_t item, Sim
 
     if (r < 0)
         return r;
-    t->events[t->n_events++] = (SimulateEvent){at, user, item, kind};
+    t->events[t->n_events++] =
+            (SimulateEvent){.at = at, .user = user, .item = item, .kind = kind};
     return 0;
 }
 
@@ -313,6 +314,7 @@ int trace_input_add(TraceInput *t, const Trace *trace)
         r = add_event(t, t->now, trace->uid, 0, SIMULATE_BEGIN);
     if (r < 0)
         return r;
+    t->events[t->n_events - 1].realtime = trace->start_realtime;
     first = t->n_events;
     if (t->level == TRACE_LEVEL_FILES)
         r = add_accesses(t, trace, objects);

@@ -2,10 +2,10 @@
 #pragma once
 
 /* What the judge reads from recorded traces: each trace is a session, one after the other on one
- * clock (the time between them does not count). At the level of applications, items are
- * applications that start and exit, made of the files they open; at the level of files, items are
- * files, and every open is an access. An object is as large as what was resident of its file (the
- * whole file where residency is not known). Pure. */
+ * clock (the time between them does not count); with each comes what the wall clock said when it
+ * began. At the level of applications, items are applications that start and exit, made of the files
+ * they open; at the level of files, items are files, and every open is an access. An object is as
+ * large as what was resident of its file (the whole file where residency is not known). Pure. */
 
 #include "predict/simulate.h"
 #include "trace/trace.h"

@@ -130,6 +130,20 @@ refused() {
     [ "$(jq -c .predictors <<<"$output")" != "$(jq -c .predictors <<<"$before")" ]
 }
 
+@test "evaluate: what was learned long ago has faded, by the wall clock of the traces" {
+    sessions 8
+    run -0 hs evaluate --json=short --no-timing --predictor=mixture,naive "$T"
+    local days_apart=$output i
+    # The same order, but more than a year between the fourth and the fifth.
+    for i in 5 6 7 8; do
+        sed -i "s/\"start_realtime_usec\": 179/\"start_realtime_usec\": 183/" "$T/$((i * 7 % 10))-$i.json"
+    done
+    run -0 hs evaluate --json=short --no-timing --predictor=mixture,naive "$T"
+    [ "$(rate mixture log_loss)" != "$(output=$days_apart rate mixture log_loss)" ]
+    # The naive one counts all that ever was.
+    [ "$(rate naive log_loss)" = "$(output=$days_apart rate naive log_loss)" ]
+}
+
 @test "evaluate: a recording that is given twice counts once" {
     sessions 3
     run -0 hs evaluate --json=short --no-timing "$T"

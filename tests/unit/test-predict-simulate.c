@@ -338,6 +338,51 @@ static void test_near_the_oracle(void **state)
         }
 }
 
+/* A session in which A is followed by `second`. */
+static void add_session(SimulateInput *in, usec_t at, usec_t realtime, uint32_t second)
+{
+    const SimulateEvent events[] = {
+            {.at = at, .kind = SIMULATE_BEGIN, .realtime = realtime},
+            {.at = at + 10 * S, .item = 0, .kind = SIMULATE_START},
+            {.at = at + 60 * S, .item = second, .kind = SIMULATE_START},
+            {.at = at + 120 * S, .item = 0, .kind = SIMULATE_EXIT},
+            {.at = at + 130 * S, .item = second, .kind = SIMULATE_EXIT},
+            {.at = at + 300 * S, .kind = SIMULATE_END},
+    };
+
+    for (size_t i = 0; i < ELEMENTSOF(events); i++)
+        assert_int_equal(simulate_add_event(in, &events[i]), 0);
+}
+
+/* What the mixture says of ten sessions with B, then, `weeks` later, four with C; the last of them is
+ * judged. */
+static SimulateReport judge_changed_habit(unsigned weeks)
+{
+    _cleanup_simulate_input_ SimulateInput in = {0};
+    const usec_t first = 1700000000ULL * S;
+    SimulateParameters sp;
+
+    trace(&in, "", 10);
+    for (unsigned i = 0; i < 14; i++)
+        add_session(&in, i * 301 * S,
+                    weeks == 0 ? 0 : first + i * 301 * S + (i < 10 ? 0 : weeks * 7 * 86400ULL * S),
+                    i < 10 ? 1 : 2);
+    simulate_parameters_init(&sp);
+    sp.training = 13.0 / 14;
+    return judge(&in, &sp, "mixture", NULL);
+}
+
+/* What was learned fades by the wall clock, although the sessions follow one another at once. */
+static void test_wall_clock(void **state)
+{
+    SimulateReport unknown = judge_changed_habit(0), later = judge_changed_habit(8);
+
+    assert_int_equal(unknown.n_scored, 2);
+    assert_int_equal(unknown.n_first, 1); /* A; B is still the likelier */
+    assert_int_equal(later.n_first, 2);
+    assert_true(later.next_log_loss < unknown.next_log_loss);
+}
+
 /* The same seed, the same report, bit for bit. */
 static void test_deterministic(void **state)
 {
@@ -443,6 +488,7 @@ int main(void)
             cmocka_unit_test(test_io_cost),
             cmocka_unit_test(test_log_loss),
             cmocka_unit_test(test_budget),
+            cmocka_unit_test(test_wall_clock),
             cmocka_unit_test(test_deterministic),
             cmocka_unit_test(test_habits),
             cmocka_unit_test(test_oracle_session),
