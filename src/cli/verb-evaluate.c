@@ -15,6 +15,9 @@
 #define ORACLE_FUTURES 200U
 /* Smaller ones are tools, which nobody waits for (thesis 5.2.1, model.minsize). */
 #define REAL_MINIMUM_BYTES 2000000U
+/* Drawn sessions begin with the processes of the desktop, which are the login's and no choice of
+ * anybody's: the oracle does not foresee them. */
+#define HABITS_GRACE (10 * USEC_PER_SEC)
 
 enum {
     OPTION_PREDICTOR = 1,
@@ -47,7 +50,7 @@ static const Option options[] = {
         {OPTION_TRAINING, 0, "training", "SHARE", "Of the events, only learned from [0.55]"},
         {OPTION_HORIZON, 0, "horizon", "TIME", "\"Soon\" of log loss and reliability [20s]"},
         {OPTION_CYCLE, 0, "cycle", "TIME", "Predict this often [after events only]"},
-        {OPTION_GRACE, 0, "grace", "TIME", "Judge nothing this long after a session began [0]"},
+        {OPTION_GRACE, 0, "grace", "TIME", "Judge nothing so long after a session began [0; habits: 10s]"},
         {OPTION_IO_LATENCY, 0, "io-latency", "TIME", "What a read takes before its first byte [0]"},
         {OPTION_IO_RATE, 0, "io-rate", "BYTES", "Bytes a second; 0: without limit [0]"},
         {OPTION_SEED, 0, "seed", "N", "Of those that draw at random [1]"},
@@ -185,6 +188,7 @@ static int take_option(Evaluation *e, int option, const char *value)
     case OPTION_CYCLE:
         return parse_time(e, "cycle", value, false, &p->cycle);
     case OPTION_GRACE:
+        e->grace_given = true;
         return parse_time(e, "grace", value, false, &p->grace);
     case OPTION_IO_LATENCY:
         return parse_time(e, "io-latency", value, false, &p->io_fixed_usec);
@@ -375,6 +379,8 @@ static int run(Context *c)
     if (k < 0)
         return k;
     args = cli_arguments(c, &n);
+    if (e.draw && !e.grace_given)
+        e.parameters.grace = HABITS_GRACE;
 
     r = read_traces(&e, args, n);
     if (r < 0)

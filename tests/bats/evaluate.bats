@@ -335,6 +335,15 @@ rate() {
     run -0 hs evaluate --stage=session --budget=50% --waste=15% --grace=10s --no-timing \
         --predictor=naive,mixture --habits=5 --users=1 --json=short "$HS_TMP/days"
     [ "$output" = "$first" ]
+    # With the defaults, nobody knows better than the oracle.
+    for seed in 1 2 3; do
+        run -0 hs evaluate --stage=session --no-timing --habits="$seed" --json=short "$HS_TMP/days"
+        jq -e '.grace_usec == 10000000 and (.predictors | length) == 13' <<<"$output"
+        jq -e '[.predictors[] | [.log_loss, .name]] | min | .[1] == "oracle"' <<<"$output"
+    done
+    run -0 hs evaluate --stage=session --no-timing --habits=1 --grace=0 --predictor=lru --json=short \
+        "$HS_TMP/days"
+    jq -e '.grace_usec == 0' <<<"$output"
     refused 2 "not a number from 1 to 16" --habits=1 --users=17 "$HS_TMP/days"
     "$BATS_TEST_DIRNAME/make-session" 1 1763668800 12 1000 >"$HS_TMP/small.json"
     refused 1 "too few to draw habits" --habits=1 "$HS_TMP/small.json"
