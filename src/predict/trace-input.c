@@ -126,8 +126,7 @@ static int add_event(TraceInput *t, usec_t at, uint32_t user, uint32_t item, Sim
 
     if (r < 0)
         return r;
-    t->events[t->n_events++] =
-            (SimulateEvent){.at = at, .user = user, .item = item, .kind = kind};
+    t->events[t->n_events++] = (SimulateEvent){.at = at, .user = user, .item = item, .kind = kind};
     return 0;
 }
 
@@ -305,7 +304,7 @@ int trace_input_add(TraceInput *t, const Trace *trace)
 
     if (!objects || !items)
         return -ENOMEM;
-    if (trace->duration > USEC_INFINITY / 4 - t->now)
+    if (t->now > TRACE_INPUT_TIME_MAX || trace->duration > TRACE_INPUT_TIME_MAX - t->now)
         return -E2BIG;
     r = add_objects(t, trace, objects);
     if (r >= 0)

@@ -232,6 +232,14 @@ refused() {
     mkfifo "$f"
     refused 1 "$f: not a regular file" "$T"
     refused 1 "/dev/zero: not a regular file" /dev/zero
+    # Right in itself, but no session lasts for ages; nor do two together.
+    rm "$f"
+    sed 's/"duration_usec": [0-9]*/"duration_usec": 9223372036854775807/' "$T/7-1.json" >"$f"
+    refused 1 "$f: lasts 106751991 days: too long to be judged" "$f"
+    sed 's/"duration_usec": [0-9]*/"duration_usec": 4000000000000000000/' "$T/7-1.json" >"$f"
+    run -0 hs evaluate --predictor=lru,mixture --cycle=1s "$f"
+    sed -i 's/"duration_usec": [0-9]*/"duration_usec": 4000000000000000000/' "$T/4-2.json"
+    refused 1 "$T/4-2.json: lasts 46296296 days: too long to be judged after the others" "$f" "$T/4-2.json"
     # Two at fault: two lines.
     rm "$f"
     : >"$f"
