@@ -50,11 +50,13 @@ static const Option options[] = {
         {OPTION_TRAINING, 0, "training", "SHARE", "Of the events, only learned from [0.55]"},
         {OPTION_HORIZON, 0, "horizon", "TIME", "\"Soon\" of log loss and reliability [20s]"},
         {OPTION_CYCLE, 0, "cycle", "TIME", "Predict this often [after events only]"},
-        {OPTION_GRACE, 0, "grace", "TIME", "Judge nothing so long after a session began [0; habits: 10s]"},
+        {OPTION_GRACE, 0, "grace", "TIME",
+         "Judge nothing so long after a session began [0; habits: 10s]"},
         {OPTION_IO_LATENCY, 0, "io-latency", "TIME", "What a read takes before its first byte [0]"},
         {OPTION_IO_RATE, 0, "io-rate", "BYTES", "Bytes a second; 0: without limit [0]"},
         {OPTION_SEED, 0, "seed", "N", "Of those that draw at random [1]"},
-        {OPTION_HABITS, 0, "habits", "SEED", "Draw who starts what; the files are the recorded ones"},
+        {OPTION_HABITS, 0, "habits", "SEED",
+         "Draw who starts what; the files are the recorded ones"},
         {OPTION_USERS, 0, "users", "N", "With --habits: so many people [2]"},
         {OPTION_SESSIONS, 0, "sessions", "N", "With --habits: so many sessions [60]"},
         {OPTION_RELIABILITY, 0, "reliability", NULL, "Show what was promised and what came"},
@@ -393,6 +395,11 @@ static int run(Context *c)
     if (e.budget_percent > 0)
         e.parameters.budget_bytes =
                 MAX((uint64_t)((double)e.object_bytes * e.budget_percent / 100), (uint64_t)1);
+    if (e.parameters.cache_unit == CACHE_BYTES && e.parameters.budget_bytes != UINT64_MAX &&
+        e.parameters.budget_bytes > e.parameters.cache_size)
+        return cli_usage_error(c, "--budget: %llu bytes are more than --cache holds (%llu)",
+                               (unsigned long long)e.parameters.budget_bytes,
+                               (unsigned long long)e.parameters.cache_size);
     r = judge(&e, habits);
     return r < 0 ? r : evaluate_print(&e);
 }

@@ -204,6 +204,10 @@ refused() {
         refused 2 "--grace=$bad: not a time" --grace="$bad" "$T"
     done
     refused 2 "--horizon=soon: not a time" --horizon=soon "$T"
+    refused 2 "--budget: 2000000 bytes are more than --cache holds (1999999)" --cache=1999999 \
+        --budget=2000000 "$T"
+    refused 2 " bytes are more than --cache holds (4096)" --cache=4096 --budget=50% "$T"
+    run -0 hs evaluate --cache=2000000 --budget=2000000 --predictor=lru "$T"
     refused 2 "--io-rate=fast: not a number of bytes" --io-rate=fast "$T"
     refused 2 "--seed=-1: not a number" --seed=-1 "$T"
     # The extremes that are right.
@@ -322,6 +326,10 @@ rate() {
     jq -e "all(.predictors[] | select(.name != \"mixture\" and .hit_rate > $(rate mixture hit_rate) - 0.1);
                .waste > $(rate mixture waste))" <<<"$output"
     jq -e '[.predictors[] | [.log_loss, .name]] | min | .[1] == "mixture"' <<<"$output"
+    # Nothing was read, or empty files only: then there is no accuracy.
+    jq -e 'all(.predictors[]; (.read_bytes == 0) == (.accuracy == null))' <<<"$output"
+    jq -e '.predictors[] | select(.name == "2-gram+") | .n_reads > 0 and .accuracy == null
+        and .in_time == null and .lead_usec == null' <<<"$output"
     # The bound is kept in expectation.
     jq -en "$(rate mixture waste) < 0.2"
 }

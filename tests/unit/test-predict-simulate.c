@@ -101,6 +101,41 @@ static void test_training(void **state)
     assert_near(r.waste, 1.0 / 6);
 }
 
+/* Of empty files nothing is read, however often they are foreseen. */
+static void test_empty_files(void **state)
+{
+    _cleanup_simulate_input_ SimulateInput in = {0};
+    SimulateParameters sp = files(1, 0.5);
+    SimulateReport r;
+
+    trace(&in, "ABCABCABCABC", 0);
+    r = judge(&in, &sp, "last-successor", NULL);
+    assert_int_equal(r.n_reads_used, 5);
+    assert_int_equal(r.read_bytes, 0);
+    assert_true(isnan(r.accuracy) && isnan(r.waste));
+}
+
+/* A budget that the cache has no room for; bytes are refused, and files are not read for nothing.
+ */
+static void test_budget_over_cache(void **state)
+{
+    _cleanup_simulate_input_ SimulateInput in = {0};
+    _cleanup_predictor_ Predictor *p = make_predictor("naive", NULL);
+    SimulateParameters sp = files(2, 0.5);
+    SimulateReport r;
+
+    trace(&in, "ABCDEFABCDEFABCDEFABCDEF", 10);
+    sp.budget_bytes = 1000;
+    r = judge(&in, &sp, "naive", NULL);
+    assert_true(r.n_selected > 0);
+    assert_true(r.n_reads <= 2 * r.n_scored);
+    sp.cache_unit = CACHE_BYTES;
+    sp.cache_size = 999;
+    assert_int_equal(simulate(&in, &sp, p, &r), -EINVAL);
+    sp.cache_size = 1000;
+    assert_int_equal(simulate(&in, &sp, p, &r), 0);
+}
+
 /* Wasted: read, and gone or unused when its session ends. */
 static void test_waste(void **state)
 {
@@ -354,8 +389,8 @@ static void add_session(SimulateInput *in, usec_t at, usec_t realtime, uint32_t 
         assert_int_equal(simulate_add_event(in, &events[i]), 0);
 }
 
-/* What the mixture says of ten sessions with B, then, `weeks` later, four with C; the last of them is
- * judged. */
+/* What the mixture says of ten sessions with B, then, `weeks` later, four with C; the last of them
+ * is judged. */
 static SimulateReport judge_changed_habit(unsigned weeks)
 {
     _cleanup_simulate_input_ SimulateInput in = {0};
@@ -484,6 +519,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(test_lru),
             cmocka_unit_test(test_training),
+            cmocka_unit_test(test_empty_files),
+            cmocka_unit_test(test_budget_over_cache),
             cmocka_unit_test(test_waste),
             cmocka_unit_test(test_io_cost),
             cmocka_unit_test(test_log_loss),
