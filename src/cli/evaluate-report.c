@@ -110,12 +110,14 @@ static Table *settings_table(const Evaluation *e)
     table_column(t, "Waste bound", "maximum_waste", CELL_PROBABILITY);
     table_column(t, "Grace", "grace_usec", CELL_TIMESPAN);
     table_column(t, "Habits of", "habits_users", CELL_COUNT);
+    table_column(t, "Seed of habits", "habits_seed", CELL_COUNT);
     table_column(t, "Best single guess", "best_guess", CELL_PROBABILITY);
     table_row(t, (uint64_t)e->n_traces, e->first_realtime, e->last_realtime,
               (uint64_t)e->input.n_items, e->n_uses, n_scored(e), e->object_bytes, cache, budget,
               p->maximum_waste < 1 ? p->maximum_waste : -1.0,
               p->grace > 0 ? p->grace : COUNT_UNKNOWN,
-              e->draw ? (uint64_t)e->habits_users : COUNT_UNKNOWN, e->draw ? e->best_guess : -1.0);
+              e->draw ? (uint64_t)e->habits_users : COUNT_UNKNOWN,
+              e->draw ? e->habits_seed : COUNT_UNKNOWN, e->draw ? e->best_guess : -1.0);
     return t;
 }
 

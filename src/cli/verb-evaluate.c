@@ -9,6 +9,7 @@
 
 #include <assert.h>
 #include <string.h>
+#include <sys/random.h>
 #include <time.h>
 
 /* Of the oracle: how many futures it draws for each prediction. */
@@ -56,7 +57,7 @@ static const Option options[] = {
         {OPTION_IO_RATE, 0, "io-rate", "BYTES", "Bytes a second; 0: without limit [0]"},
         {OPTION_SEED, 0, "seed", "N", "Of those that draw at random [1]"},
         {OPTION_HABITS, 0, "habits", "SEED",
-         "Draw who starts what; the files are the recorded ones"},
+         "Draw who starts what, of recorded files; random: any seed"},
         {OPTION_USERS, 0, "users", "N", "With --habits: so many people [2]"},
         {OPTION_SESSIONS, 0, "sessions", "N", "With --habits: so many sessions [60]"},
         {OPTION_RELIABILITY, 0, "reliability", NULL, "Show what was promised and what came"},
@@ -162,6 +163,18 @@ static int parse_budget(Evaluation *e, const char *value)
     return 0;
 }
 
+/* A seed that nobody has chosen; short enough to be typed again, and exact in every JSON reader. */
+static uint64_t draw_seed(void)
+{
+    uint32_t seed;
+    struct timespec t = {0};
+
+    if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) == sizeof(seed))
+        return seed;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return timespec_nsec(&t) & UINT32_MAX;
+}
+
 static int take_option(Evaluation *e, int option, const char *value)
 {
     SimulateParameters *p = &e->parameters;
@@ -203,8 +216,10 @@ static int take_option(Evaluation *e, int option, const char *value)
             return cli_usage_error(e->c, "--seed=%s: not a number", value);
         return 0;
     case OPTION_HABITS:
-        if (parse_u64(value, &e->habits_seed) < 0)
-            return cli_usage_error(e->c, "--habits=%s: not a number", value);
+        if (strcmp(value, "random") == 0)
+            e->habits_seed = draw_seed();
+        else if (parse_u64(value, &e->habits_seed) < 0)
+            return cli_usage_error(e->c, "--habits=%s: neither a number nor random", value);
         e->draw = true;
         return 0;
     case OPTION_USERS:
@@ -282,7 +297,8 @@ static int draw_habits(Evaluation *e, Habits **ret)
     if (r >= 0)
         r = habits_sessions(h, PREDICTOR_NONE, e->habits_sessions, ~e->habits_seed, &drawn);
     if (r < 0)
-        return cli_error(r, "cannot draw habits: %m");
+        return cli_error(r, "cannot draw habits from seed %llu: %m",
+                         (unsigned long long)e->habits_seed);
     e->best_guess = habits_best_guess(h);
     e->object_bytes = habits_union_bytes(h);
     e->n_uses = 0;

@@ -351,6 +351,21 @@ rate() {
     run -0 hs evaluate --stage=session --budget=50% --waste=15% --grace=10s --no-timing \
         --predictor=naive,mixture --habits=5 --users=1 --json=short "$HS_TMP/days"
     [ "$output" = "$first" ]
+    # Habits that nobody has seen before.
+    run -0 hs evaluate --stage=session --budget=50% --waste=15% --grace=10s --no-timing \
+        --predictor=mixture --habits=random --json=short "$HS_TMP/days"
+    local told drawn=$output
+    told=$(jq .habits.seed <<<"$output")
+    echo "--habits=$told: $(jq -c '.predictors[] | [.name, .hit_rate, .waste]' <<<"$output")"
+    jq -en "$(rate mixture hit_rate) >= 0.97 * $(rate oracle hit_rate)"
+    # The seed that was told is the one.
+    run -0 hs evaluate --stage=session --budget=50% --waste=15% --grace=10s --no-timing \
+        --predictor=mixture --habits="$told" --json=short "$HS_TMP/days"
+    [ "$output" = "$drawn" ]
+    run -0 hs evaluate --stage=session --no-timing --predictor=lru --habits=random "$HS_TMP/days"
+    [[ $output =~ "Seed of habits: "[0-9]+ ]]
+    [[ $output != *"Seed of habits: $told"$'\n'* ]]
+    refused 2 "neither a number nor random" --habits=x "$HS_TMP/days"
     # With the defaults, nobody knows better than the oracle.
     for seed in 1 2 3; do
         run -0 hs evaluate --stage=session --no-timing --habits="$seed" --json=short "$HS_TMP/days"
