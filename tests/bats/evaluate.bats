@@ -332,6 +332,19 @@ rate() {
         and .in_time == null and .lead_usec == null' <<<"$output"
     # The bound is kept in expectation.
     jq -en "$(rate mixture waste) < 0.2"
+
+    # The naive one promises shares of all starts: under this bound it reads nothing and has what LRU has.
+    local bounded=$output
+    jq -en "$(rate naive read_bytes) == 0 and $(rate naive cache_hit_rate) == $(rate lru cache_hit_rate)"
+    # With its budget filled it foresees nearly all, too, and wastes more; with so small a budget that
+    # it wastes about as much, it misses twice as many files.
+    run -0 hs evaluate --stage=session --budget=50% --no-timing --predictor=naive --json=short "$HS_TMP/days"
+    jq -en "$(rate naive hit_rate) > 0.99 and $(rate naive waste) > 0.2"
+    jq -en "$(rate naive waste) > 1.2 * $(output=$bounded rate mixture waste)"
+    run -0 hs evaluate --stage=session --budget=35% --no-timing --predictor=naive --json=short "$HS_TMP/days"
+    jq -en "$(rate naive waste) > $(output=$bounded rate mixture waste)"
+    jq -en "1 - $(rate naive hit_rate) > 2 * (1 - $(output=$bounded rate mixture hit_rate))"
+    jq -en "$(rate naive coverage) < $(output=$bounded rate mixture coverage)"
 }
 
 @test "recorded applications, drawn habits: near the oracle; the same seed, the same figures" {
@@ -344,6 +357,7 @@ rate() {
                 --predictor=naive,mixture --habits="$seed" --users="$users" --json=short "$HS_TMP/days"
             jq -en "$(rate mixture hit_rate) >= $least * $(rate oracle hit_rate)"
             jq -en "$(rate mixture waste) <= 0.15"
+            jq -en "$(rate naive read_bytes) == 0"
             jq -e '.habits.best_guess > 0.2 and .habits.best_guess <= 0.6' <<<"$output"
         done
     done
