@@ -41,6 +41,8 @@ static Figures figures_of(const Evaluation *e, size_t predictor)
     const SimulateReport *r = &e->reports[predictor];
     const SimulateParameters *p = &e->parameters;
     double io = (double)p->io_fixed_usec * (double)r->n_reads;
+    /* Empty files are there at once, which says nothing. */
+    uint64_t n_used = r->read_bytes > 0 ? r->n_reads_used : 0;
 
     if (p->io_bytes_per_sec > 0)
         io += (double)r->read_bytes * 1e6 / (double)p->io_bytes_per_sec;
@@ -51,9 +53,9 @@ static Figures figures_of(const Evaluation *e, size_t predictor)
             .report = r,
             .log_loss = mean(r->log_loss, r->n_log_loss),
             .next_log_loss = mean(r->next_log_loss, r->n_scored),
-            .lead = mean_usec(r->lead_usec, r->n_reads_used),
+            .lead = mean_usec(r->lead_usec, n_used),
             .io = mean_usec(io, r->n_reads),
-            .in_time = mean((double)r->n_in_time, r->n_reads_used),
+            .in_time = mean((double)r->n_in_time, n_used),
             .observe_usec = p->clock_nsec ? mean((double)r->observe_nsec / 1e3, r->n_observed) : -1,
             .predict_usec =
                     p->clock_nsec ? mean((double)r->predict_nsec / 1e3, r->n_predicted) : -1,
@@ -106,13 +108,16 @@ static Table *settings_table(const Evaluation *e)
     table_column(t, "Cache", "cache", CELL_STRING);
     table_column(t, "Budget", "budget", CELL_STRING);
     table_column(t, "Waste bound", "maximum_waste", CELL_PROBABILITY);
+    table_column(t, "Grace", "grace_usec", CELL_TIMESPAN);
     table_column(t, "Habits of", "habits_users", CELL_COUNT);
+    table_column(t, "Seed of habits", "habits_seed", CELL_COUNT);
     table_column(t, "Best single guess", "best_guess", CELL_PROBABILITY);
     table_row(t, (uint64_t)e->n_traces, e->first_realtime, e->last_realtime,
               (uint64_t)e->input.n_items, e->n_uses, n_scored(e), e->object_bytes, cache, budget,
               p->maximum_waste < 1 ? p->maximum_waste : -1.0,
+              p->grace > 0 ? p->grace : COUNT_UNKNOWN,
               e->draw ? (uint64_t)e->habits_users : COUNT_UNKNOWN,
-              e->draw ? e->best_guess : -1.0);
+              e->draw ? e->habits_seed : COUNT_UNKNOWN, e->draw ? e->best_guess : -1.0);
     return t;
 }
 

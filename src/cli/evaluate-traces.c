@@ -169,10 +169,22 @@ static int read_all(Sources *s)
     return 0;
 }
 
+/* What no trace of a machine comes near to; trace_input_add() says only that it is too much. */
+static int too_much(const char *path, const Trace *trace, usec_t before)
+{
+    if (trace->duration > TRACE_INPUT_TIME_MAX - MIN(before, TRACE_INPUT_TIME_MAX))
+        return cli_error(E2BIG, "%s: lasts %llu days: too long to be judged%s", path,
+                         (unsigned long long)(trace->duration / (24 * USEC_PER_HOUR)),
+                         before > 0 ? " after the others" : "");
+    return cli_error(E2BIG, "%s: more than %u files or applications with those of the others", path,
+                     PREDICTOR_ITEMS_MAX);
+}
+
 static int feed(Evaluation *e, Sources *s)
 {
     _cleanup_trace_input_ TraceInput *t = NULL;
     const char *last = NULL;
+    usec_t duration = 0; /* of those before */
     int r;
 
     r = trace_input_new(e->level, &t);
@@ -188,13 +200,21 @@ static int feed(Evaluation *e, Sources *s)
         }
         last = s->items[i].path;
         r = trace_input_add(t, trace);
+        if (r == -E2BIG)
+            return too_much(last, trace, duration);
         if (r < 0)
             return cli_error(r, "%s: %m", last);
+        duration += trace->duration + USEC_PER_SEC;
         if (e->n_traces++ == 0)
             e->first_realtime = trace->start_realtime;
         e->last_realtime = trace->start_realtime;
     }
     r = trace_input_finish(t, &e->input);
+    if (r == -E2BIG)
+        return cli_error(r,
+                         "%zu traces have more files, uses of files or events than can be judged "
+                         "at a time",
+                         e->n_traces);
     return r < 0 ? cli_error(r, "cannot judge these traces: %m") : 0;
 }
 

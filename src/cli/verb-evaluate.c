@@ -9,12 +9,16 @@
 
 #include <assert.h>
 #include <string.h>
+#include <sys/random.h>
 #include <time.h>
 
 /* Of the oracle: how many futures it draws for each prediction. */
 #define ORACLE_FUTURES 200U
 /* Smaller ones are tools, which nobody waits for (thesis 5.2.1, model.minsize). */
 #define REAL_MINIMUM_BYTES 2000000U
+/* Drawn sessions begin with the processes of the desktop, which are the login's and no choice of
+ * anybody's: the oracle does not foresee them. */
+#define HABITS_GRACE (10 * USEC_PER_SEC)
 
 enum {
     OPTION_PREDICTOR = 1,
@@ -47,11 +51,13 @@ static const Option options[] = {
         {OPTION_TRAINING, 0, "training", "SHARE", "Of the events, only learned from [0.55]"},
         {OPTION_HORIZON, 0, "horizon", "TIME", "\"Soon\" of log loss and reliability [20s]"},
         {OPTION_CYCLE, 0, "cycle", "TIME", "Predict this often [after events only]"},
-        {OPTION_GRACE, 0, "grace", "TIME", "Judge nothing this long after a session began [0]"},
+        {OPTION_GRACE, 0, "grace", "TIME",
+         "Judge nothing so long after a session began [0; habits: 10s]"},
         {OPTION_IO_LATENCY, 0, "io-latency", "TIME", "What a read takes before its first byte [0]"},
         {OPTION_IO_RATE, 0, "io-rate", "BYTES", "Bytes a second; 0: without limit [0]"},
         {OPTION_SEED, 0, "seed", "N", "Of those that draw at random [1]"},
-        {OPTION_HABITS, 0, "habits", "SEED", "Draw who starts what; the files are the recorded ones"},
+        {OPTION_HABITS, 0, "habits", "SEED",
+         "Draw who starts what, of recorded files; random: any seed"},
         {OPTION_USERS, 0, "users", "N", "With --habits: so many people [2]"},
         {OPTION_SESSIONS, 0, "sessions", "N", "With --habits: so many sessions [60]"},
         {OPTION_RELIABILITY, 0, "reliability", NULL, "Show what was promised and what came"},
@@ -157,6 +163,18 @@ static int parse_budget(Evaluation *e, const char *value)
     return 0;
 }
 
+/* A seed that nobody has chosen; short enough to be typed again, and exact in every JSON reader. */
+static uint64_t draw_seed(void)
+{
+    uint32_t seed;
+    struct timespec t = {0};
+
+    if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) == sizeof(seed))
+        return seed;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return timespec_nsec(&t) & UINT32_MAX;
+}
+
 static int take_option(Evaluation *e, int option, const char *value)
 {
     SimulateParameters *p = &e->parameters;
@@ -185,6 +203,7 @@ static int take_option(Evaluation *e, int option, const char *value)
     case OPTION_CYCLE:
         return parse_time(e, "cycle", value, false, &p->cycle);
     case OPTION_GRACE:
+        e->grace_given = true;
         return parse_time(e, "grace", value, false, &p->grace);
     case OPTION_IO_LATENCY:
         return parse_time(e, "io-latency", value, false, &p->io_fixed_usec);
@@ -197,8 +216,10 @@ static int take_option(Evaluation *e, int option, const char *value)
             return cli_usage_error(e->c, "--seed=%s: not a number", value);
         return 0;
     case OPTION_HABITS:
-        if (parse_u64(value, &e->habits_seed) < 0)
-            return cli_usage_error(e->c, "--habits=%s: not a number", value);
+        if (strcmp(value, "random") == 0)
+            e->habits_seed = draw_seed();
+        else if (parse_u64(value, &e->habits_seed) < 0)
+            return cli_usage_error(e->c, "--habits=%s: neither a number nor random", value);
         e->draw = true;
         return 0;
     case OPTION_USERS:
@@ -276,7 +297,8 @@ static int draw_habits(Evaluation *e, Habits **ret)
     if (r >= 0)
         r = habits_sessions(h, PREDICTOR_NONE, e->habits_sessions, ~e->habits_seed, &drawn);
     if (r < 0)
-        return cli_error(r, "cannot draw habits: %m");
+        return cli_error(r, "cannot draw habits from seed %llu: %m",
+                         (unsigned long long)e->habits_seed);
     e->best_guess = habits_best_guess(h);
     e->object_bytes = habits_union_bytes(h);
     e->n_uses = 0;
@@ -375,6 +397,8 @@ static int run(Context *c)
     if (k < 0)
         return k;
     args = cli_arguments(c, &n);
+    if (e.draw && !e.grace_given)
+        e.parameters.grace = HABITS_GRACE;
 
     r = read_traces(&e, args, n);
     if (r < 0)
@@ -387,6 +411,11 @@ static int run(Context *c)
     if (e.budget_percent > 0)
         e.parameters.budget_bytes =
                 MAX((uint64_t)((double)e.object_bytes * e.budget_percent / 100), (uint64_t)1);
+    if (e.parameters.cache_unit == CACHE_BYTES && e.parameters.budget_bytes != UINT64_MAX &&
+        e.parameters.budget_bytes > e.parameters.cache_size)
+        return cli_usage_error(c, "--budget: %llu bytes are more than --cache holds (%llu)",
+                               (unsigned long long)e.parameters.budget_bytes,
+                               (unsigned long long)e.parameters.cache_size);
     r = judge(&e, habits);
     return r < 0 ? r : evaluate_print(&e);
 }

@@ -247,7 +247,8 @@ int habits_new(const HabitsParameters *parameters, uint64_t seed, Habits **ret)
 static int emit(SimulateInput *in, double at_usec, uint32_t user, uint32_t item,
                 SimulateEventKind kind)
 {
-    return simulate_add_event(in, &(SimulateEvent){(usec_t)at_usec, user, item, kind});
+    return simulate_add_event(
+            in, &(SimulateEvent){.at = (usec_t)at_usec, .user = user, .item = item, .kind = kind});
 }
 
 static int draw_session(const Habits *h, unsigned user, double start_usec, Random *random,

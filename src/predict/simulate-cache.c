@@ -132,6 +132,9 @@ void simulate_select(Simulation *s)
             continue;
         if (size > room - used)
             continue;
+        /* What the cache has no room for would be read again and again. */
+        if (s->p->cache_unit == CACHE_FILES && n >= s->p->cache_size)
+            break;
         if (!x->cached && s->p->maximum_waste < 1 &&
             (use < s->p->minimum_use ||
              correction * (s->session_promised + waste) >

@@ -198,7 +198,7 @@ static int end_session(Simulation *s)
     return predictor_end(s->predictor, s->now);
 }
 
-static int begin_session(Simulation *s, uint32_t user)
+static int begin_session(Simulation *s, uint32_t user, usec_t realtime)
 {
     int r = end_session(s);
 
@@ -207,6 +207,8 @@ static int begin_session(Simulation *s, uint32_t user)
     s->in_session = true;
     s->session++;
     s->session_start = s->now;
+    if (realtime > 0)
+        predictor_set_wall_clock(s->predictor, s->now, realtime);
     return predictor_begin(s->predictor, s->now, user);
 }
 
@@ -239,7 +241,7 @@ static int handle_event(Simulation *s, size_t i)
     if (e->kind == SIMULATE_END)
         return end_session(s);
     if (e->kind == SIMULATE_BEGIN || !s->in_session) {
-        r = begin_session(s, e->user);
+        r = begin_session(s, e->user, e->kind == SIMULATE_BEGIN ? e->realtime : 0);
         if (r < 0 || e->kind == SIMULATE_BEGIN)
             return r < 0 ? r : s->testing ? predict(s, i) : 0;
     }
@@ -393,6 +395,8 @@ int simulate(const SimulateInput *in, const SimulateParameters *parameters, Pred
         !(parameters->maximum_waste >= 0 && parameters->maximum_waste <= 1) ||
         !(parameters->minimum_probability >= 0) || !(parameters->minimum_use >= 0) ||
         (int)parameters->cache_unit < 0 || parameters->cache_unit >= _CACHE_UNIT_MAX ||
+        (parameters->cache_unit == CACHE_BYTES && parameters->budget_bytes != UINT64_MAX &&
+         parameters->budget_bytes > parameters->cache_size) ||
         !input_valid(in))
         return -EINVAL;
     s.objects = calloc(in->n_objects + 1, sizeof(*s.objects));
@@ -418,7 +422,9 @@ int simulate(const SimulateInput *in, const SimulateParameters *parameters, Pred
     report.state_bytes = predictor_size(p);
     report.hit_rate = ratio((double)report.n_selected, (double)report.n_objects);
     report.cache_hit_rate = ratio((double)report.n_cached, (double)report.n_objects);
-    report.accuracy = ratio((double)report.n_reads_used, (double)report.n_reads);
+    report.accuracy = report.read_bytes > 0
+                              ? ratio((double)report.n_reads_used, (double)report.n_reads)
+                              : NAN;
     report.coverage = ratio((double)report.n_covered, (double)report.n_scored);
     report.first_right = ratio((double)report.n_first, (double)report.n_scored);
     report.waste = ratio((double)report.wasted_bytes, (double)report.read_bytes);

@@ -31,6 +31,7 @@ typedef struct SimulateEvent {
     uint32_t user;
     uint32_t item;
     SimulateEventKind kind;
+    usec_t realtime; /* SIMULATE_BEGIN: what the wall clock says then; 0: it runs on as `at` does */
 } SimulateEvent;
 
 typedef struct SimulateInput {
@@ -63,7 +64,7 @@ typedef enum CacheUnit {
 typedef struct SimulateParameters {
     CacheUnit cache_unit;
     uint64_t cache_size;   /* of both the cache and, unless budget_bytes is set, the selection */
-    uint64_t budget_bytes; /* UINT64_MAX: as the cache */
+    uint64_t budget_bytes; /* UINT64_MAX: as the cache, which must have room for it */
     double training;       /* share of the events that only train: 0.55 */
     bool learn_on;         /* after training, go on learning: true */
     usec_t cycle;          /* ask at least this often; 0: after events only */
@@ -117,7 +118,8 @@ typedef struct SimulateReport {
     /* The ratios, NAN where nothing was counted. */
     double hit_rate;       /* thesis 6.1.1: n_selected / n_objects */
     double cache_hit_rate; /* n_cached / n_objects */
-    double accuracy;       /* right predictions over predictions: n_reads_used / n_reads */
+    double accuracy; /* right predictions over predictions: n_reads_used / n_reads; NAN also if
+                      * nothing but empty files was read */
     double coverage;       /* n_covered / n_scored */
     double first_right;    /* n_first / n_scored */
     double waste;          /* wasted_bytes / read_bytes */

@@ -126,7 +126,7 @@ static int add_event(TraceInput *t, usec_t at, uint32_t user, uint32_t item, Sim
 
     if (r < 0)
         return r;
-    t->events[t->n_events++] = (SimulateEvent){at, user, item, kind};
+    t->events[t->n_events++] = (SimulateEvent){.at = at, .user = user, .item = item, .kind = kind};
     return 0;
 }
 
@@ -304,7 +304,7 @@ int trace_input_add(TraceInput *t, const Trace *trace)
 
     if (!objects || !items)
         return -ENOMEM;
-    if (trace->duration > USEC_INFINITY / 4 - t->now)
+    if (t->now > TRACE_INPUT_TIME_MAX || trace->duration > TRACE_INPUT_TIME_MAX - t->now)
         return -E2BIG;
     r = add_objects(t, trace, objects);
     if (r >= 0)
@@ -313,6 +313,7 @@ int trace_input_add(TraceInput *t, const Trace *trace)
         r = add_event(t, t->now, trace->uid, 0, SIMULATE_BEGIN);
     if (r < 0)
         return r;
+    t->events[t->n_events - 1].realtime = trace->start_realtime;
     first = t->n_events;
     if (t->level == TRACE_LEVEL_FILES)
         r = add_accesses(t, trace, objects);

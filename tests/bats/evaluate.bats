@@ -130,6 +130,20 @@ refused() {
     [ "$(jq -c .predictors <<<"$output")" != "$(jq -c .predictors <<<"$before")" ]
 }
 
+@test "evaluate: what was learned long ago has faded, by the wall clock of the traces" {
+    sessions 8
+    run -0 hs evaluate --json=short --no-timing --predictor=mixture,naive "$T"
+    local days_apart=$output i
+    # The same order, but more than a year between the fourth and the fifth.
+    for i in 5 6 7 8; do
+        sed -i "s/\"start_realtime_usec\": 179/\"start_realtime_usec\": 183/" "$T/$((i * 7 % 10))-$i.json"
+    done
+    run -0 hs evaluate --json=short --no-timing --predictor=mixture,naive "$T"
+    [ "$(rate mixture log_loss)" != "$(output=$days_apart rate mixture log_loss)" ]
+    # The naive one counts all that ever was.
+    [ "$(rate naive log_loss)" = "$(output=$days_apart rate naive log_loss)" ]
+}
+
 @test "evaluate: a recording that is given twice counts once" {
     sessions 3
     run -0 hs evaluate --json=short --no-timing "$T"
@@ -190,6 +204,10 @@ refused() {
         refused 2 "--grace=$bad: not a time" --grace="$bad" "$T"
     done
     refused 2 "--horizon=soon: not a time" --horizon=soon "$T"
+    refused 2 "--budget: 2000000 bytes are more than --cache holds (1999999)" --cache=1999999 \
+        --budget=2000000 "$T"
+    refused 2 " bytes are more than --cache holds (4096)" --cache=4096 --budget=50% "$T"
+    run -0 hs evaluate --cache=2000000 --budget=2000000 --predictor=lru "$T"
     refused 2 "--io-rate=fast: not a number of bytes" --io-rate=fast "$T"
     refused 2 "--seed=-1: not a number" --seed=-1 "$T"
     # The extremes that are right.
@@ -218,6 +236,14 @@ refused() {
     mkfifo "$f"
     refused 1 "$f: not a regular file" "$T"
     refused 1 "/dev/zero: not a regular file" /dev/zero
+    # Right in itself, but no session lasts for ages; nor do two together.
+    rm "$f"
+    sed 's/"duration_usec": [0-9]*/"duration_usec": 9223372036854775807/' "$T/7-1.json" >"$f"
+    refused 1 "$f: lasts 106751991 days: too long to be judged" "$f"
+    sed 's/"duration_usec": [0-9]*/"duration_usec": 4000000000000000000/' "$T/7-1.json" >"$f"
+    run -0 hs evaluate --predictor=lru,mixture --cycle=1s "$f"
+    sed -i 's/"duration_usec": [0-9]*/"duration_usec": 4000000000000000000/' "$T/4-2.json"
+    refused 1 "$T/4-2.json: lasts 46296296 days: too long to be judged after the others" "$f" "$T/4-2.json"
     # Two at fault: two lines.
     rm "$f"
     : >"$f"
@@ -300,8 +326,25 @@ rate() {
     jq -e "all(.predictors[] | select(.name != \"mixture\" and .hit_rate > $(rate mixture hit_rate) - 0.1);
                .waste > $(rate mixture waste))" <<<"$output"
     jq -e '[.predictors[] | [.log_loss, .name]] | min | .[1] == "mixture"' <<<"$output"
+    # Nothing was read, or empty files only: then there is no accuracy.
+    jq -e 'all(.predictors[]; (.read_bytes == 0) == (.accuracy == null))' <<<"$output"
+    jq -e '.predictors[] | select(.name == "2-gram+") | .n_reads > 0 and .accuracy == null
+        and .in_time == null and .lead_usec == null' <<<"$output"
     # The bound is kept in expectation.
     jq -en "$(rate mixture waste) < 0.2"
+
+    # The naive one promises shares of all starts: under this bound it reads nothing and has what LRU has.
+    local bounded=$output
+    jq -en "$(rate naive read_bytes) == 0 and $(rate naive cache_hit_rate) == $(rate lru cache_hit_rate)"
+    # With its budget filled it foresees nearly all, too, and wastes more; with so small a budget that
+    # it wastes about as much, it misses twice as many files.
+    run -0 hs evaluate --stage=session --budget=50% --no-timing --predictor=naive --json=short "$HS_TMP/days"
+    jq -en "$(rate naive hit_rate) > 0.99 and $(rate naive waste) > 0.2"
+    jq -en "$(rate naive waste) > 1.2 * $(output=$bounded rate mixture waste)"
+    run -0 hs evaluate --stage=session --budget=35% --no-timing --predictor=naive --json=short "$HS_TMP/days"
+    jq -en "$(rate naive waste) > $(output=$bounded rate mixture waste)"
+    jq -en "1 - $(rate naive hit_rate) > 2 * (1 - $(output=$bounded rate mixture hit_rate))"
+    jq -en "$(rate naive coverage) < $(output=$bounded rate mixture coverage)"
 }
 
 @test "recorded applications, drawn habits: near the oracle; the same seed, the same figures" {
@@ -314,6 +357,7 @@ rate() {
                 --predictor=naive,mixture --habits="$seed" --users="$users" --json=short "$HS_TMP/days"
             jq -en "$(rate mixture hit_rate) >= $least * $(rate oracle hit_rate)"
             jq -en "$(rate mixture waste) <= 0.15"
+            jq -en "$(rate naive read_bytes) == 0"
             jq -e '.habits.best_guess > 0.2 and .habits.best_guess <= 0.6' <<<"$output"
         done
     done
@@ -321,6 +365,30 @@ rate() {
     run -0 hs evaluate --stage=session --budget=50% --waste=15% --grace=10s --no-timing \
         --predictor=naive,mixture --habits=5 --users=1 --json=short "$HS_TMP/days"
     [ "$output" = "$first" ]
+    # Habits that nobody has seen before.
+    run -0 hs evaluate --stage=session --budget=50% --waste=15% --grace=10s --no-timing \
+        --predictor=mixture --habits=random --json=short "$HS_TMP/days"
+    local told drawn=$output
+    told=$(jq .habits.seed <<<"$output")
+    echo "--habits=$told: $(jq -c '.predictors[] | [.name, .hit_rate, .waste]' <<<"$output")"
+    jq -en "$(rate mixture hit_rate) >= 0.97 * $(rate oracle hit_rate)"
+    # The seed that was told is the one.
+    run -0 hs evaluate --stage=session --budget=50% --waste=15% --grace=10s --no-timing \
+        --predictor=mixture --habits="$told" --json=short "$HS_TMP/days"
+    [ "$output" = "$drawn" ]
+    run -0 hs evaluate --stage=session --no-timing --predictor=lru --habits=random "$HS_TMP/days"
+    [[ $output =~ "Seed of habits: "[0-9]+ ]]
+    [[ $output != *"Seed of habits: $told"$'\n'* ]]
+    refused 2 "neither a number nor random" --habits=x "$HS_TMP/days"
+    # With the defaults, nobody knows better than the oracle.
+    for seed in 1 2 3; do
+        run -0 hs evaluate --stage=session --no-timing --habits="$seed" --json=short "$HS_TMP/days"
+        jq -e '.grace_usec == 10000000 and (.predictors | length) == 13' <<<"$output"
+        jq -e '[.predictors[] | [.log_loss, .name]] | min | .[1] == "oracle"' <<<"$output"
+    done
+    run -0 hs evaluate --stage=session --no-timing --habits=1 --grace=0 --predictor=lru --json=short \
+        "$HS_TMP/days"
+    jq -e '.grace_usec == 0' <<<"$output"
     refused 2 "not a number from 1 to 16" --habits=1 --users=17 "$HS_TMP/days"
     "$BATS_TEST_DIRNAME/make-session" 1 1763668800 12 1000 >"$HS_TMP/small.json"
     refused 1 "too few to draw habits" --habits=1 "$HS_TMP/small.json"

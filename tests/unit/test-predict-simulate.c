@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The judge, on traces small enough to count by hand, and against the habits' oracle. */
+/* The judge, on traces small enough to count by hand. */
 
 #include "predict-util.h"
 #include "predict/habits.h"
@@ -99,6 +99,41 @@ static void test_training(void **state)
     assert_near(r.accuracy, 5.0 / 6);
     assert_near(r.hit_rate, 5.0 / 6);
     assert_near(r.waste, 1.0 / 6);
+}
+
+/* Of empty files nothing is read, however often they are foreseen. */
+static void test_empty_files(void **state)
+{
+    _cleanup_simulate_input_ SimulateInput in = {0};
+    SimulateParameters sp = files(1, 0.5);
+    SimulateReport r;
+
+    trace(&in, "ABCABCABCABC", 0);
+    r = judge(&in, &sp, "last-successor", NULL);
+    assert_int_equal(r.n_reads_used, 5);
+    assert_int_equal(r.read_bytes, 0);
+    assert_true(isnan(r.accuracy) && isnan(r.waste));
+}
+
+/* A budget that the cache has no room for; bytes are refused, and files are not read for nothing.
+ */
+static void test_budget_over_cache(void **state)
+{
+    _cleanup_simulate_input_ SimulateInput in = {0};
+    _cleanup_predictor_ Predictor *p = make_predictor("naive", NULL);
+    SimulateParameters sp = files(2, 0.5);
+    SimulateReport r;
+
+    trace(&in, "ABCDEFABCDEFABCDEFABCDEF", 10);
+    sp.budget_bytes = 1000;
+    r = judge(&in, &sp, "naive", NULL);
+    assert_true(r.n_selected > 0);
+    assert_true(r.n_reads <= 2 * r.n_scored);
+    sp.cache_unit = CACHE_BYTES;
+    sp.cache_size = 999;
+    assert_int_equal(simulate(&in, &sp, p, &r), -EINVAL);
+    sp.cache_size = 1000;
+    assert_int_equal(simulate(&in, &sp, p, &r), 0);
 }
 
 /* Wasted: read, and gone or unused when its session ends. */
@@ -271,71 +306,49 @@ static void test_worth(void **state)
     assert_int_equal(s.needs[0].object, 0);
 }
 
-/* With a bound on waste, the loop closes: the naive predictor promises next starts, not uses. */
-static void test_waste_bound(void **state)
+/* A session in which A is followed by `second`. */
+static void add_session(SimulateInput *in, usec_t at, usec_t realtime, uint32_t second)
 {
-    HabitsParameters hp;
-    _cleanup_habits_ Habits *h = NULL;
-    _cleanup_simulate_input_ SimulateInput in = {0};
-    SimulateParameters sp;
-    SimulateReport bounded, unbounded;
+    const SimulateEvent events[] = {
+            {.at = at, .kind = SIMULATE_BEGIN, .realtime = realtime},
+            {.at = at + 10 * S, .item = 0, .kind = SIMULATE_START},
+            {.at = at + 60 * S, .item = second, .kind = SIMULATE_START},
+            {.at = at + 120 * S, .item = 0, .kind = SIMULATE_EXIT},
+            {.at = at + 130 * S, .item = second, .kind = SIMULATE_EXIT},
+            {.at = at + 300 * S, .kind = SIMULATE_END},
+    };
 
-    habits_parameters_init(&hp);
-    assert_int_equal(habits_new(&hp, 21, &h), 0);
-    assert_int_equal(habits_sessions(h, PREDICTOR_NONE, 40, 22, &in), 0);
-    simulate_parameters_init(&sp);
-    sp.budget_bytes = habits_union_bytes(h) / 2;
-    unbounded = judge(&in, &sp, "mixture", NULL);
-    sp.maximum_waste = 0.15;
-    bounded = judge(&in, &sp, "mixture", NULL);
-    assert_true(bounded.waste <= 0.15 && bounded.waste <= unbounded.waste);
-    assert_true(bounded.hit_rate > 0.95 * unbounded.hit_rate);
-    sp.maximum_waste = 0.03;
-    bounded = judge(&in, &sp, "mixture", NULL);
-    assert_true(bounded.waste < 0.06 && bounded.waste < 0.8 * unbounded.waste);
-    assert_true(bounded.n_reads > 0 && bounded.n_reads < unbounded.n_reads);
-    sp.maximum_waste = 0;
-    bounded = judge(&in, &sp, "mixture", NULL); /* only what is certain */
-    assert_true(bounded.n_reads < unbounded.n_reads / 10);
-    sp.maximum_waste = 0.15;
-    sp.minimum_use = 1.1;
-    bounded = judge(&in, &sp, "mixture", NULL);
-    assert_int_equal(bounded.n_reads, 0);
+    for (size_t i = 0; i < ELEMENTSOF(events); i++)
+        assert_int_equal(simulate_add_event(in, &events[i]), 0);
 }
 
-/* The issue's figures, for habits drawn here: two users within 0.97 of the oracle at 15 % waste,
- * one user within 0.98, and the naive predictor far behind. */
-static void test_near_the_oracle(void **state)
+/* What the mixture says of ten sessions with B, then, `weeks` later, four with C; the last of them
+ * is judged. */
+static SimulateReport judge_changed_habit(unsigned weeks)
 {
-    static const double least[] = {0.97, 0.98};
+    _cleanup_simulate_input_ SimulateInput in = {0};
+    const usec_t first = 1700000000ULL * S;
+    SimulateParameters sp;
 
-    for (uint64_t seed = 101; seed < 103; seed++)
-        for (unsigned k = 0; k < 2; k++) {
-            HabitsParameters hp;
-            _cleanup_habits_ Habits *h = NULL;
-            _cleanup_simulate_input_ SimulateInput in = {0};
-            _cleanup_predictor_ Predictor *o = NULL;
-            SimulateParameters sp;
-            SimulateReport mixture, oracle, naive;
+    trace(&in, "", 10);
+    for (unsigned i = 0; i < 14; i++)
+        add_session(&in, i * 301 * S,
+                    weeks == 0 ? 0 : first + i * 301 * S + (i < 10 ? 0 : weeks * 7 * 86400ULL * S),
+                    i < 10 ? 1 : 2);
+    simulate_parameters_init(&sp);
+    sp.training = 13.0 / 14;
+    return judge(&in, &sp, "mixture", NULL);
+}
 
-            habits_parameters_init(&hp);
-            assert_int_equal(habits_new(&hp, seed, &h), 0);
-            assert_int_equal(habits_sessions(h, k == 0 ? PREDICTOR_NONE : 0, 60, ~seed, &in), 0);
-            assert_int_equal(habits_oracle_new(h, 50, 7, &o), 0);
-            simulate_parameters_init(&sp);
-            sp.grace = 10 * S;
-            sp.budget_bytes = habits_union_bytes(h) / 2;
-            naive = judge(&in, &sp, "naive", NULL);
-            sp.maximum_waste = 0.15;
-            mixture = judge(&in, &sp, "mixture", NULL);
-            assert_int_equal(simulate(&in, &sp, o, &oracle), 0);
-            assert_true(mixture.hit_rate >= least[k] * oracle.hit_rate);
-            assert_true(mixture.waste <= 0.15);
-            if (k == 0) {
-                assert_true(naive.hit_rate < mixture.hit_rate - 0.05);
-                assert_true(naive.waste > 0.3);
-            }
-        }
+/* What was learned fades by the wall clock, although the sessions follow one another at once. */
+static void test_wall_clock(void **state)
+{
+    SimulateReport unknown = judge_changed_habit(0), later = judge_changed_habit(8);
+
+    assert_int_equal(unknown.n_scored, 2);
+    assert_int_equal(unknown.n_first, 1); /* A; B is still the likelier */
+    assert_int_equal(later.n_first, 2);
+    assert_true(later.next_log_loss < unknown.next_log_loss);
 }
 
 /* The same seed, the same report, bit for bit. */
@@ -367,89 +380,21 @@ static void test_deterministic(void **state)
     }
 }
 
-/* Habits keep what they promise: drawn from the seed, loose, reproducible. */
-static void test_habits(void **state)
-{
-    HabitsParameters hp;
-
-    habits_parameters_init(&hp);
-    for (uint64_t seed = 1; seed <= 5; seed++) {
-        _cleanup_habits_ Habits *h = NULL;
-        _cleanup_simulate_input_ SimulateInput in = {0};
-        _cleanup_predictor_ Predictor *oracle = NULL;
-        SimulateParameters sp;
-        SimulateReport r;
-        double promised = 0;
-        uint64_t came = 0;
-
-        assert_int_equal(habits_new(&hp, seed, &h), 0);
-        assert_true(habits_best_guess(h) <= HABITS_GUESS_MAX);
-        assert_true(habits_best_guess(h) >= HABITS_GUESS_MIN);
-        assert_int_equal(habits_sessions(h, PREDICTOR_NONE, 30, seed, &in), 0);
-        assert_int_equal(habits_oracle_new(h, 50, 1, &oracle), 0);
-        simulate_parameters_init(&sp);
-        sp.training = 0;
-        sp.horizon = 20 * S;
-        assert_int_equal(simulate(&in, &sp, oracle, &r), 0);
-        /* The oracle's first guess is right as often as the habits say, and it is calibrated. */
-        assert_true(fabs(r.first_right - habits_best_guess(h)) < 0.08);
-        for (unsigned i = 0; i < SIMULATE_BINS; i++) {
-            promised += r.bins[i].sum;
-            came += r.bins[i].came;
-        }
-        assert_true(fabs(promised / (double)came - 1) < 0.1);
-    }
-    hp.n_users = 0;
-    {
-        Habits *h;
-
-        assert_int_equal(habits_new(&hp, 1, &h), -EINVAL);
-    }
-}
-
-/* Until the session ends: the oracle's futures are calibrated too. */
-static void test_oracle_session(void **state)
-{
-    HabitsParameters hp;
-    _cleanup_habits_ Habits *h = NULL;
-    _cleanup_simulate_input_ SimulateInput in = {0};
-    _cleanup_predictor_ Predictor *oracle = NULL;
-    SimulateParameters sp;
-    SimulateReport r;
-    double promised = 0;
-    uint64_t came = 0;
-
-    habits_parameters_init(&hp);
-    assert_int_equal(habits_new(&hp, 11, &h), 0);
-    assert_int_equal(habits_sessions(h, PREDICTOR_NONE, 30, 12, &in), 0);
-    assert_int_equal(habits_oracle_new(h, 50, 1, &oracle), 0);
-    simulate_parameters_init(&sp);
-    sp.training = 0;
-    sp.horizon = USEC_INFINITY;
-    assert_int_equal(simulate(&in, &sp, oracle, &r), 0);
-    for (unsigned i = 0; i < SIMULATE_BINS; i++) {
-        promised += r.bins[i].sum;
-        came += r.bins[i].came;
-    }
-    assert_true(fabs(promised / (double)came - 1) < 0.1);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(test_lru),
             cmocka_unit_test(test_training),
+            cmocka_unit_test(test_empty_files),
+            cmocka_unit_test(test_budget_over_cache),
             cmocka_unit_test(test_waste),
             cmocka_unit_test(test_io_cost),
             cmocka_unit_test(test_log_loss),
             cmocka_unit_test(test_budget),
+            cmocka_unit_test(test_wall_clock),
             cmocka_unit_test(test_deterministic),
-            cmocka_unit_test(test_habits),
-            cmocka_unit_test(test_oracle_session),
             cmocka_unit_test(test_needs),
             cmocka_unit_test(test_worth),
-            cmocka_unit_test(test_waste_bound),
-            cmocka_unit_test(test_near_the_oracle),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

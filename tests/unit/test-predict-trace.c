@@ -61,6 +61,8 @@ static void test_applications(void **state)
     _cleanup_simulate_input_ SimulateInput in = {0};
     usec_t later = 100 + USEC_PER_SEC;
 
+    one->start_realtime = 5000;
+    two->start_realtime = 4000;
     assert_int_equal(trace_input_new(TRACE_LEVEL_APPLICATIONS, &t), 0);
     assert_int_equal(trace_input_add(t, one), 0);
     assert_int_equal(trace_input_add(t, two), 0);
@@ -83,6 +85,9 @@ static void test_applications(void **state)
     assert_event(&in, 6, SIMULATE_END, 100, 1000, 0);
     assert_event(&in, 7, SIMULATE_BEGIN, later, 1001, 0);
     assert_event(&in, 8, SIMULATE_START, later + 10, 1001, 1);
+    assert_int_equal(in.events[0].realtime, 5000);
+    assert_int_equal(in.events[7].realtime, 4000);
+    assert_int_equal(in.events[8].realtime, 0);
 }
 
 static void test_files(void **state)
