@@ -16,6 +16,7 @@ typedef struct JsonWriter {
     char *buf;
     size_t n, allocated;
     int error;
+    bool compact; /* no line ends; may change as one goes */
 } JsonWriter;
 
 void json_writer_done(JsonWriter *w);
