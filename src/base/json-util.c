@@ -28,9 +28,9 @@ static void begin(JsonWriter *w, const char *key)
     char last = w->n > 0 ? w->buf[w->n - 1] : 0;
 
     if (w->n == 0)
-        append(w, "{\n", 2);
+        append(w, "{\n", w->compact ? 1 : 2);
     else if (last != '\n' && last != '[' && last != '{')
-        append(w, key ? ",\n" : ",", key ? 2 : 1);
+        append(w, ",\n", key && !w->compact ? 2 : 1);
     if (key) {
         append(w, "\"", 1);
         append(w, key, strlen(key));
@@ -125,7 +125,7 @@ int json_writer_finish(JsonWriter *w, char **ret, size_t *ret_size)
 {
     if (w->n == 0)
         append(w, "{", 1);
-    append(w, "\n}\n", 3);
+    append(w, w->compact ? "}" : "\n}\n", w->compact ? 1 : 3);
     if (w->error < 0)
         return w->error;
     *ret_size = w->n;
@@ -341,16 +341,6 @@ int json_get_array(struct json_object *o, const char *key, size_t max, struct js
 int json_get_object(struct json_object *o, const char *key, struct json_object **ret)
 {
     return get(o, key, json_type_object, ret);
-}
-
-int json_at_u64(struct json_object *array, size_t i, uint64_t max, uint64_t *ret)
-{
-    return to_u64(json_object_array_get_idx(array, i), max, ret);
-}
-
-int json_at_i64(struct json_object *array, size_t i, int64_t *ret)
-{
-    return to_i64(json_object_array_get_idx(array, i), ret);
 }
 
 int json_at_string(struct json_object *array, size_t i, const char **ret)

@@ -16,6 +16,7 @@ typedef struct JsonWriter {
     char *buf;
     size_t n, allocated;
     int error;
+    bool compact; /* no line ends; may change as one goes */
 } JsonWriter;
 
 void json_writer_done(JsonWriter *w);
@@ -64,10 +65,6 @@ int json_get_bool(struct json_object *o, const char *key, bool *ret);
 int json_get_string(struct json_object *o, const char *key, const char **ret);
 int json_get_array(struct json_object *o, const char *key, size_t max, struct json_object **ret);
 int json_get_object(struct json_object *o, const char *key, struct json_object **ret);
-
-/* Element i of an array as an integer. -EBADMSG if it is none or out of range. */
-int json_at_u64(struct json_object *array, size_t i, uint64_t max, uint64_t *ret);
-int json_at_i64(struct json_object *array, size_t i, int64_t *ret);
 
 /* Element i of an array as a string, borrowed. -EBADMSG if it is none or holds a NUL. */
 int json_at_string(struct json_object *array, size_t i, const char **ret);

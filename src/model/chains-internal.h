@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
+#include "base/json-document.h"
 #include "model/chains.h"
 
 ChainsWorld *chains_world_free(ChainsWorld *w);
@@ -23,3 +24,8 @@ void chains_world_fades(ChainsWorld *w, Fade *ret[static CHAINS_WORLD_FADES]);
 void chains_application_fades(ChainsApplication *a, Fade *ret[static CHAINS_APPLICATION_FADES]);
 /* `swapped`: as the pair (b, a). */
 void chains_pair_fades(ChainsPair *p, bool swapped, Fade *ret[static CHAINS_PAIR_FADES]);
+
+/* The members of chains_to_json()'s object, for one that is open; what chains_from_json() does, for
+ * an object of a document. */
+int chains_write(const Chains *c, JsonWriter *to);
+int chains_read(const JsonDocument *d, struct json_object *o, Chains **ret);

@@ -7,54 +7,24 @@
 
 #include "model/chains-internal.h"
 
-#include <json-c/json.h>
 #include <string.h>
 
 #define TYPE "headstart-chains"
 
-typedef struct json_object Json;
-
-static void json_putp(Json **o)
-{
-    if (*o)
-        json_object_put(*o);
-}
-#define _cleanup_json_ _cleanup_(json_putp)
-
 /* Writing */
 
-static int push(Json *array, Json *o)
-{
-    if (!o)
-        return -ENOMEM;
-    if (json_object_array_add(array, o) < 0) {
-        json_object_put(o);
-        return -ENOMEM;
-    }
-    return 0;
-}
+/* What an array of numbers is gathered in. */
+#define ROW_MAX (2 * (CHAINS_PAIR_FADES + 2 * CHAINS_BUCKETS * CHAINS_EXPERTS))
 
-static int push_number(Json *array, uint64_t x)
-{
-    return push(array, json_object_new_uint64(x));
-}
+typedef struct Numbers {
+    uint64_t v[ROW_MAX];
+    size_t n;
+} Numbers;
 
-static int push_fade(Json *array, Fade f)
+static void push_fade(Numbers *to, Fade f)
 {
-    int r = push_number(array, f.current);
-
-    return r < 0 ? r : push_number(array, f.previous);
-}
-
-static int set(Json *object, const char *key, Json *o)
-{
-    if (!o)
-        return -ENOMEM;
-    if (json_object_object_add(object, key, o) < 0) {
-        json_object_put(o);
-        return -ENOMEM;
-    }
-    return 0;
+    to->v[to->n++] = f.current;
+    to->v[to->n++] = f.previous;
 }
 
 typedef struct Rank {
@@ -86,7 +56,7 @@ static uint32_t number_of(const ChainsWorld *w, uint32_t application, const uint
     return application == CHAINS_BEGIN ? 0 : numbers[w->applications[application].id];
 }
 
-static int write_applications(ChainsWorld *w, const uint32_t *numbers, Json *to)
+static int write_applications(JsonWriter *to, ChainsWorld *w, const uint32_t *numbers)
 {
     _cleanup_free_ Row *rows = calloc(w->n_applications, sizeof(*rows));
 
@@ -96,47 +66,35 @@ static int write_applications(ChainsWorld *w, const uint32_t *numbers, Json *to)
         rows[i] = (Row){.first = number_of(w, (uint32_t)i, numbers), .index = (uint32_t)i};
     qsort(rows, w->n_applications, sizeof(*rows), compare_rows);
     for (size_t i = 0; i < w->n_applications; i++) {
+        Numbers row = {.v = {rows[i].first}, .n = 1};
         Fade *fades[CHAINS_APPLICATION_FADES];
-        Json *row = json_object_new_array();
-        int r = push(to, row);
 
-        if (r >= 0)
-            r = push_number(row, rows[i].first);
         chains_application_fades(&w->applications[rows[i].index], fades);
-        for (size_t j = 0; r >= 0 && j < CHAINS_APPLICATION_FADES; j++)
-            r = push_fade(row, *fades[j]);
-        if (r < 0)
-            return r;
+        for (size_t j = 0; j < CHAINS_APPLICATION_FADES; j++)
+            push_fade(&row, *fades[j]);
+        json_writer_add_numbers(to, NULL, row.v, row.n);
     }
     return 0;
 }
 
-static int write_pair(ChainsWorld *w, const uint32_t *numbers, const Row *at, Json *to)
+static void write_pair(JsonWriter *to, ChainsWorld *w, const uint32_t *numbers, const Row *at)
 {
     const ChainsPartner *partner = &w->applications[at->index].partners[at->partner];
     ChainsPair *p = partner->pair == CHAINS_NONE ? NULL : &w->pairs[partner->pair];
+    Numbers row = {.v = {at->first, at->second, p ? p->together : 1}, .n = 3};
     Fade *fades[CHAINS_PAIR_FADES];
-    Json *row = json_object_new_array();
-    int r = push(to, row);
 
-    if (r >= 0)
-        r = push_number(row, at->first);
-    if (r >= 0)
-        r = push_number(row, at->second);
-    if (r >= 0)
-        r = push_number(row, p ? p->together : 1);
     if (p)
         chains_pair_fades(p, number_of(w, p->a, numbers) != at->first, fades);
-    for (size_t j = 0; r >= 0 && p && j < CHAINS_PAIR_FADES; j++)
-        r = push_fade(row, *fades[j]);
-    return r;
+    for (size_t j = 0; p && j < CHAINS_PAIR_FADES; j++)
+        push_fade(&row, *fades[j]);
+    json_writer_add_numbers(to, NULL, row.v, row.n);
 }
 
-static int write_pairs(ChainsWorld *w, const uint32_t *numbers, Json *to)
+static int write_pairs(JsonWriter *to, ChainsWorld *w, const uint32_t *numbers)
 {
     _cleanup_free_ Row *rows = calloc(w->n_met + 1, sizeof(*rows));
     size_t n = 0;
-    int r = 0;
 
     if (!rows)
         return -ENOMEM;
@@ -149,33 +107,35 @@ static int write_pairs(ChainsWorld *w, const uint32_t *numbers, Json *to)
                 rows[n++] = (Row){MIN(x, y), MAX(x, y), a, i};
         }
     qsort(rows, n, sizeof(*rows), compare_rows);
-    for (size_t i = 0; r >= 0 && i < n; i++)
-        r = write_pair(w, numbers, &rows[i], to);
-    return r;
+    for (size_t i = 0; i < n; i++)
+        write_pair(to, w, numbers, &rows[i]);
+    return 0;
 }
 
-static int write_world(ChainsWorld *w, const uint32_t *numbers, Json *to)
+static int write_world(JsonWriter *to, ChainsWorld *w, const uint32_t *numbers)
 {
-    Json *o = json_object_new_object(), *sums = NULL, *applications = NULL, *pairs = NULL;
     Fade *fades[CHAINS_WORLD_FADES];
-    int r = push(to, o);
+    Numbers sums = {.n = 0};
+    int r;
 
-    if (r < 0)
-        return r;
-    r = w->user == CHAINS_EVERYBODY ? json_object_object_add(o, "user", NULL) < 0 ? -ENOMEM : 0
-                                    : set(o, "user", json_object_new_int64(w->user));
-    if (r >= 0)
-        r = set(o, "sums", sums = json_object_new_array());
+    json_writer_open(to, NULL, '{');
+    if (w->user == CHAINS_EVERYBODY)
+        json_writer_add_text(to, "user", "null");
+    else
+        json_writer_add_u64(to, "user", w->user);
     chains_world_fades(w, fades);
-    for (size_t i = 0; r >= 0 && i < CHAINS_WORLD_FADES; i++)
-        r = push_fade(sums, *fades[i]);
+    for (size_t i = 0; i < CHAINS_WORLD_FADES; i++)
+        push_fade(&sums, *fades[i]);
+    json_writer_add_numbers(to, "sums", sums.v, sums.n);
+    json_writer_open(to, "applications", '[');
+    r = write_applications(to, w, numbers);
+    json_writer_close(to, ']');
+    json_writer_open(to, "pairs", '[');
     if (r >= 0)
-        r = set(o, "applications", applications = json_object_new_array());
-    if (r >= 0)
-        r = write_applications(w, numbers, applications);
-    if (r >= 0)
-        r = set(o, "pairs", pairs = json_object_new_array());
-    return r < 0 ? r : write_pairs(w, numbers, pairs);
+        r = write_pairs(to, w, numbers);
+    json_writer_close(to, ']');
+    json_writer_close(to, '}');
+    return r;
 }
 
 static int compare_worlds(const void *a, const void *b)
@@ -186,7 +146,7 @@ static int compare_worlds(const void *a, const void *b)
 }
 
 /* Numbers the names in use by their order: id -> 1 + rank. */
-static int number_names(const Chains *c, uint32_t *numbers, Json *names)
+static int number_names(JsonWriter *to, const Chains *c, uint32_t *numbers)
 {
     _cleanup_free_ Rank *ranks = calloc(c->n_names + 1, sizeof(*ranks));
     size_t n = 0;
@@ -206,123 +166,82 @@ static int number_names(const Chains *c, uint32_t *numbers, Json *names)
             numbers[id] = 1;
         }
     qsort(ranks, n, sizeof(*ranks), compare_ranks);
+    json_writer_open(to, "names", '[');
     for (size_t i = 0; i < n; i++) {
-        int r = push(names, json_object_new_string(ranks[i].name));
-        if (r < 0)
-            return r;
+        json_writer_add_string(to, NULL, ranks[i].name);
         numbers[ranks[i].id] = (uint32_t)i + 1;
     }
+    json_writer_close(to, ']');
     return 0;
+}
+
+int chains_write(const Chains *c, JsonWriter *to)
+{
+    _cleanup_free_ uint32_t *numbers = calloc(c->n_names + 1, sizeof(*numbers));
+    _cleanup_free_ ChainsWorld **worlds = calloc(c->n_worlds, sizeof(*worlds));
+    Numbers evidence = {.n = 0};
+    int r;
+
+    if (!numbers || !worlds)
+        return -ENOMEM;
+    json_writer_add_string(to, "type", TYPE);
+    json_writer_add_u64(to, "version", CHAINS_FORMAT_VERSION);
+    json_writer_add_u64(to, "halflife", c->halflife);
+    json_writer_add_u64(to, "window", c->window);
+    json_writer_add_u64(to, "generation", c->generation);
+    r = number_names(to, c, numbers);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < CHAINS_BUCKETS * CHAINS_EXPERTS; i++) {
+        push_fade(&evidence, c->attributed[i / CHAINS_EXPERTS][i % CHAINS_EXPERTS]);
+        push_fade(&evidence, c->expected[i / CHAINS_EXPERTS][i % CHAINS_EXPERTS]);
+    }
+    json_writer_add_numbers(to, "evidence", evidence.v, evidence.n);
+    memcpy(worlds, c->worlds, c->n_worlds * sizeof(*worlds));
+    qsort(worlds, c->n_worlds, sizeof(*worlds), compare_worlds);
+    json_writer_open(to, "worlds", '[');
+    for (size_t i = 0; r >= 0 && i < c->n_worlds; i++)
+        r = write_world(to, worlds[i], numbers);
+    json_writer_close(to, ']');
+    return r;
 }
 
 int chains_to_json(const Chains *c, char **ret)
 {
-    _cleanup_json_ Json *o = json_object_new_object();
-    _cleanup_free_ uint32_t *numbers = calloc(c->n_names + 1, sizeof(*numbers));
-    _cleanup_free_ ChainsWorld **worlds = calloc(c->n_worlds, sizeof(*worlds));
-    Json *names = NULL, *evidence = NULL, *array = NULL;
-    const char *text;
-    char *copy;
-    int r;
+    _cleanup_json_writer_ JsonWriter w = {.compact = true};
+    size_t size;
+    int r = chains_write(c, &w);
 
-    if (!o || !numbers || !worlds)
-        return -ENOMEM;
-    r = set(o, "type", json_object_new_string(TYPE));
-    if (r >= 0)
-        r = set(o, "version", json_object_new_int(CHAINS_FORMAT_VERSION));
-    if (r >= 0)
-        r = set(o, "halflife", json_object_new_uint64(c->halflife));
-    if (r >= 0)
-        r = set(o, "window", json_object_new_uint64(c->window));
-    if (r >= 0)
-        r = set(o, "generation", json_object_new_uint64(c->generation));
-    if (r >= 0)
-        r = set(o, "names", names = json_object_new_array());
-    if (r >= 0)
-        r = number_names(c, numbers, names);
-    if (r >= 0)
-        r = set(o, "evidence", evidence = json_object_new_array());
-    for (size_t i = 0; r >= 0 && i < CHAINS_BUCKETS * CHAINS_EXPERTS; i++) {
-        r = push_fade(evidence, c->attributed[i / CHAINS_EXPERTS][i % CHAINS_EXPERTS]);
-        if (r >= 0)
-            r = push_fade(evidence, c->expected[i / CHAINS_EXPERTS][i % CHAINS_EXPERTS]);
-    }
-    if (r >= 0)
-        r = set(o, "worlds", array = json_object_new_array());
-    memcpy(worlds, c->worlds, c->n_worlds * sizeof(*worlds));
-    qsort(worlds, c->n_worlds, sizeof(*worlds), compare_worlds);
-    for (size_t i = 0; r >= 0 && i < c->n_worlds; i++)
-        r = write_world(worlds[i], numbers, array);
-    if (r < 0)
-        return r;
-    text = json_object_to_json_string_ext(o,
-                                          JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
-    copy = text ? strdup(text) : NULL;
-    if (!copy)
-        return -ENOMEM;
-    *ret = copy;
-    return 0;
+    return r < 0 ? r : json_writer_finish(&w, ret, &size);
 }
 
 /* Reading: every helper gives -EBADMSG for what is not there or not of its type. */
 
-static int get_number(Json *o, uint64_t max, uint64_t *ret)
+static int next_fade(JsonColumn *from, Fade *ret)
 {
-    uint64_t x;
+    int r = json_next_u64(from, FADE_MAX, &ret->current);
 
-    if (!json_object_is_type(o, json_type_int) || json_object_get_int64(o) < 0)
-        return -EBADMSG;
-    x = json_object_get_uint64(o);
-    if (x > max)
-        return -EBADMSG;
-    *ret = x;
-    return 0;
+    return r < 0 ? r : json_next_u64(from, FADE_MAX, &ret->previous);
 }
 
-static int get_field(Json *o, const char *key, json_type type, Json **ret)
-{
-    return json_object_object_get_ex(o, key, ret) && json_object_is_type(*ret, type) ? 0 : -EBADMSG;
-}
-
-static int get_field_number(Json *o, const char *key, uint64_t max, uint64_t *ret)
-{
-    Json *x;
-    int r = get_field(o, key, json_type_int, &x);
-
-    return r < 0 ? r : get_number(x, max, ret);
-}
-
-static int get_at(Json *array, size_t i, uint64_t max, uint64_t *ret)
-{
-    return get_number(json_object_array_get_idx(array, i), max, ret);
-}
-
-static int get_fade(Json *array, size_t i, Fade *ret)
-{
-    int r = get_at(array, i, FADE_MAX, &ret->current);
-
-    return r < 0 ? r : get_at(array, i + 1, FADE_MAX, &ret->previous);
-}
-
-static int read_applications(ChainsWorld *w, uint64_t n_names, Json *from)
+static int read_applications(ChainsWorld *w, uint64_t n_names, JsonColumn from)
 {
     uint64_t last = 0, number;
-    size_t n = json_object_array_length(from);
+    bool first = true;
 
-    for (size_t i = 0; i < n; i++) {
-        Json *row = json_object_array_get_idx(from, i);
+    if (from.n == 0)
+        return -EBADMSG;
+    while (from.n > 0) {
         Fade *fades[CHAINS_APPLICATION_FADES];
         uint32_t a = CHAINS_BEGIN;
+        JsonColumn row;
         int r;
 
-        if (!json_object_is_type(row, json_type_array) ||
-            json_object_array_length(row) != 1 + 2 * CHAINS_APPLICATION_FADES)
+        if (json_next_column(&from, 1 + 2 * CHAINS_APPLICATION_FADES, &row) < 0 ||
+            row.n != 1 + 2 * CHAINS_APPLICATION_FADES ||
+            json_next_u64(&row, n_names, &number) < 0 || (first ? number != 0 : number <= last))
             return -EBADMSG;
-        r = get_at(row, 0, n_names, &number);
-        if (r < 0)
-            return r;
-        if (i == 0 ? number != 0 : number <= last)
-            return -EBADMSG;
+        first = false;
         last = number;
         if (number > 0) {
             r = chains_intern(w, (uint32_t)number - 1, &a);
@@ -331,57 +250,7 @@ static int read_applications(ChainsWorld *w, uint64_t n_names, Json *from)
         }
         chains_application_fades(&w->applications[a], fades);
         for (size_t j = 0; j < CHAINS_APPLICATION_FADES; j++) {
-            r = get_fade(row, 1 + 2 * j, fades[j]);
-            if (r < 0)
-                return r;
-        }
-    }
-    return n > 0 ? 0 : -EBADMSG;
-}
-
-static int read_pairs(ChainsWorld *w, uint64_t n_names, Json *from)
-{
-    size_t n = json_object_array_length(from);
-
-    if (n > CHAINS_PAIRS_MAX)
-        return -E2BIG;
-    for (size_t i = 0; i < n; i++) {
-        Json *row = json_object_array_get_idx(from, i);
-        Fade *fades[CHAINS_PAIR_FADES];
-        uint64_t number[2], together;
-        uint32_t x[2];
-        ChainsPair *p;
-        int r;
-
-        if (!json_object_is_type(row, json_type_array) || json_object_array_length(row) < 3)
-            return -EBADMSG;
-        for (size_t k = 0; k < 2; k++) {
-            r = get_at(row, k, n_names, &number[k]);
-            if (r < 0)
-                return r;
-            x[k] = number[k] == 0 ? CHAINS_BEGIN : chains_find(w, (uint32_t)number[k] - 1);
-            if (x[k] == CHAINS_NONE)
-                return -EBADMSG;
-        }
-        r = get_at(row, 2, UINT32_MAX, &together);
-        if (r < 0)
-            return r;
-        if (number[0] >= number[1] || together == 0 || chains_find_partner(w, x[0], x[1]) ||
-            json_object_array_length(row) != (together == 1 ? 3 : 3 + 2 * CHAINS_PAIR_FADES))
-            return -EBADMSG;
-        if (together == 1) {
-            r = chains_add_partners(w, x[0], x[1]);
-            if (r < 0)
-                return r;
-            continue;
-        }
-        r = chains_add_pair(w, x[0], x[1], &p);
-        if (r < 0)
-            return r;
-        p->together = (uint32_t)together;
-        chains_pair_fades(p, p->a != x[0], fades);
-        for (size_t j = 0; j < CHAINS_PAIR_FADES; j++) {
-            r = get_fade(row, 3 + 2 * j, fades[j]);
+            r = next_fade(&row, fades[j]);
             if (r < 0)
                 return r;
         }
@@ -389,72 +258,116 @@ static int read_pairs(ChainsWorld *w, uint64_t n_names, Json *from)
     return 0;
 }
 
-static int read_world(Chains *c, Json *o, uint64_t *last_user)
+static int read_pair(ChainsWorld *w, uint64_t n_names, JsonColumn row)
 {
-    Json *user, *sums, *applications, *pairs;
+    Fade *fades[CHAINS_PAIR_FADES];
+    uint64_t number[2], together;
+    size_t n = row.n;
+    uint32_t x[2];
+    ChainsPair *p;
+    int r;
+
+    for (size_t k = 0; k < 2; k++) {
+        r = json_next_u64(&row, n_names, &number[k]);
+        if (r < 0)
+            return r;
+        x[k] = number[k] == 0 ? CHAINS_BEGIN : chains_find(w, (uint32_t)number[k] - 1);
+        if (x[k] == CHAINS_NONE)
+            return -EBADMSG;
+    }
+    if (json_next_u64(&row, UINT32_MAX, &together) < 0 || number[0] >= number[1] || together == 0 ||
+        chains_find_partner(w, x[0], x[1]) || n != (together == 1 ? 3 : 3 + 2 * CHAINS_PAIR_FADES))
+        return -EBADMSG;
+    if (together == 1)
+        return chains_add_partners(w, x[0], x[1]);
+    r = chains_add_pair(w, x[0], x[1], &p);
+    if (r < 0)
+        return r;
+    p->together = (uint32_t)together;
+    chains_pair_fades(p, p->a != x[0], fades);
+    for (size_t j = 0; r >= 0 && j < CHAINS_PAIR_FADES; j++)
+        r = next_fade(&row, fades[j]);
+    return r;
+}
+
+static int read_pairs(ChainsWorld *w, uint64_t n_names, JsonColumn from)
+{
+    if (from.n > CHAINS_PAIRS_MAX)
+        return -E2BIG;
+    while (from.n > 0) {
+        JsonColumn row;
+        int r = json_next_column(&from, 3 + 2 * CHAINS_PAIR_FADES, &row);
+
+        if (r >= 0)
+            r = read_pair(w, n_names, row);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int read_world(Chains *c, const JsonDocument *d, struct json_object *o, uint64_t *last_user)
+{
     uint64_t uid = CHAINS_EVERYBODY;
     Fade *fades[CHAINS_WORLD_FADES];
+    JsonColumn sums, applications, pairs;
+    struct json_object *user;
     ChainsWorld *w;
     int r;
 
     if (!json_object_is_type(o, json_type_object) || !json_object_object_get_ex(o, "user", &user))
         return -EBADMSG;
-    if (user) {
-        r = get_number(user, CHAINS_EVERYBODY - 1, &uid);
-        if (r < 0)
-            return r;
-    }
+    if (user && json_get_u64(o, "user", CHAINS_EVERYBODY - 1, &uid) < 0)
+        return -EBADMSG;
     if (uid + 1 <= *last_user)
         return -EBADMSG;
     *last_user = uid + 1;
-    if (get_field(o, "sums", json_type_array, &sums) < 0 ||
-        get_field(o, "applications", json_type_array, &applications) < 0 ||
-        get_field(o, "pairs", json_type_array, &pairs) < 0)
+    if (json_get_column(d, o, "sums", SIZE_MAX, &sums) < 0 ||
+        json_get_column(d, o, "applications", SIZE_MAX, &applications) < 0 ||
+        json_get_column(d, o, "pairs", SIZE_MAX, &pairs) < 0)
         return -EBADMSG;
     r = chains_world(c, (uint32_t)uid, &w);
     if (r >= 0)
         chains_world_fades(w, fades);
     for (size_t i = 0; r >= 0 && i < CHAINS_WORLD_FADES; i++)
-        r = get_fade(sums, 2 * i, fades[i]);
+        r = next_fade(&sums, fades[i]);
     if (r >= 0)
         r = read_applications(w, c->n_names, applications);
     return r < 0 ? r : read_pairs(w, c->n_names, pairs);
 }
 
-static int read_names(Chains *c, Json *from)
+static int read_names(Chains *c, struct json_object *from)
 {
     size_t n = json_object_array_length(from);
 
     for (size_t i = 0; i < n; i++) {
-        Json *name = json_object_array_get_idx(from, i);
-        const char *text = json_object_get_string(name);
+        const char *name;
         uint32_t id;
         int r;
 
-        if (!json_object_is_type(name, json_type_string) ||
-            strlen(text) != (size_t)json_object_get_string_len(name) ||
-            (i > 0 && strcmp(c->names[i - 1], text) >= 0))
+        if (json_at_string(from, i, &name) < 0 || (i > 0 && strcmp(c->names[i - 1], name) >= 0))
             return -EBADMSG;
-        r = chains_add_name(c, text, &id);
+        r = chains_add_name(c, name, &id);
         if (r < 0)
             return r;
     }
     return 0;
 }
 
-static int read_chains(Json *o, Chains **ret)
+static int read_chains(const JsonDocument *d, struct json_object *o, Chains **ret)
 {
     _cleanup_chains_ Chains *c = NULL;
-    Json *names, *evidence, *worlds;
+    struct json_object *names, *worlds;
     uint64_t halflife, window, generation, last_user = 0;
+    JsonColumn evidence;
     int r;
 
-    if (get_field_number(o, "halflife", INT64_MAX, &halflife) < 0 ||
-        get_field_number(o, "window", INT64_MAX, &window) < 0 ||
-        get_field_number(o, "generation", INT64_MAX, &generation) < 0 ||
-        get_field(o, "names", json_type_array, &names) < 0 ||
-        get_field(o, "evidence", json_type_array, &evidence) < 0 ||
-        get_field(o, "worlds", json_type_array, &worlds) < 0)
+    if (json_get_u64(o, "halflife", INT64_MAX, &halflife) < 0 ||
+        json_get_u64(o, "window", INT64_MAX, &window) < 0 ||
+        json_get_u64(o, "generation", INT64_MAX, &generation) < 0 ||
+        json_get_array(o, "names", SIZE_MAX, &names) < 0 ||
+        json_get_column(d, o, "evidence", SIZE_MAX, &evidence) < 0 ||
+        json_get_array(o, "worlds", SIZE_MAX, &worlds) < 0)
         return -EBADMSG;
     r = chains_new(halflife, window, &c);
     if (r < 0)
@@ -464,47 +377,40 @@ static int read_chains(Json *o, Chains **ret)
     c->generation = generation;
     r = read_names(c, names);
     for (size_t i = 0; r >= 0 && i < CHAINS_BUCKETS * CHAINS_EXPERTS; i++) {
-        r = get_fade(evidence, 4 * i, &c->attributed[i / CHAINS_EXPERTS][i % CHAINS_EXPERTS]);
+        r = next_fade(&evidence, &c->attributed[i / CHAINS_EXPERTS][i % CHAINS_EXPERTS]);
         if (r >= 0)
-            r = get_fade(evidence, 4 * i + 2, &c->expected[i / CHAINS_EXPERTS][i % CHAINS_EXPERTS]);
+            r = next_fade(&evidence, &c->expected[i / CHAINS_EXPERTS][i % CHAINS_EXPERTS]);
     }
     for (size_t i = 0; r >= 0 && i < json_object_array_length(worlds); i++)
-        r = read_world(c, json_object_array_get_idx(worlds, i), &last_user);
+        r = read_world(c, d, json_object_array_get_idx(worlds, i), &last_user);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(c);
     return 0;
 }
 
+int chains_read(const JsonDocument *d, struct json_object *o, Chains **ret)
+{
+    const char *type;
+    int64_t version;
+
+    if (json_get_string(o, "type", &type) < 0 || strcmp(type, TYPE) != 0)
+        return -EMEDIUMTYPE;
+    if (json_get_i64(o, "version", &version) < 0 || version != CHAINS_FORMAT_VERSION)
+        return -EPROTONOSUPPORT;
+    return read_chains(d, o, ret);
+}
+
 int chains_from_json(const char *text, size_t size, Chains **ret)
 {
-    struct json_tokener *tok;
-    _cleanup_json_ Json *o = NULL;
-    enum json_tokener_error error;
-    Json *type, *version;
-    size_t end;
+    _cleanup_json_document_ JsonDocument d = {0};
+    const char *reason;
+    int r;
 
     if (size > INT32_MAX - 1)
         return -E2BIG;
-    tok = json_tokener_new_ex(8);
-    if (!tok)
-        return -ENOMEM;
-    json_tokener_set_flags(tok, JSON_TOKENER_STRICT);
-    o = json_tokener_parse_ex(tok, text, (int)size);
-    error = json_tokener_get_error(tok);
-    end = json_tokener_get_parse_end(tok);
-    json_tokener_free(tok);
-    while (end < size && strchr(" \n\t\r", text[end]) && text[end])
-        end++;
-    if (error != json_tokener_success || !o || end != size)
-        return -EBADMSG;
-    if (!json_object_is_type(o, json_type_object) ||
-        get_field(o, "type", json_type_string, &type) < 0 ||
-        strcmp(json_object_get_string(type), TYPE) != 0)
-        return -EMEDIUMTYPE;
-    if (!json_object_object_get_ex(o, "version", &version) ||
-        !json_object_is_type(version, json_type_int) ||
-        json_object_get_int64(version) != CHAINS_FORMAT_VERSION)
-        return -EPROTONOSUPPORT;
-    return read_chains(o, ret);
+    r = json_document_parse(text, size, 8, &d, &reason);
+    if (r < 0)
+        return r;
+    return d.root ? chains_read(&d, d.root, ret) : -EBADMSG;
 }

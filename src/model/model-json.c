@@ -3,9 +3,8 @@
 /* The model as text: docs/formats.md. Sessions repeat, and so do their sums: each Fade stands once
  * in a table, the rest of the file names it by its row. Reading it is model-json-read.c. */
 
+#include "model/chains-internal.h"
 #include "model/model-internal.h"
-
-#include "base/json-util.h"
 
 #include <string.h>
 
@@ -321,12 +320,9 @@ static void write_stage(Writer *w, const ModelStage *s)
 int model_to_json(const Model *m, char **ret, size_t *ret_size)
 {
     _cleanup_(writer_done) Writer w = {0};
-    _cleanup_free_ char *chains = NULL;
     int r;
 
     r = collect_fades(&w, m);
-    if (r >= 0 && m->chains)
-        r = chains_to_json(m->chains, &chains);
     if (r < 0)
         return r;
     json_writer_add_string(&w.w, "format", MODEL_FORMAT_NAME);
@@ -346,7 +342,14 @@ int model_to_json(const Model *m, char **ret, size_t *ret_size)
     for (size_t i = 0; i < m->n_stages; i++)
         write_stage(&w, &m->stages[i]);
     json_writer_close(&w.w, ']');
-    if (chains)
-        json_writer_add_text(&w.w, "chains", chains);
+    if (m->chains) {
+        json_writer_open(&w.w, "chains", '{');
+        w.w.compact = true;
+        r = chains_write(m->chains, &w.w);
+        json_writer_close(&w.w, '}');
+        w.w.compact = false;
+        if (r < 0)
+            return r;
+    }
     return json_writer_finish(&w.w, ret, ret_size);
 }

@@ -2,7 +2,7 @@
 
 #include "trace/trace-json.h"
 
-#include "base/json-util.h"
+#include "base/json-document.h"
 
 #include <string.h>
 
@@ -169,6 +169,7 @@ int trace_to_json(const Trace *t, char **ret, size_t *ret_size)
 
 /* The reader. `where` names the member that was looked at last, for the one line of the error. */
 typedef struct Reader {
+    JsonDocument document;
     Trace *t;
     const char *where;
 } Reader;
@@ -212,23 +213,19 @@ static int read_u64(Reader *r, struct json_object *o, const char *key, uint64_t 
     return json_get_u64(o, key, TRACE_NUMBER_MAX, ret);
 }
 
-static int read_ranges(struct json_object *a, RangeSet *ret)
+static int read_ranges(JsonColumn c, RangeSet *ret)
 {
-    size_t n;
     uint64_t at = 0;
 
-    if (!json_object_is_type(a, json_type_array))
+    if (c.n % 2)
         return -EBADMSG;
-    n = json_object_array_length(a);
-    if (n % 2)
-        return -EBADMSG;
-    for (size_t i = 0; i < n; i += 2) {
+    for (bool first = true; c.n > 0; first = false) {
         uint64_t gap, length, start, end;
 
-        CHECK(json_at_u64(a, i, TRACE_NUMBER_MAX, &gap));
-        CHECK(json_at_u64(a, i + 1, TRACE_NUMBER_MAX, &length));
+        CHECK(json_next_u64(&c, TRACE_NUMBER_MAX, &gap));
+        CHECK(json_next_u64(&c, TRACE_NUMBER_MAX, &length));
         /* Ranges that touch are one range: a gap of 0 is allowed before the first only. */
-        if (length == 0 || (i > 0 && gap == 0) || __builtin_add_overflow(at, gap, &start) ||
+        if (length == 0 || (!first && gap == 0) || __builtin_add_overflow(at, gap, &start) ||
             __builtin_add_overflow(start, length, &end))
             return -EBADMSG;
         CHECK(range_set_add(ret, start, end));
@@ -244,7 +241,8 @@ static int read_volumes(Reader *r, struct json_object *o)
     r->where = "volumes";
     CHECK(json_get_array(o, "volumes", TRACE_VOLUMES_MAX, &a));
     for (size_t i = 0; i < json_object_array_length(a); i++) {
-        struct json_object *j = json_object_array_get_idx(a, i), *metadata;
+        struct json_object *j = json_object_array_get_idx(a, i);
+        JsonColumn metadata;
         TraceVolume *v;
 
         CHECK(grow_array(&r->t->volumes, &r->t->allocated_volumes, i + 1, sizeof(TraceVolume)));
@@ -263,7 +261,7 @@ static int read_volumes(Reader *r, struct json_object *o)
         CHECK(read_u64(r, j, "size_bytes", &v->size_bytes));
         READ_WORD(r, j, "metadata_source", metadata_source_from_string, v->metadata_source);
         r->where = "metadata";
-        CHECK(json_get_array(j, "metadata", 2 * TRACE_ACCESSES_MAX, &metadata));
+        CHECK(json_get_column(&r->document, j, "metadata", 2 * TRACE_ACCESSES_MAX, &metadata));
         CHECK(read_ranges(metadata, &v->metadata));
     }
     return 0;
@@ -271,24 +269,26 @@ static int read_volumes(Reader *r, struct json_object *o)
 
 static int read_paths(Reader *r, struct json_object *o)
 {
-    struct json_object *parents, *names;
+    struct json_object *names;
+    JsonColumn parents;
+    uint64_t parent;
     size_t n;
 
     r->where = "paths";
     CHECK(json_get_object(o, "paths", &o));
-    CHECK(json_get_array(o, "parent", TRACE_PATHS_MAX, &parents));
+    CHECK(json_get_column(&r->document, o, "parent", TRACE_PATHS_MAX, &parents));
     CHECK(json_get_array(o, "name", TRACE_PATHS_MAX, &names));
-    n = json_object_array_length(parents);
-    if (n == 0 || json_object_array_length(names) != n)
+    n = json_object_array_length(names);
+    if (n == 0 || parents.n != n)
         return -EBADMSG;
     CHECK(grow_array(&r->t->paths, &r->t->allocated_paths, n, sizeof(TracePath)));
     /* The root stands there already. */
+    CHECK(json_next_u64(&parents, UINT64_MAX, &parent));
     for (size_t i = 1; i < n; i++) {
         const char *name;
-        uint64_t parent;
         char *copy;
 
-        CHECK(json_at_u64(parents, i, i - 1, &parent));
+        CHECK(json_next_u64(&parents, i - 1, &parent));
         CHECK(json_at_string(names, i, &name));
         copy = json_unescape_bytes(name);
         if (!copy)
@@ -299,47 +299,24 @@ static int read_paths(Reader *r, struct json_object *o)
     return 0;
 }
 
-/* The columns of a table: all arrays of one length. */
-typedef struct Columns {
-    struct json_object *column[8];
-    size_t n; /* rows */
-} Columns;
-
-static int read_columns(Reader *r, struct json_object *o, const char *table, size_t max_rows,
-                        const char *const *keys, size_t n_keys, Columns *ret)
-{
-    Columns c = {0};
-
-    r->where = table;
-    CHECK(json_get_object(o, table, &o));
-    for (size_t k = 0; k < n_keys; k++) {
-        CHECK(json_get_array(o, keys[k], max_rows, &c.column[k]));
-        if (k > 0 && json_object_array_length(c.column[k]) != c.n)
-            return -EBADMSG;
-        c.n = json_object_array_length(c.column[k]);
-    }
-    *ret = c;
-    return 0;
-}
-
 /* An index, -1 standing for TRACE_NONE. */
-static int read_index(struct json_object *a, size_t i, uint32_t *ret)
+static int read_index(JsonColumn *c, uint32_t *ret)
 {
     int64_t v;
 
-    CHECK(json_at_i64(a, i, &v));
+    CHECK(json_next_i64(c, &v));
     if (v < -1 || v >= (int64_t)TRACE_NONE)
         return -EBADMSG;
     *ret = v < 0 ? TRACE_NONE : (uint32_t)v;
     return 0;
 }
 
-/* Adds the difference in row i to *at, which must stay a valid index. */
-static int step_index(struct json_object *a, size_t i, int64_t *at)
+/* Adds the next difference to *at, which must stay a valid index. */
+static int step_index(JsonColumn *c, int64_t *at)
 {
     int64_t d;
 
-    CHECK(json_at_i64(a, i, &d));
+    CHECK(json_next_i64(c, &d));
     if (__builtin_add_overflow(*at, d, at) || *at < 0 || *at >= (int64_t)TRACE_NONE)
         return -EBADMSG;
     return 0;
@@ -351,48 +328,53 @@ static int read_files(Reader *r, struct json_object *o)
                                        "size_bytes", "mtime_nsec_delta", "resident"};
     uint64_t inode = 0, mtime = 0;
     int64_t path = 0;
-    Columns c;
+    JsonColumn c[ELEMENTSOF(keys)], resident;
+    size_t n;
 
-    CHECK(read_columns(r, o, "files", TRACE_FILES_MAX, keys, ELEMENTSOF(keys), &c));
-    CHECK(grow_array(&r->t->files, &r->t->allocated_files, c.n, sizeof(TraceFile)));
-    for (size_t i = 0; i < c.n; i++) {
+    r->where = "files";
+    CHECK(json_get_object(o, "files", &o));
+    CHECK(json_get_columns(&r->document, o, keys, ELEMENTSOF(keys), TRACE_FILES_MAX, c));
+    n = c[0].n;
+    CHECK(grow_array(&r->t->files, &r->t->allocated_files, n, sizeof(TraceFile)));
+    for (size_t i = 0; i < n; i++) {
         TraceFile *f = &r->t->files[i];
         uint64_t directory;
         int64_t d;
 
         *f = (TraceFile){0};
         r->t->n_files = i + 1;
-        CHECK(step_index(c.column[0], i, &path));
+        CHECK(step_index(&c[0], &path));
         f->path = (uint32_t)path;
-        CHECK(read_index(c.column[1], i, &f->volume));
-        CHECK(json_at_u64(c.column[2], i, 1, &directory));
+        CHECK(read_index(&c[1], &f->volume));
+        CHECK(json_next_u64(&c[2], 1, &directory));
         f->directory = directory;
-        CHECK(json_at_i64(c.column[3], i, &d));
+        CHECK(json_next_i64(&c[3], &d));
         inode += (uint64_t)d;
         f->inode = inode;
-        CHECK(json_at_u64(c.column[4], i, TRACE_NUMBER_MAX, &f->size_bytes));
-        CHECK(json_at_i64(c.column[5], i, &d));
+        CHECK(json_next_u64(&c[4], TRACE_NUMBER_MAX, &f->size_bytes));
+        CHECK(json_next_i64(&c[5], &d));
         mtime += (uint64_t)d;
         f->mtime_nsec = (int64_t)mtime;
-        CHECK(read_ranges(json_object_array_get_idx(c.column[6], i), &f->resident));
+        CHECK(json_next_column(&c[6], SIZE_MAX, &resident));
+        CHECK(read_ranges(resident, &f->resident));
     }
     return 0;
 }
 
 static int read_applications(Reader *r, struct json_object *o)
 {
-    struct json_object *a;
+    JsonColumn c;
     size_t n;
 
     r->where = "applications";
-    CHECK(json_get_array(o, "applications", TRACE_FILES_MAX, &a));
-    n = json_object_array_length(a);
+    CHECK(json_get_column(&r->document, o, "applications", TRACE_FILES_MAX, &c));
+    n = c.n;
     CHECK(grow_array(&r->t->applications, &r->t->allocated_applications, n,
                      sizeof(TraceApplication)));
     for (size_t i = 0; i < n; i++) {
         uint64_t v;
 
-        CHECK(json_at_u64(a, i, TRACE_NONE - 1, &v));
+        CHECK(json_next_u64(&c, TRACE_NONE - 1, &v));
         r->t->applications[i].file = (uint32_t)v;
         r->t->n_applications = i + 1;
     }
@@ -402,20 +384,24 @@ static int read_applications(Reader *r, struct json_object *o)
 static int read_lifetimes(Reader *r, struct json_object *o)
 {
     static const char *const keys[] = {"application", "pid", "uid", "start_usec", "end_usec"};
-    Columns c;
+    JsonColumn c[ELEMENTSOF(keys)];
+    size_t n;
 
-    CHECK(read_columns(r, o, "lifetimes", TRACE_ACCESSES_MAX, keys, ELEMENTSOF(keys), &c));
-    CHECK(grow_array(&r->t->lifetimes, &r->t->allocated_lifetimes, c.n, sizeof(TraceLifetime)));
-    for (size_t i = 0; i < c.n; i++) {
+    r->where = "lifetimes";
+    CHECK(json_get_object(o, "lifetimes", &o));
+    CHECK(json_get_columns(&r->document, o, keys, ELEMENTSOF(keys), TRACE_ACCESSES_MAX, c));
+    n = c[0].n;
+    CHECK(grow_array(&r->t->lifetimes, &r->t->allocated_lifetimes, n, sizeof(TraceLifetime)));
+    for (size_t i = 0; i < n; i++) {
         TraceLifetime *l = &r->t->lifetimes[i];
         uint64_t application, pid, start;
         int64_t end;
 
-        CHECK(json_at_u64(c.column[0], i, TRACE_NONE - 1, &application));
-        CHECK(json_at_u64(c.column[1], i, UINT32_MAX, &pid));
-        CHECK(read_index(c.column[2], i, &l->uid));
-        CHECK(json_at_u64(c.column[3], i, TRACE_NUMBER_MAX, &start));
-        CHECK(json_at_i64(c.column[4], i, &end));
+        CHECK(json_next_u64(&c[0], TRACE_NONE - 1, &application));
+        CHECK(json_next_u64(&c[1], UINT32_MAX, &pid));
+        CHECK(read_index(&c[2], &l->uid));
+        CHECK(json_next_u64(&c[3], TRACE_NUMBER_MAX, &start));
+        CHECK(json_next_i64(&c[4], &end));
         if (end < -1)
             return -EBADMSG;
         l->application = (uint32_t)application;
@@ -432,20 +418,24 @@ static int read_accesses(Reader *r, struct json_object *o)
     static const char *const keys[] = {"at_usec_delta", "file_delta", "application", "kind"};
     uint64_t at = 0;
     int64_t file = 0;
-    Columns c;
+    JsonColumn c[ELEMENTSOF(keys)];
+    size_t n;
 
-    CHECK(read_columns(r, o, "accesses", TRACE_ACCESSES_MAX, keys, ELEMENTSOF(keys), &c));
-    CHECK(grow_array(&r->t->accesses, &r->t->allocated_accesses, c.n, sizeof(TraceAccess)));
-    for (size_t i = 0; i < c.n; i++) {
+    r->where = "accesses";
+    CHECK(json_get_object(o, "accesses", &o));
+    CHECK(json_get_columns(&r->document, o, keys, ELEMENTSOF(keys), TRACE_ACCESSES_MAX, c));
+    n = c[0].n;
+    CHECK(grow_array(&r->t->accesses, &r->t->allocated_accesses, n, sizeof(TraceAccess)));
+    for (size_t i = 0; i < n; i++) {
         TraceAccess *a = &r->t->accesses[i];
         uint64_t d, kind;
 
-        CHECK(json_at_u64(c.column[0], i, TRACE_NUMBER_MAX, &d));
+        CHECK(json_next_u64(&c[0], TRACE_NUMBER_MAX, &d));
         if (__builtin_add_overflow(at, d, &at) || at > TRACE_NUMBER_MAX)
             return -EBADMSG;
-        CHECK(step_index(c.column[1], i, &file));
-        CHECK(read_index(c.column[2], i, &a->application));
-        CHECK(json_at_u64(c.column[3], i, _ACCESS_KIND_MAX - 1, &kind));
+        CHECK(step_index(&c[1], &file));
+        CHECK(read_index(&c[2], &a->application));
+        CHECK(json_next_u64(&c[3], _ACCESS_KIND_MAX - 1, &kind));
         a->at = at;
         a->file = (uint32_t)file;
         a->kind = (AccessKind)kind;
@@ -500,8 +490,10 @@ static int read_facts(Reader *r, struct json_object *o)
     return 0;
 }
 
-static int read_all(Reader *r, struct json_object *o)
+static int read_all(Reader *r)
 {
+    struct json_object *o = r->document.root;
+
     CHECK(read_facts(r, o));
     CHECK(read_volumes(r, o));
     CHECK(read_paths(r, o));
@@ -522,9 +514,10 @@ static int fail(int error, char **ret_error, const char *format, const char *det
 
 int trace_from_json(const char *text, size_t size, Trace **ret, char **ret_error)
 {
-    _cleanup_json_ struct json_object *o = NULL;
+    _cleanup_json_document_ JsonDocument document = {0};
     _cleanup_trace_ Trace *t = NULL;
     const char *reason = NULL, *word;
+    struct json_object *o;
     uint64_t version;
     Reader reader;
     Stage stage;
@@ -534,9 +527,10 @@ int trace_from_json(const char *text, size_t size, Trace **ret, char **ret_error
         *ret_error = NULL;
     if (size > TRACE_JSON_SIZE_MAX)
         return fail(-E2BIG, ret_error, "larger than a trace may be%s", "");
-    r = json_parse(text, size, 8, &o, &reason);
+    r = json_document_parse(text, size, 8, &document, &reason);
     if (r < 0)
         return fail(r, ret_error, "%s", reason ? reason : "out of memory");
+    o = document.root;
     if (json_get_string(o, "format", &word) < 0 || strcmp(word, FORMAT_NAME) != 0)
         return fail(-EMEDIUMTYPE, ret_error, "not a headstart trace%s", "");
     if (json_get_u64(o, "version", UINT32_MAX, &version) < 0 || version != TRACE_FORMAT_VERSION)
@@ -547,8 +541,8 @@ int trace_from_json(const char *text, size_t size, Trace **ret, char **ret_error
     t = trace_new(stage);
     if (!t)
         return -ENOMEM;
-    reader = (Reader){.t = t, .where = "facts"};
-    r = read_all(&reader, o);
+    reader = (Reader){.document = document, .t = t, .where = "facts"};
+    r = read_all(&reader);
     if (r == -ENOMEM)
         return r;
     if (r < 0)

@@ -4,6 +4,9 @@
 
 #include "synthetic.h"
 
+#include <malloc.h>
+#include <sys/resource.h>
+
 /* All that a model can hold: two generations, users, directories, unknowns, assumptions, chains. */
 static Model *rich_model(void)
 {
@@ -403,6 +406,119 @@ static void sixteen_logins_stay_small(void **state)
     assert_true(strlen(text) < 2000000);
 }
 
+static void append(char **text, size_t *n, size_t *allocated, const char *s)
+{
+    size_t l = strlen(s);
+
+    assert_int_equal(grow_array(text, allocated, *n + l + 1, 1), 0);
+    memcpy(*text + *n, s, l + 1);
+    *n += l;
+}
+
+/* A habitual year of a machine: so many applications, of which each is a chain with the next so
+ * many; as users' worlds and everybody's. */
+static char *text_of_habits(unsigned n_applications, unsigned n_next, unsigned n_worlds)
+{
+    _cleanup_model_ Model *m = model_new(H);
+    char *text = bytes_of(m), part[100];
+    size_t n = strlen(text), allocated = n + 1;
+
+    n -= strlen("\n}\n");
+    snprintf(part, sizeof(part),
+             ",\n\"chains\":{\"type\":\"headstart-chains\",\"version\":1,\"halflife\":%llu,"
+             "\"window\":1,\"generation\":9",
+             (unsigned long long)H);
+    append(&text, &n, &allocated, part);
+    append(&text, &n, &allocated, ",\"names\":[");
+    for (unsigned i = 0; i < n_applications; i++) {
+        snprintf(part, sizeof(part), "%s\"/usr/bin/application-%06u\"", i ? "," : "", i);
+        append(&text, &n, &allocated, part);
+    }
+    append(&text, &n, &allocated, "],\"evidence\":[");
+    for (unsigned i = 0; i < 4 * CHAINS_BUCKETS * CHAINS_EXPERTS; i++)
+        append(&text, &n, &allocated, i ? ",0" : "0");
+    append(&text, &n, &allocated, "],\"worlds\":[");
+    for (unsigned w = 0; w < n_worlds; w++) {
+        snprintf(part, sizeof(part), "%s{\"user\":%u", w ? "," : "", 1000 + w);
+        append(&text, &n, &allocated, w + 1 < n_worlds ? part : ",{\"user\":null");
+        append(&text, &n, &allocated, ",\"sums\":[");
+        for (unsigned i = 0; i < 2 * (2 + 2 * CHAINS_AGES); i++)
+            append(&text, &n, &allocated, i ? ",0" : "0");
+        append(&text, &n, &allocated, "],\"applications\":[");
+        for (unsigned i = 0; i <= n_applications; i++) {
+            snprintf(part, sizeof(part), "%s[%u", i ? "," : "", i);
+            append(&text, &n, &allocated, part);
+            for (unsigned k = 0; k < 7; k++)
+                append(&text, &n, &allocated, ",234567,0");
+            append(&text, &n, &allocated, "]");
+        }
+        append(&text, &n, &allocated, "],\"pairs\":[");
+        for (unsigned i = 1; i < n_applications; i++)
+            for (unsigned k = i + 1; k <= MIN(i + n_next, n_applications); k++) {
+                snprintf(part, sizeof(part), "%s[%u,%u,2", i > 1 || k > i + 1 ? "," : "", i, k);
+                append(&text, &n, &allocated, part);
+                for (unsigned j = 0; j < 16; j++)
+                    append(&text, &n, &allocated, ",345678,0");
+                append(&text, &n, &allocated, "]");
+            }
+        append(&text, &n, &allocated, "]}");
+    }
+    append(&text, &n, &allocated, "]}\n}\n");
+    return text;
+}
+
+/* It keeps what is freed: no bound holds. */
+#ifdef __SANITIZE_ADDRESS__
+#define ADDRESS_SANITIZER true
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ADDRESS_SANITIZER true
+#endif
+#endif
+#ifndef ADDRESS_SANITIZER
+#define ADDRESS_SANITIZER false
+#endif
+
+/* Bytes of private memory of this process, as RLIMIT_DATA counts them. */
+static size_t data_bytes(void)
+{
+    FILE *f = fopen("/proc/self/status", "re");
+    size_t kib = 0;
+    char line[200];
+
+    assert_non_null(f);
+    while (fgets(line, sizeof(line), f) && sscanf(line, "VmData: %zu", &kib) != 1)
+        continue;
+    fclose(f);
+    assert_true(kib > 0);
+    return kib * 1024;
+}
+
+/* What json-c makes of a number is fifty bytes; the text and the model are what there is to be. */
+static void reading_takes_four_times_the_text(void **state)
+{
+    _cleanup_free_ char *text = text_of_habits(1000, 51, 2), *again = NULL;
+    _cleanup_model_ Model *m = NULL;
+    struct rlimit before, limit;
+    size_t size = strlen(text);
+    int r;
+
+    malloc_trim(0); /* what is there already must not help */
+    assert_int_equal(getrlimit(RLIMIT_DATA, &before), 0);
+    limit = before;
+    if (!ADDRESS_SANITIZER)
+        limit.rlim_cur = data_bytes() + 3 * size;
+    assert_int_equal(setrlimit(RLIMIT_DATA, &limit), 0);
+    r = model_from_json(text, size, &m, NULL);
+    assert_int_equal(setrlimit(RLIMIT_DATA, &before), 0);
+    assert_int_equal(r, 0);
+    assert_int_equal(m->chains->n_worlds, 2);
+    assert_int_equal(m->chains->worlds[0]->n_applications, 1001);
+    assert_true(m->chains->worlds[0]->n_pairs > 49000);
+    again = bytes_of(m);
+    assert_true(strcmp(text, again) == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -416,6 +532,7 @@ int main(void)
             cmocka_unit_test(wrong_members_are_refused),
             cmocka_unit_test(what_stands_beside_is_ignored),
             cmocka_unit_test(sixteen_logins_stay_small),
+            cmocka_unit_test(reading_takes_four_times_the_text),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
