@@ -142,9 +142,10 @@ const Verb verb_rerecord = {
         .name = "rerecord",
         .arguments = "",
         .summary = "Record the next boot and login anew",
-        .description = "What was learned stays; the new traces are added to it. In a boot or login "
-                       "that is recorded\nanew no pack is replayed, so that its trace shows what "
-                       "is really used. Who asks is heard\nfor a week.",
+        .description =
+                "What was learned stays; the new traces are added to it. In a boot or login that "
+                "is\nrecorded anew no pack is replayed, so that its trace shows what is really "
+                "used. Who\nasks is heard for a week.",
         .options = options,
         .run = run,
 };

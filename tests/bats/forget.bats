@@ -114,7 +114,7 @@ traces_of() { # uid
     cp "$HS_BUILD"/units/headstart-*.* "$root/usr/lib/systemd/system"
     run -0 "$HEADSTART" --root="$root" enable
     [ "$output" = "Enabled, from the next boot on." ]
-    units=$(cd "$root/etc/systemd/system" && find . -type l -printf '%f\n' | sort | tr '\n' ' ')
+    units=$(cd "$root/etc/systemd/system" && find . -type l -printf '%f\n' | sort -u | tr '\n' ' ')
     [ "$units" = "$(sed -n 's/^enable //p' "$HS_SOURCE/data/90-headstart.preset" | sort | tr '\n' ' ')" ]
     run -0 "$HEADSTART" --root="$root" disable --json=short
     jq -e '. == {"enabled": false, "now": false}' <<<"$output"

@@ -49,18 +49,6 @@ resident() {
     fincore --noheadings --bytes --output RES "$1"
 }
 
-# attempts COMMAND…: others drop caches on this machine, and reclaim cold pages within seconds. What holds
-# right after replay must hold in one of some attempts.
-attempts() {
-    # Not i: `run` of bats has a loop of its own that leaves it changed.
-    local attempts_left
-    for ((attempts_left = 6; attempts_left > 0; attempts_left--)); do
-        "$@" && return 0
-        echo "again: $*"
-    done
-    return 1
-}
-
 # cold_replay FILE BYTES [OPTION…]: from cold caches, so much of the file is in memory afterwards
 cold_replay() {
     local file=$1 bytes=$2
@@ -100,9 +88,9 @@ settled() {
     head -c 300000 /dev/urandom >"$HS_MNT/file"
     sync -f "$HS_MNT"
     make_pack --metadata
-    attempts settled
+    hs_attempts settled
     # A login has begun: nobody waits for quiet.
-    attempts cold_replay "$HS_MNT/file" 300000 --policy=idle --hurry --settle=5min
+    hs_attempts cold_replay "$HS_MNT/file" 300000 --policy=idle --hurry --settle=5min
     run -2 "$HEADSTART_REPLAY" --settle=soon "$PACK"
     run -2 "$HEADSTART_REPLAY" --settle=1h "$PACK"
 }
@@ -149,7 +137,7 @@ after_replay() {
     walk
     # It would have been seen.
     [ $(($(hs_reads) - before)) -ge 10 ]
-    attempts replay_and_walk
+    hs_attempts replay_and_walk
     echo "$output"
     [ "$(replayed .files)" -eq 510 ]
     [ "$(replayed .resident)" = true ]
@@ -182,7 +170,7 @@ replay_metadata() {
     hs_filesystem ext4 200
     fill "$HS_MNT"
     make_pack --metadata
-    attempts replay_metadata
+    hs_attempts replay_metadata
     [ "$(replayed .metadata_ranges)" -gt 0 ]
     [ "$(replayed .files)" -eq 0 ]
     [ "$(replayed .data_bytes)" -eq 0 ]
@@ -209,7 +197,7 @@ replay_large() {
     queue=/sys/block/$(basename "$HS_LOOP")/queue
     hs_defer eval "echo $(<"$queue/read_ahead_kb") >$queue/read_ahead_kb"
     echo 4 >"$queue/read_ahead_kb"
-    attempts replay_large "$queue"
+    hs_attempts replay_large "$queue"
 }
 
 @test "parallel: every device class reads the same" {
@@ -218,7 +206,7 @@ replay_large() {
     fill "$HS_MNT"
     for class in unknown hdd sd emmc netdisk ssd; do
         make_pack --metadata --class=$class
-        attempts cold_replay "$HS_MNT/large" 10485760
+        hs_attempts cold_replay "$HS_MNT/large" 10485760
         echo "$class: $output"
         [ "$(replayed .files)" -ge 505 ]
         [ "$(replayed .resident)" = true ]
@@ -237,7 +225,7 @@ replay_large() {
     for class in hdd ssd; do
         make_pack --metadata --class=$class
         for limit in 256 40; do
-            attempts cold_replay "$HS_MNT/large" 10485760
+            hs_attempts cold_replay "$HS_MNT/large" 10485760
             echo "$class, $limit: $output"
             [ "$(replayed .resident)" = true ]
             [ "$(replayed '.skipped | length')" -eq 0 ]
@@ -270,10 +258,10 @@ replay_subvolume() {
     for s in a b; do
         mount -o "subvol=@$s" "$HS_LOOP" "$HS_TMP/$s"
     done
-    attempts replay_subvolume b
+    hs_attempts replay_subvolume b
     [ "$(replayed .files)" -eq 1 ]
     [ "$(resident "$HS_TMP/a/file")" -eq 0 ]
-    attempts replay_subvolume a
+    hs_attempts replay_subvolume a
 }
 
 @test "a filesystem that is not mounted, or not below the root, is skipped and counted" {
@@ -309,7 +297,7 @@ replay_subvolume() {
     head -c 100000 /dev/urandom >"$HS_MNT/file"
     sync -f "$HS_MNT"
     make_pack --metadata --device-size=52428800
-    attempts cold_replay "$HS_MNT/file" 100000
+    hs_attempts cold_replay "$HS_MNT/file" 100000
     echo "$output"
     [ "$(replayed .metadata_ranges)" -eq 0 ]
     [ "$(replayed .skipped.device)" -ge 1 ]
@@ -382,7 +370,7 @@ replay_subvolume() {
         hs_without sys_admin,fowner,dac_override,dac_read_search \
             "$HEADSTART_REPLAY" --root="$HS_MNT" "$@"
     }
-    attempts cold_replay "$HS_MNT/theirs" 20000
+    hs_attempts cold_replay "$HS_MNT/theirs" 20000
     echo "$output"
     [ "$(replayed .files)" -eq 3 ]
     [ "$(replayed .skipped.denied)" -eq 1 ]
