@@ -135,13 +135,13 @@ hs_umount() {
     umount "$1"
 }
 
-# Cold: unmounted, mounted again, caches dropped. hs_cold [TARGET [DEVICE]]
+# Cold: unmounted, mounted again with HS_COLD_OPTIONS, caches dropped. hs_cold [TARGET [DEVICE]]
 hs_cold() {
     local target=${1:-$HS_MNT} device=${2:-$HS_LOOP}
     sync -f "$target"
     hs_umount "$target"
     echo 3 >/proc/sys/vm/drop_caches
-    mount -o relatime "$device" "$target"
+    mount -o "${HS_COLD_OPTIONS:-relatime}" "$device" "$target"
 }
 
 # Read requests and sectors that the device has served: hs_reads [DEVICE], hs_sectors [DEVICE]
