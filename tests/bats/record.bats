@@ -312,6 +312,7 @@ metadata_tree() {
     (cd "$HS_MNT" && mkdir d{0..19} && for d in d*; do touch "$d"/f{0..199}; done)
     for d in "$HS_MNT"/d*; do echo data >"$d/f7"; done
     # What the kernel reads by itself at some moment after the mount is nobody's.
+    # shellcheck disable=SC2034 # hs_cold uses it
     HS_COLD_OPTIONS=relatime,no_prefetch_block_bitmaps
     hs_cold
     echo 0 >"/sys/fs/ext4/$(basename "$HS_LOOP")/inode_readahead_blks"
