@@ -100,6 +100,12 @@ static int run(Context *c)
     progress_done(&progress);
     if (r >= 0)
         r = save(&m);
+    if (r >= 0 && model_is_full(m.sum))
+        cli_warning(
+                0,
+                "%s: too many machines for its sums of time, applications seem to start too often: "
+                "merge fewer",
+                m.output);
     return r < 0 ? r : print(&m);
 }
 

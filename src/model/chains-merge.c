@@ -150,6 +150,19 @@ void chains_each_fade(Chains *c, Fade (*f)(Fade, uint64_t), uint64_t argument)
         }
 }
 
+bool chains_is_full(const Chains *c)
+{
+    Fade *fades[CHAINS_WORLD_FADES];
+
+    for (size_t i = 0; i < c->n_worlds; i++) {
+        chains_world_fades(c->worlds[i], fades);
+        for (size_t j = 0; j < CHAINS_WORLD_FADES; j++)
+            if (fade_is_full(*fades[j]))
+                return true;
+    }
+    return false;
+}
+
 static const ChainsApplication nothing;
 
 /* Sums of x, seen from a later generation, onto those of `to`. */

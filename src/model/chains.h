@@ -182,6 +182,9 @@ size_t chains_size(const Chains *c);
  * application have a name (-EINVAL). -ENOMEM. */
 int chains_merge(const Chains *a, const Chains *b, Chains **ret);
 
+/* True if a sum of time or of sessions has saturated. */
+bool chains_is_full(const Chains *c);
+
 /* *ret = the same without what has become negligible: chains of which less than 2^-10 of an event
  * counts any more, although nearly all that counts was observed since they began; applications that
  * have not been started for so long, with whom they have met once, and their names. One half-life

@@ -61,6 +61,12 @@ static inline Fade fade_advance(Fade f, uint64_t later)
     return later == 0 ? f : later == 1 ? (Fade){0, f.current} : (Fade){0, 0};
 }
 
+/* True if it has saturated: quotients with it are wrong. */
+static inline bool fade_is_full(Fade f)
+{
+    return f.current == FADE_MAX || f.previous == FADE_MAX;
+}
+
 static inline bool fade_is_zero(Fade f)
 {
     return f.current == 0 && f.previous == 0;

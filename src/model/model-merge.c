@@ -470,3 +470,11 @@ int model_merge(const Model *a, const Model *b, Model **ret)
     *ret = TAKE_PTR(m);
     return 0;
 }
+
+bool model_is_full(const Model *m)
+{
+    for (size_t i = 0; i < m->n_stages; i++)
+        if (fade_is_full(m->stages[i].duration))
+            return true;
+    return m->chains && chains_is_full(m->chains);
+}

@@ -152,6 +152,22 @@ refused() {
     refused 1 "directory" -o "$HS_TMP" a c
 }
 
+@test "merge: more machines than the sums of time can hold are told of" {
+    fleet
+    cd "$M"
+    local doubled
+    cp a ../sum
+    for ((doubled = 0; doubled < 60; doubled++)); do
+        run --separate-stderr -0 hs merge --quiet -o ../sum ../sum ../sum
+        [[ $stderr != *"too many machines"* ]] || break
+    done
+    # Not before a thousand, and not never.
+    [ "$doubled" -gt 10 ]
+    [ "$doubled" -lt 60 ]
+    # Still a model.
+    hs show ../sum >/dev/null
+}
+
 @test "merge: sessions that two models share are told of" {
     fleet
     cd "$M"
