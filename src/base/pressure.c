@@ -130,9 +130,10 @@ int pressure_read(Pressure *p, uint64_t *ret_stalled_usec)
         return r;
     for (size_t i = 0; i < PRESSURE_OWN_MAX; i++) {
         own[i] = (disks ? group_read_bytes : group_stall)(p->root_fd, own_groups[i]);
-        /* Whose disks were busy cannot be told apart. */
-        if (own[i] > p->last_own[i])
-            ours += disks ? UINT64_MAX / PRESSURE_OWN_MAX : own[i] - p->last_own[i];
+        if (own[i] <= p->last_own[i])
+            continue;
+        /* For whom disks were busy cannot be told apart. */
+        ours = disks ? UINT64_MAX : ours + own[i] - p->last_own[i];
     }
     if (p->begun && now > p->last) {
         uint64_t more = now - p->last;

@@ -17,14 +17,15 @@ typedef uint64_t usec_t;
 #define NSEC_PER_USEC UINT64_C(1000)
 #define NSEC_PER_SEC  UINT64_C(1000000000)
 
-/* Nanoseconds since 1970, for telling file times apart. Wraps round after 2262, as the pack's own
- * numbers do: what cannot be represented is equal to nothing real. */
+/* The same span or moment, for system calls. */
 static inline struct timespec timespec_of(usec_t t)
 {
     return (struct timespec){.tv_sec = (time_t)(t / USEC_PER_SEC),
                              .tv_nsec = (long)(t % USEC_PER_SEC * NSEC_PER_USEC)};
 }
 
+/* Nanoseconds since 1970, for telling file times apart. Wraps round after 2262, as the pack's own
+ * numbers do: what cannot be represented is equal to nothing real. */
 static inline uint64_t timespec_nsec(const struct timespec *t)
 {
     return (uint64_t)t->tv_sec * NSEC_PER_SEC + (uint64_t)t->tv_nsec;

@@ -55,7 +55,7 @@ int early_pack_update(const Context *c, int state_fd, const void *bytes, size_t 
         return 0;
     /* While the next boot is to be recorded anew, early boot could not see that it must not replay.
      */
-    wanted = bytes && is_apart(c, state_fd) && 
+    wanted = bytes && is_apart(c, state_fd) &&
              faccessat(state_fd, state_rerecord_name(flag, STAGE_BOOT), F_OK, 0) < 0;
     fd = open_directory(c, wanted);
     if (fd < 0)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* headstart plan: STATE/model.json -> STATE/boot.pack, STATE/login.pack,
- * STATE/login@UID.pack. */
+ * STATE/login@UID.pack. Long, because what is planned, for whom, and what is printed of it are decided
+ * together; where, how and at what cost are apart (plan/, policy.c, planned.c). */
 
 #include "base/atomic-file.h"
 #include "base/clock.h"

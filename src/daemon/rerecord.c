@@ -38,6 +38,7 @@ static int open_state(const char *state_dir)
     return fd < 0 ? -errno : fd;
 }
 
+/* As state_rerecord_name() of the command's; the daemon does not know that. */
 static const char *file_name(char buf[32], Stage stage)
 {
     snprintf(buf, 32, "rerecord-%s", stage_to_string(stage));

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Long, because forks, execs, exits and what /proc says may come in any order, and each must find what
+ * the others have left in the same tables. */
+
 #include "record/processes.h"
 
 #include "base/macros.h"

@@ -2,7 +2,8 @@
 
 /* One leader finds the filesystems and builds the list, then it and further workers carry out the
  * streams. Each worker keeps what it asked for in a queue of its own, as long as the pacer allows;
- * to make room it awaits the oldest, by reading from it: readahead(2) says nothing of arrivals. */
+ * to make room it awaits the oldest, by reading from it: readahead(2) says nothing of arrivals. Long,
+ * because all of that happens under one lock. */
 
 #include "replay/executor.h"
 

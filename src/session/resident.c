@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Long, because its thread, the queue that feeds it and how it is ended share one lock; where files lie and what was
+ * brought in are apart (places.c, brought.c). */
+
 #include "session/resident.h"
 
 #include "base/clock.h"
