@@ -65,16 +65,6 @@ login_at_console() {
     return 1
 }
 
-has_run() {
-    [[ $(systemctl show -p ExecMainExitTimestampMonotonic --value "$1") != 0 ]] &&
-        ! systemctl is-active "$1" | grep activating
-}
-
-nothing_runs() {
-    ! systemctl list-units --no-legend --plain 'headstart*' | grep -E ' running | exited ' || return
-    ! pgrep -a headstart
-}
-
 tells() {
     headstart status
     headstart status | grep -E "Recorded anew, not replayed: $1\$"

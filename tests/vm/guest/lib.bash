@@ -119,6 +119,18 @@ not_on_critical_chain() {
     ! grep -E 'headstart-[^ ]*\.(service|timer|path)' <<<"$chain"
 }
 
+# has_run SERVICE: in this boot, to its end
+has_run() {
+    [[ $(systemctl show -p ExecMainExitTimestampMonotonic --value "$1") != 0 ]] &&
+        ! systemctl is-active "$1" | grep activating
+}
+
+# Neither units nor processes of headstart's.
+nothing_runs() {
+    ! systemctl list-units --no-legend --plain 'headstart*' | grep -E ' running | exited ' || return
+    ! pgrep -a headstart
+}
+
 # session_of USER: a session of class user or so that is active
 session_of() {
     loginctl list-sessions --no-legend | awk '{ print $1 }' | while read -r s; do
