@@ -56,7 +56,7 @@ static void add_result(ReplayResult *sum, const ReplayResult *r)
     sum->n_data += r->n_data;
     sum->metadata_bytes += r->metadata_bytes;
     sum->data_bytes += r->data_bytes;
-    sum->resident = r->resident;
+    sum->resident = sum->resident && r->resident;
     /* What was not mounted then may have been now. */
     sum->n_skipped[REPLAY_SKIP_UNMOUNTED] = 0;
     for (int i = 0; i < _REPLAY_SKIP_MAX; i++)
@@ -174,9 +174,12 @@ int sweep(const Pack *p, const SweepOptions *o, Report *report)
     /* The recorder must know, should its stage end before this does. */
     report->outcome = REPLAY_OUTCOME_RUNNING;
     (void)report_save(report);
+    report->result.resident = true; /* until a sweep says otherwise */
     r = replay_all(&s, &watch, begun + MIN(o->mount_wait, o->timeout), report);
     if (report->outcome == REPLAY_OUTCOME_RUNNING)
-        report->outcome = REPLAY_OUTCOME_DONE;
+        report->outcome = r < 0 ? REPLAY_OUTCOME_STOPPED : REPLAY_OUTCOME_DONE;
+    if (r < 0)
+        (void)report_save(report); /* it does not run any more */
     free(s.done);
     return r;
 }

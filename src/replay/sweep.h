@@ -33,7 +33,7 @@ typedef struct SweepOptions {
 } SweepOptions;
 
 /* Fills in the report's outcome, its result, and its duration: that of the sweeps, without waiting
- * in between; saves it when it begins and when it waits for mounts. With the outcome
+ * in between; saves it when it begins, waits for mounts, and fails. With the outcome
  * REPLAY_OUTCOME_STOPPED threads were left behind: the process must end by _exit(2). 0, or, after
  * one line was logged, -ENOMEM or the negative errno of starting threads or of reading the mount
  * table. */
