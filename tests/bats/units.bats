@@ -37,6 +37,20 @@ teardown() {
     done
 }
 
+@test "what a unit asks of others ends before its start would be a failure" {
+    local u line waits limit
+    run -0 grep -lE '^Exec(Condition|StartPre)=' "$HS_BUILD"/units/headstart-*.service
+    for u in "${lines[@]}"; do
+        limit=$(sed -n 's/^TimeoutStartSec=\([0-9]*\)s$/\1/p' "$u")
+        waits=0
+        while read -r line; do
+            [[ $line =~ =[-+]*timeout\ ([0-9]+)\  ]]
+            waits=$((waits + BASH_REMATCH[1]))
+        done < <(grep -E '^Exec(Condition|StartPre)=' "$u")
+        ((waits > 0 && waits < limit))
+    done
+}
+
 @test "no unit's sandbox takes away what finding files needs" {
     local u
     for u in units/headstart-*.service.in; do
