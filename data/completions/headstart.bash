@@ -16,7 +16,7 @@ _headstart() {
         [forget]='--stage= --user='
         [enable]='--now'
         [disable]='--now'
-        [evaluate]='--predictor= --level= --stage= --cache= --budget= --waste= --training= --horizon= --cycle= --grace= --io-latency= --io-rate= --seed= --habits= --users= --sessions= --reliability --no-timing'
+        [evaluate]='--predictor= --level= --stage= --cache= --budget= --waste= --order= --training= --horizon= --cycle= --grace= --io-latency= --io-rate= --seed= --habits= --users= --sessions= --reliability --no-timing'
         [merge]='--output= --prune='
         [export]='--output= --prune='
         [import]=''
@@ -55,6 +55,10 @@ _headstart() {
         ;;
     --level)
         mapfile -t COMPREPLY < <(compgen -W 'applications files' -- "$cur")
+        return
+        ;;
+    --order)
+        mapfile -t COMPREPLY < <(compgen -W 'worth probability' -- "$cur")
         return
         ;;
     --predictor)

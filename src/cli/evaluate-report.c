@@ -314,6 +314,8 @@ static int print_json(const Evaluation *e)
                            p->cache_unit == CACHE_UNLIMITED ? NULL : count(p->cache_size));
     json_object_object_add(o, "budget_bytes", count(p->budget_bytes));
     json_object_object_add(o, "training", real(p->training));
+    json_object_object_add(o, "order",
+                           json_object_new_string(p->seek_bytes > 0 ? "worth" : "probability"));
     json_object_object_add(o, "maximum_waste", real(p->maximum_waste));
     json_object_object_add(o, "horizon_usec", count(p->horizon));
     json_object_object_add(o, "cycle_usec", count(p->cycle));

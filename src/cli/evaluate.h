@@ -25,7 +25,6 @@ typedef struct Evaluation {
     unsigned habits_users;
     uint64_t habits_seed;
     size_t habits_sessions;
-    bool grace_given;
     double best_guess; /* of the habits that were drawn */
 
     size_t n_traces;

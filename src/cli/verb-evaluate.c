@@ -16,9 +16,6 @@
 #define ORACLE_FUTURES 200U
 /* Smaller ones are tools, which nobody waits for (thesis 5.2.1, model.minsize). */
 #define REAL_MINIMUM_BYTES 2000000U
-/* Drawn sessions begin with the processes of the desktop, which are the login's and no choice of
- * anybody's: the oracle does not foresee them. */
-#define HABITS_GRACE (10 * USEC_PER_SEC)
 
 enum {
     OPTION_PREDICTOR = 1,
@@ -27,6 +24,7 @@ enum {
     OPTION_CACHE,
     OPTION_BUDGET,
     OPTION_WASTE,
+    OPTION_ORDER,
     OPTION_TRAINING,
     OPTION_HORIZON,
     OPTION_CYCLE,
@@ -48,11 +46,11 @@ static const Option options[] = {
         {OPTION_CACHE, 0, "cache", "SIZE", "unlimited, bytes (64M) or files (70files)"},
         {OPTION_BUDGET, 0, "budget", "SIZE", "Most to choose at a time: bytes or 50% [the cache]"},
         {OPTION_WASTE, 0, "waste", "SHARE", "Read only what keeps waste below this share"},
+        {OPTION_ORDER, 0, "order", "ORDER", "What is chosen first: by worth or probability [worth]"},
         {OPTION_TRAINING, 0, "training", "SHARE", "Of the events, only learned from [0.55]"},
         {OPTION_HORIZON, 0, "horizon", "TIME", "\"Soon\" of log loss and reliability [20s]"},
         {OPTION_CYCLE, 0, "cycle", "TIME", "Predict this often [after events only]"},
-        {OPTION_GRACE, 0, "grace", "TIME",
-         "Judge nothing so long after a session began [0; habits: 10s]"},
+        {OPTION_GRACE, 0, "grace", "TIME", "Judge nothing so long after a session began [0]"},
         {OPTION_IO_LATENCY, 0, "io-latency", "TIME", "What a read takes before its first byte [0]"},
         {OPTION_IO_RATE, 0, "io-rate", "BYTES", "Bytes a second; 0: without limit [0]"},
         {OPTION_SEED, 0, "seed", "N", "Of those that draw at random [1]"},
@@ -196,6 +194,11 @@ static int take_option(Evaluation *e, int option, const char *value)
         return parse_budget(e, value);
     case OPTION_WASTE:
         return parse_share(e, "waste", value, &p->maximum_waste);
+    case OPTION_ORDER:
+        if (strcmp(value, "worth") != 0 && strcmp(value, "probability") != 0)
+            return cli_usage_error(e->c, "no such order: '%s' (worth or probability)", value);
+        p->seek_bytes = *value == 'p' ? 0 : SIMULATE_SEEK_BYTES;
+        return 0;
     case OPTION_TRAINING:
         return parse_share(e, "training", value, &p->training);
     case OPTION_HORIZON:
@@ -203,7 +206,6 @@ static int take_option(Evaluation *e, int option, const char *value)
     case OPTION_CYCLE:
         return parse_time(e, "cycle", value, false, &p->cycle);
     case OPTION_GRACE:
-        e->grace_given = true;
         return parse_time(e, "grace", value, false, &p->grace);
     case OPTION_IO_LATENCY:
         return parse_time(e, "io-latency", value, false, &p->io_fixed_usec);
@@ -279,6 +281,7 @@ static int draw_habits(Evaluation *e, Habits **ret)
 {
     _cleanup_simulate_input_ SimulateInput drawn = {0};
     _cleanup_habits_ Habits *h = NULL;
+    _cleanup_free_ uint32_t *own = NULL;
     HabitsParameters p;
     size_t n;
     int r;
@@ -287,12 +290,16 @@ static int draw_habits(Evaluation *e, Habits **ret)
     p.n_users = e->habits_users;
     p.real = &e->input;
     p.real_minimum_bytes = REAL_MINIMUM_BYTES;
-    n = habits_count_real(&e->input, p.real_minimum_bytes);
-    if (n < p.n_shared + p.n_users * (p.n_desktop + 2U))
-        return cli_error(ENODATA, "only %zu applications of %u MB and more were recorded: too few "
-                         "to draw habits of %u people", n, REAL_MINIMUM_BYTES / 1000000U,
-                         p.n_users);
-    p.n_own = (unsigned)MIN(p.n_own, (n - p.n_shared) / p.n_users - p.n_desktop);
+    p.n_desktop = 0;
+    r = habits_find_real(&e->input, p.real_minimum_bytes, &own, &n);
+    if (r < 0)
+        return cli_error(r, "cannot draw habits: %m");
+    p.n_shared = (unsigned)MIN(p.n_shared, n / 6);
+    if (n < p.n_shared + p.n_users * 2U)
+        return cli_error(ENODATA, "only %zu applications of %u MB and more were recorded that "
+                         "people start: too few to draw habits of %u", n,
+                         REAL_MINIMUM_BYTES / 1000000U, p.n_users);
+    p.n_own = (unsigned)MIN(p.n_own, (n - p.n_shared) / p.n_users);
     r = habits_new(&p, e->habits_seed, &h);
     if (r >= 0)
         r = habits_sessions(h, PREDICTOR_NONE, e->habits_sessions, ~e->habits_seed, &drawn);
@@ -397,8 +404,6 @@ static int run(Context *c)
     if (k < 0)
         return k;
     args = cli_arguments(c, &n);
-    if (e.draw && !e.grace_given)
-        e.parameters.grace = HABITS_GRACE;
 
     r = read_traces(&e, args, n);
     if (r < 0)

@@ -65,13 +65,52 @@ static uint64_t item_bytes(const SimulateInput *in, uint32_t item)
     return sum;
 }
 
-size_t habits_count_real(const SimulateInput *in, uint64_t minimum_bytes)
+/* How often each item was started, and by a person: nothing else had just started, and it stayed. */
+typedef struct RealStarts {
+    uint32_t n, n_own;
+    usec_t at; /* the latest */
+    bool own;
+} RealStarts;
+
+static void count_starts(const SimulateInput *in, RealStarts *starts)
 {
+    usec_t last = 0;
+
+    for (size_t i = 0; i < in->n_events; i++) {
+        const SimulateEvent *e = &in->events[i];
+        usec_t since = e->at > last ? e->at - last : 0;
+        RealStarts *s = e->item < in->n_items ? &starts[e->item] : NULL;
+
+        if (s && e->kind == SIMULATE_START) {
+            s->n++;
+            s->own = since >= HABITS_ALONE;
+            s->n_own += s->own;
+            s->at = e->at;
+        }
+        if (s && e->kind == SIMULATE_EXIT && s->own && e->at < s->at + HABITS_STAYS) {
+            s->own = false;
+            s->n_own--;
+        }
+        if (e->kind == SIMULATE_START || e->kind == SIMULATE_BEGIN)
+            last = MAX(last, e->at);
+    }
+}
+
+int habits_find_real(const SimulateInput *in, uint64_t minimum_bytes, uint32_t **ret, size_t *ret_n)
+{
+    _cleanup_free_ RealStarts *starts = calloc(in->n_items + 1, sizeof(*starts));
+    _cleanup_free_ uint32_t *found = calloc(in->n_items + 1, sizeof(*found));
     size_t n = 0;
 
+    if (!starts || !found)
+        return -ENOMEM;
+    count_starts(in, starts);
     for (uint32_t i = 0; i < in->n_items; i++)
-        n += item_bytes(in, i) >= minimum_bytes;
-    return n;
+        if (starts[i].n_own > starts[i].n / 2 && item_bytes(in, i) >= minimum_bytes)
+            found[n++] = i;
+    *ret = TAKE_PTR(found);
+    *ret_n = n;
+    return 0;
 }
 
 /* Real applications on their way into the tables. */
@@ -93,18 +132,18 @@ static void real_items_done(RealItems *x)
 static int real_items_init(RealItems *x, const HabitsParameters *p, Random *random)
 {
     const SimulateInput *in = p->real;
+    int r;
 
     *x = (RealItems){
             .in = in,
-            .items = calloc(in->n_items + 1, sizeof(uint32_t)),
             .objects = calloc(in->n_objects + 1, sizeof(uint32_t)),
             .parts = calloc(in->n_parts + 1, sizeof(uint32_t)),
     };
-    if (!x->items || !x->objects || !x->parts)
+    if (!x->objects || !x->parts)
         return -ENOMEM;
-    for (uint32_t i = 0; i < in->n_items; i++)
-        if (item_bytes(in, i) >= p->real_minimum_bytes)
-            x->items[x->n++] = i;
+    r = habits_find_real(in, p->real_minimum_bytes, &x->items, &x->n);
+    if (r < 0)
+        return r;
     if (x->n < (size_t)p->n_users * (p->n_own + p->n_desktop) + p->n_shared)
         return -EINVAL;
     for (size_t i = x->n; i > 1; i--) {

@@ -25,8 +25,8 @@
 
 typedef struct HabitsParameters {
     unsigned n_users;       /* 1..16: 2 */
-    unsigned n_own;         /* applications of each user alone: 10 */
-    unsigned n_shared;      /* that everybody uses: 2 */
+    unsigned n_own;         /* applications of each user alone: 9 */
+    unsigned n_shared;      /* that everybody uses: 3 */
     unsigned n_desktop;     /* processes that each user's session begins with: 2 */
     double last_share;      /* choices that depend on the application started last: 0.7 */
     double popularity;      /* exponent of Zipf's law: 0.3 */
@@ -35,9 +35,9 @@ typedef struct HabitsParameters {
     usec_t session_minimum; /* 20 min */
     usec_t session_mean;    /* on top of the minimum: 40 min */
 
-    /* Real applications and what each is made of, or NULL. Borrowed until habits_new() returns; its
-     * events do not matter. As many as are needed (n_users * (n_own + n_desktop) + n_shared) are
-     * drawn from those of at least `real_minimum_bytes`. */
+    /* Real applications and what each is made of, or NULL. Borrowed until habits_new() returns. As
+     * many as are needed (n_users * (n_own + n_desktop) + n_shared) are drawn from those that
+     * habits_find_real() finds. */
     const SimulateInput *real;
     uint64_t real_minimum_bytes;
 } HabitsParameters;
@@ -46,8 +46,14 @@ void habits_parameters_init(HabitsParameters *p);
 
 typedef struct Habits Habits;
 
-/* How many applications of that size the input has. */
-size_t habits_count_real(const SimulateInput *in, uint64_t minimum_bytes);
+/* A person's start comes by itself, and what he started stays; helpers and plug-ins come in the wake of
+ * what brings them, and many exit at once. */
+#define HABITS_ALONE (250 * USEC_PER_MSEC) /* since anything else has started */
+#define HABITS_STAYS (1 * USEC_PER_SEC)
+
+/* The items of that size that people have started themselves, most of the times that they were
+ * started: indexes into the input's items, the caller's to free. 0 or -ENOMEM. */
+int habits_find_real(const SimulateInput *in, uint64_t minimum_bytes, uint32_t **ret, size_t *ret_n);
 
 /* Draws habits. 0, -EINVAL (parameters; too few real applications), -ERANGE (no habits within the bounds were found in 1000
  * draws), -ENOMEM. */

@@ -38,7 +38,7 @@ void simulate_parameters_init(SimulateParameters *p)
             .select_horizon = 20 * USEC_PER_SEC,
             .maximum_waste = 1,
             .minimum_use = 0.2,
-            .seek_bytes = 1000000,
+            .seek_bytes = SIMULATE_SEEK_BYTES,
     };
 }
 

@@ -61,6 +61,9 @@ typedef enum CacheUnit {
     _CACHE_UNIT_INVALID = -EINVAL,
 } CacheUnit;
 
+/* What a hard disk transfers in the ten milliseconds of a seek. */
+#define SIMULATE_SEEK_BYTES 1000000U
+
 typedef struct SimulateParameters {
     CacheUnit cache_unit;
     uint64_t cache_size;   /* of both the cache and, unless budget_bytes is set, the selection */
@@ -74,8 +77,8 @@ typedef struct SimulateParameters {
     double maximum_waste;      /* share of read bytes that may be wasted, 1: no bound (see below) */
     double minimum_use;        /* with such a bound: what is used in the session with less than this
                                 * probability is not read, whatever room there is: 0.2 */
-    uint64_t seek_bytes;       /* what a byte of budget is worth, see needs_worth(): 1,000,000, as a
-                                * hard disk transfers in the ten milliseconds of a seek */
+    uint64_t seek_bytes;       /* what a byte of budget is worth, see needs_worth():
+                                * SIMULATE_SEEK_BYTES; 0: by probability alone (thesis 4.3.2) */
     usec_t grace;              /* nothing is scored this long after a session began: its login */
     usec_t io_fixed_usec;      /* cost of reading one object */
     uint64_t io_bytes_per_sec; /* 0: transfer costs nothing */

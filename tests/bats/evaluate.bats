@@ -353,27 +353,29 @@ rate() {
     for users in 2 1; do
         least=$([ "$users" -eq 2 ] && echo 0.97 || echo 0.98)
         for seed in 1 5; do
-            run -0 hs evaluate --stage=session --budget=50% --waste=15% --grace=10s --no-timing \
+            run -0 hs evaluate --stage=session --budget=50% --waste=15% --no-timing \
                 --predictor=naive,mixture --habits="$seed" --users="$users" --json=short "$HS_TMP/days"
             jq -en "$(rate mixture hit_rate) >= $least * $(rate oracle hit_rate)"
             jq -en "$(rate mixture waste) <= 0.15"
             jq -en "$(rate naive read_bytes) == 0"
+            jq -en "1 - $(rate naive hit_rate) > 10 * (1 - $(rate mixture hit_rate))"
+            jq -en "$(rate naive coverage) < $(rate mixture coverage) - 0.1"
             jq -e '.habits.best_guess > 0.2 and .habits.best_guess <= 0.6' <<<"$output"
         done
     done
     local first=$output
-    run -0 hs evaluate --stage=session --budget=50% --waste=15% --grace=10s --no-timing \
+    run -0 hs evaluate --stage=session --budget=50% --waste=15% --no-timing \
         --predictor=naive,mixture --habits=5 --users=1 --json=short "$HS_TMP/days"
     [ "$output" = "$first" ]
     # Habits that nobody has seen before.
-    run -0 hs evaluate --stage=session --budget=50% --waste=15% --grace=10s --no-timing \
+    run -0 hs evaluate --stage=session --budget=50% --waste=15% --no-timing \
         --predictor=mixture --habits=random --json=short "$HS_TMP/days"
     local told drawn=$output
     told=$(jq .habits.seed <<<"$output")
     echo "--habits=$told: $(jq -c '.predictors[] | [.name, .hit_rate, .waste]' <<<"$output")"
     jq -en "$(rate mixture hit_rate) >= 0.97 * $(rate oracle hit_rate)"
     # The seed that was told is the one.
-    run -0 hs evaluate --stage=session --budget=50% --waste=15% --grace=10s --no-timing \
+    run -0 hs evaluate --stage=session --budget=50% --waste=15% --no-timing \
         --predictor=mixture --habits="$told" --json=short "$HS_TMP/days"
     [ "$output" = "$drawn" ]
     run -0 hs evaluate --stage=session --no-timing --predictor=lru --habits=random "$HS_TMP/days"
@@ -383,12 +385,9 @@ rate() {
     # With the defaults, nobody knows better than the oracle.
     for seed in 1 2 3; do
         run -0 hs evaluate --stage=session --no-timing --habits="$seed" --json=short "$HS_TMP/days"
-        jq -e '.grace_usec == 10000000 and (.predictors | length) == 13' <<<"$output"
+        jq -e '(.predictors | length) == 13' <<<"$output"
         jq -e '[.predictors[] | [.log_loss, .name]] | min | .[1] == "oracle"' <<<"$output"
     done
-    run -0 hs evaluate --stage=session --no-timing --habits=1 --grace=0 --predictor=lru --json=short \
-        "$HS_TMP/days"
-    jq -e '.grace_usec == 0' <<<"$output"
     refused 2 "not a number from 1 to 16" --habits=1 --users=17 "$HS_TMP/days"
     "$BATS_TEST_DIRNAME/make-session" 1 1763668800 12 1000 >"$HS_TMP/small.json"
     refused 1 "too few to draw habits" --habits=1 "$HS_TMP/small.json"

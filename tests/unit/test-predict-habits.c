@@ -154,9 +154,59 @@ static void test_oracle_session(void **state)
     assert_true(fabs(promised / (double)came - 1) < 0.1);
 }
 
+static void add_run(SimulateInput *in, usec_t at, uint32_t item, usec_t runs)
+{
+    const SimulateEvent start = {.at = at, .item = item, .kind = SIMULATE_START};
+    const SimulateEvent exit = {.at = at + runs, .item = item, .kind = SIMULATE_EXIT};
+
+    assert_int_equal(simulate_add_event(in, &start), 0);
+    if (runs > 0)
+        assert_int_equal(simulate_add_event(in, &exit), 0);
+}
+
+/* What people start: by itself, to stay, and not too small. */
+static void test_find_real(void **state)
+{
+    enum { EDITOR, PLUGIN, COMMAND, SMALL, NEVER, DESKTOP, SOMETIMES, N };
+    _cleanup_simulate_input_ SimulateInput in = {0};
+    _cleanup_free_ uint32_t *found = NULL;
+    size_t n;
+    uint32_t object, tiny, item;
+
+    assert_int_equal(simulate_add_object(&in, 3000000, &object), 0);
+    assert_int_equal(simulate_add_object(&in, 1000, &tiny), 0);
+    for (uint32_t i = 0; i < N; i++)
+        assert_int_equal(simulate_add_item(&in, i == SMALL ? &tiny : &object, 1, &item), 0);
+    for (unsigned k = 0; k < 3; k++) {
+        usec_t at = (1 + k) * 1000 * S;
+        const SimulateEvent begin = {.at = at, .kind = SIMULATE_BEGIN};
+
+        assert_int_equal(simulate_add_event(&in, &begin), 0);
+        add_run(&in, at + HABITS_ALONE - 1, DESKTOP, 0);
+        add_run(&in, at + 10 * S, EDITOR, HABITS_STAYS);
+        add_run(&in, at + 20 * S, COMMAND, HABITS_STAYS - 1);
+        add_run(&in, at + 30 * S, SMALL, 5 * S);
+        add_run(&in, at + 40 * S, EDITOR, 0);
+        add_run(&in, at + 40 * S + HABITS_ALONE - 1, PLUGIN, 0);
+        /* Once in three of its own accord. */
+        add_run(&in, at + 50 * S, SOMETIMES, k == 0 ? 0 : 1);
+    }
+    assert_int_equal(habits_find_real(&in, 2000000, &found, &n), 0);
+    assert_int_equal(n, 1);
+    assert_int_equal(found[0], EDITOR);
+    free(TAKE_PTR(found));
+    assert_int_equal(habits_find_real(&in, 1000, &found, &n), 0);
+    assert_int_equal(n, 2);
+    assert_int_equal(found[1], SMALL);
+    free(TAKE_PTR(found));
+    assert_int_equal(habits_find_real(&(SimulateInput){0}, 0, &found, &n), 0);
+    assert_int_equal(n, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+            cmocka_unit_test(test_find_real),
             cmocka_unit_test(test_habits),
             cmocka_unit_test(test_oracle_session),
             cmocka_unit_test(test_waste_bound),
