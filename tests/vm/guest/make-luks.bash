@@ -33,14 +33,14 @@ boot_1() {
     echo 'UMASK=0077' >"$root/etc/initramfs-tools/conf.d/hsvm"
     local d
     for d in dev proc sys run; do
-        mount --rbind "/$d" "$root/$d"
+        mount --rbind --make-rslave "/$d" "$root/$d"
     done
     chroot "$root" update-initramfs -u
     cp "$root"/boot/initrd.img-* "$out/initrd"
-    for d in run sys proc dev home; do
-        umount -l "$root/$d"
-    done
-    umount "$root"
+    # All of it is let go: what is still held keeps the machine from switching itself off.
+    umount --recursive "$root"
+    vgchange --quiet --activate n hsvm
+    cryptsetup close hsvm-crypt
     sync
     ok "encrypted"
 }
