@@ -47,8 +47,8 @@ int atomic_file_write(int dir_fd, const char *name, const void *data, size_t siz
     _cleanup_close_ int fd = -EBADF;
     int r;
 
-    /* One fixed temporary name, ended by our pid: a crash leaves at most one stale file that the
-     * same name, should it come again, truncates. */
+    /* One fixed temporary name, ended by our pid. What a crash leaves behind goes at the next boot
+     * (data/headstart.tmpfiles). */
     if (asprintf(&tmp, "%s.%d.tmp", name, (int)getpid()) < 0)
         return -ENOMEM;
     if (unlinkat(dir_fd, tmp, 0) < 0 && errno != ENOENT)

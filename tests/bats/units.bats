@@ -104,6 +104,27 @@ teardown() {
         }
     done
 }
+
+@test "what was being written when the power went is gone after the next boot" {
+    need_command systemd-tmpfiles
+    local d=$HS_TMP/root/var/lib/headstart f
+    mkdir -p "$d/traces" "$HS_TMP/root/run"
+    for f in model.json model.json.512.tmp login@1000.pack login@1000.pack.7.tmp boot.pack.bad \
+        traces/20261121T211831-boot.json traces/20261121T211831-boot.json.99.tmp; do
+        : >"$d/$f"
+    done
+    run systemd-tmpfiles --root="$HS_TMP/root" --remove "$PWD/data/headstart.tmpfiles"
+    [ "$(find "$d" -name '*.tmp' | wc -l)" -eq 3 ] # by then somebody may be writing
+    run systemd-tmpfiles --root="$HS_TMP/root" --boot --remove "$PWD/data/headstart.tmpfiles"
+    (cd "$d" && find . -type f | sort) >"$HS_TMP/left"
+    diff "$HS_TMP/left" - <<'END'
+./boot.pack.bad
+./login@1000.pack
+./model.json
+./traces/20261121T211831-boot.json
+END
+}
+
 # --- packages ----------------------------------------------------------------------------------
 
 # installed: what meson install lays down with prefix /usr, one path a line
