@@ -244,10 +244,19 @@ static int load_bitmap(Ext2Metadata *m, dgrp_t group)
     return translate(e);
 }
 
+static int block_bitmaps(Ext2Metadata *m, RangeSet *s)
+{
+    int r = 0;
+
+    for (dgrp_t g = 0; r >= 0 && g < m->fs->group_desc_count; g++)
+        r = add_blocks(m, s, ext2fs_block_bitmap_loc(m->fs, g), 1);
+    return r;
+}
+
 int ext2_metadata_filter(Ext2Metadata *m, const RangeSet *resident, RangeSet *ret)
 {
     ext2_filsys fs = m->fs;
-    _cleanup_range_set_ RangeSet kept = {0};
+    _cleanup_range_set_ RangeSet kept = {0}, bitmaps = {0};
     blk64_t total = ext2fs_blocks_count(fs->super);
     uint64_t ratio = (uint64_t)EXT2FS_CLUSTER_RATIO(fs);
     int r;
@@ -273,7 +282,6 @@ int ext2_metadata_filter(Ext2Metadata *m, const RangeSet *resident, RangeSet *re
                 return r;
         }
     }
-    *ret = kept;
-    kept = (RangeSet){0};
-    return 0;
+    r = block_bitmaps(m, &bitmaps);
+    return r < 0 ? r : range_set_subtract(&kept, &bitmaps, ret);
 }

@@ -376,6 +376,16 @@ table_block() {
     jq -e --argjson u "$used" '. == [[$u * 4096, ($u + 1) * 4096]]' "$HS_TMP/kept"
 }
 
+@test "block bitmaps are read by ext4 itself, and are nobody's use; inode bitmaps are" {
+    hs_filesystem ext4 64 -b 4096
+    local block inode
+    block=$(dumpe2fs "$HS_LOOP" 2>/dev/null | sed -n 's/.*Block bitmap at \([0-9]*\).*/\1/p' | head -n 1)
+    inode=$(dumpe2fs "$HS_LOOP" 2>/dev/null | sed -n 's/.*Inode bitmap at \([0-9]*\).*/\1/p' | head -n 1)
+    "$TOOL" filter "$HS_LOOP" "$((block * 4096))-$(((block + 1) * 4096))" \
+        "$((inode * 4096))-$(((inode + 1) * 4096))" >"$HS_TMP/kept"
+    jq -e --argjson i "$inode" '. == [[$i * 4096, ($i + 1) * 4096]]' "$HS_TMP/kept"
+}
+
 @test "what is no ext filesystem, or a damaged one: an error, no crash" {
     hs_filesystem xfs 320
     run "$TOOL" static "$HS_LOOP"
