@@ -88,6 +88,11 @@ static void format_size(char *buf, size_t size, CacheUnit unit, uint64_t n)
         format_bytes(buf, size, n);
 }
 
+static const char *order_name(const SimulateParameters *p)
+{
+    return p->seek_bytes > 0 ? "worth" : "probability";
+}
+
 static Table *settings_table(const Evaluation *e)
 {
     const SimulateParameters *p = &e->parameters;
@@ -107,6 +112,7 @@ static Table *settings_table(const Evaluation *e)
     table_column(t, "Bytes of all", "object_bytes", CELL_BYTES);
     table_column(t, "Cache", "cache", CELL_STRING);
     table_column(t, "Budget", "budget", CELL_STRING);
+    table_column(t, "Order", "order", CELL_STRING);
     table_column(t, "Waste bound", "maximum_waste", CELL_PROBABILITY);
     table_column(t, "Grace", "grace_usec", CELL_TIMESPAN);
     table_column(t, "Habits of", "habits_users", CELL_COUNT);
@@ -114,7 +120,7 @@ static Table *settings_table(const Evaluation *e)
     table_column(t, "Best single guess", "best_guess", CELL_PROBABILITY);
     table_row(t, (uint64_t)e->n_traces, e->first_realtime, e->last_realtime,
               (uint64_t)e->input.n_items, e->n_uses, n_scored(e), e->object_bytes, cache, budget,
-              p->maximum_waste < 1 ? p->maximum_waste : -1.0,
+              order_name(p), p->maximum_waste < 1 ? p->maximum_waste : -1.0,
               p->grace > 0 ? p->grace : COUNT_UNKNOWN,
               e->draw ? (uint64_t)e->habits_users : COUNT_UNKNOWN,
               e->draw ? e->habits_seed : COUNT_UNKNOWN, e->draw ? e->best_guess : -1.0);
@@ -314,8 +320,7 @@ static int print_json(const Evaluation *e)
                            p->cache_unit == CACHE_UNLIMITED ? NULL : count(p->cache_size));
     json_object_object_add(o, "budget_bytes", count(p->budget_bytes));
     json_object_object_add(o, "training", real(p->training));
-    json_object_object_add(o, "order",
-                           json_object_new_string(p->seek_bytes > 0 ? "worth" : "probability"));
+    json_object_object_add(o, "order", json_object_new_string(order_name(p)));
     json_object_object_add(o, "maximum_waste", real(p->maximum_waste));
     json_object_object_add(o, "horizon_usec", count(p->horizon));
     json_object_object_add(o, "cycle_usec", count(p->cycle));

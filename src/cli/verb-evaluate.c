@@ -281,19 +281,22 @@ static int draw_habits(Evaluation *e, Habits **ret)
 {
     _cleanup_simulate_input_ SimulateInput drawn = {0};
     _cleanup_habits_ Habits *h = NULL;
-    _cleanup_free_ uint32_t *own = NULL;
+    _cleanup_free_ uint32_t *found = NULL;
     HabitsParameters p;
     size_t n;
     int r;
 
     habits_parameters_init(&p);
     p.n_users = e->habits_users;
-    p.real = &e->input;
-    p.real_minimum_bytes = REAL_MINIMUM_BYTES;
-    p.n_desktop = 0;
-    r = habits_find_real(&e->input, p.real_minimum_bytes, &own, &n);
+    r = habits_find_real(&e->input, REAL_MINIMUM_BYTES, &found, &n);
     if (r < 0)
         return cli_error(r, "cannot draw habits: %m");
+    p.real = &e->input;
+    p.real_items = found;
+    p.n_real_items = n;
+    /* A desktop's own processes are no choice of anybody's; and people use mostly what the others do
+     * not (thesis 6.1.1), however little was recorded. */
+    p.n_desktop = 0;
     p.n_shared = (unsigned)MIN(p.n_shared, n / 6);
     if (n < p.n_shared + p.n_users * 2U)
         return cli_error(ENODATA, "only %zu applications of %u MB and more were recorded that "

@@ -132,20 +132,20 @@ static void real_items_done(RealItems *x)
 static int real_items_init(RealItems *x, const HabitsParameters *p, Random *random)
 {
     const SimulateInput *in = p->real;
-    int r;
 
     *x = (RealItems){
             .in = in,
+            .items = calloc(p->n_real_items + 1, sizeof(uint32_t)),
+            .n = p->n_real_items,
             .objects = calloc(in->n_objects + 1, sizeof(uint32_t)),
             .parts = calloc(in->n_parts + 1, sizeof(uint32_t)),
     };
-    if (!x->objects || !x->parts)
+    if (!x->items || !x->objects || !x->parts)
         return -ENOMEM;
-    r = habits_find_real(in, p->real_minimum_bytes, &x->items, &x->n);
-    if (r < 0)
-        return r;
     if (x->n < (size_t)p->n_users * (p->n_own + p->n_desktop) + p->n_shared)
         return -EINVAL;
+    for (size_t i = 0; i < x->n; i++)
+        x->items[i] = p->real_items[i];
     for (size_t i = x->n; i > 1; i--) {
         size_t j = random_below(random, (uint32_t)i);
         uint32_t t = x->items[i - 1];

@@ -35,11 +35,12 @@ typedef struct HabitsParameters {
     usec_t session_minimum; /* 20 min */
     usec_t session_mean;    /* on top of the minimum: 40 min */
 
-    /* Real applications and what each is made of, or NULL. Borrowed until habits_new() returns. As
-     * many as are needed (n_users * (n_own + n_desktop) + n_shared) are drawn from those that
-     * habits_find_real() finds. */
+    /* What real applications are made of, or NULL, and those of its items that are applications
+     * (habits_find_real()). Borrowed until habits_new() returns. As many as are needed
+     * (n_users * (n_own + n_desktop) + n_shared) are drawn of them. */
     const SimulateInput *real;
-    uint64_t real_minimum_bytes;
+    const uint32_t *real_items;
+    size_t n_real_items;
 } HabitsParameters;
 
 void habits_parameters_init(HabitsParameters *p);

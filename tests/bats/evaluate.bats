@@ -186,6 +186,7 @@ refused() {
     refused 2 "no such predictor: 'oracle' (lru, naive, " --predictor=lru,oracle "$T"
     refused 2 "no such predictor: ''" --predictor= "$T"
     refused 2 "no such level: 'maps'" --level=maps "$T"
+    refused 2 "no such order: 'size'" --order=size "$T"
     refused 2 "no such stage: 'lunch'" --stage=lunch "$T"
     local bad
     for bad in x -1 nan inf 1.1 101% 0x1 "" 5%% " 1" 1e-3 .; do
@@ -382,6 +383,11 @@ rate() {
     [[ $output =~ "Seed of habits: "[0-9]+ ]]
     [[ $output != *"Seed of habits: $told"$'\n'* ]]
     refused 2 "neither a number nor random" --habits=x "$HS_TMP/days"
+    # As the thesis chooses, its naive predictor is far behind with two users (table 6.3).
+    run -0 hs evaluate --stage=session --budget=50% --no-timing --order=probability --habits=5 \
+        --predictor=naive,mixture --json=short "$HS_TMP/days"
+    jq -en "$(rate naive hit_rate) < 0.85 * $(rate mixture hit_rate)"
+    jq -e '.order == "probability"' <<<"$output"
     # With the defaults, nobody knows better than the oracle.
     for seed in 1 2 3; do
         run -0 hs evaluate --stage=session --no-timing --habits="$seed" --json=short "$HS_TMP/days"
