@@ -8,7 +8,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from . import coverage, disklog, residency
+from . import coverage, disklog, residency, system
 from .commands import BenchError, run
 from .headstart import Headstart
 from .machine import Machine
@@ -17,6 +17,9 @@ from .variants import VARIANTS
 # What is read a second time beyond this, or beyond this part of all that the stage reads, makes a
 # sample worth another try: 0.25 MB in blocks here and there is a third of a second on a hard disk.
 DISTURBED_MB, DISTURBED_PART = 0.25, 0.03
+
+# More than a boot or login takes of the free memory, cache included.
+STAGE_MEMORY = 1 << 30
 
 STAGES = {"boot": ("boot",), "login": ("login",), "autologin": ("boot", "login")}
 
@@ -188,6 +191,7 @@ class Bench:
                 # As headstart does: it replays once the greeter has gone quiet. What is still
                 # starting behind it (NetworkManager) is no part of a login.
                 self.wait_disk_idle(0.5, 20)
+            system.back_free_memory(STAGE_MEMORY)
             before = disk.counters()
             disk.mark(name + "/prefetch")
             disk.delays(True)
@@ -293,6 +297,7 @@ class Bench:
         """The seconds of a cold boot. `beside` gives what runs from just before it until after it."""
         self.disk.fresh()
         with self.machine() as machine:
+            system.back_free_memory(STAGE_MEMORY)
             self.disk.delays(True)
             with beside():
                 machine.power_on()

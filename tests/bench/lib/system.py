@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import fcntl
+import mmap
 import os
 import struct
 import tempfile
@@ -66,6 +67,16 @@ def drop_caches():
     os.sync()
     with open("/proc/sys/vm/drop_caches", "w") as f:
         f.write("3")
+
+
+def back_free_memory(size):
+    """Writes to free memory and frees it again. The host of a virtual machine takes back what its
+    guest leaves free (virtio-balloon's free page reporting), and the next use of such a page costs a
+    fault there: 11 us instead of 1. Who starts right after another has exited gets that one's pages
+    and pays nothing. After this call nobody pays, for some seconds."""
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE
+    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    mmap.mmap(-1, min(size, free // 2), flags=flags).close()
 
 
 def flush_device(fd):
