@@ -34,8 +34,8 @@ Brought *brought_free(Brought *b)
     return NULL;
 }
 
-/* Takes `ranges` over, or leaves them if memory runs out. */
-static int remember(Brought **b, const char *path, usec_t now, RangeSet *ranges)
+/* NULL if memory runs out. */
+static Brought *remember(Brought **b, const char *path, usec_t now)
 {
     Brought *x;
 
@@ -43,56 +43,60 @@ static int remember(Brought **b, const char *path, usec_t now, RangeSet *ranges)
         *b = brought_free(*b);
     x = calloc(1, sizeof(*x) + strlen(path) + 1);
     if (!x)
-        return -ENOMEM;
+        return NULL;
     strcpy(x->path, path);
     HASH_ADD_STR(*b, path, x);
     if (x->oom) {
         free(x);
-        return -ENOMEM;
+        return NULL;
     }
     x->at = now;
     x->wait = BROUGHT_WAIT_MIN;
-    if (ranges) {
-        x->ranges = *ranges;
-        *ranges = (RangeSet){0};
-    }
+    return x;
+}
+
+int brought_filter(const Brought *b, const char *path, usec_t now, RangeSet *missing)
+{
+    _cleanup_range_set_ RangeSet fresh = {0};
+    const Brought *x;
+    int r;
+
+    HASH_FIND_STR(b, path, x);
+    if (!x || now >= x->at + x->wait)
+        return 0;
+    r = range_set_subtract(missing, &x->ranges, &fresh);
+    if (r < 0)
+        return r;
+    range_set_done(missing);
+    *missing = fresh;
+    fresh = (RangeSet){0};
     return 0;
 }
 
-int brought_decide(Brought **b, const char *path, usec_t now, RangeSet *missing)
+int brought_note(Brought **b, const char *path, usec_t now, Range part)
 {
-    _cleanup_range_set_ RangeSet lost = {0}, fresh = {0};
+    _cleanup_range_set_ RangeSet lost = {0};
     Brought *x;
     int r;
 
-    if (missing->n == 0)
-        return 0;
     HASH_FIND_STR(*b, path, x);
-    if (!x) {
-        r = range_set_copy(missing, &fresh);
-        return r < 0 ? r : remember(b, path, now, &fresh);
-    }
-    r = range_set_intersect(missing, &x->ranges, &lost);
+    if (!x)
+        x = remember(b, path, now);
+    if (!x)
+        return -ENOMEM;
+    r = range_set_intersect(&(RangeSet){&part, 1, 1}, &x->ranges, &lost);
     if (r < 0)
         return r;
-    if (lost.n > 0 && now < x->at + x->wait) {
-        r = range_set_subtract(missing, &lost, &fresh);
-        if (r < 0)
-            return r;
-        range_set_done(missing);
-        *missing = fresh;
-        fresh = (RangeSet){0};
-        /* What is new of a file does not make what was lost wait any longer. */
-        return range_set_unite(&x->ranges, missing);
-    }
-    if (lost.n > 0) {
+    /* What is new of a file does not make what was lost wait any longer; nor do its other parts,
+     * when the first has been fetched. */
+    if (lost.n > 0 && now >= x->at + x->wait) {
         /* What stayed for long is no loss that repeats. */
         bool soon = now < x->at + 4 * x->wait;
 
         x->wait = soon ? MIN(2 * x->wait, BROUGHT_WAIT_MAX) : BROUGHT_WAIT_MIN;
         x->at = now;
     }
-    return range_set_unite(&x->ranges, missing);
+    return range_set_add(&x->ranges, part.start, part.end);
 }
 
 bool brought_list_due(Brought **b, const char *path, usec_t now, usec_t every)
@@ -105,6 +109,6 @@ bool brought_list_due(Brought **b, const char *path, usec_t now, usec_t every)
     if (x)
         x->at = now;
     else
-        (void)remember(b, path, now, NULL);
+        (void)remember(b, path, now);
     return true;
 }

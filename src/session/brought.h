@@ -2,9 +2,10 @@
 #pragma once
 
 /* What was brought in, and when: so that what the kernel takes back is not fetched again and again.
- * Memory that it took it had another use for, and a disk that is read every cycle is never idle. What
- * is missing again was lost, and is left alone for a time that doubles with each loss. Nothing tells
- * whether a directory's entries are still there: each is due again after RESIDENT_LIST_USEC. Pure. */
+ * Memory that it took it had another use for, and a disk that is read every cycle is never idle.
+ * What is missing again was lost, and is left alone for a time that doubles with each loss. Nothing
+ * tells whether a directory's entries are still there: each is due again after RESIDENT_LIST_USEC.
+ * Pure. */
 
 #include "base/ranges.h"
 #include "base/time-util.h"
@@ -17,10 +18,14 @@ typedef struct Brought Brought; /* NULL is valid and empty */
 
 Brought *brought_free(Brought *b);
 
-/* Takes off `missing` what is to be left alone now, and remembers the rest as brought in at `now`
- * (of a clock that never runs back). 0 or -ENOMEM. */
-int brought_decide(Brought **b, const char *path, usec_t now, RangeSet *missing);
+/* Takes off `missing` what is to be left alone at `now` (of a clock that never runs back). 0 or
+ * -ENOMEM. */
+int brought_filter(const Brought *b, const char *path, usec_t now, RangeSet *missing);
 
-/* True if the directory is to be listed at `now`, which is remembered; `every`: usec. If memory runs
- * out it is true. */
+/* That part was brought in at `now`: to be said of what was read, not of what was meant to be,
+ * since whatever starts meanwhile comes between. 0 or -ENOMEM. */
+int brought_note(Brought **b, const char *path, usec_t now, Range part);
+
+/* True if the directory is to be listed at `now`, which is remembered; `every`: usec. If memory
+ * runs out it is true. */
 bool brought_list_due(Brought **b, const char *path, usec_t now, usec_t every);

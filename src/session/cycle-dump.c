@@ -62,7 +62,7 @@ static struct json_object *dump_wants(const CycleDecision *d, bool *failed)
         if (*failed || !path)
             break;
         add(o, "path", json_object_new_string(path), failed);
-        add(o, "directory", json_object_new_boolean(d->wants[i].directory), failed);
+        add(o, "kind", json_object_new_string(cycle_kind_to_string(d->wants[i].kind)), failed);
         add(o, "offset", json_object_new_uint64(d->wants[i].offset), failed);
         add(o, "length", json_object_new_uint64(d->wants[i].length), failed);
         add(o, "probability", json_object_new_double(d->wants[i].probability), failed);

@@ -6,8 +6,9 @@
 
 typedef struct CycleObject {
     uint32_t path; /* into paths */
-    bool directory;
+    CycleKind kind;
     uint64_t offset, length;
+    float chance; /* of metadata: that a session needs it; of others it depends on who uses them */
 } CycleObject;
 
 /* What the model knows of applications, by the chains' numbers: parts of items are objects. */
@@ -17,6 +18,7 @@ typedef struct CycleMaps {
     CycleObject *objects;
     double *worth; /* by object */
     size_t n_objects, allocated_objects;
+    size_t first_metadata; /* from here on objects are metadata, and part of nothing */
     NeedsItem *items;
     size_t n_items, allocated_items;
     uint32_t *parts;
@@ -26,9 +28,10 @@ typedef struct CycleMaps {
 
 void cycle_maps_done(CycleMaps *m);
 
-/* The maps of all applications that count, of logins and sessions; their names become the chains'.
- * 0, -E2BIG, -ENOMEM. */
-int cycle_maps_fill(CycleMaps *m, const Model *model, const CycleParameters *p, Chains *chains);
+/* The maps of all applications that count, of logins and sessions, whose names become the chains';
+ * and the metadata of that user's sessions (MODEL_NONE: of everybody's). 0, -E2BIG, -ENOMEM. */
+int cycle_maps_fill(CycleMaps *m, const Model *model, const CycleParameters *p, uint32_t uid,
+                    Chains *chains);
 
 /* True if a prefix of the list leaves that path alone: see CycleParameters. */
 bool cycle_excludes(const char *list, const char *path);

@@ -64,7 +64,7 @@ static void file_objects_done(FileObjects *f)
     free(f->chances);
 }
 
-static int add_object(CycleMaps *m, FileObjects *f, const CycleObject *o, double chance)
+static int add_object(CycleMaps *m, const CycleObject *o)
 {
     int r;
 
@@ -72,11 +72,32 @@ static int add_object(CycleMaps *m, FileObjects *f, const CycleObject *o, double
         return -E2BIG;
     r = grow_array(&m->objects, &m->allocated_objects, m->n_objects + 1, sizeof(*m->objects));
     if (r >= 0)
-        r = grow_array(&f->chances, &f->allocated_chances, m->n_objects + 1, sizeof(*f->chances));
+        m->objects[m->n_objects++] = *o;
+    return r;
+}
+
+static int add_file_object(CycleMaps *m, FileObjects *f, const CycleObject *o, double chance)
+{
+    int r = grow_array(&f->chances, &f->allocated_chances, m->n_objects + 1, sizeof(*f->chances));
+
     if (r < 0)
         return r;
     f->chances[m->n_objects] = (float)chance;
-    m->objects[m->n_objects++] = *o;
+    return add_object(m, o);
+}
+
+/* A copy of the text, as the last of the paths. */
+static int add_path(CycleMaps *m, const char *text)
+{
+    int r = grow_array(&m->paths, &m->allocated_paths, m->n_paths + 1, sizeof(*m->paths));
+    char *path;
+
+    if (r < 0)
+        return r;
+    path = strdup(text);
+    if (!path)
+        return -ENOMEM;
+    m->paths[m->n_paths++] = path;
     return 0;
 }
 
@@ -100,8 +121,9 @@ static int add_segments(CycleMaps *m, FileObjects *f, uint32_t path, const Segme
             i++;
             continue;
         }
-        r = add_object(m, f, &(CycleObject){.path = path, .offset = start, .length = end - start},
-                       sum / (double)(end - start));
+        r = add_file_object(m, f,
+                            &(CycleObject){.path = path, .offset = start, .length = end - start},
+                            sum / (double)(end - start));
         if (r < 0)
             return r;
     }
@@ -113,16 +135,10 @@ static int add_file(CycleMaps *m, FileObjects *f, const Model *model, const Mode
     const ModelFile *file = &model->files[x->file];
     bool truth = !fade_is_zero(x->truth);
     size_t before = m->n_objects;
-    char *path;
-    int r;
+    int r = add_path(m, file->path);
 
-    r = grow_array(&m->paths, &m->allocated_paths, m->n_paths + 1, sizeof(*m->paths));
     if (r < 0)
         return r;
-    path = strdup(file->path);
-    if (!path)
-        return -ENOMEM;
-    m->paths[m->n_paths++] = path;
     if (!file->directory) {
         r = add_segments(m, f, (uint32_t)m->n_paths - 1,
                          truth ? &x->resident : &x->assumed_resident,
@@ -133,9 +149,10 @@ static int add_file(CycleMaps *m, FileObjects *f, const Model *model, const Mode
     if (m->n_objects > before)
         return 0;
     /* A directory's entries, or the inode of what was opened and not read. */
-    return add_object(
-            m, f, &(CycleObject){.path = (uint32_t)m->n_paths - 1, .directory = file->directory},
-            1);
+    return add_file_object(m, f,
+                           &(CycleObject){.path = (uint32_t)m->n_paths - 1,
+                                          .kind = file->directory ? CYCLE_DIRECTORY : CYCLE_FILE},
+                           1);
 }
 
 static int add_files(CycleMaps *m, FileObjects *f, const Model *sum, const ModelStage *s,
@@ -238,7 +255,31 @@ static int set_worth(CycleMaps *m)
     return 0;
 }
 
-int cycle_maps_fill(CycleMaps *m, const Model *model, const CycleParameters *p, Chains *chains)
+static int add_metadata(CycleMaps *m, const Model *model, uint32_t uid)
+{
+    _cleanup_model_ Model *sum = NULL;
+    int r = model_sum_stages(model, 1U << STAGE_SESSION, uid, &sum);
+
+    m->first_metadata = m->n_objects;
+    for (size_t i = 0; r >= 0 && sum->n_stages > 0 && i < sum->stages[0].n_metadata; i++) {
+        const ModelMetadata *d = &sum->stages[0].metadata[i];
+
+        r = add_path(m, d->uuid);
+        for (size_t k = 0; r >= 0 && k < d->ranges.n; k++) {
+            const Segment *g = &d->ranges.segments[k];
+
+            r = add_object(m, &(CycleObject){.path = (uint32_t)m->n_paths - 1,
+                                             .kind = CYCLE_METADATA,
+                                             .offset = g->start,
+                                             .length = g->end - g->start,
+                                             .chance = (float)fade_ratio(g->weight, d->truth)});
+        }
+    }
+    return r;
+}
+
+int cycle_maps_fill(CycleMaps *m, const Model *model, const CycleParameters *p, uint32_t uid,
+                    Chains *chains)
 {
     _cleanup_(file_objects_done) FileObjects f = {0};
     _cleanup_model_ Model *sum = NULL;
@@ -253,5 +294,7 @@ int cycle_maps_fill(CycleMaps *m, const Model *model, const CycleParameters *p, 
     r = add_files(m, &f, sum, s, p);
     for (uint32_t i = 0; r >= 0 && i < s->n_applications && i < CYCLE_APPLICATIONS_MAX; i++)
         r = add_application(m, &f, sum, s, i, &at, p, chains);
+    if (r >= 0)
+        r = add_metadata(m, model, uid);
     return r < 0 ? r : set_worth(m);
 }

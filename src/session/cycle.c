@@ -39,6 +39,17 @@ const char *cycle_verdict_to_string(CycleVerdict v)
     return (int)v >= 0 && v < _CYCLE_VERDICT_MAX ? table[v] : NULL;
 }
 
+const char *cycle_kind_to_string(CycleKind k)
+{
+    static const char *const table[] = {
+            [CYCLE_FILE] = "file",
+            [CYCLE_DIRECTORY] = "directory",
+            [CYCLE_METADATA] = "metadata",
+    };
+
+    return (int)k >= 0 && k < _CYCLE_KIND_MAX ? table[k] : NULL;
+}
+
 Cycle *cycle_free(Cycle *c)
 {
     if (!c)
@@ -67,7 +78,7 @@ static int load(Cycle *c, const CycleParameters *p, const Model *m)
     if (!parameters_valid(p))
         return -EINVAL;
     if (m)
-        r = cycle_maps_fill(&maps, m, p, mixture_chains(c->predictor));
+        r = cycle_maps_fill(&maps, m, p, c->uid, mixture_chains(c->predictor));
     if (r < 0)
         return r;
     exclude = strdup(p->exclude ? p->exclude : "");
@@ -251,7 +262,7 @@ static int infer(Cycle *c, usec_t now, usec_t horizon, PredictorGuesses *guesses
             .items = m->items,
             .n_items = m->n_items,
             .parts = m->parts,
-            .n_objects = m->n_objects,
+            .n_objects = m->first_metadata,
             .chances = m->chances,
             .worth = m->worth,
     };
@@ -268,36 +279,42 @@ static int infer(Cycle *c, usec_t now, usec_t horizon, PredictorGuesses *guesses
     return r < 0 ? r : needs_infer(needs, &table, guesses);
 }
 
+static void want(Cycle *c, CycleDecision *d, const CycleObject *o, double probability)
+{
+    if (o->length > d->budget_bytes - d->wanted_bytes) {
+        d->n_beyond++;
+        return;
+    }
+    d->wanted_bytes += o->length;
+    c->wants[d->n_wants++] = (CycleWant){
+            .path = c->maps.paths[o->path],
+            .offset = o->offset,
+            .length = o->length,
+            .probability = probability,
+            .kind = o->kind,
+    };
+}
+
 /* Thesis algorithm 4.2, with the line that it lacks: what is taken is taken off the budget. */
 static int choose(Cycle *c, CycleDecision *d)
 {
-    size_t n = 0;
+    const CycleMaps *m = &c->maps;
     int r;
 
-    r = grow_array(&c->wants, &c->allocated_wants, c->needs.n, sizeof(*c->wants));
+    r = grow_array(&c->wants, &c->allocated_wants, c->needs.n + m->n_objects - m->first_metadata,
+                   sizeof(*c->wants));
     if (r < 0)
         return r;
     for (size_t i = 0; i < c->needs.n; i++) {
         const Need *need = &c->needs.needs[i];
-        const CycleObject *o = &c->maps.objects[need->object];
 
-        if (needs_probability(&c->use, need->object) < c->parameters.minimum_use)
-            continue;
-        if (o->length > d->budget_bytes - d->wanted_bytes) {
-            d->n_beyond++;
-            continue;
-        }
-        d->wanted_bytes += o->length;
-        c->wants[n++] = (CycleWant){
-                .path = c->maps.paths[o->path],
-                .offset = o->offset,
-                .length = o->length,
-                .probability = need->probability,
-                .directory = o->directory,
-        };
+        if (needs_probability(&c->use, need->object) >= c->parameters.minimum_use)
+            want(c, d, &m->objects[need->object], need->probability);
     }
+    for (size_t i = m->first_metadata; i < m->n_objects; i++)
+        if ((double)m->objects[i].chance >= c->parameters.minimum_use)
+            want(c, d, &m->objects[i], (double)m->objects[i].chance);
     d->wants = c->wants;
-    d->n_wants = n;
     return 0;
 }
 

@@ -9,7 +9,8 @@
  * session goes on. Maps are ordered by the probability that they are needed before the next cycle
  * (4.16, with P(map | application) as the model has seen it), and one that is used before the
  * session ends with less than `minimum_use` is left alone, whatever room there is
- * (docs/predictors.md).
+ * (docs/predictors.md). Metadata comes last, by the share of sessions that needed it: nothing tells
+ * who looks for a name that is not there, and then the directory's block is read all the same.
  *
  * Which applications count: those of the session's user (of everybody, if that is not known) of
  * which the model knows maps of `minsize_bytes` in all (thesis 5.2.1, model.minsize: it keeps
@@ -56,13 +57,24 @@ typedef struct CycleEvent {
     const char *path;
 } CycleEvent;
 
-/* A map that should be in memory: of a directory its entries, of a file of which no map is known
- * (length 0) the inode. */
+typedef enum CycleKind {
+    CYCLE_FILE,      /* its map; its inode where no map is known (length 0) */
+    CYCLE_DIRECTORY, /* its entries */
+    CYCLE_METADATA,  /* a range of the block device of a filesystem, which `path` names by its UUID
+                      */
+    _CYCLE_KIND_MAX,
+    _CYCLE_KIND_INVALID = -EINVAL,
+} CycleKind;
+
+const char *cycle_kind_to_string(CycleKind k);
+
+/* A map that should be in memory. */
 typedef struct CycleWant {
     const char *path; /* borrowed from the cycle, until cycle_reload() */
     uint64_t offset, length;
-    double probability; /* that it is needed before the next cycle */
-    bool directory;
+    double probability; /* that it is needed before the next cycle; metadata: before the session
+                           ends */
+    CycleKind kind;
 } CycleWant;
 
 typedef enum CycleVerdict {
@@ -78,7 +90,7 @@ const char *cycle_verdict_to_string(CycleVerdict v);
 
 typedef struct CycleDecision {
     CycleVerdict verdict;
-    const CycleWant *wants; /* borrowed, until the next call; by falling worth */
+    const CycleWant *wants; /* borrowed, until the next call; by falling worth, then metadata */
     size_t n_wants;
     uint64_t wanted_bytes, budget_bytes;
     size_t n_beyond; /* left out because they did not fit the budget */

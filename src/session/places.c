@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 
 #define ENTRIES_BYTES_MAX (64U * 1024 * 1024) /* of one directory */
 /* Whose inodes are brought in, of one directory; and sorted by inode, of one answer (which holds
@@ -44,7 +45,8 @@ int places_read(const char *root, Places *ret)
     if (r < 0)
         return r;
     for (size_t i = 0; i < n; i++) {
-        char *target = strdup(t.mounts[chosen[i]].target);
+        const Mount *m = &t.mounts[chosen[i]];
+        char *target = strdup(m->target);
 
         r = grow_array(&p.places, &p.allocated, p.n + 1, sizeof(*p.places));
         if (r < 0 || !target) {
@@ -53,12 +55,21 @@ int places_read(const char *root, Places *ret)
         }
         p.places[p.n++] = (Place){
                 .target = target,
+                .dev = makedev(m->major, m->minor),
                 .fd = open(target, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
         };
     }
     *ret = p;
     p = (Places){0};
     return 0;
+}
+
+bool places_have(const Places *p, uint64_t dev)
+{
+    for (size_t i = 0; i < p->n; i++)
+        if (p->places[i].dev == dev)
+            return true;
+    return false;
 }
 
 int places_find(const Places *p, const char *path, struct stat *ret)

@@ -8,7 +8,8 @@
 /* A filesystem that may be looked into. */
 typedef struct Place {
     char *target;
-    int fd; /* O_PATH; -EBADF: it could not be opened */
+    uint64_t dev; /* as mountinfo says */
+    int fd;       /* O_PATH; -EBADF: it could not be opened */
 } Place;
 
 typedef struct Places {
@@ -21,6 +22,9 @@ void places_done(Places *p);
 
 /* The local block-backed filesystems mounted at or below the root. 0 or a negative errno. */
 int places_read(const char *root, Places *ret);
+
+/* True if the filesystem of that number is mounted there. */
+bool places_have(const Places *p, uint64_t dev);
 
 /* Looks the path up, as a mere place: which brings in its inode. A descriptor (O_PATH) of a regular
  * file or directory on one of them, or a negative errno; -EXDEV if it lies elsewhere, -EINVAL if it

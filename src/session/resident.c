@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Long, because its thread, the queue that feeds it and how it is ended share one lock; where files lie and what was
- * brought in are apart (places.c, brought.c). */
+/* Long, because its thread, the queue that feeds it and how it is ended share one lock; where files
+ * lie and what was brought in are apart (places.c, brought.c). */
 
 #include "session/resident.h"
 
@@ -13,6 +13,7 @@
 #include "session/brought.h"
 #include "session/resident-internal.h"
 #include "volume/extents.h"
+#include "volume/volume.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -25,18 +26,19 @@
 #define WHO_PROCESS   1
 #define STACK_BYTES   (512U * 1024)
 #define CHUNK         (128U * 1024)
-#define FILES_AT_ONCE 128U  /* descriptors held until their pieces are read */
+#define FILES_AT_ONCE 128U /* descriptors held until their pieces are read */
 #define STOP_USEC     USEC_PER_SEC
 #define PASSES_MAX    64U /* of one prediction */
-/* Nobody else waits for the disk: over so long, for at most so much of it. Not looked for longer. */
+/* Nobody else waits for the disk: over so long, for at most so much of it. Not looked for longer.
+ */
 #define QUIET_USEC     (200 * USEC_PER_MSEC)
 #define QUIET_PERCENT  10U
 #define QUIET_MAX_USEC (10 * USEC_PER_SEC)
 
 /* What is wanted of one file, the worthiest first. */
 typedef struct JobFile {
-    char *path; /* as this process sees it */
-    bool directory;
+    char *path; /* as this process sees it; of metadata the filesystem's UUID */
+    CycleKind kind;
     RangeSet ranges;
 } JobFile;
 
@@ -48,6 +50,7 @@ typedef struct Job {
 /* A missing part of an open file. */
 typedef struct Piece {
     int fd;
+    const char *path;       /* the job's */
     uint64_t dev, physical; /* UINT64_MAX: nowhere on the disk, or not known */
     uint64_t offset, length;
 } Piece;
@@ -74,6 +77,8 @@ struct Resident {
     atomic_bool stop;
     /* The thread's own */
     Brought *brought;
+    VolumeTable volumes; /* as they were when metadata was first wanted */
+    bool volumes_read;
     bool cachestat;
     Pressure pressure;
 };
@@ -130,21 +135,28 @@ static void read_pieces(Resident *r, Pass *p, unsigned generation)
 
     if (p->n_pieces > 0)
         qsort(p->pieces, p->n_pieces, sizeof(*p->pieces), compare_pieces);
-    for (size_t i = 0; i < p->n_pieces; i++)
-        for (uint64_t done = 0; done < p->pieces[i].length && !is_over(r, generation);) {
-            const Piece *x = &p->pieces[i];
-            uint64_t length = MIN(x->length - done, (uint64_t)CHUNK), at = x->offset + done;
+    for (size_t i = 0; i < p->n_pieces; i++) {
+        const Piece *x = &p->pieces[i];
+        uint64_t at = x->offset, end = x->offset + x->length;
 
-            done += length;
+        while (at < end && !is_over(r, generation)) {
+            uint64_t length = MIN(end - at, (uint64_t)CHUNK);
+
             if (readahead(x->fd, (off_t)at, length) < 0)
                 break;
+            at += length;
             if (before >= 0)
                 await(before, before_end);
             before = x->fd;
-            before_end = at + length;
+            before_end = at;
             n_reads++;
             bytes += length;
         }
+        /* Out of memory: then it may be read once too often. */
+        if (at > x->offset)
+            (void)brought_note(&r->brought, x->path, clock_now(CLOCK_MONOTONIC),
+                               (Range){x->offset, at});
+    }
     if (before >= 0)
         await(before, before_end);
     for (size_t i = 0; i < p->n_fds; i++)
@@ -168,12 +180,13 @@ static int add_piece(Pass *p, const Piece *x)
 }
 
 /* A missing range, cut where it goes on elsewhere on the disk. */
-static int add_range(Pass *p, int fd, uint64_t dev, Range range)
+static int add_range(Pass *p, int fd, uint64_t dev, const char *path, Range range)
 {
     size_t e = 0;
 
     while (range.start < range.end) {
-        Piece x = {.fd = fd, .dev = dev, .physical = UINT64_MAX, .offset = range.start};
+        Piece x = {
+                .fd = fd, .path = path, .dev = dev, .physical = UINT64_MAX, .offset = range.start};
         uint64_t end = range.end;
         int r;
 
@@ -200,21 +213,29 @@ static int add_range(Pass *p, int fd, uint64_t dev, Range range)
 }
 
 /* True if all of it is there, as far as cachestat can say. */
-static bool is_resident(const Resident *r, int fd, const RangeSet *wanted)
+static bool is_resident(const Resident *r, int fd, Range x)
 {
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t start = ALIGN_DOWN(x.start, page), end = ALIGN_UP(x.end, page);
 
-    if (!r->cachestat)
-        return false;
-    for (size_t i = 0; i < wanted->n; i++) {
-        uint64_t start = ALIGN_DOWN(wanted->ranges[i].start, page);
-        uint64_t end = ALIGN_UP(wanted->ranges[i].end, page);
+    return r->cachestat && cachestat_count(fd, CACHESTAT_RESIDENT, start, end - start) >=
+                                   (int64_t)((end - start) / page);
+}
 
-        if (cachestat_count(fd, CACHESTAT_RESIDENT, start, end - start) <
-            (int64_t)((end - start) / page))
+static bool are_resident(const Resident *r, int fd, const RangeSet *wanted)
+{
+    for (size_t i = 0; i < wanted->n; i++)
+        if (!is_resident(r, fd, wanted->ranges[i]))
             return false;
-    }
     return true;
+}
+
+/* What of it lies before the end. 0 or -ENOMEM. */
+static int clip(const RangeSet *wanted, uint64_t size, RangeSet *ret)
+{
+    Range whole = {0, size};
+
+    return range_set_intersect(wanted, &(RangeSet){&whole, size > 0, size > 0}, ret);
 }
 
 /* What of the file is wanted and not there. 0 or a negative errno. */
@@ -222,12 +243,9 @@ static int find_missing(const Resident *r, int fd, uint64_t size, const RangeSet
                         RangeSet *ret)
 {
     _cleanup_range_set_ RangeSet resident = {0}, there = {0};
-    Range whole = {0, size};
-    const RangeSet all = {&whole, size > 0, size > 0};
-    int k;
+    int k = clip(wanted, size, &there);
 
-    k = range_set_intersect(wanted, &all, &there);
-    if (k < 0 || is_resident(r, fd, &there))
+    if (k < 0 || are_resident(r, fd, &there))
         return k;
     k = residency_read(fd, size, &resident);
     /* Not told: reading what is there costs no I/O. */
@@ -249,14 +267,14 @@ static int look_at_file(Resident *r, Pass *p, int path_fd, const struct stat *st
         return fd;
     k = find_missing(r, fd, (uint64_t)st->st_size, &f->ranges, &missing);
     if (k >= 0)
-        k = brought_decide(&r->brought, f->path, clock_now(CLOCK_MONOTONIC), &missing);
+        k = brought_filter(r->brought, f->path, clock_now(CLOCK_MONOTONIC), &missing);
     if (k < 0 || missing.n == 0)
         return k;
     (void)posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM); /* nothing beyond */
     if (extents_read(fd, &p->extents) < 0)
         p->extents.n = 0; /* then in the order of the file */
     for (size_t i = 0; k >= 0 && i < missing.n; i++)
-        k = add_range(p, fd, st->st_dev, missing.ranges[i]);
+        k = add_range(p, fd, st->st_dev, f->path, missing.ranges[i]);
     p->missing_bytes += range_set_total(&missing);
     p->fds[p->n_fds++] = TAKE_FD(fd);
     return k;
@@ -278,22 +296,79 @@ static int look_at_directory(Resident *r, int path_fd, const JobFile *f)
     return 0;
 }
 
+/* The block device of the filesystem with that UUID, if its metadata is in the page cache of that
+ * and it is still mounted. A descriptor or a negative errno. */
+static int open_volume(Resident *r, const Pass *p, const char *uuid, uint64_t *ret_dev)
+{
+    if (!r->volumes_read) {
+        int k = volume_table_read(AT_FDCWD, r->root, &r->volumes);
+
+        if (k < 0)
+            return k;
+        r->volumes_read = true;
+    }
+    for (size_t i = 0; i < r->volumes.n; i++) {
+        const Volume *v = &r->volumes.volumes[i];
+
+        if (strcmp(v->uuid, uuid) != 0)
+            continue;
+        if (strncmp(v->fstype, "ext", 3) != 0 || !places_have(&p->places, v->mount_dev))
+            return -EOPNOTSUPP;
+        *ret_dev = v->block_dev;
+        return volume_open_device(v);
+    }
+    return -ENODEV;
+}
+
+/* Metadata lies where its range says. Where cachestat cannot tell, all of it counts as missing, and
+ * reading what is there costs no I/O. */
+static int look_at_metadata(Resident *r, Pass *p, const JobFile *f)
+{
+    _cleanup_range_set_ RangeSet there = {0}, missing = {0};
+    _cleanup_close_ int fd = -EBADF;
+    uint64_t dev = 0;
+    off_t size;
+    int k;
+
+    fd = open_volume(r, p, f->path, &dev);
+    if (fd < 0)
+        return fd;
+    size = lseek(fd, 0, SEEK_END);
+    k = clip(&f->ranges, size > 0 ? (uint64_t)size : 0, &there);
+    for (size_t i = 0; k >= 0 && i < there.n; i++)
+        if (!is_resident(r, fd, there.ranges[i]))
+            k = range_set_add(&missing, there.ranges[i].start, there.ranges[i].end);
+    if (k >= 0)
+        k = brought_filter(r->brought, f->path, clock_now(CLOCK_MONOTONIC), &missing);
+    (void)posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
+    for (size_t i = 0; k >= 0 && i < missing.n; i++) {
+        Range x = missing.ranges[i];
+
+        k = add_piece(p, &(Piece){fd, f->path, dev, x.start, x.start, x.end - x.start});
+    }
+    p->missing_bytes += range_set_total(&missing);
+    p->fds[p->n_fds++] = TAKE_FD(fd);
+    return k;
+}
+
 static int look_at(Resident *r, Pass *p, const JobFile *f)
 {
     _cleanup_close_ int fd = -EBADF;
     struct stat st;
 
+    if (f->kind == CYCLE_METADATA)
+        return look_at_metadata(r, p, f);
     fd = places_find(&p->places, f->path, &st);
     if (fd < 0)
         return fd;
-    if (f->directory != !!S_ISDIR(st.st_mode))
+    if ((f->kind == CYCLE_DIRECTORY) != !!S_ISDIR(st.st_mode))
         return -EINVAL;
-    return f->directory ? look_at_directory(r, fd, f) : look_at_file(r, p, fd, &st, f);
+    return S_ISDIR(st.st_mode) ? look_at_directory(r, fd, f) : look_at_file(r, p, fd, &st, f);
 }
 
 /* An application that has just started reads for itself: what comes after it can wait until that is
- * done. What we wait for counts as pressure, too, so the look comes before we read; a start while we
- * do brings a new job, and with it another look. */
+ * done. What we wait for counts as pressure, too, so the look comes before we read; a start while
+ * we do brings a new job, and with it another look. */
 static void give_way(Resident *r, unsigned generation)
 {
     usec_t end = clock_now(CLOCK_MONOTONIC) + QUIET_MAX_USEC;
@@ -320,7 +395,7 @@ static bool run_pass(Resident *r, const Job *job, unsigned generation)
     give_way(r, generation);
     if (places_read(r->root, &p.places) >= 0)
         for (; i < job->n && p.missing_bytes < RESIDENT_PASS_BYTES &&
-                           p.n_files < RESIDENT_PASS_FILES && !is_over(r, generation);
+               p.n_files < RESIDENT_PASS_FILES && !is_over(r, generation);
              i++) {
             n_skipped += look_at(r, &p, &job->files[i]) < 0;
             p.n_files++;
@@ -388,9 +463,10 @@ static int compare_ranks(const void *a, const void *b)
 /* Appends the file that wants[want] names. */
 static int add_job_file(const Resident *r, Job *j, const CycleWant *w)
 {
-    JobFile f = {.directory = w->directory};
+    const char *root = w->kind == CYCLE_METADATA || strcmp(r->root, "/") == 0 ? "" : r->root;
+    JobFile f = {.kind = w->kind};
 
-    if (asprintf(&f.path, "%s%s", strcmp(r->root, "/") == 0 ? "" : r->root, w->path) < 0)
+    if (asprintf(&f.path, "%s%s", root, w->path) < 0)
         return -ENOMEM;
     j->files[j->n++] = f;
     return 0;
@@ -460,6 +536,7 @@ void resident_report(Resident *r, ResidentReport *ret)
 static void release(Resident *r)
 {
     r->brought = brought_free(r->brought);
+    volume_table_done(&r->volumes);
     job_free(r->job);
     pthread_cond_destroy(&r->wake);
     pthread_mutex_destroy(&r->lock);

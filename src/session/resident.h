@@ -4,14 +4,15 @@
 /* Brings in what the cycle wants and is not in memory, in a thread of its own at idle I/O priority.
  *
  * Residency is looked at first (cachestat(2), else mincore(2)), so that a steady state reads
- * nothing; what the kernel takes back is fetched again rarer and rarer (session/brought.h). What is missing is taken in the order in which it is wanted until a pass has enough, then read in
+ * nothing; what the kernel takes back is fetched again rarer and rarer (session/brought.h). What is
+ * missing is taken in the order in which it is wanted until a pass has enough, then read in
  * physical order (FIEMAP), a chunk ahead of the one that is awaited. Looking a file up brings in
  * its inode, listing a directory its entries and their inodes; a directory is listed when it is
  * first wanted and then every RESIDENT_LIST_USEC, since nothing tells whether its entries are still
- * there.
+ * there. Metadata is read from the block device, of ext2/3/4 only, where it is in the page cache.
  *
- * Only regular files and directories on local block-backed filesystems are opened, whatever a path
- * has become: no symlink is followed, no mount or automount entered. */
+ * Beside those devices only regular files and directories on local block-backed filesystems are
+ * opened, whatever a path has become: no symlink is followed, no mount or automount entered. */
 
 #include "session/cycle.h"
 

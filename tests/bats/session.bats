@@ -9,7 +9,11 @@ setup() {
     need_binary "$HEADSTARTD" "$HEADSTART"
     need_command jq fincore
     HS_RUN=$HS_TMP/run
-    hs_filesystem ext4 64
+    hs_filesystem ext4 64 -b 4096 # as any larger one has it: a page is there or not
+    populate
+}
+
+populate() {
     mkdir -p "$HS_MNT/etc/headstart" "$HS_MNT/data/b/sub"
     session_config MinSize=0 Cycle=1s
     programs cat grep
@@ -138,6 +142,58 @@ not_resident() {
     # shellcheck disable=SC2012 # the names are ours
     "$HEADSTART" --state="$HS_STATE" show --json=short "$(ls -t "$HS_STATE"/traces/*-session*.json | head -n 1)" |
         jq -e '.flags | index("replayed")'
+}
+
+@test "a directory in which nothing is found is read ahead, too" {
+    local i size at
+    need_binary "$HS_BUILD/tests/unit/tell-residency"
+    mkdir "$HS_MNT/data/c"
+    touch "$HS_MNT/data/c/something-else"
+    size=$(stat -f -c %S "$HS_MNT")
+    sync -f "$HS_MNT"
+    at=$(debugfs -R "blocks /data/c" "$HS_LOOP" 2>/dev/null)
+    at=$((at * size))
+    for i in 1 2 3; do
+        hs_cold
+        session_start
+        grep -q "no cachestat" "$HS_TMP/daemon.log" && skip "the kernel has no cachestat"
+        chroot "$HS_MNT" /bin/first /data/a >/dev/null
+        hs_wait 5 dumped '.n_learned >= 2'
+        chroot "$HS_MNT" /bin/second nothing /data/c/nothing || true
+        hs_wait 5 dumped '.n_learned >= 4'
+        session_stop
+    done
+    "$HEADSTART" --state="$HS_STATE" learn --quiet
+    hs_cold
+    run -0 "$HS_BUILD/tests/unit/tell-residency" "$HS_LOOP" "$at" "$size"
+    [ "$output" = "0 bytes" ]
+    session_start
+    chroot "$HS_MNT" /bin/first /data/a >/dev/null
+    hs_wait 10 dumped ".wants | any(.kind == \"metadata\" and .offset <= $at and .offset + .length >= $((at + size)))"
+    hs_wait 10 block_resident "$at" "$size"
+    # Nobody has opened the directory: no other want would bring it in.
+    jq -e '.wants | all(.path | startswith("/data/c") | not)' "$DUMP"
+    session_stop
+}
+
+# block_resident OFFSET LENGTH: of the device.
+block_resident() {
+    [ "$("$HS_BUILD/tests/unit/tell-residency" "$HS_LOOP" "$1" "$2")" = "$2 bytes" ]
+}
+
+@test "what was to be read when the next cycle came is read then" {
+    hs_umount "$HS_MNT"
+    hs_simulated_disk sd on 256
+    populate
+    # Two seconds' worth, and a cycle every second.
+    for i in 1 2 3; do head -c 26000000 /dev/urandom >"$HS_MNT/data/b/$i"; done
+    learned 2
+    hs_cold
+    session_start
+    chroot "$HS_MNT" /bin/first /data/a >/dev/null
+    hs_wait 30 idle 1
+    [ "$(jq .resident.read_bytes "$DUMP")" -gt 78000000 ]
+    session_stop
 }
 
 # Keeps the files in memory, also where the kernel reclaims cold pages within seconds.

@@ -13,13 +13,30 @@
 #define S    USEC_PER_SEC
 #define WAIT BROUGHT_WAIT_MIN
 
-/* Bytes that are fetched if start .. end is missing. */
+/* Bytes that would be fetched if start .. end is missing. */
+static uint64_t due(const Brought *b, const char *path, usec_t now, uint64_t start, uint64_t end)
+{
+    _cleanup_range_set_ RangeSet missing = {0};
+
+    assert_int_equal(range_set_add(&missing, start, end), 0);
+    assert_int_equal(brought_filter(b, path, now, &missing), 0);
+    return range_set_total(&missing);
+}
+
+/* The same, and they are fetched, by and by. */
 static uint64_t fetched(Brought **b, const char *path, usec_t now, uint64_t start, uint64_t end)
 {
     _cleanup_range_set_ RangeSet missing = {0};
 
     assert_int_equal(range_set_add(&missing, start, end), 0);
-    assert_int_equal(brought_decide(b, path, now, &missing), 0);
+    assert_int_equal(brought_filter(*b, path, now, &missing), 0);
+    for (size_t i = 0; i < missing.n; i++) {
+        Range x = missing.ranges[i];
+        uint64_t middle = (x.start + x.end) / 2;
+
+        assert_int_equal(brought_note(b, path, now, (Range){x.start, middle}), 0);
+        assert_int_equal(brought_note(b, path, now, (Range){middle, x.end}), 0);
+    }
     return range_set_total(&missing);
 }
 
@@ -67,6 +84,19 @@ static void other_parts_do_not_wait(void **state)
     b = brought_free(b);
 }
 
+/* What was meant to be fetched, and something else came between, is due at once. */
+static void what_was_not_read_is_not_brought(void **state)
+{
+    Brought *b = NULL;
+
+    assert_int_equal(due(b, "/a", S, 0, 100), 100);
+    assert_int_equal(due(b, "/a", S, 0, 100), 100);
+    assert_int_equal(brought_note(&b, "/a", S, (Range){0, 40}), 0);
+    assert_int_equal(due(b, "/a", 2 * S, 0, 100), 60);
+    assert_int_equal(due(b, "/a", S + WAIT, 0, 100), 100);
+    b = brought_free(b);
+}
+
 static void directories_by_time(void **state)
 {
     Brought *b = NULL;
@@ -100,6 +130,7 @@ int main(void)
             cmocka_unit_test(lost_again_waits_longer),
             cmocka_unit_test(what_stayed_for_long_is_fetched_at_once),
             cmocka_unit_test(other_parts_do_not_wait),
+            cmocka_unit_test(what_was_not_read_is_not_brought),
             cmocka_unit_test(directories_by_time),
             cmocka_unit_test(memory_is_bounded),
     };

@@ -81,7 +81,10 @@ static CycleDecision decide(Cycle *c, usec_t at, const CycleSnapshot *s)
     assert_int_equal(cycle_decide(c, at, T0 + at, s, &d), 0);
     for (size_t i = 0; i < d.n_wants; i++) {
         assert_true(d.wants[i].probability >= 0 && d.wants[i].probability <= 1);
-        assert_true(i == 0 || worth(&d.wants[i - 1]) >= worth(&d.wants[i]) - 1e-9);
+        if (d.wants[i].kind == CYCLE_METADATA || i == 0)
+            continue;
+        assert_int_not_equal(d.wants[i - 1].kind, CYCLE_METADATA);
+        assert_true(worth(&d.wants[i - 1]) >= worth(&d.wants[i]) - 1e-9);
     }
     assert_true(d.wanted_bytes <= d.budget_bytes);
     return d;
@@ -125,7 +128,7 @@ static void test_start_is_answered(void **state)
     assert_non_null(wanted(&d, "/f/b", 5 * PAGE));
     w = wanted(&d, "/f/d", 0);
     assert_non_null(w);
-    assert_true(w->directory);
+    assert_int_equal(w->kind, CYCLE_DIRECTORY);
     /* What runs is not predicted; what never started is not either. */
     assert_null(wanted(&d, "/f/a", 0));
     assert_null(wanted(&d, "/f/c", 0));
@@ -243,6 +246,54 @@ static void test_minimum_use(void **state)
     d = decide(c, now, &plenty);
     assert_int_equal(d.verdict, CYCLE_WANTS);
     assert_int_equal(d.n_wants, 0);
+}
+
+/* Metadata that the user's sessions needed often enough is wanted whatever runs, after all else,
+ * and if there is room. */
+static void test_metadata(void **state)
+{
+    CycleParameters p = parameters();
+    _cleanup_model_ Model *m = small_model();
+    _cleanup_cycle_ Cycle *c = NULL;
+    CycleSnapshot s = plenty;
+    usec_t now;
+    CycleDecision d;
+
+    for (unsigned i = 0; i < 8; i++)
+        learn(&m, session(STAGE_SESSION, 1000, T0 + i * S, 0, "A>a=0-4",
+                          i == 0   ? "0-2,10-11,20-21"
+                          : i <= 3 ? "0-2,20-21"
+                                   : "0-2"));
+    learn(&m, session(STAGE_SESSION, 1001, T0, 0, "A>a=0-4", "30-31"));
+    learn(&m, session(STAGE_LOGIN, 1000, T0, 0, "A>a=0-4", "40-41"));
+    c = make(&p, m);
+    now = habit(c, 10, 1000 * S);
+    assert_int_equal(cycle_begin(c, now, T0 + now), 0);
+    assert_int_equal(tell(c, now + 100 * S, "/bin/A", true), 1);
+    now += 101 * S;
+    d = decide(c, now, &plenty);
+    assert_non_null(wanted(&d, "/f/b", 0));
+    assert_int_equal(d.wants[d.n_wants - 1].kind, CYCLE_METADATA);
+    assert_near(wanted(&d, UUID, 0)->probability, 1);
+    assert_int_equal(wanted(&d, UUID, 0)->length, 2 * PAGE);
+    assert_near(wanted(&d, UUID, 20 * PAGE)->probability, 0.5);
+    assert_null(wanted(&d, UUID, 10 * PAGE)); /* 1 of 8 */
+    assert_null(wanted(&d, UUID, 30 * PAGE)); /* somebody else's */
+    assert_null(wanted(&d, UUID, 40 * PAGE)); /* the login pack's */
+    assert_int_equal(d.wanted_bytes, (6 + 3) * PAGE);
+
+    s.memory.available_bytes = 2 * 7 * PAGE;
+    d = decide(c, now, &s);
+    assert_int_equal(d.n_beyond, 1);
+    assert_non_null(wanted(&d, "/f/b", 0));
+    assert_non_null(wanted(&d, UUID, 20 * PAGE));
+    assert_null(wanted(&d, UUID, 0));
+
+    p.minimum_use = 0.6;
+    assert_int_equal(cycle_reload(c, &p, m), 0);
+    d = decide(c, now, &plenty);
+    assert_non_null(wanted(&d, UUID, 0));
+    assert_null(wanted(&d, UUID, 20 * PAGE));
 }
 
 /* What was learned fades by the wall clock, though the machine was off meanwhile. */
@@ -481,6 +532,7 @@ int main(void)
             cmocka_unit_test(test_switches),
             cmocka_unit_test(test_no_scan),
             cmocka_unit_test(test_minimum_use),
+            cmocka_unit_test(test_metadata),
             cmocka_unit_test(test_two_clocks),
             cmocka_unit_test(test_minsize),
             cmocka_unit_test(test_prefixes),

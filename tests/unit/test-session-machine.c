@@ -124,9 +124,11 @@ static void test_resident_hostile(void **state)
             {.path = "/nowhere", .offset = 0, .length = 100},
             {.path = "/proc/self/mem", .offset = 0, .length = 4096},
             {.path = "/dev/zero", .offset = 0, .length = UINT64_MAX},
-            {.path = "/", .directory = true},
+            {.path = "/", .kind = CYCLE_DIRECTORY},
             {.path = "/../../x", .offset = UINT64_MAX, .length = UINT64_MAX},
             {.path = "", .length = 1},
+            {.path = "no-such-uuid", .length = UINT64_MAX, .kind = CYCLE_METADATA},
+            {.path = "", .length = 4096, .kind = CYCLE_METADATA},
     };
     Resident *r;
     ResidentReport report;
