@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
+#include "session/brought.h"
 #include "session/resident.h"
+#include "volume/volume.h"
 
 #include <sys/stat.h>
 
@@ -38,3 +40,28 @@ int places_open(int path_fd, bool directory);
 /* Lists it, and looks up what it lists, since who lists a directory mostly asks of what kind its
  * entries are: the blocks of both are in memory then. */
 void list_directory(int fd);
+
+/* What is wanted of one file, the worthiest first. */
+typedef struct JobFile {
+    char *path; /* as this process sees it; of metadata the filesystem's UUID */
+    CycleKind kind;
+    RangeSet ranges;
+} JobFile;
+
+/* What a pass leaves to the next. Zeroed but for what is set before the first is valid. */
+typedef struct PassState {
+    const char *root; /* borrowed */
+    bool cachestat;   /* the kernel has it */
+    bool (*is_over)(void *arg);
+    void (*tell)(void *arg, const ResidentReport *more); /* to be added, now */
+    void *arg;
+    Brought *brought;
+    VolumeTable volumes; /* as they were when metadata was first wanted */
+    bool volumes_read;
+} PassState;
+
+/* Looks at the files in turn until a pass has enough or is over, and reads what is missing. True if
+ * it had enough: more may be missing. */
+bool pass_run(PassState *s, const JobFile *files, size_t n);
+
+void pass_state_done(PassState *s);

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* One pass over what is wanted: looks, then reads what is missing. */
+
+#include "base/clock.h"
+#include "record/cachestat.h"
+#include "record/residency.h"
+#include "session/resident-internal.h"
+#include "volume/extents.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define CHUNK         (128U * 1024)
+#define FILES_AT_ONCE 128U /* descriptors held until their pieces are read */
+
+/* A missing part of an open file. */
+typedef struct Piece {
+    int fd;
+    const char *path;       /* the job's */
+    uint64_t dev, physical; /* UINT64_MAX: nowhere on the disk, or not known */
+    uint64_t offset, length;
+} Piece;
+
+typedef struct Pass {
+    Places places;
+    int fds[FILES_AT_ONCE];
+    size_t n_fds;
+    Piece *pieces;
+    size_t n_pieces, allocated_pieces;
+    ExtentList extents;
+    uint64_t missing_bytes;
+} Pass;
+
+static int compare_pieces(const void *a, const void *b)
+{
+    const Piece *x = a, *y = b;
+
+    if (x->dev != y->dev)
+        return x->dev < y->dev ? -1 : 1;
+    if (x->physical != y->physical)
+        return x->physical < y->physical ? -1 : 1;
+    if (x->fd != y->fd)
+        return x->fd < y->fd ? -1 : 1;
+    return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+/* Waits until the chunk's last page is there. */
+static void await(int fd, uint64_t end)
+{
+    char byte;
+
+    if (pread(fd, &byte, 1, (off_t)(end - 1)) < 0)
+        return;
+}
+
+/* Asks for a chunk, then waits for the one before: two are under way at most, so that on devices
+ * without a scheduler, too, others come first. */
+static void read_pieces(PassState *s, Pass *p)
+{
+    uint64_t n_reads = 0, bytes = 0, before_end = 0;
+    int before = -1;
+
+    if (p->n_pieces > 0)
+        qsort(p->pieces, p->n_pieces, sizeof(*p->pieces), compare_pieces);
+    for (size_t i = 0; i < p->n_pieces; i++) {
+        const Piece *x = &p->pieces[i];
+        uint64_t at = x->offset, end = x->offset + x->length;
+
+        while (at < end && !s->is_over(s->arg)) {
+            uint64_t length = MIN(end - at, (uint64_t)CHUNK);
+
+            if (readahead(x->fd, (off_t)at, length) < 0)
+                break;
+            at += length;
+            if (before >= 0)
+                await(before, before_end);
+            before = x->fd;
+            before_end = at;
+            n_reads++;
+            bytes += length;
+        }
+        /* Out of memory: then it may be read once too often. */
+        if (at > x->offset)
+            (void)brought_note(&s->brought, x->path, clock_now(CLOCK_MONOTONIC),
+                               (Range){x->offset, at});
+    }
+    if (before >= 0)
+        await(before, before_end);
+    for (size_t i = 0; i < p->n_fds; i++)
+        close(p->fds[i]);
+    p->n_fds = p->n_pieces = 0;
+    s->tell(s->arg, &(ResidentReport){.n_reads = n_reads, .read_bytes = bytes});
+}
+
+/* What is missing */
+
+static int add_piece(Pass *p, const Piece *x)
+{
+    int r = grow_array(&p->pieces, &p->allocated_pieces, p->n_pieces + 1, sizeof(*p->pieces));
+
+    if (r >= 0)
+        p->pieces[p->n_pieces++] = *x;
+    return r;
+}
+
+/* A missing range, cut where it goes on elsewhere on the disk. */
+static int add_range(Pass *p, int fd, uint64_t dev, const char *path, Range range)
+{
+    size_t e = 0;
+
+    while (range.start < range.end) {
+        Piece x = {
+                .fd = fd, .path = path, .dev = dev, .physical = UINT64_MAX, .offset = range.start};
+        uint64_t end = range.end;
+        int r;
+
+        for (; e < p->extents.n; e++) {
+            const Extent *t = &p->extents.extents[e];
+
+            if (t->logical + t->length <= range.start)
+                continue;
+            if (t->logical > range.start) {
+                end = MIN(end, t->logical);
+            } else {
+                x.physical = t->physical + (range.start - t->logical);
+                end = MIN(end, t->logical + t->length);
+            }
+            break;
+        }
+        x.length = end - range.start;
+        r = add_piece(p, &x);
+        if (r < 0)
+            return r;
+        range.start = end;
+    }
+    return 0;
+}
+
+/* True if all of it is there, as far as cachestat can say. */
+static bool is_resident(const PassState *s, int fd, Range x)
+{
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t start = ALIGN_DOWN(x.start, page), end = ALIGN_UP(x.end, page);
+
+    return s->cachestat && cachestat_count(fd, CACHESTAT_RESIDENT, start, end - start) >=
+                                   (int64_t)((end - start) / page);
+}
+
+static bool are_resident(const PassState *s, int fd, const RangeSet *wanted)
+{
+    for (size_t i = 0; i < wanted->n; i++)
+        if (!is_resident(s, fd, wanted->ranges[i]))
+            return false;
+    return true;
+}
+
+/* What of it lies before the end. 0 or -ENOMEM. */
+static int clip(const RangeSet *wanted, uint64_t size, RangeSet *ret)
+{
+    Range whole = {0, size};
+
+    return range_set_intersect(wanted, &(RangeSet){&whole, size > 0, size > 0}, ret);
+}
+
+/* What of the file is wanted and not there. 0 or a negative errno. */
+static int find_missing(const PassState *s, int fd, uint64_t size, const RangeSet *wanted,
+                        RangeSet *ret)
+{
+    _cleanup_range_set_ RangeSet resident = {0}, there = {0};
+    int k = clip(wanted, size, &there);
+
+    if (k < 0 || are_resident(s, fd, &there))
+        return k;
+    k = residency_read(fd, size, &resident);
+    /* Not told: reading what is there costs no I/O. */
+    if (k < 0 && k != -ENOMEM)
+        k = 0;
+    return k < 0 ? k : range_set_subtract(&there, &resident, ret);
+}
+
+static int look_at_file(PassState *s, Pass *p, int path_fd, const struct stat *st, const JobFile *f)
+{
+    _cleanup_range_set_ RangeSet missing = {0};
+    _cleanup_close_ int fd = -EBADF;
+    int k;
+
+    if (f->ranges.n == 0)
+        return 0; /* its inode was wanted */
+    fd = places_open(path_fd, false);
+    if (fd < 0)
+        return fd;
+    k = find_missing(s, fd, (uint64_t)st->st_size, &f->ranges, &missing);
+    if (k >= 0)
+        k = brought_filter(s->brought, f->path, clock_now(CLOCK_MONOTONIC), &missing);
+    if (k < 0 || missing.n == 0)
+        return k;
+    (void)posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM); /* nothing beyond */
+    if (extents_read(fd, &p->extents) < 0)
+        p->extents.n = 0; /* then in the order of the file */
+    for (size_t i = 0; k >= 0 && i < missing.n; i++)
+        k = add_range(p, fd, st->st_dev, f->path, missing.ranges[i]);
+    p->missing_bytes += range_set_total(&missing);
+    p->fds[p->n_fds++] = TAKE_FD(fd);
+    return k;
+}
+
+static int look_at_directory(PassState *s, int path_fd, const JobFile *f)
+{
+    _cleanup_close_ int fd = -EBADF;
+
+    if (!brought_list_due(&s->brought, f->path, clock_now(CLOCK_MONOTONIC), RESIDENT_LIST_USEC))
+        return 0;
+    fd = places_open(path_fd, true);
+    if (fd < 0)
+        return fd;
+    list_directory(fd);
+    s->tell(s->arg, &(ResidentReport){.n_directories = 1});
+    return 0;
+}
+
+/* The block device of the filesystem with that UUID, if its metadata is in the page cache of that
+ * and it is still mounted. A descriptor or a negative errno. */
+static int open_volume(PassState *s, const Pass *p, const char *uuid, uint64_t *ret_dev)
+{
+    if (!s->volumes_read) {
+        int k = volume_table_read(AT_FDCWD, s->root, &s->volumes);
+
+        if (k < 0)
+            return k;
+        s->volumes_read = true;
+    }
+    for (size_t i = 0; i < s->volumes.n; i++) {
+        const Volume *v = &s->volumes.volumes[i];
+
+        if (strcmp(v->uuid, uuid) != 0)
+            continue;
+        if (strncmp(v->fstype, "ext", 3) != 0 || !places_have(&p->places, v->mount_dev))
+            return -EOPNOTSUPP;
+        *ret_dev = v->block_dev;
+        return volume_open_device(v);
+    }
+    return -ENODEV;
+}
+
+/* Metadata lies where its range says. Where cachestat cannot tell, all of it counts as missing, and
+ * reading what is there costs no I/O. */
+static int look_at_metadata(PassState *s, Pass *p, const JobFile *f)
+{
+    _cleanup_range_set_ RangeSet there = {0}, missing = {0};
+    _cleanup_close_ int fd = -EBADF;
+    uint64_t dev = 0;
+    off_t size;
+    int k;
+
+    fd = open_volume(s, p, f->path, &dev);
+    if (fd < 0)
+        return fd;
+    size = lseek(fd, 0, SEEK_END);
+    k = clip(&f->ranges, size > 0 ? (uint64_t)size : 0, &there);
+    for (size_t i = 0; k >= 0 && i < there.n; i++)
+        if (!is_resident(s, fd, there.ranges[i]))
+            k = range_set_add(&missing, there.ranges[i].start, there.ranges[i].end);
+    if (k >= 0)
+        k = brought_filter(s->brought, f->path, clock_now(CLOCK_MONOTONIC), &missing);
+    (void)posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
+    for (size_t i = 0; k >= 0 && i < missing.n; i++) {
+        Range x = missing.ranges[i];
+
+        k = add_piece(p, &(Piece){fd, f->path, dev, x.start, x.start, x.end - x.start});
+    }
+    p->missing_bytes += range_set_total(&missing);
+    p->fds[p->n_fds++] = TAKE_FD(fd);
+    return k;
+}
+
+static int look_at(PassState *s, Pass *p, const JobFile *f)
+{
+    _cleanup_close_ int fd = -EBADF;
+    struct stat st;
+
+    if (f->kind == CYCLE_METADATA)
+        return look_at_metadata(s, p, f);
+    fd = places_find(&p->places, f->path, &st);
+    if (fd < 0)
+        return fd;
+    if ((f->kind == CYCLE_DIRECTORY) != !!S_ISDIR(st.st_mode))
+        return -EINVAL;
+    return S_ISDIR(st.st_mode) ? look_at_directory(s, fd, f) : look_at_file(s, p, fd, &st, f);
+}
+
+bool pass_run(PassState *s, const JobFile *files, size_t n)
+{
+    Pass p = {0};
+    uint64_t n_skipped = 0;
+    size_t i = 0;
+
+    if (places_read(s->root, &p.places) >= 0)
+        for (; i < MIN(n, (size_t)RESIDENT_PASS_FILES) && p.missing_bytes < RESIDENT_PASS_BYTES &&
+               !s->is_over(s->arg);
+             i++) {
+            n_skipped += look_at(s, &p, &files[i]) < 0;
+            if (p.n_fds == FILES_AT_ONCE)
+                read_pieces(s, &p);
+        }
+    read_pieces(s, &p);
+    places_done(&p.places);
+    extent_list_done(&p.extents);
+    free(p.pieces);
+    s->tell(s->arg, &(ResidentReport){.n_passes = 1,
+                                      .n_files = i,
+                                      .n_skipped = n_skipped,
+                                      .pass_files = i,
+                                      .pass_missing_bytes = p.missing_bytes});
+    return i < n && !s->is_over(s->arg);
+}
+
+void pass_state_done(PassState *s)
+{
+    s->brought = brought_free(s->brought);
+    volume_table_done(&s->volumes);
+}
