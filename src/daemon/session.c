@@ -136,8 +136,8 @@ static void finish_saving(Session *s, bool wait)
     if (r == -EAGAIN)
         return;
     if (r == -ENOENT) {
-        /* Forgotten while it waited; whoever did that tells us yet, or has died. What is wanted
-         * points into the maps that go. */
+        /* Forgotten while it waited; whoever did that tells us yet, or has died. What is being
+         * brought in was wanted by what goes. */
         r = s->resident ? resident_want(s->resident, NULL, 0) : 0;
         if (r >= 0)
             r = load(s, &anew);
@@ -243,7 +243,7 @@ static int on_reload(sd_event_source *source _unused_, const struct signalfd_sig
     int r;
 
     finish_saving(s, true);
-    /* What is wanted points into the maps that go. */
+    /* What is being brought in was wanted by what goes. */
     r = resident_want(s->resident, NULL, 0);
     if (r >= 0)
         r = load(s, &anew);

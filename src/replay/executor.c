@@ -2,8 +2,8 @@
 
 /* One leader finds the filesystems and builds the list, then it and further workers carry out the
  * streams. Each worker keeps what it asked for in a queue of its own, as long as the pacer allows;
- * to make room it awaits the oldest, by reading from it: readahead(2) says nothing of arrivals. Long,
- * because all of that happens under one lock. */
+ * to make room it awaits the oldest, by reading from it: POSIX_FADV_WILLNEED says nothing of
+ * arrivals. Long, because all of that happens under one lock. */
 
 #include "replay/executor.h"
 
@@ -262,13 +262,17 @@ static void await_oldest(Worker *w)
         release(w->replay, c->file);
 }
 
-/* Asks for one chunk; takes over the use of the file. */
+/* Asks for one chunk; takes over the use of the file. Not by readahead(2), which is the same but
+ * refused block devices in some kernels (Linux 4.19 to 6.6). */
 static int ask(Worker *w, const Chunk *c)
 {
+    int error;
+
     while (!pacer_may_submit(&w->pacer, c->length))
         await_oldest(w);
-    if (readahead(c->fd, (off_t)c->offset, c->length) < 0)
-        return -errno;
+    error = posix_fadvise(c->fd, (off_t)c->offset, c->length, POSIX_FADV_WILLNEED);
+    if (error != 0)
+        return -error;
     w->queue[(w->head + w->pacer.in_flight_requests) % w->pacer.window_requests] = *c;
     pacer_submitted(&w->pacer, c->length);
     return 0;

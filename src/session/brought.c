@@ -95,6 +95,7 @@ int brought_note(Brought **b, const char *path, usec_t now, Range part)
 
         x->wait = soon ? MIN(2 * x->wait, BROUGHT_WAIT_MAX) : BROUGHT_WAIT_MIN;
         x->at = now;
+        range_set_done(&x->ranges); /* the others are due until they are read, too */
     }
     return range_set_add(&x->ranges, part.start, part.end);
 }

@@ -91,7 +91,7 @@ struct json_object *cycle_dump(const Cycle *c)
     add(o, "interval_usec", json_object_new_uint64(c->parameters.interval), &failed);
     add(o, "scan", json_object_new_boolean(c->parameters.scan), &failed);
     add(o, "predict", json_object_new_boolean(c->parameters.predict), &failed);
-    add(o, "n_maps", json_object_new_uint64(c->maps.n_objects), &failed);
+    add(o, "n_maps", json_object_new_uint64(c->maps.first_metadata), &failed);
     add(o, "state_bytes", json_object_new_uint64(predictor_size(c->predictor)), &failed);
     add(o, "n_learned", json_object_new_uint64(c->n_learned), &failed);
     add(o, "n_decisions", json_object_new_uint64(c->n_decisions), &failed);

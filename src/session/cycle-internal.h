@@ -18,7 +18,7 @@ typedef struct CycleMaps {
     CycleObject *objects;
     double *worth; /* by object */
     size_t n_objects, allocated_objects;
-    size_t first_metadata; /* from here on objects are metadata, and part of nothing */
+    size_t first_metadata; /* from here on objects are metadata, part of nothing, likelier first */
     NeedsItem *items;
     size_t n_items, allocated_items;
     uint32_t *parts;

@@ -9,6 +9,9 @@
 
 #include <string.h>
 
+/* Ranges of metadata, and their sum: a session of a desktop needs some hundred, 1 to 8 MB. */
+#define CYCLE_METADATA_MAX   10000U
+#define CYCLE_METADATA_BYTES (UINT64_C(16) << 20)
 /* Of a file's parts, those that fewer of its uses needed are not worth the room. */
 #define PART_MIN 0.25
 
@@ -255,26 +258,64 @@ static int set_worth(CycleMaps *m)
     return 0;
 }
 
-static int add_metadata(CycleMaps *m, const Model *model, uint32_t uid)
+/* The likelier first. */
+static int compare_metadata(const void *a, const void *b)
 {
-    _cleanup_model_ Model *sum = NULL;
-    int r = model_sum_stages(model, 1U << STAGE_SESSION, uid, &sum);
+    const CycleObject *x = a, *y = b;
 
-    m->first_metadata = m->n_objects;
-    for (size_t i = 0; r >= 0 && sum->n_stages > 0 && i < sum->stages[0].n_metadata; i++) {
-        const ModelMetadata *d = &sum->stages[0].metadata[i];
+    if (x->chance != y->chance)
+        return x->chance > y->chance ? -1 : 1;
+    if (x->path != y->path)
+        return x->path < y->path ? -1 : 1;
+    return (x->offset > y->offset) - (x->offset < y->offset);
+}
 
-        r = add_path(m, d->uuid);
-        for (size_t k = 0; r >= 0 && k < d->ranges.n; k++) {
-            const Segment *g = &d->ranges.segments[k];
+static int add_volume(CycleMaps *m, const ModelMetadata *d, double minimum_use)
+{
+    int r = add_path(m, d->uuid);
 
+    for (size_t i = 0; r >= 0 && i < d->ranges.n; i++) {
+        const Segment *g = &d->ranges.segments[i];
+        double chance = fade_ratio(g->weight, d->truth);
+
+        if (m->n_objects >= CYCLE_OBJECTS_MAX)
+            break;
+        if (chance >= minimum_use)
             r = add_object(m, &(CycleObject){.path = (uint32_t)m->n_paths - 1,
                                              .kind = CYCLE_METADATA,
                                              .offset = g->start,
                                              .length = g->end - g->start,
-                                             .chance = (float)fade_ratio(g->weight, d->truth)});
-        }
+                                             .chance = (float)chance});
     }
+    return r;
+}
+
+/* Of that user's sessions, or everybody's. Never so much that it costs anyone else the budget: a
+ * session in which all files were looked at (an index, an upgrade) may be the only one known. */
+static int add_metadata(CycleMaps *m, const Model *model, const CycleParameters *p, uint32_t uid)
+{
+    uint64_t left = CYCLE_METADATA_BYTES;
+    size_t kept = m->n_objects;
+    int r = 0;
+
+    m->first_metadata = m->n_objects;
+    for (size_t i = 0; r >= 0 && i < model->n_stages; i++) {
+        const ModelStage *s = &model->stages[i];
+
+        if (s->stage != STAGE_SESSION || (uid != MODEL_NONE && s->uid != uid))
+            continue;
+        for (size_t k = 0; r >= 0 && k < s->n_metadata; k++)
+            r = add_volume(m, &s->metadata[k], p->minimum_use);
+    }
+    if (m->n_objects > m->first_metadata)
+        qsort(m->objects + m->first_metadata, m->n_objects - m->first_metadata, sizeof(*m->objects),
+              compare_metadata);
+    for (size_t i = m->first_metadata; i < m->n_objects; i++)
+        if (m->objects[i].length <= left && kept - m->first_metadata < CYCLE_METADATA_MAX) {
+            left -= m->objects[i].length;
+            m->objects[kept++] = m->objects[i];
+        }
+    m->n_objects = kept;
     return r;
 }
 
@@ -295,6 +336,6 @@ int cycle_maps_fill(CycleMaps *m, const Model *model, const CycleParameters *p, 
     for (uint32_t i = 0; r >= 0 && i < s->n_applications && i < CYCLE_APPLICATIONS_MAX; i++)
         r = add_application(m, &f, sum, s, i, &at, p, chains);
     if (r >= 0)
-        r = add_metadata(m, model, uid);
+        r = add_metadata(m, model, p, uid);
     return r < 0 ? r : set_worth(m);
 }

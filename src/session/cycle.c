@@ -312,8 +312,7 @@ static int choose(Cycle *c, CycleDecision *d)
             want(c, d, &m->objects[need->object], need->probability);
     }
     for (size_t i = m->first_metadata; i < m->n_objects; i++)
-        if ((double)m->objects[i].chance >= c->parameters.minimum_use)
-            want(c, d, &m->objects[i], (double)m->objects[i].chance);
+        want(c, d, &m->objects[i], (double)m->objects[i].chance);
     d->wants = c->wants;
     return 0;
 }

@@ -57,6 +57,7 @@ typedef struct CycleEvent {
     const char *path;
 } CycleEvent;
 
+/* What should be in memory. */
 typedef enum CycleKind {
     CYCLE_FILE,      /* its map; its inode where no map is known (length 0) */
     CYCLE_DIRECTORY, /* its entries */
@@ -68,7 +69,6 @@ typedef enum CycleKind {
 
 const char *cycle_kind_to_string(CycleKind k);
 
-/* A map that should be in memory. */
 typedef struct CycleWant {
     const char *path; /* borrowed from the cycle, until cycle_reload() */
     uint64_t offset, length;

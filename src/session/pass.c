@@ -71,7 +71,8 @@ static void read_pieces(PassState *s, Pass *p)
         while (at < end && !s->is_over(s->arg)) {
             uint64_t length = MIN(end - at, (uint64_t)CHUNK);
 
-            if (readahead(x->fd, (off_t)at, length) < 0)
+            /* Not readahead(2), which refused block devices in Linux 4.19 to 6.6. */
+            if (posix_fadvise(x->fd, (off_t)at, (off_t)length, POSIX_FADV_WILLNEED) != 0)
                 break;
             at += length;
             if (before >= 0)
@@ -221,9 +222,11 @@ static int look_at_directory(PassState *s, int path_fd, const JobFile *f)
 }
 
 /* The block device of the filesystem with that UUID, if its metadata is in the page cache of that
- * and it is still mounted. A descriptor or a negative errno. */
+ * and a filesystem is mounted from it still. A descriptor or a negative errno. */
 static int open_volume(PassState *s, const Pass *p, const char *uuid, uint64_t *ret_dev)
 {
+    if (!uuid[0])
+        return -ENODEV;
     if (!s->volumes_read) {
         int k = volume_table_read(AT_FDCWD, s->root, &s->volumes);
 
@@ -234,10 +237,9 @@ static int open_volume(PassState *s, const Pass *p, const char *uuid, uint64_t *
     for (size_t i = 0; i < s->volumes.n; i++) {
         const Volume *v = &s->volumes.volumes[i];
 
-        if (strcmp(v->uuid, uuid) != 0)
+        if (strcmp(v->uuid, uuid) != 0 || strncmp(v->fstype, "ext", 3) != 0 ||
+            !places_have(&p->places, v->mount_dev))
             continue;
-        if (strncmp(v->fstype, "ext", 3) != 0 || !places_have(&p->places, v->mount_dev))
-            return -EOPNOTSUPP;
         *ret_dev = v->block_dev;
         return volume_open_device(v);
     }
@@ -290,16 +292,15 @@ static int look_at(PassState *s, Pass *p, const JobFile *f)
     return S_ISDIR(st.st_mode) ? look_at_directory(s, fd, f) : look_at_file(s, p, fd, &st, f);
 }
 
-bool pass_run(PassState *s, const JobFile *files, size_t n)
+bool pass_run(PassState *s, const JobFile *files, size_t n, size_t *at)
 {
+    size_t begin = *at, end = n - begin > RESIDENT_PASS_FILES ? begin + RESIDENT_PASS_FILES : n;
     Pass p = {0};
     uint64_t n_skipped = 0;
-    size_t i = 0;
+    size_t i = begin;
 
     if (places_read(s->root, &p.places) >= 0)
-        for (; i < MIN(n, (size_t)RESIDENT_PASS_FILES) && p.missing_bytes < RESIDENT_PASS_BYTES &&
-               !s->is_over(s->arg);
-             i++) {
+        for (; i < end && p.missing_bytes < RESIDENT_PASS_BYTES && !s->is_over(s->arg); i++) {
             n_skipped += look_at(s, &p, &files[i]) < 0;
             if (p.n_fds == FILES_AT_ONCE)
                 read_pieces(s, &p);
@@ -309,11 +310,12 @@ bool pass_run(PassState *s, const JobFile *files, size_t n)
     extent_list_done(&p.extents);
     free(p.pieces);
     s->tell(s->arg, &(ResidentReport){.n_passes = 1,
-                                      .n_files = i,
+                                      .n_files = i - begin,
                                       .n_skipped = n_skipped,
-                                      .pass_files = i,
+                                      .pass_files = i - begin,
                                       .pass_missing_bytes = p.missing_bytes});
-    return i < n && !s->is_over(s->arg);
+    *at = i;
+    return i > begin && i < n && !s->is_over(s->arg);
 }
 
 void pass_state_done(PassState *s)

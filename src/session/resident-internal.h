@@ -60,8 +60,8 @@ typedef struct PassState {
     bool volumes_read;
 } PassState;
 
-/* Looks at the files in turn until a pass has enough or is over, and reads what is missing. True if
- * it had enough: more may be missing. */
-bool pass_run(PassState *s, const JobFile *files, size_t n);
+/* Looks at the files in turn, from number *at on, until a pass has enough or is over, and reads
+ * what is missing. True if it had enough: the next goes on at *at. */
+bool pass_run(PassState *s, const JobFile *files, size_t n, size_t *at);
 
 void pass_state_done(PassState *s);

@@ -19,7 +19,6 @@
 #define WHO_PROCESS 1
 #define STACK_BYTES (512U * 1024)
 #define STOP_USEC   USEC_PER_SEC
-#define PASSES_MAX  64U /* of one prediction */
 /* Nobody else waits for the disk: over so long, for at most so much of it. Not looked for longer.
  */
 #define QUIET_USEC     (200 * USEC_PER_MSEC)
@@ -108,10 +107,11 @@ static void give_way(Resident *r)
 static void work_on(Resident *r, const Job *job)
 {
     bool more = true;
+    size_t at = 0;
 
-    for (unsigned i = 0; more && i < PASSES_MAX; i++) {
+    while (more) {
         give_way(r);
-        more = pass_run(&r->pass, job->files, job->n);
+        more = pass_run(&r->pass, job->files, job->n, &at);
     }
 }
 

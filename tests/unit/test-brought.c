@@ -94,6 +94,9 @@ static void what_was_not_read_is_not_brought(void **state)
     assert_int_equal(brought_note(&b, "/a", S, (Range){0, 40}), 0);
     assert_int_equal(due(b, "/a", 2 * S, 0, 100), 60);
     assert_int_equal(due(b, "/a", S + WAIT, 0, 100), 100);
+    /* Nor when it is fetched again. */
+    assert_int_equal(brought_note(&b, "/a", S + WAIT, (Range){0, 40}), 0);
+    assert_int_equal(due(b, "/a", S + WAIT + 1, 0, 100), 60);
     b = brought_free(b);
 }
 
