@@ -9,9 +9,8 @@
  * physical order (FIEMAP), a chunk ahead of the one that is awaited. Looking a file up brings in
  * its inode, listing a directory its entries and their inodes; a directory is listed when it is
  * first wanted and then every RESIDENT_LIST_USEC, since nothing tells whether its entries are still
- * there. Metadata is that of ext2/3/4, which is in the page cache of
- * the block device. Where there is no cachestat(2) all of it counts as missing when it is due: what
- * is there costs no I/O.
+ * there. Metadata is that of ext2/3/4, which is in the page cache of the block device. Where there
+ * is no cachestat(2) all of it counts as missing when it is due: what is there costs no I/O.
  *
  * Beside those devices only regular files and directories on local block-backed filesystems are
  * opened, whatever a path has become: no symlink is followed, no mount or automount entered. */
