@@ -163,37 +163,46 @@ static int on_session(sd_bus_message *m, void *arg, sd_bus_error *error _unused_
     return r;
 }
 
+/* Sends one question. On success the pending call owns it and frees it; on failure it is freed. 0
+ * or a negative errno. */
+static int send_question(SystemSource *s, Question *q)
+{
+    sd_bus_message *m = NULL;
+    sd_bus_slot *slot = NULL;
+    int r;
+
+    r = sd_bus_message_new_method_call(s->bus, &m, LOGIND, q->path, PROPERTIES, "GetAll");
+    if (r >= 0)
+        r = sd_bus_message_append(m, "s", LOGIND_SESSION);
+    if (r >= 0)
+        r = sd_bus_call_async(s->bus, &slot, m, on_session, q, ANSWER_USEC);
+    sd_bus_message_unref(m);
+    if (r >= 0)
+        r = sd_bus_slot_set_destroy_callback(slot, free);
+    if (r < 0)
+        free(q);
+    else
+        r = sd_bus_slot_set_floating(slot, true);
+    /* From here on the slot frees the question: now, if it does not float. */
+    sd_bus_slot_unref(slot);
+    return r;
+}
+
 static void ask_sessions(SystemSource *s)
 {
     while (s->first && s->n_asked < SESSIONS_ASKED_MAX) {
         Question *q = s->first;
-        sd_bus_message *m = NULL;
-        sd_bus_slot *slot = NULL;
-        int r;
+        bool listed = q->listed;
 
         s->first = q->next;
         if (!s->first)
             s->last = &s->first;
-        r = sd_bus_message_new_method_call(s->bus, &m, LOGIND, q->path, PROPERTIES, "GetAll");
-        if (r >= 0)
-            r = sd_bus_message_append(m, "s", LOGIND_SESSION);
-        if (r >= 0)
-            r = sd_bus_call_async(s->bus, &slot, m, on_session, q, ANSWER_USEC);
-        if (r >= 0)
-            r = sd_bus_slot_set_destroy_callback(slot, free);
-        sd_bus_message_unref(m);
-        if (r >= 0 && sd_bus_slot_set_floating(slot, true) >= 0) {
+        if (send_question(s, q) >= 0)
             s->n_asked++;
-            sd_bus_slot_unref(slot);
-            continue;
-        }
-        sd_bus_slot_unref(slot);
-        if (q->listed && s->n_listed > 0) {
+        else if (listed && s->n_listed > 0) {
             s->n_listed--;
             s->list_failed = true;
         }
-        if (!slot)
-            free(q);
     }
 }
 
