@@ -50,7 +50,7 @@ _headstart() {
         return
         ;;
     --policy)
-        mapfile -t COMPREPLY < <(compgen -W 'off metadata beside gate idle' -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W 'off metadata concurrent gate idle' -- "$cur")
         return
         ;;
     --level)

@@ -133,14 +133,14 @@ static const char *parse_mem_cached(Config *c, const char *value)
 static const char *parse_boot_policy(Config *c, const char *value)
 {
     if (config_parse_policy(value, STAGE_BOOT, &c->boot_policy) < 0)
-        return "none of auto, off, metadata, beside, gate, idle";
+        return "none of auto, off, metadata, concurrent, gate, idle";
     return NULL;
 }
 
 static const char *parse_login_policy(Config *c, const char *value)
 {
     if (config_parse_policy(value, STAGE_LOGIN, &c->login_policy) < 0)
-        return "none of auto, off, metadata, beside, idle";
+        return "none of auto, off, metadata, concurrent, idle";
     return NULL;
 }
 

@@ -14,24 +14,38 @@ int string_table_lookup(const char *const *table, size_t n, const char *s)
     return -EINVAL;
 }
 
-#define DEFINE_TABLE(type, name, max, ...)                                                         \
-    static const char *const name##_table[max] = {__VA_ARGS__};                                    \
-    const char *name##_to_string(type v)                                                           \
-    {                                                                                              \
-        return (int)v >= 0 && (int)v < (int)(max) ? name##_table[v] : NULL;                        \
-    }                                                                                              \
-    type name##_from_string(const char *s)                                                         \
-    {                                                                                              \
-        return (type)string_table_lookup(name##_table, max, s);                                                 \
-    }                                                                                              \
+#define DEFINE_TO_STRING(type, name, max, ...)                              \
+    static const char *const name##_table[max] = {__VA_ARGS__};             \
+    const char *name##_to_string(type v)                                    \
+    {                                                                       \
+        return (int)v >= 0 && (int)v < (int)(max) ? name##_table[v] : NULL; \
+    }                                                                       \
     struct swallow_semicolon
 
-DEFINE_TABLE(Stage, stage, _STAGE_MAX, [STAGE_BOOT] = "boot", [STAGE_LOGIN] = "login",
-             [STAGE_SESSION] = "session");
+#define DEFINE_TABLE(type, name, max, ...)                      \
+    DEFINE_TO_STRING(type, name, max, __VA_ARGS__);             \
+    type name##_from_string(const char *s)                      \
+    {                                                           \
+        return (type)string_table_lookup(name##_table, max, s); \
+    }                                                           \
+    struct swallow_semicolon
+
+DEFINE_TABLE(
+        Stage, stage,
+        _STAGE_MAX, [STAGE_BOOT] = "boot", [STAGE_LOGIN] = "login", [STAGE_SESSION] = "session");
 DEFINE_TABLE(AccessKind, access_kind, _ACCESS_KIND_MAX, [ACCESS_OPEN] = "open",
              [ACCESS_EXEC] = "exec", [ACCESS_READ] = "read", [ACCESS_READDIR] = "readdir");
-DEFINE_TABLE(Policy, policy, _POLICY_MAX, [POLICY_OFF] = "off", [POLICY_METADATA] = "metadata",
-             [POLICY_BESIDE] = "beside", [POLICY_GATE] = "gate", [POLICY_IDLE] = "idle");
+DEFINE_TO_STRING(
+        Policy, policy, _POLICY_MAX, [POLICY_OFF] = "off", [POLICY_METADATA] = "metadata",
+        [POLICY_CONCURRENT] = "concurrent", [POLICY_GATE] = "gate", [POLICY_IDLE] = "idle");
 DEFINE_TABLE(DeviceClass, device_class, _DEVICE_CLASS_MAX, [DEVICE_CLASS_UNKNOWN] = "unknown",
              [DEVICE_CLASS_HDD] = "hdd", [DEVICE_CLASS_SD] = "sd", [DEVICE_CLASS_EMMC] = "emmc",
              [DEVICE_CLASS_NETDISK] = "netdisk", [DEVICE_CLASS_SSD] = "ssd");
+
+Policy policy_from_string(const char *s)
+{
+    /* Its name before 2026-11: configurations, traces and histories may still hold it. */
+    if (s && strcmp(s, "beside") == 0)
+        return POLICY_CONCURRENT;
+    return (Policy)string_table_lookup(policy_table, _POLICY_MAX, s);
+}

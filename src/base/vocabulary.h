@@ -27,7 +27,7 @@ typedef enum AccessKind {
 typedef enum Policy {
     POLICY_OFF,
     POLICY_METADATA, /* only the blocks behind stat(2) and getdents(2) */
-    POLICY_BESIDE,   /* the whole pack beside the workload, best-effort, earliest needed first */
+    POLICY_CONCURRENT, /* the whole pack next to its readers, best-effort, earliest needed first */
     POLICY_GATE,     /* boot only: one undisturbed sweep before the boot goes on */
     POLICY_IDLE,     /* the whole pack at idle priority while nobody waits */
     _POLICY_MAX,
@@ -57,6 +57,6 @@ Stage stage_from_string(const char *s);
 const char *access_kind_to_string(AccessKind k);
 AccessKind access_kind_from_string(const char *s);
 const char *policy_to_string(Policy p);
-Policy policy_from_string(const char *s);
+Policy policy_from_string(const char *s); /* "beside" is an alias of "concurrent" */
 const char *device_class_to_string(DeviceClass c);
 DeviceClass device_class_from_string(const char *s);

@@ -51,5 +51,5 @@ Policy policy_automatic(VolumeTable *t, Stage stage)
     if (v && (v->device_class == DEVICE_CLASS_SSD || v->device_class == DEVICE_CLASS_EMMC ||
               v->device_class == DEVICE_CLASS_NETDISK))
         return POLICY_METADATA;
-    return POLICY_BESIDE;
+    return POLICY_CONCURRENT;
 }

@@ -11,6 +11,6 @@
 void policy_find_spindle(VolumeTable *t, bool before, bool measure);
 
 /* For a boot: `gate` where there is a spindle, which reads in one sweep in 2 s what takes it 10
- * when everyone reads at once; `metadata` where the class is a fast one; `beside` elsewhere. For a
+ * when everyone reads at once; `metadata` where the class is a fast one; `concurrent` elsewhere. For a
  * login: `idle`. */
 Policy policy_automatic(VolumeTable *t, Stage stage);

@@ -39,7 +39,7 @@ static const Option options[] = {
         {OPTION_STAGE, 0, "stage", "STAGE", "Only boot or only login"},
         {OPTION_USER, 0, "user", "USER", "Only the login of this user"},
         {OPTION_BUDGET, 0, "budget", "BYTES", "Memory a pack may fill: auto, thesis or bytes"},
-        {OPTION_POLICY, 0, "policy", "POLICY", "auto, off, metadata, beside, gate or idle"},
+        {OPTION_POLICY, 0, "policy", "POLICY", "auto, off, metadata, concurrent, gate or idle"},
         {OPTION_DEADLINE, 0, "deadline", "TIME", "So long a gated boot waits at most"},
         {OPTION_MIN_PROBABILITY, 0, "min-probability", "PERCENT",
          "Leave out what is less likely [10%]"},

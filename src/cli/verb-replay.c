@@ -27,7 +27,7 @@ static const Option options[] = {
         {OPTION_WAIT, 0, "wait", NULL, "Return when the data is in memory"},
         {OPTION_DRY_RUN, 0, "dry-run", NULL, "Print what would be read"},
         {OPTION_POLICY, 0, "policy", "POLICY",
-         "Instead of the pack's: metadata, beside, gate, idle"},
+         "Instead of the pack's: metadata, concurrent, gate, idle"},
         {OPTION_IOPRIO, 0, "ioprio", "CLASS", "I/O priority: idle or best-effort"},
         {OPTION_FORCE, 0, "force", NULL, "Also in a control session or with headstart=0"},
         {0},

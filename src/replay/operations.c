@@ -53,7 +53,7 @@ const char *replay_skip_to_string(ReplaySkip s)
 
 ReplayOrder replay_order_of(Policy p)
 {
-    return p == POLICY_BESIDE ? REPLAY_ORDER_NEED : REPLAY_ORDER_PHYSICAL;
+    return p == POLICY_CONCURRENT ? REPLAY_ORDER_NEED : REPLAY_ORDER_PHYSICAL;
 }
 
 void operation_range(const Pack *p, const Operation *o, uint64_t *ret_offset, uint64_t *ret_length)

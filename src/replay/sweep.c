@@ -40,7 +40,7 @@ static bool await(Sweep *s, Replay *replay, ReplayResult *result, int *ret_error
             s->hurry = true;
             replay_hurry(replay, REPLAY_ORDER_LIKELY, IO_CLASS_BEST_EFFORT);
         } else if (sig < 0 && errno == EAGAIN && s->gate) {
-            /* From here on as `beside`. */
+            /* The boot continues: from here on the policy is in effect `concurrent`. */
             notify_manager("READY=1\nSTATUS=Replaying, the deadline has passed");
             s->gate = false;
             replay_hurry(replay, REPLAY_ORDER_NEED, IO_CLASS_BEST_EFFORT);

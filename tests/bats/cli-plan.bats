@@ -40,7 +40,7 @@ plan() {
     run --separate-stderr -0 plan
     echo "$output"
     [ -z "$stderr" ]
-    [[ $output =~ boot\ +-\ +(beside|metadata)\ +3\ +1\  ]]
+    [[ $output =~ boot\ +-\ +(concurrent|metadata)\ +3\ +1\  ]]
     [[ $output =~ login\ +-\ +idle\ +3\ +1\  ]]
     [ "$(stat -c %a "$HS_STATE/boot.pack" "$HS_STATE/login.pack" | sort -u)" = 600 ]
     run -0 plan --json=short
@@ -148,8 +148,8 @@ CONF
     run -0 hs show --json=short "$HS_STATE/boot.pack"
     [ "$(jq .salt <<<"$output")" = "$salt" ] # kept, so that control sessions come evenly
     # What is said on the command line wins.
-    run -0 plan --budget=1G --policy=beside --json=short
-    jq -e '.budget_bytes == 1073741824 and [.stages[].policy] == ["beside", "beside"]' <<<"$output"
+    run -0 plan --budget=1G --policy=concurrent --json=short
+    jq -e '.budget_bytes == 1073741824 and [.stages[].policy] == ["concurrent", "concurrent"]' <<<"$output"
 }
 
 @test "plan --dry-run prints the operations and writes nothing" {
@@ -262,8 +262,8 @@ planned_policy() {
     run -0 hs show --json=short "$HS_STATE/boot.pack"
     jq -e '[.segments[].device_class] == ["hdd"]' <<<"$output"
     # What the administrator sets stands, and what was measured is not forgotten over it.
-    run -0 plan --json=short --policy=beside --stage=boot
-    jq -e '.stages[0].policy == "beside"' <<<"$output"
+    run -0 plan --json=short --policy=concurrent --stage=boot
+    jq -e '.stages[0].policy == "concurrent"' <<<"$output"
     run -0 hs show --json=short "$HS_STATE/boot.pack"
     jq -e '[.segments[].spindle] == [true]' <<<"$output"
 }
@@ -272,7 +272,7 @@ planned_policy() {
     hs_simulated_disk hdd7200 off 512
     turns
     learned
-    planned_policy beside
+    planned_policy concurrent
 }
 
 @test "plan: no boot is held for a disk behind a network, also when a sweep was asked for once" {
@@ -280,5 +280,5 @@ planned_policy() {
     turns
     learned
     hs plan --root="$HS_MNT" --quiet --stage=boot --policy=gate
-    planned_policy beside
+    planned_policy concurrent
 }

@@ -534,14 +534,14 @@ PY
     shown '.flags == ["control session"] and .policy == "off"'
     rm -rf "$HS_STATE" "$HS_TMP/notify"
     # It may not be through yet.
-    echo '{"stage":"boot","policy":"beside","outcome":"running"}' >"$HS_RUN/replay-boot.json"
+    echo '{"stage":"boot","policy":"concurrent","outcome":"running"}' >"$HS_RUN/replay-boot.json"
     recorder_start --run="$HS_RUN"
     ls "$HS_MNT" >/dev/null
     recorder_stop
-    shown '.flags == ["replayed"] and .policy == "beside"'
+    shown '.flags == ["replayed"] and .policy == "concurrent"'
     rm -rf "$HS_STATE" "$HS_TMP/notify"
     # Or have been stopped before it began.
-    echo '{"stage":"boot","policy":"beside","outcome":"stopped","files":0}' >"$HS_RUN/replay-boot.json"
+    echo '{"stage":"boot","policy":"concurrent","outcome":"stopped","files":0}' >"$HS_RUN/replay-boot.json"
     recorder_start --run="$HS_RUN"
     ls "$HS_MNT" >/dev/null
     recorder_stop

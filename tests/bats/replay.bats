@@ -532,7 +532,7 @@ waits() {
     listen
     hs_filesystem ext4 100
     fill_some
-    make_pack --metadata --policy=beside
+    make_pack --metadata --policy=concurrent
     hs_umount "$HS_MNT"
     "$HEADSTART_REPLAY" --root="$HS_MNT" --wait --json --mount-wait=5min \
         --status="$HS_TMP/status.json" "$PACK" \
@@ -542,7 +542,7 @@ waits() {
     hs_wait 10 notified "STATUS=Waiting for filesystems that are not mounted yet"
     notified READY=1
     # The recorder can tell that it runs.
-    jq -e '.outcome == "running" and .policy == "beside"' "$HS_TMP/status.json"
+    jq -e '.outcome == "running" and .policy == "concurrent"' "$HS_TMP/status.json"
     # Something else is not what it waits for; nor is a login, which only hurries it.
     mkdir "$HS_TMP/other"
     mount -t tmpfs none "$HS_TMP/other"
@@ -567,7 +567,7 @@ waits() {
     listen
     hs_filesystem ext4 100
     fill_some
-    make_pack --metadata --policy=beside
+    make_pack --metadata --policy=concurrent
     # All is there: nothing is waited for.
     run -0 replay --json --mount-wait=5min "$PACK"
     [ "$(replayed .files)" -eq 21 ]
@@ -649,7 +649,7 @@ waits() {
 }
 
 @test "other policies are ready at once, though the disk hangs" {
-    hung_disk --policy=beside
+    hung_disk --policy=concurrent
     listen
     kill -STOP $DISKSIM
     hs_defer kill -CONT $DISKSIM

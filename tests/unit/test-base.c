@@ -105,6 +105,8 @@ static void words(void **state)
         assert_int_equal(device_class_from_string(device_class_to_string((DeviceClass)i)), i);
     assert_null(stage_to_string(_STAGE_MAX));
     assert_null(stage_to_string(_STAGE_INVALID));
+    assert_int_equal(policy_from_string("concurrent"), POLICY_CONCURRENT);
+    assert_int_equal(policy_from_string("beside"), POLICY_CONCURRENT);
     assert_int_equal(policy_from_string("nonsense"), _POLICY_INVALID);
     assert_int_equal(policy_from_string(NULL), _POLICY_INVALID);
 }

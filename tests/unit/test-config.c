@@ -201,7 +201,7 @@ static void bad_lines(void **state)
                                          "time span of at most 60s, ignoring"},
             {"[Replay]\nLoginPolicy=gate\n",
              "/etc/headstart/headstart.conf:2: LoginPolicy=gate: none of auto, off, metadata, "
-             "beside, idle, ignoring"},
+             "concurrent, idle, ignoring"},
             {"[Replay]\nControlInterval=4294967296\n",
              "/etc/headstart/headstart.conf:2: ControlInterval=4294967296: not a number of "
              "sessions, ignoring"},

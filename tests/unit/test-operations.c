@@ -132,7 +132,7 @@ static void test_policies(void **state _unused_)
     expect_order(&p, here, POLICY_IDLE, "m0 m1 o0 o1 o2 d0 d1 d2 d3");
     expect_order(&p, here, POLICY_GATE, "m0 m1 o0 o1 o2 d0 d1 d2 d3");
     /* 100, 200, 300 ms, unknown */
-    expect_order(&p, here, POLICY_BESIDE, "m0 m1 o0 o1 o2 d1 d3 d0 d2");
+    expect_order(&p, here, POLICY_CONCURRENT, "m0 m1 o0 o1 o2 d1 d3 d0 d2");
 }
 
 static void test_hurry(void **state _unused_)

@@ -80,7 +80,7 @@ def state_full(bench, facts):
 
 
 def _replay(bench, pack):
-    return bench.headstart.replaying(pack, "--policy=beside")
+    return bench.headstart.replaying(pack, "--policy=concurrent")
 
 
 def _boot_pack(bench):
