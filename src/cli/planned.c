@@ -26,8 +26,8 @@ int planned_read(int state_fd, const char *name, uint64_t *ret_salt, bool *ret_s
         return r;
     *ret_salt = le64toh(old.header->salt);
     *ret_spindle = false;
-    for (uint32_t i = 0; i < le32toh(old.header->n_segments); i++)
-        *ret_spindle |= (le32toh(old.segments[i].flags) & PACK_SEGMENT_SPINDLE) != 0;
+    for (uint32_t i = 0; i < le32toh(old.header->n_volumes); i++)
+        *ret_spindle |= (le32toh(old.volumes[i].flags) & PACK_VOLUME_SPINDLE) != 0;
     return 0;
 }
 

@@ -38,7 +38,7 @@ static Table *summary_table(const Pack *p, const char *path)
     table_column(s, "Deadline", "deadline_usec", CELL_TIMESPAN);
     table_column(s, "Control interval", "control_interval", CELL_COUNT);
     table_column(s, "Size", "size_bytes", CELL_BYTES);
-    table_column(s, "Filesystems", "n_segments", CELL_COUNT);
+    table_column(s, "Filesystems", "n_volumes", CELL_COUNT);
     table_column(s, "Metadata", "metadata_bytes", CELL_BYTES);
     table_column(s, "Metadata ranges", "n_metadata", CELL_COUNT);
     table_column(s, "Files opened", "n_files", CELL_COUNT);
@@ -47,13 +47,13 @@ static Table *summary_table(const Pack *p, const char *path)
     table_row(s, path, stage_to_string(h->stage), policy_to_string(h->policy),
               le64toh(h->created_realtime_usec), le64toh(h->deadline_usec),
               (uint64_t)le32toh(h->control_interval), le64toh(h->file_size),
-              (uint64_t)le32toh(h->n_segments), le64toh(h->total_metadata_bytes),
+              (uint64_t)le32toh(h->n_volumes), le64toh(h->total_metadata_bytes),
               (uint64_t)le32toh(h->n_metadata), (uint64_t)le32toh(h->n_files),
               le64toh(h->total_data_bytes), (uint64_t)le32toh(h->n_data));
     return s;
 }
 
-static uint64_t metadata_bytes(const Pack *p, const PackSegment *g)
+static uint64_t metadata_bytes(const Pack *p, const PackVolume *g)
 {
     const PackMetadata *m = p->metadata + le32toh(g->first_metadata);
     uint64_t sum = 0;
@@ -63,7 +63,7 @@ static uint64_t metadata_bytes(const Pack *p, const PackSegment *g)
     return sum;
 }
 
-static uint64_t data_bytes(const Pack *p, const PackSegment *g)
+static uint64_t data_bytes(const Pack *p, const PackVolume *g)
 {
     const PackData *d = p->data + le32toh(g->first_data);
     uint64_t sum = 0;
@@ -73,7 +73,7 @@ static uint64_t data_bytes(const Pack *p, const PackSegment *g)
     return sum;
 }
 
-static Table *segment_table(const Pack *p)
+static Table *volume_table(const Pack *p)
 {
     Table *s = table_new();
 
@@ -85,8 +85,8 @@ static Table *segment_table(const Pack *p)
     table_column(s, "FILES", "n_files", CELL_COUNT);
     table_column(s, "DATA", "data_bytes", CELL_BYTES);
     table_column(s, "RANGES", "n_data", CELL_COUNT);
-    for (uint32_t i = 0; i < le32toh(p->header->n_segments); i++) {
-        const PackSegment *g = p->segments + i;
+    for (uint32_t i = 0; i < le32toh(p->header->n_volumes); i++) {
+        const PackVolume *g = p->volumes + i;
 
         table_row(s, pack_string(p, g->mountpoint), pack_string(p, g->fstype),
                   device_class_to_string(g->device_class), metadata_bytes(p, g),
@@ -100,7 +100,7 @@ static Table *segment_table(const Pack *p)
  * ----------------------------------------------------------------------------- */
 
 typedef struct FileBytes {
-    uint32_t file, segment;
+    uint32_t file, volume;
     uint64_t bytes;
 } FileBytes;
 
@@ -113,10 +113,10 @@ static int by_bytes(const void *a, const void *b)
     return (x->file > y->file) - (x->file < y->file);
 }
 
-/* The path below the root: the segment's mount point and the file's own. */
+/* The path below the root: the volume's mount point and the file's own. */
 static void full_path(const Pack *p, const FileBytes *f, char *buf, size_t size)
 {
-    const char *mountpoint = pack_string(p, p->segments[f->segment].mountpoint);
+    const char *mountpoint = pack_string(p, p->volumes[f->volume].mountpoint);
     const char *path = pack_string(p, p->files[f->file].path);
 
     if (strcmp(path, ".") == 0)
@@ -134,13 +134,13 @@ static Table *file_table(const Pack *p, uint64_t limit)
 
     if (!files)
         return table_free(s);
-    for (uint32_t i = 0; i < le32toh(p->header->n_segments); i++) {
-        const PackSegment *g = p->segments + i;
+    for (uint32_t i = 0; i < le32toh(p->header->n_volumes); i++) {
+        const PackVolume *g = p->volumes + i;
 
         for (uint32_t k = 0; k < le32toh(g->n_files); k++) {
             uint32_t f = le32toh(g->first_file) + k;
 
-            files[f] = (FileBytes){.file = f, .segment = i};
+            files[f] = (FileBytes){.file = f, .volume = i};
         }
         for (uint32_t k = 0; k < le32toh(g->n_data); k++) {
             const PackData *d = p->data + le32toh(g->first_data) + k;
@@ -177,9 +177,9 @@ static void add_use(json_object *o, le16_t probability, le32_t need_msec)
                            need == COUNT_UNKNOWN ? NULL : json_object_new_uint64(need));
 }
 
-static json_object *segment_to_json(const Pack *p, uint32_t index, json_object *o)
+static json_object *volume_to_json(const Pack *p, uint32_t index, json_object *o)
 {
-    const PackSegment *g = p->segments + index;
+    const PackVolume *g = p->volumes + index;
     json_object *metadata = json_object_new_array(), *files = json_object_new_array(),
                 *data = json_object_new_array();
     char text[8192];
@@ -188,17 +188,15 @@ static json_object *segment_to_json(const Pack *p, uint32_t index, json_object *
     json_object_object_add(o, "uuid", output_json_string(text));
     json_object_object_add(o, "subvolume_id", json_object_new_uint64(le64toh(g->subvolume_id)));
     json_object_object_add(o, "device_size", json_object_new_uint64(le64toh(g->device_size)));
-    json_object_object_add(
-            o, "spindle",
-            json_object_new_boolean(!!(le32toh(g->flags) & PACK_SEGMENT_SPINDLE)));
-    json_object_object_add(
-            o, "rotational",
-            json_object_new_boolean(!!(le32toh(g->flags) & PACK_SEGMENT_ROTATIONAL)));
+    json_object_object_add(o, "spindle",
+                           json_object_new_boolean(!!(le32toh(g->flags) & PACK_VOLUME_SPINDLE)));
+    json_object_object_add(o, "rotational",
+                           json_object_new_boolean(!!(le32toh(g->flags) & PACK_VOLUME_ROTATIONAL)));
     json_object_object_add(o, "physical",
-                           json_object_new_boolean(!!(le32toh(g->flags) & PACK_SEGMENT_PHYSICAL)));
+                           json_object_new_boolean(!!(le32toh(g->flags) & PACK_VOLUME_PHYSICAL)));
     json_object_object_add(
             o, "touch_entries",
-            json_object_new_boolean(!!(le32toh(g->flags) & PACK_SEGMENT_TOUCH_ENTRIES)));
+            json_object_new_boolean(!!(le32toh(g->flags) & PACK_VOLUME_TOUCH_ENTRIES)));
 
     for (uint32_t i = 0; i < le32toh(g->n_metadata); i++) {
         const PackMetadata *m = p->metadata + le32toh(g->first_metadata) + i;
@@ -210,7 +208,7 @@ static json_object *segment_to_json(const Pack *p, uint32_t index, json_object *
         json_object_array_add(metadata, k);
     }
     for (uint32_t i = 0; i < le32toh(g->n_files); i++) {
-        FileBytes f = {.file = le32toh(g->first_file) + i, .segment = index};
+        FileBytes f = {.file = le32toh(g->first_file) + i, .volume = index};
         const PackFile *k = p->files + f.file;
         json_object *v = json_object_new_object();
 
@@ -245,37 +243,37 @@ static json_object *segment_to_json(const Pack *p, uint32_t index, json_object *
     return o;
 }
 
-static int pack_json(const Context *c, const Pack *p, const Table *summary, const Table *segments)
+static int pack_json(const Context *c, const Pack *p, const Table *summary, const Table *volumes)
 {
-    json_object *o = table_fields_to_json(summary), *s = table_to_json(segments);
+    json_object *o = table_fields_to_json(summary), *s = table_to_json(volumes);
 
     if (!o || !s) {
         json_object_put(o);
         json_object_put(s);
         return -ENOMEM;
     }
-    for (uint32_t i = 0; i < le32toh(p->header->n_segments); i++)
-        segment_to_json(p, i, json_object_array_get_idx(s, i));
+    for (uint32_t i = 0; i < le32toh(p->header->n_volumes); i++)
+        volume_to_json(p, i, json_object_array_get_idx(s, i));
     json_object_object_add(o, "kind", json_object_new_string("pack"));
     json_object_object_add(o, "salt", json_object_new_uint64(le64toh(p->header->salt)));
-    json_object_object_add(o, "segments", s);
+    json_object_object_add(o, "volumes", s);
     return output_json(c->json, o);
 }
 
 int show_pack(const Context *c, const char *path, const Pack *p, uint64_t limit)
 {
-    _cleanup_table_ Table *summary = summary_table(p, path), *segments = segment_table(p),
+    _cleanup_table_ Table *summary = summary_table(p, path), *volumes = volume_table(p),
                           *files = NULL;
     int r;
 
     if (c->json != JSON_OFF) {
-        r = pack_json(c, p, summary, segments);
+        r = pack_json(c, p, summary, volumes);
         return r < 0 ? cli_error(r, "cannot print: %m") : 0;
     }
     files = file_table(p, limit);
     r = table_print_fields(summary);
     if (r == 0)
-        r = show_section("Filesystems", segments, le32toh(p->header->n_segments));
+        r = show_section("Filesystems", volumes, le32toh(p->header->n_volumes));
     if (r == 0)
         r = show_section("Files, the most data first", files, le32toh(p->header->n_files));
     return r < 0 ? cli_error(r, "cannot print: %m") : 0;

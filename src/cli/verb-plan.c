@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* headstart plan: STATE/model.json -> STATE/boot.pack, STATE/login.pack,
- * STATE/login@UID.pack. Long, because what is planned, for whom, and what is printed of it are decided
- * together; where, how and at what cost are apart (plan/, policy.c, planned.c). */
+ * STATE/login@UID.pack. Long, because what is planned, for whom, and what is printed of it are
+ * decided together; where, how and at what cost are apart (plan/, policy.c, planned.c). */
 
 #include "base/atomic-file.h"
 #include "base/clock.h"
@@ -183,8 +183,8 @@ static Table *operation_table(const PackContent *content)
     table_column(t, "LIKELY", "probability", CELL_PROBABILITY);
     table_column(t, "MOUNT", "mountpoint", CELL_STRING);
     table_column(t, "PATH", "path", CELL_PATH);
-    for (size_t i = 0; i < content->n_segments; i++) {
-        const PackContentSegment *g = content->segments + i;
+    for (size_t i = 0; i < content->n_volumes; i++) {
+        const PackContentVolume *g = content->volumes + i;
 
         for (size_t k = 0; k < g->n_metadata; k++)
             table_row(t, "metadata", g->metadata[k].offset, g->metadata[k].offset,

@@ -115,8 +115,8 @@ static int read_pack(Refresh *x, const char *name)
 
     if (r < 0 || pack_open(buf, size, &pack, NULL) < 0)
         return r == -ENOMEM ? r : 0;
-    for (uint32_t i = 0; i < le32toh(pack.header->n_segments); i++) {
-        const PackSegment *s = &pack.segments[i];
+    for (uint32_t i = 0; i < le32toh(pack.header->n_volumes); i++) {
+        const PackVolume *s = &pack.volumes[i];
 
         for (uint32_t k = 0; k < le32toh(s->n_files); k++) {
             r = note_planned(x, pack_string(&pack, s->mountpoint), &pack,

@@ -10,8 +10,8 @@ PackContent *pack_content_free(PackContent *c)
 {
     if (!c)
         return NULL;
-    for (size_t i = 0; i < c->n_segments; i++) {
-        PackContentSegment *s = &c->segments[i];
+    for (size_t i = 0; i < c->n_volumes; i++) {
+        PackContentVolume *s = &c->volumes[i];
 
         for (size_t k = 0; k < s->n_files; k++)
             free(s->files[k].path);
@@ -21,7 +21,7 @@ PackContent *pack_content_free(PackContent *c)
         free(s->files);
         free(s->data);
     }
-    free(c->segments);
+    free(c->volumes);
     free(c);
     return NULL;
 }
@@ -41,8 +41,8 @@ typedef struct Totals {
 static void count(const PackContent *c, Totals *t)
 {
     *t = (Totals){0};
-    for (size_t i = 0; i < c->n_segments; i++) {
-        const PackContentSegment *s = &c->segments[i];
+    for (size_t i = 0; i < c->n_volumes; i++) {
+        const PackContentVolume *s = &c->volumes[i];
 
         t->metadata += s->n_metadata;
         t->files += s->n_files;
@@ -72,7 +72,7 @@ int pack_write(const PackContent *c, void **ret, size_t *ret_size)
     _cleanup_free_ uint8_t *buf = NULL;
     uint64_t size, string_at = 0;
     uint32_t metadata_at = 0, file_at = 0, data_at = 0;
-    PackSegment *segments;
+    PackVolume *volumes;
     PackMetadata *metadata;
     PackFile *files;
     PackData *data;
@@ -83,18 +83,18 @@ int pack_write(const PackContent *c, void **ret, size_t *ret_size)
     int r;
 
     count(c, &t);
-    size = sizeof(PackHeader) + c->n_segments * sizeof(PackSegment) +
+    size = sizeof(PackHeader) + c->n_volumes * sizeof(PackVolume) +
            t.metadata * sizeof(PackMetadata) + t.files * sizeof(PackFile) +
            t.data * sizeof(PackData) + ALIGN_UP(t.strings, (uint64_t)8);
-    if (c->n_segments > PACK_SEGMENTS_MAX || size > PACK_SIZE_MAX)
+    if (c->n_volumes > PACK_VOLUMES_MAX || size > PACK_SIZE_MAX)
         return -E2BIG;
     buf = calloc(1, size);
     if (!buf)
         return -ENOMEM;
 
     h = (PackHeader *)buf;
-    segments = (PackSegment *)(h + 1);
-    metadata = (PackMetadata *)(segments + c->n_segments);
+    volumes = (PackVolume *)(h + 1);
+    metadata = (PackMetadata *)(volumes + c->n_volumes);
     files = (PackFile *)(metadata + t.metadata);
     data = (PackData *)(files + t.files);
     strings = (char *)(data + t.data);
@@ -111,15 +111,15 @@ int pack_write(const PackContent *c, void **ret, size_t *ret_size)
     h->created_realtime_usec = htole64(c->created_realtime);
     h->total_metadata_bytes = htole64(t.metadata_bytes);
     h->total_data_bytes = htole64(t.data_bytes);
-    h->n_segments = htole32((uint32_t)c->n_segments);
+    h->n_volumes = htole32((uint32_t)c->n_volumes);
     h->n_metadata = htole32((uint32_t)t.metadata);
     h->n_files = htole32((uint32_t)t.files);
     h->n_data = htole32((uint32_t)t.data);
     h->strings_size = htole32((uint32_t)t.strings);
 
-    for (size_t i = 0; i < c->n_segments; i++) {
-        const PackContentSegment *s = &c->segments[i];
-        PackSegment *o = &segments[i];
+    for (size_t i = 0; i < c->n_volumes; i++) {
+        const PackContentVolume *s = &c->volumes[i];
+        PackVolume *o = &volumes[i];
 
         memcpy(o->uuid, s->uuid, sizeof(o->uuid));
         o->subvolume_id = htole64(s->subvolume_id);

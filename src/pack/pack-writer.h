@@ -26,7 +26,7 @@ typedef struct PackContentFile {
 } PackContentFile;
 
 typedef struct PackContentData {
-    uint32_t file; /* into this segment's files */
+    uint32_t file; /* into this volume's files */
     uint64_t offset;
     uint64_t length;
     uint64_t physical; /* PACK_PHYSICAL_UNKNOWN: not known */
@@ -34,21 +34,21 @@ typedef struct PackContentData {
     double probability;
 } PackContentData;
 
-typedef struct PackContentSegment {
+typedef struct PackContentVolume {
     uint8_t uuid[16];
     uint64_t subvolume_id;
     uint64_t device_size;
     char *fstype;
     char *mountpoint;
     DeviceClass device_class;
-    uint32_t flags; /* PackSegmentFlags */
+    uint32_t flags; /* PackVolumeFlags */
     PackContentMetadata *metadata;
     size_t n_metadata, allocated_metadata;
     PackContentFile *files;
     size_t n_files, allocated_files;
     PackContentData *data;
     size_t n_data, allocated_data;
-} PackContentSegment;
+} PackContentVolume;
 
 typedef struct PackContent {
     Stage stage;
@@ -57,8 +57,8 @@ typedef struct PackContent {
     uint64_t salt;
     usec_t deadline_usec;
     usec_t created_realtime;
-    PackContentSegment *segments;
-    size_t n_segments, allocated_segments;
+    PackContentVolume *volumes;
+    size_t n_volumes, allocated_volumes;
 } PackContent;
 
 /* Frees everything it holds, and the struct. */

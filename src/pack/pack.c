@@ -58,13 +58,13 @@ static int check_layout(Reader *r, const uint8_t *base, size_t size)
     const PackHeader *h = r->p.header;
     uint64_t at = sizeof(PackHeader);
 
-    if (le32toh(h->n_segments) > PACK_SEGMENTS_MAX)
-        return refuse(r, -E2BIG, "too many segments");
+    if (le32toh(h->n_volumes) > PACK_VOLUMES_MAX)
+        return refuse(r, -E2BIG, "too many volumes");
     /* Counts are 32 bits and records below 128 bytes: sums cannot overflow 64 bits. */
-    r->p.segments = (const PackSegment *)(base + at);
-    at += (uint64_t)le32toh(h->n_segments) * sizeof(PackSegment);
+    r->p.volumes = (const PackVolume *)(base + at);
+    at += (uint64_t)le32toh(h->n_volumes) * sizeof(PackVolume);
     if (at > size)
-        return refuse(r, -EBADMSG, "segments beyond the end");
+        return refuse(r, -EBADMSG, "volumes beyond the end");
     r->p.metadata = (const PackMetadata *)(base + at);
     at += (uint64_t)le32toh(h->n_metadata) * sizeof(PackMetadata);
     if (at > size)
@@ -107,7 +107,7 @@ bool pack_path_is_safe(const char *path)
     }
 }
 
-static int check_metadata(Reader *r, const PackSegment *s)
+static int check_metadata(Reader *r, const PackVolume *s)
 {
     uint64_t device_size = le64toh(s->device_size), at = 0;
     uint32_t first = le32toh(s->first_metadata), n = le32toh(s->n_metadata);
@@ -125,7 +125,7 @@ static int check_metadata(Reader *r, const PackSegment *s)
     return 0;
 }
 
-static int check_files(Reader *r, const PackSegment *s)
+static int check_files(Reader *r, const PackVolume *s)
 {
     uint32_t first = le32toh(s->first_file), n = le32toh(s->n_files);
     uint64_t last = 0;
@@ -150,7 +150,7 @@ static int check_files(Reader *r, const PackSegment *s)
     return 0;
 }
 
-static int check_data(Reader *r, const PackSegment *s)
+static int check_data(Reader *r, const PackVolume *s)
 {
     uint32_t first = le32toh(s->first_data), n = le32toh(s->n_data);
     uint32_t first_file = le32toh(s->first_file), n_files = le32toh(s->n_files);
@@ -178,29 +178,29 @@ static int check_data(Reader *r, const PackSegment *s)
     return 0;
 }
 
-static int check_segments(Reader *r)
+static int check_volumes(Reader *r)
 {
     const PackHeader *h = r->p.header;
     uint64_t metadata = 0, files = 0, data = 0;
     int k;
 
-    for (uint32_t i = 0; i < le32toh(h->n_segments); i++) {
-        const PackSegment *s = &r->p.segments[i];
+    for (uint32_t i = 0; i < le32toh(h->n_volumes); i++) {
+        const PackVolume *s = &r->p.volumes[i];
 
         if (le32toh(s->fstype) >= r->strings_size || le32toh(s->mountpoint) >= r->strings_size)
-            return refuse(r, -EBADMSG, "a segment's string beyond the strings");
+            return refuse(r, -EBADMSG, "a volume's string beyond the strings");
         if (s->device_class >= _DEVICE_CLASS_MAX || !is_zero(s->reserved0, sizeof(s->reserved0)) ||
-            (le32toh(s->flags) & ~(uint32_t)PACK_SEGMENT_FLAGS_ALL))
-            return refuse(r, -EBADMSG, "unknown segment flags");
+            (le32toh(s->flags) & ~(uint32_t)PACK_VOLUME_FLAGS_ALL))
+            return refuse(r, -EBADMSG, "unknown volume flags");
         if (le32toh(s->first_metadata) != metadata || le32toh(s->first_file) != files ||
             le32toh(s->first_data) != data)
-            return refuse(r, -EBADMSG, "segments do not partition the tables");
+            return refuse(r, -EBADMSG, "volumes do not partition the tables");
         metadata += le32toh(s->n_metadata);
         files += le32toh(s->n_files);
         data += le32toh(s->n_data);
         if (metadata > le32toh(h->n_metadata) || files > le32toh(h->n_files) ||
             data > le32toh(h->n_data))
-            return refuse(r, -EBADMSG, "a segment beyond its table");
+            return refuse(r, -EBADMSG, "a volume beyond its table");
         k = check_metadata(r, s);
         if (k >= 0)
             k = check_files(r, s);
@@ -211,7 +211,7 @@ static int check_segments(Reader *r)
     }
     if (metadata != le32toh(h->n_metadata) || files != le32toh(h->n_files) ||
         data != le32toh(h->n_data))
-        return refuse(r, -EBADMSG, "records that belong to no segment");
+        return refuse(r, -EBADMSG, "records that belong to no volume");
     return 0;
 }
 
@@ -224,7 +224,7 @@ int pack_open(const void *buf, size_t size, Pack *ret, const char **ret_reason)
     if (k >= 0)
         k = check_layout(&r, buf, size);
     if (k >= 0)
-        k = check_segments(&r);
+        k = check_volumes(&r);
     if (k < 0) {
         if (ret_reason)
             *ret_reason = r.reason;

@@ -6,20 +6,20 @@
  * All integers are little-endian; every structure is a multiple of 8 bytes and 8-aligned.
  *
  *   PackHeader                      128 bytes
- *   PackSegment  [n_segments]       one a filesystem (one a subvolume on btrfs)
- *   PackMetadata [n_metadata]       all segments' metadata ranges, grouped by segment, each group
+ *   PackVolume  [n_volumes]       one a filesystem (one a subvolume on btrfs)
+ *   PackMetadata [n_metadata]       all volumes' metadata ranges, grouped by volume, each group
  *                                   in rising physical order, disjoint
- *   PackFile     [n_files]          grouped by segment, each group in rising inode order
- *   PackData     [n_data]           grouped by segment, each group in rising physical order;
+ *   PackFile     [n_files]          grouped by volume, each group in rising inode order
+ *   PackData     [n_data]           grouped by volume, each group in rising physical order;
  *                                   ranges of unknown place come last
  *   strings      [strings_size]     NUL-terminated, UTF-8 or whatever bytes the paths are
  *
  * The tables follow one another without gaps in this order, and strings end the file; padding of
  * strings to 8 bytes is zero. `checksum` is XXH3-64 (seed 0) over the whole file with the checksum
- * field taken as zero. Segments' index windows (first_*, n_*) must partition the tables in order.
+ * field taken as zero. Volumes' index windows (first_*, n_*) must partition the tables in order.
  *
- * Identity: a segment is the filesystem with that UUID (and, on btrfs, subvolume id), mounted where
- * /proc/self/mountinfo says. A file is path (relative to the segment's mount point, no leading
+ * Identity: a volume is the filesystem with that UUID (and, on btrfs, subvolume id), mounted where
+ * /proc/self/mountinfo says. A file is path (relative to the volume's mount point, no leading
  * slash, no "", "." or ".." component; the mount point itself is "."), inode, size, mtime and
  * ctime: if any differs, the file was replaced and its ranges are skipped; of a volatile file the
  * inode only. Metadata ranges are
@@ -41,8 +41,9 @@
 #define PACK_MAGIC          "HEADSTRT"
 #define PACK_FORMAT_VERSION 1U
 #define PACK_SIZE_MAX       (64U * 1024 * 1024)
-#define PACK_SEGMENTS_MAX   1024U
-#define PACK_PAGE_SIZE      4096U /* data ranges start on multiples of this, whatever the machine's page */
+#define PACK_VOLUMES_MAX    1024U
+#define PACK_PAGE_SIZE \
+    4096U /* data ranges start on multiples of this, whatever the machine's page */
 
 /* Little-endian fields: read them with le*toh only. */
 typedef uint16_t le16_t;
@@ -64,7 +65,7 @@ typedef struct PackHeader {
     le64_t created_realtime_usec;
     le64_t total_metadata_bytes;
     le64_t total_data_bytes;
-    le32_t n_segments;
+    le32_t n_volumes;
     le32_t n_metadata;
     le32_t n_files;
     le32_t n_data;
@@ -72,33 +73,33 @@ typedef struct PackHeader {
     uint8_t reserved1[28];
 } PackHeader;
 
-typedef enum PackSegmentFlags {
-    PACK_SEGMENT_ROTATIONAL    = 1 << 0, /* the kernel's flag when it was planned */
-    PACK_SEGMENT_PHYSICAL      = 1 << 1, /* physical fields are places on the device (not btrfs) */
-    PACK_SEGMENT_TOUCH_ENTRIES = 1 << 2, /* metadata has its own cache (xfs, btrfs): the opening
+typedef enum PackVolumeFlags {
+    PACK_VOLUME_ROTATIONAL = 1 << 0,    /* the kernel's flag when it was planned */
+    PACK_VOLUME_PHYSICAL = 1 << 1,      /* physical fields are places on the device (not btrfs) */
+    PACK_VOLUME_TOUCH_ENTRIES = 1 << 2, /* metadata has its own cache (xfs, btrfs): the opening
                                             pass also lists directories */
-    PACK_SEGMENT_SPINDLE = 1 << 3, /* its disk was measured to have one (volume/seeks.h) */
-    PACK_SEGMENT_FLAGS_ALL = (1 << 4) - 1,
-} PackSegmentFlags;
+    PACK_VOLUME_SPINDLE = 1 << 3,       /* its disk was measured to have one (volume/seeks.h) */
+    PACK_VOLUME_FLAGS_ALL = (1 << 4) - 1,
+} PackVolumeFlags;
 
-typedef struct PackSegment {
+typedef struct PackVolume {
     uint8_t uuid[16];
-    le64_t subvolume_id; /* btrfs root id of the subvolume; 0 elsewhere */
-    le64_t device_size;  /* bytes */
-    le32_t fstype;       /* string offset */
-    le32_t mountpoint;   /* string offset; where it was mounted, below the root: a hint to log */
+    le64_t subvolume_id;  /* btrfs root id of the subvolume; 0 elsewhere */
+    le64_t device_size;   /* bytes */
+    le32_t fstype;        /* string offset */
+    le32_t mountpoint;    /* string offset; where it was mounted, below the root: a hint to log */
     uint8_t device_class; /* DeviceClass */
     uint8_t reserved0[3];
-    le32_t flags; /* PackSegmentFlags */
+    le32_t flags; /* PackVolumeFlags */
     le32_t first_metadata, n_metadata;
     le32_t first_file, n_files;
     le32_t first_data, n_data;
-} PackSegment;
+} PackVolume;
 
 typedef struct PackMetadata {
     le64_t offset; /* bytes on the block device */
     le64_t length;
-    le32_t need_msec; /* mean instant of first use since the stage's start; UINT32_MAX unknown */
+    le32_t need_msec;   /* mean instant of first use since the stage's start; UINT32_MAX unknown */
     le16_t probability; /* times 65535 */
     uint8_t reserved0[2];
 } PackMetadata;
@@ -123,29 +124,29 @@ typedef struct PackFile {
 } PackFile;
 
 typedef struct PackData {
-    le64_t offset; /* bytes in the file, page aligned (4096) */
-    le64_t length; /* bytes, > 0; offset + length <= file size rounded up to a page */
+    le64_t offset;   /* bytes in the file, page aligned (4096) */
+    le64_t length;   /* bytes, > 0; offset + length <= file size rounded up to a page */
     le64_t physical; /* bytes on the device; UINT64_MAX unknown */
-    le32_t file;     /* into the table of files; in this segment; not a directory */
+    le32_t file;     /* into the table of files; in this volume; not a directory */
     le32_t need_msec;
     le16_t probability;
     uint8_t reserved0[6];
 } PackData;
 
 _Static_assert(sizeof(PackHeader) == 128, "the format is what the comment says");
-_Static_assert(sizeof(PackSegment) == 72, "the format is what the comment says");
+_Static_assert(sizeof(PackVolume) == 72, "the format is what the comment says");
 _Static_assert(sizeof(PackMetadata) == 24, "the format is what the comment says");
 _Static_assert(sizeof(PackFile) == 48, "the format is what the comment says");
 _Static_assert(sizeof(PackData) == 40, "the format is what the comment says");
 
-#define PACK_PROBABILITY_ONE 65535U
-#define PACK_NEED_UNKNOWN    UINT32_MAX
+#define PACK_PROBABILITY_ONE  65535U
+#define PACK_NEED_UNKNOWN     UINT32_MAX
 #define PACK_PHYSICAL_UNKNOWN UINT64_MAX
 
 /* A validated pack in memory. Pointers lead into the buffer given to pack_open(). */
 typedef struct Pack {
     const PackHeader *header;
-    const PackSegment *segments;
+    const PackVolume *volumes;
     const PackMetadata *metadata;
     const PackFile *files;
     const PackData *data;

@@ -46,7 +46,7 @@ typedef struct Compiler {
     bool *keep_metadata;   /* per metadata range */
     bool *keep_maps;       /* per map of all files, one file after another */
     size_t *first_map;     /* file -> index of its first map in keep_maps */
-    uint32_t *where;       /* file -> its index in its segment */
+    uint32_t *where;       /* file -> its index in its volume */
     PackContent *c;
     PlanSummary s;
 } Compiler;
@@ -156,7 +156,7 @@ static uint32_t to_msec(usec_t t)
 }
 
 /* The volume's metadata, merged where reading through is cheaper. */
-static int add_metadata(Compiler *x, uint32_t volume, PackContentSegment *g)
+static int add_metadata(Compiler *x, uint32_t volume, PackContentVolume *g)
 {
     const Volume *v = &x->l->volumes->volumes[volume];
     uint64_t max_gap = cost_break_even_gap(cost_of(v, x->p), v->size_bytes, 0);
@@ -206,7 +206,7 @@ static int compare_by_inode(const void *a, const void *b)
 }
 
 /* Files of the volume in inode order. */
-static int add_files(Compiler *x, uint32_t volume, PackContentSegment *g)
+static int add_files(Compiler *x, uint32_t volume, PackContentVolume *g)
 {
     const LocatedPlan *l = x->l;
     _cleanup_free_ ByInode *order = reallocarray(NULL, l->n_files + 1, sizeof(ByInode));
@@ -274,7 +274,7 @@ static int add_pieces(Compiler *x, uint32_t volume, PieceList *list)
     return 0;
 }
 
-static int add_data(Compiler *x, uint32_t volume, PackContentSegment *g)
+static int add_data(Compiler *x, uint32_t volume, PackContentVolume *g)
 {
     const Volume *v = &x->l->volumes->volumes[volume];
     _cleanup_(piece_list_done) PieceList list = {0};
@@ -299,8 +299,8 @@ static int add_data(Compiler *x, uint32_t volume, PackContentSegment *g)
     return 0;
 }
 
-/* The time that replaying this segment alone takes by the cost model: metadata, then data. */
-static int estimate(const PackContentSegment *g, const CostModel *m, usec_t *ret)
+/* The time that replaying this volume alone takes by the cost model: metadata, then data. */
+static int estimate(const PackContentVolume *g, const CostModel *m, usec_t *ret)
 {
     _cleanup_free_ CostRequest *requests =
             reallocarray(NULL, g->n_metadata + g->n_data + 1, sizeof(CostRequest));
@@ -317,7 +317,7 @@ static int estimate(const PackContentSegment *g, const CostModel *m, usec_t *ret
     return 0;
 }
 
-static int summarize(const PackContentSegment *g, const CostModel *m, PlanSummary *s)
+static int summarize(const PackContentVolume *g, const CostModel *m, PlanSummary *s)
 {
     usec_t t;
     int r = estimate(g, m, &t);
@@ -330,34 +330,34 @@ static int summarize(const PackContentSegment *g, const CostModel *m, PlanSummar
         s->metadata_bytes += g->metadata[i].length;
     for (size_t i = 0; i < g->n_data; i++)
         s->data_bytes += g->data[i].length;
-    if (!(g->flags & PACK_SEGMENT_PHYSICAL) && g->n_data > 0)
+    if (!(g->flags & PACK_VOLUME_PHYSICAL) && g->n_data > 0)
         s->estimated_usec = USEC_INFINITY;
     else if (s->estimated_usec != USEC_INFINITY)
         s->estimated_usec += t;
     return 0;
 }
 
-static int add_segment(Compiler *x, uint32_t volume)
+static int add_volume(Compiler *x, uint32_t volume)
 {
     const Volume *v = &x->l->volumes->volumes[volume];
     bool btrfs = strcmp(v->fstype, "btrfs") == 0, ext = strncmp(v->fstype, "ext", 3) == 0;
-    PackContentSegment *g;
+    PackContentVolume *g;
     int r;
 
-    r = grow_array(&x->c->segments, &x->c->allocated_segments, x->c->n_segments + 1,
-                   sizeof(PackContentSegment));
+    r = grow_array(&x->c->volumes, &x->c->allocated_volumes, x->c->n_volumes + 1,
+                   sizeof(PackContentVolume));
     if (r < 0)
         return r;
-    g = &x->c->segments[x->c->n_segments++];
-    *g = (PackContentSegment){
+    g = &x->c->volumes[x->c->n_volumes++];
+    *g = (PackContentVolume){
             .subvolume_id = v->subvolume_id,
             .device_size = v->size_bytes,
             .fstype = strdup(v->fstype),
             .mountpoint = strdup(v->mountpoint),
             .device_class = class_of(v, x->p),
-            .flags = (v->rotational ? PACK_SEGMENT_ROTATIONAL : 0U) |
-                     (v->spindle ? PACK_SEGMENT_SPINDLE : 0U) |
-                     (btrfs ? 0U : PACK_SEGMENT_PHYSICAL) | (ext ? 0U : PACK_SEGMENT_TOUCH_ENTRIES),
+            .flags = (v->rotational ? PACK_VOLUME_ROTATIONAL : 0U) |
+                     (v->spindle ? PACK_VOLUME_SPINDLE : 0U) | (btrfs ? 0U : PACK_VOLUME_PHYSICAL) |
+                     (ext ? 0U : PACK_VOLUME_TOUCH_ENTRIES),
     };
     if (!g->fstype || !g->mountpoint)
         return -ENOMEM;
@@ -419,7 +419,7 @@ int plan_compile(const LocatedPlan *l, const PlanParameters *p, PackContent **re
     r = cut(&x);
     for (uint32_t v = 0; r >= 0 && v < l->volumes->n; v++)
         if (has_anything(l, v))
-            r = add_segment(&x, v);
+            r = add_volume(&x, v);
     if (r < 0)
         return r;
     if (summary)

@@ -128,13 +128,13 @@ static int let_go(Replay *r, File *f)
 
 static void await_oldest(Worker *w);
 
-static int open_file(Worker *w, uint32_t segment, const PackFile *f, bool reading, ReplaySkip *why)
+static int open_file(Worker *w, uint32_t volume, const PackFile *f, bool reading, ReplaySkip *why)
 {
     const Replay *r = w->replay;
     int fd;
 
     for (;;) {
-        fd = open_planned(r->mounted.segments[segment].root_fd, pack_string(r->pack, f->path), f,
+        fd = open_planned(r->mounted.volumes[volume].root_fd, pack_string(r->pack, f->path), f,
                           reading, why);
         if ((fd != -EMFILE && fd != -ENFILE) || w->pacer.in_flight_requests == 0)
             return fd;
@@ -147,8 +147,8 @@ static void do_open(Worker *w, const Operation *op)
     Replay *r = w->replay;
     const PackFile *f = &r->pack->files[op->index];
     bool directory = le16toh(f->flags) & PACK_FILE_DIRECTORY;
-    bool touch = directory &&
-                 (le32toh(r->pack->segments[op->segment].flags) & PACK_SEGMENT_TOUCH_ENTRIES);
+    bool touch =
+            directory && (le32toh(r->pack->volumes[op->volume].flags) & PACK_VOLUME_TOUCH_ENTRIES);
     File *file = &r->files[op->index];
     ReplaySkip why = REPLAY_SKIP_ERROR;
     bool keep;
@@ -159,7 +159,7 @@ static void do_open(Worker *w, const Operation *op)
     if (keep)
         r->n_open++;
     unlock(r);
-    fd = open_file(w, op->segment, f, keep || touch, &why);
+    fd = open_file(w, op->volume, f, keep || touch, &why);
     if (fd >= 0 && touch) {
         touch_entries(fd);
         close(fd);
@@ -196,7 +196,7 @@ static int acquire(Worker *w, const Operation *op, uint32_t index)
     }
     if (f->fd < 0) {
         unlock(r);
-        mine = open_file(w, op->segment, &r->pack->files[index], true, &why);
+        mine = open_file(w, op->volume, &r->pack->files[index], true, &why);
         if (mine < 0) {
             lock(r);
             r->result.n_skipped[why]++;
@@ -281,7 +281,7 @@ static int ask(Worker *w, const Chunk *c)
 static void do_range(Worker *w, const Operation *op)
 {
     Replay *r = w->replay;
-    const MountedSegment *m = &r->mounted.segments[op->segment];
+    const MountedVolume *m = &r->mounted.volumes[op->volume];
     bool metadata = op->kind == OPERATION_METADATA;
     uint32_t index = metadata ? UINT32_MAX : le32toh(r->pack->data[op->index].file);
     uint64_t offset, length, at;

@@ -26,7 +26,7 @@ typedef struct ReplayOptions {
     Policy policy;
     IoClass io_class;
     bool wait;        /* not done before all is resident */
-    const bool *done; /* one a segment: replayed before, left out; or NULL. Outlives the Replay */
+    const bool *done; /* one a volume: replayed before, left out; or NULL. Outlives the Replay */
     int done_signal;  /* sent to the thread that called replay_start() when all is done */
 } ReplayOptions;
 
@@ -46,7 +46,7 @@ bool replay_result(Replay *r, ReplayResult *ret, int *ret_error);
  * began. Returns at once. */
 void replay_hurry(Replay *r, ReplayOrder order, IoClass io_class);
 
-/* Only once all is done: marks the segments that were mounted. */
+/* Only once all is done: marks the volumes that were mounted. */
 void replay_mark_mounted(const Replay *r, bool *done);
 
 /* Only once all is done. */

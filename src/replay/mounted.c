@@ -32,14 +32,14 @@ struct fsuuid2 {
 
 void mounted_table_done(MountedTable *t)
 {
-    for (uint32_t i = 0; t->segments && i < t->n; i++) {
-        if (t->segments[i].root_fd >= 0)
-            close(t->segments[i].root_fd);
-        if (t->segments[i].device_fd >= 0)
-            close(t->segments[i].device_fd);
-        free(t->segments[i].target);
+    for (uint32_t i = 0; t->volumes && i < t->n; i++) {
+        if (t->volumes[i].root_fd >= 0)
+            close(t->volumes[i].root_fd);
+        if (t->volumes[i].device_fd >= 0)
+            close(t->volumes[i].device_fd);
+        free(t->volumes[i].target);
     }
-    free(t->segments);
+    free(t->volumes);
     free(t->facts);
     *t = (MountedTable){0};
 }
@@ -116,7 +116,7 @@ static int only_slave(dev_t dev, dev_t *ret)
 /* Down through partitions and stacked devices to the disk at the bottom; partitions' beginnings are
  * added up. Where dm puts a volume is not looked at: volumes of one disk then share a head, but not
  * an order. */
-static void find_disk(dev_t dev, SegmentFacts *f)
+static void find_disk(dev_t dev, VolumeFacts *f)
 {
     f->disk_offset = 0;
     for (int depth = 0; depth < DISK_DEPTH_MAX; depth++) {
@@ -161,7 +161,7 @@ static uint32_t read_chunk_bytes(dev_t dev)
 
 /* --- filesystems ------------------------------------------------------------------------------ */
 
-/* A mount that may serve a segment, its facts read once. */
+/* A mount that may serve a volume, its facts read once. */
 typedef struct Candidate {
     const Mount *mount;
     uint8_t uuid[16];
@@ -236,7 +236,7 @@ static uint64_t subvolume_id(const Mount *m)
     return s ? strtoull(s + strlen("subvolid="), NULL, 10) : 0;
 }
 
-static bool serves(const Candidate *c, const PackSegment *s)
+static bool serves(const Candidate *c, const PackVolume *s)
 {
     return c->has_uuid && memcmp(c->uuid, s->uuid, sizeof(s->uuid)) == 0 &&
            subvolume_id(c->mount) == le64toh(s->subvolume_id);
@@ -250,8 +250,8 @@ static bool is_better(const Mount *a, const Mount *b)
     return x != y ? x < y : strlen(a->target) < strlen(b->target);
 }
 
-static int fill_segment(const PackSegment *s, uint32_t index, const Candidate *c, MountedSegment *m,
-                        SegmentFacts *f)
+static int fill_volume(const PackVolume *s, uint32_t index, const Candidate *c, MountedVolume *m,
+                       VolumeFacts *f)
 {
     m->target = strdup(c->mount->target);
     m->root_fd = fcntl(c->root_fd, F_DUPFD_CLOEXEC, 3);
@@ -274,20 +274,20 @@ static int fill_segment(const PackSegment *s, uint32_t index, const Candidate *c
 
 int mounted_table_read(const Pack *p, const char *root, MountedTable *ret)
 {
-    _cleanup_mounted_table_ MountedTable t = {.n = le32toh(p->header->n_segments)};
+    _cleanup_mounted_table_ MountedTable t = {.n = le32toh(p->header->n_volumes)};
     _cleanup_mount_table_ MountTable mounts = {0};
     _cleanup_free_ Candidate *candidates = NULL;
     size_t n = 0;
     int r;
 
-    t.segments = calloc((size_t)t.n + 1, sizeof(MountedSegment));
-    t.facts = calloc((size_t)t.n + 1, sizeof(SegmentFacts));
-    if (!t.segments || !t.facts) {
+    t.volumes = calloc((size_t)t.n + 1, sizeof(MountedVolume));
+    t.facts = calloc((size_t)t.n + 1, sizeof(VolumeFacts));
+    if (!t.volumes || !t.facts) {
         t.n = 0;
         return -ENOMEM;
     }
     for (uint32_t i = 0; i < t.n; i++)
-        t.segments[i] = (MountedSegment){.root_fd = -EBADF, .device_fd = -EBADF};
+        t.volumes[i] = (MountedVolume){.root_fd = -EBADF, .device_fd = -EBADF};
     if (t.n == 0) {
         *ret = t;
         t = (MountedTable){0};
@@ -312,11 +312,11 @@ int mounted_table_read(const Pack *p, const char *root, MountedTable *ret)
         const Candidate *best = NULL;
 
         for (size_t i = 0; i < n; i++)
-            if (serves(&candidates[i], &p->segments[k]) &&
+            if (serves(&candidates[i], &p->volumes[k]) &&
                 (!best || is_better(candidates[i].mount, best->mount)))
                 best = &candidates[i];
         if (best)
-            r = fill_segment(&p->segments[k], k, best, &t.segments[k], &t.facts[k]);
+            r = fill_volume(&p->volumes[k], k, best, &t.volumes[k], &t.facts[k]);
     }
     for (size_t i = 0; i < n; i++) {
         close(candidates[i].root_fd);

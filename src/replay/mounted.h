@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Finds the mounted filesystem of each segment of a pack, and what the order of replay must know of
+/* Finds the mounted filesystem of each volume of a pack, and what the order of replay must know of
  * it: reads /proc/self/mountinfo, /sys/dev/block, superblocks. */
 
 #include "replay/operations.h"
 
-typedef struct MountedSegment {
+typedef struct MountedVolume {
     int root_fd;          /* of the mount point; -EBADF: not mounted */
     int device_fd;        /* of the block device; -EBADF: not to be had, or of another size */
     uint32_t chunk_bytes; /* the kernel reads so much of one readahead(2) call, and ignores the
                              rest: max(read_ahead_kb, max_sectors_kb) (mm/readahead.c) */
     char *target;         /* where it is mounted; NULL: not */
-} MountedSegment;
+} MountedVolume;
 
 typedef struct MountedTable {
-    MountedSegment *segments; /* one entry a segment, in the pack's order */
-    SegmentFacts *facts;      /* the same */
+    MountedVolume *volumes; /* one entry a volume, in the pack's order */
+    VolumeFacts *facts;     /* the same */
     uint32_t n;
 } MountedTable;
 

@@ -76,7 +76,7 @@ typedef struct Keyed {
     Operation operation;
 } Keyed;
 
-static Keyed keyed(const Pack *p, const SegmentFacts *facts, ReplayOrder order, const Operation *o)
+static Keyed keyed(const Pack *p, const VolumeFacts *facts, ReplayOrder order, const Operation *o)
 {
     Keyed k = {.operation = *o};
 
@@ -95,7 +95,7 @@ static Keyed keyed(const Pack *p, const SegmentFacts *facts, ReplayOrder order, 
         else if (order == REPLAY_ORDER_LIKELY)
             k.urgency = PACK_PROBABILITY_ONE - le16toh(d->probability);
     }
-    if (__builtin_add_overflow(k.place, facts[o->segment].disk_offset, &k.place))
+    if (__builtin_add_overflow(k.place, facts[o->volume].disk_offset, &k.place))
         k.place = PACK_PHYSICAL_UNKNOWN; /* stays at the end */
     return k;
 }
@@ -108,18 +108,18 @@ static int compare(const void *a, const void *b)
     if (o->kind != q->kind)
         return o->kind < q->kind ? -1 : 1;
     /* Inode numbers of different filesystems have nothing to do with one another. */
-    if (o->kind == OPERATION_OPEN && o->segment != q->segment)
-        return o->segment < q->segment ? -1 : 1;
+    if (o->kind == OPERATION_OPEN && o->volume != q->volume)
+        return o->volume < q->volume ? -1 : 1;
     if (x->urgency != y->urgency)
         return x->urgency < y->urgency ? -1 : 1;
     if (x->place != y->place)
         return x->place < y->place ? -1 : 1;
-    if (o->segment != q->segment)
-        return o->segment < q->segment ? -1 : 1;
+    if (o->volume != q->volume)
+        return o->volume < q->volume ? -1 : 1;
     return o->index < q->index ? -1 : o->index > q->index;
 }
 
-int operations_sort(const Pack *p, const SegmentFacts *facts, ReplayOrder order,
+int operations_sort(const Pack *p, const VolumeFacts *facts, ReplayOrder order,
                     Operation *operations, size_t n)
 {
     _cleanup_free_ Keyed *keys = NULL;
@@ -144,18 +144,18 @@ int operations_sort(const Pack *p, const SegmentFacts *facts, ReplayOrder order,
 
 /* --- the list --------------------------------------------------------------------------------- */
 
-static bool wants_opens(const PackSegment *s, Policy policy)
+static bool wants_opens(const PackVolume *s, Policy policy)
 {
-    return policy != POLICY_METADATA || (le32toh(s->flags) & PACK_SEGMENT_TOUCH_ENTRIES) ||
+    return policy != POLICY_METADATA || (le32toh(s->flags) & PACK_VOLUME_TOUCH_ENTRIES) ||
            le32toh(s->n_metadata) == 0;
 }
 
-/* Appends a segment's operations; what cannot be done is counted. */
-static void add_segment(const Pack *p, const SegmentFacts *facts, uint32_t segment, Policy policy,
-                        OperationList *l)
+/* Appends a volume's operations; what cannot be done is counted. */
+static void add_volume(const Pack *p, const VolumeFacts *facts, uint32_t volume, Policy policy,
+                       OperationList *l)
 {
-    const PackSegment *s = &p->segments[segment];
-    const SegmentFacts *f = &facts[segment];
+    const PackVolume *s = &p->volumes[volume];
+    const VolumeFacts *f = &facts[volume];
     uint32_t n;
 
     if (f->done)
@@ -166,7 +166,7 @@ static void add_segment(const Pack *p, const SegmentFacts *facts, uint32_t segme
     else
         for (uint32_t i = 0; i < n; i++)
             l->operations[l->n++] =
-                    (Operation){OPERATION_METADATA, segment, le32toh(s->first_metadata) + i};
+                    (Operation){OPERATION_METADATA, volume, le32toh(s->first_metadata) + i};
     if (!wants_opens(s, policy))
         return;
     n = le32toh(s->n_files);
@@ -175,12 +175,12 @@ static void add_segment(const Pack *p, const SegmentFacts *facts, uint32_t segme
         return;
     }
     for (uint32_t i = 0; i < n; i++)
-        l->operations[l->n++] = (Operation){OPERATION_OPEN, segment, le32toh(s->first_file) + i};
+        l->operations[l->n++] = (Operation){OPERATION_OPEN, volume, le32toh(s->first_file) + i};
     if (policy == POLICY_METADATA)
         return;
     n = le32toh(s->n_data);
     for (uint32_t i = 0; i < n; i++)
-        l->operations[l->n++] = (Operation){OPERATION_DATA, segment, le32toh(s->first_data) + i};
+        l->operations[l->n++] = (Operation){OPERATION_DATA, volume, le32toh(s->first_data) + i};
 }
 
 /* Of several filesystems on one disk: as careful as the most careful of them asks. */
@@ -189,11 +189,10 @@ static DeviceClass more_careful(DeviceClass a, DeviceClass b)
     return engines[a].n_workers <= engines[b].n_workers ? a : b;
 }
 
-int operations_from_pack(const Pack *p, const SegmentFacts *facts, Policy policy,
-                         OperationList *ret)
+int operations_from_pack(const Pack *p, const VolumeFacts *facts, Policy policy, OperationList *ret)
 {
     const PackHeader *h = p->header;
-    uint32_t n_segments = le32toh(h->n_segments);
+    uint32_t n_volumes = le32toh(h->n_volumes);
     _cleanup_operation_list_ OperationList l = {0};
     int r;
 
@@ -205,12 +204,12 @@ int operations_from_pack(const Pack *p, const SegmentFacts *facts, Policy policy
     l.operations =
             calloc((size_t)le32toh(h->n_metadata) + le32toh(h->n_files) + le32toh(h->n_data) + 1,
                    sizeof(Operation));
-    l.streams = calloc((size_t)n_segments + 1, sizeof(Stream));
+    l.streams = calloc((size_t)n_volumes + 1, sizeof(Stream));
     if (!l.operations || !l.streams)
         return -ENOMEM;
 
-    for (uint32_t i = 0; i < n_segments; i++) {
-        DeviceClass class = (DeviceClass)p->segments[i].device_class;
+    for (uint32_t i = 0; i < n_volumes; i++) {
+        DeviceClass class = (DeviceClass)p->volumes[i].device_class;
         Stream *s = NULL;
 
         for (size_t k = 0; k < l.n_streams && facts[i].mounted; k++)
@@ -221,15 +220,15 @@ int operations_from_pack(const Pack *p, const SegmentFacts *facts, Policy policy
         else if (facts[i].mounted)
             l.streams[l.n_streams++] = (Stream){.disk = facts[i].disk, .device_class = class};
         else
-            add_segment(p, facts, i, policy, &l); /* counts it */
+            add_volume(p, facts, i, policy, &l); /* counts it */
     }
     for (size_t k = 0; k < l.n_streams; k++) {
         Stream *s = &l.streams[k];
 
         s->first = l.n;
-        for (uint32_t i = 0; i < n_segments; i++)
+        for (uint32_t i = 0; i < n_volumes; i++)
             if (facts[i].mounted && facts[i].disk == s->disk)
-                add_segment(p, facts, i, policy, &l);
+                add_volume(p, facts, i, policy, &l);
         s->n = l.n - s->first;
         s->n_workers = engines[s->device_class].n_workers;
         s->window_bytes = engines[s->device_class].window_bytes;

@@ -16,18 +16,18 @@ typedef enum OperationKind {
 
 typedef struct Operation {
     OperationKind kind;
-    uint32_t segment;
+    uint32_t volume;
     uint32_t index; /* into the pack's metadata, files or data */
 } Operation;
 
-/* What is known of a segment's filesystem, as far as the order depends on it. */
-typedef struct SegmentFacts {
+/* What is known of a volume's filesystem, as far as the order depends on it. */
+typedef struct VolumeFacts {
     bool done;            /* replayed before: nothing of it is listed or counted */
     bool mounted;         /* its files can be opened */
     bool device;          /* its block device can be read, and has the size it had */
     uint64_t disk;        /* what it lies on in the end: equal numbers share a head */
     uint64_t disk_offset; /* bytes: where on the disk the filesystem's device begins */
-} SegmentFacts;
+} VolumeFacts;
 
 /* What one disk is asked for. Streams run at the same time; the operations of one are begun in
  * order, opens when the metadata has been asked for, data when the opens are done. */
@@ -76,16 +76,16 @@ typedef enum ReplayOrder {
 
 ReplayOrder replay_order_of(Policy p);
 
-/* The operations on the pack's mounted segments; facts has one entry a segment. POLICY_OFF gives
+/* The operations on the pack's mounted volumes; facts has one entry a volume. POLICY_OFF gives
  * none. POLICY_METADATA gives metadata ranges; where metadata has its own cache
- * (PACK_SEGMENT_TOUCH_ENTRIES), or no ranges are known, opens instead. The caller passes *ret to
+ * (PACK_VOLUME_TOUCH_ENTRIES), or no ranges are known, opens instead. The caller passes *ret to
  * operation_list_done(). 0 or -ENOMEM; *ret is untouched on failure. */
-int operations_from_pack(const Pack *p, const SegmentFacts *facts, Policy policy,
+int operations_from_pack(const Pack *p, const VolumeFacts *facts, Policy policy,
                          OperationList *ret);
 
 /* Puts n operations of one stream in that order. What is equal keeps physical order. In place.
  * 0 or -ENOMEM (then nothing moved). */
-int operations_sort(const Pack *p, const SegmentFacts *facts, ReplayOrder order,
+int operations_sort(const Pack *p, const VolumeFacts *facts, ReplayOrder order,
                     Operation *operations, size_t n);
 
 /* The byte range an operation reads; 0 and 0 for an open. */

@@ -200,7 +200,7 @@ static const PackFile *file_of(const Pack *p, const Operation *o)
 
 char *operation_to_text(const Pack *p, const MountedTable *m, const Operation *o)
 {
-    const char *target = m->segments[o->segment].target;
+    const char *target = m->volumes[o->volume].target;
     const PackFile *f = file_of(p, o);
     uint64_t offset, length;
     Text t = {0};
@@ -236,7 +236,7 @@ char *operation_to_json(const Pack *p, const MountedTable *m, const Operation *o
 
     operation_range(p, o, &offset, &length);
     add(&t, "{\"operation\":\"%s\",\"filesystem\":", operation_kind_to_string(o->kind));
-    add_json_string(&t, m->segments[o->segment].target);
+    add_json_string(&t, m->volumes[o->volume].target);
     if (o->kind != OPERATION_METADATA) {
         add(&t, ",\"path\":");
         add_json_string(&t, pack_string(p, f->path));

@@ -20,7 +20,7 @@ typedef struct Sweep {
     usec_t deadline; /* the gate's */
     usec_t end;      /* of all */
     sigset_t signals;
-    bool *done; /* segments, one each */
+    bool *done; /* volumes, one each */
 } Sweep;
 
 /* Waits for the executor, for signals, for the end, and with `gate` for the deadline. False: told
@@ -97,7 +97,7 @@ static int replay_mounted(Sweep *s, Report *report)
 
 static bool is_complete(const Sweep *s)
 {
-    for (uint32_t i = 0; i < le32toh(s->pack->header->n_segments); i++)
+    for (uint32_t i = 0; i < le32toh(s->pack->header->n_volumes); i++)
         if (!s->done[i])
             return false;
     return true;
@@ -164,7 +164,7 @@ int sweep(const Pack *p, const SweepOptions *o, Report *report)
     begun = report->start;
     s.end = begun + o->timeout;
     s.deadline = begun + MIN(le64toh(p->header->deadline_usec), GATE_DEADLINE_MAX);
-    s.done = calloc((size_t)le32toh(p->header->n_segments) + 1, sizeof(bool));
+    s.done = calloc((size_t)le32toh(p->header->n_volumes) + 1, sizeof(bool));
     if (!s.done)
         return log_oom();
     s.options.done = s.done;

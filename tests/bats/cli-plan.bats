@@ -49,7 +49,7 @@ plan() {
     [[ $output == *"Stage: login"* && $output == *"/usr/share/lib.so"* ]]
     run -0 hs show --json=short "$HS_STATE/login.pack"
     jq -e '.kind == "pack" and .policy == "idle"' <<<"$output"
-    jq -e '[.segments[0].files[] | .path] | sort ==
+    jq -e '[.volumes[0].files[] | .path] | sort ==
         ["/usr/bin/app", "/usr/share/d", "/usr/share/d/small", "/usr/share/lib.so"]' <<<"$output"
     run -0 hs status
     [[ $output == *"Status: ready"* ]]
@@ -94,7 +94,7 @@ plan() {
         [["boot", null], ["login", null], ["login", 1000], ["login", 1001]]' <<<"$output"
     has() {
         hs show --json=short "$HS_STATE/$1.pack" |
-            jq -e --arg f "$2" 'any(.segments[].files[]; .path == $f)' >/dev/null
+            jq -e --arg f "$2" 'any(.volumes[].files[]; .path == $f)' >/dev/null
     }
     [ "$(stat -c %a "$HS_STATE/login@1000.pack")" = 600 ]
     has login@1000 /usr/share/lib.so
@@ -173,7 +173,7 @@ CONF
     run --separate-stderr -0 plan --stage=login
     [[ $output == *"1 gone"* ]]
     run -0 hs show --json=short "$HS_STATE/login.pack"
-    jq -e '[.segments[0].files[].path] | sort == ["/usr/bin/app", "/usr/share/d"]' <<<"$output"
+    jq -e '[.volumes[0].files[].path] | sort == ["/usr/bin/app", "/usr/share/d"]' <<<"$output"
 }
 
 @test "plan: no state, no model, a bad model, nothing of the stage: one line, and the old packs stay" {
@@ -260,12 +260,12 @@ planned_policy() {
     # Others may keep the disk busy, or the machine: what is unclear is no spindle.
     hs_wait 60 planned_policy gate
     run -0 hs show --json=short "$HS_STATE/boot.pack"
-    jq -e '[.segments[].device_class] == ["hdd"]' <<<"$output"
+    jq -e '[.volumes[].device_class] == ["hdd"]' <<<"$output"
     # What the administrator sets stands, and what was measured is not forgotten over it.
     run -0 plan --json=short --policy=concurrent --stage=boot
     jq -e '.stages[0].policy == "concurrent"' <<<"$output"
     run -0 hs show --json=short "$HS_STATE/boot.pack"
-    jq -e '[.segments[].spindle] == [true]' <<<"$output"
+    jq -e '[.volumes[].spindle] == [true]' <<<"$output"
 }
 
 @test "plan: no boot is held because a disk claims to turn" {

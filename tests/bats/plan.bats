@@ -29,7 +29,7 @@ planned() {
     shift
     jq -e "$@" "$expression" "$PLAN" >/dev/null || {
         echo "# not so: $expression" >&2
-        jq -c '[.summary, .segments[] | del(.metadata)]' "$PLAN" | head -c 3000 >&2
+        jq -c '[.summary, .volumes[] | del(.metadata)]' "$PLAN" | head -c 3000 >&2
         return 1
     }
 }
@@ -51,12 +51,12 @@ physical() {
     head -c 3000000 /dev/urandom >"$HS_MNT/f3"
     sync -f "$HS_MNT"
     for i in 1 2 3 4 7 8; do echo "/f$i 0 8192"; done | plan --class=hdd
-    planned '.segments | length == 1'
-    planned '.segments[0].data | map(.physical) | . == sort and length == 6'
-    planned '.segments[0].files | map(.inode) | . == sort and length == 6'
+    planned '.volumes | length == 1'
+    planned '.volumes[0].data | map(.physical) | . == sort and length == 6'
+    planned '.volumes[0].files | map(.inode) | . == sort and length == 6'
     for i in 1 2 3 4 7 8; do
         # shellcheck disable=SC2016
-        planned 'any(.segments[0].data[]; .path == $p and .physical == $at)' \
+        planned 'any(.volumes[0].data[]; .path == $p and .physical == $at)' \
             --arg p "f$i" --argjson at "$(physical "$HS_MNT/f$i")"
     done
 }
@@ -71,8 +71,8 @@ for i in range(700):
 os.fsync(fd)' "$HS_MNT/holey"
     plan --class=ssd <<<"/holey 0 900000000"
     # Holes are not read.
-    planned '.segments[0].data | length == 700'
-    planned '[.segments[0].data[].length] | add == 700 * 4096'
+    planned '.volumes[0].data | length == 700'
+    planned '[.volumes[0].data[].length] | add == 700 * 4096'
 }
 
 @test "names of one file are read once; directories and empty files are opened" {
@@ -87,9 +87,9 @@ os.fsync(fd)' "$HS_MNT/holey"
 /d
 /empty"
     planned '.summary.skipped.duplicate == 1'
-    planned '[.segments[0].data[].length] | add == 45056'
-    planned '[.segments[0].files[] | select(.directory) | .path] == ["d"]'
-    planned '.segments[0].files | length == 3'
+    planned '[.volumes[0].data[].length] | add == 45056'
+    planned '[.volumes[0].files[] | select(.directory) | .path] == ["d"]'
+    planned '.volumes[0].files | length == 3'
     planned '.summary.data_bytes == 45056'
 }
 
@@ -102,12 +102,12 @@ os.fsync(fd)' "$HS_MNT/holey"
 /f2 0 409600 0.9
 /f3 0 409600 0.8
 /f4 0 409600 0.1"
-    planned '[.segments[0].data[].path] | unique == ["f2", "f3"]'
+    planned '[.volumes[0].data[].path] | unique == ["f2", "f3"]'
     planned '.summary.skipped.budget >= 2'
     planned '.summary.data_bytes + .summary.metadata_bytes <= 1000000'
     plan --least=0.5 <<<"/f1 0 409600 0.3
 /f2 0 409600 0.9"
-    planned '[.segments[0].data[].path] | unique == ["f2"]'
+    planned '[.volumes[0].data[].path] | unique == ["f2"]'
     planned '.summary.skipped.unlikely >= 1'
 }
 
@@ -130,7 +130,7 @@ os.fsync(fd)' "$HS_MNT/holey"
 /plain/below 0 4096
 /tmpfs/file 0 4096
 /plain 0 4096"
-    planned '[.segments[0].files[].path] == ["plain"]'
+    planned '[.volumes[0].files[].path] == ["plain"]'
     planned '.summary.skipped | .type >= 4 and .gone >= 1 and .filesystem == 1'
 }
 
@@ -145,10 +145,10 @@ os.fsync(fd)' "$HS_MNT/holey"
         block=$(debugfs -R "imap <$(stat -c %i "$HS_MNT/$p")>" "$HS_LOOP" 2>/dev/null |
             sed -n 's/.*located at block \([0-9]*\),.*/\1/p')
         # shellcheck disable=SC2016
-        planned 'any(.segments[0].metadata[]; .offset <= $b and $b < .offset + .length)' \
+        planned 'any(.volumes[0].metadata[]; .offset <= $b and $b < .offset + .length)' \
             --argjson b $((block * 4096))
     done
-    planned '.segments[0].metadata | map(.offset) | . == sort'
+    planned '.volumes[0].metadata | map(.offset) | . == sort'
 }
 
 @test "metadata of the model that lies beyond the device, or of another filesystem, is left out" {
@@ -158,8 +158,8 @@ os.fsync(fd)' "$HS_MNT/holey"
     plan <<<"@$(blkid -p -o value -s UUID "$HS_LOOP") 1099511627776 4096
 @00000000-0000-0000-0000-000000000000 4096 4096
 /file 0 4096"
-    planned '[.segments[].metadata[] | select(.offset >= 67108864)] == []'
-    planned '.segments | length == 1'
+    planned '[.volumes[].metadata[] | select(.offset >= 67108864)] == []'
+    planned '.volumes | length == 1'
 }
 
 @test "xfs: by place, without metadata ranges" {
@@ -169,14 +169,14 @@ os.fsync(fd)' "$HS_MNT/holey"
     sync -f "$HS_MNT"
     plan --class=hdd <<<"/b 0 3000000
 /a 0 3000000"
-    planned '.segments[0].fstype == "xfs" and .segments[0].metadata == []'
-    planned '.segments[0].data | map(.physical) | . == sort and length >= 2'
+    planned '.volumes[0].fstype == "xfs" and .volumes[0].metadata == []'
+    planned '.volumes[0].data | map(.physical) | . == sort and length >= 2'
     # shellcheck disable=SC2016
-    planned 'any(.segments[0].data[]; .path == "a" and .physical == $at)' \
+    planned 'any(.volumes[0].data[]; .path == "a" and .physical == $at)' \
         --argjson at "$(physical "$HS_MNT/a")"
 }
 
-@test "btrfs: a segment a subvolume, and no estimate, since places are logical" {
+@test "btrfs: a volume a subvolume, and no estimate, since places are logical" {
     hs_filesystem btrfs 256
     btrfs subvolume create "$HS_MNT/sub" >/dev/null
     head -c 300000 /dev/urandom >"$HS_MNT/a"
@@ -184,8 +184,8 @@ os.fsync(fd)' "$HS_MNT/holey"
     sync -f "$HS_MNT"
     plan --class=hdd <<<"/a 0 300000"
     planned '.summary.estimated_usec == null'
-    planned '.segments | length == 1 and .[0].fstype == "btrfs"'
-    planned '[.segments[0].data[].length] | add == 303104 or add == 300000'
+    planned '.volumes | length == 1 and .[0].fstype == "btrfs"'
+    planned '[.volumes[0].data[].length] | add == 303104 or add == 300000'
 }
 
 @test "without FIEMAP files are read all the same, without a place" {
@@ -194,9 +194,9 @@ os.fsync(fd)' "$HS_MNT/holey"
     sync -f "$HS_MNT"
     printf '/a\t0\t300000\n' |
         "$HS_BUILD/tests/unit/without-syscall" ioctl EOPNOTSUPP "$TOOL" "$HS_MNT" >"$PLAN"
-    planned '[.segments[].files[].path] == ["a"]'
-    planned '[.segments[].data[] | select(.physical != null)] == []'
-    planned '[.segments[0].data[].length] | add >= 300000'
+    planned '[.volumes[].files[].path] == ["a"]'
+    planned '[.volumes[].data[] | select(.physical != null)] == []'
+    planned '[.volumes[0].data[].length] | add >= 300000'
 }
 
 @test "a filesystem without a UUID cannot be known again: skipped and counted" {
@@ -208,7 +208,7 @@ os.fsync(fd)' "$HS_MNT/holey"
     hs_loop "$HS_TMP/image"
     hs_mount "$HS_LOOP" "$HS_MNT" ro
     plan <<<"/a 0 300000"
-    planned '.segments == [] and .summary.skipped.filesystem == 1'
+    planned '.volumes == [] and .summary.skipped.filesystem == 1'
 }
 
 @test "the same prediction makes the same pack, byte for byte" {

@@ -19,7 +19,7 @@
 #define UNKNOWN PACK_PHYSICAL_UNKNOWN
 #define NEVER   PACK_NEED_UNKNOWN
 
-/* What one segment of a test's pack holds; zero-terminated by n. */
+/* What one volume of a test's pack holds; zero-terminated by n. */
 typedef struct Given {
     DeviceClass class;
     uint32_t flags;
@@ -35,15 +35,15 @@ static void *made;
 
 static Pack make(const Given *given, size_t n)
 {
-    PackContentSegment segments[4] = {0};
+    PackContentVolume volumes[4] = {0};
     PackContent c = {
-            .stage = STAGE_LOGIN, .policy = POLICY_IDLE, .segments = segments, .n_segments = n};
+            .stage = STAGE_LOGIN, .policy = POLICY_IDLE, .volumes = volumes, .n_volumes = n};
     size_t size;
     Pack p;
 
-    assert_true(n <= ELEMENTSOF(segments));
+    assert_true(n <= ELEMENTSOF(volumes));
     for (size_t i = 0; i < n; i++)
-        segments[i] = (PackContentSegment){
+        volumes[i] = (PackContentVolume){
                 .uuid = {(uint8_t)(i + 1)},
                 .device_size = 1 << 30,
                 .fstype = (char *)"ext4",
@@ -89,7 +89,7 @@ static void expect(const OperationList *l, const char *expected)
     assert_string_equal(text, expected);
 }
 
-static void expect_order(const Pack *p, const SegmentFacts *facts, Policy policy,
+static void expect_order(const Pack *p, const VolumeFacts *facts, Policy policy,
                          const char *expected)
 {
     _cleanup_operation_list_ OperationList l = {0};
@@ -105,7 +105,7 @@ static void expect_order(const Pack *p, const SegmentFacts *facts, Policy policy
 
 static const Given one = {
         .class = DEVICE_CLASS_HDD,
-        .flags = PACK_SEGMENT_PHYSICAL,
+        .flags = PACK_VOLUME_PHYSICAL,
         .metadata = {{4096, 4096, 50, 0.5}, {1 << 20, 8192, NEVER, 1}},
         .n_metadata = 2,
         .files = {FILE(11), FILE(12), FILE(13)},
@@ -118,7 +118,7 @@ static const Given one = {
         .n_data = 4,
 };
 
-static const SegmentFacts here[4] = {{.mounted = true, .device = true, .disk = 7},
+static const VolumeFacts here[4] = {{.mounted = true, .device = true, .disk = 7},
                                      {.mounted = true, .device = true, .disk = 7},
                                      {.mounted = true, .device = true, .disk = 7},
                                      {.mounted = true, .device = true, .disk = 7}};
@@ -155,7 +155,7 @@ static void test_metadata_by_opening(void **state _unused_)
     Given own_cache = one, no_ranges = one;
     Pack p;
 
-    own_cache.flags |= PACK_SEGMENT_TOUCH_ENTRIES;
+    own_cache.flags |= PACK_VOLUME_TOUCH_ENTRIES;
     p = make(&own_cache, 1);
     expect_order(&p, here, POLICY_METADATA, "m0 m1 o0 o1 o2");
     no_ranges.n_metadata = 0;
@@ -166,7 +166,7 @@ static void test_metadata_by_opening(void **state _unused_)
 static void test_not_mounted(void **state _unused_)
 {
     _cleanup_operation_list_ OperationList l = {0}, k = {0};
-    SegmentFacts facts[2] = {{.mounted = false, .device = true}, {.mounted = true, .disk = 1}};
+    VolumeFacts facts[2] = {{.mounted = false, .device = true}, {.mounted = true, .disk = 1}};
     Given two[2] = {one, one};
     Pack p = make(two, 2);
 
@@ -188,7 +188,7 @@ static void test_not_mounted(void **state _unused_)
 static void test_disks(void **state _unused_)
 {
     Given two[2] = {one, one};
-    SegmentFacts facts[2] = {here[0], here[0]};
+    VolumeFacts facts[2] = {here[0], here[0]};
     Pack p = make(two, 2);
 
     facts[0].disk_offset = 1500;

@@ -13,12 +13,12 @@
 
 #include <cmocka.h>
 
-/* Two segments, a directory, an empty file; everything lies on the stack of the test. */
+/* Two volumes, a directory, an empty file; everything lies on the stack of the test. */
 typedef struct Fixture {
     PackContentMetadata metadata[2];
     PackContentFile files[3], more_files[1];
     PackContentData data[3];
-    PackContentSegment segments[2];
+    PackContentVolume volumes[2];
     PackContent content;
 } Fixture;
 
@@ -36,19 +36,19 @@ static void fixture(Fixture *f)
             .data = {{1, 8192, 4096, 0, 20, 0.75},
                      {1, 0, 4096, 1 << 20, 21, 1.0},
                      {1, 4096, 4096, PACK_PHYSICAL_UNKNOWN, 22, 0.0}},
-            .segments = {{.uuid = {1, 2, 3},
+            .volumes = {{.uuid = {1, 2, 3},
                           .device_size = 1 << 21,
                           .fstype = ext4,
                           .mountpoint = root,
                           .device_class = DEVICE_CLASS_HDD,
-                          .flags = PACK_SEGMENT_ROTATIONAL | PACK_SEGMENT_PHYSICAL},
+                          .flags = PACK_VOLUME_ROTATIONAL | PACK_VOLUME_PHYSICAL},
                          {.uuid = {9},
                           .subvolume_id = 256,
                           .device_size = 1 << 20,
                           .fstype = xfs,
                           .mountpoint = home,
                           .device_class = DEVICE_CLASS_SSD,
-                          .flags = PACK_SEGMENT_TOUCH_ENTRIES}},
+                          .flags = PACK_VOLUME_TOUCH_ENTRIES}},
             .content = {.stage = STAGE_LOGIN,
                         .policy = POLICY_IDLE,
                         .control_interval = 10,
@@ -56,16 +56,16 @@ static void fixture(Fixture *f)
                         .deadline_usec = 5000000,
                         .created_realtime = 42},
     };
-    f->segments[0].metadata = f->metadata;
-    f->segments[0].n_metadata = 2;
-    f->segments[0].files = f->files;
-    f->segments[0].n_files = 3;
-    f->segments[0].data = f->data;
-    f->segments[0].n_data = 3;
-    f->segments[1].files = f->more_files;
-    f->segments[1].n_files = 1;
-    f->content.segments = f->segments;
-    f->content.n_segments = 2;
+    f->volumes[0].metadata = f->metadata;
+    f->volumes[0].n_metadata = 2;
+    f->volumes[0].files = f->files;
+    f->volumes[0].n_files = 3;
+    f->volumes[0].data = f->data;
+    f->volumes[0].n_data = 3;
+    f->volumes[1].files = f->more_files;
+    f->volumes[1].n_files = 1;
+    f->content.volumes = f->volumes;
+    f->content.n_volumes = 2;
 }
 
 static size_t write_fixture(const Fixture *f, void **ret)
@@ -89,16 +89,16 @@ static void what_was_written_is_read(void **state)
     assert_int_equal(pack_open(buf, size, &p, NULL), 0);
     assert_int_equal(p.header->stage, STAGE_LOGIN);
     assert_int_equal(p.header->policy, POLICY_IDLE);
-    assert_int_equal(le32toh(p.header->n_segments), 2);
+    assert_int_equal(le32toh(p.header->n_volumes), 2);
     assert_int_equal(le64toh(p.header->total_metadata_bytes), 12288);
     assert_int_equal(le64toh(p.header->total_data_bytes), 12288);
     assert_int_equal(le64toh(p.header->deadline_usec), 5000000);
-    assert_string_equal(pack_string(&p, p.segments[1].mountpoint), "/home");
+    assert_string_equal(pack_string(&p, p.volumes[1].mountpoint), "/home");
     assert_string_equal(pack_string(&p, p.files[1].path), "usr/lib/libc.so.6");
     assert_true((int64_t)le64toh(p.files[0].mtime_nsec) == -1);
     assert_int_equal(le16toh(p.files[0].flags), PACK_FILE_DIRECTORY);
     assert_int_equal(le16toh(p.files[1].probability), 49151);
-    assert_int_equal(le32toh(p.segments[1].first_file), 3);
+    assert_int_equal(le32toh(p.volumes[1].first_file), 3);
     assert_int_equal(le32toh(p.data[0].file), 1);
     assert_true(le64toh(p.data[2].physical) == PACK_PHYSICAL_UNKNOWN);
 }
@@ -159,7 +159,7 @@ static void every_truncation_is_refused(void **state)
 /* Where things lie in the fixture's pack. */
 typedef struct Parts {
     PackHeader *header;
-    PackSegment *segments;
+    PackVolume *volumes;
     PackMetadata *metadata;
     PackFile *files;
     PackData *data;
@@ -170,8 +170,8 @@ static Parts parts_of(void *buf)
 {
     Parts p = {.header = buf};
 
-    p.segments = (PackSegment *)(p.header + 1);
-    p.metadata = (PackMetadata *)(p.segments + 2);
+    p.volumes = (PackVolume *)(p.header + 1);
+    p.metadata = (PackMetadata *)(p.volumes + 2);
     p.files = (PackFile *)(p.metadata + 2);
     p.data = (PackData *)(p.files + 4);
     p.strings = (char *)(p.data + 3);
@@ -206,8 +206,8 @@ static void each_rule_holds_behind_a_right_checksum(void **state)
     REFUSED(-EBADMSG, p.header->policy = _POLICY_MAX);
     REFUSED(-EBADMSG, p.header->reserved0[1] = 1);
     REFUSED(-EBADMSG, p.header->reserved1[27] = 1);
-    REFUSED(-E2BIG, p.header->n_segments = htole32(PACK_SEGMENTS_MAX + 1));
-    REFUSED(-EBADMSG, p.header->n_segments = htole32(PACK_SEGMENTS_MAX));
+    REFUSED(-E2BIG, p.header->n_volumes = htole32(PACK_VOLUMES_MAX + 1));
+    REFUSED(-EBADMSG, p.header->n_volumes = htole32(PACK_VOLUMES_MAX));
     REFUSED(-EBADMSG, p.header->n_metadata = htole32(UINT32_MAX));
     REFUSED(-EBADMSG, p.header->n_files = htole32(UINT32_MAX));
     REFUSED(-EBADMSG, p.header->n_data = htole32(UINT32_MAX));
@@ -215,17 +215,17 @@ static void each_rule_holds_behind_a_right_checksum(void **state)
     REFUSED(-EBADMSG, p.header->strings_size = htole32(le32toh(p.header->strings_size) - 9));
     REFUSED(-EBADMSG, p.strings[le32toh(p.header->strings_size) - 1] = 'x');
 
-    REFUSED(-EBADMSG, p.segments[0].first_metadata = htole32(1));
-    REFUSED(-EBADMSG, p.segments[0].n_metadata = htole32(3));
-    REFUSED(-EBADMSG, p.segments[0].n_metadata = htole32(UINT32_MAX));
-    REFUSED(-EBADMSG, p.segments[1].first_file = htole32(2));
-    REFUSED(-EBADMSG, p.segments[1].n_files = htole32(0));
-    REFUSED(-EBADMSG, p.segments[0].n_data = htole32(2));
-    REFUSED(-EBADMSG, p.segments[0].fstype = htole32(UINT32_MAX));
-    REFUSED(-EBADMSG, p.segments[0].mountpoint = p.header->strings_size);
-    REFUSED(-EBADMSG, p.segments[0].device_class = _DEVICE_CLASS_MAX);
-    REFUSED(-EBADMSG, p.segments[0].flags = htole32(1U << 31));
-    REFUSED(-EBADMSG, p.segments[1].reserved0[2] = 1);
+    REFUSED(-EBADMSG, p.volumes[0].first_metadata = htole32(1));
+    REFUSED(-EBADMSG, p.volumes[0].n_metadata = htole32(3));
+    REFUSED(-EBADMSG, p.volumes[0].n_metadata = htole32(UINT32_MAX));
+    REFUSED(-EBADMSG, p.volumes[1].first_file = htole32(2));
+    REFUSED(-EBADMSG, p.volumes[1].n_files = htole32(0));
+    REFUSED(-EBADMSG, p.volumes[0].n_data = htole32(2));
+    REFUSED(-EBADMSG, p.volumes[0].fstype = htole32(UINT32_MAX));
+    REFUSED(-EBADMSG, p.volumes[0].mountpoint = p.header->strings_size);
+    REFUSED(-EBADMSG, p.volumes[0].device_class = _DEVICE_CLASS_MAX);
+    REFUSED(-EBADMSG, p.volumes[0].flags = htole32(1U << 31));
+    REFUSED(-EBADMSG, p.volumes[1].reserved0[2] = 1);
 
     REFUSED(-EBADMSG, p.metadata[0].length = htole64(0));
     REFUSED(-EBADMSG, p.metadata[0].length = htole64(UINT64_MAX));
@@ -289,13 +289,13 @@ static void the_writer_refuses_what_is_not_in_order(void **state)
     f.data[0].file = 7;
     assert_int_equal(pack_write(&f.content, &buf, &size), -EINVAL);
     fixture(&f);
-    f.content.n_segments = PACK_SEGMENTS_MAX + 1;
-    f.content.segments = calloc(f.content.n_segments, sizeof(PackContentSegment));
-    assert_non_null(f.content.segments);
-    for (size_t i = 0; i < f.content.n_segments; i++)
-        f.content.segments[i] = f.segments[1];
+    f.content.n_volumes = PACK_VOLUMES_MAX + 1;
+    f.content.volumes = calloc(f.content.n_volumes, sizeof(PackContentVolume));
+    assert_non_null(f.content.volumes);
+    for (size_t i = 0; i < f.content.n_volumes; i++)
+        f.content.volumes[i] = f.volumes[1];
     assert_int_equal(pack_write(&f.content, &buf, &size), -E2BIG);
-    free(f.content.segments);
+    free(f.content.volumes);
 }
 
 static void paths_that_lead_out_are_not_safe(void **state)

@@ -270,35 +270,35 @@ static void a_plan_is_cut_by_probability_and_sorted_by_place(void **state)
 
     /* Everything: two metadata pages (and the one between, cheaper read through), five data. */
     c = compile(l, 100 * PAGE, 0, &s);
-    assert_int_equal(c->n_segments, 1);
-    assert_int_equal(c->segments[0].n_metadata, 1);
-    assert_int_equal(c->segments[0].metadata[0].length, 3 * PAGE);
+    assert_int_equal(c->n_volumes, 1);
+    assert_int_equal(c->volumes[0].n_metadata, 1);
+    assert_int_equal(c->volumes[0].metadata[0].length, 3 * PAGE);
     assert_int_equal(s.gap_bytes, PAGE);
-    assert_int_equal(c->segments[0].n_data, 5);
+    assert_int_equal(c->volumes[0].n_data, 5);
     for (size_t i = 0; i < 5; i++) {
-        const PackContentData *d = &c->segments[0].data[i];
+        const PackContentData *d = &c->volumes[0].data[i];
 
         assert_int_equal(d->physical, (600 + 100 * i) * PAGE);
-        assert_int_equal(c->segments[0].files[d->file].inode, 96 + i);
+        assert_int_equal(c->volumes[0].files[d->file].inode, 96 + i);
     }
     assert_true(s.estimated_usec > 0 && s.estimated_usec < USEC_PER_SEC);
     pack_content_free(c);
 
     /* Metadata is paid first, then the two likeliest. */
     c = compile(l, 4 * PAGE, 0, &s);
-    assert_int_equal(c->segments[0].n_data, 2);
+    assert_int_equal(c->volumes[0].n_data, 2);
     assert_int_equal(s.n_skipped[PLAN_SKIP_BUDGET], 3);
-    assert_int_equal(c->segments[0].data[0].physical, 900 * PAGE);
+    assert_int_equal(c->volumes[0].data[0].physical, 900 * PAGE);
     pack_content_free(c);
 
     c = compile(l, 100 * PAGE, 0.75, &s);
-    assert_int_equal(c->segments[0].n_data, 3);
-    assert_int_equal(c->segments[0].n_files, 3);
+    assert_int_equal(c->volumes[0].n_data, 3);
+    assert_int_equal(c->volumes[0].n_files, 3);
     assert_int_equal(s.n_skipped[PLAN_SKIP_UNLIKELY], 2);
     pack_content_free(c);
 
     c = compile(l, 0, 0, &s);
-    assert_int_equal(c->segments[0].n_data, 0);
+    assert_int_equal(c->volumes[0].n_data, 0);
     pack_content_free(c);
     located_plan_free(l);
 }
@@ -311,7 +311,7 @@ static void flash_reads_no_gap_through(void **state)
     PlanSummary s;
     PackContent *c = compile(l, 100 * PAGE, 0, &s);
 
-    assert_int_equal(c->segments[0].n_metadata, 2);
+    assert_int_equal(c->volumes[0].n_metadata, 2);
     assert_int_equal(s.gap_bytes, 0);
     pack_content_free(c);
     located_plan_free(l);
@@ -328,8 +328,8 @@ static void a_probability_that_is_no_number_is_left_out(void **state)
     l->files[0].maps[0].probability = (double)NAN;
     l->files[0].probability = (double)NAN;
     c = compile(l, 100 * PAGE, 0.1, &s);
-    assert_int_equal(c->segments[0].n_data, 0);
-    assert_int_equal(c->segments[0].n_files, 0);
+    assert_int_equal(c->volumes[0].n_data, 0);
+    assert_int_equal(c->volumes[0].n_files, 0);
     pack_content_free(c);
     located_plan_free(l);
 }
@@ -345,9 +345,9 @@ static void a_file_written_lately_is_known_by_its_inode(void **state)
     l->files[0].mtime_nsec = 4999999999;
     l->files[1].mtime_nsec = 5000000000;
     c = compile(l, 100 * PAGE, 0, &s);
-    assert_int_equal(c->segments[0].files[0].inode, 99);
-    assert_true(c->segments[0].files[0].written_in_place);
-    assert_false(c->segments[0].files[1].written_in_place);
+    assert_int_equal(c->volumes[0].files[0].inode, 99);
+    assert_true(c->volumes[0].files[0].written_in_place);
+    assert_false(c->volumes[0].files[1].written_in_place);
     pack_content_free(c);
     located_plan_free(l);
 }
@@ -359,7 +359,7 @@ static void nothing_makes_an_empty_pack(void **state)
     PlanSummary s;
     PackContent *c = compile(&l, 0, 0, &s);
 
-    assert_int_equal(c->n_segments, 0);
+    assert_int_equal(c->n_volumes, 0);
     assert_int_equal(c->stage, STAGE_BOOT);
     pack_content_free(c);
 }

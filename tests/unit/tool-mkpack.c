@@ -4,7 +4,7 @@
  *
  *     tool-mkpack [OPTION…] OUTPUT MOUNTPOINT…
  *
- * One segment a mount point; standard input has one line a file or directory: PATH, or
+ * One volume a mount point; standard input has one line a file or directory: PATH, or
  * PATH<TAB>OFFSET<TAB>LENGTH for a range of it (several lines a file are allowed); a plain PATH is
  * read whole. Paths begin with a mount point.
  *
@@ -93,7 +93,7 @@ static int by_place(const void *a, const void *b)
     return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-static void add_piece(PackContentSegment *s, uint32_t file, uint64_t offset, uint64_t length,
+static void add_piece(PackContentVolume *s, uint32_t file, uint64_t offset, uint64_t length,
                       uint64_t physical, uint32_t need)
 {
     if (length == 0)
@@ -109,7 +109,7 @@ static void add_piece(PackContentSegment *s, uint32_t file, uint64_t offset, uin
 }
 
 /* The range as its extents lie; whole with an unknown place where they are not told. */
-static void add_range(PackContentSegment *s, uint32_t file, int fd, const Wanted *w, uint64_t size)
+static void add_range(PackContentVolume *s, uint32_t file, int fd, const Wanted *w, uint64_t size)
 {
     _cleanup_extent_list_ ExtentList l = {0};
     uint64_t begin = ALIGN_DOWN(w->offset, PACK_PAGE_SIZE), end = w->offset + w->length;
@@ -133,7 +133,7 @@ static void add_range(PackContentSegment *s, uint32_t file, int fd, const Wanted
     }
 }
 
-static void add_files(PackContentSegment *s, const char *mountpoint)
+static void add_files(PackContentVolume *s, const char *mountpoint)
 {
     size_t l = strlen(mountpoint);
 
@@ -173,7 +173,7 @@ static void add_files(PackContentSegment *s, const char *mountpoint)
     }
 }
 
-static void add_metadata(PackContentSegment *s, const Volume *v)
+static void add_metadata(PackContentVolume *s, const Volume *v)
 {
     _cleanup_range_set_ RangeSet ranges = {0};
     Ext2Metadata *m = NULL;
@@ -199,10 +199,10 @@ static void add_metadata(PackContentSegment *s, const Volume *v)
                                       .probability = 1};
 }
 
-static void add_segment(PackContent *c, const VolumeTable *t, const char *mountpoint,
+static void add_volume(PackContent *c, const VolumeTable *t, const char *mountpoint,
                         const Options *o)
 {
-    PackContentSegment *s;
+    PackContentVolume *s;
     const Volume *v = NULL;
 
     for (size_t i = 0; i < t->n; i++)
@@ -210,19 +210,19 @@ static void add_segment(PackContent *c, const VolumeTable *t, const char *mountp
             v = &t->volumes[i];
     if (!v)
         errx(1, "%s: no local filesystem is mounted here", mountpoint);
-    if (grow_array(&c->segments, &c->allocated_segments, c->n_segments + 1,
-                   sizeof(PackContentSegment)) < 0)
+    if (grow_array(&c->volumes, &c->allocated_volumes, c->n_volumes + 1,
+                   sizeof(PackContentVolume)) < 0)
         errx(1, "out of memory");
-    s = &c->segments[c->n_segments++];
-    *s = (PackContentSegment){
+    s = &c->volumes[c->n_volumes++];
+    *s = (PackContentVolume){
             .subvolume_id = v->subvolume_id,
             .device_size = o->device_size ? o->device_size : v->size_bytes,
             .fstype = strdup(v->fstype),
             .mountpoint = strdup(v->mountpoint),
             .device_class = o->device_class >= 0 ? (DeviceClass)o->device_class : v->device_class,
-            .flags = (v->rotational ? PACK_SEGMENT_ROTATIONAL : 0) |
-                     (strcmp(v->fstype, "btrfs") != 0 ? PACK_SEGMENT_PHYSICAL : 0) |
-                     (strncmp(v->fstype, "ext", 3) != 0 ? PACK_SEGMENT_TOUCH_ENTRIES : 0),
+            .flags = (v->rotational ? PACK_VOLUME_ROTATIONAL : 0) |
+                     (strcmp(v->fstype, "btrfs") != 0 ? PACK_VOLUME_PHYSICAL : 0) |
+                     (strncmp(v->fstype, "ext", 3) != 0 ? PACK_VOLUME_TOUCH_ENTRIES : 0),
     };
     memcpy(s->uuid, v->uuid_bytes, sizeof(s->uuid));
     add_files(s, mountpoint);
@@ -298,7 +298,7 @@ int main(int argc, char **argv)
     c->control_interval = (uint32_t)o.control;
     c->created_realtime = clock_now(CLOCK_REALTIME);
     for (int i = optind + 1; i < argc; i++)
-        add_segment(c, &volumes, argv[i], &o);
+        add_volume(c, &volumes, argv[i], &o);
     r = pack_write(c, &pack, &size);
     if (r < 0)
         errx(1, "pack: %s", strerror(-r));

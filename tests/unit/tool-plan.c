@@ -94,7 +94,7 @@ static void put_place(json_object *o, uint64_t physical)
                                                              : json_object_new_uint64(physical));
 }
 
-static json_object *print_segment(const PackContentSegment *g)
+static json_object *print_volume(const PackContentVolume *g)
 {
     json_object *o = json_object_new_object(), *metadata = json_object_new_array();
     json_object *files = json_object_new_array(), *data = json_object_new_array();
@@ -177,7 +177,7 @@ int main(int argc, char *argv[])
     _cleanup_prediction_ Prediction *prediction = NULL;
     _cleanup_pack_content_ PackContent *content = NULL;
     _cleanup_free_ void *bytes = NULL;
-    json_object *o = json_object_new_object(), *segments = json_object_new_array();
+    json_object *o = json_object_new_object(), *array = json_object_new_array();
     const char *output = NULL;
     bool brief = false;
     PlanSummary s;
@@ -218,9 +218,9 @@ int main(int argc, char *argv[])
     }
     json_object_object_add(o, "summary", print_summary(&s, located, cpu));
     put_number(o, "pack_bytes", size);
-    for (size_t i = 0; !brief && i < content->n_segments; i++)
-        json_object_array_add(segments, print_segment(&content->segments[i]));
-    json_object_object_add(o, "segments", segments);
+    for (size_t i = 0; !brief && i < content->n_volumes; i++)
+        json_object_array_add(array, print_volume(&content->volumes[i]));
+    json_object_object_add(o, "volumes", array);
     puts(json_object_to_json_string_ext(o,
                                         JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
     json_object_put(o);

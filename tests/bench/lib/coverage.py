@@ -10,11 +10,11 @@ def _pages(ranges):
 
 def _packed(pack):
     files, metadata = {}, set()
-    for segment in pack["segments"]:
-        for d in segment["data"]:
-            path = segment["files"][d["file"]]["path"]
+    for volume in pack["volumes"]:
+        for d in volume["data"]:
+            path = volume["files"][d["file"]]["path"]
             files.setdefault(path, set()).update(_pages([(d["offset"], d["offset"] + d["length"])]))
-        metadata |= _pages((m["offset"], m["offset"] + m["length"]) for m in segment["metadata"])
+        metadata |= _pages((m["offset"], m["offset"] + m["length"]) for m in volume["metadata"])
     return files, metadata
 
 

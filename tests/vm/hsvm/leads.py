@@ -22,11 +22,11 @@ def measure(directory):
     first_use = {f["path"]: start + f["first_use_usec"] for f in shown["files"]
                  if f["first_use_usec"] is not None}
     leads, unused = [], 0
-    for segment in pack["segments"]:
-        sizes = [0] * len(segment["files"])
-        for d in segment["data"]:
+    for volume in pack["volumes"]:
+        sizes = [0] * len(volume["files"])
+        for d in volume["data"]:
             sizes[d["file"]] += d["length"]
-        for f, n in zip(segment["files"], sizes):
+        for f, n in zip(volume["files"], sizes):
             if n > 0 and f["path"] in first_use:
                 leads.append(((first_use[f["path"]] - resident) / 1e6, n))
             else:
