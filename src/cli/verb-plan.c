@@ -6,6 +6,7 @@
 
 #include "base/atomic-file.h"
 #include "base/clock.h"
+#include "base/ownership.h"
 #include "base/parse.h"
 #include "base/rooted.h"
 #include "cli/capability.h"
@@ -292,7 +293,11 @@ static int plan_stage(Planning *p, Stage stage, uint32_t uid)
     if (prediction->n_files == 0)
         return 0;
     parameters.volatile_since = learned_until - MIN(learned_until, PLAN_VOLATILE_USEC);
-    r = plan_locate(prediction, p->root, &p->volumes, learned_until, &located);
+    r = plan_locate(prediction, p->root, &p->volumes,
+                    stage == STAGE_BOOT ? OWNERSHIP_SYSTEM
+                    : uid == MODEL_NONE ? OWNERSHIP_ANYBODY
+                                        : uid,
+                    learned_until, &located);
     if (r < 0)
         return cli_error(r, "%s: %m", p->c->root);
     r = plan_compile(located, &parameters, &content, &summary);

@@ -108,3 +108,10 @@ uint64_t cost_break_even_gap(const CostModel *m, uint64_t size, double memory_pr
     }
     return lo;
 }
+
+double cost_saved_usec_per_byte(const CostModel *m, uint64_t bytes, uint64_t pieces)
+{
+    double seeks = (double)pieces * (double)cost_seek_bytes(m);
+
+    return bytes > 0 ? (1 + seeks / (double)bytes) / m->rate_bytes_per_usec : 0;
+}

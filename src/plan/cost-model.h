@@ -50,6 +50,10 @@ double cost_sequence_usec(const CostModel *m, const CostRequest *requests, size_
  * own. */
 uint64_t cost_break_even_gap(const CostModel *m, uint64_t size, double memory_price);
 
+/* Time that a reader is spared per byte if `bytes`, which lie in `pieces` places of the device, are
+ * in memory already. 0 if there are none. */
+double cost_saved_usec_per_byte(const CostModel *m, uint64_t bytes, uint64_t pieces);
+
 /* Bytes transferred in the time that a request somewhere else costs before its transfer, on
  * average. */
 uint64_t cost_seek_bytes(const CostModel *m);

@@ -5,6 +5,7 @@
 
 #include "plan/plan-internal.h"
 
+#include "base/ownership.h"
 #include "plan/maps.h"
 
 #include <fcntl.h>
@@ -38,6 +39,7 @@ typedef struct Locator {
     MetadataDeriver **derivers; /* per volume: NULL where metadata cannot be derived */
     bool *known;                /* per volume: the model knows its metadata up to `known_until` */
     usec_t known_until;
+    uint32_t uid; /* whose set it is, or OWNERSHIP_ANYBODY, OWNERSHIP_SYSTEM */
     Inode *inodes;
     ExtentList extents; /* reused */
 } Locator;
@@ -213,6 +215,7 @@ static int new_file(Locator *x, const PredictedFile *p, const Volume *v, const c
     LocatedFile f = {
             .volume = (uint32_t)(v - x->volumes->volumes),
             .directory = S_ISDIR(st->st_mode),
+            .of_root = st->st_uid == 0,
             .inode = st->st_ino,
             .size_bytes = S_ISDIR(st->st_mode) ? 0 : (uint64_t)st->st_size,
             .mtime_nsec = (int64_t)timespec_nsec(&st->st_mtim),
@@ -273,6 +276,10 @@ static int locate_file(Locator *x, const PredictedFile *p, PlanSkip *skip)
     /* No mount was crossed, so another number is that of a subvolume that lies in this one. */
     if (st.st_dev != v->st_dev && strcmp(v->fstype, "btrfs") != 0) {
         *skip = PLAN_SKIP_FILESYSTEM;
+        return 1;
+    }
+    if (!ownership_allows(st.st_uid, st.st_gid, st.st_mode, x->uid)) {
+        *skip = PLAN_SKIP_OWNER;
         return 1;
     }
     d = x->derivers[v - x->volumes->volumes];
@@ -421,12 +428,13 @@ static void locator_done(Locator *x)
     located_plan_free(x->l);
 }
 
-int plan_locate(const Prediction *p, const char *root, const VolumeTable *volumes,
+int plan_locate(const Prediction *p, const char *root, const VolumeTable *volumes, uint32_t uid,
                 usec_t known_until, LocatedPlan **ret)
 {
     _cleanup_(locator_done) Locator x = {
             .volumes = volumes,
             .known_until = known_until,
+            .uid = uid,
             .root_length = length_without_slash(root),
     };
     struct stat st;

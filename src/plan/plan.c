@@ -4,6 +4,7 @@
 
 #include "plan/cost-model.h"
 #include "plan/order.h"
+#include "plan/plan-cut.h"
 
 #include <string.h>
 
@@ -13,8 +14,10 @@ static const char *const skip_names[_PLAN_SKIP_MAX] = {
         [PLAN_SKIP_FILESYSTEM] = "filesystem",
         [PLAN_SKIP_DENIED] = "denied",
         [PLAN_SKIP_DUPLICATE] = "duplicate",
+        [PLAN_SKIP_OWNER] = "owner",
         [PLAN_SKIP_UNLIKELY] = "unlikely",
         [PLAN_SKIP_BUDGET] = "budget",
+        [PLAN_SKIP_LIMIT] = "limit",
         [PLAN_SKIP_ERROR] = "error",
 };
 
@@ -42,112 +45,17 @@ LocatedPlan *located_plan_free(LocatedPlan *p)
 typedef struct Compiler {
     const LocatedPlan *l;
     const PlanParameters *p;
-    uint64_t budget_bytes; /* what is left of it */
-    bool *keep_metadata;   /* per metadata range */
-    bool *keep_maps;       /* per map of all files, one file after another */
-    size_t *first_map;     /* file -> index of its first map in keep_maps */
-    uint32_t *where;       /* file -> its index in its volume */
+    PlanCut cut;
+    uint32_t *where; /* file -> its index in its volume */
     PackContent *c;
     PlanSummary s;
 } Compiler;
 
 static void compiler_done(Compiler *x)
 {
-    free(x->keep_metadata);
-    free(x->keep_maps);
-    free(x->first_map);
+    plan_cut_done(&x->cut);
     free(x->where);
     pack_content_free(x->c);
-}
-
-/* A metadata range or a map, while the budget is cut. */
-typedef struct Candidate {
-    bool data;
-    size_t index; /* into keep_metadata or keep_maps */
-    double probability;
-    uint64_t bytes; /* of memory */
-} Candidate;
-
-static int compare_candidates(const void *a, const void *b)
-{
-    const Candidate *x = a, *y = b;
-
-    if (x->data != y->data)
-        return x->data ? 1 : -1;
-    if (x->probability != y->probability)
-        return x->probability > y->probability ? -1 : 1;
-    return x->index < y->index ? -1 : x->index > y->index;
-}
-
-typedef struct CandidateList {
-    Candidate *candidates;
-    size_t n, allocated;
-} CandidateList;
-
-static int add_candidate(Compiler *x, CandidateList *list, bool data, size_t index,
-                         double probability, uint64_t offset, uint64_t length)
-{
-    uint64_t start = ALIGN_DOWN(offset, (uint64_t)PACK_PAGE_SIZE);
-
-    if (!(probability >= x->p->min_probability)) { /* what is no number, too */
-        x->s.n_skipped[PLAN_SKIP_UNLIKELY]++;
-        return 0;
-    }
-    if (grow_array(&list->candidates, &list->allocated, list->n + 1, sizeof(Candidate)) < 0)
-        return -ENOMEM;
-    list->candidates[list->n++] = (Candidate){
-            .data = data,
-            .index = index,
-            .probability = probability,
-            .bytes = ALIGN_UP(offset + length, (uint64_t)PACK_PAGE_SIZE) - start,
-    };
-    return 0;
-}
-
-static int cut(Compiler *x)
-{
-    const LocatedPlan *l = x->l;
-    CandidateList list = {0};
-    int r = 0;
-
-    for (size_t i = 0; r >= 0 && i < l->n_metadata; i++) {
-        uint64_t size = l->volumes->volumes[l->metadata[i].volume].size_bytes;
-
-        if (l->metadata[i].offset < size && l->metadata[i].length > 0)
-            r = add_candidate(x, &list, false, i, l->metadata[i].probability, l->metadata[i].offset,
-                              MIN(l->metadata[i].length, size - l->metadata[i].offset));
-    }
-    for (size_t i = 0; r >= 0 && i < l->n_files; i++)
-        for (size_t k = 0; r >= 0 && k < l->files[i].n_maps; k++) {
-            const PredictedMap *m = &l->files[i].maps[k];
-
-            r = add_candidate(x, &list, true, x->first_map[i] + k, m->probability, m->offset,
-                              m->length);
-        }
-    if (r >= 0 && list.n > 1)
-        qsort(list.candidates, list.n, sizeof(Candidate), compare_candidates);
-    for (size_t i = 0; r >= 0 && i < list.n; i++) {
-        const Candidate *c = &list.candidates[i];
-
-        if (c->bytes > x->budget_bytes) {
-            x->s.n_skipped[PLAN_SKIP_BUDGET]++;
-            continue;
-        }
-        x->budget_bytes -= c->bytes;
-        (c->data ? x->keep_maps : x->keep_metadata)[c->index] = true;
-    }
-    free(list.candidates);
-    return r;
-}
-
-static DeviceClass class_of(const Volume *v, const PlanParameters *p)
-{
-    return (int)p->device_class >= 0 ? p->device_class : v->device_class;
-}
-
-static const CostModel *cost_of(const Volume *v, const PlanParameters *p)
-{
-    return p->cost_model ? p->cost_model : cost_model_of(class_of(v, p));
 }
 
 static uint32_t to_msec(usec_t t)
@@ -159,19 +67,19 @@ static uint32_t to_msec(usec_t t)
 static int add_metadata(Compiler *x, uint32_t volume, PackContentVolume *g)
 {
     const Volume *v = &x->l->volumes->volumes[volume];
-    uint64_t max_gap = cost_break_even_gap(cost_of(v, x->p), v->size_bytes, 0);
+    uint64_t max_gap = cost_break_even_gap(plan_cost_model(v, x->p), v->size_bytes, 0);
 
     for (size_t i = 0; i < x->l->n_metadata; i++) {
         const LocatedMetadata *m = &x->l->metadata[i];
         PackContentMetadata *last = g->n_metadata > 0 ? &g->metadata[g->n_metadata - 1] : NULL;
         uint64_t last_end = last ? last->offset + last->length : 0, end, gap;
 
-        if (m->volume != volume || !x->keep_metadata[i])
+        if (m->volume != volume || !x->cut.keep_metadata[i])
             continue;
         end = m->offset + MIN(m->length, v->size_bytes - m->offset);
         gap = m->offset > last_end ? m->offset - last_end : 0;
-        if (last && gap <= max_gap && gap <= x->budget_bytes) {
-            x->budget_bytes -= gap;
+        if (last && gap <= max_gap && gap <= x->cut.budget_bytes) {
+            x->cut.budget_bytes -= gap;
             x->s.gap_bytes += gap;
             last->length = MAX(last_end, end) - last->offset;
             last->probability = MAX(last->probability, m->probability);
@@ -216,11 +124,8 @@ static int add_files(Compiler *x, uint32_t volume, PackContentVolume *g)
         return -ENOMEM;
     for (size_t i = 0; i < l->n_files; i++) {
         const LocatedFile *f = &l->files[i];
-        bool wanted = f->probability >= x->p->min_probability;
 
-        for (size_t k = 0; k < f->n_maps; k++)
-            wanted = wanted || x->keep_maps[x->first_map[i] + k];
-        if (f->volume == volume && wanted)
+        if (f->volume == volume && x->cut.keep_files[i])
             order[n++] = (ByInode){f->inode, (uint32_t)i};
     }
     qsort(order, n, sizeof(ByInode), compare_by_inode);
@@ -263,7 +168,7 @@ static int add_pieces(Compiler *x, uint32_t volume, PieceList *list)
         if (f->volume != volume || f->directory)
             continue;
         for (size_t k = 0; k < f->n_maps; k++) {
-            int r = x->keep_maps[x->first_map[i] + k]
+            int r = x->cut.keep_maps[x->cut.first_map[i] + k]
                             ? pieces_add_map(list, x->where[i], &f->maps[k], f->first_use,
                                              f->extents, f->n_extents)
                             : 0;
@@ -283,8 +188,9 @@ static int add_data(Compiler *x, uint32_t volume, PackContentVolume *g)
     if (r < 0)
         return r;
     pieces_sort(&list);
-    x->s.gap_bytes += pieces_merge(&list, cost_break_even_gap(cost_of(v, x->p), v->size_bytes, 1),
-                                   &x->budget_bytes);
+    x->s.gap_bytes +=
+            pieces_merge(&list, cost_break_even_gap(plan_cost_model(v, x->p), v->size_bytes, 1),
+                         &x->cut.budget_bytes);
     if (grow_array(&g->data, &g->allocated_data, list.n, sizeof(PackContentData)) < 0)
         return -ENOMEM;
     for (size_t i = 0; i < list.n; i++)
@@ -354,7 +260,7 @@ static int add_volume(Compiler *x, uint32_t volume)
             .device_size = v->size_bytes,
             .fstype = strdup(v->fstype),
             .mountpoint = strdup(v->mountpoint),
-            .device_class = class_of(v, x->p),
+            .device_class = plan_device_class(v, x->p),
             .flags = (v->rotational ? PACK_VOLUME_ROTATIONAL : 0U) |
                      (v->spindle ? PACK_VOLUME_SPINDLE : 0U) | (btrfs ? 0U : PACK_VOLUME_PHYSICAL) |
                      (ext ? 0U : PACK_VOLUME_TOUCH_ENTRIES),
@@ -368,7 +274,7 @@ static int add_volume(Compiler *x, uint32_t volume)
         r = add_files(x, volume, g);
     if (r >= 0)
         r = add_data(x, volume, g);
-    return r < 0 ? r : summarize(g, cost_of(v, x->p), &x->s);
+    return r < 0 ? r : summarize(g, plan_cost_model(v, x->p), &x->s);
 }
 
 static bool has_anything(const LocatedPlan *l, uint32_t volume)
@@ -382,33 +288,20 @@ static bool has_anything(const LocatedPlan *l, uint32_t volume)
     return false;
 }
 
-static int compiler_init(Compiler *x)
-{
-    size_t n = 0;
-
-    x->first_map = reallocarray(NULL, x->l->n_files + 1, sizeof(size_t));
-    x->where = calloc(x->l->n_files + 1, sizeof(uint32_t));
-    x->keep_metadata = calloc(x->l->n_metadata + 1, sizeof(bool));
-    x->c = calloc(1, sizeof(PackContent));
-    if (!x->first_map || !x->where || !x->keep_metadata || !x->c)
-        return -ENOMEM;
-    for (size_t i = 0; i < x->l->n_files; i++) {
-        x->first_map[i] = n;
-        n += x->l->files[i].n_maps;
-    }
-    x->keep_maps = calloc(n + 1, sizeof(bool));
-    return x->keep_maps ? 0 : -ENOMEM;
-}
-
 int plan_compile(const LocatedPlan *l, const PlanParameters *p, PackContent **ret,
                  PlanSummary *summary)
 {
-    _cleanup_(compiler_done) Compiler x = {.l = l, .p = p, .budget_bytes = p->budget_bytes};
-    int r = compiler_init(&x);
+    _cleanup_(compiler_done) Compiler x = {.l = l, .p = p};
+    int r = plan_cut(l, p, &x.cut);
 
     if (r < 0)
         return r;
-    memcpy(x.s.n_skipped, l->n_skipped, sizeof(x.s.n_skipped));
+    x.where = calloc(l->n_files + 1, sizeof(uint32_t));
+    x.c = calloc(1, sizeof(PackContent));
+    if (!x.where || !x.c)
+        return -ENOMEM;
+    for (PlanSkip k = 0; k < _PLAN_SKIP_MAX; k++)
+        x.s.n_skipped[k] = l->n_skipped[k] + x.cut.n_skipped[k];
     x.c->stage = l->stage;
     x.c->policy = p->policy;
     x.c->control_interval = p->control_interval;
@@ -416,7 +309,6 @@ int plan_compile(const LocatedPlan *l, const PlanParameters *p, PackContent **re
     x.c->deadline_usec = p->deadline_usec;
     x.c->created_realtime = p->now_realtime;
 
-    r = cut(&x);
     for (uint32_t v = 0; r >= 0 && v < l->volumes->n; v++)
         if (has_anything(l, v))
             r = add_volume(&x, v);

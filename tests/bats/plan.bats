@@ -223,3 +223,64 @@ os.fsync(fd)' "$HS_MNT/holey"
     cmp "$HS_TMP/one" "$HS_TMP/two"
     "$HEADSTART" show "$HS_TMP/one" >/dev/null
 }
+
+@test "a user's set holds what root or the user owns and nobody else can write" {
+    hs_filesystem ext4 64
+    local f
+    for f in root mine theirs everyones groups mine-groups private; do
+        head -c 100000 /dev/urandom >"$HS_MNT/$f"
+    done
+    mkdir "$HS_MNT/sticky" "$HS_MNT/sticky/mine-below"
+    chmod 1777 "$HS_MNT/sticky"
+    chown 4001:4001 "$HS_MNT"/{mine,private,sticky/mine-below}
+    chown 4001:100 "$HS_MNT/mine-groups"
+    chown 4002:4002 "$HS_MNT/theirs"
+    chmod 666 "$HS_MNT/everyones"
+    chgrp 100 "$HS_MNT/groups"
+    chmod 664 "$HS_MNT"/{groups,mine-groups,private}
+    sync -f "$HS_MNT"
+    local p="/everyones 0 4096
+/groups 0 4096
+/mine 0 4096
+/mine-groups 0 4096
+/private 0 4096
+/root 0 4096
+/sticky
+/sticky/mine-below
+/theirs 0 4096"
+
+    plan --uid=4001 <<<"$p"
+    planned '[.volumes[].files[].path] | sort == ["mine", "private", "root", "sticky/mine-below"]'
+    planned '.summary.skipped.owner == 5'
+    # Another account, even of the same person, is another user.
+    plan --uid=4002 <<<"$p"
+    planned '[.volumes[].files[].path] | sort == ["root", "theirs"]'
+    # Whoever logs in.
+    plan <<<"$p"
+    planned '[.volumes[].files[].path] == ["root"]'
+    planned '[.volumes[].data[].path] == ["root"]'
+}
+
+@test "metadata of a file that does not belong into a set is not derived for it" {
+    hs_filesystem ext4 256 -b 4096 -N 65536 -O ^flex_bg
+    mkdir -p "$HS_MNT/theirs"
+    echo x >"$HS_MNT/theirs/file"
+    chown -R 4002:4002 "$HS_MNT/theirs"
+    sync -f "$HS_MNT"
+    plan --uid=4002 <<<"/theirs/file 0 4096"
+    planned '.volumes[0].metadata | length > 0'
+    plan --uid=4001 <<<"/theirs/file 0 4096"
+    planned '[.volumes[].metadata[]] == []'
+}
+
+@test "what is equally likely is not cut by its path" {
+    hs_filesystem ext4 64
+    mkdir "$HS_MNT/home" "$HS_MNT/usr"
+    head -c 409600 /dev/urandom >"$HS_MNT/home/video"
+    head -c 409600 /dev/urandom >"$HS_MNT/usr/libc"
+    chown 4001:4001 "$HS_MNT/home/video"
+    sync -f "$HS_MNT"
+    plan --uid=4001 --budget=600000 <<<"/home/video 0 409600 1
+/usr/libc 0 409600 1"
+    planned '[.volumes[].data[].path] | unique == ["usr/libc"]'
+}

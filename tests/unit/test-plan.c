@@ -352,6 +352,165 @@ static void a_file_written_lately_is_known_by_its_inode(void **state)
     located_plan_free(l);
 }
 
+/* The path of the first data range that is kept, and how many there are. */
+static const char *first_kept(const PackContent *c, size_t *ret_n)
+{
+    *ret_n = c->volumes[0].n_data;
+    return *ret_n > 0 ? c->volumes[0].files[c->volumes[0].data[0].file].path : NULL;
+}
+
+static void of_what_is_equally_likely_files_of_root_come_first(void **state)
+{
+    Volume v = made_volume(DEVICE_CLASS_HDD);
+    VolumeTable t = {&v, 1, 1};
+    LocatedPlan *l = made_plan(&t, 3);
+    PlanSummary s;
+    PackContent *c;
+    size_t n;
+
+    l->n_metadata = 0;
+    for (size_t i = 0; i < 3; i++)
+        l->files[i].maps[0].probability = l->files[i].probability = 0.5;
+    l->files[2].of_root = true;
+    c = compile(l, PAGE, 0, &s);
+    assert_string_equal(first_kept(c, &n), "f2");
+    assert_int_equal(n, 1);
+    pack_content_free(c);
+
+    /* But what is likelier comes before. */
+    l->files[1].maps[0].probability = 0.6;
+    c = compile(l, PAGE, 0, &s);
+    assert_string_equal(first_kept(c, &n), "f1");
+    pack_content_free(c);
+    located_plan_free(l);
+}
+
+static void then_comes_what_saves_more_time_per_byte(void **state)
+{
+    Volume v = made_volume(DEVICE_CLASS_HDD);
+    VolumeTable t = {&v, 1, 1};
+    LocatedPlan *l = made_plan(&t, 3);
+    PlanSummary s;
+    PackContent *c;
+    size_t n;
+
+    l->n_metadata = 0;
+    for (size_t i = 0; i < 3; i++) {
+        l->files[i].maps[0].probability = l->files[i].probability = 0.5;
+        l->files[i].maps[0].length = l->files[i].size_bytes = 8 * PAGE;
+        l->files[i].extents[0].length = 8 * PAGE;
+    }
+    /* The same bytes in two places cost a seek more. */
+    l->files[1].extents = reallocarray(l->files[1].extents, 2, sizeof(Extent));
+    assert_non_null(l->files[1].extents);
+    l->files[1].n_extents = 2;
+    l->files[1].extents[0].length = 4 * PAGE;
+    l->files[1].extents[1] = (Extent){4 * PAGE, 5000 * PAGE, 4 * PAGE};
+    c = compile(l, 8 * PAGE, 0, &s);
+    assert_string_equal(first_kept(c, &n), "f1");
+    pack_content_free(c);
+
+    /* So do fewer bytes in one place. */
+    l->files[2].maps[0].length = 2 * PAGE;
+    c = compile(l, 8 * PAGE, 0, &s);
+    assert_string_equal(first_kept(c, &n), "f2");
+    assert_int_equal(n, 1);
+    pack_content_free(c);
+    located_plan_free(l);
+}
+
+static void a_plan_shrinks_to_its_limits_instead_of_failing(void **state)
+{
+    static const size_t n = PLAN_FILES_MAX + 1000;
+    Volume v = made_volume(DEVICE_CLASS_SSD);
+    VolumeTable t = {&v, 1, 1};
+    LocatedPlan *l = calloc(1, sizeof(*l));
+    char path[4000];
+    PlanSummary s;
+    PackContent *c;
+
+    assert_non_null(l);
+    l->volumes = &t;
+    l->files = calloc(n, sizeof(LocatedFile));
+    assert_non_null(l->files);
+    for (; l->n_files < n; l->n_files++) {
+        snprintf(path, sizeof(path), "d/%zu", l->n_files);
+        l->files[l->n_files] = (LocatedFile){
+                .path = strdup(path),
+                .inode = l->n_files,
+                .probability = 0.2 + (double)l->n_files / (double)n / 2,
+        };
+    }
+    c = compile(l, GIB, 0.1, &s);
+    assert_int_equal(c->volumes[0].n_files, PLAN_FILES_MAX);
+    assert_int_equal(s.n_skipped[PLAN_SKIP_LIMIT], 1000);
+    assert_string_equal(c->volumes[0].files[0].path, "d/1000"); /* the unlikely went */
+    pack_content_free(c);
+
+    /* Long names: the likeliest that fit, and short ones after them. */
+    memset(path, 'x', sizeof(path));
+    path[sizeof(path) - 1] = 0;
+    for (size_t i = 0; i < 10000; i++) {
+        free(l->files[i].path);
+        l->files[i].path = strdup(path);
+        l->files[i].probability = 0.9;
+    }
+    c = compile(l, GIB, 0.1, &s);
+    assert_in_range(s.n_skipped[PLAN_SKIP_LIMIT], 1, n - 1);
+    assert_in_range(s.n_files, PLAN_PATH_BYTES_MAX / sizeof(path), n - 1);
+    pack_content_free(c);
+    located_plan_free(l);
+}
+
+static void ranges_have_a_limit(void **state)
+{
+    Volume v = made_volume(DEVICE_CLASS_SSD);
+    VolumeTable t = {&v, 1, 1};
+    LocatedPlan *l = made_plan(&t, 2);
+    PlanSummary s;
+    PackContent *c;
+
+    v.size_bytes = UINT64_C(1) << 40;
+    l->n_metadata = 0;
+    for (size_t i = 0; i < 2; i++) {
+        LocatedFile *f = &l->files[i];
+
+        f->n_extents = PLAN_RANGES_MAX - 1;
+        f->extents = reallocarray(f->extents, f->n_extents, sizeof(Extent));
+        assert_non_null(f->extents);
+        for (size_t k = 0; k < f->n_extents; k++)
+            f->extents[k] = (Extent){k * PAGE, (2 * k + i * 4 * f->n_extents) * PAGE, PAGE};
+        f->maps[0].length = f->size_bytes = f->n_extents * PAGE;
+    }
+    c = compile(l, UINT64_MAX, 0, &s);
+    assert_int_equal(c->volumes[0].n_data, PLAN_RANGES_MAX - 1);
+    assert_int_equal(c->volumes[0].n_files, 2); /* it is opened all the same */
+    assert_int_equal(s.n_skipped[PLAN_SKIP_LIMIT], 1);
+    pack_content_free(c);
+    located_plan_free(l);
+}
+
+static void metadata_leaves_room_for_data(void **state)
+{
+    Volume v = made_volume(DEVICE_CLASS_SSD);
+    VolumeTable t = {&v, 1, 1};
+    LocatedPlan *l = made_plan(&t, 1);
+    const uint64_t budget = 4 * PLAN_METADATA_BYTES_MIN;
+    PlanSummary s;
+    PackContent *c;
+
+    v.size_bytes = UINT64_C(1) << 40;
+    l->metadata = reallocarray(l->metadata, 1000, sizeof(LocatedMetadata));
+    assert_non_null(l->metadata);
+    for (l->n_metadata = 0; l->n_metadata < 1000; l->n_metadata++)
+        l->metadata[l->n_metadata] = (LocatedMetadata){0, l->n_metadata * GIB, budget / 1000, 1.0};
+    c = compile(l, budget, 0, &s);
+    assert_in_range(s.metadata_bytes, budget / 4 - budget / 200, budget / 4);
+    assert_int_equal(s.n_pieces, 1);
+    pack_content_free(c);
+    located_plan_free(l);
+}
+
 static void nothing_makes_an_empty_pack(void **state)
 {
     VolumeTable t = {0};
@@ -377,6 +536,11 @@ int main(void)
             cmocka_unit_test(flash_reads_no_gap_through),
             cmocka_unit_test(a_probability_that_is_no_number_is_left_out),
             cmocka_unit_test(a_file_written_lately_is_known_by_its_inode),
+            cmocka_unit_test(of_what_is_equally_likely_files_of_root_come_first),
+            cmocka_unit_test(then_comes_what_saves_more_time_per_byte),
+            cmocka_unit_test(a_plan_shrinks_to_its_limits_instead_of_failing),
+            cmocka_unit_test(ranges_have_a_limit),
+            cmocka_unit_test(metadata_leaves_room_for_data),
             cmocka_unit_test(nothing_makes_an_empty_pack),
     };
 

@@ -9,12 +9,14 @@
  * offset; lines of one path stand together; a path below ROOT
  *     @UUID <TAB> OFFSET <TAB> LENGTH [<TAB> PROBABILITY]    metadata that the model knows
  *
- *     --budget=BYTES, --least=PROBABILITY, --class=CLASS, --output=PACK
+ *     --budget=BYTES, --uid=UID (whose set; without it, whoever logs in), --least=PROBABILITY,
+ * --class=CLASS, --output=PACK
  *     --brief      only the summary, with the CPU time of locating, compiling and writing
  */
 
 #include "base/atomic-file.h"
 #include "base/clock.h"
+#include "base/ownership.h"
 #include "base/parse.h"
 #include "plan/plan.h"
 
@@ -164,10 +166,13 @@ static json_object *print_summary(const PlanSummary *s, const LocatedPlan *l, us
 
 int main(int argc, char *argv[])
 {
-    static const struct option options[] = {
-            {"budget", required_argument, NULL, 'b'}, {"least", required_argument, NULL, 'l'},
-            {"class", required_argument, NULL, 'c'},  {"output", required_argument, NULL, 'o'},
-            {"brief", no_argument, NULL, 'q'},        {0}};
+    static const struct option options[] = {{"budget", required_argument, NULL, 'b'},
+                                            {"least", required_argument, NULL, 'l'},
+                                            {"class", required_argument, NULL, 'c'},
+                                            {"uid", required_argument, NULL, 'u'},
+                                            {"output", required_argument, NULL, 'o'},
+                                            {"brief", no_argument, NULL, 'q'},
+                                            {0}};
     PlanParameters p = {.policy = POLICY_IDLE,
                         .budget_bytes = UINT64_MAX,
                         .volatile_since = USEC_INFINITY,
@@ -179,6 +184,7 @@ int main(int argc, char *argv[])
     _cleanup_free_ void *bytes = NULL;
     json_object *o = json_object_new_object(), *array = json_object_new_array();
     const char *output = NULL;
+    uint64_t uid = OWNERSHIP_ANYBODY;
     bool brief = false;
     PlanSummary s;
     usec_t cpu;
@@ -188,6 +194,8 @@ int main(int argc, char *argv[])
     while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
         if (c == 'b' && parse_bytes(optarg, &p.budget_bytes) < 0)
             errx(2, "%s: no number of bytes", optarg);
+        if (c == 'u' && parse_u64(optarg, &uid) < 0)
+            errx(2, "%s: no UID", optarg);
         if (c == 'l')
             p.min_probability = strtod(optarg, NULL);
         if (c == 'c')
@@ -204,7 +212,7 @@ int main(int argc, char *argv[])
     cpu = clock_cpu();
     r = volume_table_read(AT_FDCWD, argv[optind], &volumes);
     if (r >= 0)
-        r = plan_locate(prediction, argv[optind], &volumes, USEC_INFINITY, &located);
+        r = plan_locate(prediction, argv[optind], &volumes, (uint32_t)uid, USEC_INFINITY, &located);
     if (r >= 0)
         r = plan_compile(located, &p, &content, &s);
     if (r >= 0)

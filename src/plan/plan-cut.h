@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Which of the located objects a plan keeps. Pure. */
+
+#include "plan/plan.h"
+
+typedef struct PlanCut {
+    bool *keep_metadata;   /* metadata range -> kept */
+    bool *keep_files;      /* file -> opened */
+    bool *keep_maps;       /* map of all files, one file after another -> read */
+    size_t *first_map;     /* file -> index of its first map in keep_maps */
+    uint64_t budget_bytes; /* what is left of the budget */
+    uint64_t n_skipped[_PLAN_SKIP_MAX];
+} PlanCut;
+
+void plan_cut_done(PlanCut *c);
+
+/* The class and the cost model of the volume's device. */
+DeviceClass plan_device_class(const Volume *v, const PlanParameters *p);
+const CostModel *plan_cost_model(const Volume *v, const PlanParameters *p);
+
+/* Selects as plan_compile() (plan.h) describes. Whatever it selects fits the budget and the limits
+ * of plan.h. `n_skipped` counts only what was skipped here. 0 or -ENOMEM. */
+int plan_cut(const LocatedPlan *l, const PlanParameters *p, PlanCut *ret);
