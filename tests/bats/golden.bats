@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# The golden results in tests/golden/expected: what the build computes from fixtures must not change
+# unless a commit says so and updates them (tests/golden/update).
+
+load helpers
+bats_require_minimum_version 1.5.0
+
+GOLDEN=$HS_SOURCE/tests/golden
+
+setup() {
+    hs_setup
+    need_command python3
+    need_binary "$HEADSTART"
+    # Where measure unpacks images, and its loop devices.
+    export TMPDIR=$HS_TMP
+}
+
+teardown() {
+    hs_teardown
+}
+
+# golden PART PATTERN…: measures the part and compares the files that match.
+golden() {
+    local part=$1 name
+    local -A names=()
+    "$GOLDEN/measure" "$HS_BUILD" "$HS_TMP/measured" "$part"
+    for name in "${@:2}"; do
+        for name in "$GOLDEN"/expected/$name.json "$HS_TMP"/measured/$name.json; do
+            [ -e "$name" ] && names[$(basename "$name")]=1
+        done
+    done
+    [ "${#names[@]}" -gt 0 ]
+    "$GOLDEN/compare" "$GOLDEN/expected" "$HS_TMP/measured" "${!names[@]}"
+}
+
+@test "golden: evaluate" {
+    golden evaluate 'evaluate-*'
+}
+
+@test "golden: show of traces and models, and what is learned of the recorded days" {
+    golden show 'show-*' default-model learned-model
+}
+
+@test "golden: packs, and what learn and plan make of traces" {
+    need_loop
+    need_filesystem ext4
+    need_filesystem xfs
+    need_filesystem btrfs
+    golden packs packs 'plan*'
+}
+
+@test "golden: the directives of the units" {
+    need_command meson
+    golden units units
+}
+
+@test "golden: the exposure of the units" {
+    need_command meson systemd-analyze systemctl
+    local recorded installed
+    recorded=$(jq .systemd "$GOLDEN/expected/exposure.json")
+    installed=$(systemctl --version | sed -n '1s/^systemd \([0-9]*\).*/\1/p')
+    [ "$recorded" = "$installed" ] || skip "systemd $recorded rated the units, this is $installed"
+    golden units exposure
+}
+
+@test "golden: compare finds a changed number, a lost key and a lost file" {
+    mkdir "$HS_TMP"/{a,b}
+    echo '{"x": [1, 2.0], "y": "z"}' | tee "$HS_TMP/a/f.json" >"$HS_TMP/b/f.json"
+    run -0 "$GOLDEN/compare" "$HS_TMP/a" "$HS_TMP/b"
+    echo '{"y": "z", "x": [1, 2.0000000001]}' >"$HS_TMP/b/f.json"
+    run -0 "$GOLDEN/compare" "$HS_TMP/a" "$HS_TMP/b"
+    echo '{"x": [1, 2.00000001], "y": "z"}' >"$HS_TMP/b/f.json"
+    run -1 "$GOLDEN/compare" "$HS_TMP/a" "$HS_TMP/b"
+    [[ $output == *"f.json: x[1]: 2.0 -> 2.00000001"* ]]
+    echo '{"x": [1, 2.0]}' >"$HS_TMP/b/f.json"
+    run -1 "$GOLDEN/compare" "$HS_TMP/a" "$HS_TMP/b"
+    rm "$HS_TMP/b/f.json"
+    run -1 "$GOLDEN/compare" "$HS_TMP/a" "$HS_TMP/b"
+}
