@@ -332,7 +332,7 @@ static int read_files(Reader *r, struct json_object *o)
     uint64_t inode = 0, mtime = 0;
     int64_t path = 0;
     JsonColumn c[ELEMENTSOF(keys)], resident;
-    size_t n;
+    size_t n, n_ranges = 0;
 
     r->where = "files";
     CHECK(json_get_object(o, "files", &o));
@@ -358,7 +358,8 @@ static int read_files(Reader *r, struct json_object *o)
         CHECK(json_next_i64(&c[5], &d));
         mtime += (uint64_t)d;
         f->mtime_nsec = (int64_t)mtime;
-        CHECK(json_next_column(&c[6], SIZE_MAX, &resident));
+        CHECK(json_next_column(&c[6], 2 * (size_t)(TRACE_RANGES_MAX - n_ranges), &resident));
+        n_ranges += resident.n / 2;
         CHECK(read_ranges(resident, &f->resident));
     }
     return 0;
@@ -392,7 +393,7 @@ static int read_lifetimes(Reader *r, struct json_object *o)
 
     r->where = "lifetimes";
     CHECK(json_get_object(o, "lifetimes", &o));
-    CHECK(json_get_columns(&r->document, o, keys, ELEMENTSOF(keys), TRACE_ACCESSES_MAX, c));
+    CHECK(json_get_columns(&r->document, o, keys, ELEMENTSOF(keys), TRACE_LIFETIMES_MAX, c));
     n = c[0].n;
     CHECK(grow_array(&r->t->lifetimes, &r->t->allocated_lifetimes, n, sizeof(TraceLifetime)));
     for (size_t i = 0; i < n; i++) {

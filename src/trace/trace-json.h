@@ -6,7 +6,6 @@
 #include "trace/trace.h"
 
 #define TRACE_FORMAT_VERSION 1
-#define TRACE_JSON_SIZE_MAX  (256U * 1024 * 1024)
 
 /* Serialises; the caller frees *ret (NUL-terminated, *ret_size bytes without the NUL).
  * 0 or -ENOMEM. */

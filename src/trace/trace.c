@@ -30,6 +30,7 @@ struct TraceIndex {
     PathEntry *paths;
     IdTable files;        /* path -> file */
     IdTable applications; /* file -> application */
+    uint64_t path_bytes;  /* full paths of all files */
 };
 
 static void index_free(struct TraceIndex *x)
@@ -220,14 +221,25 @@ static int id_table_find_or_add(IdTable *table, uint32_t key, uint32_t fresh, ui
     return 0;
 }
 
+size_t trace_path_bytes(const Trace *t, uint32_t path)
+{
+    size_t bytes = path == 0 ? 2 : 1; /* "/" itself, or the NUL */
+
+    for (uint32_t i = path; i != 0; i = t->paths[i].parent)
+        bytes += 1 + strlen(t->paths[i].name);
+    return bytes;
+}
+
 int trace_add_file(Trace *t, uint32_t path, uint32_t volume, bool directory, uint32_t *ret)
 {
+    uint64_t path_bytes;
     uint32_t id;
     int r;
 
     if (!t->index || path >= t->n_paths || (volume != TRACE_NONE && volume >= t->n_volumes))
         return -EINVAL;
-    if (t->n_files >= TRACE_FILES_MAX)
+    path_bytes = t->index->path_bytes + trace_path_bytes(t, path);
+    if (t->n_files >= TRACE_FILES_MAX || path_bytes > TRACE_PATH_BYTES_MAX)
         return -E2BIG;
     r = grow_array(&t->files, &t->allocated_files, t->n_files + 1, sizeof(TraceFile));
     if (r < 0)
@@ -235,9 +247,11 @@ int trace_add_file(Trace *t, uint32_t path, uint32_t volume, bool directory, uin
     r = id_table_find_or_add(&t->index->files, path, (uint32_t)t->n_files, &id);
     if (r < 0)
         return r;
-    if (id == t->n_files)
+    if (id == t->n_files) {
+        t->index->path_bytes = path_bytes;
         t->files[t->n_files++] =
                 (TraceFile){.path = path, .volume = volume, .directory = directory};
+    }
     *ret = id;
     return 0;
 }
@@ -274,7 +288,7 @@ int trace_add_lifetime(Trace *t, const TraceLifetime *l)
 
     if (l->application >= t->n_applications || !lifetime_is_valid(l))
         return -EINVAL;
-    if (t->n_lifetimes >= TRACE_ACCESSES_MAX)
+    if (t->n_lifetimes >= TRACE_LIFETIMES_MAX)
         return -E2BIG;
     r = grow_array(&t->lifetimes, &t->allocated_lifetimes, t->n_lifetimes + 1,
                    sizeof(TraceLifetime));
@@ -333,10 +347,12 @@ static bool name_is_valid(const char *name)
            strlen(name) <= NAME_MAX;
 }
 
-/* Names, their order, and that every path fits TRACE_PATH_MAX. */
+/* Checks names, their order, that every path fits TRACE_PATH_MAX, and that the paths of all files
+ * fit TRACE_PATH_BYTES_MAX. */
 static int validate_paths(const Trace *t)
 {
     _cleanup_free_ uint16_t *length = calloc(t->n_paths, sizeof(uint16_t));
+    uint64_t path_bytes = 0;
 
     if (!length)
         return -ENOMEM;
@@ -353,7 +369,12 @@ static int validate_paths(const Trace *t)
             return -EBADMSG;
         length[i] = (uint16_t)l;
     }
-    return 0;
+    for (size_t i = 0; i < t->n_files; i++) {
+        if (t->files[i].path >= t->n_paths)
+            return -EBADMSG;
+        path_bytes += MAX(length[t->files[i].path], 1) + 1U;
+    }
+    return path_bytes <= TRACE_PATH_BYTES_MAX ? 0 : -EBADMSG;
 }
 
 static bool ranges_are_valid(const RangeSet *s)
@@ -371,11 +392,12 @@ static bool volume_is_valid(const TraceVolume *v)
 
 static int validate_tables(const Trace *t)
 {
+    uint64_t n_ranges = 0;
     int r;
 
     if (t->n_paths == 0 || t->n_paths > TRACE_PATHS_MAX || t->n_files > TRACE_FILES_MAX ||
         t->n_volumes > TRACE_VOLUMES_MAX || t->n_accesses > TRACE_ACCESSES_MAX ||
-        t->n_lifetimes > TRACE_ACCESSES_MAX || t->n_applications > TRACE_FILES_MAX)
+        t->n_lifetimes > TRACE_LIFETIMES_MAX || t->n_applications > TRACE_FILES_MAX)
         return -EBADMSG;
     r = validate_paths(t);
     if (r < 0)
@@ -386,11 +408,14 @@ static int validate_tables(const Trace *t)
     for (size_t i = 0; i < t->n_files; i++) {
         const TraceFile *f = &t->files[i];
 
-        if (f->path >= t->n_paths || (f->volume != TRACE_NONE && f->volume >= t->n_volumes) ||
+        if ((f->volume != TRACE_NONE && f->volume >= t->n_volumes) ||
             f->size_bytes > TRACE_NUMBER_MAX || !ranges_are_valid(&f->resident) ||
             (f->directory && f->resident.n > 0))
             return -EBADMSG;
+        n_ranges += f->resident.n;
     }
+    if (n_ranges > TRACE_RANGES_MAX)
+        return -EBADMSG;
     for (size_t i = 0; i < t->n_applications; i++)
         if (t->applications[i].file >= t->n_files)
             return -EBADMSG;

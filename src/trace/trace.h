@@ -10,17 +10,9 @@
 #include "base/ranges.h"
 #include "base/time-util.h"
 #include "base/vocabulary.h"
+#include "trace/trace-limits.h"
 
 #define TRACE_NONE UINT32_MAX
-
-/* Limits that builder and reader enforce (-E2BIG): far above what a machine does, low enough that a
- * hostile file cannot eat the memory. */
-#define TRACE_ACCESSES_MAX 4000000U
-#define TRACE_FILES_MAX    1000000U
-#define TRACE_PATHS_MAX    4000000U
-#define TRACE_VOLUMES_MAX  4096U
-#define TRACE_PATH_MAX     4096U                 /* bytes, NUL included */
-#define TRACE_NUMBER_MAX   ((uint64_t)INT64_MAX) /* instants, counts, sizes and ends of ranges */
 
 /* Where a volume's metadata ranges come from. */
 typedef enum MetadataSource {
@@ -151,7 +143,8 @@ DEFINE_CLEANUP(Trace *, trace_free);
 int trace_add_volume(Trace *t, const TraceVolume *v, uint32_t *ret);
 /* Interns an absolute path; -EINVAL if it is not absolute, holds "." or ".." or empty names. */
 int trace_add_path(Trace *t, const char *path, uint32_t *ret);
-/* Finds or adds the file with that path; a new one has only path, volume and directory set. */
+/* Finds or adds the file with that path; a new one has only path, volume and directory set. -E2BIG
+ * also when the paths of all files would exceed TRACE_PATH_BYTES_MAX. */
 int trace_add_file(Trace *t, uint32_t path, uint32_t volume, bool directory, uint32_t *ret);
 int trace_add_application(Trace *t, uint32_t file, uint32_t *ret);
 int trace_add_lifetime(Trace *t, const TraceLifetime *l);
@@ -160,6 +153,9 @@ int trace_add_lifetime(Trace *t, const TraceLifetime *l);
 bool trace_has_fsck(const Trace *t);
 /* Accesses must come in rising order of `at` (-EINVAL otherwise). */
 int trace_add_access(Trace *t, const TraceAccess *a);
+
+/* The bytes that the full path takes as text, with its NUL. */
+size_t trace_path_bytes(const Trace *t, uint32_t path);
 
 /* Writes the path as text into buf; -ENAMETOOLONG if it does not fit. */
 int trace_format_path(const Trace *t, uint32_t path, char *buf, size_t size);

@@ -442,6 +442,27 @@ static void what_stands_beside_is_ignored(void **state)
     refuse(after, strlen(after), -EBADMSG);
 }
 
+/* A file of 12 MB whose ranges would take 48 MB: refused where the limit is reached. */
+static void too_many_ranges_are_refused(void **state)
+{
+    _cleanup_trace_ Trace *t = trace_new(STAGE_BOOT);
+    _cleanup_free_ char *text = NULL;
+    uint32_t id, file;
+    size_t size;
+
+    assert_int_equal(trace_add_path(t, "/a", &id), 0);
+    assert_int_equal(trace_add_file(t, id, TRACE_NONE, false, &file), 0);
+    for (uint64_t k = 0; k <= TRACE_RANGES_MAX; k++)
+        assert_int_equal(range_set_add(&t->files[file].resident, 2 * k, 2 * k + 1), 0);
+    assert_int_equal(trace_to_json(t, &text, &size), 0);
+    refuse(text, size, -EBADMSG);
+    t->files[file].resident.n--;
+    free(TAKE_PTR(text));
+    assert_int_equal(trace_to_json(t, &text, &size), 0);
+    t = trace_free(t);
+    assert_int_equal(trace_from_json(text, size, &t, NULL), 0);
+}
+
 static void a_read_trace_is_not_built_on(void **state)
 {
     _cleanup_free_ char *text = edited("x", "x");
@@ -484,6 +505,7 @@ int main(void)
             cmocka_unit_test(too_deep_is_refused),
             cmocka_unit_test(wrong_members_are_refused),
             cmocka_unit_test(what_stands_beside_is_ignored),
+            cmocka_unit_test(too_many_ranges_are_refused),
             cmocka_unit_test(a_read_trace_is_not_built_on),
             cmocka_unit_test(twenty_thousand_accesses_stay_small),
     };

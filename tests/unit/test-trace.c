@@ -175,6 +175,57 @@ static void volumes_are_limited(void **state)
     assert_int_equal(trace_validate(t), 0);
 }
 
+/* Files below a path of nearly 4,096 bytes: the tree is small, the paths written out are not. */
+static void path_bytes_are_limited(void **state)
+{
+    _cleanup_trace_ Trace *t = trace_new(STAGE_BOOT);
+    char path[TRACE_PATH_MAX] = "";
+    size_t length = 0, n = 0;
+    uint64_t bytes = 0;
+    uint32_t id, file;
+    int r = 0;
+
+    while (length + 251 < 4000)
+        length += (size_t)snprintf(path + length, sizeof(path) - length, "/%0250d", 0);
+    for (; r >= 0; n++) {
+        snprintf(path + length, sizeof(path) - length, "/%zu", n);
+        assert_int_equal(trace_add_path(t, path, &id), 0);
+        assert_int_equal(trace_path_bytes(t, id), strlen(path) + 1);
+        r = trace_add_file(t, id, TRACE_NONE, false, &file);
+        bytes += strlen(path) + 1;
+    }
+    assert_int_equal(r, -E2BIG);
+    assert_true(bytes > TRACE_PATH_BYTES_MAX && bytes - strlen(path) - 1 <= TRACE_PATH_BYTES_MAX);
+    assert_int_equal(t->n_files, n - 1);
+    assert_int_equal(trace_validate(t), 0);
+    /* One file more than the builder took, as a hostile file would have it. */
+    assert_int_equal(grow_array(&t->files, &t->allocated_files, t->n_files + 1, sizeof(TraceFile)),
+                     0);
+    t->files[t->n_files++] = (TraceFile){.path = id, .volume = TRACE_NONE};
+    assert_int_equal(trace_validate(t), -EBADMSG);
+}
+
+static void ranges_are_limited(void **state)
+{
+    _cleanup_trace_ Trace *t = trace_new(STAGE_BOOT);
+    const unsigned n_files = 8;
+    uint32_t id, file;
+
+    for (unsigned i = 0; i < n_files; i++) {
+        char path[16];
+
+        snprintf(path, sizeof(path), "/%u", i);
+        assert_int_equal(trace_add_path(t, path, &id), 0);
+        assert_int_equal(trace_add_file(t, id, TRACE_NONE, false, &file), 0);
+        for (uint64_t k = 0; k < TRACE_RANGES_MAX / n_files; k++)
+            assert_int_equal(range_set_add(&t->files[file].resident, 2 * k, 2 * k + 1), 0);
+    }
+    assert_int_equal(trace_validate(t), 0);
+    assert_int_equal(range_set_add(&t->files[file].resident, TRACE_RANGES_MAX, TRACE_NUMBER_MAX),
+                     0);
+    assert_int_equal(trace_validate(t), -EBADMSG);
+}
+
 /* Each member set wrong in turn: validation must see it, and see nothing wrong once it is back. */
 #define BREAK(t, member, wrong)                        \
     do {                                               \
@@ -328,6 +379,8 @@ int main(void)
             cmocka_unit_test(the_first_of_a_file_is_found_again),
             cmocka_unit_test(accesses_come_in_order),
             cmocka_unit_test(volumes_are_limited),
+            cmocka_unit_test(path_bytes_are_limited),
+            cmocka_unit_test(ranges_are_limited),
             cmocka_unit_test(every_wrong_member_is_seen),
             cmocka_unit_test(paths_longer_than_allowed_are_seen),
             cmocka_unit_test(words_both_ways),

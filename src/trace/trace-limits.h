@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* How much one trace may hold. Two sets of limits:
+ *
+ * - TRACE_RECORD_*: what the recorder keeps of one stage, and what learning takes of one trace.
+ *   Whatever exceeds them is left out, the likeliest is kept. A boot and a login open 3,000 to
+ *   15,000 files with paths of 60 to 90 bytes.
+ * - TRACE_*_MAX without RECORD: what builder and reader accept at all. A file that exceeds them is
+ *   refused (-E2BIG by the builder, -EBADMSG by the reader). They bound the memory of a reader that
+ *   is given a hostile file; they lie above the first set so that a trace of a recorder with larger
+ *   caps is still readable.
+ *
+ * "Path bytes" is the sum over files of the length of the full path with its NUL. A trace stores
+ * paths as a tree, but whoever learns from it writes each path out. */
+
+/* One stage, all users together. */
+#define TRACE_RECORD_FILES_MAX      60000U
+#define TRACE_RECORD_PATH_BYTES_MAX (8U * 1024 * 1024)
+#define TRACE_RECORD_RANGES_MAX     500000U
+
+/* One user in one stage. Root has no share of its own: only the limits above bound it. */
+#define TRACE_RECORD_USER_FILES_MAX      15000U
+#define TRACE_RECORD_USER_PATH_BYTES_MAX (2U * 1024 * 1024)
+#define TRACE_RECORD_USER_RANGES_MAX     100000U
+
+/* Limits of the format. */
+#define TRACE_ACCESSES_MAX   1000000U
+#define TRACE_LIFETIMES_MAX  1000000U
+#define TRACE_FILES_MAX      250000U
+#define TRACE_PATHS_MAX      500000U             /* nodes of the path tree */
+#define TRACE_PATH_BYTES_MAX (32U * 1024 * 1024) /* full paths of all files */
+#define TRACE_RANGES_MAX     2000000U            /* resident ranges of all files */
+#define TRACE_VOLUMES_MAX    4096U
+#define TRACE_PATH_MAX       4096U                 /* bytes of one path, NUL included */
+#define TRACE_NUMBER_MAX     ((uint64_t)INT64_MAX) /* instants, counts, sizes, ends of ranges */
+#define TRACE_JSON_SIZE_MAX  (64U * 1024 * 1024)   /* bytes of one trace's file */
