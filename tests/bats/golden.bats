@@ -77,3 +77,14 @@ golden() {
     rm "$HS_TMP/b/f.json"
     run -1 "$GOLDEN/compare" "$HS_TMP/a" "$HS_TMP/b"
 }
+
+@test "golden: compare calls a renamed key renamed, and fails" {
+    mkdir "$HS_TMP"/{a,b}
+    echo '{"old": [1, 2], "y": "z"}' >"$HS_TMP/a/f.json"
+    echo '{"new": [1, 2], "y": "z"}' >"$HS_TMP/b/f.json"
+    run -1 "$GOLDEN/compare" "$HS_TMP/a" "$HS_TMP/b"
+    [ "${lines[0]}" = "f.json: old: same value, renamed -> new" ]
+    echo '{"new": [1, 3], "y": "z"}' >"$HS_TMP/b/f.json"
+    run -1 "$GOLDEN/compare" "$HS_TMP/a" "$HS_TMP/b"
+    [ "${lines[0]}" = "f.json: old: [1, 2] -> absent" ]
+}
