@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-int planned_read(int state_fd, const char *name, uint64_t *ret_salt, bool *ret_spindle)
+int planned_read(int state_fd, const char *name, uint64_t *ret_salt, bool *ret_seeks_slowly)
 {
     _cleanup_free_ char *buf = NULL;
     size_t size;
@@ -25,9 +25,9 @@ int planned_read(int state_fd, const char *name, uint64_t *ret_salt, bool *ret_s
     if (r < 0)
         return r;
     *ret_salt = le64toh(old.header->salt);
-    *ret_spindle = false;
+    *ret_seeks_slowly = false;
     for (uint32_t i = 0; i < le32toh(old.header->n_volumes); i++)
-        *ret_spindle |= (le32toh(old.volumes[i].flags) & PACK_VOLUME_SPINDLE) != 0;
+        *ret_seeks_slowly |= (le32toh(old.volumes[i].flags) & PACK_VOLUME_SEEKS_SLOWLY) != 0;
     return 0;
 }
 

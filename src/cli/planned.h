@@ -5,9 +5,9 @@
 
 #include "cli/cli.h"
 
-/* Of the pack that is to be replaced: its salt, and whether a disk in it was measured to have a
- * spindle. 0 or a negative errno: there is none that can be used. */
-int planned_read(int state_fd, const char *name, uint64_t *ret_salt, bool *ret_spindle);
+/* Reads from the pack that will be replaced its salt, and whether one of its disks was measured to
+ * seek slowly. 0, or a negative errno if there is no usable pack. */
+int planned_read(int state_fd, const char *name, uint64_t *ret_salt, bool *ret_seeks_slowly);
 
 /* True if all that is planned from (both models, configuration) is older than the packs that there
  * are. */

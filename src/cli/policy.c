@@ -16,10 +16,10 @@ static Volume *root_volume(VolumeTable *t)
     return t->n > 0 ? t->volumes : NULL;
 }
 
-void policy_find_spindle(VolumeTable *t, bool before, bool measure)
+void policy_measure_seeks(VolumeTable *t, bool before, bool measure)
 {
     Volume *v = root_volume(t);
-    Spindle spindle = SPINDLE_UNCLEAR;
+    SeeksSlowly slowly = SEEKS_SLOWLY_UNCLEAR;
     SeekTimes times;
     int r;
 
@@ -29,14 +29,14 @@ void policy_find_spindle(VolumeTable *t, bool before, bool measure)
     if (r < 0)
         log_debug_errno(r, "headstart: cannot measure how %s seeks: %m", v->device);
     else if (measure) {
-        spindle = seeks_tell_spindle(&times);
+        slowly = seeks_decide(&times);
         log_debug("headstart: %s reads elsewhere in %" PRIu64 " us, what is next in %" PRIu64 " us",
                   v->device, times.elsewhere, times.next);
     }
-    v->spindle = spindle == SPINDLE_YES || (spindle == SPINDLE_UNCLEAR && before);
-    if (v->spindle)
+    v->seeks_slowly = slowly == SEEKS_SLOWLY_YES || (slowly == SEEKS_SLOWLY_UNCLEAR && before);
+    if (v->seeks_slowly)
         v->device_class = DEVICE_CLASS_HDD;
-    else if (spindle == SPINDLE_NO && v->device_class == DEVICE_CLASS_HDD)
+    else if (slowly == SEEKS_SLOWLY_NO && v->device_class == DEVICE_CLASS_HDD)
         v->device_class = DEVICE_CLASS_UNKNOWN;
 }
 
@@ -46,7 +46,7 @@ Policy policy_automatic(VolumeTable *t, Stage stage)
 
     if (stage != STAGE_BOOT)
         return POLICY_IDLE;
-    if (v && v->spindle)
+    if (v && v->seeks_slowly)
         return POLICY_GATE;
     if (v && (v->device_class == DEVICE_CLASS_SSD || v->device_class == DEVICE_CLASS_EMMC ||
               v->device_class == DEVICE_CLASS_NETDISK))

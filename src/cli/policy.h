@@ -5,12 +5,12 @@
 
 #include "volume/volume.h"
 
-/* Finds out whether the disk below the root has a spindle: a flag proves none, so it is measured
- * (volume/seeks.h), and the volume's class set to what that shows. Where it is unclear, and if not
- * to `measure`, it is as it was `before`. */
-void policy_find_spindle(VolumeTable *t, bool before, bool measure);
+/* Measures (volume/seeks.h) whether the disk below the root seeks slowly, since the kernel's
+ * rotational flag does not prove it, and sets seeks_slowly and the class of the volume accordingly.
+ * If the measurement is unclear, or `measure` is false, the earlier result `before` stands. */
+void policy_measure_seeks(VolumeTable *t, bool before, bool measure);
 
-/* For a boot: `gate` where there is a spindle, which reads in one sweep in 2 s what takes it 10
- * when everyone reads at once; `metadata` where the class is a fast one; `concurrent` elsewhere. For a
- * login: `idle`. */
+/* For a boot: `gate` where the disk seeks slowly: it reads in 2 s in one sweep what takes 10 s
+ * when everyone reads at once; `metadata` where the class is a fast one; `concurrent` elsewhere.
+ * For a login: `idle`. */
 Policy policy_automatic(VolumeTable *t, Stage stage);

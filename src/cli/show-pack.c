@@ -188,8 +188,8 @@ static json_object *volume_to_json(const Pack *p, uint32_t index, json_object *o
     json_object_object_add(o, "uuid", output_json_string(text));
     json_object_object_add(o, "subvolume_id", json_object_new_uint64(le64toh(g->subvolume_id)));
     json_object_object_add(o, "device_size", json_object_new_uint64(le64toh(g->device_size)));
-    json_object_object_add(o, "spindle",
-                           json_object_new_boolean(!!(le32toh(g->flags) & PACK_VOLUME_SPINDLE)));
+    json_object_object_add(o, "seeks_slowly",
+                           json_object_new_boolean(!!(le32toh(g->flags) & PACK_VOLUME_SEEKS_SLOWLY)));
     json_object_object_add(o, "rotational",
                            json_object_new_boolean(!!(le32toh(g->flags) & PACK_VOLUME_ROTATIONAL)));
     json_object_object_add(o, "physical",

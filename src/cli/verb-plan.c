@@ -119,9 +119,9 @@ static int choose_policy(Planning *p, Stage stage, Policy *ret)
 static uint64_t choose_salt(const Planning *p, const char *name)
 {
     uint64_t salt = 0;
-    bool spindle;
+    bool seeks_slowly;
 
-    if (planned_read(p->state_fd, name, &salt, &spindle) >= 0)
+    if (planned_read(p->state_fd, name, &salt, &seeks_slowly) >= 0)
         return salt;
     if (getrandom(&salt, sizeof(salt), GRND_NONBLOCK) != sizeof(salt))
         salt = clock_now(CLOCK_REALTIME);
@@ -168,7 +168,7 @@ static void add_summary(Planning *p, Stage stage, uint32_t uid, Policy policy, c
     skipped_text(s, skipped, sizeof(skipped));
     table_row(p->summaries, stage_to_string(stage),
               uid == MODEL_NONE ? COUNT_UNKNOWN : (uint64_t)uid, policy_to_string(policy),
-              s->n_files, s->n_directories, s->n_pieces, s->data_bytes, s->metadata_bytes,
+              s->n_files, s->n_directories, s->n_data_ranges, s->data_bytes, s->metadata_bytes,
               s->gap_bytes, s->estimated_usec, *skipped ? skipped : NULL);
 }
 
@@ -481,7 +481,7 @@ static int run(Context *c)
         bool before = false;
 
         (void)planned_read(p.state_fd, state_pack_name(STAGE_BOOT), &salt, &before);
-        policy_find_spindle(&p.volumes, before, !p.policy && config.boot_policy < 0);
+        policy_measure_seeks(&p.volumes, before, !p.policy && config.boot_policy < 0);
     }
     for (Stage s = 0; r >= 0 && user == MODEL_NONE && s < _STAGE_MAX; s++) {
         if (!state_pack_name(s) || (only >= 0 && s != only))

@@ -5,23 +5,24 @@
 #include "base/macros.h"
 #include "pack/pack.h"
 
-void piece_list_done(PieceList *l)
+void placed_range_list_done(PlacedRangeList *l)
 {
-    free(l->pieces);
-    *l = (PieceList){0};
+    free(l->ranges);
+    *l = (PlacedRangeList){0};
 }
 
-static int add(PieceList *l, Piece p)
+static int add(PlacedRangeList *l, PlacedRange p)
 {
-    int r = grow_array(&l->pieces, &l->allocated, l->n + 1, sizeof(Piece));
+    int r = grow_array(&l->ranges, &l->allocated, l->n + 1, sizeof(PlacedRange));
 
     if (r < 0)
         return r;
-    l->pieces[l->n++] = p;
+    l->ranges[l->n++] = p;
     return 0;
 }
 
-/* The first extent of the stretch that this one is part of: filesystems cut long ones. */
+/* The first extent of the contiguous stretch that extent i belongs to: filesystems split long ones.
+ */
 static size_t run_of(const Extent *extents, size_t i)
 {
     while (i > 0 && extents[i - 1].logical + extents[i - 1].length == extents[i].logical &&
@@ -30,15 +31,15 @@ static size_t run_of(const Extent *extents, size_t i)
     return i;
 }
 
-int pieces_add_map(PieceList *l, uint32_t file, const PredictedMap *map, usec_t need,
-                   const Extent *extents, size_t n_extents)
+int placed_ranges_add(PlacedRangeList *l, uint32_t file, const PredictedMap *map, usec_t need,
+                      const Extent *extents, size_t n_extents)
 {
     uint64_t start = ALIGN_DOWN(map->offset, (uint64_t)PACK_PAGE_SIZE);
     uint64_t end = ALIGN_UP(map->offset + map->length, (uint64_t)PACK_PAGE_SIZE);
     size_t lo = 0, hi = n_extents;
 
     if (n_extents == 0)
-        return add(l, (Piece){
+        return add(l, (PlacedRange){
                               .file = file,
                               .offset = start,
                               .length = end - start,
@@ -65,7 +66,7 @@ int pieces_add_map(PieceList *l, uint32_t file, const PredictedMap *map, usec_t 
 
         if (from >= to)
             continue;
-        r = add(l, (Piece){
+        r = add(l, (PlacedRange){
                            .file = file,
                            .offset = from,
                            .length = to - from,
@@ -77,14 +78,14 @@ int pieces_add_map(PieceList *l, uint32_t file, const PredictedMap *map, usec_t 
                    });
         if (r < 0)
             return r;
-        start = to; /* blocks smaller than pages: no page twice */
+        start = to; /* with blocks smaller than pages, no page is appended twice */
     }
     return 0;
 }
 
-static int compare_pieces(const void *a, const void *b)
+static int compare_placed_ranges(const void *a, const void *b)
 {
-    const Piece *x = a, *y = b;
+    const PlacedRange *x = a, *y = b;
 
     if (x->physical != y->physical)
         return x->physical < y->physical ? -1 : 1;
@@ -93,14 +94,16 @@ static int compare_pieces(const void *a, const void *b)
     return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-void pieces_sort(PieceList *l)
+void placed_ranges_sort(PlacedRangeList *l)
 {
     if (l->n > 1)
-        qsort(l->pieces, l->n, sizeof(Piece), compare_pieces);
+        qsort(l->ranges, l->n, sizeof(PlacedRange), compare_placed_ranges);
 }
 
-/* True if b can be read with a in one; *ret_gap is what is then read besides. a is not after b. */
-static bool can_join(const Piece *a, const Piece *b, uint64_t max_gap, uint64_t *ret_gap)
+/* True if one read can serve a and b; *ret_gap is what it reads besides. a does not sort after b.
+ */
+static bool can_join(const PlacedRange *a, const PlacedRange *b, uint64_t max_gap,
+                     uint64_t *ret_gap)
 {
     uint64_t end = a->offset + a->length;
 
@@ -109,7 +112,7 @@ static bool can_join(const Piece *a, const Piece *b, uint64_t max_gap, uint64_t 
         return false;
     if (a->physical == PACK_PHYSICAL_UNKNOWN || b->physical == PACK_PHYSICAL_UNKNOWN)
         return a->physical == b->physical && b->offset <= end;
-    if (b->offset == end) /* compressed, the next may even begin before this one's length is over */
+    if (b->offset == end) /* compressed: b may begin on the device before a + length ends */
         return b->physical <= a->physical_end || b->physical - a->physical_end <= max_gap;
     if (a->run != b->run)
         return false;
@@ -117,13 +120,13 @@ static bool can_join(const Piece *a, const Piece *b, uint64_t max_gap, uint64_t 
     return *ret_gap <= max_gap;
 }
 
-uint64_t pieces_merge(PieceList *l, uint64_t max_gap, uint64_t *budget_bytes)
+uint64_t placed_ranges_merge(PlacedRangeList *l, uint64_t max_gap, uint64_t *budget_bytes)
 {
     uint64_t gaps = 0, gap;
     size_t n = 0;
 
     for (size_t i = 0; i < l->n; i++) {
-        Piece *last = n > 0 ? &l->pieces[n - 1] : NULL, *p = &l->pieces[i];
+        PlacedRange *last = n > 0 ? &l->ranges[n - 1] : NULL, *p = &l->ranges[i];
 
         if (last && can_join(last, p, max_gap, &gap) && gap <= *budget_bytes) {
             uint64_t end = last->offset + last->length;
@@ -138,7 +141,7 @@ uint64_t pieces_merge(PieceList *l, uint64_t max_gap, uint64_t *budget_bytes)
             last->probability = MAX(last->probability, p->probability);
             last->need = MIN(last->need, p->need);
         } else
-            l->pieces[n++] = *p;
+            l->ranges[n++] = *p;
     }
     l->n = n;
     return gaps;

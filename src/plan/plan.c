@@ -158,7 +158,7 @@ static int add_files(Compiler *x, uint32_t volume, PackContentVolume *g)
     return 0;
 }
 
-static int add_pieces(Compiler *x, uint32_t volume, PieceList *list)
+static int add_placed_ranges(Compiler *x, uint32_t volume, PlacedRangeList *list)
 {
     const LocatedPlan *l = x->l;
 
@@ -169,8 +169,8 @@ static int add_pieces(Compiler *x, uint32_t volume, PieceList *list)
             continue;
         for (size_t k = 0; k < f->n_maps; k++) {
             int r = x->cut.keep_maps[x->cut.first_map[i] + k]
-                            ? pieces_add_map(list, x->where[i], &f->maps[k], f->first_use,
-                                             f->extents, f->n_extents)
+                            ? placed_ranges_add(list, x->where[i], &f->maps[k], f->first_use,
+                                                f->extents, f->n_extents)
                             : 0;
             if (r < 0)
                 return r;
@@ -182,25 +182,25 @@ static int add_pieces(Compiler *x, uint32_t volume, PieceList *list)
 static int add_data(Compiler *x, uint32_t volume, PackContentVolume *g)
 {
     const Volume *v = &x->l->volumes->volumes[volume];
-    _cleanup_(piece_list_done) PieceList list = {0};
-    int r = add_pieces(x, volume, &list);
+    _cleanup_(placed_range_list_done) PlacedRangeList list = {0};
+    int r = add_placed_ranges(x, volume, &list);
 
     if (r < 0)
         return r;
-    pieces_sort(&list);
-    x->s.gap_bytes +=
-            pieces_merge(&list, cost_break_even_gap(plan_cost_model(v, x->p), v->size_bytes, 1),
-                         &x->cut.budget_bytes);
+    placed_ranges_sort(&list);
+    x->s.gap_bytes += placed_ranges_merge(
+            &list, cost_break_even_gap(plan_cost_model(v, x->p), v->size_bytes, 1),
+            &x->cut.budget_bytes);
     if (grow_array(&g->data, &g->allocated_data, list.n, sizeof(PackContentData)) < 0)
         return -ENOMEM;
     for (size_t i = 0; i < list.n; i++)
         g->data[g->n_data++] = (PackContentData){
-                .file = list.pieces[i].file,
-                .offset = list.pieces[i].offset,
-                .length = list.pieces[i].length,
-                .physical = list.pieces[i].physical,
-                .need_msec = to_msec(list.pieces[i].need),
-                .probability = list.pieces[i].probability,
+                .file = list.ranges[i].file,
+                .offset = list.ranges[i].offset,
+                .length = list.ranges[i].length,
+                .physical = list.ranges[i].physical,
+                .need_msec = to_msec(list.ranges[i].need),
+                .probability = list.ranges[i].probability,
         };
     return 0;
 }
@@ -231,7 +231,7 @@ static int summarize(const PackContentVolume *g, const CostModel *m, PlanSummary
     if (r < 0)
         return r;
     s->n_metadata += g->n_metadata;
-    s->n_pieces += g->n_data;
+    s->n_data_ranges += g->n_data;
     for (size_t i = 0; i < g->n_metadata; i++)
         s->metadata_bytes += g->metadata[i].length;
     for (size_t i = 0; i < g->n_data; i++)
@@ -262,8 +262,8 @@ static int add_volume(Compiler *x, uint32_t volume)
             .mountpoint = strdup(v->mountpoint),
             .device_class = plan_device_class(v, x->p),
             .flags = (v->rotational ? PACK_VOLUME_ROTATIONAL : 0U) |
-                     (v->spindle ? PACK_VOLUME_SPINDLE : 0U) | (btrfs ? 0U : PACK_VOLUME_PHYSICAL) |
-                     (ext ? 0U : PACK_VOLUME_TOUCH_ENTRIES),
+                     (v->seeks_slowly ? PACK_VOLUME_SEEKS_SLOWLY : 0U) |
+                     (btrfs ? 0U : PACK_VOLUME_PHYSICAL) | (ext ? 0U : PACK_VOLUME_TOUCH_ENTRIES),
     };
     if (!g->fstype || !g->mountpoint)
         return -ENOMEM;

@@ -118,7 +118,7 @@ typedef struct PlanParameters {
 #define PLAN_DEADLINE_DEFAULT        (10 * USEC_PER_SEC)
 
 typedef struct PlanSummary {
-    uint64_t n_files, n_directories, n_pieces, n_metadata;
+    uint64_t n_files, n_directories, n_data_ranges, n_metadata;
     uint64_t data_bytes, metadata_bytes;
     uint64_t gap_bytes; /* read through because that is cheaper than seeking; included above */
     uint64_t n_skipped[_PLAN_SKIP_MAX];

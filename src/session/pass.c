@@ -28,7 +28,7 @@ typedef struct Pass {
     int fds[FILES_AT_ONCE];
     size_t n_fds;
     Piece *pieces;
-    size_t n_pieces, allocated_pieces;
+    size_t n_data_ranges, allocated_pieces;
     ExtentList extents;
     uint64_t missing_bytes;
 } Pass;
@@ -62,9 +62,9 @@ static void read_pieces(PassState *s, Pass *p)
     uint64_t n_reads = 0, bytes = 0, before_end = 0;
     int before = -1;
 
-    if (p->n_pieces > 0)
-        qsort(p->pieces, p->n_pieces, sizeof(*p->pieces), compare_pieces);
-    for (size_t i = 0; i < p->n_pieces; i++) {
+    if (p->n_data_ranges > 0)
+        qsort(p->pieces, p->n_data_ranges, sizeof(*p->pieces), compare_pieces);
+    for (size_t i = 0; i < p->n_data_ranges; i++) {
         const Piece *x = &p->pieces[i];
         uint64_t at = x->offset, end = x->offset + x->length;
 
@@ -91,7 +91,7 @@ static void read_pieces(PassState *s, Pass *p)
         await(before, before_end);
     for (size_t i = 0; i < p->n_fds; i++)
         close(p->fds[i]);
-    p->n_fds = p->n_pieces = 0;
+    p->n_fds = p->n_data_ranges = 0;
     s->tell(s->arg, &(ResidentReport){.n_reads = n_reads, .read_bytes = bytes});
 }
 
@@ -99,10 +99,10 @@ static void read_pieces(PassState *s, Pass *p)
 
 static int add_piece(Pass *p, const Piece *x)
 {
-    int r = grow_array(&p->pieces, &p->allocated_pieces, p->n_pieces + 1, sizeof(*p->pieces));
+    int r = grow_array(&p->pieces, &p->allocated_pieces, p->n_data_ranges + 1, sizeof(*p->pieces));
 
     if (r >= 0)
-        p->pieces[p->n_pieces++] = *x;
+        p->pieces[p->n_data_ranges++] = *x;
     return r;
 }
 

@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* How long a disk takes to read somewhere else: no flag says whether there is a spindle (virtio and
- * loop devices always claim one), its own times do. */
+/* Measures whether a disk seeks slowly. No kernel flag tells: virtio and loop devices always claim
+ * to rotate. The times of single reads do. */
 
 #include "base/time-util.h"
 #include "volume/volume.h"
 
-/* Lower quartiles of the times of single uncached reads of 4 KiB: what else the machine has to do
- * makes some reads slow, but none fast. */
+/* Lower quartiles of the times of single uncached reads of one block: other load makes some reads
+ * slow, but none fast. */
 typedef struct SeekTimes {
     usec_t elsewhere; /* at a random place */
-    usec_t next;      /* of what follows that place */
-    unsigned n;       /* places tried */
+    usec_t next;      /* of the block that follows it */
+    unsigned n;       /* random places that were read */
 } SeekTimes;
 
-#define SEEKS_MAX      16U                   /* places at most */
-#define SEEKS_TIME_MAX (500 * USEC_PER_MSEC) /* no further place after that */
+#define SEEKS_MAX      16U                   /* at most so many places are read */
+#define SEEKS_TIME_MAX (500 * USEC_PER_MSEC) /* then no further place is read */
 
-/* Reads the volume's block device, about 0.2 s long on a hard disk, O_DIRECT: nothing is cached,
- * nothing is written. 0, or a negative errno: -ENXIO (no device, or too small), -EACCES, -EINVAL
- * (no O_DIRECT), -EIO and what else open(2) and read(2) return. */
+/* Reads the volume's block device with O_DIRECT for about 0.2 s on a hard disk. Caches nothing and
+ * writes nothing. 0, -ENXIO (no device, or too small), -EACCES, -EINVAL (no O_DIRECT), -EIO,
+ * -EAGAIN (not one place was read in time), or another negative errno of open(2) and pread(2). */
 int seeks_measure(const Volume *v, SeekTimes *ret);
 
-typedef enum Spindle {
-    SPINDLE_NO,
-    SPINDLE_YES,
-    SPINDLE_UNCLEAR,
-} Spindle;
+typedef enum SeeksSlowly {
+    SEEKS_SLOWLY_NO,
+    SEEKS_SLOWLY_YES,
+    SEEKS_SLOWLY_UNCLEAR,
+} SeeksSlowly;
 
-/* Pure: a disk with a spindle takes several milliseconds to anywhere else, and nearly nothing for
- * what comes next. Too few places, or a disk for which everything takes long (it has others to
- * serve, or is far away), say nothing. */
-Spindle seeks_tell_spindle(const SeekTimes *t);
+/* Pure. A mechanical disk takes several milliseconds for a random place and almost no time for the
+ * block that follows. Unclear: too few places were read, or both take long (a busy or remote
+ * disk). */
+SeeksSlowly seeks_decide(const SeekTimes *t);

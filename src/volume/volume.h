@@ -23,8 +23,8 @@ typedef struct Volume {
     char *device;       /* kernel name: "sda2", "dm-0", "loop3" */
     char *disk;         /* the physical device at the bottom: "sda"; "" if several or unknown */
     char *scheduler;    /* active I/O scheduler of `disk`, "" if unknown */
-    bool rotational;    /* queue/rotational of the disk: proves no spindle (virtio says 1) */
-    bool spindle;       /* it was measured to have one (volume/seeks.h): not read here */
+    bool rotational;    /* queue/rotational of the disk: virtio sets it for every disk */
+    bool seeks_slowly;  /* set by whoever measured it (volume/seeks.h), not by the reader */
     DeviceClass device_class; /* what flags, bus and name suggest: see volume_classify() */
     uint64_t size_bytes;
     uint64_t read_ahead_kb; /* of the bdi that counts for this filesystem */

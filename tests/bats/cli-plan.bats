@@ -238,7 +238,7 @@ replayed_whole() {
 
 # --- what suits the disk -----------------------------------------------------------------------
 
-# turns: the loop device says that it has a spindle, as virtual disks do
+# turns: the loop device says that it rotates, as virtual disks do
 turns() {
     local queue=/sys/block/${HS_LOOP##*/}/queue/rotational
     hs_defer sh -c "echo $(cat "$queue") >'$queue'"
@@ -257,7 +257,7 @@ planned_policy() {
     hs_simulated_disk hdd7200 on 512
     turns
     learned
-    # Others may keep the disk busy, or the machine: what is unclear is no spindle.
+    # Others may keep the disk busy, or the machine: an unclear result does not count as slow seeks.
     hs_wait 60 planned_policy gate
     run -0 hs show --json=short "$HS_STATE/boot.pack"
     jq -e '[.volumes[].device_class] == ["hdd"]' <<<"$output"
@@ -265,7 +265,7 @@ planned_policy() {
     run -0 plan --json=short --policy=concurrent --stage=boot
     jq -e '.stages[0].policy == "concurrent"' <<<"$output"
     run -0 hs show --json=short "$HS_STATE/boot.pack"
-    jq -e '[.volumes[].spindle] == [true]' <<<"$output"
+    jq -e '[.volumes[].seeks_slowly] == [true]' <<<"$output"
 }
 
 @test "plan: no boot is held because a disk claims to turn" {

@@ -88,9 +88,9 @@ static void budgets(void **state)
                      -EBADMSG);
 }
 
-/* Every map over a small file, over every layout of its pages into extents: the pieces cover
+/* Every map over a small file, over every layout of its pages into extents: the placed ranges cover
  * exactly the mapped pages that have a place, once, each at its place. */
-static void pieces_cover_exactly_what_is_mapped(void **state)
+static void placed_ranges_cover_exactly_what_is_mapped(void **state)
 {
     enum { N = 6 };
 
@@ -116,25 +116,25 @@ static void pieces_cover_exactly_what_is_mapped(void **state)
             for (uint64_t a = 0; a < N; a++)
                 for (uint64_t b = a + 1; b <= N; b++) {
                     PredictedMap map = {a * PAGE, (b - a) * PAGE - 1, 1};
-                    PieceList l = {0};
+                    PlacedRangeList l = {0};
                     uint32_t seen = 0;
 
-                    assert_int_equal(pieces_add_map(&l, 0, &map, 0, extents, n), 0);
-                    pieces_sort(&l);
+                    assert_int_equal(placed_ranges_add(&l, 0, &map, 0, extents, n), 0);
+                    placed_ranges_sort(&l);
                     for (size_t i = 0; i < l.n; i++) {
                         if (i > 0)
-                            assert_true(l.pieces[i - 1].physical <= l.pieces[i].physical);
-                        for (uint64_t o = 0; o < l.pieces[i].length; o += PAGE) {
-                            uint64_t page = (l.pieces[i].offset + o) / PAGE;
+                            assert_true(l.ranges[i - 1].physical <= l.ranges[i].physical);
+                        for (uint64_t o = 0; o < l.ranges[i].length; o += PAGE) {
+                            uint64_t page = (l.ranges[i].offset + o) / PAGE;
 
                             assert_false(seen >> page & 1);
                             seen |= 1U << page;
-                            assert_int_equal(l.pieces[i].physical + o, place[page]);
+                            assert_int_equal(l.ranges[i].physical + o, place[page]);
                         }
                     }
                     for (uint64_t i = 0; i < N; i++)
                         assert_int_equal(seen >> i & 1, i >= a && i < b && (present >> i & 1));
-                    piece_list_done(&l);
+                    placed_range_list_done(&l);
                 }
         }
 }
@@ -144,7 +144,7 @@ static void gaps_are_read_through_only_up_to_the_limit_and_counted(void **state)
     for (uint32_t mask = 1; mask < 1U << 10; mask++)
         for (uint64_t limit = 0; limit < 4; limit++) {
             Extent whole = {0, 64 * PAGE, 10 * PAGE};
-            PieceList l = {0};
+            PlacedRangeList l = {0};
             RangeSet want = {0}, got = {0};
             uint64_t gaps;
 
@@ -152,43 +152,43 @@ static void gaps_are_read_through_only_up_to_the_limit_and_counted(void **state)
                 if (mask >> i & 1) {
                     PredictedMap map = {i * PAGE, PAGE, 1};
 
-                    assert_int_equal(pieces_add_map(&l, 3, &map, 0, &whole, 1), 0);
+                    assert_int_equal(placed_ranges_add(&l, 3, &map, 0, &whole, 1), 0);
                     assert_int_equal(range_set_add(&want, i, i + 1), 0);
                 }
-            pieces_sort(&l);
-            gaps = pieces_merge(&l, limit * PAGE, &(uint64_t){GIB});
+            placed_ranges_sort(&l);
+            gaps = placed_ranges_merge(&l, limit * PAGE, &(uint64_t){GIB});
             assert_int_equal(gaps / PAGE + (uint64_t)__builtin_popcount(mask), ({
                                  uint64_t total = 0;
                                  for (size_t i = 0; i < l.n; i++)
-                                     total += l.pieces[i].length / PAGE;
+                                     total += l.ranges[i].length / PAGE;
                                  total;
                              }));
             range_set_merge_gaps(&want, limit);
             for (size_t i = 0; i < l.n; i++)
-                assert_int_equal(range_set_add(&got, l.pieces[i].offset / PAGE,
-                                               (l.pieces[i].offset + l.pieces[i].length) / PAGE),
+                assert_int_equal(range_set_add(&got, l.ranges[i].offset / PAGE,
+                                               (l.ranges[i].offset + l.ranges[i].length) / PAGE),
                                  0);
             assert_true(range_set_equal(&want, &got));
             range_set_done(&want);
             range_set_done(&got);
-            piece_list_done(&l);
+            placed_range_list_done(&l);
         }
 }
 
-static void pieces_of_two_files_never_join(void **state)
+static void placed_ranges_of_two_files_never_join(void **state)
 {
     Extent a = {0, 10 * PAGE, PAGE}, b = {0, 11 * PAGE, PAGE};
     PredictedMap map = {0, PAGE, 1};
-    PieceList l = {0};
+    PlacedRangeList l = {0};
 
-    assert_int_equal(pieces_add_map(&l, 0, &map, 0, &a, 1), 0);
-    assert_int_equal(pieces_add_map(&l, 1, &map, 0, &b, 1), 0);
-    assert_int_equal(pieces_add_map(&l, 2, &map, 0, NULL, 0), 0); /* place unknown: last */
-    pieces_sort(&l);
-    assert_int_equal(pieces_merge(&l, GIB, &(uint64_t){GIB}), 0);
+    assert_int_equal(placed_ranges_add(&l, 0, &map, 0, &a, 1), 0);
+    assert_int_equal(placed_ranges_add(&l, 1, &map, 0, &b, 1), 0);
+    assert_int_equal(placed_ranges_add(&l, 2, &map, 0, NULL, 0), 0); /* place unknown: last */
+    placed_ranges_sort(&l);
+    assert_int_equal(placed_ranges_merge(&l, GIB, &(uint64_t){GIB}), 0);
     assert_int_equal(l.n, 3);
-    assert_true(l.pieces[2].physical == PACK_PHYSICAL_UNKNOWN);
-    piece_list_done(&l);
+    assert_true(l.ranges[2].physical == PACK_PHYSICAL_UNKNOWN);
+    placed_range_list_done(&l);
 }
 
 /* One volume, `n` one-page files at falling places, with falling probabilities. */
@@ -506,7 +506,7 @@ static void metadata_leaves_room_for_data(void **state)
         l->metadata[l->n_metadata] = (LocatedMetadata){0, l->n_metadata * GIB, budget / 1000, 1.0};
     c = compile(l, budget, 0, &s);
     assert_in_range(s.metadata_bytes, budget / 4 - budget / 200, budget / 4);
-    assert_int_equal(s.n_pieces, 1);
+    assert_int_equal(s.n_data_ranges, 1);
     pack_content_free(c);
     located_plan_free(l);
 }
@@ -529,9 +529,9 @@ int main(void)
             cmocka_unit_test(costs_by_hand),
             cmocka_unit_test(break_even_is_where_both_ways_cost_the_same),
             cmocka_unit_test(budgets),
-            cmocka_unit_test(pieces_cover_exactly_what_is_mapped),
+            cmocka_unit_test(placed_ranges_cover_exactly_what_is_mapped),
             cmocka_unit_test(gaps_are_read_through_only_up_to_the_limit_and_counted),
-            cmocka_unit_test(pieces_of_two_files_never_join),
+            cmocka_unit_test(placed_ranges_of_two_files_never_join),
             cmocka_unit_test(a_plan_is_cut_by_probability_and_sorted_by_place),
             cmocka_unit_test(flash_reads_no_gap_through),
             cmocka_unit_test(a_probability_that_is_no_number_is_left_out),

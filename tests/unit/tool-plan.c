@@ -147,7 +147,7 @@ static json_object *print_summary(const PlanSummary *s, const LocatedPlan *l, us
     getrusage(RUSAGE_SELF, &usage);
     put_number(o, "n_files", s->n_files);
     put_number(o, "n_directories", s->n_directories);
-    put_number(o, "n_pieces", s->n_pieces);
+    put_number(o, "n_data_ranges", s->n_data_ranges);
     put_number(o, "n_metadata", s->n_metadata);
     put_number(o, "data_bytes", s->data_bytes);
     put_number(o, "metadata_bytes", s->metadata_bytes);
