@@ -38,11 +38,11 @@ typedef struct File {
     uint32_t left;      /* data operations not begun */
 } File;
 
-typedef struct Line {
+typedef struct StreamQueue {
     const Stream *stream;
     size_t next, end;    /* operations not begun yet */
     unsigned busy_opens; /* data waits until these are done */
-} Line;
+} StreamQueue;
 
 struct Replay {
     const Pack *pack;
@@ -55,12 +55,13 @@ struct Replay {
 
     pthread_mutex_t lock; /* guards all that follows; never held over I/O */
     pthread_cond_t opened;
-    File *files;  /* one a file of the pack */
-    Line *lines;  /* one a stream */
-    bool listed;  /* list and lines can be used */
-    bool hurried; /* before there was a list */
+    File *files;         /* one a file of the pack */
+    StreamQueue *queues; /* one a stream */
+    bool listed;         /* list and queues can be used */
+    bool hurried;        /* before there was a list */
     ReplayOrder order;
-    usec_t again; /* what was reclaimed meanwhile is asked for once more, until then; 0: not yet */
+    usec_t recheck_until; /* the recheck asks for what was reclaimed meanwhile, until then; 0: the
+                             first sweep is not over */
     bool done;
     int error;
     uint32_t n_open, keep_open;
@@ -79,7 +80,7 @@ typedef struct Chunk {
 
 typedef struct Worker {
     Replay *replay;
-    Line *line;
+    StreamQueue *stream_queue;
     pthread_t thread;
     Pacer pacer;
     Chunk *queue; /* a ring of pacer.window_requests */
@@ -176,7 +177,7 @@ static void do_open(Worker *w, const Operation *op)
         file->fd = fd;
     else if (keep)
         r->n_open--;
-    if (--w->line->busy_opens == 0)
+    if (--w->stream_queue->busy_opens == 0)
         pthread_cond_broadcast(&r->opened);
     unlock(r);
 }
@@ -288,7 +289,7 @@ static void do_range(Worker *w, const Operation *op)
     int k = 0;
 
     operation_range(r->pack, op, &offset, &length);
-    if (!metadata && !r->again) {
+    if (!metadata && !r->recheck_until) {
         lock(r);
         r->files[index].left--;
         unlock(r);
@@ -306,7 +307,7 @@ static void do_range(Worker *w, const Operation *op)
             if (c.fd < 0)
                 return;
         }
-        if (r->again && is_cached(c.fd, c.offset, c.length))
+        if (r->recheck_until && is_cached(c.fd, c.offset, c.length))
             k = 1;
         else
             k = ask(w, &c);
@@ -315,7 +316,7 @@ static void do_range(Worker *w, const Operation *op)
         if (k >= 0)
             at += c.length;
     }
-    if (r->again)
+    if (r->recheck_until)
         return;
     lock(r);
     if (k < 0)
@@ -334,19 +335,19 @@ static void do_range(Worker *w, const Operation *op)
 static bool take(Worker *w, Operation *ret)
 {
     Replay *r = w->replay;
-    Line *l = w->line;
+    StreamQueue *q = w->stream_queue;
     bool taken = false;
 
     lock(r);
     /* Looked at again after each wait: the order may have changed. */
-    if (r->again && clock_now(CLOCK_MONOTONIC) > r->again)
-        l->next = l->end;
-    while (l->next < l->end && r->list.operations[l->next].kind == OPERATION_DATA &&
-           l->busy_opens > 0)
+    if (r->recheck_until && clock_now(CLOCK_MONOTONIC) > r->recheck_until)
+        q->next = q->end;
+    while (q->next < q->end && r->list.operations[q->next].kind == OPERATION_DATA &&
+           q->busy_opens > 0)
         pthread_cond_wait(&r->opened, &r->lock);
-    if (l->next < l->end) {
-        *ret = r->list.operations[l->next++];
-        l->busy_opens += ret->kind == OPERATION_OPEN && !r->again;
+    if (q->next < q->end) {
+        *ret = r->list.operations[q->next++];
+        q->busy_opens += ret->kind == OPERATION_OPEN && !r->recheck_until;
         taken = true;
     }
     unlock(r);
@@ -363,7 +364,7 @@ static void *work(void *arg)
         follow_io_class(w);
         if (op.kind != OPERATION_OPEN)
             do_range(w, &op);
-        else if (!r->again)
+        else if (!r->recheck_until)
             do_open(w, &op);
     }
     while (r->options.wait && w->pacer.in_flight_requests > 0)
@@ -389,28 +390,28 @@ static unsigned workers_of(const Stream *s, uint32_t descriptors)
 
 static int run_workers(Replay *r, uint32_t descriptors)
 {
-    size_t n = 0, n_lines = r->list.n_streams, at = 0;
+    size_t n = 0, n_queues = r->list.n_streams, at = 0;
     Worker *workers;
     bool failed = false;
     int k = 0;
 
-    for (size_t i = 0; i < n_lines; i++)
+    for (size_t i = 0; i < n_queues; i++)
         n += workers_of(&r->list.streams[i], descriptors);
     workers = calloc(n + 1, sizeof(Worker));
     if (!workers)
         return -ENOMEM;
-    for (size_t i = 0; i < n_lines; i++) {
+    for (size_t i = 0; i < n_queues; i++) {
         const Stream *s = &r->list.streams[i];
-        unsigned of_line = workers_of(s, descriptors);
+        unsigned of_queue = workers_of(s, descriptors);
 
-        for (unsigned j = 0; j < of_line; j++) {
+        for (unsigned j = 0; j < of_queue; j++) {
             Worker *w = &workers[at++];
 
             w->replay = r;
-            w->line = &r->lines[i];
+            w->stream_queue = &r->queues[i];
             /* Each chunk under way holds a descriptor. */
-            pacer_init(&w->pacer, s->window_bytes / of_line,
-                       MIN(s->window_requests / of_line, descriptors / (uint32_t)n));
+            pacer_init(&w->pacer, s->window_bytes / of_queue,
+                       MIN(s->window_requests / of_queue, descriptors / (uint32_t)n));
             w->queue = calloc(w->pacer.window_requests, sizeof(Chunk));
             w->scratch = malloc(SCRATCH_BYTES);
             if (!w->queue || !w->scratch)
@@ -440,21 +441,21 @@ static int run_workers(Replay *r, uint32_t descriptors)
 static void reorder(Replay *r)
 {
     for (size_t i = 0; i < r->list.n_streams; i++) {
-        Line *l = &r->lines[i];
+        StreamQueue *q = &r->queues[i];
 
         /* Out of memory: the old order does as well. */
-        (void)operations_sort(r->pack, r->mounted.facts, r->order, r->list.operations + l->next,
-                              l->end - l->next);
+        (void)operations_sort(r->pack, r->mounted.facts, r->order, r->list.operations + q->next,
+                              q->end - q->next);
     }
 }
 
 /* All operations are to be begun. */
-static void line_up(Replay *r)
+static void queues_fill(Replay *r)
 {
     for (size_t i = 0; i < r->list.n_streams; i++)
-        r->lines[i] = (Line){.stream = &r->list.streams[i],
-                             .next = r->list.streams[i].first,
-                             .end = r->list.streams[i].first + r->list.streams[i].n};
+        r->queues[i] = (StreamQueue){.stream = &r->list.streams[i],
+                                     .next = r->list.streams[i].first,
+                                     .end = r->list.streams[i].first + r->list.streams[i].n};
 }
 
 static int run(Replay *r)
@@ -492,15 +493,15 @@ static int run(Replay *r)
     descriptors = descriptors_raise(DESCRIPTORS_OWN + 2ULL * r->mounted.n, n_files * 2ULL + 1024);
     r->keep_open = descriptors / 2;
     r->files = calloc((size_t)n_files + 1, sizeof(File));
-    r->lines = calloc(list.n_streams + 1, sizeof(Line));
-    if (!r->files || !r->lines)
+    r->queues = calloc(list.n_streams + 1, sizeof(StreamQueue));
+    if (!r->files || !r->queues)
         return -ENOMEM;
     for (uint32_t i = 0; i < n_files; i++)
         r->files[i].fd = -EBADF;
     for (size_t i = 0; i < list.n; i++)
         if (list.operations[i].kind == OPERATION_DATA)
             r->files[le32toh(p->data[list.operations[i].index].file)].left++;
-    line_up(r);
+    queues_fill(r);
     lock(r);
     r->listed = true;
     if (r->hurried)
@@ -513,9 +514,9 @@ static int run(Replay *r)
     /* Memory was short, or somebody reclaims what is cold: the sweep takes seconds, and what it
      * brought in first may be gone. Nothing is read if not; at most for a tenth of the time. */
     lock(r);
-    r->again = clock_now(CLOCK_MONOTONIC);
-    r->again += (r->again - start) / 10;
-    line_up(r);
+    r->recheck_until = clock_now(CLOCK_MONOTONIC);
+    r->recheck_until += (r->recheck_until - start) / 10;
+    queues_fill(r);
     unlock(r);
     return run_workers(r, MAX(descriptors / 2, 1U));
 }
@@ -563,8 +564,8 @@ bool replay_result(Replay *r, ReplayResult *ret, int *ret_error)
     lock(r);
     *ret = r->result;
     done = r->done;
-    for (size_t i = 0; r->listed && !r->again && i < r->list.n_streams; i++)
-        ret->n_skipped[REPLAY_SKIP_STOPPED] += r->lines[i].end - r->lines[i].next;
+    for (size_t i = 0; r->listed && !r->recheck_until && i < r->list.n_streams; i++)
+        ret->n_skipped[REPLAY_SKIP_STOPPED] += r->queues[i].end - r->queues[i].next;
     if (!done)
         ret->resident = false;
     if (ret_error)
@@ -599,7 +600,7 @@ Replay *replay_free(Replay *r)
         if (r->files[i].fd >= 0)
             close(r->files[i].fd);
     free(r->files);
-    free(r->lines);
+    free(r->queues);
     operation_list_done(&r->list);
     mounted_table_done(&r->mounted);
     pthread_attr_destroy(&r->attributes);
