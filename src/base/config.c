@@ -86,8 +86,7 @@ int config_parse_policy(const char *s, Stage stage, Policy *ret)
     return 0;
 }
 
-/* --- one key a function; each returns NULL or what is wrong with the value -----------------------
- */
+/* --- one key a function; each returns NULL or what is wrong with the value -------------------- */
 
 typedef const char *(*key_parser)(Config *c, const char *value);
 
@@ -269,8 +268,7 @@ static const struct {
         {"Session", "SaveInterval", parse_save_interval},
 };
 
-/* --- one file
- * ------------------------------------------------------------------------------------- */
+/* --- one file --------------------------------------------------------------------------------- */
 
 typedef struct Reader {
     Config *config;
@@ -358,8 +356,7 @@ static void read_text(Config *c, const char *file, const char *text, config_warn
     (void)ini_parse_stream(next_line, &r, take_value, &r);
 }
 
-/* --- which files
- * ---------------------------------------------------------------------------------- */
+/* --- which files ------------------------------------------------------------------------------ */
 
 /* 1: read, 0: not there. What is there but cannot be read is reported and counts as read. */
 static int read_file(int root_fd, Config *c, const char *path, config_warning_t warn,

@@ -60,7 +60,7 @@ typedef struct Config {
     uint64_t min_size_bytes; /* of an application's maps */
     usec_t save_interval;    /* USEC_INFINITY: at the end only */
     ConfigBudget session_budget;
-    uint64_t session_budget_bytes;     /* CONFIG_BUDGET_BYTES */
+    uint64_t session_budget_bytes;    /* CONFIG_BUDGET_BYTES */
     char exclude[CONFIG_EXCLUDE_MAX]; /* prefixes, a blank before each; "!": an exception */
 } Config;
 

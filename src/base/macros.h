@@ -22,33 +22,36 @@
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 
+/* clang-format takes (a) for a cast. */
+/* clang-format off */
 #define ALIGN_DOWN(x, a)   ((x) / (a) * (a))
 #define ALIGN_UP(x, a)     (((x) + (a) - 1) / (a) * (a))
 #define DIV_ROUND_UP(x, y) (((x) + (y) - 1) / (y))
+/* clang-format on */
 
 /* Hands the pointer (or descriptor) over and forgets it, so that its cleanup does nothing. */
-#define TAKE_PTR(p)                                                                                \
-    __extension__({                                                                                             \
-        __typeof__(p) *_pp = &(p);                                                                 \
-        __typeof__(p) _p = *_pp;                                                                   \
-        *_pp = NULL;                                                                               \
-        _p;                                                                                        \
+#define TAKE_PTR(p)                \
+    __extension__({                \
+        __typeof__(p) *_pp = &(p); \
+        __typeof__(p) _p = *_pp;   \
+        *_pp = NULL;               \
+        _p;                        \
     })
-#define TAKE_FD(fd)                                                                                \
-    __extension__({                                                                                             \
-        int *_fdp = &(fd);                                                                         \
-        int _fd = *_fdp;                                                                           \
-        *_fdp = -EBADF;                                                                            \
-        _fd;                                                                                       \
+#define TAKE_FD(fd)        \
+    __extension__({        \
+        int *_fdp = &(fd); \
+        int _fd = *_fdp;   \
+        *_fdp = -EBADF;    \
+        _fd;               \
     })
 
 /* Defines `static inline void namep(type **p)`, for use with _cleanup_. */
-#define DEFINE_CLEANUP(type, free_func)                                                            \
-    static inline void free_func##p(type *p)                                                       \
-    {                                                                                              \
-        if (*p)                                                                                    \
-            free_func(*p);                                                                         \
-    }                                                                                              \
+#define DEFINE_CLEANUP(type, free_func)      \
+    static inline void free_func##p(type *p) \
+    {                                        \
+        if (*p)                              \
+            free_func(*p);                   \
+    }                                        \
     struct swallow_semicolon
 
 static inline void freep(void *p)

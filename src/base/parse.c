@@ -85,7 +85,7 @@ static int parse_with_unit(const char *s, const Unit *units, size_t n_units, uin
 int parse_bytes(const char *s, uint64_t *ret)
 {
     static const Unit units[] = {
-            {"", 1},          {"B", 1},         {"K", 1ULL << 10},
+            {"", 1},           {"B", 1},          {"K", 1ULL << 10},
             {"M", 1ULL << 20}, {"G", 1ULL << 30}, {"T", 1ULL << 40},
     };
 
@@ -95,16 +95,11 @@ int parse_bytes(const char *s, uint64_t *ret)
 int parse_timespan(const char *s, usec_t *ret)
 {
     static const Unit units[] = {
-            {"", USEC_PER_SEC},
-            {"s", USEC_PER_SEC},
-            {"sec", USEC_PER_SEC},
-            {"us", 1},
-            {"ms", USEC_PER_MSEC},
-            {"m", 60 * USEC_PER_SEC},
-            {"min", 60 * USEC_PER_SEC},
-            {"h", USEC_PER_HOUR},
-            {"d", 24 * USEC_PER_HOUR},
-            {"w", 7 * 24 * USEC_PER_HOUR},
+            {"", USEC_PER_SEC},         {"s", USEC_PER_SEC},
+            {"sec", USEC_PER_SEC},      {"us", 1},
+            {"ms", USEC_PER_MSEC},      {"m", 60 * USEC_PER_SEC},
+            {"min", 60 * USEC_PER_SEC}, {"h", USEC_PER_HOUR},
+            {"d", 24 * USEC_PER_HOUR},  {"w", 7 * 24 * USEC_PER_HOUR},
     };
 
     if (strcmp(s, "infinity") == 0) {

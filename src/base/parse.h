@@ -13,7 +13,8 @@ int parse_u64(const char *s, uint64_t *ret);
 /* "1/yes/y/true/t/on" or "0/no/n/false/f/off" (as in systemd). 0 or -EINVAL. */
 int parse_boolean(const char *s, bool *ret);
 
-/* A byte count: a number with an optional suffix K, M, G, T (powers of 1024). 0, -EINVAL, -ERANGE. */
+/* A byte count: a number with an optional suffix K, M, G, T (powers of 1024). 0, -EINVAL, -ERANGE.
+ */
 int parse_bytes(const char *s, uint64_t *ret);
 
 /* A time span: "20", "20s", "150ms", "1h", "2min", "infinity"; a plain number is seconds.

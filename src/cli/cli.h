@@ -55,10 +55,10 @@ struct Context {
 };
 
 extern const Verb verb_status, verb_record, verb_learn, verb_plan, verb_replay, verb_show,
-        verb_rerecord, verb_refresh, verb_forget, verb_enable, verb_disable, verb_evaluate, verb_merge, verb_export, verb_import;
+        verb_rerecord, verb_refresh, verb_forget, verb_enable, verb_disable, verb_evaluate,
+        verb_merge, verb_export, verb_import;
 
-/* --- options.c ----------------------------------------------------------------------------------
- */
+/* --- options.c -------------------------------------------------------------------------------- */
 
 /* Reads what stands before the verb, from argv[1] on. The index of the verb in argv, 0 if there is
  * none, CLI_HELP_SHOWN or CLI_WRONG_USAGE. */

@@ -62,7 +62,7 @@ static Figures figures_of(const Evaluation *e, size_t predictor)
     };
 }
 
-#define FOR_EACH_CHOSEN(e, i)                  \
+#define FOR_EACH_CHOSEN(e, i)                    \
     for (size_t i = 0; evaluate_name(e, i); i++) \
         if ((e)->chosen[i])
 
@@ -75,8 +75,7 @@ static uint64_t n_scored(const Evaluation *e)
     return n;
 }
 
-/* --- text ---------------------------------------------------------------------------------------
- */
+/* --- text ------------------------------------------------------------------------------------- */
 
 static void format_size(char *buf, size_t size, CacheUnit unit, uint64_t n)
 {
@@ -217,8 +216,7 @@ static int print_text(const Evaluation *e)
     return r;
 }
 
-/* --- JSON ---------------------------------------------------------------------------------------
- */
+/* --- JSON ------------------------------------------------------------------------------------- */
 
 static json_object *real(double v)
 {

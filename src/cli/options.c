@@ -34,8 +34,7 @@ static const Option global_options[] = {
         {0},
 };
 
-/* --- messages
- * ------------------------------------------------------------------------------------- */
+/* --- messages --------------------------------------------------------------------------------- */
 
 int cli_usage_error(const Context *c, const char *format, ...)
 {
@@ -102,8 +101,7 @@ int cli_parse_uid(const Context *c, const char *value, uint32_t *ret)
     return 0;
 }
 
-/* --- help
- * ----------------------------------------------------------------------------------------- */
+/* --- help ------------------------------------------------------------------------------------- */
 
 /* What a text has more in bytes than in columns: "…" is three bytes and one column. */
 static int continuation_bytes(const char *s)
@@ -163,8 +161,7 @@ static void print_verb_help(const Verb *v)
     puts("\nSee the headstart(8) man page for details.");
 }
 
-/* --- parsing
- * -------------------------------------------------------------------------------------- */
+/* --- parsing ---------------------------------------------------------------------------------- */
 
 static size_t count_options(const Option *options)
 {

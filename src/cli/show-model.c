@@ -76,8 +76,7 @@ static Table *stage_table(const Model *m)
     return s;
 }
 
-/* --- the long tables
- * ----------------------------------------------------------------------------------- */
+/* --- the long tables -------------------------------------------------------------------------- */
 
 typedef struct Ranked {
     uint32_t index;
@@ -152,9 +151,7 @@ static Table *file_table(const Model *m, const ModelStage *g, uint64_t limit)
     return s;
 }
 
-/* --- JSON
- * ------------------------------------------------------------------------------------------------
- */
+/* --- JSON ------------------------------------------------------------------------------------- */
 
 /* [[start, end, probability], …] */
 static json_object *segments_to_json(const Segments *s, Fade truth)
@@ -232,9 +229,7 @@ static int model_json(const Context *c, const Model *m, const Table *summary, co
     return output_json(c->json, o);
 }
 
-/* --- both
- * -------------------------------------------------------------------------------------------------
- */
+/* --- both ------------------------------------------------------------------------------------- */
 
 static int show_stage(const Model *m, const ModelStage *g, uint64_t limit)
 {

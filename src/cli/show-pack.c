@@ -96,8 +96,7 @@ static Table *volume_table(const Pack *p)
     return s;
 }
 
-/* --- the largest files
- * ----------------------------------------------------------------------------- */
+/* --- the largest files ------------------------------------------------------------------------ */
 
 typedef struct FileBytes {
     uint32_t file, volume;
@@ -165,8 +164,7 @@ static Table *file_table(const Pack *p, uint64_t limit)
     return s;
 }
 
-/* --- JSON ----------------------------------------------------------------------------------------
- */
+/* --- JSON ------------------------------------------------------------------------------------- */
 
 static void add_use(json_object *o, le16_t probability, le32_t need_msec)
 {
@@ -188,8 +186,9 @@ static json_object *volume_to_json(const Pack *p, uint32_t index, json_object *o
     json_object_object_add(o, "uuid", output_json_string(text));
     json_object_object_add(o, "subvolume_id", json_object_new_uint64(le64toh(g->subvolume_id)));
     json_object_object_add(o, "device_size", json_object_new_uint64(le64toh(g->device_size)));
-    json_object_object_add(o, "seeks_slowly",
-                           json_object_new_boolean(!!(le32toh(g->flags) & PACK_VOLUME_SEEKS_SLOWLY)));
+    json_object_object_add(
+            o, "seeks_slowly",
+            json_object_new_boolean(!!(le32toh(g->flags) & PACK_VOLUME_SEEKS_SLOWLY)));
     json_object_object_add(o, "rotational",
                            json_object_new_boolean(!!(le32toh(g->flags) & PACK_VOLUME_ROTATIONAL)));
     json_object_object_add(o, "physical",

@@ -125,8 +125,7 @@ static const char *application_path(const Trace *t, uint32_t application, char *
     return buf;
 }
 
-/* --- summary ------------------------------------------------------------------------------------
- */
+/* --- summary ---------------------------------------------------------------------------------- */
 
 static const struct {
     unsigned flag;
@@ -265,8 +264,7 @@ static Table *file_table(const Trace *t, const Use *uses, uint64_t limit)
     return s;
 }
 
-/* --- JSON ----------------------------------------------------------------------------------------
- */
+/* --- JSON ------------------------------------------------------------------------------------- */
 
 static json_object *ranges_to_json(const RangeSet *s)
 {

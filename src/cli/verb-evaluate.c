@@ -46,7 +46,8 @@ static const Option options[] = {
         {OPTION_CACHE, 0, "cache", "SIZE", "unlimited, bytes (64M) or files (70files)"},
         {OPTION_BUDGET, 0, "budget", "SIZE", "Most to choose at a time: bytes or 50% [the cache]"},
         {OPTION_WASTE, 0, "waste", "SHARE", "Read only what keeps waste below this share"},
-        {OPTION_ORDER, 0, "order", "ORDER", "What is chosen first: by worth or probability [worth]"},
+        {OPTION_ORDER, 0, "order", "ORDER",
+         "What is chosen first: by worth or probability [worth]"},
         {OPTION_TRAINING, 0, "training", "SHARE", "Of the events, only learned from [0.55]"},
         {OPTION_HORIZON, 0, "horizon", "TIME", "\"Soon\" of log loss and reliability [20s]"},
         {OPTION_CYCLE, 0, "cycle", "TIME", "Predict this often [after events only]"},
@@ -63,8 +64,7 @@ static const Option options[] = {
         {0},
 };
 
-/* --- options ------------------------------------------------------------------------------------
- */
+/* --- options ---------------------------------------------------------------------------------- */
 
 static int choose_predictors(Evaluation *e, const char *value)
 {
@@ -245,8 +245,7 @@ static int take_option(Evaluation *e, int option, const char *value)
     }
 }
 
-/* --- judging ------------------------------------------------------------------------------------
- */
+/* --- judging ---------------------------------------------------------------------------------- */
 
 /* CPU time of ours: what else the machine does is not the predictor's cost. */
 static uint64_t cpu_nsec(void *userdata)
@@ -294,14 +293,15 @@ static int draw_habits(Evaluation *e, Habits **ret)
     p.real = &e->input;
     p.real_items = found;
     p.n_real_items = n;
-    /* A desktop's own processes are no choice of anybody's; and people use mostly what the others do
-     * not (thesis 6.1.1), however little was recorded. */
+    /* A desktop's own processes are no choice of anybody's; and people use mostly what the others
+     * do not (thesis 6.1.1), however little was recorded. */
     p.n_desktop = 0;
     p.n_shared = (unsigned)MIN(p.n_shared, n / 6);
     if (n < p.n_shared + p.n_users * 2U)
-        return cli_error(ENODATA, "only %zu applications of %u MB and more were recorded that "
-                         "people start: too few to draw habits of %u", n,
-                         REAL_MINIMUM_BYTES / 1000000U, p.n_users);
+        return cli_error(ENODATA,
+                         "only %zu applications of %u MB and more were recorded that "
+                         "people start: too few to draw habits of %u",
+                         n, REAL_MINIMUM_BYTES / 1000000U, p.n_users);
     p.n_own = (unsigned)MIN(p.n_own, (n - p.n_shared) / p.n_users);
     r = habits_new(&p, e->habits_seed, &h);
     if (r >= 0)

@@ -48,8 +48,7 @@ static void learning_done(Learning *l)
     table_free(l->table);
 }
 
-/* --- one trace ----------------------------------------------------------------------------------
- */
+/* --- one trace -------------------------------------------------------------------------------- */
 
 static void tell(Learning *l, const char *name, const Trace *t, const char *result)
 {
@@ -111,8 +110,7 @@ static int learn_trace(Learning *l, int dir_fd, const char *name, const char *sh
     return 0;
 }
 
-/* --- the traces of the state directory
- * -------------------------------------------------------------- */
+/* --- the traces of the state directory -------------------------------------------------------- */
 
 /* True if the model knows it by what its head says: then it need not be opened. A trace of 20,000
  * accesses takes longer to parse than to learn. Names alone will not do: where a clock begins anew
@@ -178,8 +176,7 @@ static void prune_traces(const Learning *l)
     }
 }
 
-/* --- the model -----------------------------------------------------------------------------------
- */
+/* --- the model -------------------------------------------------------------------------------- */
 
 /* The model that is continued: the one on the disk, or a new one. */
 static int load_model(Learning *l, bool rebuild)

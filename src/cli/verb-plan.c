@@ -77,8 +77,7 @@ static void planning_done(Planning *p)
     json_object_put(p->operations);
 }
 
-/* --- parameters
- * --------------------------------------------------------------------------------------- */
+/* --- parameters ------------------------------------------------------------------------------- */
 
 static int read_budget(Planning *p, const Config *config)
 {
@@ -128,8 +127,7 @@ static uint64_t choose_salt(const Planning *p, const char *name)
     return salt;
 }
 
-/* --- output
- * --------------------------------------------------------------------------------------------- */
+/* --- output ----------------------------------------------------------------------------------- */
 
 static Table *new_summaries(void)
 {
@@ -235,8 +233,7 @@ static int print_summaries(Planning *p)
     return r < 0 ? cli_error(r, "cannot print: %m") : 0;
 }
 
-/* --- one stage
- * --------------------------------------------------------------------------------------------- */
+/* --- one stage -------------------------------------------------------------------------------- */
 
 /* From what this machine has learned; where that is nothing, from what the distribution ships.
  * *ret_learned_until: of the former the last session, of the latter now. 0 or -ENOMEM. */

@@ -58,8 +58,7 @@ static void recording_done(Recording *r)
     }
 }
 
-/* --- the command
- * -------------------------------------------------------------------------------------- */
+/* --- the command ------------------------------------------------------------------------------ */
 
 /* Never returns. Begins when `start_fd` is closed at the other end. */
 static void __attribute__((noreturn)) run_child(char **argv, int start_fd, int failed_fd)
@@ -150,8 +149,7 @@ static int prepare_child(Recording *r, char **argv)
     return sd_event_add_child(r->event, NULL, r->child, WEXITED, on_child, r);
 }
 
-/* --- the recording
- * -------------------------------------------------------------------------------------- */
+/* --- the recording ---------------------------------------------------------------------------- */
 
 /* Says what is missing before anything is recorded, not after. */
 static int check_output(const Recording *r)

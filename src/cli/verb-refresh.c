@@ -72,8 +72,7 @@ static void refresh_done(Refresh *x)
     closep(&x->state_fd);
 }
 
-/* --- what the packs say
- * ------------------------------------------------------------------------------------------ */
+/* --- what the packs say ----------------------------------------------------------------------- */
 
 static int note_planned(Refresh *x, const char *mountpoint, const Pack *pack, const PackFile *f)
 {
@@ -148,8 +147,7 @@ static int read_packs(Refresh *x)
     return r < 0 ? cli_error(r, "%m") : 0;
 }
 
-/* --- what has become of a file
- * ------------------------------------------------------------------------------------------ */
+/* --- what has become of a file ---------------------------------------------------------------- */
 
 static bool has_changed(const Planned *p, const struct stat *st)
 {
@@ -314,8 +312,7 @@ static int look(Refresh *x)
     return 0;
 }
 
-/* --- all of it
- * ------------------------------------------------------------------------------------------ */
+/* --- all of it -------------------------------------------------------------------------------- */
 
 /* Planned from what is shipped: nothing is known that could go on, but what is there may differ
  * now. */

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/file.h>
 
-#define MODEL_NAME "model.json" /* as in cli/state.h */
+#define MODEL_NAME "model.json"       /* as in cli/state.h */
 #define LOCK_USEC  (3 * USEC_PER_SEC) /* twice at most, at a shutdown: TimeoutStopSec=10s */
 
 struct SessionSave {

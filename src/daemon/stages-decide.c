@@ -359,8 +359,8 @@ static void look_at_session(StageMachine *m, StageDecision *ret)
         begin_session(m, m->uid, false, ret);
     else if (!m->enough && m->clock - m->since > m->p.session_max_usec) {
         m->enough = true;
-        *ret = (StageDecision){.action = STAGE_ACTION_ENOUGH, .stage = STAGE_SESSION,
-                               .uid = m->uid};
+        *ret = (StageDecision){
+                .action = STAGE_ACTION_ENOUGH, .stage = STAGE_SESSION, .uid = m->uid};
     }
 }
 

@@ -10,12 +10,12 @@
  *       +---- user's session (automatic) ---|--------+                            |
  *                                           +-------------------------------------+
  *
- * Settled is measured: little I/O pressure and few application starts for some time, and for a login
- * processors that are mostly idle (a desktop that still draws itself reads nothing for seconds where
- * they are slow), with an upper bound. On a machine whose display manager starts, only graphical sessions and those of a seat
- * that are none of a console are logins; elsewhere those of a console or of ssh are, too. One stage
- * is recorded at a time: who logs in while another's login is being recorded joins it, and it is
- * then nobody's own. */
+ * Settled is measured: little I/O pressure and few application starts for some time, and for a
+ * login processors that are mostly idle (a desktop that still draws itself reads nothing for
+ * seconds where they are slow), with an upper bound. On a machine whose display manager starts,
+ * only graphical sessions and those of a seat that are none of a console are logins; elsewhere
+ * those of a console or of ssh are, too. One stage is recorded at a time: who logs in while
+ * another's login is being recorded joins it, and it is then nobody's own. */
 
 #include "base/time-util.h"
 #include "base/vocabulary.h"
@@ -90,15 +90,15 @@ typedef struct StageEvent {
     bool has_pressure;
     uint64_t stalled_usec; /* SAMPLE: time that tasks waited for I/O, since ever */
     bool has_busy;
-    uint64_t busy_usec;    /* SAMPLE: time that processors were busy, since ever */
-    uint64_t n_starts;     /* SAMPLE: applications started, since ever */
+    uint64_t busy_usec; /* SAMPLE: time that processors were busy, since ever */
+    uint64_t n_starts;  /* SAMPLE: applications started, since ever */
 } StageEvent;
 
 typedef enum StageAction {
     STAGE_ACTION_NONE,
-    STAGE_ACTION_BEGIN, /* `stage` begins; what is being recorded ends */
-    STAGE_ACTION_PAUSE, /* what is being recorded ends, nothing begins yet */
-    STAGE_ACTION_SHARE, /* the login that is being recorded is that of several users */
+    STAGE_ACTION_BEGIN,  /* `stage` begins; what is being recorded ends */
+    STAGE_ACTION_PAUSE,  /* what is being recorded ends, nothing begins yet */
+    STAGE_ACTION_SHARE,  /* the login that is being recorded is that of several users */
     STAGE_ACTION_ENOUGH, /* the session goes on, but enough of it was recorded */
 } StageAction;
 

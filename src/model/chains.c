@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* One application at a time: what a start or an exit adds to whose sums. Long, because every event goes
- * through worlds, applications, partners and pairs, and these know one another; merging, pruning,
- * copying and JSON are apart. */
+/* One application at a time: what a start or an exit adds to whose sums. Long, because every event
+ * goes through worlds, applications, partners and pairs, and these know one another; merging,
+ * pruning, copying and JSON are apart. */
 
 #include "model/chains.h"
 

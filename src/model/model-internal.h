@@ -13,8 +13,8 @@ uint64_t model_trace_id(const Trace *t);
 /* Files that no stage names any more leave the table. 0 or -ENOMEM. */
 int model_drop_unused_files(Model *m);
 
-/* Applications whose sessions have all faded away leave a stage, and with them their uses. `scratch`
- * has room for each application. */
+/* Applications whose sessions have all faded away leave a stage, and with them their uses.
+ * `scratch` has room for each application. */
 void model_drop_faded_applications(ModelStage *s, uint32_t *scratch);
 
 /* What the model takes for now, and for the moment of a trace (model.h, the model's clock). */
@@ -24,6 +24,6 @@ usec_t model_effective_start(usec_t start_realtime, usec_t now_realtime);
 /* Of two ModelLearned, for qsort: by `at`, start, id. */
 int model_compare_learned(const void *a, const void *b);
 
-/* Each stage was merged with the whole table of files: they count once, as in `m`, of which `sum` has
- * what is in use. */
+/* Each stage was merged with the whole table of files: they count once, as in `m`, of which `sum`
+ * has what is in use. */
 void model_copy_directories(Model *sum, const Model *m);

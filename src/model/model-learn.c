@@ -215,8 +215,7 @@ static int list_started(const Trace *t, const uint32_t *where, const ModelStage 
         if (t->lifetimes[i].start > 0)
             started[n++] = (Started){
                     .at = t->lifetimes[i].start,
-                    .application =
-                            stage_application(t, where, s, t->lifetimes[i].application),
+                    .application = stage_application(t, where, s, t->lifetimes[i].application),
             };
     if (n > 0)
         qsort(started, n, sizeof(*started), compare_started);

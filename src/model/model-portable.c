@@ -6,9 +6,9 @@
 
 #include <string.h>
 
-/* What a distribution ships; whatever else there is belongs to the machine or to somebody. Of /etc only
- * what has the same name on every machine: elsewhere there names are chosen by whoever runs it, and tell
- * of networks, sites, keys and people. */
+/* What a distribution ships; whatever else there is belongs to the machine or to somebody. Of /etc
+ * only what has the same name on every machine: elsewhere there names are chosen by whoever runs
+ * it, and tell of networks, sites, keys and people. */
 static const char *const shared[] = {
         "/bin",
         "/lib",

@@ -54,8 +54,8 @@ typedef struct ModelApplication {
     Fade active;
 } ModelApplication;
 
-/* An application's use of a file: sessions in which it opened it, or, in the stage `session`, somebody
- * else did within three seconds of its start. */
+/* An application's use of a file: sessions in which it opened it, or, in the stage `session`,
+ * somebody else did within three seconds of its start. */
 typedef struct ModelUse {
     uint32_t application; /* into the stage's applications */
     uint32_t file;        /* into the model's files */
@@ -129,8 +129,8 @@ int model_from_trace(const Trace *t, usec_t halflife, usec_t now_realtime, Model
  * differ, -EBUSY if a session of the chains is under way, -E2BIG, -ENOMEM. */
 int model_merge(const Model *a, const Model *b, Model **ret);
 
-/* True if a sum of time has saturated, as the largest do first: of some 2,600 machines used forty hours a
- * week. Merging stays exact, but rates and durations are wrong. */
+/* True if a sum of time has saturated, as the largest do first: of some 2,600 machines used forty
+ * hours a week. Merging stays exact, but rates and durations are wrong. */
 bool model_is_full(const Model *m);
 
 /* Why a trace says nothing of an ordinary session, or NULL if it may be learned. A static text. */
@@ -150,16 +150,16 @@ int model_learn(Model **m, const Trace *t, usec_t now_realtime);
  * or -ENOMEM. */
 int model_settle_clock(Model **m, usec_t now_realtime);
 
-/* Files get other names: to[file] is NULL (it stays), "" (it has gone: all that is known of it goes),
- * or its new path, which is taken over. Where two would have one name, the first in the old order
- * keeps it and the other goes. Chains are left alone: what has gone starts no more and fades. 0, or
- * -ENOMEM; then the model is of no use any more. */
+/* Files get other names: to[file] is NULL (it stays), "" (it has gone: all that is known of it
+ * goes), or its new path, which is taken over. Where two would have one name, the first in the old
+ * order keeps it and the other goes. Chains are left alone: what has gone starts no more and fades.
+ * 0, or -ENOMEM; then the model is of no use any more. */
 int model_move_files(Model *m, char **to);
 
 /* The file's size has changed: what was needed up to its end is still needed up to its end (a file
- * that was read whole, the tables at the end of a library). What lies in it keeps its place: most of
- * what an upgrade changes is small, and pages are read in windows. What lies beyond a new, smaller
- * size is dropped where it is planned. */
+ * that was read whole, the tables at the end of a library). What lies in it keeps its place: most
+ * of what an upgrade changes is small, and pages are read in windows. What lies beyond a new,
+ * smaller size is dropped where it is planned. */
 void model_stretch_file(Model *m, uint32_t file, uint64_t old_size, uint64_t new_size);
 
 /* Drops files and applications that less than `min_probability` of a stage's sessions used, so that
@@ -178,9 +178,9 @@ int model_from_json(const char *text, size_t size, Model **ret, char **ret_error
  * the only stage of a model; that has none if nothing was learned of them. 0, -E2BIG, -ENOMEM. */
 int model_sum_stages(const Model *m, unsigned stages, uint32_t uid, Model **ret);
 
-/* *ret = what of it means the same on another machine of the distribution, and tells of nobody: of each
- * stage the sum over all users, with the files that model_path_is_portable(); no metadata (blocks),
- * no chains, no traces. 0, -E2BIG, -ENOMEM. */
+/* *ret = what of it means the same on another machine of the distribution, and tells of nobody: of
+ * each stage the sum over all users, with the files that model_path_is_portable(); no metadata
+ * (blocks), no chains, no traces. 0, -E2BIG, -ENOMEM. */
 int model_make_portable(const Model *m, Model **ret);
 
 /* True below what a distribution ships (/usr, /etc, …), but not where names are the administrator's

@@ -25,8 +25,8 @@ typedef struct PredictedFile {
 } PredictedFile;
 
 typedef struct PredictedMetadata {
-    char *uuid;         /* of the filesystem */
-    uint64_t offset;    /* bytes on the block device */
+    char *uuid;      /* of the filesystem */
+    uint64_t offset; /* bytes on the block device */
     uint64_t length;
     double probability;
 } PredictedMetadata;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What an upgrade calls a file that it replaces: libfoo.so.1.2.3 becomes libfoo.so.1.2.4, modules of
- * 6.1.0-30-amd64 those of 6.1.0-31-amd64. Pure. */
+/* What an upgrade calls a file that it replaces: libfoo.so.1.2.3 becomes libfoo.so.1.2.4, modules
+ * of 6.1.0-30-amd64 those of 6.1.0-31-amd64. Pure. */
 
 #include "base/macros.h"
 

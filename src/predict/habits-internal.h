@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What habits.c (people, their sessions, the oracle) and habits-tables.c (what applications are made
- * of) share. */
+/* What habits.c (people, their sessions, the oracle) and habits-tables.c (what applications are
+ * made of) share. */
 
 #include "predict/habits.h"
 #include "predict/random.h"

@@ -65,7 +65,8 @@ static uint64_t item_bytes(const SimulateInput *in, uint32_t item)
     return sum;
 }
 
-/* How often each item was started, and by a person: nothing else had just started, and it stayed. */
+/* How often each item was started, and by a person: nothing else had just started, and it stayed.
+ */
 typedef struct RealStarts {
     uint32_t n, n_own;
     usec_t at; /* the latest */

@@ -47,17 +47,18 @@ void habits_parameters_init(HabitsParameters *p);
 
 typedef struct Habits Habits;
 
-/* A person's start comes by itself, and what he started stays; helpers and plug-ins come in the wake of
- * what brings them, and many exit at once. */
+/* A person's start comes by itself, and what he started stays; helpers and plug-ins come in the
+ * wake of what brings them, and many exit at once. */
 #define HABITS_ALONE (250 * USEC_PER_MSEC) /* since anything else has started */
 #define HABITS_STAYS (1 * USEC_PER_SEC)
 
 /* The items of that size that people have started themselves, most of the times that they were
  * started: indexes into the input's items, the caller's to free. 0 or -ENOMEM. */
-int habits_find_real(const SimulateInput *in, uint64_t minimum_bytes, uint32_t **ret, size_t *ret_n);
+int habits_find_real(const SimulateInput *in, uint64_t minimum_bytes, uint32_t **ret,
+                     size_t *ret_n);
 
-/* Draws habits. 0, -EINVAL (parameters; too few real applications), -ERANGE (no habits within the bounds were found in 1000
- * draws), -ENOMEM. */
+/* Draws habits. 0, -EINVAL (parameters; too few real applications), -ERANGE (no habits within the
+ * bounds were found in 1000 draws), -ENOMEM. */
 int habits_new(const HabitsParameters *parameters, uint64_t seed, Habits **ret);
 Habits *habits_free(Habits *h);
 DEFINE_CLEANUP(Habits *, habits_free);

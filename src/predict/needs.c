@@ -53,7 +53,8 @@ int needs_infer(Needs *s, const NeedsTable *table, const PredictorGuesses *guess
             double l = log_not;
 
             if (table->chances)
-                l = log1p(-MIN(g->probability * (double)table->chances[item->first + j], 1 - 1e-15));
+                l = log1p(
+                        -MIN(g->probability * (double)table->chances[item->first + j], 1 - 1e-15));
             if (!(l < 0))
                 continue;
 

@@ -3,8 +3,8 @@
 
 /* From applications to maps: thesis equation 4.16, P(map needed) = 1 - product over the
  * applications that use it of (1 - P(application starts)), as a sum of logarithms (5.8.1). Under
- * competing risks this is exact: rates of independent starts add. Where a map is not needed by every
- * run of its application, P(application starts) P(map | application) stands for P(application
+ * competing risks this is exact: rates of independent starts add. Where a map is not needed by
+ * every run of its application, P(application starts) P(map | application) stands for P(application
  * starts) (4.15). Pure. */
 
 #include "predict/predictor.h"
@@ -21,7 +21,7 @@ typedef struct NeedsTable {
     size_t n_objects;
     const float *chances; /* by part: P(needed | its item is), 0..1; NULL: all are certain */
 
-    const double *worth;  /* by object: needs_worth(); NULL: all are worth the same */
+    const double *worth; /* by object: needs_worth(); NULL: all are worth the same */
 } NeedsTable;
 
 typedef struct Need {
@@ -39,11 +39,12 @@ typedef struct Needs {
     size_t n_objects, allocated_log_not;
 } Needs;
 
-/* What a byte of budget is worth if it is spent on an object of so many bytes that is surely needed:
- * the time its read saves, seek and transfer, over its transfer, 1 + seek_bytes / bytes, where
- * `seek_bytes` are transferred in the time of a seek. Among the equally likely the small come first,
- * which cost a seek for a little memory. The thesis orders by probability alone (5.1; seek_bytes 0),
- * which lets one large file keep out a hundred small ones over a hair's breadth of probability. */
+/* What a byte of budget is worth if it is spent on an object of so many bytes that is surely
+ * needed: the time its read saves, seek and transfer, over its transfer, 1 + seek_bytes / bytes,
+ * where `seek_bytes` are transferred in the time of a seek. Among the equally likely the small come
+ * first, which cost a seek for a little memory. The thesis orders by probability alone (5.1;
+ * seek_bytes 0), which lets one large file keep out a hundred small ones over a hair's breadth of
+ * probability. */
 double needs_worth(uint64_t bytes, uint64_t seek_bytes);
 
 void needs_done(Needs *s);

@@ -23,7 +23,7 @@ typedef struct PredictorOps {
 /* First member of every predictor's own struct. */
 struct Predictor {
     const PredictorOps *ops;
-    usec_t now; /* latest time seen */
+    usec_t now;         /* latest time seen */
     usec_t wall_offset; /* the wall clock's lead; wraps */
     bool in_session;
 };

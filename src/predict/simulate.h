@@ -9,8 +9,8 @@
  * file is its own object), which the cache holds. After every event, and every `cycle`, the
  * predictor is asked; objects are taken by falling worth (needs_worth(); where files are counted,
  * and in thesis 4.3.2, by probability; of an object by equation 4.16) until the budget is full, and
- * those that are not in the cache are read. The cache is LRU; what was selected counts as just used,
- * so a cache without predictor is the LRU baseline.
+ * those that are not in the cache are read. The cache is LRU; what was selected counts as just
+ * used, so a cache without predictor is the LRU baseline.
  */
 
 #include "predict/needs.h"
@@ -121,11 +121,11 @@ typedef struct SimulateReport {
     /* The ratios, NAN where nothing was counted. */
     double hit_rate;       /* thesis 6.1.1: n_selected / n_objects */
     double cache_hit_rate; /* n_cached / n_objects */
-    double accuracy; /* right predictions over predictions: n_reads_used / n_reads; NAN also if
-                      * nothing but empty files was read */
-    double coverage;       /* n_covered / n_scored */
-    double first_right;    /* n_first / n_scored */
-    double waste;          /* wasted_bytes / read_bytes */
+    double accuracy;    /* right predictions over predictions: n_reads_used / n_reads; NAN also if
+                         * nothing but empty files was read */
+    double coverage;    /* n_covered / n_scored */
+    double first_right; /* n_first / n_scored */
+    double waste;       /* wasted_bytes / read_bytes */
 } SimulateReport;
 
 /* Runs the events through `p`. Selection with maximum_waste < 1: in each session an object is read

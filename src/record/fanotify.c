@@ -251,7 +251,8 @@ static int drain_group(Fanotify *f, int fd, bool by_descriptor, fanotify_before_
             int k = 0;
 
             memcpy(&event.m, f->buf + at, sizeof(event.m));
-            if (m->event_len < sizeof(event.m) || m->event_len > MIN((size_t)(n - at), sizeof(event)))
+            if (m->event_len < sizeof(event.m) ||
+                m->event_len > MIN((size_t)(n - at), sizeof(event)))
                 return -EPROTO;
             memcpy(&event, f->buf + at, m->event_len);
             if (m->vers != FANOTIFY_METADATA_VERSION)

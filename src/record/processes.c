@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Long, because forks, execs, exits and what /proc says may come in any order, and each must find what
- * the others have left in the same tables. */
+/* Long, because forks, execs, exits and what /proc says may come in any order, and each must find
+ * what the others have left in the same tables. */
 
 #include "record/processes.h"
 
@@ -45,7 +45,7 @@ struct ProcessTable {
     ProcessRun *runs;
     size_t n_runs, allocated_runs;
     uint64_t serial; /* of the next run */
-    bool unsettled; /* some process may have something for process_table_settle() */
+    bool unsettled;  /* some process may have something for process_table_settle() */
 };
 
 bool is_loader_name(const char *name)

@@ -12,8 +12,9 @@
 #define READ_AHEAD_EXACT_KB 4U
 
 /* Lowers it on the volumes' devices: all of them, or only those that the kernel does not call
- * rotational. `record` is the path of the file that holds the old values (its directory must exist).
- * What an earlier crash left is restored first. 0, or a negative errno (then nothing was changed). */
+ * rotational. `record` is the path of the file that holds the old values (its directory must
+ * exist). What an earlier crash left is restored first. 0, or a negative errno (then nothing was
+ * changed). */
 int read_ahead_lower(const VolumeTable *t, bool rotational_too, const char *record);
 
 /* Gives back what the record says, where our value still stands, and removes the record. 0 (also if

@@ -30,8 +30,8 @@ struct Recorder {
     Fanotify *fanotify;
     int connector_fd; /* -EBADF: /proc instead */
     ProcessTable *processes;
-    EventLog *log;  /* between stages it knows only what the processes run */
-    bool recording; /* a stage */
+    EventLog *log;        /* between stages it knows only what the processes run */
+    bool recording;       /* a stage */
     Following *following; /* NULL: nobody wants to know */
     recorder_tell_t tell;
     void *tell_arg;

@@ -51,9 +51,9 @@ static void take_start_snapshots(Recorder *r)
         range_set_done(&w->resident_before);
         range_set_done(&w->seen_before);
         range_set_done(&w->resident_since);
-        w->has_snapshot =
-                v && recorder_snapshot(r, v, CACHESTAT_RESIDENT, &w->resident_before) >= 0 &&
-                recorder_snapshot(r, v, CACHESTAT_SEEN, &w->seen_before) >= 0;
+        w->has_snapshot = v &&
+                          recorder_snapshot(r, v, CACHESTAT_RESIDENT, &w->resident_before) >= 0 &&
+                          recorder_snapshot(r, v, CACHESTAT_SEEN, &w->seen_before) >= 0;
     }
 }
 
@@ -160,4 +160,3 @@ uint64_t recorder_n_starts(const Recorder *r)
 {
     return r->n_starts;
 }
-

@@ -2,7 +2,8 @@
 #pragma once
 
 /* Which metadata of a filesystem a stage has brought in: a part of stage-end.c. By cachestat where
- * that can be asked, else derived by libext2fs from the inodes that were opened. Zeroed is valid. */
+ * that can be asked, else derived by libext2fs from the inodes that were opened. Zeroed is valid.
+ */
 
 #include "record/recorder-internal.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Long, because writing and reading stand side by side, member by member: one shows whether the other is
- * right. */
+/* Long, because writing and reading stand side by side, member by member: one shows whether the
+ * other is right. */
 
 #include "trace/trace-json.h"
 

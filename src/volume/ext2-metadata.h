@@ -25,10 +25,10 @@ int ext2_metadata_static(Ext2Metadata *m, RangeSet *ret);
  * 0, -ENOENT (no such inode, or deleted), or a negative errno. */
 int ext2_metadata_of_inode(Ext2Metadata *m, uint64_t inode, RangeSet *ranges);
 
-/* *ret = those of `resident` (byte ranges of the device) that can be metadata somebody has used: what
- * lies in blocks that are free according to the block bitmap is dropped (somebody read the device
- * itself). File data never lives in the device's page cache on ext2/3/4, so what is in use and
- * resident there is metadata. Block bitmaps are dropped as well: since Linux 5.8 ext4 reads them all
- * by itself, group by group in the background, from a random time after the mount on; they serve
- * allocation, which is delayed. 0 or a negative errno. */
+/* *ret = those of `resident` (byte ranges of the device) that can be metadata somebody has used:
+ * what lies in blocks that are free according to the block bitmap is dropped (somebody read the
+ * device itself). File data never lives in the device's page cache on ext2/3/4, so what is in use
+ * and resident there is metadata. Block bitmaps are dropped as well: since Linux 5.8 ext4 reads
+ * them all by itself, group by group in the background, from a random time after the mount on; they
+ * serve allocation, which is delayed. 0 or a negative errno. */
 int ext2_metadata_filter(Ext2Metadata *m, const RangeSet *resident, RangeSet *ret);

@@ -186,7 +186,8 @@ static bool is_hidden(const MountTable *t, size_t i, size_t except)
  */
 static bool is_covered(const MountTable *t, size_t i)
 {
-    size_t from = i; /* where we came from: what lies on that one lies on its parent, and not hidden */
+    size_t from =
+            i; /* where we came from: what lies on that one lies on its parent, and not hidden */
 
     for (size_t depth = 0; depth < t->n; depth++) {
         unsigned parent = t->mounts[i].parent;

@@ -11,9 +11,9 @@ typedef struct Mount {
     char *root;            /* path within the filesystem that is mounted here */
     char *target;          /* mount point, octal escapes resolved */
     char *fstype;
-    char *source;          /* "/dev/sda2", …; whatever the filesystem says */
+    char *source; /* "/dev/sda2", …; whatever the filesystem says */
     bool readonly;
-    char *super_options;   /* "rw,subvolid=256,subvol=/@", … */
+    char *super_options; /* "rw,subvolid=256,subvol=/@", … */
 } Mount;
 
 typedef struct MountTable {
@@ -41,8 +41,8 @@ bool path_is_below(const char *path, const char *prefix);
  * own. */
 uint64_t mount_subvolume_id(const Mount *m);
 
-/* The mount to reach each local block-backed filesystem (and btrfs subvolume) by: one index into `t`
- * per distinct major:minor and subvolume, not covered by another mount, at or below `prefix` ("/"
- * for all), preferring the one whose root lies higher up in the filesystem, then the shortest
+/* The mount to reach each local block-backed filesystem (and btrfs subvolume) by: one index into
+ * `t` per distinct major:minor and subvolume, not covered by another mount, at or below `prefix`
+ * ("/" for all), preferring the one whose root lies higher up in the filesystem, then the shortest
  * target. headstart-replay chooses alike. The caller frees *ret. 0 or -ENOMEM. */
 int mount_table_select(const MountTable *t, const char *prefix, size_t **ret, size_t *ret_n);

@@ -13,8 +13,8 @@ typedef enum Presence {
     _PRESENCE_INVALID = -EINVAL,
 } Presence;
 
-/* Looks for `root` + `path`. What is missing counts as gone only if the directory in which the first
- * missing component should be
+/* Looks for `root` + `path`. What is missing counts as gone only if the directory in which the
+ * first missing component should be
  * - lies on a volume of the table, not below an automount,
  * - is not encrypted by its filesystem (fscrypt: without the key other names are shown),
  * - is not empty, as a mount point without its filesystem is, and

@@ -51,7 +51,7 @@
 
 static Device device; /* signal handlers need it */
 
-/* --- FUSE ------------------------------------------------------------------------------------ */
+/* --- FUSE ------------------------------------------------------------------------------------- */
 
 static struct stat attributes(const Device *d, fuse_ino_t ino)
 {
@@ -204,7 +204,7 @@ static const struct fuse_lowlevel_ops operations = {
         .readdir = on_readdir,
 };
 
-/* --- start and end --------------------------------------------------------------------------- */
+/* --- start and end ---------------------------------------------------------------------------- */
 
 static void on_signal(int number)
 {

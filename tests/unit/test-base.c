@@ -132,9 +132,12 @@ static void arrays_grow_and_keep(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-            cmocka_unit_test(numbers),     cmocka_unit_test(booleans),
-            cmocka_unit_test(time_spans),  cmocka_unit_test(percentages),
-            cmocka_unit_test(formats),     cmocka_unit_test(words),
+            cmocka_unit_test(numbers),
+            cmocka_unit_test(booleans),
+            cmocka_unit_test(time_spans),
+            cmocka_unit_test(percentages),
+            cmocka_unit_test(formats),
+            cmocka_unit_test(words),
             cmocka_unit_test(arrays_grow_and_keep),
     };
 

@@ -138,8 +138,7 @@ static void rescaling_keeps_proportions(void **state)
                       (Fade){FADE_MAX, 0}));
 }
 
-/* --- functions from offsets to Fades, against the obvious: an array -----------------------------
- */
+/* --- functions from offsets to Fades, against the obvious: an array --------------------------- */
 
 #define WIDTH 24U
 

@@ -25,8 +25,7 @@ static uint32_t application(Trace *t, const char *path, uint64_t bytes)
 
 static void lifetime(Trace *t, uint32_t a, uint32_t uid, unsigned from, unsigned to)
 {
-    TraceLifetime l = {a, 1, uid, from * USEC_PER_SEC,
-                       to ? to * USEC_PER_SEC : USEC_INFINITY};
+    TraceLifetime l = {a, 1, uid, from * USEC_PER_SEC, to ? to * USEC_PER_SEC : USEC_INFINITY};
 
     assert_int_equal(trace_add_lifetime(t, &l), 0);
 }
@@ -113,7 +112,8 @@ static void what_was_trained_predicts(void **state)
     predictor_set_wall_clock(p, at, (1700000000ULL + 5 * 86400ULL) * USEC_PER_SEC);
     assert_int_equal(predictor_begin(p, at, 1000), 0);
     assert_int_equal(predictor_observe(p, &(PredictorEvent){at + 10 * USEC_PER_SEC, 1000, a,
-                                                            PREDICTOR_START}), 0);
+                                                            PREDICTOR_START}),
+                     0);
     assert_int_equal(predictor_predict(p, at + 10 * USEC_PER_SEC, NULL, USEC_INFINITY, &g), 0);
     assert_true(g.n >= 1);
     assert_int_equal(g.guesses[0].item, b);

@@ -222,8 +222,7 @@ static void dangling_uses_are_dropped(void **state)
     assert_near(chance(p, "/f/y"), 0);
 }
 
-/* --- chains -------------------------------------------------------------------------------------
- */
+/* --- chains ----------------------------------------------------------------------------------- */
 
 static Chains *some_chains(const char *first, const char *second)
 {

@@ -296,8 +296,7 @@ static void unfit_traces_are_told(void **state)
     assert_non_null(model_trace_unfit(m, t));
 }
 
-/* --- clocks -------------------------------------------------------------------------------------
- */
+/* --- clocks ----------------------------------------------------------------------------------- */
 
 static double chance_of(const Model *m, const char *path)
 {
@@ -500,13 +499,14 @@ static void read_on_behalf_of_what_was_started(void **state)
         _cleanup_model_ Model *m = NULL;
 
         for (uint32_t i = 0; i < t->n_applications; i++)
-            assert_int_equal(trace_add_lifetime(t, &(TraceLifetime){
-                                                           .application = i,
-                                                           .pid = 10 + i,
-                                                           .uid = 1000,
-                                                           .start = i * 4500 * USEC_PER_MSEC,
-                                                           .end = USEC_INFINITY,
-                                                   }),
+            assert_int_equal(trace_add_lifetime(t,
+                                                &(TraceLifetime){
+                                                        .application = i,
+                                                        .pid = 10 + i,
+                                                        .uid = 1000,
+                                                        .start = i * 4500 * USEC_PER_MSEC,
+                                                        .end = USEC_INFINITY,
+                                                }),
                              0);
         m = model_of(t);
         assert_true(uses(m, "/bin/B", "/f/own"));

@@ -89,9 +89,8 @@ static void lines_that_do_not_parse_are_counted(void **state)
 
 static void every_truncation_is_survived(void **state)
 {
-    static const char whole[] =
-            "22 1 8:2 / / rw shared:1 - ext4 /dev/sda2 rw\n"
-            "23 22 0:40 /@ /x\\040y ro - btrfs /dev/sdb1 rw,subvolid=257\n";
+    static const char whole[] = "22 1 8:2 / / rw shared:1 - ext4 /dev/sda2 rw\n"
+                                "23 22 0:40 /@ /x\\040y ro - btrfs /dev/sdb1 rw,subvolid=257\n";
 
     for (size_t l = 0; l < sizeof(whole); l++) {
         _cleanup_free_ char *text = strndup(whole, l);
@@ -172,9 +171,9 @@ static void prefixes(void **state)
 
 static void only_local_block_filesystems(void **state)
 {
-    static const char *const not_ours[] = {"fuseblk", "fuse",  "nfs", "nfs4",   "cifs",    "autofs",
-                                           "tmpfs",   "proc",  "",    "ext",    "overlay", "9p",
-                                           "ceph",    "ramfs", "xfss"};
+    static const char *const not_ours[] = {"fuseblk", "fuse",  "nfs",  "nfs4",  "cifs",
+                                           "autofs",  "tmpfs", "proc", "",      "ext",
+                                           "overlay", "9p",    "ceph", "ramfs", "xfss"};
 
     assert_true(fstype_is_local_block("ext4"));
     assert_true(fstype_is_local_block("btrfs"));

@@ -119,9 +119,9 @@ static const Given one = {
 };
 
 static const VolumeFacts here[4] = {{.mounted = true, .device = true, .disk = 7},
-                                     {.mounted = true, .device = true, .disk = 7},
-                                     {.mounted = true, .device = true, .disk = 7},
-                                     {.mounted = true, .device = true, .disk = 7}};
+                                    {.mounted = true, .device = true, .disk = 7},
+                                    {.mounted = true, .device = true, .disk = 7},
+                                    {.mounted = true, .device = true, .disk = 7}};
 
 static void test_policies(void **state _unused_)
 {

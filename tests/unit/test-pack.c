@@ -37,18 +37,18 @@ static void fixture(Fixture *f)
                      {1, 0, 4096, 1 << 20, 21, 1.0},
                      {1, 4096, 4096, PACK_PHYSICAL_UNKNOWN, 22, 0.0}},
             .volumes = {{.uuid = {1, 2, 3},
-                          .device_size = 1 << 21,
-                          .fstype = ext4,
-                          .mountpoint = root,
-                          .device_class = DEVICE_CLASS_HDD,
-                          .flags = PACK_VOLUME_ROTATIONAL | PACK_VOLUME_PHYSICAL},
-                         {.uuid = {9},
-                          .subvolume_id = 256,
-                          .device_size = 1 << 20,
-                          .fstype = xfs,
-                          .mountpoint = home,
-                          .device_class = DEVICE_CLASS_SSD,
-                          .flags = PACK_VOLUME_TOUCH_ENTRIES}},
+                         .device_size = 1 << 21,
+                         .fstype = ext4,
+                         .mountpoint = root,
+                         .device_class = DEVICE_CLASS_HDD,
+                         .flags = PACK_VOLUME_ROTATIONAL | PACK_VOLUME_PHYSICAL},
+                        {.uuid = {9},
+                         .subvolume_id = 256,
+                         .device_size = 1 << 20,
+                         .fstype = xfs,
+                         .mountpoint = home,
+                         .device_class = DEVICE_CLASS_SSD,
+                         .flags = PACK_VOLUME_TOUCH_ENTRIES}},
             .content = {.stage = STAGE_LOGIN,
                         .policy = POLICY_IDLE,
                         .control_interval = 10,
@@ -179,21 +179,21 @@ static Parts parts_of(void *buf)
 }
 
 /* Breaks one rule, mends the checksum, and expects that error. */
-#define REFUSED(error, ...)                                                                        \
-    do {                                                                                           \
-        _cleanup_free_ void *_buf = NULL;                                                          \
-        const char *_reason = NULL;                                                                \
-        Fixture _f;                                                                                \
-        size_t _size;                                                                              \
-        Parts p;                                                                                   \
-        Pack _p;                                                                                   \
-        fixture(&_f);                                                                              \
-        _size = write_fixture(&_f, &_buf);                                                         \
-        p = parts_of(_buf);                                                                        \
-        __VA_ARGS__;                                                                               \
-        p.header->checksum = htole64(pack_checksum(_buf, _size));                                  \
-        assert_int_equal(pack_open(_buf, _size, &_p, &_reason), error);                            \
-        assert_non_null(_reason);                                                                  \
+#define REFUSED(error, ...)                                             \
+    do {                                                                \
+        _cleanup_free_ void *_buf = NULL;                               \
+        const char *_reason = NULL;                                     \
+        Fixture _f;                                                     \
+        size_t _size;                                                   \
+        Parts p;                                                        \
+        Pack _p;                                                        \
+        fixture(&_f);                                                   \
+        _size = write_fixture(&_f, &_buf);                              \
+        p = parts_of(_buf);                                             \
+        __VA_ARGS__;                                                    \
+        p.header->checksum = htole64(pack_checksum(_buf, _size));       \
+        assert_int_equal(pack_open(_buf, _size, &_p, &_reason), error); \
+        assert_non_null(_reason);                                       \
     } while (0)
 
 static void each_rule_holds_behind_a_right_checksum(void **state)
@@ -300,8 +300,8 @@ static void the_writer_refuses_what_is_not_in_order(void **state)
 
 static void paths_that_lead_out_are_not_safe(void **state)
 {
-    static const char *const bad[] = {"", "/", "/a", "a/", "a//b", "..", "../a", "a/..", "a/../b",
-                                      "./a", "a/.", "a/./b"};
+    static const char *const bad[] = {"",     "/",    "/a",     "a/",  "a//b", "..",
+                                      "../a", "a/..", "a/../b", "./a", "a/.",  "a/./b"};
     static const char *const good[] = {".", "a", "a/b", "...", "a/..b", ".a/b.", "a b/\xff"};
 
     for (size_t i = 0; i < ELEMENTSOF(bad); i++)

@@ -206,10 +206,8 @@ static void test_find_real(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-            cmocka_unit_test(test_find_real),
-            cmocka_unit_test(test_habits),
-            cmocka_unit_test(test_oracle_session),
-            cmocka_unit_test(test_waste_bound),
+            cmocka_unit_test(test_find_real),       cmocka_unit_test(test_habits),
+            cmocka_unit_test(test_oracle_session),  cmocka_unit_test(test_waste_bound),
             cmocka_unit_test(test_near_the_oracle),
     };
 

@@ -289,7 +289,8 @@ static void test_worth(void **state)
     const double worth[] = {needs_worth(1000000000, 1000000), needs_worth(8192, 1000000),
                             needs_worth(8192, 1000000)};
     PredictorGuess some[] = {{0, 0.9}, {1, 0.5}, {2, 0.51}};
-    NeedsTable table = {.items = items, .n_items = 3, .parts = parts, .n_objects = 3, .worth = worth};
+    NeedsTable table = {
+            .items = items, .n_items = 3, .parts = parts, .n_objects = 3, .worth = worth};
     _cleanup_needs_ Needs s = {0};
 
     assert_near(worth[0], 1.001);
@@ -383,18 +384,12 @@ static void test_deterministic(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-            cmocka_unit_test(test_lru),
-            cmocka_unit_test(test_training),
-            cmocka_unit_test(test_empty_files),
-            cmocka_unit_test(test_budget_over_cache),
-            cmocka_unit_test(test_waste),
-            cmocka_unit_test(test_io_cost),
-            cmocka_unit_test(test_log_loss),
-            cmocka_unit_test(test_budget),
-            cmocka_unit_test(test_wall_clock),
-            cmocka_unit_test(test_deterministic),
-            cmocka_unit_test(test_needs),
-            cmocka_unit_test(test_worth),
+            cmocka_unit_test(test_lru),         cmocka_unit_test(test_training),
+            cmocka_unit_test(test_empty_files), cmocka_unit_test(test_budget_over_cache),
+            cmocka_unit_test(test_waste),       cmocka_unit_test(test_io_cost),
+            cmocka_unit_test(test_log_loss),    cmocka_unit_test(test_budget),
+            cmocka_unit_test(test_wall_clock),  cmocka_unit_test(test_deterministic),
+            cmocka_unit_test(test_needs),       cmocka_unit_test(test_worth),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -200,7 +200,7 @@ static void add_metadata(PackContentVolume *s, const Volume *v)
 }
 
 static void add_volume(PackContent *c, const VolumeTable *t, const char *mountpoint,
-                        const Options *o)
+                       const Options *o)
 {
     PackContentVolume *s;
     const Volume *v = NULL;
