@@ -175,6 +175,18 @@ static void save(Session *s)
 
 /* The cycle */
 
+/* What the thread may not read for this user takes no share of the budget any more. */
+static int note_refusals(Session *s)
+{
+    _cleanup_(resident_paths_done) ResidentPaths refused;
+    int r = 0;
+
+    resident_take_refused(s->resident, &refused);
+    for (size_t i = 0; r >= 0 && i < refused.n; i++)
+        r = cycle_refuse(s->cycle, refused.paths[i]);
+    return r;
+}
+
 static void decide(Session *s)
 {
     CycleSnapshot snapshot;
@@ -182,7 +194,9 @@ static void decide(Session *s)
     int r;
 
     s->decided_at = now();
-    r = machine_snapshot(AT_FDCWD, &snapshot);
+    r = note_refusals(s);
+    if (r >= 0)
+        r = machine_snapshot(AT_FDCWD, &snapshot);
     if (r >= 0)
         r = cycle_decide(s->cycle, s->decided_at, clock_now(CLOCK_REALTIME), &snapshot, &d);
     if (r >= 0)
@@ -265,10 +279,15 @@ static struct json_object *dump_resident(const ResidentReport *r)
         const char *key;
         uint64_t value;
     } rows[] = {
-            {"n_passes", r->n_passes},     {"n_files", r->n_files},
-            {"n_skipped", r->n_skipped},   {"n_directories", r->n_directories},
-            {"n_reads", r->n_reads},       {"read_bytes", r->read_bytes},
-            {"pass_files", r->pass_files}, {"pass_missing_bytes", r->pass_missing_bytes},
+            {"n_passes", r->n_passes},
+            {"n_files", r->n_files},
+            {"n_skipped", r->n_skipped},
+            {"n_directories", r->n_directories},
+            {"n_refused", r->n_refused},
+            {"n_reads", r->n_reads},
+            {"read_bytes", r->read_bytes},
+            {"pass_files", r->pass_files},
+            {"pass_missing_bytes", r->pass_missing_bytes},
             {"working", r->working},
     };
 
@@ -324,7 +343,7 @@ static int set_up(Session *s)
     r = load(s, &anew);
     malloc_trim(0); /* a model is large as text */
     if (r >= 0)
-        r = resident_new(s->root, &s->resident);
+        r = resident_new(s->root, s->uid, &s->resident);
     if (r >= 0)
         r = sd_event_add_time_relative(s->event, &s->timer, CLOCK_MONOTONIC, 0, USEC_PER_MSEC,
                                        on_timer, s);

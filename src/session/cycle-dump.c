@@ -99,6 +99,7 @@ struct json_object *cycle_dump(const Cycle *c)
     add(o, "budget_bytes", json_object_new_uint64(d->budget_bytes), &failed);
     add(o, "wanted_bytes", json_object_new_uint64(d->wanted_bytes), &failed);
     add(o, "n_beyond", json_object_new_uint64(d->n_beyond), &failed);
+    add(o, "n_refused", json_object_new_uint64(d->n_refused), &failed);
     add(o, "running", dump_running(c, &failed), &failed);
     add(o, "guesses", dump_guesses(c, &c->guesses, &failed), &failed);
     add(o, "in_session", dump_guesses(c, &c->in_session_guesses, &failed), &failed);

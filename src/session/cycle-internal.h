@@ -4,6 +4,15 @@
 #include "predict/needs.h"
 #include "session/cycle.h"
 
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+typedef struct CyclePath {
+    char *text;   /* of a file or directory; of metadata the filesystem's UUID */
+    bool shipped; /* a distribution ships it, so that root owns it: model_path_is_portable() */
+    bool refused; /* cycle_refuse() */
+} CyclePath;
+
 typedef struct CycleObject {
     uint32_t path; /* into paths */
     CycleKind kind;
@@ -13,8 +22,9 @@ typedef struct CycleObject {
 
 /* What the model knows of applications, by the chains' numbers: parts of items are objects. */
 typedef struct CycleMaps {
-    char **paths;
+    CyclePath *paths; /* the files sorted by text, then those of metadata */
     size_t n_paths, allocated_paths;
+    size_t n_files; /* paths of files and directories */
     CycleObject *objects;
     double *worth; /* by object */
     size_t n_objects, allocated_objects;
@@ -28,6 +38,9 @@ typedef struct CycleMaps {
 
 void cycle_maps_done(CycleMaps *m);
 
+/* The file or directory of that name, or NULL. */
+CyclePath *cycle_maps_find(CycleMaps *m, const char *path);
+
 /* The maps of all applications that count, of logins and sessions, whose names become the chains';
  * and the metadata of that user's sessions (MODEL_NONE: of everybody's). 0, -E2BIG, -ENOMEM. */
 int cycle_maps_fill(CycleMaps *m, const Model *model, const CycleParameters *p, uint32_t uid,
@@ -36,12 +49,20 @@ int cycle_maps_fill(CycleMaps *m, const Model *model, const CycleParameters *p, 
 /* True if a prefix of the list leaves that path alone: see CycleParameters. */
 bool cycle_excludes(const char *list, const char *path);
 
+/* A path that this user's set must not hold. */
+typedef struct CycleRefusal {
+    UT_hash_handle hh; /* path -> */
+    bool oom;
+    char path[];
+} CycleRefusal;
+
 struct Cycle {
     CycleParameters parameters;
     char *exclude; /* parameters.exclude is this */
     uint32_t uid;
     Predictor *predictor;
     CycleMaps maps;
+    CycleRefusal *refusals; /* kept when the maps are loaded anew */
 
     uint32_t *counts; /* application -> processes that run */
     size_t allocated_counts;

@@ -18,7 +18,7 @@
 void cycle_maps_done(CycleMaps *m)
 {
     for (size_t i = 0; i < m->n_paths; i++)
-        free(m->paths[i]);
+        free(m->paths[i].text);
     free(m->paths);
     free(m->objects);
     free(m->worth);
@@ -89,6 +89,24 @@ static int add_file_object(CycleMaps *m, FileObjects *f, const CycleObject *o, d
     return add_object(m, o);
 }
 
+CyclePath *cycle_maps_find(CycleMaps *m, const char *path)
+{
+    size_t low = 0, high = m->n_files;
+
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        int c = strcmp(m->paths[mid].text, path);
+
+        if (c == 0)
+            return &m->paths[mid];
+        if (c < 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return NULL;
+}
+
 /* A copy of the text, as the last of the paths. */
 static int add_path(CycleMaps *m, const char *text)
 {
@@ -100,7 +118,7 @@ static int add_path(CycleMaps *m, const char *text)
     path = strdup(text);
     if (!path)
         return -ENOMEM;
-    m->paths[m->n_paths++] = path;
+    m->paths[m->n_paths++] = (CyclePath){.text = path, .shipped = model_path_is_portable(path)};
     return 0;
 }
 
@@ -179,6 +197,7 @@ static int add_files(CycleMaps *m, FileObjects *f, const Model *sum, const Model
         at++;
     }
     f->first[sum->n_files] = (uint32_t)m->n_objects;
+    m->n_files = m->n_paths;
     return 0;
 }
 

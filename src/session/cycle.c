@@ -7,6 +7,9 @@
 
 #include <string.h>
 
+#undef uthash_nonfatal_oom
+#define uthash_nonfatal_oom(elt) ((elt)->oom = true)
+
 void cycle_parameters_init(CycleParameters *p)
 {
     *p = (CycleParameters){
@@ -52,8 +55,14 @@ const char *cycle_kind_to_string(CycleKind k)
 
 Cycle *cycle_free(Cycle *c)
 {
+    CycleRefusal *x, *next;
+
     if (!c)
         return NULL;
+    HASH_ITER (hh, c->refusals, x, next) {
+        HASH_DEL(c->refusals, x);
+        free(x);
+    }
     predictor_free(c->predictor);
     cycle_maps_done(&c->maps);
     predictor_guesses_done(&c->guesses);
@@ -91,6 +100,12 @@ static int load(Cycle *c, const CycleParameters *p, const Model *m)
     cycle_maps_done(&c->maps);
     c->maps = maps;
     maps = (CycleMaps){0};
+    for (const CycleRefusal *x = c->refusals; x; x = x->hh.next) {
+        CyclePath *path = cycle_maps_find(&c->maps, x->path);
+
+        if (path)
+            path->refused = true;
+    }
     /* What was decided points into the maps that went. */
     c->latest = (CycleDecision){0};
     needs_done(&c->needs);
@@ -279,20 +294,61 @@ static int infer(Cycle *c, usec_t now, usec_t horizon, PredictorGuesses *guesses
     return r < 0 ? r : needs_infer(needs, &table, guesses);
 }
 
+int cycle_refuse(Cycle *c, const char *path)
+{
+    CyclePath *known = cycle_maps_find(&c->maps, path);
+    CycleRefusal *x;
+
+    if (!known || known->refused || HASH_COUNT(c->refusals) >= CYCLE_REFUSED_MAX)
+        return 0;
+    x = calloc(1, sizeof(*x) + strlen(path) + 1);
+    if (!x)
+        return -ENOMEM;
+    strcpy(x->path, path);
+    HASH_ADD_STR(c->refusals, path, x);
+    if (x->oom) {
+        free(x);
+        return -ENOMEM;
+    }
+    known->refused = true;
+    return 0;
+}
+
 static void want(Cycle *c, CycleDecision *d, const CycleObject *o, double probability)
 {
+    if (c->maps.paths[o->path].refused) {
+        d->n_refused++;
+        return;
+    }
     if (o->length > d->budget_bytes - d->wanted_bytes) {
         d->n_beyond++;
         return;
     }
     d->wanted_bytes += o->length;
     c->wants[d->n_wants++] = (CycleWant){
-            .path = c->maps.paths[o->path],
+            .path = c->maps.paths[o->path].text,
             .offset = o->offset,
             .length = o->length,
             .probability = probability,
             .kind = o->kind,
     };
+}
+
+/* Asks for needs[begin .. end), which are worth the same: what root owns comes first, so that a
+ * user's file never keeps out a library only because its name sorts before. */
+static void want_equals(Cycle *c, CycleDecision *d, size_t begin, size_t end)
+{
+    const CycleMaps *m = &c->maps;
+
+    for (int users = 0; users <= 1; users++)
+        for (size_t i = begin; i < end; i++) {
+            const Need *need = &c->needs.needs[i];
+            const CycleObject *o = &m->objects[need->object];
+
+            if (m->paths[o->path].shipped == !users &&
+                needs_probability(&c->use, need->object) >= c->parameters.minimum_use)
+                want(c, d, o, need->probability);
+        }
 }
 
 /* Thesis algorithm 4.2, with the line that it lacks: what is taken is taken off the budget. */
@@ -305,11 +361,11 @@ static int choose(Cycle *c, CycleDecision *d)
                    sizeof(*c->wants));
     if (r < 0)
         return r;
-    for (size_t i = 0; i < c->needs.n; i++) {
-        const Need *need = &c->needs.needs[i];
-
-        if (needs_probability(&c->use, need->object) >= c->parameters.minimum_use)
-            want(c, d, &m->objects[need->object], need->probability);
+    for (size_t i = 0, end; i < c->needs.n; i = end) {
+        end = i + 1;
+        while (end < c->needs.n && c->needs.needs[end].worth == c->needs.needs[i].worth)
+            end++;
+        want_equals(c, d, i, end);
     }
     for (size_t i = m->first_metadata; i < m->n_objects; i++)
         want(c, d, &m->objects[i], (double)m->objects[i].chance);

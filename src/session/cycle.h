@@ -93,7 +93,8 @@ typedef struct CycleDecision {
     const CycleWant *wants; /* borrowed, until the next call; by falling worth, then metadata */
     size_t n_wants;
     uint64_t wanted_bytes, budget_bytes;
-    size_t n_beyond; /* left out because they did not fit the budget */
+    size_t n_beyond;  /* left out because they did not fit the budget */
+    size_t n_refused; /* left out by cycle_refuse() */
 } CycleDecision;
 
 typedef struct Cycle Cycle;
@@ -120,6 +121,12 @@ int cycle_observe(Cycle *c, const CycleEvent *e);
 
 /* What should be in memory now. 0 or -ENOMEM. */
 int cycle_decide(Cycle *c, usec_t now, usec_t realtime, const CycleSnapshot *s, CycleDecision *ret);
+
+/* The path must not be in this user's set (base/ownership.h): it is left out of all decisions of
+ * this cycle from the next one on, and no longer takes a share of the budget. Paths that the model
+ * does not know are ignored; the first CYCLE_REFUSED_MAX count. 0 or -ENOMEM. */
+#define CYCLE_REFUSED_MAX 100000U
+int cycle_refuse(Cycle *c, const char *path);
 
 /* What has been learned, as if the session ended now, to be put into a model and saved; chains of
  * the model's half-life. The caller frees. 0 or -ENOMEM. */

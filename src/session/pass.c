@@ -3,6 +3,7 @@
 /* One pass over what is wanted: looks, then reads what is missing. */
 
 #include "base/clock.h"
+#include "base/ownership.h"
 #include "record/cachestat.h"
 #include "record/residency.h"
 #include "session/resident-internal.h"
@@ -289,6 +290,10 @@ static int look_at(PassState *s, Pass *p, const JobFile *f)
         return fd;
     if ((f->kind == CYCLE_DIRECTORY) != !!S_ISDIR(st.st_mode))
         return -EINVAL;
+    if (!ownership_allows(st.st_uid, st.st_gid, st.st_mode, s->uid)) {
+        s->refuse(s->arg, f);
+        return 0;
+    }
     return S_ISDIR(st.st_mode) ? look_at_directory(s, fd, f) : look_at_file(s, p, fd, &st, f);
 }
 

@@ -51,9 +51,11 @@ typedef struct JobFile {
 /* What a pass leaves to the next. Zeroed but for what is set before the first is valid. */
 typedef struct PassState {
     const char *root; /* borrowed */
+    uint32_t uid;     /* of the session: see base/ownership.h */
     bool cachestat;   /* the kernel has it */
     bool (*is_over)(void *arg);
     void (*tell)(void *arg, const ResidentReport *more); /* to be added, now */
+    void (*refuse)(void *arg, const JobFile *f);         /* f must not be asked for again */
     void *arg;
     Brought *brought;
     VolumeTable volumes; /* as they were when metadata was first wanted */

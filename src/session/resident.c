@@ -37,6 +37,7 @@ struct Resident {
     pthread_cond_t wake;
     Job *job; /* the next one, or NULL */
     ResidentReport report;
+    ResidentPaths refused;
     atomic_uint generation; /* rises with each job: the pass under way is over */
     atomic_bool stop;
     /* The thread's own */
@@ -82,6 +83,44 @@ static void tell(void *arg, const ResidentReport *more)
         sum->pass_files = more->pass_files;
         sum->pass_missing_bytes = more->pass_missing_bytes;
     }
+    pthread_mutex_unlock(&r->lock);
+}
+
+void resident_paths_done(ResidentPaths *p)
+{
+    for (size_t i = 0; i < p->n; i++)
+        free(p->paths[i]);
+    free(p->paths);
+    *p = (ResidentPaths){0};
+}
+
+/* What precedes a path of the model in this process's view. */
+static const char *path_prefix(const Resident *r, CycleKind kind)
+{
+    return kind == CYCLE_METADATA || strcmp(r->root, "/") == 0 ? "" : r->root;
+}
+
+static void refuse(void *arg, const JobFile *f)
+{
+    Resident *r = arg;
+    ResidentPaths *p = &r->refused;
+    char *path = strdup(f->path + strlen(path_prefix(r, f->kind)));
+
+    pthread_mutex_lock(&r->lock);
+    r->report.n_refused++;
+    /* Out of memory, or nobody takes them: then the path is refused again in the next pass. */
+    if (path && p->n < RESIDENT_REFUSED_MAX &&
+        grow_array(&p->paths, &p->allocated, p->n + 1, sizeof(*p->paths)) >= 0)
+        p->paths[p->n++] = TAKE_PTR(path);
+    pthread_mutex_unlock(&r->lock);
+    free(path);
+}
+
+void resident_take_refused(Resident *r, ResidentPaths *ret)
+{
+    pthread_mutex_lock(&r->lock);
+    *ret = r->refused;
+    r->refused = (ResidentPaths){0};
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -161,10 +200,9 @@ static int compare_ranks(const void *a, const void *b)
 /* Appends the file that wants[want] names. */
 static int add_job_file(const Resident *r, Job *j, const CycleWant *w)
 {
-    const char *root = w->kind == CYCLE_METADATA || strcmp(r->root, "/") == 0 ? "" : r->root;
     JobFile f = {.kind = w->kind};
 
-    if (asprintf(&f.path, "%s%s", root, w->path) < 0)
+    if (asprintf(&f.path, "%s%s", path_prefix(r, w->kind), w->path) < 0)
         return -ENOMEM;
     j->files[j->n++] = f;
     return 0;
@@ -234,6 +272,7 @@ void resident_report(Resident *r, ResidentReport *ret)
 static void release(Resident *r)
 {
     pass_state_done(&r->pass);
+    resident_paths_done(&r->refused);
     job_free(r->job);
     pthread_cond_destroy(&r->wake);
     pthread_mutex_destroy(&r->lock);
@@ -241,7 +280,7 @@ static void release(Resident *r)
     free(r);
 }
 
-int resident_new(const char *root, Resident **ret)
+int resident_new(const char *root, uint32_t uid, Resident **ret)
 {
     Resident *r = calloc(1, sizeof(*r));
     pthread_attr_t attributes;
@@ -251,9 +290,11 @@ int resident_new(const char *root, Resident **ret)
         return -ENOMEM;
     r->root = strdup(root);
     r->pass.root = r->root;
+    r->pass.uid = uid;
     r->pass.cachestat = cachestat_available();
     r->pass.is_over = is_over;
     r->pass.tell = tell;
+    r->pass.refuse = refuse;
     r->pass.arg = r;
     r->pressure.root_fd = AT_FDCWD;
     pthread_mutex_init(&r->lock, NULL);

@@ -13,7 +13,11 @@
  * is no cachestat(2) all of it counts as missing when it is due: what is there costs no I/O.
  *
  * Beside those devices only regular files and directories on local block-backed filesystems are
- * opened, whatever a path has become: no symlink is followed, no mount or automount entered. */
+ * opened, whatever a path has become: no symlink is followed, no mount or automount entered.
+ *
+ * A file or directory is read only if base/ownership.h allows it in the user's set. Otherwise one
+ * user could fill memory in the sessions of others. The thread checks what it has opened, before it
+ * reads; resident_take_refused() returns the paths, so that they do not use up the budget again. */
 
 #include "session/cycle.h"
 
@@ -26,6 +30,7 @@ typedef struct ResidentReport {
     uint64_t n_passes;      /* ended, interrupted ones included */
     uint64_t n_files;       /* looked up */
     uint64_t n_skipped;     /* gone, or not what may be opened */
+    uint64_t n_refused;     /* the owner or the mode forbids them (base/ownership.h) */
     uint64_t n_directories; /* listed */
     uint64_t n_reads, read_bytes;
     uint64_t pass_files, pass_missing_bytes; /* of the latest */
@@ -34,9 +39,10 @@ typedef struct ResidentReport {
 
 typedef struct Resident Resident;
 
-/* Paths begin below `root`, a directory as realpath(3) has it. Starts the thread; signals are to be
- * blocked before. 0 or a negative errno. */
-int resident_new(const char *root, Resident **ret);
+/* Paths begin below `root`, a directory as realpath(3) has it. `uid`: whose session it is;
+ * OWNERSHIP_ANYBODY if that is not known. Starts the thread; signals are to be blocked before. 0 or
+ * a negative errno. */
+int resident_new(const char *root, uint32_t uid, Resident **ret);
 
 /* Stops the thread. If it hangs in a dead disk it is left behind after a second. */
 Resident *resident_free(Resident *r);
@@ -47,3 +53,16 @@ DEFINE_CLEANUP(Resident *, resident_free);
 int resident_want(Resident *r, const CycleWant *wants, size_t n);
 
 void resident_report(Resident *r, ResidentReport *ret);
+
+/* Paths, as the wants named them. */
+typedef struct ResidentPaths {
+    char **paths;
+    size_t n, allocated;
+} ResidentPaths;
+
+void resident_paths_done(ResidentPaths *p);
+
+/* Moves the paths that were refused since the last call to *ret, which the caller frees with
+ * resident_paths_done(). At most RESIDENT_REFUSED_MAX are kept between two calls. */
+#define RESIDENT_REFUSED_MAX 20000U
+void resident_take_refused(Resident *r, ResidentPaths *ret);

@@ -54,11 +54,12 @@ end_process() {
     wait "$1" 2>/dev/null || true
 }
 
-# session_start: sets DAEMON; returns when it records.
+# session_start: sets DAEMON; returns when it records. The session is SESSION_UID's, if that
+# is set.
 session_start() {
     rm -f "$HS_RUN/session.json"
     "$HEADSTARTD" --root="$HS_MNT" --state="$HS_STATE" --run="$HS_RUN" --stage=session \
-        2>>"$HS_TMP/daemon.log" 3>&- &
+        ${SESSION_UID:+--uid="$SESSION_UID"} 2>>"$HS_TMP/daemon.log" 3>&- &
     DAEMON=$!
     hs_defer end_process $DAEMON
     hs_wait 10 dump
@@ -89,11 +90,16 @@ dumped() {
     dump && jq -e "$1" "$DUMP" >/dev/null
 }
 
+# as_user COMMAND...: runs a program of HS_MNT as the session's user, or root.
+as_user() {
+    chroot --userspec="${SESSION_UID:-0}:${SESSION_UID:-0}" "$HS_MNT" "$@"
+}
+
 # What people do: first, then second, and the daemon has seen both come and go.
 habit() {
-    chroot "$HS_MNT" /bin/first /data/a >/dev/null
+    as_user /bin/first /data/a >/dev/null
     hs_wait 5 dumped '.n_learned >= 2'
-    chroot "$HS_MNT" /bin/second -r nothing-that-is-there /data/b || true
+    as_user /bin/second -r nothing-that-is-there /data/b || true
     hs_wait 5 dumped '.n_learned >= 4'
 }
 
@@ -142,6 +148,27 @@ not_resident() {
     # shellcheck disable=SC2012 # the names are ours
     "$HEADSTART" --state="$HS_STATE" show --json=short "$(ls -t "$HS_STATE"/traces/*-session*.json | head -n 1)" |
         jq -e '.flags | index("replayed")'
+}
+
+@test "a user's session reads only what that user or root owns, whoever used it" {
+    SESSION_UID=1000
+    learned
+    chown 1001 "$HS_MNT/data/b/1"
+    chmod 666 "$HS_MNT/data/b/2"
+    chown 1000 "$HS_MNT/data/b/3"
+    chmod 1777 "$HS_MNT/data/b/sub"
+    hs_cold
+    session_start
+    as_user /bin/first /data/a >/dev/null
+    hs_wait 10 resident bin/second data/b/3 data/b/sub/4
+    # The next decisions leave out what was refused: it takes no share of the budget.
+    hs_wait 10 dumped '.n_refused == 3 and (.wants | any(.path == "/data/b/3"))'
+    jq -e '.wants | all(.path | IN("/data/b/1", "/data/b/2", "/data/b/sub") | not)' "$DUMP"
+    hs_wait 10 idle
+    [ "$(jq .resident.n_refused "$DUMP")" -ge 3 ]
+    not_resident data/b/1
+    not_resident data/b/2
+    session_stop
 }
 
 @test "a directory in which nothing is found is read ahead, too" {

@@ -205,7 +205,7 @@ static int measure(Measure *m, const char *state, unsigned n_cycles)
     model = model_free(model);
     malloc_trim(0);
     if (r >= 0)
-        r = resident_new(m->dir, &resident);
+        r = resident_new(m->dir, 0, &resident);
     if (r >= 0)
         r = begin(m);
     for (unsigned i = 0; r >= 0 && i < 5; i++) /* brings in what is not there */

@@ -526,6 +526,65 @@ static void test_part_of_the_starts(void **state)
     assert_true(wanted(&x, "/f/b", 5 * PAGE)->probability < wanted(&x, "/f/b", 0)->probability);
 }
 
+/* A file that the user's set must not hold is wanted once at most: its share of the budget goes to
+ * others, also when the model is loaded anew. */
+static void test_refused(void **state)
+{
+    CycleParameters p = parameters();
+    CycleSnapshot s = plenty;
+    usec_t now;
+    _cleanup_cycle_ Cycle *c = after_a(&p, &now);
+    _cleanup_model_ Model *m = small_model();
+    CycleDecision d;
+
+    learn(&m, session(STAGE_SESSION, 1001, T0 + 2 * USEC_PER_HOUR, 0,
+                      "B>b=0-2,5-9 B>d/ B>huge=0-100 B>last=0-100", NULL));
+    assert_int_equal(cycle_reload(c, &p, m), 0);
+    s.memory.available_bytes = 2 * 110 * PAGE;
+    d = decide(c, now, &s);
+    assert_non_null(wanted(&d, "/f/huge", 0));
+    assert_null(wanted(&d, "/f/last", 0));
+    assert_int_equal(d.n_beyond, 1);
+    assert_int_equal(cycle_refuse(c, "/f/huge"), 0);
+    assert_int_equal(cycle_refuse(c, "/f/huge"), 0);
+    assert_int_equal(cycle_refuse(c, "/f/never-heard-of"), 0);
+    assert_int_equal(cycle_refuse(c, UUID), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        d = decide(c, now, &s);
+        assert_null(wanted(&d, "/f/huge", 0));
+        assert_non_null(wanted(&d, "/f/last", 0));
+        assert_non_null(wanted(&d, "/f/b", 0));
+        assert_int_equal(d.n_beyond, 0);
+        assert_int_equal(d.n_refused, 1);
+        assert_int_equal(cycle_reload(c, &p, m), 0);
+    }
+}
+
+/* Of what is worth the same, that of the system comes first, whatever the names are. */
+static void test_ties(void **state)
+{
+    CycleParameters p = parameters();
+    CycleSnapshot s = plenty;
+    _cleanup_model_ Model *m =
+            model_of(session(STAGE_SESSION, 1000, T0, 0, "A>a=0-4 B>b=0-1 B>home=0-1", NULL));
+    _cleanup_free_ char **to = calloc(m->n_files, sizeof(*to));
+    _cleanup_cycle_ Cycle *c = NULL;
+    usec_t now;
+    CycleDecision d;
+
+    to[model_find_file(m, "/f/b")] = strdup("/usr/lib/libc.so.6");
+    assert_int_equal(model_move_files(m, to), 0);
+    c = make(&p, m);
+    now = habit(c, 10, 1000 * S);
+    assert_int_equal(cycle_begin(c, now, T0 + now), 0);
+    assert_int_equal(tell(c, now + 100 * S, "/bin/A", true), 1);
+    s.memory.available_bytes = 2 * PAGE;
+    d = decide(c, now + 101 * S, &s);
+    assert_int_equal(d.n_wants, 1);
+    assert_int_equal(d.n_beyond, 1);
+    assert_non_null(wanted(&d, "/usr/lib/libc.so.6", 0));
+}
+
 static void test_dump(void **state)
 {
     CycleParameters p = parameters();
@@ -563,6 +622,8 @@ int main(void)
             cmocka_unit_test(test_nothing_known),
             cmocka_unit_test(test_save_restore),
             cmocka_unit_test(test_part_of_the_starts),
+            cmocka_unit_test(test_refused),
+            cmocka_unit_test(test_ties),
             cmocka_unit_test(test_dump),
     };
 

@@ -149,7 +149,7 @@ static void test_resident_hostile(void **state)
     ResidentReport report;
     uint64_t before;
 
-    assert_int_equal(resident_new("/", &r), 0);
+    assert_int_equal(resident_new("/", 0, &r), 0);
     for (unsigned i = 0; i < 100; i++)
         assert_int_equal(resident_want(r, wants, i % 7 > 5 ? 0 : i % 7), 0);
     report = settle(r);
