@@ -32,7 +32,7 @@ static bool parse_name(const char *name, Stage stage, uint32_t *ret_uid)
     if (strncmp(name, prefix, l) != 0)
         return false;
     name += l;
-    *ret_uid = UINT32_MAX;
+    *ret_uid = UID_INVALID;
     if (strcmp(name, ".json") == 0)
         return true;
     n = strcspn(name, ".");
@@ -40,7 +40,7 @@ static bool parse_name(const char *name, Stage stage, uint32_t *ret_uid)
         return false;
     memcpy(digits, name + 1, n - 1);
     digits[n - 1] = 0;
-    if (parse_u64(digits, &uid) < 0 || uid >= UINT32_MAX)
+    if (parse_u64(digits, &uid) < 0 || uid >= UID_INVALID)
         return false;
     *ret_uid = (uint32_t)uid;
     return true;

@@ -5,11 +5,12 @@
  * and replay-STAGE@UID.json of what was replayed for one user. */
 
 #include "base/json-util.h"
+#include "base/uid.h"
 #include "base/vocabulary.h"
 
 typedef struct ReplayStatus {
     struct json_object *object;
-    uint32_t uid; /* UINT32_MAX: for everyone */
+    uint32_t uid; /* UID_INVALID: for everyone */
 } ReplayStatus;
 
 typedef struct ReplayStatusList {

@@ -3,6 +3,7 @@
 /* The command line: declared options, getopt_long(3), and the --help that is printed from them. */
 
 #include "base/parse.h"
+#include "base/uid.h"
 #include "cli/cli.h"
 
 #include <getopt.h>
@@ -90,7 +91,7 @@ int cli_parse_uid(const Context *c, const char *value, uint32_t *ret)
     const struct passwd *p;
     uint64_t uid;
 
-    if (parse_u64(value, &uid) >= 0 && uid < UINT32_MAX) {
+    if (parse_u64(value, &uid) >= 0 && uid < UID_INVALID) {
         *ret = (uint32_t)uid;
         return 0;
     }

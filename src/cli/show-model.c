@@ -68,7 +68,7 @@ static Table *stage_table(const Model *m)
         for (size_t k = 0; k < g->n_metadata; k++)
             metadata += expected_bytes(&g->metadata[k].ranges, g->metadata[k].truth);
         table_row(s, stage_to_string(g->stage),
-                  g->uid == MODEL_NONE ? COUNT_UNKNOWN : (uint64_t)g->uid,
+                  g->uid == UID_INVALID ? COUNT_UNKNOWN : (uint64_t)g->uid,
                   model_sessions(m, g->stage, g->uid, now), mean_usec(g->duration, g->sessions),
                   (uint64_t)g->n_applications, (uint64_t)g->n_files, (uint64_t)data,
                   (uint64_t)metadata);

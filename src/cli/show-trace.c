@@ -193,7 +193,7 @@ static Table *summary_table(const Trace *t, const char *path)
     table_column(s, "Metadata", "metadata_bytes", CELL_BYTES);
     table_column(s, "Unknown", "n_unknown_application", CELL_COUNT);
     table_row(s, path, stage_to_string(t->stage), t->start_realtime, t->duration,
-              t->uid == TRACE_NONE ? COUNT_UNKNOWN : (uint64_t)t->uid,
+              t->uid == UID_INVALID ? COUNT_UNKNOWN : (uint64_t)t->uid,
               flags_text(t->flags, flags, sizeof(flags)), policy_to_string(t->policy),
               *t->distribution ? t->distribution : NULL, *t->kernel ? t->kernel : NULL,
               process_source_to_string(t->process_source), (uint64_t)t->n_accesses,

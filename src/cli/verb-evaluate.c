@@ -305,7 +305,7 @@ static int draw_habits(Evaluation *e, Habits **ret)
     p.n_own = (unsigned)MIN(p.n_own, (n - p.n_shared) / p.n_users);
     r = habits_new(&p, e->habits_seed, &h);
     if (r >= 0)
-        r = habits_sessions(h, PREDICTOR_NONE, e->habits_sessions, ~e->habits_seed, &drawn);
+        r = habits_sessions(h, UID_INVALID, e->habits_sessions, ~e->habits_seed, &drawn);
     if (r < 0)
         return cli_error(r, "cannot draw habits from seed %llu: %m",
                          (unsigned long long)e->habits_seed);

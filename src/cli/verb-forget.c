@@ -28,13 +28,13 @@ typedef struct Forgetting {
     const Context *c;
     int state_fd;
     Stage stage;   /* _STAGE_INVALID: all */
-    uint32_t user; /* TRACE_NONE: everybody's */
+    uint32_t user; /* UID_INVALID: everybody's */
     uint64_t n_traces, n_packs, n_left;
 } Forgetting;
 
 static bool is_partial(const Forgetting *f)
 {
-    return f->stage >= 0 || f->user != TRACE_NONE;
+    return f->stage >= 0 || f->user != UID_INVALID;
 }
 
 /* 0, or an error that was reported. */
@@ -63,13 +63,13 @@ static bool concerns(const Forgetting *f, int dir_fd, const char *name)
     if (!is_partial(f))
         return true;
     if (trace_name_parse(name, &stage, &number) < 0)
-        return f->user != TRACE_NONE; /* set aside */
+        return f->user != UID_INVALID; /* set aside */
     if (f->stage >= 0 && stage != f->stage)
         return false;
-    if (f->user == TRACE_NONE)
+    if (f->user == UID_INVALID)
         return true;
     return state_read_trace(dir_fd, name, &t, &error) < 0 || t->uid == f->user ||
-           (t->stage != STAGE_BOOT && t->uid == TRACE_NONE);
+           (t->stage != STAGE_BOOT && t->uid == UID_INVALID);
 }
 
 /* Calls `each` for the regular files of the directory. 0, or an error that was reported. */
@@ -185,7 +185,7 @@ static int print(const Forgetting *f)
 
 static int run(Context *c)
 {
-    Forgetting f = {.c = c, .state_fd = -EBADF, .stage = _STAGE_INVALID, .user = TRACE_NONE};
+    Forgetting f = {.c = c, .state_fd = -EBADF, .stage = _STAGE_INVALID, .user = UID_INVALID};
     const char *value;
     int k, n, r;
 
@@ -200,7 +200,7 @@ static int run(Context *c)
     cli_arguments(c, &n);
     if (n > 0)
         return cli_usage_error(c, "forget takes no arguments");
-    if (f.stage == STAGE_BOOT && f.user != TRACE_NONE)
+    if (f.stage == STAGE_BOOT && f.user != UID_INVALID)
         return cli_usage_error(c, "--user= is for logins and sessions: a boot is nobody's");
     r = state_open(c, false, &f.state_fd);
     if (r >= 0)

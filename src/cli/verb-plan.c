@@ -165,7 +165,7 @@ static void add_summary(Planning *p, Stage stage, uint32_t uid, Policy policy, c
 
     skipped_text(s, skipped, sizeof(skipped));
     table_row(p->summaries, stage_to_string(stage),
-              uid == MODEL_NONE ? COUNT_UNKNOWN : (uint64_t)uid, policy_to_string(policy),
+              uid == UID_INVALID ? COUNT_UNKNOWN : (uint64_t)uid, policy_to_string(policy),
               s->n_files, s->n_directories, s->n_data_ranges, s->data_bytes, s->metadata_bytes,
               s->gap_bytes, s->estimated_usec, *skipped ? skipped : NULL);
 }
@@ -245,7 +245,7 @@ static int predict(const Planning *p, Stage stage, uint32_t uid, Prediction **re
     if (p->model) {
         r = model_predict_stage(p->model, stage, uid, ret);
         *ret_learned_until = p->model->clock;
-        if (r < 0 || (*ret)->n_files > 0 || uid != MODEL_NONE || !p->shipped)
+        if (r < 0 || (*ret)->n_files > 0 || uid != UID_INVALID || !p->shipped)
             return r;
         prediction_free(*ret);
     }
@@ -253,7 +253,7 @@ static int predict(const Planning *p, Stage stage, uint32_t uid, Prediction **re
     return model_predict_stage(p->shipped, stage, uid, ret);
 }
 
-/* 1: planned, 0: nothing is known of the stage, or of that user's (MODEL_NONE: of whoever it will
+/* 1: planned, 0: nothing is known of the stage, or of that user's (UID_INVALID: of whoever it will
  * be). */
 static int plan_stage(Planning *p, Stage stage, uint32_t uid)
 {
@@ -275,7 +275,7 @@ static int plan_stage(Planning *p, Stage stage, uint32_t uid)
     size_t size;
     int r;
 
-    if (uid == MODEL_NONE)
+    if (uid == UID_INVALID)
         snprintf(what, sizeof(what), "%s", stage_to_string(stage));
     else
         snprintf(what, sizeof(what), "%s@%" PRIu32, stage_to_string(stage), uid);
@@ -292,7 +292,7 @@ static int plan_stage(Planning *p, Stage stage, uint32_t uid)
     parameters.volatile_since = learned_until - MIN(learned_until, PLAN_VOLATILE_USEC);
     r = plan_locate(prediction, p->root, &p->volumes,
                     stage == STAGE_BOOT ? OWNERSHIP_SYSTEM
-                    : uid == MODEL_NONE ? OWNERSHIP_ANYBODY
+                    : uid == UID_INVALID ? OWNERSHIP_ANYBODY
                                         : uid,
                     learned_until, &located);
     if (r < 0)
@@ -328,8 +328,8 @@ static int plan_users(Planning *p, uint32_t only)
     for (size_t i = 0; r >= 0 && p->model && i < p->model->n_stages; i++) {
         const ModelStage *s = &p->model->stages[i];
 
-        if (s->stage != STAGE_LOGIN || s->uid == MODEL_NONE ||
-            (only != MODEL_NONE && s->uid != only))
+        if (s->stage != STAGE_LOGIN || s->uid == UID_INVALID ||
+            (only != UID_INVALID && s->uid != only))
             continue;
         r = plan_stage(p, STAGE_LOGIN, s->uid);
         n += r > 0;
@@ -412,7 +412,7 @@ static int run(Context *c)
     };
     Config config = c->config;
     Stage only = _STAGE_INVALID;
-    uint32_t user = MODEL_NONE;
+    uint32_t user = UID_INVALID;
     const char *value;
     int k, n, r, percent, planned = 0;
     bool if_changed = false;
@@ -463,7 +463,7 @@ static int run(Context *c)
     cli_arguments(c, &n);
     if (n > 0)
         return cli_usage_error(c, "plan takes no arguments");
-    if (user != MODEL_NONE && only == STAGE_BOOT)
+    if (user != UID_INVALID && only == STAGE_BOOT)
         return cli_usage_error(c, "--user= is for logins only");
 
     if (if_changed && planned_is_current(c))
@@ -473,20 +473,20 @@ static int run(Context *c)
     r = load(&p);
     if (r >= 0)
         r = read_budget(&p, &config);
-    if (r >= 0 && user == MODEL_NONE && only != STAGE_LOGIN) {
+    if (r >= 0 && user == UID_INVALID && only != STAGE_LOGIN) {
         uint64_t salt;
         bool before = false;
 
         (void)planned_read(p.state_fd, state_pack_name(STAGE_BOOT), &salt, &before);
         policy_measure_seeks(&p.volumes, before, !p.policy && config.boot_policy < 0);
     }
-    for (Stage s = 0; r >= 0 && user == MODEL_NONE && s < _STAGE_MAX; s++) {
+    for (Stage s = 0; r >= 0 && user == UID_INVALID && s < _STAGE_MAX; s++) {
         if (!state_pack_name(s) || (only >= 0 && s != only))
             continue;
-        r = plan_stage(&p, s, MODEL_NONE);
+        r = plan_stage(&p, s, UID_INVALID);
         planned += r > 0;
     }
-    if (r >= 0 && only < 0 && user == MODEL_NONE && !p.dry_run)
+    if (r >= 0 && only < 0 && user == UID_INVALID && !p.dry_run)
         r = drop_stale_packs(&p);
     if (r >= 0 && only != STAGE_BOOT) {
         r = plan_users(&p, user);
@@ -496,7 +496,7 @@ static int run(Context *c)
         return r;
     if (planned == 0)
         return cli_error(ENODATA, "nothing was learned of %s yet",
-                         user != MODEL_NONE ? "a login of this user"
+                         user != UID_INVALID ? "a login of this user"
                          : only >= 0        ? stage_to_string(only)
                                             : "boot or login");
     return print_summaries(&p);

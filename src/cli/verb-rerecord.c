@@ -58,7 +58,7 @@ static int write_flags(const Context *c, unsigned stages, uint32_t uid, bool exa
     int r;
 
     json_object_object_add(o, "exact", json_object_new_boolean(exact));
-    if (uid != TRACE_NONE)
+    if (uid != UID_INVALID)
         json_object_object_add(o, "uid", json_object_new_int64(uid));
     text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN);
     r = text ? state_open(c, true, &fd) : -ENOMEM;
@@ -79,7 +79,7 @@ static int write_flags(const Context *c, unsigned stages, uint32_t uid, bool exa
 static int run(Context *c)
 {
     unsigned stages = 1U << STAGE_BOOT | 1U << STAGE_LOGIN;
-    uint32_t uid = TRACE_NONE;
+    uint32_t uid = UID_INVALID;
     bool now = false, next_boot = false, exact = false;
     const char *value;
     int k, n, r;

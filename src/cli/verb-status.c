@@ -152,7 +152,7 @@ static Table *replay_table(const Status *s)
             (void)json_get_string(x->object, "policy", &policy);
             (void)json_get_string(x->object, "outcome", &outcome);
             table_row(t, stage_to_string(i),
-                      x->uid == UINT32_MAX ? COUNT_UNKNOWN : (uint64_t)x->uid, policy, outcome,
+                      x->uid == UID_INVALID ? COUNT_UNKNOWN : (uint64_t)x->uid, policy, outcome,
                       number_in(x->object, "start_boottime_usec"),
                       number_in(x->object, "duration_usec"), number_in(x->object, "files"),
                       number_in(x->object, "data_bytes"), number_in(x->object, "metadata_bytes"));

@@ -132,7 +132,7 @@ static int parse_arguments(int argc, char **argv, Arguments *a)
     uint64_t number;
     int c;
 
-    *a = (Arguments){.root = "/", .state = HEADSTART_STATE_DIR, .uid = UINT32_MAX};
+    *a = (Arguments){.root = "/", .state = HEADSTART_STATE_DIR, .uid = UID_INVALID};
     while ((c = getopt_long(argc, argv, "h", options, NULL)) >= 0)
         switch (c) {
         case 'h':
@@ -155,7 +155,7 @@ static int parse_arguments(int argc, char **argv, Arguments *a)
                 return -EINVAL;
             break;
         case OPT_UID:
-            if (parse_u64(optarg, &number) < 0 || number >= UINT32_MAX) {
+            if (parse_u64(optarg, &number) < 0 || number >= UID_INVALID) {
                 log_error("headstartd: not a user id: %s", optarg);
                 return -EINVAL;
             }
@@ -286,7 +286,7 @@ static int begin_stage(Daemon *d, Stage stage, uint32_t uid)
     int r = 0;
 
     d->recording = STAGE_PAUSE;
-    if (stage != STAGE_BOOT && uid == UINT32_MAX)
+    if (stage != STAGE_BOOT && uid == UID_INVALID)
         uid = d->a.uid;
     if (stage != STAGE_PAUSE && is_wanted(d, stage, uid)) {
         recorder_set_exact(d->recorder,
@@ -315,7 +315,7 @@ static void hurry_login(const Daemon *d, uint32_t uid)
     char name[64], path[4096];
     int r;
 
-    if (!d->a.automatic || !d->a.run || uid == UINT32_MAX)
+    if (!d->a.automatic || !d->a.run || uid == UID_INVALID)
         return;
     snprintf(path, sizeof(path), "%s/replay-login@%" PRIu32 ".json", d->a.run, uid);
     if (access(path, F_OK) == 0)
@@ -382,7 +382,7 @@ static int run(Daemon *d)
     r = recorder_attach(d->recorder, d->event);
     if (r < 0)
         return log_error_errno(r, "headstartd: cannot set up the event loop: %m");
-    r = begin_stage(d, stage_source_first(d->stages), UINT32_MAX);
+    r = begin_stage(d, stage_source_first(d->stages), UID_INVALID);
     if (r < 0)
         return r;
     r = sd_event_loop(d->event);

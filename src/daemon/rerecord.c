@@ -13,7 +13,7 @@
 static int parse(const char *text, size_t size, Rerecord *ret, Stage stage, const char **ret_reason)
 {
     _cleanup_json_ json_object *o = NULL;
-    uint64_t uid = UINT32_MAX;
+    uint64_t uid = UID_INVALID;
     bool exact;
     int r = json_parse(text, size, 2, &o, ret_reason);
 
@@ -23,7 +23,7 @@ static int parse(const char *text, size_t size, Rerecord *ret, Stage stage, cons
     if (json_get_bool(o, "exact", &exact) < 0)
         return -EBADMSG;
     if (json_object_object_get_ex(o, "uid", NULL) &&
-        json_get_u64(o, "uid", UINT32_MAX - 1, &uid) < 0)
+        json_get_u64(o, "uid", UID_INVALID - 1, &uid) < 0)
         return -EBADMSG;
     ret->stages[stage].asked = true;
     ret->stages[stage].exact = exact;
@@ -103,7 +103,7 @@ bool rerecord_asked(const Rerecord *r)
 
 bool rerecord_wants(const Rerecord *r, Stage stage, uint32_t uid)
 {
-    return r->stages[stage].asked && (stage == STAGE_BOOT || r->stages[stage].uid == UINT32_MAX ||
+    return r->stages[stage].asked && (stage == STAGE_BOOT || r->stages[stage].uid == UID_INVALID ||
                                       r->stages[stage].uid == uid);
 }
 

@@ -4,6 +4,7 @@
 /* What `headstart rerecord` asks for: STATE/rerecord-STAGE (docs/formats.md). */
 
 #include "base/time-util.h"
+#include "base/uid.h"
 #include "base/vocabulary.h"
 
 #include <stdbool.h>
@@ -15,7 +16,7 @@
 typedef struct Rerecord {
     struct {
         bool asked, exact;
-        uint32_t uid; /* whose login or session; UINT32_MAX: whoever's */
+        uint32_t uid; /* whose login or session; UID_INVALID: whoever's */
     } stages[_STAGE_MAX];
 } Rerecord;
 

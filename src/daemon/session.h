@@ -16,7 +16,7 @@ typedef struct SessionOptions {
 
 typedef struct Session Session;
 
-/* A session of that user (UINT32_MAX: not known) begins. Strings are borrowed. 0, or a negative
+/* A session of that user (UID_INVALID: unknown) begins. Strings are borrowed. 0, or a negative
  * errno that was reported: then there is no cycle, and recording goes on. */
 int session_new(const SessionOptions *o, Recorder *recorder, sd_event *event, uint32_t uid,
                 Session **ret);

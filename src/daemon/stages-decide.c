@@ -69,7 +69,7 @@ StageMachine *stage_machine_new(const StageParameters *p, usec_t now)
     m->last = now;
     m->clock = m->since = CLOCK_ZERO;
     m->stage = STAGE_BOOT;
-    m->uid = STAGE_UID_NONE;
+    m->uid = UID_INVALID;
     m->finished = m->measuring = m->sampled = USEC_INFINITY;
     return m;
 }
@@ -247,7 +247,7 @@ static void leave(StageMachine *m, StageAction action, Stage stage, uint32_t uid
 
 static void pause_stage(StageMachine *m, bool drop, StageDecision *ret)
 {
-    leave(m, STAGE_ACTION_PAUSE, _STAGE_INVALID, STAGE_UID_NONE, drop, ret);
+    leave(m, STAGE_ACTION_PAUSE, _STAGE_INVALID, UID_INVALID, drop, ret);
 }
 
 /* The session of whoever is there: of `uid` if it can be, else of who came last. */
@@ -262,7 +262,7 @@ static void begin_session(StageMachine *m, uint32_t uid, bool drop, StageDecisio
     if (!best)
         pause_stage(m, drop, ret);
     else
-        leave(m, STAGE_ACTION_BEGIN, STAGE_SESSION, uid == STAGE_UID_NONE ? uid : best->uid, drop,
+        leave(m, STAGE_ACTION_BEGIN, STAGE_SESSION, uid == UID_INVALID ? uid : best->uid, drop,
               ret);
 }
 
@@ -271,12 +271,12 @@ static void join(StageMachine *m, Session *s, StageDecision *ret)
     s->member = true;
     m->n_members++;
     stop_measuring(m); /* it has to settle, too */
-    if (s->uid == m->uid || m->uid == STAGE_UID_NONE)
+    if (s->uid == m->uid || m->uid == UID_INVALID)
         return;
-    m->uid = STAGE_UID_NONE;
+    m->uid = UID_INVALID;
     if (ret->action == STAGE_ACTION_NONE)
         ret->action = STAGE_ACTION_SHARE;
-    ret->uid = STAGE_UID_NONE;
+    ret->uid = UID_INVALID;
 }
 
 /* A session that was not looked at yet. */
@@ -354,7 +354,7 @@ static void look_at_session(StageMachine *m, StageDecision *ret)
     bool there = false;
 
     for (const Session *s = m->sessions; s && !there; s = s->hh.next)
-        there = is_login(m, s) && (s->uid == m->uid || m->uid == STAGE_UID_NONE);
+        there = is_login(m, s) && (s->uid == m->uid || m->uid == UID_INVALID);
     if (!there)
         begin_session(m, m->uid, false, ret);
     else if (!m->enough && m->clock - m->since > m->p.session_max_usec) {
@@ -372,7 +372,7 @@ static bool brings_logins(StageEventKind k)
 
 int stage_machine_feed(StageMachine *m, const StageEvent *e, StageDecision *ret)
 {
-    StageDecision d = {.stage = _STAGE_INVALID, .uid = STAGE_UID_NONE};
+    StageDecision d = {.stage = _STAGE_INVALID, .uid = UID_INVALID};
     Session *s;
     int r;
 

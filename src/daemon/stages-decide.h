@@ -18,12 +18,12 @@
  * another's login is being recorded joins it, and it is then nobody's own. */
 
 #include "base/time-util.h"
+#include "base/uid.h"
 #include "base/vocabulary.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define STAGE_UID_NONE UINT32_MAX
 
 typedef struct StageParameters {
     usec_t quiet_usec;         /* so long it has to be quiet to count as settled */

@@ -24,7 +24,7 @@ static int on_next(sd_event_source *s _unused_, const struct signalfd_siginfo *s
     return l->base.changed(l->base.arg,
                            &(StageChange){
                                    .next = l->at < l->n ? l->stages[l->at] : _STAGE_INVALID,
-                                   .uid = UINT32_MAX,
+                                   .uid = UID_INVALID,
                            });
 }
 

@@ -65,7 +65,7 @@ int properties_read(sd_bus_message *m, Properties *p)
 {
     int r = sd_bus_message_enter_container(m, 'a', "{sv}");
 
-    *p = (Properties){.uid = STAGE_UID_NONE};
+    *p = (Properties){.uid = UID_INVALID};
     while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
         r = read_property(m, p);
         if (r >= 0)

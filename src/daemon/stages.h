@@ -6,6 +6,7 @@
  * machine's own), and the system itself (stages-system.c). */
 
 #include "base/time-util.h"
+#include "base/uid.h"
 #include "base/vocabulary.h"
 
 #include <stdbool.h>
@@ -16,7 +17,7 @@ typedef struct StageChange {
     /* What begins, the current stage having ended: a stage, STAGE_PAUSE (nothing yet),
      * _STAGE_INVALID (nothing more: the daemon's work is done), STAGE_SHARED or STAGE_ENOUGH. */
     Stage next;
-    uint32_t uid; /* of a login or session; UINT32_MAX: of nobody in particular */
+    uint32_t uid; /* of a login or session; UID_INVALID: of nobody in particular */
     bool drop;    /* what has ended did not come to its end: no trace */
 } StageChange;
 

@@ -119,7 +119,7 @@ static int write_world(JsonWriter *to, ChainsWorld *w, const uint32_t *numbers)
     int r;
 
     json_writer_open(to, NULL, '{');
-    if (w->user == CHAINS_EVERYBODY)
+    if (w->user == UID_INVALID)
         json_writer_add_text(to, "user", "null");
     else
         json_writer_add_u64(to, "user", w->user);
@@ -308,7 +308,7 @@ static int read_pairs(ChainsWorld *w, uint64_t n_names, JsonColumn from)
 
 static int read_world(Chains *c, const JsonDocument *d, struct json_object *o, uint64_t *last_user)
 {
-    uint64_t uid = CHAINS_EVERYBODY;
+    uint64_t uid = UID_INVALID;
     Fade *fades[CHAINS_WORLD_FADES];
     JsonColumn sums, applications, pairs;
     struct json_object *user;
@@ -317,7 +317,7 @@ static int read_world(Chains *c, const JsonDocument *d, struct json_object *o, u
 
     if (!json_object_is_type(o, json_type_object) || !json_object_object_get_ex(o, "user", &user))
         return -EBADMSG;
-    if (user && json_get_u64(o, "user", CHAINS_EVERYBODY - 1, &uid) < 0)
+    if (user && json_get_u64(o, "user", UID_INVALID - 1, &uid) < 0)
         return -EBADMSG;
     if (uid + 1 <= *last_user)
         return -EBADMSG;

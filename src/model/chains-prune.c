@@ -122,7 +122,7 @@ static int copy_world(Chains *c, const Chains *from, ChainsWorld *w)
     mark(from, w, keep);
     for (size_t i = 0; i < w->n_applications; i++)
         n_kept += keep[i];
-    if (w->user != CHAINS_EVERYBODY && n_kept == 1 && few(from, w->sessions))
+    if (w->user != UID_INVALID && n_kept == 1 && few(from, w->sessions))
         return 0; /* a user who has been gone for long */
     r = chains_world(c, w->user, &to);
     if (r < 0)

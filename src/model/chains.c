@@ -38,7 +38,7 @@ int chains_new(usec_t halflife, usec_t window, Chains **ret)
     c->halflife = halflife;
     c->window = window;
     c->weight = fade_weight(0, halflife);
-    r = chains_world(c, CHAINS_EVERYBODY, &w);
+    r = chains_world(c, UID_INVALID, &w);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(c);

@@ -4,7 +4,7 @@
 /* Which applications follow which: continuous-time Markov chains for pairs of applications (thesis
  * 3.2.2, 3.5.3), kept as fading sums (fade.h) so that models merge exactly. Pure.
  *
- * A world is what one user does, or everybody (CHAINS_EVERYBODY): the thesis's question whether the
+ * A world is what one user does, or everybody (UID_INVALID): the thesis's question whether the
  * pair (user, application) should be modelled (3.4.6) is answered with both.
  *
  * A pair (a, b) has four states, s = a runs + 2 * (b runs). What is wanted of it is N[s][j], how
@@ -23,10 +23,10 @@
 
 #include "base/macros.h"
 #include "base/time-util.h"
+#include "base/uid.h"
 #include "model/fade.h"
 
 #define CHAINS_FORMAT_VERSION 1
-#define CHAINS_EVERYBODY      UINT32_MAX /* the user of the world of all */
 #define CHAINS_NONE           UINT32_MAX /* no application */
 #define CHAINS_BEGIN          0U         /* application 0 of each world: its sessions' beginnings */
 #define CHAINS_RECENT_MAX     64U        /* starts remembered within the window */
@@ -82,7 +82,7 @@ typedef struct ChainsRecent {
 } ChainsRecent;
 
 typedef struct ChainsWorld {
-    uint32_t user; /* uid, or CHAINS_EVERYBODY */
+    uint32_t user; /* uid, or UID_INVALID */
     Fade time, sessions;
     Fade age_time[CHAINS_AGES];  /* time that sessions have spent at that age */
     Fade age_ended[CHAINS_AGES]; /* sessions that have ended at it */

@@ -330,9 +330,9 @@ static int read_stage(Reader *r, struct json_object *o, ModelStage *s)
         return -EBADMSG;
     r->where = "uid";
     CHECK(json_get_i64(o, "uid", &uid));
-    if (uid < -1 || uid >= (int64_t)MODEL_NONE)
+    if (uid < -1 || uid >= (int64_t)UID_INVALID)
         return -EBADMSG;
-    s->uid = uid < 0 ? MODEL_NONE : (uint32_t)uid;
+    s->uid = uid < 0 ? UID_INVALID : (uint32_t)uid;
     CHECK(fade_member(r, o, "sessions", any, &s->sessions));
     if (fade_is_zero(s->sessions))
         return -EBADMSG;

@@ -293,7 +293,7 @@ static void write_stage(Writer *w, const ModelStage *s)
     json_writer_open(&w->w, NULL, '{');
     json_writer_add_string(&w->w, "stage", stage_to_string(s->stage));
     json_writer_add(&w->w, "uid",
-                    json_object_new_int64(s->uid == MODEL_NONE ? -1 : (int64_t)s->uid));
+                    json_object_new_int64(s->uid == UID_INVALID ? -1 : (int64_t)s->uid));
     json_writer_add_u64(&w->w, "sessions", row_of(w, s->sessions));
     json_writer_add_numbers(&w->w, "duration_msec",
                             (uint64_t[]){s->duration.current, s->duration.previous}, 2);

@@ -379,7 +379,7 @@ int model_from_trace(const Trace *t, usec_t halflife, usec_t now_realtime, Model
     s = &m->stages[m->n_stages++];
     *s = (ModelStage){
             .stage = t->stage,
-            .uid = t->stage == STAGE_BOOT ? MODEL_NONE : t->uid,
+            .uid = t->stage == STAGE_BOOT ? UID_INVALID : t->uid,
             .sessions = one,
             .duration = {one.current * msec, 0},
     };

@@ -152,7 +152,7 @@ int model_make_portable(const Model *m, Model **ret)
     for (Stage stage = 0; stage < _STAGE_MAX; stage++) {
         _cleanup_model_ Model *part = NULL, *both = NULL;
 
-        r = model_sum_stages(m, 1U << stage, MODEL_NONE, &part);
+        r = model_sum_stages(m, 1U << stage, UID_INVALID, &part);
         if (r < 0)
             return r;
         if (part->n_stages == 0)

@@ -17,12 +17,12 @@ int model_sum_stages(const Model *m, unsigned stages, uint32_t uid, Model **ret)
         Model one = *m;
         int r;
 
-        if (!(stages & 1U << m->stages[i].stage) || (uid != MODEL_NONE && m->stages[i].uid != uid))
+        if (!(stages & 1U << m->stages[i].stage) || (uid != UID_INVALID && m->stages[i].uid != uid))
             continue;
         /* The same model with that stage only, under one name for all. */
         borrowed = m->stages[i];
         borrowed.stage = STAGE_SESSION;
-        borrowed.uid = MODEL_NONE;
+        borrowed.uid = UID_INVALID;
         one.stages = &borrowed;
         one.n_stages = 1;
         one.n_learned = 0;

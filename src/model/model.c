@@ -72,7 +72,7 @@ double model_sessions(const Model *m, Stage stage, uint32_t uid, usec_t now_real
     uint64_t generation = fade_generation(now_realtime, m->halflife);
 
     for (size_t i = 0; i < m->n_stages; i++)
-        if (m->stages[i].stage == stage && (uid == MODEL_NONE || m->stages[i].uid == uid))
+        if (m->stages[i].stage == stage && (uid == UID_INVALID || m->stages[i].uid == uid))
             sum = fade_add(sum, m->stages[i].sessions);
     if (generation > m->generation)
         sum = fade_advance(sum, generation - m->generation);

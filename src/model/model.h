@@ -21,6 +21,7 @@
  * brought back as a whole (model_settle_clock()). A trace stamped wrongly but credibly early fades
  * as if it were that old, and changes nothing else. */
 
+#include "base/uid.h"
 #include "model/chains.h"
 #include "model/prediction.h"
 #include "model/segments.h"
@@ -78,7 +79,7 @@ typedef struct ModelMetadata {
     Segments ranges;
 } ModelMetadata;
 
-/* One stage of one user (uid MODEL_NONE where there is no user: boot). */
+/* One stage of one user (uid UID_INVALID where there is no user: boot). */
 typedef struct ModelStage {
     Stage stage;
     uint32_t uid;
@@ -174,7 +175,7 @@ int model_prune(Model **m, double min_probability);
 int model_to_json(const Model *m, char **ret, size_t *ret_size);
 int model_from_json(const char *text, size_t size, Model **ret, char **ret_error);
 
-/* The sum of the stages named in `stages` (bits 1 << Stage) of that user (MODEL_NONE: of all), as
+/* The sum of the stages named in `stages` (bits 1 << Stage) of that user (UID_INVALID: of all), as
  * the only stage of a model; that has none if nothing was learned of them. 0, -E2BIG, -ENOMEM. */
 int model_sum_stages(const Model *m, unsigned stages, uint32_t uid, Model **ret);
 
@@ -187,7 +188,7 @@ int model_make_portable(const Model *m, Model **ret);
  * own (/usr/local, /etc/NetworkManager, …). */
 bool model_path_is_portable(const char *path);
 
-/* What stage `stage` of user `uid` (MODEL_NONE: whoever it will be) is predicted to need:
+/* What stage `stage` of user `uid` (UID_INVALID: whoever it will be) is predicted to need:
  * P(application active) = active / sessions, P(file) by eq. 4.16 of the thesis over the
  * applications that use it, in log space (5.8.1), P(map) = P(file) * resident / truth (assumed
  * where there is no truth); metadata ranges by their frequency. What the chains know is not asked:

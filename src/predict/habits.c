@@ -287,7 +287,7 @@ int habits_sessions(const Habits *h, uint32_t user, size_t n_sessions, uint64_t 
     uint32_t i;
     int r;
 
-    if (user != PREDICTOR_NONE && user >= h->p.n_users)
+    if (user != UID_INVALID && user >= h->p.n_users)
         return -EINVAL;
 
     for (size_t o = 0; o < h->objects.n_objects; o++) {
@@ -303,7 +303,7 @@ int habits_sessions(const Habits *h, uint32_t user, size_t n_sessions, uint64_t 
             return r;
     }
     for (size_t k = 0; k < n_sessions; k++) {
-        r = draw_session(h, user == PREDICTOR_NONE ? random_below(&random, h->p.n_users) : user,
+        r = draw_session(h, user == UID_INVALID ? random_below(&random, h->p.n_users) : user,
                          now, &random, &in, &now);
         if (r < 0)
             return r;

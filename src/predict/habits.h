@@ -18,6 +18,7 @@
  * Habits are loose: seeds are drawn until the best single guess of the next application, by the
  * true probabilities, is right between HABITS_GUESS_MIN and HABITS_GUESS_MAX of the time. */
 
+#include "base/uid.h"
 #include "predict/simulate.h"
 
 #define HABITS_GUESS_MIN 0.30
@@ -70,7 +71,7 @@ double habits_best_guess(const Habits *h);
 /* Bytes of all objects that any user's applications use. */
 uint64_t habits_union_bytes(const Habits *h);
 
-/* Draws that many sessions into an empty input, of one user, or (PREDICTOR_NONE) of users in random
+/* Draws that many sessions into an empty input, of one user, or (UID_INVALID) of users in random
  * order, each as likely. 0, -EINVAL (no such user), -ENOMEM, -E2BIG. */
 int habits_sessions(const Habits *h, uint32_t user, size_t n_sessions, uint64_t seed,
                     SimulateInput *ret);

@@ -38,7 +38,7 @@ static int feed(Predictor *p, const SimulateInput *in, const uint32_t *numbers, 
             r = predictor_begin(p, o.at, t->uid);
         if (e->kind != SIMULATE_START && e->kind != SIMULATE_EXIT)
             continue;
-        if (numbers[e->item] == PREDICTOR_NONE || (t->uid != TRACE_NONE && e->user != t->uid))
+        if (numbers[e->item] == PREDICTOR_NONE || (t->uid != UID_INVALID && e->user != t->uid))
             continue;
         o.item = numbers[e->item];
         o.kind = e->kind == SIMULATE_START ? PREDICTOR_START : PREDICTOR_EXIT;

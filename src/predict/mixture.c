@@ -135,7 +135,7 @@ static int mixture_begin(Predictor *p, usec_t now, uint32_t user)
     set_time(m, now);
     m->user = NULL;
     m->learning = false;
-    if (m->users && user != PREDICTOR_NONE) {
+    if (m->users && user != UID_INVALID) {
         r = chains_world(m->chains, user, &m->user);
         if (r < 0)
             return r;

@@ -16,9 +16,10 @@
 
 #include "base/macros.h"
 #include "base/time-util.h"
+#include "base/uid.h"
 
 #define PREDICTOR_ITEMS_MAX (1U << 20)
-#define PREDICTOR_NONE      UINT32_MAX /* no item, no user */
+#define PREDICTOR_NONE      UINT32_MAX /* no item */
 
 typedef enum PredictorEventKind {
     PREDICTOR_START,  /* an application starts */
@@ -30,7 +31,7 @@ typedef enum PredictorEventKind {
 
 typedef struct PredictorEvent {
     usec_t at;     /* any one clock that runs while the machine is on */
-    uint32_t user; /* PREDICTOR_NONE: unknown */
+    uint32_t user; /* UID_INVALID: unknown */
     uint32_t item; /* below PREDICTOR_ITEMS_MAX */
     PredictorEventKind kind;
 } PredictorEvent;
@@ -53,7 +54,7 @@ void predictor_guesses_done(PredictorGuesses *g);
 /* What is going on, where the caller knows better than what the predictor has observed: the login
  * pack asks for a user who has not logged in yet, for instance. */
 typedef struct PredictorState {
-    uint32_t user;           /* PREDICTOR_NONE: unknown */
+    uint32_t user;           /* UID_INVALID: unknown */
     uint32_t last;           /* started last, or PREDICTOR_NONE */
     const uint32_t *running; /* items that run now */
     size_t n_running;

@@ -231,7 +231,7 @@ static int add_lifetimes(TraceInput *t, const Trace *trace, const uint32_t *item
     for (size_t i = 0; i < trace->n_lifetimes; i++) {
         const TraceLifetime *l = &trace->lifetimes[i];
         usec_t start = MIN(l->start, trace->duration);
-        uint32_t user = l->uid == TRACE_NONE ? trace->uid : l->uid;
+        uint32_t user = l->uid == UID_INVALID ? trace->uid : l->uid;
         int r;
 
         if (l->application >= trace->n_applications)

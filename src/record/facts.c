@@ -69,7 +69,7 @@ static void read_replay_status(const Recorder *r, Trace *t)
         uint64_t files;
 
         /* Who logged in is not always known. */
-        if (l.items[i].uid != UINT32_MAX && t->uid != UINT32_MAX && l.items[i].uid != t->uid)
+        if (l.items[i].uid != UID_INVALID && t->uid != UID_INVALID && l.items[i].uid != t->uid)
             continue;
         if (json_get_string(l.items[i].object, "policy", &policy) < 0 ||
             json_get_string(l.items[i].object, "outcome", &outcome) < 0)

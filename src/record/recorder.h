@@ -5,13 +5,14 @@
  *
  *     recorder_new(&options, &r);
  *     recorder_attach(r, event);            // drains by a timer, follows new mounts
- *     recorder_begin_stage(r, STAGE_BOOT, TRACE_NONE);
+ *     recorder_begin_stage(r, STAGE_BOOT, UID_INVALID);
  *     …                                     // sd_event_loop()
  *     recorder_end_stage(r, &trace);        // the caller writes it: nothing was written so far
  *     recorder_begin_stage(r, STAGE_LOGIN, uid);
  *
  * Events that come in between stages are dropped. */
 
+#include "base/uid.h"
 #include "trace/trace.h"
 
 #include <systemd/sd-event.h>
@@ -53,7 +54,7 @@ int recorder_drain(Recorder *r);
 typedef struct RecordedApplication {
     const char *path; /* below the root; borrowed */
     uint32_t pid;
-    uint32_t uid; /* UINT32_MAX: unknown */
+    uint32_t uid; /* UID_INVALID: unknown */
     usec_t at_boottime;
     bool started;
 } RecordedApplication;
@@ -78,7 +79,7 @@ int recorder_take_trace(Recorder *r, Trace **ret);
 /* Ends the stage without a trace; a login then was none. 0, -ESRCH, -ENOMEM. */
 int recorder_drop_stage(Recorder *r);
 
-/* Whose the stage that is being recorded is: TRACE_NONE if several users share it. */
+/* Whose the stage that is being recorded is: UID_INVALID if several users share it. */
 void recorder_set_uid(Recorder *r, uint32_t uid);
 
 /* As RecorderOptions.exact, from the next stage on. */

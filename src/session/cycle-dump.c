@@ -87,7 +87,7 @@ struct json_object *cycle_dump(const Cycle *c)
 
     if (!o)
         return NULL;
-    add(o, "uid", json_object_new_int64(c->uid == PREDICTOR_NONE ? -1 : (int64_t)c->uid), &failed);
+    add(o, "uid", json_object_new_int64(c->uid == UID_INVALID ? -1 : (int64_t)c->uid), &failed);
     add(o, "interval_usec", json_object_new_uint64(c->parameters.interval), &failed);
     add(o, "scan", json_object_new_boolean(c->parameters.scan), &failed);
     add(o, "predict", json_object_new_boolean(c->parameters.predict), &failed);

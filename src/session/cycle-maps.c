@@ -321,7 +321,7 @@ static int add_metadata(CycleMaps *m, const Model *model, const CycleParameters 
     for (size_t i = 0; r >= 0 && i < model->n_stages; i++) {
         const ModelStage *s = &model->stages[i];
 
-        if (s->stage != STAGE_SESSION || (uid != MODEL_NONE && s->uid != uid))
+        if (s->stage != STAGE_SESSION || (uid != UID_INVALID && s->uid != uid))
             continue;
         for (size_t k = 0; r >= 0 && k < s->n_metadata; k++)
             r = add_volume(m, &s->metadata[k], p->minimum_use);
@@ -347,7 +347,7 @@ int cycle_maps_fill(CycleMaps *m, const Model *model, const CycleParameters *p, 
     size_t at = 0;
     int r;
 
-    r = model_sum_stages(model, 1U << STAGE_LOGIN | 1U << STAGE_SESSION, MODEL_NONE, &sum);
+    r = model_sum_stages(model, 1U << STAGE_LOGIN | 1U << STAGE_SESSION, UID_INVALID, &sum);
     if (r < 0 || sum->n_stages == 0)
         return r;
     s = &sum->stages[0];

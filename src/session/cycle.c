@@ -181,7 +181,7 @@ static int find_application(Cycle *c, const CycleEvent *e, uint32_t *ret)
     int r;
 
     *ret = PREDICTOR_NONE;
-    if (c->uid != PREDICTOR_NONE && e->uid != PREDICTOR_NONE && e->uid != c->uid)
+    if (c->uid != UID_INVALID && e->uid != UID_INVALID && e->uid != c->uid)
         return 0;
     if (cycle_excludes(c->exclude, e->path))
         return 0;

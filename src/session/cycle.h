@@ -17,6 +17,7 @@
  * short-lived tools out), and that no prefix excludes. An application runs as long as one of its
  * processes does, however many starts and exits are reported of it. */
 
+#include "base/uid.h"
 #include "base/vocabulary.h"
 #include "model/model.h"
 #include "plan/budget.h"
@@ -52,7 +53,7 @@ typedef struct CycleSnapshot {
 typedef struct CycleEvent {
     usec_t at;       /* on the clock that runs while the machine is on */
     usec_t realtime; /* the wall clock then */
-    uint32_t uid;    /* PREDICTOR_NONE: unknown */
+    uint32_t uid;    /* UID_INVALID: unknown */
     bool started;    /* else exited */
     const char *path;
 } CycleEvent;
@@ -101,7 +102,7 @@ typedef struct Cycle Cycle;
 
 /* A cycle with the model's maps and chains. `m` may be NULL (nothing is known); its chains are
  * taken out of it, otherwise new ones of `halflife` are begun. `uid`: whose session it is,
- * PREDICTOR_NONE: not known. 0, -EINVAL (parameters out of range), -E2BIG, -ENOMEM. */
+ * UID_INVALID: unknown. 0, -EINVAL (parameters out of range), -E2BIG, -ENOMEM. */
 int cycle_new(const CycleParameters *p, Model *m, usec_t halflife, uint32_t uid, Cycle **ret);
 Cycle *cycle_free(Cycle *c);
 DEFINE_CLEANUP(Cycle *, cycle_free);

@@ -106,7 +106,7 @@ static void write_facts(JsonWriter *w, const Trace *t)
     json_writer_add(w, "boot_id", bytes_to_json(t->boot_id));
     json_writer_add(w, "kernel", bytes_to_json(t->kernel));
     json_writer_add(w, "distribution", bytes_to_json(t->distribution));
-    json_writer_add(w, "uid", json_object_new_int64(t->uid == TRACE_NONE ? -1 : (int64_t)t->uid));
+    json_writer_add(w, "uid", json_object_new_int64(t->uid == UID_INVALID ? -1 : (int64_t)t->uid));
     json_writer_add_u64(w, "start_realtime_usec", t->start_realtime);
     json_writer_add_u64(w, "start_boottime_usec", t->start_boottime);
     json_writer_add_u64(w, "duration_usec", t->duration);
@@ -479,9 +479,9 @@ static int read_facts(Reader *r, struct json_object *o)
     CHECK(read_bytes(r, o, "distribution", &t->distribution));
     r->where = "uid";
     CHECK(json_get_i64(o, "uid", &uid));
-    if (uid < -1 || uid >= (int64_t)TRACE_NONE)
+    if (uid < -1 || uid >= (int64_t)UID_INVALID)
         return -EBADMSG;
-    t->uid = uid < 0 ? TRACE_NONE : (uint32_t)uid;
+    t->uid = uid < 0 ? UID_INVALID : (uint32_t)uid;
     CHECK(read_u64(r, o, "start_realtime_usec", &t->start_realtime));
     CHECK(read_u64(r, o, "start_boottime_usec", &t->start_boottime));
     CHECK(read_u64(r, o, "duration_usec", &t->duration));

@@ -87,7 +87,7 @@ Trace *trace_new(Stage stage)
     if (!t)
         return NULL;
     t->stage = stage;
-    t->uid = TRACE_NONE;
+    t->uid = UID_INVALID;
     t->boot_id = strdup("");
     t->kernel = strdup("");
     t->distribution = strdup("");

@@ -9,6 +9,7 @@
 
 #include "base/ranges.h"
 #include "base/time-util.h"
+#include "base/uid.h"
 #include "base/vocabulary.h"
 #include "trace/trace-limits.h"
 
@@ -77,7 +78,7 @@ typedef struct TraceApplication {
 typedef struct TraceLifetime {
     uint32_t application; /* into applications */
     uint32_t pid;
-    uint32_t uid; /* TRACE_NONE: unknown */
+    uint32_t uid; /* UID_INVALID: unknown */
     usec_t start; /* since the stage's start; 0 if it ran before */
     usec_t end;   /* USEC_INFINITY: still running when the stage ended */
 } TraceLifetime;
@@ -101,7 +102,7 @@ typedef struct Trace {
     char *boot_id;      /* of the kernel, 32 hex digits, or "" */
     char *kernel;       /* uname release */
     char *distribution; /* ID and VERSION_ID of os-release: "debian 12", or "" */
-    uint32_t uid;       /* login and session: whose; TRACE_NONE for boot */
+    uint32_t uid;       /* login and session: whose; UID_INVALID for boot */
     usec_t start_realtime;
     usec_t start_boottime;
     usec_t duration; /* of the stage */

@@ -101,7 +101,7 @@ static void measure(int dir)
     printf("%-28s %8.4f s CPU\n", "= headstart learn", (double)(last_cpu - begin) / 1e6);
     CHECK(model_from_json(out, out_size, &m, &error));
     lap("read model again");
-    CHECK(model_predict_stage(m, STAGE_LOGIN, MODEL_NONE, &p));
+    CHECK(model_predict_stage(m, STAGE_LOGIN, UID_INVALID, &p));
     lap("predict");
     printf("%-28s %8.4f s CPU\n", "= both", (double)(last_cpu - begin) / 1e6);
     printf("trace %.2f MB, model %.2f MB, %zu files, %zu uses, %zu predicted\n",

@@ -123,7 +123,7 @@ static void add_report(Sums *s, const SimulateReport *r, double oracle)
     s->n++;
 }
 
-/* One scenario over all seeds. `user`: PREDICTOR_NONE for both. */
+/* One scenario over all seeds. `user`: UID_INVALID for both. */
 static int scenario(const char *title, uint32_t user, unsigned n_seeds, uint64_t first,
                     unsigned n_sessions)
 {
@@ -191,7 +191,7 @@ static int reliability(unsigned n_seeds, uint64_t first, unsigned n_sessions)
 
         habits_parameters_init(&hp);
         if (habits_new(&hp, first + k, &h) < 0 ||
-            habits_sessions(h, PREDICTOR_NONE, n_sessions, ~(first + k), &in) < 0)
+            habits_sessions(h, UID_INVALID, n_sessions, ~(first + k), &in) < 0)
             return -EIO;
         for (size_t i = 0; i < ELEMENTSOF(which); i++) {
             SimulateReport r;
@@ -326,7 +326,7 @@ int main(int argc, char *argv[])
                               : 1;
     unsigned n_sessions = argc > 3 ? (unsigned)atoi(argv[3]) : 60;
 
-    if (scenario("Two users, budget 50 % of the union", PREDICTOR_NONE, n_seeds, first,
+    if (scenario("Two users, budget 50 % of the union", UID_INVALID, n_seeds, first,
                  n_sessions) < 0 ||
         scenario("One of them alone, the same budget", 0, n_seeds, first, n_sessions) < 0 ||
         reliability(n_seeds, first, n_sessions) < 0 || files(n_seeds, first, n_sessions) < 0)

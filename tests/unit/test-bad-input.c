@@ -50,7 +50,7 @@ static void assert_sane_model(const Model *m)
 
     for (size_t i = 0; i < m->n_stages; i++) {
         assert_sane_prediction(m, m->stages[i].stage, m->stages[i].uid);
-        assert_sane_prediction(m, m->stages[i].stage, MODEL_NONE);
+        assert_sane_prediction(m, m->stages[i].stage, UID_INVALID);
     }
     assert_sane_prediction(m, STAGE_SESSION, 4711);
     assert_sane_chains(m->chains);
@@ -195,7 +195,7 @@ static void start_and_exit_in_one_batch(void **state)
 static void one_event_and_none(void **state)
 {
     for (unsigned k = 0; k < 6; k++) {
-        _cleanup_trace_ Trace *t = session(STAGE_SESSION, k % 2 ? TRACE_NONE : 1000, T0, 0,
+        _cleanup_trace_ Trace *t = session(STAGE_SESSION, k % 2 ? UID_INVALID : 1000, T0, 0,
                                            k == 0   ? ""
                                            : k == 1 ? "?>x"
                                            : k == 2 ? "A>x=0-1"

@@ -381,7 +381,7 @@ static void test_other_users(void **state)
     CycleEvent e = {.at = S, .realtime = T0, .uid = 0, .started = true, .path = "/bin/A"};
 
     assert_int_equal(cycle_observe(c, &e), 0);
-    e.uid = PREDICTOR_NONE;
+    e.uid = UID_INVALID;
     assert_int_equal(cycle_observe(c, &e), 1);
 }
 

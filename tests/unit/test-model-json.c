@@ -14,8 +14,8 @@ static Model *rich_model(void)
     ChainsWorld *w;
     uint32_t a, b;
 
-    learn(&m, session(STAGE_BOOT, TRACE_NONE, T0, 0, "A>x=0-4 A>d/ ?>z B>x=0-4", "1-3,7-9"));
-    learn(&m, session(STAGE_BOOT, TRACE_NONE, T0 + FADE_SPAN * H, 0, "A>x=2-6 C>\xc3\xa4\xff%=1-2",
+    learn(&m, session(STAGE_BOOT, UID_INVALID, T0, 0, "A>x=0-4 A>d/ ?>z B>x=0-4", "1-3,7-9"));
+    learn(&m, session(STAGE_BOOT, UID_INVALID, T0 + FADE_SPAN * H, 0, "A>x=2-6 C>\xc3\xa4\xff%=1-2",
                       "2-4"));
     learn(&m,
           session(STAGE_LOGIN, 0, T0 + FADE_SPAN * H, TRACE_REPLAYED, "A>new=0-1,3-5 A>d/", NULL));
@@ -24,7 +24,7 @@ static Model *rich_model(void)
     assert_int_equal(chains_new(H, 600 * USEC_PER_SEC, &m->chains), 0);
     assert_int_equal(chains_add_name(m->chains, "/bin/A", &a), 0);
     assert_int_equal(chains_add_name(m->chains, "/bin/B", &b), 0);
-    assert_int_equal(chains_world(m->chains, CHAINS_EVERYBODY, &w), 0);
+    assert_int_equal(chains_world(m->chains, UID_INVALID, &w), 0);
     for (unsigned i = 0; i < 3; i++) {
         chains_set_time(m->chains, (1 + i * 100) * USEC_PER_SEC, T0 + i * 100 * USEC_PER_SEC);
         assert_int_equal(chains_begin(m->chains, w), 0);
@@ -77,8 +77,8 @@ static char *edited(const char *from, const char *to)
 
 static void same_prediction(const Model *a, const Model *b, Stage stage)
 {
-    _cleanup_prediction_ Prediction *p = predict(a, stage, MODEL_NONE),
-                                    *q = predict(b, stage, MODEL_NONE);
+    _cleanup_prediction_ Prediction *p = predict(a, stage, UID_INVALID),
+                                    *q = predict(b, stage, UID_INVALID);
 
     assert_int_equal(p->n_files, q->n_files);
     assert_int_equal(p->n_metadata, q->n_metadata);
@@ -189,13 +189,13 @@ static void every_truncation_is_refused(void **state)
 static void use(Model *m)
 {
     _cleanup_model_ Model *fine = model_of(
-                                  session(STAGE_BOOT, TRACE_NONE, T0 + H, 0, "A>x=0-9", "1-5")),
+                                  session(STAGE_BOOT, UID_INVALID, T0 + H, 0, "A>x=0-9", "1-5")),
                           *sum = NULL, *back = NULL;
     _cleanup_free_ char *text = NULL;
     size_t size;
 
     for (Stage s = 0; s < _STAGE_MAX; s++) {
-        _cleanup_prediction_ Prediction *p = predict(m, s, MODEL_NONE);
+        _cleanup_prediction_ Prediction *p = predict(m, s, UID_INVALID);
 
         for (size_t i = 0; i < p->n_files; i++) {
             assert_true(p->files[i].probability >= 0 && p->files[i].probability <= 1);

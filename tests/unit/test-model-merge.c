@@ -30,7 +30,7 @@ static Trace *random_session(Random *r)
     }
     snprintf(metadata, sizeof(metadata), "%u-20,%u-40", random_below(r, 20),
              21 + random_below(r, 10));
-    return session(stage, stage == STAGE_BOOT ? TRACE_NONE : 1000 + random_below(r, 2),
+    return session(stage, stage == STAGE_BOOT ? UID_INVALID : 1000 + random_below(r, 2),
                    T0 + steps[random_below(r, ELEMENTSOF(steps))] + random_below(r, 3) * H,
                    flags[random_below(r, ELEMENTSOF(flags))], uses,
                    random_below(r, 4) ? metadata : NULL);
@@ -130,7 +130,7 @@ static void the_memory_of_traces_merges_too(void **state)
         _cleanup_model_ Model *m = model_new(H);
 
         for (unsigned k = 0; k < 6; k++)
-            learn(&m, session(STAGE_BOOT, TRACE_NONE, T0 + (i * 7919 + k * 104729) % 4000 * H / 100,
+            learn(&m, session(STAGE_BOOT, UID_INVALID, T0 + (i * 7919 + k * 104729) % 4000 * H / 100,
                               0, "A>x", NULL));
         single[i] = TAKE_PTR(m);
     }
@@ -153,13 +153,13 @@ static void the_memory_of_traces_merges_too(void **state)
  * who merges models sees to it that they are of different sessions.) */
 static void a_trace_known_to_both_is_remembered_once(void **state)
 {
-    _cleanup_trace_ Trace *t = session(STAGE_BOOT, TRACE_NONE, T0 + H, 0, "A>x", NULL);
+    _cleanup_trace_ Trace *t = session(STAGE_BOOT, UID_INVALID, T0 + H, 0, "A>x", NULL);
     _cleanup_model_ Model *a = model_new(H), *b = model_new(H), *c = NULL, *ab = NULL, *ba = NULL,
                           *ab_c = NULL, *c_ba = NULL;
 
     assert_int_equal(model_learn(&a, t, T0), 0); /* its clock is behind */
     assert_int_equal(model_learn(&b, t, T0 + 2 * H), 0);
-    c = model_of(session(STAGE_BOOT, TRACE_NONE, T0 + H / 2, 0, "A>x", NULL));
+    c = model_of(session(STAGE_BOOT, UID_INVALID, T0 + H / 2, 0, "A>x", NULL));
     ab = merged(a, b);
     ba = merged(b, a);
     assert_same(ab, ba);
@@ -186,7 +186,7 @@ static void sums_saturate(void **state)
             for (size_t k = 0; k < 3; k++) {
                 uint64_t w = full[k == 0 ? i : j];
 
-                m[k] = model_of(session(STAGE_BOOT, TRACE_NONE, T0, 0, "A>x=0-2", "0-2"));
+                m[k] = model_of(session(STAGE_BOOT, UID_INVALID, T0, 0, "A>x=0-2", "0-2"));
                 m[k]->stages[0].sessions = m[k]->stages[0].applications[0].active =
                         m[k]->stages[0].uses[0].used = m[k]->stages[0].files[0].used =
                                 m[k]->stages[0].files[0].truth =
@@ -198,7 +198,7 @@ static void sums_saturate(void **state)
             ab_c = merged(ab, m[2]);
             a_bc = merged(m[0], bc);
             assert_same(ab_c, a_bc);
-            p = predict(ab_c, STAGE_BOOT, MODEL_NONE);
+            p = predict(ab_c, STAGE_BOOT, UID_INVALID);
             assert_near(chance(p, "/f/x"), 1);
             assert_near(page_chance(p, "/f/x", 1), 1);
             for (size_t k = 0; k < 3; k++)
@@ -209,7 +209,7 @@ static void sums_saturate(void **state)
 /* A use of an application that has faded itself (no sound model has one) leads nowhere. */
 static void dangling_uses_are_dropped(void **state)
 {
-    _cleanup_model_ Model *m = model_of(session(STAGE_BOOT, TRACE_NONE, T0, 0, "A>x B>y", NULL)),
+    _cleanup_model_ Model *m = model_of(session(STAGE_BOOT, UID_INVALID, T0, 0, "A>x B>y", NULL)),
                           *empty = model_new(H), *sum = NULL;
     _cleanup_prediction_ Prediction *p = NULL;
 
@@ -217,7 +217,7 @@ static void dangling_uses_are_dropped(void **state)
     sum = merged(m, empty);
     assert_int_equal(sum->stages[0].n_applications, 1);
     assert_int_equal(sum->stages[0].n_uses, 1);
-    p = predict(sum, STAGE_BOOT, MODEL_NONE);
+    p = predict(sum, STAGE_BOOT, UID_INVALID);
     assert_near(chance(p, "/f/x"), 1);
     assert_near(chance(p, "/f/y"), 0);
 }
@@ -233,7 +233,7 @@ static Chains *some_chains(const char *first, const char *second)
     assert_int_equal(chains_new(H, 600 * USEC_PER_SEC, &c), 0);
     assert_int_equal(chains_add_name(c, first, &a), 0);
     assert_int_equal(chains_add_name(c, second, &b), 0);
-    assert_int_equal(chains_world(c, CHAINS_EVERYBODY, &w), 0);
+    assert_int_equal(chains_world(c, UID_INVALID, &w), 0);
     for (unsigned i = 0; i < 3; i++) {
         chains_set_time(c, (i * 1000 + 1) * USEC_PER_SEC, T0 + i * 1000 * USEC_PER_SEC);
         assert_int_equal(chains_begin(c, w), 0);
@@ -247,8 +247,8 @@ static Chains *some_chains(const char *first, const char *second)
 
 static void chains_go_with_the_model(void **state)
 {
-    _cleanup_model_ Model *a = model_of(session(STAGE_BOOT, TRACE_NONE, T0, 0, "A>x", NULL)),
-                          *b = model_of(session(STAGE_BOOT, TRACE_NONE, T0, 0, "B>x", NULL)),
+    _cleanup_model_ Model *a = model_of(session(STAGE_BOOT, UID_INVALID, T0, 0, "A>x", NULL)),
+                          *b = model_of(session(STAGE_BOOT, UID_INVALID, T0, 0, "B>x", NULL)),
                           *none = model_new(H), *ab = NULL, *ba = NULL, *b_none = NULL;
     _cleanup_free_ char *before = NULL, *after = NULL, *both = NULL;
 
@@ -265,7 +265,7 @@ static void chains_go_with_the_model(void **state)
 
     /* Learning and pruning leave them as they are. */
     assert_int_equal(chains_to_json(a->chains, &before), 0);
-    learn(&a, session(STAGE_BOOT, TRACE_NONE, T0, 0, "A>y", NULL));
+    learn(&a, session(STAGE_BOOT, UID_INVALID, T0, 0, "A>y", NULL));
     assert_int_equal(model_prune(&a, 0.9), 0);
     assert_non_null(a->chains);
     assert_int_equal(chains_to_json(a->chains, &after), 0);

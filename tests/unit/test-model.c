@@ -14,13 +14,13 @@ static void needed_by_either_application(void **state)
     _cleanup_prediction_ Prediction *p = NULL;
 
     for (size_t i = 0; i < 4; i++)
-        learn(&m, session(STAGE_BOOT, TRACE_NONE, T0, 0, uses[i], NULL));
-    p = predict(m, STAGE_BOOT, MODEL_NONE);
+        learn(&m, session(STAGE_BOOT, UID_INVALID, T0, 0, uses[i], NULL));
+    p = predict(m, STAGE_BOOT, UID_INVALID);
     assert_near(chance(p, "/f/x"), 0.625);
     assert_near(chance(p, "/f/y"), 1);
     assert_near(chance(p, "/f/z"), 0.25); /* P(E1) P(z|E1) = 1/2 * 1/2 */
     assert_near(chance(p, "/bin/A"), 0);  /* nobody opened it */
-    assert_near(model_sessions(m, STAGE_BOOT, MODEL_NONE, T0), 4);
+    assert_near(model_sessions(m, STAGE_BOOT, UID_INVALID, T0), 4);
 }
 
 /* A hundred applications that use the file in 5 % of sessions: the product of (1 - p) in
@@ -46,11 +46,11 @@ static void unknown_applications_count_as_one(void **state)
     _cleanup_model_ Model *m = model_new(H);
     _cleanup_prediction_ Prediction *p = NULL;
 
-    learn(&m, session(STAGE_BOOT, TRACE_NONE, T0, 0, "?>x ?>y A>y", NULL));
-    learn(&m, session(STAGE_BOOT, TRACE_NONE, T0, 0, "A>y A>z", NULL));
+    learn(&m, session(STAGE_BOOT, UID_INVALID, T0, 0, "?>x ?>y A>y", NULL));
+    learn(&m, session(STAGE_BOOT, UID_INVALID, T0, 0, "A>y A>z", NULL));
     assert_int_equal(m->stages[0].n_applications, 2);
     assert_int_equal(m->stages[0].applications[1].file, MODEL_NONE);
-    p = predict(m, STAGE_BOOT, MODEL_NONE);
+    p = predict(m, STAGE_BOOT, UID_INVALID);
     assert_near(chance(p, "/f/x"), 0.5);
     assert_near(chance(p, "/f/y"), 1);
 }
@@ -61,11 +61,11 @@ static void ranges_by_their_frequency(void **state)
     _cleanup_prediction_ Prediction *p = NULL;
     const PredictedFile *f;
 
-    learn(&m, session(STAGE_BOOT, TRACE_NONE, T0, 0, "A>x=0-4 A>d/", "10-20"));
-    learn(&m, session(STAGE_BOOT, TRACE_NONE, T0, 0, "A>x=2-6 A>d/", "15-25"));
-    learn(&m, session(STAGE_BOOT, TRACE_NONE, T0, 0, "A>x=3-4,8-9", "15-16"));
-    learn(&m, session(STAGE_BOOT, TRACE_NONE, T0, 0, "A>y", NULL)); /* metadata not known */
-    p = predict(m, STAGE_BOOT, MODEL_NONE);
+    learn(&m, session(STAGE_BOOT, UID_INVALID, T0, 0, "A>x=0-4 A>d/", "10-20"));
+    learn(&m, session(STAGE_BOOT, UID_INVALID, T0, 0, "A>x=2-6 A>d/", "15-25"));
+    learn(&m, session(STAGE_BOOT, UID_INVALID, T0, 0, "A>x=3-4,8-9", "15-16"));
+    learn(&m, session(STAGE_BOOT, UID_INVALID, T0, 0, "A>y", NULL)); /* metadata not known */
+    p = predict(m, STAGE_BOOT, UID_INVALID);
 
     f = predicted(p, "/f/x");
     assert_near(f->probability, 0.75);
@@ -97,9 +97,9 @@ static void older_sessions_fade(void **state)
         _cleanup_model_ Model *m = model_new(H);
         _cleanup_prediction_ Prediction *p = NULL;
 
-        learn(&m, session(STAGE_BOOT, TRACE_NONE, starts[i], 0, "A>x=0-1 A>z=0-1", "0-1"));
-        learn(&m, session(STAGE_BOOT, TRACE_NONE, starts[i] + H, 0, "A>y A>z=1-2", "1-2"));
-        p = predict(m, STAGE_BOOT, MODEL_NONE);
+        learn(&m, session(STAGE_BOOT, UID_INVALID, starts[i], 0, "A>x=0-1 A>z=0-1", "0-1"));
+        learn(&m, session(STAGE_BOOT, UID_INVALID, starts[i] + H, 0, "A>y A>z=1-2", "1-2"));
+        p = predict(m, STAGE_BOOT, UID_INVALID);
         assert_near(chance(p, "/f/x"), 1.0 / 3);
         assert_near(chance(p, "/f/y"), 2.0 / 3);
         assert_near(chance(p, "/f/z"), 1);
@@ -107,7 +107,7 @@ static void older_sessions_fade(void **state)
         assert_near(page_chance(p, "/f/z", 1), 2.0 / 3);
         assert_near(metadata_chance(p, 0), 1.0 / 3);
         assert_near(metadata_chance(p, 1), 2.0 / 3);
-        assert_near(model_sessions(m, STAGE_BOOT, MODEL_NONE, starts[i] + 2 * H), 0.75);
+        assert_near(model_sessions(m, STAGE_BOOT, UID_INVALID, starts[i] + 2 * H), 0.75);
     }
 }
 
@@ -115,10 +115,10 @@ static void what_has_faded_away_is_gone(void **state)
 {
     _cleanup_model_ Model *m = model_new(H), *fresh = NULL;
 
-    learn(&m, session(STAGE_BOOT, TRACE_NONE, T0, 0, "A>x=0-1 B>d/", "0-1"));
+    learn(&m, session(STAGE_BOOT, UID_INVALID, T0, 0, "A>x=0-1 B>d/", "0-1"));
     learn(&m, session(STAGE_LOGIN, 1000, T0, 0, "A>x=0-1", NULL));
-    learn(&m, session(STAGE_BOOT, TRACE_NONE, T0 + 2 * FADE_SPAN * H, 0, "C>y", "5-6"));
-    fresh = model_of(session(STAGE_BOOT, TRACE_NONE, T0 + 2 * FADE_SPAN * H, 0, "C>y", "5-6"));
+    learn(&m, session(STAGE_BOOT, UID_INVALID, T0 + 2 * FADE_SPAN * H, 0, "C>y", "5-6"));
+    fresh = model_of(session(STAGE_BOOT, UID_INVALID, T0 + 2 * FADE_SPAN * H, 0, "C>y", "5-6"));
     assert_int_equal(m->n_stages, 1);
     assert_int_equal(m->n_files, 2);
     assert_int_equal(m->n_learned, 3); /* but it will not be learned again */
@@ -139,7 +139,7 @@ static void horizon_and_first_use_are_means(void **state)
     t = session(STAGE_LOGIN, 1000, T0 + H, 0, "A>y A>z A>z A>z A>x A>x", NULL); /* at 5 s */
     t->duration = 50 * USEC_PER_SEC;
     learn(&m, t);
-    p = predict(m, STAGE_LOGIN, MODEL_NONE);
+    p = predict(m, STAGE_LOGIN, UID_INVALID);
     assert_int_equal(p->stage, STAGE_LOGIN);
     assert_int_equal(p->horizon, 40 * USEC_PER_SEC); /* (20 + 2 * 50) / 3 */
     assert_int_equal(predicted(p, "/f/x")->first_use, 4 * USEC_PER_SEC);
@@ -155,7 +155,7 @@ static void users_apart_and_together(void **state)
     learn(&m, session(STAGE_LOGIN, 1000, T0, 0, "A>x=0-1 A>z=0-1", "0-2"));
     learn(&m, session(STAGE_LOGIN, 1001, T0, 0, "B>y A>z=0-1", "1-3"));
     learn(&m, session(STAGE_LOGIN, 1001, T0, 0, "B>y A>z", "1-3"));
-    learn(&m, session(STAGE_BOOT, TRACE_NONE, T0, 0, "A>boot", NULL));
+    learn(&m, session(STAGE_BOOT, UID_INVALID, T0, 0, "A>boot", NULL));
     assert_int_equal(m->n_stages, 3);
 
     p = predict(m, STAGE_LOGIN, 1000);
@@ -167,7 +167,7 @@ static void users_apart_and_together(void **state)
     assert_near(chance(p, "/f/y"), 1);
     assert_near(page_chance(p, "/f/z", 0), 0.5);
     p = prediction_free(p);
-    p = predict(m, STAGE_LOGIN, MODEL_NONE);
+    p = predict(m, STAGE_LOGIN, UID_INVALID);
     assert_near(chance(p, "/f/x"), 1.0 / 3);
     assert_near(chance(p, "/f/y"), 2.0 / 3);
     assert_near(chance(p, "/f/z"), 1);
@@ -179,9 +179,9 @@ static void users_apart_and_together(void **state)
     p = predict(m, STAGE_LOGIN, 1002);
     assert_int_equal(p->n_files, 0);
     p = prediction_free(p);
-    p = predict(m, STAGE_SESSION, MODEL_NONE);
+    p = predict(m, STAGE_SESSION, UID_INVALID);
     assert_int_equal(p->n_files + p->n_metadata, 0);
-    assert_near(model_sessions(m, STAGE_LOGIN, MODEL_NONE, T0), 3);
+    assert_near(model_sessions(m, STAGE_LOGIN, UID_INVALID, T0), 3);
     assert_near(model_sessions(m, STAGE_LOGIN, 1001, T0), 2);
 }
 
@@ -196,7 +196,7 @@ static void replayed_sessions_tell_of_use_only(void **state)
     learn(&m, session(STAGE_LOGIN, 1000, T0, TRACE_CONTROL, "A>x=1-2", "1-2"));
     for (unsigned i = 0; i < 2; i++)
         learn(&m, session(STAGE_LOGIN, 1000, T0, TRACE_REPLAYED, "A>x=0-9 A>y", "0-9"));
-    p = predict(m, STAGE_LOGIN, MODEL_NONE);
+    p = predict(m, STAGE_LOGIN, UID_INVALID);
     assert_near(chance(p, "/f/x"), 1);
     assert_near(chance(p, "/f/y"), 0.5);
     assert_near(page_chance(p, "/f/x", 0), 0.5);
@@ -217,14 +217,14 @@ static void assumed_until_the_truth_is_known(void **state)
     learn(&m, session(STAGE_LOGIN, 1000, T0, 0, "A>x=0-2", NULL));
     learn(&m, session(STAGE_LOGIN, 1000, T0, TRACE_REPLAYED, "A>new=0-3", NULL));
     learn(&m, session(STAGE_LOGIN, 1000, T0, TRACE_REPLAYED, "A>new=2-4", NULL));
-    p = predict(m, STAGE_LOGIN, MODEL_NONE);
+    p = predict(m, STAGE_LOGIN, UID_INVALID);
     assert_near(chance(p, "/f/new"), 2.0 / 3);
     assert_near(page_chance(p, "/f/new", 0), 1.0 / 3);
     assert_near(page_chance(p, "/f/new", 2), 2.0 / 3);
     p = prediction_free(p);
 
     learn(&m, session(STAGE_LOGIN, 1000, T0, 0, "A>new=3-4", NULL));
-    p = predict(m, STAGE_LOGIN, MODEL_NONE);
+    p = predict(m, STAGE_LOGIN, UID_INVALID);
     assert_near(chance(p, "/f/new"), 0.75);
     assert_near(page_chance(p, "/f/new", 0), 0);
     assert_near(page_chance(p, "/f/new", 3), 0.75);
@@ -233,7 +233,7 @@ static void assumed_until_the_truth_is_known(void **state)
     /* Where residency could not be asked: the whole file, up to its last page. */
     t = session(STAGE_LOGIN, 1000, T0, TRACE_RESIDENCY_OFF, "A>whole", NULL);
     learn(&m, t);
-    p = predict(m, STAGE_LOGIN, MODEL_NONE);
+    p = predict(m, STAGE_LOGIN, UID_INVALID);
     assert_near(page_chance(p, "/f/whole", 0), 0.2);
     assert_near(page_chance(p, "/f/whole", 9), 0.2);
     assert_near(page_chance(p, "/f/whole", 10), 0);
@@ -241,7 +241,7 @@ static void assumed_until_the_truth_is_known(void **state)
 
 static void a_trace_is_learned_once(void **state)
 {
-    _cleanup_trace_ Trace *t = session(STAGE_BOOT, TRACE_NONE, T0, 0, "A>x=0-1", "0-1");
+    _cleanup_trace_ Trace *t = session(STAGE_BOOT, UID_INVALID, T0, 0, "A>x=0-1", "0-1");
     _cleanup_model_ Model *m = model_new(H), *once = NULL, *empty = model_new(H);
 
     assert_false(model_knows_trace(m, t));
@@ -262,7 +262,7 @@ static void the_latest_learned_are_remembered(void **state)
     _cleanup_model_ Model *m = model_new(H);
 
     for (unsigned i = 0; i < MODEL_LEARNED_MAX + 5; i++)
-        learn(&m, session(STAGE_BOOT, TRACE_NONE, T0 + i * USEC_PER_SEC, 0, "A>x", NULL));
+        learn(&m, session(STAGE_BOOT, UID_INVALID, T0 + i * USEC_PER_SEC, 0, "A>x", NULL));
     assert_int_equal(m->n_learned, MODEL_LEARNED_MAX);
     assert_int_equal(m->learned[0].start_realtime, T0 + 5 * USEC_PER_SEC);
 }
@@ -274,7 +274,7 @@ static void unfit_traces_are_told(void **state)
     static const unsigned fine[] = {0, TRACE_EXACT, TRACE_REPLAYED, TRACE_CONTROL,
                                     TRACE_RESIDENCY_OFF};
     _cleanup_model_ Model *m = model_new(H);
-    _cleanup_trace_ Trace *t = session(STAGE_BOOT, TRACE_NONE, T0, 0, "A>x", NULL);
+    _cleanup_trace_ Trace *t = session(STAGE_BOOT, UID_INVALID, T0, 0, "A>x", NULL);
 
     for (size_t i = 0; i < ELEMENTSOF(flags); i++) {
         t->flags = flags[i];
@@ -289,7 +289,7 @@ static void unfit_traces_are_told(void **state)
     assert_null(model_trace_unfit(m, t));
     learn(&m, session(STAGE_LOGIN, 1000, T0, 0, "A>x", NULL));
     assert_null(model_trace_unfit(m, t));
-    learn(&m, session(STAGE_BOOT, TRACE_NONE, T0, 0, "A>x", NULL));
+    learn(&m, session(STAGE_BOOT, UID_INVALID, T0, 0, "A>x", NULL));
     assert_non_null(model_trace_unfit(m, t));
     t->flags = 0;
     t->n_accesses = 0;
@@ -300,7 +300,7 @@ static void unfit_traces_are_told(void **state)
 
 static double chance_of(const Model *m, const char *path)
 {
-    _cleanup_prediction_ Prediction *p = predict(m, STAGE_BOOT, MODEL_NONE);
+    _cleanup_prediction_ Prediction *p = predict(m, STAGE_BOOT, UID_INVALID);
 
     return chance(p, path);
 }
@@ -310,7 +310,7 @@ static Model *three_sessions(usec_t at)
     Model *m = model_new(H);
 
     for (unsigned i = 0; i < 3; i++)
-        learn(&m, session(STAGE_BOOT, TRACE_NONE, at, 0, "A>x=0-1", "0-1"));
+        learn(&m, session(STAGE_BOOT, UID_INVALID, at, 0, "A>x=0-1", "0-1"));
     return m;
 }
 
@@ -322,7 +322,7 @@ static void wild_stamps_wipe_nothing(void **state)
 
     for (size_t i = 0; i < ELEMENTSOF(stamps); i++) {
         _cleanup_model_ Model *m = three_sessions(T0 + H);
-        _cleanup_trace_ Trace *t = session(STAGE_BOOT, TRACE_NONE, stamps[i], 0, "A>y=0-1", "0-1");
+        _cleanup_trace_ Trace *t = session(STAGE_BOOT, UID_INVALID, stamps[i], 0, "A>y=0-1", "0-1");
 
         assert_int_equal(model_learn(&m, t, T0 + H), 0);
         assert_near(chance_of(m, "/f/x"), 0.75);
@@ -337,9 +337,9 @@ static void early_stamps_fade(void **state)
 {
     _cleanup_model_ Model *m = three_sessions(T0 + H);
     _cleanup_trace_ Trace *t =
-            session(STAGE_BOOT, TRACE_NONE, T0 - 20 * FADE_SPAN * H, 0, "A>z", NULL);
+            session(STAGE_BOOT, UID_INVALID, T0 - 20 * FADE_SPAN * H, 0, "A>z", NULL);
 
-    learn(&m, session(STAGE_BOOT, TRACE_NONE, T0, 0, "A>y", NULL));
+    learn(&m, session(STAGE_BOOT, UID_INVALID, T0, 0, "A>y", NULL));
     assert_near(chance_of(m, "/f/x"), 6.0 / 7);
     assert_near(chance_of(m, "/f/y"), 1.0 / 7);
     assert_int_equal(model_learn(&m, t, T0 + H), 0);
@@ -357,14 +357,14 @@ static void a_clock_that_runs_back_wipes_nothing(void **state)
     for (size_t i = 0; i < ELEMENTSOF(nows); i++) {
         _cleanup_model_ Model *m = three_sessions(T0 + H);
         _cleanup_trace_ Trace *t =
-                session(STAGE_BOOT, TRACE_NONE, nows[i] < MODEL_CLOCK_MIN ? nows[i] : T0 + 9 * H, 0,
+                session(STAGE_BOOT, UID_INVALID, nows[i] < MODEL_CLOCK_MIN ? nows[i] : T0 + 9 * H, 0,
                         "A>y", NULL);
 
         assert_int_equal(model_learn(&m, t, nows[i]), 0);
         assert_near(chance_of(m, "/f/x"), 0.75);
         assert_near(chance_of(m, "/f/y"), 0.25);
         assert_int_equal(m->clock, T0 + H);
-        learn(&m, session(STAGE_BOOT, TRACE_NONE, T0 + 2 * H, 0, "A>x", NULL));
+        learn(&m, session(STAGE_BOOT, UID_INVALID, T0 + 2 * H, 0, "A>x", NULL));
         assert_near(chance_of(m, "/f/y"), 1.0 / 6);
     }
 }
@@ -375,10 +375,10 @@ static void a_model_from_the_future_is_brought_back(void **state)
     usec_t future = T0 + 50 * FADE_SPAN * H + 7 * H;
     _cleanup_model_ Model *m = model_new(H);
 
-    learn(&m, session(STAGE_BOOT, TRACE_NONE, future - H, 0, "A>x=0-1 A>d/", "0-1"));
-    learn(&m, session(STAGE_BOOT, TRACE_NONE, future, 0, "A>y A>d/", "1-2"));
+    learn(&m, session(STAGE_BOOT, UID_INVALID, future - H, 0, "A>x=0-1 A>d/", "0-1"));
+    learn(&m, session(STAGE_BOOT, UID_INVALID, future, 0, "A>y A>d/", "1-2"));
     assert_near(chance_of(m, "/f/x"), 1.0 / 3);
-    learn(&m, session(STAGE_BOOT, TRACE_NONE, T0 + 3 * H, 0, "A>z A>d/", "1-2"));
+    learn(&m, session(STAGE_BOOT, UID_INVALID, T0 + 3 * H, 0, "A>z A>d/", "1-2"));
     assert_int_equal(m->clock, T0 + 3 * H + 60 * USEC_PER_SEC);
     assert_int_equal(m->generation, fade_generation(T0, H));
     /* Weights 1/2, 1, 1, all but rounding. */
@@ -411,7 +411,7 @@ static void jumps_over_generations(void **state)
         _cleanup_model_ Model *m = model_new(H);
 
         learn(&m, session(STAGE_LOGIN, 1000, T0, 0, "A>x=0-1", NULL));
-        learn(&m, session(STAGE_BOOT, TRACE_NONE, T0 + spans * FADE_SPAN * H, 0, "A>y", NULL));
+        learn(&m, session(STAGE_BOOT, UID_INVALID, T0 + spans * FADE_SPAN * H, 0, "A>y", NULL));
         assert_int_equal(m->n_stages, spans < 2 ? 2 : 1);
         assert_near(chance_of(m, "/f/y"), 1);
     }
@@ -423,7 +423,7 @@ static void rare_things_are_pruned(void **state)
     _cleanup_prediction_ Prediction *p = NULL;
 
     for (unsigned i = 0; i < 10; i++)
-        learn(&m, session(STAGE_BOOT, TRACE_NONE, T0, 0, i == 0 ? "A>x R>tmp=0-1 A>tmp" : "A>x=0-1",
+        learn(&m, session(STAGE_BOOT, UID_INVALID, T0, 0, i == 0 ? "A>x R>tmp=0-1 A>tmp" : "A>x=0-1",
                           NULL));
     learn(&m, session(STAGE_LOGIN, 1000, T0, 0, "B>tmp", NULL));
     assert_int_equal(model_prune(&m, 0.1), 0); /* exactly at the threshold */
@@ -432,7 +432,7 @@ static void rare_things_are_pruned(void **state)
     assert_near(chance_of(m, "/f/tmp"), 0);
     assert_near(chance_of(m, "/f/x"), 1);
     assert_int_equal(model_find_file(m, "/bin/R"), MODEL_NONE);
-    p = predict(m, STAGE_LOGIN, MODEL_NONE); /* often there */
+    p = predict(m, STAGE_LOGIN, UID_INVALID); /* often there */
     assert_near(chance(p, "/f/tmp"), 1);
     free(bytes_of(m));
 }
@@ -444,23 +444,23 @@ static void assumptions_are_pruned(void **state)
     _cleanup_prediction_ Prediction *p = NULL;
 
     for (unsigned i = 0; i < 6; i++)
-        learn(&m, session(STAGE_BOOT, TRACE_NONE, T0 + i, TRACE_REPLAYED, "A>x=0-5", NULL));
-    learn(&m, session(STAGE_BOOT, TRACE_NONE, T0, 0, "A>x=0-1", NULL));
+        learn(&m, session(STAGE_BOOT, UID_INVALID, T0 + i, TRACE_REPLAYED, "A>x=0-5", NULL));
+    learn(&m, session(STAGE_BOOT, UID_INVALID, T0, 0, "A>x=0-1", NULL));
     assert_int_equal(model_prune(&m, 0.01), 0);
     assert_true(fade_is_zero(m->stages[0].files[0].assumed));
     assert_int_equal(m->stages[0].files[0].assumed_resident.n, 0);
     /* Two generations on the control session is forgotten, one before it is not. */
-    learn(&m, session(STAGE_BOOT, TRACE_NONE, T0 + FADE_SPAN * H, TRACE_REPLAYED, "A>x=2-5", NULL));
+    learn(&m, session(STAGE_BOOT, UID_INVALID, T0 + FADE_SPAN * H, TRACE_REPLAYED, "A>x=2-5", NULL));
     learn(&m,
-          session(STAGE_BOOT, TRACE_NONE, T0 + 2 * FADE_SPAN * H, TRACE_REPLAYED, "A>x=3-5", NULL));
-    p = predict(m, STAGE_BOOT, MODEL_NONE);
+          session(STAGE_BOOT, UID_INVALID, T0 + 2 * FADE_SPAN * H, TRACE_REPLAYED, "A>x=3-5", NULL));
+    p = predict(m, STAGE_BOOT, UID_INVALID);
     assert_near(page_chance(p, "/f/x", 0), 0);
     assert_near(page_chance(p, "/f/x", 3), 1);
 }
 
 static void the_same_path_twice_in_a_trace(void **state)
 {
-    Trace *t = session(STAGE_BOOT, TRACE_NONE, T0, 0, "A>x=0-2 A>y", NULL);
+    Trace *t = session(STAGE_BOOT, UID_INVALID, T0, 0, "A>x=0-2 A>y", NULL);
     _cleanup_model_ Model *m = NULL;
 
     /* As a reader may meet it: two names, one path. */

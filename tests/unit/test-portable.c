@@ -65,7 +65,7 @@ static void users_become_one(void **state)
     for (size_t i = 0; i < portable->n_stages; i++) {
         const ModelStage *s = &portable->stages[i];
 
-        assert_int_equal(s->uid, MODEL_NONE);
+        assert_int_equal(s->uid, UID_INVALID);
         assert_int_equal(s->n_metadata, 0);
         assert_int_equal(s->n_uses, 0);
         assert_int_equal(s->n_applications, 2);

@@ -164,7 +164,7 @@ static void test_states(void **state)
 {
     static const uint32_t running[] = {0, 0, 5, PREDICTOR_NONE, 12345678, 1};
     const PredictorState states[] = {
-            {.user = PREDICTOR_NONE, .last = PREDICTOR_NONE},
+            {.user = UID_INVALID, .last = PREDICTOR_NONE},
             {.user = 7, .last = 12345678, .running = running, .n_running = 6},
             {.user = 0, .last = 1, .running = running, .n_running = 6},
             {.user = 0, .last = 0},

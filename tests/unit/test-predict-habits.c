@@ -28,7 +28,7 @@ static void test_waste_bound(void **state)
 
     habits_parameters_init(&hp);
     assert_int_equal(habits_new(&hp, 21, &h), 0);
-    assert_int_equal(habits_sessions(h, PREDICTOR_NONE, 40, 22, &in), 0);
+    assert_int_equal(habits_sessions(h, UID_INVALID, 40, 22, &in), 0);
     simulate_parameters_init(&sp);
     sp.budget_bytes = habits_union_bytes(h) / 2;
     unbounded = judge(&in, &sp, "mixture");
@@ -66,7 +66,7 @@ static void test_near_the_oracle(void **state)
 
             habits_parameters_init(&hp);
             assert_int_equal(habits_new(&hp, seed, &h), 0);
-            assert_int_equal(habits_sessions(h, k == 0 ? PREDICTOR_NONE : 0, 60, ~seed, &in), 0);
+            assert_int_equal(habits_sessions(h, k == 0 ? UID_INVALID : 0, 60, ~seed, &in), 0);
             assert_int_equal(habits_oracle_new(h, 50, 7, &o), 0);
             simulate_parameters_init(&sp);
             sp.grace = 10 * S;
@@ -105,7 +105,7 @@ static void test_habits(void **state)
         assert_int_equal(habits_new(&hp, seed, &h), 0);
         assert_true(habits_best_guess(h) <= HABITS_GUESS_MAX);
         assert_true(habits_best_guess(h) >= HABITS_GUESS_MIN);
-        assert_int_equal(habits_sessions(h, PREDICTOR_NONE, 30, seed, &in), 0);
+        assert_int_equal(habits_sessions(h, UID_INVALID, 30, seed, &in), 0);
         assert_int_equal(habits_oracle_new(h, 50, 1, &oracle), 0);
         simulate_parameters_init(&sp);
         sp.training = 0;
@@ -141,7 +141,7 @@ static void test_oracle_session(void **state)
 
     habits_parameters_init(&hp);
     assert_int_equal(habits_new(&hp, 11, &h), 0);
-    assert_int_equal(habits_sessions(h, PREDICTOR_NONE, 30, 12, &in), 0);
+    assert_int_equal(habits_sessions(h, UID_INVALID, 30, 12, &in), 0);
     assert_int_equal(habits_oracle_new(h, 50, 1, &oracle), 0);
     simulate_parameters_init(&sp);
     sp.training = 0;

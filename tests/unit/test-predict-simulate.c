@@ -370,7 +370,7 @@ static void test_deterministic(void **state)
             simulate_parameters_init(&sp);
             sp.maximum_waste = 0.15;
             assert_int_equal(habits_new(&hp, 3, &h), 0);
-            assert_int_equal(habits_sessions(h, PREDICTOR_NONE, 6, 4, &in), 0);
+            assert_int_equal(habits_sessions(h, UID_INVALID, 6, 4, &in), 0);
             r[k] = judge(&in, &sp, predictor_name(i), NULL);
         }
         assert_true(r[0].hit_rate == r[1].hit_rate || isnan(r[0].hit_rate));

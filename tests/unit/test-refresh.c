@@ -46,7 +46,7 @@ static void the_highest_version_succeeds(void **state)
 
 static Model *learned(const char *uses)
 {
-    Trace *t = session(STAGE_BOOT, TRACE_NONE, T0, 0, uses, NULL);
+    Trace *t = session(STAGE_BOOT, UID_INVALID, T0, 0, uses, NULL);
     Model *m;
 
     assert_int_equal(model_from_trace(t, H, T0, &m), 0);

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#define U STAGE_UID_NONE
+#define U UID_INVALID
 
 /* One line: at this second something happens, and this is decided. Lines without a kind of their
  * own feed samples every half second up to that second: QUIET ones or BUSY ones. */
