@@ -128,8 +128,8 @@ allowed_symbol() {
 
 @test "headstart-replay maps nothing but itself, ld.so, libc and the vdso" {
     need_command strace
-    need_binary "$HEADSTART_REPLAY" "$HS_BUILD/tests/unit/tool-mkpack"
-    "$HS_BUILD/tests/unit/tool-mkpack" "$HS_TMP/empty.pack" </dev/null
+    need_binary "$HEADSTART_REPLAY" "$HS_BUILD/tests/tools/tool-mkpack"
+    "$HS_BUILD/tests/tools/tool-mkpack" "$HS_TMP/empty.pack" </dev/null
     strace -f -o "$HS_TMP/strace" "$HEADSTART_REPLAY" "$HS_TMP/empty.pack"
     # Whatever is mapped from a file was opened before; the pack is read.
     run sed -n 's/.* open[a-z0-9]*(\([^"]*\)"\([^"]*\)".* = [0-9]*$/\2/p' "$HS_TMP/strace"

@@ -5,7 +5,7 @@
 bats_require_minimum_version 1.5.0
 load helpers
 
-TOOL=$HS_BUILD/tests/unit/tool-plan
+TOOL=$HS_BUILD/tests/tools/tool-plan
 
 setup() {
     hs_setup
@@ -193,7 +193,7 @@ os.fsync(fd)' "$HS_MNT/holey"
     head -c 300000 /dev/urandom >"$HS_MNT/a"
     sync -f "$HS_MNT"
     printf '/a\t0\t300000\n' |
-        "$HS_BUILD/tests/unit/without-syscall" ioctl EOPNOTSUPP "$TOOL" "$HS_MNT" >"$PLAN"
+        "$HS_BUILD/tests/tools/tool-without-syscall" ioctl EOPNOTSUPP "$TOOL" "$HS_MNT" >"$PLAN"
     planned '[.volumes[].files[].path] == ["a"]'
     planned '[.volumes[].data[] | select(.physical != null)] == []'
     planned '[.volumes[0].data[].length] | add >= 300000'

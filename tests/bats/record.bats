@@ -377,7 +377,7 @@ EOF
     block=$(block_of "$(stat -c %i "$HS_MNT/d15/f0")")
     reclaim "$HS_MNT/gone"
     reclaim "$HS_LOOP" "$block" 4096
-    run -0 "$HS_BUILD/tests/unit/tell-residency" "$HS_MNT/gone"
+    run -0 "$HS_BUILD/tests/tools/tool-residency" "$HS_MNT/gone"
     [ "$output" = "0 bytes" ] || skip "the kernel does not reclaim on request: $output"
     recorder_stop
     shown '[.files[] | select(.path == "/gone") | .resident] == [[[0, 400000]]]'
@@ -628,11 +628,11 @@ PY
     head -c 100K /dev/urandom >"$HS_MNT/other"
     chown 12345 "$HS_MNT/other"
     hs_cold
-    [ -x "$HS_BUILD/tests/unit/tell-residency" ] || skip "not built: tell-residency"
-    run -0 "$HS_BUILD/tests/unit/tell-residency" "$HS_MNT/other"
+    [ -x "$HS_BUILD/tests/tools/tool-residency" ] || skip "not built: tool-residency"
+    run -0 "$HS_BUILD/tests/tools/tool-residency" "$HS_MNT/other"
     [ "$output" = "0 bytes" ]
     run -1 --separate-stderr hs_without fowner,dac_override \
-        "$HS_BUILD/tests/unit/tell-residency" "$HS_MNT/other"
+        "$HS_BUILD/tests/tools/tool-residency" "$HS_MNT/other"
     [[ $stderr == *"Operation not permitted"* ]]
 }
 
@@ -665,17 +665,17 @@ PY
 @test "a kernel without fanotify: one line" {
     need_command setpriv
     # A seccomp filter stands in for the kernel.
-    [ -x "$HS_BUILD/tests/unit/without-syscall" ] || skip "not built: without-syscall"
+    [ -x "$HS_BUILD/tests/tools/tool-without-syscall" ] || skip "not built: tool-without-syscall"
     hs_filesystem ext4 64
-    run -1 --separate-stderr "$HS_BUILD/tests/unit/without-syscall" fanotify_init ENOSYS \
+    run -1 --separate-stderr "$HS_BUILD/tests/tools/tool-without-syscall" fanotify_init ENOSYS \
         "$HEADSTARTD" --root="$HS_MNT" --state="$HS_STATE" --stage=boot
     assert_one_error_line "$stderr"
     [[ $stderr == *fanotify* ]]
 }
 
 @test "as a unit, where nothing can be recorded is no failure" {
-    [ -x "$HS_BUILD/tests/unit/without-syscall" ] || skip "not built: without-syscall"
-    run -0 --separate-stderr "$HS_BUILD/tests/unit/without-syscall" fanotify_init ENOSYS \
+    [ -x "$HS_BUILD/tests/tools/tool-without-syscall" ] || skip "not built: tool-without-syscall"
+    run -0 --separate-stderr "$HS_BUILD/tests/tools/tool-without-syscall" fanotify_init ENOSYS \
         "$HEADSTARTD" --root="$HS_TMP" --state="$HS_STATE" --run="$HS_TMP/run" --stage=auto
     [[ $stderr == *"this kernel has no fanotify"* ]]
     [ "$(wc -l <<<"$stderr")" -eq 1 ]
@@ -691,12 +691,12 @@ PY
 
 @test "a kernel without cachestat, or one that refuses it: metadata is derived" {
     local error
-    [ -x "$HS_BUILD/tests/unit/without-syscall" ] || skip "not built: without-syscall"
+    [ -x "$HS_BUILD/tests/tools/tool-without-syscall" ] || skip "not built: tool-without-syscall"
     hs_filesystem ext4 64
     mkdir "$HS_MNT/d"
     for error in ENOSYS EPERM; do
         hs_cold
-        RECORDER_PREFIX="$HS_BUILD/tests/unit/without-syscall cachestat $error" recorder_start
+        RECORDER_PREFIX="$HS_BUILD/tests/tools/tool-without-syscall cachestat $error" recorder_start
         ls "$HS_MNT/d" >/dev/null
         recorder_stop
         [ "$(grep -c "no cachestat" "$HS_TMP/recorder.log")" -eq 1 ]

@@ -8,7 +8,7 @@ setup() {
     hs_setup
     need_root
     need_binary "$HEADSTART_REPLAY"
-    MKPACK=$HS_BUILD/tests/unit/tool-mkpack
+    MKPACK=$HS_BUILD/tests/tools/tool-mkpack
     PACK=$HS_TMP/test.pack
 }
 

@@ -173,7 +173,7 @@ not_resident() {
 
 @test "a directory in which nothing is found is read ahead, too" {
     local i size at
-    need_binary "$HS_BUILD/tests/unit/tell-residency"
+    need_binary "$HS_BUILD/tests/tools/tool-residency"
     mkdir "$HS_MNT/data/c"
     touch "$HS_MNT/data/c/something-else"
     size=$(stat -f -c %S "$HS_MNT")
@@ -192,7 +192,7 @@ not_resident() {
     done
     "$HEADSTART" --state="$HS_STATE" learn --quiet
     hs_cold
-    run -0 "$HS_BUILD/tests/unit/tell-residency" "$HS_LOOP" "$at" "$size"
+    run -0 "$HS_BUILD/tests/tools/tool-residency" "$HS_LOOP" "$at" "$size"
     [ "$output" = "0 bytes" ]
     session_start
     chroot "$HS_MNT" /bin/first /data/a >/dev/null
@@ -205,7 +205,7 @@ not_resident() {
 
 # block_resident OFFSET LENGTH: of the device.
 block_resident() {
-    [ "$("$HS_BUILD/tests/unit/tell-residency" "$HS_LOOP" "$1" "$2")" = "$2 bytes" ]
+    [ "$("$HS_BUILD/tests/tools/tool-residency" "$HS_LOOP" "$1" "$2")" = "$2 bytes" ]
 }
 
 @test "what was to be read when the next cycle came is read then" {
@@ -228,7 +228,7 @@ pin() {
     local -a files
     mapfile -d '' files < <(find "$HS_MNT" -type f -print0)
     mkfifo "$HS_TMP/pin"
-    "$HS_BUILD/tests/unit/lock-files" "${files[@]}" <"$HS_TMP/pin" >"$HS_TMP/pinned" 3>&- &
+    "$HS_BUILD/tests/tools/tool-lock-files" "${files[@]}" <"$HS_TMP/pin" >"$HS_TMP/pinned" 3>&- &
     PIN=$!
     hs_defer unpin
     exec 9>"$HS_TMP/pin"
@@ -265,7 +265,7 @@ steady() {
 
 @test "a steady state reads nothing, and what was predicted needs no disk" {
     local reads
-    need_binary "$HS_BUILD/tests/unit/lock-files"
+    need_binary "$HS_BUILD/tests/tools/tool-lock-files"
     # A directory of many blocks, of which looking files up reads some alone.
     # shellcheck disable=SC2046 # words
     ln -s -t "$HS_MNT/data/b/sub" $(seq -f /the-rather-long-name-of-an-entry-%g 1500)

@@ -6,7 +6,7 @@ bats_require_minimum_version 1.5.0
 
 setup() {
     hs_setup
-    FAKE=$HS_BUILD/tests/unit/tool-fake-logind
+    FAKE=$HS_BUILD/tests/tools/tool-fake-logind
     need_binary "$HEADSTARTD" "$HEADSTART" "$FAKE"
     need_command jq python3 dbus-daemon
     hs_filesystem ext4 64

@@ -5,7 +5,7 @@
 bats_require_minimum_version 1.5.0
 load helpers
 
-TOOL=$HS_BUILD/tests/unit/tool-volume
+TOOL=$HS_BUILD/tests/tools/tool-volume
 
 setup() {
     hs_setup

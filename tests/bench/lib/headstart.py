@@ -28,7 +28,7 @@ class Headstart:
 
     def __init__(self, builddir, root, state):
         self.program = {name: Path(builddir) / path for name, path in PROGRAMS.items()}
-        self.mkpack = Path(builddir) / "tests/unit/tool-mkpack"
+        self.mkpack = Path(builddir) / "tests/tools/tool-mkpack"
         self.root, self.state = Path(root), Path(state)
 
     def missing(self):

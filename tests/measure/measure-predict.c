@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What the judge says of every predictor, over habits drawn from seeds: the figures of
+ * docs/predictors.md.
+ *
+ *     measure-predict [SEEDS [FIRST-SEED [SESSIONS]]]      8, 1 and 60
+ *
+ * Without a first seed given as a number ("now"), seeds are drawn from the clock. */
+
+#include "predict/habits.h"
+#include "predict/predictor.h"
+#include "predict/random.h"
+#include "predict/simulate.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define TRAINING 0.55
+#define WASTE    0.15
+#define N_MAX    24
+
+static uint64_t cpu_nsec(void *userdata)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* A line of the table: a predictor, and how it is used. */
+typedef struct Line {
+    const char *name; /* of the predictor; "oracle" for the one that knows */
+    const char *remark;
+    bool unbounded; /* no bound on waste: fills the budget, as the thesis does */
+    MixtureCombination combination;
+    bool blind; /* mixture without users */
+} Line;
+
+static const Line lines[] = {
+        {"oracle", "", false, 0, false},
+        {"oracle", "budget filled", true, 0, false},
+        {"mixture", "", false, 0, false},
+        {"mixture", "users not told apart", false, 0, true},
+        {"mixture", "product", false, MIXTURE_PRODUCT, false},
+        {"preload", "budget filled", true, 0, false},
+        {"preload", "", false, 0, false},
+        {"naive", "budget filled", true, 0, false},
+        {"naive", "", false, 0, false},
+        {"last-successor", "", false, 0, false},
+        {"2-gram+", "", false, 0, false},
+        {"1-5-gram+", "", false, 0, false},
+        {"association", "", false, 0, false},
+        {"hybrid", "", false, 0, false},
+        {"graph", "", false, 0, false},
+        {"pcm", "", false, 0, false},
+        {"epcm", "", false, 0, false},
+};
+
+/* Sums over the seeds. */
+typedef struct Sums {
+    double hit, of_oracle, least, cache, coverage, first, waste, most_waste, read_mb, log_loss,
+            next;
+    double state, observe_usec, predict_usec;
+    unsigned n;
+    SimulateBin bins[SIMULATE_BINS];
+} Sums;
+
+static int new_predictor(const Line *line, const Habits *h, Predictor **ret)
+{
+    PredictorParameters pp;
+
+    if (strcmp(line->name, "oracle") == 0)
+        return habits_oracle_new(h, 200, 7, ret);
+    if (predictor_parameters_init(&pp, line->name) < 0)
+        return -ENOENT;
+    pp.combination = line->combination;
+    pp.mixture_users = !line->blind;
+    return predictor_new(line->name, &pp, 1, ret);
+}
+
+static int judge(const Line *line, const Habits *h, const SimulateInput *in, uint64_t budget,
+                 usec_t horizon, SimulateReport *ret)
+{
+    _cleanup_predictor_ Predictor *p = NULL;
+    SimulateParameters sp;
+    int r = new_predictor(line, h, &p);
+
+    if (r < 0)
+        return r;
+    simulate_parameters_init(&sp);
+    sp.training = TRAINING;
+    sp.budget_bytes = budget;
+    sp.grace = 10 * USEC_PER_SEC; /* the desktop's own processes are the login's */
+    sp.maximum_waste = line->unbounded ? 1 : WASTE;
+    sp.horizon = horizon;
+    sp.clock_nsec = cpu_nsec;
+    return simulate(in, &sp, p, ret);
+}
+
+static void add_report(Sums *s, const SimulateReport *r, double oracle)
+{
+    s->hit += r->hit_rate;
+    s->of_oracle += r->hit_rate / oracle;
+    s->least = s->n == 0 ? r->hit_rate / oracle : MIN(s->least, r->hit_rate / oracle);
+    s->cache += r->cache_hit_rate;
+    s->coverage += r->coverage;
+    s->first += r->first_right;
+    s->waste += isnan(r->waste) ? 0 : r->waste;
+    s->most_waste = MAX(s->most_waste, isnan(r->waste) ? 0 : r->waste);
+    s->read_mb += (double)r->read_bytes / 1e6;
+    s->log_loss += r->log_loss / (double)r->n_log_loss;
+    s->next += r->next_log_loss / (double)r->n_scored;
+    s->state += (double)r->state_bytes;
+    s->observe_usec += (double)r->observe_nsec / 1e3 / (double)r->n_observed;
+    s->predict_usec += (double)r->predict_nsec / 1e3 / (double)r->n_predicted;
+    for (unsigned i = 0; i < SIMULATE_BINS; i++) {
+        s->bins[i].n += r->bins[i].n;
+        s->bins[i].came += r->bins[i].came;
+        s->bins[i].sum += r->bins[i].sum;
+    }
+    s->n++;
+}
+
+/* One scenario over all seeds. `user`: UID_INVALID for both. */
+static int scenario(const char *title, uint32_t user, unsigned n_seeds, uint64_t first,
+                    unsigned n_sessions)
+{
+    Sums sums[ELEMENTSOF(lines)] = {{0}};
+    double best_guess = 0;
+
+    for (unsigned k = 0; k < n_seeds; k++) {
+        _cleanup_habits_ Habits *h = NULL;
+        _cleanup_simulate_input_ SimulateInput in = {0};
+        HabitsParameters hp;
+        double oracle = NAN;
+
+        habits_parameters_init(&hp);
+        if (habits_new(&hp, first + k, &h) < 0 ||
+            habits_sessions(h, user, n_sessions, ~(first + k), &in) < 0)
+            return -EIO;
+        best_guess += habits_best_guess(h) / n_seeds;
+        for (size_t i = 0; i < ELEMENTSOF(lines); i++) {
+            SimulateReport r;
+            int e = judge(&lines[i], h, &in, habits_union_bytes(h) / 2, 20 * USEC_PER_SEC, &r);
+
+            if (e < 0)
+                return e;
+            if (i == 0)
+                oracle = r.hit_rate;
+            add_report(&sums[i], &r, oracle);
+        }
+        fprintf(stderr, "\r%s: seed %u of %u", title, k + 1, n_seeds);
+    }
+    fprintf(stderr, "\n");
+    printf("\n## %s: %u seeds from %llu, %u sessions, best single guess right %.2f\n\n", title,
+           n_seeds, (unsigned long long)first, n_sessions, best_guess);
+    printf("| predictor | hit rate | of the oracle's (least) | whole applications | first guess | "
+           "waste (most) | read MB | log loss 20 s | next | state KiB | us event | us predict |\n");
+    printf("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
+    for (size_t i = 0; i < ELEMENTSOF(lines); i++) {
+        const Sums *s = &sums[i];
+        double n = s->n;
+
+        printf("| %s%s%s | %.3f | %.3f (%.3f) | %.2f | %.2f | %.3f (%.3f) | %.0f | %.3f | %.2f | "
+               "%.1f | %.1f | %.1f |\n",
+               lines[i].name, *lines[i].remark ? ", " : "", lines[i].remark, s->hit / n,
+               s->of_oracle / n, s->least, s->coverage / n, s->first / n, s->waste / n,
+               s->most_waste, s->read_mb / n, s->log_loss / n, s->next / n, s->state / n / 1024,
+               s->observe_usec / n, s->predict_usec / n);
+    }
+    return 0;
+}
+
+/* Reliability at a horizon long enough for probabilities of all sizes. */
+static int reliability(unsigned n_seeds, uint64_t first, unsigned n_sessions)
+{
+    static const Line which[] = {
+            {"oracle", "", false, 0, false},
+            {"mixture", "", false, 0, false},
+            {"mixture", "product", false, MIXTURE_PRODUCT, false},
+            {"preload", "", false, 0, false},
+    };
+    Sums sums[ELEMENTSOF(which)] = {{0}};
+
+    for (unsigned k = 0; k < n_seeds; k++) {
+        _cleanup_habits_ Habits *h = NULL;
+        _cleanup_simulate_input_ SimulateInput in = {0};
+        HabitsParameters hp;
+
+        habits_parameters_init(&hp);
+        if (habits_new(&hp, first + k, &h) < 0 ||
+            habits_sessions(h, UID_INVALID, n_sessions, ~(first + k), &in) < 0)
+            return -EIO;
+        for (size_t i = 0; i < ELEMENTSOF(which); i++) {
+            SimulateReport r;
+            int e = judge(&which[i], h, &in, habits_union_bytes(h) / 2, USEC_INFINITY, &r);
+
+            if (e < 0)
+                return e;
+            add_report(&sums[i], &r, r.hit_rate);
+        }
+    }
+    printf("\n## Reliability: used before the session ends; promised, and came\n\n| promised |");
+    for (size_t i = 0; i < ELEMENTSOF(which); i++)
+        printf(" %s%s%s |", which[i].name, *which[i].remark ? ", " : "", which[i].remark);
+    printf("\n| --- | --- | --- | --- | --- |\n");
+    for (unsigned b = 0; b < SIMULATE_BINS; b++) {
+        printf("| %.1f-%.1f |", b / 10.0, (b + 1) / 10.0);
+        for (size_t i = 0; i < ELEMENTSOF(which); i++) {
+            const SimulateBin *bin = &sums[i].bins[b];
+
+            if (bin->n == 0)
+                printf(" - |");
+            else
+                printf(" %.2f came %.2f (%llu) |", bin->sum / (double)bin->n,
+                       (double)bin->came / (double)bin->n, (unsigned long long)bin->n);
+        }
+        printf("\n");
+    }
+    return 0;
+}
+
+/* Files as their applications open them when they start: what the papers on files looked at. */
+static int file_trace(const SimulateInput *in, uint64_t seed, SimulateInput *ret)
+{
+    Random random = {seed};
+    uint32_t x;
+
+    for (size_t o = 0; o < in->n_objects; o++) {
+        uint32_t object;
+        int r = simulate_add_object(ret, in->object_bytes[o], &object);
+
+        if (r >= 0)
+            r = simulate_add_item(ret, &object, 1, &x);
+        if (r < 0)
+            return r;
+    }
+    for (size_t i = 0; i < in->n_events; i++) {
+        SimulateEvent e = in->events[i];
+
+        if (e.kind == SIMULATE_BEGIN || e.kind == SIMULATE_END) {
+            e.item = 0;
+            if (simulate_add_event(ret, &e) < 0)
+                return -ENOMEM;
+        }
+        if (e.kind != SIMULATE_START)
+            continue;
+        e.kind = SIMULATE_ACCESS;
+        for (uint32_t j = 0; j < in->items[in->events[i].item].n; j++) {
+            if (random_below(&random, 20) == 0)
+                continue; /* not every start opens every file */
+            e.item = in->parts[in->items[in->events[i].item].first + j];
+            e.at += 1000 + random_below(&random, 20000);
+            if (simulate_add_event(ret, &e) < 0)
+                return -ENOMEM;
+        }
+    }
+    return 0;
+}
+
+/* Rutt and Parthasarathy's figure 3: a cache of 70 files, 55 % training. */
+static int files(unsigned n_seeds, uint64_t first, unsigned n_sessions)
+{
+    static const struct {
+        const char *name, *paper;
+    } which[] = {
+            {"lru", "63"},         {"last-successor", "84"}, {"2-gram+", "87"}, {"1-5-gram+", "90"},
+            {"association", "90"}, {"hybrid", "91"},         {"graph", "-"},    {"pcm", "-"},
+            {"epcm", "-"},
+    };
+    double hit[ELEMENTSOF(which)] = {0}, right[ELEMENTSOF(which)] = {0},
+           accuracy[ELEMENTSOF(which)] = {0}, state[ELEMENTSOF(which)] = {0},
+           late[ELEMENTSOF(which)] = {0};
+
+    for (unsigned k = 0; k < n_seeds; k++) {
+        _cleanup_habits_ Habits *h = NULL;
+        _cleanup_simulate_input_ SimulateInput in = {0}, accesses = {0};
+        HabitsParameters hp;
+
+        habits_parameters_init(&hp);
+        if (habits_new(&hp, first + k, &h) < 0 ||
+            habits_sessions(h, 0, n_sessions / 4, ~(first + k), &in) < 0 ||
+            file_trace(&in, first + k, &accesses) < 0)
+            return -EIO;
+        for (size_t i = 0; i < 2 * ELEMENTSOF(which); i++) {
+            size_t j = i % ELEMENTSOF(which);
+            _cleanup_predictor_ Predictor *p = NULL;
+            SimulateParameters sp;
+            SimulateReport r;
+
+            simulate_parameters_init(&sp);
+            sp.training = TRAINING;
+            sp.cache_unit = CACHE_FILES;
+            sp.cache_size = 70;
+            sp.io_fixed_usec =
+                    i < ELEMENTSOF(which) ? 0 : 10000; /* a seek, as EPCM's paper has it */
+            if (predictor_new(which[j].name, NULL, 1, &p) < 0 ||
+                simulate(&accesses, &sp, p, &r) < 0)
+                return -EIO;
+            if (i >= ELEMENTSOF(which)) {
+                late[j] += r.cache_hit_rate / n_seeds;
+                continue;
+            }
+            hit[j] += r.cache_hit_rate / n_seeds;
+            right[j] += r.first_right / n_seeds;
+            accuracy[j] += (isnan(r.accuracy) ? 0 : r.accuracy) / n_seeds;
+            state[j] += (double)r.state_bytes / n_seeds;
+        }
+    }
+    printf("\n## Files: cache of 70, 55 %% training, one user, %u seeds\n\n", n_seeds);
+    printf("| predictor | hit rate | the paper's | with reads of 10 ms | first guess | accuracy | "
+           "state KiB |\n| --- | --- | --- | --- | --- | --- | --- |\n");
+    for (size_t i = 0; i < ELEMENTSOF(which); i++)
+        printf("| %s | %.2f | %s %% | %.2f | %.2f | %.2f | %.0f |\n", which[i].name, hit[i],
+               which[i].paper, late[i], right[i], accuracy[i], state[i] / 1024);
+    return 0;
+}
+
+int main(int argc, char *argv[])
+{
+    unsigned n_seeds = argc > 1 ? (unsigned)atoi(argv[1]) : 8;
+    uint64_t first = argc > 2 ? strcmp(argv[2], "now") == 0 ? (uint64_t)time(NULL)
+                                                            : strtoull(argv[2], NULL, 10)
+                              : 1;
+    unsigned n_sessions = argc > 3 ? (unsigned)atoi(argv[3]) : 60;
+
+    if (scenario("Two users, budget 50 % of the union", UID_INVALID, n_seeds, first, n_sessions) <
+                0 ||
+        scenario("One of them alone, the same budget", 0, n_seeds, first, n_sessions) < 0 ||
+        reliability(n_seeds, first, n_sessions) < 0 || files(n_seeds, first, n_sessions) < 0)
+        return 1;
+    return 0;
+}

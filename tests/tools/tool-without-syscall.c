@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* tool-without-syscall NAME ERROR COMMAND…: runs the command on a kernel that lacks a system call,
+ * or a sandbox that refuses it: a seccomp filter answers in its place. For tests. */
+
+#include "base/macros.h"
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+static const struct {
+    const char *name;
+    unsigned number;
+} calls[] = {
+        {"cachestat", 451},
+        {"fanotify_init", SYS_fanotify_init},
+        {"ioctl", SYS_ioctl},
+};
+
+int main(int argc, char **argv)
+{
+    for (size_t i = 0; argc > 3 && i < ELEMENTSOF(calls); i++) {
+        unsigned error = strcmp(argv[2], "EPERM") == 0        ? EPERM
+                         : strcmp(argv[2], "EOPNOTSUPP") == 0 ? EOPNOTSUPP
+                                                              : ENOSYS;
+        struct sock_filter code[] = {
+                BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, calls[i].number, 0, 1),
+                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        };
+        struct sock_fprog program = {ELEMENTSOF(code), code};
+
+        if (strcmp(calls[i].name, argv[1]) != 0)
+            continue;
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0) {
+            perror("tool-without-syscall");
+            return 125;
+        }
+        execvp(argv[3], argv + 3);
+        perror(argv[3]);
+        return 127;
+    }
+    fprintf(stderr, "usage: tool-without-syscall NAME ERROR COMMAND...\n");
+    return 125;
+}

@@ -1,0 +1,539 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "util/model-util.h"
+
+#include "util/synthetic.h"
+
+#include <malloc.h>
+#include <sys/resource.h>
+
+/* All that a model can hold: two generations, users, directories, unknowns, assumptions, chains. */
+static Model *rich_model(void)
+{
+    Model *m = model_new(H);
+    ChainsWorld *w;
+    uint32_t a, b;
+
+    learn(&m, session(STAGE_BOOT, UID_INVALID, T0, 0, "A>x=0-4 A>d/ ?>z B>x=0-4", "1-3,7-9"));
+    learn(&m, session(STAGE_BOOT, UID_INVALID, T0 + FADE_SPAN * H, 0, "A>x=2-6 C>\xc3\xa4\xff%=1-2",
+                      "2-4"));
+    learn(&m,
+          session(STAGE_LOGIN, 0, T0 + FADE_SPAN * H, TRACE_REPLAYED, "A>new=0-1,3-5 A>d/", NULL));
+    learn(&m,
+          session(STAGE_LOGIN, 1000, T0 + FADE_SPAN * H + 1, TRACE_RESIDENCY_OFF, "D>y", "1-2"));
+    assert_int_equal(chains_new(H, 600 * USEC_PER_SEC, &m->chains), 0);
+    assert_int_equal(chains_add_name(m->chains, "/bin/A", &a), 0);
+    assert_int_equal(chains_add_name(m->chains, "/bin/B", &b), 0);
+    assert_int_equal(chains_world(m->chains, UID_INVALID, &w), 0);
+    for (unsigned i = 0; i < 3; i++) {
+        chains_set_time(m->chains, (1 + i * 100) * USEC_PER_SEC, T0 + i * 100 * USEC_PER_SEC);
+        assert_int_equal(chains_begin(m->chains, w), 0);
+        assert_int_equal(chains_start(m->chains, w, a), 0);
+        assert_int_equal(chains_start(m->chains, w, b), 0);
+        chains_end(m->chains, w);
+    }
+    return m;
+}
+
+static Model *read_back(const char *text)
+{
+    _cleanup_free_ char *line = NULL;
+    Model *m = NULL;
+
+    assert_int_equal(model_from_json(text, strlen(text), &m, &line), 0);
+    assert_null(line);
+    return m;
+}
+
+static void refuse(const char *text, size_t size, int error)
+{
+    Model *m = (Model *)1;
+    char *line = (char *)1;
+
+    assert_int_equal(model_from_json(text, size, &m, &line), error);
+    assert_ptr_equal(m, (Model *)1);
+    assert_non_null(line);
+    assert_true(line[0] && !strchr(line, '\n') && strlen(line) < 120);
+    free(line);
+    assert_int_equal(model_from_json(text, size, &m, NULL), error);
+}
+
+static char *edited(const char *from, const char *to)
+{
+    _cleanup_model_ Model *m = rich_model();
+    _cleanup_free_ char *text = bytes_of(m);
+    size_t before = 0, after;
+    char *out;
+
+    while (strncmp(text + before, from, strlen(from)) != 0)
+        assert_true(text[++before]);
+    after = before + strlen(from);
+    out = malloc(strlen(text) + strlen(to) + 1);
+    memcpy(out, text, before);
+    strcpy(out + before, to);
+    strcat(out, text + after);
+    return out;
+}
+
+static void same_prediction(const Model *a, const Model *b, Stage stage)
+{
+    _cleanup_prediction_ Prediction *p = predict(a, stage, UID_INVALID),
+                                    *q = predict(b, stage, UID_INVALID);
+
+    assert_int_equal(p->n_files, q->n_files);
+    assert_int_equal(p->n_metadata, q->n_metadata);
+    assert_int_equal(p->horizon, q->horizon);
+    for (size_t i = 0; i < p->n_files; i++) {
+        const PredictedFile *f = &p->files[i], *g = &q->files[i];
+
+        assert_string_equal(f->path, g->path);
+        assert_int_equal(f->directory, g->directory);
+        assert_int_equal(f->first_use, g->first_use);
+        assert_int_equal(f->n_maps, g->n_maps);
+        assert_memory_equal(&f->probability, &g->probability, sizeof(double));
+        if (f->n_maps > 0)
+            assert_memory_equal(f->maps, g->maps, f->n_maps * sizeof(PredictedMap));
+    }
+    for (size_t i = 0; i < p->n_metadata; i++)
+        assert_memory_equal(&p->metadata[i].probability, &q->metadata[i].probability,
+                            sizeof(double));
+}
+
+static void models_come_back(void **state)
+{
+    _cleanup_model_ Model *m = rich_model(), *back = NULL;
+    _cleanup_free_ char *text = bytes_of(m), *again = NULL;
+
+    back = read_back(text);
+    again = bytes_of(back);
+    assert_string_equal(text, again);
+    assert_int_equal(back->clock, m->clock);
+    assert_int_equal(back->generation, m->generation);
+    assert_int_equal(back->n_learned, 4);
+    assert_int_equal(back->n_stages, 3);
+    assert_non_null(back->chains);
+    same_prediction(m, back, STAGE_BOOT);
+    same_prediction(m, back, STAGE_LOGIN);
+}
+
+static void empty_models_come_back(void **state)
+{
+    _cleanup_model_ Model *m = model_new(H), *back = NULL;
+    _cleanup_free_ char *text = bytes_of(m);
+
+    back = read_back(text);
+    assert_same(m, back);
+    assert_null(back->chains);
+    assert_int_equal(back->n_files, 0);
+}
+
+/* What was saved goes on like what was not. */
+static void learning_goes_on_after_loading(void **state)
+{
+    _cleanup_model_ Model *kept = model_new(H), *stored = model_new(H);
+
+    for (unsigned i = 0; i < 12; i++) {
+        SyntheticParameters p = synthetic_login(i);
+        _cleanup_trace_ Trace *t = NULL;
+        _cleanup_free_ char *text = NULL;
+
+        p.n_files = 300;
+        p.n_applications = 12;
+        p.n_accesses = 700;
+        p.start_realtime += i * 3 * H;
+        p.flags = i % 3 ? TRACE_REPLAYED : 0;
+        assert_int_equal(synthetic_trace(&p, &t), 0);
+        assert_int_equal(model_learn(&kept, t, p.start_realtime), 0);
+        assert_int_equal(model_learn(&stored, t, p.start_realtime), 0);
+        text = bytes_of(stored);
+        model_free(stored);
+        stored = read_back(text);
+        assert_int_equal(model_learn(&stored, t, p.start_realtime), -EALREADY);
+        assert_same(kept, stored);
+    }
+}
+
+static void extreme_sums_come_back(void **state)
+{
+    _cleanup_model_ Model *m = rich_model(), *back = NULL;
+
+    m->stages[0].sessions = (Fade){FADE_MAX, FADE_MAX};
+    m->stages[0].duration = (Fade){FADE_MAX, FADE_MAX};
+    m->stages[0].applications[0].active = (Fade){FADE_MAX, FADE_MAX};
+    m->stages[0].files[0].first_use = (Fade){FADE_MAX, FADE_MAX};
+    m->clock = INT64_MAX;
+    m->generation = fade_generation(m->clock, H);
+    {
+        _cleanup_free_ char *text = bytes_of(m);
+
+        back = read_back(text);
+        assert_same(m, back);
+    }
+}
+
+static void every_truncation_is_refused(void **state)
+{
+    _cleanup_model_ Model *m = rich_model();
+    _cleanup_free_ char *text = bytes_of(m);
+    size_t size = strlen(text);
+
+    for (size_t n = 0; n + 1 < size; n++) {
+        _cleanup_free_ char *part = malloc(n + 1); /* ASan watches its end */
+
+        memcpy(part, text, n);
+        refuse(part, n, -EBADMSG);
+    }
+}
+
+/* Everything one does with a model. */
+static void use(Model *m)
+{
+    _cleanup_model_ Model *fine = model_of(
+                                  session(STAGE_BOOT, UID_INVALID, T0 + H, 0, "A>x=0-9", "1-5")),
+                          *sum = NULL, *back = NULL;
+    _cleanup_free_ char *text = NULL;
+    size_t size;
+
+    for (Stage s = 0; s < _STAGE_MAX; s++) {
+        _cleanup_prediction_ Prediction *p = predict(m, s, UID_INVALID);
+
+        for (size_t i = 0; i < p->n_files; i++) {
+            assert_true(p->files[i].probability >= 0 && p->files[i].probability <= 1);
+            assert_true(p->files[i].path[0] == '/');
+            for (size_t k = 0; k < p->files[i].n_maps; k++)
+                assert_true(p->files[i].maps[k].probability >= 0 &&
+                            p->files[i].maps[k].probability <= 1);
+        }
+        for (size_t i = 0; i < p->n_metadata; i++)
+            assert_true(p->metadata[i].probability >= 0 && p->metadata[i].probability <= 1);
+    }
+    if (m->halflife == fine->halflife) {
+        assert_int_equal(model_merge(m, fine, &sum), 0);
+        text = bytes_of(sum);
+        assert_int_equal(model_from_json(text, strlen(text), &back, NULL), 0);
+        assert_same(sum, back);
+    }
+    free(TAKE_PTR(text));
+    assert_int_equal(model_to_json(m, &text, &size), 0);
+    back = model_free(back);
+    assert_int_equal(model_from_json(text, size, &back, NULL), 0);
+    assert_int_equal(model_settle_clock(&back, MODEL_CLOCK_MIN), 0);
+    assert_int_equal(model_prune(&back, 0.5), 0);
+}
+
+/* Any bit of any byte: an error, or a model with which all can be done. */
+static void every_bit_flip_is_survived(void **state)
+{
+    _cleanup_model_ Model *m = rich_model();
+    _cleanup_free_ char *text = bytes_of(m);
+    size_t size = strlen(text), accepted = 0;
+
+    for (size_t i = 0; i < size; i++)
+        for (int bit = 0; bit < 8; bit++) {
+            _cleanup_free_ char *line = NULL;
+            _cleanup_model_ Model *got = NULL;
+            int r;
+
+            text[i] = (char)(text[i] ^ (1 << bit));
+            r = model_from_json(text, size, &got, &line);
+            text[i] = (char)(text[i] ^ (1 << bit));
+            if (r < 0) {
+                assert_non_null(line);
+                assert_null(got);
+                continue;
+            }
+            use(got);
+            accepted++;
+        }
+    assert_true(accepted > 500);
+}
+
+static void what_is_not_a_model_is_told_apart(void **state)
+{
+    static const struct {
+        const char *text;
+        int error;
+    } cases[] = {
+            {"", -EBADMSG},
+            {"hello", -EBADMSG},
+            {"{}", -EMEDIUMTYPE},
+            {"[]", -EMEDIUMTYPE},
+            {"{\"format\":\"headstart-trace\",\"version\":1}", -EMEDIUMTYPE},
+            {"{\"format\":\"headstart-model\"}", -EPROTONOSUPPORT},
+            {"{\"format\":\"headstart-model\",\"version\":2}", -EPROTONOSUPPORT},
+            {"{\"format\":\"headstart-model\",\"version\":1}", -EBADMSG},
+            {"{\"format\":\"headstart-model\",\"version\":1,\"halflife_usec\":0}", -EBADMSG},
+            {"{\"format\":\"headstart-model\",\"version\":1,\"halflife_usec\":1,", -EBADMSG},
+    };
+    static char deep[100001];
+
+    for (size_t i = 0; i < ELEMENTSOF(cases); i++)
+        refuse(cases[i].text, strlen(cases[i].text), cases[i].error);
+    memset(deep, '[', sizeof(deep) - 1);
+    refuse(deep, sizeof(deep) - 1, -EBADMSG);
+}
+
+static void wrong_members_are_refused(void **state)
+{
+    static const struct {
+        const char *from, *to;
+    } cases[] = {
+            {"\"halflife_usec\":", "\"halflife_usec\":-"},
+            {"\"halflife_usec\":", "\"halflife_usec\":99"},
+            {"\"halflife_usec\":604800000000", "\"halflife_usec\":604800000001"}, /* the chains' */
+            {"\"clock_usec\":", "\"clock_usec\":-"},
+            {"\"clock_usec\":", "\"clock_usec\":99999999999"},
+            {"\"clock_usec\":", "\"clock_usec\":NaN,\"x\":"},
+            {"\"clock_usec\":", "\"clock_usec\":1,\"x\":"}, /* before what was learned */
+            {"\"learned\":[[", "\"learned\":[[-1,1,1],["},
+            {"\"learned\":[[", "\"learned\":[[1,1],["},
+            {"\"learned\":[[", "\"learned\":[1,["},
+            {"\"learned\":[[", "\"learned\":[[1848268800000001,1,1],["},
+            {"\"current\":[0", "\"current\":[1"},
+            {"\"current\":[0", "\"current\":[-1"},
+            {"\"current\":[0,0", "\"current\":[0,256"}, /* out of order */
+            {"\"current\":[0", "\"current\":[0,1.5"},
+            {"\"current\":[0", "\"current\":[0,Infinity"},
+            {"\"current\":[0", "\"current\":[0,null"},
+            {"\"current\":[0", "\"current\":["},
+            {"\"previous\":[0", "\"previous\":[0,0"},
+            {"\"directory\":[0", "\"directory\":[99"},
+            {"\"directory\":[0", "\"directory\":[-1"},
+            {"\"shared\":[0", "\"shared\":[1"},
+            {"\"shared\":[0", "\"shared\":[0,99"},
+            {"\"rest\":[\"/bin/A\"", "\"rest\":[\"bin/A\""},
+            {"\"rest\":[\"/bin/A\"", "\"rest\":[\"/bin/../A\""},
+            {"\"rest\":[\"/bin/A\"", "\"rest\":[\"/bin//A\""},
+            {"\"rest\":[\"/bin/A\"", "\"rest\":[\"/bin/A/\""},
+            {"\"rest\":[\"/bin/A\"", "\"rest\":[\"/bin/C\""}, /* "B" comes after */
+            {"\"rest\":[\"/bin/A\"", "\"rest\":[\"/bin/A%\""},
+            {"\"rest\":[\"/bin/A\"", "\"rest\":[\"/bin/A\\u0000\""},
+            {"\"rest\":[\"/bin/A\"", "\"rest\":[7"},
+            {"\"rest\":[\"/bin/A\",\"B\"", "\"rest\":[\"/bin/A\",\"A\""}, /* twice */
+            {"\"stage\":\"boot\"", "\"stage\":\"login\""},
+            {"\"stage\":\"boot\"", "\"stage\":\"noon\""},
+            {"\"stage\":\"boot\",\n\"uid\":-1", "\"stage\":\"boot\",\n\"uid\":-2"},
+            {"\"sessions\":", "\"sessions\":99"},
+            {"\"sessions\":", "\"sessions\":0,\"x\":"},
+            {"\"sessions\":", "\"sessions\":1,\"x\":"}, /* less than its parts */
+            {"\"duration_msec\":[", "\"duration_msec\":[-"},
+            {"\"duration_msec\":[", "\"duration_msec\":[0,0,"},
+            {"\"duration_msec\":[", "\"duration_msec\":[],\"x\":["},
+            {"\"applications\":{\"file\":[0", "\"applications\":{\"file\":[99"},
+            {"\"applications\":{\"file\":[0", "\"applications\":{\"file\":[-1"},
+            {"\"applications\":{\"file\":[0", "\"applications\":{\"file\":[-2"},
+            {"\"applications\":{\"file\":[0,1", "\"applications\":{\"file\":[1,1"},
+            {"\"applications\":{\"file\":[0", "\"applications\":{\"file\":[0,0"},
+            {"\"active\":[3", "\"active\":[3,3"},
+            {"\"active\":[3", "\"active\":[0"},
+            {"\"active\":[3", "\"active\":[99"},
+            {"\"uses_delta\":[[4,2", "\"uses_delta\":[[4,2,1"},
+            {"\"uses_delta\":[[4,2", "\"uses_delta\":[[4,99"},
+            {"\"uses_delta\":[[4,2", "\"uses_delta\":[[4,-1"},
+            {"\"uses_delta\":[[4,2", "\"uses_delta\":[[4,0"},
+            {"\"uses_delta\":[[", "\"uses_delta\":[1,["},
+            {"\"uses_delta\":[[", "\"uses_delta\":[[],["},
+            {"\"used\":[[1,3]", "\"used\":[[0,3]"},
+            {"\"used\":[[1,3],[1]", "\"used\":[[1,3],[2]"}, /* more than its application */
+            {"\"used\":[[", "\"used\":[[],["},
+            {"\"file_delta\":[4,2,", "\"file_delta\":[4,"},
+            {"\"file_delta\":[4,2,", "\"file_delta\":[4,0,"},
+            {"\"file_delta\":[4,2,", "\"file_delta\":[4,99,"},
+            {"\"used\":[1,3,1,2]", "\"used\":[0,3,1,2]"},
+            {"\"truth\":[0,", "\"truth\":[99,"},
+            {"\"truth\":[0,", "\"truth\":[3,"},   /* more than it was used */
+            {"\"truth\":[0,3", "\"truth\":[0,1"}, /* less than its ranges */
+            {"\"first_use_msec\":[0", "\"first_use_msec\":[-1"},
+            {"\"first_use_msec\":[0", "\"first_use_msec\":[1e9"},
+            {"\"first_use_msec\":[0", "\"first_use_msec\":[9223372036854775808"},
+            {"\"resident\":[[],[0,8192,1", "\"resident\":[[],[0,8192"},
+            {"\"resident\":[[],[0,8192,1", "\"resident\":[[],[0,8192,0"},
+            {"\"resident\":[[],[0,8192,1", "\"resident\":[[],[0,0,1"},
+            {"\"resident\":[[],[0,8192,1", "\"resident\":[[],[0,8192,3"}, /* as its neighbour */
+            {"\"resident\":[[],[0,8192,1", "\"resident\":[[],[9223372036854775807,1,1"},
+            {"\"resident\":[[],[0,8192,1", "\"resident\":[[],[0,-8192,1"},
+            {"\"resident\":[[", "\"resident\":[[],["},
+            {"\"assumed\":[[", "\"assumed\":[[0,1],["},
+            {"\"assumed\":[[", "\"assumed\":[[99,1,[]],["},
+            {"\"assumed\":[[", "\"assumed\":[[1,0,[]],["},
+            {"\"assumed\":[[", "\"assumed\":[1,["},
+            {"\"metadata\":[{", "\"metadata\":[1,{"},
+            {"\"metadata\":[{\"uuid\":\"", "\"metadata\":[{\"uuid\":\"%zz"},
+            {"\"metadata\":[{\"uuid\":\"", "\"metadata\":[{\"ouid\":\""},
+            {"\"truth\":3,\n\"ranges\"", "\"truth\":0,\n\"ranges\""},
+            {"\"truth\":3,\n\"ranges\"", "\"truth\":1,\n\"ranges\""},
+            {"\"ranges\":[", "\"ranges\":[0,"},
+            {"\"ranges\":[", "\"ranges\":[0,0,1,"},
+            {"\"chains\":{", "\"chains\":[1],\"x\":{"},
+            {"\"chains\":{", "\"chains\":null,\"x\":{"},
+            {"\"chains\":{", "\"chains\":{},\"x\":{"},
+            {"\"type\":\"headstart-chains\",\"version\":1",
+             "\"type\":\"headstart-chains\",\"version\":7"},
+    };
+
+    for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+        _cleanup_free_ char *text = edited(cases[i].from, cases[i].to);
+
+        print_message("# %s -> %s\n", cases[i].from, cases[i].to);
+        refuse(text, strlen(text), -EBADMSG);
+    }
+}
+
+static void what_stands_beside_is_ignored(void **state)
+{
+    _cleanup_free_ char *text = edited("\"stages\":", "\"of_a_later_version\":[{}],\n\"stages\":");
+    _cleanup_model_ Model *m = read_back(text), *rich = rich_model();
+
+    m->n_learned = rich->n_learned = 0; /* boot ids are drawn anew */
+    assert_same(m, rich);
+}
+
+/* 16 traces of a desktop login: issue "First light". */
+static void sixteen_logins_stay_small(void **state)
+{
+    _cleanup_model_ Model *m = model_new(H);
+    _cleanup_free_ char *text = NULL;
+
+    for (unsigned i = 0; i < 16; i++) {
+        SyntheticParameters p = synthetic_login(i);
+        _cleanup_trace_ Trace *t = NULL;
+
+        assert_int_equal(synthetic_trace(&p, &t), 0);
+        assert_int_equal(model_learn(&m, t, p.start_realtime), 0);
+    }
+    assert_true(m->n_files > 8000);
+    text = bytes_of(m);
+    assert_true(strlen(text) < 2000000);
+}
+
+static void append(char **text, size_t *n, size_t *allocated, const char *s)
+{
+    size_t l = strlen(s);
+
+    assert_int_equal(grow_array(text, allocated, *n + l + 1, 1), 0);
+    memcpy(*text + *n, s, l + 1);
+    *n += l;
+}
+
+/* A habitual year of a machine: so many applications, of which each is a chain with the next so
+ * many; as users' worlds and everybody's. */
+static char *text_of_habits(unsigned n_applications, unsigned n_next, unsigned n_worlds)
+{
+    _cleanup_model_ Model *m = model_new(H);
+    char *text = bytes_of(m), part[100];
+    size_t n = strlen(text), allocated = n + 1;
+
+    n -= strlen("\n}\n");
+    snprintf(part, sizeof(part),
+             ",\n\"chains\":{\"type\":\"headstart-chains\",\"version\":1,\"halflife\":%llu,"
+             "\"window\":1,\"generation\":9",
+             (unsigned long long)H);
+    append(&text, &n, &allocated, part);
+    append(&text, &n, &allocated, ",\"names\":[");
+    for (unsigned i = 0; i < n_applications; i++) {
+        snprintf(part, sizeof(part), "%s\"/usr/bin/application-%06u\"", i ? "," : "", i);
+        append(&text, &n, &allocated, part);
+    }
+    append(&text, &n, &allocated, "],\"evidence\":[");
+    for (unsigned i = 0; i < 4 * CHAINS_BUCKETS * CHAINS_EXPERTS; i++)
+        append(&text, &n, &allocated, i ? ",0" : "0");
+    append(&text, &n, &allocated, "],\"worlds\":[");
+    for (unsigned w = 0; w < n_worlds; w++) {
+        snprintf(part, sizeof(part), "%s{\"user\":%u", w ? "," : "", 1000 + w);
+        append(&text, &n, &allocated, w + 1 < n_worlds ? part : ",{\"user\":null");
+        append(&text, &n, &allocated, ",\"sums\":[");
+        for (unsigned i = 0; i < 2 * (2 + 2 * CHAINS_AGES); i++)
+            append(&text, &n, &allocated, i ? ",0" : "0");
+        append(&text, &n, &allocated, "],\"applications\":[");
+        for (unsigned i = 0; i <= n_applications; i++) {
+            snprintf(part, sizeof(part), "%s[%u", i ? "," : "", i);
+            append(&text, &n, &allocated, part);
+            for (unsigned k = 0; k < 7; k++)
+                append(&text, &n, &allocated, ",234567,0");
+            append(&text, &n, &allocated, "]");
+        }
+        append(&text, &n, &allocated, "],\"pairs\":[");
+        for (unsigned i = 1; i < n_applications; i++)
+            for (unsigned k = i + 1; k <= MIN(i + n_next, n_applications); k++) {
+                snprintf(part, sizeof(part), "%s[%u,%u,2", i > 1 || k > i + 1 ? "," : "", i, k);
+                append(&text, &n, &allocated, part);
+                for (unsigned j = 0; j < 16; j++)
+                    append(&text, &n, &allocated, ",345678,0");
+                append(&text, &n, &allocated, "]");
+            }
+        append(&text, &n, &allocated, "]}");
+    }
+    append(&text, &n, &allocated, "]}\n}\n");
+    return text;
+}
+
+/* It keeps what is freed: no bound holds. */
+#ifdef __SANITIZE_ADDRESS__
+#define ADDRESS_SANITIZER true
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ADDRESS_SANITIZER true
+#endif
+#endif
+#ifndef ADDRESS_SANITIZER
+#define ADDRESS_SANITIZER false
+#endif
+
+/* Bytes of private memory of this process, as RLIMIT_DATA counts them. */
+static size_t data_bytes(void)
+{
+    FILE *f = fopen("/proc/self/status", "re");
+    size_t kib = 0;
+    char line[200];
+
+    assert_non_null(f);
+    while (fgets(line, sizeof(line), f) && sscanf(line, "VmData: %zu", &kib) != 1)
+        continue;
+    fclose(f);
+    assert_true(kib > 0);
+    return kib * 1024;
+}
+
+/* What json-c makes of a number is fifty bytes; the text and the model are what there is to be. */
+static void reading_takes_four_times_the_text(void **state)
+{
+    _cleanup_free_ char *text = text_of_habits(1000, 51, 2), *again = NULL;
+    _cleanup_model_ Model *m = NULL;
+    struct rlimit before, limit;
+    size_t size = strlen(text);
+    int r;
+
+    malloc_trim(0); /* what is there already must not help */
+    assert_int_equal(getrlimit(RLIMIT_DATA, &before), 0);
+    limit = before;
+    if (!ADDRESS_SANITIZER)
+        limit.rlim_cur = data_bytes() + 3 * size;
+    assert_int_equal(setrlimit(RLIMIT_DATA, &limit), 0);
+    r = model_from_json(text, size, &m, NULL);
+    assert_int_equal(setrlimit(RLIMIT_DATA, &before), 0);
+    assert_int_equal(r, 0);
+    assert_int_equal(m->chains->n_worlds, 2);
+    assert_int_equal(m->chains->worlds[0]->n_applications, 1001);
+    assert_true(m->chains->worlds[0]->n_pairs > 49000);
+    again = bytes_of(m);
+    assert_true(strcmp(text, again) == 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+            cmocka_unit_test(models_come_back),
+            cmocka_unit_test(empty_models_come_back),
+            cmocka_unit_test(learning_goes_on_after_loading),
+            cmocka_unit_test(extreme_sums_come_back),
+            cmocka_unit_test(every_truncation_is_refused),
+            cmocka_unit_test(every_bit_flip_is_survived),
+            cmocka_unit_test(what_is_not_a_model_is_told_apart),
+            cmocka_unit_test(wrong_members_are_refused),
+            cmocka_unit_test(what_stands_beside_is_ignored),
+            cmocka_unit_test(sixteen_logins_stay_small),
+            cmocka_unit_test(reading_takes_four_times_the_text),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,563 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Learning and predicting: worked by hand. */
+
+#include "util/model-util.h"
+
+/* Four sessions of one moment, so that each counts the same. E1 (A) is active in two of them and
+ * uses M (x) in one of those: P(E1) P(M|E1) = 1/2 * 1/2. E2 (B) is always there and uses M in two:
+ * 1 * 1/2. Thesis eq. 4.16: P(M) = 1 - (1 - 1/4)(1 - 1/2) = 5/8. */
+static void needed_by_either_application(void **state)
+{
+    static const char *const uses[] = {"A>x B>x B>y", "A>z B>y", "B>x B>y", "B>y"};
+    _cleanup_model_ Model *m = model_new(H);
+    _cleanup_prediction_ Prediction *p = NULL;
+
+    for (size_t i = 0; i < 4; i++)
+        learn(&m, session(STAGE_BOOT, UID_INVALID, T0, 0, uses[i], NULL));
+    p = predict(m, STAGE_BOOT, UID_INVALID);
+    assert_near(chance(p, "/f/x"), 0.625);
+    assert_near(chance(p, "/f/y"), 1);
+    assert_near(chance(p, "/f/z"), 0.25); /* P(E1) P(z|E1) = 1/2 * 1/2 */
+    assert_near(chance(p, "/bin/A"), 0);  /* nobody opened it */
+    assert_near(model_sessions(m, STAGE_BOOT, UID_INVALID, T0), 4);
+}
+
+/* A hundred applications that use the file in 5 % of sessions: the product of (1 - p) in
+ * logarithms. */
+static void many_small_chances(void **state)
+{
+    _cleanup_model_ Model *m = model_new(H);
+    _cleanup_prediction_ Prediction *p = NULL;
+
+    for (unsigned i = 0; i < 20; i++) {
+        char uses[4000] = "Z>y";
+
+        for (unsigned a = 0; i == 0 && a < 100; a++)
+            snprintf(uses + strlen(uses), sizeof(uses) - strlen(uses), " A%u>x", a);
+        learn(&m, session(STAGE_LOGIN, 1000, T0, 0, uses, NULL));
+    }
+    p = predict(m, STAGE_LOGIN, 1000);
+    assert_near(chance(p, "/f/x"), 1 - pow(0.95, 100));
+}
+
+static void unknown_applications_count_as_one(void **state)
+{
+    _cleanup_model_ Model *m = model_new(H);
+    _cleanup_prediction_ Prediction *p = NULL;
+
+    learn(&m, session(STAGE_BOOT, UID_INVALID, T0, 0, "?>x ?>y A>y", NULL));
+    learn(&m, session(STAGE_BOOT, UID_INVALID, T0, 0, "A>y A>z", NULL));
+    assert_int_equal(m->stages[0].n_applications, 2);
+    assert_int_equal(m->stages[0].applications[1].file, MODEL_NONE);
+    p = predict(m, STAGE_BOOT, UID_INVALID);
+    assert_near(chance(p, "/f/x"), 0.5);
+    assert_near(chance(p, "/f/y"), 1);
+}
+
+static void ranges_by_their_frequency(void **state)
+{
+    _cleanup_model_ Model *m = model_new(H);
+    _cleanup_prediction_ Prediction *p = NULL;
+    const PredictedFile *f;
+
+    learn(&m, session(STAGE_BOOT, UID_INVALID, T0, 0, "A>x=0-4 A>d/", "10-20"));
+    learn(&m, session(STAGE_BOOT, UID_INVALID, T0, 0, "A>x=2-6 A>d/", "15-25"));
+    learn(&m, session(STAGE_BOOT, UID_INVALID, T0, 0, "A>x=3-4,8-9", "15-16"));
+    learn(&m, session(STAGE_BOOT, UID_INVALID, T0, 0, "A>y", NULL)); /* metadata not known */
+    p = predict(m, STAGE_BOOT, UID_INVALID);
+
+    f = predicted(p, "/f/x");
+    assert_near(f->probability, 0.75);
+    assert_int_equal(f->n_maps, 5); /* 0-2 2-3 3-4 4-6 8-9 */
+    assert_near(page_chance(p, "/f/x", 0), 0.75 / 3);
+    assert_near(page_chance(p, "/f/x", 2), 0.75 * 2 / 3);
+    assert_near(page_chance(p, "/f/x", 3), 0.75);
+    assert_near(page_chance(p, "/f/x", 4), 0.75 / 3);
+    assert_near(page_chance(p, "/f/x", 6), 0);
+    assert_near(page_chance(p, "/f/x", 8), 0.75 / 3);
+    f = predicted(p, "/f/d");
+    assert_true(f->directory && f->n_maps == 0);
+    assert_false(predicted(p, "/f/y")->directory);
+
+    assert_near(metadata_chance(p, 9), 0);
+    assert_near(metadata_chance(p, 10), 1.0 / 3);
+    assert_near(metadata_chance(p, 15), 1);
+    assert_near(metadata_chance(p, 16), 2.0 / 3);
+    assert_near(metadata_chance(p, 24), 1.0 / 3);
+    assert_string_equal(p->metadata[0].uuid, UUID);
+}
+
+/* One half-life apart: the older counts half. Across the turn of a generation as well. */
+static void older_sessions_fade(void **state)
+{
+    static const usec_t starts[] = {T0, T0 + 5 * H, T0 + (FADE_SPAN - 1) * H};
+
+    for (size_t i = 0; i < ELEMENTSOF(starts); i++) {
+        _cleanup_model_ Model *m = model_new(H);
+        _cleanup_prediction_ Prediction *p = NULL;
+
+        learn(&m, session(STAGE_BOOT, UID_INVALID, starts[i], 0, "A>x=0-1 A>z=0-1", "0-1"));
+        learn(&m, session(STAGE_BOOT, UID_INVALID, starts[i] + H, 0, "A>y A>z=1-2", "1-2"));
+        p = predict(m, STAGE_BOOT, UID_INVALID);
+        assert_near(chance(p, "/f/x"), 1.0 / 3);
+        assert_near(chance(p, "/f/y"), 2.0 / 3);
+        assert_near(chance(p, "/f/z"), 1);
+        assert_near(page_chance(p, "/f/z", 0), 1.0 / 3);
+        assert_near(page_chance(p, "/f/z", 1), 2.0 / 3);
+        assert_near(metadata_chance(p, 0), 1.0 / 3);
+        assert_near(metadata_chance(p, 1), 2.0 / 3);
+        assert_near(model_sessions(m, STAGE_BOOT, UID_INVALID, starts[i] + 2 * H), 0.75);
+    }
+}
+
+static void what_has_faded_away_is_gone(void **state)
+{
+    _cleanup_model_ Model *m = model_new(H), *fresh = NULL;
+
+    learn(&m, session(STAGE_BOOT, UID_INVALID, T0, 0, "A>x=0-1 B>d/", "0-1"));
+    learn(&m, session(STAGE_LOGIN, 1000, T0, 0, "A>x=0-1", NULL));
+    learn(&m, session(STAGE_BOOT, UID_INVALID, T0 + 2 * FADE_SPAN * H, 0, "C>y", "5-6"));
+    fresh = model_of(session(STAGE_BOOT, UID_INVALID, T0 + 2 * FADE_SPAN * H, 0, "C>y", "5-6"));
+    assert_int_equal(m->n_stages, 1);
+    assert_int_equal(m->n_files, 2);
+    assert_int_equal(m->n_learned, 3); /* but it will not be learned again */
+    free(m->learned);
+    m->learned = NULL;
+    m->n_learned = fresh->n_learned = 0;
+    assert_same(m, fresh);
+}
+
+static void horizon_and_first_use_are_means(void **state)
+{
+    _cleanup_model_ Model *m = model_new(H);
+    _cleanup_prediction_ Prediction *p = NULL;
+    Trace *t = session(STAGE_LOGIN, 1000, T0, 0, "A>y A>x", NULL); /* x at 2 s */
+
+    t->duration = 20 * USEC_PER_SEC;
+    learn(&m, t);
+    t = session(STAGE_LOGIN, 1000, T0 + H, 0, "A>y A>z A>z A>z A>x A>x", NULL); /* at 5 s */
+    t->duration = 50 * USEC_PER_SEC;
+    learn(&m, t);
+    p = predict(m, STAGE_LOGIN, UID_INVALID);
+    assert_int_equal(p->stage, STAGE_LOGIN);
+    assert_int_equal(p->horizon, 40 * USEC_PER_SEC); /* (20 + 2 * 50) / 3 */
+    assert_int_equal(predicted(p, "/f/x")->first_use, 4 * USEC_PER_SEC);
+    assert_int_equal(predicted(p, "/f/y")->first_use, 1 * USEC_PER_SEC);
+    assert_int_equal(predicted(p, "/f/z")->first_use, 2 * USEC_PER_SEC);
+}
+
+static void users_apart_and_together(void **state)
+{
+    _cleanup_model_ Model *m = model_new(H);
+    _cleanup_prediction_ Prediction *p = NULL;
+
+    learn(&m, session(STAGE_LOGIN, 1000, T0, 0, "A>x=0-1 A>z=0-1", "0-2"));
+    learn(&m, session(STAGE_LOGIN, 1001, T0, 0, "B>y A>z=0-1", "1-3"));
+    learn(&m, session(STAGE_LOGIN, 1001, T0, 0, "B>y A>z", "1-3"));
+    learn(&m, session(STAGE_BOOT, UID_INVALID, T0, 0, "A>boot", NULL));
+    assert_int_equal(m->n_stages, 3);
+
+    p = predict(m, STAGE_LOGIN, 1000);
+    assert_int_equal(p->n_files, 2);
+    assert_near(chance(p, "/f/x"), 1);
+    p = prediction_free(p);
+    p = predict(m, STAGE_LOGIN, 1001);
+    assert_near(chance(p, "/f/x"), 0);
+    assert_near(chance(p, "/f/y"), 1);
+    assert_near(page_chance(p, "/f/z", 0), 0.5);
+    p = prediction_free(p);
+    p = predict(m, STAGE_LOGIN, UID_INVALID);
+    assert_near(chance(p, "/f/x"), 1.0 / 3);
+    assert_near(chance(p, "/f/y"), 2.0 / 3);
+    assert_near(chance(p, "/f/z"), 1);
+    assert_near(page_chance(p, "/f/z", 0), 2.0 / 3);
+    assert_near(metadata_chance(p, 0), 1.0 / 3);
+    assert_near(metadata_chance(p, 1), 1);
+    assert_near(chance(p, "/f/boot"), 0);
+    p = prediction_free(p);
+    p = predict(m, STAGE_LOGIN, 1002);
+    assert_int_equal(p->n_files, 0);
+    p = prediction_free(p);
+    p = predict(m, STAGE_SESSION, UID_INVALID);
+    assert_int_equal(p->n_files + p->n_metadata, 0);
+    assert_near(model_sessions(m, STAGE_LOGIN, UID_INVALID, T0), 3);
+    assert_near(model_sessions(m, STAGE_LOGIN, 1001, T0), 2);
+}
+
+/* Opens of a replayed session count, its residency and metadata do not: not as part, nor as whole.
+ */
+static void replayed_sessions_tell_of_use_only(void **state)
+{
+    _cleanup_model_ Model *m = model_new(H);
+    _cleanup_prediction_ Prediction *p = NULL;
+
+    learn(&m, session(STAGE_LOGIN, 1000, T0, 0, "A>x=0-2", "0-2"));
+    learn(&m, session(STAGE_LOGIN, 1000, T0, TRACE_CONTROL, "A>x=1-2", "1-2"));
+    for (unsigned i = 0; i < 2; i++)
+        learn(&m, session(STAGE_LOGIN, 1000, T0, TRACE_REPLAYED, "A>x=0-9 A>y", "0-9"));
+    p = predict(m, STAGE_LOGIN, UID_INVALID);
+    assert_near(chance(p, "/f/x"), 1);
+    assert_near(chance(p, "/f/y"), 0.5);
+    assert_near(page_chance(p, "/f/x", 0), 0.5);
+    assert_near(page_chance(p, "/f/x", 1), 1);
+    assert_near(page_chance(p, "/f/x", 2), 0);
+    assert_near(metadata_chance(p, 0), 0.5);
+    assert_near(metadata_chance(p, 1), 1);
+    assert_near(metadata_chance(p, 5), 0);
+}
+
+/* A file that no truthful session has seen was in no pack: better what was seen than nothing. */
+static void assumed_until_the_truth_is_known(void **state)
+{
+    _cleanup_model_ Model *m = model_new(H);
+    _cleanup_prediction_ Prediction *p = NULL;
+    Trace *t;
+
+    learn(&m, session(STAGE_LOGIN, 1000, T0, 0, "A>x=0-2", NULL));
+    learn(&m, session(STAGE_LOGIN, 1000, T0, TRACE_REPLAYED, "A>new=0-3", NULL));
+    learn(&m, session(STAGE_LOGIN, 1000, T0, TRACE_REPLAYED, "A>new=2-4", NULL));
+    p = predict(m, STAGE_LOGIN, UID_INVALID);
+    assert_near(chance(p, "/f/new"), 2.0 / 3);
+    assert_near(page_chance(p, "/f/new", 0), 1.0 / 3);
+    assert_near(page_chance(p, "/f/new", 2), 2.0 / 3);
+    p = prediction_free(p);
+
+    learn(&m, session(STAGE_LOGIN, 1000, T0, 0, "A>new=3-4", NULL));
+    p = predict(m, STAGE_LOGIN, UID_INVALID);
+    assert_near(chance(p, "/f/new"), 0.75);
+    assert_near(page_chance(p, "/f/new", 0), 0);
+    assert_near(page_chance(p, "/f/new", 3), 0.75);
+    p = prediction_free(p);
+
+    /* Where residency could not be asked: the whole file, up to its last page. */
+    t = session(STAGE_LOGIN, 1000, T0, TRACE_RESIDENCY_OFF, "A>whole", NULL);
+    learn(&m, t);
+    p = predict(m, STAGE_LOGIN, UID_INVALID);
+    assert_near(page_chance(p, "/f/whole", 0), 0.2);
+    assert_near(page_chance(p, "/f/whole", 9), 0.2);
+    assert_near(page_chance(p, "/f/whole", 10), 0);
+}
+
+static void a_trace_is_learned_once(void **state)
+{
+    _cleanup_trace_ Trace *t = session(STAGE_BOOT, UID_INVALID, T0, 0, "A>x=0-1", "0-1");
+    _cleanup_model_ Model *m = model_new(H), *once = NULL, *empty = model_new(H);
+
+    assert_false(model_knows_trace(m, t));
+    assert_int_equal(model_learn(&m, t, T0), 0);
+    assert_true(model_knows_trace(m, t));
+    once = merged(m, empty);
+    assert_int_equal(model_learn(&m, t, T0 + H), -EALREADY);
+    assert_same(m, once);
+    t->stage = STAGE_LOGIN; /* of the same boot and moment, but another */
+    assert_int_equal(model_learn(&m, t, T0), 0);
+    t->start_realtime++;
+    assert_int_equal(model_learn(&m, t, T0), 0);
+    assert_int_equal(m->n_learned, 3);
+}
+
+static void the_latest_learned_are_remembered(void **state)
+{
+    _cleanup_model_ Model *m = model_new(H);
+
+    for (unsigned i = 0; i < MODEL_LEARNED_MAX + 5; i++)
+        learn(&m, session(STAGE_BOOT, UID_INVALID, T0 + i * USEC_PER_SEC, 0, "A>x", NULL));
+    assert_int_equal(m->n_learned, MODEL_LEARNED_MAX);
+    assert_int_equal(m->learned[0].start_realtime, T0 + 5 * USEC_PER_SEC);
+}
+
+static void unfit_traces_are_told(void **state)
+{
+    static const unsigned flags[] = {TRACE_OFFLINE_UPDATE, TRACE_FSCK, TRACE_SOFT_REBOOT,
+                                     TRACE_SECOND_LOGIN};
+    static const unsigned fine[] = {0, TRACE_EXACT, TRACE_REPLAYED, TRACE_CONTROL,
+                                    TRACE_RESIDENCY_OFF};
+    _cleanup_model_ Model *m = model_new(H);
+    _cleanup_trace_ Trace *t = session(STAGE_BOOT, UID_INVALID, T0, 0, "A>x", NULL);
+
+    for (size_t i = 0; i < ELEMENTSOF(flags); i++) {
+        t->flags = flags[i];
+        assert_non_null(model_trace_unfit(m, t));
+    }
+    for (size_t i = 0; i < ELEMENTSOF(fine); i++) {
+        t->flags = fine[i];
+        assert_null(model_trace_unfit(m, t));
+    }
+    /* Better than nothing, but not than what is known. */
+    t->flags = TRACE_INCOMPLETE;
+    assert_null(model_trace_unfit(m, t));
+    learn(&m, session(STAGE_LOGIN, 1000, T0, 0, "A>x", NULL));
+    assert_null(model_trace_unfit(m, t));
+    learn(&m, session(STAGE_BOOT, UID_INVALID, T0, 0, "A>x", NULL));
+    assert_non_null(model_trace_unfit(m, t));
+    t->flags = 0;
+    t->n_accesses = 0;
+    assert_non_null(model_trace_unfit(m, t));
+}
+
+/* --- clocks ----------------------------------------------------------------------------------- */
+
+static double chance_of(const Model *m, const char *path)
+{
+    _cleanup_prediction_ Prediction *p = predict(m, STAGE_BOOT, UID_INVALID);
+
+    return chance(p, path);
+}
+
+static Model *three_sessions(usec_t at)
+{
+    Model *m = model_new(H);
+
+    for (unsigned i = 0; i < 3; i++)
+        learn(&m, session(STAGE_BOOT, UID_INVALID, at, 0, "A>x=0-1", "0-1"));
+    return m;
+}
+
+/* Stamps that cannot be: a machine without a clock, a clock far ahead. They count as of now. */
+static void wild_stamps_wipe_nothing(void **state)
+{
+    static const usec_t stamps[] = {
+            0, 1, 86400 * USEC_PER_SEC, MODEL_CLOCK_MIN - 1, T0 + 100 * FADE_SPAN * H, INT64_MAX};
+
+    for (size_t i = 0; i < ELEMENTSOF(stamps); i++) {
+        _cleanup_model_ Model *m = three_sessions(T0 + H);
+        _cleanup_trace_ Trace *t = session(STAGE_BOOT, UID_INVALID, stamps[i], 0, "A>y=0-1", "0-1");
+
+        assert_int_equal(model_learn(&m, t, T0 + H), 0);
+        assert_near(chance_of(m, "/f/x"), 0.75);
+        assert_near(chance_of(m, "/f/y"), 0.25);
+        assert_int_equal(m->clock, T0 + H);
+        assert_true(model_knows_trace(m, t));
+    }
+}
+
+/* A wrong but credible early stamp: as old as it says, and nothing else changes. */
+static void early_stamps_fade(void **state)
+{
+    _cleanup_model_ Model *m = three_sessions(T0 + H);
+    _cleanup_trace_ Trace *t =
+            session(STAGE_BOOT, UID_INVALID, T0 - 20 * FADE_SPAN * H, 0, "A>z", NULL);
+
+    learn(&m, session(STAGE_BOOT, UID_INVALID, T0, 0, "A>y", NULL));
+    assert_near(chance_of(m, "/f/x"), 6.0 / 7);
+    assert_near(chance_of(m, "/f/y"), 1.0 / 7);
+    assert_int_equal(model_learn(&m, t, T0 + H), 0);
+    assert_near(chance_of(m, "/f/x"), 6.0 / 7);
+    assert_near(chance_of(m, "/f/z"), 0);
+    assert_int_equal(m->clock, T0 + H);
+}
+
+/* Now itself is wrong: no clock, or one that was set back a little. Fading pauses. */
+static void a_clock_that_runs_back_wipes_nothing(void **state)
+{
+    static const usec_t nows[] = {0,  5 * USEC_PER_SEC,      MODEL_CLOCK_MIN - 1, T0 + H - 1,
+                                  T0, T0 + H - FADE_SPAN * H};
+
+    for (size_t i = 0; i < ELEMENTSOF(nows); i++) {
+        _cleanup_model_ Model *m = three_sessions(T0 + H);
+        _cleanup_trace_ Trace *t =
+                session(STAGE_BOOT, UID_INVALID, nows[i] < MODEL_CLOCK_MIN ? nows[i] : T0 + 9 * H,
+                        0, "A>y", NULL);
+
+        assert_int_equal(model_learn(&m, t, nows[i]), 0);
+        assert_near(chance_of(m, "/f/x"), 0.75);
+        assert_near(chance_of(m, "/f/y"), 0.25);
+        assert_int_equal(m->clock, T0 + H);
+        learn(&m, session(STAGE_BOOT, UID_INVALID, T0 + 2 * H, 0, "A>x", NULL));
+        assert_near(chance_of(m, "/f/y"), 1.0 / 6);
+    }
+}
+
+/* The model was made while the clock ran ahead: brought back, with the proportions it had. */
+static void a_model_from_the_future_is_brought_back(void **state)
+{
+    usec_t future = T0 + 50 * FADE_SPAN * H + 7 * H;
+    _cleanup_model_ Model *m = model_new(H);
+
+    learn(&m, session(STAGE_BOOT, UID_INVALID, future - H, 0, "A>x=0-1 A>d/", "0-1"));
+    learn(&m, session(STAGE_BOOT, UID_INVALID, future, 0, "A>y A>d/", "1-2"));
+    assert_near(chance_of(m, "/f/x"), 1.0 / 3);
+    learn(&m, session(STAGE_BOOT, UID_INVALID, T0 + 3 * H, 0, "A>z A>d/", "1-2"));
+    assert_int_equal(m->clock, T0 + 3 * H + 60 * USEC_PER_SEC);
+    assert_int_equal(m->generation, fade_generation(T0, H));
+    /* Weights 1/2, 1, 1, all but rounding. */
+    assert_true(fabs(chance_of(m, "/f/x") - 0.2) < 0.001);
+    assert_true(fabs(chance_of(m, "/f/y") - 0.4) < 0.001);
+    assert_true(fabs(chance_of(m, "/f/z") - 0.4) < 0.001);
+    assert_near(chance_of(m, "/f/d"), 1);
+    assert_true(m->learned[0].at <= m->clock);
+    assert_true(m->files[model_find_file(m, "/f/d")].directory);
+    free(bytes_of(m));
+}
+
+static void settling_leaves_sound_clocks_alone(void **state)
+{
+    _cleanup_model_ Model *m = three_sessions(T0), *empty = model_new(H), *copy = NULL;
+
+    copy = merged(m, empty);
+    assert_int_equal(model_settle_clock(&m, T0), 0);
+    assert_int_equal(model_settle_clock(&m, T0 + 900 * H), 0);
+    assert_int_equal(model_settle_clock(&m, 0), 0);
+    assert_int_equal(model_settle_clock(&m, T0 - FADE_SPAN * H), 0);
+    assert_same(m, copy);
+    assert_int_equal(model_settle_clock(&empty, T0), 0);
+}
+
+/* A stage of long ago beside one of now: the first is gone when two generations have passed. */
+static void jumps_over_generations(void **state)
+{
+    for (unsigned spans = 0; spans < 4; spans++) {
+        _cleanup_model_ Model *m = model_new(H);
+
+        learn(&m, session(STAGE_LOGIN, 1000, T0, 0, "A>x=0-1", NULL));
+        learn(&m, session(STAGE_BOOT, UID_INVALID, T0 + spans * FADE_SPAN * H, 0, "A>y", NULL));
+        assert_int_equal(m->n_stages, spans < 2 ? 2 : 1);
+        assert_near(chance_of(m, "/f/y"), 1);
+    }
+}
+
+static void rare_things_are_pruned(void **state)
+{
+    _cleanup_model_ Model *m = model_new(H);
+    _cleanup_prediction_ Prediction *p = NULL;
+
+    for (unsigned i = 0; i < 10; i++)
+        learn(&m, session(STAGE_BOOT, UID_INVALID, T0, 0,
+                          i == 0 ? "A>x R>tmp=0-1 A>tmp" : "A>x=0-1", NULL));
+    learn(&m, session(STAGE_LOGIN, 1000, T0, 0, "B>tmp", NULL));
+    assert_int_equal(model_prune(&m, 0.1), 0); /* exactly at the threshold */
+    assert_near(chance_of(m, "/f/tmp"), 0.19);
+    assert_int_equal(model_prune(&m, 0.11), 0);
+    assert_near(chance_of(m, "/f/tmp"), 0);
+    assert_near(chance_of(m, "/f/x"), 1);
+    assert_int_equal(model_find_file(m, "/bin/R"), MODEL_NONE);
+    p = predict(m, STAGE_LOGIN, UID_INVALID); /* often there */
+    assert_near(chance(p, "/f/tmp"), 1);
+    free(bytes_of(m));
+}
+
+/* What was assumed goes when the truth is known, and may come back when that has faded. */
+static void assumptions_are_pruned(void **state)
+{
+    _cleanup_model_ Model *m = model_new(H);
+    _cleanup_prediction_ Prediction *p = NULL;
+
+    for (unsigned i = 0; i < 6; i++)
+        learn(&m, session(STAGE_BOOT, UID_INVALID, T0 + i, TRACE_REPLAYED, "A>x=0-5", NULL));
+    learn(&m, session(STAGE_BOOT, UID_INVALID, T0, 0, "A>x=0-1", NULL));
+    assert_int_equal(model_prune(&m, 0.01), 0);
+    assert_true(fade_is_zero(m->stages[0].files[0].assumed));
+    assert_int_equal(m->stages[0].files[0].assumed_resident.n, 0);
+    /* Two generations on the control session is forgotten, one before it is not. */
+    learn(&m,
+          session(STAGE_BOOT, UID_INVALID, T0 + FADE_SPAN * H, TRACE_REPLAYED, "A>x=2-5", NULL));
+    learn(&m, session(STAGE_BOOT, UID_INVALID, T0 + 2 * FADE_SPAN * H, TRACE_REPLAYED, "A>x=3-5",
+                      NULL));
+    p = predict(m, STAGE_BOOT, UID_INVALID);
+    assert_near(page_chance(p, "/f/x", 0), 0);
+    assert_near(page_chance(p, "/f/x", 3), 1);
+}
+
+static void the_same_path_twice_in_a_trace(void **state)
+{
+    Trace *t = session(STAGE_BOOT, UID_INVALID, T0, 0, "A>x=0-2 A>y", NULL);
+    _cleanup_model_ Model *m = NULL;
+
+    /* As a reader may meet it: two names, one path. */
+    free(t->paths[t->files[2].path].name);
+    t->paths[t->files[2].path].name = strdup("x");
+    assert_int_equal(trace_validate(t), 0);
+    m = model_of(t);
+    assert_int_equal(m->stages[0].n_files, 1);
+    assert_near(chance_of(m, "/f/x"), 1);
+    free(bytes_of(m));
+}
+
+static bool uses(const Model *m, const char *application, const char *file)
+{
+    const ModelStage *s = &m->stages[0];
+
+    for (size_t i = 0; i < s->n_uses; i++) {
+        uint32_t a = s->applications[s->uses[i].application].file;
+
+        if (a != MODEL_NONE && strcmp(m->files[a].path, application) == 0 &&
+            strcmp(m->files[s->uses[i].file].path, file) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* B is started at 4.5 s; A and somebody unknown open something at 5, 6, 7 and 8 s. In a login that
+ * says nothing. */
+static void read_on_behalf_of_what_was_started(void **state)
+{
+    static const Stage stages[] = {STAGE_SESSION, STAGE_LOGIN};
+
+    for (size_t k = 0; k < 2; k++) {
+        Trace *t = session(stages[k], 1000, T0, 0, "A>a A>b B>own A>c A>icon ?>theme A>d A>late",
+                           NULL);
+        _cleanup_model_ Model *m = NULL;
+
+        for (uint32_t i = 0; i < t->n_applications; i++)
+            assert_int_equal(trace_add_lifetime(t,
+                                                &(TraceLifetime){
+                                                        .application = i,
+                                                        .pid = 10 + i,
+                                                        .uid = 1000,
+                                                        .start = i * 4500 * USEC_PER_MSEC,
+                                                        .end = USEC_INFINITY,
+                                                }),
+                             0);
+        m = model_of(t);
+        assert_true(uses(m, "/bin/B", "/f/own"));
+        assert_false(uses(m, "/bin/B", "/f/c"));
+        assert_true(uses(m, "/bin/B", "/f/icon") == (k == 0));
+        assert_true(uses(m, "/bin/B", "/f/theme") == (k == 0));
+        assert_true(uses(m, "/bin/B", "/f/d") == (k == 0));
+        assert_false(uses(m, "/bin/B", "/f/late"));
+        assert_true(uses(m, "/bin/A", "/f/icon"));
+        assert_false(uses(m, "/bin/A", "/f/own"));
+        free(bytes_of(m));
+    }
+}
+
+static void limits_of_a_merger(void **state)
+{
+    _cleanup_model_ Model *a = model_new(H), *b = model_new(H + 1), *m = NULL;
+
+    assert_int_equal(model_merge(a, b, &m), -EINVAL);
+    assert_null(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+            cmocka_unit_test(needed_by_either_application),
+            cmocka_unit_test(many_small_chances),
+            cmocka_unit_test(unknown_applications_count_as_one),
+            cmocka_unit_test(ranges_by_their_frequency),
+            cmocka_unit_test(older_sessions_fade),
+            cmocka_unit_test(what_has_faded_away_is_gone),
+            cmocka_unit_test(horizon_and_first_use_are_means),
+            cmocka_unit_test(users_apart_and_together),
+            cmocka_unit_test(replayed_sessions_tell_of_use_only),
+            cmocka_unit_test(assumed_until_the_truth_is_known),
+            cmocka_unit_test(a_trace_is_learned_once),
+            cmocka_unit_test(the_latest_learned_are_remembered),
+            cmocka_unit_test(unfit_traces_are_told),
+            cmocka_unit_test(wild_stamps_wipe_nothing),
+            cmocka_unit_test(early_stamps_fade),
+            cmocka_unit_test(a_clock_that_runs_back_wipes_nothing),
+            cmocka_unit_test(a_model_from_the_future_is_brought_back),
+            cmocka_unit_test(settling_leaves_sound_clocks_alone),
+            cmocka_unit_test(jumps_over_generations),
+            cmocka_unit_test(rare_things_are_pruned),
+            cmocka_unit_test(assumptions_are_pruned),
+            cmocka_unit_test(the_same_path_twice_in_a_trace),
+            cmocka_unit_test(read_on_behalf_of_what_was_started),
+            cmocka_unit_test(limits_of_a_merger),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Recorded sessions teach the model which applications follow which. */
+
+#include "predict/mixture-train.h"
+#include "predict/mixture.h"
+#include "util/predict-util.h"
+
+#include <string.h>
+
+#define LARGE (3U << 20)
+#define WEEK  (7 * 24 * USEC_PER_HOUR)
+
+static uint32_t application(Trace *t, const char *path, uint64_t bytes)
+{
+    uint32_t p, f, a;
+
+    assert_int_equal(trace_add_path(t, path, &p), 0);
+    assert_int_equal(trace_add_file(t, p, TRACE_NONE, false, &f), 0);
+    assert_int_equal(range_set_add(&t->files[f].resident, 0, bytes), 0);
+    assert_int_equal(trace_add_application(t, f, &a), 0);
+    assert_int_equal(trace_add_access(t, &(TraceAccess){0, f, a, ACCESS_EXEC}), 0);
+    return a;
+}
+
+static void lifetime(Trace *t, uint32_t a, uint32_t uid, unsigned from, unsigned to)
+{
+    TraceLifetime l = {a, 1, uid, from * USEC_PER_SEC, to ? to * USEC_PER_SEC : USEC_INFINITY};
+
+    assert_int_equal(trace_add_lifetime(t, &l), 0);
+}
+
+/* A, then B; a tool of no size; something of root's. */
+static Trace *session(unsigned day)
+{
+    Trace *t = trace_new(STAGE_SESSION);
+    uint32_t a, b, tool, root;
+
+    assert_non_null(t);
+    t->uid = 1000;
+    t->start_realtime = (1700000000ULL + day * 86400ULL) * USEC_PER_SEC;
+    t->duration = 100 * USEC_PER_SEC;
+    a = application(t, "/bin/a", LARGE);
+    b = application(t, "/bin/b", LARGE);
+    tool = application(t, "/bin/true", 4096);
+    root = application(t, "/sbin/daemon", LARGE);
+    lifetime(t, a, 1000, 10, 60);
+    lifetime(t, b, 1000, 20, 0);
+    lifetime(t, tool, 1000, 30, 30);
+    lifetime(t, root, 0, 40, 50);
+    return t;
+}
+
+static uint32_t number_of(const Chains *c, const char *name)
+{
+    for (uint32_t i = 0; i < c->n_names; i++)
+        if (strcmp(c->names[i], name) == 0)
+            return i;
+    return CHAINS_NONE;
+}
+
+static void what_follows_is_learned(void **state)
+{
+    _cleanup_model_ Model *m = model_new(WEEK);
+    const ChainsWorld *w = NULL;
+    ChainsTotals totals;
+    uint32_t a, b;
+
+    assert_non_null(m);
+    for (unsigned day = 0; day < 3; day++) {
+        _cleanup_trace_ Trace *t = session(day);
+
+        assert_int_equal(mixture_train(m, t), 1);
+    }
+    assert_non_null(m->chains);
+    assert_int_equal(number_of(m->chains, "/bin/true"), CHAINS_NONE);
+    assert_int_equal(m->chains->n_worlds, 2);
+    for (size_t i = 0; i < 2; i++)
+        if (m->chains->worlds[i]->user == 1000)
+            w = m->chains->worlds[i];
+    assert_non_null(w);
+    assert_false(w->in_session);
+    a = chains_find(w, number_of(m->chains, "/bin/a"));
+    b = chains_find(w, number_of(m->chains, "/bin/b"));
+    assert_int_not_equal(a, CHAINS_NONE);
+    assert_int_not_equal(b, CHAINS_NONE);
+    assert_non_null(chains_pair(w, MIN(a, b), MAX(a, b)));
+    assert_int_equal(chains_find(w, number_of(m->chains, "/sbin/daemon")), CHAINS_NONE);
+    /* Three starts, two of them faded by one and two days of a week's half-life. */
+    chains_totals(m->chains, w, a, &totals);
+    assert_true(totals.starts > 2.7 && totals.starts < 3.0);
+}
+
+static void what_was_trained_predicts(void **state)
+{
+    _cleanup_model_ Model *m = model_new(WEEK);
+    _cleanup_predictor_ Predictor *p = NULL;
+    _cleanup_predictor_guesses_ PredictorGuesses g = {0};
+    uint32_t a, b;
+    usec_t at;
+
+    for (unsigned day = 0; day < 5; day++) {
+        _cleanup_trace_ Trace *t = session(day);
+
+        assert_int_equal(mixture_train(m, t), 1);
+    }
+    a = number_of(m->chains, "/bin/a");
+    b = number_of(m->chains, "/bin/b");
+    assert_int_equal(predictor_new("mixture", NULL, 0, &p), 0);
+    at = m->chains->seen + USEC_PER_SEC;
+    assert_int_equal(mixture_set_chains(p, TAKE_PTR(m->chains)), 0);
+    predictor_set_wall_clock(p, at, (1700000000ULL + 5 * 86400ULL) * USEC_PER_SEC);
+    assert_int_equal(predictor_begin(p, at, 1000), 0);
+    assert_int_equal(predictor_observe(p, &(PredictorEvent){at + 10 * USEC_PER_SEC, 1000, a,
+                                                            PREDICTOR_START}),
+                     0);
+    assert_int_equal(predictor_predict(p, at + 10 * USEC_PER_SEC, NULL, USEC_INFINITY, &g), 0);
+    assert_true(g.n >= 1);
+    assert_int_equal(g.guesses[0].item, b);
+    assert_true(g.guesses[0].probability > 0.5);
+    assert_int_equal(predictor_end(p, at + 100 * USEC_PER_SEC), 0);
+}
+
+static void other_stages_and_bad_traces_teach_nothing(void **state)
+{
+    _cleanup_model_ Model *m = model_new(WEEK);
+    _cleanup_trace_ Trace *login = session(0), *bad = session(0), *good = session(0);
+
+    login->stage = STAGE_LOGIN;
+    assert_int_equal(mixture_train(m, login), 0);
+    assert_null(m->chains);
+    assert_int_equal(mixture_train(m, good), 1);
+    bad->lifetimes[1].application = 77;
+    assert_int_equal(mixture_train(m, bad), -EBADMSG);
+    bad->lifetimes[1].application = 0;
+    bad->accesses[0].file = 1000000;
+    assert_int_equal(mixture_train(m, bad), -EBADMSG);
+    /* What was learned before is there still. */
+    assert_non_null(m->chains);
+    assert_int_not_equal(number_of(m->chains, "/bin/a"), CHAINS_NONE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+            cmocka_unit_test(what_follows_is_learned),
+            cmocka_unit_test(what_was_trained_predicts),
+            cmocka_unit_test(other_stages_and_bad_traces_teach_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The probability graph of Griffioen and Appleton. */
+
+#include "predict/graph.h"
+#include "util/predict-util.h"
+
+static uint64_t arcs(const Predictor *p, char a, char b, uint64_t *out)
+{
+    uint64_t n, ignored;
+
+    graph_lookup(p, (uint32_t)(a - 'A'), (uint32_t)(b - 'A'), &n, out ? out : &ignored);
+    return n;
+}
+
+/* Section 5: an arc for each open within the lookahead; with one, only the next open is related. */
+static void test_arcs(void **state)
+{
+    PredictorParameters par = defaults("graph");
+    _cleanup_predictor_ Predictor *one = make_predictor("graph", &par), *two = NULL;
+    uint64_t out;
+
+    feed(one, "ABCAB");
+    assert_int_equal(arcs(one, 'A', 'B', &out), 2);
+    assert_int_equal(out, 2);
+    assert_int_equal(arcs(one, 'A', 'C', NULL), 0);
+    assert_int_equal(arcs(one, 'B', 'C', NULL), 1);
+
+    par.graph_lookahead = 2;
+    two = make_predictor("graph", &par);
+    feed(two, "ABCAB");
+    assert_int_equal(arcs(two, 'A', 'B', &out), 2);
+    assert_int_equal(out, 3);
+    assert_int_equal(arcs(two, 'A', 'C', NULL), 1);
+    assert_int_equal(arcs(two, 'C', 'B', NULL), 1);
+}
+
+/* Predicted where the chance reaches the minimum chance: two of three do 0.65, three of five do
+ * not. */
+static void test_minimum_chance(void **state)
+{
+    _cleanup_predictor_ Predictor *p = make_predictor("graph", NULL);
+
+    feed(p, "ABABACA");
+    assert_near(guess_of(p, 'B'), 2.0 / 3);
+    assert_near(guess_of(p, 'C'), 0);
+    feed(p, "CABA");
+    assert_near(guess_of(p, 'B'), 0); /* 3 / 5 */
+}
+
+/* For a lookahead of one, the printed chance and the mended one are the same. */
+static void test_lookahead_one(void **state)
+{
+    PredictorParameters par = defaults("graph");
+    _cleanup_predictor_ Predictor *mended = NULL, *letter = NULL;
+
+    par.graph_minimum_chance = 0;
+    mended = make_predictor("graph", &par);
+    par.graph_letter = true;
+    letter = make_predictor("graph", &par);
+    for (const char *c = "ABCABDAABBCADCBABCDDDABACBABDC"; *c; c++) {
+        feed(mended, (char[]){*c, 0});
+        feed(letter, (char[]){*c, 0});
+        for (char q = 'A'; q <= 'D'; q++)
+            assert_near(guess_of(mended, q), guess_of(letter, q));
+    }
+}
+
+/* What is mended: B always follows A within three opens. As printed, its chance is a third and the
+ * minimum chance would never be reached; it is certain. */
+static void test_longer_lookahead(void **state)
+{
+    PredictorParameters par = defaults("graph");
+    _cleanup_predictor_ Predictor *mended = NULL, *letter = NULL;
+
+    par.graph_lookahead = 3;
+    mended = make_predictor("graph", &par);
+    par.graph_letter = true;
+    letter = make_predictor("graph", &par);
+    for (const char *c = "ABXYZABWVUABTSRA"; *c; c++) {
+        feed(mended, (char[]){*c, 0});
+        feed(letter, (char[]){*c, 0});
+    }
+    assert_near(guess_of(mended, 'B'), 1);
+    assert_near(guess_of(letter, 'B'), 1.0 / 3); /* over 0.65 / 3 */
+    assert_string_equal(guessed(mended), "B");
+}
+
+/* A file opened twice within the lookahead counts twice as an arc, but is one open that came true.
+ */
+static void test_repeated(void **state)
+{
+    PredictorParameters par = defaults("graph");
+    _cleanup_predictor_ Predictor *p = NULL;
+    uint64_t out;
+
+    par.graph_lookahead = 4;
+    par.graph_minimum_chance = 0.5;
+    p = make_predictor("graph", &par);
+    feed(p, "ABBCDEA");
+    assert_int_equal(arcs(p, 'A', 'B', &out), 2);
+    assert_int_equal(out, 4);
+    assert_near(guess_of(p, 'B'), 1);
+    feed(p, "XYZWA"); /* after the second open of A no B came */
+    assert_near(guess_of(p, 'B'), 0.5);
+}
+
+/* Arcs of one node stay bounded; what is frequent survives the aging. */
+static void test_bounded(void **state)
+{
+    _cleanup_predictor_ Predictor *p = make_predictor("graph", NULL);
+
+    for (uint32_t i = 0; i < 5000; i++) {
+        feed(p, "AB");
+        feed(p, "AB");
+        feed(p, "A");
+        assert_int_equal(
+                predictor_observe(p, &(PredictorEvent){.item = 100 + i, .kind = PREDICTOR_ACCESS}),
+                0);
+    }
+    feed(p, "A");
+    assert_true(guess_of(p, 'B') > 0.6);
+    assert_true(predictor_size(p) < 400000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+            cmocka_unit_test(test_arcs),          cmocka_unit_test(test_minimum_chance),
+            cmocka_unit_test(test_lookahead_one), cmocka_unit_test(test_longer_lookahead),
+            cmocka_unit_test(test_repeated),      cmocka_unit_test(test_bounded),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Naive frequency, last successor and n-grams: the examples of Rutt and Parthasarathy, figure 2. */
+
+#include "predict/ngram.h"
+#include "util/predict-util.h"
+
+static void assert_gram(const Predictor *p, const char *predecessors, const char *successors)
+{
+    uint32_t k[8], v[16];
+    const uint32_t *found;
+    size_t n = strlen(successors);
+
+    key(predecessors, k);
+    key(successors, v);
+    assert_int_equal(ngram_lookup(p, k, strlen(predecessors), &found), n);
+    assert_memory_equal(found, v, n * sizeof(*v));
+}
+
+static void assert_no_gram(const Predictor *p, const char *predecessors)
+{
+    uint32_t k[8];
+    const uint32_t *found;
+
+    key(predecessors, k);
+    assert_int_equal(ngram_lookup(p, k, strlen(predecessors), &found), 0);
+}
+
+/* Figure 2, left: the tables of a 2-3-gram+ for A B C A Z Y, every row of them and no other. */
+static void test_figure_2(void **state)
+{
+    PredictorParameters par = defaults("1-5-gram+");
+    _cleanup_predictor_ Predictor *p = NULL;
+
+    par.ngram_predecessors = 2;
+    par.ngram_successors = 3;
+    p = make_predictor("1-5-gram+", &par);
+    feed(p, "ABCAZY");
+    assert_gram(p, "AB", "CAZ");
+    assert_gram(p, "BC", "AZY");
+    assert_gram(p, "A", "BCA");
+    assert_gram(p, "B", "CAZ");
+    assert_gram(p, "C", "AZY");
+    assert_no_gram(p, "CA");
+    assert_no_gram(p, "AZ");
+    assert_no_gram(p, "Z");
+    assert_no_gram(p, "Y");
+    /* "If the input BC was given, the output would be AZY." */
+    assert_int_equal(predictor_end(p, 0), 0);
+    feed(p, "BC");
+    assert_string_equal(guessed(p), "AYZ");
+}
+
+/* Falls back from the longer order to the shorter. */
+static void test_fall_back(void **state)
+{
+    _cleanup_predictor_ Predictor *p = make_predictor("2-gram+", NULL);
+
+    feed(p, "ABCXBD");
+    predictor_end(p, 0);
+    feed(p, "AB"); /* after AB came C, though after B alone D came last */
+    assert_string_equal(guessed(p), "C");
+    predictor_end(p, 0);
+    feed(p, "QB"); /* QB was never seen: what came after B */
+    assert_string_equal(guessed(p), "D");
+}
+
+static void test_last_successor(void **state)
+{
+    _cleanup_predictor_ Predictor *p = make_predictor("last-successor", NULL);
+
+    feed(p, "ABA");
+    assert_string_equal(guessed(p), "B");
+    feed(p, "CA");
+    assert_string_equal(guessed(p), "C"); /* the last one only */
+    feed(p, "Q");
+    assert_string_equal(guessed(p), "");
+}
+
+/* A session's end is no successor: nothing is learned across it. */
+static void test_session_boundary(void **state)
+{
+    _cleanup_predictor_ Predictor *p = make_predictor("last-successor", NULL);
+
+    feed(p, "A");
+    predictor_end(p, 0);
+    feed(p, "B");
+    assert_no_gram(p, "A");
+}
+
+/* Our mending: the probability of a guess is how often its like came true. */
+static void test_ngram_probability(void **state)
+{
+    _cleanup_predictor_ Predictor *p = make_predictor("last-successor", NULL);
+
+    feed(p, "AB");
+    feed(p, "A"); /* guesses B: none settled yet */
+    assert_near(guess_of(p, 'B'), 0.5);
+    feed(p, "B"); /* right: 1 of 1 */
+    assert_near(guess_of(p, 'A'), 2.0 / 3);
+    feed(p, "C"); /* A was guessed, wrong: 1 of 2 */
+    feed(p, "A");
+    assert_near(guess_of(p, 'B'), 2.0 / 4);
+}
+
+/* Thesis 6.1.1: relative to the number of starts, for what does not run. */
+static void test_naive(void **state)
+{
+    _cleanup_predictor_ Predictor *p = make_predictor("naive", NULL);
+    PredictorEvent e = {.kind = PREDICTOR_START};
+
+    feed(p, "AAAB");
+    assert_near(guess_of(p, 'A'), 0.75);
+    assert_near(guess_of(p, 'B'), 0.25);
+    assert_near(guess_of(p, 'C'), 0);
+    assert_int_equal(predictor_observe(p, &e), 0); /* A starts */
+    assert_near(guess_of(p, 'A'), 0);
+    assert_near(guess_of(p, 'B'), 0.2);
+    e.kind = PREDICTOR_EXIT;
+    assert_int_equal(predictor_observe(p, &e), 0);
+    assert_near(guess_of(p, 'A'), 0.8);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+            cmocka_unit_test(test_figure_2),          cmocka_unit_test(test_fall_back),
+            cmocka_unit_test(test_last_successor),    cmocka_unit_test(test_session_boundary),
+            cmocka_unit_test(test_ngram_probability), cmocka_unit_test(test_naive),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The judge, on traces small enough to count by hand. */
+
+#include "predict/habits.h"
+#include "predict/simulate.h"
+#include "util/predict-util.h"
+
+#define S USEC_PER_SEC
+
+/* A trace of single-object items: letters are accesses a second apart, '|' ends a session, '.' lets
+ * ten seconds pass. */
+static void trace(SimulateInput *in, const char *letters, uint64_t bytes)
+{
+    usec_t at = 0;
+    uint32_t i;
+
+    for (char c = 'A'; c <= 'Z'; c++) {
+        uint32_t object;
+
+        assert_int_equal(simulate_add_object(in, bytes, &object), 0);
+        assert_int_equal(simulate_add_item(in, &object, 1, &i), 0);
+    }
+    for (; *letters; letters++) {
+        SimulateEvent e = {.at = at += *letters == '.' ? 10 * S : S,
+                           .item = (uint32_t)(*letters - 'A'),
+                           .kind = *letters == '|' ? SIMULATE_END : SIMULATE_ACCESS};
+
+        if (*letters != '.')
+            assert_int_equal(simulate_add_event(in, &e), 0);
+    }
+}
+
+static SimulateReport judge(const SimulateInput *in, const SimulateParameters *sp, const char *name,
+                            const PredictorParameters *pp)
+{
+    _cleanup_predictor_ Predictor *p = make_predictor(name, pp);
+    SimulateReport r;
+
+    assert_int_equal(simulate(in, sp, p, &r), 0);
+    return r;
+}
+
+static SimulateParameters files(uint64_t n, double training)
+{
+    SimulateParameters sp;
+
+    simulate_parameters_init(&sp);
+    sp.cache_unit = CACHE_FILES;
+    sp.cache_size = n;
+    sp.training = training;
+    return sp;
+}
+
+/* Cache of two files, A B C A B B C: hits by hand: the second B in a row only. */
+static void test_lru(void **state)
+{
+    _cleanup_simulate_input_ SimulateInput in = {0};
+    SimulateParameters sp = files(2, 0);
+    SimulateReport r;
+
+    trace(&in, "ABCABBC", 10);
+    r = judge(&in, &sp, "lru", NULL);
+    assert_int_equal(r.n_scored, 7);
+    assert_int_equal(r.n_objects, 7);
+    assert_int_equal(r.n_cached, 1);
+    assert_int_equal(r.n_selected, 0);
+    assert_int_equal(r.n_reads, 0);
+    assert_true(isnan(r.accuracy));
+
+    sp.cache_size = 3; /* A B C | A B B C all hit */
+    r = judge(&in, &sp, "lru", NULL);
+    assert_int_equal(r.n_cached, 4);
+    sp.cache_unit = CACHE_BYTES;
+    sp.cache_size = 29;
+    r = judge(&in, &sp, "lru", NULL);
+    assert_int_equal(r.n_cached, 1);
+    sp.cache_unit = CACHE_UNLIMITED;
+    r = judge(&in, &sp, "lru", NULL);
+    assert_int_equal(r.n_cached, 4);
+}
+
+/* Training is half: nothing counts before it is over, and the cache starts cold. */
+static void test_training(void **state)
+{
+    _cleanup_simulate_input_ SimulateInput in = {0};
+    SimulateParameters sp = files(1, 0.5);
+    SimulateReport r;
+
+    trace(&in, "ABCABCABCABC", 10);
+    r = judge(&in, &sp, "last-successor", NULL);
+    assert_int_equal(r.n_scored, 6);
+    /* The first scored access comes without a prediction before it. */
+    assert_int_equal(r.n_selected, 5);
+    assert_int_equal(r.n_first, 5);
+    assert_int_equal(r.n_reads, 6); /* after each; the last is wasted */
+    assert_int_equal(r.n_reads_used, 5);
+    assert_int_equal(r.wasted_bytes, 10);
+    assert_near(r.accuracy, 5.0 / 6);
+    assert_near(r.hit_rate, 5.0 / 6);
+    assert_near(r.waste, 1.0 / 6);
+}
+
+/* Of empty files nothing is read, however often they are foreseen. */
+static void test_empty_files(void **state)
+{
+    _cleanup_simulate_input_ SimulateInput in = {0};
+    SimulateParameters sp = files(1, 0.5);
+    SimulateReport r;
+
+    trace(&in, "ABCABCABCABC", 0);
+    r = judge(&in, &sp, "last-successor", NULL);
+    assert_int_equal(r.n_reads_used, 5);
+    assert_int_equal(r.read_bytes, 0);
+    assert_true(isnan(r.accuracy) && isnan(r.waste));
+}
+
+/* A budget that the cache has no room for; bytes are refused, and files are not read for nothing.
+ */
+static void test_budget_over_cache(void **state)
+{
+    _cleanup_simulate_input_ SimulateInput in = {0};
+    _cleanup_predictor_ Predictor *p = make_predictor("naive", NULL);
+    SimulateParameters sp = files(2, 0.5);
+    SimulateReport r;
+
+    trace(&in, "ABCDEFABCDEFABCDEFABCDEF", 10);
+    sp.budget_bytes = 1000;
+    r = judge(&in, &sp, "naive", NULL);
+    assert_true(r.n_selected > 0);
+    assert_true(r.n_reads <= 2 * r.n_scored);
+    sp.cache_unit = CACHE_BYTES;
+    sp.cache_size = 999;
+    assert_int_equal(simulate(&in, &sp, p, &r), -EINVAL);
+    sp.cache_size = 1000;
+    assert_int_equal(simulate(&in, &sp, p, &r), 0);
+}
+
+/* Wasted: read, and gone or unused when its session ends. */
+static void test_waste(void **state)
+{
+    _cleanup_simulate_input_ SimulateInput in = {0};
+    SimulateParameters sp = files(8, 0);
+    SimulateReport r;
+
+    trace(&in, "AB|AC|AB|", 10);
+    r = judge(&in, &sp, "last-successor", NULL);
+    /* A: nothing known. Then A -> B read, wasted; after "AC", A -> C read, wasted. */
+    assert_int_equal(r.read_bytes, 20);
+    assert_int_equal(r.wasted_bytes, 20);
+    assert_int_equal(r.n_reads_used, 0);
+}
+
+/* A read takes its time: what is not there yet is late, and no hit. */
+static void test_io_cost(void **state)
+{
+    _cleanup_simulate_input_ SimulateInput in = {0};
+    SimulateParameters sp = files(8, 0.4);
+    SimulateReport r;
+
+    trace(&in, "AB|AB|AB|AB|AB|", 1000000);
+    sp.io_fixed_usec = S / 4;
+    r = judge(&in, &sp, "last-successor", NULL); /* 0.25 s, used after 1 s */
+    assert_int_equal(r.n_late, 0);
+    assert_int_equal(r.n_cached, 3);
+    assert_near(r.lead_usec, 3e6);
+    assert_int_equal(r.n_in_time, 3);
+    sp.io_bytes_per_sec = 1000000; /* another second */
+    r = judge(&in, &sp, "last-successor", NULL);
+    assert_int_equal(r.n_late, 3);
+    assert_int_equal(r.n_cached, 0);
+    assert_int_equal(r.n_selected, 3); /* the right choice all the same */
+    assert_int_equal(r.n_in_time, 0);
+}
+
+/* Probabilities against what came, by hand, with a PCM of order 2. */
+static void test_log_loss(void **state)
+{
+    _cleanup_simulate_input_ SimulateInput in = {0};
+    SimulateParameters sp = files(8, 8.0 / 11);
+    PredictorParameters pp = defaults("pcm");
+    SimulateReport r;
+
+    pp.partition_order = 2;
+    trace(&in, "ABABABAC.ABC", 10); /* eight to train, three to judge */
+    sp.horizon = 2 * S;
+    r = judge(&in, &sp, "pcm", &pp);
+    assert_int_equal(r.n_scored, 3);
+    assert_int_equal(r.n_log_loss, 3);
+    /* After A: B 3/4 and C 1/4, both come within two seconds. After B: A for certain (after B came
+     * A, always), which does not come; C comes without a guess. After C: A for certain, nothing
+     * comes. */
+    assert_true(fabs(r.log_loss - (-log(0.75) - log(0.25) - log(1e-6) - log(1e-6) - log(1e-6))) <
+                1e-6);
+    assert_int_equal(r.bins[7].n, 1);
+    assert_int_equal(r.bins[7].came, 1);
+    assert_int_equal(r.bins[2].n, 1);
+    assert_int_equal(r.bins[2].came, 1);
+    assert_int_equal(r.bins[9].n, 2);
+    assert_int_equal(r.bins[9].came, 0);
+    /* The next item: A came without a guess (1e-4), B by 3/4, C without. */
+    assert_true(fabs(r.next_log_loss - (-log(1e-4) - log(0.75) - log(1e-4))) < 1e-6);
+
+    /* Without learning on, the context stays where training left it. */
+    sp.learn_on = false;
+    r = judge(&in, &sp, "pcm", &pp);
+    assert_int_equal(r.bins[7].n, 0);
+}
+
+/* Thesis 4.3.2: by falling probability, cut at the budget; equation 4.16 for what is shared. */
+static void test_budget(void **state)
+{
+    for (unsigned k = 0; k <= 4; k++) {
+        _cleanup_simulate_input_ SimulateInput in = {0};
+        SimulateParameters sp;
+        SimulateReport r;
+        uint32_t object, item;
+
+        for (unsigned i = 0; i < 5; i++)
+            assert_int_equal(simulate_add_object(&in, i == 3 ? 7 : 100, &object), 0);
+        assert_int_equal(simulate_add_item(&in, (uint32_t[]){0, 3}, 2, &item), 0);
+        assert_int_equal(simulate_add_item(&in, (uint32_t[]){1, 3}, 2, &item), 0);
+        assert_int_equal(simulate_add_item(&in, (uint32_t[]){2}, 1, &item), 0);
+        assert_int_equal(simulate_add_item(&in, (uint32_t[]){4}, 1, &item), 0);
+        for (unsigned i = 0; i < 12; i++) { /* 0 four times, 1 three, 2 five: 1/3, 1/4, 5/12 */
+            static const uint32_t which[] = {0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 2, 2};
+            SimulateEvent e = {.at = i * S, .item = which[i], .kind = SIMULATE_ACCESS};
+
+            assert_int_equal(simulate_add_event(&in, &e), 0);
+        }
+        /* Item 3 was never seen; its access is where prediction begins. Object 3 is needed with
+         * 1 - 2/3 * 3/4 = 1/2, then come 2 (5/12), 0 (1/3), 1 (1/4), all times 12/13; 4 follows. */
+        assert_int_equal(
+                simulate_add_event(
+                        &in, &(SimulateEvent){.at = 13 * S, .item = 3, .kind = SIMULATE_ACCESS}),
+                0);
+        assert_int_equal(simulate_add_event(&in, &(SimulateEvent){.at = 14 * S,
+                                                                  .item = k == 0   ? 0
+                                                                          : k == 1 ? 1
+                                                                                   : 2,
+                                                                  .kind = SIMULATE_ACCESS}),
+                         0);
+        simulate_parameters_init(&sp);
+        sp.training = 12.0 / 14;
+        sp.budget_bytes = k == 4 ? 7 : k == 3 ? 106 : 207;
+        sp.seek_bytes = 0; /* by probability alone, as the thesis */
+        r = judge(&in, &sp, "naive", NULL);
+        assert_int_equal(r.n_scored, 2);
+        assert_int_equal(r.n_objects, k < 2 ? 3 : 2);
+        /* 207: objects 3, 2, 0. Item 0 is there, item 1 has its shared part, item 2 is there.
+         * 106: object 3; none of 100 fits beside it. */
+        assert_int_equal(r.n_selected, k == 0 ? 2 : k == 1 ? 1 : k == 2 ? 1 : 0);
+        assert_int_equal(r.n_covered, k == 0 || k == 2);
+    }
+}
+
+/* Equation 4.16 by hand, and again with other guesses into the same memory. */
+static void test_needs(void **state)
+{
+    static const NeedsItem items[] = {{0, 2}, {2, 2}, {4, 0}, {4, 1}};
+    static const uint32_t parts[] = {0, 1, 1, 2, 3};
+    const NeedsTable table = {.items = items, .n_items = 4, .parts = parts, .n_objects = 4};
+    PredictorGuess some[] = {{0, 0.5}, {1, 0.25}, {2, 1}, {99, 0.5}}, others[] = {{3, 1}};
+    _cleanup_needs_ Needs s = {0};
+
+    assert_int_equal(needs_infer(&s, &table, &(PredictorGuesses){some, 4, 4}), 0);
+    assert_int_equal(s.n, 3);
+    assert_int_equal(s.needs[0].object, 1);
+    assert_near(s.needs[0].probability, 1 - 0.5 * 0.75);
+    assert_int_equal(s.needs[1].object, 0);
+    assert_near(s.needs[1].probability, 0.5);
+    assert_int_equal(s.needs[2].object, 2);
+    assert_near(s.needs[2].probability, 0.25);
+    assert_near(needs_probability(&s, 2), 0.25);
+    assert_near(needs_probability(&s, 3), 0);
+    assert_near(needs_probability(&s, 4), 0);
+
+    assert_int_equal(needs_infer(&s, &table, &(PredictorGuesses){others, 1, 1}), 0);
+    assert_int_equal(s.n, 1);
+    assert_near(s.needs[0].probability, 1);
+    assert_near(needs_probability(&s, 1), 0);
+}
+
+/* What saves more time a byte comes first, the likelier first among what saves the same. */
+static void test_worth(void **state)
+{
+    static const NeedsItem items[] = {{0, 1}, {1, 1}, {2, 1}};
+    static const uint32_t parts[] = {0, 1, 2};
+    const double worth[] = {needs_worth(1000000000, 1000000), needs_worth(8192, 1000000),
+                            needs_worth(8192, 1000000)};
+    PredictorGuess some[] = {{0, 0.9}, {1, 0.5}, {2, 0.51}};
+    NeedsTable table = {
+            .items = items, .n_items = 3, .parts = parts, .n_objects = 3, .worth = worth};
+    _cleanup_needs_ Needs s = {0};
+
+    assert_near(worth[0], 1.001);
+    assert_near(needs_worth(1, 4096), 2); /* a page is the least */
+    assert_near(needs_worth(0, 0), 1);
+    assert_int_equal(needs_infer(&s, &table, &(PredictorGuesses){some, 3, 3}), 0);
+    assert_int_equal(s.n, 3);
+    assert_int_equal(s.needs[0].object, 2);
+    assert_int_equal(s.needs[1].object, 1);
+    assert_int_equal(s.needs[2].object, 0);
+    assert_near(s.needs[2].probability, 0.9);
+    table.worth = NULL;
+    assert_int_equal(needs_infer(&s, &table, &(PredictorGuesses){some, 3, 3}), 0);
+    assert_int_equal(s.needs[0].object, 0);
+}
+
+/* A session in which A is followed by `second`. */
+static void add_session(SimulateInput *in, usec_t at, usec_t realtime, uint32_t second)
+{
+    const SimulateEvent events[] = {
+            {.at = at, .kind = SIMULATE_BEGIN, .realtime = realtime},
+            {.at = at + 10 * S, .item = 0, .kind = SIMULATE_START},
+            {.at = at + 60 * S, .item = second, .kind = SIMULATE_START},
+            {.at = at + 120 * S, .item = 0, .kind = SIMULATE_EXIT},
+            {.at = at + 130 * S, .item = second, .kind = SIMULATE_EXIT},
+            {.at = at + 300 * S, .kind = SIMULATE_END},
+    };
+
+    for (size_t i = 0; i < ELEMENTSOF(events); i++)
+        assert_int_equal(simulate_add_event(in, &events[i]), 0);
+}
+
+/* What the mixture says of ten sessions with B, then, `weeks` later, four with C; the last of them
+ * is judged. */
+static SimulateReport judge_changed_habit(unsigned weeks)
+{
+    _cleanup_simulate_input_ SimulateInput in = {0};
+    const usec_t first = 1700000000ULL * S;
+    SimulateParameters sp;
+
+    trace(&in, "", 10);
+    for (unsigned i = 0; i < 14; i++)
+        add_session(&in, i * 301 * S,
+                    weeks == 0 ? 0 : first + i * 301 * S + (i < 10 ? 0 : weeks * 7 * 86400ULL * S),
+                    i < 10 ? 1 : 2);
+    simulate_parameters_init(&sp);
+    sp.training = 13.0 / 14;
+    return judge(&in, &sp, "mixture", NULL);
+}
+
+/* What was learned fades by the wall clock, although the sessions follow one another at once. */
+static void test_wall_clock(void **state)
+{
+    SimulateReport unknown = judge_changed_habit(0), later = judge_changed_habit(8);
+
+    assert_int_equal(unknown.n_scored, 2);
+    assert_int_equal(unknown.n_first, 1); /* A; B is still the likelier */
+    assert_int_equal(later.n_first, 2);
+    assert_true(later.next_log_loss < unknown.next_log_loss);
+}
+
+/* The same seed, the same report, bit for bit. */
+static void test_deterministic(void **state)
+{
+    HabitsParameters hp;
+
+    habits_parameters_init(&hp);
+    for (size_t i = 0; predictor_name(i); i++) {
+        SimulateReport r[2];
+
+        memset(r, 0, sizeof(r));
+        for (unsigned k = 0; k < 2; k++) {
+            _cleanup_habits_ Habits *h = NULL;
+            _cleanup_simulate_input_ SimulateInput in = {0};
+            SimulateParameters sp;
+
+            simulate_parameters_init(&sp);
+            sp.maximum_waste = 0.15;
+            assert_int_equal(habits_new(&hp, 3, &h), 0);
+            assert_int_equal(habits_sessions(h, UID_INVALID, 6, 4, &in), 0);
+            r[k] = judge(&in, &sp, predictor_name(i), NULL);
+        }
+        assert_true(r[0].hit_rate == r[1].hit_rate || isnan(r[0].hit_rate));
+        assert_true(r[0].log_loss == r[1].log_loss);
+        assert_int_equal(r[0].read_bytes, r[1].read_bytes);
+        assert_int_equal(r[0].n_selected, r[1].n_selected);
+        assert_memory_equal(r[0].bins, r[1].bins, sizeof(r[0].bins));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+            cmocka_unit_test(test_lru),         cmocka_unit_test(test_training),
+            cmocka_unit_test(test_empty_files), cmocka_unit_test(test_budget_over_cache),
+            cmocka_unit_test(test_waste),       cmocka_unit_test(test_io_cost),
+            cmocka_unit_test(test_log_loss),    cmocka_unit_test(test_budget),
+            cmocka_unit_test(test_wall_clock),  cmocka_unit_test(test_deterministic),
+            cmocka_unit_test(test_needs),       cmocka_unit_test(test_worth),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,631 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The session cycle: session/cycle.h. */
+
+#include "plan/cost-model.h"
+#include "predict/needs.h"
+#include "session/cycle.h"
+#include "util/model-util.h"
+
+#include <json-c/json.h>
+
+#define S   USEC_PER_SEC
+#define MIB (UINT64_C(1) << 20)
+
+static const CycleSnapshot plenty = {
+        .memory = {.total_bytes = 4096 * MIB,
+                   .free_bytes = 2048 * MIB,
+                   .available_bytes = 2048 * MIB},
+};
+
+/* A reads /f/a, B /f/b (two maps) and lists /f/d, C /f/c, whose pages were never seen. */
+static Model *small_model(void)
+{
+    Model *m = model_of(
+            session(STAGE_SESSION, 1000, T0, 0, "A>a=0-4 B>b=0-2,5-9 B>d/ C>c Z>z=0-1", NULL));
+
+    learn(&m, session(STAGE_LOGIN, 1000, T0 + USEC_PER_HOUR, 0, "A>a=0-4 B>b=0-2,5-9 B>d/ Z>z=0-1",
+                      NULL));
+    return m;
+}
+
+static CycleParameters parameters(void)
+{
+    CycleParameters p;
+
+    cycle_parameters_init(&p);
+    p.minsize_bytes = 0;
+    return p;
+}
+
+static Cycle *make(const CycleParameters *p, Model *m)
+{
+    Cycle *c;
+
+    assert_int_equal(cycle_new(p, m, H, 1000, &c), 0);
+    return c;
+}
+
+static int tell(Cycle *c, usec_t at, const char *path, bool started)
+{
+    return cycle_observe(
+            c,
+            &(CycleEvent){
+                    .at = at, .realtime = T0 + at, .uid = 1000, .started = started, .path = path});
+}
+
+/* Sessions in which B starts 5 s after A, and both are left. */
+static usec_t habit(Cycle *c, unsigned sessions, usec_t at)
+{
+    for (unsigned i = 0; i < sessions; i++, at += 1000 * S) {
+        assert_int_equal(cycle_begin(c, at, T0 + at), 0);
+        assert_int_equal(tell(c, at + 100 * S, "/bin/A", true), 1);
+        assert_int_equal(tell(c, at + 105 * S, "/bin/B", true), 1);
+        assert_int_equal(tell(c, at + 400 * S, "/bin/A", false), 0);
+        assert_int_equal(tell(c, at + 400 * S, "/bin/B", false), 0);
+        assert_int_equal(cycle_end(c, at + 500 * S, T0 + at + 500 * S), 0);
+    }
+    return at;
+}
+
+static double worth(const CycleWant *w)
+{
+    return w->probability *
+           needs_worth(w->length, cost_seek_bytes(cost_model_of(DEVICE_CLASS_UNKNOWN)));
+}
+
+static CycleDecision decide(Cycle *c, usec_t at, const CycleSnapshot *s)
+{
+    CycleDecision d;
+
+    assert_int_equal(cycle_decide(c, at, T0 + at, s, &d), 0);
+    for (size_t i = 0; i < d.n_wants; i++) {
+        assert_true(d.wants[i].probability >= 0 && d.wants[i].probability <= 1);
+        if (i == 0)
+            continue;
+        if (d.wants[i].kind != CYCLE_METADATA) {
+            assert_int_not_equal(d.wants[i - 1].kind, CYCLE_METADATA);
+            assert_true(worth(&d.wants[i - 1]) >= worth(&d.wants[i]) - 1e-9);
+        } else if (d.wants[i - 1].kind == CYCLE_METADATA) {
+            assert_true(d.wants[i - 1].probability >= d.wants[i].probability);
+        }
+    }
+    assert_true(d.wanted_bytes <= d.budget_bytes);
+    return d;
+}
+
+static const CycleWant *wanted(const CycleDecision *d, const char *path, uint64_t offset)
+{
+    for (size_t i = 0; i < d->n_wants; i++)
+        if (strcmp(d->wants[i].path, path) == 0 && d->wants[i].offset == offset)
+            return &d->wants[i];
+    return NULL;
+}
+
+/* A habitual pair, and A has just started. */
+static Cycle *after_a(const CycleParameters *p, usec_t *ret_now)
+{
+    _cleanup_model_ Model *m = small_model();
+    Cycle *c = make(p, m);
+    usec_t now = habit(c, 10, 1000 * S);
+
+    assert_int_equal(cycle_begin(c, now, T0 + now), 0);
+    assert_int_equal(tell(c, now + 100 * S, "/bin/A", true), 1);
+    *ret_now = now + 101 * S;
+    return c;
+}
+
+static void test_start_is_answered(void **state)
+{
+    CycleParameters p = parameters();
+    usec_t now;
+    _cleanup_cycle_ Cycle *c = after_a(&p, &now);
+    CycleDecision d = decide(c, now, &plenty);
+    const CycleWant *w;
+
+    assert_int_equal(d.verdict, CYCLE_WANTS);
+    assert_int_equal(d.budget_bytes, 1024 * MIB);
+    w = wanted(&d, "/f/b", 0);
+    assert_non_null(w);
+    assert_int_equal(w->length, 2 * PAGE);
+    assert_true(w->probability > 0.25);
+    assert_non_null(wanted(&d, "/f/b", 5 * PAGE));
+    w = wanted(&d, "/f/d", 0);
+    assert_non_null(w);
+    assert_int_equal(w->kind, CYCLE_DIRECTORY);
+    /* What runs is not predicted; what never started is not either. */
+    assert_null(wanted(&d, "/f/a", 0));
+    assert_null(wanted(&d, "/f/c", 0));
+    assert_int_equal(d.wanted_bytes, 6 * PAGE);
+    /* It has started: nothing more is wanted. */
+    assert_int_equal(tell(c, now + S, "/bin/B", true), 1);
+    d = decide(c, now + S, &plenty);
+    assert_int_equal(d.n_wants, 0);
+    assert_int_equal(d.verdict, CYCLE_WANTS);
+}
+
+/* Deciding again without events gives the same. */
+static void test_steady(void **state)
+{
+    CycleParameters p = parameters();
+    usec_t now;
+    _cleanup_cycle_ Cycle *c = after_a(&p, &now);
+    CycleDecision d = decide(c, now, &plenty);
+    size_t n = d.n_wants;
+    uint64_t learned = cycle_n_learned(c);
+
+    for (unsigned i = 1; i < 5; i++) {
+        d = decide(c, now + i * 20 * S, &plenty);
+        assert_true(d.n_wants <= n);
+    }
+    assert_int_equal(cycle_n_learned(c), learned);
+}
+
+static void test_budget(void **state)
+{
+    CycleParameters p = parameters();
+    CycleSnapshot s = plenty;
+    usec_t now;
+    _cleanup_cycle_ Cycle *c = after_a(&p, &now);
+    CycleDecision d;
+
+    s.memory.available_bytes = 2 * 3 * PAGE; /* half of which holds the first map alone */
+    d = decide(c, now, &s);
+    assert_int_equal(d.budget_bytes, 3 * PAGE);
+    assert_int_equal(d.n_beyond, 1);
+    assert_int_equal(d.wanted_bytes, 2 * PAGE);
+    assert_non_null(wanted(&d, "/f/d", 0)); /* costs nothing */
+
+    p.budget.formula = BUDGET_THESIS;
+    assert_int_equal(cycle_reload(c, &p, NULL), 0);
+    s.memory = (MemoryFacts){
+            .total_bytes = 100, .free_bytes = 20, .available_bytes = 90, .cached_bytes = 50};
+    d = decide(c, now, &s);
+    assert_int_equal(d.budget_bytes, 10 + 15);
+}
+
+static void test_switches(void **state)
+{
+    CycleParameters p = parameters();
+    CycleSnapshot s = plenty;
+    usec_t now;
+    _cleanup_cycle_ Cycle *c = after_a(&p, &now);
+    _cleanup_model_ Model *m = small_model();
+    CycleDecision d;
+
+    s.on_battery = true;
+    d = decide(c, now, &s);
+    assert_int_equal(d.verdict, CYCLE_BATTERY);
+    assert_int_equal(d.n_wants, 0);
+    p.battery = true;
+    assert_int_equal(cycle_reload(c, &p, m), 0);
+    d = decide(c, now, &s);
+    assert_int_equal(d.verdict, CYCLE_WANTS);
+    assert_true(d.n_wants > 0);
+    s.memory_pressure = 30;
+    d = decide(c, now, &s);
+    assert_int_equal(d.verdict, CYCLE_PRESSURE);
+    assert_int_equal(d.n_wants, 0);
+    p.predict = false;
+    assert_int_equal(cycle_reload(c, &p, m), 0);
+    d = decide(c, now, &plenty);
+    assert_int_equal(d.verdict, CYCLE_OFF);
+    assert_int_equal(d.n_wants, 0);
+}
+
+/* Without scanning nothing is learned, and what was learned is still used. */
+static void test_no_scan(void **state)
+{
+    _cleanup_model_ Model *m = small_model();
+    CycleParameters p = parameters();
+    _cleanup_cycle_ Cycle *c = make(&p, m), *d = NULL;
+    _cleanup_model_ Model *again = small_model();
+    usec_t now = habit(c, 10, 1000 * S);
+    CycleDecision x;
+
+    assert_int_equal(cycle_learned(c, &again->chains), 0);
+    p.scan = false;
+    d = make(&p, again);
+    assert_null(again->chains);
+    assert_int_equal(cycle_begin(d, now, T0 + now), 0);
+    assert_int_equal(tell(d, now + 100 * S, "/bin/A", true), 1);
+    assert_int_equal(cycle_n_learned(d), 0);
+    x = decide(d, now + 101 * S, &plenty);
+    assert_non_null(wanted(&x, "/f/b", 0));
+    assert_null(wanted(&x, "/f/a", 0));
+    assert_int_equal(tell(d, now + 110 * S, "/bin/A", false), 0);
+    assert_int_equal(cycle_end(d, now + 120 * S, T0), 0);
+}
+
+/* What will hardly be used before the session ends is left alone, whatever room there is. */
+static void test_minimum_use(void **state)
+{
+    CycleParameters p = parameters();
+    usec_t now;
+    _cleanup_cycle_ Cycle *c = NULL;
+    CycleDecision d;
+
+    p.minimum_use = 1;
+    c = after_a(&p, &now);
+    d = decide(c, now, &plenty);
+    assert_int_equal(d.verdict, CYCLE_WANTS);
+    assert_int_equal(d.n_wants, 0);
+}
+
+/* Metadata that the user's sessions needed often enough is wanted whatever runs, after all else,
+ * and if there is room. */
+static void test_metadata(void **state)
+{
+    CycleParameters p = parameters();
+    _cleanup_model_ Model *m = small_model();
+    _cleanup_cycle_ Cycle *c = NULL;
+    CycleSnapshot s = plenty;
+    usec_t now;
+    CycleDecision d;
+
+    for (unsigned i = 0; i < 8; i++)
+        learn(&m, session(STAGE_SESSION, 1000, T0 + i * S, 0, "A>a=0-4",
+                          i == 0   ? "0-2,10-11,20-21"
+                          : i <= 3 ? "0-2,20-21"
+                                   : "0-2"));
+    learn(&m, session(STAGE_SESSION, 1001, T0, 0, "A>a=0-4", "30-31"));
+    learn(&m, session(STAGE_LOGIN, 1000, T0, 0, "A>a=0-4", "40-41"));
+    c = make(&p, m);
+    now = habit(c, 10, 1000 * S);
+    assert_int_equal(cycle_begin(c, now, T0 + now), 0);
+    assert_int_equal(tell(c, now + 100 * S, "/bin/A", true), 1);
+    now += 101 * S;
+    d = decide(c, now, &plenty);
+    assert_non_null(wanted(&d, "/f/b", 0));
+    assert_int_equal(d.wants[d.n_wants - 1].kind, CYCLE_METADATA);
+    assert_near(wanted(&d, UUID, 0)->probability, 1);
+    assert_int_equal(wanted(&d, UUID, 0)->length, 2 * PAGE);
+    assert_near(wanted(&d, UUID, 20 * PAGE)->probability, 0.5);
+    assert_null(wanted(&d, UUID, 10 * PAGE)); /* 1 of 8 */
+    assert_null(wanted(&d, UUID, 30 * PAGE)); /* somebody else's */
+    assert_null(wanted(&d, UUID, 40 * PAGE)); /* the login pack's */
+    assert_int_equal(d.wanted_bytes, (6 + 3) * PAGE);
+
+    s.memory.available_bytes = 2 * 7 * PAGE;
+    d = decide(c, now, &s);
+    assert_int_equal(d.n_beyond, 1);
+    assert_non_null(wanted(&d, "/f/b", 0));
+    assert_non_null(wanted(&d, UUID, 20 * PAGE));
+    assert_null(wanted(&d, UUID, 0));
+
+    p.minimum_use = 0.6;
+    assert_int_equal(cycle_reload(c, &p, m), 0);
+    d = decide(c, now, &plenty);
+    assert_non_null(wanted(&d, UUID, 0));
+    assert_null(wanted(&d, UUID, 20 * PAGE));
+}
+
+/* One session in which all was looked at does not fill the memory. */
+static void test_metadata_is_bounded(void **state)
+{
+    CycleParameters p = parameters();
+    _cleanup_model_ Model *m = model_of(session(STAGE_SESSION, 1000, T0, 0, "A>a=0-4",
+                                                "0-3000,10000-13000,20000-30000,40000-40001"));
+    _cleanup_cycle_ Cycle *c = make(&p, m);
+    CycleDecision d;
+
+    assert_int_equal(tell(c, S, "/bin/A", true), 1);
+    d = decide(c, 2 * S, &plenty);
+    assert_int_equal(d.n_wants, 2);
+    assert_non_null(wanted(&d, UUID, 0));
+    assert_non_null(wanted(&d, UUID, 40000 * PAGE)); /* 12 MB and no second time that */
+}
+
+/* What was learned fades by the wall clock, though the machine was off meanwhile. */
+static void test_two_clocks(void **state)
+{
+    CycleParameters p = parameters();
+    usec_t now;
+    _cleanup_cycle_ Cycle *c = after_a(&p, &now);
+    _cleanup_chains_ Chains *learned = NULL;
+
+    assert_int_equal(cycle_learned(c, &learned), 0);
+    assert_int_equal(learned->generation, fade_generation(T0, H));
+    assert_int_equal(cycle_end(c, now, T0 + now), 0);
+    assert_int_equal(cycle_begin(c, now + S, T0 + FADE_SPAN * H + now), 0);
+    chains_free(learned);
+    assert_int_equal(cycle_learned(c, &learned), 0);
+    assert_int_equal(learned->generation, fade_generation(T0, H) + 1);
+    assert_true(learned->seen == now + S);
+}
+
+static void test_minsize(void **state)
+{
+    CycleParameters p = parameters();
+    _cleanup_model_ Model *m = small_model();
+    _cleanup_cycle_ Cycle *c = NULL;
+
+    p.minsize_bytes = 5 * PAGE; /* A has 4, B 6 */
+    c = make(&p, m);
+    assert_int_equal(tell(c, 10 * S, "/bin/A", true), 0);
+    assert_int_equal(tell(c, 11 * S, "/bin/B", true), 1);
+    assert_int_equal(tell(c, 12 * S, "/bin/unheard-of", true), 0);
+    assert_int_equal(cycle_n_learned(c), 1);
+}
+
+static void test_prefixes(void **state)
+{
+    CycleParameters p = parameters();
+    usec_t now;
+    _cleanup_cycle_ Cycle *c = NULL, *d = NULL, *e = NULL;
+    _cleanup_model_ Model *m = small_model(), *n = small_model();
+    CycleDecision x;
+
+    p.exclude = " /f/b\t/nowhere ! ";
+    c = after_a(&p, &now);
+    x = decide(c, now, &plenty);
+    assert_int_equal(x.n_wants, 1);
+    assert_non_null(wanted(&x, "/f/d", 0));
+
+    p.exclude = "/ !/f !/bin/B"; /* everything but */
+    d = make(&p, m);
+    assert_int_equal(tell(d, 10 * S, "/bin/A", true), 0);
+    assert_int_equal(tell(d, 11 * S, "/bin/B", true), 1);
+
+    p.exclude = "/bin/A/ /bi"; /* whole names */
+    e = make(&p, n);
+    assert_int_equal(tell(e, 10 * S, "/bin/A", true), 0);
+    assert_int_equal(tell(e, 10 * S, "/bin/AB", true), 1);
+}
+
+static void test_other_users(void **state)
+{
+    CycleParameters p = parameters();
+    _cleanup_model_ Model *m = small_model();
+    _cleanup_cycle_ Cycle *c = make(&p, m);
+    CycleEvent e = {.at = S, .realtime = T0, .uid = 0, .started = true, .path = "/bin/A"};
+
+    assert_int_equal(cycle_observe(c, &e), 0);
+    e.uid = UID_INVALID;
+    assert_int_equal(cycle_observe(c, &e), 1);
+}
+
+/* What no daemon should be told. */
+static void test_hostile(void **state)
+{
+    CycleParameters p = parameters();
+    _cleanup_model_ Model *m = small_model();
+    _cleanup_cycle_ Cycle *c = make(&p, m);
+    _cleanup_chains_ Chains *learned = NULL;
+    _cleanup_free_ char *text = NULL;
+    usec_t at = 5000 * S;
+
+    /* Exits of what never started, ends of what never began. */
+    assert_int_equal(cycle_end(c, at, T0), 0);
+    assert_int_equal(tell(c, at, "/bin/A", false), 0);
+    /* Starts and exits in one batch, at one instant. */
+    assert_int_equal(tell(c, at, "/bin/A", true), 1);
+    assert_int_equal(tell(c, at, "/bin/A", false), 0);
+    decide(c, at, &plenty);
+    /* Two processes of one application, the same pid reported twice: it runs until both are gone.
+     */
+    assert_int_equal(tell(c, at, "/bin/B", true), 1);
+    assert_int_equal(tell(c, at, "/bin/B", true), 0);
+    assert_int_equal(tell(c, at, "/bin/B", false), 0);
+    assert_int_equal(tell(c, at, "/bin/B", true), 0);
+    assert_int_equal(tell(c, at, "/bin/B", false), 0);
+    assert_int_equal(tell(c, at, "/bin/B", false), 0);
+    assert_int_equal(tell(c, at, "/bin/B", false), 0);
+    assert_int_equal(tell(c, at, "/bin/B", true), 1);
+    /* Clocks that jump, both ways and to their ends. */
+    for (unsigned i = 0; i < 6; i++) {
+        static const usec_t ats[] = {0, 1, USEC_INFINITY, 17, USEC_INFINITY - 1, 6000 * S};
+        static const usec_t walls[] = {USEC_INFINITY, 0, 5, T0, 0, USEC_INFINITY - 1};
+        CycleEvent e = {ats[i], walls[i], 1000, i % 2, "/bin/A"};
+        CycleDecision d;
+
+        assert_true(cycle_observe(c, &e) >= 0);
+        assert_int_equal(cycle_decide(c, ats[5 - i], walls[i], &plenty, &d), 0);
+    }
+    /* Names that are no text. */
+    assert_true(tell(c, at, "/bin/\xff\x01%", true) >= 0);
+    assert_true(tell(c, at, "", true) >= 0);
+    assert_int_equal(cycle_end(c, at, T0), 0);
+    assert_int_equal(cycle_learned(c, &learned), 0);
+    assert_int_equal(chains_to_json(learned, &text), 0);
+    chains_free(learned);
+    assert_int_equal(chains_from_json(text, strlen(text), &learned), 0);
+}
+
+static void test_bad_parameters(void **state)
+{
+    CycleParameters p = parameters();
+    _cleanup_model_ Model *m = small_model();
+    Cycle *c = NULL;
+
+    assert_int_equal(chains_new(H, 600 * S, &m->chains), 0);
+    p.interval = 0;
+    assert_int_equal(cycle_new(&p, m, H, 0, &c), -EINVAL);
+    assert_non_null(m->chains); /* they stay the model's */
+    p = parameters();
+    p.minimum_use = NAN;
+    assert_int_equal(cycle_new(&p, m, H, 0, &c), -EINVAL);
+    p = parameters();
+    assert_int_equal(cycle_new(&p, NULL, 0, 0, &c), -EINVAL);
+    assert_null(c);
+}
+
+/* An empty model, no model, and one that knows the applications of boot alone. */
+static void test_nothing_known(void **state)
+{
+    CycleParameters p = parameters();
+    _cleanup_model_ Model *m = model_new(H);
+    _cleanup_cycle_ Cycle *c = make(&p, NULL), *d = make(&p, m);
+    CycleDecision x;
+
+    x = decide(c, S, &plenty);
+    assert_int_equal(x.n_wants, 0);
+    assert_int_equal(tell(d, S, "/bin/A", true), 1);
+    x = decide(d, S, &plenty);
+    assert_int_equal(x.n_wants, 0);
+}
+
+/* Saved in the middle of a session, restored, and saved: the same bytes; and what was restored
+ * predicts what the original does. */
+static void test_save_restore(void **state)
+{
+    CycleParameters p = parameters();
+    usec_t now;
+    _cleanup_cycle_ Cycle *c = after_a(&p, &now), *d = NULL;
+    _cleanup_model_ Model *m = small_model(), *loaded = NULL;
+    _cleanup_free_ char *first = NULL, *second = NULL, *error = NULL;
+    size_t size, again;
+    CycleDecision x;
+
+    assert_int_equal(cycle_learned(c, &m->chains), 0);
+    assert_int_equal(model_to_json(m, &first, &size), 0);
+    assert_int_equal(model_from_json(first, size, &loaded, &error), 0);
+    assert_int_equal(model_to_json(loaded, &second, &again), 0);
+    assert_int_equal(size, again);
+    assert_memory_equal(first, second, size);
+    /* The original goes on as if nothing had been. */
+    x = decide(c, now, &plenty);
+    assert_non_null(wanted(&x, "/f/b", 0));
+
+    d = make(&p, loaded);
+    now += 2000 * S;
+    assert_int_equal(cycle_begin(d, now, T0 + now), 0);
+    assert_int_equal(tell(d, now + 100 * S, "/bin/A", true), 1);
+    x = decide(d, now + 101 * S, &plenty);
+    assert_non_null(wanted(&x, "/f/b", 0));
+    /* And nothing is learned twice: the restored one, saved at once, is what was saved. */
+    free(second);
+    second = NULL;
+    loaded = model_free(loaded);
+    assert_int_equal(model_from_json(first, size, &loaded, &error), 0);
+    cycle_free(d);
+    d = make(&p, loaded);
+    assert_int_equal(cycle_learned(d, &loaded->chains), 0);
+    assert_int_equal(model_to_json(loaded, &second, &again), 0);
+    assert_string_equal(first, second);
+}
+
+/* A map that half the starts need counts half; maps of several stages are one application's. */
+static void test_part_of_the_starts(void **state)
+{
+    CycleParameters p = parameters();
+    _cleanup_model_ Model *m = small_model();
+    _cleanup_cycle_ Cycle *c = NULL;
+    usec_t now;
+    CycleDecision x;
+
+    learn(&m,
+          session(STAGE_SESSION, 1000, T0 + 2 * USEC_PER_HOUR, 0, "A>a=0-4 B>b=0-2 B>e=0-1", NULL));
+    c = make(&p, m);
+    now = habit(c, 10, 1000 * S);
+    assert_int_equal(cycle_begin(c, now, T0 + now), 0);
+    assert_int_equal(tell(c, now + 100 * S, "/bin/A", true), 1);
+    x = decide(c, now + 101 * S, &plenty);
+    assert_non_null(wanted(&x, "/f/e", 0));
+    assert_true(wanted(&x, "/f/e", 0)->probability < 0.6 * wanted(&x, "/f/b", 0)->probability);
+    assert_true(wanted(&x, "/f/b", 5 * PAGE)->probability < wanted(&x, "/f/b", 0)->probability);
+}
+
+/* A file that the user's set must not hold is wanted once at most: its share of the budget goes to
+ * others, also when the model is loaded anew. */
+static void test_refused(void **state)
+{
+    CycleParameters p = parameters();
+    CycleSnapshot s = plenty;
+    usec_t now;
+    _cleanup_cycle_ Cycle *c = after_a(&p, &now);
+    _cleanup_model_ Model *m = small_model();
+    CycleDecision d;
+
+    learn(&m, session(STAGE_SESSION, 1001, T0 + 2 * USEC_PER_HOUR, 0,
+                      "B>b=0-2,5-9 B>d/ B>huge=0-100 B>last=0-100", NULL));
+    assert_int_equal(cycle_reload(c, &p, m), 0);
+    s.memory.available_bytes = 2 * 110 * PAGE;
+    d = decide(c, now, &s);
+    assert_non_null(wanted(&d, "/f/huge", 0));
+    assert_null(wanted(&d, "/f/last", 0));
+    assert_int_equal(d.n_beyond, 1);
+    assert_int_equal(cycle_refuse(c, "/f/huge"), 0);
+    assert_int_equal(cycle_refuse(c, "/f/huge"), 0);
+    assert_int_equal(cycle_refuse(c, "/f/never-heard-of"), 0);
+    assert_int_equal(cycle_refuse(c, UUID), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        d = decide(c, now, &s);
+        assert_null(wanted(&d, "/f/huge", 0));
+        assert_non_null(wanted(&d, "/f/last", 0));
+        assert_non_null(wanted(&d, "/f/b", 0));
+        assert_int_equal(d.n_beyond, 0);
+        assert_int_equal(d.n_refused, 1);
+        assert_int_equal(cycle_reload(c, &p, m), 0);
+    }
+}
+
+/* Of what is worth the same, that of the system comes first, whatever the names are. */
+static void test_ties(void **state)
+{
+    CycleParameters p = parameters();
+    CycleSnapshot s = plenty;
+    _cleanup_model_ Model *m =
+            model_of(session(STAGE_SESSION, 1000, T0, 0, "A>a=0-4 B>b=0-1 B>home=0-1", NULL));
+    _cleanup_free_ char **to = calloc(m->n_files, sizeof(*to));
+    _cleanup_cycle_ Cycle *c = NULL;
+    usec_t now;
+    CycleDecision d;
+
+    to[model_find_file(m, "/f/b")] = strdup("/usr/lib/libc.so.6");
+    assert_int_equal(model_move_files(m, to), 0);
+    c = make(&p, m);
+    now = habit(c, 10, 1000 * S);
+    assert_int_equal(cycle_begin(c, now, T0 + now), 0);
+    assert_int_equal(tell(c, now + 100 * S, "/bin/A", true), 1);
+    s.memory.available_bytes = 2 * PAGE;
+    d = decide(c, now + 101 * S, &s);
+    assert_int_equal(d.n_wants, 1);
+    assert_int_equal(d.n_beyond, 1);
+    assert_non_null(wanted(&d, "/usr/lib/libc.so.6", 0));
+}
+
+static void test_dump(void **state)
+{
+    CycleParameters p = parameters();
+    usec_t now;
+    _cleanup_cycle_ Cycle *c = after_a(&p, &now);
+    struct json_object *o, *x;
+
+    decide(c, now, &plenty);
+    o = cycle_dump(c);
+    assert_non_null(o);
+    assert_true(json_object_object_get_ex(o, "wants", &x));
+    assert_true(json_object_array_length(x) >= 3);
+    assert_true(json_object_object_get_ex(o, "running", &x));
+    assert_string_equal(json_object_get_string(json_object_array_get_idx(x, 0)), "/bin/A");
+    json_object_put(o);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+            cmocka_unit_test(test_start_is_answered),
+            cmocka_unit_test(test_steady),
+            cmocka_unit_test(test_budget),
+            cmocka_unit_test(test_switches),
+            cmocka_unit_test(test_no_scan),
+            cmocka_unit_test(test_minimum_use),
+            cmocka_unit_test(test_metadata),
+            cmocka_unit_test(test_metadata_is_bounded),
+            cmocka_unit_test(test_two_clocks),
+            cmocka_unit_test(test_minsize),
+            cmocka_unit_test(test_prefixes),
+            cmocka_unit_test(test_other_users),
+            cmocka_unit_test(test_hostile),
+            cmocka_unit_test(test_bad_parameters),
+            cmocka_unit_test(test_nothing_known),
+            cmocka_unit_test(test_save_restore),
+            cmocka_unit_test(test_part_of_the_starts),
+            cmocka_unit_test(test_refused),
+            cmocka_unit_test(test_ties),
+            cmocka_unit_test(test_dump),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
