@@ -53,7 +53,7 @@ teardown() {
 
 @test "no unit's sandbox takes away what finding files needs" {
     local u
-    for u in units/headstart-*.service.in; do
+    for u in "$HS_BUILD"/units/headstart-*.service; do
         # openat2(2) fails with the first, modules are hidden by the second, and with the third
         # /home is another mount than the one files were recorded on.
         ! grep -E '^(RestrictSUIDSGID|ProtectKernelModules|ProtectHome)=' "$u" || false
@@ -63,10 +63,10 @@ teardown() {
 
 @test "every unit can be switched off on the kernel command line and has a time limit" {
     local u
-    for u in units/headstart-*.in units/headstart-*.timer units/headstart-*.path; do
+    for u in "$HS_BUILD"/units/headstart-*.{service,timer,path}; do
         grep -q '^ConditionKernelCommandLine=!headstart=0$' "$u"
         grep -q '^ConditionPathExists=!/etc/headstart/disabled$' "$u"
-        [[ $u == *.in ]] || continue
+        [[ $u == *.service ]] || continue
         grep -q '^TimeoutStartSec=' "$u"
         grep -q '^TimeoutStopSec=' "$u"
         grep -q '^CapabilityBoundingSet=' "$u"
@@ -80,8 +80,39 @@ teardown() {
     done
     # What the preset enables can be enabled.
     while read -r _ u; do
-        grep -q '^\[Install\]' "units/$u" 2>/dev/null || grep -q '^\[Install\]' "units/$u.in"
+        grep -q '^\[Install\]' "$HS_BUILD/units/$u"
     done < <(grep ^enable data/90-headstart.preset)
+}
+
+@test "what units share is stated once, in units/snippets" {
+    # Three directives in a row that two sources have in common belong in a snippet.
+    run -0 awk '
+        FNR == 1 { a = b = "" }
+        !/^[A-Z][A-Za-z]*=/ { next }
+        a != "" && seen[a, b, $0]++ == 1 { print FILENAME ": " a ", " b ", " $0 }
+        { a = b; b = $0 }' units/*.in units/snippets/*
+    echo "$output"
+    [ -z "$output" ]
+    # Every snippet is used, and no installed unit shows that there are any.
+    local snippet
+    for snippet in units/snippets/*; do
+        grep -rqx "@include $(basename "$snippet")@" units
+    done
+    run -1 grep -E '@[A-Z]+@|@include' "$HS_BUILD"/units/headstart-*.{service,timer,path}
+}
+
+@test "a unit's source with an unknown snippet or name is refused" {
+    mkdir "$HS_TMP/snippets"
+    echo '@include self@' >"$HS_TMP/snippets/self"
+    local text
+    for text in '@include nothing@' '@include Bad@' '@include self@' 'X=@NOTHING@'; do
+        echo "$text" >"$HS_TMP/in"
+        run ! units/expand "$HS_TMP/in" "$HS_TMP/out" "$HS_TMP/snippets" "$HS_TMP/d" A=b
+        [ ! -e "$HS_TMP/out" ]
+    done
+    echo 'X=@A@ a@b.c' >"$HS_TMP/in"
+    run -0 units/expand "$HS_TMP/in" "$HS_TMP/out" "$HS_TMP/snippets" "$HS_TMP/d" A=b
+    [ "$(<"$HS_TMP/out")" = 'X=b a@b.c' ]
 }
 
 @test "meson install with DESTDIR is complete" {
