@@ -4,73 +4,188 @@
 
 #include "base/json-util.h"
 #include "predict/mixture.h"
-#include "predict/trace-input.h"
 
-/* The item's number in the chains, or PREDICTOR_NONE if it is too small to be followed. */
-static int find_number(const TraceInput *t, const SimulateInput *in, uint32_t item,
-                       uint32_t *numbers, Chains *chains)
+#include <string.h>
+
+/* A directory's entries are read in blocks of at least this size. */
+#define DIRECTORY_BYTES 4096U
+
+/* An application uses a file. */
+typedef struct Use {
+    uint32_t application, file;
+} Use;
+
+/* An application starts or exits. */
+typedef struct Change {
+    usec_t at; /* since the session began */
+    uint32_t application;
+    PredictorEventKind kind;
+    size_t order; /* among the changes of one instant */
+} Change;
+
+static int compare_uses(const void *a, const void *b)
 {
-    const NeedsItem *x = &in->items[item];
-    _cleanup_free_ char *name = NULL;
-    uint64_t bytes = 0;
+    const Use *x = a, *y = b;
 
-    for (uint32_t i = 0; i < x->n; i++)
-        bytes += MIN(in->object_bytes[in->parts[x->first + i]], UINT64_MAX - bytes);
-    numbers[item] = PREDICTOR_NONE;
-    if (bytes < MIXTURE_MINSIZE_BYTES)
-        return 0;
-    name = json_escape_bytes(trace_input_name(t, item));
-    return name ? chains_add_name(chains, name, &numbers[item]) : -ENOMEM;
+    if (x->application != y->application)
+        return x->application < y->application ? -1 : 1;
+    return x->file < y->file ? -1 : x->file > y->file;
 }
 
-static int feed(Predictor *p, const SimulateInput *in, const uint32_t *numbers, const Trace *t)
+static int compare_changes(const void *a, const void *b)
 {
-    Chains *chains = mixture_chains(p);
-    usec_t base = chains->seen + USEC_PER_SEC; /* the time between sessions does not count */
-    int r = 0, ended;
+    const Change *x = a, *y = b;
+
+    if (x->at != y->at)
+        return x->at < y->at ? -1 : 1;
+    return x->order < y->order ? -1 : x->order > y->order;
+}
+
+/* Bytes of the file that the session needed: its resident part, or all of it if residency is not
+ * known. */
+static uint64_t needed_bytes(const Trace *t, const TraceFile *f)
+{
+    uint64_t resident = range_set_total(&f->resident);
+
+    if (f->directory)
+        return DIRECTORY_BYTES;
+    return resident > 0 || !(t->flags & TRACE_RESIDENCY_OFF) ? resident : f->size_bytes;
+}
+
+/* Adds up the bytes of the files that each application used. 0, -EBADMSG, -ENOMEM. */
+static int sum_bytes(const Trace *t, uint64_t *bytes)
+{
+    _cleanup_free_ Use *uses = calloc(t->n_accesses + 1, sizeof(*uses));
+    size_t n = 0;
+
+    if (!uses)
+        return -ENOMEM;
+    for (size_t i = 0; i < t->n_accesses; i++) {
+        const TraceAccess *a = &t->accesses[i];
+
+        if (a->file >= t->n_files)
+            return -EBADMSG;
+        if (a->application == TRACE_NONE)
+            continue;
+        if (a->application >= t->n_applications)
+            return -EBADMSG;
+        uses[n++] = (Use){a->application, a->file};
+    }
+    qsort(uses, n, sizeof(*uses), compare_uses);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t *sum = &bytes[uses[i].application];
+
+        if (i > 0 && compare_uses(&uses[i - 1], &uses[i]) == 0)
+            continue;
+        *sum += MIN(needed_bytes(t, &t->files[uses[i].file]), UINT64_MAX - *sum);
+    }
+    return 0;
+}
+
+/* Finds the chains' number of each application, PREDICTOR_NONE for one that is too small. */
+static int find_numbers(const Trace *t, Chains *chains, uint32_t *numbers)
+{
+    _cleanup_free_ uint64_t *bytes = calloc(t->n_applications + 1, sizeof(*bytes));
+    int r;
+
+    if (!bytes)
+        return -ENOMEM;
+    r = sum_bytes(t, bytes);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < t->n_applications; i++) {
+        _cleanup_free_ char *name = NULL;
+        char path[TRACE_PATH_MAX];
+        uint32_t file = t->applications[i].file;
+
+        numbers[i] = PREDICTOR_NONE;
+        if (file >= t->n_files || t->files[file].path >= t->n_paths)
+            return -EBADMSG;
+        if (bytes[i] < MIXTURE_MINSIZE_BYTES)
+            continue;
+        r = trace_format_path(t, t->files[file].path, path, sizeof(path));
+        if (r < 0)
+            return r;
+        name = json_escape_bytes(path);
+        r = name ? chains_add_name(chains, name, &numbers[i]) : -ENOMEM;
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* Lists the starts and exits of the trace's user (of everybody, if the user is not known) in the
+ * order of time. 0, -EBADMSG, -ENOMEM. */
+static int list_changes(const Trace *t, Change **ret, size_t *ret_n)
+{
+    _cleanup_free_ Change *changes = calloc(2 * t->n_lifetimes + 1, sizeof(*changes));
+    size_t n = 0;
+
+    if (!changes)
+        return -ENOMEM;
+    for (size_t i = 0; i < t->n_lifetimes; i++) {
+        const TraceLifetime *l = &t->lifetimes[i];
+        usec_t start = MIN(l->start, t->duration);
+
+        if (l->application >= t->n_applications)
+            return -EBADMSG;
+        if (t->uid != UID_INVALID && l->uid != UID_INVALID && l->uid != t->uid)
+            continue;
+        changes[n] = (Change){start, l->application, PREDICTOR_START, n};
+        n++;
+        if (l->end == USEC_INFINITY)
+            continue;
+        changes[n] =
+                (Change){MIN(MAX(l->end, start), t->duration), l->application, PREDICTOR_EXIT, n};
+        n++;
+    }
+    qsort(changes, n, sizeof(*changes), compare_changes);
+    *ret = TAKE_PTR(changes);
+    *ret_n = n;
+    return 0;
+}
+
+static int feed(Predictor *p, const Trace *t, const Change *changes, size_t n,
+                const uint32_t *numbers)
+{
+    usec_t base = mixture_chains(p)->seen + USEC_PER_SEC; /* time between sessions does not count */
+    int r, ended;
 
     predictor_set_wall_clock(p, base, t->start_realtime);
-    for (size_t i = 0; r >= 0 && i < in->n_events; i++) {
-        const SimulateEvent *e = &in->events[i];
-        PredictorEvent o = {.at = base + e->at, .user = t->uid};
-
-        if (e->kind == SIMULATE_BEGIN)
-            r = predictor_begin(p, o.at, t->uid);
-        if (e->kind != SIMULATE_START && e->kind != SIMULATE_EXIT)
-            continue;
-        if (numbers[e->item] == PREDICTOR_NONE || (t->uid != UID_INVALID && e->user != t->uid))
-            continue;
-        o.item = numbers[e->item];
-        o.kind = e->kind == SIMULATE_START ? PREDICTOR_START : PREDICTOR_EXIT;
-        r = predictor_observe(p, &o);
-    }
+    r = predictor_begin(p, base, t->uid);
+    for (size_t i = 0; r >= 0 && i < n; i++)
+        if (numbers[changes[i].application] != PREDICTOR_NONE)
+            r = predictor_observe(p, &(PredictorEvent){
+                                             .at = base + changes[i].at,
+                                             .user = t->uid,
+                                             .item = numbers[changes[i].application],
+                                             .kind = changes[i].kind,
+                                     });
     ended = predictor_end(p, base + t->duration);
     return r < 0 ? r : ended;
 }
 
 int mixture_train(Model *m, const Trace *t)
 {
-    _cleanup_trace_input_ TraceInput *input = NULL;
-    _cleanup_simulate_input_ SimulateInput in = {0};
-    _cleanup_predictor_ Predictor *p = NULL;
     _cleanup_free_ uint32_t *numbers = NULL;
+    _cleanup_free_ Change *changes = NULL;
+    _cleanup_predictor_ Predictor *p = NULL;
     PredictorParameters parameters;
+    size_t n;
     int r;
 
     if (t->stage != STAGE_SESSION)
         return 0;
-    r = trace_input_new(TRACE_LEVEL_APPLICATIONS, &input);
-    if (r >= 0)
-        r = trace_input_add(input, t);
-    if (r >= 0)
-        r = trace_input_finish(input, &in);
+    if (t->duration > MIXTURE_TRAIN_USEC_MAX)
+        return -E2BIG;
+    numbers = calloc(t->n_applications + 1, sizeof(*numbers));
+    if (!numbers)
+        return -ENOMEM;
+    r = list_changes(t, &changes, &n);
     if (r >= 0)
         r = predictor_parameters_init(&parameters, "mixture");
     if (r < 0)
         return r;
-    numbers = calloc(in.n_items + 1, sizeof(uint32_t));
-    if (!numbers)
-        return -ENOMEM;
     parameters.halflife = m->halflife;
     r = predictor_new("mixture", &parameters, 0, &p);
     if (r >= 0 && m->chains) {
@@ -80,10 +195,9 @@ int mixture_train(Model *m, const Trace *t)
     }
     if (r < 0)
         return r;
-    for (uint32_t i = 0; r >= 0 && i < in.n_items; i++)
-        r = find_number(input, &in, i, numbers, mixture_chains(p));
+    r = find_numbers(t, mixture_chains(p), numbers);
     if (r >= 0)
-        r = feed(p, &in, numbers, t);
+        r = feed(p, t, changes, n, numbers);
     (void)mixture_take_chains(p, &m->chains);
     return r < 0 ? r : 1;
 }

@@ -11,6 +11,9 @@
  * short-lived tools, and start at once from any disk. */
 #define MIXTURE_MINSIZE_BYTES 2000000U
 
+/* A session that claims to have lasted longer is refused. */
+#define MIXTURE_TRAIN_USEC_MAX (USEC_INFINITY / 4)
+
 /* Feeds the starts and exits of the trace's user (of everybody, if that is not known) to the
  * mixture with the model's chains, and leaves those in the model. Traces of other stages than
  * session teach it nothing. `m` without chains gets new ones. In any order of traces the same
