@@ -170,7 +170,6 @@ int mixture_train(Model *m, const Trace *t)
     _cleanup_free_ uint32_t *numbers = NULL;
     _cleanup_free_ Change *changes = NULL;
     _cleanup_predictor_ Predictor *p = NULL;
-    PredictorParameters parameters;
     size_t n;
     int r;
 
@@ -183,11 +182,7 @@ int mixture_train(Model *m, const Trace *t)
         return -ENOMEM;
     r = list_changes(t, &changes, &n);
     if (r >= 0)
-        r = predictor_parameters_init(&parameters, "mixture");
-    if (r < 0)
-        return r;
-    parameters.halflife = m->halflife;
-    r = predictor_new("mixture", &parameters, 0, &p);
+        r = mixture_new(m->halflife, &p);
     if (r >= 0 && m->chains) {
         r = mixture_set_chains(p, m->chains);
         if (r >= 0)

@@ -33,6 +33,21 @@ static int mixture_create(const PredictorParameters *p, uint64_t seed, Predictor
     return 0;
 }
 
+int mixture_new(usec_t halflife, Predictor **ret)
+{
+    const PredictorParameters parameters = {
+            .halflife = halflife,
+            .chain_window = MIXTURE_CHAIN_WINDOW,
+            .combination = MIXTURE_CALIBRATED,
+            .mixture_users = true,
+    };
+    int r = mixture_create(&parameters, 0, ret);
+
+    if (r >= 0)
+        (*ret)->ops = &predictor_ops_mixture;
+    return r;
+}
+
 Chains *mixture_chains(Predictor *p)
 {
     return ((Mixture *)p)->chains;

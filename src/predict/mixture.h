@@ -40,6 +40,13 @@
 #define MIXTURE_PRIOR     2.0
 #define MIXTURE_LEARN_ALL 1024U
 
+/* A chain needs two starts within this of each other. */
+#define MIXTURE_CHAIN_WINDOW (600 * USEC_PER_SEC)
+
+/* A new mixture with chains of that half-life that know nothing, and the other parameters at their
+ * defaults. 0, -EINVAL (half-life out of range), -ENOMEM. */
+int mixture_new(usec_t halflife, Predictor **ret);
+
 /* The chains of a mixture, to save them, or show them. Borrowed. */
 Chains *mixture_chains(Predictor *p);
 

@@ -116,18 +116,13 @@ static int load(Cycle *c, const CycleParameters *p, const Model *m)
 int cycle_new(const CycleParameters *p, Model *m, usec_t halflife, uint32_t uid, Cycle **ret)
 {
     _cleanup_cycle_ Cycle *c = calloc(1, sizeof(*c));
-    PredictorParameters pp;
     int r;
 
     if (!c)
         return -ENOMEM;
     c->uid = uid;
     c->last = PREDICTOR_NONE;
-    r = predictor_parameters_init(&pp, "mixture");
-    if (r < 0)
-        return r;
-    pp.halflife = m ? m->halflife : halflife;
-    r = predictor_new("mixture", &pp, 0, &c->predictor);
+    r = mixture_new(m ? m->halflife : halflife, &c->predictor);
     if (r < 0)
         return r;
     if (m && m->chains) {
