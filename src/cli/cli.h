@@ -78,6 +78,10 @@ void cli_done(Context *c);
  * 0 or its error, reported by it. */
 int cli_run_verb(const Context *c, const Verb *verb, const char *option);
 
+/* The exit status of a program whose verb returned `r`. Flushes standard output first: output that
+ * could not be written is reported and makes the status EXIT_FAILURE. */
+int cli_exit_status(int r);
+
 /* Says "headstart: …" and where help is; returns CLI_WRONG_USAGE. */
 int cli_usage_error(const Context *c, const char *format, ...) _printf_(2, 3);
 

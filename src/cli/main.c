@@ -82,14 +82,5 @@ int main(int argc, char **argv)
     r = run(&c, argc, argv);
     cli_done(&c);
     closep(&c.system_fd);
-    if (r == CLI_WRONG_USAGE)
-        return EXIT_USAGE;
-    if (r == CLI_HELP_SHOWN)
-        r = EXIT_SUCCESS;
-    /* A full disk below our standard output is a failure like any other. */
-    if (fflush(stdout) < 0 || ferror(stdout)) {
-        cli_error(errno, "cannot write the output: %m");
-        r = r > 0 ? r : EXIT_FAILURE;
-    }
-    return r < 0 ? EXIT_FAILURE : r;
+    return cli_exit_status(r);
 }

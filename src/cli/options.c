@@ -76,6 +76,19 @@ void cli_warning(int error, const char *format, ...)
     fprintf(stderr, "headstart: %s\n", message);
 }
 
+int cli_exit_status(int r)
+{
+    if (r == CLI_WRONG_USAGE)
+        return EXIT_USAGE;
+    if (r == CLI_HELP_SHOWN)
+        r = EXIT_SUCCESS;
+    if (fflush(stdout) < 0 || ferror(stdout)) {
+        cli_error(errno, "cannot write the output: %m");
+        r = r > 0 ? r : EXIT_FAILURE;
+    }
+    return r < 0 ? EXIT_FAILURE : r;
+}
+
 int cli_parse_stage(const Context *c, const char *value, Stage *ret)
 {
     Stage s = stage_from_string(value);

@@ -361,6 +361,20 @@ int table_print(const Table *t)
     return 0;
 }
 
+int table_print_section(const char *heading, const Table *t, size_t n_all)
+{
+    size_t n = table_n_rows(t);
+    int r;
+
+    if (n == 0 && t)
+        return 0;
+    printf("\n%s\n", heading);
+    r = table_print(t);
+    if (r == 0 && n < n_all)
+        printf("(%zu more: --limit=0 shows all)\n", n_all - n);
+    return r;
+}
+
 int table_print_fields(const Table *t)
 {
     size_t width = 0;

@@ -62,6 +62,10 @@ size_t table_n_rows(const Table *t);
  * escaped. 0 or -ENOMEM. */
 int table_print(const Table *t);
 
+/* Prints an empty line, the heading and the table, and how many of `n_all` rows the table left out.
+ * Prints nothing if the table has no rows. 0 or -ENOMEM. */
+int table_print_section(const char *heading, const Table *t, size_t n_all);
+
 /* Prints one "Title: value" line a column (of the first row), colons below one another. */
 int table_print_fields(const Table *t);
 

@@ -243,10 +243,10 @@ static int show_stage(const Model *m, const ModelStage *g, uint64_t limit)
         n += g->applications[i].file != MODEL_NONE;
     snprintf(heading, sizeof(heading), "Applications in %s, the likeliest first",
              stage_to_string(g->stage));
-    r = show_section(heading, applications, n);
+    r = table_print_section(heading, applications, n);
     snprintf(heading, sizeof(heading), "Files in %s, the most data first",
              stage_to_string(g->stage));
-    return r < 0 ? r : show_section(heading, files, g->n_files);
+    return r < 0 ? r : table_print_section(heading, files, g->n_files);
 }
 
 int show_model(const Context *c, const char *path, const Model *m, uint64_t limit)
@@ -259,7 +259,7 @@ int show_model(const Context *c, const char *path, const Model *m, uint64_t limi
     else {
         r = table_print_fields(summary);
         if (r == 0)
-            r = show_section("Stages", stages, m->n_stages);
+            r = table_print_section("Stages", stages, m->n_stages);
         for (size_t i = 0; r == 0 && i < m->n_stages; i++)
             r = show_stage(m, m->stages + i, limit);
     }

@@ -272,8 +272,8 @@ int show_pack(const Context *c, const char *path, const Pack *p, uint64_t limit)
     files = file_table(p, limit);
     r = table_print_fields(summary);
     if (r == 0)
-        r = show_section("Filesystems", volumes, le32toh(p->header->n_volumes));
+        r = table_print_section("Filesystems", volumes, le32toh(p->header->n_volumes));
     if (r == 0)
-        r = show_section("Files, the most data first", files, le32toh(p->header->n_files));
+        r = table_print_section("Files, the most data first", files, le32toh(p->header->n_files));
     return r < 0 ? cli_error(r, "cannot print: %m") : 0;
 }

@@ -340,20 +340,6 @@ static int trace_json(const Context *c, const Trace *t, const Table *summary, co
     return output_json(c->json, o);
 }
 
-int show_section(const char *heading, const Table *t, size_t n_all)
-{
-    size_t n = table_n_rows(t);
-    int r;
-
-    if (n == 0 && t)
-        return 0;
-    printf("\n%s\n", heading);
-    r = table_print(t);
-    if (r == 0 && n < n_all)
-        printf("(%zu more: --limit=0 shows all)\n", n_all - n);
-    return r;
-}
-
 int show_trace(const Context *c, const char *path, const Trace *t, uint64_t limit)
 {
     _cleanup_table_ Table *summary = NULL, *volumes = NULL, *applications = NULL, *files = NULL;
@@ -382,10 +368,10 @@ int show_trace(const Context *c, const char *path, const Trace *t, uint64_t limi
     files = file_table(t, file_uses, limit);
     r = table_print_fields(summary);
     if (r == 0)
-        r = show_section("Volumes", volumes, t->n_volumes);
+        r = table_print_section("Volumes", volumes, t->n_volumes);
     if (r == 0)
-        r = show_section("Applications, the busiest first", applications, t->n_applications);
+        r = table_print_section("Applications, the busiest first", applications, t->n_applications);
     if (r == 0)
-        r = show_section("Files, the largest part read first", files, t->n_files);
+        r = table_print_section("Files, the largest part read first", files, t->n_files);
     return r < 0 ? cli_error(r, "cannot print: %m") : 0;
 }

@@ -13,6 +13,3 @@
 int show_trace(const Context *c, const char *path, const Trace *t, uint64_t limit);
 int show_model(const Context *c, const char *path, const Model *m, uint64_t limit);
 int show_pack(const Context *c, const char *path, const Pack *p, uint64_t limit);
-
-/* Prints a heading and the first rows of the table; says how many more there are. */
-int show_section(const char *heading, const Table *t, size_t n_all);

@@ -2,14 +2,13 @@
 
 /* headstart replay: hands over to headstart-replay, the small program that early boot runs. */
 
+#include "cli/program.h"
 #include "cli/state.h"
 
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
-
-#include "config-paths.h"
 
 #define PROGRAM "headstart-replay"
 
@@ -32,27 +31,6 @@ static const Option options[] = {
         {OPTION_FORCE, 0, "force", NULL, "Also in a control session or with headstart=0"},
         {0},
 };
-
-/* Beside us (both in one directory, or in a build tree), else where it is installed. */
-static int find_program(char *buf, size_t size)
-{
-    static const char *const places[] = {PROGRAM, "../replay/" PROGRAM};
-    char self[PATH_MAX];
-    ssize_t n;
-
-    n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    if (n > 0) {
-        self[n] = 0;
-        *strrchr(self, '/') = 0;
-        for (size_t i = 0; i < ELEMENTSOF(places); i++)
-            if (snprintf(buf, size, "%s/%s", self, places[i]) < (int)size && access(buf, X_OK) == 0)
-                return 0;
-    }
-    snprintf(buf, size, "%s/%s", HEADSTART_LIBEXEC_DIR, PROGRAM);
-    if (access(buf, X_OK) < 0)
-        return cli_error(errno, "%s: %m", buf);
-    return 0;
-}
 
 static int run(Context *c)
 {
@@ -107,7 +85,7 @@ static int run(Context *c)
         return cli_error(ENOENT, "%s: no pack yet: record, learn and plan first", pack);
     if (access(pack, R_OK) < 0)
         return cli_error(errno, "%s: %m", pack);
-    r = find_program(program, sizeof(program));
+    r = cli_find_program(PROGRAM, "replay", program, sizeof(program));
     if (r < 0)
         return r;
 

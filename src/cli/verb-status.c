@@ -288,7 +288,7 @@ static int print(const Context *c, const Status *s)
         r = table_print(stages);
     }
     if (r == 0)
-        r = show_section("Replayed in this boot", replays, 0);
+        r = table_print_section("Replayed in this boot", replays, 0);
     if (s->model_error)
         printf("\n%s/" STATE_MODEL " cannot be used: %s\n", c->state, s->model_error);
     for (Stage i = 0; i < _STAGE_MAX; i++)

@@ -13,8 +13,8 @@ teardown() {
     hs_teardown
 }
 
-# Who may include whom, beside itself. session, daemon, report and cli look at several; nobody looks
-# at them.
+# Who may include whom, beside itself. session, daemon, report, evaluate and cli look at several; nobody
+# looks at them, except that evaluate shares the options and tables of cli. Nobody includes evaluate.
 declare -gA may_include=(
     [base]=""
     [trace]="base"
@@ -30,6 +30,7 @@ declare -gA may_include=(
     [daemon]="base trace volume pack record model predict plan replay measure session"
     [report]="base trace volume pack record model predict plan replay measure session"
     [cli]="base trace volume pack record model predict plan replay measure session report"
+    [evaluate]="base trace model predict cli"
 )
 
 # "folder included-folder file:line" of every include with a folder
@@ -86,23 +87,29 @@ allowed_symbol() {
     [[ $1 =~ ^($libc|$stdlib|$ctype|$format|$libm|$json|$compiler)$ ]]
 }
 
-@test "the pure library calls nothing but memory, strings, libm and json-c" {
-    local lib=$HS_BUILD/src/libheadstart-core.a symbol bad=0 n=0
-    need_command nm
-    [ -e "$lib" ]
-    # Undefined ones that no other object of the library defines.
-    nm --defined-only --extern-only "$lib" 2>/dev/null | awk 'NF == 3 { print $3 }' | sort -u >"$HS_TMP/defined"
-    nm --undefined-only "$lib" 2>/dev/null | awk '$1 == "U" || $1 == "w" { print $2 }' | sort -u >"$HS_TMP/undefined"
+# check_purity LIBRARY CORE: every symbol that LIBRARY needs is allowed, or defined by it or by CORE.
+check_purity() {
+    local symbol bad=0 n=0
+    [ -e "$1" ]
+    nm --defined-only --extern-only "$1" "$2" 2>/dev/null | awk 'NF == 3 { print $3 }' | sort -u >"$HS_TMP/defined"
+    nm --undefined-only "$1" 2>/dev/null | awk '$1 == "U" || $1 == "w" { print $2 }' | sort -u >"$HS_TMP/undefined"
     while read -r symbol; do
         ((++n))
         allowed_symbol "$symbol" || {
-            echo "not pure: $symbol, in $(nm -A --undefined-only "$lib" 2>/dev/null |
+            echo "not pure: $symbol, in $(nm -A --undefined-only "$1" 2>/dev/null |
                 awk -v s="$symbol" '$NF == s { sub(/^.*\.a:/, "", $1); print $1 }' | tr '\n' ' ')"
             bad=1
         }
     done < <(comm -23 "$HS_TMP/undefined" "$HS_TMP/defined")
     [ "$n" -gt 5 ]
     [ "$bad" -eq 0 ]
+}
+
+@test "the pure libraries call nothing but memory, strings, libm and json-c" {
+    local core=$HS_BUILD/src/libheadstart-core.a
+    need_command nm
+    check_purity "$core" "$core"
+    check_purity "$HS_BUILD/src/evaluate/libheadstart-evaluate.a" "$core"
 }
 
 @test "the test for purity would notice a system call, a clock, a stream, the environment" {
@@ -114,6 +121,24 @@ allowed_symbol() {
             return 1
         }
     done
+}
+
+@test "nothing of the evaluation is in the daemon, the command or their libraries" {
+    need_command nm
+    local evaluation=$HS_BUILD/src/evaluate/libheadstart-evaluate.a f bad=0
+    need_binary "$HEADSTARTD" "$HEADSTART" "$HEADSTART_REPLAY"
+    [ -e "$evaluation" ]
+    nm --defined-only --extern-only "$evaluation" 2>/dev/null | awk 'NF == 3 { print $3 }' | sort -u >"$HS_TMP/evaluation"
+    [ "$(wc -l <"$HS_TMP/evaluation")" -gt 20 ]
+    for f in "$HEADSTARTD" "$HEADSTART" "$HEADSTART_REPLAY" "$HS_BUILD"/src/libheadstart-*.a; do
+        nm --defined-only "$f" 2>/dev/null | awk 'NF == 3 { print $3 }' | sort -u >"$HS_TMP/symbols"
+        [ "$(wc -l <"$HS_TMP/symbols")" -gt 20 ]
+        comm -12 "$HS_TMP/evaluation" "$HS_TMP/symbols" >"$HS_TMP/both"
+        [ -s "$HS_TMP/both" ] || continue
+        echo "$f contains: $(tr '\n' ' ' <"$HS_TMP/both")"
+        bad=1
+    done
+    [ "$bad" -eq 0 ]
 }
 
 @test "headstart-replay needs libc alone" {

@@ -122,7 +122,7 @@ teardown() {
     echo "$output"
     [ "$status" -eq 0 ]
     prefix=$(meson introspect --buildoptions "$HS_BUILD" | jq -r '.[] | select(.name == "prefix").value')
-    for f in bin/headstart libexec/headstart/headstartd libexec/headstart/headstart-replay \
+    for f in bin/headstart libexec/headstart/headstartd libexec/headstart/headstart-{replay,evaluate} \
         lib/systemd/system/headstart-{record,learn,replay-boot,replay-login}.service \
         lib/systemd/system/headstart-learn.{timer,path} lib/systemd/system-preset/90-headstart.preset \
         lib/tmpfiles.d/headstart.conf lib/headstart/headstart.conf \

@@ -7,10 +7,10 @@
  *
  * Without a first seed given as a number ("now"), seeds are drawn from the clock. */
 
-#include "predict/habits.h"
+#include "evaluate/habits.h"
 #include "predict/predictor.h"
-#include "predict/random.h"
-#include "predict/simulate.h"
+#include "evaluate/random.h"
+#include "evaluate/simulate.h"
 
 #include <math.h>
 #include <stdio.h>

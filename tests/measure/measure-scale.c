@@ -9,7 +9,7 @@
 #include "predict/mixture.h"
 #include "predict/needs.h"
 #include "predict/predictor.h"
-#include "predict/random.h"
+#include "evaluate/random.h"
 
 #include <malloc.h>
 #include <stdio.h>

@@ -14,7 +14,7 @@
 #include "base/atomic-file.h"
 #include "base/clock.h"
 #include "base/rooted.h"
-#include "predict/random.h"
+#include "evaluate/random.h"
 #include "session/machine.h"
 #include "session/resident.h"
 

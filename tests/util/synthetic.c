@@ -2,7 +2,7 @@
 
 #include "util/synthetic.h"
 
-#include "predict/random.h"
+#include "evaluate/random.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #include "model/fade.h"
 #include "model/segments.h"
 
-#include "predict/random.h"
+#include "evaluate/random.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,7 +4,7 @@
 
 #include "util/model-util.h"
 
-#include "predict/random.h"
+#include "evaluate/random.h"
 #include "util/synthetic.h"
 
 /* A session drawn from few names, so that sessions meet, over four generations. */

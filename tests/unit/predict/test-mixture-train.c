@@ -106,7 +106,7 @@ static void what_was_trained_predicts(void **state)
     }
     a = number_of(m->chains, "/bin/a");
     b = number_of(m->chains, "/bin/b");
-    assert_int_equal(predictor_new("mixture", NULL, 0, &p), 0);
+    assert_int_equal(mixture_new(WEEK, &p), 0);
     at = m->chains->seen + USEC_PER_SEC;
     assert_int_equal(mixture_set_chains(p, TAKE_PTR(m->chains)), 0);
     predictor_set_wall_clock(p, at, (1700000000ULL + 5 * 86400ULL) * USEC_PER_SEC);

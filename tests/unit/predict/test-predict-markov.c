@@ -3,8 +3,8 @@
 /* The thesis's predictor (chapters 3 and 4) and headstart's mixture. */
 
 #include "predict/mixture.h"
-#include "predict/preload.h"
-#include "predict/random.h"
+#include "evaluate/preload.h"
+#include "evaluate/random.h"
 #include "util/predict-util.h"
 
 #define S USEC_PER_SEC

@@ -2,7 +2,7 @@
 
 /* Association rules and the hybrid: the examples of Rutt and Parthasarathy, figure 2, right. */
 
-#include "predict/association.h"
+#include "evaluate/association.h"
 #include "util/predict-util.h"
 
 static bool has_rule(const Predictor *p, const char *antecedent, char consequent, double *support,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "predict/simulate.h"
+#include "evaluate/simulate.h"
 
-#include "predict/simulate-internal.h"
+#include "evaluate/simulate-internal.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 
 /* The judge, on traces small enough to count by hand. */
 
-#include "predict/habits.h"
-#include "predict/simulate.h"
+#include "evaluate/habits.h"
+#include "evaluate/simulate.h"
 #include "util/predict-util.h"
 
 #define S USEC_PER_SEC

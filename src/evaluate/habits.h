@@ -19,7 +19,7 @@
  * true probabilities, is right between HABITS_GUESS_MIN and HABITS_GUESS_MAX of the time. */
 
 #include "base/uid.h"
-#include "predict/simulate.h"
+#include "evaluate/simulate.h"
 
 #define HABITS_GUESS_MIN 0.30
 #define HABITS_GUESS_MAX 0.60

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "predict/habits-internal.h"
+#include "evaluate/habits-internal.h"
 #include "predict/predictor-internal.h"
 
 #include <string.h>

@@ -4,8 +4,8 @@
 /* What the parts of the judge share: the cache and the selection (simulate-cache.c), the events and
  * the scores (simulate.c). */
 
+#include "evaluate/simulate.h"
 #include "predict/predictor-internal.h"
-#include "predict/simulate.h"
 
 #define SIMULATE_NO_OBJECT UINT32_MAX
 

@@ -4,8 +4,8 @@
 /* What habits.c (people, their sessions, the oracle) and habits-tables.c (what applications are
  * made of) share. */
 
-#include "predict/habits.h"
-#include "predict/random.h"
+#include "evaluate/habits.h"
+#include "evaluate/random.h"
 
 #define USERS_MAX        16
 #define APPLICATIONS_MAX 64 /* of one user */

@@ -8,7 +8,7 @@
  * is as large as what was resident of its file (the whole file where residency is not known). Pure.
  */
 
-#include "predict/simulate.h"
+#include "evaluate/simulate.h"
 #include "trace/trace.h"
 
 /* All traces together last at most so long. */

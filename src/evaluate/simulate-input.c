@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "predict/simulate.h"
+#include "evaluate/simulate.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "predict/preload.h"
+#include "evaluate/preload.h"
 
 #include "predict/predictor-internal.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "predict/ngram.h"
+#include "evaluate/ngram.h"
 
 #include "predict/predictor-internal.h"
 

@@ -3,8 +3,8 @@
 /* Files and directories -> traces in the order of time -> the judge's input. */
 
 #include "base/atomic-file.h"
-#include "cli/evaluate.h"
 #include "cli/progress.h"
+#include "evaluate/evaluate.h"
 #include "trace/trace-json.h"
 
 #include <dirent.h>

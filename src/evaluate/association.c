@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "predict/association.h"
+#include "evaluate/association.h"
 
 #include "predict/predictor-internal.h"
 

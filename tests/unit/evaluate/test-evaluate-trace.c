@@ -2,7 +2,7 @@
 
 /* Recorded traces for the judge: order, sessions, interning over traces, sizes; and broken ones. */
 
-#include "predict/trace-input.h"
+#include "evaluate/trace-input.h"
 #include "util/predict-util.h"
 
 static uint32_t file(Trace *t, const char *path, uint64_t bytes)

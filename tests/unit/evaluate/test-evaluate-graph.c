@@ -2,7 +2,7 @@
 
 /* The probability graph of Griffioen and Appleton. */
 
-#include "predict/graph.h"
+#include "evaluate/graph.h"
 #include "util/predict-util.h"
 
 static uint64_t arcs(const Predictor *p, char a, char b, uint64_t *out)

@@ -2,7 +2,7 @@
 
 /* PCM and EPCM: the examples of Kroeger and Long, sections 2.1 to 2.3. */
 
-#include "predict/context.h"
+#include "evaluate/context.h"
 #include "util/predict-util.h"
 
 static uint32_t count(const Predictor *p, const char *pattern)

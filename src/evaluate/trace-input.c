@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "predict/trace-input.h"
+#include "evaluate/trace-input.h"
 
 #include <string.h>
 

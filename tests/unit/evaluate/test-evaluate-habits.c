@@ -2,8 +2,8 @@
 
 /* Habits that are drawn, their oracle, and the predictors judged by it. */
 
-#include "predict/habits.h"
-#include "predict/simulate.h"
+#include "evaluate/habits.h"
+#include "evaluate/simulate.h"
 #include "util/predict-util.h"
 
 #define S USEC_PER_SEC

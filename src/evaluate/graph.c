@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "predict/graph.h"
+#include "evaluate/graph.h"
 
 #include "predict/predictor-internal.h"
 

@@ -3,8 +3,8 @@
 /* Whatever comes in: no crash, no probability outside 0..1. Every predictor, every test. */
 
 #include "predict/mixture.h"
-#include "predict/random.h"
-#include "predict/simulate.h"
+#include "evaluate/random.h"
+#include "evaluate/simulate.h"
 #include "util/predict-util.h"
 
 static void assert_sane(Predictor *p, usec_t now)

@@ -3,9 +3,9 @@
 /* Traces and models with everything wrong that a machine can make wrong, on the whole way: trace ->
  * model -> prediction, and trace -> judge -> every predictor. No crash, no probability outside
  * 0..1. What single steps refuse is in their own tests (test-trace-json.c, test-model-json.c,
- * test-processes.c, test-chains.c, test-predict-bad-input.c). */
+ * test-processes.c, test-chains.c, test-evaluate-bad-input.c). */
 
-#include "predict/trace-input.h"
+#include "evaluate/trace-input.h"
 #include "util/model-util.h"
 
 #include <ctype.h>

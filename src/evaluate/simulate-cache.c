@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "predict/simulate-internal.h"
+#include "evaluate/simulate-internal.h"
 
 /* The cache */
 

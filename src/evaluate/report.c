@@ -2,8 +2,7 @@
 
 /* What the judge found, as tables and as JSON. Both are made of the same figures. */
 
-#include "cli/evaluate.h"
-#include "cli/show.h"
+#include "evaluate/evaluate.h"
 
 #include <math.h>
 
@@ -205,14 +204,14 @@ static int print_text(const Evaluation *e)
     int r = table_print_fields(settings);
 
     if (r >= 0)
-        r = show_section("What was foreseen", foreseen, table_n_rows(foreseen));
+        r = table_print_section("What was foreseen", foreseen, table_n_rows(foreseen));
     if (r >= 0)
-        r = show_section("What it cost", cost, table_n_rows(cost));
+        r = table_print_section("What it cost", cost, table_n_rows(cost));
     if (r >= 0 && e->reliability && table_n_rows(reliability) == 0)
         puts("\nReliability: nothing was promised.");
     else if (r >= 0 && e->reliability)
-        r = show_section("Reliability: what was promised, and what came", reliability,
-                         table_n_rows(reliability));
+        r = table_print_section("Reliability: what was promised, and what came", reliability,
+                                table_n_rows(reliability));
     return r;
 }
 

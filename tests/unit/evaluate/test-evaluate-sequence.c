@@ -2,7 +2,7 @@
 
 /* Naive frequency, last successor and n-grams: the examples of Rutt and Parthasarathy, figure 2. */
 
-#include "predict/ngram.h"
+#include "evaluate/ngram.h"
 #include "util/predict-util.h"
 
 static void assert_gram(const Predictor *p, const char *predecessors, const char *successors)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the parts of `headstart evaluate` share: reading the traces (evaluate-traces.c), judging
- * (verb-evaluate.c), printing (evaluate-report.c). */
+/* What the parts of `headstart evaluate` share: reading the traces (traces.c), judging
+ * (main.c), printing (report.c). */
 
 #include "cli/cli.h"
-#include "predict/habits.h"
-#include "predict/simulate.h"
-#include "predict/trace-input.h"
+#include "evaluate/habits.h"
+#include "evaluate/simulate.h"
+#include "evaluate/trace-input.h"
 
 #define EVALUATE_PREDICTORS_MAX 32
 
