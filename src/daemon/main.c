@@ -281,7 +281,8 @@ static bool is_wanted(const Daemon *d, Stage stage, uint32_t uid)
     return d->a.n_stages == 0;
 }
 
-static int begin_stage(Daemon *d, Stage stage, uint32_t uid)
+/* `others`: users besides `uid` are logged in. */
+static int begin_stage(Daemon *d, Stage stage, uint32_t uid, bool others)
 {
     int r = 0;
 
@@ -299,7 +300,9 @@ static int begin_stage(Daemon *d, Stage stage, uint32_t uid)
         if (stage == STAGE_SESSION) {
             const SessionOptions o = {.root = d->a.root, .state = d->a.state, .run_dir = d->a.run};
 
-            (void)session_new(&o, d->recorder, d->event, uid, &d->session);
+            /* The trace is that of `uid`, but the cycle works for everyone who is logged in:
+             * applications of all of them count, and files that root owns. */
+            (void)session_new(&o, d->recorder, d->event, others ? UID_INVALID : uid, &d->session);
         }
     }
     /* Whoever waits for something else now says so in a moment. */
@@ -344,7 +347,7 @@ static int on_stage_changed(void *arg, const StageChange *c)
         hurry_login(d, c->uid);
     if ((int)c->next < 0)
         return sd_event_exit(d->event, 0);
-    return begin_stage(d, c->next, c->uid) < 0 ? sd_event_exit(d->event, 1) : 0;
+    return begin_stage(d, c->next, c->uid, c->others) < 0 ? sd_event_exit(d->event, 1) : 0;
 }
 
 static void on_waits_for(void *arg, const char *what)
@@ -382,7 +385,7 @@ static int run(Daemon *d)
     r = recorder_attach(d->recorder, d->event);
     if (r < 0)
         return log_error_errno(r, "headstartd: cannot set up the event loop: %m");
-    r = begin_stage(d, stage_source_first(d->stages), UID_INVALID);
+    r = begin_stage(d, stage_source_first(d->stages), UID_INVALID, false);
     if (r < 0)
         return r;
     r = sd_event_loop(d->event);

@@ -250,6 +250,14 @@ static void pause_stage(StageMachine *m, bool drop, StageDecision *ret)
     leave(m, STAGE_ACTION_PAUSE, _STAGE_INVALID, UID_INVALID, drop, ret);
 }
 
+static bool others_are_logged_in(const StageMachine *m, uint32_t uid)
+{
+    for (const Session *s = m->sessions; s; s = s->hh.next)
+        if (is_login(m, s) && s->uid != uid)
+            return true;
+    return false;
+}
+
 /* The session of whoever is there: of `uid` if it can be, else of who came last. */
 static void begin_session(StageMachine *m, uint32_t uid, bool drop, StageDecision *ret)
 {
@@ -259,11 +267,12 @@ static void begin_session(StageMachine *m, uint32_t uid, bool drop, StageDecisio
         if (is_login(m, s) &&
             (!best || s->uid == uid || (best->uid != uid && s->began > best->began)))
             best = s;
-    if (!best)
+    if (!best) {
         pause_stage(m, drop, ret);
-    else
-        leave(m, STAGE_ACTION_BEGIN, STAGE_SESSION, uid == UID_INVALID ? uid : best->uid, drop,
-              ret);
+        return;
+    }
+    leave(m, STAGE_ACTION_BEGIN, STAGE_SESSION, uid == UID_INVALID ? uid : best->uid, drop, ret);
+    ret->others = others_are_logged_in(m, best->uid);
 }
 
 static void join(StageMachine *m, Session *s, StageDecision *ret)

@@ -106,7 +106,8 @@ typedef struct StageDecision {
     StageAction action;
     Stage stage;
     uint32_t uid;
-    bool drop; /* what ends is not worth a trace: it did not come to its end */
+    bool drop;   /* what ends is not worth a trace: it did not come to its end */
+    bool others; /* a session that begins: further users are logged in */
 } StageDecision;
 
 typedef struct StageMachine StageMachine;

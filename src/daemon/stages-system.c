@@ -45,7 +45,7 @@ static int set_timer(SystemSource *s)
 
 static int act(SystemSource *s, const StageDecision *d)
 {
-    StageChange c = {.next = d->stage, .uid = d->uid, .drop = d->drop};
+    StageChange c = {.next = d->stage, .uid = d->uid, .drop = d->drop, .others = d->others};
 
     if (d->action == STAGE_ACTION_NONE)
         return 0;

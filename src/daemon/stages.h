@@ -19,6 +19,7 @@ typedef struct StageChange {
     Stage next;
     uint32_t uid; /* of a login or session; UID_INVALID: of nobody in particular */
     bool drop;    /* what has ended did not come to its end: no trace */
+    bool others;  /* a session that begins: users other than `uid` are logged in, too */
 } StageChange;
 
 #define STAGE_PAUSE  ((Stage)_STAGE_MAX)

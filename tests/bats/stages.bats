@@ -278,6 +278,42 @@ full avg10=0.00 avg60=0.00 avg300=0.00 total=0" >"$HS_MNT/proc/pressure/new"
     [ "$(traces login)" -eq 2 ]
 }
 
+# session_of UID: the session cycle works for that user; -1: for all who are logged in.
+session_of() {
+    rm -f "$HS_RUN/session.json"
+    kill -USR2 "$RECORDER"
+    hs_wait 5 test -s "$HS_RUN/session.json"
+    [ "$(jq .uid "$HS_RUN/session.json")" -eq "$1" ]
+}
+
+@test "a second user's login does not end the session cycle of the first" {
+    bus_start
+    fake_start
+    fake appear
+    fake target active
+    recorder_start
+    now_says "Waiting for a login"
+    fake new 1 1000 user tty seat0
+    fake state 1 active
+    now_says "Recording session, waiting for the end of the session" 20
+    session_of 1000
+    fake new 2 1001 user tty seat0
+    now_says "Recording login, waiting for the session to become active"
+    fake state 2 active
+    now_says "Recording session, waiting for the end of the session" 20
+    session_of -1
+    fake gone 2
+    hs_wait 10 session_of 1000
+    fake gone 1
+    now_says "Waiting for a login"
+    recorder_stop
+    # Traces are one user's each.
+    for t in "$HS_STATE"/traces/*-session*.json; do
+        "$HEADSTART" show --json=short "$t" | jq .uid
+    done | sort | uniq -c | sort -n >"$HS_TMP/uids"
+    [ "$(awk '{ print $1 "x" $2 }' "$HS_TMP/uids" | tr '\n' ' ')" = "1x1001 2x1000 " ]
+}
+
 @test "logind restarts: what happened meanwhile is known afterwards; it never blocks on who is silent" {
     bus_start
     fake_start

@@ -45,7 +45,7 @@ typedef struct Line {
     StageAction expect;
     Stage stage;
     uint32_t stage_uid;
-    bool drop;
+    bool drop, others;
 } Line;
 
 #define BEGINS(s, u) .expect = STAGE_ACTION_BEGIN, .stage = (s), .stage_uid = (u)
@@ -114,12 +114,13 @@ static void feed(Teller *t, const Line *l, double second, StageDecision *ret)
 static void expect(const Line *l, int line, const StageDecision *d)
 {
     if (d->action == l->expect &&
-        (d->action == STAGE_ACTION_NONE ||
-         (d->uid == l->stage_uid && d->drop == l->drop && d->stage == l->stage)))
+        (d->action == STAGE_ACTION_NONE || (d->uid == l->stage_uid && d->drop == l->drop &&
+                                            d->stage == l->stage && d->others == l->others)))
         return;
-    fail_msg("line %d (second %g): got action %d stage %d uid %u drop %d, not %d %d %u %d", line,
-             l->second, d->action, (int)d->stage, d->uid, d->drop, l->expect, (int)l->stage,
-             l->stage_uid, l->drop);
+    fail_msg("line %d (second %g): got action %d stage %d uid %u drop %d others %d, not %d %d %u "
+             "%d %d",
+             line, l->second, d->action, (int)d->stage, d->uid, d->drop, d->others, l->expect,
+             (int)l->stage, l->stage_uid, l->drop, l->others);
 }
 
 static void tell(const Line *lines)
@@ -160,6 +161,15 @@ TEST(desktop, {2, MANAGER}, {8, OPENS, GREETER}, {9, IS_UP, GREETER}, {10, FINIS
      {62, GONE, GREETER}, {70, BUSY}, {73, QUIET, BEGINS(STAGE_SESSION, 1000)}, {80, BUSY},
      {500, GONE, "2", PAUSES}, {510, OPENS, GREETER},
      {520, OPENS, "4", 1001, SCREEN, BEGINS(STAGE_LOGIN, 1001)})
+
+/* A second user logs in while the first stays: the session that begins is not of one user alone,
+ * until the second leaves. */
+TEST(second_user, {2, NO_MANAGER}, {10, FINISHED, PAUSES},
+     {60, IS_UP, "2", 1000, CONSOLE, BEGINS(STAGE_LOGIN, 1000)},
+     {63.5, QUIET, BEGINS(STAGE_SESSION, 1000)},
+     {90, IS_UP, "4", 1001, CONSOLE, BEGINS(STAGE_LOGIN, 1001)},
+     {93.5, QUIET, BEGINS(STAGE_SESSION, 1001), .others = true},
+     {200, GONE, "4", BEGINS(STAGE_SESSION, 1000)}, {500, GONE, "2", PAUSES})
 
 /* The greeter is up and quiet while some job still holds the default target. */
 TEST(hanging_job, {2, MANAGER}, {9, IS_UP, GREETER}, {9.5, QUIET}, {12.5, QUIET, PAUSES},
@@ -410,6 +420,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
             cmocka_unit_test(desktop),
+            cmocka_unit_test(second_user),
             cmocka_unit_test(hanging_job),
             cmocka_unit_test(never_quiet),
             cmocka_unit_test(starts_alone),
