@@ -23,27 +23,28 @@ static Table *summary_table(const Model *m, const char *path)
 }
 
 /* Bytes that a session is expected to need: each byte by its probability. */
-static double expected_bytes(const Segments *s, Fade truth)
+static double expected_bytes(const Segments *s, DecayedSum truth)
 {
     double sum = 0;
 
     for (size_t i = 0; i < s->n; i++)
         sum += (double)(s->segments[i].end - s->segments[i].start) *
-               fade_ratio(s->segments[i].weight, truth);
+               decayed_sum_ratio(s->segments[i].weight, truth);
     return sum;
 }
 
 /* Of the resident part and of the use itself. */
 static double expected_data(const ModelStage *g, const ModelStageFile *f)
 {
-    return expected_bytes(&f->resident, f->truth) * fade_ratio(f->used, g->sessions);
+    return expected_bytes(&f->resident, f->truth) * decayed_sum_ratio(f->used, g->sessions);
 }
 
-static uint64_t mean_usec(Fade sum_msec, Fade n)
+static uint64_t mean_usec(DecayedSum sum_msec, DecayedSum n)
 {
-    double w = fade_value(n);
+    double w = decayed_sum_value(n);
 
-    return w > 0 ? (uint64_t)(fade_value(sum_msec) / w * (double)USEC_PER_MSEC) : COUNT_UNKNOWN;
+    return w > 0 ? (uint64_t)(decayed_sum_value(sum_msec) / w * (double)USEC_PER_MSEC)
+                 : COUNT_UNKNOWN;
 }
 
 static Table *stage_table(const Model *m)
@@ -109,7 +110,8 @@ static Table *application_table(const Model *m, const ModelStage *g, uint64_t li
     if (!ranked)
         return table_free(s);
     for (size_t i = 0; i < g->n_applications; i++)
-        ranked[i] = (Ranked){(uint32_t)i, fade_ratio(g->applications[i].active, g->sessions), 0};
+        ranked[i] =
+                (Ranked){(uint32_t)i, decayed_sum_ratio(g->applications[i].active, g->sessions), 0};
     for (size_t i = 0; i < g->n_uses; i++)
         ranked[g->uses[i].application].second += 1;
     for (size_t i = 0; i < g->n_applications; i++) /* opens of unknowns are no application */
@@ -135,7 +137,7 @@ static Table *file_table(const Model *m, const ModelStage *g, uint64_t limit)
         return table_free(s);
     for (size_t i = 0; i < g->n_files; i++)
         ranked[i] = (Ranked){(uint32_t)i, expected_data(g, g->files + i),
-                             fade_ratio(g->files[i].used, g->sessions)};
+                             decayed_sum_ratio(g->files[i].used, g->sessions)};
     qsort(ranked, g->n_files, sizeof(Ranked), by_rank);
 
     table_column(s, "FILE", "path", CELL_PATH);
@@ -145,7 +147,7 @@ static Table *file_table(const Model *m, const ModelStage *g, uint64_t limit)
     for (size_t i = 0; i < g->n_files && (limit == 0 || i < limit); i++) {
         const ModelStageFile *f = g->files + ranked[i].index;
 
-        table_row(s, m->files[f->file].path, fade_ratio(f->used, g->sessions),
+        table_row(s, m->files[f->file].path, decayed_sum_ratio(f->used, g->sessions),
                   mean_usec(f->first_use, f->used), (uint64_t)ranked[i].rank);
     }
     return s;
@@ -154,7 +156,7 @@ static Table *file_table(const Model *m, const ModelStage *g, uint64_t limit)
 /* --- JSON ------------------------------------------------------------------------------------- */
 
 /* [[start, end, probability], …] */
-static json_object *segments_to_json(const Segments *s, Fade truth)
+static json_object *segments_to_json(const Segments *s, DecayedSum truth)
 {
     json_object *a = json_object_new_array();
 
@@ -163,7 +165,8 @@ static json_object *segments_to_json(const Segments *s, Fade truth)
 
         json_object_array_add(k, json_object_new_uint64(s->segments[i].start));
         json_object_array_add(k, json_object_new_uint64(s->segments[i].end));
-        json_object_array_add(k, json_object_new_double(fade_ratio(s->segments[i].weight, truth)));
+        json_object_array_add(
+                k, json_object_new_double(decayed_sum_ratio(s->segments[i].weight, truth)));
         json_object_array_add(a, k);
     }
     return a;
@@ -182,7 +185,7 @@ static json_object *files_to_json(const Model *m, const ModelStage *g)
         json_object_object_add(o, "directory",
                                json_object_new_boolean(m->files[f->file].directory));
         json_object_object_add(o, "probability",
-                               json_object_new_double(fade_ratio(f->used, g->sessions)));
+                               json_object_new_double(decayed_sum_ratio(f->used, g->sessions)));
         json_object_object_add(o, "first_use_usec",
                                first == COUNT_UNKNOWN ? NULL : json_object_new_uint64(first));
         json_object_object_add(o, "maps", segments_to_json(&f->resident, f->truth));

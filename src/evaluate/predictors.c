@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "model/fade.h"
+#include "base/decayed-sum.h"
 #include "predict/mixture.h"
 #include "predict/predictor-internal.h"
 
@@ -73,8 +73,8 @@ static bool parameters_valid(const PredictorParameters *p)
            p->graph_lookahead >= 1 && p->graph_lookahead <= 64 && p->partition_nodes >= 2 &&
            p->partition_nodes <= 4096 && p->partition_order >= 2 &&
            p->partition_order <= p->partition_nodes && p->partition_jump < p->partition_order &&
-           p->halflife > 0 && p->halflife <= USEC_INFINITY / FADE_SPAN && p->chain_window > 0 &&
-           p->combination >= 0 && p->combination < _MIXTURE_COMBINATION_MAX;
+           p->halflife > 0 && p->halflife <= USEC_INFINITY / DECAYED_SUM_SPAN &&
+           p->chain_window > 0 && p->combination >= 0 && p->combination < _MIXTURE_COMBINATION_MAX;
 }
 
 int predictor_new(const char *name, const PredictorParameters *parameters, uint64_t seed,

@@ -12,18 +12,19 @@ int chains_add_partners(ChainsWorld *w, uint32_t a, uint32_t b);
 int chains_add_pair(ChainsWorld *w, uint32_t x, uint32_t y, ChainsPair **ret);
 
 /* f(sum, argument) for every sum. */
-void chains_each_fade(Chains *c, Fade (*f)(Fade sum, uint64_t argument), uint64_t argument);
+void chains_each_sum(Chains *c, DecayedSum (*f)(DecayedSum sum, uint64_t argument),
+                     uint64_t argument);
 void chains_advance(Chains *c, uint64_t later);
 void chains_names_done(Chains *c);
 
 /* The sums of a world, an application and a pair, in the order of the format. */
-#define CHAINS_WORLD_FADES       (2 + 2 * CHAINS_AGES)
-#define CHAINS_APPLICATION_FADES 7
-#define CHAINS_PAIR_FADES        16
-void chains_world_fades(ChainsWorld *w, Fade *ret[static CHAINS_WORLD_FADES]);
-void chains_application_fades(ChainsApplication *a, Fade *ret[static CHAINS_APPLICATION_FADES]);
+#define CHAINS_WORLD_SUMS       (2 + 2 * CHAINS_AGES)
+#define CHAINS_APPLICATION_SUMS 7
+#define CHAINS_PAIR_SUMS        16
+void chains_world_sums(ChainsWorld *w, DecayedSum *ret[static CHAINS_WORLD_SUMS]);
+void chains_application_sums(ChainsApplication *a, DecayedSum *ret[static CHAINS_APPLICATION_SUMS]);
 /* `swapped`: as the pair (b, a). */
-void chains_pair_fades(ChainsPair *p, bool swapped, Fade *ret[static CHAINS_PAIR_FADES]);
+void chains_pair_sums(ChainsPair *p, bool swapped, DecayedSum *ret[static CHAINS_PAIR_SUMS]);
 
 /* The members of chains_to_json()'s object, for one that is open; what chains_from_json() does, for
  * an object of a document. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Chains as JSON: names sorted, worlds by user (everybody's last), applications and pairs by name,
- * each Fade as two numbers (current, previous generation), in the order of
- * chains_application_fades() and chains_pair_fades(). Application 0 of a world is the session's
+ * each DecayedSum as two numbers (current, previous generation), in the order of
+ * chains_application_sums() and chains_pair_sums(). Application 0 of a world is the session's
  * beginning, the others are 1 + the index of their name. */
 
 #include "model/chains-internal.h"
@@ -14,14 +14,14 @@
 /* Writing */
 
 /* What an array of numbers is gathered in. */
-#define ROW_MAX (2 * (CHAINS_PAIR_FADES + 2 * CHAINS_BUCKETS * CHAINS_EXPERTS))
+#define ROW_MAX (2 * (CHAINS_PAIR_SUMS + 2 * CHAINS_BUCKETS * CHAINS_EXPERTS))
 
 typedef struct Numbers {
     uint64_t v[ROW_MAX];
     size_t n;
 } Numbers;
 
-static void push_fade(Numbers *to, Fade f)
+static void push_sum(Numbers *to, DecayedSum f)
 {
     to->v[to->n++] = f.current;
     to->v[to->n++] = f.previous;
@@ -67,11 +67,11 @@ static int write_applications(JsonWriter *to, ChainsWorld *w, const uint32_t *nu
     qsort(rows, w->n_applications, sizeof(*rows), compare_rows);
     for (size_t i = 0; i < w->n_applications; i++) {
         Numbers row = {.v = {rows[i].first}, .n = 1};
-        Fade *fades[CHAINS_APPLICATION_FADES];
+        DecayedSum *sums[CHAINS_APPLICATION_SUMS];
 
-        chains_application_fades(&w->applications[rows[i].index], fades);
-        for (size_t j = 0; j < CHAINS_APPLICATION_FADES; j++)
-            push_fade(&row, *fades[j]);
+        chains_application_sums(&w->applications[rows[i].index], sums);
+        for (size_t j = 0; j < CHAINS_APPLICATION_SUMS; j++)
+            push_sum(&row, *sums[j]);
         json_writer_add_numbers(to, NULL, row.v, row.n);
     }
     return 0;
@@ -82,12 +82,12 @@ static void write_pair(JsonWriter *to, ChainsWorld *w, const uint32_t *numbers, 
     const ChainsPartner *partner = &w->applications[at->index].partners[at->partner];
     ChainsPair *p = partner->pair == CHAINS_NONE ? NULL : &w->pairs[partner->pair];
     Numbers row = {.v = {at->first, at->second, p ? p->together : 1}, .n = 3};
-    Fade *fades[CHAINS_PAIR_FADES];
+    DecayedSum *sums[CHAINS_PAIR_SUMS];
 
     if (p)
-        chains_pair_fades(p, number_of(w, p->a, numbers) != at->first, fades);
-    for (size_t j = 0; p && j < CHAINS_PAIR_FADES; j++)
-        push_fade(&row, *fades[j]);
+        chains_pair_sums(p, number_of(w, p->a, numbers) != at->first, sums);
+    for (size_t j = 0; p && j < CHAINS_PAIR_SUMS; j++)
+        push_sum(&row, *sums[j]);
     json_writer_add_numbers(to, NULL, row.v, row.n);
 }
 
@@ -114,8 +114,8 @@ static int write_pairs(JsonWriter *to, ChainsWorld *w, const uint32_t *numbers)
 
 static int write_world(JsonWriter *to, ChainsWorld *w, const uint32_t *numbers)
 {
-    Fade *fades[CHAINS_WORLD_FADES];
-    Numbers sums = {.n = 0};
+    DecayedSum *sums[CHAINS_WORLD_SUMS];
+    Numbers row = {.n = 0};
     int r;
 
     json_writer_open(to, NULL, '{');
@@ -123,10 +123,10 @@ static int write_world(JsonWriter *to, ChainsWorld *w, const uint32_t *numbers)
         json_writer_add_text(to, "user", "null");
     else
         json_writer_add_u64(to, "user", w->user);
-    chains_world_fades(w, fades);
-    for (size_t i = 0; i < CHAINS_WORLD_FADES; i++)
-        push_fade(&sums, *fades[i]);
-    json_writer_add_numbers(to, "sums", sums.v, sums.n);
+    chains_world_sums(w, sums);
+    for (size_t i = 0; i < CHAINS_WORLD_SUMS; i++)
+        push_sum(&row, *sums[i]);
+    json_writer_add_numbers(to, "sums", row.v, row.n);
     json_writer_open(to, "applications", '[');
     r = write_applications(to, w, numbers);
     json_writer_close(to, ']');
@@ -193,8 +193,8 @@ int chains_write(const Chains *c, JsonWriter *to)
     if (r < 0)
         return r;
     for (size_t i = 0; i < CHAINS_BUCKETS * CHAINS_EXPERTS; i++) {
-        push_fade(&evidence, c->attributed[i / CHAINS_EXPERTS][i % CHAINS_EXPERTS]);
-        push_fade(&evidence, c->expected[i / CHAINS_EXPERTS][i % CHAINS_EXPERTS]);
+        push_sum(&evidence, c->attributed[i / CHAINS_EXPERTS][i % CHAINS_EXPERTS]);
+        push_sum(&evidence, c->expected[i / CHAINS_EXPERTS][i % CHAINS_EXPERTS]);
     }
     json_writer_add_numbers(to, "evidence", evidence.v, evidence.n);
     memcpy(worlds, c->worlds, c->n_worlds * sizeof(*worlds));
@@ -217,11 +217,11 @@ int chains_to_json(const Chains *c, char **ret)
 
 /* Reading: every helper gives -EBADMSG for what is not there or not of its type. */
 
-static int next_fade(JsonColumn *from, Fade *ret)
+static int next_sum(JsonColumn *from, DecayedSum *ret)
 {
-    int r = json_next_u64(from, FADE_MAX, &ret->current);
+    int r = json_next_u64(from, DECAYED_SUM_MAX, &ret->current);
 
-    return r < 0 ? r : json_next_u64(from, FADE_MAX, &ret->previous);
+    return r < 0 ? r : json_next_u64(from, DECAYED_SUM_MAX, &ret->previous);
 }
 
 static int read_applications(ChainsWorld *w, uint64_t n_names, JsonColumn from)
@@ -232,14 +232,14 @@ static int read_applications(ChainsWorld *w, uint64_t n_names, JsonColumn from)
     if (from.n == 0)
         return -EBADMSG;
     while (from.n > 0) {
-        Fade *fades[CHAINS_APPLICATION_FADES];
+        DecayedSum *sums[CHAINS_APPLICATION_SUMS];
         uint32_t a = CHAINS_BEGIN;
         JsonColumn row;
         int r;
 
-        if (json_next_column(&from, 1 + 2 * CHAINS_APPLICATION_FADES, &row) < 0 ||
-            row.n != 1 + 2 * CHAINS_APPLICATION_FADES ||
-            json_next_u64(&row, n_names, &number) < 0 || (first ? number != 0 : number <= last))
+        if (json_next_column(&from, 1 + 2 * CHAINS_APPLICATION_SUMS, &row) < 0 ||
+            row.n != 1 + 2 * CHAINS_APPLICATION_SUMS || json_next_u64(&row, n_names, &number) < 0 ||
+            (first ? number != 0 : number <= last))
             return -EBADMSG;
         first = false;
         last = number;
@@ -248,9 +248,9 @@ static int read_applications(ChainsWorld *w, uint64_t n_names, JsonColumn from)
             if (r < 0)
                 return r;
         }
-        chains_application_fades(&w->applications[a], fades);
-        for (size_t j = 0; j < CHAINS_APPLICATION_FADES; j++) {
-            r = next_fade(&row, fades[j]);
+        chains_application_sums(&w->applications[a], sums);
+        for (size_t j = 0; j < CHAINS_APPLICATION_SUMS; j++) {
+            r = next_sum(&row, sums[j]);
             if (r < 0)
                 return r;
         }
@@ -260,7 +260,7 @@ static int read_applications(ChainsWorld *w, uint64_t n_names, JsonColumn from)
 
 static int read_pair(ChainsWorld *w, uint64_t n_names, JsonColumn row)
 {
-    Fade *fades[CHAINS_PAIR_FADES];
+    DecayedSum *sums[CHAINS_PAIR_SUMS];
     uint64_t number[2], together;
     size_t n = row.n;
     uint32_t x[2];
@@ -276,7 +276,7 @@ static int read_pair(ChainsWorld *w, uint64_t n_names, JsonColumn row)
             return -EBADMSG;
     }
     if (json_next_u64(&row, UINT32_MAX, &together) < 0 || number[0] >= number[1] || together == 0 ||
-        chains_find_partner(w, x[0], x[1]) || n != (together == 1 ? 3 : 3 + 2 * CHAINS_PAIR_FADES))
+        chains_find_partner(w, x[0], x[1]) || n != (together == 1 ? 3 : 3 + 2 * CHAINS_PAIR_SUMS))
         return -EBADMSG;
     if (together == 1)
         return chains_add_partners(w, x[0], x[1]);
@@ -284,9 +284,9 @@ static int read_pair(ChainsWorld *w, uint64_t n_names, JsonColumn row)
     if (r < 0)
         return r;
     p->together = (uint32_t)together;
-    chains_pair_fades(p, p->a != x[0], fades);
-    for (size_t j = 0; r >= 0 && j < CHAINS_PAIR_FADES; j++)
-        r = next_fade(&row, fades[j]);
+    chains_pair_sums(p, p->a != x[0], sums);
+    for (size_t j = 0; r >= 0 && j < CHAINS_PAIR_SUMS; j++)
+        r = next_sum(&row, sums[j]);
     return r;
 }
 
@@ -296,7 +296,7 @@ static int read_pairs(ChainsWorld *w, uint64_t n_names, JsonColumn from)
         return -E2BIG;
     while (from.n > 0) {
         JsonColumn row;
-        int r = json_next_column(&from, 3 + 2 * CHAINS_PAIR_FADES, &row);
+        int r = json_next_column(&from, 3 + 2 * CHAINS_PAIR_SUMS, &row);
 
         if (r >= 0)
             r = read_pair(w, n_names, row);
@@ -309,8 +309,8 @@ static int read_pairs(ChainsWorld *w, uint64_t n_names, JsonColumn from)
 static int read_world(Chains *c, const JsonDocument *d, struct json_object *o, uint64_t *last_user)
 {
     uint64_t uid = UID_INVALID;
-    Fade *fades[CHAINS_WORLD_FADES];
-    JsonColumn sums, applications, pairs;
+    DecayedSum *sums[CHAINS_WORLD_SUMS];
+    JsonColumn row, applications, pairs;
     struct json_object *user;
     ChainsWorld *w;
     int r;
@@ -322,15 +322,15 @@ static int read_world(Chains *c, const JsonDocument *d, struct json_object *o, u
     if (uid + 1 <= *last_user)
         return -EBADMSG;
     *last_user = uid + 1;
-    if (json_get_column(d, o, "sums", SIZE_MAX, &sums) < 0 ||
+    if (json_get_column(d, o, "sums", SIZE_MAX, &row) < 0 ||
         json_get_column(d, o, "applications", SIZE_MAX, &applications) < 0 ||
         json_get_column(d, o, "pairs", SIZE_MAX, &pairs) < 0)
         return -EBADMSG;
     r = chains_world(c, (uint32_t)uid, &w);
     if (r >= 0)
-        chains_world_fades(w, fades);
-    for (size_t i = 0; r >= 0 && i < CHAINS_WORLD_FADES; i++)
-        r = next_fade(&sums, fades[i]);
+        chains_world_sums(w, sums);
+    for (size_t i = 0; r >= 0 && i < CHAINS_WORLD_SUMS; i++)
+        r = next_sum(&row, sums[i]);
     if (r >= 0)
         r = read_applications(w, c->n_names, applications);
     return r < 0 ? r : read_pairs(w, c->n_names, pairs);
@@ -372,14 +372,14 @@ static int read_chains(const JsonDocument *d, struct json_object *o, Chains **re
     r = chains_new(halflife, window, &c);
     if (r < 0)
         return r == -EINVAL ? -EBADMSG : r;
-    if (generation > fade_generation(USEC_INFINITY - 1, halflife))
+    if (generation > decayed_sum_generation(USEC_INFINITY - 1, halflife))
         return -EBADMSG;
     c->generation = generation;
     r = read_names(c, names);
     for (size_t i = 0; r >= 0 && i < CHAINS_BUCKETS * CHAINS_EXPERTS; i++) {
-        r = next_fade(&evidence, &c->attributed[i / CHAINS_EXPERTS][i % CHAINS_EXPERTS]);
+        r = next_sum(&evidence, &c->attributed[i / CHAINS_EXPERTS][i % CHAINS_EXPERTS]);
         if (r >= 0)
-            r = next_fade(&evidence, &c->expected[i / CHAINS_EXPERTS][i % CHAINS_EXPERTS]);
+            r = next_sum(&evidence, &c->expected[i / CHAINS_EXPERTS][i % CHAINS_EXPERTS]);
     }
     for (size_t i = 0; r >= 0 && i < json_object_array_length(worlds); i++)
         r = read_world(c, d, json_object_array_get_idx(worlds, i), &last_user);

@@ -2,7 +2,7 @@
 
 /* Names, and merging. A pair that one side has not seen has, on that side, everything "before it
  * was first seen": so a merged pair's `before` grows by that side's sums, and its four states count
- * only what was observed of it. All of it is addition of Fades: the order does not matter. */
+ * only what was observed of it. All of it is addition of DecayedSums: the order does not matter. */
 
 #include "model/chains-internal.h"
 
@@ -77,7 +77,7 @@ int chains_add_name(Chains *c, const char *name, uint32_t *ret)
     return 0;
 }
 
-void chains_world_fades(ChainsWorld *w, Fade *ret[static CHAINS_WORLD_FADES])
+void chains_world_sums(ChainsWorld *w, DecayedSum *ret[static CHAINS_WORLD_SUMS])
 {
     ret[0] = &w->time;
     ret[1] = &w->sessions;
@@ -87,18 +87,18 @@ void chains_world_fades(ChainsWorld *w, Fade *ret[static CHAINS_WORLD_FADES])
     }
 }
 
-void chains_application_fades(ChainsApplication *a, Fade *ret[static CHAINS_APPLICATION_FADES])
+void chains_application_sums(ChainsApplication *a, DecayedSum *ret[static CHAINS_APPLICATION_SUMS])
 {
-    Fade *all[CHAINS_APPLICATION_FADES] = {&a->starts, &a->exits,     &a->on,       &a->sessions,
-                                           &a->last,   &a->next_self, &a->last_self};
+    DecayedSum *all[CHAINS_APPLICATION_SUMS] = {
+            &a->starts, &a->exits, &a->on, &a->sessions, &a->last, &a->next_self, &a->last_self};
 
     memcpy(ret, all, sizeof(all));
 }
 
-void chains_pair_fades(ChainsPair *p, bool swapped, Fade *ret[static CHAINS_PAIR_FADES])
+void chains_pair_sums(ChainsPair *p, bool swapped, DecayedSum *ret[static CHAINS_PAIR_SUMS])
 {
     unsigned a = swapped, b = !swapped;
-    Fade *all[CHAINS_PAIR_FADES] = {
+    DecayedSum *all[CHAINS_PAIR_SUMS] = {
             &p->both,
             &p->starts[a],
             &p->starts[b],
@@ -120,26 +120,26 @@ void chains_pair_fades(ChainsPair *p, bool swapped, Fade *ret[static CHAINS_PAIR
     memcpy(ret, all, sizeof(all));
 }
 
-static void each_of_world(ChainsWorld *w, Fade (*f)(Fade, uint64_t), uint64_t argument)
+static void each_of_world(ChainsWorld *w, DecayedSum (*f)(DecayedSum, uint64_t), uint64_t argument)
 {
-    Fade *fades[MAX(CHAINS_PAIR_FADES, CHAINS_WORLD_FADES)];
+    DecayedSum *sums[MAX(CHAINS_PAIR_SUMS, CHAINS_WORLD_SUMS)];
 
-    chains_world_fades(w, fades);
-    for (size_t j = 0; j < CHAINS_WORLD_FADES; j++)
-        *fades[j] = f(*fades[j], argument);
+    chains_world_sums(w, sums);
+    for (size_t j = 0; j < CHAINS_WORLD_SUMS; j++)
+        *sums[j] = f(*sums[j], argument);
     for (size_t i = 0; i < w->n_applications; i++) {
-        chains_application_fades(&w->applications[i], fades);
-        for (size_t j = 0; j < CHAINS_APPLICATION_FADES; j++)
-            *fades[j] = f(*fades[j], argument);
+        chains_application_sums(&w->applications[i], sums);
+        for (size_t j = 0; j < CHAINS_APPLICATION_SUMS; j++)
+            *sums[j] = f(*sums[j], argument);
     }
     for (size_t i = 0; i < w->n_pairs; i++) {
-        chains_pair_fades(&w->pairs[i], false, fades);
-        for (size_t j = 0; j < CHAINS_PAIR_FADES; j++)
-            *fades[j] = f(*fades[j], argument);
+        chains_pair_sums(&w->pairs[i], false, sums);
+        for (size_t j = 0; j < CHAINS_PAIR_SUMS; j++)
+            *sums[j] = f(*sums[j], argument);
     }
 }
 
-void chains_each_fade(Chains *c, Fade (*f)(Fade, uint64_t), uint64_t argument)
+void chains_each_sum(Chains *c, DecayedSum (*f)(DecayedSum, uint64_t), uint64_t argument)
 {
     for (size_t i = 0; i < c->n_worlds; i++)
         each_of_world(c->worlds[i], f, argument);
@@ -152,12 +152,12 @@ void chains_each_fade(Chains *c, Fade (*f)(Fade, uint64_t), uint64_t argument)
 
 bool chains_is_full(const Chains *c)
 {
-    Fade *fades[CHAINS_WORLD_FADES];
+    DecayedSum *sums[CHAINS_WORLD_SUMS];
 
     for (size_t i = 0; i < c->n_worlds; i++) {
-        chains_world_fades(c->worlds[i], fades);
-        for (size_t j = 0; j < CHAINS_WORLD_FADES; j++)
-            if (fade_is_full(*fades[j]))
+        chains_world_sums(c->worlds[i], sums);
+        for (size_t j = 0; j < CHAINS_WORLD_SUMS; j++)
+            if (decayed_sum_is_full(*sums[j]))
                 return true;
     }
     return false;
@@ -166,13 +166,13 @@ bool chains_is_full(const Chains *c)
 static const ChainsApplication nothing;
 
 /* Sums of x, seen from a later generation, onto those of `to`. */
-static void absorb(Fade *to, Fade x, uint64_t later)
+static void absorb(DecayedSum *to, DecayedSum x, uint64_t later)
 {
-    *to = fade_add(*to, fade_advance(x, later));
+    *to = decayed_sum_add(*to, decayed_sum_advance(x, later));
 }
 
 /* Everything that happened to two applications in a world lies before a pair was seen there. */
-static void absorb_before(ChainsPair *p, Fade time, const ChainsApplication *a,
+static void absorb_before(ChainsPair *p, DecayedSum time, const ChainsApplication *a,
                           const ChainsApplication *b, uint64_t later)
 {
     const ChainsApplication *x[2] = {a, b};
@@ -210,11 +210,11 @@ static int fold_partner(ChainsWorld *to, ChainsWorld *x, uint32_t a, const Chain
     }
     p->together = together > UINT32_MAX - p->together ? UINT32_MAX : p->together + together;
     if (q) {
-        Fade *ours[CHAINS_PAIR_FADES], *theirs[CHAINS_PAIR_FADES];
+        DecayedSum *ours[CHAINS_PAIR_SUMS], *theirs[CHAINS_PAIR_SUMS];
 
-        chains_pair_fades(p, false, ours);
-        chains_pair_fades(q, there[q->a] != p->a, theirs);
-        for (size_t j = 0; j < CHAINS_PAIR_FADES; j++)
+        chains_pair_sums(p, false, ours);
+        chains_pair_sums(q, there[q->a] != p->a, theirs);
+        for (size_t j = 0; j < CHAINS_PAIR_SUMS; j++)
             absorb(ours[j], *theirs[j], later);
     }
     return 0;
@@ -226,7 +226,7 @@ static int fold_world(Chains *c, ChainsWorld *to, const Chains *from, ChainsWorl
 {
     _cleanup_free_ uint32_t *there = calloc(x->n_applications, sizeof(*there)); /* x -> to */
     _cleanup_free_ uint32_t *here = NULL;                                       /* to -> x */
-    Fade *sums[CHAINS_WORLD_FADES], *their_sums[CHAINS_WORLD_FADES];
+    DecayedSum *sums[CHAINS_WORLD_SUMS], *their_sums[CHAINS_WORLD_SUMS];
     size_t n_before = to->n_pairs;
     int r;
 
@@ -269,16 +269,16 @@ static int fold_world(Chains *c, ChainsWorld *to, const Chains *from, ChainsWorl
             if (r < 0)
                 return r;
         }
-    chains_world_fades(to, sums);
-    chains_world_fades(x, their_sums);
-    for (size_t j = 0; j < CHAINS_WORLD_FADES; j++)
+    chains_world_sums(to, sums);
+    chains_world_sums(x, their_sums);
+    for (size_t j = 0; j < CHAINS_WORLD_SUMS; j++)
         absorb(sums[j], *their_sums[j], later);
     for (size_t i = 0; i < x->n_applications; i++) {
-        Fade *mine[CHAINS_APPLICATION_FADES], *theirs[CHAINS_APPLICATION_FADES];
+        DecayedSum *mine[CHAINS_APPLICATION_SUMS], *theirs[CHAINS_APPLICATION_SUMS];
 
-        chains_application_fades(&to->applications[there[i]], mine);
-        chains_application_fades(&x->applications[i], theirs);
-        for (size_t j = 0; j < CHAINS_APPLICATION_FADES; j++)
+        chains_application_sums(&to->applications[there[i]], mine);
+        chains_application_sums(&x->applications[i], theirs);
+        for (size_t j = 0; j < CHAINS_APPLICATION_SUMS; j++)
             absorb(mine[j], *theirs[j], later);
     }
     return 0;

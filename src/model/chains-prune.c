@@ -8,13 +8,13 @@
 #define NEGLIGIBLE (1.0 / 1024)
 
 /* Less than so much of one event now. */
-static bool few(const Chains *c, Fade events)
+static bool few(const Chains *c, DecayedSum events)
 {
     return chains_value(c, events) < NEGLIGIBLE;
 }
 
 /* Less than so much of the time within which two starts are together. */
-static bool brief(const Chains *c, Fade msec)
+static bool brief(const Chains *c, DecayedSum msec)
 {
     return chains_value(c, msec) * (double)USEC_PER_MSEC < NEGLIGIBLE * (double)c->window;
 }
@@ -24,10 +24,11 @@ static bool brief(const Chains *c, Fade msec)
  * either: it stays. */
 static bool pair_faded(const Chains *c, const ChainsWorld *w, const ChainsPair *p)
 {
-    Fade events = {0};
+    DecayedSum events = {0};
 
     for (unsigned i = 0; i < 2; i++) {
-        events = fade_add(events, fade_add(p->starts[i], fade_add(p->exits[i], p->next[i])));
+        events = decayed_sum_add(
+                events, decayed_sum_add(p->starts[i], decayed_sum_add(p->exits[i], p->next[i])));
         if (!brief(c, p->last[i]))
             return false;
     }
@@ -53,7 +54,7 @@ static void mark(const Chains *c, const ChainsWorld *w, bool *keep)
             keep[w->pairs[i].a] = keep[w->pairs[i].b] = true;
 }
 
-static void copy_fades(Fade *const *to, Fade *const *from, size_t n)
+static void copy_sums(DecayedSum *const *to, DecayedSum *const *from, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         *to[i] = *from[i];
@@ -62,7 +63,7 @@ static void copy_fades(Fade *const *to, Fade *const *from, size_t n)
 static int copy_application(Chains *c, ChainsWorld *to, const Chains *from, ChainsApplication *x,
                             uint32_t *ret)
 {
-    Fade *ours[CHAINS_APPLICATION_FADES], *theirs[CHAINS_APPLICATION_FADES];
+    DecayedSum *ours[CHAINS_APPLICATION_SUMS], *theirs[CHAINS_APPLICATION_SUMS];
     uint32_t id;
     int r;
 
@@ -77,9 +78,9 @@ static int copy_application(Chains *c, ChainsWorld *to, const Chains *from, Chai
         if (r < 0)
             return r;
     }
-    chains_application_fades(&to->applications[*ret], ours);
-    chains_application_fades(x, theirs);
-    copy_fades(ours, theirs, CHAINS_APPLICATION_FADES);
+    chains_application_sums(&to->applications[*ret], ours);
+    chains_application_sums(x, theirs);
+    copy_sums(ours, theirs, CHAINS_APPLICATION_SUMS);
     return 0;
 }
 
@@ -88,7 +89,7 @@ static int copy_partner(ChainsWorld *to, const Chains *from, ChainsWorld *w, uin
                         const ChainsPartner *partner, const uint32_t *there)
 {
     ChainsPair *q = partner->pair == CHAINS_NONE ? NULL : &w->pairs[partner->pair], *p;
-    Fade *ours[CHAINS_PAIR_FADES], *theirs[CHAINS_PAIR_FADES];
+    DecayedSum *ours[CHAINS_PAIR_SUMS], *theirs[CHAINS_PAIR_SUMS];
     uint32_t x = there[a], y = there[partner->other];
     int r;
 
@@ -102,9 +103,9 @@ static int copy_partner(ChainsWorld *to, const Chains *from, ChainsWorld *w, uin
     if (r < 0)
         return r;
     p->together = q->together;
-    chains_pair_fades(p, false, ours);
-    chains_pair_fades(q, there[q->a] != p->a, theirs);
-    copy_fades(ours, theirs, CHAINS_PAIR_FADES);
+    chains_pair_sums(p, false, ours);
+    chains_pair_sums(q, there[q->a] != p->a, theirs);
+    copy_sums(ours, theirs, CHAINS_PAIR_SUMS);
     return 0;
 }
 
@@ -112,7 +113,7 @@ static int copy_world(Chains *c, const Chains *from, ChainsWorld *w)
 {
     _cleanup_free_ uint32_t *there = calloc(w->n_applications, sizeof(*there)); /* w -> to */
     _cleanup_free_ bool *keep = calloc(w->n_applications, sizeof(*keep));
-    Fade *ours[CHAINS_WORLD_FADES], *theirs[CHAINS_WORLD_FADES];
+    DecayedSum *ours[CHAINS_WORLD_SUMS], *theirs[CHAINS_WORLD_SUMS];
     size_t n_kept = 0;
     ChainsWorld *to;
     int r;
@@ -127,9 +128,9 @@ static int copy_world(Chains *c, const Chains *from, ChainsWorld *w)
     r = chains_world(c, w->user, &to);
     if (r < 0)
         return r;
-    chains_world_fades(to, ours);
-    chains_world_fades(w, theirs);
-    copy_fades(ours, theirs, CHAINS_WORLD_FADES);
+    chains_world_sums(to, ours);
+    chains_world_sums(w, theirs);
+    copy_sums(ours, theirs, CHAINS_WORLD_SUMS);
     for (size_t i = 0; i < w->n_applications; i++) {
         there[i] = CHAINS_NONE;
         r = keep[i] ? copy_application(c, to, from, &w->applications[i], &there[i]) : 0;
@@ -148,24 +149,24 @@ static int copy_world(Chains *c, const Chains *from, ChainsWorld *w)
 }
 
 /* An event at the very end of the generation, which weighs most, is taken for one of now. */
-static Fade rescale(Fade f, uint64_t to)
+static DecayedSum rescale(DecayedSum f, uint64_t to)
 {
-    return fade_rescale(f, to, UINT64_C(1) << (FADE_SPAN + FADE_BITS));
+    return decayed_sum_rescale(f, to, UINT64_C(1) << (DECAYED_SUM_SPAN + DECAYED_SUM_BITS));
 }
 
 int chains_settle_clock(Chains *c, usec_t realtime)
 {
     usec_t t = MIN(realtime, USEC_INFINITY - 1);
-    uint64_t generation = fade_generation(t, c->halflife);
+    uint64_t generation = decayed_sum_generation(t, c->halflife);
 
     if (c->generation <= generation + 1)
         return 0;
     for (size_t i = 0; i < c->n_worlds; i++)
         if (c->worlds[i]->in_session)
             return -EBUSY;
-    chains_each_fade(c, rescale, fade_weight(t, c->halflife));
+    chains_each_sum(c, rescale, decayed_sum_weight(t, c->halflife));
     c->generation = generation;
-    c->weight = fade_weight(t, c->halflife);
+    c->weight = decayed_sum_weight(t, c->halflife);
     return 0;
 }
 

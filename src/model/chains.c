@@ -30,14 +30,14 @@ int chains_new(usec_t halflife, usec_t window, Chains **ret)
     ChainsWorld *w;
     int r;
 
-    if (halflife == 0 || halflife > USEC_INFINITY / FADE_SPAN || window == 0)
+    if (halflife == 0 || halflife > USEC_INFINITY / DECAYED_SUM_SPAN || window == 0)
         return -EINVAL;
     c = calloc(1, sizeof(*c));
     if (!c)
         return -ENOMEM;
     c->halflife = halflife;
     c->window = window;
-    c->weight = fade_weight(0, halflife);
+    c->weight = decayed_sum_weight(0, halflife);
     r = chains_world(c, UID_INVALID, &w);
     if (r < 0)
         return r;
@@ -252,13 +252,13 @@ int chains_add_pair(ChainsWorld *w, uint32_t x, uint32_t y, ChainsPair **ret)
 
 /* Time */
 
-static void add(const Chains *c, Fade *f, uint64_t amount)
+static void add(const Chains *c, DecayedSum *f, uint64_t amount)
 {
     uint64_t x;
 
     if (__builtin_mul_overflow(amount, c->weight, &x))
-        x = FADE_MAX;
-    f->current = fade_saturating_add(f->current, MIN(x, FADE_MAX));
+        x = DECAYED_SUM_MAX;
+    f->current = decayed_sum_saturating_add(f->current, MIN(x, DECAYED_SUM_MAX));
 }
 
 /* From whichever came last until now, in milliseconds. */
@@ -271,14 +271,14 @@ static uint64_t elapsed(const Chains *c, usec_t since, usec_t or_since)
 
 void chains_advance(Chains *c, uint64_t later)
 {
-    chains_each_fade(c, fade_advance, later);
+    chains_each_sum(c, decayed_sum_advance, later);
     c->generation += later;
 }
 
 void chains_set_time(Chains *c, usec_t now, usec_t realtime)
 {
     usec_t t = MIN(realtime, USEC_INFINITY - 1);
-    uint64_t generation = fade_generation(t, c->halflife);
+    uint64_t generation = decayed_sum_generation(t, c->halflife);
 
     if (now > c->seen) {
         c->now += MIN(now - c->seen, CHAINS_GAP_MAX);
@@ -287,13 +287,13 @@ void chains_set_time(Chains *c, usec_t now, usec_t realtime)
     if (generation > c->generation)
         chains_advance(c, generation - c->generation);
     /* What seems older than the generation happens now all the same: the clock was set back. */
-    c->weight =
-            generation < c->generation ? fade_weight(0, c->halflife) : fade_weight(t, c->halflife);
+    c->weight = generation < c->generation ? decayed_sum_weight(0, c->halflife)
+                                           : decayed_sum_weight(t, c->halflife);
 }
 
-double chains_value(const Chains *c, Fade f)
+double chains_value(const Chains *c, DecayedSum f)
 {
-    return fade_value(f) / (double)c->weight;
+    return decayed_sum_value(f) / (double)c->weight;
 }
 
 /* Events */
@@ -399,7 +399,7 @@ void chains_end(Chains *c, ChainsWorld *w)
     w->in_session = false;
 }
 
-static Fade plus(const Chains *c, Fade f, uint64_t amount)
+static DecayedSum plus(const Chains *c, DecayedSum f, uint64_t amount)
 {
     add(c, &f, amount);
     return f;
@@ -523,7 +523,7 @@ void chains_exit(Chains *c, ChainsWorld *w, uint32_t id)
 
 double chains_time_usec(const Chains *c, const ChainsWorld *w)
 {
-    Fade f = w->in_session ? plus(c, w->time, elapsed(c, w->begin, 0)) : w->time;
+    DecayedSum f = w->in_session ? plus(c, w->time, elapsed(c, w->begin, 0)) : w->time;
 
     return chains_value(c, f) * (double)USEC_PER_MSEC;
 }
@@ -531,14 +531,14 @@ double chains_time_usec(const Chains *c, const ChainsWorld *w)
 void chains_totals(const Chains *c, const ChainsWorld *w, uint32_t application, ChainsTotals *ret)
 {
     const ChainsApplication *x = &w->applications[application];
-    Fade on = x->running ? plus(c, x->on, elapsed(c, x->since, 0)) : x->on;
+    DecayedSum on = x->running ? plus(c, x->on, elapsed(c, x->since, 0)) : x->on;
 
     ret->starts = chains_value(c, x->starts);
     ret->on_usec = chains_value(c, on) * (double)USEC_PER_MSEC;
     ret->off_usec = fmax(chains_time_usec(c, w) - ret->on_usec, 0);
 }
 
-static double since_then(const Chains *c, Fade total, Fade before)
+static double since_then(const Chains *c, DecayedSum total, DecayedSum before)
 {
     return fmax(chains_value(c, total) - chains_value(c, before), 0);
 }
@@ -547,7 +547,7 @@ void chains_states(const Chains *c, const ChainsWorld *w, const ChainsPair *p, C
 {
     const ChainsApplication *x[2] = {&w->applications[p->a], &w->applications[p->b]};
     double ms = (double)USEC_PER_MSEC, time, on[2], both;
-    Fade f = w->in_session ? plus(c, w->time, elapsed(c, w->begin, 0)) : w->time;
+    DecayedSum f = w->in_session ? plus(c, w->time, elapsed(c, w->begin, 0)) : w->time;
 
     *ret = (ChainsStates){0};
     time = since_then(c, f, p->before_time) * ms;

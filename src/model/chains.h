@@ -2,7 +2,7 @@
 #pragma once
 
 /* Which applications follow which: continuous-time Markov chains for pairs of applications (thesis
- * 3.2.2, 3.5.3), kept as fading sums (fade.h) so that models merge exactly. Pure.
+ * 3.2.2, 3.5.3), kept as fading sums (base/decayed-sum.h) so that models merge exactly. Pure.
  *
  * A world is what one user does, or everybody (UID_INVALID): the thesis's question whether the
  * pair (user, application) should be modelled (3.4.6) is answered with both.
@@ -21,10 +21,10 @@
  * four states a chain knows how often one of them was the next to start after the other, and for
  * how long it could have been: the succession the state alone cannot tell. */
 
+#include "base/decayed-sum.h"
 #include "base/macros.h"
 #include "base/time-util.h"
 #include "base/uid.h"
-#include "model/fade.h"
 
 #define CHAINS_FORMAT_VERSION 1
 #define CHAINS_NONE           UINT32_MAX /* no application */
@@ -50,11 +50,11 @@ typedef struct ChainsPartner {
 /* All sums of time are in milliseconds, of counts in events, times the weight of their moment. */
 typedef struct ChainsApplication {
     uint32_t id; /* the caller's; CHAINS_NONE for CHAINS_BEGIN */
-    Fade starts, exits, on;
-    Fade sessions;           /* in which it started */
-    Fade last;               /* time during which it was the one that had started last */
-    Fade next_self;          /* starts that followed a start of its own */
-    Fade last_self;          /* of `last`: while it ran, and could not start */
+    DecayedSum starts, exits, on;
+    DecayedSum sessions;     /* in which it started */
+    DecayedSum last;         /* time during which it was the one that had started last */
+    DecayedSum next_self;    /* starts that followed a start of its own */
+    DecayedSum last_self;    /* of `last`: while it ran, and could not start */
     ChainsPartner *partners; /* sorted by `other` */
     uint32_t n_partners, allocated_partners;
     /* of the present session */
@@ -65,14 +65,14 @@ typedef struct ChainsApplication {
 /* Index [0] is a, [1] is b; a < b. */
 typedef struct ChainsPair {
     uint32_t a, b;
-    uint32_t together; /* starts within the window of one another */
-    Fade both;         /* time during which both ran */
-    Fade starts[2];    /* of the one while the other ran */
-    Fade exits[2];
-    Fade next[2]; /* of the one, as next start after the other's */
-    Fade last[2]; /* time: the other was last, and the one ran */
+    uint32_t together;    /* starts within the window of one another */
+    DecayedSum both;      /* time during which both ran */
+    DecayedSum starts[2]; /* of the one while the other ran */
+    DecayedSum exits[2];
+    DecayedSum next[2]; /* of the one, as next start after the other's */
+    DecayedSum last[2]; /* time: the other was last, and the one ran */
     /* What these were when the chain began */
-    Fade before_time, before_on[2], before_starts[2], before_exits[2];
+    DecayedSum before_time, before_on[2], before_starts[2], before_exits[2];
     usec_t since; /* when it began, if in the present session */
 } ChainsPair;
 
@@ -83,9 +83,9 @@ typedef struct ChainsRecent {
 
 typedef struct ChainsWorld {
     uint32_t user; /* uid, or UID_INVALID */
-    Fade time, sessions;
-    Fade age_time[CHAINS_AGES];  /* time that sessions have spent at that age */
-    Fade age_ended[CHAINS_AGES]; /* sessions that have ended at it */
+    DecayedSum time, sessions;
+    DecayedSum age_time[CHAINS_AGES];  /* time that sessions have spent at that age */
+    DecayedSum age_ended[CHAINS_AGES]; /* sessions that have ended at it */
     ChainsApplication *applications;
     size_t n_applications, allocated_applications;
     uint32_t *index; /* id -> application */
@@ -106,11 +106,11 @@ typedef struct ChainsWorld {
 
 typedef struct Chains {
     usec_t halflife, window;
-    uint64_t generation;  /* of all Fades in it */
+    uint64_t generation;  /* of all DecayedSums in it */
     ChainsWorld **worlds; /* [0] is everybody's */
     size_t n_worlds, allocated_worlds;
-    Fade attributed[CHAINS_BUCKETS][CHAINS_EXPERTS]; /* starts, in 1/1024 */
-    Fade expected[CHAINS_BUCKETS][CHAINS_EXPERTS];
+    DecayedSum attributed[CHAINS_BUCKETS][CHAINS_EXPERTS]; /* starts, in 1/1024 */
+    DecayedSum expected[CHAINS_BUCKETS][CHAINS_EXPERTS];
     char **names; /* by id; needed for JSON and merging only */
     size_t n_names, allocated_names;
     struct ChainsName *names_index;
@@ -135,7 +135,7 @@ int chains_add_name(Chains *c, const char *name, uint32_t *ret);
 int chains_find_name(const Chains *c, const char *name, uint32_t *ret);
 
 /* `now` is on any one clock that runs while the machine is on; times that run back count as the
- * latest seen. `realtime` is the wall clock at that moment: what fades is by wall-clock time. */
+ * latest seen. `realtime` is the wall clock at that moment: what sums is by wall-clock time. */
 void chains_set_time(Chains *c, usec_t now, usec_t realtime);
 
 /* A session begins, an application starts, exits, the session ends, at chains' time. Starting what
@@ -158,7 +158,7 @@ typedef struct ChainsTotals {
 } ChainsTotals;
 void chains_totals(const Chains *c, const ChainsWorld *w, uint32_t application, ChainsTotals *ret);
 double chains_time_usec(const Chains *c, const ChainsWorld *w);
-double chains_value(const Chains *c, Fade f);
+double chains_value(const Chains *c, DecayedSum f);
 
 /* Where an age of sessions ends, since their beginning; USEC_INFINITY for the last. */
 usec_t chains_age_end(unsigned age);

@@ -6,7 +6,7 @@
 
 static usec_t span(const Model *m)
 {
-    return m->halflife * FADE_SPAN;
+    return m->halflife * DECAYED_SUM_SPAN;
 }
 
 usec_t model_effective_now(const Model *m, usec_t now_realtime)
@@ -26,29 +26,29 @@ usec_t model_effective_start(usec_t start_realtime, usec_t now_realtime)
 static void rescale_segments(Segments *s, uint64_t to, uint64_t from)
 {
     for (size_t i = 0; i < s->n; i++)
-        s->segments[i].weight = fade_rescale(s->segments[i].weight, to, from);
+        s->segments[i].weight = decayed_sum_rescale(s->segments[i].weight, to, from);
 }
 
 static void rescale_stage(ModelStage *s, uint64_t to, uint64_t from)
 {
-    s->sessions = fade_rescale(s->sessions, to, from);
-    s->duration = fade_rescale(s->duration, to, from);
+    s->sessions = decayed_sum_rescale(s->sessions, to, from);
+    s->duration = decayed_sum_rescale(s->duration, to, from);
     for (size_t i = 0; i < s->n_applications; i++)
-        s->applications[i].active = fade_rescale(s->applications[i].active, to, from);
+        s->applications[i].active = decayed_sum_rescale(s->applications[i].active, to, from);
     for (size_t i = 0; i < s->n_uses; i++)
-        s->uses[i].used = fade_rescale(s->uses[i].used, to, from);
+        s->uses[i].used = decayed_sum_rescale(s->uses[i].used, to, from);
     for (size_t i = 0; i < s->n_files; i++) {
         ModelStageFile *f = &s->files[i];
 
-        f->used = fade_rescale(f->used, to, from);
-        f->truth = fade_rescale(f->truth, to, from);
-        f->assumed = fade_rescale(f->assumed, to, from);
-        f->first_use = fade_rescale(f->first_use, to, from);
+        f->used = decayed_sum_rescale(f->used, to, from);
+        f->truth = decayed_sum_rescale(f->truth, to, from);
+        f->assumed = decayed_sum_rescale(f->assumed, to, from);
+        f->first_use = decayed_sum_rescale(f->first_use, to, from);
         rescale_segments(&f->resident, to, from);
         rescale_segments(&f->assumed_resident, to, from);
     }
     for (size_t i = 0; i < s->n_metadata; i++) {
-        s->metadata[i].truth = fade_rescale(s->metadata[i].truth, to, from);
+        s->metadata[i].truth = decayed_sum_rescale(s->metadata[i].truth, to, from);
         rescale_segments(&s->metadata[i].ranges, to, from);
     }
 }
@@ -74,18 +74,19 @@ int model_settle_clock(Model **m, usec_t now_realtime)
     chains = TAKE_PTR((*m)->chains);
     r = model_merge(*m, empty, &copy);
     if (r >= 0) {
-        from = fade_weight(copy->clock, copy->halflife);
-        to = fade_weight(now_realtime, copy->halflife);
+        from = decayed_sum_weight(copy->clock, copy->halflife);
+        to = decayed_sum_weight(now_realtime, copy->halflife);
         for (size_t i = 0; i < copy->n_stages; i++)
             rescale_stage(&copy->stages[i], to, from);
         for (size_t i = 0; i < copy->n_files; i++)
-            copy->files[i].as_directory = fade_rescale(copy->files[i].as_directory, to, from);
+            copy->files[i].as_directory =
+                    decayed_sum_rescale(copy->files[i].as_directory, to, from);
         for (size_t i = 0; i < copy->n_learned; i++)
             copy->learned[i].at = MIN(copy->learned[i].at, now_realtime);
         if (copy->n_learned > 0)
             qsort(copy->learned, copy->n_learned, sizeof(ModelLearned), model_compare_learned);
         copy->clock = now_realtime;
-        copy->generation = fade_generation(now_realtime, copy->halflife);
+        copy->generation = decayed_sum_generation(now_realtime, copy->halflife);
         /* Merging drops what the new scale has no room for. */
         r = model_merge(copy, empty, &settled);
     }

@@ -12,8 +12,8 @@
 typedef struct Reader {
     JsonDocument document;
     Model *m;
-    Fade *fades;
-    size_t n_fades, allocated_fades;
+    DecayedSum *sums;
+    size_t n_sums, allocated_sums;
     const char *where;
 } Reader;
 
@@ -24,31 +24,32 @@ typedef struct Reader {
             return _r;   \
     } while (0)
 
-/* The next element as the row of a Fade that is within `whole`. */
-static int next_fade(const Reader *r, JsonColumn *c, Fade whole, Fade *ret)
+/* The next element as the row of a DecayedSum that is within `whole`. */
+static int next_sum(const Reader *r, JsonColumn *c, DecayedSum whole, DecayedSum *ret)
 {
     uint64_t row;
 
     CHECK(json_next_u64(c, UINT32_MAX, &row));
-    if (row >= r->n_fades || !fade_within(r->fades[row], whole))
+    if (row >= r->n_sums || !decayed_sum_within(r->sums[row], whole))
         return -EBADMSG;
-    *ret = r->fades[row];
+    *ret = r->sums[row];
     return 0;
 }
 
-static int fade_member(Reader *r, struct json_object *o, const char *key, Fade whole, Fade *ret)
+static int sum_member(Reader *r, struct json_object *o, const char *key, DecayedSum whole,
+                      DecayedSum *ret)
 {
     uint64_t row;
 
     r->where = key;
     CHECK(json_get_u64(o, key, UINT32_MAX, &row));
-    if (row >= r->n_fades || !fade_within(r->fades[row], whole))
+    if (row >= r->n_sums || !decayed_sum_within(r->sums[row], whole))
         return -EBADMSG;
-    *ret = r->fades[row];
+    *ret = r->sums[row];
     return 0;
 }
 
-static int read_segments(const Reader *r, JsonColumn c, Fade whole, Segments *ret)
+static int read_segments(const Reader *r, JsonColumn c, DecayedSum whole, Segments *ret)
 {
     uint64_t at = 0;
 
@@ -60,7 +61,7 @@ static int read_segments(const Reader *r, JsonColumn c, Fade whole, Segments *re
 
         CHECK(json_next_u64(&c, TRACE_NUMBER_MAX, &gap));
         CHECK(json_next_u64(&c, TRACE_NUMBER_MAX, &length));
-        CHECK(next_fade(r, &c, whole, &s.weight));
+        CHECK(next_sum(r, &c, whole, &s.weight));
         if (__builtin_add_overflow(at, gap, &s.start) ||
             __builtin_add_overflow(s.start, length, &s.end) || s.end > TRACE_NUMBER_MAX)
             return -EBADMSG;
@@ -71,7 +72,7 @@ static int read_segments(const Reader *r, JsonColumn c, Fade whole, Segments *re
 }
 
 /* Rows 0, 1, …: the first is zero, the others rise. */
-static int read_fades(Reader *r, struct json_object *o)
+static int read_sums(Reader *r, struct json_object *o)
 {
     static const char *const keys[] = {"current", "previous"};
     JsonColumn c[ELEMENTSOF(keys)];
@@ -81,18 +82,18 @@ static int read_fades(Reader *r, struct json_object *o)
     CHECK(json_get_object(o, "fades", &o));
     CHECK(json_get_columns(&r->document, o, keys, ELEMENTSOF(keys), MODEL_USES_MAX, c));
     n = c[0].n;
-    CHECK(grow_array(&r->fades, &r->allocated_fades, n, sizeof(Fade)));
+    CHECK(grow_array(&r->sums, &r->allocated_sums, n, sizeof(DecayedSum)));
     for (size_t i = 0; i < n; i++) {
-        Fade *f = &r->fades[i];
+        DecayedSum *f = &r->sums[i];
 
-        CHECK(json_next_u64(&c[0], FADE_MAX, &f->current));
-        CHECK(json_next_u64(&c[1], FADE_MAX, &f->previous));
-        if (i == 0 ? !fade_is_zero(*f)
+        CHECK(json_next_u64(&c[0], DECAYED_SUM_MAX, &f->current));
+        CHECK(json_next_u64(&c[1], DECAYED_SUM_MAX, &f->previous));
+        if (i == 0 ? !decayed_sum_is_zero(*f)
                    : f->current < f[-1].current ||
                              (f->current == f[-1].current && f->previous <= f[-1].previous))
             return -EBADMSG;
     }
-    r->n_fades = n;
+    r->n_sums = n;
     return n > 0 ? 0 : -EBADMSG;
 }
 
@@ -116,7 +117,7 @@ static bool path_is_plain(const char *p)
 static int read_files(Reader *r, struct json_object *o)
 {
     static const char *const keys[] = {"directory", "shared"};
-    static const Fade any = {FADE_MAX, FADE_MAX};
+    static const DecayedSum any = {DECAYED_SUM_MAX, DECAYED_SUM_MAX};
     JsonColumn c[ELEMENTSOF(keys)];
     struct json_object *rests;
     Model *m = r->m;
@@ -139,8 +140,8 @@ static int read_files(Reader *r, struct json_object *o)
         size_t l;
 
         *f = (ModelFile){0};
-        CHECK(next_fade(r, &c[0], any, &f->as_directory));
-        f->directory = !fade_is_zero(f->as_directory);
+        CHECK(next_sum(r, &c[0], any, &f->as_directory));
+        f->directory = !decayed_sum_is_zero(f->as_directory);
         CHECK(json_next_u64(&c[1], strlen(before), &shared));
         CHECK(json_at_string(rests, i, &rest));
         unescaped = json_unescape_bytes(rest);
@@ -175,7 +176,7 @@ static int step_file(const Reader *r, JsonColumn *c, bool first, uint64_t *at)
 static int read_uses(const Reader *r, JsonColumn files, JsonColumn used, uint32_t application,
                      ModelStage *s)
 {
-    Fade active = s->applications[application].active;
+    DecayedSum active = s->applications[application].active;
     size_t n = files.n;
     uint64_t file = 0;
 
@@ -188,8 +189,8 @@ static int read_uses(const Reader *r, JsonColumn files, JsonColumn used, uint32_
         *u = (ModelUse){.application = application};
         CHECK(step_file(r, &files, i == 0, &file));
         u->file = (uint32_t)file;
-        CHECK(next_fade(r, &used, active, &u->used));
-        if (fade_is_zero(u->used))
+        CHECK(next_sum(r, &used, active, &u->used));
+        if (decayed_sum_is_zero(u->used))
             return -EBADMSG;
     }
     return 0;
@@ -215,8 +216,8 @@ static int read_applications(Reader *r, struct json_object *o, ModelStage *s)
         if (file < -1 || file >= (int64_t)r->m->n_files)
             return -EBADMSG;
         a->file = file < 0 ? MODEL_NONE : (uint32_t)file;
-        CHECK(next_fade(r, &c[1], s->sessions, &a->active));
-        if (fade_is_zero(a->active) || (i > 0 && a[-1].file >= a->file))
+        CHECK(next_sum(r, &c[1], s->sessions, &a->active));
+        if (decayed_sum_is_zero(a->active) || (i > 0 && a[-1].file >= a->file))
             return -EBADMSG;
         s->n_applications++;
         CHECK(json_next_column(&c[2], MODEL_FILES_MAX, &files));
@@ -246,12 +247,12 @@ static int read_stage_files(Reader *r, struct json_object *o, ModelStage *s)
         s->n_files++;
         CHECK(step_file(r, &c[0], i == 0, &file));
         f->file = (uint32_t)file;
-        CHECK(next_fade(r, &c[1], s->sessions, &f->used));
-        if (fade_is_zero(f->used))
+        CHECK(next_sum(r, &c[1], s->sessions, &f->used));
+        if (decayed_sum_is_zero(f->used))
             return -EBADMSG;
-        CHECK(next_fade(r, &c[2], f->used, &f->truth));
-        CHECK(json_next_u64(&c[3], FADE_MAX, &f->first_use.current));
-        CHECK(json_next_u64(&c[4], FADE_MAX, &f->first_use.previous));
+        CHECK(next_sum(r, &c[2], f->used, &f->truth));
+        CHECK(json_next_u64(&c[3], DECAYED_SUM_MAX, &f->first_use.current));
+        CHECK(json_next_u64(&c[4], DECAYED_SUM_MAX, &f->first_use.previous));
         CHECK(json_next_column(&c[5], 3 * MODEL_SEGMENTS_MAX, &segments));
         CHECK(read_segments(r, segments, f->truth, &f->resident));
     }
@@ -275,8 +276,8 @@ static int read_assumed(Reader *r, struct json_object *o, ModelStage *s)
             return -EBADMSG;
         next = row + 1;
         f = &s->files[row];
-        CHECK(next_fade(r, &one, f->used, &f->assumed));
-        if (fade_is_zero(f->assumed))
+        CHECK(next_sum(r, &one, f->used, &f->assumed));
+        if (decayed_sum_is_zero(f->assumed))
             return -EBADMSG;
         CHECK(json_next_column(&one, 3 * MODEL_SEGMENTS_MAX, &segments));
         CHECK(read_segments(r, segments, f->assumed, &f->assumed_resident));
@@ -304,9 +305,9 @@ static int read_metadata(Reader *r, struct json_object *o, ModelStage *s)
         d->uuid = json_unescape_bytes(uuid);
         if (!d->uuid)
             return -EBADMSG;
-        CHECK(fade_member(r, j, "truth", s->sessions, &d->truth));
+        CHECK(sum_member(r, j, "truth", s->sessions, &d->truth));
         r->where = "metadata";
-        if (fade_is_zero(d->truth))
+        if (decayed_sum_is_zero(d->truth))
             return -EBADMSG;
         CHECK(json_get_column(&r->document, j, "ranges", 3 * MODEL_SEGMENTS_MAX, &ranges));
         CHECK(read_segments(r, ranges, d->truth, &d->ranges));
@@ -318,7 +319,7 @@ static int read_metadata(Reader *r, struct json_object *o, ModelStage *s)
 
 static int read_stage(Reader *r, struct json_object *o, ModelStage *s)
 {
-    static const Fade any = {FADE_MAX, FADE_MAX};
+    static const DecayedSum any = {DECAYED_SUM_MAX, DECAYED_SUM_MAX};
     JsonColumn duration;
     const char *word;
     int64_t uid;
@@ -333,13 +334,13 @@ static int read_stage(Reader *r, struct json_object *o, ModelStage *s)
     if (uid < -1 || uid >= (int64_t)UID_INVALID)
         return -EBADMSG;
     s->uid = uid < 0 ? UID_INVALID : (uint32_t)uid;
-    CHECK(fade_member(r, o, "sessions", any, &s->sessions));
-    if (fade_is_zero(s->sessions))
+    CHECK(sum_member(r, o, "sessions", any, &s->sessions));
+    if (decayed_sum_is_zero(s->sessions))
         return -EBADMSG;
     r->where = "duration_msec";
     CHECK(json_get_column(&r->document, o, "duration_msec", 2, &duration));
-    CHECK(json_next_u64(&duration, FADE_MAX, &s->duration.current));
-    CHECK(json_next_u64(&duration, FADE_MAX, &s->duration.previous));
+    CHECK(json_next_u64(&duration, DECAYED_SUM_MAX, &s->duration.current));
+    CHECK(json_next_u64(&duration, DECAYED_SUM_MAX, &s->duration.previous));
     CHECK(read_applications(r, o, s));
     CHECK(read_stage_files(r, o, s));
     CHECK(read_assumed(r, o, s));
@@ -418,9 +419,9 @@ static int read_all(Reader *r)
 
     r->where = "clock_usec";
     CHECK(json_get_u64(o, "clock_usec", INT64_MAX, &r->m->clock));
-    r->m->generation = fade_generation(r->m->clock, r->m->halflife);
+    r->m->generation = decayed_sum_generation(r->m->clock, r->m->halflife);
     CHECK(read_learned(r, o));
-    CHECK(read_fades(r, o));
+    CHECK(read_sums(r, o));
     CHECK(read_files(r, o));
     CHECK(read_stages(r, o));
     return read_chains(r, o);
@@ -428,7 +429,7 @@ static int read_all(Reader *r)
 
 static void reader_done(Reader *r)
 {
-    free(r->fades);
+    free(r->sums);
     json_document_done(&r->document);
 }
 

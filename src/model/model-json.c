@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The model as text: docs/formats.md. Sessions repeat, and so do their sums: each Fade stands once
- * in a table, the rest of the file names it by its row. Reading it is model-json-read.c. */
+/* The model as text: docs/formats.md. Sessions repeat, and so do their sums: each DecayedSum stands
+ * once in a table, the rest of the file names it by its row. Reading it is model-json-read.c. */
 
 #include "model/chains-internal.h"
 #include "model/model-internal.h"
@@ -14,25 +14,25 @@
 #undef uthash_nonfatal_oom
 #define uthash_nonfatal_oom(elt) ((elt)->oom = true)
 
-/* Fade -> its row */
-typedef struct FadeRow {
+/* DecayedSum -> its row */
+typedef struct SumRow {
     UT_hash_handle hh;
-    Fade fade;
+    DecayedSum sum;
     uint32_t row;
     bool oom;
-} FadeRow;
+} SumRow;
 
 typedef struct Writer {
     JsonWriter w;
-    FadeRow *rows;
-    FadeRow *last; /* looked up: neighbours are often equal */
+    SumRow *rows;
+    SumRow *last; /* looked up: neighbours are often equal */
     uint64_t *scratch;
     size_t allocated_scratch;
 } Writer;
 
 static void writer_done(Writer *w)
 {
-    FadeRow *r, *tmp;
+    SumRow *r, *tmp;
 
     HASH_ITER (hh, w->rows, r, tmp) {
         HASH_DEL(w->rows, r);
@@ -42,33 +42,33 @@ static void writer_done(Writer *w)
     json_writer_done(&w->w);
 }
 
-static bool fade_equal(Fade a, Fade b)
+static bool sum_equal(DecayedSum a, DecayedSum b)
 {
     return a.current == b.current && a.previous == b.previous;
 }
 
-static FadeRow *find_fade(Writer *w, Fade f)
+static SumRow *find_sum(Writer *w, DecayedSum f)
 {
-    FadeRow *r = w->last;
+    SumRow *r = w->last;
 
-    if (!r || !fade_equal(r->fade, f)) {
+    if (!r || !sum_equal(r->sum, f)) {
         HASH_FIND(hh, w->rows, &f, sizeof(f), r);
         w->last = r ? r : w->last;
     }
     return r;
 }
 
-static int add_fade(Writer *w, Fade f)
+static int add_sum(Writer *w, DecayedSum f)
 {
-    FadeRow *r = find_fade(w, f);
+    SumRow *r = find_sum(w, f);
 
     if (r)
         return 0;
     r = calloc(1, sizeof(*r));
     if (!r)
         return -ENOMEM;
-    r->fade = f;
-    HASH_ADD(hh, w->rows, fade, sizeof(f), r);
+    r->sum = f;
+    HASH_ADD(hh, w->rows, sum, sizeof(f), r);
     if (r->oom) {
         free(r);
         return -ENOMEM;
@@ -77,9 +77,9 @@ static int add_fade(Writer *w, Fade f)
 }
 
 /* Which was added: everything that is looked up was. */
-static uint64_t row_of(Writer *w, Fade f)
+static uint64_t row_of(Writer *w, DecayedSum f)
 {
-    const FadeRow *r = find_fade(w, f);
+    const SumRow *r = find_sum(w, f);
 
     return r ? r->row : 0;
 }
@@ -94,50 +94,50 @@ static uint64_t row_of(Writer *w, Fade f)
 static int add_segments(Writer *w, const Segments *s)
 {
     for (size_t i = 0; i < s->n; i++)
-        CHECK(add_fade(w, s->segments[i].weight));
+        CHECK(add_sum(w, s->segments[i].weight));
     return 0;
 }
 
 static int add_stage(Writer *w, const ModelStage *s)
 {
-    CHECK(add_fade(w, s->sessions));
+    CHECK(add_sum(w, s->sessions));
     for (size_t i = 0; i < s->n_applications; i++)
-        CHECK(add_fade(w, s->applications[i].active));
+        CHECK(add_sum(w, s->applications[i].active));
     for (size_t i = 0; i < s->n_uses; i++)
-        CHECK(add_fade(w, s->uses[i].used));
+        CHECK(add_sum(w, s->uses[i].used));
     for (size_t i = 0; i < s->n_files; i++) {
-        CHECK(add_fade(w, s->files[i].used));
-        CHECK(add_fade(w, s->files[i].truth));
-        CHECK(add_fade(w, s->files[i].assumed));
+        CHECK(add_sum(w, s->files[i].used));
+        CHECK(add_sum(w, s->files[i].truth));
+        CHECK(add_sum(w, s->files[i].assumed));
         CHECK(add_segments(w, &s->files[i].resident));
         CHECK(add_segments(w, &s->files[i].assumed_resident));
     }
     for (size_t i = 0; i < s->n_metadata; i++) {
-        CHECK(add_fade(w, s->metadata[i].truth));
+        CHECK(add_sum(w, s->metadata[i].truth));
         CHECK(add_segments(w, &s->metadata[i].ranges));
     }
     return 0;
 }
 
-static int by_fade(const FadeRow *a, const FadeRow *b)
+static int by_sum(const SumRow *a, const SumRow *b)
 {
-    if (a->fade.current != b->fade.current)
-        return a->fade.current < b->fade.current ? -1 : 1;
-    return a->fade.previous < b->fade.previous ? -1 : a->fade.previous > b->fade.previous;
+    if (a->sum.current != b->sum.current)
+        return a->sum.current < b->sum.current ? -1 : 1;
+    return a->sum.previous < b->sum.previous ? -1 : a->sum.previous > b->sum.previous;
 }
 
-/* Collects all Fades but those of milliseconds, which hardly repeat; row 0 is zero. */
-static int collect_fades(Writer *w, const Model *m)
+/* Collects all DecayedSums but those of milliseconds, which hardly repeat; row 0 is zero. */
+static int collect_sums(Writer *w, const Model *m)
 {
     uint32_t n = 0;
 
-    CHECK(add_fade(w, (Fade){0, 0}));
+    CHECK(add_sum(w, (DecayedSum){0, 0}));
     for (size_t i = 0; i < m->n_files; i++)
-        CHECK(add_fade(w, m->files[i].as_directory));
+        CHECK(add_sum(w, m->files[i].as_directory));
     for (size_t i = 0; i < m->n_stages; i++)
         CHECK(add_stage(w, &m->stages[i]));
-    HASH_SRT(hh, w->rows, by_fade);
-    for (FadeRow *r = w->rows; r; r = r->hh.next)
+    HASH_SRT(hh, w->rows, by_sum);
+    for (SumRow *r = w->rows; r; r = r->hh.next)
         r->row = n++;
     return 0;
 }
@@ -160,7 +160,7 @@ static uint64_t *scratch(Writer *w, size_t n)
             json_writer_add_numbers(&(w)->w, (key), _v, (n)); \
     } while (0)
 
-/* gap, length, row of the Fade of each segment, all in one array */
+/* gap, length, row of the DecayedSum of each segment, all in one array */
 static void write_segments(Writer *w, const char *key, const Segments *s)
 {
     uint64_t *v = scratch(w, 3 * s->n + 1), at = 0;
@@ -184,7 +184,7 @@ static void write_escaped(Writer *w, const char *key, const char *s)
     json_writer_add(&w->w, key, escaped ? json_object_new_string(escaped) : NULL);
 }
 
-static void write_fades(Writer *w)
+static void write_sums(Writer *w)
 {
     size_t n = HASH_COUNT(w->rows), i;
     uint64_t *v;
@@ -193,8 +193,8 @@ static void write_fades(Writer *w)
     for (int previous = 0; previous < 2; previous++) {
         v = scratch(w, n);
         i = 0;
-        for (FadeRow *r = w->rows; v && r; r = r->hh.next)
-            v[i++] = previous ? r->fade.previous : r->fade.current;
+        for (SumRow *r = w->rows; v && r; r = r->hh.next)
+            v[i++] = previous ? r->sum.previous : r->sum.current;
         if (v)
             json_writer_add_numbers(&w->w, previous ? "previous" : "current", v, n);
     }
@@ -277,7 +277,7 @@ static void write_stage_files(Writer *w, const ModelStage *s)
     /* Few have any. */
     json_writer_open(&w->w, "assumed", '[');
     for (size_t i = 0; i < s->n_files; i++) {
-        if (fade_is_zero(f[i].assumed))
+        if (decayed_sum_is_zero(f[i].assumed))
             continue;
         json_writer_open(&w->w, NULL, '[');
         json_writer_add(&w->w, NULL, json_object_new_uint64(i));
@@ -322,7 +322,7 @@ int model_to_json(const Model *m, char **ret, size_t *ret_size)
     _cleanup_(writer_done) Writer w = {0};
     int r;
 
-    r = collect_fades(&w, m);
+    r = collect_sums(&w, m);
     if (r < 0)
         return r;
     json_writer_add_string(&w.w, "format", MODEL_FORMAT_NAME);
@@ -336,7 +336,7 @@ int model_to_json(const Model *m, char **ret, size_t *ret_size)
         json_writer_add_numbers(&w.w, NULL, (uint64_t[]){l->at, l->start_realtime, l->id}, 3);
     }
     json_writer_close(&w.w, ']');
-    write_fades(&w);
+    write_sums(&w);
     write_files(&w, m);
     json_writer_open(&w.w, "stages", '[');
     for (size_t i = 0; i < m->n_stages; i++)

@@ -134,7 +134,7 @@ static int take_files(const Trace *t, Model *m, uint32_t **ret_where)
 }
 
 /* Applications that opened something or were started, by file. */
-static int take_applications(const Trace *t, const uint32_t *where, ModelStage *s, Fade one)
+static int take_applications(const Trace *t, const uint32_t *where, ModelStage *s, DecayedSum one)
 {
     _cleanup_free_ uint32_t *seen = NULL;
     size_t n = 0;
@@ -241,7 +241,7 @@ static size_t on_behalf_of(const Started *started, size_t n, usec_t at, uint32_t
     return n_ret;
 }
 
-static int take_uses(const Trace *t, const uint32_t *where, ModelStage *s, Fade one)
+static int take_uses(const Trace *t, const uint32_t *where, ModelStage *s, DecayedSum one)
 {
     _cleanup_free_ Started *started = NULL;
     size_t n_started = 0, so_far = 0, n = 0;
@@ -273,7 +273,7 @@ static int take_uses(const Trace *t, const uint32_t *where, ModelStage *s, Fade 
 }
 
 /* Adds the file's residency to what is known of it: as truth, or as what is assumed. */
-static int take_residency(const Trace *t, const TraceFile *f, ModelStageFile *o, Fade one)
+static int take_residency(const Trace *t, const TraceFile *f, ModelStageFile *o, DecayedSum one)
 {
     Range whole = {0, ALIGN_UP(MIN(f->size_bytes, ASSUMED_BYTES_MAX), (uint64_t)4096)};
     const RangeSet all = {&whole, whole.end > 0, 1};
@@ -289,7 +289,7 @@ static int take_residency(const Trace *t, const TraceFile *f, ModelStageFile *o,
 
 /* Per file: used at all, when first, and which parts were resident. */
 static int take_stage_files(const Trace *t, Model *m, const uint32_t *where, ModelStage *s,
-                            Fade one)
+                            DecayedSum one)
 {
     _cleanup_free_ usec_t *first = NULL;
     _cleanup_free_ uint32_t *from = NULL;
@@ -331,7 +331,7 @@ static int take_stage_files(const Trace *t, Model *m, const uint32_t *where, Mod
     return 0;
 }
 
-static int take_metadata(const Trace *t, ModelStage *s, Fade one)
+static int take_metadata(const Trace *t, ModelStage *s, DecayedSum one)
 {
     if (t->flags & TRACE_REPLAYED)
         return 0;
@@ -363,7 +363,7 @@ int model_from_trace(const Trace *t, usec_t halflife, usec_t now_realtime, Model
     usec_t at = model_effective_start(t->start_realtime, MAX(now_realtime, MODEL_CLOCK_MIN));
     _cleanup_model_ Model *m = model_new(halflife);
     _cleanup_free_ uint32_t *where = NULL;
-    Fade one = {fade_weight(at, halflife), 0};
+    DecayedSum one = {decayed_sum_weight(at, halflife), 0};
     uint64_t msec = MIN(t->duration / USEC_PER_MSEC, MSEC_MAX);
     ModelStage *s;
     int r;
@@ -371,7 +371,7 @@ int model_from_trace(const Trace *t, usec_t halflife, usec_t now_realtime, Model
     if (!m)
         return -ENOMEM;
     m->clock = at;
-    m->generation = fade_generation(at, halflife);
+    m->generation = decayed_sum_generation(at, halflife);
     if (grow_array(&m->stages, &m->allocated_stages, 1, sizeof(ModelStage)) < 0 ||
         grow_array(&m->learned, &m->allocated_learned, 1, sizeof(ModelLearned)) < 0)
         return -ENOMEM;

@@ -9,7 +9,7 @@
 /* One of the two models on its way into the sum. */
 typedef struct Side {
     const Model *m;
-    uint64_t later;  /* generations by which its Fades must be seen from later */
+    uint64_t later;  /* generations by which its DecayedSums must be seen from later */
     uint32_t *where; /* its files -> the sum's files */
 } Side;
 
@@ -20,9 +20,9 @@ typedef struct Side {
             return _r;   \
     } while (0)
 
-static Fade advance(const Side *s, Fade f)
+static DecayedSum advance(const Side *s, DecayedSum f)
 {
-    return fade_advance(f, s->later);
+    return decayed_sum_advance(f, s->later);
 }
 
 static uint32_t map_file(const Side *s, uint32_t file)
@@ -48,7 +48,7 @@ static int merge_files(Side *a, Side *b, Model *m)
         bool both = i < a->m->n_files && j < b->m->n_files;
         int k = pick(i < a->m->n_files, j < b->m->n_files, both ? strcmp(x->path, y->path) : 0);
         char *path = strdup(k <= 0 ? x->path : y->path);
-        Fade directory = {0};
+        DecayedSum directory = {0};
 
         if (!path)
             return -ENOMEM;
@@ -56,10 +56,10 @@ static int merge_files(Side *a, Side *b, Model *m)
         if (k <= 0)
             directory = advance(a, x->as_directory);
         if (k >= 0)
-            directory = fade_add(directory, advance(b, y->as_directory));
+            directory = decayed_sum_add(directory, advance(b, y->as_directory));
         m->files[m->n_files] = (ModelFile){
                 .path = path,
-                .directory = !fade_is_zero(directory),
+                .directory = !decayed_sum_is_zero(directory),
                 .as_directory = directory,
         };
         if (k <= 0)
@@ -97,14 +97,14 @@ static int merge_applications(const Side *a, const ModelStage *x, uint32_t *x_wh
         uint32_t fx = i_left ? map_file(a, x->applications[i].file) : 0;
         uint32_t fy = j_left ? map_file(b, y->applications[j].file) : 0;
         int k = pick(i_left, j_left, order_u32(fx, fy));
-        Fade active = {0};
+        DecayedSum active = {0};
 
         if (k <= 0) {
-            active = fade_add(active, advance(a, x->applications[i].active));
+            active = decayed_sum_add(active, advance(a, x->applications[i].active));
             x_where[i++] = (uint32_t)s->n_applications;
         }
         if (k >= 0) {
-            active = fade_add(active, advance(b, y->applications[j].active));
+            active = decayed_sum_add(active, advance(b, y->applications[j].active));
             y_where[j++] = (uint32_t)s->n_applications;
         }
         s->applications[s->n_applications++] =
@@ -136,10 +136,10 @@ static int merge_uses(const Side *a, const ModelStage *x, const uint32_t *x_wher
                                                 : order_u32(u.file, v.file));
         w = k < 0 ? u : v;
         if (k == 0)
-            w.used = fade_add(u.used, v.used);
+            w.used = decayed_sum_add(u.used, v.used);
         i += k <= 0;
         j += k >= 0;
-        if (!fade_is_zero(w.used))
+        if (!decayed_sum_is_zero(w.used))
             s->uses[s->n_uses++] = w;
     }
     return 0;
@@ -170,14 +170,14 @@ static int merge_stage_files(const Side *a, const ModelStage *x, const Side *b, 
         }
         if (k >= 0) {
             o.file = map_file(b, v->file);
-            o.used = fade_add(o.used, advance(b, v->used));
-            o.truth = fade_add(o.truth, advance(b, v->truth));
-            o.assumed = fade_add(o.assumed, advance(b, v->assumed));
-            o.first_use = fade_add(o.first_use, advance(b, v->first_use));
+            o.used = decayed_sum_add(o.used, advance(b, v->used));
+            o.truth = decayed_sum_add(o.truth, advance(b, v->truth));
+            o.assumed = decayed_sum_add(o.assumed, advance(b, v->assumed));
+            o.first_use = decayed_sum_add(o.first_use, advance(b, v->first_use));
         }
         i += k <= 0;
         j += k >= 0;
-        if (fade_is_zero(o.used))
+        if (decayed_sum_is_zero(o.used))
             continue;
         s->files[s->n_files] = o;
         s->n_files++;
@@ -209,10 +209,10 @@ static int merge_metadata(const Side *a, const ModelStage *x, const Side *b, con
         if (k <= 0)
             o->truth = advance(a, u->truth);
         if (k >= 0)
-            o->truth = fade_add(o->truth, advance(b, v->truth));
+            o->truth = decayed_sum_add(o->truth, advance(b, v->truth));
         i += k <= 0;
         j += k >= 0;
-        if (fade_is_zero(o->truth))
+        if (decayed_sum_is_zero(o->truth))
             continue;
         o->uuid = strdup(k <= 0 ? u->uuid : v->uuid);
         if (!o->uuid)
@@ -229,7 +229,7 @@ void model_drop_faded_applications(ModelStage *s, uint32_t *scratch)
     size_t n = 0, n_uses = 0;
 
     for (size_t i = 0; i < s->n_applications; i++) {
-        bool faded = fade_is_zero(s->applications[i].active);
+        bool faded = decayed_sum_is_zero(s->applications[i].active);
 
         scratch[i] = faded ? MODEL_NONE : (uint32_t)n;
         if (!faded)
@@ -260,10 +260,10 @@ static int merge_stage(const Side *a, const ModelStage *x, const Side *b, const 
         s.duration = advance(a, x->duration);
     }
     if (y) {
-        s.sessions = fade_add(s.sessions, advance(b, y->sessions));
-        s.duration = fade_add(s.duration, advance(b, y->duration));
+        s.sessions = decayed_sum_add(s.sessions, advance(b, y->sessions));
+        s.duration = decayed_sum_add(s.duration, advance(b, y->duration));
     }
-    if (fade_is_zero(s.sessions))
+    if (decayed_sum_is_zero(s.sessions))
         return 0;
     x = x ? x : &none;
     y = y ? y : &none;
@@ -474,7 +474,7 @@ int model_merge(const Model *a, const Model *b, Model **ret)
 bool model_is_full(const Model *m)
 {
     for (size_t i = 0; i < m->n_stages; i++)
-        if (fade_is_full(m->stages[i].duration))
+        if (decayed_sum_is_full(m->stages[i].duration))
             return true;
     return m->chains && chains_is_full(m->chains);
 }

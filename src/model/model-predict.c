@@ -46,8 +46,8 @@ static double *log_not_needed(const Model *m, const ModelStage *s)
 
     for (size_t i = 0; l && i < s->n_uses; i++) {
         const ModelUse *u = &s->uses[i];
-        Fade active = s->applications[u->application].active;
-        double p = fade_ratio(active, s->sessions) * fade_ratio(u->used, active);
+        DecayedSum active = s->applications[u->application].active;
+        double p = decayed_sum_ratio(active, s->sessions) * decayed_sum_ratio(u->used, active);
 
         l[u->file] += log1p(-fmin(p, 1.0)); /* -inf if it is certain: so is then the file */
     }
@@ -56,10 +56,10 @@ static double *log_not_needed(const Model *m, const ModelStage *s)
 
 static int predict_file(const Model *m, const ModelStageFile *f, double needed, Prediction *p)
 {
-    bool truth = !fade_is_zero(f->truth);
+    bool truth = !decayed_sum_is_zero(f->truth);
     const Segments *known = truth ? &f->resident : &f->assumed_resident;
-    Fade whole = truth ? f->truth : f->assumed;
-    double used = fade_value(f->used);
+    DecayedSum whole = truth ? f->truth : f->assumed;
+    double used = decayed_sum_value(f->used);
     PredictedFile *o;
 
     if (grow_array(&p->files, &p->allocated_files, p->n_files + 1, sizeof(PredictedFile)) < 0)
@@ -69,7 +69,8 @@ static int predict_file(const Model *m, const ModelStageFile *f, double needed, 
             .path = strdup(m->files[f->file].path),
             .directory = m->files[f->file].directory,
             .probability = needed,
-            .first_use = used > 0 ? (usec_t)(fade_value(f->first_use) / used * USEC_PER_MSEC) : 0,
+            .first_use =
+                    used > 0 ? (usec_t)(decayed_sum_value(f->first_use) / used * USEC_PER_MSEC) : 0,
     };
     if (!o->path)
         return -ENOMEM;
@@ -85,7 +86,7 @@ static int predict_file(const Model *m, const ModelStageFile *f, double needed, 
         o->maps[o->n_maps++] = (PredictedMap){
                 .offset = g->start,
                 .length = g->end - g->start,
-                .probability = needed * fade_ratio(g->weight, whole),
+                .probability = needed * decayed_sum_ratio(g->weight, whole),
         };
     }
     return 0;
@@ -107,7 +108,7 @@ static int predict_metadata(const ModelMetadata *d, Prediction *p)
                 .uuid = uuid,
                 .offset = g->start,
                 .length = g->end - g->start,
-                .probability = fade_ratio(g->weight, d->truth),
+                .probability = decayed_sum_ratio(g->weight, d->truth),
         };
     }
     return 0;
@@ -133,8 +134,8 @@ int model_predict_stage(const Model *m, Stage stage, uint32_t uid, Prediction **
         return 0;
     }
     s = &sum->stages[0];
-    sessions = fade_value(s->sessions);
-    p->horizon = (usec_t)(fade_value(s->duration) / sessions * USEC_PER_MSEC);
+    sessions = decayed_sum_value(s->sessions);
+    p->horizon = (usec_t)(decayed_sum_value(s->duration) / sessions * USEC_PER_MSEC);
     l = log_not_needed(sum, s);
     if (!l)
         return -ENOMEM;

@@ -14,13 +14,13 @@ static void prune_stage(ModelStage *s, double min_probability, bool *keep, uint3
     for (size_t k = 0; k < s->n_files; k++) {
         ModelStageFile *f = &s->files[k];
 
-        if (fade_ratio(f->used, s->sessions) < min_probability) {
+        if (decayed_sum_ratio(f->used, s->sessions) < min_probability) {
             segments_done(&f->resident);
             segments_done(&f->assumed_resident);
             continue;
         }
-        if (!fade_is_zero(f->truth)) {
-            f->assumed = (Fade){0, 0};
+        if (!decayed_sum_is_zero(f->truth)) {
+            f->assumed = (DecayedSum){0, 0};
             segments_done(&f->assumed_resident);
         }
         keep[f->file] = true;
@@ -33,8 +33,8 @@ static void prune_stage(ModelStage *s, double min_probability, bool *keep, uint3
             s->uses[n++] = s->uses[k];
     s->n_uses = n;
     for (size_t k = 0; k < s->n_applications; k++)
-        if (fade_ratio(s->applications[k].active, s->sessions) < min_probability)
-            s->applications[k].active = (Fade){0, 0};
+        if (decayed_sum_ratio(s->applications[k].active, s->sessions) < min_probability)
+            s->applications[k].active = (DecayedSum){0, 0};
     model_drop_faded_applications(s, scratch);
 }
 

@@ -68,13 +68,13 @@ uint32_t model_find_file(const Model *m, const char *path)
 
 double model_sessions(const Model *m, Stage stage, uint32_t uid, usec_t now_realtime)
 {
-    Fade sum = {0};
-    uint64_t generation = fade_generation(now_realtime, m->halflife);
+    DecayedSum sum = {0};
+    uint64_t generation = decayed_sum_generation(now_realtime, m->halflife);
 
     for (size_t i = 0; i < m->n_stages; i++)
         if (m->stages[i].stage == stage && (uid == UID_INVALID || m->stages[i].uid == uid))
-            sum = fade_add(sum, m->stages[i].sessions);
+            sum = decayed_sum_add(sum, m->stages[i].sessions);
     if (generation > m->generation)
-        sum = fade_advance(sum, generation - m->generation);
-    return fade_value(sum) / (double)fade_weight(now_realtime, m->halflife);
+        sum = decayed_sum_advance(sum, generation - m->generation);
+    return decayed_sum_value(sum) / (double)decayed_sum_weight(now_realtime, m->halflife);
 }

@@ -16,10 +16,10 @@
  * The model's clock is the latest moment it has learned of; it never runs back. A trace stamped
  * after now, or before MODEL_CLOCK_MIN (a machine without a clock of its own, started before the
  * time was fetched), is taken for one of now. If now itself is before MODEL_CLOCK_MIN, or up to
- * FADE_SPAN half-lives before the model's clock, the model's clock is taken for now: fading pauses,
- * nothing is lost. If it is further back, the model was made while the clock ran ahead, and is
- * brought back as a whole (model_settle_clock()). A trace stamped wrongly but credibly early fades
- * as if it were that old, and changes nothing else. */
+ * DECAYED_SUM_SPAN half-lives before the model's clock, the model's clock is taken for now: fading
+ * pauses, nothing is lost. If it is further back, the model was made while the clock ran ahead, and
+ * is brought back as a whole (model_settle_clock()). A trace stamped wrongly but credibly early
+ * sums as if it were that old, and changes nothing else. */
 
 #include "base/uid.h"
 #include "model/chains.h"
@@ -35,7 +35,7 @@
 
 /* Limits that reader and merger enforce (-E2BIG): far above what a machine has, low enough that a
  * hostile file cannot eat the memory. */
-#define MODEL_HALFLIFE_MAX ((usec_t)INT64_MAX / FADE_SPAN)
+#define MODEL_HALFLIFE_MAX ((usec_t)INT64_MAX / DECAYED_SUM_SPAN)
 #define MODEL_FILES_MAX    4000000U
 #define MODEL_USES_MAX     16000000U
 #define MODEL_STAGES_MAX   65536U
@@ -45,14 +45,14 @@
 
 typedef struct ModelFile {
     char *path;
-    bool directory;    /* as_directory is not zero */
-    Fade as_directory; /* sessions that opened it as a directory */
+    bool directory;          /* as_directory is not zero */
+    DecayedSum as_directory; /* sessions that opened it as a directory */
 } ModelFile;
 
 /* An application in one stage: sessions in which it was active (started, or opened something). */
 typedef struct ModelApplication {
     uint32_t file; /* into files: the executable; MODEL_NONE (sorted last): opens of unknowns */
-    Fade active;
+    DecayedSum active;
 } ModelApplication;
 
 /* An application's use of a file: sessions in which it opened it, or, in the stage `session`,
@@ -60,22 +60,22 @@ typedef struct ModelApplication {
 typedef struct ModelUse {
     uint32_t application; /* into the stage's applications */
     uint32_t file;        /* into the model's files */
-    Fade used;
+    DecayedSum used;
 } ModelUse;
 
 typedef struct ModelStageFile {
     uint32_t file;
-    Fade used;         /* sessions in which anyone opened it */
-    Fade truth;        /* those among them whose page residency is truth */
-    Fade assumed;      /* those among them whose residency is kept in assumed_resident */
-    Fade first_use;    /* weight times milliseconds from the stage's start to the first use */
-    Segments resident; /* of sessions in `truth` */
+    DecayedSum used;      /* sessions in which anyone opened it */
+    DecayedSum truth;     /* those among them whose page residency is truth */
+    DecayedSum assumed;   /* those among them whose residency is kept in assumed_resident */
+    DecayedSum first_use; /* weight times milliseconds from the stage's start to the first use */
+    Segments resident;    /* of sessions in `truth` */
     Segments assumed_resident;
-} ModelStageFile; /* the parts of each are within their whole: fade_within() */
+} ModelStageFile; /* the parts of each are within their whole: decayed_sum_within() */
 
 typedef struct ModelMetadata {
     char *uuid;
-    Fade truth; /* sessions whose metadata of this filesystem is truth */
+    DecayedSum truth; /* sessions whose metadata of this filesystem is truth */
     Segments ranges;
 } ModelMetadata;
 
@@ -83,8 +83,8 @@ typedef struct ModelMetadata {
 typedef struct ModelStage {
     Stage stage;
     uint32_t uid;
-    Fade sessions;
-    Fade duration; /* weight times milliseconds */
+    DecayedSum sessions;
+    DecayedSum duration; /* weight times milliseconds */
     ModelApplication *applications;
     size_t n_applications, allocated_applications;
     ModelUse *uses; /* by application, then file */
@@ -105,7 +105,7 @@ typedef struct ModelLearned {
 typedef struct Model {
     usec_t halflife;
     usec_t clock;        /* wall clock of the latest session it knows; 0: none */
-    uint64_t generation; /* of all Fades in it (fade.h): that of `clock` */
+    uint64_t generation; /* of all DecayedSums in it (base/decayed-sum.h): that of `clock` */
     ModelFile *files;    /* by path */
     size_t n_files, allocated_files;
     ModelStage *stages; /* by stage, then uid */
@@ -125,9 +125,9 @@ DEFINE_CLEANUP(Model *, model_free);
 /* A model that knows this one session. 0, -ENOMEM. */
 int model_from_trace(const Trace *t, usec_t halflife, usec_t now_realtime, Model **ret);
 
-/* *ret = everything both know. Exact, associative and commutative (fade.h), and memory is that of
- * two models and their sum, so any number can be folded one by one. -EINVAL if the half-lives
- * differ, -EBUSY if a session of the chains is under way, -E2BIG, -ENOMEM. */
+/* *ret = everything both know. Exact, associative and commutative (base/decayed-sum.h), and memory
+ * is that of two models and their sum, so any number can be folded one by one. -EINVAL if the
+ * half-lives differ, -EBUSY if a session of the chains is under way, -E2BIG, -ENOMEM. */
 int model_merge(const Model *a, const Model *b, Model **ret);
 
 /* True if a sum of time has saturated, as the largest do first: of some 2,600 machines used forty
@@ -144,16 +144,16 @@ bool model_knows_trace(const Model *m, const Trace *t);
  * before), -E2BIG, -ENOMEM; *m is untouched on failure, but for its clock being settled. */
 int model_learn(Model **m, const Trace *t, usec_t now_realtime);
 
-/* Brings a model whose clock is more than FADE_SPAN half-lives after `now_realtime` back to now,
- * with the weights its sessions have beside one another, and so its chains, which have a clock of
- * their own, unless a session of theirs goes on; changes nothing otherwise, nor if
+/* Brings a model whose clock is more than DECAYED_SUM_SPAN half-lives after `now_realtime` back to
+ * now, with the weights its sessions have beside one another, and so its chains, which have a clock
+ * of their own, unless a session of theirs goes on; changes nothing otherwise, nor if
  * `now_realtime` is before MODEL_CLOCK_MIN. Before merging models of machines one does not trust. 0
  * or -ENOMEM. */
 int model_settle_clock(Model **m, usec_t now_realtime);
 
 /* Files get other names: to[file] is NULL (it stays), "" (it has gone: all that is known of it
  * goes), or its new path, which is taken over. Where two would have one name, the first in the old
- * order keeps it and the other goes. Chains are left alone: what has gone starts no more and fades.
+ * order keeps it and the other goes. Chains are left alone: what has gone starts no more and sums.
  * 0, or -ENOMEM; then the model is of no use any more. */
 int model_move_files(Model *m, char **to);
 

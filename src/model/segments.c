@@ -9,11 +9,11 @@ void segments_done(Segments *s)
 }
 
 /* Appends [start, end) unless it is empty or weightless; melts into an equal neighbour. */
-static int emit(Segments *s, uint64_t start, uint64_t end, Fade weight)
+static int emit(Segments *s, uint64_t start, uint64_t end, DecayedSum weight)
 {
     int r;
 
-    if (start >= end || fade_is_zero(weight))
+    if (start >= end || decayed_sum_is_zero(weight))
         return 0;
     if (s->n > 0) {
         Segment *l = &s->segments[s->n - 1];
@@ -31,7 +31,7 @@ static int emit(Segments *s, uint64_t start, uint64_t end, Fade weight)
     return 0;
 }
 
-int segments_from_ranges(const RangeSet *ranges, Fade weight, Segments *ret)
+int segments_from_ranges(const RangeSet *ranges, DecayedSum weight, Segments *ret)
 {
     Segments s = {0};
 
@@ -55,21 +55,21 @@ typedef struct Cursor {
 } Cursor;
 
 /* The value at `at`; *end is lowered to where it changes next. */
-static Fade value_at(Cursor *c, uint64_t at, uint64_t *end)
+static DecayedSum value_at(Cursor *c, uint64_t at, uint64_t *end)
 {
     const Segment *x;
 
     while (c->i < c->s->n && c->s->segments[c->i].end <= at)
         c->i++;
     if (c->i == c->s->n)
-        return (Fade){0, 0};
+        return (DecayedSum){0, 0};
     x = &c->s->segments[c->i];
     if (x->start > at) {
         *end = MIN(*end, x->start);
-        return (Fade){0, 0};
+        return (DecayedSum){0, 0};
     }
     *end = MIN(*end, x->end);
-    return fade_advance(x->weight, c->later);
+    return decayed_sum_advance(x->weight, c->later);
 }
 
 int segments_sum(const Segments *a, uint64_t a_later, const Segments *b, uint64_t b_later,
@@ -81,12 +81,12 @@ int segments_sum(const Segments *a, uint64_t a_later, const Segments *b, uint64_
 
     for (;;) {
         uint64_t end = UINT64_MAX;
-        Fade x = value_at(&ca, at, &end), y = value_at(&cb, at, &end);
+        DecayedSum x = value_at(&ca, at, &end), y = value_at(&cb, at, &end);
         int r;
 
         if (end == UINT64_MAX)
             break; /* both have ended */
-        r = emit(&s, at, end, fade_add(x, y));
+        r = emit(&s, at, end, decayed_sum_add(x, y));
         if (r < 0) {
             segments_done(&s);
             return r;
@@ -97,10 +97,10 @@ int segments_sum(const Segments *a, uint64_t a_later, const Segments *b, uint64_
     return 0;
 }
 
-bool segments_within(const Segments *s, Fade whole)
+bool segments_within(const Segments *s, DecayedSum whole)
 {
     for (size_t i = 0; i < s->n; i++)
-        if (!fade_within(s->segments[i].weight, whole))
+        if (!decayed_sum_within(s->segments[i].weight, whole))
             return false;
     return true;
 }
@@ -110,7 +110,7 @@ int segments_append(Segments *s, Segment x)
     size_t n = s->n;
     int r;
 
-    if (x.start >= x.end || x.end == UINT64_MAX || fade_is_zero(x.weight) ||
+    if (x.start >= x.end || x.end == UINT64_MAX || decayed_sum_is_zero(x.weight) ||
         (n > 0 && x.start < s->segments[n - 1].end))
         return -EBADMSG;
     r = emit(s, x.start, x.end, x.weight);

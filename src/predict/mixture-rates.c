@@ -227,7 +227,7 @@ int mixture_compute_rates(Mixture *m, const ChainsWorld *user, const PredictorSt
             return r;
     }
     /* A user nobody has seen yet does what everybody does. */
-    if (!user || fade_is_zero(user->time)) {
+    if (!user || decayed_sum_is_zero(user->time)) {
         for (size_t i = 0; i < m->n_rates; i++)
             for (unsigned k = 0; k < EXPERTS_OF_WORLD; k++)
                 m->rates[i][k] = fmax(m->rates[i][k], m->rates[i][EXPERTS_OF_WORLD + k]);

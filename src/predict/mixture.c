@@ -96,11 +96,11 @@ static double weighted(const double rates[static EXPERTS], const double weights[
 
 /* Learning the weights */
 
-static void credit(const Chains *c, Fade *f, double events)
+static void credit(const Chains *c, DecayedSum *f, double events)
 {
     double x = events * 1024 * (double)c->weight;
 
-    f->current = fade_saturating_add(f->current, x < 0x1p63 ? (uint64_t)(x + 0.5) : 0);
+    f->current = decayed_sum_saturating_add(f->current, x < 0x1p63 ? (uint64_t)(x + 0.5) : 0);
 }
 
 /* The interval since the rates were computed is over; by the start of an item, or not. */

@@ -111,7 +111,7 @@ DEFINE_CLEANUP(Predictor *, predictor_free);
 #define _cleanup_predictor_ _cleanup_(predictor_freep)
 
 /* What the wall clock says at `now` on the events' clock, where those are two: what was learned
- * fades by wall-clock time, also while the machine is off. Tell it again when either may have
+ * sums by wall-clock time, also while the machine is off. Tell it again when either may have
  * jumped. Never told: one clock serves for both. */
 void predictor_set_wall_clock(Predictor *p, usec_t now, usec_t realtime);
 

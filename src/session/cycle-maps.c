@@ -123,7 +123,8 @@ static int add_path(CycleMaps *m, const char *text)
 }
 
 /* Runs of touching segments that are worth it are one map, with their mean chance. */
-static int add_segments(CycleMaps *m, FileObjects *f, uint32_t path, const Segments *s, Fade whole)
+static int add_segments(CycleMaps *m, FileObjects *f, uint32_t path, const Segments *s,
+                        DecayedSum whole)
 {
     for (size_t i = 0; i < s->n;) {
         uint64_t start = s->segments[i].start, end = start;
@@ -131,7 +132,7 @@ static int add_segments(CycleMaps *m, FileObjects *f, uint32_t path, const Segme
         int r;
 
         for (; i < s->n && (end == start || s->segments[i].start == end); i++) {
-            double chance = fade_ratio(s->segments[i].weight, whole);
+            double chance = decayed_sum_ratio(s->segments[i].weight, whole);
 
             if (chance < PART_MIN)
                 break;
@@ -154,7 +155,7 @@ static int add_segments(CycleMaps *m, FileObjects *f, uint32_t path, const Segme
 static int add_file(CycleMaps *m, FileObjects *f, const Model *model, const ModelStageFile *x)
 {
     const ModelFile *file = &model->files[x->file];
-    bool truth = !fade_is_zero(x->truth);
+    bool truth = !decayed_sum_is_zero(x->truth);
     size_t before = m->n_objects;
     int r = add_path(m, file->path);
 
@@ -242,7 +243,7 @@ static int add_application(CycleMaps *m, const FileObjects *f, const Model *sum,
 
     for (; *at < s->n_uses && s->uses[*at].application == application; ++*at) {
         const ModelUse *u = &s->uses[*at];
-        double used = fade_ratio(u->used, a->active);
+        double used = decayed_sum_ratio(u->used, a->active);
 
         for (uint32_t o = f->first[u->file]; o < f->first[u->file + 1]; o++) {
             r = add_part(m, o, used * (double)f->chances[o]);
@@ -295,7 +296,7 @@ static int add_volume(CycleMaps *m, const ModelMetadata *d, double minimum_use)
 
     for (size_t i = 0; r >= 0 && i < d->ranges.n; i++) {
         const Segment *g = &d->ranges.segments[i];
-        double chance = fade_ratio(g->weight, d->truth);
+        double chance = decayed_sum_ratio(g->weight, d->truth);
 
         if (m->n_objects >= CYCLE_OBJECTS_MAX)
             break;

@@ -47,7 +47,7 @@ static usec_t now_after(const Trace *t)
 /* In a child, so that what it needs does not count. */
 static void prepare(int dir, const SyntheticParameters *base, unsigned learned)
 {
-    _cleanup_model_ Model *m = model_new(FADE_HALFLIFE_DEFAULT);
+    _cleanup_model_ Model *m = model_new(DECAYED_SUM_HALFLIFE_DEFAULT);
 
     for (unsigned i = 0; i <= learned; i++) {
         _cleanup_free_ char *text = NULL;

@@ -101,7 +101,7 @@ static int make_model(Measure *m, Model **ret)
         }
     }
     if (r >= 0)
-        *ret = model_new(FADE_HALFLIFE_DEFAULT);
+        *ret = model_new(DECAYED_SUM_HALFLIFE_DEFAULT);
     if (r >= 0)
         r = *ret ? model_learn(ret, t, m->realtime) : -ENOMEM;
     trace_free(t);
@@ -194,7 +194,7 @@ static int measure(Measure *m, const char *state, unsigned n_cycles)
     if (r >= 0)
         r = make_model(m, &model);
     if (r >= 0)
-        r = cycle_new(&p, model, FADE_HALFLIFE_DEFAULT, 1000, &m->cycle);
+        r = cycle_new(&p, model, DECAYED_SUM_HALFLIFE_DEFAULT, 1000, &m->cycle);
     for (unsigned i = 0; r >= 0 && i < 10000; i++) {
         r = i % 200 == 0 ? begin(m) : 0;
         if (r >= 0)

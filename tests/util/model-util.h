@@ -12,12 +12,12 @@
 /* after the four above */
 #include <cmocka.h>
 
-#define H    FADE_HALFLIFE_DEFAULT
+#define H    DECAYED_SUM_HALFLIFE_DEFAULT
 #define PAGE UINT64_C(4096)
 #define UUID "0a0b0c0d-0001-0002-0003-000000000001"
 
 /* The start of a generation, in 2028: a session then weighs 256, one H later 512. */
-#define T0 (UINT64_C(190) * FADE_SPAN * H)
+#define T0 (UINT64_C(190) * DECAYED_SUM_SPAN * H)
 
 #define assert_near(a, b) assert_true(fabs((a) - (b)) < 1e-9)
 

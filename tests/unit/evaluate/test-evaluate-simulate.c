@@ -341,7 +341,7 @@ static SimulateReport judge_changed_habit(unsigned weeks)
     return judge(&in, &sp, "mixture", NULL);
 }
 
-/* What was learned fades by the wall clock, although the sessions follow one another at once. */
+/* What was learned sums by the wall clock, although the sessions follow one another at once. */
 static void test_wall_clock(void **state)
 {
     SimulateReport unknown = judge_changed_habit(0), later = judge_changed_habit(8);

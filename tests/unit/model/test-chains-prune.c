@@ -264,7 +264,7 @@ static void a_clock_that_ran_ahead(void **state)
     assert_equal_chains(now, untouched);
 
     c = sum_of(future, now);
-    assert_true(fade_is_zero(pair_of(c, 1000, 'A', 'B')->both)); /* so it would be */
+    assert_true(decayed_sum_is_zero(pair_of(c, 1000, 'A', 'B')->both)); /* so it would be */
     assert_int_equal(chains_settle_clock(future, T0), 0);
     assert_int_equal(future->generation, now->generation);
     chains_free(c);
@@ -295,7 +295,7 @@ static void the_model_prunes_its_chains(void **state)
 
     m->chains->generation += 1000;
     assert_int_equal(model_settle_clock(&m, T0 + 15 * H), 0);
-    assert_int_equal(m->chains->generation, fade_generation(T0 + 15 * H, H));
+    assert_int_equal(m->chains->generation, decayed_sum_generation(T0 + 15 * H, H));
 }
 
 int main(void)

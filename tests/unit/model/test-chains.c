@@ -2,8 +2,8 @@
 
 /* The chains: their four states against tracking every pair on every event, merging, JSON. */
 
-#include "model/chains.h"
 #include "evaluate/random.h"
+#include "model/chains.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #define N        6
-#define HALFLIFE ((usec_t)1 << 59) /* nothing fades, all weights are equal */
+#define HALFLIFE ((usec_t)1 << 59) /* nothing sums, all weights are equal */
 #define WINDOW   (600 * USEC_PER_SEC)
 
 static Chains *make(usec_t halflife)
@@ -189,7 +189,7 @@ static void test_window(void **state)
 /* What was long ago weighs less; counts fade by half in a half-life. */
 static void test_fading(void **state)
 {
-    usec_t halflife = FADE_HALFLIFE_DEFAULT;
+    usec_t halflife = DECAYED_SUM_HALFLIFE_DEFAULT;
     _cleanup_chains_ Chains *c = make(halflife);
     ChainsWorld *w = c->worlds[0];
     ChainsTotals t;

@@ -15,12 +15,12 @@ static Model *rich_model(void)
     uint32_t a, b;
 
     learn(&m, session(STAGE_BOOT, UID_INVALID, T0, 0, "A>x=0-4 A>d/ ?>z B>x=0-4", "1-3,7-9"));
-    learn(&m, session(STAGE_BOOT, UID_INVALID, T0 + FADE_SPAN * H, 0, "A>x=2-6 C>\xc3\xa4\xff%=1-2",
-                      "2-4"));
-    learn(&m,
-          session(STAGE_LOGIN, 0, T0 + FADE_SPAN * H, TRACE_REPLAYED, "A>new=0-1,3-5 A>d/", NULL));
-    learn(&m,
-          session(STAGE_LOGIN, 1000, T0 + FADE_SPAN * H + 1, TRACE_RESIDENCY_OFF, "D>y", "1-2"));
+    learn(&m, session(STAGE_BOOT, UID_INVALID, T0 + DECAYED_SUM_SPAN * H, 0,
+                      "A>x=2-6 C>\xc3\xa4\xff%=1-2", "2-4"));
+    learn(&m, session(STAGE_LOGIN, 0, T0 + DECAYED_SUM_SPAN * H, TRACE_REPLAYED,
+                      "A>new=0-1,3-5 A>d/", NULL));
+    learn(&m, session(STAGE_LOGIN, 1000, T0 + DECAYED_SUM_SPAN * H + 1, TRACE_RESIDENCY_OFF, "D>y",
+                      "1-2"));
     assert_int_equal(chains_new(H, 600 * USEC_PER_SEC, &m->chains), 0);
     assert_int_equal(chains_add_name(m->chains, "/bin/A", &a), 0);
     assert_int_equal(chains_add_name(m->chains, "/bin/B", &b), 0);
@@ -157,12 +157,12 @@ static void extreme_sums_come_back(void **state)
 {
     _cleanup_model_ Model *m = rich_model(), *back = NULL;
 
-    m->stages[0].sessions = (Fade){FADE_MAX, FADE_MAX};
-    m->stages[0].duration = (Fade){FADE_MAX, FADE_MAX};
-    m->stages[0].applications[0].active = (Fade){FADE_MAX, FADE_MAX};
-    m->stages[0].files[0].first_use = (Fade){FADE_MAX, FADE_MAX};
+    m->stages[0].sessions = (DecayedSum){DECAYED_SUM_MAX, DECAYED_SUM_MAX};
+    m->stages[0].duration = (DecayedSum){DECAYED_SUM_MAX, DECAYED_SUM_MAX};
+    m->stages[0].applications[0].active = (DecayedSum){DECAYED_SUM_MAX, DECAYED_SUM_MAX};
+    m->stages[0].files[0].first_use = (DecayedSum){DECAYED_SUM_MAX, DECAYED_SUM_MAX};
     m->clock = INT64_MAX;
-    m->generation = fade_generation(m->clock, H);
+    m->generation = decayed_sum_generation(m->clock, H);
     {
         _cleanup_free_ char *text = bytes_of(m);
 

@@ -11,7 +11,8 @@
 static Trace *random_session(Random *r)
 {
     static const unsigned flags[] = {0, 0, 0, TRACE_REPLAYED, TRACE_RESIDENCY_OFF, TRACE_EXACT};
-    static const usec_t steps[] = {0, 1, H / 3, 5 * H, FADE_SPAN * H, 3 * FADE_SPAN * H};
+    static const usec_t steps[] = {
+            0, 1, H / 3, 5 * H, DECAYED_SUM_SPAN * H, 3 * DECAYED_SUM_SPAN * H};
     Stage stage = (Stage)random_below(r, _STAGE_MAX);
     char uses[1000] = "", metadata[100];
 
@@ -36,7 +37,7 @@ static Trace *random_session(Random *r)
                    random_below(r, 4) ? metadata : NULL);
 }
 
-#define NOW (T0 + 20 * FADE_SPAN * H)
+#define NOW (T0 + 20 * DECAYED_SUM_SPAN * H)
 
 static Model *random_model(Random *r, unsigned n)
 {
@@ -175,7 +176,8 @@ static void a_trace_known_to_both_is_remembered_once(void **state)
 /* Sums that are full stay full, whatever the order: a fleet, or a hostile member of it. */
 static void sums_saturate(void **state)
 {
-    static const uint64_t full[] = {FADE_MAX, FADE_MAX - 1, 1, FADE_MAX / 2 + 1};
+    static const uint64_t full[] = {DECAYED_SUM_MAX, DECAYED_SUM_MAX - 1, 1,
+                                    DECAYED_SUM_MAX / 2 + 1};
 
     for (size_t i = 0; i < ELEMENTSOF(full); i++)
         for (size_t j = 0; j < ELEMENTSOF(full); j++) {
@@ -191,7 +193,7 @@ static void sums_saturate(void **state)
                         m[k]->stages[0].uses[0].used = m[k]->stages[0].files[0].used =
                                 m[k]->stages[0].files[0].truth =
                                         m[k]->stages[0].files[0].resident.segments[0].weight =
-                                                (Fade){w, w};
+                                                (DecayedSum){w, w};
             }
             ab = merged(m[0], m[1]);
             bc = merged(m[1], m[2]);
@@ -213,7 +215,7 @@ static void dangling_uses_are_dropped(void **state)
                           *empty = model_new(H), *sum = NULL;
     _cleanup_prediction_ Prediction *p = NULL;
 
-    m->stages[0].applications[1].active = (Fade){0, 0};
+    m->stages[0].applications[1].active = (DecayedSum){0, 0};
     sum = merged(m, empty);
     assert_int_equal(sum->stages[0].n_applications, 1);
     assert_int_equal(sum->stages[0].n_uses, 1);
@@ -270,7 +272,7 @@ static void chains_go_with_the_model(void **state)
     assert_non_null(a->chains);
     assert_int_equal(chains_to_json(a->chains, &after), 0);
     assert_string_equal(before, after);
-    assert_int_equal(model_settle_clock(&a, T0 - 20 * FADE_SPAN * H), 0);
+    assert_int_equal(model_settle_clock(&a, T0 - 20 * DECAYED_SUM_SPAN * H), 0);
     assert_non_null(a->chains);
 }
 

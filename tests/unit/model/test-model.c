@@ -91,7 +91,7 @@ static void ranges_by_their_frequency(void **state)
 /* One half-life apart: the older counts half. Across the turn of a generation as well. */
 static void older_sessions_fade(void **state)
 {
-    static const usec_t starts[] = {T0, T0 + 5 * H, T0 + (FADE_SPAN - 1) * H};
+    static const usec_t starts[] = {T0, T0 + 5 * H, T0 + (DECAYED_SUM_SPAN - 1) * H};
 
     for (size_t i = 0; i < ELEMENTSOF(starts); i++) {
         _cleanup_model_ Model *m = model_new(H);
@@ -117,8 +117,9 @@ static void what_has_faded_away_is_gone(void **state)
 
     learn(&m, session(STAGE_BOOT, UID_INVALID, T0, 0, "A>x=0-1 B>d/", "0-1"));
     learn(&m, session(STAGE_LOGIN, 1000, T0, 0, "A>x=0-1", NULL));
-    learn(&m, session(STAGE_BOOT, UID_INVALID, T0 + 2 * FADE_SPAN * H, 0, "C>y", "5-6"));
-    fresh = model_of(session(STAGE_BOOT, UID_INVALID, T0 + 2 * FADE_SPAN * H, 0, "C>y", "5-6"));
+    learn(&m, session(STAGE_BOOT, UID_INVALID, T0 + 2 * DECAYED_SUM_SPAN * H, 0, "C>y", "5-6"));
+    fresh = model_of(
+            session(STAGE_BOOT, UID_INVALID, T0 + 2 * DECAYED_SUM_SPAN * H, 0, "C>y", "5-6"));
     assert_int_equal(m->n_stages, 1);
     assert_int_equal(m->n_files, 2);
     assert_int_equal(m->n_learned, 3); /* but it will not be learned again */
@@ -318,7 +319,8 @@ static Model *three_sessions(usec_t at)
 static void wild_stamps_wipe_nothing(void **state)
 {
     static const usec_t stamps[] = {
-            0, 1, 86400 * USEC_PER_SEC, MODEL_CLOCK_MIN - 1, T0 + 100 * FADE_SPAN * H, INT64_MAX};
+            0,        1, 86400 * USEC_PER_SEC, MODEL_CLOCK_MIN - 1, T0 + 100 * DECAYED_SUM_SPAN * H,
+            INT64_MAX};
 
     for (size_t i = 0; i < ELEMENTSOF(stamps); i++) {
         _cleanup_model_ Model *m = three_sessions(T0 + H);
@@ -337,7 +339,7 @@ static void early_stamps_fade(void **state)
 {
     _cleanup_model_ Model *m = three_sessions(T0 + H);
     _cleanup_trace_ Trace *t =
-            session(STAGE_BOOT, UID_INVALID, T0 - 20 * FADE_SPAN * H, 0, "A>z", NULL);
+            session(STAGE_BOOT, UID_INVALID, T0 - 20 * DECAYED_SUM_SPAN * H, 0, "A>z", NULL);
 
     learn(&m, session(STAGE_BOOT, UID_INVALID, T0, 0, "A>y", NULL));
     assert_near(chance_of(m, "/f/x"), 6.0 / 7);
@@ -351,8 +353,12 @@ static void early_stamps_fade(void **state)
 /* Now itself is wrong: no clock, or one that was set back a little. Fading pauses. */
 static void a_clock_that_runs_back_wipes_nothing(void **state)
 {
-    static const usec_t nows[] = {0,  5 * USEC_PER_SEC,      MODEL_CLOCK_MIN - 1, T0 + H - 1,
-                                  T0, T0 + H - FADE_SPAN * H};
+    static const usec_t nows[] = {0,
+                                  5 * USEC_PER_SEC,
+                                  MODEL_CLOCK_MIN - 1,
+                                  T0 + H - 1,
+                                  T0,
+                                  T0 + H - DECAYED_SUM_SPAN * H};
 
     for (size_t i = 0; i < ELEMENTSOF(nows); i++) {
         _cleanup_model_ Model *m = three_sessions(T0 + H);
@@ -372,7 +378,7 @@ static void a_clock_that_runs_back_wipes_nothing(void **state)
 /* The model was made while the clock ran ahead: brought back, with the proportions it had. */
 static void a_model_from_the_future_is_brought_back(void **state)
 {
-    usec_t future = T0 + 50 * FADE_SPAN * H + 7 * H;
+    usec_t future = T0 + 50 * DECAYED_SUM_SPAN * H + 7 * H;
     _cleanup_model_ Model *m = model_new(H);
 
     learn(&m, session(STAGE_BOOT, UID_INVALID, future - H, 0, "A>x=0-1 A>d/", "0-1"));
@@ -380,7 +386,7 @@ static void a_model_from_the_future_is_brought_back(void **state)
     assert_near(chance_of(m, "/f/x"), 1.0 / 3);
     learn(&m, session(STAGE_BOOT, UID_INVALID, T0 + 3 * H, 0, "A>z A>d/", "1-2"));
     assert_int_equal(m->clock, T0 + 3 * H + 60 * USEC_PER_SEC);
-    assert_int_equal(m->generation, fade_generation(T0, H));
+    assert_int_equal(m->generation, decayed_sum_generation(T0, H));
     /* Weights 1/2, 1, 1, all but rounding. */
     assert_true(fabs(chance_of(m, "/f/x") - 0.2) < 0.001);
     assert_true(fabs(chance_of(m, "/f/y") - 0.4) < 0.001);
@@ -399,7 +405,7 @@ static void settling_leaves_sound_clocks_alone(void **state)
     assert_int_equal(model_settle_clock(&m, T0), 0);
     assert_int_equal(model_settle_clock(&m, T0 + 900 * H), 0);
     assert_int_equal(model_settle_clock(&m, 0), 0);
-    assert_int_equal(model_settle_clock(&m, T0 - FADE_SPAN * H), 0);
+    assert_int_equal(model_settle_clock(&m, T0 - DECAYED_SUM_SPAN * H), 0);
     assert_same(m, copy);
     assert_int_equal(model_settle_clock(&empty, T0), 0);
 }
@@ -411,7 +417,8 @@ static void jumps_over_generations(void **state)
         _cleanup_model_ Model *m = model_new(H);
 
         learn(&m, session(STAGE_LOGIN, 1000, T0, 0, "A>x=0-1", NULL));
-        learn(&m, session(STAGE_BOOT, UID_INVALID, T0 + spans * FADE_SPAN * H, 0, "A>y", NULL));
+        learn(&m,
+              session(STAGE_BOOT, UID_INVALID, T0 + spans * DECAYED_SUM_SPAN * H, 0, "A>y", NULL));
         assert_int_equal(m->n_stages, spans < 2 ? 2 : 1);
         assert_near(chance_of(m, "/f/y"), 1);
     }
@@ -447,13 +454,13 @@ static void assumptions_are_pruned(void **state)
         learn(&m, session(STAGE_BOOT, UID_INVALID, T0 + i, TRACE_REPLAYED, "A>x=0-5", NULL));
     learn(&m, session(STAGE_BOOT, UID_INVALID, T0, 0, "A>x=0-1", NULL));
     assert_int_equal(model_prune(&m, 0.01), 0);
-    assert_true(fade_is_zero(m->stages[0].files[0].assumed));
+    assert_true(decayed_sum_is_zero(m->stages[0].files[0].assumed));
     assert_int_equal(m->stages[0].files[0].assumed_resident.n, 0);
     /* Two generations on the control session is forgotten, one before it is not. */
-    learn(&m,
-          session(STAGE_BOOT, UID_INVALID, T0 + FADE_SPAN * H, TRACE_REPLAYED, "A>x=2-5", NULL));
-    learn(&m, session(STAGE_BOOT, UID_INVALID, T0 + 2 * FADE_SPAN * H, TRACE_REPLAYED, "A>x=3-5",
+    learn(&m, session(STAGE_BOOT, UID_INVALID, T0 + DECAYED_SUM_SPAN * H, TRACE_REPLAYED, "A>x=2-5",
                       NULL));
+    learn(&m, session(STAGE_BOOT, UID_INVALID, T0 + 2 * DECAYED_SUM_SPAN * H, TRACE_REPLAYED,
+                      "A>x=3-5", NULL));
     p = predict(m, STAGE_BOOT, UID_INVALID);
     assert_near(page_chance(p, "/f/x", 0), 0);
     assert_near(page_chance(p, "/f/x", 3), 1);

@@ -78,7 +78,7 @@ static double known(const Model *m, const char *path)
 
     for (size_t i = 0; file != MODEL_NONE && i < m->stages[0].n_files; i++)
         if (m->stages[0].files[i].file == file)
-            return fade_ratio(m->stages[0].files[i].used, m->stages[0].sessions);
+            return decayed_sum_ratio(m->stages[0].files[i].used, m->stages[0].sessions);
     return 0;
 }
 

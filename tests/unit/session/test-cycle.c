@@ -316,7 +316,7 @@ static void test_metadata_is_bounded(void **state)
     assert_non_null(wanted(&d, UUID, 40000 * PAGE)); /* 12 MB and no second time that */
 }
 
-/* What was learned fades by the wall clock, though the machine was off meanwhile. */
+/* What was learned sums by the wall clock, though the machine was off meanwhile. */
 static void test_two_clocks(void **state)
 {
     CycleParameters p = parameters();
@@ -325,12 +325,12 @@ static void test_two_clocks(void **state)
     _cleanup_chains_ Chains *learned = NULL;
 
     assert_int_equal(cycle_learned(c, &learned), 0);
-    assert_int_equal(learned->generation, fade_generation(T0, H));
+    assert_int_equal(learned->generation, decayed_sum_generation(T0, H));
     assert_int_equal(cycle_end(c, now, T0 + now), 0);
-    assert_int_equal(cycle_begin(c, now + S, T0 + FADE_SPAN * H + now), 0);
+    assert_int_equal(cycle_begin(c, now + S, T0 + DECAYED_SUM_SPAN * H + now), 0);
     chains_free(learned);
     assert_int_equal(cycle_learned(c, &learned), 0);
-    assert_int_equal(learned->generation, fade_generation(T0, H) + 1);
+    assert_int_equal(learned->generation, decayed_sum_generation(T0, H) + 1);
     assert_true(learned->seen == now + S);
 }
 

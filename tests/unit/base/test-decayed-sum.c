@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "model/fade.h"
+#include "base/decayed-sum.h"
 #include "model/segments.h"
 
 #include "evaluate/random.h"
@@ -11,72 +11,86 @@
 /* after the four above */
 #include <cmocka.h>
 
-#define H FADE_HALFLIFE_DEFAULT
+#define H DECAYED_SUM_HALFLIFE_DEFAULT
 
-static bool equal(Fade a, Fade b)
+static bool equal(DecayedSum a, DecayedSum b)
 {
     return a.current == b.current && a.previous == b.previous;
 }
 
 /* Values at which sums go wrong, if they do. */
 static const uint64_t hostile[] = {
-        0, 1, 2, 255, 256, 1U << 24, FADE_MAX / 2, FADE_MAX / 2 + 1, FADE_MAX - 1, FADE_MAX,
+        0,
+        1,
+        2,
+        255,
+        256,
+        1U << 24,
+        DECAYED_SUM_MAX / 2,
+        DECAYED_SUM_MAX / 2 + 1,
+        DECAYED_SUM_MAX - 1,
+        DECAYED_SUM_MAX,
 };
 
-static Fade nth(size_t i)
+static DecayedSum nth(size_t i)
 {
-    return (Fade){hostile[i % ELEMENTSOF(hostile)], hostile[i / ELEMENTSOF(hostile)]};
+    return (DecayedSum){hostile[i % ELEMENTSOF(hostile)], hostile[i / ELEMENTSOF(hostile)]};
 }
 
 #define N (ELEMENTSOF(hostile) * ELEMENTSOF(hostile))
 
 static void weights_double_each_halflife(void **state)
 {
-    usec_t start = 7 * FADE_SPAN * H;
+    usec_t start = 7 * DECAYED_SUM_SPAN * H;
 
-    assert_int_equal(fade_generation(start, H), 7);
-    assert_int_equal(fade_generation(start - 1, H), 6);
-    for (unsigned i = 0; i < FADE_SPAN; i++)
-        assert_int_equal(fade_weight(start + i * H, H), UINT64_C(1) << (FADE_BITS + i));
-    assert_int_equal(fade_weight(start + FADE_SPAN * H, H), 1U << FADE_BITS);
-    assert_in_range(fade_weight(start + H / 2, H), 362, 362); /* 256 times the root of 2 */
+    assert_int_equal(decayed_sum_generation(start, H), 7);
+    assert_int_equal(decayed_sum_generation(start - 1, H), 6);
+    for (unsigned i = 0; i < DECAYED_SUM_SPAN; i++)
+        assert_int_equal(decayed_sum_weight(start + i * H, H), UINT64_C(1)
+                                                                       << (DECAYED_SUM_BITS + i));
+    assert_int_equal(decayed_sum_weight(start + DECAYED_SUM_SPAN * H, H), 1U << DECAYED_SUM_BITS);
+    assert_in_range(decayed_sum_weight(start + H / 2, H), 362, 362); /* 256 times the root of 2 */
 }
 
 static void weights_never_fall_nor_leave_their_bounds(void **state)
 {
-    static const usec_t halflives[] = {1, 7, USEC_PER_SEC, H, 1000 * H, INT64_MAX / FADE_SPAN};
+    static const usec_t halflives[] = {1, 7,        USEC_PER_SEC,
+                                       H, 1000 * H, INT64_MAX / DECAYED_SUM_SPAN};
 
     for (size_t k = 0; k < ELEMENTSOF(halflives); k++) {
-        usec_t h = halflives[k], span = h * FADE_SPAN;
+        usec_t h = halflives[k], span = h * DECAYED_SUM_SPAN;
         uint64_t last = 0;
 
         for (unsigned i = 0; i < 1000; i++) {
-            uint64_t w = fade_weight(span / 1000 * i, h);
+            uint64_t w = decayed_sum_weight(span / 1000 * i, h);
 
-            assert_true(w >= last && w >= 1U << FADE_BITS);
-            assert_true(w < UINT64_C(1) << (FADE_BITS + FADE_SPAN));
+            assert_true(w >= last && w >= 1U << DECAYED_SUM_BITS);
+            assert_true(w < UINT64_C(1) << (DECAYED_SUM_BITS + DECAYED_SUM_SPAN));
             last = w;
         }
-        assert_true(fade_weight(UINT64_MAX, h) < UINT64_C(1) << (FADE_BITS + FADE_SPAN));
+        assert_true(decayed_sum_weight(UINT64_MAX, h) <
+                    UINT64_C(1) << (DECAYED_SUM_BITS + DECAYED_SUM_SPAN));
     }
 }
 
 /* The worth of an observation does not jump where a generation begins. */
 static void values_are_continuous_across_generations(void **state)
 {
-    usec_t end = 3 * FADE_SPAN * H;
-    Fade before = {fade_weight(end - 1, H), 0}, after = {fade_weight(end, H), 0};
-    double ratio = fade_value(fade_advance(before, 1)) / fade_value(after);
+    usec_t end = 3 * DECAYED_SUM_SPAN * H;
+    DecayedSum before = {decayed_sum_weight(end - 1, H), 0},
+               after = {decayed_sum_weight(end, H), 0};
+    double ratio = decayed_sum_value(decayed_sum_advance(before, 1)) / decayed_sum_value(after);
 
     assert_true(ratio > 0.9999 && ratio <= 1.0);
     /* Ten half-lives apart, a generation between them or not. */
-    for (unsigned i = 0; i < FADE_SPAN; i++) {
-        usec_t t = end - FADE_SPAN * H + i * H, u = t + 10 * H;
-        Fade x = fade_advance((Fade){fade_weight(t, H), 0},
-                              fade_generation(u, H) - fade_generation(t, H));
-        Fade y = {fade_weight(u, H), 0};
+    for (unsigned i = 0; i < DECAYED_SUM_SPAN; i++) {
+        usec_t t = end - DECAYED_SUM_SPAN * H + i * H, u = t + 10 * H;
+        DecayedSum x =
+                decayed_sum_advance((DecayedSum){decayed_sum_weight(t, H), 0},
+                                    decayed_sum_generation(u, H) - decayed_sum_generation(t, H));
+        DecayedSum y = {decayed_sum_weight(u, H), 0};
 
-        ratio = fade_value(y) / fade_value(x);
+        ratio = decayed_sum_value(y) / decayed_sum_value(x);
         assert_true(fabs(ratio - 1024) < 1e-6);
     }
 }
@@ -85,10 +99,10 @@ static void adding_is_associative_and_commutative(void **state)
 {
     for (size_t i = 0; i < N; i++)
         for (size_t j = 0; j < N; j++) {
-            assert_true(equal(fade_add(nth(i), nth(j)), fade_add(nth(j), nth(i))));
+            assert_true(equal(decayed_sum_add(nth(i), nth(j)), decayed_sum_add(nth(j), nth(i))));
             for (size_t k = 0; k < N; k++)
-                assert_true(equal(fade_add(fade_add(nth(i), nth(j)), nth(k)),
-                                  fade_add(nth(i), fade_add(nth(j), nth(k)))));
+                assert_true(equal(decayed_sum_add(decayed_sum_add(nth(i), nth(j)), nth(k)),
+                                  decayed_sum_add(nth(i), decayed_sum_add(nth(j), nth(k)))));
         }
 }
 
@@ -98,13 +112,15 @@ static void advancing_commutes_with_adding(void **state)
     for (size_t i = 0; i < N; i++)
         for (uint64_t a = 0; a < 4; a++) {
             for (uint64_t b = 0; b < 4; b++)
-                assert_true(equal(fade_advance(fade_advance(nth(i), a), b),
-                                  fade_advance(nth(i), a + b)));
+                assert_true(equal(decayed_sum_advance(decayed_sum_advance(nth(i), a), b),
+                                  decayed_sum_advance(nth(i), a + b)));
             for (size_t j = 0; j < N; j++)
-                assert_true(equal(fade_advance(fade_add(nth(i), nth(j)), a),
-                                  fade_add(fade_advance(nth(i), a), fade_advance(nth(j), a))));
+                assert_true(equal(decayed_sum_advance(decayed_sum_add(nth(i), nth(j)), a),
+                                  decayed_sum_add(decayed_sum_advance(nth(i), a),
+                                                  decayed_sum_advance(nth(j), a))));
         }
-    assert_true(fade_is_zero(fade_advance((Fade){FADE_MAX, FADE_MAX}, UINT64_MAX)));
+    assert_true(decayed_sum_is_zero(
+            decayed_sum_advance((DecayedSum){DECAYED_SUM_MAX, DECAYED_SUM_MAX}, UINT64_MAX)));
 }
 
 static void parts_stay_within_their_whole(void **state)
@@ -113,42 +129,49 @@ static void parts_stay_within_their_whole(void **state)
 
     for (size_t i = 0; i < N; i++)
         for (size_t j = 0; j < N; j++) {
-            if (!fade_within(nth(i), nth(j)))
+            if (!decayed_sum_within(nth(i), nth(j)))
                 continue;
-            assert_true(fade_ratio(nth(i), nth(j)) >= 0 && fade_ratio(nth(i), nth(j)) <= 1);
+            assert_true(decayed_sum_ratio(nth(i), nth(j)) >= 0 &&
+                        decayed_sum_ratio(nth(i), nth(j)) <= 1);
             for (size_t k = 0; k < N; k++)
-                assert_true(fade_within(fade_add(nth(i), nth(k)), fade_add(nth(j), nth(k))));
+                assert_true(decayed_sum_within(decayed_sum_add(nth(i), nth(k)),
+                                               decayed_sum_add(nth(j), nth(k))));
             for (uint64_t a = 0; a < 3; a++)
-                assert_true(fade_within(fade_advance(nth(i), a), fade_advance(nth(j), a)));
+                assert_true(decayed_sum_within(decayed_sum_advance(nth(i), a),
+                                               decayed_sum_advance(nth(j), a)));
             for (size_t v = 0; v < ELEMENTSOF(weights); v++)
                 for (size_t w = 0; w < ELEMENTSOF(weights); w++)
-                    assert_true(fade_within(fade_rescale(nth(i), weights[v], weights[w]),
-                                            fade_rescale(nth(j), weights[v], weights[w])));
+                    assert_true(decayed_sum_within(
+                            decayed_sum_rescale(nth(i), weights[v], weights[w]),
+                            decayed_sum_rescale(nth(j), weights[v], weights[w])));
         }
-    assert_true(fade_ratio((Fade){0, 0}, (Fade){0, 0}) == 0);
-    assert_true(fade_ratio((Fade){5, 0}, (Fade){0, 0}) == 0);
+    assert_true(decayed_sum_ratio((DecayedSum){0, 0}, (DecayedSum){0, 0}) == 0);
+    assert_true(decayed_sum_ratio((DecayedSum){5, 0}, (DecayedSum){0, 0}) == 0);
 }
 
 static void rescaling_keeps_proportions(void **state)
 {
-    assert_true(equal(fade_rescale((Fade){1000, 0}, 256, 512), (Fade){500, 0}));
-    assert_true(equal(fade_rescale((Fade){1000, 1U << FADE_SPAN}, 512, 256), (Fade){2002, 0}));
-    assert_true(equal(fade_rescale((Fade){0, 1000}, 256, 256), (Fade){0, 0}));
-    assert_true(equal(fade_rescale((Fade){FADE_MAX, FADE_MAX}, (1U << 24) - 1, 256),
-                      (Fade){FADE_MAX, 0}));
+    assert_true(equal(decayed_sum_rescale((DecayedSum){1000, 0}, 256, 512), (DecayedSum){500, 0}));
+    assert_true(equal(decayed_sum_rescale((DecayedSum){1000, 1U << DECAYED_SUM_SPAN}, 512, 256),
+                      (DecayedSum){2002, 0}));
+    assert_true(equal(decayed_sum_rescale((DecayedSum){0, 1000}, 256, 256), (DecayedSum){0, 0}));
+    assert_true(equal(decayed_sum_rescale((DecayedSum){DECAYED_SUM_MAX, DECAYED_SUM_MAX},
+                                          (1U << 24) - 1, 256),
+                      (DecayedSum){DECAYED_SUM_MAX, 0}));
 }
 
-/* --- functions from offsets to Fades, against the obvious: an array --------------------------- */
+/* --- functions from offsets to DecayedSums, against the obvious: an array
+ * --------------------------- */
 
 #define WIDTH 24U
 
-static void random_segments(Random *r, Segments *ret, Fade *table)
+static void random_segments(Random *r, Segments *ret, DecayedSum *table)
 {
     *ret = (Segments){0};
-    memset(table, 0, WIDTH * sizeof(Fade));
+    memset(table, 0, WIDTH * sizeof(DecayedSum));
     for (unsigned pieces = 1 + random_below(r, 4); pieces > 0; pieces--) {
         unsigned a = random_below(r, WIDTH), b = a + random_below(r, WIDTH - a) + 1;
-        Fade weight = {1 + random_below(r, 3), random_below(r, 2)};
+        DecayedSum weight = {1 + random_below(r, 3), random_below(r, 2)};
         Range range = {a, b};
         const RangeSet set = {&range, 1, 1};
         Segments one = {0}, sum = {0};
@@ -159,16 +182,16 @@ static void random_segments(Random *r, Segments *ret, Fade *table)
         segments_done(&one);
         *ret = sum;
         for (unsigned i = a; i < b; i++)
-            table[i] = fade_add(table[i], weight);
+            table[i] = decayed_sum_add(table[i], weight);
     }
 }
 
-static Fade segments_value(const Segments *s, uint64_t at)
+static DecayedSum segments_value(const Segments *s, uint64_t at)
 {
     for (size_t i = 0; i < s->n; i++)
         if (s->segments[i].start <= at && at < s->segments[i].end)
             return s->segments[i].weight;
-    return (Fade){0, 0};
+    return (DecayedSum){0, 0};
 }
 
 static void check_canonical(const Segments *s)
@@ -176,7 +199,7 @@ static void check_canonical(const Segments *s)
     for (size_t i = 0; i < s->n; i++) {
         const Segment *x = &s->segments[i];
 
-        assert_true(x->start < x->end && !fade_is_zero(x->weight));
+        assert_true(x->start < x->end && !decayed_sum_is_zero(x->weight));
         if (i > 0) {
             assert_true(x[-1].end <= x->start);
             assert_false(x[-1].end == x->start && equal(x[-1].weight, x->weight));
@@ -189,7 +212,7 @@ static void segments_add_like_arrays(void **state)
     Random r = {42};
 
     for (unsigned round = 0; round < 3000; round++) {
-        Fade a[WIDTH], b[WIDTH];
+        DecayedSum a[WIDTH], b[WIDTH];
         Segments x, y, sum = {0}, mirrored = {0};
         uint64_t x_later = random_below(&r, 3), y_later = random_below(&r, 3);
 
@@ -206,7 +229,8 @@ static void segments_add_like_arrays(void **state)
         }
         for (unsigned i = 0; i < WIDTH; i++)
             assert_true(equal(segments_value(&sum, i),
-                              fade_add(fade_advance(a[i], x_later), fade_advance(b[i], y_later))));
+                              decayed_sum_add(decayed_sum_advance(a[i], x_later),
+                                              decayed_sum_advance(b[i], y_later))));
         segments_done(&x);
         segments_done(&y);
         segments_done(&sum);
@@ -226,8 +250,8 @@ static void segments_are_appended_in_order(void **state)
     assert_int_equal(segments_append(&s, (Segment){4, 6, {1, 0}}), 0);
     assert_int_equal(segments_append(&s, (Segment){5, 7, {2, 0}}), -EBADMSG);
     assert_int_equal(segments_append(&s, (Segment){6, 7, {2, 0}}), 0);
-    assert_true(segments_within(&s, (Fade){2, 0}));
-    assert_false(segments_within(&s, (Fade){1, 9}));
+    assert_true(segments_within(&s, (DecayedSum){2, 0}));
+    assert_false(segments_within(&s, (DecayedSum){1, 9}));
     segments_done(&s);
     assert_int_equal(segments_append(&s, (Segment){4, 6, {1, 0}}), 0);
     assert_int_equal(segments_append(&s, (Segment){6, 7, {1, 0}}), -EBADMSG); /* would be one */

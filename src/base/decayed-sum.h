@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Exponentially decayed sums (preload thesis 3.2.3) in fixed point, which merge exactly. Pure.
+ *
+ * Wall-clock time is divided into generations of DECAYED_SUM_SPAN half-lives. An observation at
+ * time t in generation g has the weight floor(2^DECAYED_SUM_BITS * 2^x), where x is the number of
+ * half-lives since the start of g. A newer observation has a larger weight, so older sums need not
+ * be reduced again and again. A DecayedSum holds two sums of weights: that of its model's
+ * generation and that of the generation before. An older observation has less than
+ * 2^-DECAYED_SUM_SPAN of the weight of a new one and is dropped.
+ *
+ * The sums are non-negative integers that saturate, so adding them is associative and commutative.
+ * So is the rule that the later generation wins and that a sum two generations older is dropped.
+ * Models that are merged in any order and any grouping therefore give the same bytes. A single
+ * DecayedSum has no meaning; the quotient of two of the same model has. */
+
+#include "base/macros.h"
+#include "base/time-util.h"
+
+#include <math.h>
+
+#define DECAYED_SUM_SPAN 16
+#define DECAYED_SUM_BITS 8
+#define DECAYED_SUM_MAX  ((uint64_t)INT64_MAX) /* sums saturate here; readers refuse more */
+
+#define DECAYED_SUM_HALFLIFE_DEFAULT (168 * USEC_PER_HOUR) /* thesis 5.2.1 */
+
+typedef struct DecayedSum {
+    uint64_t current;  /* of the model's generation */
+    uint64_t previous; /* of the one before it */
+} DecayedSum;
+
+static inline uint64_t decayed_sum_saturating_add(uint64_t a, uint64_t b)
+{
+    return a > DECAYED_SUM_MAX - b ? DECAYED_SUM_MAX : a + b;
+}
+
+/* The generation that holds the wall-clock time t. */
+static inline uint64_t decayed_sum_generation(usec_t t, usec_t halflife_usec)
+{
+    return t / halflife_usec / DECAYED_SUM_SPAN;
+}
+
+/* The weight of one observation at time t. */
+static inline uint64_t decayed_sum_weight(usec_t t, usec_t halflife_usec)
+{
+    usec_t into = t - decayed_sum_generation(t, halflife_usec) * DECAYED_SUM_SPAN * halflife_usec;
+
+    return (uint64_t)(exp2((double)into / (double)halflife_usec) * (1U << DECAYED_SUM_BITS));
+}
+
+/* a + b. Both must belong to the same generation. */
+static inline DecayedSum decayed_sum_add(DecayedSum a, DecayedSum b)
+{
+    return (DecayedSum){decayed_sum_saturating_add(a.current, b.current),
+                        decayed_sum_saturating_add(a.previous, b.previous)};
+}
+
+/* The same sum seen from a generation `later` generations on. */
+static inline DecayedSum decayed_sum_advance(DecayedSum f, uint64_t later)
+{
+    return later == 0 ? f : later == 1 ? (DecayedSum){0, f.current} : (DecayedSum){0, 0};
+}
+
+/* True if the sum has saturated. Quotients with it are wrong. */
+static inline bool decayed_sum_is_full(DecayedSum f)
+{
+    return f.current == DECAYED_SUM_MAX || f.previous == DECAYED_SUM_MAX;
+}
+
+static inline bool decayed_sum_is_zero(DecayedSum f)
+{
+    return f.current == 0 && f.previous == 0;
+}
+
+/* True if `part` is at most `whole` in both generations. Adding, advancing and rescaling both sums
+ * keep that. */
+static inline bool decayed_sum_within(DecayedSum part, DecayedSum whole)
+{
+    return part.current <= whole.current && part.previous <= whole.previous;
+}
+
+/* The same sum under another clock, on which an observation made now weighs `to` instead of `from`.
+ * It serves models that were made while the clock was wrong. The result lies in one generation and
+ * is rounded down, so it is not exact as merging is. */
+static inline DecayedSum decayed_sum_rescale(DecayedSum f, uint64_t to, uint64_t from)
+{
+    __extension__ typedef unsigned __int128 Wide;
+    Wide sum = ((Wide)f.current << DECAYED_SUM_SPAN) + f.previous;
+
+    sum = (sum * to / from) >> DECAYED_SUM_SPAN; /* below 2^(63 + 1 + SPAN + BITS + SPAN) */
+    return (DecayedSum){sum > DECAYED_SUM_MAX ? DECAYED_SUM_MAX : (uint64_t)sum, 0};
+}
+
+/* The sum as a real number, in a unit that all sums of one model share. */
+static inline double decayed_sum_value(DecayedSum f)
+{
+    return (double)f.current + (double)f.previous / (1U << DECAYED_SUM_SPAN);
+}
+
+/* part / whole, within 0..1; 0 if nothing was observed. */
+static inline double decayed_sum_ratio(DecayedSum part, DecayedSum whole)
+{
+    double w = decayed_sum_value(whole);
+
+    return w > 0 ? fmin(decayed_sum_value(part) / w, 1.0) : 0.0;
+}
