@@ -3,11 +3,11 @@
 #include "base/config.h"
 
 #include "base/atomic-file.h"
+#include "base/directory.h"
 #include "base/macros.h"
 #include "base/parse.h"
 #include "base/rooted.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -424,21 +424,16 @@ static int compare_drop_ins(const void *a, const void *b)
 
 static int list_drop_ins(int root_fd, unsigned directory, DropIns *d)
 {
+    _cleanup_closedir_ DIR *dir = NULL;
     char path[PATH_MAX];
-    struct dirent *e;
-    int r = 0, fd;
-    DIR *dir;
+    const struct dirent *e;
+    int r;
 
     snprintf(path, sizeof(path), "%s/headstart.conf.d", directories[directory]);
-    fd = rooted_open(root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return 0;
-    dir = fdopendir(fd);
-    if (!dir) {
-        close(fd);
-        return -ENOMEM;
-    }
-    while (r == 0 && (e = readdir(dir))) {
+    r = directory_from_fd(rooted_open(root_fd, path, O_RDONLY | O_DIRECTORY), &dir);
+    if (r < 0)
+        return r == -ENOMEM ? r : 0;
+    while (r == 0 && (e = directory_next(dir))) {
         size_t l = strlen(e->d_name);
 
         if (e->d_name[0] == '.' || l < 6 || strcmp(e->d_name + l - 5, ".conf") != 0)
@@ -452,7 +447,6 @@ static int list_drop_ins(int root_fd, unsigned directory, DropIns *d)
         else
             d->items[d->n++] = (DropIn){.name = name, .directory = directory};
     }
-    closedir(dir);
     return r;
 }
 

@@ -3,9 +3,9 @@
 #include "base/replay-status.h"
 
 #include "base/atomic-file.h"
+#include "base/directory.h"
 #include "base/parse.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -76,22 +76,14 @@ static int add(ReplayStatusList *l, int dir_fd, const char *name, uint32_t uid)
 int replay_status_read(int dir_fd, Stage stage, ReplayStatusList *ret)
 {
     _cleanup_replay_status_ ReplayStatusList l = {0};
-    int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
-    struct dirent *d;
+    _cleanup_closedir_ DIR *dir = NULL;
+    const struct dirent *d;
     uint32_t uid;
-    DIR *dir;
+    int r = directory_open(dir_fd, ".", 0, &dir);
 
-    if (fd < 0)
-        return -errno;
-    dir = fdopendir(fd);
-    if (!dir) {
-        close(fd);
-        return -errno;
-    }
-    while (r >= 0 && l.n < STATUS_N_MAX && (d = readdir(dir)))
+    while (r >= 0 && l.n < STATUS_N_MAX && (d = directory_next(dir)))
         if (parse_name(d->d_name, stage, &uid))
             r = add(&l, dir_fd, d->d_name, uid);
-    closedir(dir);
     if (r < 0)
         return r;
     if (l.n > 0)

@@ -4,10 +4,10 @@
 
 #include "base/atomic-file.h"
 #include "base/clock.h"
+#include "base/directory.h"
 #include "base/parse.h"
 #include "trace/trace-json.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
@@ -87,23 +87,15 @@ static int compare_names(const void *a, const void *b)
 int state_list_traces(int state_fd, TraceNames *ret)
 {
     _cleanup_trace_names_ TraceNames names = {0};
-    struct dirent *e;
-    int fd, r = 0;
-    DIR *dir;
+    _cleanup_closedir_ DIR *dir = NULL;
+    const struct dirent *e;
+    int r = directory_open(state_fd, STATE_TRACES, 0, &dir);
 
-    fd = openat(state_fd, STATE_TRACES, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 && errno == ENOENT) {
+    if (r == -ENOENT) {
         *ret = (TraceNames){0};
         return 0;
     }
-    if (fd < 0)
-        return -errno;
-    dir = fdopendir(fd);
-    if (!dir) {
-        close(fd);
-        return -ENOMEM;
-    }
-    while (r == 0 && (e = readdir(dir))) {
+    while (r == 0 && (e = directory_next(dir))) {
         TraceName t = {0};
 
         if (trace_name_parse(e->d_name, &t.stage, &t.number) < 0)
@@ -114,7 +106,6 @@ int state_list_traces(int state_fd, TraceNames *ret)
         if (r == 0)
             names.items[names.n++] = t;
     }
-    closedir(dir);
     if (r < 0)
         return r;
     if (names.n > 0)

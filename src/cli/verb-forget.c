@@ -2,11 +2,11 @@
 
 /* headstart forget: what was recorded and learned goes, all of it or one stage's or user's. */
 
+#include "base/directory.h"
 #include "cli/early.h"
 #include "cli/state.h"
 #include "cli/systemctl.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
@@ -76,21 +76,15 @@ static bool concerns(const Forgetting *f, int dir_fd, const char *name)
 static int for_each_file(Forgetting *f, const char *path,
                          int (*each)(Forgetting *f, int dir_fd, const char *name))
 {
-    int fd = openat(f->state_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW), r = 0;
-    struct dirent *e;
-    DIR *dir;
+    _cleanup_closedir_ DIR *dir = NULL;
+    int r = directory_open(f->state_fd, path, O_NOFOLLOW, &dir);
+    const struct dirent *e;
 
-    if (fd < 0)
-        return errno == ENOENT ? 0 : cli_error(errno, "%s/%s: %m", f->c->state, path);
-    dir = fdopendir(fd);
-    if (!dir) {
-        close(fd);
-        return cli_error(ENOMEM, "%m");
-    }
-    while (r >= 0 && (e = readdir(dir)))
+    if (r < 0)
+        return r == -ENOENT ? 0 : cli_error(r, "%s/%s: %m", f->c->state, path);
+    while (r >= 0 && (e = directory_next(dir)))
         if (e->d_type == DT_REG || e->d_type == DT_UNKNOWN)
             r = each(f, dirfd(dir), e->d_name);
-    closedir(dir);
     return r;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/atomic-file.h"
 #include "base/clock.h"
+#include "base/directory.h"
 #include "base/ownership.h"
 #include "base/parse.h"
 #include "base/rooted.h"
@@ -18,7 +19,6 @@
 #include "pack/pack-writer.h"
 #include "plan/plan.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -291,9 +291,9 @@ static int plan_stage(Planning *p, Stage stage, uint32_t uid)
         return 0;
     parameters.volatile_since = learned_until - MIN(learned_until, PLAN_VOLATILE_USEC);
     r = plan_locate(prediction, p->root, &p->volumes,
-                    stage == STAGE_BOOT ? OWNERSHIP_SYSTEM
+                    stage == STAGE_BOOT  ? OWNERSHIP_SYSTEM
                     : uid == UID_INVALID ? OWNERSHIP_ANYBODY
-                                        : uid,
+                                         : uid,
                     learned_until, &located);
     if (r < 0)
         return cli_error(r, "%s: %m", p->c->root);
@@ -340,15 +340,13 @@ static int plan_users(Planning *p, uint32_t only)
 /* Packs of users of whom the model knows no login any more: it has faded, or was forgotten. */
 static int drop_stale_packs(const Planning *p)
 {
-    int fd = openat(p->state_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    _cleanup_closedir_ DIR *dir = NULL;
     const struct dirent *e;
+    int r = directory_open(p->state_fd, ".", 0, &dir);
 
-    if (!dir) {
-        closep(&fd);
-        return cli_error(errno, "%s: %m", p->c->state);
-    }
-    while ((e = readdir(dir))) {
+    if (r < 0)
+        return cli_error(r, "%s: %m", p->c->state);
+    while ((e = directory_next(dir))) {
         char name[40];
         bool known = false;
         uint32_t uid;
@@ -362,7 +360,6 @@ static int drop_stale_packs(const Planning *p)
         if (!known && strcmp(name, e->d_name) == 0 && unlinkat(p->state_fd, name, 0) < 0)
             cli_warning(errno, "%s/%s: cannot remove it: %m", p->c->state, name);
     }
-    closedir(dir);
     return 0;
 }
 
@@ -497,8 +494,8 @@ static int run(Context *c)
     if (planned == 0)
         return cli_error(ENODATA, "nothing was learned of %s yet",
                          user != UID_INVALID ? "a login of this user"
-                         : only >= 0        ? stage_to_string(only)
-                                            : "boot or login");
+                         : only >= 0         ? stage_to_string(only)
+                                             : "boot or login");
     return print_summaries(&p);
 }
 

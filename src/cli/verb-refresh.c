@@ -4,12 +4,12 @@
  * packages, are found anew; what is known of their older selves goes on. */
 
 #include "base/atomic-file.h"
+#include "base/directory.h"
 #include "cli/state.h"
 #include "pack/pack.h"
 #include "plan/versions.h"
 #include "volume/presence.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -129,21 +129,18 @@ static int read_pack(Refresh *x, const char *name)
 
 static int read_packs(Refresh *x)
 {
-    int fd = openat(x->state_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
-    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    _cleanup_closedir_ DIR *dir = NULL;
     const struct dirent *e;
+    int r = directory_open(x->state_fd, ".", 0, &dir);
 
-    if (!dir) {
-        closep(&fd);
-        return cli_error(errno, "%s: %m", x->c->state);
-    }
-    while (r >= 0 && (e = readdir(dir))) {
+    if (r < 0)
+        return cli_error(r, "%s: %m", x->c->state);
+    while (r >= 0 && (e = directory_next(dir))) {
         size_t l = strlen(e->d_name);
 
         if (l > 5 && strcmp(e->d_name + l - 5, ".pack") == 0)
             r = read_pack(x, e->d_name);
     }
-    closedir(dir);
     return r < 0 ? cli_error(r, "%m") : 0;
 }
 
@@ -200,24 +197,22 @@ static int find_successor(const Refresh *x, const char *directory, const char *g
     size_t n = 0, allocated = 0;
     const struct dirent *e;
     const char *successor;
+    _cleanup_closedir_ DIR *dir = NULL;
     char **names = NULL;
     int r = 0;
-    DIR *dir;
 
     ret[0] = 0;
     if (asprintf(&full, "%s%s", x->root, directory) < 0)
         return -ENOMEM;
-    dir = opendir(full);
-    if (!dir)
+    if (directory_open(AT_FDCWD, full, 0, &dir) < 0)
         return 0;
-    while (r >= 0 && (e = readdir(dir)))
+    while (r >= 0 && (e = directory_next(dir)))
         if (versions_alike(gone, e->d_name)) {
             r = grow_array(&names, &allocated, n + 1, sizeof(*names));
             if (r >= 0 && !(names[n] = strdup(e->d_name)))
                 r = -ENOMEM;
             n += r >= 0;
         }
-    closedir(dir);
     successor = r >= 0 ? versions_successor(gone, names, n) : NULL;
     if (successor)
         snprintf(ret, NAME_MAX + 1, "%s", successor);

@@ -3,11 +3,11 @@
 /* Files and directories -> traces in the order of time -> the judge's input. */
 
 #include "base/atomic-file.h"
+#include "base/directory.h"
 #include "cli/progress.h"
 #include "evaluate/evaluate.h"
 #include "trace/trace-json.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <string.h>
 
@@ -54,10 +54,10 @@ static bool is_trace_name(const char *name)
 static int add_directory(Sources *s, const char *path, DIR *dir)
 {
     size_t before = s->n;
-    struct dirent *d;
+    const struct dirent *d;
     int r = 0;
 
-    while (r >= 0 && (errno = 0, d = readdir(dir))) {
+    while (r >= 0 && (errno = 0, d = directory_next(dir))) {
         _cleanup_free_ char *full = NULL;
 
         if (!is_trace_name(d->d_name))
@@ -77,19 +77,17 @@ static int add_directory(Sources *s, const char *path, DIR *dir)
 
 static int add_argument(Sources *s, const char *path)
 {
-    DIR *dir = opendir(path);
-    int r;
+    _cleanup_closedir_ DIR *dir = NULL;
+    int r = directory_open(AT_FDCWD, path, 0, &dir);
 
-    if (!dir && errno == ENOTDIR)
+    if (r == -ENOTDIR)
         return add_path(s, path);
-    if (!dir) {
-        cli_error(errno, "%s: %m", path);
+    if (r < 0) {
+        cli_error(r, "%s: %m", path);
         s->n_bad++;
         return 0;
     }
-    r = add_directory(s, path, dir);
-    closedir(dir);
-    return r;
+    return add_directory(s, path, dir);
 }
 
 /* 0 also where the file is at fault. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+#include "base/open.h"
 #include "plan/plan-internal.h"
 
 #include "volume/ext2-metadata.h"
@@ -109,7 +110,7 @@ static int note_directory(MetadataDeriver *d, const char *path, double probabili
         p->needed->probability = probability;
         return 1;
     }
-    fd = plan_open_below(d->volume_fd, path);
+    fd = open_beneath(d->volume_fd, path);
     if (fd < 0)
         return 0; /* it was there a moment ago */
     r = fstat(fd, &st);
@@ -223,7 +224,7 @@ int metadata_deriver_finish(MetadataDeriver *d, LocatedPlan *l)
     _cleanup_free_ Block *blocks = NULL;
     Ext2Metadata *m = NULL;
     uint64_t size;
-    char device[64];
+    char device[FD_PROC_PATH_MAX];
     size_t n = 0;
     int r;
 
@@ -233,8 +234,7 @@ int metadata_deriver_finish(MetadataDeriver *d, LocatedPlan *l)
     if (fd < 0)
         return 0;
     /* By the descriptor: what the name means now was checked. */
-    snprintf(device, sizeof(device), "/proc/self/fd/%d", fd);
-    r = ext2_metadata_open(device, &m);
+    r = ext2_metadata_open(fd_proc_path(device, fd), &m);
     if (r < 0)
         return r == -ENOMEM ? r : 0;
     size = ext2_metadata_block_size(m);

@@ -5,10 +5,6 @@
 
 #include "plan/plan.h"
 
-/* Opens (O_PATH) what lies at that path below the directory, on the same mount and through no
- * symlink. A descriptor or a negative errno; dir_fd's own if that is negative. */
-int plan_open_below(int dir_fd, const char *path);
-
 /* Which blocks of an ext2/3/4 filesystem the opening of some files needs: for a filesystem whose
  * UUID the model does not know (it was made anew, or the model comes from another machine). */
 typedef struct MetadataDeriver MetadataDeriver;

@@ -3,16 +3,15 @@
 /* Finds predicted files on the disk. Everything that touches the system while planning is here and
  * in plan-derive.c. */
 
+#include "base/open.h"
 #include "plan/plan-internal.h"
 
 #include "base/ownership.h"
 #include "plan/maps.h"
 
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
@@ -43,22 +42,6 @@ typedef struct Locator {
     Inode *inodes;
     ExtentList extents; /* reused */
 } Locator;
-
-int plan_open_below(int dir_fd, const char *path)
-{
-    /* Without effect on whatever the path has become: no symlink, no other mount. */
-    struct open_how how = {
-            .flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
-            .resolve =
-                    RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV,
-    };
-    long fd;
-
-    if (dir_fd < 0)
-        return dir_fd;
-    fd = syscall(SYS_openat2, dir_fd, path, &how, sizeof(how));
-    return fd < 0 ? -errno : (int)fd;
-}
 
 static PlanSkip skip_of_errno(int error)
 {
@@ -159,15 +142,11 @@ static int find_inode(Locator *x, const struct stat *st, Inode **ret)
 static int read_extents(Locator *x, int path_fd, LocatedFile *f)
 {
     _cleanup_close_ int fd = -EBADF;
-    char proc[64];
     int r;
 
-    snprintf(proc, sizeof(proc), "/proc/self/fd/%d", path_fd);
-    fd = open(proc, O_RDONLY | O_NOATIME | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (fd < 0 && errno == EPERM)
-        fd = open(proc, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    fd = fd_reopen_noatime(path_fd, O_RDONLY);
     if (fd < 0)
-        return -errno;
+        return fd;
     r = extents_read(fd, &x->extents);
     if (r == -EOPNOTSUPP || r == -E2BIG)
         return 0; /* places unknown: they come last */
@@ -264,7 +243,7 @@ static int locate_file(Locator *x, const PredictedFile *p, PlanSkip *skip)
         *skip = PLAN_SKIP_FILESYSTEM;
         return 1;
     }
-    fd = plan_open_below(x->fds[v - x->volumes->volumes], below);
+    fd = open_beneath(x->fds[v - x->volumes->volumes], below);
     if (fd < 0 || fstat(fd, &st) < 0) {
         *skip = skip_of_errno(fd < 0 ? fd : -errno);
         return 1;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Which pages of a file (or block device) are in the page cache, by cachestat(2), Linux 6.5. On
+/* Which ranges of a file or block device are in the page cache, by bisection with cachestat(2). On
  * ext2/3/4 metadata lives in the block device's page cache, where mincore(2) does not show it.
  *
  * It also tells which pages were there and have been reclaimed since: the kernel leaves a shadow
  * entry in their place (mm/workingset.c). What a short boot read and a reclaimer took away before
  * the stage ended is not lost for the trace. */
 
+#include "base/cachestat.h"
 #include "base/ranges.h"
 
 /* How many pages of [offset, offset + length) are resident: < 0 on error. */
@@ -19,18 +20,6 @@ typedef int64_t (*count_resident_t)(void *arg, uint64_t offset, uint64_t length)
  * *ret_calls (may be NULL): how often it was called. */
 int bisect_resident(count_resident_t count, void *arg, uint64_t size, uint64_t page, RangeSet *ret,
                     unsigned *ret_calls);
-
-/* True if this kernel has cachestat(2) and lets us use it. */
-bool cachestat_available(void);
-
-typedef enum CachestatWhat {
-    CACHESTAT_RESIDENT, /* in the cache now */
-    CACHESTAT_EVICTED,  /* reclaimed, and not read again since */
-    CACHESTAT_SEEN,     /* either */
-} CachestatWhat;
-
-/* How many pages of a part of an open file are so, or a negative errno. */
-int64_t cachestat_count(int fd, CachestatWhat what, uint64_t offset, uint64_t length);
 
 /* These ranges of an open file or device. -ENOSYS or -EPERM where the kernel has no cachestat or
  * refuses it; -EOPNOTSUPP for files it cannot be asked of. */

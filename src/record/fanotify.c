@@ -3,6 +3,7 @@
 #include "record/fanotify.h"
 
 #include "base/macros.h"
+#include "base/open.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -195,16 +196,14 @@ static int handle_event(const Fanotify *f, const struct fanotify_event_metadata 
 static int descriptor_event(const Fanotify *f, const struct fanotify_event_metadata *m,
                             fanotify_handler_t handler, void *arg)
 {
-    char proc[64], path[PATH_MAX];
+    char path[PATH_MAX];
     LoggedObject o;
     struct stat st;
-    ssize_t n = -1;
     uint32_t number = 0;
     bool known = false;
 
     if (m->fd < 0)
         return 0;
-    snprintf(proc, sizeof(proc), "/proc/self/fd/%d", m->fd);
     if (fstat(m->fd, &st) == 0) {
         for (size_t i = 0; i < f->n_watches && !known; i++)
             if (f->watches[i].by_descriptor && !f->watches[i].gone &&
@@ -212,16 +211,15 @@ static int descriptor_event(const Fanotify *f, const struct fanotify_event_metad
                 number = f->watches[i].number;
                 known = true;
             }
-        n = readlink(proc, path, sizeof(path) - 1);
+        known = known && fd_get_path(m->fd, path, sizeof(path)) >= 0;
     }
     close(m->fd);
-    if (!known || n <= 0 || path[0] != '/')
+    if (!known)
         return 0;
-    path[n] = 0;
     o = (LoggedObject){
             .filesystem = number,
             .name = path,
-            .name_size = (uint16_t)n,
+            .name_size = (uint16_t)strlen(path),
             .directory = S_ISDIR(st.st_mode),
     };
     return handler(arg, &o, (uint32_t)m->pid, m->mask & FAN_OPEN_EXEC);
@@ -286,21 +284,6 @@ int fanotify_drain(Fanotify *f, fanotify_before_t before, fanotify_handler_t han
     if (a >= 0 && f->descriptor_fd >= 0)
         b = drain_group(f, f->descriptor_fd, true, before, handler, arg, overflows);
     return a < 0 ? a : b < 0 ? b : a + b;
-}
-
-static int path_of(int fd, char *path, size_t size)
-{
-    char proc[64];
-    ssize_t n;
-
-    snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
-    n = readlink(proc, path, size - 1);
-    if (n < 0)
-        return -errno;
-    if ((size_t)n >= size - 1)
-        return -ENAMETOOLONG;
-    path[n] = 0;
-    return path[0] == '/' ? 0 : -ESTALE;
 }
 
 /* A descriptor on the filesystem, which is kept for the next objects. */
@@ -378,6 +361,6 @@ int fanotify_resolve(Fanotify *f, const LoggedObject *o, char *path, size_t size
                 return -errno;
         }
     }
-    r = path_of(fd, path, size);
+    r = fd_get_path(fd, path, size);
     return r < 0 ? r : TAKE_FD(fd);
 }

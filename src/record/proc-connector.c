@@ -2,10 +2,10 @@
 
 #include "record/proc-connector.h"
 
+#include "base/directory.h"
 #include "base/macros.h"
 #include "base/rooted.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <linux/cn_proc.h>
 #include <linux/connector.h>
@@ -137,12 +137,10 @@ int proc_facts_read(uint32_t pid, ProcFacts *ret)
 
 int proc_scan(int (*each)(uint32_t pid, const ProcFacts *facts, void *arg), void *arg)
 {
-    DIR *d = opendir("/proc");
-    int r = 0;
+    _cleanup_closedir_ DIR *d = NULL;
+    int r = directory_open(AT_FDCWD, "/proc", 0, &d);
 
-    if (!d)
-        return -errno;
-    for (struct dirent *e; r >= 0 && (e = readdir(d));) {
+    for (const struct dirent *e; r >= 0 && (e = directory_next(d));) {
         char *end;
         unsigned long pid = strtoul(e->d_name, &end, 10);
         ProcFacts f;
@@ -151,6 +149,5 @@ int proc_scan(int (*each)(uint32_t pid, const ProcFacts *facts, void *arg), void
             continue;
         r = each((uint32_t)pid, &f, arg);
     }
-    closedir(d);
     return r < 0 ? r : 0;
 }

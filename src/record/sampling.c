@@ -2,6 +2,7 @@
 
 #include "record/sampling.h"
 
+#include "base/open.h"
 #include "record/recorder-internal.h"
 #include "record/residency.h"
 
@@ -38,7 +39,7 @@ static int look_at_file(Recorder *r, uint32_t object)
 {
     _cleanup_close_ int place = -EBADF, fd = -EBADF;
     _cleanup_range_set_ RangeSet now = {0};
-    char path[PATH_MAX], proc[64];
+    char path[PATH_MAX];
     struct stat st;
     LoggedObject o;
     int k;
@@ -49,8 +50,7 @@ static int look_at_file(Recorder *r, uint32_t object)
     place = fanotify_resolve(r->fanotify, &o, path, sizeof(path));
     if (place < 0 || fstat(place, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
         return 0;
-    snprintf(proc, sizeof(proc), "/proc/self/fd/%d", place);
-    fd = open(proc, O_RDONLY | O_NOATIME | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    fd = fd_reopen(place, O_RDONLY | O_NOATIME);
     if (fd < 0)
         return 0;
     k = residency_read(fd, (uint64_t)st.st_size, &now);

@@ -3,6 +3,7 @@
 /* From a stage's log to its trace. The order matters: the metadata snapshot before anything else is
  * looked at, since resolving paths, FIEMAP and libext2fs read metadata themselves. */
 
+#include "base/open.h"
 #include "record/recorder-internal.h"
 
 #include "base/clock.h"
@@ -77,12 +78,9 @@ static int add_reclaimed(const Recorder *r, int fd, TraceFile *f)
 
 static int read_residency(Recorder *r, int path_fd, TraceFile *f)
 {
-    _cleanup_close_ int fd = -EBADF;
-    char proc[64];
+    _cleanup_close_ int fd = fd_reopen(path_fd, O_RDONLY | O_NOATIME);
     int k;
 
-    snprintf(proc, sizeof(proc), "/proc/self/fd/%d", path_fd);
-    fd = open(proc, O_RDONLY | O_NOATIME | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0)
         return 0; /* not ours to see: no ranges */
     k = residency_read(fd, f->size_bytes, &f->resident);

@@ -7,7 +7,9 @@
 
 #include "replay/executor.h"
 
+#include "base/cachestat.h"
 #include "base/clock.h"
+#include "base/directory.h"
 #include "replay/opening.h"
 #include "replay/pacer.h"
 
@@ -162,7 +164,7 @@ static void do_open(Worker *w, const Operation *op)
     unlock(r);
     fd = open_file(w, op->volume, f, keep || touch, &why);
     if (fd >= 0 && touch) {
-        touch_entries(fd);
+        directory_read_ahead(fd, 0);
         close(fd);
     }
     lock(r);
@@ -307,7 +309,7 @@ static void do_range(Worker *w, const Operation *op)
             if (c.fd < 0)
                 return;
         }
-        if (r->recheck_until && is_cached(c.fd, c.offset, c.length))
+        if (r->recheck_until && cachestat_is_resident(c.fd, c.offset, c.length) != 0)
             k = 1;
         else
             k = ask(w, &c);

@@ -2,11 +2,11 @@
 
 #include "replay/mounted.h"
 
+#include "base/directory.h"
 #include "base/rooted.h"
 #include "replay/superblock.h"
 #include "volume/mount-table.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <string.h>
@@ -91,25 +91,19 @@ static int read_device_number(const char *path, dev_t *ret)
 static int only_slave(dev_t dev, dev_t *ret)
 {
     char path[320];
-    int fd, n = 0, r = -ENOENT;
-    DIR *d;
+    _cleanup_closedir_ DIR *d = NULL;
+    int n = 0, r;
 
     snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/slaves", major(dev), minor(dev));
-    fd = rooted_open(AT_FDCWD, path, O_RDONLY | O_DIRECTORY);
-    if (fd < 0)
-        return fd;
-    d = fdopendir(fd);
-    if (!d) {
-        close(fd);
-        return -ENOMEM;
-    }
-    for (struct dirent *e; (e = readdir(d));)
-        if (e->d_name[0] != '.' && n++ == 0) {
+    r = directory_from_fd(rooted_open(AT_FDCWD, path, O_RDONLY | O_DIRECTORY), &d);
+    if (r < 0)
+        return r;
+    for (const struct dirent *e; (e = directory_next(d));)
+        if (n++ == 0) {
             snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/slaves/%.200s/dev", major(dev),
                      minor(dev), e->d_name);
             r = read_device_number(path, ret);
         }
-    closedir(d);
     return n == 1 ? r : -ENOENT;
 }
 

@@ -2,18 +2,13 @@
 
 #include "replay/opening.h"
 
+#include "base/open.h"
+
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
-#ifndef SYS_cachestat
-#define SYS_cachestat 451 /* the same on every architecture */
-#endif
-
-#define DESCRIPTORS_MAX   65536U
-#define ENTRIES_BYTES_MAX (64U * 1024 * 1024) /* of one directory */
+#define DESCRIPTORS_MAX 65536U
 
 static ReplaySkip skip_of_errno(int error)
 {
@@ -50,23 +45,15 @@ static bool is_planned(const PackFile *f, const struct stat *st)
 int open_planned(int root_fd, const char *path, const PackFile *f, bool reading,
                  ReplaySkip *ret_why)
 {
-    struct open_how how = {
-            .flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
-            .resolve =
-                    RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV,
-    };
     bool directory = le16toh(f->flags) & PACK_FILE_DIRECTORY;
-    int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | (directory ? O_DIRECTORY : 0);
-    _cleanup_close_ int place = -EBADF;
-    char proc[64];
+    _cleanup_close_ int path_fd = open_beneath(root_fd, path);
     struct stat st;
-    int fd;
+    int r;
 
-    place = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
-    if (place < 0 || fstat(place, &st) < 0) {
-        fd = -errno;
-        *ret_why = skip_of_errno(errno);
-        return fd;
+    r = path_fd < 0 ? path_fd : fstat(path_fd, &st) < 0 ? -errno : 0;
+    if (r < 0) {
+        *ret_why = skip_of_errno(-r);
+        return r;
     }
     if (directory ? !S_ISDIR(st.st_mode) : !S_ISREG(st.st_mode)) {
         *ret_why = REPLAY_SKIP_TYPE;
@@ -78,28 +65,10 @@ int open_planned(int root_fd, const char *path, const PackFile *f, bool reading,
     }
     if (!reading)
         return 0;
-    snprintf(proc, sizeof(proc), "/proc/self/fd/%d", place);
-    fd = open(proc, flags | O_NOATIME);
-    if (fd < 0 && errno == EPERM)
-        fd = open(proc, flags);
-    if (fd < 0) {
-        fd = -errno;
-        *ret_why = skip_of_errno(errno);
-    }
-    return fd;
-}
-
-void touch_entries(int directory_fd)
-{
-    char buf[32768];
-
-    for (uint64_t sum = 0; sum < ENTRIES_BYTES_MAX;) {
-        long n = syscall(SYS_getdents64, directory_fd, buf, sizeof(buf));
-
-        if (n <= 0)
-            return;
-        sum += (uint64_t)n;
-    }
+    r = fd_reopen_noatime(path_fd, O_RDONLY | (directory ? O_DIRECTORY : 0));
+    if (r < 0)
+        *ret_why = skip_of_errno(-r);
+    return r;
 }
 
 uint32_t descriptors_raise(uint64_t own, uint64_t wanted)
@@ -118,18 +87,4 @@ uint32_t descriptors_raise(uint64_t own, uint64_t wanted)
     }
     may = MIN((uint64_t)l.rlim_cur, (uint64_t)DESCRIPTORS_MAX);
     return may > own + 2 ? (uint32_t)(may - own) : 2;
-}
-
-bool is_cached(int fd, uint64_t offset, uint64_t length)
-{
-    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), range[2] = {offset, length};
-    uint64_t counts[5] = {0}; /* cached, dirty, in writeback, evicted, evicted recently */
-    struct stat st;
-
-    if (length == 0 || syscall(SYS_cachestat, fd, range, counts, 0) < 0)
-        return true;
-    /* A file has no pages beyond its end. */
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
-        length = MIN(length, (uint64_t)st.st_size > offset ? (uint64_t)st.st_size - offset : 0);
-    return counts[0] >= DIV_ROUND_UP(length, page);
 }

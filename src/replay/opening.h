@@ -17,13 +17,6 @@
 int open_planned(int root_fd, const char *path, const PackFile *f, bool reading,
                  ReplaySkip *ret_why);
 
-/* Lists the directory and forgets it, where that is what brings its entries in. */
-void touch_entries(int directory_fd);
-
 /* Raises the limit of open files so that `wanted` files can be open beside `own` ones, as far as
  * may be. How many they can be: at least 2. */
 uint32_t descriptors_raise(uint64_t own, uint64_t wanted);
-
-/* True if this part of an open file or block device is in the page cache, or if the kernel does not
- * say (cachestat(2), Linux 6.5). */
-bool is_cached(int fd, uint64_t offset, uint64_t length);

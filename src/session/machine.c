@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "session/machine.h"
 
+#include "base/directory.h"
 #include "base/rooted.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <string.h>
 
@@ -26,33 +26,26 @@ static bool is_word(int root_fd, const char *supply, const char *attribute, cons
 /* Of the machine, not of a mouse or a headset. */
 static bool is_own(int root_fd, const char *supply)
 {
-    return supply[0] != '.' && !is_word(root_fd, supply, "scope", "Device");
+    return !is_word(root_fd, supply, "scope", "Device");
 }
 
 bool machine_on_battery(int root_fd)
 {
-    int fd = rooted_open(root_fd, SUPPLIES, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    _cleanup_closedir_ DIR *d = NULL;
     bool online = false, discharging = false;
-    struct dirent *e;
-    DIR *d;
+    const struct dirent *e;
 
-    if (fd < 0)
+    if (directory_from_fd(rooted_open(root_fd, SUPPLIES, O_RDONLY | O_DIRECTORY), &d) < 0)
         return false;
-    d = fdopendir(fd);
-    if (!d) {
-        close(fd);
-        return false;
-    }
-    while (!online && (e = readdir(d)))
+    while (!online && (e = directory_next(d)))
         online = is_own(root_fd, e->d_name) && !is_word(root_fd, e->d_name, "type", "Battery") &&
                  is_word(root_fd, e->d_name, "online", "1");
     /* Asking a battery may take the firmware milliseconds: only if it matters. */
     rewinddir(d);
-    while (!online && !discharging && (e = readdir(d)))
+    while (!online && !discharging && (e = directory_next(d)))
         discharging = is_own(root_fd, e->d_name) &&
                       is_word(root_fd, e->d_name, "type", "Battery") &&
                       is_word(root_fd, e->d_name, "status", "Discharging");
-    closedir(d);
     return discharging;
 }
 

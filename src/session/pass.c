@@ -3,6 +3,8 @@
 /* One pass over what is wanted: looks, then reads what is missing. */
 
 #include "base/clock.h"
+#include "base/directory.h"
+#include "base/open.h"
 #include "base/ownership.h"
 #include "record/cachestat.h"
 #include "record/residency.h"
@@ -14,7 +16,8 @@
 #include <sys/stat.h>
 
 #define CHUNK         (128U * 1024)
-#define FILES_AT_ONCE 128U /* descriptors held until their pieces are read */
+#define LOOKUPS_MAX   4096U /* entries of one directory whose inodes are read */
+#define FILES_AT_ONCE 128U  /* descriptors held until their pieces are read */
 
 /* A missing part of an open file. */
 typedef struct Piece {
@@ -140,14 +143,10 @@ static int add_range(Pass *p, int fd, uint64_t dev, const char *path, Range rang
     return 0;
 }
 
-/* True if all of it is there, as far as cachestat can say. */
+/* False also if cachestat does not say. */
 static bool is_resident(const PassState *s, int fd, Range x)
 {
-    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    uint64_t start = ALIGN_DOWN(x.start, page), end = ALIGN_UP(x.end, page);
-
-    return s->cachestat && cachestat_count(fd, CACHESTAT_RESIDENT, start, end - start) >=
-                                   (int64_t)((end - start) / page);
+    return s->cachestat && cachestat_is_resident(fd, x.start, x.end - x.start) > 0;
 }
 
 static bool are_resident(const PassState *s, int fd, const RangeSet *wanted)
@@ -190,7 +189,7 @@ static int look_at_file(PassState *s, Pass *p, int path_fd, const struct stat *s
 
     if (f->ranges.n == 0)
         return 0; /* its inode was wanted */
-    fd = places_open(path_fd, false);
+    fd = fd_reopen_noatime(path_fd, O_RDONLY);
     if (fd < 0)
         return fd;
     k = find_missing(s, fd, (uint64_t)st->st_size, &f->ranges, &missing);
@@ -214,10 +213,10 @@ static int look_at_directory(PassState *s, int path_fd, const JobFile *f)
 
     if (!brought_list_due(&s->brought, f->path, clock_now(CLOCK_MONOTONIC), RESIDENT_LIST_USEC))
         return 0;
-    fd = places_open(path_fd, true);
+    fd = fd_reopen_noatime(path_fd, O_RDONLY | O_DIRECTORY);
     if (fd < 0)
         return fd;
-    list_directory(fd);
+    directory_read_ahead(fd, LOOKUPS_MAX);
     s->tell(s->arg, &(ResidentReport){.n_directories = 1});
     return 0;
 }

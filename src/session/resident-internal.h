@@ -33,14 +33,6 @@ bool places_have(const Places *p, uint64_t dev);
  * is something else. */
 int places_find(const Places *p, const char *path, struct stat *ret);
 
-/* Opens for reading what was found, without touching its access time where that is allowed. A
- * descriptor or a negative errno. */
-int places_open(int path_fd, bool directory);
-
-/* Lists it, and looks up what it lists, since who lists a directory mostly asks of what kind its
- * entries are: the blocks of both are in memory then. */
-void list_directory(int fd);
-
 /* What is wanted of one file, the worthiest first. */
 typedef struct JobFile {
     char *path; /* as this process sees it; of metadata the filesystem's UUID */

@@ -2,9 +2,9 @@
 
 #include "volume/disk-facts.h"
 
+#include "base/directory.h"
 #include "base/rooted.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/sysmacros.h>
@@ -53,20 +53,14 @@ static int device_name(int sys_fd, uint64_t dev, char **ret)
 static int count_entries(int sys_fd, const char *path, char **ret)
 {
     _cleanup_free_ char *name = NULL;
-    int fd = rooted_open(sys_fd, path, O_RDONLY | O_DIRECTORY), n = 0;
-    DIR *d;
+    _cleanup_closedir_ DIR *d = NULL;
+    int n = 0, r = directory_from_fd(rooted_open(sys_fd, path, O_RDONLY | O_DIRECTORY), &d);
 
-    if (fd < 0)
-        return fd;
-    d = fdopendir(fd);
-    if (!d) {
-        close(fd);
-        return -ENOMEM;
-    }
-    for (struct dirent *e; (e = readdir(d));)
-        if (e->d_name[0] != '.' && n++ == 0)
+    if (r < 0)
+        return r;
+    for (const struct dirent *e; (e = directory_next(d));)
+        if (n++ == 0)
             name = strdup(e->d_name);
-    closedir(d);
     if (n > 0 && !name)
         return -ENOMEM;
     *ret = TAKE_PTR(name);
@@ -95,16 +89,12 @@ static uint64_t number_by_name(int sys_fd, const char *name)
 /* The name in sysfs of the device-mapper device that is called so, or NULL. */
 static char *find_mapped(int sys_fd, const char *wanted)
 {
-    int fd = rooted_open(sys_fd, "/sys/class/block", O_RDONLY | O_DIRECTORY);
-    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    _cleanup_closedir_ DIR *d = NULL;
     char *found = NULL;
 
-    if (!d) {
-        if (fd >= 0)
-            close(fd);
+    if (directory_from_fd(rooted_open(sys_fd, "/sys/class/block", O_RDONLY | O_DIRECTORY), &d) < 0)
         return NULL;
-    }
-    for (struct dirent *e; !found && (e = readdir(d));) {
+    for (const struct dirent *e; !found && (e = directory_next(d));) {
         _cleanup_free_ char *name = NULL;
         char path[512];
 
@@ -117,7 +107,6 @@ static char *find_mapped(int sys_fd, const char *wanted)
         if (strcmp(name, wanted) == 0)
             found = strdup(e->d_name);
     }
-    closedir(d);
     return found;
 }
 
@@ -253,19 +242,15 @@ int disk_facts_read(int sys_fd, Volume *v)
 /* The only bdi of a btrfs there is, into buf; "" if there are several. */
 static void find_btrfs_bdi(int sys_fd, char *buf, size_t size)
 {
-    int fd = rooted_open(sys_fd, "/sys/class/bdi", O_RDONLY | O_DIRECTORY), n = 0;
-    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    _cleanup_closedir_ DIR *d = NULL;
+    int n = 0;
 
     buf[0] = 0;
-    if (!d) {
-        if (fd >= 0)
-            close(fd);
+    if (directory_from_fd(rooted_open(sys_fd, "/sys/class/bdi", O_RDONLY | O_DIRECTORY), &d) < 0)
         return;
-    }
-    for (struct dirent *e; (e = readdir(d));)
+    for (const struct dirent *e; (e = directory_next(d));)
         if (strncmp(e->d_name, "btrfs-", 6) == 0 && n++ == 0)
             snprintf(buf, size, "/sys/class/bdi/%s/read_ahead_kb", e->d_name);
-    closedir(d);
     if (n > 1)
         buf[0] = 0; /* which one is ours cannot be told: better none than another's */
 }

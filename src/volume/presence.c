@@ -2,7 +2,9 @@
 
 #include "volume/presence.h"
 
-#include <dirent.h>
+#include "base/directory.h"
+#include "base/open.h"
+
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
@@ -13,23 +15,10 @@
 /* True if something is in it. An error counts as empty: then nothing follows from it. */
 static bool has_entries(int dir_fd)
 {
-    int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOATIME);
-    const struct dirent *e;
-    bool found = false;
-    DIR *dir;
+    _cleanup_closedir_ DIR *dir = NULL;
 
-    if (fd < 0)
-        fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    dir = fd >= 0 ? fdopendir(fd) : NULL;
-    if (!dir) {
-        if (fd >= 0)
-            close(fd);
-        return false;
-    }
-    while (!found && (e = readdir(dir)))
-        found = strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
-    closedir(dir);
-    return found;
+    return directory_from_fd(fd_reopen_noatime(dir_fd, O_RDONLY | O_DIRECTORY), &dir) >= 0 &&
+           directory_next(dir);
 }
 
 /* `fd`: the directory in which something is missing. */

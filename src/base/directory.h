@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Directories: the one way to open and list them. */
+
+#include "base/macros.h"
+
+#include <dirent.h>
+
+DEFINE_CLEANUP(DIR *, closedir);
+#define _cleanup_closedir_ _cleanup_(closedirp)
+
+/* Makes a DIR of a descriptor, which it takes over; on failure it closes the descriptor. A negative
+ * fd counts as an error and is returned. 0, -ENOTDIR, -ENOMEM or another negative errno; *ret is
+ * untouched on failure. */
+int directory_from_fd(int fd, DIR **ret);
+
+/* Opens the directory at `path` relative to dir_fd (AT_FDCWD allowed); `flags` are added to
+ * O_RDONLY, O_DIRECTORY and O_CLOEXEC. 0 or a negative errno; *ret is untouched on failure. */
+int directory_open(int dir_fd, const char *path, int flags, DIR **ret);
+
+/* The next entry other than "." and "..", valid until the next call. NULL at the end, and if the
+ * directory cannot be read any further. */
+const struct dirent *directory_next(DIR *d);
+
+/* Brings a directory into memory: reads its entries (at most 64 MiB of them), and looks the first
+ * `n_lookups` of them up, in inode order within each answer of the kernel, which reads the inodes
+ * too. Enters no mount and follows no symlink. Errors end the reading and are ignored. */
+void directory_read_ahead(int fd, size_t n_lookups);
