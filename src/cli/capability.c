@@ -2,7 +2,7 @@
 
 #include "cli/capability.h"
 
-#include <sys/syscall.h>
+#include "base/capability.h"
 
 static const struct {
     int capability;
@@ -15,12 +15,7 @@ static const struct {
 
 bool capability_have(int capability)
 {
-    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct data[2] = {0};
-
-    if (syscall(SYS_capget, &header, data) < 0)
-        return true;
-    return data[capability / 32].effective & 1U << capability % 32;
+    return capability_is_effective(capability) != 0;
 }
 
 const char *capability_name(int capability)

@@ -3,9 +3,8 @@
 
 /* Which of the capabilities a verb needs this process has, so that it can say which is missing. */
 
+#include "base/capability.h"
 #include "base/macros.h"
-
-#include <linux/capability.h>
 
 /* True if the capability is effective; also if that cannot be told. */
 bool capability_have(int capability);

@@ -3,6 +3,7 @@
 /* headstart status: what is known, and what this boot did with it. */
 
 #include "base/atomic-file.h"
+#include "base/kernel.h"
 #include "base/replay-status.h"
 #include "base/rooted.h"
 #include "cli/show.h"
@@ -56,20 +57,6 @@ static bool rooted_exists(int system_fd, const char *path)
     _cleanup_close_ int fd = rooted_open(system_fd, path, O_PATH);
 
     return fd >= 0;
-}
-
-/* True if the kernel command line has the word. */
-static bool command_line_has(int system_fd, const char *word)
-{
-    _cleanup_free_ char *text = NULL;
-    char *p, *w;
-
-    if (rooted_read(system_fd, "/proc/cmdline", 1U << 20, &text, NULL) < 0)
-        return false;
-    for (p = text; (w = strsep(&p, " \t\n"));)
-        if (strcmp(w, word) == 0)
-            return true;
-    return false;
 }
 
 static void read_traces(int state_fd, Status *s)
@@ -301,7 +288,7 @@ static int print(const Context *c, const Status *s)
 static int run(Context *c)
 {
     _cleanup_(status_done)
-            Status s = {.switched_off = command_line_has(c->system_fd, "headstart=0"),
+            Status s = {.switched_off = kernel_command_line_has(c->system_fd, "headstart=0"),
                         .n_learned = COUNT_UNKNOWN};
     _cleanup_close_ int fd = -EBADF, run_fd = -EBADF;
     const char *value;

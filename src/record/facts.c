@@ -2,6 +2,7 @@
 
 /* What a trace says of the machine and the session it was recorded in. */
 
+#include "base/kernel.h"
 #include "record/recorder-internal.h"
 
 #include "base/atomic-file.h"
@@ -37,20 +38,6 @@ static char *read_distribution(int root_fd)
             snprintf(version, sizeof(version), "%.60s", value);
     }
     return asprintf(&joined, "%s%s%s", id, *version ? " " : "", version) < 0 ? NULL : joined;
-}
-
-static char *read_boot_id(void)
-{
-    _cleanup_free_ char *text = NULL;
-    char id[33];
-    size_t n = 0;
-
-    if (rooted_read(AT_FDCWD, "/proc/sys/kernel/random/boot_id", 256, &text, NULL) >= 0)
-        for (const char *c = text; *c && n < 32; c++)
-            if (*c != '-' && *c != '\n')
-                id[n++] = *c;
-    id[n] = 0;
-    return strdup(id);
 }
 
 /* What headstart-replay said of this stage, if it ran or runs: residency then shows what it read.
@@ -92,12 +79,14 @@ static void read_replay_status(const Recorder *r, Trace *t)
 int recorder_fill_facts(const Recorder *r, Trace *t)
 {
     _cleanup_close_ int root = open(r->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    char boot_id[KERNEL_BOOT_ID_SIZE] = "";
     struct utsname u;
 
+    (void)kernel_boot_id(AT_FDCWD, boot_id); /* failing that: "", unknown */
     free(t->boot_id);
     free(t->kernel);
     free(t->distribution);
-    t->boot_id = read_boot_id();
+    t->boot_id = strdup(boot_id);
     t->kernel = uname(&u) == 0 ? strdup(u.release) : strdup("");
     t->distribution = read_distribution(root);
     if (!t->boot_id || !t->kernel || !t->distribution)

@@ -2,11 +2,10 @@
 
 #include "record/residency.h"
 
+#include "base/capability.h"
 #include "record/cachestat.h"
 
-#include <linux/capability.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 
 /* 64 MiB of file a call: 16 KiB of answer. */
 #define CHUNK (64ULL * 1024 * 1024)
@@ -15,11 +14,7 @@
 
 bool residency_is_truth(void)
 {
-    struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct d[_LINUX_CAPABILITY_U32S_3] = {0};
-
-    return syscall(SYS_capget, &h, d) == 0 &&
-           (d[CAP_TO_INDEX(CAP_FOWNER)].effective & CAP_TO_MASK(CAP_FOWNER));
+    return capability_is_effective(CAP_FOWNER) > 0;
 }
 
 static int ask(int fd, uint64_t at, uint64_t length, unsigned char *pages)

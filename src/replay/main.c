@@ -5,9 +5,9 @@
 
 #include "base/atomic-file.h"
 #include "base/clock.h"
+#include "base/kernel.h"
 #include "base/log.h"
 #include "base/parse.h"
-#include "base/rooted.h"
 #include "config-paths.h"
 #include "replay/executor.h"
 #include "replay/notify.h"
@@ -251,38 +251,17 @@ static int await_pack(Loading *l, bool *ret_told)
     return l->error;
 }
 
-static bool is_switched_off(void)
-{
-    _cleanup_free_ char *cmdline = NULL;
-
-    if (rooted_read(AT_FDCWD, "/proc/cmdline", 65536, &cmdline, NULL) < 0)
-        return false;
-    for (char *save = NULL, *w = strtok_r(cmdline, " \n", &save); w;
-         w = strtok_r(NULL, " \n", &save))
-        if (strcmp(w, "headstart=0") == 0)
-            return true;
-    return false;
-}
-
 static bool is_control_session(const Pack *p)
 {
-    _cleanup_free_ char *text = NULL;
-    char id[33];
-    size_t n = 0;
+    char id[KERNEL_BOOT_ID_SIZE];
 
-    if (rooted_read(AT_FDCWD, "/proc/sys/kernel/random/boot_id", 256, &text, NULL) < 0)
-        return false;
-    for (const char *c = text; *c && n < 32; c++)
-        if (*c != '-' && *c != '\n')
-            id[n++] = *c;
-    id[n] = 0;
-    return n == 32 && pack_is_control(p, id);
+    return kernel_boot_id(AT_FDCWD, id) >= 0 && pack_is_control(p, id);
 }
 
 /* What this session asks for, before anything is done. */
 static ReplayOutcome decide(const Arguments *a, const Pack *p, Policy policy)
 {
-    if (!a->force && is_switched_off())
+    if (!a->force && kernel_command_line_has(AT_FDCWD, "headstart=0"))
         return REPLAY_OUTCOME_DISABLED;
     /* A policy that was asked for is an order. */
     if (!a->force && (int)a->policy < 0 && is_control_session(p))

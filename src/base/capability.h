@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+#include <linux/capability.h>
+
+/* 1 if this process has the capability (CAP_FOWNER, ...) in its effective set, 0 if not, or the
+ * negative errno of capget(2). */
+int capability_is_effective(int capability);

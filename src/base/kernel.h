@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Facts of the running kernel, read below a root directory (see base/rooted.h). */
+
+#include "base/macros.h"
+
+#define KERNEL_BOOT_ID_SIZE 33 /* 32 hex digits and a NUL */
+
+/* The boot id as 32 lower-case hex digits without dashes. 0, -EBADMSG (another form), or a negative
+ * errno. */
+int kernel_boot_id(int root_fd, char ret[static KERNEL_BOOT_ID_SIZE]);
+
+/* True if the kernel command line contains the word. False also if it cannot be read. */
+bool kernel_command_line_has(int root_fd, const char *word);
