@@ -102,7 +102,7 @@ static int learn_trace(Learning *l, int dir_fd, const char *name, const char *sh
     /* What the session cycle has learned is in the model's chains, unless the model is made anew.
      */
     if (r >= 0 && (l->anew || !(t->flags & TRACE_FOLLOWED)))
-        r = mixture_train(l->model, t);
+        r = mixture_train(&l->model->chains, l->model->halflife, t);
     if (r < 0)
         return cli_error(r, "%s: cannot be learned: %m", shown);
     l->n_learned++;

@@ -3,8 +3,8 @@
 /* The model from text: every index, order and sum is checked, so that what was read can be merged
  * and asked like what was learned. */
 
-#include "model/chains-internal.h"
 #include "model/model-internal.h"
+#include "predict/chains-internal.h"
 
 #include <string.h>
 

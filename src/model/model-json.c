@@ -3,8 +3,8 @@
 /* The model as text: docs/formats.md. Sessions repeat, and so do their sums: each DecayedSum stands
  * once in a table, the rest of the file names it by its row. Reading it is model-json-read.c. */
 
-#include "model/chains-internal.h"
 #include "model/model-internal.h"
+#include "predict/chains-internal.h"
 
 #include <string.h>
 

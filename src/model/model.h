@@ -22,9 +22,9 @@
  * sums as if it were that old, and changes nothing else. */
 
 #include "base/uid.h"
-#include "model/chains.h"
 #include "model/prediction.h"
 #include "model/segments.h"
+#include "predict/chains.h"
 #include "trace/trace.h"
 
 #define MODEL_FORMAT_NAME    "headstart-model"

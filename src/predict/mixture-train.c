@@ -165,7 +165,7 @@ static int feed(Predictor *p, const Trace *t, const Change *changes, size_t n,
     return r < 0 ? r : ended;
 }
 
-int mixture_train(Model *m, const Trace *t)
+int mixture_train(Chains **chains, usec_t halflife_usec, const Trace *t)
 {
     _cleanup_free_ uint32_t *numbers = NULL;
     _cleanup_free_ Change *changes = NULL;
@@ -182,17 +182,17 @@ int mixture_train(Model *m, const Trace *t)
         return -ENOMEM;
     r = list_changes(t, &changes, &n);
     if (r >= 0)
-        r = mixture_new(m->halflife, &p);
-    if (r >= 0 && m->chains) {
-        r = mixture_set_chains(p, m->chains);
+        r = mixture_new(halflife_usec, &p);
+    if (r >= 0 && *chains) {
+        r = mixture_set_chains(p, *chains);
         if (r >= 0)
-            m->chains = NULL;
+            *chains = NULL;
     }
     if (r < 0)
         return r;
     r = find_numbers(t, mixture_chains(p), numbers);
     if (r >= 0)
         r = feed(p, t, changes, n, numbers);
-    (void)mixture_take_chains(p, &m->chains);
+    (void)mixture_take_chains(p, chains);
     return r < 0 ? r : 1;
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Trains a model's chains from a recorded session, as the session cycle does from a live one. Pure.
- */
+/* Trains chains from a recorded session, as the session cycle does from a live one. Pure. */
 
-#include "model/model.h"
+#include "predict/chains.h"
 #include "trace/trace.h"
 
 /* Applications with fewer bytes of files are not followed (thesis 5.2.1, model.minsize): they are
@@ -14,10 +13,11 @@
 /* A session that claims to have lasted longer is refused. */
 #define MIXTURE_TRAIN_USEC_MAX (USEC_INFINITY / 4)
 
-/* Feeds the starts and exits of the trace's user (of everybody, if that is not known) to the
- * mixture with the model's chains, and leaves those in the model. Traces of other stages than
- * session teach it nothing. `m` without chains gets new ones. In any order of traces the same
- * counts come out; what the mixture learns about its experts depends on what it knew. 1 if
- * something was learned, 0 if not, -EBADMSG (indexes that lead nowhere), -E2BIG, -ENOMEM: then the
- * model has lost nothing, but may have learned a part. */
-int mixture_train(Model *m, const Trace *t);
+/* Feeds the starts and exits of the trace's user to a mixture that has `*chains`, and returns the
+ * chains through `*chains`. If the user is not known, those of all users are fed. `*chains` may be
+ * NULL; new chains have the half-life `halflife_usec`. A trace of a stage other than session
+ * teaches nothing. The order of the traces does not change the counts; it changes the weights of
+ * the experts. 1 if something was learned, 0 if not, -EBADMSG (an index is out of range), -E2BIG,
+ * -ENOMEM; after a failure `*chains` has everything that it had, and may have a part of the trace.
+ */
+int mixture_train(Chains **chains, usec_t halflife_usec, const Trace *t);

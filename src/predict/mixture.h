@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* headstart's own predictor: the thesis's mixture of four-state chains (model/chains.h), its
+/* headstart's own predictor: the thesis's mixture of four-state chains (predict/chains.h), its
  * evidence combined so that the probabilities are true ones.
  *
  * The thesis multiplies: P(needed) = 1 - product over all chains of (1 - P(needed | chain)). Every
@@ -34,7 +34,7 @@
  * MIXTURE_LEARN_ALL events and then ever more rarely: a sample whose size grows with the logarithm.
  */
 
-#include "model/chains.h"
+#include "predict/chains.h"
 #include "predict/predictor.h"
 
 #define MIXTURE_PRIOR     2.0

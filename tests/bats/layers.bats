@@ -95,7 +95,7 @@ known_circles() {
     cat <<'END'
 daemon: stages-logind stages-system stages-systemd
 evaluate: hybrid predictors
-model: chains chains-merge
+predict: chains chains-merge
 plan: plan plan-cut
 plan: plan-derive plan-locate
 record: recorder recorder-internal recorder-stage sampling stage-end stage-metadata

@@ -2,6 +2,7 @@
 
 /* Recorded sessions teach the model which applications follow which. */
 
+#include "model/model.h"
 #include "predict/mixture-train.h"
 #include "predict/mixture.h"
 #include "util/predict-util.h"
@@ -70,7 +71,7 @@ static void what_follows_is_learned(void **state)
     for (unsigned day = 0; day < 3; day++) {
         _cleanup_trace_ Trace *t = session(day);
 
-        assert_int_equal(mixture_train(m, t), 1);
+        assert_int_equal(mixture_train(&m->chains, WEEK, t), 1);
     }
     assert_non_null(m->chains);
     assert_int_equal(number_of(m->chains, "/bin/true"), CHAINS_NONE);
@@ -102,7 +103,7 @@ static void what_was_trained_predicts(void **state)
     for (unsigned day = 0; day < 5; day++) {
         _cleanup_trace_ Trace *t = session(day);
 
-        assert_int_equal(mixture_train(m, t), 1);
+        assert_int_equal(mixture_train(&m->chains, WEEK, t), 1);
     }
     a = number_of(m->chains, "/bin/a");
     b = number_of(m->chains, "/bin/b");
@@ -127,14 +128,14 @@ static void other_stages_and_bad_traces_teach_nothing(void **state)
     _cleanup_trace_ Trace *login = session(0), *bad = session(0), *good = session(0);
 
     login->stage = STAGE_LOGIN;
-    assert_int_equal(mixture_train(m, login), 0);
+    assert_int_equal(mixture_train(&m->chains, WEEK, login), 0);
     assert_null(m->chains);
-    assert_int_equal(mixture_train(m, good), 1);
+    assert_int_equal(mixture_train(&m->chains, WEEK, good), 1);
     bad->lifetimes[1].application = 77;
-    assert_int_equal(mixture_train(m, bad), -EBADMSG);
+    assert_int_equal(mixture_train(&m->chains, WEEK, bad), -EBADMSG);
     bad->lifetimes[1].application = 0;
     bad->accesses[0].file = 1000000;
-    assert_int_equal(mixture_train(m, bad), -EBADMSG);
+    assert_int_equal(mixture_train(&m->chains, WEEK, bad), -EBADMSG);
     /* What was learned before is there still. */
     assert_non_null(m->chains);
     assert_int_not_equal(number_of(m->chains, "/bin/a"), CHAINS_NONE);

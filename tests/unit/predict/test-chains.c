@@ -3,7 +3,7 @@
 /* The chains: their four states against tracking every pair on every event, merging, JSON. */
 
 #include "evaluate/random.h"
-#include "model/chains.h"
+#include "predict/chains.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -2,7 +2,7 @@
 
 /* A copy of what is being learned, to save it while it goes on. */
 
-#include "model/chains-internal.h"
+#include "predict/chains-internal.h"
 
 #include <string.h>
 

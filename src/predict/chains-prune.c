@@ -3,7 +3,7 @@
 /* What is done to chains beside merging them: forgetting what has faded, and taking back what a
  * wrong clock did. chains.h says why apart. */
 
-#include "model/chains-internal.h"
+#include "predict/chains-internal.h"
 
 #define NEGLIGIBLE (1.0 / 1024)
 

@@ -5,7 +5,7 @@
  * chains_application_sums() and chains_pair_sums(). Application 0 of a world is the session's
  * beginning, the others are 1 + the index of their name. */
 
-#include "model/chains-internal.h"
+#include "predict/chains-internal.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
  * was first seen": so a merged pair's `before` grows by that side's sums, and its four states count
  * only what was observed of it. All of it is addition of DecayedSums: the order does not matter. */
 
-#include "model/chains-internal.h"
+#include "predict/chains-internal.h"
 
 #include <string.h>
 

@@ -4,9 +4,9 @@
  * goes through worlds, applications, partners and pairs, and these know one another; merging,
  * pruning, copying and JSON are apart. */
 
-#include "model/chains.h"
+#include "predict/chains.h"
 
-#include "model/chains-internal.h"
+#include "predict/chains-internal.h"
 
 #include <string.h>
 

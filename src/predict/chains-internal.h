@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/json-document.h"
-#include "model/chains.h"
+#include "predict/chains.h"
 
 ChainsWorld *chains_world_free(ChainsWorld *w);
 int chains_intern(ChainsWorld *w, uint32_t id, uint32_t *ret);
