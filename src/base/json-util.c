@@ -158,6 +158,16 @@ static size_t utf8_length(const unsigned char *s)
     return n;
 }
 
+bool json_is_utf8(const char *s)
+{
+    const unsigned char *c = (const unsigned char *)s;
+    size_t n = 1;
+
+    for (; *c && n > 0; c += n)
+        n = utf8_length(c);
+    return n > 0;
+}
+
 char *json_escape_bytes(const char *s)
 {
     char *out = malloc(3 * strlen(s) + 1), *p = out;

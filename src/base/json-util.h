@@ -46,6 +46,9 @@ void json_writer_add_text(JsonWriter *w, const char *key, const char *text);
 /* Ends the document; the caller frees *ret. 0 or -ENOMEM. */
 int json_writer_finish(JsonWriter *w, char **ret, size_t *ret_size);
 
+/* True if the string is valid UTF-8 (RFC 3629: no overlong forms, no surrogates). */
+bool json_is_utf8(const char *s);
+
 /* Names are bytes, JSON is UTF-8: bytes that are not valid UTF-8, control characters and "%" are
  * written as %XX. Both return a new string, or NULL (out of memory; for unescape also if a %XX is
  * malformed or stands for a NUL). */

@@ -7,7 +7,7 @@
 
 #include "base/config.h"
 #include "base/macros.h"
-#include "cli/output.h"
+#include "base/table.h"
 
 /* Exit statuses; those below zero stand for EXIT_FAILURE, said already. */
 #define EXIT_USAGE 2
@@ -16,6 +16,14 @@
  * was reported. No errno is as large. */
 #define CLI_HELP_SHOWN  (-10001)
 #define CLI_WRONG_USAGE (-10002)
+
+typedef enum JsonMode {
+    JSON_OFF, /* text */
+    JSON_SHORT,
+    JSON_PRETTY,
+    _JSON_MODE_MAX,
+    _JSON_MODE_INVALID = -EINVAL,
+} JsonMode;
 
 typedef struct Option {
     int id;               /* > 0; what cli_next_option() returns */
@@ -95,3 +103,22 @@ void cli_warning(int error, const char *format, ...) _printf_(2, 3);
 /* Parse an option's argument; complain as wrong usage. 0 or CLI_WRONG_USAGE. */
 int cli_parse_stage(const Context *c, const char *value, Stage *ret);
 int cli_parse_uid(const Context *c, const char *value, uint32_t *ret); /* of --user=: uid or name */
+
+/* --- output.c --------------------------------------------------------------------------------- */
+
+/* Sets the locale's characters, by which tables are aligned and names of files printed. Where the
+ * environment names no locale they are UTF-8: names are, on nearly every system. For main(). */
+void cli_set_locale(void);
+
+/* The JSON text and a newline, to standard output. Takes the reference, also on failure. 0, -ENOMEM
+ * (o is NULL), or the error of writing. */
+int output_json(JsonMode mode, json_object *o);
+
+/* Print the table, or its only row as fields: as text, or as JSON with --json=. 0, or an error that
+ * was reported. */
+int cli_print(const Context *c, const Table *t);
+int cli_print_fields(const Context *c, const Table *t);
+
+/* Prints one object as JSON, whatever --json= says: the arguments are those of table_row(). 0, or
+ * an error that was reported. */
+int cli_print_json(const Context *c, const Column *columns, ...);

@@ -78,6 +78,7 @@ int main(int argc, char **argv)
     };
     int r;
 
+    cli_set_locale();
     log_parse_environment();
     r = run(&c, argc, argv);
     cli_done(&c);

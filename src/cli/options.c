@@ -226,6 +226,17 @@ static int id_of_letter(const Option *own, int letter)
     return letter;
 }
 
+static JsonMode json_mode_from_string(const char *s)
+{
+    static const char *const names[] = {
+            [JSON_OFF] = "off", [JSON_SHORT] = "short", [JSON_PRETTY] = "pretty"};
+
+    for (size_t i = 0; i < ELEMENTSOF(names); i++)
+        if (strcmp(s, names[i]) == 0)
+            return (JsonMode)i;
+    return _JSON_MODE_INVALID;
+}
+
 static int take_global(Context *c, int id, const char *value)
 {
     switch (id) {

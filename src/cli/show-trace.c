@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A trace in words, or whole as JSON. */
+/* headstart show TRACE: a summary as text, or all of the trace as JSON. */
 
 #include "cli/show.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 /* What the accesses say of one file or application. */
@@ -163,109 +162,9 @@ static json_object *flags_to_json(unsigned flags)
     return a;
 }
 
-static Table *summary_table(const Trace *t, const char *path)
-{
-    uint64_t resident = 0, metadata = 0, directories = 0;
-    Table *s = table_new();
-    char flags[256];
+/* --- tables: their first `limit` rows (0: all) ------------------------------------------------ */
 
-    for (size_t i = 0; i < t->n_files; i++) {
-        resident += range_set_total(&t->files[i].resident);
-        directories += t->files[i].directory;
-    }
-    for (size_t i = 0; i < t->n_volumes; i++)
-        metadata += range_set_total(&t->volumes[i].metadata);
-
-    table_column(s, "Trace", "file", CELL_PATH);
-    table_column(s, "Stage", "stage", CELL_STRING);
-    table_column(s, "Recorded", "start_realtime_usec", CELL_REALTIME);
-    table_column(s, "Duration", "duration_usec", CELL_TIMESPAN);
-    table_column(s, "User", "uid", CELL_COUNT);
-    table_column(s, "Marked", "flags", CELL_STRING);
-    table_column(s, "Policy", "policy", CELL_STRING);
-    table_column(s, "System", "distribution", CELL_STRING);
-    table_column(s, "Kernel", "kernel", CELL_STRING);
-    table_column(s, "Applications by", "process_source", CELL_STRING);
-    table_column(s, "Accesses", "n_accesses", CELL_COUNT);
-    table_column(s, "Files", "n_files", CELL_COUNT);
-    table_column(s, "Directories", "n_directories", CELL_COUNT);
-    table_column(s, "Read", "resident_bytes", CELL_BYTES);
-    table_column(s, "Metadata", "metadata_bytes", CELL_BYTES);
-    table_column(s, "Unknown", "n_unknown_application", CELL_COUNT);
-    table_row(s, path, stage_to_string(t->stage), t->start_realtime, t->duration,
-              t->uid == UID_INVALID ? COUNT_UNKNOWN : (uint64_t)t->uid,
-              flags_text(t->flags, flags, sizeof(flags)), policy_to_string(t->policy),
-              *t->distribution ? t->distribution : NULL, *t->kernel ? t->kernel : NULL,
-              process_source_to_string(t->process_source), (uint64_t)t->n_accesses,
-              (uint64_t)t->n_files - directories, directories, resident, metadata,
-              t->n_unknown_application);
-    return s;
-}
-
-static Table *volume_table(const Trace *t)
-{
-    Table *s = table_new();
-
-    table_column(s, "MOUNTED AT", "mountpoint", CELL_PATH);
-    table_column(s, "TYPE", "fstype", CELL_STRING);
-    table_column(s, "DEVICE", "device", CELL_STRING);
-    table_column(s, "CLASS", "device_class", CELL_STRING);
-    table_column(s, "SCHEDULER", "scheduler", CELL_STRING);
-    table_column(s, "METADATA", "metadata_bytes", CELL_BYTES);
-    table_column(s, "RANGES", "n_metadata", CELL_COUNT);
-    table_column(s, "KNOWN BY", "metadata_source", CELL_STRING);
-    for (size_t i = 0; i < t->n_volumes; i++) {
-        const TraceVolume *v = t->volumes + i;
-
-        table_row(s, v->mountpoint, v->fstype, v->device, device_class_to_string(v->device_class),
-                  *v->scheduler ? v->scheduler : NULL, range_set_total(&v->metadata),
-                  (uint64_t)v->metadata.n, metadata_source_to_string(v->metadata_source));
-    }
-    return s;
-}
-
-static Table *application_table(const Trace *t, const Use *uses, uint64_t limit)
-{
-    Table *s = table_new();
-    char path[TRACE_PATH_MAX];
-
-    table_column(s, "APPLICATION", "path", CELL_PATH);
-    table_column(s, "FIRST USE", "first_use_usec", CELL_TIMESPAN);
-    table_column(s, "ACCESSES", "n_accesses", CELL_COUNT);
-    table_column(s, "FILES", "n_files", CELL_COUNT);
-    table_column(s, "READ", "resident_bytes", CELL_BYTES);
-    for (size_t i = 0; i < t->n_applications && (limit == 0 || i < limit); i++) {
-        const Use *u = uses + i;
-
-        table_row(s, application_path(t, u->index, path, sizeof(path)),
-                  u->n ? u->first : COUNT_UNKNOWN, (uint64_t)u->n, (uint64_t)u->files, u->bytes);
-    }
-    return s;
-}
-
-static Table *file_table(const Trace *t, const Use *uses, uint64_t limit)
-{
-    Table *s = table_new();
-    char path[TRACE_PATH_MAX];
-
-    table_column(s, "FILE", "path", CELL_PATH);
-    table_column(s, "FIRST USE", "first_use_usec", CELL_TIMESPAN);
-    table_column(s, "READ", "resident_bytes", CELL_BYTES);
-    table_column(s, "OF", "size_bytes", CELL_BYTES);
-    for (size_t i = 0; i < t->n_files && (limit == 0 || i < limit); i++) {
-        const Use *u = uses + i;
-
-        if (u->bytes == 0 && limit > 0)
-            break;
-        file_path(t, u->index, path, sizeof(path));
-        table_row(s, path, u->n ? u->first : COUNT_UNKNOWN, u->bytes,
-                  t->files[u->index].size_bytes);
-    }
-    return s;
-}
-
-/* --- JSON ------------------------------------------------------------------------------------- */
-
+/* [[start, end], …] in bytes */
 static json_object *ranges_to_json(const RangeSet *s)
 {
     json_object *a = json_object_new_array();
@@ -280,98 +179,184 @@ static json_object *ranges_to_json(const RangeSet *s)
     return a;
 }
 
-/* Files in the order of their first use, with everything a reader needs to do its own replay. */
-static json_object *files_to_json(const Trace *t, const Use *uses)
+static Table *volume_table(const Trace *t)
 {
-    json_object *files = json_object_new_array_ext((int)MAX(t->n_files, (size_t)1));
+    static const Column columns[] = {
+            {"MOUNTED AT", "mountpoint", CELL_PATH},
+            {"TYPE", "fstype", CELL_STRING},
+            {"DEVICE", "device", CELL_STRING},
+            {"CLASS", "device_class", CELL_STRING},
+            {"SCHEDULER", "scheduler", CELL_STRING},
+            {"METADATA", "metadata_bytes", CELL_BYTES},
+            {"RANGES", "n_metadata", CELL_COUNT},
+            {"KNOWN BY", "metadata_source", CELL_STRING},
+            {NULL, "uuid", CELL_STRING},
+            {NULL, "subvolume", CELL_STRING},
+            {NULL, "rotational", CELL_BOOLEAN},
+            {NULL, "size_bytes", CELL_BYTES},
+            {NULL, "metadata", CELL_JSON},
+            {0},
+    };
+    Table *s = table_new(columns);
+
+    for (size_t i = 0; i < t->n_volumes; i++) {
+        const TraceVolume *v = t->volumes + i;
+
+        table_row(s, v->mountpoint, v->fstype, v->device, device_class_to_string(v->device_class),
+                  *v->scheduler ? v->scheduler : NULL, range_set_total(&v->metadata),
+                  (uint64_t)v->metadata.n, metadata_source_to_string(v->metadata_source), v->uuid,
+                  v->subvolume, (int)v->rotational, v->size_bytes, ranges_to_json(&v->metadata));
+    }
+    return s;
+}
+
+static Table *application_table(const Trace *t, const Use *uses, uint64_t limit)
+{
+    static const Column columns[] = {
+            {"APPLICATION", "path", CELL_PATH},     {"FIRST USE", "first_use_usec", CELL_TIMESPAN},
+            {"ACCESSES", "n_accesses", CELL_COUNT}, {"FILES", "n_files", CELL_COUNT},
+            {"READ", "resident_bytes", CELL_BYTES}, {0},
+    };
+    Table *s = table_new(columns);
     char path[TRACE_PATH_MAX];
+
+    for (size_t i = 0; i < t->n_applications && (limit == 0 || i < limit); i++) {
+        const Use *u = uses + i;
+
+        table_row(s, application_path(t, u->index, path, sizeof(path)),
+                  u->n ? u->first : COUNT_UNKNOWN, (uint64_t)u->n, (uint64_t)u->files, u->bytes);
+    }
+    table_set_total(s, t->n_applications);
+    return s;
+}
+
+/* Files of which something was read. */
+static Table *file_table(const Trace *t, const Use *uses, uint64_t limit)
+{
+    static const Column columns[] = {
+            {"FILE", NULL, CELL_PATH},
+            {"FIRST USE", NULL, CELL_TIMESPAN},
+            {"READ", NULL, CELL_BYTES},
+            {"OF", NULL, CELL_BYTES},
+            {0},
+    };
+    Table *s = table_new(columns);
+    char path[TRACE_PATH_MAX];
+
+    for (size_t i = 0; i < t->n_files && (limit == 0 || i < limit); i++) {
+        const Use *u = uses + i;
+
+        if (u->bytes == 0 && limit > 0)
+            break;
+        file_path(t, u->index, path, sizeof(path));
+        table_row(s, path, u->n ? u->first : COUNT_UNKNOWN, u->bytes,
+                  t->files[u->index].size_bytes);
+    }
+    table_set_total(s, t->n_files);
+    return s;
+}
+
+/* All files with all that a simulation of replay needs. */
+static Table *whole_file_table(const Trace *t, const Use *uses)
+{
+    static const Column columns[] = {
+            {NULL, "path", CELL_PATH},
+            {NULL, "directory", CELL_BOOLEAN},
+            {NULL, "volume", CELL_COUNT}, /* index in the trace's volumes */
+            {NULL, "inode", CELL_COUNT},
+            {NULL, "size_bytes", CELL_BYTES},
+            {NULL, "first_use_usec", CELL_TIMESPAN},
+            {NULL, "application", CELL_PATH}, /* of the first access */
+            {NULL, "n_accesses", CELL_COUNT},
+            {NULL, "resident", CELL_JSON},
+            {0},
+    };
+    char path[TRACE_PATH_MAX], application[TRACE_PATH_MAX];
+    Table *s = table_new(columns);
 
     for (size_t i = 0; i < t->n_files; i++) {
         const TraceFile *f = t->files + uses[i].index;
-        json_object *o = json_object_new_object();
-        const char *by;
 
         file_path(t, uses[i].index, path, sizeof(path));
-        json_object_object_add(o, "path", output_json_string(path));
-        json_object_object_add(o, "directory", json_object_new_boolean(f->directory));
-        json_object_object_add(o, "volume",
-                               f->volume == TRACE_NONE ? NULL : json_object_new_uint64(f->volume));
-        json_object_object_add(o, "inode", json_object_new_uint64(f->inode));
-        json_object_object_add(o, "size_bytes", json_object_new_uint64(f->size_bytes));
-        json_object_object_add(o, "first_use_usec",
-                               uses[i].n ? json_object_new_uint64(uses[i].first) : NULL);
-        by = application_path(t, uses[i].application, path, sizeof(path));
-        json_object_object_add(o, "application", by ? output_json_string(by) : NULL);
-        json_object_object_add(o, "n_accesses", json_object_new_uint64(uses[i].n));
-        json_object_object_add(o, "resident", ranges_to_json(&f->resident));
-        json_object_array_add(files, o);
+        table_row(s, path, (int)f->directory,
+                  f->volume == TRACE_NONE ? COUNT_UNKNOWN : (uint64_t)f->volume, f->inode,
+                  f->size_bytes, uses[i].n ? uses[i].first : COUNT_UNKNOWN,
+                  application_path(t, uses[i].application, application, sizeof(application)),
+                  (uint64_t)uses[i].n, ranges_to_json(&f->resident));
     }
-    return files;
+    return s;
 }
 
-static int trace_json(const Context *c, const Trace *t, const Table *summary, const Table *volumes,
-                      const Table *applications, const Use *files)
+/* Takes the three tables. */
+static Table *trace_table(const Trace *t, const char *path, Table *applications, Table *all_files,
+                          Table *largest_files)
 {
-    json_object *o = table_fields_to_json(summary), *v = table_to_json(volumes);
+    static const Column columns[] = {
+            {"Trace", "file", CELL_PATH},
+            {"Stage", "stage", CELL_STRING},
+            {"Recorded", "start_realtime_usec", CELL_REALTIME},
+            {"Duration", "duration_usec", CELL_TIMESPAN},
+            {"User", "uid", CELL_COUNT},
+            {"Marked", NULL, CELL_STRING},
+            {NULL, "flags", CELL_JSON},
+            {"Policy", "policy", CELL_STRING},
+            {"System", "distribution", CELL_STRING},
+            {"Kernel", "kernel", CELL_STRING},
+            {"Applications by", "process_source", CELL_STRING},
+            {"Accesses", "n_accesses", CELL_COUNT},
+            {"Files", "n_files", CELL_COUNT},
+            {"Directories", "n_directories", CELL_COUNT},
+            {"Read", "resident_bytes", CELL_BYTES},
+            {"Metadata", "metadata_bytes", CELL_BYTES},
+            {"Unknown", "n_unknown_application", CELL_COUNT},
+            {NULL, "kind", CELL_STRING},
+            {NULL, "boot_id", CELL_STRING},
+            {NULL, "n_unresolved", CELL_COUNT},
+            {NULL, "n_own", CELL_COUNT},
+            {NULL, "n_overflows", CELL_COUNT},
+            {"Volumes", "volumes", CELL_TABLE},
+            {"Applications, the busiest first", "applications", CELL_TABLE},
+            {NULL, "files", CELL_TABLE},
+            {"Files, the largest part read first", NULL, CELL_TABLE},
+            {0},
+    };
+    uint64_t resident = 0, metadata = 0, directories = 0;
+    Table *s = table_new(columns);
+    char flags[256];
 
-    if (!o || !v) {
-        json_object_put(o);
-        json_object_put(v);
-        return -ENOMEM;
+    for (size_t i = 0; i < t->n_files; i++) {
+        resident += range_set_total(&t->files[i].resident);
+        directories += t->files[i].directory;
     }
-    for (size_t i = 0; i < t->n_volumes; i++) {
-        json_object *k = json_object_array_get_idx(v, i);
-
-        json_object_object_add(k, "uuid", json_object_new_string(t->volumes[i].uuid));
-        json_object_object_add(k, "subvolume", output_json_string(t->volumes[i].subvolume));
-        json_object_object_add(k, "rotational", json_object_new_boolean(t->volumes[i].rotational));
-        json_object_object_add(k, "size_bytes", json_object_new_uint64(t->volumes[i].size_bytes));
-        json_object_object_add(k, "metadata", ranges_to_json(&t->volumes[i].metadata));
-    }
-    json_object_object_add(o, "kind", json_object_new_string("trace"));
-    json_object_object_add(o, "flags", flags_to_json(t->flags)); /* instead of the text */
-    json_object_object_add(o, "boot_id", json_object_new_string(t->boot_id));
-    json_object_object_add(o, "n_unresolved", json_object_new_uint64(t->n_unresolved));
-    json_object_object_add(o, "n_own", json_object_new_uint64(t->n_own));
-    json_object_object_add(o, "n_overflows", json_object_new_uint64(t->n_overflows));
-    json_object_object_add(o, "volumes", v);
-    json_object_object_add(o, "applications", table_to_json(applications));
-    json_object_object_add(o, "files", files_to_json(t, files));
-    return output_json(c->json, o);
+    for (size_t i = 0; i < t->n_volumes; i++)
+        metadata += range_set_total(&t->volumes[i].metadata);
+    table_row(s, path, stage_to_string(t->stage), t->start_realtime, t->duration,
+              t->uid == UID_INVALID ? COUNT_UNKNOWN : (uint64_t)t->uid,
+              flags_text(t->flags, flags, sizeof(flags)), flags_to_json(t->flags),
+              policy_to_string(t->policy), *t->distribution ? t->distribution : NULL,
+              *t->kernel ? t->kernel : NULL, process_source_to_string(t->process_source),
+              (uint64_t)t->n_accesses, (uint64_t)t->n_files - directories, directories, resident,
+              metadata, t->n_unknown_application, "trace", t->boot_id, t->n_unresolved, t->n_own,
+              t->n_overflows, volume_table(t), applications, all_files, largest_files);
+    return s;
 }
 
 int show_trace(const Context *c, const char *path, const Trace *t, uint64_t limit)
 {
-    _cleanup_table_ Table *summary = NULL, *volumes = NULL, *applications = NULL, *files = NULL;
-    _cleanup_free_ Use *file_uses = NULL, *application_uses = NULL;
+    _cleanup_free_ Use *files = NULL, *applications = NULL;
+    bool whole = c->json != JSON_OFF;
+    _cleanup_table_ Table *s = NULL;
     int r;
 
-    r = collect_files(t, &file_uses);
+    r = collect_files(t, &files);
     if (r >= 0)
-        r = collect_applications(t, &application_uses);
+        r = collect_applications(t, &applications);
     if (r < 0)
         return cli_error(r, "%m");
-
-    summary = summary_table(t, path);
-    volumes = volume_table(t);
-    if (c->json != JSON_OFF) {
-        qsort(file_uses, t->n_files, sizeof(Use), by_first_use);
-        qsort(application_uses, t->n_applications, sizeof(Use), by_first_use);
-        applications = application_table(t, application_uses, 0);
-        r = trace_json(c, t, summary, volumes, applications, file_uses);
-        return r < 0 ? cli_error(r, "cannot print: %m") : 0;
-    }
-
-    qsort(file_uses, t->n_files, sizeof(Use), by_bytes);
-    qsort(application_uses, t->n_applications, sizeof(Use), by_accesses);
-    applications = application_table(t, application_uses, limit);
-    files = file_table(t, file_uses, limit);
-    r = table_print_fields(summary);
-    if (r == 0)
-        r = table_print_section("Volumes", volumes, t->n_volumes);
-    if (r == 0)
-        r = table_print_section("Applications, the busiest first", applications, t->n_applications);
-    if (r == 0)
-        r = table_print_section("Files, the largest part read first", files, t->n_files);
-    return r < 0 ? cli_error(r, "cannot print: %m") : 0;
+    qsort(files, t->n_files, sizeof(Use), whole ? by_first_use : by_bytes);
+    qsort(applications, t->n_applications, sizeof(Use), whole ? by_first_use : by_accesses);
+    s = trace_table(t, path, application_table(t, applications, whole ? 0 : limit),
+                    whole ? whole_file_table(t, files) : NULL,
+                    whole ? NULL : file_table(t, files, limit));
+    return cli_print_fields(c, s);
 }

@@ -89,9 +89,13 @@ static int switch_units(const Context *c, bool enable, bool now)
 
 int switch_headstart(Context *c, bool enable)
 {
+    static const Column columns[] = {
+            {NULL, "enabled", CELL_BOOLEAN},
+            {NULL, "now", CELL_BOOLEAN},
+            {0},
+    };
     const char *value;
     bool now = false;
-    json_object *o;
     int k, n, r;
 
     while ((k = cli_next_option(c, &value)) > 0)
@@ -115,13 +119,8 @@ int switch_headstart(Context *c, bool enable)
         r = switch_units(c, true, true);
     if (r < 0)
         return r;
-    if (c->json != JSON_OFF) {
-        o = json_object_new_object();
-        json_object_object_add(o, "enabled", json_object_new_boolean(enable));
-        json_object_object_add(o, "now", json_object_new_boolean(now));
-        r = output_json(c->json, o);
-        return r < 0 ? cli_error(r, "cannot print: %m") : 0;
-    }
+    if (c->json != JSON_OFF)
+        return cli_print_json(c, columns, (int)enable, (int)now);
     if (!c->quiet)
         puts(enable ? now ? "Enabled, and recording." : "Enabled, from the next boot on."
              : now  ? "Disabled, and stopped. What was learned is kept; 'headstart forget' "

@@ -159,22 +159,22 @@ static int forget(Forgetting *f)
 
 static int print(const Forgetting *f)
 {
-    json_object *o;
+    static const Column columns[] = {
+            {NULL, "n_traces", CELL_COUNT},
+            {NULL, "n_packs", CELL_COUNT},
+            {NULL, "n_traces_left", CELL_COUNT},
+            {0},
+    };
 
-    if (f->c->json == JSON_OFF) {
-        if (!f->c->quiet)
-            printf("Forgotten: %" PRIu64 " recordings, %" PRIu64 " packs, and what was learned "
-                   "from them. %s\n",
-                   f->n_traces, f->n_packs,
-                   is_partial(f) && f->n_left > 0 ? "The rest was learned and planned anew."
-                                                  : "Nothing is left.");
-        return 0;
-    }
-    o = json_object_new_object();
-    json_object_object_add(o, "n_traces", json_object_new_uint64(f->n_traces));
-    json_object_object_add(o, "n_packs", json_object_new_uint64(f->n_packs));
-    json_object_object_add(o, "n_traces_left", json_object_new_uint64(f->n_left));
-    return output_json(f->c->json, o);
+    if (f->c->json != JSON_OFF)
+        return cli_print_json(f->c, columns, f->n_traces, f->n_packs, f->n_left);
+    if (!f->c->quiet)
+        printf("Forgotten: %" PRIu64 " recordings, %" PRIu64 " packs, and what was learned "
+               "from them. %s\n",
+               f->n_traces, f->n_packs,
+               is_partial(f) && f->n_left > 0 ? "The rest was learned and planned anew."
+                                              : "Nothing is left.");
+    return 0;
 }
 
 static int run(Context *c)
@@ -202,8 +202,7 @@ static int run(Context *c)
     closep(&f.state_fd);
     if (r < 0 && r != -ENOENT)
         return r;
-    r = print(&f);
-    return r < 0 ? cli_error(r, "cannot print: %m") : 0;
+    return print(&f);
 }
 
 const Verb verb_forget = {

@@ -47,9 +47,13 @@ static int import(const Context *c, char **files, int n, Model **ret)
 
 static int run(Context *c)
 {
+    static const Column columns[] = {
+            {NULL, "n_models", CELL_COUNT},
+            {NULL, "n_files", CELL_COUNT},
+            {0},
+    };
     _cleanup_model_ Model *sum = NULL;
     const char *value;
-    json_object *o;
     char **args;
     int k, n, r;
 
@@ -62,13 +66,8 @@ static int run(Context *c)
     r = import(c, args, n, &sum);
     if (r < 0)
         return r;
-    if (c->json != JSON_OFF) {
-        o = json_object_new_object();
-        json_object_object_add(o, "n_models", json_object_new_int(n));
-        json_object_object_add(o, "n_files", json_object_new_uint64(sum->n_files));
-        r = output_json(c->json, o);
-        return r < 0 ? cli_error(r, "cannot print: %m") : 0;
-    }
+    if (c->json != JSON_OFF)
+        return cli_print_json(c, columns, (uint64_t)n, (uint64_t)sum->n_files);
     if (!c->quiet)
         printf("Imported: %zu files are known now. 'headstart plan' finds those that are here.\n",
                sum->n_files);

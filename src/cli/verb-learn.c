@@ -48,6 +48,15 @@ static void learning_done(Learning *l)
     table_free(l->table);
 }
 
+static const Column trace_columns[] = {
+        {"TRACE", "file", CELL_PATH},
+        {"STAGE", "stage", CELL_STRING},
+        {"TOOK", "duration_usec", CELL_TIMESPAN},
+        {"FILES", "n_files", CELL_COUNT},
+        {"RESULT", "result", CELL_STRING},
+        {0},
+};
+
 /* --- one trace -------------------------------------------------------------------------------- */
 
 static void tell(Learning *l, const char *name, const Trace *t, const char *result)
@@ -220,24 +229,22 @@ static int save_model(Learning *l)
     return state_save_model(l->c, l->state_fd, l->model);
 }
 
-static int print(const Learning *l)
+static int print(Learning *l)
 {
-    int r;
+    static const Column columns[] = {
+            {NULL, "n_learned", CELL_COUNT},
+            {NULL, "traces", CELL_TABLE},
+            {0},
+    };
 
-    if (l->c->json != JSON_OFF) {
-        json_object *o = json_object_new_object();
-
-        json_object_object_add(o, "n_learned", json_object_new_uint64(l->n_learned));
-        json_object_object_add(o, "traces", table_to_json(l->table));
-        r = output_json(l->c->json, o);
-    } else if (l->c->quiet)
-        r = 0;
-    else if (table_n_rows(l->table) == 0) {
-        puts("Nothing new to learn.");
-        r = 0;
-    } else
-        r = table_print(l->table);
-    return r < 0 ? cli_error(r, "cannot print: %m") : 0;
+    if (l->c->json != JSON_OFF)
+        return cli_print_json(l->c, columns, l->n_learned, TAKE_PTR(l->table));
+    if (l->c->quiet)
+        return 0;
+    if (table_n_rows(l->table) > 0)
+        return cli_print(l->c, l->table);
+    puts("Nothing new to learn.");
+    return 0;
 }
 
 static int run(Context *c)
@@ -255,12 +262,7 @@ static int run(Context *c)
     args = cli_arguments(c, &n);
 
     l.now = clock_now(CLOCK_REALTIME);
-    l.table = table_new();
-    table_column(l.table, "TRACE", "file", CELL_PATH);
-    table_column(l.table, "STAGE", "stage", CELL_STRING);
-    table_column(l.table, "TOOK", "duration_usec", CELL_TIMESPAN);
-    table_column(l.table, "FILES", "n_files", CELL_COUNT);
-    table_column(l.table, "RESULT", "result", CELL_STRING);
+    l.table = table_new(trace_columns);
 
     r = state_open(c, true, &l.state_fd);
     if (r >= 0)

@@ -54,19 +54,20 @@ static int save(Merging *m)
 
 static int print(const Merging *m)
 {
-    int r;
-
     table_row(m->table, m->output, (uint64_t)m->sum->n_learned, (uint64_t)m->sum->n_stages,
               (uint64_t)m->sum->n_files);
-    if (m->c->json != JSON_OFF)
-        r = output_json(m->c->json, table_to_json(m->table));
-    else
-        r = m->c->quiet ? 0 : table_print(m->table);
-    return r < 0 ? cli_error(r, "cannot print: %m") : 0;
+    return m->c->json == JSON_OFF && m->c->quiet ? 0 : cli_print(m->c, m->table);
 }
 
 static int run(Context *c)
 {
+    static const Column columns[] = {
+            {"MODEL", "file", CELL_PATH},
+            {"TRACES", "n_learned", CELL_COUNT},
+            {"STAGES", "n_stages", CELL_COUNT},
+            {"FILES", "n_files", CELL_COUNT},
+            {0},
+    };
     _cleanup_(merging_done) Merging m = {.c = c};
     const char *value;
     Progress progress;
@@ -87,11 +88,7 @@ static int run(Context *c)
         return cli_usage_error(c, "no model given");
 
     m.now = clock_now(CLOCK_REALTIME);
-    m.table = table_new();
-    table_column(m.table, "MODEL", "file", CELL_PATH);
-    table_column(m.table, "TRACES", "n_learned", CELL_COUNT);
-    table_column(m.table, "STAGES", "n_stages", CELL_COUNT);
-    table_column(m.table, "FILES", "n_files", CELL_COUNT);
+    m.table = table_new(columns);
     progress = progress_start("Merging", c->quiet);
     for (int i = 0; r >= 0 && i < n; i++) {
         progress_update(&progress, (uint64_t)i, (uint64_t)n);

@@ -131,20 +131,16 @@ static uint64_t choose_salt(const Planning *p, const char *name)
 
 static Table *new_summaries(void)
 {
-    Table *t = table_new();
+    static const Column columns[] = {
+            {"STAGE", "stage", CELL_STRING},       {"USER", "uid", CELL_COUNT},
+            {"POLICY", "policy", CELL_STRING},     {"FILES", "n_files", CELL_COUNT},
+            {"DIRS", "n_directories", CELL_COUNT}, {"RANGES", "n_data", CELL_COUNT},
+            {"DATA", "data_bytes", CELL_BYTES},    {"METADATA", "metadata_bytes", CELL_BYTES},
+            {"GAPS", "gap_bytes", CELL_BYTES},     {"TAKES", "estimated_usec", CELL_TIMESPAN},
+            {"SKIPPED", "skipped", CELL_STRING},   {0},
+    };
 
-    table_column(t, "STAGE", "stage", CELL_STRING);
-    table_column(t, "USER", "uid", CELL_COUNT);
-    table_column(t, "POLICY", "policy", CELL_STRING);
-    table_column(t, "FILES", "n_files", CELL_COUNT);
-    table_column(t, "DIRS", "n_directories", CELL_COUNT);
-    table_column(t, "RANGES", "n_data", CELL_COUNT);
-    table_column(t, "DATA", "data_bytes", CELL_BYTES);
-    table_column(t, "METADATA", "metadata_bytes", CELL_BYTES);
-    table_column(t, "GAPS", "gap_bytes", CELL_BYTES);
-    table_column(t, "TAKES", "estimated_usec", CELL_TIMESPAN);
-    table_column(t, "SKIPPED", "skipped", CELL_STRING);
-    return t;
+    return table_new(columns);
 }
 
 /* "3 gone, 12 duplicate" */
@@ -173,15 +169,18 @@ static void add_summary(Planning *p, Stage stage, uint32_t uid, Policy policy, c
 /* What replay would do, in its order. */
 static Table *operation_table(const PackContent *content)
 {
-    Table *t = table_new();
+    static const Column columns[] = {
+            {"OPERATION", "operation", CELL_STRING},
+            {"PLACE", "physical", CELL_COUNT},
+            {"OFFSET", "offset", CELL_COUNT},
+            {"LENGTH", "length", CELL_COUNT},
+            {"LIKELY", "probability", CELL_PROBABILITY},
+            {"MOUNT", "mountpoint", CELL_STRING},
+            {"PATH", "path", CELL_PATH},
+            {0},
+    };
+    Table *t = table_new(columns);
 
-    table_column(t, "OPERATION", "operation", CELL_STRING);
-    table_column(t, "PLACE", "physical", CELL_COUNT);
-    table_column(t, "OFFSET", "offset", CELL_COUNT);
-    table_column(t, "LENGTH", "length", CELL_COUNT);
-    table_column(t, "LIKELY", "probability", CELL_PROBABILITY);
-    table_column(t, "MOUNT", "mountpoint", CELL_STRING);
-    table_column(t, "PATH", "path", CELL_PATH);
     for (size_t i = 0; i < content->n_volumes; i++) {
         const PackContentVolume *g = content->volumes + i;
 
@@ -218,19 +217,21 @@ static int print_operations(Planning *p, const char *what, const PackContent *co
 
 static int print_summaries(Planning *p)
 {
-    int r = 0;
+    static const Column columns[] = {
+            {NULL, "budget_bytes", CELL_BYTES},
+            {NULL, "stages", CELL_TABLE},
+            {0},
+    };
+    _cleanup_table_ Table *t = NULL;
 
-    if (p->c->json != JSON_OFF) {
-        json_object *o = json_object_new_object();
-
-        json_object_object_add(o, "budget_bytes", json_object_new_uint64(p->budget_bytes));
-        json_object_object_add(o, "stages", table_to_json(p->summaries));
-        if (p->dry_run)
-            json_object_object_add(o, "operations", json_object_get(p->operations));
-        r = output_json(p->c->json, o);
-    } else if (!p->c->quiet)
-        r = table_print(p->summaries);
-    return r < 0 ? cli_error(r, "cannot print: %m") : 0;
+    if (p->c->json == JSON_OFF)
+        return p->c->quiet ? 0 : cli_print(p->c, p->summaries);
+    t = table_new(columns);
+    if (p->dry_run)
+        table_column(t, NULL, "operations", CELL_JSON);
+    table_row(t, p->budget_bytes, TAKE_PTR(p->summaries),
+              p->dry_run ? TAKE_PTR(p->operations) : NULL);
+    return cli_print_fields(p->c, t);
 }
 
 /* --- one stage -------------------------------------------------------------------------------- */

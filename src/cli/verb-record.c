@@ -214,30 +214,29 @@ static int write_trace(const Recording *r, const Trace *t, char **ret)
 
 static int print(const Recording *r, const Trace *t, const char *name)
 {
+    static const Column columns[] = {
+            {NULL, "file", CELL_PATH},
+            {NULL, "stage", CELL_STRING},
+            {NULL, "duration_usec", CELL_TIMESPAN},
+            {NULL, "n_accesses", CELL_COUNT},
+            {NULL, "n_files", CELL_COUNT},
+            {NULL, "resident_bytes", CELL_BYTES},
+            {NULL, "metadata_bytes", CELL_BYTES},
+            {NULL, "incomplete", CELL_BOOLEAN},
+            {0},
+    };
     char data[FORMAT_BYTES_MAX], metadata[FORMAT_BYTES_MAX], time[FORMAT_TIMESPAN_MAX];
     uint64_t data_bytes = 0, metadata_bytes = 0;
-    int k;
 
     for (size_t i = 0; i < t->n_files; i++)
         data_bytes += range_set_total(&t->files[i].resident);
     for (size_t i = 0; i < t->n_volumes; i++)
         metadata_bytes += range_set_total(&t->volumes[i].metadata);
 
-    if (r->c->json != JSON_OFF) {
-        json_object *o = json_object_new_object();
-
-        json_object_object_add(o, "file", output_json_string(name));
-        json_object_object_add(o, "stage", json_object_new_string(stage_to_string(t->stage)));
-        json_object_object_add(o, "duration_usec", json_object_new_uint64(t->duration));
-        json_object_object_add(o, "n_accesses", json_object_new_uint64(t->n_accesses));
-        json_object_object_add(o, "n_files", json_object_new_uint64(t->n_files));
-        json_object_object_add(o, "resident_bytes", json_object_new_uint64(data_bytes));
-        json_object_object_add(o, "metadata_bytes", json_object_new_uint64(metadata_bytes));
-        json_object_object_add(o, "incomplete",
-                               json_object_new_boolean(!!(t->flags & TRACE_INCOMPLETE)));
-        k = output_json(r->c->json, o);
-        return k < 0 ? cli_error(k, "cannot print: %m") : 0;
-    }
+    if (r->c->json != JSON_OFF)
+        return cli_print_json(r->c, columns, name, stage_to_string(t->stage), t->duration,
+                              (uint64_t)t->n_accesses, (uint64_t)t->n_files, data_bytes,
+                              metadata_bytes, (t->flags & TRACE_INCOMPLETE) != 0);
     /* Standard output is the command's. */
     if (!r->c->quiet)
         fprintf(stderr,

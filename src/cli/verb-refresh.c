@@ -351,29 +351,33 @@ static int load(Refresh *x)
     return r < 0 ? cli_error(r, "cannot tell what is mounted: %m") : read_packs(x);
 }
 
-static int print(const Refresh *x, bool dry_run)
+static int print(Refresh *x, bool dry_run)
 {
+    static const Column columns[] = {
+            {NULL, "n_changed", CELL_COUNT}, {NULL, "n_succeeded", CELL_COUNT},
+            {NULL, "n_gone", CELL_COUNT},    {NULL, "n_unknown", CELL_COUNT},
+            {NULL, "planned", CELL_BOOLEAN}, {0},
+    };
     bool changed = is_stale(x);
-    json_object *o;
     int r = 0;
 
     if (x->c->json != JSON_OFF) {
-        o = json_object_new_object();
-        json_object_object_add(o, "n_changed", json_object_new_uint64(x->n_changed));
-        json_object_object_add(o, "n_succeeded", json_object_new_uint64(x->n_renamed));
-        json_object_object_add(o, "n_gone", json_object_new_uint64(x->n_gone));
-        json_object_object_add(o, "n_unknown", json_object_new_uint64(x->n_unknown));
-        json_object_object_add(o, "planned", json_object_new_boolean(changed && !dry_run));
+        _cleanup_table_ Table *t = table_new(columns);
+
         if (dry_run)
-            json_object_object_add(o, "files", table_to_json(x->table));
-        r = output_json(x->c->json, o);
-    } else if (!x->model) {
-        if (!x->c->quiet)
-            puts(dry_run ? "Nothing was learned yet."
-                         : "Nothing was learned yet: planned anew from what is shipped.");
-    } else if (!x->c->quiet) {
+            table_column(t, NULL, "files", CELL_TABLE);
+        table_row(t, x->n_changed, x->n_renamed, x->n_gone, x->n_unknown, changed && !dry_run,
+                  dry_run ? TAKE_PTR(x->table) : NULL);
+        return cli_print_fields(x->c, t);
+    }
+    if (x->c->quiet)
+        return 0;
+    if (!x->model)
+        puts(dry_run ? "Nothing was learned yet."
+                     : "Nothing was learned yet: planned anew from what is shipped.");
+    else {
         if (dry_run && table_n_rows(x->table) > 0) {
-            r = table_print(x->table);
+            r = cli_print(x->c, x->table);
             puts("");
         }
         printf("%" PRIu64 " files changed, %" PRIu64 " succeeded by another version, %" PRIu64
@@ -383,7 +387,7 @@ static int print(const Refresh *x, bool dry_run)
             printf(", %" PRIu64 " that cannot be told (not mounted, or locked)", x->n_unknown);
         puts(dry_run ? "." : changed ? ": planned anew." : ": nothing to do.");
     }
-    return r < 0 ? cli_error(r, "cannot print: %m") : 0;
+    return r;
 }
 
 /* What was found of the model's files becomes what it says. 0, or an error that was reported. */
@@ -419,6 +423,12 @@ static int take_back(Refresh *x)
 
 static int run(Context *c)
 {
+    static const Column columns[] = {
+            {"FILE", "path", CELL_PATH},
+            {"IS", "state", CELL_STRING},
+            {"NOW", "successor", CELL_PATH},
+            {0},
+    };
     _cleanup_(refresh_done) Refresh x = {.c = c, .state_fd = -EBADF};
     bool dry_run = false;
     const char *value;
@@ -431,10 +441,7 @@ static int run(Context *c)
     cli_arguments(c, &n);
     if (n > 0)
         return cli_usage_error(c, "refresh takes no arguments");
-    x.table = table_new();
-    table_column(x.table, "FILE", "path", CELL_PATH);
-    table_column(x.table, "IS", "state", CELL_STRING);
-    table_column(x.table, "NOW", "successor", CELL_PATH);
+    x.table = table_new(columns);
     r = load(&x);
     if (r < 0)
         return r;

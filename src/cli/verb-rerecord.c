@@ -121,13 +121,15 @@ static int run(Context *c)
     if (r < 0)
         return r;
     if (c->json != JSON_OFF) {
-        json_object *o = json_object_new_object();
+        static const Column columns[] = {
+                {NULL, "when", CELL_STRING},
+                {NULL, "exact", CELL_BOOLEAN},
+                {0},
+        };
 
-        json_object_object_add(o, "when", json_object_new_string(now ? "now" : "next-boot"));
-        json_object_object_add(o, "exact", json_object_new_boolean(exact));
-        r = output_json(c->json, o);
+        r = cli_print_json(c, columns, now ? "now" : "next-boot", (int)exact);
         if (r < 0)
-            return cli_error(r, "cannot print: %m");
+            return r;
     } else if (!c->quiet)
         puts(now ? "Recording now: headstart-record.service is started anew."
                  : "The next boot will be recorded anew.");

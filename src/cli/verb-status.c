@@ -3,11 +3,12 @@
 /* headstart status: what is known, and what this boot did with it. */
 
 #include "base/atomic-file.h"
+#include "base/json-util.h"
 #include "base/kernel.h"
 #include "base/replay-status.h"
 #include "base/rooted.h"
-#include "cli/show.h"
 #include "cli/state.h"
+#include "pack/pack.h"
 #include "volume/root-kind.h"
 
 #include <fcntl.h>
@@ -120,17 +121,20 @@ static uint64_t number_in(json_object *o, const char *key)
 /* What was replayed in this boot. */
 static Table *replay_table(const Status *s)
 {
-    Table *t = table_new();
+    static const Column columns[] = {
+            {"STAGE", "stage", CELL_STRING},
+            {"UID", "uid", CELL_COUNT},
+            {"POLICY", "policy", CELL_STRING},
+            {"OUTCOME", "outcome", CELL_STRING},
+            {"AFTER", "start_boottime_usec", CELL_TIMESPAN},
+            {"TOOK", "duration_usec", CELL_TIMESPAN},
+            {"FILES", "files", CELL_COUNT},
+            {"DATA", "data_bytes", CELL_BYTES},
+            {"METADATA", "metadata_bytes", CELL_BYTES},
+            {0},
+    };
+    Table *t = table_new(columns);
 
-    table_column(t, "STAGE", "stage", CELL_STRING);
-    table_column(t, "UID", "uid", CELL_COUNT);
-    table_column(t, "POLICY", "policy", CELL_STRING);
-    table_column(t, "OUTCOME", "outcome", CELL_STRING);
-    table_column(t, "AFTER", "start_boottime_usec", CELL_TIMESPAN);
-    table_column(t, "TOOK", "duration_usec", CELL_TIMESPAN);
-    table_column(t, "FILES", "files", CELL_COUNT);
-    table_column(t, "DATA", "data_bytes", CELL_BYTES);
-    table_column(t, "METADATA", "metadata_bytes", CELL_BYTES);
     for (Stage i = 0; i < _STAGE_MAX; i++)
         for (size_t k = 0; k < s->stages[i].replays.n; k++) {
             const ReplayStatus *x = &s->stages[i].replays.items[k];
@@ -200,14 +204,17 @@ static void read_system(const Context *c, Status *s)
 
 static Table *stage_table(const Status *s)
 {
-    Table *t = table_new();
+    static const Column columns[] = {
+            {"STAGE", "stage", CELL_STRING},
+            {"TRACES", "n_traces", CELL_COUNT},
+            {"LAST RECORDED", "recorded_realtime_usec", CELL_REALTIME},
+            {"TOOK", "duration_usec", CELL_TIMESPAN},
+            {"PACK", "pack_policy", CELL_STRING},
+            {"BYTES", "pack_bytes", CELL_BYTES},
+            {0},
+    };
+    Table *t = table_new(columns);
 
-    table_column(t, "STAGE", "stage", CELL_STRING);
-    table_column(t, "TRACES", "n_traces", CELL_COUNT);
-    table_column(t, "LAST RECORDED", "recorded_realtime_usec", CELL_REALTIME);
-    table_column(t, "TOOK", "duration_usec", CELL_TIMESPAN);
-    table_column(t, "PACK", "pack_policy", CELL_STRING);
-    table_column(t, "BYTES", "pack_bytes", CELL_BYTES);
     for (Stage i = 0; i < _STAGE_MAX; i++) {
         const StageStatus *k = s->stages + i;
 
@@ -242,47 +249,35 @@ static const char *advice(const Status *s)
 
 static int print(const Context *c, const Status *s)
 {
-    _cleanup_table_ Table *summary = table_new(), *stages = stage_table(s),
-                          *replays = replay_table(s);
+    static const Column columns[] = {
+            {"State", "state", CELL_PATH},
+            {"Status", "status", CELL_STRING},
+            {"Traces learned", "n_learned", CELL_COUNT},
+            {"Recorded anew, not replayed", "rerecord", CELL_STRING},
+            {"Root filesystem", "root", CELL_STRING},
+            {"OSTree", "ostree", CELL_BOOLEAN},
+            {"SELinux", "selinux", CELL_STRING},
+            {NULL, "switched_off", CELL_BOOLEAN},
+            {NULL, "model_error", CELL_STRING},
+            {"Stages", "stages", CELL_TABLE},
+            {"Replayed in this boot", "replayed", CELL_TABLE},
+            {0},
+    };
+    _cleanup_table_ Table *t = table_new(columns);
     int r;
 
-    table_column(summary, "State", "state", CELL_PATH);
-    table_column(summary, "Status", "status", CELL_STRING);
-    table_column(summary, "Traces learned", "n_learned", CELL_COUNT);
-    table_column(summary, "Recorded anew, not replayed", "rerecord", CELL_STRING);
-    table_column(summary, "Root filesystem", "root", CELL_STRING);
-    table_column(summary, "OSTree", "ostree", CELL_BOOLEAN);
-    table_column(summary, "SELinux", "selinux", CELL_STRING);
-    table_row(summary, c->state, advice(s), s->n_learned, s->rerecord, s->root, (int)s->ostree,
-              s->selinux);
-
-    if (c->json != JSON_OFF) {
-        json_object *o = table_fields_to_json(summary);
-
-        if (o) {
-            json_object_object_add(o, "switched_off", json_object_new_boolean(s->switched_off));
-            json_object_object_add(o, "model_error",
-                                   s->model_error ? json_object_new_string(s->model_error) : NULL);
-            json_object_object_add(o, "stages", table_to_json(stages));
-            json_object_object_add(o, "replayed", table_to_json(replays));
-        }
-        r = output_json(c->json, o);
-        return r < 0 ? cli_error(r, "cannot print: %m") : 0;
-    }
-    r = table_print_fields(summary);
-    if (r == 0) {
-        putchar('\n');
-        r = table_print(stages);
-    }
-    if (r == 0)
-        r = table_print_section("Replayed in this boot", replays, 0);
+    table_row(t, c->state, advice(s), s->n_learned, s->rerecord, s->root, (int)s->ostree,
+              s->selinux, (int)s->switched_off, s->model_error, stage_table(s), replay_table(s));
+    r = cli_print_fields(c, t);
+    if (r < 0 || c->json != JSON_OFF)
+        return r;
     if (s->model_error)
         printf("\n%s/" STATE_MODEL " cannot be used: %s\n", c->state, s->model_error);
     for (Stage i = 0; i < _STAGE_MAX; i++)
         if (s->stages[i].pack_error)
             printf("\n%s/%s cannot be used: %s\n", c->state, state_pack_name(i),
                    s->stages[i].pack_error);
-    return r < 0 ? cli_error(r, "cannot print: %m") : 0;
+    return 0;
 }
 
 static int run(Context *c)

@@ -471,6 +471,7 @@ int main(int argc, char **argv)
     };
     int r;
 
+    cli_set_locale();
     log_parse_environment();
     r = run(&c);
     cli_done(&c);

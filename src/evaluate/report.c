@@ -91,52 +91,21 @@ static const char *order_name(const SimulateParameters *p)
     return p->seek_bytes > 0 ? "worth" : "probability";
 }
 
-static Table *settings_table(const Evaluation *e)
-{
-    const SimulateParameters *p = &e->parameters;
-    bool files = e->level == TRACE_LEVEL_FILES, own = p->budget_bytes != UINT64_MAX;
-    char cache[64], budget[64];
-    Table *t = table_new();
-
-    format_size(cache, sizeof(cache), p->cache_unit, p->cache_size);
-    format_size(budget, sizeof(budget), own ? CACHE_BYTES : p->cache_unit,
-                own ? p->budget_bytes : p->cache_size);
-    table_column(t, "Traces", "n_traces", CELL_COUNT);
-    table_column(t, "First recorded", "first_realtime_usec", CELL_REALTIME);
-    table_column(t, "Last recorded", "last_realtime_usec", CELL_REALTIME);
-    table_column(t, files ? "Files" : "Applications", "n_items", CELL_COUNT);
-    table_column(t, files ? "Files opened" : "Applications started", "n_uses", CELL_COUNT);
-    table_column(t, "Judged", "n_scored", CELL_COUNT);
-    table_column(t, "Bytes of all", "object_bytes", CELL_BYTES);
-    table_column(t, "Cache", "cache", CELL_STRING);
-    table_column(t, "Budget", "budget", CELL_STRING);
-    table_column(t, "Order", "order", CELL_STRING);
-    table_column(t, "Waste bound", "maximum_waste", CELL_PROBABILITY);
-    table_column(t, "Grace", "grace_usec", CELL_TIMESPAN);
-    table_column(t, "Habits of", "habits_users", CELL_COUNT);
-    table_column(t, "Seed of habits", "habits_seed", CELL_COUNT);
-    table_column(t, "Best single guess", "best_guess", CELL_PROBABILITY);
-    table_row(t, (uint64_t)e->n_traces, e->first_realtime, e->last_realtime,
-              (uint64_t)e->input.n_items, e->n_uses, n_scored(e), e->object_bytes, cache, budget,
-              order_name(p), p->maximum_waste < 1 ? p->maximum_waste : -1.0,
-              p->grace > 0 ? p->grace : COUNT_UNKNOWN,
-              e->draw ? (uint64_t)e->habits_users : COUNT_UNKNOWN,
-              e->draw ? e->habits_seed : COUNT_UNKNOWN, e->draw ? e->best_guess : -1.0);
-    return t;
-}
-
 static Table *foreseen_table(const Evaluation *e)
 {
-    Table *t = table_new();
+    static const Column columns[] = {
+            {"PREDICTOR", NULL, CELL_STRING},
+            {"HIT", NULL, CELL_PROBABILITY},
+            {"CACHE HIT", NULL, CELL_PROBABILITY},
+            {"ACCURACY", NULL, CELL_PROBABILITY},
+            {"COVERAGE", NULL, CELL_PROBABILITY},
+            {"FIRST", NULL, CELL_PROBABILITY},
+            {"LOG LOSS", NULL, CELL_PRECISE},
+            {"NEXT", NULL, CELL_PRECISE},
+            {0},
+    };
+    Table *t = table_new(columns);
 
-    table_column(t, "PREDICTOR", "name", CELL_STRING);
-    table_column(t, "HIT", "hit_rate", CELL_PROBABILITY);
-    table_column(t, "CACHE HIT", "cache_hit_rate", CELL_PROBABILITY);
-    table_column(t, "ACCURACY", "accuracy", CELL_PROBABILITY);
-    table_column(t, "COVERAGE", "coverage", CELL_PROBABILITY);
-    table_column(t, "FIRST", "first_right", CELL_PROBABILITY);
-    table_column(t, "LOG LOSS", "log_loss", CELL_PRECISE);
-    table_column(t, "NEXT", "next_log_loss", CELL_PRECISE);
     FOR_EACH_CHOSEN(e, i)
     {
         Figures f = figures_of(e, i);
@@ -150,18 +119,21 @@ static Table *foreseen_table(const Evaluation *e)
 
 static Table *cost_table(const Evaluation *e)
 {
-    Table *t = table_new();
+    static const Column columns[] = {
+            {"PREDICTOR", NULL, CELL_STRING},
+            {"READ", NULL, CELL_BYTES},
+            {"WASTED", NULL, CELL_BYTES},
+            {"WASTE", NULL, CELL_PROBABILITY},
+            {"LEAD", NULL, CELL_TIMESPAN},
+            {"I/O", NULL, CELL_TIMESPAN},
+            {"IN TIME", NULL, CELL_PROBABILITY},
+            {"STATE", NULL, CELL_BYTES},
+            {"OBSERVE", NULL, CELL_NUMBER},
+            {"PREDICT", NULL, CELL_NUMBER},
+            {0},
+    };
+    Table *t = table_new(columns);
 
-    table_column(t, "PREDICTOR", "name", CELL_STRING);
-    table_column(t, "READ", "read_bytes", CELL_BYTES);
-    table_column(t, "WASTED", "wasted_bytes", CELL_BYTES);
-    table_column(t, "WASTE", "waste", CELL_PROBABILITY);
-    table_column(t, "LEAD", "lead_usec", CELL_TIMESPAN);
-    table_column(t, "I/O", "io_usec", CELL_TIMESPAN);
-    table_column(t, "IN TIME", "in_time", CELL_PROBABILITY);
-    table_column(t, "STATE", "state_bytes", CELL_BYTES);
-    table_column(t, "OBSERVE", "observe_usec", CELL_NUMBER);
-    table_column(t, "PREDICT", "predict_usec", CELL_NUMBER);
     FOR_EACH_CHOSEN(e, i)
     {
         Figures f = figures_of(e, i);
@@ -176,14 +148,17 @@ static Table *cost_table(const Evaluation *e)
 /* The tenths in which anything was promised; of one predictor, or of all that were chosen. */
 static Table *reliability_table(const Evaluation *e)
 {
-    Table *t = table_new();
+    static const Column columns[] = {
+            {"PREDICTOR", NULL, CELL_STRING},
+            {"FROM", NULL, CELL_PROBABILITY},
+            {"TO", NULL, CELL_PROBABILITY},
+            {"GUESSES", NULL, CELL_COUNT},
+            {"PROMISED", NULL, CELL_PROBABILITY},
+            {"CAME", NULL, CELL_PROBABILITY},
+            {0},
+    };
+    Table *t = table_new(columns);
 
-    table_column(t, "PREDICTOR", "name", CELL_STRING);
-    table_column(t, "FROM", "from", CELL_PROBABILITY);
-    table_column(t, "TO", "to", CELL_PROBABILITY);
-    table_column(t, "GUESSES", "n", CELL_COUNT);
-    table_column(t, "PROMISED", "promised", CELL_PROBABILITY);
-    table_column(t, "CAME", "came", CELL_PROBABILITY);
     FOR_EACH_CHOSEN(e, i)
     for (unsigned k = 0; k < SIMULATE_BINS; k++) {
         const SimulateBin *b = &e->reports[i].bins[k];
@@ -196,150 +171,202 @@ static Table *reliability_table(const Evaluation *e)
     return t;
 }
 
+static Table *settings_table(const Evaluation *e)
+{
+    const SimulateParameters *p = &e->parameters;
+    bool files = e->level == TRACE_LEVEL_FILES, own = p->budget_bytes != UINT64_MAX;
+    const Column columns[] = {
+            {"Traces", NULL, CELL_COUNT},
+            {"First recorded", NULL, CELL_REALTIME},
+            {"Last recorded", NULL, CELL_REALTIME},
+            {files ? "Files" : "Applications", NULL, CELL_COUNT},
+            {files ? "Files opened" : "Applications started", NULL, CELL_COUNT},
+            {"Judged", NULL, CELL_COUNT},
+            {"Bytes of all", NULL, CELL_BYTES},
+            {"Cache", NULL, CELL_STRING},
+            {"Budget", NULL, CELL_STRING},
+            {"Order", NULL, CELL_STRING},
+            {"Waste bound", NULL, CELL_PROBABILITY},
+            {"Grace", NULL, CELL_TIMESPAN},
+            {"Habits of", NULL, CELL_COUNT},
+            {"Seed of habits", NULL, CELL_COUNT},
+            {"Best single guess", NULL, CELL_PROBABILITY},
+            {"What was foreseen", NULL, CELL_TABLE},
+            {"What it cost", NULL, CELL_TABLE},
+            {"Reliability: what was promised, and what came", NULL, CELL_TABLE},
+            {0},
+    };
+    char cache[64], budget[64];
+    Table *t = table_new(columns);
+
+    format_size(cache, sizeof(cache), p->cache_unit, p->cache_size);
+    format_size(budget, sizeof(budget), own ? CACHE_BYTES : p->cache_unit,
+                own ? p->budget_bytes : p->cache_size);
+    table_row(t, (uint64_t)e->n_traces, e->first_realtime, e->last_realtime,
+              (uint64_t)e->input.n_items, e->n_uses, n_scored(e), e->object_bytes, cache, budget,
+              order_name(p), p->maximum_waste < 1 ? p->maximum_waste : -1.0,
+              p->grace > 0 ? p->grace : COUNT_UNKNOWN,
+              e->draw ? (uint64_t)e->habits_users : COUNT_UNKNOWN,
+              e->draw ? e->habits_seed : COUNT_UNKNOWN, e->draw ? e->best_guess : -1.0,
+              foreseen_table(e), cost_table(e), e->reliability ? reliability_table(e) : NULL);
+    return t;
+}
+
+static bool anything_promised(const Evaluation *e)
+{
+    FOR_EACH_CHOSEN(e, i)
+    for (unsigned k = 0; k < SIMULATE_BINS; k++)
+        if (e->reports[i].bins[k].n > 0)
+            return true;
+    return false;
+}
+
 static int print_text(const Evaluation *e)
 {
-    _cleanup_table_ Table *settings = settings_table(e), *foreseen = foreseen_table(e),
-                          *cost = cost_table(e),
-                          *reliability = e->reliability ? reliability_table(e) : NULL;
-    int r = table_print_fields(settings);
+    _cleanup_table_ Table *t = settings_table(e);
+    int r = cli_print_fields(e->c, t);
 
-    if (r >= 0)
-        r = table_print_section("What was foreseen", foreseen, table_n_rows(foreseen));
-    if (r >= 0)
-        r = table_print_section("What it cost", cost, table_n_rows(cost));
-    if (r >= 0 && e->reliability && table_n_rows(reliability) == 0)
+    if (r >= 0 && e->reliability && !anything_promised(e))
         puts("\nReliability: nothing was promised.");
-    else if (r >= 0 && e->reliability)
-        r = table_print_section("Reliability: what was promised, and what came", reliability,
-                                table_n_rows(reliability));
     return r;
 }
 
 /* --- JSON ------------------------------------------------------------------------------------- */
 
-static json_object *real(double v)
+static Table *bins_table(const SimulateReport *r)
 {
-    return v >= 0 ? json_object_new_double(v) : NULL; /* not NaN either */
-}
-
-static json_object *count(uint64_t v)
-{
-    return v == COUNT_UNKNOWN ? NULL : json_object_new_uint64(v);
-}
-
-static json_object *bins_to_json(const SimulateReport *r)
-{
-    json_object *a = json_object_new_array();
+    static const Column columns[] = {
+            {NULL, "from", CELL_PROBABILITY},
+            {NULL, "to", CELL_PROBABILITY},
+            {NULL, "n", CELL_COUNT},
+            {NULL, "n_came", CELL_COUNT},
+            {NULL, "promised", CELL_PROBABILITY},
+            {NULL, "came", CELL_PROBABILITY},
+            {0},
+    };
+    Table *t = table_new(columns);
 
     for (unsigned k = 0; k < SIMULATE_BINS; k++) {
         const SimulateBin *b = &r->bins[k];
-        json_object *o = json_object_new_object();
 
-        json_object_object_add(o, "from", real((double)k / SIMULATE_BINS));
-        json_object_object_add(o, "to", real((double)(k + 1) / SIMULATE_BINS));
-        json_object_object_add(o, "n", count(b->n));
-        json_object_object_add(o, "n_came", count(b->came));
-        json_object_object_add(o, "promised", real(mean(b->sum, b->n)));
-        json_object_object_add(o, "came", real(mean((double)b->came, b->n)));
-        json_object_array_add(a, o);
+        table_row(t, (double)k / SIMULATE_BINS, (double)(k + 1) / SIMULATE_BINS, b->n, b->came,
+                  mean(b->sum, b->n), mean((double)b->came, b->n));
     }
-    return a;
+    return t;
 }
 
-static json_object *figures_to_json(const Figures *f)
+static Table *predictor_table(const Evaluation *e)
 {
-    const SimulateReport *r = f->report;
-    json_object *o = json_object_new_object();
+    static const Column columns[] = {
+            {NULL, "name", CELL_STRING},
+            {NULL, "source", CELL_STRING},
+            {NULL, "hit_rate", CELL_PROBABILITY},
+            {NULL, "cache_hit_rate", CELL_PROBABILITY},
+            {NULL, "accuracy", CELL_PROBABILITY},
+            {NULL, "coverage", CELL_PROBABILITY},
+            {NULL, "first_right", CELL_PROBABILITY},
+            {NULL, "n_scored", CELL_COUNT},
+            {NULL, "n_objects", CELL_COUNT},
+            {NULL, "n_selected", CELL_COUNT},
+            {NULL, "n_cached", CELL_COUNT},
+            {NULL, "n_late", CELL_COUNT},
+            {NULL, "log_loss", CELL_PRECISE},
+            {NULL, "n_log_loss", CELL_COUNT},
+            {NULL, "next_log_loss", CELL_PRECISE},
+            {NULL, "n_reads", CELL_COUNT},
+            {NULL, "n_reads_used", CELL_COUNT},
+            {NULL, "read_bytes", CELL_BYTES},
+            {NULL, "wasted_bytes", CELL_BYTES},
+            {NULL, "waste", CELL_PROBABILITY},
+            {NULL, "lead_usec", CELL_TIMESPAN},
+            {NULL, "io_usec", CELL_TIMESPAN},
+            {NULL, "in_time", CELL_PROBABILITY},
+            {NULL, "state_bytes", CELL_BYTES},
+            {NULL, "n_observed", CELL_COUNT},
+            {NULL, "n_predicted", CELL_COUNT},
+            {NULL, "observe_usec", CELL_NUMBER},
+            {NULL, "predict_usec", CELL_NUMBER},
+            {NULL, "reliability", CELL_TABLE},
+            {0},
+    };
+    Table *t = table_new(columns);
 
-    json_object_object_add(o, "name", json_object_new_string(f->name));
-    json_object_object_add(o, "source", json_object_new_string(f->source));
-    json_object_object_add(o, "hit_rate", real(r->hit_rate));
-    json_object_object_add(o, "cache_hit_rate", real(r->cache_hit_rate));
-    json_object_object_add(o, "accuracy", real(r->accuracy));
-    json_object_object_add(o, "coverage", real(r->coverage));
-    json_object_object_add(o, "first_right", real(r->first_right));
-    json_object_object_add(o, "n_scored", count(r->n_scored));
-    json_object_object_add(o, "n_objects", count(r->n_objects));
-    json_object_object_add(o, "n_selected", count(r->n_selected));
-    json_object_object_add(o, "n_cached", count(r->n_cached));
-    json_object_object_add(o, "n_late", count(r->n_late));
-    json_object_object_add(o, "log_loss", real(f->log_loss));
-    json_object_object_add(o, "n_log_loss", count(r->n_log_loss));
-    json_object_object_add(o, "next_log_loss", real(f->next_log_loss));
-    json_object_object_add(o, "n_reads", count(r->n_reads));
-    json_object_object_add(o, "n_reads_used", count(r->n_reads_used));
-    json_object_object_add(o, "read_bytes", count(r->read_bytes));
-    json_object_object_add(o, "wasted_bytes", count(r->wasted_bytes));
-    json_object_object_add(o, "waste", real(r->waste));
-    json_object_object_add(o, "lead_usec", count(f->lead));
-    json_object_object_add(o, "io_usec", count(f->io));
-    json_object_object_add(o, "in_time", real(f->in_time));
-    json_object_object_add(o, "state_bytes", count(r->state_bytes));
-    json_object_object_add(o, "n_observed", count(r->n_observed));
-    json_object_object_add(o, "n_predicted", count(r->n_predicted));
-    json_object_object_add(o, "observe_usec", real(f->observe_usec));
-    json_object_object_add(o, "predict_usec", real(f->predict_usec));
-    json_object_object_add(o, "reliability", bins_to_json(r));
-    return o;
+    FOR_EACH_CHOSEN(e, i)
+    {
+        Figures f = figures_of(e, i);
+        const SimulateReport *r = f.report;
+
+        table_row(t, f.name, f.source, r->hit_rate, r->cache_hit_rate, r->accuracy, r->coverage,
+                  r->first_right, r->n_scored, r->n_objects, r->n_selected, r->n_cached, r->n_late,
+                  f.log_loss, r->n_log_loss, f.next_log_loss, r->n_reads, r->n_reads_used,
+                  r->read_bytes, r->wasted_bytes, r->waste, f.lead, f.io, f.in_time,
+                  (uint64_t)r->state_bytes, r->n_observed, r->n_predicted, f.observe_usec,
+                  f.predict_usec, bins_table(r));
+    }
+    return t;
 }
 
 static json_object *habits_to_json(const Evaluation *e)
 {
-    json_object *o = json_object_new_object();
+    static const Column columns[] = {
+            {NULL, "seed", CELL_COUNT},
+            {NULL, "n_users", CELL_COUNT},
+            {NULL, "n_sessions", CELL_COUNT},
+            {NULL, "best_guess", CELL_PROBABILITY},
+            {0},
+    };
+    _cleanup_table_ Table *t = table_new(columns);
 
-    json_object_object_add(o, "seed", json_object_new_uint64(e->habits_seed));
-    json_object_object_add(o, "n_users", json_object_new_int((int)e->habits_users));
-    json_object_object_add(o, "n_sessions", json_object_new_uint64(e->habits_sessions));
-    json_object_object_add(o, "best_guess", json_object_new_double(e->best_guess));
-    return o;
+    table_row(t, e->habits_seed, (uint64_t)e->habits_users, (uint64_t)e->habits_sessions,
+              e->best_guess);
+    return table_fields_to_json(t);
 }
 
 static int print_json(const Evaluation *e)
 {
+    static const Column columns[] = {
+            {NULL, "level", CELL_STRING},
+            {NULL, "n_traces", CELL_COUNT},
+            {NULL, "first_realtime_usec", CELL_REALTIME},
+            {NULL, "last_realtime_usec", CELL_REALTIME},
+            {NULL, "n_items", CELL_COUNT},
+            {NULL, "n_objects", CELL_COUNT},
+            {NULL, "object_bytes", CELL_BYTES},
+            {NULL, "n_events", CELL_COUNT},
+            {NULL, "n_uses", CELL_COUNT},
+            {NULL, "cache_unit", CELL_STRING},
+            {NULL, "cache_size", CELL_COUNT},
+            {NULL, "budget_bytes", CELL_BYTES},
+            {NULL, "training", CELL_PROBABILITY},
+            {NULL, "order", CELL_STRING},
+            {NULL, "maximum_waste", CELL_PROBABILITY},
+            {NULL, "horizon_usec", CELL_TIMESPAN},
+            {NULL, "cycle_usec", CELL_TIMESPAN},
+            {NULL, "grace_usec", CELL_TIMESPAN},
+            {NULL, "io_latency_usec", CELL_TIMESPAN},
+            {NULL, "io_bytes_per_sec", CELL_BYTES},
+            {NULL, "seed", CELL_COUNT},
+            {NULL, "n_scored", CELL_COUNT},
+            {NULL, "habits", CELL_JSON},
+            {NULL, "predictors", CELL_TABLE},
+            {0},
+    };
     static const char *const units[] = {
             [CACHE_UNLIMITED] = "unlimited", [CACHE_FILES] = "files", [CACHE_BYTES] = "bytes"};
     const SimulateParameters *p = &e->parameters;
-    json_object *o = json_object_new_object(), *a = json_object_new_array();
 
-    json_object_object_add(
-            o, "level",
-            json_object_new_string(e->level == TRACE_LEVEL_FILES ? "files" : "applications"));
-    json_object_object_add(o, "n_traces", count(e->n_traces));
-    json_object_object_add(o, "first_realtime_usec", count(e->first_realtime));
-    json_object_object_add(o, "last_realtime_usec", count(e->last_realtime));
-    json_object_object_add(o, "n_items", count(e->input.n_items));
-    json_object_object_add(o, "n_objects", count(e->input.n_objects));
-    json_object_object_add(o, "object_bytes", count(e->object_bytes));
-    json_object_object_add(o, "n_events", count(e->input.n_events));
-    json_object_object_add(o, "n_uses", count(e->n_uses));
-    json_object_object_add(o, "cache_unit", json_object_new_string(units[p->cache_unit]));
-    json_object_object_add(o, "cache_size",
-                           p->cache_unit == CACHE_UNLIMITED ? NULL : count(p->cache_size));
-    json_object_object_add(o, "budget_bytes", count(p->budget_bytes));
-    json_object_object_add(o, "training", real(p->training));
-    json_object_object_add(o, "order", json_object_new_string(order_name(p)));
-    json_object_object_add(o, "maximum_waste", real(p->maximum_waste));
-    json_object_object_add(o, "horizon_usec", count(p->horizon));
-    json_object_object_add(o, "cycle_usec", count(p->cycle));
-    json_object_object_add(o, "grace_usec", count(p->grace));
-    json_object_object_add(o, "io_latency_usec", count(p->io_fixed_usec));
-    json_object_object_add(o, "io_bytes_per_sec", count(p->io_bytes_per_sec));
-    json_object_object_add(o, "seed", json_object_new_uint64(e->seed));
-    json_object_object_add(o, "n_scored", count(n_scored(e)));
-    json_object_object_add(o, "habits", e->draw ? habits_to_json(e) : NULL);
-    FOR_EACH_CHOSEN(e, i)
-    {
-        Figures f = figures_of(e, i);
-
-        json_object_array_add(a, figures_to_json(&f));
-    }
-    json_object_object_add(o, "predictors", a);
-    return output_json(e->c->json, o);
+    return cli_print_json(
+            e->c, columns, e->level == TRACE_LEVEL_FILES ? "files" : "applications",
+            (uint64_t)e->n_traces, e->first_realtime, e->last_realtime, (uint64_t)e->input.n_items,
+            (uint64_t)e->input.n_objects, e->object_bytes, (uint64_t)e->input.n_events, e->n_uses,
+            units[p->cache_unit],
+            p->cache_unit == CACHE_UNLIMITED ? COUNT_UNKNOWN : (uint64_t)p->cache_size,
+            p->budget_bytes, p->training, order_name(p), p->maximum_waste, p->horizon, p->cycle,
+            p->grace, (usec_t)p->io_fixed_usec, (uint64_t)p->io_bytes_per_sec, e->seed, n_scored(e),
+            e->draw ? habits_to_json(e) : NULL, predictor_table(e));
 }
 
 int evaluate_print(const Evaluation *e)
 {
-    int r = e->c->json != JSON_OFF ? print_json(e) : print_text(e);
-
-    return r < 0 ? cli_error(r, "cannot print: %m") : 0;
+    return e->c->json == JSON_OFF ? print_text(e) : print_json(e);
 }

@@ -259,6 +259,19 @@ JSON
     [[ $output != */etc/b* ]]
 }
 
+@test "show: a narrow terminal shows the ends of paths" {
+    need_command script
+    local name=aVeryLongNameThatDoesNotFitInOneLine-aVeryLongNameOfAFile
+    sed "s|b%FF%1B\[31mar|$name|" "$HS_SOURCE/tests/fixtures/trace-small.json" >"$HS_TMP/long.json"
+    run -0 hs show "$HS_TMP/long.json"
+    [[ $output == *"/etc/$name "* ]]
+    TERM=xterm run -0 script -qec "stty cols 60; '$HEADSTART' show '$HS_TMP/long.json'" /dev/null
+    [[ $output != *"/etc/$name"* ]]
+    [[ $output == *"…"*"-aVeryLongNameOfAFile "* ]]
+    # Its table is as wide as the terminal.
+    sed -n 's/…/./p' <<<"$output" | tr -d '\r' | awk '{ if (length > 60) exit 1 }'
+}
+
 @test "show --json: a trace's files in the order of their first use, with resident ranges" {
     run -0 hs show --json=short "$HS_SOURCE/tests/fixtures/trace-small.json"
     jq -e '[.files[].path] == ["/etc/b%FF%1B[31mar", "/usr/bin/foo"]' <<<"$output"

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Tables: what a program prints, described once by columns and written as text (libsmartcols,
+ * table-text.c) or as JSON (json-c, table-json.c), so that both show the same. A cell may hold a
+ * table, so that a whole document is one table.
+ *
+ * In text, columns are aligned below their titles, or, with table_print_fields(), the only row is
+ * printed as "Title: value" lines. A table in a cell becomes a section of its own below its row's
+ * table. In JSON a row is an object; a table in a cell is an array of objects. */
+
+#include "base/macros.h"
+
+#include <json-c/json.h>
+#include <stdarg.h>
+
+typedef enum CellType {
+    CELL_STRING,      /* const char *, copied; NULL: unknown */
+    CELL_PATH,        /* the same; a terminal that is too narrow shows the end of it */
+    CELL_COUNT,       /* uint64_t; COUNT_UNKNOWN: unknown */
+    CELL_BYTES,       /* the same, as text "4.0K" */
+    CELL_TIMESPAN,    /* usec_t, the same, as text "1.50s" */
+    CELL_REALTIME,    /* usec_t, the same, as text local date and time */
+    CELL_PROBABILITY, /* double, as text a percentage; below 0: unknown */
+    CELL_NUMBER,      /* double, as text with one decimal; below 0: unknown */
+    CELL_PRECISE,     /* the same with three decimals */
+    CELL_BOOLEAN,     /* int, as text "yes" or "no" */
+    CELL_TABLE,       /* Table *, which the cell then owns; NULL: none */
+    CELL_JSON,        /* json_object *, which the cell then owns; never printed as text */
+} CellType;
+
+/* Unknown values are "-" in text and null in JSON. */
+#define COUNT_UNKNOWN UINT64_MAX
+
+typedef struct Column {
+    const char *title; /* in text; NULL: the column is in JSON only */
+    const char *key;   /* in JSON; NULL: the column is in text only */
+    CellType type;
+} Column;
+
+typedef struct Table Table;
+
+/* A table with the columns up to an entry without title and key; NULL: none yet. Titles and keys
+ * are not copied. NULL if out of memory; the functions below then do nothing, and printing returns
+ * -ENOMEM. (Tables in the arguments of table_row() are then lost with it.) */
+Table *table_new(const Column *columns);
+Table *table_free(Table *t);
+DEFINE_CLEANUP(Table *, table_free);
+#define _cleanup_table_ _cleanup_(table_freep)
+
+/* Adds a column. All columns come before the first row. */
+void table_column(Table *t, const char *title, const char *key, CellType type);
+
+/* Adds a row: for each column one argument, whose C type is the one that CellType names. */
+void table_row(Table *t, ...);
+void table_row_va(Table *t, va_list ap);
+
+/* For a table that is printed as a section: the line above it, instead of its column's title; and
+ * the number of rows there are if the table holds only the first of them (as with --limit=, which
+ * the last line then names). */
+void table_set_heading(Table *t, const char *format, ...) _printf_(2, 3);
+void table_set_total(Table *t, size_t n_rows);
+
+size_t table_n_rows(const Table *t);
+
+/* Print to standard output: all rows, or the only row as fields. Control characters, and bytes that
+ * are not valid in the locale, are printed as \xNN. 0, -ENOMEM, or the error of writing. */
+int table_print(const Table *t);
+int table_print_fields(const Table *t);
+
+/* An array of objects, or the only row as an object. The caller owns the reference. NULL if out of
+ * memory. */
+json_object *table_to_json(const Table *t);
+json_object *table_fields_to_json(const Table *t);
+
+/* A JSON string. JSON is UTF-8 and file names are any bytes: if `s` is not valid UTF-8,
+ * json_escape_bytes() escapes it. NULL if out of memory. */
+json_object *table_json_string(const char *s);
