@@ -227,6 +227,7 @@ static int print(const Recording *r, const Trace *t, const char *name)
     };
     char data[FORMAT_BYTES_MAX], metadata[FORMAT_BYTES_MAX], time[FORMAT_TIMESPAN_MAX];
     uint64_t data_bytes = 0, metadata_bytes = 0;
+    _cleanup_free_ char *left_out = NULL;
 
     for (size_t i = 0; i < t->n_files; i++)
         data_bytes += range_set_total(&t->files[i].resident);
@@ -237,6 +238,9 @@ static int print(const Recording *r, const Trace *t, const char *name)
         return cli_print_json(r->c, columns, name, stage_to_string(t->stage), t->duration,
                               (uint64_t)t->n_accesses, (uint64_t)t->n_files, data_bytes,
                               metadata_bytes, (t->flags & TRACE_INCOMPLETE) != 0);
+    left_out = trace_describe_left_out(t);
+    if (left_out && !r->c->quiet)
+        cli_warning(0, "left out of the trace, beyond the shares of users: %s", left_out);
     /* Standard output is the command's. */
     if (!r->c->quiet)
         fprintf(stderr,

@@ -61,7 +61,8 @@ static void help(void)
            "     --stage=auto[,STAGE...]  Record these (default: all) as systemd and logind tell\n"
            "     --exact              Lower read-ahead while recording: ranges are what was touched\n"
            "     --restore            Give back read-ahead after a crash, and exit\n"
-           "     --pretend=no-THING[,...]  Do without cachestat, proc-connector or fowner\n\n"
+           "     --pretend=no-THING[,...]  Do without cachestat, proc-connector,\n"
+           "                           fowner or unlimited-queue\n\n"
            "See headstartd(8).\n");
 }
 
@@ -94,6 +95,8 @@ static int parse_pretend(char *list, RecorderOptions *o)
             o->no_proc_connector = true;
         else if (strcmp(w, "no-fowner") == 0)
             o->no_fowner = true;
+        else if (strcmp(w, "no-unlimited-queue") == 0)
+            o->no_unlimited_queue = true;
         else {
             log_error("headstartd: cannot pretend: %s", w);
             return -EINVAL;
@@ -212,7 +215,7 @@ static bool mark_run(const Daemon *d, const char *name)
 static void finish_stage(Daemon *d, bool drop, bool enough)
 {
     unsigned flags = session_trace_flags(d->session);
-    _cleanup_free_ char *path = NULL;
+    _cleanup_free_ char *path = NULL, *left_out = NULL;
     _cleanup_trace_ Trace *t = NULL;
     char duration[FORMAT_TIMESPAN_MAX];
     int r = drop     ? recorder_drop_stage(d->recorder)
@@ -240,8 +243,11 @@ static void finish_stage(Daemon *d, bool drop, bool enough)
     log_info("headstartd: recorded %s: %zu accesses to %zu files by %zu applications in %s: %s",
              stage_to_string(t->stage), t->n_accesses, t->n_files, t->n_applications,
              format_timespan(duration, sizeof(duration), t->duration), path);
+    left_out = trace_describe_left_out(t);
+    if (left_out)
+        log_notice("headstartd: left out of this trace, beyond the shares of users: %s", left_out);
     if (t->flags & TRACE_INCOMPLETE)
-        log_warning("headstartd: the event queue overflowed %" PRIu64
+        log_warning("headstartd: events are missing, the queue overflowed %" PRIu64
                     " times: this trace is incomplete",
                     t->n_overflows);
     if (d->a.automatic) {

@@ -2,21 +2,26 @@
 
 #include "record/cachestat.h"
 
-typedef struct Question {
-    int fd;
-    CachestatWhat what;
-} Question;
+#include "base/clock.h"
 
-static int64_t count_pages(void *arg, uint64_t offset, uint64_t length)
+int64_t cachestat_query(void *arg, uint64_t offset, uint64_t length)
 {
-    const Question *q = arg;
+    const CachestatQuery *q = arg;
 
+    if (q->deadline != USEC_INFINITY && clock_now(CLOCK_MONOTONIC) >= q->deadline)
+        return -ETIME;
     return cachestat_count(q->fd, q->what, offset, length);
 }
 
-int cachestat_ranges(int fd, CachestatWhat what, uint64_t size, RangeSet *ret)
+int cachestat_ranges(int fd, CachestatWhat what, uint64_t size, usec_t deadline, RangeSet *ret)
 {
-    Question q = {fd, what};
+    CachestatQuery query = {fd, what, deadline};
+    const ResidencySearch search = {
+            .count = cachestat_query,
+            .arg = &query,
+            .page_bytes = (uint64_t)sysconf(_SC_PAGESIZE),
+            .calls_max = CACHESTAT_CALLS_MAX,
+    };
 
-    return bisect_resident(count_pages, &q, size, (uint64_t)sysconf(_SC_PAGESIZE), ret, NULL);
+    return search_resident(&search, size, ret, NULL);
 }

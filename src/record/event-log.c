@@ -89,38 +89,51 @@ static int grow_slots(EventLog *l)
     return 0;
 }
 
-int event_log_intern(EventLog *l, const LoggedObject *o, uint32_t *ret)
+/* Sets `loader`, `env` and `own` by the object's name. */
+static void classify(LoggedObject *o)
+{
+    const char *slash = strrchr(o->name, '/'), *name = slash ? slash + 1 : o->name;
+
+    o->loader = !o->directory && is_loader_name(name);
+    o->env = !o->directory && is_env_name(name);
+    o->own = !o->directory && is_own_name(name);
+}
+
+size_t event_log_object_bytes(const LoggedObject *o)
+{
+    return ALIGN_UP(sizeof(Head) + o->handle_size + o->name_size + 1U, (size_t)4);
+}
+
+int event_log_intern(EventLog *l, const LoggedObject *o, bool add, uint32_t *ret)
 {
     union {
         Head head;
         uint8_t bytes[sizeof(Head) + 128 + 4096];
     } x;
-    size_t size;
+    LoggedObject named = *o;
+    size_t size, aligned;
     uint64_t hash;
     int r;
 
     if (o->handle_size > 128 || o->name_size > (o->handle_size ? 255 : 4095))
         return -EINVAL;
+    if (o->handle_size)
+        memcpy(x.bytes + sizeof(Head), o->handle, o->handle_size);
+    named.name = memcpy(x.bytes + sizeof(Head) + o->handle_size, o->name, o->name_size);
+    x.bytes[sizeof(Head) + o->handle_size + o->name_size] = 0;
+    classify(&named);
     x.head = (Head){
             .filesystem = o->filesystem,
             .handle_type = o->handle_type,
             .handle_size = o->handle_size,
             .name_size = o->name_size,
             .directory = o->directory,
+            .loader = named.loader,
+            .env = named.env,
+            .own = named.own,
     };
-    if (o->handle_size)
-        memcpy(x.bytes + sizeof(Head), o->handle, o->handle_size);
-    memcpy(x.bytes + sizeof(Head) + o->handle_size, o->name, o->name_size);
-    x.bytes[sizeof(Head) + o->handle_size + o->name_size] = 0;
-    if (!o->directory) {
-        const char *name = (const char *)x.bytes + sizeof(Head) + o->handle_size;
-        const char *slash = strrchr(name, '/');
-
-        x.head.loader = is_loader_name(slash ? slash + 1 : name);
-        x.head.env = is_env_name(slash ? slash + 1 : name);
-        x.head.own = is_own_name(slash ? slash + 1 : name);
-    }
     size = record_size(&x.head);
+    aligned = event_log_object_bytes(o);
 
     r = grow_slots(l);
     if (r < 0)
@@ -134,14 +147,16 @@ int event_log_intern(EventLog *l, const LoggedObject *o, uint32_t *ret)
             return 0;
         }
     }
-    if (l->n_objects >= EVENT_LOG_OBJECTS_MAX || l->n_bytes > UINT32_MAX - sizeof(x))
+    if (!add)
+        return -ENOENT;
+    if (l->n_objects >= EVENT_LOG_OBJECTS_MAX || l->n_bytes + aligned > EVENT_LOG_BYTES_MAX)
         return -E2BIG;
-    if (grow_array(&l->bytes, &l->allocated_bytes, l->n_bytes + ALIGN_UP(size, (size_t)4), 1) < 0 ||
+    if (grow_array(&l->bytes, &l->allocated_bytes, l->n_bytes + aligned, 1) < 0 ||
         grow_array(&l->offsets, &l->allocated_objects, l->n_objects + 1, sizeof(uint32_t)) < 0)
         return -ENOMEM;
     memcpy(l->bytes + l->n_bytes, x.bytes, size);
     l->offsets[l->n_objects] = (uint32_t)l->n_bytes;
-    l->n_bytes += ALIGN_UP(size, (size_t)4);
+    l->n_bytes += aligned;
     put_slot(l->slots, l->n_slots, hash, (uint32_t)l->n_objects);
     *ret = (uint32_t)l->n_objects++;
     return 0;

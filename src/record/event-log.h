@@ -2,7 +2,8 @@
 #pragma once
 
 /* What was opened, kept small: objects are interned by (filesystem, directory handle, name) as
- * fanotify reports them, and resolved to paths only after the stage. Pure. */
+ * fanotify reports them, and resolved to paths only after the stage. The log bounds itself; which
+ * user may take how much of it says user-shares.h. Pure. */
 
 #include "base/time-util.h"
 #include "base/vocabulary.h"
@@ -28,21 +29,27 @@ typedef struct LoggedEvent {
     uint32_t object;
     uint32_t run;     /* of the process table, or UINT32_MAX */
     uint32_t at_msec; /* since the stage's start */
+    uint16_t user;    /* row of UserShares: who opened it */
     uint8_t kind;     /* AccessKind */
 } LoggedEvent;
 
 typedef struct EventLog EventLog;
 
-/* Events beyond this are counted as lost: 16 MiB of them. */
+/* 16 MB of events. */
 #define EVENT_LOG_EVENTS_MAX  1000000U
 #define EVENT_LOG_OBJECTS_MAX 500000U
+#define EVENT_LOG_BYTES_MAX   (48U * 1024 * 1024) /* objects with handle and name */
 
 EventLog *event_log_new(void);
 EventLog *event_log_free(EventLog *l);
 
-/* Finds or adds the object; *ret is its number. 0, -ENOMEM, -E2BIG (full), -EINVAL (a size over
- * 255 bytes of name or 128 of handle, or 4095 of path). */
-int event_log_intern(EventLog *l, const LoggedObject *o, uint32_t *ret);
+/* The bytes that the object takes in the log. */
+size_t event_log_object_bytes(const LoggedObject *o);
+
+/* Finds the object, or adds it if `add` is true; *ret is its number. `loader`, `env` and `own` are
+ * ignored. 0; -ENOENT (not there, and not to be added), -ENOMEM, -E2BIG (the log is full), -EINVAL
+ * (over 255 bytes of name, 128 of handle, or 4,095 of path). */
+int event_log_intern(EventLog *l, const LoggedObject *o, bool add, uint32_t *ret);
 /* 0, -ENOMEM, -E2BIG. */
 int event_log_add(EventLog *l, const LoggedEvent *e);
 

@@ -76,11 +76,49 @@ static void read_replay_status(const Recorder *r, Trace *t)
     }
 }
 
+static int compare_uids(const void *a, const void *b)
+{
+    const TraceLeftOut *x = a, *y = b;
+
+    return (x->uid > y->uid) - (x->uid < y->uid);
+}
+
+/* What was left out of each user. Only lost opens of root or of the stage's own user make the trace
+ * incomplete: nobody can spoil another user's trace, or that of a boot. */
+static int add_left_out(const Recorder *r, Trace *t)
+{
+    _cleanup_free_ TraceLeftOut *rows = calloc(r->shares.n + 1, sizeof(*rows));
+    size_t n = 0;
+    int k = 0;
+
+    if (!rows)
+        return -ENOMEM;
+    if (r->n_overflows > 0)
+        t->flags |= TRACE_INCOMPLETE;
+    for (size_t i = 0; i < r->shares.n; i++) {
+        const UserShare *u = &r->shares.users[i];
+
+        if (u->n_events_left_out == 0 && u->n_files_left_out == 0 && u->n_files_cut == 0)
+            continue;
+        if (u->n_events_left_out > 0 &&
+            (u->uid == 0 || (u->uid == r->uid && u->uid != UID_INVALID)))
+            t->flags |= TRACE_INCOMPLETE;
+        rows[n++] =
+                (TraceLeftOut){u->uid, u->n_events_left_out, u->n_files_left_out, u->n_files_cut};
+    }
+    if (n > 0)
+        qsort(rows, n, sizeof(*rows), compare_uids);
+    for (size_t i = 0; k >= 0 && i < n; i++)
+        k = trace_add_left_out(t, &rows[i]);
+    return k;
+}
+
 int recorder_fill_facts(const Recorder *r, Trace *t)
 {
     _cleanup_close_ int root = open(r->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
     char boot_id[KERNEL_BOOT_ID_SIZE] = "";
     struct utsname u;
+    int k;
 
     (void)kernel_boot_id(AT_FDCWD, boot_id); /* failing that: "", unknown */
     free(t->boot_id);
@@ -97,9 +135,10 @@ int recorder_fill_facts(const Recorder *r, Trace *t)
     t->process_source = r->connector_fd >= 0 ? PROCESS_SOURCE_CONNECTOR : PROCESS_SOURCE_PROC;
     t->n_own += r->n_own;
     t->n_overflows = r->n_overflows;
-    if (r->n_overflows > 0 || r->n_dropped > 0)
-        t->flags |= TRACE_INCOMPLETE;
-    if (!r->truth)
+    k = add_left_out(r, t);
+    if (k < 0)
+        return k;
+    if (!r->observable)
         t->flags |= TRACE_RESIDENCY_OFF;
     if (r->read_ahead_lowered)
         t->flags |= TRACE_EXACT;

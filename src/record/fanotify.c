@@ -30,6 +30,7 @@ typedef struct Watch {
 struct Fanotify {
     int handle_fd;     /* the group in file-handle mode */
     int descriptor_fd; /* the one in descriptor mode; -EBADF until needed */
+    unsigned flags;    /* of both, but for the mode */
     Watch *watches;
     size_t n_watches, allocated_watches;
     char *buf;
@@ -52,16 +53,15 @@ Fanotify *fanotify_free(Fanotify *f)
     return NULL;
 }
 
-int fanotify_new(Fanotify **ret)
+int fanotify_new(bool unlimited, Fanotify **ret)
 {
     Fanotify *f = calloc(1, sizeof(Fanotify));
 
     if (!f)
         return -ENOMEM;
     f->descriptor_fd = -EBADF;
-    f->handle_fd =
-            fanotify_init(FAN_CLASS_NOTIF | FAN_CLOEXEC | FAN_NONBLOCK | FAN_REPORT_DFID_NAME,
-                          O_RDONLY | O_CLOEXEC);
+    f->flags = FAN_CLASS_NOTIF | FAN_CLOEXEC | FAN_NONBLOCK | (unlimited ? FAN_UNLIMITED_QUEUE : 0);
+    f->handle_fd = fanotify_init(f->flags | FAN_REPORT_DFID_NAME, O_RDONLY | O_CLOEXEC);
     f->buf = malloc(READ_SIZE);
     if (f->handle_fd < 0 || !f->buf) {
         int r = f->handle_fd < 0 ? -errno : -ENOMEM;
@@ -101,8 +101,8 @@ int fanotify_watch(Fanotify *f, const Volume *v, uint32_t number)
     if (r == -EXDEV || r == -EOPNOTSUPP || r == -ENODEV) {
         /* Subvolumes have no one fsid; some filesystems have no handles. */
         if (f->descriptor_fd < 0)
-            f->descriptor_fd = fanotify_init(FAN_CLASS_NOTIF | FAN_CLOEXEC | FAN_NONBLOCK,
-                                             O_RDONLY | O_NOATIME | O_CLOEXEC | O_LARGEFILE);
+            f->descriptor_fd =
+                    fanotify_init(f->flags, O_RDONLY | O_NOATIME | O_CLOEXEC | O_LARGEFILE);
         r = f->descriptor_fd < 0 ? -errno : mark(f->descriptor_fd, v->target);
         w.by_descriptor = true;
     }

@@ -15,17 +15,17 @@ typedef struct Fanotify Fanotify;
  * given by fanotify_watch(). Borrowed: valid during the call. */
 typedef int (*fanotify_handler_t)(void *arg, const LoggedObject *object, uint32_t pid, bool exec);
 
-/* 0; -EPERM (no CAP_SYS_ADMIN), -ENOSYS (no fanotify), -EINVAL (a kernel before 5.9), or another
- * negative errno. */
-int fanotify_new(Fanotify **ret);
+/* `unlimited`: the kernel's queue has no bound of its own (FAN_UNLIMITED_QUEUE). A bounded one
+ * (fs.fanotify.max_queued_events, 16,384 by default) overflows when one user opens files faster
+ * than the recorder reads for a moment, and then the events of everybody are lost. What an
+ * unlimited queue holds is charged to the recorder's control group. The recorder bounds what it
+ * keeps by itself, per user (record/user-shares.h). 0; -EPERM (no CAP_SYS_ADMIN), -ENOSYS (no
+ * fanotify), -EINVAL (a kernel before 5.9), -ENOMEM, or another negative errno. */
+int fanotify_new(bool unlimited, Fanotify **ret);
 Fanotify *fanotify_free(Fanotify *f);
 
-/* The queue is bounded (fs.fanotify.max_queued_events, 16,384 by default) and drained fifty times a
- * second: without a bound (FAN_UNLIMITED_QUEUE) a recorder that hangs would let the kernel's memory
- * grow without end. An overflow is counted and makes the trace incomplete.
- *
- * Watches the whole filesystem of the volume; its events carry `number`. 0, -EALREADY, or a
- * negative errno. Nothing is held open: it can be unmounted. */
+/* Watches the whole filesystem of the volume; its events carry `number`. Holds nothing open, so
+ * that it can be unmounted. 0, -EALREADY, or a negative errno. */
 int fanotify_watch(Fanotify *f, const Volume *v, uint32_t number);
 
 /* It is mounted no more: another filesystem may get its st_dev. If it comes back, it has its old

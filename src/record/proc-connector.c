@@ -108,7 +108,7 @@ int proc_connector_drain(int fd, ProcessTable *t, usec_t start_boottime, uint64_
 int proc_facts_read(uint32_t pid, ProcFacts *ret)
 {
     _cleanup_free_ char *status = NULL;
-    ProcFacts f = {.uid = PROCESS_NONE};
+    ProcFacts f = {.uid = UID_INVALID};
     struct stat st, seen;
     char path[64];
     const char *line;

@@ -104,7 +104,8 @@ static Process *find_or_add(ProcessTable *t, uint32_t pid)
     if (!p)
         return NULL;
     p->pid = pid;
-    p->run = p->before = p->uid = PROCESS_NONE;
+    p->run = p->before = PROCESS_NONE;
+    p->uid = UID_INVALID;
     p->named.first = p->named.last = p->reported.first = p->reported.last = PROCESS_NONE;
     HASH_ADD(hh, t->processes, pid, sizeof(p->pid), p);
     if (p->oom) {
@@ -228,6 +229,13 @@ bool process_table_knows(const ProcessTable *t, uint32_t pid)
     const Process *p = find(t, pid);
 
     return p && (p->run != PROCESS_NONE || p->reported.n > 0);
+}
+
+uint32_t process_table_uid_of(const ProcessTable *t, uint32_t pid)
+{
+    const Process *p = find(t, pid);
+
+    return p ? p->uid : UID_INVALID;
 }
 
 int process_table_add(ProcessTable *t, uint32_t pid, uint32_t object, uint32_t uid, usec_t start,

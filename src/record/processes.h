@@ -20,6 +20,7 @@
  * executed where nobody watches. */
 
 #include "base/time-util.h"
+#include "base/uid.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,9 +33,9 @@
 
 /* One run of an application. */
 typedef struct ProcessRun {
-    uint32_t object;      /* what was executed: the caller's number; PROCESS_NONE: not known */
+    uint32_t object;      /* what was executed: the caller's number; UID_INVALID: not known */
     uint32_t pid;         /* of the process that executed it */
-    uint32_t uid;         /* PROCESS_NONE: not known */
+    uint32_t uid;         /* UID_INVALID: not known */
     uint32_t n_processes; /* of its family that are alive */
     usec_t start;         /* the caller's clock */
     usec_t end;           /* USEC_INFINITY: still running */
@@ -58,6 +59,9 @@ int process_table_add(ProcessTable *t, uint32_t pid, uint32_t object, uint32_t u
 
 /* True if it is known what that process is part of. */
 bool process_table_knows(const ProcessTable *t, uint32_t pid);
+
+/* The UID of that process, UID_INVALID if it is not known. */
+uint32_t process_table_uid_of(const ProcessTable *t, uint32_t pid);
 
 /* As the proc connector reports them. Processes never seen before are no error. 0 or -ENOMEM. */
 int process_table_fork(ProcessTable *t, uint32_t parent, uint32_t child);

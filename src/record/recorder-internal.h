@@ -11,6 +11,7 @@
 #include "record/processes.h"
 #include "record/recorder.h"
 #include "record/sampling.h"
+#include "record/user-shares.h"
 #include "volume/volume.h"
 
 /* A filesystem that is being watched; its index is the number its events carry. */
@@ -31,6 +32,7 @@ struct Recorder {
     int connector_fd; /* -EBADF: /proc instead */
     ProcessTable *processes;
     EventLog *log;        /* between stages it knows only what the processes run */
+    UserShares shares;    /* of the log, and of the trace that is made of it */
     bool recording;       /* a stage */
     Following *following; /* NULL: nobody wants to know */
     recorder_tell_t tell;
@@ -38,7 +40,7 @@ struct Recorder {
     VolumeTable volumes;
     WatchedVolume *watched;
     size_t n_watched, allocated_watched;
-    bool truth; /* mincore tells the truth */
+    bool observable; /* residency of all users' files can be observed */
     bool read_ahead_lowered;
     char *limits;
 
@@ -49,7 +51,7 @@ struct Recorder {
     Sampling sampling;
     unsigned n_logins; /* that began in our time */
     bool complained;   /* of events that cannot be read */
-    uint64_t n_overflows, n_lost, n_own, n_dropped;
+    uint64_t n_overflows, n_lost, n_own;
     uint64_t n_starts; /* since ever */
 
     sd_event *event;
@@ -64,8 +66,12 @@ const char *recorder_below_root(const Recorder *r, const char *path);
 /* Tells of what has started and exited. 0 or -ENOMEM. */
 int recorder_tell(Recorder *r);
 
+/* How long one snapshot of a volume's metadata may take: a device of 20 GB takes 2 ms. */
+#define RECORDER_SNAPSHOT_USEC (300 * USEC_PER_MSEC)
+
 /* Metadata of the volume in the page cache of its block device, by cachestat. -EOPNOTSUPP where the
- * filesystem keeps its metadata elsewhere; -ENOSYS or -EPERM where cachestat is not to be had. */
+ * filesystem keeps its metadata elsewhere; -ENOSYS or -EPERM where the kernel has no cachestat or
+ * refuses it; -ETIME if it takes longer than RECORDER_SNAPSHOT_USEC. */
 int recorder_snapshot(Recorder *r, const Volume *v, CachestatWhat what, RangeSet *ret);
 
 /* Forgets all but the processes that go on and what they run. 0 or -ENOMEM. */

@@ -30,7 +30,10 @@ void recorder_give_back_read_ahead(Recorder *r)
 
 int recorder_snapshot(Recorder *r, const Volume *v, CachestatWhat what, RangeSet *ret)
 {
+    usec_t deadline = clock_now(CLOCK_MONOTONIC) + RECORDER_SNAPSHOT_USEC;
+    _cleanup_range_set_ RangeSet ranges = {0};
     _cleanup_close_ int fd = -EBADF;
+    int k;
 
     if (strncmp(v->fstype, "ext", 3) != 0)
         return -EOPNOTSUPP;
@@ -39,7 +42,12 @@ int recorder_snapshot(Recorder *r, const Volume *v, CachestatWhat what, RangeSet
     fd = volume_open_device(v);
     if (fd < 0)
         return fd;
-    return cachestat_ranges(fd, what, v->size_bytes, ret);
+    k = cachestat_ranges(fd, what, v->size_bytes, deadline, &ranges);
+    if (k != 0)
+        return k < 0 ? k : -ETIME;
+    *ret = ranges;
+    ranges = (RangeSet){0};
+    return 0;
 }
 
 static void take_start_snapshots(Recorder *r)
@@ -99,7 +107,7 @@ int recorder_begin_stage(Recorder *r, Stage stage, uint32_t uid)
     r->stage = stage;
     r->uid = uid;
     r->n_logins += stage == STAGE_LOGIN;
-    r->n_overflows = r->n_lost = r->n_own = r->n_dropped = 0;
+    r->n_overflows = r->n_lost = r->n_own = 0;
     r->last_reap = 0;
     r->start_boottime = clock_now(CLOCK_BOOTTIME);
     r->start_realtime = clock_now(CLOCK_REALTIME);

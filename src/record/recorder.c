@@ -145,17 +145,37 @@ static usec_t since_start(const Recorder *r)
     return clock_now(CLOCK_BOOTTIME) - r->start_boottime;
 }
 
-/* What a process runs, as an object of the log: its executable's path. */
-static int object_of_exe(Recorder *r, const char *exe, uint32_t *ret, bool *ret_own)
+/* Finds the object, or adds it at the user's expense. 0; -E2BIG if the user's share or the log is
+ * used up; -EINVAL, -ENOMEM. */
+static int intern_for(Recorder *r, uint16_t user, const LoggedObject *o, uint32_t *ret)
 {
-    const char *slash = strrchr(exe, '/');
-    LoggedObject o = {.name = exe, .name_size = (uint16_t)strlen(exe)};
+    size_t bytes = event_log_object_bytes(o);
+    int k = event_log_intern(r->log, o, false, ret);
+
+    if (k != -ENOENT)
+        return k;
+    if (user_shares_left(&r->shares, user, SHARED_OBJECTS) < 1 ||
+        user_shares_left(&r->shares, user, SHARED_OBJECT_BYTES) < bytes)
+        return -E2BIG;
+    k = event_log_intern(r->log, o, true, ret);
+    if (k >= 0) {
+        user_shares_charge(&r->shares, user, SHARED_OBJECTS, 1);
+        user_shares_charge(&r->shares, user, SHARED_OBJECT_BYTES, bytes);
+    }
+    return k;
+}
+
+/* What a process runs, as an object of the log: its executable's path. */
+static int object_of_exe(Recorder *r, const ProcFacts *f, uint32_t *ret, bool *ret_own)
+{
+    const char *slash = strrchr(f->exe, '/');
+    LoggedObject o = {.name = f->exe, .name_size = (uint16_t)strlen(f->exe)};
 
     *ret = PROCESS_NONE;
     *ret_own = slash && is_own_name(slash + 1);
     if (!slash || o.name_size > 4095)
         return 0;
-    return event_log_intern(r->log, &o, ret);
+    return intern_for(r, user_shares_row(&r->shares, f->uid), &o, ret);
 }
 
 static int add_process(uint32_t pid, const ProcFacts *f, void *arg)
@@ -163,7 +183,7 @@ static int add_process(uint32_t pid, const ProcFacts *f, void *arg)
     Recorder *r = arg;
     uint32_t object;
     bool own;
-    int k = object_of_exe(r, f->exe, &object, &own);
+    int k = object_of_exe(r, f, &object, &own);
 
     if (k < 0 && k != -E2BIG)
         return k;
@@ -180,7 +200,7 @@ static bool name_process(void *arg, uint32_t pid, uint32_t *ret_object, bool *re
         return true; /* it is gone, and most programs do */
     if (f.exe_dev != 0 && find_watched(r, f.exe_dev))
         return true;
-    if (object_of_exe(r, f.exe, ret_object, ret_own) < 0)
+    if (object_of_exe(r, &f, ret_object, ret_own) < 0)
         *ret_object = PROCESS_NONE;
     return false;
 }
@@ -194,7 +214,7 @@ static int learn_process(Recorder *r, uint32_t pid, bool exec, usec_t at)
 
     if (k < 0) {
         /* Gone already: remembered until the batch is over, so that we ask once. */
-        k = process_table_add(r->processes, pid, PROCESS_NONE, PROCESS_NONE, at, false);
+        k = process_table_add(r->processes, pid, PROCESS_NONE, UID_INVALID, at, false);
         process_table_exit(r->processes, pid, at);
         return k;
     }
@@ -211,7 +231,6 @@ static int log_open(Recorder *r, const LoggedEvent *e)
 {
     size_t n_runs;
     const ProcessRun *runs = process_table_runs(r->processes, &n_runs);
-    int k;
 
     if (!r->recording)
         return 0;
@@ -219,12 +238,31 @@ static int log_open(Recorder *r, const LoggedEvent *e)
         r->n_own++;
         return 0;
     }
-    k = event_log_add(r->log, e);
-    if (k == -E2BIG) {
-        r->n_dropped++;
-        k = 0;
+    if (e->object == PROCESS_NONE || !user_shares_take(&r->shares, e->user, SHARED_EVENTS, 1)) {
+        r->shares.users[e->user].n_events_left_out++;
+        return 0;
     }
-    return k;
+    return event_log_add(r->log, e);
+}
+
+/* The object of an open, PROCESS_NONE if there is no room for it, and what it says of the open.
+ * 0 or -ENOMEM. */
+static int log_object(Recorder *r, const LoggedObject *o, uint16_t user, uint32_t *ret,
+                      unsigned *ret_flags)
+{
+    LoggedObject known;
+    int k = intern_for(r, user, o, ret);
+
+    if (k == -E2BIG || k == -EINVAL) {
+        *ret = PROCESS_NONE;
+        return 0;
+    }
+    if (k < 0)
+        return k;
+    event_log_object(r->log, *ret, &known);
+    *ret_flags |= (known.loader ? OPEN_LOADER : 0) | (known.env ? OPEN_ENV : 0) |
+                  (known.own ? OPEN_OWN : 0);
+    return 0;
 }
 
 static int on_open(void *arg, const LoggedObject *o, uint32_t pid, bool exec)
@@ -233,7 +271,6 @@ static int on_open(void *arg, const LoggedObject *o, uint32_t pid, bool exec)
     LoggedEvent e = {.kind = exec && !o->directory ? ACCESS_EXEC : ACCESS_OPEN};
     unsigned flags = r->connector_fd >= 0 ? OPEN_REPORTED : 0;
     usec_t at = since_start(r);
-    LoggedObject known;
     int k;
 
     if (pid == (uint32_t)getpid()) {
@@ -243,22 +280,17 @@ static int on_open(void *arg, const LoggedObject *o, uint32_t pid, bool exec)
     exec = exec && !o->directory;
     e.at_msec = (uint32_t)MIN(at / USEC_PER_MSEC, (usec_t)UINT32_MAX);
     if (exec || r->recording) {
-        k = event_log_intern(r->log, o, &e.object);
-        if (k == -E2BIG || k == -EINVAL) {
-            r->n_dropped++;
-            return 0;
-        }
-        if (k < 0)
-            return k;
-        event_log_object(r->log, e.object, &known);
-        flags |= (exec ? OPEN_EXEC : 0) | (known.loader ? OPEN_LOADER : 0) |
-                 (known.env ? OPEN_ENV : 0) | (known.own ? OPEN_OWN : 0);
-        r->n_starts += exec && !known.loader && !known.own;
         if ((!exec || r->connector_fd < 0) && !process_table_knows(r->processes, pid)) {
             k = learn_process(r, pid, exec, at);
             if (k < 0)
                 return k;
         }
+        e.user = user_shares_row(&r->shares, process_table_uid_of(r->processes, pid));
+        flags |= exec ? OPEN_EXEC : 0;
+        k = log_object(r, o, e.user, &e.object, &flags);
+        if (k < 0)
+            return k;
+        r->n_starts += exec && !(flags & (OPEN_LOADER | OPEN_OWN));
     }
     k = process_table_open(r->processes, pid, e.object, flags, at, &e.run);
     return k < 0 ? k : log_open(r, &e);
@@ -300,7 +332,7 @@ static uint32_t carry_object(uint32_t object, void *arg)
     uint32_t new;
 
     event_log_object(c->from, object, &o);
-    return event_log_intern(c->to, &o, &new) < 0 ? PROCESS_NONE : new;
+    return event_log_intern(c->to, &o, true, &new) < 0 ? PROCESS_NONE : new;
 }
 
 int recorder_begin_log(Recorder *r)
@@ -317,6 +349,7 @@ int recorder_begin_log(Recorder *r)
     }
     event_log_free(r->log);
     r->log = c.to;
+    r->shares = (UserShares){0};
     return 0;
 }
 
@@ -428,7 +461,7 @@ int recorder_new(const RecorderOptions *o, Recorder **ret, char **ret_error)
     if (!r->processes || !r->log || (o->run_dir && !r->run_dir))
         return -ENOMEM;
 
-    k = fanotify_new(&r->fanotify);
+    k = fanotify_new(!o->no_unlimited_queue, &r->fanotify);
     if (k == -EPERM)
         return say(ret_error, k, "recording needs CAP_SYS_ADMIN (fanotify)");
     if (k == -ENOSYS || k == -EINVAL)
@@ -447,8 +480,8 @@ int recorder_new(const RecorderOptions *o, Recorder **ret, char **ret_error)
     if (fanotify_can_resolve(r->root) == -EPERM)
         return say(ret_error, -EPERM, "recording needs CAP_DAC_READ_SEARCH (file handles)");
 
-    r->truth = residency_is_truth() && !o->no_fowner;
-    if (!r->truth)
+    r->observable = residency_is_observable() && !o->no_fowner;
+    if (!r->observable)
         note_limit(r, "no CAP_FOWNER: page ranges of files are not known, whole files are assumed");
     r->connector_fd = o->no_proc_connector ? -EPERM : proc_connector_open();
     if (r->connector_fd < 0)

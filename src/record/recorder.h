@@ -25,6 +25,7 @@ typedef struct RecorderOptions {
     bool no_cachestat;
     bool no_proc_connector;
     bool no_fowner;
+    bool no_unlimited_queue;
 } RecorderOptions;
 
 /* How often the event queue is read: rarely enough to cost nothing (FACTS: seven times less CPU

@@ -3,21 +3,28 @@
 #include "record/residency.h"
 
 #include "base/capability.h"
+#include "base/clock.h"
 #include "record/cachestat.h"
 
 #include <sys/mman.h>
 
-/* 64 MiB of file a call: 16 KiB of answer. */
-#define CHUNK (64ULL * 1024 * 1024)
-/* No folio is as large, so that none which begins before the end of a file reaches that far. */
+/* Pages that one mincore(2) reports: 4 MiB of file at 4 KiB a page, about 50 us. */
+#define WINDOW_PAGES 1024U
+/* No folio is as large, so that none that begins before the end of a file reaches that far. */
 #define BEYOND (1ULL << 30)
 
-bool residency_is_truth(void)
+typedef struct FileSearch {
+    CachestatQuery query; /* first: the argument of cachestat_query(), too */
+    uint64_t page;
+    uint64_t size;
+} FileSearch;
+
+bool residency_is_observable(void)
 {
     return capability_is_effective(CAP_FOWNER) > 0;
 }
 
-static int ask(int fd, uint64_t at, uint64_t length, unsigned char *pages)
+static int read_pages(int fd, uint64_t at, uint64_t length, unsigned char *pages)
 {
     void *map = mmap(NULL, length, PROT_READ, MAP_SHARED, fd, (off_t)at);
     int r = 0;
@@ -30,47 +37,95 @@ static int ask(int fd, uint64_t at, uint64_t length, unsigned char *pages)
     return r;
 }
 
-/* A kernel that refuses the truth says "resident" of everything: also of a page far beyond the end
- * of the file, which cannot be. */
-static bool is_lie(int fd, uint64_t size, uint64_t page)
+/* Asks for a page far beyond the end of the file, which cannot be resident: a kernel that refuses
+ * to answer reports every page resident. No offset lies beyond the end of a file of nearly 8 EiB:
+ * such a file is believed. */
+static bool is_refused(const FileSearch *s)
 {
-    unsigned char answer = 0;
+    unsigned char page = 0;
 
-    return ask(fd, ALIGN_UP(size, BEYOND) + BEYOND, page, &answer) >= 0 && (answer & 1);
+    return s->size <= INT64_MAX - 3 * BEYOND &&
+           read_pages(s->query.fd, ALIGN_UP(s->size, BEYOND) + BEYOND, s->page, &page) >= 0 &&
+           (page & 1);
 }
 
-int residency_read(int fd, uint64_t size, RangeSet *ret)
+/* A read_window_t. */
+static int read_window(void *arg, uint64_t offset, uint64_t length, RangeSet *ranges)
+{
+    const FileSearch *s = arg;
+    unsigned char pages[WINDOW_PAGES];
+    uint64_t n = DIV_ROUND_UP(length, s->page);
+    int r;
+
+    if (s->query.deadline != USEC_INFINITY && clock_now(CLOCK_MONOTONIC) >= s->query.deadline)
+        return -ETIME;
+    r = read_pages(s->query.fd, offset, length, pages);
+    for (uint64_t i = 0, start; r >= 0 && i < n; i++) {
+        if (!(pages[i] & 1))
+            continue;
+        for (start = i; i < n && (pages[i] & 1); i++)
+            ;
+        r = range_set_add(ranges, offset + start * s->page,
+                          MIN(offset + i * s->page, offset + length));
+    }
+    return r;
+}
+
+/* Without cachestat(2): reads the windows that hold data. What a hole has in the page cache never
+ * came from the disk. 0, 1 or an error as residency_read(). */
+static int read_data(FileSearch *s, RangeSet *ranges)
+{
+    const uint64_t window = WINDOW_PAGES * s->page;
+
+    for (uint64_t at = 0, calls = 0; at < s->size; at += MIN(window, s->size - at)) {
+        off_t data = at > INT64_MAX - window ? -1 : lseek(s->query.fd, (off_t)at, SEEK_DATA);
+        int r;
+
+        if (data < 0 && errno == ENXIO)
+            return 0; /* a hole up to the end */
+        if (data > 0 && (uint64_t)data > at)
+            at = ALIGN_DOWN((uint64_t)data, s->page);
+        if (at >= s->size)
+            return 0;
+        r = calls++ >= RESIDENCY_CALLS_MAX ? -ETIME
+                                           : read_window(s, at, MIN(window, s->size - at), ranges);
+        if (r < 0)
+            return r == -ETIME ? 1 : r;
+    }
+    return 0;
+}
+
+int residency_read(int fd, uint64_t size, usec_t deadline, RangeSet *ret)
 {
     _cleanup_range_set_ RangeSet ranges = {0};
-    unsigned char pages[CHUNK / 4096];
-    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    FileSearch s = {
+            .query = {fd, CACHESTAT_RESIDENT, deadline},
+            .page = (uint64_t)sysconf(_SC_PAGESIZE),
+            .size = MIN(size, (uint64_t)INT64_MAX),
+    };
+    const ResidencySearch search = {
+            .count = cachestat_query,
+            .read_window = read_window,
+            .window_bytes = WINDOW_PAGES * s.page,
+            .arg = &s,
+            .page_bytes = s.page,
+            .calls_max = RESIDENCY_CALLS_MAX,
+    };
+    int r;
 
     if (size == 0)
         return 0;
-    if (size > INT64_MAX - 2 * BEYOND)
-        return -EFBIG;
-    if (is_lie(fd, size, page))
+    if (is_refused(&s))
         return -EPERM;
-    for (uint64_t at = 0; at < size; at += CHUNK) {
-        uint64_t length = MIN(size - at, CHUNK), n = DIV_ROUND_UP(length, page);
-        int r = 0;
-
-        /* A sparse file may have terabytes: mincore looks at each page, cachestat at what is there.
-         */
-        if (size > CHUNK && cachestat_count(fd, CACHESTAT_RESIDENT, at, length) == 0)
-            continue;
-        r = ask(fd, at, length, pages);
-        for (uint64_t i = 0, start; r >= 0 && i < n; i++) {
-            if (!(pages[i] & 1))
-                continue;
-            for (start = i; i < n && (pages[i] & 1); i++)
-                ;
-            r = range_set_add(&ranges, at + start * page, MIN(at + i * page, size));
-        }
-        if (r < 0)
-            return r;
-    }
+    if (s.size <= search.window_bytes)
+        r = read_window(&s, 0, s.size, &ranges);
+    else if (cachestat_count(fd, CACHESTAT_RESIDENT, 0, 1) >= 0)
+        r = search_resident(&search, s.size, &ranges, NULL);
+    else
+        r = read_data(&s, &ranges);
+    if (r < 0 && r != -ETIME)
+        return r;
     *ret = ranges;
     ranges = (RangeSet){0};
-    return 0;
+    return r != 0;
 }

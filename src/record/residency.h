@@ -1,15 +1,25 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Which pages of a file are in the page cache, by mincore(2). */
+/* Which pages of a file are in the page cache. mincore(2) tells it page by page; in files larger
+ * than a window cachestat(2) finds the windows that hold any, so that a sparse file of 8 EiB takes
+ * one call. Where cachestat is missing, lseek(SEEK_DATA) leaves out the holes. */
 
 #include "base/ranges.h"
+#include "base/time-util.h"
 
-/* True if mincore(2) can be expected to tell the truth of everybody's files: without CAP_FOWNER it
- * reports every page of other users' files resident. */
-bool residency_is_truth(void);
+/* True if mincore(2) can be expected to answer truthfully for files of all users: without
+ * CAP_FOWNER it reports every page of other users' files resident. */
+bool residency_is_observable(void);
 
-/* Byte ranges, page aligned at the start, of an open regular file of that size. Reads nothing in.
- * 0; -EPERM if the kernel does not tell the truth of this file (a page that cannot be resident is
- * reported to be); -EFBIG, -ENOMEM, or another negative errno. */
-int residency_read(int fd, uint64_t size, RangeSet *ret);
+/* How many windows of 1,024 pages, and calls that look for them, one file may take: 8 GiB of data
+ * at 4 KiB a page, where every window holds a few pages. */
+#define RESIDENCY_CALLS_MAX 8192U
+
+/* Reads the resident byte ranges of an open regular file (or block device) of that size, in whole
+ * pages but for the end of the file. Reads nothing from the disk but, without cachestat, extents.
+ * 0; 1 if it ended at the deadline (CLOCK_MONOTONIC; USEC_INFINITY: none) or at
+ * RESIDENCY_CALLS_MAX: then *ret holds what was found so far; -EPERM if the kernel does not answer
+ * truthfully for this file (it reports a page resident that cannot be); -ENOMEM, or another
+ * negative errno. */
+int residency_read(int fd, uint64_t size, usec_t deadline, RangeSet *ret);

@@ -2,6 +2,7 @@
 
 #include "record/sampling.h"
 
+#include "base/clock.h"
 #include "base/open.h"
 #include "record/recorder-internal.h"
 #include "record/residency.h"
@@ -35,7 +36,7 @@ static int make_room(Sampling *s, size_t n_objects)
     return 0;
 }
 
-static int look_at_file(Recorder *r, uint32_t object)
+static int look_at_file(Recorder *r, uint32_t object, uint16_t user, usec_t deadline)
 {
     _cleanup_close_ int place = -EBADF, fd = -EBADF;
     _cleanup_range_set_ RangeSet now = {0};
@@ -53,10 +54,25 @@ static int look_at_file(Recorder *r, uint32_t object)
     fd = fd_reopen(place, O_RDONLY | O_NOATIME);
     if (fd < 0)
         return 0;
-    k = residency_read(fd, (uint64_t)st.st_size, &now);
+    k = residency_read(fd, (uint64_t)st.st_size, deadline, &now);
     if (k < 0)
         return k == -ENOMEM ? k : 0;
+    if (!user_shares_take(&r->shares, user, SHARED_SAMPLE_RANGES, now.n))
+        return 0;
     return range_set_unite(&r->sampling.files[object], &now);
+}
+
+/* Looks at the file at the expense of the user who opened it. */
+static int look_for_user(Recorder *r, const LoggedEvent *e, usec_t batch_deadline)
+{
+    usec_t start = clock_now(CLOCK_MONOTONIC);
+    int k;
+
+    if (user_shares_left(&r->shares, e->user, SHARED_SAMPLE_USEC) == 0)
+        return 0;
+    k = look_at_file(r, e->object, e->user, MIN(batch_deadline, start + SAMPLING_FILE_USEC));
+    user_shares_charge(&r->shares, e->user, SHARED_SAMPLE_USEC, clock_now(CLOCK_MONOTONIC) - start);
+    return k;
 }
 
 static int look_at_metadata(Recorder *r)
@@ -81,6 +97,7 @@ int recorder_sample(Recorder *r, usec_t now)
     static const usec_t delays[] = {SAMPLING_EARLY_USEC, SAMPLING_LATE_USEC};
     Sampling *s = &r->sampling;
     const LoggedEvent *events;
+    usec_t deadline = clock_now(CLOCK_MONOTONIC) + SAMPLING_BATCH_USEC;
     unsigned looks = 0;
     size_t n;
     int k;
@@ -93,7 +110,7 @@ int recorder_sample(Recorder *r, usec_t now)
     s->unfinished = false;
     events = event_log_events(r->log, &n);
     k = make_room(s, event_log_n_objects(r->log));
-    for (size_t d = 0; r->truth && d < ELEMENTSOF(delays); d++)
+    for (size_t d = 0; r->observable && d < ELEMENTSOF(delays); d++)
         for (; k >= 0 && s->next[d] < n; s->next[d]++) {
             const LoggedEvent *e = &events[s->next[d]];
 
@@ -101,13 +118,13 @@ int recorder_sample(Recorder *r, usec_t now)
                 break;
             if (s->rounds[e->object] == s->round)
                 continue;
-            if (looks == SAMPLING_LOOKS_MAX) {
+            if (looks == SAMPLING_LOOKS_MAX || clock_now(CLOCK_MONOTONIC) >= deadline) {
                 s->unfinished = true;
                 break;
             }
             looks++;
             s->rounds[e->object] = s->round;
-            k = look_at_file(r, e->object);
+            k = look_for_user(r, e, deadline);
         }
     fanotify_resolve_done(r->fanotify);
     if (k < 0 || s->unfinished ||

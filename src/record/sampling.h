@@ -23,6 +23,10 @@ struct Recorder;
 /* Files looked at before the event queue is read again, some milliseconds of work: the queue is
  * bounded, and a round over thousands of files would let it overflow. */
 #define SAMPLING_LOOKS_MAX 200U
+/* Time that one batch and one file of it may take. What is cut off is looked at in the late look,
+ * or when the stage has ended. */
+#define SAMPLING_BATCH_USEC (20 * USEC_PER_MSEC)
+#define SAMPLING_FILE_USEC  (5 * USEC_PER_MSEC)
 
 typedef struct Sampling {
     RangeSet *files;  /* object -> bytes seen resident */

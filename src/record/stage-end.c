@@ -3,19 +3,23 @@
 /* From a stage's log to its trace. The order matters: the metadata snapshot before anything else is
  * looked at, since resolving paths, FIEMAP and libext2fs read metadata themselves. */
 
-#include "base/open.h"
 #include "record/recorder-internal.h"
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/open.h"
 #include "record/residency.h"
 #include "record/stage-metadata.h"
+#include "record/stage-select.h"
 #include "volume/mountinfo.h"
 
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
+
+/* How long looking at the pages of one file may take. */
+#define STAGE_END_FILE_USEC (20 * USEC_PER_MSEC)
 
 /* What became of a volume in the trace. */
 typedef struct VolumeEnd {
@@ -59,39 +63,45 @@ static int add_volumes(StageEnd *s)
     return 0;
 }
 
-/* Pages of the file that were reclaimed since. When that was the kernel does not say: it is the
- * stage's doing in a boot and in the first login after it, but not days later. */
-static int add_reclaimed(const Recorder *r, int fd, TraceFile *f)
+/* Adds the pages of the file that were reclaimed since. When that happened the kernel does not say:
+ * in a boot and in the first login after it the stage read them, days later it need not have. 0, 1
+ * if the ranges are not complete, or -ENOMEM. */
+static int add_reclaimed(const Recorder *r, int fd, usec_t deadline, TraceFile *f)
 {
     _cleanup_range_set_ RangeSet seen = {0};
-    int k;
+    int cut, k;
 
     if (r->stage != STAGE_BOOT && (r->stage != STAGE_LOGIN || r->n_logins > 1))
         return 0;
     if (r->options.no_cachestat || cachestat_count(fd, CACHESTAT_EVICTED, 0, f->size_bytes) <= 0)
         return 0;
-    k = cachestat_ranges(fd, CACHESTAT_SEEN, f->size_bytes, &seen);
-    if (k < 0)
-        return k == -ENOMEM ? k : 0;
-    return range_set_unite(&f->resident, &seen);
+    cut = cachestat_ranges(fd, CACHESTAT_SEEN, f->size_bytes, deadline, &seen);
+    if (cut < 0)
+        return cut == -ENOMEM ? cut : 0;
+    k = range_set_unite(&f->resident, &seen);
+    return k < 0 ? k : cut;
 }
 
+/* 0, 1 if the ranges are not complete, or -ENOMEM. */
 static int read_residency(Recorder *r, int path_fd, TraceFile *f)
 {
+    usec_t deadline = clock_now(CLOCK_MONOTONIC) + STAGE_END_FILE_USEC;
     _cleanup_close_ int fd = fd_reopen(path_fd, O_RDONLY | O_NOATIME);
-    int k;
+    int cut, k;
 
     if (fd < 0)
-        return 0; /* not ours to see: no ranges */
-    k = residency_read(fd, f->size_bytes, &f->resident);
-    if (k >= 0)
-        return add_reclaimed(r, fd, f);
-    if (k == -EPERM && r->truth) {
+        return 0; /* it may not be opened: no ranges */
+    cut = residency_read(fd, f->size_bytes, deadline, &f->resident);
+    if (cut >= 0) {
+        k = add_reclaimed(r, fd, deadline, f);
+        return k < 0 ? k : cut || k;
+    }
+    if (cut == -EPERM && r->observable) {
         log_warning("The kernel does not say which pages of other users' files are resident "
                     "(CAP_FOWNER in this user namespace?): whole files are assumed");
-        r->truth = false;
+        r->observable = false;
     }
-    return k == -ENOMEM ? k : 0;
+    return cut == -ENOMEM ? cut : 0;
 }
 
 /* Adds what was seen of the file while the stage ran, as far as the file is still so long. The
@@ -111,8 +121,41 @@ static int add_samples(Recorder *r, uint32_t object, TraceFile *f)
     return k < 0 ? k : range_set_unite(&f->resident, &clipped);
 }
 
-/* Resolves one object and makes it a file of the trace. Gone ones that were opened are counted. */
-static int add_object(StageEnd *s, uint32_t object, bool opened)
+/* Fills in a file that the trace did not have yet. 0, 1 if its ranges are not complete, or -ENOMEM.
+ */
+static int fill_file(StageEnd *s, int fd, const struct stat *st, const char *path, VolumeEnd *e,
+                     const Volume *v, TraceFile *f)
+{
+    int cut = 0, k;
+
+    f->inode = st->st_ino;
+    f->size_bytes = S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0;
+    f->mtime_nsec = (int64_t)timespec_nsec(&st->st_mtim);
+    if (S_ISREG(st->st_mode) && s->r->observable)
+        cut = read_residency(s->r, fd, f);
+    if (cut < 0)
+        return cut;
+    k = stage_metadata_note(&e->metadata, v, path, st->st_ino);
+    return k < 0 ? k : cut;
+}
+
+/* Charges the ranges that came to the file, and drops those beyond the user's share. True if there
+ * were any. */
+static bool limit_ranges(UserShares *shares, uint16_t user, size_t before, RangeSet *ranges)
+{
+    size_t added = ranges->n > before ? ranges->n - before : 0;
+    size_t left = (size_t)user_shares_left(shares, user, SHARED_RANGES);
+
+    user_shares_charge(shares, user, SHARED_RANGES, MIN(added, left));
+    if (added <= left)
+        return false;
+    ranges->n = before + left;
+    return true;
+}
+
+/* Resolves one object and makes it a file of the trace. Those that were opened and are gone are
+ * counted. 1; 0 if the user's share is used up; -ENOMEM, -E2BIG. */
+static int add_object(StageEnd *s, const StageObject *x)
 {
     Recorder *r = s->r;
     _cleanup_close_ int fd = -EBADF;
@@ -120,74 +163,79 @@ static int add_object(StageEnd *s, uint32_t object, bool opened)
     const char *below;
     const Volume *v;
     VolumeEnd *e;
+    TraceFile *f;
     LoggedObject o;
     struct stat st;
     uint32_t id, path_id;
-    int k;
+    size_t ranges;
+    int k, cut = 0;
 
-    event_log_object(r->log, object, &o);
+    event_log_object(r->log, x->object, &o);
     fd = fanotify_resolve(r->fanotify, &o, path, sizeof(path));
     if (fd < 0 || fstat(fd, &st) < 0) {
-        s->t->n_unresolved += opened;
-        return 0;
+        s->t->n_unresolved += x->opened;
+        return 1;
     }
     if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
-        return 0; /* a symlink, socket or device: nothing to read ahead */
+        return 1; /* a symlink, socket or device: nothing to read ahead */
     v = volume_by_dev(&r->volumes, st.st_dev);
     below = recorder_below_root(r, path);
     if (!v || !below)
-        return 0;
+        return 1;
     e = &s->volumes[v - r->volumes.volumes];
+    if (!user_shares_take(&r->shares, x->user, SHARED_PATH_BYTES, strlen(below) + 1))
+        return 0;
+    user_shares_charge(&r->shares, x->user, SHARED_FILES, 1);
 
     k = trace_add_path(s->t, below, &path_id);
     if (k == -EINVAL)
-        return 0; /* a name longer than the format allows */
+        return 1; /* a name longer than the format allows */
     if (k >= 0)
         k = trace_add_file(s->t, path_id, e->id, S_ISDIR(st.st_mode), &id);
     if (k < 0)
         return k;
-    s->files[object] = id;
-    if (s->t->files[id].inode == 0) {
-        TraceFile *f = &s->t->files[id];
-
-        f->inode = st.st_ino;
-        f->size_bytes = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
-        f->mtime_nsec = (int64_t)timespec_nsec(&st.st_mtim);
-        if (S_ISREG(st.st_mode) && r->truth) {
-            k = read_residency(r, fd, f);
-            if (k < 0)
-                return k;
-        }
-        k = stage_metadata_note(&e->metadata, v, path, st.st_ino);
-        if (k < 0)
-            return k;
-    }
-    return s->t->files[id].directory ? 0 : add_samples(r, object, &s->t->files[id]);
+    s->files[x->object] = id;
+    f = &s->t->files[id];
+    ranges = f->resident.n;
+    if (f->inode == 0)
+        cut = fill_file(s, fd, &st, path, e, v, f);
+    k = cut < 0 ? cut : f->directory ? 0 : add_samples(r, x->object, f);
+    if (k < 0)
+        return k;
+    if (limit_ranges(&r->shares, x->user, ranges, &f->resident) || cut)
+        r->shares.users[x->user].n_files_cut++;
+    return 1;
 }
 
-enum { WANTED_RUN = 1, WANTED_OPENED };
+/* Adds the object at its user's expense, if the shares have room. */
+static int add_for_user(StageEnd *s, const StageObject *x)
+{
+    UserShares *shares = &s->r->shares;
+    usec_t start = clock_now(CLOCK_MONOTONIC);
+    int k = 0;
+
+    if (user_shares_left(shares, x->user, SHARED_FILES) > 0 &&
+        user_shares_left(shares, x->user, SHARED_END_USEC) > 0) {
+        k = add_object(s, x);
+        user_shares_charge(shares, x->user, SHARED_END_USEC, clock_now(CLOCK_MONOTONIC) - start);
+    }
+    if (k == 0)
+        shares->users[x->user].n_files_left_out++;
+    return k;
+}
 
 static int add_objects(StageEnd *s)
 {
-    size_t n = event_log_n_objects(s->r->log), n_events, n_runs;
-    const LoggedEvent *events = event_log_events(s->r->log, &n_events);
-    const ProcessRun *runs = process_table_runs(s->r->processes, &n_runs);
-    _cleanup_free_ uint8_t *wanted = calloc(n + 1, 1);
+    _cleanup_free_ StageObject *objects = NULL;
+    const ProcessRun *runs;
+    size_t n, n_runs;
+    int k;
 
-    if (!wanted)
-        return -ENOMEM;
-    for (size_t i = 0; i < n_runs; i++)
-        if (runs[i].object != PROCESS_NONE && !runs[i].own)
-            wanted[runs[i].object] = WANTED_RUN;
-    for (size_t i = 0; i < n_events; i++)
-        wanted[events[i].object] = WANTED_OPENED;
-    for (uint32_t i = 0; i < n; i++) {
-        int k = wanted[i] ? add_object(s, i, wanted[i] == WANTED_OPENED) : 0;
-
-        if (k < 0)
-            return k;
-    }
-    return 0;
+    runs = process_table_runs(s->r->processes, &n_runs);
+    k = stage_select(s->r->log, runs, n_runs, &s->r->shares, &objects, &n);
+    for (size_t i = 0; k >= 0 && i < n; i++)
+        k = add_for_user(s, &objects[i]);
+    return k < 0 ? k : 0;
 }
 
 static int add_runs(StageEnd *s)

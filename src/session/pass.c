@@ -174,7 +174,7 @@ static int find_missing(const PassState *s, int fd, uint64_t size, const RangeSe
 
     if (k < 0 || are_resident(s, fd, &there))
         return k;
-    k = residency_read(fd, size, &resident);
+    k = residency_read(fd, size, USEC_INFINITY, &resident);
     /* Not told: reading what is there costs no I/O. */
     if (k < 0 && k != -ENOMEM)
         k = 0;

@@ -45,6 +45,11 @@ COLUMN(access_file, TraceAccess, (int64_t)t[i].file - (i == 0 ? 0 : (int64_t)t[i
 COLUMN(access_application, TraceAccess, INDEX(application))
 COLUMN(access_kind, TraceAccess, t[i].kind)
 
+COLUMN(left_out_uid, TraceLeftOut, INDEX(uid))
+COLUMN(left_out_events, TraceLeftOut, t[i].n_events)
+COLUMN(left_out_files, TraceLeftOut, t[i].n_files)
+COLUMN(left_out_cut, TraceLeftOut, t[i].n_cut)
+
 /* A set of byte ranges as one array: gap, length, gap, length, … */
 static void write_ranges(JsonWriter *w, const char *key, const RangeSet *s)
 {
@@ -167,6 +172,16 @@ int trace_to_json(const Trace *t, char **ret, size_t *ret_size)
     json_writer_add_column(&w, "application", t->accesses, t->n_accesses, access_application);
     json_writer_add_column(&w, "kind", t->accesses, t->n_accesses, access_kind);
     json_writer_close(&w, '}');
+
+    /* Seldom there: every share is far above what a user opens. */
+    if (t->n_left_out > 0) {
+        json_writer_open(&w, "left_out", '{');
+        json_writer_add_column(&w, "uid", t->left_out, t->n_left_out, left_out_uid);
+        json_writer_add_column(&w, "n_events", t->left_out, t->n_left_out, left_out_events);
+        json_writer_add_column(&w, "n_files", t->left_out, t->n_left_out, left_out_files);
+        json_writer_add_column(&w, "n_cut", t->left_out, t->n_left_out, left_out_cut);
+        json_writer_close(&w, '}');
+    }
     return json_writer_finish(&w, ret, ret_size);
 }
 
@@ -448,6 +463,28 @@ static int read_accesses(Reader *r, struct json_object *o)
     return 0;
 }
 
+static int read_left_out(Reader *r, struct json_object *o)
+{
+    static const char *const keys[] = {"uid", "n_events", "n_files", "n_cut"};
+    JsonColumn c[ELEMENTSOF(keys)];
+
+    r->where = "left_out";
+    if (!json_object_object_get_ex(o, "left_out", NULL))
+        return 0;
+    CHECK(json_get_object(o, "left_out", &o));
+    CHECK(json_get_columns(&r->document, o, keys, ELEMENTSOF(keys), TRACE_LEFT_OUT_MAX, c));
+    for (size_t n = c[0].n; n > 0; n--) {
+        TraceLeftOut l;
+
+        CHECK(read_index(&c[0], &l.uid));
+        CHECK(json_next_u64(&c[1], TRACE_NUMBER_MAX, &l.n_events));
+        CHECK(json_next_u64(&c[2], TRACE_NUMBER_MAX, &l.n_files));
+        CHECK(json_next_u64(&c[3], TRACE_NUMBER_MAX, &l.n_cut));
+        CHECK(trace_add_left_out(r->t, &l));
+    }
+    return 0;
+}
+
 static int read_flags(Reader *r, struct json_object *o)
 {
     struct json_object *a;
@@ -505,6 +542,7 @@ static int read_all(Reader *r)
     CHECK(read_applications(r, o));
     CHECK(read_lifetimes(r, o));
     CHECK(read_accesses(r, o));
+    CHECK(read_left_out(r, o));
     r->where = "cross-references";
     return trace_validate(r->t);
 }

@@ -73,6 +73,7 @@ Trace *trace_free(Trace *t)
     free(t->applications);
     free(t->lifetimes);
     free(t->accesses);
+    free(t->left_out);
     free(t->boot_id);
     free(t->kernel);
     free(t->distribution);
@@ -316,6 +317,45 @@ int trace_add_access(Trace *t, const TraceAccess *a)
     return 0;
 }
 
+int trace_add_left_out(Trace *t, const TraceLeftOut *l)
+{
+    int r;
+
+    if (t->n_left_out > 0 && l->uid <= t->left_out[t->n_left_out - 1].uid)
+        return -EINVAL;
+    if (t->n_left_out >= TRACE_LEFT_OUT_MAX)
+        return -E2BIG;
+    r = grow_array(&t->left_out, &t->allocated_left_out, t->n_left_out + 1, sizeof(TraceLeftOut));
+    if (r >= 0)
+        t->left_out[t->n_left_out++] = *l;
+    return r;
+}
+
+char *trace_describe_left_out(const Trace *t)
+{
+    const size_t shown = MIN(t->n_left_out, (size_t)4);
+    char text[512], more[48] = "";
+    size_t at = 0;
+
+    if (t->n_left_out == 0)
+        return NULL;
+    for (size_t i = 0; i < shown; i++) {
+        const TraceLeftOut *l = &t->left_out[i];
+        char uid[16] = "unknown";
+
+        if (l->uid != UID_INVALID)
+            snprintf(uid, sizeof(uid), "%u", l->uid);
+        at += (size_t)snprintf(text + at, sizeof(text) - at,
+                               "%sUID %s: %llu opens, %llu files, page ranges of %llu files",
+                               i > 0 ? "; " : "", uid, (unsigned long long)l->n_events,
+                               (unsigned long long)l->n_files, (unsigned long long)l->n_cut);
+    }
+    if (t->n_left_out > shown)
+        snprintf(more, sizeof(more), "; %zu more users", t->n_left_out - shown);
+    strcat(text, more);
+    return strdup(text);
+}
+
 int trace_format_path(const Trace *t, uint32_t path, char *buf, size_t size)
 {
     size_t at = size;
@@ -422,6 +462,20 @@ static int validate_tables(const Trace *t)
     return 0;
 }
 
+static int validate_left_out(const Trace *t)
+{
+    if (t->n_left_out > TRACE_LEFT_OUT_MAX)
+        return -EBADMSG;
+    for (size_t i = 0; i < t->n_left_out; i++) {
+        const TraceLeftOut *l = &t->left_out[i];
+
+        if ((i > 0 && l->uid <= l[-1].uid) || l->n_events > TRACE_NUMBER_MAX ||
+            l->n_files > TRACE_NUMBER_MAX || l->n_cut > TRACE_NUMBER_MAX)
+            return -EBADMSG;
+    }
+    return 0;
+}
+
 int trace_validate(const Trace *t)
 {
     usec_t last = 0;
@@ -452,7 +506,7 @@ int trace_validate(const Trace *t)
             return -EBADMSG;
         last = a->at;
     }
-    return 0;
+    return validate_left_out(t);
 }
 
 static const char *const metadata_source_table[_METADATA_SOURCE_MAX] = {

@@ -90,6 +90,15 @@ typedef struct TraceAccess {
     AccessKind kind;
 } TraceAccess;
 
+/* What the recorder left out of a user's opens, because they exceeded the user's share
+ * (trace-limits.h, record/user-shares.h). */
+typedef struct TraceLeftOut {
+    uint32_t uid; /* UID_INVALID: users that are not known */
+    uint64_t n_events;
+    uint64_t n_files; /* and directories */
+    uint64_t n_cut;   /* files of the trace whose resident ranges are not complete */
+} TraceLeftOut;
+
 /* One node of the path tree: "/" is node 0 and its own parent. */
 typedef struct TracePath {
     uint32_t parent;
@@ -126,6 +135,9 @@ typedef struct Trace {
     TraceAccess *accesses;
     size_t n_accesses, allocated_accesses;
 
+    TraceLeftOut *left_out; /* one row a user, in rising order of the UID */
+    size_t n_left_out, allocated_left_out;
+
     struct TraceIndex *index; /* lookup tables of the builder; NULL in a trace that was read */
 } Trace;
 
@@ -152,6 +164,8 @@ int trace_add_lifetime(Trace *t, const TraceLifetime *l);
 
 /* True if a filesystem was checked: a checker ran for ten seconds. Pure. */
 bool trace_has_fsck(const Trace *t);
+/* Adds a row; UIDs must rise (-EINVAL otherwise). */
+int trace_add_left_out(Trace *t, const TraceLeftOut *l);
 /* Accesses must come in rising order of `at` (-EINVAL otherwise). */
 int trace_add_access(Trace *t, const TraceAccess *a);
 
@@ -164,6 +178,11 @@ int trace_format_path(const Trace *t, uint32_t path, char *buf, size_t size);
 /* Checks every index, order and limit of the struct, and that each path fits TRACE_PATH_MAX. 0,
  * -EBADMSG, -ENOMEM. */
 int trace_validate(const Trace *t);
+
+/* One clause that says what was left out, of whom ("UID 1000: 30 opens, 2 files; UID 1001: …"), for
+ * log lines: the first few users, and how many more there are. Allocated; NULL if nothing was left
+ * out or memory is short. */
+char *trace_describe_left_out(const Trace *t);
 
 const char *metadata_source_to_string(MetadataSource s);
 MetadataSource metadata_source_from_string(const char *s);

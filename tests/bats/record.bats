@@ -572,21 +572,195 @@ PY
         1001 []'
 }
 
-@test "an event queue that overflows makes the trace incomplete" {
+# open_while_stopped [OPTION…]: a recorder that stands still while 1,000 files are opened, on a kernel
+# whose event queues hold 100 events unless they are unlimited.
+open_while_stopped() {
     local limit
     hs_filesystem ext4 64
     touch "$HS_MNT"/f{0..999}
     limit=$(cat /proc/sys/fs/fanotify/max_queued_events)
     hs_defer sh -c "echo $limit >/proc/sys/fs/fanotify/max_queued_events"
     echo 100 >/proc/sys/fs/fanotify/max_queued_events
-    recorder_start
+    recorder_start "$@"
     echo "$limit" >/proc/sys/fs/fanotify/max_queued_events
     kill -STOP "$RECORDER"
     cat "$HS_MNT"/f{0..999}
     kill -CONT "$RECORDER"
     recorder_stop
+}
+
+@test "an event queue that overflows makes the trace incomplete" {
+    open_while_stopped --pretend=no-unlimited-queue
     shown '.flags == ["incomplete"] and .n_overflows >= 1'
     grep -q "incomplete" "$HS_TMP/recorder.log"
+}
+
+@test "the event queue has no bound: a recorder that stands still loses nothing" {
+    open_while_stopped
+    shown '.flags == [] and .n_overflows == 0'
+    shown '[.files[] | select(.path | startswith("/f"))] | length == 1000'
+}
+
+# --- what one user can do to the others -----------------------------------------------------------
+
+# as_user UID CODE [ARGUMENT…]: runs the Python code as that user, in HS_MNT: what lies above it is not
+# open to others.
+as_user() {
+    python3 -c '
+import os, sys
+os.chdir(sys.argv[1])
+uid = int(sys.argv[2])
+os.setgroups([])
+os.setresgid(uid, uid, uid)
+os.setresuid(uid, uid, uid)
+def touch(name, flags=0):
+    os.close(os.open(name, os.O_RDONLY | flags))
+'"$2" "$HS_MNT" "$1" "${@:3}"
+}
+
+# left_out UID JQ-EXPRESSION: of what was left out of that user.
+left_out() {
+    # shellcheck disable=SC2016
+    jq -e '(.left_out // {uid: []}) as $l | ($l.uid | index($u)) as $i |
+           if $i == null then {n_events: 0, n_files: 0, n_cut: 0}
+           else {n_events: $l.n_events[$i], n_files: $l.n_files[$i], n_cut: $l.n_cut[$i]} end |
+           '"$2" --argjson u "$1" "$TRACE" >/dev/null || {
+        echo "# not so of $1: $2: $(jq -c .left_out "$TRACE")" >&2
+        return 1
+    }
+}
+
+@test "sparse files cost a call or two each, whatever their size" {
+    need_command strace
+    hs_filesystem xfs 320
+    # The largest files there are, and those of the report: 150 of 16 TiB.
+    truncate -s 9223372036854775807 "$HS_MNT"/huge{0..9}
+    truncate -s 16T "$HS_MNT"/sparse{0..149}
+    python3 -c '
+import os, sys
+fd = os.open(sys.argv[1], os.O_RDWR)
+os.pwrite(fd, b"x" * 8192, 1 << 62)
+os.fsync(fd)' "$HS_MNT/huge5"
+    hs_cold
+    RECORDER_PREFIX="strace -D -f -o $HS_TMP/strace" recorder_start --stage=boot,login
+    grep -q "no cachestat" "$HS_TMP/recorder.log" && skip "the kernel has no cachestat"
+    # Longer than the sampling of files waits: they are looked at while the stage runs and at its end.
+    python3 -c '
+import os, sys, time
+for name in sys.argv[2:]:
+    os.close(os.open(name, os.O_RDONLY))
+fd = os.open(sys.argv[1], os.O_RDONLY)
+os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
+os.pread(fd, 1, 1 << 62)' "$HS_MNT/huge5" "$HS_MNT"/*
+    hs_wait 20 all_sampled
+    kill -USR1 "$RECORDER"
+    hs_wait 20 recorder_says "STATUS=Recording login"
+    recorder_stop
+    shown '.flags == []'
+    shown '[.files[] | select(.path | test("sparse|huge"))] | length == 160'
+    # A page that was asked for is found 4 EiB into the file; a reclaimer may have taken it since.
+    shown '[.files[] | select(.path == "/huge5") | .resident[][0]] | . == [4611686018427387904] or
+           length == 0'
+    left_out 0 '.n_cut == 0 and .n_files == 0'
+    # Three looks at 160 files.
+    local calls
+    calls=$(grep -cE '(cachestat|syscall_0x1c3|mincore)\(' "$HS_TMP/strace")
+    echo "# $calls calls"
+    [ "$calls" -ge 160 ]
+    [ "$calls" -le 4000 ]
+}
+
+# True when the recorder has looked at the files while the stage runs, by its calls so far.
+all_sampled() {
+    [ "$(grep -cE '(cachestat|syscall_0x1c3)\(' "$HS_TMP/strace")" -ge 160 ]
+}
+
+@test "without cachestat the holes of sparse files are left out" {
+    need_command strace
+    [ -x "$HS_BUILD/tests/tools/tool-without-syscall" ] || skip "not built: tool-without-syscall"
+    hs_filesystem xfs 320
+    truncate -s 9223372036854775807 "$HS_MNT/huge"
+    truncate -s 16T "$HS_MNT"/sparse{0..49}
+    python3 -c '
+import os, sys
+fd = os.open(sys.argv[1], os.O_RDWR)
+os.pwrite(fd, b"x" * 8192, 1 << 62)
+os.fsync(fd)' "$HS_MNT/huge"
+    run -0 strace -o "$HS_TMP/strace" "$HS_BUILD/tests/tools/tool-without-syscall" cachestat ENOSYS \
+        "$HS_BUILD/tests/tools/tool-residency" "$HS_MNT/huge"
+    [ "$output" = "8192 bytes" ] || [ "$output" = "0 bytes" ] # or somebody has dropped caches
+    [ "$(grep -c 'mincore(' "$HS_TMP/strace")" -le 5 ]
+    RECORDER_PREFIX="strace -D -f -o $HS_TMP/strace $HS_BUILD/tests/tools/tool-without-syscall cachestat ENOSYS" \
+        recorder_start
+    cat "$HS_MNT/nothing" 2>/dev/null || true
+    python3 -c '
+import os, sys
+for name in sys.argv[1:]:
+    os.close(os.open(name, os.O_RDONLY))' "$HS_MNT"/*
+    recorder_stop
+    shown '[.files[] | select(.path | test("sparse|huge"))] | length == 51'
+    [ "$(grep -cE '(mincore|lseek)\(' "$HS_TMP/strace")" -le 1000 ]
+}
+
+@test "one user's flood of opens is left out, and nobody else's" {
+    hs_filesystem ext4 256 -N 8192
+    mkdir "$HS_MNT/flood"
+    (cd "$HS_MNT/flood" && seq 4000 | xargs touch)
+    for i in before after; do echo x >"$HS_MNT/root-$i"; echo x >"$HS_MNT/other-$i"; done
+    recorder_start
+    cat "$HS_MNT/root-before" >/dev/null
+    as_user 23456 'touch("other-before")'
+    # Each open is an event of its own: events of one file are merged while they are queued.
+    as_user 12345 '
+os.chdir("flood")
+names = os.listdir(".")
+for i in range(90):
+    for name in names:
+        touch(name)'
+    as_user 23456 'touch("other-after")'
+    cat "$HS_MNT/root-after" >/dev/null
+    recorder_stop
+    shown '.flags == []'
+    shown '[.files[].path] | index("/root-before") and index("/root-after") and
+                             index("/other-before") and index("/other-after")'
+    left_out 12345 '.n_events > 0 and .n_files == 0'
+    left_out 0 '.n_events == 0'
+    left_out 23456 '.n_events == 0'
+    jq -e '.accesses.at_usec_delta | length <= 255000' "$TRACE" >/dev/null
+    [ "$(grep -c "left out.*UID 12345" "$HS_TMP/recorder.log")" -eq 1 ]
+}
+
+@test "30,000 paths of 4,000 bytes by one user: their share, and everybody else's files" {
+    hs_filesystem ext4 256 -N 65536 -b 4096
+    local deep='
+os.chdir("user")
+make = os.O_CREAT if sys.argv[3] == "make" else 0
+for i in range(15):
+    name = ("%02d" % i) * 125
+    if make:
+        os.mkdir(name)
+    os.chdir(name)
+for i in range(30000):
+    touch("%0200d" % i, make)'
+    mkdir -m 777 "$HS_MNT/user"
+    as_user 12345 "$deep" make
+    echo x >"$HS_MNT/root-after"
+    echo x >"$HS_MNT/other-after"
+    recorder_start
+    as_user 12345 "$deep" open
+    cat "$HS_MNT/root-after" >/dev/null
+    as_user 23456 'touch("other-after")'
+    recorder_stop
+    shown '.flags == []'
+    shown '[.files[].path] | index("/root-after") and index("/other-after")'
+    # 2 MiB of paths; opened once, so the first ones stay.
+    shown '[.files[] | select(.path | startswith("/user/")) | .path | length] | add |
+           . > 1500000 and . <= 2097152'
+    left_out 12345 '.n_files > 29000'
+    left_out 0 '.n_files == 0'
+    left_out 23456 '.n_files == 0'
+    [ "$(stat -c %s "$TRACE")" -lt 1000000 ]
+    [ "$(grep -c "left out.*UID 12345" "$HS_TMP/recorder.log")" -eq 1 ]
 }
 
 # --- what may be missing -----------------------------------------------------------------------

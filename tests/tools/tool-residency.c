@@ -26,7 +26,7 @@ int main(int argc, char **argv)
     r = range_set_add(&wanted, start,
                       argc == 4 ? start + strtoull(argv[3], NULL, 10) : (uint64_t)size);
     if (r >= 0)
-        r = residency_read(fd, (uint64_t)size, &resident);
+        r = residency_read(fd, (uint64_t)size, USEC_INFINITY, &resident);
     if (r >= 0)
         r = range_set_intersect(&resident, &wanted, &both);
     if (r < 0) {

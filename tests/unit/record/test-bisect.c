@@ -38,6 +38,14 @@ static int64_t count(void *arg, uint64_t offset, uint64_t length)
     return n;
 }
 
+static int search(count_resident_t f, void *arg, uint64_t size, RangeSet *ret, unsigned *ret_calls)
+{
+    return search_resident(
+            &(ResidencySearch){
+                    .count = f, .arg = arg, .page_bytes = PAGE, .calls_max = CACHESTAT_CALLS_MAX},
+            size, ret, ret_calls);
+}
+
 /* What the pages say, obviously. */
 static void expected(const bool *resident, uint64_t n, uint64_t size, RangeSet *ret)
 {
@@ -53,7 +61,7 @@ static void check(const bool *resident, uint64_t n, uint64_t size)
     unsigned calls = 0;
 
     expected(resident, n, size, &wanted);
-    assert_int_equal(bisect_resident(count, &d, size, PAGE, &found, &calls), 0);
+    assert_int_equal(search(count, &d, size, &found, &calls), 0);
     assert_true(range_set_equal(&found, &wanted));
     assert_int_equal(calls, d.asked);
 }
@@ -100,10 +108,122 @@ static void test_few_calls(void **state)
     uint64_t size = UINT64_C(20) << 30, at = UINT64_C(13) << 30;
     unsigned calls;
 
-    assert_int_equal(bisect_resident(count_one, &at, size, PAGE, &found, &calls), 0);
+    assert_int_equal(search(count_one, &at, size, &found, &calls), 0);
     assert_int_equal(range_set_total(&found), PAGE);
     assert_true(range_set_contains(&found, at));
     assert_true(calls <= 25);
+}
+
+/* A file of 8 EiB that holds pages at few places, looked at in windows as residency.c does. */
+#define WINDOW (1024 * PAGE)
+
+typedef struct Sparse {
+    const uint64_t *pages; /* offsets, rising */
+    size_t n;
+    unsigned counts, windows;
+    uint64_t window_bytes;
+    unsigned expire_at; /* from this call on time is up; 0: never */
+} Sparse;
+
+static bool is_expired(const Sparse *s)
+{
+    return s->expire_at && s->counts + s->windows > s->expire_at;
+}
+
+static int64_t count_sparse(void *arg, uint64_t offset, uint64_t length)
+{
+    Sparse *s = arg;
+    int64_t n = 0;
+
+    s->counts++;
+    if (is_expired(s))
+        return -ETIME;
+    for (size_t i = 0; i < s->n; i++)
+        n += s->pages[i] >= offset && s->pages[i] - offset < length;
+    return n;
+}
+
+static int read_sparse(void *arg, uint64_t offset, uint64_t length, RangeSet *ranges)
+{
+    Sparse *s = arg;
+    int r = 0;
+
+    s->windows++;
+    assert_true(length <= WINDOW);
+    if (is_expired(s))
+        return -ETIME;
+    s->window_bytes += length;
+    for (size_t i = 0; r >= 0 && i < s->n; i++)
+        if (s->pages[i] >= offset && s->pages[i] - offset < length)
+            r = range_set_add(ranges, s->pages[i], MIN(s->pages[i] + PAGE, offset + length));
+    return r;
+}
+
+static int search_sparse(Sparse *s, uint64_t size, unsigned calls_max, RangeSet *ret)
+{
+    return search_resident(&(ResidencySearch){.count = count_sparse,
+                                              .read_window = read_sparse,
+                                              .window_bytes = WINDOW,
+                                              .arg = s,
+                                              .page_bytes = PAGE,
+                                              .calls_max = calls_max},
+                           size, ret, NULL);
+}
+
+/* Sparse files of any size: one count where nothing is cached, and the logarithm of the size for
+ * each window that holds something. */
+static void test_sparse(void **state)
+{
+    static const uint64_t sizes[] = {UINT64_C(1) << 32, UINT64_C(16) << 40, INT64_MAX};
+
+    for (size_t i = 0; i < ELEMENTSOF(sizes); i++) {
+        uint64_t size = sizes[i], last = ALIGN_DOWN(size - 1, (uint64_t)PAGE);
+        const uint64_t pages[] = {0, PAGE, size / 3 / WINDOW * WINDOW, last};
+        _cleanup_range_set_ RangeSet none = {0}, found = {0};
+        Sparse empty = {0}, few = {.pages = pages, .n = ELEMENTSOF(pages)};
+
+        assert_int_equal(search_sparse(&empty, size, 1000, &none), 0);
+        assert_int_equal(none.n, 0);
+        assert_int_equal(empty.counts, 1);
+        assert_int_equal(empty.windows, 0);
+
+        assert_int_equal(search_sparse(&few, size, 1000, &found), 0);
+        assert_int_equal(found.n, 3);
+        assert_true(range_set_contains(&found, PAGE));
+        assert_true(range_set_contains(&found, pages[2]));
+        assert_true(range_set_contains(&found, size - 1));
+        assert_int_equal(found.ranges[2].end, size);
+        assert_int_equal(few.windows, 3);
+        assert_true(few.counts <= 3 * 42);
+        assert_true(few.window_bytes <= UINT64_C(3) * WINDOW);
+    }
+}
+
+/* Out of calls or of time: what lies before is found, and no further call is made. */
+static void test_budget(void **state)
+{
+    uint64_t pages[200];
+    Sparse all = {.pages = pages, .n = ELEMENTSOF(pages)};
+    _cleanup_range_set_ RangeSet complete = {0};
+    const uint64_t size = UINT64_C(16) << 40;
+
+    for (size_t i = 0; i < ELEMENTSOF(pages); i++)
+        pages[i] = i * (size / ELEMENTSOF(pages)) / PAGE * PAGE;
+    assert_int_equal(search_sparse(&all, size, 100000, &complete), 0);
+    assert_int_equal(complete.n, ELEMENTSOF(pages));
+    for (unsigned calls = 1; calls < all.counts + all.windows; calls += 13)
+        for (int by_time = 0; by_time < 2; by_time++) {
+            _cleanup_range_set_ RangeSet part = {0};
+            Sparse s = {.pages = pages, .n = ELEMENTSOF(pages)};
+
+            if (by_time)
+                s.expire_at = calls;
+            assert_int_equal(search_sparse(&s, size, by_time ? 100000 : calls, &part), 1);
+            assert_int_equal(s.counts + s.windows, calls + by_time);
+            assert_true(part.n < complete.n);
+            for (size_t i = 0; i < part.n; i++)
+                assert_int_equal(part.ranges[i].start, pages[i]);
+        }
 }
 
 static void test_error_and_nothing(void **state)
@@ -115,11 +235,10 @@ static void test_error_and_nothing(void **state)
     for (unsigned at = 1; at <= 5; at++) {
         Device d = {.resident = resident, .n = 8, .fail_at = at};
 
-        assert_int_equal(bisect_resident(count, &d, sizeof(resident) * PAGE, PAGE, &found, NULL),
-                         -EPERM);
+        assert_int_equal(search(count, &d, sizeof(resident) * PAGE, &found, NULL), -EPERM);
         assert_int_equal(found.n, 77); /* untouched */
     }
-    assert_int_equal(bisect_resident(count, NULL, 0, PAGE, &none, NULL), 0);
+    assert_int_equal(search(count, NULL, 0, &none, NULL), 0);
     assert_int_equal(none.n, 0);
 }
 
@@ -134,8 +253,7 @@ static void test_changing(void **state)
         _cleanup_range_set_ RangeSet found = {0};
         Device d = {.resident = resident, .n = 64, .change_at = at};
 
-        assert_int_equal(bisect_resident(count, &d, sizeof(resident) * PAGE, PAGE, &found, NULL),
-                         0);
+        assert_int_equal(search(count, &d, sizeof(resident) * PAGE, &found, NULL), 0);
         assert_true(range_set_valid(&found));
         assert_true(found.n == 0 || found.ranges[found.n - 1].end <= sizeof(resident) * PAGE);
     }
@@ -146,7 +264,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(test_every_subset), cmocka_unit_test(test_random),
             cmocka_unit_test(test_few_calls),    cmocka_unit_test(test_error_and_nothing),
-            cmocka_unit_test(test_changing),
+            cmocka_unit_test(test_changing),     cmocka_unit_test(test_sparse),
+            cmocka_unit_test(test_budget),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,7 +28,7 @@ static uint32_t intern(EventLog *l, LoggedObject o)
 {
     uint32_t n = UINT32_MAX;
 
-    assert_int_equal(event_log_intern(l, &o, &n), 0);
+    assert_int_equal(event_log_intern(l, &o, true, &n), 0);
     return n;
 }
 
@@ -102,6 +102,31 @@ static void test_kinds(void **state)
     event_log_free(l);
 }
 
+/* Names of 4,095 bytes: the log is full by its bytes long before it is full by its objects. */
+static void test_bytes(void **state)
+{
+    EventLog *l = event_log_new();
+    char *text = calloc(1, 4096);
+    LoggedObject o;
+    uint64_t bytes = 0;
+    uint32_t n;
+    int r;
+
+    memset(text, 'x', 4095);
+    o = object(0, "", text);
+    do {
+        snprintf(text, 10, "%09zu", event_log_n_objects(l));
+        text[9] = 'x';
+        bytes += event_log_object_bytes(&o);
+        r = event_log_intern(l, &o, true, &n);
+    } while (r == 0);
+    assert_int_equal(r, -E2BIG);
+    assert_true(bytes > EVENT_LOG_BYTES_MAX);
+    assert_true(bytes - event_log_object_bytes(&o) <= EVENT_LOG_BYTES_MAX);
+    free(text);
+    event_log_free(l);
+}
+
 /* More than any first allocation holds; the numbers stay, and so do the bytes. */
 static void test_many(void **state)
 {
@@ -145,21 +170,29 @@ static void test_limits(void **state)
     o = object(0, "handle", "");
     o.name = text;
     o.name_size = 255;
-    assert_int_equal(event_log_intern(l, &o, &n), 0);
+    assert_int_equal(event_log_intern(l, &o, true, &n), 0);
     n = 7;
     o.name_size = 256;
-    assert_int_equal(event_log_intern(l, &o, &n), -EINVAL);
+    assert_int_equal(event_log_intern(l, &o, true, &n), -EINVAL);
     o.name_size = 10;
     o.handle = (const uint8_t *)text;
     o.handle_size = 129;
-    assert_int_equal(event_log_intern(l, &o, &n), -EINVAL);
+    assert_int_equal(event_log_intern(l, &o, true, &n), -EINVAL);
     o.handle_size = 0;
     o.name_size = 4095;
-    assert_int_equal(event_log_intern(l, &o, &n), 0);
+    assert_int_equal(event_log_intern(l, &o, true, &n), 0);
     n = 7;
     o.name_size = 4096;
-    assert_int_equal(event_log_intern(l, &o, &n), -EINVAL);
+    assert_int_equal(event_log_intern(l, &o, true, &n), -EINVAL);
     assert_int_equal(n, 7);
+
+    /* Looked for, and not added. */
+    o = object(0, "handle", "absent");
+    assert_int_equal(event_log_intern(l, &o, false, &n), -ENOENT);
+    assert_int_equal(event_log_n_objects(l), 2);
+    assert_int_equal(event_log_intern(l, &o, true, &n), 0);
+    assert_int_equal(event_log_intern(l, &o, false, &n), 0);
+    assert_int_equal(n, 2);
 
     for (uint32_t i = 0; i < EVENT_LOG_EVENTS_MAX && r == 0; i++)
         r = event_log_add(l, &(LoggedEvent){.at_msec = i});
@@ -173,10 +206,9 @@ static void test_limits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-            cmocka_unit_test(test_each_once),
-            cmocka_unit_test(test_kinds),
-            cmocka_unit_test(test_many),
-            cmocka_unit_test(test_limits),
+            cmocka_unit_test(test_each_once), cmocka_unit_test(test_kinds),
+            cmocka_unit_test(test_many),      cmocka_unit_test(test_limits),
+            cmocka_unit_test(test_bytes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

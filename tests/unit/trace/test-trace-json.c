@@ -139,6 +139,13 @@ static void same(const Trace *a, const Trace *b)
         assert_int_equal(a->accesses[i].application, b->accesses[i].application);
         assert_int_equal(a->accesses[i].kind, b->accesses[i].kind);
     }
+    assert_int_equal(a->n_left_out, b->n_left_out);
+    for (size_t i = 0; i < a->n_left_out; i++) {
+        assert_int_equal(a->left_out[i].uid, b->left_out[i].uid);
+        assert_int_equal(a->left_out[i].n_events, b->left_out[i].n_events);
+        assert_int_equal(a->left_out[i].n_files, b->left_out[i].n_files);
+        assert_int_equal(a->left_out[i].n_cut, b->left_out[i].n_cut);
+    }
 }
 
 /* What comes back is what went out, and goes out the same again. */
@@ -169,6 +176,10 @@ static void traces_come_back(void **state)
         t->policy = POLICY_GATE;
         t->n_overflows = INT64_MAX;
         t->start_realtime = INT64_MAX;
+        if (session > 0) {
+            assert_int_equal(trace_add_left_out(t, &(TraceLeftOut){0, INT64_MAX, 0, 1}), 0);
+            assert_int_equal(trace_add_left_out(t, &(TraceLeftOut){TRACE_NONE, 1, 2, 3}), 0);
+        }
         round_trip(t);
     }
 }
@@ -427,6 +438,28 @@ static void wrong_members_are_refused(void **state)
     }
 }
 
+/* The member is optional; what is there must be right. */
+static void left_out_is_checked(void **state)
+{
+    static const char *const wrong[] = {
+            "[]",
+            "{\"uid\":[1],\"n_events\":[1],\"n_files\":[1]}",
+            "{\"uid\":[1],\"n_events\":[1],\"n_files\":[1],\"n_cut\":[]}",
+            "{\"uid\":[2,1],\"n_events\":[1,1],\"n_files\":[1,1],\"n_cut\":[1,1]}",
+            "{\"uid\":[-1,1],\"n_events\":[1,1],\"n_files\":[1,1],\"n_cut\":[1,1]}",
+            "{\"uid\":[-2],\"n_events\":[1],\"n_files\":[1],\"n_cut\":[1]}",
+            "{\"uid\":[1],\"n_events\":[-1],\"n_files\":[1],\"n_cut\":[1]}",
+    };
+
+    for (size_t i = 0; i < ELEMENTSOF(wrong); i++) {
+        _cleanup_free_ char *member = NULL, *text = NULL;
+
+        assert_true(asprintf(&member, "\"left_out\":%s,\"stage\":", wrong[i]) > 0);
+        text = edited("\"stage\":", member);
+        refuse(text, strlen(text), -EBADMSG);
+    }
+}
+
 static void what_stands_beside_is_ignored(void **state)
 {
     _cleanup_free_ char *text = edited("\"stage\":", "\"of_a_later_version\":[{}],\n\"stage\":");
@@ -504,6 +537,7 @@ int main(void)
             cmocka_unit_test(what_is_not_a_trace_is_told_apart),
             cmocka_unit_test(too_deep_is_refused),
             cmocka_unit_test(wrong_members_are_refused),
+            cmocka_unit_test(left_out_is_checked),
             cmocka_unit_test(what_stands_beside_is_ignored),
             cmocka_unit_test(too_many_ranges_are_refused),
             cmocka_unit_test(a_read_trace_is_not_built_on),

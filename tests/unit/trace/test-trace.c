@@ -236,6 +236,37 @@ static void ranges_are_limited(void **state)
         assert_int_equal(trace_validate(t), 0);        \
     } while (0)
 
+static void what_was_left_out_is_described(void **state)
+{
+    _cleanup_trace_ Trace *t = trace_new(STAGE_BOOT);
+    char *text;
+
+    assert_null(trace_describe_left_out(t));
+    assert_int_equal(trace_add_left_out(t, &(TraceLeftOut){1000, 1, 2, 3}), 0);
+    assert_int_equal(trace_add_left_out(t, &(TraceLeftOut){1000, 1, 2, 3}), -EINVAL);
+    assert_int_equal(trace_add_left_out(t, &(TraceLeftOut){TRACE_NONE, 0, 7, 0}), 0);
+    assert_int_equal(trace_add_left_out(t, &(TraceLeftOut){1001, 1, 2, 3}), -EINVAL);
+    text = trace_describe_left_out(t);
+    assert_string_equal(text, "UID 1000: 1 opens, 2 files, page ranges of 3 files; "
+                              "UID unknown: 0 opens, 7 files, page ranges of 0 files");
+    free(text);
+    assert_int_equal(trace_validate(t), 0);
+    t->left_out[0].uid = TRACE_NONE;
+    assert_int_equal(trace_validate(t), -EBADMSG);
+    t->left_out[0].uid = 0;
+    BREAK(t, left_out[1].n_files, TRACE_NUMBER_MAX + 1);
+    t->n_left_out = 0;
+    /* The longest line there can be. */
+    for (uint32_t uid = 4000000000; uid < 4000000000 + TRACE_LEFT_OUT_MAX; uid++)
+        assert_int_equal(trace_add_left_out(t, &(TraceLeftOut){uid, TRACE_NUMBER_MAX,
+                                                               TRACE_NUMBER_MAX, TRACE_NUMBER_MAX}),
+                         0);
+    assert_int_equal(trace_add_left_out(t, &(TraceLeftOut){4200000000, 1, 1, 1}), -E2BIG);
+    text = trace_describe_left_out(t);
+    assert_non_null(strstr(text, "page ranges of 9223372036854775807 files; 4092 more users"));
+    free(text);
+}
+
 static void every_wrong_member_is_seen(void **state)
 {
     SyntheticParameters p = synthetic_login(0);
@@ -381,6 +412,7 @@ int main(void)
             cmocka_unit_test(volumes_are_limited),
             cmocka_unit_test(path_bytes_are_limited),
             cmocka_unit_test(ranges_are_limited),
+            cmocka_unit_test(what_was_left_out_is_described),
             cmocka_unit_test(every_wrong_member_is_seen),
             cmocka_unit_test(paths_longer_than_allowed_are_seen),
             cmocka_unit_test(words_both_ways),

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* In which order the objects of a stage go into its trace, when not all of them may fit. Pure. */
+
+#include "record/event-log.h"
+#include "record/processes.h"
+#include "record/user-shares.h"
+
+typedef struct StageObject {
+    uint32_t object; /* of the event log */
+    uint16_t user;   /* row of the shares that is charged */
+    bool opened;     /* false: a process ran it, and it was opened before the stage */
+} StageObject;
+
+/* Lists every object that was opened, or that a run of an application refers to, the likeliest to
+ * be needed again first:
+ *
+ * - An object that root opened is root's. Any other is its first user's.
+ * - Of one user's objects, those that several runs of applications opened come first, and programs
+ *   that run; then the others, in the order of their first open.
+ * - Users take turns, so that a share that all compete for (time, the total) is divided evenly.
+ * Root has four places of each turn: it stands for the whole system.
+ *
+ * The caller frees *ret. 0 or -ENOMEM. */
+int stage_select(const EventLog *log, const ProcessRun *runs, size_t n_runs, UserShares *shares,
+                 StageObject **ret, size_t *ret_n);

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* How much of one stage's record each user may take, so that nobody can crowd out what others open.
+ * Root has a share of its own, all other users together have another, and each of those users has a
+ * part of that. What a user takes beyond it is left out and counted under the user's UID. Pure. */
+
+#include "base/time-util.h"
+#include "base/uid.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What is shared out. */
+typedef enum Shared {
+    SHARED_EVENTS,       /* in the event log */
+    SHARED_OBJECTS,      /* in the event log */
+    SHARED_OBJECT_BYTES, /* their names and handles */
+    SHARED_SAMPLE_USEC,  /* looking at pages while the stage runs */
+    SHARED_SAMPLE_RANGES,
+    SHARED_FILES, /* in the trace: trace/trace-limits.h */
+    SHARED_PATH_BYTES,
+    SHARED_RANGES,
+    SHARED_END_USEC, /* resolving paths and looking at pages when the stage has ended */
+    _SHARED_MAX,
+} Shared;
+
+/* How long resolving paths and looking at pages may take when a stage has ended, for all users
+ * together. systemd gives the recorder 10 s to stop (TimeoutStopSec=). */
+#define STAGE_END_USEC (6 * USEC_PER_SEC)
+
+/* Users beyond these, as subordinate UIDs of containers may be, share the row of the unknown. */
+#define USER_SHARES_MAX 512U
+
+typedef struct UserShare {
+    uint32_t uid; /* UID_INVALID in row 0, root in row 1 */
+    uint64_t used[_SHARED_MAX];
+    uint64_t n_events_left_out; /* opens that are not in the log */
+    uint64_t n_files_left_out;  /* files and directories of the log that are not in the trace */
+    uint64_t n_files_cut;       /* files of the trace whose page ranges are not complete */
+} UserShare;
+
+/* Zeroed is valid, and knows nobody. */
+typedef struct UserShares {
+    UserShare users[USER_SHARES_MAX];
+    size_t n;
+    uint64_t used_root[_SHARED_MAX], used_others[_SHARED_MAX];
+    uint16_t last; /* found */
+} UserShares;
+
+/* The row of that user, added if there is room, else 0. Rows stay where they are. */
+uint16_t user_shares_row(UserShares *s, uint32_t uid);
+
+/* True if the user may take so much more; then it is charged. */
+bool user_shares_take(UserShares *s, uint16_t row, Shared what, uint64_t amount);
+
+/* How much more the user may take. */
+uint64_t user_shares_left(const UserShares *s, uint16_t row, Shared what);
+
+/* Charges what was used, also beyond the share. */
+void user_shares_charge(UserShares *s, uint16_t row, Shared what, uint64_t amount);
+
+/* Gives back what was taken and not used. */
+void user_shares_give_back(UserShares *s, uint16_t row, Shared what, uint64_t amount);

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What each user may take of a stage, and in which order objects go into its trace. */
+
+#include "record/stage-select.h"
+
+#include "base/macros.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+/* after the three above */
+#include <cmocka.h>
+
+#define TOTAL (uint64_t) EVENT_LOG_EVENTS_MAX
+
+static void test_one_user(void **state)
+{
+    static UserShares s;
+    uint16_t a, b, root;
+
+    s = (UserShares){0};
+    a = user_shares_row(&s, 1000);
+    b = user_shares_row(&s, 1001);
+    root = user_shares_row(&s, 0);
+    assert_int_equal(user_shares_row(&s, 1000), a);
+    assert_int_equal(user_shares_row(&s, UID_INVALID), 0);
+    assert_true(user_shares_take(&s, a, SHARED_EVENTS, TOTAL / 4));
+    assert_false(user_shares_take(&s, a, SHARED_EVENTS, 1));
+    assert_int_equal(s.users[a].used[SHARED_EVENTS], TOTAL / 4); /* nothing charged for nothing */
+    assert_true(user_shares_take(&s, a, SHARED_FILES, 1));       /* each thing apart */
+    assert_true(user_shares_take(&s, b, SHARED_EVENTS, TOTAL / 4));
+    assert_true(user_shares_take(&s, root, SHARED_EVENTS, TOTAL / 2));
+    assert_false(user_shares_take(&s, root, SHARED_EVENTS, 1));
+    user_shares_give_back(&s, a, SHARED_EVENTS, 1);
+    assert_true(user_shares_take(&s, b, SHARED_EVENTS, 0));
+    assert_false(user_shares_take(&s, b, SHARED_EVENTS, 1));
+    assert_true(user_shares_take(&s, root, SHARED_EVENTS, 1));
+    /* Time is charged when it has passed. */
+    user_shares_charge(&s, a, SHARED_END_USEC, STAGE_END_USEC);
+    assert_int_equal(user_shares_left(&s, a, SHARED_END_USEC), 0);
+    assert_int_equal(user_shares_left(&s, b, SHARED_END_USEC), 0);
+    assert_int_equal(user_shares_left(&s, root, SHARED_END_USEC), 0);
+}
+
+/* However many users, as many as a user has subordinate UIDs: root has its quarter, and the rows
+ * are bounded. Nor does root leave the others without any. */
+static void test_many_users(void **state)
+{
+    static UserShares s;
+    uint64_t taken = 0;
+
+    s = (UserShares){0};
+    for (uint32_t uid = 1000; uid < 70000; uid++)
+        for (uint16_t row = user_shares_row(&s, uid);
+             user_shares_take(&s, row, SHARED_EVENTS, TOTAL / 100);)
+            taken += TOTAL / 100;
+    assert_true(taken <= TOTAL / 4 * 3 && taken > TOTAL / 2);
+    assert_int_equal(s.n, USER_SHARES_MAX);
+    assert_int_equal(user_shares_row(&s, 69999), 0);
+    assert_int_equal(user_shares_row(&s, 0), 1);
+    assert_true(user_shares_take(&s, 1, SHARED_EVENTS, TOTAL / 4));
+
+    s = (UserShares){0};
+    assert_int_equal(user_shares_left(&s, user_shares_row(&s, 0), SHARED_EVENTS), TOTAL / 4 * 3);
+    assert_true(user_shares_take(&s, user_shares_row(&s, 0), SHARED_EVENTS, TOTAL / 4 * 3));
+    assert_true(user_shares_take(&s, user_shares_row(&s, 1000), SHARED_EVENTS, TOTAL / 4));
+}
+
+/* --- the order ---------------------------------------------------------------------------------
+ */
+
+typedef struct Recorded {
+    EventLog *log;
+    UserShares shares;
+    uint32_t n;
+} Recorded;
+
+static uint32_t object(Recorded *s)
+{
+    char name[16];
+    uint32_t ret;
+
+    snprintf(name, sizeof(name), "/%u", s->n++);
+    assert_int_equal(
+            event_log_intern(s->log,
+                             &(LoggedObject){.name = name, .name_size = (uint16_t)strlen(name)},
+                             true, &ret),
+            0);
+    return ret;
+}
+
+static void opened(Recorded *s, uint32_t what, uint32_t uid, uint32_t run)
+{
+    assert_int_equal(
+            event_log_add(s->log, &(LoggedEvent){.object = what,
+                                                 .run = run,
+                                                 .user = user_shares_row(&s->shares, uid)}),
+            0);
+}
+
+/* The objects in the order of stage_select(), as "number:uid " each. */
+static void select_into(Recorded *s, const ProcessRun *runs, size_t n_runs, char *text, size_t size)
+{
+    _cleanup_free_ StageObject *o = NULL;
+    size_t n, at = 0;
+
+    assert_int_equal(stage_select(s->log, runs, n_runs, &s->shares, &o, &n), 0);
+    text[0] = 0;
+    for (size_t i = 0; i < n; i++)
+        at += (size_t)snprintf(text + at, size - at, "%u:%d%s ", o[i].object,
+                               (int)s->shares.users[o[i].user].uid, o[i].opened ? "" : "r");
+}
+
+static int set_up(void **state)
+{
+    Recorded *s = calloc(1, sizeof(*s));
+
+    s->log = event_log_new();
+    *state = s;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    Recorded *s = *state;
+
+    event_log_free(s->log);
+    free(s);
+    return 0;
+}
+
+/* Opened by several runs before opened by one, then earlier before later; what nobody opened is not
+ * there; a program that runs is, but not headstart's own. */
+static void test_likeliest_first(void **state)
+{
+    Recorded *s = *state;
+    char text[256];
+
+    for (int i = 0; i < 8; i++)
+        object(s);
+    opened(s, 5, 1000, 1);
+    opened(s, 2, 1000, 1);
+    opened(s, 2, 1000, 1); /* twice, by one run */
+    opened(s, 3, 1000, 1);
+    opened(s, 4, 1000, 1);
+    opened(s, 4, 1000, 2);
+    select_into(s,
+                (ProcessRun[]){{.object = 6, .uid = 1000},
+                               {.object = 7, .uid = 1000, .own = true},
+                               {.object = PROCESS_NONE}},
+                3, text, sizeof(text));
+    assert_string_equal(text, "6:1000r 4:1000 5:1000 2:1000 3:1000 ");
+}
+
+/* What root opened is root's whoever came first. Users take turns, root has four places of each. */
+static void test_turns(void **state)
+{
+    Recorded *s = *state;
+    char text[256];
+
+    for (int i = 0; i < 20; i++)
+        object(s);
+    opened(s, 0, 1000, 1);
+    opened(s, 0, 0, 2);
+    for (uint32_t i = 1; i < 8; i++)
+        opened(s, i, 1000, 1);
+    for (uint32_t i = 8; i < 12; i++)
+        opened(s, i, 1001, 1);
+    for (uint32_t i = 12; i < 17; i++)
+        opened(s, i, 0, 1);
+    select_into(s, NULL, 0, text, sizeof(text));
+    assert_string_equal(text, "0:0 12:0 13:0 14:0 1:1000 8:1001 15:0 16:0 2:1000 9:1001 3:1000 "
+                              "10:1001 4:1000 11:1001 5:1000 6:1000 7:1000 ");
+}
+
+static void test_nothing(void **state)
+{
+    char text[8];
+
+    select_into(*state, NULL, 0, text, sizeof(text));
+    assert_string_equal(text, "");
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+            cmocka_unit_test(test_one_user),
+            cmocka_unit_test(test_many_users),
+            TEST(test_likeliest_first),
+            TEST(test_turns),
+            TEST(test_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
