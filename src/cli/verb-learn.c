@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* headstart learn: traces that were not learned yet -> STATE/model.json. */
+/* headstart learn: traces that were not learned yet -> STATE/model.json. The model is saved after
+ * each trace, so that a kill loses only the trace in hand. */
 
 #include "base/atomic-file.h"
 #include "base/clock.h"
 #include "cli/progress.h"
 #include "cli/state.h"
-#include "model/model.h"
+#include "model/model-limit.h"
+#include "model/model-select.h"
 #include "predict/mixture-train.h"
+#include "state/attempt.h"
 #include "trace/trace-json.h"
 #include "trace/trace-store.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
 #include <string.h>
 
 /* Files that fewer sessions used are names that will not come again: temporary files. */
@@ -37,7 +42,9 @@ typedef struct Learning {
     Model *model;
     Table *table; /* what became of each trace */
     bool anew;    /* the old model could not be continued */
+    char boot_id[ATTEMPT_BOOT_ID_MAX];
     uint64_t n_learned, n_failed;
+    uint64_t n_dropped; /* files that the model had no room for */
 } Learning;
 
 static void learning_done(Learning *l)
@@ -57,6 +64,18 @@ static const Column trace_columns[] = {
         {0},
 };
 
+/* A request to end waits for the end of a try: its marker would blame the file for it. */
+static void block_requests(sigset_t *ret_before)
+{
+    sigset_t requests;
+
+    sigemptyset(&requests);
+    sigaddset(&requests, SIGINT);
+    sigaddset(&requests, SIGTERM);
+    sigaddset(&requests, SIGHUP);
+    sigprocmask(SIG_BLOCK, &requests, ret_before);
+}
+
 /* --- one trace -------------------------------------------------------------------------------- */
 
 static void tell(Learning *l, const char *name, const Trace *t, const char *result)
@@ -71,29 +90,65 @@ static bool is_bad_content(int r)
     return r == -EBADMSG || r == -EMEDIUMTYPE || r == -EPROTONOSUPPORT || r == -E2BIG;
 }
 
+static int save_model(Learning *l)
+{
+    const ModelLimits limits = MODEL_LIMITS_DEFAULT;
+    size_t dropped = 0;
+    int r = model_prune(&l->model, PRUNE_PROBABILITY);
+
+    if (r >= 0)
+        r = model_limit(l->model, &limits, &dropped);
+    if (r < 0)
+        return cli_error(r, "%s/" STATE_MODEL ": %m", l->c->state);
+    l->n_dropped += dropped;
+    return state_save_model(l->c, l->state_fd, l->model);
+}
+
+/* A trace that cannot be learned, for which only itself is to blame: one of the state directory is
+ * set aside, and learning goes on with the next. */
+static int refuse_trace(Learning *l, int dir_fd, const char *name, const char *shown, bool own,
+                        const char *reason)
+{
+    bool aside = own && file_set_aside(dir_fd, name) >= 0;
+
+    cli_error(0, "%s: %s%s", shown, reason, aside ? "; set aside" : "");
+    l->n_failed += !aside;
+    tell(l, shown, NULL, aside ? "bad, set aside" : "unreadable");
+    return 0;
+}
+
+/* Adds the trace to the model, and saves that. */
+static int learn_one(Learning *l, Trace *t, size_t *ret_dropped)
+{
+    int r = model_select(l->model, t, ret_dropped);
+
+    if (r >= 0)
+        r = model_learn(&l->model, t, l->now);
+    /* What the session cycle has learned is in the model's chains, unless the model is made anew.
+     */
+    if (r >= 0 && (l->anew || !(t->flags & TRACE_FOLLOWED)))
+        r = mixture_train(&l->model->chains, l->model->halflife, t);
+    return r;
+}
+
 /* Learns a trace. `own`: it lies in the state directory, where what cannot be used is put aside.
  * 0 also if the trace was of no use; a negative errno if learning itself failed. */
 static int learn_trace(Learning *l, int dir_fd, const char *name, const char *shown, bool own)
 {
-    _cleanup_free_ char *error = NULL;
+    _cleanup_free_ char *error = NULL, *result = NULL;
     _cleanup_trace_ Trace *t = NULL;
     const char *unfit;
+    size_t dropped;
     int r;
 
     r = state_read_trace(dir_fd, name, &t, &error);
-    if (r == -ENOMEM)
-        return cli_error(r, "%s: %m", shown);
-    if (r < 0) {
-        bool aside = own && is_bad_content(r) && file_set_aside(dir_fd, name) >= 0;
-
-        cli_error(r, "%s: %s%s", shown, error ? error : strerror(-r), aside ? "; set aside" : "");
-        l->n_failed += !aside;
-        tell(l, shown, NULL, aside ? "bad, set aside" : "unreadable");
-        return 0;
-    }
+    if (r < 0 && (r == -ENOMEM || is_bad_content(r)))
+        return refuse_trace(l, dir_fd, name, shown, own, error ? error : strerror(-r));
+    if (r < 0)
+        return refuse_trace(l, dir_fd, name, shown, false, error ? error : strerror(-r));
     unfit = model_trace_unfit(l->model, t);
     if (unfit) {
-        _cleanup_free_ char *aside = NULL, *result = NULL;
+        _cleanup_free_ char *aside = NULL;
 
         if (own && (asprintf(&aside, "%s" SKIPPED_SUFFIX, name) < 0 ||
                     renameat(dir_fd, name, dir_fd, aside) < 0))
@@ -103,20 +158,41 @@ static int learn_trace(Learning *l, int dir_fd, const char *name, const char *sh
         tell(l, shown, t, result);
         return 0;
     }
-    r = model_learn(&l->model, t, l->now);
+    r = learn_one(l, t, &dropped);
     if (r == -EALREADY) {
         tell(l, shown, t, "known already");
         return 0;
     }
-    /* What the session cycle has learned is in the model's chains, unless the model is made anew.
-     */
-    if (r >= 0 && (l->anew || !(t->flags & TRACE_FOLLOWED)))
-        r = mixture_train(&l->model->chains, l->model->halflife, t);
     if (r < 0)
-        return cli_error(r, "%s: cannot be learned: %m", shown);
+        return refuse_trace(l, dir_fd, name, shown, own, strerror(-r));
     l->n_learned++;
-    tell(l, shown, t, "learned");
+    r = save_model(l);
+    if (r < 0)
+        return r;
+    if (dropped > 0 && asprintf(&result, "learned without %zu files", dropped) < 0)
+        return -ENOMEM;
+    tell(l, shown, t, dropped > 0 ? result : "learned");
     return 0;
+}
+
+/* The same for a trace of the state directory, which is set aside if an earlier try was killed. */
+static int try_trace(Learning *l, int dir_fd, const char *name, const char *shown)
+{
+    sigset_t before;
+    int r;
+
+    block_requests(&before);
+    r = attempt_begin(dir_fd, name, l->boot_id, ATTEMPT_ONCE);
+    if (r > 0)
+        r = refuse_trace(l, dir_fd, name, shown, true, "learning was killed while it was read");
+    else if (r < 0)
+        r = cli_error(r, "%s" ATTEMPT_SUFFIX ": %m", shown);
+    else {
+        r = learn_trace(l, dir_fd, name, shown, true);
+        attempt_end(dir_fd, name);
+    }
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return r;
 }
 
 /* --- the traces of the state directory -------------------------------------------------------- */
@@ -159,7 +235,7 @@ static int learn_state(Learning *l)
             continue;
         if (asprintf(&shown, "%s/" STATE_TRACES "/%s", l->c->state, names.items[i].name) < 0)
             return cli_error(ENOMEM, "%m");
-        r = learn_trace(l, fd, names.items[i].name, shown, true);
+        r = try_trace(l, fd, names.items[i].name, shown);
         if (r < 0)
             return r;
     }
@@ -187,6 +263,25 @@ static void prune_traces(const Learning *l)
 
 /* --- the model -------------------------------------------------------------------------------- */
 
+/* As state_load_model(); -E2BIG also if learning was killed while it read the model. */
+static int try_model(Learning *l, char **ret_error)
+{
+    sigset_t before;
+    int r;
+
+    block_requests(&before);
+    r = attempt_begin(l->state_fd, STATE_MODEL, l->boot_id, ATTEMPT_TWICE);
+    if (r > 0) {
+        *ret_error = strdup("learning was killed while it was read");
+        r = -E2BIG;
+    } else if (r == 0) {
+        r = state_load_model(l->state_fd, &l->model, ret_error);
+        attempt_end(l->state_fd, STATE_MODEL);
+    }
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return r;
+}
+
 /* The model that is continued: the one on the disk, or a new one. */
 static int load_model(Learning *l, bool rebuild)
 {
@@ -195,12 +290,10 @@ static int load_model(Learning *l, bool rebuild)
     int r;
 
     l->anew = rebuild;
-    r = rebuild ? -ENOENT : state_load_model(l->state_fd, &l->model, &error);
-    if (r == -ENOMEM)
-        return cli_error(r, "%m");
-    if (r < 0 && !is_bad_content(r) && r != -ENOENT)
+    r = rebuild ? -ENOENT : try_model(l, &error);
+    if (r < 0 && !is_bad_content(r) && r != -ENOENT && r != -ENOMEM)
         return cli_error(r, "%s/" STATE_MODEL ": %m", l->c->state);
-    if (is_bad_content(r)) {
+    if (r == -ENOMEM || is_bad_content(r)) {
         cli_warning(0, "%s/" STATE_MODEL ": %s; set aside, learning anew", l->c->state,
                     error ? error : strerror(-r));
         r = file_set_aside(l->state_fd, STATE_MODEL);
@@ -218,15 +311,6 @@ static int load_model(Learning *l, bool rebuild)
     if (!l->model)
         l->model = model_new(halflife);
     return l->model ? 0 : cli_error(ENOMEM, "%m");
-}
-
-static int save_model(Learning *l)
-{
-    int r = model_prune(&l->model, PRUNE_PROBABILITY);
-
-    if (r < 0)
-        return cli_error(r, "%s/" STATE_MODEL ": %m", l->c->state);
-    return state_save_model(l->c, l->state_fd, l->model);
 }
 
 static int print(Learning *l)
@@ -262,6 +346,7 @@ static int run(Context *c)
     args = cli_arguments(c, &n);
 
     l.now = clock_now(CLOCK_REALTIME);
+    attempt_read_boot_id(l.boot_id);
     l.table = table_new(trace_columns);
 
     r = state_open(c, true, &l.state_fd);
@@ -277,11 +362,11 @@ static int run(Context *c)
         r = learn_state(&l);
     for (int i = 0; r >= 0 && i < n; i++)
         r = learn_trace(&l, AT_FDCWD, args[i], args[i], false);
-    if (r >= 0 && l.n_learned > 0) {
-        r = save_model(&l);
-        if (r >= 0)
-            prune_traces(&l);
-    }
+    if (r >= 0 && l.n_learned > 0)
+        prune_traces(&l);
+    if (l.n_dropped > 0)
+        cli_warning(0, "%s/" STATE_MODEL ": too large: %" PRIu64 " of the least used files left it",
+                    c->state, l.n_dropped);
     if (r >= 0)
         r = print(&l);
     if (r < 0)

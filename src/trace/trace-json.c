@@ -589,6 +589,7 @@ int trace_from_json(const char *text, size_t size, Trace **ret, char **ret_error
         return r;
     if (r < 0)
         return fail(-EBADMSG, ret_error, "\"%s\" is missing or wrong", reader.where);
+    trace_end_building(t);
     *ret = TAKE_PTR(t);
     return 0;
 }

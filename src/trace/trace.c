@@ -48,6 +48,12 @@ static void index_free(struct TraceIndex *x)
     free(x);
 }
 
+void trace_end_building(Trace *t)
+{
+    index_free(t->index);
+    t->index = NULL;
+}
+
 Trace *trace_free(Trace *t)
 {
     if (!t)

@@ -152,6 +152,9 @@ DEFINE_CLEANUP(Trace *, trace_free);
  * read has no index and is not built on: paths, files and applications cannot be added (-EINVAL).
  */
 
+/* Frees the builder's tables, after which nothing can be added. The reader does so. */
+void trace_end_building(Trace *t);
+
 /* Adds the volume (strings copied, metadata copied) and returns its index. */
 int trace_add_volume(Trace *t, const TraceVolume *v, uint32_t *ret);
 /* Interns an absolute path; -EINVAL if it is not absolute, holds "." or ".." or empty names. */

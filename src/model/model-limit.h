@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* How large a model grows. Pure.
+ *
+ * Limits are in bytes of memory as model_limit() estimates it, because paths of 4,000 bytes and
+ * files of thousands of ranges cost more than others. A file of a desktop costs some 500 bytes, a
+ * user of a desktop 5 MB. Learning holds two models and their text at a time. */
+
+#include "model/model.h"
+
+typedef struct ModelLimits {
+    uint64_t user_bytes; /* all stages of one user; boots count as one user */
+    uint64_t bytes;      /* all users */
+} ModelLimits;
+
+#define MODEL_LIMITS_DEFAULT                                          \
+    (ModelLimits)                                                     \
+    {                                                                 \
+        .user_bytes = UINT64_C(16) << 20, .bytes = UINT64_C(48) << 20 \
+    }
+
+/* Drops files until the model is within the limits. A user over `user_bytes` loses what fewest of
+ * the user's sessions used, and of that what was used latest in them. If all together are over
+ * `bytes`, the largest users are cut to one common size and the others lose nothing: one user's
+ * files cannot displace another's. Metadata ranges keep at most a quarter of what a stage keeps,
+ * the most frequent first. Deterministic. *ret_dropped: files and metadata ranges that a stage
+ * lost; 0: the model is unchanged. 0 or -ENOMEM; then the model is valid. */
+int model_limit(Model *m, const ModelLimits *limits, size_t *ret_dropped);

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What is learned of a trace that holds more than TRACE_RECORD_* (trace-limits.h) allow: an older
+ * recorder had no limits, and a trace can come from elsewhere. Pure. */
+
+#include "model/model.h"
+
+/* Cuts the trace to the limits for one stage and for each user in it. Kept first is what the
+ * session's user, root and the system's accounts opened, of that what the model knows as likeliest
+ * in this stage, then executables, then what was opened first. A file counts for the most trusted
+ * of the users who ran an application that opened it, since accesses name the application only.
+ * *ret_dropped: files taken out; 0 leaves the trace unchanged. 0; -EINVAL if the trace is still
+ * being built; -ENOMEM. */
+int model_select(const Model *m, Trace *t, size_t *ret_dropped);

@@ -1,0 +1,196 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# headstart learn, when one user's traces are large, or kill it.
+
+load helpers
+bats_require_minimum_version 1.5.0
+
+setup() {
+    hs_setup
+    need_binary "$HEADSTART"
+    need_command jq
+    need_command prlimit
+    mkdir -p "$HS_STATE/traces"
+}
+
+teardown() {
+    hs_teardown
+}
+
+# flood NUMBER STAGE UID FILES LENGTH [TAG [APPLICATIONS]]: a trace that tests/bats/make-flood makes.
+flood() {
+    local number=$1 stage=$2
+    shift 2
+    "$BATS_TEST_DIRNAME/make-flood" "$stage" $((1767322800 + number)) "$@" \
+        >"$HS_STATE/traces/20260102T03$(printf %04d "$number")-$stage.json"
+}
+
+# model JQ-EXPRESSION: over the raw model
+model() {
+    jq -e "$1" "$HS_STATE/model.json" >/dev/null || {
+        echo "# not so: $1" >&2
+        jq -c '[.stages[] | {stage, uid, files: (.files.used | length)}]' "$HS_STATE/model.json" >&2
+        return 1
+    }
+}
+
+# knows_all [COMMAND…]: learning again finds nothing new.
+knows_all() {
+    run --separate-stderr -0 "${@:-hs}" learn --json=short
+    [ -z "$stderr" ]
+    jq -e '.n_learned == 0' <<<"$output"
+}
+
+# The unit's MemoryMax= is 256M: with this much address space everything below has to work.
+limited() {
+    prlimit --as=$((256 << 20)) "$HEADSTART" --state="$HS_STATE" "$@"
+}
+
+@test "learn: 30,000 paths of 4,000 bytes stop no later trace" {
+    flood 1 login 1001 30000 4000
+    flood 2 login 1000 500 60
+    run --separate-stderr limited learn
+    echo "$output $stderr"
+    model '.stages | map(select(.uid == 1000)) | .[0].files.used | length == 500'
+    # Nor is it tried again.
+    knows_all limited
+}
+
+@test "learn: of a trace over the limits what is likeliest is learned" {
+    # 1001 uses forty files, then floods a session with long names that come first in it.
+    flood 1 session 1001 40 60 daily
+    flood 2 session 1001 40 60 daily
+    limited learn
+    flood 3 session 1001 7500 4000 hog
+    python3 - "$HS_STATE"/traces/*0003-session.json <<'END'
+import json, sys
+t = json.load(open(sys.argv[1]))
+top = len(t["paths"]["name"])
+n = 40
+t["paths"]["parent"] += [0] + [top] * n
+t["paths"]["name"] += ["flooddaily"] + [str(i).zfill(48) for i in range(n)]
+f = t["files"]
+last = sum(f["path_delta"])
+f["path_delta"] += [top + 1 - last] + [1] * (n - 1)
+for k, v in (("volume", -1), ("directory", 0), ("inode_delta", 1), ("size_bytes", 8192),
+             ("mtime_nsec_delta", 0), ("resident", [0, 8192])):
+    f[k] += [v] * n
+a = t["accesses"]
+a["file_delta"] += [1] * n
+a["at_usec_delta"] += [10] * n
+a["application"] += [0] * n
+a["kind"] += [0] * n
+json.dump(t, open(sys.argv[1], "w"))
+END
+    run -0 limited learn
+    [[ $output =~ learned\ without\ [0-9]+\ files ]]
+    model '[.stages[] | select(.stage == "session")][0].files.used | length | . > 300 and . < 1000'
+    # Of all files, the forty were used in all three sessions.
+    model '[.stages[] | select(.stage == "session")][0].files.used | max as $all |
+        map(select(. == $all)) | length == 40'
+}
+
+@test "learn: the files of one user do not displace those of another" {
+    flood 1 login 1000 400 80 quiet
+    local i
+    for i in $(seq 10 29); do
+        flood "$i" session 1001 15000 100 "hog$i" 3000
+    done
+    run -0 limited learn
+    model '[.stages[] | select(.uid == 1000)][0].files.used | length == 400'
+    [ "$(stat -c %s "$HS_STATE/model.json")" -lt $((16 << 20)) ]
+    # And the same user's logins stay, whatever the sessions do.
+    flood 40 login 1001 400 80 login
+    flood 41 session 1001 15000 100 hog41 3000
+    run -0 limited learn
+    model '[.stages[] | select(.uid == 1001 and .stage == "login")][0].files.used | length == 400'
+    model '[.stages[] | select(.uid == 1000)][0].files.used | length == 400'
+}
+
+@test "learn: the model is saved after each trace; what killed learning is set aside, with one line" {
+    flood 1 login 1000 10 60 first
+    flood 2 login 1001 15000 100 killer
+    flood 3 login 1000 10 60 last
+    # The second model is too large for this limit: SIGXFSZ.
+    run prlimit --fsize=100000 "$HEADSTART" --state="$HS_STATE" learn
+    [ "$status" -eq 153 ]
+    model '.learned | length == 1'
+    run --separate-stderr -0 hs learn
+    [[ $stderr == *"20260102T030002-login.json: learning was killed while it was read; set aside" ]]
+    [ "$(wc -l <<<"$stderr")" -eq 1 ]
+    [ -e "$HS_STATE/traces/20260102T030002-login.json.bad" ]
+    model '.learned | length == 2'
+    model '[.stages[] | select(.uid == 1000)][0].files.used | length == 20'
+    knows_all
+    run -1 compgen -G "$HS_STATE/*.try" "$HS_STATE/traces/*.try"
+}
+
+@test "learn: a kill in another boot is no reason to give up a trace, two are" {
+    flood 1 login 1000 10 60
+    local trace=$HS_STATE/traces/20260102T030001-login.json
+    echo "00000000-0000-0000-0000-000000000000 0" >"$trace.try"
+    run --separate-stderr -0 hs learn
+    [ -z "$stderr" ]
+    model '.learned | length == 1'
+    [ ! -e "$trace.try" ]
+
+    rm "$HS_STATE/model.json"
+    echo "00000000-0000-0000-0000-000000000000 1" >"$trace.try"
+    run --separate-stderr -0 hs learn
+    [[ $stderr == *"set aside" ]]
+    [ -e "$trace.bad" ]
+}
+
+@test "learn: a model that killed its reader twice is set aside, and what is kept is learned anew" {
+    flood 1 login 1000 10 60
+    hs learn
+    local boot
+    boot=$(cat /proc/sys/kernel/random/boot_id)
+    # Once is not enough: a model is worth more than a trace.
+    echo "$boot 0" >"$HS_STATE/model.json.try"
+    knows_all
+    echo "$boot 2" >"$HS_STATE/model.json.try"
+    run --separate-stderr -0 hs learn
+    [[ $stderr == *"model.json: learning was killed while it was read; set aside, learning anew" ]]
+    [ -e "$HS_STATE/model.json.bad" ]
+    model '.learned | length == 1'
+}
+
+@test "learn: a trace for which memory does not suffice is set aside, and learning goes on" {
+    # As little memory as suffices for the small one.
+    local megabytes=7
+    flood 2 login 1000 10 60
+    until prlimit --as=$((++megabytes << 20)) "$HEADSTART" --state="$HS_STATE" learn --quiet; do
+        [ "$megabytes" -lt 100 ]
+        find "$HS_STATE" -name "*.try" -delete
+        for f in "$HS_STATE"/traces/*.bad; do
+            [ ! -e "$f" ] || mv "$f" "${f%.bad}"
+        done
+    done
+    rm "$HS_STATE/model.json"
+    flood 1 login 1001 15000 100 large
+    run --separate-stderr -0 prlimit --as=$((megabytes << 20)) "$HEADSTART" --state="$HS_STATE" learn
+    [[ $stderr == *"20260102T030001-login.json: Cannot allocate memory; set aside" ]]
+    model '.learned | length == 1'
+}
+
+@test "learn: a request to end waits for the trace in hand" {
+    flood 1 login 1001 15000 100 long
+    flood 2 login 1000 10 60
+    # The signal is pending before learning begins; it ends after the first trace, which is learned.
+    run python3 - "$HEADSTART" --state="$HS_STATE" learn <<'END'
+import os, signal, subprocess, sys, time
+p = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
+marker = sys.argv[2].split("=")[1] + "/traces/20260102T030001-login.json.try"
+while not os.path.exists(marker) and p.poll() is None:
+    pass
+p.send_signal(signal.SIGTERM)
+sys.exit(0 if p.wait() == -signal.SIGTERM else 1)
+END
+    [ "$status" -eq 0 ]
+    run -1 compgen -G "$HS_STATE/traces/*.try"
+    model '.learned | length == 1'
+    run --separate-stderr -0 hs learn
+    [ -z "$stderr" ]
+    model '.learned | length == 2'
+}
