@@ -3,6 +3,7 @@
 #include "base/open.h"
 #include "plan/plan-internal.h"
 
+#include "volume/block-device.h"
 #include "volume/ext2-metadata.h"
 
 #include <string.h>
@@ -230,7 +231,7 @@ int metadata_deriver_finish(MetadataDeriver *d, LocatedPlan *l)
 
     if (!d->needed)
         return 0;
-    fd = volume_open_device(d->v);
+    fd = block_device_open(d->v->block_dev);
     if (fd < 0)
         return 0;
     /* By the descriptor: what the name means now was checked. */

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "record/read-ahead.h"
+#include "volume/block-device.h"
 
 #include <limits.h>
 #include <string.h>
@@ -39,7 +40,7 @@ int recorder_snapshot(Recorder *r, const Volume *v, CachestatWhat what, RangeSet
         return -EOPNOTSUPP;
     if (r->options.no_cachestat)
         return -ENOSYS;
-    fd = volume_open_device(v);
+    fd = block_device_open(v->block_dev);
     if (fd < 0)
         return fd;
     k = cachestat_ranges(fd, what, v->size_bytes, deadline, &ranges);

@@ -2,9 +2,9 @@
 
 #include "replay/mounted.h"
 
-#include "base/directory.h"
 #include "base/rooted.h"
 #include "replay/superblock.h"
+#include "volume/block-device.h"
 #include "volume/mount-table.h"
 
 #include <fcntl.h>
@@ -14,17 +14,8 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#define CHUNK_MIN      (128U * 1024) /* the kernel's own default: always read as a whole */
-#define CHUNK_MAX      (2U * 1024 * 1024)
-#define DISK_DEPTH_MAX 16 /* devices stacked on one another */
-
-#ifndef FS_IOC_GETFSUUID
-struct fsuuid2 {
-    __u8 len;
-    __u8 uuid[16];
-};
-#define FS_IOC_GETFSUUID _IOR(0x15, 0, struct fsuuid2)
-#endif
+#define CHUNK_MIN (128U * 1024) /* the kernel's default: always read as a whole */
+#define CHUNK_MAX (2U * 1024 * 1024)
 
 #ifndef STATX_MNT_ID
 #define STATX_MNT_ID 0x1000U
@@ -46,91 +37,17 @@ void mounted_table_done(MountedTable *t)
 
 /* --- block devices ---------------------------------------------------------------------------- */
 
-/* The block device with that number, by the name sysfs gives it. */
-static int open_device(dev_t dev)
+/* Which disk the volume lies on, and where on it. Volumes of one disk share a head. */
+static void find_disk(uint64_t dev, VolumeFacts *f)
 {
-    _cleanup_free_ char *uevent = NULL;
-    _cleanup_close_ int fd = -EBADF;
-    char path[300];
-    const char *name;
-    struct stat st;
-    int r;
+    _cleanup_block_disk_ BlockDisk d = {0};
 
-    snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/uevent", major(dev), minor(dev));
-    r = rooted_read(AT_FDCWD, path, 65536, &uevent, NULL);
-    if (r < 0)
-        return r;
-    name = strstr(uevent, "DEVNAME=");
-    if (!name)
-        return -ENXIO;
-    name += strlen("DEVNAME=");
-    snprintf(path, sizeof(path), "/dev/%.*s", (int)MIN(strcspn(name, "\n"), (size_t)250), name);
-    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0)
-        return -errno;
-    if (fstat(fd, &st) < 0 || !S_ISBLK(st.st_mode) || st.st_rdev != dev)
-        return -ENXIO;
-    return TAKE_FD(fd);
-}
-
-static int read_device_number(const char *path, dev_t *ret)
-{
-    _cleanup_free_ char *text = NULL;
-    unsigned a, b;
-    int r = rooted_read(AT_FDCWD, path, 64, &text, NULL);
-
-    if (r < 0)
-        return r;
-    if (sscanf(text, "%u:%u", &a, &b) != 2)
-        return -EBADMSG;
-    *ret = makedev(a, b);
-    return 0;
-}
-
-/* The one device that a stacked one (dm, md) lies on. */
-static int only_slave(dev_t dev, dev_t *ret)
-{
-    char path[320];
-    _cleanup_closedir_ DIR *d = NULL;
-    int n = 0, r;
-
-    snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/slaves", major(dev), minor(dev));
-    r = directory_from_fd(rooted_open(AT_FDCWD, path, O_RDONLY | O_DIRECTORY), &d);
-    if (r < 0)
-        return r;
-    for (const struct dirent *e; (e = directory_next(d));)
-        if (n++ == 0) {
-            snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/slaves/%.200s/dev", major(dev),
-                     minor(dev), e->d_name);
-            r = read_device_number(path, ret);
-        }
-    return n == 1 ? r : -ENOENT;
-}
-
-/* Down through partitions and stacked devices to the disk at the bottom; partitions' beginnings are
- * added up. Where dm puts a volume is not looked at: volumes of one disk then share a head, but not
- * an order. */
-static void find_disk(dev_t dev, VolumeFacts *f)
-{
-    f->disk_offset = 0;
-    for (int depth = 0; depth < DISK_DEPTH_MAX; depth++) {
-        char path[128];
-        uint64_t sectors;
-        dev_t below;
-
-        snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/partition", major(dev), minor(dev));
-        if (rooted_read_u64(AT_FDCWD, path, &sectors) >= 0) {
-            snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/start", major(dev), minor(dev));
-            if (rooted_read_u64(AT_FDCWD, path, &sectors) >= 0)
-                f->disk_offset += sectors * 512;
-            snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/../dev", major(dev), minor(dev));
-            if (read_device_number(path, &below) < 0)
-                break;
-        } else if (only_slave(dev, &below) < 0)
-            break;
-        dev = below;
-    }
     f->disk = dev;
+    f->disk_offset = 0;
+    if (block_device_find_disk(AT_FDCWD, dev, &d) < 0)
+        return;
+    f->disk = block_device_number(AT_FDCWD, d.name);
+    f->disk_offset = d.offset;
 }
 
 /* A partition has the queue of its disk. */
@@ -189,7 +106,6 @@ static void read_superblock(Candidate *c)
 static bool candidate_open(Candidate *c, const Mount *m)
 {
     bool btrfs = strcmp(m->fstype, "btrfs") == 0;
-    struct fsuuid2 u = {0};
     struct stat st;
 
     *c = (Candidate){.mount = m, .root_fd = -EBADF, .device_fd = -EBADF};
@@ -206,16 +122,14 @@ static bool candidate_open(Candidate *c, const Mount *m)
     else if (m->source[0] == '/' && stat(m->source, &st) >= 0 && S_ISBLK(st.st_mode))
         c->device = st.st_rdev;
     if (c->device != 0) {
-        c->device_fd = open_device(c->device);
+        c->device_fd = block_device_open(c->device);
         if (c->device_fd >= 0 && ioctl(c->device_fd, BLKGETSIZE64, &c->size_bytes) < 0)
             c->size_bytes = 0;
     }
-    if (ioctl(c->root_fd, FS_IOC_GETFSUUID, &u) == 0 && u.len == sizeof(c->uuid)) {
-        memcpy(c->uuid, u.uuid, sizeof(c->uuid));
-        c->has_uuid = true;
-    } else if (c->device_fd >= 0)
+    c->has_uuid = filesystem_uuid(c->root_fd, c->uuid) >= 0;
+    if (!c->has_uuid && c->device_fd >= 0)
         read_superblock(c);
-    /* Its metadata is not in the page cache of that device. */
+    /* The page cache of its device does not hold the metadata of a btrfs. */
     if (btrfs && c->device_fd >= 0) {
         close(c->device_fd);
         c->device_fd = -EBADF;
@@ -223,25 +137,10 @@ static bool candidate_open(Candidate *c, const Mount *m)
     return true;
 }
 
-static uint64_t subvolume_id(const Mount *m)
-{
-    const char *s = strcmp(m->fstype, "btrfs") == 0 ? strstr(m->super_options, "subvolid=") : NULL;
-
-    return s ? strtoull(s + strlen("subvolid="), NULL, 10) : 0;
-}
-
 static bool serves(const Candidate *c, const PackVolume *s)
 {
     return c->has_uuid && memcmp(c->uuid, s->uuid, sizeof(s->uuid)) == 0 &&
-           subvolume_id(c->mount) == le64toh(s->subvolume_id);
-}
-
-/* The one whose root is higher up in the filesystem, then the shorter way to it. */
-static bool is_better(const Mount *a, const Mount *b)
-{
-    size_t x = strlen(a->root), y = strlen(b->root);
-
-    return x != y ? x < y : strlen(a->target) < strlen(b->target);
+           mount_subvolume_id(c->mount) == le64toh(s->subvolume_id);
 }
 
 static int fill_volume(const PackVolume *s, uint32_t index, const Candidate *c, MountedVolume *m,
@@ -258,64 +157,88 @@ static int fill_volume(const PackVolume *s, uint32_t index, const Candidate *c, 
     if (c->device != 0)
         find_disk(c->device, f);
     else
-        f->disk = UINT64_MAX - index; /* like no other */
-    /* btrfs has limits of its own that only its defaults tell. */
+        f->disk = UINT64_MAX - index; /* shared with no other volume */
+    /* btrfs splits requests by limits of its own, of which only the defaults are known. */
     m->chunk_bytes = strcmp(c->mount->fstype, "btrfs") != 0 && c->device != 0
                              ? read_chunk_bytes(c->device)
                              : CHUNK_MIN;
     return 0;
 }
 
-int mounted_table_read(const Pack *p, const char *root, MountedTable *ret)
+/* The mounts that may serve a volume of the pack. */
+typedef struct Candidates {
+    MountTable mounts;
+    Candidate *items;
+    size_t n;
+} Candidates;
+
+static void candidates_done(Candidates *c)
 {
-    _cleanup_mounted_table_ MountedTable t = {.n = le32toh(p->header->n_volumes)};
-    _cleanup_mount_table_ MountTable mounts = {0};
-    _cleanup_free_ Candidate *candidates = NULL;
-    size_t n = 0;
-    int r;
-
-    t.volumes = calloc((size_t)t.n + 1, sizeof(MountedVolume));
-    t.facts = calloc((size_t)t.n + 1, sizeof(VolumeFacts));
-    if (!t.volumes || !t.facts) {
-        t.n = 0;
-        return -ENOMEM;
+    for (size_t i = 0; i < c->n; i++) {
+        close(c->items[i].root_fd);
+        if (c->items[i].device_fd >= 0)
+            close(c->items[i].device_fd);
     }
-    for (uint32_t i = 0; i < t.n; i++)
-        t.volumes[i] = (MountedVolume){.root_fd = -EBADF, .device_fd = -EBADF};
-    if (t.n == 0) {
-        *ret = t;
-        t = (MountedTable){0};
-        return 0;
-    }
+    free(c->items);
+    mount_table_done(&c->mounts);
+}
 
-    r = mount_table_read(AT_FDCWD, &mounts);
+/* Not mount_table_select(): it chooses before the UUID is known. */
+static int candidates_read(const char *root, Candidates *c)
+{
+    int r = mount_table_read(AT_FDCWD, &c->mounts);
+
     if (r < 0)
         return r;
-    candidates = calloc(mounts.n + 1, sizeof(Candidate));
-    if (!candidates)
+    c->items = calloc(c->mounts.n + 1, sizeof(Candidate));
+    if (!c->items)
         return -ENOMEM;
-    /* mount_table_select() is not asked: subvolumes of one btrfs have one number. */
-    for (size_t i = 0; i < mounts.n; i++) {
-        const Mount *m = &mounts.mounts[i];
+    for (size_t i = 0; i < c->mounts.n; i++) {
+        const Mount *m = &c->mounts.mounts[i];
 
         if (fstype_is_local_block(m->fstype) && path_is_below(m->target, root) &&
-            candidate_open(&candidates[n], m))
-            n++;
+            candidate_open(&c->items[c->n], m))
+            c->n++;
     }
-    for (uint32_t k = 0; r >= 0 && k < t.n; k++) {
-        const Candidate *best = NULL;
+    return 0;
+}
 
-        for (size_t i = 0; i < n; i++)
-            if (serves(&candidates[i], &p->volumes[k]) &&
-                (!best || is_better(candidates[i].mount, best->mount)))
-                best = &candidates[i];
-        if (best)
-            r = fill_volume(&p->volumes[k], k, best, &t.volumes[k], &t.facts[k]);
-    }
-    for (size_t i = 0; i < n; i++) {
-        close(candidates[i].root_fd);
-        if (candidates[i].device_fd >= 0)
-            close(candidates[i].device_fd);
+static const Candidate *candidates_find(const Candidates *c, const PackVolume *s)
+{
+    const Candidate *best = NULL;
+
+    for (size_t i = 0; i < c->n; i++)
+        if (serves(&c->items[i], s) && (!best || mount_is_better(c->items[i].mount, best->mount)))
+            best = &c->items[i];
+    return best;
+}
+
+/* Every volume of the pack as not mounted. */
+static int mounted_table_init(MountedTable *t, uint32_t n)
+{
+    t->volumes = calloc((size_t)n + 1, sizeof(MountedVolume));
+    t->facts = calloc((size_t)n + 1, sizeof(VolumeFacts));
+    if (!t->volumes || !t->facts)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < n; i++)
+        t->volumes[i] = (MountedVolume){.root_fd = -EBADF, .device_fd = -EBADF};
+    t->n = n;
+    return 0;
+}
+
+int mounted_table_read(const Pack *p, const char *root, MountedTable *ret)
+{
+    _cleanup_(candidates_done) Candidates candidates = {0};
+    _cleanup_mounted_table_ MountedTable t = {0};
+    int r = mounted_table_init(&t, le32toh(p->header->n_volumes));
+
+    if (r >= 0 && t.n > 0)
+        r = candidates_read(root, &candidates);
+    for (uint32_t k = 0; r >= 0 && k < t.n; k++) {
+        const Candidate *c = candidates_find(&candidates, &p->volumes[k]);
+
+        if (c)
+            r = fill_volume(&p->volumes[k], k, c, &t.volumes[k], &t.facts[k]);
     }
     if (r < 0)
         return r;

@@ -9,6 +9,7 @@
 #include "record/cachestat.h"
 #include "record/residency.h"
 #include "session/resident-internal.h"
+#include "volume/block-device.h"
 #include "volume/extents.h"
 
 #include <fcntl.h>
@@ -241,7 +242,7 @@ static int open_volume(PassState *s, const Pass *p, const char *uuid, uint64_t *
             !places_have(&p->places, v->mount_dev))
             continue;
         *ret_dev = v->block_dev;
-        return volume_open_device(v);
+        return block_device_open(v->block_dev);
     }
     return -ENODEV;
 }

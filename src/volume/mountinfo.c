@@ -235,7 +235,7 @@ static bool is_same_filesystem(const Mount *a, const Mount *b)
            mount_subvolume_id(a) == mount_subvolume_id(b);
 }
 
-static bool is_better(const Mount *a, const Mount *b)
+bool mount_is_better(const Mount *a, const Mount *b)
 {
     size_t x = strlen(a->root), y = strlen(b->root);
 
@@ -262,7 +262,7 @@ int mount_table_select(const MountTable *t, const char *prefix, size_t **ret, si
                 break;
         if (k == n)
             chosen[n++] = i;
-        else if (is_better(m, &t->mounts[chosen[k]]))
+        else if (mount_is_better(m, &t->mounts[chosen[k]]))
             chosen[k] = i;
     }
     *ret = TAKE_PTR(chosen);

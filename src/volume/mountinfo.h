@@ -41,6 +41,10 @@ bool path_is_below(const char *path, const char *prefix);
  * own. */
 uint64_t mount_subvolume_id(const Mount *m);
 
+/* True if a shows more of their filesystem than b: its root lies higher up in it, or, if the roots
+ * lie equally high, its target is shorter. */
+bool mount_is_better(const Mount *a, const Mount *b);
+
 /* The mount to reach each local block-backed filesystem (and btrfs subvolume) by: one index into
  * `t` per distinct major:minor and subvolume, not covered by another mount, at or below `prefix`
  * ("/" for all), preferring the one whose root lies higher up in the filesystem, then the shortest

@@ -3,6 +3,7 @@
 #include "volume/seeks.h"
 
 #include "base/clock.h"
+#include "volume/block-device.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -42,7 +43,7 @@ int seeks_measure(const Volume *v, SeekTimes *ret)
 {
     usec_t elsewhere[SEEKS_MAX], next[SEEKS_MAX], start = clock_now(CLOCK_MONOTONIC);
     uint64_t blocks = v->size_bytes / BLOCK, places[SEEKS_MAX];
-    _cleanup_close_ int fd = volume_open_device(v);
+    _cleanup_close_ int fd = block_device_open(v->block_dev);
     _cleanup_free_ void *buf = NULL;
     unsigned n = 0;
     int flags;

@@ -54,11 +54,6 @@ const Volume *volume_by_dev(const VolumeTable *t, uint64_t st_dev);
 /* The volume that this line of mountinfo is of, or NULL. */
 const Volume *volume_by_mount(const VolumeTable *t, const Mount *m);
 
-/* Opens the block device of the volume for reading, O_CLOEXEC, after checking that the node is a
- * block device with the right dev_t: /dev/NAME, else a node made in no place at all (-ENXIO).
- * A descriptor or a negative errno. */
-int volume_open_device(const Volume *v);
-
 /* Pure: the class that bus, name and flags suggest. mmcblk: sd or emmc by `mmc_type` ("SD"/"MMC",
  * NULL unknown); nbd, rbd, network-backed: netdisk; rotational flag on a disk that is not virtual:
  * hdd; not rotational: ssd; a rotational flag on virtio or loop: unknown. */

@@ -1,24 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+#include "volume/block-device.h"
 #include "volume/disk-facts.h"
 #include "volume/mount-table.h"
 #include "volume/volume.h"
 
 #include <blkid/blkid.h>
 #include <fcntl.h>
-#include <linux/fs.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-
-#ifndef FS_IOC_GETFSUUID
-struct fsuuid2 {
-    __u8 len;
-    __u8 uuid[16];
-};
-#define FS_IOC_GETFSUUID _IOR(0x15, 0, struct fsuuid2)
-#endif
 
 static void volume_done(Volume *v)
 {
@@ -103,26 +94,25 @@ static int set_uuid(Volume *v, const char *text)
     return 1;
 }
 
-/* The UUID as the kernel knows it (Linux 6.9 and later): without reading the device. 1 found, 0
- * not, -ENOMEM. */
+/* The UUID as the kernel knows it, without reading the device. 1 found, 0 not, -ENOMEM. */
 static int ask_uuid(Volume *v, int target_fd)
 {
-    struct fsuuid2 u = {0};
+    uint8_t uuid[16];
     char text[37];
     size_t n = 0;
 
-    if (ioctl(target_fd, FS_IOC_GETFSUUID, &u) < 0 || u.len != sizeof(u.uuid))
+    if (filesystem_uuid(target_fd, uuid) < 0)
         return 0;
-    for (size_t i = 0; i < sizeof(u.uuid); i++)
+    for (size_t i = 0; i < sizeof(uuid); i++)
         n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%02x",
-                              i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", u.uuid[i]);
+                              i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
     return set_uuid(v, text);
 }
 
 /* The UUID of what lies on the device, by libblkid. Only the superblock probe is run. */
 static int probe_uuid(Volume *v)
 {
-    _cleanup_close_ int fd = volume_open_device(v);
+    _cleanup_close_ int fd = block_device_open(v->block_dev);
     const char *uuid = NULL;
     blkid_probe pr;
     int r = 0;
@@ -140,25 +130,6 @@ static int probe_uuid(Volume *v)
     }
     blkid_free_probe(pr);
     return r;
-}
-
-int volume_open_device(const Volume *v)
-{
-    _cleanup_close_ int fd = -EBADF;
-    char path[4096];
-    struct stat st;
-
-    if (!v->device[0] || v->block_dev == 0)
-        return -ENXIO;
-    snprintf(path, sizeof(path), "/dev/%s", v->device);
-    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0)
-        return -errno;
-    if (fstat(fd, &st) < 0)
-        return -errno;
-    if (!S_ISBLK(st.st_mode) || st.st_rdev != v->block_dev)
-        return -ENXIO;
-    return TAKE_FD(fd);
 }
 
 /* What the mounted filesystem itself tells: the number of its files, its UUID. */

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "volume/block-device.h"
+
+#include "base/directory.h"
+#include "base/rooted.h"
+
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#define DISK_DEPTH_MAX 16 /* devices stacked on one another */
+#define SYSFS_FILE_MAX 65536U
+#define SECTOR_BYTES   512U /* the unit of sysfs, whatever the device's own */
+
+#ifndef FS_IOC_GETFSUUID
+struct fsuuid2 {
+    __u8 len;
+    __u8 uuid[16];
+};
+#define FS_IOC_GETFSUUID _IOR(0x15, 0, struct fsuuid2)
+#endif
+
+/* The value of KEY=... in a uevent file, newly allocated, or NULL. */
+static char *uevent_value(const char *text, const char *key)
+{
+    size_t l = strlen(key);
+
+    for (const char *line = text; *line;) {
+        const char *end = strchrnul(line, '\n');
+
+        if ((size_t)(end - line) > l && memcmp(line, key, l) == 0 && line[l] == '=')
+            return strndup(line + l + 1, (size_t)(end - line) - l - 1);
+        line = *end ? end + 1 : end;
+    }
+    return NULL;
+}
+
+int block_device_name(int sys_fd, uint64_t dev, char **ret)
+{
+    _cleanup_free_ char *text = NULL;
+    char path[64];
+    int r;
+
+    snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/uevent", major(dev), minor(dev));
+    r = rooted_read(sys_fd, path, SYSFS_FILE_MAX, &text, NULL);
+    if (r < 0)
+        return r;
+    *ret = uevent_value(text, "DEVNAME");
+    return *ret ? 0 : -ENODATA;
+}
+
+uint64_t block_device_number(int sys_fd, const char *sysfs_name)
+{
+    _cleanup_free_ char *text = NULL;
+    char path[512], *colon, *end;
+    unsigned long maj, min;
+
+    snprintf(path, sizeof(path), "/sys/class/block/%s/dev", sysfs_name);
+    if (rooted_read(sys_fd, path, SYSFS_FILE_MAX, &text, NULL) < 0)
+        return 0;
+    maj = strtoul(text, &colon, 10);
+    if (colon == text || *colon != ':')
+        return 0;
+    min = strtoul(colon + 1, &end, 10);
+    if (end == colon + 1 || (*end && *end != '\n'))
+        return 0;
+    return makedev(maj, min);
+}
+
+void block_device_sysfs_name(char *name)
+{
+    for (; *name; name++)
+        if (*name == '/')
+            *name = '!';
+}
+
+int block_device_open(uint64_t dev)
+{
+    _cleanup_free_ char *name = NULL;
+    _cleanup_close_ int fd = -EBADF;
+    char path[4096];
+    struct stat st;
+    int r;
+
+    if (dev == 0)
+        return -ENXIO;
+    r = block_device_name(AT_FDCWD, dev, &name);
+    if (r < 0)
+        return r;
+    snprintf(path, sizeof(path), "/dev/%s", name);
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return -errno;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    if (!S_ISBLK(st.st_mode) || st.st_rdev != dev)
+        return -ENXIO;
+    return TAKE_FD(fd);
+}
+
+/* The number of entries of a directory of sysfs; the name of the first in *ret, if there is one. */
+static int count_entries(int sys_fd, const char *path, char **ret)
+{
+    _cleanup_free_ char *name = NULL;
+    _cleanup_closedir_ DIR *d = NULL;
+    int n = 0, r = directory_from_fd(rooted_open(sys_fd, path, O_RDONLY | O_DIRECTORY), &d);
+
+    if (r < 0)
+        return r;
+    for (const struct dirent *e; (e = directory_next(d));)
+        if (n++ == 0)
+            name = strdup(e->d_name);
+    if (n > 0 && !name)
+        return -ENOMEM;
+    *ret = TAKE_PTR(name);
+    return n;
+}
+
+/* The disk of a partition is the directory it lies in: /sys/class/block/NAME is a link to
+ * .../block/DISK/NAME. NULL if `name` is a whole disk. */
+static char *disk_of_partition(int sys_fd, const char *name)
+{
+    _cleanup_close_ int dir = -EBADF;
+    char path[512], link[4096];
+    char *slash, *before;
+    uint64_t number;
+    ssize_t n;
+
+    snprintf(path, sizeof(path), "/sys/class/block/%s/partition", name);
+    if (rooted_read_u64(sys_fd, path, &number) < 0)
+        return NULL;
+    dir = rooted_open(sys_fd, "/sys/class/block", O_PATH | O_DIRECTORY);
+    if (dir < 0)
+        return NULL;
+    n = readlinkat(dir, name, link, sizeof(link) - 1);
+    if (n <= 0)
+        return NULL;
+    link[n] = 0;
+    slash = strrchr(link, '/');
+    if (!slash)
+        return NULL;
+    *slash = 0;
+    before = strrchr(link, '/');
+    return strdup(before ? before + 1 : link);
+}
+
+void block_disk_done(BlockDisk *d)
+{
+    free(d->name);
+    *d = (BlockDisk){0};
+}
+
+/* Takes one step down. 1: taken, 0: this is the bottom, or -ENOMEM. */
+static int step_down(int sys_fd, BlockDisk *d)
+{
+    char *below = disk_of_partition(sys_fd, d->name), path[512];
+    uint64_t sectors;
+    int n;
+
+    if (below) {
+        snprintf(path, sizeof(path), "/sys/class/block/%s/start", d->name);
+        if (rooted_read_u64(sys_fd, path, &sectors) >= 0 && sectors <= UINT64_MAX / SECTOR_BYTES)
+            d->offset += sectors * SECTOR_BYTES;
+    } else {
+        snprintf(path, sizeof(path), "/sys/class/block/%s/slaves", d->name);
+        n = count_entries(sys_fd, path, &below);
+        if (n == -ENOMEM)
+            return n;
+        d->several = n > 1;
+        if (n != 1) {
+            if (n > 0)
+                free(below);
+            return 0;
+        }
+    }
+    free(d->name);
+    d->name = below;
+    return 1;
+}
+
+int block_device_find_disk(int sys_fd, uint64_t dev, BlockDisk *ret)
+{
+    _cleanup_block_disk_ BlockDisk d = {0};
+    int r = block_device_name(sys_fd, dev, &d.name);
+
+    if (r < 0)
+        return r;
+    block_device_sysfs_name(d.name);
+    r = 1;
+    for (int depth = 0; r > 0 && depth < DISK_DEPTH_MAX; depth++)
+        r = step_down(sys_fd, &d);
+    if (r < 0)
+        return r;
+    *ret = d;
+    d = (BlockDisk){0};
+    return 0;
+}
+
+int filesystem_uuid(int fd, uint8_t ret[static 16])
+{
+    struct fsuuid2 u = {0};
+
+    if (ioctl(fd, FS_IOC_GETFSUUID, &u) < 0)
+        return -errno;
+    if (u.len != sizeof(u.uuid))
+        return -EBADMSG;
+    for (size_t i = 0; i < sizeof(u.uuid); i++)
+        ret[i] = u.uuid[i];
+    return 0;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Block devices by number, through sysfs; the UUID of a mounted filesystem. Needs libc only:
+ * headstart-replay uses it too. `sys_fd` is a directory that stands for "/" (AT_FDCWD: the machine
+ * itself). */
+
+#include "base/macros.h"
+
+/* The device's name below /dev ("sda2", "dm-0", "cciss/c0d0"); the caller frees *ret. 0, -ENODATA
+ * (the kernel gives none), -ENOMEM, or the error of reading sysfs. */
+int block_device_name(int sys_fd, uint64_t dev, char **ret);
+
+/* The number of the device with that name in sysfs ("sda2", "cciss!c0d0"), or 0. */
+uint64_t block_device_number(int sys_fd, const char *sysfs_name);
+
+/* In place: the name in sysfs, where a "/" of a device's name is a "!". */
+void block_device_sysfs_name(char *name);
+
+/* Opens the device for reading by its name below /dev, if that is a block device with this number.
+ * A descriptor (O_CLOEXEC), -ENXIO (dev is 0, or the name is another device), or a negative errno.
+ */
+int block_device_open(uint64_t dev);
+
+/* The bottom of a stack of devices. */
+typedef struct BlockDisk {
+    char *name;      /* in sysfs: the lowest device that lies on at most one other */
+    bool several;    /* `name` lies on several devices (a RAID): they are not followed */
+    uint64_t offset; /* bytes from the beginning of `name`, as far as partitions tell: the offset of
+                        a device-mapper volume counts as 0 */
+} BlockDisk;
+
+void block_disk_done(BlockDisk *d);
+#define _cleanup_block_disk_ _cleanup_(block_disk_done)
+
+/* Follows the device down through partitions and stacked devices (dm, md), at most 16 levels. 0,
+ * -ENOMEM, or the error of block_device_name(). */
+int block_device_find_disk(int sys_fd, uint64_t dev, BlockDisk *ret);
+
+/* The UUID of the mounted filesystem on which fd (not O_PATH) lies, as the kernel knows it
+ * (FS_IOC_GETFSUUID, Linux 6.9). 0, -ENOTTY or -EOPNOTSUPP (the kernel or the filesystem does not
+ * tell), -EBADMSG (not 16 bytes). */
+int filesystem_uuid(int fd, uint8_t ret[static 16]);
