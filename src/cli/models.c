@@ -78,10 +78,10 @@ int models_add(Model **sum, Model *m, const char *path)
         *sum = TAKE_PTR(model);
         return 0;
     }
-    if (model->halflife != (*sum)->halflife)
+    if (model->halflife_usec != (*sum)->halflife_usec)
         return cli_error(EINVAL, "%s: its half-life is %s, that of the others %s", path,
-                         format_timespan(theirs, sizeof(theirs), model->halflife),
-                         format_timespan(ours, sizeof(ours), (*sum)->halflife));
+                         format_timespan(theirs, sizeof(theirs), model->halflife_usec),
+                         format_timespan(ours, sizeof(ours), (*sum)->halflife_usec));
     n_shared = count_shared(*sum, model);
     if (n_shared > 0)
         cli_warning(0, "%s: %zu of its sessions are in the others too and will count twice", path,

@@ -224,7 +224,7 @@ int show_model(const Context *c, const char *path, const Model *m, uint64_t limi
     };
     _cleanup_table_ Table *t = table_new(columns);
 
-    table_row(t, path, m->halflife, (uint64_t)m->n_learned,
+    table_row(t, path, m->halflife_usec, (uint64_t)m->n_learned,
               m->n_learned ? m->learned[m->n_learned - 1].start_realtime : COUNT_UNKNOWN,
               (uint64_t)m->n_files, "model", stage_table(m, c->json != JSON_OFF, limit));
     return cli_print_fields(c, t);

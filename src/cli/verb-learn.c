@@ -127,7 +127,7 @@ static int learn_one(Learning *l, Trace *t, size_t *ret_dropped)
     /* What the session cycle has learned is in the model's chains, unless the model is made anew.
      */
     if (r >= 0 && (l->anew || !(t->flags & TRACE_FOLLOWED)))
-        r = mixture_train(&l->model->chains, l->model->halflife, t);
+        r = mixture_train(&l->model->chains, l->model->halflife_usec, t);
     return r;
 }
 
@@ -286,7 +286,7 @@ static int try_model(Learning *l, char **ret_error)
 static int load_model(Learning *l, bool rebuild)
 {
     _cleanup_free_ char *error = NULL;
-    usec_t halflife = l->c->config.half_life;
+    usec_t halflife_usec = l->c->config.half_life;
     int r;
 
     l->anew = rebuild;
@@ -301,7 +301,7 @@ static int load_model(Learning *l, bool rebuild)
             return cli_error(r, "%s/" STATE_MODEL ": cannot set it aside: %m", l->c->state);
         l->anew = true;
     }
-    if (l->model && l->model->halflife != halflife) {
+    if (l->model && l->model->halflife_usec != halflife_usec) {
         /* Sums that faded at another rate cannot be continued. */
         if (!l->c->quiet)
             cli_warning(0, "HalfLife= was changed: learning anew from the traces that are kept");
@@ -309,7 +309,7 @@ static int load_model(Learning *l, bool rebuild)
         l->anew = true;
     }
     if (!l->model)
-        l->model = model_new(halflife);
+        l->model = model_new(halflife_usec);
     return l->model ? 0 : cli_error(ENOMEM, "%m");
 }
 

@@ -103,10 +103,10 @@ static int save(SessionSave *s)
     if (r < 0)
         return r;
     if (!m)
-        m = model_new(s->chains->halflife);
+        m = model_new(s->chains->halflife_usec);
     if (!m)
         return -ENOMEM;
-    if (m->halflife != s->chains->halflife)
+    if (m->halflife_usec != s->chains->halflife_usec)
         return -EINVAL;
     chains_free(m->chains);
     m->chains = TAKE_PTR(s->chains);

@@ -48,7 +48,7 @@ int predictor_parameters_init(PredictorParameters *ret, const char *name)
             .partition_nodes = 64,
             .partition_order = 45,
             .partition_threshold = 0.5,
-            .halflife = 7 * 24 * USEC_PER_HOUR,
+            .halflife_usec = 7 * 24 * USEC_PER_HOUR,
             .chain_window = MIXTURE_CHAIN_WINDOW,
             .combination = MIXTURE_CALIBRATED,
             .mixture_users = true,
@@ -73,7 +73,7 @@ static bool parameters_valid(const PredictorParameters *p)
            p->graph_lookahead >= 1 && p->graph_lookahead <= 64 && p->partition_nodes >= 2 &&
            p->partition_nodes <= 4096 && p->partition_order >= 2 &&
            p->partition_order <= p->partition_nodes && p->partition_jump < p->partition_order &&
-           p->halflife > 0 && p->halflife <= USEC_INFINITY / DECAYED_SUM_SPAN &&
+           p->halflife_usec > 0 && p->halflife_usec <= USEC_INFINITY / DECAYED_SUM_SPAN &&
            p->chain_window > 0 && p->combination >= 0 && p->combination < _MIXTURE_COMBINATION_MAX;
 }
 

@@ -8,7 +8,7 @@
 
 typedef struct Preload {
     Predictor base;
-    double lambda;   /* ln 2 / halflife, per microsecond */
+    double lambda;   /* ln 2 / halflife_usec, per microsecond */
     uint32_t *index; /* item -> application, or PREDICTOR_NONE */
     size_t index_allocated;
     uint32_t *items; /* application -> item */
@@ -24,7 +24,7 @@ static int preload_create(const PredictorParameters *p, uint64_t seed, Predictor
 
     if (!l)
         return -ENOMEM;
-    l->lambda = M_LN2 / (double)p->halflife;
+    l->lambda = M_LN2 / (double)p->halflife_usec;
     *ret = &l->base;
     return 0;
 }

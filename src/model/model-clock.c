@@ -6,7 +6,7 @@
 
 static usec_t span(const Model *m)
 {
-    return m->halflife * DECAYED_SUM_SPAN;
+    return m->halflife_usec * DECAYED_SUM_SPAN;
 }
 
 usec_t model_effective_now(const Model *m, usec_t now_realtime)
@@ -68,14 +68,14 @@ int model_settle_clock(Model **m, usec_t now_realtime)
         return r;
     if ((*m)->clock <= now_realtime || (*m)->clock - now_realtime <= span(*m))
         return 0;
-    empty = model_new((*m)->halflife);
+    empty = model_new((*m)->halflife_usec);
     if (!empty)
         return -ENOMEM;
     chains = TAKE_PTR((*m)->chains);
     r = model_merge(*m, empty, &copy);
     if (r >= 0) {
-        from = decayed_sum_weight(copy->clock, copy->halflife);
-        to = decayed_sum_weight(now_realtime, copy->halflife);
+        from = decayed_sum_weight(copy->clock, copy->halflife_usec);
+        to = decayed_sum_weight(now_realtime, copy->halflife_usec);
         for (size_t i = 0; i < copy->n_stages; i++)
             rescale_stage(&copy->stages[i], to, from);
         for (size_t i = 0; i < copy->n_files; i++)
@@ -86,7 +86,7 @@ int model_settle_clock(Model **m, usec_t now_realtime)
         if (copy->n_learned > 0)
             qsort(copy->learned, copy->n_learned, sizeof(ModelLearned), model_compare_learned);
         copy->clock = now_realtime;
-        copy->generation = decayed_sum_generation(now_realtime, copy->halflife);
+        copy->generation = decayed_sum_generation(now_realtime, copy->halflife_usec);
         /* Merging drops what the new scale has no room for. */
         r = model_merge(copy, empty, &settled);
     }

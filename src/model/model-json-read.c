@@ -403,7 +403,7 @@ static int read_chains(Reader *r, struct json_object *o)
     k = chains_read(&r->document, c, &r->m->chains);
     if (k < 0)
         return k == -ENOMEM ? k : -EBADMSG;
-    return r->m->chains->halflife == r->m->halflife ? 0 : -EBADMSG;
+    return r->m->chains->halflife_usec == r->m->halflife_usec ? 0 : -EBADMSG;
 }
 
 static int fail(int error, char **ret_error, const char *format, const char *detail)
@@ -419,7 +419,7 @@ static int read_all(Reader *r)
 
     r->where = "clock_usec";
     CHECK(json_get_u64(o, "clock_usec", INT64_MAX, &r->m->clock));
-    r->m->generation = decayed_sum_generation(r->m->clock, r->m->halflife);
+    r->m->generation = decayed_sum_generation(r->m->clock, r->m->halflife_usec);
     CHECK(read_learned(r, o));
     CHECK(read_sums(r, o));
     CHECK(read_files(r, o));
@@ -439,7 +439,7 @@ int model_from_json(const char *text, size_t size, Model **ret, char **ret_error
     _cleanup_model_ Model *m = NULL;
     const char *reason = NULL, *word;
     struct json_object *o;
-    uint64_t version, halflife;
+    uint64_t version, halflife_usec;
     int r;
 
     if (ret_error)
@@ -454,10 +454,11 @@ int model_from_json(const char *text, size_t size, Model **ret, char **ret_error
         return fail(-EMEDIUMTYPE, ret_error, "not a headstart model%s", "");
     if (json_get_u64(o, "version", UINT32_MAX, &version) < 0 || version != MODEL_FORMAT_VERSION)
         return fail(-EPROTONOSUPPORT, ret_error, "a model of another format version%s", "");
-    if (json_get_u64(o, "halflife_usec", MODEL_HALFLIFE_MAX, &halflife) < 0 || halflife == 0)
+    if (json_get_u64(o, "halflife_usec", MODEL_HALFLIFE_MAX, &halflife_usec) < 0 ||
+        halflife_usec == 0)
         return fail(-EBADMSG, ret_error, "\"%s\" is missing or wrong", "halflife_usec");
 
-    m = model_new(halflife);
+    m = model_new(halflife_usec);
     if (!m)
         return -ENOMEM;
     reader.m = m;

@@ -327,7 +327,7 @@ int model_to_json(const Model *m, char **ret, size_t *ret_size)
         return r;
     json_writer_add_string(&w.w, "format", MODEL_FORMAT_NAME);
     json_writer_add_u64(&w.w, "version", MODEL_FORMAT_VERSION);
-    json_writer_add_u64(&w.w, "halflife_usec", m->halflife);
+    json_writer_add_u64(&w.w, "halflife_usec", m->halflife_usec);
     json_writer_add_u64(&w.w, "clock_usec", m->clock);
     json_writer_open(&w.w, "learned", '[');
     for (size_t i = 0; i < m->n_learned; i++) {

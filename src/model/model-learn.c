@@ -358,12 +358,12 @@ static int take_metadata(const Trace *t, ModelStage *s, DecayedSum one)
     return 0;
 }
 
-int model_from_trace(const Trace *t, usec_t halflife, usec_t now_realtime, Model **ret)
+int model_from_trace(const Trace *t, usec_t halflife_usec, usec_t now_realtime, Model **ret)
 {
     usec_t at = model_effective_start(t->start_realtime, MAX(now_realtime, MODEL_CLOCK_MIN));
-    _cleanup_model_ Model *m = model_new(halflife);
+    _cleanup_model_ Model *m = model_new(halflife_usec);
     _cleanup_free_ uint32_t *where = NULL;
-    DecayedSum one = {decayed_sum_weight(at, halflife), 0};
+    DecayedSum one = {decayed_sum_weight(at, halflife_usec), 0};
     uint64_t msec = MIN(t->duration / USEC_PER_MSEC, MSEC_MAX);
     ModelStage *s;
     int r;
@@ -371,7 +371,7 @@ int model_from_trace(const Trace *t, usec_t halflife, usec_t now_realtime, Model
     if (!m)
         return -ENOMEM;
     m->clock = at;
-    m->generation = decayed_sum_generation(at, halflife);
+    m->generation = decayed_sum_generation(at, halflife_usec);
     if (grow_array(&m->stages, &m->allocated_stages, 1, sizeof(ModelStage)) < 0 ||
         grow_array(&m->learned, &m->allocated_learned, 1, sizeof(ModelLearned)) < 0)
         return -ENOMEM;
@@ -410,7 +410,7 @@ int model_learn(Model **m, const Trace *t, usec_t now_realtime)
         return -EALREADY;
     r = model_settle_clock(m, now_realtime);
     if (r >= 0)
-        r = model_from_trace(t, (*m)->halflife, model_effective_now(*m, now_realtime), &one);
+        r = model_from_trace(t, (*m)->halflife_usec, model_effective_now(*m, now_realtime), &one);
     if (r < 0)
         return r;
     /* A trace's model has no chains: no need to copy those that are. */

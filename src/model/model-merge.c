@@ -412,7 +412,7 @@ static int merge_chains(const Model *a, const Model *b, Model *m)
     if (!some)
         return 0;
     if (!a->chains || !b->chains)
-        CHECK(chains_new(some->halflife, some->window, &nothing));
+        CHECK(chains_new(some->halflife_usec, some->window_usec, &nothing));
     return chains_merge(a->chains ? a->chains : nothing, b->chains ? b->chains : nothing,
                         &m->chains);
 }
@@ -436,14 +436,14 @@ static bool within_limits(const Model *m)
 
 int model_merge(const Model *a, const Model *b, Model **ret)
 {
-    _cleanup_model_ Model *m = model_new(a->halflife);
+    _cleanup_model_ Model *m = model_new(a->halflife_usec);
     _cleanup_free_ uint32_t *a_where = NULL, *b_where = NULL;
     Side sa, sb;
     int r;
 
     if (!m)
         return -ENOMEM;
-    if (a->halflife != b->halflife)
+    if (a->halflife_usec != b->halflife_usec)
         return -EINVAL;
     a_where = calloc(a->n_files + 1, sizeof(uint32_t));
     b_where = calloc(b->n_files + 1, sizeof(uint32_t));

@@ -142,7 +142,7 @@ static int drop_files(Model *m)
 
 int model_make_portable(const Model *m, Model **ret)
 {
-    _cleanup_model_ Model *sum = model_new(m->halflife);
+    _cleanup_model_ Model *sum = model_new(m->halflife_usec);
     int r;
 
     if (!sum)

@@ -6,7 +6,7 @@
 
 int model_sum_stages(const Model *m, unsigned stages, uint32_t uid, Model **ret)
 {
-    _cleanup_model_ Model *sum = model_new(m->halflife);
+    _cleanup_model_ Model *sum = model_new(m->halflife_usec);
 
     if (!sum)
         return -ENOMEM;

@@ -23,12 +23,12 @@ void model_stage_done(ModelStage *s)
     *s = (ModelStage){0};
 }
 
-Model *model_new(usec_t halflife)
+Model *model_new(usec_t halflife_usec)
 {
     Model *m = calloc(1, sizeof(Model));
 
     if (m)
-        m->halflife = halflife;
+        m->halflife_usec = halflife_usec;
     return m;
 }
 
@@ -69,12 +69,12 @@ uint32_t model_find_file(const Model *m, const char *path)
 double model_sessions(const Model *m, Stage stage, uint32_t uid, usec_t now_realtime)
 {
     DecayedSum sum = {0};
-    uint64_t generation = decayed_sum_generation(now_realtime, m->halflife);
+    uint64_t generation = decayed_sum_generation(now_realtime, m->halflife_usec);
 
     for (size_t i = 0; i < m->n_stages; i++)
         if (m->stages[i].stage == stage && (uid == UID_INVALID || m->stages[i].uid == uid))
             sum = decayed_sum_add(sum, m->stages[i].sessions);
     if (generation > m->generation)
         sum = decayed_sum_advance(sum, generation - m->generation);
-    return decayed_sum_value(sum) / (double)decayed_sum_weight(now_realtime, m->halflife);
+    return decayed_sum_value(sum) / (double)decayed_sum_weight(now_realtime, m->halflife_usec);
 }

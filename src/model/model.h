@@ -103,7 +103,7 @@ typedef struct ModelLearned {
 } ModelLearned;
 
 typedef struct Model {
-    usec_t halflife;
+    usec_t halflife_usec;
     usec_t clock;        /* wall clock of the latest session it knows; 0: none */
     uint64_t generation; /* of all DecayedSums in it (base/decayed-sum.h): that of `clock` */
     ModelFile *files;    /* by path */
@@ -117,13 +117,13 @@ typedef struct Model {
 } Model;
 
 /* An empty model with that half-life (> 0). NULL if out of memory. */
-Model *model_new(usec_t halflife);
+Model *model_new(usec_t halflife_usec);
 Model *model_free(Model *m);
 DEFINE_CLEANUP(Model *, model_free);
 #define _cleanup_model_ _cleanup_(model_freep)
 
 /* A model that knows this one session. 0, -ENOMEM. */
-int model_from_trace(const Trace *t, usec_t halflife, usec_t now_realtime, Model **ret);
+int model_from_trace(const Trace *t, usec_t halflife_usec, usec_t now_realtime, Model **ret);
 
 /* *ret = everything both know. Exact, associative and commutative (base/decayed-sum.h), and memory
  * is that of two models and their sum, so any number can be folded one by one. -EINVAL if the

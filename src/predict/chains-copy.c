@@ -21,35 +21,35 @@ static int copy_array(void *ret, const void *from, size_t allocated, size_t size
     return 0;
 }
 
-static int copy_world(const ChainsWorld *w, ChainsWorld **ret)
+static int copy_history(const UserHistory *h, UserHistory **ret)
 {
-    ChainsWorld *x = malloc(sizeof(*x));
+    UserHistory *x = malloc(sizeof(*x));
     int r;
 
     if (!x)
         return -ENOMEM;
-    *x = *w;
+    *x = *h;
     x->applications = NULL;
     x->index = x->running = NULL;
     x->pairs = NULL;
     x->n_applications = 0;
-    r = copy_array(&x->index, w->index, w->allocated_index, sizeof(*w->index));
+    r = copy_array(&x->index, h->index, h->allocated_index, sizeof(*h->index));
     if (r >= 0)
-        r = copy_array(&x->running, w->running, w->allocated_running, sizeof(*w->running));
+        r = copy_array(&x->running, h->running, h->allocated_running, sizeof(*h->running));
     if (r >= 0)
-        r = copy_array(&x->pairs, w->pairs, w->allocated_pairs, sizeof(*w->pairs));
+        r = copy_array(&x->pairs, h->pairs, h->allocated_pairs, sizeof(*h->pairs));
     if (r >= 0)
-        r = copy_array(&x->applications, w->applications, w->allocated_applications,
-                       sizeof(*w->applications));
-    for (size_t i = 0; r >= 0 && i < w->n_applications; i++) {
-        const ChainsApplication *a = &w->applications[i];
+        r = copy_array(&x->applications, h->applications, h->allocated_applications,
+                       sizeof(*h->applications));
+    for (size_t i = 0; r >= 0 && i < h->n_applications; i++) {
+        const ChainsApplication *a = &h->applications[i];
 
-        r = copy_array(&x->applications[i].partners, a->partners, a->allocated_partners,
-                       sizeof(*a->partners));
+        r = copy_array(&x->applications[i].neighbours, a->neighbours, a->allocated_neighbours,
+                       sizeof(*a->neighbours));
         x->n_applications = i + 1; /* those behind still point into the original */
     }
     if (r < 0) {
-        chains_world_free(x);
+        user_history_free(x);
         return r;
     }
     *ret = x;
@@ -64,26 +64,27 @@ int chains_copy_ended(const Chains *c, Chains **ret)
     if (!x)
         return -ENOMEM;
     *x = *c;
-    x->worlds = NULL;
+    x->histories = NULL;
     x->names = NULL;
     x->names_index = NULL;
-    x->n_worlds = x->allocated_worlds = x->n_names = x->allocated_names = 0;
+    x->n_histories = x->allocated_histories = x->n_names = x->allocated_names = 0;
     for (size_t i = 0; r >= 0 && i < c->n_names; i++) {
         uint32_t id;
 
         r = chains_add_name(x, c->names[i], &id);
     }
     if (r >= 0)
-        r = grow_array(&x->worlds, &x->allocated_worlds, c->n_worlds, sizeof(*x->worlds));
-    for (size_t i = 0; r >= 0 && i < c->n_worlds; i++) {
-        r = copy_world(c->worlds[i], &x->worlds[i]);
+        r = grow_array(&x->histories, &x->allocated_histories, c->n_histories,
+                       sizeof(*x->histories));
+    for (size_t i = 0; r >= 0 && i < c->n_histories; i++) {
+        r = copy_history(c->histories[i], &x->histories[i]);
         if (r >= 0)
-            x->n_worlds = i + 1;
+            x->n_histories = i + 1;
     }
     if (r < 0)
         return r;
-    for (size_t i = 0; i < x->n_worlds; i++)
-        chains_end(x, x->worlds[i]);
+    for (size_t i = 0; i < x->n_histories; i++)
+        chains_end(x, x->histories[i]);
     *ret = TAKE_PTR(x);
     return 0;
 }

@@ -4,12 +4,12 @@
 #include "base/json-document.h"
 #include "predict/chains.h"
 
-ChainsWorld *chains_world_free(ChainsWorld *w);
-int chains_intern(ChainsWorld *w, uint32_t id, uint32_t *ret);
-ChainsPair *chains_find_pair(const ChainsWorld *w, uint32_t a, uint32_t b);
-ChainsPartner *chains_find_partner(const ChainsWorld *w, uint32_t a, uint32_t b);
-int chains_add_partners(ChainsWorld *w, uint32_t a, uint32_t b);
-int chains_add_pair(ChainsWorld *w, uint32_t x, uint32_t y, ChainsPair **ret);
+UserHistory *user_history_free(UserHistory *h);
+int chains_intern(UserHistory *h, uint32_t id, uint32_t *ret);
+ChainsPair *chains_find_pair(const UserHistory *h, uint32_t a, uint32_t b);
+Neighbour *chains_find_neighbour(const UserHistory *h, uint32_t a, uint32_t b);
+int chains_add_neighbours(UserHistory *h, uint32_t a, uint32_t b);
+int chains_add_pair(UserHistory *h, uint32_t x, uint32_t y, ChainsPair **ret);
 
 /* f(sum, argument) for every sum. */
 void chains_each_sum(Chains *c, DecayedSum (*f)(DecayedSum sum, uint64_t argument),
@@ -17,11 +17,11 @@ void chains_each_sum(Chains *c, DecayedSum (*f)(DecayedSum sum, uint64_t argumen
 void chains_advance(Chains *c, uint64_t later);
 void chains_names_done(Chains *c);
 
-/* The sums of a world, an application and a pair, in the order of the format. */
-#define CHAINS_WORLD_SUMS       (2 + 2 * CHAINS_AGES)
+/* The sums of a history, an application and a pair, in the order of the format. */
+#define CHAINS_HISTORY_SUMS     (2 + 2 * CHAINS_AGES)
 #define CHAINS_APPLICATION_SUMS 7
 #define CHAINS_PAIR_SUMS        16
-void chains_world_sums(ChainsWorld *w, DecayedSum *ret[static CHAINS_WORLD_SUMS]);
+void chains_history_sums(UserHistory *h, DecayedSum *ret[static CHAINS_HISTORY_SUMS]);
 void chains_application_sums(ChainsApplication *a, DecayedSum *ret[static CHAINS_APPLICATION_SUMS]);
 /* `swapped`: as the pair (b, a). */
 void chains_pair_sums(ChainsPair *p, bool swapped, DecayedSum *ret[static CHAINS_PAIR_SUMS]);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Chains as JSON: names sorted, worlds by user (everybody's last), applications and pairs by name,
- * each DecayedSum as two numbers (current, previous generation), in the order of
- * chains_application_sums() and chains_pair_sums(). Application 0 of a world is the session's
+/* Chains as JSON: names sorted, histories by user (everybody's last), applications and pairs by
+ * name, each DecayedSum as two numbers (current, previous generation), in the order of
+ * chains_application_sums() and chains_pair_sums(). Application 0 of a history is the session's
  * beginning, the others are 1 + the index of their name. */
 
 #include "predict/chains-internal.h"
@@ -39,7 +39,7 @@ static int compare_ranks(const void *a, const void *b)
 
 /* What a row of applications or pairs is sorted by: numbers of the format. */
 typedef struct Row {
-    uint32_t first, second, index, partner;
+    uint32_t first, second, index, neighbour;
 } Row;
 
 static int compare_rows(const void *a, const void *b)
@@ -51,25 +51,25 @@ static int compare_rows(const void *a, const void *b)
     return x->second < y->second ? -1 : x->second > y->second;
 }
 
-static uint32_t number_of(const ChainsWorld *w, uint32_t application, const uint32_t *numbers)
+static uint32_t number_of(const UserHistory *h, uint32_t application, const uint32_t *numbers)
 {
-    return application == CHAINS_BEGIN ? 0 : numbers[w->applications[application].id];
+    return application == CHAINS_BEGIN ? 0 : numbers[h->applications[application].id];
 }
 
-static int write_applications(JsonWriter *to, ChainsWorld *w, const uint32_t *numbers)
+static int write_applications(JsonWriter *to, UserHistory *h, const uint32_t *numbers)
 {
-    _cleanup_free_ Row *rows = calloc(w->n_applications, sizeof(*rows));
+    _cleanup_free_ Row *rows = calloc(h->n_applications, sizeof(*rows));
 
     if (!rows)
         return -ENOMEM;
-    for (size_t i = 0; i < w->n_applications; i++)
-        rows[i] = (Row){.first = number_of(w, (uint32_t)i, numbers), .index = (uint32_t)i};
-    qsort(rows, w->n_applications, sizeof(*rows), compare_rows);
-    for (size_t i = 0; i < w->n_applications; i++) {
+    for (size_t i = 0; i < h->n_applications; i++)
+        rows[i] = (Row){.first = number_of(h, (uint32_t)i, numbers), .index = (uint32_t)i};
+    qsort(rows, h->n_applications, sizeof(*rows), compare_rows);
+    for (size_t i = 0; i < h->n_applications; i++) {
         Numbers row = {.v = {rows[i].first}, .n = 1};
         DecayedSum *sums[CHAINS_APPLICATION_SUMS];
 
-        chains_application_sums(&w->applications[rows[i].index], sums);
+        chains_application_sums(&h->applications[rows[i].index], sums);
         for (size_t j = 0; j < CHAINS_APPLICATION_SUMS; j++)
             push_sum(&row, *sums[j]);
         json_writer_add_numbers(to, NULL, row.v, row.n);
@@ -77,70 +77,70 @@ static int write_applications(JsonWriter *to, ChainsWorld *w, const uint32_t *nu
     return 0;
 }
 
-static void write_pair(JsonWriter *to, ChainsWorld *w, const uint32_t *numbers, const Row *at)
+static void write_pair(JsonWriter *to, UserHistory *h, const uint32_t *numbers, const Row *at)
 {
-    const ChainsPartner *partner = &w->applications[at->index].partners[at->partner];
-    ChainsPair *p = partner->pair == CHAINS_NONE ? NULL : &w->pairs[partner->pair];
-    Numbers row = {.v = {at->first, at->second, p ? p->together : 1}, .n = 3};
+    const Neighbour *neighbour = &h->applications[at->index].neighbours[at->neighbour];
+    ChainsPair *p = neighbour->pair == CHAINS_NONE ? NULL : &h->pairs[neighbour->pair];
+    Numbers row = {.v = {at->first, at->second, p ? p->co_occurrences : 1}, .n = 3};
     DecayedSum *sums[CHAINS_PAIR_SUMS];
 
     if (p)
-        chains_pair_sums(p, number_of(w, p->a, numbers) != at->first, sums);
+        chains_pair_sums(p, number_of(h, p->a, numbers) != at->first, sums);
     for (size_t j = 0; p && j < CHAINS_PAIR_SUMS; j++)
         push_sum(&row, *sums[j]);
     json_writer_add_numbers(to, NULL, row.v, row.n);
 }
 
-static int write_pairs(JsonWriter *to, ChainsWorld *w, const uint32_t *numbers)
+static int write_pairs(JsonWriter *to, UserHistory *h, const uint32_t *numbers)
 {
-    _cleanup_free_ Row *rows = calloc(w->n_met + 1, sizeof(*rows));
+    _cleanup_free_ Row *rows = calloc(h->n_co_occurring + 1, sizeof(*rows));
     size_t n = 0;
 
     if (!rows)
         return -ENOMEM;
-    for (uint32_t a = 0; a < w->n_applications; a++)
-        for (uint32_t i = 0; i < w->applications[a].n_partners; i++) {
-            uint32_t b = w->applications[a].partners[i].other;
-            uint32_t x = number_of(w, a, numbers), y = number_of(w, b, numbers);
+    for (uint32_t a = 0; a < h->n_applications; a++)
+        for (uint32_t i = 0; i < h->applications[a].n_neighbours; i++) {
+            uint32_t b = h->applications[a].neighbours[i].other;
+            uint32_t x = number_of(h, a, numbers), y = number_of(h, b, numbers);
 
             if (a < b)
                 rows[n++] = (Row){MIN(x, y), MAX(x, y), a, i};
         }
     qsort(rows, n, sizeof(*rows), compare_rows);
     for (size_t i = 0; i < n; i++)
-        write_pair(to, w, numbers, &rows[i]);
+        write_pair(to, h, numbers, &rows[i]);
     return 0;
 }
 
-static int write_world(JsonWriter *to, ChainsWorld *w, const uint32_t *numbers)
+static int write_history(JsonWriter *to, UserHistory *h, const uint32_t *numbers)
 {
-    DecayedSum *sums[CHAINS_WORLD_SUMS];
+    DecayedSum *sums[CHAINS_HISTORY_SUMS];
     Numbers row = {.n = 0};
     int r;
 
     json_writer_open(to, NULL, '{');
-    if (w->user == UID_INVALID)
+    if (h->user == UID_INVALID)
         json_writer_add_text(to, "user", "null");
     else
-        json_writer_add_u64(to, "user", w->user);
-    chains_world_sums(w, sums);
-    for (size_t i = 0; i < CHAINS_WORLD_SUMS; i++)
+        json_writer_add_u64(to, "user", h->user);
+    chains_history_sums(h, sums);
+    for (size_t i = 0; i < CHAINS_HISTORY_SUMS; i++)
         push_sum(&row, *sums[i]);
     json_writer_add_numbers(to, "sums", row.v, row.n);
     json_writer_open(to, "applications", '[');
-    r = write_applications(to, w, numbers);
+    r = write_applications(to, h, numbers);
     json_writer_close(to, ']');
     json_writer_open(to, "pairs", '[');
     if (r >= 0)
-        r = write_pairs(to, w, numbers);
+        r = write_pairs(to, h, numbers);
     json_writer_close(to, ']');
     json_writer_close(to, '}');
     return r;
 }
 
-static int compare_worlds(const void *a, const void *b)
+static int compare_histories(const void *a, const void *b)
 {
-    const ChainsWorld *x = *(ChainsWorld *const *)a, *y = *(ChainsWorld *const *)b;
+    const UserHistory *x = *(UserHistory *const *)a, *y = *(UserHistory *const *)b;
 
     return x->user < y->user ? -1 : x->user > y->user;
 }
@@ -153,11 +153,11 @@ static int number_names(JsonWriter *to, const Chains *c, uint32_t *numbers)
 
     if (!ranks)
         return -ENOMEM;
-    for (size_t i = 0; i < c->n_worlds; i++)
-        for (size_t j = 1; j < c->worlds[i]->n_applications; j++) {
-            uint32_t id = c->worlds[i]->applications[j].id;
+    for (size_t i = 0; i < c->n_histories; i++)
+        for (size_t j = 1; j < c->histories[i]->n_applications; j++) {
+            uint32_t id = c->histories[i]->applications[j].id;
 
-            if (c->worlds[i]->in_session)
+            if (c->histories[i]->in_session)
                 return -EBUSY;
             if (id >= c->n_names)
                 return -EINVAL;
@@ -178,16 +178,16 @@ static int number_names(JsonWriter *to, const Chains *c, uint32_t *numbers)
 int chains_write(const Chains *c, JsonWriter *to)
 {
     _cleanup_free_ uint32_t *numbers = calloc(c->n_names + 1, sizeof(*numbers));
-    _cleanup_free_ ChainsWorld **worlds = calloc(c->n_worlds, sizeof(*worlds));
+    _cleanup_free_ UserHistory **histories = calloc(c->n_histories, sizeof(*histories));
     Numbers evidence = {.n = 0};
     int r;
 
-    if (!numbers || !worlds)
+    if (!numbers || !histories)
         return -ENOMEM;
     json_writer_add_string(to, "type", TYPE);
     json_writer_add_u64(to, "version", CHAINS_FORMAT_VERSION);
-    json_writer_add_u64(to, "halflife", c->halflife);
-    json_writer_add_u64(to, "window", c->window);
+    json_writer_add_u64(to, "halflife_usec", c->halflife_usec);
+    json_writer_add_u64(to, "window_usec", c->window_usec);
     json_writer_add_u64(to, "generation", c->generation);
     r = number_names(to, c, numbers);
     if (r < 0)
@@ -197,11 +197,11 @@ int chains_write(const Chains *c, JsonWriter *to)
         push_sum(&evidence, c->expected[i / CHAINS_EXPERTS][i % CHAINS_EXPERTS]);
     }
     json_writer_add_numbers(to, "evidence", evidence.v, evidence.n);
-    memcpy(worlds, c->worlds, c->n_worlds * sizeof(*worlds));
-    qsort(worlds, c->n_worlds, sizeof(*worlds), compare_worlds);
-    json_writer_open(to, "worlds", '[');
-    for (size_t i = 0; r >= 0 && i < c->n_worlds; i++)
-        r = write_world(to, worlds[i], numbers);
+    memcpy(histories, c->histories, c->n_histories * sizeof(*histories));
+    qsort(histories, c->n_histories, sizeof(*histories), compare_histories);
+    json_writer_open(to, "histories", '[');
+    for (size_t i = 0; r >= 0 && i < c->n_histories; i++)
+        r = write_history(to, histories[i], numbers);
     json_writer_close(to, ']');
     return r;
 }
@@ -224,7 +224,7 @@ static int next_sum(JsonColumn *from, DecayedSum *ret)
     return r < 0 ? r : json_next_u64(from, DECAYED_SUM_MAX, &ret->previous);
 }
 
-static int read_applications(ChainsWorld *w, uint64_t n_names, JsonColumn from)
+static int read_applications(UserHistory *h, uint64_t n_names, JsonColumn from)
 {
     uint64_t last = 0, number;
     bool first = true;
@@ -244,11 +244,11 @@ static int read_applications(ChainsWorld *w, uint64_t n_names, JsonColumn from)
         first = false;
         last = number;
         if (number > 0) {
-            r = chains_intern(w, (uint32_t)number - 1, &a);
+            r = chains_intern(h, (uint32_t)number - 1, &a);
             if (r < 0)
                 return r;
         }
-        chains_application_sums(&w->applications[a], sums);
+        chains_application_sums(&h->applications[a], sums);
         for (size_t j = 0; j < CHAINS_APPLICATION_SUMS; j++) {
             r = next_sum(&row, sums[j]);
             if (r < 0)
@@ -258,10 +258,10 @@ static int read_applications(ChainsWorld *w, uint64_t n_names, JsonColumn from)
     return 0;
 }
 
-static int read_pair(ChainsWorld *w, uint64_t n_names, JsonColumn row)
+static int read_pair(UserHistory *h, uint64_t n_names, JsonColumn row)
 {
     DecayedSum *sums[CHAINS_PAIR_SUMS];
-    uint64_t number[2], together;
+    uint64_t number[2], co_occurrences;
     size_t n = row.n;
     uint32_t x[2];
     ChainsPair *p;
@@ -271,26 +271,27 @@ static int read_pair(ChainsWorld *w, uint64_t n_names, JsonColumn row)
         r = json_next_u64(&row, n_names, &number[k]);
         if (r < 0)
             return r;
-        x[k] = number[k] == 0 ? CHAINS_BEGIN : chains_find(w, (uint32_t)number[k] - 1);
+        x[k] = number[k] == 0 ? CHAINS_BEGIN : chains_find(h, (uint32_t)number[k] - 1);
         if (x[k] == CHAINS_NONE)
             return -EBADMSG;
     }
-    if (json_next_u64(&row, UINT32_MAX, &together) < 0 || number[0] >= number[1] || together == 0 ||
-        chains_find_partner(w, x[0], x[1]) || n != (together == 1 ? 3 : 3 + 2 * CHAINS_PAIR_SUMS))
+    if (json_next_u64(&row, UINT32_MAX, &co_occurrences) < 0 || number[0] >= number[1] ||
+        co_occurrences == 0 || chains_find_neighbour(h, x[0], x[1]) ||
+        n != (co_occurrences == 1 ? 3 : 3 + 2 * CHAINS_PAIR_SUMS))
         return -EBADMSG;
-    if (together == 1)
-        return chains_add_partners(w, x[0], x[1]);
-    r = chains_add_pair(w, x[0], x[1], &p);
+    if (co_occurrences == 1)
+        return chains_add_neighbours(h, x[0], x[1]);
+    r = chains_add_pair(h, x[0], x[1], &p);
     if (r < 0)
         return r;
-    p->together = (uint32_t)together;
+    p->co_occurrences = (uint32_t)co_occurrences;
     chains_pair_sums(p, p->a != x[0], sums);
     for (size_t j = 0; r >= 0 && j < CHAINS_PAIR_SUMS; j++)
         r = next_sum(&row, sums[j]);
     return r;
 }
 
-static int read_pairs(ChainsWorld *w, uint64_t n_names, JsonColumn from)
+static int read_pairs(UserHistory *h, uint64_t n_names, JsonColumn from)
 {
     if (from.n > CHAINS_PAIRS_MAX)
         return -E2BIG;
@@ -299,20 +300,21 @@ static int read_pairs(ChainsWorld *w, uint64_t n_names, JsonColumn from)
         int r = json_next_column(&from, 3 + 2 * CHAINS_PAIR_SUMS, &row);
 
         if (r >= 0)
-            r = read_pair(w, n_names, row);
+            r = read_pair(h, n_names, row);
         if (r < 0)
             return r;
     }
     return 0;
 }
 
-static int read_world(Chains *c, const JsonDocument *d, struct json_object *o, uint64_t *last_user)
+static int read_history(Chains *c, const JsonDocument *d, struct json_object *o,
+                        uint64_t *last_user)
 {
     uint64_t uid = UID_INVALID;
-    DecayedSum *sums[CHAINS_WORLD_SUMS];
+    DecayedSum *sums[CHAINS_HISTORY_SUMS];
     JsonColumn row, applications, pairs;
     struct json_object *user;
-    ChainsWorld *w;
+    UserHistory *h;
     int r;
 
     if (!json_object_is_type(o, json_type_object) || !json_object_object_get_ex(o, "user", &user))
@@ -326,14 +328,14 @@ static int read_world(Chains *c, const JsonDocument *d, struct json_object *o, u
         json_get_column(d, o, "applications", SIZE_MAX, &applications) < 0 ||
         json_get_column(d, o, "pairs", SIZE_MAX, &pairs) < 0)
         return -EBADMSG;
-    r = chains_world(c, (uint32_t)uid, &w);
+    r = chains_history(c, (uint32_t)uid, &h);
     if (r >= 0)
-        chains_world_sums(w, sums);
-    for (size_t i = 0; r >= 0 && i < CHAINS_WORLD_SUMS; i++)
+        chains_history_sums(h, sums);
+    for (size_t i = 0; r >= 0 && i < CHAINS_HISTORY_SUMS; i++)
         r = next_sum(&row, sums[i]);
     if (r >= 0)
-        r = read_applications(w, c->n_names, applications);
-    return r < 0 ? r : read_pairs(w, c->n_names, pairs);
+        r = read_applications(h, c->n_names, applications);
+    return r < 0 ? r : read_pairs(h, c->n_names, pairs);
 }
 
 static int read_names(Chains *c, struct json_object *from)
@@ -354,25 +356,35 @@ static int read_names(Chains *c, struct json_object *from)
     return 0;
 }
 
-static int read_chains(const JsonDocument *d, struct json_object *o, Chains **ret)
+/* Members that a version of the format calls differently. */
+typedef struct Keys {
+    const char *halflife, *window, *histories;
+} Keys;
+
+static const Keys keys_of_version[] = {
+        [1] = {"halflife", "window", "worlds"},
+        [CHAINS_FORMAT_VERSION] = {"halflife_usec", "window_usec", "histories"},
+};
+
+static int read_chains(const JsonDocument *d, struct json_object *o, const Keys *keys, Chains **ret)
 {
     _cleanup_chains_ Chains *c = NULL;
-    struct json_object *names, *worlds;
-    uint64_t halflife, window, generation, last_user = 0;
+    struct json_object *names, *histories;
+    uint64_t halflife_usec, window_usec, generation, last_user = 0;
     JsonColumn evidence;
     int r;
 
-    if (json_get_u64(o, "halflife", INT64_MAX, &halflife) < 0 ||
-        json_get_u64(o, "window", INT64_MAX, &window) < 0 ||
+    if (json_get_u64(o, keys->halflife, INT64_MAX, &halflife_usec) < 0 ||
+        json_get_u64(o, keys->window, INT64_MAX, &window_usec) < 0 ||
         json_get_u64(o, "generation", INT64_MAX, &generation) < 0 ||
         json_get_array(o, "names", SIZE_MAX, &names) < 0 ||
         json_get_column(d, o, "evidence", SIZE_MAX, &evidence) < 0 ||
-        json_get_array(o, "worlds", SIZE_MAX, &worlds) < 0)
+        json_get_array(o, keys->histories, SIZE_MAX, &histories) < 0)
         return -EBADMSG;
-    r = chains_new(halflife, window, &c);
+    r = chains_new(halflife_usec, window_usec, &c);
     if (r < 0)
         return r == -EINVAL ? -EBADMSG : r;
-    if (generation > decayed_sum_generation(USEC_INFINITY - 1, halflife))
+    if (generation > decayed_sum_generation(USEC_INFINITY - 1, halflife_usec))
         return -EBADMSG;
     c->generation = generation;
     r = read_names(c, names);
@@ -381,8 +393,8 @@ static int read_chains(const JsonDocument *d, struct json_object *o, Chains **re
         if (r >= 0)
             r = next_sum(&evidence, &c->expected[i / CHAINS_EXPERTS][i % CHAINS_EXPERTS]);
     }
-    for (size_t i = 0; r >= 0 && i < json_object_array_length(worlds); i++)
-        r = read_world(c, d, json_object_array_get_idx(worlds, i), &last_user);
+    for (size_t i = 0; r >= 0 && i < json_object_array_length(histories); i++)
+        r = read_history(c, d, json_object_array_get_idx(histories, i), &last_user);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(c);
@@ -396,9 +408,9 @@ int chains_read(const JsonDocument *d, struct json_object *o, Chains **ret)
 
     if (json_get_string(o, "type", &type) < 0 || strcmp(type, TYPE) != 0)
         return -EMEDIUMTYPE;
-    if (json_get_i64(o, "version", &version) < 0 || version != CHAINS_FORMAT_VERSION)
+    if (json_get_i64(o, "version", &version) < 0 || version < 1 || version > CHAINS_FORMAT_VERSION)
         return -EPROTONOSUPPORT;
-    return read_chains(d, o, ret);
+    return read_chains(d, o, &keys_of_version[version], ret);
 }
 
 int chains_from_json(const char *text, size_t size, Chains **ret)

@@ -77,13 +77,13 @@ int chains_add_name(Chains *c, const char *name, uint32_t *ret)
     return 0;
 }
 
-void chains_world_sums(ChainsWorld *w, DecayedSum *ret[static CHAINS_WORLD_SUMS])
+void chains_history_sums(UserHistory *h, DecayedSum *ret[static CHAINS_HISTORY_SUMS])
 {
-    ret[0] = &w->time;
-    ret[1] = &w->sessions;
+    ret[0] = &h->time;
+    ret[1] = &h->sessions;
     for (size_t i = 0; i < CHAINS_AGES; i++) {
-        ret[2 + 2 * i] = &w->age_time[i];
-        ret[3 + 2 * i] = &w->age_ended[i];
+        ret[2 + 2 * i] = &h->age_time[i];
+        ret[3 + 2 * i] = &h->age_ended[i];
     }
 }
 
@@ -120,20 +120,21 @@ void chains_pair_sums(ChainsPair *p, bool swapped, DecayedSum *ret[static CHAINS
     memcpy(ret, all, sizeof(all));
 }
 
-static void each_of_world(ChainsWorld *w, DecayedSum (*f)(DecayedSum, uint64_t), uint64_t argument)
+static void each_of_history(UserHistory *h, DecayedSum (*f)(DecayedSum, uint64_t),
+                            uint64_t argument)
 {
-    DecayedSum *sums[MAX(CHAINS_PAIR_SUMS, CHAINS_WORLD_SUMS)];
+    DecayedSum *sums[MAX(CHAINS_PAIR_SUMS, CHAINS_HISTORY_SUMS)];
 
-    chains_world_sums(w, sums);
-    for (size_t j = 0; j < CHAINS_WORLD_SUMS; j++)
+    chains_history_sums(h, sums);
+    for (size_t j = 0; j < CHAINS_HISTORY_SUMS; j++)
         *sums[j] = f(*sums[j], argument);
-    for (size_t i = 0; i < w->n_applications; i++) {
-        chains_application_sums(&w->applications[i], sums);
+    for (size_t i = 0; i < h->n_applications; i++) {
+        chains_application_sums(&h->applications[i], sums);
         for (size_t j = 0; j < CHAINS_APPLICATION_SUMS; j++)
             *sums[j] = f(*sums[j], argument);
     }
-    for (size_t i = 0; i < w->n_pairs; i++) {
-        chains_pair_sums(&w->pairs[i], false, sums);
+    for (size_t i = 0; i < h->n_pairs; i++) {
+        chains_pair_sums(&h->pairs[i], false, sums);
         for (size_t j = 0; j < CHAINS_PAIR_SUMS; j++)
             *sums[j] = f(*sums[j], argument);
     }
@@ -141,8 +142,8 @@ static void each_of_world(ChainsWorld *w, DecayedSum (*f)(DecayedSum, uint64_t),
 
 void chains_each_sum(Chains *c, DecayedSum (*f)(DecayedSum, uint64_t), uint64_t argument)
 {
-    for (size_t i = 0; i < c->n_worlds; i++)
-        each_of_world(c->worlds[i], f, argument);
+    for (size_t i = 0; i < c->n_histories; i++)
+        each_of_history(c->histories[i], f, argument);
     for (size_t b = 0; b < CHAINS_BUCKETS; b++)
         for (size_t k = 0; k < CHAINS_EXPERTS; k++) {
             c->attributed[b][k] = f(c->attributed[b][k], argument);
@@ -152,11 +153,11 @@ void chains_each_sum(Chains *c, DecayedSum (*f)(DecayedSum, uint64_t), uint64_t 
 
 bool chains_is_full(const Chains *c)
 {
-    DecayedSum *sums[CHAINS_WORLD_SUMS];
+    DecayedSum *sums[CHAINS_HISTORY_SUMS];
 
-    for (size_t i = 0; i < c->n_worlds; i++) {
-        chains_world_sums(c->worlds[i], sums);
-        for (size_t j = 0; j < CHAINS_WORLD_SUMS; j++)
+    for (size_t i = 0; i < c->n_histories; i++) {
+        chains_history_sums(c->histories[i], sums);
+        for (size_t j = 0; j < CHAINS_HISTORY_SUMS; j++)
             if (decayed_sum_is_full(*sums[j]))
                 return true;
     }
@@ -171,7 +172,7 @@ static void absorb(DecayedSum *to, DecayedSum x, uint64_t later)
     *to = decayed_sum_add(*to, decayed_sum_advance(x, later));
 }
 
-/* Everything that happened to two applications in a world lies before a pair was seen there. */
+/* Everything that happened to two applications in a history lies before a pair was seen there. */
 static void absorb_before(ChainsPair *p, DecayedSum time, const ChainsApplication *a,
                           const ChainsApplication *b, uint64_t later)
 {
@@ -186,29 +187,31 @@ static void absorb_before(ChainsPair *p, DecayedSum time, const ChainsApplicatio
 }
 
 /* Adds what x knows of two applications that have met there. */
-static int fold_partner(ChainsWorld *to, ChainsWorld *x, uint32_t a, const ChainsPartner *partner,
-                        const uint32_t *there, uint64_t later)
+static int fold_neighbour(UserHistory *to, UserHistory *x, uint32_t a, const Neighbour *neighbour,
+                          const uint32_t *there, uint64_t later)
 {
-    ChainsPair *q = partner->pair == CHAINS_NONE ? NULL : &x->pairs[partner->pair], *p;
-    const ChainsPartner *mine = chains_find_partner(to, there[a], there[partner->other]);
-    uint32_t together = q ? q->together : 1;
+    ChainsPair *q = neighbour->pair == CHAINS_NONE ? NULL : &x->pairs[neighbour->pair], *p;
+    const Neighbour *mine = chains_find_neighbour(to, there[a], there[neighbour->other]);
+    uint32_t co_occurrences = q ? q->co_occurrences : 1;
     int r;
 
     if (!mine && !q)
-        return chains_add_partners(to, there[a], there[partner->other]);
+        return chains_add_neighbours(to, there[a], there[neighbour->other]);
     if (mine && mine->pair != CHAINS_NONE)
         p = &to->pairs[mine->pair];
     else {
-        together += mine != NULL;
-        r = chains_add_pair(to, there[a], there[partner->other], &p);
+        co_occurrences += mine != NULL;
+        r = chains_add_pair(to, there[a], there[neighbour->other], &p);
         if (r < 0)
             return r;
         absorb_before(p, to->time, &to->applications[p->a], &to->applications[p->b], 0);
         if (!q)
-            absorb_before(p, x->time, &x->applications[p->a == there[a] ? a : partner->other],
-                          &x->applications[p->a == there[a] ? partner->other : a], later);
+            absorb_before(p, x->time, &x->applications[p->a == there[a] ? a : neighbour->other],
+                          &x->applications[p->a == there[a] ? neighbour->other : a], later);
     }
-    p->together = together > UINT32_MAX - p->together ? UINT32_MAX : p->together + together;
+    p->co_occurrences = co_occurrences > UINT32_MAX - p->co_occurrences
+                                ? UINT32_MAX
+                                : p->co_occurrences + co_occurrences;
     if (q) {
         DecayedSum *ours[CHAINS_PAIR_SUMS], *theirs[CHAINS_PAIR_SUMS];
 
@@ -220,13 +223,13 @@ static int fold_partner(ChainsWorld *to, ChainsWorld *x, uint32_t a, const Chain
     return 0;
 }
 
-/* Adds the world x of `from` to the world `to` of `c`, which is of `later` generations on. */
-static int fold_world(Chains *c, ChainsWorld *to, const Chains *from, ChainsWorld *x,
-                      uint64_t later)
+/* Adds the history x of `from` to the history `to` of `c`, which is of `later` generations on. */
+static int fold_history(Chains *c, UserHistory *to, const Chains *from, UserHistory *x,
+                        uint64_t later)
 {
     _cleanup_free_ uint32_t *there = calloc(x->n_applications, sizeof(*there)); /* x -> to */
     _cleanup_free_ uint32_t *here = NULL;                                       /* to -> x */
-    DecayedSum *sums[CHAINS_WORLD_SUMS], *their_sums[CHAINS_WORLD_SUMS];
+    DecayedSum *sums[CHAINS_HISTORY_SUMS], *their_sums[CHAINS_HISTORY_SUMS];
     size_t n_before = to->n_pairs;
     int r;
 
@@ -260,18 +263,18 @@ static int fold_world(Chains *c, ChainsWorld *to, const Chains *from, ChainsWorl
                           b == CHAINS_NONE ? &nothing : &x->applications[b], later);
     }
     for (uint32_t a = 0; a < x->n_applications; a++)
-        for (uint32_t i = 0; i < x->applications[a].n_partners; i++) {
-            const ChainsPartner *partner = &x->applications[a].partners[i];
+        for (uint32_t i = 0; i < x->applications[a].n_neighbours; i++) {
+            const Neighbour *neighbour = &x->applications[a].neighbours[i];
 
-            if (partner->other < a)
+            if (neighbour->other < a)
                 continue;
-            r = fold_partner(to, x, a, partner, there, later);
+            r = fold_neighbour(to, x, a, neighbour, there, later);
             if (r < 0)
                 return r;
         }
-    chains_world_sums(to, sums);
-    chains_world_sums(x, their_sums);
-    for (size_t j = 0; j < CHAINS_WORLD_SUMS; j++)
+    chains_history_sums(to, sums);
+    chains_history_sums(x, their_sums);
+    for (size_t j = 0; j < CHAINS_HISTORY_SUMS; j++)
         absorb(sums[j], *their_sums[j], later);
     for (size_t i = 0; i < x->n_applications; i++) {
         DecayedSum *mine[CHAINS_APPLICATION_SUMS], *theirs[CHAINS_APPLICATION_SUMS];
@@ -288,15 +291,15 @@ static int fold(Chains *c, const Chains *x)
 {
     uint64_t later = c->generation - x->generation;
 
-    for (size_t i = 0; i < x->n_worlds; i++) {
-        ChainsWorld *to;
+    for (size_t i = 0; i < x->n_histories; i++) {
+        UserHistory *to;
         int r;
 
-        if (x->worlds[i]->in_session)
+        if (x->histories[i]->in_session)
             return -EBUSY;
-        r = chains_world(c, x->worlds[i]->user, &to);
+        r = chains_history(c, x->histories[i]->user, &to);
         if (r >= 0)
-            r = fold_world(c, to, x, x->worlds[i], later);
+            r = fold_history(c, to, x, x->histories[i], later);
         if (r < 0)
             return r;
     }
@@ -313,9 +316,9 @@ int chains_merge(const Chains *a, const Chains *b, Chains **ret)
     _cleanup_chains_ Chains *c = NULL;
     int r;
 
-    if (a->halflife != b->halflife || a->window != b->window)
+    if (a->halflife_usec != b->halflife_usec || a->window_usec != b->window_usec)
         return -EINVAL;
-    r = chains_new(a->halflife, a->window, &c);
+    r = chains_new(a->halflife_usec, a->window_usec, &c);
     if (r < 0)
         return r;
     c->generation = MAX(a->generation, b->generation);

@@ -13,16 +13,16 @@ static bool few(const Chains *c, DecayedSum events)
     return chains_value(c, events) < NEGLIGIBLE;
 }
 
-/* Less than so much of the time within which two starts are together. */
+/* Less than so much of the time within which two starts co-occur. */
 static bool brief(const Chains *c, DecayedSum msec)
 {
-    return chains_value(c, msec) * (double)USEC_PER_MSEC < NEGLIGIBLE * (double)c->window;
+    return chains_value(c, msec) * (double)USEC_PER_MSEC < NEGLIGIBLE * (double)c->window_usec;
 }
 
 /* Nothing that still counts was ever seen of the pair, though nearly all that still counts of its
- * world was seen since it began (or nothing of its world counts). A young chain has seen nothing
- * either: it stays. */
-static bool pair_faded(const Chains *c, const ChainsWorld *w, const ChainsPair *p)
+ * history was seen since it began (or nothing of its history counts). A young chain has seen
+ * nothing either: it stays. */
+static bool pair_faded(const Chains *c, const UserHistory *h, const ChainsPair *p)
 {
     DecayedSum events = {0};
 
@@ -33,8 +33,8 @@ static bool pair_faded(const Chains *c, const ChainsWorld *w, const ChainsPair *
             return false;
     }
     return few(c, events) && brief(c, p->both) &&
-           (few(c, w->sessions) ||
-            chains_value(c, p->before_time) <= NEGLIGIBLE * chains_value(c, w->time));
+           (few(c, h->sessions) ||
+            chains_value(c, p->before_time) <= NEGLIGIBLE * chains_value(c, h->time));
 }
 
 static bool application_faded(const Chains *c, const ChainsApplication *x)
@@ -42,16 +42,16 @@ static bool application_faded(const Chains *c, const ChainsApplication *x)
     return few(c, x->starts) && few(c, x->exits) && brief(c, x->on) && brief(c, x->last);
 }
 
-/* Marks what stays of a world: applications that count, and those that a chain that counts needs.
+/* Marks what stays of a history: applications that count, and those that a chain that counts needs.
  */
-static void mark(const Chains *c, const ChainsWorld *w, bool *keep)
+static void mark(const Chains *c, const UserHistory *h, bool *keep)
 {
     keep[CHAINS_BEGIN] = true;
-    for (size_t i = 1; i < w->n_applications; i++)
-        keep[i] = !application_faded(c, &w->applications[i]);
-    for (size_t i = 0; i < w->n_pairs; i++)
-        if (!pair_faded(c, w, &w->pairs[i]))
-            keep[w->pairs[i].a] = keep[w->pairs[i].b] = true;
+    for (size_t i = 1; i < h->n_applications; i++)
+        keep[i] = !application_faded(c, &h->applications[i]);
+    for (size_t i = 0; i < h->n_pairs; i++)
+        if (!pair_faded(c, h, &h->pairs[i]))
+            keep[h->pairs[i].a] = keep[h->pairs[i].b] = true;
 }
 
 static void copy_sums(DecayedSum *const *to, DecayedSum *const *from, size_t n)
@@ -60,7 +60,7 @@ static void copy_sums(DecayedSum *const *to, DecayedSum *const *from, size_t n)
         *to[i] = *from[i];
 }
 
-static int copy_application(Chains *c, ChainsWorld *to, const Chains *from, ChainsApplication *x,
+static int copy_application(Chains *c, UserHistory *to, const Chains *from, ChainsApplication *x,
                             uint32_t *ret)
 {
     DecayedSum *ours[CHAINS_APPLICATION_SUMS], *theirs[CHAINS_APPLICATION_SUMS];
@@ -85,63 +85,63 @@ static int copy_application(Chains *c, ChainsWorld *to, const Chains *from, Chai
 }
 
 /* Two applications that have met, if both stay and what they have is not a chain that has faded. */
-static int copy_partner(ChainsWorld *to, const Chains *from, ChainsWorld *w, uint32_t a,
-                        const ChainsPartner *partner, const uint32_t *there)
+static int copy_neighbour(UserHistory *to, const Chains *from, UserHistory *h, uint32_t a,
+                          const Neighbour *neighbour, const uint32_t *there)
 {
-    ChainsPair *q = partner->pair == CHAINS_NONE ? NULL : &w->pairs[partner->pair], *p;
+    ChainsPair *q = neighbour->pair == CHAINS_NONE ? NULL : &h->pairs[neighbour->pair], *p;
     DecayedSum *ours[CHAINS_PAIR_SUMS], *theirs[CHAINS_PAIR_SUMS];
-    uint32_t x = there[a], y = there[partner->other];
+    uint32_t x = there[a], y = there[neighbour->other];
     int r;
 
     if (x == CHAINS_NONE || y == CHAINS_NONE)
         return 0;
     if (!q)
-        return chains_add_partners(to, x, y);
-    if (pair_faded(from, w, q))
+        return chains_add_neighbours(to, x, y);
+    if (pair_faded(from, h, q))
         return 0;
     r = chains_add_pair(to, x, y, &p);
     if (r < 0)
         return r;
-    p->together = q->together;
+    p->co_occurrences = q->co_occurrences;
     chains_pair_sums(p, false, ours);
     chains_pair_sums(q, there[q->a] != p->a, theirs);
     copy_sums(ours, theirs, CHAINS_PAIR_SUMS);
     return 0;
 }
 
-static int copy_world(Chains *c, const Chains *from, ChainsWorld *w)
+static int copy_history(Chains *c, const Chains *from, UserHistory *h)
 {
-    _cleanup_free_ uint32_t *there = calloc(w->n_applications, sizeof(*there)); /* w -> to */
-    _cleanup_free_ bool *keep = calloc(w->n_applications, sizeof(*keep));
-    DecayedSum *ours[CHAINS_WORLD_SUMS], *theirs[CHAINS_WORLD_SUMS];
+    _cleanup_free_ uint32_t *there = calloc(h->n_applications, sizeof(*there)); /* h -> to */
+    _cleanup_free_ bool *keep = calloc(h->n_applications, sizeof(*keep));
+    DecayedSum *ours[CHAINS_HISTORY_SUMS], *theirs[CHAINS_HISTORY_SUMS];
     size_t n_kept = 0;
-    ChainsWorld *to;
+    UserHistory *to;
     int r;
 
     if (!there || !keep)
         return -ENOMEM;
-    mark(from, w, keep);
-    for (size_t i = 0; i < w->n_applications; i++)
+    mark(from, h, keep);
+    for (size_t i = 0; i < h->n_applications; i++)
         n_kept += keep[i];
-    if (w->user != UID_INVALID && n_kept == 1 && few(from, w->sessions))
+    if (h->user != UID_INVALID && n_kept == 1 && few(from, h->sessions))
         return 0; /* a user who has been gone for long */
-    r = chains_world(c, w->user, &to);
+    r = chains_history(c, h->user, &to);
     if (r < 0)
         return r;
-    chains_world_sums(to, ours);
-    chains_world_sums(w, theirs);
-    copy_sums(ours, theirs, CHAINS_WORLD_SUMS);
-    for (size_t i = 0; i < w->n_applications; i++) {
+    chains_history_sums(to, ours);
+    chains_history_sums(h, theirs);
+    copy_sums(ours, theirs, CHAINS_HISTORY_SUMS);
+    for (size_t i = 0; i < h->n_applications; i++) {
         there[i] = CHAINS_NONE;
-        r = keep[i] ? copy_application(c, to, from, &w->applications[i], &there[i]) : 0;
+        r = keep[i] ? copy_application(c, to, from, &h->applications[i], &there[i]) : 0;
         if (r < 0)
             return r;
     }
-    for (uint32_t a = 0; a < w->n_applications; a++)
-        for (uint32_t i = 0; i < w->applications[a].n_partners; i++) {
-            const ChainsPartner *partner = &w->applications[a].partners[i];
+    for (uint32_t a = 0; a < h->n_applications; a++)
+        for (uint32_t i = 0; i < h->applications[a].n_neighbours; i++) {
+            const Neighbour *neighbour = &h->applications[a].neighbours[i];
 
-            r = partner->other < a ? 0 : copy_partner(to, from, w, a, partner, there);
+            r = neighbour->other < a ? 0 : copy_neighbour(to, from, h, a, neighbour, there);
             if (r < 0)
                 return r;
         }
@@ -157,16 +157,16 @@ static DecayedSum rescale(DecayedSum f, uint64_t to)
 int chains_settle_clock(Chains *c, usec_t realtime)
 {
     usec_t t = MIN(realtime, USEC_INFINITY - 1);
-    uint64_t generation = decayed_sum_generation(t, c->halflife);
+    uint64_t generation = decayed_sum_generation(t, c->halflife_usec);
 
     if (c->generation <= generation + 1)
         return 0;
-    for (size_t i = 0; i < c->n_worlds; i++)
-        if (c->worlds[i]->in_session)
+    for (size_t i = 0; i < c->n_histories; i++)
+        if (c->histories[i]->in_session)
             return -EBUSY;
-    chains_each_sum(c, rescale, decayed_sum_weight(t, c->halflife));
+    chains_each_sum(c, rescale, decayed_sum_weight(t, c->halflife_usec));
     c->generation = generation;
-    c->weight = decayed_sum_weight(t, c->halflife);
+    c->weight = decayed_sum_weight(t, c->halflife_usec);
     return 0;
 }
 
@@ -175,12 +175,12 @@ int chains_prune(const Chains *c, Chains **ret)
     _cleanup_chains_ Chains *pruned = NULL;
     int r;
 
-    for (size_t i = 0; i < c->n_worlds; i++)
-        if (c->worlds[i]->in_session)
+    for (size_t i = 0; i < c->n_histories; i++)
+        if (c->histories[i]->in_session)
             return -EBUSY;
-    r = chains_new(c->halflife, c->window, &pruned);
-    for (size_t i = 0; r >= 0 && i < c->n_worlds; i++)
-        r = copy_world(pruned, c, c->worlds[i]);
+    r = chains_new(c->halflife_usec, c->window_usec, &pruned);
+    for (size_t i = 0; r >= 0 && i < c->n_histories; i++)
+        r = copy_history(pruned, c, c->histories[i]);
     if (r < 0)
         return r;
     pruned->generation = c->generation;

@@ -4,16 +4,16 @@
 /* Which applications follow which: continuous-time Markov chains for pairs of applications (thesis
  * 3.2.2, 3.5.3), kept as fading sums (base/decayed-sum.h) so that models merge exactly. Pure.
  *
- * A world is what one user does, or everybody (UID_INVALID): the thesis's question whether the
+ * A history is what one user does, or everybody (UID_INVALID): the thesis's question whether the
  * pair (user, application) should be modelled (3.4.6) is answered with both.
  *
  * A pair (a, b) has four states, s = a runs + 2 * (b runs). What is wanted of it is N[s][j], how
  * often it went from s to j, and dwell[s], how long it was in s; tt[s] = dwell[s] / N[s] and
  * tp[s][j] = N[s][j] / N[s]. A dwell that the session's end cuts off adds to dwell only; time
  * between sessions does not count. Only what happens while the other one runs is kept with the
- * pair; the rest is the difference to the sums of each application and of the world since the pair
- * was first seen. So an event costs a step for each application that runs, not one for each that is
- * known, and chains_states() still gives all four states exactly.
+ * pair; the rest is the difference to the sums of each application and of the history since the
+ * pair was first seen. So an event costs a step for each application that runs, not one for each
+ * that is known, and chains_states() still gives all four states exactly.
  *
  * A pair is a chain from the second time on that one of its applications has started within
  * `window` of the other's latest start (or of the session's beginning, which counts as application
@@ -26,12 +26,12 @@
 #include "base/time-util.h"
 #include "base/uid.h"
 
-#define CHAINS_FORMAT_VERSION 1
+#define CHAINS_FORMAT_VERSION 2          /* version 1 is still read */
 #define CHAINS_NONE           UINT32_MAX /* no application */
-#define CHAINS_BEGIN          0U         /* application 0 of each world: its sessions' beginnings */
-#define CHAINS_RECENT_MAX     64U        /* starts remembered within the window */
+#define CHAINS_BEGIN          0U  /* application 0 of each history: its sessions' beginnings */
+#define CHAINS_RECENT_MAX     64U /* starts remembered within the window */
 #define CHAINS_IDS_MAX        (1U << 20)
-#define CHAINS_PAIRS_MAX      (1U << 20) /* that have met, of one world; no more are remembered */
+#define CHAINS_PAIRS_MAX      (1U << 20) /* that have met, of one history; no more are remembered */
 #define CHAINS_GAP_MAX        (12 * USEC_PER_HOUR) /* a longer silence is a clock that jumped */
 
 /* How much each kind of evidence deserves (predict/mixture.c), learned online. */
@@ -42,21 +42,21 @@
  */
 #define CHAINS_AGES 8
 
-typedef struct ChainsPartner {
+typedef struct Neighbour {
     uint32_t other; /* application */
     uint32_t pair;  /* CHAINS_NONE: they have met once, which is no chain yet */
-} ChainsPartner;
+} Neighbour;
 
 /* All sums of time are in milliseconds, of counts in events, times the weight of their moment. */
 typedef struct ChainsApplication {
     uint32_t id; /* the caller's; CHAINS_NONE for CHAINS_BEGIN */
     DecayedSum starts, exits, on;
-    DecayedSum sessions;     /* in which it started */
-    DecayedSum last;         /* time during which it was the one that had started last */
-    DecayedSum next_self;    /* starts that followed a start of its own */
-    DecayedSum last_self;    /* of `last`: while it ran, and could not start */
-    ChainsPartner *partners; /* sorted by `other` */
-    uint32_t n_partners, allocated_partners;
+    DecayedSum sessions;   /* in which it started */
+    DecayedSum last;       /* time during which it was the one that had started last */
+    DecayedSum next_self;  /* starts that followed a start of its own */
+    DecayedSum last_self;  /* of `last`: while it ran, and could not start */
+    Neighbour *neighbours; /* sorted by `other` */
+    uint32_t n_neighbours, allocated_neighbours;
     /* of the present session */
     bool running, started;
     usec_t since;
@@ -65,9 +65,9 @@ typedef struct ChainsApplication {
 /* Index [0] is a, [1] is b; a < b. */
 typedef struct ChainsPair {
     uint32_t a, b;
-    uint32_t together;    /* starts within the window of one another */
-    DecayedSum both;      /* time during which both ran */
-    DecayedSum starts[2]; /* of the one while the other ran */
+    uint32_t co_occurrences; /* starts within the window of one another */
+    DecayedSum both;         /* time during which both ran */
+    DecayedSum starts[2];    /* of the one while the other ran */
     DecayedSum exits[2];
     DecayedSum next[2]; /* of the one, as next start after the other's */
     DecayedSum last[2]; /* time: the other was last, and the one ran */
@@ -81,7 +81,7 @@ typedef struct ChainsRecent {
     usec_t at;
 } ChainsRecent;
 
-typedef struct ChainsWorld {
+typedef struct UserHistory {
     uint32_t user; /* uid, or UID_INVALID */
     DecayedSum time, sessions;
     DecayedSum age_time[CHAINS_AGES];  /* time that sessions have spent at that age */
@@ -92,7 +92,7 @@ typedef struct ChainsWorld {
     size_t allocated_index;
     ChainsPair *pairs;
     size_t n_pairs, allocated_pairs;
-    size_t n_met; /* pairs that have met, chains or not */
+    size_t n_co_occurring; /* pairs that have met, chains or not */
     /* The present session */
     bool in_session;
     usec_t begin;
@@ -102,13 +102,13 @@ typedef struct ChainsWorld {
     usec_t last_since;
     ChainsRecent recent[CHAINS_RECENT_MAX];
     size_t n_recent;
-} ChainsWorld;
+} UserHistory;
 
 typedef struct Chains {
-    usec_t halflife, window;
-    uint64_t generation;  /* of all DecayedSums in it */
-    ChainsWorld **worlds; /* [0] is everybody's */
-    size_t n_worlds, allocated_worlds;
+    usec_t halflife_usec, window_usec;
+    uint64_t generation;     /* of all DecayedSums in it */
+    UserHistory **histories; /* [0] is everybody's */
+    size_t n_histories, allocated_histories;
     DecayedSum attributed[CHAINS_BUCKETS][CHAINS_EXPERTS]; /* starts, in 1/1024 */
     DecayedSum expected[CHAINS_BUCKETS][CHAINS_EXPERTS];
     char **names; /* by id; needed for JSON and merging only */
@@ -120,13 +120,13 @@ typedef struct Chains {
 } Chains;
 
 /* An empty set of chains. -EINVAL if half-life or window is zero, -ENOMEM. */
-int chains_new(usec_t halflife, usec_t window, Chains **ret);
+int chains_new(usec_t halflife_usec, usec_t window_usec, Chains **ret);
 Chains *chains_free(Chains *c);
 DEFINE_CLEANUP(Chains *, chains_free);
 #define _cleanup_chains_ _cleanup_(chains_freep)
 
-/* Finds or makes a user's world. 0 or -ENOMEM. */
-int chains_world(Chains *c, uint32_t user, ChainsWorld **ret);
+/* Finds or makes a user's history. 0 or -ENOMEM. */
+int chains_history(Chains *c, uint32_t user, UserHistory **ret);
 
 /* The id of an application's name (a path): found or added. 0, -E2BIG, -ENOMEM. */
 int chains_add_name(Chains *c, const char *name, uint32_t *ret);
@@ -140,24 +140,24 @@ void chains_set_time(Chains *c, usec_t now, usec_t realtime);
 
 /* A session begins, an application starts, exits, the session ends, at chains' time. Starting what
  * runs, or exiting what does not, changes nothing. 0, -E2BIG (id), -ENOMEM. */
-int chains_begin(Chains *c, ChainsWorld *w);
-int chains_start(Chains *c, ChainsWorld *w, uint32_t id);
-void chains_exit(Chains *c, ChainsWorld *w, uint32_t id);
-void chains_end(Chains *c, ChainsWorld *w);
+int chains_begin(Chains *c, UserHistory *h);
+int chains_start(Chains *c, UserHistory *h, uint32_t id);
+void chains_exit(Chains *c, UserHistory *h, uint32_t id);
+void chains_end(Chains *c, UserHistory *h);
 
-/* The application with that id in the world, or CHAINS_NONE; how often two have met; their chain,
+/* The application with that id in the history, or CHAINS_NONE; how often two have met; their chain,
  * or NULL. */
-uint32_t chains_find(const ChainsWorld *w, uint32_t id);
-uint32_t chains_together(const ChainsWorld *w, uint32_t a, uint32_t b);
-const ChainsPair *chains_pair(const ChainsWorld *w, uint32_t a, uint32_t b);
+uint32_t chains_find(const UserHistory *h, uint32_t id);
+uint32_t chains_co_occurrences(const UserHistory *h, uint32_t a, uint32_t b);
+const ChainsPair *chains_pair(const UserHistory *h, uint32_t a, uint32_t b);
 
-/* The sums of an application and of the world up to now, the present session included, as real
+/* The sums of an application and of the history up to now, the present session included, as real
  * numbers: events and microseconds, weighted so that one happening now counts 1. */
 typedef struct ChainsTotals {
     double starts, on_usec, off_usec;
 } ChainsTotals;
-void chains_totals(const Chains *c, const ChainsWorld *w, uint32_t application, ChainsTotals *ret);
-double chains_time_usec(const Chains *c, const ChainsWorld *w);
+void chains_totals(const Chains *c, const UserHistory *h, uint32_t application, ChainsTotals *ret);
+double chains_time_usec(const Chains *c, const UserHistory *h);
 double chains_value(const Chains *c, DecayedSum f);
 
 /* Where an age of sessions ends, since their beginning; USEC_INFINITY for the last. */
@@ -168,7 +168,7 @@ typedef struct ChainsStates {
     double n[4][4];
     double dwell_usec[4];
 } ChainsStates;
-void chains_states(const Chains *c, const ChainsWorld *w, const ChainsPair *p, ChainsStates *ret);
+void chains_states(const Chains *c, const UserHistory *h, const ChainsPair *p, ChainsStates *ret);
 
 /* A copy in which the sessions have ended at chains' time: what there is to save while they go on.
  * 0 or -ENOMEM. */

@@ -11,9 +11,9 @@ enum {
     EXPERT_OWN,
     EXPERT_LAST,
     EXPERT_RUN,
-    EXPERTS_OF_WORLD,
+    EXPERTS_OF_HISTORY,
 };
-#define EXPERTS (2 * EXPERTS_OF_WORLD) /* the user's, then everybody's */
+#define EXPERTS (2 * EXPERTS_OF_HISTORY) /* the user's, then everybody's */
 
 _Static_assert(EXPERTS == CHAINS_EXPERTS, "the model keeps a weight for each expert");
 
@@ -22,11 +22,11 @@ typedef struct Mixture {
     MixtureCombination combination;
     bool users;
     Chains *chains;
-    ChainsWorld *user; /* of the session, or NULL */
-    /* The rates of every application of everybody's world, per microsecond, by expert */
+    UserHistory *user; /* of the session, or NULL */
+    /* The rates of every application of everybody's history, per microsecond, by expert */
     double (*rates)[EXPERTS];
     size_t allocated_rates, n_rates;
-    bool *running; /* of one world, while its rates are computed */
+    bool *running; /* of one history, while its rates are computed */
     size_t allocated_running;
     unsigned bucket;
     bool learning; /* rates are those since `rated_at` */
@@ -42,4 +42,4 @@ static inline double mixture_shrink(double starts, double usec, double rate, dou
 
 /* The rates of all experts for what is (state NULL) or is given. `user` may be NULL: then
  * everybody's experts stand in for the user's. 0 or -ENOMEM. */
-int mixture_compute_rates(Mixture *m, const ChainsWorld *user, const PredictorState *state);
+int mixture_compute_rates(Mixture *m, const UserHistory *user, const PredictorState *state);

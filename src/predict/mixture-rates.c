@@ -6,7 +6,7 @@
 /* Rates are shrunk as if each application had been idle this long before it was known. */
 #define IDLE_START_USEC (600.0 * (double)USEC_PER_SEC)
 
-/* What a world's rates depend on, by its own numbers. */
+/* What a history's rates depend on, by its own numbers. */
 typedef struct Situation {
     uint32_t last;
     double last_usec; /* for how long, in this session */
@@ -14,75 +14,75 @@ typedef struct Situation {
     size_t n_running;
 } Situation;
 
-/* Where an application's rates of this world go; NULL if everybody's world does not know it. */
-static double *rates_of(const Mixture *m, const ChainsWorld *w, uint32_t application,
+/* Where an application's rates of this history go; NULL if everybody's history does not know it. */
+static double *rates_of(const Mixture *m, const UserHistory *h, uint32_t application,
                         unsigned offset)
 {
-    uint32_t i = chains_find(m->chains->worlds[0], w->applications[application].id);
+    uint32_t i = chains_find(m->chains->histories[0], h->applications[application].id);
 
     return i == CHAINS_NONE || i >= m->n_rates ? NULL : m->rates[i] + offset;
 }
 
-static const ChainsPair *chain_of(const ChainsWorld *w, const ChainsPartner *partner)
+static const ChainsPair *chain_of(const UserHistory *h, const Neighbour *neighbour)
 {
-    return partner->pair == CHAINS_NONE ? NULL : &w->pairs[partner->pair];
+    return neighbour->pair == CHAINS_NONE ? NULL : &h->pairs[neighbour->pair];
 }
 
-/* All starts of a world per microsecond: how fast contexts change there. */
-static double total_rate(const Chains *c, const ChainsWorld *w)
+/* All starts of a history per microsecond: how fast contexts change there. */
+static double total_rate(const Chains *c, const UserHistory *h)
 {
-    double starts = 1, usec = IDLE_START_USEC + chains_time_usec(c, w);
+    double starts = 1, usec = IDLE_START_USEC + chains_time_usec(c, h);
 
-    for (size_t i = 1; i < w->n_applications; i++)
-        starts += chains_value(c, w->applications[i].starts);
+    for (size_t i = 1; i < h->n_applications; i++)
+        starts += chains_value(c, h->applications[i].starts);
     return starts / usec;
 }
 
-static void rate_own(Mixture *m, const ChainsWorld *w, unsigned offset)
+static void rate_own(Mixture *m, const UserHistory *h, unsigned offset)
 {
-    for (uint32_t i = 1; i < w->n_applications; i++) {
-        double *q = rates_of(m, w, i, offset);
+    for (uint32_t i = 1; i < h->n_applications; i++) {
+        double *q = rates_of(m, h, i, offset);
         ChainsTotals t;
 
         if (!q || m->running[i])
             continue;
-        chains_totals(m->chains, w, i, &t);
+        chains_totals(m->chains, h, i, &t);
         q[EXPERT_OWN] = q[EXPERT_RUN] = t.starts / (t.off_usec + IDLE_START_USEC);
     }
 }
 
 /* Returns how many starts after the last one are known of. */
-static double rate_last(Mixture *m, const ChainsWorld *w, unsigned offset, const Situation *s,
+static double rate_last(Mixture *m, const UserHistory *h, unsigned offset, const Situation *s,
                         double prior_usec)
 {
-    const ChainsApplication *l = &w->applications[s->last];
+    const ChainsApplication *l = &h->applications[s->last];
     double ms = (double)USEC_PER_MSEC;
     double usec = chains_value(m->chains, l->last) * ms + s->last_usec;
     double known = chains_value(m->chains, l->next_self);
 
-    for (uint32_t i = 1; i < w->n_applications; i++) {
-        double *q = rates_of(m, w, i, offset);
+    for (uint32_t i = 1; i < h->n_applications; i++) {
+        double *q = rates_of(m, h, i, offset);
 
         if (q && !m->running[i])
             q[EXPERT_LAST] = mixture_shrink(0, usec, q[EXPERT_OWN], prior_usec);
     }
-    for (uint32_t i = 0; i < l->n_partners; i++) {
-        const ChainsPair *p = chain_of(w, &l->partners[i]);
-        uint32_t o = l->partners[i].other;
+    for (uint32_t i = 0; i < l->n_neighbours; i++) {
+        const ChainsPair *p = chain_of(h, &l->neighbours[i]);
+        uint32_t o = l->neighbours[i].other;
         double next, *q;
 
         if (!p)
             continue;
         next = chains_value(m->chains, p->next[o == p->b]);
         known += next;
-        q = o == CHAINS_BEGIN || m->running[o] ? NULL : rates_of(m, w, o, offset);
+        q = o == CHAINS_BEGIN || m->running[o] ? NULL : rates_of(m, h, o, offset);
         if (q)
             q[EXPERT_LAST] = mixture_shrink(
                     next, fmax(usec - chains_value(m->chains, p->last[o == p->b]) * ms, 0),
                     q[EXPERT_OWN], prior_usec);
     }
     if (s->last != CHAINS_BEGIN && !m->running[s->last]) {
-        double *q = rates_of(m, w, s->last, offset);
+        double *q = rates_of(m, h, s->last, offset);
 
         if (q)
             q[EXPERT_LAST] =
@@ -95,35 +95,35 @@ static double rate_last(Mixture *m, const ChainsWorld *w, unsigned offset, const
 
 /* The mean over all that run. No chain is evidence too: in the window after each start of the one,
  * the other has not started twice. */
-static void rate_run(Mixture *m, const ChainsWorld *w, unsigned offset, const Situation *s,
+static void rate_run(Mixture *m, const UserHistory *h, unsigned offset, const Situation *s,
                      double prior_usec)
 {
     double ms = (double)USEC_PER_MSEC, share = 1 / (double)MAX(s->n_running, (size_t)1);
 
     for (size_t k = 0; k < s->n_running; k++) {
-        const ChainsApplication *a = &w->applications[s->running[k]];
+        const ChainsApplication *a = &h->applications[s->running[k]];
         double seen_usec;
         ChainsTotals t;
 
-        chains_totals(m->chains, w, s->running[k], &t);
-        seen_usec = t.starts * (double)m->chains->window;
-        for (uint32_t i = 1; i < w->n_applications; i++) {
-            double *q = m->running[i] ? NULL : rates_of(m, w, i, offset);
+        chains_totals(m->chains, h, s->running[k], &t);
+        seen_usec = t.starts * (double)m->chains->window_usec;
+        for (uint32_t i = 1; i < h->n_applications; i++) {
+            double *q = m->running[i] ? NULL : rates_of(m, h, i, offset);
 
             if (q)
                 q[EXPERT_RUN] +=
                         (mixture_shrink(0, seen_usec, q[EXPERT_OWN], prior_usec) - q[EXPERT_OWN]) *
                         share;
         }
-        for (uint32_t i = 0; i < a->n_partners; i++) {
-            const ChainsPair *p = chain_of(w, &a->partners[i]);
-            uint32_t o = a->partners[i].other;
+        for (uint32_t i = 0; i < a->n_neighbours; i++) {
+            const ChainsPair *p = chain_of(h, &a->neighbours[i]);
+            uint32_t o = a->neighbours[i].other;
             unsigned ia = s->running[k] > o; /* a's place in the pair */
             double usec, rate, *q;
 
             if (!p || o == CHAINS_BEGIN || m->running[o])
                 continue;
-            q = rates_of(m, w, o, offset);
+            q = rates_of(m, h, o, offset);
             if (!q)
                 continue;
             /* dwell in "a runs, o does not", as chains_states() has it */
@@ -137,51 +137,51 @@ static void rate_run(Mixture *m, const ChainsWorld *w, unsigned offset, const Si
                     (rate - mixture_shrink(0, seen_usec, q[EXPERT_OWN], prior_usec)) * share;
         }
     }
-    for (uint32_t i = 1; i < w->n_applications; i++) {
-        double *q = m->running[i] ? NULL : rates_of(m, w, i, offset);
+    for (uint32_t i = 1; i < h->n_applications; i++) {
+        double *q = m->running[i] ? NULL : rates_of(m, h, i, offset);
 
         if (q)
             q[EXPERT_RUN] = fmax(q[EXPERT_RUN], 0);
     }
 }
 
-/* Fills one world's three columns. Returns what rate_last() does. */
-static int rate_world(Mixture *m, const ChainsWorld *w, unsigned offset, const Situation *s,
-                      double *ret_known)
+/* Fills one history's three columns. Returns what rate_last() does. */
+static int rate_history(Mixture *m, const UserHistory *h, unsigned offset, const Situation *s,
+                        double *ret_known)
 {
-    double prior_usec = MIXTURE_PRIOR / total_rate(m->chains, w);
-    int r = grow_array(&m->running, &m->allocated_running, w->n_applications, sizeof(*m->running));
+    double prior_usec = MIXTURE_PRIOR / total_rate(m->chains, h);
+    int r = grow_array(&m->running, &m->allocated_running, h->n_applications, sizeof(*m->running));
 
     if (r < 0)
         return r;
-    memset(m->running, 0, w->n_applications * sizeof(*m->running));
+    memset(m->running, 0, h->n_applications * sizeof(*m->running));
     for (size_t i = 0; i < s->n_running; i++)
         m->running[s->running[i]] = true;
-    rate_own(m, w, offset);
-    *ret_known = rate_last(m, w, offset, s, prior_usec);
-    rate_run(m, w, offset, s, prior_usec);
+    rate_own(m, h, offset);
+    *ret_known = rate_last(m, h, offset, s, prior_usec);
+    rate_run(m, h, offset, s, prior_usec);
     return 0;
 }
 
-static Situation situation_of(const Chains *c, const ChainsWorld *w)
+static Situation situation_of(const Chains *c, const UserHistory *h)
 {
     return (Situation){
-            .last = w->last,
+            .last = h->last,
             .last_usec =
-                    w->in_session && c->now > w->last_since ? (double)(c->now - w->last_since) : 0,
-            .running = w->running,
-            .n_running = w->n_running,
+                    h->in_session && c->now > h->last_since ? (double)(c->now - h->last_since) : 0,
+            .running = h->running,
+            .n_running = h->n_running,
     };
 }
 
-/* A given state in the numbers of one world; `running` has room for all of the state's. */
-static Situation situation_given(const ChainsWorld *w, const PredictorState *state,
+/* A given state in the numbers of one history; `running` has room for all of the state's. */
+static Situation situation_given(const UserHistory *h, const PredictorState *state,
                                  uint32_t *running)
 {
-    Situation s = {.last = chains_find(w, state->last), .running = running};
+    Situation s = {.last = chains_find(h, state->last), .running = running};
 
     for (size_t i = 0; i < state->n_running; i++) {
-        uint32_t a = chains_find(w, state->running[i]);
+        uint32_t a = chains_find(h, state->running[i]);
         bool known = a == CHAINS_NONE;
 
         for (size_t j = 0; !known && j < s.n_running; j++)
@@ -199,9 +199,9 @@ static unsigned bucket_of(double known)
     return known < 2 ? 0 : known < 6 ? 1 : known < 16 ? 2 : 3;
 }
 
-int mixture_compute_rates(Mixture *m, const ChainsWorld *user, const PredictorState *state)
+int mixture_compute_rates(Mixture *m, const UserHistory *user, const PredictorState *state)
 {
-    const ChainsWorld *all = m->chains->worlds[0], *worlds[2] = {user, all};
+    const UserHistory *all = m->chains->histories[0], *histories[2] = {user, all};
     _cleanup_free_ uint32_t *running = NULL;
     double known[2] = {0, 0};
     int r;
@@ -219,18 +219,19 @@ int mixture_compute_rates(Mixture *m, const ChainsWorld *user, const PredictorSt
     for (unsigned i = 0; i < 2; i++) {
         Situation s;
 
-        if (!worlds[i])
+        if (!histories[i])
             continue;
-        s = state ? situation_given(worlds[i], state, running) : situation_of(m->chains, worlds[i]);
-        r = rate_world(m, worlds[i], i * EXPERTS_OF_WORLD, &s, &known[i]);
+        s = state ? situation_given(histories[i], state, running)
+                  : situation_of(m->chains, histories[i]);
+        r = rate_history(m, histories[i], i * EXPERTS_OF_HISTORY, &s, &known[i]);
         if (r < 0)
             return r;
     }
     /* A user nobody has seen yet does what everybody does. */
     if (!user || decayed_sum_is_zero(user->time)) {
         for (size_t i = 0; i < m->n_rates; i++)
-            for (unsigned k = 0; k < EXPERTS_OF_WORLD; k++)
-                m->rates[i][k] = fmax(m->rates[i][k], m->rates[i][EXPERTS_OF_WORLD + k]);
+            for (unsigned k = 0; k < EXPERTS_OF_HISTORY; k++)
+                m->rates[i][k] = fmax(m->rates[i][k], m->rates[i][EXPERTS_OF_HISTORY + k]);
         known[0] = known[1];
     }
     m->bucket = bucket_of(known[0]);

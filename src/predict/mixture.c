@@ -24,7 +24,7 @@ static int mixture_create(const PredictorParameters *p, uint64_t seed, Predictor
         return -ENOMEM;
     m->combination = p->combination;
     m->users = p->mixture_users;
-    r = chains_new(p->halflife, p->chain_window, &m->chains);
+    r = chains_new(p->halflife_usec, p->chain_window, &m->chains);
     if (r < 0) {
         free(m);
         return r;
@@ -33,10 +33,10 @@ static int mixture_create(const PredictorParameters *p, uint64_t seed, Predictor
     return 0;
 }
 
-int mixture_new(usec_t halflife, Predictor **ret)
+int mixture_new(usec_t halflife_usec, Predictor **ret)
 {
     const PredictorParameters parameters = {
-            .halflife = halflife,
+            .halflife_usec = halflife_usec,
             .chain_window = MIXTURE_CHAIN_WINDOW,
             .combination = MIXTURE_CALIBRATED,
             .mixture_users = true,
@@ -121,7 +121,7 @@ static void learn(Mixture *m, uint32_t started)
             rate += m->rates[j][k];
         credit(c, &c->expected[m->bucket][k], rate * usec);
     }
-    i = started == PREDICTOR_NONE ? CHAINS_NONE : chains_find(c->worlds[0], started);
+    i = started == PREDICTOR_NONE ? CHAINS_NONE : chains_find(c->histories[0], started);
     if (i == CHAINS_NONE || i >= m->n_rates)
         return;
     sum = weighted(m->rates[i], weights);
@@ -151,14 +151,14 @@ static int mixture_begin(Predictor *p, usec_t now, uint32_t user)
     m->user = NULL;
     m->learning = false;
     if (m->users && user != UID_INVALID) {
-        r = chains_world(m->chains, user, &m->user);
+        r = chains_history(m->chains, user, &m->user);
         if (r < 0)
             return r;
         r = chains_begin(m->chains, m->user);
         if (r < 0)
             return r;
     }
-    return chains_begin(m->chains, m->chains->worlds[0]);
+    return chains_begin(m->chains, m->chains->histories[0]);
 }
 
 static int mixture_end(Predictor *p, usec_t now)
@@ -167,7 +167,7 @@ static int mixture_end(Predictor *p, usec_t now)
 
     set_time(m, now);
     learn(m, PREDICTOR_NONE);
-    chains_end(m->chains, m->chains->worlds[0]);
+    chains_end(m->chains, m->chains->histories[0]);
     if (m->user)
         chains_end(m->chains, m->user);
     m->user = NULL;
@@ -178,7 +178,7 @@ static int mixture_observe(Predictor *p, const PredictorEvent *e)
 {
     Mixture *m = (Mixture *)p;
     Chains *c = m->chains;
-    ChainsWorld *all = c->worlds[0];
+    UserHistory *all = c->histories[0];
     uint32_t known = chains_find(all, e->item);
     bool running = known != CHAINS_NONE && all->applications[known].running;
     int r;
@@ -221,18 +221,18 @@ typedef struct Remaining {
     double usec[CHAINS_AGES]; /* still to come at that age; INFINITY for the last */
 } Remaining;
 
-static void get_remaining(const Chains *c, const ChainsWorld *w, Remaining *ret)
+static void get_remaining(const Chains *c, const UserHistory *h, Remaining *ret)
 {
     double ms = (double)USEC_PER_MSEC;
-    usec_t age = w->in_session ? c->now - w->begin : 0, start = 0;
-    double overall = (chains_value(c, w->sessions) + 0.5) /
-                     (chains_time_usec(c, w) + 1800.0 * (double)USEC_PER_SEC);
+    usec_t age = h->in_session ? c->now - h->begin : 0, start = 0;
+    double overall = (chains_value(c, h->sessions) + 0.5) /
+                     (chains_time_usec(c, h) + 1800.0 * (double)USEC_PER_SEC);
 
     for (unsigned i = 0; i < CHAINS_AGES; i++) {
         usec_t end = chains_age_end(i);
 
-        ret->end[i] = mixture_shrink(chains_value(c, w->age_ended[i]),
-                                     chains_value(c, w->age_time[i]) * ms, overall, 0.5 / overall);
+        ret->end[i] = mixture_shrink(chains_value(c, h->age_ended[i]),
+                                     chains_value(c, h->age_time[i]) * ms, overall, 0.5 / overall);
         ret->usec[i] = end == USEC_INFINITY ? (double)INFINITY
                        : age >= end         ? 0
                                             : (double)(end - MAX(age, start));
@@ -261,7 +261,7 @@ static double before_end(double rate, double total, double later, const Remainin
     return fmin(fmax(p, 0), 1);
 }
 
-static int predict_calibrated(Mixture *m, const ChainsWorld *user, usec_t horizon,
+static int predict_calibrated(Mixture *m, const UserHistory *user, usec_t horizon,
                               PredictorGuesses *guesses)
 {
     const Chains *c = m->chains;
@@ -271,14 +271,14 @@ static int predict_calibrated(Mixture *m, const ChainsWorld *user, usec_t horizo
     get_weights(m, weights);
     for (size_t i = 1; i < m->n_rates; i++)
         total += weighted(m->rates[i], weights);
-    get_remaining(c, user ? user : c->worlds[0], &remaining);
+    get_remaining(c, user ? user : c->histories[0], &remaining);
     for (size_t i = 1; i < m->n_rates; i++) {
         double rate = weighted(m->rates[i], weights), later = m->rates[i][EXPERT_RUN];
         int r;
 
         if (rate <= 0)
             continue;
-        r = predictor_guess_add(guesses, c->worlds[0]->applications[i].id,
+        r = predictor_guess_add(guesses, c->histories[0]->applications[i].id,
                                 horizon == USEC_INFINITY
                                         ? before_end(rate, total, later, &remaining)
                                         : within(rate, (double)horizon));
@@ -303,44 +303,44 @@ static double log_not_needed(const ChainsStates *s, unsigned state, unsigned min
 }
 
 /* The thesis's product (4.10, 4.11) over all chains, and the application's own two-state chain. */
-static int predict_product(Mixture *m, const ChainsWorld *user, const PredictorState *given,
+static int predict_product(Mixture *m, const UserHistory *user, const PredictorState *given,
                            usec_t horizon, PredictorGuesses *guesses)
 {
     const Chains *c = m->chains;
-    const ChainsWorld *w = user ? user : c->worlds[0];
-    _cleanup_free_ bool *running = calloc(w->n_applications, sizeof(*running));
-    _cleanup_free_ double *log_not = calloc(w->n_applications, sizeof(*log_not));
+    const UserHistory *h = user ? user : c->histories[0];
+    _cleanup_free_ bool *running = calloc(h->n_applications, sizeof(*running));
+    _cleanup_free_ double *log_not = calloc(h->n_applications, sizeof(*log_not));
 
     if (!running || !log_not)
         return -ENOMEM;
-    for (size_t i = 0; !given && i < w->n_running; i++)
-        running[w->running[i]] = true;
+    for (size_t i = 0; !given && i < h->n_running; i++)
+        running[h->running[i]] = true;
     for (size_t i = 0; given && i < given->n_running; i++) {
-        uint32_t a = chains_find(w, given->running[i]);
+        uint32_t a = chains_find(h, given->running[i]);
         if (a != CHAINS_NONE)
             running[a] = true;
     }
-    for (size_t i = 0; i < w->n_pairs; i++) {
-        const ChainsPair *p = &w->pairs[i];
+    for (size_t i = 0; i < h->n_pairs; i++) {
+        const ChainsPair *p = &h->pairs[i];
         unsigned state = (unsigned)running[p->a] + 2 * (unsigned)running[p->b];
         ChainsStates s;
 
         if (state == 3 || p->a == CHAINS_BEGIN)
             continue;
-        chains_states(c, w, p, &s);
+        chains_states(c, h, p, &s);
         log_not[p->a] += log_not_needed(&s, state, 1, (double)horizon);
         log_not[p->b] += log_not_needed(&s, state, 2, (double)horizon);
     }
-    for (uint32_t i = 1; i < w->n_applications; i++) {
+    for (uint32_t i = 1; i < h->n_applications; i++) {
         ChainsTotals t;
         int r;
 
         if (running[i])
             continue;
-        chains_totals(c, w, i, &t);
+        chains_totals(c, h, i, &t);
         if (t.off_usec > 0)
             log_not[i] -= t.starts / t.off_usec * (double)horizon;
-        r = predictor_guess_add(guesses, w->applications[i].id, -expm1(log_not[i]));
+        r = predictor_guess_add(guesses, h->applications[i].id, -expm1(log_not[i]));
         if (r < 0)
             return r;
     }
@@ -351,16 +351,16 @@ static int mixture_predict(Predictor *p, usec_t now, const PredictorState *state
                            PredictorGuesses *guesses)
 {
     Mixture *m = (Mixture *)p;
-    const ChainsWorld *user = m->user;
+    const UserHistory *user = m->user;
     bool learning = m->learning;
     int r;
 
     set_time(m, now);
     if (state) {
         user = NULL;
-        for (size_t i = 1; m->users && i < m->chains->n_worlds; i++)
-            if (m->chains->worlds[i]->user == state->user)
-                user = m->chains->worlds[i];
+        for (size_t i = 1; m->users && i < m->chains->n_histories; i++)
+            if (m->chains->histories[i]->user == state->user)
+                user = m->chains->histories[i];
     }
     if (m->combination == MIXTURE_PRODUCT)
         return predict_product(m, user, state, horizon, guesses);

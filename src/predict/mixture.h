@@ -9,7 +9,7 @@
  * are chains: 100 chains of 5 % give 99.4 %. MIXTURE_PRODUCT does that, for comparison.
  *
  * MIXTURE_CALIBRATED takes starts as competing risks. An application that does not run starts at a
- * rate (hazard); six experts estimate it, three from the world of the user and three from that of
+ * rate (hazard); six experts estimate it, three from the history of the user and three from that of
  * everybody:
  *   own   its own two-state chain: starts over the time it did not run;
  *   last  the succession: starts as the next after what was started last, over the time they could;
@@ -45,7 +45,7 @@
 
 /* A new mixture with chains of that half-life that know nothing, and the other parameters at their
  * defaults. 0, -EINVAL (half-life out of range), -ENOMEM. */
-int mixture_new(usec_t halflife, Predictor **ret);
+int mixture_new(usec_t halflife_usec, Predictor **ret);
 
 /* The chains of a mixture, to save them, or show them. Borrowed. */
 Chains *mixture_chains(Predictor *p);

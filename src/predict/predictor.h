@@ -86,8 +86,8 @@ typedef struct PredictorParameters {
     unsigned partition_jump;       /* EPCM: order to jump into another partition with; 0: never */
 
     /* Markov predictors */
-    usec_t halflife;     /* of everything learned: one week */
-    usec_t chain_window; /* a chain needs two starts within this of each other: 600 s */
+    usec_t halflife_usec; /* of everything learned: one week */
+    usec_t chain_window;  /* a chain needs two starts within this of each other: 600 s */
     MixtureCombination combination;
     bool mixture_users; /* the pair (user, application) */
 } PredictorParameters;

@@ -113,7 +113,7 @@ static int load(Cycle *c, const CycleParameters *p, const Model *m)
     return 0;
 }
 
-int cycle_new(const CycleParameters *p, Model *m, usec_t halflife, uint32_t uid, Cycle **ret)
+int cycle_new(const CycleParameters *p, Model *m, usec_t halflife_usec, uint32_t uid, Cycle **ret)
 {
     _cleanup_cycle_ Cycle *c = calloc(1, sizeof(*c));
     int r;
@@ -122,7 +122,7 @@ int cycle_new(const CycleParameters *p, Model *m, usec_t halflife, uint32_t uid,
         return -ENOMEM;
     c->uid = uid;
     c->last = PREDICTOR_NONE;
-    r = mixture_new(m ? m->halflife : halflife, &c->predictor);
+    r = mixture_new(m ? m->halflife_usec : halflife_usec, &c->predictor);
     if (r < 0)
         return r;
     if (m && m->chains) {

@@ -101,9 +101,9 @@ typedef struct CycleDecision {
 typedef struct Cycle Cycle;
 
 /* A cycle with the model's maps and chains. `m` may be NULL (nothing is known); its chains are
- * taken out of it, otherwise new ones of `halflife` are begun. `uid`: whose session it is,
+ * taken out of it, otherwise new ones of `halflife_usec` are begun. `uid`: whose session it is,
  * UID_INVALID: unknown. 0, -EINVAL (parameters out of range), -E2BIG, -ENOMEM. */
-int cycle_new(const CycleParameters *p, Model *m, usec_t halflife, uint32_t uid, Cycle **ret);
+int cycle_new(const CycleParameters *p, Model *m, usec_t halflife_usec, uint32_t uid, Cycle **ret);
 Cycle *cycle_free(Cycle *c);
 DEFINE_CLEANUP(Cycle *, cycle_free);
 #define _cleanup_cycle_ _cleanup_(cycle_freep)

@@ -81,7 +81,7 @@ traces_of() { # uid
     [ "$(traces_of 1000)" -eq $((all - theirs)) ]
     [ ! -e "$HS_STATE/traces/20200101T000000-login.json.bad" ] # nobody knows whose it is
     jq -e '[.stages[].uid] | index(1001) == null and index(1000) != null' "$HS_STATE/model.json"
-    jq -e '[.chains.worlds[].user] | index(1001) == null and index(1000) != null' "$HS_STATE/model.json"
+    jq -e '[.chains.histories[].user] | index(1001) == null and index(1000) != null' "$HS_STATE/model.json"
     ! grep -q pcmanfm-qt "$HS_STATE/model.json" || false # which only she has used
     [ ! -e "$HS_STATE/login@1001.pack" ]
     [ "$(<"$HS_STATE/notes")" = mine ]

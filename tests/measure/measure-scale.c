@@ -6,10 +6,10 @@
  *
  *     measure-scale [APPLICATIONS MAPS EVENTS]   one size only */
 
+#include "evaluate/random.h"
 #include "predict/mixture.h"
 #include "predict/needs.h"
 #include "predict/predictor.h"
-#include "evaluate/random.h"
 
 #include <malloc.h>
 #include <stdio.h>
@@ -98,7 +98,7 @@ static int measure(uint32_t n_applications, uint32_t n_maps, uint32_t n_events)
     struct mallinfo2 before = mallinfo2(), after;
     struct rusage usage;
     const unsigned n_inferences = 20;
-    const ChainsWorld *all;
+    const UserHistory *all;
 
     if (!items || !parts || !running || predictor_new("mixture", NULL, 1, &p) < 0)
         return -ENOMEM;
@@ -122,11 +122,12 @@ static int measure(uint32_t n_applications, uint32_t n_maps, uint32_t n_events)
     }
     inferred = (cpu_seconds() - start) / n_inferences;
     getrusage(RUSAGE_SELF, &usage);
-    all = mixture_chains(p)->worlds[0];
+    all = mixture_chains(p)->histories[0];
     printf("%u\t%u\t%u\t%.3f\t%.2f\t%.1f\t%.1f\t%.1f\t%zu\t%zu\n", n_applications, n_maps, n_events,
            trained, inferred * 1e3,
            mebibytes((after.uordblks + after.hblkhd) - (before.uordblks + before.hblkhd)),
-           mebibytes(predictor_size(p)), (double)usage.ru_maxrss / 1024, all->n_pairs, all->n_met);
+           mebibytes(predictor_size(p)), (double)usage.ru_maxrss / 1024, all->n_pairs,
+           all->n_co_occurring);
     fflush(stdout);
     return 0;
 }

@@ -30,11 +30,11 @@ static void assert_sane_prediction(const Model *m, Stage stage, uint32_t uid)
 
 static void assert_sane_chains(const Chains *c)
 {
-    for (size_t k = 0; c && k < c->n_worlds; k++)
-        for (size_t j = 0; j < c->worlds[k]->n_pairs; j++) {
+    for (size_t k = 0; c && k < c->n_histories; k++)
+        for (size_t j = 0; j < c->histories[k]->n_pairs; j++) {
             ChainsStates s;
 
-            chains_states(c, c->worlds[k], &c->worlds[k]->pairs[j], &s);
+            chains_states(c, c->histories[k], &c->histories[k]->pairs[j], &s);
             for (unsigned a = 0; a < 4; a++) {
                 assert_true(s.dwell_usec[a] >= 0 && isfinite(s.dwell_usec[a]));
                 for (unsigned b = 0; b < 4; b++)
@@ -217,11 +217,11 @@ static void one_event_and_none(void **state)
 static Chains *some_chains(unsigned n_applications)
 {
     Chains *c;
-    ChainsWorld *w;
+    UserHistory *w;
     usec_t now = T0;
 
     assert_int_equal(chains_new(H, 600 * USEC_PER_SEC, &c), 0);
-    assert_int_equal(chains_world(c, 1000, &w), 0);
+    assert_int_equal(chains_history(c, 1000, &w), 0);
     for (unsigned i = 0; i < n_applications; i++) {
         uint32_t id;
         char name[32];

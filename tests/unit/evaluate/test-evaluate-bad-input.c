@@ -2,9 +2,9 @@
 
 /* Whatever comes in: no crash, no probability outside 0..1. Every predictor, every test. */
 
-#include "predict/mixture.h"
 #include "evaluate/random.h"
 #include "evaluate/simulate.h"
+#include "predict/mixture.h"
 #include "util/predict-util.h"
 
 static void assert_sane(Predictor *p, usec_t now)
@@ -218,7 +218,7 @@ static void test_parameters(void **state)
     BAD(partition_order, 65);
     BAD(partition_threshold, (double)NAN);
     BAD(partition_jump, 45);
-    BAD(halflife, 0);
+    BAD(halflife_usec, 0);
     BAD(chain_window, 0);
     BAD(combination, _MIXTURE_COMBINATION_MAX);
     assert_null(ret);

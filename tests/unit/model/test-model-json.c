@@ -11,7 +11,7 @@
 static Model *rich_model(void)
 {
     Model *m = model_new(H);
-    ChainsWorld *w;
+    UserHistory *w;
     uint32_t a, b;
 
     learn(&m, session(STAGE_BOOT, UID_INVALID, T0, 0, "A>x=0-4 A>d/ ?>z B>x=0-4", "1-3,7-9"));
@@ -24,7 +24,7 @@ static Model *rich_model(void)
     assert_int_equal(chains_new(H, 600 * USEC_PER_SEC, &m->chains), 0);
     assert_int_equal(chains_add_name(m->chains, "/bin/A", &a), 0);
     assert_int_equal(chains_add_name(m->chains, "/bin/B", &b), 0);
-    assert_int_equal(chains_world(m->chains, UID_INVALID, &w), 0);
+    assert_int_equal(chains_history(m->chains, UID_INVALID, &w), 0);
     for (unsigned i = 0; i < 3; i++) {
         chains_set_time(m->chains, (1 + i * 100) * USEC_PER_SEC, T0 + i * 100 * USEC_PER_SEC);
         assert_int_equal(chains_begin(m->chains, w), 0);
@@ -207,7 +207,7 @@ static void use(Model *m)
         for (size_t i = 0; i < p->n_metadata; i++)
             assert_true(p->metadata[i].probability >= 0 && p->metadata[i].probability <= 1);
     }
-    if (m->halflife == fine->halflife) {
+    if (m->halflife_usec == fine->halflife_usec) {
         assert_int_equal(model_merge(m, fine, &sum), 0);
         text = bytes_of(sum);
         assert_int_equal(model_from_json(text, strlen(text), &back, NULL), 0);
@@ -367,7 +367,7 @@ static void wrong_members_are_refused(void **state)
             {"\"chains\":{", "\"chains\":[1],\"x\":{"},
             {"\"chains\":{", "\"chains\":null,\"x\":{"},
             {"\"chains\":{", "\"chains\":{},\"x\":{"},
-            {"\"type\":\"headstart-chains\",\"version\":1",
+            {"\"type\":\"headstart-chains\",\"version\":2",
              "\"type\":\"headstart-chains\",\"version\":7"},
     };
 
@@ -416,17 +416,17 @@ static void append(char **text, size_t *n, size_t *allocated, const char *s)
 }
 
 /* A habitual year of a machine: so many applications, of which each is a chain with the next so
- * many; as users' worlds and everybody's. */
-static char *text_of_habits(unsigned n_applications, unsigned n_next, unsigned n_worlds)
+ * many; as users' histories and everybody's. */
+static char *text_of_habits(unsigned n_applications, unsigned n_next, unsigned n_histories)
 {
     _cleanup_model_ Model *m = model_new(H);
-    char *text = bytes_of(m), part[100];
+    char *text = bytes_of(m), part[160];
     size_t n = strlen(text), allocated = n + 1;
 
     n -= strlen("\n}\n");
     snprintf(part, sizeof(part),
-             ",\n\"chains\":{\"type\":\"headstart-chains\",\"version\":1,\"halflife\":%llu,"
-             "\"window\":1,\"generation\":9",
+             ",\n\"chains\":{\"type\":\"headstart-chains\",\"version\":2,\"halflife_usec\":%llu,"
+             "\"window_usec\":1,\"generation\":9",
              (unsigned long long)H);
     append(&text, &n, &allocated, part);
     append(&text, &n, &allocated, ",\"names\":[");
@@ -437,10 +437,10 @@ static char *text_of_habits(unsigned n_applications, unsigned n_next, unsigned n
     append(&text, &n, &allocated, "],\"evidence\":[");
     for (unsigned i = 0; i < 4 * CHAINS_BUCKETS * CHAINS_EXPERTS; i++)
         append(&text, &n, &allocated, i ? ",0" : "0");
-    append(&text, &n, &allocated, "],\"worlds\":[");
-    for (unsigned w = 0; w < n_worlds; w++) {
+    append(&text, &n, &allocated, "],\"histories\":[");
+    for (unsigned w = 0; w < n_histories; w++) {
         snprintf(part, sizeof(part), "%s{\"user\":%u", w ? "," : "", 1000 + w);
-        append(&text, &n, &allocated, w + 1 < n_worlds ? part : ",{\"user\":null");
+        append(&text, &n, &allocated, w + 1 < n_histories ? part : ",{\"user\":null");
         append(&text, &n, &allocated, ",\"sums\":[");
         for (unsigned i = 0; i < 2 * (2 + 2 * CHAINS_AGES); i++)
             append(&text, &n, &allocated, i ? ",0" : "0");
@@ -512,9 +512,9 @@ static void reading_takes_four_times_the_text(void **state)
     r = model_from_json(text, size, &m, NULL);
     assert_int_equal(setrlimit(RLIMIT_DATA, &before), 0);
     assert_int_equal(r, 0);
-    assert_int_equal(m->chains->n_worlds, 2);
-    assert_int_equal(m->chains->worlds[0]->n_applications, 1001);
-    assert_true(m->chains->worlds[0]->n_pairs > 49000);
+    assert_int_equal(m->chains->n_histories, 2);
+    assert_int_equal(m->chains->histories[0]->n_applications, 1001);
+    assert_true(m->chains->histories[0]->n_pairs > 49000);
     again = bytes_of(m);
     assert_true(strcmp(text, again) == 0);
 }

@@ -228,14 +228,14 @@ static void dangling_uses_are_dropped(void **state)
 
 static Chains *some_chains(const char *first, const char *second)
 {
-    ChainsWorld *w;
+    UserHistory *w;
     Chains *c;
     uint32_t a, b;
 
     assert_int_equal(chains_new(H, 600 * USEC_PER_SEC, &c), 0);
     assert_int_equal(chains_add_name(c, first, &a), 0);
     assert_int_equal(chains_add_name(c, second, &b), 0);
-    assert_int_equal(chains_world(c, UID_INVALID, &w), 0);
+    assert_int_equal(chains_history(c, UID_INVALID, &w), 0);
     for (unsigned i = 0; i < 3; i++) {
         chains_set_time(c, (i * 1000 + 1) * USEC_PER_SEC, T0 + i * 1000 * USEC_PER_SEC);
         assert_int_equal(chains_begin(c, w), 0);

@@ -21,9 +21,9 @@ static void use(Chains *c, uint32_t user, usec_t at, const char *names)
 {
     usec_t now = MAX(c->seen, at);
     uint32_t last = CHAINS_NONE;
-    ChainsWorld *w;
+    UserHistory *w;
 
-    assert_int_equal(chains_world(c, user, &w), 0);
+    assert_int_equal(chains_history(c, user, &w), 0);
     chains_set_time(c, now, at);
     assert_int_equal(chains_begin(c, w), 0);
     for (; *names; names++) {
@@ -53,9 +53,9 @@ static const ChainsPair *pair_of(Chains *c, uint32_t user, char a, char b)
 {
     char x[] = {'/', a, 0}, y[] = {'/', b, 0};
     uint32_t i, j;
-    ChainsWorld *w;
+    UserHistory *w;
 
-    assert_int_equal(chains_world(c, user, &w), 0);
+    assert_int_equal(chains_history(c, user, &w), 0);
     assert_int_equal(chains_add_name(c, x, &i), 0);
     assert_int_equal(chains_add_name(c, y, &j), 0);
     i = chains_find(w, i);
@@ -126,8 +126,8 @@ static void what_has_faded_goes(void **state)
     assert_equal_chains(p, q); /* nothing is left to be done */
     assert_false(knows(q, "/X") || knows(q, "/Y"));
     assert_true(knows(q, "/A") && knows(q, "/B"));
-    chains_states(c, c->worlds[1], pair_of(c, 1000, 'A', 'B'), &before);
-    chains_states(p, p->worlds[1], pair_of(p, 1000, 'A', 'B'), &after);
+    chains_states(c, c->histories[1], pair_of(c, 1000, 'A', 'B'), &before);
+    chains_states(p, p->histories[1], pair_of(p, 1000, 'A', 'B'), &after);
     assert_memory_equal(&before, &after, sizeof(before));
     assert_true(chains_size(q) < chains_size(c));
     /* They can meet again. */
@@ -173,8 +173,8 @@ static void users_who_have_gone(void **state)
     use(c, 1001, T0, "ABAB");
     use(c, 1000, T0 + 20 * H, "ABAB");
     p = pruned(c);
-    assert_int_equal(p->n_worlds, 2); /* everybody's is always there */
-    assert_int_equal(p->worlds[1]->user, 1000);
+    assert_int_equal(p->n_histories, 2); /* everybody's is always there */
+    assert_int_equal(p->histories[1]->user, 1000);
 }
 
 /* Each week two chance meetings of new programs: what is kept does not grow with the years. */
@@ -195,7 +195,7 @@ static void memory_does_not_grow_with_time(void **state)
             names[2] = names[5] = (char)(131 + (week * 8 + i * 2) % 120);
             use(c, 1000, T0 + week * H, names);
         }
-        unpruned = MAX(unpruned, c->worlds[1]->n_met);
+        unpruned = MAX(unpruned, c->histories[1]->n_co_occurring);
         p = pruned(c);
         chains_free(c);
         c = p;
@@ -242,7 +242,7 @@ static void sessions_must_have_ended(void **state)
     _cleanup_chains_ Chains *c = make(), *p = NULL;
 
     chains_set_time(c, T0 + 100 * H, T0 + 100 * H);
-    assert_int_equal(chains_begin(c, c->worlds[0]), 0);
+    assert_int_equal(chains_begin(c, c->histories[0]), 0);
     assert_int_equal(chains_prune(c, &p), -EBUSY);
     assert_int_equal(chains_settle_clock(c, T0), -EBUSY);
     assert_int_equal(chains_settle_clock(c, T0 + 100 * H), 0);
@@ -285,10 +285,10 @@ static void the_model_prunes_its_chains(void **state)
     for (unsigned i = 1; i <= 14; i++)
         use(c, 1000, T0 + i * H, "ABAB");
     n = c->n_names;
-    assert_int_equal(chains_begin(c, c->worlds[1]), 0);
+    assert_int_equal(chains_begin(c, c->histories[1]), 0);
     assert_int_equal(model_prune(&m, 0.01), 0);
     assert_ptr_equal(m->chains, c);
-    chains_end(c, c->worlds[1]);
+    chains_end(c, c->histories[1]);
     assert_int_equal(model_prune(&m, 0.01), 0);
     assert_true(m->chains->n_names < n);
     assert_null(pair_of(m->chains, 1000, 'X', 'Y'));

@@ -16,11 +16,11 @@
 #define HALFLIFE ((usec_t)1 << 59) /* nothing sums, all weights are equal */
 #define WINDOW   (600 * USEC_PER_SEC)
 
-static Chains *make(usec_t halflife)
+static Chains *make(usec_t halflife_usec)
 {
     Chains *c;
 
-    assert_int_equal(chains_new(halflife, WINDOW, &c), 0);
+    assert_int_equal(chains_new(halflife_usec, WINDOW, &c), 0);
     for (unsigned i = 0; i < N; i++) {
         char name[] = {'/', (char)('a' + i), 0};
         uint32_t id;
@@ -34,7 +34,7 @@ static Chains *make(usec_t halflife)
 /* The obvious way: every pair's state is followed from the moment it was first seen. */
 typedef struct Obvious {
     bool seen[N][N];
-    unsigned together[N][N];
+    unsigned co_occurrences[N][N];
     double n[N][N][4][4], dwell[N][N][4];
     bool running[N];
     usec_t now;
@@ -70,7 +70,7 @@ static void obvious_move(Obvious *o, unsigned x, bool running)
 
 static void assert_same(const Chains *c, const Obvious *o)
 {
-    const ChainsWorld *w = c->worlds[0];
+    const UserHistory *w = c->histories[0];
 
     for (unsigned a = 0; a < N; a++)
         for (unsigned b = 0; b < N; b++) {
@@ -80,8 +80,9 @@ static void assert_same(const Chains *c, const Obvious *o)
             ChainsStates s;
 
             assert_int_equal(p != NULL, o->seen[a][b]);
-            assert_int_equal(x == CHAINS_NONE || y == CHAINS_NONE ? 0 : chains_together(w, x, y),
-                             o->together[a][b]);
+            assert_int_equal(x == CHAINS_NONE || y == CHAINS_NONE ? 0
+                                                                  : chains_co_occurrences(w, x, y),
+                             o->co_occurrences[a][b]);
             if (!p)
                 continue;
             if (p->a != x)
@@ -99,7 +100,7 @@ static void test_states_against_the_obvious_way(void **state)
 {
     for (uint64_t seed = 1; seed <= 20; seed++) {
         _cleanup_chains_ Chains *c = make(HALFLIFE);
-        ChainsWorld *w = c->worlds[0];
+        UserHistory *w = c->histories[0];
         Random random = {seed};
         Obvious o = {0};
         usec_t now = 0;
@@ -134,8 +135,8 @@ static void test_states_against_the_obvious_way(void **state)
                             again = again || starts[l].x == y;
                         if (again || y == x || now - starts[k].at > WINDOW)
                             continue;
-                        o.together[x][y] = ++o.together[y][x];
-                        o.seen[x][y] = o.seen[y][x] = o.together[x][y] >= 2;
+                        o.co_occurrences[x][y] = ++o.co_occurrences[y][x];
+                        o.seen[x][y] = o.seen[y][x] = o.co_occurrences[x][y] >= 2;
                     }
                     assert_int_equal(chains_start(c, w, x), 0);
                     obvious_move(&o, x, true);
@@ -158,7 +159,7 @@ static void test_states_against_the_obvious_way(void **state)
 static void test_window(void **state)
 {
     _cleanup_chains_ Chains *c = make(HALFLIFE);
-    ChainsWorld *w = c->worlds[0];
+    UserHistory *w = c->histories[0];
     usec_t now = 1000 * USEC_PER_SEC;
 
     chains_set_time(c, now, now);
@@ -167,21 +168,21 @@ static void test_window(void **state)
     assert_int_equal(chains_start(c, w, 0), 0);
     chains_set_time(c, now + WINDOW * 3 + 1, now);
     assert_int_equal(chains_start(c, w, 1), 0);
-    assert_int_equal(chains_together(w, 1, 2), 0); /* 600 s and a microsecond apart */
+    assert_int_equal(chains_co_occurrences(w, 1, 2), 0); /* 600 s and a microsecond apart */
     chains_exit(c, w, 0);
     chains_set_time(c, now + WINDOW * 4 + 1, now);
     assert_int_equal(chains_start(c, w, 0), 0);
-    assert_int_equal(chains_together(w, 1, 2), 1); /* 600 s apart */
+    assert_int_equal(chains_co_occurrences(w, 1, 2), 1); /* 600 s apart */
     assert_null(chains_pair(w, 1, 2));
     chains_exit(c, w, 1);
     chains_set_time(c, now + WINDOW * 4 + 2, now);
     assert_int_equal(chains_start(c, w, 2), 0);
-    assert_int_equal(chains_together(w, 1, 2), 1);
-    assert_int_equal(chains_together(w, 1, 3), 1); /* with 0; 1 started too long ago */
-    assert_int_equal(chains_together(w, 2, 3), 0);
+    assert_int_equal(chains_co_occurrences(w, 1, 2), 1);
+    assert_int_equal(chains_co_occurrences(w, 1, 3), 1); /* with 0; 1 started too long ago */
+    assert_int_equal(chains_co_occurrences(w, 2, 3), 0);
     chains_set_time(c, now + WINDOW * 5 + 1, now);
     assert_int_equal(chains_start(c, w, 1), 0);
-    assert_int_equal(chains_together(w, 1, 2), 2);
+    assert_int_equal(chains_co_occurrences(w, 1, 2), 2);
     assert_non_null(chains_pair(w, 1, 2));
     assert_null(chains_pair(w, 1, 3));
 }
@@ -189,24 +190,24 @@ static void test_window(void **state)
 /* What was long ago weighs less; counts fade by half in a half-life. */
 static void test_fading(void **state)
 {
-    usec_t halflife = DECAYED_SUM_HALFLIFE_DEFAULT;
-    _cleanup_chains_ Chains *c = make(halflife);
-    ChainsWorld *w = c->worlds[0];
+    usec_t halflife_usec = DECAYED_SUM_HALFLIFE_DEFAULT;
+    _cleanup_chains_ Chains *c = make(halflife_usec);
+    UserHistory *w = c->histories[0];
     ChainsTotals t;
 
-    chains_set_time(c, halflife * 16, halflife * 16);
+    chains_set_time(c, halflife_usec * 16, halflife_usec * 16);
     assert_int_equal(chains_begin(c, w), 0);
     assert_int_equal(chains_start(c, w, 0), 0);
     chains_end(c, w);
     chains_totals(c, w, chains_find(w, 0), &t);
     assert_true(fabs(t.starts - 1) < 1e-9);
-    chains_set_time(c, halflife * 17, halflife * 17);
+    chains_set_time(c, halflife_usec * 17, halflife_usec * 17);
     chains_totals(c, w, chains_find(w, 0), &t);
     assert_true(fabs(t.starts - 0.5) < 1e-9);
-    chains_set_time(c, halflife * 34, halflife * 34); /* in the next generation */
+    chains_set_time(c, halflife_usec * 34, halflife_usec * 34); /* in the next generation */
     chains_totals(c, w, chains_find(w, 0), &t);
     assert_true(fabs(t.starts - 1 / (double)(1 << 18)) < 1e-6);
-    chains_set_time(c, halflife * 160, halflife * 160);
+    chains_set_time(c, halflife_usec * 160, halflife_usec * 160);
     chains_totals(c, w, chains_find(w, 0), &t);
     assert_true(t.starts == 0);
 }
@@ -215,7 +216,7 @@ static void test_fading(void **state)
 static void test_clock_jumps(void **state)
 {
     _cleanup_chains_ Chains *c = make(HALFLIFE);
-    ChainsWorld *w = c->worlds[0];
+    UserHistory *w = c->histories[0];
     usec_t now = 1000 * USEC_PER_SEC;
     ChainsTotals t;
 
@@ -231,14 +232,14 @@ static void test_clock_jumps(void **state)
 }
 
 /* A model of some sessions of two users, at different times. */
-static Chains *random_chains(uint64_t seed, usec_t halflife)
+static Chains *random_chains(uint64_t seed, usec_t halflife_usec)
 {
     Random random = {seed};
     Chains *c;
-    usec_t now = random_below(&random, 40) * halflife;
+    usec_t now = random_below(&random, 40) * halflife_usec;
     unsigned first = random_below(&random, 3), n = 1 + random_below(&random, 3);
 
-    assert_int_equal(chains_new(halflife, WINDOW, &c), 0);
+    assert_int_equal(chains_new(halflife_usec, WINDOW, &c), 0);
     for (unsigned i = first; i < N; i++) { /* other numbers for the same names */
         char name[] = {'/', (char)('a' + (i * 5 + seed) % N), 0};
         uint32_t id;
@@ -246,11 +247,11 @@ static Chains *random_chains(uint64_t seed, usec_t halflife)
         assert_int_equal(chains_add_name(c, name, &id), 0);
     }
     for (unsigned session = 0; session < n; session++) {
-        ChainsWorld *w;
+        UserHistory *w;
 
-        assert_int_equal(chains_world(c, 1000 + random_below(&random, 2), &w), 0);
-        w = random_below(&random, 4) == 0 ? c->worlds[0] : w;
-        now += random_below(&random, 2) * halflife + USEC_PER_SEC;
+        assert_int_equal(chains_history(c, 1000 + random_below(&random, 2), &w), 0);
+        w = random_below(&random, 4) == 0 ? c->histories[0] : w;
+        now += random_below(&random, 2) * halflife_usec + USEC_PER_SEC;
         chains_set_time(c, now, now);
         assert_int_equal(chains_begin(c, w), 0);
         for (unsigned i = 0; i < 30; i++) {
@@ -297,17 +298,17 @@ static Chains *merged(const Chains *a, const Chains *b)
 /* Commutative, associative, exact, with the empty model as neutral element. */
 static void test_merge(void **state)
 {
-    usec_t halflife = 100 * USEC_PER_HOUR;
+    usec_t halflife_usec = 100 * USEC_PER_HOUR;
 
     for (uint64_t seed = 1; seed <= 60; seed++) {
-        _cleanup_chains_ Chains *a = random_chains(3 * seed, halflife),
-                                *b = random_chains(3 * seed + 1, halflife),
-                                *c = random_chains(3 * seed + 2, halflife), *empty = NULL;
+        _cleanup_chains_ Chains *a = random_chains(3 * seed, halflife_usec),
+                                *b = random_chains(3 * seed + 1, halflife_usec),
+                                *c = random_chains(3 * seed + 2, halflife_usec), *empty = NULL;
         _cleanup_chains_ Chains *ab = merged(a, b), *ba = merged(b, a), *bc = merged(b, c);
         _cleanup_chains_ Chains *ab_c = merged(ab, c), *a_bc = merged(a, bc);
         _cleanup_chains_ Chains *ca = merged(c, a), *ca_b = merged(ca, b), *a_empty = NULL;
 
-        assert_int_equal(chains_new(halflife, WINDOW, &empty), 0);
+        assert_int_equal(chains_new(halflife_usec, WINDOW, &empty), 0);
         a_empty = merged(a, empty);
         assert_equal_chains(ab, ba);
         assert_equal_chains(ab_c, a_bc);
@@ -331,22 +332,22 @@ static void test_merge_states(void **state)
         chains_set_time(a, later, later);
         chains_set_time(b, later, later);
         chains_set_time(c, later, later);
-        for (size_t k = 0; k < c->n_worlds; k++)
-            for (size_t i = 0; i < c->worlds[k]->n_pairs; i++) {
-                const ChainsWorld *w = c->worlds[k];
+        for (size_t k = 0; k < c->n_histories; k++)
+            for (size_t i = 0; i < c->histories[k]->n_pairs; i++) {
+                const UserHistory *w = c->histories[k];
                 const ChainsPair *p = &w->pairs[i];
                 ChainsStates s, sum = {0};
 
                 if (p->a == CHAINS_BEGIN)
                     continue;
                 for (size_t m = 0; m < 2; m++) {
-                    ChainsWorld *x;
+                    UserHistory *x;
                     uint32_t id, u, v;
                     const ChainsPair *q;
                     ChainsStates t;
                     Chains *part = (Chains *)parts[m];
 
-                    assert_int_equal(chains_world(part, w->user, &x), 0);
+                    assert_int_equal(chains_history(part, w->user, &x), 0);
                     assert_int_equal(chains_add_name(part, c->names[w->applications[p->a].id], &id),
                                      0);
                     u = chains_find(x, id);
@@ -386,10 +387,34 @@ static void test_json(void **state)
         again = text_of(b);
         assert_string_equal(text, again);
         /* One line, as it always was. */
-        assert_ptr_equal(strstr(text, "{\"type\":\"headstart-chains\",\"version\":1,\"half"), text);
+        assert_ptr_equal(strstr(text, "{\"type\":\"headstart-chains\",\"version\":2,\"half"), text);
         assert_string_equal(text + strlen(text) - 4, "]}]}");
         assert_null(strpbrk(text, " \n"));
     }
+}
+
+/* Chains that a release before the present format has written give the same chains. */
+static void test_previous_version(void **state)
+{
+    static const char *const keys[][2] = {{"\"version\":2", "\"version\":1"},
+                                          {"\"halflife_usec\"", "\"halflife\""},
+                                          {"\"window_usec\"", "\"window\""},
+                                          {"\"histories\"", "\"worlds\""}};
+    _cleanup_chains_ Chains *a = random_chains(3, 10 * USEC_PER_HOUR), *b = NULL;
+    _cleanup_free_ char *text = text_of(a), *old = strdup(text), *again = NULL;
+
+    assert_non_null(old);
+    for (size_t i = 0; i < ELEMENTSOF(keys); i++) {
+        char *at = strstr(old, keys[i][0]);
+        size_t n = strlen(keys[i][0]), m = strlen(keys[i][1]);
+
+        assert_non_null(at);
+        memcpy(at, keys[i][1], m);
+        memmove(at + m, at + n, strlen(at + n) + 1);
+    }
+    assert_int_equal(chains_from_json(old, strlen(old), &b), 0);
+    again = text_of(b);
+    assert_string_equal(text, again);
 }
 
 /* Truncated anywhere, every byte changed in some way: an error or something valid, never a crash.
@@ -399,7 +424,7 @@ static void test_bad_json(void **state)
     _cleanup_chains_ Chains *a = random_chains(5, 10 * USEC_PER_HOUR), *c = NULL;
     _cleanup_free_ char *text = text_of(a);
     static const char bad[] = "-9\"[{x ,N";
-    static const char version_2[] = "{\"type\":\"headstart-chains\",\"version\":2}";
+    static const char version_3[] = "{\"type\":\"headstart-chains\",\"version\":3}";
     size_t n = strlen(text);
 
     for (size_t i = 0; i < n; i += i < 400 ? 1 : 37)
@@ -418,9 +443,9 @@ static void test_bad_json(void **state)
                 _cleanup_free_ char *again _unused_ = text_of(b); /* it can be written again */
                 ChainsStates s;
 
-                for (size_t k = 0; k < b->n_worlds; k++)
-                    for (size_t j = 0; j < b->worlds[k]->n_pairs; j++) {
-                        chains_states(b, b->worlds[k], &b->worlds[k]->pairs[j], &s);
+                for (size_t k = 0; k < b->n_histories; k++)
+                    for (size_t j = 0; j < b->histories[k]->n_pairs; j++) {
+                        chains_states(b, b->histories[k], &b->histories[k]->pairs[j], &s);
                         for (unsigned q = 0; q < 4; q++)
                             assert_true(s.dwell_usec[q] >= 0 && isfinite(s.dwell_usec[q]));
                     }
@@ -429,7 +454,7 @@ static void test_bad_json(void **state)
         }
     assert_int_equal(chains_from_json("[]", 2, &c), -EMEDIUMTYPE);
     assert_int_equal(chains_from_json("{}", 2, &c), -EMEDIUMTYPE);
-    assert_int_equal(chains_from_json(version_2, strlen(version_2), &c), -EPROTONOSUPPORT);
+    assert_int_equal(chains_from_json(version_3, strlen(version_3), &c), -EPROTONOSUPPORT);
     assert_null(c);
 }
 
@@ -438,9 +463,10 @@ static void test_bad_numbers(void **state)
 {
     static const char *const values[] = {"NaN",      "-1",   "0.5",   "1e3",
                                          "Infinity", "null", "\"1\"", "18446744073709551616"};
-    static const char format[] = "{\"type\":\"headstart-chains\",\"version\":1,\"halflife\":%s,"
-                                 "\"window\":5,\"generation\":0,\"names\":[],\"evidence\":[],"
-                                 "\"worlds\":[]}";
+    static const char format[] =
+            "{\"type\":\"headstart-chains\",\"version\":2,\"halflife_usec\":%s,"
+            "\"window_usec\":5,\"generation\":0,\"names\":[],\"evidence\":[],"
+            "\"histories\":[]}";
 
     for (size_t i = 0; i < ELEMENTSOF(values); i++) {
         char text[512];
@@ -458,12 +484,12 @@ static void test_errors(void **state)
     char *text;
 
     assert_int_equal(chains_merge(a, b, &c), -EINVAL);
-    assert_int_equal(chains_begin(a, a->worlds[0]), 0);
+    assert_int_equal(chains_begin(a, a->histories[0]), 0);
     assert_int_equal(chains_to_json(a, &text), -EBUSY);
     assert_int_equal(chains_merge(a, a, &c), -EBUSY);
-    assert_int_equal(chains_start(a, a->worlds[0], CHAINS_IDS_MAX), -E2BIG);
-    assert_int_equal(chains_start(a, a->worlds[0], 4242), 0); /* has no name */
-    chains_end(a, a->worlds[0]);
+    assert_int_equal(chains_start(a, a->histories[0], CHAINS_IDS_MAX), -E2BIG);
+    assert_int_equal(chains_start(a, a->histories[0], 4242), 0); /* has no name */
+    chains_end(a, a->histories[0]);
     assert_int_equal(chains_to_json(a, &text), -EINVAL);
     assert_int_equal(chains_merge(a, a, &c), -EINVAL);
     assert_int_equal(chains_new(0, 1, &d), -EINVAL);
@@ -480,6 +506,7 @@ int main(void)
             cmocka_unit_test(test_merge),
             cmocka_unit_test(test_merge_states),
             cmocka_unit_test(test_json),
+            cmocka_unit_test(test_previous_version),
             cmocka_unit_test(test_bad_json),
             cmocka_unit_test(test_bad_numbers),
             cmocka_unit_test(test_errors),

@@ -63,7 +63,7 @@ static uint32_t number_of(const Chains *c, const char *name)
 static void what_follows_is_learned(void **state)
 {
     _cleanup_model_ Model *m = model_new(WEEK);
-    const ChainsWorld *w = NULL;
+    const UserHistory *w = NULL;
     ChainsTotals totals;
     uint32_t a, b;
 
@@ -75,10 +75,10 @@ static void what_follows_is_learned(void **state)
     }
     assert_non_null(m->chains);
     assert_int_equal(number_of(m->chains, "/bin/true"), CHAINS_NONE);
-    assert_int_equal(m->chains->n_worlds, 2);
+    assert_int_equal(m->chains->n_histories, 2);
     for (size_t i = 0; i < 2; i++)
-        if (m->chains->worlds[i]->user == 1000)
-            w = m->chains->worlds[i];
+        if (m->chains->histories[i]->user == 1000)
+            w = m->chains->histories[i];
     assert_non_null(w);
     assert_false(w->in_session);
     a = chains_find(w, number_of(m->chains, "/bin/a"));

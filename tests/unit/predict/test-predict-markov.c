@@ -2,9 +2,9 @@
 
 /* The thesis's predictor (chapters 3 and 4) and headstart's mixture. */
 
-#include "predict/mixture.h"
 #include "evaluate/preload.h"
 #include "evaluate/random.h"
+#include "predict/mixture.h"
 #include "util/predict-util.h"
 
 #define S USEC_PER_SEC
@@ -49,7 +49,7 @@ static void test_recursion(void **state)
     unsigned a, b;
     double w, v;
 
-    par.halflife = 100 * S;
+    par.halflife_usec = 100 * S;
     p = make_predictor("preload", &par);
     start(p, 0, 'A');
     stop(p, 0, 'A');
