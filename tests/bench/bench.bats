@@ -70,19 +70,38 @@ value() {
     cmp "$IMAGE" "$HS_TMP/fuse/disk"
 }
 
-@test "what is kept is in the image, and only that" {
+@test "the disk comes back to what was saved, name by name; the image stays as it was" {
     start hdd7200 --delays=off
-    cp "$IMAGE" "$HS_TMP/expected"
-    for disk in "$HS_TMP/fuse/disk" "$HS_TMP/expected"; do
-        printf 'across a block' | dd of="$disk" bs=1 seek=8185 conv=notrunc status=none
-        printf 'the last' | dd of="$disk" bs=8 seek=2097151 conv=notrunc status=none
+    before=$(sha256sum <"$IMAGE")
+    write() {
+        printf '%s' "$1" | dd of="$HS_TMP/fuse/disk" bs=1 seek="$2" conv=notrunc status=none
+    }
+    write 'across a block' 8185
+    echo "save first" >"$HS_TMP/fuse/control"
+    cp "$HS_TMP/fuse/disk" "$HS_TMP/first"
+    write 'the last' 16777208
+    write 'ACROSS' 8185
+    echo "save second" >"$HS_TMP/fuse/control"
+    cp "$HS_TMP/fuse/disk" "$HS_TMP/second"
+    write 'forgotten' 409600
+    for name in first second first; do
+        echo "reset $name" >"$HS_TMP/fuse/control"
+        cmp "$HS_TMP/$name" "$HS_TMP/fuse/disk"
     done
-    echo keep >"$HS_TMP/fuse/control"
-    cmp "$HS_TMP/expected" "$IMAGE"
-    printf 'forgotten' | dd of="$HS_TMP/fuse/disk" bs=4096 seek=100 conv=notrunc status=none
+    # Saved once more under the same name, and reached from another one.
+    write 'anew' 409600
+    echo "save second" >"$HS_TMP/fuse/control"
+    cp "$HS_TMP/fuse/disk" "$HS_TMP/anew"
     echo reset >"$HS_TMP/fuse/control"
-    cmp "$HS_TMP/expected" "$IMAGE"
-    cmp "$HS_TMP/expected" "$HS_TMP/fuse/disk"
+    cmp "$IMAGE" "$HS_TMP/fuse/disk"
+    echo "reset second" >"$HS_TMP/fuse/control"
+    cmp "$HS_TMP/anew" "$HS_TMP/fuse/disk"
+    run bash -c "echo reset third >$HS_TMP/fuse/control"
+    [ "$status" -ne 0 ]
+    run bash -c "echo 'save ' >$HS_TMP/fuse/control"
+    [ "$status" -ne 0 ]
+    cmp "$HS_TMP/anew" "$HS_TMP/fuse/disk"
+    [ "$(sha256sum <"$IMAGE")" = "$before" ]
 }
 
 delays_are() {

@@ -17,6 +17,24 @@
 #define NSEC_SEC  UINT64_C(1000000000)
 #define BLOCK     UINT64_C(4096)
 
+/* The blocks that differ from the image, kept under a name: `save NAME`, `reset NAME`. */
+struct Saved {
+    Saved *next;
+    char *name;
+    unsigned char *written; /* as Device.written */
+    char *blocks;           /* the contents of the written blocks, one after the other */
+};
+
+static void saved_free(Saved *s)
+{
+    if (!s)
+        return;
+    free(s->name);
+    free(s->written);
+    free(s->blocks);
+    free(s);
+}
+
 static uint64_t now_nsec(void)
 {
     struct timespec ts;
@@ -45,7 +63,6 @@ int device_open(Device *d, const DiskProfile *profile, const char *image, const 
         close(fd);
         return -EINVAL;
     }
-    d->image = image;
     d->size = (uint64_t)st.st_size;
     d->data = mmap(NULL, d->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd, 0);
     int r = errno;
@@ -80,6 +97,11 @@ int device_close(Device *d)
     free(d->pending.requests);
     free(d->pending.reqs);
     free(d->written);
+    while (d->saved) {
+        Saved *next = d->saved->next;
+        saved_free(d->saved);
+        d->saved = next;
+    }
     d->written = NULL;
     d->log = NULL;
     d->data = NULL;
@@ -224,35 +246,77 @@ int device_write(Device *d, const char *data, size_t size, uint64_t offset)
     return 0;
 }
 
-/* Both are called with the lock held and return 0 or a negative errno. */
+/* --- what the disk held before -----------------------------------------------------------------
+ */
 
-static int reset(Device *d)
+static bool bit(const unsigned char *bits, uint64_t block)
 {
+    return bits[block / 8] & 1 << block % 8;
+}
+
+static size_t bitmap_bytes(const Device *d)
+{
+    return d->size / BLOCK / 8 + 1;
+}
+
+static uint64_t block_bytes(const Device *d, uint64_t block)
+{
+    return d->size - block * BLOCK < BLOCK ? d->size - block * BLOCK : BLOCK;
+}
+
+/* The functions below are called with the lock held and return 0 or a negative errno. */
+
+static int reset(Device *d, const char *name)
+{
+    const Saved *s = NULL;
+    uint64_t n = 0;
+
+    if (name) {
+        for (s = d->saved; s && strcmp(s->name, name) != 0;)
+            s = s->next;
+        if (!s)
+            return -ENOENT;
+    }
     if (madvise(d->data, d->size, MADV_DONTNEED) < 0)
         return -errno;
-    memset(d->written, 0, d->size / BLOCK / 8 + 1);
+    memset(d->written, 0, bitmap_bytes(d));
+    if (!s)
+        return 0;
+    memcpy(d->written, s->written, bitmap_bytes(d));
+    for (uint64_t block = 0; block * BLOCK < d->size; block++)
+        if (bit(s->written, block))
+            memcpy(d->data + block * BLOCK, s->blocks + BLOCK * n++, block_bytes(d, block));
     return 0;
 }
 
-static int keep(Device *d)
+static int save(Device *d, const char *name)
 {
-    int r = 0, fd = open(d->image, O_WRONLY | O_CLOEXEC);
+    Saved *s = calloc(1, sizeof(*s)), **at;
+    uint64_t n = 0;
 
-    if (fd < 0)
-        return -errno;
-    for (uint64_t offset = 0; r == 0 && offset < d->size; offset += BLOCK) {
-        uint64_t n = d->size - offset < BLOCK ? d->size - offset : BLOCK;
-
-        if (!(d->written[offset / BLOCK / 8] & 1 << offset / BLOCK % 8))
-            continue;
-        ssize_t k = pwrite(fd, d->data + offset, n, (off_t)offset);
-        if (k < 0)
-            r = -errno;
-        else if ((uint64_t)k != n)
-            r = -EIO;
+    if (!s)
+        return -ENOMEM;
+    for (uint64_t block = 0; block * BLOCK < d->size; block++)
+        n += bit(d->written, block);
+    s->name = strdup(name);
+    s->written = malloc(bitmap_bytes(d));
+    s->blocks = malloc(n * BLOCK + 1);
+    if (!s->name || !s->written || !s->blocks) {
+        saved_free(s);
+        return -ENOMEM;
     }
-    close(fd);
-    return r < 0 ? r : reset(d);
+    memcpy(s->written, d->written, bitmap_bytes(d));
+    n = 0;
+    for (uint64_t block = 0; block * BLOCK < d->size; block++)
+        if (bit(d->written, block))
+            memcpy(s->blocks + BLOCK * n++, d->data + block * BLOCK, block_bytes(d, block));
+
+    for (at = &d->saved; *at && strcmp((*at)->name, name) != 0;)
+        at = &(*at)->next;
+    s->next = *at ? (*at)->next : NULL;
+    saved_free(*at);
+    *at = s;
+    return 0;
 }
 
 int device_control(Device *d, const char *command)
@@ -275,9 +339,11 @@ int device_control(Device *d, const char *command)
         d->paused = command[0] == 'p';
         pthread_cond_signal(&d->arrived);
     } else if (strcmp(command, "reset") == 0)
-        r = reset(d);
-    else if (strcmp(command, "keep") == 0)
-        r = keep(d);
+        r = reset(d, NULL);
+    else if (strncmp(command, "reset ", 6) == 0)
+        r = reset(d, command + 6);
+    else if (strncmp(command, "save ", 5) == 0 && command[5])
+        r = save(d, command + 5);
     else
         r = -EINVAL;
     pthread_mutex_unlock(&d->lock);

@@ -19,9 +19,10 @@ typedef struct Pending {
     size_t n, allocated;
 } Pending;
 
+typedef struct Saved Saved;
+
 typedef struct Device {
     char *data; /* private mapping of the image: reads see it, writes stay here */
-    const char *image;
     uint64_t size;
     uint64_t start_nsec;
     pthread_t thread;
@@ -33,6 +34,7 @@ typedef struct Device {
     Disk disk;
     Pending pending;
     unsigned char *written; /* a bit a block: differs from the image */
+    Saved *saved;           /* list: earlier contents of the disk, by name */
     FILE *log;
     uint64_t reads, read_bytes, busy_nsec, writes, written_bytes;
 } Device;
@@ -56,8 +58,8 @@ void device_read(Device *d, fuse_req_t req, size_t size, uint64_t offset);
 /* Writes at once. 0 or -ENOSPC. */
 int device_write(Device *d, const char *data, size_t size, uint64_t offset);
 
-/* Carries out a command of the control file. 0, -EINVAL if there is none such, or the errno of what
- * failed. The image's path must outlive the device. */
+/* Carries out a command of the control file. Returns 0, -EINVAL for an unknown command, -ENOENT if
+ * nothing was saved under that name, or the errno of what failed. */
 int device_control(Device *d, const char *command);
 
 /* Prints state and counters, one `key=value` a line. Returns what snprintf(3) does. */

@@ -9,9 +9,9 @@
  *     disk      IMAGE, whose reads take as long as on the disk of the given profile. A loop device
  *               on it (losetup --direct-io=on) is a real block device.
  *     control   one command a write: `delays on`, `delays off`, `mark NAME` (a line in the log),
- *               `reset` (forgets all that was written to the disk since IMAGE was opened), `keep`
- *               (moves it to IMAGE, which a reset then comes back to), `pause` and `resume` (a disk
- *               that hangs: what is read with delays on waits meanwhile). Reading it gives the
+ *               `save NAME` (keeps what the disk holds now under that name), `reset NAME` (the
+ *               disk holds that again), `reset` (it holds what IMAGE has), `pause` and `resume` (a
+ *               disk that hangs: reads with delays on wait meanwhile). Reading it gives the
  *               counters so far, one `key=value` a line.
  *
  * SIGUSR1 and SIGUSR2 switch the delays on and off as well. SIGINT and SIGTERM end it and unmount.

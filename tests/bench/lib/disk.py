@@ -45,6 +45,7 @@ class SimulatedDisk:
         self.device_fd = None
         self.saved = {}
         self.mounted = False
+        self.contents = None  # the name under which disksim has what fresh() brings back
 
     # --- set-up and tear-down
 
@@ -177,12 +178,15 @@ class SimulatedDisk:
                      "nouuid" if self.fstype == "xfs" else "")
         self.mounted = True
 
+    def uuid(self):
+        """Of the filesystem."""
+        return run("blkid", "-o", "value", "-s", "UUID", self.device).stdout.strip()
+
     def read_ahead_kb(self):
         """What reads on the mounted filesystem get: btrfs has a setting of its own."""
         path = self._queue("read_ahead_kb")
         if self.fstype == "btrfs":
-            uuid = run("blkid", "-o", "value", "-s", "UUID", self.device).stdout.strip()
-            path = Path("/sys/fs/btrfs") / uuid / "bdi/read_ahead_kb"
+            path = Path("/sys/fs/btrfs") / self.uuid() / "bdi/read_ahead_kb"
         return int(path.read_text())
 
     def umount(self):
@@ -209,20 +213,27 @@ class SimulatedDisk:
                     raise
                 time.sleep(0.005)
 
-    def fresh(self):
-        """The disk as the image has it, nothing of it cached, delays off, mounted."""
+    def fresh(self, contents=None):
+        """The disk as it was when keep_changes() was last called (else as the image has it), or as
+        save() kept it under that name; nothing of it cached, delays off, mounted."""
+        contents = contents or self.contents
         self.delays(False)
         self.umount()
         system.flush_device(self.device_fd)
-        self.control("reset")
+        self.control(f"reset {contents}" if contents else "reset")
         self.mark("fresh")
         system.drop_caches()
         self.mount()
 
+    def save(self, name):
+        """Keeps what the disk holds now under this name, for fresh()."""
+        self.umount()
+        self.control(f"save {name}")
+
     def keep_changes(self):
         """What has been written is what the disk holds from now on."""
-        self.umount()
-        self.control("keep")
+        self.save("kept")
+        self.contents = "kept"
 
     def log_size(self):
         """Bytes of log so far; everything up to now is in it."""
