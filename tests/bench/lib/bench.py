@@ -12,7 +12,8 @@ from . import coverage, disklog, residency, system
 from .commands import BenchError, run
 from .headstart import Headstart
 from .machine import Machine
-from .variants import VARIANTS
+from .package import Package
+from .registry import VARIANTS
 
 # What is read a second time beyond this, or beyond this part of all that the stage reads, makes a
 # sample worth another try: 0.25 MB in blocks here and there is a third of a second on a hard disk.
@@ -33,11 +34,27 @@ class Bench:
         self.headstart = Headstart(builddir, disk.root, self.work / "state")
         self.record_delayed = False
         self.retries = 0
+        self.sessions = 2  # that an installed headstart learns from
+        self._package = None
         self.recorded = None
         self._lists = None
 
-    def machine(self):
-        return Machine(self.disk.root, self.work, self.desktop, self.group)
+    def machine(self, arguments=()):
+        return Machine(self.disk.root, self.work, self.desktop, self.group, self.disk.device,
+                       arguments)
+
+    @property
+    def package(self):
+        """What the build directory installs, made when it is first asked for."""
+        if self._package is None:
+            package = Package(self.builddir, self.work / "package")
+            package.make()
+            self._package = package
+        return self._package
+
+    def build_options(self):
+        """How the package was built, or None if no variant has it."""
+        return self._package.options if self._package else None
 
     def wait_disk_idle(self, seconds, timeout):
         """Until nothing was read for some seconds. Returns the time of the last read, as seen every
@@ -162,6 +179,7 @@ class Bench:
             sample = self._measure(scenario, variant, name)
             again = disklog.read_again(self.disk.log, start)
             sample["run"] = number
+            self.add_costs(sample, start)
             # Not while prefetching: reading on over a gap may meet what is cached already.
             sample["again_mb"] = round(again.get(f"{name}/stage", 0) / 1e6, 3)
             samples.append(sample)
@@ -175,7 +193,7 @@ class Bench:
     def _measure(self, scenario, variant, name):
         """A dict: seconds, reads, MB of the stage and of what was prefetched for it."""
         disk = self.disk
-        disk.fresh()
+        disk.fresh(variant.contents(scenario))
         if variant.warm:
             with self.machine() as machine:
                 machine.power_on()
@@ -188,9 +206,10 @@ class Bench:
             if scenario == "login":
                 machine.power_on()
                 machine.wait_booted()
-                # As headstart does: it replays once the greeter has gone quiet. What is still
-                # starting behind it (NetworkManager) is no part of a login.
-                self.wait_disk_idle(0.5, 20)
+                # What is still starting behind the greeter (NetworkManager) is no part of a login.
+                # A headstart inside waits for that by itself, and reads from the slow disk.
+                if not variant.inside:
+                    self.wait_disk_idle(0.5, 20)
             system.back_free_memory(STAGE_MEMORY)
             before = disk.counters()
             disk.mark(name + "/prefetch")
@@ -211,35 +230,46 @@ class Bench:
             after = disk.counters()
             disk.mark(name + "/after")
             disk.delays(False)
+            seen = variant.seen(machine) if variant.inside else {}
         return {"scenario": scenario, "variant": variant.name, "section": name,
                 "seconds": round(seconds, 4), "prefetch_s": round(prefetch, 4),
                 "total_s": round(prefetch + seconds, 4),
                 "load": round(os.getloadavg()[0], 2),
-                "stage": (after - between).as_dict(), "prefetch": (between - before).as_dict()}
+                "stage": (after - between).as_dict(), "prefetch": (between - before).as_dict(),
+                **seen}
 
-    def prepare(self, names):
-        """Gets the variants ready. Returns (variants, failed: name -> why)."""
+    def prepare(self, names, scenarios, runs, series):
+        """Gets the variants ready that the series still needs. Returns (variants, failed: name ->
+        why)."""
         variants, failed = [], {}
-        self.disk.fresh()
         for name in names:
             variant = VARIANTS[name](self)
+            self.disk.fresh()
             try:
-                variant.prepare()
+                if series.complete(name, variant.takes_part(scenarios), runs):
+                    variant.recall(series.finished[name])
+                else:
+                    variant.prepare(scenarios)
             except BenchError as e:
                 failed[name] = str(e)
                 continue
             variants.append(variant)
         return variants, failed
 
-    def compare(self, scenario, variants, runs):
+    def compare(self, scenario, variants, runs, series):
         """All variants that have a part in the scenario in turn, `runs` times round. Returns the
-        samples."""
+        samples; what the series has already is not measured again."""
         samples = []
         for number in range(1, runs + 1):
             for variant in variants:
-                if scenario in variant.scenarios:
+                if scenario not in variant.scenarios:
+                    continue
+                sample = series.find(scenario, variant.name, number)
+                if sample is None:
                     self.progress.say(f"{scenario}, run {number} of {runs}: {variant.name}")
-                    samples.append(self.measure(scenario, variant, number))
+                    sample = self.measure(scenario, variant, number)
+                    series.add(sample)
+                samples.append(sample)
         return samples
 
     def coverage(self, learned, tests):
@@ -307,11 +337,22 @@ class Bench:
 
     # --- afterwards
 
-    def add_costs(self, samples, diskcost):
-        """Adds to each sample what its reads would have cost in the best order: sweep_s."""
-        log = self.work / "disk.log.copy"
-        self.disk.keep_log(log)
-        costs = {s["section"]: s for s in json.loads(run(diskcost, "--json", log).stdout)}
-        for s in samples:
-            for phase in ("prefetch", "stage"):
-                s[phase]["sweep_s"] = costs[f"{s['section']}/{phase}"]["sweep_s"]
+    def keep_state(self, directory):
+        """Copies headstart's state of every disk that it has learned on into the directory."""
+        Path(directory).mkdir(parents=True, exist_ok=True)
+        if self.headstart.state.exists():
+            run("cp", "-a", "--no-target-directory", self.headstart.state,
+                Path(directory) / "outside")
+        for learned in sorted((self.work / "learned").glob("*")):
+            run("cp", "-a", "--no-target-directory", learned, Path(directory) / learned.name)
+
+    def add_costs(self, sample, start):
+        """Adds to a sample what its reads would have cost in the best order: sweep_s. Its section
+        of the log begins after that byte offset."""
+        self.disk.log_size()  # flushes the log
+        part = self.work / "disk.log.part"
+        disklog.write_part(self.disk.log, start, part)
+        diskcost = Path(self.builddir) / "tests/bench/diskcost"
+        costs = {s["section"]: s for s in json.loads(run(diskcost, "--json", part).stdout)}
+        for phase in ("prefetch", "stage"):
+            sample[phase]["sweep_s"] = costs[f"{sample['section']}/{phase}"]["sweep_s"]

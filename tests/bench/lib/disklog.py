@@ -3,23 +3,52 @@
 BLOCK = 4096
 
 
+def sections(path, start=0):
+    """Yields (section, offset, length) for each read request from a byte offset of the log on, the
+    section being the last mark before it ("all" before the first); and (section, None, None) for
+    each mark."""
+    section = "all"
+    with open(path, "rb") as log:
+        log.seek(start)
+        for line in log:
+            if line.startswith(b"# mark "):
+                section = line.split()[2].decode()
+                yield section, None, None
+            # The last line may be half written.
+            elif not line.startswith(b"#") and line.endswith(b"\n"):
+                fields = line.split()
+                yield section, int(fields[2]), int(fields[3])
+
+
+def reads(path, start=0):
+    """section -> its read requests, (offset, length) each."""
+    found = {}
+    for section, offset, length in sections(path, start):
+        own = found.setdefault(section, [])
+        if offset is not None:
+            own.append((offset, length))
+    return found
+
+
 def read_again(path, start=0):
     """section -> bytes that were read in it although they had been read before since the filesystem
     was last mounted afresh (`# mark fresh`). Begins at a byte offset of the log."""
-    seen, again, section = set(), {}, "all"
-    with open(path) as log:
-        log.seek(start)
-        for line in log:
-            if line.startswith("# mark "):
-                section = line.split()[2]
-                if section == "fresh":
-                    seen.clear()
-                again.setdefault(section, 0)
-            # The last line may be half written.
-            elif not line.startswith("#") and line.endswith("\n"):
-                fields = line.split()
-                offset, length = int(fields[2]), int(fields[3])
-                blocks = range(offset // BLOCK, (offset + length + BLOCK - 1) // BLOCK)
-                again[section] = again.get(section, 0) + BLOCK * sum(b in seen for b in blocks)
-                seen.update(blocks)
+    seen, again = set(), {}
+    for section, offset, length in sections(path, start):
+        again.setdefault(section, 0)
+        if offset is None:
+            if section == "fresh":
+                seen.clear()
+            continue
+        its = range(offset // BLOCK, (offset + length + BLOCK - 1) // BLOCK)
+        again[section] += BLOCK * sum(block in seen for block in its)
+        seen.update(its)
     return again
+
+
+def write_part(path, start, target):
+    """Copies the log from a byte offset on, with the first line, which names the disk."""
+    with open(path, "rb") as log, open(target, "wb") as part:
+        part.write(log.readline())
+        log.seek(max(start, log.tell()))
+        part.write(log.read())

@@ -50,9 +50,11 @@ class NotifySocket:
 class Machine:
     """One boot of the tree at `root`. Context manager: the machine is off afterwards."""
 
-    def __init__(self, root, work, desktop, group):
+    def __init__(self, root, work, desktop, group, device=None, arguments=()):
+        """`device` is the block device below `root`, which the machine then sees; `arguments` go to
+        its systemd, which takes them for a kernel command line."""
         self.root, self.work, self.desktop = Path(root), Path(work), desktop
-        self.group = group
+        self.group, self.device, self.arguments = group, device, list(arguments)
         self.shared = self.work / "shared"
         self.console = self.work / "console.log"
         self.process = self.notify = self.leader = self.x = None
@@ -87,8 +89,10 @@ class Machine:
                  "--register=no", "--keep-unit", "--private-users=no", "--private-network",
                  "--link-journal=no", "--resolv-conf=off", "--timezone=off",
                  "--console=read-only", "--notify-ready=yes", "--machine=headstart-bench",
-                 f"--bind={self.shared}:/run/bench"],
-                env={**os.environ, "NOTIFY_SOCKET": self.notify.path},
+                 f"--bind={self.shared}:/run/bench",
+                 *([f"--bind={self.device}"] if self.device else []), *self.arguments],
+                # nspawn's filter of system calls is older than cachestat(2) and refuses it.
+                env={**os.environ, "NOTIFY_SOCKET": self.notify.path, "SYSTEMD_SECCOMP": "0"},
                 stdin=subprocess.DEVNULL, stdout=console, stderr=subprocess.STDOUT,
                 start_new_session=True, preexec_fn=self.group.join)
 
@@ -131,7 +135,7 @@ class Machine:
         # The server's socket cannot be awaited; 5 ms are small against what is measured.
         while self.x is None:
             try:
-                self.x = XClient(f"/proc/{self._leader()}/root/{X_SOCKET}")
+                self.x = XClient(str(self.inside(X_SOCKET)))
             except OSError:
                 self._check(deadline, "the X server")
                 time.sleep(0.005)
@@ -141,6 +145,10 @@ class Machine:
             raise BenchError(f"the session ended early: {e}; {self._last_words()}") from e
         if missing:
             raise BenchError(f"no window of {', '.join(sorted(missing))} came up in time")
+
+    def inside(self, path):
+        """The machine's file of that path, as this process reaches it."""
+        return Path(f"/proc/{self._leader()}/root") / path.lstrip("/")
 
     def _leader(self):
         """The machine's first process; nspawn tells its pid as soon as there is one."""

@@ -1,6 +1,17 @@
 """The table, and what it means."""
 
+import re
 import statistics
+import textwrap
+
+WIDTH = 100
+
+
+def wrap(text):
+    """Lines of a terminal; all but the first are indented. A number and its unit stay together."""
+    text = re.sub(r"(?<=\d) (?=(MB|s|%)\b|%)", "\u00a0", text)
+    lines = textwrap.wrap(text, WIDTH, subsequent_indent="    ", break_on_hyphens=False)
+    return [line.replace("\u00a0", " ") for line in lines]
 
 
 def summarize(samples, names):
@@ -41,13 +52,18 @@ def _cell(value, digits):
     return "-" if value is None else f"{value:.{digits}f}"
 
 
+def _short(value, limit, digits):
+    """With one digit less from the limit on."""
+    return _cell(value, digits if value < limit else digits - 1)
+
+
 def table(scenario, rows, bold=False):
     """Lines of text, 100 columns at most."""
     stage = "boot" if scenario == "boot" else "login"
     # (group, title): neighbours of one group share a line above their titles
     head = [("", "variant"), ("prefetch", "s"), ("prefetch", "reads"), ("prefetch", "MB"),
             (stage, "s"), (stage, "min..max"), (stage, "reads"), (stage, "MB"),
-            ("both", "s"), ("both", "best s"), ("both", "again MB")]
+            ("both", "s"), ("both", "best"), ("both", "again")]
     cold = next((counted(scenario, r) for r in rows if r["variant"] == "cold"), None)
     if cold:
         head.append(("", "x cold"))
@@ -57,9 +73,9 @@ def table(scenario, rows, bold=False):
         line = [r["variant"],
                 "-" if none else _cell(r["prefetch_s"], 2),
                 "-" if none else str(r["prefetch_reads"]),
-                "-" if none else _cell(r["prefetch_mb"], 1),
-                _cell(r["seconds"], 2), f"{r['seconds_min']:.2f}..{r['seconds_max']:.2f}",
-                str(r["reads"]), _cell(r["mb"], 1), _cell(r["total_s"], 2),
+                "-" if none else _short(r["prefetch_mb"], 100, 1),
+                _cell(r["seconds"], 2), f"{_short(r['seconds_min'], 10, 2)}..{_short(r['seconds_max'], 10, 2)}",
+                str(r["reads"]), _short(r["mb"], 100, 1), _cell(r["total_s"], 2),
                 _cell(r["sweep_s"], 2), _cell(r["again_mb"], 1)]
         if cold:
             line.append(f"{counted(scenario, r) / cold:.2f}")
@@ -104,32 +120,89 @@ def legend(scenarios):
     if set(scenarios) - {"login"}:
         entries.append(("both s", "prefetch and what follows: at a boot someone waits for both"))
     entries += [("reads, MB", "what the disk was asked for; 1 MB is 10^6 bytes"),
-                ("best s", "the same reads sorted, joined, in one sweep: no order is faster"),
-                ("again MB", "read a second time: the machine had dropped it from its cache"),
+                ("best", "s: the same reads sorted, joined, in one sweep: no order is faster"),
+                ("again", "MB read a second time: the machine had dropped it from its cache"),
                 ("x cold", "the time someone waits, as a part of the cold one")]
     width = max(len(name) for name, _ in entries)
     return [f"{name.ljust(width)}  {text}" for name, text in entries]
 
 
 def recorded(facts):
-    """What it took to record, learn and plan."""
-    return [f"recorded: a boot in {facts['boot_s']:.2f} s and a login in {facts['login_s']:.2f} s; "
+    """What it took to record, learn and plan from outside."""
+    return [f"outside recorded: a boot in {facts['boot_s']:.2f} s and a login in {facts['login_s']:.2f} s; "
             f"headstartd's peak memory {(facts['headstartd_peak_kib'] or 0) / 1024:.1f} MiB;",
             f"learn took {facts['learn_cpu_s']:.2f} s CPU, plan {facts['plan_cpu_s']:.2f} s"]
+
+
+def bound(scenario, rows):
+    """What no headstart can beat, as a dict of seconds; None if `cold` and `warm` were not measured:
+    what a cold one reads in one sweep, then a warm one; and both at once. The sweep for a login may
+    come before it, so that the bound is the warm one."""
+    by_name = {r["variant"]: r for r in rows}
+    if not {"cold", "warm"} <= set(by_name) or by_name["cold"]["sweep_s"] is None:
+        return None
+    sweep, warm = by_name["cold"]["sweep_s"], by_name["warm"]["seconds"]
+    return {"sweep_s": sweep, "warm_s": warm, "one_after_the_other_s": sweep + warm,
+            "overlapped_s": max(sweep, warm)}
+
+
+def bound_lines(scenario, rows):
+    b = bound(scenario, rows)
+    if b is None:
+        return ["bound: known only with the variants cold and warm"]
+    text = (f"bound: one sweep over what a cold {scenario} reads {b['sweep_s']:.2f} s + warm "
+            f"{b['warm_s']:.2f} s = {b['one_after_the_other_s']:.2f} s; with perfect overlap "
+            f"{b['overlapped_s']:.2f} s")
+    if scenario == "login":
+        text += f"; swept at the greeter {b['warm_s']:.2f} s"
+    return wrap(text)
+
+
+def _percent(share):
+    return "-" if share is None else f"{100 * share:.1f} %"
+
+
+def judged(name, scenario, j, samples):
+    """How much of a variant's boot or login its pack covers: lines of text."""
+    text = (f"{name}: of the {j['reads']} requests and {j['mb']:.1f} MB that a {scenario} without "
+            f"headstart reads, the pack covers {_percent(j['covered_reads'])} and "
+            f"{_percent(j['covered_bytes'])}; {_percent(j['waste'])} of its {j['pack_mb']:.1f} MB "
+            "is waste")
+    own = [s["unplanned"] for s in samples if s["variant"] == name
+           and s["scenario"] == scenario and "unplanned" in s]
+    if own:
+        text += (f"; a measured {scenario} makes "
+                 f"{statistics.median(u['reads'] for u in own):.0f} requests "
+                 f"({statistics.median(u['mb'] for u in own):.1f} MB) for what is in no pack")
+    return wrap(text)
+
+
+def _replay(name, r):
+    return (f"{name}.pack: {r['policy']}, {r['outcome']}, "
+            f"{(r['metadata_bytes'] + r['data_bytes']) / 1e6:.1f} MB "
+            f"in {r['duration_usec'] / 1e6:.2f} s")
+
+
+def replayed(samples):
+    """What headstart did inside the machine in the last run of each installed variant."""
+    last = {s["variant"]: s["replays"] for s in samples if "replays" in s}
+    return [line for name, replays in last.items() for line in wrap(
+        f"{name} replayed "
+        + ("; ".join(_replay(*item) for item in replays.items()) or "nothing"))]
 
 
 def verdicts(scenario, rows):
     """The ratios that headstart is built for, in words."""
     by_name = {r["variant"]: r for r in rows}
-    own, warm, cold = (by_name.get(n) for n in ("headstart", "warm", "cold"))
+    own, warm, cold = (by_name.get(n) for n in ("installed", "warm", "cold"))
     lines = []
     if own and warm and scenario == "login":
-        lines.append(f"headstart's login takes {own['seconds']:.2f} s, "
+        lines.append(f"installed: the login takes {own['seconds']:.2f} s, "
                      f"{own['seconds'] / warm['seconds']:.2f} x the warm one, "
-                     f"after {own['prefetch_s']:.2f} s of replay")
+                     f"after {own['prefetch_s']:.2f} s of replay at the greeter")
     if own and cold and scenario != "login":
-        lines.append(f"headstart's {scenario} takes {own['total_s']:.2f} s in all "
-                     f"({own['prefetch_s']:.2f} s of it replay), cold {cold['total_s']:.2f} s")
+        lines.append(f"installed: the {scenario} takes {own['total_s']:.2f} s in all, "
+                     f"the cold one {cold['total_s']:.2f} s")
     return lines
 
 

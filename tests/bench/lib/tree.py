@@ -13,8 +13,10 @@ RECIPE_SESSIONS = 2  # of what only tests/bench/sessions has
 
 FILES = Path(__file__).resolve().parent.parent / "tree"
 
+# And the libraries of headstart's package that not every system has.
 SMALL = """
     systemd systemd-sysv dbus dbus-user-session libpam-systemd login passwd procps perl
+    libjson-c5 libinih1
 """.split()
 
 # What the installer's "Xfce" choice amounts to, less what is no part of a boot or login, plus a

@@ -21,14 +21,33 @@ class Variant:
     name = "cold"
     about = "nothing cached, nothing prefetched"
     warm = False
+    inside = False  # the machine itself has headstart
+    packs = False  # and packs, which can be judged
     scenarios = ("boot", "login", "autologin")
 
     def __init__(self, bench):
         self.bench = bench
         self.notes = {}
+        self.facts = {}  # how it was prepared
+        self.judged = None  # scenario -> how good its packs are, once that is known
 
-    def prepare(self):
+    def takes_part(self, scenarios):
+        return [s for s in scenarios if s in self.scenarios]
+
+    def result(self):
+        """What is found out about it beside its samples, for a file. recall() takes it back."""
+        return {"judged": self.judged, "facts": self.facts, "notes": self.notes}
+
+    def recall(self, result):
+        """Instead of prepare(), where all was measured before."""
+        self.judged, self.facts, self.notes = result["judged"], result["facts"], result["notes"]
+
+    def prepare(self, scenarios):
         """Once, before anything is measured. Raises BenchError if the variant cannot run here."""
+
+    def contents(self, scenario):
+        """What the disk holds before each run: what SimulatedDisk.fresh() takes."""
+        return None
 
     def prefetch(self, stages, machine):
         """What is measured as prefetching; returns when the data is there. `machine` is the one
@@ -45,15 +64,30 @@ class Warm(Variant):
     warm = True
 
 
-class HeadstartVariant(Variant):
-    name = "headstart"
-    about = "recorded once by headstartd, learned, planned, replayed by headstart-replay"
+class Outside(Variant):
+    """A bound on what the installed package can give: nothing of headstart's runs in the machine."""
 
-    def prepare(self):
+    name = "outside"
+    about = "the bench itself records, plans and replays, from outside and before systemd starts"
+
+    def prepare(self, scenarios):
         missing = self.bench.headstart.missing()
         if missing:
             raise BenchError(f"{', '.join(missing)}: not built (--builddir)")
+        before = self.bench.disk.contents
         self.bench.record()
+        self.facts = self.bench.recorded
+        self._keep(before)
+
+    def _keep(self, before):
+        """What was written meanwhile is on the disk for this variant's runs, and for no other's."""
+        disk = self.bench.disk
+        disk.save(self.name)
+        disk.contents = before
+        disk.fresh()
+
+    def contents(self, scenario):
+        return self.name
 
     def _headstart(self):
         return self.bench.headstart
@@ -75,17 +109,18 @@ class HeadstartVariant(Variant):
         return self._headstart().replaying(self._headstart().state / "boot.pack")
 
 
-class Default(HeadstartVariant):
-    name = "default"
-    about = "the model that is shipped (data/default.model); nothing was learned on this machine"
+class OutsideUnlearned(Outside):
+    name = "outside-unlearned"
+    about = "as `outside`, from the shipped model (data/default.model) alone"
 
-    def prepare(self):
+    def prepare(self, scenarios):
         model = MODEL.read_bytes() if MODEL.exists() else None
         if model is None:
             raise BenchError(f"there is no {MODEL} (tests/bench/default-model makes it)")
         missing = self.bench.headstart.missing()
         if missing:
             raise BenchError(f"{', '.join(missing)}: not built (--builddir)")
+        before = self.bench.disk.contents
         # As the package lays it down, wherever the build looks for it.
         for share in ("usr/share", "usr/local/share"):
             path = self.bench.disk.root / share / "headstart/default.model"
@@ -94,8 +129,7 @@ class Default(HeadstartVariant):
         self.own = Headstart(self.bench.builddir, self.bench.disk.root, self.bench.work / "shipped")
         self.own.forget()
         self.bench.plan(self.own)
-        self.bench.disk.keep_changes()
-        self.bench.disk.fresh()
+        self._keep(before)
 
     def _headstart(self):
         return self.own
@@ -104,7 +138,7 @@ class Default(HeadstartVariant):
 class Vmtouch(Variant):
     """Whole files, one after the other, in a given order."""
 
-    def prepare(self):
+    def prepare(self, scenarios):
         need("vmtouch")
         self.lists = {stage: self._write(stage, self.order(paths))
                       for stage, paths in self.bench.file_lists().items()}
@@ -148,7 +182,7 @@ class Preload(Variant):
     CYCLE = 4
     SESSIONS = 4
 
-    def prepare(self):
+    def prepare(self, scenarios):
         if not (self.bench.disk.root / "usr/sbin/preload").exists():
             raise BenchError("the tree has no preload (--extra-packages=preload)")
         config = (self.bench.disk.root / "etc/preload.conf").read_text()
@@ -195,6 +229,3 @@ class Preload(Variant):
         machine.at_end(lambda: self._stop(daemon))
         self.bench.wait_disk_idle(self.CYCLE + 1, 3 * self.CYCLE)
 
-
-VARIANTS = {v.name: v for v in (Variant, Warm, HeadstartVariant, Default, VmtouchPath, VmtouchPhysical,
-                                Preload)}

@@ -1,0 +1,43 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# What of the bench needs no disk and no root: test_lib.py.
+
+load ../bats/helpers
+
+setup() {
+    hs_setup
+    need_command python3
+    cd "$BATS_TEST_DIRNAME" || return
+}
+
+teardown() {
+    hs_teardown
+}
+
+unittests() {
+    # The tests' own words only if one fails.
+    run python3 -B -m unittest -v "$@"
+    echo "$output"
+    [ "$status" -eq 0 ]
+    grep -E '^Ran [1-9][0-9]* tests? in' <<<"$output"
+}
+
+@test "options: what is asked for is measured, anything else is refused in one line" {
+    unittests test_lib.Options
+}
+
+@test "a series goes on where it was interrupted, and only the same series" {
+    unittests test_lib.Resume
+}
+
+@test "coverage and waste of packs, by what the disk was asked for" {
+    unittests test_lib.Coverage test_lib.Log
+}
+
+@test "bounds and tables" {
+    unittests test_lib.Reports
+}
+
+@test "the package that is put into the system, and its units on the bus" {
+    unittests test_lib.Packages test_lib.Bus
+}

@@ -1,0 +1,93 @@
+"""How much of what a boot and a login read from the disk is in the packs, by the disk's own log: no
+program of headstart's has a say in what was read. Pure, but for chunks()."""
+
+import re
+
+from .commands import run
+
+BLOCK = 4096
+
+
+def blocks(ranges):
+    """Numbers of all blocks that (offset, length) ranges touch."""
+    return {block for offset, length in ranges if length > 0
+            for block in range(offset // BLOCK, -(-(offset + length) // BLOCK))}
+
+
+def pack_blocks(pack, uuid, chunk_map=()):
+    """Numbers of the disk's blocks that a pack names, as `headstart show --json` prints it, of the
+    filesystem with that UUID. What a pack names by path alone (metadata of xfs and btrfs) has no
+    place and is not among them. `chunk_map` is what chunks() returns."""
+    ranges = []
+    for volume in pack["volumes"]:
+        if volume["uuid"] != uuid:
+            continue
+        ranges += [(m["offset"], m["length"]) for m in volume["metadata"]]
+        for data in volume["data"]:
+            if data["physical"] is not None:
+                ranges += translate(data["physical"], data["length"], chunk_map)
+    return blocks(ranges)
+
+
+def translate(offset, length, chunk_map):
+    """Where a btrfs address range lies on the disk, each copy of it: (offset, length) ranges."""
+    if not chunk_map:
+        return [(offset, length)]
+    found = []
+    for start, size, copies in chunk_map:
+        first, end = max(offset, start), min(offset + length, start + size)
+        if first < end:
+            found += [(copy + first - start, end - first) for copy in copies]
+    return found
+
+
+def parse_chunks(text):
+    """What chunks() returns, from the words of `btrfs inspect-internal dump-tree -t chunk`."""
+    found = []
+    for part in re.split(r"^\s*item \d+ key ", text, flags=re.MULTILINE)[1:]:
+        key = re.match(r"\(FIRST_CHUNK_TREE CHUNK_ITEM (\d+)\)", part)
+        size = re.search(r"^\s*length (\d+)", part, flags=re.MULTILINE)
+        if key and size:
+            copies = [int(n) for n in re.findall(r"stripe \d+ devid \d+ offset (\d+)", part)]
+            found.append((int(key[1]), int(size[1]), copies))
+    return found
+
+
+def chunks(device):
+    """The chunks of a btrfs on one device: (address, length, its places on the device). Other
+    filesystems need none: their extents are places on the device."""
+    return parse_chunks(run("btrfs", "inspect-internal", "dump-tree", "-t", "chunk", device).stdout)
+
+
+def judge(reads, own, resident=frozenset(), wanted=()):
+    """Compares read requests, (offset, length) each, with the blocks of a pack, `own`. A request is
+    covered if each of its blocks is in the pack or in `resident`, which was replayed before. Waste
+    is what of the pack neither `reads` nor the further requests `wanted` touch. Returns a dict;
+    shares are None where there is nothing to have a share in."""
+    covering = own | resident
+    n_reads = covered_reads = n_blocks = covered_blocks = 0
+    touched = blocks(wanted)
+    for request in reads:
+        its = blocks([request])
+        touched |= its
+        hits = len(its & covering)
+        n_reads += 1
+        n_blocks += len(its)
+        covered_blocks += hits
+        covered_reads += hits == len(its)
+
+    def share(part, whole):
+        return round(part / whole, 4) if whole else None
+
+    return {"reads": n_reads, "mb": round(n_blocks * BLOCK / 1e6, 3),
+            "covered_reads": share(covered_reads, n_reads),
+            "covered_bytes": share(covered_blocks, n_blocks),
+            "pack_mb": round(len(own) * BLOCK / 1e6, 3),
+            "waste": share(len(own - touched), len(own))}
+
+
+def unplanned(reads, planned):
+    """The requests of a measured run that touch nothing of the packs, and their bytes: misses, and
+    what headstart reads for itself."""
+    missed = [r for r in reads if not blocks([r]) & planned]
+    return {"reads": len(missed), "mb": round(sum(length for _, length in missed) / 1e6, 3)}

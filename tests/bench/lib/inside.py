@@ -1,0 +1,116 @@
+"""headstart at work inside a machine, watched from outside. Files below /run say what its programs
+have done, D-Bus says what became of its units; nothing of it lies on the simulated disk."""
+
+import json
+import time
+
+from .commands import BenchError, run
+
+RUN = "run/headstart"
+BUS = "run/dbus/system_bus_socket"
+SYSTEMD = "org.freedesktop.systemd1"
+POLL_S = 0.05
+BUS_TIMEOUT_S = 60  # systemd answers when nothing else is to be done
+
+# A unit that has ended, one way or the other.
+ENDED = ("inactive", "failed")
+
+
+def unit_path(unit):
+    """The D-Bus path of a unit: what is no letter or digit stands there as _XX."""
+    return "/" + SYSTEMD.replace(".", "/") + "/unit/" + "".join(
+        c if c.isascii() and c.isalnum() else f"_{ord(c):02x}" for c in unit)
+
+
+class Inside:
+    def __init__(self, machine):
+        self.machine = machine
+
+    def _until(self, ready, timeout, what):
+        """Polls until ready() gives something; returns that."""
+        end = time.monotonic() + timeout
+        while True:
+            found = ready()
+            if found:
+                return found
+            if self.machine.process.poll() is not None:
+                raise BenchError(f"the machine went off while {what} was awaited")
+            if time.monotonic() > end:
+                raise BenchError(f"{what}: not within {timeout} s")
+            time.sleep(POLL_S)
+
+    def wait_file(self, name, timeout):
+        """Until /run/headstart has that file."""
+        path = self.machine.inside(f"{RUN}/{name}")
+        self._until(path.exists, timeout, f"/{RUN}/{name}")
+
+    def has_pack(self, name):
+        return self.machine.inside(f"var/lib/headstart/{name}.pack").exists()
+
+    # --- replays
+
+    def replay(self, name):
+        """What headstart-replay says of the replay of NAME.pack, or None if there was none."""
+        try:
+            return json.loads(self.machine.inside(f"{RUN}/replay-{name}.json").read_text())
+        except FileNotFoundError:
+            return None
+
+    def replays(self):
+        """NAME -> what replay() gives, of all that there were."""
+        names = [path.stem.removeprefix("replay-")
+                 for path in self.machine.inside(RUN).glob("replay-*.json")]
+        return {name: self.replay(name) for name in sorted(names)}
+
+    def wait_replayed(self, name, timeout):
+        """Until the replay of NAME.pack has begun and ended; returns what it did."""
+        def ended():
+            done = self.replay(name)
+            return done if done and done["outcome"] != "running" else None
+
+        return self._until(ended, timeout, f"the end of the replay of {name}.pack")
+
+    # --- units
+
+    def _busctl(self, verb, path, interface, *arguments):
+        """The data of each line that busctl prints."""
+        bus = self.machine.inside(BUS)
+        said = run("busctl", f"--address=unix:path={bus}", "--json=short", verb, SYSTEMD, path,
+                   f"{SYSTEMD}.{interface}", *arguments, timeout=BUS_TIMEOUT_S).stdout
+        return [json.loads(line)["data"] for line in said.splitlines()]
+
+    def unit(self, unit, interface, *names):
+        """name -> value of properties of a unit."""
+        return dict(zip(names, self._busctl("get-property", unit_path(unit), interface, *names)))
+
+    def failed_units(self):
+        """Names of headstart's units that have failed."""
+        found = self._busctl("call", "/" + SYSTEMD.replace(".", "/"), "Manager",
+                             "ListUnitsByPatterns", "asas", "1", "failed", "1", "headstart*")
+        return [unit[0] for unit in found[0][0]]
+
+    def wait_ended(self, unit, timeout, started=True):
+        """Until a unit has ended. With `started` it must have been started before. Raises
+        BenchError if it failed."""
+        def ended():
+            u = self.unit(unit, "Unit", "ActiveState", "InactiveExitTimestampMonotonic")
+            return u["ActiveState"] in ENDED and (not started
+                                                  or u["InactiveExitTimestampMonotonic"] > 0)
+
+        self._until(ended, timeout, f"the end of {unit}")
+        result = self.unit(unit, "Service", "Result")["Result"]
+        if result != "success":
+            raise BenchError(f"{unit} has failed inside the machine: {result}")
+
+    def processes(self):
+        """Command lines of headstart's processes in the machine."""
+        found = []
+        for pid in self.machine.group.members():
+            try:
+                with open(f"/proc/{pid}/cmdline", "rb") as f:
+                    words = f.read().decode(errors="replace").split("\0")
+            except OSError:
+                continue  # it has just ended
+            if words[0].rpartition("/")[2].startswith("headstart"):
+                found.append(" ".join(words).strip())
+        return sorted(found)

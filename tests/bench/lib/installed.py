@@ -1,0 +1,158 @@
+"""The product as it is installed: the package's files lie in the tree, and its own units record,
+learn, plan and replay inside the machine. The bench boots, logs in, waits, and starts nothing of
+headstart's. What the machine has learned stays on its disk: the measured runs begin with that."""
+
+import shutil
+
+from .commands import BenchError, run
+from .inside import Inside
+from .variants import Variant
+
+STATE = "var/lib/headstart"
+USER_PACK = "login@1000"  # of the bench's user (lib/tree.py)
+
+# Learning runs at idle priority: on a busy machine it takes long.
+LEARN_TIMEOUT_S, SETTLE_TIMEOUT_S, REPLAY_TIMEOUT_S = 900, 200, 300
+
+
+class Installed(Variant):
+    name = "installed"
+    about = "the package is in the system, and its units have recorded, learned and planned there"
+    inside = packs = True
+
+    def contents(self, scenario):
+        """An automatic login is learned by automatic logins, any other boot and login by those at a
+        greeter."""
+        return f"{self.name}-autologin" if scenario == "autologin" else self.name
+
+    def prepare(self, scenarios):
+        for scenario in scenarios:
+            contents = self.contents(scenario)
+            if contents not in self.facts:
+                self.facts[contents] = self._make(contents, scenario == "autologin")
+
+    def _make(self, contents, automatic):
+        """Installs, then makes the disk what the measured runs begin with. Returns facts."""
+        self.bench.disk.fresh()
+        self.bench.package.install(self.bench.disk.root)
+        self.bench.disk.save(contents)
+        facts = self._teach(contents, automatic)
+        self._keep_state(contents)
+        return facts
+
+    def _teach(self, contents, automatic):
+        sessions = []
+        for number in range(1, self.bench.sessions + 1):
+            self.bench.progress.say(f"{contents}: session {number} of {self.bench.sessions}, "
+                                    "recorded and learned inside the machine")
+            sessions.append(self._session(contents, automatic))
+        return {"sessions": sessions}
+
+    def _session(self, contents, automatic):
+        """A boot, a login and a shutdown, with the disk as slow as it is."""
+        disk = self.bench.disk
+        disk.fresh(contents)
+        disk.mark(f"learn/{contents}")
+        with self.bench.machine() as machine:
+            inside = Inside(machine)
+            disk.delays(True)
+            machine.power_on(log_in=automatic)
+            boot = machine.wait_booted()
+            if not automatic:
+                self.greet(inside)
+                machine.let_in()
+            login = machine.wait_logged_in()
+            inside.wait_file("login-recorded", SETTLE_TIMEOUT_S)
+            inside.wait_ended("headstart-learn.service", LEARN_TIMEOUT_S)
+            missing = [name for name in ("boot", "login") if not inside.has_pack(name)]
+            if missing:
+                raise BenchError("the machine has learned, and planned no "
+                                 + " and no ".join(f"{name}.pack" for name in missing))
+            disk.delays(False)
+            machine.power_off()
+        disk.save(contents)
+        return {"boot_s": round(boot, 3), "login_s": round(login, 3)}
+
+    @staticmethod
+    def greet(inside):
+        """Until the boot was recorded and what reads for the first login has read: who comes to the
+        greeter now comes to a machine that waits."""
+        inside.wait_file("boot-recorded", SETTLE_TIMEOUT_S)
+        inside.wait_ended("headstart-plan.service", LEARN_TIMEOUT_S, started=False)
+        if inside.has_pack("login"):
+            inside.wait_replayed("login", REPLAY_TIMEOUT_S)
+
+    def state(self, contents):
+        """Where headstart's state of that disk is kept for whoever looks at it afterwards."""
+        return self.bench.work / "learned" / contents
+
+    def _keep_state(self, contents):
+        disk, kept = self.bench.disk, self.state(contents)
+        shutil.rmtree(kept, ignore_errors=True)
+        kept.parent.mkdir(exist_ok=True)
+        disk.fresh(contents)
+        if (disk.root / STATE).exists():
+            run("cp", "-a", disk.root / STATE, kept)
+
+    # --- measuring
+
+    def prefetch(self, stages, machine):
+        """At the greeter the login's pack is read, while nobody waits."""
+        if machine and (self.state(self.name) / "login.pack").exists():
+            Inside(machine).wait_replayed("login", REPLAY_TIMEOUT_S)
+            self.bench.wait_disk_idle(0.5, 20)
+
+    def seen(self, machine):
+        """What headstart has done in this machine, as a part of the sample. Raises BenchError if a
+        unit of it has failed: what was measured is not what it does."""
+        inside = Inside(machine)
+        failed = inside.failed_units()
+        if failed:
+            raise BenchError(f"failed inside the machine: {', '.join(failed)}")
+        return {"replays": inside.replays(), "processes": inside.processes()}
+
+
+class InstalledUnlearned(Installed):
+    name = "installed-unlearned"
+    about = "the package is in the system, and has planned from the model that it ships"
+
+    def _teach(self, contents, automatic):
+        """One boot to the greeter, where headstart-plan.service plans from the shipped model."""
+        disk = self.bench.disk
+        self.bench.progress.say(f"{contents}: planned inside the machine from the shipped model")
+        disk.fresh(contents)
+        with self.bench.machine() as machine:
+            inside = Inside(machine)
+            disk.delays(True)
+            machine.power_on()
+            boot = machine.wait_booted()
+            self.greet(inside)
+            disk.delays(False)
+            machine.power_off()
+        if (disk.root / STATE / "model.json").exists():
+            raise BenchError("the machine has learned although nobody has logged in")
+        disk.save(contents)
+        return {"sessions": [{"boot_s": round(boot, 3)}]}
+
+
+class InstalledDisabled(Installed):
+    name = "installed-disabled"
+    about = "the package is in the system, and `headstart disable` was run"
+    packs = False
+
+    def contents(self, scenario):
+        return self.name
+
+    def _teach(self, contents, automatic):
+        disk = self.bench.disk
+        disk.fresh(contents)
+        run("chroot", disk.root, self.bench.package.program("headstart"), "disable", "--quiet")
+        disk.save(contents)
+        return {"sessions": []}
+
+    def seen(self, machine):
+        seen = super().seen(machine)
+        if seen["processes"] or seen["replays"]:
+            raise BenchError("headstart is disabled and was started all the same: "
+                             + ", ".join(seen["processes"] + list(seen["replays"])))
+        return seen

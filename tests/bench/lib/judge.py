@@ -1,0 +1,64 @@
+"""Compares the packs of installed variants with what the same disks are asked for by boots and logins
+without headstart."""
+
+from . import demand, disklog
+
+
+def judge(bench, variant, scenarios, samples):
+    """Adds `unplanned` to the variant's samples; returns scenario -> what demand.judge() says. To be
+    called when all is measured: only here a program of headstart's runs outside a machine. It prints
+    packs."""
+    judged = {}
+    for automatic in (False, True):
+        own = [s for s in variant.takes_part(scenarios) if (s == "autologin") == automatic]
+        if own:
+            judged.update(_judge(bench, variant, own, automatic, samples))
+    return judged
+
+
+def _judge(bench, variant, scenarios, automatic, samples):
+    contents = variant.contents(scenarios[0])
+    bench.progress.say(f"what {contents} reads without headstart")
+    section = _demand(bench, contents, automatic)
+    disk = bench.disk
+    chunk_map = demand.chunks(disk.device) if disk.fstype == "btrfs" else ()
+    uuid = disk.uuid()
+    packs = {stage: set().union(*(
+        demand.pack_blocks(bench.headstart.show(path, "--limit=0"), uuid, chunk_map)
+        for path in sorted(variant.state(contents).glob(f"{stage}*.pack"))))
+        for stage in ("boot", "login")}
+    log = disklog.reads(disk.log)
+    boot, between, login = (log.get(f"{section}/{part}", [])
+                            for part in ("boot", "between", "login"))
+    for sample in samples:
+        its = log.get(f"{sample['section']}/stage")
+        if sample["variant"] == variant.name and sample["scenario"] in scenarios and its:
+            sample["unplanned"] = demand.unplanned(its, packs["boot"] | packs["login"])
+    if automatic:
+        return {"autologin": demand.judge(boot, packs["boot"] | packs["login"])}
+    found = {"boot": demand.judge(boot, packs["boot"], wanted=between),
+             "login": demand.judge(login, packs["login"], packs["boot"], boot + between)}
+    return {scenario: found[scenario] for scenario in scenarios}
+
+
+def _demand(bench, contents, automatic):
+    """Boots and logs in with headstart=0; returns what the sections of the disk's log begin with:
+    SECTION/boot from the mount of the root on, /between at the greeter, /login until the session has
+    settled. An automatic login is all in SECTION/boot."""
+    section, disk = f"demand/{contents}", bench.disk
+    disk.fresh(contents)
+    with bench.machine(["headstart=0"]) as machine:
+        disk.delays(True)
+        disk.mark(f"{section}/boot")
+        machine.power_on(log_in=automatic)
+        machine.wait_booted()
+        if not automatic:
+            disk.mark(f"{section}/between")
+            bench.wait_disk_idle(0.5, 20)
+            disk.mark(f"{section}/login")
+            machine.let_in()
+        machine.wait_logged_in()
+        bench.wait_disk_idle(2, 30)
+        disk.mark(f"{section}/after")
+        disk.delays(False)
+    return section

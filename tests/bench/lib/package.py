@@ -1,0 +1,70 @@
+"""headstart's package: what a build directory installs, put into a Debian tree as a package would."""
+
+import hashlib
+import json
+import os
+from pathlib import Path
+
+from .commands import BenchError, need, run
+
+# The bench's machine is a container, in which the units would not start.
+CONTAINER_CONDITION = "ConditionVirtualization=!container"
+
+
+class Package:
+    """The files that `meson install` puts below `stage`, a directory that this class makes."""
+
+    def __init__(self, builddir, stage):
+        self.builddir, self.stage = Path(builddir), Path(stage)
+        self.options = {}
+
+    def make(self):
+        """Installs into the stage. Raises BenchError if that fails, or if units are missing."""
+        need("meson", "systemctl")
+        if not (self.builddir / "build.ninja").exists():
+            raise BenchError(f"{self.builddir} is no build directory (--builddir)")
+        listed = json.loads(run("meson", "introspect", "--buildoptions", self.builddir).stdout)
+        self.options = {o["name"]: o["value"] for o in listed
+                        if o["name"] in ("buildtype", "prefix", "b_sanitize")}
+        run("meson", "install", "-C", self.builddir, "--destdir", self.stage.resolve(),
+            "--no-rebuild", "--strip", "--quiet")
+        for unit in self._units():
+            lines = unit.read_text().splitlines(keepends=True)
+            unit.write_text("".join(x for x in lines if x.strip() != CONTAINER_CONDITION))
+        self.enabled()
+
+    def _units(self):
+        return [path for path in self.stage.rglob("*")
+                if path.suffix in (".service", ".path", ".timer") and path.is_file()]
+
+    def enabled(self):
+        """Names of the units that the package enables."""
+        presets = list(self.stage.rglob("system-preset/*.preset"))
+        names = [line.split()[1] for preset in presets
+                 for line in preset.read_text().splitlines() if line.startswith("enable ")]
+        if not names:
+            raise BenchError(f"what {self.builddir} installs enables no unit")
+        return names
+
+    def fingerprint(self):
+        """A checksum of all names, modes and contents."""
+        found = hashlib.sha256()
+        for path in sorted(self.stage.rglob("*")):
+            if path.is_file():
+                content = hashlib.sha256(path.read_bytes()).hexdigest()
+                mode = path.stat().st_mode & 0o7777
+                found.update(f"{path.relative_to(self.stage)}\0{mode:o}\0{content}\n".encode())
+        return found.hexdigest()
+
+    def program(self, name):
+        """Where a program lies in the tree, from the root on."""
+        found = [path for path in self.stage.rglob(name)
+                 if path.is_file() and os.access(path, os.X_OK)]
+        if not found:
+            raise BenchError(f"what {self.builddir} installs has no program {name}")
+        return "/" + str(found[0].relative_to(self.stage))
+
+    def install(self, root):
+        """Puts the files into the tree and enables the units, as the package's scripts do."""
+        run("cp", "-a", "--no-preserve=timestamps", "--no-target-directory", self.stage, root)
+        run("systemctl", f"--root={root}", "--quiet", "enable", *self.enabled())

@@ -1,0 +1,343 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What of the bench needs no disk and no root: options, series, coverage, bounds, tables."""
+
+import contextlib
+import importlib.machinery
+import importlib.util
+import io
+import json
+import re
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+from lib import demand, disklog, inside, report  # noqa: E402
+from lib.commands import BenchError  # noqa: E402
+from lib.package import Package  # noqa: E402
+from lib.registry import VARIANTS  # noqa: E402
+from lib.series import Series, checksum  # noqa: E402
+
+B = demand.BLOCK
+
+
+def load_run():
+    loader = importlib.machinery.SourceFileLoader("bench_run", str(HERE / "run"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("bench_run", loader))
+    loader.exec_module(module)
+    return module
+
+
+class Temporary(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = Path(directory.name)
+
+
+class Options(unittest.TestCase):
+    def parse(self, *words):
+        return load_run().parse_arguments(list(words))
+
+    def refused(self, *words):
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said), self.assertRaises(SystemExit) as stopped:
+            self.parse(*words)
+        self.assertEqual(stopped.exception.code, 2)
+        return said.getvalue().splitlines()[-1]
+
+    def test_default_is_the_installed_product_and_its_two_references(self):
+        args = self.parse()
+        self.assertEqual(args.variants, ["cold", "warm", "installed"])
+        self.assertEqual(args.scenarios, ["boot", "login"])
+        self.assertIsNone(args.resume)
+
+    def test_lists(self):
+        args = self.parse("--variants=outside,,installed-disabled", "--scenario", "autologin")
+        self.assertEqual(args.variants, ["outside", "installed-disabled"])
+        self.assertEqual(args.scenarios, ["autologin"])
+
+    def test_unknown_names_are_refused(self):
+        self.assertIn("'headstart'", self.refused("--variants=cold,headstart"))
+        self.assertIn("'reboot'", self.refused("--scenario=reboot"))
+        self.assertIn("nothing to measure", self.refused("--variants="))
+
+    def test_numbers_begin_at_one(self):
+        for option in ("runs", "sessions", "pairs", "costs", "events", "coverage"):
+            self.assertIn("begin at 1", self.refused(f"--{option}=0"))
+
+    def test_only_a_series_can_be_resumed(self):
+        self.assertEqual(self.parse("--resume=x").resume, "x")
+        self.assertIn("--resume=", self.refused("--resume=x", "--overhead"))
+
+    def test_variants_that_run_inside_the_machine(self):
+        self.assertEqual({name for name, v in VARIANTS.items() if v.inside},
+                         {"installed", "installed-disabled", "installed-unlearned"})
+        self.assertEqual({name for name, v in VARIANTS.items() if v.packs},
+                         {"installed", "installed-unlearned"})
+
+
+class Resume(Temporary):
+    KEY = {"profile": "ssd", "variants": ("cold", "warm"), "build of headstart": "1234"}
+
+    def sample(self, variant="cold", run=1, scenario="boot"):
+        return {"scenario": scenario, "variant": variant, "run": run, "seconds": 0.5}
+
+    def series(self, **changed):
+        return Series(self.directory / "series", {**self.KEY, **changed})
+
+    def test_what_is_finished_is_found_again(self):
+        series = self.series()
+        series.add(self.sample())
+        series.add(self.sample("warm"))
+        series.finish("cold", {"judged": None})
+        again = self.series()
+        self.assertEqual(again.find("boot", "warm", 1), self.sample("warm"))
+        self.assertIsNone(again.find("boot", "warm", 2))
+        self.assertIsNone(again.find("login", "warm", 1))
+        self.assertTrue(again.complete("cold", ["boot"], 1))
+        self.assertFalse(again.complete("cold", ["boot"], 2))
+        self.assertFalse(again.complete("cold", ["boot", "login"], 1))
+        self.assertFalse(again.complete("warm", ["boot"], 1))  # measured, but not finished
+
+    def test_a_series_of_other_options_or_builds_is_refused_and_stays(self):
+        self.series().add(self.sample())
+        before = (self.directory / "series").read_bytes()
+        for changed, name in (({"profile": "sd"}, "profile"), ({"variants": ("cold",)}, "variants"),
+                              ({"build of headstart": "1235"}, "build of headstart"),
+                              ({"further": 1}, "further")):
+            with self.assertRaisesRegex(BenchError, f"other {name}$"):
+                self.series(**changed)
+        self.assertEqual((self.directory / "series").read_bytes(), before)
+
+    def test_what_is_no_series_is_refused_and_stays(self):
+        path = self.directory / "series"
+        good = json.dumps({"format": "headstart-bench-series", "version": 1, "key": {},
+                           "samples": [], "finished": {}})
+        for text in ("", "{", "[]", "null", "{}", good.replace("series", "trace"),
+                     good.replace("1", "2"), good.replace('"samples": []', '"samples": [1]'),
+                     good.replace('"samples": []', '"samples": [{"run": 1}]'),
+                     good.replace('"finished": {}', '"finished": 1'), "\x00\x01"):
+            path.write_text(text)
+            with self.assertRaisesRegex(BenchError, "no series"):
+                self.series()
+            self.assertEqual(path.read_text(), text)
+        path.write_bytes(b"\xff\xfe")
+        with self.assertRaisesRegex(BenchError, "no series"):
+            self.series()
+
+    def test_the_file_is_replaced_whole(self):
+        series = self.series()
+        series.add(self.sample())
+        first = (self.directory / "series").stat().st_ino
+        series.add(self.sample(run=2))
+        self.assertNotEqual((self.directory / "series").stat().st_ino, first)
+        self.assertEqual([p.name for p in self.directory.iterdir()], ["series"])
+
+    def test_without_a_file_nothing_is_written(self):
+        series = Series(None, self.KEY)
+        series.add(self.sample())
+        self.assertEqual(list(self.directory.iterdir()), [])
+
+    def test_a_checksum_tells_contents_names_and_absence_apart(self):
+        one, two = self.directory / "one", self.directory / "two"
+        one.write_text("1")
+        seen = {checksum([one]), checksum([two]), checksum([one, two])}
+        one.write_text("2")
+        seen |= {checksum([one]), checksum([])}
+        self.assertEqual(len(seen), 5)
+        two.write_text("2")
+        self.assertEqual(checksum([one, two]), checksum([two, one]))
+
+
+class Coverage(unittest.TestCase):
+    def test_blocks_of_ranges(self):
+        self.assertEqual(demand.blocks([(0, 1), (B - 1, 2), (3 * B, B)]), {0, 1, 3})
+        self.assertEqual(demand.blocks([(5, 0)]), set())
+
+    def test_a_request_is_covered_if_all_of_it_is(self):
+        j = demand.judge([(0, 4 * B), (4 * B, 2 * B), (10 * B, 2 * B)], {0, 1, 2, 3, 4, 20})
+        self.assertEqual((j["reads"], j["covered_reads"]), (3, round(1 / 3, 4)))
+        self.assertEqual(j["covered_bytes"], round(5 / 8, 4))
+        self.assertEqual(j["mb"], round(8 * B / 1e6, 3))
+        self.assertEqual(j["waste"], round(1 / 6, 4))
+        self.assertEqual(j["pack_mb"], round(6 * B / 1e6, 3))
+
+    def test_what_was_replayed_before_counts_as_there_but_not_as_the_packs_own(self):
+        j = demand.judge([(0, 2 * B)], {0, 9}, resident={1})
+        self.assertEqual((j["covered_reads"], j["covered_bytes"], j["waste"]), (1, 1, 0.5))
+
+    def test_what_is_wanted_at_another_time_is_no_waste(self):
+        self.assertEqual(demand.judge([(0, B)], {0, 1, 2, 3}, wanted=[(B, 2 * B)])["waste"], 0.25)
+
+    def test_nothing_has_no_share(self):
+        j = demand.judge([], set())
+        self.assertEqual((j["covered_reads"], j["covered_bytes"], j["waste"]), (None, None, None))
+
+    def test_requests_for_what_is_in_no_pack(self):
+        self.assertEqual(demand.unplanned([(0, 2 * B), (2 * B, B), (8 * B, 3 * B)], {1}),
+                         {"reads": 2, "mb": round(4 * B / 1e6, 3)})
+
+    def test_blocks_of_a_pack(self):
+        pack = {"volumes": [
+            {"uuid": "a", "metadata": [{"offset": 0, "length": B}],
+             "data": [{"physical": 8 * B, "length": 2 * B}, {"physical": None, "length": B}]},
+            {"uuid": "b", "metadata": [{"offset": 4 * B, "length": B}], "data": []}]}
+        self.assertEqual(demand.pack_blocks(pack, "a"), {0, 8, 9})
+        self.assertEqual(demand.pack_blocks(pack, "c"), set())
+
+    DUMP = """btrfs-progs v6.2
+chunk tree
+leaf 22036480 items 3 free space 15626 generation 6 owner CHUNK_TREE
+\titem 0 key (DEV_ITEMS DEV_ITEM 1) itemoff 16185 itemsize 98
+\t\tdevid 1 total_bytes 8589934592 bytes_used 1109393408
+\titem 1 key (FIRST_CHUNK_TREE CHUNK_ITEM 13631488) itemoff 16105 itemsize 80
+\t\tlength 8388608 owner 2 stripe_len 65536 type DATA|single
+\t\tio_align 65536 io_width 65536 sector_size 4096
+\t\tnum_stripes 1 sub_stripes 1
+\t\t\tstripe 0 devid 1 offset 13631488
+\t\t\tdev_uuid 0c3f4a0e-6a8b-4a1c-8c0f-000000000000
+\titem 2 key (FIRST_CHUNK_TREE CHUNK_ITEM 22020096) itemoff 15993 itemsize 112
+\t\tlength 8192 owner 2 stripe_len 65536 type SYSTEM|DUP
+\t\tnum_stripes 2 sub_stripes 1
+\t\t\tstripe 0 devid 1 offset 40960
+\t\t\tstripe 1 devid 1 offset 81920
+"""
+
+    def test_btrfs_addresses_are_found_on_the_disk(self):
+        chunks = demand.parse_chunks(self.DUMP)
+        self.assertEqual(chunks, [(13631488, 8388608, [13631488]), (22020096, 8192, [40960, 81920])])
+        self.assertEqual(demand.translate(22020096 + B, 2 * B, chunks),
+                         [(40960 + B, B), (81920 + B, B)])
+        self.assertEqual(demand.translate(22020096 - B, 2 * B, chunks),
+                         [(22020096 - B, B), (40960, B), (81920, B)])
+        self.assertEqual(demand.translate(0, B, chunks), [])
+        self.assertEqual(demand.translate(5, 7, ()), [(5, 7)])
+
+
+class Log(Temporary):
+    TEXT = ("# disksim profile=ssd stroke=1\n1 r 0 4096 0 0 1\n# mark fresh 2\n3 R 4096 8192 0 9 1\n"
+            "# mark a/stage 4\n5 R 8192 4096 0 9 1\n6 R 0 4096 0 9 1\n# mark b 7\n8 R 0 40")
+
+    def setUp(self):
+        super().setUp()
+        self.log = self.directory / "log"
+        self.log.write_text(self.TEXT)
+
+    def test_reads_by_section(self):
+        self.assertEqual(disklog.reads(self.log), {
+            "all": [(0, 4096)], "fresh": [(4096, 8192)], "a/stage": [(8192, 4096), (0, 4096)],
+            "b": []})
+
+    def test_what_was_read_again_since_the_last_mount(self):
+        self.assertEqual(disklog.read_again(self.log),
+                         {"all": 0, "fresh": 0, "a/stage": 4096, "b": 0})
+
+    def test_a_part_keeps_the_line_that_names_the_disk(self):
+        part = self.directory / "part"
+        disklog.write_part(self.log, self.TEXT.index("5 R"), part)
+        lines = part.read_text().splitlines()
+        self.assertEqual(lines[:2], ["# disksim profile=ssd stroke=1", "5 R 8192 4096 0 9 1"])
+        disklog.write_part(self.log, 0, part)
+        self.assertEqual(part.read_text(), self.TEXT)
+
+
+class Reports(unittest.TestCase):
+    @staticmethod
+    def row(variant, seconds, sweep=None):
+        return {"variant": variant, "runs": 3, "prefetch_s": 0, "seconds": seconds,
+                "seconds_min": seconds, "seconds_max": seconds, "total_s": seconds,
+                "prefetch_reads": 0, "prefetch_mb": 0, "reads": 1160, "mb": 55.25, "again_mb": 0,
+                "sweep_s": sweep}
+
+    def test_bound(self):
+        rows = [self.row("cold", 7.9, 1.65), self.row("warm", 0.3, 0), self.row("installed", 2.5, 2)]
+        b = report.bound("boot", rows)
+        self.assertAlmostEqual(b["one_after_the_other_s"], 1.95)
+        self.assertAlmostEqual(b["overlapped_s"], 1.65)
+        self.assertAlmostEqual(report.bound("boot", [self.row("cold", 2, 0.1),
+                                                     self.row("warm", 0.3, 0)])["overlapped_s"], 0.3)
+        for scenario, words in (("boot", "1.95 s; with perfect overlap 1.65 s"),
+                                ("login", "at the greeter 0.30 s")):
+            text = " ".join(line.strip() for line in report.bound_lines(scenario, rows))
+            self.assertIn(words, text)
+
+    def test_long_lines_are_wrapped_between_words_not_before_a_unit(self):
+        lines = report.wrap("x" * 94 + " 56.8 % and 5 MB of 10 sessions")
+        self.assertEqual(lines, ["x" * 94, "    56.8 % and 5 MB of 10 sessions"])
+
+    def test_no_bound_without_both_references(self):
+        for rows in ([self.row("cold", 7.9, 1.65)], [self.row("warm", 0.3, 0)], [],
+                     [self.row("cold", 7.9), self.row("warm", 0.3, 0)]):
+            self.assertIsNone(report.bound("boot", rows))
+            self.assertEqual(len(report.bound_lines("boot", rows)), 1)
+
+    def test_a_table_is_no_wider_than_a_terminal_of_100(self):
+        rows = [self.row(name, 23.45, 12.34) for name in VARIANTS]
+        for row in rows:
+            row.update(prefetch_s=12.34, prefetch_reads=1234, prefetch_mb=123.4)
+        for scenario in ("boot", "login", "autologin"):
+            for line in report.table(scenario, rows):
+                self.assertLessEqual(len(line), 100, line)
+
+    def test_what_was_judged(self):
+        j = {"reads": 1160, "mb": 55.2, "covered_reads": 0.975, "covered_bytes": None,
+             "pack_mb": 50.0, "waste": 0.08}
+        samples = [{"variant": "installed", "scenario": "boot", "unplanned": {"reads": n, "mb": 1.5}}
+                   for n in (30, 50, 40)] + [{"variant": "cold", "scenario": "boot"}]
+        text = " ".join(x.strip() for x in report.judged("installed", "boot", j, samples))
+        for words in ("1160 requests", "97.5 % and -", "8.0 % of its 50.0 MB", "40 requests (1.5 MB)"):
+            self.assertIn(words, text)
+        self.assertNotIn("no pack", " ".join(report.judged("installed", "boot", j, [])))
+
+
+class Packages(Temporary):
+    def make(self):
+        package = Package("/none", self.directory)
+        preset = self.directory / "usr/lib/systemd/system-preset/90-headstart.preset"
+        preset.parent.mkdir(parents=True)
+        preset.write_text("# comment\nenable a.service\nenable b.timer\ndisable c.service\n")
+        return package
+
+    def test_units_that_are_enabled(self):
+        self.assertEqual(self.make().enabled(), ["a.service", "b.timer"])
+        with self.assertRaisesRegex(BenchError, "no unit"):
+            Package("/none", self.directory / "empty").enabled()
+
+    def test_the_fingerprint_tells_names_modes_and_contents_apart(self):
+        package, file = self.make(), self.directory / "usr/file"
+        seen = {package.fingerprint()}
+        file.write_text("1")
+        seen.add(package.fingerprint())
+        file.chmod(0o755)
+        seen.add(package.fingerprint())
+        file.write_text("2")
+        seen.add(package.fingerprint())
+        file.rename(self.directory / "usr/other")
+        seen.add(package.fingerprint())
+        self.assertEqual(len(seen), 5)
+
+    def test_programs_are_executable_files(self):
+        package = self.make()
+        (self.directory / "usr/share/headstart").mkdir(parents=True)
+        with self.assertRaisesRegex(BenchError, "no program headstart"):
+            package.program("headstart")
+        program = self.directory / "usr/bin/headstart"
+        program.parent.mkdir()
+        program.touch(0o755)
+        self.assertEqual(package.program("headstart"), "/usr/bin/headstart")
+
+
+class Bus(unittest.TestCase):
+    def test_unit_paths(self):
+        self.assertEqual(inside.unit_path("headstart-learn.service"),
+                         "/org/freedesktop/systemd1/unit/headstart_2dlearn_2eservice")
+        self.assertTrue(re.fullmatch(r"[/\w]+", inside.unit_path("user@1000.service")))
+
+
+if __name__ == "__main__":
+    unittest.main()
