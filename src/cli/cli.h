@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What every verb of `headstart` shares. One file a verb (verb-NAME.c), one table of verbs
- * (main.c). Options are declared, not coded, so that --help, the parser and the tests see the same
- * list. */
+/* What all verbs of `headstart` share. Each verb has a file (verb-NAME.c) and an entry in the table
+ * of verbs (main.c). It declares its options and its number of arguments, so that --help, the
+ * parser and the tests use the same declaration. */
 
 #include "base/config.h"
 #include "base/macros.h"
+#include "base/options.h"
 #include "base/table.h"
 
-/* Exit statuses; those below zero stand for EXIT_FAILURE, said already. */
-#define EXIT_USAGE 2
+#include <limits.h>
 
-/* Returned by cli_next_option() and to be passed on by the verb: --help was printed; wrong usage
- * was reported. No errno is as large. */
+#define EXIT_USAGE 2 /* exit status for wrong usage */
+
+/* Returned by cli_next_option(), and by the verb: --help was printed, or wrong usage was reported.
+ * No errno is as large. */
 #define CLI_HELP_SHOWN  (-10001)
 #define CLI_WRONG_USAGE (-10002)
 
@@ -25,24 +27,19 @@ typedef enum JsonMode {
     _JSON_MODE_INVALID = -EINVAL,
 } JsonMode;
 
-typedef struct Option {
-    int id;               /* > 0; what cli_next_option() returns */
-    char letter;          /* 0: no short form */
-    const char *name;     /* without the dashes */
-    const char *argument; /* what its argument is called in --help; NULL: it takes none */
-    const char *help;     /* one line, not ended by a period */
-} Option;
-
 typedef struct Context Context;
+
+#define VERB_ANY UINT_MAX
 
 typedef struct Verb {
     const char *name;
-    const char *arguments; /* for --help; "" if there are none */
-    const char *summary;   /* one line, not ended by a period */
-    const char *description;
-    const Option *options; /* ended by an entry with id 0; NULL: none of its own */
-    bool takes_command;    /* what follows the first argument is a command's, not ours */
-    /* Returns 0 or above: the exit status. Below: a negative errno or CLI_*, reported already. */
+    const char *arguments;                 /* for --help; "" if there are none */
+    unsigned min_arguments, max_arguments; /* VERB_ANY: no upper limit */
+    const char *summary;                   /* one line without a period at the end */
+    const char *description;               /* NULL: none */
+    const Option *options;                 /* ends with an entry of id 0; NULL: none of its own */
+    bool takes_command;                    /* options after the first argument are a command's */
+    /* Returns the exit status, or a negative errno or CLI_* that was reported. */
     int (*run)(Context *c);
 } Verb;
 
@@ -52,14 +49,9 @@ struct Context {
     const char *root;  /* --root, or "/" */
     JsonMode json;
     bool quiet;
-    int system_fd; /* below which /etc, /run and /proc are: AT_FDCWD, or a fixture */
+    int system_fd; /* /etc, /run and /proc are below it: AT_FDCWD, or a fixture */
     Config config;
-
-    /* The verb's own options and arguments: private to options.c, see below. */
-    int argc;
-    char **argv;
-    void *getopt_table;
-    char *getopt_letters;
+    Options options; /* the verb's options and arguments, argv[0] is its name */
 };
 
 extern const Verb verb_status, verb_record, verb_learn, verb_plan, verb_replay, verb_show,
@@ -68,39 +60,43 @@ extern const Verb verb_status, verb_record, verb_learn, verb_plan, verb_replay, 
 
 /* --- options.c -------------------------------------------------------------------------------- */
 
-/* Reads what stands before the verb, from argv[1] on. The index of the verb in argv, 0 if there is
- * none, CLI_HELP_SHOWN or CLI_WRONG_USAGE. */
+/* Parses the options before the verb, then sets c->verb and c->options for the verb. 0, or CLI_*.
+ */
 int cli_parse_global(Context *c, const Verb *const *verbs, int argc, char **argv);
 
-/* The verb's next option: its id, and *ret_value points to its argument (or NULL). 0 when there are
- * no more; then cli_arguments() tells what is left. Global options are taken on the way. Below 0:
- * return it. */
+/* Sets c->verb and c->options; argv[0] is the verb's name. */
+void cli_set_verb(Context *c, const Verb *verb, int argc, char **argv);
+
+/* The verb's next option: its id, and *ret_value points to its argument (or NULL). 0: there are no
+ * more, and the number of arguments is one that the verb takes. Global options are handled on the
+ * way. A negative errno or CLI_*, reported: the verb returns it. */
 int cli_next_option(Context *c, const char **ret_value);
 
-/* What follows the options: a NULL-terminated part of argv. */
+/* The arguments after the options: a NULL-terminated part of argv. */
 char **cli_arguments(const Context *c, int *ret_n);
 
-void cli_done(Context *c);
+/* For a verb without options of its own: handles the global options. 0, or as above. */
+int cli_no_options(Context *c);
 
-/* Runs another verb with one option of its own (or NULL), as if it had been called with --quiet.
- * 0 or its error, reported by it. */
+/* Runs another verb with one option of its own (or NULL) as if with --quiet. 0 or its error, which
+ * it has reported. */
 int cli_run_verb(const Context *c, const Verb *verb, const char *option);
 
 /* The exit status of a program whose verb returned `r`. Flushes standard output first: output that
  * could not be written is reported and makes the status EXIT_FAILURE. */
 int cli_exit_status(int r);
 
-/* Says "headstart: …" and where help is; returns CLI_WRONG_USAGE. */
+/* Reports wrong usage in one line that names --help. Returns CLI_WRONG_USAGE. */
 int cli_usage_error(const Context *c, const char *format, ...) _printf_(2, 3);
 
-/* Says "headstart: …" in one line; "%m" is the text of `error`, which may have either sign.
- * Returns -abs(error) (-EIO for 0), so that it can be returned as it is. */
+/* Reports an error in one line; "%m" is the text of `error`, which may have either sign. Returns
+ * -abs(error), or -EIO for 0, for the caller to return. */
 int cli_error(int error, const char *format, ...) _printf_(2, 3);
 
-/* The same for what does not stop us. */
+/* The same for an error that does not stop the verb. */
 void cli_warning(int error, const char *format, ...) _printf_(2, 3);
 
-/* Parse an option's argument; complain as wrong usage. 0 or CLI_WRONG_USAGE. */
+/* Parse an option's argument. 0, or CLI_WRONG_USAGE, reported. */
 int cli_parse_stage(const Context *c, const char *value, Stage *ret);
 int cli_parse_uid(const Context *c, const char *value, uint32_t *ret); /* of --user=: uid or name */
 

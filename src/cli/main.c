@@ -18,14 +18,6 @@ static const Verb *const verbs[] = {
         &verb_merge,    &verb_export,  &verb_import, NULL,
 };
 
-static const Verb *find_verb(const char *name)
-{
-    for (const Verb *const *v = verbs; *v; v++)
-        if (strcmp((*v)->name, name) == 0)
-            return *v;
-    return NULL;
-}
-
 static void warn_config(void *userdata, const char *file, unsigned line, const char *message)
 {
     if (line > 0)
@@ -49,25 +41,6 @@ static int load_config(Context *c)
     return r < 0 ? cli_error(r, "cannot read the configuration: %m") : 0;
 }
 
-static int run(Context *c, int argc, char **argv)
-{
-    int k, r;
-
-    k = cli_parse_global(c, verbs, argc, argv);
-    if (k < 0)
-        return k;
-    if (k == 0)
-        return cli_usage_error(c, "no verb given");
-    c->verb = find_verb(argv[k]);
-    if (!c->verb)
-        return cli_usage_error(c, "unknown verb '%s'", argv[k]);
-    c->argc = argc - k;
-    c->argv = argv + k;
-    cli_done(c);
-    r = load_config(c);
-    return r < 0 ? r : c->verb->run(c);
-}
-
 int main(int argc, char **argv)
 {
     Context c = {
@@ -80,8 +53,11 @@ int main(int argc, char **argv)
 
     cli_set_locale();
     log_parse_environment();
-    r = run(&c, argc, argv);
-    cli_done(&c);
+    r = cli_parse_global(&c, verbs, argc, argv);
+    if (r >= 0)
+        r = load_config(&c);
+    if (r >= 0)
+        r = c.verb->run(&c);
     closep(&c.system_fd);
     return cli_exit_status(r);
 }

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The command line: declared options, getopt_long(3), and the --help that is printed from them. */
+/* The command line of `headstart`: global options, the verb, and its --help. */
 
 #include "base/parse.h"
 #include "base/uid.h"
 #include "cli/cli.h"
 
-#include <getopt.h>
 #include <pwd.h>
 #include <stdarg.h>
 #include <string.h>
 
 #include "config-paths.h"
-
-#define HELP_COLUMN 28
 
 enum {
     GLOBAL_HELP = 100000, /* ids above those of any verb */
@@ -117,49 +114,20 @@ int cli_parse_uid(const Context *c, const char *value, uint32_t *ret)
 
 /* --- help ------------------------------------------------------------------------------------- */
 
-/* What a text has more in bytes than in columns: "…" is three bytes and one column. */
-static int continuation_bytes(const char *s)
-{
-    int n = 0;
-
-    for (; *s; s++)
-        n += ((unsigned char)*s & 0xc0) == 0x80;
-    return n;
-}
-
-static void print_options(const Option *options)
-{
-    for (const Option *o = options; o && o->id; o++) {
-        int n = o->letter ? printf("  -%c --%s", o->letter, o->name) : printf("     --%s", o->name);
-
-        if (o->argument)
-            n += printf("=%s", o->argument) - continuation_bytes(o->argument);
-        if (n >= HELP_COLUMN)
-            printf("\n%*s", HELP_COLUMN, "");
-        else
-            printf("%*s", HELP_COLUMN - n, "");
-        puts(o->help);
-    }
-}
-
 static void print_help(const Verb *const *verbs)
 {
     puts("headstart [OPTIONS…] VERB …\n\n"
          "Make this machine boot and log in faster.\n\n"
          "Verbs:");
     for (; *verbs; verbs++) {
-        int n = printf("  %s%s%s", (*verbs)->name, *(*verbs)->arguments ? " " : "",
-                       (*verbs)->arguments);
+        char text[64];
 
-        n -= continuation_bytes((*verbs)->arguments);
-        if (n >= HELP_COLUMN)
-            printf("\n%*s", HELP_COLUMN, "");
-        else
-            printf("%*s", HELP_COLUMN - n, "");
-        puts((*verbs)->summary);
+        snprintf(text, sizeof(text), "  %s%s%s", (*verbs)->name, *(*verbs)->arguments ? " " : "",
+                 (*verbs)->arguments);
+        options_print_term(text, (*verbs)->summary);
     }
     puts("\nOptions:");
-    print_options(global_options);
+    options_print(global_options);
     puts("\nSee the headstart(8) man page for details.");
 }
 
@@ -170,61 +138,12 @@ static void print_verb_help(const Verb *v)
     if (v->description)
         printf("\n%s\n", v->description);
     puts("\nOptions:");
-    print_options(v->options);
-    print_options(global_options);
+    options_print(v->options);
+    options_print(global_options);
     puts("\nSee the headstart(8) man page for details.");
 }
 
 /* --- parsing ---------------------------------------------------------------------------------- */
-
-static size_t count_options(const Option *options)
-{
-    size_t n = 0;
-
-    while (options && options[n].id)
-        n++;
-    return n;
-}
-
-/* Fills getopt's tables from ours. `start`: "+" stops at the first argument. The leading ':' lets
- * us word the messages. */
-static int make_getopt(Context *c, const Option *own, const char *start)
-{
-    size_t n = count_options(own) + count_options(global_options), k = 0;
-    struct option *table = calloc(n + 1, sizeof(struct option));
-    char *letters = malloc(2 * n + 4), *p = letters;
-
-    cli_done(c);
-    c->getopt_table = table;
-    c->getopt_letters = letters;
-    if (!table || !letters)
-        return cli_error(ENOMEM, "out of memory");
-    p = stpcpy(p, start);
-    *p++ = ':';
-    for (int pass = 0; pass < 2; pass++)
-        for (const Option *o = pass ? global_options : own; o && o->id; o++) {
-            table[k++] = (struct option){
-                    .name = o->name,
-                    .has_arg = o->argument ? required_argument : no_argument,
-                    .val = o->id,
-            };
-            if (o->letter)
-                *p++ = o->letter;
-            if (o->letter && o->argument)
-                *p++ = ':';
-        }
-    *p = 0;
-    return 0;
-}
-
-static int id_of_letter(const Option *own, int letter)
-{
-    for (int pass = 0; pass < 2; pass++)
-        for (const Option *o = pass ? global_options : own; o && o->id; o++)
-            if (o->letter && o->letter == letter)
-                return o->id;
-    return letter;
-}
 
 static JsonMode json_mode_from_string(const char *s)
 {
@@ -237,7 +156,7 @@ static JsonMode json_mode_from_string(const char *s)
     return _JSON_MODE_INVALID;
 }
 
-static int take_global(Context *c, int id, const char *value)
+static int set_global(Context *c, int id, const char *value)
 {
     switch (id) {
     case GLOBAL_VERSION:
@@ -267,87 +186,90 @@ static int take_global(Context *c, int id, const char *value)
     }
 }
 
-/* What getopt could not use, in one line. */
-static int bad_option(const Context *c, int k, char **argv)
-{
-    const char *word = argv[optind - 1];
-
-    if (optopt >= GLOBAL_HELP || (optopt > 0 && strncmp(word, "--", 2) == 0)) {
-        if (k == ':')
-            return cli_usage_error(c, "option '%s' needs an argument", word);
-        return cli_usage_error(c, "option '%.*s' takes no argument", (int)strcspn(word, "="), word);
-    }
-    if (optopt > 0)
-        return cli_usage_error(
-                c, k == ':' ? "option '-%c' needs an argument" : "unknown option '-%c'", optopt);
-    return cli_usage_error(c, "unknown option '%.*s'", (int)strcspn(word, "="), word);
-}
-
 int cli_parse_global(Context *c, const Verb *const *verbs, int argc, char **argv)
 {
-    int k, r;
+    Options o = {.common = global_options, .argc = argc, .argv = argv, .stop = true};
+    const char *value;
+    char **arguments;
+    int k, n, r;
 
-    r = make_getopt(c, NULL, "+");
-    if (r < 0)
-        return r;
-    opterr = 0;
-    optind = 0;
-    while ((k = getopt_long(argc, argv, c->getopt_letters, c->getopt_table, NULL)) != -1) {
-        if (k == ':' || k == '?')
-            return bad_option(c, k, argv);
-        k = id_of_letter(NULL, k);
+    while ((k = options_next(&o, &value)) > 0) {
         if (k == GLOBAL_HELP) {
             print_help(verbs);
             return CLI_HELP_SHOWN;
         }
-        r = take_global(c, k, optarg);
+        r = set_global(c, k, value);
         if (r < 0)
             return r;
     }
-    return optind < argc ? optind : 0;
+    if (k < 0)
+        return cli_usage_error(c, "%s", o.message);
+    arguments = options_arguments(&o, &n);
+    if (n == 0)
+        return cli_usage_error(c, "no verb given");
+    for (; *verbs && strcmp((*verbs)->name, arguments[0]) != 0;)
+        verbs++;
+    if (!*verbs)
+        return cli_usage_error(c, "unknown verb '%s'", arguments[0]);
+    cli_set_verb(c, *verbs, n, arguments);
+    return 0;
+}
+
+void cli_set_verb(Context *c, const Verb *verb, int argc, char **argv)
+{
+    c->verb = verb;
+    c->options = (Options){
+            .own = verb->options,
+            .common = global_options,
+            .argc = argc,
+            .argv = argv,
+            .stop = verb->takes_command,
+    };
+}
+
+static int check_arguments(const Context *c)
+{
+    const Verb *v = c->verb;
+    int n;
+
+    cli_arguments(c, &n);
+    if ((unsigned)n < v->min_arguments)
+        return cli_usage_error(c, "%s needs an argument: %s", v->name, v->arguments);
+    if ((unsigned)n > v->max_arguments && v->max_arguments == 0)
+        return cli_usage_error(c, "%s takes no arguments", v->name);
+    if ((unsigned)n > v->max_arguments)
+        return cli_usage_error(c, "%s takes one argument: %s", v->name, v->arguments);
+    return 0;
 }
 
 int cli_next_option(Context *c, const char **ret_value)
 {
     int k, r;
 
-    if (!c->getopt_table) { /* the first call for this verb */
-        r = make_getopt(c, c->verb->options, c->verb->takes_command ? "+" : "");
-        if (r < 0)
-            return r;
-        optind = 0;
-    }
-    while ((k = getopt_long(c->argc, c->argv, c->getopt_letters, c->getopt_table, NULL)) != -1) {
-        if (k == ':' || k == '?')
-            return bad_option(c, k, c->argv);
-        k = id_of_letter(c->verb->options, k);
+    while ((k = options_next(&c->options, ret_value)) >= GLOBAL_HELP) {
         if (k == GLOBAL_HELP) {
             print_verb_help(c->verb);
             return CLI_HELP_SHOWN;
         }
-        if (k < GLOBAL_HELP) {
-            *ret_value = optarg;
-            return k;
-        }
-        r = take_global(c, k, optarg);
+        r = set_global(c, k, *ret_value);
         if (r < 0)
             return r;
     }
-    return 0;
+    if (k < 0)
+        return cli_usage_error(c, "%s", c->options.message);
+    return k > 0 ? k : check_arguments(c);
+}
+
+int cli_no_options(Context *c)
+{
+    const char *value;
+
+    return cli_next_option(c, &value);
 }
 
 char **cli_arguments(const Context *c, int *ret_n)
 {
-    *ret_n = c->argc - optind;
-    return c->argv + optind;
-}
-
-void cli_done(Context *c)
-{
-    free(c->getopt_table);
-    free(c->getopt_letters);
-    c->getopt_table = NULL;
-    c->getopt_letters = NULL;
+    return options_arguments(&c->options, ret_n);
 }
 
 int cli_run_verb(const Context *c, const Verb *verb, const char *option)
@@ -356,14 +278,9 @@ int cli_run_verb(const Context *c, const Verb *verb, const char *option)
     Context x = *c;
     int r;
 
-    x.verb = verb;
     x.json = JSON_OFF;
     x.quiet = true;
-    x.argv = argv;
-    x.argc = option ? 2 : 1;
-    x.getopt_table = NULL;
-    x.getopt_letters = NULL;
+    cli_set_verb(&x, verb, option ? 2 : 1, argv);
     r = verb->run(&x);
-    cli_done(&x);
     return r > 0 ? -EIO : r;
 }

@@ -96,15 +96,12 @@ int switch_headstart(Context *c, bool enable)
     };
     const char *value;
     bool now = false;
-    int k, n, r;
+    int k, r;
 
     while ((k = cli_next_option(c, &value)) > 0)
         now = true;
     if (k < 0)
         return k;
-    cli_arguments(c, &n);
-    if (n > 0)
-        return cli_usage_error(c, "%s takes no arguments", c->verb->name);
     if (now && strcmp(c->root, "/") != 0)
         return cli_usage_error(c, "either --now or --root=");
     if (now && !systemctl_available())

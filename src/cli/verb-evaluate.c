@@ -16,7 +16,7 @@ static int run(Context *c)
     static const char *const json[] = {[JSON_OFF] = "--json=off",
                                        [JSON_SHORT] = "--json=short",
                                        [JSON_PRETTY] = "--json=pretty"};
-    _cleanup_free_ const char **argv = calloc((size_t)c->argc + 4, sizeof(*argv));
+    _cleanup_free_ const char **argv = calloc((size_t)c->options.argc + 4, sizeof(*argv));
     _cleanup_free_ char *state = NULL;
     char program[PATH_MAX];
     int r, n = 0;
@@ -34,8 +34,8 @@ static int run(Context *c)
     argv[n++] = json[c->json];
     if (c->quiet)
         argv[n++] = "--quiet";
-    for (int i = 1; i < c->argc; i++)
-        argv[n++] = c->argv[i];
+    for (int i = 1; i < c->options.argc; i++)
+        argv[n++] = c->options.argv[i];
     execv(program, (char **)argv);
     return cli_error(errno, "%s: %m", program);
 }
@@ -43,6 +43,7 @@ static int run(Context *c)
 const Verb verb_evaluate = {
         .name = "evaluate",
         .arguments = "[TRACE|DIR…]",
+        .max_arguments = VERB_ANY,
         .summary = "Judge the predictors by recorded traces",
         .run = run,
 };

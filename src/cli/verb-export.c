@@ -45,7 +45,7 @@ static int export(const Context *c, const char *output, int prune)
 static int run(Context *c)
 {
     const char *value, *output = "-";
-    int k, n, prune = 0;
+    int k, prune = 0;
 
     while ((k = cli_next_option(c, &value)) > 0)
         if (k == OPTION_OUTPUT)
@@ -54,9 +54,6 @@ static int run(Context *c)
             return cli_usage_error(c, "--prune=%s: not a percentage", value);
     if (k < 0)
         return k;
-    cli_arguments(c, &n);
-    if (n > 0)
-        return cli_usage_error(c, "export takes no arguments");
     if (!*output)
         return cli_usage_error(c, "--output= is empty");
     return export(c, output, prune);

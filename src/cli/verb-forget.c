@@ -181,7 +181,7 @@ static int run(Context *c)
 {
     Forgetting f = {.c = c, .state_fd = -EBADF, .stage = _STAGE_INVALID, .user = UID_INVALID};
     const char *value;
-    int k, n, r;
+    int k, r;
 
     while ((k = cli_next_option(c, &value)) > 0) {
         r = k == OPTION_STAGE ? cli_parse_stage(c, value, &f.stage)
@@ -191,9 +191,6 @@ static int run(Context *c)
     }
     if (k < 0)
         return k;
-    cli_arguments(c, &n);
-    if (n > 0)
-        return cli_usage_error(c, "forget takes no arguments");
     if (f.stage == STAGE_BOOT && f.user != UID_INVALID)
         return cli_usage_error(c, "--user= is for logins and sessions: a boot is nobody's");
     r = state_open(c, false, &f.state_fd);

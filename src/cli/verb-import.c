@@ -53,16 +53,13 @@ static int run(Context *c)
             {0},
     };
     _cleanup_model_ Model *sum = NULL;
-    const char *value;
     char **args;
-    int k, n, r;
+    int n, r;
 
-    k = cli_next_option(c, &value);
-    if (k < 0)
-        return k;
+    r = cli_no_options(c);
+    if (r < 0)
+        return r;
     args = cli_arguments(c, &n);
-    if (n == 0)
-        return cli_usage_error(c, "no model given");
     r = import(c, args, n, &sum);
     if (r < 0)
         return r;
@@ -77,6 +74,8 @@ static int run(Context *c)
 const Verb verb_import = {
         .name = "import",
         .arguments = "MODEL…",
+        .min_arguments = 1,
+        .max_arguments = VERB_ANY,
         .summary = "Add what other machines have learned",
         .description = "Models that 'headstart export' or 'headstart merge' have written. Their "
                        "sessions count\nlike those of this machine, and fade like them. All of the "

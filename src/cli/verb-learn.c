@@ -377,6 +377,7 @@ static int run(Context *c)
 const Verb verb_learn = {
         .name = "learn",
         .arguments = "[TRACE…]",
+        .max_arguments = VERB_ANY,
         .summary = "Add what traces say to the model",
         .description = "Without TRACE: those of the state directory that were not learned yet. A "
                        "trace or\nmodel that cannot be read is set aside as NAME.bad.",

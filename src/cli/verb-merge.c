@@ -84,8 +84,6 @@ static int run(Context *c)
     args = cli_arguments(c, &n);
     if (!m.output || !*m.output)
         return cli_usage_error(c, "--output= is missing");
-    if (n == 0)
-        return cli_usage_error(c, "no model given");
 
     m.now = clock_now(CLOCK_REALTIME);
     m.table = table_new(columns);
@@ -109,6 +107,8 @@ static int run(Context *c)
 const Verb verb_merge = {
         .name = "merge",
         .arguments = "MODEL…",
+        .min_arguments = 1,
+        .max_arguments = VERB_ANY,
         .summary = "Add up models of several machines",
         .description =
                 "The sum is exact: any order and any grouping gives the same bytes, so a fleet can "

@@ -412,7 +412,7 @@ static int run(Context *c)
     Stage only = _STAGE_INVALID;
     uint32_t user = UID_INVALID;
     const char *value;
-    int k, n, r, percent, planned = 0;
+    int k, r, percent, planned = 0;
     bool if_changed = false;
     Policy policy;
 
@@ -458,9 +458,6 @@ static int run(Context *c)
         }
     if (k < 0)
         return k;
-    cli_arguments(c, &n);
-    if (n > 0)
-        return cli_usage_error(c, "plan takes no arguments");
     if (user != UID_INVALID && only == STAGE_BOOT)
         return cli_usage_error(c, "--user= is for logins only");
 

@@ -347,6 +347,7 @@ static int run(Context *c)
 const Verb verb_record = {
         .name = "record",
         .arguments = "[-- COMMAND…]",
+        .max_arguments = VERB_ANY,
         .summary = "Record what a command, or the machine, reads",
         .description =
                 "Runs COMMAND and ends with its exit status; without COMMAND it records until "

@@ -432,15 +432,12 @@ static int run(Context *c)
     _cleanup_(refresh_done) Refresh x = {.c = c, .state_fd = -EBADF};
     bool dry_run = false;
     const char *value;
-    int k, n, r;
+    int k, r;
 
     while ((k = cli_next_option(c, &value)) > 0)
         dry_run = true;
     if (k < 0)
         return k;
-    cli_arguments(c, &n);
-    if (n > 0)
-        return cli_usage_error(c, "refresh takes no arguments");
     x.table = table_new(columns);
     r = load(&x);
     if (r < 0)

@@ -73,8 +73,6 @@ static int run(Context *c)
     if (k < 0)
         return k;
     args = cli_arguments(c, &n);
-    if (n > 1)
-        return cli_usage_error(c, "one pack at a time");
     if (n == 0 && !state_pack_name(stage))
         return cli_usage_error(c, "there is no pack for this stage");
 
@@ -122,6 +120,7 @@ static int run(Context *c)
 const Verb verb_replay = {
         .name = "replay",
         .arguments = "[PACK]",
+        .max_arguments = 1,
         .summary = "Read a pack into memory",
         .description = "Without PACK the one of --stage= in the state directory is replayed.",
         .options = options,

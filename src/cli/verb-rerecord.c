@@ -82,7 +82,7 @@ static int run(Context *c)
     uint32_t uid = UID_INVALID;
     bool now = false, next_boot = false, exact = false;
     const char *value;
-    int k, n, r;
+    int k, r;
 
     while ((k = cli_next_option(c, &value)) > 0)
         switch (k) {
@@ -108,9 +108,6 @@ static int run(Context *c)
         }
     if (k < 0)
         return k;
-    cli_arguments(c, &n);
-    if (n > 0)
-        return cli_usage_error(c, "rerecord takes no arguments");
     if (now && next_boot)
         return cli_usage_error(c, "either --now or --next-boot");
     if (now && !systemctl_available())

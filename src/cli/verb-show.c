@@ -72,8 +72,6 @@ static int run(Context *c)
     if (k < 0)
         return k;
     args = cli_arguments(c, &n);
-    if (n != 1)
-        return cli_usage_error(c, n == 0 ? "no file given" : "one file at a time");
 
     r = file_read_whole(AT_FDCWD, args[0], MODEL_JSON_SIZE_MAX, &buf, &size);
     if (r == -EBADMSG)
@@ -86,6 +84,8 @@ static int run(Context *c)
 const Verb verb_show = {
         .name = "show",
         .arguments = "TRACE|MODEL|PACK",
+        .min_arguments = 1,
+        .max_arguments = 1,
         .summary = "Show what a file of ours says",
         .description =
                 "The kind of file is told by its content. With --json= all of it is printed; "

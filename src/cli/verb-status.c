@@ -286,17 +286,10 @@ static int run(Context *c)
             Status s = {.switched_off = kernel_command_line_has(c->system_fd, "headstart=0"),
                         .n_learned = COUNT_UNKNOWN};
     _cleanup_close_ int fd = -EBADF, run_fd = -EBADF;
-    const char *value;
-    int k, n, r;
+    int r = cli_no_options(c);
 
-    while ((k = cli_next_option(c, &value)) > 0)
-        continue;
-    if (k < 0)
-        return k;
-    cli_arguments(c, &n);
-    if (n > 0)
-        return cli_usage_error(c, "status takes no arguments");
-
+    if (r < 0)
+        return r;
     for (Stage i = 0; i < _STAGE_MAX; i++)
         s.stages[i] = (StageStatus){.recorded = COUNT_UNKNOWN,
                                     .duration = COUNT_UNKNOWN,

@@ -438,6 +438,7 @@ static int run(Context *c)
 static const Verb verb = {
         .name = "evaluate",
         .arguments = "[TRACE|DIR…]",
+        .max_arguments = VERB_ANY,
         .summary = "Judge the predictors by recorded traces",
         .description =
                 "Each trace is a session; they are replayed in the order of their times through "
@@ -461,11 +462,8 @@ static const Verb verb = {
 int main(int argc, char **argv)
 {
     Context c = {
-            .verb = &verb,
             .state = HEADSTART_STATE_DIR,
             .root = "/",
-            .argc = argc,
-            .argv = argv,
             .system_fd = AT_FDCWD,
             .config = config_default(),
     };
@@ -473,7 +471,7 @@ int main(int argc, char **argv)
 
     cli_set_locale();
     log_parse_environment();
+    cli_set_verb(&c, &verb, argc, argv);
     r = run(&c);
-    cli_done(&c);
     return cli_exit_status(r);
 }

@@ -26,7 +26,9 @@ teardown() {
     refused 2 "option '--quiet' takes no argument" status --quiet=1
     refused 2 "no such JSON mode: 'xml'" --json=xml status
     refused 2 "takes no arguments" status x
-    refused 2 "no file given" show
+    refused 2 "show needs an argument: TRACE|MODEL|PACK" show
+    refused 2 "show takes one argument" show a b
+    refused 2 "replay takes one argument" replay a b
     refused 2 "no such stage: 'lunch'" rerecord --stage=boot,lunch
     refused 2 "no such stage: ''" rerecord --stage=
     refused 2 "either --now or --next-boot" rerecord --now --next-boot

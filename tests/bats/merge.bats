@@ -181,7 +181,7 @@ refused() {
     fleet
     refused 2 "--output= is missing" "$M/a"
     refused 2 "--output= is missing" --output= "$M/a"
-    refused 2 "no model given" --output="$M/out"
+    refused 2 "merge needs an argument: MODEL" --output="$M/out"
     refused 2 "--prune=-1: not a percentage" --prune=-1 --output="$M/out" "$M/a"
     refused 2 "--prune=nan: not a percentage" --prune=nan --output="$M/out" "$M/a"
 }

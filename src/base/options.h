@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Command lines: options are declared in tables, from which getopt_long(3) parses them and --help
+ * is printed. Every program of headstart declares its options in this way. Needs libc alone. */
+
+#include "base/macros.h"
+
+typedef struct Option {
+    int id;               /* > 0: what options_next() returns */
+    char letter;          /* 0: no short form */
+    const char *name;     /* without the dashes */
+    const char *argument; /* name of its argument in --help; NULL: it takes none */
+    const char *help;     /* without a period at the end; further lines are indented */
+} Option;
+
+/* Both lists end with an entry of id 0; either may be NULL. They have at most 48 options together.
+ */
+typedef struct Options {
+    const Option *own;    /* of the program or verb */
+    const Option *common; /* of all verbs */
+    int argc;
+    char **argv; /* argv[0] is skipped; options are moved before arguments */
+    bool stop;   /* the first argument ends the options: the rest belongs to a command */
+
+    /* Private. */
+    bool started;
+    char message[160];
+} Options;
+
+/* The next option: its id; *ret_value is its argument (or NULL). 0: there are no more, and
+ * options_arguments() returns what is left. -EINVAL: wrong usage, which o->message describes in one
+ * line. One command line is parsed at a time: getopt_long(3) has global state. */
+int options_next(Options *o, const char **ret_value);
+
+/* The arguments after the options: a NULL-terminated part of argv. */
+char **options_arguments(const Options *o, int *ret_n);
+
+/* Prints the list for --help, for a screen of 80 columns. */
+void options_print(const Option *list);
+
+/* Prints a term and its explanation in the same two columns. */
+void options_print_term(const char *term, const char *text);
