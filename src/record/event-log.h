@@ -15,7 +15,7 @@
 /* An object by handle (a directory's file handle and a name in it; "." is the directory itself) or,
  * where the kernel gives no handles, by path. */
 typedef struct LoggedObject {
-    uint32_t filesystem;  /* the caller's number */
+    uint32_t filesystem;  /* the caller's number, or EVENT_LOG_REMOTE */
     int32_t handle_type;  /* as open_by_handle_at(2) wants it */
     uint16_t handle_size; /* 0: the name is an absolute path */
     uint16_t name_size;   /* without a NUL */
@@ -24,6 +24,9 @@ typedef struct LoggedObject {
     const uint8_t *handle; /* both borrowed from the log */
     const char *name;      /* NUL-terminated */
 } LoggedObject;
+
+/* By path, on a filesystem that may hang: it is never looked up. */
+#define EVENT_LOG_REMOTE UINT32_MAX
 
 typedef struct LoggedEvent {
     uint32_t object;

@@ -337,6 +337,8 @@ int fanotify_resolve(Fanotify *f, const LoggedObject *o, char *path, size_t size
     Watch *w = watch_by_number(f, o->filesystem);
     int r;
 
+    if (o->filesystem == EVENT_LOG_REMOTE)
+        return -EREMOTE;
     if (o->handle_size == 0) {
         fd = open(o->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
         if (fd < 0)

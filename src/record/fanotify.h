@@ -41,7 +41,8 @@ int fanotify_drain(Fanotify *f, fanotify_before_t before, fanotify_handler_t han
                    uint64_t *overflows);
 
 /* Resolves an object to a path, as this process sees it, and leaves it open as a mere place
- * (O_PATH). A descriptor; -ENOENT or -ESTALE if it is gone; or a negative errno. */
+ * (O_PATH). A descriptor; -EREMOTE if it may hang; -ENOENT or -ESTALE if it is gone; or a negative
+ * errno. */
 int fanotify_resolve(Fanotify *f, const LoggedObject *o, char *path, size_t size);
 /* Closes what resolving keeps open on each filesystem. */
 void fanotify_resolve_done(Fanotify *f);

@@ -2,17 +2,13 @@
 
 #include "record/proc-connector.h"
 
-#include "base/directory.h"
 #include "base/macros.h"
-#include "base/rooted.h"
 
-#include <fcntl.h>
 #include <linux/cn_proc.h>
 #include <linux/connector.h>
 #include <linux/netlink.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 
 int proc_connector_open(void)
 {
@@ -103,51 +99,4 @@ int proc_connector_drain(int fd, ProcessTable *t, usec_t start_boottime, uint64_
         }
     }
     return events;
-}
-
-int proc_facts_read(uint32_t pid, ProcFacts *ret)
-{
-    _cleanup_free_ char *status = NULL;
-    ProcFacts f = {.uid = UID_INVALID};
-    struct stat st, seen;
-    char path[64];
-    const char *line;
-    ssize_t n;
-
-    snprintf(path, sizeof(path), "/proc/%u/status", pid);
-    if (rooted_read(AT_FDCWD, path, 65536, &status, NULL) < 0)
-        return -ESRCH;
-    line = strstr(status, "\nPPid:");
-    if (line)
-        f.parent = (uint32_t)strtoul(line + 6, NULL, 10);
-    line = strstr(status, "\nUid:");
-    if (line)
-        f.uid = (uint32_t)strtoul(line + 5, NULL, 10);
-    snprintf(path, sizeof(path), "/proc/%u/exe", pid);
-    n = readlink(path, f.exe, sizeof(f.exe) - 1);
-    f.exe[n > 0 ? n : 0] = 0;
-    if (n > 0 && stat(path, &st) == 0) {
-        f.exe_dev = st.st_dev;
-        if (lstat(f.exe, &seen) < 0 || seen.st_dev != st.st_dev || seen.st_ino != st.st_ino)
-            f.exe[0] = 0;
-    }
-    *ret = f;
-    return 0;
-}
-
-int proc_scan(int (*each)(uint32_t pid, const ProcFacts *facts, void *arg), void *arg)
-{
-    _cleanup_closedir_ DIR *d = NULL;
-    int r = directory_open(AT_FDCWD, "/proc", 0, &d);
-
-    for (const struct dirent *e; r >= 0 && (e = directory_next(d));) {
-        char *end;
-        unsigned long pid = strtoul(e->d_name, &end, 10);
-        ProcFacts f;
-
-        if (*end || end == e->d_name || pid == 0 || proc_facts_read((uint32_t)pid, &f) < 0)
-            continue;
-        r = each((uint32_t)pid, &f, arg);
-    }
-    return r < 0 ? r : 0;
 }

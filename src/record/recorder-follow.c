@@ -21,7 +21,7 @@ const char *recorder_below_root(const Recorder *r, const char *path)
     return path[l] ? path + l : "/";
 }
 
-/* It has just been executed, so that nothing is read from a disk. */
+/* The path of what has just been executed: nothing is read from a disk. */
 static char *name_object(void *arg, uint32_t object)
 {
     Recorder *r = arg;
@@ -32,6 +32,10 @@ static char *name_object(void *arg, uint32_t object)
     struct stat st;
 
     event_log_object(r->log, object, &o);
+    if (o.filesystem == EVENT_LOG_REMOTE) {
+        below = recorder_below_root(r, o.name);
+        return below ? strdup(below) : NULL;
+    }
     fd = fanotify_resolve(r->fanotify, &o, path, sizeof(path));
     if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
         return NULL;

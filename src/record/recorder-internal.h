@@ -8,6 +8,7 @@
 #include "record/fanotify.h"
 #include "record/following.h"
 #include "record/proc-connector.h"
+#include "record/proc-facts.h"
 #include "record/processes.h"
 #include "record/recorder.h"
 #include "record/sampling.h"
@@ -30,6 +31,7 @@ struct Recorder {
     char *run_dir;
     Fanotify *fanotify;
     int connector_fd; /* -EBADF: /proc instead */
+    ProcReader *proc;
     ProcessTable *processes;
     EventLog *log;        /* between stages it knows only what the processes run */
     UserShares shares;    /* of the log, and of the trace that is made of it */

@@ -38,6 +38,7 @@ Recorder *recorder_free(Recorder *r)
     following_free(r->following);
     fanotify_free(r->fanotify);
     process_table_free(r->processes);
+    proc_reader_free(r->proc);
     event_log_free(r->log);
     volume_table_done(&r->volumes);
     for (size_t i = 0; i < r->n_watched; i++) {
@@ -169,7 +170,11 @@ static int intern_for(Recorder *r, uint16_t user, const LoggedObject *o, uint32_
 static int object_of_exe(Recorder *r, const ProcFacts *f, uint32_t *ret, bool *ret_own)
 {
     const char *slash = strrchr(f->exe, '/');
-    LoggedObject o = {.name = f->exe, .name_size = (uint16_t)strlen(f->exe)};
+    LoggedObject o = {
+            .filesystem = f->remote ? EVENT_LOG_REMOTE : 0,
+            .name = f->exe,
+            .name_size = (uint16_t)strlen(f->exe),
+    };
 
     *ret = PROCESS_NONE;
     *ret_own = slash && is_own_name(slash + 1);
@@ -196,7 +201,7 @@ static bool name_process(void *arg, uint32_t pid, uint32_t *ret_object, bool *re
     Recorder *r = arg;
     ProcFacts f;
 
-    if (proc_facts_read(pid, &f) < 0)
+    if (proc_facts_read(r->proc, pid, &f) < 0)
         return true; /* it is gone, and most programs do */
     if (f.exe_dev != 0 && find_watched(r, f.exe_dev))
         return true;
@@ -210,7 +215,7 @@ static bool name_process(void *arg, uint32_t pid, uint32_t *ret_object, bool *re
 static int learn_process(Recorder *r, uint32_t pid, bool exec, usec_t at)
 {
     ProcFacts f;
-    int k = proc_facts_read(pid, &f);
+    int k = proc_facts_read(r->proc, pid, &f);
 
     if (k < 0) {
         /* Gone already: remembered until the batch is over, so that we ask once. */
@@ -488,7 +493,9 @@ int recorder_new(const RecorderOptions *o, Recorder **ret, char **ret_error)
         note_limit(r, "no proc connector (CAP_NET_ADMIN): short-lived processes stay unknown");
     if (o->no_cachestat || !cachestat_available())
         note_limit(r, "no cachestat (Linux 6.5): metadata is derived from what was opened");
-    k = proc_scan(add_process, r);
+    k = proc_reader_new(&r->proc);
+    if (k >= 0)
+        k = proc_scan(r->proc, add_process, r);
     if (k < 0)
         return say(ret_error, k, "cannot read /proc");
     *ret = TAKE_PTR(r);

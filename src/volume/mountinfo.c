@@ -206,6 +206,32 @@ static bool is_covered(const MountTable *t, size_t i)
     return false;
 }
 
+static bool fstype_is_in_memory(const char *fstype)
+{
+    static const char *const types[] = {"tmpfs", "ramfs", "devtmpfs", "overlay"};
+
+    for (size_t i = 0; i < ELEMENTSOF(types); i++)
+        if (strcmp(fstype, types[i]) == 0)
+            return true;
+    return false;
+}
+
+bool mount_table_path_is_local(const MountTable *t, const char *path)
+{
+    bool found = false;
+
+    for (size_t i = 0; i < t->n; i++) {
+        const Mount *m = &t->mounts[i];
+
+        if (!path_is_below(path, m->target) || is_covered(t, i))
+            continue;
+        if (!fstype_is_local_block(m->fstype) && !fstype_is_in_memory(m->fstype))
+            return false;
+        found = true;
+    }
+    return found;
+}
+
 uint64_t mount_subvolume_id(const Mount *m)
 {
     static const char key[] = "subvolid=";

@@ -36,6 +36,12 @@ bool fstype_is_local_block(const char *fstype);
 /* True if the path is the prefix or lies below it; trailing slashes of the prefix do not count. */
 bool path_is_below(const char *path, const char *prefix);
 
+/* True if looking the path up touches nothing but local filesystems: each mount that it leads
+ * through keeps its data on a block device (fstype_is_local_block()) or in memory (tmpfs, ramfs,
+ * devtmpfs, overlay). A lookup on a network filesystem or FUSE may wait for a server for ever.
+ * Symbolic links are not considered. */
+bool mount_table_path_is_local(const MountTable *t, const char *path);
+
 /* The id of the btrfs subvolume that is mounted, from the options; 0 on other filesystems. All
  * subvolumes of one btrfs have the same major:minor here, while stat(2) gives each a number of its
  * own. */

@@ -289,6 +289,35 @@ not_marked() {
         >/dev/null
 }
 
+@test "a program that runs from a filesystem that hangs does not stop the recorder" {
+    [ -e /dev/fuse ] || skip "needs /dev/fuse"
+    hs_filesystem ext4 64
+    mkdir "$HS_MNT/net"
+    echo x >"$HS_MNT/file"
+    "$BATS_TEST_DIRNAME/hung-filesystem" "$(type -P sleep)" "$HS_MNT/net" >"$HS_TMP/hung" 3>&- &
+    local server=$!
+    # When its server is gone, a mount answers with errors, and can be unmounted.
+    hs_defer umount -l "$HS_MNT/net"
+    hs_defer end_process $server
+    hs_wait 10 grep -q mounted "$HS_TMP/hung"
+    "$HS_MNT/net/program" 1000 3>&- &
+    local program=$!
+    hs_defer end_process $program
+    hs_wait 10 runs_from $program "$HS_MNT/net/program"
+    kill -USR1 $server
+    hs_wait 10 grep -q hung "$HS_TMP/hung"
+    recorder_start
+    cat "$HS_MNT/file" >/dev/null
+    recorder_stop
+    shown '.flags == [] and any(.files[]; .path == "/file")'
+    shown '[.files[].path] | index("/net/program") == null'
+}
+
+# runs_from PID PATH: the process executes that file.
+runs_from() {
+    [ "$(readlink "/proc/$1/exe")" = "$2" ]
+}
+
 @test "headstart's own accesses are left out and counted" {
     hs_filesystem ext4 64
     make_tree

@@ -182,6 +182,34 @@ static void only_local_block_filesystems(void **state)
         assert_false(fstype_is_local_block(not_ours[i]));
 }
 
+/* An automount that has mounted its filesystem is covered by it; one that has not, and what lies
+ * below a network filesystem, may wait for ever. */
+static void local_paths(void **state)
+{
+    _cleanup_(mount_table_done) MountTable t =
+            parsed("22 1 8:2 / / rw - ext4 /dev/sda2 rw\n"
+                   "23 22 0:40 / /run rw - tmpfs tmpfs rw\n"
+                   "24 22 0:41 / /home rw - autofs systemd-1 rw\n"
+                   "25 24 8:3 / /home rw - ext4 /dev/sda3 rw\n"
+                   "26 22 0:42 / /net rw - nfs4 server:/x rw\n"
+                   "27 26 8:4 / /net/disk rw - ext4 /dev/sda4 rw\n"
+                   "28 22 0:43 / /auto rw - autofs systemd-1 rw\n"
+                   "29 22 8:5 / /ntfs rw - fuseblk /dev/sda5 rw\n",
+                   0);
+    _cleanup_(mount_table_done) MountTable none = {0};
+
+    assert_true(mount_table_path_is_local(&t, "/usr/bin/a"));
+    assert_true(mount_table_path_is_local(&t, "/run/a"));
+    assert_true(mount_table_path_is_local(&t, "/home/user/a"));
+    assert_true(mount_table_path_is_local(&t, "/network/a"));
+    assert_false(mount_table_path_is_local(&t, "/net/a"));
+    assert_false(mount_table_path_is_local(&t, "/net"));
+    assert_false(mount_table_path_is_local(&t, "/net/disk/a"));
+    assert_false(mount_table_path_is_local(&t, "/auto/a"));
+    assert_false(mount_table_path_is_local(&t, "/ntfs/a"));
+    assert_false(mount_table_path_is_local(&none, "/a"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -192,6 +220,7 @@ int main(void)
             cmocka_unit_test(what_is_covered_is_not_chosen),
             cmocka_unit_test(subvolumes_are_told_apart),
             cmocka_unit_test(prefixes),
+            cmocka_unit_test(local_paths),
             cmocka_unit_test(only_local_block_filesystems),
     };
 

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "record/proc-facts.h"
+
+#include "base/directory.h"
+#include "base/rooted.h"
+#include "base/uid.h"
+#include "volume/mount-table.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define MOUNTINFO_SIZE_MAX (1024U * 1024)
+
+struct ProcReader {
+    int mountinfo_fd;   /* of our own; POLLPRI tells a change */
+    MountTable mounts;  /* our own */
+    char namespace[64]; /* ours, as /proc/self/ns/mnt names it */
+};
+
+ProcReader *proc_reader_free(ProcReader *r)
+{
+    if (!r)
+        return NULL;
+    if (r->mountinfo_fd >= 0)
+        close(r->mountinfo_fd);
+    mount_table_done(&r->mounts);
+    free(r);
+    return NULL;
+}
+DEFINE_CLEANUP(ProcReader *, proc_reader_free);
+
+static bool read_link(const char *path, char *ret, size_t size)
+{
+    ssize_t n = readlink(path, ret, size - 1);
+
+    ret[n > 0 ? n : 0] = 0;
+    return n > 0;
+}
+
+int proc_reader_new(ProcReader **ret)
+{
+    _cleanup_(proc_reader_freep) ProcReader *r = calloc(1, sizeof(*r));
+    int k;
+
+    if (!r)
+        return -ENOMEM;
+    r->mountinfo_fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+    if (r->mountinfo_fd < 0)
+        return -errno;
+    k = mount_table_read(AT_FDCWD, &r->mounts);
+    if (k < 0)
+        return k;
+    (void)read_link("/proc/self/ns/mnt", r->namespace, sizeof(r->namespace));
+    *ret = TAKE_PTR(r);
+    return 0;
+}
+
+/* Reads our mounts again if they changed. The kernel reports each change once to each open file. */
+static void update_mounts(ProcReader *r)
+{
+    struct pollfd p = {.fd = r->mountinfo_fd, .events = POLLPRI};
+    MountTable now = {0};
+
+    if (poll(&p, 1, 0) <= 0 || mount_table_read(AT_FDCWD, &now) < 0)
+        return;
+    mount_table_done(&r->mounts);
+    r->mounts = now;
+}
+
+/* True if the path is local in the mount namespace of that process, too. */
+static bool is_local_for(uint32_t pid, const char *exe)
+{
+    _cleanup_mount_table_ MountTable mounts = {0};
+    _cleanup_free_ char *text = NULL;
+    char path[64];
+
+    snprintf(path, sizeof(path), "/proc/%u/mountinfo", pid);
+    return rooted_read(AT_FDCWD, path, MOUNTINFO_SIZE_MAX, &text, NULL) >= 0 &&
+           mount_table_parse(text, &mounts, NULL) >= 0 && mount_table_path_is_local(&mounts, exe);
+}
+
+static void read_exe(ProcReader *r, uint32_t pid, ProcFacts *f)
+{
+    char exe[64], namespace[64], path[64];
+    struct stat st, seen;
+    bool same, local;
+
+    snprintf(exe, sizeof(exe), "/proc/%u/exe", pid);
+    if (!read_link(exe, f->exe, sizeof(f->exe)))
+        return;
+    snprintf(path, sizeof(path), "/proc/%u/ns/mnt", pid);
+    same = read_link(path, namespace, sizeof(namespace)) && strcmp(namespace, r->namespace) == 0;
+    update_mounts(r);
+    local = mount_table_path_is_local(&r->mounts, f->exe);
+    if (!local || (!same && !is_local_for(pid, f->exe))) {
+        f->remote = true;
+        if (!same)
+            f->exe[0] = 0; /* nothing says that it is the file we see */
+        return;
+    }
+    if (stat(exe, &st) < 0)
+        return;
+    f->exe_dev = st.st_dev;
+    if (lstat(f->exe, &seen) < 0 || seen.st_dev != st.st_dev || seen.st_ino != st.st_ino)
+        f->exe[0] = 0;
+}
+
+int proc_facts_read(ProcReader *r, uint32_t pid, ProcFacts *ret)
+{
+    _cleanup_free_ char *status = NULL;
+    ProcFacts f = {.uid = UID_INVALID};
+    char path[64];
+    const char *line;
+
+    snprintf(path, sizeof(path), "/proc/%u/status", pid);
+    if (rooted_read(AT_FDCWD, path, 65536, &status, NULL) < 0)
+        return -ESRCH;
+    line = strstr(status, "\nPPid:");
+    if (line)
+        f.parent = (uint32_t)strtoul(line + 6, NULL, 10);
+    line = strstr(status, "\nUid:");
+    if (line)
+        f.uid = (uint32_t)strtoul(line + 5, NULL, 10);
+    read_exe(r, pid, &f);
+    *ret = f;
+    return 0;
+}
+
+int proc_scan(ProcReader *r, int (*each)(uint32_t pid, const ProcFacts *facts, void *arg),
+              void *arg)
+{
+    _cleanup_closedir_ DIR *d = NULL;
+    int k = directory_open(AT_FDCWD, "/proc", 0, &d);
+
+    for (const struct dirent *e; k >= 0 && (e = directory_next(d));) {
+        char *end;
+        unsigned long pid = strtoul(e->d_name, &end, 10);
+        ProcFacts f;
+
+        if (*end || end == e->d_name || pid == 0 || proc_facts_read(r, (uint32_t)pid, &f) < 0)
+            continue;
+        k = each((uint32_t)pid, &f, arg);
+    }
+    return k < 0 ? k : 0;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What /proc says of processes. Looks up no path on a filesystem that may hang (network, FUSE,
+ * autofs): the recorder has one thread, and it must not wait for a server. */
+
+#include "base/macros.h"
+
+typedef struct ProcReader ProcReader;
+
+/* 0, -ENOMEM, or the error of opening /proc/self/mountinfo. */
+int proc_reader_new(ProcReader **ret);
+ProcReader *proc_reader_free(ProcReader *r);
+
+typedef struct ProcFacts {
+    char exe[4096];   /* "" for kernel threads, where it may not be read, and where this path is
+                       * another file as we see it (another mount namespace) */
+    uint64_t exe_dev; /* st_dev of it, 0 if unknown */
+    bool remote;      /* it lies on a filesystem that may hang: the path is not to be looked up */
+    uint32_t parent;
+    uint32_t uid;
+} ProcFacts;
+
+/* 0, -ESRCH (gone), or a negative errno. */
+int proc_facts_read(ProcReader *r, uint32_t pid, ProcFacts *ret);
+
+/* Calls `each` for every process there is. 0, or the first negative return of `each`. */
+int proc_scan(ProcReader *r, int (*each)(uint32_t pid, const ProcFacts *facts, void *arg),
+              void *arg);
