@@ -356,11 +356,11 @@ static int on_stage_changed(void *arg, const StageChange *c)
     return begin_stage(d, c->next, c->uid, c->others) < 0 ? sd_event_exit(d->event, 1) : 0;
 }
 
-static void on_waits_for(void *arg, const char *what)
+static void on_awaits(void *arg, const char *condition)
 {
     Daemon *d = arg;
 
-    d->waits_for = what;
+    d->waits_for = condition;
     tell_status(d);
 }
 
@@ -404,6 +404,7 @@ static int run(Daemon *d)
 
 static int set_up(Daemon *d)
 {
+    const StageCallbacks callbacks = {on_stage_changed, on_awaits, count_starts, d};
     sigset_t signals;
     int r;
 
@@ -421,15 +422,12 @@ static int set_up(Daemon *d)
     if (r >= 0)
         r = sd_event_add_signal(d->event, NULL, SIGINT, NULL, NULL);
     if (r >= 0 && d->a.automatic) {
-        const StageCallbacks callbacks = {on_stage_changed, on_waits_for, count_starts, d};
-
         d->root_fd = open(d->a.root, O_PATH | O_DIRECTORY | O_CLOEXEC);
         r = d->root_fd < 0 ? -errno
                            : stage_source_new_system(d->event, d->root_fd, &callbacks, &d->stages);
     }
     if (r >= 0 && !d->a.automatic)
-        r = stage_source_new_list(d->event, d->a.stages, d->a.n_stages, on_stage_changed, d,
-                                  &d->stages);
+        r = stage_source_new_list(d->event, d->a.stages, d->a.n_stages, &callbacks, &d->stages);
     return r < 0 ? log_error_errno(r, "headstartd: cannot set up the event loop: %m") : 0;
 }
 

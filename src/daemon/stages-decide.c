@@ -9,45 +9,48 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-typedef struct Session {
+typedef struct LoginSession {
     UT_hash_handle hh; /* id -> */
     uint32_t uid;
     SessionClass class;
-    usec_t began; /* on our clock; 0: before it, or with it */
+    usec_t began; /* on the machine's clock; 0: when that clock began, or before */
     bool active, graphical, console, seat;
-    bool listed;  /* seen since the last LIST_BEGIN */
-    bool settled; /* looked at: its login was recorded, or not worth it */
-    bool member;  /* of the login that is being recorded */
+    bool listed;     /* named since the last LIST_BEGIN */
+    bool considered; /* it was decided whether its login is recorded */
+    bool member;     /* of the login that is being recorded */
     bool oom;
     char id[];
-} Session;
+} LoginSession;
 
 #undef uthash_nonfatal_oom
 #define uthash_nonfatal_oom(elt) ((elt)->oom = true)
 
 struct StageMachine {
     StageParameters p;
-    Session *sessions;
-    usec_t last;  /* what the caller's clock said */
-    usec_t clock; /* our own, from CLOCK_ZERO; never runs back */
+    LoginSession *sessions;
+    usec_t last;  /* the latest `now` of an event */
+    usec_t clock; /* the machine's own, from CLOCK_ZERO; never steps back */
     Stage stage;  /* _STAGE_INVALID: none */
     uint32_t uid;
-    usec_t since;    /* the stage began */
-    bool enough;     /* of the session was recorded */
-    usec_t finished; /* boot; USEC_INFINITY: not yet */
+    usec_t since;    /* when the stage began */
+    bool enough;     /* the session's recording has ended */
+    usec_t finished; /* when the boot did; USEC_INFINITY: not yet */
     bool display_manager_known, display_manager;
     unsigned n_logins, n_attempts, n_members;
-    usec_t measuring; /* since when quiet is waited for; USEC_INFINITY: it is not */
-    usec_t sampled;   /* the last sample; USEC_INFINITY: none since measuring began */
+    /* While the stage may settle; USEC_INFINITY otherwise */
+    usec_t measuring; /* since when */
+    usec_t sampled;   /* the last sample; USEC_INFINITY: none yet */
     uint64_t stalled_usec, n_starts, busy_usec;
     usec_t quiet_since;
 };
 
-/* Ages reach back before our time: the clock begins late enough for any that matter. */
+/* Events of an age happened before the machine began: its clock begins late enough for all that
+ * matter. */
 #define CLOCK_ZERO (24 * USEC_PER_HOUR)
 
-/* Logins that are over before they settle cost work all the same. */
-#define ATTEMPTS_A_LOGIN 8
+/* Logins that end before they settle are not counted as logins, but recording them costs work: so
+ * many attempts are made for each of `logins_max`. */
+#define ATTEMPTS_PER_LOGIN 8
 
 SessionClass session_class_from_string(const char *s)
 {
@@ -76,7 +79,7 @@ StageMachine *stage_machine_new(const StageParameters *p, usec_t now)
 
 StageMachine *stage_machine_free(StageMachine *m)
 {
-    Session *s, *next;
+    LoginSession *s, *next;
 
     if (!m)
         return NULL;
@@ -88,22 +91,18 @@ StageMachine *stage_machine_free(StageMachine *m)
     return NULL;
 }
 
-Stage stage_machine_stage(const StageMachine *m)
-{
-    return m->stage;
-}
+/* --- login sessions
+ * --------------------------------------------------------------------------------- */
 
-/* --- sessions --------------------------------------------------------------------------------- */
-
-static Session *find_session(const StageMachine *m, const char *id)
+static LoginSession *find_session(const StageMachine *m, const char *id)
 {
-    Session *s;
+    LoginSession *s;
 
     HASH_FIND_STR(m->sessions, id, s);
     return s;
 }
 
-static void remove_session(StageMachine *m, Session *s)
+static void remove_session(StageMachine *m, LoginSession *s)
 {
     if (!s)
         return;
@@ -114,7 +113,7 @@ static void remove_session(StageMachine *m, Session *s)
 
 static int put_session(StageMachine *m, const StageEvent *e)
 {
-    Session *s = find_session(m, e->id);
+    LoginSession *s = find_session(m, e->id);
 
     if (!s) {
         size_t n = strlen(e->id);
@@ -144,20 +143,20 @@ static int put_session(StageMachine *m, const StageEvent *e)
 
 static void begin_list(StageMachine *m)
 {
-    for (Session *s = m->sessions; s; s = s->hh.next)
+    for (LoginSession *s = m->sessions; s; s = s->hh.next)
         s->listed = false;
 }
 
 static void end_list(StageMachine *m)
 {
-    Session *s, *next;
+    LoginSession *s, *next;
 
     HASH_ITER (hh, m->sessions, s, next)
         if (!s->listed)
             remove_session(m, s);
 }
 
-static bool is_login(const StageMachine *m, const Session *s)
+static bool is_login(const StageMachine *m, const LoginSession *s)
 {
     if (s->class != SESSION_CLASS_USER || !m->display_manager_known)
         return false;
@@ -166,7 +165,7 @@ static bool is_login(const StageMachine *m, const Session *s)
 
 static bool greeter_is_active(const StageMachine *m)
 {
-    for (const Session *s = m->sessions; s; s = s->hh.next)
+    for (const LoginSession *s = m->sessions; s; s = s->hh.next)
         if (s->class == SESSION_CLASS_GREETER && s->active)
             return true;
     return false;
@@ -187,33 +186,34 @@ static void start_measuring(StageMachine *m)
     m->sampled = USEC_INFINITY;
 }
 
-static void take_sample(StageMachine *m, const StageEvent *e)
+/* True if little happened in the `span` before the sample. Divides instead of multiplying, so that
+ * hostile counters cannot overflow. */
+static bool is_quiet(const StageMachine *m, const StageEvent *e, usec_t span)
 {
+    usec_t starts_max = span / USEC_PER_SEC * m->p.starts_per_sec +
+                        span % USEC_PER_SEC * m->p.starts_per_sec / USEC_PER_SEC;
+
+    if (e->n_starts - m->n_starts > MAX(starts_max, (usec_t)1))
+        return false;
+    if (e->has_pressure && e->stalled_usec - m->stalled_usec > span / 100 * m->p.pressure_percent)
+        return false;
+    return !e->has_busy || m->stage != STAGE_LOGIN ||
+           e->busy_usec - m->busy_usec <= span / 100 * m->p.busy_percent;
+}
+
+static void add_sample(StageMachine *m, const StageEvent *e)
+{
+    bool comparable = m->sampled != USEC_INFINITY && e->stalled_usec >= m->stalled_usec &&
+                      e->n_starts >= m->n_starts && e->busy_usec >= m->busy_usec;
     usec_t span = m->clock - m->sampled;
-    bool quiet;
 
     if (m->measuring == USEC_INFINITY)
         return;
-    if (m->sampled == USEC_INFINITY || e->stalled_usec < m->stalled_usec ||
-        e->n_starts < m->n_starts || e->busy_usec < m->busy_usec) {
-        m->quiet_since = m->clock; /* nothing to compare with */
-    } else {
-        /* Too short a time says nothing; it is part of the next sample then. */
-        if (span < m->p.sample_usec / 4)
-            return;
-        /* Divided, not multiplied: hostile counters must not wrap around. */
-        quiet = e->n_starts - m->n_starts <=
-                MAX(span / USEC_PER_SEC * m->p.starts_per_sec +
-                            span % USEC_PER_SEC * m->p.starts_per_sec / USEC_PER_SEC,
-                    (usec_t)1);
-        if (e->has_pressure)
-            quiet = quiet &&
-                    e->stalled_usec - m->stalled_usec <= span / 100 * m->p.pressure_percent;
-        if (e->has_busy && m->stage == STAGE_LOGIN)
-            quiet = quiet && e->busy_usec - m->busy_usec <= span / 100 * m->p.busy_percent;
-        if (!quiet)
-            m->quiet_since = m->clock;
-    }
+    /* So short a time says nothing. It becomes part of the next sample. */
+    if (comparable && span < m->p.sample_usec / 4)
+        return;
+    if (!comparable || !is_quiet(m, e, span))
+        m->quiet_since = m->clock;
     m->sampled = m->clock;
     m->stalled_usec = e->stalled_usec;
     m->n_starts = e->n_starts;
@@ -222,9 +222,8 @@ static void take_sample(StageMachine *m, const StageEvent *e)
 
 static bool is_settled(const StageMachine *m)
 {
-    if (m->measuring == USEC_INFINITY)
-        return false;
-    return m->sampled != USEC_INFINITY && m->clock - m->quiet_since >= m->p.quiet_usec;
+    return m->measuring != USEC_INFINITY && m->sampled != USEC_INFINITY &&
+           m->clock - m->quiet_since >= m->p.quiet_usec;
 }
 
 /* --- stages ----------------------------------------------------------------------------------- */
@@ -232,7 +231,7 @@ static bool is_settled(const StageMachine *m)
 static void leave(StageMachine *m, StageAction action, Stage stage, uint32_t uid, bool drop,
                   StageDecision *ret)
 {
-    for (Session *s = m->sessions; s && m->n_members > 0; s = s->hh.next)
+    for (LoginSession *s = m->sessions; s && m->n_members > 0; s = s->hh.next)
         if (s->member) {
             s->member = false;
             m->n_members--;
@@ -252,18 +251,19 @@ static void pause_stage(StageMachine *m, bool drop, StageDecision *ret)
 
 static bool others_are_logged_in(const StageMachine *m, uint32_t uid)
 {
-    for (const Session *s = m->sessions; s; s = s->hh.next)
+    for (const LoginSession *s = m->sessions; s; s = s->hh.next)
         if (is_login(m, s) && s->uid != uid)
             return true;
     return false;
 }
 
-/* The session of whoever is there: of `uid` if it can be, else of who came last. */
+/* Begins the session of `uid` or, if that user is not logged in any more, of the user who logged in
+ * last. Pauses if nobody is logged in. */
 static void begin_session(StageMachine *m, uint32_t uid, bool drop, StageDecision *ret)
 {
-    const Session *best = NULL;
+    const LoginSession *best = NULL;
 
-    for (const Session *s = m->sessions; s; s = s->hh.next)
+    for (const LoginSession *s = m->sessions; s; s = s->hh.next)
         if (is_login(m, s) &&
             (!best || s->uid == uid || (best->uid != uid && s->began > best->began)))
             best = s;
@@ -275,11 +275,11 @@ static void begin_session(StageMachine *m, uint32_t uid, bool drop, StageDecisio
     ret->others = others_are_logged_in(m, best->uid);
 }
 
-static void join(StageMachine *m, Session *s, StageDecision *ret)
+static void join(StageMachine *m, LoginSession *s, StageDecision *ret)
 {
     s->member = true;
     m->n_members++;
-    stop_measuring(m); /* it has to settle, too */
+    stop_measuring(m); /* the new session has to settle, too */
     if (s->uid == m->uid || m->uid == UID_INVALID)
         return;
     m->uid = UID_INVALID;
@@ -288,22 +288,22 @@ static void join(StageMachine *m, Session *s, StageDecision *ret)
     ret->uid = UID_INVALID;
 }
 
-/* A session that was not looked at yet. */
-static void consider(StageMachine *m, Session *s, StageDecision *ret)
+/* Decides what a login session that is new, or has become a login, means. */
+static void consider(StageMachine *m, LoginSession *s, StageDecision *ret)
 {
     if (!is_login(m, s))
         return;
-    s->settled = true;
+    s->considered = true;
     if (s->began < CLOCK_ZERO || m->clock - s->began > m->p.late_max_usec)
         return;
-    /* Who comes by the network while the machine still boots does not end its boot. */
+    /* A login over the network does not end a boot that goes on. */
     if (m->stage == STAGE_BOOT && !s->seat && m->finished == USEC_INFINITY)
         return;
     if (m->stage == STAGE_LOGIN) {
         join(m, s, ret);
         return;
     }
-    if (m->n_logins >= m->p.logins_max || m->n_attempts >= ATTEMPTS_A_LOGIN * m->p.logins_max) {
+    if (m->n_logins >= m->p.logins_max || m->n_attempts >= ATTEMPTS_PER_LOGIN * m->p.logins_max) {
         if (m->stage != STAGE_SESSION)
             begin_session(m, s->uid, false, ret);
         return;
@@ -314,11 +314,11 @@ static void consider(StageMachine *m, Session *s, StageDecision *ret)
     join(m, s, ret);
 }
 
-static void look_at_boot(StageMachine *m, StageDecision *ret)
+static void check_boot(StageMachine *m, StageDecision *ret)
 {
     bool finished = m->finished != USEC_INFINITY;
 
-    if (finished && m->finished < CLOCK_ZERO) /* it was over when we began */
+    if (finished && m->finished < CLOCK_ZERO) /* before the machine began */
         pause_stage(m, true, ret);
     else if (finished && m->display_manager_known && !m->display_manager)
         pause_stage(m, false, ret);
@@ -330,26 +330,28 @@ static void look_at_boot(StageMachine *m, StageDecision *ret)
         stop_measuring(m);
     if (m->stage != STAGE_BOOT)
         return;
-    /* A display manager without a greeter, or a greeter that is never quiet, is not waited for. */
+    /* The bounds are for a display manager without a greeter, and for a greeter that is never
+     * quiet.
+     */
     if (is_settled(m) ||
         (m->measuring != USEC_INFINITY && m->clock - m->measuring > m->p.settle_max_usec) ||
         (finished && m->clock - m->finished > m->p.settle_max_usec))
         pause_stage(m, false, ret);
 }
 
-/* Waits for quiet once all who log in are there. Logged in automatically: what the boot still does
- * is part of the waiting. */
+/* Samples are taken once the boot has finished and all sessions of the login are up. In an
+ * automatic login that leaves the rest of the boot in the login. */
 static void measure_login(StageMachine *m)
 {
     bool up = m->finished != USEC_INFINITY;
 
-    for (const Session *s = m->sessions; s && up; s = s->hh.next)
+    for (const LoginSession *s = m->sessions; s && up; s = s->hh.next)
         up = !s->member || s->active;
     if (up)
         start_measuring(m);
 }
 
-static void look_at_login(StageMachine *m, StageDecision *ret)
+static void check_login(StageMachine *m, StageDecision *ret)
 {
     if (m->n_members == 0) {
         m->n_logins--;
@@ -358,11 +360,11 @@ static void look_at_login(StageMachine *m, StageDecision *ret)
         begin_session(m, m->uid, false, ret);
 }
 
-static void look_at_session(StageMachine *m, StageDecision *ret)
+static void check_session(StageMachine *m, StageDecision *ret)
 {
     bool there = false;
 
-    for (const Session *s = m->sessions; s && !there; s = s->hh.next)
+    for (const LoginSession *s = m->sessions; s && !there; s = s->hh.next)
         there = is_login(m, s) && (s->uid == m->uid || m->uid == UID_INVALID);
     if (!there)
         begin_session(m, m->uid, false, ret);
@@ -373,22 +375,16 @@ static void look_at_session(StageMachine *m, StageDecision *ret)
     }
 }
 
-/* True if an event of that kind can make a session a login that was none before. */
-static bool brings_logins(StageEventKind k)
+static void advance_clock(StageMachine *m, usec_t now)
 {
-    return k == STAGE_EVENT_DISPLAY_MANAGER || k == STAGE_EVENT_LIST_END;
+    if (now > m->last)
+        m->clock += MIN(now - m->last, USEC_INFINITY / 2 - m->clock);
+    m->last = now;
 }
 
-int stage_machine_feed(StageMachine *m, const StageEvent *e, StageDecision *ret)
+/* Updates what is known. 0 or -ENOMEM. */
+static int apply_event(StageMachine *m, const StageEvent *e)
 {
-    StageDecision d = {.stage = _STAGE_INVALID, .uid = UID_INVALID};
-    Session *s;
-    int r;
-
-    if (e->now > m->last)
-        m->clock += MIN(e->now - m->last, USEC_INFINITY / 2 - m->clock);
-    m->last = e->now;
-
     switch (e->kind) {
     case STAGE_EVENT_BOOT_FINISHED:
         if (m->finished == USEC_INFINITY)
@@ -399,10 +395,7 @@ int stage_machine_feed(StageMachine *m, const StageEvent *e, StageDecision *ret)
         m->display_manager = e->active;
         break;
     case STAGE_EVENT_SESSION:
-        r = put_session(m, e);
-        if (r < 0)
-            return r;
-        break;
+        return put_session(m, e);
     case STAGE_EVENT_SESSION_GONE:
         remove_session(m, find_session(m, e->id));
         break;
@@ -413,30 +406,54 @@ int stage_machine_feed(StageMachine *m, const StageEvent *e, StageDecision *ret)
         end_list(m);
         break;
     case STAGE_EVENT_SAMPLE:
-        take_sample(m, e);
+        add_sample(m, e);
         break;
     default:
         break;
     }
+    return 0;
+}
 
-    if (m->stage == STAGE_BOOT && m->finished < CLOCK_ZERO)
-        look_at_boot(m, &d); /* before a login could end it as if it had been recorded */
+/* Considers each login session that the event can have made a login. */
+static void consider_logins(StageMachine *m, const StageEvent *e, StageDecision *ret)
+{
+    LoginSession *s;
+
     if (e->kind == STAGE_EVENT_SESSION) {
         s = find_session(m, e->id);
-        if (s && !s->settled)
-            consider(m, s, &d);
-    } else if (brings_logins(e->kind))
+        if (s && !s->considered)
+            consider(m, s, ret);
+    } else if (e->kind == STAGE_EVENT_DISPLAY_MANAGER || e->kind == STAGE_EVENT_LIST_END)
         for (s = m->sessions; s; s = s->hh.next)
-            if (!s->settled)
-                consider(m, s, &d);
-    if (d.action == STAGE_ACTION_NONE) {
-        if (m->stage == STAGE_BOOT)
-            look_at_boot(m, &d);
-        else if (m->stage == STAGE_LOGIN)
-            look_at_login(m, &d);
-        else if (m->stage == STAGE_SESSION)
-            look_at_session(m, &d);
-    }
+            if (!s->considered)
+                consider(m, s, ret);
+}
+
+static void check_stage(StageMachine *m, StageDecision *ret)
+{
+    if (m->stage == STAGE_BOOT)
+        check_boot(m, ret);
+    else if (m->stage == STAGE_LOGIN)
+        check_login(m, ret);
+    else if (m->stage == STAGE_SESSION)
+        check_session(m, ret);
+}
+
+int stage_machine_feed(StageMachine *m, const StageEvent *e, StageDecision *ret)
+{
+    StageDecision d = {.stage = _STAGE_INVALID, .uid = UID_INVALID};
+    int r;
+
+    advance_clock(m, e->now);
+    r = apply_event(m, e);
+    if (r < 0)
+        return r;
+    /* A boot that was over before the machine began must be dropped before a login can end it. */
+    if (m->stage == STAGE_BOOT && m->finished < CLOCK_ZERO)
+        check_boot(m, &d);
+    consider_logins(m, e, &d);
+    if (d.action == STAGE_ACTION_NONE)
+        check_stage(m, &d);
     if (m->stage == STAGE_LOGIN)
         measure_login(m);
     *ret = d;
@@ -445,7 +462,7 @@ int stage_machine_feed(StageMachine *m, const StageEvent *e, StageDecision *ret)
 
 /* --- what comes next -------------------------------------------------------------------------- */
 
-const char *stage_machine_waits_for(const StageMachine *m)
+const char *stage_machine_awaits(const StageMachine *m)
 {
     if (m->stage == STAGE_SESSION)
         return "the end of the session";
@@ -460,7 +477,8 @@ const char *stage_machine_waits_for(const StageMachine *m)
     return m->display_manager_known ? "the greeter" : "the display manager";
 }
 
-static usec_t left(usec_t clock, usec_t since, usec_t span)
+/* Until `span` has passed since then: at least 1. */
+static usec_t time_left(usec_t clock, usec_t since, usec_t span)
 {
     return span > clock - since ? span - (clock - since) + 1 : 1;
 }
@@ -472,12 +490,13 @@ usec_t stage_machine_next(const StageMachine *m, bool *ret_sample)
         return m->p.sample_usec;
     switch (m->stage) {
     case STAGE_BOOT:
-        return m->finished == USEC_INFINITY ? left(m->clock, m->since, m->p.boot_max_usec)
-                                            : left(m->clock, m->finished, m->p.settle_max_usec);
+        return m->finished == USEC_INFINITY
+                       ? time_left(m->clock, m->since, m->p.boot_max_usec)
+                       : time_left(m->clock, m->finished, m->p.settle_max_usec);
     case STAGE_LOGIN:
-        return left(m->clock, m->since, m->p.settle_max_usec);
+        return time_left(m->clock, m->since, m->p.settle_max_usec);
     case STAGE_SESSION:
-        return m->enough ? USEC_INFINITY : left(m->clock, m->since, m->p.session_max_usec);
+        return m->enough ? USEC_INFINITY : time_left(m->clock, m->since, m->p.session_max_usec);
     default:
         return USEC_INFINITY;
     }

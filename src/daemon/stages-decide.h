@@ -2,7 +2,7 @@
 #pragma once
 
 /* When boot, login and session begin and end: a state machine over what systemd, logind and the
- * kernel say. Pure: events in, decisions out.
+ * kernel report. Pure: events in, decisions out.
  *
  *            greeter up and quiet,          a user's session            it has settled
  *     boot ------------------------> none -------------------> login ------------------> session
@@ -10,12 +10,14 @@
  *       +---- user's session (automatic) ---|--------+                            |
  *                                           +-------------------------------------+
  *
- * Settled is measured: little I/O pressure and few application starts for some time, and for a
- * login processors that are mostly idle (a desktop that still draws itself reads nothing for
- * seconds where they are slow), with an upper bound. On a machine whose display manager starts,
- * only graphical sessions and those of a seat that are none of a console are logins; elsewhere
- * those of a console or of ssh are, too. One stage is recorded at a time: who logs in while
- * another's login is being recorded joins it, and it is then nobody's own. */
+ * A stage has settled when for some time tasks wait little for I/O and few applications start. A
+ * login also needs processors that are mostly idle: on a slow machine a desktop that still draws
+ * itself reads nothing for seconds. After an upper bound a stage counts as settled.
+ *
+ * Which login sessions count as logins: on a machine with a display manager those that are
+ * graphical, or that have a seat and are not on a console; on others also those of a console or of
+ * ssh. One stage is recorded at a time. A user who logs in while another user's login is being
+ * recorded joins it, and its trace is then of no one user. */
 
 #include "base/time-util.h"
 #include "base/uid.h"
@@ -26,16 +28,16 @@
 
 
 typedef struct StageParameters {
-    usec_t quiet_usec;         /* so long it has to be quiet to count as settled */
-    usec_t settle_max_usec;    /* after that it counts as settled in any case */
-    usec_t boot_max_usec;      /* a boot that is not done by then is not an ordinary one */
-    usec_t session_max_usec;   /* so much of a session is recorded */
-    usec_t late_max_usec;      /* a login that began longer ago has been missed */
-    usec_t sample_usec;        /* how often to look while waiting for quiet */
-    unsigned pressure_percent; /* quiet: tasks waited for I/O at most that much of the time */
-    unsigned starts_per_sec;   /* and at most so many applications started */
-    unsigned busy_percent;     /* after a login: and processors had that much of one to do */
-    unsigned logins_max;       /* of one boot; the caches are warm from the second on */
+    usec_t quiet_usec;         /* quiet for so long means settled */
+    usec_t settle_max_usec;    /* after so long a stage counts as settled */
+    usec_t boot_max_usec;      /* a boot that takes longer is not an ordinary one: dropped */
+    usec_t session_max_usec;   /* of a session only so much is recorded */
+    usec_t late_max_usec;      /* a login that began longer ago is not recorded any more */
+    usec_t sample_usec;        /* interval of samples while a stage may settle */
+    unsigned pressure_percent; /* quiet: tasks waited for I/O at most so much of the time, … */
+    unsigned starts_per_sec;   /* … at most so many applications started, … */
+    unsigned busy_percent;     /* … and in a login processors worked at most so much of one */
+    unsigned logins_max;       /* recorded in one boot: the caches are warm from the second on */
 } StageParameters;
 
 #define STAGE_PARAMETERS_DEFAULT                     \
@@ -52,34 +54,35 @@ typedef struct StageParameters {
             .logins_max = 16,                        \
     })
 
-/* Sessions beyond that many at once are not looked at. */
+/* Login sessions beyond so many at once are ignored. */
 #define STAGE_SESSIONS_MAX 16384U
 
+/* logind's class of a session. */
 typedef enum SessionClass {
-    SESSION_CLASS_OTHER, /* background, manager, lock-screen, whatever comes */
+    SESSION_CLASS_OTHER, /* background, manager, lock-screen, and any that is not known */
     SESSION_CLASS_USER,
     SESSION_CLASS_GREETER,
 } SessionClass;
 
-/* logind's words. NULL and unknown ones are OTHER. */
+/* From logind's word. NULL and unknown words are OTHER. */
 SessionClass session_class_from_string(const char *s);
 
 typedef enum StageEventKind {
-    STAGE_EVENT_TIME,            /* nothing but `now` */
+    STAGE_EVENT_TIME,            /* time has passed, nothing else */
     STAGE_EVENT_BOOT_FINISHED,   /* default target reached or startup finished, `age` ago */
-    STAGE_EVENT_DISPLAY_MANAGER, /* `active`: it runs, or is about to; else there will be none */
-    STAGE_EVENT_SESSION,         /* a session is there, or has changed */
-    STAGE_EVENT_SESSION_GONE,    /* `id` */
-    STAGE_EVENT_LIST_BEGIN,      /* from here on all sessions there are, one by one, … */
-    STAGE_EVENT_LIST_END,        /* … and those not named are gone */
-    STAGE_EVENT_SAMPLE,          /* counters */
+    STAGE_EVENT_DISPLAY_MANAGER, /* `active`: it runs or is about to; else there will be none */
+    STAGE_EVENT_SESSION,         /* a login session is new or has changed */
+    STAGE_EVENT_SESSION_GONE,    /* the login session `id` has ended */
+    STAGE_EVENT_LIST_BEGIN,      /* a list of all login sessions follows, one event each, … */
+    STAGE_EVENT_LIST_END,        /* … and is complete: those it does not name are gone */
+    STAGE_EVENT_SAMPLE,          /* counters of the kernel */
     _STAGE_EVENT_MAX,
 } StageEventKind;
 
 typedef struct StageEvent {
     StageEventKind kind;
-    usec_t now;  /* any clock that does not stop; steps back count as no time */
-    usec_t age;  /* BOOT_FINISHED, SESSION: how long ago that was, or began */
+    usec_t now;  /* any clock that does not stop; a step back counts as no time */
+    usec_t age;  /* BOOT_FINISHED, SESSION: how long ago it happened, or the session began */
     bool active; /* DISPLAY_MANAGER; SESSION: it is up (active or online), not opening */
     const char *id;
     uint32_t uid;
@@ -87,26 +90,26 @@ typedef struct StageEvent {
     bool graphical; /* its type is x11, wayland or mir */
     bool console;   /* its type is tty */
     bool seat;      /* it has one */
-    bool has_pressure;
-    uint64_t stalled_usec; /* SAMPLE: time that tasks waited for I/O, since ever */
-    bool has_busy;
-    uint64_t busy_usec; /* SAMPLE: time that processors were busy, since ever */
-    uint64_t n_starts;  /* SAMPLE: applications started, since ever */
+    /* SAMPLE: counters since some fixed moment */
+    bool has_pressure, has_busy;
+    uint64_t stalled_usec; /* time that tasks waited for I/O */
+    uint64_t busy_usec;    /* time that processors were busy */
+    uint64_t n_starts;     /* applications started */
 } StageEvent;
 
 typedef enum StageAction {
     STAGE_ACTION_NONE,
     STAGE_ACTION_BEGIN,  /* `stage` begins; what is being recorded ends */
     STAGE_ACTION_PAUSE,  /* what is being recorded ends, nothing begins yet */
-    STAGE_ACTION_SHARE,  /* the login that is being recorded is that of several users */
-    STAGE_ACTION_ENOUGH, /* the session goes on, but enough of it was recorded */
+    STAGE_ACTION_SHARE,  /* the login that is being recorded has several users now */
+    STAGE_ACTION_ENOUGH, /* the session goes on, but its recording ends */
 } StageAction;
 
 typedef struct StageDecision {
     StageAction action;
     Stage stage;
     uint32_t uid;
-    bool drop;   /* what ends is not worth a trace: it did not come to its end */
+    bool drop;   /* what ends was cut short and gets no trace */
     bool others; /* a session that begins: further users are logged in */
 } StageDecision;
 
@@ -116,15 +119,12 @@ typedef struct StageMachine StageMachine;
 StageMachine *stage_machine_new(const StageParameters *p, usec_t now);
 StageMachine *stage_machine_free(StageMachine *m);
 
-/* Takes in one event. 0, or -ENOMEM: then the event was not seen. */
+/* Takes in one event and decides. 0, or -ENOMEM: then the event is lost. */
 int stage_machine_feed(StageMachine *m, const StageEvent *e, StageDecision *ret);
 
-/* What it waits for, for people; a static text. */
-const char *stage_machine_waits_for(const StageMachine *m);
+/* What the present state waits for, as static text for people. */
+const char *stage_machine_awaits(const StageMachine *m);
 
-/* When it wants the next event, at the latest, from the last one on: a SAMPLE if *ret_sample, else
- * any. USEC_INFINITY: only when something happens. */
+/* How long after the last event the next one is due at the latest: a SAMPLE if *ret_sample, else
+ * one of any kind. USEC_INFINITY: no event is needed until something happens. */
 usec_t stage_machine_next(const StageMachine *m, bool *ret_sample);
-
-/* The stage that is going on, or _STAGE_INVALID. */
-Stage stage_machine_stage(const StageMachine *m);

@@ -7,8 +7,6 @@
 
 struct StageSource {
     Stage first;
-    stage_changed_t changed;
-    void *arg;
-    int (*start_unit)(StageSource *s, const char *unit); /* NULL: nobody to ask */
-    void (*free)(StageSource *s);                        /* what is its own, not the struct */
+    int (*start_unit)(StageSource *s, const char *unit); /* NULL: the source cannot */
+    void (*free)(StageSource *s);                        /* frees the members, not the struct */
 };

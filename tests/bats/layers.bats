@@ -93,7 +93,6 @@ includes() {
 # Circles that are still there, as tests/circles prints them; each is to be mended.
 known_circles() {
     cat <<'END'
-daemon: stages-logind stages-system stages-systemd
 evaluate: hybrid predictors
 predict: chains chains-merge
 plan: plan plan-cut

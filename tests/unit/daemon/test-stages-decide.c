@@ -142,7 +142,7 @@ static void tell(const Line *lines)
             }
         feed(&t, l, l->second, &d);
         expect(l, (int)(l - lines), &d);
-        assert_non_null(stage_machine_waits_for(t.m));
+        assert_non_null(stage_machine_awaits(t.m));
     }
     stage_machine_free(t.m);
 }
@@ -357,7 +357,7 @@ static void many_logins(void **state)
         logins += d.stage == STAGE_LOGIN;
         for (double more = 0.5; more < 5; more += 0.5)
             feed(&t, &(Line){.what = QUIET}, at + more, &d);
-        assert_int_equal(stage_machine_stage(t.m), STAGE_SESSION);
+        assert_string_equal(stage_machine_awaits(t.m), "the end of the session");
         feed(&t, &(Line){.what = GONE, .id = "1"}, at + 6, &d);
         assert_int_equal(d.action, STAGE_ACTION_PAUSE);
     }

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What the watchers of the system bus share: names, the time limit of a call, and how a reply is
+ * read. The watchers (logind-watch.h, systemd-watch.h) turn signals and replies into events of the
+ * stage machine (stages-decide.h) and hand them to a listener; they do not know who that is. Every
+ * call is asynchronous. */
+
+#include "daemon/stages-decide.h"
+
+#include <systemd/sd-bus.h>
+
+#define BUS_SYSTEMD         "org.freedesktop.systemd1"
+#define BUS_SYSTEMD_PATH    "/org/freedesktop/systemd1"
+#define BUS_SYSTEMD_MANAGER "org.freedesktop.systemd1.Manager"
+#define BUS_LOGIND          "org.freedesktop.login1"
+#define BUS_LOGIND_PATH     "/org/freedesktop/login1"
+#define BUS_LOGIND_MANAGER  "org.freedesktop.login1.Manager"
+#define BUS_PROPERTIES      "org.freedesktop.DBus.Properties"
+#define BUS_REPLY_USEC      (20 * USEC_PER_SEC)
+
+/* Who receives what a watcher finds out. All functions get `arg`. */
+typedef struct BusListener {
+    int (*on_event)(void *arg, StageEvent *e); /* sets e->now; 0, or an errno for the event loop */
+    void (*on_reply)(void *arg);               /* systemd or logind has replied */
+    void (*on_timeout)(void *arg);             /* a call had no reply: connect anew */
+    void *arg;
+} BusListener;
+
+/* Reports an event that has no more than a kind and the object path of a session (or NULL). */
+int bus_report(const BusListener *l, StageEventKind kind, const char *id);
+
+/* True if the message is an error reply. Calls on_reply() or, if the call timed out (as when the
+ * connection breaks), on_timeout(). */
+bool bus_reply_is_error(const BusListener *l, sd_bus_message *m);
+
+/* How long ago an instant of CLOCK_MONOTONIC was, in microseconds; 0 for the future. */
+usec_t bus_age_of(usec_t monotonic);
+
+/* The properties of a login session or unit that a watcher needs. Strings are borrowed from the
+ * message. What the message lacks is NULL or 0; `uid` is UID_INVALID then. */
+typedef struct BusProperties {
+    const char *class, *type, *state, *seat;
+    const char *load_state, *active_state;
+    uint32_t uid, job;
+    uint64_t since, active_since;
+} BusProperties;
+
+/* Reads the reply to org.freedesktop.DBus.Properties.GetAll. 0 or a negative errno. */
+int bus_properties_read(sd_bus_message *m, BusProperties *ret);
+
+/* True if the value is there and is that word. */
+bool bus_property_is(const char *value, const char *word);

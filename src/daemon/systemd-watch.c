@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/systemd-watch.h"
+
+#include "base/log.h"
+#include "base/macros.h"
+
+#include <string.h>
+
+#define SYSTEMD_UNIT "org.freedesktop.systemd1.Unit"
+#define NO_SUCH_UNIT "org.freedesktop.systemd1.NoSuchUnit"
+
+typedef struct WatchedUnit {
+    SystemdWatch *w;
+    const char *name;
+    char *path; /* its object on this connection; NULL: not known yet */
+} WatchedUnit;
+
+struct SystemdWatch {
+    const BusListener *listener;
+    sd_bus *bus;
+    WatchedUnit display_manager, target;
+};
+
+static int on_unit(sd_bus_message *m, void *arg, sd_bus_error *error _unused_)
+{
+    const WatchedUnit *u = arg;
+    const BusListener *l = u->w->listener;
+    StageEvent e = {.kind = STAGE_EVENT_DISPLAY_MANAGER};
+    BusProperties p;
+
+    if (bus_reply_is_error(l, m) || bus_properties_read(m, &p) < 0)
+        return 0;
+    e.active = bus_property_is(p.active_state, "active") ||
+               bus_property_is(p.active_state, "reloading") ||
+               bus_property_is(p.active_state, "refreshing");
+    if (u == &u->w->target) {
+        if (!e.active)
+            return 0;
+        e.kind = STAGE_EVENT_BOOT_FINISHED;
+        e.age = bus_age_of(p.active_since);
+    } else if (!e.active && bus_property_is(p.load_state, "loaded"))
+        /* A display manager that will start has a queued job from the beginning of the boot. */
+        e.active = bus_property_is(p.active_state, "activating") || p.job != 0;
+    return l->on_event(l->arg, &e);
+}
+
+static void query_unit(WatchedUnit *u)
+{
+    int r = sd_bus_call_method_async(u->w->bus, NULL, BUS_SYSTEMD, u->path, BUS_PROPERTIES,
+                                     "GetAll", on_unit, u, "s", SYSTEMD_UNIT);
+
+    if (r < 0)
+        log_debug_errno(r, "Cannot query %s, ignoring: %m", u->name);
+}
+
+static int on_unit_changed(sd_bus_message *m, void *arg, sd_bus_error *error _unused_)
+{
+    WatchedUnit *u = arg;
+    const char *interface;
+
+    if (u->path && sd_bus_message_read(m, "s", &interface) >= 0 &&
+        strcmp(interface, SYSTEMD_UNIT) == 0)
+        query_unit(u);
+    return 0;
+}
+
+static void subscribe_unit(WatchedUnit *u)
+{
+    int r = sd_bus_match_signal_async(u->w->bus, NULL, BUS_SYSTEMD, u->path, BUS_PROPERTIES,
+                                      "PropertiesChanged", on_unit_changed, NULL, u);
+
+    if (r < 0)
+        log_debug_errno(r, "Cannot subscribe to changes of %s, ignoring: %m", u->name);
+}
+
+/* The reply names the unit's object. For an alias that is the object of the unit behind it. */
+static int on_unit_loaded(sd_bus_message *m, void *arg, sd_bus_error *error _unused_)
+{
+    WatchedUnit *u = arg;
+    const BusListener *l = u->w->listener;
+    const char *path;
+    bool known;
+    char *copy;
+
+    if (bus_reply_is_error(l, m) || sd_bus_message_read(m, "o", &path) < 0) {
+        if (u == &u->w->display_manager && sd_bus_message_is_method_error(m, NO_SUCH_UNIT))
+            return bus_report(l, STAGE_EVENT_DISPLAY_MANAGER, NULL);
+        return 0;
+    }
+    copy = strdup(path);
+    if (!copy)
+        return -ENOMEM;
+    known = u->path && strcmp(u->path, copy) == 0;
+    free(u->path);
+    u->path = copy;
+    if (!known)
+        subscribe_unit(u);
+    query_unit(u);
+    return 0;
+}
+
+static int on_startup_finished(sd_bus_message *m _unused_, void *arg, sd_bus_error *error _unused_)
+{
+    const SystemdWatch *w = arg;
+
+    return bus_report(w->listener, STAGE_EVENT_BOOT_FINISHED, NULL);
+}
+
+static int on_finish_timestamp(sd_bus_message *m, void *arg, sd_bus_error *error _unused_)
+{
+    const SystemdWatch *w = arg;
+    StageEvent e = {.kind = STAGE_EVENT_BOOT_FINISHED};
+    uint64_t at = 0;
+
+    if (bus_reply_is_error(w->listener, m) || sd_bus_message_read(m, "v", "t", &at) < 0 || at == 0)
+        return 0;
+    e.age = bus_age_of(at);
+    return w->listener->on_event(w->listener->arg, &e);
+}
+
+static int load_unit(WatchedUnit *u)
+{
+    return sd_bus_call_method_async(u->w->bus, NULL, BUS_SYSTEMD, BUS_SYSTEMD_PATH,
+                                    BUS_SYSTEMD_MANAGER, "LoadUnit", on_unit_loaded, u, "s",
+                                    u->name);
+}
+
+int systemd_watch_query(SystemdWatch *w)
+{
+    int r;
+
+    r = sd_bus_call_method_async(w->bus, NULL, BUS_SYSTEMD, BUS_SYSTEMD_PATH, BUS_SYSTEMD_MANAGER,
+                                 "Subscribe", NULL, NULL, NULL);
+    if (r >= 0)
+        r = load_unit(&w->display_manager);
+    if (r >= 0)
+        r = load_unit(&w->target);
+    if (r >= 0)
+        r = sd_bus_call_method_async(w->bus, NULL, BUS_SYSTEMD, BUS_SYSTEMD_PATH, BUS_PROPERTIES,
+                                     "Get", on_finish_timestamp, w, "ss", BUS_SYSTEMD_MANAGER,
+                                     "FinishTimestampMonotonic");
+    return r;
+}
+
+int systemd_watch_connect(SystemdWatch *w, sd_bus *bus)
+{
+    int r;
+
+    w->bus = sd_bus_ref(bus);
+    r = sd_bus_match_signal_async(bus, NULL, BUS_SYSTEMD, BUS_SYSTEMD_PATH, BUS_SYSTEMD_MANAGER,
+                                  "StartupFinished", on_startup_finished, NULL, w);
+    return r < 0 ? r : systemd_watch_query(w);
+}
+
+void systemd_watch_disconnect(SystemdWatch *w)
+{
+    free(w->display_manager.path);
+    free(w->target.path);
+    w->display_manager.path = w->target.path = NULL;
+    w->bus = sd_bus_unref(w->bus);
+}
+
+SystemdWatch *systemd_watch_new(const BusListener *listener)
+{
+    SystemdWatch *w = calloc(1, sizeof(*w));
+
+    if (!w)
+        return NULL;
+    w->listener = listener;
+    w->display_manager = (WatchedUnit){.w = w, .name = "display-manager.service"};
+    w->target = (WatchedUnit){.w = w, .name = "default.target"};
+    return w;
+}
+
+SystemdWatch *systemd_watch_free(SystemdWatch *w)
+{
+    if (!w)
+        return NULL;
+    systemd_watch_disconnect(w);
+    free(w);
+    return NULL;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Watches two units and the end of the boot on systemd's bus interface: reports
+ * STAGE_EVENT_DISPLAY_MANAGER from display-manager.service, and STAGE_EVENT_BOOT_FINISHED when
+ * default.target is active or systemd says that the startup has finished, whichever comes first. */
+
+#include "daemon/bus.h"
+
+typedef struct SystemdWatch SystemdWatch;
+
+/* Borrows the listener. NULL if out of memory. */
+SystemdWatch *systemd_watch_new(const BusListener *listener);
+
+/* Disconnects. */
+SystemdWatch *systemd_watch_free(SystemdWatch *w);
+
+/* Subscribes to systemd's signals on a new connection and queries the present state. Takes a
+ * reference to the bus. 0 or a negative errno. */
+int systemd_watch_connect(SystemdWatch *w, sd_bus *bus);
+
+/* Queries the present state again, for when systemd has come back. 0 or a negative errno of
+ * sending. */
+int systemd_watch_query(SystemdWatch *w);
+
+/* The connection is closed: drops the units' object paths and the reference to the bus. */
+void systemd_watch_disconnect(SystemdWatch *w);

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The queue of queries to logind, with a fake of libsystemd whose calls fail on request. The
+ * executable's own definitions replace those of the library. */
+
+#include "daemon/logind-watch.h"
+
+#include <malloc.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define SESSIONS 3
+
+struct sd_bus_slot {
+    void *userdata;
+    sd_bus_destroy_t destroy;
+};
+
+static struct {
+    int call, destroy_callback, floating; /* what these functions return */
+    sd_bus_message_handler_t on_list, on_properties;
+    sd_bus_slot *slots[SESSIONS]; /* calls that are under way */
+    unsigned n_slots, n_calls, n_freed;
+    unsigned n_listed; /* sessions read from the list */
+    unsigned n_events[_STAGE_EVENT_MAX];
+} fake;
+
+/* --- libsystemd ------------------------------------------------------------------------------- */
+
+int sd_event_add_time(sd_event *e, sd_event_source **ret, clockid_t clock, uint64_t usec,
+                      uint64_t accuracy, sd_event_time_handler_t callback, void *userdata)
+{
+    return 0;
+}
+
+sd_event_source *sd_event_source_disable_unref(sd_event_source *s)
+{
+    return NULL;
+}
+
+sd_bus *sd_bus_ref(sd_bus *bus)
+{
+    return bus;
+}
+
+sd_bus *sd_bus_unref(sd_bus *bus)
+{
+    return NULL;
+}
+
+int sd_bus_add_match_async(sd_bus *bus, sd_bus_slot **ret, const char *match,
+                           sd_bus_message_handler_t callback,
+                           sd_bus_message_handler_t install_callback, void *userdata)
+{
+    return 0;
+}
+
+int sd_bus_message_new_method_call(sd_bus *bus, sd_bus_message **ret, const char *destination,
+                                   const char *path, const char *interface, const char *member)
+{
+    *ret = NULL;
+    return 0;
+}
+
+int sd_bus_message_append(sd_bus_message *m, const char *types, ...)
+{
+    return 0;
+}
+
+int sd_bus_message_set_auto_start(sd_bus_message *m, int b)
+{
+    return 0;
+}
+
+sd_bus_message *sd_bus_message_unref(sd_bus_message *m)
+{
+    return NULL;
+}
+
+int sd_bus_call_async(sd_bus *bus, sd_bus_slot **ret, sd_bus_message *m,
+                      sd_bus_message_handler_t callback, void *userdata, uint64_t usec)
+{
+    if (!ret) {
+        fake.on_list = callback;
+        return 1;
+    }
+    fake.n_calls++;
+    if (fake.call < 0)
+        return fake.call;
+    fake.on_properties = callback;
+    *ret = calloc(1, sizeof(**ret));
+    assert_non_null(*ret);
+    (*ret)->userdata = userdata;
+    return 1;
+}
+
+int sd_bus_slot_set_destroy_callback(sd_bus_slot *slot, sd_bus_destroy_t callback)
+{
+    if (fake.destroy_callback < 0)
+        return fake.destroy_callback;
+    slot->destroy = callback;
+    return 0;
+}
+
+/* A slot that floats belongs to the bus. */
+int sd_bus_slot_set_floating(sd_bus_slot *slot, int b)
+{
+    if (fake.floating < 0)
+        return fake.floating;
+    assert_true(fake.n_slots < SESSIONS);
+    fake.slots[fake.n_slots++] = slot;
+    return 1;
+}
+
+/* The last reference calls the destroy callback, as in the library. What is freed is overwritten,
+ * so that a later use of it is seen without ASan, too. */
+static void free_slot(sd_bus_slot *slot)
+{
+    if (slot->destroy) {
+        memset(slot->userdata, 0, malloc_usable_size(slot->userdata));
+        slot->destroy(slot->userdata);
+        fake.n_freed++;
+    }
+    free(slot);
+}
+
+sd_bus_slot *sd_bus_slot_unref(sd_bus_slot *slot)
+{
+    for (unsigned i = 0; i < fake.n_slots; i++)
+        if (slot == fake.slots[i])
+            return NULL;
+    if (slot)
+        free_slot(slot);
+    return NULL;
+}
+
+int sd_bus_message_is_method_error(sd_bus_message *m, const char *name)
+{
+    return 0;
+}
+
+/* Replies have no properties. */
+int sd_bus_message_enter_container(sd_bus_message *m, char type, const char *contents)
+{
+    return type == 'a';
+}
+
+int sd_bus_message_read(sd_bus_message *m, const char *types, ...)
+{
+    static const char *const paths[SESSIONS] = {"/session/a", "/session/b", "/session/c"};
+    va_list ap;
+
+    if (fake.n_listed == SESSIONS)
+        return 0;
+    va_start(ap, types);
+    *va_arg(ap, const char **) = "id";
+    *va_arg(ap, uint32_t *) = 1000;
+    *va_arg(ap, const char **) = "user";
+    *va_arg(ap, const char **) = "";
+    *va_arg(ap, const char **) = paths[fake.n_listed++];
+    va_end(ap);
+    return 1;
+}
+
+/* --- the listener ----------------------------------------------------------------------------- */
+
+static int on_event(void *arg, StageEvent *e)
+{
+    fake.n_events[e->kind]++;
+    return 0;
+}
+
+static void on_reply(void *arg)
+{
+}
+
+static const BusListener listener = {.on_event = on_event, .on_reply = on_reply};
+
+/* --- tests ------------------------------------------------------------------------------------ */
+
+/* Lists the sessions. */
+static void list(LogindWatch *w)
+{
+    fake.n_listed = fake.n_calls = 0;
+    assert_int_equal(logind_watch_list(w), 1);
+    assert_int_equal(fake.on_list(NULL, w, NULL), 0);
+    assert_int_equal(fake.n_calls, SESSIONS);
+}
+
+/* Lists three sessions whose queries cannot be sent: the list never ends. Nothing is left of them
+ * that could harm the next list, which ends once all queries have a reply. */
+static void list_twice(void)
+{
+    LogindWatch *w;
+
+    assert_int_equal(logind_watch_new(NULL, &listener, &w), 0);
+    list(w);
+    assert_int_equal(fake.n_slots, 0);
+    assert_int_equal(fake.n_events[STAGE_EVENT_LIST_END], 0);
+
+    fake.call = fake.destroy_callback = fake.floating = 0;
+    list(w);
+    assert_int_equal(fake.n_slots, SESSIONS);
+    for (unsigned i = 0; i < SESSIONS; i++) {
+        assert_int_equal(fake.n_events[STAGE_EVENT_LIST_END], 0);
+        assert_int_equal(fake.on_properties(NULL, fake.slots[i]->userdata, NULL), 0);
+        free_slot(fake.slots[i]);
+    }
+    assert_int_equal(fake.n_events[STAGE_EVENT_LIST_BEGIN], 2);
+    assert_int_equal(fake.n_events[STAGE_EVENT_SESSION], SESSIONS);
+    assert_int_equal(fake.n_events[STAGE_EVENT_LIST_END], 1);
+    assert_null(logind_watch_free(w));
+}
+
+static void test_floating_fails(void **state)
+{
+    memset(&fake, 0, sizeof(fake));
+    fake.floating = -ESTALE;
+    list_twice();
+    assert_int_equal(fake.n_freed, 2 * SESSIONS);
+}
+
+/* Here and below only a leak checker sees a query that is never freed. */
+static void test_destroy_callback_fails(void **state)
+{
+    memset(&fake, 0, sizeof(fake));
+    fake.destroy_callback = -EINVAL;
+    list_twice();
+    assert_int_equal(fake.n_freed, SESSIONS);
+}
+
+static void test_call_fails(void **state)
+{
+    memset(&fake, 0, sizeof(fake));
+    fake.call = -ENOTCONN;
+    list_twice();
+    assert_int_equal(fake.n_freed, SESSIONS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+            cmocka_unit_test(test_floating_fails),
+            cmocka_unit_test(test_destroy_callback_fails),
+            cmocka_unit_test(test_call_fails),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
