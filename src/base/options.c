@@ -2,7 +2,10 @@
 
 #include "base/options.h"
 
+#include "base/log.h"
+
 #include <getopt.h>
+#include <stdarg.h>
 #include <string.h>
 
 #define OPTIONS_MAX 48U
@@ -91,6 +94,18 @@ char **options_arguments(const Options *o, int *ret_n)
 {
     *ret_n = o->argc - optind;
     return o->argv + optind;
+}
+
+int options_refuse(const char *command, const char *format, ...)
+{
+    char message[1024];
+    va_list ap;
+
+    va_start(ap, format);
+    vsnprintf(message, sizeof(message), format, ap);
+    va_end(ap);
+    log_error("%.*s: %s (try '%s --help')", (int)strcspn(command, " "), command, message, command);
+    return -EINVAL;
 }
 
 /* Bytes of the text that are not characters: "…" is three bytes and one column. */

@@ -36,14 +36,15 @@ static const Option global_options[] = {
 
 int cli_usage_error(const Context *c, const char *format, ...)
 {
-    char message[1024];
+    char message[1024], command[64];
     va_list ap;
 
     va_start(ap, format);
     vsnprintf(message, sizeof(message), format, ap);
     va_end(ap);
-    fprintf(stderr, "headstart: %s (try 'headstart%s%s --help')\n", message, c->verb ? " " : "",
-            c->verb ? c->verb->name : "");
+    snprintf(command, sizeof(command), "headstart%s%s", c->verb ? " " : "",
+             c->verb ? c->verb->name : "");
+    options_refuse(command, "%s", message);
     return CLI_WRONG_USAGE;
 }
 

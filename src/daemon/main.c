@@ -5,6 +5,7 @@
 #include "base/atomic-file.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/options.h"
 #include "base/parse.h"
 #include "config-paths.h"
 #include "daemon/rerecord.h"
@@ -15,7 +16,6 @@
 #include "trace/trace-store.h"
 
 #include <fcntl.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <malloc.h>
 #include <signal.h>
@@ -47,27 +47,51 @@ typedef struct Daemon {
     bool failed; /* a trace could not be made or written */
 } Daemon;
 
+enum {
+    OPTION_HELP = 1,
+    OPTION_VERSION,
+    OPTION_ROOT,
+    OPTION_STATE,
+    OPTION_RUN,
+    OPTION_STAGE,
+    OPTION_UID,
+    OPTION_EXACT,
+    OPTION_RESTORE,
+    OPTION_PRETEND,
+};
+
+static const Option options[] = {
+        {OPTION_HELP, 'h', "help", NULL, "Show this help"},
+        {OPTION_VERSION, 0, "version", NULL, "Show the version"},
+        {OPTION_ROOT, 0, "root", "DIR", "Record only below DIR; paths are relative to it"},
+        {OPTION_STATE, 0, "state", "DIR", "State directory [" HEADSTART_STATE_DIR "]"},
+        {OPTION_RUN, 0, "run", "DIR", "Runtime directory [" HEADSTART_RUN_DIR "]"},
+        {OPTION_STAGE, 0, "stage", "STAGE[,…]",
+         "Record these stages; SIGUSR1 ends a stage and\nbegins the next. auto, or auto,STAGE[,…]: "
+         "follow\nsystemd and logind, record all or only these"},
+        {OPTION_UID, 0, "uid", "UID", "User of the recorded login and session"},
+        {OPTION_EXACT, 0, "exact", NULL, "Lower read-ahead to record exact ranges; slower"},
+        {OPTION_RESTORE, 0, "restore", NULL, "Restore read-ahead after a crash, and exit"},
+        {OPTION_PRETEND, 0, "pretend", "no-THING[,…]",
+         "Do without cachestat, proc-connector, fowner or\nunlimited-queue"},
+        {0},
+};
+
 static void help(void)
 {
-    printf("headstartd [OPTIONS...]\n\n"
-           "Records what a boot, a login and a session read.\n\n"
-           "  -h --help               Show this help\n"
-           "     --version            Show version\n"
-           "     --root=DIR           Record below DIR only; paths start there\n"
-           "     --state=DIR          Write traces below DIR (default " HEADSTART_STATE_DIR ")\n"
-           "     --run=DIR            Runtime directory (default " HEADSTART_RUN_DIR ")\n"
-           "     --stage=STAGE[,...]  Record these stages; SIGUSR1 ends one and begins the next\n"
-           "     --uid=UID            Whose login and session it is\n"
-           "     --stage=auto[,STAGE...]  Record these (default: all) as systemd and logind tell\n"
-           "     --exact              Lower read-ahead while recording: ranges are what was touched\n"
-           "     --restore            Give back read-ahead after a crash, and exit\n"
-           "     --pretend=no-THING[,...]  Do without cachestat, proc-connector,\n"
-           "                           fowner or unlimited-queue\n\n"
-           "See headstartd(8).\n");
+    puts("headstartd [OPTIONS…]\n\n"
+         "Record what a boot, a login and a session read.\n\n"
+         "Options:");
+    options_print(options);
+    puts("\nSee the headstartd(8) man page for details.");
 }
 
-static int parse_stages(char *list, Arguments *a)
+static int parse_stages(const char *value, Arguments *a)
 {
+    _cleanup_free_ char *list = strdup(value);
+
+    if (!list)
+        return log_oom();
     a->n_stages = 0;
     a->automatic = false;
     for (char *save = NULL, *w = strtok_r(list, ",", &save); w; w = strtok_r(NULL, ",", &save)) {
@@ -77,17 +101,19 @@ static int parse_stages(char *list, Arguments *a)
             a->automatic = true;
             continue;
         }
-        if ((int)s < 0 || a->n_stages >= _STAGE_MAX) {
-            log_error("headstartd: unknown stage: %s", w);
-            return -EINVAL;
-        }
+        if ((int)s < 0 || a->n_stages >= _STAGE_MAX)
+            return options_refuse("headstartd", "--stage=%s: no such stage: '%s'", value, w);
         a->stages[a->n_stages++] = s;
     }
     return 0;
 }
 
-static int parse_pretend(char *list, RecorderOptions *o)
+static int parse_pretend(const char *value, RecorderOptions *o)
 {
+    _cleanup_free_ char *list = strdup(value);
+
+    if (!list)
+        return log_oom();
     for (char *save = NULL, *w = strtok_r(list, ",", &save); w; w = strtok_r(NULL, ",", &save)) {
         if (strcmp(w, "no-cachestat") == 0)
             o->no_cachestat = true;
@@ -97,90 +123,63 @@ static int parse_pretend(char *list, RecorderOptions *o)
             o->no_fowner = true;
         else if (strcmp(w, "no-unlimited-queue") == 0)
             o->no_unlimited_queue = true;
-        else {
-            log_error("headstartd: cannot pretend: %s", w);
-            return -EINVAL;
-        }
+        else
+            return options_refuse("headstartd", "--pretend=%s: cannot pretend '%s'", value, w);
     }
     return 0;
 }
 
-/* 1 go on, 0 done (help was asked for), < 0 wrong usage */
+/* 1: go on; 0: --help or --version was printed; < 0: wrong usage, reported. */
 static int parse_arguments(int argc, char **argv, Arguments *a)
 {
-    enum {
-        OPT_VERSION = 256,
-        OPT_ROOT,
-        OPT_STATE,
-        OPT_RUN,
-        OPT_STAGE,
-        OPT_UID,
-        OPT_EXACT,
-        OPT_RESTORE,
-        OPT_PRETEND
-    };
-    static const struct option options[] = {
-            {"help", no_argument, NULL, 'h'},
-            {"version", no_argument, NULL, OPT_VERSION},
-            {"root", required_argument, NULL, OPT_ROOT},
-            {"state", required_argument, NULL, OPT_STATE},
-            {"run", required_argument, NULL, OPT_RUN},
-            {"stage", required_argument, NULL, OPT_STAGE},
-            {"uid", required_argument, NULL, OPT_UID},
-            {"exact", no_argument, NULL, OPT_EXACT},
-            {"restore", no_argument, NULL, OPT_RESTORE},
-            {"pretend", required_argument, NULL, OPT_PRETEND},
-            {NULL, 0, NULL, 0},
-    };
+    Options o = {.own = options, .argc = argc, .argv = argv};
+    const char *value;
     uint64_t number;
-    int c;
+    int k, n;
 
     *a = (Arguments){.root = "/", .state = HEADSTART_STATE_DIR, .uid = UID_INVALID};
-    while ((c = getopt_long(argc, argv, "h", options, NULL)) >= 0)
-        switch (c) {
-        case 'h':
+    while ((k = options_next(&o, &value)) > 0)
+        switch (k) {
+        case OPTION_HELP:
             help();
             return 0;
-        case OPT_VERSION:
+        case OPTION_VERSION:
             printf("headstartd %s\n", HEADSTART_VERSION);
             return 0;
-        case OPT_ROOT:
-            a->root = optarg;
+        case OPTION_ROOT:
+            a->root = value;
             break;
-        case OPT_STATE:
-            a->state = optarg;
+        case OPTION_STATE:
+            a->state = value;
             break;
-        case OPT_RUN:
-            a->run = optarg;
+        case OPTION_RUN:
+            a->run = value;
             break;
-        case OPT_STAGE:
-            if (parse_stages(optarg, a) < 0)
+        case OPTION_STAGE:
+            if (parse_stages(value, a) < 0)
                 return -EINVAL;
             break;
-        case OPT_UID:
-            if (parse_u64(optarg, &number) < 0 || number >= UID_INVALID) {
-                log_error("headstartd: not a user id: %s", optarg);
-                return -EINVAL;
-            }
+        case OPTION_UID:
+            if (parse_u64(value, &number) < 0 || number >= UID_INVALID)
+                return options_refuse("headstartd", "--uid=%s: not a user id", value);
             a->uid = (uint32_t)number;
             break;
-        case OPT_EXACT:
+        case OPTION_EXACT:
             a->recorder.exact = true;
             break;
-        case OPT_RESTORE:
+        case OPTION_RESTORE:
             a->restore = true;
             break;
-        case OPT_PRETEND:
-            if (parse_pretend(optarg, &a->recorder) < 0)
+        case OPTION_PRETEND:
+            if (parse_pretend(value, &a->recorder) < 0)
                 return -EINVAL;
             break;
-        default:
-            return -EINVAL; /* getopt said why */
         }
-    if (optind < argc) {
-        log_error("headstartd: unexpected argument: %s", argv[optind]);
-        return -EINVAL;
-    }
+    if (k < 0)
+        return options_refuse("headstartd", "%s", o.message);
+    value = *options_arguments(&o, &n);
+    if (n > 0)
+        return options_refuse("headstartd", "unexpected argument: '%s'", value);
     /* Another root's recorder has no business with this machine's /run. */
     if (!a->run && strcmp(a->root, "/") == 0)
         a->run = HEADSTART_RUN_DIR;

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/kernel.h"
 #include "base/log.h"
+#include "base/options.h"
 #include "base/parse.h"
 #include "config-paths.h"
 #include "replay/executor.h"
@@ -15,7 +16,6 @@
 #include "replay/sweep.h"
 
 #include <fcntl.h>
-#include <getopt.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -38,82 +38,71 @@ typedef struct Arguments {
     bool wait, dry_run, json, force;
 } Arguments;
 
+enum {
+    OPTION_HELP = 1,
+    OPTION_VERSION,
+    OPTION_ROOT,
+    OPTION_WAIT,
+    OPTION_HURRY,
+    OPTION_SETTLE,
+    OPTION_MOUNT_WAIT,
+    OPTION_TIMEOUT,
+    OPTION_DRY_RUN,
+    OPTION_POLICY,
+    OPTION_IOPRIO,
+    OPTION_FORCE,
+    OPTION_STATUS,
+    OPTION_JSON,
+};
+
+static const Option options[] = {
+        {OPTION_HELP, 'h', "help", NULL, "Show this help"},
+        {OPTION_VERSION, 0, "version", NULL, "Show the version"},
+        {OPTION_ROOT, 0, "root", "DIR", "Replay only filesystems mounted at or below DIR"},
+        {OPTION_WAIT, 0, "wait", NULL, "Return when everything is in the page cache"},
+        {OPTION_HURRY, 0, "hurry", NULL,
+         "Read at best-effort priority and the likeliest\ndata first: a login has begun"},
+        {OPTION_SETTLE, 0, "settle", "TIME", "Start when the disk is quiet, after TIME at most"},
+        {OPTION_MOUNT_WAIT, 0, "mount-wait", "TIME", "Wait up to TIME for later mounts"},
+        {OPTION_TIMEOUT, 0, "timeout", "TIME", "Stop after TIME"},
+        {OPTION_DRY_RUN, 0, "dry-run", NULL, "Print the operations, read nothing"},
+        {OPTION_POLICY, 0, "policy", "POLICY",
+         "Override the pack's policy: metadata,\nconcurrent, gate or idle. Also replays in a\n"
+         "control session"},
+        {OPTION_IOPRIO, 0, "ioprio", "CLASS", "I/O priority: idle or best-effort"},
+        {OPTION_FORCE, 0, "force", NULL, "Replay in a control session and with headstart=0"},
+        {OPTION_STATUS, 0, "status", "FILE", "Write the result to FILE as JSON"},
+        {OPTION_JSON, 0, "json", NULL, "Print the result as JSON"},
+        {0},
+};
+
 static void help(void)
 {
-    printf("headstart-replay [OPTIONS...] PACK...\n\n"
-           "Brings what a pack names into the page cache; of several the first that is there.\n\n"
-           "  -h --help             Show this help\n"
-           "     --version          Show version\n"
-           "     --root=DIR         Replay below DIR: only filesystems mounted there count\n"
-           "     --wait             Return when everything is resident\n"
-           "     --hurry            A login has begun: at best-effort priority, the likeliest first\n"
-           "     --settle=TIME      Begin when little is read, after TIME at the latest\n"
-           "     --mount-wait=TIME  Wait so long for filesystems that are mounted later\n"
-           "     --timeout=TIME     Leave what has not been read after TIME\n"
-           "     --dry-run          Print the operations instead of carrying them out\n"
-           "     --policy=POLICY    metadata, concurrent, gate or idle, instead of the pack's\n"
-           "                        own, also in a control session\n"
-           "     --ioprio=CLASS     idle or best-effort, instead of the policy's own\n"
-           "     --force            Replay even in a control session or with headstart=0\n"
-           "     --status=FILE      Write the result to FILE, as JSON\n"
-           "     --json             Print the result as JSON\n\n"
-           "See headstart-replay(8).\n");
+    puts("headstart-replay [OPTIONS…] PACK…\n\n"
+         "Read the first PACK that exists into the page cache.\n\n"
+         "Options:");
+    options_print(options);
+    puts("\nSee the headstart-replay(8) man page for details.");
 }
 
-static int usage_error(const char *message, const char *value)
-{
-    log_error("headstart-replay: %s%s%s", message, value ? ": " : "", value ? value : "");
-    return -EINVAL;
-}
-
-/* 1 go on, 0 done (help was asked for), < 0 wrong usage */
+/* 1: go on; 0: --help or --version was printed; -EINVAL: wrong usage, reported. */
 static int parse_arguments(int argc, char **argv, Arguments *ret)
 {
-    enum {
-        OPTION_VERSION = 256,
-        OPTION_ROOT,
-        OPTION_WAIT,
-        OPTION_DRY_RUN,
-        OPTION_POLICY,
-        OPTION_IOPRIO,
-        OPTION_FORCE,
-        OPTION_SETTLE,
-        OPTION_HURRY,
-        OPTION_MOUNT_WAIT,
-        OPTION_TIMEOUT,
-        OPTION_STATUS,
-        OPTION_JSON,
-    };
-    static const struct option options[] = {
-            {"help", no_argument, NULL, 'h'},
-            {"version", no_argument, NULL, OPTION_VERSION},
-            {"root", required_argument, NULL, OPTION_ROOT},
-            {"wait", no_argument, NULL, OPTION_WAIT},
-            {"dry-run", no_argument, NULL, OPTION_DRY_RUN},
-            {"policy", required_argument, NULL, OPTION_POLICY},
-            {"ioprio", required_argument, NULL, OPTION_IOPRIO},
-            {"mount-wait", required_argument, NULL, OPTION_MOUNT_WAIT},
-            {"timeout", required_argument, NULL, OPTION_TIMEOUT},
-            {"hurry", no_argument, NULL, OPTION_HURRY},
-            {"settle", required_argument, NULL, OPTION_SETTLE},
-            {"force", no_argument, NULL, OPTION_FORCE},
-            {"status", required_argument, NULL, OPTION_STATUS},
-            {"json", no_argument, NULL, OPTION_JSON},
-            {NULL, 0, NULL, 0},
-    };
     Arguments a = {.root = "/", .policy = _POLICY_INVALID, .timeout = TIMEOUT_MAX};
-    int c;
+    Options o = {.own = options, .argc = argc, .argv = argv};
+    const char *value;
+    int k, n;
 
-    while ((c = getopt_long(argc, argv, "h", options, NULL)) >= 0)
-        switch (c) {
-        case 'h':
+    while ((k = options_next(&o, &value)) > 0)
+        switch (k) {
+        case OPTION_HELP:
             help();
             return 0;
         case OPTION_VERSION:
             printf("headstart-replay %s\n", HEADSTART_VERSION);
             return 0;
         case OPTION_ROOT:
-            a.root = optarg;
+            a.root = value;
             break;
         case OPTION_WAIT:
             a.wait = true;
@@ -122,47 +111,51 @@ static int parse_arguments(int argc, char **argv, Arguments *ret)
             a.dry_run = true;
             break;
         case OPTION_POLICY:
-            a.policy = policy_from_string(optarg);
+            a.policy = policy_from_string(value);
             if ((int)a.policy < 0)
-                return usage_error("unknown policy", optarg);
+                return options_refuse("headstart-replay", "no such policy: '%s'", value);
             break;
         case OPTION_IOPRIO:
-            a.io_class = strcmp(optarg, "idle") == 0          ? IO_CLASS_IDLE
-                         : strcmp(optarg, "best-effort") == 0 ? IO_CLASS_BEST_EFFORT
-                                                              : 0;
+            a.io_class = strcmp(value, "idle") == 0          ? IO_CLASS_IDLE
+                         : strcmp(value, "best-effort") == 0 ? IO_CLASS_BEST_EFFORT
+                                                             : 0;
             if (!a.io_class)
-                return usage_error("unknown I/O priority class", optarg);
+                return options_refuse("headstart-replay", "no such I/O priority: '%s'", value);
             break;
         case OPTION_MOUNT_WAIT:
-            if (parse_timespan(optarg, &a.mount_wait) < 0 || a.mount_wait > MOUNT_WAIT_MAX)
-                return usage_error("not a time span of at most 5min", optarg);
+            if (parse_timespan(value, &a.mount_wait) < 0 || a.mount_wait > MOUNT_WAIT_MAX)
+                return options_refuse("headstart-replay",
+                                      "--mount-wait=%s: not a time span up to 5min", value);
             break;
         case OPTION_TIMEOUT:
-            if (parse_timespan(optarg, &a.timeout) < 0 || a.timeout == 0 || a.timeout > TIMEOUT_MAX)
-                return usage_error("not a time span of at most 1h", optarg);
+            if (parse_timespan(value, &a.timeout) < 0 || a.timeout == 0 || a.timeout > TIMEOUT_MAX)
+                return options_refuse("headstart-replay",
+                                      "--timeout=%s: not a time span above zero and up to 1h",
+                                      value);
             break;
         case OPTION_HURRY:
             a.hurry = true;
             break;
         case OPTION_SETTLE:
-            if (parse_timespan(optarg, &a.settle) < 0 || a.settle > SETTLE_MAX)
-                return usage_error("not a time span of at most 5min", optarg);
+            if (parse_timespan(value, &a.settle) < 0 || a.settle > SETTLE_MAX)
+                return options_refuse("headstart-replay", "--settle=%s: not a time span up to 5min",
+                                      value);
             break;
         case OPTION_FORCE:
             a.force = true;
             break;
         case OPTION_STATUS:
-            a.status = optarg;
+            a.status = value;
             break;
         case OPTION_JSON:
             a.json = true;
             break;
-        default:
-            return -EINVAL; /* getopt said why */
         }
-    if (optind == argc)
-        return usage_error("which pack?", NULL);
-    a.packs = argv + optind;
+    if (k < 0)
+        return options_refuse("headstart-replay", "%s", o.message);
+    a.packs = options_arguments(&o, &n);
+    if (n == 0)
+        return options_refuse("headstart-replay", "no pack given");
     *ret = a;
     return 1;
 }
@@ -355,7 +348,7 @@ static int run(const Arguments *a)
     if (report.outcome == REPLAY_OUTCOME_DRY_RUN)
         r = dry_run(a, &loading.pack, root, &report);
     else if (report.outcome == REPLAY_OUTCOME_DONE) {
-        const SweepOptions options = {
+        const SweepOptions sweep_options = {
                 .root = root,
                 .policy = report.policy,
                 .io_class = a->io_class                    ? (IoClass)a->io_class
@@ -369,7 +362,7 @@ static int run(const Arguments *a)
                 .ready = told,
         };
 
-        r = sweep(&loading.pack, &options, &report);
+        r = sweep(&loading.pack, &sweep_options, &report);
     } else
         notify_manager("READY=1");
     if (r < 0)

@@ -97,7 +97,7 @@ settled() {
 
 @test "usage: what is wrong is said, with status 2" {
     run -2 --separate-stderr "$HEADSTART_REPLAY"
-    [[ $stderr == *"which pack?"* ]]
+    [[ $stderr == *"no pack given"* ]]
     run -2 "$HEADSTART_REPLAY" --policy=fast a
     run -2 "$HEADSTART_REPLAY" --ioprio=realtime a
     run -2 "$HEADSTART_REPLAY" --no-such-thing a
