@@ -43,3 +43,7 @@ typedef struct Prediction {
 Prediction *prediction_free(Prediction *p);
 DEFINE_CLEANUP(Prediction *, prediction_free);
 #define _cleanup_prediction_ _cleanup_(prediction_freep)
+
+/* Keeps the n files that are most likely opened, and of those as likely the first by path. Files
+ * are sorted by path afterwards. Metadata stays. */
+void prediction_keep_likeliest(Prediction *p, size_t n);

@@ -282,3 +282,91 @@ planned_policy() {
     hs plan --root="$HS_MNT" --quiet --stage=boot --policy=gate
     planned_policy concurrent
 }
+
+# login UID: one more learned login, of that user.
+login() {
+    "$BATS_TEST_DIRNAME/make-trace" "$HS_MNT" "$HS_LOOP" login $((1793530000 + $1)) \
+        /usr/bin/app /usr/share/lib.so | sed "s/\"uid\": -1/\"uid\": $1/" \
+        >"$HS_STATE/traces/20261101T09$1-login.json"
+    hs learn --quiet
+}
+
+@test "plan: what fails for one user, or one stage, leaves the others their packs" {
+    learned
+    login 1000
+    login 1001
+    login 1002
+    plan --quiet
+    cp "$HS_STATE/login@1002.pack" "$HS_TMP/old"
+    rm "$HS_STATE"/*.pack
+    # A directory in its place: the pack of the middle one cannot be written.
+    mkdir -p "$HS_STATE/login@1001.pack/x"
+    run --separate-stderr -1 plan --quiet
+    echo "$stderr"
+    [ "$(wc -l <<<"$stderr")" -eq 2 ]
+    [[ $stderr == *"login@1001.pack: "*$'\n'*"1 of 5 packs were not planned, the old ones stay" ]]
+    local p
+    for p in boot login login@1000 login@1002; do
+        hs show "$HS_STATE/$p.pack" >/dev/null
+    done
+    [ "$(stat -c %s "$HS_STATE/login@1002.pack")" -eq "$(stat -c %s "$HS_TMP/old")" ]
+
+    # The same of a stage.
+    rm -r "$HS_STATE"/*.pack
+    mkdir -p "$HS_STATE/boot.pack/x"
+    run --separate-stderr -1 plan
+    [[ $stderr == *"1 of 5 packs were not planned"* ]]
+    [[ $output == *"login "*1002* ]]
+    hs show "$HS_STATE/login@1002.pack" >/dev/null
+}
+
+@test "plan: a policy that is not for one of the stages is refused before anything is written" {
+    learned
+    run --separate-stderr -2 plan --policy=gate
+    [[ $stderr == *"'gate' is not for login"* ]]
+    run -1 compgen -G "$HS_STATE/*.pack"
+}
+
+@test "plan: everybody's packs hold what root owns, a user's also what is theirs" {
+    learned
+    chown 1000:1000 "$HS_MNT/usr/share/lib.so"
+    login 1000
+    login 1001
+    plan --quiet
+    holds() {
+        hs show --json=short "$HS_STATE/$1.pack" | jq -e --arg p "$2" 'any(.volumes[].files[]; .path == $p)'
+    }
+    local pack
+    for pack in boot login login@1001 login@1000; do
+        run -0 holds "$pack" /usr/bin/app
+    done
+    run -0 holds login@1000 /usr/share/lib.so
+    for pack in boot login login@1001; do
+        run -1 holds "$pack" /usr/share/lib.so
+    done
+    # The accounts of the system's services are trusted during a boot only.
+    chown 110:110 "$HS_MNT/usr/share/lib.so"
+    plan --quiet
+    run -0 holds boot /usr/share/lib.so
+    for pack in login login@1000 login@1001; do
+        run -1 holds "$pack" /usr/share/lib.so
+    done
+}
+
+@test "plan: one user's flood of files leaves the others their packs, in the memory of the unit" {
+    learned
+    login 1000
+    need_command prlimit
+    local i
+    for i in 1 2 3; do
+        "$BATS_TEST_DIRNAME/make-flood" login $((1793540000 + i)) 1001 15000 $((i == 1 ? 4000 : 200)) "x$i" \
+            >"$HS_STATE/traces/20261101T12000$i-login.json"
+    done
+    prlimit --as=$((256 << 20)) "$HEADSTART" --state="$HS_STATE" --quiet learn || true
+    prlimit --as=$((256 << 20)) "$HEADSTART" --state="$HS_STATE" plan --root="$HS_MNT"
+    local p
+    for p in boot login login@1000 login@1001; do
+        hs show "$HS_STATE/$p.pack" >/dev/null
+    done
+    hs show --json=short "$HS_STATE/login@1000.pack" | jq -e '[.volumes[].files[]] | length == 2'
+}

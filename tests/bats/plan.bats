@@ -284,3 +284,25 @@ os.fsync(fd)' "$HS_MNT/holey"
 /usr/libc 0 409600 1"
     planned '[.volumes[].data[].path] | unique == ["usr/libc"]'
 }
+
+@test "17,000 paths of 4,000 bytes: the likeliest fit into the pack, the others are counted" {
+    hs_filesystem ext4 256 -N 20000
+    # tool-plan's input is made with the files: all of them are as likely but the last, which is likelier.
+    python3 - "$HS_MNT" >"$HS_TMP/input" <<'END'
+import os, sys
+fd = os.open(sys.argv[1], os.O_PATH | os.O_DIRECTORY)
+name, path = "d" * 249, ""
+for i in range(15):
+    os.mkdir(name, dir_fd=fd)
+    fd = os.open(name, os.O_PATH | os.O_DIRECTORY, dir_fd=fd)
+    path += "/" + name
+for i in range(17000):
+    file = str(i).zfill(244)
+    os.close(os.open(file, os.O_WRONLY | os.O_CREAT, 0o644, dir_fd=fd))
+    print(path + "/" + file, 0, 4096, 1 if i == 16999 else 0.5, sep="\t")
+END
+    "$TOOL" --output="$HS_TMP/pack" "$HS_MNT" <"$HS_TMP/input" >"$PLAN"
+    planned '.summary.skipped.limit > 10000 and .summary.n_files > 4000'
+    planned 'any(.volumes[].files[]; .path | endswith("16999"))'
+    "$HEADSTART" show "$HS_TMP/pack" >/dev/null
+}

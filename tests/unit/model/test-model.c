@@ -537,9 +537,39 @@ static void limits_of_a_merger(void **state)
     assert_null(m);
 }
 
+static void a_prediction_is_cut_to_the_likeliest(void **state)
+{
+    static const double chances[] = {0.5, 0.9, 0.5, 0.1, 0.7};
+    _cleanup_prediction_ Prediction *p = calloc(1, sizeof(*p));
+    char path[8];
+
+    assert_non_null(p);
+    p->files = calloc(5, sizeof(PredictedFile));
+    assert_non_null(p->files);
+    for (; p->n_files < 5; p->n_files++) {
+        snprintf(path, sizeof(path), "/f%zu", p->n_files);
+        p->files[p->n_files] = (PredictedFile){
+                .path = strdup(path),
+                .probability = chances[p->n_files],
+                .maps = calloc(1, sizeof(PredictedMap)),
+                .n_maps = 1,
+        };
+    }
+    prediction_keep_likeliest(p, 5);
+    assert_int_equal(p->n_files, 5);
+    prediction_keep_likeliest(p, 3);
+    assert_int_equal(p->n_files, 3);
+    assert_string_equal(p->files[0].path, "/f0"); /* as likely as /f2, and before it */
+    assert_string_equal(p->files[1].path, "/f1");
+    assert_string_equal(p->files[2].path, "/f4");
+    prediction_keep_likeliest(p, 0);
+    assert_int_equal(p->n_files, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+            cmocka_unit_test(a_prediction_is_cut_to_the_likeliest),
             cmocka_unit_test(needed_by_either_application),
             cmocka_unit_test(many_small_chances),
             cmocka_unit_test(unknown_applications_count_as_one),

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What `headstart plan` prints. */
+
+#include "cli/planning.h"
+
+Table *planning_table(void)
+{
+    static const Column columns[] = {
+            {"STAGE", "stage", CELL_STRING},       {"USER", "uid", CELL_COUNT},
+            {"POLICY", "policy", CELL_STRING},     {"FILES", "n_files", CELL_COUNT},
+            {"DIRS", "n_directories", CELL_COUNT}, {"RANGES", "n_data", CELL_COUNT},
+            {"DATA", "data_bytes", CELL_BYTES},    {"METADATA", "metadata_bytes", CELL_BYTES},
+            {"GAPS", "gap_bytes", CELL_BYTES},     {"TAKES", "estimated_usec", CELL_TIMESPAN},
+            {"SKIPPED", "skipped", CELL_STRING},   {0},
+    };
+
+    return table_new(columns);
+}
+
+/* "3 gone, 12 duplicate" */
+static void skipped_text(const PlanSummary *s, char *buf, size_t size)
+{
+    size_t n = 0;
+
+    buf[0] = 0;
+    for (PlanSkip k = 0; k < _PLAN_SKIP_MAX && n < size; k++)
+        if (s->n_skipped[k] > 0)
+            n += (size_t)snprintf(buf + n, size - n, "%s%llu %s", n ? ", " : "",
+                                  (unsigned long long)s->n_skipped[k], plan_skip_to_string(k));
+}
+
+void planning_add_summary(Planning *p, Stage stage, uint32_t uid, Policy policy,
+                          const PlanSummary *s)
+{
+    char skipped[256];
+
+    skipped_text(s, skipped, sizeof(skipped));
+    table_row(p->summaries, stage_to_string(stage),
+              uid == UID_INVALID ? COUNT_UNKNOWN : (uint64_t)uid, policy_to_string(policy),
+              s->n_files, s->n_directories, s->n_data_ranges, s->data_bytes, s->metadata_bytes,
+              s->gap_bytes, s->estimated_usec, *skipped ? skipped : NULL);
+}
+
+/* What replay would do, in its order. */
+static Table *operation_table(const PackContent *content)
+{
+    static const Column columns[] = {
+            {"OPERATION", "operation", CELL_STRING},
+            {"PLACE", "physical", CELL_COUNT},
+            {"OFFSET", "offset", CELL_COUNT},
+            {"LENGTH", "length", CELL_COUNT},
+            {"LIKELY", "probability", CELL_PROBABILITY},
+            {"MOUNT", "mountpoint", CELL_STRING},
+            {"PATH", "path", CELL_PATH},
+            {0},
+    };
+    Table *t = table_new(columns);
+
+    for (size_t i = 0; i < content->n_volumes; i++) {
+        const PackContentVolume *g = content->volumes + i;
+
+        for (size_t k = 0; k < g->n_metadata; k++)
+            table_row(t, "metadata", g->metadata[k].offset, g->metadata[k].offset,
+                      g->metadata[k].length, g->metadata[k].probability, g->mountpoint, NULL);
+        for (size_t k = 0; k < g->n_files; k++)
+            table_row(t, "open", COUNT_UNKNOWN, COUNT_UNKNOWN, COUNT_UNKNOWN,
+                      g->files[k].probability, g->mountpoint, g->files[k].path);
+        for (size_t k = 0; k < g->n_data; k++) {
+            const PackContentData *d = g->data + k;
+
+            table_row(t, "read", d->physical, d->offset, d->length, d->probability, g->mountpoint,
+                      g->files[d->file].path);
+        }
+    }
+    return t;
+}
+
+int planning_print_operations(Planning *p, const char *what, const PackContent *content)
+{
+    _cleanup_table_ Table *t = operation_table(content);
+    int r = 0;
+
+    if (p->c->json != JSON_OFF)
+        json_object_object_add(p->operations, what, table_to_json(t));
+    else {
+        printf("%s:\n", what);
+        r = table_print(t);
+        putchar('\n');
+    }
+    return r < 0 ? cli_error(r, "cannot print: %m") : 0;
+}
+
+int planning_print(Planning *p)
+{
+    static const Column columns[] = {
+            {NULL, "budget_bytes", CELL_BYTES},
+            {NULL, "stages", CELL_TABLE},
+            {0},
+    };
+    _cleanup_table_ Table *t = NULL;
+
+    if (p->c->json == JSON_OFF)
+        return p->c->quiet ? 0 : cli_print(p->c, p->summaries);
+    t = table_new(columns);
+    if (p->dry_run)
+        table_column(t, NULL, "operations", CELL_JSON);
+    table_row(t, p->budget_bytes, TAKE_PTR(p->summaries),
+              p->dry_run ? TAKE_PTR(p->operations) : NULL);
+    return cli_print_fields(p->c, t);
+}

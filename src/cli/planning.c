@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* One pack of `headstart plan`, and what all of them are made from. */
+
+#include "cli/planning.h"
+
+#include "base/atomic-file.h"
+#include "base/clock.h"
+#include "base/ownership.h"
+#include "base/rooted.h"
+#include "cli/capability.h"
+#include "cli/early.h"
+#include "cli/models.h"
+#include "cli/planned.h"
+#include "cli/policy.h"
+#include "cli/state.h"
+#include "pack/pack-writer.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/random.h>
+
+/* With fewer files than this a plan is not cut further for want of memory. */
+#define FILES_MIN 64U
+
+void planning_done(Planning *p)
+{
+    if (p->state_fd >= 0)
+        close(p->state_fd);
+    model_free(p->model);
+    model_free(p->shipped);
+    volume_table_done(&p->volumes);
+    table_free(p->summaries);
+    json_object_put(p->operations);
+}
+
+int planning_load(Planning *p)
+{
+    _cleanup_free_ char *error = NULL;
+    int r;
+
+    r = models_load_default(p->c, &p->shipped);
+    if (r < 0)
+        return cli_error(r, "%m");
+    r = state_open(p->c, p->shipped && !p->dry_run, &p->state_fd);
+    if (r == -ENOENT && !p->shipped)
+        return cli_error(r, "%s: nothing was recorded yet", p->c->state);
+    if (r >= 0)
+        r = state_lock(p->c, p->state_fd);
+    if (r < 0 && r != -ENOENT)
+        return r;
+    r = r >= 0 ? state_load_model(p->state_fd, &p->model, &error) : r;
+    if (r == -ENOENT && !p->shipped)
+        return cli_error(r, "%s/" STATE_MODEL ": nothing was learned yet (headstart learn)",
+                         p->c->state);
+    if (r < 0 && r != -ENOENT)
+        return cli_error(r, "%s/" STATE_MODEL ": %s", p->c->state, error ? error : strerror(-r));
+
+    if (!realpath(p->c->root, p->root))
+        return cli_error(errno, "%s: %m", p->c->root);
+    r = volume_table_read(AT_FDCWD, p->root, &p->volumes);
+    if (r < 0)
+        return cli_error(r, "cannot tell what is mounted: %m");
+    /* A distribution's default has nothing to do there; who has learned something wants to know. */
+    if (p->volumes.n == 0 && !p->model)
+        return 0;
+    if (p->volumes.n == 0)
+        return cli_error(ENODEV, "%s: no filesystem on a local block device is mounted at or below",
+                         p->c->root);
+    return 0;
+}
+
+int planning_set_budget(Planning *p, const Config *config)
+{
+    BudgetParameters b = BUDGET_PARAMETERS_DEFAULT;
+    _cleanup_free_ char *text = NULL;
+    MemoryFacts facts;
+    int r;
+
+    r = rooted_read(AT_FDCWD, "/proc/meminfo", 1U << 16, &text, NULL);
+    if (r >= 0)
+        r = memory_facts_parse(text, &facts);
+    if (r < 0)
+        return cli_error(r, "/proc/meminfo: %m");
+    b.formula = config->budget == CONFIG_BUDGET_THESIS  ? BUDGET_THESIS
+                : config->budget == CONFIG_BUDGET_BYTES ? BUDGET_FIXED
+                                                        : BUDGET_AVAILABLE;
+    b.fixed_bytes = config->budget_bytes;
+    b.total_percent = config->mem_total_percent;
+    b.free_percent = config->mem_free_percent;
+    b.cached_percent = config->mem_cached_percent;
+    p->budget_bytes = budget_bytes(&facts, &b);
+    return 0;
+}
+
+static Policy choose_policy(Planning *p, Stage stage)
+{
+    Policy policy = stage == STAGE_BOOT ? p->c->config.boot_policy : p->c->config.login_policy;
+
+    if (p->policy)
+        (void)config_parse_policy(p->policy, stage, &policy); /* checked with the options */
+    return policy < 0 ? policy_automatic(&p->volumes, stage) : policy;
+}
+
+/* The salt of the pack that is replaced, so that control sessions come as evenly as they did; a new
+ * one for the first pack. */
+static uint64_t choose_salt(const Planning *p, const char *name)
+{
+    uint64_t salt = 0;
+    bool seeks_slowly;
+
+    if (planned_read(p->state_fd, name, &salt, &seeks_slowly) >= 0)
+        return salt;
+    if (getrandom(&salt, sizeof(salt), GRND_NONBLOCK) != sizeof(salt))
+        salt = clock_now(CLOCK_REALTIME);
+    return salt;
+}
+
+/* From what this machine has learned; where that is nothing, from what the distribution ships.
+ * *ret_learned_until: of the former the last session, of the latter now. 0 or -ENOMEM. */
+static int predict(const Planning *p, Stage stage, uint32_t uid, Prediction **ret,
+                   usec_t *ret_learned_until)
+{
+    int r;
+
+    if (p->model) {
+        r = model_predict_stage(p->model, stage, uid, ret);
+        *ret_learned_until = p->model->clock;
+        if (r < 0 || (*ret)->n_files > 0 || uid != UID_INVALID || !p->shipped)
+            return r;
+        prediction_free(*ret);
+    }
+    *ret_learned_until = clock_now(CLOCK_REALTIME);
+    return model_predict_stage(p->shipped, stage, uid, ret);
+}
+
+/* A pack on its way. */
+typedef struct PackJob {
+    Stage stage;
+    uint32_t uid;
+    char what[32]; /* "login", "login@1000" */
+    char name[40]; /* of the file */
+    PlanParameters parameters;
+    usec_t learned_until;
+    PackContent *content;
+    PlanSummary summary;
+    void *bytes;
+    size_t size;
+} PackJob;
+
+static void pack_job_done(PackJob *j)
+{
+    pack_content_free(j->content);
+    free(j->bytes);
+}
+
+static void pack_job_init(Planning *p, Stage stage, uint32_t uid, PackJob *j)
+{
+    *j = (PackJob){
+            .stage = stage,
+            .uid = uid,
+            .parameters =
+                    {
+                            .budget_bytes = p->budget_bytes,
+                            .min_probability = p->min_probability,
+                            .deadline_usec = p->deadline,
+                            .control_interval = p->c->config.control_interval,
+                            .now_realtime = clock_now(CLOCK_REALTIME),
+                            .device_class = _DEVICE_CLASS_INVALID,
+                            .policy = choose_policy(p, stage),
+                    },
+    };
+    if (uid == UID_INVALID)
+        snprintf(j->what, sizeof(j->what), "%s", stage_to_string(stage));
+    else
+        snprintf(j->what, sizeof(j->what), "%s@%" PRIu32, stage_to_string(stage), uid);
+    snprintf(j->name, sizeof(j->name), "%s.pack", j->what);
+    j->parameters.salt = choose_salt(p, j->name);
+}
+
+static int compile(const Planning *p, PackJob *j, const Prediction *prediction)
+{
+    _cleanup_located_plan_ LocatedPlan *located = NULL;
+    int r;
+
+    r = plan_locate(prediction, p->root, &p->volumes,
+                    j->stage == STAGE_BOOT  ? OWNERSHIP_SYSTEM
+                    : j->uid == UID_INVALID ? OWNERSHIP_ANYBODY
+                                            : j->uid,
+                    j->learned_until, &located);
+    if (r >= 0)
+        r = plan_compile(located, &j->parameters, &j->content, &j->summary);
+    if (r >= 0)
+        r = pack_write(j->content, &j->bytes, &j->size);
+    if (r < 0)
+        j->content = pack_content_free(j->content);
+    return r;
+}
+
+/* Compiles what is predicted. If that takes more memory than there is, or does not fit into a pack,
+ * the likeliest quarter is compiled, and so on: a smaller pack is better than none. */
+static int compile_what_fits(const Planning *p, PackJob *j, Prediction *prediction)
+{
+    int r = compile(p, j, prediction);
+
+    while ((r == -ENOMEM || r == -E2BIG) && prediction->n_files > FILES_MIN) {
+        cli_warning(r, "cannot plan %s with %zu files, trying with a quarter of them: %m", j->what,
+                    prediction->n_files);
+        prediction_keep_likeliest(prediction, prediction->n_files / 4);
+        r = compile(p, j, prediction);
+    }
+    return r;
+}
+
+static int write_pack(const Planning *p, const PackJob *j)
+{
+    int r = atomic_file_write(p->state_fd, j->name, j->bytes, j->size, 0600);
+
+    if (r < 0)
+        return cli_error(r, "%s/%s: %m", p->c->state, j->name);
+    if (j->stage == STAGE_BOOT)
+        (void)early_pack_update(p->c, p->state_fd, j->bytes, j->size); /* reported there */
+    return 0;
+}
+
+int planning_make_pack(Planning *p, Stage stage, uint32_t uid)
+{
+    _cleanup_prediction_ Prediction *prediction = NULL;
+    _cleanup_(pack_job_done) PackJob j;
+    int r;
+
+    pack_job_init(p, stage, uid, &j);
+    r = predict(p, stage, uid, &prediction, &j.learned_until);
+    if (r < 0)
+        return cli_error(r, "cannot predict %s: %m", j.what);
+    if (prediction->n_files == 0)
+        return 0;
+    j.parameters.volatile_since = j.learned_until - MIN(j.learned_until, PLAN_VOLATILE_USEC);
+    r = compile_what_fits(p, &j, prediction);
+    if (r < 0)
+        return cli_error(r, "cannot plan %s: %m", j.what);
+
+    if (j.summary.n_skipped[PLAN_SKIP_DENIED] > 0 && !capability_have(CAP_DAC_READ_SEARCH))
+        cli_warning(0, "%llu files may not be opened: CAP_DAC_READ_SEARCH is missing",
+                    (unsigned long long)j.summary.n_skipped[PLAN_SKIP_DENIED]);
+    r = p->dry_run ? planning_print_operations(p, j.what, j.content) : write_pack(p, &j);
+    if (r < 0)
+        return r;
+    planning_add_summary(p, stage, uid, j.parameters.policy, &j.summary);
+    return 1;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What the files that make `headstart plan` share. */
+
+#include "cli/cli.h"
+#include "model/model.h"
+#include "plan/plan.h"
+
+#include <limits.h>
+
+typedef struct Planning {
+    const Context *c;
+    int state_fd;
+    Model *model, *shipped; /* either may be NULL; the second for stages of which the first knows
+                               nothing */
+    VolumeTable volumes;
+    char root[PATH_MAX]; /* resolved */
+    uint64_t budget_bytes;
+    const char *policy; /* --policy, or NULL */
+    usec_t deadline;
+    double min_probability;
+    bool dry_run;
+    Table *summaries;
+    uint64_t n_planned, n_failed; /* packs */
+    json_object *operations;      /* --dry-run --json: one array a stage */
+} Planning;
+
+void planning_done(Planning *p);
+
+/* Loads the models and the table of volumes. 0, or an error that was reported. */
+int planning_load(Planning *p);
+
+/* Reads /proc/meminfo and sets the budget. 0, or an error that was reported. */
+int planning_set_budget(Planning *p, const Config *config);
+
+/* Plans one pack: that of a stage for whoever it will be (`uid` UID_INVALID), or a user's. Writes
+ * it, or prints it with --dry-run. 1: planned; 0: nothing is known of it; a negative errno that was
+ * reported, then the old pack stays. */
+int planning_make_pack(Planning *p, Stage stage, uint32_t uid);
+
+/* The table of what was planned, and a row of it. */
+Table *planning_table(void);
+void planning_add_summary(Planning *p, Stage stage, uint32_t uid, Policy policy,
+                          const PlanSummary *s);
+
+/* Prints what replay would do, in its order; prints the table. 0, or an error that was reported. */
+int planning_print_operations(Planning *p, const char *what, const PackContent *content);
+int planning_print(Planning *p);
