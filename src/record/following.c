@@ -41,6 +41,14 @@ bool following_waits(const Following *f)
     return f->n_waiting > 0;
 }
 
+uint64_t following_first_waiting(const Following *f)
+{
+    for (size_t i = 0; i < f->n; i++)
+        if (!f->entries[i].name)
+            return f->entries[i].serial;
+    return f->next;
+}
+
 /* The first run whose serial is not lower: runs are in the order of theirs. */
 static size_t find_serial(const ProcessRun *runs, size_t n, uint64_t serial)
 {

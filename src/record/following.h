@@ -28,3 +28,7 @@ int following_update(Following *f, const ProcessRun *runs, size_t n_runs, usec_t
 
 /* True while a start waits for its batches. */
 bool following_waits(const Following *f);
+
+/* The serial of the first run that waits, or of the next one: runs before it may be forgotten when
+ * they are over. */
+uint64_t following_first_waiting(const Following *f);

@@ -40,8 +40,16 @@ typedef struct Process {
 #undef uthash_nonfatal_oom
 #define uthash_nonfatal_oom(elt) ((elt)->oom = true)
 
+/* Runs in the table by the UID that they began with. */
+typedef struct RunCount {
+    uint32_t uid;
+    uint32_t n;
+} RunCount;
+
 struct ProcessTable {
     Process *processes;
+    RunCount counts[PROCESS_USERS_MAX]; /* the first is root's, the last stands for further users */
+    size_t n_counts;
     ProcessRun *runs;
     size_t n_runs, allocated_runs;
     uint64_t serial; /* of the next run */
@@ -161,12 +169,33 @@ static void make_same(ProcessTable *t, uint32_t run, uint32_t of)
     r->same_as = of;
 }
 
+static RunCount *count_of(ProcessTable *t, uint32_t uid)
+{
+    if (t->n_counts == 0)
+        t->counts[t->n_counts++] = (RunCount){.uid = 0};
+    for (size_t i = 0; i < t->n_counts; i++)
+        if (t->counts[i].uid == uid)
+            return &t->counts[i];
+    if (t->n_counts < PROCESS_USERS_MAX)
+        t->counts[t->n_counts++] = (RunCount){.uid = uid};
+    return &t->counts[t->n_counts - 1];
+}
+
+static bool has_room(const ProcessTable *t, const RunCount *c)
+{
+    if (c == t->counts)
+        return t->n_runs < PROCESS_RUNS_MAX;
+    return t->n_runs - t->counts[0].n < PROCESS_RUNS_OTHERS_MAX && c->n < PROCESS_RUNS_USER_MAX &&
+           t->n_runs < PROCESS_RUNS_MAX;
+}
+
 /* A new run that nobody is in. *ret is PROCESS_NONE if there are too many. */
 static int add_run(ProcessTable *t, const Process *p, uint32_t object, usec_t at, uint32_t *ret)
 {
+    RunCount *count = count_of(t, p->uid);
     int r;
 
-    if (t->n_runs >= PROCESS_RUNS_MAX) {
+    if (!has_room(t, count)) {
         *ret = PROCESS_NONE;
         return 0;
     }
@@ -174,6 +203,7 @@ static int add_run(ProcessTable *t, const Process *p, uint32_t object, usec_t at
     if (r < 0)
         return r;
     *ret = (uint32_t)t->n_runs;
+    count->n++;
     t->runs[t->n_runs++] = (ProcessRun){
             .object = object,
             .pid = p->pid,
@@ -507,7 +537,8 @@ void process_table_settle(ProcessTable *t, process_name_t name, void *arg)
     t->unsettled = unsettled;
 }
 
-int process_table_new_stage(ProcessTable *t, uint32_t (*map)(uint32_t object, void *arg), void *arg)
+int process_table_compact(ProcessTable *t, uint64_t keep_from,
+                          uint32_t (*map)(uint32_t object, void *arg), void *arg)
 {
     _cleanup_free_ uint32_t *where = calloc(t->n_runs + 1, sizeof(uint32_t));
     _cleanup_free_ bool *kept = calloc(t->n_runs + 1, sizeof(bool));
@@ -518,13 +549,17 @@ int process_table_new_stage(ProcessTable *t, uint32_t (*map)(uint32_t object, vo
         return -ENOMEM;
     /* What is not settled yet stays, as long as its process does. */
     for (size_t i = 0; i < t->n_runs; i++)
-        kept[i] = t->runs[i].n_processes > 0;
+        kept[i] = t->runs[i].n_processes > 0 || t->runs[i].serial >= keep_from;
     HASH_ITER (hh, t->processes, p, tmp) {
         for (uint32_t i = p->reported.first; i != PROCESS_NONE; i = t->runs[i].next)
             kept[i] = true;
         for (uint32_t i = p->named.first; i != PROCESS_NONE; i = t->runs[i].next)
             kept[i] = true;
     }
+    /* A part of another run stays one. */
+    for (size_t i = 0; i < t->n_runs; i++)
+        if (kept[i])
+            kept[resolve(t, (uint32_t)i) - t->runs] = true;
     for (size_t i = 0; i < t->n_runs; i++)
         where[i] = kept[i] ? n++ : PROCESS_NONE;
     /* What is part of another takes the other's place. */
@@ -546,8 +581,6 @@ int process_table_new_stage(ProcessTable *t, uint32_t (*map)(uint32_t object, vo
             continue;
         if (r.object != PROCESS_NONE)
             r.object = map(r.object, arg);
-        r.start = 0;
-        r.end = r.n_processes > 0 ? USEC_INFINITY : 0;
         if (r.same_as != PROCESS_NONE)
             r.same_as = where[r.same_as];
         if (r.next != PROCESS_NONE)
@@ -555,7 +588,21 @@ int process_table_new_stage(ProcessTable *t, uint32_t (*map)(uint32_t object, vo
         t->runs[where[i]] = r;
     }
     t->n_runs = n;
+    t->n_counts = 0;
+    for (size_t i = 0; i < n; i++)
+        count_of(t, t->runs[i].uid)->n++;
     return 0;
+}
+
+int process_table_new_stage(ProcessTable *t, uint32_t (*map)(uint32_t object, void *arg), void *arg)
+{
+    int r = process_table_compact(t, UINT64_MAX, map, arg);
+
+    for (size_t i = 0; r >= 0 && i < t->n_runs; i++) {
+        t->runs[i].start = 0;
+        t->runs[i].end = t->runs[i].n_processes > 0 ? USEC_INFINITY : 0;
+    }
+    return r;
 }
 
 const ProcessRun *process_table_runs(const ProcessTable *t, size_t *ret_n)

@@ -28,8 +28,13 @@
 
 #define PROCESS_NONE UINT32_MAX
 
-/* Runs beyond this many in one stage are not told apart any more: their opens count as unknown. */
-#define PROCESS_RUNS_MAX 250000U
+/* How many runs the table holds, those of all users but root, and those of one such user. The opens
+ * of further runs count as unknown. process_table_compact() makes room. */
+#define PROCESS_RUNS_MAX        250000U
+#define PROCESS_RUNS_OTHERS_MAX 190000U
+#define PROCESS_RUNS_USER_MAX   125000U
+/* Users beyond these count as one. */
+#define PROCESS_USERS_MAX 512U
 
 /* One run of an application. */
 typedef struct ProcessRun {
@@ -97,8 +102,14 @@ void process_table_lost(ProcessTable *t);
 typedef bool (*process_name_t)(void *arg, uint32_t pid, uint32_t *ret_object, bool *ret_own);
 void process_table_settle(ProcessTable *t, process_name_t name, void *arg);
 
-/* A stage has ended: forgets the runs that are over, numbers the others anew from 0, and makes
- * `map(object)` of each object (PROCESS_NONE stays). 0 or -ENOMEM. */
+/* Forgets the runs that are over, but for those whose serial is `keep_from` or higher. Numbers the
+ * others anew from 0, in their order, and replaces each object by `map(object)` (PROCESS_NONE
+ * stays). Instants stay. 0 or -ENOMEM. */
+int process_table_compact(ProcessTable *t, uint64_t keep_from,
+                          uint32_t (*map)(uint32_t object, void *arg), void *arg);
+
+/* A stage begins, and with it the caller's clock: forgets all runs that are over, and what goes on
+ * ran before the stage (start 0). Otherwise as process_table_compact(). */
 int process_table_new_stage(ProcessTable *t, uint32_t (*map)(uint32_t object, void *arg),
                             void *arg);
 

@@ -55,6 +55,7 @@ struct Recorder {
     bool complained;   /* of events that cannot be read */
     uint64_t n_overflows, n_lost, n_own;
     uint64_t n_starts; /* since ever */
+    size_t compact_at; /* runs in the table, between stages */
 
     sd_event *event;
     sd_event_source *timer, *mounts;

@@ -18,9 +18,9 @@
 
 #define REAP_USEC (USEC_PER_SEC / 2)
 
-#define RUNS_BETWEEN_STAGES_MAX 5000
-/* While somebody is told of them; some 20 MB. */
-#define RUNS_FOLLOWED_MAX 200000
+/* Between stages the runs that are over are forgotten when there are so many, and twice as many as
+ * were left the last time. */
+#define RUNS_BETWEEN_STAGES_MAX 5000U
 
 Recorder *recorder_free(Recorder *r)
 {
@@ -340,14 +340,19 @@ static uint32_t carry_object(uint32_t object, void *arg)
     return event_log_intern(c->to, &o, true, &new) < 0 ? PROCESS_NONE : new;
 }
 
-int recorder_begin_log(Recorder *r)
+/* Begins a new log with what goes on; `new_stage`: the clock begins anew, too. Runs that are to be
+ * reported yet stay. */
+static int renew_log(Recorder *r, bool new_stage)
 {
     Carry c = {r->log, event_log_new()};
+    uint64_t keep_from = r->following ? following_first_waiting(r->following) : UINT64_MAX;
+    size_t n_runs;
     int k;
 
     if (!c.to)
         return -ENOMEM;
-    k = process_table_new_stage(r->processes, carry_object, &c);
+    k = new_stage ? process_table_new_stage(r->processes, carry_object, &c)
+                  : process_table_compact(r->processes, keep_from, carry_object, &c);
     if (k < 0) {
         event_log_free(c.to);
         return k;
@@ -355,7 +360,14 @@ int recorder_begin_log(Recorder *r)
     event_log_free(r->log);
     r->log = c.to;
     r->shares = (UserShares){0};
+    process_table_runs(r->processes, &n_runs);
+    r->compact_at = MAX(2 * n_runs, (size_t)RUNS_BETWEEN_STAGES_MAX);
     return 0;
+}
+
+int recorder_begin_log(Recorder *r)
+{
+    return renew_log(r, true);
 }
 
 int recorder_drain(Recorder *r)
@@ -372,13 +384,9 @@ int recorder_drain(Recorder *r)
     k = recorder_tell(r);
     if (k < 0)
         return k;
-    /* Between stages nobody reads the runs that are over. */
     process_table_runs(r->processes, &n_runs);
-    if (!r->recording && n_runs > (r->following ? RUNS_FOLLOWED_MAX : RUNS_BETWEEN_STAGES_MAX)) {
-        if (r->following)
-            log_notice("More processes than can be followed: the session cycle stops");
-        r->following = following_free(r->following);
-        k = recorder_begin_log(r);
+    if (!r->recording && n_runs > r->compact_at) {
+        k = renew_log(r, false);
         if (k < 0)
             return k;
     }

@@ -177,12 +177,54 @@ static void test_new_stage(void **state)
     assert_string_equal(w->told, "+a@5 +b@6 -a@9 +c@8 -b@12 ");
 }
 
+static void count(void *arg, const char *what, const ProcessRun *run, bool started)
+{
+    unsigned *n = arg;
+
+    assert_true(started ? run->start > 0 : run->end > run->start);
+    n[started]++;
+}
+
+/* More runs than any table holds: forgotten when they are over, and none is lost. */
+static void test_for_ever(void **state)
+{
+    World *w = *state;
+    const unsigned n = 2 * PROCESS_RUNS_MAX;
+    unsigned counts[2] = {0};
+    const ProcessRun *runs;
+    size_t n_runs;
+
+    for (unsigned i = 0; i < n; i++) {
+        w->now = i + 1;
+        execute(w, 10 + i % 30000, 0, w->now);
+        process_table_exit(w->table, 10 + i % 30000, w->now + 1);
+        if (i % 100 > 0 && i < n - 1)
+            continue;
+        for (int batch = 0; batch < (i < n - 1 ? 1 : 6); batch++) {
+            process_table_settle(w->table, NULL, NULL);
+            runs = process_table_runs(w->table, &n_runs);
+            assert_int_equal(
+                    following_update(w->following, runs, n_runs, w->now + 2, name, count, counts),
+                    0);
+        }
+        if (n_runs > 5000)
+            assert_int_equal(process_table_compact(w->table, following_first_waiting(w->following),
+                                                   same, NULL),
+                             0);
+        process_table_runs(w->table, &n_runs);
+        assert_true(n_runs < 6000);
+    }
+    assert_int_equal(counts[true], n);
+    assert_int_equal(counts[false], n);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {
             TEST(test_start_and_exit), TEST(test_within_one_batch), TEST(test_duplicate_pid),
             TEST(test_family),         TEST(test_not_followed),     TEST(test_new_stage),
+            TEST(test_for_ever),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -675,6 +675,82 @@ static void test_random(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
+static uint32_t same_object(uint32_t object, void *arg)
+{
+    return object;
+}
+
+/* One user cannot use up the table: others' runs are still told apart, and compacting makes room.
+ */
+static void test_shares(void **state)
+{
+    uint32_t run, other = 0, of_root = 0;
+    size_t n;
+
+    assert_int_equal(process_table_add(table, 9, CAT, 1000, 0, false), 0);
+    assert_int_equal(process_table_add(table, 10, CAT, 2000, 0, false), 0);
+    for (uint32_t i = 0; i < PROCESS_RUNS_USER_MAX + 10; i++) {
+        forks(9, 100);
+        execs(100);
+        run = program(100, SH);
+        program(100, LOADER);
+        exits(100);
+        batch();
+        batch();
+    }
+    assert_int_equal(run, PROCESS_NONE);
+    forks(10, 101);
+    execs(101);
+    other = program(101, PYTHON);
+    forks(1, 102);
+    execs(102);
+    of_root = program(102, PYTHON);
+    assert_true(other != PROCESS_NONE && of_root != PROCESS_NONE);
+
+    assert_int_equal(process_table_compact(table, UINT64_MAX, same_object, NULL), 0);
+    process_table_runs(table, &n);
+    assert_true(n < 20);
+    forks(9, 100);
+    execs(100);
+    assert_true(program(100, SH) != PROCESS_NONE);
+}
+
+/* Compacting keeps instants, what runs, what waits, and what a part is a part of. */
+static void test_compact(void **state)
+{
+    const ProcessRun *runs;
+    uint64_t serial;
+    size_t n;
+
+    forks(1, 10);
+    now = 2000;
+    execs(10);
+    program(10, CAT);
+    forks(1, 11);
+    execs(11);
+    program(11, SH);
+    batch();
+    batch();
+    exits(11);
+    batch();
+    batch();
+    runs = process_table_runs(table, &n);
+    serial = runs[n - 1].serial;
+    assert_int_equal(process_table_compact(table, serial, same_object, NULL), 0);
+    runs = process_table_runs(table, &n);
+    assert_int_equal(runs[n - 1].serial, serial);
+    for (size_t i = 0; i < n; i++)
+        assert_true(runs[i].same_as == PROCESS_NONE || runs[i].same_as < n);
+    assert_int_equal(process_table_compact(table, UINT64_MAX, same_object, NULL), 0);
+    runs = process_table_runs(table, &n);
+    assert_int_equal(n, 2); /* systemd and cat */
+    assert_int_equal(runs[1].object, CAT);
+    assert_int_equal(runs[1].start, 2000);
+    assert_int_equal(process_table_new_stage(table, same_object, NULL), 0);
+    runs = process_table_runs(table, &n);
+    assert_int_equal(runs[1].start, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -699,6 +775,8 @@ int main(void)
             TEST(test_own),
             TEST(test_reap),
             TEST(test_new_stage),
+            TEST(test_shares),
+            TEST(test_compact),
             TEST(test_random),
     };
 
