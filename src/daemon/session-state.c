@@ -24,16 +24,21 @@ struct SessionSave {
     atomic_bool done;
 };
 
-static int load_at(int state_fd, const char *state, Model **ret)
+static int load_at(int state_fd, const char *state, const ModelLimits *limits, Model **ret,
+                   size_t *ret_dropped)
 {
     _cleanup_free_ char *text = NULL, *error = NULL;
     _cleanup_model_ Model *m = NULL;
-    size_t size;
+    size_t size, dropped = 0;
     int r;
 
     r = file_read_whole(state_fd, MODEL_NAME, MODEL_JSON_SIZE_MAX, &text, &size);
     if (r >= 0)
         r = model_from_json(text, size, &m, &error);
+    free(text); /* it may be large, and limiting needs memory */
+    text = NULL;
+    if (r >= 0)
+        r = model_limit(m, limits, &dropped);
     switch (r) {
     case -EBADMSG:
     case -EMEDIUMTYPE:
@@ -52,18 +57,21 @@ static int load_at(int state_fd, const char *state, Model **ret)
     if (r < 0)
         return r;
     *ret = TAKE_PTR(m);
+    *ret_dropped = dropped;
     return 0;
 }
 
-int session_state_load(const char *state, Model **ret)
+int session_state_load(const char *state, const ModelLimits *limits, Model **ret,
+                       size_t *ret_dropped)
 {
     _cleanup_close_ int fd = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     if (fd < 0 && errno == ENOENT) {
         *ret = NULL;
+        *ret_dropped = 0;
         return 0;
     }
-    return fd < 0 ? -errno : load_at(fd, state, ret);
+    return fd < 0 ? -errno : load_at(fd, state, limits, ret, ret_dropped);
 }
 
 static int lock(int fd)
@@ -86,7 +94,7 @@ static int save(SessionSave *s)
     _cleanup_close_ int fd = -EBADF;
     _cleanup_model_ Model *m = NULL;
     _cleanup_free_ char *text = NULL;
-    size_t size;
+    size_t size, dropped;
     int r;
 
     r = make_directories(s->state, 0700);
@@ -99,7 +107,7 @@ static int save(SessionSave *s)
     if (r >= 0 && s->was_there && faccessat(fd, MODEL_NAME, F_OK, 0) < 0)
         r = -errno;
     if (r >= 0)
-        r = load_at(fd, s->state, &m);
+        r = load_at(fd, s->state, &MODEL_LIMITS_DEFAULT, &m, &dropped); /* as learning does */
     if (r < 0)
         return r;
     if (!m)

@@ -3,11 +3,21 @@
 
 /* The model as the session finds it, and leaves it. */
 
-#include "model/model.h"
+#include "model/model-limit.h"
+
+/* What a session loads at most: loading holds the model and its sum over stages up to three times,
+ * below LimitDATA=256M of the service. */
+#define SESSION_STATE_LIMITS                  \
+    ((ModelLimits){                           \
+            .user_bytes = UINT64_C(24) << 20, \
+            .bytes = UINT64_C(32) << 20,      \
+    })
 
 /* Reads STATE/model.json. *ret is NULL if there is none; one that is bad is set aside with one
- * line. 0, -ENOMEM or the error of reading (nothing is said). */
-int session_state_load(const char *state, Model **ret);
+ * line in the log. Of one that exceeds the limits the likeliest is kept; *ret_dropped: files and
+ * metadata ranges left out. 0, -ENOMEM or the error of reading (not logged). */
+int session_state_load(const char *state, const ModelLimits *limits, Model **ret,
+                       size_t *ret_dropped);
 
 /* Puts the chains into STATE/model.json, which is made if there is none (not if it `was_there`:
  * then somebody has had it forgotten) and else keeps all the rest, in a thread of its own: reading

@@ -90,6 +90,8 @@ static int load(Session *s, bool *ret_anew)
     _cleanup_close_ int root_fd = open(s->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     _cleanup_model_ Model *m = NULL;
     CycleParameters p;
+    size_t dropped = 0;
+    bool too_large;
     Cycle *cycle;
     uint64_t sum;
     int r;
@@ -98,11 +100,22 @@ static int load(Session *s, bool *ret_anew)
         return -errno;
     r = config_load(root_fd, warn_config, NULL, &s->config);
     if (r >= 0)
-        r = session_state_load(s->o.state, &m);
-    if (r < 0)
+        r = session_state_load(s->o.state, &SESSION_STATE_LIMITS, &m, &dropped);
+    too_large = r == -ENOMEM && !s->cycle;
+    if (r < 0 && !too_large)
         return r;
+    if (too_large)
+        log_warning(
+                "headstartd: %s/model.json needs more memory than there is: this session begins "
+                "without it",
+                s->o.state);
+    else if (dropped > 0)
+        log_notice(
+                "headstartd: %s/model.json is too large for a session: without the %zu files and "
+                "metadata ranges that the fewest sessions used",
+                s->o.state, dropped);
     p = parameters_of(&s->config);
-    s->on_disk = m;
+    s->on_disk = m || too_large;
     sum = sum_of(m ? m->chains : NULL);
     /* No model any more: all was forgotten, what is only in memory, too. */
     *ret_anew = false;

@@ -26,7 +26,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-
 typedef struct StageParameters {
     usec_t quiet_usec;         /* quiet for so long means settled */
     usec_t settle_max_usec;    /* after so long a stage counts as settled */

@@ -42,7 +42,8 @@ void cycle_maps_done(CycleMaps *m);
 CyclePath *cycle_maps_find(CycleMaps *m, const char *path);
 
 /* The maps of all applications that count, of logins and sessions, whose names become the chains';
- * and the metadata of that user's sessions (UID_INVALID: of everybody's). 0, -E2BIG, -ENOMEM. */
+ * and the metadata of that user's sessions (UID_INVALID: of everybody's). Objects beyond
+ * CYCLE_OBJECTS_MAX and applications beyond what the chains can name are left out. 0 or -ENOMEM. */
 int cycle_maps_fill(CycleMaps *m, const Model *model, const CycleParameters *p, uint32_t uid,
                     Chains *chains);
 

@@ -72,7 +72,7 @@ static int add_object(CycleMaps *m, const CycleObject *o)
     int r;
 
     if (m->n_objects >= CYCLE_OBJECTS_MAX)
-        return -E2BIG;
+        return 0;
     r = grow_array(&m->objects, &m->allocated_objects, m->n_objects + 1, sizeof(*m->objects));
     if (r >= 0)
         m->objects[m->n_objects++] = *o;
@@ -262,6 +262,10 @@ static int add_application(CycleMaps *m, const FileObjects *f, const Model *sum,
     if (!name)
         return -ENOMEM;
     r = chains_add_name(chains, name, &item);
+    if (r == -E2BIG) { /* the chains follow no further application */
+        m->n_parts = x.first;
+        return 0;
+    }
     return r < 0 ? r : set_item(m, item, x);
 }
 
@@ -298,8 +302,6 @@ static int add_volume(CycleMaps *m, const ModelMetadata *d, double minimum_use)
         const Segment *g = &d->ranges.segments[i];
         double chance = decayed_sum_ratio(g->weight, d->truth);
 
-        if (m->n_objects >= CYCLE_OBJECTS_MAX)
-            break;
         if (chance >= minimum_use)
             r = add_object(m, &(CycleObject){.path = (uint32_t)m->n_paths - 1,
                                              .kind = CYCLE_METADATA,

@@ -23,8 +23,8 @@
 #include "plan/budget.h"
 #include "predict/predictor.h"
 
-#define CYCLE_APPLICATIONS_MAX 20000U /* told apart; others are not followed */
-#define CYCLE_OBJECTS_MAX      1000000U
+#define CYCLE_APPLICATIONS_MAX 20000U   /* told apart; others are not followed */
+#define CYCLE_OBJECTS_MAX      2000000U /* parts of files, directories, metadata ranges */
 
 typedef struct CycleParameters {
     usec_t interval;        /* between two predictions, and how far each looks ahead; > 0 */
@@ -102,7 +102,7 @@ typedef struct Cycle Cycle;
 
 /* A cycle with the model's maps and chains. `m` may be NULL (nothing is known); its chains are
  * taken out of it, otherwise new ones of `halflife_usec` are begun. `uid`: whose session it is,
- * UID_INVALID: unknown. 0, -EINVAL (parameters out of range), -E2BIG, -ENOMEM. */
+ * UID_INVALID: unknown. 0, -EINVAL (parameters out of range), -ENOMEM. */
 int cycle_new(const CycleParameters *p, Model *m, usec_t halflife_usec, uint32_t uid, Cycle **ret);
 Cycle *cycle_free(Cycle *c);
 DEFINE_CLEANUP(Cycle *, cycle_free);

@@ -58,7 +58,8 @@ end_process() {
 # is set.
 session_start() {
     rm -f "$HS_RUN/session.json"
-    "$HEADSTARTD" --root="$HS_MNT" --state="$HS_STATE" --run="$HS_RUN" --stage=session \
+    # shellcheck disable=SC2086 # words
+    ${HS_LIMIT:-} "$HEADSTARTD" --root="$HS_MNT" --state="$HS_STATE" --run="$HS_RUN" --stage=session \
         ${SESSION_UID:+--uid="$SESSION_UID"} 2>>"$HS_TMP/daemon.log" 3>&- &
     DAEMON=$!
     hs_defer end_process $DAEMON
@@ -332,6 +333,67 @@ steady() {
     [ -e "$HS_STATE/model.json.bad" ]
     [ "$(grep -c 'set aside' "$HS_TMP/daemon.log")" -eq 1 ]
     [ "$(jq '.chains.names | length' "$HS_STATE/model.json")" -eq 2 ]
+}
+
+# many_files N BYTES: adds N files with paths of so many bytes to the model, opened once by user 1001.
+many_files() {
+    python3 - "$HS_STATE/model.json" "$1" "$2" <<'END'
+import json, sys
+
+name, n, size = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+with open(name) as f:
+    model = json.load(f)
+files, stage = model["files"], model["stages"][-1]
+first = len(files["rest"])
+prefix = "/~" + "/directory" * (size // 10)
+prefix = prefix[: size - 8].rstrip("/") + "/"
+for i in range(n):
+    path = "%s%06d" % (prefix, i)
+    files["directory"].append(0)
+    files["shared"].append(0 if i == 0 else len(prefix))
+    files["rest"].append(path[files["shared"][-1]:])
+one = stage["sessions"]
+model["stages"].append({
+    "stage": "session", "uid": 1001, "sessions": one, "duration_msec": stage["duration_msec"],
+    "applications": {"file": [first], "active": [one], "uses_delta": [[first] + [1] * (n - 1)],
+                     "used": [[one] * n]},
+    "files": {"file_delta": [first] + [1] * (n - 1), "used": [one] * n, "truth": [one] * n,
+              "first_use_msec": [0] * n, "first_use_msec_previous": [0] * n,
+              "resident": [[0, 4096, one]] * n},
+    "assumed": [], "metadata": []})
+with open(name, "w") as f:
+    json.dump(model, f)
+END
+}
+
+@test "a model that is too large for the service is loaded as far as it fits" {
+    SESSION_UID=1000
+    learned
+    many_files 40000 4000
+    hs_cold
+    # LimitDATA= of headstart-record.service.
+    HS_LIMIT="prlimit --data=268435456" session_start
+    as_user /bin/first /data/a >/dev/null
+    hs_wait 10 resident bin/second data/b/1 data/b/2 data/b/3
+    session_stop
+    [ "$(grep -c 'too large for a session' "$HS_TMP/daemon.log")" -eq 1 ]
+    # What was learned in this session is saved all the same.
+    [ "$(jq '.chains.names | length' "$HS_STATE/model.json")" -eq 2 ]
+}
+
+@test "a model that cannot even be read holds no session up, and is taken when it can" {
+    SESSION_UID=1000
+    learned
+    cp "$HS_STATE/model.json" "$HS_TMP/small.json"
+    many_files 40000 4000
+    HS_LIMIT="prlimit --data=100000000" session_start
+    [ "$(grep -c 'this session begins without it' "$HS_TMP/daemon.log")" -eq 1 ]
+    jq -e '.n_maps == 0' "$DUMP"
+    mv "$HS_TMP/small.json" "$HS_STATE/model.json"
+    kill -HUP "$DAEMON"
+    hs_wait 10 dumped '.n_maps > 0'
+    session_stop
+    [ ! -e "$HS_STATE/model.json.bad" ]
 }
 
 @test "what is forgotten does not come back out of memory" {
