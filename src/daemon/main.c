@@ -8,8 +8,8 @@
 #include "base/options.h"
 #include "base/parse.h"
 #include "config-paths.h"
+#include "daemon/prefetcher.h"
 #include "daemon/rerecord.h"
-#include "daemon/session.h"
 #include "daemon/stages.h"
 #include "record/read-ahead.h"
 #include "record/recorder.h"
@@ -38,7 +38,7 @@ typedef struct Daemon {
     Arguments a;
     Recorder *recorder;
     StageSource *stages;
-    Session *session; /* while that stage is recorded */
+    Prefetcher *session; /* while that stage is recorded */
     int root_fd;
     sd_event *event;
     Rerecord rerecord;
@@ -213,7 +213,7 @@ static bool mark_run(const Daemon *d, const char *name)
 /* Ends the current stage, if one is being recorded, and writes its trace, or drops it. */
 static void finish_stage(Daemon *d, bool drop, bool enough)
 {
-    unsigned flags = session_trace_flags(d->session);
+    unsigned flags = prefetcher_trace_flags(d->session);
     _cleanup_free_ char *path = NULL, *left_out = NULL;
     _cleanup_trace_ Trace *t = NULL;
     char duration[FORMAT_TIMESPAN_MAX];
@@ -303,11 +303,13 @@ static int begin_stage(Daemon *d, Stage stage, uint32_t uid, bool others)
             return log_error_errno(r, "headstartd: cannot record %s: %m", stage_to_string(stage));
         d->recording = stage;
         if (stage == STAGE_SESSION) {
-            const SessionOptions o = {.root = d->a.root, .state = d->a.state, .run_dir = d->a.run};
+            const PrefetcherOptions o = {
+                    .root = d->a.root, .state = d->a.state, .run_dir = d->a.run};
 
             /* The trace is that of `uid`, but the cycle works for everyone who is logged in:
              * applications of all of them count, and files that root owns. */
-            (void)session_new(&o, d->recorder, d->event, others ? UID_INVALID : uid, &d->session);
+            (void)prefetcher_new(&o, d->recorder, d->event, others ? UID_INVALID : uid,
+                                 &d->session);
         }
     }
     /* Whoever waits for something else now says so in a moment. */
@@ -347,7 +349,7 @@ static int on_stage_changed(void *arg, const StageChange *c)
         return 0;
     }
     finish_stage(d, c->drop, false);
-    d->session = session_end(d->session);
+    d->session = prefetcher_end(d->session);
     if (c->next == STAGE_LOGIN)
         hurry_login(d, c->uid);
     if ((int)c->next < 0)
@@ -397,7 +399,7 @@ static int run(Daemon *d)
     sd_notify(false, "STOPPING=1");
     /* A machine that shuts down does not wait for us; and what is not over is no boot, no login. */
     finish_stage(d, d->a.automatic, false);
-    d->session = session_end(d->session);
+    d->session = prefetcher_end(d->session);
     return r < 0 ? log_error_errno(r, "headstartd: the event loop failed: %m") : r;
 }
 

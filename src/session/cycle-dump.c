@@ -7,8 +7,8 @@
 #include "session/cycle-internal.h"
 
 /* Enough for a look; in the order in which they are wanted. */
-#define GUESSES_MAX 100U
-#define WANTS_MAX   1000U
+#define GUESSES_MAX  100U
+#define REQUESTS_MAX 1000U
 
 static void add(struct json_object *o, const char *key, struct json_object *value, bool *failed)
 {
@@ -50,22 +50,23 @@ static struct json_object *dump_guesses(const Cycle *c, const PredictorGuesses *
     return a;
 }
 
-static struct json_object *dump_wants(const CycleDecision *d, bool *failed)
+static struct json_object *dump_requests(const CycleDecision *d, bool *failed)
 {
     struct json_object *a = json_object_new_array();
 
-    for (size_t i = 0; a && i < d->n_wants && i < WANTS_MAX; i++) {
+    for (size_t i = 0; a && i < d->n_requests && i < REQUESTS_MAX; i++) {
         struct json_object *o = json_object_new_object();
-        _cleanup_free_ char *path = json_escape_bytes(d->wants[i].path);
+        _cleanup_free_ char *path = json_escape_bytes(d->requests[i].path);
 
         push(a, o, failed);
         if (*failed || !path)
             break;
         add(o, "path", json_object_new_string(path), failed);
-        add(o, "kind", json_object_new_string(cycle_kind_to_string(d->wants[i].kind)), failed);
-        add(o, "offset", json_object_new_uint64(d->wants[i].offset), failed);
-        add(o, "length", json_object_new_uint64(d->wants[i].length), failed);
-        add(o, "probability", json_object_new_double(d->wants[i].probability), failed);
+        add(o, "kind", json_object_new_string(prefetch_kind_to_string(d->requests[i].kind)),
+            failed);
+        add(o, "offset", json_object_new_uint64(d->requests[i].offset), failed);
+        add(o, "length", json_object_new_uint64(d->requests[i].length), failed);
+        add(o, "probability", json_object_new_double(d->requests[i].probability), failed);
     }
     return a;
 }
@@ -91,19 +92,19 @@ struct json_object *cycle_dump(const Cycle *c)
     add(o, "interval_usec", json_object_new_uint64(c->parameters.interval), &failed);
     add(o, "scan", json_object_new_boolean(c->parameters.scan), &failed);
     add(o, "predict", json_object_new_boolean(c->parameters.predict), &failed);
-    add(o, "n_maps", json_object_new_uint64(c->maps.first_metadata), &failed);
+    add(o, "n_objects", json_object_new_uint64(c->objects.first_metadata), &failed);
     add(o, "state_bytes", json_object_new_uint64(predictor_size(c->predictor)), &failed);
     add(o, "n_learned", json_object_new_uint64(c->n_learned), &failed);
     add(o, "n_decisions", json_object_new_uint64(c->n_decisions), &failed);
     add(o, "verdict", json_object_new_string(cycle_verdict_to_string(d->verdict)), &failed);
     add(o, "budget_bytes", json_object_new_uint64(d->budget_bytes), &failed);
-    add(o, "wanted_bytes", json_object_new_uint64(d->wanted_bytes), &failed);
+    add(o, "requested_bytes", json_object_new_uint64(d->requested_bytes), &failed);
     add(o, "n_beyond", json_object_new_uint64(d->n_beyond), &failed);
     add(o, "n_refused", json_object_new_uint64(d->n_refused), &failed);
     add(o, "running", dump_running(c, &failed), &failed);
     add(o, "guesses", dump_guesses(c, &c->guesses, &failed), &failed);
     add(o, "in_session", dump_guesses(c, &c->in_session_guesses, &failed), &failed);
-    add(o, "wants", dump_wants(d, &failed), &failed);
+    add(o, "requests", dump_requests(d, &failed), &failed);
     if (failed) {
         json_object_put(o);
         return NULL;

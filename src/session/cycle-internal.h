@@ -15,13 +15,13 @@ typedef struct CyclePath {
 
 typedef struct CycleObject {
     uint32_t path; /* into paths */
-    CycleKind kind;
+    PrefetchKind kind;
     uint64_t offset, length;
     float chance; /* of metadata: that a session needs it; of others it depends on who uses them */
 } CycleObject;
 
 /* What the model knows of applications, by the chains' numbers: parts of items are objects. */
-typedef struct CycleMaps {
+typedef struct CycleObjects {
     CyclePath *paths; /* the files sorted by text, then those of metadata */
     size_t n_paths, allocated_paths;
     size_t n_files; /* paths of files and directories */
@@ -34,18 +34,18 @@ typedef struct CycleMaps {
     uint32_t *parts;
     float *chances;
     size_t n_parts, allocated_parts, allocated_chances;
-} CycleMaps;
+} CycleObjects;
 
-void cycle_maps_done(CycleMaps *m);
+void cycle_objects_done(CycleObjects *m);
 
 /* The file or directory of that name, or NULL. */
-CyclePath *cycle_maps_find(CycleMaps *m, const char *path);
+CyclePath *cycle_objects_find(CycleObjects *m, const char *path);
 
 /* The maps of all applications that count, of logins and sessions, whose names become the chains';
  * and the metadata of that user's sessions (UID_INVALID: of everybody's). Objects beyond
  * CYCLE_OBJECTS_MAX and applications beyond what the chains can name are left out. 0 or -ENOMEM. */
-int cycle_maps_fill(CycleMaps *m, const Model *model, const CycleParameters *p, uint32_t uid,
-                    Chains *chains);
+int cycle_objects_fill(CycleObjects *m, const Model *model, const CycleParameters *p, uint32_t uid,
+                       Chains *chains);
 
 /* True if a prefix of the list leaves that path alone: see CycleParameters. */
 bool cycle_excludes(const char *list, const char *path);
@@ -62,7 +62,7 @@ struct Cycle {
     char *exclude; /* parameters.exclude is this */
     uint32_t uid;
     Predictor *predictor;
-    CycleMaps maps;
+    CycleObjects objects;
     CycleRefusal *refusals; /* kept when the maps are loaded anew */
 
     uint32_t *counts; /* application -> processes that run */
@@ -75,8 +75,8 @@ struct Cycle {
 
     PredictorGuesses guesses, in_session_guesses;
     Needs needs, use;
-    CycleWant *wants;
-    size_t allocated_wants;
+    PrefetchRequest *requests;
+    size_t allocated_requests;
     CycleDecision latest;
     uint64_t n_decisions;
 };

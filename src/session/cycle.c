@@ -33,7 +33,7 @@ static bool parameters_valid(const CycleParameters *p)
 const char *cycle_verdict_to_string(CycleVerdict v)
 {
     static const char *const table[] = {
-            [CYCLE_WANTS] = "wants",
+            [CYCLE_PREFETCH] = "prefetch",
             [CYCLE_OFF] = "off",
             [CYCLE_BATTERY] = "battery",
             [CYCLE_PRESSURE] = "pressure",
@@ -42,15 +42,15 @@ const char *cycle_verdict_to_string(CycleVerdict v)
     return (int)v >= 0 && v < _CYCLE_VERDICT_MAX ? table[v] : NULL;
 }
 
-const char *cycle_kind_to_string(CycleKind k)
+const char *prefetch_kind_to_string(PrefetchKind k)
 {
     static const char *const table[] = {
-            [CYCLE_FILE] = "file",
-            [CYCLE_DIRECTORY] = "directory",
-            [CYCLE_METADATA] = "metadata",
+            [PREFETCH_FILE] = "file",
+            [PREFETCH_DIRECTORY] = "directory",
+            [PREFETCH_METADATA] = "metadata",
     };
 
-    return (int)k >= 0 && k < _CYCLE_KIND_MAX ? table[k] : NULL;
+    return (int)k >= 0 && k < _PREFETCH_KIND_MAX ? table[k] : NULL;
 }
 
 Cycle *cycle_free(Cycle *c)
@@ -64,14 +64,14 @@ Cycle *cycle_free(Cycle *c)
         free(x);
     }
     predictor_free(c->predictor);
-    cycle_maps_done(&c->maps);
+    cycle_objects_done(&c->objects);
     predictor_guesses_done(&c->guesses);
     predictor_guesses_done(&c->in_session_guesses);
     needs_done(&c->needs);
     needs_done(&c->use);
     free(c->counts);
     free(c->running);
-    free(c->wants);
+    free(c->requests);
     free(c->exclude);
     free(c);
     return NULL;
@@ -80,14 +80,14 @@ Cycle *cycle_free(Cycle *c)
 /* Everything or nothing. */
 static int load(Cycle *c, const CycleParameters *p, const Model *m)
 {
-    _cleanup_(cycle_maps_done) CycleMaps maps = {0};
+    _cleanup_(cycle_objects_done) CycleObjects objects = {0};
     char *exclude;
     int r = 0;
 
     if (!parameters_valid(p))
         return -EINVAL;
     if (m)
-        r = cycle_maps_fill(&maps, m, p, c->uid, mixture_chains(c->predictor));
+        r = cycle_objects_fill(&objects, m, p, c->uid, mixture_chains(c->predictor));
     if (r < 0)
         return r;
     exclude = strdup(p->exclude ? p->exclude : "");
@@ -97,11 +97,11 @@ static int load(Cycle *c, const CycleParameters *p, const Model *m)
     c->exclude = exclude;
     c->parameters = *p;
     c->parameters.exclude = exclude;
-    cycle_maps_done(&c->maps);
-    c->maps = maps;
-    maps = (CycleMaps){0};
+    cycle_objects_done(&c->objects);
+    c->objects = objects;
+    objects = (CycleObjects){0};
     for (const CycleRefusal *x = c->refusals; x; x = x->hh.next) {
-        CyclePath *path = cycle_maps_find(&c->maps, x->path);
+        CyclePath *path = cycle_objects_find(&c->objects, x->path);
 
         if (path)
             path->refused = true;
@@ -190,7 +190,8 @@ static int find_application(Cycle *c, const CycleEvent *e, uint32_t *ret)
         r = chains_add_name(mixture_chains(c->predictor), name, &item);
     if (r < 0)
         return r == -ENOENT || r == -E2BIG ? 0 : r;
-    if (c->parameters.minsize_bytes == 0 || (item < c->maps.n_items && c->maps.items[item].n > 0))
+    if (c->parameters.minsize_bytes == 0 ||
+        (item < c->objects.n_items && c->objects.items[item].n > 0))
         *ret = item;
     return 0;
 }
@@ -267,7 +268,7 @@ int cycle_observe(Cycle *c, const CycleEvent *e)
 
 static int infer(Cycle *c, usec_t now, usec_t horizon, PredictorGuesses *guesses, Needs *needs)
 {
-    const CycleMaps *m = &c->maps;
+    const CycleObjects *m = &c->objects;
     const NeedsTable table = {
             .items = m->items,
             .n_items = m->n_items,
@@ -291,7 +292,7 @@ static int infer(Cycle *c, usec_t now, usec_t horizon, PredictorGuesses *guesses
 
 int cycle_refuse(Cycle *c, const char *path)
 {
-    CyclePath *known = cycle_maps_find(&c->maps, path);
+    CyclePath *known = cycle_objects_find(&c->objects, path);
     CycleRefusal *x;
 
     if (!known || known->refused || HASH_COUNT(c->refusals) >= CYCLE_REFUSED_MAX)
@@ -309,19 +310,19 @@ int cycle_refuse(Cycle *c, const char *path)
     return 0;
 }
 
-static void want(Cycle *c, CycleDecision *d, const CycleObject *o, double probability)
+static void add_request(Cycle *c, CycleDecision *d, const CycleObject *o, double probability)
 {
-    if (c->maps.paths[o->path].refused) {
+    if (c->objects.paths[o->path].refused) {
         d->n_refused++;
         return;
     }
-    if (o->length > d->budget_bytes - d->wanted_bytes) {
+    if (o->length > d->budget_bytes - d->requested_bytes) {
         d->n_beyond++;
         return;
     }
-    d->wanted_bytes += o->length;
-    c->wants[d->n_wants++] = (CycleWant){
-            .path = c->maps.paths[o->path].text,
+    d->requested_bytes += o->length;
+    c->requests[d->n_requests++] = (PrefetchRequest){
+            .path = c->objects.paths[o->path].text,
             .offset = o->offset,
             .length = o->length,
             .probability = probability,
@@ -331,9 +332,9 @@ static void want(Cycle *c, CycleDecision *d, const CycleObject *o, double probab
 
 /* Asks for needs[begin .. end), which are worth the same: what root owns comes first, so that a
  * user's file never keeps out a library only because its name sorts before. */
-static void want_equals(Cycle *c, CycleDecision *d, size_t begin, size_t end)
+static void add_equal_requests(Cycle *c, CycleDecision *d, size_t begin, size_t end)
 {
-    const CycleMaps *m = &c->maps;
+    const CycleObjects *m = &c->objects;
 
     for (int users = 0; users <= 1; users++)
         for (size_t i = begin; i < end; i++) {
@@ -342,29 +343,29 @@ static void want_equals(Cycle *c, CycleDecision *d, size_t begin, size_t end)
 
             if (m->paths[o->path].shipped == !users &&
                 needs_probability(&c->use, need->object) >= c->parameters.minimum_use)
-                want(c, d, o, need->probability);
+                add_request(c, d, o, need->probability);
         }
 }
 
 /* Thesis algorithm 4.2, with the line that it lacks: what is taken is taken off the budget. */
 static int choose(Cycle *c, CycleDecision *d)
 {
-    const CycleMaps *m = &c->maps;
+    const CycleObjects *m = &c->objects;
     int r;
 
-    r = grow_array(&c->wants, &c->allocated_wants, c->needs.n + m->n_objects - m->first_metadata,
-                   sizeof(*c->wants));
+    r = grow_array(&c->requests, &c->allocated_requests,
+                   c->needs.n + m->n_objects - m->first_metadata, sizeof(*c->requests));
     if (r < 0)
         return r;
     for (size_t i = 0, end; i < c->needs.n; i = end) {
         end = i + 1;
         while (end < c->needs.n && c->needs.needs[end].worth == c->needs.needs[i].worth)
             end++;
-        want_equals(c, d, i, end);
+        add_equal_requests(c, d, i, end);
     }
     for (size_t i = m->first_metadata; i < m->n_objects; i++)
-        want(c, d, &m->objects[i], (double)m->objects[i].chance);
-    d->wants = c->wants;
+        add_request(c, d, &m->objects[i], (double)m->objects[i].chance);
+    d->requests = c->requests;
     return 0;
 }
 
@@ -374,7 +375,7 @@ static CycleVerdict judge(const CycleParameters *p, const CycleSnapshot *s)
         return CYCLE_OFF;
     if (s->on_battery && !p->battery)
         return CYCLE_BATTERY;
-    return s->memory_pressure > p->maximum_pressure ? CYCLE_PRESSURE : CYCLE_WANTS;
+    return s->memory_pressure > p->maximum_pressure ? CYCLE_PRESSURE : CYCLE_PREFETCH;
 }
 
 int cycle_decide(Cycle *c, usec_t now, usec_t realtime, const CycleSnapshot *s, CycleDecision *ret)
@@ -386,7 +387,7 @@ int cycle_decide(Cycle *c, usec_t now, usec_t realtime, const CycleSnapshot *s, 
     int r = 0;
 
     predictor_set_wall_clock(c->predictor, now, realtime);
-    if (d.verdict == CYCLE_WANTS && c->maps.n_objects > 0) {
+    if (d.verdict == CYCLE_PREFETCH && c->objects.n_objects > 0) {
         r = infer(c, now, USEC_INFINITY, &c->in_session_guesses, &c->use);
         if (r >= 0)
             r = infer(c, now, c->parameters.interval, &c->guesses, &c->needs);

@@ -3,7 +3,7 @@
 
 /* The cycle of the thesis's daemon (preload 3.3, 4.3, 5.2) as a state machine: starts and exits of
  * applications come in, what should be in memory now comes out, worthiest first and cut at the
- * budget. Pure; resident.h brings in what is missing of it.
+ * budget. Pure; prefetch-thread.h brings in what is missing of it.
  *
  * What will be needed is the mixture's to say (predict/mixture.h), which learns on while the
  * session goes on. Maps are ordered by the probability that they are needed before the next cycle
@@ -22,6 +22,7 @@
 #include "model/model.h"
 #include "plan/budget.h"
 #include "predict/predictor.h"
+#include "session/prefetch-request.h"
 
 #define CYCLE_APPLICATIONS_MAX 20000U   /* told apart; others are not followed */
 #define CYCLE_OBJECTS_MAX      2000000U /* parts of files, directories, metadata ranges */
@@ -58,28 +59,8 @@ typedef struct CycleEvent {
     const char *path;
 } CycleEvent;
 
-/* What should be in memory. */
-typedef enum CycleKind {
-    CYCLE_FILE,      /* its map; its inode where no map is known (length 0) */
-    CYCLE_DIRECTORY, /* its entries */
-    CYCLE_METADATA,  /* a range of the block device of a filesystem, which `path` names by its UUID
-                      */
-    _CYCLE_KIND_MAX,
-    _CYCLE_KIND_INVALID = -EINVAL,
-} CycleKind;
-
-const char *cycle_kind_to_string(CycleKind k);
-
-typedef struct CycleWant {
-    const char *path; /* borrowed from the cycle, until cycle_reload() */
-    uint64_t offset, length;
-    double probability; /* that it is needed before the next cycle; metadata: before the session
-                           ends */
-    CycleKind kind;
-} CycleWant;
-
 typedef enum CycleVerdict {
-    CYCLE_WANTS,
+    CYCLE_PREFETCH,
     CYCLE_OFF,      /* predict is off */
     CYCLE_BATTERY,  /* nothing, to save power */
     CYCLE_PRESSURE, /* nothing, memory is short */
@@ -91,9 +72,10 @@ const char *cycle_verdict_to_string(CycleVerdict v);
 
 typedef struct CycleDecision {
     CycleVerdict verdict;
-    const CycleWant *wants; /* borrowed, until the next call; by falling worth, then metadata */
-    size_t n_wants;
-    uint64_t wanted_bytes, budget_bytes;
+    const PrefetchRequest
+            *requests; /* borrowed, until the next call; by falling worth, then metadata */
+    size_t n_requests;
+    uint64_t requested_bytes, budget_bytes;
     size_t n_beyond;  /* left out because they did not fit the budget */
     size_t n_refused; /* left out by cycle_refuse() */
 } CycleDecision;

@@ -125,7 +125,7 @@ resident() {
 }
 
 idle() {
-    dumped ".resident.working == 0 and .resident.n_passes > ${1:-0} and .resident.pass_missing_bytes == 0"
+    dumped ".prefetch.working == 0 and .prefetch.n_passes > ${1:-0} and .prefetch.pass_missing_bytes == 0"
 }
 
 not_resident() {
@@ -137,13 +137,13 @@ not_resident() {
     # No cycle comes by itself but the first, of which nothing is left.
     session_config MinSize=0 Cycle=1h
     session_start
-    hs_wait 10 dumped '.n_decisions >= 1 and .resident.working == 0'
+    hs_wait 10 dumped '.n_decisions >= 1 and .prefetch.working == 0'
     sync -f "$HS_MNT"
     echo 3 >/proc/sys/vm/drop_caches
     not_resident data/b/1
     chroot "$HS_MNT" /bin/first /data/a >/dev/null
     hs_wait 10 resident bin/second data/b/1 data/b/2 data/b/3 data/b/sub/4
-    [ "$(jq .resident.n_directories "$DUMP")" -ge 2 ]
+    [ "$(jq .prefetch.n_directories "$DUMP")" -ge 2 ]
     session_stop
     # Residency is not what was needed: the trace says so.
     # shellcheck disable=SC2012 # the names are ours
@@ -163,10 +163,10 @@ not_resident() {
     as_user /bin/first /data/a >/dev/null
     hs_wait 10 resident bin/second data/b/3 data/b/sub/4
     # The next decisions leave out what was refused: it takes no share of the budget.
-    hs_wait 10 dumped '.n_refused == 3 and (.wants | any(.path == "/data/b/3"))'
-    jq -e '.wants | all(.path | IN("/data/b/1", "/data/b/2", "/data/b/sub") | not)' "$DUMP"
+    hs_wait 10 dumped '.n_refused == 3 and (.requests | any(.path == "/data/b/3"))'
+    jq -e '.requests | all(.path | IN("/data/b/1", "/data/b/2", "/data/b/sub") | not)' "$DUMP"
     hs_wait 10 idle
-    [ "$(jq .resident.n_refused "$DUMP")" -ge 3 ]
+    [ "$(jq .prefetch.n_refused "$DUMP")" -ge 3 ]
     not_resident data/b/1
     not_resident data/b/2
     session_stop
@@ -197,10 +197,10 @@ not_resident() {
     [ "$output" = "0 bytes" ]
     session_start
     chroot "$HS_MNT" /bin/first /data/a >/dev/null
-    hs_wait 10 dumped ".wants | any(.kind == \"metadata\" and .offset <= $at and .offset + .length >= $((at + size)))"
+    hs_wait 10 dumped ".requests | any(.kind == \"metadata\" and .offset <= $at and .offset + .length >= $((at + size)))"
     hs_wait 10 block_resident "$at" "$size"
     # Nobody has opened the directory: no other want would bring it in.
-    jq -e '.wants | all(.path | startswith("/data/c") | not)' "$DUMP"
+    jq -e '.requests | all(.path | startswith("/data/c") | not)' "$DUMP"
     session_stop
 }
 
@@ -220,7 +220,7 @@ block_resident() {
     session_start
     chroot "$HS_MNT" /bin/first /data/a >/dev/null
     # Half of it was read when the next cycle came.
-    hs_wait 30 dumped '.resident.read_bytes > 60000000'
+    hs_wait 30 dumped '.prefetch.read_bytes > 60000000'
     session_stop
 }
 
@@ -253,7 +253,7 @@ steady() {
     for ((i = 0; i < 10; i++)); do
         drops=$(drops)
         hs_wait 20 idle
-        passes=$(jq .resident.n_passes "$DUMP")
+        passes=$(jq .prefetch.n_passes "$DUMP")
         reads=$(hs_reads)
         hs_wait 20 idle $((passes + 3))
         reads=$(($(hs_reads) - reads))
@@ -279,7 +279,7 @@ steady() {
     session_start
     chroot "$HS_MNT" /bin/first /data/a >/dev/null
     hs_wait 10 resident bin/second data/b/1 data/b/2 data/b/3 data/b/sub/4
-    hs_wait 10 dumped '.resident.working == 0 and .resident.read_bytes > 4700000'
+    hs_wait 10 dumped '.prefetch.working == 0 and .prefetch.read_bytes > 4700000'
     pin
     reads=$(hs_reads)
     chroot "$HS_MNT" /bin/second -r nothing-that-is-there /data/b || true
@@ -287,8 +287,8 @@ steady() {
     # Blocks of directories and inodes cannot be locked; without the listing it is more than thirty.
     (($(hs_reads) - reads <= 8))
     # It has exited and may come again: all stays wanted.
-    hs_wait 10 idle "$(jq .resident.n_passes "$DUMP")"
-    [ "$(jq '.wants | length' "$DUMP")" -gt 5 ]
+    hs_wait 10 idle "$(jq .prefetch.n_passes "$DUMP")"
+    [ "$(jq '.requests | length' "$DUMP")" -gt 5 ]
     steady
     session_stop
 }
@@ -300,7 +300,7 @@ steady() {
     session_start
     chroot "$HS_MNT" /bin/first /data/a >/dev/null
     hs_wait 10 dumped '.n_decisions >= 3'
-    [ "$(jq .resident.read_bytes "$DUMP")" -eq 0 ]
+    [ "$(jq .prefetch.read_bytes "$DUMP")" -eq 0 ]
     [ "$(jq -r .verdict "$DUMP")" = off ]
     # SIGHUP: the configuration anew. What runs, and was learned, stays.
     session_config MinSize=0 Cycle=1s Exclude=/data/b 'Exclude=!/data/b/2'
@@ -388,10 +388,10 @@ END
     many_files 40000 4000
     HS_LIMIT="prlimit --data=100000000" session_start
     [ "$(grep -c 'this session begins without it' "$HS_TMP/daemon.log")" -eq 1 ]
-    jq -e '.n_maps == 0' "$DUMP"
+    jq -e '.n_objects == 0' "$DUMP"
     mv "$HS_TMP/small.json" "$HS_STATE/model.json"
     kill -HUP "$DAEMON"
-    hs_wait 10 dumped '.n_maps > 0'
+    hs_wait 10 dumped '.n_objects > 0'
     session_stop
     [ ! -e "$HS_STATE/model.json.bad" ]
 }
@@ -434,6 +434,6 @@ END
     chroot "$HS_MNT" /bin/first /dev/null 2>/dev/null || true
     hs_wait 10 resident bin/second data/b/3
     hs_wait 10 idle
-    [ "$(jq .resident.n_skipped "$DUMP")" -ge 3 ]
+    [ "$(jq .prefetch.n_skipped "$DUMP")" -ge 3 ]
     session_stop
 }

@@ -16,7 +16,7 @@
 #include "base/rooted.h"
 #include "evaluate/random.h"
 #include "session/machine.h"
-#include "session/resident.h"
+#include "session/prefetch-thread.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -134,21 +134,21 @@ static int begin(Measure *m)
     return r < 0 ? r : cycle_begin(m->cycle, m->at, m->realtime + m->at);
 }
 
-static int one_cycle(Measure *m, Resident *resident)
+static int one_cycle(Measure *m, PrefetchThread *thread)
 {
     CycleSnapshot s;
     CycleDecision d;
-    ResidentReport report;
+    PrefetchReport report;
     int r = machine_snapshot(AT_FDCWD, &s);
 
     m->at += 20 * USEC_PER_SEC;
     if (r >= 0)
         r = cycle_decide(m->cycle, m->at, m->realtime + m->at, &s, &d);
     if (r >= 0)
-        r = resident_want(resident, d.wants, d.n_wants);
+        r = prefetch_thread_request(thread, d.requests, d.n_requests);
     do {
         usleep(500);
-        resident_report(resident, &report);
+        prefetch_thread_report(thread, &report);
     } while (r >= 0 && report.working);
     return r;
 }
@@ -182,11 +182,11 @@ static int save(const Measure *m, Model *model, const char *state)
 static int measure(Measure *m, const char *state, unsigned n_cycles)
 {
     _cleanup_model_ Model *model = NULL;
-    _cleanup_(resident_freep) Resident *resident = NULL;
+    _cleanup_(prefetch_thread_freep) PrefetchThread *thread = NULL;
     CycleParameters p;
     CycleDecision d;
     CycleSnapshot s;
-    ResidentReport report;
+    PrefetchReport report;
     usec_t cpu;
     int r = make_files(m);
 
@@ -205,21 +205,21 @@ static int measure(Measure *m, const char *state, unsigned n_cycles)
     model = model_free(model);
     malloc_trim(0);
     if (r >= 0)
-        r = resident_new(m->dir, 0, &resident);
+        r = prefetch_thread_new(m->dir, 0, &thread);
     if (r >= 0)
         r = begin(m);
     for (unsigned i = 0; r >= 0 && i < 5; i++) /* brings in what is not there */
-        r = one_cycle(m, resident);
+        r = one_cycle(m, thread);
     cpu = clock_cpu();
     for (unsigned i = 0; r >= 0 && i < n_cycles; i++) {
         r = event(m, 0);
         if (r >= 0)
-            r = one_cycle(m, resident);
+            r = one_cycle(m, thread);
     }
     if (r < 0)
         return r;
     cpu = clock_cpu() - cpu;
-    resident_report(resident, &report);
+    prefetch_thread_report(thread, &report);
     r = machine_snapshot(AT_FDCWD, &s);
     if (r >= 0)
         r = cycle_decide(m->cycle, m->at, m->realtime + m->at, &s, &d);
@@ -227,7 +227,7 @@ static int measure(Measure *m, const char *state, unsigned n_cycles)
         return r;
     printf("applications %u, files %u, wanted %zu maps (%" PRIu64 " bytes), files looked at a pass "
            "%" PRIu64 ", read %" PRIu64 " bytes in %" PRIu64 " reads\n",
-           m->n_applications, m->n_files, d.n_wants, d.wanted_bytes, report.pass_files,
+           m->n_applications, m->n_files, d.n_requests, d.requested_bytes, report.pass_files,
            report.read_bytes, report.n_reads);
     printf("CPU a cycle %.3f ms: %.4f %% of a core at 20 s; RSS %.1f MiB (anonymous %.1f), at most "
            "%.1f MiB\n",

@@ -68,7 +68,7 @@ static usec_t habit(Cycle *c, unsigned sessions, usec_t at)
     return at;
 }
 
-static double worth(const CycleWant *w)
+static double worth(const PrefetchRequest *w)
 {
     return w->probability *
            needs_worth(w->length, cost_seek_bytes(cost_model_of(DEVICE_CLASS_UNKNOWN)));
@@ -79,26 +79,26 @@ static CycleDecision decide(Cycle *c, usec_t at, const CycleSnapshot *s)
     CycleDecision d;
 
     assert_int_equal(cycle_decide(c, at, T0 + at, s, &d), 0);
-    for (size_t i = 0; i < d.n_wants; i++) {
-        assert_true(d.wants[i].probability >= 0 && d.wants[i].probability <= 1);
+    for (size_t i = 0; i < d.n_requests; i++) {
+        assert_true(d.requests[i].probability >= 0 && d.requests[i].probability <= 1);
         if (i == 0)
             continue;
-        if (d.wants[i].kind != CYCLE_METADATA) {
-            assert_int_not_equal(d.wants[i - 1].kind, CYCLE_METADATA);
-            assert_true(worth(&d.wants[i - 1]) >= worth(&d.wants[i]) - 1e-9);
-        } else if (d.wants[i - 1].kind == CYCLE_METADATA) {
-            assert_true(d.wants[i - 1].probability >= d.wants[i].probability);
+        if (d.requests[i].kind != PREFETCH_METADATA) {
+            assert_int_not_equal(d.requests[i - 1].kind, PREFETCH_METADATA);
+            assert_true(worth(&d.requests[i - 1]) >= worth(&d.requests[i]) - 1e-9);
+        } else if (d.requests[i - 1].kind == PREFETCH_METADATA) {
+            assert_true(d.requests[i - 1].probability >= d.requests[i].probability);
         }
     }
-    assert_true(d.wanted_bytes <= d.budget_bytes);
+    assert_true(d.requested_bytes <= d.budget_bytes);
     return d;
 }
 
-static const CycleWant *wanted(const CycleDecision *d, const char *path, uint64_t offset)
+static const PrefetchRequest *wanted(const CycleDecision *d, const char *path, uint64_t offset)
 {
-    for (size_t i = 0; i < d->n_wants; i++)
-        if (strcmp(d->wants[i].path, path) == 0 && d->wants[i].offset == offset)
-            return &d->wants[i];
+    for (size_t i = 0; i < d->n_requests; i++)
+        if (strcmp(d->requests[i].path, path) == 0 && d->requests[i].offset == offset)
+            return &d->requests[i];
     return NULL;
 }
 
@@ -121,9 +121,9 @@ static void test_start_is_answered(void **state)
     usec_t now;
     _cleanup_cycle_ Cycle *c = after_a(&p, &now);
     CycleDecision d = decide(c, now, &plenty);
-    const CycleWant *w;
+    const PrefetchRequest *w;
 
-    assert_int_equal(d.verdict, CYCLE_WANTS);
+    assert_int_equal(d.verdict, CYCLE_PREFETCH);
     assert_int_equal(d.budget_bytes, 1024 * MIB);
     w = wanted(&d, "/f/b", 0);
     assert_non_null(w);
@@ -132,16 +132,16 @@ static void test_start_is_answered(void **state)
     assert_non_null(wanted(&d, "/f/b", 5 * PAGE));
     w = wanted(&d, "/f/d", 0);
     assert_non_null(w);
-    assert_int_equal(w->kind, CYCLE_DIRECTORY);
+    assert_int_equal(w->kind, PREFETCH_DIRECTORY);
     /* What runs is not predicted; what never started is not either. */
     assert_null(wanted(&d, "/f/a", 0));
     assert_null(wanted(&d, "/f/c", 0));
-    assert_int_equal(d.wanted_bytes, 6 * PAGE);
+    assert_int_equal(d.requested_bytes, 6 * PAGE);
     /* It has started: nothing more is wanted. */
     assert_int_equal(tell(c, now + S, "/bin/B", true), 1);
     d = decide(c, now + S, &plenty);
-    assert_int_equal(d.n_wants, 0);
-    assert_int_equal(d.verdict, CYCLE_WANTS);
+    assert_int_equal(d.n_requests, 0);
+    assert_int_equal(d.verdict, CYCLE_PREFETCH);
 }
 
 /* Deciding again without events gives the same. */
@@ -151,12 +151,12 @@ static void test_steady(void **state)
     usec_t now;
     _cleanup_cycle_ Cycle *c = after_a(&p, &now);
     CycleDecision d = decide(c, now, &plenty);
-    size_t n = d.n_wants;
+    size_t n = d.n_requests;
     uint64_t learned = cycle_n_learned(c);
 
     for (unsigned i = 1; i < 5; i++) {
         d = decide(c, now + i * 20 * S, &plenty);
-        assert_true(d.n_wants <= n);
+        assert_true(d.n_requests <= n);
     }
     assert_int_equal(cycle_n_learned(c), learned);
 }
@@ -173,7 +173,7 @@ static void test_budget(void **state)
     d = decide(c, now, &s);
     assert_int_equal(d.budget_bytes, 3 * PAGE);
     assert_int_equal(d.n_beyond, 1);
-    assert_int_equal(d.wanted_bytes, 2 * PAGE);
+    assert_int_equal(d.requested_bytes, 2 * PAGE);
     assert_non_null(wanted(&d, "/f/d", 0)); /* costs nothing */
 
     p.budget.formula = BUDGET_THESIS;
@@ -196,21 +196,21 @@ static void test_switches(void **state)
     s.on_battery = true;
     d = decide(c, now, &s);
     assert_int_equal(d.verdict, CYCLE_BATTERY);
-    assert_int_equal(d.n_wants, 0);
+    assert_int_equal(d.n_requests, 0);
     p.battery = true;
     assert_int_equal(cycle_reload(c, &p, m), 0);
     d = decide(c, now, &s);
-    assert_int_equal(d.verdict, CYCLE_WANTS);
-    assert_true(d.n_wants > 0);
+    assert_int_equal(d.verdict, CYCLE_PREFETCH);
+    assert_true(d.n_requests > 0);
     s.memory_pressure = 30;
     d = decide(c, now, &s);
     assert_int_equal(d.verdict, CYCLE_PRESSURE);
-    assert_int_equal(d.n_wants, 0);
+    assert_int_equal(d.n_requests, 0);
     p.predict = false;
     assert_int_equal(cycle_reload(c, &p, m), 0);
     d = decide(c, now, &plenty);
     assert_int_equal(d.verdict, CYCLE_OFF);
-    assert_int_equal(d.n_wants, 0);
+    assert_int_equal(d.n_requests, 0);
 }
 
 /* Without scanning nothing is learned, and what was learned is still used. */
@@ -248,8 +248,8 @@ static void test_minimum_use(void **state)
     p.minimum_use = 1;
     c = after_a(&p, &now);
     d = decide(c, now, &plenty);
-    assert_int_equal(d.verdict, CYCLE_WANTS);
-    assert_int_equal(d.n_wants, 0);
+    assert_int_equal(d.verdict, CYCLE_PREFETCH);
+    assert_int_equal(d.n_requests, 0);
 }
 
 /* Metadata that the user's sessions needed often enough is wanted whatever runs, after all else,
@@ -277,14 +277,14 @@ static void test_metadata(void **state)
     now += 101 * S;
     d = decide(c, now, &plenty);
     assert_non_null(wanted(&d, "/f/b", 0));
-    assert_int_equal(d.wants[d.n_wants - 1].kind, CYCLE_METADATA);
+    assert_int_equal(d.requests[d.n_requests - 1].kind, PREFETCH_METADATA);
     assert_near(wanted(&d, UUID, 0)->probability, 1);
     assert_int_equal(wanted(&d, UUID, 0)->length, 2 * PAGE);
     assert_near(wanted(&d, UUID, 20 * PAGE)->probability, 0.5);
     assert_null(wanted(&d, UUID, 10 * PAGE)); /* 1 of 8 */
     assert_null(wanted(&d, UUID, 30 * PAGE)); /* somebody else's */
     assert_null(wanted(&d, UUID, 40 * PAGE)); /* the login pack's */
-    assert_int_equal(d.wanted_bytes, (6 + 3) * PAGE);
+    assert_int_equal(d.requested_bytes, (6 + 3) * PAGE);
 
     s.memory.available_bytes = 2 * 7 * PAGE;
     d = decide(c, now, &s);
@@ -311,7 +311,7 @@ static void test_metadata_is_bounded(void **state)
 
     assert_int_equal(tell(c, S, "/bin/A", true), 1);
     d = decide(c, 2 * S, &plenty);
-    assert_int_equal(d.n_wants, 2);
+    assert_int_equal(d.n_requests, 2);
     assert_non_null(wanted(&d, UUID, 0));
     assert_non_null(wanted(&d, UUID, 40000 * PAGE)); /* 12 MB and no second time that */
 }
@@ -359,7 +359,7 @@ static void test_prefixes(void **state)
     p.exclude = " /f/b\t/nowhere ! ";
     c = after_a(&p, &now);
     x = decide(c, now, &plenty);
-    assert_int_equal(x.n_wants, 1);
+    assert_int_equal(x.n_requests, 1);
     assert_non_null(wanted(&x, "/f/d", 0));
 
     p.exclude = "/ !/f !/bin/B"; /* everything but */
@@ -459,10 +459,10 @@ static void test_nothing_known(void **state)
     CycleDecision x;
 
     x = decide(c, S, &plenty);
-    assert_int_equal(x.n_wants, 0);
+    assert_int_equal(x.n_requests, 0);
     assert_int_equal(tell(d, S, "/bin/A", true), 1);
     x = decide(d, S, &plenty);
-    assert_int_equal(x.n_wants, 0);
+    assert_int_equal(x.n_requests, 0);
 }
 
 /* Saved in the middle of a session, restored, and saved: the same bytes; and what was restored
@@ -580,7 +580,7 @@ static void test_ties(void **state)
     assert_int_equal(tell(c, now + 100 * S, "/bin/A", true), 1);
     s.memory.available_bytes = 2 * PAGE;
     d = decide(c, now + 101 * S, &s);
-    assert_int_equal(d.n_wants, 1);
+    assert_int_equal(d.n_requests, 1);
     assert_int_equal(d.n_beyond, 1);
     assert_non_null(wanted(&d, "/usr/lib/libc.so.6", 0));
 }
@@ -595,7 +595,7 @@ static void test_dump(void **state)
     decide(c, now, &plenty);
     o = cycle_dump(c);
     assert_non_null(o);
-    assert_true(json_object_object_get_ex(o, "wants", &x));
+    assert_true(json_object_object_get_ex(o, "requests", &x));
     assert_true(json_object_array_length(x) >= 3);
     assert_true(json_object_object_get_ex(o, "running", &x));
     assert_string_equal(json_object_get_string(json_object_array_get_idx(x, 0)), "/bin/A");

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What the session cycle asks of the machine, on fixtures: session/machine.h. And that resident.h
- * looks at nothing but what it may. */
+/* What the session cycle asks of the machine, on fixtures: session/machine.h. And that
+ * prefetch-thread.h looks at nothing but what it may. */
 
 #include "base/atomic-file.h"
 #include "base/clock.h"
 #include "session/machine.h"
-#include "session/resident.h"
+#include "session/prefetch-thread.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -117,14 +117,14 @@ static void test_snapshot(void **state)
 }
 
 /* What is said when the last job is done. */
-static ResidentReport settle(Resident *r)
+static PrefetchReport settle(PrefetchThread *r)
 {
     usec_t end = clock_now(CLOCK_MONOTONIC) + 20 * USEC_PER_SEC;
-    ResidentReport report;
+    PrefetchReport report;
 
     do {
         usleep(1000);
-        resident_report(r, &report);
+        prefetch_thread_report(r, &report);
     } while (report.working && clock_now(CLOCK_MONOTONIC) < end);
     assert_false(report.working);
     return report;
@@ -134,32 +134,32 @@ static ResidentReport settle(Resident *r)
  * old one is done, and an end before the last is. */
 static void test_resident_hostile(void **state)
 {
-    static const char no_uuid[] = ""; /* wants of one file have the same pointer */
-    const CycleWant wants[] = {
+    static const char no_uuid[] = ""; /* requests of one file have the same pointer */
+    const PrefetchRequest requests[] = {
             {.path = "/nowhere", .offset = 0, .length = 100},
             {.path = "/proc/self/mem", .offset = 0, .length = 4096},
             {.path = "/dev/zero", .offset = 0, .length = UINT64_MAX},
-            {.path = "/", .kind = CYCLE_DIRECTORY},
+            {.path = "/", .kind = PREFETCH_DIRECTORY},
             {.path = "/../../x", .offset = UINT64_MAX, .length = UINT64_MAX},
             {.path = "", .length = 1},
-            {.path = "no-such-uuid", .length = UINT64_MAX, .kind = CYCLE_METADATA},
-            {.path = no_uuid, .length = 4096, .kind = CYCLE_METADATA},
+            {.path = "no-such-uuid", .length = UINT64_MAX, .kind = PREFETCH_METADATA},
+            {.path = no_uuid, .length = 4096, .kind = PREFETCH_METADATA},
     };
-    Resident *r;
-    ResidentReport report;
+    PrefetchThread *r;
+    PrefetchReport report;
     uint64_t before;
 
-    assert_int_equal(resident_new("/", 0, &r), 0);
+    assert_int_equal(prefetch_thread_new("/", 0, &r), 0);
     for (unsigned i = 0; i < 100; i++)
-        assert_int_equal(resident_want(r, wants, i % 7 > 5 ? 0 : i % 7), 0);
+        assert_int_equal(prefetch_thread_request(r, requests, i % 7 > 5 ? 0 : i % 7), 0);
     report = settle(r);
     before = report.n_skipped;
-    assert_int_equal(resident_want(r, wants, ELEMENTSOF(wants)), 0);
+    assert_int_equal(prefetch_thread_request(r, requests, ELEMENTSOF(requests)), 0);
     report = settle(r);
-    assert_int_equal(report.n_skipped - before, ELEMENTSOF(wants) - 1); /* "/" is a directory */
+    assert_int_equal(report.n_skipped - before, ELEMENTSOF(requests) - 1); /* "/" is a directory */
     assert_int_equal(report.read_bytes, 0);
-    assert_int_equal(resident_want(r, wants, 3), 0);
-    assert_null(resident_free(r));
+    assert_int_equal(prefetch_thread_request(r, requests, 3), 0);
+    assert_null(prefetch_thread_free(r));
 }
 
 int main(void)

@@ -4,7 +4,7 @@
  * pack, which also knows the inode. */
 
 #include "base/open.h"
-#include "session/resident-internal.h"
+#include "session/prefetch-internal.h"
 #include "volume/mount-table.h"
 
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-void places_done(Places *p)
+void mount_dirs_done(MountDirs *p)
 {
     for (size_t i = 0; i < p->n; i++) {
         free(p->places[i].target);
@@ -20,13 +20,13 @@ void places_done(Places *p)
             close(p->places[i].fd);
     }
     free(p->places);
-    *p = (Places){0};
+    *p = (MountDirs){0};
 }
 
-int places_read(const char *root, Places *ret)
+int mount_dirs_read(const char *root, MountDirs *ret)
 {
     _cleanup_mount_table_ MountTable t = {0};
-    _cleanup_places_ Places p = {0};
+    _cleanup_mount_dirs_ MountDirs p = {0};
     _cleanup_free_ size_t *chosen = NULL;
     size_t n;
     int r;
@@ -45,18 +45,18 @@ int places_read(const char *root, Places *ret)
             free(target);
             return -ENOMEM;
         }
-        p.places[p.n++] = (Place){
+        p.places[p.n++] = (MountDir){
                 .target = target,
                 .dev = makedev(m->major, m->minor),
                 .fd = open(target, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
         };
     }
     *ret = p;
-    p = (Places){0};
+    p = (MountDirs){0};
     return 0;
 }
 
-bool places_have(const Places *p, uint64_t dev)
+bool mount_dirs_contain(const MountDirs *p, uint64_t dev)
 {
     for (size_t i = 0; i < p->n; i++)
         if (p->places[i].dev == dev)
@@ -64,14 +64,14 @@ bool places_have(const Places *p, uint64_t dev)
     return false;
 }
 
-int places_find(const Places *p, const char *path, struct stat *ret)
+int mount_dirs_open_path(const MountDirs *p, const char *path, struct stat *ret)
 {
-    const Place *best = NULL;
+    const MountDir *best = NULL;
     _cleanup_close_ int fd = -EBADF;
     size_t longest = 0;
 
     for (size_t i = 0; i < p->n; i++) {
-        const Place *x = &p->places[i];
+        const MountDir *x = &p->places[i];
         size_t l = strlen(x->target);
 
         while (l > 0 && x->target[l - 1] == '/')

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "session/brought.h"
+#include "session/refetch-backoff.h"
 
 #include <string.h>
 
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-struct Brought {
+struct RefetchBackoff {
     UT_hash_handle hh;
     usec_t at, wait;
     RangeSet ranges; /* of a file */
@@ -17,15 +17,15 @@ struct Brought {
 #undef uthash_nonfatal_oom
 #define uthash_nonfatal_oom(elt) ((elt)->oom = true)
 
-static void free_one(Brought *x)
+static void free_one(RefetchBackoff *x)
 {
     range_set_done(&x->ranges);
     free(x);
 }
 
-Brought *brought_free(Brought *b)
+RefetchBackoff *refetch_backoff_free(RefetchBackoff *b)
 {
-    Brought *x, *tmp;
+    RefetchBackoff *x, *tmp;
 
     HASH_ITER (hh, b, x, tmp) {
         HASH_DEL(b, x);
@@ -35,12 +35,12 @@ Brought *brought_free(Brought *b)
 }
 
 /* NULL if memory runs out. */
-static Brought *remember(Brought **b, const char *path, usec_t now)
+static RefetchBackoff *remember(RefetchBackoff **b, const char *path, usec_t now)
 {
-    Brought *x;
+    RefetchBackoff *x;
 
-    if (HASH_COUNT(*b) >= BROUGHT_MAX)
-        *b = brought_free(*b);
+    if (HASH_COUNT(*b) >= REFETCH_PATHS_MAX)
+        *b = refetch_backoff_free(*b);
     x = calloc(1, sizeof(*x) + strlen(path) + 1);
     if (!x)
         return NULL;
@@ -51,14 +51,14 @@ static Brought *remember(Brought **b, const char *path, usec_t now)
         return NULL;
     }
     x->at = now;
-    x->wait = BROUGHT_WAIT_MIN;
+    x->wait = REFETCH_WAIT_MIN_USEC;
     return x;
 }
 
-int brought_filter(const Brought *b, const char *path, usec_t now, RangeSet *missing)
+int refetch_backoff_filter(const RefetchBackoff *b, const char *path, usec_t now, RangeSet *missing)
 {
     _cleanup_range_set_ RangeSet fresh = {0};
-    const Brought *x;
+    const RefetchBackoff *x;
     int r;
 
     HASH_FIND_STR(b, path, x);
@@ -73,10 +73,10 @@ int brought_filter(const Brought *b, const char *path, usec_t now, RangeSet *mis
     return 0;
 }
 
-int brought_note(Brought **b, const char *path, usec_t now, Range part)
+int refetch_backoff_note_read(RefetchBackoff **b, const char *path, usec_t now, Range part)
 {
     _cleanup_range_set_ RangeSet lost = {0};
-    Brought *x;
+    RefetchBackoff *x;
     int r;
 
     HASH_FIND_STR(*b, path, x);
@@ -93,16 +93,16 @@ int brought_note(Brought **b, const char *path, usec_t now, Range part)
         /* What stayed for long is no loss that repeats. */
         bool soon = now < x->at + 4 * x->wait;
 
-        x->wait = soon ? MIN(2 * x->wait, BROUGHT_WAIT_MAX) : BROUGHT_WAIT_MIN;
+        x->wait = soon ? MIN(2 * x->wait, REFETCH_WAIT_MAX_USEC) : REFETCH_WAIT_MIN_USEC;
         x->at = now;
         range_set_done(&x->ranges); /* the others are due until they are read, too */
     }
     return range_set_add(&x->ranges, part.start, part.end);
 }
 
-bool brought_list_due(Brought **b, const char *path, usec_t now, usec_t every)
+bool refetch_backoff_list_due(RefetchBackoff **b, const char *path, usec_t now, usec_t every)
 {
-    Brought *x;
+    RefetchBackoff *x;
 
     HASH_FIND_STR(*b, path, x);
     if (x && now < x->at + every)

@@ -2,29 +2,29 @@
 #pragma once
 
 /* The session cycle in the daemon's event loop: what the recorder tells of applications goes into
- * session/cycle.h, what that wants goes to session/resident.h. SIGHUP reads configuration and model
- * anew, SIGUSR2 writes session.json to the runtime directory (without one, to the state's); both
- * must be blocked. */
+ * session/cycle.h, what that requests goes to session/prefetch-thread.h. SIGHUP reads configuration
+ * and model anew, SIGUSR2 writes session.json to the runtime directory (without one, to the
+ * state's); both must be blocked. */
 
 #include "record/recorder.h"
 
-typedef struct SessionOptions {
+typedef struct PrefetcherOptions {
     const char *root;    /* as the recorder's; also where the configuration is found */
     const char *state;   /* where model.json is */
     const char *run_dir; /* may be NULL */
-} SessionOptions;
+} PrefetcherOptions;
 
-typedef struct Session Session;
+typedef struct Prefetcher Prefetcher;
 
 /* A session of that user (UID_INVALID: unknown) begins. Strings are borrowed. 0, or a negative
  * errno that was reported: then there is no cycle, and recording goes on. */
-int session_new(const SessionOptions *o, Recorder *recorder, sd_event *event, uint32_t uid,
-                Session **ret);
+int prefetcher_new(const PrefetcherOptions *o, Recorder *recorder, sd_event *event, uint32_t uid,
+                   Prefetcher **ret);
 
 /* What the session's trace must say (TraceFlags): TRACE_REPLAYED if anything was read ahead (then
  * residency does not tell what the session needed), TRACE_FOLLOWED if starts and exits were learned
  * from. 0 without a session. */
-unsigned session_trace_flags(const Session *s);
+unsigned prefetcher_trace_flags(const Prefetcher *s);
 
 /* The session has ended: saves what was learned, and frees. NULL. */
-Session *session_end(Session *s);
+Prefetcher *prefetcher_end(Prefetcher *s);

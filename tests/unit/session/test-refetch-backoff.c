@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What is fetched again, and when: session/brought.h. */
+/* What is fetched again, and when: session/refetch-backoff.h. */
 
-#include "session/brought.h"
+#include "session/refetch-backoff.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,38 +11,40 @@
 #include <cmocka.h>
 
 #define S    USEC_PER_SEC
-#define WAIT BROUGHT_WAIT_MIN
+#define WAIT REFETCH_WAIT_MIN_USEC
 
 /* Bytes that would be fetched if start .. end is missing. */
-static uint64_t due(const Brought *b, const char *path, usec_t now, uint64_t start, uint64_t end)
+static uint64_t due(const RefetchBackoff *b, const char *path, usec_t now, uint64_t start,
+                    uint64_t end)
 {
     _cleanup_range_set_ RangeSet missing = {0};
 
     assert_int_equal(range_set_add(&missing, start, end), 0);
-    assert_int_equal(brought_filter(b, path, now, &missing), 0);
+    assert_int_equal(refetch_backoff_filter(b, path, now, &missing), 0);
     return range_set_total(&missing);
 }
 
 /* The same, and they are fetched, by and by. */
-static uint64_t fetched(Brought **b, const char *path, usec_t now, uint64_t start, uint64_t end)
+static uint64_t fetched(RefetchBackoff **b, const char *path, usec_t now, uint64_t start,
+                        uint64_t end)
 {
     _cleanup_range_set_ RangeSet missing = {0};
 
     assert_int_equal(range_set_add(&missing, start, end), 0);
-    assert_int_equal(brought_filter(*b, path, now, &missing), 0);
+    assert_int_equal(refetch_backoff_filter(*b, path, now, &missing), 0);
     for (size_t i = 0; i < missing.n; i++) {
         Range x = missing.ranges[i];
         uint64_t middle = (x.start + x.end) / 2;
 
-        assert_int_equal(brought_note(b, path, now, (Range){x.start, middle}), 0);
-        assert_int_equal(brought_note(b, path, now, (Range){middle, x.end}), 0);
+        assert_int_equal(refetch_backoff_note_read(b, path, now, (Range){x.start, middle}), 0);
+        assert_int_equal(refetch_backoff_note_read(b, path, now, (Range){middle, x.end}), 0);
     }
     return range_set_total(&missing);
 }
 
 static void lost_again_waits_longer(void **state)
 {
-    Brought *b = NULL;
+    RefetchBackoff *b = NULL;
     usec_t now = 1000 * S;
 
     assert_int_equal(fetched(&b, "/a", now, 0, 100), 100);
@@ -50,19 +52,19 @@ static void lost_again_waits_longer(void **state)
     assert_int_equal(fetched(&b, "/b", now + 20 * S, 0, 100), 100);
     assert_int_equal(fetched(&b, "/a", now + WAIT - 1, 0, 100), 0);
     now += WAIT;
-    for (usec_t wait = 2 * WAIT; wait < 2 * BROUGHT_WAIT_MAX; wait *= 2) {
-        usec_t bounded = MIN(wait, BROUGHT_WAIT_MAX);
+    for (usec_t wait = 2 * WAIT; wait < 2 * REFETCH_WAIT_MAX_USEC; wait *= 2) {
+        usec_t bounded = MIN(wait, REFETCH_WAIT_MAX_USEC);
 
         assert_int_equal(fetched(&b, "/a", now, 0, 100), 100);
         assert_int_equal(fetched(&b, "/a", now + bounded - 1, 0, 100), 0);
         now += bounded;
     }
-    b = brought_free(b);
+    b = refetch_backoff_free(b);
 }
 
 static void what_stayed_for_long_is_fetched_at_once(void **state)
 {
-    Brought *b = NULL;
+    RefetchBackoff *b = NULL;
     usec_t now = S;
 
     assert_int_equal(fetched(&b, "/a", now, 0, 100), 100);
@@ -70,60 +72,60 @@ static void what_stayed_for_long_is_fetched_at_once(void **state)
     now += WAIT + 4 * 2 * WAIT;
     assert_int_equal(fetched(&b, "/a", now, 0, 100), 100);
     assert_int_equal(fetched(&b, "/a", now + WAIT, 0, 100), 100);
-    b = brought_free(b);
+    b = refetch_backoff_free(b);
 }
 
 static void other_parts_do_not_wait(void **state)
 {
-    Brought *b = NULL;
+    RefetchBackoff *b = NULL;
 
     assert_int_equal(fetched(&b, "/a", S, 0, 100), 100);
     assert_int_equal(fetched(&b, "/a", 2 * S, 50, 250), 150);
     assert_int_equal(fetched(&b, "/a", 3 * S, 0, 250), 0);
     assert_int_equal(fetched(&b, "/a", S + WAIT, 0, 300), 300);
-    b = brought_free(b);
+    b = refetch_backoff_free(b);
 }
 
 /* What was meant to be fetched, and something else came between, is due at once. */
 static void what_was_not_read_is_not_brought(void **state)
 {
-    Brought *b = NULL;
+    RefetchBackoff *b = NULL;
 
     assert_int_equal(due(b, "/a", S, 0, 100), 100);
     assert_int_equal(due(b, "/a", S, 0, 100), 100);
-    assert_int_equal(brought_note(&b, "/a", S, (Range){0, 40}), 0);
+    assert_int_equal(refetch_backoff_note_read(&b, "/a", S, (Range){0, 40}), 0);
     assert_int_equal(due(b, "/a", 2 * S, 0, 100), 60);
     assert_int_equal(due(b, "/a", S + WAIT, 0, 100), 100);
     /* Nor when it is fetched again. */
-    assert_int_equal(brought_note(&b, "/a", S + WAIT, (Range){0, 40}), 0);
+    assert_int_equal(refetch_backoff_note_read(&b, "/a", S + WAIT, (Range){0, 40}), 0);
     assert_int_equal(due(b, "/a", S + WAIT + 1, 0, 100), 60);
-    b = brought_free(b);
+    b = refetch_backoff_free(b);
 }
 
 static void directories_by_time(void **state)
 {
-    Brought *b = NULL;
+    RefetchBackoff *b = NULL;
 
-    assert_true(brought_list_due(&b, "/d", S, 300 * S));
-    assert_false(brought_list_due(&b, "/d", 300 * S, 300 * S));
-    assert_true(brought_list_due(&b, "/d", 301 * S, 300 * S));
-    assert_false(brought_list_due(&b, "/d", 600 * S, 300 * S));
-    b = brought_free(b);
+    assert_true(refetch_backoff_list_due(&b, "/d", S, 300 * S));
+    assert_false(refetch_backoff_list_due(&b, "/d", 300 * S, 300 * S));
+    assert_true(refetch_backoff_list_due(&b, "/d", 301 * S, 300 * S));
+    assert_false(refetch_backoff_list_due(&b, "/d", 600 * S, 300 * S));
+    b = refetch_backoff_free(b);
 }
 
 static void memory_is_bounded(void **state)
 {
-    Brought *b = NULL;
+    RefetchBackoff *b = NULL;
     char path[32];
 
-    for (unsigned i = 0; i < BROUGHT_MAX; i++) {
+    for (unsigned i = 0; i < REFETCH_PATHS_MAX; i++) {
         snprintf(path, sizeof(path), "/%u", i);
         assert_int_equal(fetched(&b, path, S, 0, 1), 1);
     }
     assert_int_equal(fetched(&b, "/0", S, 0, 1), 0);
     assert_int_equal(fetched(&b, "/one more", S, 0, 1), 1);
     assert_int_equal(fetched(&b, "/0", S, 0, 1), 1); /* forgotten */
-    b = brought_free(b);
+    b = refetch_backoff_free(b);
     assert_null(b);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "daemon/session-state.h"
+#include "daemon/prefetcher-model.h"
 
 #include "base/atomic-file.h"
 #include "base/clock.h"
@@ -15,7 +15,7 @@
 #define MODEL_NAME "model.json"       /* as in cli/state.h */
 #define LOCK_USEC  (3 * USEC_PER_SEC) /* twice at most, at a shutdown: TimeoutStopSec=10s */
 
-struct SessionSave {
+struct ModelSave {
     pthread_t thread;
     char *state;
     Chains *chains;
@@ -61,8 +61,8 @@ static int load_at(int state_fd, const char *state, const ModelLimits *limits, M
     return 0;
 }
 
-int session_state_load(const char *state, const ModelLimits *limits, Model **ret,
-                       size_t *ret_dropped)
+int prefetcher_model_load(const char *state, const ModelLimits *limits, Model **ret,
+                          size_t *ret_dropped)
 {
     _cleanup_close_ int fd = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -89,7 +89,7 @@ static int lock(int fd)
     return 0;
 }
 
-static int save(SessionSave *s)
+static int save(ModelSave *s)
 {
     _cleanup_close_ int fd = -EBADF;
     _cleanup_model_ Model *m = NULL;
@@ -124,7 +124,7 @@ static int save(SessionSave *s)
 
 static void *work(void *arg)
 {
-    SessionSave *s = arg;
+    ModelSave *s = arg;
 
     s->result = save(s);
     malloc_trim(0);
@@ -132,16 +132,16 @@ static void *work(void *arg)
     return NULL;
 }
 
-static void release(SessionSave *s)
+static void release(ModelSave *s)
 {
     chains_free(s->chains);
     free(s->state);
     free(s);
 }
 
-int session_save_start(const char *state, Chains *chains, bool was_there, SessionSave **ret)
+int model_save_start(const char *state, Chains *chains, bool was_there, ModelSave **ret)
 {
-    SessionSave *s = calloc(1, sizeof(*s));
+    ModelSave *s = calloc(1, sizeof(*s));
     int r;
 
     if (!s) {
@@ -160,7 +160,7 @@ int session_save_start(const char *state, Chains *chains, bool was_there, Sessio
     return 0;
 }
 
-int session_save_finish(SessionSave **s, bool wait)
+int model_save_finish(ModelSave **s, bool wait)
 {
     int r;
 

@@ -15,7 +15,7 @@
 /* Of a file's parts, those that fewer of its uses needed are not worth the room. */
 #define PART_MIN 0.25
 
-void cycle_maps_done(CycleMaps *m)
+void cycle_objects_done(CycleObjects *m)
 {
     for (size_t i = 0; i < m->n_paths; i++)
         free(m->paths[i].text);
@@ -25,7 +25,7 @@ void cycle_maps_done(CycleMaps *m)
     free(m->items);
     free(m->parts);
     free(m->chances);
-    *m = (CycleMaps){0};
+    *m = (CycleObjects){0};
 }
 
 bool cycle_excludes(const char *list, const char *path)
@@ -67,7 +67,7 @@ static void file_objects_done(FileObjects *f)
     free(f->chances);
 }
 
-static int add_object(CycleMaps *m, const CycleObject *o)
+static int add_object(CycleObjects *m, const CycleObject *o)
 {
     int r;
 
@@ -79,7 +79,7 @@ static int add_object(CycleMaps *m, const CycleObject *o)
     return r;
 }
 
-static int add_file_object(CycleMaps *m, FileObjects *f, const CycleObject *o, double chance)
+static int add_file_object(CycleObjects *m, FileObjects *f, const CycleObject *o, double chance)
 {
     int r = grow_array(&f->chances, &f->allocated_chances, m->n_objects + 1, sizeof(*f->chances));
 
@@ -89,7 +89,7 @@ static int add_file_object(CycleMaps *m, FileObjects *f, const CycleObject *o, d
     return add_object(m, o);
 }
 
-CyclePath *cycle_maps_find(CycleMaps *m, const char *path)
+CyclePath *cycle_objects_find(CycleObjects *m, const char *path)
 {
     size_t low = 0, high = m->n_files;
 
@@ -108,7 +108,7 @@ CyclePath *cycle_maps_find(CycleMaps *m, const char *path)
 }
 
 /* A copy of the text, as the last of the paths. */
-static int add_path(CycleMaps *m, const char *text)
+static int add_path(CycleObjects *m, const char *text)
 {
     int r = grow_array(&m->paths, &m->allocated_paths, m->n_paths + 1, sizeof(*m->paths));
     char *path;
@@ -123,7 +123,7 @@ static int add_path(CycleMaps *m, const char *text)
 }
 
 /* Runs of touching segments that are worth it are one map, with their mean chance. */
-static int add_segments(CycleMaps *m, FileObjects *f, uint32_t path, const Segments *s,
+static int add_segments(CycleObjects *m, FileObjects *f, uint32_t path, const Segments *s,
                         DecayedSum whole)
 {
     for (size_t i = 0; i < s->n;) {
@@ -152,7 +152,7 @@ static int add_segments(CycleMaps *m, FileObjects *f, uint32_t path, const Segme
     return 0;
 }
 
-static int add_file(CycleMaps *m, FileObjects *f, const Model *model, const ModelStageFile *x)
+static int add_file(CycleObjects *m, FileObjects *f, const Model *model, const ModelStageFile *x)
 {
     const ModelFile *file = &model->files[x->file];
     bool truth = !decayed_sum_is_zero(x->truth);
@@ -171,13 +171,14 @@ static int add_file(CycleMaps *m, FileObjects *f, const Model *model, const Mode
     if (m->n_objects > before)
         return 0;
     /* A directory's entries, or the inode of what was opened and not read. */
-    return add_file_object(m, f,
-                           &(CycleObject){.path = (uint32_t)m->n_paths - 1,
-                                          .kind = file->directory ? CYCLE_DIRECTORY : CYCLE_FILE},
-                           1);
+    return add_file_object(
+            m, f,
+            &(CycleObject){.path = (uint32_t)m->n_paths - 1,
+                           .kind = file->directory ? PREFETCH_DIRECTORY : PREFETCH_FILE},
+            1);
 }
 
-static int add_files(CycleMaps *m, FileObjects *f, const Model *sum, const ModelStage *s,
+static int add_files(CycleObjects *m, FileObjects *f, const Model *sum, const ModelStage *s,
                      const CycleParameters *p)
 {
     size_t at = 0;
@@ -202,7 +203,7 @@ static int add_files(CycleMaps *m, FileObjects *f, const Model *sum, const Model
     return 0;
 }
 
-static int add_part(CycleMaps *m, uint32_t object, double chance)
+static int add_part(CycleObjects *m, uint32_t object, double chance)
 {
     int r = grow_array(&m->parts, &m->allocated_parts, m->n_parts + 1, sizeof(*m->parts));
 
@@ -215,7 +216,7 @@ static int add_part(CycleMaps *m, uint32_t object, double chance)
     return 0;
 }
 
-static int set_item(CycleMaps *m, uint32_t item, NeedsItem x)
+static int set_item(CycleObjects *m, uint32_t item, NeedsItem x)
 {
     size_t old = m->allocated_items;
     int r = grow_array(&m->items, &m->allocated_items, (size_t)item + 1, sizeof(*m->items));
@@ -230,7 +231,7 @@ static int set_item(CycleMaps *m, uint32_t item, NeedsItem x)
 }
 
 /* One application of the stage; uses[*at] is its first. */
-static int add_application(CycleMaps *m, const FileObjects *f, const Model *sum,
+static int add_application(CycleObjects *m, const FileObjects *f, const Model *sum,
                            const ModelStage *s, uint32_t application, size_t *at,
                            const CycleParameters *p, Chains *chains)
 {
@@ -270,7 +271,7 @@ static int add_application(CycleMaps *m, const FileObjects *f, const Model *sum,
 }
 
 /* By a hard disk's seeks; where seeking is cheap the order matters less. */
-static int set_worth(CycleMaps *m)
+static int set_worth(CycleObjects *m)
 {
     uint64_t seek_bytes = cost_seek_bytes(cost_model_of(DEVICE_CLASS_UNKNOWN));
 
@@ -294,7 +295,7 @@ static int compare_metadata(const void *a, const void *b)
     return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-static int add_volume(CycleMaps *m, const ModelMetadata *d, double minimum_use)
+static int add_volume(CycleObjects *m, const ModelMetadata *d, double minimum_use)
 {
     int r = add_path(m, d->uuid);
 
@@ -304,7 +305,7 @@ static int add_volume(CycleMaps *m, const ModelMetadata *d, double minimum_use)
 
         if (chance >= minimum_use)
             r = add_object(m, &(CycleObject){.path = (uint32_t)m->n_paths - 1,
-                                             .kind = CYCLE_METADATA,
+                                             .kind = PREFETCH_METADATA,
                                              .offset = g->start,
                                              .length = g->end - g->start,
                                              .chance = (float)chance});
@@ -314,7 +315,7 @@ static int add_volume(CycleMaps *m, const ModelMetadata *d, double minimum_use)
 
 /* Of that user's sessions, or everybody's. Never so much that it costs anyone else the budget: a
  * session in which all files were looked at (an index, an upgrade) may be the only one known. */
-static int add_metadata(CycleMaps *m, const Model *model, const CycleParameters *p, uint32_t uid)
+static int add_metadata(CycleObjects *m, const Model *model, const CycleParameters *p, uint32_t uid)
 {
     uint64_t left = CYCLE_METADATA_BYTES;
     size_t kept = m->n_objects;
@@ -341,8 +342,8 @@ static int add_metadata(CycleMaps *m, const Model *model, const CycleParameters 
     return r;
 }
 
-int cycle_maps_fill(CycleMaps *m, const Model *model, const CycleParameters *p, uint32_t uid,
-                    Chains *chains)
+int cycle_objects_fill(CycleObjects *m, const Model *model, const CycleParameters *p, uint32_t uid,
+                       Chains *chains)
 {
     _cleanup_(file_objects_done) FileObjects f = {0};
     _cleanup_model_ Model *sum = NULL;

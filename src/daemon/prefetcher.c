@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "daemon/session.h"
+#include "daemon/prefetcher.h"
 
 #include "base/atomic-file.h"
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/json-util.h"
 #include "base/log.h"
-#include "daemon/session-state.h"
+#include "daemon/prefetcher-model.h"
 #include "pack/checksum.h"
 #include "session/machine.h"
-#include "session/resident.h"
+#include "session/prefetch-thread.h"
 #include "trace/trace.h"
 
 #include <fcntl.h>
@@ -23,18 +23,18 @@
 /* Of starts that come together, one prediction is enough. */
 #define AT_ONCE_USEC (250 * USEC_PER_MSEC)
 
-struct Session {
-    SessionOptions o;
+struct Prefetcher {
+    PrefetcherOptions o;
     char *root; /* as realpath(3) has it */
     Recorder *recorder;
     uint32_t uid;
     Config config;
     Cycle *cycle;
-    Resident *resident;
+    PrefetchThread *thread;
     uint64_t known_chains;  /* checksum of what the disk holds as far as we know */
     uint64_t saving_chains; /* of what is being saved */
     bool on_disk;           /* there is a model, as far as we know */
-    SessionSave *saving;
+    ModelSave *saving;
     uint64_t n_saved, n_saving; /* events learned from */
     usec_t saved_at, decided_at;
     sd_event *event;
@@ -85,7 +85,7 @@ static uint64_t sum_of(const Chains *c)
 /* Configuration and model. The present cycle goes on unless the disk holds other chains than those
  * it began with or saved: then somebody has put them there, and they count. *ret_anew: other chains
  * were taken. */
-static int load(Session *s, bool *ret_anew)
+static int load(Prefetcher *s, bool *ret_anew)
 {
     _cleanup_close_ int root_fd = open(s->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     _cleanup_model_ Model *m = NULL;
@@ -100,7 +100,7 @@ static int load(Session *s, bool *ret_anew)
         return -errno;
     r = config_load(root_fd, warn_config, NULL, &s->config);
     if (r >= 0)
-        r = session_state_load(s->o.state, &SESSION_STATE_LIMITS, &m, &dropped);
+        r = prefetcher_model_load(s->o.state, &PREFETCHER_MODEL_LIMITS, &m, &dropped);
     too_large = r == -ENOMEM && !s->cycle;
     if (r < 0 && !too_large)
         return r;
@@ -138,20 +138,20 @@ static int load(Session *s, bool *ret_anew)
 
 /* Saving */
 
-static void finish_saving(Session *s, bool wait)
+static void finish_saving(Prefetcher *s, bool wait)
 {
     bool anew;
     int r;
 
     if (!s->saving)
         return;
-    r = session_save_finish(&s->saving, wait);
+    r = model_save_finish(&s->saving, wait);
     if (r == -EAGAIN)
         return;
     if (r == -ENOENT) {
         /* Forgotten while it waited; whoever did that tells us yet, or has died. What is being
-         * brought in was wanted by what goes. */
-        r = s->resident ? resident_want(s->resident, NULL, 0) : 0;
+         * backoff in was wanted by what goes. */
+        r = s->thread ? prefetch_thread_request(s->thread, NULL, 0) : 0;
         if (r >= 0)
             r = load(s, &anew);
         if (r >= 0)
@@ -167,7 +167,7 @@ static void finish_saving(Session *s, bool wait)
     s->on_disk = true;
 }
 
-static void save(Session *s)
+static void save(Prefetcher *s)
 {
     Chains *learned;
     int r;
@@ -180,7 +180,7 @@ static void save(Session *s)
     if (r >= 0) {
         s->n_saving = cycle_n_learned(s->cycle);
         s->saving_chains = sum_of(learned);
-        r = session_save_start(s->o.state, learned, s->on_disk, &s->saving);
+        r = model_save_start(s->o.state, learned, s->on_disk, &s->saving);
     }
     if (r < 0)
         log_warning_errno(r, "headstartd: cannot save what was learned: %m");
@@ -189,18 +189,18 @@ static void save(Session *s)
 /* The cycle */
 
 /* What the thread may not read for this user takes no share of the budget any more. */
-static int note_refusals(Session *s)
+static int note_refusals(Prefetcher *s)
 {
-    _cleanup_(resident_paths_done) ResidentPaths refused;
+    _cleanup_(prefetch_paths_done) PrefetchPaths refused;
     int r = 0;
 
-    resident_take_refused(s->resident, &refused);
+    prefetch_thread_take_refused(s->thread, &refused);
     for (size_t i = 0; r >= 0 && i < refused.n; i++)
         r = cycle_refuse(s->cycle, refused.paths[i]);
     return r;
 }
 
-static void decide(Session *s)
+static void decide(Prefetcher *s)
 {
     CycleSnapshot snapshot;
     CycleDecision d = {.verdict = _CYCLE_VERDICT_INVALID};
@@ -213,12 +213,12 @@ static void decide(Session *s)
     if (r >= 0)
         r = cycle_decide(s->cycle, s->decided_at, clock_now(CLOCK_REALTIME), &snapshot, &d);
     if (r >= 0)
-        r = resident_want(s->resident, d.wants, d.n_wants);
+        r = prefetch_thread_request(s->thread, d.requests, d.n_requests);
     if (r < 0)
         log_debug_errno(r, "headstartd: cannot predict, ignoring: %m");
 }
 
-static void schedule(Session *s, usec_t at, usec_t accuracy)
+static void schedule(Prefetcher *s, usec_t at, usec_t accuracy)
 {
     if (sd_event_source_set_time_accuracy(s->timer, accuracy) < 0 ||
         sd_event_source_set_time(s->timer, at) < 0 ||
@@ -228,7 +228,7 @@ static void schedule(Session *s, usec_t at, usec_t accuracy)
 
 static int on_timer(sd_event_source *source _unused_, uint64_t usec _unused_, void *arg)
 {
-    Session *s = arg;
+    Prefetcher *s = arg;
 
     decide(s);
     finish_saving(s, false);
@@ -240,7 +240,7 @@ static int on_timer(sd_event_source *source _unused_, uint64_t usec _unused_, vo
 
 static void on_application(void *arg, const RecordedApplication *a)
 {
-    Session *s = arg;
+    Prefetcher *s = arg;
     usec_t boottime = clock_now(CLOCK_BOOTTIME);
     usec_t ago = boottime > a->at_boottime ? boottime - a->at_boottime : 0;
     usec_t at = now(), realtime = clock_now(CLOCK_REALTIME);
@@ -265,13 +265,13 @@ static void on_application(void *arg, const RecordedApplication *a)
 static int on_reload(sd_event_source *source _unused_, const struct signalfd_siginfo *si _unused_,
                      void *arg)
 {
-    Session *s = arg;
+    Prefetcher *s = arg;
     bool anew = false;
     int r;
 
     finish_saving(s, true);
-    /* What is being brought in was wanted by what goes. */
-    r = resident_want(s->resident, NULL, 0);
+    /* What is being backoff in was wanted by what goes. */
+    r = prefetch_thread_request(s->thread, NULL, 0);
     if (r >= 0)
         r = load(s, &anew);
     /* Other chains have yet to hear of this session; where all was forgotten, it is not told again.
@@ -285,7 +285,7 @@ static int on_reload(sd_event_source *source _unused_, const struct signalfd_sig
     return 0;
 }
 
-static struct json_object *dump_resident(const ResidentReport *r)
+static struct json_object *dump_report(const PrefetchReport *r)
 {
     struct json_object *o = json_object_new_object();
     const struct {
@@ -312,15 +312,15 @@ static struct json_object *dump_resident(const ResidentReport *r)
 static int on_dump(sd_event_source *source _unused_, const struct signalfd_siginfo *si _unused_,
                    void *arg)
 {
-    Session *s = arg;
+    Prefetcher *s = arg;
     _cleanup_json_ struct json_object *o = cycle_dump(s->cycle);
     const char *text;
-    ResidentReport report;
+    PrefetchReport report;
     char path[PATH_MAX];
     int r = -ENOMEM;
 
-    resident_report(s->resident, &report);
-    if (o && json_object_object_add(o, "resident", dump_resident(&report)) >= 0) {
+    prefetch_thread_report(s->thread, &report);
+    if (o && json_object_object_add(o, "prefetch", dump_report(&report)) >= 0) {
         text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY |
                                                          JSON_C_TO_STRING_NOSLASHESCAPE);
         snprintf(path, sizeof(path), "%s/" DUMP_NAME, s->o.run_dir ? s->o.run_dir : s->o.state);
@@ -333,19 +333,19 @@ static int on_dump(sd_event_source *source _unused_, const struct signalfd_sigin
 
 /* Beginning and end */
 
-static void session_free(Session *s)
+static void prefetcher_free(Prefetcher *s)
 {
     sd_event_source_disable_unref(s->timer);
     sd_event_source_disable_unref(s->reload);
     sd_event_source_disable_unref(s->dump);
     sd_event_unref(s->event);
-    resident_free(s->resident);
+    prefetch_thread_free(s->thread);
     cycle_free(s->cycle);
     free(s->root);
     free(s);
 }
 
-static int set_up(Session *s)
+static int set_up(Prefetcher *s)
 {
     bool anew;
     int r;
@@ -356,7 +356,7 @@ static int set_up(Session *s)
     r = load(s, &anew);
     malloc_trim(0); /* a model is large as text */
     if (r >= 0)
-        r = resident_new(s->root, s->uid, &s->resident);
+        r = prefetch_thread_new(s->root, s->uid, &s->thread);
     if (r >= 0)
         r = sd_event_add_time_relative(s->event, &s->timer, CLOCK_MONOTONIC, 0, USEC_PER_MSEC,
                                        on_timer, s);
@@ -367,10 +367,10 @@ static int set_up(Session *s)
     return r < 0 ? r : recorder_follow(s->recorder, on_application, s);
 }
 
-int session_new(const SessionOptions *o, Recorder *recorder, sd_event *event, uint32_t uid,
-                Session **ret)
+int prefetcher_new(const PrefetcherOptions *o, Recorder *recorder, sd_event *event, uint32_t uid,
+                   Prefetcher **ret)
 {
-    Session *s = calloc(1, sizeof(*s));
+    Prefetcher *s = calloc(1, sizeof(*s));
     int r;
 
     if (!s)
@@ -382,34 +382,34 @@ int session_new(const SessionOptions *o, Recorder *recorder, sd_event *event, ui
     s->saved_at = now();
     r = set_up(s);
     if (r < 0) {
-        session_free(s);
+        prefetcher_free(s);
         return log_warning_errno(r, "headstartd: no session cycle: %m");
     }
     *ret = s;
     return 0;
 }
 
-unsigned session_trace_flags(const Session *s)
+unsigned prefetcher_trace_flags(const Prefetcher *s)
 {
-    ResidentReport report;
+    PrefetchReport report;
 
     if (!s)
         return 0;
-    resident_report(s->resident, &report);
+    prefetch_thread_report(s->thread, &report);
     return (report.read_bytes > 0 ? TRACE_REPLAYED : 0) |
            (cycle_n_learned(s->cycle) > 0 ? TRACE_FOLLOWED : 0);
 }
 
-Session *session_end(Session *s)
+Prefetcher *prefetcher_end(Prefetcher *s)
 {
-    ResidentReport report;
+    PrefetchReport report;
     int r;
 
     if (!s)
         return NULL;
     (void)recorder_follow(s->recorder, NULL, NULL);
-    resident_report(s->resident, &report);
-    s->resident = resident_free(s->resident);
+    prefetch_thread_report(s->thread, &report);
+    s->thread = prefetch_thread_free(s->thread);
     finish_saving(s, true);
     r = cycle_end(s->cycle, now(), clock_now(CLOCK_REALTIME));
     if (r < 0)
@@ -419,6 +419,6 @@ Session *session_end(Session *s)
     log_info("headstartd: session cycle: %" PRIu64 " starts and exits, %" PRIu64
              " bytes read ahead in %" PRIu64 " reads",
              cycle_n_learned(s->cycle), report.read_bytes, report.n_reads);
-    session_free(s);
+    prefetcher_free(s);
     return NULL;
 }

@@ -2,12 +2,12 @@
 
 /* The thread, the queue that feeds it, and how it ends. */
 
-#include "session/resident.h"
+#include "session/prefetch-thread.h"
 
 #include "base/clock.h"
 #include "base/pressure.h"
 #include "record/cachestat.h"
-#include "session/resident-internal.h"
+#include "session/prefetch-internal.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -25,28 +25,28 @@
 #define QUIET_PERCENT  10U
 #define QUIET_MAX_USEC (10 * USEC_PER_SEC)
 
-typedef struct Job {
-    JobFile *files;
+typedef struct PrefetchJob {
+    PrefetchFile *files;
     size_t n;
-} Job;
+} PrefetchJob;
 
-struct Resident {
+struct PrefetchThread {
     char *root;
     pthread_t thread;
     pthread_mutex_t lock; /* guards what follows; never held over I/O */
     pthread_cond_t wake;
-    Job *job; /* the next one, or NULL */
-    ResidentReport report;
-    ResidentPaths refused;
+    PrefetchJob *job; /* the next one, or NULL */
+    PrefetchReport report;
+    PrefetchPaths refused;
     atomic_uint generation; /* rises with each job: the pass under way is over */
     atomic_bool stop;
     /* The thread's own */
-    PassState pass;
+    PrefetchState pass;
     unsigned current; /* generation of its job */
     Pressure pressure;
 };
 
-static Job *job_free(Job *j)
+static PrefetchJob *prefetch_job_free(PrefetchJob *j)
 {
     if (!j)
         return NULL;
@@ -58,19 +58,19 @@ static Job *job_free(Job *j)
     free(j);
     return NULL;
 }
-DEFINE_CLEANUP(Job *, job_free);
+DEFINE_CLEANUP(PrefetchJob *, prefetch_job_free);
 
 static bool is_over(void *arg)
 {
-    Resident *r = arg;
+    PrefetchThread *r = arg;
 
     return atomic_load(&r->stop) || atomic_load(&r->generation) != r->current;
 }
 
-static void tell(void *arg, const ResidentReport *more)
+static void tell(void *arg, const PrefetchReport *more)
 {
-    Resident *r = arg;
-    ResidentReport *sum = &r->report;
+    PrefetchThread *r = arg;
+    PrefetchReport *sum = &r->report;
 
     pthread_mutex_lock(&r->lock);
     sum->n_passes += more->n_passes;
@@ -86,48 +86,48 @@ static void tell(void *arg, const ResidentReport *more)
     pthread_mutex_unlock(&r->lock);
 }
 
-void resident_paths_done(ResidentPaths *p)
+void prefetch_paths_done(PrefetchPaths *p)
 {
     for (size_t i = 0; i < p->n; i++)
         free(p->paths[i]);
     free(p->paths);
-    *p = (ResidentPaths){0};
+    *p = (PrefetchPaths){0};
 }
 
 /* What precedes a path of the model in this process's view. */
-static const char *path_prefix(const Resident *r, CycleKind kind)
+static const char *path_prefix(const PrefetchThread *r, PrefetchKind kind)
 {
-    return kind == CYCLE_METADATA || strcmp(r->root, "/") == 0 ? "" : r->root;
+    return kind == PREFETCH_METADATA || strcmp(r->root, "/") == 0 ? "" : r->root;
 }
 
-static void refuse(void *arg, const JobFile *f)
+static void refuse(void *arg, const PrefetchFile *f)
 {
-    Resident *r = arg;
-    ResidentPaths *p = &r->refused;
+    PrefetchThread *r = arg;
+    PrefetchPaths *p = &r->refused;
     char *path = strdup(f->path + strlen(path_prefix(r, f->kind)));
 
     pthread_mutex_lock(&r->lock);
     r->report.n_refused++;
     /* Out of memory, or nobody takes them: then the path is refused again in the next pass. */
-    if (path && p->n < RESIDENT_REFUSED_MAX &&
+    if (path && p->n < PREFETCH_REFUSED_MAX &&
         grow_array(&p->paths, &p->allocated, p->n + 1, sizeof(*p->paths)) >= 0)
         p->paths[p->n++] = TAKE_PTR(path);
     pthread_mutex_unlock(&r->lock);
     free(path);
 }
 
-void resident_take_refused(Resident *r, ResidentPaths *ret)
+void prefetch_thread_take_refused(PrefetchThread *r, PrefetchPaths *ret)
 {
     pthread_mutex_lock(&r->lock);
     *ret = r->refused;
-    r->refused = (ResidentPaths){0};
+    r->refused = (PrefetchPaths){0};
     pthread_mutex_unlock(&r->lock);
 }
 
 /* An application that has just started reads for itself: what comes after it can wait until that is
  * done. What we wait for counts as pressure, too, so the look comes before we read; a start while
  * we do brings a new job, and with it another look. */
-static void give_way(Resident *r)
+static void give_way(PrefetchThread *r)
 {
     usec_t end = clock_now(CLOCK_MONOTONIC) + QUIET_MAX_USEC;
     uint64_t before, after;
@@ -143,26 +143,26 @@ static void give_way(Resident *r)
     }
 }
 
-static void work_on(Resident *r, const Job *job)
+static void work_on(PrefetchThread *r, const PrefetchJob *job)
 {
     bool more = true;
     size_t at = 0;
 
     while (more) {
         give_way(r);
-        more = pass_run(&r->pass, job->files, job->n, &at);
+        more = prefetch_pass_run(&r->pass, job->files, job->n, &at);
     }
 }
 
 static void *work(void *arg)
 {
-    Resident *r = arg;
+    PrefetchThread *r = arg;
 
     /* Of this thread alone; not allowed, then at the usual priority, and still paced. */
     syscall(SYS_ioprio_set, WHO_PROCESS, 0, IOPRIO_IDLE);
     pthread_mutex_lock(&r->lock);
     while (!atomic_load(&r->stop)) {
-        Job *job = r->job;
+        PrefetchJob *job = r->job;
 
         r->current = atomic_load(&r->generation);
         r->job = NULL;
@@ -173,7 +173,7 @@ static void *work(void *arg)
         }
         pthread_mutex_unlock(&r->lock);
         work_on(r, job);
-        job_free(job);
+        prefetch_job_free(job);
         pthread_mutex_lock(&r->lock);
     }
     pthread_mutex_unlock(&r->lock);
@@ -197,10 +197,10 @@ static int compare_ranks(const void *a, const void *b)
     return x->want < y->want ? -1 : x->want > y->want;
 }
 
-/* Appends the file that wants[want] names. */
-static int add_job_file(const Resident *r, Job *j, const CycleWant *w)
+/* Appends the file that requests[want] names. */
+static int add_job_file(const PrefetchThread *r, PrefetchJob *j, const PrefetchRequest *w)
 {
-    JobFile f = {.kind = w->kind};
+    PrefetchFile f = {.kind = w->kind};
 
     if (asprintf(&f.path, "%s%s", path_prefix(r, w->kind), w->path) < 0)
         return -ENOMEM;
@@ -208,9 +208,10 @@ static int add_job_file(const Resident *r, Job *j, const CycleWant *w)
     return 0;
 }
 
-static int make_job(const Resident *r, const CycleWant *wants, size_t n, Job **ret)
+static int make_job(const PrefetchThread *r, const PrefetchRequest *requests, size_t n,
+                    PrefetchJob **ret)
 {
-    _cleanup_(job_freep) Job *j = calloc(1, sizeof(*j));
+    _cleanup_(prefetch_job_freep) PrefetchJob *j = calloc(1, sizeof(*j));
     _cleanup_free_ Rank *ranks = calloc(n + 1, sizeof(*ranks));
     _cleanup_free_ size_t *first =
             calloc(n + 1, sizeof(*first));                      /* want -> likeliest of its file */
@@ -223,14 +224,14 @@ static int make_job(const Resident *r, const CycleWant *wants, size_t n, Job **r
     if (!j->files)
         return -ENOMEM;
     for (size_t i = 0; i < n; i++)
-        ranks[i] = (Rank){wants[i].path, i};
+        ranks[i] = (Rank){requests[i].path, i};
     qsort(ranks, n, sizeof(*ranks), compare_ranks);
     for (size_t i = 0; i < n; i++)
         first[ranks[i].want] = i > 0 && ranks[i].path == ranks[i - 1].path
                                        ? first[ranks[i - 1].want]
                                        : ranks[i].want;
     for (size_t i = 0; k >= 0 && i < n; i++) {
-        const CycleWant *w = &wants[i];
+        const PrefetchRequest *w = &requests[i];
 
         if (first[i] == i) {
             file[i] = j->n;
@@ -245,15 +246,15 @@ static int make_job(const Resident *r, const CycleWant *wants, size_t n, Job **r
     return 0;
 }
 
-int resident_want(Resident *r, const CycleWant *wants, size_t n)
+int prefetch_thread_request(PrefetchThread *r, const PrefetchRequest *requests, size_t n)
 {
-    Job *job = NULL;
-    int k = n > 0 ? make_job(r, wants, n, &job) : 0;
+    PrefetchJob *job = NULL;
+    int k = n > 0 ? make_job(r, requests, n, &job) : 0;
 
     if (k < 0)
         return k;
     pthread_mutex_lock(&r->lock);
-    job_free(r->job);
+    prefetch_job_free(r->job);
     r->job = job;
     atomic_fetch_add(&r->generation, 1);
     pthread_cond_signal(&r->wake);
@@ -261,7 +262,7 @@ int resident_want(Resident *r, const CycleWant *wants, size_t n)
     return 0;
 }
 
-void resident_report(Resident *r, ResidentReport *ret)
+void prefetch_thread_report(PrefetchThread *r, PrefetchReport *ret)
 {
     pthread_mutex_lock(&r->lock);
     *ret = r->report;
@@ -269,20 +270,20 @@ void resident_report(Resident *r, ResidentReport *ret)
     pthread_mutex_unlock(&r->lock);
 }
 
-static void release(Resident *r)
+static void release(PrefetchThread *r)
 {
-    pass_state_done(&r->pass);
-    resident_paths_done(&r->refused);
-    job_free(r->job);
+    prefetch_state_done(&r->pass);
+    prefetch_paths_done(&r->refused);
+    prefetch_job_free(r->job);
     pthread_cond_destroy(&r->wake);
     pthread_mutex_destroy(&r->lock);
     free(r->root);
     free(r);
 }
 
-int resident_new(const char *root, uint32_t uid, Resident **ret)
+int prefetch_thread_new(const char *root, uint32_t uid, PrefetchThread **ret)
 {
-    Resident *r = calloc(1, sizeof(*r));
+    PrefetchThread *r = calloc(1, sizeof(*r));
     pthread_attr_t attributes;
     int k;
 
@@ -314,7 +315,7 @@ int resident_new(const char *root, uint32_t uid, Resident **ret)
     return 0;
 }
 
-Resident *resident_free(Resident *r)
+PrefetchThread *prefetch_thread_free(PrefetchThread *r)
 {
     usec_t end = clock_now(CLOCK_REALTIME) + STOP_USEC;
     struct timespec deadline = timespec_of(end);

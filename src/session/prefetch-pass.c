@@ -8,7 +8,7 @@
 #include "base/ownership.h"
 #include "record/cachestat.h"
 #include "record/residency.h"
-#include "session/resident-internal.h"
+#include "session/prefetch-internal.h"
 #include "volume/block-device.h"
 #include "volume/extents.h"
 
@@ -18,29 +18,29 @@
 
 #define CHUNK         (128U * 1024)
 #define LOOKUPS_MAX   4096U /* entries of one directory whose inodes are read */
-#define FILES_AT_ONCE 128U  /* descriptors held until their pieces are read */
+#define FILES_AT_ONCE 128U  /* descriptors held until their missing are read */
 
 /* A missing part of an open file. */
-typedef struct Piece {
+typedef struct MissingRange {
     int fd;
     const char *path;       /* the job's */
     uint64_t dev, physical; /* UINT64_MAX: nowhere on the disk, or not known */
     uint64_t offset, length;
-} Piece;
+} MissingRange;
 
-typedef struct Pass {
-    Places places;
+typedef struct PrefetchPass {
+    MountDirs places;
     int fds[FILES_AT_ONCE];
     size_t n_fds;
-    Piece *pieces;
-    size_t n_data_ranges, allocated_pieces;
+    MissingRange *missing;
+    size_t n_missing, allocated_missing;
     ExtentList extents;
     uint64_t missing_bytes;
-} Pass;
+} PrefetchPass;
 
-static int compare_pieces(const void *a, const void *b)
+static int compare_missing_ranges(const void *a, const void *b)
 {
-    const Piece *x = a, *y = b;
+    const MissingRange *x = a, *y = b;
 
     if (x->dev != y->dev)
         return x->dev < y->dev ? -1 : 1;
@@ -62,15 +62,15 @@ static void await(int fd, uint64_t end)
 
 /* Asks for a chunk, then waits for the one before: two are under way at most, so that on devices
  * without a scheduler, too, others come first. */
-static void read_pieces(PassState *s, Pass *p)
+static void read_missing_ranges(PrefetchState *s, PrefetchPass *p)
 {
     uint64_t n_reads = 0, bytes = 0, before_end = 0;
     int before = -1;
 
-    if (p->n_data_ranges > 0)
-        qsort(p->pieces, p->n_data_ranges, sizeof(*p->pieces), compare_pieces);
-    for (size_t i = 0; i < p->n_data_ranges; i++) {
-        const Piece *x = &p->pieces[i];
+    if (p->n_missing > 0)
+        qsort(p->missing, p->n_missing, sizeof(*p->missing), compare_missing_ranges);
+    for (size_t i = 0; i < p->n_missing; i++) {
+        const MissingRange *x = &p->missing[i];
         uint64_t at = x->offset, end = x->offset + x->length;
 
         while (at < end && !s->is_over(s->arg)) {
@@ -89,35 +89,35 @@ static void read_pieces(PassState *s, Pass *p)
         }
         /* Out of memory: then it may be read once too often. */
         if (at > x->offset)
-            (void)brought_note(&s->brought, x->path, clock_now(CLOCK_MONOTONIC),
-                               (Range){x->offset, at});
+            (void)refetch_backoff_note_read(&s->backoff, x->path, clock_now(CLOCK_MONOTONIC),
+                                            (Range){x->offset, at});
     }
     if (before >= 0)
         await(before, before_end);
     for (size_t i = 0; i < p->n_fds; i++)
         close(p->fds[i]);
-    p->n_fds = p->n_data_ranges = 0;
-    s->tell(s->arg, &(ResidentReport){.n_reads = n_reads, .read_bytes = bytes});
+    p->n_fds = p->n_missing = 0;
+    s->tell(s->arg, &(PrefetchReport){.n_reads = n_reads, .read_bytes = bytes});
 }
 
 /* What is missing */
 
-static int add_piece(Pass *p, const Piece *x)
+static int add_missing_range(PrefetchPass *p, const MissingRange *x)
 {
-    int r = grow_array(&p->pieces, &p->allocated_pieces, p->n_data_ranges + 1, sizeof(*p->pieces));
+    int r = grow_array(&p->missing, &p->allocated_missing, p->n_missing + 1, sizeof(*p->missing));
 
     if (r >= 0)
-        p->pieces[p->n_data_ranges++] = *x;
+        p->missing[p->n_missing++] = *x;
     return r;
 }
 
 /* A missing range, cut where it goes on elsewhere on the disk. */
-static int add_range(Pass *p, int fd, uint64_t dev, const char *path, Range range)
+static int add_range(PrefetchPass *p, int fd, uint64_t dev, const char *path, Range range)
 {
     size_t e = 0;
 
     while (range.start < range.end) {
-        Piece x = {
+        MissingRange x = {
                 .fd = fd, .path = path, .dev = dev, .physical = UINT64_MAX, .offset = range.start};
         uint64_t end = range.end;
         int r;
@@ -136,7 +136,7 @@ static int add_range(Pass *p, int fd, uint64_t dev, const char *path, Range rang
             break;
         }
         x.length = end - range.start;
-        r = add_piece(p, &x);
+        r = add_missing_range(p, &x);
         if (r < 0)
             return r;
         range.start = end;
@@ -145,12 +145,12 @@ static int add_range(Pass *p, int fd, uint64_t dev, const char *path, Range rang
 }
 
 /* False also if cachestat does not say. */
-static bool is_resident(const PassState *s, int fd, Range x)
+static bool is_resident(const PrefetchState *s, int fd, Range x)
 {
     return s->cachestat && cachestat_is_resident(fd, x.start, x.end - x.start) > 0;
 }
 
-static bool are_resident(const PassState *s, int fd, const RangeSet *wanted)
+static bool are_resident(const PrefetchState *s, int fd, const RangeSet *wanted)
 {
     for (size_t i = 0; i < wanted->n; i++)
         if (!is_resident(s, fd, wanted->ranges[i]))
@@ -167,7 +167,7 @@ static int clip(const RangeSet *wanted, uint64_t size, RangeSet *ret)
 }
 
 /* What of the file is wanted and not there. 0 or a negative errno. */
-static int find_missing(const PassState *s, int fd, uint64_t size, const RangeSet *wanted,
+static int find_missing(const PrefetchState *s, int fd, uint64_t size, const RangeSet *wanted,
                         RangeSet *ret)
 {
     _cleanup_range_set_ RangeSet resident = {0}, there = {0};
@@ -182,7 +182,8 @@ static int find_missing(const PassState *s, int fd, uint64_t size, const RangeSe
     return k < 0 ? k : range_set_subtract(&there, &resident, ret);
 }
 
-static int look_at_file(PassState *s, Pass *p, int path_fd, const struct stat *st, const JobFile *f)
+static int examine_file(PrefetchState *s, PrefetchPass *p, int path_fd, const struct stat *st,
+                        const PrefetchFile *f)
 {
     _cleanup_range_set_ RangeSet missing = {0};
     _cleanup_close_ int fd = -EBADF;
@@ -195,7 +196,7 @@ static int look_at_file(PassState *s, Pass *p, int path_fd, const struct stat *s
         return fd;
     k = find_missing(s, fd, (uint64_t)st->st_size, &f->ranges, &missing);
     if (k >= 0)
-        k = brought_filter(s->brought, f->path, clock_now(CLOCK_MONOTONIC), &missing);
+        k = refetch_backoff_filter(s->backoff, f->path, clock_now(CLOCK_MONOTONIC), &missing);
     if (k < 0 || missing.n == 0)
         return k;
     (void)posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM); /* nothing beyond */
@@ -208,23 +209,24 @@ static int look_at_file(PassState *s, Pass *p, int path_fd, const struct stat *s
     return k;
 }
 
-static int look_at_directory(PassState *s, int path_fd, const JobFile *f)
+static int examine_directory(PrefetchState *s, int path_fd, const PrefetchFile *f)
 {
     _cleanup_close_ int fd = -EBADF;
 
-    if (!brought_list_due(&s->brought, f->path, clock_now(CLOCK_MONOTONIC), RESIDENT_LIST_USEC))
+    if (!refetch_backoff_list_due(&s->backoff, f->path, clock_now(CLOCK_MONOTONIC),
+                                  PREFETCH_LIST_USEC))
         return 0;
     fd = fd_reopen_noatime(path_fd, O_RDONLY | O_DIRECTORY);
     if (fd < 0)
         return fd;
     directory_read_ahead(fd, LOOKUPS_MAX);
-    s->tell(s->arg, &(ResidentReport){.n_directories = 1});
+    s->tell(s->arg, &(PrefetchReport){.n_directories = 1});
     return 0;
 }
 
 /* The block device of the filesystem with that UUID, if its metadata is in the page cache of that
  * and a filesystem is mounted from it still. A descriptor or a negative errno. */
-static int open_volume(PassState *s, const Pass *p, const char *uuid, uint64_t *ret_dev)
+static int open_volume(PrefetchState *s, const PrefetchPass *p, const char *uuid, uint64_t *ret_dev)
 {
     if (!uuid[0])
         return -ENODEV;
@@ -239,7 +241,7 @@ static int open_volume(PassState *s, const Pass *p, const char *uuid, uint64_t *
         const Volume *v = &s->volumes.volumes[i];
 
         if (strcmp(v->uuid, uuid) != 0 || strncmp(v->fstype, "ext", 3) != 0 ||
-            !places_have(&p->places, v->mount_dev))
+            !mount_dirs_contain(&p->places, v->mount_dev))
             continue;
         *ret_dev = v->block_dev;
         return block_device_open(v->block_dev);
@@ -249,7 +251,7 @@ static int open_volume(PassState *s, const Pass *p, const char *uuid, uint64_t *
 
 /* Metadata lies where its range says. Where cachestat cannot tell, all of it counts as missing, and
  * reading what is there costs no I/O. */
-static int look_at_metadata(PassState *s, Pass *p, const JobFile *f)
+static int examine_metadata(PrefetchState *s, PrefetchPass *p, const PrefetchFile *f)
 {
     _cleanup_range_set_ RangeSet there = {0}, missing = {0};
     _cleanup_close_ int fd = -EBADF;
@@ -266,55 +268,56 @@ static int look_at_metadata(PassState *s, Pass *p, const JobFile *f)
         if (!is_resident(s, fd, there.ranges[i]))
             k = range_set_add(&missing, there.ranges[i].start, there.ranges[i].end);
     if (k >= 0)
-        k = brought_filter(s->brought, f->path, clock_now(CLOCK_MONOTONIC), &missing);
+        k = refetch_backoff_filter(s->backoff, f->path, clock_now(CLOCK_MONOTONIC), &missing);
     (void)posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
     for (size_t i = 0; k >= 0 && i < missing.n; i++) {
         Range x = missing.ranges[i];
 
-        k = add_piece(p, &(Piece){fd, f->path, dev, x.start, x.start, x.end - x.start});
+        k = add_missing_range(p,
+                              &(MissingRange){fd, f->path, dev, x.start, x.start, x.end - x.start});
     }
     p->missing_bytes += range_set_total(&missing);
     p->fds[p->n_fds++] = TAKE_FD(fd);
     return k;
 }
 
-static int look_at(PassState *s, Pass *p, const JobFile *f)
+static int examine(PrefetchState *s, PrefetchPass *p, const PrefetchFile *f)
 {
     _cleanup_close_ int fd = -EBADF;
     struct stat st;
 
-    if (f->kind == CYCLE_METADATA)
-        return look_at_metadata(s, p, f);
-    fd = places_find(&p->places, f->path, &st);
+    if (f->kind == PREFETCH_METADATA)
+        return examine_metadata(s, p, f);
+    fd = mount_dirs_open_path(&p->places, f->path, &st);
     if (fd < 0)
         return fd;
-    if ((f->kind == CYCLE_DIRECTORY) != !!S_ISDIR(st.st_mode))
+    if ((f->kind == PREFETCH_DIRECTORY) != !!S_ISDIR(st.st_mode))
         return -EINVAL;
     if (!ownership_allows(st.st_uid, st.st_gid, st.st_mode, s->uid)) {
         s->refuse(s->arg, f);
         return 0;
     }
-    return S_ISDIR(st.st_mode) ? look_at_directory(s, fd, f) : look_at_file(s, p, fd, &st, f);
+    return S_ISDIR(st.st_mode) ? examine_directory(s, fd, f) : examine_file(s, p, fd, &st, f);
 }
 
-bool pass_run(PassState *s, const JobFile *files, size_t n, size_t *at)
+bool prefetch_pass_run(PrefetchState *s, const PrefetchFile *files, size_t n, size_t *at)
 {
-    size_t begin = *at, end = n - begin > RESIDENT_PASS_FILES ? begin + RESIDENT_PASS_FILES : n;
-    Pass p = {0};
+    size_t begin = *at, end = n - begin > PREFETCH_PASS_FILES ? begin + PREFETCH_PASS_FILES : n;
+    PrefetchPass p = {0};
     uint64_t n_skipped = 0;
     size_t i = begin;
 
-    if (places_read(s->root, &p.places) >= 0)
-        for (; i < end && p.missing_bytes < RESIDENT_PASS_BYTES && !s->is_over(s->arg); i++) {
-            n_skipped += look_at(s, &p, &files[i]) < 0;
+    if (mount_dirs_read(s->root, &p.places) >= 0)
+        for (; i < end && p.missing_bytes < PREFETCH_PASS_BYTES && !s->is_over(s->arg); i++) {
+            n_skipped += examine(s, &p, &files[i]) < 0;
             if (p.n_fds == FILES_AT_ONCE)
-                read_pieces(s, &p);
+                read_missing_ranges(s, &p);
         }
-    read_pieces(s, &p);
-    places_done(&p.places);
+    read_missing_ranges(s, &p);
+    mount_dirs_done(&p.places);
     extent_list_done(&p.extents);
-    free(p.pieces);
-    s->tell(s->arg, &(ResidentReport){.n_passes = 1,
+    free(p.missing);
+    s->tell(s->arg, &(PrefetchReport){.n_passes = 1,
                                       .n_files = i - begin,
                                       .n_skipped = n_skipped,
                                       .pass_files = i - begin,
@@ -323,8 +326,8 @@ bool pass_run(PassState *s, const JobFile *files, size_t n, size_t *at)
     return i > begin && i < n && !s->is_over(s->arg);
 }
 
-void pass_state_done(PassState *s)
+void prefetch_state_done(PrefetchState *s)
 {
-    s->brought = brought_free(s->brought);
+    s->backoff = refetch_backoff_free(s->backoff);
     volume_table_done(&s->volumes);
 }

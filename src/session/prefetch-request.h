@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What the cycle asks the prefetch thread to have in memory. */
+
+#include "base/macros.h"
+
+typedef enum PrefetchKind {
+    PREFETCH_FILE,      /* a byte range of a file; of length 0: its inode */
+    PREFETCH_DIRECTORY, /* the entries of a directory and their inodes */
+    PREFETCH_METADATA,  /* a byte range of the block device of a filesystem */
+    _PREFETCH_KIND_MAX,
+    _PREFETCH_KIND_INVALID = -EINVAL,
+} PrefetchKind;
+
+const char *prefetch_kind_to_string(PrefetchKind k);
+
+typedef struct PrefetchRequest {
+    const char *path; /* of metadata the filesystem's UUID; borrowed from the cycle */
+    uint64_t offset, length;
+    double probability; /* that it is needed before the next cycle; of metadata, before the session
+                           ends */
+    PrefetchKind kind;
+} PrefetchRequest;
