@@ -2,6 +2,7 @@
 
 #include "model/model-limit.h"
 
+#include "base/fair-share.h"
 #include "model/model-internal.h"
 
 #include <string.h>
@@ -56,28 +57,6 @@ static uint64_t count_files(const Model *m, const ModelStage *s, uint64_t *bytes
             sum += bytes[i];
         }
     return sum;
-}
-
-static int compare_u64(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-    return x < y ? -1 : x > y;
-}
-
-/* The common size to which the largest of n are cut so that their sum is at most `all` (max-min
- * fairness), and at most `each`. Sorts the sizes. */
-static uint64_t common_size(uint64_t *sizes, size_t n, uint64_t each, uint64_t all)
-{
-    qsort(sizes, n, sizeof(*sizes), compare_u64);
-    for (size_t i = 0; i < n; i++) {
-        uint64_t share = MIN(all / (n - i), each);
-
-        if (sizes[i] > share)
-            return share;
-        all -= sizes[i];
-    }
-    return each;
 }
 
 static int compare_entries(const void *a, const void *b)
@@ -295,14 +274,14 @@ static size_t limit_user(Limiter *x, const User *u, uint64_t size)
     for (size_t i = 0; i < x->m->n_stages; i++)
         if (x->m->stages[i].uid == u->uid)
             x->sizes[n++] = x->stage_bytes[i];
-    size = common_size(x->sizes, n, UINT64_MAX, size);
+    size = fair_share(x->sizes, n, UINT64_MAX, size);
     for (size_t i = 0; i < x->m->n_stages; i++)
         if (x->m->stages[i].uid == u->uid && x->stage_bytes[i] > size)
             dropped += limit_stage(x, &x->m->stages[i], size);
     return dropped;
 }
 
-int model_limit(Model *m, const ModelLimits *limits, size_t *ret_dropped)
+static int limit_stages(Model *m, const ModelLimits *limits, size_t *ret_dropped)
 {
     _cleanup_(limiter_done) Limiter x = {.m = m};
     size_t dropped = 0;
@@ -313,7 +292,7 @@ int model_limit(Model *m, const ModelLimits *limits, size_t *ret_dropped)
         return r;
     for (size_t i = 0; i < x.n_users; i++)
         x.sizes[i] = x.users[i].bytes;
-    size = common_size(x.sizes, x.n_users, limits->user_bytes, limits->bytes);
+    size = fair_share(x.sizes, x.n_users, limits->user_bytes, limits->bytes);
     if (x.n_users == 0 || x.sizes[x.n_users - 1] <= size) {
         *ret_dropped = 0;
         return 0;
@@ -328,4 +307,13 @@ int model_limit(Model *m, const ModelLimits *limits, size_t *ret_dropped)
     if (r >= 0)
         *ret_dropped = dropped;
     return r;
+}
+
+int model_limit(Model *m, const ModelLimits *limits, size_t *ret_dropped)
+{
+    const ChainsLimits chains = CHAINS_LIMITS_DEFAULT;
+    int r = m->chains ? chains_limit(&m->chains, &chains) : 0;
+
+    /* While a session goes on its owner bounds them. */
+    return r < 0 && r != -EBUSY ? r : limit_stages(m, limits, ret_dropped);
 }

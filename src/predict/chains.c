@@ -417,10 +417,8 @@ static int note_co_occurrence(const Chains *c, UserHistory *h, uint32_t a, uint3
     ChainsPair *p;
     int r;
 
-    if (!neighbour) {
-        r = chains_add_neighbours(h, a, b);
-        return r == -E2BIG ? 0 : r;
-    }
+    if (!neighbour)
+        return h->n_co_occurring < CHAINS_LIVE_PAIRS_MAX ? chains_add_neighbours(h, a, b) : 0;
     if (neighbour->pair != CHAINS_NONE) {
         p = &h->pairs[neighbour->pair];
         p->co_occurrences += p->co_occurrences < UINT32_MAX;

@@ -32,6 +32,7 @@
 #define CHAINS_RECENT_MAX     64U /* starts remembered within the window */
 #define CHAINS_IDS_MAX        (1U << 20)
 #define CHAINS_PAIRS_MAX      (1U << 20) /* that have met, of one history; no more are remembered */
+#define CHAINS_LIVE_PAIRS_MAX (1U << 16) /* the same while sessions are followed */
 #define CHAINS_GAP_MAX        (12 * USEC_PER_HOUR) /* a longer silence is a clock that jumped */
 
 /* How much each kind of evidence deserves (predict/mixture.c), learned online. */
@@ -202,6 +203,29 @@ bool chains_is_full(const Chains *c);
  * Ids of names are new: not while a predictor goes by the old ones. Sessions must have ended
  * (-EBUSY), every application have a name (-EINVAL). -ENOMEM. */
 int chains_prune(const Chains *c, Chains **ret);
+
+/* How much of each history chains_limit() leaves. */
+typedef struct ChainsLimits {
+    size_t applications; /* of one history */
+    size_t pairs;        /* that have met, of one history */
+    size_t all_pairs;    /* of all histories */
+} ChainsLimits;
+
+/* A desktop's user starts some 300 applications in a year, which meet some 10,000 times. A pair
+ * takes 350 bytes. */
+#define CHAINS_LIMITS_DEFAULT                                    \
+    (ChainsLimits)                                               \
+    {                                                            \
+        .applications = 1000, .pairs = 16384, .all_pairs = 65536 \
+    }
+
+/* Drops what is beyond the limits, and with it what chains_prune() drops: of a user's history the
+ * applications that were used in the fewest sessions and the pairs with the fewest events. In the
+ * history of everybody an application counts as much as for the user who uses it most. If all
+ * together hold too many pairs, the largest histories are cut to one size. Unchanged chains are not
+ * pruned. As with chains_prune(), ids of names are new, and sessions must have ended (-EBUSY). 0,
+ * -ENOMEM; then *c is valid, but has lost a part of that. */
+int chains_limit(Chains **c, const ChainsLimits *limits);
 
 /* Chains of a clock that ran ahead by more than a generation, as seen from `realtime`: what they
  * know has the weight beside one another that it had, and that of now beside others (rounded: not

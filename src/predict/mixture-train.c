@@ -82,7 +82,8 @@ static int sum_bytes(const Trace *t, uint64_t *bytes)
     return 0;
 }
 
-/* Finds the chains' number of each application, PREDICTOR_NONE for one that is too small. */
+/* Finds the chains' number of each application, PREDICTOR_NONE for one that is too small or beyond
+ * MIXTURE_TRAIN_APPLICATIONS_MAX. */
 static int find_numbers(const Trace *t, Chains *chains, uint32_t *numbers)
 {
     _cleanup_free_ uint64_t *bytes = calloc(t->n_applications + 1, sizeof(*bytes));
@@ -93,7 +94,7 @@ static int find_numbers(const Trace *t, Chains *chains, uint32_t *numbers)
     r = sum_bytes(t, bytes);
     if (r < 0)
         return r;
-    for (size_t i = 0; i < t->n_applications; i++) {
+    for (size_t i = 0, n = 0; i < t->n_applications; i++) {
         _cleanup_free_ char *name = NULL;
         char path[TRACE_PATH_MAX];
         uint32_t file = t->applications[i].file;
@@ -101,7 +102,7 @@ static int find_numbers(const Trace *t, Chains *chains, uint32_t *numbers)
         numbers[i] = PREDICTOR_NONE;
         if (file >= t->n_files || t->files[file].path >= t->n_paths)
             return -EBADMSG;
-        if (bytes[i] < MIXTURE_MINSIZE_BYTES)
+        if (bytes[i] < MIXTURE_MINSIZE_BYTES || n++ >= MIXTURE_TRAIN_APPLICATIONS_MAX)
             continue;
         r = trace_format_path(t, t->files[file].path, path, sizeof(path));
         if (r < 0)

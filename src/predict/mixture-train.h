@@ -10,6 +10,10 @@
  * short-lived tools, and start at once from any disk. */
 #define MIXTURE_MINSIZE_BYTES 2000000U
 
+/* Applications of one trace that are followed, in the order of the trace. Training takes time that
+ * grows with the square of what runs. */
+#define MIXTURE_TRAIN_APPLICATIONS_MAX 500U
+
 /* A session that claims to have lasted longer is refused. */
 #define MIXTURE_TRAIN_USEC_MAX (USEC_INFINITY / 4)
 

@@ -194,3 +194,15 @@ END
     [ -z "$stderr" ]
     model '.learned | length == 2'
 }
+
+@test "learn: thousands of applications that run together stay within the memory of the unit" {
+    local i
+    for i in 1 2 3; do
+        # Large enough to be followed: 4 MiB each.
+        flood "${i}0" session 1001 3000 100 app 3000
+        sed -i 's/8192/4194304/g' "$HS_STATE/traces/"*"00${i}0-session.json"
+    done
+    run -0 prlimit --as=$((128 << 20)) "$HEADSTART" --state="$HS_STATE" learn
+    [ "$(grep -c ' learned' <<<"$output")" -eq 3 ]
+    [ "$(stat -c %s "$HS_STATE/model.json")" -lt $((8 << 20)) ]
+}
