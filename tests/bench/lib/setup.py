@@ -12,6 +12,23 @@ from .disk import SimulatedDisk
 from .lock import one_at_a_time
 
 
+def hide_host(work):
+    """systemd-nspawn binds two things of the host into each machine: os-release and a directory below
+    /run. On a disk they would make the host's filesystem one of the machine's own, and a recorder
+    inside would hear of all that the host opens. After private_mounts() only: here they lie on the
+    tmpfs `work`."""
+    kept = Path(work) / "host"
+    kept.mkdir()
+    os_release = Path(os.path.realpath("/etc/os-release"))
+    copy = kept / "os-release"
+    copy.write_bytes(os_release.read_bytes())
+    system.mount(copy, os_release, "none", system.MS_BIND)
+    propagate = kept / "nspawn"
+    propagate.mkdir()
+    os.makedirs("/run/systemd/nspawn", exist_ok=True)
+    system.mount(propagate, "/run/systemd/nspawn", "none", system.MS_BIND)
+
+
 @contextlib.contextmanager
 def bench_on(spec, cache, builddir, profile, progress, scheduler=None):
     """The Bench of that image (lib/image.py: ImageSpec); one at a time on this machine."""
@@ -24,6 +41,7 @@ def bench_on(spec, cache, builddir, profile, progress, scheduler=None):
         cached = image.provide(spec, cache, progress)
         stack.enter_context(one_at_a_time(progress))
         work = stack.enter_context(system.private_tmpfs("headstart-bench."))
+        hide_host(work)
         progress.say("copying the image into memory")
         run("cp", "--sparse=always", cached, work / "image")
         group = stack.enter_context(ControlGroup())

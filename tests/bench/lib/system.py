@@ -12,7 +12,7 @@ from pathlib import Path
 _libc = ctypes.CDLL(None, use_errno=True)
 
 CLONE_NEWNS = 0x00020000
-MS_REC, MS_PRIVATE = 0x4000, 1 << 18
+MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 1 << 18
 MNT_DETACH = 2
 PR_SET_PDEATHSIG = 1
 BLKFLSBUF = 0x1261
