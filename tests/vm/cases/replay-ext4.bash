@@ -5,6 +5,8 @@
 # ci: yes
 boot_1() {
     a_boot_is_recorded
+    # Containers lack it: tests/bench covers the fallback on /proc.
+    check "processes come from the proc connector" processes_from connector boot
 }
 
 boot_2() {

@@ -179,6 +179,16 @@ quiet() {
     check "headstart warns of nothing" no_warnings
 }
 
+# The traces of a stage name where their processes came from: processes_from SOURCE STAGE
+processes_from() {
+    local found trace=
+    for trace in "$state"/traces/*-"$2"*.json; do
+        found=$(field "$trace" process_source)
+        echo "$trace: $found, unknown: $(field "$trace" n_unknown_application)"
+        [[ $found == "$1" ]] || return 1
+    done
+}
+
 # pack_has PACK WORDS: a file of it, as the pack knows it
 pack_has() {
     headstart show "$1" --limit=0 | grep -F -- "$2" || {
