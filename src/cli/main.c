@@ -37,7 +37,7 @@ static int load_config(Context *c)
         if (c->system_fd < 0)
             return cli_error(errno, "%s: %m", root);
     }
-    r = config_load(c->system_fd, warn_config, NULL, &c->config);
+    r = config_load(c->system_fd, warn_config, NULL, &c->config, NULL);
     return r < 0 ? cli_error(r, "cannot read the configuration: %m") : 0;
 }
 

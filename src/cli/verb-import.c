@@ -26,7 +26,7 @@ static int import(const Context *c, char **files, int n, Model **ret)
         return cli_error(r, "%s/" STATE_MODEL ": %s", c->state, error ? error : strerror(-r));
     /* A model that sums at another rate is refused also where there is none yet: learning would
      * throw it away. */
-    sum = own ? TAKE_PTR(own) : model_new(c->config.half_life);
+    sum = own ? TAKE_PTR(own) : model_new(c->config.halflife_usec);
     if (!sum)
         return cli_error(ENOMEM, "%m");
     for (int i = 0; i < n; i++) {

@@ -286,7 +286,7 @@ static int try_model(Learning *l, char **ret_error)
 static int load_model(Learning *l, bool rebuild)
 {
     _cleanup_free_ char *error = NULL;
-    usec_t halflife_usec = l->c->config.half_life;
+    usec_t halflife_usec = l->c->config.halflife_usec;
     int r;
 
     l->anew = rebuild;

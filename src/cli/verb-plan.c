@@ -115,7 +115,7 @@ static int parse_option(Context *c, Planning *p, Request *q, int option, const c
     case OPTION_USER:
         return cli_parse_uid(c, value, &q->user);
     case OPTION_BUDGET:
-        if (config_parse_budget(value, &q->config.budget, &q->config.budget_bytes) < 0)
+        if (config_parse_budget(value, &q->config.budget) < 0)
             return cli_usage_error(c, "--budget=%s: neither auto, thesis nor a number of bytes",
                                    value);
         break;
@@ -187,7 +187,7 @@ static int run(Context *c)
     _cleanup_(planning_done) Planning p = {
             .c = c,
             .state_fd = -EBADF,
-            .deadline = c->config.deadline,
+            .deadline = c->config.deadline_usec,
             .min_probability = PLAN_MIN_PROBABILITY_DEFAULT,
     };
     Request q = {.only = _STAGE_INVALID, .user = UID_INVALID, .config = c->config};

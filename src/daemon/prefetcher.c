@@ -56,17 +56,17 @@ static CycleParameters parameters_of(const Config *c)
     CycleParameters p;
 
     cycle_parameters_init(&p);
-    p.interval = c->cycle;
+    p.interval = c->cycle_usec;
     p.scan = c->scan;
     p.predict = c->predict;
     p.battery = c->battery;
     p.minsize_bytes = c->min_size_bytes;
     p.exclude = c->exclude;
     p.budget = (BudgetParameters){
-            .formula = c->session_budget == CONFIG_BUDGET_THESIS  ? BUDGET_THESIS
-                       : c->session_budget == CONFIG_BUDGET_BYTES ? BUDGET_FIXED
-                                                                  : BUDGET_AVAILABLE,
-            .fixed_bytes = c->session_budget_bytes,
+            .formula = c->session_budget.mode == CONFIG_BUDGET_THESIS  ? BUDGET_THESIS
+                       : c->session_budget.mode == CONFIG_BUDGET_BYTES ? BUDGET_FIXED
+                                                                       : BUDGET_AVAILABLE,
+            .fixed_bytes = c->session_budget.bytes,
             .total_percent = c->mem_total_percent,
             .free_percent = c->mem_free_percent,
             .cached_percent = c->mem_cached_percent,
@@ -98,7 +98,7 @@ static int load(Prefetcher *s, bool *ret_anew)
 
     if (root_fd < 0)
         return -errno;
-    r = config_load(root_fd, warn_config, NULL, &s->config);
+    r = config_load(root_fd, warn_config, NULL, &s->config, NULL);
     if (r >= 0)
         r = prefetcher_model_load(s->o.state, &PREFETCHER_MODEL_LIMITS, &m, &dropped);
     too_large = r == -ENOMEM && !s->cycle;
@@ -121,7 +121,7 @@ static int load(Prefetcher *s, bool *ret_anew)
     *ret_anew = false;
     if (s->cycle && m && sum == s->known_chains)
         return cycle_reload(s->cycle, &p, m);
-    r = cycle_new(&p, m, s->config.half_life, s->uid, &cycle);
+    r = cycle_new(&p, m, s->config.halflife_usec, s->uid, &cycle);
     if (r < 0)
         return r;
     if (s->cycle)
@@ -232,9 +232,10 @@ static int on_timer(sd_event_source *source _unused_, uint64_t usec _unused_, vo
 
     decide(s);
     finish_saving(s, false);
-    if (s->config.save_interval != USEC_INFINITY && now() >= s->saved_at + s->config.save_interval)
+    if (s->config.save_interval_usec != USEC_INFINITY &&
+        now() >= s->saved_at + s->config.save_interval_usec)
         save(s);
-    schedule(s, s->decided_at + s->config.cycle, USEC_PER_SEC);
+    schedule(s, s->decided_at + s->config.cycle_usec, USEC_PER_SEC);
     return 0;
 }
 

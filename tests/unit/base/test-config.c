@@ -70,7 +70,7 @@ static Config load(Fixture *f)
 
     f->n_warnings = 0;
     f->last[0] = 0;
-    assert_int_equal(config_load(f->root_fd, warned, f, &c), 0);
+    assert_int_equal(config_load(f->root_fd, warned, f, &c, NULL), 0);
     return c;
 }
 
@@ -79,15 +79,15 @@ static void defaults(void **state)
     Config c = load(*state), d = config_default();
 
     assert_int_equal(((Fixture *)*state)->n_warnings, 0);
-    assert_true(c.half_life == 168 * USEC_PER_HOUR);
-    assert_int_equal(c.budget, CONFIG_BUDGET_AUTO);
+    assert_true(c.halflife_usec == 168 * USEC_PER_HOUR);
+    assert_int_equal(c.budget.mode, CONFIG_BUDGET_AUTO);
     assert_int_equal(c.mem_total_percent, -10);
     assert_int_equal(c.mem_free_percent, 100);
     assert_int_equal(c.mem_cached_percent, 30);
     assert_int_equal(c.boot_policy, _POLICY_INVALID);
     assert_int_equal(c.login_policy, _POLICY_INVALID);
-    assert_true(c.deadline == d.deadline);
-    assert_true(c.deadline > 0 && c.deadline <= 60 * USEC_PER_SEC);
+    assert_true(c.deadline_usec == d.deadline_usec);
+    assert_true(c.deadline_usec > 0 && c.deadline_usec <= 60 * USEC_PER_SEC);
 }
 
 static void every_key(void **state)
@@ -112,19 +112,19 @@ static void every_key(void **state)
         "ControlInterval=20");
     Config c = load(f);
     assert_string_equal(f->last, "");
-    assert_true(c.half_life == 24 * USEC_PER_HOUR);
-    assert_int_equal(c.budget, CONFIG_BUDGET_BYTES);
-    assert_true(c.budget_bytes == 256U << 20);
+    assert_true(c.halflife_usec == 24 * USEC_PER_HOUR);
+    assert_int_equal(c.budget.mode, CONFIG_BUDGET_BYTES);
+    assert_true(c.budget.bytes == 256U << 20);
     assert_int_equal(c.mem_total_percent, -20);
     assert_int_equal(c.mem_free_percent, 50);
     assert_int_equal(c.mem_cached_percent, 0);
     assert_int_equal(c.boot_policy, POLICY_GATE);
     assert_int_equal(c.login_policy, POLICY_IDLE);
-    assert_true(c.deadline == 2500 * USEC_PER_MSEC);
+    assert_true(c.deadline_usec == 2500 * USEC_PER_MSEC);
     assert_int_equal(c.control_interval, 20);
 
     put(f, "etc/headstart/headstart.conf", "[Memory]\nBudget=thesis\n");
-    assert_int_equal(load(f).budget, CONFIG_BUDGET_THESIS);
+    assert_int_equal(load(f).budget.mode, CONFIG_BUDGET_THESIS);
 }
 
 static void only_the_first_main_file(void **state)
@@ -136,7 +136,8 @@ static void only_the_first_main_file(void **state)
     put(f, "run/headstart/headstart.conf", "[Replay]\nControlInterval=2\n");
     Config c = load(f);
     assert_int_equal(c.control_interval, 2);
-    assert_true(c.deadline == config_default().deadline); /* the other one is not read at all */
+    assert_true(c.deadline_usec ==
+                config_default().deadline_usec); /* the other one is not read at all */
     put(f, "etc/headstart/headstart.conf", "[Replay]\nControlInterval=3\n");
     assert_int_equal(load(f).control_interval, 3);
 }
@@ -154,7 +155,7 @@ static void drop_ins_by_name(void **state)
         "[Replay]\nControlInterval=5\nDeadline=5s\n");
     Config c = load(f);
     assert_int_equal(c.control_interval, 10);
-    assert_true(c.deadline == 5 * USEC_PER_SEC);
+    assert_true(c.deadline_usec == 5 * USEC_PER_SEC);
     /* The same name in a directory of higher precedence masks. */
     put(f, "run/headstart/headstart.conf.d/10-a.conf", "[Replay]\nControlInterval=11\n");
     assert_int_equal(load(f).control_interval, 11);
@@ -224,7 +225,7 @@ static void bad_lines(void **state)
         assert_string_equal(f->last, cases[i].warning);
         assert_int_equal(f->n_warnings, 1);
         assert_int_equal(c.control_interval, 4);
-        assert_true(c.deadline == config_default().deadline);
+        assert_true(c.deadline_usec == config_default().deadline_usec);
     }
 
     /* A line longer than inih's buffer is dropped whole: its tail is not taken for a line. */
@@ -256,23 +257,107 @@ static void not_a_file(void **state)
 
 static void budgets_and_policies(void **state)
 {
-    ConfigBudget mode = CONFIG_BUDGET_THESIS;
-    uint64_t bytes = 5;
+    ConfigBudget b = {CONFIG_BUDGET_THESIS, 5};
     Policy p = POLICY_OFF;
 
-    assert_int_equal(config_parse_budget("12x", &mode, &bytes), -EINVAL);
-    assert_int_equal(config_parse_budget("99999999999T", &mode, &bytes), -ERANGE);
-    assert_int_equal(mode, CONFIG_BUDGET_THESIS);
-    assert_true(bytes == 5);
-    assert_int_equal(config_parse_budget("1G", &mode, &bytes), 0);
-    assert_int_equal(mode, CONFIG_BUDGET_BYTES);
-    assert_true(bytes == 1U << 30);
+    assert_int_equal(config_parse_budget("12x", &b), -EINVAL);
+    assert_int_equal(config_parse_budget("99999999999T", &b), -ERANGE);
+    assert_int_equal(b.mode, CONFIG_BUDGET_THESIS);
+    assert_true(b.bytes == 5);
+    assert_int_equal(config_parse_budget("1G", &b), 0);
+    assert_int_equal(b.mode, CONFIG_BUDGET_BYTES);
+    assert_true(b.bytes == 1U << 30);
 
     assert_int_equal(config_parse_policy("gate", STAGE_LOGIN, &p), -EINVAL);
     assert_int_equal(config_parse_policy("", STAGE_BOOT, &p), -EINVAL);
     assert_int_equal(p, POLICY_OFF);
     assert_int_equal(config_parse_policy("auto", STAGE_LOGIN, &p), 0);
     assert_int_equal(p, _POLICY_INVALID);
+}
+
+/* Every value as text parses to the same value. */
+static void values_as_text(void **state)
+{
+    static const char *const texts[] = {"[Model]\nHalfLife=36h\n",
+                                        "[Memory]\nBudget=768M\nMemTotal=-100\n",
+                                        "[Memory]\nBudget=1000001\nMemFree=7%\n",
+                                        "[Memory]\nBudget=thesis\n",
+                                        "[Replay]\nDeadline=0\nBootPolicy=gate\n",
+                                        "[Replay]\nDeadline=1500ms\nLoginPolicy=beside\n",
+                                        "[Replay]\nControlInterval=4294967295\n",
+                                        "[Session]\nCycle=90s\nPredict=off\nMinSize=0\n",
+                                        "[Session]\nSaveInterval=infinity\nMinSize=5G\n",
+                                        "[Session]\nExclude=/a !/a/b\nExclude=/c\n"};
+    Fixture *f = *state;
+
+    for (size_t i = 0; i < ELEMENTSOF(texts); i++) {
+        char text[4096] = "";
+        Config c, again;
+
+        put(f, "etc/headstart/headstart.conf", texts[i]);
+        c = load(f);
+        assert_int_equal(f->n_warnings, 0);
+        for (size_t k = 0; k < CONFIG_KEYS; k++) {
+            char *value = config_format(&c, k);
+            size_t n = strlen(text);
+
+            assert_non_null(value);
+            snprintf(text + n, sizeof(text) - n, "[%s]\n%s=%s\n", config_section(k), config_key(k),
+                     value);
+            free(value);
+        }
+        put(f, "etc/headstart/headstart.conf", text);
+        again = load(f);
+        assert_int_equal(f->n_warnings, 0);
+        for (size_t k = 0; k < CONFIG_KEYS; k++) {
+            char *x = config_format(&c, k), *y = config_format(&again, k);
+
+            assert_string_equal(x, y);
+            free(x);
+            free(y);
+        }
+        assert_true(c.halflife_usec == again.halflife_usec);
+        assert_true(c.deadline_usec == again.deadline_usec);
+        assert_true(c.budget.bytes == again.budget.bytes);
+        assert_true(c.min_size_bytes == again.min_size_bytes);
+        assert_string_equal(c.exclude, again.exclude);
+    }
+}
+
+static void assert_source(const ConfigSources *s, const char *section, const char *key,
+                          const char *file, unsigned line)
+{
+    for (size_t i = 0; i < CONFIG_KEYS; i++)
+        if (strcmp(config_section(i), section) == 0 && strcmp(config_key(i), key) == 0) {
+            if (file)
+                assert_string_equal(s->keys[i].file, file);
+            else
+                assert_null(s->keys[i].file);
+            assert_int_equal(s->keys[i].line, line);
+            return;
+        }
+    fail();
+}
+
+/* The last line that could be used is the source. */
+static void sources(void **state)
+{
+    Fixture *f = *state;
+    ConfigSources s;
+    Config c;
+
+    put(f, "etc/headstart/headstart.conf",
+        "[Replay]\nControlInterval=1\nDeadline=5s\nDeadline=2h\n[Memory]\nBudget=1M\n");
+    put(f, "usr/lib/headstart/headstart.conf.d/10-a.conf",
+        "# comment\n[Replay]\nControlInterval=10\n[Session]\nBudget=2M\n");
+    assert_int_equal(config_load(f->root_fd, NULL, NULL, &c, &s), 0);
+    assert_source(&s, "Replay", "ControlInterval", "/usr/lib/headstart/headstart.conf.d/10-a.conf",
+                  3);
+    assert_source(&s, "Replay", "Deadline", "/etc/headstart/headstart.conf", 3);
+    assert_source(&s, "Memory", "Budget", "/etc/headstart/headstart.conf", 6);
+    assert_source(&s, "Session", "Budget", "/usr/lib/headstart/headstart.conf.d/10-a.conf", 5);
+    assert_source(&s, "Session", "Cycle", NULL, 0);
+    config_sources_done(&s);
 }
 
 int main(void)
@@ -287,6 +372,8 @@ int main(void)
             TEST(bad_lines),
             TEST(not_a_file),
             TEST(budgets_and_policies),
+            TEST(values_as_text),
+            TEST(sources),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Which files are read, in which order, and their lines: see config.h. The keys are in config.c. */
+
+#include "base/atomic-file.h"
+#include "base/config-internal.h"
+#include "base/directory.h"
+#include "base/macros.h"
+#include "base/rooted.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <ini.h>
+
+#define CONFIG_FILE_MAX (1024U * 1024)
+
+/* Highest precedence first. */
+static const char *const directories[] = {
+        "/etc/headstart",
+        "/run/headstart",
+        "/usr/local/lib/headstart",
+        "/usr/lib/headstart",
+};
+
+/* --- one file --------------------------------------------------------------------------------- */
+
+typedef struct Reader {
+    Config *config;
+    ConfigSources *sources; /* or NULL */
+    const char *file;
+    const char *next; /* the rest of the text */
+    unsigned line;    /* the number of the line that was read last */
+    bool failed;      /* memory ran out */
+    config_warning_t warn;
+    void *userdata;
+} Reader;
+
+static void _printf_(3, 4) warn_line(const Reader *r, unsigned line, const char *format, ...)
+{
+    char message[256];
+    va_list ap;
+
+    if (!r->warn)
+        return;
+    va_start(ap, format);
+    vsnprintf(message, sizeof(message), format, ap);
+    va_end(ap);
+    r->warn(r->userdata, r->file, line, message);
+}
+
+/* fgets() on memory for inih, which passes no line numbers to its handler, so they are counted
+ * here. inih would take a line that does not fit its buffer for two: it is dropped. */
+static char *next_line(char *str, int num, void *stream)
+{
+    Reader *r = stream;
+
+    while (*r->next) {
+        size_t l = strcspn(r->next, "\n");
+        const char *line = r->next;
+
+        r->next += l + (line[l] == '\n');
+        r->line++;
+        if (l + 2 > (size_t)num) {
+            warn_line(r, r->line, "line longer than %d characters, ignoring", num - 2);
+            continue;
+        }
+        memcpy(str, line, l);
+        str[l] = '\n';
+        str[l + 1] = 0;
+
+        /* inih takes an indented line for one more value of the key above; here it is a key. */
+        size_t blank = strspn(str, " \t");
+        memmove(str, str + blank, l + 2 - blank);
+
+        /* inih reports only the first line that is no section, comment or assignment. */
+        if (!strchr("[;#\n\r", str[0]) && !strpbrk(str, "=:")) {
+            warn_line(r, r->line, "neither a section nor an assignment, ignoring");
+            continue;
+        }
+        if (str[0] == '[' && !strchr(str, ']')) {
+            /* The lines after it belong to no section, least of all to the one before. */
+            warn_line(r, r->line, "section without ], ignoring");
+            strcpy(str, "[]\n");
+        }
+        return str;
+    }
+    return NULL;
+}
+
+static int set_source(Reader *r, size_t index)
+{
+    ConfigSource *source = r->sources ? r->sources->keys + index : NULL;
+    char *file;
+
+    if (!source)
+        return 0;
+    file = strdup(r->file);
+    if (!file)
+        return -ENOMEM;
+    free(source->file);
+    *source = (ConfigSource){.file = file, .line = r->line};
+    return 0;
+}
+
+/* inih's handler: 0 stops it. */
+static int on_assignment(void *userdata, const char *section, const char *name, const char *value)
+{
+    Reader *r = userdata;
+    const char *reason = NULL;
+    size_t index;
+    int k = config_set(r->config, section, name, value, &index, &reason);
+
+    if (k == -ENOENT)
+        warn_line(r, r->line, "unknown key %s in section [%s], ignoring", name, section);
+    else if (k < 0)
+        warn_line(r, r->line, "%s=%s: %s, ignoring", name, value, reason);
+    else if (set_source(r, index) < 0) {
+        r->failed = true;
+        return 0;
+    }
+    return 1;
+}
+
+/* --- which files ------------------------------------------------------------------------------ */
+
+/* 1: read, 0: it does not exist, -ENOMEM. A file that cannot be read is reported and counts as
+ * read. */
+static int read_file(int root_fd, const char *path, const Reader *template)
+{
+    _cleanup_free_ char *text = NULL;
+    _cleanup_close_ int fd = -EBADF;
+    Reader r = *template;
+    struct stat st;
+    size_t size;
+    int k;
+
+    r.file = path;
+    fd = rooted_open(root_fd, path, O_PATH | O_CLOEXEC);
+    if (fd == -ENOENT || fd == -ENOTDIR) {
+        /* A dangling link masks, as one to /dev/null does. */
+        fd = rooted_open(root_fd, path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        return fd >= 0;
+    }
+    if (fd >= 0 && fstat(fd, &st) < 0)
+        return -errno;
+    if (fd >= 0 && S_ISCHR(st.st_mode)) /* /dev/null masks */
+        return 1;
+    if (fd >= 0 && !S_ISREG(st.st_mode))
+        k = -EBADMSG;
+    else if (fd < 0)
+        k = fd;
+    else
+        k = rooted_read(root_fd, path, CONFIG_FILE_MAX, &text, &size);
+    if (k == -ENOMEM)
+        return k;
+    if (k < 0)
+        warn_line(&r, 0, "%s, ignoring", k == -EBADMSG ? "not a regular file" : strerror(-k));
+    else if (strlen(text) != size)
+        warn_line(&r, 0, "not a text file, ignoring");
+    else {
+        r.next = text;
+        /* next_line() drops every line that inih could fail on. */
+        (void)ini_parse_stream(next_line, &r, on_assignment, &r);
+    }
+    return r.failed ? -ENOMEM : 1;
+}
+
+typedef struct DropIn {
+    char *name;
+    unsigned directory; /* index: the lower one wins */
+} DropIn;
+
+typedef struct DropIns {
+    DropIn *items;
+    size_t n, allocated;
+} DropIns;
+
+static void drop_ins_done(DropIns *d)
+{
+    for (size_t i = 0; i < d->n; i++)
+        free(d->items[i].name);
+    free(d->items);
+    *d = (DropIns){0};
+}
+
+static int compare_drop_ins(const void *a, const void *b)
+{
+    const DropIn *x = a, *y = b;
+    int k = strcmp(x->name, y->name);
+
+    return k ? k : (x->directory > y->directory) - (x->directory < y->directory);
+}
+
+static int list_drop_ins(int root_fd, unsigned directory, DropIns *d)
+{
+    _cleanup_closedir_ DIR *dir = NULL;
+    char path[PATH_MAX];
+    const struct dirent *e;
+    int r;
+
+    snprintf(path, sizeof(path), "%s/headstart.conf.d", directories[directory]);
+    r = directory_from_fd(rooted_open(root_fd, path, O_RDONLY | O_DIRECTORY), &dir);
+    if (r < 0)
+        return r == -ENOMEM ? r : 0;
+    while (r == 0 && (e = directory_next(dir))) {
+        size_t l = strlen(e->d_name);
+
+        if (e->d_name[0] == '.' || l < 6 || strcmp(e->d_name + l - 5, ".conf") != 0)
+            continue;
+        r = grow_array(&d->items, &d->allocated, d->n + 1, sizeof(DropIn));
+        if (r < 0)
+            break;
+        char *name = strdup(e->d_name);
+        if (!name)
+            r = -ENOMEM;
+        else
+            d->items[d->n++] = (DropIn){.name = name, .directory = directory};
+    }
+    return r;
+}
+
+void config_sources_done(ConfigSources *s)
+{
+    for (size_t i = 0; i < ELEMENTSOF(s->keys); i++)
+        free(s->keys[i].file);
+    *s = (ConfigSources){0};
+}
+
+int config_load(int root_fd, config_warning_t warn, void *userdata, Config *ret,
+                ConfigSources *ret_sources)
+{
+    _cleanup_(config_sources_done) ConfigSources sources = {0};
+    _cleanup_(drop_ins_done) DropIns drop_ins = {0};
+    Config c = config_default();
+    const Reader reader = {.config = &c,
+                           .sources = ret_sources ? &sources : NULL,
+                           .warn = warn,
+                           .userdata = userdata};
+    char path[PATH_MAX];
+    int r = 0;
+
+    for (size_t i = 0; i < ELEMENTSOF(directories) && r == 0; i++) {
+        snprintf(path, sizeof(path), "%s/headstart.conf", directories[i]);
+        r = read_file(root_fd, path, &reader);
+    }
+    if (r < 0)
+        return r;
+
+    for (unsigned i = 0; i < ELEMENTSOF(directories); i++) {
+        r = list_drop_ins(root_fd, i, &drop_ins);
+        if (r < 0)
+            return r;
+    }
+    if (drop_ins.n > 0)
+        qsort(drop_ins.items, drop_ins.n, sizeof(DropIn), compare_drop_ins);
+    for (size_t i = 0; i < drop_ins.n; i++) {
+        const DropIn *d = drop_ins.items + i;
+
+        if (i > 0 && strcmp(d[-1].name, d->name) == 0)
+            continue; /* masked by the directory before */
+        snprintf(path, sizeof(path), "%s/headstart.conf.d/%s", directories[d->directory], d->name);
+        r = read_file(root_fd, path, &reader);
+        if (r < 0)
+            return r;
+    }
+    *ret = c;
+    if (ret_sources) {
+        *ret_sources = sources;
+        sources = (ConfigSources){0};
+    }
+    return 0;
+}
