@@ -10,7 +10,7 @@
 #define SUPPLIES  "/sys/class/power_supply"
 #define VALUE_MAX 4096U
 
-/* True if the attribute is there and is that word. */
+/* True if the supply has the attribute with that value. */
 static bool is_word(int root_fd, const char *supply, const char *attribute, const char *word)
 {
     _cleanup_free_ char *text = NULL;
@@ -23,7 +23,7 @@ static bool is_word(int root_fd, const char *supply, const char *attribute, cons
     return strcmp(text, word) == 0;
 }
 
-/* Of the machine, not of a mouse or a headset. */
+/* True if the supply feeds the machine itself and not a mouse or a headset. */
 static bool is_own(int root_fd, const char *supply)
 {
     return !is_word(root_fd, supply, "scope", "Device");
@@ -40,7 +40,7 @@ bool machine_on_battery(int root_fd)
     while (!online && (e = directory_next(d)))
         online = is_own(root_fd, e->d_name) && !is_word(root_fd, e->d_name, "type", "Battery") &&
                  is_word(root_fd, e->d_name, "online", "1");
-    /* Asking a battery may take the firmware milliseconds: only if it matters. */
+    /* Reading a battery can take the firmware milliseconds, so it comes second. */
     rewinddir(d);
     while (!online && !discharging && (e = directory_next(d)))
         discharging = is_own(root_fd, e->d_name) &&

@@ -1,96 +1,112 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Opening what a model names, whatever the path may have become: as replay/opening.c does for a
- * pack, which also knows the inode. */
+#include "session/mount-dirs.h"
 
 #include "base/open.h"
-#include "session/prefetch-internal.h"
 #include "volume/mount-table.h"
 
 #include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-void mount_dirs_done(MountDirs *p)
+void mount_dirs_done(MountDirs *m)
 {
-    for (size_t i = 0; i < p->n; i++) {
-        free(p->places[i].target);
-        if (p->places[i].fd >= 0)
-            close(p->places[i].fd);
+    for (size_t i = 0; i < m->n; i++) {
+        free(m->dirs[i].target);
+        if (m->dirs[i].fd >= 0)
+            close(m->dirs[i].fd);
     }
-    free(p->places);
-    *p = (MountDirs){0};
+    free(m->dirs);
+    *m = (MountDirs){0};
+}
+
+static int add_mount(MountDirs *m, const Mount *mount)
+{
+    int r = grow_array(&m->dirs, &m->allocated, m->n + 1, sizeof(*m->dirs));
+    char *target;
+
+    if (r < 0)
+        return r;
+    target = strdup(mount->target);
+    if (!target)
+        return -ENOMEM;
+    m->dirs[m->n++] = (MountDir){
+            .target = target,
+            .dev = makedev(mount->major, mount->minor),
+            .fd = open(target, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
+    };
+    return 0;
 }
 
 int mount_dirs_read(const char *root, MountDirs *ret)
 {
     _cleanup_mount_table_ MountTable t = {0};
-    _cleanup_mount_dirs_ MountDirs p = {0};
+    _cleanup_mount_dirs_ MountDirs m = {0};
     _cleanup_free_ size_t *chosen = NULL;
-    size_t n;
+    size_t n = 0;
     int r;
 
     r = mount_table_read(AT_FDCWD, &t);
     if (r >= 0)
         r = mount_table_select(&t, root, &chosen, &n);
+    for (size_t i = 0; r >= 0 && i < n; i++)
+        r = add_mount(&m, &t.mounts[chosen[i]]);
     if (r < 0)
         return r;
-    for (size_t i = 0; i < n; i++) {
-        const Mount *m = &t.mounts[chosen[i]];
-        char *target = strdup(m->target);
-
-        r = grow_array(&p.places, &p.allocated, p.n + 1, sizeof(*p.places));
-        if (r < 0 || !target) {
-            free(target);
-            return -ENOMEM;
-        }
-        p.places[p.n++] = (MountDir){
-                .target = target,
-                .dev = makedev(m->major, m->minor),
-                .fd = open(target, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
-        };
-    }
-    *ret = p;
-    p = (MountDirs){0};
+    *ret = m;
+    m = (MountDirs){0};
     return 0;
 }
 
-bool mount_dirs_contain(const MountDirs *p, uint64_t dev)
+bool mount_dirs_contain(const MountDirs *m, uint64_t dev)
 {
-    for (size_t i = 0; i < p->n; i++)
-        if (p->places[i].dev == dev)
+    for (size_t i = 0; i < m->n; i++)
+        if (m->dirs[i].dev == dev)
             return true;
     return false;
 }
 
-int mount_dirs_open_path(const MountDirs *p, const char *path, struct stat *ret)
+/* The mount with the longest target that the path lies below, or NULL. *ret_length: of the target,
+ * trailing slashes not counted. */
+static const MountDir *find_mount(const MountDirs *m, const char *path, size_t *ret_length)
 {
     const MountDir *best = NULL;
-    _cleanup_close_ int fd = -EBADF;
     size_t longest = 0;
 
-    for (size_t i = 0; i < p->n; i++) {
-        const MountDir *x = &p->places[i];
-        size_t l = strlen(x->target);
+    for (size_t i = 0; i < m->n; i++) {
+        const MountDir *d = &m->dirs[i];
+        size_t l = strlen(d->target);
 
-        while (l > 0 && x->target[l - 1] == '/')
+        while (l > 0 && d->target[l - 1] == '/')
             l--;
-        if (l >= longest && x->fd >= 0 && path_is_below(path, x->target)) {
+        if (l >= longest && d->fd >= 0 && path_is_below(path, d->target)) {
             longest = l;
-            best = x;
+            best = d;
         }
     }
-    if (!best)
+    *ret_length = longest;
+    return best;
+}
+
+int mount_dirs_open_path(const MountDirs *m, const char *path, struct stat *ret)
+{
+    _cleanup_close_ int fd = -EBADF;
+    struct stat st;
+    const MountDir *d;
+    size_t l;
+
+    d = find_mount(m, path, &l);
+    if (!d)
         return -EXDEV;
-    path += longest;
+    path += l;
     path += strspn(path, "/");
-    fd = open_beneath(best->fd, *path ? path : ".");
+    fd = open_beneath(d->fd, *path ? path : ".");
     if (fd < 0)
         return fd;
-    if (fstat(fd, ret) < 0)
+    if (fstat(fd, &st) < 0)
         return -errno;
-    if (!S_ISREG(ret->st_mode) && !S_ISDIR(ret->st_mode))
+    if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
         return -EINVAL;
+    *ret = st;
     return TAKE_FD(fd);
 }

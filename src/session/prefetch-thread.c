@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The thread, the queue that feeds it, and how it ends. */
+/* The thread, its queue of one job, and how it ends. */
 
 #include "session/prefetch-thread.h"
 
+#include "base/cachestat.h"
 #include "base/clock.h"
 #include "base/pressure.h"
-#include "record/cachestat.h"
 #include "session/prefetch-internal.h"
 
 #include <fcntl.h>
@@ -15,12 +15,12 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#define IOPRIO_IDLE (3U << 13)
-#define WHO_PROCESS 1
-#define STACK_BYTES (512U * 1024)
-#define STOP_USEC   USEC_PER_SEC
-/* Nobody else waits for the disk: over so long, for at most so much of it. Not looked for longer.
- */
+#define IOPRIO_IDLE        (3U << 13)
+#define IOPRIO_WHO_PROCESS 1
+#define STACK_BYTES        (512U * 1024)
+#define STOP_USEC          USEC_PER_SEC
+/* A pass begins when, over QUIET_USEC, tasks waited for I/O at most QUIET_PERCENT of the time, or
+ * after QUIET_MAX_USEC. */
 #define QUIET_USEC     (200 * USEC_PER_MSEC)
 #define QUIET_PERCENT  10U
 #define QUIET_MAX_USEC (10 * USEC_PER_SEC)
@@ -33,15 +33,15 @@ typedef struct PrefetchJob {
 struct PrefetchThread {
     char *root;
     pthread_t thread;
-    pthread_mutex_t lock; /* guards what follows; never held over I/O */
+    pthread_mutex_t lock; /* guards the members up to `refused`; never held during I/O */
     pthread_cond_t wake;
     PrefetchJob *job; /* the next one, or NULL */
     PrefetchReport report;
     PrefetchPaths refused;
-    atomic_uint generation; /* rises with each job: the pass under way is over */
+    atomic_uint generation; /* rises with each job, which cancels the pass under way */
     atomic_bool stop;
-    /* The thread's own */
-    PrefetchState pass;
+    /* Used by the thread alone */
+    PrefetchState state;
     unsigned current; /* generation of its job */
     Pressure pressure;
 };
@@ -60,19 +60,35 @@ static PrefetchJob *prefetch_job_free(PrefetchJob *j)
 }
 DEFINE_CLEANUP(PrefetchJob *, prefetch_job_free);
 
-static bool is_over(void *arg)
+void prefetch_paths_done(PrefetchPaths *p)
 {
-    PrefetchThread *r = arg;
-
-    return atomic_load(&r->stop) || atomic_load(&r->generation) != r->current;
+    for (size_t i = 0; i < p->n; i++)
+        free(p->paths[i]);
+    free(p->paths);
+    *p = (PrefetchPaths){0};
 }
 
-static void tell(void *arg, const PrefetchReport *more)
+/* What precedes a request's path in this process's view. */
+static const char *path_prefix(const PrefetchThread *t, PrefetchKind kind)
 {
-    PrefetchThread *r = arg;
-    PrefetchReport *sum = &r->report;
+    return kind == PREFETCH_METADATA || strcmp(t->root, "/") == 0 ? "" : t->root;
+}
 
-    pthread_mutex_lock(&r->lock);
+/* --- the thread ------------------------------------------------------------------------------- */
+
+static bool is_cancelled(void *arg)
+{
+    PrefetchThread *t = arg;
+
+    return atomic_load(&t->stop) || atomic_load(&t->generation) != t->current;
+}
+
+static void add_report(void *arg, const PrefetchReport *more)
+{
+    PrefetchThread *t = arg;
+    PrefetchReport *sum = &t->report;
+
+    pthread_mutex_lock(&t->lock);
     sum->n_passes += more->n_passes;
     sum->n_files += more->n_files;
     sum->n_skipped += more->n_skipped;
@@ -83,109 +99,87 @@ static void tell(void *arg, const PrefetchReport *more)
         sum->pass_files = more->pass_files;
         sum->pass_missing_bytes = more->pass_missing_bytes;
     }
-    pthread_mutex_unlock(&r->lock);
-}
-
-void prefetch_paths_done(PrefetchPaths *p)
-{
-    for (size_t i = 0; i < p->n; i++)
-        free(p->paths[i]);
-    free(p->paths);
-    *p = (PrefetchPaths){0};
-}
-
-/* What precedes a path of the model in this process's view. */
-static const char *path_prefix(const PrefetchThread *r, PrefetchKind kind)
-{
-    return kind == PREFETCH_METADATA || strcmp(r->root, "/") == 0 ? "" : r->root;
+    pthread_mutex_unlock(&t->lock);
 }
 
 static void refuse(void *arg, const PrefetchFile *f)
 {
-    PrefetchThread *r = arg;
-    PrefetchPaths *p = &r->refused;
-    char *path = strdup(f->path + strlen(path_prefix(r, f->kind)));
+    PrefetchThread *t = arg;
+    PrefetchPaths *p = &t->refused;
+    char *path = strdup(f->path + strlen(path_prefix(t, f->kind)));
 
-    pthread_mutex_lock(&r->lock);
-    r->report.n_refused++;
-    /* Out of memory, or nobody takes them: then the path is refused again in the next pass. */
+    pthread_mutex_lock(&t->lock);
+    t->report.n_refused++;
+    /* If memory or the list is full, the path is lost and refused again in the next pass. */
     if (path && p->n < PREFETCH_REFUSED_MAX &&
         grow_array(&p->paths, &p->allocated, p->n + 1, sizeof(*p->paths)) >= 0)
         p->paths[p->n++] = TAKE_PTR(path);
-    pthread_mutex_unlock(&r->lock);
+    pthread_mutex_unlock(&t->lock);
     free(path);
 }
 
-void prefetch_thread_take_refused(PrefetchThread *r, PrefetchPaths *ret)
-{
-    pthread_mutex_lock(&r->lock);
-    *ret = r->refused;
-    r->refused = (PrefetchPaths){0};
-    pthread_mutex_unlock(&r->lock);
-}
-
-/* An application that has just started reads for itself: what comes after it can wait until that is
- * done. What we wait for counts as pressure, too, so the look comes before we read; a start while
- * we do brings a new job, and with it another look. */
-static void give_way(PrefetchThread *r)
+/* Waits while others wait for the disk: an application that has just started reads its own files
+ * first. The thread's own reads also count as pressure, so it measures before a pass and not during
+ * one. A start during a pass brings a new job, which begins with another measurement. */
+static void wait_for_quiet(PrefetchThread *t)
 {
     usec_t end = clock_now(CLOCK_MONOTONIC) + QUIET_MAX_USEC;
     uint64_t before, after;
 
-    if (pressure_read(&r->pressure, &before) < 0)
+    if (pressure_read(&t->pressure, &before) < 0)
         return;
-    for (bool quiet = false; !quiet && !is_over(r); before = after) {
+    for (bool quiet = false; !quiet && !is_cancelled(t); before = after) {
         usleep(QUIET_USEC);
-        if (pressure_read(&r->pressure, &after) < 0)
+        if (pressure_read(&t->pressure, &after) < 0)
             return;
         quiet = after - before <= QUIET_USEC / 100 * QUIET_PERCENT ||
                 clock_now(CLOCK_MONOTONIC) > end;
     }
 }
 
-static void work_on(PrefetchThread *r, const PrefetchJob *job)
+static void run_job(PrefetchThread *t, const PrefetchJob *job)
 {
     bool more = true;
     size_t at = 0;
 
     while (more) {
-        give_way(r);
-        more = prefetch_pass_run(&r->pass, job->files, job->n, &at);
+        wait_for_quiet(t);
+        more = prefetch_pass_run(&t->state, job->files, job->n, &at);
     }
 }
 
-static void *work(void *arg)
+static void *run_thread(void *arg)
 {
-    PrefetchThread *r = arg;
+    PrefetchThread *t = arg;
 
-    /* Of this thread alone; not allowed, then at the usual priority, and still paced. */
-    syscall(SYS_ioprio_set, WHO_PROCESS, 0, IOPRIO_IDLE);
-    pthread_mutex_lock(&r->lock);
-    while (!atomic_load(&r->stop)) {
-        PrefetchJob *job = r->job;
+    /* Applies to this thread alone. If it is refused, the thread reads at normal priority, and the
+     * pass still limits what is under way. */
+    syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_IDLE);
+    pthread_mutex_lock(&t->lock);
+    while (!atomic_load(&t->stop)) {
+        PrefetchJob *job = TAKE_PTR(t->job);
 
-        r->current = atomic_load(&r->generation);
-        r->job = NULL;
-        r->report.working = job != NULL;
+        t->current = atomic_load(&t->generation);
+        t->report.working = job != NULL;
         if (!job) {
-            pthread_cond_wait(&r->wake, &r->lock);
+            pthread_cond_wait(&t->wake, &t->lock);
             continue;
         }
-        pthread_mutex_unlock(&r->lock);
-        work_on(r, job);
+        pthread_mutex_unlock(&t->lock);
+        run_job(t, job);
         prefetch_job_free(job);
-        pthread_mutex_lock(&r->lock);
+        pthread_mutex_lock(&t->lock);
     }
-    pthread_mutex_unlock(&r->lock);
+    pthread_mutex_unlock(&t->lock);
     return NULL;
 }
 
-/* Jobs */
+/* --- jobs ------------------------------------------------------------------------------------- */
 
-/* Which want is of which file: by the cycle's own strings, one a file. */
+/* Sorting by path pointer finds the requests of one file: the cycle has one string for each. */
 typedef struct Rank {
     const char *path;
-    size_t want;
+    size_t request;
 } Rank;
 
 static int compare_ranks(const void *a, const void *b)
@@ -194,142 +188,169 @@ static int compare_ranks(const void *a, const void *b)
 
     if (x->path != y->path)
         return (uintptr_t)x->path < (uintptr_t)y->path ? -1 : 1;
-    return x->want < y->want ? -1 : x->want > y->want;
+    return x->request < y->request ? -1 : x->request > y->request;
 }
 
-/* Appends the file that requests[want] names. */
-static int add_job_file(const PrefetchThread *r, PrefetchJob *j, const PrefetchRequest *w)
+/* first[i]: the first request of the file that request i is of. 0 or -ENOMEM. */
+static int find_first_requests(const PrefetchRequest *requests, size_t n, size_t *first)
 {
-    PrefetchFile f = {.kind = w->kind};
-
-    if (asprintf(&f.path, "%s%s", path_prefix(r, w->kind), w->path) < 0)
-        return -ENOMEM;
-    j->files[j->n++] = f;
-    return 0;
-}
-
-static int make_job(const PrefetchThread *r, const PrefetchRequest *requests, size_t n,
-                    PrefetchJob **ret)
-{
-    _cleanup_(prefetch_job_freep) PrefetchJob *j = calloc(1, sizeof(*j));
     _cleanup_free_ Rank *ranks = calloc(n + 1, sizeof(*ranks));
-    _cleanup_free_ size_t *first =
-            calloc(n + 1, sizeof(*first));                      /* want -> likeliest of its file */
-    _cleanup_free_ size_t *file = calloc(n + 1, sizeof(*file)); /* that -> file of the job */
-    int k = 0;
 
-    if (!j || !ranks || !first || !file)
-        return -ENOMEM;
-    j->files = calloc(n + 1, sizeof(*j->files));
-    if (!j->files)
+    if (!ranks)
         return -ENOMEM;
     for (size_t i = 0; i < n; i++)
         ranks[i] = (Rank){requests[i].path, i};
     qsort(ranks, n, sizeof(*ranks), compare_ranks);
     for (size_t i = 0; i < n; i++)
-        first[ranks[i].want] = i > 0 && ranks[i].path == ranks[i - 1].path
-                                       ? first[ranks[i - 1].want]
-                                       : ranks[i].want;
-    for (size_t i = 0; k >= 0 && i < n; i++) {
-        const PrefetchRequest *w = &requests[i];
+        first[ranks[i].request] = i > 0 && ranks[i].path == ranks[i - 1].path
+                                          ? first[ranks[i - 1].request]
+                                          : ranks[i].request;
+    return 0;
+}
+
+static int add_file(const PrefetchThread *t, PrefetchJob *j, const PrefetchRequest *q)
+{
+    PrefetchFile f = {.kind = q->kind};
+
+    if (asprintf(&f.path, "%s%s", path_prefix(t, q->kind), q->path) < 0)
+        return -ENOMEM;
+    j->files[j->n++] = f;
+    return 0;
+}
+
+/* One entry for each file, in the order of their first requests. */
+static int make_job(const PrefetchThread *t, const PrefetchRequest *requests, size_t n,
+                    PrefetchJob **ret)
+{
+    _cleanup_(prefetch_job_freep) PrefetchJob *j = calloc(1, sizeof(*j));
+    _cleanup_free_ size_t *first = calloc(n + 1, sizeof(*first));
+    _cleanup_free_ size_t *file = calloc(n + 1, sizeof(*file)); /* first request -> file */
+    int r;
+
+    if (!j || !first || !file)
+        return -ENOMEM;
+    j->files = calloc(n + 1, sizeof(*j->files));
+    if (!j->files)
+        return -ENOMEM;
+    r = find_first_requests(requests, n, first);
+    for (size_t i = 0; r >= 0 && i < n; i++) {
+        const PrefetchRequest *q = &requests[i];
 
         if (first[i] == i) {
             file[i] = j->n;
-            k = add_job_file(r, j, w);
+            r = add_file(t, j, q);
         }
-        if (k >= 0 && w->length > 0 && w->length <= UINT64_MAX - w->offset)
-            k = range_set_add(&j->files[file[first[i]]].ranges, w->offset, w->offset + w->length);
+        if (r >= 0 && q->length > 0 && q->length <= UINT64_MAX - q->offset)
+            r = range_set_add(&j->files[file[first[i]]].ranges, q->offset, q->offset + q->length);
     }
-    if (k < 0)
-        return k;
+    if (r < 0)
+        return r;
     *ret = TAKE_PTR(j);
     return 0;
 }
 
-int prefetch_thread_request(PrefetchThread *r, const PrefetchRequest *requests, size_t n)
+int prefetch_thread_request(PrefetchThread *t, const PrefetchRequest *requests, size_t n)
 {
     PrefetchJob *job = NULL;
-    int k = n > 0 ? make_job(r, requests, n, &job) : 0;
+    int r = n > 0 ? make_job(t, requests, n, &job) : 0;
 
-    if (k < 0)
-        return k;
-    pthread_mutex_lock(&r->lock);
-    prefetch_job_free(r->job);
-    r->job = job;
-    atomic_fetch_add(&r->generation, 1);
-    pthread_cond_signal(&r->wake);
-    pthread_mutex_unlock(&r->lock);
+    if (r < 0)
+        return r;
+    pthread_mutex_lock(&t->lock);
+    prefetch_job_free(t->job);
+    t->job = job;
+    atomic_fetch_add(&t->generation, 1);
+    pthread_cond_signal(&t->wake);
+    pthread_mutex_unlock(&t->lock);
     return 0;
 }
 
-void prefetch_thread_report(PrefetchThread *r, PrefetchReport *ret)
+void prefetch_thread_report(PrefetchThread *t, PrefetchReport *ret)
 {
-    pthread_mutex_lock(&r->lock);
-    *ret = r->report;
-    ret->working = ret->working || r->job;
-    pthread_mutex_unlock(&r->lock);
+    pthread_mutex_lock(&t->lock);
+    *ret = t->report;
+    ret->working = ret->working || t->job;
+    pthread_mutex_unlock(&t->lock);
 }
 
-static void release(PrefetchThread *r)
+void prefetch_thread_take_refused(PrefetchThread *t, PrefetchPaths *ret)
 {
-    prefetch_state_done(&r->pass);
-    prefetch_paths_done(&r->refused);
-    prefetch_job_free(r->job);
-    pthread_cond_destroy(&r->wake);
-    pthread_mutex_destroy(&r->lock);
-    free(r->root);
-    free(r);
+    pthread_mutex_lock(&t->lock);
+    *ret = t->refused;
+    t->refused = (PrefetchPaths){0};
+    pthread_mutex_unlock(&t->lock);
+}
+
+/* --- beginning and end ------------------------------------------------------------------------ */
+
+static void release(PrefetchThread *t)
+{
+    prefetch_state_done(&t->state);
+    prefetch_paths_done(&t->refused);
+    prefetch_job_free(t->job);
+    pthread_cond_destroy(&t->wake);
+    pthread_mutex_destroy(&t->lock);
+    free(t->root);
+    free(t);
+}
+
+static int start_thread(PrefetchThread *t)
+{
+    pthread_attr_t attributes;
+    int r = pthread_attr_init(&attributes);
+
+    if (r != 0)
+        return -r;
+    r = pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    if (r == 0)
+        r = pthread_create(&t->thread, &attributes, run_thread, t);
+    pthread_attr_destroy(&attributes);
+    return -r;
 }
 
 int prefetch_thread_new(const char *root, uint32_t uid, PrefetchThread **ret)
 {
-    PrefetchThread *r = calloc(1, sizeof(*r));
-    pthread_attr_t attributes;
-    int k;
+    PrefetchThread *t = calloc(1, sizeof(*t));
+    int r;
 
-    if (!r)
+    if (!t)
         return -ENOMEM;
-    r->root = strdup(root);
-    r->pass.root = r->root;
-    r->pass.uid = uid;
-    r->pass.cachestat = cachestat_available();
-    r->pass.is_over = is_over;
-    r->pass.tell = tell;
-    r->pass.refuse = refuse;
-    r->pass.arg = r;
-    r->pressure.root_fd = AT_FDCWD;
-    pthread_mutex_init(&r->lock, NULL);
-    pthread_cond_init(&r->wake, NULL);
-    k = r->root ? pthread_attr_init(&attributes) : ENOMEM;
-    if (k == 0) {
-        k = pthread_attr_setstacksize(&attributes, STACK_BYTES);
-        if (k == 0)
-            k = pthread_create(&r->thread, &attributes, work, r);
-        pthread_attr_destroy(&attributes);
+    t->root = strdup(root);
+    t->state = (PrefetchState){
+            .root = t->root,
+            .uid = uid,
+            .cachestat = cachestat_available(),
+            .is_over = is_cancelled,
+            .tell = add_report,
+            .refuse = refuse,
+            .arg = t,
+    };
+    t->pressure.root_fd = AT_FDCWD;
+    pthread_mutex_init(&t->lock, NULL);
+    pthread_cond_init(&t->wake, NULL);
+    r = t->root ? start_thread(t) : -ENOMEM;
+    if (r < 0) {
+        release(t);
+        return r;
     }
-    if (k != 0) {
-        release(r);
-        return -k;
-    }
-    *ret = r;
+    *ret = t;
     return 0;
 }
 
-PrefetchThread *prefetch_thread_free(PrefetchThread *r)
+PrefetchThread *prefetch_thread_free(PrefetchThread *t)
 {
     usec_t end = clock_now(CLOCK_REALTIME) + STOP_USEC;
     struct timespec deadline = timespec_of(end);
 
-    if (!r)
+    if (!t)
         return NULL;
-    pthread_mutex_lock(&r->lock);
-    atomic_store(&r->stop, true);
-    pthread_cond_signal(&r->wake);
-    pthread_mutex_unlock(&r->lock);
-    if (pthread_timedjoin_np(r->thread, NULL, &deadline) != 0) {
-        pthread_detach(r->thread); /* in a disk that does not answer: it ends with the process */
-        return NULL;
-    }
-    release(r);
+    pthread_mutex_lock(&t->lock);
+    atomic_store(&t->stop, true);
+    pthread_cond_signal(&t->wake);
+    pthread_mutex_unlock(&t->lock);
+    if (pthread_timedjoin_np(t->thread, NULL, &deadline) != 0)
+        pthread_detach(t->thread); /* which still uses *t */
+    else
+        release(t);
     return NULL;
 }

@@ -1,33 +1,38 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Brings in what the cycle requests and is not in memory, in a thread of its own at idle I/O
- * priority.
+/* Brings into memory what the session cycle requests and is missing, in a thread of its own at idle
+ * I/O priority.
  *
- * Residency is looked at first (cachestat(2), else mincore(2)), so that a steady state reads
- * nothing; what the kernel takes back is fetched again rarer and rarer (session/refetch-backoff.h).
- * What is missing is taken in the order in which it is wanted until a pass has enough, then read in
- * physical order (FIEMAP), a chunk ahead of the one that is awaited. Looking a file up brings in
- * its inode, listing a directory its entries and their inodes; a directory is listed when it is
- * first wanted and then every PREFETCH_LIST_USEC, since nothing tells whether its entries are still
- * there. Metadata is that of ext2/3/4, which is in the page cache of the block device. Where there
- * is no cachestat(2) all of it counts as missing when it is due: what is there costs no I/O.
+ * The thread works in passes. A pass first looks each file up and finds out which parts of it are
+ * missing (cachestat(2), else mincore(2)), so that a steady state reads nothing. It goes on in the
+ * order of the requests until so much is missing that reading it takes a while. Then it reads the
+ * missing ranges in physical order (FIEMAP), with at most two chunks under way.
  *
- * Beside those devices only regular files and directories on local block-backed filesystems are
- * opened, whatever a path has become: no symlink is followed, no mount or automount entered.
+ * - Looking a file up reads its inode. Listing a directory reads its entries and their inodes.
+ *   Nothing says whether a directory's entries are still in memory, so it is listed when it is
+ * first requested and then every PREFETCH_LIST_USEC.
+ * - Metadata is that of ext2/3/4, which lies in the page cache of the block device. Without
+ *   cachestat(2) all of it counts as missing; reading what is in memory costs no I/O.
+ * - What the kernel has reclaimed is read again ever more rarely (session/refetch-backoff.h).
+ *
+ * Only regular files and directories on local block-backed filesystems are opened, whatever a path
+ * has become: no symlink is followed, no mount or automount is entered.
  *
  * A file or directory is read only if base/ownership.h allows it in the user's set. Otherwise one
  * user could fill memory in the sessions of others. The thread checks what it has opened, before it
  * reads; prefetch_thread_take_refused() returns the paths, so that they do not use up the budget
  * again. */
 
+#include "base/time-util.h"
 #include "session/prefetch-request.h"
 
-#define PREFETCH_PASS_BYTES (128U << 20)
-#define PREFETCH_PASS_FILES 20000U
-#define PREFETCH_LIST_USEC  (300 * USEC_PER_SEC)
+#define PREFETCH_PASS_BYTES  (128U << 20) /* so much missing ends the first half of a pass */
+#define PREFETCH_PASS_FILES  20000U       /* so many files are looked up in a pass at most */
+#define PREFETCH_LIST_USEC   (300 * USEC_PER_SEC)
+#define PREFETCH_REFUSED_MAX 20000U
 
-/* Sums since prefetch_thread_new(), but for what is said to be of the latest pass. */
+/* Sums since prefetch_thread_new(), except for the last three. */
 typedef struct PrefetchReport {
     uint64_t n_passes;      /* ended, interrupted ones included */
     uint64_t n_files;       /* looked up */
@@ -35,28 +40,29 @@ typedef struct PrefetchReport {
     uint64_t n_refused;     /* the owner or the mode forbids them (base/ownership.h) */
     uint64_t n_directories; /* listed */
     uint64_t n_reads, read_bytes;
-    uint64_t pass_files, pass_missing_bytes; /* of the latest */
-    bool working;
+    uint64_t pass_files, pass_missing_bytes; /* of the latest pass */
+    bool working;                            /* on a request, or one is waiting */
 } PrefetchReport;
 
 typedef struct PrefetchThread PrefetchThread;
 
-/* Paths begin below `root`, a directory as realpath(3) has it. `uid`: whose session it is;
- * OWNERSHIP_ANYBODY if that is not known. Starts the thread; signals are to be blocked before. 0 or
- * a negative errno. */
+/* Starts the thread. Signals must be blocked before. Paths of requests begin below `root`, a
+ * directory as realpath(3) returns it. `uid`: whose session it is; OWNERSHIP_ANYBODY if that is not
+ * one user. 0 or a negative errno. */
 int prefetch_thread_new(const char *root, uint32_t uid, PrefetchThread **ret);
 
-/* Stops the thread. If it hangs in a dead disk it is left behind after a second. */
-PrefetchThread *prefetch_thread_free(PrefetchThread *r);
+/* Stops the thread. If a read hangs for longer than a second (a dead disk), the thread is left
+ * behind and ends with the process. */
+PrefetchThread *prefetch_thread_free(PrefetchThread *t);
 DEFINE_CLEANUP(PrefetchThread *, prefetch_thread_free);
 
-/* From now on this is wanted, and nothing else: a pass under way ends and another begins. Copies.
- * 0 or -ENOMEM. */
-int prefetch_thread_request(PrefetchThread *r, const PrefetchRequest *requests, size_t n);
+/* Replaces the requests: a pass that is under way ends, another begins. Copies them. Requests of
+ * one file must have the same pointer as their path. 0 or -ENOMEM. */
+int prefetch_thread_request(PrefetchThread *t, const PrefetchRequest *requests, size_t n);
 
-void prefetch_thread_report(PrefetchThread *r, PrefetchReport *ret);
+void prefetch_thread_report(PrefetchThread *t, PrefetchReport *ret);
 
-/* Paths, as the requests named them. */
+/* Paths as the requests name them. */
 typedef struct PrefetchPaths {
     char **paths;
     size_t n, allocated;
@@ -66,5 +72,4 @@ void prefetch_paths_done(PrefetchPaths *p);
 
 /* Moves the paths that were refused since the last call to *ret, which the caller frees with
  * prefetch_paths_done(). At most PREFETCH_REFUSED_MAX are kept between two calls. */
-#define PREFETCH_REFUSED_MAX 20000U
-void prefetch_thread_take_refused(PrefetchThread *r, PrefetchPaths *ret);
+void prefetch_thread_take_refused(PrefetchThread *t, PrefetchPaths *ret);

@@ -7,9 +7,10 @@
 #include <uthash.h>
 
 struct RefetchBackoff {
-    UT_hash_handle hh;
-    usec_t at, wait;
-    RangeSet ranges; /* of a file */
+    UT_hash_handle hh; /* path -> */
+    usec_t at;         /* of the last reading that started a wait, or of the last listing */
+    usec_t wait;
+    RangeSet ranges; /* read since `at`; empty for a directory */
     bool oom;
     char path[];
 };
@@ -17,25 +18,20 @@ struct RefetchBackoff {
 #undef uthash_nonfatal_oom
 #define uthash_nonfatal_oom(elt) ((elt)->oom = true)
 
-static void free_one(RefetchBackoff *x)
-{
-    range_set_done(&x->ranges);
-    free(x);
-}
-
 RefetchBackoff *refetch_backoff_free(RefetchBackoff *b)
 {
-    RefetchBackoff *x, *tmp;
+    RefetchBackoff *x, *next;
 
-    HASH_ITER (hh, b, x, tmp) {
+    HASH_ITER (hh, b, x, next) {
         HASH_DEL(b, x);
-        free_one(x);
+        range_set_done(&x->ranges);
+        free(x);
     }
     return NULL;
 }
 
 /* NULL if memory runs out. */
-static RefetchBackoff *remember(RefetchBackoff **b, const char *path, usec_t now)
+static RefetchBackoff *add_path(RefetchBackoff **b, const char *path, usec_t now)
 {
     RefetchBackoff *x;
 
@@ -57,23 +53,23 @@ static RefetchBackoff *remember(RefetchBackoff **b, const char *path, usec_t now
 
 int refetch_backoff_filter(const RefetchBackoff *b, const char *path, usec_t now, RangeSet *missing)
 {
-    _cleanup_range_set_ RangeSet fresh = {0};
+    _cleanup_range_set_ RangeSet due = {0};
     const RefetchBackoff *x;
     int r;
 
     HASH_FIND_STR(b, path, x);
     if (!x || now >= x->at + x->wait)
         return 0;
-    r = range_set_subtract(missing, &x->ranges, &fresh);
+    r = range_set_subtract(missing, &x->ranges, &due);
     if (r < 0)
         return r;
     range_set_done(missing);
-    *missing = fresh;
-    fresh = (RangeSet){0};
+    *missing = due;
+    due = (RangeSet){0};
     return 0;
 }
 
-int refetch_backoff_note_read(RefetchBackoff **b, const char *path, usec_t now, Range part)
+int refetch_backoff_note_read(RefetchBackoff **b, const char *path, usec_t now, Range range)
 {
     _cleanup_range_set_ RangeSet lost = {0};
     RefetchBackoff *x;
@@ -81,35 +77,36 @@ int refetch_backoff_note_read(RefetchBackoff **b, const char *path, usec_t now, 
 
     HASH_FIND_STR(*b, path, x);
     if (!x)
-        x = remember(b, path, now);
+        x = add_path(b, path, now);
     if (!x)
         return -ENOMEM;
-    r = range_set_intersect(&(RangeSet){&part, 1, 1}, &x->ranges, &lost);
+    r = range_set_intersect(&(RangeSet){&range, 1, 1}, &x->ranges, &lost);
     if (r < 0)
         return r;
-    /* What is new of a file does not make what was lost wait any longer; nor do its other parts,
-     * when the first has been fetched. */
+    /* A range that is read for the first time is no loss and starts no wait. Nor do the other lost
+     * ranges of the file, which are read together with the first. */
     if (lost.n > 0 && now >= x->at + x->wait) {
-        /* What stayed for long is no loss that repeats. */
+        /* What stayed in memory for long was not lost because it was read too early. */
         bool soon = now < x->at + 4 * x->wait;
 
         x->wait = soon ? MIN(2 * x->wait, REFETCH_WAIT_MAX_USEC) : REFETCH_WAIT_MIN_USEC;
         x->at = now;
-        range_set_done(&x->ranges); /* the others are due until they are read, too */
+        range_set_done(&x->ranges); /* the other ranges are due until they are read, too */
     }
-    return range_set_add(&x->ranges, part.start, part.end);
+    return range_set_add(&x->ranges, range.start, range.end);
 }
 
-bool refetch_backoff_list_due(RefetchBackoff **b, const char *path, usec_t now, usec_t every)
+bool refetch_backoff_list_due(RefetchBackoff **b, const char *path, usec_t now,
+                              usec_t interval_usec)
 {
     RefetchBackoff *x;
 
     HASH_FIND_STR(*b, path, x);
-    if (x && now < x->at + every)
+    if (x && now < x->at + interval_usec)
         return false;
     if (x)
         x->at = now;
     else
-        (void)remember(b, path, now);
+        (void)add_path(b, path, now);
     return true;
 }

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The directories on which local block-backed filesystems are mounted, kept open, and lookups below
+ * them. replay/mounted.h does the same for a pack, which also knows the inode of each file. */
+
+#include "base/macros.h"
+
+#include <sys/stat.h>
+
+typedef struct MountDir {
+    char *target;
+    uint64_t dev; /* as mountinfo gives it */
+    int fd;       /* O_PATH; -EBADF: it could not be opened */
+} MountDir;
+
+typedef struct MountDirs {
+    MountDir *dirs;
+    size_t n, allocated;
+} MountDirs;
+
+void mount_dirs_done(MountDirs *m);
+#define _cleanup_mount_dirs_ _cleanup_(mount_dirs_done)
+
+/* The local block-backed filesystems mounted at or below `root`. 0 or a negative errno. */
+int mount_dirs_read(const char *root, MountDirs *ret);
+
+/* True if the filesystem of that device number is mounted there. */
+bool mount_dirs_contain(const MountDirs *m, uint64_t dev);
+
+/* Looks an absolute path up on the mount that it lies below, without following symlinks or entering
+ * another mount (base/open.h). The lookup reads the inode. A descriptor (O_PATH) of a regular file
+ * or directory with its *ret; -EXDEV (on none of these filesystems), -EINVAL (something else than a
+ * file or directory), or another negative errno. */
+int mount_dirs_open_path(const MountDirs *m, const char *path, struct stat *ret);
