@@ -6,11 +6,36 @@
  * equal sets have equal arrays. Pure. */
 
 #include "base/macros.h"
+#include "base/time-util.h"
 
 typedef struct Range {
     uint64_t start;
     uint64_t end; /* exclusive; end > start in every stored range */
 } Range;
+
+/* A range of a file or block device, in bytes, with the probability that it is needed. */
+typedef struct PredictedRange {
+    uint64_t offset;
+    uint64_t length;
+    double probability;
+} PredictedRange;
+
+#define PHYSICAL_UNKNOWN UINT64_MAX
+
+/* A range of a file, in bytes, that is contiguous on the device. */
+typedef struct PlacedRange {
+    uint32_t file; /* the owner's number of it */
+    uint64_t offset;
+    uint64_t length;
+    uint64_t disk;         /* ranges of different disks are in no order of place */
+    uint64_t physical;     /* on the device; PHYSICAL_UNKNOWN where no extent covers it */
+    uint64_t physical_end; /* on the device; more than physical + length once ranges with a gap
+                              between them were merged */
+    size_t run; /* ranges of one file with equal runs lie in one contiguous stretch of the
+                   device, together with the whole part of the file between them */
+    double probability;
+    usec_t need; /* mean instant of first use since the stage's start; USEC_INFINITY: unknown */
+} PlacedRange;
 
 typedef struct RangeSet {
     Range *ranges;

@@ -67,7 +67,7 @@ static Table *operation_table(const PackContent *content)
             table_row(t, "open", COUNT_UNKNOWN, COUNT_UNKNOWN, COUNT_UNKNOWN,
                       g->files[k].probability, g->mountpoint, g->files[k].path);
         for (size_t k = 0; k < g->n_data; k++) {
-            const PackContentData *d = g->data + k;
+            const PlacedRange *d = g->data + k;
 
             table_row(t, "read", d->physical, d->offset, d->length, d->probability, g->mountpoint,
                       g->files[d->file].path);

@@ -77,13 +77,13 @@ static int predict_file(const Model *m, const ModelStageFile *f, double needed, 
     p->n_files++;
     if (o->directory || known->n == 0)
         return 0;
-    o->maps = calloc(known->n, sizeof(PredictedMap));
+    o->maps = calloc(known->n, sizeof(PredictedRange));
     if (!o->maps)
         return -ENOMEM;
     for (size_t i = 0; i < known->n; i++) {
         const Segment *g = &known->segments[i];
 
-        o->maps[o->n_maps++] = (PredictedMap){
+        o->maps[o->n_maps++] = (PredictedRange){
                 .offset = g->start,
                 .length = g->end - g->start,
                 .probability = needed * decayed_sum_ratio(g->weight, whole),
@@ -106,9 +106,7 @@ static int predict_metadata(const ModelMetadata *d, Prediction *p)
             return -ENOMEM;
         p->metadata[p->n_metadata++] = (PredictedMetadata){
                 .uuid = uuid,
-                .offset = g->start,
-                .length = g->end - g->start,
-                .probability = decayed_sum_ratio(g->weight, d->truth),
+                .range = {g->start, g->end - g->start, decayed_sum_ratio(g->weight, d->truth)},
         };
     }
     return 0;

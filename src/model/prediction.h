@@ -8,27 +8,19 @@
 #include "base/time-util.h"
 #include "base/vocabulary.h"
 
-/* A map (thesis 3.1.4: path, offset, length) with the probability that it is needed. */
-typedef struct PredictedMap {
-    uint64_t offset; /* bytes */
-    uint64_t length; /* bytes */
-    double probability;
-} PredictedMap;
-
 typedef struct PredictedFile {
     char *path; /* absolute, below the root */
     bool directory;
     double probability; /* that the file or directory is opened at all */
     usec_t first_use;   /* mean instant of its first use, since the stage's start */
-    PredictedMap *maps; /* sorted by offset, disjoint; none for directories */
+    PredictedRange *
+            maps; /* maps of the thesis (3.1.4); sorted by offset, disjoint; none for directories */
     size_t n_maps;
 } PredictedFile;
 
 typedef struct PredictedMetadata {
-    char *uuid;      /* of the filesystem */
-    uint64_t offset; /* bytes on the block device */
-    uint64_t length;
-    double probability;
+    char *uuid;           /* of the filesystem */
+    PredictedRange range; /* of the block device */
 } PredictedMetadata;
 
 typedef struct Prediction {

@@ -26,6 +26,8 @@ PackContent *pack_content_free(PackContent *c)
     return NULL;
 }
 
+_Static_assert(PHYSICAL_UNKNOWN == PACK_PHYSICAL_UNKNOWN, "unknown places are written as they are");
+
 static le16_t probability_field(double p)
 {
     if (!(p > 0))
@@ -33,71 +35,64 @@ static le16_t probability_field(double p)
     return htole16((uint16_t)(MIN(p, 1.0) * PACK_PROBABILITY_ONE + 0.5));
 }
 
+static le32_t need_field(usec_t need)
+{
+    if (need == USEC_INFINITY)
+        return htole32(PACK_NEED_UNKNOWN);
+    return htole32((uint32_t)MIN(need / USEC_PER_MSEC, (usec_t)PACK_NEED_UNKNOWN - 1));
+}
+
+/* What all volumes have together. */
 typedef struct Totals {
     uint64_t metadata, files, data, strings;
     uint64_t metadata_bytes, data_bytes;
 } Totals;
 
-static void count(const PackContent *c, Totals *t)
+static Totals sum_up(const PackContent *c)
 {
-    *t = (Totals){0};
+    Totals t = {0};
+
     for (size_t i = 0; i < c->n_volumes; i++) {
-        const PackContentVolume *s = &c->volumes[i];
+        const PackContentVolume *v = &c->volumes[i];
 
-        t->metadata += s->n_metadata;
-        t->files += s->n_files;
-        t->data += s->n_data;
-        t->strings += strlen(s->fstype) + 1 + strlen(s->mountpoint) + 1;
-        for (size_t k = 0; k < s->n_files; k++)
-            t->strings += strlen(s->files[k].path) + 1;
-        for (size_t k = 0; k < s->n_metadata; k++)
-            t->metadata_bytes += s->metadata[k].length;
-        for (size_t k = 0; k < s->n_data; k++)
-            t->data_bytes += s->data[k].length;
+        t.metadata += v->n_metadata;
+        t.files += v->n_files;
+        t.data += v->n_data;
+        t.strings += strlen(v->fstype) + 1 + strlen(v->mountpoint) + 1;
+        for (size_t k = 0; k < v->n_files; k++)
+            t.strings += strlen(v->files[k].path) + 1;
+        for (size_t k = 0; k < v->n_metadata; k++)
+            t.metadata_bytes += v->metadata[k].length;
+        for (size_t k = 0; k < v->n_data; k++)
+            t.data_bytes += v->data[k].length;
     }
+    return t;
 }
 
-static le32_t add_string(char *strings, uint64_t *at, const char *s)
-{
-    size_t n = strlen(s) + 1;
-    uint64_t offset = *at;
-
-    memcpy(strings + offset, s, n);
-    *at += n;
-    return htole32((uint32_t)offset);
-}
-
-int pack_write(const PackContent *c, void **ret, size_t *ret_size)
-{
-    _cleanup_free_ uint8_t *buf = NULL;
-    uint64_t size, string_at = 0;
-    uint32_t metadata_at = 0, file_at = 0, data_at = 0;
+/* The tables in the buffer, and how far each is written. */
+typedef struct Writer {
+    PackHeader *header;
     PackVolume *volumes;
     PackMetadata *metadata;
     PackFile *files;
     PackData *data;
-    PackHeader *h;
     char *strings;
-    Totals t;
-    Pack check;
-    int r;
+    uint32_t n_volumes, n_metadata, n_files, n_data, strings_size;
+} Writer;
 
-    count(c, &t);
-    size = sizeof(PackHeader) + c->n_volumes * sizeof(PackVolume) +
-           t.metadata * sizeof(PackMetadata) + t.files * sizeof(PackFile) +
-           t.data * sizeof(PackData) + ALIGN_UP(t.strings, (uint64_t)8);
-    if (c->n_volumes > PACK_VOLUMES_MAX || size > PACK_SIZE_MAX)
-        return -E2BIG;
-    buf = calloc(1, size);
-    if (!buf)
-        return -ENOMEM;
+static void lay_out(Writer *w, void *buf, const PackContent *c, const Totals *t)
+{
+    *w = (Writer){.header = buf};
+    w->volumes = (PackVolume *)(w->header + 1);
+    w->metadata = (PackMetadata *)(w->volumes + c->n_volumes);
+    w->files = (PackFile *)(w->metadata + t->metadata);
+    w->data = (PackData *)(w->files + t->files);
+    w->strings = (char *)(w->data + t->data);
+}
 
-    h = (PackHeader *)buf;
-    volumes = (PackVolume *)(h + 1);
-    metadata = (PackMetadata *)(volumes + c->n_volumes);
-    files = (PackFile *)(metadata + t.metadata);
-    data = (PackData *)(files + t.files);
-    strings = (char *)(data + t.data);
+static void write_header(Writer *w, const PackContent *c, const Totals *t, uint64_t size)
+{
+    PackHeader *h = w->header;
 
     memcpy(h->magic, PACK_MAGIC, sizeof(h->magic));
     h->version = htole32(PACK_FORMAT_VERSION);
@@ -109,66 +104,111 @@ int pack_write(const PackContent *c, void **ret, size_t *ret_size)
     h->salt = htole64(c->salt);
     h->deadline_usec = htole64(c->deadline_usec);
     h->created_realtime_usec = htole64(c->created_realtime);
-    h->total_metadata_bytes = htole64(t.metadata_bytes);
-    h->total_data_bytes = htole64(t.data_bytes);
+    h->total_metadata_bytes = htole64(t->metadata_bytes);
+    h->total_data_bytes = htole64(t->data_bytes);
     h->n_volumes = htole32((uint32_t)c->n_volumes);
-    h->n_metadata = htole32((uint32_t)t.metadata);
-    h->n_files = htole32((uint32_t)t.files);
-    h->n_data = htole32((uint32_t)t.data);
-    h->strings_size = htole32((uint32_t)t.strings);
+    h->n_metadata = htole32((uint32_t)t->metadata);
+    h->n_files = htole32((uint32_t)t->files);
+    h->n_data = htole32((uint32_t)t->data);
+    h->strings_size = htole32((uint32_t)t->strings);
+}
 
-    for (size_t i = 0; i < c->n_volumes; i++) {
-        const PackContentVolume *s = &c->volumes[i];
-        PackVolume *o = &volumes[i];
+static le32_t write_string(Writer *w, const char *s)
+{
+    uint32_t offset = w->strings_size, n = (uint32_t)strlen(s) + 1;
 
-        memcpy(o->uuid, s->uuid, sizeof(o->uuid));
-        o->subvolume_id = htole64(s->subvolume_id);
-        o->device_size = htole64(s->device_size);
-        o->fstype = add_string(strings, &string_at, s->fstype);
-        o->mountpoint = add_string(strings, &string_at, s->mountpoint);
-        o->device_class = (uint8_t)s->device_class;
-        o->flags = htole32(s->flags);
-        o->first_metadata = htole32(metadata_at);
-        o->n_metadata = htole32((uint32_t)s->n_metadata);
-        o->first_file = htole32(file_at);
-        o->n_files = htole32((uint32_t)s->n_files);
-        o->first_data = htole32(data_at);
-        o->n_data = htole32((uint32_t)s->n_data);
+    memcpy(w->strings + offset, s, n);
+    w->strings_size += n;
+    return htole32(offset);
+}
 
-        for (size_t k = 0; k < s->n_metadata; k++)
-            metadata[metadata_at + k] = (PackMetadata){
-                    .offset = htole64(s->metadata[k].offset),
-                    .length = htole64(s->metadata[k].length),
-                    .need_msec = htole32(s->metadata[k].need_msec),
-                    .probability = probability_field(s->metadata[k].probability),
-            };
-        for (size_t k = 0; k < s->n_files; k++)
-            files[file_at + k] = (PackFile){
-                    .inode = htole64(s->files[k].inode),
-                    .size = htole64(s->files[k].size_bytes),
-                    .mtime_nsec = htole64((uint64_t)s->files[k].mtime_nsec),
-                    .ctime_nsec = htole64((uint64_t)s->files[k].ctime_nsec),
-                    .path = add_string(strings, &string_at, s->files[k].path),
-                    .need_msec = htole32(s->files[k].need_msec),
-                    .probability = probability_field(s->files[k].probability),
-                    .flags = htole16(
-                            (uint16_t)((s->files[k].directory ? PACK_FILE_DIRECTORY : 0) |
-                                       (s->files[k].written_in_place ? PACK_FILE_VOLATILE : 0))),
-            };
-        for (size_t k = 0; k < s->n_data; k++)
-            data[data_at + k] = (PackData){
-                    .offset = htole64(s->data[k].offset),
-                    .length = htole64(s->data[k].length),
-                    .physical = htole64(s->data[k].physical),
-                    .file = htole32(file_at + s->data[k].file),
-                    .need_msec = htole32(s->data[k].need_msec),
-                    .probability = probability_field(s->data[k].probability),
-            };
-        metadata_at += (uint32_t)s->n_metadata;
-        file_at += (uint32_t)s->n_files;
-        data_at += (uint32_t)s->n_data;
-    }
-    h->checksum = htole64(pack_checksum(buf, size));
+static void write_metadata(Writer *w, const PredictedRange *m)
+{
+    w->metadata[w->n_metadata++] = (PackMetadata){
+            .offset = htole64(m->offset),
+            .length = htole64(m->length),
+            .need_msec = htole32(PACK_NEED_UNKNOWN), /* traces do not say when metadata was read */
+            .probability = probability_field(m->probability),
+    };
+}
+
+static void write_file(Writer *w, const PackContentFile *f)
+{
+    uint16_t flags = (uint16_t)((f->directory ? PACK_FILE_DIRECTORY : 0) |
+                                (f->written_in_place ? PACK_FILE_VOLATILE : 0));
+
+    w->files[w->n_files++] = (PackFile){
+            .inode = htole64(f->inode),
+            .size = htole64(f->size_bytes),
+            .mtime_nsec = htole64((uint64_t)f->mtime_nsec),
+            .ctime_nsec = htole64((uint64_t)f->ctime_nsec),
+            .path = write_string(w, f->path),
+            .need_msec = need_field(f->need),
+            .probability = probability_field(f->probability),
+            .flags = htole16(flags),
+    };
+}
+
+static void write_data(Writer *w, const PlacedRange *d, uint32_t first_file)
+{
+    w->data[w->n_data++] = (PackData){
+            .offset = htole64(d->offset),
+            .length = htole64(d->length),
+            .physical = htole64(d->physical),
+            .file = htole32(first_file + d->file),
+            .need_msec = need_field(d->need),
+            .probability = probability_field(d->probability),
+    };
+}
+
+static void write_volume(Writer *w, const PackContentVolume *v)
+{
+    PackVolume *o = &w->volumes[w->n_volumes++];
+    uint32_t first_file = w->n_files;
+
+    memcpy(o->uuid, v->uuid, sizeof(o->uuid));
+    o->subvolume_id = htole64(v->subvolume_id);
+    o->device_size = htole64(v->device_size);
+    o->fstype = write_string(w, v->fstype);
+    o->mountpoint = write_string(w, v->mountpoint);
+    o->device_class = (uint8_t)v->device_class;
+    o->flags = htole32(v->flags);
+    o->first_metadata = htole32(w->n_metadata);
+    o->n_metadata = htole32((uint32_t)v->n_metadata);
+    o->first_file = htole32(first_file);
+    o->n_files = htole32((uint32_t)v->n_files);
+    o->first_data = htole32(w->n_data);
+    o->n_data = htole32((uint32_t)v->n_data);
+
+    for (size_t k = 0; k < v->n_metadata; k++)
+        write_metadata(w, &v->metadata[k]);
+    for (size_t k = 0; k < v->n_files; k++)
+        write_file(w, &v->files[k]);
+    for (size_t k = 0; k < v->n_data; k++)
+        write_data(w, &v->data[k], first_file);
+}
+
+int pack_write(const PackContent *c, void **ret, size_t *ret_size)
+{
+    const Totals t = sum_up(c);
+    const uint64_t size = sizeof(PackHeader) + c->n_volumes * sizeof(PackVolume) +
+                          t.metadata * sizeof(PackMetadata) + t.files * sizeof(PackFile) +
+                          t.data * sizeof(PackData) + ALIGN_UP(t.strings, (uint64_t)8);
+    _cleanup_free_ void *buf = NULL;
+    Writer w;
+    Pack check;
+    int r;
+
+    if (c->n_volumes > PACK_VOLUMES_MAX || size > PACK_SIZE_MAX)
+        return -E2BIG;
+    buf = calloc(1, size);
+    if (!buf)
+        return -ENOMEM;
+    lay_out(&w, buf, c, &t);
+    write_header(&w, c, &t, size);
+    for (size_t i = 0; i < c->n_volumes; i++)
+        write_volume(&w, &c->volumes[i]);
+    w.header->checksum = htole64(pack_checksum(buf, size));
 
     r = pack_open(buf, size, &check, NULL);
     if (r < 0)

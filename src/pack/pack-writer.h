@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A plan in the host's form, ready to be written as a pack. Pure. The writer sorts nothing: the
- * order is the planner's decision, and what is not in the order pack.h demands is refused. */
+/* A plan in the host's byte order, and the writer that makes a pack of it. Pure. The writer sorts
+ * nothing: the planner decides about the order, and content that is not in the order that pack.h
+ * demands is refused. */
 
+#include "base/ranges.h"
 #include "pack/pack.h"
-
-typedef struct PackContentMetadata {
-    uint64_t offset; /* bytes on the device */
-    uint64_t length;
-    uint32_t need_msec; /* PACK_NEED_UNKNOWN: not known */
-    double probability;
-} PackContentMetadata;
 
 typedef struct PackContentFile {
     char *path; /* relative to the mount point; "." is the mount point itself */
@@ -20,19 +15,10 @@ typedef struct PackContentFile {
     uint64_t size_bytes;
     int64_t mtime_nsec;
     int64_t ctime_nsec;
-    uint32_t need_msec;
+    usec_t need; /* mean instant of first use since the stage's start; USEC_INFINITY: unknown */
     double probability;
     bool written_in_place; /* PACK_FILE_VOLATILE */
 } PackContentFile;
-
-typedef struct PackContentData {
-    uint32_t file; /* into this volume's files */
-    uint64_t offset;
-    uint64_t length;
-    uint64_t physical; /* PACK_PHYSICAL_UNKNOWN: not known */
-    uint32_t need_msec;
-    double probability;
-} PackContentData;
 
 typedef struct PackContentVolume {
     uint8_t uuid[16];
@@ -41,12 +27,13 @@ typedef struct PackContentVolume {
     char *fstype;
     char *mountpoint;
     DeviceClass device_class;
-    uint32_t flags; /* PackVolumeFlags */
-    PackContentMetadata *metadata;
+    uint32_t flags;           /* PackVolumeFlags */
+    PredictedRange *metadata; /* of the block device */
     size_t n_metadata, allocated_metadata;
     PackContentFile *files;
     size_t n_files, allocated_files;
-    PackContentData *data;
+    PlacedRange
+            *data; /* `file`: into this volume's files; disk, physical_end and run do not count */
     size_t n_data, allocated_data;
 } PackContentVolume;
 
@@ -66,7 +53,7 @@ PackContent *pack_content_free(PackContent *c);
 DEFINE_CLEANUP(PackContent *, pack_content_free);
 #define _cleanup_pack_content_ _cleanup_(pack_content_freep)
 
-/* Lays the content out as pack.h says; the caller frees *ret (8-aligned, *ret_size bytes). What it
- * writes was read back by pack_open(): -EINVAL if the content is not in order or breaks a rule,
- * -E2BIG over a limit, -ENOMEM. */
+/* Lays the content out as pack.h says and checks the result with pack_open(). The caller frees
+ * *ret, which is 8-aligned and has *ret_size bytes. 0, -EINVAL (the content is not in order or
+ * breaks a rule), -E2BIG (over a limit), or -ENOMEM; outputs are untouched on failure. */
 int pack_write(const PackContent *c, void **ret, size_t *ret_size);

@@ -2,9 +2,10 @@
 
 #include "plan/maps.h"
 
-int maps_clip(const PredictedMap *maps, size_t n, uint64_t size, PredictedMap **ret, size_t *ret_n)
+int maps_clip(const PredictedRange *maps, size_t n, uint64_t size, PredictedRange **ret,
+              size_t *ret_n)
 {
-    PredictedMap *out = NULL;
+    PredictedRange *out = NULL;
     uint64_t last = 0;
     size_t k = 0;
 
@@ -21,7 +22,7 @@ int maps_clip(const PredictedMap *maps, size_t n, uint64_t size, PredictedMap **
         end = maps[i].offset + MIN(maps[i].length, size - maps[i].offset);
         if (start >= end)
             continue;
-        out[k++] = (PredictedMap){start, end - start, maps[i].probability};
+        out[k++] = (PredictedRange){start, end - start, maps[i].probability};
         last = end;
     }
     if (k == 0) {
@@ -35,7 +36,7 @@ int maps_clip(const PredictedMap *maps, size_t n, uint64_t size, PredictedMap **
 
 /* What covers `at` of the maps from *i on, and the next place after `at` where that changes.
  * Advances *i over maps that end at or before `at`. */
-static bool probability_at(const PredictedMap *m, size_t n, size_t *i, uint64_t at, double *ret,
+static bool probability_at(const PredictedRange *m, size_t n, size_t *i, uint64_t at, double *ret,
                            uint64_t *next)
 {
     while (*i < n && m[*i].offset + m[*i].length <= at)
@@ -51,11 +52,11 @@ static bool probability_at(const PredictedMap *m, size_t n, size_t *i, uint64_t 
     return true;
 }
 
-int maps_union(const PredictedMap *a, size_t n_a, const PredictedMap *b, size_t n_b,
-               PredictedMap **ret, size_t *ret_n)
+int maps_union(const PredictedRange *a, size_t n_a, const PredictedRange *b, size_t n_b,
+               PredictedRange **ret, size_t *ret_n)
 {
     /* Every border of either begins at most one piece. */
-    PredictedMap *out = reallocarray(NULL, 2 * (n_a + n_b) + 1, sizeof(*out));
+    PredictedRange *out = reallocarray(NULL, 2 * (n_a + n_b) + 1, sizeof(*out));
     size_t i = 0, j = 0, k = 0;
 
     if (!out)
@@ -73,7 +74,7 @@ int maps_union(const PredictedMap *a, size_t n_a, const PredictedMap *b, size_t 
         if (k > 0 && out[k - 1].offset + out[k - 1].length == at && out[k - 1].probability == p)
             out[k - 1].length += next - at;
         else
-            out[k++] = (PredictedMap){at, next - at, p};
+            out[k++] = (PredictedRange){at, next - at, p};
     }
     if (k == 0) {
         free(out);

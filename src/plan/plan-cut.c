@@ -93,7 +93,7 @@ static uint64_t page_bytes(uint64_t offset, uint64_t length)
 }
 
 /* Extents that hold a part of the map; 1 where places are unknown. Extents rise. */
-static uint64_t count_extents(const LocatedFile *f, const PredictedMap *m)
+static uint64_t count_extents(const LocatedFile *f, const PredictedRange *m)
 {
     size_t lo = 0, hi = f->n_extents, n = 0;
 
@@ -113,8 +113,8 @@ static uint64_t count_extents(const LocatedFile *f, const PredictedMap *m)
 static int add_metadata(Cutter *x)
 {
     for (size_t i = 0; i < x->l->n_metadata; i++) {
-        const LocatedMetadata *m = &x->l->metadata[i];
-        const Volume *v = &x->l->volumes->volumes[m->volume];
+        const PredictedRange *m = &x->l->metadata[i].range;
+        const Volume *v = &x->l->volumes->volumes[x->l->metadata[i].volume];
         Candidate c = {
                 .kind = CANDIDATE_METADATA,
                 .index = i,
@@ -144,7 +144,7 @@ static int add_maps(Cutter *x, uint32_t file)
     const Volume *v = &x->l->volumes->volumes[f->volume];
 
     for (size_t k = 0; k < f->n_maps; k++) {
-        const PredictedMap *m = &f->maps[k];
+        const PredictedRange *m = &f->maps[k];
         Candidate c = {
                 .kind = CANDIDATE_MAP,
                 .of_root = f->of_root,

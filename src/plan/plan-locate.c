@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Finds predicted files on the disk. Everything that touches the system while planning is here and
- * in plan-derive.c. */
+/* Finds predicted files on the disk. All system calls of planning are made here and in what this
+ * calls in src/base and src/volume. */
 
 #include "base/open.h"
-#include "plan/plan-internal.h"
+#include "plan/plan.h"
 
 #include "base/ownership.h"
 #include "plan/maps.h"
+#include "volume/metadata-deriver.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -167,8 +168,8 @@ static int read_extents(Locator *x, int path_fd, LocatedFile *f)
 /* Adds what this name's maps say to the file, and finds out where it lies once that matters. */
 static int add_maps(Locator *x, const PredictedFile *p, int path_fd, LocatedFile *f, Inode *e)
 {
-    _cleanup_free_ PredictedMap *clipped = NULL;
-    PredictedMap *both;
+    _cleanup_free_ PredictedRange *clipped = NULL;
+    PredictedRange *both;
     size_t n, n_both;
     int r = maps_clip(p->maps, p->n_maps, f->size_bytes, &clipped, &n);
 
@@ -293,6 +294,16 @@ static int locate_file(Locator *x, const PredictedFile *p, PlanSkip *skip)
     return 0;
 }
 
+static int add_metadata(Locator *x, uint32_t volume, PredictedRange range)
+{
+    int r = grow_array(&x->l->metadata, &x->l->allocated_metadata, x->l->n_metadata + 1,
+                       sizeof(LocatedMetadata));
+
+    if (r >= 0)
+        x->l->metadata[x->l->n_metadata++] = (LocatedMetadata){volume, range};
+    return r;
+}
+
 /* Metadata of the volume as the model knows it by its UUID. 1 if it does. */
 static int known_metadata(Locator *x, const Prediction *p, uint32_t volume)
 {
@@ -302,13 +313,10 @@ static int known_metadata(Locator *x, const Prediction *p, uint32_t volume)
     for (size_t i = 0; v->uuid[0] && i < p->n_metadata; i++) {
         const PredictedMetadata *m = &p->metadata[i];
 
-        if (strcmp(m->uuid, v->uuid) != 0 || m->length == 0)
+        if (strcmp(m->uuid, v->uuid) != 0 || m->range.length == 0)
             continue;
-        if (grow_array(&x->l->metadata, &x->l->allocated_metadata, x->l->n_metadata + 1,
-                       sizeof(LocatedMetadata)) < 0)
+        if (add_metadata(x, volume, m->range) < 0)
             return -ENOMEM;
-        x->l->metadata[x->l->n_metadata++] =
-                (LocatedMetadata){volume, m->offset, m->length, m->probability};
     }
     return x->l->n_metadata > before;
 }
@@ -333,7 +341,7 @@ static int locate_volumes(Locator *x, const Prediction *p)
         r = known_metadata(x, p, i);
         x->known[i] = r > 0;
         if (r >= 0 && x->fds[i] >= 0 && strncmp(v->fstype, "ext", 3) == 0)
-            r = metadata_deriver_new(v, i, x->fds[i], &x->derivers[i]);
+            r = metadata_deriver_new(v, x->fds[i], &x->derivers[i]);
         if (r < 0)
             return r;
     }
@@ -346,10 +354,10 @@ static int compare_metadata(const void *a, const void *b)
 
     if (x->volume != y->volume)
         return x->volume < y->volume ? -1 : 1;
-    return x->offset < y->offset ? -1 : x->offset > y->offset;
+    return x->range.offset < y->range.offset ? -1 : x->range.offset > y->range.offset;
 }
 
-/* Of what overlaps, what begins first keeps its probability. */
+/* Where ranges overlap, the one that begins first keeps its length and probability. */
 static void make_disjoint(LocatedPlan *l)
 {
     size_t n = 0;
@@ -357,14 +365,16 @@ static void make_disjoint(LocatedPlan *l)
     for (size_t i = 0; i < l->n_metadata; i++) {
         LocatedMetadata m = l->metadata[i];
         const LocatedMetadata *last = n > 0 ? &l->metadata[n - 1] : NULL;
+        uint64_t last_end =
+                last && last->volume == m.volume ? last->range.offset + last->range.length : 0;
 
-        if (last && last->volume == m.volume && last->offset + last->length > m.offset) {
-            uint64_t over = last->offset + last->length - m.offset;
+        if (last_end > m.range.offset) {
+            uint64_t over = last_end - m.range.offset;
 
-            if (over >= m.length)
+            if (over >= m.range.length)
                 continue;
-            m.offset += over;
-            m.length -= over;
+            m.range.offset += over;
+            m.range.length -= over;
         }
         l->metadata[n++] = m;
     }
@@ -374,11 +384,16 @@ static void make_disjoint(LocatedPlan *l)
 static int derive_metadata(Locator *x)
 {
     for (uint32_t i = 0; i < x->volumes->n; i++) {
-        int r = x->derivers[i] ? metadata_deriver_finish(x->derivers[i], x->l) : 0;
+        _cleanup_free_ PredictedRange *ranges = NULL;
+        size_t n = 0;
 
-        if (r < 0)
-            return r;
-        x->l->metadata_derived = x->l->metadata_derived || r > 0;
+        /* A device that cannot be read has no ranges: opening the files reads their metadata. */
+        if (x->derivers[i] && metadata_deriver_finish(x->derivers[i], &ranges, &n) == -ENOMEM)
+            return -ENOMEM;
+        for (size_t k = 0; k < n; k++)
+            if (add_metadata(x, i, ranges[k]) < 0)
+                return -ENOMEM;
+        x->l->metadata_derived = x->l->metadata_derived || n > 0;
     }
     /* Derived ones came after those that were known, and may lie in them. */
     if (x->l->n_metadata > 1)

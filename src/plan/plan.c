@@ -58,11 +58,6 @@ static void compiler_done(Compiler *x)
     pack_content_free(x->c);
 }
 
-static uint32_t to_msec(usec_t t)
-{
-    return (uint32_t)MIN(t / USEC_PER_MSEC, (usec_t)PACK_NEED_UNKNOWN - 1);
-}
-
 /* The volume's metadata, merged where reading through is cheaper. */
 static int add_metadata(Compiler *x, uint32_t volume, PackContentVolume *g)
 {
@@ -70,11 +65,11 @@ static int add_metadata(Compiler *x, uint32_t volume, PackContentVolume *g)
     uint64_t max_gap = cost_break_even_gap(plan_cost_model(v, x->p), v->size_bytes, 0);
 
     for (size_t i = 0; i < x->l->n_metadata; i++) {
-        const LocatedMetadata *m = &x->l->metadata[i];
-        PackContentMetadata *last = g->n_metadata > 0 ? &g->metadata[g->n_metadata - 1] : NULL;
+        const PredictedRange *m = &x->l->metadata[i].range;
+        PredictedRange *last = g->n_metadata > 0 ? &g->metadata[g->n_metadata - 1] : NULL;
         uint64_t last_end = last ? last->offset + last->length : 0, end, gap;
 
-        if (m->volume != volume || !x->cut.keep_metadata[i])
+        if (x->l->metadata[i].volume != volume || !x->cut.keep_metadata[i])
             continue;
         end = m->offset + MIN(m->length, v->size_bytes - m->offset);
         gap = m->offset > last_end ? m->offset - last_end : 0;
@@ -86,14 +81,9 @@ static int add_metadata(Compiler *x, uint32_t volume, PackContentVolume *g)
             continue;
         }
         if (grow_array(&g->metadata, &g->allocated_metadata, g->n_metadata + 1,
-                       sizeof(PackContentMetadata)) < 0)
+                       sizeof(PredictedRange)) < 0)
             return -ENOMEM;
-        g->metadata[g->n_metadata++] = (PackContentMetadata){
-                .offset = m->offset,
-                .length = end - m->offset,
-                .need_msec = PACK_NEED_UNKNOWN,
-                .probability = m->probability,
-        };
+        g->metadata[g->n_metadata++] = (PredictedRange){m->offset, end - m->offset, m->probability};
     }
     return 0;
 }
@@ -147,7 +137,7 @@ static int add_files(Compiler *x, uint32_t volume, PackContentVolume *g)
                 .size_bytes = f->size_bytes,
                 .mtime_nsec = f->mtime_nsec,
                 .ctime_nsec = f->ctime_nsec,
-                .need_msec = to_msec(f->first_use),
+                .need = f->first_use,
                 .probability = f->probability,
         };
         if (f->directory)
@@ -168,10 +158,18 @@ static int add_placed_ranges(Compiler *x, uint32_t volume, PlacedRangeList *list
         if (f->volume != volume || f->directory)
             continue;
         for (size_t k = 0; k < f->n_maps; k++) {
+            const PlacedRange range = {
+                    .file = x->where[i],
+                    .offset = f->maps[k].offset,
+                    .length = f->maps[k].length,
+                    .probability = f->maps[k].probability,
+                    .need = f->first_use,
+            };
             int r = x->cut.keep_maps[x->cut.first_map[i] + k]
-                            ? placed_ranges_add(list, x->where[i], &f->maps[k], f->first_use,
-                                                f->extents, f->n_extents)
+                            ? placed_ranges_add(list, &range, PACK_PAGE_SIZE, f->extents,
+                                                f->n_extents, PLACED_HOLES_DROP)
                             : 0;
+
             if (r < 0)
                 return r;
         }
@@ -182,7 +180,7 @@ static int add_placed_ranges(Compiler *x, uint32_t volume, PlacedRangeList *list
 static int add_data(Compiler *x, uint32_t volume, PackContentVolume *g)
 {
     const Volume *v = &x->l->volumes->volumes[volume];
-    _cleanup_(placed_range_list_done) PlacedRangeList list = {0};
+    _cleanup_placed_range_list_ PlacedRangeList list = {0};
     int r = add_placed_ranges(x, volume, &list);
 
     if (r < 0)
@@ -191,17 +189,9 @@ static int add_data(Compiler *x, uint32_t volume, PackContentVolume *g)
     x->s.gap_bytes += placed_ranges_merge(
             &list, cost_break_even_gap(plan_cost_model(v, x->p), v->size_bytes, 1),
             &x->cut.budget_bytes);
-    if (grow_array(&g->data, &g->allocated_data, list.n, sizeof(PackContentData)) < 0)
-        return -ENOMEM;
-    for (size_t i = 0; i < list.n; i++)
-        g->data[g->n_data++] = (PackContentData){
-                .file = list.ranges[i].file,
-                .offset = list.ranges[i].offset,
-                .length = list.ranges[i].length,
-                .physical = list.ranges[i].physical,
-                .need_msec = to_msec(list.ranges[i].need),
-                .probability = list.ranges[i].probability,
-        };
+    g->n_data = list.n;
+    g->allocated_data = list.allocated;
+    g->data = TAKE_PTR(list.ranges);
     return 0;
 }
 
@@ -217,7 +207,7 @@ static int estimate(const PackContentVolume *g, const CostModel *m, usec_t *ret)
     for (size_t i = 0; i < g->n_metadata; i++)
         requests[n++] = (CostRequest){g->metadata[i].offset, g->metadata[i].length};
     for (size_t i = 0; i < g->n_data; i++)
-        if (g->data[i].physical != PACK_PHYSICAL_UNKNOWN)
+        if (g->data[i].physical != PHYSICAL_UNKNOWN)
             requests[n++] = (CostRequest){g->data[i].physical, g->data[i].length};
     *ret = (usec_t)cost_sequence_usec(m, requests, n, g->device_size);
     return 0;

@@ -55,7 +55,7 @@ typedef struct LocatedFile {
     int64_t ctime_nsec;
     double probability;
     usec_t first_use;
-    PredictedMap *maps; /* clipped to the file */
+    PredictedRange *maps; /* clipped to the file */
     size_t n_maps;
     Extent *extents; /* all of them; none if FIEMAP is not to be had */
     size_t n_extents;
@@ -63,9 +63,7 @@ typedef struct LocatedFile {
 
 typedef struct LocatedMetadata {
     uint32_t volume;
-    uint64_t offset;
-    uint64_t length;
-    double probability;
+    PredictedRange range; /* of the volume's block device */
 } LocatedMetadata;
 
 typedef struct LocatedPlan {

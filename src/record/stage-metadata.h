@@ -6,18 +6,13 @@
  */
 
 #include "record/recorder-internal.h"
-
-/* Inode numbers, each once. */
-typedef struct InodeSet {
-    uint64_t *inodes;
-    size_t n, allocated;
-    struct Parent *parents; /* directories that were looked up with all above them */
-} InodeSet;
+#include "volume/metadata-deriver.h"
 
 typedef struct StageMetadata {
     RangeSet ranges; /* bytes of the block device */
     MetadataSource source;
-    InodeSet inodes; /* seen: for deriving */
+    MetadataDeriver *deriver; /* NULL until it is needed */
+    int volume_fd;            /* of the deriver */
 } StageMetadata;
 
 void stage_metadata_done(StageMetadata *e);

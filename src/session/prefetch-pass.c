@@ -10,7 +10,7 @@
 #include "record/residency.h"
 #include "session/prefetch-internal.h"
 #include "volume/block-device.h"
-#include "volume/extents.h"
+#include "volume/placed-ranges.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -18,38 +18,22 @@
 
 #define CHUNK         (128U * 1024)
 #define LOOKUPS_MAX   4096U /* entries of one directory whose inodes are read */
-#define FILES_AT_ONCE 128U  /* descriptors held until their missing are read */
+#define FILES_AT_ONCE 128U  /* descriptors held until what is missing of them is read */
 
-/* A missing part of an open file. */
-typedef struct MissingRange {
+/* A file or block device that is open until its missing ranges are read. */
+typedef struct OpenFile {
     int fd;
-    const char *path;       /* the job's */
-    uint64_t dev, physical; /* UINT64_MAX: nowhere on the disk, or not known */
-    uint64_t offset, length;
-} MissingRange;
+    const char *path; /* the job's */
+} OpenFile;
 
 typedef struct PrefetchPass {
     MountDirs places;
-    int fds[FILES_AT_ONCE];
-    size_t n_fds;
-    MissingRange *missing;
-    size_t n_missing, allocated_missing;
+    OpenFile files[FILES_AT_ONCE];
+    size_t n_files;
+    PlacedRangeList missing; /* `file`: into files */
     ExtentList extents;
     uint64_t missing_bytes;
 } PrefetchPass;
-
-static int compare_missing_ranges(const void *a, const void *b)
-{
-    const MissingRange *x = a, *y = b;
-
-    if (x->dev != y->dev)
-        return x->dev < y->dev ? -1 : 1;
-    if (x->physical != y->physical)
-        return x->physical < y->physical ? -1 : 1;
-    if (x->fd != y->fd)
-        return x->fd < y->fd ? -1 : 1;
-    return x->offset < y->offset ? -1 : x->offset > y->offset;
-}
 
 /* Waits until the chunk's last page is there. */
 static void await(int fd, uint64_t end)
@@ -67,81 +51,63 @@ static void read_missing_ranges(PrefetchState *s, PrefetchPass *p)
     uint64_t n_reads = 0, bytes = 0, before_end = 0;
     int before = -1;
 
-    if (p->n_missing > 0)
-        qsort(p->missing, p->n_missing, sizeof(*p->missing), compare_missing_ranges);
-    for (size_t i = 0; i < p->n_missing; i++) {
-        const MissingRange *x = &p->missing[i];
+    placed_ranges_sort(&p->missing);
+    for (size_t i = 0; i < p->missing.n; i++) {
+        const PlacedRange *x = &p->missing.ranges[i];
+        const OpenFile *f = &p->files[x->file];
         uint64_t at = x->offset, end = x->offset + x->length;
 
         while (at < end && !s->is_over(s->arg)) {
             uint64_t length = MIN(end - at, (uint64_t)CHUNK);
 
             /* Not readahead(2), which refused block devices in Linux 4.19 to 6.6. */
-            if (posix_fadvise(x->fd, (off_t)at, (off_t)length, POSIX_FADV_WILLNEED) != 0)
+            if (posix_fadvise(f->fd, (off_t)at, (off_t)length, POSIX_FADV_WILLNEED) != 0)
                 break;
             at += length;
             if (before >= 0)
                 await(before, before_end);
-            before = x->fd;
+            before = f->fd;
             before_end = at;
             n_reads++;
             bytes += length;
         }
         /* Out of memory: then it may be read once too often. */
         if (at > x->offset)
-            (void)refetch_backoff_note_read(&s->backoff, x->path, clock_now(CLOCK_MONOTONIC),
+            (void)refetch_backoff_note_read(&s->backoff, f->path, clock_now(CLOCK_MONOTONIC),
                                             (Range){x->offset, at});
     }
     if (before >= 0)
         await(before, before_end);
-    for (size_t i = 0; i < p->n_fds; i++)
-        close(p->fds[i]);
-    p->n_fds = p->n_missing = 0;
+    for (size_t i = 0; i < p->n_files; i++)
+        close(p->files[i].fd);
+    p->n_files = p->missing.n = 0;
     s->tell(s->arg, &(PrefetchReport){.n_reads = n_reads, .read_bytes = bytes});
 }
 
 /* What is missing */
 
-static int add_missing_range(PrefetchPass *p, const MissingRange *x)
+/* Splits the missing ranges of an open file by where they lie. Takes over the descriptor. 0 or
+ * -ENOMEM. */
+static int add_missing(PrefetchPass *p, int fd, const char *path, uint64_t disk,
+                       const RangeSet *missing, const Extent *extents, size_t n_extents)
 {
-    int r = grow_array(&p->missing, &p->allocated_missing, p->n_missing + 1, sizeof(*p->missing));
+    uint32_t file = (uint32_t)p->n_files;
+    int r = 0;
 
-    if (r >= 0)
-        p->missing[p->n_missing++] = *x;
-    return r;
-}
+    p->files[p->n_files++] = (OpenFile){fd, path};
+    (void)posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM); /* reads nothing beyond what is asked for */
+    for (size_t i = 0; r >= 0 && i < missing->n; i++) {
+        const PlacedRange range = {
+                .file = file,
+                .offset = missing->ranges[i].start,
+                .length = missing->ranges[i].end - missing->ranges[i].start,
+                .disk = disk,
+        };
 
-/* A missing range, cut where it goes on elsewhere on the disk. */
-static int add_range(PrefetchPass *p, int fd, uint64_t dev, const char *path, Range range)
-{
-    size_t e = 0;
-
-    while (range.start < range.end) {
-        MissingRange x = {
-                .fd = fd, .path = path, .dev = dev, .physical = UINT64_MAX, .offset = range.start};
-        uint64_t end = range.end;
-        int r;
-
-        for (; e < p->extents.n; e++) {
-            const Extent *t = &p->extents.extents[e];
-
-            if (t->logical + t->length <= range.start)
-                continue;
-            if (t->logical > range.start) {
-                end = MIN(end, t->logical);
-            } else {
-                x.physical = t->physical + (range.start - t->logical);
-                end = MIN(end, t->logical + t->length);
-            }
-            break;
-        }
-        x.length = end - range.start;
-        r = add_missing_range(p, &x);
-        if (r < 0)
-            return r;
-        range.start = end;
+        r = placed_ranges_add(&p->missing, &range, 1, extents, n_extents, PLACED_HOLES_KEEP);
     }
-    return 0;
+    p->missing_bytes += range_set_total(missing);
+    return r;
 }
 
 /* False also if cachestat does not say. */
@@ -199,14 +165,10 @@ static int examine_file(PrefetchState *s, PrefetchPass *p, int path_fd, const st
         k = refetch_backoff_filter(s->backoff, f->path, clock_now(CLOCK_MONOTONIC), &missing);
     if (k < 0 || missing.n == 0)
         return k;
-    (void)posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM); /* nothing beyond */
     if (extents_read(fd, &p->extents) < 0)
         p->extents.n = 0; /* then in the order of the file */
-    for (size_t i = 0; k >= 0 && i < missing.n; i++)
-        k = add_range(p, fd, st->st_dev, f->path, missing.ranges[i]);
-    p->missing_bytes += range_set_total(&missing);
-    p->fds[p->n_fds++] = TAKE_FD(fd);
-    return k;
+    return add_missing(p, TAKE_FD(fd), f->path, st->st_dev, &missing, p->extents.extents,
+                       p->extents.n);
 }
 
 static int examine_directory(PrefetchState *s, int path_fd, const PrefetchFile *f)
@@ -269,16 +231,11 @@ static int examine_metadata(PrefetchState *s, PrefetchPass *p, const PrefetchFil
             k = range_set_add(&missing, there.ranges[i].start, there.ranges[i].end);
     if (k >= 0)
         k = refetch_backoff_filter(s->backoff, f->path, clock_now(CLOCK_MONOTONIC), &missing);
-    (void)posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
-    for (size_t i = 0; k >= 0 && i < missing.n; i++) {
-        Range x = missing.ranges[i];
-
-        k = add_missing_range(p,
-                              &(MissingRange){fd, f->path, dev, x.start, x.start, x.end - x.start});
-    }
-    p->missing_bytes += range_set_total(&missing);
-    p->fds[p->n_fds++] = TAKE_FD(fd);
-    return k;
+    if (k < 0 || missing.n == 0)
+        return k;
+    /* A block device lies where it is. */
+    return add_missing(p, TAKE_FD(fd), f->path, dev, &missing, &(Extent){.length = (uint64_t)size},
+                       1);
 }
 
 static int examine(PrefetchState *s, PrefetchPass *p, const PrefetchFile *f)
@@ -310,13 +267,13 @@ bool prefetch_pass_run(PrefetchState *s, const PrefetchFile *files, size_t n, si
     if (mount_dirs_read(s->root, &p.places) >= 0)
         for (; i < end && p.missing_bytes < PREFETCH_PASS_BYTES && !s->is_over(s->arg); i++) {
             n_skipped += examine(s, &p, &files[i]) < 0;
-            if (p.n_fds == FILES_AT_ONCE)
+            if (p.n_files == FILES_AT_ONCE)
                 read_missing_ranges(s, &p);
         }
     read_missing_ranges(s, &p);
     mount_dirs_done(&p.places);
     extent_list_done(&p.extents);
-    free(p.missing);
+    placed_range_list_done(&p.missing);
     s->tell(s->arg, &(PrefetchReport){.n_passes = 1,
                                       .n_files = i - begin,
                                       .n_skipped = n_skipped,

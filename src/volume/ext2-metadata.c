@@ -2,6 +2,9 @@
 
 #include "volume/ext2-metadata.h"
 
+#include "base/open.h"
+#include "volume/block-device.h"
+
 #include <ext2fs/ext2fs.h>
 #include <string.h>
 
@@ -51,6 +54,14 @@ int ext2_metadata_open(const char *device, Ext2Metadata **ret)
     m->block_size = m->fs->blocksize;
     *ret = m;
     return 0;
+}
+
+int ext2_metadata_open_volume(const Volume *v, Ext2Metadata **ret)
+{
+    _cleanup_close_ int fd = block_device_open(v->block_dev);
+    char device[FD_PROC_PATH_MAX];
+
+    return fd < 0 ? fd : ext2_metadata_open(fd_proc_path(device, fd), ret);
 }
 
 Ext2Metadata *ext2_metadata_free(Ext2Metadata *m)

@@ -5,13 +5,20 @@
  * writing and without disturbing the mounted filesystem. */
 
 #include "base/ranges.h"
+#include "volume/volume.h"
 
 typedef struct Ext2Metadata Ext2Metadata;
 
 /* Opens the filesystem on that device ("/dev/…", or an image file). 0, -EMEDIUMTYPE (not
  * ext2/3/4), -EIO, -ENOMEM, or a negative errno. */
 int ext2_metadata_open(const char *device, Ext2Metadata **ret);
+
+/* The same for a volume: its device is opened by number, so that no other device can have taken its
+ * name. -ENXIO if the volume has none. */
+int ext2_metadata_open_volume(const Volume *v, Ext2Metadata **ret);
+
 Ext2Metadata *ext2_metadata_free(Ext2Metadata *m);
+DEFINE_CLEANUP(Ext2Metadata *, ext2_metadata_free);
 
 /* Bytes. */
 uint64_t ext2_metadata_block_size(const Ext2Metadata *m);

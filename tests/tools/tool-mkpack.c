@@ -18,6 +18,7 @@
 #include "pack/pack-writer.h"
 #include "volume/ext2-metadata.h"
 #include "volume/extents.h"
+#include "volume/placed-ranges.h"
 #include "volume/volume.h"
 
 #include <err.h>
@@ -82,55 +83,29 @@ static int by_inode(const void *a, const void *b)
     return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-static int by_place(const void *a, const void *b)
-{
-    const PackContentData *x = a, *y = b;
-
-    if (x->physical != y->physical)
-        return x->physical < y->physical ? -1 : 1;
-    if (x->file != y->file)
-        return x->file < y->file ? -1 : 1;
-    return x->offset < y->offset ? -1 : x->offset > y->offset;
-}
-
-static void add_piece(PackContentVolume *s, uint32_t file, uint64_t offset, uint64_t length,
-                      uint64_t physical, uint32_t need)
-{
-    if (length == 0)
-        return;
-    if (grow_array(&s->data, &s->allocated_data, s->n_data + 1, sizeof(PackContentData)) < 0)
-        errx(1, "out of memory");
-    s->data[s->n_data++] = (PackContentData){.file = file,
-                                             .offset = offset,
-                                             .length = length,
-                                             .physical = physical,
-                                             .need_msec = need,
-                                             .probability = 1};
-}
-
 /* The range as its extents lie; whole with an unknown place where they are not told. */
 static void add_range(PackContentVolume *s, uint32_t file, int fd, const Wanted *w, uint64_t size)
 {
     _cleanup_extent_list_ ExtentList l = {0};
-    uint64_t begin = ALIGN_DOWN(w->offset, PACK_PAGE_SIZE), end = w->offset + w->length;
-    int r = extents_read(fd, &l);
+    PlacedRangeList list = {s->data, s->n_data, s->allocated_data};
+    uint64_t end = w->length == 0 ? size : MIN(w->offset + w->length, size);
+    PlacedRange range = {
+            .file = file,
+            .offset = w->offset,
+            .length = end - MIN(w->offset, end),
+            .need = USEC_INFINITY,
+            .probability = 1,
+    };
 
-    if (w->length == 0 || end > size)
-        end = size;
-    end = ALIGN_UP(end, PACK_PAGE_SIZE);
-    if (r < 0 || l.n == 0) {
-        if (end > begin)
-            add_piece(s, file, begin, end - begin, PACK_PHYSICAL_UNKNOWN, PACK_NEED_UNKNOWN);
+    if (range.length == 0)
         return;
-    }
-    for (size_t i = 0; i < l.n; i++) {
-        uint64_t a = MAX(begin, l.extents[i].logical),
-                 b = MIN(end, l.extents[i].logical + l.extents[i].length);
-
-        if (a < b && a % PACK_PAGE_SIZE == 0)
-            add_piece(s, file, a, b - a, l.extents[i].physical + a - l.extents[i].logical,
-                      PACK_NEED_UNKNOWN);
-    }
+    if (extents_read(fd, &l) < 0)
+        l.n = 0;
+    if (placed_ranges_add(&list, &range, PACK_PAGE_SIZE, l.extents, l.n, PLACED_HOLES_DROP) < 0)
+        errx(1, "out of memory");
+    s->data = list.ranges;
+    s->n_data = list.n;
+    s->allocated_data = list.allocated;
 }
 
 static void add_files(PackContentVolume *s, const char *mountpoint)
@@ -160,7 +135,7 @@ static void add_files(PackContentVolume *s, const char *mountpoint)
                     .size_bytes = (uint64_t)st.st_size,
                     .mtime_nsec = st.st_mtim.tv_sec * 1000000000L + st.st_mtim.tv_nsec,
                     .ctime_nsec = st.st_ctim.tv_sec * 1000000000L + st.st_ctim.tv_nsec,
-                    .need_msec = PACK_NEED_UNKNOWN,
+                    .need = USEC_INFINITY,
                     .probability = 1,
             };
         }
@@ -177,26 +152,22 @@ static void add_metadata(PackContentVolume *s, const Volume *v)
 {
     _cleanup_range_set_ RangeSet ranges = {0};
     Ext2Metadata *m = NULL;
-    char device[300];
-    int r;
+    int r = ext2_metadata_open_volume(v, &m);
 
-    snprintf(device, sizeof(device), "/dev/%s", v->device);
-    r = ext2_metadata_open(device, &m);
     if (r < 0)
-        errx(1, "%s: %s", device, strerror(-r));
+        errx(1, "%s: %s", v->device, strerror(-r));
     for (size_t i = 0; i < s->n_files; i++) {
         r = ext2_metadata_of_inode(m, s->files[i].inode, &ranges);
         if (r < 0)
             errx(1, "%s: %s", s->files[i].path, strerror(-r));
     }
     ext2_metadata_free(m);
-    s->metadata = calloc(ranges.n + 1, sizeof(PackContentMetadata));
+    s->metadata = calloc(ranges.n + 1, sizeof(PredictedRange));
     for (size_t i = 0; s->metadata && i < ranges.n; i++)
         s->metadata[s->n_metadata++] =
-                (PackContentMetadata){.offset = ranges.ranges[i].start,
-                                      .length = ranges.ranges[i].end - ranges.ranges[i].start,
-                                      .need_msec = PACK_NEED_UNKNOWN,
-                                      .probability = 1};
+                (PredictedRange){.offset = ranges.ranges[i].start,
+                                 .length = ranges.ranges[i].end - ranges.ranges[i].start,
+                                 .probability = 1};
 }
 
 static void add_volume(PackContent *c, const VolumeTable *t, const char *mountpoint,
@@ -228,8 +199,7 @@ static void add_volume(PackContent *c, const VolumeTable *t, const char *mountpo
     add_files(s, mountpoint);
     if (o->metadata && strncmp(v->fstype, "ext", 3) == 0)
         add_metadata(s, v);
-    if (s->n_data > 1)
-        qsort(s->data, s->n_data, sizeof(PackContentData), by_place);
+    placed_ranges_sort(&(PlacedRangeList){s->data, s->n_data, s->allocated_data});
 }
 
 int main(int argc, char **argv)

@@ -50,7 +50,7 @@ static void add_line(Prediction *p, char *line, size_t *allocated_maps)
     if (path[0] == '@') {
         p->metadata = grow(p->metadata, &p->allocated_metadata, p->n_metadata + 1,
                            sizeof(PredictedMetadata));
-        p->metadata[p->n_metadata++] = (PredictedMetadata){strdup(path + 1), o, l, probability};
+        p->metadata[p->n_metadata++] = (PredictedMetadata){strdup(path + 1), {o, l, probability}};
         return;
     }
     f = p->n_files > 0 ? &p->files[p->n_files - 1] : NULL;
@@ -63,8 +63,8 @@ static void add_line(Prediction *p, char *line, size_t *allocated_maps)
         *allocated_maps = 0;
     }
     if (offset) {
-        f->maps = grow(f->maps, allocated_maps, f->n_maps + 1, sizeof(PredictedMap));
-        f->maps[f->n_maps++] = (PredictedMap){o, l, probability};
+        f->maps = grow(f->maps, allocated_maps, f->n_maps + 1, sizeof(PredictedRange));
+        f->maps[f->n_maps++] = (PredictedRange){o, l, probability};
     }
     f->probability = MAX(f->probability, probability);
 }
@@ -92,8 +92,7 @@ static void put_number(json_object *o, const char *key, uint64_t value)
 static void put_place(json_object *o, uint64_t physical)
 {
     json_object_object_add(o, "physical",
-                           physical == PACK_PHYSICAL_UNKNOWN ? NULL
-                                                             : json_object_new_uint64(physical));
+                           physical == PHYSICAL_UNKNOWN ? NULL : json_object_new_uint64(physical));
 }
 
 static json_object *print_volume(const PackContentVolume *g)

@@ -172,8 +172,8 @@ static inline double page_chance(const Prediction *p, const char *path, uint64_t
 static inline double metadata_chance(const Prediction *p, uint64_t page)
 {
     for (size_t i = 0; i < p->n_metadata; i++)
-        if (p->metadata[i].offset <= page * PAGE &&
-            page * PAGE < p->metadata[i].offset + p->metadata[i].length)
-            return p->metadata[i].probability;
+        if (p->metadata[i].range.offset <= page * PAGE &&
+            page * PAGE < p->metadata[i].range.offset + p->metadata[i].range.length)
+            return p->metadata[i].range.probability;
     return 0;
 }

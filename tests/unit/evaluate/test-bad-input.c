@@ -25,7 +25,7 @@ static void assert_sane_prediction(const Model *m, Stage stage, uint32_t uid)
             assert_probability(p->files[i].maps[k].probability);
     }
     for (size_t i = 0; i < p->n_metadata; i++)
-        assert_probability(p->metadata[i].probability);
+        assert_probability(p->metadata[i].range.probability);
 }
 
 static void assert_sane_chains(const Chains *c)

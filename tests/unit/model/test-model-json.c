@@ -92,10 +92,10 @@ static void same_prediction(const Model *a, const Model *b, Stage stage)
         assert_int_equal(f->n_maps, g->n_maps);
         assert_memory_equal(&f->probability, &g->probability, sizeof(double));
         if (f->n_maps > 0)
-            assert_memory_equal(f->maps, g->maps, f->n_maps * sizeof(PredictedMap));
+            assert_memory_equal(f->maps, g->maps, f->n_maps * sizeof(PredictedRange));
     }
     for (size_t i = 0; i < p->n_metadata; i++)
-        assert_memory_equal(&p->metadata[i].probability, &q->metadata[i].probability,
+        assert_memory_equal(&p->metadata[i].range.probability, &q->metadata[i].range.probability,
                             sizeof(double));
 }
 
@@ -205,7 +205,7 @@ static void use(Model *m)
                             p->files[i].maps[k].probability <= 1);
         }
         for (size_t i = 0; i < p->n_metadata; i++)
-            assert_true(p->metadata[i].probability >= 0 && p->metadata[i].probability <= 1);
+            assert_true(p->metadata[i].range.probability >= 0 && p->metadata[i].range.probability <= 1);
     }
     if (m->halflife_usec == fine->halflife_usec) {
         assert_int_equal(model_merge(m, fine, &sum), 0);

@@ -551,7 +551,7 @@ static void a_prediction_is_cut_to_the_likeliest(void **state)
         p->files[p->n_files] = (PredictedFile){
                 .path = strdup(path),
                 .probability = chances[p->n_files],
-                .maps = calloc(1, sizeof(PredictedMap)),
+                .maps = calloc(1, sizeof(PredictedRange)),
                 .n_maps = 1,
         };
     }

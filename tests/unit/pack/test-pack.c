@@ -13,11 +13,17 @@
 
 #include <cmocka.h>
 
+#define DATA(f, o, l, at, msec, p)                                                         \
+    {                                                                                      \
+        .file = f, .offset = o, .length = l, .physical = at, .need = (msec)*USEC_PER_MSEC, \
+        .probability = p                                                                   \
+    }
+
 /* Two volumes, a directory, an empty file; everything lies on the stack of the test. */
 typedef struct Fixture {
-    PackContentMetadata metadata[2];
+    PredictedRange metadata[2];
     PackContentFile files[3], more_files[1];
-    PackContentData data[3];
+    PlacedRange data[3];
     PackContentVolume volumes[2];
     PackContent content;
 } Fixture;
@@ -28,14 +34,13 @@ static void fixture(Fixture *f)
     static char dot[] = ".", lib[] = "usr/lib/libc.so.6", empty[] = "etc/empty", user[] = "u/f";
 
     *f = (Fixture){
-            .metadata = {{4096, 8192, PACK_NEED_UNKNOWN, 1.0}, {65536, 4096, 7, 0.5}},
+            .metadata = {{4096, 8192, 1.0}, {65536, 4096, 0.5}},
             .files = {{dot, true, 2, 0, -1, 1, 0, 1.0},
-                      {lib, false, 11, 10000, 123456789, -5, 20, 0.75},
-                      {empty, false, 12, 0, 0, 0, 30, 0.1}},
-            .more_files = {{user, false, 5, 4096, 1, 2, 3, 1.0}},
-            .data = {{1, 8192, 4096, 0, 20, 0.75},
-                     {1, 0, 4096, 1 << 20, 21, 1.0},
-                     {1, 4096, 4096, PACK_PHYSICAL_UNKNOWN, 22, 0.0}},
+                      {lib, false, 11, 10000, 123456789, -5, 20 * USEC_PER_MSEC, 0.75},
+                      {empty, false, 12, 0, 0, 0, USEC_INFINITY, 0.1}},
+            .more_files = {{user, false, 5, 4096, 1, 2, 3 * USEC_PER_MSEC, 1.0}},
+            .data = {DATA(1, 8192, 4096, 0, 20, 0.75), DATA(1, 0, 4096, 1 << 20, 21, 1.0),
+                     DATA(1, 4096, 4096, PHYSICAL_UNKNOWN, 22, 0.0)},
             .volumes = {{.uuid = {1, 2, 3},
                          .device_size = 1 << 21,
                          .fstype = ext4,
@@ -100,7 +105,7 @@ static void what_was_written_is_read(void **state)
     assert_int_equal(le16toh(p.files[1].probability), 49151);
     assert_int_equal(le32toh(p.volumes[1].first_file), 3);
     assert_int_equal(le32toh(p.data[0].file), 1);
-    assert_true(le64toh(p.data[2].physical) == PACK_PHYSICAL_UNKNOWN);
+    assert_true(le64toh(p.data[2].physical) == PHYSICAL_UNKNOWN);
 }
 
 static void an_empty_pack_is_a_pack(void **state)
@@ -280,7 +285,7 @@ static void the_writer_refuses_what_is_not_in_order(void **state)
     f.files[0].inode = 99;
     assert_int_equal(pack_write(&f.content, &buf, &size), -EINVAL);
     fixture(&f);
-    f.data[0].physical = PACK_PHYSICAL_UNKNOWN;
+    f.data[0].physical = PHYSICAL_UNKNOWN;
     assert_int_equal(pack_write(&f.content, &buf, &size), -EINVAL);
     fixture(&f);
     f.data[0].length = 1 << 20;

@@ -88,6 +88,14 @@ static void budgets(void **state)
                      -EBADMSG);
 }
 
+static int add_map(PlacedRangeList *l, uint32_t file, const PredictedRange *map,
+                   const Extent *extents, size_t n)
+{
+    PlacedRange r = {.file = file, .offset = map->offset, .length = map->length, .probability = 1};
+
+    return placed_ranges_add(l, &r, PAGE, extents, n, PLACED_HOLES_DROP);
+}
+
 /* Every map over a small file, over every layout of its pages into extents: the placed ranges cover
  * exactly the mapped pages that have a place, once, each at its place. */
 static void placed_ranges_cover_exactly_what_is_mapped(void **state)
@@ -115,11 +123,11 @@ static void placed_ranges_cover_exactly_what_is_mapped(void **state)
             }
             for (uint64_t a = 0; a < N; a++)
                 for (uint64_t b = a + 1; b <= N; b++) {
-                    PredictedMap map = {a * PAGE, (b - a) * PAGE - 1, 1};
+                    PredictedRange map = {a * PAGE, (b - a) * PAGE - 1, 1};
                     PlacedRangeList l = {0};
                     uint32_t seen = 0;
 
-                    assert_int_equal(placed_ranges_add(&l, 0, &map, 0, extents, n), 0);
+                    assert_int_equal(add_map(&l, 0, &map, extents, n), 0);
                     placed_ranges_sort(&l);
                     for (size_t i = 0; i < l.n; i++) {
                         if (i > 0)
@@ -150,9 +158,9 @@ static void gaps_are_read_through_only_up_to_the_limit_and_counted(void **state)
 
             for (uint64_t i = 0; i < 10; i++)
                 if (mask >> i & 1) {
-                    PredictedMap map = {i * PAGE, PAGE, 1};
+                    PredictedRange map = {i * PAGE, PAGE, 1};
 
-                    assert_int_equal(placed_ranges_add(&l, 3, &map, 0, &whole, 1), 0);
+                    assert_int_equal(add_map(&l, 3, &map, &whole, 1), 0);
                     assert_int_equal(range_set_add(&want, i, i + 1), 0);
                 }
             placed_ranges_sort(&l);
@@ -178,16 +186,16 @@ static void gaps_are_read_through_only_up_to_the_limit_and_counted(void **state)
 static void placed_ranges_of_two_files_never_join(void **state)
 {
     Extent a = {0, 10 * PAGE, PAGE}, b = {0, 11 * PAGE, PAGE};
-    PredictedMap map = {0, PAGE, 1};
+    PredictedRange map = {0, PAGE, 1};
     PlacedRangeList l = {0};
 
-    assert_int_equal(placed_ranges_add(&l, 0, &map, 0, &a, 1), 0);
-    assert_int_equal(placed_ranges_add(&l, 1, &map, 0, &b, 1), 0);
-    assert_int_equal(placed_ranges_add(&l, 2, &map, 0, NULL, 0), 0); /* place unknown: last */
+    assert_int_equal(add_map(&l, 0, &map, &a, 1), 0);
+    assert_int_equal(add_map(&l, 1, &map, &b, 1), 0);
+    assert_int_equal(add_map(&l, 2, &map, NULL, 0), 0); /* place unknown: last */
     placed_ranges_sort(&l);
     assert_int_equal(placed_ranges_merge(&l, GIB, &(uint64_t){GIB}), 0);
     assert_int_equal(l.n, 3);
-    assert_true(l.ranges[2].physical == PACK_PHYSICAL_UNKNOWN);
+    assert_true(l.ranges[2].physical == PHYSICAL_UNKNOWN);
     placed_range_list_done(&l);
 }
 
@@ -213,16 +221,16 @@ static LocatedPlan *made_plan(const VolumeTable *volumes, size_t n)
                 .inode = 100 - i,
                 .size_bytes = PAGE,
                 .probability = 1.0 - (double)i / 10,
-                .maps = calloc(1, sizeof(PredictedMap)),
+                .maps = calloc(1, sizeof(PredictedRange)),
                 .n_maps = 1,
                 .extents = calloc(1, sizeof(Extent)),
                 .n_extents = 1,
         };
-        f->maps[0] = (PredictedMap){0, PAGE, f->probability};
+        f->maps[0] = (PredictedRange){0, PAGE, f->probability};
         f->extents[0] = (Extent){0, (1000 - 100 * i) * PAGE, PAGE};
     }
-    l->metadata[l->n_metadata++] = (LocatedMetadata){0, 0, PAGE, 1.0};
-    l->metadata[l->n_metadata++] = (LocatedMetadata){0, 2 * PAGE, PAGE, 1.0};
+    l->metadata[l->n_metadata++] = (LocatedMetadata){0, {0, PAGE, 1.0}};
+    l->metadata[l->n_metadata++] = (LocatedMetadata){0, {2 * PAGE, PAGE, 1.0}};
     return l;
 }
 
@@ -276,7 +284,7 @@ static void a_plan_is_cut_by_probability_and_sorted_by_place(void **state)
     assert_int_equal(s.gap_bytes, PAGE);
     assert_int_equal(c->volumes[0].n_data, 5);
     for (size_t i = 0; i < 5; i++) {
-        const PackContentData *d = &c->volumes[0].data[i];
+        const PlacedRange *d = &c->volumes[0].data[i];
 
         assert_int_equal(d->physical, (600 + 100 * i) * PAGE);
         assert_int_equal(c->volumes[0].files[d->file].inode, 96 + i);
@@ -503,7 +511,8 @@ static void metadata_leaves_room_for_data(void **state)
     l->metadata = reallocarray(l->metadata, 1000, sizeof(LocatedMetadata));
     assert_non_null(l->metadata);
     for (l->n_metadata = 0; l->n_metadata < 1000; l->n_metadata++)
-        l->metadata[l->n_metadata] = (LocatedMetadata){0, l->n_metadata * GIB, budget / 1000, 1.0};
+        l->metadata[l->n_metadata] =
+                (LocatedMetadata){0, {l->n_metadata * GIB, budget / 1000, 1.0}};
     c = compile(l, budget, 0, &s);
     assert_in_range(s.metadata_bytes, budget / 4 - budget / 200, budget / 4);
     assert_int_equal(s.n_data_ranges, 1);

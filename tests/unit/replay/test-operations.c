@@ -16,18 +16,23 @@
 
 #include <cmocka.h>
 
-#define UNKNOWN PACK_PHYSICAL_UNKNOWN
-#define NEVER   PACK_NEED_UNKNOWN
+#define UNKNOWN PHYSICAL_UNKNOWN
+#define NEVER   USEC_INFINITY
+
+#define DATA(f, o, l, at, n, p)                                                          \
+    {                                                                                    \
+        .file = f, .offset = o, .length = l, .physical = at, .need = n, .probability = p \
+    }
 
 /* What one volume of a test's pack holds; zero-terminated by n. */
 typedef struct Given {
     DeviceClass class;
     uint32_t flags;
-    PackContentMetadata metadata[8];
+    PredictedRange metadata[8];
     size_t n_metadata;
     PackContentFile files[8];
     size_t n_files;
-    PackContentData data[8];
+    PlacedRange data[8];
     size_t n_data;
 } Given;
 
@@ -50,11 +55,11 @@ static Pack make(const Given *given, size_t n)
                 .mountpoint = (char *)"/",
                 .device_class = given[i].class,
                 .flags = given[i].flags,
-                .metadata = (PackContentMetadata *)given[i].metadata,
+                .metadata = (PredictedRange *)given[i].metadata,
                 .n_metadata = given[i].n_metadata,
                 .files = (PackContentFile *)given[i].files,
                 .n_files = given[i].n_files,
-                .data = (PackContentData *)given[i].data,
+                .data = (PlacedRange *)given[i].data,
                 .n_data = given[i].n_data,
         };
     free(made);
@@ -98,23 +103,23 @@ static void expect_order(const Pack *p, const VolumeFacts *facts, Policy policy,
     expect(&l, expected);
 }
 
-#define FILE(i)                                                                       \
-    {                                                                                 \
-        .path = (char *)"f" #i, .inode = i, .size_bytes = 1 << 20, .need_msec = NEVER \
+#define FILE(i)                                                                  \
+    {                                                                            \
+        .path = (char *)"f" #i, .inode = i, .size_bytes = 1 << 20, .need = NEVER \
     }
 
 static const Given one = {
         .class = DEVICE_CLASS_HDD,
         .flags = PACK_VOLUME_PHYSICAL,
-        .metadata = {{4096, 4096, 50, 0.5}, {1 << 20, 8192, NEVER, 1}},
+        .metadata = {{4096, 4096, 0.5}, {1 << 20, 8192, 1}},
         .n_metadata = 2,
         .files = {FILE(11), FILE(12), FILE(13)},
         .n_files = 3,
         /* rising place; neither need nor probability follow it */
-        .data = {{2, 0, 4096, 1000, 300, 0.25},
-                 {0, 4096, 8192, 2000, 100, 0.5},
-                 {1, 0, 4096, 2000, NEVER, 0.75},
-                 {0, 0, 4096, UNKNOWN, 200, 0.5}},
+        .data = {DATA(2, 0, 4096, 1000, 300 * USEC_PER_MSEC, 0.25),
+                 DATA(0, 4096, 8192, 2000, 100 * USEC_PER_MSEC, 0.5),
+                 DATA(1, 0, 4096, 2000, NEVER, 0.75),
+                 DATA(0, 0, 4096, UNKNOWN, 200 * USEC_PER_MSEC, 0.5)},
         .n_data = 4,
 };
 
@@ -240,8 +245,9 @@ static void test_order_exhaustive(void **state _unused_)
             unsigned b = bits >> (3 * i);
 
             place += (b & 1) * 4096;
-            g.data[i] = (PackContentData){
-                    0, 4096 * i, 4096, place, (b >> 1 & 1) ? NEVER : 9, (b >> 2 & 1) / 2.0};
+            g.data[i] =
+                    (PlacedRange)DATA(0, 4096 * i, 4096, place,
+                                      (b >> 1 & 1) ? NEVER : 9 * USEC_PER_MSEC, (b >> 2 & 1) / 2.0);
         }
         p = make(&g, 1);
         for (int order = REPLAY_ORDER_PHYSICAL; order <= REPLAY_ORDER_LIKELY; order++) {
@@ -251,14 +257,14 @@ static void test_order_exhaustive(void **state _unused_)
             assert_int_equal(l.n, 5);
             assert_int_equal(l.operations[0].kind, OPERATION_OPEN);
             for (size_t i = 2; i < l.n; i++) {
-                const PackContentData *x = &g.data[l.operations[i - 1].index],
-                                      *y = &g.data[l.operations[i].index];
+                const PlacedRange *x = &g.data[l.operations[i - 1].index],
+                                  *y = &g.data[l.operations[i].index];
                 bool tie = order == REPLAY_ORDER_PHYSICAL ||
-                           (order == REPLAY_ORDER_NEED ? x->need_msec == y->need_msec
+                           (order == REPLAY_ORDER_NEED ? x->need == y->need
                                                        : x->probability == y->probability);
 
                 if (order == REPLAY_ORDER_NEED)
-                    assert_true(x->need_msec <= y->need_msec);
+                    assert_true(x->need <= y->need);
                 if (order == REPLAY_ORDER_LIKELY)
                     assert_true(x->probability >= y->probability);
                 if (tie)

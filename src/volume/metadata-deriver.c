@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+#include "volume/metadata-deriver.h"
 #include "base/open.h"
-#include "plan/plan-internal.h"
 
 #include "volume/block-device.h"
 #include "volume/ext2-metadata.h"
@@ -12,7 +12,7 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-/* inode -> how likely it is needed */
+/* inode -> the probability that it is needed */
 typedef struct Needed {
     UT_hash_handle hh;
     uint64_t inode;
@@ -33,25 +33,18 @@ typedef struct Parent {
 
 struct MetadataDeriver {
     const Volume *v;
-    uint32_t volume;
     int volume_fd;
     Needed *needed;
     Parent *parents;
 };
 
-/* One block of the device. */
-typedef struct Block {
-    uint64_t offset;
-    double probability;
-} Block;
-
-int metadata_deriver_new(const Volume *v, uint32_t volume, int volume_fd, MetadataDeriver **ret)
+int metadata_deriver_new(const Volume *v, int volume_fd, MetadataDeriver **ret)
 {
     MetadataDeriver *d = calloc(1, sizeof(*d));
 
     if (!d)
         return -ENOMEM;
-    *d = (MetadataDeriver){.v = v, .volume = volume, .volume_fd = volume_fd};
+    *d = (MetadataDeriver){.v = v, .volume_fd = volume_fd};
     *ret = d;
     return 0;
 }
@@ -96,7 +89,7 @@ static int note_inode(MetadataDeriver *d, uint64_t inode, double probability, Ne
     return 0;
 }
 
-/* 1: new or likelier than it was, 0: not, and so are all above it; -ENOMEM */
+/* 1: the directory is new or now likelier, so those above it may be too; 0: it is not; -ENOMEM */
 static int note_directory(MetadataDeriver *d, const char *path, double probability)
 {
     size_t l = strlen(path);
@@ -158,34 +151,35 @@ static int compare_inodes(Needed *a, Needed *b)
     return a->inode < b->inode ? -1 : a->inode > b->inode;
 }
 
-static int compare_blocks(const void *a, const void *b)
+static int compare_ranges(const void *a, const void *b)
 {
-    const Block *x = a, *y = b;
+    const PredictedRange *x = a, *y = b;
 
     if (x->offset != y->offset)
         return x->offset < y->offset ? -1 : 1;
     return x->probability > y->probability ? -1 : x->probability < y->probability;
 }
 
-/* In inode order, so that libext2fs reads each block of the inode tables once. */
-static int collect_blocks(MetadataDeriver *d, Ext2Metadata *m, Block **ret, size_t *ret_n)
+/* Asks for the inodes in rising order, so that libext2fs reads each block of the inode tables once.
+ * One range a block. */
+static int collect_blocks(MetadataDeriver *d, Ext2Metadata *m, PredictedRange **ret, size_t *ret_n)
 {
     uint64_t size = ext2_metadata_block_size(m);
-    _cleanup_free_ Block *blocks = NULL;
+    _cleanup_free_ PredictedRange *blocks = NULL;
     _cleanup_range_set_ RangeSet ranges = {0};
     size_t n = 0, allocated = 0;
 
     HASH_SORT(d->needed, compare_inodes);
     for (Needed *e = d->needed; e; e = e->hh.next) {
         ranges.n = 0;
-        /* What cannot be read now was deleted or is being written. */
+        /* An inode that cannot be read was deleted or is being written. */
         if (ext2_metadata_of_inode(m, e->inode, &ranges) == -ENOMEM)
             return -ENOMEM;
         for (size_t i = 0; i < ranges.n; i++)
             for (uint64_t at = ranges.ranges[i].start; at < ranges.ranges[i].end; at += size) {
-                if (grow_array(&blocks, &allocated, n + 1, sizeof(Block)) < 0)
+                if (grow_array(&blocks, &allocated, n + 1, sizeof(PredictedRange)) < 0)
                     return -ENOMEM;
-                blocks[n++] = (Block){at, e->probability};
+                blocks[n++] = (PredictedRange){at, size, e->probability};
             }
     }
     *ret = TAKE_PTR(blocks);
@@ -193,57 +187,46 @@ static int collect_blocks(MetadataDeriver *d, Ext2Metadata *m, Block **ret, size
     return 0;
 }
 
-/* Blocks are shared (sixteen inodes lie in one): the likeliest counts. Neighbours alike are one
- * range. */
-static int append_ranges(const Block *blocks, size_t n, uint64_t size, uint32_t volume,
-                         LocatedPlan *l)
+/* A block that several inodes share (one holds sixteen inodes) has the highest of their
+ * probabilities. Neighbours with equal probabilities become one range. In place; returns how many
+ * are left. */
+static size_t merge_blocks(PredictedRange *blocks, size_t n)
 {
-    size_t first = l->n_metadata;
+    uint64_t last_block = UINT64_MAX;
+    size_t k = 0;
 
+    if (n > 1)
+        qsort(blocks, n, sizeof(PredictedRange), compare_ranges);
     for (size_t i = 0; i < n; i++) {
-        LocatedMetadata *last = l->n_metadata > first ? &l->metadata[l->n_metadata - 1] : NULL;
+        PredictedRange *last = k > 0 ? &blocks[k - 1] : NULL;
+        PredictedRange b = blocks[i];
 
-        if (i > 0 && blocks[i].offset == blocks[i - 1].offset)
+        if (b.offset == last_block)
             continue;
-        if (last && last->offset + last->length == blocks[i].offset &&
-            last->probability == blocks[i].probability) {
-            last->length += size;
-            continue;
-        }
-        if (grow_array(&l->metadata, &l->allocated_metadata, l->n_metadata + 1,
-                       sizeof(LocatedMetadata)) < 0)
-            return -ENOMEM;
-        l->metadata[l->n_metadata++] =
-                (LocatedMetadata){volume, blocks[i].offset, size, blocks[i].probability};
+        last_block = b.offset;
+        if (last && last->offset + last->length == b.offset && last->probability == b.probability)
+            last->length += b.length;
+        else
+            blocks[k++] = b;
     }
-    return l->n_metadata > first;
+    return k;
 }
 
-int metadata_deriver_finish(MetadataDeriver *d, LocatedPlan *l)
+int metadata_deriver_finish(MetadataDeriver *d, PredictedRange **ret, size_t *ret_n)
 {
-    _cleanup_close_ int fd = -EBADF;
-    _cleanup_free_ Block *blocks = NULL;
+    _cleanup_free_ PredictedRange *blocks = NULL;
     Ext2Metadata *m = NULL;
-    uint64_t size;
-    char device[FD_PROC_PATH_MAX];
     size_t n = 0;
-    int r;
+    int r = d->needed ? ext2_metadata_open_volume(d->v, &m) : 0;
 
-    if (!d->needed)
-        return 0;
-    fd = block_device_open(d->v->block_dev);
-    if (fd < 0)
-        return 0;
-    /* By the descriptor: what the name means now was checked. */
-    r = ext2_metadata_open(fd_proc_path(device, fd), &m);
     if (r < 0)
-        return r == -ENOMEM ? r : 0;
-    size = ext2_metadata_block_size(m);
-    r = collect_blocks(d, m, &blocks, &n);
+        return r;
+    if (m)
+        r = collect_blocks(d, m, &blocks, &n);
     ext2_metadata_free(m);
     if (r < 0)
         return r;
-    if (n > 1)
-        qsort(blocks, n, sizeof(Block), compare_blocks);
-    return append_ranges(blocks, n, size, d->volume, l);
+    *ret_n = merge_blocks(blocks, n);
+    *ret = TAKE_PTR(blocks);
+    return 0;
 }

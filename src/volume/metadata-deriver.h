@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Which blocks of an ext2/3/4 filesystem the lookup and the opening of given files read: inode
+ * tables, directories, extent trees and xattr blocks of the files and of all directories above
+ * them, as libext2fs knows them. For a filesystem whose metadata was never observed. */
+
+#include "base/ranges.h"
+#include "volume/volume.h"
+
+typedef struct MetadataDeriver MetadataDeriver;
+
+/* `v` is borrowed and outlives the deriver. `volume_fd` is the mount point of the volume; it stays
+ * the caller's and open. 0 or -ENOMEM. */
+int metadata_deriver_new(const Volume *v, int volume_fd, MetadataDeriver **ret);
+MetadataDeriver *metadata_deriver_free(MetadataDeriver *d);
+DEFINE_CLEANUP(MetadataDeriver *, metadata_deriver_free);
+
+/* Notes a file or directory by its path below the mount point ("." is the mount point itself) and
+ * every directory above it, each with the highest probability that was noted. 0 or -ENOMEM. */
+int metadata_deriver_note(MetadataDeriver *d, const char *path, uint64_t inode, double probability);
+
+/* Asks libext2fs. *ret is an array of *ret_n ranges of the block device, by offset, disjoint; the
+ * caller frees it. What was deleted meanwhile has no ranges. 0 (no ranges also if nothing was
+ * noted), -ENOMEM, or the negative errno of opening the device; outputs are untouched on failure.
+ */
+int metadata_deriver_finish(MetadataDeriver *d, PredictedRange **ret, size_t *ret_n);

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Where the ranges of files lie on their disks: split by extents, sorted by place. Pure. */
+
+#include "base/ranges.h"
+#include "volume/extents.h"
+
+typedef struct PlacedRangeList {
+    PlacedRange *ranges;
+    size_t n, allocated;
+} PlacedRangeList;
+
+void placed_range_list_done(PlacedRangeList *l);
+#define _cleanup_placed_range_list_ _cleanup_(placed_range_list_done)
+
+/* What becomes of a part that no extent covers, if the file has extents: a hole, which the kernel
+ * fills with zeroes without I/O, or what has no place yet. */
+typedef enum PlacedHoles {
+    PLACED_HOLES_DROP,
+    PLACED_HOLES_KEEP, /* with unknown place */
+} PlacedHoles;
+
+/* Widens the range to whole pages of `page_bytes` (1: leaves it as it is), splits it at the borders
+ * of the extents and appends each part, with the file, disk, probability and need of `range`. If
+ * there are no extents at all, the range is appended whole with unknown place. `extents` rise. 0 or
+ * -ENOMEM. */
+int placed_ranges_add(PlacedRangeList *l, const PlacedRange *range, uint64_t page_bytes,
+                      const Extent *extents, size_t n_extents, PlacedHoles holes);
+
+/* Sorts by disk and place on it; unknown places come last on their disk, by file and offset. */
+void placed_ranges_sort(PlacedRangeList *l);
