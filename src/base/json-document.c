@@ -161,8 +161,11 @@ static int without_columns(const char *text, size_t size, int depth, Rest *ret,
         }
         if (*p == '[' || *p == '{')
             level++;
-        else if (*p == ']' || *p == '}')
-            level--;
+        else if ((*p == ']' || *p == '}') && --level < 0) {
+            /* Below zero the depth would bound no array: each would be read to the end again. */
+            *ret_reason = "not valid JSON";
+            return -EBADMSG;
+        }
         p++;
     }
     return append(ret, done, (size_t)(end - done));

@@ -401,6 +401,26 @@ static void agrees_with_json_c(void **state)
     assert_true(n_columns > 5000 && n_others > 200 && n_refused > 5000);
 }
 
+/* Brackets that close nothing let no array be read deeper than `depth`: in quadratic time this one
+ * would take a minute. */
+static void brackets_that_close_nothing_are_refused(void **state)
+{
+    enum { N = 300000 };
+    _cleanup_free_ char *text = malloc(2 * N + 2);
+    const char *reason;
+
+    assert_non_null(text);
+    memset(text, ']', N);
+    memset(text + N, '[', N);
+    strcpy(text + 2 * N, "t");
+    for (size_t skip = 0; skip < N; skip += N - 1) {
+        _cleanup_text_ Text t = {0};
+
+        assert_int_equal(parse(text + skip, 8, &t, &reason), -EBADMSG);
+        assert_string_equal(reason, "not valid JSON");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -411,6 +431,7 @@ int main(void)
             cmocka_unit_test(columns_are_nothing_else),
             cmocka_unit_test(tables_have_columns_of_one_length),
             cmocka_unit_test(too_many_values_are_refused),
+            cmocka_unit_test(brackets_that_close_nothing_are_refused),
             cmocka_unit_test(agrees_with_json_c),
     };
 
