@@ -190,7 +190,10 @@ int report_save(const Report *r)
         *slash = 0;
         k = make_directories(dir, 0755);
     }
-    return k < 0 ? k : output_file_write(r->status, text, strlen(text), 0644);
+    /* A login tells when its user came, and its counts what the user has. */
+    return k < 0 ? k
+                 : output_file_write(r->status, text, strlen(text),
+                                     r->stage == STAGE_BOOT ? 0644 : 0600);
 }
 
 static const PackFile *file_of(const Pack *p, const Operation *o)

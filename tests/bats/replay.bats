@@ -420,6 +420,17 @@ replay_subvolume() {
     [[ $output == *"skipped 0" ]]
 }
 
+@test "the status of a login is for root only" {
+    "$MKPACK" --control=1 "$PACK" </dev/null
+    run -0 replay --status="$HS_TMP/status.json" "$PACK"
+    [ "$(jq -r .stage "$HS_TMP/status.json")" = login ]
+    [ "$(stat -c %a "$HS_TMP/status.json")" = 600 ]
+    "$MKPACK" --control=1 --stage=boot "$PACK" </dev/null
+    run -0 replay --status="$HS_TMP/status.json" "$PACK"
+    [ "$(jq -r .stage "$HS_TMP/status.json")" = boot ]
+    [ "$(stat -c %a "$HS_TMP/status.json")" = 644 ]
+}
+
 @test "headstart=0 on the kernel command line: nothing is done" {
     need_command unshare
     "$MKPACK" "$PACK" </dev/null
