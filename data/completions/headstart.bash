@@ -20,6 +20,7 @@ _headstart() {
         [merge]='--output= --prune='
         [export]='--output= --prune='
         [import]=''
+        [config]=''
     )
 
     # "=" is a word of its own for readline.

@@ -99,6 +99,30 @@ teardown() {
     [ -z "$stderr" ]
 }
 
+@test "config: every value in effect, and the file and line that set it" {
+    local root=$HS_TMP/root
+    mkdir -p "$root/etc/headstart/headstart.conf.d" "$root/usr/lib/headstart"
+    export HEADSTART_SYSTEM_ROOT=$root
+    # The defaults are those that the configuration file shows as comments.
+    run --separate-stderr -0 hs config --json=short
+    [ -z "$stderr" ]
+    jq -e 'length > 10 and all(.file == null and .line == null)' <<<"$output"
+    diff <(jq -r '.[] | "\(.section) \(.key)=\(.value)"' <<<"$output") \
+        <(awk '/^\[/ { s = substr($0, 2, length($0) - 2) } /^#[A-Z][A-Za-z]*=/ { print s, substr($0, 2) }' \
+            "$HS_SOURCE/data/headstart.conf")
+    printf '[Replay]\nDeadline=90s\n\nDeadline=7s\nFrob=1\n' >"$root/etc/headstart/headstart.conf"
+    printf '[Session]\nBudget=64M\n' >"$root/etc/headstart/headstart.conf.d/10-x.conf"
+    run --separate-stderr -0 hs config
+    [ "$(wc -l <<<"$stderr")" -eq 2 ]
+    [[ $stderr == *"/etc/headstart/headstart.conf:2: Deadline=90s: not a time span of at most 60s, ignoring"* ]]
+    [[ $stderr == *"/etc/headstart/headstart.conf:5: unknown key Frob in section [Replay], ignoring"* ]]
+    [[ $output =~ Replay\ +Deadline\ +7s\ +/etc/headstart/headstart.conf:4 ]]
+    [[ $output =~ Session\ +Budget\ +64M\ +/etc/headstart/headstart.conf.d/10-x.conf:2 ]]
+    [[ $output =~ Memory\ +Budget\ +auto\ +default ]]
+    run --separate-stderr -0 hs config --json=short
+    jq -e 'map(select(.file)) | length == 2 and .[0].line == 4' <<<"$output"
+}
+
 # --- status and rerecord -----------------------------------------------------------------------------------
 
 @test "status: nothing was recorded yet, as text and as JSON" {
