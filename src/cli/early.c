@@ -3,7 +3,7 @@
 
 #include "base/atomic-file.h"
 #include "base/rooted.h"
-#include "cli/state.h"
+#include "state/rerecord.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -47,7 +47,7 @@ static bool is_apart(const Context *c, int state_fd)
 int early_pack_update(const Context *c, int state_fd, const void *bytes, size_t size)
 {
     _cleanup_close_ int fd = -EBADF;
-    char flag[STATE_RERECORD_MAX];
+    char flag[RERECORD_NAME_MAX];
     bool wanted;
     int r;
 
@@ -56,7 +56,7 @@ int early_pack_update(const Context *c, int state_fd, const void *bytes, size_t 
     /* While the next boot is to be recorded anew, early boot could not see that it must not replay.
      */
     wanted = bytes && is_apart(c, state_fd) &&
-             faccessat(state_fd, state_rerecord_name(flag, STAGE_BOOT), F_OK, 0) < 0;
+             faccessat(state_fd, rerecord_name(flag, STAGE_BOOT), F_OK, 0) < 0;
     fd = open_directory(c, wanted);
     if (fd < 0)
         return (fd == -ENOENT && !wanted) || fd == -EROFS

@@ -4,7 +4,7 @@
 
 #include "base/atomic-file.h"
 #include "base/time-util.h"
-#include "cli/state.h"
+#include "cli/cli-state.h"
 #include "config-paths.h"
 #include "pack/pack.h"
 
@@ -47,7 +47,7 @@ bool planned_is_current(const Context *c)
     _cleanup_free_ char *shipped = NULL;
     _cleanup_close_ int fd = -EBADF;
 
-    if (state_open(c, false, &fd) < 0 ||
+    if (cli_state_open(c, false, &fd) < 0 ||
         asprintf(&shipped, "%s" HEADSTART_DATA_DIR "/default.model",
                  strcmp(c->root, "/") == 0 ? "" : c->root) < 0)
         return false;

@@ -9,11 +9,11 @@
 #include "base/ownership.h"
 #include "base/rooted.h"
 #include "cli/capability.h"
+#include "cli/cli-state.h"
 #include "cli/early.h"
 #include "cli/models.h"
 #include "cli/planned.h"
 #include "cli/policy.h"
-#include "cli/state.h"
 #include "pack/pack-writer.h"
 
 #include <fcntl.h>
@@ -43,11 +43,11 @@ int planning_load(Planning *p)
     r = models_load_default(p->c, &p->shipped);
     if (r < 0)
         return cli_error(r, "%m");
-    r = state_open(p->c, p->shipped && !p->dry_run, &p->state_fd);
+    r = cli_state_open(p->c, p->shipped && !p->dry_run, &p->state_fd);
     if (r == -ENOENT && !p->shipped)
         return cli_error(r, "%s: nothing was recorded yet", p->c->state);
     if (r >= 0)
-        r = state_lock(p->c, p->state_fd);
+        r = cli_state_lock(p->c, p->state_fd);
     if (r < 0 && r != -ENOENT)
         return r;
     r = r >= 0 ? state_load_model(p->state_fd, &p->model, &error) : r;

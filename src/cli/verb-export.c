@@ -3,8 +3,8 @@
 /* headstart export: what of STATE/model.json means the same on another machine. */
 
 #include "base/parse.h"
+#include "cli/cli-state.h"
 #include "cli/models.h"
-#include "cli/state.h"
 
 #include <string.h>
 
@@ -24,7 +24,7 @@ static int export(const Context *c, const char *output, int prune)
     _cleanup_model_ Model *m = NULL, *portable = NULL;
     _cleanup_free_ char *error = NULL;
     _cleanup_close_ int fd = -EBADF;
-    int r = state_open(c, false, &fd);
+    int r = cli_state_open(c, false, &fd);
 
     if (r == -ENOENT)
         return cli_error(r, "%s: nothing was recorded yet", c->state);

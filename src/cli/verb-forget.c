@@ -3,9 +3,10 @@
 /* headstart forget: what was recorded and learned goes, all of it or one stage's or user's. */
 
 #include "base/directory.h"
+#include "cli/cli-state.h"
 #include "cli/early.h"
-#include "cli/state.h"
 #include "cli/systemctl.h"
+#include "state/trace-store.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -135,7 +136,7 @@ static int forget(Forgetting *f)
 {
     int r;
 
-    r = state_lock(f->c, f->state_fd);
+    r = cli_state_lock(f->c, f->state_fd);
     if (r < 0)
         return r;
     /* The model goes before the traces that it could be made from: whoever is interrupted has
@@ -193,7 +194,7 @@ static int run(Context *c)
         return k;
     if (f.stage == STAGE_BOOT && f.user != UID_INVALID)
         return cli_usage_error(c, "--user= is for logins and sessions: a boot is nobody's");
-    r = state_open(c, false, &f.state_fd);
+    r = cli_state_open(c, false, &f.state_fd);
     if (r >= 0)
         r = forget(&f);
     closep(&f.state_fd);

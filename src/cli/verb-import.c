@@ -3,8 +3,8 @@
 /* headstart import: what other machines have learned, added to STATE/model.json. */
 
 #include "base/clock.h"
+#include "cli/cli-state.h"
 #include "cli/models.h"
-#include "cli/state.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -15,10 +15,10 @@ static int import(const Context *c, char **files, int n, Model **ret)
     usec_t now = clock_now(CLOCK_REALTIME);
     _cleanup_free_ char *error = NULL;
     _cleanup_close_ int fd = -EBADF;
-    int r = state_open(c, true, &fd);
+    int r = cli_state_open(c, true, &fd);
 
     if (r >= 0)
-        r = state_lock(c, fd);
+        r = cli_state_lock(c, fd);
     if (r < 0)
         return r;
     r = state_load_model(fd, &own, &error);
@@ -38,7 +38,7 @@ static int import(const Context *c, char **files, int n, Model **ret)
         if (r < 0)
             return r;
     }
-    r = state_save_model(c, fd, sum);
+    r = cli_state_write_model(c, fd, sum);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(sum);

@@ -5,14 +5,14 @@
 
 #include "base/atomic-file.h"
 #include "base/clock.h"
+#include "cli/cli-state.h"
 #include "cli/progress.h"
-#include "cli/state.h"
 #include "model/model-limit.h"
 #include "model/model-select.h"
 #include "predict/mixture-train.h"
 #include "state/attempt.h"
+#include "state/trace-store.h"
 #include "trace/trace-json.h"
-#include "trace/trace-store.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -84,12 +84,6 @@ static void tell(Learning *l, const char *name, const Trace *t, const char *resu
               t ? (uint64_t)t->n_files : COUNT_UNKNOWN, result);
 }
 
-/* A file of ours whose content is at fault, as against a reader without memory or rights. */
-static bool is_bad_content(int r)
-{
-    return r == -EBADMSG || r == -EMEDIUMTYPE || r == -EPROTONOSUPPORT || r == -E2BIG;
-}
-
 static int save_model(Learning *l)
 {
     const ModelLimits limits = MODEL_LIMITS_DEFAULT;
@@ -101,7 +95,7 @@ static int save_model(Learning *l)
     if (r < 0)
         return cli_error(r, "%s/" STATE_MODEL ": %m", l->c->state);
     l->n_dropped += dropped;
-    return state_save_model(l->c, l->state_fd, l->model);
+    return cli_state_write_model(l->c, l->state_fd, l->model);
 }
 
 /* A trace that cannot be learned, for which only itself is to blame: one of the state directory is
@@ -142,7 +136,7 @@ static int learn_trace(Learning *l, int dir_fd, const char *name, const char *sh
     int r;
 
     r = state_read_trace(dir_fd, name, &t, &error);
-    if (r < 0 && (r == -ENOMEM || is_bad_content(r)))
+    if (r < 0 && (r == -ENOMEM || state_is_bad_content(r)))
         return refuse_trace(l, dir_fd, name, shown, own, error ? error : strerror(-r));
     if (r < 0)
         return refuse_trace(l, dir_fd, name, shown, false, error ? error : strerror(-r));
@@ -291,9 +285,9 @@ static int load_model(Learning *l, bool rebuild)
 
     l->anew = rebuild;
     r = rebuild ? -ENOENT : try_model(l, &error);
-    if (r < 0 && !is_bad_content(r) && r != -ENOENT && r != -ENOMEM)
+    if (r < 0 && !state_is_bad_content(r) && r != -ENOENT && r != -ENOMEM)
         return cli_error(r, "%s/" STATE_MODEL ": %m", l->c->state);
-    if (r == -ENOMEM || is_bad_content(r)) {
+    if (r == -ENOMEM || state_is_bad_content(r)) {
         cli_warning(0, "%s/" STATE_MODEL ": %s; set aside, learning anew", l->c->state,
                     error ? error : strerror(-r));
         r = file_set_aside(l->state_fd, STATE_MODEL);
@@ -349,9 +343,9 @@ static int run(Context *c)
     attempt_read_boot_id(l.boot_id);
     l.table = table_new(trace_columns);
 
-    r = state_open(c, true, &l.state_fd);
+    r = cli_state_open(c, true, &l.state_fd);
     if (r >= 0)
-        r = state_lock(c, l.state_fd);
+        r = cli_state_lock(c, l.state_fd);
     if (r >= 0)
         r = load_model(&l, rebuild);
     if (r < 0)

@@ -7,7 +7,7 @@
 #include "cli/planned.h"
 #include "cli/planning.h"
 #include "cli/policy.h"
-#include "cli/state.h"
+#include "state/state.h"
 
 #include <inttypes.h>
 #include <string.h>

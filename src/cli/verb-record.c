@@ -4,10 +4,10 @@
 
 #include "base/atomic-file.h"
 #include "cli/capability.h"
-#include "cli/state.h"
+#include "cli/cli-state.h"
 #include "record/recorder.h"
+#include "state/trace-store.h"
 #include "trace/trace-json.h"
-#include "trace/trace-store.h"
 
 #include <fcntl.h>
 #include <libgen.h>
@@ -327,7 +327,7 @@ static int run(Context *c)
 
     k = check_output(&r);
     if (k >= 0 && !r.output)
-        k = state_open(c, true, &r.state_fd);
+        k = cli_state_open(c, true, &r.state_fd);
     if (k < 0)
         return k;
     k = prepare_events(&r);

@@ -5,7 +5,7 @@
 
 #include "base/atomic-file.h"
 #include "base/directory.h"
-#include "cli/state.h"
+#include "cli/cli-state.h"
 #include "pack/pack.h"
 #include "plan/versions.h"
 #include "volume/presence.h"
@@ -327,12 +327,12 @@ static bool is_stale(const Refresh *x)
 static int load(Refresh *x)
 {
     _cleanup_free_ char *error = NULL;
-    int r = state_open(x->c, false, &x->state_fd);
+    int r = cli_state_open(x->c, false, &x->state_fd);
 
     if (r == -ENOENT)
         return cli_error(r, "%s: nothing was recorded yet", x->c->state);
     if (r >= 0)
-        r = state_lock(x->c, x->state_fd);
+        r = cli_state_lock(x->c, x->state_fd);
     if (r < 0)
         return r;
     if (fstatat(x->state_fd, STATE_REFRESH, &x->wanted, AT_SYMLINK_NOFOLLOW) < 0)
@@ -400,14 +400,14 @@ static int move_files(Refresh *x)
         free(x->to[i]);
     free(x->to);
     x->to = NULL;
-    return r < 0 ? cli_error(r, "%m") : state_save_model(x->c, x->state_fd, x->model);
+    return r < 0 ? cli_error(r, "%m") : cli_state_write_model(x->c, x->state_fd, x->model);
 }
 
 /* Done: unless packages have changed again meanwhile. */
 static int take_back(Refresh *x)
 {
     struct stat st;
-    int r = state_open(x->c, false, &x->state_fd);
+    int r = cli_state_open(x->c, false, &x->state_fd);
 
     if (r < 0)
         return r;

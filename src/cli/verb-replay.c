@@ -2,8 +2,9 @@
 
 /* headstart replay: hands over to headstart-replay, the small program that early boot runs. */
 
+#include "cli/cli.h"
 #include "cli/program.h"
-#include "cli/state.h"
+#include "state/state.h"
 
 #include <fcntl.h>
 #include <limits.h>

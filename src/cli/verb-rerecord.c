@@ -3,9 +3,10 @@
 /* headstart rerecord: record anew, at the next boot (a file that headstartd honours) or now. */
 
 #include "base/atomic-file.h"
+#include "cli/cli-state.h"
 #include "cli/early.h"
-#include "cli/state.h"
 #include "cli/systemctl.h"
+#include "state/rerecord.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -51,28 +52,18 @@ static int parse_stages(const Context *c, const char *value, unsigned *ret)
 /* A file a stage: the units' conditions look for them. */
 static int write_flags(const Context *c, unsigned stages, uint32_t uid, bool exact)
 {
-    json_object *o = json_object_new_object();
     _cleanup_close_ int fd = -EBADF;
-    char name[STATE_RERECORD_MAX];
-    const char *text;
-    int r;
+    char name[RERECORD_NAME_MAX];
+    int r = cli_state_open(c, true, &fd);
 
-    json_object_object_add(o, "exact", json_object_new_boolean(exact));
-    if (uid != UID_INVALID)
-        json_object_object_add(o, "uid", json_object_new_int64(uid));
-    text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN);
-    r = text ? state_open(c, true, &fd) : -ENOMEM;
     for (Stage s = 0; r >= 0 && s < _STAGE_MAX; s++) {
-        if (!(stages & 1U << s))
-            continue;
-        r = atomic_file_write(fd, state_rerecord_name(name, s), text, strlen(text), 0600);
+        r = stages & 1U << s ? rerecord_write(fd, s, uid, exact) : 0;
         if (r < 0)
-            cli_error(r, "%s/%s: %m", c->state, name);
+            cli_error(r, "%s/%s: %m", c->state, rerecord_name(name, s));
     }
     /* Early boot might see the copy, and not the flag. */
     if (r >= 0 && stages & 1U << STAGE_BOOT)
         r = early_pack_update(c, fd, NULL, 0);
-    json_object_put(o);
     return r;
 }
 

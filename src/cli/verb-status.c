@@ -7,8 +7,10 @@
 #include "base/kernel.h"
 #include "base/replay-status.h"
 #include "base/rooted.h"
-#include "cli/state.h"
+#include "cli/cli-state.h"
 #include "pack/pack.h"
+#include "state/rerecord.h"
+#include "state/trace-store.h"
 #include "volume/root-kind.h"
 
 #include <fcntl.h>
@@ -165,12 +167,12 @@ static void read_model(int state_fd, Status *s)
 /* The stages that are to be recorded anew; the caller frees it. NULL: none. */
 static char *read_rerecord(int state_fd)
 {
-    char name[STATE_RERECORD_MAX], *all = NULL;
+    char name[RERECORD_NAME_MAX], *all = NULL;
 
     for (Stage i = 0; i < _STAGE_MAX; i++) {
         char *more;
 
-        if (faccessat(state_fd, state_rerecord_name(name, i), F_OK, 0) < 0)
+        if (faccessat(state_fd, rerecord_name(name, i), F_OK, 0) < 0)
             continue;
         if (asprintf(&more, "%s%s%s", all ? all : "", all ? ", " : "", stage_to_string(i)) < 0)
             break;
@@ -299,7 +301,7 @@ static int run(Context *c)
     run_fd = rooted_open(c->system_fd, HEADSTART_RUN_DIR, O_RDONLY | O_DIRECTORY);
     for (Stage i = 0; run_fd >= 0 && i < _STAGE_MAX; i++)
         (void)replay_status_read(run_fd, i, &s.stages[i].replays);
-    r = state_open(c, false, &fd);
+    r = cli_state_open(c, false, &fd);
     if (r < 0 && r != -ENOENT)
         return r;
     s.state_exists = r >= 0;

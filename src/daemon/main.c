@@ -9,11 +9,11 @@
 #include "base/parse.h"
 #include "config-paths.h"
 #include "daemon/prefetcher.h"
-#include "daemon/rerecord.h"
+#include "state/rerecord.h"
 #include "daemon/stages.h"
 #include "record/read-ahead.h"
 #include "record/recorder.h"
-#include "trace/trace-store.h"
+#include "state/trace-store.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

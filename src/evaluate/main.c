@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "cli/progress.h"
-#include "cli/state.h"
+#include "state/state.h"
 #include "evaluate/evaluate.h"
 
 #include <assert.h>

@@ -1,18 +1,89 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "cli/state.h"
+#include "state/trace-store.h"
 
 #include "base/atomic-file.h"
-#include "base/clock.h"
 #include "base/directory.h"
 #include "base/parse.h"
+#include "state/state.h"
 #include "trace/trace-json.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <string.h>
-#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
 
 #define STAMP_LENGTH 15 /* YYYYMMDDTHHMMSS */
+
+int trace_store(const char *state_dir, const Trace *t, char **ret_path)
+{
+    time_t seconds = (time_t)(t->start_realtime / USEC_PER_SEC);
+    _cleanup_free_ char *dir = NULL, *json = NULL, *path = NULL;
+    char stamp[32];
+    struct tm tm;
+    size_t size;
+    int r;
+
+    if (asprintf(&dir, "%s/traces", state_dir) < 0)
+        return -ENOMEM;
+    r = make_directories(state_dir, 0700);
+    if (r >= 0)
+        r = make_directories(dir, 0700);
+    if (r >= 0)
+        r = trace_to_json(t, &json, &size);
+    if (r < 0)
+        return r;
+    if (!gmtime_r(&seconds, &tm) || strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%S", &tm) == 0)
+        return -ERANGE;
+    for (int i = 1; i < 1000; i++) {
+        char number[16] = "";
+
+        free(path);
+        if (i > 1)
+            snprintf(number, sizeof(number), "-%d", i);
+        if (asprintf(&path, "%s/%s-%s%s.json", dir, stamp, stage_to_string(t->stage), number) < 0) {
+            path = NULL;
+            return -ENOMEM;
+        }
+        if (access(path, F_OK) < 0 && errno == ENOENT)
+            break;
+    }
+    r = atomic_file_write(AT_FDCWD, path, json, size, 0600);
+    if (r < 0)
+        return r;
+    *ret_path = TAKE_PTR(path);
+    return 0;
+}
+
+int trace_peek(int dir_fd, const char *name, TraceIdentity *ret)
+{
+    _cleanup_close_ int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    TraceIdentity id = {.stage = _STAGE_INVALID};
+    char head[2048], stage[16];
+    bool started = false, booted = false;
+    ssize_t n;
+
+    if (fd < 0)
+        return -errno;
+    n = pread(fd, head, sizeof(head) - 1, 0);
+    if (n < 0)
+        return -errno;
+    head[n] = 0;
+    for (char *save = NULL, *l = strtok_r(head, "\n", &save); l; l = strtok_r(NULL, "\n", &save)) {
+        if (sscanf(l, "\"stage\":\"%15[a-z]\"", stage) == 1)
+            id.stage = stage_from_string(stage);
+        else if (sscanf(l, "\"start_realtime_usec\":%" SCNu64, &id.start_realtime) == 1)
+            started = true;
+        else if (strncmp(l, "\"boot_id\":\"", 11) == 0)
+            booted = strcmp(l + 11, "\",") == 0 || sscanf(l + 11, "%63[^\"\\]\"", id.boot_id) == 1;
+    }
+    if (id.stage < 0 || !started || !booted)
+        return -ENODATA;
+    *ret = id;
+    return 0;
+}
 
 void trace_names_done(TraceNames *t)
 {
@@ -20,25 +91,6 @@ void trace_names_done(TraceNames *t)
         free(t->items[i].name);
     free(t->items);
     *t = (TraceNames){0};
-}
-
-int state_open(const Context *c, bool create, int *ret_fd)
-{
-    int fd, r;
-
-    fd = open(c->state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 && errno == ENOENT && create) {
-        r = make_directories(c->state, 0700);
-        if (r < 0)
-            return cli_error(r, "cannot make the state directory %s: %m", c->state);
-        fd = open(c->state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    }
-    if (fd < 0 && errno == ENOENT && !create)
-        return -ENOENT;
-    if (fd < 0)
-        return cli_error(errno, "%s: %m", c->state);
-    *ret_fd = fd;
-    return 0;
 }
 
 int trace_name_parse(const char *name, Stage *ret_stage, unsigned *ret_number)
@@ -115,21 +167,6 @@ int state_list_traces(int state_fd, TraceNames *ret)
     return 0;
 }
 
-int state_lock(const Context *c, int state_fd)
-{
-    usec_t end = clock_now(CLOCK_MONOTONIC) + (c->quiet ? 240 : 5) * USEC_PER_SEC;
-
-    /* flock(2) knows no time limit, so we ask again. */
-    while (flock(state_fd, LOCK_EX | LOCK_NB) < 0) {
-        if (errno != EWOULDBLOCK && errno != EINTR)
-            return cli_error(errno, "%s: cannot lock it: %m", c->state);
-        if (clock_now(CLOCK_MONOTONIC) > end)
-            return cli_error(EBUSY, "%s: another headstart is at work there", c->state);
-        usleep(50 * USEC_PER_MSEC);
-    }
-    return 0;
-}
-
 int state_read_trace(int dir_fd, const char *name, Trace **ret, char **ret_error)
 {
     _cleanup_free_ char *text = NULL;
@@ -140,45 +177,4 @@ int state_read_trace(int dir_fd, const char *name, Trace **ret, char **ret_error
     if (r == -EBADMSG)
         *ret_error = strdup("not a regular file");
     return r < 0 ? r : trace_from_json(text, size, ret, ret_error);
-}
-
-int state_load_model(int state_fd, Model **ret, char **ret_error)
-{
-    _cleanup_free_ char *text = NULL;
-    size_t size;
-    int r;
-
-    r = file_read_whole(state_fd, STATE_MODEL, MODEL_JSON_SIZE_MAX, &text, &size);
-    if (r == -EBADMSG)
-        *ret_error = strdup("not a regular file");
-    return r < 0 ? r : model_from_json(text, size, ret, ret_error);
-}
-
-int state_save_model(const Context *c, int state_fd, const Model *m)
-{
-    _cleanup_free_ char *text = NULL;
-    size_t size;
-    int r = model_to_json(m, &text, &size);
-
-    if (r >= 0)
-        r = atomic_file_write(state_fd, STATE_MODEL, text, size, 0600);
-    return r < 0 ? cli_error(r, "%s/" STATE_MODEL ": %m", c->state) : 0;
-}
-
-const char *state_rerecord_name(char buf[STATE_RERECORD_MAX], Stage stage)
-{
-    snprintf(buf, STATE_RERECORD_MAX, STATE_RERECORD "%s", stage_to_string(stage));
-    return buf;
-}
-
-const char *state_pack_name(Stage stage)
-{
-    switch (stage) {
-    case STAGE_BOOT:
-        return "boot.pack";
-    case STAGE_LOGIN:
-        return "login.pack";
-    default:
-        return NULL;
-    }
 }

@@ -20,6 +20,14 @@ typedef struct Rerecord {
     } stages[_STAGE_MAX];
 } Rerecord;
 
+/* Writes "rerecord-STAGE" into the buffer and returns it. */
+#define RERECORD_NAME_MAX 32
+const char *rerecord_name(char buf[static RERECORD_NAME_MAX], Stage stage);
+
+/* Asks for a stage of that user (UID_INVALID: of anybody) to be recorded anew. 0 or a negative
+ * errno. */
+int rerecord_write(int state_fd, Stage stage, uint32_t uid, bool exact);
+
 /* Reads it as of `now` (CLOCK_REALTIME). A file that cannot be used is set aside, one that is too
  * old is removed, with a line in the log: then nothing was asked. 0 or a negative errno. */
 int rerecord_read(const char *state_dir, usec_t now, Rerecord *ret);

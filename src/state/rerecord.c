@@ -1,14 +1,32 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "daemon/rerecord.h"
+#include "state/rerecord.h"
 
 #include "base/atomic-file.h"
 #include "base/json-util.h"
 #include "base/log.h"
+#include "state/state.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
+
+const char *rerecord_name(char buf[static RERECORD_NAME_MAX], Stage stage)
+{
+    snprintf(buf, RERECORD_NAME_MAX, STATE_RERECORD "%s", stage_to_string(stage));
+    return buf;
+}
+
+int rerecord_write(int state_fd, Stage stage, uint32_t uid, bool exact)
+{
+    char name[RERECORD_NAME_MAX], text[64], user[32] = "";
+
+    if (uid != UID_INVALID)
+        snprintf(user, sizeof(user), ",\"uid\":%" PRIu32, uid);
+    snprintf(text, sizeof(text), "{\"exact\":%s%s}", exact ? "true" : "false", user);
+    return atomic_file_write(state_fd, rerecord_name(name, stage), text, strlen(text), 0600);
+}
 
 static int parse(const char *text, size_t size, Rerecord *ret, Stage stage, const char **ret_reason)
 {
@@ -31,30 +49,16 @@ static int parse(const char *text, size_t size, Rerecord *ret, Stage stage, cons
     return 0;
 }
 
-static int open_state(const char *state_dir)
-{
-    int fd = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-    return fd < 0 ? -errno : fd;
-}
-
-/* As state_rerecord_name() of the command's; the daemon does not know that. */
-static const char *file_name(char buf[32], Stage stage)
-{
-    snprintf(buf, 32, "rerecord-%s", stage_to_string(stage));
-    return buf;
-}
-
 static int read_stage(int fd, const char *state_dir, usec_t now, Rerecord *ret, Stage stage)
 {
     _cleanup_free_ char *text = NULL;
     const char *reason = NULL;
-    char name[32];
+    char name[RERECORD_NAME_MAX];
     struct stat st;
     size_t size;
     int r;
 
-    r = file_read_whole(fd, file_name(name, stage), 4096, &text, &size);
+    r = file_read_whole(fd, rerecord_name(name, stage), 4096, &text, &size);
     if (r == -ENOENT)
         return 0;
     if (r >= 0)
@@ -79,12 +83,12 @@ static int read_stage(int fd, const char *state_dir, usec_t now, Rerecord *ret, 
 
 int rerecord_read(const char *state_dir, usec_t now, Rerecord *ret)
 {
-    _cleanup_close_ int fd = open_state(state_dir);
-    int r = 0;
+    _cleanup_close_ int fd = -EBADF;
+    int r = state_directory_open(state_dir, false, &fd);
 
     *ret = (Rerecord){0};
-    if (fd < 0)
-        return fd == -ENOENT ? 0 : fd;
+    if (r < 0)
+        return r == -ENOENT ? 0 : r;
     for (Stage i = 0; i < _STAGE_MAX; i++) {
         int k = read_stage(fd, state_dir, now, ret, i);
 
@@ -110,13 +114,14 @@ bool rerecord_wants(const Rerecord *r, Stage stage, uint32_t uid)
 int rerecord_done(const char *state_dir, Rerecord *r, Stage stage, uint32_t uid)
 {
     _cleanup_close_ int fd = -EBADF;
-    char name[32];
+    char name[RERECORD_NAME_MAX];
+    int k;
 
     if (!rerecord_wants(r, stage, uid))
         return 0;
     r->stages[stage].asked = false;
-    fd = open_state(state_dir);
-    if (fd < 0)
-        return fd;
-    return unlinkat(fd, file_name(name, stage), 0) < 0 && errno != ENOENT ? -errno : 0;
+    k = state_directory_open(state_dir, false, &fd);
+    if (k < 0)
+        return k;
+    return unlinkat(fd, rerecord_name(name, stage), 0) < 0 && errno != ENOENT ? -errno : 0;
 }

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "cli/cli-state.h"
+
+int cli_state_open(const Context *c, bool create, int *ret_fd)
+{
+    int r = state_directory_open(c->state, create, ret_fd);
+
+    if (r >= 0 || (r == -ENOENT && !create))
+        return r;
+    return cli_error(r, "%s: %m", c->state);
+}
+
+int cli_state_lock(const Context *c, int state_fd)
+{
+    int r = state_directory_lock(state_fd, (c->quiet ? 240 : 5) * USEC_PER_SEC);
+
+    if (r == -EBUSY)
+        return cli_error(r, "%s: another headstart is at work there", c->state);
+    return r < 0 ? cli_error(r, "%s: cannot lock it: %m", c->state) : 0;
+}
+
+int cli_state_write_model(const Context *c, int state_fd, const Model *m)
+{
+    int r = state_write_model(state_fd, m);
+
+    return r < 0 ? cli_error(r, "%s/" STATE_MODEL ": %m", c->state) : 0;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The state directory for the verbs: errors are reported. */
+
+#include "cli/cli.h"
+#include "state/state.h"
+
+/* As state_directory_open() of --state=. 0; -ENOENT without a word if it is missing and not to be
+ * made; other errors are reported. */
+int cli_state_open(const Context *c, bool create, int *ret_fd);
+
+/* As state_directory_lock(). Waits for five seconds, or as a service (--quiet) for four minutes: at
+ * idle priority the other may take long. 0, or an error that was reported. */
+int cli_state_lock(const Context *c, int state_fd);
+
+/* As state_write_model(). 0, or an error that was reported. */
+int cli_state_write_model(const Context *c, int state_fd, const Model *m);

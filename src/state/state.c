@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "state/state.h"
+
+#include "base/atomic-file.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+int state_directory_open(const char *path, bool create, int *ret_fd)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd < 0 && errno == ENOENT && create) {
+        int r = make_directories(path, 0700);
+
+        if (r < 0)
+            return r;
+        fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    }
+    if (fd < 0)
+        return -errno;
+    *ret_fd = fd;
+    return 0;
+}
+
+int state_directory_lock(int state_fd, usec_t timeout)
+{
+    usec_t end = clock_now(CLOCK_MONOTONIC) + timeout;
+
+    /* flock(2) has no time limit, so it is tried again and again. */
+    while (flock(state_fd, LOCK_EX | LOCK_NB) < 0) {
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            return -errno;
+        if (clock_now(CLOCK_MONOTONIC) > end)
+            return -EBUSY;
+        usleep(50 * USEC_PER_MSEC);
+    }
+    return 0;
+}
+
+bool state_is_bad_content(int error)
+{
+    return error == -EBADMSG || error == -EMEDIUMTYPE || error == -EPROTONOSUPPORT ||
+           error == -E2BIG;
+}
+
+int state_load_model(int state_fd, Model **ret, char **ret_error)
+{
+    _cleanup_free_ char *text = NULL;
+    size_t size;
+    int r;
+
+    r = file_read_whole(state_fd, STATE_MODEL, MODEL_JSON_SIZE_MAX, &text, &size);
+    if (r == -EBADMSG)
+        *ret_error = strdup("not a regular file");
+    return r < 0 ? r : model_from_json(text, size, ret, ret_error);
+}
+
+int state_write_model(int state_fd, const Model *m)
+{
+    _cleanup_free_ char *text = NULL;
+    size_t size;
+    int r = model_to_json(m, &text, &size);
+
+    return r < 0 ? r : atomic_file_write(state_fd, STATE_MODEL, text, size, 0600);
+}
+
+const char *state_pack_name(Stage stage)
+{
+    switch (stage) {
+    case STAGE_BOOT:
+        return "boot.pack";
+    case STAGE_LOGIN:
+        return "login.pack";
+    default:
+        return NULL;
+    }
+}

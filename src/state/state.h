@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The state directory (/var/lib/headstart): what lies where in it, and how it is opened, locked,
+ * read and replaced. Every program uses it through this folder. Nothing here reports errors but
+ * rerecord.h. */
+
+#include "model/model.h"
+
+#define STATE_TRACES   "traces"
+#define STATE_MODEL    "model.json"
+#define STATE_RERECORD "rerecord-"      /* and a stage: rerecord.h */
+#define STATE_REFRESH  "refresh-wanted" /* packages have changed (hooks/hook) */
+
+/* Opens the directory; with `create` it is made (0700) if it is missing. 0 or a negative errno. */
+int state_directory_open(const char *path, bool create, int *ret_fd);
+
+/* Keeps other learners and planners out until the descriptor is closed. Waits for them at most that
+ * long. 0, -EBUSY (they were not done in that time), or another negative errno. */
+int state_directory_lock(int state_fd, usec_t timeout);
+
+/* True if an error of reading a file means that its content is at fault, as against a reader
+ * without memory or rights: such a file is set aside. */
+bool state_is_bad_content(int error);
+
+/* Reads and parses STATE/model.json. 0, -ENOENT, what model_from_json() returns (*ret_error: one
+ * line, the caller frees it), or the error of reading. */
+int state_load_model(int state_fd, Model **ret, char **ret_error);
+
+/* Replaces STATE/model.json. 0 or a negative errno; then the old one is as it was. */
+int state_write_model(int state_fd, const Model *m);
+
+/* "boot.pack", "login.pack"; NULL for a stage that has none. */
+const char *state_pack_name(Stage stage);

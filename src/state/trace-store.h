@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Traces as files of the state directory. */
+
+#include "trace/trace.h"
+
+/* Traces kept of each stage. */
+#define STATE_TRACES_KEPT 32
+
+/* Writes the trace to STATE/traces/YYYYMMDDTHHMMSS-STAGE.json (UTC of the stage's start; -2, -3 …
+ * if that is taken), creating the directories (0700) as needed. The caller frees *ret_path. 0, or a
+ * negative errno; then nothing was changed. */
+int trace_store(const char *state_dir, const Trace *t, char **ret_path);
+
+/* What tells one trace from all others. */
+typedef struct TraceIdentity {
+    Stage stage;
+    char boot_id[64];
+    usec_t start_realtime;
+} TraceIdentity;
+
+/* Reads that from the head of a trace's file, as trace_store() writes it. -ENODATA if it is not
+ * found there (the file may be a good trace all the same), or the error of reading. */
+int trace_peek(int dir_fd, const char *name, TraceIdentity *ret);
+
+typedef struct TraceName {
+    char *name; /* YYYYMMDDTHHMMSS-STAGE[-N].json */
+    Stage stage;
+    unsigned number; /* N; 1 if there is none */
+} TraceName;
+
+typedef struct TraceNames {
+    TraceName *items; /* oldest first */
+    size_t n, allocated;
+} TraceNames;
+
+void trace_names_done(TraceNames *t);
+#define _cleanup_trace_names_ _cleanup_(trace_names_done)
+
+/* The traces in STATE/traces by their names; what is named otherwise is left out. A missing
+ * directory has none. 0, -ENOMEM or the error of reading it . */
+int state_list_traces(int state_fd, TraceNames *ret);
+
+/* Reads a trace of the directory `dir_fd`. *ret_error: what is wrong with the file, or NULL; the
+ * caller frees it. 0, what trace_from_json() returns, or the error of reading. Nothing is
+ * reported. */
+int state_read_trace(int dir_fd, const char *name, Trace **ret, char **ret_error);
+
+/* Parses a trace's file name. Pure. 0 or -EINVAL. */
+int trace_name_parse(const char *name, Stage *ret_stage, unsigned *ret_number);
