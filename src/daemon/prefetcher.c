@@ -20,23 +20,27 @@
 #include <string.h>
 
 #define DUMP_NAME "session.json"
-/* Of starts that come together, one prediction is enough. */
-#define AT_ONCE_USEC (250 * USEC_PER_MSEC)
+/* Starts within so long of a decision wait for one common decision. */
+#define DECISION_INTERVAL_MIN_USEC (250 * USEC_PER_MSEC)
 
 struct Prefetcher {
     PrefetcherOptions o;
-    char *root; /* as realpath(3) has it */
+    char *root; /* as realpath(3) returns it */
     Recorder *recorder;
     uint32_t uid;
     Config config;
     Cycle *cycle;
     PrefetchThread *thread;
-    uint64_t known_chains;  /* checksum of what the disk holds as far as we know */
-    uint64_t saving_chains; /* of what is being saved */
-    bool on_disk;           /* there is a model, as far as we know */
-    ModelSave *saving;
-    uint64_t n_saved, n_saving; /* events learned from */
-    usec_t saved_at, decided_at;
+    usec_t decided_at, saved_at;
+
+    /* Whether the disk holds what this process has read or written there, or something else */
+    bool on_disk;           /* a model */
+    uint64_t known_chains;  /* checksum of its chains */
+    ModelSave *saving;      /* a save that is under way, … */
+    uint64_t saving_chains; /* … the checksum of its chains … */
+    uint64_t n_saving;      /* … and after how many learned events */
+    uint64_t n_saved;       /* the same of the last completed save */
+
     sd_event *event;
     sd_event_source *timer, *reload, *dump;
 };
@@ -46,12 +50,14 @@ static usec_t now(void)
     return clock_now(CLOCK_MONOTONIC);
 }
 
+/* --- loading ---------------------------------------------------------------------------------- */
+
 static void warn_config(void *arg, const char *file, unsigned line, const char *message)
 {
     log_warning("headstartd: %s:%u: %s", file, line, message);
 }
 
-static CycleParameters parameters_of(const Config *c)
+static CycleParameters cycle_parameters(const Config *c)
 {
     CycleParameters p;
 
@@ -74,181 +80,202 @@ static CycleParameters parameters_of(const Config *c)
     return p;
 }
 
-/* 0 for none. */
-static uint64_t sum_of(const Chains *c)
+/* Checksum of the chains; 0 if there are none. */
+static uint64_t chains_checksum(const Chains *c)
 {
     _cleanup_free_ char *text = NULL;
 
     return c && chains_to_json(c, &text) >= 0 ? pack_hash(text, strlen(text), 0) : 0;
 }
 
-/* Configuration and model. The present cycle goes on unless the disk holds other chains than those
- * it began with or saved: then somebody has put them there, and they count. *ret_anew: other chains
- * were taken. */
-static int load(Prefetcher *s, bool *ret_anew)
+static int load_config(Prefetcher *p)
 {
-    _cleanup_close_ int root_fd = open(s->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    _cleanup_model_ Model *m = NULL;
-    CycleParameters p;
-    size_t dropped = 0;
-    bool too_large;
-    Cycle *cycle;
-    uint64_t sum;
-    int r;
+    _cleanup_close_ int root_fd = open(p->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-    if (root_fd < 0)
-        return -errno;
-    r = config_load(root_fd, warn_config, NULL, &s->config, NULL);
-    if (r >= 0)
-        r = prefetcher_model_load(s->o.state, &PREFETCHER_MODEL_LIMITS, &m, &dropped);
-    too_large = r == -ENOMEM && !s->cycle;
-    if (r < 0 && !too_large)
-        return r;
-    if (too_large)
-        log_warning(
-                "headstartd: %s/model.json needs more memory than there is: this session begins "
-                "without it",
-                s->o.state);
-    else if (dropped > 0)
-        log_notice(
-                "headstartd: %s/model.json is too large for a session: without the %zu files and "
-                "metadata ranges that the fewest sessions used",
-                s->o.state, dropped);
-    p = parameters_of(&s->config);
-    s->on_disk = m || too_large;
-    sum = sum_of(m ? m->chains : NULL);
-    /* No model any more: all was forgotten, what is only in memory, too. */
-    *ret_anew = false;
-    if (s->cycle && m && sum == s->known_chains)
-        return cycle_reload(s->cycle, &p, m);
-    r = cycle_new(&p, m, s->config.halflife_usec, s->uid, &cycle);
-    if (r < 0)
-        return r;
-    if (s->cycle)
-        log_notice(m ? "headstartd: the model holds other chains than were saved; they are taken"
-                     : "headstartd: there is no model any more: what was learned since is dropped");
-    cycle_free(s->cycle);
-    s->cycle = cycle;
-    s->known_chains = sum;
-    *ret_anew = m;
-    s->n_saved = 0;
-    r = cycle_begin(s->cycle, now(), clock_now(CLOCK_REALTIME));
-    return r;
+    return root_fd < 0 ? -errno : config_load(root_fd, warn_config, NULL, &p->config, NULL);
 }
 
-/* Saving */
-
-static void finish_saving(Prefetcher *s, bool wait)
+/* Reads the model as far as it fits into memory; *ret is NULL if there is none. If it cannot be
+ * read at all for want of memory, a session begins without it. */
+static int load_model(Prefetcher *p, Model **ret)
 {
-    bool anew;
+    size_t dropped = 0;
+    int r = prefetcher_model_load(p->o.state, &PREFETCHER_MODEL_LIMITS, ret, &dropped);
+
+    if (r == -ENOMEM && !p->cycle) {
+        log_warning("headstartd: %s/model.json needs more memory than there is: this session "
+                    "begins without it",
+                    p->o.state);
+        p->on_disk = true;
+        return 0;
+    }
+    if (r < 0)
+        return r;
+    if (dropped > 0)
+        log_notice("headstartd: %s/model.json is too large for a session: without the %zu files "
+                   "and metadata ranges that the fewest sessions used",
+                   p->o.state, dropped);
+    p->on_disk = *ret;
+    return 0;
+}
+
+/* Reads configuration and model. The cycle goes on with its own chains, unless the disk holds
+ * others than it began with or saved last: then somebody has put them there, or has had all
+ * forgotten, and a new cycle begins with those. *ret_replaced: it began with chains from the disk.
+ */
+static int load(Prefetcher *p, bool *ret_replaced)
+{
+    _cleanup_model_ Model *m = NULL;
+    CycleParameters parameters;
+    uint64_t checksum;
+    Cycle *cycle;
     int r;
 
-    if (!s->saving)
+    r = load_config(p);
+    if (r >= 0)
+        r = load_model(p, &m);
+    if (r < 0)
+        return r;
+    *ret_replaced = false;
+    parameters = cycle_parameters(&p->config);
+    checksum = chains_checksum(m ? m->chains : NULL);
+    if (p->cycle && m && checksum == p->known_chains)
+        return cycle_reload(p->cycle, &parameters, m);
+    r = cycle_new(&parameters, m, p->config.halflife_usec, p->uid, &cycle);
+    if (r < 0)
+        return r;
+    if (p->cycle)
+        log_notice(m ? "headstartd: model.json holds other chains than were saved: the session "
+                       "cycle continues with them"
+                     : "headstartd: there is no model any more: the session cycle forgets what it "
+                       "has learned since");
+    cycle_free(p->cycle);
+    p->cycle = cycle;
+    p->known_chains = checksum;
+    p->n_saved = 0;
+    *ret_replaced = m;
+    return cycle_begin(p->cycle, now(), clock_now(CLOCK_REALTIME));
+}
+
+/* Drops the requests and loads again: the requests come from what is replaced. */
+static int reload(Prefetcher *p, bool *ret_replaced)
+{
+    int r = p->thread ? prefetch_thread_request(p->thread, NULL, 0) : 0;
+
+    return r < 0 ? r : load(p, ret_replaced);
+}
+
+/* --- saving ----------------------------------------------------------------------------------- */
+
+static void finish_saving(Prefetcher *p, bool wait)
+{
+    bool replaced;
+    int r;
+
+    if (!p->saving)
         return;
-    r = model_save_finish(&s->saving, wait);
+    r = model_save_finish(&p->saving, wait);
     if (r == -EAGAIN)
         return;
     if (r == -ENOENT) {
-        /* Forgotten while it waited; whoever did that tells us yet, or has died. What is being
-         * backoff in was wanted by what goes. */
-        r = s->thread ? prefetch_thread_request(s->thread, NULL, 0) : 0;
-        if (r >= 0)
-            r = load(s, &anew);
+        /* The model was forgotten while the save waited for the lock. Nothing was written. */
+        r = reload(p, &replaced);
         if (r >= 0)
             return;
     }
     if (r < 0) {
         log_warning_errno(r, "headstartd: cannot save what was learned to %s/model.json: %m",
-                          s->o.state);
+                          p->o.state);
         return;
     }
-    s->n_saved = s->n_saving;
-    s->known_chains = s->saving_chains;
-    s->on_disk = true;
+    p->n_saved = p->n_saving;
+    p->known_chains = p->saving_chains;
+    p->on_disk = true;
 }
 
-static void save(Prefetcher *s)
+static void start_saving(Prefetcher *p)
 {
     Chains *learned;
     int r;
 
-    finish_saving(s, false);
-    s->saved_at = now();
-    if (s->saving || cycle_n_learned(s->cycle) == s->n_saved)
+    finish_saving(p, false);
+    p->saved_at = now();
+    if (p->saving || cycle_n_learned(p->cycle) == p->n_saved)
         return;
-    r = cycle_learned(s->cycle, &learned);
+    r = cycle_learned(p->cycle, &learned);
     if (r >= 0) {
-        s->n_saving = cycle_n_learned(s->cycle);
-        s->saving_chains = sum_of(learned);
-        r = model_save_start(s->o.state, learned, s->on_disk, &s->saving);
+        p->n_saving = cycle_n_learned(p->cycle);
+        p->saving_chains = chains_checksum(learned);
+        r = model_save_start(p->o.state, learned, p->on_disk, &p->saving);
     }
     if (r < 0)
         log_warning_errno(r, "headstartd: cannot save what was learned: %m");
 }
 
-/* The cycle */
+/* --- the cycle -------------------------------------------------------------------------------- */
 
-/* What the thread may not read for this user takes no share of the budget any more. */
-static int note_refusals(Prefetcher *s)
+/* Excludes what the thread has refused to read for this user, so that it takes no share of the
+ * budget. */
+static int exclude_refused(Prefetcher *p)
 {
     _cleanup_(prefetch_paths_done) PrefetchPaths refused;
     int r = 0;
 
-    prefetch_thread_take_refused(s->thread, &refused);
+    prefetch_thread_take_refused(p->thread, &refused);
     for (size_t i = 0; r >= 0 && i < refused.n; i++)
-        r = cycle_refuse(s->cycle, refused.paths[i]);
+        r = cycle_refuse(p->cycle, refused.paths[i]);
     return r;
 }
 
-static void decide(Prefetcher *s)
+static void decide(Prefetcher *p)
 {
     CycleSnapshot snapshot;
     CycleDecision d = {.verdict = _CYCLE_VERDICT_INVALID};
     int r;
 
-    s->decided_at = now();
-    r = note_refusals(s);
+    p->decided_at = now();
+    r = exclude_refused(p);
     if (r >= 0)
         r = machine_snapshot(AT_FDCWD, &snapshot);
     if (r >= 0)
-        r = cycle_decide(s->cycle, s->decided_at, clock_now(CLOCK_REALTIME), &snapshot, &d);
+        r = cycle_decide(p->cycle, p->decided_at, clock_now(CLOCK_REALTIME), &snapshot, &d);
     if (r >= 0)
-        r = prefetch_thread_request(s->thread, d.requests, d.n_requests);
+        r = prefetch_thread_request(p->thread, d.requests, d.n_requests);
     if (r < 0)
         log_debug_errno(r, "headstartd: cannot predict, ignoring: %m");
 }
 
-static void schedule(Prefetcher *s, usec_t at, usec_t accuracy)
+static void schedule(Prefetcher *p, usec_t at, usec_t accuracy)
 {
-    if (sd_event_source_set_time_accuracy(s->timer, accuracy) < 0 ||
-        sd_event_source_set_time(s->timer, at) < 0 ||
-        sd_event_source_set_enabled(s->timer, SD_EVENT_ONESHOT) < 0)
-        log_debug("headstartd: cannot set the cycle's timer, ignoring");
+    if (sd_event_source_set_time_accuracy(p->timer, accuracy) < 0 ||
+        sd_event_source_set_time(p->timer, at) < 0 ||
+        sd_event_source_set_enabled(p->timer, SD_EVENT_ONESHOT) < 0)
+        log_debug("headstartd: cannot set the session cycle's timer, ignoring");
 }
 
 static int on_timer(sd_event_source *source _unused_, uint64_t usec _unused_, void *arg)
 {
-    Prefetcher *s = arg;
+    Prefetcher *p = arg;
 
-    decide(s);
-    finish_saving(s, false);
-    if (s->config.save_interval_usec != USEC_INFINITY &&
-        now() >= s->saved_at + s->config.save_interval_usec)
-        save(s);
-    schedule(s, s->decided_at + s->config.cycle_usec, USEC_PER_SEC);
+    decide(p);
+    finish_saving(p, false);
+    if (p->config.save_interval_usec != USEC_INFINITY &&
+        now() >= p->saved_at + p->config.save_interval_usec)
+        start_saving(p);
+    schedule(p, p->decided_at + p->config.cycle_usec, USEC_PER_SEC);
     return 0;
 }
 
 static void on_application(void *arg, const RecordedApplication *a)
 {
-    Prefetcher *s = arg;
+    Prefetcher *p = arg;
     usec_t boottime = clock_now(CLOCK_BOOTTIME);
     usec_t ago = boottime > a->at_boottime ? boottime - a->at_boottime : 0;
     usec_t at = now(), realtime = clock_now(CLOCK_REALTIME);
     int r;
 
-    /* Time suspended is none in which anything could have started. */
-    r = cycle_observe(s->cycle, &(CycleEvent){
+    /* The cycle's clock is CLOCK_MONOTONIC: in suspended time no application can start. */
+    r = cycle_observe(p->cycle, &(CycleEvent){
                                         .at = at > ago ? at - ago : 0,
                                         .realtime = realtime > ago ? realtime - ago : 0,
                                         .uid = a->uid,
@@ -258,31 +285,28 @@ static void on_application(void *arg, const RecordedApplication *a)
     if (r < 0)
         log_debug_errno(r, "headstartd: cannot learn from an application, ignoring: %m");
     else if (r > 0)
-        schedule(s, MAX(at, s->decided_at + AT_ONCE_USEC), USEC_PER_MSEC);
+        schedule(p, MAX(at, p->decided_at + DECISION_INTERVAL_MIN_USEC), USEC_PER_MSEC);
 }
 
-/* Signals */
+/* --- signals ---------------------------------------------------------------------------------- */
 
 static int on_reload(sd_event_source *source _unused_, const struct signalfd_siginfo *si _unused_,
                      void *arg)
 {
-    Prefetcher *s = arg;
-    bool anew = false;
+    Prefetcher *p = arg;
+    bool replaced = false;
     int r;
 
-    finish_saving(s, true);
-    /* What is being backoff in was wanted by what goes. */
-    r = prefetch_thread_request(s->thread, NULL, 0);
-    if (r >= 0)
-        r = load(s, &anew);
-    /* Other chains have yet to hear of this session; where all was forgotten, it is not told again.
-     */
-    if (r >= 0 && anew)
-        r = recorder_follow(s->recorder, on_application, s);
+    finish_saving(p, true);
+    r = reload(p, &replaced);
+    /* Chains from the disk do not know this session yet: what runs is reported again. After all was
+     * forgotten that must not happen. */
+    if (r >= 0 && replaced)
+        r = recorder_follow(p->recorder, on_application, p);
     malloc_trim(0);
     if (r < 0)
         log_warning_errno(r, "headstartd: cannot reload: %m");
-    schedule(s, now(), USEC_PER_MSEC);
+    schedule(p, now(), USEC_PER_MSEC);
     return 0;
 }
 
@@ -313,113 +337,113 @@ static struct json_object *dump_report(const PrefetchReport *r)
 static int on_dump(sd_event_source *source _unused_, const struct signalfd_siginfo *si _unused_,
                    void *arg)
 {
-    Prefetcher *s = arg;
-    _cleanup_json_ struct json_object *o = cycle_dump(s->cycle);
+    Prefetcher *p = arg;
+    _cleanup_json_ struct json_object *o = cycle_dump(p->cycle);
     const char *text;
     PrefetchReport report;
     char path[PATH_MAX];
     int r = -ENOMEM;
 
-    prefetch_thread_report(s->thread, &report);
+    prefetch_thread_report(p->thread, &report);
     if (o && json_object_object_add(o, "prefetch", dump_report(&report)) >= 0) {
         text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY |
                                                          JSON_C_TO_STRING_NOSLASHESCAPE);
-        snprintf(path, sizeof(path), "%s/" DUMP_NAME, s->o.run_dir ? s->o.run_dir : s->o.state);
+        snprintf(path, sizeof(path), "%s/" DUMP_NAME, p->o.run_dir ? p->o.run_dir : p->o.state);
         r = text ? atomic_file_write(AT_FDCWD, path, text, strlen(text), 0600) : -ENOMEM;
     }
     if (r < 0)
-        log_warning_errno(r, "headstartd: cannot dump the session's state: %m");
+        log_warning_errno(r, "headstartd: cannot write " DUMP_NAME ": %m");
     return 0;
 }
 
-/* Beginning and end */
+/* --- beginning and end ------------------------------------------------------------------------ */
 
-static void prefetcher_free(Prefetcher *s)
+static void prefetcher_free(Prefetcher *p)
 {
-    sd_event_source_disable_unref(s->timer);
-    sd_event_source_disable_unref(s->reload);
-    sd_event_source_disable_unref(s->dump);
-    sd_event_unref(s->event);
-    prefetch_thread_free(s->thread);
-    cycle_free(s->cycle);
-    free(s->root);
-    free(s);
+    sd_event_source_disable_unref(p->timer);
+    sd_event_source_disable_unref(p->reload);
+    sd_event_source_disable_unref(p->dump);
+    sd_event_unref(p->event);
+    prefetch_thread_free(p->thread);
+    cycle_free(p->cycle);
+    free(p->root);
+    free(p);
 }
 
-static int set_up(Prefetcher *s)
+static int set_up(Prefetcher *p)
 {
-    bool anew;
+    bool replaced;
     int r;
 
-    s->root = realpath(s->o.root, NULL);
-    if (!s->root)
+    p->root = realpath(p->o.root, NULL);
+    if (!p->root)
         return -errno;
-    r = load(s, &anew);
-    malloc_trim(0); /* a model is large as text */
+    r = load(p, &replaced);
+    malloc_trim(0); /* reading a model takes several times the memory that it keeps */
     if (r >= 0)
-        r = prefetch_thread_new(s->root, s->uid, &s->thread);
+        r = prefetch_thread_new(p->root, p->uid, &p->thread);
     if (r >= 0)
-        r = sd_event_add_time_relative(s->event, &s->timer, CLOCK_MONOTONIC, 0, USEC_PER_MSEC,
-                                       on_timer, s);
+        r = sd_event_add_time_relative(p->event, &p->timer, CLOCK_MONOTONIC, 0, USEC_PER_MSEC,
+                                       on_timer, p);
     if (r >= 0)
-        r = sd_event_add_signal(s->event, &s->reload, SIGHUP, on_reload, s);
+        r = sd_event_add_signal(p->event, &p->reload, SIGHUP, on_reload, p);
     if (r >= 0)
-        r = sd_event_add_signal(s->event, &s->dump, SIGUSR2, on_dump, s);
-    return r < 0 ? r : recorder_follow(s->recorder, on_application, s);
+        r = sd_event_add_signal(p->event, &p->dump, SIGUSR2, on_dump, p);
+    return r < 0 ? r : recorder_follow(p->recorder, on_application, p);
 }
 
 int prefetcher_new(const PrefetcherOptions *o, Recorder *recorder, sd_event *event, uint32_t uid,
                    Prefetcher **ret)
 {
-    Prefetcher *s = calloc(1, sizeof(*s));
+    Prefetcher *p = calloc(1, sizeof(*p));
     int r;
 
-    if (!s)
+    if (!p)
         return log_oom();
-    s->o = *o;
-    s->recorder = recorder;
-    s->event = sd_event_ref(event);
-    s->uid = uid;
-    s->saved_at = now();
-    r = set_up(s);
+    p->o = *o;
+    p->recorder = recorder;
+    p->event = sd_event_ref(event);
+    p->uid = uid;
+    p->saved_at = now();
+    r = set_up(p);
     if (r < 0) {
-        prefetcher_free(s);
+        prefetcher_free(p);
         return log_warning_errno(r, "headstartd: no session cycle: %m");
     }
-    *ret = s;
+    *ret = p;
     return 0;
 }
 
-unsigned prefetcher_trace_flags(const Prefetcher *s)
+unsigned prefetcher_trace_flags(const Prefetcher *p)
 {
     PrefetchReport report;
 
-    if (!s)
+    if (!p)
         return 0;
-    prefetch_thread_report(s->thread, &report);
+    prefetch_thread_report(p->thread, &report);
     return (report.read_bytes > 0 ? TRACE_REPLAYED : 0) |
-           (cycle_n_learned(s->cycle) > 0 ? TRACE_FOLLOWED : 0);
+           (cycle_n_learned(p->cycle) > 0 ? TRACE_FOLLOWED : 0);
 }
 
-Prefetcher *prefetcher_end(Prefetcher *s)
+Prefetcher *prefetcher_end(Prefetcher *p)
 {
     PrefetchReport report;
     int r;
 
-    if (!s)
+    if (!p)
         return NULL;
-    (void)recorder_follow(s->recorder, NULL, NULL);
-    prefetch_thread_report(s->thread, &report);
-    s->thread = prefetch_thread_free(s->thread);
-    finish_saving(s, true);
-    r = cycle_end(s->cycle, now(), clock_now(CLOCK_REALTIME));
+    (void)recorder_follow(p->recorder, NULL, NULL);
+    prefetch_thread_report(p->thread, &report);
+    p->thread = prefetch_thread_free(p->thread);
+    finish_saving(p, true);
+    r = cycle_end(p->cycle, now(), clock_now(CLOCK_REALTIME));
     if (r < 0)
         log_debug_errno(r, "headstartd: cannot end the session, ignoring: %m");
-    save(s);
-    finish_saving(s, true);
+    start_saving(p);
+    finish_saving(p, true);
     log_info("headstartd: session cycle: %" PRIu64 " starts and exits, %" PRIu64
              " bytes read ahead in %" PRIu64 " reads",
-             cycle_n_learned(s->cycle), report.read_bytes, report.n_reads);
-    prefetcher_free(s);
+             cycle_n_learned(p->cycle), report.read_bytes, report.n_reads);
+    prefetcher_free(p);
     return NULL;
 }

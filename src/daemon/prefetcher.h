@@ -1,30 +1,32 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The session cycle in the daemon's event loop: what the recorder tells of applications goes into
- * session/cycle.h, what that requests goes to session/prefetch-thread.h. SIGHUP reads configuration
- * and model anew, SIGUSR2 writes session.json to the runtime directory (without one, to the
- * state's); both must be blocked. */
+/* The prefetcher: the session cycle in the daemon's event loop. Starts and exits of applications,
+ * as the recorder reports them, go into the cycle (session/cycle.h); what that requests goes to the
+ * prefetch thread (session/prefetch-thread.h). SIGHUP makes it read configuration and model again;
+ * SIGUSR2 makes it write session.json to the runtime directory (without one, to the state
+ * directory). Both signals must be blocked. */
 
 #include "record/recorder.h"
 
+/* All strings are borrowed. */
 typedef struct PrefetcherOptions {
-    const char *root;    /* as the recorder's; also where the configuration is found */
-    const char *state;   /* where model.json is */
+    const char *root;    /* as the recorder's; the configuration lies below it, too */
+    const char *state;   /* directory of model.json */
     const char *run_dir; /* may be NULL */
 } PrefetcherOptions;
 
 typedef struct Prefetcher Prefetcher;
 
-/* A session of that user (UID_INVALID: unknown) begins. Strings are borrowed. 0, or a negative
- * errno that was reported: then there is no cycle, and recording goes on. */
+/* A session begins: of user `uid`, or of several users or an unknown one (UID_INVALID). 0, or a
+ * negative errno that was logged; recording goes on without a prefetcher then. */
 int prefetcher_new(const PrefetcherOptions *o, Recorder *recorder, sd_event *event, uint32_t uid,
                    Prefetcher **ret);
 
-/* What the session's trace must say (TraceFlags): TRACE_REPLAYED if anything was read ahead (then
- * residency does not tell what the session needed), TRACE_FOLLOWED if starts and exits were learned
- * from. 0 without a session. */
-unsigned prefetcher_trace_flags(const Prefetcher *s);
+/* The TraceFlags that the prefetcher adds to the session's trace: TRACE_REPLAYED if it has read
+ * anything (residency does not show then what the session needed), TRACE_FOLLOWED if it has learned
+ * from starts and exits. 0 if p is NULL. */
+unsigned prefetcher_trace_flags(const Prefetcher *p);
 
-/* The session has ended: saves what was learned, and frees. NULL. */
-Prefetcher *prefetcher_end(Prefetcher *s);
+/* The session has ended: saves what was learned and frees. NULL is allowed. Returns NULL. */
+Prefetcher *prefetcher_end(Prefetcher *p);

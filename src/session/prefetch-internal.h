@@ -4,7 +4,6 @@
 /* Shared by the prefetch thread (prefetch-thread.c) and its passes (prefetch-pass.c). */
 
 #include "base/ranges.h"
-#include "session/mount-dirs.h"
 #include "session/prefetch-thread.h"
 #include "session/refetch-backoff.h"
 #include "volume/volume.h"
@@ -22,9 +21,9 @@ typedef struct PrefetchState {
     uint32_t uid;     /* of the session: see base/ownership.h */
     bool cachestat;   /* the kernel has it */
     /* All get `arg`. */
-    bool (*is_over)(void *arg);                       /* the pass must end */
-    void (*tell)(void *arg, const PrefetchReport *);  /* counts to be added to the sums */
-    void (*refuse)(void *arg, const PrefetchFile *f); /* f must not be requested again */
+    bool (*is_cancelled)(void *arg);                       /* the pass must end */
+    void (*add_report)(void *arg, const PrefetchReport *); /* counts to be added to the sums */
+    void (*refuse)(void *arg, const PrefetchFile *f);      /* f must not be requested again */
     void *arg;
 
     RefetchBackoff *backoff;

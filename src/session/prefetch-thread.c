@@ -320,8 +320,8 @@ int prefetch_thread_new(const char *root, uint32_t uid, PrefetchThread **ret)
             .root = t->root,
             .uid = uid,
             .cachestat = cachestat_available(),
-            .is_over = is_cancelled,
-            .tell = add_report,
+            .is_cancelled = is_cancelled,
+            .add_report = add_report,
             .refuse = refuse,
             .arg = t,
     };
