@@ -12,8 +12,3 @@ usec_t clock_now(clockid_t clock)
         abort();
     return (usec_t)ts.tv_sec * USEC_PER_SEC + (usec_t)ts.tv_nsec / NSEC_PER_USEC;
 }
-
-usec_t clock_cpu(void)
-{
-    return clock_now(CLOCK_PROCESS_CPUTIME_ID);
-}

@@ -9,6 +9,3 @@
 
 /* The clock's time in microseconds. Aborts if the clock does not exist (a programming error). */
 usec_t clock_now(clockid_t clock);
-
-/* CPU time this process has used so far, user and system. */
-usec_t clock_cpu(void);

@@ -9,16 +9,6 @@
 
 static int max_level = LOG_INFO;
 
-void log_set_max_level(int level)
-{
-    max_level = level;
-}
-
-int log_get_max_level(void)
-{
-    return max_level;
-}
-
 void log_parse_environment(void)
 {
     static const char *const names[] = {"emerg",   "alert",  "crit", "err",

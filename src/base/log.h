@@ -9,10 +9,6 @@
 
 #include <syslog.h>
 
-/* The highest (least urgent) level that is printed: LOG_INFO by default. */
-void log_set_max_level(int level);
-int log_get_max_level(void);
-
 /* Takes the level from $SYSTEMD_LOG_LEVEL (a name or 0..7), if it is set and sane. */
 void log_parse_environment(void);
 

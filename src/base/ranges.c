@@ -165,19 +165,6 @@ int range_set_subtract(const RangeSet *a, const RangeSet *b, RangeSet *ret)
     return 0;
 }
 
-void range_set_merge_gaps(RangeSet *s, uint64_t max_gap)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < s->n; i++) {
-        if (n > 0 && s->ranges[i].start - s->ranges[n - 1].end <= max_gap)
-            s->ranges[n - 1].end = s->ranges[i].end;
-        else
-            s->ranges[n++] = s->ranges[i];
-    }
-    s->n = n;
-}
-
 uint64_t range_set_total(const RangeSet *s)
 {
     uint64_t total = 0;
@@ -186,20 +173,6 @@ uint64_t range_set_total(const RangeSet *s)
         if (__builtin_add_overflow(total, s->ranges[i].end - s->ranges[i].start, &total))
             return UINT64_MAX;
     return total;
-}
-
-bool range_set_contains(const RangeSet *s, uint64_t at)
-{
-    if (at == UINT64_MAX)
-        return false; /* no half-open range can hold it */
-    size_t i = first_ending_at_or_after(s, at + 1);
-
-    return i < s->n && s->ranges[i].start <= at;
-}
-
-bool range_set_equal(const RangeSet *a, const RangeSet *b)
-{
-    return a->n == b->n && (a->n == 0 || memcmp(a->ranges, b->ranges, a->n * sizeof(Range)) == 0);
 }
 
 bool range_set_valid(const RangeSet *s)

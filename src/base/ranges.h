@@ -62,15 +62,8 @@ int range_set_subtract(const RangeSet *a, const RangeSet *b, RangeSet *ret);
 /* *to = union of both. O(|to| + |more|). 0 or -ENOMEM, with *to unchanged. */
 int range_set_unite(RangeSet *to, const RangeSet *more);
 
-/* Joins neighbours whose gap is at most max_gap. In place, cannot fail. */
-void range_set_merge_gaps(RangeSet *s, uint64_t max_gap);
-
 /* Sum of the lengths; saturates at UINT64_MAX. */
 uint64_t range_set_total(const RangeSet *s);
-
-bool range_set_contains(const RangeSet *s, uint64_t at);
-
-bool range_set_equal(const RangeSet *a, const RangeSet *b);
 
 /* True if the invariant named above holds: what a reader checks after filling a set by hand. */
 bool range_set_valid(const RangeSet *s);

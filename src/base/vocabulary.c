@@ -33,8 +33,6 @@ int string_table_lookup(const char *const *table, size_t n, const char *s)
 DEFINE_TABLE(
         Stage, stage,
         _STAGE_MAX, [STAGE_BOOT] = "boot", [STAGE_LOGIN] = "login", [STAGE_SESSION] = "session");
-DEFINE_TABLE(AccessKind, access_kind, _ACCESS_KIND_MAX, [ACCESS_OPEN] = "open",
-             [ACCESS_EXEC] = "exec", [ACCESS_READ] = "read", [ACCESS_READDIR] = "readdir");
 DEFINE_TO_STRING(
         Policy, policy, _POLICY_MAX, [POLICY_OFF] = "off", [POLICY_METADATA] = "metadata",
         [POLICY_CONCURRENT] = "concurrent", [POLICY_GATE] = "gate", [POLICY_IDLE] = "idle");

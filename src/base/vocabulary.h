@@ -54,8 +54,6 @@ int string_table_lookup(const char *const *table, size_t n, const char *s);
 /* Enum to word (NULL if out of range) and word to enum (-EINVAL if unknown). */
 const char *stage_to_string(Stage s);
 Stage stage_from_string(const char *s);
-const char *access_kind_to_string(AccessKind k);
-AccessKind access_kind_from_string(const char *s);
 const char *policy_to_string(Policy p);
 Policy policy_from_string(const char *s); /* "beside" is an alias of "concurrent" */
 const char *device_class_to_string(DeviceClass c);

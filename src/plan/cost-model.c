@@ -43,13 +43,6 @@ double cost_move_usec(const CostModel *m, uint64_t from, uint64_t to, uint64_t s
     return fmin(seek, wait);
 }
 
-double cost_request_usec(const CostModel *m, uint64_t head, uint64_t offset, uint64_t length,
-                         uint64_t size)
-{
-    return m->fixed_usec + cost_move_usec(m, head, offset, size) +
-           (double)length / m->rate_bytes_per_usec;
-}
-
 double cost_sequence_usec(const CostModel *m, const CostRequest *requests, size_t n, uint64_t size)
 {
     double finish[COST_QUEUE_MAX] = {0}, link_free = 0;

@@ -34,10 +34,6 @@ const CostModel *cost_model_of(DeviceClass c);
 /* Cost of moving from byte `from` to byte `to` of a device of `size` bytes, without transfer. */
 double cost_move_usec(const CostModel *m, uint64_t from, uint64_t to, uint64_t size);
 
-/* Cost of one request at `offset` with the head at `head`. */
-double cost_request_usec(const CostModel *m, uint64_t head, uint64_t offset, uint64_t length,
-                         uint64_t size);
-
 /* Time until the last of n requests is served, given in this order all at once, the head at 0. A
  * device with a queue passes the fixed latencies of `queue` requests side by side; all share one
  * link of its rate. */

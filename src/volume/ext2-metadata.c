@@ -90,36 +90,6 @@ static int add_blocks(Ext2Metadata *m, RangeSet *s, blk64_t block, uint64_t n)
     return range_set_add(s, block * m->block_size, MIN(block + n, total) * m->block_size);
 }
 
-int ext2_metadata_static(Ext2Metadata *m, RangeSet *ret)
-{
-    ext2_filsys fs = m->fs;
-    _cleanup_range_set_ RangeSet s = {0};
-    int r = 0;
-
-    for (dgrp_t g = 0; g < fs->group_desc_count; g++) {
-        blk64_t super, old_desc, new_desc;
-
-        ext2fs_super_and_bgd_loc2(fs, g, &super, &old_desc, &new_desc, NULL);
-        if (super || g == 0)
-            r = add_blocks(m, &s, super, 1);
-        if (r >= 0 && old_desc)
-            r = add_blocks(m, &s, old_desc, fs->desc_blocks + fs->super->s_reserved_gdt_blocks);
-        if (r >= 0 && new_desc)
-            r = add_blocks(m, &s, new_desc, 1);
-        if (r >= 0)
-            r = add_blocks(m, &s, ext2fs_block_bitmap_loc(fs, g), 1);
-        if (r >= 0)
-            r = add_blocks(m, &s, ext2fs_inode_bitmap_loc(fs, g), 1);
-        if (r >= 0)
-            r = add_blocks(m, &s, ext2fs_inode_table_loc(fs, g), fs->inode_blocks_per_group);
-        if (r < 0)
-            return r;
-    }
-    *ret = s;
-    s = (RangeSet){0};
-    return 0;
-}
-
 /* The block of the inode table that holds this inode, or 0. */
 static blk64_t inode_table_block(ext2_filsys fs, ext2_ino_t ino)
 {

@@ -23,10 +23,6 @@ DEFINE_CLEANUP(Ext2Metadata *, ext2_metadata_free);
 /* Bytes. */
 uint64_t ext2_metadata_block_size(const Ext2Metadata *m);
 
-/* Byte ranges of the whole filesystem that hold static metadata: superblocks, group descriptors,
- * bitmaps, inode tables. (Directory, extent-tree and xattr blocks: see the next one.) */
-int ext2_metadata_static(Ext2Metadata *m, RangeSet *ret);
-
 /* Adds to `ranges` the bytes a lookup and open of this inode need: its inode-table block, its
  * extent-tree or indirect blocks, its xattr block, and, for a directory, all its data blocks.
  * 0, -ENOENT (no such inode, or deleted), or a negative errno. */

@@ -30,7 +30,7 @@ static usec_t last_cpu;
 
 static void lap(const char *what)
 {
-    usec_t now = clock_cpu();
+    usec_t now = clock_now(CLOCK_PROCESS_CPUTIME_ID);
     struct rusage u;
 
     getrusage(RUSAGE_SELF, &u);

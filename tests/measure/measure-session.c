@@ -210,7 +210,7 @@ static int measure(Measure *m, const char *state, unsigned n_cycles)
         r = begin(m);
     for (unsigned i = 0; r >= 0 && i < 5; i++) /* brings in what is not there */
         r = one_cycle(m, thread);
-    cpu = clock_cpu();
+    cpu = clock_now(CLOCK_PROCESS_CPUTIME_ID);
     for (unsigned i = 0; r >= 0 && i < n_cycles; i++) {
         r = event(m, 0);
         if (r >= 0)
@@ -218,7 +218,7 @@ static int measure(Measure *m, const char *state, unsigned n_cycles)
     }
     if (r < 0)
         return r;
-    cpu = clock_cpu() - cpu;
+    cpu = clock_now(CLOCK_PROCESS_CPUTIME_ID) - cpu;
     prefetch_thread_report(thread, &report);
     r = machine_snapshot(AT_FDCWD, &s);
     if (r >= 0)

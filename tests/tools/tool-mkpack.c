@@ -217,7 +217,7 @@ int main(int argc, char **argv)
     _cleanup_pack_content_ PackContent *c = calloc(1, sizeof(PackContent));
     _cleanup_volume_table_ VolumeTable volumes = {0};
     Options o = {.stage = STAGE_LOGIN, .policy = POLICY_IDLE, .device_class = -1};
-    _cleanup_fclose_ FILE *f = NULL;
+    FILE *f;
     void *pack = NULL;
     size_t size;
     int k, r = 0;

@@ -208,7 +208,7 @@ int main(int argc, char *argv[])
     if (argc - optind != 1)
         errx(2, "which root?");
     prediction = read_prediction();
-    cpu = clock_cpu();
+    cpu = clock_now(CLOCK_PROCESS_CPUTIME_ID);
     r = volume_table_read(AT_FDCWD, argv[optind], &volumes);
     if (r >= 0)
         r = plan_locate(prediction, argv[optind], &volumes, (uint32_t)uid, USEC_INFINITY, &located);
@@ -216,7 +216,7 @@ int main(int argc, char *argv[])
         r = plan_compile(located, &p, &content, &s);
     if (r >= 0)
         r = pack_write(content, &bytes, &size);
-    cpu = clock_cpu() - cpu;
+    cpu = clock_now(CLOCK_PROCESS_CPUTIME_ID) - cpu;
     if (r >= 0 && output)
         r = atomic_file_write(AT_FDCWD, output, bytes, size, 0600);
     if (r < 0) {

@@ -5,7 +5,6 @@
  *     tool-volume volumes [PREFIX]                 what volume_table_read() says
  *     tool-volume fixture DIRECTORY [PREFIX]       the same of a recorded machine
  *     tool-volume extents FILE                     extents_read()
- *     tool-volume static DEVICE                    ext2_metadata_static()
  *     tool-volume inode DEVICE INODE…              ext2_metadata_of_inode(), added up
  *     tool-volume filter DEVICE START-END…         ext2_metadata_filter() of byte ranges
  *
@@ -126,8 +125,6 @@ static int metadata(const char *verb, const char *device, char **arguments)
 
     if (r < 0)
         fail(r, device);
-    if (strcmp(verb, "static") == 0)
-        r = ext2_metadata_static(m, &s);
     for (; r >= 0 && *arguments; arguments++) {
         char *end;
         uint64_t n = strtoull(*arguments, &end, 10);

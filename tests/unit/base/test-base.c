@@ -97,8 +97,6 @@ static void words(void **state)
 {
     for (int i = 0; i < _STAGE_MAX; i++)
         assert_int_equal(stage_from_string(stage_to_string((Stage)i)), i);
-    for (int i = 0; i < _ACCESS_KIND_MAX; i++)
-        assert_int_equal(access_kind_from_string(access_kind_to_string((AccessKind)i)), i);
     for (int i = 0; i < _POLICY_MAX; i++)
         assert_int_equal(policy_from_string(policy_to_string((Policy)i)), i);
     for (int i = 0; i < _DEVICE_CLASS_MAX; i++)

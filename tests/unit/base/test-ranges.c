@@ -4,6 +4,7 @@
  * algorithm is held against the obvious one on masks. */
 
 #include "base/ranges.h"
+#include "util/range-util.h"
 
 #include <errno.h>
 #include <setjmp.h>

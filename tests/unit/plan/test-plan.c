@@ -6,6 +6,7 @@
 #include "plan/cost-model.h"
 #include "plan/order.h"
 #include "plan/plan.h"
+#include "util/range-util.h"
 
 #include <errno.h>
 #include <math.h>
@@ -23,7 +24,7 @@ static void costs_by_hand(void **state)
     const CostModel *m = cost_model_of(DEVICE_CLASS_HDD);
 
     /* 0.1 ms fixed, 1 MiB at 100 MB/s; nothing to move */
-    assert_true(fabs(cost_request_usec(m, 0, 0, 1000000, 8 * GIB) - 10100) < 1);
+    assert_true(fabs(cost_sequence_usec(m, &(CostRequest){0, 1000000}, 1, 8 * GIB) - 10100) < 1);
     /* a whole stroke back: 12 ms and half a rotation */
     assert_true(fabs(cost_move_usec(m, 8 * GIB, 0, 8 * GIB) - 16170) < 1);
     /* a quarter of the stroke: half way between the shortest and the longest seek */

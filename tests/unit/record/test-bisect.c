@@ -3,6 +3,7 @@
 /* Bisection against a residency that is known: every subset of few pages, then random ones. */
 
 #include "record/cachestat.h"
+#include "util/range-util.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

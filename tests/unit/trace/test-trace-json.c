@@ -2,6 +2,7 @@
 
 #include "trace/trace-json.h"
 
+#include "util/range-util.h"
 #include "util/synthetic.h"
 
 #include <setjmp.h>
