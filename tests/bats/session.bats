@@ -137,12 +137,12 @@ not_resident() {
     # No cycle comes by itself but the first, of which nothing is left.
     session_config MinSize=0 Cycle=1h
     session_start
-    hs_wait 10 dumped '.n_decisions >= 1 and .prefetch.working == 0'
+    hs_wait 30 dumped '.n_decisions >= 1 and .prefetch.working == 0'
     sync -f "$HS_MNT"
     echo 3 >/proc/sys/vm/drop_caches
     not_resident data/b/1
     chroot "$HS_MNT" /bin/first /data/a >/dev/null
-    hs_wait 10 resident bin/second data/b/1 data/b/2 data/b/3 data/b/sub/4
+    hs_wait 30 resident bin/second data/b/1 data/b/2 data/b/3 data/b/sub/4
     [ "$(jq .prefetch.n_directories "$DUMP")" -ge 2 ]
     session_stop
     # Residency is not what was needed: the trace says so.
@@ -161,11 +161,11 @@ not_resident() {
     hs_cold
     session_start
     as_user /bin/first /data/a >/dev/null
-    hs_wait 10 resident bin/second data/b/3 data/b/sub/4
+    hs_wait 30 resident bin/second data/b/3 data/b/sub/4
     # The next decisions leave out what was refused: it takes no share of the budget.
     hs_wait 10 dumped '.n_refused == 3 and (.requests | any(.path == "/data/b/3"))'
     jq -e '.requests | all(.path | IN("/data/b/1", "/data/b/2", "/data/b/sub") | not)' "$DUMP"
-    hs_wait 10 idle
+    hs_wait 30 idle
     [ "$(jq .prefetch.n_refused "$DUMP")" -ge 3 ]
     not_resident data/b/1
     not_resident data/b/2
@@ -198,7 +198,7 @@ not_resident() {
     session_start
     chroot "$HS_MNT" /bin/first /data/a >/dev/null
     hs_wait 10 dumped ".requests | any(.kind == \"metadata\" and .offset <= $at and .offset + .length >= $((at + size)))"
-    hs_wait 10 block_resident "$at" "$size"
+    hs_wait 30 block_resident "$at" "$size"
     # Nobody has opened the directory: no other want would bring it in.
     jq -e '.requests | all(.path | startswith("/data/c") | not)' "$DUMP"
     session_stop
@@ -252,10 +252,10 @@ steady() {
     local passes reads drops i
     for ((i = 0; i < 10; i++)); do
         drops=$(drops)
-        hs_wait 20 idle
+        hs_wait 30 idle
         passes=$(jq .prefetch.n_passes "$DUMP")
         reads=$(hs_reads)
-        hs_wait 20 idle $((passes + 3))
+        hs_wait 30 idle $((passes + 3))
         reads=$(($(hs_reads) - reads))
         echo "reads while steady: $reads; caches dropped: $(($(drops) - drops)) times"
         ((reads > 0)) || return 0
@@ -278,7 +278,7 @@ steady() {
     mount -o relatime,no_prefetch_block_bitmaps "$HS_LOOP" "$HS_MNT"
     session_start
     chroot "$HS_MNT" /bin/first /data/a >/dev/null
-    hs_wait 10 resident bin/second data/b/1 data/b/2 data/b/3 data/b/sub/4
+    hs_wait 30 resident bin/second data/b/1 data/b/2 data/b/3 data/b/sub/4
     hs_wait 10 dumped '.prefetch.working == 0 and .prefetch.read_bytes > 4700000'
     pin
     reads=$(hs_reads)
@@ -287,7 +287,7 @@ steady() {
     # Blocks of directories and inodes cannot be locked; without the listing it is more than thirty.
     (($(hs_reads) - reads <= 8))
     # It has exited and may come again: all stays wanted.
-    hs_wait 10 idle "$(jq .prefetch.n_passes "$DUMP")"
+    hs_wait 30 idle "$(jq .prefetch.n_passes "$DUMP")"
     [ "$(jq '.requests | length' "$DUMP")" -gt 5 ]
     steady
     session_stop
@@ -305,8 +305,8 @@ steady() {
     # SIGHUP: the configuration anew. What runs, and was learned, stays.
     session_config MinSize=0 Cycle=1s Exclude=/data/b 'Exclude=!/data/b/2'
     kill -HUP "$DAEMON"
-    hs_wait 10 resident bin/second data/b/2
-    hs_wait 10 idle
+    hs_wait 30 resident bin/second data/b/2
+    hs_wait 30 idle
     not_resident data/b/1
     [ "$(jq .n_learned "$DUMP")" -ge 2 ]
     session_stop
@@ -374,7 +374,7 @@ END
     # LimitDATA= of headstart-record.service.
     HS_LIMIT="prlimit --data=268435456" session_start
     as_user /bin/first /data/a >/dev/null
-    hs_wait 10 resident bin/second data/b/1 data/b/2 data/b/3
+    hs_wait 30 resident bin/second data/b/1 data/b/2 data/b/3
     session_stop
     [ "$(grep -c 'too large for a session' "$HS_TMP/daemon.log")" -eq 1 ]
     # What was learned in this session is saved all the same.
@@ -432,8 +432,8 @@ END
     echo 3 >/proc/sys/vm/drop_caches
     session_start
     chroot "$HS_MNT" /bin/first /dev/null 2>/dev/null || true
-    hs_wait 10 resident bin/second data/b/3
-    hs_wait 10 idle
+    hs_wait 30 resident bin/second data/b/3
+    hs_wait 30 idle
     [ "$(jq .prefetch.n_skipped "$DUMP")" -ge 3 ]
     session_stop
 }
