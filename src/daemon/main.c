@@ -211,15 +211,13 @@ static bool mark_run(const Daemon *d, const char *name)
 }
 
 /* Ends the current stage, if one is being recorded, and writes its trace, or drops it. */
-static void finish_stage(Daemon *d, bool drop, bool enough)
+static void finish_stage(Daemon *d, bool drop)
 {
     unsigned flags = prefetcher_trace_flags(d->session);
     _cleanup_free_ char *path = NULL, *left_out = NULL;
     _cleanup_trace_ Trace *t = NULL;
     char duration[FORMAT_TIMESPAN_MAX];
-    int r = drop     ? recorder_drop_stage(d->recorder)
-            : enough ? recorder_take_trace(d->recorder, &t)
-                     : recorder_end_stage(d->recorder, &t);
+    int r = drop ? recorder_drop_stage(d->recorder) : recorder_end_stage(d->recorder, &t);
 
     if (r == -ESRCH)
         return;
@@ -345,10 +343,10 @@ static int on_stage_changed(void *arg, const StageChange *c)
         return 0;
     }
     if (c->next == STAGE_ENOUGH) {
-        finish_stage(d, false, true);
+        finish_stage(d, false);
         return 0;
     }
-    finish_stage(d, c->drop, false);
+    finish_stage(d, c->drop);
     d->session = prefetcher_end(d->session);
     if (c->next == STAGE_LOGIN)
         hurry_login(d, c->uid);
@@ -398,7 +396,7 @@ static int run(Daemon *d)
     r = sd_event_loop(d->event);
     sd_notify(false, "STOPPING=1");
     /* A machine that shuts down does not wait for us; and what is not over is no boot, no login. */
-    finish_stage(d, d->a.automatic, false);
+    finish_stage(d, d->a.automatic);
     d->session = prefetcher_end(d->session);
     return r < 0 ? log_error_errno(r, "headstartd: the event loop failed: %m") : r;
 }

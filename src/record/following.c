@@ -8,13 +8,13 @@
 
 typedef struct Followed {
     uint64_t serial;
-    char *name;     /* NULL: not told yet */
+    char *name;     /* NULL: not reported yet */
     ProcessRun run; /* as last seen */
     unsigned batches;
 } Followed;
 
 struct Following {
-    uint64_t next;     /* runs of lower serials are taken up, or done with */
+    uint64_t next;     /* runs of lower serials were added */
     Followed *entries; /* rising serials */
     size_t n, allocated;
     size_t n_waiting;
@@ -65,7 +65,7 @@ static size_t find_serial(const ProcessRun *runs, size_t n, uint64_t serial)
     return low;
 }
 
-static int take_up(Following *f, const ProcessRun *runs, size_t n)
+static int add_new(Following *f, const ProcessRun *runs, size_t n)
 {
     size_t first = find_serial(runs, n, f->next);
     int r = grow_array(&f->entries, &f->allocated, f->n + n - first, sizeof(*f->entries));
@@ -79,9 +79,9 @@ static int take_up(Following *f, const ProcessRun *runs, size_t n)
     return 0;
 }
 
-/* False: there is nothing more to follow. */
+/* Reports what happened to a run. False if nothing more can happen. */
 static bool follow(Followed *e, const ProcessRun *run, usec_t now, following_name_t name,
-                   following_tell_t tell, void *arg)
+                   following_report_t report, void *arg)
 {
     if (run)
         e->run = *run;
@@ -95,20 +95,20 @@ static bool follow(Followed *e, const ProcessRun *run, usec_t now, following_nam
         e->name = name(arg, run->object);
         if (!e->name)
             return false;
-        tell(arg, e->name, run, true);
+        report(arg, e->name, run, true);
     }
     if (run && run->same_as == PROCESS_NONE && run->n_processes > 0)
         return true;
     if (!run)
         e->run.end = MAX(now, e->run.start);
-    tell(arg, e->name, &e->run, false);
+    report(arg, e->name, &e->run, false);
     return false;
 }
 
 int following_update(Following *f, const ProcessRun *runs, size_t n_runs, usec_t now,
-                     following_name_t name, following_tell_t tell, void *arg)
+                     following_name_t name, following_report_t report, void *arg)
 {
-    int r = take_up(f, runs, n_runs);
+    int r = add_new(f, runs, n_runs);
     size_t n = 0;
 
     f->n_waiting = 0;
@@ -117,7 +117,7 @@ int following_update(Following *f, const ProcessRun *runs, size_t n_runs, usec_t
         size_t at = find_serial(runs, n_runs, e.serial);
         bool there = at < n_runs && runs[at].serial == e.serial;
 
-        if (!follow(&e, there ? &runs[at] : NULL, now, name, tell, arg)) {
+        if (!follow(&e, there ? &runs[at] : NULL, now, name, report, arg)) {
             free(e.name);
             continue;
         }

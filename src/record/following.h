@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Applications as they start and exit, told while a stage goes on: which run is which is known once
- * the batches that report it are settled (processes.h), so a start is told FOLLOWING_BATCHES
- * batches late, and one that has exited by then is told as both. Pure. */
+/* Reports applications as they start and exit, while a stage is recorded and between stages. Which
+ * run is which application is known once the batches that report it are settled (processes.h): a
+ * start is reported FOLLOWING_BATCHES batches late, and a run that is over by then is reported as a
+ * start and an exit. Pure. */
 
 #include "record/processes.h"
 
@@ -11,20 +12,21 @@
 
 typedef struct Following Following;
 
-/* What an executed object is called (allocated), or NULL: it is not to be followed. */
+/* The name of an executed object (allocated), or NULL if it is not to be reported. */
 typedef char *(*following_name_t)(void *arg, uint32_t object);
 /* `run` is borrowed; its start and end are on the table's clock. */
-typedef void (*following_tell_t)(void *arg, const char *name, const ProcessRun *run, bool started);
+typedef void (*following_report_t)(void *arg, const char *name, const ProcessRun *run,
+                                   bool started);
 
 /* NULL if out of memory. */
 Following *following_new(void);
 Following *following_free(Following *f);
 
-/* A batch is over and settled. What was told to have started and is in the table no more has exited
- * `now`. headstart's own runs and those nobody could name are left out. 0 or -ENOMEM (then what
- * began in this batch may be missing). */
+/* To be called when a batch is over and settled. A reported run that the table does not hold any
+ * more has exited `now`. headstart's own runs and those without a name are not reported. 0 or
+ * -ENOMEM (then runs that began in this batch may be missing). */
 int following_update(Following *f, const ProcessRun *runs, size_t n_runs, usec_t now,
-                     following_name_t name, following_tell_t tell, void *arg);
+                     following_name_t name, following_report_t report, void *arg);
 
 /* True while a start waits for its batches. */
 bool following_waits(const Following *f);

@@ -4,12 +4,10 @@
 
 #include "base/clock.h"
 #include "base/open.h"
-#include "record/recorder-internal.h"
 #include "record/residency.h"
 
 #include <fcntl.h>
 #include <limits.h>
-#include <string.h>
 #include <sys/stat.h>
 
 void sampling_done(Sampling *s)
@@ -23,12 +21,12 @@ void sampling_done(Sampling *s)
 
 static int make_room(Sampling *s, size_t n_objects)
 {
-    int k = grow_array(&s->files, &s->allocated, n_objects, sizeof(RangeSet));
+    int r = grow_array(&s->files, &s->allocated, n_objects, sizeof(RangeSet));
 
-    if (k >= 0)
-        k = grow_array(&s->rounds, &s->allocated_rounds, n_objects, sizeof(uint32_t));
-    if (k < 0)
-        return k;
+    if (r >= 0)
+        r = grow_array(&s->rounds, &s->allocated_rounds, n_objects, sizeof(uint32_t));
+    if (r < 0)
+        return r;
     for (; s->n < n_objects; s->n++) {
         s->files[s->n] = (RangeSet){0};
         s->rounds[s->n] = 0;
@@ -36,100 +34,74 @@ static int make_room(Sampling *s, size_t n_objects)
     return 0;
 }
 
-static int look_at_file(Recorder *r, uint32_t object, uint16_t user, usec_t deadline)
+/* The resident ranges of the file; none if it cannot be opened. 0 or -ENOMEM. */
+static int look_at_file(const EventLog *log, Fanotify *f, uint32_t object, usec_t deadline,
+                        RangeSet *ret)
 {
-    _cleanup_close_ int place = -EBADF, fd = -EBADF;
-    _cleanup_range_set_ RangeSet now = {0};
+    _cleanup_close_ int path_fd = -EBADF, fd = -EBADF;
     char path[PATH_MAX];
     struct stat st;
     LoggedObject o;
-    int k;
+    int r;
 
-    event_log_object(r->log, object, &o);
+    event_log_object(log, object, &o);
     if (o.directory)
         return 0;
-    place = fanotify_resolve(r->fanotify, &o, path, sizeof(path));
-    if (place < 0 || fstat(place, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
+    path_fd = fanotify_resolve(f, &o, path, sizeof(path));
+    if (path_fd < 0 || fstat(path_fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
         return 0;
-    fd = fd_reopen(place, O_RDONLY | O_NOATIME);
-    if (fd < 0)
-        return 0;
-    k = residency_read(fd, (uint64_t)st.st_size, deadline, &now);
-    if (k < 0)
-        return k == -ENOMEM ? k : 0;
-    if (!user_shares_take(&r->shares, user, SHARED_SAMPLE_RANGES, now.n))
-        return 0;
-    return range_set_unite(&r->sampling.files[object], &now);
+    fd = fd_reopen(path_fd, O_RDONLY | O_NOATIME);
+    r = fd < 0 ? fd : residency_read(fd, (uint64_t)st.st_size, deadline, ret);
+    return r == -ENOMEM ? r : 0;
 }
 
-/* Looks at the file at the expense of the user who opened it. */
-static int look_for_user(Recorder *r, const LoggedEvent *e, usec_t batch_deadline)
+static int sample_file(Sampling *s, const EventLog *log, UserShares *shares, Fanotify *f,
+                       const LoggedEvent *e, usec_t batch_deadline)
 {
     usec_t start = clock_now(CLOCK_MONOTONIC);
-    int k;
+    _cleanup_range_set_ RangeSet now = {0};
+    int r;
 
-    if (user_shares_left(&r->shares, e->user, SHARED_SAMPLE_USEC) == 0)
+    s->rounds[e->object] = s->round;
+    if (user_shares_left(shares, e->user, SHARED_SAMPLE_USEC) == 0)
         return 0;
-    k = look_at_file(r, e->object, e->user, MIN(batch_deadline, start + SAMPLING_FILE_USEC));
-    user_shares_charge(&r->shares, e->user, SHARED_SAMPLE_USEC, clock_now(CLOCK_MONOTONIC) - start);
-    return k;
+    r = look_at_file(log, f, e->object, MIN(batch_deadline, start + SAMPLING_FILE_USEC), &now);
+    user_shares_charge(shares, e->user, SHARED_SAMPLE_USEC, clock_now(CLOCK_MONOTONIC) - start);
+    if (r < 0 || !user_shares_take(shares, e->user, SHARED_SAMPLE_RANGES, now.n))
+        return r;
+    return range_set_unite(&s->files[e->object], &now);
 }
 
-static int look_at_metadata(Recorder *r)
-{
-    for (size_t i = 0; i < r->n_watched; i++) {
-        WatchedVolume *w = &r->watched[i];
-        const Volume *v = volume_by_dev(&r->volumes, w->st_dev);
-        _cleanup_range_set_ RangeSet now = {0};
-        int k;
-
-        if (!v || !w->has_snapshot || recorder_snapshot(r, v, CACHESTAT_RESIDENT, &now) < 0)
-            continue;
-        k = range_set_unite(&w->resident_since, &now);
-        if (k < 0)
-            return k;
-    }
-    return 0;
-}
-
-int recorder_sample(Recorder *r, usec_t now)
+int sampling_run(Sampling *s, const EventLog *log, UserShares *shares, Fanotify *f, usec_t now)
 {
     static const usec_t delays[] = {SAMPLING_EARLY_USEC, SAMPLING_LATE_USEC};
-    Sampling *s = &r->sampling;
-    const LoggedEvent *events;
     usec_t deadline = clock_now(CLOCK_MONOTONIC) + SAMPLING_BATCH_USEC;
-    unsigned looks = 0;
+    const LoggedEvent *events;
+    unsigned n_files = 0;
     size_t n;
-    int k;
+    int r;
 
-    if (!r->recording || (!s->unfinished && now < s->last + SAMPLING_ROUND_USEC))
+    if (!s->unfinished && now < s->last + SAMPLING_ROUND_USEC)
         return 0;
-    if (!s->unfinished)
-        s->round++;
+    s->round += !s->unfinished;
     s->last = now;
     s->unfinished = false;
-    events = event_log_events(r->log, &n);
-    k = make_room(s, event_log_n_objects(r->log));
-    for (size_t d = 0; r->observable && d < ELEMENTSOF(delays); d++)
-        for (; k >= 0 && s->next[d] < n; s->next[d]++) {
+    events = event_log_events(log, &n);
+    r = make_room(s, event_log_n_objects(log));
+    for (size_t d = 0; d < ELEMENTSOF(delays); d++)
+        for (; r >= 0 && s->next[d] < n; s->next[d]++) {
             const LoggedEvent *e = &events[s->next[d]];
 
             if (e->at_msec * USEC_PER_MSEC + delays[d] > now)
                 break;
             if (s->rounds[e->object] == s->round)
                 continue;
-            if (looks == SAMPLING_LOOKS_MAX || clock_now(CLOCK_MONOTONIC) >= deadline) {
+            if (n_files++ == SAMPLING_BATCH_FILES || clock_now(CLOCK_MONOTONIC) >= deadline) {
                 s->unfinished = true;
                 break;
             }
-            looks++;
-            s->rounds[e->object] = s->round;
-            k = look_for_user(r, e, deadline);
+            r = sample_file(s, log, shares, f, e, deadline);
         }
-    fanotify_resolve_done(r->fanotify);
-    if (k < 0 || s->unfinished ||
-        (r->stage == STAGE_SESSION && now < s->last_metadata + SAMPLING_SESSION_USEC))
-        return k;
-    s->last_metadata = now;
-    return look_at_metadata(r);
+    fanotify_resolve_done(f);
+    return r < 0 ? r : !s->unfinished;
 }

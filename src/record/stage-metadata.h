@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Which metadata of a filesystem a stage has brought in: a part of stage-end.c. By cachestat where
- * that can be asked, else derived by libext2fs from the inodes that were opened. Zeroed is valid.
- */
+/* Which metadata of a volume a stage has brought in, for its trace: what cachestat observed, or
+ * else what libext2fs derives from the inodes that were opened. Zeroed is valid. */
 
-#include "record/recorder-internal.h"
+#include "record/volume-snapshots.h"
+#include "trace/trace.h"
 #include "volume/metadata-deriver.h"
 
 typedef struct StageMetadata {
@@ -15,15 +15,16 @@ typedef struct StageMetadata {
     int volume_fd;            /* of the deriver */
 } StageMetadata;
 
-void stage_metadata_done(StageMetadata *e);
+void stage_metadata_done(StageMetadata *m);
 
-/* First of all when a stage ends. Blocks resident now, or seen so meanwhile, that were not when the
- * stage began; and those that were brought in and reclaimed since. 0 or -ENOMEM. */
-int stage_metadata_snapshot(StageMetadata *e, Recorder *r, const Volume *v);
+/* Takes what the snapshots observed, if they could. To be called before anything else looks at the
+ * volume when the stage has ended. 0 or -ENOMEM. */
+int stage_metadata_observe(StageMetadata *m, const VolumeSnapshots *s, const Volume *v);
 
-/* A file or directory of the stage, by its path on this machine. 0 or -ENOMEM. */
-int stage_metadata_note(StageMetadata *e, const Volume *v, const char *path, uint64_t inode);
+/* Adds a file or directory of the stage, by its path on this machine, and the directories above it:
+ * a lookup reads them all. 0 or -ENOMEM. */
+int stage_metadata_add(StageMetadata *m, const Volume *v, const char *path, uint64_t inode);
 
-/* Last: keeps what libext2fs agrees is metadata; asks it for all where cachestat could not be
- * asked. 0 or -ENOMEM. */
-int stage_metadata_finish(StageMetadata *e, const Volume *v);
+/* Ends it: of what was observed, keeps what can be metadata by libext2fs; where nothing was
+ * observed, derives the metadata of the files that were added. 0 or -ENOMEM. */
+int stage_metadata_finish(StageMetadata *m, const Volume *v);

@@ -732,9 +732,9 @@ for name in sys.argv[1:]:
 }
 
 @test "one user's flood of opens is left out, and nobody else's" {
-    hs_filesystem ext4 256 -N 8192
+    hs_filesystem ext4 256 -N 16384
     mkdir "$HS_MNT/flood"
-    (cd "$HS_MNT/flood" && seq 4000 | xargs touch)
+    (cd "$HS_MNT/flood" && seq 14000 | xargs touch)
     for i in before after; do echo x >"$HS_MNT/root-$i"; echo x >"$HS_MNT/other-$i"; done
     recorder_start
     cat "$HS_MNT/root-before" >/dev/null
@@ -743,7 +743,7 @@ for name in sys.argv[1:]:
     as_user 12345 '
 os.chdir("flood")
 names = os.listdir(".")
-for i in range(90):
+for i in range(60):
     for name in names:
         touch(name)'
     as_user 23456 'touch("other-after")'

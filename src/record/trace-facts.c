@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What a trace says of the machine and the session it was recorded in. */
+#include "record/trace-facts.h"
 
 #include "base/kernel.h"
-#include "record/recorder-internal.h"
-
-#include "base/atomic-file.h"
 #include "base/replay-status.h"
 #include "base/rooted.h"
 
@@ -13,7 +10,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-/* ID and VERSION_ID of os-release below the root: "debian 12". */
+/* Reads ID and VERSION_ID of os-release below the root: "debian 12". */
 static char *read_distribution(int root_fd)
 {
     static const char *const places[] = {"etc/os-release", "usr/lib/os-release"};
@@ -40,12 +37,12 @@ static char *read_distribution(int root_fd)
     return asprintf(&joined, "%s%s%s", id, *version ? " " : "", version) < 0 ? NULL : joined;
 }
 
-/* What headstart-replay said of this stage, if it ran or runs: residency then shows what it read.
- * /run holds one boot's, and what was replayed stays in memory for a second login too. */
-static void read_replay_status(const Recorder *r, Trace *t)
+/* Adds what headstart-replay reported of this stage, if it ran or runs: residency then shows what
+ * it read. /run holds the status of one boot; what was replayed stays in memory for a second login.
+ */
+static void add_replay(const char *run_dir, Trace *t)
 {
-    _cleanup_close_ int fd =
-            r->run_dir ? open(r->run_dir, O_PATH | O_DIRECTORY | O_CLOEXEC) : -EBADF;
+    _cleanup_close_ int fd = run_dir ? open(run_dir, O_PATH | O_DIRECTORY | O_CLOEXEC) : -EBADF;
     _cleanup_replay_status_ ReplayStatusList l = {0};
 
     t->policy = POLICY_OFF;
@@ -55,7 +52,7 @@ static void read_replay_status(const Recorder *r, Trace *t)
         const char *policy, *outcome;
         uint64_t files;
 
-        /* Who logged in is not always known. */
+        /* The user of a login is not always known. */
         if (l.items[i].uid != UID_INVALID && t->uid != UID_INVALID && l.items[i].uid != t->uid)
             continue;
         if (json_get_string(l.items[i].object, "policy", &policy) < 0 ||
@@ -63,7 +60,7 @@ static void read_replay_status(const Recorder *r, Trace *t)
             continue;
         if (strcmp(outcome, "control") == 0)
             t->flags |= TRACE_CONTROL;
-        /* Stopped before it began: the user's own took its place. */
+        /* It was stopped before it began: the user's own pack took its place. */
         if (strcmp(outcome, "stopped") == 0 &&
             json_get_u64(l.items[i].object, "files", UINT64_MAX - 1, &files) >= 0 && files == 0)
             continue;
@@ -83,42 +80,38 @@ static int compare_uids(const void *a, const void *b)
     return (x->uid > y->uid) - (x->uid < y->uid);
 }
 
-/* What was left out of each user. Only lost opens of root or of the stage's own user make the trace
- * incomplete: nobody can spoil another user's trace, or that of a boot. */
-static int add_left_out(const Recorder *r, Trace *t)
+/* Adds what was left out of each user. Only lost opens of root or of the stage's own user make the
+ * trace incomplete: no user can spoil another one's trace, or that of a boot. */
+static int add_left_out(const StageRecord *s, Trace *t)
 {
-    _cleanup_free_ TraceLeftOut *rows = calloc(r->shares.n + 1, sizeof(*rows));
+    _cleanup_free_ TraceLeftOut *rows = calloc(s->shares.n + 1, sizeof(*rows));
     size_t n = 0;
-    int k = 0;
+    int r = 0;
 
     if (!rows)
         return -ENOMEM;
-    if (r->n_overflows > 0)
-        t->flags |= TRACE_INCOMPLETE;
-    for (size_t i = 0; i < r->shares.n; i++) {
-        const UserShare *u = &r->shares.users[i];
+    for (size_t i = 0; i < s->shares.n; i++) {
+        const UserShare *u = &s->shares.users[i];
 
         if (u->n_events_left_out == 0 && u->n_files_left_out == 0 && u->n_files_cut == 0)
             continue;
         if (u->n_events_left_out > 0 &&
-            (u->uid == 0 || (u->uid == r->uid && u->uid != UID_INVALID)))
+            (u->uid == 0 || (u->uid == s->uid && u->uid != UID_INVALID)))
             t->flags |= TRACE_INCOMPLETE;
         rows[n++] =
                 (TraceLeftOut){u->uid, u->n_events_left_out, u->n_files_left_out, u->n_files_cut};
     }
     if (n > 0)
         qsort(rows, n, sizeof(*rows), compare_uids);
-    for (size_t i = 0; k >= 0 && i < n; i++)
-        k = trace_add_left_out(t, &rows[i]);
-    return k;
+    for (size_t i = 0; r >= 0 && i < n; i++)
+        r = trace_add_left_out(t, &rows[i]);
+    return r;
 }
 
-int recorder_fill_facts(const Recorder *r, Trace *t)
+static int add_machine(Trace *t, int root_fd)
 {
-    _cleanup_close_ int root = open(r->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
     char boot_id[KERNEL_BOOT_ID_SIZE] = "";
     struct utsname u;
-    int k;
 
     (void)kernel_boot_id(AT_FDCWD, boot_id); /* failing that: "", unknown */
     free(t->boot_id);
@@ -126,31 +119,43 @@ int recorder_fill_facts(const Recorder *r, Trace *t)
     free(t->distribution);
     t->boot_id = strdup(boot_id);
     t->kernel = uname(&u) == 0 ? strdup(u.release) : strdup("");
-    t->distribution = read_distribution(root);
-    if (!t->boot_id || !t->kernel || !t->distribution)
-        return -ENOMEM;
-    t->uid = r->uid;
-    t->start_realtime = r->start_realtime;
-    t->start_boottime = r->start_boottime;
-    t->process_source = r->connector_fd >= 0 ? PROCESS_SOURCE_CONNECTOR : PROCESS_SOURCE_PROC;
-    t->n_own += r->n_own;
-    t->n_overflows = r->n_overflows;
-    k = add_left_out(r, t);
-    if (k < 0)
-        return k;
-    if (!r->observable)
-        t->flags |= TRACE_RESIDENCY_OFF;
-    if (r->read_ahead_lowered)
-        t->flags |= TRACE_EXACT;
-    if (t->stage == STAGE_LOGIN && r->n_logins > 1)
-        t->flags |= TRACE_SECOND_LOGIN;
-    /* systemd.offline-updates(7) */
-    if (t->stage == STAGE_BOOT && root >= 0 &&
-        (faccessat(root, "system-update", F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
-         faccessat(root, "etc/system-update", F_OK, AT_SYMLINK_NOFOLLOW) == 0))
-        t->flags |= TRACE_OFFLINE_UPDATE;
-    if (t->stage == STAGE_BOOT && trace_has_fsck(t))
-        t->flags |= TRACE_FSCK;
-    read_replay_status(r, t);
-    return 0;
+    t->distribution = read_distribution(root_fd);
+    return t->boot_id && t->kernel && t->distribution ? 0 : -ENOMEM;
+}
+
+/* systemd.offline-updates(7) */
+static bool has_offline_update(int root_fd)
+{
+    return root_fd >= 0 &&
+           (faccessat(root_fd, "system-update", F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
+            faccessat(root_fd, "etc/system-update", F_OK, AT_SYMLINK_NOFOLLOW) == 0);
+}
+
+static unsigned flags_of(const StageRecord *s, const Trace *t, int root_fd)
+{
+    bool boot = s->stage == STAGE_BOOT;
+
+    return (s->n_overflows > 0 ? TRACE_INCOMPLETE : 0) |
+           (s->residency_known ? 0 : TRACE_RESIDENCY_OFF) | (s->exact ? TRACE_EXACT : 0) |
+           (s->stage == STAGE_LOGIN && s->n_logins > 1 ? TRACE_SECOND_LOGIN : 0) |
+           (boot && has_offline_update(root_fd) ? TRACE_OFFLINE_UPDATE : 0) |
+           (boot && trace_has_fsck(t) ? TRACE_FSCK : 0);
+}
+
+int trace_add_facts(Trace *t, const StageRecord *s, const char *root, const char *run_dir)
+{
+    _cleanup_close_ int root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int r = add_machine(t, root_fd);
+
+    if (r < 0)
+        return r;
+    t->uid = s->uid;
+    t->start_realtime = s->start_realtime;
+    t->start_boottime = s->start_boottime;
+    t->process_source = s->has_connector ? PROCESS_SOURCE_CONNECTOR : PROCESS_SOURCE_PROC;
+    t->n_own += s->n_own;
+    t->n_overflows = s->n_overflows;
+    t->flags |= flags_of(s, t, root_fd);
+    add_replay(run_dir, t);
+    return add_left_out(s, t);
 }

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "record/observer.h"
+
+#include "base/clock.h"
+#include "record/proc-connector.h"
+
+#include <signal.h>
+#include <string.h>
+
+void observer_done(Observer *o)
+{
+    if (o->connector_fd >= 0)
+        close(o->connector_fd);
+    fanotify_free(o->fanotify);
+    watched_volumes_done(&o->volumes);
+    process_table_free(o->processes);
+    proc_reader_free(o->proc);
+}
+
+static usec_t since_start(const Observer *o)
+{
+    return clock_now(CLOCK_BOOTTIME) - o->stage->start_boottime;
+}
+
+/* --- objects ---------------------------------------------------------------------------------- */
+
+/* Finds the object, or adds it at the user's expense. 0; -E2BIG if the user's share or the log is
+ * used up; -EINVAL, -ENOMEM. */
+static int intern_for(StageRecord *s, uint16_t user, const LoggedObject *object, uint32_t *ret)
+{
+    size_t bytes = event_log_object_bytes(object);
+    int r = event_log_intern(s->log, object, false, ret);
+
+    if (r != -ENOENT)
+        return r;
+    if (user_shares_left(&s->shares, user, SHARED_OBJECTS) < 1 ||
+        user_shares_left(&s->shares, user, SHARED_OBJECT_BYTES) < bytes)
+        return -E2BIG;
+    r = event_log_intern(s->log, object, true, ret);
+    if (r >= 0) {
+        user_shares_charge(&s->shares, user, SHARED_OBJECTS, 1);
+        user_shares_charge(&s->shares, user, SHARED_OBJECT_BYTES, bytes);
+    }
+    return r;
+}
+
+/* What a process runs, as an object of the log: its executable's path. */
+static int intern_exe(StageRecord *s, const ProcFacts *f, uint32_t *ret, bool *ret_own)
+{
+    const char *slash = strrchr(f->exe, '/');
+    LoggedObject object = {
+            .filesystem = f->remote ? EVENT_LOG_REMOTE : 0,
+            .name = f->exe,
+            .name_size = (uint16_t)strlen(f->exe),
+    };
+
+    *ret = PROCESS_NONE;
+    *ret_own = slash && is_own_name(slash + 1);
+    if (!slash || object.name_size > 4095)
+        return 0;
+    return intern_for(s, user_shares_row(&s->shares, f->uid), &object, ret);
+}
+
+/* --- processes -------------------------------------------------------------------------------- */
+
+static int add_process(uint32_t pid, const ProcFacts *f, void *arg)
+{
+    Observer *o = arg;
+    uint32_t object;
+    bool own;
+    int r = intern_exe(o->stage, f, &object, &own);
+
+    if (r < 0 && r != -E2BIG)
+        return r;
+    return process_table_add(o->processes, pid, object, f->uid, 0, own);
+}
+
+int observer_scan_processes(Observer *o)
+{
+    return proc_scan(o->proc, add_process, o);
+}
+
+/* A process_name_t: what a process runs that no exec event named. True if it lies where exec events
+ * come from. */
+static bool name_process(void *arg, uint32_t pid, uint32_t *ret_object, bool *ret_own)
+{
+    Observer *o = arg;
+    ProcFacts f;
+
+    if (proc_facts_read(o->proc, pid, &f) < 0)
+        return true; /* the process is gone, and most programs lie there */
+    if (f.exe_dev != 0 && watched_volumes_have(&o->volumes, f.exe_dev))
+        return true;
+    if (intern_exe(o->stage, &f, ret_object, ret_own) < 0)
+        *ret_object = PROCESS_NONE;
+    return false;
+}
+
+/* Adds a process that opens something and that nothing reported: it is part of its parent's
+ * application, else /proc says what it runs. */
+static int learn_process(Observer *o, uint32_t pid, bool exec, usec_t at)
+{
+    ProcFacts f;
+    int r = proc_facts_read(o->proc, pid, &f);
+
+    if (r < 0) {
+        /* It is gone already. It is kept until the batch is over, so that /proc is asked once. */
+        r = process_table_add(o->processes, pid, PROCESS_NONE, UID_INVALID, at, false);
+        process_table_exit(o->processes, pid, at);
+        return r;
+    }
+    if (exec) /* the event itself says what the process runs */
+        return process_table_uid(o->processes, pid, f.uid);
+    if (process_table_knows(o->processes, f.parent) && o->connector_fd < 0) {
+        r = process_table_fork(o->processes, f.parent, pid);
+        return r < 0 ? r : process_table_uid(o->processes, pid, f.uid);
+    }
+    return add_process(pid, &f, o);
+}
+
+static bool is_alive(uint32_t pid)
+{
+    return kill((pid_t)pid, 0) == 0 || errno != ESRCH;
+}
+
+/* --- opens ------------------------------------------------------------------------------------ */
+
+static int log_open(Observer *o, const LoggedEvent *e)
+{
+    StageRecord *s = o->stage;
+    size_t n_runs;
+    const ProcessRun *runs = process_table_runs(o->processes, &n_runs);
+
+    if (!s->recording)
+        return 0;
+    if (e->run < n_runs && runs[e->run].own) {
+        s->n_own++;
+        return 0;
+    }
+    if (e->object == PROCESS_NONE || !user_shares_take(&s->shares, e->user, SHARED_EVENTS, 1)) {
+        s->shares.users[e->user].n_events_left_out++;
+        return 0;
+    }
+    return event_log_add(s->log, e);
+}
+
+/* Sets the object of an open, PROCESS_NONE if there is no room for it, and adds the OpenFlags that
+ * its name tells. 0 or -ENOMEM. */
+static int log_object(Observer *o, const LoggedObject *object, LoggedEvent *e, unsigned *flags)
+{
+    LoggedObject known;
+    int r = intern_for(o->stage, e->user, object, &e->object);
+
+    if (r == -E2BIG || r == -EINVAL) {
+        e->object = PROCESS_NONE;
+        return 0;
+    }
+    if (r < 0)
+        return r;
+    event_log_object(o->stage->log, e->object, &known);
+    *flags |= (known.loader ? OPEN_LOADER : 0) | (known.env ? OPEN_ENV : 0) |
+              (known.own ? OPEN_OWN : 0);
+    return 0;
+}
+
+/* A fanotify_handler_t. Between stages only executions count. */
+static int on_open(void *arg, const LoggedObject *object, uint32_t pid, bool exec)
+{
+    Observer *o = arg;
+    usec_t at = since_start(o);
+    LoggedEvent e = {
+            .object = PROCESS_NONE,
+            .at_msec = (uint32_t)MIN(at / USEC_PER_MSEC, (usec_t)UINT32_MAX),
+            .kind = exec && !object->directory ? ACCESS_EXEC : ACCESS_OPEN,
+    };
+    unsigned flags =
+            (o->connector_fd >= 0 ? OPEN_REPORTED : 0) | (e.kind == ACCESS_EXEC ? OPEN_EXEC : 0);
+    int r = 0;
+
+    if (pid == (uint32_t)getpid()) {
+        o->stage->n_own++;
+        return 0;
+    }
+    exec = e.kind == ACCESS_EXEC;
+    if (exec || o->stage->recording) {
+        if ((!exec || o->connector_fd < 0) && !process_table_knows(o->processes, pid))
+            r = learn_process(o, pid, exec, at);
+        e.user = user_shares_row(&o->stage->shares, process_table_uid_of(o->processes, pid));
+        if (r >= 0)
+            r = log_object(o, object, &e, &flags);
+        o->n_starts += exec && !(flags & (OPEN_LOADER | OPEN_OWN));
+    }
+    if (r >= 0)
+        r = process_table_open(o->processes, pid, e.object, flags, at, &e.run);
+    return r < 0 ? r : log_open(o, &e);
+}
+
+/* A fanotify_before_t: what the connector has reported is handed in before the opens that were read
+ * before it, so that whoever opened something is known then (processes.h). */
+static int before_opens(void *arg)
+{
+    Observer *o = arg;
+    uint64_t lost = o->n_lost;
+    int r;
+
+    if (o->connector_fd < 0)
+        return 0;
+    r = proc_connector_drain(o->connector_fd, o->processes, o->stage->start_boottime, &o->n_lost);
+    if (o->n_lost != lost) {
+        process_table_lost(o->processes);
+        process_table_reap(o->processes, is_alive, since_start(o));
+    }
+    return r < 0 ? r : 0;
+}
+
+int observer_drain(Observer *o)
+{
+    int events = fanotify_drain(o->fanotify, before_opens, on_open, o, &o->stage->n_overflows);
+
+    if (o->connector_fd < 0 && since_start(o) > o->last_reap + OBSERVER_REAP_USEC) {
+        o->last_reap = since_start(o);
+        process_table_reap(o->processes, is_alive, o->last_reap);
+    }
+    process_table_settle(o->processes, name_process, o);
+    return events;
+}
+
+/* --- stages ----------------------------------------------------------------------------------- */
+
+/* Takes the objects of processes that go on over into a new log. */
+typedef struct Carry {
+    const EventLog *from;
+    EventLog *to;
+} Carry;
+
+static uint32_t carry_object(uint32_t object, void *arg)
+{
+    Carry *c = arg;
+    LoggedObject o;
+    uint32_t ret;
+
+    event_log_object(c->from, object, &o);
+    return event_log_intern(c->to, &o, true, &ret) < 0 ? PROCESS_NONE : ret;
+}
+
+static int renew_log(Observer *o, bool new_stage, uint64_t keep_from)
+{
+    Carry c = {o->stage->log, event_log_new()};
+    size_t n_runs;
+    int r;
+
+    if (!c.to)
+        return -ENOMEM;
+    r = new_stage ? process_table_new_stage(o->processes, carry_object, &c)
+                  : process_table_compact(o->processes, keep_from, carry_object, &c);
+    if (r < 0) {
+        event_log_free(c.to);
+        return r;
+    }
+    event_log_free(o->stage->log);
+    o->stage->log = c.to;
+    o->stage->shares = (UserShares){0};
+    process_table_runs(o->processes, &n_runs);
+    o->compact_at = MAX(2 * n_runs, (size_t)OBSERVER_RUNS_MAX);
+    return 0;
+}
+
+int observer_begin_stage(Observer *o)
+{
+    o->last_reap = 0;
+    return renew_log(o, true, 0);
+}
+
+int observer_forget(Observer *o, uint64_t keep_from)
+{
+    return renew_log(o, false, keep_from);
+}
+
+bool observer_is_full(const Observer *o)
+{
+    size_t n_runs;
+
+    process_table_runs(o->processes, &n_runs);
+    return !o->stage->recording && n_runs > o->compact_at;
+}

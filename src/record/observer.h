@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Who opens what: reads the queues of fanotify and of the proc connector into a stage's record, and
+ * knows which process is part of which application. */
+
+#include "record/proc-facts.h"
+#include "record/processes.h"
+#include "record/stage-record.h"
+#include "record/watched-volumes.h"
+
+/* How often /proc is asked which processes have exited, without the proc connector. */
+#define OBSERVER_REAP_USEC (USEC_PER_SEC / 2)
+
+/* Between stages the runs that are over are forgotten when there are so many, and twice as many as
+ * were left the last time. */
+#define OBSERVER_RUNS_MAX 5000U
+
+typedef struct Observer {
+    StageRecord *stage; /* what it fills; borrowed */
+    Fanotify *fanotify;
+    WatchedVolumes volumes;
+    int connector_fd; /* -EBADF: /proc instead */
+    ProcReader *proc;
+    ProcessTable *processes;
+    usec_t last_reap;  /* since the stage's start */
+    uint64_t n_lost;   /* times that the connector lost events */
+    uint64_t n_starts; /* applications started so far, also between stages */
+    size_t compact_at; /* runs in the table */
+} Observer;
+
+/* Zeroed but for connector_fd, it is valid for observer_done(). */
+void observer_done(Observer *o);
+
+/* Adds the processes that run already. 0, -ENOMEM, or the error of reading /proc. */
+int observer_scan_processes(Observer *o);
+
+/* Reads what is queued. The number of opens, or a negative errno. */
+int observer_drain(Observer *o);
+
+/* A stage begins: forgets all but the processes that go on and what they run. To be called before
+ * stage_record_begin(). 0 or -ENOMEM. */
+int observer_begin_stage(Observer *o);
+
+/* No stage runs: forgets the events, and the runs that are over, but for those whose serial is
+ * `keep_from` or higher. 0 or -ENOMEM. */
+int observer_forget(Observer *o, uint64_t keep_from);
+
+/* True if no stage runs and observer_forget() is due. */
+bool observer_is_full(const Observer *o);

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What is recorded of one stage: the observer, the sampling and the snapshots fill it while the
+ * stage runs, and the trace builder reads it when the stage has ended. Between stages its log knows
+ * only what the processes run. */
+
+#include "base/uid.h"
+#include "base/vocabulary.h"
+#include "record/event-log.h"
+#include "record/sampling.h"
+#include "record/user-shares.h"
+#include "record/volume-snapshots.h"
+
+typedef struct StageRecord {
+    bool recording; /* a stage runs */
+    Stage stage;
+    uint32_t uid; /* whose login or session it is; UID_INVALID: nobody's or not known */
+    usec_t start_boottime, start_realtime;
+    unsigned n_logins; /* that began since the recorder was started, this one included */
+
+    EventLog *log;
+    UserShares shares; /* what the users took of the log and of the trace */
+    Sampling sampling;
+    usec_t metadata_sampled; /* when, since the stage's start */
+    VolumeSnapshots snapshots;
+
+    uint64_t n_overflows; /* of the event queue */
+    uint64_t n_own;       /* opens by headstart itself, left out */
+
+    /* How it is recorded. */
+    bool residency_known; /* which pages of other users' files are resident can be observed */
+    bool exact;           /* read-ahead is lowered */
+    bool has_connector;   /* processes are known by the proc connector, else by /proc */
+} StageRecord;
+
+/* 0 or -ENOMEM. */
+int stage_record_init(StageRecord *s);
+void stage_record_done(StageRecord *s);
+
+/* Begins a new stage: no events, no samples, counters 0, the clocks as given. */
+void stage_record_begin(StageRecord *s, Stage stage, uint32_t uid, usec_t boottime,
+                        usec_t realtime);

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "record/trace-builder.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/open.h"
+#include "record/residency.h"
+#include "record/stage-metadata.h"
+#include "record/stage-select.h"
+#include "record/trace-facts.h"
+#include "volume/mountinfo.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* How long looking at the pages of one file may take. */
+#define FILE_USEC (20 * USEC_PER_MSEC)
+
+/* Runs of headstart itself. */
+#define RUN_OWN (TRACE_NONE - 1)
+
+/* A volume of the observer in the trace. */
+typedef struct BuiltVolume {
+    uint32_t id;
+    StageMetadata metadata;
+} BuiltVolume;
+
+struct TraceBuilder {
+    Observer *o;
+    const char *root;
+    Trace *t;
+    BuiltVolume *volumes; /* as the observer's */
+    uint32_t *files;      /* object -> file of the trace, or TRACE_NONE */
+    uint32_t *runs;       /* run -> application of the trace, TRACE_NONE or RUN_OWN */
+};
+
+/* A regular file or directory of the stage, resolved. */
+typedef struct Resolved {
+    int fd;           /* O_PATH */
+    const char *path; /* on this machine */
+    struct stat st;
+    const Volume *volume;
+    StageMetadata *metadata; /* of the volume */
+} Resolved;
+
+TraceBuilder *trace_builder_free(TraceBuilder *b)
+{
+    if (!b)
+        return NULL;
+    for (size_t i = 0; b->volumes && i < b->o->volumes.table.n; i++)
+        stage_metadata_done(&b->volumes[i].metadata);
+    free(b->volumes);
+    free(b->files);
+    free(b->runs);
+    trace_free(b->t);
+    free(b);
+    return NULL;
+}
+
+int trace_builder_new(Observer *o, TraceBuilder **ret)
+{
+    _cleanup_trace_builder_ TraceBuilder *b = calloc(1, sizeof(*b));
+    const VolumeTable *volumes = &o->volumes.table;
+
+    if (!b)
+        return -ENOMEM;
+    b->o = o;
+    b->t = trace_new(o->stage->stage);
+    b->volumes = calloc(volumes->n + 1, sizeof(BuiltVolume));
+    if (!b->t || !b->volumes)
+        return -ENOMEM;
+    b->t->duration = clock_now(CLOCK_BOOTTIME) - o->stage->start_boottime;
+    for (size_t i = 0; i < volumes->n; i++) {
+        int r = stage_metadata_observe(&b->volumes[i].metadata, &o->stage->snapshots,
+                                       &volumes->volumes[i]);
+
+        if (r < 0)
+            return r;
+    }
+    *ret = TAKE_PTR(b);
+    return 0;
+}
+
+const char *trace_path_below(const char *root, const char *path)
+{
+    size_t l = strlen(root);
+
+    if (!path_is_below(path, root))
+        return NULL;
+    while (l > 0 && root[l - 1] == '/')
+        l--;
+    return path[l] ? path + l : "/";
+}
+
+/* --- volumes ---------------------------------------------------------------------------------- */
+
+static int add_volumes(TraceBuilder *b)
+{
+    const VolumeTable *volumes = &b->o->volumes.table;
+
+    for (size_t i = 0; i < volumes->n; i++) {
+        const Volume *v = &volumes->volumes[i];
+        TraceVolume t = {
+                .uuid = v->uuid,
+                .fstype = v->fstype,
+                .subvolume = v->subvolume,
+                .mountpoint = v->mountpoint,
+                .device = v->device,
+                .scheduler = v->scheduler,
+                .device_class = v->device_class,
+                .rotational = v->rotational,
+                .size_bytes = v->size_bytes,
+        };
+        int r = trace_add_volume(b->t, &t, &b->volumes[i].id);
+
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int add_metadata(TraceBuilder *b)
+{
+    const VolumeTable *volumes = &b->o->volumes.table;
+
+    for (size_t i = 0; i < volumes->n; i++) {
+        TraceVolume *v = &b->t->volumes[b->volumes[i].id];
+        StageMetadata *m = &b->volumes[i].metadata;
+        int r = stage_metadata_finish(m, &volumes->volumes[i]);
+
+        if (r < 0)
+            return r;
+        v->metadata_source = m->source;
+        v->metadata = m->ranges;
+        m->ranges = (RangeSet){0};
+    }
+    return 0;
+}
+
+/* --- page ranges ------------------------------------------------------------------------------ */
+
+/* Adds the pages of the file that were reclaimed since. When that happened the kernel does not say:
+ * in a boot and in the first login after it the stage read them, days later it need not have. 0, 1
+ * if the ranges are not complete, or -ENOMEM. */
+static int add_reclaimed(const StageRecord *s, int fd, usec_t deadline, TraceFile *f)
+{
+    _cleanup_range_set_ RangeSet seen = {0};
+    int cut, r;
+
+    if (s->stage != STAGE_BOOT && (s->stage != STAGE_LOGIN || s->n_logins > 1))
+        return 0;
+    if (s->snapshots.no_cachestat || cachestat_count(fd, CACHESTAT_EVICTED, 0, f->size_bytes) <= 0)
+        return 0;
+    cut = cachestat_ranges(fd, CACHESTAT_SEEN, f->size_bytes, deadline, &seen);
+    if (cut < 0)
+        return cut == -ENOMEM ? cut : 0;
+    r = range_set_unite(&f->resident, &seen);
+    return r < 0 ? r : cut;
+}
+
+/* 0, 1 if the ranges are not complete, or -ENOMEM. */
+static int read_residency(StageRecord *s, int path_fd, TraceFile *f)
+{
+    usec_t deadline = clock_now(CLOCK_MONOTONIC) + FILE_USEC;
+    _cleanup_close_ int fd = fd_reopen(path_fd, O_RDONLY | O_NOATIME);
+    int cut, r;
+
+    if (fd < 0)
+        return 0; /* it may not be opened: no ranges */
+    cut = residency_read(fd, f->size_bytes, deadline, &f->resident);
+    if (cut >= 0) {
+        r = add_reclaimed(s, fd, deadline, f);
+        return r < 0 ? r : cut || r;
+    }
+    if (cut == -EPERM && s->residency_known) {
+        log_warning("The kernel does not say which pages of other users' files are resident "
+                    "(CAP_FOWNER in this user namespace?): whole files are assumed");
+        s->residency_known = false;
+    }
+    return cut == -ENOMEM ? cut : 0;
+}
+
+/* Adds what was seen of the file while the stage ran, as far as the file is still so long. The
+ * sample is used up. */
+static int add_sample(Sampling *s, uint32_t object, TraceFile *f)
+{
+    Range whole = {0, f->size_bytes};
+    const RangeSet all = {&whole, 1, 1};
+    _cleanup_range_set_ RangeSet sample = {0}, clipped = {0};
+    int r;
+
+    if (object >= s->n || s->files[object].n == 0 || f->size_bytes == 0)
+        return 0;
+    sample = s->files[object];
+    s->files[object] = (RangeSet){0};
+    r = range_set_intersect(&sample, &all, &clipped);
+    return r < 0 ? r : range_set_unite(&f->resident, &clipped);
+}
+
+/* Charges the ranges that came to the file, and drops those beyond the user's share. True if it
+ * dropped any. */
+static bool limit_ranges(UserShares *shares, uint16_t user, size_t before, RangeSet *ranges)
+{
+    size_t added = ranges->n > before ? ranges->n - before : 0;
+    size_t left = (size_t)user_shares_left(shares, user, SHARED_RANGES);
+
+    user_shares_charge(shares, user, SHARED_RANGES, MIN(added, left));
+    if (added <= left)
+        return false;
+    ranges->n = before + left;
+    return true;
+}
+
+/* --- files ------------------------------------------------------------------------------------ */
+
+/* Opens an object as a mere place. 1; 0 if it is none that a trace holds; -ENOENT if it is gone.
+ * `path` is the buffer for x->path. */
+static int resolve(TraceBuilder *b, uint32_t object, char *path, size_t size, Resolved *x)
+{
+    const VolumeTable *volumes = &b->o->volumes.table;
+    LoggedObject o;
+
+    event_log_object(b->o->stage->log, object, &o);
+    x->fd = fanotify_resolve(b->o->fanotify, &o, path, size);
+    if (x->fd < 0 || fstat(x->fd, &x->st) < 0)
+        return -ENOENT;
+    if (!S_ISREG(x->st.st_mode) && !S_ISDIR(x->st.st_mode))
+        return 0; /* a symlink, socket or device: nothing to read ahead */
+    x->path = path;
+    x->volume = volume_by_dev(volumes, x->st.st_dev);
+    if (!x->volume)
+        return 0;
+    x->metadata = &b->volumes[x->volume - volumes->volumes].metadata;
+    return 1;
+}
+
+/* Fills in a file that the trace did not have yet. 0, 1 if its ranges are not complete, or -ENOMEM.
+ */
+static int fill_file(TraceBuilder *b, const Resolved *x, TraceFile *f)
+{
+    StageRecord *s = b->o->stage;
+    bool regular = S_ISREG(x->st.st_mode);
+    int cut = 0, r;
+
+    f->inode = x->st.st_ino;
+    f->size_bytes = regular ? (uint64_t)x->st.st_size : 0;
+    f->mtime_nsec = (int64_t)timespec_nsec(&x->st.st_mtim);
+    if (regular && s->residency_known)
+        cut = read_residency(s, x->fd, f);
+    if (cut < 0)
+        return cut;
+    r = stage_metadata_add(x->metadata, x->volume, x->path, x->st.st_ino);
+    return r < 0 ? r : cut;
+}
+
+/* Adds the resolved object to the trace; one with that path may be there. */
+static int add_file(TraceBuilder *b, const StageObject *object, const Resolved *x, const char *path)
+{
+    StageRecord *s = b->o->stage;
+    uint32_t volume = b->volumes[x->volume - b->o->volumes.table.volumes].id, id, path_id;
+    size_t ranges;
+    TraceFile *f;
+    int cut = 0, r;
+
+    r = trace_add_path(b->t, path, &path_id);
+    if (r == -EINVAL)
+        return 0; /* a name longer than the format allows */
+    if (r >= 0)
+        r = trace_add_file(b->t, path_id, volume, S_ISDIR(x->st.st_mode), &id);
+    if (r < 0)
+        return r;
+    b->files[object->object] = id;
+    f = &b->t->files[id];
+    ranges = f->resident.n;
+    if (f->inode == 0)
+        cut = fill_file(b, x, f);
+    r = cut < 0 ? cut : f->directory ? 0 : add_sample(&s->sampling, object->object, f);
+    if (r < 0)
+        return r;
+    if (limit_ranges(&s->shares, object->user, ranges, &f->resident) || cut)
+        s->shares.users[object->user].n_files_cut++;
+    return 0;
+}
+
+/* Resolves one object and adds it. An object that was opened and is gone is counted. 1; 0 if the
+ * user's share of path bytes is used up; -ENOMEM, -E2BIG. */
+static int add_object(TraceBuilder *b, const StageObject *object)
+{
+    UserShares *shares = &b->o->stage->shares;
+    char path[PATH_MAX];
+    Resolved x = {.fd = -EBADF};
+    const char *below;
+    int r = resolve(b, object->object, path, sizeof(path), &x);
+    _cleanup_close_ int fd = x.fd;
+
+    if (r < 0)
+        b->t->n_unresolved += object->opened;
+    if (r <= 0)
+        return 1;
+    below = trace_path_below(b->root, x.path);
+    if (!below)
+        return 1;
+    if (!user_shares_take(shares, object->user, SHARED_PATH_BYTES, strlen(below) + 1))
+        return 0;
+    user_shares_charge(shares, object->user, SHARED_FILES, 1);
+    r = add_file(b, object, &x, below);
+    return r < 0 ? r : 1;
+}
+
+/* Adds the object at its user's expense, or counts it if the shares have no room. */
+static int add_for_user(TraceBuilder *b, const StageObject *object)
+{
+    UserShares *shares = &b->o->stage->shares;
+    usec_t start = clock_now(CLOCK_MONOTONIC);
+    int r = 0;
+
+    if (user_shares_left(shares, object->user, SHARED_FILES) > 0 &&
+        user_shares_left(shares, object->user, SHARED_END_USEC) > 0) {
+        r = add_object(b, object);
+        user_shares_charge(shares, object->user, SHARED_END_USEC,
+                           clock_now(CLOCK_MONOTONIC) - start);
+    }
+    if (r == 0)
+        shares->users[object->user].n_files_left_out++;
+    return r;
+}
+
+static int add_objects(TraceBuilder *b)
+{
+    _cleanup_free_ StageObject *objects = NULL;
+    StageRecord *s = b->o->stage;
+    const ProcessRun *runs;
+    size_t n, n_runs;
+    int r;
+
+    b->files = malloc((event_log_n_objects(s->log) + 1) * sizeof(uint32_t));
+    if (!b->files)
+        return -ENOMEM;
+    memset(b->files, 0xff, (event_log_n_objects(s->log) + 1) * sizeof(uint32_t));
+    runs = process_table_runs(b->o->processes, &n_runs);
+    r = stage_select(s->log, runs, n_runs, &s->shares, &objects, &n);
+    for (size_t i = 0; r >= 0 && i < n; i++)
+        r = add_for_user(b, &objects[i]);
+    fanotify_resolve_done(b->o->fanotify);
+    return r < 0 ? r : 0;
+}
+
+/* --- applications and accesses ---------------------------------------------------------------- */
+
+static int add_lifetime(TraceBuilder *b, const ProcessRun *p, uint32_t application)
+{
+    return trace_add_lifetime(
+            b->t, &(TraceLifetime){
+                          .application = application,
+                          .pid = p->pid,
+                          .uid = p->uid,
+                          .start = p->start,
+                          .end = p->n_processes > 0 ? USEC_INFINITY : MAX(p->start, p->end),
+                  });
+}
+
+static int add_runs(TraceBuilder *b)
+{
+    size_t n;
+    const ProcessRun *runs = process_table_runs(b->o->processes, &n);
+
+    b->runs = calloc(n + 1, sizeof(uint32_t));
+    if (!b->runs)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        const ProcessRun *p = &runs[i], *whole = p;
+        uint32_t file;
+        int r;
+
+        /* An execve that failed belongs to the run before it, a script's env to the script. */
+        while (whole->same_as != PROCESS_NONE)
+            whole = &runs[whole->same_as];
+        file = whole->object == PROCESS_NONE ? TRACE_NONE : b->files[whole->object];
+        b->runs[i] = whole->own ? RUN_OWN : TRACE_NONE;
+        if (whole->own || file == TRACE_NONE || b->t->files[file].directory)
+            continue;
+        r = trace_add_application(b->t, file, &b->runs[i]);
+        if (r >= 0 && whole == p)
+            r = add_lifetime(b, p, b->runs[i]);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int add_accesses(TraceBuilder *b)
+{
+    size_t n, n_runs;
+    const LoggedEvent *events = event_log_events(b->o->stage->log, &n);
+
+    process_table_runs(b->o->processes, &n_runs);
+    for (size_t i = 0; i < n; i++) {
+        TraceAccess a = {
+                .at = events[i].at_msec * USEC_PER_MSEC,
+                .file = b->files[events[i].object],
+                .application = events[i].run < n_runs ? b->runs[events[i].run] : TRACE_NONE,
+                .kind = (AccessKind)events[i].kind,
+        };
+        int r;
+
+        if (a.application == RUN_OWN) {
+            b->t->n_own++; /* the process was not known to be headstart's when it opened this */
+            continue;
+        }
+        if (a.file == TRACE_NONE)
+            continue;
+        b->t->n_unknown_application += a.application == TRACE_NONE;
+        r = trace_add_access(b->t, &a);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+int trace_builder_build(TraceBuilder *b, const char *root, const char *run_dir, Trace **ret)
+{
+    int r;
+
+    b->root = root;
+    r = add_volumes(b);
+    if (r >= 0)
+        r = add_objects(b);
+    if (r >= 0)
+        r = add_runs(b);
+    if (r >= 0)
+        r = add_accesses(b);
+    if (r >= 0)
+        r = add_metadata(b);
+    if (r >= 0)
+        r = trace_add_facts(b->t, b->o->stage, root, run_dir);
+    if (r < 0)
+        return r;
+    *ret = TAKE_PTR(b->t);
+    return 0;
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What a trace says of the machine and of the session it was recorded in. */
+
+#include "record/stage-record.h"
+#include "trace/trace.h"
+
+/* Fills in kernel, distribution, clocks, flags, counters and what was left out. `root` is the
+ * directory that is recorded, `run_dir` where replay leaves its status, or NULL. The trace must
+ * have its lifetimes. 0 or -ENOMEM. */
+int trace_add_facts(Trace *t, const StageRecord *s, const char *root, const char *run_dir);

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Which metadata blocks of each filesystem are in the page cache of its block device, before,
+ * during and at the end of a stage. ext2/3/4 only: other filesystems keep their metadata elsewhere.
+ */
+
+#include "record/cachestat.h"
+#include "volume/volume.h"
+
+/* How long one snapshot of one volume may take: a device of 20 GB takes 2 ms. */
+#define VOLUME_SNAPSHOT_USEC (300 * USEC_PER_MSEC)
+
+typedef struct VolumeSnapshot {
+    uint64_t st_dev;
+    bool unknown;             /* the first snapshot failed */
+    RangeSet resident_before; /* resident when the stage began */
+    RangeSet seen_before;     /* the same, and what had been resident and was reclaimed */
+    RangeSet resident_since;  /* seen resident while the stage ran */
+} VolumeSnapshot;
+
+/* Zeroed is valid. A volume that is not in it was mounted after the stage began: nothing of it was
+ * resident before. */
+typedef struct VolumeSnapshots {
+    VolumeSnapshot *items;
+    size_t n, allocated;
+    bool no_cachestat; /* pretend that the kernel has none */
+} VolumeSnapshots;
+
+void volume_snapshots_done(VolumeSnapshots *s);
+
+/* The stage begins: forgets what it held, and takes the first snapshot of each volume. 0 or
+ * -ENOMEM. */
+int volume_snapshots_begin(VolumeSnapshots *s, const VolumeTable *t);
+
+/* Adds what is resident now: what is reclaimed before the stage ends was brought in, too. 0 or
+ * -ENOMEM. */
+int volume_snapshots_sample(VolumeSnapshots *s, const VolumeTable *t);
+
+/* Forgets volumes that are not mounted any more: another filesystem may get their st_dev. */
+void volume_snapshots_keep(VolumeSnapshots *s, const VolumeTable *t);
+
+/* The stage ends: the metadata that it brought in, as byte ranges of the block device. That is what
+ * is resident now or was at a sample and was not when the stage began, and what was brought in and
+ * reclaimed since. 0; -EOPNOTSUPP (not ext2/3/4), -ENOSYS or -EPERM (no cachestat), -ETIME,
+ * -ENODATA (the first snapshot failed), -ENOMEM, or the error of opening the device. */
+int volume_snapshots_brought_in(const VolumeSnapshots *s, const Volume *v, RangeSet *ret);

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The filesystems whose opens are recorded: every local block-backed one that is mounted at or
+ * below the root. */
+
+#include "record/fanotify.h"
+
+typedef struct WatchedVolume {
+    uint64_t st_dev; /* 0: not mounted any more */
+} WatchedVolume;
+
+/* Zeroed is valid, and watches nothing. */
+typedef struct WatchedVolumes {
+    VolumeTable table;    /* what is mounted now */
+    WatchedVolume *items; /* the index of each is the number that its events carry */
+    size_t n, allocated;
+} WatchedVolumes;
+
+void watched_volumes_done(WatchedVolumes *w);
+
+/* Marks the filesystems that were mounted since the last call, and drops those that are not mounted
+ * any more: another filesystem may get their st_dev. One that cannot be marked is left out. 0,
+ * -ENOMEM, -EPERM (the first mark was refused), or the error of reading mountinfo. */
+int watched_volumes_update(WatchedVolumes *w, Fanotify *f, const char *root);
+
+/* True if watched_volumes_update() would find another set of filesystems. Reads only mountinfo:
+ * mounts change often while a machine boots, filesystems on disks seldom. < 0: the error of reading
+ * it. */
+int watched_volumes_changed(const WatchedVolumes *w, const char *root);
+
+/* True if opens on the filesystem with that st_dev are recorded. */
+bool watched_volumes_have(const WatchedVolumes *w, uint64_t st_dev);
