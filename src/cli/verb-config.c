@@ -51,7 +51,8 @@ const Verb verb_config = {
         .name = "config",
         .arguments = "",
         .summary = "Show the configuration in effect",
-        .description = "Shows each key of headstart.conf(5), its value, and the file and line that "
-                       "set it.\nLines that cannot be used are reported on standard error.",
+        .description =
+                "Shows each key of headstart.conf(5), its value, and the file and line that set\n"
+                "it. Lines that cannot be used are reported on standard error.",
         .run = run,
 };

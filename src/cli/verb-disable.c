@@ -5,7 +5,7 @@
 #include "cli/switch.h"
 
 static const Option options[] = {
-        {1, 0, "now", NULL, "Stop what runs, too"},
+        {1, 0, "now", NULL, "Stop running units, too"},
         {0},
 };
 
@@ -19,8 +19,8 @@ const Verb verb_disable = {
         .arguments = "",
         .summary = "Turn headstart off",
         .description =
-                "Disables its units, and what hooks of display managers and package managers "
-                "start.\nWhat was learned is kept.",
+                "Disables the units of headstart, and those that display managers' and package\n"
+                "managers' hooks start. What was learned is kept.",
         .options = options,
         .run = run,
 };

@@ -18,8 +18,9 @@ const Verb verb_enable = {
         .name = "enable",
         .arguments = "",
         .summary = "Turn headstart on",
-        .description = "Enables its units, as 'systemctl enable' would, and what hooks of display "
-                       "managers and\npackage managers start.",
+        .description =
+                "Enables the units of headstart, and those that display managers' and package\n"
+                "managers' hooks start.",
         .options = options,
         .run = run,
 };

@@ -44,6 +44,6 @@ const Verb verb_evaluate = {
         .name = "evaluate",
         .arguments = "[TRACE|DIR…]",
         .max_arguments = VERB_ANY,
-        .summary = "Judge the predictors by recorded traces",
+        .summary = "Evaluate the predictors on recorded traces",
         .run = run,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* headstart export: what of STATE/model.json means the same on another machine. */
+/* headstart export: the part of STATE/model.json that is valid on other machines. */
 
 #include "base/parse.h"
 #include "cli/cli-state.h"
@@ -14,8 +14,8 @@ enum {
 };
 
 static const Option options[] = {
-        {OPTION_OUTPUT, 'o', "output", "MODEL", "Where it goes [standard output]"},
-        {OPTION_PRUNE, 0, "prune", "PERCENT", "Leave out what fewer sessions used [nothing]"},
+        {OPTION_OUTPUT, 'o', "output", "MODEL", "Write to MODEL [standard output]"},
+        {OPTION_PRUNE, 0, "prune", "PERCENT", "Leave out files that fewer sessions used [0%]"},
         {0},
 };
 
@@ -62,11 +62,11 @@ static int run(Context *c)
 const Verb verb_export = {
         .name = "export",
         .arguments = "",
-        .summary = "Write what was learned for use on other machines",
+        .summary = "Write what was learned for other machines",
         .description =
-                "Of files of the distribution only, of all users together: no paths of homes "
-                "or of local\nsettings, no user ids, no places on disks, and not which "
-                "applications follow which.",
+                "Writes only files that a distribution ships, summed over all users. Leaves out\n"
+                "paths in home directories and local settings, user ids, positions on disk, and\n"
+                "which application follows which.",
         .options = options,
         .run = run,
 };

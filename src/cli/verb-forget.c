@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* headstart forget: what was recorded and learned goes, all of it or one stage's or user's. */
+/* headstart forget: deletes what was recorded and learned, all of it or that of a stage or user. */
 
 #include "base/directory.h"
 #include "cli/cli-state.h"
@@ -20,8 +20,8 @@ enum {
 };
 
 static const Option options[] = {
-        {OPTION_STAGE, 0, "stage", "STAGE", "Only what was recorded of boot, login or session"},
-        {OPTION_USER, 0, "user", "USER", "Only what was recorded of this user"},
+        {OPTION_STAGE, 0, "stage", "STAGE", "Delete only recordings of boot, login or session"},
+        {OPTION_USER, 0, "user", "USER", "Delete only recordings of this user"},
         {0},
 };
 
@@ -206,12 +206,12 @@ static int run(Context *c)
 const Verb verb_forget = {
         .name = "forget",
         .arguments = "",
-        .summary = "Throw away what was recorded and learned",
+        .summary = "Delete what was recorded and learned",
         .description =
-                "All of it; or only what concerns a stage or a user: then the rest is "
-                "learned and planned\nanew from the recordings that are left. Settings stay, "
-                "and recording goes on. A recording\nof which nobody knows whose it is goes "
-                "with any user.",
+                "Deletes traces, model and packs. With --stage= or --user=, deletes the traces of\n"
+                "that stage or user, and learns and plans again from the others. A trace whose\n"
+                "user is unknown is deleted with any user. The configuration is kept, and\n"
+                "recording continues.",
         .options = options,
         .run = run,
 };

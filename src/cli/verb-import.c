@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* headstart import: what other machines have learned, added to STATE/model.json. */
+/* headstart import: adds models of other machines to STATE/model.json. */
 
 #include "base/clock.h"
 #include "cli/cli-state.h"
@@ -76,10 +76,10 @@ const Verb verb_import = {
         .arguments = "MODEL…",
         .min_arguments = 1,
         .max_arguments = VERB_ANY,
-        .summary = "Add what other machines have learned",
-        .description = "Models that 'headstart export' or 'headstart merge' have written. Their "
-                       "sessions count\nlike those of this machine, and fade like them. All of the "
-                       "files are taken, or none.",
+        .summary = "Add models of other machines",
+        .description =
+                "Adds models that 'headstart export' or 'headstart merge' wrote. Their sessions\n"
+                "count and age like those of this machine. If a model is bad, none is added.",
         .options = NULL,
         .run = run,
 };

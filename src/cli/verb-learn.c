@@ -31,7 +31,7 @@ enum {
 };
 
 static const Option options[] = {
-        {OPTION_REBUILD, 0, "rebuild", NULL, "Forget the model, learn all kept traces anew"},
+        {OPTION_REBUILD, 0, "rebuild", NULL, "Delete the model and learn from all traces again"},
         {0},
 };
 
@@ -372,9 +372,11 @@ const Verb verb_learn = {
         .name = "learn",
         .arguments = "[TRACE…]",
         .max_arguments = VERB_ANY,
-        .summary = "Add what traces say to the model",
-        .description = "Without TRACE: those of the state directory that were not learned yet. A "
-                       "trace or\nmodel that cannot be read is set aside as NAME.bad.",
+        .summary = "Learn from traces",
+        .description =
+                "Adds traces to the model: the given ones, or those in the state directory that\n"
+                "were not learned yet. A trace or model that cannot be read is renamed to\n"
+                "NAME.bad.",
         .options = options,
         .run = run,
 };

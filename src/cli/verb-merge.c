@@ -13,8 +13,9 @@ enum {
 };
 
 static const Option options[] = {
-        {OPTION_OUTPUT, 'o', "output", "MODEL", "Where the sum goes; may be one of those merged"},
-        {OPTION_PRUNE, 0, "prune", "PERCENT", "Then drop what fewer sessions used [nothing]"},
+        {OPTION_OUTPUT, 'o', "output", "MODEL",
+         "Write the sum to MODEL, which may be one of the\nmerged models"},
+        {OPTION_PRUNE, 0, "prune", "PERCENT", "Leave out files that fewer sessions used [0%]"},
         {0},
 };
 
@@ -111,9 +112,9 @@ const Verb verb_merge = {
         .max_arguments = VERB_ANY,
         .summary = "Add up models of several machines",
         .description =
-                "The sum is exact: any order and any grouping gives the same bytes, so a fleet can "
-                "be\nfolded in parts. Never more than two models and their sum are in memory. If "
-                "one of\nthem is bad, nothing is written.",
+                "The sum is exact: the same models give the same bytes in any order and grouping.\n"
+                "At most two models and their sum are in memory. If a model is bad, nothing is\n"
+                "written.",
         .options = options,
         .run = run,
 };

@@ -24,16 +24,18 @@ enum {
 };
 
 static const Option options[] = {
-        {OPTION_STAGE, 0, "stage", "STAGE", "Only boot or only login"},
-        {OPTION_USER, 0, "user", "USER", "Only the login of this user"},
-        {OPTION_BUDGET, 0, "budget", "BYTES", "Memory a pack may fill: auto, thesis or bytes"},
-        {OPTION_POLICY, 0, "policy", "POLICY", "auto, off, metadata, concurrent, gate or idle"},
-        {OPTION_DEADLINE, 0, "deadline", "TIME", "So long a gated boot waits at most"},
+        {OPTION_STAGE, 0, "stage", "STAGE", "Plan only boot or only login"},
+        {OPTION_USER, 0, "user", "USER", "Plan only the login of this user"},
+        {OPTION_BUDGET, 0, "budget", "BYTES",
+         "Maximum size of a pack in memory: auto, thesis or\na number of bytes"},
+        {OPTION_POLICY, 0, "policy", "POLICY",
+         "How the packs are replayed: auto, off, metadata,\nconcurrent, gate or idle"},
+        {OPTION_DEADLINE, 0, "deadline", "TIME", "Maximum time for which a gated boot waits"},
         {OPTION_MIN_PROBABILITY, 0, "min-probability", "PERCENT",
-         "Leave out what is less likely [10%]"},
-        {OPTION_DRY_RUN, 0, "dry-run", NULL, "Print what would be replayed, write nothing"},
+         "Minimum probability of an object [10%]"},
+        {OPTION_DRY_RUN, 0, "dry-run", NULL, "Print the operations, write nothing"},
         {OPTION_IF_CHANGED, 0, "if-changed", NULL,
-         "Do nothing if what is planned from is older than the packs"},
+         "Do nothing if the packs are newer than models and\nconfiguration"},
         {0},
 };
 
@@ -230,10 +232,10 @@ static int run(Context *c)
 const Verb verb_plan = {
         .name = "plan",
         .arguments = "",
-        .summary = "Plan what the next boot and login need",
+        .summary = "Plan the packs for the next boot and login",
         .description =
                 "Writes boot.pack, login.pack and a login@UID.pack for each user whose login was\n"
-                "learned into the state directory. If that fails the old ones stay.",
+                "learned. A pack that cannot be planned is left as it was.",
         .options = options,
         .run = run,
 };

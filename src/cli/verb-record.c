@@ -25,10 +25,11 @@ enum {
 };
 
 static const Option options[] = {
-        {OPTION_STAGE, 0, "stage", "STAGE", "What is recorded: boot, login or session [session]"},
+        {OPTION_STAGE, 0, "stage", "STAGE",
+         "Stage that the trace belongs to: boot, login or\nsession [session]"},
         {OPTION_OUTPUT, 'o', "output", "FILE",
-         "Write the trace there, not into the state directory"},
-        {OPTION_EXACT, 0, "exact", NULL, "With read-ahead lowered: exact ranges, slower"},
+         "Write the trace to FILE, not to the state directory"},
+        {OPTION_EXACT, 0, "exact", NULL, "Lower read-ahead to record exact ranges; slower"},
         {0},
 };
 
@@ -348,10 +349,10 @@ const Verb verb_record = {
         .name = "record",
         .arguments = "[-- COMMAND…]",
         .max_arguments = VERB_ANY,
-        .summary = "Record what a command, or the machine, reads",
+        .summary = "Record what a command or the machine reads",
         .description =
-                "Runs COMMAND and ends with its exit status; without COMMAND it records until "
-                "SIGINT\nor SIGTERM.",
+                "Runs COMMAND and exits with its exit status. Without COMMAND, records until\n"
+                "SIGINT or SIGTERM.",
         .options = options,
         .takes_command = true,
         .run = run,

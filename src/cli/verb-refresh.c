@@ -461,12 +461,12 @@ static int run(Context *c)
 const Verb verb_refresh = {
         .name = "refresh",
         .arguments = "",
-        .summary = "Find files anew that an upgrade has changed, and plan anew",
+        .summary = "Update the model and the packs after an upgrade",
         .description =
-                "What is known of a file's older self goes on: of one that was replaced, and of "
-                "one whose\nname differs in version numbers only. Files that are gone are "
-                "forgotten; what only is not\nmounted, or locked, is not. No new recording is "
-                "needed.",
+                "A file that was replaced keeps what was learned of it. So does a file whose new\n"
+                "name differs only in version numbers. Files that were removed are forgotten, but\n"
+                "not those whose filesystem is not mounted or locked. Then the packs are planned\n"
+                "again.",
         .options = options,
         .run = run,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* headstart replay: hands over to headstart-replay, the small program that early boot runs. */
+/* headstart replay: runs headstart-replay, the small program that early boot runs. */
 
 #include "cli/cli.h"
 #include "cli/program.h"
@@ -24,12 +24,12 @@ enum {
 
 static const Option options[] = {
         {OPTION_STAGE, 0, "stage", "STAGE", "Replay the pack of boot or login [login]"},
-        {OPTION_WAIT, 0, "wait", NULL, "Return when the data is in memory"},
-        {OPTION_DRY_RUN, 0, "dry-run", NULL, "Print what would be read"},
+        {OPTION_WAIT, 0, "wait", NULL, "Return when the data is in the page cache"},
+        {OPTION_DRY_RUN, 0, "dry-run", NULL, "Print the operations, read nothing"},
         {OPTION_POLICY, 0, "policy", "POLICY",
-         "Instead of the pack's: metadata, concurrent, gate, idle"},
+         "Override the pack's policy: metadata, concurrent,\ngate or idle"},
         {OPTION_IOPRIO, 0, "ioprio", "CLASS", "I/O priority: idle or best-effort"},
-        {OPTION_FORCE, 0, "force", NULL, "Also in a control session or with headstart=0"},
+        {OPTION_FORCE, 0, "force", NULL, "Replay in a control session and with headstart=0"},
         {0},
 };
 
@@ -122,8 +122,10 @@ const Verb verb_replay = {
         .name = "replay",
         .arguments = "[PACK]",
         .max_arguments = 1,
-        .summary = "Read a pack into memory",
-        .description = "Without PACK the one of --stage= in the state directory is replayed.",
+        .summary = "Read a pack into the page cache",
+        .description =
+                "Runs headstart-replay(8). Without PACK, replays the pack of the stage in the\n"
+                "state directory.",
         .options = options,
         .run = run,
 };

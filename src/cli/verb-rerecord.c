@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* headstart rerecord: record anew, at the next boot (a file that headstartd honours) or now. */
+/* headstart rerecord: records again, at the next boot (headstartd reads the request) or now. */
 
 #include "base/atomic-file.h"
 #include "cli/cli-state.h"
@@ -20,11 +20,11 @@ enum {
 };
 
 static const Option options[] = {
-        {OPTION_NOW, 0, "now", NULL, "Start recording now, by headstart-record.service"},
+        {OPTION_NOW, 0, "now", NULL, "Start recording now: restart headstart-record.service"},
         {OPTION_NEXT_BOOT, 0, "next-boot", NULL, "Record the next boot and login (the default)"},
-        {OPTION_STAGE, 0, "stage", "STAGE[,…]", "Only these stages [boot,login]"},
-        {OPTION_USER, 0, "user", "USER", "Only logins and sessions of this user"},
-        {OPTION_EXACT, 0, "exact", NULL, "With read-ahead lowered: exact ranges, a slower stage"},
+        {OPTION_STAGE, 0, "stage", "STAGE[,…]", "Record only these stages [boot,login]"},
+        {OPTION_USER, 0, "user", "USER", "Record only logins and sessions of this user"},
+        {OPTION_EXACT, 0, "exact", NULL, "Lower read-ahead to record exact ranges; slower"},
         {0},
 };
 
@@ -131,11 +131,11 @@ static int run(Context *c)
 const Verb verb_rerecord = {
         .name = "rerecord",
         .arguments = "",
-        .summary = "Record the next boot and login anew",
+        .summary = "Record the next boot and login without replay",
         .description =
-                "What was learned stays; the new traces are added to it. In a boot or login that "
-                "is\nrecorded anew no pack is replayed, so that its trace shows what is really "
-                "used. Who\nasks is heard for a week.",
+                "Nothing is replayed in a stage that is recorded again, so that its trace shows\n"
+                "what is really used. The model is kept, and the new traces are added to it. A\n"
+                "request expires after a week.",
         .options = options,
         .run = run,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* headstart show FILE: what a trace, a model or a pack says. The kind is told by the content. */
+/* headstart show FILE: the content of a trace, model or pack. */
 
 #include "base/atomic-file.h"
 #include "base/parse.h"
@@ -15,7 +15,7 @@ enum {
 };
 
 static const Option options[] = {
-        {OPTION_LIMIT, 'n', "limit", "N", "Rows of the long tables; 0 shows all [10]"},
+        {OPTION_LIMIT, 'n', "limit", "N", "Maximum number of rows of each long table; 0: all [10]"},
         {0},
 };
 
@@ -86,11 +86,11 @@ const Verb verb_show = {
         .arguments = "TRACE|MODEL|PACK",
         .min_arguments = 1,
         .max_arguments = 1,
-        .summary = "Show what a file of ours says",
+        .summary = "Show the content of a trace, model or pack",
         .description =
-                "The kind of file is told by its content. With --json= all of it is printed; "
-                "a\ntrace's files come in the order of their first use, with their resident "
-                "ranges.",
+                "Finds out the kind of file by its content. With --json= the whole file is\n"
+                "printed. Files of a trace are printed in the order of their first use, with\n"
+                "their resident ranges.",
         .options = options,
         .run = run,
 };

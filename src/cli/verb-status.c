@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* headstart status: what is known, and what this boot did with it. */
+/* headstart status: what was recorded, learned and planned, and what this boot replayed. */
 
 #include "base/atomic-file.h"
 #include "base/json-util.h"
@@ -318,7 +318,9 @@ static int run(Context *c)
 const Verb verb_status = {
         .name = "status",
         .arguments = "",
-        .summary = "Show what is known and what this boot did",
-        .description = "What was recorded, learned and planned, and whether headstart is on.",
+        .summary = "Show the state of headstart and what this boot replayed",
+        .description =
+                "Shows whether headstart is on, what was recorded, learned and planned, and what\n"
+                "was replayed in this boot.",
         .run = run,
 };
