@@ -1,9 +1,35 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* One leader finds the filesystems and builds the list, then it and further workers carry out the
- * streams. Each worker keeps what it asked for in a queue of its own, as long as the pacer allows;
- * to make room it awaits the oldest, by reading from it: POSIX_FADV_WILLNEED says nothing of
- * arrivals. Long, because all of that happens under one lock. */
+/* The executor: a leader thread finds the filesystems and builds the list of operations; then it
+ * and further workers carry out the streams. A worker asks the kernel to read a chunk, remembers it
+ * in a ring of its own, and asks for the next, as long as its pacer allows. To make room it waits
+ * for the oldest chunk by reading from it, because POSIX_FADV_WILLNEED does not say when data has
+ * arrived.
+ *
+ * Threads: the caller of replay_start() (it never waits for the disk), the leader, the workers. The
+ * leader is worker 0.
+ *
+ * Lock map. There is one mutex, Replay.lock. It is held for short updates, never over I/O.
+ *
+ *   fields of Replay                  written by              read by
+ *   pack, options, starter            replay_start(), before  everyone, without the lock
+ *                                     the leader exists
+ *   mounted, list, files, queues,     the leader, before      workers; callers once `listed`
+ *   keep_open                         `listed` is set         (mounted: once `done`)
+ *   order of list.operations from     reorder(), with lock    take_operation(), with lock
+ *   queues[].next on
+ *   queues[].next, .busy_opens        workers, with lock      workers and callers, with lock
+ *   files[].*, n_open                 workers, with lock      workers, with lock
+ *   listed, hurried, order, done,     leader or caller,       everyone, with lock
+ *   error, result                     with lock
+ *   recheck_until                     the leader, with lock,  workers, without the lock: threads
+ *                                     while no worker runs    are created after the change
+ *   io_class (atomic)                 any caller              workers, before each operation
+ *
+ *   Condition `opened`: signalled when queues[].busy_opens becomes 0; data waits for it.
+ *   A Worker, its ring and its scratch buffer belong to one thread.
+ *
+ * One file, because the lock map needs to be checked against all of it. */
 
 #include "replay/executor.h"
 
@@ -24,26 +50,26 @@
 #define WHO_PROCESS     1
 #define STACK_BYTES     (256U * 1024)
 #define SCRATCH_BYTES   (128U * 1024)
-#define DESCRIPTORS_OWN 24U /* what is open beside the files of the pack */
+#define DESCRIPTORS_OWN 24U /* open besides the files of the pack */
 
 /* What became of a file of the pack. */
 typedef enum FileState {
     FILE_UNTRIED,
-    FILE_SKIPPED, /* counted when it was opened */
-    FILE_FOUND,   /* it is the one that was planned; opened again if fd is closed */
+    FILE_SKIPPED, /* and counted */
+    FILE_FOUND,   /* it is the planned file; it is opened again if fd was closed */
 } FileState;
 
 typedef struct File {
     int fd; /* < 0: not open */
     FileState state;
-    uint32_t in_flight; /* chunks asked for and not awaited: the descriptor is in use */
-    uint32_t left;      /* data operations not begun */
+    uint32_t in_flight; /* chunks in flight: the descriptor is in use */
+    uint32_t left;      /* data operations that were not begun */
 } File;
 
 typedef struct StreamQueue {
     const Stream *stream;
-    size_t next, end;    /* operations not begun yet */
-    unsigned busy_opens; /* data waits until these are done */
+    size_t next, end;    /* operations that were not begun */
+    unsigned busy_opens; /* opens under way: data waits for them */
 } StreamQueue;
 
 struct Replay {
@@ -55,15 +81,15 @@ struct Replay {
     MountedTable mounted;
     OperationList list;
 
-    pthread_mutex_t lock; /* guards all that follows; never held over I/O */
+    pthread_mutex_t lock; /* see the lock map */
     pthread_cond_t opened;
-    File *files;         /* one a file of the pack */
-    StreamQueue *queues; /* one a stream */
+    File *files;         /* one per file of the pack */
+    StreamQueue *queues; /* one per stream */
     bool listed;         /* list and queues can be used */
-    bool hurried;        /* before there was a list */
+    bool hurried;        /* replay_hurry() was called: `order` counts */
     ReplayOrder order;
-    usec_t recheck_until; /* the recheck asks for what was reclaimed meanwhile, until then; 0: the
-                             first sweep is not over */
+    usec_t recheck_until; /* the recheck, which reads again what was reclaimed meanwhile, ends then;
+                             0: the sweep is not over */
     bool done;
     int error;
     uint32_t n_open, keep_open;
@@ -72,10 +98,12 @@ struct Replay {
     atomic_int io_class;
 };
 
-/* A piece of an operation that was asked for. */
+#define CHUNK_OF_DEVICE UINT32_MAX
+
+/* A part of an operation, in flight. */
 typedef struct Chunk {
     int fd;
-    uint32_t file; /* UINT32_MAX: of the block device */
+    uint32_t file; /* CHUNK_OF_DEVICE, or index of the file in the pack */
     uint32_t length;
     uint64_t offset;
 } Chunk;
@@ -90,7 +118,7 @@ typedef struct Worker {
     char *scratch;
     IoClass io_class;
     bool started;
-    bool failed; /* something could not be awaited */
+    bool failed; /* a chunk could not be read */
 } Worker;
 
 static void lock(Replay *r)
@@ -103,7 +131,7 @@ static void unlock(Replay *r)
     pthread_mutex_unlock(&r->lock);
 }
 
-/* Of the calling thread alone. Not allowed, or no such thing: then at the usual priority. */
+/* Sets the I/O priority of the calling thread. If that is not allowed, the usual one stays. */
 static void follow_io_class(Worker *w)
 {
     IoClass c = (IoClass)atomic_load_explicit(&w->replay->io_class, memory_order_relaxed);
@@ -117,8 +145,9 @@ static void follow_io_class(Worker *w)
 
 /* --- descriptors ------------------------------------------------------------------------------ */
 
-/* Called with the lock held. Returns a descriptor for the caller to close, or -EBADF. */
-static int let_go(Replay *r, File *f)
+/* Gives up the file's descriptor if nobody needs it. Called with the lock held. Returns the
+ * descriptor, which the caller closes, or -EBADF. */
+static int drop_descriptor(Replay *r, File *f)
 {
     int fd = f->fd;
 
@@ -145,7 +174,7 @@ static int open_file(Worker *w, uint32_t volume, const PackFile *f, bool reading
     }
 }
 
-static void do_open(Worker *w, const Operation *op)
+static void execute_open(Worker *w, const Operation *op)
 {
     Replay *r = w->replay;
     const PackFile *f = &r->pack->files[op->index];
@@ -184,8 +213,9 @@ static void do_open(Worker *w, const Operation *op)
     unlock(r);
 }
 
-/* A descriptor for reading the file's data, in use until release() is called as often. */
-static int acquire(Worker *w, const Operation *op, uint32_t index)
+/* A descriptor for reading the file's data, or a negative errno. Each call is paired with one of
+ * release_file(). */
+static int acquire_file(Worker *w, const Operation *op, uint32_t index)
 {
     Replay *r = w->replay;
     File *f = &r->files[index];
@@ -217,17 +247,17 @@ static int acquire(Worker *w, const Operation *op, uint32_t index)
     fd = f->fd;
     unlock(r);
     if (mine >= 0)
-        close(mine); /* another worker was quicker */
+        close(mine); /* another worker was faster */
     return fd;
 }
 
-static void release(Replay *r, uint32_t index)
+static void release_file(Replay *r, uint32_t index)
 {
     int fd;
 
     lock(r);
     r->files[index].in_flight--;
-    fd = let_go(r, &r->files[index]);
+    fd = drop_descriptor(r, &r->files[index]);
     unlock(r);
     if (fd >= 0)
         close(fd);
@@ -235,16 +265,16 @@ static void release(Replay *r, uint32_t index)
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-/* Returns when the chunk is there. A read waits for a page that is on its way, and brings in one
- * that was dropped, or that the kernel did not care to read ahead. To keep the window, the last
- * byte tells; to be sure of all of it, all of it is read. */
+/* Waits for the oldest chunk in flight: a read returns when the page is there, and reads a page
+ * that was reclaimed or that the kernel did not read ahead. The last byte suffices to keep the
+ * window; with `wait` the whole chunk is read, to be sure of all of it. */
 static void await_oldest(Worker *w)
 {
     const Chunk *c = &w->queue[w->head];
     const Replay *r = w->replay;
     uint64_t end = c->offset + c->length, at = c->offset;
 
-    if (c->file != UINT32_MAX)
+    if (c->file != CHUNK_OF_DEVICE)
         end = MIN(end, le64toh(r->pack->files[c->file].size));
     if (!r->options.wait && end > at)
         at = end - 1;
@@ -261,13 +291,13 @@ static void await_oldest(Worker *w)
     }
     pacer_completed(&w->pacer, c->length);
     w->head = (w->head + 1) % w->pacer.window_requests;
-    if (c->file != UINT32_MAX)
-        release(w->replay, c->file);
+    if (c->file != CHUNK_OF_DEVICE)
+        release_file(w->replay, c->file);
 }
 
-/* Asks for one chunk; takes over the use of the file. Not by readahead(2), which is the same but
- * refused block devices in some kernels (Linux 4.19 to 6.6). */
-static int ask(Worker *w, const Chunk *c)
+/* Submits one chunk. On success await_oldest() releases its file later; on failure the caller does.
+ * Not by readahead(2), which is the same but refused block devices in Linux 4.19 to 6.6. */
+static int submit(Worker *w, const Chunk *c)
 {
     int error;
 
@@ -281,12 +311,12 @@ static int ask(Worker *w, const Chunk *c)
     return 0;
 }
 
-static void do_range(Worker *w, const Operation *op)
+static void execute_range(Worker *w, const Operation *op)
 {
     Replay *r = w->replay;
     const MountedVolume *m = &r->mounted.volumes[op->volume];
     bool metadata = op->kind == OPERATION_METADATA;
-    uint32_t index = metadata ? UINT32_MAX : le32toh(r->pack->data[op->index].file);
+    uint32_t index = metadata ? CHUNK_OF_DEVICE : le32toh(r->pack->data[op->index].file);
     uint64_t offset, length, at;
     int k = 0;
 
@@ -305,16 +335,16 @@ static void do_range(Worker *w, const Operation *op)
         };
 
         if (!metadata) {
-            c.fd = acquire(w, op, index);
+            c.fd = acquire_file(w, op, index);
             if (c.fd < 0)
                 return;
         }
         if (r->recheck_until && cachestat_is_resident(c.fd, c.offset, c.length) != 0)
             k = 1;
         else
-            k = ask(w, &c);
+            k = submit(w, &c);
         if (k != 0 && !metadata)
-            release(r, index);
+            release_file(r, index);
         if (k >= 0)
             at += c.length;
     }
@@ -333,15 +363,15 @@ static void do_range(Worker *w, const Operation *op)
 
 /* --- workers ---------------------------------------------------------------------------------- */
 
-/* The next operation of the worker's line; false if there is none left. */
-static bool take(Worker *w, Operation *ret)
+/* Takes the next operation of the worker's stream; false if there is none left. */
+static bool take_operation(Worker *w, Operation *ret)
 {
     Replay *r = w->replay;
     StreamQueue *q = w->stream_queue;
     bool taken = false;
 
     lock(r);
-    /* Looked at again after each wait: the order may have changed. */
+    /* q->next is read anew after each wait: the order may have changed. */
     if (r->recheck_until && clock_now(CLOCK_MONOTONIC) > r->recheck_until)
         q->next = q->end;
     while (q->next < q->end && r->list.operations[q->next].kind == OPERATION_DATA &&
@@ -362,12 +392,12 @@ static void *work(void *arg)
     Replay *r = w->replay;
     Operation op;
 
-    while (take(w, &op)) {
+    while (take_operation(w, &op)) {
         follow_io_class(w);
         if (op.kind != OPERATION_OPEN)
-            do_range(w, &op);
+            execute_range(w, &op);
         else if (!r->recheck_until)
-            do_open(w, &op);
+            execute_open(w, &op);
     }
     while (r->options.wait && w->pacer.in_flight_requests > 0)
         await_oldest(w);
@@ -383,8 +413,8 @@ static void workers_free(Worker *workers, size_t n)
     free(workers);
 }
 
-/* Workers of a stream: no more than there are descriptors for, since each opens a place, a file and
- * what it has under way at the same time. */
+/* Workers of a stream: at most one per four descriptors, since each may hold a path, a file and
+ * chunks in flight at the same time. */
 static unsigned workers_of(const Stream *s, uint32_t descriptors)
 {
     return (unsigned)MIN(MIN((size_t)s->n_workers, s->n), MAX((size_t)descriptors / 4, (size_t)1));
@@ -411,7 +441,7 @@ static int run_workers(Replay *r, uint32_t descriptors)
 
             w->replay = r;
             w->stream_queue = &r->queues[i];
-            /* Each chunk under way holds a descriptor. */
+            /* Each chunk in flight holds a descriptor. */
             pacer_init(&w->pacer, s->window_bytes / of_queue,
                        MIN(s->window_requests / of_queue, descriptors / (uint32_t)n));
             w->queue = calloc(w->pacer.window_requests, sizeof(Chunk));
@@ -420,7 +450,7 @@ static int run_workers(Replay *r, uint32_t descriptors)
                 k = -ENOMEM;
         }
     }
-    /* The leader is the first; those that cannot be started leave their part to the others. */
+    /* The leader is worker 0. It also does the work of those that cannot be started. */
     for (size_t i = 1; i < n && k >= 0; i++)
         workers[i].started =
                 pthread_create(&workers[i].thread, &r->attributes, work, &workers[i]) == 0;
@@ -439,19 +469,19 @@ static int run_workers(Replay *r, uint32_t descriptors)
     return k;
 }
 
-/* What is left, in another order. Called with the lock held. */
+/* Sorts the operations that were not begun. Called with the lock held. */
 static void reorder(Replay *r)
 {
     for (size_t i = 0; i < r->list.n_streams; i++) {
         StreamQueue *q = &r->queues[i];
 
-        /* Out of memory: the old order does as well. */
+        /* Out of memory: the old order stays. */
         (void)operations_sort(r->pack, r->mounted.facts, r->order, r->list.operations + q->next,
                               q->end - q->next);
     }
 }
 
-/* All operations are to be begun. */
+/* Queues all operations, none of them begun. */
 static void queues_fill(Replay *r)
 {
     for (size_t i = 0; i < r->list.n_streams; i++)
@@ -460,21 +490,18 @@ static void queues_fill(Replay *r)
                                      .end = r->list.streams[i].first + r->list.streams[i].n};
 }
 
-static int run(Replay *r)
+/* Finds the filesystems and lists the operations. 0, or a negative errno with r unchanged. */
+static int find_operations(Replay *r)
 {
-    const Pack *p = r->pack;
-    uint32_t n_files = le32toh(p->header->n_files), descriptors;
-    usec_t start;
     MountedTable mounted = {0};
     OperationList list = {0};
-    int k;
+    int k = mounted_table_read(r->pack, r->options.root, &mounted);
 
-    k = mounted_table_read(p, r->options.root, &mounted);
     if (k < 0)
         return k;
     for (uint32_t i = 0; r->options.done && i < mounted.n; i++)
         mounted.facts[i].done = r->options.done[i];
-    k = operations_from_pack(p, mounted.facts, r->options.policy, &list);
+    k = operations_from_pack(r->pack, mounted.facts, r->options.policy, &list);
     if (k < 0) {
         mounted_table_done(&mounted);
         return k;
@@ -484,43 +511,66 @@ static int run(Replay *r)
     r->list = list;
     for (int i = 0; i < _REPLAY_SKIP_MAX; i++)
         r->result.n_skipped[i] += list.n_skipped[i];
+    r->result.resident = list.n == 0 && r->options.wait;
     unlock(r);
-    if (list.n == 0) {
-        lock(r);
-        r->result.resident = r->options.wait;
-        unlock(r);
-        return 0;
-    }
+    return 0;
+}
 
-    descriptors = descriptors_raise(DESCRIPTORS_OWN + 2ULL * r->mounted.n, n_files * 2ULL + 1024);
+/* Makes the files and queues of the list, and lets replay_hurry() reorder it. 0 or -ENOMEM. */
+static int prepare_queues(Replay *r, uint32_t descriptors)
+{
+    uint32_t n_files = le32toh(r->pack->header->n_files);
+
     r->keep_open = descriptors / 2;
     r->files = calloc((size_t)n_files + 1, sizeof(File));
-    r->queues = calloc(list.n_streams + 1, sizeof(StreamQueue));
+    r->queues = calloc(r->list.n_streams + 1, sizeof(StreamQueue));
     if (!r->files || !r->queues)
         return -ENOMEM;
     for (uint32_t i = 0; i < n_files; i++)
         r->files[i].fd = -EBADF;
-    for (size_t i = 0; i < list.n; i++)
-        if (list.operations[i].kind == OPERATION_DATA)
-            r->files[le32toh(p->data[list.operations[i].index].file)].left++;
+    for (size_t i = 0; i < r->list.n; i++)
+        if (r->list.operations[i].kind == OPERATION_DATA)
+            r->files[le32toh(r->pack->data[r->list.operations[i].index].file)].left++;
     queues_fill(r);
     lock(r);
     r->listed = true;
     if (r->hurried)
         reorder(r);
     unlock(r);
+    return 0;
+}
+
+/* The recheck: a sweep takes seconds, and the pages that it read first may have been reclaimed.
+ * What is still resident is not read again. It takes at most a tenth of the time of the sweep. */
+static int recheck(Replay *r, usec_t sweep_start, uint32_t descriptors)
+{
+    usec_t now = clock_now(CLOCK_MONOTONIC);
+
+    lock(r);
+    r->recheck_until = now + (now - sweep_start) / 10;
+    queues_fill(r);
+    unlock(r);
+    return run_workers(r, descriptors);
+}
+
+static int run(Replay *r)
+{
+    uint64_t n_files = le32toh(r->pack->header->n_files);
+    uint32_t descriptors;
+    usec_t start;
+    int k = find_operations(r);
+
+    if (k < 0 || r->list.n == 0)
+        return k;
+    descriptors = descriptors_raise(DESCRIPTORS_OWN + 2ULL * r->mounted.n, n_files * 2 + 1024);
+    k = prepare_queues(r, descriptors);
+    if (k < 0)
+        return k;
     start = clock_now(CLOCK_MONOTONIC);
     k = run_workers(r, MAX(descriptors / 2, 1U));
     if (k < 0 || (!r->options.wait && r->options.policy != POLICY_IDLE))
         return k;
-    /* Memory was short, or somebody reclaims what is cold: the sweep takes seconds, and what it
-     * brought in first may be gone. Nothing is read if not; at most for a tenth of the time. */
-    lock(r);
-    r->recheck_until = clock_now(CLOCK_MONOTONIC);
-    r->recheck_until += (r->recheck_until - start) / 10;
-    queues_fill(r);
-    unlock(r);
-    return run_workers(r, MAX(descriptors / 2, 1U));
+    return recheck(r, start, MAX(descriptors / 2, 1U));
 }
 
 static void *lead(void *arg)

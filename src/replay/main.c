@@ -1,39 +1,34 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* headstart-replay: reads one pack and executes it. It starts from a cold disk, where every library
- * is a seek: libc alone, no JSON reader, nothing allocated that is not needed. */
+ * costs a seek: it links libc alone, has no JSON reader, and allocates only what it needs. */
 
-#include "base/atomic-file.h"
 #include "base/clock.h"
 #include "base/kernel.h"
 #include "base/log.h"
 #include "base/options.h"
 #include "base/parse.h"
 #include "config-paths.h"
-#include "replay/executor.h"
 #include "replay/notify.h"
+#include "replay/pack-load.h"
 #include "replay/report.h"
 #include "replay/sweep.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 
 #define EXIT_USAGE 2
 
-/* The manager does not wait longer for the pack to be read, whatever the pack may then ask for. */
-#define LOAD_HELD_MAX (2 * USEC_PER_SEC)
-
 typedef struct Arguments {
-    char **packs; /* the first that is there; NULL after the last */
+    char **packs; /* the first that exists is replayed; NULL-terminated */
     const char *root;
     const char *status; /* file to write the result to, or NULL */
-    Policy policy;      /* _POLICY_INVALID: what the pack says */
-    int io_class;       /* 0: what the policy says */
-    usec_t settle;      /* wait so long at most until it is quiet; 0: not at all */
-    usec_t mount_wait;  /* and so long for filesystems that are not mounted yet */
-    usec_t timeout;     /* and so long for all of it */
+    Policy policy;      /* _POLICY_INVALID: the pack's */
+    int io_class;       /* 0: the policy's */
+    usec_t settle;      /* longest wait for a quiet disk; 0: none */
+    usec_t mount_wait;  /* longest wait for filesystems that are not mounted yet; 0: none */
+    usec_t timeout;     /* for everything */
     bool hurry;         /* a login has begun */
     bool wait, dry_run, json, force;
 } Arguments;
@@ -85,72 +80,102 @@ static void help(void)
     puts("\nSee the headstart-replay(8) man page for details.");
 }
 
+/* Parses a time span from `min` to `max`; `limit` spells that out. 0 or -EINVAL, reported. */
+static int parse_limited(const char *option, const char *value, usec_t min, usec_t max,
+                         const char *limit, usec_t *ret)
+{
+    usec_t t;
+
+    if (parse_timespan(value, &t) < 0 || t < min || t > max)
+        return options_refuse("headstart-replay", "%s%s: not a time span %s", option, value, limit);
+    *ret = t;
+    return 0;
+}
+
+static int parse_policy(const char *value, Policy *ret)
+{
+    Policy p = policy_from_string(value);
+
+    if ((int)p < 0)
+        return options_refuse("headstart-replay", "no such policy: '%s'", value);
+    *ret = p;
+    return 0;
+}
+
+static int parse_io_class(const char *value, int *ret)
+{
+    if (strcmp(value, "idle") == 0)
+        *ret = IO_CLASS_IDLE;
+    else if (strcmp(value, "best-effort") == 0)
+        *ret = IO_CLASS_BEST_EFFORT;
+    else
+        return options_refuse("headstart-replay", "no such I/O priority: '%s'", value);
+    return 0;
+}
+
+/* Applies one option. 0, or -EINVAL if its value is wrong, reported. */
+static int apply_option(int id, const char *value, Arguments *a)
+{
+    switch (id) {
+    case OPTION_ROOT:
+        a->root = value;
+        return 0;
+    case OPTION_WAIT:
+        a->wait = true;
+        return 0;
+    case OPTION_DRY_RUN:
+        a->dry_run = true;
+        return 0;
+    case OPTION_POLICY:
+        return parse_policy(value, &a->policy);
+    case OPTION_IOPRIO:
+        return parse_io_class(value, &a->io_class);
+    case OPTION_MOUNT_WAIT:
+        return parse_limited("--mount-wait=", value, 0, MOUNT_WAIT_MAX, "up to 5min",
+                             &a->mount_wait);
+    case OPTION_TIMEOUT:
+        return parse_limited("--timeout=", value, 1, TIMEOUT_MAX, "above zero and up to 1h",
+                             &a->timeout);
+    case OPTION_HURRY:
+        a->hurry = true;
+        return 0;
+    case OPTION_SETTLE:
+        return parse_limited("--settle=", value, 0, SETTLE_MAX, "up to 5min", &a->settle);
+    case OPTION_FORCE:
+        a->force = true;
+        return 0;
+    case OPTION_STATUS:
+        a->status = value;
+        return 0;
+    case OPTION_JSON:
+        a->json = true;
+        return 0;
+    default:
+        return 0;
+    }
+}
+
 /* 1: go on; 0: --help or --version was printed; -EINVAL: wrong usage, reported. */
 static int parse_arguments(int argc, char **argv, Arguments *ret)
 {
     Arguments a = {.root = "/", .policy = _POLICY_INVALID, .timeout = TIMEOUT_MAX};
     Options o = {.own = options, .argc = argc, .argv = argv};
     const char *value;
-    int k, n;
+    int k, n, r;
 
-    while ((k = options_next(&o, &value)) > 0)
-        switch (k) {
-        case OPTION_HELP:
+    while ((k = options_next(&o, &value)) > 0) {
+        if (k == OPTION_HELP) {
             help();
             return 0;
-        case OPTION_VERSION:
+        }
+        if (k == OPTION_VERSION) {
             printf("headstart-replay %s\n", HEADSTART_VERSION);
             return 0;
-        case OPTION_ROOT:
-            a.root = value;
-            break;
-        case OPTION_WAIT:
-            a.wait = true;
-            break;
-        case OPTION_DRY_RUN:
-            a.dry_run = true;
-            break;
-        case OPTION_POLICY:
-            a.policy = policy_from_string(value);
-            if ((int)a.policy < 0)
-                return options_refuse("headstart-replay", "no such policy: '%s'", value);
-            break;
-        case OPTION_IOPRIO:
-            a.io_class = strcmp(value, "idle") == 0          ? IO_CLASS_IDLE
-                         : strcmp(value, "best-effort") == 0 ? IO_CLASS_BEST_EFFORT
-                                                             : 0;
-            if (!a.io_class)
-                return options_refuse("headstart-replay", "no such I/O priority: '%s'", value);
-            break;
-        case OPTION_MOUNT_WAIT:
-            if (parse_timespan(value, &a.mount_wait) < 0 || a.mount_wait > MOUNT_WAIT_MAX)
-                return options_refuse("headstart-replay",
-                                      "--mount-wait=%s: not a time span up to 5min", value);
-            break;
-        case OPTION_TIMEOUT:
-            if (parse_timespan(value, &a.timeout) < 0 || a.timeout == 0 || a.timeout > TIMEOUT_MAX)
-                return options_refuse("headstart-replay",
-                                      "--timeout=%s: not a time span above zero and up to 1h",
-                                      value);
-            break;
-        case OPTION_HURRY:
-            a.hurry = true;
-            break;
-        case OPTION_SETTLE:
-            if (parse_timespan(value, &a.settle) < 0 || a.settle > SETTLE_MAX)
-                return options_refuse("headstart-replay", "--settle=%s: not a time span up to 5min",
-                                      value);
-            break;
-        case OPTION_FORCE:
-            a.force = true;
-            break;
-        case OPTION_STATUS:
-            a.status = value;
-            break;
-        case OPTION_JSON:
-            a.json = true;
-            break;
         }
+        r = apply_option(k, value, &a);
+        if (r < 0)
+            return r;
+    }
     if (k < 0)
         return options_refuse("headstart-replay", "%s", o.message);
     a.packs = options_arguments(&o, &n);
@@ -160,90 +185,6 @@ static int parse_arguments(int argc, char **argv, Arguments *ret)
     return 1;
 }
 
-/* Reads and checks the pack. It is read whole, not mapped: what was checked stays what is used. On
- * failure one line was logged. */
-static int load_pack(const char *path, char **ret_buf, Pack *ret)
-{
-    _cleanup_free_ char *buf = NULL;
-    const char *reason = NULL;
-    size_t size;
-    int r;
-
-    r = file_read_whole(AT_FDCWD, path, PACK_SIZE_MAX, &buf, &size);
-    if (r == -EBADMSG)
-        return log_error_errno(r, "headstart-replay: %s: not a regular file", path);
-    if (r == -E2BIG)
-        return log_error_errno(r, "headstart-replay: %s: larger than a pack may be", path);
-    if (r < 0)
-        return log_error_errno(r, "headstart-replay: %s: %m", path);
-    r = pack_open(buf, size, ret, &reason);
-    if (r < 0)
-        return log_error_errno(r, "headstart-replay: %s: %s", path,
-                               size == 0 ? "empty file" : reason);
-    *ret_buf = TAKE_PTR(buf);
-    return 0;
-}
-
-/* A pack that is read by a thread: the disk may hang. */
-typedef struct Loading {
-    char *const *packs;
-    const char *path; /* which of them it is */
-    char *buf;
-    Pack pack;
-    int error;
-    bool done;
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-} Loading;
-
-static void *load(void *arg)
-{
-    Loading *l = arg;
-    char *const *path = l->packs;
-    int r;
-
-    /* The filesystem of the first may not be mounted yet. */
-    while (path[1] && access(*path, F_OK) < 0)
-        path++;
-    r = load_pack(*path, &l->buf, &l->pack);
-    pthread_mutex_lock(&l->lock);
-    l->path = *path;
-    l->error = r;
-    l->done = true;
-    pthread_cond_signal(&l->changed);
-    pthread_mutex_unlock(&l->lock);
-    return NULL;
-}
-
-/* Waits for that. The manager is told after a while that it need not: *ret_told. 0, or a negative
- * errno after one line was logged. */
-static int await_pack(Loading *l, bool *ret_told)
-{
-    struct timespec ts = timespec_of(clock_now(CLOCK_MONOTONIC) + LOAD_HELD_MAX);
-    pthread_condattr_t attributes;
-    pthread_t thread;
-    int r;
-
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&l->changed, &attributes);
-    pthread_mutex_init(&l->lock, NULL);
-    r = -pthread_create(&thread, NULL, load, l);
-    if (r < 0)
-        return log_error_errno(r, "headstart-replay: cannot start: %m");
-    pthread_mutex_lock(&l->lock);
-    while (!l->done && pthread_cond_timedwait(&l->changed, &l->lock, &ts) == 0)
-        continue;
-    *ret_told = !l->done;
-    if (!l->done)
-        notify_manager("READY=1\nSTATUS=Waiting for the disk");
-    while (!l->done)
-        pthread_cond_wait(&l->changed, &l->lock);
-    pthread_mutex_unlock(&l->lock);
-    pthread_join(thread, NULL);
-    return l->error;
-}
-
 static bool is_control_session(const Pack *p)
 {
     char id[KERNEL_BOOT_ID_SIZE];
@@ -251,12 +192,12 @@ static bool is_control_session(const Pack *p)
     return kernel_boot_id(AT_FDCWD, id) >= 0 && pack_is_control(p, id);
 }
 
-/* What this session asks for, before anything is done. */
+/* What to do, before anything is done. */
 static ReplayOutcome decide(const Arguments *a, const Pack *p, Policy policy)
 {
     if (!a->force && kernel_command_line_has(AT_FDCWD, "headstart=0"))
         return REPLAY_OUTCOME_DISABLED;
-    /* A policy that was asked for is an order. */
+    /* --policy= replays in a control session too. */
     if (!a->force && (int)a->policy < 0 && is_control_session(p))
         return REPLAY_OUTCOME_CONTROL;
     if (policy == POLICY_OFF)
@@ -264,7 +205,7 @@ static ReplayOutcome decide(const Arguments *a, const Pack *p, Policy policy)
     return a->dry_run ? REPLAY_OUTCOME_DRY_RUN : REPLAY_OUTCOME_DONE;
 }
 
-/* Stops just before the act. */
+/* Prints the operations and executes none. */
 static int dry_run(const Arguments *a, const Pack *p, const char *root, Report *report)
 {
     _cleanup_mounted_table_ MountedTable mounted = {0};
@@ -297,7 +238,8 @@ static int dry_run(const Arguments *a, const Pack *p, const char *root, Report *
     return 0;
 }
 
-/* Where `headstart status` and the recorder look, when this is a service of ours. */
+/* The file that `headstart status` and the recorder read, if this process runs as a service of
+ * headstart. NULL: none. */
 static char *status_path(const Arguments *a, Stage stage)
 {
     const char *dir = getenv("RUNTIME_DIRECTORY");
@@ -322,64 +264,73 @@ static int print(const Report *report, bool as_json)
     return 0;
 }
 
+static int run_sweep(const Arguments *a, const LoadedPack *p, const char *root, Report *report)
+{
+    const SweepOptions o = {
+            .root = root,
+            .policy = report->policy,
+            .io_class = a->io_class                     ? (IoClass)a->io_class
+                        : report->policy == POLICY_IDLE ? IO_CLASS_IDLE
+                                                        : IO_CLASS_BEST_EFFORT,
+            .settle = a->settle,
+            .mount_wait = a->mount_wait,
+            .timeout = a->timeout,
+            .wait = a->wait,
+            .hurry = a->hurry,
+            .ready = p->ready_sent,
+    };
+
+    return sweep(&p->pack, &o, report);
+}
+
+/* Prints and saves the result. */
+static int finish(const Arguments *a, Report *report)
+{
+    int r;
+
+    if (report->duration_usec == 0)
+        report->duration_usec = clock_now(CLOCK_MONOTONIC) - report->start;
+    r = print(report, a->json);
+    if (r < 0)
+        return r;
+    r = report_save(report);
+    if (r < 0)
+        log_warning_errno(r, "headstart-replay: cannot write %s, ignoring: %m", report->status);
+    return 0;
+}
+
 static int run(const Arguments *a)
 {
-    _cleanup_free_ char *status = NULL, *root = NULL, *buf = NULL;
-    Loading loading = {.packs = a->packs};
+    _cleanup_free_ char *status = NULL, *root = NULL;
+    _cleanup_loaded_pack_ LoadedPack p = {0};
     Report report = {0};
-    bool told = false;
     int r;
 
     report_start(&report);
-    r = await_pack(&loading, &told);
+    r = pack_load(a->packs, &p);
     if (r < 0)
         return r;
-    buf = loading.buf;
-    /* Mount points are written without symlinks. */
-    root = realpath(a->root, NULL);
+    root = realpath(a->root, NULL); /* the mount table has no symlinks */
     if (!root)
         return log_error_errno(errno, "headstart-replay: %s: %m", a->root);
-    report.pack = loading.path;
-    report.stage = (Stage)loading.pack.header->stage;
-    report.policy = (int)a->policy >= 0 ? a->policy : (Policy)loading.pack.header->policy;
-    report.outcome = decide(a, &loading.pack, report.policy);
+    report.pack = p.path;
+    report.stage = (Stage)p.pack.header->stage;
+    report.policy = (int)a->policy >= 0 ? a->policy : (Policy)p.pack.header->policy;
+    report.outcome = decide(a, &p.pack, report.policy);
     report.status = status = status_path(a, report.stage);
 
     if (report.outcome == REPLAY_OUTCOME_DRY_RUN)
-        r = dry_run(a, &loading.pack, root, &report);
-    else if (report.outcome == REPLAY_OUTCOME_DONE) {
-        const SweepOptions sweep_options = {
-                .root = root,
-                .policy = report.policy,
-                .io_class = a->io_class                    ? (IoClass)a->io_class
-                            : report.policy == POLICY_IDLE ? IO_CLASS_IDLE
-                                                           : IO_CLASS_BEST_EFFORT,
-                .settle = a->settle,
-                .mount_wait = a->mount_wait,
-                .timeout = a->timeout,
-                .wait = a->wait,
-                .hurry = a->hurry,
-                .ready = told,
-        };
-
-        r = sweep(&loading.pack, &sweep_options, &report);
-    } else
+        r = dry_run(a, &p.pack, root, &report);
+    else if (report.outcome == REPLAY_OUTCOME_DONE)
+        r = run_sweep(a, &p, root, &report);
+    else
         notify_manager("READY=1");
-    if (r < 0)
-        return r;
-
-    if (report.duration_usec == 0)
-        report.duration_usec = clock_now(CLOCK_MONOTONIC) - report.start;
-    r = print(&report, a->json);
-    if (r < 0)
-        return r;
-    r = report_save(&report);
-    if (r < 0)
-        log_warning_errno(r, "headstart-replay: cannot write %s, ignoring: %m", report.status);
-    /* Threads may be in the middle of something: their memory stays theirs. */
+    if (r >= 0)
+        r = finish(a, &report);
+    /* Threads may still use the pack: neither free it nor wait for them. */
     if (report.outcome == REPLAY_OUTCOME_STOPPED)
-        _exit(EXIT_SUCCESS);
-    return 0;
+        _exit(r < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
+    return r;
 }
 
 int main(int argc, char **argv)
@@ -388,7 +339,7 @@ int main(int argc, char **argv)
     sigset_t hurry;
     int r;
 
-    /* That a login has begun is kept until the sweep has. */
+    /* Blocked until the sweep waits for it: a login may begin before the pack is read. */
     sigemptyset(&hurry);
     sigaddset(&hurry, SIGUSR1);
     sigprocmask(SIG_BLOCK, &hurry, NULL);
