@@ -22,10 +22,6 @@
 /* Files that fewer sessions used are names that will not come again: temporary files. */
 #define PRUNE_PROBABILITY 0.01
 
-/* A trace that says nothing of an ordinary session is put aside under this ending, so that it is
- * not read again each time. */
-#define SKIPPED_SUFFIX ".skipped"
-
 enum {
     OPTION_REBUILD = 1,
 };
@@ -144,7 +140,7 @@ static int learn_trace(Learning *l, int dir_fd, const char *name, const char *sh
     if (unfit) {
         _cleanup_free_ char *aside = NULL;
 
-        if (own && (asprintf(&aside, "%s" SKIPPED_SUFFIX, name) < 0 ||
+        if (own && (asprintf(&aside, "%s" TRACE_SKIPPED_SUFFIX, name) < 0 ||
                     renameat(dir_fd, name, dir_fd, aside) < 0))
             cli_warning(errno, "%s: cannot put it aside: %m", shown);
         if (asprintf(&result, "skipped: %s", unfit) < 0)
@@ -236,25 +232,6 @@ static int learn_state(Learning *l)
     return 0;
 }
 
-/* Removes the oldest traces of each stage beyond those that are kept. Only called when the model
- * that learned them is on the disk. */
-static void prune_traces(const Learning *l)
-{
-    _cleanup_trace_names_ TraceNames names = {0};
-    size_t kept[_STAGE_MAX] = {0};
-    char path[512];
-
-    if (state_list_traces(l->state_fd, &names) < 0)
-        return;
-    for (size_t i = names.n; i-- > 0;) {
-        if (kept[names.items[i].stage]++ < STATE_TRACES_KEPT)
-            continue;
-        snprintf(path, sizeof(path), STATE_TRACES "/%s", names.items[i].name);
-        if (unlinkat(l->state_fd, path, 0) < 0)
-            cli_warning(errno, "%s/%s: %m, ignoring", l->c->state, path);
-    }
-}
-
 /* --- the model -------------------------------------------------------------------------------- */
 
 /* As state_load_model(); -E2BIG also if learning was killed while it read the model. */
@@ -325,6 +302,14 @@ static int print(Learning *l)
     return 0;
 }
 
+static void apply_quotas(const Learning *l)
+{
+    int r = state_apply_quotas(l->state_fd, l->now, NULL);
+
+    if (r < 0)
+        cli_warning(r, "%s/" STATE_TRACES ": cannot keep the quotas, ignoring: %m", l->c->state);
+}
+
 static int run(Context *c)
 {
     _cleanup_(learning_done) Learning l = {.c = c, .state_fd = -EBADF};
@@ -356,8 +341,9 @@ static int run(Context *c)
         r = learn_state(&l);
     for (int i = 0; r >= 0 && i < n; i++)
         r = learn_trace(&l, AT_FDCWD, args[i], args[i], false);
-    if (r >= 0 && l.n_learned > 0)
-        prune_traces(&l);
+    /* Only now that the model which learned them is on the disk. */
+    if (r >= 0)
+        apply_quotas(&l);
     if (l.n_dropped > 0)
         cli_warning(0, "%s/" STATE_MODEL ": too large: %" PRIu64 " of the least used files left it",
                     c->state, l.n_dropped);

@@ -3,8 +3,11 @@
 #include "state/trace-store.h"
 
 #include "base/atomic-file.h"
+#include "base/clock.h"
 #include "base/directory.h"
 #include "base/parse.h"
+#include "state/attempt.h"
+#include "state/retention.h"
 #include "state/state.h"
 #include "trace/trace-json.h"
 
@@ -12,6 +15,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,6 +25,7 @@ int trace_store(const char *state_dir, const Trace *t, char **ret_path)
 {
     time_t seconds = (time_t)(t->start_realtime / USEC_PER_SEC);
     _cleanup_free_ char *dir = NULL, *json = NULL, *path = NULL;
+    _cleanup_close_ int fd = -EBADF;
     char stamp[32];
     struct tm tm;
     size_t size;
@@ -53,6 +58,8 @@ int trace_store(const char *state_dir, const Trace *t, char **ret_path)
     r = atomic_file_write(AT_FDCWD, path, json, size, 0600);
     if (r < 0)
         return r;
+    if (state_directory_open(state_dir, false, &fd) >= 0)
+        (void)state_apply_quotas(fd, clock_now(CLOCK_REALTIME), NULL);
     *ret_path = TAKE_PTR(path);
     return 0;
 }
@@ -60,8 +67,9 @@ int trace_store(const char *state_dir, const Trace *t, char **ret_path)
 int trace_peek(int dir_fd, const char *name, TraceIdentity *ret)
 {
     _cleanup_close_ int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    TraceIdentity id = {.stage = _STAGE_INVALID};
+    TraceIdentity id = {.stage = _STAGE_INVALID, .uid = UID_INVALID};
     char head[2048], stage[16];
+    int64_t uid;
     bool started = false, booted = false;
     ssize_t n;
 
@@ -76,6 +84,8 @@ int trace_peek(int dir_fd, const char *name, TraceIdentity *ret)
             id.stage = stage_from_string(stage);
         else if (sscanf(l, "\"start_realtime_usec\":%" SCNu64, &id.start_realtime) == 1)
             started = true;
+        else if (sscanf(l, "\"uid\":%" SCNd64, &uid) == 1 && uid >= 0 && uid < UID_INVALID)
+            id.uid = (uint32_t)uid;
         else if (strncmp(l, "\"boot_id\":\"", 11) == 0)
             booted = strcmp(l + 11, "\",") == 0 || sscanf(l + 11, "%63[^\"\\]\"", id.boot_id) == 1;
     }
@@ -177,4 +187,126 @@ int state_read_trace(int dir_fd, const char *name, Trace **ret, char **ret_error
     if (r == -EBADMSG)
         *ret_error = strdup("not a regular file");
     return r < 0 ? r : trace_from_json(text, size, ret, ret_error);
+}
+
+/* STATE/traces as quotas see it. */
+typedef struct Stock {
+    int fd;
+    RetainedFile *files;
+    char **names;
+    size_t n, allocated_files, allocated_names;
+} Stock;
+
+static void stock_done(Stock *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        free(s->names[i]);
+    free(s->names);
+    free(s->files);
+    closep(&s->fd);
+}
+
+static bool ends_with(const char *name, const char *suffix)
+{
+    size_t l = strlen(name), k = strlen(suffix);
+
+    return l > k && strcmp(name + l - k, suffix) == 0;
+}
+
+/* A marker whose file is gone serves nobody. */
+static void drop_orphan(const Stock *s, const char *marker)
+{
+    _cleanup_free_ char *name = strndup(marker, strlen(marker) - strlen(ATTEMPT_SUFFIX));
+
+    if (name && faccessat(s->fd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
+        unlinkat(s->fd, marker, 0);
+}
+
+static int add_name(Stock *s, const char *name)
+{
+    char *copy;
+    int r = grow_array(&s->names, &s->allocated_names, s->n + 1, sizeof(*s->names));
+
+    if (r < 0)
+        return r;
+    copy = strdup(name);
+    if (!copy)
+        return -ENOMEM;
+    s->names[s->n++] = copy;
+    return 0;
+}
+
+static int compare_stock(const void *a, const void *b)
+{
+    return strverscmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int list_names(Stock *s)
+{
+    _cleanup_closedir_ DIR *dir = NULL;
+    const struct dirent *e;
+    Stage stage;
+    unsigned number;
+    int r = directory_open(s->fd, ".", 0, &dir);
+
+    while (r >= 0 && (e = directory_next(dir)))
+        if (ends_with(e->d_name, ATTEMPT_SUFFIX))
+            drop_orphan(s, e->d_name);
+        else if (ends_with(e->d_name, ".bad") || ends_with(e->d_name, TRACE_SKIPPED_SUFFIX) ||
+                 trace_name_parse(e->d_name, &stage, &number) >= 0)
+            r = add_name(s, e->d_name);
+    /* Names begin with the time. */
+    if (s->n > 1)
+        qsort(s->names, s->n, sizeof(*s->names), compare_stock);
+    return r;
+}
+
+static int describe_files(Stock *s)
+{
+    int r = grow_array(&s->files, &s->allocated_files, s->n, sizeof(*s->files));
+
+    for (size_t i = 0; r >= 0 && i < s->n; i++) {
+        RetainedFile *f = &s->files[i];
+        TraceIdentity id;
+        struct stat st;
+        unsigned number;
+
+        *f = (RetainedFile){.kind = RETENTION_ASIDE, .uid = UID_INVALID};
+        if (trace_name_parse(s->names[i], &f->stage, &number) >= 0)
+            f->kind = RETENTION_TRACE;
+        if (fstatat(s->fd, s->names[i], &st, AT_SYMLINK_NOFOLLOW) >= 0) {
+            f->bytes = (uint64_t)MAX(st.st_size, 0);
+            f->modified = (usec_t)MAX(st.st_mtim.tv_sec, 0) * USEC_PER_SEC;
+        }
+        if (f->kind == RETENTION_TRACE && trace_peek(s->fd, s->names[i], &id) >= 0)
+            f->uid = id.uid;
+    }
+    return r;
+}
+
+int state_apply_quotas(int state_fd, usec_t now, size_t *ret_removed)
+{
+    _cleanup_(stock_done) Stock s = {
+            .fd = openat(state_fd, STATE_TRACES, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+    };
+    _cleanup_free_ bool *remove = NULL;
+    size_t removed = 0;
+    int r;
+
+    if (s.fd < 0 && errno != ENOENT)
+        return -errno;
+    r = s.fd < 0 ? 0 : list_names(&s);
+    if (r >= 0)
+        r = describe_files(&s);
+    remove = calloc(s.n + 1, sizeof(bool));
+    if (r >= 0 && !remove)
+        r = -ENOMEM;
+    if (r < 0)
+        return r;
+    retention_choose(s.files, s.n, RETENTION_QUOTAS_DEFAULT, now, remove);
+    for (size_t i = 0; i < s.n; i++)
+        removed += remove[i] && unlinkat(s.fd, s.names[i], 0) >= 0;
+    if (ret_removed)
+        *ret_removed = removed;
+    return 0;
 }

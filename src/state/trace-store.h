@@ -5,18 +5,19 @@
 
 #include "trace/trace.h"
 
-/* Traces kept of each stage. */
-#define STATE_TRACES_KEPT 32
+/* The ending of a trace that says nothing of an ordinary session: it is not read again. */
+#define TRACE_SKIPPED_SUFFIX ".skipped"
 
 /* Writes the trace to STATE/traces/YYYYMMDDTHHMMSS-STAGE.json (UTC of the stage's start; -2, -3 …
  * if that is taken), creating the directories (0700) as needed. The caller frees *ret_path. 0, or a
- * negative errno; then nothing was changed. */
+ * negative errno; then nothing was changed. Applies the quotas afterwards, ignoring errors. */
 int trace_store(const char *state_dir, const Trace *t, char **ret_path);
 
 /* What tells one trace from all others. */
 typedef struct TraceIdentity {
     Stage stage;
     char boot_id[64];
+    uint32_t uid; /* UID_INVALID for a boot, or if it is not found */
     usec_t start_realtime;
 } TraceIdentity;
 
@@ -49,3 +50,8 @@ int state_read_trace(int dir_fd, const char *name, Trace **ret, char **ret_error
 
 /* Parses a trace's file name. Pure. 0 or -EINVAL. */
 int trace_name_parse(const char *name, Stage *ret_stage, unsigned *ret_number);
+
+/* Removes files of STATE/traces that exceed the quotas of retention.h, as of `now` (wall clock),
+ * and markers (attempt.h) whose file is gone. *ret_removed, which may be NULL, counts the files. 0,
+ * -ENOMEM, or the error of reading the directory; a file that cannot be removed stays. */
+int state_apply_quotas(int state_fd, usec_t now, size_t *ret_removed);

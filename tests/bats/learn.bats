@@ -206,3 +206,27 @@ END
     [ "$(grep -c ' learned' <<<"$output")" -eq 3 ]
     [ "$(stat -c %s "$HS_STATE/model.json")" -lt $((8 << 20)) ]
 }
+
+@test "state: what is set aside, and short logins, do not pile up; other users keep their traces" {
+    local i
+    flood 1 login 1000 5 60
+    hs learn --quiet
+    # Traces as the recorder writes them: the head says whose they are.
+    for i in $(seq 10 99); do
+        "$BATS_TEST_DIRNAME/make-flood" login $((1767322800 + i)) 1001 3 60 | python3 -c '
+import json, sys
+t = json.load(sys.stdin)
+print("{" + ",\n".join(json.dumps(k) + ":" + json.dumps(v, separators=(",", ":")) for k, v in t.items()) + "}")
+' >"$HS_STATE/traces/20260102T0300$i-login.json"
+        echo "{}" >"$HS_STATE/traces/20260102T0200$i-login.json.bad"
+        echo "{}" >"$HS_STATE/traces/20260102T0100$i-login.json.skipped"
+    done
+    : >"$HS_STATE/traces/20250102T010000-login.json.try"
+    hs learn --quiet
+    ls "$HS_STATE/traces"
+    [ "$(find "$HS_STATE/traces" -name '*.json' | wc -l)" -eq 32 ]
+    [ -e "$HS_STATE/traces/20260102T030001-login.json" ]
+    [ -e "$HS_STATE/traces/20260102T030099-login.json" ]
+    [ "$(find "$HS_STATE/traces" -name '*.bad' -o -name '*.skipped' | wc -l)" -eq 8 ]
+    run -1 compgen -G "$HS_STATE/traces/*.try"
+}

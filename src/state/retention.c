@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "state/retention.h"
+
+/* The files that one limit is about: those of a kind, of one stage or of all (_STAGE_INVALID). */
+typedef struct Group {
+    RetentionKind kind;
+    Stage stage;
+} Group;
+
+static bool is_in(const RetainedFile *f, Group g)
+{
+    return f->kind == g.kind && (g.stage < 0 || f->stage == g.stage);
+}
+
+static uint64_t size_of(const RetainedFile *f, bool in_bytes)
+{
+    return in_bytes ? f->bytes : 1;
+}
+
+/* What the owner of `of` has in the group. */
+static uint64_t owned(const RetainedFile *files, size_t n, const bool *remove, Group g,
+                      const RetainedFile *of, bool in_bytes)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (!remove[i] && is_in(&files[i], g) && files[i].uid == of->uid)
+            sum += size_of(&files[i], in_bytes);
+    return sum;
+}
+
+/* The oldest file of the user who has the most; n if there is none. */
+static size_t choose_victim(const RetainedFile *files, size_t n, const bool *remove, Group g,
+                            bool in_bytes)
+{
+    uint64_t most = 0;
+    size_t victim = n;
+
+    for (size_t i = 0; i < n; i++) {
+        uint64_t has;
+
+        if (remove[i] || !is_in(&files[i], g) || (victim < n && files[i].uid == files[victim].uid))
+            continue;
+        has = owned(files, n, remove, g, &files[i], in_bytes);
+        if (victim == n || has > most) {
+            most = has;
+            victim = i;
+        }
+    }
+    return victim;
+}
+
+static void keep_quota(const RetainedFile *files, size_t n, Group g, uint64_t limit, bool in_bytes,
+                       bool *remove)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (!remove[i] && is_in(&files[i], g))
+            sum += size_of(&files[i], in_bytes);
+    while (sum > limit) {
+        size_t victim = choose_victim(files, n, remove, g, in_bytes);
+
+        if (victim == n)
+            return;
+        sum -= size_of(&files[victim], in_bytes);
+        remove[victim] = true;
+    }
+}
+
+void retention_choose(const RetainedFile *files, size_t n, const RetentionQuota *quotas, usec_t now,
+                      bool *remove)
+{
+    usec_t newest = 0;
+
+    for (size_t i = 0; i < n; i++)
+        newest = MAX(newest, files[i].modified);
+    now = MIN(now, newest);
+    for (size_t i = 0; i < n; i++)
+        remove[i] = files[i].modified < now && now - files[i].modified > quotas[files[i].kind].age;
+    for (Stage s = 0; s < _STAGE_MAX; s++)
+        keep_quota(files, n, (Group){RETENTION_TRACE, s}, quotas[RETENTION_TRACE].count, false,
+                   remove);
+    keep_quota(files, n, (Group){RETENTION_ASIDE, _STAGE_INVALID}, quotas[RETENTION_ASIDE].count,
+               false, remove);
+    for (RetentionKind k = 0; k < _RETENTION_KIND_MAX; k++)
+        keep_quota(files, n, (Group){k, _STAGE_INVALID}, quotas[k].bytes, true, remove);
+}

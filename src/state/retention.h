@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Which files of STATE/traces are kept. Pure.
+ *
+ * Recording stores a trace of each login and session, and what cannot be used is set aside. Without
+ * quotas a user who logs in a thousand times a day fills the disk and displaces the traces of
+ * others. Therefore each kind of file has a quota of count, bytes and age, and where files of
+ * several users share a quota the user who has the most loses the oldest. */
+
+#include "base/macros.h"
+#include "base/time-util.h"
+#include "base/uid.h"
+#include "base/vocabulary.h"
+
+typedef enum RetentionKind {
+    RETENTION_TRACE, /* each stage has a count of its own */
+    RETENTION_ASIDE, /* NAME.bad, NAME.skipped: for whoever looks for the reason */
+    _RETENTION_KIND_MAX,
+} RetentionKind;
+
+typedef struct RetainedFile {
+    RetentionKind kind;
+    Stage stage;  /* of a trace */
+    uint32_t uid; /* UID_INVALID: not known, or a boot */
+    uint64_t bytes;
+    usec_t modified; /* wall clock */
+} RetainedFile;
+
+typedef struct RetentionQuota {
+    size_t count; /* of traces: of each stage */
+    uint64_t bytes;
+    usec_t age;
+} RetentionQuota;
+
+/* A trace of a desktop takes 0.3 to 1 MB. After 16 half-lives of a week nothing of it counts. */
+#define RETENTION_QUOTAS_DEFAULT                                                \
+    (const RetentionQuota[_RETENTION_KIND_MAX])                                 \
+    {                                                                           \
+        [RETENTION_TRACE] = {32, UINT64_C(96) << 20, 180 * 24 * USEC_PER_HOUR}, \
+        [RETENTION_ASIDE] = {8, UINT64_C(16) << 20, 30 * 24 * USEC_PER_HOUR},   \
+    }
+
+/* Sets remove[i] for each of n files, which stand oldest first, that is to be removed so that the
+ * quotas are kept. Age is counted up to `now` or to the newest file, whichever is earlier: a clock
+ * that ran ahead makes nothing old. */
+void retention_choose(const RetainedFile *files, size_t n, const RetentionQuota *quotas, usec_t now,
+                      bool *remove);

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "state/retention.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define DAY (24 * USEC_PER_HOUR)
+#define NOW (20000 * DAY)
+#define N   64
+
+static const RetentionQuota quotas[_RETENTION_KIND_MAX] = {
+        [RETENTION_TRACE] = {4, 1000, 100 * DAY},
+        [RETENTION_ASIDE] = {3, 500, 10 * DAY},
+};
+
+typedef struct Store {
+    RetainedFile files[N];
+    bool remove[N];
+    size_t n;
+} Store;
+
+static void add(Store *s, RetentionKind kind, Stage stage, uint32_t uid, uint64_t bytes, usec_t at)
+{
+    s->files[s->n++] = (RetainedFile){kind, stage, uid, bytes, at};
+}
+
+static void traces(Store *s, size_t n, Stage stage, uint32_t uid, uint64_t bytes)
+{
+    while (n-- > 0)
+        add(s, RETENTION_TRACE, stage, uid, bytes, NOW - DAY);
+}
+
+static size_t kept(Store *s, uint32_t uid)
+{
+    size_t n = 0;
+
+    retention_choose(s->files, s->n, quotas, NOW, s->remove);
+    for (size_t i = 0; i < s->n; i++)
+        n += s->files[i].uid == uid && !s->remove[i];
+    return n;
+}
+
+static void each_stage_keeps_its_newest(void **state)
+{
+    Store s = {0};
+
+    traces(&s, 6, STAGE_BOOT, UID_INVALID, 1);
+    traces(&s, 3, STAGE_LOGIN, UID_INVALID, 1);
+    assert_int_equal(kept(&s, UID_INVALID), 7);
+    assert_true(s.remove[0] && s.remove[1] && !s.remove[2] && !s.remove[5]);
+}
+
+static void who_has_most_loses(void **state)
+{
+    Store s = {0};
+
+    traces(&s, 1, STAGE_LOGIN, 1000, 1); /* the oldest of all */
+    traces(&s, 30, STAGE_LOGIN, 1001, 1);
+    traces(&s, 2, STAGE_LOGIN, 1002, 1);
+    assert_int_equal(kept(&s, 1000), 1);
+    assert_int_equal(kept(&s, 1002), 2);
+    assert_int_equal(kept(&s, 1001), 1);
+    assert_false(s.remove[30]); /* the newest of theirs */
+}
+
+static void bytes_have_a_quota_over_all_stages(void **state)
+{
+    Store s = {0};
+
+    traces(&s, 2, STAGE_BOOT, UID_INVALID, 50);
+    traces(&s, 3, STAGE_SESSION, 1001, 400);
+    traces(&s, 2, STAGE_LOGIN, 1000, 100);
+    assert_int_equal(kept(&s, 1001), 1);
+    assert_int_equal(kept(&s, 1000), 2);
+    assert_int_equal(kept(&s, UID_INVALID), 2);
+
+    /* One that is larger than the quota goes, too. */
+    s = (Store){0};
+    traces(&s, 1, STAGE_SESSION, 1001, 4000);
+    assert_int_equal(kept(&s, 1001), 0);
+}
+
+static void what_is_set_aside_has_quotas_of_its_own(void **state)
+{
+    Store s = {0};
+
+    for (size_t i = 0; i < 20; i++)
+        add(&s, RETENTION_ASIDE, STAGE_BOOT, UID_INVALID, 1, NOW - DAY);
+    traces(&s, 4, STAGE_BOOT, UID_INVALID, 1);
+    assert_int_equal(kept(&s, UID_INVALID), 7);
+    assert_true(s.remove[16] && !s.remove[17] && !s.remove[19]);
+}
+
+static void age_goes_by_the_newest_file(void **state)
+{
+    Store s = {0};
+
+    add(&s, RETENTION_ASIDE, STAGE_BOOT, 1, 1, NOW - 11 * DAY);
+    add(&s, RETENTION_ASIDE, STAGE_BOOT, 2, 1, NOW - 9 * DAY);
+    add(&s, RETENTION_TRACE, STAGE_BOOT, 3, 1, NOW - 101 * DAY);
+    add(&s, RETENTION_TRACE, STAGE_BOOT, 4, 1, NOW - 99 * DAY);
+    add(&s, RETENTION_TRACE, STAGE_BOOT, 5, 1, NOW - 1);
+    add(&s, RETENTION_TRACE, STAGE_BOOT, 6, 1,
+        NOW + 1000 * DAY); /* stored while the clock was off */
+    assert_int_equal(kept(&s, 1), 0);
+    assert_int_equal(kept(&s, 2), 1);
+    assert_int_equal(kept(&s, 3), 0);
+    assert_int_equal(kept(&s, 4), 1);
+    assert_int_equal(kept(&s, 6), 1);
+
+    /* The clock is a year ahead now: nothing became old by that. */
+    s.n = 5;
+    retention_choose(s.files, s.n, quotas, NOW + 365 * DAY, s.remove);
+    assert_false(s.remove[1] || s.remove[3] || s.remove[4]);
+    /* Nor if it begins anew. */
+    retention_choose(s.files, s.n, quotas, 0, s.remove);
+    for (size_t i = 0; i < s.n; i++)
+        assert_false(s.remove[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+            cmocka_unit_test(each_stage_keeps_its_newest),
+            cmocka_unit_test(who_has_most_loses),
+            cmocka_unit_test(bytes_have_a_quota_over_all_stages),
+            cmocka_unit_test(what_is_set_aside_has_quotas_of_its_own),
+            cmocka_unit_test(age_goes_by_the_newest_file),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
