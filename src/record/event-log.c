@@ -10,7 +10,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* An object's record in `bytes`: this head, the handle, the name and a NUL. */
+/* An object in `bytes`: this head, the handle, the name and a NUL. */
 typedef struct Head {
     uint32_t filesystem;
     int32_t handle_type;
@@ -24,7 +24,7 @@ struct EventLog {
     size_t n_bytes, allocated_bytes;
     uint32_t *offsets; /* object -> into bytes */
     size_t n_objects, allocated_objects;
-    uint32_t *slots; /* open-addressed hash of objects + 1; a power of two of them, 0 is free */
+    uint32_t *slots; /* open-addressed hash table of object + 1; 0 is free */
     size_t n_slots;
     LoggedEvent *events;
     size_t n_events, allocated_events;

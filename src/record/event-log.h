@@ -2,8 +2,8 @@
 #pragma once
 
 /* What was opened, kept small: objects are interned by (filesystem, directory handle, name) as
- * fanotify reports them, and resolved to paths only after the stage. The log bounds itself; which
- * user may take how much of it says user-shares.h. Pure. */
+ * fanotify reports them, and resolved to paths only when the stage has ended. The log bounds
+ * itself; user-shares.h bounds what each user takes of it. Pure. */
 
 #include "base/time-util.h"
 #include "base/vocabulary.h"
@@ -12,11 +12,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* An object by handle (a directory's file handle and a name in it; "." is the directory itself) or,
- * where the kernel gives no handles, by path. */
+/* An object by handle (the file handle of a directory and a name in it; "." is the directory
+ * itself) or, where the kernel gives no handles, by path. */
 typedef struct LoggedObject {
     uint32_t filesystem;  /* the caller's number, or EVENT_LOG_REMOTE */
-    int32_t handle_type;  /* as open_by_handle_at(2) wants it */
+    int32_t handle_type;  /* for open_by_handle_at(2) */
     uint16_t handle_size; /* 0: the name is an absolute path */
     uint16_t name_size;   /* without a NUL */
     bool directory;

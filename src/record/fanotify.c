@@ -12,11 +12,11 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-/* A read of some 1,500 events, and how many are taken before the event loop has its turn. */
+/* The buffer of one read(2), some 1,500 events; and after how many events the drain returns. */
 #define READ_SIZE      (128U * 1024)
 #define EVENTS_AT_ONCE 100000
 
-/* What is watched. Nothing of it is held open, or it could not be unmounted. */
+/* A watched filesystem. It is not held open, so that it can be unmounted. */
 typedef struct Watch {
     uint32_t number;
     uint64_t st_dev;
@@ -99,7 +99,7 @@ int fanotify_watch(Fanotify *f, const Volume *v, uint32_t number)
     w.fsid = sf.f_fsid;
     r = mark(f->handle_fd, v->target);
     if (r == -EXDEV || r == -EOPNOTSUPP || r == -ENODEV) {
-        /* Subvolumes have no one fsid; some filesystems have no handles. */
+        /* btrfs subvolumes have several fsids; some filesystems have no handles. */
         if (f->descriptor_fd < 0)
             f->descriptor_fd =
                     fanotify_init(f->flags, O_RDONLY | O_NOATIME | O_CLOEXEC | O_LARGEFILE);
@@ -115,7 +115,7 @@ int fanotify_watch(Fanotify *f, const Volume *v, uint32_t number)
         if (f->watches[i].gone && memcmp(&f->watches[i].fsid, &w.fsid, sizeof(fsid_t)) == 0)
             old = &f->watches[i];
     if (old) {
-        /* It is back: what was opened before can be found again. */
+        /* It is mounted again: objects that were logged before can be resolved. */
         w.number = old->number;
         free(old->target);
         *old = w;
@@ -153,7 +153,7 @@ static Watch *watch_by_number(Fanotify *f, uint32_t number)
     return NULL;
 }
 
-/* An event in file-handle mode: metadata, then info records. */
+/* Handles an event in file-handle mode: metadata, then info records. */
 static int handle_event(const Fanotify *f, const struct fanotify_event_metadata *m,
                         fanotify_handler_t handler, void *arg)
 {
@@ -192,7 +192,7 @@ static int handle_event(const Fanotify *f, const struct fanotify_event_metadata 
     return 0;
 }
 
-/* An event in descriptor mode: the path is asked of /proc at once, and the descriptor closed. */
+/* Handles an event in descriptor mode: reads the path from /proc, and closes the descriptor. */
 static int descriptor_event(const Fanotify *f, const struct fanotify_event_metadata *m,
                             fanotify_handler_t handler, void *arg)
 {
@@ -228,7 +228,7 @@ static int descriptor_event(const Fanotify *f, const struct fanotify_event_metad
 static int drain_group(Fanotify *f, int fd, bool by_descriptor, fanotify_before_t before,
                        fanotify_handler_t handler, void *arg, uint64_t *overflows)
 {
-    /* The kernel lays events out by fours; their 64-bit masks want eights. */
+    /* The kernel aligns events to 4 bytes; their 64-bit masks need 8. */
     union {
         struct fanotify_event_metadata m;
         char room[1024]; /* a handle and a name have at most 128 and 256 bytes */
@@ -243,7 +243,7 @@ static int drain_group(Fanotify *f, int fd, bool by_descriptor, fanotify_before_
         if (r >= 0)
             r = before(arg);
         if (n <= 0)
-            return r < 0 ? r : events; /* EAGAIN: all read */
+            return r < 0 ? r : events; /* EAGAIN: the queue is empty */
         for (; n - at >= (ssize_t)sizeof(event.m); at += event.m.event_len) {
             const struct fanotify_event_metadata *m = &event.m;
             int k = 0;
@@ -260,7 +260,7 @@ static int drain_group(Fanotify *f, int fd, bool by_descriptor, fanotify_before_
                 continue;
             }
             events++;
-            /* After an error the rest is only taken off the queue, and closed. */
+            /* After an error the rest of the queue is read and dropped. */
             if (r < 0 && by_descriptor && m->fd >= 0)
                 close(m->fd);
             else if (r >= 0)
@@ -271,7 +271,7 @@ static int drain_group(Fanotify *f, int fd, bool by_descriptor, fanotify_before_
         }
         if (events >= EVENTS_AT_ONCE)
             return r < 0 ? r
-                         : events; /* somebody opens faster than we read: the timer comes back */
+                         : events; /* files are opened faster than read here: the timer goes on */
     }
 }
 
@@ -286,7 +286,7 @@ int fanotify_drain(Fanotify *f, fanotify_before_t before, fanotify_handler_t han
     return a < 0 ? a : b < 0 ? b : a + b;
 }
 
-/* A descriptor on the filesystem, which is kept for the next objects. */
+/* Opens the filesystem, and keeps the descriptor for the next objects. */
 static int open_mount(Watch *w)
 {
     _cleanup_close_ int fd = -EBADF;
@@ -298,7 +298,7 @@ static int open_mount(Watch *w)
     if (fd < 0 || fstatfs(fd, &sf) < 0)
         return -errno;
     if (memcmp(&sf.f_fsid, &w->fsid, sizeof(fsid_t)) != 0)
-        return -ESTALE; /* something else is mounted there now */
+        return -ESTALE; /* another filesystem is mounted there now */
     return w->mount_fd = TAKE_FD(fd);
 }
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The fanotify side of recording: which files and directories are opened. Notification class only,
- * so that a stuck recorder never blocks anyone. File-handle mode where the filesystem has it (no
- * descriptor is opened per event, paths are resolved after the stage); descriptor mode for btrfs
- * subvolumes, which refuse handles (EXDEV). */
+/* Which files and directories are opened, by fanotify(7). Notification class only, so that a
+ * recorder that hangs blocks no other process. File-handle mode where the filesystem has it: the
+ * kernel opens no descriptor per event, and paths are resolved when the stage has ended. Descriptor
+ * mode for btrfs subvolumes, which refuse handles (EXDEV). */
 
 #include "record/event-log.h"
 #include "volume/volume.h"
 
 typedef struct Fanotify Fanotify;
 
-/* One open, as the kernel reports it. `object` is complete but for the filesystem number, which is
- * given by fanotify_watch(). Borrowed: valid during the call. */
+/* Called for each open. The filesystem of `object` is the number given to fanotify_watch().
+ * Borrowed: valid during the call. 0 or a negative errno. */
 typedef int (*fanotify_handler_t)(void *arg, const LoggedObject *object, uint32_t pid, bool exec);
 
 /* `unlimited`: the kernel's queue has no bound of its own (FAN_UNLIMITED_QUEUE). A bounded one
@@ -28,21 +28,20 @@ Fanotify *fanotify_free(Fanotify *f);
  * that it can be unmounted. 0, -EALREADY, or a negative errno. */
 int fanotify_watch(Fanotify *f, const Volume *v, uint32_t number);
 
-/* It is mounted no more: another filesystem may get its st_dev. If it comes back, it has its old
- * number. */
+/* Forgets a filesystem that is not mounted any more: another one may get its st_dev. If it is
+ * watched again, it gets its old number. */
 void fanotify_unwatch(Fanotify *f, uint64_t st_dev);
 
-/* Reads everything that is queued, without blocking, and hands it to the handler. `before` is
- * called each time something was read and before it is handed over, and once at the end. The number
- * of events, or the first negative return of either. *overflows is raised by one for each overflow
- * of the queue. */
+/* Reads what is queued, without blocking, and calls the handler for each event. `before` is called
+ * after each read(2) and before its events are handled, and once at the end. Returns after about
+ * 100,000 events, so that the event loop has its turn. The number of events, or the first negative
+ * return of either function. *overflows is raised by one for each overflow of the queue. */
 typedef int (*fanotify_before_t)(void *arg);
 int fanotify_drain(Fanotify *f, fanotify_before_t before, fanotify_handler_t handler, void *arg,
                    uint64_t *overflows);
 
-/* Resolves an object to a path, as this process sees it, and leaves it open as a mere place
- * (O_PATH). A descriptor; -EREMOTE if it may hang; -ENOENT or -ESTALE if it is gone; or a negative
- * errno. */
+/* Writes the path of the object, as this process sees it, and opens it with O_PATH. A descriptor;
+ * -EREMOTE if looking it up may hang; -ENOENT or -ESTALE if it is gone; or a negative errno. */
 int fanotify_resolve(Fanotify *f, const LoggedObject *o, char *path, size_t size);
 /* Closes what resolving keeps open on each filesystem. */
 void fanotify_resolve_done(Fanotify *f);

@@ -9,7 +9,7 @@
 typedef struct Followed {
     uint64_t serial;
     char *name;     /* NULL: not reported yet */
-    ProcessRun run; /* as last seen */
+    ProcessRun run; /* as the table had it last */
     unsigned batches;
 } Followed;
 
@@ -49,7 +49,7 @@ uint64_t following_first_waiting(const Following *f)
     return f->next;
 }
 
-/* The first run whose serial is not lower: runs are in the order of theirs. */
+/* The index of the first run whose serial is not lower. Runs are in the order of their serials. */
 static size_t find_serial(const ProcessRun *runs, size_t n, uint64_t serial)
 {
     size_t low = 0, high = n;

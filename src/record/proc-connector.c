@@ -30,7 +30,7 @@ int proc_connector_open(void)
         return -errno;
     if (bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
         return -errno;
-    /* A batch lies here for up to a fifth of a second; forks come by the thousand. */
+    /* Up to a fifth of a second passes between two drains, with thousands of forks. */
     if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof(room)) < 0)
         setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
     if (send(fd, &request, sizeof(request), 0) < 0)
@@ -38,13 +38,13 @@ int proc_connector_open(void)
     return TAKE_FD(fd);
 }
 
-static int take_event(const struct proc_event *e, ProcessTable *t, usec_t start)
+static int handle_event(const struct proc_event *e, ProcessTable *t, usec_t start)
 {
     usec_t boottime = e->timestamp_ns / NSEC_PER_USEC, at = boottime > start ? boottime - start : 0;
 
     switch (e->what) {
     case PROC_EVENT_FORK:
-        /* Threads share their process's application. */
+        /* Threads belong to the application of their process. */
         if (e->event_data.fork.child_pid != e->event_data.fork.child_tgid)
             return 0;
         return process_table_fork(t, (uint32_t)e->event_data.fork.parent_tgid,
@@ -68,7 +68,7 @@ int proc_connector_drain(int fd, ProcessTable *t, usec_t start_boottime, uint64_
 {
     int events = 0;
 
-    /* Bounded: somebody may fork faster than we read. */
+    /* Bounded: processes may fork faster than events are read. */
     while (events < 200000) {
         char buf[8192] __attribute__((aligned(NLMSG_ALIGNTO)));
         ssize_t n = recv(fd, buf, sizeof(buf), 0);
@@ -93,7 +93,7 @@ int proc_connector_drain(int fd, ProcessTable *t, usec_t start_boottime, uint64_
                 continue;
             memcpy(&e, m->data, MIN((size_t)m->len, sizeof(e)));
             events++;
-            r = take_event(&e, t, start_boottime);
+            r = handle_event(&e, t, start_boottime);
             if (r < 0)
                 return r;
         }

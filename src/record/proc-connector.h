@@ -6,10 +6,11 @@
 
 #include "record/processes.h"
 
-/* A non-blocking descriptor, or -EPERM, -EPROTONOSUPPORT, … */
+/* Opens the connector. A non-blocking descriptor, -EPERM (no CAP_NET_ADMIN), -EPROTONOSUPPORT (not
+ * in the kernel), or another negative errno. */
 int proc_connector_open(void);
 
-/* Hands everything that is queued to the table; instants are `boottime - start_boottime`, from the
- * events' own time stamps. The number of events, -ENOMEM, or a negative errno. *lost is raised when
- * the kernel dropped some. */
+/* Hands in what is queued, at most about 200,000 events; instants are `boottime - start_boottime`,
+ * from the events' own time stamps. The number of events, -ENOMEM, or a negative errno. *lost is
+ * raised when the kernel dropped some. */
 int proc_connector_drain(int fd, ProcessTable *t, usec_t start_boottime, uint64_t *lost);

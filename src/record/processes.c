@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Long, because forks, execs, exits and what /proc says may come in any order, and each must find
- * what the others have left in the same tables. */
+/* Over 500 lines in one file: forks, execs, exits and opens come in any order, and each of them
+ * works on the same two tables. */
 
 #include "record/processes.h"
 
@@ -18,19 +18,19 @@ typedef struct RunList {
     uint32_t n;
 } RunList;
 
-/* pid -> what it is part of */
+/* PID -> the run that the process is part of */
 typedef struct Process {
     UT_hash_handle hh;
     uint32_t pid;
     uint32_t run; /* into runs, or PROCESS_NONE */
     uint32_t uid;
     uint32_t before; /* the run it returns to if the execve fails */
-    /* What it executed and is not settled: as exec events have named it, as the connector has
-     * reported it. The same things, mostly; which is which is seen when both are complete. */
+    /* Runs that it executed and that are not settled: those that exec events named, and those that
+     * the connector reported. match() finds out which of them are the same. */
     RunList named, reported;
     usec_t exit_at;
     bool in_group; /* further exec events belong to the execve that named `run` */
-    bool opened;   /* something else, since: that execve is over */
+    bool opened;   /* it opened another file since: that execve is over */
     bool via_env;  /* `run` is a script that env(1) is about to interpret */
     bool exited;
     bool stale; /* the batch in which it exited or executed is over */
@@ -123,7 +123,7 @@ static Process *find_or_add(ProcessTable *t, uint32_t pid)
     return p;
 }
 
-/* The run that this one turned out to be. */
+/* The run that this one turned out to be a part of, or itself. */
 static ProcessRun *resolve(const ProcessTable *t, uint32_t run)
 {
     while (t->runs[run].same_as != PROCESS_NONE)
@@ -155,7 +155,7 @@ static void enter_run(ProcessTable *t, Process *p, uint32_t run)
     r->end = USEC_INFINITY;
 }
 
-/* `run` is a part of `of`, and so are its processes. */
+/* Makes `run`, with its processes, a part of `of`. */
 static void make_same(ProcessTable *t, uint32_t run, uint32_t of)
 {
     ProcessRun *r = &t->runs[run], *o = resolve(t, of);
@@ -189,7 +189,7 @@ static bool has_room(const ProcessTable *t, const RunCount *c)
            t->n_runs < PROCESS_RUNS_MAX;
 }
 
-/* A new run that nobody is in. *ret is PROCESS_NONE if there are too many. */
+/* Adds a run without processes. *ret is PROCESS_NONE if there is no room for it. 0 or -ENOMEM. */
 static int add_run(ProcessTable *t, const Process *p, uint32_t object, usec_t at, uint32_t *ret)
 {
     RunCount *count = count_of(t, p->uid);
@@ -289,20 +289,20 @@ int process_table_add(ProcessTable *t, uint32_t pid, uint32_t object, uint32_t u
     return 0;
 }
 
-/* An execve that begins and is not over: the last one, unless something was opened since. */
+/* True if its last execve is not reported yet and no other file was opened since. */
 static bool is_under_way(const Process *p)
 {
     return p->named.n > p->reported.n && !p->opened;
 }
 
-/* Says which of the reported runs is which of the named ones. `last_watched`: what it executed last
+/* Matches reported runs with named ones. `last_watched`: what the process executed last
  * lies where exec events come from, so that the last ones are the same; otherwise the first. */
 static void match(ProcessTable *t, Process *p, bool last_watched)
 {
     uint32_t n = p->named.n - is_under_way(p);
 
     while (last_watched && p->reported.n > n)
-        list_take_first(t, &p->reported); /* executed elsewhere, before */
+        list_take_first(t, &p->reported); /* executed before, on a filesystem that is not watched */
     while (n > p->reported.n) {
         list_take_first(t, &p->named); /* its report was lost */
         n--;
@@ -311,7 +311,7 @@ static void match(ProcessTable *t, Process *p, bool last_watched)
         uint32_t named = list_take_first(t, &p->named);
         uint32_t reported = list_take_first(t, &p->reported);
 
-        /* The connector knows better when it began, and as whom. */
+        /* The connector has the exact time and the UID. */
         if (t->runs[named].same_as == PROCESS_NONE) {
             t->runs[named].start = t->runs[reported].start;
             t->runs[named].end = MAX(t->runs[named].end, t->runs[named].start);
@@ -321,7 +321,8 @@ static void match(ProcessTable *t, Process *p, bool last_watched)
     }
 }
 
-/* What it executed is complete: names are given, and what got none is asked for. */
+/* To be called when both lists are complete: matches them, and names the last report that is left.
+ */
 static void settle_execs(ProcessTable *t, Process *p, process_name_t name, void *arg)
 {
     uint32_t n = p->named.n - is_under_way(p), object = PROCESS_NONE, last;
@@ -359,9 +360,9 @@ int process_table_fork(ProcessTable *t, uint32_t parent, uint32_t child)
     Process *c = find(t, child);
 
     if (c && !c->exited && process_table_knows(t, child))
-        return 0; /* said twice */
+        return 0; /* reported twice */
     if (c)
-        forget(t, c, NULL, NULL); /* the pid is in use again */
+        forget(t, c, NULL, NULL); /* the PID is used again */
     c = find_or_add(t, child);
     if (!c)
         return -ENOMEM;
@@ -369,8 +370,8 @@ int process_table_fork(ProcessTable *t, uint32_t parent, uint32_t child)
     if (!p)
         return 0;
     c->uid = p->uid;
-    /* The connector's events come in the order they happened: what its parent executed before this
-     * fork, named or not yet, is what the child runs. */
+    /* The connector reports in the order of events: the child runs what its parent executed before
+     * this fork, whether that has a name yet or not. */
     enter_run(t, c, p->reported.n > 0 ? p->reported.last : p->run);
     return 0;
 }
@@ -413,7 +414,7 @@ void process_table_exit(ProcessTable *t, uint32_t pid, usec_t at)
     t->unsettled = true;
 }
 
-/* The first exec event of an execve: it names the application. */
+/* Handles the first exec event of an execve, which names the application. */
 static int begin_group(ProcessTable *t, Process *p, uint32_t object, unsigned flags, usec_t at)
 {
     uint32_t before = p->run, run;
@@ -442,7 +443,7 @@ static int begin_group(ProcessTable *t, Process *p, uint32_t object, unsigned fl
     return 0;
 }
 
-/* It opens something else, and the execve that began before is not reported: it has failed. */
+/* To be called when a process opens another file before its execve is reported: it has failed. */
 static void return_from_exec(ProcessTable *t, Process *p)
 {
     uint32_t failed = p->run;
@@ -455,7 +456,7 @@ static void return_from_exec(ProcessTable *t, Process *p)
     enter_run(t, p, p->before);
     if (t->runs[failed].same_as != PROCESS_NONE)
         return;
-    /* It never was a run of its own. */
+    /* The failed execve made no run of its own. */
     if (p->before == PROCESS_NONE)
         t->runs[failed].object = PROCESS_NONE;
     else
@@ -480,14 +481,14 @@ int process_table_open(ProcessTable *t, uint32_t pid, uint32_t object, unsigned 
     } else if (program && (flags & OPEN_ENV))
         p->via_env = true;
     if (!(flags & OPEN_EXEC)) {
-        /* The connector was read after this open was queued: an execve before it is known. */
+        /* The connector was read after this open was queued: it has reported each execve before. */
         if (is_under_way(p))
             return_from_exec(t, p);
         p->opened = true;
     }
     p->in_group = program;
     *ret = p->run;
-    /* Executed by headstart, where no exec events come from: its opens are not headstart's own. */
+    /* A program on a filesystem that is not watched, executed by headstart, is not headstart. */
     if (!(flags & OPEN_EXEC) && p->run != PROCESS_NONE && t->runs[p->run].own &&
         p->reported.n > p->named.n)
         *ret = p->reported.last;
@@ -528,7 +529,7 @@ void process_table_settle(ProcessTable *t, process_name_t name, void *arg)
             continue;
         }
         if (p->reported.n >= p->named.n)
-            p->in_group = false; /* and all that was queued before is read */
+            p->in_group = false; /* all that was queued before is read */
         if (p->exited)
             forget(t, p, name, arg);
         else
@@ -547,7 +548,7 @@ int process_table_compact(ProcessTable *t, uint64_t keep_from,
 
     if (!where || !kept)
         return -ENOMEM;
-    /* What is not settled yet stays, as long as its process does. */
+    /* Runs that are not settled stay as long as their process does. */
     for (size_t i = 0; i < t->n_runs; i++)
         kept[i] = t->runs[i].n_processes > 0 || t->runs[i].serial >= keep_from;
     HASH_ITER (hh, t->processes, p, tmp) {
@@ -562,7 +563,7 @@ int process_table_compact(ProcessTable *t, uint64_t keep_from,
             kept[resolve(t, (uint32_t)i) - t->runs] = true;
     for (size_t i = 0; i < t->n_runs; i++)
         where[i] = kept[i] ? n++ : PROCESS_NONE;
-    /* What is part of another takes the other's place. */
+    /* A forgotten part is replaced by the run that it is a part of. */
     for (size_t i = 0; i < t->n_runs; i++)
         if (!kept[i] && t->runs[i].same_as != PROCESS_NONE)
             where[i] = where[resolve(t, (uint32_t)i) - t->runs];

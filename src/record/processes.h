@@ -1,23 +1,39 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Which process is which application: a state machine over what fanotify and the proc connector
- * report. Pure: events in, attributions out.
+/* Which process is part of which application: a state machine over what fanotify and the proc
+ * connector report. Pure: events in, attributions out.
  *
- * One execve(2) of a script opens the script, its interpreter and the dynamic loader for execution,
- * an ELF program itself and the loader: the first exec event of such a group names the application.
- * A group ends with the loader, with any other open of that process, or when the connector has
- * reported the execve and everything queued before it was read. A script that is run through env
- * stays that script when env executes its interpreter. fork(2) inherits the application. An
- * application runs as long as one process of its family does.
+ * A run is one execution of an application by one process, and of all processes that it forks. The
+ * application is what the first exec event names: execve(2) of a script opens the script, its
+ * interpreter and the dynamic loader for execution, that of an ELF program the program and the
+ * loader. These events are a group. A group ends with the loader, with any other open by the
+ * process, or when the connector has reported the execve and everything that was queued before it
+ * is read. A script that runs through env stays that script when env executes its interpreter. A
+ * run ends when its last process exits or executes something else.
  *
- * The two sources are two queues without a common clock; what orders them is this. A batch reads
- * opens first and the connector second, but hands the connector's events in first (recorder.c): so
- * whoever opens something is known by then, and what the connector says may be younger than the
- * opens at hand, by one batch at most. An execve thus makes two runs: one that the exec event
- * names, and one that the connector reports and that forks after it inherit. When the next batch is
- * over both are complete, and matched; so it is with exits. What then has a report but no name was
- * executed where nobody watches. */
+ * fanotify and the connector are two queues without a common clock. A batch reads the opens first
+ * and the connector second, but hands in the connector's events first (observer.c). So the process
+ * that opens something is known at that time, and the connector's events are younger than the opens
+ * by at most one batch. An execve thus makes two runs: one that the exec event names, and one that
+ * the connector reports and that later forks inherit. When the next batch is over both are
+ * complete, and they are matched. A report that has no name then was executed on a filesystem that
+ * is not watched.
+ *
+ * The life cycle of a process record:
+ *
+ *     unknown    -> known     process_table_add() (found in /proc), process_table_fork(), or the
+ *                             first exec event. The record belongs to a run.
+ *     known      -> executing an exec event adds a named run, process_table_exec() a reported run.
+ *                             The process moves to the named run at once. An open of another file
+ *                             before the report comes means that the execve failed: the process
+ *                             returns to the run before.
+ *     executing  -> known     process_table_settle(), one batch after the last report: named and
+ *                             reported runs are matched, the rest is named by /proc.
+ *     any        -> exited    process_table_exit() or process_table_reap(). The record stays, since
+ *                             opens of the process may still be queued.
+ *     exited     -> forgotten process_table_settle(), one batch later, or process_table_fork() if
+ *                             the PID is used again. The process leaves its run. */
 
 #include "base/time-util.h"
 #include "base/uid.h"
@@ -38,17 +54,17 @@
 
 /* One run of an application. */
 typedef struct ProcessRun {
-    uint32_t object;      /* what was executed: the caller's number; UID_INVALID: not known */
+    uint32_t object;      /* what was executed: the caller's number; PROCESS_NONE: not known */
     uint32_t pid;         /* of the process that executed it */
-    uint32_t uid;         /* UID_INVALID: not known */
-    uint32_t n_processes; /* of its family that are alive */
+    uint32_t uid;         /* of that process at that time; UID_INVALID: not known */
+    uint32_t n_processes; /* that are part of it and alive */
     usec_t start;         /* the caller's clock */
     usec_t end;           /* USEC_INFINITY: still running */
-    uint32_t same_as;     /* the run that this one turned out to be a part of, and not one of its
-                           * own; PROCESS_NONE: it is */
+    uint32_t same_as;     /* the run that this one turned out to be a part of; PROCESS_NONE: it is a
+                           * run of its own */
     uint32_t next;        /* internal */
-    uint64_t serial;      /* its own for good: rising, also over stages */
-    bool own;             /* headstart's */
+    uint64_t serial;      /* rises with each run, also over stages, and never changes */
+    bool own;             /* of headstart's own programs */
 } ProcessRun;
 
 typedef struct ProcessTable ProcessTable;
@@ -57,24 +73,24 @@ typedef struct ProcessTable ProcessTable;
 ProcessTable *process_table_new(void);
 ProcessTable *process_table_free(ProcessTable *t);
 
-/* A process that was there before: what it runs (PROCESS_NONE if not known) and whose it is. A pid
- * that is known already is left alone. 0 or -ENOMEM. */
+/* Adds a process that was there before, with the object that it runs (PROCESS_NONE: not known) and
+ * its UID. A PID that is known stays as it is. 0 or -ENOMEM. */
 int process_table_add(ProcessTable *t, uint32_t pid, uint32_t object, uint32_t uid, usec_t start,
                       bool own);
 
-/* True if it is known what that process is part of. */
+/* True if it is known which run that process is part of. */
 bool process_table_knows(const ProcessTable *t, uint32_t pid);
 
 /* The UID of that process, UID_INVALID if it is not known. */
 uint32_t process_table_uid_of(const ProcessTable *t, uint32_t pid);
 
-/* As the proc connector reports them. Processes never seen before are no error. 0 or -ENOMEM. */
+/* What the proc connector reports. A process that is not known is no error. 0 or -ENOMEM. */
 int process_table_fork(ProcessTable *t, uint32_t parent, uint32_t child);
 int process_table_uid(ProcessTable *t, uint32_t pid, uint32_t uid);
 int process_table_exec(ProcessTable *t, uint32_t pid, usec_t at);
 void process_table_exit(ProcessTable *t, uint32_t pid, usec_t at);
 
-/* What an open is, and of what. */
+/* How a file was opened, and what it is. */
 typedef enum OpenFlags {
     OPEN_EXEC = 1 << 0,     /* for execution */
     OPEN_LOADER = 1 << 1,   /* the file is a dynamic loader */
@@ -83,22 +99,23 @@ typedef enum OpenFlags {
     OPEN_REPORTED = 1 << 4, /* the connector reports every execve that succeeds */
 } OpenFlags;
 
-/* An open event of that process. *ret is the run it belongs to, PROCESS_NONE if nothing is known.
+/* Adds an open by that process. *ret is the run that it belongs to, PROCESS_NONE if none is known.
  * 0 or -ENOMEM. */
 int process_table_open(ProcessTable *t, uint32_t pid, uint32_t object, unsigned flags, usec_t at,
                        uint32_t *ret);
 
-/* Where nothing reports exits: takes every process that is not `alive` any more for exited. */
+/* Marks every process as exited for which `alive` returns false: without the connector nothing
+ * reports exits. */
 void process_table_reap(ProcessTable *t, bool (*alive)(uint32_t pid), usec_t at);
 
-/* The connector has lost events: what it did not report may have happened all the same. */
+/* To be called when the connector has lost events: exec events that wait for a report get none. */
 void process_table_lost(ProcessTable *t);
 
-/* A batch is over. Forgets the processes that had exited by the end of the batch before, and gives
- * names to what was executed by then. For what no exec event named, `name` is asked: it returns
- * whether that process's program lies where exec events come from (then they named it, and
- * something before it lay elsewhere) and, if not, may set *ret_object (PROCESS_NONE by default) and
- * *ret_own. */
+/* To be called when a batch is over. Forgets the processes that had exited by the end of the batch
+ * before, and matches what was executed by then. `name` is called for a process whose last report
+ * has no name. It returns true if the process's program lies on a watched filesystem: then exec
+ * events named it, and the report without a name is an earlier one. If not, it may set *ret_object
+ * (PROCESS_NONE by default) and *ret_own. */
 typedef bool (*process_name_t)(void *arg, uint32_t pid, uint32_t *ret_object, bool *ret_own);
 void process_table_settle(ProcessTable *t, process_name_t name, void *arg);
 

@@ -22,7 +22,7 @@ static int write_kb(const char *path, uint64_t kb)
     return write(fd, text, (size_t)n) < 0 ? -errno : 0;
 }
 
-/* Only such a path is ever written to, whatever the record says. */
+/* True if the path is a read_ahead_kb file below /sys: no other path of a record is written to. */
 static bool is_read_ahead_path(const char *path)
 {
     size_t l = strlen(path);
@@ -31,7 +31,7 @@ static bool is_read_ahead_path(const char *path)
            strcmp(path + l - 14, "/read_ahead_kb") == 0;
 }
 
-/* One line of the record: "PATH OLD NEW". */
+/* Restores one line of the record: "PATH OLD NEW". */
 static int restore_line(char *line)
 {
     char *save = NULL, *path = strtok_r(line, " ", &save), *old = strtok_r(NULL, " ", &save);
@@ -42,7 +42,7 @@ static int restore_line(char *line)
         parse_u64(new, &new_kb) < 0)
         return -EBADMSG;
     if (rooted_read_u64(AT_FDCWD, path, &now_kb) < 0 || now_kb != new_kb)
-        return 0; /* the device is gone, or somebody else has set it since */
+        return 0; /* the device is gone, or another program has changed the value since */
     return write_kb(path, old_kb);
 }
 

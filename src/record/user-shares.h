@@ -60,6 +60,3 @@ uint64_t user_shares_left(const UserShares *s, uint16_t row, Shared what);
 
 /* Charges what was used, also beyond the share. */
 void user_shares_charge(UserShares *s, uint16_t row, Shared what, uint64_t amount);
-
-/* Gives back what was taken and not used. */
-void user_shares_give_back(UserShares *s, uint16_t row, Shared what, uint64_t amount);

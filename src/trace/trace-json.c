@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Long, because writing and reading stand side by side, member by member: one shows whether the
- * other is right. */
+/* Over 500 lines in one file: writer and reader stand next to each other, so that one shows whether
+ * the other is right. */
 
 #include "trace/trace-json.h"
 
@@ -16,7 +16,7 @@ static const char *const flag_names[] = {
         "soft-reboot", "offline-update", "fsck",     "residency-off", "followed",
 };
 
-/* Columns of what is small in neighbouring rows hold differences to the row before. */
+/* Columns of numbers that are close to those of the row before hold the difference to it. */
 #define COLUMN(name, type, expression)               \
     static int64_t name(const void *table, size_t i) \
     {                                                \
@@ -173,7 +173,7 @@ int trace_to_json(const Trace *t, char **ret, size_t *ret_size)
     json_writer_add_column(&w, "kind", t->accesses, t->n_accesses, access_kind);
     json_writer_close(&w, '}');
 
-    /* Seldom there: every share is far above what a user opens. */
+    /* A member that most traces do not have: every share is far above what a user opens. */
     if (t->n_left_out > 0) {
         json_writer_open(&w, "left_out", '{');
         json_writer_add_column(&w, "uid", t->left_out, t->n_left_out, left_out_uid);
@@ -185,7 +185,7 @@ int trace_to_json(const Trace *t, char **ret, size_t *ret_size)
     return json_writer_finish(&w, ret, ret_size);
 }
 
-/* The reader. `where` names the member that was looked at last, for the one line of the error. */
+/* The reader. `where` is the member that was read last, for the error text. */
 typedef struct Reader {
     JsonDocument document;
     Trace *t;
@@ -214,7 +214,7 @@ static int read_bytes(Reader *r, struct json_object *o, const char *key, char **
     return 0;
 }
 
-/* A word of one of the vocabulary's tables; `field` gets the value. */
+/* Reads a word of one of the vocabulary's tables into `field`. */
 #define READ_WORD(r, o, key, from_string, field)    \
     do {                                            \
         const char *_word;                          \
@@ -300,7 +300,7 @@ static int read_paths(Reader *r, struct json_object *o)
     if (n == 0 || parents.n != n)
         return -EBADMSG;
     CHECK(grow_array(&r->t->paths, &r->t->allocated_paths, n, sizeof(TracePath)));
-    /* The root stands there already. */
+    /* trace_new() has made the root. */
     CHECK(json_next_u64(&parents, UINT64_MAX, &parent));
     for (size_t i = 1; i < n; i++) {
         const char *name;
@@ -317,7 +317,7 @@ static int read_paths(Reader *r, struct json_object *o)
     return 0;
 }
 
-/* An index, -1 standing for TRACE_NONE. */
+/* Reads an index; -1 stands for TRACE_NONE. */
 static int read_index(JsonColumn *c, uint32_t *ret)
 {
     int64_t v;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The trace as JSON text (json-c). Format version 1: docs/formats.md. Pure: text in memory. */
+/* The trace as JSON text. Format version 1: docs/formats.md. Pure: text in memory. */
 
 #include "trace/trace.h"
 
 #define TRACE_FORMAT_VERSION 1
 
-/* Serialises; the caller frees *ret (NUL-terminated, *ret_size bytes without the NUL).
- * 0 or -ENOMEM. */
+/* Writes the trace as text; the caller frees *ret (*ret_size bytes, and a NUL). 0 or -ENOMEM. */
 int trace_to_json(const Trace *t, char **ret, size_t *ret_size);
 
-/* Parses and validates. -EBADMSG (not JSON, truncated, fields wrong), -EPROTONOSUPPORT (another
- * version), -EMEDIUMTYPE (JSON, but not a headstart trace), -E2BIG, -ENOMEM. *ret_error, if not
- * NULL, is set to one line of text for the person who gave us the file (static or caller frees:
- * always allocated, NULL if none). */
+/* Parses and validates. 0; -EBADMSG (not JSON, truncated, a member missing or wrong, a limit of the
+ * format exceeded), -EPROTONOSUPPORT (another version), -EMEDIUMTYPE (JSON, but no headstart
+ * trace), -E2BIG (larger than TRACE_JSON_SIZE_MAX, or too many values), -ENOMEM. If ret_error is
+ * not NULL, *ret_error becomes one line of text that says why the file was refused, which the
+ * caller frees, or NULL on success and where memory is short. */
 int trace_from_json(const char *text, size_t size, Trace **ret, char **ret_error);

@@ -4,7 +4,7 @@
 /* How much one trace may hold. Two sets of limits:
  *
  * - TRACE_RECORD_*: what the recorder keeps of one stage, and what learning takes of one trace.
- *   Whatever exceeds them is left out, the likeliest is kept. A boot and a login open 3,000 to
+ *   What exceeds them is left out; the likeliest objects are kept. A boot and a login open 3,000 to
  *   15,000 files with paths of 60 to 90 bytes.
  * - TRACE_*_MAX without RECORD: what builder and reader accept at all. A file that exceeds them is
  *   refused (-E2BIG by the builder, -EBADMSG by the reader). They bound the memory of a reader that
@@ -12,14 +12,15 @@
  *   caps is still readable.
  *
  * "Path bytes" is the sum over files of the length of the full path with its NUL. A trace stores
- * paths as a tree, but whoever learns from it writes each path out. */
+ * paths as a tree; learning writes each path out. */
 
 /* One stage, all users together. */
 #define TRACE_RECORD_FILES_MAX      60000U
 #define TRACE_RECORD_PATH_BYTES_MAX (8U * 1024 * 1024)
 #define TRACE_RECORD_RANGES_MAX     500000U
 
-/* One user in one stage. Root has no share of its own: only the limits above bound it. */
+/* One user in one stage. Root, and all other users together, may each take three quarters of the
+ * above (record/user-shares.h). */
 #define TRACE_RECORD_USER_FILES_MAX      15000U
 #define TRACE_RECORD_USER_PATH_BYTES_MAX (2U * 1024 * 1024)
 #define TRACE_RECORD_USER_RANGES_MAX     100000U

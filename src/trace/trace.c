@@ -8,7 +8,7 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-/* Lookup tables of the builder. uthash tells us of a failed insertion through this flag. */
+/* Lookup tables of the builder. uthash sets `oom` of an element that it could not insert. */
 #undef uthash_nonfatal_oom
 #define uthash_nonfatal_oom(elt) ((elt)->oom = true)
 
@@ -20,7 +20,7 @@ typedef struct PathEntry {
     char key[]; /* parent's number, then the name, not terminated */
 } PathEntry;
 
-/* Ids are dense: what belongs to one is found in an array; TRACE_NONE where there is nothing. */
+/* id -> id, as an array, since ids are dense; TRACE_NONE where there is none. */
 typedef struct IdTable {
     uint32_t *ids;
     size_t n, allocated;
@@ -181,7 +181,7 @@ static int intern_name(Trace *t, uint32_t parent, const char *name, size_t lengt
 
     t->paths[t->n_paths++] = (TracePath){.parent = parent, .name = TAKE_PTR(copy)};
     *ret = e->id;
-    e = NULL; /* the table has it now */
+    e = NULL; /* the table owns it */
     return 0;
 }
 
@@ -213,7 +213,7 @@ int trace_add_path(Trace *t, const char *path, uint32_t *ret)
     return 0;
 }
 
-/* The id stored under key, or, if there is none, `fresh` after storing that. */
+/* Finds the id stored under `key`, or stores `fresh` if there is none. */
 static int id_table_find_or_add(IdTable *table, uint32_t key, uint32_t fresh, uint32_t *ret)
 {
     int r = grow_array(&table->ids, &table->allocated, (size_t)key + 1, sizeof(uint32_t));
@@ -373,7 +373,7 @@ int trace_format_path(const Trace *t, uint32_t path, char *buf, size_t size)
     buf[--at] = 0;
     if (path == 0)
         buf[--at] = '/';
-    /* A child's number is above its parent's, so this ends. */
+    /* A child has a higher number than its parent, so this ends. */
     for (uint32_t i = path; i != 0; i = t->paths[i].parent) {
         size_t l = strlen(t->paths[i].name);
 
@@ -547,7 +547,7 @@ ProcessSource process_source_from_string(const char *s)
     return (ProcessSource)string_table_lookup(process_source_table, _PROCESS_SOURCE_MAX, s);
 }
 
-/* Of a clean filesystem it takes no time. */
+/* A check that found a clean filesystem takes no time. */
 #define FSCK_MIN (10 * USEC_PER_SEC)
 
 bool trace_has_fsck(const Trace *t)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A trace: what one recording of one stage observed. Made by record (or read from a file), read by
- * the model. The struct is plain data; the builder functions keep its tables consistent. Pure.
+/* A trace: what one recording of one stage observed. record makes it, or it is read from a file;
+ * the model learns from it. The struct is plain data; the builder functions keep its tables
+ * consistent. Pure.
  *
- * Objects refer to one another by index into the trace's arrays; TRACE_NONE means "none/unknown".
- * Paths are absolute below the recorded root and resolved (no symlinks in them). */
+ * Rows refer to one another by index into the trace's arrays; TRACE_NONE means "none" or "unknown".
+ * Paths are absolute below the recorded root and contain no symbolic links. */
 
 #include "base/ranges.h"
 #include "base/time-util.h"
@@ -33,9 +34,10 @@ typedef enum ProcessSource {
     _PROCESS_SOURCE_INVALID = -EINVAL,
 } ProcessSource;
 
-/* Facts that keep a session out of comparisons, or say how to read it. */
+/* Facts that exclude a trace from learning or from comparisons, or say how to interpret it. */
 typedef enum TraceFlags {
-    TRACE_INCOMPLETE = 1 << 0,   /* the event queue overflowed, or recording was cut short */
+    TRACE_INCOMPLETE = 1 << 0,   /* opens are missing: the event queue overflowed, or opens of root
+                                  * or of the trace's user were left out */
     TRACE_EXACT = 1 << 1,        /* read-ahead was lowered: ranges are what was touched */
     TRACE_REPLAYED = 1 << 2,     /* a pack was replayed: residency shows what replay read */
     TRACE_CONTROL = 1 << 3,      /* a control session: replay was deliberately off */

@@ -97,7 +97,6 @@ evaluate: hybrid predictors
 predict: chains chains-merge
 plan: plan plan-cut
 plan: plan-derive plan-locate
-record: recorder recorder-internal recorder-stage sampling stage-end stage-metadata
 END
 }
 
