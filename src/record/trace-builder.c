@@ -256,16 +256,31 @@ static int fill_file(TraceBuilder *b, const Resolved *x, TraceFile *f)
     return r < 0 ? r : cut;
 }
 
+/* True if the users' shares have room for the path; then it is charged, but for its new names. */
+static bool take_path(UserShares *shares, uint16_t user, const char *path)
+{
+    size_t n_names = 0;
+
+    for (const char *p = path; *p; p++)
+        n_names += *p == '/';
+    if (user_shares_left(shares, user, SHARED_NAMES) < n_names ||
+        !user_shares_take(shares, user, SHARED_PATH_BYTES, strlen(path) + 1))
+        return false;
+    user_shares_charge(shares, user, SHARED_FILES, 1);
+    return true;
+}
+
 /* Adds the resolved object to the trace; one with that path may be there. */
 static int add_file(TraceBuilder *b, const StageObject *object, const Resolved *x, const char *path)
 {
     StageRecord *s = b->o->stage;
     uint32_t volume = b->volumes[x->volume - b->o->volumes.table.volumes].id, id, path_id;
-    size_t ranges;
+    size_t ranges, n_names = b->t->n_paths;
     TraceFile *f;
     int cut = 0, r;
 
     r = trace_add_path(b->t, path, &path_id);
+    user_shares_charge(&s->shares, object->user, SHARED_NAMES, b->t->n_paths - n_names);
     if (r == -EINVAL)
         return 0; /* a name longer than the format allows */
     if (r >= 0)
@@ -286,7 +301,7 @@ static int add_file(TraceBuilder *b, const StageObject *object, const Resolved *
 }
 
 /* Resolves one object and adds it. An object that was opened and is gone is counted. 1; 0 if the
- * user's share of path bytes is used up; -ENOMEM, -E2BIG. */
+ * user's share has no room for its path; -ENOMEM, -E2BIG. */
 static int add_object(TraceBuilder *b, const StageObject *object)
 {
     UserShares *shares = &b->o->stage->shares;
@@ -303,9 +318,8 @@ static int add_object(TraceBuilder *b, const StageObject *object)
     below = trace_path_below(b->root, x.path);
     if (!below)
         return 1;
-    if (!user_shares_take(shares, object->user, SHARED_PATH_BYTES, strlen(below) + 1))
+    if (!take_path(shares, object->user, below))
         return 0;
-    user_shares_charge(shares, object->user, SHARED_FILES, 1);
     r = add_file(b, object, &x, below);
     return r < 0 ? r : 1;
 }

@@ -21,6 +21,7 @@ typedef enum Shared {
     SHARED_SAMPLE_RANGES,
     SHARED_FILES, /* in the trace: trace/trace-limits.h */
     SHARED_PATH_BYTES,
+    SHARED_NAMES, /* nodes of the path tree */
     SHARED_RANGES,
     SHARED_END_USEC, /* resolving paths and looking at pages when the stage has ended */
     _SHARED_MAX,

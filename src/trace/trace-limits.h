@@ -17,12 +17,14 @@
 /* One stage, all users together. */
 #define TRACE_RECORD_FILES_MAX      60000U
 #define TRACE_RECORD_PATH_BYTES_MAX (8U * 1024 * 1024)
+#define TRACE_RECORD_NAMES_MAX      400000U /* nodes of the path tree */
 #define TRACE_RECORD_RANGES_MAX     500000U
 
 /* One user in one stage. Root, and all other users together, may each take three quarters of the
  * above (record/user-shares.h). */
 #define TRACE_RECORD_USER_FILES_MAX      15000U
 #define TRACE_RECORD_USER_PATH_BYTES_MAX (2U * 1024 * 1024)
+#define TRACE_RECORD_USER_NAMES_MAX      60000U
 #define TRACE_RECORD_USER_RANGES_MAX     100000U
 
 /* Limits of the format. */

@@ -792,6 +792,39 @@ for i in range(30000):
     [ "$(grep -c "left out.*UID 12345" "$HS_TMP/recorder.log")" -eq 1 ]
 }
 
+@test "many directories by one user do not fill the tree of paths for everybody" {
+    hs_filesystem ext4 256 -N 90000 -b 1024
+    # 75 files, each below 1,000 directories of its own: few files and few bytes, and 75,000 names. 600
+    # such files would fill what a trace may hold.
+    local deep='
+make = sys.argv[3] == "make"
+os.chdir("user")
+top = os.open(".", os.O_RDONLY)
+for i in range(75):
+    os.fchdir(top)
+    name = chr(0x4e00 + i)
+    for depth in range(1000):
+        if make:
+            os.mkdir(name)
+        os.chdir(name)
+        name = "d"
+    touch("f", os.O_CREAT if make else 0)'
+    mkdir -m 777 "$HS_MNT/user"
+    as_user 12345 "$deep" make
+    echo x >"$HS_MNT/root-after"
+    echo x >"$HS_MNT/other-after"
+    recorder_start
+    as_user 12345 "$deep" open
+    cat "$HS_MNT/root-after" >/dev/null
+    as_user 23456 'touch("other-after")'
+    recorder_stop
+    shown '.flags == []'
+    shown '[.files[].path] | index("/root-after") and index("/other-after")'
+    left_out 12345 '.n_files > 10'
+    left_out 23456 '.n_files == 0'
+    jq -e '.paths.parent | length < 61000' "$TRACE" >/dev/null
+}
+
 # --- what may be missing -----------------------------------------------------------------------
 
 @test "without CAP_SYS_ADMIN or CAP_DAC_READ_SEARCH: one line, and no success" {
