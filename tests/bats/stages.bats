@@ -204,7 +204,7 @@ uid_of() {
     # What was not over when it was stopped is in no trace.
     [ "$(traces boot)/$(traces login)/$(traces session)" = 1/1/0 ]
     [ "$(uid_of login)" = 1001 ]
-    grep -q "login did not come to its end" "$HS_TMP/recorder.log"
+    grep -q "login was cut short" "$HS_TMP/recorder.log"
     # The first one that is worth a trace is not the second of its boot.
     run -0 "$HEADSTART" show --json=short "$HS_STATE"/traces/*-login*.json
     jq -e '.flags | index("second-login") == null' <<<"$output"

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The command line of headstartd. */
+
+#include "base/vocabulary.h"
+#include "record/recorder.h"
+
+/* Strings are borrowed from the command line. */
+typedef struct Arguments {
+    const char *root;
+    const char *state;
+    const char *run; /* NULL: there is no runtime directory */
+    Stage stages[_STAGE_MAX];
+    size_t n_stages; /* with `automatic`, 0 means all stages */
+    bool automatic;  /* systemd and logind say when stages begin and end, not SIGUSR1 */
+    bool restore;    /* restore read-ahead and exit */
+    uint32_t uid;    /* of the login and session, where logind does not name one user */
+    RecorderOptions recorder;
+} Arguments;
+
+/* 1: go on; 0: a help text or the version was printed; -EINVAL: wrong usage, which was reported;
+ * -ENOMEM. */
+int arguments_parse(int argc, char **argv, Arguments *ret);

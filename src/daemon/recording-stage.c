@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/recording-stage.h"
+
+#include "base/atomic-file.h"
+#include "base/log.h"
+#include "state/trace-store.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <malloc.h>
+
+/* Files in the runtime directory. headstart-learn.path watches the first. The second is still there
+ * at the beginning of a boot if only userspace was rebooted. */
+#define LOGIN_RECORDED "login-recorded"
+#define BOOT_RECORDED  "boot-recorded"
+
+/* Creates or replaces an empty file in the runtime directory. True if it was there. */
+static bool touch_run_file(const RecordingStage *s, const char *name)
+{
+    const char *run = s->arguments->run;
+    _cleanup_close_ int fd = -EBADF;
+    bool found;
+    int r;
+
+    if (!s->arguments->automatic || !run)
+        return false;
+    fd = open(run, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    found = fd >= 0 && faccessat(fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    r = fd < 0 ? -errno : atomic_file_write(fd, name, "", 0, 0600);
+    if (r < 0)
+        log_warning_errno(r, "headstartd: cannot write %s/%s, ignoring: %m", run, name);
+    return found;
+}
+
+static void log_trace(const Trace *t, const char *path)
+{
+    _cleanup_free_ char *left_out = trace_describe_left_out(t);
+    char duration[FORMAT_TIMESPAN_MAX];
+
+    log_info("headstartd: recorded %s: %zu accesses to %zu files by %zu applications in %s: %s",
+             stage_to_string(t->stage), t->n_accesses, t->n_files, t->n_applications,
+             format_timespan(duration, sizeof(duration), t->duration), path);
+    if (left_out)
+        log_notice("headstartd: left out of this trace, beyond the shares of users: %s", left_out);
+    if (t->flags & TRACE_INCOMPLETE)
+        log_warning("headstartd: events are missing, the queue overflowed %" PRIu64
+                    " times: this trace is incomplete",
+                    t->n_overflows);
+}
+
+/* Tells the other programs that the stage was recorded. */
+static void announce_trace(RecordingStage *s, const Trace *t)
+{
+    int r;
+
+    if (!s->arguments->automatic)
+        return;
+    r = rerecord_done(s->arguments->state, &s->rerecord, t->stage, t->uid);
+    if (r < 0)
+        log_warning_errno(r, "headstartd: %s: cannot remove the request to record %s, ignoring: %m",
+                          s->arguments->state, stage_to_string(t->stage));
+    if (t->stage == STAGE_LOGIN)
+        (void)touch_run_file(s, LOGIN_RECORDED);
+}
+
+static int write_trace(RecordingStage *s)
+{
+    _cleanup_free_ char *path = NULL;
+    _cleanup_trace_ Trace *t = NULL;
+    int r = recorder_end_stage(s->recorder, &t);
+
+    if (r < 0)
+        return r;
+    t->flags |= prefetcher_trace_flags(s->prefetcher);
+    if (t->stage == STAGE_BOOT && touch_run_file(s, BOOT_RECORDED))
+        t->flags |= TRACE_SOFT_REBOOT;
+    r = trace_store(s->arguments->state, t, &path);
+    if (r < 0)
+        return r;
+    log_trace(t, path);
+    announce_trace(s, t);
+    return 0;
+}
+
+void recording_stage_finish(RecordingStage *s, bool drop)
+{
+    int r = drop ? recorder_drop_stage(s->recorder) : write_trace(s);
+
+    if (r == -ESRCH) /* nothing is being recorded */
+        return;
+    if (r < 0) {
+        log_error_errno(r, "headstartd: cannot write the trace of this stage below %s: %m",
+                        s->arguments->state);
+        s->failed = true;
+    } else if (drop)
+        log_info("headstartd: %s was cut short: dropped", stage_to_string(s->stage));
+    malloc_trim(0); /* the next stage begins with an empty record */
+}
+
+void recording_stage_end(RecordingStage *s, bool drop)
+{
+    recording_stage_finish(s, drop);
+    s->prefetcher = prefetcher_end(s->prefetcher);
+    s->stage = _STAGE_INVALID;
+}
+
+/* True if the stage is to be recorded. */
+static bool is_selected(const RecordingStage *s, Stage stage, uint32_t uid)
+{
+    const Arguments *a = s->arguments;
+
+    if (!a->automatic)
+        return true;
+    if (rerecord_asked(&s->rerecord) && !rerecord_wants(&s->rerecord, stage, uid))
+        return false;
+    for (size_t i = 0; i < a->n_stages; i++)
+        if (a->stages[i] == stage)
+            return true;
+    return a->n_stages == 0;
+}
+
+/* The trace is that of `uid`, but with several users logged in the session cycle follows
+ * everybody's applications, and reads only what root owns. A failure was logged; recording goes on.
+ */
+static void start_prefetcher(RecordingStage *s, uint32_t uid, bool others)
+{
+    const PrefetcherOptions o = {
+            .root = s->arguments->root,
+            .state = s->arguments->state,
+            .run_dir = s->arguments->run,
+    };
+
+    (void)prefetcher_new(&o, s->recorder, s->event, others ? UID_INVALID : uid, &s->prefetcher);
+}
+
+int recording_stage_begin(RecordingStage *s, Stage stage, uint32_t uid, bool others)
+{
+    bool exact;
+    int r;
+
+    if (stage != STAGE_BOOT && uid == UID_INVALID)
+        uid = s->arguments->uid;
+    if (!is_selected(s, stage, uid))
+        return 0;
+    exact = rerecord_wants(&s->rerecord, stage, uid) && s->rerecord.stages[stage].exact;
+    recorder_set_exact(s->recorder, exact || s->arguments->recorder.exact);
+    r = recorder_begin_stage(s->recorder, stage, uid);
+    if (r < 0)
+        return log_error_errno(r, "headstartd: cannot record %s: %m", stage_to_string(stage));
+    s->stage = stage;
+    if (stage == STAGE_SESSION)
+        start_prefetcher(s, uid, others);
+    return 0;
+}

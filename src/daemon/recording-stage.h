@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The recording stage: which of the stages that begin are recorded, the writing of their traces,
+ * and the prefetcher, which works from the beginning of a session to its end. */
+
+#include "base/vocabulary.h"
+#include "daemon/arguments.h"
+#include "daemon/prefetcher.h"
+#include "state/rerecord.h"
+
+typedef struct RecordingStage {
+    const Arguments *arguments;
+    Recorder *recorder;
+    sd_event *event;
+    Rerecord rerecord;
+
+    Stage stage; /* that is recorded; _STAGE_INVALID: none */
+    Prefetcher *prefetcher;
+    bool failed; /* a trace could not be made or written */
+} RecordingStage;
+
+/* A stage begins, of that user (UID_INVALID: unknown or several). It is recorded if the options and
+ * `headstart rerecord` ask for it. `others`: users besides `uid` are logged in. 0, or a negative
+ * errno that was reported. */
+int recording_stage_begin(RecordingStage *s, Stage stage, uint32_t uid, bool others);
+
+/* The recording ends, if there is one, and its trace is written; `drop`: without a trace, since the
+ * stage was cut short. Failure is reported and noted in s->failed. The prefetcher goes on. */
+void recording_stage_finish(RecordingStage *s, bool drop);
+
+/* The stage ends: recording_stage_finish(), and the prefetcher ends, too. */
+void recording_stage_end(RecordingStage *s, bool drop);
