@@ -50,6 +50,11 @@ static usec_t now(void)
     return clock_now(CLOCK_MONOTONIC);
 }
 
+static EventTime event_time(void)
+{
+    return (EventTime){now(), clock_now(CLOCK_REALTIME)};
+}
+
 /* --- loading ---------------------------------------------------------------------------------- */
 
 static void warn_config(void *arg, const char *file, unsigned line, const char *message)
@@ -154,7 +159,7 @@ static int load(Prefetcher *p, bool *ret_replaced)
     p->known_chains = checksum;
     p->n_saved = 0;
     *ret_replaced = m;
-    return cycle_begin(p->cycle, now(), clock_now(CLOCK_REALTIME));
+    return cycle_begin(p->cycle, event_time());
 }
 
 /* Drops the requests and loads again: the requests come from what is replaced. */
@@ -231,14 +236,15 @@ static void decide(Prefetcher *p)
 {
     CycleSnapshot snapshot;
     CycleDecision d = {.verdict = _CYCLE_VERDICT_INVALID};
+    EventTime t = event_time();
     int r;
 
-    p->decided_at = now();
+    p->decided_at = t.at;
     r = exclude_refused(p);
     if (r >= 0)
         r = machine_snapshot(AT_FDCWD, &snapshot);
     if (r >= 0)
-        r = cycle_decide(p->cycle, p->decided_at, clock_now(CLOCK_REALTIME), &snapshot, &d);
+        r = cycle_decide(p->cycle, t, &snapshot, &d);
     if (r >= 0)
         r = prefetch_thread_request(p->thread, d.requests, d.n_requests);
     if (r < 0)
@@ -271,21 +277,21 @@ static void on_application(void *arg, const RecordedApplication *a)
     Prefetcher *p = arg;
     usec_t boottime = clock_now(CLOCK_BOOTTIME);
     usec_t ago = boottime > a->at_boottime ? boottime - a->at_boottime : 0;
-    usec_t at = now(), realtime = clock_now(CLOCK_REALTIME);
+    EventTime t = event_time();
     int r;
 
     /* The cycle's clock is CLOCK_MONOTONIC: in suspended time no application can start. */
-    r = cycle_observe(p->cycle, &(CycleEvent){
-                                        .at = at > ago ? at - ago : 0,
-                                        .realtime = realtime > ago ? realtime - ago : 0,
-                                        .uid = a->uid,
-                                        .started = a->started,
-                                        .path = a->path,
-                                });
+    r = cycle_observe(p->cycle,
+                      &(CycleEvent){
+                              .time = {t.at - MIN(ago, t.at), t.realtime - MIN(ago, t.realtime)},
+                              .uid = a->uid,
+                              .started = a->started,
+                              .path = a->path,
+                      });
     if (r < 0)
         log_debug_errno(r, "headstartd: cannot learn from an application, ignoring: %m");
     else if (r > 0)
-        schedule(p, MAX(at, p->decided_at + DECISION_INTERVAL_MIN_USEC), USEC_PER_MSEC);
+        schedule(p, MAX(t.at, p->decided_at + DECISION_INTERVAL_MIN_USEC), USEC_PER_MSEC);
 }
 
 /* --- signals ---------------------------------------------------------------------------------- */
@@ -428,7 +434,6 @@ unsigned prefetcher_trace_flags(const Prefetcher *p)
 Prefetcher *prefetcher_end(Prefetcher *p)
 {
     PrefetchReport report;
-    int r;
 
     if (!p)
         return NULL;
@@ -436,9 +441,7 @@ Prefetcher *prefetcher_end(Prefetcher *p)
     prefetch_thread_report(p->thread, &report);
     p->thread = prefetch_thread_free(p->thread);
     finish_saving(p, true);
-    r = cycle_end(p->cycle, now(), clock_now(CLOCK_REALTIME));
-    if (r < 0)
-        log_debug_errno(r, "headstartd: cannot end the session, ignoring: %m");
+    cycle_end(p->cycle, event_time());
     start_saving(p);
     finish_saving(p, true);
     log_info("headstartd: session cycle: %" PRIu64 " starts and exits, %" PRIu64

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "evaluate/association.h"
 
-#include "predict/predictor-internal.h"
+#include "evaluate/predictor-internal.h"
 
 #include <string.h>
 
@@ -360,12 +360,12 @@ static int association_observe(Predictor *p, const PredictorEvent *event)
     return 0;
 }
 
-static bool rule_applies(const Association *a, const Rule *rule, const PredictorState *state)
+static bool rule_applies(const Association *a, const Rule *rule)
 {
     for (unsigned i = 0; i < rule->n; i++) {
-        bool found = state && state->last == rule->antecedent[i];
+        bool found = false;
 
-        for (unsigned j = 0; !state && !found && j < a->n_recent; j++)
+        for (unsigned j = 0; !found && j < a->n_recent; j++)
             found = a->recent[j] == rule->antecedent[i];
         if (!found)
             return false;
@@ -373,8 +373,7 @@ static bool rule_applies(const Association *a, const Rule *rule, const Predictor
     return true;
 }
 
-static int association_predict(Predictor *p, usec_t now, const PredictorState *state,
-                               usec_t horizon, PredictorGuesses *guesses)
+static int association_predict(Predictor *p, usec_t now, usec_t horizon, Guesses *guesses)
 {
     Association *a = (Association *)p;
 
@@ -383,13 +382,13 @@ static int association_predict(Predictor *p, usec_t now, const PredictorState *s
         bool known = false;
         int r;
 
-        if (!rule_applies(a, rule, state))
+        if (!rule_applies(a, rule))
             continue;
         for (size_t j = 0; !known && j < guesses->n; j++)
             known = guesses->guesses[j].item == rule->consequent;
         if (known)
             continue;
-        r = predictor_guess_add(guesses, rule->consequent, rule->confidence);
+        r = guesses_add(guesses, rule->consequent, rule->confidence);
         if (r < 0)
             return r;
     }

@@ -15,7 +15,7 @@
  * Mined again whenever what was observed has grown by a quarter, so that mining costs a constant
  * factor a event; what is mined is the last ASSOCIATION_HISTORY accesses. */
 
-#include "predict/predictor.h"
+#include "evaluate/predictor.h"
 
 #define ASSOCIATION_HISTORY 65536U
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "evaluate/context.h"
 
-#include "predict/predictor-internal.h"
+#include "evaluate/predictor-internal.h"
 
 #include <string.h>
 
@@ -299,14 +299,13 @@ static uint16_t find_path(const Partition *part, const uint32_t *pattern, size_t
     return node;
 }
 
-static int predict_children(const Context *c, const Instance *in, PredictorGuesses *guesses)
+static int predict_children(const Context *c, const Instance *in, Guesses *guesses)
 {
     const Partition *part = &c->partitions[in->partition];
     double sum = (double)children_sum(part, in->node);
 
     for (uint16_t i = part->nodes[in->node].child; i != NO_NODE; i = part->nodes[i].next) {
-        int r = predictor_guess_add(guesses, part->nodes[i].symbol,
-                                    (double)part->nodes[i].count / sum);
+        int r = guesses_add(guesses, part->nodes[i].symbol, (double)part->nodes[i].count / sum);
         if (r < 0)
             return r;
     }
@@ -314,7 +313,7 @@ static int predict_children(const Context *c, const Instance *in, PredictorGuess
 }
 
 /* Follows the likeliest children from an instance. The number of guesses, or -ENOMEM. */
-static int predict_run(const Context *c, const Instance *in, PredictorGuesses *guesses)
+static int predict_run(const Context *c, const Instance *in, Guesses *guesses)
 {
     uint32_t tail[4096]; /* the symbols before and in the run, for jumps */
     size_t n_tail = c->n_history, before = guesses->n;
@@ -339,7 +338,7 @@ static int predict_run(const Context *c, const Instance *in, PredictorGuesses *g
         likelihood *= (double)part->nodes[child].count / (double)children_sum(part, node);
         if (!(likelihood > c->threshold))
             break;
-        r = predictor_guess_add(guesses, part->nodes[child].symbol, likelihood);
+        r = guesses_add(guesses, part->nodes[child].symbol, likelihood);
         if (r < 0)
             return r;
         node = child;
@@ -352,23 +351,12 @@ static int predict_run(const Context *c, const Instance *in, PredictorGuesses *g
     return guesses->n > before;
 }
 
-static int context_predict(Predictor *p, usec_t now, const PredictorState *state, usec_t horizon,
-                           PredictorGuesses *guesses)
+static int context_predict(Predictor *p, usec_t now, usec_t horizon, Guesses *guesses)
 {
     Context *c = (Context *)p;
-    Instance given;
-    const Instance *instances = c->instances;
-    size_t n = c->n_instances;
 
-    if (state) {
-        if (state->last >= c->allocated || !c->partitions[state->last].nodes)
-            return 0;
-        given = (Instance){state->last, 0, 1};
-        instances = &given;
-        n = 1;
-    }
-    for (size_t i = 0; i < n; i++) {
-        const Instance *in = &instances[i];
+    for (size_t i = 0; i < c->n_instances; i++) {
+        const Instance *in = &c->instances[i];
         int r;
 
         if (c->partitions[in->partition].nodes[in->node].child == NO_NODE)

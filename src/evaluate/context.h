@@ -24,7 +24,7 @@
  * context whose likeliest child is; with `partition_jump` n > 0 a run that reaches a leaf goes on
  * in the partition that begins with its last n symbols (the paper's section 6). */
 
-#include "predict/predictor.h"
+#include "evaluate/predictor.h"
 
 /* Adds a pattern of n symbols seen `count` times (its prefixes must exist): for tests, and to
  * restore a stored trie. 0, -ENOENT (prefix missing), -ENOSPC (partition full), -ENOMEM. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "evaluate/graph.h"
 
-#include "predict/predictor-internal.h"
+#include "evaluate/predictor-internal.h"
 
 #include <string.h>
 
@@ -172,11 +172,10 @@ void graph_lookup(const Predictor *p, uint32_t a, uint32_t b, uint64_t *ret_arcs
     *ret_out = node ? node->out : 0;
 }
 
-static int graph_predict(Predictor *p, usec_t now, const PredictorState *state, usec_t horizon,
-                         PredictorGuesses *guesses)
+static int graph_predict(Predictor *p, usec_t now, usec_t horizon, Guesses *guesses)
 {
     Graph *g = (Graph *)p;
-    uint32_t last = state ? state->last : g->n_recent > 0 ? g->recent[0] : PREDICTOR_NONE;
+    uint32_t last = g->n_recent > 0 ? g->recent[0] : PREDICTOR_NONE;
     const Node *node;
 
     if (last >= g->allocated)
@@ -192,7 +191,7 @@ static int graph_predict(Predictor *p, usec_t now, const PredictorState *state, 
         } else
             chance = node->n_opens > 0 ? (double)a->n_opens / (double)node->n_opens : 0;
         if (chance >= minimum) {
-            int r = predictor_guess_add(guesses, a->to, chance);
+            int r = guesses_add(guesses, a->to, chance);
             if (r < 0)
                 return r;
         }

@@ -15,7 +15,7 @@
  * A node whose arcs have grown to GRAPH_ARCS_MAX has all its counts halved and loses those that
  * reach zero: the pruning and aging the paper announces. */
 
-#include "predict/predictor.h"
+#include "evaluate/predictor.h"
 
 #define GRAPH_ARCS_MAX 512U
 

@@ -57,7 +57,7 @@ static double draw_megabytes(Random *random)
 
 static uint64_t item_bytes(const SimulateInput *in, uint32_t item)
 {
-    const NeedsItem *x = &in->items[item];
+    const ItemParts *x = &in->items[item];
     uint64_t sum = 0;
 
     for (uint32_t i = 0; i < x->n; i++)
@@ -159,7 +159,7 @@ static int real_items_init(RealItems *x, const HabitsParameters *p, Random *rand
 
 static int take_real(Habits *h, RealItems *x, uint32_t *ret)
 {
-    const NeedsItem *it = &x->in->items[x->items[x->at++]];
+    const ItemParts *it = &x->in->items[x->items[x->at++]];
 
     for (uint32_t i = 0; i < it->n; i++) {
         uint32_t o = x->in->parts[it->first + i];

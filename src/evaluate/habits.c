@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "evaluate/habits-internal.h"
-#include "predict/predictor-internal.h"
+#include "evaluate/predictor-internal.h"
 
 #include <string.h>
 
@@ -296,15 +296,15 @@ int habits_sessions(const Habits *h, uint32_t user, size_t n_sessions, uint64_t 
             return r;
     }
     for (size_t k = 0; k < h->objects.n_items; k++) {
-        const NeedsItem *it = &h->objects.items[k];
+        const ItemParts *it = &h->objects.items[k];
 
         r = simulate_add_item(&in, h->objects.parts + it->first, it->n, &i);
         if (r < 0)
             return r;
     }
     for (size_t k = 0; k < n_sessions; k++) {
-        r = draw_session(h, user == UID_INVALID ? random_below(&random, h->p.n_users) : user,
-                         now, &random, &in, &now);
+        r = draw_session(h, user == UID_INVALID ? random_below(&random, h->p.n_users) : user, now,
+                         &random, &in, &now);
         if (r < 0)
             return r;
         now += 1e6;
@@ -360,8 +360,7 @@ static int oracle_observe(Predictor *p, const PredictorEvent *e)
     return 0;
 }
 
-static int oracle_predict(Predictor *p, usec_t now, const PredictorState *state, usec_t horizon,
-                          PredictorGuesses *guesses)
+static int oracle_predict(Predictor *p, usec_t now, usec_t horizon, Guesses *guesses)
 {
     Oracle *o = (Oracle *)p;
     const HabitsUser *u;
@@ -396,7 +395,7 @@ static int oracle_predict(Predictor *p, usec_t now, const PredictorState *state,
             continue;
         if (horizon == USEC_INFINITY)
             probability = ((double)came[b] + 0.5) / (o->n_futures + 1.0);
-        r = predictor_guess_add(guesses, u->applications[b].item, probability);
+        r = guesses_add(guesses, u->applications[b].item, probability);
         if (r < 0)
             return r;
     }

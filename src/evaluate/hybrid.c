@@ -3,12 +3,12 @@
 /* The hybrid of Rutt and Parthasarathy (section 4): consults association rules and 1-5-gram+ and
  * makes every prediction that either offers; where both offer one, the likelier counts. */
 
-#include "predict/predictor-internal.h"
+#include "evaluate/predictor-internal.h"
 
 typedef struct Hybrid {
     Predictor base;
     Predictor *parts[2];
-    PredictorGuesses guesses;
+    Guesses guesses;
 } Hybrid;
 
 static void hybrid_destroy(Predictor *p)
@@ -17,19 +17,19 @@ static void hybrid_destroy(Predictor *p)
 
     for (size_t i = 0; i < ELEMENTSOF(h->parts); i++)
         predictor_free(h->parts[i]);
-    predictor_guesses_done(&h->guesses);
+    guesses_done(&h->guesses);
     free(h);
 }
 
 static int hybrid_create(const PredictorParameters *p, uint64_t seed, Predictor **ret)
 {
-    static const char *const names[] = {"association", "1-5-gram+"};
+    static const PredictorOps *const ops[] = {&predictor_ops_association, &predictor_ops_1_5_gram};
     Hybrid *h = calloc(1, sizeof(*h));
 
     if (!h)
         return -ENOMEM;
     for (size_t i = 0; i < ELEMENTSOF(h->parts); i++) {
-        int r = predictor_new(names[i], p, seed, &h->parts[i]);
+        int r = predictor_create(ops[i], p, seed, &h->parts[i]);
         if (r < 0) {
             hybrid_destroy(&h->base);
             return r;
@@ -63,18 +63,16 @@ static int hybrid_observe(Predictor *p, const PredictorEvent *event)
     return r < 0 ? r : predictor_observe(h->parts[1], event);
 }
 
-static int hybrid_predict(Predictor *p, usec_t now, const PredictorState *state, usec_t horizon,
-                          PredictorGuesses *guesses)
+static int hybrid_predict(Predictor *p, usec_t now, usec_t horizon, Guesses *guesses)
 {
     Hybrid *h = (Hybrid *)p;
 
     for (size_t i = 0; i < ELEMENTSOF(h->parts); i++) {
-        int r = predictor_predict(h->parts[i], now, state, horizon, &h->guesses);
+        int r = predictor_predict(h->parts[i], now, horizon, &h->guesses);
         if (r < 0)
             return r;
         for (size_t j = 0; j < h->guesses.n; j++) {
-            r = predictor_guess_add(guesses, h->guesses.guesses[j].item,
-                                    h->guesses.guesses[j].probability);
+            r = guesses_add(guesses, h->guesses.guesses[j].item, h->guesses.guesses[j].probability);
             if (r < 0)
                 return r;
         }

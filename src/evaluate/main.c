@@ -6,8 +6,8 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "cli/progress.h"
-#include "state/state.h"
 #include "evaluate/evaluate.h"
+#include "state/state.h"
 
 #include <assert.h>
 #include <fcntl.h>

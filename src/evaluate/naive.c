@@ -4,7 +4,7 @@
  * thesis (6.1.1): each application that does not run starts with a probability relative to the
  * number of times it has been started. */
 
-#include "predict/predictor-internal.h"
+#include "evaluate/predictor-internal.h"
 
 #include <string.h>
 
@@ -28,8 +28,7 @@ static int none_observe(Predictor *p, const PredictorEvent *event)
     return 0;
 }
 
-static int none_predict(Predictor *p, usec_t now, const PredictorState *state, usec_t horizon,
-                        PredictorGuesses *guesses)
+static int none_predict(Predictor *p, usec_t now, usec_t horizon, Guesses *guesses)
 {
     return 0;
 }
@@ -107,25 +106,13 @@ static int naive_observe(Predictor *p, const PredictorEvent *e)
     return 0;
 }
 
-static bool is_running(const RunningSet *observed, const PredictorState *state, uint32_t item)
-{
-    if (!state)
-        return running_set_contains(observed, item);
-    for (size_t i = 0; i < state->n_running; i++)
-        if (state->running[i] == item)
-            return true;
-    return false;
-}
-
-static int naive_predict(Predictor *p, usec_t now, const PredictorState *state, usec_t horizon,
-                         PredictorGuesses *guesses)
+static int naive_predict(Predictor *p, usec_t now, usec_t horizon, Guesses *guesses)
 {
     Naive *n = (Naive *)p;
 
     for (size_t i = 0; i < n->allocated; i++)
-        if (n->counts[i] > 0 && !is_running(&n->running, state, (uint32_t)i)) {
-            int r = predictor_guess_add(guesses, (uint32_t)i,
-                                        (double)n->counts[i] / (double)n->total);
+        if (n->counts[i] > 0 && !running_set_contains(&n->running, (uint32_t)i)) {
+            int r = guesses_add(guesses, (uint32_t)i, (double)n->counts[i] / (double)n->total);
             if (r < 0)
                 return r;
         }

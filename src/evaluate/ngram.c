@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "evaluate/ngram.h"
 
-#include "predict/predictor-internal.h"
+#include "evaluate/predictor-internal.h"
 
 #include <string.h>
 
@@ -188,23 +188,16 @@ static int ngram_observe(Predictor *p, const PredictorEvent *event)
     return 0;
 }
 
-static int ngram_predict(Predictor *p, usec_t now, const PredictorState *state, usec_t horizon,
-                         PredictorGuesses *guesses)
+static int ngram_predict(Predictor *p, usec_t now, usec_t horizon, Guesses *guesses)
 {
     Ngram *g = (Ngram *)p;
     unsigned order = 0;
-    const Gram *e = NULL;
+    const Gram *e = best(g, &order);
 
-    if (!state)
-        e = best(g, &order);
-    else if (state->last != PREDICTOR_NONE) {
-        order = 1;
-        e = lookup(g, &state->last, 1);
-    }
     for (unsigned j = 0; e && j < g->s; j++) {
         const Reliability *y = &g->reliability[order][j];
-        int r = predictor_guess_add(guesses, e->data[order + j],
-                                    ((double)y->right + 1) / ((double)y->made + 2));
+        int r = guesses_add(guesses, e->data[order + j],
+                            ((double)y->right + 1) / ((double)y->made + 2));
         if (r < 0)
             return r;
     }

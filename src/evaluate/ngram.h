@@ -11,7 +11,7 @@
  * order's earlier guesses at the same place in the value that came true within s accesses, (right +
  * 1) / (made + 2), measured as it runs. */
 
-#include "predict/predictor.h"
+#include "evaluate/predictor.h"
 
 /* The stored successors of `key`, n predecessors, oldest first. Returns their number (0: none) and
  * points *ret at them until the next observation. `p` must be one of the n-gram predictors. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "base/decayed-sum.h"
+#include "evaluate/predictor-internal.h"
 #include "predict/mixture.h"
-#include "predict/predictor-internal.h"
 
 #include <string.h>
 
@@ -82,7 +82,6 @@ int predictor_new(const char *name, const PredictorParameters *parameters, uint6
 {
     const PredictorOps *ops = find(name);
     PredictorParameters defaults;
-    Predictor *p;
     int r;
 
     if (!ops)
@@ -95,10 +94,5 @@ int predictor_new(const char *name, const PredictorParameters *parameters, uint6
     }
     if (!parameters_valid(parameters))
         return -EINVAL;
-    r = ops->create(parameters, seed, &p);
-    if (r < 0)
-        return r;
-    p->ops = ops;
-    *ret = p;
-    return 0;
+    return predictor_create(ops, parameters, seed, ret);
 }

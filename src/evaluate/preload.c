@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "evaluate/preload.h"
 
-#include "predict/predictor-internal.h"
+#include "evaluate/predictor-internal.h"
 
 #include <math.h>
 #include <string.h>
@@ -181,28 +181,15 @@ static double log_not_needed(const PreloadChain *c, unsigned state, bool e_is_up
     return log1p(-MIN(p, 1.0 - 1e-12));
 }
 
-static int preload_predict(Predictor *p, usec_t now, const PredictorState *state, usec_t horizon,
-                           PredictorGuesses *guesses)
+static int preload_predict(Predictor *p, usec_t now, usec_t horizon, Guesses *guesses)
 {
     Preload *l = (Preload *)p;
-    _cleanup_free_ bool *running = NULL;
-
-    if (l->n == 0)
-        return 0;
-    running = calloc(l->n, sizeof(*running));
-    if (!running)
-        return -ENOMEM;
-    for (size_t a = 0; a < l->n; a++)
-        running[a] = !state && running_set_contains(&l->running, l->items[a]);
-    for (size_t i = 0; state && i < state->n_running; i++)
-        if (state->running[i] < l->index_allocated && l->index[state->running[i]] != PREDICTOR_NONE)
-            running[l->index[state->running[i]]] = true;
 
     for (size_t e = 0; e < l->n; e++) {
         double log_not = 0;
         int r;
 
-        if (running[e])
+        if (running_set_contains(&l->running, l->items[e]))
             continue;
         for (size_t b = 0; b < l->n; b++) {
             const PreloadChain *c = &l->chains[chain_at(e, b)];
@@ -210,9 +197,9 @@ static int preload_predict(Predictor *p, usec_t now, const PredictorState *state
             if (b == e)
                 continue;
             /* The newer application is the lower bit of the state. */
-            log_not += log_not_needed(c, running[b] ? (e > b ? 2 : 1) : 0, e < b, (double)horizon);
+            log_not += log_not_needed(c, state_of(l, MAX(e, b), MIN(e, b)), e < b, (double)horizon);
         }
-        r = predictor_guess_add(guesses, l->items[e], -expm1(log_not));
+        r = guesses_add(guesses, l->items[e], -expm1(log_not));
         if (r < 0)
             return r;
     }

@@ -14,7 +14,7 @@
  * Memory grows with the square of the applications: those beyond PRELOAD_APPLICATIONS_MAX are not
  * learned. */
 
-#include "predict/predictor.h"
+#include "evaluate/predictor.h"
 
 #define PRELOAD_APPLICATIONS_MAX 1024U
 

@@ -117,15 +117,16 @@ void simulate_select(Simulation *s)
     double correction = waste_correction(s);
     size_t n = 0;
 
-    for (size_t i = 0; i < s->needs.n; i++) {
-        Need c = s->needs.needs[i];
+    for (size_t i = 0; i < s->scores.n; i++) {
+        ObjectScore c = s->scores.scores[i];
         SimulatedObject *x = &s->objects[c.object];
         uint64_t bytes = s->in->object_bytes[c.object];
         uint64_t size = budget != UINT64_MAX ? bytes : object_size(s, c.object);
         uint64_t room = budget != UINT64_MAX                  ? budget
                         : s->p->cache_unit == CACHE_UNLIMITED ? UINT64_MAX
                                                               : s->p->cache_size;
-        double use = s->p->maximum_waste < 1 ? needs_probability(&s->needs_kept, c.object) : 1;
+        double use =
+                s->p->maximum_waste < 1 ? object_scores_probability(&s->kept_scores, c.object) : 1;
         double waste = (double)bytes * (1 - use);
 
         if (c.probability < s->p->minimum_probability)

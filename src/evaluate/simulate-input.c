@@ -43,7 +43,7 @@ int simulate_add_item(SimulateInput *in, const uint32_t *objects, size_t n, uint
         return r;
     if (n > 0)
         memcpy(in->parts + in->n_parts, objects, n * sizeof(*objects));
-    in->items[in->n_items] = (NeedsItem){(uint32_t)in->n_parts, (uint32_t)n};
+    in->items[in->n_items] = (ItemParts){(uint32_t)in->n_parts, (uint32_t)n};
     in->n_parts += n;
     *ret = (uint32_t)in->n_items++;
     return 0;

@@ -4,8 +4,8 @@
 /* What the parts of the judge share: the cache and the selection (simulate-cache.c), the events and
  * the scores (simulate.c). */
 
+#include "evaluate/predictor-internal.h"
 #include "evaluate/simulate.h"
-#include "predict/predictor-internal.h"
 
 #define SIMULATE_NO_OBJECT UINT32_MAX
 
@@ -36,10 +36,11 @@ typedef struct Simulation {
     SimulatedUse *uses; /* by item, in order */
     size_t *uses_first; /* by item: index into uses; n_items + 1 of them */
     size_t *uses_next;  /* by item: the first use that is not past */
-    PredictorGuesses guesses, kept, scored;
-    uint32_t *selected;      /* room for all objects */
-    double *worth;           /* by object, or NULL */
-    Needs needs, needs_kept; /* within the horizon of the selection; before the session ends */
+    Guesses guesses, kept, scored;
+    uint32_t *selected; /* room for all objects */
+    double *worth;      /* by object, or NULL */
+    ObjectScores scores,
+            kept_scores; /* within the horizon of the selection; before the session ends */
     uint64_t n_predictions;
     uint64_t read_bytes, wasted_bytes;
     uint64_t wasted_over;    /* wasted_bytes when the last session ended */
@@ -55,5 +56,5 @@ typedef struct Simulation {
 void simulate_cache_use(Simulation *s, uint32_t o);
 /* A session ends: what was read and not used is wasted. */
 void simulate_cache_clear(Simulation *s);
-/* Chooses from s->needs within the budget and reads what is missing. */
+/* Chooses from s->scores within the budget and reads what is missing. */
 void simulate_select(Simulation *s);

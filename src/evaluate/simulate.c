@@ -18,13 +18,13 @@ static void simulation_done(Simulation *s)
     free(s->uses);
     free(s->uses_first);
     free(s->uses_next);
-    predictor_guesses_done(&s->guesses);
-    predictor_guesses_done(&s->kept);
-    predictor_guesses_done(&s->scored);
+    guesses_done(&s->guesses);
+    guesses_done(&s->kept);
+    guesses_done(&s->scored);
     free(s->selected);
     free(s->worth);
-    needs_done(&s->needs);
-    needs_done(&s->needs_kept);
+    object_scores_done(&s->scores);
+    object_scores_done(&s->kept_scores);
 }
 
 void simulate_parameters_init(SimulateParameters *p)
@@ -51,7 +51,7 @@ static uint64_t clock_now(const Simulation *s)
 static int score_point(Simulation *s, size_t event)
 {
     const SimulateInput *in = s->in;
-    const PredictorGuesses *g = &s->scored;
+    const Guesses *g = &s->scored;
     usec_t until = s->now + MIN(s->p->horizon, USEC_INFINITY - s->now);
     double sum = 0;
     int r;
@@ -59,7 +59,7 @@ static int score_point(Simulation *s, size_t event)
     if (s->report->n_log_loss > 0 && s->now < s->last_point + MIN(s->p->horizon / 4, POINT_GAP_MAX))
         return 0;
     s->last_point = s->now;
-    r = predictor_predict(s->predictor, s->now, NULL, s->p->horizon, &s->scored);
+    r = predictor_predict(s->predictor, s->now, s->p->horizon, &s->scored);
     if (r < 0)
         return r;
     for (size_t i = 0; i < g->n; i++) {
@@ -104,7 +104,7 @@ static int score_point(Simulation *s, size_t event)
 
 static int predict(Simulation *s, size_t event)
 {
-    const NeedsTable table = {
+    const ObjectTable table = {
             .items = s->in->items,
             .n_items = s->in->n_items,
             .parts = s->in->parts,
@@ -115,20 +115,20 @@ static int predict(Simulation *s, size_t event)
     int r;
 
     s->n_predictions++;
-    r = predictor_predict(s->predictor, s->now, NULL, s->p->select_horizon, &s->guesses);
+    r = predictor_predict(s->predictor, s->now, s->p->select_horizon, &s->guesses);
     if (r < 0)
         return r;
     s->report->predict_nsec += clock_now(s) - start;
     s->report->n_predicted++;
     s->kept.n = 0;
     if (s->p->maximum_waste < 1) {
-        r = predictor_predict(s->predictor, s->now, NULL, USEC_INFINITY, &s->kept);
+        r = predictor_predict(s->predictor, s->now, USEC_INFINITY, &s->kept);
         if (r < 0)
             return r;
     }
-    r = needs_infer(&s->needs, &table, &s->guesses);
+    r = object_scores_compute(&s->scores, &table, &s->guesses);
     if (r >= 0 && s->p->maximum_waste < 1)
-        r = needs_infer(&s->needs_kept, &table, &s->kept);
+        r = object_scores_compute(&s->kept_scores, &table, &s->kept);
     if (r < 0)
         return r;
     simulate_select(s);
@@ -163,7 +163,7 @@ static void use_object(Simulation *s, uint32_t o, bool scored, bool *covered)
 
 static void use_item(Simulation *s, uint32_t item)
 {
-    const NeedsItem *it = &s->in->items[item];
+    const ItemParts *it = &s->in->items[item];
     bool scored = s->testing && s->now >= s->session_start + s->p->grace;
     bool covered = true;
 
@@ -409,7 +409,7 @@ int simulate(const SimulateInput *in, const SimulateParameters *parameters, Pred
         if (!s.worth)
             return -ENOMEM;
         for (size_t i = 0; i < in->n_objects; i++)
-            s.worth[i] = needs_worth(in->object_bytes[i], parameters->seek_bytes);
+            s.worth[i] = object_worth(in->object_bytes[i], parameters->seek_bytes);
     }
     r = index_uses(&s);
     if (r < 0)

@@ -7,14 +7,14 @@
  *
  * Events name items (applications, files); items are made of objects (maps of an application; a
  * file is its own object), which the cache holds. After every event, and every `cycle`, the
- * predictor is asked; objects are taken by falling worth (needs_worth(); where files are counted,
+ * predictor is asked; objects are taken by falling worth (object_worth(); where files are counted,
  * and in thesis 4.3.2, by probability; of an object by equation 4.16) until the budget is full, and
  * those that are not in the cache are read. The cache is LRU; what was selected counts as just
  * used, so a cache without predictor is the LRU baseline.
  */
 
-#include "predict/needs.h"
-#include "predict/predictor.h"
+#include "evaluate/predictor.h"
+#include "predict/object-scores.h"
 
 typedef enum SimulateEventKind {
     SIMULATE_BEGIN, /* of a session: user. The cache is cold. */
@@ -39,7 +39,7 @@ typedef struct SimulateInput {
     size_t n_events, allocated_events;
     uint64_t *object_bytes; /* by object */
     size_t n_objects, allocated_object_bytes;
-    NeedsItem *items; /* by item */
+    ItemParts *items; /* by item */
     size_t n_items, allocated_items;
     uint32_t *parts; /* objects of items, concatenated */
     size_t n_parts, allocated_parts;
@@ -77,7 +77,7 @@ typedef struct SimulateParameters {
     double maximum_waste;      /* share of read bytes that may be wasted, 1: no bound (see below) */
     double minimum_use;        /* with such a bound: what is used in the session with less than this
                                 * probability is not read, whatever room there is: 0.2 */
-    uint64_t seek_bytes;       /* what a byte of budget is worth, see needs_worth():
+    uint64_t seek_bytes;       /* what a byte of budget is worth, see object_worth():
                                 * SIMULATE_SEEK_BYTES; 0: by probability alone (thesis 4.3.2) */
     usec_t grace;              /* nothing is scored this long after a session began: its login */
     usec_t io_fixed_usec;      /* cost of reading one object */

@@ -19,7 +19,7 @@
  * DECAYED_SUM_SPAN half-lives before the model's clock, the model's clock is taken for now: fading
  * pauses, nothing is lost. If it is further back, the model was made while the clock ran ahead, and
  * is brought back as a whole (model_settle_clock()). A trace stamped wrongly but credibly early
- * sums as if it were that old, and changes nothing else. */
+ * decays as if it were that old, and changes nothing else. */
 
 #include "base/uid.h"
 #include "model/prediction.h"
@@ -153,7 +153,7 @@ int model_settle_clock(Model **m, usec_t now_realtime);
 
 /* Files get other names: to[file] is NULL (it stays), "" (it has gone: all that is known of it
  * goes), or its new path, which is taken over. Where two would have one name, the first in the old
- * order keeps it and the other goes. Chains are left alone: what has gone starts no more and sums.
+ * order keeps it and the other goes. Chains are left alone: what has gone starts no more and decays.
  * 0, or -ENOMEM; then the model is of no use any more. */
 int model_move_files(Model *m, char **to);
 

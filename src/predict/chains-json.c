@@ -14,7 +14,7 @@
 /* Writing */
 
 /* What an array of numbers is gathered in. */
-#define ROW_MAX (2 * (CHAINS_PAIR_SUMS + 2 * CHAINS_BUCKETS * CHAINS_EXPERTS))
+#define ROW_MAX (2 * (CHAINS_PAIR_SUMS + EXPERT_SUMS))
 
 typedef struct Numbers {
     uint64_t v[ROW_MAX];
@@ -148,7 +148,7 @@ static int compare_histories(const void *a, const void *b)
 /* Numbers the names in use by their order: id -> 1 + rank. */
 static int number_names(JsonWriter *to, const Chains *c, uint32_t *numbers)
 {
-    _cleanup_free_ Rank *ranks = calloc(c->n_names + 1, sizeof(*ranks));
+    _cleanup_free_ Rank *ranks = calloc(c->names.n + 1, sizeof(*ranks));
     size_t n = 0;
 
     if (!ranks)
@@ -157,12 +157,10 @@ static int number_names(JsonWriter *to, const Chains *c, uint32_t *numbers)
         for (size_t j = 1; j < c->histories[i]->n_applications; j++) {
             uint32_t id = c->histories[i]->applications[j].id;
 
-            if (c->histories[i]->in_session)
-                return -EBUSY;
-            if (id >= c->n_names)
+            if (id >= c->names.n)
                 return -EINVAL;
             if (numbers[id] == 0)
-                ranks[n++] = (Rank){c->names[id], id};
+                ranks[n++] = (Rank){c->names.names[id], id};
             numbers[id] = 1;
         }
     qsort(ranks, n, sizeof(*ranks), compare_ranks);
@@ -177,11 +175,15 @@ static int number_names(JsonWriter *to, const Chains *c, uint32_t *numbers)
 
 int chains_write(const Chains *c, JsonWriter *to)
 {
-    _cleanup_free_ uint32_t *numbers = calloc(c->n_names + 1, sizeof(*numbers));
+    _cleanup_free_ uint32_t *numbers = calloc(c->names.n + 1, sizeof(*numbers));
     _cleanup_free_ UserHistory **histories = calloc(c->n_histories, sizeof(*histories));
+    ExpertWeights weights = c->weights;
+    DecayedSum *sums[EXPERT_SUMS];
     Numbers evidence = {.n = 0};
     int r;
 
+    if (chains_busy(c))
+        return -EBUSY;
     if (!numbers || !histories)
         return -ENOMEM;
     json_writer_add_string(to, "type", TYPE);
@@ -192,10 +194,9 @@ int chains_write(const Chains *c, JsonWriter *to)
     r = number_names(to, c, numbers);
     if (r < 0)
         return r;
-    for (size_t i = 0; i < CHAINS_BUCKETS * CHAINS_EXPERTS; i++) {
-        push_sum(&evidence, c->attributed[i / CHAINS_EXPERTS][i % CHAINS_EXPERTS]);
-        push_sum(&evidence, c->expected[i / CHAINS_EXPERTS][i % CHAINS_EXPERTS]);
-    }
+    expert_weights_sums(&weights, sums);
+    for (size_t i = 0; i < EXPERT_SUMS; i++)
+        push_sum(&evidence, *sums[i]);
     json_writer_add_numbers(to, "evidence", evidence.v, evidence.n);
     memcpy(histories, c->histories, c->n_histories * sizeof(*histories));
     qsort(histories, c->n_histories, sizeof(*histories), compare_histories);
@@ -244,7 +245,7 @@ static int read_applications(UserHistory *h, uint64_t n_names, JsonColumn from)
         first = false;
         last = number;
         if (number > 0) {
-            r = chains_intern(h, (uint32_t)number - 1, &a);
+            r = user_history_add(h, (uint32_t)number - 1, &a);
             if (r < 0)
                 return r;
         }
@@ -271,17 +272,17 @@ static int read_pair(UserHistory *h, uint64_t n_names, JsonColumn row)
         r = json_next_u64(&row, n_names, &number[k]);
         if (r < 0)
             return r;
-        x[k] = number[k] == 0 ? CHAINS_BEGIN : chains_find(h, (uint32_t)number[k] - 1);
+        x[k] = number[k] == 0 ? CHAINS_BEGIN : user_history_find(h, (uint32_t)number[k] - 1);
         if (x[k] == CHAINS_NONE)
             return -EBADMSG;
     }
     if (json_next_u64(&row, UINT32_MAX, &co_occurrences) < 0 || number[0] >= number[1] ||
-        co_occurrences == 0 || chains_find_neighbour(h, x[0], x[1]) ||
+        co_occurrences == 0 || user_history_find_neighbour(h, x[0], x[1]) ||
         n != (co_occurrences == 1 ? 3 : 3 + 2 * CHAINS_PAIR_SUMS))
         return -EBADMSG;
     if (co_occurrences == 1)
-        return chains_add_neighbours(h, x[0], x[1]);
-    r = chains_add_pair(h, x[0], x[1], &p);
+        return user_history_add_neighbours(h, x[0], x[1]);
+    r = user_history_add_pair(h, x[0], x[1], &p);
     if (r < 0)
         return r;
     p->co_occurrences = (uint32_t)co_occurrences;
@@ -334,8 +335,8 @@ static int read_history(Chains *c, const JsonDocument *d, struct json_object *o,
     for (size_t i = 0; r >= 0 && i < CHAINS_HISTORY_SUMS; i++)
         r = next_sum(&row, sums[i]);
     if (r >= 0)
-        r = read_applications(h, c->n_names, applications);
-    return r < 0 ? r : read_pairs(h, c->n_names, pairs);
+        r = read_applications(h, c->names.n, applications);
+    return r < 0 ? r : read_pairs(h, c->names.n, pairs);
 }
 
 static int read_names(Chains *c, struct json_object *from)
@@ -347,7 +348,8 @@ static int read_names(Chains *c, struct json_object *from)
         uint32_t id;
         int r;
 
-        if (json_at_string(from, i, &name) < 0 || (i > 0 && strcmp(c->names[i - 1], name) >= 0))
+        if (json_at_string(from, i, &name) < 0 ||
+            (i > 0 && strcmp(c->names.names[i - 1], name) >= 0))
             return -EBADMSG;
         r = chains_add_name(c, name, &id);
         if (r < 0)
@@ -371,6 +373,7 @@ static int read_chains(const JsonDocument *d, struct json_object *o, const Keys 
     _cleanup_chains_ Chains *c = NULL;
     struct json_object *names, *histories;
     uint64_t halflife_usec, window_usec, generation, last_user = 0;
+    DecayedSum *sums[EXPERT_SUMS];
     JsonColumn evidence;
     int r;
 
@@ -388,11 +391,9 @@ static int read_chains(const JsonDocument *d, struct json_object *o, const Keys 
         return -EBADMSG;
     c->generation = generation;
     r = read_names(c, names);
-    for (size_t i = 0; r >= 0 && i < CHAINS_BUCKETS * CHAINS_EXPERTS; i++) {
-        r = next_sum(&evidence, &c->attributed[i / CHAINS_EXPERTS][i % CHAINS_EXPERTS]);
-        if (r >= 0)
-            r = next_sum(&evidence, &c->expected[i / CHAINS_EXPERTS][i % CHAINS_EXPERTS]);
-    }
+    expert_weights_sums(&c->weights, sums);
+    for (size_t i = 0; r >= 0 && i < EXPERT_SUMS; i++)
+        r = next_sum(&evidence, sums[i]);
     for (size_t i = 0; r >= 0 && i < json_object_array_length(histories); i++)
         r = read_history(c, d, json_object_array_get_idx(histories, i), &last_user);
     if (r < 0)

@@ -5,7 +5,7 @@
 #include "base/fair-share.h"
 #include "predict/chains-internal.h"
 
-/* An application of a history, or two that have met. */
+/* An application of a history, or two neighbours. */
 typedef struct Ranked {
     uint32_t a, b; /* b: CHAINS_NONE for one application */
     uint32_t rank; /* the best among all users; lower is better */
@@ -82,7 +82,7 @@ static double pair_value(const Chains *c, const ChainsPair *p)
     return value;
 }
 
-/* All that have met, chains first, the busiest first. */
+/* All pairs of neighbours, chains first, the busiest first. */
 static int rank_pairs(const Chains *c, const UserHistory *h, Ranked **ret, size_t *ret_n)
 {
     _cleanup_free_ Ranked *ranked = calloc(h->n_co_occurring + 1, sizeof(*ranked));
@@ -132,7 +132,7 @@ static int limit_pairs(const Chains *c, UserHistory *h, size_t room, bool *chang
     if (r < 0)
         return r;
     for (size_t i = room; i < n; i++) {
-        Neighbour *b = chains_find_neighbour(h, ranked[i].a, ranked[i].b);
+        Neighbour *b = user_history_find_neighbour(h, ranked[i].a, ranked[i].b);
 
         if (b->pair != CHAINS_NONE) {
             clear_pair(&h->pairs[b->pair]);
@@ -201,13 +201,12 @@ int chains_limit(Chains **c, const ChainsLimits *limits)
     uint64_t room;
     int r = 0;
 
+    if (chains_busy(*c))
+        return -EBUSY;
     if (!sizes)
         return -ENOMEM;
-    for (size_t i = 0; i < (*c)->n_histories; i++) {
-        if ((*c)->histories[i]->in_session)
-            return -EBUSY;
+    for (size_t i = 0; i < (*c)->n_histories; i++)
         sizes[i] = (*c)->histories[i]->n_co_occurring;
-    }
     room = fair_share(sizes, (*c)->n_histories, limits->pairs, limits->all_pairs);
     /* That of everybody comes first: it is ranked by those of the users. */
     for (size_t i = 0; r >= 0 && i < (*c)->n_histories; i++) {

@@ -1,178 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Names, and merging. A pair that one side has not seen has, on that side, everything "before it
- * was first seen": so a merged pair's `before` grows by that side's sums, and its four states count
- * only what was observed of it. All of it is addition of DecayedSums: the order does not matter. */
+/* Merging. If one side has a pair and the other has not, all that the other side knows of the two
+ * applications happened before the chain began: the `before` sums of the merged pair grow by it,
+ * and its four states count only what was observed since. All of it is addition of decayed sums, so
+ * the order does not matter. */
 
 #include "predict/chains-internal.h"
 
 #include <string.h>
 
-#define HASH_NONFATAL_OOM      1
-#define uthash_nonfatal_oom(e) ((e)->lost = true)
-#include <uthash.h>
-
-/* name -> id */
-typedef struct ChainsName {
-    UT_hash_handle hh;
-    char *name;
-    uint32_t id;
-    bool lost;
-} ChainsName;
-
-void chains_names_done(Chains *c)
-{
-    ChainsName *n, *next;
-
-    HASH_ITER (hh, c->names_index, n, next) {
-        HASH_DEL(c->names_index, n);
-        free(n->name);
-        free(n);
-    }
-    free(c->names);
-}
-
-int chains_find_name(const Chains *c, const char *name, uint32_t *ret)
-{
-    ChainsName *n;
-
-    HASH_FIND_STR(c->names_index, name, n);
-    if (!n)
-        return -ENOENT;
-    *ret = n->id;
-    return 0;
-}
-
-int chains_add_name(Chains *c, const char *name, uint32_t *ret)
-{
-    ChainsName *n = NULL;
-    int r;
-
-    HASH_FIND_STR(c->names_index, name, n);
-    if (n) {
-        *ret = n->id;
-        return 0;
-    }
-    if (c->n_names >= CHAINS_IDS_MAX)
-        return -E2BIG;
-    r = grow_array(&c->names, &c->allocated_names, c->n_names + 1, sizeof(*c->names));
-    if (r < 0)
-        return r;
-    n = calloc(1, sizeof(*n));
-    if (n)
-        n->name = strdup(name);
-    if (!n || !n->name) {
-        free(n);
-        return -ENOMEM;
-    }
-    n->id = (uint32_t)c->n_names;
-    HASH_ADD_KEYPTR(hh, c->names_index, n->name, strlen(n->name), n);
-    if (n->lost) {
-        free(n->name);
-        free(n);
-        return -ENOMEM;
-    }
-    c->names[c->n_names++] = n->name;
-    *ret = n->id;
-    return 0;
-}
-
-void chains_history_sums(UserHistory *h, DecayedSum *ret[static CHAINS_HISTORY_SUMS])
-{
-    ret[0] = &h->time;
-    ret[1] = &h->sessions;
-    for (size_t i = 0; i < CHAINS_AGES; i++) {
-        ret[2 + 2 * i] = &h->age_time[i];
-        ret[3 + 2 * i] = &h->age_ended[i];
-    }
-}
-
-void chains_application_sums(ChainsApplication *a, DecayedSum *ret[static CHAINS_APPLICATION_SUMS])
-{
-    DecayedSum *all[CHAINS_APPLICATION_SUMS] = {
-            &a->starts, &a->exits, &a->on, &a->sessions, &a->last, &a->next_self, &a->last_self};
-
-    memcpy(ret, all, sizeof(all));
-}
-
-void chains_pair_sums(ChainsPair *p, bool swapped, DecayedSum *ret[static CHAINS_PAIR_SUMS])
-{
-    unsigned a = swapped, b = !swapped;
-    DecayedSum *all[CHAINS_PAIR_SUMS] = {
-            &p->both,
-            &p->starts[a],
-            &p->starts[b],
-            &p->exits[a],
-            &p->exits[b],
-            &p->next[a],
-            &p->next[b],
-            &p->last[a],
-            &p->last[b],
-            &p->before_time,
-            &p->before_on[a],
-            &p->before_on[b],
-            &p->before_starts[a],
-            &p->before_starts[b],
-            &p->before_exits[a],
-            &p->before_exits[b],
-    };
-
-    memcpy(ret, all, sizeof(all));
-}
-
-static void each_of_history(UserHistory *h, DecayedSum (*f)(DecayedSum, uint64_t),
-                            uint64_t argument)
-{
-    DecayedSum *sums[MAX(CHAINS_PAIR_SUMS, CHAINS_HISTORY_SUMS)];
-
-    chains_history_sums(h, sums);
-    for (size_t j = 0; j < CHAINS_HISTORY_SUMS; j++)
-        *sums[j] = f(*sums[j], argument);
-    for (size_t i = 0; i < h->n_applications; i++) {
-        chains_application_sums(&h->applications[i], sums);
-        for (size_t j = 0; j < CHAINS_APPLICATION_SUMS; j++)
-            *sums[j] = f(*sums[j], argument);
-    }
-    for (size_t i = 0; i < h->n_pairs; i++) {
-        chains_pair_sums(&h->pairs[i], false, sums);
-        for (size_t j = 0; j < CHAINS_PAIR_SUMS; j++)
-            *sums[j] = f(*sums[j], argument);
-    }
-}
-
-void chains_each_sum(Chains *c, DecayedSum (*f)(DecayedSum, uint64_t), uint64_t argument)
-{
-    for (size_t i = 0; i < c->n_histories; i++)
-        each_of_history(c->histories[i], f, argument);
-    for (size_t b = 0; b < CHAINS_BUCKETS; b++)
-        for (size_t k = 0; k < CHAINS_EXPERTS; k++) {
-            c->attributed[b][k] = f(c->attributed[b][k], argument);
-            c->expected[b][k] = f(c->expected[b][k], argument);
-        }
-}
-
-bool chains_is_full(const Chains *c)
-{
-    DecayedSum *sums[CHAINS_HISTORY_SUMS];
-
-    for (size_t i = 0; i < c->n_histories; i++) {
-        chains_history_sums(c->histories[i], sums);
-        for (size_t j = 0; j < CHAINS_HISTORY_SUMS; j++)
-            if (decayed_sum_is_full(*sums[j]))
-                return true;
-    }
-    return false;
-}
-
 static const ChainsApplication nothing;
 
-/* Sums of x, seen from a later generation, onto those of `to`. */
+/* Adds a sum that is `later` generations older. */
 static void absorb(DecayedSum *to, DecayedSum x, uint64_t later)
 {
     *to = decayed_sum_add(*to, decayed_sum_advance(x, later));
 }
 
-/* Everything that happened to two applications in a history lies before a pair was seen there. */
+/* Counts everything that happened to two applications of a history as before their chain. */
 static void absorb_before(ChainsPair *p, DecayedSum time, const ChainsApplication *a,
                           const ChainsApplication *b, uint64_t later)
 {
@@ -186,22 +31,22 @@ static void absorb_before(ChainsPair *p, DecayedSum time, const ChainsApplicatio
     }
 }
 
-/* Adds what x knows of two applications that have met there. */
+/* Adds what x knows of two neighbours. */
 static int fold_neighbour(UserHistory *to, UserHistory *x, uint32_t a, const Neighbour *neighbour,
                           const uint32_t *there, uint64_t later)
 {
     ChainsPair *q = neighbour->pair == CHAINS_NONE ? NULL : &x->pairs[neighbour->pair], *p;
-    const Neighbour *mine = chains_find_neighbour(to, there[a], there[neighbour->other]);
+    const Neighbour *mine = user_history_find_neighbour(to, there[a], there[neighbour->other]);
     uint32_t co_occurrences = q ? q->co_occurrences : 1;
     int r;
 
     if (!mine && !q)
-        return chains_add_neighbours(to, there[a], there[neighbour->other]);
+        return user_history_add_neighbours(to, there[a], there[neighbour->other]);
     if (mine && mine->pair != CHAINS_NONE)
         p = &to->pairs[mine->pair];
     else {
         co_occurrences += mine != NULL;
-        r = chains_add_pair(to, there[a], there[neighbour->other], &p);
+        r = user_history_add_pair(to, there[a], there[neighbour->other], &p);
         if (r < 0)
             return r;
         absorb_before(p, to->time, &to->applications[p->a], &to->applications[p->b], 0);
@@ -223,91 +68,131 @@ static int fold_neighbour(UserHistory *to, UserHistory *x, uint32_t a, const Nei
     return 0;
 }
 
-/* Adds the history x of `from` to the history `to` of `c`, which is of `later` generations on. */
-static int fold_history(Chains *c, UserHistory *to, const Chains *from, UserHistory *x,
-                        uint64_t later)
+/* A history that is added to another, and which application is which. */
+typedef struct Folding {
+    UserHistory *to, *from;
+    uint64_t later;  /* generations from the one to the other */
+    uint32_t *there; /* application of `from` -> of `to` */
+    uint32_t *here;  /* the other way round; CHAINS_NONE: `from` has none */
+} Folding;
+
+static void folding_done(Folding *f)
 {
-    _cleanup_free_ uint32_t *there = calloc(x->n_applications, sizeof(*there)); /* x -> to */
-    _cleanup_free_ uint32_t *here = NULL;                                       /* to -> x */
-    DecayedSum *sums[CHAINS_HISTORY_SUMS], *their_sums[CHAINS_HISTORY_SUMS];
-    size_t n_before = to->n_pairs;
-    int r;
+    free(f->there);
+    free(f->here);
+}
 
-    if (!there)
+/* Matches applications by their names, and adds to `to` those that it lacks. */
+static int match_applications(Folding *f, Chains *c, const Chains *from)
+{
+    f->there = calloc(f->from->n_applications, sizeof(*f->there));
+    if (!f->there)
         return -ENOMEM;
-    there[CHAINS_BEGIN] = CHAINS_BEGIN;
-    for (size_t i = 1; i < x->n_applications; i++) {
-        uint32_t id = x->applications[i].id;
+    f->there[CHAINS_BEGIN] = CHAINS_BEGIN;
+    for (size_t i = 1; i < f->from->n_applications; i++) {
+        uint32_t id = f->from->applications[i].id;
+        int r;
 
-        if (id >= from->n_names)
+        if (id >= from->names.n)
             return -EINVAL;
-        r = chains_add_name(c, from->names[id], &id);
+        r = chains_add_name(c, from->names.names[id], &id);
         if (r >= 0)
-            r = chains_intern(to, id, &there[i]);
+            r = user_history_add(f->to, id, &f->there[i]);
         if (r < 0)
             return r;
     }
-    here = malloc(to->n_applications * sizeof(*here));
-    if (!here)
+    f->here = malloc(f->to->n_applications * sizeof(*f->here));
+    if (!f->here)
         return -ENOMEM;
-    memset(here, 0xff, to->n_applications * sizeof(*here));
-    for (size_t i = 0; i < x->n_applications; i++)
-        here[there[i]] = (uint32_t)i;
-
-    for (size_t i = 0; i < n_before; i++) {
-        ChainsPair *p = &to->pairs[i];
-        uint32_t a = here[p->a], b = here[p->b];
-
-        if (a == CHAINS_NONE || b == CHAINS_NONE || !chains_find_pair(x, a, b))
-            absorb_before(p, x->time, a == CHAINS_NONE ? &nothing : &x->applications[a],
-                          b == CHAINS_NONE ? &nothing : &x->applications[b], later);
-    }
-    for (uint32_t a = 0; a < x->n_applications; a++)
-        for (uint32_t i = 0; i < x->applications[a].n_neighbours; i++) {
-            const Neighbour *neighbour = &x->applications[a].neighbours[i];
-
-            if (neighbour->other < a)
-                continue;
-            r = fold_neighbour(to, x, a, neighbour, there, later);
-            if (r < 0)
-                return r;
-        }
-    chains_history_sums(to, sums);
-    chains_history_sums(x, their_sums);
-    for (size_t j = 0; j < CHAINS_HISTORY_SUMS; j++)
-        absorb(sums[j], *their_sums[j], later);
-    for (size_t i = 0; i < x->n_applications; i++) {
-        DecayedSum *mine[CHAINS_APPLICATION_SUMS], *theirs[CHAINS_APPLICATION_SUMS];
-
-        chains_application_sums(&to->applications[there[i]], mine);
-        chains_application_sums(&x->applications[i], theirs);
-        for (size_t j = 0; j < CHAINS_APPLICATION_SUMS; j++)
-            absorb(mine[j], *theirs[j], later);
-    }
+    memset(f->here, 0xff, f->to->n_applications * sizeof(*f->here));
+    for (size_t i = 0; i < f->from->n_applications; i++)
+        f->here[f->there[i]] = (uint32_t)i;
     return 0;
 }
 
-static int fold(Chains *c, const Chains *x)
+/* Pairs that only `to` has: all that `from` knows of their applications was before them. */
+static void extend_own_pairs(const Folding *f)
 {
-    uint64_t later = c->generation - x->generation;
+    for (size_t i = 0; i < f->to->n_pairs; i++) {
+        ChainsPair *p = &f->to->pairs[i];
+        uint32_t a = f->here[p->a], b = f->here[p->b];
 
-    for (size_t i = 0; i < x->n_histories; i++) {
+        if (a == CHAINS_NONE || b == CHAINS_NONE || !user_history_find_pair(f->from, a, b))
+            absorb_before(p, f->from->time, a == CHAINS_NONE ? &nothing : &f->from->applications[a],
+                          b == CHAINS_NONE ? &nothing : &f->from->applications[b], f->later);
+    }
+}
+
+static int fold_neighbours(const Folding *f)
+{
+    for (uint32_t a = 0; a < f->from->n_applications; a++)
+        for (uint32_t i = 0; i < f->from->applications[a].n_neighbours; i++) {
+            const Neighbour *neighbour = &f->from->applications[a].neighbours[i];
+            int r;
+
+            if (neighbour->other < a)
+                continue;
+            r = fold_neighbour(f->to, f->from, a, neighbour, f->there, f->later);
+            if (r < 0)
+                return r;
+        }
+    return 0;
+}
+
+static void fold_sums(const Folding *f)
+{
+    DecayedSum *ours[CHAINS_HISTORY_SUMS], *theirs[CHAINS_HISTORY_SUMS];
+
+    chains_history_sums(f->to, ours);
+    chains_history_sums(f->from, theirs);
+    for (size_t j = 0; j < CHAINS_HISTORY_SUMS; j++)
+        absorb(ours[j], *theirs[j], f->later);
+    for (size_t i = 0; i < f->from->n_applications; i++) {
+        chains_application_sums(&f->to->applications[f->there[i]], ours);
+        chains_application_sums(&f->from->applications[i], theirs);
+        for (size_t j = 0; j < CHAINS_APPLICATION_SUMS; j++)
+            absorb(ours[j], *theirs[j], f->later);
+    }
+}
+
+/* Adds a history of `from` to the history `to` of `c`. The pairs come before the sums: their
+ * `before` is made of the sums as they were. */
+static int fold_history(Chains *c, UserHistory *to, const Chains *from, UserHistory *x)
+{
+    _cleanup_(folding_done)
+            Folding f = {.to = to, .from = x, .later = c->generation - from->generation};
+    int r = match_applications(&f, c, from);
+
+    if (r < 0)
+        return r;
+    extend_own_pairs(&f);
+    r = fold_neighbours(&f);
+    if (r < 0)
+        return r;
+    fold_sums(&f);
+    return 0;
+}
+
+static int fold(Chains *c, const Chains *from)
+{
+    ExpertWeights weights = from->weights;
+    DecayedSum *ours[EXPERT_SUMS], *theirs[EXPERT_SUMS];
+
+    if (chains_busy(from))
+        return -EBUSY;
+    for (size_t i = 0; i < from->n_histories; i++) {
         UserHistory *to;
-        int r;
+        int r = chains_history(c, from->histories[i]->user, &to);
 
-        if (x->histories[i]->in_session)
-            return -EBUSY;
-        r = chains_history(c, x->histories[i]->user, &to);
         if (r >= 0)
-            r = fold_history(c, to, x, x->histories[i], later);
+            r = fold_history(c, to, from, from->histories[i]);
         if (r < 0)
             return r;
     }
-    for (size_t b = 0; b < CHAINS_BUCKETS; b++)
-        for (size_t k = 0; k < CHAINS_EXPERTS; k++) {
-            absorb(&c->attributed[b][k], x->attributed[b][k], later);
-            absorb(&c->expected[b][k], x->expected[b][k], later);
-        }
+    expert_weights_sums(&c->weights, ours);
+    expert_weights_sums(&weights, theirs);
+    for (size_t i = 0; i < EXPERT_SUMS; i++)
+        absorb(ours[i], *theirs[i], c->generation - from->generation);
     return 0;
 }
 

@@ -70,11 +70,11 @@ static int copy_application(Chains *c, UserHistory *to, const Chains *from, Chai
     if (x->id == CHAINS_NONE)
         *ret = CHAINS_BEGIN;
     else {
-        if (x->id >= from->n_names)
+        if (x->id >= from->names.n)
             return -EINVAL;
-        r = chains_add_name(c, from->names[x->id], &id);
+        r = chains_add_name(c, from->names.names[x->id], &id);
         if (r >= 0)
-            r = chains_intern(to, id, ret);
+            r = user_history_add(to, id, ret);
         if (r < 0)
             return r;
     }
@@ -96,10 +96,10 @@ static int copy_neighbour(UserHistory *to, const Chains *from, UserHistory *h, u
     if (x == CHAINS_NONE || y == CHAINS_NONE)
         return 0;
     if (!q)
-        return chains_add_neighbours(to, x, y);
+        return user_history_add_neighbours(to, x, y);
     if (pair_faded(from, h, q))
         return 0;
-    r = chains_add_pair(to, x, y, &p);
+    r = user_history_add_pair(to, x, y, &p);
     if (r < 0)
         return r;
     p->co_occurrences = q->co_occurrences;
@@ -161,9 +161,8 @@ int chains_settle_clock(Chains *c, usec_t realtime)
 
     if (c->generation <= generation + 1)
         return 0;
-    for (size_t i = 0; i < c->n_histories; i++)
-        if (c->histories[i]->in_session)
-            return -EBUSY;
+    if (chains_busy(c))
+        return -EBUSY;
     chains_each_sum(c, rescale, decayed_sum_weight(t, c->halflife_usec));
     c->generation = generation;
     c->weight = decayed_sum_weight(t, c->halflife_usec);
@@ -175,9 +174,8 @@ int chains_prune(const Chains *c, Chains **ret)
     _cleanup_chains_ Chains *pruned = NULL;
     int r;
 
-    for (size_t i = 0; i < c->n_histories; i++)
-        if (c->histories[i]->in_session)
-            return -EBUSY;
+    if (chains_busy(c))
+        return -EBUSY;
     r = chains_new(c->halflife_usec, c->window_usec, &pruned);
     for (size_t i = 0; r >= 0 && i < c->n_histories; i++)
         r = copy_history(pruned, c, c->histories[i]);
@@ -187,11 +185,7 @@ int chains_prune(const Chains *c, Chains **ret)
     pruned->weight = c->weight;
     pruned->seen = c->seen;
     pruned->now = c->now;
-    for (size_t b = 0; b < CHAINS_BUCKETS; b++)
-        for (size_t k = 0; k < CHAINS_EXPERTS; k++) {
-            pruned->attributed[b][k] = c->attributed[b][k];
-            pruned->expected[b][k] = c->expected[b][k];
-        }
+    pruned->weights = c->weights;
     *ret = TAKE_PTR(pruned);
     return 0;
 }

@@ -1,28 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-
-/* One application at a time: what a start or an exit adds to whose sums. Long, because every event
- * goes through histories, applications, neighbours and pairs, and these know one another; merging,
- * pruning, copying and JSON are apart. */
-
-#include "predict/chains.h"
-
 #include "predict/chains-internal.h"
 
 #include <string.h>
-
-UserHistory *user_history_free(UserHistory *h)
-{
-    if (!h)
-        return NULL;
-    for (size_t i = 0; i < h->n_applications; i++)
-        free(h->applications[i].neighbours);
-    free(h->applications);
-    free(h->index);
-    free(h->pairs);
-    free(h->running);
-    free(h);
-    return NULL;
-}
 
 int chains_new(usec_t halflife_usec, usec_t window_usec, Chains **ret)
 {
@@ -52,221 +31,89 @@ Chains *chains_free(Chains *c)
     for (size_t i = 0; i < c->n_histories; i++)
         user_history_free(c->histories[i]);
     free(c->histories);
-    chains_names_done(c);
+    names_done(&c->names);
+    free(c->session.applications);
+    free(c->session.running);
     free(c);
     return NULL;
 }
 
-/* Finds or adds an application; CHAINS_NONE as id is the first of a new history. */
-int chains_intern(UserHistory *h, uint32_t id, uint32_t *ret)
+UserHistory *chains_find_history(const Chains *c, uint32_t user)
 {
-    size_t old = h->allocated_index;
-    int r;
-
-    if (id != CHAINS_NONE) {
-        if (id >= CHAINS_IDS_MAX)
-            return -E2BIG;
-        r = grow_array(&h->index, &h->allocated_index, (size_t)id + 1, sizeof(*h->index));
-        if (r < 0)
-            return r;
-        if (h->allocated_index > old)
-            memset(h->index + old, 0xff, (h->allocated_index - old) * sizeof(*h->index));
-        if (h->index[id] != CHAINS_NONE) {
-            *ret = h->index[id];
-            return 0;
-        }
-    }
-    r = grow_array(&h->applications, &h->allocated_applications, h->n_applications + 1,
-                   sizeof(*h->applications));
-    if (r < 0)
-        return r;
-    h->applications[h->n_applications] = (ChainsApplication){.id = id};
-    if (id != CHAINS_NONE)
-        h->index[id] = (uint32_t)h->n_applications;
-    *ret = (uint32_t)h->n_applications++;
-    return 0;
+    for (size_t i = 0; i < c->n_histories; i++)
+        if (c->histories[i]->user == user)
+            return c->histories[i];
+    return NULL;
 }
 
 int chains_history(Chains *c, uint32_t user, UserHistory **ret)
 {
-    UserHistory *h;
-    uint32_t begin;
     int r;
 
-    for (size_t i = 0; i < c->n_histories; i++)
-        if (c->histories[i]->user == user) {
-            *ret = c->histories[i];
-            return 0;
-        }
+    *ret = chains_find_history(c, user);
+    if (*ret)
+        return 0;
     r = grow_array(&c->histories, &c->allocated_histories, c->n_histories + 1,
                    sizeof(*c->histories));
-    if (r < 0)
-        return r;
-    h = calloc(1, sizeof(*h));
-    if (!h)
-        return -ENOMEM;
-    h->user = user;
-    r = chains_intern(h, CHAINS_NONE, &begin);
-    if (r < 0) {
-        user_history_free(h);
-        return r;
-    }
-    *ret = c->histories[c->n_histories++] = h;
-    return 0;
-}
-
-static uint32_t neighbour_position(const ChainsApplication *a, uint32_t other)
-{
-    uint32_t low = 0, high = a->n_neighbours;
-
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-
-        if (a->neighbours[middle].other < other)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-/* a's entry for b, or NULL. */
-Neighbour *chains_find_neighbour(const UserHistory *h, uint32_t a, uint32_t b)
-{
-    const ChainsApplication *x;
-    uint32_t at;
-
-    if (h->applications[b].n_neighbours < h->applications[a].n_neighbours) {
-        at = a;
-        a = b;
-        b = at;
-    }
-    x = &h->applications[a];
-    at = neighbour_position(x, b);
-    return at < x->n_neighbours && x->neighbours[at].other == b ? &x->neighbours[at] : NULL;
-}
-
-ChainsPair *chains_find_pair(const UserHistory *h, uint32_t a, uint32_t b)
-{
-    const Neighbour *neighbour = chains_find_neighbour(h, a, b);
-
-    return neighbour && neighbour->pair != CHAINS_NONE ? &h->pairs[neighbour->pair] : NULL;
-}
-
-const ChainsPair *chains_pair(const UserHistory *h, uint32_t a, uint32_t b)
-{
-    return a == b || a >= h->n_applications || b >= h->n_applications ? NULL
-                                                                      : chains_find_pair(h, a, b);
-}
-
-uint32_t chains_co_occurrences(const UserHistory *h, uint32_t a, uint32_t b)
-{
-    const Neighbour *neighbour = a == b || a >= h->n_applications || b >= h->n_applications
-                                         ? NULL
-                                         : chains_find_neighbour(h, a, b);
-
-    return !neighbour                       ? 0
-           : neighbour->pair == CHAINS_NONE ? 1
-                                            : h->pairs[neighbour->pair].co_occurrences;
-}
-
-uint32_t chains_find(const UserHistory *h, uint32_t id)
-{
-    return id < h->allocated_index ? h->index[id] : CHAINS_NONE;
-}
-
-static int reserve_neighbour(ChainsApplication *a)
-{
-    size_t allocated = a->allocated_neighbours;
-    void *neighbours = a->neighbours;
-    int r = grow_array(&neighbours, &allocated, (size_t)a->n_neighbours + 1,
-                       sizeof(*a->neighbours));
-
-    if (r < 0)
-        return r;
-    a->neighbours = neighbours;
-    a->allocated_neighbours = (uint32_t)allocated;
-    return 0;
-}
-
-static void insert_neighbour(ChainsApplication *a, uint32_t other)
-{
-    uint32_t at = neighbour_position(a, other);
-
-    memmove(a->neighbours + at + 1, a->neighbours + at,
-            (a->n_neighbours - at) * sizeof(*a->neighbours));
-    a->neighbours[at] = (Neighbour){other, CHAINS_NONE};
-    a->n_neighbours++;
-}
-
-/* Two applications have met that never had. 0, -E2BIG, -ENOMEM. */
-int chains_add_neighbours(UserHistory *h, uint32_t a, uint32_t b)
-{
-    int r;
-
-    if (h->n_co_occurring >= CHAINS_PAIRS_MAX)
-        return -E2BIG;
-    r = reserve_neighbour(&h->applications[a]);
     if (r >= 0)
-        r = reserve_neighbour(&h->applications[b]);
-    if (r < 0)
-        return r;
-    insert_neighbour(&h->applications[a], b);
-    insert_neighbour(&h->applications[b], a);
-    h->n_co_occurring++;
-    return 0;
+        r = user_history_new(user, ret);
+    if (r >= 0)
+        c->histories[c->n_histories++] = *ret;
+    return r;
 }
 
-/* By a quarter at a time: chains are most of the memory. */
-static int reserve_pair(UserHistory *h)
+int chains_find_name(const Chains *c, const char *name, uint32_t *ret)
 {
-    size_t n = h->allocated_pairs + MAX(h->allocated_pairs / 4, (size_t)16);
-    ChainsPair *pairs;
-
-    if (h->n_pairs < h->allocated_pairs)
-        return 0;
-    pairs = reallocarray(h->pairs, n, sizeof(*pairs));
-    if (!pairs)
-        return -ENOMEM;
-    h->pairs = pairs;
-    h->allocated_pairs = n;
-    return 0;
+    return names_find(&c->names, name, ret);
 }
 
-/* An empty chain of two applications that have none; makes them neighbours if they are not. */
-int chains_add_pair(UserHistory *h, uint32_t x, uint32_t y, ChainsPair **ret)
+int chains_add_name(Chains *c, const char *name, uint32_t *ret)
 {
-    uint32_t a = MIN(x, y), b = MAX(x, y);
-    ChainsApplication *p = &h->applications[a], *q = &h->applications[b];
-    int r;
+    return names_add(&c->names, name, CHAINS_IDS_MAX, ret);
+}
 
-    if (!chains_find_neighbour(h, a, b)) {
-        r = chains_add_neighbours(h, a, b);
-        if (r < 0)
-            return r;
+void chains_each_sum(Chains *c, DecayedSum (*f)(DecayedSum, uint64_t), uint64_t argument)
+{
+    DecayedSum *weights[EXPERT_SUMS];
+
+    for (size_t i = 0; i < c->n_histories; i++)
+        user_history_each_sum(c->histories[i], f, argument);
+    expert_weights_sums(&c->weights, weights);
+    for (size_t i = 0; i < EXPERT_SUMS; i++)
+        *weights[i] = f(*weights[i], argument);
+}
+
+bool chains_is_full(const Chains *c)
+{
+    DecayedSum *sums[CHAINS_HISTORY_SUMS];
+
+    for (size_t i = 0; i < c->n_histories; i++) {
+        chains_history_sums(c->histories[i], sums);
+        for (size_t j = 0; j < CHAINS_HISTORY_SUMS; j++)
+            if (decayed_sum_is_full(*sums[j]))
+                return true;
     }
-    r = reserve_pair(h);
-    if (r < 0)
-        return r;
-    p->neighbours[neighbour_position(p, b)].pair = (uint32_t)h->n_pairs;
-    q->neighbours[neighbour_position(q, a)].pair = (uint32_t)h->n_pairs;
-    h->pairs[h->n_pairs] = (ChainsPair){.a = a, .b = b};
-    *ret = &h->pairs[h->n_pairs++];
-    return 0;
+    return false;
 }
 
-/* Time */
+/* --- time ------------------------------------------------------------------------------------- */
 
-static void add(const Chains *c, DecayedSum *f, uint64_t amount)
+static DecayedSum plus(const Chains *c, DecayedSum sum, uint64_t amount)
 {
     uint64_t x;
 
     if (__builtin_mul_overflow(amount, c->weight, &x))
         x = DECAYED_SUM_MAX;
-    f->current = decayed_sum_saturating_add(f->current, MIN(x, DECAYED_SUM_MAX));
+    sum.current = decayed_sum_saturating_add(sum.current, MIN(x, DECAYED_SUM_MAX));
+    return sum;
 }
 
-/* From whichever came last until now, in milliseconds. */
+static void add(const Chains *c, DecayedSum *sum, uint64_t amount)
+{
+    *sum = plus(c, *sum, amount);
+}
+
+/* The time from the later of two instants until now, in milliseconds. */
 static uint64_t elapsed(const Chains *c, usec_t since, usec_t or_since)
 {
     usec_t t = MAX(since, or_since);
@@ -274,94 +121,89 @@ static uint64_t elapsed(const Chains *c, usec_t since, usec_t or_since)
     return c->now > t ? (c->now - t + USEC_PER_MSEC / 2) / USEC_PER_MSEC : 0;
 }
 
-void chains_advance(Chains *c, uint64_t later)
+void chains_set_time(Chains *c, EventTime t)
 {
-    chains_each_sum(c, decayed_sum_advance, later);
-    c->generation += later;
-}
+    usec_t realtime = MIN(t.realtime, USEC_INFINITY - 1);
+    uint64_t generation = decayed_sum_generation(realtime, c->halflife_usec);
 
-void chains_set_time(Chains *c, usec_t now, usec_t realtime)
-{
-    usec_t t = MIN(realtime, USEC_INFINITY - 1);
-    uint64_t generation = decayed_sum_generation(t, c->halflife_usec);
-
-    if (now > c->seen) {
-        c->now += MIN(now - c->seen, CHAINS_GAP_MAX);
-        c->seen = now;
+    if (t.at > c->seen) {
+        c->now += MIN(t.at - c->seen, CHAINS_GAP_MAX);
+        c->seen = t.at;
     }
-    if (generation > c->generation)
-        chains_advance(c, generation - c->generation);
-    /* What seems older than the generation happens now all the same: the clock was set back. */
-    c->weight = generation < c->generation ? decayed_sum_weight(0, c->halflife_usec)
-                                           : decayed_sum_weight(t, c->halflife_usec);
+    if (generation > c->generation) {
+        chains_each_sum(c, decayed_sum_advance, generation - c->generation);
+        c->generation = generation;
+    }
+    /* A wall clock that was set back before the generation stands at the generation's start. */
+    c->weight = decayed_sum_weight(generation < c->generation ? 0 : realtime, c->halflife_usec);
 }
 
-double chains_value(const Chains *c, DecayedSum f)
+double chains_value(const Chains *c, DecayedSum sum)
 {
-    return decayed_sum_value(f) / (double)c->weight;
+    return decayed_sum_value(sum) / (double)c->weight;
 }
 
-/* Events */
+/* --- the session ------------------------------------------------------------------------------ */
 
-/* The one that started last has been that until now: also for every one that runs. */
+bool chains_runs(const Chains *c, uint32_t id)
+{
+    return id < c->session.allocated_applications && c->session.applications[id].running;
+}
+
+bool chains_learns(const Chains *c, const UserHistory *h)
+{
+    for (size_t i = 0; c->session.active && i < c->session.n_histories; i++)
+        if (c->session.histories[i] == h)
+            return true;
+    return false;
+}
+
+static usec_t since(const Chains *c, uint32_t id)
+{
+    return c->session.applications[id].since;
+}
+
+/* The application that started last has held that place until now: adds this time to its sum, and
+ * to that of every application that runs. */
 static void flush_last(const Chains *c, UserHistory *h)
 {
-    ChainsApplication *l = &h->applications[h->last];
+    const ChainsSession *s = &c->session;
+    uint32_t last = user_history_find(h, s->last);
+    ChainsApplication *l = &h->applications[last];
 
-    add(c, &l->last, elapsed(c, h->last_since, 0));
-    if (l->running)
-        add(c, &l->last_self, elapsed(c, h->last_since, 0));
-    for (size_t i = 0; i < h->n_running; i++) {
-        uint32_t x = h->running[i];
-        ChainsPair *p = x == h->last ? NULL : chains_find_pair(h, h->last, x);
+    add(c, &l->last, elapsed(c, s->last_since, 0));
+    if (chains_runs(c, s->last))
+        add(c, &l->last_self, elapsed(c, s->last_since, 0));
+    for (size_t i = 0; i < s->n_running; i++) {
+        uint32_t x = user_history_find(h, s->running[i]);
+        ChainsPair *p = user_history_find_pair(h, last, x);
 
         if (p)
             add(c, &p->last[x == p->b],
-                elapsed(c, MAX(h->last_since, h->applications[x].since), p->since));
+                elapsed(c, MAX(s->last_since, since(c, s->running[i])), p->since));
     }
 }
 
 /* An application stops running, by its exit or because the session ends. */
-static void flush_running(const Chains *c, UserHistory *h, uint32_t b, bool exited)
+static void flush_running(const Chains *c, UserHistory *h, uint32_t id, bool exited)
 {
+    const ChainsSession *s = &c->session;
+    uint32_t b = user_history_find(h, id);
     ChainsApplication *x = &h->applications[b];
 
-    for (size_t i = 0; i < h->n_running; i++) {
-        uint32_t a = h->running[i];
-        ChainsPair *p = a == b ? NULL : chains_find_pair(h, a, b);
+    for (size_t i = 0; i < s->n_running; i++) {
+        uint32_t a = user_history_find(h, s->running[i]);
+        ChainsPair *p = user_history_find_pair(h, a, b);
 
         if (!p)
             continue;
-        add(c, &p->both, elapsed(c, MAX(x->since, h->applications[a].since), p->since));
+        add(c, &p->both, elapsed(c, MAX(since(c, id), since(c, s->running[i])), p->since));
         if (exited)
             add(c, &p->exits[b == p->b], 1);
     }
-    add(c, &x->on, elapsed(c, x->since, 0));
+    add(c, &x->on, elapsed(c, since(c, id), 0));
     if (exited)
         add(c, &x->exits, 1);
-}
-
-static void remember_start(UserHistory *h, uint32_t application, usec_t now)
-{
-    if (h->n_recent == CHAINS_RECENT_MAX) {
-        memmove(h->recent, h->recent + 1, (CHAINS_RECENT_MAX - 1) * sizeof(*h->recent));
-        h->n_recent--;
-    }
-    h->recent[h->n_recent++] = (ChainsRecent){application, now};
-}
-
-int chains_begin(Chains *c, UserHistory *h)
-{
-    chains_end(c, h);
-    h->in_session = true;
-    h->begin = h->last_since = c->now;
-    h->last = CHAINS_BEGIN;
-    h->n_recent = 0;
-    remember_start(h, CHAINS_BEGIN, c->now);
-    add(c, &h->applications[CHAINS_BEGIN].starts, 1);
-    for (size_t i = 0; i < h->n_applications; i++)
-        h->applications[i].started = false;
-    return 0;
 }
 
 usec_t chains_age_end(unsigned age)
@@ -369,10 +211,10 @@ usec_t chains_age_end(unsigned age)
     return age + 1 >= CHAINS_AGES ? USEC_INFINITY : (300 * USEC_PER_SEC) << age;
 }
 
-/* A session ends at this age. */
+/* A session ends at its present age. */
 static void flush_age(const Chains *c, UserHistory *h)
 {
-    usec_t age = c->now - h->begin, start = 0;
+    usec_t age = c->now - c->session.begin, start = 0;
 
     for (unsigned i = 0; i < CHAINS_AGES; i++) {
         usec_t end = chains_age_end(i);
@@ -386,53 +228,106 @@ static void flush_age(const Chains *c, UserHistory *h)
     }
 }
 
-void chains_end(Chains *c, UserHistory *h)
+void chains_end(Chains *c)
 {
-    if (!h->in_session)
+    ChainsSession *s = &c->session;
+
+    if (!s->active)
         return;
-    flush_last(c, h);
-    while (h->n_running > 0) {
-        uint32_t b = h->running[h->n_running - 1];
+    for (size_t i = 0; i < s->n_histories; i++)
+        flush_last(c, s->histories[i]);
+    while (s->n_running > 0) {
+        uint32_t id = s->running[s->n_running - 1];
 
-        flush_running(c, h, b, false);
-        h->applications[b].running = false;
-        h->n_running--;
+        for (size_t i = 0; i < s->n_histories; i++)
+            flush_running(c, s->histories[i], id, false);
+        s->n_running--;
     }
-    add(c, &h->time, elapsed(c, h->begin, 0));
-    add(c, &h->sessions, 1);
-    flush_age(c, h);
-    h->in_session = false;
+    for (size_t i = 0; i < s->n_histories; i++) {
+        add(c, &s->histories[i]->time, elapsed(c, s->begin, 0));
+        add(c, &s->histories[i]->sessions, 1);
+        flush_age(c, s->histories[i]);
+    }
+    if (s->applications)
+        memset(s->applications, 0, s->allocated_applications * sizeof(*s->applications));
+    s->active = false;
+    s->n_histories = 0;
 }
 
-static DecayedSum plus(const Chains *c, DecayedSum f, uint64_t amount)
+static void remember_start(ChainsSession *s, uint32_t id, usec_t now)
 {
-    add(c, &f, amount);
-    return f;
+    if (s->n_recent == CHAINS_RECENT_MAX) {
+        memmove(s->recent, s->recent + 1, (CHAINS_RECENT_MAX - 1) * sizeof(*s->recent));
+        s->n_recent--;
+    }
+    s->recent[s->n_recent++] = (ChainsRecent){id, now};
 }
 
-/* Two applications, one of which starts now near the other's start. */
+void chains_follow(Chains *c)
+{
+    ChainsSession *s = &c->session;
+
+    chains_end(c);
+    s->active = true;
+    s->begin = s->last_since = c->now;
+    s->last = CHAINS_NONE;
+    s->n_recent = 0;
+    remember_start(s, CHAINS_NONE, c->now);
+}
+
+int chains_begin(Chains *c, uint32_t user)
+{
+    ChainsSession *s = &c->session;
+    UserHistory *h = NULL;
+    int r = user == UID_INVALID ? 0 : chains_history(c, user, &h);
+
+    if (r < 0)
+        return r;
+    chains_follow(c);
+    s->histories[s->n_histories++] = c->histories[0];
+    if (h)
+        s->histories[s->n_histories++] = h;
+    for (size_t i = 0; i < s->n_histories; i++)
+        add(c, &s->histories[i]->applications[CHAINS_BEGIN].starts, 1);
+    return 0;
+}
+
+/* The sum of the time that an application has run, the present session included. */
+static DecayedSum on_until_now(const Chains *c, const UserHistory *h, const ChainsApplication *x)
+{
+    return chains_learns(c, h) && chains_runs(c, x->id)
+                   ? plus(c, x->on, elapsed(c, since(c, x->id), 0))
+                   : x->on;
+}
+
+static DecayedSum time_until_now(const Chains *c, const UserHistory *h)
+{
+    return chains_learns(c, h) ? plus(c, h->time, elapsed(c, c->session.begin, 0)) : h->time;
+}
+
+/* Two applications co-occur: one of them starts now. */
 static int note_co_occurrence(const Chains *c, UserHistory *h, uint32_t a, uint32_t b)
 {
-    const Neighbour *neighbour = chains_find_neighbour(h, a, b);
+    const Neighbour *neighbour = user_history_find_neighbour(h, a, b);
     ChainsPair *p;
     int r;
 
     if (!neighbour)
-        return h->n_co_occurring < CHAINS_LIVE_PAIRS_MAX ? chains_add_neighbours(h, a, b) : 0;
+        return h->n_co_occurring < CHAINS_LIVE_PAIRS_MAX ? user_history_add_neighbours(h, a, b) : 0;
     if (neighbour->pair != CHAINS_NONE) {
         p = &h->pairs[neighbour->pair];
         p->co_occurrences += p->co_occurrences < UINT32_MAX;
         return 0;
     }
-    r = chains_add_pair(h, a, b, &p);
+    r = user_history_add_pair(h, a, b, &p);
     if (r < 0)
         return r;
     p->co_occurrences = 2;
-    p->before_time = plus(c, h->time, elapsed(c, h->begin, 0));
+    p->before_time = time_until_now(c, h);
     for (unsigned i = 0; i < 2; i++) {
         const ChainsApplication *x = &h->applications[i == 0 ? p->a : p->b];
 
-        p->before_on[i] = x->running ? plus(c, x->on, elapsed(c, x->since, 0)) : x->on;
+        p->before_on[i] = on_until_now(c, h, x);
         p->before_starts[i] = x->starts;
         p->before_exits[i] = x->exits;
     }
@@ -440,134 +335,167 @@ static int note_co_occurrence(const Chains *c, UserHistory *h, uint32_t a, uint3
     return 0;
 }
 
-int chains_start(Chains *c, UserHistory *h, uint32_t id)
+/* An application starts that did not run: what a history learns from it. */
+static int learn_start(const Chains *c, UserHistory *h, uint32_t id)
 {
-    ChainsApplication *x;
+    const ChainsSession *s = &c->session;
+    uint32_t b, last;
     ChainsPair *p;
-    uint32_t b;
-    size_t n = 0;
     int r;
 
-    if (!h->in_session) {
-        r = chains_begin(c, h);
+    r = user_history_add(h, id, &b);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < s->n_recent; i++) {
+        r = note_co_occurrence(c, h, user_history_find(h, s->recent[i].id), b);
         if (r < 0)
             return r;
     }
-    r = chains_intern(h, id, &b);
-    if (r < 0)
-        return r;
-    x = &h->applications[b];
-    if (x->running)
-        return 0;
-    r = grow_array(&h->running, &h->allocated_running, h->n_running + 1, sizeof(*h->running));
-    if (r < 0)
-        return r;
-
-    for (size_t i = 0; i < h->n_recent; i++)
-        if (c->now - h->recent[i].at <= c->window_usec && h->recent[i].application != b)
-            h->recent[n++] = h->recent[i];
-    h->n_recent = n;
-    for (size_t i = 0; i < h->n_recent; i++) {
-        r = note_co_occurrence(c, h, h->recent[i].application, b);
-        if (r < 0)
-            return r;
-    }
-
     flush_last(c, h);
-    if (h->last == b)
-        add(c, &x->next_self, 1);
-    else {
-        p = chains_find_pair(h, h->last, b);
-        if (p)
-            add(c, &p->next[b == p->b], 1);
-    }
-    for (size_t i = 0; i < h->n_running; i++) {
-        p = chains_find_pair(h, h->running[i], b);
+    last = user_history_find(h, s->last);
+    p = user_history_find_pair(h, last, b);
+    if (last == b)
+        add(c, &h->applications[b].next_self, 1);
+    else if (p)
+        add(c, &p->next[b == p->b], 1);
+    for (size_t i = 0; i < s->n_running; i++) {
+        p = user_history_find_pair(h, user_history_find(h, s->running[i]), b);
         if (p)
             add(c, &p->starts[b == p->b], 1);
     }
-    add(c, &x->starts, 1);
-    if (!x->started)
-        add(c, &x->sessions, 1);
-    x->started = x->running = true;
-    x->since = c->now;
-    h->running[h->n_running++] = b;
-    h->last = b;
-    h->last_since = c->now;
-    remember_start(h, b, c->now);
+    add(c, &h->applications[b].starts, 1);
+    if (!s->applications[id].started)
+        add(c, &h->applications[b].sessions, 1);
     return 0;
 }
 
-void chains_exit(Chains *c, UserHistory *h, uint32_t id)
+/* Makes room for one more that runs. */
+static int reserve_running(ChainsSession *s, uint32_t id)
 {
-    uint32_t b = chains_find(h, id);
-    ChainsApplication *x = b == CHAINS_NONE ? NULL : &h->applications[b];
+    size_t old = s->allocated_applications;
+    int r;
 
-    if (!x || !x->running)
-        return;
-    if (h->last == b)
-        add(c, &x->last_self, elapsed(c, h->last_since, 0));
-    else {
-        ChainsPair *p = chains_find_pair(h, h->last, b);
-
-        if (p)
-            add(c, &p->last[b == p->b], elapsed(c, MAX(h->last_since, x->since), p->since));
-    }
-    flush_running(c, h, b, true);
-    x->running = false;
-    for (size_t i = 0; i < h->n_running; i++)
-        if (h->running[i] == b) {
-            h->running[i] = h->running[--h->n_running];
-            break;
-        }
+    r = grow_array(&s->applications, &s->allocated_applications, (size_t)id + 1,
+                   sizeof(*s->applications));
+    if (r < 0)
+        return r;
+    if (s->allocated_applications > old)
+        memset(s->applications + old, 0,
+               (s->allocated_applications - old) * sizeof(*s->applications));
+    return grow_array(&s->running, &s->allocated_running, s->n_running + 1, sizeof(*s->running));
 }
 
-/* Reading */
+int chains_start(Chains *c, uint32_t id)
+{
+    ChainsSession *s = &c->session;
+    size_t n = 0;
+    int r;
+
+    if (id >= CHAINS_IDS_MAX)
+        return -E2BIG;
+    r = s->active ? 0 : chains_begin(c, UID_INVALID);
+    if (r >= 0 && chains_runs(c, id))
+        return 0;
+    if (r >= 0)
+        r = reserve_running(s, id);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < s->n_recent; i++)
+        if (c->now - s->recent[i].at <= c->window_usec && s->recent[i].id != id)
+            s->recent[n++] = s->recent[i];
+    s->n_recent = n;
+    for (size_t i = 0; i < s->n_histories; i++) {
+        r = learn_start(c, s->histories[i], id);
+        if (r < 0)
+            return r;
+    }
+    s->applications[id] = (SessionApplication){.since = c->now, .running = true, .started = true};
+    s->running[s->n_running++] = id;
+    s->last = id;
+    s->last_since = c->now;
+    remember_start(s, id, c->now);
+    return 1;
+}
+
+/* An application exits that ran: what a history learns from it. */
+static void learn_exit(const Chains *c, UserHistory *h, uint32_t id)
+{
+    const ChainsSession *s = &c->session;
+    uint32_t b = user_history_find(h, id), last = user_history_find(h, s->last);
+    ChainsPair *p = user_history_find_pair(h, last, b);
+
+    if (last == b)
+        add(c, &h->applications[b].last_self, elapsed(c, s->last_since, 0));
+    else if (p)
+        add(c, &p->last[b == p->b], elapsed(c, MAX(s->last_since, since(c, id)), p->since));
+    flush_running(c, h, id, true);
+}
+
+int chains_exit(Chains *c, uint32_t id)
+{
+    ChainsSession *s = &c->session;
+
+    if (!chains_runs(c, id))
+        return 0;
+    for (size_t i = 0; i < s->n_histories; i++)
+        learn_exit(c, s->histories[i], id);
+    s->applications[id].running = false;
+    for (size_t i = 0; i < s->n_running; i++)
+        if (s->running[i] == id) {
+            s->running[i] = s->running[--s->n_running];
+            break;
+        }
+    return 1;
+}
+
+/* --- reading ---------------------------------------------------------------------------------- */
 
 double chains_time_usec(const Chains *c, const UserHistory *h)
 {
-    DecayedSum f = h->in_session ? plus(c, h->time, elapsed(c, h->begin, 0)) : h->time;
-
-    return chains_value(c, f) * (double)USEC_PER_MSEC;
+    return chains_value(c, time_until_now(c, h)) * (double)USEC_PER_MSEC;
 }
 
 void chains_totals(const Chains *c, const UserHistory *h, uint32_t application, ChainsTotals *ret)
 {
     const ChainsApplication *x = &h->applications[application];
-    DecayedSum on = x->running ? plus(c, x->on, elapsed(c, x->since, 0)) : x->on;
 
     ret->starts = chains_value(c, x->starts);
-    ret->on_usec = chains_value(c, on) * (double)USEC_PER_MSEC;
+    ret->on_usec = chains_value(c, on_until_now(c, h, x)) * (double)USEC_PER_MSEC;
     ret->off_usec = fmax(chains_time_usec(c, h) - ret->on_usec, 0);
 }
 
-static double since_then(const Chains *c, DecayedSum total, DecayedSum before)
+static double difference(const Chains *c, DecayedSum total, DecayedSum before)
 {
     return fmax(chains_value(c, total) - chains_value(c, before), 0);
+}
+
+/* The sum of the time that both ran, the present session included. */
+static DecayedSum both_until_now(const Chains *c, const UserHistory *h, const ChainsPair *p)
+{
+    uint32_t a = h->applications[p->a].id, b = h->applications[p->b].id;
+
+    return chains_learns(c, h) && chains_runs(c, a) && chains_runs(c, b)
+                   ? plus(c, p->both, elapsed(c, MAX(since(c, a), since(c, b)), p->since))
+                   : p->both;
 }
 
 void chains_states(const Chains *c, const UserHistory *h, const ChainsPair *p, ChainsStates *ret)
 {
     const ChainsApplication *x[2] = {&h->applications[p->a], &h->applications[p->b]};
-    double ms = (double)USEC_PER_MSEC, time, on[2], both;
-    DecayedSum f = h->in_session ? plus(c, h->time, elapsed(c, h->begin, 0)) : h->time;
+    double ms = (double)USEC_PER_MSEC, on[2];
+    double time = difference(c, time_until_now(c, h), p->before_time) * ms;
+    double both = chains_value(c, both_until_now(c, h, p)) * ms;
 
     *ret = (ChainsStates){0};
-    time = since_then(c, f, p->before_time) * ms;
-    f = p->both;
-    if (x[0]->running && x[1]->running)
-        f = plus(c, f, elapsed(c, MAX(x[0]->since, x[1]->since), p->since));
-    both = chains_value(c, f) * ms;
     for (unsigned i = 0; i < 2; i++) {
         unsigned other = i == 0 ? 2 : 1, me = i == 0 ? 1 : 2;
         double starts = chains_value(c, p->starts[i]), exits = chains_value(c, p->exits[i]);
 
-        f = x[i]->running ? plus(c, x[i]->on, elapsed(c, x[i]->since, 0)) : x[i]->on;
-        on[i] = since_then(c, f, p->before_on[i]) * ms;
+        on[i] = difference(c, on_until_now(c, h, x[i]), p->before_on[i]) * ms;
         ret->n[other][3] = starts;
         ret->n[3][other] = exits;
-        ret->n[0][me] = fmax(since_then(c, x[i]->starts, p->before_starts[i]) - starts, 0);
-        ret->n[me][0] = fmax(since_then(c, x[i]->exits, p->before_exits[i]) - exits, 0);
+        ret->n[0][me] = fmax(difference(c, x[i]->starts, p->before_starts[i]) - starts, 0);
+        ret->n[me][0] = fmax(difference(c, x[i]->exits, p->before_exits[i]) - exits, 0);
         ret->dwell_usec[me] = fmax(on[i] - both, 0);
     }
     ret->dwell_usec[3] = both;
@@ -576,15 +504,10 @@ void chains_states(const Chains *c, const UserHistory *h, const ChainsPair *p, C
 
 size_t chains_size(const Chains *c)
 {
-    size_t n = sizeof(*c) + c->n_names * sizeof(*c->names);
+    size_t n = sizeof(*c) + c->names.n * sizeof(*c->names.names) +
+               c->session.allocated_applications * sizeof(*c->session.applications);
 
-    for (size_t i = 0; i < c->n_histories; i++) {
-        const UserHistory *h = c->histories[i];
-
-        n += sizeof(*h) + h->allocated_applications * sizeof(*h->applications) +
-             h->allocated_pairs * sizeof(*h->pairs) + h->allocated_index * sizeof(*h->index);
-        for (size_t j = 0; j < h->n_applications; j++)
-            n += h->applications[j].allocated_neighbours * sizeof(Neighbour);
-    }
+    for (size_t i = 0; i < c->n_histories; i++)
+        n += user_history_size(c->histories[i]);
     return n;
 }

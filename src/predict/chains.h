@@ -1,130 +1,96 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Which applications follow which: continuous-time Markov chains for pairs of applications (thesis
- * 3.2.2, 3.5.3), kept as fading sums (base/decayed-sum.h) so that models merge exactly. Pure.
+/* Which applications follow which: continuous-time Markov chains for pairs of applications (preload
+ * thesis 3.2.2, 3.5.3), kept as decayed sums so that models merge exactly. Pure.
  *
- * A history is what one user does, or everybody (UID_INVALID): the thesis's question whether the
- * pair (user, application) should be modelled (3.4.6) is answered with both.
+ * There is a history of everybody and one of each user (user-history.h). The thesis asks whether
+ * the pair (user, application) should be modelled (3.4.6); here both are.
  *
- * A pair (a, b) has four states, s = a runs + 2 * (b runs). What is wanted of it is N[s][j], how
- * often it went from s to j, and dwell[s], how long it was in s; tt[s] = dwell[s] / N[s] and
- * tp[s][j] = N[s][j] / N[s]. A dwell that the session's end cuts off adds to dwell only; time
- * between sessions does not count. Only what happens while the other one runs is kept with the
- * pair; the rest is the difference to the sums of each application and of the history since the
- * pair was first seen. So an event costs a step for each application that runs, not one for each
- * that is known, and chains_states() still gives all four states exactly.
+ * A pair (a, b) has four states, s = (a runs) + 2 * (b runs). A chain is described by N[s][j], the
+ * number of transitions from s to j, and dwell[s], the time spent in s; the thesis's means are
+ * tt[s] = dwell[s] / N[s] and tp[s][j] = N[s][j] / N[s]. A stay in a state that the end of the
+ * session cuts off adds to dwell only. Time between sessions does not count. A pair stores only
+ * what happened while the other application ran. Everything else is the difference to the sums of
+ * each application and of the history since the chain began. Therefore an event costs one step for
+ * each application that runs, not one for each that is known, and chains_states() still gives all
+ * four states exactly.
  *
- * A pair is a chain from the second time on that one of its applications has started within
- * `window` of the other's latest start (or of the session's beginning, which counts as application
- * 0); of the first time only the fact is kept. So memory is linear in what was observed. Beside the
- * four states a chain knows how often one of them was the next to start after the other, and for
- * how long it could have been: the succession the state alone cannot tell. */
+ * Two applications co-occur when one starts within `window_usec` of the other's latest start. The
+ * beginning of the session counts as a start of application CHAINS_BEGIN. The first co-occurrence
+ * of two applications only makes them neighbours; with the second their chain begins. Memory is
+ * therefore linear in what was observed. Beside the four states a chain has the number of times
+ * that one of its applications was the next to start after the other, and the time in which that
+ * could have happened. The states alone do not tell the succession.
+ *
+ * There is one session at a time. It says once what runs; every history that learns from the
+ * session refers to it. */
 
-#include "base/decayed-sum.h"
-#include "base/macros.h"
-#include "base/time-util.h"
-#include "base/uid.h"
+#include "base/names.h"
+#include "predict/expert-weights.h"
+#include "predict/user-history.h"
 
-#define CHAINS_FORMAT_VERSION 2          /* version 1 is still read */
-#define CHAINS_NONE           UINT32_MAX /* no application */
-#define CHAINS_BEGIN          0U  /* application 0 of each history: its sessions' beginnings */
+#define CHAINS_FORMAT_VERSION 2   /* version 1 is still read */
 #define CHAINS_RECENT_MAX     64U /* starts remembered within the window */
-#define CHAINS_IDS_MAX        (1U << 20)
-#define CHAINS_PAIRS_MAX      (1U << 20) /* that have met, of one history; no more are remembered */
-#define CHAINS_LIVE_PAIRS_MAX (1U << 16) /* the same while sessions are followed */
-#define CHAINS_GAP_MAX        (12 * USEC_PER_HOUR) /* a longer silence is a clock that jumped */
+#define CHAINS_LIVE_PAIRS_MAX                                           \
+    (1U << 16) /* pairs of neighbours that sessions make in one history \
+                */
+#define CHAINS_GAP_MAX (12 * USEC_PER_HOUR) /* a longer silence is a clock that jumped */
 
-/* How much each kind of evidence deserves (predict/mixture.c), learned online. */
-#define CHAINS_BUCKETS 4
-#define CHAINS_EXPERTS 6
+/* One moment on both clocks: one that runs while the machine is on, and the wall clock. */
+typedef struct EventTime {
+    usec_t at, realtime;
+} EventTime;
 
-/* Sessions are more likely to end at some ages than at others: bounds in minutes 5, 10, 20, … 320.
- */
-#define CHAINS_AGES 8
-
-typedef struct Neighbour {
-    uint32_t other; /* application */
-    uint32_t pair;  /* CHAINS_NONE: they have met once, which is no chain yet */
-} Neighbour;
-
-/* All sums of time are in milliseconds, of counts in events, times the weight of their moment. */
-typedef struct ChainsApplication {
-    uint32_t id; /* the caller's; CHAINS_NONE for CHAINS_BEGIN */
-    DecayedSum starts, exits, on;
-    DecayedSum sessions;   /* in which it started */
-    DecayedSum last;       /* time during which it was the one that had started last */
-    DecayedSum next_self;  /* starts that followed a start of its own */
-    DecayedSum last_self;  /* of `last`: while it ran, and could not start */
-    Neighbour *neighbours; /* sorted by `other` */
-    uint32_t n_neighbours, allocated_neighbours;
-    /* of the present session */
-    bool running, started;
-    usec_t since;
-} ChainsApplication;
-
-/* Index [0] is a, [1] is b; a < b. */
-typedef struct ChainsPair {
-    uint32_t a, b;
-    uint32_t co_occurrences; /* starts within the window of one another */
-    DecayedSum both;         /* time during which both ran */
-    DecayedSum starts[2];    /* of the one while the other ran */
-    DecayedSum exits[2];
-    DecayedSum next[2]; /* of the one, as next start after the other's */
-    DecayedSum last[2]; /* time: the other was last, and the one ran */
-    /* What these were when the chain began */
-    DecayedSum before_time, before_on[2], before_starts[2], before_exits[2];
-    usec_t since; /* when it began, if in the present session */
-} ChainsPair;
+/* What the present session knows of an application. */
+typedef struct SessionApplication {
+    usec_t since; /* start of its run */
+    bool running;
+    bool started; /* in this session, even if it does not run any more */
+} SessionApplication;
 
 typedef struct ChainsRecent {
-    uint32_t application;
+    uint32_t id; /* CHAINS_NONE: the beginning of the session */
     usec_t at;
 } ChainsRecent;
 
-typedef struct UserHistory {
-    uint32_t user; /* uid, or UID_INVALID */
-    DecayedSum time, sessions;
-    DecayedSum age_time[CHAINS_AGES];  /* time that sessions have spent at that age */
-    DecayedSum age_ended[CHAINS_AGES]; /* sessions that have ended at it */
-    ChainsApplication *applications;
-    size_t n_applications, allocated_applications;
-    uint32_t *index; /* id -> application */
-    size_t allocated_index;
-    ChainsPair *pairs;
-    size_t n_pairs, allocated_pairs;
-    size_t n_co_occurring; /* pairs that have met, chains or not */
-    /* The present session */
-    bool in_session;
+typedef struct ChainsSession {
+    bool active;
+    UserHistory *histories[2]; /* that learn from it: everybody's, the user's; borrowed */
+    size_t n_histories;
     usec_t begin;
-    uint32_t *running;
+    SessionApplication *applications; /* by id */
+    size_t allocated_applications;
+    uint32_t *running; /* ids, in no particular order */
     size_t n_running, allocated_running;
-    uint32_t last; /* application that started last; CHAINS_BEGIN: none yet */
+    uint32_t last; /* id that started last; CHAINS_NONE: none has */
     usec_t last_since;
     ChainsRecent recent[CHAINS_RECENT_MAX];
     size_t n_recent;
-} UserHistory;
+} ChainsSession;
 
 typedef struct Chains {
     usec_t halflife_usec, window_usec;
-    uint64_t generation;     /* of all DecayedSums in it */
+    uint64_t generation;     /* of all sums in it */
     UserHistory **histories; /* [0] is everybody's */
     size_t n_histories, allocated_histories;
-    DecayedSum attributed[CHAINS_BUCKETS][CHAINS_EXPERTS]; /* starts, in 1/1024 */
-    DecayedSum expected[CHAINS_BUCKETS][CHAINS_EXPERTS];
-    char **names; /* by id; needed for JSON and merging only */
-    size_t n_names, allocated_names;
-    struct ChainsName *names_index;
-    usec_t seen; /* latest time the caller gave */
-    usec_t now;  /* the same, less silences beyond CHAINS_GAP_MAX: what all instants are on */
-    uint64_t weight;
+    ExpertWeights weights;
+    Names names; /* by id; needed for JSON and merging only */
+    usec_t seen; /* latest time that the caller gave */
+    usec_t now;  /* the same without silences beyond CHAINS_GAP_MAX; all instants are on this clock
+                  */
+    uint64_t weight; /* of an observation made now */
+    ChainsSession session;
 } Chains;
 
-/* An empty set of chains. -EINVAL if half-life or window is zero, -ENOMEM. */
+/* An empty set of chains. 0, -EINVAL (half-life or window is zero), -ENOMEM. */
 int chains_new(usec_t halflife_usec, usec_t window_usec, Chains **ret);
 Chains *chains_free(Chains *c);
 DEFINE_CLEANUP(Chains *, chains_free);
 #define _cleanup_chains_ _cleanup_(chains_freep)
+
+/* A user's history, or NULL. */
+UserHistory *chains_find_history(const Chains *c, uint32_t user);
 
 /* Finds or makes a user's history. 0 or -ENOMEM. */
 int chains_history(Chains *c, uint32_t user, UserHistory **ret);
@@ -135,84 +101,97 @@ int chains_add_name(Chains *c, const char *name, uint32_t *ret);
 /* The same, if it has one; -ENOENT otherwise. */
 int chains_find_name(const Chains *c, const char *name, uint32_t *ret);
 
-/* `now` is on any one clock that runs while the machine is on; times that run back count as the
- * latest seen. `realtime` is the wall clock at that moment: what sums is by wall-clock time. */
-void chains_set_time(Chains *c, usec_t now, usec_t realtime);
+/* Sets the time of all that follows. A time before the latest counts as the latest. Sums decay by
+ * the wall clock. */
+void chains_set_time(Chains *c, EventTime t);
 
-/* A session begins, an application starts, exits, the session ends, at chains' time. Starting what
- * runs, or exiting what does not, changes nothing. 0, -E2BIG (id), -ENOMEM. */
-int chains_begin(Chains *c, UserHistory *h);
-int chains_start(Chains *c, UserHistory *h, uint32_t id);
-void chains_exit(Chains *c, UserHistory *h, uint32_t id);
-void chains_end(Chains *c, UserHistory *h);
+/* Begins a session that everybody's history learns from, and the history of `user` unless it is
+ * UID_INVALID. Ends the session before. 0 or -ENOMEM. */
+int chains_begin(Chains *c, uint32_t user);
 
-/* The application with that id in the history, or CHAINS_NONE; how often two have met; their chain,
- * or NULL. */
-uint32_t chains_find(const UserHistory *h, uint32_t id);
-uint32_t chains_co_occurrences(const UserHistory *h, uint32_t a, uint32_t b);
-const ChainsPair *chains_pair(const UserHistory *h, uint32_t a, uint32_t b);
+/* Begins a session that no history learns from: only what runs is followed. */
+void chains_follow(Chains *c);
 
-/* The sums of an application and of the history up to now, the present session included, as real
- * numbers: events and microseconds, weighted so that one happening now counts 1. */
+/* An application starts. A session begins if there is none (chains_begin() with UID_INVALID). 1 if
+ * it did not run before, 0 if it did, -E2BIG (id), -ENOMEM. */
+int chains_start(Chains *c, uint32_t id);
+
+/* An application exits. 1 if it runs no longer, 0 if it did not run. */
+int chains_exit(Chains *c, uint32_t id);
+
+/* Ends the session. What still runs is cut off, it does not count as exited. */
+void chains_end(Chains *c);
+
+/* True if the application runs in the present session. */
+bool chains_runs(const Chains *c, uint32_t id);
+
+/* True if a history learns from the present session. */
+bool chains_learns(const Chains *c, const UserHistory *h);
+
+/* The sums of an application and of its history up to now, the present session included, as real
+ * numbers: events and microseconds, weighted so that an event that happens now counts 1. */
 typedef struct ChainsTotals {
     double starts, on_usec, off_usec;
 } ChainsTotals;
 void chains_totals(const Chains *c, const UserHistory *h, uint32_t application, ChainsTotals *ret);
 double chains_time_usec(const Chains *c, const UserHistory *h);
-double chains_value(const Chains *c, DecayedSum f);
+double chains_value(const Chains *c, DecayedSum sum);
 
-/* Where an age of sessions ends, since their beginning; USEC_INFINITY for the last. */
+/* Where a class of ages ends, in time since the session began; USEC_INFINITY for the last. */
 usec_t chains_age_end(unsigned age);
 
-/* The four states of a pair. Never negative; transitions are where one application moves. */
+/* The four states of a pair. Never negative. Transitions are those in which one application moves.
+ */
 typedef struct ChainsStates {
     double n[4][4];
     double dwell_usec[4];
 } ChainsStates;
 void chains_states(const Chains *c, const UserHistory *h, const ChainsPair *p, ChainsStates *ret);
 
-/* A copy in which the sessions have ended at chains' time: what there is to save while they go on.
- * 0 or -ENOMEM. */
+/* A copy in which the session has ended at the chains' time: what can be saved while the session
+ * goes on. 0 or -ENOMEM. */
 int chains_copy_ended(const Chains *c, Chains **ret);
 
-/* Bytes in memory. */
+/* Bytes of memory. */
 size_t chains_size(const Chains *c);
 
-/* *ret = everything both know: exact, associative and commutative. Applications are matched by
- * name. Sessions must have ended (-EBUSY), half-life and window be equal (-EINVAL), every
- * application have a name (-EINVAL). -ENOMEM. */
+/* *ret = everything that both know: exact, associative and commutative. Applications are matched by
+ * name. 0, -EBUSY (a history learns from a session), -EINVAL (half-lives or windows differ, or an
+ * application has no name), -ENOMEM. */
 int chains_merge(const Chains *a, const Chains *b, Chains **ret);
 
 /* True if a sum of time or of sessions has saturated. */
 bool chains_is_full(const Chains *c);
 
-/* *ret = the same without what has become negligible: chains of which less than 2^-10 of an event
- * counts any more, although nearly all that counts was observed since they began; applications that
- * have not been started for so long, with whom they have met once, and their names. One half-life
- * halves: that is after ten of them at the earliest. Counted from the time last set; of chains that
- * were read, from the beginning of their generation, so that the same content is pruned alike
- * whenever it is done. Without pruning, what once met by chance would be kept for ever.
+/* *ret = the same without what has become negligible:
+ * - chains of which less than 2^-10 of an event still counts, although nearly all that still counts
+ *   was observed since they began;
+ * - applications of which as little counts and that no remaining chain needs, and their names.
+ * One half-life halves a sum, so this takes ten of them at least. The time is that set last; for
+ * chains that were read it is the beginning of their generation, so that equal content is pruned
+ * alike at any time. Without pruning, what co-occurred once by chance would be kept for ever.
  *
- * Why merging does not do this: it would no longer be associative. A chain says what was observed
- * *since it began*, and what it says of that is not zero even if the two never met again: it is
- * evidence against. If a chain that has faded in A is dropped before B, where it lives, is added,
- * all of A counts as before the chain; if B and C are added first, it is kept, and A's time since
- * then counts. Dropping is harmless only where a sum is zero, and merging does no more than that.
- * So it comes last, where a model is learned and saved or a fleet's sum is ready: model_prune().
+ * Merging does not prune, because it would no longer be associative. A chain says what was observed
+ * since it began. If two applications never co-occurred again, that is evidence against the chain,
+ * and not zero. Suppose a chain has faded in A and lives in B. If it is dropped from A before B is
+ * added, all of A counts as time before the chain. If B and C are added first, the chain is kept,
+ * and the time of A since the chain began counts. Dropping is harmless only where a sum is zero,
+ * and merging drops nothing else. Pruning therefore comes last, where a model is learned and saved
+ * or the sum of a fleet is ready: model_prune().
  *
- * Ids of names are new: not while a predictor goes by the old ones. Sessions must have ended
- * (-EBUSY), every application have a name (-EINVAL). -ENOMEM. */
+ * Names get new ids: do not prune while a predictor uses the old ones. 0, -EBUSY, -EINVAL (as
+ * above), -ENOMEM. */
 int chains_prune(const Chains *c, Chains **ret);
 
 /* How much of each history chains_limit() leaves. */
 typedef struct ChainsLimits {
     size_t applications; /* of one history */
-    size_t pairs;        /* that have met, of one history */
+    size_t pairs;        /* pairs of neighbours of one history */
     size_t all_pairs;    /* of all histories */
 } ChainsLimits;
 
-/* A desktop's user starts some 300 applications in a year, which meet some 10,000 times. A pair
- * takes 350 bytes. */
+/* A desktop's user starts some 300 applications in a year, of which some 10,000 pairs co-occur. A
+ * pair takes 350 bytes. */
 #define CHAINS_LIMITS_DEFAULT                                    \
     (ChainsLimits)                                               \
     {                                                            \
@@ -222,20 +201,21 @@ typedef struct ChainsLimits {
 /* Drops what is beyond the limits, and with it what chains_prune() drops: of a user's history the
  * applications that were used in the fewest sessions and the pairs with the fewest events. In the
  * history of everybody an application counts as much as for the user who uses it most. If all
- * together hold too many pairs, the largest histories are cut to one size. Unchanged chains are not
- * pruned. As with chains_prune(), ids of names are new, and sessions must have ended (-EBUSY). 0,
+ * histories together hold too many pairs, the largest are cut to one size. Chains within the limits
+ * stay as they are, and are not pruned. As with chains_prune(), ids of names are new. 0, -EBUSY,
  * -ENOMEM; then *c is valid, but has lost a part of that. */
 int chains_limit(Chains **c, const ChainsLimits *limits);
 
-/* Chains of a clock that ran ahead by more than a generation, as seen from `realtime`: what they
- * know has the weight beside one another that it had, and that of now beside others (rounded: not
- * exact as merging is). Changes nothing otherwise. Sessions must have ended (-EBUSY). */
+/* Corrects chains that were made while the clock ran ahead by more than a generation, as seen from
+ * `realtime`. The relations between their sums stay; the largest possible weight becomes that of an
+ * observation made now. The result is rounded, not exact as merging is. Other chains stay as they
+ * are. 0 or -EBUSY. */
 int chains_settle_clock(Chains *c, usec_t realtime);
 
-/* JSON text; equal knowledge gives equal bytes, and save, load, save the same. The caller frees. 0,
- * -EBUSY, -EINVAL (as above), -ENOMEM. */
+/* JSON text. Equal knowledge gives equal bytes; loading and saving again gives the same bytes. The
+ * caller frees. 0, -EBUSY, -EINVAL (as above), -ENOMEM. */
 int chains_to_json(const Chains *c, char **ret);
 
-/* -EBADMSG (not JSON, truncated, fields or numbers wrong), -EPROTONOSUPPORT (another version),
- * -EMEDIUMTYPE (JSON, but no chains), -E2BIG, -ENOMEM. */
+/* 0, -EBADMSG (not JSON, truncated, fields or numbers wrong), -EPROTONOSUPPORT (an unknown
+ * version), -EMEDIUMTYPE (JSON, but no chains), -E2BIG, -ENOMEM. */
 int chains_from_json(const char *text, size_t size, Chains **ret);

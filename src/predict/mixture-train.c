@@ -19,7 +19,7 @@ typedef struct Use {
 typedef struct Change {
     usec_t at; /* since the session began */
     uint32_t application;
-    PredictorEventKind kind;
+    bool starts;  /* else exits */
     size_t order; /* among the changes of one instant */
 } Change;
 
@@ -82,7 +82,7 @@ static int sum_bytes(const Trace *t, uint64_t *bytes)
     return 0;
 }
 
-/* Finds the chains' number of each application, PREDICTOR_NONE for one that is too small or beyond
+/* Finds the chains' number of each application, CHAINS_NONE for one that is too small or beyond
  * MIXTURE_TRAIN_APPLICATIONS_MAX. */
 static int find_numbers(const Trace *t, Chains *chains, uint32_t *numbers)
 {
@@ -99,7 +99,7 @@ static int find_numbers(const Trace *t, Chains *chains, uint32_t *numbers)
         char path[TRACE_PATH_MAX];
         uint32_t file = t->applications[i].file;
 
-        numbers[i] = PREDICTOR_NONE;
+        numbers[i] = CHAINS_NONE;
         if (file >= t->n_files || t->files[file].path >= t->n_paths)
             return -EBADMSG;
         if (bytes[i] < MIXTURE_MINSIZE_BYTES || n++ >= MIXTURE_TRAIN_APPLICATIONS_MAX)
@@ -132,12 +132,11 @@ static int list_changes(const Trace *t, Change **ret, size_t *ret_n)
             return -EBADMSG;
         if (t->uid != UID_INVALID && l->uid != UID_INVALID && l->uid != t->uid)
             continue;
-        changes[n] = (Change){start, l->application, PREDICTOR_START, n};
+        changes[n] = (Change){start, l->application, true, n};
         n++;
         if (l->end == USEC_INFINITY)
             continue;
-        changes[n] =
-                (Change){MIN(MAX(l->end, start), t->duration), l->application, PREDICTOR_EXIT, n};
+        changes[n] = (Change){MIN(MAX(l->end, start), t->duration), l->application, false, n};
         n++;
     }
     qsort(changes, n, sizeof(*changes), compare_changes);
@@ -146,31 +145,29 @@ static int list_changes(const Trace *t, Change **ret, size_t *ret_n)
     return 0;
 }
 
-static int feed(Predictor *p, const Trace *t, const Change *changes, size_t n,
+static int feed(Mixture *m, const Trace *t, const Change *changes, size_t n,
                 const uint32_t *numbers)
 {
-    usec_t base = mixture_chains(p)->seen + USEC_PER_SEC; /* time between sessions does not count */
-    int r, ended;
+    /* The time between sessions does not count. */
+    EventTime begin = {mixture_chains(m)->seen + USEC_PER_SEC, t->start_realtime};
+    int r = mixture_begin(m, begin, t->uid, true);
 
-    predictor_set_wall_clock(p, base, t->start_realtime);
-    r = predictor_begin(p, base, t->uid);
-    for (size_t i = 0; r >= 0 && i < n; i++)
-        if (numbers[changes[i].application] != PREDICTOR_NONE)
-            r = predictor_observe(p, &(PredictorEvent){
-                                             .at = base + changes[i].at,
-                                             .user = t->uid,
-                                             .item = numbers[changes[i].application],
-                                             .kind = changes[i].kind,
-                                     });
-    ended = predictor_end(p, base + t->duration);
-    return r < 0 ? r : ended;
+    for (size_t i = 0; r >= 0 && i < n; i++) {
+        uint32_t id = numbers[changes[i].application];
+        EventTime at = {begin.at + changes[i].at, begin.realtime + changes[i].at};
+
+        if (id != CHAINS_NONE)
+            r = changes[i].starts ? mixture_start(m, at, id) : mixture_exit(m, at, id);
+    }
+    mixture_end(m, (EventTime){begin.at + t->duration, begin.realtime + t->duration});
+    return r;
 }
 
 int mixture_train(Chains **chains, usec_t halflife_usec, const Trace *t)
 {
     _cleanup_free_ uint32_t *numbers = NULL;
     _cleanup_free_ Change *changes = NULL;
-    _cleanup_predictor_ Predictor *p = NULL;
+    Mixture *m;
     size_t n;
     int r;
 
@@ -182,18 +179,15 @@ int mixture_train(Chains **chains, usec_t halflife_usec, const Trace *t)
     if (!numbers)
         return -ENOMEM;
     r = list_changes(t, &changes, &n);
+    if (r >= 0 && !*chains)
+        r = chains_new(halflife_usec, MIXTURE_CHAIN_WINDOW, chains);
     if (r >= 0)
-        r = mixture_new(halflife_usec, &p);
-    if (r >= 0 && *chains) {
-        r = mixture_set_chains(p, *chains);
-        if (r >= 0)
-            *chains = NULL;
-    }
+        r = mixture_new(*chains, &m);
     if (r < 0)
         return r;
-    r = find_numbers(t, mixture_chains(p), numbers);
+    r = find_numbers(t, *chains, numbers);
     if (r >= 0)
-        r = feed(p, t, changes, n, numbers);
-    (void)mixture_take_chains(p, chains);
+        r = feed(m, t, changes, n, numbers);
+    *chains = mixture_release_chains(m);
     return r < 0 ? r : 1;
 }

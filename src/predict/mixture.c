@@ -1,238 +1,335 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "predict/mixture-internal.h"
 
-/* Weights before anything was learned, as so many starts' worth of evidence. */
-#define EVIDENCE_START 5.0
-static const double weight_start[EXPERTS] = {0.15, 0.35, 0.20, 0.05, 0.15, 0.10};
+/* The formulas of the mixture.
+ *
+ * Competing risks. An application i that does not run starts at the rate q_i(t): it starts in the
+ * next dt with probability q_i dt, independently of the others. Within tau, during which the rate
+ * holds, it starts with probability 1 - exp(-q_i tau). The rates of independent causes add, so the
+ * mixture's rate is a sum, q_i = sum over experts k of w_k q_ik, where q_ik is the rate that expert
+ * k estimates.
+ *
+ * The weights. Suppose that starts of application i come from independent Poisson processes, one
+ * for each expert, with the rates w_k q_ik. If it starts at time t, the start came from expert k
+ * with probability w_k q_ik(t) / q_i(t). This is the expectation step; summed over all starts it
+ * gives the credit C_k. Given C_k, the likelihood of w_k is that of a Poisson process with the rate
+ * w_k sum_i q_ik(t), observed all the time: C_k log w_k - w_k E_k, with the charge
+ * E_k = integral of sum_i q_ik(t) dt. It is largest for w_k = C_k / E_k. This is the maximisation
+ * step. Here each event makes one step of both, and C_k and E_k are decayed sums. At the fixed
+ * point sum_k w_k E_k = sum_k C_k: as many starts are expected as came.
+ *
+ * Before the session ends. The present rate of an application depends on what started last, so it
+ * holds until something else starts. Let q be its rate, s_0 the sum of the rates of all
+ * applications, q' the application's rate from what runs alone (expert "run" of the user), and e
+ * the rate at which sessions of the present age end. While the age is in one class, e is constant.
+ * Let a(t) = P(the session goes on, and nothing has started),            a(0) = 1, b(t) = P(the
+ * session goes on, something has started, but not i),  b(0) = 0. With s = s_0 + e and r = q' + e,
+ *   a' = -s a,
+ *   b' = (s_0 - q) a - r b,
+ * so that over a time u in the class, with g = (s_0 - q) / (s - r),
+ *   a(u) = a exp(-s u),
+ *   b(u) = b exp(-r u) + a g (exp(-r u) - exp(-s u)).
+ * The application starts at the rate q a + q' b. The probability that it starts in the class is the
+ * integral of that:
+ *   q a A + q' (b B + a g (B - A)),   A = (1 - exp(-s u)) / s,   B = (1 - exp(-r u)) / r.
+ * The classes follow one another, each beginning with the a and b that the one before left;
+ * before_end() adds them up. If s and r are equal up to rounding, the term with g is left out. */
 
-static void mixture_destroy(Predictor *p)
-{
-    Mixture *m = (Mixture *)p;
+#include "predict/mixture.h"
 
-    chains_free(m->chains);
-    free(m->rates);
-    free(m->running);
-    free(m);
-}
+#include "predict/expert.h"
 
-static int mixture_create(const PredictorParameters *p, uint64_t seed, Predictor **ret)
+#include <string.h>
+
+static const Expert *const experts[EXPERTS_OF_HISTORY] = {
+        [EXPERT_OWN] = &expert_own,
+        [EXPERT_LAST] = &expert_last,
+        [EXPERT_RUN] = &expert_run,
+};
+
+/* For the rate at which sessions end: the prior of each class of ages counts as this many ends. */
+#define END_PRIOR 0.5
+/* … and the prior of their mean as an end within this time. */
+#define END_START_USEC (1800.0 * (double)USEC_PER_SEC)
+
+struct Mixture {
+    Chains *chains;
+    UserHistory *user; /* of the session; NULL: unknown, or never seen */
+    /* The rates of the applications of everybody's history, per microsecond, by expert. */
+    double (*rates)[EXPERTS];
+    size_t allocated_rates, n_rates;
+    unsigned bucket; /* of the weights that go with the rates */
+    /* For one history, while its rates are computed: rates by expert and application, what runs. */
+    double *scratch;
+    size_t allocated_scratch;
+    bool *runs;
+    size_t allocated_runs;
+    uint32_t *running;
+    size_t allocated_running;
+    bool learning; /* the rates are those since `rated_at`, and nothing has changed since then */
+    usec_t rated_at;
+    uint64_t n_events;
+};
+
+int mixture_new(Chains *chains, Mixture **ret)
 {
     Mixture *m = calloc(1, sizeof(*m));
-    int r;
 
     if (!m)
         return -ENOMEM;
-    m->combination = p->combination;
-    m->users = p->mixture_users;
-    r = chains_new(p->halflife_usec, p->chain_window, &m->chains);
-    if (r < 0) {
-        free(m);
-        return r;
-    }
-    *ret = &m->base;
+    chains_end(chains);
+    m->chains = chains;
+    *ret = m;
     return 0;
 }
 
-int mixture_new(usec_t halflife_usec, Predictor **ret)
+Mixture *mixture_free(Mixture *m)
 {
-    const PredictorParameters parameters = {
-            .halflife_usec = halflife_usec,
-            .chain_window = MIXTURE_CHAIN_WINDOW,
-            .combination = MIXTURE_CALIBRATED,
-            .mixture_users = true,
-    };
-    int r = mixture_create(&parameters, 0, ret);
+    if (!m)
+        return NULL;
+    chains_free(m->chains);
+    free(m->rates);
+    free(m->scratch);
+    free(m->runs);
+    free(m->running);
+    free(m);
+    return NULL;
+}
+
+Chains *mixture_chains(const Mixture *m)
+{
+    return m->chains;
+}
+
+Chains *mixture_release_chains(Mixture *m)
+{
+    Chains *chains = TAKE_PTR(m->chains);
+
+    mixture_free(m);
+    return chains;
+}
+
+/* --- rates ------------------------------------------------------------------------------------ */
+
+/* Makes room for one history's rates. */
+static int reserve(Mixture *m, const UserHistory *h)
+{
+    int r = grow_array(&m->scratch, &m->allocated_scratch, EXPERTS_OF_HISTORY * h->n_applications,
+                       sizeof(*m->scratch));
 
     if (r >= 0)
-        (*ret)->ops = &predictor_ops_mixture;
+        r = grow_array(&m->runs, &m->allocated_runs, h->n_applications, sizeof(*m->runs));
+    if (r >= 0)
+        r = grow_array(&m->running, &m->allocated_running, m->chains->session.n_running + 1,
+                       sizeof(*m->running));
     return r;
 }
 
-Chains *mixture_chains(Predictor *p)
+/* The session in the numbers of one history. What the history does not know is left out. */
+static Situation get_situation(Mixture *m, const UserHistory *h)
 {
-    return ((Mixture *)p)->chains;
+    const ChainsSession *session = &m->chains->session;
+    Situation s = {
+            .chains = m->chains,
+            .history = h,
+            .last = session->active ? user_history_find(h, session->last) : CHAINS_BEGIN,
+            .running = m->running,
+            .runs = m->runs,
+            .prior_usec = expert_prior_usec(m->chains, h),
+    };
+
+    memset(m->runs, 0, h->n_applications * sizeof(*m->runs));
+    for (size_t i = 0; i < session->n_running; i++) {
+        uint32_t x = user_history_find(h, session->running[i]);
+
+        if (x == CHAINS_NONE)
+            continue;
+        m->running[s.n_running++] = x;
+        m->runs[x] = true;
+    }
+    if (s.last == CHAINS_NONE)
+        s.last = CHAINS_BEGIN;
+    if (chains_learns(m->chains, h) && m->chains->now > session->last_since)
+        s.last_usec = (double)(m->chains->now - session->last_since);
+    return s;
 }
 
-int mixture_set_chains(Predictor *p, Chains *chains)
+/* Fills the columns of one history's experts, from `column` on. */
+static int rate_history(Mixture *m, const UserHistory *h, unsigned column, double *ret_known)
 {
-    Mixture *m = (Mixture *)p;
+    const UserHistory *all = m->chains->histories[0];
+    double *rates[EXPERTS_OF_HISTORY];
+    Situation s;
+    int r = reserve(m, h);
 
-    if (p->in_session || m->n_events > 0)
-        return -EINVAL;
-    chains_free(m->chains);
-    m->chains = chains;
+    if (r < 0)
+        return r;
+    memset(m->scratch, 0, EXPERTS_OF_HISTORY * h->n_applications * sizeof(*m->scratch));
+    s = get_situation(m, h);
+    for (unsigned k = 0; k < EXPERTS_OF_HISTORY; k++) {
+        rates[k] = m->scratch + k * h->n_applications;
+        experts[k]->rate(&s, rates[EXPERT_OWN], rates[k]);
+    }
+    for (size_t i = 1; i < h->n_applications; i++) {
+        uint32_t row = user_history_find(all, h->applications[i].id);
+
+        for (unsigned k = 0; row != CHAINS_NONE && k < EXPERTS_OF_HISTORY; k++)
+            m->rates[row][column + k] = rates[k][i];
+    }
+    *ret_known = expert_known_successors(&s);
     return 0;
 }
 
-int mixture_take_chains(Predictor *p, Chains **ret)
+/* Computes the rates of all experts for the present. 0 or -ENOMEM. */
+static int compute_rates(Mixture *m)
 {
-    Mixture *m = (Mixture *)p;
+    const UserHistory *all = m->chains->histories[0];
+    double known, known_to_user = 0;
+    int r;
 
-    if (p->in_session)
-        return -EINVAL;
-    *ret = TAKE_PTR(m->chains);
+    m->n_rates = all->n_applications;
+    r = grow_array(&m->rates, &m->allocated_rates, m->n_rates, sizeof(*m->rates));
+    if (r < 0)
+        return r;
+    memset(m->rates, 0, m->n_rates * sizeof(*m->rates));
+    if (m->user) {
+        r = rate_history(m, m->user, 0, &known_to_user);
+        if (r < 0)
+            return r;
+    }
+    r = rate_history(m, all, EXPERTS_OF_HISTORY, &known);
+    if (r < 0)
+        return r;
+    /* A user who has never been seen is expected to do what everybody does. */
+    if (!m->user || decayed_sum_is_zero(m->user->time)) {
+        for (size_t i = 0; i < m->n_rates; i++)
+            for (unsigned k = 0; k < EXPERTS_OF_HISTORY; k++)
+                m->rates[i][k] = fmax(m->rates[i][k], m->rates[i][EXPERTS_OF_HISTORY + k]);
+        known_to_user = known;
+    }
+    m->bucket = expert_bucket(known_to_user);
     return 0;
 }
 
-/* The learned weights of the present bucket. */
-static void get_weights(const Mixture *m, double ret[static EXPERTS])
+/* --- learning --------------------------------------------------------------------------------- */
+
+/* The interval since the rates were computed is over, by the start of an application, or with
+ * CHAINS_NONE otherwise: charges and credits the experts. */
+static void learn_weights(Mixture *m, uint32_t started)
 {
-    const Chains *c = m->chains;
-
-    for (unsigned k = 0; k < EXPERTS; k++)
-        ret[k] = (chains_value(c, c->attributed[m->bucket][k]) / 1024 +
-                  EVIDENCE_START * weight_start[k]) /
-                 (chains_value(c, c->expected[m->bucket][k]) / 1024 + EVIDENCE_START);
-}
-
-static double weighted(const double rates[static EXPERTS], const double weights[static EXPERTS])
-{
-    double sum = 0;
-
-    for (unsigned k = 0; k < EXPERTS; k++)
-        sum += rates[k] * weights[k];
-    return sum;
-}
-
-/* Learning the weights */
-
-static void credit(const Chains *c, DecayedSum *f, double events)
-{
-    double x = events * 1024 * (double)c->weight;
-
-    f->current = decayed_sum_saturating_add(f->current, x < 0x1p63 ? (uint64_t)(x + 0.5) : 0);
-}
-
-/* The interval since the rates were computed is over; by the start of an item, or not. */
-static void learn(Mixture *m, uint32_t started)
-{
-    double usec = (double)(m->chains->now - m->rated_at), weights[EXPERTS], sum;
     Chains *c = m->chains;
-    uint32_t i;
+    double usec = (double)(c->now - m->rated_at), weights[EXPERTS], expected[EXPERTS];
+    uint32_t row;
 
     if (!m->learning)
         return;
     m->learning = false;
-    get_weights(m, weights);
+    expert_weights_get(&c->weights, m->bucket, c->weight, weights);
     for (unsigned k = 0; k < EXPERTS; k++) {
-        double rate = 0;
-
-        for (size_t j = 0; j < m->n_rates; j++)
-            rate += m->rates[j][k];
-        credit(c, &c->expected[m->bucket][k], rate * usec);
+        expected[k] = 0;
+        for (size_t i = 0; i < m->n_rates; i++)
+            expected[k] += m->rates[i][k];
+        expected[k] *= usec;
     }
-    i = started == PREDICTOR_NONE ? CHAINS_NONE : chains_find(c->histories[0], started);
-    if (i == CHAINS_NONE || i >= m->n_rates)
-        return;
-    sum = weighted(m->rates[i], weights);
-    for (unsigned k = 0; sum > 0 && k < EXPERTS; k++)
-        credit(c, &c->attributed[m->bucket][k], weights[k] * m->rates[i][k] / sum);
+    expert_weights_charge(&c->weights, m->bucket, c->weight, expected);
+    row = started == CHAINS_NONE ? CHAINS_NONE : user_history_find(c->histories[0], started);
+    if (row != CHAINS_NONE && row < m->n_rates)
+        expert_weights_credit(&c->weights, m->bucket, c->weight, m->rates[row], weights);
 }
 
-/* Whether the interval after this event is one to learn from. */
+/* Whether the interval after the n-th event is one to learn from. */
 static bool is_sampled(uint64_t n)
 {
     return n < MIXTURE_LEARN_ALL || n % (n / MIXTURE_LEARN_ALL) == 0;
 }
 
-/* Observing */
-
-static void set_time(Mixture *m, usec_t now)
+/* After an event: begins an interval to learn from. */
+static int begin_interval(Mixture *m)
 {
-    chains_set_time(m->chains, now, now + m->base.wall_offset);
-}
-
-static int mixture_begin(Predictor *p, usec_t now, uint32_t user)
-{
-    Mixture *m = (Mixture *)p;
     int r;
 
-    set_time(m, now);
-    m->user = NULL;
-    m->learning = false;
-    if (m->users && user != UID_INVALID) {
-        r = chains_history(m->chains, user, &m->user);
-        if (r < 0)
-            return r;
-        r = chains_begin(m->chains, m->user);
-        if (r < 0)
-            return r;
-    }
-    return chains_begin(m->chains, m->chains->histories[0]);
-}
-
-static int mixture_end(Predictor *p, usec_t now)
-{
-    Mixture *m = (Mixture *)p;
-
-    set_time(m, now);
-    learn(m, PREDICTOR_NONE);
-    chains_end(m->chains, m->chains->histories[0]);
-    if (m->user)
-        chains_end(m->chains, m->user);
-    m->user = NULL;
-    return 0;
-}
-
-static int mixture_observe(Predictor *p, const PredictorEvent *e)
-{
-    Mixture *m = (Mixture *)p;
-    Chains *c = m->chains;
-    UserHistory *all = c->histories[0];
-    uint32_t known = chains_find(all, e->item);
-    bool running = known != CHAINS_NONE && all->applications[known].running;
-    int r;
-
-    if (e->kind == PREDICTOR_ACCESS || (e->kind == PREDICTOR_START) == running)
+    if (m->chains->session.n_histories == 0 || !is_sampled(m->n_events++))
         return 0;
-    set_time(m, e->at);
-    learn(m, e->kind == PREDICTOR_START ? e->item : PREDICTOR_NONE);
-    if (e->kind == PREDICTOR_START) {
-        r = chains_start(c, all, e->item);
-        if (r >= 0 && m->user)
-            r = chains_start(c, m->user, e->item);
-        if (r < 0)
-            return r;
-    } else {
-        chains_exit(c, all, e->item);
-        if (m->user)
-            chains_exit(c, m->user, e->item);
-    }
-    if (!is_sampled(m->n_events++))
-        return 0;
-    r = mixture_compute_rates(m, m->user, NULL);
+    r = compute_rates(m);
     if (r < 0)
         return r;
     m->learning = true;
-    m->rated_at = c->now;
+    m->rated_at = m->chains->now;
     return 0;
 }
 
-/* Predicting */
-
-static double within(double rate, double tau_usec)
+int mixture_begin(Mixture *m, EventTime t, uint32_t user, bool learn)
 {
-    return -expm1(-rate * tau_usec);
+    int r = 0;
+
+    mixture_end(m, t);
+    chains_set_time(m->chains, t);
+    if (learn)
+        r = chains_begin(m->chains, user);
+    else
+        chains_follow(m->chains);
+    if (r < 0)
+        return r;
+    m->user = user == UID_INVALID ? NULL : chains_find_history(m->chains, user);
+    return 0;
 }
 
-/* How a session goes on from its present age: the rates at which it ends, age by age. */
+void mixture_end(Mixture *m, EventTime t)
+{
+    if (!m->chains->session.active)
+        return;
+    chains_set_time(m->chains, t);
+    learn_weights(m, CHAINS_NONE);
+    chains_end(m->chains);
+    m->user = NULL;
+}
+
+int mixture_start(Mixture *m, EventTime t, uint32_t id)
+{
+    int r = m->chains->session.active ? 0 : mixture_begin(m, t, UID_INVALID, true);
+
+    if (r < 0 || chains_runs(m->chains, id))
+        return r;
+    chains_set_time(m->chains, t);
+    learn_weights(m, id);
+    r = chains_start(m->chains, id);
+    if (r >= 0)
+        r = begin_interval(m);
+    return r < 0 ? r : 1;
+}
+
+int mixture_exit(Mixture *m, EventTime t, uint32_t id)
+{
+    int r;
+
+    if (!chains_runs(m->chains, id))
+        return 0;
+    chains_set_time(m->chains, t);
+    learn_weights(m, CHAINS_NONE);
+    (void)chains_exit(m->chains, id);
+    r = begin_interval(m);
+    return r < 0 ? r : 1;
+}
+
+/* --- predicting ------------------------------------------------------------------------------- */
+
+/* How a session goes on from its present age: the rates at which it ends, class by class. */
 typedef struct Remaining {
     double end[CHAINS_AGES];  /* per microsecond */
-    double usec[CHAINS_AGES]; /* still to come at that age; INFINITY for the last */
+    double usec[CHAINS_AGES]; /* still to come in that class; INFINITY for the last */
 } Remaining;
 
 static void get_remaining(const Chains *c, const UserHistory *h, Remaining *ret)
 {
-    double ms = (double)USEC_PER_MSEC;
-    usec_t age = h->in_session ? c->now - h->begin : 0, start = 0;
-    double overall = (chains_value(c, h->sessions) + 0.5) /
-                     (chains_time_usec(c, h) + 1800.0 * (double)USEC_PER_SEC);
+    usec_t age = chains_learns(c, h) ? c->now - c->session.begin : 0, start = 0;
+    double mean =
+            (chains_value(c, h->sessions) + END_PRIOR) / (chains_time_usec(c, h) + END_START_USEC);
+    double prior_usec = END_PRIOR / mean;
 
     for (unsigned i = 0; i < CHAINS_AGES; i++) {
         usec_t end = chains_age_end(i);
+        double usec = chains_value(c, h->age_time[i]) * (double)USEC_PER_MSEC;
 
-        ret->end[i] = mixture_shrink(chains_value(c, h->age_ended[i]),
-                                     chains_value(c, h->age_time[i]) * ms, overall, 0.5 / overall);
+        ret->end[i] = (chains_value(c, h->age_ended[i]) + mean * prior_usec) / (usec + prior_usec);
         ret->usec[i] = end == USEC_INFINITY ? (double)INFINITY
                        : age >= end         ? 0
                                             : (double)(end - MAX(age, start));
@@ -240,159 +337,73 @@ static void get_remaining(const Chains *c, const UserHistory *h, Remaining *ret)
     }
 }
 
-/* P(starts before the session ends), if it starts at `rate` until anything else does (at `total` in
- * all), and at the rate `later` from then on. a: nothing has started, b: something else has. */
+/* P(the application starts before the session ends), as derived above: `rate` is q, `total` s_0 and
+ * `later` q'. */
 static double before_end(double rate, double total, double later, const Remaining *remaining)
 {
     double a = 1, b = 0, p = 0;
 
     for (unsigned i = 0; i < CHAINS_AGES; i++) {
-        double s = total + remaining->end[i], t = later + remaining->end[i];
-        double left_a = exp(-s * remaining->usec[i]), left_b = exp(-t * remaining->usec[i]);
-        double spent_a = (1 - left_a) / s, spent_b = (1 - left_b) / t;
-        double flow = fabs(s - t) > 1e-9 * s ? (total - rate) / (s - t) : 0;
+        double s = total + remaining->end[i], r = later + remaining->end[i];
+        double left_a = exp(-s * remaining->usec[i]), left_b = exp(-r * remaining->usec[i]);
+        double spent_a = (1 - left_a) / s, spent_b = (1 - left_b) / r;
+        double g = fabs(s - r) > 1e-9 * s ? (total - rate) / (s - r) : 0;
 
         if (remaining->usec[i] <= 0)
             continue;
-        p += a * rate * spent_a + later * (b * spent_b + a * flow * (spent_b - spent_a));
-        b = b * left_b + a * flow * (left_b - left_a);
+        p += a * rate * spent_a + later * (b * spent_b + a * g * (spent_b - spent_a));
+        b = b * left_b + a * g * (left_b - left_a);
         a *= left_a;
     }
     return fmin(fmax(p, 0), 1);
 }
 
-static int predict_calibrated(Mixture *m, const UserHistory *user, usec_t horizon,
-                              PredictorGuesses *guesses)
+/* The guesses for all horizons, from the present rates. */
+static int make_guesses(const Mixture *m, const usec_t *horizons, size_t n, Guesses *ret)
 {
     const Chains *c = m->chains;
     double weights[EXPERTS], total = 0;
     Remaining remaining;
 
-    get_weights(m, weights);
+    expert_weights_get(&c->weights, m->bucket, c->weight, weights);
     for (size_t i = 1; i < m->n_rates; i++)
-        total += weighted(m->rates[i], weights);
-    get_remaining(c, user ? user : c->histories[0], &remaining);
+        total += expert_weights_apply(m->rates[i], weights);
+    get_remaining(c, m->user ? m->user : c->histories[0], &remaining);
     for (size_t i = 1; i < m->n_rates; i++) {
-        double rate = weighted(m->rates[i], weights), later = m->rates[i][EXPERT_RUN];
-        int r;
+        double rate = expert_weights_apply(m->rates[i], weights), later = m->rates[i][EXPERT_RUN];
 
-        if (rate <= 0)
-            continue;
-        r = predictor_guess_add(guesses, c->histories[0]->applications[i].id,
-                                horizon == USEC_INFINITY
-                                        ? before_end(rate, total, later, &remaining)
-                                        : within(rate, (double)horizon));
-        if (r < 0)
-            return r;
+        for (size_t k = 0; rate > 0 && k < n; k++) {
+            double p = horizons[k] == USEC_INFINITY ? before_end(rate, total, later, &remaining)
+                                                    : -expm1(-rate * (double)horizons[k]);
+            int r = guesses_add(&ret[k], c->histories[0]->applications[i].id, p);
+
+            if (r < 0)
+                return r;
+        }
     }
+    for (size_t k = 0; k < n; k++)
+        guesses_sort(&ret[k]);
     return 0;
 }
 
-/* Equation 4.12 for the upper or lower application of a chain in state s: log P(not needed). */
-static double log_not_needed(const ChainsStates *s, unsigned state, unsigned mine, double tau_usec)
+int mixture_predict(Mixture *m, EventTime t, const usec_t *horizons, size_t n, Guesses *ret)
 {
-    double n = 0, mass = 0;
-
-    for (unsigned j = 0; j < 4; j++) {
-        n += s->n[state][j];
-        mass += j & mine ? s->n[state][j] : 0;
-    }
-    if (n <= 0 || s->dwell_usec[state] <= 0)
-        return 0;
-    return log1p(-fmin(within(n / s->dwell_usec[state], tau_usec) * mass / n, 1 - 1e-12));
-}
-
-/* The thesis's product (4.10, 4.11) over all chains, and the application's own two-state chain. */
-static int predict_product(Mixture *m, const UserHistory *user, const PredictorState *given,
-                           usec_t horizon, PredictorGuesses *guesses)
-{
-    const Chains *c = m->chains;
-    const UserHistory *h = user ? user : c->histories[0];
-    _cleanup_free_ bool *running = calloc(h->n_applications, sizeof(*running));
-    _cleanup_free_ double *log_not = calloc(h->n_applications, sizeof(*log_not));
-
-    if (!running || !log_not)
-        return -ENOMEM;
-    for (size_t i = 0; !given && i < h->n_running; i++)
-        running[h->running[i]] = true;
-    for (size_t i = 0; given && i < given->n_running; i++) {
-        uint32_t a = chains_find(h, given->running[i]);
-        if (a != CHAINS_NONE)
-            running[a] = true;
-    }
-    for (size_t i = 0; i < h->n_pairs; i++) {
-        const ChainsPair *p = &h->pairs[i];
-        unsigned state = (unsigned)running[p->a] + 2 * (unsigned)running[p->b];
-        ChainsStates s;
-
-        if (state == 3 || p->a == CHAINS_BEGIN)
-            continue;
-        chains_states(c, h, p, &s);
-        log_not[p->a] += log_not_needed(&s, state, 1, (double)horizon);
-        log_not[p->b] += log_not_needed(&s, state, 2, (double)horizon);
-    }
-    for (uint32_t i = 1; i < h->n_applications; i++) {
-        ChainsTotals t;
-        int r;
-
-        if (running[i])
-            continue;
-        chains_totals(c, h, i, &t);
-        if (t.off_usec > 0)
-            log_not[i] -= t.starts / t.off_usec * (double)horizon;
-        r = predictor_guess_add(guesses, h->applications[i].id, -expm1(log_not[i]));
-        if (r < 0)
-            return r;
-    }
-    return 0;
-}
-
-static int mixture_predict(Predictor *p, usec_t now, const PredictorState *state, usec_t horizon,
-                           PredictorGuesses *guesses)
-{
-    Mixture *m = (Mixture *)p;
-    const UserHistory *user = m->user;
     bool learning = m->learning;
     int r;
 
-    set_time(m, now);
-    if (state) {
-        user = NULL;
-        for (size_t i = 1; m->users && i < m->chains->n_histories; i++)
-            if (m->chains->histories[i]->user == state->user)
-                user = m->chains->histories[i];
-    }
-    if (m->combination == MIXTURE_PRODUCT)
-        return predict_product(m, user, state, horizon, guesses);
-    /* The rates that learning waits with are those at its event: they are computed anew after. */
-    if (learning)
-        learn(m, PREDICTOR_NONE);
-    r = mixture_compute_rates(m, user, state);
+    for (size_t k = 0; k < n; k++)
+        ret[k].n = 0;
+    chains_set_time(m->chains, t);
+    /* The rates of the interval so far are replaced by those of now: it is learned from in parts.
+     */
+    learn_weights(m, CHAINS_NONE);
+    r = compute_rates(m);
     if (r < 0)
         return r;
-    r = predict_calibrated(m, user, horizon, guesses);
-    if (r < 0 || !learning)
-        return r;
-    if (state)
-        r = mixture_compute_rates(m, m->user, NULL);
-    m->learning = r >= 0;
+    m->learning = learning;
     m->rated_at = m->chains->now;
+    r = make_guesses(m, horizons, n, ret);
+    for (size_t k = 0; r < 0 && k < n; k++)
+        ret[k].n = 0;
     return r;
 }
-
-static size_t mixture_size(const Predictor *p)
-{
-    return chains_size(((const Mixture *)p)->chains);
-}
-
-const PredictorOps predictor_ops_mixture = {
-        .name = "mixture",
-        .source = "headstart (preload thesis 3 and 4, mended)",
-        .create = mixture_create,
-        .destroy = mixture_destroy,
-        .begin = mixture_begin,
-        .end = mixture_end,
-        .observe = mixture_observe,
-        .predict = mixture_predict,
-        .size = mixture_size,
-};

@@ -1,60 +1,58 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* headstart's own predictor: the thesis's mixture of four-state chains (predict/chains.h), its
- * evidence combined so that the probabilities are true ones.
+/* The predictor of the product: starts and exits of applications go in, the probabilities that
+ * applications start within several horizons come out. It learns while it observes. Pure.
  *
- * The thesis multiplies: P(needed) = 1 - product over all chains of (1 - P(needed | chain)). Every
- * chain of an application sees the same start coming, so the product counts it as often as there
- * are chains: 100 chains of 5 % give 99.4 %. MIXTURE_PRODUCT does that, for comparison.
+ * Its knowledge is the preload thesis's four-state chains (chains.h). The thesis combines them by
+ * P(needed) = 1 - product over all chains of (1 - P(needed | chain)). Every chain of an application
+ * sees the same start coming, so the product counts that start once for each chain: 100 chains of
+ * 5 % give 99.4 %. The mixture takes starts as competing risks instead. An application that does
+ * not run starts at a rate (its hazard). Six experts estimate the rate, three from the history of
+ * the user and three from that of everybody (expert.h); the mixture's rate is their weighted sum.
+ * The weights are learned (expert-weights.h). mixture.c derives the formulas.
  *
- * MIXTURE_CALIBRATED takes starts as competing risks. An application that does not run starts at a
- * rate (hazard); six experts estimate it, three from the history of the user and three from that of
- * everybody:
- *   own   its own two-state chain: starts over the time it did not run;
- *   last  the succession: starts as the next after what was started last, over the time they could;
- *   run   the four-state chains with each application that runs: N[s][j] / dwell[s] in the state
- *         that a runs and b does not, averaged over those that run.
- * The last two are shrunk towards the first by a prior worth MIXTURE_PRIOR starts, and use only
- * pairs that are chains. The rate of an application is the weighted sum of its experts: independent
- * risks add. The weights are learned by expectation maximisation for a Poisson process, online:
- * when an application starts, each expert is credited with its share of the rate it had predicted
- * before
- * ("attributed"); while time passes it is charged with the starts it expects ("expected"); its
- * weight is credit over charge. That makes the whole calibrated (expected starts equal those that
- * came) and the better expert heavier, and both are fading sums, so that learned weights merge like
- * everything else. They are kept apart by how much is known of what was started last, so that a
- * fresh context trusts the general habit and a well-known one itself: backing off, with the order
- * of backing off learned.
- *
- * P(starts within tau) = 1 - exp(-rate * tau). Before the session ends: the present rate holds
- * until something else starts, then the application's own rate; the session ends at its own rate.
- *
- * Learning of weights costs a look at every application, so it is done for the first
- * MIXTURE_LEARN_ALL events and then ever more rarely: a sample whose size grows with the logarithm.
- */
+ * Learning the weights costs a look at every application. It is done for the first
+ * MIXTURE_LEARN_ALL events and then for a sample of them, whose size grows with the logarithm of
+ * the number of events. */
 
 #include "predict/chains.h"
-#include "predict/predictor.h"
+#include "predict/guesses.h"
 
-#define MIXTURE_PRIOR     2.0
 #define MIXTURE_LEARN_ALL 1024U
 
-/* A chain needs two starts within this of each other. */
+/* The window of the chains (Chains.window_usec) where nothing else is said. */
 #define MIXTURE_CHAIN_WINDOW (600 * USEC_PER_SEC)
 
-/* A new mixture with chains of that half-life that know nothing, and the other parameters at their
- * defaults. 0, -EINVAL (half-life out of range), -ENOMEM. */
-int mixture_new(usec_t halflife_usec, Predictor **ret);
+typedef struct Mixture Mixture;
 
-/* The chains of a mixture, to save them, or show them. Borrowed. */
-Chains *mixture_chains(Predictor *p);
+/* A mixture that knows what `chains` know, and goes on teaching them. Takes the chains over on
+ * success; their session ends. The items of guesses are ids of the chains. 0 or -ENOMEM. */
+int mixture_new(Chains *chains, Mixture **ret);
+Mixture *mixture_free(Mixture *m);
+DEFINE_CLEANUP(Mixture *, mixture_free);
+#define _cleanup_mixture_ _cleanup_(mixture_freep)
 
-/* Gives a new mixture what was learned before: takes the chains over on success. The names of the
- * chains are the items' numbers: chains->names[item]. 0 or -EINVAL if something was observed
- * already. */
-int mixture_set_chains(Predictor *p, Chains *chains);
+/* The chains, to show or to copy them. Borrowed. */
+Chains *mixture_chains(const Mixture *m);
 
-/* Takes them back from a mixture between sessions (-EINVAL within one); it is good for nothing but
- * predictor_free() then. */
-int mixture_take_chains(Predictor *p, Chains **ret);
+/* Frees the mixture and returns its chains. */
+Chains *mixture_release_chains(Mixture *m);
+
+/* A session of that user (UID_INVALID: unknown) begins: nothing runs. `learn`: learn from it; else
+ * the mixture only follows what runs. Ends the session before. 0 or -ENOMEM. */
+int mixture_begin(Mixture *m, EventTime t, uint32_t user, bool learn);
+
+/* The session ends. What still runs is cut off; it does not count as exited. */
+void mixture_end(Mixture *m, EventTime t);
+
+/* An application starts or exits. Outside of a session, a start begins one of an unknown user. 1 if
+ * that changed whether it runs, 0 if not (an exit without a start, for instance), -E2BIG (id),
+ * -ENOMEM. */
+int mixture_start(Mixture *m, EventTime t, uint32_t id);
+int mixture_exit(Mixture *m, EventTime t, uint32_t id);
+
+/* For each of the horizons (USEC_INFINITY: until the session ends), the probability that an
+ * application that does not run starts within it: ret[i] is replaced by the sorted guesses for
+ * horizons[i]. The rates are computed once for all horizons. 0 or -ENOMEM. */
+int mixture_predict(Mixture *m, EventTime t, const usec_t *horizons, size_t n, Guesses *ret);

@@ -29,12 +29,12 @@ static void push(struct json_object *array, struct json_object *value, bool *fai
 /* Names are escaped already. */
 static struct json_object *name_of(const Cycle *c, uint32_t item)
 {
-    const Chains *chains = mixture_chains(c->predictor);
+    const Chains *chains = mixture_chains(c->mixture);
 
-    return json_object_new_string(item < chains->n_names ? chains->names[item] : "?");
+    return json_object_new_string(item < chains->names.n ? chains->names.names[item] : "?");
 }
 
-static struct json_object *dump_guesses(const Cycle *c, const PredictorGuesses *g, bool *failed)
+static struct json_object *dump_guesses(const Cycle *c, const Guesses *g, bool *failed)
 {
     struct json_object *a = json_object_new_array();
 
@@ -73,10 +73,11 @@ static struct json_object *dump_requests(const CycleDecision *d, bool *failed)
 
 static struct json_object *dump_running(const Cycle *c, bool *failed)
 {
+    const ChainsSession *session = &mixture_chains(c->mixture)->session;
     struct json_object *a = json_object_new_array();
 
-    for (size_t i = 0; a && i < c->n_running; i++)
-        push(a, name_of(c, c->running[i]), failed);
+    for (size_t i = 0; a && i < session->n_running; i++)
+        push(a, name_of(c, session->running[i]), failed);
     return a;
 }
 
@@ -93,7 +94,7 @@ struct json_object *cycle_dump(const Cycle *c)
     add(o, "scan", json_object_new_boolean(c->parameters.scan), &failed);
     add(o, "predict", json_object_new_boolean(c->parameters.predict), &failed);
     add(o, "n_objects", json_object_new_uint64(c->objects.first_metadata), &failed);
-    add(o, "state_bytes", json_object_new_uint64(predictor_size(c->predictor)), &failed);
+    add(o, "state_bytes", json_object_new_uint64(chains_size(mixture_chains(c->mixture))), &failed);
     add(o, "n_learned", json_object_new_uint64(c->n_learned), &failed);
     add(o, "n_decisions", json_object_new_uint64(c->n_decisions), &failed);
     add(o, "verdict", json_object_new_string(cycle_verdict_to_string(d->verdict)), &failed);
@@ -102,8 +103,8 @@ struct json_object *cycle_dump(const Cycle *c)
     add(o, "n_beyond", json_object_new_uint64(d->n_beyond), &failed);
     add(o, "n_refused", json_object_new_uint64(d->n_refused), &failed);
     add(o, "running", dump_running(c, &failed), &failed);
-    add(o, "guesses", dump_guesses(c, &c->guesses, &failed), &failed);
-    add(o, "in_session", dump_guesses(c, &c->in_session_guesses, &failed), &failed);
+    add(o, "guesses", dump_guesses(c, &c->guesses[CYCLE_HORIZON_INTERVAL], &failed), &failed);
+    add(o, "in_session", dump_guesses(c, &c->guesses[CYCLE_HORIZON_SESSION], &failed), &failed);
     add(o, "requests", dump_requests(d, &failed), &failed);
     if (failed) {
         json_object_put(o);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-#include "predict/needs.h"
+#include "predict/mixture.h"
+#include "predict/object-scores.h"
 #include "session/cycle.h"
 
 #define HASH_NONFATAL_OOM 1
@@ -29,7 +30,7 @@ typedef struct CycleObjects {
     double *worth; /* by object */
     size_t n_objects, allocated_objects;
     size_t first_metadata; /* from here on objects are metadata, part of nothing, likelier first */
-    NeedsItem *items;
+    ItemParts *items;
     size_t n_items, allocated_items;
     uint32_t *parts;
     float *chances;
@@ -57,24 +58,28 @@ typedef struct CycleRefusal {
     char path[];
 } CycleRefusal;
 
+/* The horizons of a prediction. */
+enum {
+    CYCLE_HORIZON_INTERVAL, /* before the next cycle */
+    CYCLE_HORIZON_SESSION,  /* before the session ends */
+    _CYCLE_HORIZON_MAX,
+};
+
 struct Cycle {
     CycleParameters parameters;
     char *exclude; /* parameters.exclude is this */
     uint32_t uid;
-    Predictor *predictor;
+    Mixture *mixture;
     CycleObjects objects;
     CycleRefusal *refusals; /* kept when the maps are loaded anew */
 
-    uint32_t *counts; /* application -> processes that run */
-    size_t allocated_counts;
-    uint32_t *running; /* applications, in the order of their starts */
-    size_t n_running, allocated_running;
-    uint32_t last; /* started last, or PREDICTOR_NONE */
-    bool in_session;
+    uint32_t *processes; /* application -> processes of it that run */
+    size_t allocated_processes;
+    bool in_session, learning;
     uint64_t n_learned;
 
-    PredictorGuesses guesses, in_session_guesses;
-    Needs needs, use;
+    Guesses guesses[_CYCLE_HORIZON_MAX];
+    ObjectScores scores[_CYCLE_HORIZON_MAX];
     PrefetchRequest *requests;
     size_t allocated_requests;
     CycleDecision latest;

@@ -216,7 +216,7 @@ static int add_part(CycleObjects *m, uint32_t object, double chance)
     return 0;
 }
 
-static int set_item(CycleObjects *m, uint32_t item, NeedsItem x)
+static int set_item(CycleObjects *m, uint32_t item, ItemParts x)
 {
     size_t old = m->allocated_items;
     int r = grow_array(&m->items, &m->allocated_items, (size_t)item + 1, sizeof(*m->items));
@@ -237,7 +237,7 @@ static int add_application(CycleObjects *m, const FileObjects *f, const Model *s
 {
     const ModelApplication *a = &s->applications[application];
     _cleanup_free_ char *name = NULL;
-    NeedsItem x = {.first = (uint32_t)m->n_parts};
+    ItemParts x = {.first = (uint32_t)m->n_parts};
     uint64_t bytes = 0;
     uint32_t item;
     int r;
@@ -279,7 +279,7 @@ static int set_worth(CycleObjects *m)
     if (!m->worth)
         return -ENOMEM;
     for (size_t i = 0; i < m->n_objects; i++)
-        m->worth[i] = needs_worth(m->objects[i].length, seek_bytes);
+        m->worth[i] = object_worth(m->objects[i].length, seek_bytes);
     return 0;
 }
 

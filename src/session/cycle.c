@@ -63,14 +63,13 @@ Cycle *cycle_free(Cycle *c)
         HASH_DEL(c->refusals, x);
         free(x);
     }
-    predictor_free(c->predictor);
+    mixture_free(c->mixture);
     cycle_objects_done(&c->objects);
-    predictor_guesses_done(&c->guesses);
-    predictor_guesses_done(&c->in_session_guesses);
-    needs_done(&c->needs);
-    needs_done(&c->use);
-    free(c->counts);
-    free(c->running);
+    for (unsigned k = 0; k < _CYCLE_HORIZON_MAX; k++) {
+        guesses_done(&c->guesses[k]);
+        object_scores_done(&c->scores[k]);
+    }
+    free(c->processes);
     free(c->requests);
     free(c->exclude);
     free(c);
@@ -87,7 +86,7 @@ static int load(Cycle *c, const CycleParameters *p, const Model *m)
     if (!parameters_valid(p))
         return -EINVAL;
     if (m)
-        r = cycle_objects_fill(&objects, m, p, c->uid, mixture_chains(c->predictor));
+        r = cycle_objects_fill(&objects, m, p, c->uid, mixture_chains(c->mixture));
     if (r < 0)
         return r;
     exclude = strdup(p->exclude ? p->exclude : "");
@@ -108,34 +107,36 @@ static int load(Cycle *c, const CycleParameters *p, const Model *m)
     }
     /* What was decided points into the maps that went. */
     c->latest = (CycleDecision){0};
-    needs_done(&c->needs);
-    needs_done(&c->use);
+    for (unsigned k = 0; k < _CYCLE_HORIZON_MAX; k++)
+        object_scores_done(&c->scores[k]);
     return 0;
 }
 
 int cycle_new(const CycleParameters *p, Model *m, usec_t halflife_usec, uint32_t uid, Cycle **ret)
 {
     _cleanup_cycle_ Cycle *c = calloc(1, sizeof(*c));
+    bool had_chains = m && m->chains;
+    Chains *chains;
     int r;
 
     if (!c)
         return -ENOMEM;
     c->uid = uid;
-    c->last = PREDICTOR_NONE;
-    r = mixture_new(m ? m->halflife_usec : halflife_usec, &c->predictor);
-    if (r < 0)
-        return r;
-    if (m && m->chains) {
-        r = mixture_set_chains(c->predictor, m->chains);
+    if (had_chains)
+        chains = TAKE_PTR(m->chains);
+    else {
+        r = chains_new(m ? m->halflife_usec : halflife_usec, MIXTURE_CHAIN_WINDOW, &chains);
         if (r < 0)
             return r;
-        m->chains = NULL;
     }
-    r = load(c, p, m);
+    r = mixture_new(chains, &c->mixture);
+    if (r >= 0)
+        r = load(c, p, m);
     if (r < 0) {
-        /* They are the model's still. */
-        if (m)
-            (void)mixture_take_chains(c->predictor, &m->chains);
+        chains = c->mixture ? mixture_release_chains(TAKE_PTR(c->mixture)) : chains;
+        if (had_chains)
+            m->chains = TAKE_PTR(chains);
+        chains_free(chains);
         return r;
     }
     *ret = TAKE_PTR(c);
@@ -147,35 +148,35 @@ int cycle_reload(Cycle *c, const CycleParameters *p, const Model *m)
     return load(c, p, m);
 }
 
-int cycle_begin(Cycle *c, usec_t now, usec_t realtime)
+int cycle_begin(Cycle *c, EventTime t)
 {
-    predictor_set_wall_clock(c->predictor, now, realtime);
-    if (c->counts)
-        memset(c->counts, 0, c->allocated_counts * sizeof(*c->counts));
-    c->n_running = 0;
-    c->last = PREDICTOR_NONE;
+    int r = mixture_begin(c->mixture, t, c->uid, c->parameters.scan);
+
+    if (r < 0)
+        return r;
+    if (c->processes)
+        memset(c->processes, 0, c->allocated_processes * sizeof(*c->processes));
     c->in_session = true;
-    return c->parameters.scan ? predictor_begin(c->predictor, now, c->uid) : 0;
+    c->learning = c->parameters.scan;
+    return 0;
 }
 
-int cycle_end(Cycle *c, usec_t now, usec_t realtime)
+void cycle_end(Cycle *c, EventTime t)
 {
-    if (!c->in_session)
-        return 0;
-    predictor_set_wall_clock(c->predictor, now, realtime);
+    if (c->in_session)
+        mixture_end(c->mixture, t);
     c->in_session = false;
-    return predictor_end(c->predictor, now);
 }
 
-/* The number of an application that counts, or PREDICTOR_NONE. */
+/* The number of an application that counts, or CHAINS_NONE. */
 static int find_application(Cycle *c, const CycleEvent *e, uint32_t *ret)
 {
-    const Chains *chains = mixture_chains(c->predictor);
+    const Chains *chains = mixture_chains(c->mixture);
     _cleanup_free_ char *name = NULL;
     uint32_t item;
     int r;
 
-    *ret = PREDICTOR_NONE;
+    *ret = CHAINS_NONE;
     if (c->uid != UID_INVALID && e->uid != UID_INVALID && e->uid != c->uid)
         return 0;
     if (cycle_excludes(c->exclude, e->path))
@@ -184,10 +185,10 @@ static int find_application(Cycle *c, const CycleEvent *e, uint32_t *ret)
     if (!name)
         return -ENOMEM;
     /* A name that is new gets a number only if applications of no known size count. */
-    if (chains->n_names >= CYCLE_APPLICATIONS_MAX || c->parameters.minsize_bytes > 0)
+    if (chains->names.n >= CYCLE_APPLICATIONS_MAX || c->parameters.minsize_bytes > 0)
         r = chains_find_name(chains, name, &item);
     else
-        r = chains_add_name(mixture_chains(c->predictor), name, &item);
+        r = chains_add_name(mixture_chains(c->mixture), name, &item);
     if (r < 0)
         return r == -ENOENT || r == -E2BIG ? 0 : r;
     if (c->parameters.minsize_bytes == 0 ||
@@ -196,80 +197,53 @@ static int find_application(Cycle *c, const CycleEvent *e, uint32_t *ret)
     return 0;
 }
 
-static int learn(Cycle *c, const CycleEvent *e, uint32_t item, bool started)
+/* Counts a process that starts or exits. 1 if the application did not run before, or runs no
+ * longer; 0 otherwise; -ENOMEM. */
+static int count_process(Cycle *c, uint32_t item, bool started)
 {
+    size_t old = c->allocated_processes;
     int r;
 
-    if (!c->parameters.scan)
-        return 0;
-    r = predictor_observe(c->predictor, &(PredictorEvent){
-                                                .at = e->at,
-                                                .user = c->uid,
-                                                .item = item,
-                                                .kind = started ? PREDICTOR_START : PREDICTOR_EXIT,
-                                        });
-    c->n_learned += r >= 0;
-    return r;
-}
-
-static int observe_start(Cycle *c, const CycleEvent *e, uint32_t item)
-{
-    size_t old = c->allocated_counts;
-    int r;
-
-    r = grow_array(&c->counts, &c->allocated_counts, (size_t)item + 1, sizeof(*c->counts));
+    r = grow_array(&c->processes, &c->allocated_processes, (size_t)item + 1, sizeof(*c->processes));
     if (r < 0)
         return r;
-    if (c->allocated_counts > old)
-        memset(c->counts + old, 0, (c->allocated_counts - old) * sizeof(*c->counts));
-    if (c->counts[item] > 0) {
-        c->counts[item] += c->counts[item] < UINT32_MAX;
-        return 0;
+    if (c->allocated_processes > old)
+        memset(c->processes + old, 0, (c->allocated_processes - old) * sizeof(*c->processes));
+    if (started) {
+        c->processes[item] += c->processes[item] < UINT32_MAX;
+        return c->processes[item] == 1;
     }
-    r = grow_array(&c->running, &c->allocated_running, c->n_running + 1, sizeof(*c->running));
-    if (r >= 0)
-        r = learn(c, e, item, true);
-    if (r < 0)
-        return r;
-    c->counts[item] = 1;
-    c->running[c->n_running++] = item;
-    c->last = item;
-    return 1;
-}
-
-static int observe_exit(Cycle *c, const CycleEvent *e, uint32_t item)
-{
-    if (item >= c->allocated_counts || c->counts[item] == 0 || --c->counts[item] > 0)
-        return 0;
-    for (size_t i = 0; i < c->n_running; i++)
-        if (c->running[i] == item) {
-            memmove(c->running + i, c->running + i + 1, (--c->n_running - i) * sizeof(*c->running));
-            break;
-        }
-    return learn(c, e, item, false);
+    return c->processes[item] > 0 && --c->processes[item] == 0;
 }
 
 int cycle_observe(Cycle *c, const CycleEvent *e)
 {
     uint32_t item;
-    int r;
+    int r = 0;
 
-    if (!c->in_session) {
-        r = cycle_begin(c, e->at, e->realtime);
-        if (r < 0)
-            return r;
-    }
-    predictor_set_wall_clock(c->predictor, e->at, e->realtime);
-    r = find_application(c, e, &item);
-    if (r < 0 || item == PREDICTOR_NONE)
+    if (!c->in_session || c->learning != c->parameters.scan)
+        r = cycle_begin(c, e->time);
+    if (r >= 0)
+        r = find_application(c, e, &item);
+    if (r < 0 || item == CHAINS_NONE)
         return r;
-    return e->started ? observe_start(c, e, item) : observe_exit(c, e, item);
+    r = count_process(c, item, e->started);
+    if (r > 0)
+        r = e->started ? mixture_start(c->mixture, e->time, item)
+                       : mixture_exit(c->mixture, e->time, item);
+    c->n_learned += r > 0 && c->learning;
+    return r > 0 ? e->started : r;
 }
 
-static int infer(Cycle *c, usec_t now, usec_t horizon, PredictorGuesses *guesses, Needs *needs)
+/* What is needed before the next cycle, and before the session ends. */
+static int predict(Cycle *c, EventTime t)
 {
+    const usec_t horizons[_CYCLE_HORIZON_MAX] = {
+            [CYCLE_HORIZON_INTERVAL] = c->parameters.interval,
+            [CYCLE_HORIZON_SESSION] = USEC_INFINITY,
+    };
     const CycleObjects *m = &c->objects;
-    const NeedsTable table = {
+    const ObjectTable table = {
             .items = m->items,
             .n_items = m->n_items,
             .parts = m->parts,
@@ -277,17 +251,11 @@ static int infer(Cycle *c, usec_t now, usec_t horizon, PredictorGuesses *guesses
             .chances = m->chances,
             .worth = m->worth,
     };
-    /* What was not observed is given. */
-    const PredictorState state = {
-            .user = c->uid,
-            .last = c->last,
-            .running = c->running,
-            .n_running = c->n_running,
-    };
-    int r = predictor_predict(c->predictor, now, c->parameters.scan ? NULL : &state, horizon,
-                              guesses);
+    int r = mixture_predict(c->mixture, t, horizons, _CYCLE_HORIZON_MAX, c->guesses);
 
-    return r < 0 ? r : needs_infer(needs, &table, guesses);
+    for (unsigned k = 0; r >= 0 && k < _CYCLE_HORIZON_MAX; k++)
+        r = object_scores_compute(&c->scores[k], &table, &c->guesses[k]);
+    return r;
 }
 
 int cycle_refuse(Cycle *c, const char *path)
@@ -330,7 +298,7 @@ static void add_request(Cycle *c, CycleDecision *d, const CycleObject *o, double
     };
 }
 
-/* Asks for needs[begin .. end), which are worth the same: what root owns comes first, so that a
+/* Asks for scores[begin .. end), which are worth the same: what root owns comes first, so that a
  * user's file never keeps out a library only because its name sorts before. */
 static void add_equal_requests(Cycle *c, CycleDecision *d, size_t begin, size_t end)
 {
@@ -338,28 +306,30 @@ static void add_equal_requests(Cycle *c, CycleDecision *d, size_t begin, size_t 
 
     for (int users = 0; users <= 1; users++)
         for (size_t i = begin; i < end; i++) {
-            const Need *need = &c->needs.needs[i];
-            const CycleObject *o = &m->objects[need->object];
+            const ObjectScore *score = &c->scores[CYCLE_HORIZON_INTERVAL].scores[i];
+            const CycleObject *o = &m->objects[score->object];
 
             if (m->paths[o->path].shipped == !users &&
-                needs_probability(&c->use, need->object) >= c->parameters.minimum_use)
-                add_request(c, d, o, need->probability);
+                object_scores_probability(&c->scores[CYCLE_HORIZON_SESSION], score->object) >=
+                        c->parameters.minimum_use)
+                add_request(c, d, o, score->probability);
         }
 }
 
 /* Thesis algorithm 4.2, with the line that it lacks: what is taken is taken off the budget. */
 static int choose(Cycle *c, CycleDecision *d)
 {
+    const ObjectScores *s = &c->scores[CYCLE_HORIZON_INTERVAL];
     const CycleObjects *m = &c->objects;
     int r;
 
-    r = grow_array(&c->requests, &c->allocated_requests,
-                   c->needs.n + m->n_objects - m->first_metadata, sizeof(*c->requests));
+    r = grow_array(&c->requests, &c->allocated_requests, s->n + m->n_objects - m->first_metadata,
+                   sizeof(*c->requests));
     if (r < 0)
         return r;
-    for (size_t i = 0, end; i < c->needs.n; i = end) {
+    for (size_t i = 0, end; i < s->n; i = end) {
         end = i + 1;
-        while (end < c->needs.n && c->needs.needs[end].worth == c->needs.needs[i].worth)
+        while (end < s->n && s->scores[end].worth == s->scores[i].worth)
             end++;
         add_equal_requests(c, d, i, end);
     }
@@ -378,7 +348,7 @@ static CycleVerdict judge(const CycleParameters *p, const CycleSnapshot *s)
     return s->memory_pressure > p->maximum_pressure ? CYCLE_PRESSURE : CYCLE_PREFETCH;
 }
 
-int cycle_decide(Cycle *c, usec_t now, usec_t realtime, const CycleSnapshot *s, CycleDecision *ret)
+int cycle_decide(Cycle *c, EventTime t, const CycleSnapshot *s, CycleDecision *ret)
 {
     CycleDecision d = {
             .verdict = judge(&c->parameters, s),
@@ -386,11 +356,8 @@ int cycle_decide(Cycle *c, usec_t now, usec_t realtime, const CycleSnapshot *s, 
     };
     int r = 0;
 
-    predictor_set_wall_clock(c->predictor, now, realtime);
     if (d.verdict == CYCLE_PREFETCH && c->objects.n_objects > 0) {
-        r = infer(c, now, USEC_INFINITY, &c->in_session_guesses, &c->use);
-        if (r >= 0)
-            r = infer(c, now, c->parameters.interval, &c->guesses, &c->needs);
+        r = predict(c, t);
         if (r >= 0)
             r = choose(c, &d);
     }
@@ -404,7 +371,7 @@ int cycle_decide(Cycle *c, usec_t now, usec_t realtime, const CycleSnapshot *s, 
 
 int cycle_learned(const Cycle *c, Chains **ret)
 {
-    return chains_copy_ended(mixture_chains(c->predictor), ret);
+    return chains_copy_ended(mixture_chains(c->mixture), ret);
 }
 
 uint64_t cycle_n_learned(const Cycle *c)

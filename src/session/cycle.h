@@ -21,7 +21,7 @@
 #include "base/vocabulary.h"
 #include "model/model.h"
 #include "plan/budget.h"
-#include "predict/predictor.h"
+#include "predict/chains.h"
 #include "session/prefetch-request.h"
 
 #define CYCLE_APPLICATIONS_MAX 20000U   /* told apart; others are not followed */
@@ -52,10 +52,9 @@ typedef struct CycleSnapshot {
 } CycleSnapshot;
 
 typedef struct CycleEvent {
-    usec_t at;       /* on the clock that runs while the machine is on */
-    usec_t realtime; /* the wall clock then */
-    uint32_t uid;    /* UID_INVALID: unknown */
-    bool started;    /* else exited */
+    EventTime time;
+    uint32_t uid; /* UID_INVALID: unknown */
+    bool started; /* else exited */
     const char *path;
 } CycleEvent;
 
@@ -95,15 +94,15 @@ DEFINE_CLEANUP(Cycle *, cycle_free);
 int cycle_reload(Cycle *c, const CycleParameters *p, const Model *m);
 
 /* The session begins; ends. Whatever starts before it has begun, begins it. */
-int cycle_begin(Cycle *c, usec_t now, usec_t realtime);
-int cycle_end(Cycle *c, usec_t now, usec_t realtime);
+int cycle_begin(Cycle *c, EventTime t);
+void cycle_end(Cycle *c, EventTime t);
 
 /* 1 if an application runs now that did not: time to decide anew; 0 otherwise; -ENOMEM. Times that
  * run back count as the latest seen, exits without a start are ignored. */
 int cycle_observe(Cycle *c, const CycleEvent *e);
 
 /* What should be in memory now. 0 or -ENOMEM. */
-int cycle_decide(Cycle *c, usec_t now, usec_t realtime, const CycleSnapshot *s, CycleDecision *ret);
+int cycle_decide(Cycle *c, EventTime t, const CycleSnapshot *s, CycleDecision *ret);
 
 /* The path must not be in this user's set (base/ownership.h): it is left out of all decisions of
  * this cycle from the next one on, and no longer takes a share of the budget. Paths that the model

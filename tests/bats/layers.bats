@@ -93,8 +93,6 @@ includes() {
 # Circles that are still there, as tests/circles prints them; each is to be mended.
 known_circles() {
     cat <<'END'
-evaluate: hybrid predictors
-predict: chains chains-merge
 plan: plan plan-cut
 plan: plan-derive plan-locate
 END

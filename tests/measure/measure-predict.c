@@ -8,7 +8,7 @@
  * Without a first seed given as a number ("now"), seeds are drawn from the clock. */
 
 #include "evaluate/habits.h"
-#include "predict/predictor.h"
+#include "evaluate/predictor.h"
 #include "evaluate/random.h"
 #include "evaluate/simulate.h"
 

@@ -8,8 +8,7 @@
 
 #include "evaluate/random.h"
 #include "predict/mixture.h"
-#include "predict/needs.h"
-#include "predict/predictor.h"
+#include "predict/object-scores.h"
 
 #include <malloc.h>
 #include <stdio.h>
@@ -45,22 +44,18 @@ typedef struct Source {
     unsigned n_active;
 } Source;
 
-static int next_event(Source *s, Predictor *p)
+static int next_event(Source *s, Mixture *m)
 {
-    PredictorEvent e;
     uint32_t x;
 
     if (s->step++ % SESSION_STEPS == 0) {
-        int r = predictor_end(p, s->at);
-
+        mixture_end(m, (EventTime){s->at, s->at});
         memset(s->running, 0, s->n_applications);
         s->n_active = 0;
         s->at += 600 * USEC_PER_SEC;
         s->group = random_below(&s->random, MAX(s->n_applications / GROUP, 1U));
-        if (r >= 0)
-            r = predictor_begin(p, s->at, s->group % 8);
-        if (r < 0)
-            return r;
+        if (mixture_begin(m, (EventTime){s->at, s->at}, s->group % 8, true) < 0)
+            return -ENOMEM;
     }
     s->at += (usec_t)random_exponential(&s->random, 30e6);
     if (s->n_active == ELEMENTSOF(s->active) ||
@@ -70,8 +65,7 @@ static int next_event(Source *s, Predictor *p)
         x = s->active[i];
         s->active[i] = s->active[--s->n_active];
         s->running[x] = 0;
-        e = (PredictorEvent){s->at, s->group % 8, x, PREDICTOR_EXIT};
-        return predictor_observe(p, &e);
+        return mixture_exit(m, (EventTime){s->at, s->at}, x);
     }
     do
         x = random_below(&s->random, 50) == 0
@@ -80,53 +74,56 @@ static int next_event(Source *s, Predictor *p)
     while (s->running[x]);
     s->running[x] = 1;
     s->active[s->n_active++] = x;
-    e = (PredictorEvent){s->at, s->group % 8, x, PREDICTOR_START};
-    return predictor_observe(p, &e);
+    return mixture_start(m, (EventTime){s->at, s->at}, x);
 }
 
 static int measure(uint32_t n_applications, uint32_t n_maps, uint32_t n_events)
 {
-    _cleanup_predictor_ Predictor *p = NULL;
-    _cleanup_predictor_guesses_ PredictorGuesses guesses = {0};
-    _cleanup_needs_ Needs needs = {0};
-    _cleanup_free_ NeedsItem *items = calloc(n_applications, sizeof(*items));
+    _cleanup_mixture_ Mixture *m = NULL;
+    _cleanup_guesses_ Guesses guesses = {0};
+    _cleanup_object_scores_ ObjectScores scores = {0};
+    _cleanup_free_ ItemParts *items = calloc(n_applications, sizeof(*items));
     _cleanup_free_ uint32_t *parts = calloc(n_maps, sizeof(*parts));
     _cleanup_free_ uint8_t *running = calloc(n_applications, 1);
     Source s = {.random = {42}, .n_applications = n_applications, .running = running};
-    NeedsTable table = {items, n_applications, parts, n_maps};
+    ObjectTable table = {items, n_applications, parts, n_maps};
     double start, trained, inferred;
     struct mallinfo2 before = mallinfo2(), after;
     struct rusage usage;
     const unsigned n_inferences = 20;
+    const usec_t horizon = 20 * USEC_PER_SEC;
     const UserHistory *all;
+    Chains *c;
 
-    if (!items || !parts || !running || predictor_new("mixture", NULL, 1, &p) < 0)
+    if (!items || !parts || !running ||
+        chains_new(DECAYED_SUM_HALFLIFE_DEFAULT, MIXTURE_CHAIN_WINDOW, &c) < 0 ||
+        mixture_new(c, &m) < 0)
         return -ENOMEM;
     for (uint32_t i = 0; i < n_maps; i++)
         parts[i] = i;
     for (uint32_t i = 0; i < n_applications; i++)
-        items[i] = (NeedsItem){(uint32_t)((uint64_t)n_maps * i / n_applications),
+        items[i] = (ItemParts){(uint32_t)((uint64_t)n_maps * i / n_applications),
                                (uint32_t)((uint64_t)n_maps * (i + 1) / n_applications -
                                           (uint64_t)n_maps * i / n_applications)};
     start = cpu_seconds();
     for (uint32_t i = 0; i < n_events; i++)
-        if (next_event(&s, p) < 0)
+        if (next_event(&s, m) < 0)
             return -ENOMEM;
     trained = cpu_seconds() - start;
     after = mallinfo2();
     start = cpu_seconds();
     for (unsigned i = 0; i < n_inferences; i++) {
-        if (predictor_predict(p, s.at + i, NULL, 20 * USEC_PER_SEC, &guesses) < 0 ||
-            needs_infer(&needs, &table, &guesses) < 0)
+        if (mixture_predict(m, (EventTime){s.at + i, s.at + i}, &horizon, 1, &guesses) < 0 ||
+            object_scores_compute(&scores, &table, &guesses) < 0)
             return -ENOMEM;
     }
     inferred = (cpu_seconds() - start) / n_inferences;
     getrusage(RUSAGE_SELF, &usage);
-    all = mixture_chains(p)->histories[0];
+    all = c->histories[0];
     printf("%u\t%u\t%u\t%.3f\t%.2f\t%.1f\t%.1f\t%.1f\t%zu\t%zu\n", n_applications, n_maps, n_events,
            trained, inferred * 1e3,
            mebibytes((after.uordblks + after.hblkhd) - (before.uordblks + before.hblkhd)),
-           mebibytes(predictor_size(p)), (double)usage.ru_maxrss / 1024, all->n_pairs,
+           mebibytes(chains_size(c)), (double)usage.ru_maxrss / 1024, all->n_pairs,
            all->n_co_occurring);
     fflush(stdout);
     return 0;
@@ -141,7 +138,7 @@ int main(int argc, char *argv[])
     };
 
     printf("applications\tmaps\tevents\ttraining s\tinference ms\theap MiB\tstate MiB\tmax RSS MiB\t"
-           "chains\tpairs met\n");
+           "chains\tneighbours\n");
     if (argc == 4)
         return measure((uint32_t)atoi(argv[1]), (uint32_t)atoi(argv[2]), (uint32_t)atoi(argv[3])) <
                0;

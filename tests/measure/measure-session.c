@@ -119,19 +119,18 @@ static int event(Measure *m, usec_t after)
     m->at += after;
     snprintf(path, sizeof(path), "/bin/application-%u", a);
     r = cycle_observe(m->cycle,
-                      &(CycleEvent){m->at, m->realtime + m->at, 1000, !m->running[a], path});
+                      &(CycleEvent){{m->at, m->realtime + m->at}, 1000, !m->running[a], path});
     m->running[a] = !m->running[a];
     return r;
 }
 
 static int begin(Measure *m)
 {
-    int r = cycle_end(m->cycle, m->at, m->realtime + m->at);
-
+    cycle_end(m->cycle, (EventTime){m->at, m->realtime + m->at});
     m->at += USEC_PER_HOUR;
     m->group = random_below(&m->random, m->n_applications / GROUP + 1) * GROUP;
     memset(m->running, 0, m->n_applications);
-    return r < 0 ? r : cycle_begin(m->cycle, m->at, m->realtime + m->at);
+    return cycle_begin(m->cycle, (EventTime){m->at, m->realtime + m->at});
 }
 
 static int one_cycle(Measure *m, PrefetchThread *thread)
@@ -143,7 +142,7 @@ static int one_cycle(Measure *m, PrefetchThread *thread)
 
     m->at += 20 * USEC_PER_SEC;
     if (r >= 0)
-        r = cycle_decide(m->cycle, m->at, m->realtime + m->at, &s, &d);
+        r = cycle_decide(m->cycle, (EventTime){m->at, m->realtime + m->at}, &s, &d);
     if (r >= 0)
         r = prefetch_thread_request(thread, d.requests, d.n_requests);
     do {
@@ -222,7 +221,7 @@ static int measure(Measure *m, const char *state, unsigned n_cycles)
     prefetch_thread_report(thread, &report);
     r = machine_snapshot(AT_FDCWD, &s);
     if (r >= 0)
-        r = cycle_decide(m->cycle, m->at, m->realtime + m->at, &s, &d);
+        r = cycle_decide(m->cycle, (EventTime){m->at, m->realtime + m->at}, &s, &d);
     if (r < 0)
         return r;
     printf("applications %u, files %u, wanted %zu maps (%" PRIu64 " bytes), files looked at a pass "

@@ -230,16 +230,16 @@ static Chains *some_chains(unsigned n_applications)
         assert_int_equal(chains_add_name(c, name, &id), 0);
     }
     for (unsigned round = 0; round < 3; round++) {
-        chains_set_time(c, now, now);
-        assert_int_equal(chains_begin(c, w), 0);
+        chains_set_time(c, (EventTime){now, now});
+        assert_int_equal(chains_begin(c, w->user), 0);
         for (unsigned i = 0; i < n_applications; i++) {
             now += 30 * USEC_PER_SEC;
-            chains_set_time(c, now, now);
-            assert_int_equal(chains_start(c, w, i), 0);
+            chains_set_time(c, (EventTime){now, now});
+            assert_int_equal(chains_start(c, i), 1);
             if (i > 0)
-                chains_exit(c, w, i - 1);
+                chains_exit(c, i - 1);
         }
-        chains_end(c, w);
+        chains_end(c);
     }
     return c;
 }

@@ -3,7 +3,7 @@
 /* Association rules and the hybrid: the examples of Rutt and Parthasarathy, figure 2, right. */
 
 #include "evaluate/association.h"
-#include "util/predict-util.h"
+#include "util/evaluate-util.h"
 
 static bool has_rule(const Predictor *p, const char *antecedent, char consequent, double *support,
                      double *confidence)

@@ -5,15 +5,15 @@
 #include "evaluate/random.h"
 #include "evaluate/simulate.h"
 #include "predict/mixture.h"
-#include "util/predict-util.h"
+#include "util/evaluate-util.h"
 
 static void assert_sane(Predictor *p, usec_t now)
 {
     static const usec_t horizons[] = {0, 1, 20 * USEC_PER_SEC, USEC_INFINITY - 1, USEC_INFINITY};
-    _cleanup_predictor_guesses_ PredictorGuesses g = {0};
+    _cleanup_guesses_ Guesses g = {0};
 
     for (size_t k = 0; k < ELEMENTSOF(horizons); k++) {
-        assert_int_equal(predictor_predict(p, now, NULL, horizons[k], &g), 0);
+        assert_int_equal(predictor_predict(p, now, horizons[k], &g), 0);
         for (size_t i = 0; i < g.n; i++) {
             /* Written so that NaN fails. */
             assert_true(g.guesses[i].probability > 0 && g.guesses[i].probability <= 1);
@@ -159,37 +159,6 @@ static void test_many(void **state)
     }
 }
 
-/* Strange states to predict for: unknown items and users, items twice. */
-static void test_states(void **state)
-{
-    static const uint32_t running[] = {0, 0, 5, PREDICTOR_NONE, 12345678, 1};
-    const PredictorState states[] = {
-            {.user = UID_INVALID, .last = PREDICTOR_NONE},
-            {.user = 7, .last = 12345678, .running = running, .n_running = 6},
-            {.user = 0, .last = 1, .running = running, .n_running = 6},
-            {.user = 0, .last = 0},
-    };
-
-    FOR_EACH_PREDICTOR(p)
-    {
-        _cleanup_predictor_guesses_ PredictorGuesses g = {0};
-
-        for (unsigned round = 0; round < 2; round++) {
-            for (size_t i = 0; i < ELEMENTSOF(states); i++) {
-                assert_int_equal(predictor_predict(p, 0, &states[i], 20 * USEC_PER_SEC, &g), 0);
-                for (size_t j = 0; j < g.n; j++)
-                    assert_true(g.guesses[j].probability > 0 && g.guesses[j].probability <= 1);
-            }
-            feed(p, "ABCABCABDACB");
-            for (uint32_t i = 0; i < 30; i++)
-                assert_int_equal(predictor_observe(p, &(PredictorEvent){.at = i * USEC_PER_SEC,
-                                                                        .item = i % 3,
-                                                                        .kind = i / 3 % 2}),
-                                 0);
-        }
-    }
-}
-
 static void test_parameters(void **state)
 {
     PredictorParameters good = defaults("mixture"), p;
@@ -309,8 +278,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(test_random_events), cmocka_unit_test(test_extreme_times),
             cmocka_unit_test(test_out_of_range),  cmocka_unit_test(test_little),
-            cmocka_unit_test(test_many),          cmocka_unit_test(test_states),
-            cmocka_unit_test(test_parameters),    cmocka_unit_test(test_simulate),
+            cmocka_unit_test(test_many),          cmocka_unit_test(test_parameters),
+            cmocka_unit_test(test_simulate),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,7 +3,7 @@
 /* PCM and EPCM: the examples of Kroeger and Long, sections 2.1 to 2.3. */
 
 #include "evaluate/context.h"
-#include "util/predict-util.h"
+#include "util/evaluate-util.h"
 
 static uint32_t count(const Predictor *p, const char *pattern)
 {
@@ -98,7 +98,7 @@ static void test_bounded(void **state)
         for (unsigned nodes = 2; nodes <= 20; nodes++) {
             PredictorParameters par = defaults(names[k]);
             _cleanup_predictor_ Predictor *p = NULL;
-            _cleanup_predictor_guesses_ PredictorGuesses g = {0};
+            _cleanup_guesses_ Guesses g = {0};
             uint32_t x = nodes;
 
             par.partition_nodes = nodes;
@@ -112,7 +112,7 @@ static void test_bounded(void **state)
                         predictor_observe(p, &(PredictorEvent){.item = (x >> 24) % 7 * (x >> 31),
                                                                .kind = PREDICTOR_ACCESS}),
                         0);
-                assert_int_equal(predictor_predict(p, 0, NULL, 0, &g), 0);
+                assert_int_equal(predictor_predict(p, 0, 0, &g), 0);
                 for (size_t j = 0; j < g.n; j++)
                     sum += g.guesses[j].probability;
                 if (k == 0)

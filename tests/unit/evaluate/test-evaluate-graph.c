@@ -3,7 +3,7 @@
 /* The probability graph of Griffioen and Appleton. */
 
 #include "evaluate/graph.h"
-#include "util/predict-util.h"
+#include "util/evaluate-util.h"
 
 static uint64_t arcs(const Predictor *p, char a, char b, uint64_t *out)
 {

@@ -4,7 +4,7 @@
 
 #include "evaluate/habits.h"
 #include "evaluate/simulate.h"
-#include "util/predict-util.h"
+#include "util/evaluate-util.h"
 
 #define S USEC_PER_SEC
 

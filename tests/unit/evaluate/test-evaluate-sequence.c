@@ -3,7 +3,7 @@
 /* Naive frequency, last successor and n-grams: the examples of Rutt and Parthasarathy, figure 2. */
 
 #include "evaluate/ngram.h"
-#include "util/predict-util.h"
+#include "util/evaluate-util.h"
 
 static void assert_gram(const Predictor *p, const char *predecessors, const char *successors)
 {

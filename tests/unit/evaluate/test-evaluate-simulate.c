@@ -4,7 +4,7 @@
 
 #include "evaluate/habits.h"
 #include "evaluate/simulate.h"
-#include "util/predict-util.h"
+#include "util/evaluate-util.h"
 
 #define S USEC_PER_SEC
 
@@ -257,54 +257,54 @@ static void test_budget(void **state)
 /* Equation 4.16 by hand, and again with other guesses into the same memory. */
 static void test_needs(void **state)
 {
-    static const NeedsItem items[] = {{0, 2}, {2, 2}, {4, 0}, {4, 1}};
+    static const ItemParts items[] = {{0, 2}, {2, 2}, {4, 0}, {4, 1}};
     static const uint32_t parts[] = {0, 1, 1, 2, 3};
-    const NeedsTable table = {.items = items, .n_items = 4, .parts = parts, .n_objects = 4};
-    PredictorGuess some[] = {{0, 0.5}, {1, 0.25}, {2, 1}, {99, 0.5}}, others[] = {{3, 1}};
-    _cleanup_needs_ Needs s = {0};
+    const ObjectTable table = {.items = items, .n_items = 4, .parts = parts, .n_objects = 4};
+    Guess some[] = {{0, 0.5}, {1, 0.25}, {2, 1}, {99, 0.5}}, others[] = {{3, 1}};
+    _cleanup_object_scores_ ObjectScores s = {0};
 
-    assert_int_equal(needs_infer(&s, &table, &(PredictorGuesses){some, 4, 4}), 0);
+    assert_int_equal(object_scores_compute(&s, &table, &(Guesses){some, 4, 4}), 0);
     assert_int_equal(s.n, 3);
-    assert_int_equal(s.needs[0].object, 1);
-    assert_near(s.needs[0].probability, 1 - 0.5 * 0.75);
-    assert_int_equal(s.needs[1].object, 0);
-    assert_near(s.needs[1].probability, 0.5);
-    assert_int_equal(s.needs[2].object, 2);
-    assert_near(s.needs[2].probability, 0.25);
-    assert_near(needs_probability(&s, 2), 0.25);
-    assert_near(needs_probability(&s, 3), 0);
-    assert_near(needs_probability(&s, 4), 0);
+    assert_int_equal(s.scores[0].object, 1);
+    assert_near(s.scores[0].probability, 1 - 0.5 * 0.75);
+    assert_int_equal(s.scores[1].object, 0);
+    assert_near(s.scores[1].probability, 0.5);
+    assert_int_equal(s.scores[2].object, 2);
+    assert_near(s.scores[2].probability, 0.25);
+    assert_near(object_scores_probability(&s, 2), 0.25);
+    assert_near(object_scores_probability(&s, 3), 0);
+    assert_near(object_scores_probability(&s, 4), 0);
 
-    assert_int_equal(needs_infer(&s, &table, &(PredictorGuesses){others, 1, 1}), 0);
+    assert_int_equal(object_scores_compute(&s, &table, &(Guesses){others, 1, 1}), 0);
     assert_int_equal(s.n, 1);
-    assert_near(s.needs[0].probability, 1);
-    assert_near(needs_probability(&s, 1), 0);
+    assert_near(s.scores[0].probability, 1);
+    assert_near(object_scores_probability(&s, 1), 0);
 }
 
 /* What saves more time a byte comes first, the likelier first among what saves the same. */
 static void test_worth(void **state)
 {
-    static const NeedsItem items[] = {{0, 1}, {1, 1}, {2, 1}};
+    static const ItemParts items[] = {{0, 1}, {1, 1}, {2, 1}};
     static const uint32_t parts[] = {0, 1, 2};
-    const double worth[] = {needs_worth(1000000000, 1000000), needs_worth(8192, 1000000),
-                            needs_worth(8192, 1000000)};
-    PredictorGuess some[] = {{0, 0.9}, {1, 0.5}, {2, 0.51}};
-    NeedsTable table = {
+    const double worth[] = {object_worth(1000000000, 1000000), object_worth(8192, 1000000),
+                            object_worth(8192, 1000000)};
+    Guess some[] = {{0, 0.9}, {1, 0.5}, {2, 0.51}};
+    ObjectTable table = {
             .items = items, .n_items = 3, .parts = parts, .n_objects = 3, .worth = worth};
-    _cleanup_needs_ Needs s = {0};
+    _cleanup_object_scores_ ObjectScores s = {0};
 
     assert_near(worth[0], 1.001);
-    assert_near(needs_worth(1, 4096), 2); /* a page is the least */
-    assert_near(needs_worth(0, 0), 1);
-    assert_int_equal(needs_infer(&s, &table, &(PredictorGuesses){some, 3, 3}), 0);
+    assert_near(object_worth(1, 4096), 2); /* a page is the least */
+    assert_near(object_worth(0, 0), 1);
+    assert_int_equal(object_scores_compute(&s, &table, &(Guesses){some, 3, 3}), 0);
     assert_int_equal(s.n, 3);
-    assert_int_equal(s.needs[0].object, 2);
-    assert_int_equal(s.needs[1].object, 1);
-    assert_int_equal(s.needs[2].object, 0);
-    assert_near(s.needs[2].probability, 0.9);
+    assert_int_equal(s.scores[0].object, 2);
+    assert_int_equal(s.scores[1].object, 1);
+    assert_int_equal(s.scores[2].object, 0);
+    assert_near(s.scores[2].probability, 0.9);
     table.worth = NULL;
-    assert_int_equal(needs_infer(&s, &table, &(PredictorGuesses){some, 3, 3}), 0);
-    assert_int_equal(s.needs[0].object, 0);
+    assert_int_equal(object_scores_compute(&s, &table, &(Guesses){some, 3, 3}), 0);
+    assert_int_equal(s.scores[0].object, 0);
 }
 
 /* A session in which A is followed by `second`. */
@@ -341,7 +341,7 @@ static SimulateReport judge_changed_habit(unsigned weeks)
     return judge(&in, &sp, "mixture", NULL);
 }
 
-/* What was learned sums by the wall clock, although the sessions follow one another at once. */
+/* What was learned decays by the wall clock, although the sessions follow one another at once. */
 static void test_wall_clock(void **state)
 {
     SimulateReport unknown = judge_changed_habit(0), later = judge_changed_habit(8);

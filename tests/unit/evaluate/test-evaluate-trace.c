@@ -3,7 +3,7 @@
 /* Recorded traces for the judge: order, sessions, interning over traces, sizes; and broken ones. */
 
 #include "evaluate/trace-input.h"
-#include "util/predict-util.h"
+#include "util/evaluate-util.h"
 
 static uint32_t file(Trace *t, const char *path, uint64_t bytes)
 {

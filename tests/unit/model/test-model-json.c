@@ -26,11 +26,12 @@ static Model *rich_model(void)
     assert_int_equal(chains_add_name(m->chains, "/bin/B", &b), 0);
     assert_int_equal(chains_history(m->chains, UID_INVALID, &w), 0);
     for (unsigned i = 0; i < 3; i++) {
-        chains_set_time(m->chains, (1 + i * 100) * USEC_PER_SEC, T0 + i * 100 * USEC_PER_SEC);
-        assert_int_equal(chains_begin(m->chains, w), 0);
-        assert_int_equal(chains_start(m->chains, w, a), 0);
-        assert_int_equal(chains_start(m->chains, w, b), 0);
-        chains_end(m->chains, w);
+        chains_set_time(m->chains,
+                        (EventTime){(1 + i * 100) * USEC_PER_SEC, T0 + i * 100 * USEC_PER_SEC});
+        assert_int_equal(chains_begin(m->chains, w->user), 0);
+        assert_int_equal(chains_start(m->chains, a), 1);
+        assert_int_equal(chains_start(m->chains, b), 1);
+        chains_end(m->chains);
     }
     return m;
 }
@@ -205,7 +206,8 @@ static void use(Model *m)
                             p->files[i].maps[k].probability <= 1);
         }
         for (size_t i = 0; i < p->n_metadata; i++)
-            assert_true(p->metadata[i].range.probability >= 0 && p->metadata[i].range.probability <= 1);
+            assert_true(p->metadata[i].range.probability >= 0 &&
+                        p->metadata[i].range.probability <= 1);
     }
     if (m->halflife_usec == fine->halflife_usec) {
         assert_int_equal(model_merge(m, fine, &sum), 0);
@@ -435,7 +437,7 @@ static char *text_of_habits(unsigned n_applications, unsigned n_next, unsigned n
         append(&text, &n, &allocated, part);
     }
     append(&text, &n, &allocated, "],\"evidence\":[");
-    for (unsigned i = 0; i < 4 * CHAINS_BUCKETS * CHAINS_EXPERTS; i++)
+    for (unsigned i = 0; i < 4 * EXPERT_BUCKETS * EXPERTS; i++)
         append(&text, &n, &allocated, i ? ",0" : "0");
     append(&text, &n, &allocated, "],\"histories\":[");
     for (unsigned w = 0; w < n_histories; w++) {

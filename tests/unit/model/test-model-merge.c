@@ -237,12 +237,14 @@ static Chains *some_chains(const char *first, const char *second)
     assert_int_equal(chains_add_name(c, second, &b), 0);
     assert_int_equal(chains_history(c, UID_INVALID, &w), 0);
     for (unsigned i = 0; i < 3; i++) {
-        chains_set_time(c, (i * 1000 + 1) * USEC_PER_SEC, T0 + i * 1000 * USEC_PER_SEC);
-        assert_int_equal(chains_begin(c, w), 0);
-        assert_int_equal(chains_start(c, w, a), 0);
-        chains_set_time(c, (i * 1000 + 11) * USEC_PER_SEC, T0 + (i * 1000 + 10) * USEC_PER_SEC);
-        assert_int_equal(chains_start(c, w, b), 0);
-        chains_end(c, w);
+        chains_set_time(c,
+                        (EventTime){(i * 1000 + 1) * USEC_PER_SEC, T0 + i * 1000 * USEC_PER_SEC});
+        assert_int_equal(chains_begin(c, w->user), 0);
+        assert_int_equal(chains_start(c, a), 1);
+        chains_set_time(c, (EventTime){(i * 1000 + 11) * USEC_PER_SEC,
+                                       T0 + (i * 1000 + 10) * USEC_PER_SEC});
+        assert_int_equal(chains_start(c, b), 1);
+        chains_end(c);
     }
     return c;
 }

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #define N        6
-#define HALFLIFE ((usec_t)1 << 59) /* nothing sums, all weights are equal */
+#define HALFLIFE ((usec_t)1 << 59) /* nothing decays, all weights are equal */
 #define WINDOW   (600 * USEC_PER_SEC)
 
 static Chains *make(usec_t halflife_usec)
@@ -68,20 +68,26 @@ static void obvious_move(Obvious *o, unsigned x, bool running)
                 o->n[a][b][before[a][b]][obvious_state(o, a, b)]++;
 }
 
+static uint32_t co_occurrences(const UserHistory *h, uint32_t a, uint32_t b)
+{
+    const Neighbour *n = user_history_find_neighbour(h, a, b);
+
+    return !n ? 0 : n->pair == CHAINS_NONE ? 1 : h->pairs[n->pair].co_occurrences;
+}
+
 static void assert_same(const Chains *c, const Obvious *o)
 {
     const UserHistory *w = c->histories[0];
 
     for (unsigned a = 0; a < N; a++)
         for (unsigned b = 0; b < N; b++) {
-            uint32_t x = chains_find(w, a), y = chains_find(w, b);
+            uint32_t x = user_history_find(w, a), y = user_history_find(w, b);
             const ChainsPair *p =
-                    x == CHAINS_NONE || y == CHAINS_NONE ? NULL : chains_pair(w, x, y);
+                    x == CHAINS_NONE || y == CHAINS_NONE ? NULL : user_history_find_pair(w, x, y);
             ChainsStates s;
 
             assert_int_equal(p != NULL, o->seen[a][b]);
-            assert_int_equal(x == CHAINS_NONE || y == CHAINS_NONE ? 0
-                                                                  : chains_co_occurrences(w, x, y),
+            assert_int_equal(x == CHAINS_NONE || y == CHAINS_NONE ? 0 : co_occurrences(w, x, y),
                              o->co_occurrences[a][b]);
             if (!p)
                 continue;
@@ -114,16 +120,16 @@ static void test_states_against_the_obvious_way(void **state)
 
             now += 1000 * USEC_PER_SEC; /* between sessions no time counts */
             o.now = now;
-            chains_set_time(c, now, now);
-            assert_int_equal(chains_begin(c, w), 0);
+            chains_set_time(c, (EventTime){now, now});
+            assert_int_equal(chains_begin(c, w->user), 0);
             for (unsigned i = 0; i < 60; i++) {
                 unsigned x = random_below(&random, N);
 
                 now += random_below(&random, 300) * USEC_PER_SEC;
-                chains_set_time(c, now, now);
+                chains_set_time(c, (EventTime){now, now});
                 obvious_pass(&o, now);
                 if (o.running[x]) {
-                    chains_exit(c, w, x);
+                    chains_exit(c, x);
                     obvious_move(&o, x, false);
                 } else {
                     for (unsigned k = 0; k < n_starts; k++) {
@@ -138,7 +144,7 @@ static void test_states_against_the_obvious_way(void **state)
                         o.co_occurrences[x][y] = ++o.co_occurrences[y][x];
                         o.seen[x][y] = o.seen[y][x] = o.co_occurrences[x][y] >= 2;
                     }
-                    assert_int_equal(chains_start(c, w, x), 0);
+                    assert_int_equal(chains_start(c, x), 1);
                     obvious_move(&o, x, true);
                     starts[n_starts].x = x;
                     starts[n_starts++].at = now;
@@ -146,9 +152,9 @@ static void test_states_against_the_obvious_way(void **state)
                 assert_same(c, &o);
             }
             now += 77 * USEC_PER_SEC;
-            chains_set_time(c, now, now);
+            chains_set_time(c, (EventTime){now, now});
             obvious_pass(&o, now);
-            chains_end(c, w);
+            chains_end(c);
             memset(o.running, 0, sizeof(o.running)); /* cut off: no transitions */
             assert_same(c, &o);
         }
@@ -162,29 +168,29 @@ static void test_window(void **state)
     UserHistory *w = c->histories[0];
     usec_t now = 1000 * USEC_PER_SEC;
 
-    chains_set_time(c, now, now);
-    assert_int_equal(chains_begin(c, w), 0);
-    chains_set_time(c, now + WINDOW * 2, now);
-    assert_int_equal(chains_start(c, w, 0), 0);
-    chains_set_time(c, now + WINDOW * 3 + 1, now);
-    assert_int_equal(chains_start(c, w, 1), 0);
-    assert_int_equal(chains_co_occurrences(w, 1, 2), 0); /* 600 s and a microsecond apart */
-    chains_exit(c, w, 0);
-    chains_set_time(c, now + WINDOW * 4 + 1, now);
-    assert_int_equal(chains_start(c, w, 0), 0);
-    assert_int_equal(chains_co_occurrences(w, 1, 2), 1); /* 600 s apart */
-    assert_null(chains_pair(w, 1, 2));
-    chains_exit(c, w, 1);
-    chains_set_time(c, now + WINDOW * 4 + 2, now);
-    assert_int_equal(chains_start(c, w, 2), 0);
-    assert_int_equal(chains_co_occurrences(w, 1, 2), 1);
-    assert_int_equal(chains_co_occurrences(w, 1, 3), 1); /* with 0; 1 started too long ago */
-    assert_int_equal(chains_co_occurrences(w, 2, 3), 0);
-    chains_set_time(c, now + WINDOW * 5 + 1, now);
-    assert_int_equal(chains_start(c, w, 1), 0);
-    assert_int_equal(chains_co_occurrences(w, 1, 2), 2);
-    assert_non_null(chains_pair(w, 1, 2));
-    assert_null(chains_pair(w, 1, 3));
+    chains_set_time(c, (EventTime){now, now});
+    assert_int_equal(chains_begin(c, w->user), 0);
+    chains_set_time(c, (EventTime){now + WINDOW * 2, now});
+    assert_int_equal(chains_start(c, 0), 1);
+    chains_set_time(c, (EventTime){now + WINDOW * 3 + 1, now});
+    assert_int_equal(chains_start(c, 1), 1);
+    assert_int_equal(co_occurrences(w, 1, 2), 0); /* 600 s and a microsecond apart */
+    chains_exit(c, 0);
+    chains_set_time(c, (EventTime){now + WINDOW * 4 + 1, now});
+    assert_int_equal(chains_start(c, 0), 1);
+    assert_int_equal(co_occurrences(w, 1, 2), 1); /* 600 s apart */
+    assert_null(user_history_find_pair(w, 1, 2));
+    chains_exit(c, 1);
+    chains_set_time(c, (EventTime){now + WINDOW * 4 + 2, now});
+    assert_int_equal(chains_start(c, 2), 1);
+    assert_int_equal(co_occurrences(w, 1, 2), 1);
+    assert_int_equal(co_occurrences(w, 1, 3), 1); /* with 0; 1 started too long ago */
+    assert_int_equal(co_occurrences(w, 2, 3), 0);
+    chains_set_time(c, (EventTime){now + WINDOW * 5 + 1, now});
+    assert_int_equal(chains_start(c, 1), 1);
+    assert_int_equal(co_occurrences(w, 1, 2), 2);
+    assert_non_null(user_history_find_pair(w, 1, 2));
+    assert_null(user_history_find_pair(w, 1, 3));
 }
 
 /* What was long ago weighs less; counts fade by half in a half-life. */
@@ -195,20 +201,21 @@ static void test_fading(void **state)
     UserHistory *w = c->histories[0];
     ChainsTotals t;
 
-    chains_set_time(c, halflife_usec * 16, halflife_usec * 16);
-    assert_int_equal(chains_begin(c, w), 0);
-    assert_int_equal(chains_start(c, w, 0), 0);
-    chains_end(c, w);
-    chains_totals(c, w, chains_find(w, 0), &t);
+    chains_set_time(c, (EventTime){halflife_usec * 16, halflife_usec * 16});
+    assert_int_equal(chains_begin(c, w->user), 0);
+    assert_int_equal(chains_start(c, 0), 1);
+    chains_end(c);
+    chains_totals(c, w, user_history_find(w, 0), &t);
     assert_true(fabs(t.starts - 1) < 1e-9);
-    chains_set_time(c, halflife_usec * 17, halflife_usec * 17);
-    chains_totals(c, w, chains_find(w, 0), &t);
+    chains_set_time(c, (EventTime){halflife_usec * 17, halflife_usec * 17});
+    chains_totals(c, w, user_history_find(w, 0), &t);
     assert_true(fabs(t.starts - 0.5) < 1e-9);
-    chains_set_time(c, halflife_usec * 34, halflife_usec * 34); /* in the next generation */
-    chains_totals(c, w, chains_find(w, 0), &t);
+    chains_set_time(
+            c, (EventTime){halflife_usec * 34, halflife_usec * 34}); /* in the next generation */
+    chains_totals(c, w, user_history_find(w, 0), &t);
     assert_true(fabs(t.starts - 1 / (double)(1 << 18)) < 1e-6);
-    chains_set_time(c, halflife_usec * 160, halflife_usec * 160);
-    chains_totals(c, w, chains_find(w, 0), &t);
+    chains_set_time(c, (EventTime){halflife_usec * 160, halflife_usec * 160});
+    chains_totals(c, w, user_history_find(w, 0), &t);
     assert_true(t.starts == 0);
 }
 
@@ -220,13 +227,13 @@ static void test_clock_jumps(void **state)
     usec_t now = 1000 * USEC_PER_SEC;
     ChainsTotals t;
 
-    chains_set_time(c, now, now);
-    assert_int_equal(chains_start(c, w, 0), 0);
-    chains_set_time(c, now + 1000 * 24 * USEC_PER_HOUR, now);
-    chains_set_time(c, 5, 5);
-    chains_set_time(c, now + 1000 * 24 * USEC_PER_HOUR + 7 * USEC_PER_SEC, now);
-    chains_exit(c, w, 0);
-    chains_totals(c, w, chains_find(w, 0), &t);
+    chains_set_time(c, (EventTime){now, now});
+    assert_int_equal(chains_start(c, 0), 1);
+    chains_set_time(c, (EventTime){now + 1000 * 24 * USEC_PER_HOUR, now});
+    chains_set_time(c, (EventTime){5, 5});
+    chains_set_time(c, (EventTime){now + 1000 * 24 * USEC_PER_HOUR + 7 * USEC_PER_SEC, now});
+    chains_exit(c, 0);
+    chains_totals(c, w, user_history_find(w, 0), &t);
     assert_true(fabs(t.on_usec - (double)(CHAINS_GAP_MAX + 7 * USEC_PER_SEC)) < 1000);
     assert_true(fabs(chains_time_usec(c, w) - t.on_usec) < 1000);
 }
@@ -252,22 +259,21 @@ static Chains *random_chains(uint64_t seed, usec_t halflife_usec)
         assert_int_equal(chains_history(c, 1000 + random_below(&random, 2), &w), 0);
         w = random_below(&random, 4) == 0 ? c->histories[0] : w;
         now += random_below(&random, 2) * halflife_usec + USEC_PER_SEC;
-        chains_set_time(c, now, now);
-        assert_int_equal(chains_begin(c, w), 0);
+        chains_set_time(c, (EventTime){now, now});
+        assert_int_equal(chains_begin(c, w->user), 0);
         for (unsigned i = 0; i < 30; i++) {
-            unsigned x = random_below(&random, (uint32_t)c->n_names);
-            uint32_t a = chains_find(w, x);
+            unsigned x = random_below(&random, (uint32_t)c->names.n);
 
             now += random_below(&random, 400) * USEC_PER_SEC;
-            chains_set_time(c, now, now);
-            if (a != CHAINS_NONE && w->applications[a].running)
-                chains_exit(c, w, x);
+            chains_set_time(c, (EventTime){now, now});
+            if (chains_runs(c, x))
+                chains_exit(c, x);
             else
-                assert_int_equal(chains_start(c, w, x), 0);
+                assert_int_equal(chains_start(c, x), 1);
         }
-        chains_end(c, w);
-        c->attributed[session][1].current += 12345 * seed;
-        c->expected[session][2].previous += 77 * seed;
+        chains_end(c);
+        c->weights.credit[session][1].current += 12345 * seed;
+        c->weights.charge[session][2].previous += 77 * seed;
     }
     return c;
 }
@@ -329,9 +335,9 @@ static void test_merge_states(void **state)
         usec_t later = 60 * (HALFLIFE >> 8);
 
         /* all seen from the same moment */
-        chains_set_time(a, later, later);
-        chains_set_time(b, later, later);
-        chains_set_time(c, later, later);
+        chains_set_time(a, (EventTime){later, later});
+        chains_set_time(b, (EventTime){later, later});
+        chains_set_time(c, (EventTime){later, later});
         for (size_t k = 0; k < c->n_histories; k++)
             for (size_t i = 0; i < c->histories[k]->n_pairs; i++) {
                 const UserHistory *w = c->histories[k];
@@ -348,13 +354,16 @@ static void test_merge_states(void **state)
                     Chains *part = (Chains *)parts[m];
 
                     assert_int_equal(chains_history(part, w->user, &x), 0);
-                    assert_int_equal(chains_add_name(part, c->names[w->applications[p->a].id], &id),
-                                     0);
-                    u = chains_find(x, id);
-                    assert_int_equal(chains_add_name(part, c->names[w->applications[p->b].id], &id),
-                                     0);
-                    v = chains_find(x, id);
-                    q = u == CHAINS_NONE || v == CHAINS_NONE ? NULL : chains_pair(x, u, v);
+                    assert_int_equal(
+                            chains_add_name(part, c->names.names[w->applications[p->a].id], &id),
+                            0);
+                    u = user_history_find(x, id);
+                    assert_int_equal(
+                            chains_add_name(part, c->names.names[w->applications[p->b].id], &id),
+                            0);
+                    v = user_history_find(x, id);
+                    q = u == CHAINS_NONE || v == CHAINS_NONE ? NULL
+                                                             : user_history_find_pair(x, u, v);
                     if (!q)
                         continue;
                     chains_states(part, x, q, &t);
@@ -484,12 +493,12 @@ static void test_errors(void **state)
     char *text;
 
     assert_int_equal(chains_merge(a, b, &c), -EINVAL);
-    assert_int_equal(chains_begin(a, a->histories[0]), 0);
+    assert_int_equal(chains_begin(a, a->histories[0]->user), 0);
     assert_int_equal(chains_to_json(a, &text), -EBUSY);
     assert_int_equal(chains_merge(a, a, &c), -EBUSY);
-    assert_int_equal(chains_start(a, a->histories[0], CHAINS_IDS_MAX), -E2BIG);
-    assert_int_equal(chains_start(a, a->histories[0], 4242), 0); /* has no name */
-    chains_end(a, a->histories[0]);
+    assert_int_equal(chains_start(a, CHAINS_IDS_MAX), -E2BIG);
+    assert_int_equal(chains_start(a, 4242), 1); /* has no name */
+    chains_end(a);
     assert_int_equal(chains_to_json(a, &text), -EINVAL);
     assert_int_equal(chains_merge(a, a, &c), -EINVAL);
     assert_int_equal(chains_new(0, 1, &d), -EINVAL);

@@ -5,9 +5,12 @@
 #include "model/model.h"
 #include "predict/mixture-train.h"
 #include "predict/mixture.h"
-#include "util/predict-util.h"
 
+#include <setjmp.h>
+#include <stdarg.h>
 #include <string.h>
+/* after the three above */
+#include <cmocka.h>
 
 #define LARGE (3U << 20)
 #define WEEK  (7 * 24 * USEC_PER_HOUR)
@@ -54,8 +57,8 @@ static Trace *session(unsigned day)
 
 static uint32_t number_of(const Chains *c, const char *name)
 {
-    for (uint32_t i = 0; i < c->n_names; i++)
-        if (strcmp(c->names[i], name) == 0)
+    for (uint32_t i = 0; i < c->names.n; i++)
+        if (strcmp(c->names.names[i], name) == 0)
             return i;
     return CHAINS_NONE;
 }
@@ -80,13 +83,13 @@ static void what_follows_is_learned(void **state)
         if (m->chains->histories[i]->user == 1000)
             w = m->chains->histories[i];
     assert_non_null(w);
-    assert_false(w->in_session);
-    a = chains_find(w, number_of(m->chains, "/bin/a"));
-    b = chains_find(w, number_of(m->chains, "/bin/b"));
+    assert_false(chains_learns(m->chains, w));
+    a = user_history_find(w, number_of(m->chains, "/bin/a"));
+    b = user_history_find(w, number_of(m->chains, "/bin/b"));
     assert_int_not_equal(a, CHAINS_NONE);
     assert_int_not_equal(b, CHAINS_NONE);
-    assert_non_null(chains_pair(w, MIN(a, b), MAX(a, b)));
-    assert_int_equal(chains_find(w, number_of(m->chains, "/sbin/daemon")), CHAINS_NONE);
+    assert_non_null(user_history_find_pair(w, MIN(a, b), MAX(a, b)));
+    assert_int_equal(user_history_find(w, number_of(m->chains, "/sbin/daemon")), CHAINS_NONE);
     /* Three starts, two of them faded by one and two days of a week's half-life. */
     chains_totals(m->chains, w, a, &totals);
     assert_true(totals.starts > 2.7 && totals.starts < 3.0);
@@ -95,10 +98,10 @@ static void what_follows_is_learned(void **state)
 static void what_was_trained_predicts(void **state)
 {
     _cleanup_model_ Model *m = model_new(WEEK);
-    _cleanup_predictor_ Predictor *p = NULL;
-    _cleanup_predictor_guesses_ PredictorGuesses g = {0};
+    _cleanup_mixture_ Mixture *p = NULL;
+    _cleanup_guesses_ Guesses g = {0};
+    usec_t at, now = (1700000000ULL + 5 * 86400ULL) * USEC_PER_SEC, horizon = USEC_INFINITY;
     uint32_t a, b;
-    usec_t at;
 
     for (unsigned day = 0; day < 5; day++) {
         _cleanup_trace_ Trace *t = session(day);
@@ -107,19 +110,16 @@ static void what_was_trained_predicts(void **state)
     }
     a = number_of(m->chains, "/bin/a");
     b = number_of(m->chains, "/bin/b");
-    assert_int_equal(mixture_new(WEEK, &p), 0);
     at = m->chains->seen + USEC_PER_SEC;
-    assert_int_equal(mixture_set_chains(p, TAKE_PTR(m->chains)), 0);
-    predictor_set_wall_clock(p, at, (1700000000ULL + 5 * 86400ULL) * USEC_PER_SEC);
-    assert_int_equal(predictor_begin(p, at, 1000), 0);
-    assert_int_equal(predictor_observe(p, &(PredictorEvent){at + 10 * USEC_PER_SEC, 1000, a,
-                                                            PREDICTOR_START}),
-                     0);
-    assert_int_equal(predictor_predict(p, at + 10 * USEC_PER_SEC, NULL, USEC_INFINITY, &g), 0);
+    assert_int_equal(mixture_new(TAKE_PTR(m->chains), &p), 0);
+    assert_int_equal(mixture_begin(p, (EventTime){at, now}, 1000, true), 0);
+    at += 10 * USEC_PER_SEC;
+    now += 10 * USEC_PER_SEC;
+    assert_int_equal(mixture_start(p, (EventTime){at, now}, a), 1);
+    assert_int_equal(mixture_predict(p, (EventTime){at, now}, &horizon, 1, &g), 0);
     assert_true(g.n >= 1);
     assert_int_equal(g.guesses[0].item, b);
     assert_true(g.guesses[0].probability > 0.5);
-    assert_int_equal(predictor_end(p, at + 100 * USEC_PER_SEC), 0);
 }
 
 static void other_stages_and_bad_traces_teach_nothing(void **state)

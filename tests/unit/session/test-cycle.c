@@ -3,7 +3,7 @@
 /* The session cycle: session/cycle.h. */
 
 #include "plan/cost-model.h"
-#include "predict/needs.h"
+#include "predict/object-scores.h"
 #include "session/cycle.h"
 #include "util/model-util.h"
 
@@ -49,21 +49,19 @@ static Cycle *make(const CycleParameters *p, Model *m)
 static int tell(Cycle *c, usec_t at, const char *path, bool started)
 {
     return cycle_observe(
-            c,
-            &(CycleEvent){
-                    .at = at, .realtime = T0 + at, .uid = 1000, .started = started, .path = path});
+            c, &(CycleEvent){.time = {at, T0 + at}, .uid = 1000, .started = started, .path = path});
 }
 
 /* Sessions in which B starts 5 s after A, and both are left. */
 static usec_t habit(Cycle *c, unsigned sessions, usec_t at)
 {
     for (unsigned i = 0; i < sessions; i++, at += 1000 * S) {
-        assert_int_equal(cycle_begin(c, at, T0 + at), 0);
+        assert_int_equal(cycle_begin(c, (EventTime){at, T0 + at}), 0);
         assert_int_equal(tell(c, at + 100 * S, "/bin/A", true), 1);
         assert_int_equal(tell(c, at + 105 * S, "/bin/B", true), 1);
         assert_int_equal(tell(c, at + 400 * S, "/bin/A", false), 0);
         assert_int_equal(tell(c, at + 400 * S, "/bin/B", false), 0);
-        assert_int_equal(cycle_end(c, at + 500 * S, T0 + at + 500 * S), 0);
+        cycle_end(c, (EventTime){at + 500 * S, T0 + at + 500 * S});
     }
     return at;
 }
@@ -71,14 +69,14 @@ static usec_t habit(Cycle *c, unsigned sessions, usec_t at)
 static double worth(const PrefetchRequest *w)
 {
     return w->probability *
-           needs_worth(w->length, cost_seek_bytes(cost_model_of(DEVICE_CLASS_UNKNOWN)));
+           object_worth(w->length, cost_seek_bytes(cost_model_of(DEVICE_CLASS_UNKNOWN)));
 }
 
 static CycleDecision decide(Cycle *c, usec_t at, const CycleSnapshot *s)
 {
     CycleDecision d;
 
-    assert_int_equal(cycle_decide(c, at, T0 + at, s, &d), 0);
+    assert_int_equal(cycle_decide(c, (EventTime){at, T0 + at}, s, &d), 0);
     for (size_t i = 0; i < d.n_requests; i++) {
         assert_true(d.requests[i].probability >= 0 && d.requests[i].probability <= 1);
         if (i == 0)
@@ -109,7 +107,7 @@ static Cycle *after_a(const CycleParameters *p, usec_t *ret_now)
     Cycle *c = make(p, m);
     usec_t now = habit(c, 10, 1000 * S);
 
-    assert_int_equal(cycle_begin(c, now, T0 + now), 0);
+    assert_int_equal(cycle_begin(c, (EventTime){now, T0 + now}), 0);
     assert_int_equal(tell(c, now + 100 * S, "/bin/A", true), 1);
     *ret_now = now + 101 * S;
     return c;
@@ -227,14 +225,14 @@ static void test_no_scan(void **state)
     p.scan = false;
     d = make(&p, again);
     assert_null(again->chains);
-    assert_int_equal(cycle_begin(d, now, T0 + now), 0);
+    assert_int_equal(cycle_begin(d, (EventTime){now, T0 + now}), 0);
     assert_int_equal(tell(d, now + 100 * S, "/bin/A", true), 1);
     assert_int_equal(cycle_n_learned(d), 0);
     x = decide(d, now + 101 * S, &plenty);
     assert_non_null(wanted(&x, "/f/b", 0));
     assert_null(wanted(&x, "/f/a", 0));
     assert_int_equal(tell(d, now + 110 * S, "/bin/A", false), 0);
-    assert_int_equal(cycle_end(d, now + 120 * S, T0), 0);
+    cycle_end(d, (EventTime){now + 120 * S, T0});
 }
 
 /* What will hardly be used before the session ends is left alone, whatever room there is. */
@@ -272,7 +270,7 @@ static void test_metadata(void **state)
     learn(&m, session(STAGE_LOGIN, 1000, T0, 0, "A>a=0-4", "40-41"));
     c = make(&p, m);
     now = habit(c, 10, 1000 * S);
-    assert_int_equal(cycle_begin(c, now, T0 + now), 0);
+    assert_int_equal(cycle_begin(c, (EventTime){now, T0 + now}), 0);
     assert_int_equal(tell(c, now + 100 * S, "/bin/A", true), 1);
     now += 101 * S;
     d = decide(c, now, &plenty);
@@ -316,7 +314,7 @@ static void test_metadata_is_bounded(void **state)
     assert_non_null(wanted(&d, UUID, 40000 * PAGE)); /* 12 MB and no second time that */
 }
 
-/* What was learned sums by the wall clock, though the machine was off meanwhile. */
+/* What was learned decays by the wall clock, though the machine was off meanwhile. */
 static void test_two_clocks(void **state)
 {
     CycleParameters p = parameters();
@@ -326,8 +324,8 @@ static void test_two_clocks(void **state)
 
     assert_int_equal(cycle_learned(c, &learned), 0);
     assert_int_equal(learned->generation, decayed_sum_generation(T0, H));
-    assert_int_equal(cycle_end(c, now, T0 + now), 0);
-    assert_int_equal(cycle_begin(c, now + S, T0 + DECAYED_SUM_SPAN * H + now), 0);
+    cycle_end(c, (EventTime){now, T0 + now});
+    assert_int_equal(cycle_begin(c, (EventTime){now + S, T0 + DECAYED_SUM_SPAN * H + now}), 0);
     chains_free(learned);
     assert_int_equal(cycle_learned(c, &learned), 0);
     assert_int_equal(learned->generation, decayed_sum_generation(T0, H) + 1);
@@ -378,7 +376,7 @@ static void test_other_users(void **state)
     CycleParameters p = parameters();
     _cleanup_model_ Model *m = small_model();
     _cleanup_cycle_ Cycle *c = make(&p, m);
-    CycleEvent e = {.at = S, .realtime = T0, .uid = 0, .started = true, .path = "/bin/A"};
+    CycleEvent e = {.time = {S, T0}, .uid = 0, .started = true, .path = "/bin/A"};
 
     assert_int_equal(cycle_observe(c, &e), 0);
     e.uid = UID_INVALID;
@@ -396,7 +394,7 @@ static void test_hostile(void **state)
     usec_t at = 5000 * S;
 
     /* Exits of what never started, ends of what never began. */
-    assert_int_equal(cycle_end(c, at, T0), 0);
+    cycle_end(c, (EventTime){at, T0});
     assert_int_equal(tell(c, at, "/bin/A", false), 0);
     /* Starts and exits in one batch, at one instant. */
     assert_int_equal(tell(c, at, "/bin/A", true), 1);
@@ -416,16 +414,16 @@ static void test_hostile(void **state)
     for (unsigned i = 0; i < 6; i++) {
         static const usec_t ats[] = {0, 1, USEC_INFINITY, 17, USEC_INFINITY - 1, 6000 * S};
         static const usec_t walls[] = {USEC_INFINITY, 0, 5, T0, 0, USEC_INFINITY - 1};
-        CycleEvent e = {ats[i], walls[i], 1000, i % 2, "/bin/A"};
+        CycleEvent e = {{ats[i], walls[i]}, 1000, i % 2, "/bin/A"};
         CycleDecision d;
 
         assert_true(cycle_observe(c, &e) >= 0);
-        assert_int_equal(cycle_decide(c, ats[5 - i], walls[i], &plenty, &d), 0);
+        assert_int_equal(cycle_decide(c, (EventTime){ats[5 - i], walls[i]}, &plenty, &d), 0);
     }
     /* Names that are no text. */
     assert_true(tell(c, at, "/bin/\xff\x01%", true) >= 0);
     assert_true(tell(c, at, "", true) >= 0);
-    assert_int_equal(cycle_end(c, at, T0), 0);
+    cycle_end(c, (EventTime){at, T0});
     assert_int_equal(cycle_learned(c, &learned), 0);
     assert_int_equal(chains_to_json(learned, &text), 0);
     chains_free(learned);
@@ -489,7 +487,7 @@ static void test_save_restore(void **state)
 
     d = make(&p, loaded);
     now += 2000 * S;
-    assert_int_equal(cycle_begin(d, now, T0 + now), 0);
+    assert_int_equal(cycle_begin(d, (EventTime){now, T0 + now}), 0);
     assert_int_equal(tell(d, now + 100 * S, "/bin/A", true), 1);
     x = decide(d, now + 101 * S, &plenty);
     assert_non_null(wanted(&x, "/f/b", 0));
@@ -518,7 +516,7 @@ static void test_part_of_the_starts(void **state)
           session(STAGE_SESSION, 1000, T0 + 2 * USEC_PER_HOUR, 0, "A>a=0-4 B>b=0-2 B>e=0-1", NULL));
     c = make(&p, m);
     now = habit(c, 10, 1000 * S);
-    assert_int_equal(cycle_begin(c, now, T0 + now), 0);
+    assert_int_equal(cycle_begin(c, (EventTime){now, T0 + now}), 0);
     assert_int_equal(tell(c, now + 100 * S, "/bin/A", true), 1);
     x = decide(c, now + 101 * S, &plenty);
     assert_non_null(wanted(&x, "/f/e", 0));
@@ -576,7 +574,7 @@ static void test_ties(void **state)
     assert_int_equal(model_move_files(m, to), 0);
     c = make(&p, m);
     now = habit(c, 10, 1000 * S);
-    assert_int_equal(cycle_begin(c, now, T0 + now), 0);
+    assert_int_equal(cycle_begin(c, (EventTime){now, T0 + now}), 0);
     assert_int_equal(tell(c, now + 100 * S, "/bin/A", true), 1);
     s.memory.available_bytes = 2 * PAGE;
     d = decide(c, now + 101 * S, &s);

@@ -17,6 +17,7 @@
 #include "base/macros.h"
 #include "base/time-util.h"
 #include "base/uid.h"
+#include "predict/guesses.h"
 
 #define PREDICTOR_ITEMS_MAX (1U << 20)
 #define PREDICTOR_NONE      UINT32_MAX /* no item */
@@ -35,30 +36,6 @@ typedef struct PredictorEvent {
     uint32_t item; /* below PREDICTOR_ITEMS_MAX */
     PredictorEventKind kind;
 } PredictorEvent;
-
-typedef struct PredictorGuess {
-    uint32_t item;
-    double probability; /* 0..1 */
-} PredictorGuess;
-
-/* A growing list of guesses; zeroed is valid and empty. After predictor_predict() it is sorted by
- * falling probability (then rising item) and names each item once. */
-typedef struct PredictorGuesses {
-    PredictorGuess *guesses;
-    size_t n, allocated;
-} PredictorGuesses;
-
-void predictor_guesses_done(PredictorGuesses *g);
-#define _cleanup_predictor_guesses_ _cleanup_(predictor_guesses_done)
-
-/* What is going on, where the caller knows better than what the predictor has observed: the login
- * pack asks for a user who has not logged in yet, for instance. */
-typedef struct PredictorState {
-    uint32_t user;           /* UID_INVALID: unknown */
-    uint32_t last;           /* started last, or PREDICTOR_NONE */
-    const uint32_t *running; /* items that run now */
-    size_t n_running;
-} PredictorState;
 
 typedef enum MixtureCombination {
     MIXTURE_CALIBRATED, /* hazards of competing risks, weights learned online: mixture.h */
@@ -111,7 +88,7 @@ DEFINE_CLEANUP(Predictor *, predictor_free);
 #define _cleanup_predictor_ _cleanup_(predictor_freep)
 
 /* What the wall clock says at `now` on the events' clock, where those are two: what was learned
- * sums by wall-clock time, also while the machine is off. Tell it again when either may have
+ * decays by wall-clock time, also while the machine is off. Tell it again when either may have
  * jumped. Never told: one clock serves for both. */
 void predictor_set_wall_clock(Predictor *p, usec_t now, usec_t realtime);
 
@@ -127,10 +104,8 @@ int predictor_observe(Predictor *p, const PredictorEvent *event);
 
 /* What will be needed in the `horizon` after `now` (USEC_INFINITY: before the session ends), in
  * `guesses`, whose old content is dropped. Predictors of sequences know events, not time, and take
- * no notice of the horizon. `state` NULL: what was observed. 0 or -ENOMEM. */
-int predictor_predict(Predictor *p, usec_t now, const PredictorState *state, usec_t horizon,
-                      PredictorGuesses *guesses);
+ * no notice of the horizon. 0 or -ENOMEM. */
+int predictor_predict(Predictor *p, usec_t now, usec_t horizon, Guesses *guesses);
 
 /* Bytes of memory that hold what was learned. */
 size_t predictor_size(const Predictor *p);
-const char *predictor_get_name(const Predictor *p);

@@ -3,7 +3,7 @@
 
 /* What the tests of predictors share. Symbols are letters: 'A' is item 0. */
 
-#include "predict/predictor.h"
+#include "evaluate/predictor.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -46,9 +46,9 @@ static inline void key(const char *letters, uint32_t *ret)
 /* Probability of a letter now; 0 if it is not predicted. */
 static inline double guess_of(Predictor *p, char letter)
 {
-    _cleanup_predictor_guesses_ PredictorGuesses g = {0};
+    _cleanup_guesses_ Guesses g = {0};
 
-    assert_int_equal(predictor_predict(p, 0, NULL, 20 * USEC_PER_SEC, &g), 0);
+    assert_int_equal(predictor_predict(p, 0, 20 * USEC_PER_SEC, &g), 0);
     for (size_t i = 0; i < g.n; i++)
         if (g.guesses[i].item == (uint32_t)(letter - 'A'))
             return g.guesses[i].probability;
@@ -59,10 +59,10 @@ static inline double guess_of(Predictor *p, char letter)
 static inline const char *guessed(Predictor *p)
 {
     static char text[64];
-    _cleanup_predictor_guesses_ PredictorGuesses g = {0};
+    _cleanup_guesses_ Guesses g = {0};
     size_t n = 0;
 
-    assert_int_equal(predictor_predict(p, 0, NULL, 20 * USEC_PER_SEC, &g), 0);
+    assert_int_equal(predictor_predict(p, 0, 20 * USEC_PER_SEC, &g), 0);
     assert_true(g.n < sizeof(text));
     for (char c = 'A'; c <= 'Z'; c++)
         for (size_t i = 0; i < g.n; i++)

@@ -4,7 +4,7 @@
 /* What a predictor must provide. predictor.c checks and orders what goes in and what comes out, so
  * that an implementation sees rising times, valid kinds and valid items. */
 
-#include "predict/predictor.h"
+#include "evaluate/predictor.h"
 
 typedef struct PredictorOps {
     const char *name;
@@ -15,8 +15,7 @@ typedef struct PredictorOps {
     int (*begin)(Predictor *p, usec_t now, uint32_t user); /* may be NULL */
     int (*end)(Predictor *p, usec_t now);
     int (*observe)(Predictor *p, const PredictorEvent *event);
-    int (*predict)(Predictor *p, usec_t now, const PredictorState *state, usec_t horizon,
-                   PredictorGuesses *guesses);
+    int (*predict)(Predictor *p, usec_t now, usec_t horizon, Guesses *guesses);
     size_t (*size)(const Predictor *p);
 } PredictorOps;
 
@@ -28,10 +27,9 @@ struct Predictor {
     bool in_session;
 };
 
-int predictor_guess_add(PredictorGuesses *g, uint32_t item, double probability);
-
-/* Sorts, and keeps of each item the likeliest guess. */
-void predictor_guesses_finish(PredictorGuesses *g);
+/* A new predictor of that kind. 0 or -ENOMEM. */
+int predictor_create(const PredictorOps *ops, const PredictorParameters *p, uint64_t seed,
+                     Predictor **ret);
 
 /* Which items run, and how often: item -> number of processes. */
 typedef struct RunningSet {

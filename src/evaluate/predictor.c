@@ -1,10 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "predict/predictor.h"
+#include "evaluate/predictor.h"
 
-#include "predict/predictor-internal.h"
+#include "evaluate/predictor-internal.h"
 
-#include <math.h>
 #include <string.h>
+
+int predictor_create(const PredictorOps *ops, const PredictorParameters *p, uint64_t seed,
+                     Predictor **ret)
+{
+    int r = ops->create(p, seed, ret);
+
+    if (r >= 0)
+        (*ret)->ops = ops;
+    return r;
+}
 
 Predictor *predictor_free(Predictor *p)
 {
@@ -53,82 +62,23 @@ int predictor_observe(Predictor *p, const PredictorEvent *event)
     return p->ops->observe(p, &e);
 }
 
-int predictor_predict(Predictor *p, usec_t now, const PredictorState *state, usec_t horizon,
-                      PredictorGuesses *guesses)
+int predictor_predict(Predictor *p, usec_t now, usec_t horizon, Guesses *guesses)
 {
     int r;
 
     guesses->n = 0;
-    r = p->ops->predict(p, MAX(p->now, now), state, horizon, guesses);
+    r = p->ops->predict(p, MAX(p->now, now), horizon, guesses);
     if (r < 0) {
         guesses->n = 0;
         return r;
     }
-    predictor_guesses_finish(guesses);
+    guesses_sort(guesses);
     return 0;
 }
 
 size_t predictor_size(const Predictor *p)
 {
     return p->ops->size(p);
-}
-
-const char *predictor_get_name(const Predictor *p)
-{
-    return p->ops->name;
-}
-
-void predictor_guesses_done(PredictorGuesses *g)
-{
-    free(g->guesses);
-    *g = (PredictorGuesses){0};
-}
-
-int predictor_guess_add(PredictorGuesses *g, uint32_t item, double probability)
-{
-    int r;
-
-    if (isnan(probability) || probability <= 0)
-        return 0;
-    r = grow_array(&g->guesses, &g->allocated, g->n + 1, sizeof(*g->guesses));
-    if (r < 0)
-        return r;
-    g->guesses[g->n++] = (PredictorGuess){item, MIN(probability, 1.0)};
-    return 0;
-}
-
-static int compare_item(const void *a, const void *b)
-{
-    const PredictorGuess *x = a, *y = b;
-
-    if (x->item != y->item)
-        return x->item < y->item ? -1 : 1;
-    return x->probability > y->probability ? -1 : x->probability < y->probability;
-}
-
-static int compare_probability(const void *a, const void *b)
-{
-    const PredictorGuess *x = a, *y = b;
-
-    if (x->probability > y->probability)
-        return -1;
-    if (x->probability < y->probability)
-        return 1;
-    return x->item < y->item ? -1 : x->item > y->item;
-}
-
-void predictor_guesses_finish(PredictorGuesses *g)
-{
-    size_t n = 0;
-
-    if (g->n == 0)
-        return;
-    qsort(g->guesses, g->n, sizeof(*g->guesses), compare_item);
-    for (size_t i = 0; i < g->n; i++)
-        if (n == 0 || g->guesses[n - 1].item != g->guesses[i].item)
-            g->guesses[n++] = g->guesses[i];
-    g->n = n;
-    qsort(g->guesses, g->n, sizeof(*g->guesses), compare_probability);
 }
 
 void running_set_done(RunningSet *s)

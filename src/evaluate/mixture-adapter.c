@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The product's predictor (predict/mixture.h) as one of the predictors that are compared. Items are
+ * ids of its chains. For comparison, the adapter can withhold the users from it, and combine its
+ * chains by the thesis's product instead. */
+
+#include "evaluate/mixture-adapter.h"
+
+#include "evaluate/predictor-internal.h"
+#include "predict/mixture.h"
+
+typedef struct Adapter {
+    Predictor base;
+    MixtureCombination combination;
+    bool users;
+    Mixture *mixture;
+    uint32_t user; /* of the session */
+} Adapter;
+
+static void adapter_destroy(Predictor *p)
+{
+    Adapter *a = (Adapter *)p;
+
+    mixture_free(a->mixture);
+    free(a);
+}
+
+static int adapter_create(const PredictorParameters *p, uint64_t seed, Predictor **ret)
+{
+    Adapter *a = calloc(1, sizeof(*a));
+    _cleanup_chains_ Chains *chains = NULL;
+    int r = a ? chains_new(p->halflife_usec, p->chain_window, &chains) : -ENOMEM;
+
+    if (r >= 0)
+        r = mixture_new(chains, &a->mixture);
+    if (r < 0) {
+        free(a);
+        return r;
+    }
+    chains = NULL;
+    a->combination = p->combination;
+    a->users = p->mixture_users;
+    a->user = UID_INVALID;
+    *ret = &a->base;
+    return 0;
+}
+
+Mixture *mixture_adapter_get(Predictor *p)
+{
+    return ((Adapter *)p)->mixture;
+}
+
+static EventTime time_of(const Adapter *a, usec_t now)
+{
+    return (EventTime){now, now + a->base.wall_offset};
+}
+
+static int adapter_begin(Predictor *p, usec_t now, uint32_t user)
+{
+    Adapter *a = (Adapter *)p;
+
+    a->user = a->users ? user : UID_INVALID;
+    return mixture_begin(a->mixture, time_of(a, now), a->user, true);
+}
+
+static int adapter_end(Predictor *p, usec_t now)
+{
+    Adapter *a = (Adapter *)p;
+
+    mixture_end(a->mixture, time_of(a, now));
+    return 0;
+}
+
+static int adapter_observe(Predictor *p, const PredictorEvent *e)
+{
+    Adapter *a = (Adapter *)p;
+    int r = 0;
+
+    if (e->kind == PREDICTOR_START)
+        r = mixture_start(a->mixture, time_of(a, e->at), e->item);
+    else if (e->kind == PREDICTOR_EXIT)
+        r = mixture_exit(a->mixture, time_of(a, e->at), e->item);
+    return MIN(r, 0);
+}
+
+/* Equation 4.12 for one application of a chain in state s: log P(not needed). `mine`: the bit of
+ * the states in which the application runs. */
+static double log_not_needed(const ChainsStates *s, unsigned state, unsigned mine, double tau_usec)
+{
+    double n = 0, mass = 0;
+
+    for (unsigned j = 0; j < 4; j++) {
+        n += s->n[state][j];
+        mass += j & mine ? s->n[state][j] : 0;
+    }
+    if (n <= 0 || s->dwell_usec[state] <= 0)
+        return 0;
+    return log1p(-fmin(-expm1(-n / s->dwell_usec[state] * tau_usec) * mass / n, 1 - 1e-12));
+}
+
+/* The thesis's product (4.10, 4.11) over all chains, and the application's own two-state chain. */
+static int predict_product(const Chains *c, const UserHistory *h, usec_t horizon, Guesses *guesses)
+{
+    _cleanup_free_ double *log_not = calloc(h->n_applications, sizeof(*log_not));
+
+    if (!log_not)
+        return -ENOMEM;
+    for (size_t i = 0; i < h->n_pairs; i++) {
+        const ChainsPair *p = &h->pairs[i];
+        unsigned state = (unsigned)chains_runs(c, h->applications[p->a].id) +
+                         2 * (unsigned)chains_runs(c, h->applications[p->b].id);
+        ChainsStates s;
+
+        if (state == 3 || p->a == CHAINS_BEGIN)
+            continue;
+        chains_states(c, h, p, &s);
+        log_not[p->a] += log_not_needed(&s, state, 1, (double)horizon);
+        log_not[p->b] += log_not_needed(&s, state, 2, (double)horizon);
+    }
+    for (uint32_t i = 1; i < h->n_applications; i++) {
+        ChainsTotals t;
+        int r;
+
+        if (chains_runs(c, h->applications[i].id))
+            continue;
+        chains_totals(c, h, i, &t);
+        if (t.off_usec > 0)
+            log_not[i] -= t.starts / t.off_usec * (double)horizon;
+        r = guesses_add(guesses, h->applications[i].id, -expm1(log_not[i]));
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int adapter_predict(Predictor *p, usec_t now, usec_t horizon, Guesses *guesses)
+{
+    Adapter *a = (Adapter *)p;
+    const Chains *c = mixture_chains(a->mixture);
+    const UserHistory *h = a->user == UID_INVALID ? NULL : chains_find_history(c, a->user);
+
+    if (a->combination == MIXTURE_CALIBRATED)
+        return mixture_predict(a->mixture, time_of(a, now), &horizon, 1, guesses);
+    chains_set_time(mixture_chains(a->mixture), time_of(a, now));
+    return predict_product(c, h ? h : c->histories[0], horizon, guesses);
+}
+
+static size_t adapter_size(const Predictor *p)
+{
+    return chains_size(mixture_chains(((const Adapter *)p)->mixture));
+}
+
+const PredictorOps predictor_ops_mixture = {
+        .name = "mixture",
+        .source = "headstart (preload thesis 3 and 4, mended)",
+        .create = adapter_create,
+        .destroy = adapter_destroy,
+        .begin = adapter_begin,
+        .end = adapter_end,
+        .observe = adapter_observe,
+        .predict = adapter_predict,
+        .size = adapter_size,
+};

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "predict/user-history.h"
+
+#include <string.h>
+
+UserHistory *user_history_free(UserHistory *h)
+{
+    if (!h)
+        return NULL;
+    for (size_t i = 0; i < h->n_applications; i++)
+        free(h->applications[i].neighbours);
+    free(h->applications);
+    free(h->index);
+    free(h->pairs);
+    free(h);
+    return NULL;
+}
+
+int user_history_new(uint32_t user, UserHistory **ret)
+{
+    UserHistory *h = calloc(1, sizeof(*h));
+    int r;
+
+    if (!h)
+        return -ENOMEM;
+    h->user = user;
+    r = grow_array(&h->applications, &h->allocated_applications, 1, sizeof(*h->applications));
+    if (r < 0) {
+        free(h);
+        return r;
+    }
+    h->applications[h->n_applications++] = (ChainsApplication){.id = CHAINS_NONE};
+    *ret = h;
+    return 0;
+}
+
+uint32_t user_history_find(const UserHistory *h, uint32_t id)
+{
+    if (id == CHAINS_NONE)
+        return CHAINS_BEGIN;
+    return id < h->allocated_index ? h->index[id] : CHAINS_NONE;
+}
+
+int user_history_add(UserHistory *h, uint32_t id, uint32_t *ret)
+{
+    size_t old = h->allocated_index;
+    int r;
+
+    if (id >= CHAINS_IDS_MAX)
+        return -E2BIG;
+    r = grow_array(&h->index, &h->allocated_index, (size_t)id + 1, sizeof(*h->index));
+    if (r < 0)
+        return r;
+    if (h->allocated_index > old)
+        memset(h->index + old, 0xff, (h->allocated_index - old) * sizeof(*h->index));
+    if (h->index[id] != CHAINS_NONE) {
+        *ret = h->index[id];
+        return 0;
+    }
+    r = grow_array(&h->applications, &h->allocated_applications, h->n_applications + 1,
+                   sizeof(*h->applications));
+    if (r < 0)
+        return r;
+    h->applications[h->n_applications] = (ChainsApplication){.id = id};
+    h->index[id] = (uint32_t)h->n_applications;
+    *ret = (uint32_t)h->n_applications++;
+    return 0;
+}
+
+static uint32_t neighbour_position(const ChainsApplication *a, uint32_t other)
+{
+    uint32_t low = 0, high = a->n_neighbours;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (a->neighbours[middle].other < other)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+Neighbour *user_history_find_neighbour(const UserHistory *h, uint32_t a, uint32_t b)
+{
+    const ChainsApplication *x;
+    uint32_t at;
+
+    if (a == b || a >= h->n_applications || b >= h->n_applications)
+        return NULL;
+    /* The shorter list is searched. */
+    if (h->applications[b].n_neighbours < h->applications[a].n_neighbours) {
+        at = a;
+        a = b;
+        b = at;
+    }
+    x = &h->applications[a];
+    at = neighbour_position(x, b);
+    return at < x->n_neighbours && x->neighbours[at].other == b ? &x->neighbours[at] : NULL;
+}
+
+ChainsPair *user_history_find_pair(const UserHistory *h, uint32_t a, uint32_t b)
+{
+    const Neighbour *neighbour = user_history_find_neighbour(h, a, b);
+
+    return neighbour && neighbour->pair != CHAINS_NONE ? &h->pairs[neighbour->pair] : NULL;
+}
+
+static int reserve_neighbour(ChainsApplication *a)
+{
+    size_t allocated = a->allocated_neighbours;
+    void *neighbours = a->neighbours;
+    int r = grow_array(&neighbours, &allocated, (size_t)a->n_neighbours + 1,
+                       sizeof(*a->neighbours));
+
+    if (r < 0)
+        return r;
+    a->neighbours = neighbours;
+    a->allocated_neighbours = (uint32_t)allocated;
+    return 0;
+}
+
+static void insert_neighbour(ChainsApplication *a, uint32_t other)
+{
+    uint32_t at = neighbour_position(a, other);
+
+    memmove(a->neighbours + at + 1, a->neighbours + at,
+            (a->n_neighbours - at) * sizeof(*a->neighbours));
+    a->neighbours[at] = (Neighbour){other, CHAINS_NONE};
+    a->n_neighbours++;
+}
+
+int user_history_add_neighbours(UserHistory *h, uint32_t a, uint32_t b)
+{
+    int r;
+
+    if (h->n_co_occurring >= CHAINS_PAIRS_MAX)
+        return -E2BIG;
+    r = reserve_neighbour(&h->applications[a]);
+    if (r >= 0)
+        r = reserve_neighbour(&h->applications[b]);
+    if (r < 0)
+        return r;
+    insert_neighbour(&h->applications[a], b);
+    insert_neighbour(&h->applications[b], a);
+    h->n_co_occurring++;
+    return 0;
+}
+
+/* Grows the array by a quarter: chains are most of the memory. */
+static int reserve_pair(UserHistory *h)
+{
+    size_t n = h->allocated_pairs + MAX(h->allocated_pairs / 4, (size_t)16);
+    ChainsPair *pairs;
+
+    if (h->n_pairs < h->allocated_pairs)
+        return 0;
+    pairs = reallocarray(h->pairs, n, sizeof(*pairs));
+    if (!pairs)
+        return -ENOMEM;
+    h->pairs = pairs;
+    h->allocated_pairs = n;
+    return 0;
+}
+
+int user_history_add_pair(UserHistory *h, uint32_t x, uint32_t y, ChainsPair **ret)
+{
+    uint32_t a = MIN(x, y), b = MAX(x, y);
+    ChainsApplication *p = &h->applications[a], *q = &h->applications[b];
+    int r;
+
+    if (!user_history_find_neighbour(h, a, b)) {
+        r = user_history_add_neighbours(h, a, b);
+        if (r < 0)
+            return r;
+    }
+    r = reserve_pair(h);
+    if (r < 0)
+        return r;
+    p->neighbours[neighbour_position(p, b)].pair = (uint32_t)h->n_pairs;
+    q->neighbours[neighbour_position(q, a)].pair = (uint32_t)h->n_pairs;
+    h->pairs[h->n_pairs] = (ChainsPair){.a = a, .b = b};
+    *ret = &h->pairs[h->n_pairs++];
+    return 0;
+}
+
+void chains_history_sums(UserHistory *h, DecayedSum *ret[static CHAINS_HISTORY_SUMS])
+{
+    ret[0] = &h->time;
+    ret[1] = &h->sessions;
+    for (size_t i = 0; i < CHAINS_AGES; i++) {
+        ret[2 + 2 * i] = &h->age_time[i];
+        ret[3 + 2 * i] = &h->age_ended[i];
+    }
+}
+
+void chains_application_sums(ChainsApplication *a, DecayedSum *ret[static CHAINS_APPLICATION_SUMS])
+{
+    DecayedSum *all[CHAINS_APPLICATION_SUMS] = {
+            &a->starts, &a->exits, &a->on, &a->sessions, &a->last, &a->next_self, &a->last_self};
+
+    memcpy(ret, all, sizeof(all));
+}
+
+void chains_pair_sums(ChainsPair *p, bool swapped, DecayedSum *ret[static CHAINS_PAIR_SUMS])
+{
+    unsigned a = swapped, b = !swapped;
+    DecayedSum *all[CHAINS_PAIR_SUMS] = {
+            &p->both,
+            &p->starts[a],
+            &p->starts[b],
+            &p->exits[a],
+            &p->exits[b],
+            &p->next[a],
+            &p->next[b],
+            &p->last[a],
+            &p->last[b],
+            &p->before_time,
+            &p->before_on[a],
+            &p->before_on[b],
+            &p->before_starts[a],
+            &p->before_starts[b],
+            &p->before_exits[a],
+            &p->before_exits[b],
+    };
+
+    memcpy(ret, all, sizeof(all));
+}
+
+void user_history_each_sum(UserHistory *h, DecayedSum (*f)(DecayedSum, uint64_t), uint64_t argument)
+{
+    DecayedSum *sums[MAX(CHAINS_PAIR_SUMS, CHAINS_HISTORY_SUMS)];
+
+    chains_history_sums(h, sums);
+    for (size_t j = 0; j < CHAINS_HISTORY_SUMS; j++)
+        *sums[j] = f(*sums[j], argument);
+    for (size_t i = 0; i < h->n_applications; i++) {
+        chains_application_sums(&h->applications[i], sums);
+        for (size_t j = 0; j < CHAINS_APPLICATION_SUMS; j++)
+            *sums[j] = f(*sums[j], argument);
+    }
+    for (size_t i = 0; i < h->n_pairs; i++) {
+        chains_pair_sums(&h->pairs[i], false, sums);
+        for (size_t j = 0; j < CHAINS_PAIR_SUMS; j++)
+            *sums[j] = f(*sums[j], argument);
+    }
+}
+
+/* Copies an array as far as it is allocated. 0 or -ENOMEM. */
+static int copy_array(void *ret, const void *from, size_t allocated, size_t size)
+{
+    void **to = ret;
+
+    *to = NULL;
+    if (allocated == 0)
+        return 0;
+    *to = reallocarray(NULL, allocated, size);
+    if (!*to)
+        return -ENOMEM;
+    memcpy(*to, from, allocated * size);
+    return 0;
+}
+
+int user_history_copy(const UserHistory *h, UserHistory **ret)
+{
+    UserHistory *x = malloc(sizeof(*x));
+    int r;
+
+    if (!x)
+        return -ENOMEM;
+    *x = *h;
+    x->applications = NULL;
+    x->index = NULL;
+    x->pairs = NULL;
+    x->n_applications = 0;
+    r = copy_array(&x->index, h->index, h->allocated_index, sizeof(*h->index));
+    if (r >= 0)
+        r = copy_array(&x->pairs, h->pairs, h->allocated_pairs, sizeof(*h->pairs));
+    if (r >= 0)
+        r = copy_array(&x->applications, h->applications, h->allocated_applications,
+                       sizeof(*h->applications));
+    for (size_t i = 0; r >= 0 && i < h->n_applications; i++) {
+        const ChainsApplication *a = &h->applications[i];
+
+        r = copy_array(&x->applications[i].neighbours, a->neighbours, a->allocated_neighbours,
+                       sizeof(*a->neighbours));
+        x->n_applications = i + 1; /* the others still point into the original */
+    }
+    if (r < 0) {
+        user_history_free(x);
+        return r;
+    }
+    *ret = x;
+    return 0;
+}
+
+size_t user_history_size(const UserHistory *h)
+{
+    size_t n = sizeof(*h) + h->allocated_applications * sizeof(*h->applications) +
+               h->allocated_pairs * sizeof(*h->pairs) + h->allocated_index * sizeof(*h->index);
+
+    for (size_t i = 0; i < h->n_applications; i++)
+        n += h->applications[i].allocated_neighbours * sizeof(Neighbour);
+    return n;
+}
