@@ -30,7 +30,7 @@ teardown() {
     # Only of our units: the machine's own are not our business.
     ! grep -i headstart <<<"$output" || false
     # And how much a unit may do at most, on systemd's scale of 0 to 10.
-    for u in record:50 replay-boot:25 replay-login:25 replay-user@:25 learn:25 plan:25 refresh:25; do
+    for u in record:35 replay-boot:20 replay-login:20 replay-user@:20 learn:20 plan:20 refresh:20; do
         run systemd-analyze security --offline=yes --threshold="${u#*:}" "$dir/headstart-${u%:*}.service"
         tail -n 1 <<<"$output"
         [ "$status" -eq 0 ]

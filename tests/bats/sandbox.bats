@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# The units' sandboxes by use: each program runs through its functions with no more capabilities than its
+# unit has, and dies at the first system call that the unit denies. Where systemd runs, the unit answers
+# such a call with ENOSYS.
+
+load helpers
+bats_require_minimum_version 1.5.0
+
+setup() {
+    hs_setup
+    need_root
+    need_command systemd-analyze setpriv jq python3 "${CC:-cc}"
+    need_binary "$HEADSTART" "$HEADSTARTD" "$HEADSTART_REPLAY"
+}
+
+teardown() {
+    hs_teardown
+}
+
+# directive UNIT KEY: its values, one a line.
+directive() {
+    sed -n "s/^$2=//p" "$HS_BUILD/units/headstart-$1.service"
+}
+
+# group NAME: the calls of a group of systemd's, groups within it included.
+group() {
+    local call
+    systemd-analyze syscall-filter "@$1" | sed 's/\x1b\[[0-9;]*m//g; s/^ *//; /^#/d; /^$/d' |
+        tail -n +2 | while read -r call; do
+            case $call in
+            @*) group "${call#@}" ;;
+            *) echo "$call" ;;
+            esac
+        done
+}
+
+# denied UNIT: the names of the calls that the unit denies, as systemd.exec(5) adds up the lines.
+denied() {
+    local line word deny call
+    local -A set=()
+    while read -r line; do
+        deny=no
+        [[ $line == '~'* ]] && deny=yes
+        for word in ${line#'~'}; do
+            while read -r call; do
+                if [ $deny = yes ]; then set[$call]=1; else unset "set[$call]"; fi
+            done < <(if [[ $word == @* ]]; then group "${word#@}"; else echo "$word"; fi)
+        done
+    done < <(directive "$1" SystemCallFilter)
+    printf '%s\n' "${!set[@]}" | sort
+}
+
+# numbers <NAMES: their numbers on this architecture; a name that the headers lack has none.
+numbers() {
+    ${CC:-cc} -E -dM -include sys/syscall.h - </dev/null |
+        sed -n 's/^#define __NR_\([a-z0-9_]*\) \([0-9]*\)$/\1 \2/p' | sort >"$HS_TMP/known-numbers"
+    sort | join - "$HS_TMP/known-numbers" | cut -d' ' -f2
+}
+
+# sandbox UNIT: sets SANDBOX, the words that run a command as the unit does.
+sandbox() {
+    local caps
+    denied "$1" | numbers >"$HS_TMP/denied-$1"
+    [ "$(wc -l <"$HS_TMP/denied-$1")" -gt 150 ]
+    caps=$(directive "$1" CapabilityBoundingSet | tr 'A-Z' 'a-z' | sed 's/cap_/+/g; s/ /,/g')
+    cat >"$HS_TMP/sandbox-$1" <<END
+#!/bin/sh
+exec setpriv --bounding-set=-all,$caps --inh-caps=-all --ambient-caps=-all \
+    "$HS_BUILD/tests/tools/tool-deny-syscalls" "\$@" <"$HS_TMP/denied-$1"
+END
+    chmod +x "$HS_TMP/sandbox-$1"
+    SANDBOX=$HS_TMP/sandbox-$1
+}
+
+# A filesystem with files of root's and of a user's own, and traces of a boot and of the user's login.
+populate() {
+    hs_filesystem ext4 64
+    mkdir -p "$HS_MNT/usr/bin" "$HS_MNT/home/user/private" "$HS_STATE/traces"
+    head -c 300000 /dev/urandom >"$HS_MNT/usr/bin/app"
+    head -c 300000 /dev/urandom >"$HS_MNT/usr/bin/other"
+    head -c 200000 /dev/urandom >"$HS_MNT/home/user/private/file"
+    chmod 600 "$HS_MNT/home/user/private/file"
+    chmod 700 "$HS_MNT/home/user" "$HS_MNT/home/user/private"
+    chown -R 1000:1000 "$HS_MNT/home/user"
+    sync -f "$HS_MNT"
+    local stage
+    for stage in boot login; do
+        "$BATS_TEST_DIRNAME/make-trace" "$HS_MNT" "$HS_LOOP" $stage $(($(date +%s) - 3600)) \
+            /usr/bin/app /usr/bin/other /home/user/private/file |
+            jq 'if .stage == "login" then .uid = 1000 else . end' \
+                >"$HS_STATE/traces/20251101T080000-$stage.json"
+    done
+    chmod -R go= "$HS_STATE"
+}
+
+# background [WRAPPER]: what the units of learn, plan and refresh run; prints files of each pack.
+background() {
+    rm -f "$HS_STATE"/*.pack "$HS_STATE/model.json"
+    "$@" "$HEADSTART" --state="$HS_STATE" --root="$HS_MNT" --quiet learn
+    "$@" "$HEADSTART" --state="$HS_STATE" --root="$HS_MNT" --quiet plan --if-changed
+    : >"$HS_STATE/refresh-wanted"
+    "$@" "$HEADSTART" --state="$HS_STATE" --root="$HS_MNT" --quiet refresh
+    local pack
+    for pack in "$HS_STATE"/*.pack; do
+        "$HEADSTART" show --json=short "$pack" | jq -c '[.. | objects | .path? // empty] | sort'
+    done
+}
+
+@test "the filter denies what an attacker would want, in every unit" {
+    local u call
+    for u in record replay-boot replay-login replay-user@ learn plan refresh; do
+        denied "$u" >"$HS_TMP/names"
+        for call in bpf process_vm_readv process_vm_writev userfaultfd keyctl add_key request_key setuid \
+            setresuid setgroups io_uring_setup io_uring_enter mount umount2 move_mount fsopen chroot pivot_root \
+            ptrace kexec_load init_module finit_module reboot swapon settimeofday clock_settime mknod mknodat \
+            chown fchownat perf_event_open setns unshare memfd_create shmget execveat iopl; do
+            grep -qx "$call" "$HS_TMP/names" || {
+                echo "$u allows $call"
+                return 1
+            }
+        done
+    done
+}
+
+@test "the test for sandboxes would notice a call that is denied" {
+    sandbox learn
+    run "$SANDBOX" chroot / true
+    [ "$status" -eq 159 ] # 128 + SIGSYS
+    run "$SANDBOX" mknod "$HS_TMP/fifo" p
+    [ "$status" -eq 159 ]
+    run -0 "$SANDBOX" cat /proc/self/status
+    [[ $output == *"Seccomp:"*2* ]]
+}
+
+@test "learn, plan and refresh: the sandbox takes nothing that they use" {
+    populate
+    local u expected
+    expected=$(background)
+    [[ $expected == *"/home/user/private/file"* ]]
+    for u in learn plan refresh; do
+        sandbox "$u"
+        [ "$(background "$SANDBOX")" = "$expected" ]
+    done
+}
+
+@test "learn, plan and refresh: no capability that they could do without" {
+    populate
+    local u cap other left caps expected
+    expected=$(background)
+    for u in learn plan refresh; do
+        caps=$(directive "$u" CapabilityBoundingSet)
+        [ -n "$caps" ]
+        for cap in $caps; do
+            left=-all
+            for other in $caps; do
+                [ "$other" = "$cap" ] || left+=,+$(tr 'A-Z' 'a-z' <<<"${other#CAP_}")
+            done
+            echo "$u with $left"
+            [ "$(background setpriv --bounding-set="$left" --inh-caps=-all 2>/dev/null)" != "$expected" ]
+        done
+    done
+}
+
+@test "replay: the sandbox takes nothing that it uses, with any policy" {
+    populate
+    "$HEADSTART" --state="$HS_STATE" --root="$HS_MNT" --quiet learn
+    local u policy
+    for u in replay-boot replay-login replay-user@; do
+        sandbox "$u"
+        for policy in idle concurrent gate metadata; do
+            "$HEADSTART" --state="$HS_STATE" --root="$HS_MNT" --quiet plan --stage=boot \
+                --policy=$([ $policy = idle ] && echo concurrent || echo $policy)
+            "$HEADSTART" --state="$HS_STATE" --root="$HS_MNT" --quiet plan --stage=login \
+                --policy=$([ $policy = gate ] && echo idle || echo $policy)
+            for pack in boot login@1000; do
+                hs_cold
+                run -0 "$SANDBOX" "$HEADSTART_REPLAY" --root="$HS_MNT" --wait --json --hurry \
+                    --status="$HS_TMP/status.json" --timeout=60s "$HS_STATE/$pack.pack"
+                echo "$u, $policy, $pack: $output"
+                jq -e '.outcome == "done" and (.skipped | length) == 0' <<<"$output"
+                [ -s "$HS_TMP/status.json" ]
+            done
+        done
+    done
+    hs_cold
+    run -0 "$SANDBOX" "$HEADSTART_REPLAY" --root="$HS_MNT" --settle=2s --mount-wait=1s --wait --json \
+        "$HS_STATE/boot.pack"
+}
+
+# recorder_tests FILE REGEX N: runs these N tests of a bats file with headstartd in its sandbox.
+recorder_tests() {
+    local build=$HS_TMP/build
+    mkdir -p "$build/src/daemon"
+    ln -s "$HS_BUILD/src/cli" "$HS_BUILD/src/replay" "$build/src/"
+    ln -s "$HS_BUILD/tests" "$build/"
+    sandbox record
+    printf '#!/bin/sh\nexec "%s" "%s" "$@"\n' "$SANDBOX" "$HEADSTARTD" >"$build/src/daemon/headstartd"
+    chmod +x "$build/src/daemon/headstartd"
+    HEADSTART_BUILD=$build run bats --tap -f "$2" "$HS_SOURCE/tests/bats/$1"
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "$(grep -c '^ok' <<<"$output")" -eq "$3" ]
+    run ! grep -q '# skip' <<<"$output"
+}
+
+@test "the recorder: the sandbox takes nothing that recording uses" {
+    recorder_tests record.bats '^(applications: ELF|xfs, btrfs and|metadata by cachestat|resident ranges are|a filesystem that is mounted later)' 5
+}
+
+@test "the recorder: the sandbox takes nothing that the session cycle uses" {
+    recorder_tests session.bats '^(what follows is read ahead at once|what was learned is saved)' 2
+}
+
+@test "the recorder: the sandbox takes nothing that following logind and systemd uses" {
+    recorder_tests stages.bats '^(boot, pause, login|logind restarts)' 2
+}
