@@ -2,11 +2,16 @@
 
 #include "base/atomic-file.h"
 
+#include "base/directory.h"
+#include "base/open.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
+
+#define CREATE_ATTEMPTS 10
 
 static int write_all(int fd, const char *p, size_t size)
 {
@@ -24,38 +29,87 @@ static int write_all(int fd, const char *p, size_t size)
     return 0;
 }
 
-static int sync_directory_of(int dir_fd, const char *name)
+/* Writes into a device, a FIFO, or what a symlink in /proc/PID/fd leads to (/dev/stdout). */
+static int write_into(int dir_fd, const char *name, const void *data, size_t size)
 {
-    _cleanup_free_ char *dir = NULL;
-    _cleanup_close_ int fd = -EBADF;
-    const char *slash = strrchr(name, '/');
+    _cleanup_close_ int fd = openat(dir_fd, name, O_WRONLY | O_NOCTTY | O_CLOEXEC);
 
-    if (slash) {
-        dir = strndup(name, slash == name ? 1 : (size_t)(slash - name));
-        if (!dir)
-            return -ENOMEM;
-    }
-    fd = openat(dir_fd, dir ? dir : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    return fsync(fd) < 0 ? -errno : 0;
+    return fd < 0 ? -errno : write_all(fd, data, size);
 }
 
-int atomic_file_write(int dir_fd, const char *name, const void *data, size_t size, unsigned mode)
+/* A writer holds this lock on its temporary file, and loses it when it is killed. */
+static bool lock_temporary(int fd)
+{
+    struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+    return fcntl(fd, F_OFD_SETLK, &l) >= 0;
+}
+
+/* NAME.PID.tmp */
+static bool is_temporary_of(const char *entry, const char *name)
+{
+    size_t l = strlen(name), digits;
+
+    if (strncmp(entry, name, l) != 0 || entry[l] != '.')
+        return false;
+    entry += l + 1;
+    digits = strspn(entry, "0123456789");
+    return digits > 0 && strcmp(entry + digits, ".tmp") == 0;
+}
+
+/* Removes the temporary files of `name` that nobody writes. Errors are ignored: the file is written
+ * all the same. */
+static void remove_stale_temporaries(int dir_fd, const char *name)
+{
+    _cleanup_closedir_ DIR *d = NULL;
+
+    if (directory_open(dir_fd, ".", 0, &d) < 0)
+        return;
+    for (const struct dirent *e; (e = directory_next(d));) {
+        _cleanup_close_ int fd = -EBADF;
+
+        if (!is_temporary_of(e->d_name, name))
+            continue;
+        fd = openat(dir_fd, e->d_name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        if (fd >= 0 && lock_temporary(fd))
+            unlinkat(dir_fd, e->d_name, 0);
+    }
+}
+
+/* Creates and locks the temporary file. A descriptor or a negative errno. */
+static int create_temporary(int dir_fd, const char *name, unsigned mode)
+{
+    for (int attempt = 0; attempt < CREATE_ATTEMPTS; attempt++) {
+        _cleanup_close_ int fd = -EBADF;
+        struct stat st;
+
+        if (unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT)
+            return -errno;
+        fd = openat(dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+        if (fd < 0 && errno == EEXIST)
+            continue;
+        if (fd < 0)
+            return -errno;
+        /* Another writer may have taken it for stale before it was locked. */
+        if (lock_temporary(fd) && fstat(fd, &st) == 0 && st.st_nlink > 0)
+            return TAKE_FD(fd);
+    }
+    return -EBUSY;
+}
+
+/* `name` has no slash. */
+static int write_in(int dir_fd, const char *name, const void *data, size_t size, unsigned mode)
 {
     _cleanup_free_ char *tmp = NULL;
     _cleanup_close_ int fd = -EBADF;
     int r;
 
-    /* One fixed temporary name, ended by our pid. What a crash leaves behind goes at the next boot
-     * (data/headstart.tmpfiles). */
     if (asprintf(&tmp, "%s.%d.tmp", name, (int)getpid()) < 0)
         return -ENOMEM;
-    if (unlinkat(dir_fd, tmp, 0) < 0 && errno != ENOENT)
-        return -errno;
-    fd = openat(dir_fd, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+    remove_stale_temporaries(dir_fd, name);
+    fd = create_temporary(dir_fd, tmp, mode);
     if (fd < 0)
-        return -errno;
+        return fd;
 
     r = write_all(fd, data, size);
     if (r >= 0 && fchmod(fd, mode) < 0)
@@ -68,19 +122,60 @@ int atomic_file_write(int dir_fd, const char *name, const void *data, size_t siz
         unlinkat(dir_fd, tmp, 0);
         return r;
     }
-    return sync_directory_of(dir_fd, name);
+    return fsync(dir_fd) < 0 ? -errno : 0;
+}
+
+/* Opens the directory of the path for reading and syncing; *ret_name is the rest. */
+static int open_directory_of(int dir_fd, const char *path, const char **ret_name)
+{
+    const char *slash = strrchr(path, '/');
+    _cleanup_free_ char *dir = NULL;
+    int fd;
+
+    if (slash) {
+        dir = strndup(path, slash == path ? 1 : (size_t)(slash - path));
+        if (!dir)
+            return -ENOMEM;
+    }
+    fd = openat(dir_fd, dir ? dir : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    *ret_name = slash ? slash + 1 : path;
+    return fd;
+}
+
+int atomic_file_write(int dir_fd, const char *path, const void *data, size_t size, unsigned mode)
+{
+    const char *name = path;
+    _cleanup_close_ int fd = open_directory_of(dir_fd, path, &name);
+
+    return fd < 0 ? fd : write_in(fd, name, data, size, mode);
 }
 
 int output_file_write(const char *path, const void *data, size_t size, unsigned mode)
 {
-    _cleanup_free_ char *target = realpath(path, NULL);
-    _cleanup_close_ int fd = -EBADF;
-    struct stat st;
+    _cleanup_close_ int place = -EBADF, dir = -EBADF, fd = -EBADF;
+    _cleanup_free_ char *name = NULL;
+    struct stat dir_st, st;
+    int r = open_output_place(path, &place, &name);
 
-    if (!target || stat(target, &st) < 0 || S_ISREG(st.st_mode))
-        return atomic_file_write(AT_FDCWD, target ? target : path, data, size, mode);
-    fd = open(target, O_WRONLY | O_NOCTTY | O_CLOEXEC);
-    return fd < 0 ? -errno : write_all(fd, data, size);
+    if (r < 0)
+        return r;
+    dir = fd_reopen(place, O_RDONLY | O_DIRECTORY);
+    if (dir < 0)
+        return dir;
+    fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 && errno != ENOENT)
+        return -errno;
+    if (fd < 0)
+        return write_in(dir, name, data, size, mode);
+    if (fstat(dir, &dir_st) < 0 || fstat(fd, &st) < 0)
+        return -errno;
+    if (!output_is_trusted(&dir_st, &st))
+        return -EACCES;
+    if (S_ISREG(st.st_mode))
+        return write_in(dir, name, data, size, mode);
+    return write_into(dir, name, data, size);
 }
 
 int file_read_whole(int dir_fd, const char *name, size_t max_size, char **ret, size_t *ret_size)

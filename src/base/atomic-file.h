@@ -6,14 +6,16 @@
 
 #include "base/macros.h"
 
-/* Replaces `name` (relative to dir_fd, AT_FDCWD allowed) by `size` bytes of data, mode `mode`.
- * 0, or the negative errno of the step that failed (-ENOSPC, -EROFS, -EACCES, …); then the old
- * file is as it was and no temporary file is left. */
+/* Replaces `name` (relative to dir_fd, AT_FDCWD allowed) by `size` bytes of data, mode `mode`. The
+ * temporary file is NAME.PID.tmp; those of NAME that writers left when they were killed are
+ * removed. 0, or the negative errno of the step that failed (-ENOSPC, -EROFS, -EACCES, ...); then
+ * the old file is as it was and no temporary file is left. */
 int atomic_file_write(int dir_fd, const char *name, const void *data, size_t size, unsigned mode);
 
-/* Writes to a path that somebody named: like atomic_file_write() where there is no such file yet or
- * a regular one, in whose place, if it is a symlink to it, stays the symlink; into what else is
- * there (a device, a FIFO: waits for its reader). 0 or a negative errno. */
+/* Writes to a path that somebody named on a command line. A regular file is replaced as by
+ * atomic_file_write(); a symlink to it stays. A device or FIFO is written into (a FIFO waits for
+ * its reader). What others may have prepared in a sticky directory such as /tmp is refused: see
+ * open_output_place(). 0, -EACCES (refused), or another negative errno. */
 int output_file_write(const char *path, const void *data, size_t size, unsigned mode);
 
 /* Reads the whole regular file into a NUL-terminated buffer of *ret_size bytes (the NUL is not

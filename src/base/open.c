@@ -3,8 +3,14 @@
 #include "base/open.h"
 
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
 #include <linux/openat2.h>
+#include <string.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
+
+#define SYMLINKS_MAX 40U /* as the kernel */
 
 int open_beneath(int dir_fd, const char *path)
 {
@@ -53,4 +59,106 @@ int fd_get_path(int fd, char *path, size_t size)
         return -ENAMETOOLONG;
     path[n] = 0;
     return path[0] == '/' ? 0 : -ESTALE;
+}
+
+bool output_is_trusted(const struct stat *dir, const struct stat *file)
+{
+    if (!(dir->st_mode & S_ISVTX) || !(dir->st_mode & S_IWOTH))
+        return true;
+    return file->st_uid == geteuid() || file->st_uid == dir->st_uid;
+}
+
+static bool is_on_procfs(int fd)
+{
+    struct statfs sf;
+
+    return fstatfs(fd, &sf) >= 0 && sf.f_type == PROC_SUPER_MAGIC;
+}
+
+/* Reads the symlink and puts its target before `rest`. Returns the new path to walk, or NULL with
+ * errno set. */
+static char *expand_symlink(int link_fd, const char *rest)
+{
+    char target[PATH_MAX], *path;
+    ssize_t n = readlinkat(link_fd, "", target, sizeof(target) - 1);
+
+    if (n <= 0) {
+        errno = n < 0 ? errno : ENOENT;
+        return NULL;
+    }
+    target[n] = 0;
+    if (asprintf(&path, "%s/%s", target, rest) < 0) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    if (!*rest)
+        path[strlen(path) - 1] = 0;
+    return path;
+}
+
+/* Splits the first component off: *name and what follows it. False if there is none. */
+static bool next_component(char **path, char **name)
+{
+    char *p = *path + strspn(*path, "/"), *end = strchrnul(p, '/');
+
+    if (end == p)
+        return false;
+    *path = *end ? end + 1 : end;
+    *end = 0;
+    *name = p;
+    return true;
+}
+
+int open_output_place(const char *path, int *ret_dir_fd, char **ret_name)
+{
+    _cleanup_free_ char *walk = strdup(path);
+    _cleanup_close_ int dir = -EBADF;
+    unsigned n_symlinks = 0;
+    char *rest = walk, *name;
+
+    if (!walk)
+        return -ENOMEM;
+    dir = open(path[0] == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return -errno;
+    while (next_component(&rest, &name)) {
+        _cleanup_close_ int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        bool last = rest[strspn(rest, "/")] == 0;
+        struct stat dir_st, st;
+
+        if (fd < 0 && !(errno == ENOENT && last))
+            return -errno;
+        if (fstat(dir, &dir_st) < 0 || (fd >= 0 && fstat(fd, &st) < 0))
+            return -errno;
+        if (fd >= 0 && S_ISLNK(st.st_mode) && !(last && is_on_procfs(fd))) {
+            char *expanded;
+
+            if (!output_is_trusted(&dir_st, &st))
+                return -EACCES;
+            if (++n_symlinks > SYMLINKS_MAX)
+                return -ELOOP;
+            expanded = expand_symlink(fd, rest);
+            if (!expanded)
+                return -errno;
+            free(walk);
+            rest = walk = expanded;
+            if (walk[0] == '/') {
+                close(dir);
+                dir = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+                if (dir < 0)
+                    return -errno;
+            }
+            continue;
+        }
+        if (last && strcmp(name, ".") != 0 && strcmp(name, "..") != 0) {
+            *ret_name = strdup(name);
+            if (!*ret_name)
+                return -ENOMEM;
+            *ret_dir_fd = TAKE_FD(dir);
+            return 0;
+        }
+        close(dir);
+        dir = TAKE_FD(fd);
+    }
+    return -EISDIR;
 }

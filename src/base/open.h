@@ -6,6 +6,8 @@
 
 #include "base/macros.h"
 
+#include <sys/stat.h>
+
 /* Looks `path` up below the directory dir_fd, with O_PATH: no symlink is followed (a symlink at the
  * end is opened itself), no mount and no automount is entered, no device wakes and no FIFO waits.
  * The lookup reads the inode into memory. "." is the directory itself. A descriptor or a negative
@@ -13,6 +15,19 @@
  * (-EXDEV: the path leads to another mount; -ELOOP: a symlink); dir_fd itself if that is negative.
  */
 int open_beneath(int dir_fd, const char *path);
+
+/* Finds the place that an output path names: the directory (*ret_dir_fd, O_PATH) and the name in
+ * it, which need not exist and is no symlink, except one in /proc/PID/fd (/dev/stdout leads there).
+ * Symlinks on the way are followed as the kernel does with fs.protected_symlinks=1: not in a sticky
+ * directory that others may write (/tmp), unless this user or the owner of the directory made them.
+ * The caller frees both. 0, -EACCES (a symlink of somebody else), -EISDIR (the path ends in "/",
+ * "." or ".."), -ELOOP (more than 40 symlinks), -ENAMETOOLONG, -ENOMEM, or another negative errno.
+ */
+int open_output_place(const char *path, int *ret_dir_fd, char **ret_name);
+
+/* True if a file in the directory with these attributes may be used as an output: if it lies in a
+ * sticky directory that others may write, this user or the owner of the directory must own it. */
+bool output_is_trusted(const struct stat *dir, const struct stat *file);
 
 /* Opens the file of the descriptor `fd` (O_PATH allowed) anew with `flags`; O_CLOEXEC, O_NOCTTY and
  * O_NONBLOCK are added. A descriptor or a negative errno. */
