@@ -22,12 +22,21 @@ typedef struct LoginSession {
     char id[];
 } LoginSession;
 
+/* How often a user has logged in since the machine began. */
+typedef struct LoginUser {
+    UT_hash_handle hh; /* uid -> */
+    uint32_t uid;
+    unsigned n_logins, n_attempts;
+    bool oom;
+} LoginUser;
+
 #undef uthash_nonfatal_oom
 #define uthash_nonfatal_oom(elt) ((elt)->oom = true)
 
 struct StageMachine {
     StageParameters p;
     LoginSession *sessions;
+    LoginUser *users;
     usec_t last;  /* the latest `now` of an event */
     usec_t clock; /* the machine's own, from CLOCK_ZERO; never steps back */
     Stage stage;  /* _STAGE_INVALID: none */
@@ -36,7 +45,8 @@ struct StageMachine {
     bool enough;     /* the session's recording has ended */
     usec_t finished; /* when the boot did; USEC_INFINITY: not yet */
     bool display_manager_known, display_manager;
-    unsigned n_logins, n_attempts, n_members;
+    unsigned n_logins, n_members;
+    LoginUser *beginner; /* whose session began the login that is being recorded */
     /* While the stage may settle; USEC_INFINITY otherwise */
     usec_t measuring; /* since when */
     usec_t sampled;   /* the last sample; USEC_INFINITY: none yet */
@@ -49,7 +59,7 @@ struct StageMachine {
 #define CLOCK_ZERO (24 * USEC_PER_HOUR)
 
 /* Logins that end before they settle are not counted as logins, but recording them costs work: so
- * many attempts are made for each of `logins_max`. */
+ * many attempts are made for each of `user_logins_max`. */
 #define ATTEMPTS_PER_LOGIN 8
 
 SessionClass session_class_from_string(const char *s)
@@ -80,6 +90,7 @@ StageMachine *stage_machine_new(const StageParameters *p, usec_t now)
 StageMachine *stage_machine_free(StageMachine *m)
 {
     LoginSession *s, *next;
+    LoginUser *u, *next_user;
 
     if (!m)
         return NULL;
@@ -87,12 +98,15 @@ StageMachine *stage_machine_free(StageMachine *m)
         HASH_DEL(m->sessions, s);
         free(s);
     }
+    HASH_ITER (hh, m->users, u, next_user) {
+        HASH_DEL(m->users, u);
+        free(u);
+    }
     free(m);
     return NULL;
 }
 
-/* --- login sessions
- * --------------------------------------------------------------------------------- */
+/* --- login sessions --------------------------------------------------------------------------- */
 
 static LoginSession *find_session(const StageMachine *m, const char *id)
 {
@@ -288,9 +302,40 @@ static void join(StageMachine *m, LoginSession *s, StageDecision *ret)
     ret->uid = UID_INVALID;
 }
 
+/* Counts an attempt to record a login of that user. NULL if no further one is to be recorded, or if
+ * memory runs out. One user cannot use up the recordings of others. */
+static LoginUser *count_attempt(StageMachine *m, uint32_t uid)
+{
+    LoginUser *u;
+
+    HASH_FIND(hh, m->users, &uid, sizeof(uid), u);
+    if (!u) {
+        if (HASH_COUNT(m->users) >= STAGE_SESSIONS_MAX)
+            return NULL;
+        u = calloc(1, sizeof(*u));
+        if (!u)
+            return NULL;
+        u->uid = uid;
+        HASH_ADD(hh, m->users, uid, sizeof(uid), u);
+        if (u->oom) {
+            free(u);
+            return NULL;
+        }
+    }
+    if (m->n_logins >= m->p.logins_max || u->n_logins >= m->p.user_logins_max ||
+        u->n_attempts >= ATTEMPTS_PER_LOGIN * m->p.user_logins_max)
+        return NULL;
+    u->n_attempts++;
+    u->n_logins++;
+    m->n_logins++;
+    return u;
+}
+
 /* Decides what a login session that is new, or has become a login, means. */
 static void consider(StageMachine *m, LoginSession *s, StageDecision *ret)
 {
+    LoginUser *user;
+
     if (!is_login(m, s))
         return;
     s->considered = true;
@@ -303,13 +348,13 @@ static void consider(StageMachine *m, LoginSession *s, StageDecision *ret)
         join(m, s, ret);
         return;
     }
-    if (m->n_logins >= m->p.logins_max || m->n_attempts >= ATTEMPTS_PER_LOGIN * m->p.logins_max) {
+    user = count_attempt(m, s->uid);
+    if (!user) {
         if (m->stage != STAGE_SESSION)
             begin_session(m, s->uid, false, ret);
         return;
     }
-    m->n_logins++;
-    m->n_attempts++;
+    m->beginner = user;
     leave(m, STAGE_ACTION_BEGIN, STAGE_LOGIN, s->uid, false, ret);
     join(m, s, ret);
 }
@@ -355,6 +400,7 @@ static void check_login(StageMachine *m, StageDecision *ret)
 {
     if (m->n_members == 0) {
         m->n_logins--;
+        m->beginner->n_logins--;
         begin_session(m, m->uid, true, ret);
     } else if (is_settled(m) || m->clock - m->since > m->p.settle_max_usec)
         begin_session(m, m->uid, false, ret);

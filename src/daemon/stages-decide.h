@@ -37,6 +37,7 @@ typedef struct StageParameters {
     unsigned starts_per_sec;   /* … at most so many applications started, … */
     unsigned busy_percent;     /* … and in a login processors worked at most so much of one */
     unsigned logins_max;       /* recorded in one boot: the caches are warm from the second on */
+    unsigned user_logins_max;  /* of these, of one user */
 } StageParameters;
 
 #define STAGE_PARAMETERS_DEFAULT                     \
@@ -51,6 +52,7 @@ typedef struct StageParameters {
             .starts_per_sec = 4,                     \
             .busy_percent = 50,                      \
             .logins_max = 16,                        \
+            .user_logins_max = 4,                    \
     })
 
 /* Login sessions beyond so many at once are ignored. */

@@ -365,6 +365,33 @@ static void many_logins(void **state)
     stage_machine_free(t.m);
 }
 
+/* The quick logins of one user, whether they settle or not, leave those of others to be recorded.
+ */
+static void one_users_logins(void **state)
+{
+    StageParameters p = STAGE_PARAMETERS_DEFAULT;
+    Teller t = {.m = stage_machine_new(&p, 5000 * USEC_PER_SEC)};
+    unsigned logins = 0;
+    double at = 10;
+    StageDecision d;
+
+    feed(&t, &(Line){.what = NO_MANAGER}, 1, &d);
+    feed(&t, &(Line){.what = FINISHED}, 2, &d);
+    for (unsigned i = 0; i < 1000; i++, at += 20) {
+        feed(&t, &(Line){.what = IS_UP, .id = "1", .uid = 1001, SSH}, at, &d);
+        logins += d.stage == STAGE_LOGIN;
+        for (double more = 0.5; i % 2 && more < 5; more += 0.5)
+            feed(&t, &(Line){.what = QUIET}, at + more, &d);
+        feed(&t, &(Line){.what = GONE, .id = "1"}, at + 6, &d);
+    }
+    assert_in_range(logins, p.user_logins_max, 8 * p.user_logins_max);
+    feed(&t, &(Line){.what = IS_UP, .id = "2", .uid = 1000, SSH}, at, &d);
+    assert_int_equal(d.action, STAGE_ACTION_BEGIN);
+    assert_int_equal(d.stage, STAGE_LOGIN);
+    assert_int_equal(d.uid, 1000);
+    stage_machine_free(t.m);
+}
+
 /* Counters that run back, wrap or leap decide nothing by themselves. */
 static void hostile_counters(void **state)
 {
@@ -447,6 +474,7 @@ int main(void)
             cmocka_unit_test(clock_back),
             cmocka_unit_test(many_sessions),
             cmocka_unit_test(many_logins),
+            cmocka_unit_test(one_users_logins),
             cmocka_unit_test(hostile_counters),
             cmocka_unit_test(wakes),
     };
