@@ -11,7 +11,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#define LOCK_USEC (3 * USEC_PER_SEC) /* twice at most, at a shutdown: TimeoutStopSec=10s */
+/* At a shutdown two saves can follow one another, within TimeoutStopSec=10s. */
+#define LOCK_USEC (3 * USEC_PER_SEC)
 
 struct ModelSave {
     pthread_t thread;
@@ -87,7 +88,7 @@ static int save(ModelSave *s)
     return state_write_model(fd, m);
 }
 
-static void *work(void *arg)
+static void *run_thread(void *arg)
 {
     ModelSave *s = arg;
 
@@ -116,7 +117,7 @@ int model_save_start(const char *state, Chains *chains, bool was_there, ModelSav
     s->chains = chains;
     s->was_there = was_there;
     s->state = strdup(state);
-    r = s->state ? pthread_create(&s->thread, NULL, work, s) : ENOMEM;
+    r = s->state ? pthread_create(&s->thread, NULL, run_thread, s) : ENOMEM;
     if (r != 0) {
         release(s);
         return -r;

@@ -1,33 +1,35 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The model as the session finds it, and leaves it. */
+/* How the prefetcher loads model.json, and saves the chains that it has learned. */
 
 #include "model/model-limit.h"
 
-/* What a session loads at most: loading holds the model and its sum over stages up to three times,
- * below LimitDATA=256M of the service. */
+/* A larger model is cut before a session uses it. Loading holds the model and sums of its stages,
+ * up to three times the size, and the service has LimitDATA=256M. */
 #define PREFETCHER_MODEL_LIMITS               \
     ((ModelLimits){                           \
             .user_bytes = UINT64_C(24) << 20, \
             .bytes = UINT64_C(32) << 20,      \
     })
 
-/* Reads STATE/model.json. *ret is NULL if there is none; one that is bad is set aside with one
- * line in the log. Of one that exceeds the limits the likeliest is kept; *ret_dropped: files and
- * metadata ranges left out. 0, -ENOMEM or the error of reading (not logged). */
+/* Reads STATE/model.json. *ret is NULL if there is none. A bad one is set aside with one line in
+ * the log. One that exceeds the limits is cut to what most sessions used; *ret_dropped: files and
+ * metadata ranges left out. 0, -ENOMEM, or the errno of reading, which is not logged. */
 int prefetcher_model_load(const char *state, const ModelLimits *limits, Model **ret,
                           size_t *ret_dropped);
 
-/* Puts the chains into STATE/model.json, which is made if there is none (not if it `was_there`:
- * then somebody has had it forgotten) and else keeps all the rest, in a thread of its own: reading
- * a large model and an fsync(2) take their time. */
+/* A save that is under way, in a thread of its own: reading a large model and fsync(2) take long.
+ * It replaces the chains of STATE/model.json, whatever else the file holds by then. */
 typedef struct ModelSave ModelSave;
 
-/* Takes the chains over, also on failure. 0 or a negative errno. */
+/* Starts the thread. Takes over the chains, also on failure. `was_there`: there was a model when
+ * the session read it. If it is gone, all was forgotten on purpose, and nothing is written; else a
+ * new one is made. 0 or a negative errno. */
 int model_save_start(const char *state, Chains *chains, bool was_there, ModelSave **ret);
-/* Waits for it and frees it. `wait`: until it is done; otherwise -EAGAIN if it is not, and it goes
- * on. 0, -ENOENT (there is no model any more; nothing was written), -EBUSY (others kept the state
- * locked), -EINVAL (the half-life of the model has been changed: what was learned at another rate
- * cannot be continued), or another error. */
+
+/* The result of the save, which it frees. `wait`: waits for the end. Otherwise -EAGAIN if the save
+ * goes on; then *s stays. 0, -ENOENT (the model that `was_there` is gone), -EBUSY (the state
+ * directory stayed locked), -EINVAL (the model has another half-life by now, for which the chains
+ * are wrong), or another negative errno. */
 int model_save_finish(ModelSave **s, bool wait);
