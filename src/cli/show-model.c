@@ -6,13 +6,13 @@
 #include "cli/show.h"
 
 /* Bytes that a session is expected to need: each byte by its probability. */
-static double expected_bytes(const Segments *s, DecayedSum truth)
+static double expected_bytes(const WeightedRanges *s, DecayedSum truth)
 {
     double sum = 0;
 
     for (size_t i = 0; i < s->n; i++)
-        sum += (double)(s->segments[i].end - s->segments[i].start) *
-               decayed_sum_ratio(s->segments[i].weight, truth);
+        sum += (double)(s->ranges[i].end - s->ranges[i].start) *
+               decayed_sum_ratio(s->ranges[i].weight, truth);
     return sum;
 }
 
@@ -118,17 +118,17 @@ static Table *largest_files(const Model *m, const ModelStage *g, uint64_t limit)
 /* --- all of it, in the model's order ---------------------------------------------------------- */
 
 /* [[start, end, probability], …] in bytes */
-static json_object *segments_to_json(const Segments *s, DecayedSum truth)
+static json_object *ranges_to_json(const WeightedRanges *s, DecayedSum truth)
 {
     json_object *a = json_object_new_array();
 
     for (size_t i = 0; a && i < s->n; i++) {
         json_object *k = json_object_new_array();
 
-        json_object_array_add(k, json_object_new_uint64(s->segments[i].start));
-        json_object_array_add(k, json_object_new_uint64(s->segments[i].end));
+        json_object_array_add(k, json_object_new_uint64(s->ranges[i].start));
+        json_object_array_add(k, json_object_new_uint64(s->ranges[i].end));
         json_object_array_add(
-                k, json_object_new_double(decayed_sum_ratio(s->segments[i].weight, truth)));
+                k, json_object_new_double(decayed_sum_ratio(s->ranges[i].weight, truth)));
         json_object_array_add(a, k);
     }
     return a;
@@ -151,7 +151,7 @@ static Table *file_table(const Model *m, const ModelStage *g)
 
         table_row(t, m->files[f->file].path, (int)m->files[f->file].directory,
                   decayed_sum_ratio(f->used, g->sessions), mean_usec(f->first_use, f->used),
-                  segments_to_json(&f->resident, f->truth));
+                  ranges_to_json(&f->resident, f->truth));
     }
     return t;
 }
@@ -167,7 +167,7 @@ static Table *metadata_table(const ModelStage *g)
 
     for (size_t i = 0; i < g->n_metadata; i++)
         table_row(t, g->metadata[i].uuid,
-                  segments_to_json(&g->metadata[i].ranges, g->metadata[i].truth));
+                  ranges_to_json(&g->metadata[i].ranges, g->metadata[i].truth));
     return t;
 }
 

@@ -23,10 +23,10 @@ usec_t model_effective_start(usec_t start_realtime, usec_t now_realtime)
     return start_realtime < MODEL_CLOCK_MIN ? now_realtime : MIN(start_realtime, now_realtime);
 }
 
-static void rescale_segments(Segments *s, uint64_t to, uint64_t from)
+static void rescale_ranges(WeightedRanges *s, uint64_t to, uint64_t from)
 {
     for (size_t i = 0; i < s->n; i++)
-        s->segments[i].weight = decayed_sum_rescale(s->segments[i].weight, to, from);
+        s->ranges[i].weight = decayed_sum_rescale(s->ranges[i].weight, to, from);
 }
 
 static void rescale_stage(ModelStage *s, uint64_t to, uint64_t from)
@@ -44,12 +44,12 @@ static void rescale_stage(ModelStage *s, uint64_t to, uint64_t from)
         f->truth = decayed_sum_rescale(f->truth, to, from);
         f->assumed = decayed_sum_rescale(f->assumed, to, from);
         f->first_use = decayed_sum_rescale(f->first_use, to, from);
-        rescale_segments(&f->resident, to, from);
-        rescale_segments(&f->assumed_resident, to, from);
+        rescale_ranges(&f->resident, to, from);
+        rescale_ranges(&f->assumed_resident, to, from);
     }
     for (size_t i = 0; i < s->n_metadata; i++) {
         s->metadata[i].truth = decayed_sum_rescale(s->metadata[i].truth, to, from);
-        rescale_segments(&s->metadata[i].ranges, to, from);
+        rescale_ranges(&s->metadata[i].ranges, to, from);
     }
 }
 

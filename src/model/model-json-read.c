@@ -49,7 +49,7 @@ static int sum_member(Reader *r, struct json_object *o, const char *key, Decayed
     return 0;
 }
 
-static int read_segments(const Reader *r, JsonColumn c, DecayedSum whole, Segments *ret)
+static int read_ranges(const Reader *r, JsonColumn c, DecayedSum whole, WeightedRanges *ret)
 {
     uint64_t at = 0;
 
@@ -57,7 +57,7 @@ static int read_segments(const Reader *r, JsonColumn c, DecayedSum whole, Segmen
         return -EBADMSG;
     while (c.n > 0) {
         uint64_t gap, length;
-        Segment s;
+        WeightedRange s;
 
         CHECK(json_next_u64(&c, TRACE_NUMBER_MAX, &gap));
         CHECK(json_next_u64(&c, TRACE_NUMBER_MAX, &length));
@@ -65,7 +65,7 @@ static int read_segments(const Reader *r, JsonColumn c, DecayedSum whole, Segmen
         if (__builtin_add_overflow(at, gap, &s.start) ||
             __builtin_add_overflow(s.start, length, &s.end) || s.end > TRACE_NUMBER_MAX)
             return -EBADMSG;
-        CHECK(segments_append(ret, s));
+        CHECK(weighted_ranges_append(ret, s));
         at = s.end;
     }
     return 0;
@@ -231,7 +231,7 @@ static int read_stage_files(Reader *r, struct json_object *o, ModelStage *s)
 {
     static const char *const keys[] = {
             "file_delta", "used", "truth", "first_use_msec", "first_use_msec_previous", "resident"};
-    JsonColumn c[ELEMENTSOF(keys)], segments;
+    JsonColumn c[ELEMENTSOF(keys)], ranges;
     uint64_t file = 0;
     size_t n;
 
@@ -253,8 +253,8 @@ static int read_stage_files(Reader *r, struct json_object *o, ModelStage *s)
         CHECK(next_sum(r, &c[2], f->used, &f->truth));
         CHECK(json_next_u64(&c[3], DECAYED_SUM_MAX, &f->first_use.current));
         CHECK(json_next_u64(&c[4], DECAYED_SUM_MAX, &f->first_use.previous));
-        CHECK(json_next_column(&c[5], 3 * MODEL_SEGMENTS_MAX, &segments));
-        CHECK(read_segments(r, segments, f->truth, &f->resident));
+        CHECK(json_next_column(&c[5], 3 * MODEL_RANGES_MAX, &ranges));
+        CHECK(read_ranges(r, ranges, f->truth, &f->resident));
     }
     return 0;
 }
@@ -262,7 +262,7 @@ static int read_stage_files(Reader *r, struct json_object *o, ModelStage *s)
 /* [row of the stage's files, sessions, ranges], rows rising */
 static int read_assumed(Reader *r, struct json_object *o, ModelStage *s)
 {
-    JsonColumn all, one, segments;
+    JsonColumn all, one, ranges;
     uint64_t next = 0, row;
 
     r->where = "assumed";
@@ -279,8 +279,8 @@ static int read_assumed(Reader *r, struct json_object *o, ModelStage *s)
         CHECK(next_sum(r, &one, f->used, &f->assumed));
         if (decayed_sum_is_zero(f->assumed))
             return -EBADMSG;
-        CHECK(json_next_column(&one, 3 * MODEL_SEGMENTS_MAX, &segments));
-        CHECK(read_segments(r, segments, f->assumed, &f->assumed_resident));
+        CHECK(json_next_column(&one, 3 * MODEL_RANGES_MAX, &ranges));
+        CHECK(read_ranges(r, ranges, f->assumed, &f->assumed_resident));
     }
     return 0;
 }
@@ -309,8 +309,8 @@ static int read_metadata(Reader *r, struct json_object *o, ModelStage *s)
         r->where = "metadata";
         if (decayed_sum_is_zero(d->truth))
             return -EBADMSG;
-        CHECK(json_get_column(&r->document, j, "ranges", 3 * MODEL_SEGMENTS_MAX, &ranges));
-        CHECK(read_segments(r, ranges, d->truth, &d->ranges));
+        CHECK(json_get_column(&r->document, j, "ranges", 3 * MODEL_RANGES_MAX, &ranges));
+        CHECK(read_ranges(r, ranges, d->truth, &d->ranges));
         if (i > 0 && strcmp(d[-1].uuid, d->uuid) >= 0)
             return -EBADMSG;
     }

@@ -91,10 +91,10 @@ static uint64_t row_of(Writer *w, DecayedSum f)
             return _r;   \
     } while (0)
 
-static int add_segments(Writer *w, const Segments *s)
+static int add_ranges(Writer *w, const WeightedRanges *s)
 {
     for (size_t i = 0; i < s->n; i++)
-        CHECK(add_sum(w, s->segments[i].weight));
+        CHECK(add_sum(w, s->ranges[i].weight));
     return 0;
 }
 
@@ -109,12 +109,12 @@ static int add_stage(Writer *w, const ModelStage *s)
         CHECK(add_sum(w, s->files[i].used));
         CHECK(add_sum(w, s->files[i].truth));
         CHECK(add_sum(w, s->files[i].assumed));
-        CHECK(add_segments(w, &s->files[i].resident));
-        CHECK(add_segments(w, &s->files[i].assumed_resident));
+        CHECK(add_ranges(w, &s->files[i].resident));
+        CHECK(add_ranges(w, &s->files[i].assumed_resident));
     }
     for (size_t i = 0; i < s->n_metadata; i++) {
         CHECK(add_sum(w, s->metadata[i].truth));
-        CHECK(add_segments(w, &s->metadata[i].ranges));
+        CHECK(add_ranges(w, &s->metadata[i].ranges));
     }
     return 0;
 }
@@ -160,13 +160,13 @@ static uint64_t *scratch(Writer *w, size_t n)
             json_writer_add_numbers(&(w)->w, (key), _v, (n)); \
     } while (0)
 
-/* gap, length, row of the DecayedSum of each segment, all in one array */
-static void write_segments(Writer *w, const char *key, const Segments *s)
+/* gap, length, row of the DecayedSum of each range, all in one array */
+static void write_ranges(Writer *w, const char *key, const WeightedRanges *s)
 {
     uint64_t *v = scratch(w, 3 * s->n + 1), at = 0;
 
     for (size_t i = 0; v && i < s->n; i++) {
-        const Segment *x = &s->segments[i];
+        const WeightedRange *x = &s->ranges[i];
 
         v[3 * i] = x->start - at;
         v[3 * i + 1] = x->end - x->start;
@@ -270,7 +270,7 @@ static void write_stage_files(Writer *w, const ModelStage *s)
     WRITE_COLUMN(w, "first_use_msec_previous", s->n_files, f[i].first_use.previous);
     json_writer_open(&w->w, "resident", '[');
     for (size_t i = 0; i < s->n_files; i++)
-        write_segments(w, NULL, &f[i].resident);
+        write_ranges(w, NULL, &f[i].resident);
     json_writer_close(&w->w, ']');
     json_writer_close(&w->w, '}');
 
@@ -282,7 +282,7 @@ static void write_stage_files(Writer *w, const ModelStage *s)
         json_writer_open(&w->w, NULL, '[');
         json_writer_add(&w->w, NULL, json_object_new_uint64(i));
         json_writer_add(&w->w, NULL, json_object_new_uint64(row_of(w, f[i].assumed)));
-        write_segments(w, NULL, &f[i].assumed_resident);
+        write_ranges(w, NULL, &f[i].assumed_resident);
         json_writer_close(&w->w, ']');
     }
     json_writer_close(&w->w, ']');
@@ -310,7 +310,7 @@ static void write_stage(Writer *w, const ModelStage *s)
         json_writer_open(&w->w, NULL, '{');
         write_escaped(w, "uuid", s->metadata[i].uuid);
         json_writer_add_u64(&w->w, "truth", row_of(w, s->metadata[i].truth));
-        write_segments(w, "ranges", &s->metadata[i].ranges);
+        write_ranges(w, "ranges", &s->metadata[i].ranges);
         json_writer_close(&w->w, '}');
     }
     json_writer_close(&w->w, ']');

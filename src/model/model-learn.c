@@ -281,10 +281,11 @@ static int take_residency(const Trace *t, const TraceFile *f, ModelStageFile *o,
 
     if (unknown || t->flags & TRACE_REPLAYED) {
         o->assumed = one;
-        return segments_from_ranges(unknown ? &all : &f->resident, one, &o->assumed_resident);
+        return weighted_ranges_from_ranges(unknown ? &all : &f->resident, one,
+                                           &o->assumed_resident);
     }
     o->truth = one;
-    return segments_from_ranges(&f->resident, one, &o->resident);
+    return weighted_ranges_from_ranges(&f->resident, one, &o->resident);
 }
 
 /* Per file: used at all, when first, and which parts were resident. */
@@ -350,7 +351,7 @@ static int take_metadata(const Trace *t, ModelStage *s, DecayedSum one)
         if (!o->uuid)
             return -ENOMEM;
         s->n_metadata++;
-        if (segments_from_ranges(&v->metadata, one, &o->ranges) < 0)
+        if (weighted_ranges_from_ranges(&v->metadata, one, &o->ranges) < 0)
             return -ENOMEM;
     }
     if (s->n_metadata > 0)

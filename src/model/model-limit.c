@@ -23,9 +23,9 @@ typedef struct User {
     uint64_t bytes;
 } User;
 
-static uint64_t segment_bytes(const Segments *s)
+static uint64_t range_bytes(const WeightedRanges *s)
 {
-    return s->n > 0 ? s->n * sizeof(Segment) + ALLOCATION_BYTES : 0;
+    return s->n > 0 ? s->n * sizeof(WeightedRange) + ALLOCATION_BYTES : 0;
 }
 
 static uint64_t metadata_bytes(const ModelStage *s)
@@ -33,7 +33,7 @@ static uint64_t metadata_bytes(const ModelStage *s)
     uint64_t bytes = 0;
 
     for (size_t i = 0; i < s->n_metadata; i++)
-        bytes += segment_bytes(&s->metadata[i].ranges);
+        bytes += range_bytes(&s->metadata[i].ranges);
     return bytes;
 }
 
@@ -44,8 +44,8 @@ static uint64_t count_files(const Model *m, const ModelStage *s, uint64_t *bytes
 
     memset(bytes, 0, m->n_files * sizeof(*bytes));
     for (size_t i = 0; i < s->n_files; i++)
-        bytes[s->files[i].file] += sizeof(ModelStageFile) + segment_bytes(&s->files[i].resident) +
-                                   segment_bytes(&s->files[i].assumed_resident);
+        bytes[s->files[i].file] += sizeof(ModelStageFile) + range_bytes(&s->files[i].resident) +
+                                   range_bytes(&s->files[i].assumed_resident);
     for (size_t i = 0; i < s->n_uses; i++)
         bytes[s->uses[i].file] += sizeof(ModelUse);
     for (size_t i = 0; i < s->n_applications; i++)
@@ -113,8 +113,8 @@ static size_t drop_files(ModelStage *s, const bool *keep, uint32_t *scratch)
         if (keep[s->files[i].file])
             s->files[n++] = s->files[i];
         else {
-            segments_done(&s->files[i].resident);
-            segments_done(&s->files[i].assumed_resident);
+            weighted_ranges_done(&s->files[i].resident);
+            weighted_ranges_done(&s->files[i].assumed_resident);
             dropped++;
         }
     s->n_files = n;
@@ -155,7 +155,7 @@ static size_t drop_metadata(ModelStage *s, size_t room, double *weights)
 
     for (size_t i = 0; i < s->n_metadata; i++)
         for (size_t k = 0; k < s->metadata[i].ranges.n; k++)
-            weights[n++] = decayed_sum_value(s->metadata[i].ranges.segments[k].weight);
+            weights[n++] = decayed_sum_value(s->metadata[i].ranges.ranges[k].weight);
     if (n <= room)
         return 0;
     qsort(weights, n, sizeof(double), compare_weights);
@@ -164,15 +164,15 @@ static size_t drop_metadata(ModelStage *s, size_t room, double *weights)
         n_above++;
     room -= n_above; /* for those that are exactly as frequent */
     for (size_t i = 0; i < s->n_metadata; i++) {
-        Segments *ranges = &s->metadata[i].ranges;
+        WeightedRanges *ranges = &s->metadata[i].ranges;
         size_t kept = 0;
 
         for (size_t k = 0; k < ranges->n; k++) {
-            double weight = decayed_sum_value(ranges->segments[k].weight);
+            double weight = decayed_sum_value(ranges->ranges[k].weight);
 
             if (weight > least || (weight == least && room > 0)) {
                 room -= weight == least;
-                ranges->segments[kept++] = ranges->segments[k];
+                ranges->ranges[kept++] = ranges->ranges[k];
             } else
                 dropped++;
         }
@@ -257,7 +257,7 @@ static size_t limit_stage(Limiter *x, ModelStage *s, uint64_t room)
     if (metadata > room / 4 && files + metadata > room) {
         uint64_t left = MAX(room / 4, room - MIN(files, room));
 
-        dropped = drop_metadata(s, left / sizeof(Segment), x->weights);
+        dropped = drop_metadata(s, left / sizeof(WeightedRange), x->weights);
         metadata = metadata_bytes(s);
     }
     room -= MIN(metadata, room);

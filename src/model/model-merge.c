@@ -148,7 +148,7 @@ static int merge_uses(const Side *a, const ModelStage *x, const uint32_t *x_wher
 static int merge_stage_files(const Side *a, const ModelStage *x, const Side *b, const ModelStage *y,
                              ModelStage *s)
 {
-    static const Segments none = {0};
+    static const WeightedRanges none = {0};
     size_t i = 0, j = 0;
 
     if (grow_array(&s->files, &s->allocated_files, x->n_files + y->n_files,
@@ -181,11 +181,12 @@ static int merge_stage_files(const Side *a, const ModelStage *x, const Side *b, 
             continue;
         s->files[s->n_files] = o;
         s->n_files++;
-        CHECK(segments_sum(k <= 0 ? &u->resident : &none, a->later, k >= 0 ? &v->resident : &none,
-                           b->later, &s->files[s->n_files - 1].resident));
-        CHECK(segments_sum(k <= 0 ? &u->assumed_resident : &none, a->later,
-                           k >= 0 ? &v->assumed_resident : &none, b->later,
-                           &s->files[s->n_files - 1].assumed_resident));
+        CHECK(weighted_ranges_sum(k <= 0 ? &u->resident : &none, a->later,
+                                  k >= 0 ? &v->resident : &none, b->later,
+                                  &s->files[s->n_files - 1].resident));
+        CHECK(weighted_ranges_sum(k <= 0 ? &u->assumed_resident : &none, a->later,
+                                  k >= 0 ? &v->assumed_resident : &none, b->later,
+                                  &s->files[s->n_files - 1].assumed_resident));
     }
     return 0;
 }
@@ -193,7 +194,7 @@ static int merge_stage_files(const Side *a, const ModelStage *x, const Side *b, 
 static int merge_metadata(const Side *a, const ModelStage *x, const Side *b, const ModelStage *y,
                           ModelStage *s)
 {
-    static const Segments none = {0};
+    static const WeightedRanges none = {0};
     size_t i = 0, j = 0;
 
     if (grow_array(&s->metadata, &s->allocated_metadata, x->n_metadata + y->n_metadata,
@@ -218,8 +219,8 @@ static int merge_metadata(const Side *a, const ModelStage *x, const Side *b, con
         if (!o->uuid)
             return -ENOMEM;
         s->n_metadata++;
-        CHECK(segments_sum(k <= 0 ? &u->ranges : &none, a->later, k >= 0 ? &v->ranges : &none,
-                           b->later, &o->ranges));
+        CHECK(weighted_ranges_sum(k <= 0 ? &u->ranges : &none, a->later,
+                                  k >= 0 ? &v->ranges : &none, b->later, &o->ranges));
     }
     return 0;
 }
@@ -426,10 +427,10 @@ static bool within_limits(const Model *m)
 
         ok = s->n_uses <= MODEL_USES_MAX && s->n_metadata <= TRACE_VOLUMES_MAX;
         for (size_t k = 0; k < s->n_files && ok; k++)
-            ok = s->files[k].resident.n <= MODEL_SEGMENTS_MAX &&
-                 s->files[k].assumed_resident.n <= MODEL_SEGMENTS_MAX;
+            ok = s->files[k].resident.n <= MODEL_RANGES_MAX &&
+                 s->files[k].assumed_resident.n <= MODEL_RANGES_MAX;
         for (size_t k = 0; k < s->n_metadata && ok; k++)
-            ok = s->metadata[k].ranges.n <= MODEL_SEGMENTS_MAX;
+            ok = s->metadata[k].ranges.n <= MODEL_RANGES_MAX;
     }
     return ok;
 }

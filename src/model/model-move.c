@@ -98,8 +98,8 @@ static int move_stage(ModelStage *s, const uint32_t *where)
 
         f.file = where[f.file];
         if (f.file == MODEL_NONE) {
-            segments_done(&f.resident);
-            segments_done(&f.assumed_resident);
+            weighted_ranges_done(&f.resident);
+            weighted_ranges_done(&f.assumed_resident);
         } else
             s->files[n++] = f;
     }
@@ -148,9 +148,9 @@ int model_move_files(Model *m, char **to)
     return r < 0 ? r : model_drop_unused_files(m);
 }
 
-static void stretch(Segments *s, uint64_t old_end, uint64_t new_end)
+static void stretch(WeightedRanges *s, uint64_t old_end, uint64_t new_end)
 {
-    Segment *last = s->n > 0 ? &s->segments[s->n - 1] : NULL;
+    WeightedRange *last = s->n > 0 ? &s->ranges[s->n - 1] : NULL;
 
     if (last && last->end >= old_end && last->end < new_end)
         last->end = new_end;

@@ -116,7 +116,7 @@ static void drop_metadata(ModelStage *s)
 {
     for (size_t i = 0; i < s->n_metadata; i++) {
         free(s->metadata[i].uuid);
-        segments_done(&s->metadata[i].ranges);
+        weighted_ranges_done(&s->metadata[i].ranges);
     }
     s->n_metadata = 0;
 }

@@ -57,7 +57,7 @@ static double *log_not_needed(const Model *m, const ModelStage *s)
 static int predict_file(const Model *m, const ModelStageFile *f, double needed, Prediction *p)
 {
     bool truth = !decayed_sum_is_zero(f->truth);
-    const Segments *known = truth ? &f->resident : &f->assumed_resident;
+    const WeightedRanges *known = truth ? &f->resident : &f->assumed_resident;
     DecayedSum whole = truth ? f->truth : f->assumed;
     double used = decayed_sum_value(f->used);
     PredictedFile *o;
@@ -81,7 +81,7 @@ static int predict_file(const Model *m, const ModelStageFile *f, double needed, 
     if (!o->maps)
         return -ENOMEM;
     for (size_t i = 0; i < known->n; i++) {
-        const Segment *g = &known->segments[i];
+        const WeightedRange *g = &known->ranges[i];
 
         o->maps[o->n_maps++] = (PredictedRange){
                 .offset = g->start,
@@ -95,7 +95,7 @@ static int predict_file(const Model *m, const ModelStageFile *f, double needed, 
 static int predict_metadata(const ModelMetadata *d, Prediction *p)
 {
     for (size_t i = 0; i < d->ranges.n; i++) {
-        const Segment *g = &d->ranges.segments[i];
+        const WeightedRange *g = &d->ranges.ranges[i];
         char *uuid;
 
         if (grow_array(&p->metadata, &p->allocated_metadata, p->n_metadata + 1,

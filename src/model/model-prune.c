@@ -15,13 +15,13 @@ static void prune_stage(ModelStage *s, double min_probability, bool *keep, uint3
         ModelStageFile *f = &s->files[k];
 
         if (decayed_sum_ratio(f->used, s->sessions) < min_probability) {
-            segments_done(&f->resident);
-            segments_done(&f->assumed_resident);
+            weighted_ranges_done(&f->resident);
+            weighted_ranges_done(&f->assumed_resident);
             continue;
         }
         if (!decayed_sum_is_zero(f->truth)) {
             f->assumed = (DecayedSum){0, 0};
-            segments_done(&f->assumed_resident);
+            weighted_ranges_done(&f->assumed_resident);
         }
         keep[f->file] = true;
         s->files[n++] = *f;

@@ -9,12 +9,12 @@
 void model_stage_done(ModelStage *s)
 {
     for (size_t i = 0; i < s->n_files; i++) {
-        segments_done(&s->files[i].resident);
-        segments_done(&s->files[i].assumed_resident);
+        weighted_ranges_done(&s->files[i].resident);
+        weighted_ranges_done(&s->files[i].assumed_resident);
     }
     for (size_t i = 0; i < s->n_metadata; i++) {
         free(s->metadata[i].uuid);
-        segments_done(&s->metadata[i].ranges);
+        weighted_ranges_done(&s->metadata[i].ranges);
     }
     free(s->applications);
     free(s->uses);

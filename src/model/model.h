@@ -23,7 +23,7 @@
 
 #include "base/uid.h"
 #include "model/prediction.h"
-#include "model/segments.h"
+#include "model/weighted-ranges.h"
 #include "predict/chains.h"
 #include "trace/trace.h"
 
@@ -39,7 +39,7 @@
 #define MODEL_FILES_MAX    4000000U
 #define MODEL_USES_MAX     16000000U
 #define MODEL_STAGES_MAX   65536U
-#define MODEL_SEGMENTS_MAX 4000000U /* of one file or filesystem */
+#define MODEL_RANGES_MAX   4000000U /* of one file or filesystem */
 
 #define MODEL_CLOCK_MIN (UINT64_C(1577836800) * USEC_PER_SEC) /* 2020-01-01T00:00:00Z */
 
@@ -65,18 +65,18 @@ typedef struct ModelUse {
 
 typedef struct ModelStageFile {
     uint32_t file;
-    DecayedSum used;      /* sessions in which anyone opened it */
-    DecayedSum truth;     /* those among them whose page residency is truth */
-    DecayedSum assumed;   /* those among them whose residency is kept in assumed_resident */
-    DecayedSum first_use; /* weight times milliseconds from the stage's start to the first use */
-    Segments resident;    /* of sessions in `truth` */
-    Segments assumed_resident;
+    DecayedSum used;         /* sessions in which anyone opened it */
+    DecayedSum truth;        /* those among them whose page residency is truth */
+    DecayedSum assumed;      /* those among them whose residency is kept in assumed_resident */
+    DecayedSum first_use;    /* weight times milliseconds from the stage's start to the first use */
+    WeightedRanges resident; /* of sessions in `truth` */
+    WeightedRanges assumed_resident;
 } ModelStageFile; /* the parts of each are within their whole: decayed_sum_within() */
 
 typedef struct ModelMetadata {
     char *uuid;
     DecayedSum truth; /* sessions whose metadata of this filesystem is truth */
-    Segments ranges;
+    WeightedRanges ranges;
 } ModelMetadata;
 
 /* One stage of one user (uid UID_INVALID where there is no user: boot). */

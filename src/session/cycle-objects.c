@@ -122,22 +122,22 @@ static int add_path(CycleObjects *m, const char *text)
     return 0;
 }
 
-/* Runs of touching segments that are worth it are one map, with their mean chance. */
-static int add_segments(CycleObjects *m, FileObjects *f, uint32_t path, const Segments *s,
-                        DecayedSum whole)
+/* Runs of touching ranges that are worth it are one map, with their mean chance. */
+static int add_ranges(CycleObjects *m, FileObjects *f, uint32_t path, const WeightedRanges *s,
+                      DecayedSum whole)
 {
     for (size_t i = 0; i < s->n;) {
-        uint64_t start = s->segments[i].start, end = start;
+        uint64_t start = s->ranges[i].start, end = start;
         double sum = 0;
         int r;
 
-        for (; i < s->n && (end == start || s->segments[i].start == end); i++) {
-            double chance = decayed_sum_ratio(s->segments[i].weight, whole);
+        for (; i < s->n && (end == start || s->ranges[i].start == end); i++) {
+            double chance = decayed_sum_ratio(s->ranges[i].weight, whole);
 
             if (chance < PART_MIN)
                 break;
-            sum += chance * (double)(s->segments[i].end - s->segments[i].start);
-            end = s->segments[i].end;
+            sum += chance * (double)(s->ranges[i].end - s->ranges[i].start);
+            end = s->ranges[i].end;
         }
         if (end == start) {
             i++;
@@ -162,9 +162,8 @@ static int add_file(CycleObjects *m, FileObjects *f, const Model *model, const M
     if (r < 0)
         return r;
     if (!file->directory) {
-        r = add_segments(m, f, (uint32_t)m->n_paths - 1,
-                         truth ? &x->resident : &x->assumed_resident,
-                         truth ? x->truth : x->assumed);
+        r = add_ranges(m, f, (uint32_t)m->n_paths - 1, truth ? &x->resident : &x->assumed_resident,
+                       truth ? x->truth : x->assumed);
         if (r < 0)
             return r;
     }
@@ -300,7 +299,7 @@ static int add_volume(CycleObjects *m, const ModelMetadata *d, double minimum_us
     int r = add_path(m, d->uuid);
 
     for (size_t i = 0; r >= 0 && i < d->ranges.n; i++) {
-        const Segment *g = &d->ranges.segments[i];
+        const WeightedRange *g = &d->ranges.ranges[i];
         double chance = decayed_sum_ratio(g->weight, d->truth);
 
         if (chance >= minimum_use)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "base/decayed-sum.h"
-#include "model/segments.h"
+#include "model/weighted-ranges.h"
 
 #include "evaluate/random.h"
 
@@ -165,39 +165,39 @@ static void rescaling_keeps_proportions(void **state)
 
 #define WIDTH 24U
 
-static void random_segments(Random *r, Segments *ret, DecayedSum *table)
+static void random_ranges(Random *r, WeightedRanges *ret, DecayedSum *table)
 {
-    *ret = (Segments){0};
+    *ret = (WeightedRanges){0};
     memset(table, 0, WIDTH * sizeof(DecayedSum));
     for (unsigned pieces = 1 + random_below(r, 4); pieces > 0; pieces--) {
         unsigned a = random_below(r, WIDTH), b = a + random_below(r, WIDTH - a) + 1;
         DecayedSum weight = {1 + random_below(r, 3), random_below(r, 2)};
         Range range = {a, b};
         const RangeSet set = {&range, 1, 1};
-        Segments one = {0}, sum = {0};
+        WeightedRanges one = {0}, sum = {0};
 
-        assert_int_equal(segments_from_ranges(&set, weight, &one), 0);
-        assert_int_equal(segments_sum(ret, 0, &one, 0, &sum), 0);
-        segments_done(ret);
-        segments_done(&one);
+        assert_int_equal(weighted_ranges_from_ranges(&set, weight, &one), 0);
+        assert_int_equal(weighted_ranges_sum(ret, 0, &one, 0, &sum), 0);
+        weighted_ranges_done(ret);
+        weighted_ranges_done(&one);
         *ret = sum;
         for (unsigned i = a; i < b; i++)
             table[i] = decayed_sum_add(table[i], weight);
     }
 }
 
-static DecayedSum segments_value(const Segments *s, uint64_t at)
+static DecayedSum ranges_value(const WeightedRanges *s, uint64_t at)
 {
     for (size_t i = 0; i < s->n; i++)
-        if (s->segments[i].start <= at && at < s->segments[i].end)
-            return s->segments[i].weight;
+        if (s->ranges[i].start <= at && at < s->ranges[i].end)
+            return s->ranges[i].weight;
     return (DecayedSum){0, 0};
 }
 
-static void check_canonical(const Segments *s)
+static void check_canonical(const WeightedRanges *s)
 {
     for (size_t i = 0; i < s->n; i++) {
-        const Segment *x = &s->segments[i];
+        const WeightedRange *x = &s->ranges[i];
 
         assert_true(x->start < x->end && !decayed_sum_is_zero(x->weight));
         if (i > 0) {
@@ -207,55 +207,56 @@ static void check_canonical(const Segments *s)
     }
 }
 
-static void segments_add_like_arrays(void **state)
+static void weighted_ranges_add_like_arrays(void **state)
 {
     Random r = {42};
 
     for (unsigned round = 0; round < 3000; round++) {
         DecayedSum a[WIDTH], b[WIDTH];
-        Segments x, y, sum = {0}, mirrored = {0};
+        WeightedRanges x, y, sum = {0}, mirrored = {0};
         uint64_t x_later = random_below(&r, 3), y_later = random_below(&r, 3);
 
-        random_segments(&r, &x, a);
-        random_segments(&r, &y, b);
+        random_ranges(&r, &x, a);
+        random_ranges(&r, &y, b);
         check_canonical(&x);
-        assert_int_equal(segments_sum(&x, x_later, &y, y_later, &sum), 0);
-        assert_int_equal(segments_sum(&y, y_later, &x, x_later, &mirrored), 0);
+        assert_int_equal(weighted_ranges_sum(&x, x_later, &y, y_later, &sum), 0);
+        assert_int_equal(weighted_ranges_sum(&y, y_later, &x, x_later, &mirrored), 0);
         check_canonical(&sum);
         assert_int_equal(sum.n, mirrored.n);
         for (size_t i = 0; i < sum.n; i++) {
-            assert_int_equal(sum.segments[i].start, mirrored.segments[i].start);
-            assert_int_equal(sum.segments[i].end, mirrored.segments[i].end);
+            assert_int_equal(sum.ranges[i].start, mirrored.ranges[i].start);
+            assert_int_equal(sum.ranges[i].end, mirrored.ranges[i].end);
         }
         for (unsigned i = 0; i < WIDTH; i++)
-            assert_true(equal(segments_value(&sum, i),
+            assert_true(equal(ranges_value(&sum, i),
                               decayed_sum_add(decayed_sum_advance(a[i], x_later),
                                               decayed_sum_advance(b[i], y_later))));
-        segments_done(&x);
-        segments_done(&y);
-        segments_done(&sum);
-        segments_done(&mirrored);
+        weighted_ranges_done(&x);
+        weighted_ranges_done(&y);
+        weighted_ranges_done(&sum);
+        weighted_ranges_done(&mirrored);
     }
 }
 
 static void segments_are_appended_in_order(void **state)
 {
-    Segments s = {0};
+    WeightedRanges s = {0};
 
-    assert_int_equal(segments_append(&s, (Segment){4, 4, {1, 0}}), -EBADMSG);
-    assert_int_equal(segments_append(&s, (Segment){4, 3, {1, 0}}), -EBADMSG);
-    assert_int_equal(segments_append(&s, (Segment){4, 5, {0, 0}}), -EBADMSG);
-    assert_int_equal(segments_append(&s, (Segment){4, UINT64_MAX, {1, 0}}), -EBADMSG);
+    assert_int_equal(weighted_ranges_append(&s, (WeightedRange){4, 4, {1, 0}}), -EBADMSG);
+    assert_int_equal(weighted_ranges_append(&s, (WeightedRange){4, 3, {1, 0}}), -EBADMSG);
+    assert_int_equal(weighted_ranges_append(&s, (WeightedRange){4, 5, {0, 0}}), -EBADMSG);
+    assert_int_equal(weighted_ranges_append(&s, (WeightedRange){4, UINT64_MAX, {1, 0}}), -EBADMSG);
     assert_int_equal(s.n, 0);
-    assert_int_equal(segments_append(&s, (Segment){4, 6, {1, 0}}), 0);
-    assert_int_equal(segments_append(&s, (Segment){5, 7, {2, 0}}), -EBADMSG);
-    assert_int_equal(segments_append(&s, (Segment){6, 7, {2, 0}}), 0);
-    assert_true(segments_within(&s, (DecayedSum){2, 0}));
-    assert_false(segments_within(&s, (DecayedSum){1, 9}));
-    segments_done(&s);
-    assert_int_equal(segments_append(&s, (Segment){4, 6, {1, 0}}), 0);
-    assert_int_equal(segments_append(&s, (Segment){6, 7, {1, 0}}), -EBADMSG); /* would be one */
-    segments_done(&s);
+    assert_int_equal(weighted_ranges_append(&s, (WeightedRange){4, 6, {1, 0}}), 0);
+    assert_int_equal(weighted_ranges_append(&s, (WeightedRange){5, 7, {2, 0}}), -EBADMSG);
+    assert_int_equal(weighted_ranges_append(&s, (WeightedRange){6, 7, {2, 0}}), 0);
+    assert_true(weighted_ranges_within(&s, (DecayedSum){2, 0}));
+    assert_false(weighted_ranges_within(&s, (DecayedSum){1, 9}));
+    weighted_ranges_done(&s);
+    assert_int_equal(weighted_ranges_append(&s, (WeightedRange){4, 6, {1, 0}}), 0);
+    assert_int_equal(weighted_ranges_append(&s, (WeightedRange){6, 7, {1, 0}}),
+                     -EBADMSG); /* would be one */
+    weighted_ranges_done(&s);
 }
 
 int main(void)
@@ -268,7 +269,7 @@ int main(void)
             cmocka_unit_test(advancing_commutes_with_adding),
             cmocka_unit_test(parts_stay_within_their_whole),
             cmocka_unit_test(rescaling_keeps_proportions),
-            cmocka_unit_test(segments_add_like_arrays),
+            cmocka_unit_test(weighted_ranges_add_like_arrays),
             cmocka_unit_test(segments_are_appended_in_order),
     };
 

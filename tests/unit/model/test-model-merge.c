@@ -192,7 +192,7 @@ static void sums_saturate(void **state)
                 m[k]->stages[0].sessions = m[k]->stages[0].applications[0].active =
                         m[k]->stages[0].uses[0].used = m[k]->stages[0].files[0].used =
                                 m[k]->stages[0].files[0].truth =
-                                        m[k]->stages[0].files[0].resident.segments[0].weight =
+                                        m[k]->stages[0].files[0].resident.ranges[0].weight =
                                                 (DecayedSum){w, w};
             }
             ab = merged(m[0], m[1]);

@@ -144,10 +144,10 @@ static uint64_t end_of(const Model *m, const char *path)
     uint32_t file = model_find_file(m, path);
 
     for (size_t i = 0; i < m->stages[0].n_files; i++) {
-        const Segments *s = &m->stages[0].files[i].resident;
+        const WeightedRanges *s = &m->stages[0].files[i].resident;
 
         if (m->stages[0].files[i].file == file)
-            return s->segments[s->n - 1].end / PAGE;
+            return s->ranges[s->n - 1].end / PAGE;
     }
     return 0;
 }

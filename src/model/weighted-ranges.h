@@ -7,30 +7,30 @@
 #include "base/decayed-sum.h"
 #include "base/ranges.h"
 
-typedef struct Segment {
+typedef struct WeightedRange {
     uint64_t start;
     uint64_t end;      /* exclusive */
     DecayedSum weight; /* never zero */
-} Segment;
+} WeightedRange;
 
 /* Sorted, disjoint; neighbours that touch differ in weight, so equal functions have equal arrays.
  */
-typedef struct Segments {
-    Segment *segments;
+typedef struct WeightedRanges {
+    WeightedRange *ranges;
     size_t n, allocated;
-} Segments;
+} WeightedRanges;
 
-void segments_done(Segments *s);
+void weighted_ranges_done(WeightedRanges *s);
 
 /* The function that is `weight` on the ranges and zero elsewhere. 0 or -ENOMEM. */
-int segments_from_ranges(const RangeSet *ranges, DecayedSum weight, Segments *ret);
+int weighted_ranges_from_ranges(const RangeSet *ranges, DecayedSum weight, WeightedRanges *ret);
 
 /* The sum of both, each first seen from so many generations later. 0 or -ENOMEM. */
-int segments_sum(const Segments *a, uint64_t a_later, const Segments *b, uint64_t b_later,
-                 Segments *ret);
+int weighted_ranges_sum(const WeightedRanges *a, uint64_t a_later, const WeightedRanges *b,
+                        uint64_t b_later, WeightedRanges *ret);
 
 /* True if no weight exceeds `whole` (decayed_sum_within). */
-bool segments_within(const Segments *s, DecayedSum whole);
+bool weighted_ranges_within(const WeightedRanges *s, DecayedSum whole);
 
-/* Appends a segment while reading: -EBADMSG unless it comes after the last and is not empty. */
-int segments_append(Segments *s, Segment x);
+/* Appends a range while reading: -EBADMSG unless it comes after the last and is not empty. */
+int weighted_ranges_append(WeightedRanges *s, WeightedRange x);
