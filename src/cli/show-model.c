@@ -6,20 +6,20 @@
 #include "cli/show.h"
 
 /* Bytes that a session is expected to need: each byte by its probability. */
-static double expected_bytes(const WeightedRanges *s, DecayedSum truth)
+static double expected_bytes(const WeightedRanges *s, DecayedSum observed)
 {
     double sum = 0;
 
     for (size_t i = 0; i < s->n; i++)
         sum += (double)(s->ranges[i].end - s->ranges[i].start) *
-               decayed_sum_ratio(s->ranges[i].weight, truth);
+               decayed_sum_ratio(s->ranges[i].weight, observed);
     return sum;
 }
 
 /* Of the resident part and of the use itself. */
 static double expected_data(const ModelStage *g, const ModelStageFile *f)
 {
-    return expected_bytes(&f->resident, f->truth) * decayed_sum_ratio(f->used, g->sessions);
+    return expected_bytes(&f->resident, f->observed) * decayed_sum_ratio(f->used, g->sessions);
 }
 
 static uint64_t mean_usec(DecayedSum sum_msec, DecayedSum n)
@@ -118,7 +118,7 @@ static Table *largest_files(const Model *m, const ModelStage *g, uint64_t limit)
 /* --- all of it, in the model's order ---------------------------------------------------------- */
 
 /* [[start, end, probability], …] in bytes */
-static json_object *ranges_to_json(const WeightedRanges *s, DecayedSum truth)
+static json_object *ranges_to_json(const WeightedRanges *s, DecayedSum observed)
 {
     json_object *a = json_object_new_array();
 
@@ -128,7 +128,7 @@ static json_object *ranges_to_json(const WeightedRanges *s, DecayedSum truth)
         json_object_array_add(k, json_object_new_uint64(s->ranges[i].start));
         json_object_array_add(k, json_object_new_uint64(s->ranges[i].end));
         json_object_array_add(
-                k, json_object_new_double(decayed_sum_ratio(s->ranges[i].weight, truth)));
+                k, json_object_new_double(decayed_sum_ratio(s->ranges[i].weight, observed)));
         json_object_array_add(a, k);
     }
     return a;
@@ -151,7 +151,7 @@ static Table *file_table(const Model *m, const ModelStage *g)
 
         table_row(t, m->files[f->file].path, (int)m->files[f->file].directory,
                   decayed_sum_ratio(f->used, g->sessions), mean_usec(f->first_use, f->used),
-                  ranges_to_json(&f->resident, f->truth));
+                  ranges_to_json(&f->resident, f->observed));
     }
     return t;
 }
@@ -167,7 +167,7 @@ static Table *metadata_table(const ModelStage *g)
 
     for (size_t i = 0; i < g->n_metadata; i++)
         table_row(t, g->metadata[i].uuid,
-                  ranges_to_json(&g->metadata[i].ranges, g->metadata[i].truth));
+                  ranges_to_json(&g->metadata[i].ranges, g->metadata[i].observed));
     return t;
 }
 
@@ -198,7 +198,7 @@ static Table *stage_table(const Model *m, bool whole, uint64_t limit)
         for (size_t k = 0; k < g->n_files; k++)
             data += expected_data(g, g->files + k);
         for (size_t k = 0; k < g->n_metadata; k++)
-            metadata += expected_bytes(&g->metadata[k].ranges, g->metadata[k].truth);
+            metadata += expected_bytes(&g->metadata[k].ranges, g->metadata[k].observed);
         table_row(t, stage_to_string(g->stage),
                   g->uid == UID_INVALID ? COUNT_UNKNOWN : (uint64_t)g->uid,
                   model_sessions(m, g->stage, g->uid, now), mean_usec(g->duration, g->sessions),

@@ -41,14 +41,14 @@ static void rescale_stage(ModelStage *s, uint64_t to, uint64_t from)
         ModelStageFile *f = &s->files[i];
 
         f->used = decayed_sum_rescale(f->used, to, from);
-        f->truth = decayed_sum_rescale(f->truth, to, from);
+        f->observed = decayed_sum_rescale(f->observed, to, from);
         f->assumed = decayed_sum_rescale(f->assumed, to, from);
         f->first_use = decayed_sum_rescale(f->first_use, to, from);
         rescale_ranges(&f->resident, to, from);
         rescale_ranges(&f->assumed_resident, to, from);
     }
     for (size_t i = 0; i < s->n_metadata; i++) {
-        s->metadata[i].truth = decayed_sum_rescale(s->metadata[i].truth, to, from);
+        s->metadata[i].observed = decayed_sum_rescale(s->metadata[i].observed, to, from);
         rescale_ranges(&s->metadata[i].ranges, to, from);
     }
 }

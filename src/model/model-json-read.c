@@ -11,6 +11,7 @@
 /* `where` names the member that was looked at last, for the one line of the error. */
 typedef struct Reader {
     JsonDocument document;
+    uint64_t version; /* of the format */
     Model *m;
     DecayedSum *sums;
     size_t n_sums, allocated_sums;
@@ -78,8 +79,8 @@ static int read_sums(Reader *r, struct json_object *o)
     JsonColumn c[ELEMENTSOF(keys)];
     size_t n;
 
-    r->where = "fades";
-    CHECK(json_get_object(o, "fades", &o));
+    r->where = r->version == 1 ? "fades" : "sums";
+    CHECK(json_get_object(o, r->where, &o));
     CHECK(json_get_columns(&r->document, o, keys, ELEMENTSOF(keys), MODEL_USES_MAX, c));
     n = c[0].n;
     CHECK(grow_array(&r->sums, &r->allocated_sums, n, sizeof(DecayedSum)));
@@ -227,10 +228,17 @@ static int read_applications(Reader *r, struct json_object *o, ModelStage *s)
     return 0;
 }
 
+/* Version 1 had other names for some members. */
+static const char *observed_key(const Reader *r)
+{
+    return r->version == 1 ? "truth" : "observed";
+}
+
 static int read_stage_files(Reader *r, struct json_object *o, ModelStage *s)
 {
-    static const char *const keys[] = {
-            "file_delta", "used", "truth", "first_use_msec", "first_use_msec_previous", "resident"};
+    const char *const keys[] = {
+            "file_delta", "used", observed_key(r), "first_use_msec", "first_use_msec_previous",
+            "resident"};
     JsonColumn c[ELEMENTSOF(keys)], ranges;
     uint64_t file = 0;
     size_t n;
@@ -250,11 +258,11 @@ static int read_stage_files(Reader *r, struct json_object *o, ModelStage *s)
         CHECK(next_sum(r, &c[1], s->sessions, &f->used));
         if (decayed_sum_is_zero(f->used))
             return -EBADMSG;
-        CHECK(next_sum(r, &c[2], f->used, &f->truth));
+        CHECK(next_sum(r, &c[2], f->used, &f->observed));
         CHECK(json_next_u64(&c[3], DECAYED_SUM_MAX, &f->first_use.current));
         CHECK(json_next_u64(&c[4], DECAYED_SUM_MAX, &f->first_use.previous));
         CHECK(json_next_column(&c[5], 3 * MODEL_RANGES_MAX, &ranges));
-        CHECK(read_ranges(r, ranges, f->truth, &f->resident));
+        CHECK(read_ranges(r, ranges, f->observed, &f->resident));
     }
     return 0;
 }
@@ -305,12 +313,12 @@ static int read_metadata(Reader *r, struct json_object *o, ModelStage *s)
         d->uuid = json_unescape_bytes(uuid);
         if (!d->uuid)
             return -EBADMSG;
-        CHECK(sum_member(r, j, "truth", s->sessions, &d->truth));
+        CHECK(sum_member(r, j, observed_key(r), s->sessions, &d->observed));
         r->where = "metadata";
-        if (decayed_sum_is_zero(d->truth))
+        if (decayed_sum_is_zero(d->observed))
             return -EBADMSG;
         CHECK(json_get_column(&r->document, j, "ranges", 3 * MODEL_RANGES_MAX, &ranges));
-        CHECK(read_ranges(r, ranges, d->truth, &d->ranges));
+        CHECK(read_ranges(r, ranges, d->observed, &d->ranges));
         if (i > 0 && strcmp(d[-1].uuid, d->uuid) >= 0)
             return -EBADMSG;
     }
@@ -452,7 +460,8 @@ int model_from_json(const char *text, size_t size, Model **ret, char **ret_error
     o = reader.document.root;
     if (json_get_string(o, "format", &word) < 0 || strcmp(word, MODEL_FORMAT_NAME) != 0)
         return fail(-EMEDIUMTYPE, ret_error, "not a headstart model%s", "");
-    if (json_get_u64(o, "version", UINT32_MAX, &version) < 0 || version != MODEL_FORMAT_VERSION)
+    if (json_get_u64(o, "version", UINT32_MAX, &version) < 0 || version < 1 ||
+        version > MODEL_FORMAT_VERSION)
         return fail(-EPROTONOSUPPORT, ret_error, "a model of another format version%s", "");
     if (json_get_u64(o, "halflife_usec", MODEL_HALFLIFE_MAX, &halflife_usec) < 0 ||
         halflife_usec == 0)
@@ -462,6 +471,7 @@ int model_from_json(const char *text, size_t size, Model **ret, char **ret_error
     if (!m)
         return -ENOMEM;
     reader.m = m;
+    reader.version = version;
     r = read_all(&reader);
     if (r == -ENOMEM)
         return r;

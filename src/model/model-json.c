@@ -107,13 +107,13 @@ static int add_stage(Writer *w, const ModelStage *s)
         CHECK(add_sum(w, s->uses[i].used));
     for (size_t i = 0; i < s->n_files; i++) {
         CHECK(add_sum(w, s->files[i].used));
-        CHECK(add_sum(w, s->files[i].truth));
+        CHECK(add_sum(w, s->files[i].observed));
         CHECK(add_sum(w, s->files[i].assumed));
         CHECK(add_ranges(w, &s->files[i].resident));
         CHECK(add_ranges(w, &s->files[i].assumed_resident));
     }
     for (size_t i = 0; i < s->n_metadata; i++) {
-        CHECK(add_sum(w, s->metadata[i].truth));
+        CHECK(add_sum(w, s->metadata[i].observed));
         CHECK(add_ranges(w, &s->metadata[i].ranges));
     }
     return 0;
@@ -189,7 +189,7 @@ static void write_sums(Writer *w)
     size_t n = HASH_COUNT(w->rows), i;
     uint64_t *v;
 
-    json_writer_open(&w->w, "fades", '{');
+    json_writer_open(&w->w, "sums", '{');
     for (int previous = 0; previous < 2; previous++) {
         v = scratch(w, n);
         i = 0;
@@ -265,7 +265,7 @@ static void write_stage_files(Writer *w, const ModelStage *s)
     json_writer_open(&w->w, "files", '{');
     WRITE_COLUMN(w, "file_delta", s->n_files, i == 0 ? f[i].file : f[i].file - f[i - 1].file);
     WRITE_COLUMN(w, "used", s->n_files, row_of(w, f[i].used));
-    WRITE_COLUMN(w, "truth", s->n_files, row_of(w, f[i].truth));
+    WRITE_COLUMN(w, "observed", s->n_files, row_of(w, f[i].observed));
     WRITE_COLUMN(w, "first_use_msec", s->n_files, f[i].first_use.current);
     WRITE_COLUMN(w, "first_use_msec_previous", s->n_files, f[i].first_use.previous);
     json_writer_open(&w->w, "resident", '[');
@@ -309,7 +309,7 @@ static void write_stage(Writer *w, const ModelStage *s)
     for (size_t i = 0; i < s->n_metadata; i++) {
         json_writer_open(&w->w, NULL, '{');
         write_escaped(w, "uuid", s->metadata[i].uuid);
-        json_writer_add_u64(&w->w, "truth", row_of(w, s->metadata[i].truth));
+        json_writer_add_u64(&w->w, "observed", row_of(w, s->metadata[i].observed));
         write_ranges(w, "ranges", &s->metadata[i].ranges);
         json_writer_close(&w->w, '}');
     }

@@ -284,7 +284,7 @@ static int take_residency(const Trace *t, const TraceFile *f, ModelStageFile *o,
         return weighted_ranges_from_ranges(unknown ? &all : &f->resident, one,
                                            &o->assumed_resident);
     }
-    o->truth = one;
+    o->observed = one;
     return weighted_ranges_from_ranges(&f->resident, one, &o->resident);
 }
 
@@ -347,7 +347,7 @@ static int take_metadata(const Trace *t, ModelStage *s, DecayedSum one)
             known = known || strcmp(s->metadata[k].uuid, v->uuid) == 0;
         if (v->metadata_source == METADATA_SOURCE_NONE || !v->uuid[0] || known)
             continue;
-        *o = (ModelMetadata){.uuid = strdup(v->uuid), .truth = one};
+        *o = (ModelMetadata){.uuid = strdup(v->uuid), .observed = one};
         if (!o->uuid)
             return -ENOMEM;
         s->n_metadata++;

@@ -164,14 +164,14 @@ static int merge_stage_files(const Side *a, const ModelStage *x, const Side *b, 
         if (k <= 0) {
             o.file = map_file(a, u->file);
             o.used = advance(a, u->used);
-            o.truth = advance(a, u->truth);
+            o.observed = advance(a, u->observed);
             o.assumed = advance(a, u->assumed);
             o.first_use = advance(a, u->first_use);
         }
         if (k >= 0) {
             o.file = map_file(b, v->file);
             o.used = decayed_sum_add(o.used, advance(b, v->used));
-            o.truth = decayed_sum_add(o.truth, advance(b, v->truth));
+            o.observed = decayed_sum_add(o.observed, advance(b, v->observed));
             o.assumed = decayed_sum_add(o.assumed, advance(b, v->assumed));
             o.first_use = decayed_sum_add(o.first_use, advance(b, v->first_use));
         }
@@ -208,12 +208,12 @@ static int merge_metadata(const Side *a, const ModelStage *x, const Side *b, con
 
         *o = (ModelMetadata){0};
         if (k <= 0)
-            o->truth = advance(a, u->truth);
+            o->observed = advance(a, u->observed);
         if (k >= 0)
-            o->truth = decayed_sum_add(o->truth, advance(b, v->truth));
+            o->observed = decayed_sum_add(o->observed, advance(b, v->observed));
         i += k <= 0;
         j += k >= 0;
-        if (decayed_sum_is_zero(o->truth))
+        if (decayed_sum_is_zero(o->observed))
             continue;
         o->uuid = strdup(k <= 0 ? u->uuid : v->uuid);
         if (!o->uuid)

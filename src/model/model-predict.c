@@ -56,9 +56,9 @@ static double *log_not_needed(const Model *m, const ModelStage *s)
 
 static int predict_file(const Model *m, const ModelStageFile *f, double needed, Prediction *p)
 {
-    bool truth = !decayed_sum_is_zero(f->truth);
-    const WeightedRanges *known = truth ? &f->resident : &f->assumed_resident;
-    DecayedSum whole = truth ? f->truth : f->assumed;
+    bool observed = !decayed_sum_is_zero(f->observed);
+    const WeightedRanges *known = observed ? &f->resident : &f->assumed_resident;
+    DecayedSum whole = observed ? f->observed : f->assumed;
     double used = decayed_sum_value(f->used);
     PredictedFile *o;
 
@@ -106,7 +106,7 @@ static int predict_metadata(const ModelMetadata *d, Prediction *p)
             return -ENOMEM;
         p->metadata[p->n_metadata++] = (PredictedMetadata){
                 .uuid = uuid,
-                .range = {g->start, g->end - g->start, decayed_sum_ratio(g->weight, d->truth)},
+                .range = {g->start, g->end - g->start, decayed_sum_ratio(g->weight, d->observed)},
         };
     }
     return 0;

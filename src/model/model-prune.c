@@ -19,7 +19,7 @@ static void prune_stage(ModelStage *s, double min_probability, bool *keep, uint3
             weighted_ranges_done(&f->assumed_resident);
             continue;
         }
-        if (!decayed_sum_is_zero(f->truth)) {
+        if (!decayed_sum_is_zero(f->observed)) {
             f->assumed = (DecayedSum){0, 0};
             weighted_ranges_done(&f->assumed_resident);
         }

@@ -28,7 +28,7 @@
 #include "trace/trace.h"
 
 #define MODEL_FORMAT_NAME    "headstart-model"
-#define MODEL_FORMAT_VERSION 1
+#define MODEL_FORMAT_VERSION 2 /* version 1 is still read */
 #define MODEL_JSON_SIZE_MAX  (512U * 1024 * 1024)
 #define MODEL_LEARNED_MAX    128U
 #define MODEL_NONE           UINT32_MAX
@@ -66,7 +66,7 @@ typedef struct ModelUse {
 typedef struct ModelStageFile {
     uint32_t file;
     DecayedSum used;         /* sessions in which anyone opened it */
-    DecayedSum truth;        /* those among them whose page residency is truth */
+    DecayedSum observed;     /* those among them whose page residency is truth */
     DecayedSum assumed;      /* those among them whose residency is kept in assumed_resident */
     DecayedSum first_use;    /* weight times milliseconds from the stage's start to the first use */
     WeightedRanges resident; /* of sessions in `truth` */
@@ -75,7 +75,7 @@ typedef struct ModelStageFile {
 
 typedef struct ModelMetadata {
     char *uuid;
-    DecayedSum truth; /* sessions whose metadata of this filesystem is truth */
+    DecayedSum observed; /* sessions whose metadata of this filesystem is truth */
     WeightedRanges ranges;
 } ModelMetadata;
 

@@ -155,15 +155,16 @@ static int add_ranges(CycleObjects *m, FileObjects *f, uint32_t path, const Weig
 static int add_file(CycleObjects *m, FileObjects *f, const Model *model, const ModelStageFile *x)
 {
     const ModelFile *file = &model->files[x->file];
-    bool truth = !decayed_sum_is_zero(x->truth);
+    bool observed = !decayed_sum_is_zero(x->observed);
     size_t before = m->n_objects;
     int r = add_path(m, file->path);
 
     if (r < 0)
         return r;
     if (!file->directory) {
-        r = add_ranges(m, f, (uint32_t)m->n_paths - 1, truth ? &x->resident : &x->assumed_resident,
-                       truth ? x->truth : x->assumed);
+        r = add_ranges(m, f, (uint32_t)m->n_paths - 1,
+                       observed ? &x->resident : &x->assumed_resident,
+                       observed ? x->observed : x->assumed);
         if (r < 0)
             return r;
     }
@@ -300,7 +301,7 @@ static int add_volume(CycleObjects *m, const ModelMetadata *d, double minimum_us
 
     for (size_t i = 0; r >= 0 && i < d->ranges.n; i++) {
         const WeightedRange *g = &d->ranges.ranges[i];
-        double chance = decayed_sum_ratio(g->weight, d->truth);
+        double chance = decayed_sum_ratio(g->weight, d->observed);
 
         if (chance >= minimum_use)
             r = add_object(m, &(CycleObject){.path = (uint32_t)m->n_paths - 1,

@@ -262,10 +262,12 @@ static void what_is_not_a_model_is_told_apart(void **state)
             {"[]", -EMEDIUMTYPE},
             {"{\"format\":\"headstart-trace\",\"version\":1}", -EMEDIUMTYPE},
             {"{\"format\":\"headstart-model\"}", -EPROTONOSUPPORT},
-            {"{\"format\":\"headstart-model\",\"version\":2}", -EPROTONOSUPPORT},
+            {"{\"format\":\"headstart-model\",\"version\":3}", -EPROTONOSUPPORT},
+            {"{\"format\":\"headstart-model\",\"version\":0}", -EPROTONOSUPPORT},
             {"{\"format\":\"headstart-model\",\"version\":1}", -EBADMSG},
-            {"{\"format\":\"headstart-model\",\"version\":1,\"halflife_usec\":0}", -EBADMSG},
-            {"{\"format\":\"headstart-model\",\"version\":1,\"halflife_usec\":1,", -EBADMSG},
+            {"{\"format\":\"headstart-model\",\"version\":2}", -EBADMSG},
+            {"{\"format\":\"headstart-model\",\"version\":2,\"halflife_usec\":0}", -EBADMSG},
+            {"{\"format\":\"headstart-model\",\"version\":2,\"halflife_usec\":1,", -EBADMSG},
     };
     static char deep[100001];
 
@@ -342,9 +344,9 @@ static void wrong_members_are_refused(void **state)
             {"\"file_delta\":[4,2,", "\"file_delta\":[4,0,"},
             {"\"file_delta\":[4,2,", "\"file_delta\":[4,99,"},
             {"\"used\":[1,3,1,2]", "\"used\":[0,3,1,2]"},
-            {"\"truth\":[0,", "\"truth\":[99,"},
-            {"\"truth\":[0,", "\"truth\":[3,"},   /* more than it was used */
-            {"\"truth\":[0,3", "\"truth\":[0,1"}, /* less than its ranges */
+            {"\"observed\":[0,", "\"observed\":[99,"},
+            {"\"observed\":[0,", "\"observed\":[3,"},   /* more than it was used */
+            {"\"observed\":[0,3", "\"observed\":[0,1"}, /* less than its ranges */
             {"\"first_use_msec\":[0", "\"first_use_msec\":[-1"},
             {"\"first_use_msec\":[0", "\"first_use_msec\":[1e9"},
             {"\"first_use_msec\":[0", "\"first_use_msec\":[9223372036854775808"},
@@ -362,8 +364,8 @@ static void wrong_members_are_refused(void **state)
             {"\"metadata\":[{", "\"metadata\":[1,{"},
             {"\"metadata\":[{\"uuid\":\"", "\"metadata\":[{\"uuid\":\"%zz"},
             {"\"metadata\":[{\"uuid\":\"", "\"metadata\":[{\"ouid\":\""},
-            {"\"truth\":3,\n\"ranges\"", "\"truth\":0,\n\"ranges\""},
-            {"\"truth\":3,\n\"ranges\"", "\"truth\":1,\n\"ranges\""},
+            {"\"observed\":3,\n\"ranges\"", "\"observed\":0,\n\"ranges\""},
+            {"\"observed\":3,\n\"ranges\"", "\"observed\":1,\n\"ranges\""},
             {"\"ranges\":[", "\"ranges\":[0,"},
             {"\"ranges\":[", "\"ranges\":[0,0,1,"},
             {"\"chains\":{", "\"chains\":[1],\"x\":{"},
@@ -521,9 +523,54 @@ static void reading_takes_four_times_the_text(void **state)
     assert_true(strcmp(text, again) == 0);
 }
 
+/* Writes b for a, everywhere. */
+static char *replaced(const char *text, const char *a, const char *b)
+{
+    char *out = calloc(2, strlen(text) + 1), *to = out;
+
+    assert_non_null(out);
+    for (const char *p = text; *p;)
+        if (strncmp(p, a, strlen(a)) == 0) {
+            to = stpcpy(to, b);
+            p += strlen(a);
+        } else
+            *to++ = *p++;
+    return out;
+}
+
+static void version_1_is_read_and_becomes_version_2(void **state)
+{
+    static const char *const words[][2] = {
+            {"\"version\":2,\n\"halflife", "\"version\":1,\n\"halflife"},
+            {"\"sums\"", "\"fades\""},
+            {"\"observed\"", "\"truth\""}};
+    _cleanup_model_ Model *m =
+            model_of(session(STAGE_LOGIN, 1000, T0, 0, "A>x=0-2 B>y=1-3", "5-9"));
+    _cleanup_model_ Model *back = NULL;
+    _cleanup_free_ char *text = bytes_of(m);
+    char *old = strdup(text);
+
+    for (size_t i = 0; i < ELEMENTSOF(words); i++) {
+        char *next = replaced(old, words[i][0], words[i][1]);
+
+        assert_string_not_equal(next, old);
+        free(old);
+        old = next;
+    }
+    assert_int_equal(model_from_json(old, strlen(old), &back, NULL), 0);
+    free(old);
+    assert_same(m, back);
+
+    /* The old names do not go with the new version. */
+    old = replaced(text, "\"sums\"", "\"fades\"");
+    assert_int_equal(model_from_json(old, strlen(old), &back, NULL), -EBADMSG);
+    free(old);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+            cmocka_unit_test(version_1_is_read_and_becomes_version_2),
             cmocka_unit_test(models_come_back),
             cmocka_unit_test(empty_models_come_back),
             cmocka_unit_test(learning_goes_on_after_loading),
