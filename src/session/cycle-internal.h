@@ -18,10 +18,10 @@ typedef struct CycleObject {
     uint32_t path; /* into paths */
     PrefetchKind kind;
     uint64_t offset, length;
-    float chance; /* of metadata: that a session needs it; of others it depends on who uses them */
+    float chance; /* of metadata: that a session needs it; of others it depends on the users */
 } CycleObject;
 
-/* What the model knows of applications, by the chains' numbers: parts of items are objects. */
+/* The objects of each application. Applications are items, numbered by the chains' names. */
 typedef struct CycleObjects {
     CyclePath *paths; /* the files sorted by text, then those of metadata */
     size_t n_paths, allocated_paths;
@@ -29,7 +29,7 @@ typedef struct CycleObjects {
     CycleObject *objects;
     double *worth; /* by object */
     size_t n_objects, allocated_objects;
-    size_t first_metadata; /* from here on objects are metadata, part of nothing, likelier first */
+    size_t first_metadata; /* from here on: metadata, which no item has, the likeliest first */
     ItemParts *items;
     size_t n_items, allocated_items;
     uint32_t *parts;
@@ -42,16 +42,17 @@ void cycle_objects_done(CycleObjects *m);
 /* The file or directory of that name, or NULL. */
 CyclePath *cycle_objects_find(CycleObjects *m, const char *path);
 
-/* The maps of all applications that count, of logins and sessions, whose names become the chains';
- * and the metadata of that user's sessions (UID_INVALID: of everybody's). Objects beyond
- * CYCLE_OBJECTS_MAX and applications beyond what the chains can name are left out. 0 or -ENOMEM. */
+/* Fills an empty *m with the objects of the applications that count, as everybody's logins and
+ * sessions have needed them, and with the metadata of that user's sessions (UID_INVALID:
+ * everybody's). Names of applications are added to the chains. Objects beyond CYCLE_OBJECTS_MAX and
+ * applications beyond what the chains can name are left out. 0 or -ENOMEM. */
 int cycle_objects_fill(CycleObjects *m, const Model *model, const CycleParameters *p, uint32_t uid,
                        Chains *chains);
 
-/* True if a prefix of the list leaves that path alone: see CycleParameters. */
+/* True if the list excludes the path: see CycleParameters.exclude. */
 bool cycle_excludes(const char *list, const char *path);
 
-/* A path that this user's set must not hold. */
+/* A path that cycle_refuse() has excluded. */
 typedef struct CycleRefusal {
     UT_hash_handle hh; /* path -> */
     bool oom;
@@ -71,7 +72,7 @@ struct Cycle {
     uint32_t uid;
     Mixture *mixture;
     CycleObjects objects;
-    CycleRefusal *refusals; /* kept when the maps are loaded anew */
+    CycleRefusal *refusals; /* stay when the objects are replaced */
 
     uint32_t *processes; /* application -> processes of it that run */
     size_t allocated_processes;

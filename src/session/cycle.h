@@ -2,20 +2,22 @@
 #pragma once
 
 /* The cycle of the thesis's daemon (preload 3.3, 4.3, 5.2) as a state machine: starts and exits of
- * applications come in, what should be in memory now comes out, worthiest first and cut at the
- * budget. Pure; prefetch-thread.h brings in what is missing of it.
+ * applications come in, requests for what should be in memory come out. Pure; prefetch-thread.h
+ * executes the requests.
  *
- * What will be needed is the mixture's to say (predict/mixture.h), which learns on while the
- * session goes on. Maps are ordered by the probability that they are needed before the next cycle
- * (4.16, with P(map | application) as the model has seen it), and one that is used before the
- * session ends with less than `minimum_use` is left alone, whatever room there is
- * (docs/predictors.md). Metadata comes last, by the share of sessions that needed it: nothing tells
- * who looks for a name that is not there, and then the directory's block is read all the same.
+ * The mixture (predict/mixture.h) predicts which applications will start, and goes on learning
+ * during the session. The model knows which objects each application needs: byte ranges of files,
+ * directories, metadata ranges. Requests are ordered by the time that they save for their memory
+ * (predict/object-scores.h), with the probability that the object is needed before the next cycle
+ * (4.16). An object whose probability of being needed before the session ends is below
+ * `minimum_use` is not requested, however much room there is (docs/predictors.md). Metadata comes
+ * last, by the share of the user's sessions that needed it: the lookup of a name that does not
+ * exist reads a directory's block, and no event reports it.
  *
- * Which applications count: those of the session's user (of everybody, if that is not known) of
- * which the model knows maps of `minsize_bytes` in all (thesis 5.2.1, model.minsize: it keeps
- * short-lived tools out), and that no prefix excludes. An application runs as long as one of its
- * processes does, however many starts and exits are reported of it. */
+ * An application counts if it is run by the session's user (if that is unknown: by anybody), if the
+ * model knows objects of at least `minsize_bytes` of it (thesis 5.2.1, model.minsize: this leaves
+ * out short-lived tools), and if no prefix excludes it. It runs as long as one of its processes
+ * does. */
 
 #include "base/uid.h"
 #include "base/vocabulary.h"
@@ -24,24 +26,25 @@
 #include "predict/chains.h"
 #include "session/prefetch-request.h"
 
-#define CYCLE_APPLICATIONS_MAX 20000U   /* told apart; others are not followed */
-#define CYCLE_OBJECTS_MAX      2000000U /* parts of files, directories, metadata ranges */
+/* Applications and objects beyond so many are ignored. */
+#define CYCLE_APPLICATIONS_MAX 20000U
+#define CYCLE_OBJECTS_MAX      2000000U
 
 typedef struct CycleParameters {
-    usec_t interval;        /* between two predictions, and how far each looks ahead; > 0 */
-    bool scan;              /* learn from what starts and exits (thesis 5.2.2, doscan) */
-    bool predict;           /* ask for anything at all (dopredict) */
+    usec_t interval;        /* between two cycles; > 0 */
+    bool scan;              /* learn from starts and exits (thesis 5.2.2, doscan) */
+    bool predict;           /* request anything at all (dopredict) */
     bool battery;           /* also on battery */
-    uint64_t minsize_bytes; /* of an application's maps */
+    uint64_t minsize_bytes; /* of an application's objects */
     BudgetParameters budget;
     double minimum_use;      /* 0..1 */
-    double maximum_pressure; /* percent of time in which somebody waits for memory */
-    /* Prefixes of paths, separated by blanks, of applications and files that are left alone; "!"
-     * before one makes an exception. The longest that fits a path decides. NULL: none. */
+    double maximum_pressure; /* percent of time in which tasks wait for memory */
+    /* Applications and files to leave out: prefixes of paths, separated by blanks; "!" before one
+     * makes an exception. The longest prefix that fits a path decides. NULL: none. */
     const char *exclude;
 } CycleParameters;
 
-/* 20 s, scanning, predicting, not on battery, 2,000,000 bytes, half of MemAvailable, 0.2, 10 %. */
+/* 20 s, learns, predicts, not on battery, 2,000,000 bytes, half of MemAvailable, 0.2, 10 %. */
 void cycle_parameters_init(CycleParameters *p);
 
 /* The machine at the moment of a decision. */
@@ -60,9 +63,9 @@ typedef struct CycleEvent {
 
 typedef enum CycleVerdict {
     CYCLE_PREFETCH,
-    CYCLE_OFF,      /* predict is off */
-    CYCLE_BATTERY,  /* nothing, to save power */
-    CYCLE_PRESSURE, /* nothing, memory is short */
+    CYCLE_OFF,      /* no requests: prediction is off */
+    CYCLE_BATTERY,  /* no requests: the machine runs on battery */
+    CYCLE_PRESSURE, /* no requests: memory is short */
     _CYCLE_VERDICT_MAX,
     _CYCLE_VERDICT_INVALID = -EINVAL,
 } CycleVerdict;
@@ -71,8 +74,9 @@ const char *cycle_verdict_to_string(CycleVerdict v);
 
 typedef struct CycleDecision {
     CycleVerdict verdict;
-    const PrefetchRequest
-            *requests; /* borrowed, until the next call; by falling worth, then metadata */
+    /* The most valuable first, metadata last. Borrowed until the next call, paths until
+     * cycle_reload(). Requests of one file have the same pointer as their path. */
+    const PrefetchRequest *requests;
     size_t n_requests;
     uint64_t requested_bytes, budget_bytes;
     size_t n_beyond;  /* left out because they did not fit the budget */
@@ -81,42 +85,46 @@ typedef struct CycleDecision {
 
 typedef struct Cycle Cycle;
 
-/* A cycle with the model's maps and chains. `m` may be NULL (nothing is known); its chains are
- * taken out of it, otherwise new ones of `halflife_usec` are begun. `uid`: whose session it is,
- * UID_INVALID: unknown. 0, -EINVAL (parameters out of range), -ENOMEM. */
+/* A cycle that knows the model's objects and chains. `m` may be NULL: nothing is known. The cycle
+ * takes the chains out of the model; if it has none, it begins new ones of `halflife_usec`. `uid`:
+ * whose session it is; UID_INVALID: unknown, or several users. 0, -EINVAL (parameters out of
+ * range), -ENOMEM; on failure the chains stay the model's. */
 int cycle_new(const CycleParameters *p, Model *m, usec_t halflife_usec, uint32_t uid, Cycle **ret);
 Cycle *cycle_free(Cycle *c);
 DEFINE_CLEANUP(Cycle *, cycle_free);
 #define _cleanup_cycle_ _cleanup_(cycle_freep)
 
-/* Other parameters and maps from now on; what runs and what was learned of it stays. 0 or an error
- * as above, and then nothing has changed. */
+/* Replaces the parameters and the objects. What runs, what was learned and what was refused stays.
+ * 0 or an error as above, and then nothing has changed. */
 int cycle_reload(Cycle *c, const CycleParameters *p, const Model *m);
 
-/* The session begins; ends. Whatever starts before it has begun, begins it. */
+/* The session begins. An event outside of a session begins one, too. 0 or -ENOMEM. */
 int cycle_begin(Cycle *c, EventTime t);
+
+/* The session ends. */
 void cycle_end(Cycle *c, EventTime t);
 
-/* 1 if an application runs now that did not: time to decide anew; 0 otherwise; -ENOMEM. Times that
- * run back count as the latest seen, exits without a start are ignored. */
+/* Takes in a start or exit. 1: an application runs now that did not run before, which calls for a
+ * new decision; 0: nothing new; -ENOMEM. A time before the latest counts as the latest. An exit
+ * without a start is ignored. */
 int cycle_observe(Cycle *c, const CycleEvent *e);
 
-/* What should be in memory now. 0 or -ENOMEM. */
+/* Decides what should be in memory now. 0 or -ENOMEM. */
 int cycle_decide(Cycle *c, EventTime t, const CycleSnapshot *s, CycleDecision *ret);
 
-/* The path must not be in this user's set (base/ownership.h): it is left out of all decisions of
- * this cycle from the next one on, and no longer takes a share of the budget. Paths that the model
- * does not know are ignored; the first CYCLE_REFUSED_MAX count. 0 or -ENOMEM. */
+/* Excludes a file or directory that this user's set must not hold (base/ownership.h) from all later
+ * decisions of this cycle, so that it takes no share of the budget. A path that the model does not
+ * know is ignored; so are paths beyond CYCLE_REFUSED_MAX. 0 or -ENOMEM. */
 #define CYCLE_REFUSED_MAX 100000U
 int cycle_refuse(Cycle *c, const char *path);
 
-/* What has been learned, as if the session ended now, to be put into a model and saved; chains of
- * the model's half-life. The caller frees. 0 or -ENOMEM. */
+/* A copy of the chains as they would be if the session ended now, to be saved. The caller frees it.
+ * 0 or -ENOMEM. */
 int cycle_learned(const Cycle *c, Chains **ret);
 
-/* How many events have been learned from: whether there is anything to save. */
+/* How many events the cycle has learned from. If it has not changed, there is nothing to save. */
 uint64_t cycle_n_learned(const Cycle *c);
 
-/* The latest decision and what it came from, for people: an object of json-c's. NULL: out of
- * memory. */
+/* The latest decision and what it is based on, as JSON for people (docs/formats.md). The caller
+ * releases it. NULL if out of memory. */
 struct json_object *cycle_dump(const Cycle *c);
