@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What the cycle thinks, as JSON. */
+/* The state of the cycle as JSON: docs/formats.md. */
 
 #include "base/json-util.h"
 #include "predict/mixture.h"
 #include "session/cycle-internal.h"
 
-/* Enough for a look; in the order in which they are wanted. */
+/* At most so many are shown, the first ones. */
 #define GUESSES_MAX  100U
 #define REQUESTS_MAX 1000U
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* From the model to what the cycle asks for: which maps belong to which application. */
+/* The cycle's objects from the model: which byte ranges, directories and metadata ranges there are,
+ * and with which probability each application needs them. */
 
 #include "base/json-util.h"
 #include "plan/cost-model.h"
@@ -9,10 +10,10 @@
 
 #include <string.h>
 
-/* Ranges of metadata, and their sum: a session of a desktop needs some hundred, 1 to 8 MB. */
+/* Bounds of metadata. A session of a desktop needs some hundred ranges, 1 to 8 MB. */
 #define CYCLE_METADATA_MAX   10000U
 #define CYCLE_METADATA_BYTES (UINT64_C(16) << 20)
-/* Of a file's parts, those that fewer of its uses needed are not worth the room. */
+/* A part of a file that a smaller share of its uses needed is not worth the memory. */
 #define PART_MIN 0.25
 
 void cycle_objects_done(CycleObjects *m)
@@ -57,7 +58,7 @@ bool cycle_excludes(const char *list, const char *path)
 /* The objects of a file: first[file] .. first[file + 1] of the table. */
 typedef struct FileObjects {
     uint32_t *first;
-    float *chances; /* by object: P(this part | the file is used) */
+    float *chances; /* by object: P(the object is needed | its file is used) */
     size_t allocated_chances;
 } FileObjects;
 
@@ -107,7 +108,7 @@ CyclePath *cycle_objects_find(CycleObjects *m, const char *path)
     return NULL;
 }
 
-/* A copy of the text, as the last of the paths. */
+/* Appends a copy of the text to the paths. */
 static int add_path(CycleObjects *m, const char *text)
 {
     int r = grow_array(&m->paths, &m->allocated_paths, m->n_paths + 1, sizeof(*m->paths));
@@ -122,7 +123,7 @@ static int add_path(CycleObjects *m, const char *text)
     return 0;
 }
 
-/* Runs of touching ranges that are worth it are one map, with their mean chance. */
+/* Adjacent ranges above PART_MIN become one object, with their mean probability. */
 static int add_ranges(CycleObjects *m, FileObjects *f, uint32_t path, const WeightedRanges *s,
                       DecayedSum whole)
 {
@@ -170,7 +171,7 @@ static int add_file(CycleObjects *m, FileObjects *f, const Model *model, const M
     }
     if (m->n_objects > before)
         return 0;
-    /* A directory's entries, or the inode of what was opened and not read. */
+    /* The entries of a directory, or the inode of a file that was opened but not read. */
     return add_file_object(
             m, f,
             &(CycleObject){.path = (uint32_t)m->n_paths - 1,
@@ -230,7 +231,7 @@ static int set_item(CycleObjects *m, uint32_t item, ItemParts x)
     return 0;
 }
 
-/* One application of the stage; uses[*at] is its first. */
+/* Adds an application of the stage. uses[*at] is its first use; *at is advanced past the last. */
 static int add_application(CycleObjects *m, const FileObjects *f, const Model *sum,
                            const ModelStage *s, uint32_t application, size_t *at,
                            const CycleParameters *p, Chains *chains)
@@ -270,7 +271,7 @@ static int add_application(CycleObjects *m, const FileObjects *f, const Model *s
     return r < 0 ? r : set_item(m, item, x);
 }
 
-/* By a hard disk's seeks; where seeking is cheap the order matters less. */
+/* Computed for the seeks of a hard disk. Where seeks are cheap, the order matters less. */
 static int set_worth(CycleObjects *m)
 {
     uint64_t seek_bytes = cost_seek_bytes(cost_model_of(DEVICE_CLASS_UNKNOWN));
@@ -283,7 +284,7 @@ static int set_worth(CycleObjects *m)
     return 0;
 }
 
-/* The likelier first. */
+/* The likeliest first. */
 static int compare_metadata(const void *a, const void *b)
 {
     const CycleObject *x = a, *y = b;
@@ -313,8 +314,8 @@ static int add_volume(CycleObjects *m, const ModelMetadata *d, double minimum_us
     return r;
 }
 
-/* Of that user's sessions, or everybody's. Never so much that it costs anyone else the budget: a
- * session in which all files were looked at (an index, an upgrade) may be the only one known. */
+/* Adds the metadata of that user's sessions, or of everybody's. The bounds keep one session in
+ * which all files were looked up (by an indexer or an upgrade) from filling the budget. */
 static int add_metadata(CycleObjects *m, const Model *model, const CycleParameters *p, uint32_t uid)
 {
     uint64_t left = CYCLE_METADATA_BYTES;

@@ -23,7 +23,7 @@ void cycle_parameters_init(CycleParameters *p)
     };
 }
 
-/* Written so that NaN fails. */
+/* False also if a number is NaN. */
 static bool parameters_valid(const CycleParameters *p)
 {
     return p->interval > 0 && p->interval < USEC_INFINITY && p->minimum_use >= 0 &&
@@ -76,7 +76,7 @@ Cycle *cycle_free(Cycle *c)
     return NULL;
 }
 
-/* Everything or nothing. */
+/* Replaces parameters and objects. On failure nothing has changed. */
 static int load(Cycle *c, const CycleParameters *p, const Model *m)
 {
     _cleanup_(cycle_objects_done) CycleObjects objects = {0};
@@ -105,7 +105,7 @@ static int load(Cycle *c, const CycleParameters *p, const Model *m)
         if (path)
             path->refused = true;
     }
-    /* What was decided points into the maps that went. */
+    /* The latest decision borrows paths from the old objects. */
     c->latest = (CycleDecision){0};
     for (unsigned k = 0; k < _CYCLE_HORIZON_MAX; k++)
         object_scores_done(&c->scores[k]);
@@ -235,7 +235,7 @@ int cycle_observe(Cycle *c, const CycleEvent *e)
     return r > 0 ? e->started : r;
 }
 
-/* What is needed before the next cycle, and before the session ends. */
+/* Computes guesses and scores for both horizons. */
 static int predict(Cycle *c, EventTime t)
 {
     const usec_t horizons[_CYCLE_HORIZON_MAX] = {
@@ -298,8 +298,8 @@ static void add_request(Cycle *c, CycleDecision *d, const CycleObject *o, double
     };
 }
 
-/* Asks for scores[begin .. end), which are worth the same: what root owns comes first, so that a
- * user's file never keeps out a library only because its name sorts before. */
+/* Requests the objects of scores[begin .. end), which are worth the same. Those that root owns come
+ * first: a user's file must not displace a library because its name sorts first. */
 static void add_equal_requests(Cycle *c, CycleDecision *d, size_t begin, size_t end)
 {
     const CycleObjects *m = &c->objects;
@@ -316,8 +316,8 @@ static void add_equal_requests(Cycle *c, CycleDecision *d, size_t begin, size_t 
         }
 }
 
-/* Thesis algorithm 4.2, with the line that it lacks: what is taken is taken off the budget. */
-static int choose(Cycle *c, CycleDecision *d)
+/* Thesis algorithm 4.2, with the step that it lacks: each request is subtracted from the budget. */
+static int make_requests(Cycle *c, CycleDecision *d)
 {
     const ObjectScores *s = &c->scores[CYCLE_HORIZON_INTERVAL];
     const CycleObjects *m = &c->objects;
@@ -359,7 +359,7 @@ int cycle_decide(Cycle *c, EventTime t, const CycleSnapshot *s, CycleDecision *r
     if (d.verdict == CYCLE_PREFETCH && c->objects.n_objects > 0) {
         r = predict(c, t);
         if (r >= 0)
-            r = choose(c, &d);
+            r = make_requests(c, &d);
     }
     if (r < 0)
         return r;
