@@ -3,6 +3,7 @@
 #include "record/recorder.h"
 
 #include "base/cachestat.h"
+#include "base/capability.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "record/following.h"
@@ -427,6 +428,9 @@ static void find_limits(Recorder *recorder)
         note_limit(recorder,
                    "no CAP_FOWNER: page ranges of files are not known, whole files are assumed");
     recorder->observer.connector_fd = o->no_proc_connector ? -EPERM : proc_connector_open();
+    /* Only opening the connector needs the capability. A kernel that refuses to take it back does
+     * not keep the recorder from recording. */
+    (void)capability_drop(CAP_NET_ADMIN);
     s->has_connector = recorder->observer.connector_fd >= 0;
     if (!s->has_connector)
         note_limit(recorder,

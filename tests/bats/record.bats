@@ -827,6 +827,24 @@ for i in range(75):
 
 # --- what may be missing -----------------------------------------------------------------------
 
+@test "CAP_NET_ADMIN is dropped when the proc connector is open" {
+    hs_filesystem ext4 64
+    local before
+    before=$(sed -n 's/^CapEff:\s*//p' /proc/self/status)
+    (((0x$before & 0x1000) != 0)) || skip "needs CAP_NET_ADMIN"
+    programs cat
+    echo x >"$HS_MNT/data/file"
+    recorder_start
+    local set
+    for set in CapEff CapPrm CapInh; do
+        (((0x$(sed -n "s/^$set:\s*//p" "/proc/$RECORDER/status") & 0x1000) == 0))
+    done
+    chroot "$HS_MNT" /bin/cat /data/file
+    recorder_stop
+    shown '.process_source == "connector"'
+    of /data/file /bin/cat
+}
+
 @test "without CAP_SYS_ADMIN or CAP_DAC_READ_SEARCH: one line, and no success" {
     need_command setpriv
     hs_filesystem ext4 64
