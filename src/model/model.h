@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What has been learned from all traces (thesis 3.5: exes, maps), as fading sums. A model of one
- * trace is made by model_from_trace(); learning is merging that in. All tables are sorted, hold no
- * duplicates and nothing that has faded away, so that equal knowledge is equal bytes. Pure.
+/* What was learned from all traces (thesis 3.5: exes, maps), as decayed sums. model_from_trace()
+ * makes a model of one trace, and learning merges it in. All tables are sorted, hold no duplicates
+ * and nothing that has faded to zero, so that equal knowledge gives equal bytes. Pure.
  *
- * Which sessions tell what: a session in which a pack was replayed (TRACE_REPLAYED), or whose
- * residency could not be asked (TRACE_RESIDENCY_OFF), says which applications started and which
- * files they used, like any other. Its residency is what replay read, or a guess: it counts apart
- * (ModelStageFile.assumed), and is asked only for files of which nothing truthful is known. Such
- * files were in no pack when they were first seen, so the first of these sessions tells the truth.
- * Metadata of replayed sessions counts for nothing. model_trace_unfit() says which traces are not
- * to be learned at all.
+ * What a session teaches: every session counts for which applications started and which files they
+ * used. Residency is observed only in a session without replay. In a session in which a pack was
+ * replayed (TRACE_REPLAYED), residency shows what replay read; without CAP_FOWNER
+ * (TRACE_RESIDENCY_OFF) it is a guess. Such residency is kept apart (ModelStageFile.assumed) and
+ * serves only for files of which nothing was observed: they were in no pack when they were first
+ * seen, so the first of these sessions shows what was used. Metadata of replayed sessions is
+ * ignored. model_trace_unfit() says which traces are not learned at all.
  *
- * The model's clock is the latest moment it has learned of; it never runs back. A trace stamped
- * after now, or before MODEL_CLOCK_MIN (a machine without a clock of its own, started before the
- * time was fetched), is taken for one of now. If now itself is before MODEL_CLOCK_MIN, or up to
- * DECAYED_SUM_SPAN half-lives before the model's clock, the model's clock is taken for now: fading
- * pauses, nothing is lost. If it is further back, the model was made while the clock ran ahead, and
- * is brought back as a whole (model_settle_clock()). A trace stamped wrongly but credibly early
- * decays as if it were that old, and changes nothing else. */
+ * The model's clock is the latest moment that it has learned of. It never runs back. A trace
+ * stamped after now, or before MODEL_CLOCK_MIN (a machine without a clock of its own), counts as
+ * one of now. If now is before MODEL_CLOCK_MIN, or at most DECAYED_SUM_SPAN half-lives before the
+ * model's clock, the model's clock counts as now: decay pauses and nothing is lost. If now is
+ * further back, the model was made while the clock ran ahead, and model_settle_clock() brings it
+ * back as a whole. A trace whose stamp is wrong but credible decays as if it were that old, and
+ * changes nothing else. */
 
 #include "base/uid.h"
 #include "model/prediction.h"
@@ -66,16 +66,16 @@ typedef struct ModelUse {
 typedef struct ModelStageFile {
     uint32_t file;
     DecayedSum used;         /* sessions in which anyone opened it */
-    DecayedSum observed;     /* those among them whose page residency is truth */
+    DecayedSum observed;     /* those among them whose residency was observed */
     DecayedSum assumed;      /* those among them whose residency is kept in assumed_resident */
     DecayedSum first_use;    /* weight times milliseconds from the stage's start to the first use */
-    WeightedRanges resident; /* of sessions in `truth` */
+    WeightedRanges resident; /* of sessions in `observed` */
     WeightedRanges assumed_resident;
 } ModelStageFile; /* the parts of each are within their whole: decayed_sum_within() */
 
 typedef struct ModelMetadata {
     char *uuid;
-    DecayedSum observed; /* sessions whose metadata of this filesystem is truth */
+    DecayedSum observed; /* sessions whose metadata of this filesystem was observed */
     WeightedRanges ranges;
 } ModelMetadata;
 
@@ -153,8 +153,8 @@ int model_settle_clock(Model **m, usec_t now_realtime);
 
 /* Files get other names: to[file] is NULL (it stays), "" (it has gone: all that is known of it
  * goes), or its new path, which is taken over. Where two would have one name, the first in the old
- * order keeps it and the other goes. Chains are left alone: what has gone starts no more and decays.
- * 0, or -ENOMEM; then the model is of no use any more. */
+ * order keeps it and the other goes. Chains are left alone: what has gone starts no more and
+ * decays. 0, or -ENOMEM; then the model is of no use any more. */
 int model_move_files(Model *m, char **to);
 
 /* The file's size has changed: what was needed up to its end is still needed up to its end (a file
@@ -164,8 +164,8 @@ int model_move_files(Model *m, char **to);
 void model_stretch_file(Model *m, uint32_t file, uint64_t old_size, uint64_t new_size);
 
 /* Drops files and applications that less than `min_probability` of a stage's sessions used, so that
- * names used once (temporary files) do not pile up, what was assumed of a file where the truth is
- * known by now, and of the chains what has faded (chains_prune(): not while a session of theirs
+ * names used once (temporary files) do not pile up, what was assumed of a file where it was
+ * observed later, and of the chains what has faded (chains_prune(): not while a session of theirs
  * goes on; their ids are new). Deterministic, but not part of merging, which stays exact: a fleet
  * merges first and prunes then. 0 or -ENOMEM. */
 int model_prune(Model **m, double min_probability);
@@ -190,9 +190,10 @@ bool model_path_is_portable(const char *path);
 
 /* What stage `stage` of user `uid` (UID_INVALID: whoever it will be) is predicted to need:
  * P(application active) = active / sessions, P(file) by eq. 4.16 of the thesis over the
- * applications that use it, in log space (5.8.1), P(map) = P(file) * resident / truth (assumed
- * where there is no truth); metadata ranges by their frequency. What the chains know is not asked:
- * that is predict/mixture.h. Empty (no files) if the stage was never learned. 0 or -ENOMEM. */
+ * applications that use it, in log space (5.8.1), P(map) = P(file) * resident / observed (assumed
+ * where nothing was observed); metadata ranges by their frequency. What the chains know is not
+ * asked: that is predict/mixture.h. Empty (no files) if the stage was never learned. 0 or -ENOMEM.
+ */
 int model_predict_stage(const Model *m, Stage stage, uint32_t uid, Prediction **ret);
 
 /* Sessions of a stage learned so far, in units of one new session (0.0: none). */
