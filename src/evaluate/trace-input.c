@@ -1,27 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "evaluate/trace-input.h"
 
+#include "base/names.h"
+
 #include <string.h>
 
-#define HASH_NONFATAL_OOM      1
-#define uthash_nonfatal_oom(e) ((e)->lost = true)
-#include <uthash.h>
-
 #define DIRECTORY_BYTES 4096U
-
-/* path -> number */
-typedef struct Entry {
-    UT_hash_handle hh;
-    char *path;
-    uint32_t number;
-    bool lost;
-} Entry;
-
-typedef struct Names {
-    Entry *index;
-    char **paths; /* borrowed from the entries, by number */
-    size_t n, allocated;
-} Names;
 
 /* An application uses a file. */
 typedef struct Use {
@@ -39,52 +23,6 @@ struct TraceInput {
     size_t n_events, allocated_events;
     usec_t now;
 };
-
-static void names_done(Names *n)
-{
-    Entry *e, *next;
-
-    HASH_ITER (hh, n->index, e, next) {
-        HASH_DEL(n->index, e);
-        free(e->path);
-        free(e);
-    }
-    free(n->paths);
-}
-
-static int names_add(Names *n, const char *path, uint32_t *ret)
-{
-    Entry *e = NULL;
-    int r;
-
-    HASH_FIND_STR(n->index, path, e);
-    if (e) {
-        *ret = e->number;
-        return 0;
-    }
-    if (n->n >= PREDICTOR_ITEMS_MAX)
-        return -E2BIG;
-    r = grow_array(&n->paths, &n->allocated, n->n + 1, sizeof(*n->paths));
-    if (r < 0)
-        return r;
-    e = calloc(1, sizeof(*e));
-    if (e)
-        e->path = strdup(path);
-    if (!e || !e->path) {
-        free(e);
-        return -ENOMEM;
-    }
-    e->number = (uint32_t)n->n;
-    HASH_ADD_KEYPTR(hh, n->index, e->path, strlen(e->path), e);
-    if (e->lost) {
-        free(e->path);
-        free(e);
-        return -ENOMEM;
-    }
-    n->paths[n->n++] = e->path;
-    *ret = e->number;
-    return 0;
-}
 
 int trace_input_new(TraceLevel level, TraceInput **ret)
 {
@@ -117,7 +55,7 @@ const char *trace_input_name(const TraceInput *t, uint32_t item)
 {
     const Names *n = t->level == TRACE_LEVEL_FILES ? &t->objects : &t->items;
 
-    return item < n->n ? n->paths[item] : NULL;
+    return item < n->n ? n->names[item] : NULL;
 }
 
 static int add_event(TraceInput *t, usec_t at, uint32_t user, uint32_t item, SimulateEventKind kind)
@@ -152,7 +90,7 @@ static int add_objects(TraceInput *t, const Trace *trace, uint32_t *objects)
             return -EBADMSG;
         r = trace_format_path(trace, f->path, path, sizeof(path));
         if (r >= 0)
-            r = names_add(&t->objects, path, &objects[i]);
+            r = names_add(&t->objects, path, PREDICTOR_ITEMS_MAX, &objects[i]);
         if (r >= 0)
             r = grow_array(&t->bytes, &t->allocated_bytes, t->objects.n, sizeof(*t->bytes));
         if (r < 0)
@@ -175,7 +113,7 @@ static int add_applications(TraceInput *t, const Trace *trace, uint32_t *items)
             return -EBADMSG;
         r = trace_format_path(trace, trace->files[file].path, path, sizeof(path));
         if (r >= 0)
-            r = names_add(&t->items, path, &items[i]);
+            r = names_add(&t->items, path, PREDICTOR_ITEMS_MAX, &items[i]);
         if (r < 0)
             return r;
     }

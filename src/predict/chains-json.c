@@ -5,6 +5,7 @@
  * chains_application_sums() and chains_pair_sums(). Application 0 of a history is the session's
  * beginning, the others are 1 + the index of their name. */
 
+#include "base/json-util.h"
 #include "predict/chains-internal.h"
 
 #include <string.h>
@@ -27,14 +28,27 @@ static void push_sum(Numbers *to, DecayedSum f)
     to->v[to->n++] = f.previous;
 }
 
+/* A name as it is written. */
 typedef struct Rank {
-    const char *name;
+    char *escaped;
     uint32_t id;
 } Rank;
 
+typedef struct Ranks {
+    Rank *ranks;
+    size_t n;
+} Ranks;
+
+static void ranks_done(Ranks *r)
+{
+    for (size_t i = 0; i < r->n; i++)
+        free(r->ranks[i].escaped);
+    free(r->ranks);
+}
+
 static int compare_ranks(const void *a, const void *b)
 {
-    return strcmp(((const Rank *)a)->name, ((const Rank *)b)->name);
+    return strcmp(((const Rank *)a)->escaped, ((const Rank *)b)->escaped);
 }
 
 /* What a row of applications or pairs is sorted by: numbers of the format. */
@@ -145,13 +159,13 @@ static int compare_histories(const void *a, const void *b)
     return x->user < y->user ? -1 : x->user > y->user;
 }
 
-/* Numbers the names in use by their order: id -> 1 + rank. */
-static int number_names(JsonWriter *to, const Chains *c, uint32_t *numbers)
+/* Lists the names in use, in the order of their escaped text. */
+static int rank_names(const Chains *c, Ranks *ret)
 {
-    _cleanup_free_ Rank *ranks = calloc(c->names.n + 1, sizeof(*ranks));
-    size_t n = 0;
+    _cleanup_free_ bool *used = calloc(c->names.n + 1, sizeof(*used));
 
-    if (!ranks)
+    ret->ranks = calloc(c->names.n + 1, sizeof(*ret->ranks));
+    if (!used || !ret->ranks)
         return -ENOMEM;
     for (size_t i = 0; i < c->n_histories; i++)
         for (size_t j = 1; j < c->histories[i]->n_applications; j++) {
@@ -159,15 +173,29 @@ static int number_names(JsonWriter *to, const Chains *c, uint32_t *numbers)
 
             if (id >= c->names.n)
                 return -EINVAL;
-            if (numbers[id] == 0)
-                ranks[n++] = (Rank){c->names.names[id], id};
-            numbers[id] = 1;
+            if (used[id])
+                continue;
+            used[id] = true;
+            ret->ranks[ret->n] = (Rank){json_escape_bytes(c->names.names[id]), id};
+            if (!ret->ranks[ret->n++].escaped)
+                return -ENOMEM;
         }
-    qsort(ranks, n, sizeof(*ranks), compare_ranks);
+    qsort(ret->ranks, ret->n, sizeof(*ret->ranks), compare_ranks);
+    return 0;
+}
+
+/* Writes the names in use and numbers them: id -> 1 + place. */
+static int write_names(JsonWriter *to, const Chains *c, uint32_t *numbers)
+{
+    _cleanup_(ranks_done) Ranks names = {0};
+    int r = rank_names(c, &names);
+
+    if (r < 0)
+        return r;
     json_writer_open(to, "names", '[');
-    for (size_t i = 0; i < n; i++) {
-        json_writer_add_string(to, NULL, ranks[i].name);
-        numbers[ranks[i].id] = (uint32_t)i + 1;
+    for (size_t i = 0; i < names.n; i++) {
+        json_writer_add_string(to, NULL, names.ranks[i].escaped);
+        numbers[names.ranks[i].id] = (uint32_t)i + 1;
     }
     json_writer_close(to, ']');
     return 0;
@@ -191,7 +219,7 @@ int chains_write(const Chains *c, JsonWriter *to)
     json_writer_add_u64(to, "halflife_usec", c->halflife_usec);
     json_writer_add_u64(to, "window_usec", c->window_usec);
     json_writer_add_u64(to, "generation", c->generation);
-    r = number_names(to, c, numbers);
+    r = write_names(to, c, numbers);
     if (r < 0)
         return r;
     expert_weights_sums(&weights, sums);
@@ -339,21 +367,27 @@ static int read_history(Chains *c, const JsonDocument *d, struct json_object *o,
     return r < 0 ? r : read_pairs(h, c->names.n, pairs);
 }
 
+/* Names must rise in their escaped text, and be different. */
 static int read_names(Chains *c, struct json_object *from)
 {
+    const char *last = NULL, *escaped;
     size_t n = json_object_array_length(from);
 
-    for (size_t i = 0; i < n; i++) {
-        const char *name;
+    for (size_t i = 0; i < n; i++, last = escaped) {
+        _cleanup_free_ char *name = NULL;
         uint32_t id;
         int r;
 
-        if (json_at_string(from, i, &name) < 0 ||
-            (i > 0 && strcmp(c->names.names[i - 1], name) >= 0))
+        if (json_at_string(from, i, &escaped) < 0 || (last && strcmp(last, escaped) >= 0))
+            return -EBADMSG;
+        name = json_unescape_bytes(escaped);
+        if (!name)
             return -EBADMSG;
         r = chains_add_name(c, name, &id);
         if (r < 0)
             return r;
+        if (id != i)
+            return -EBADMSG;
     }
     return 0;
 }

@@ -2,7 +2,6 @@
 
 #include "predict/mixture-train.h"
 
-#include "base/json-util.h"
 #include "predict/mixture.h"
 
 #include <string.h>
@@ -95,7 +94,6 @@ static int find_numbers(const Trace *t, Chains *chains, uint32_t *numbers)
     if (r < 0)
         return r;
     for (size_t i = 0, n = 0; i < t->n_applications; i++) {
-        _cleanup_free_ char *name = NULL;
         char path[TRACE_PATH_MAX];
         uint32_t file = t->applications[i].file;
 
@@ -105,10 +103,8 @@ static int find_numbers(const Trace *t, Chains *chains, uint32_t *numbers)
         if (bytes[i] < MIXTURE_MINSIZE_BYTES || n++ >= MIXTURE_TRAIN_APPLICATIONS_MAX)
             continue;
         r = trace_format_path(t, t->files[file].path, path, sizeof(path));
-        if (r < 0)
-            return r;
-        name = json_escape_bytes(path);
-        r = name ? chains_add_name(chains, name, &numbers[i]) : -ENOMEM;
+        if (r >= 0)
+            r = chains_add_name(chains, path, &numbers[i]);
         if (r < 0)
             return r;
     }

@@ -26,12 +26,12 @@ static void push(struct json_object *array, struct json_object *value, bool *fai
     }
 }
 
-/* Names are escaped already. */
 static struct json_object *name_of(const Cycle *c, uint32_t item)
 {
-    const Chains *chains = mixture_chains(c->mixture);
+    const Names *names = &mixture_chains(c->mixture)->names;
+    _cleanup_free_ char *name = json_escape_bytes(item < names->n ? names->names[item] : "?");
 
-    return json_object_new_string(item < chains->names.n ? chains->names.names[item] : "?");
+    return name ? json_object_new_string(name) : NULL;
 }
 
 static struct json_object *dump_guesses(const Cycle *c, const Guesses *g, bool *failed)

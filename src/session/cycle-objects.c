@@ -3,7 +3,6 @@
 /* The cycle's objects from the model: which byte ranges, directories and metadata ranges there are,
  * and with which probability each application needs them. */
 
-#include "base/json-util.h"
 #include "plan/cost-model.h"
 #include "session/cycle-internal.h"
 #include "volume/mountinfo.h"
@@ -237,7 +236,6 @@ static int add_application(CycleObjects *m, const FileObjects *f, const Model *s
                            const CycleParameters *p, Chains *chains)
 {
     const ModelApplication *a = &s->applications[application];
-    _cleanup_free_ char *name = NULL;
     ItemParts x = {.first = (uint32_t)m->n_parts};
     uint64_t bytes = 0;
     uint32_t item;
@@ -260,10 +258,7 @@ static int add_application(CycleObjects *m, const FileObjects *f, const Model *s
         m->n_parts = x.first;
         return 0;
     }
-    name = json_escape_bytes(sum->files[a->file].path);
-    if (!name)
-        return -ENOMEM;
-    r = chains_add_name(chains, name, &item);
+    r = chains_add_name(chains, sum->files[a->file].path, &item);
     if (r == -E2BIG) { /* the chains follow no further application */
         m->n_parts = x.first;
         return 0;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "session/cycle.h"
 
-#include "base/json-util.h"
 #include "predict/mixture.h"
 #include "session/cycle-internal.h"
 
@@ -172,7 +171,6 @@ void cycle_end(Cycle *c, EventTime t)
 static int find_application(Cycle *c, const CycleEvent *e, uint32_t *ret)
 {
     const Chains *chains = mixture_chains(c->mixture);
-    _cleanup_free_ char *name = NULL;
     uint32_t item;
     int r;
 
@@ -181,14 +179,11 @@ static int find_application(Cycle *c, const CycleEvent *e, uint32_t *ret)
         return 0;
     if (cycle_excludes(c->exclude, e->path))
         return 0;
-    name = json_escape_bytes(e->path);
-    if (!name)
-        return -ENOMEM;
     /* A name that is new gets a number only if applications of no known size count. */
     if (chains->names.n >= CYCLE_APPLICATIONS_MAX || c->parameters.minsize_bytes > 0)
-        r = chains_find_name(chains, name, &item);
+        r = chains_find_name(chains, e->path, &item);
     else
-        r = chains_add_name(mixture_chains(c->mixture), name, &item);
+        r = chains_add_name(mixture_chains(c->mixture), e->path, &item);
     if (r < 0)
         return r == -ENOENT || r == -E2BIG ? 0 : r;
     if (c->parameters.minsize_bytes == 0 ||

@@ -31,6 +31,15 @@ static Chains *make(usec_t halflife_usec)
     return c;
 }
 
+static Chains *make_empty(void)
+{
+    Chains *c;
+
+    assert_int_equal(chains_new(HALFLIFE, WINDOW, &c), 0);
+    chains_set_time(c, (EventTime){USEC_PER_SEC, USEC_PER_SEC});
+    return c;
+}
+
 /* The obvious way: every pair's state is followed from the moment it was first seen. */
 typedef struct Obvious {
     bool seen[N][N];
@@ -402,6 +411,53 @@ static void test_json(void **state)
     }
 }
 
+/* Names are bytes in memory and escaped in JSON. */
+static void test_names_are_bytes(void **state)
+{
+    static const char *const names[] = {"/a%b", "/\xff\x01", "/plain", "/a%25b"};
+    _cleanup_chains_ Chains *c = make_empty(), *d = NULL;
+    _cleanup_free_ char *text = NULL, *again = NULL;
+    uint32_t id;
+
+    for (size_t i = 0; i < ELEMENTSOF(names); i++) {
+        assert_int_equal(chains_add_name(c, names[i], &id), 0);
+        assert_int_equal(chains_start(c, id), 1);
+    }
+    chains_end(c);
+    text = text_of(c);
+    assert_non_null(strstr(text, "\"names\":[\"/%FF%01\",\"/a%2525b\",\"/a%25b\",\"/plain\"]"));
+    assert_int_equal(chains_from_json(text, strlen(text), &d), 0);
+    for (size_t i = 0; i < ELEMENTSOF(names); i++)
+        assert_int_equal(chains_find_name(d, names[i], &id), 0);
+    again = text_of(d);
+    assert_string_equal(text, again);
+}
+
+/* Chains that know these names and nothing else. */
+static int read_names(const char *names)
+{
+    static const char head[] = "{\"type\":\"headstart-chains\",\"version\":2,\"halflife_usec\":9,"
+                               "\"window_usec\":5,\"generation\":0,\"histories\":[],";
+    _cleanup_chains_ Chains *c = NULL;
+    char text[2048];
+    int n = snprintf(text, sizeof(text), "%s\"names\":[%s],\"evidence\":[0", head, names);
+
+    for (size_t i = 1; i < 2 * EXPERT_SUMS; i++)
+        n += snprintf(text + n, sizeof(text) - (size_t)n, ",0");
+    snprintf(text + n, sizeof(text) - (size_t)n, "]}");
+    return chains_from_json(text, strlen(text), &c);
+}
+
+/* A name that is written in two ways would be one application with two numbers. */
+static void test_bad_names(void **state)
+{
+    assert_int_equal(read_names("\"/%61%25b\",\"/b\""), 0);
+    assert_int_equal(read_names("\"/%61%25b\",\"/a%25b\""), -EBADMSG);
+    assert_int_equal(read_names("\"/b\",\"/a\""), -EBADMSG);
+    assert_int_equal(read_names("\"/a%\""), -EBADMSG);
+    assert_int_equal(read_names("\"/a%00\""), -EBADMSG);
+}
+
 /* Chains that a release before the present format has written give the same chains. */
 static void test_previous_version(void **state)
 {
@@ -515,6 +571,8 @@ int main(void)
             cmocka_unit_test(test_merge),
             cmocka_unit_test(test_merge_states),
             cmocka_unit_test(test_json),
+            cmocka_unit_test(test_names_are_bytes),
+            cmocka_unit_test(test_bad_names),
             cmocka_unit_test(test_previous_version),
             cmocka_unit_test(test_bad_json),
             cmocka_unit_test(test_bad_numbers),
