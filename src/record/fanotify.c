@@ -12,9 +12,8 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-/* The buffer of one read(2), some 1,500 events; and after how many events the drain returns. */
-#define READ_SIZE      (128U * 1024)
-#define EVENTS_AT_ONCE 100000
+/* The buffer of one read(2): some 1,500 events. */
+#define READ_SIZE (128U * 1024)
 
 /* A watched filesystem. It is not held open, so that it can be unmounted. */
 typedef struct Watch {
@@ -269,7 +268,7 @@ static int drain_group(Fanotify *f, int fd, bool by_descriptor, fanotify_before_
             if (k < 0)
                 r = k;
         }
-        if (events >= EVENTS_AT_ONCE)
+        if (events >= FANOTIFY_DRAIN_EVENTS)
             return r < 0 ? r
                          : events; /* files are opened faster than read here: the timer goes on */
     }

@@ -33,9 +33,11 @@ int fanotify_watch(Fanotify *f, const Volume *v, uint32_t number);
 void fanotify_unwatch(Fanotify *f, uint64_t st_dev);
 
 /* Reads what is queued, without blocking, and calls the handler for each event. `before` is called
- * after each read(2) and before its events are handled, and once at the end. Returns after about
- * 100,000 events, so that the event loop has its turn. The number of events, or the first negative
- * return of either function. *overflows is raised by one for each overflow of the queue. */
+ * after each read(2) and before its events are handled, and once at the end. Returns after
+ * FANOTIFY_DRAIN_EVENTS, so that the event loop has its turn. The number of events, or the first
+ * negative return of either function. *overflows is raised by one for each overflow of the queue.
+ */
+#define FANOTIFY_DRAIN_EVENTS 100000
 typedef int (*fanotify_before_t)(void *arg);
 int fanotify_drain(Fanotify *f, fanotify_before_t before, fanotify_handler_t handler, void *arg,
                    uint64_t *overflows);

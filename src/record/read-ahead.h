@@ -17,6 +17,6 @@
  * changed). */
 int read_ahead_lower(const VolumeTable *t, bool rotational_too, const char *record);
 
-/* Gives back what the record says, where our value still stands, and removes the record. 0 (also if
- * there is no record), or a negative errno. A record that cannot be read is set aside. */
+/* Restores what the record holds, where the lowered value still stands, and removes the record. 0
+ * (also if there is no record), or a negative errno. A record that cannot be read is set aside. */
 int read_ahead_restore(const char *record);

@@ -26,6 +26,9 @@
  * looking at a large device takes milliseconds. In other stages with each round of the files. */
 #define SESSION_METADATA_USEC (60 * USEC_PER_SEC)
 
+/* How often the queues are read at most when a stage ends: 1,000,000 events, half a second. */
+#define DRAINS_AT_END 10
+
 struct Recorder {
     RecorderOptions options;
     char *root;
@@ -291,8 +294,9 @@ static int build_trace(Recorder *recorder, Trace **ret)
     _cleanup_trace_builder_ TraceBuilder *b = NULL;
     int r = trace_builder_new(&recorder->observer, &b);
 
-    /* Twice: what the connector says is settled one batch later. */
-    for (int i = 0; r >= 0 && i < 2; i++)
+    /* Twice: what the connector reports is settled one batch later. More often if events were
+     * queued while the recorder did not run, but not for ever: files may be opened all the time. */
+    for (int i = 0; r >= 0 && i < DRAINS_AT_END && (i < 2 || r >= FANOTIFY_DRAIN_EVENTS); i++)
         r = recorder_drain(recorder);
     return r < 0 ? r : trace_builder_build(b, recorder->root, recorder->run_dir, ret);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* How much of one stage's record each user may take, so that nobody can crowd out what others open.
+/* How much of one stage's record each user may take, so that no user crowds out what others open.
  * Root has a share of its own, all other users together have another, and each of those users has a
  * part of that. What a user takes beyond it is left out and counted under the user's UID. Pure. */
 
@@ -42,7 +42,7 @@ typedef struct UserShare {
     uint64_t n_files_cut;       /* files of the trace whose page ranges are not complete */
 } UserShare;
 
-/* Zeroed is valid, and knows nobody. */
+/* Zeroed is valid: nothing is used yet. */
 typedef struct UserShares {
     UserShare users[USER_SHARES_MAX];
     size_t n;

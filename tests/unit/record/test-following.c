@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Which applications are told to have started and exited: record/following.h. */
+/* Which applications are reported to have started and exited: record/following.h. */
 
 #include "record/following.h"
 
@@ -15,7 +15,7 @@
 typedef struct World {
     ProcessTable *table;
     Following *following;
-    char told[1024]; /* "+a@5 -a@9 " */
+    char reported[1024]; /* "+a@5 -a@9 " */
     usec_t now;
 } World;
 
@@ -27,12 +27,12 @@ static char *name(void *arg, uint32_t object)
     return object == 25 ? NULL : strdup(text);
 }
 
-static void tell(void *arg, const char *what, const ProcessRun *run, bool started)
+static void report(void *arg, const char *what, const ProcessRun *run, bool started)
 {
     World *w = arg;
-    size_t l = strlen(w->told);
+    size_t l = strlen(w->reported);
 
-    snprintf(w->told + l, sizeof(w->told) - l, "%c%s@%u ", started ? '+' : '-', what,
+    snprintf(w->reported + l, sizeof(w->reported) - l, "%c%s@%u ", started ? '+' : '-', what,
              (unsigned)(started ? run->start : run->end));
 }
 
@@ -65,7 +65,7 @@ static void batches(World *w, unsigned n)
 
         process_table_settle(w->table, NULL, NULL);
         runs = process_table_runs(w->table, &n_runs);
-        assert_int_equal(following_update(w->following, runs, n_runs, w->now, name, tell, w), 0);
+        assert_int_equal(following_update(w->following, runs, n_runs, w->now, name, report, w), 0);
     }
 }
 
@@ -92,13 +92,13 @@ static void test_start_and_exit(void **state)
     assert_true(following_waits(w->following));
     batches(w, FOLLOWING_BATCHES);
     assert_false(following_waits(w->following));
-    assert_string_equal(w->told, "+a@5 ");
+    assert_string_equal(w->reported, "+a@5 ");
     process_table_exit(w->table, 10, 9);
     batches(w, 3);
-    assert_string_equal(w->told, "+a@5 -a@9 ");
+    assert_string_equal(w->reported, "+a@5 -a@9 ");
 }
 
-/* Both are told, in order, of what was over before it could be told. */
+/* A run that is over before it can be reported is reported as a start and an exit, in order. */
 static void test_within_one_batch(void **state)
 {
     World *w = *state;
@@ -107,7 +107,7 @@ static void test_within_one_batch(void **state)
     process_table_exit(w->table, 10, 6);
     execute(w, 11, 1, 7);
     batches(w, 5);
-    assert_string_equal(w->told, "+a@5 -a@6 +b@7 ");
+    assert_string_equal(w->reported, "+a@5 -a@6 +b@7 ");
 }
 
 /* The pid comes back before its exit was settled. */
@@ -120,7 +120,7 @@ static void test_duplicate_pid(void **state)
     assert_int_equal(process_table_fork(w->table, 1, 10), 0);
     execute(w, 10, 1, 8);
     batches(w, 5);
-    assert_string_equal(w->told, "+a@5 -a@6 +b@8 ");
+    assert_string_equal(w->reported, "+a@5 -a@6 +b@8 ");
 }
 
 /* A family is one run; executing something else ends one and begins another. */
@@ -133,10 +133,10 @@ static void test_family(void **state)
     assert_int_equal(process_table_fork(w->table, 10, 11), 0);
     process_table_exit(w->table, 10, 9);
     batches(w, 5);
-    assert_string_equal(w->told, "+a@5 ");
+    assert_string_equal(w->reported, "+a@5 ");
     execute(w, 11, 2, 20);
     batches(w, 5);
-    assert_string_equal(w->told, "+a@5 -a@20 +c@20 ");
+    assert_string_equal(w->reported, "+a@5 -a@20 +c@20 ");
 }
 
 static void test_not_followed(void **state)
@@ -148,7 +148,7 @@ static void test_not_followed(void **state)
     assert_int_equal(process_table_add(w->table, 12, PROCESS_NONE, 0, 0, false), 0);
     assert_int_equal(process_table_add(w->table, 13, 3, 0, 0, false), 0);
     batches(w, 5);
-    assert_string_equal(w->told, "+d@0 ");
+    assert_string_equal(w->reported, "+d@0 ");
 }
 
 static uint32_t same(uint32_t object, void *arg)
@@ -156,7 +156,7 @@ static uint32_t same(uint32_t object, void *arg)
     return object;
 }
 
-/* Over a new stage what goes on is not told again, and what is forgotten has exited. */
+/* A new stage reports no run again that goes on; a run that is forgotten has exited. */
 static void test_new_stage(void **state)
 {
     World *w = *state;
@@ -171,10 +171,10 @@ static void test_new_stage(void **state)
     w->now = 9;
     execute(w, 12, 2, 8);
     batches(w, 5);
-    assert_string_equal(w->told, "+a@5 +b@6 -a@9 +c@8 ");
+    assert_string_equal(w->reported, "+a@5 +b@6 -a@9 +c@8 ");
     process_table_exit(w->table, 11, 12);
     batches(w, 3);
-    assert_string_equal(w->told, "+a@5 +b@6 -a@9 +c@8 -b@12 ");
+    assert_string_equal(w->reported, "+a@5 +b@6 -a@9 +c@8 -b@12 ");
 }
 
 static void count(void *arg, const char *what, const ProcessRun *run, bool started)
@@ -185,7 +185,7 @@ static void count(void *arg, const char *what, const ProcessRun *run, bool start
     n[started]++;
 }
 
-/* More runs than any table holds: forgotten when they are over, and none is lost. */
+/* More runs than the table holds: those that are over are forgotten, and every one is reported. */
 static void test_for_ever(void **state)
 {
     World *w = *state;
