@@ -16,7 +16,7 @@ int cli_state_lock(const Context *c, int state_fd)
     int r = state_directory_lock(state_fd, (c->quiet ? 240 : 5) * USEC_PER_SEC);
 
     if (r == -EBUSY)
-        return cli_error(r, "%s: another headstart is at work there", c->state);
+        return cli_error(r, "%s: another headstart process has locked it", c->state);
     return r < 0 ? cli_error(r, "%s: cannot lock it: %m", c->state) : 0;
 }
 

@@ -47,7 +47,8 @@ int models_load(const char *path, usec_t now, Model **ret)
     if (r < 0)
         return cli_error(r, "%s: %m", path);
     if (model->clock != clock || (model->chains && model->chains->generation != generation))
-        cli_warning(0, "%s: learned while the clock ran ahead, brought back to now", path);
+        cli_warning(0, "%s: learned with a clock that ran ahead; its times are moved back to now",
+                    path);
     *ret = TAKE_PTR(model);
     return 0;
 }
@@ -84,14 +85,14 @@ int models_add(Model **sum, Model *m, const char *path)
                          format_timespan(ours, sizeof(ours), (*sum)->halflife_usec));
     n_shared = count_shared(*sum, model);
     if (n_shared > 0)
-        cli_warning(0, "%s: %zu of its sessions are in the others too and will count twice", path,
+        cli_warning(0, "%s: %zu of its sessions are also in the other models and count twice", path,
                     n_shared);
     r = model_merge(*sum, model, &both);
     if (r == -EINVAL)
         return cli_error(r, "%s: its chains were learned with another window than the others'",
                          path);
     if (r == -E2BIG)
-        return cli_error(r, "%s: together with the others it is too large", path);
+        return cli_error(r, "%s: the sum with the other models is too large", path);
     if (r < 0)
         return cli_error(r, "%s: %m", path);
     model_free(*sum);
@@ -130,7 +131,7 @@ int models_load_default(const Context *c, Model **ret)
     if (r == -ENOMEM)
         return r;
     if (r < 0) {
-        cli_warning(r, "%s: %s; done without it", path, error ? error : strerror(-r));
+        cli_warning(r, "%s: %s; ignoring", path, error ? error : strerror(-r));
         return 0;
     }
     *ret = TAKE_PTR(m);

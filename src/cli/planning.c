@@ -242,7 +242,7 @@ int planning_make_pack(Planning *p, Stage stage, uint32_t uid)
         return cli_error(r, "cannot plan %s: %m", j.what);
 
     if (j.summary.n_skipped[PLAN_SKIP_DENIED] > 0 && !capability_have(CAP_DAC_READ_SEARCH))
-        cli_warning(0, "%llu files may not be opened: CAP_DAC_READ_SEARCH is missing",
+        cli_warning(0, "%llu files cannot be opened: CAP_DAC_READ_SEARCH is missing",
                     (unsigned long long)j.summary.n_skipped[PLAN_SKIP_DENIED]);
     r = p->dry_run ? planning_print_operations(p, j.what, j.content) : write_pack(p, &j);
     if (r < 0)

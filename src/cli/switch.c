@@ -63,7 +63,7 @@ static int systemctl(const char *const *arguments)
 
     if (r < 0)
         return cli_error(r, "cannot run systemctl: %m");
-    return r > 0 ? cli_error(EIO, "systemctl %s has failed", arguments[0]) : 0;
+    return r > 0 ? cli_error(EIO, "systemctl %s failed", arguments[0]) : 0;
 }
 
 static int switch_units(const Context *c, bool enable, bool now)

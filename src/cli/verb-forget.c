@@ -170,11 +170,10 @@ static int print(const Forgetting *f)
     if (f->c->json != JSON_OFF)
         return cli_print_json(f->c, columns, f->n_traces, f->n_packs, f->n_left);
     if (!f->c->quiet)
-        printf("Forgotten: %" PRIu64 " recordings, %" PRIu64 " packs, and what was learned "
-               "from them. %s\n",
-               f->n_traces, f->n_packs,
-               is_partial(f) && f->n_left > 0 ? "The rest was learned and planned anew."
-                                              : "Nothing is left.");
+        printf("Deleted: %" PRIu64 " traces, %" PRIu64 " packs, and the model.%s\n", f->n_traces,
+               f->n_packs,
+               is_partial(f) && f->n_left > 0 ? " The other traces were learned and planned again."
+                                              : "");
     return 0;
 }
 
@@ -193,7 +192,7 @@ static int run(Context *c)
     if (k < 0)
         return k;
     if (f.stage == STAGE_BOOT && f.user != UID_INVALID)
-        return cli_usage_error(c, "--user= is for logins and sessions: a boot is nobody's");
+        return cli_usage_error(c, "--user= is for logins and sessions: a boot has no user");
     r = cli_state_open(c, false, &f.state_fd);
     if (r >= 0)
         r = forget(&f);

@@ -66,7 +66,7 @@ static int run(Context *c)
     if (c->json != JSON_OFF)
         return cli_print_json(c, columns, (uint64_t)n, (uint64_t)sum->n_files);
     if (!c->quiet)
-        printf("Imported: %zu files are known now. 'headstart plan' finds those that are here.\n",
+        printf("Imported: %zu files are in the model now. 'headstart plan' plans those that exist.\n",
                sum->n_files);
     return 0;
 }

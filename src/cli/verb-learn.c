@@ -142,7 +142,7 @@ static int learn_trace(Learning *l, int dir_fd, const char *name, const char *sh
 
         if (own && (asprintf(&aside, "%s" TRACE_SKIPPED_SUFFIX, name) < 0 ||
                     renameat(dir_fd, name, dir_fd, aside) < 0))
-            cli_warning(errno, "%s: cannot put it aside: %m", shown);
+            cli_warning(errno, "%s: cannot set it aside: %m", shown);
         if (asprintf(&result, "skipped: %s", unfit) < 0)
             return -ENOMEM;
         tell(l, shown, t, result);
@@ -265,7 +265,7 @@ static int load_model(Learning *l, bool rebuild)
     if (r < 0 && !state_is_bad_content(r) && r != -ENOENT && r != -ENOMEM)
         return cli_error(r, "%s/" STATE_MODEL ": %m", l->c->state);
     if (r == -ENOMEM || state_is_bad_content(r)) {
-        cli_warning(0, "%s/" STATE_MODEL ": %s; set aside, learning anew", l->c->state,
+        cli_warning(0, "%s/" STATE_MODEL ": %s; set aside, learning again", l->c->state,
                     error ? error : strerror(-r));
         r = file_set_aside(l->state_fd, STATE_MODEL);
         if (r < 0)
@@ -275,7 +275,7 @@ static int load_model(Learning *l, bool rebuild)
     if (l->model && l->model->halflife_usec != halflife_usec) {
         /* Sums that faded at another rate cannot be continued. */
         if (!l->c->quiet)
-            cli_warning(0, "HalfLife= was changed: learning anew from the traces that are kept");
+            cli_warning(0, "HalfLife= was changed: learning again from the traces that are kept");
         l->model = model_free(l->model);
         l->anew = true;
     }

@@ -224,8 +224,9 @@ static int run(Context *c)
                                                : "boot or login");
     r = planning_print(&p);
     if (r >= 0 && p.n_failed > 0)
-        return cli_error(0, "%" PRIu64 " of %" PRIu64 " packs were not planned, the old ones stay",
-                         p.n_failed, p.n_planned + p.n_failed);
+        return cli_error(
+                0, "%" PRIu64 " of %" PRIu64 " packs were not planned, the old packs are kept",
+                p.n_failed, p.n_planned + p.n_failed);
     return r;
 }
 

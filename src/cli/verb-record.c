@@ -241,7 +241,7 @@ static int print(const Recording *r, const Trace *t, const char *name)
                               metadata_bytes, (t->flags & TRACE_INCOMPLETE) != 0);
     left_out = trace_describe_left_out(t);
     if (left_out && !r->c->quiet)
-        cli_warning(0, "left out of the trace, beyond the shares of users: %s", left_out);
+        cli_warning(0, "left out of the trace, over the limits of users: %s", left_out);
     /* Standard output is the command's. */
     if (!r->c->quiet)
         fprintf(stderr,

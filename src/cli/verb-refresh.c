@@ -298,7 +298,7 @@ static int look(Refresh *x)
             break;
         default:
             x->n_unknown++;
-            table_row(x->table, x->model->files[i].path, "cannot be told", NULL);
+            table_row(x->table, x->model->files[i].path, "unknown", NULL);
             break;
         }
         if (r < 0)
@@ -374,18 +374,18 @@ static int print(Refresh *x, bool dry_run)
         return 0;
     if (!x->model)
         puts(dry_run ? "Nothing was learned yet."
-                     : "Nothing was learned yet: planned anew from what is shipped.");
+                     : "Nothing was learned yet: packs planned from the model of the distribution.");
     else {
         if (dry_run && table_n_rows(x->table) > 0) {
             r = cli_print(x->c, x->table);
             puts("");
         }
-        printf("%" PRIu64 " files changed, %" PRIu64 " succeeded by another version, %" PRIu64
-               " gone",
+        printf("%" PRIu64 " files changed, %" PRIu64 " continued under a new name, %" PRIu64
+               " removed",
                x->n_changed, x->n_renamed, x->n_gone);
         if (x->n_unknown > 0)
-            printf(", %" PRIu64 " that cannot be told (not mounted, or locked)", x->n_unknown);
-        puts(dry_run ? "." : changed ? ": planned anew." : ": nothing to do.");
+            printf(", %" PRIu64 " unknown (not mounted, or locked)", x->n_unknown);
+        puts(dry_run ? "." : changed ? ": packs planned again." : ": nothing to do.");
     }
     return r;
 }

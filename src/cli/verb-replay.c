@@ -6,10 +6,10 @@
 #include "cli/program.h"
 #include "state/state.h"
 
-#include <fcntl.h>
+#include <assert.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define PROGRAM "headstart-replay"
 
@@ -33,88 +33,144 @@ static const Option options[] = {
         {0},
 };
 
-static int run(Context *c)
+typedef struct Request {
+    Stage stage;
+    const char *policy, *ioprio; /* NULL: not given */
+    bool wait, dry_run, force;
+} Request;
+
+static int parse_options(Context *c, Request *q)
 {
-    const char *value, *policy = NULL, *ioprio = NULL, *pack;
-    char program[PATH_MAX], path[PATH_MAX], root[PATH_MAX + 8], policy_option[64],
-            ioprio_option[64];
-    bool wait = false, dry_run = false, force = false;
-    Stage stage = STAGE_LOGIN;
-    char *argv[12], **args;
-    int k, n, r, argc = 0;
+    const char *value;
+    int k, r;
 
     while ((k = cli_next_option(c, &value)) > 0)
         switch (k) {
         case OPTION_STAGE:
-            r = cli_parse_stage(c, value, &stage);
+            r = cli_parse_stage(c, value, &q->stage);
             if (r < 0)
                 return r;
             break;
         case OPTION_WAIT:
-            wait = true;
+            q->wait = true;
             break;
         case OPTION_DRY_RUN:
-            dry_run = true;
+            q->dry_run = true;
             break;
         case OPTION_FORCE:
-            force = true;
+            q->force = true;
             break;
         case OPTION_POLICY:
             if (policy_from_string(value) < 0)
                 return cli_usage_error(c, "no such policy: '%s'", value);
-            policy = value;
+            q->policy = value;
             break;
         case OPTION_IOPRIO:
             if (strcmp(value, "idle") != 0 && strcmp(value, "best-effort") != 0)
                 return cli_usage_error(c, "no such I/O priority: '%s' (idle or best-effort)",
                                        value);
-            ioprio = value;
+            q->ioprio = value;
             break;
         }
-    if (k < 0)
-        return k;
-    args = cli_arguments(c, &n);
+    return k;
+}
+
+/* The given pack, or that of the stage; the caller frees *ret. 0, or an error that was reported. */
+static int find_pack(const Context *c, Stage stage, char **ret)
+{
+    _cleanup_free_ char *pack = NULL;
+    int n, r;
+    char **arguments = cli_arguments(c, &n);
+
     if (n == 0 && !state_pack_name(stage))
         return cli_usage_error(c, "there is no pack for this stage");
-
-    pack = n == 1 ? args[0] : path;
-    if (n == 0)
-        snprintf(path, sizeof(path), "%s/%s", c->state, state_pack_name(stage));
-    if (access(pack, F_OK) < 0 && errno == ENOENT && n == 0)
-        return cli_error(ENOENT, "%s: no pack yet: record, learn and plan first", pack);
+    r = n > 0 ? asprintf(&pack, "%s", arguments[0])
+              : asprintf(&pack, "%s/%s", c->state, state_pack_name(stage));
+    if (r < 0) {
+        pack = NULL;
+        return cli_error(ENOMEM, "%m");
+    }
     if (access(pack, R_OK) < 0)
-        return cli_error(errno, "%s: %m", pack);
-    r = cli_find_program(PROGRAM, "replay", program, sizeof(program));
+        return errno == ENOENT && n == 0
+                       ? cli_error(ENOENT, "%s: no pack yet: record, learn and plan first", pack)
+                       : cli_error(errno, "%s: %m", pack);
+    *ret = TAKE_PTR(pack);
+    return 0;
+}
+
+#define ARGUMENTS_MAX 10U
+
+typedef struct Arguments {
+    char *items[ARGUMENTS_MAX + 1]; /* ends with NULL */
+    size_t n;
+    bool failed; /* memory ran out */
+} Arguments;
+
+static void arguments_done(Arguments *a)
+{
+    for (size_t i = 0; i < a->n; i++)
+        free(a->items[i]);
+}
+
+static void _printf_(2, 3) add(Arguments *a, const char *format, ...)
+{
+    va_list ap;
+
+    assert(a->n < ARGUMENTS_MAX);
+    va_start(ap, format);
+    if (vasprintf(&a->items[a->n], format, ap) < 0) {
+        a->items[a->n] = NULL;
+        a->failed = true;
+    } else
+        a->n++;
+    va_end(ap);
+}
+
+static void make_arguments(const Context *c, const Request *q, const char *program,
+                           const char *pack, Arguments *a)
+{
+    add(a, "%s", program);
+    if (strcmp(c->root, "/") != 0)
+        add(a, "--root=%s", c->root);
+    if (q->wait)
+        add(a, "--wait");
+    if (q->dry_run)
+        add(a, "--dry-run");
+    if (q->force)
+        add(a, "--force");
+    if (c->json != JSON_OFF)
+        add(a, "--json");
+    if (q->policy)
+        add(a, "--policy=%s", q->policy);
+    if (q->ioprio)
+        add(a, "--ioprio=%s", q->ioprio);
+    add(a, "--");
+    add(a, "%s", pack);
+}
+
+static int run(Context *c)
+{
+    _cleanup_(arguments_done) Arguments a = {0};
+    _cleanup_free_ char *pack = NULL;
+    char program[PATH_MAX];
+    Request q = {.stage = STAGE_LOGIN};
+    int r;
+
+    r = parse_options(c, &q);
     if (r < 0)
         return r;
-
-    argv[argc++] = program;
-    if (strcmp(c->root, "/") != 0) {
-        snprintf(root, sizeof(root), "--root=%s", c->root);
-        argv[argc++] = root;
-    }
-    if (wait)
-        argv[argc++] = (char *)"--wait";
-    if (dry_run)
-        argv[argc++] = (char *)"--dry-run";
-    if (force)
-        argv[argc++] = (char *)"--force";
-    if (c->json != JSON_OFF)
-        argv[argc++] = (char *)"--json";
-    if (policy) {
-        snprintf(policy_option, sizeof(policy_option), "--policy=%s", policy);
-        argv[argc++] = policy_option;
-    }
-    if (ioprio) {
-        snprintf(ioprio_option, sizeof(ioprio_option), "--ioprio=%s", ioprio);
-        argv[argc++] = ioprio_option;
-    }
-    argv[argc++] = (char *)pack;
-    argv[argc] = NULL;
-    /* Quiet: its line of summary goes nowhere, its errors stay. */
+    r = find_pack(c, q.stage, &pack);
+    if (r >= 0)
+        r = cli_find_program(PROGRAM, "replay", program, sizeof(program));
+    if (r < 0)
+        return r;
+    make_arguments(c, &q, program, pack, &a);
+    if (a.failed)
+        return cli_error(ENOMEM, "%m");
+    /* --quiet drops the summary and keeps the errors. */
     if (c->quiet && !freopen("/dev/null", "w", stdout))
         return cli_error(errno, "/dev/null: %m");
-    execv(program, argv);
+    execv(program, a.items);
     return cli_error(errno, "%s: %m", program);
 }
 

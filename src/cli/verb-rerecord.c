@@ -28,7 +28,7 @@ static const Option options[] = {
         {0},
 };
 
-/* "boot,login" -> set of stages as bits */
+/* "boot,login" -> stages as bits. 0, or an error that was reported. */
 static int parse_stages(const Context *c, const char *value, unsigned *ret)
 {
     _cleanup_free_ char *copy = strdup(value);
@@ -49,80 +49,96 @@ static int parse_stages(const Context *c, const char *value, unsigned *ret)
     return 0;
 }
 
-/* A file a stage: the units' conditions look for them. */
-static int write_flags(const Context *c, unsigned stages, uint32_t uid, bool exact)
+typedef struct Request {
+    unsigned stages; /* as bits */
+    uint32_t uid;    /* UID_INVALID: any */
+    bool now, exact;
+} Request;
+
+static int parse_options(Context *c, Request *q)
+{
+    bool next_boot = false;
+    const char *value;
+    int k, r = 0;
+
+    while ((k = cli_next_option(c, &value)) > 0) {
+        switch (k) {
+        case OPTION_NOW:
+            q->now = true;
+            break;
+        case OPTION_NEXT_BOOT:
+            next_boot = true;
+            break;
+        case OPTION_STAGE:
+            r = parse_stages(c, value, &q->stages);
+            break;
+        case OPTION_USER:
+            r = cli_parse_uid(c, value, &q->uid);
+            break;
+        case OPTION_EXACT:
+            q->exact = true;
+            break;
+        }
+        if (r < 0)
+            return r;
+    }
+    if (k < 0)
+        return k;
+    if (q->now && next_boot)
+        return cli_usage_error(c, "either --now or --next-boot");
+    return 0;
+}
+
+/* Writes one request per stage, because units have conditions on them. 0, or an error that was
+ * reported. */
+static int write_requests(const Context *c, const Request *q)
 {
     _cleanup_close_ int fd = -EBADF;
     char name[RERECORD_NAME_MAX];
     int r = cli_state_open(c, true, &fd);
 
     for (Stage s = 0; r >= 0 && s < _STAGE_MAX; s++) {
-        r = stages & 1U << s ? rerecord_write(fd, s, uid, exact) : 0;
+        r = q->stages & 1U << s ? rerecord_write(fd, s, q->uid, q->exact) : 0;
         if (r < 0)
             cli_error(r, "%s/%s: %m", c->state, rerecord_name(name, s));
     }
-    /* Early boot might see the copy, and not the flag. */
-    if (r >= 0 && stages & 1U << STAGE_BOOT)
+    /* Early boot may see the copy of the boot pack and not the request: the copy goes. */
+    if (r >= 0 && q->stages & 1U << STAGE_BOOT)
         r = early_pack_update(c, fd, NULL, 0);
     return r;
 }
 
+static int print(const Context *c, const Request *q)
+{
+    static const Column columns[] = {
+            {NULL, "when", CELL_STRING},
+            {NULL, "exact", CELL_BOOLEAN},
+            {0},
+    };
+
+    if (c->json != JSON_OFF)
+        return cli_print_json(c, columns, q->now ? "now" : "next-boot", (int)q->exact);
+    if (!c->quiet)
+        puts(q->now ? "Recording now: headstart-record.service is restarted."
+                    : "The next boot will be recorded without replay.");
+    return 0;
+}
+
 static int run(Context *c)
 {
-    unsigned stages = 1U << STAGE_BOOT | 1U << STAGE_LOGIN;
-    uint32_t uid = UID_INVALID;
-    bool now = false, next_boot = false, exact = false;
-    const char *value;
-    int k, r;
+    Request q = {.stages = 1U << STAGE_BOOT | 1U << STAGE_LOGIN, .uid = UID_INVALID};
+    int r = parse_options(c, &q);
 
-    while ((k = cli_next_option(c, &value)) > 0)
-        switch (k) {
-        case OPTION_NOW:
-            now = true;
-            break;
-        case OPTION_NEXT_BOOT:
-            next_boot = true;
-            break;
-        case OPTION_STAGE:
-            r = parse_stages(c, value, &stages);
-            if (r < 0)
-                return r;
-            break;
-        case OPTION_USER:
-            r = cli_parse_uid(c, value, &uid);
-            if (r < 0)
-                return r;
-            break;
-        case OPTION_EXACT:
-            exact = true;
-            break;
-        }
-    if (k < 0)
-        return k;
-    if (now && next_boot)
-        return cli_usage_error(c, "either --now or --next-boot");
-    if (now && !systemctl_available())
-        return cli_error(EOPNOTSUPP, "this system was not booted with systemd: use 'headstart "
-                                     "record' to record now");
-
-    r = write_flags(c, stages, uid, exact);
     if (r < 0)
         return r;
-    if (c->json != JSON_OFF) {
-        static const Column columns[] = {
-                {NULL, "when", CELL_STRING},
-                {NULL, "exact", CELL_BOOLEAN},
-                {0},
-        };
-
-        r = cli_print_json(c, columns, now ? "now" : "next-boot", (int)exact);
-        if (r < 0)
-            return r;
-    } else if (!c->quiet)
-        puts(now ? "Recording now: headstart-record.service is started anew."
-                 : "The next boot will be recorded anew.");
-    if (!now)
-        return 0;
+    if (q.now && !systemctl_available())
+        return cli_error(EOPNOTSUPP, "this system was not booted with systemd: use 'headstart "
+                                     "record' to record now");
+    r = write_requests(c, &q);
+    if (r >= 0)
+        r = print(c, &q);
+    if (r < 0 || !q.now)
+        return r;
     fflush(stdout);
     execlp("systemctl", "systemctl", "restart", "headstart-record.service", NULL);
     return cli_error(errno, "cannot run systemctl: %m");

@@ -15,18 +15,16 @@
 
 #include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "config-paths.h"
 
-/* Everything status knows of one stage. */
+/* The facts about one stage. */
 typedef struct StageStatus {
     uint64_t n_traces;
     uint64_t recorded;        /* CLOCK_REALTIME of the last trace; COUNT_UNKNOWN: none */
     uint64_t duration;        /* of that stage */
     const char *policy;       /* of the pack; NULL: no pack */
-    uint64_t bytes;           /* that the pack brings in */
-    uint64_t planned;         /* CLOCK_REALTIME */
+    uint64_t bytes;           /* that the pack reads */
     char *pack_error;         /* why the pack cannot be used */
     ReplayStatusList replays; /* in this boot */
 } StageStatus;
@@ -35,12 +33,11 @@ typedef struct Status {
     bool switched_off; /* headstart=0 */
     bool disabled;     /* headstart disable */
     bool ostree;
-    const char *selinux; /* NULL: there is none */
-    char *root;          /* root_kind_to_string(), and of which subvolume; NULL: unknown */
-    bool state_exists;
-    char *rerecord;     /* stages, "boot, login"; NULL: none */
-    uint64_t n_learned; /* traces in the model; COUNT_UNKNOWN: no model */
-    char *model_error;  /* why it cannot be used */
+    const char *selinux; /* NULL: not enabled */
+    char *root;          /* root_kind_to_string() and the subvolume; NULL: unknown */
+    char *rerecord;      /* stages, "boot, login"; NULL: none */
+    uint64_t n_learned;  /* traces in the model; COUNT_UNKNOWN: no model */
+    char *model_error;   /* why it cannot be used */
     StageStatus stages[_STAGE_MAX];
 } Status;
 
@@ -70,8 +67,7 @@ static void read_traces(int state_fd, Status *s)
         return;
     for (size_t i = 0; i < names.n; i++)
         s->stages[names.items[i].stage].n_traces++;
-    /* Only the last one of each stage is opened; one that is bad is as good as none here: learn
-     * will say so. */
+    /* Only the last readable trace of each stage is opened. learn reports bad ones. */
     for (Stage stage = 0; stage < _STAGE_MAX; stage++)
         for (size_t i = names.n; i-- > 0;) {
             _cleanup_trace_ Trace *t = NULL;
@@ -110,7 +106,6 @@ static void read_pack(int state_fd, Stage stage, StageStatus *s)
     }
     s->policy = policy_to_string(p.header->policy);
     s->bytes = le64toh(p.header->total_metadata_bytes) + le64toh(p.header->total_data_bytes);
-    s->planned = le64toh(p.header->created_realtime_usec);
 }
 
 static uint64_t number_in(json_object *o, const char *key)
@@ -120,7 +115,6 @@ static uint64_t number_in(json_object *o, const char *key)
     return json_get_u64(o, key, UINT64_MAX - 1, &n) < 0 ? COUNT_UNKNOWN : n;
 }
 
-/* What was replayed in this boot. */
 static Table *replay_table(const Status *s)
 {
     static const Column columns[] = {
@@ -164,7 +158,7 @@ static void read_model(int state_fd, Status *s)
         s->model_error = strdup(strerror(-r));
 }
 
-/* The stages that are to be recorded anew; the caller frees it. NULL: none. */
+/* The stages that are recorded without replay; the caller frees it. NULL: none. */
 static char *read_rerecord(int state_fd)
 {
     char name[RERECORD_NAME_MAX], *all = NULL;
@@ -182,7 +176,7 @@ static char *read_rerecord(int state_fd)
     return all;
 }
 
-/* What may make someone wonder. */
+/* Whether headstart is on, and properties of the system that may limit it. */
 static void read_system(const Context *c, Status *s)
 {
     _cleanup_mount_table_ MountTable mounts = {0};
@@ -191,6 +185,7 @@ static void read_system(const Context *c, Status *s)
     uint64_t enforcing;
     RootKind kind;
 
+    s->switched_off = kernel_command_line_has(c->system_fd, "headstart=0");
     s->disabled = rooted_exists(c->system_fd, HEADSTART_SYSCONF_DIR "/disabled");
     s->ostree = rooted_exists(c->system_fd, "/run/ostree-booted");
     if (rooted_read_u64(c->system_fd, "/sys/fs/selinux/enforce", &enforcing) >= 0)
@@ -226,8 +221,8 @@ static Table *stage_table(const Status *s)
     return t;
 }
 
-/* In one sentence, what comes next. */
-static const char *advice(const Status *s)
+/* The state in one line, and the command for the next step. */
+static const char *summary(const Status *s)
 {
     uint64_t traces = 0;
     bool packs = false;
@@ -237,15 +232,15 @@ static const char *advice(const Status *s)
         packs = packs || s->stages[i].policy;
     }
     if (s->switched_off)
-        return "switched off (headstart=0 on the kernel command line)";
+        return "off (headstart=0 on the kernel command line)";
     if (s->disabled)
-        return "switched off (headstart disable)";
+        return "off (headstart disable)";
     if (packs)
         return "ready";
     if (s->n_learned != COUNT_UNKNOWN)
-        return "learned, but nothing is planned yet (headstart plan)";
+        return "learned, no pack planned yet (headstart plan)";
     if (traces > 0)
-        return "recorded, but nothing is learned yet (headstart learn)";
+        return "recorded, nothing learned yet (headstart learn)";
     return "nothing was recorded yet";
 }
 
@@ -255,7 +250,7 @@ static int print(const Context *c, const Status *s)
             {"State", "state", CELL_PATH},
             {"Status", "status", CELL_STRING},
             {"Traces learned", "n_learned", CELL_COUNT},
-            {"Recorded anew, not replayed", "rerecord", CELL_STRING},
+            {"Recorded without replay", "rerecord", CELL_STRING},
             {"Root filesystem", "root", CELL_STRING},
             {"OSTree", "ostree", CELL_BOOLEAN},
             {"SELinux", "selinux", CELL_STRING},
@@ -268,7 +263,7 @@ static int print(const Context *c, const Status *s)
     _cleanup_table_ Table *t = table_new(columns);
     int r;
 
-    table_row(t, c->state, advice(s), s->n_learned, s->rerecord, s->root, (int)s->ostree,
+    table_row(t, c->state, summary(s), s->n_learned, s->rerecord, s->root, (int)s->ostree,
               s->selinux, (int)s->switched_off, s->model_error, stage_table(s), replay_table(s));
     r = cli_print_fields(c, t);
     if (r < 0 || c->json != JSON_OFF)
@@ -282,37 +277,44 @@ static int print(const Context *c, const Status *s)
     return 0;
 }
 
+/* 0, or an error that was reported. */
+static int read_state(const Context *c, Status *s)
+{
+    _cleanup_close_ int fd = -EBADF;
+    int r = cli_state_open(c, false, &fd);
+
+    if (r < 0)
+        return r == -ENOENT ? 0 : r;
+    read_traces(fd, s);
+    read_model(fd, s);
+    for (Stage i = 0; i < _STAGE_MAX; i++)
+        read_pack(fd, i, s->stages + i);
+    s->rerecord = read_rerecord(fd);
+    return 0;
+}
+
+static void read_replays(const Context *c, Status *s)
+{
+    _cleanup_close_ int fd = rooted_open(c->system_fd, HEADSTART_RUN_DIR, O_RDONLY | O_DIRECTORY);
+
+    for (Stage i = 0; fd >= 0 && i < _STAGE_MAX; i++)
+        (void)replay_status_read(fd, i, &s->stages[i].replays);
+}
+
 static int run(Context *c)
 {
-    _cleanup_(status_done)
-            Status s = {.switched_off = kernel_command_line_has(c->system_fd, "headstart=0"),
-                        .n_learned = COUNT_UNKNOWN};
-    _cleanup_close_ int fd = -EBADF, run_fd = -EBADF;
+    _cleanup_(status_done) Status s = {.n_learned = COUNT_UNKNOWN};
     int r = cli_no_options(c);
 
     if (r < 0)
         return r;
     for (Stage i = 0; i < _STAGE_MAX; i++)
-        s.stages[i] = (StageStatus){.recorded = COUNT_UNKNOWN,
-                                    .duration = COUNT_UNKNOWN,
-                                    .bytes = COUNT_UNKNOWN,
-                                    .planned = COUNT_UNKNOWN};
+        s.stages[i] = (StageStatus){
+                .recorded = COUNT_UNKNOWN, .duration = COUNT_UNKNOWN, .bytes = COUNT_UNKNOWN};
     read_system(c, &s);
-    run_fd = rooted_open(c->system_fd, HEADSTART_RUN_DIR, O_RDONLY | O_DIRECTORY);
-    for (Stage i = 0; run_fd >= 0 && i < _STAGE_MAX; i++)
-        (void)replay_status_read(run_fd, i, &s.stages[i].replays);
-    r = cli_state_open(c, false, &fd);
-    if (r < 0 && r != -ENOENT)
-        return r;
-    s.state_exists = r >= 0;
-    if (s.state_exists) {
-        read_traces(fd, &s);
-        read_model(fd, &s);
-        for (Stage i = 0; i < _STAGE_MAX; i++)
-            read_pack(fd, i, s.stages + i);
-        s.rerecord = read_rerecord(fd);
-    }
-    return print(c, &s);
+    read_replays(c, &s);
+    r = read_state(c, &s);
+    return r < 0 ? r : print(c, &s);
 }
 
 const Verb verb_status = {

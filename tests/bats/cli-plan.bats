@@ -304,7 +304,7 @@ login() {
     run --separate-stderr -1 plan --quiet
     echo "$stderr"
     [ "$(wc -l <<<"$stderr")" -eq 2 ]
-    [[ $stderr == *"login@1001.pack: "*$'\n'*"1 of 5 packs were not planned, the old ones stay" ]]
+    [[ $stderr == *"login@1001.pack: "*$'\n'*"1 of 5 packs were not planned, the old packs are kept" ]]
     local p
     for p in boot login login@1000 login@1002; do
         hs show "$HS_STATE/$p.pack" >/dev/null

@@ -39,7 +39,7 @@ teardown() {
     refused 2 "--user=" plan --user=4294967295
     refused 2 "no such user" rerecord --user=
     refused 2 "no such user" forget --user=4294967295
-    refused 2 "a boot is nobody's" forget --stage=boot --user=0
+    refused 2 "a boot has no user" forget --stage=boot --user=0
     refused 2 "forget takes no arguments" forget everything
     refused 2 "refresh takes no arguments" refresh all
     refused 2 "enable takes no arguments" enable now
@@ -156,7 +156,7 @@ JSON
     done
     run --separate-stderr -0 hs status
     [ -z "$stderr" ]
-    [[ $output == *"Status: switched off"* ]]
+    [[ $output == *"Status: off (headstart=0 on the kernel command line)"* ]]
     [[ $output =~ boot\ +-\ +gate\ +running\ +1\.50s\ +2\.50s\ +12\ +1\.0M\ +40\.0K ]]
     run -0 hs status --json=short
     jq -e '.switched_off == true and (.replayed | length) == 1 and .replayed[0].files == 12' <<<"$output"
@@ -194,7 +194,7 @@ JSON
     rm "$root/proc/self/mountinfo"
     : >"$root/etc/headstart/disabled"
     run -0 hs status
-    [[ $output == *"Status: switched off (headstart disable)"* ]]
+    [[ $output == *"Status: off (headstart disable)"* ]]
 }
 
 @test "rerecord leaves a flag for headstartd; only root can look at it" {
@@ -205,7 +205,7 @@ JSON
     [ "$(stat -c %a "$HS_STATE")" = 700 ]
     [ "$(stat -c %a "$HS_STATE/rerecord-boot")" = 600 ]
     run -0 hs status
-    [[ $output =~ "Recorded anew, not replayed: boot, login" ]]
+    [[ $output =~ "Recorded without replay: boot, login" ]]
     rm "$HS_STATE/rerecord-boot"
     run -0 hs rerecord --next-boot --stage=login --exact --quiet
     [ -z "$output" ]
@@ -414,7 +414,7 @@ put_trace() {
         $damage "$HS_STATE/model.json"
         run --separate-stderr -0 hs learn
         assert_one_error_line "$stderr"
-        [[ $stderr == *"model.json: "*"set aside, learning anew" ]]
+        [[ $stderr == *"model.json: "*"set aside, learning again" ]]
         [ -e "$HS_STATE/model.json.bad" ]
         [ "$(grep -c ' learned$' <<<"$output")" -eq 3 ]
     done

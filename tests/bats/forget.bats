@@ -52,7 +52,7 @@ traces_of() { # uid
     # Of writers that were killed.
     touch "$HS_STATE/model.json.4711.tmp" "$HS_STATE/login@1000.pack.12.tmp" "$HS_STATE/rerecord-boot.bad" "$HS_STATE/refresh-wanted"
     run -0 hs forget
-    [[ $output == "Forgotten: 5 recordings, 4 packs, and what was learned from them. Nothing is left." ]]
+    [[ $output == "Deleted: 5 traces, 4 packs, and the model." ]]
     [ "$(cd "$HS_STATE" && find . -type f)" = ./notes ]
     run -0 hs forget --json=short
     jq -e '. == {"n_traces": 0, "n_packs": 0, "n_traces_left": 0}' <<<"$output"
@@ -90,7 +90,7 @@ traces_of() { # uid
 @test "of one stage: the others stay" {
     recorded 8
     run -0 hs forget --stage=session
-    [[ $output == *"The rest was learned and planned anew."* ]]
+    [[ $output == *"The other traces were learned and planned again."* ]]
     [ "$(find "$HS_STATE/traces" -name '*-session.json' | wc -l)" -eq 0 ]
     [ "$(find "$HS_STATE/traces" -name '*-login.json' | wc -l)" -eq 4 ]
     [ -e "$HS_STATE/traces/20200101T000000-login.json.bad" ]
@@ -101,7 +101,7 @@ traces_of() { # uid
     recorded 4
     echo '{' >"$HS_STATE/traces/20200101T000000-session.json"
     run -0 hs forget --user=4242
-    [[ $output == "Forgotten: 2 recordings,"* ]]
+    [[ $output == "Deleted: 2 traces,"* ]]
     [ "$(find "$HS_STATE/traces" -name '*.json' | wc -l)" -eq 4 ]
 }
 

@@ -151,7 +151,7 @@ END
     knows_all
     echo "$boot 2" >"$HS_STATE/model.json.try"
     run --separate-stderr -0 hs learn
-    [[ $stderr == *"model.json: learning was killed while it was read; set aside, learning anew" ]]
+    [[ $stderr == *"model.json: learning was killed while it was read; set aside, learning again" ]]
     [ -e "$HS_STATE/model.json.bad" ]
     model '.learned | length == 1'
 }

@@ -174,7 +174,7 @@ refused() {
     merge ../ab a b
     run --separate-stderr -0 hs merge --quiet --output=out ../ab b
     assert_one_error_line "$stderr"
-    [[ $stderr == *"b: 1 of its sessions are in the others too and will count twice"* ]]
+    [[ $stderr == *"b: 1 of its sessions are also in the other models and count twice"* ]]
 }
 
 @test "merge: usage" {
@@ -260,7 +260,7 @@ json.dump(m, open(sys.argv[2], "w"), separators=(",", ":"))' "$M/a" "$bad"
     sed "s/\"clock_usec\":$clock/\"clock_usec\":4102444800000000/" a >future
     run --separate-stderr -0 hs merge --quiet --output=out future b
     assert_one_error_line "$stderr"
-    [[ $stderr == *"future: learned while the clock ran ahead, brought back to now"* ]]
+    [[ $stderr == *"future: learned with a clock that ran ahead; its times are moved back to now"* ]]
     run -0 hs show --json=short out
     # Unsettled, 1002 would have faded away.
     jq -e '.stages | map(.uid) == [1001, 1002] and .[1].sessions > 0.5' <<<"$output"

@@ -65,7 +65,7 @@ nothing_skipped() {
         /usr/lib/modules/6.1.0-30-amd64/kernel/fs/a.ko /usr/lib/modules/6.1.0-30-amd64/kernel/fs/b.ko \
         /usr/share/app/data /usr/share/app/old
     run -0 hs refresh
-    [[ $output == "0 files changed, 0 succeeded by another version, 0 gone: nothing to do." ]]
+    [[ $output == "0 files changed, 0 continued under a new name, 0 removed: nothing to do." ]]
 
     for i in "${all[@]}"; do new "$i" 30000; done
     new /usr/lib/libapp.so.1.2.4 150000
@@ -82,7 +82,7 @@ nothing_skipped() {
     jq -e '.files | map(select(.state == "gone") | .path) | sort == ["/usr/lib/modules/6.1.0-30-amd64/kernel/fs/b.ko",
         "/usr/share/app/old"]' <<<"$output"
     run -0 hs refresh
-    [ "$output" = "41 files changed, 2 succeeded by another version, 2 gone: planned anew." ]
+    [ "$output" = "41 files changed, 2 continued under a new name, 2 removed: packs planned again." ]
 
     planned >"$HS_TMP/planned"
     cat "$HS_TMP/planned"
@@ -134,7 +134,7 @@ metadata() {
     sync -f "$HS_MNT"
     run -0 hs refresh
     echo "$output"
-    [[ $output == "450 files changed, 450 succeeded by another version, 100 gone: "* ]]
+    [[ $output == "450 files changed, 450 continued under a new name, 100 removed: "* ]]
     planned >"$HS_TMP/planned"
     [ "$(grep -c '^/usr/bin/' "$HS_TMP/planned")" -eq 450 ]
     [ "$(grep -c '^/usr/lib/lib.*\.so\.1\.10$' "$HS_TMP/planned")" -eq 450 ]
@@ -215,7 +215,7 @@ metadata() {
     run -0 hs refresh --dry-run
     [ -e "$HS_STATE/refresh-wanted" ]
     run -0 hs refresh
-    [[ $output == "1 files changed"*"planned anew." ]]
+    [[ $output == "1 files changed"*"packs planned again." ]]
     [ ! -e "$HS_STATE/refresh-wanted" ]
     # Nothing had changed: it is done all the same.
     : >"$HS_STATE/refresh-wanted"
@@ -235,7 +235,7 @@ metadata() {
     new /usr/bin/app 40000
     run ! nothing_skipped
     run -0 hs refresh
-    [[ $output == *"planned anew from what is shipped." ]]
+    [[ $output == *"packs planned from the model of the distribution." ]]
     nothing_skipped
 }
 

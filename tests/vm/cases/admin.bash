@@ -67,7 +67,7 @@ login_at_console() {
 
 tells() {
     headstart status
-    headstart status | grep -E "Recorded anew, not replayed: $1\$"
+    headstart status | grep -E "Recorded without replay: $1\$"
 }
 
 nothing_left() {
