@@ -37,6 +37,17 @@ static uint64_t metadata_bytes(const ModelStage *s)
     return bytes;
 }
 
+/* Of the path or of its JSON text, whichever is longer: %XX stands for bytes that are not UTF-8,
+ * and saving holds the text in memory. Whether a byte belongs to valid UTF-8 is not looked at. */
+static uint64_t path_bytes(const char *path)
+{
+    uint64_t bytes = 1;
+
+    for (const char *p = path; *p; p++)
+        bytes += *p < ' ' || *p > '~' || strchr("%\"\\", *p) ? 3 : 1;
+    return bytes;
+}
+
 /* What each file of the model costs because of this stage: bytes[file]. Returns the sum. */
 static uint64_t count_files(const Model *m, const ModelStage *s, uint64_t *bytes)
 {
@@ -53,7 +64,7 @@ static uint64_t count_files(const Model *m, const ModelStage *s, uint64_t *bytes
             bytes[s->applications[i].file] += sizeof(ModelApplication);
     for (size_t i = 0; i < m->n_files; i++)
         if (bytes[i] > 0) {
-            bytes[i] += sizeof(ModelFile) + strlen(m->files[i].path) + 1 + ALLOCATION_BYTES;
+            bytes[i] += sizeof(ModelFile) + path_bytes(m->files[i].path) + ALLOCATION_BYTES;
             sum += bytes[i];
         }
     return sum;

@@ -5,6 +5,8 @@
 #include "base/fair-share.h"
 #include "predict/chains-internal.h"
 
+#include <string.h>
+
 /* An application of a history, or two neighbours. */
 typedef struct Ranked {
     uint32_t a, b; /* b: CHAINS_NONE for one application */
@@ -172,13 +174,30 @@ static int find_best_ranks(const Chains *c, uint32_t **ret)
     return 0;
 }
 
-static int limit_applications(const Chains *c, UserHistory *h, size_t room, bool *changed)
+static uint64_t name_bytes(const Chains *c, const UserHistory *h, uint32_t application)
+{
+    uint32_t id = h->applications[application].id;
+
+    return id < c->names.n ? strlen(c->names.names[id]) : 0;
+}
+
+static uint64_t all_name_bytes(const Chains *c, const UserHistory *h)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 1; i < h->n_applications; i++)
+        bytes += name_bytes(c, h, i);
+    return bytes;
+}
+
+static int limit_applications(const Chains *c, UserHistory *h, size_t room, uint64_t room_bytes,
+                              bool *changed)
 {
     _cleanup_free_ uint32_t *best = NULL;
     _cleanup_free_ Ranked *ranked = NULL;
     int r = 0;
 
-    if (h->n_applications <= room + 1)
+    if (h->n_applications <= room + 1 && all_name_bytes(c, h) <= room_bytes)
         return 0;
     /* In the history of everybody, users take turns: none fills it with what only they run. */
     if (h->user == UID_INVALID)
@@ -187,8 +206,16 @@ static int limit_applications(const Chains *c, UserHistory *h, size_t room, bool
         r = rank_applications(c, h, best, &ranked);
     if (r < 0)
         return r;
-    for (size_t i = room; i + 1 < h->n_applications; i++)
-        clear_application(h, ranked[i].a);
+    for (size_t i = 0; i + 1 < h->n_applications; i++) {
+        uint64_t bytes = name_bytes(c, h, ranked[i].a);
+
+        if (room == 0 || bytes > room_bytes) {
+            clear_application(h, ranked[i].a);
+            continue;
+        }
+        room--;
+        room_bytes -= bytes;
+    }
     *changed = true;
     return 0;
 }
@@ -198,7 +225,7 @@ int chains_limit(Chains **c, const ChainsLimits *limits)
     _cleanup_free_ uint64_t *sizes = calloc((*c)->n_histories + 1, sizeof(*sizes));
     Chains *pruned;
     bool changed = false;
-    uint64_t room;
+    uint64_t room, room_bytes;
     int r = 0;
 
     if (chains_busy(*c))
@@ -210,7 +237,7 @@ int chains_limit(Chains **c, const ChainsLimits *limits)
     room = fair_share(sizes, (*c)->n_histories, limits->pairs, limits->all_pairs);
     /* That of everybody comes first: it is ranked by those of the users. */
     for (size_t i = 0; r >= 0 && i < (*c)->n_histories; i++) {
-        r = limit_applications(*c, (*c)->histories[i], limits->applications, &changed);
+        r = limit_applications(*c, (*c)->histories[i], limits->applications, room_bytes, &changed);
         if (r >= 0)
             r = limit_pairs(*c, (*c)->histories[i], room, &changed);
     }

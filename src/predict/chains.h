@@ -186,16 +186,19 @@ int chains_prune(const Chains *c, Chains **ret);
 /* How much of each history chains_limit() leaves. */
 typedef struct ChainsLimits {
     size_t applications; /* of one history */
-    size_t pairs;        /* pairs of neighbours of one history */
-    size_t all_pairs;    /* of all histories */
+    uint64_t name_bytes; /* of one history's applications */
+    uint64_t all_name_bytes;
+    size_t pairs;     /* pairs of neighbours of one history */
+    size_t all_pairs; /* of all histories */
 } ChainsLimits;
 
 /* A desktop's user starts some 300 applications in a year, of which some 10,000 pairs co-occur. A
  * pair takes 350 bytes. */
-#define CHAINS_LIMITS_DEFAULT                                    \
-    (ChainsLimits)                                               \
-    {                                                            \
-        .applications = 1000, .pairs = 16384, .all_pairs = 65536 \
+#define CHAINS_LIMITS_DEFAULT                                                                     \
+    (ChainsLimits)                                                                                \
+    {                                                                                             \
+        .applications = 1000, .name_bytes = 1U << 20, .all_name_bytes = 8U << 20, .pairs = 16384, \
+        .all_pairs = 65536                                                                        \
     }
 
 /* Drops what is beyond the limits, and with it what chains_prune() drops: of a user's history the

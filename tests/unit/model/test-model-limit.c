@@ -175,6 +175,25 @@ static void metadata_keeps_a_quarter_the_most_frequent_first(void **state)
     check_model(m);
 }
 
+static void bytes_that_json_escapes_cost_more(void **state)
+{
+    const ModelLimits limits = {.user_bytes = 30000, .bytes = 1 << 20};
+    size_t kept[2], dropped;
+
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        _cleanup_model_ Model *m = model_new(H);
+        char prefix[16];
+
+        memset(prefix, i == 0 ? 'x' : 0xff, sizeof(prefix) - 1);
+        prefix[sizeof(prefix) - 1] = 0;
+        learn_files(&m, STAGE_LOGIN, 1000, T0, prefix, 400);
+        assert_int_equal(model_limit(m, &limits, &dropped), 0);
+        kept[i] = count_files(m, STAGE_LOGIN, 1000);
+    }
+    assert_in_range(kept[1], 1, kept[0] - 5);
+}
+
 static void a_trace_loses_files_with_all_that_refers_to_them(void **state)
 {
     Trace *t = session(STAGE_LOGIN, 1000, T0, 0, "A>x=0-1 B>y=0-1 A>z=0-1 B>x", NULL);
@@ -300,6 +319,7 @@ int main(void)
             cmocka_unit_test(the_largest_users_are_cut_to_one_size),
             cmocka_unit_test(a_session_does_not_displace_a_login),
             cmocka_unit_test(metadata_keeps_a_quarter_the_most_frequent_first),
+            cmocka_unit_test(bytes_that_json_escapes_cost_more),
             cmocka_unit_test(a_trace_loses_files_with_all_that_refers_to_them),
             cmocka_unit_test(another_user_in_a_login_does_not_displace_its_files),
             cmocka_unit_test(a_users_own_flood_keeps_what_the_model_knows),

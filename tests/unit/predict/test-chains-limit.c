@@ -68,7 +68,11 @@ static void check(const Chains *c)
 
 static void what_fits_is_untouched(void **state)
 {
-    const ChainsLimits limits = {.applications = 10, .pairs = 100, .all_pairs = 1000};
+    const ChainsLimits limits = {.name_bytes = 1U << 20,
+                                 .all_name_bytes = 8U << 20,
+                                 .applications = 10,
+                                 .pairs = 100,
+                                 .all_pairs = 1000};
     _cleanup_chains_ Chains *c = NULL;
     const Chains *before;
 
@@ -82,7 +86,11 @@ static void what_fits_is_untouched(void **state)
 
 static void a_user_keeps_the_applications_of_most_sessions(void **state)
 {
-    const ChainsLimits limits = {.applications = 10, .pairs = 10000, .all_pairs = 100000};
+    const ChainsLimits limits = {.name_bytes = 1U << 20,
+                                 .all_name_bytes = 8U << 20,
+                                 .applications = 10,
+                                 .pairs = 10000,
+                                 .all_pairs = 100000};
     _cleanup_chains_ Chains *c = NULL;
     char name[16];
 
@@ -102,7 +110,11 @@ static void a_user_keeps_the_applications_of_most_sessions(void **state)
 
 static void in_the_history_of_everybody_users_take_turns(void **state)
 {
-    const ChainsLimits limits = {.applications = 20, .pairs = 10000, .all_pairs = 100000};
+    const ChainsLimits limits = {.name_bytes = 1U << 20,
+                                 .all_name_bytes = 8U << 20,
+                                 .applications = 20,
+                                 .pairs = 10000,
+                                 .all_pairs = 100000};
     _cleanup_chains_ Chains *c = NULL;
     char name[16];
 
@@ -122,7 +134,11 @@ static void in_the_history_of_everybody_users_take_turns(void **state)
 
 static void pairs_keep_to_their_limits_the_busiest_first(void **state)
 {
-    const ChainsLimits limits = {.applications = 1000, .pairs = 300, .all_pairs = 700};
+    const ChainsLimits limits = {.name_bytes = 1U << 20,
+                                 .all_name_bytes = 8U << 20,
+                                 .applications = 1000,
+                                 .pairs = 300,
+                                 .all_pairs = 700};
     _cleanup_chains_ Chains *c = NULL;
     uint32_t a, b;
 
@@ -146,6 +162,30 @@ static void pairs_keep_to_their_limits_the_busiest_first(void **state)
     check(c);
 }
 
+static void names_keep_to_their_limits(void **state)
+{
+    const ChainsLimits limits = {.applications = 1000,
+                                 .name_bytes = 500,
+                                 .all_name_bytes = 1200,
+                                 .pairs = 100000,
+                                 .all_pairs = 100000};
+    _cleanup_chains_ Chains *c = NULL;
+    size_t bytes = 0;
+
+    assert_int_equal(chains_new(H, WINDOW, &c), 0);
+    use(c, 1000, "quiet", 5);
+    use(c, 1001, "a-long-name-of-one-user-", 100);
+    use(c, 1002, "a-long-name-of-another-", 100);
+    assert_int_equal(chains_limit(&c, &limits), 0);
+    for (size_t i = 0; i < c->names.n; i++)
+        bytes += strlen(c->names.names[i]);
+    assert_in_range(bytes, 600, 1200);
+    assert_true(follows(c, 1000, "/quiet4"));
+    assert_true(follows(c, UID_INVALID, "/quiet0"));
+    assert_true(follows(c, 1001, "/a-long-name-of-one-user-0"));
+    check(c);
+}
+
 static void a_session_does_not_meet_without_end(void **state)
 {
     _cleanup_chains_ Chains *c = NULL;
@@ -157,7 +197,11 @@ static void a_session_does_not_meet_without_end(void **state)
 
 static void sessions_must_have_ended(void **state)
 {
-    const ChainsLimits limits = {.applications = 1, .pairs = 1, .all_pairs = 1};
+    const ChainsLimits limits = {.name_bytes = 1U << 20,
+                                 .all_name_bytes = 8U << 20,
+                                 .applications = 1,
+                                 .pairs = 1,
+                                 .all_pairs = 1};
     _cleanup_chains_ Chains *c = NULL;
 
     assert_int_equal(chains_new(H, WINDOW, &c), 0);
@@ -188,6 +232,7 @@ int main(void)
             cmocka_unit_test(a_user_keeps_the_applications_of_most_sessions),
             cmocka_unit_test(in_the_history_of_everybody_users_take_turns),
             cmocka_unit_test(pairs_keep_to_their_limits_the_busiest_first),
+            cmocka_unit_test(names_keep_to_their_limits),
             cmocka_unit_test(a_session_does_not_meet_without_end),
             cmocka_unit_test(sessions_must_have_ended),
             cmocka_unit_test(fair_shares_by_hand),
