@@ -65,8 +65,8 @@ static inline void closep(int *fd)
         close(*fd);
 }
 
-#define _cleanup_free_   _cleanup_(freep)
-#define _cleanup_close_  _cleanup_(closep)
+#define _cleanup_free_  _cleanup_(freep)
+#define _cleanup_close_ _cleanup_(closep)
 
 /* Makes room for `need` elements of `elem_size` bytes in *array, growing by doubling.
  * 0, or -ENOMEM (then *array and *allocated are untouched). */
