@@ -233,6 +233,9 @@ int chains_limit(Chains **c, const ChainsLimits *limits)
     if (!sizes)
         return -ENOMEM;
     for (size_t i = 0; i < (*c)->n_histories; i++)
+        sizes[i] = all_name_bytes(*c, (*c)->histories[i]);
+    room_bytes = fair_share(sizes, (*c)->n_histories, limits->name_bytes, limits->all_name_bytes);
+    for (size_t i = 0; i < (*c)->n_histories; i++)
         sizes[i] = (*c)->histories[i]->n_co_occurring;
     room = fair_share(sizes, (*c)->n_histories, limits->pairs, limits->all_pairs);
     /* That of everybody comes first: it is ranked by those of the users. */
