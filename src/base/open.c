@@ -27,6 +27,17 @@ int open_beneath(int dir_fd, const char *path)
     return fd < 0 ? -errno : (int)fd;
 }
 
+int open_without_symlinks(const char *path)
+{
+    struct open_how how = {
+            .flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
+            .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+    };
+    long fd = syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+
+    return fd < 0 ? -errno : (int)fd;
+}
+
 const char *fd_proc_path(char buf[static FD_PROC_PATH_MAX], int fd)
 {
     snprintf(buf, FD_PROC_PATH_MAX, "/proc/self/fd/%d", fd);

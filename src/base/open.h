@@ -16,6 +16,11 @@
  */
 int open_beneath(int dir_fd, const char *path);
 
+/* Looks an absolute path up with O_PATH through no symlink, so that none can lead to an automount;
+ * a symlink at the end is opened itself. Mounts are crossed. A descriptor or a negative errno
+ * (-ELOOP: a symlink on the way). */
+int open_without_symlinks(const char *path);
+
 /* Finds the place that an output path names: the directory (*ret_dir_fd, O_PATH) and the name in
  * it, which need not exist and is no symlink, except one in /proc/PID/fd (/dev/stdout leads there).
  * Symlinks on the way are followed as the kernel does with fs.protected_symlinks=1: not in a sticky

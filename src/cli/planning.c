@@ -94,12 +94,14 @@ int planning_set_budget(Planning *p, const Config *config)
     return 0;
 }
 
-static Policy choose_policy(Planning *p, Stage stage)
+/* *ret_automatic: nobody has set it. */
+static Policy choose_policy(Planning *p, Stage stage, bool *ret_automatic)
 {
     Policy policy = stage == STAGE_BOOT ? p->c->config.boot_policy : p->c->config.login_policy;
 
     if (p->policy)
         (void)config_parse_policy(p->policy, stage, &policy); /* checked with the options */
+    *ret_automatic = policy < 0;
     return policy < 0 ? policy_automatic(&p->volumes, stage) : policy;
 }
 
@@ -147,6 +149,7 @@ typedef struct PackJob {
     PlanSummary summary;
     void *bytes;
     size_t size;
+    bool automatic; /* the policy was chosen, not set */
 } PackJob;
 
 static void pack_job_done(PackJob *j)
@@ -168,9 +171,9 @@ static void pack_job_init(Planning *p, Stage stage, uint32_t uid, PackJob *j)
                             .control_interval = p->c->config.control_interval,
                             .now_realtime = clock_now(CLOCK_REALTIME),
                             .device_class = _DEVICE_CLASS_INVALID,
-                            .policy = choose_policy(p, stage),
                     },
     };
+    j->parameters.policy = choose_policy(p, stage, &j->automatic);
     if (uid == UID_INVALID)
         snprintf(j->what, sizeof(j->what), "%s", stage_to_string(stage));
     else
@@ -191,6 +194,9 @@ static int compile(const Planning *p, PackJob *j, const Prediction *prediction)
                     j->learned_until, &located);
     if (r >= 0)
         r = plan_compile(located, &j->parameters, &j->content, &j->summary);
+    if (r >= 0 && j->automatic)
+        j->content->policy = policy_within_deadline(j->content->policy, j->summary.estimated_usec,
+                                                    j->parameters.deadline_usec);
     if (r >= 0)
         r = pack_write(j->content, &j->bytes, &j->size);
     if (r < 0)
@@ -247,6 +253,6 @@ int planning_make_pack(Planning *p, Stage stage, uint32_t uid)
     r = p->dry_run ? planning_print_operations(p, j.what, j.content) : write_pack(p, &j);
     if (r < 0)
         return r;
-    planning_add_summary(p, stage, uid, j.parameters.policy, &j.summary);
+    planning_add_summary(p, stage, uid, j.content->policy, &j.summary);
     return 1;
 }

@@ -53,3 +53,10 @@ Policy policy_automatic(VolumeTable *t, Stage stage)
         return POLICY_METADATA;
     return POLICY_CONCURRENT;
 }
+
+Policy policy_within_deadline(Policy p, usec_t estimated, usec_t deadline)
+{
+    bool too_late = estimated != USEC_INFINITY && estimated > deadline;
+
+    return p == POLICY_GATE && too_late ? POLICY_CONCURRENT : p;
+}

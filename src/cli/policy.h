@@ -3,6 +3,7 @@
 
 /* The policy that suits the disk, where the administrator has set none. */
 
+#include "base/time-util.h"
 #include "volume/volume.h"
 
 /* Measures (volume/seeks.h) whether the disk below the root seeks slowly, since the kernel's
@@ -14,3 +15,7 @@ void policy_measure_seeks(VolumeTable *t, bool before, bool measure);
  * when everyone reads at once; `metadata` where the class is a fast one; `concurrent` elsewhere.
  * For a login: `idle`. */
 Policy policy_automatic(VolumeTable *t, Stage stage);
+
+/* Pure. A gate that would not be done at its deadline holds the boot for nothing: `concurrent`
+ * then. `estimated` is the time of the sweep; USEC_INFINITY: unknown. */
+Policy policy_within_deadline(Policy p, usec_t estimated, usec_t deadline);

@@ -17,6 +17,9 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
+/* The most that is kept of all files together: 24 MB. */
+#define EXTENTS_MAX ((size_t)1000000)
+
 /* (device, inode) -> located file */
 typedef struct Inode {
     UT_hash_handle hh;
@@ -41,7 +44,8 @@ typedef struct Locator {
     usec_t known_until;
     uint32_t uid; /* whose set it is, or OWNERSHIP_ANYBODY, OWNERSHIP_SYSTEM */
     Inode *inodes;
-    ExtentList extents; /* reused */
+    ExtentList extents; /* of the current file; its array is used again */
+    size_t n_extents;   /* of all files */
 } Locator;
 
 static PlanSkip skip_of_errno(int error)
@@ -148,9 +152,10 @@ static int read_extents(Locator *x, int path_fd, LocatedFile *f)
     fd = fd_reopen_noatime(path_fd, O_RDONLY);
     if (fd < 0)
         return fd;
-    r = extents_read(fd, &x->extents);
+    r = extents_read(fd, MIN((size_t)EXTENTS_PER_FILE_MAX, EXTENTS_MAX - x->n_extents),
+                     &x->extents);
     if (r == -EOPNOTSUPP || r == -E2BIG)
-        return 0; /* places unknown: they come last */
+        return 0; /* places unknown: the file is read after the others */
     if (r < 0)
         return r;
     if (x->extents.n == 0) {
@@ -162,6 +167,7 @@ static int read_extents(Locator *x, int path_fd, LocatedFile *f)
         return -ENOMEM;
     memcpy(f->extents, x->extents.extents, x->extents.n * sizeof(Extent));
     f->n_extents = x->extents.n;
+    x->n_extents += x->extents.n;
     return 0;
 }
 

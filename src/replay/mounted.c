@@ -203,13 +203,36 @@ static int candidates_read(const char *root, Candidates *c)
     return 0;
 }
 
-static const Candidate *candidates_find(const Candidates *c, const PackVolume *s)
+/* True if the mount is where the pack's volume was when it was planned. */
+static bool is_in_place(const Mount *m, const char *root, const char *mountpoint)
 {
-    const Candidate *best = NULL;
+    size_t l = strcmp(root, "/") == 0 ? 0 : strlen(root);
 
-    for (size_t i = 0; i < c->n; i++)
-        if (serves(&c->items[i], s) && (!best || mount_is_better(c->items[i].mount, best->mount)))
-            best = &c->items[i];
+    return strcmp(m->target[l] ? m->target + l : "/", mountpoint) == 0;
+}
+
+/* Of several mounts that serve the volume, the one in its old place: another may be a copy of the
+ * filesystem, with the same UUID. Then the one that shows most of the filesystem. */
+static const Candidate *candidates_find(const Candidates *c, const Pack *p, const PackVolume *s,
+                                        const char *root)
+{
+    const char *mountpoint = pack_string(p, s->mountpoint);
+    const Candidate *best = NULL;
+    bool best_in_place = false;
+
+    for (size_t i = 0; i < c->n; i++) {
+        const Candidate *x = &c->items[i];
+        bool in_place;
+
+        if (!serves(x, s))
+            continue;
+        in_place = is_in_place(x->mount, root, mountpoint);
+        if (!best || in_place > best_in_place ||
+            (in_place == best_in_place && mount_is_better(x->mount, best->mount))) {
+            best = x;
+            best_in_place = in_place;
+        }
+    }
     return best;
 }
 
@@ -235,7 +258,7 @@ int mounted_table_read(const Pack *p, const char *root, MountedTable *ret)
     if (r >= 0 && t.n > 0)
         r = candidates_read(root, &candidates);
     for (uint32_t k = 0; r >= 0 && k < t.n; k++) {
-        const Candidate *c = candidates_find(&candidates, &p->volumes[k]);
+        const Candidate *c = candidates_find(&candidates, p, &p->volumes[k], root);
 
         if (c)
             r = fill_volume(&p->volumes[k], k, c, &t.volumes[k], &t.facts[k]);

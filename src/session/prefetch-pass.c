@@ -179,7 +179,7 @@ static int examine_file(PrefetchState *s, PrefetchPass *p, int path_fd, const st
         r = refetch_backoff_filter(s->backoff, f->path, clock_now(CLOCK_MONOTONIC), &missing);
     if (r < 0 || missing.n == 0)
         return r;
-    if (extents_read(fd, &p->extents) < 0)
+    if (extents_read(fd, EXTENTS_PER_FILE_MAX, &p->extents) < 0)
         p->extents.n = 0; /* then it is read in the order of the file */
     return add_missing(p, TAKE_FD(fd), f->path, st->st_dev, &missing, p->extents.extents,
                        p->extents.n);

@@ -67,12 +67,15 @@ static char *active_scheduler(const char *text)
 static void read_queue(int sys_fd, Volume *v)
 {
     _cleanup_free_ char *scheduler = NULL, *mmc_type = NULL;
-    uint64_t rotational = 0;
+    uint64_t rotational = 0, removable = 0;
     char path[512];
 
     snprintf(path, sizeof(path), "/sys/class/block/%s/queue/rotational", v->disk);
     if (rooted_read_u64(sys_fd, path, &rotational) >= 0)
         v->rotational = rotational != 0;
+    snprintf(path, sizeof(path), "/sys/class/block/%s/removable", v->disk);
+    if (rooted_read_u64(sys_fd, path, &removable) >= 0)
+        v->removable = removable != 0;
     snprintf(path, sizeof(path), "/sys/class/block/%s/queue/scheduler", v->disk);
     if (rooted_read(sys_fd, path, SYSFS_FILE_MAX, &scheduler, NULL) >= 0)
         v->scheduler = active_scheduler(scheduler);

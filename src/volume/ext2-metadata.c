@@ -58,9 +58,12 @@ int ext2_metadata_open(const char *device, Ext2Metadata **ret)
 
 int ext2_metadata_open_volume(const Volume *v, Ext2Metadata **ret)
 {
-    _cleanup_close_ int fd = block_device_open(v->block_dev);
+    _cleanup_close_ int fd = -EBADF;
     char device[FD_PROC_PATH_MAX];
 
+    if (v->removable && strcmp(v->mountpoint, "/") != 0)
+        return -EPERM;
+    fd = block_device_open(v->block_dev);
     return fd < 0 ? fd : ext2_metadata_open(fd_proc_path(device, fd), ret);
 }
 

@@ -14,7 +14,9 @@ typedef struct Ext2Metadata Ext2Metadata;
 int ext2_metadata_open(const char *device, Ext2Metadata **ret);
 
 /* The same for a volume: its device is opened by number, so that no other device can have taken its
- * name. -ENXIO if the volume has none. */
+ * name. A removable disk is refused, unless the root filesystem is on it: anybody can bring one
+ * with damaged metadata, and headstart would parse it as root. -EPERM (removable), -ENXIO (the
+ * volume has no device), or as ext2_metadata_open(). */
 int ext2_metadata_open_volume(const Volume *v, Ext2Metadata **ret);
 
 Ext2Metadata *ext2_metadata_free(Ext2Metadata *m);

@@ -7,7 +7,6 @@
 #include <sys/ioctl.h>
 
 #define EXTENTS_PER_CALL 256U
-#define EXTENTS_MAX      1000000U
 
 /* Places that mean nothing to a reader of the device. */
 #define PLACELESS                                                               \
@@ -20,7 +19,7 @@ void extent_list_done(ExtentList *l)
     *l = (ExtentList){0};
 }
 
-static int read_all(int fd, ExtentList *ret)
+static int read_all(int fd, size_t max, ExtentList *ret)
 {
     union {
         struct fiemap map;
@@ -55,7 +54,7 @@ static int read_all(int fd, ExtentList *ret)
                 ret->n_skipped++;
                 continue;
             }
-            if (ret->n >= EXTENTS_MAX)
+            if (ret->n >= max)
                 return -E2BIG;
             r = grow_array(&ret->extents, &ret->allocated, ret->n + 1, sizeof(Extent));
             if (r < 0)
@@ -71,12 +70,12 @@ static int read_all(int fd, ExtentList *ret)
     }
 }
 
-int extents_read(int fd, ExtentList *ret)
+int extents_read(int fd, size_t max, ExtentList *ret)
 {
     int r;
 
     ret->n = ret->n_skipped = 0;
-    r = read_all(fd, ret);
+    r = read_all(fd, max, ret);
     if (r < 0)
         ret->n = ret->n_skipped = 0;
     return r;

@@ -20,10 +20,13 @@ typedef struct ExtentList {
 void extent_list_done(ExtentList *l);
 #define _cleanup_extent_list_ _cleanup_(extent_list_done)
 
-/* All extents of the file (not only the first ones: asks until FIEMAP_EXTENT_LAST), without
- * FLAG_SYNC, so that nothing is written for our sake. Extents whose place means nothing (inline,
- * delayed, unwritten, unknown, not aligned) are left out and counted; of compressed ones the place
- * is where they begin. *ret is zeroed or of an earlier call: its array is used again. 0,
- * -EOPNOTSUPP (no FIEMAP here), -E2BIG (more than 1,000,000 extents), -EBADMSG (the filesystem runs
- * in a circle), -ENOMEM, or another negative errno; then *ret holds no extents. */
-int extents_read(int fd, ExtentList *ret);
+/* The most that is kept of one file: 2.4 MB. */
+#define EXTENTS_PER_FILE_MAX 100000U
+
+/* All extents of the file, until FIEMAP_EXTENT_LAST, without FLAG_SYNC, so that nothing is written.
+ * Extents whose place means nothing to a reader of the device (inline, delayed, unwritten, unknown,
+ * not aligned) are left out and counted; the place of a compressed extent is where it begins. *ret
+ * is zeroed or of an earlier call, whose array is used again. 0, -EOPNOTSUPP (no FIEMAP here),
+ * -E2BIG (more than `max` extents), -EBADMSG (the filesystem reports extents in a circle), -ENOMEM,
+ * or another negative errno; then *ret holds no extents. */
+int extents_read(int fd, size_t max, ExtentList *ret);

@@ -12,7 +12,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-/* True if something is in it. An error counts as empty: then nothing follows from it. */
+/* True if the directory has an entry. False if it cannot be read. */
 static bool has_entries(int dir_fd)
 {
     _cleanup_closedir_ DIR *dir = NULL;
@@ -21,7 +21,7 @@ static bool has_entries(int dir_fd)
            directory_next(dir);
 }
 
-/* `fd`: the directory in which something is missing. */
+/* `fd` is the directory in which the path ends. */
 static Presence judge(const VolumeTable *volumes, int fd, const char *above)
 {
     struct statx st;
@@ -30,7 +30,7 @@ static Presence judge(const VolumeTable *volumes, int fd, const char *above)
         return PRESENCE_UNKNOWN;
     if (statx(fd, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT, STATX_BASIC_STATS, &st) < 0)
         return PRESENCE_UNKNOWN;
-    /* Instead of a directory there is something else: what was below it is no more. */
+    /* The directory was replaced by something else: what was below it is gone. */
     if (!S_ISDIR(st.stx_mode))
         return PRESENCE_GONE;
     if (st.stx_attributes & STATX_ATTR_ENCRYPTED)
@@ -58,14 +58,14 @@ Presence presence_look(const VolumeTable *volumes, const char *root, const char 
         if (path_is_below(full, volumes->automounts[i]))
             return PRESENCE_UNKNOWN;
     for (bool whole = true;; whole = false) {
-        fd = open(above > 0 || l > 0 ? full : "/", O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        fd = open_without_symlinks(above > 0 || l > 0 ? full : "/");
         if (fd >= 0 && whole) {
             close(fd);
             return PRESENCE_THERE;
         }
         if (fd >= 0)
             break;
-        if ((errno != ENOENT && errno != ENOTDIR) || above == 0)
+        if ((fd != -ENOENT && fd != -ENOTDIR) || above == 0)
             return PRESENCE_UNKNOWN;
         do
             above--;

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Is a file gone, or is only what it lies on not there? */
+/* Tells a deleted file from one whose filesystem is not mounted or whose home is locked. */
 
 #include "volume/volume.h"
 
 typedef enum Presence {
     PRESENCE_THERE,
-    PRESENCE_GONE,    /* where it was is mounted and can be read, and it is not there */
-    PRESENCE_UNKNOWN, /* that cannot be told */
+    PRESENCE_GONE,    /* the filesystem where it was is mounted and can be read */
+    PRESENCE_UNKNOWN, /* nothing can be concluded */
     _PRESENCE_MAX,
     _PRESENCE_INVALID = -EINVAL,
 } Presence;
 
-/* Looks for `root` + `path`. What is missing counts as gone only if the directory in which the
- * first missing component should be
- * - lies on a volume of the table, not below an automount,
- * - is not encrypted by its filesystem (fscrypt: without the key other names are shown),
+/* Looks up `root` + `path`, through no symlink, so that none can set off an automount (then
+ * PRESENCE_UNKNOWN). A missing file counts as gone only if the directory in which the first missing
+ * component should be
+ * - lies on a volume of the table and not below an automount,
+ * - is not encrypted by its filesystem (fscrypt shows other names without the key),
  * - is not empty, as a mount point without its filesystem is, and
- * - is not /home: a home that is not there may be on a disk, in a container file (systemd-homed) or
- *   on a server that is not there now.
- * *ret_above: the length of the part of `path` that is there, without a slash at its end (0: the
- * root itself), if it is not PRESENCE_THERE. */
+ * - is not /home: a missing home may be on a disk, in a container file (systemd-homed) or on a
+ * server that is not there now. Unless the result is PRESENCE_THERE, *ret_above is the length of
+ * the part of `path` that exists, without a slash at its end (0: the root itself). */
 Presence presence_look(const VolumeTable *volumes, const char *root, const char *path,
                        size_t *ret_above);

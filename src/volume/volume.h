@@ -24,6 +24,7 @@ typedef struct Volume {
     char *disk;         /* the physical device at the bottom: "sda"; "" if several or unknown */
     char *scheduler;    /* active I/O scheduler of `disk`, "" if unknown */
     bool rotational;    /* queue/rotational of the disk: virtio sets it for every disk */
+    bool removable;     /* the medium can be changed, says the kernel (USB sticks, card readers) */
     bool seeks_slowly;  /* set by whoever measured it (volume/seeks.h), not by the reader */
     DeviceClass device_class; /* what flags, bus and name suggest: see volume_classify() */
     uint64_t size_bytes;
@@ -47,6 +48,11 @@ void volume_table_done(VolumeTable *t);
  * read (AT_FDCWD: the machine itself), so that fixtures drive tests. Facts that cannot be had stay
  * empty or zero. 0, -ENOMEM, or the error of reading mountinfo. */
 int volume_table_read(int sys_fd, const char *prefix, VolumeTable *ret);
+
+/* Pure. Of different filesystems with one UUID (a copied disk, a prepared USB stick) only one keeps
+ * it: one that is not removable, else the one that was mounted first. The others lose it, and with
+ * it everything that is stored by UUID. volume_table_read() calls this. */
+void volume_table_drop_copies(VolumeTable *t);
 
 /* The volume with that st_dev, or NULL. */
 const Volume *volume_by_dev(const VolumeTable *t, uint64_t st_dev);

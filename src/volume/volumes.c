@@ -217,6 +217,7 @@ int volume_table_read(int sys_fd, const char *prefix, VolumeTable *ret)
         if (r < 0)
             return r;
     }
+    volume_table_drop_copies(&t);
     for (size_t i = 0; i < mounts.n; i++)
         if (strcmp(mounts.mounts[i].fstype, "autofs") == 0 &&
             path_is_below(mounts.mounts[i].target, prefix)) {

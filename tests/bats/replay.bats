@@ -710,3 +710,25 @@ waits() {
     kill -CONT $DISKSIM
     wait $pid
 }
+
+@test "a copy of the filesystem, with its UUID and a shorter mount point, is not taken for it" {
+    local uuid=3f2b6a1e-0000-4000-8000-000000000002 name
+    for name in where-it-was c; do
+        truncate -s 64M "$HS_TMP/$name.image"
+        mkfs.ext4 -q -U "$uuid" "$HS_TMP/$name.image"
+        mkdir "$HS_TMP/$name"
+    done
+    hs_loop "$HS_TMP/where-it-was.image"
+    hs_mount "$HS_LOOP" "$HS_TMP/where-it-was"
+    echo x >"$HS_TMP/where-it-was/file"
+    sync -f "$HS_TMP/where-it-was"
+    echo "$HS_TMP/where-it-was/file" | "$MKPACK" "$PACK" "$HS_TMP/where-it-was"
+    hs_loop "$HS_TMP/c.image"
+    hs_mount "$HS_LOOP" "$HS_TMP/c"
+    run -0 "$HEADSTART_REPLAY" --dry-run --json "$PACK"
+    [ "$(head -n 1 <<<"$output" | jq -r .filesystem)" = "$HS_TMP/where-it-was" ]
+    # Where the original is not mounted, its UUID says which filesystem is meant.
+    hs_umount "$HS_TMP/where-it-was"
+    run -0 "$HEADSTART_REPLAY" --dry-run --json "$PACK"
+    [ "$(head -n 1 <<<"$output" | jq -r .filesystem)" = "$HS_TMP/c" ]
+}

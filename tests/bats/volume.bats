@@ -100,6 +100,19 @@ is_what_blkid_says() {
     run ! [ "$(volume .device)" = "$(basename "$below")" ]
 }
 
+@test "of two filesystems with one UUID the one that was mounted first keeps it" {
+    local uuid=3f2b6a1e-0000-4000-8000-000000000001 name
+    for name in original copy; do
+        truncate -s 64M "$HS_TMP/$name.image"
+        mkfs.ext4 -q -U "$uuid" "$HS_TMP/$name.image"
+        mkdir "$HS_TMP/$name"
+        hs_loop "$HS_TMP/$name.image"
+        hs_mount "$HS_LOOP" "$HS_TMP/$name"
+    done
+    "$TOOL" volumes "$HS_TMP" | jq -e --arg u "$uuid" \
+        '[.volumes[] | {(.mountpoint): .uuid}] | add == {"/original": $u, "/copy": ""}'
+}
+
 # --- machines that are not this one: their /proc and /sys as fixtures ------------------------------
 
 # device MAJOR:MINOR NAME [PARENT]: a block device; with a parent it is a partition of it.
@@ -120,6 +133,11 @@ queue() {
     mkdir -p "$HS_TMP/root/sys/devices/block/$1/queue"
     echo "$2" >"$HS_TMP/root/sys/devices/block/$1/queue/rotational"
     echo "$3" >"$HS_TMP/root/sys/devices/block/$1/queue/scheduler"
+}
+
+# removable NAME
+removable() {
+    echo 1 >"$HS_TMP/root/sys/devices/block/$1/removable"
 }
 
 # on NAME SLAVE…: it is stacked on them.
@@ -154,6 +172,17 @@ fixture() {
     fixture '.volumes | length == 1 and (.[0] | .device == "dm-1" and .disk == "sda" and
              .rotational and .class == "hdd" and .scheduler == "bfq" and
              .size_bytes == 1073741824)'
+}
+
+@test "a USB stick is removable, a partition of it and an internal disk are as their disks" {
+    device 8:0 sda
+    device 8:16 sdb
+    device 8:17 sdb1 sdb
+    queue sda 0 "[none]"
+    queue sdb 1 "[none]"
+    removable sdb
+    mounted "22 1 8:0 / / rw - ext4 /dev/sda rw" "23 22 8:17 / /media/stick rw - ext4 /dev/sdb1 rw"
+    fixture '[.volumes[] | [.mountpoint, .removable]] | sort == [["/", false], ["/media/stick", true]]'
 }
 
 @test "a mirror of two disks has no one disk" {
@@ -253,6 +282,11 @@ os.fsync(fd)' "$HS_MNT/holey"
     hs_filesystem ext4 128 -b 4096
     holey_file
     extents_agree "$HS_MNT/holey" 1500
+    # A file with more extents than the caller takes has none.
+    "$TOOL" extents "$HS_MNT/holey" 1500 | jq -e '.extents | length == 1500'
+    run "$TOOL" extents "$HS_MNT/holey" 1499
+    [ "$status" -eq 1 ]
+    [[ $output == *"Argument list too long"* ]]
     fallocate -l 1M "$HS_MNT/unwritten"
     sync -f "$HS_MNT"
     "$TOOL" extents "$HS_MNT/unwritten" | jq -e '.extents == [] and .skipped >= 1'

@@ -99,7 +99,7 @@ static void add_range(PackContentVolume *s, uint32_t file, int fd, const Wanted 
 
     if (range.length == 0)
         return;
-    if (extents_read(fd, &l) < 0)
+    if (extents_read(fd, EXTENTS_PER_FILE_MAX, &l) < 0)
         l.n = 0;
     if (placed_ranges_add(&list, &range, PACK_PAGE_SIZE, l.extents, l.n, PLACED_HOLES_DROP) < 0)
         errx(1, "out of memory");

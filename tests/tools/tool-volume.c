@@ -4,7 +4,7 @@
  *
  *     tool-volume volumes [PREFIX]                 what volume_table_read() says
  *     tool-volume fixture DIRECTORY [PREFIX]       the same of a recorded machine
- *     tool-volume extents FILE                     extents_read()
+ *     tool-volume extents FILE [MAX]               extents_read()
  *     tool-volume inode DEVICE INODE…              ext2_metadata_of_inode(), added up
  *     tool-volume filter DEVICE START-END…         ext2_metadata_filter() of byte ranges
  *
@@ -68,6 +68,7 @@ static int volumes(int sys_fd, const char *prefix)
         add_string(o, "disk", v->disk);
         add_string(o, "scheduler", v->scheduler);
         json_object_object_add(o, "rotational", json_object_new_boolean(v->rotational));
+        json_object_object_add(o, "removable", json_object_new_boolean(v->removable));
         add_string(o, "class", device_class_to_string(v->device_class));
         add_number(o, "size_bytes", v->size_bytes);
         add_number(o, "read_ahead_kb", v->read_ahead_kb);
@@ -81,12 +82,12 @@ static int volumes(int sys_fd, const char *prefix)
     return print(all);
 }
 
-static int extents(const char *file)
+static int extents(const char *file, size_t max)
 {
     json_object *all = json_object_new_object(), *list = json_object_new_array();
     _cleanup_extent_list_ ExtentList l = {0};
     _cleanup_close_ int fd = open(file, O_RDONLY | O_CLOEXEC);
-    int r = fd < 0 ? -errno : extents_read(fd, &l);
+    int r = fd < 0 ? -errno : extents_read(fd, max, &l);
 
     if (r < 0)
         fail(r, file);
@@ -158,6 +159,6 @@ int main(int argc, char *argv[])
         return volumes(fd, argc > 3 ? argv[3] : "/");
     }
     if (strcmp(verb, "extents") == 0)
-        return extents(argv[2]);
+        return extents(argv[2], argc > 3 ? strtoul(argv[3], NULL, 10) : EXTENTS_PER_FILE_MAX);
     return metadata(verb, argv[2], argv + 3);
 }

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What may be believed of a volume, and what is done to none: volume/volume.h, volume/presence.h,
+ * volume/ext2-metadata.h. */
+
+#include "volume/ext2-metadata.h"
+#include "volume/presence.h"
+#include "volume/volume.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+static Volume made(const char *uuid, uint64_t mount_dev, bool removable)
+{
+    return (Volume){
+            .uuid = strdup(uuid),
+            .uuid_bytes = {uuid[0] ? 1 : 0},
+            .mount_dev = mount_dev,
+            .removable = removable,
+            .mountpoint = (char *)"/x",
+    };
+}
+
+/* "+" keeps its UUID, "-" lost it. */
+static void expect_kept(Volume *v, size_t n, const char *expected)
+{
+    VolumeTable t = {.volumes = v, .n = n};
+
+    volume_table_drop_copies(&t);
+    for (size_t i = 0; i < n; i++) {
+        assert_int_equal(expected[i], v[i].uuid[0] ? '+' : '-');
+        assert_int_equal(v[i].uuid_bytes[0], v[i].uuid[0] ? 1 : 0);
+        free(v[i].uuid);
+    }
+}
+
+static void copies_of_a_uuid_lose_it(void **state)
+{
+    Volume first[] = {made("a", 1, false), made("b", 2, false), made("a", 3, false)};
+    Volume stick[] = {made("a", 1, true), made("a", 2, false), made("a", 3, true)};
+    Volume subvolumes[] = {made("a", 1, false), made("a", 1, false), made("a", 2, false)};
+    Volume unknown[] = {made("", 1, false), made("", 2, false)};
+
+    expect_kept(first, 3, "++-");
+    expect_kept(stick, 3, "-+-");
+    expect_kept(subvolumes, 3, "++-");
+    expect_kept(unknown, 2, "--");
+}
+
+/* Refused before the device is opened: this one does not exist, which would be another error. */
+static void metadata_of_removable_disks_is_not_parsed(void **state)
+{
+    Volume v = {.block_dev = UINT64_C(0xfff00), .mountpoint = (char *)"/media/stick"};
+    Ext2Metadata *m = NULL;
+
+    assert_int_not_equal(ext2_metadata_open_volume(&v, &m), -EPERM);
+    v.removable = true;
+    assert_int_equal(ext2_metadata_open_volume(&v, &m), -EPERM);
+    v.mountpoint = (char *)"/"; /* this machine runs from it */
+    assert_int_not_equal(ext2_metadata_open_volume(&v, &m), -EPERM);
+    assert_null(m);
+}
+
+static void make_file(const char *root, const char *name)
+{
+    char path[256];
+    int fd;
+
+    snprintf(path, sizeof(path), "%s/%s", root, name);
+    fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    close(fd);
+}
+
+static void make_directory(const char *root, const char *name)
+{
+    char path[256];
+
+    snprintf(path, sizeof(path), "%s/%s", root, name);
+    assert_int_equal(mkdir(path, 0700), 0);
+}
+
+/* A symlink on the way is not followed: it may lead to an automount. */
+static void presence_follows_no_symlink(void **state)
+{
+    char root[] = "/tmp/test-volumes-XXXXXX", path[256], command[128];
+    struct stat st;
+    Volume v = {0};
+    VolumeTable t = {.volumes = &v, .n = 1};
+    size_t above;
+
+    assert_non_null(mkdtemp(root));
+    assert_int_equal(stat(root, &st), 0);
+    v.st_dev = st.st_dev;
+    make_directory(root, "d");
+    make_file(root, "d/f");
+    snprintf(path, sizeof(path), "%s/link", root);
+    assert_int_equal(symlink("d", path), 0);
+    snprintf(path, sizeof(path), "%s/end", root);
+    assert_int_equal(symlink("none", path), 0);
+
+    assert_int_equal(presence_look(&t, root, "/d/f", &above), PRESENCE_THERE);
+    assert_int_equal(presence_look(&t, root, "/end", &above), PRESENCE_THERE);
+    assert_int_equal(presence_look(&t, root, "/link/f", &above), PRESENCE_UNKNOWN);
+    assert_int_equal(presence_look(&t, root, "/link/gone", &above), PRESENCE_UNKNOWN);
+    assert_int_equal(presence_look(&t, root, "/d/gone/x", &above), PRESENCE_GONE);
+    assert_int_equal(above, 2);
+    snprintf(command, sizeof(command), "rm -r %s", root);
+    assert_int_equal(system(command), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+            cmocka_unit_test(copies_of_a_uuid_lose_it),
+            cmocka_unit_test(metadata_of_removable_disks_is_not_parsed),
+            cmocka_unit_test(presence_follows_no_symlink),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
