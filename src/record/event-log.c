@@ -104,25 +104,23 @@ size_t event_log_object_bytes(const LoggedObject *o)
     return ALIGN_UP(sizeof(Head) + o->handle_size + o->name_size + 1U, (size_t)4);
 }
 
-int event_log_intern(EventLog *l, const LoggedObject *o, bool add, uint32_t *ret)
-{
-    union {
-        Head head;
-        uint8_t bytes[sizeof(Head) + 128 + 4096];
-    } x;
-    LoggedObject named = *o;
-    size_t size, aligned;
-    uint64_t hash;
-    int r;
+typedef union Record {
+    Head head;
+    uint8_t bytes[sizeof(Head) + 128 + 4096];
+} Record;
 
-    if (o->handle_size > 128 || o->name_size > (o->handle_size ? 255 : 4095))
-        return -EINVAL;
+/* Writes the object as it stands in `bytes` of a log; its size is record_size(). */
+static void make_record(const LoggedObject *o, Record *ret)
+{
+    LoggedObject named = *o;
+    uint8_t *at = ret->bytes + sizeof(Head);
+
     if (o->handle_size)
-        memcpy(x.bytes + sizeof(Head), o->handle, o->handle_size);
-    named.name = memcpy(x.bytes + sizeof(Head) + o->handle_size, o->name, o->name_size);
-    x.bytes[sizeof(Head) + o->handle_size + o->name_size] = 0;
+        memcpy(at, o->handle, o->handle_size);
+    named.name = memcpy(at + o->handle_size, o->name, o->name_size);
+    at[o->handle_size + o->name_size] = 0;
     classify(&named);
-    x.head = (Head){
+    ret->head = (Head){
             .filesystem = o->filesystem,
             .handle_type = o->handle_type,
             .handle_size = o->handle_size,
@@ -132,34 +130,56 @@ int event_log_intern(EventLog *l, const LoggedObject *o, bool add, uint32_t *ret
             .env = named.env,
             .own = named.own,
     };
-    size = record_size(&x.head);
-    aligned = event_log_object_bytes(o);
+}
 
-    r = grow_slots(l);
-    if (r < 0)
-        return r;
-    hash = XXH3_64bits(x.bytes, size);
+static bool find_record(const EventLog *l, const Record *x, uint64_t hash, uint32_t *ret)
+{
+    size_t size = record_size(&x->head);
+
     for (size_t i = hash & (l->n_slots - 1); l->slots[i]; i = (i + 1) & (l->n_slots - 1)) {
         const Head *h = head_of(l, l->slots[i] - 1);
 
-        if (record_size(h) == size && memcmp(h, x.bytes, size) == 0) {
+        if (record_size(h) == size && memcmp(h, x->bytes, size) == 0) {
             *ret = l->slots[i] - 1;
-            return 0;
+            return true;
         }
     }
-    if (!add)
-        return -ENOENT;
+    return false;
+}
+
+static int add_record(EventLog *l, const Record *x, uint64_t hash, uint32_t *ret)
+{
+    size_t size = record_size(&x->head), aligned = ALIGN_UP(size, (size_t)4);
+
     if (l->n_objects >= EVENT_LOG_OBJECTS_MAX || l->n_bytes + aligned > EVENT_LOG_BYTES_MAX)
         return -E2BIG;
     if (grow_array(&l->bytes, &l->allocated_bytes, l->n_bytes + aligned, 1) < 0 ||
         grow_array(&l->offsets, &l->allocated_objects, l->n_objects + 1, sizeof(uint32_t)) < 0)
         return -ENOMEM;
-    memcpy(l->bytes + l->n_bytes, x.bytes, size);
+    memcpy(l->bytes + l->n_bytes, x->bytes, size);
     l->offsets[l->n_objects] = (uint32_t)l->n_bytes;
     l->n_bytes += aligned;
     put_slot(l->slots, l->n_slots, hash, (uint32_t)l->n_objects);
     *ret = (uint32_t)l->n_objects++;
     return 0;
+}
+
+int event_log_intern(EventLog *l, const LoggedObject *o, bool add, uint32_t *ret)
+{
+    Record x;
+    uint64_t hash;
+    int r;
+
+    if (o->handle_size > 128 || o->name_size > (o->handle_size ? 255 : 4095))
+        return -EINVAL;
+    make_record(o, &x);
+    r = grow_slots(l);
+    if (r < 0)
+        return r;
+    hash = hash_record(&x.head);
+    if (find_record(l, &x, hash, ret))
+        return 0;
+    return add ? add_record(l, &x, hash, ret) : -ENOENT;
 }
 
 int event_log_add(EventLog *l, const LoggedEvent *e)

@@ -538,17 +538,12 @@ void process_table_settle(ProcessTable *t, process_name_t name, void *arg)
     t->unsettled = unsettled;
 }
 
-int process_table_compact(ProcessTable *t, uint64_t keep_from,
-                          uint32_t (*map)(uint32_t object, void *arg), void *arg)
+/* Marks the runs that are to stay: those that go on, those with a serial of `keep_from` or higher,
+ * those that are not settled while their process lives, and what they are a part of. */
+static void mark_kept(const ProcessTable *t, uint64_t keep_from, bool *kept)
 {
-    _cleanup_free_ uint32_t *where = calloc(t->n_runs + 1, sizeof(uint32_t));
-    _cleanup_free_ bool *kept = calloc(t->n_runs + 1, sizeof(bool));
     Process *p, *tmp;
-    uint32_t n = 0;
 
-    if (!where || !kept)
-        return -ENOMEM;
-    /* Runs that are not settled stay as long as their process does. */
     for (size_t i = 0; i < t->n_runs; i++)
         kept[i] = t->runs[i].n_processes > 0 || t->runs[i].serial >= keep_from;
     HASH_ITER (hh, t->processes, p, tmp) {
@@ -557,16 +552,29 @@ int process_table_compact(ProcessTable *t, uint64_t keep_from,
         for (uint32_t i = p->named.first; i != PROCESS_NONE; i = t->runs[i].next)
             kept[i] = true;
     }
-    /* A part of another run stays one. */
     for (size_t i = 0; i < t->n_runs; i++)
         if (kept[i])
             kept[resolve(t, (uint32_t)i) - t->runs] = true;
+}
+
+/* Gives the runs that stay new numbers. A forgotten part of another run gets that one's. The number
+ * of runs that stay. */
+static uint32_t number_kept(const ProcessTable *t, const bool *kept, uint32_t *where)
+{
+    uint32_t n = 0;
+
     for (size_t i = 0; i < t->n_runs; i++)
         where[i] = kept[i] ? n++ : PROCESS_NONE;
-    /* A forgotten part is replaced by the run that it is a part of. */
     for (size_t i = 0; i < t->n_runs; i++)
         if (!kept[i] && t->runs[i].same_as != PROCESS_NONE)
             where[i] = where[resolve(t, (uint32_t)i) - t->runs];
+    return n;
+}
+
+static void renumber_processes(ProcessTable *t, const uint32_t *where)
+{
+    Process *p, *tmp;
+
     HASH_ITER (hh, t->processes, p, tmp) {
         uint32_t *const refs[] = {&p->run,        &p->before,         &p->named.first,
                                   &p->named.last, &p->reported.first, &p->reported.last};
@@ -575,6 +583,20 @@ int process_table_compact(ProcessTable *t, uint64_t keep_from,
             if (*refs[i] != PROCESS_NONE)
                 *refs[i] = where[*refs[i]];
     }
+}
+
+int process_table_compact(ProcessTable *t, uint64_t keep_from,
+                          uint32_t (*map)(uint32_t object, void *arg), void *arg)
+{
+    _cleanup_free_ uint32_t *where = calloc(t->n_runs + 1, sizeof(uint32_t));
+    _cleanup_free_ bool *kept = calloc(t->n_runs + 1, sizeof(bool));
+    uint32_t n;
+
+    if (!where || !kept)
+        return -ENOMEM;
+    mark_kept(t, keep_from, kept);
+    n = number_kept(t, kept, where);
+    renumber_processes(t, where);
     for (size_t i = 0; i < t->n_runs; i++) {
         ProcessRun r = t->runs[i];
 

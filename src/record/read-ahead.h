@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Lowers read_ahead_kb while recording exactly, so that what is resident is what was touched, and
- * gives it back on every way out: normally, or, after a crash, by whoever runs next (ExecStopPost=,
- * or the next start), from a record that is written before anything is changed. What somebody else
- * has set meanwhile stays. */
+/* Lowers read_ahead_kb for an exact recording, so that only the pages that were touched become
+ * resident, and restores it. A record of the old values is written before anything is changed:
+ * after a crash, ExecStopPost= or the next start of the recorder restores them. A value that
+ * another program has set meanwhile stays. */
 
 #include "volume/volume.h"
 

@@ -115,6 +115,27 @@ static void test_few_calls(void **state)
     assert_true(calls <= 25);
 }
 
+/* The page size is an argument. */
+static void test_page_sizes(void **state)
+{
+    static const uint64_t pages[] = {4096, 16384, 65536};
+
+    for (size_t i = 0; i < ELEMENTSOF(pages); i++) {
+        _cleanup_range_set_ RangeSet found = {0};
+        uint64_t at = 1000 * pages[i];
+
+        assert_int_equal(search_resident(&(ResidencySearch){.count = count_one,
+                                                            .arg = &at,
+                                                            .page_bytes = pages[i],
+                                                            .calls_max = 1000},
+                                         UINT64_C(1) << 40, &found, NULL),
+                         0);
+        assert_int_equal(found.n, 1);
+        assert_int_equal(found.ranges[0].start, at);
+        assert_int_equal(found.ranges[0].end, at + pages[i]);
+    }
+}
+
 /* A file of 8 EiB that holds pages at few places, looked at in windows as residency.c does. */
 #define WINDOW (1024 * PAGE)
 
@@ -266,7 +287,7 @@ int main(void)
             cmocka_unit_test(test_every_subset), cmocka_unit_test(test_random),
             cmocka_unit_test(test_few_calls),    cmocka_unit_test(test_error_and_nothing),
             cmocka_unit_test(test_changing),     cmocka_unit_test(test_sparse),
-            cmocka_unit_test(test_budget),
+            cmocka_unit_test(test_budget),       cmocka_unit_test(test_page_sizes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
