@@ -329,3 +329,25 @@ man_options() {
     # Under set -e a command behind ! fails nothing: "! … || false", or "run ! …".
     run -1 grep -rnP --include='*.bats' '^ *! (?!.*(\|\| (false|return)|[\\{]$))' tests
 }
+
+# Words that were replaced by terms of the field (docs/glossary.md), and phrases that had to be read twice.
+old_words='spindle|\bfades?\b|\bfading\b|\bsegments?\b|\bpieces?\b|\bworlds?\b|\bpartners?\b|\bbrought\b|\banew\b|[Nn]obody|[Ww]hoever|[Ss]o long a|is told|[Tt]ells? of|\btruth\b|good for nothing'
+
+@test "man pages, help, configuration and glossary use the terms of the field" {
+    need_binary "$HEADSTART" "$HEADSTARTD" "$HEADSTART_REPLAY"
+    local verb
+    {
+        cat docs/man/headstart.8 docs/man/headstart.conf.5 docs/glossary.md data/headstart.conf
+        grep -v '^decayed sums. Version 1 had' docs/formats.md
+        for verb in '' $(verbs); do
+            [[ $verb == evaluate ]] || "$HEADSTART" $verb --help
+        done
+        "$HEADSTARTD" --help
+        "$HEADSTART_REPLAY" --help
+    } >"$HS_TMP/texts"
+    [ "$(wc -l <"$HS_TMP/texts")" -gt 500 ]
+    run -1 grep -nE "$old_words" "$HS_TMP/texts"
+    # "beside" is the old name of a policy, and nothing else.
+    grep -q beside "$HS_TMP/texts"
+    run -1 grep -n '\(^\|[^B]\)beside' "$HS_TMP/texts"
+}
