@@ -172,7 +172,13 @@ class Coverage(unittest.TestCase):
         self.assertEqual((j["covered_reads"], j["covered_bytes"], j["waste"]), (1, 1, 0.5))
 
     def test_what_is_wanted_at_another_time_is_no_waste(self):
-        self.assertEqual(demand.judge([(0, B)], {0, 1, 2, 3}, wanted=[(B, 2 * B)])["waste"], 0.25)
+        j = demand.judge([(0, B)], {0, 1, 2, 3, 4}, before=[(B, B)], after=[(2 * B, 2 * B)])
+        self.assertEqual((j["reads"], j["waste"]), (1, 0.2))
+
+    def test_what_is_read_again_counts_once(self):
+        j = demand.judge([(0, 2 * B), (B, 2 * B), (0, B), (8 * B, 2 * B)], {0, 1}, before=[(8 * B, B)])
+        self.assertEqual((j["reads"], j["mb"]), (3, round(4 * B / 1e6, 3)))
+        self.assertEqual((j["covered_reads"], j["covered_bytes"]), (round(1 / 3, 4), 0.5))
 
     def test_nothing_has_no_share(self):
         j = demand.judge([], set())

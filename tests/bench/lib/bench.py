@@ -19,6 +19,9 @@ from .registry import VARIANTS
 # sample worth another try: 0.25 MB in blocks here and there is a third of a second on a hard disk.
 DISTURBED_MB, DISTURBED_PART = 0.25, 0.03
 
+# Control sessions of one run. As many in a row are no chance.
+CONTROLS_MAX = 10
+
 # More than a boot or login takes of the free memory, cache included.
 STAGE_MEMORY = 1 << 30
 
@@ -170,13 +173,19 @@ class Bench:
     def measure(self, scenario, variant, number):
         """One boot or login. If the machine threw away much of what had been read meanwhile, which
         says more about the machine than about the variant, it is measured again, at most
-        self.retries times. Returns the least disturbed sample; `disturbed` in it lists the
-        others."""
-        samples = []
-        for attempt in range(self.retries + 1):
+        self.retries times. Control sessions, in which headstart replays nothing on purpose, do not
+        count. Returns the least disturbed sample; `disturbed` in it lists the others."""
+        samples, controls = [], 0
+        while len(samples) <= self.retries:
+            attempt = len(samples) + controls
             name = f"{scenario}/{variant.name}/{number}" + (f".{attempt}" if attempt else "")
             start = self.disk.log_size()
             sample = self._measure(scenario, variant, name)
+            if any(r["outcome"] == "control" for r in sample.get("replays", {}).values()):
+                controls += 1
+                if controls > CONTROLS_MAX:
+                    raise BenchError(f"{name}: one control session after the other")
+                continue
             again = disklog.read_again(self.disk.log, start)
             sample["run"] = number
             self.add_costs(sample, start)

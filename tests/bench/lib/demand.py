@@ -59,22 +59,25 @@ def chunks(device):
     return parse_chunks(run("btrfs", "inspect-internal", "dump-tree", "-t", "chunk", device).stdout)
 
 
-def judge(reads, own, resident=frozenset(), wanted=()):
+def judge(reads, own, resident=frozenset(), before=(), after=()):
     """Compares read requests, (offset, length) each, with the blocks of a pack, `own`. A request is
-    covered if each of its blocks is in the pack or in `resident`, which was replayed before. Waste
-    is what of the pack neither `reads` nor the further requests `wanted` touch. Returns a dict;
-    shares are None where there is nothing to have a share in."""
+    covered if each of its blocks is in the pack or in `resident`, which was replayed before. What
+    was read already, here or by the requests `before`, is not counted again: the machine has dropped
+    it from its cache, which says nothing about the pack. Waste is what of the pack neither `reads`
+    nor the requests before and after them touch. Returns a dict; shares are None where there is
+    nothing to have a share in."""
     covering = own | resident
     n_reads = covered_reads = n_blocks = covered_blocks = 0
-    touched = blocks(wanted)
+    touched = blocks(before)
     for request in reads:
-        its = blocks([request])
-        touched |= its
-        hits = len(its & covering)
-        n_reads += 1
-        n_blocks += len(its)
+        new = blocks([request]) - touched
+        touched |= new
+        hits = len(new & covering)
+        n_reads += bool(new)
+        n_blocks += len(new)
         covered_blocks += hits
-        covered_reads += hits == len(its)
+        covered_reads += bool(new) and hits == len(new)
+    useful = own & (touched | blocks(after))
 
     def share(part, whole):
         return round(part / whole, 4) if whole else None
@@ -83,7 +86,7 @@ def judge(reads, own, resident=frozenset(), wanted=()):
             "covered_reads": share(covered_reads, n_reads),
             "covered_bytes": share(covered_blocks, n_blocks),
             "pack_mb": round(len(own) * BLOCK / 1e6, 3),
-            "waste": share(len(own - touched), len(own))}
+            "waste": share(len(own) - len(useful), len(own))}
 
 
 def unplanned(reads, planned):

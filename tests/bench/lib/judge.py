@@ -36,8 +36,8 @@ def _judge(bench, variant, scenarios, automatic, samples):
             sample["unplanned"] = demand.unplanned(its, packs["boot"] | packs["login"])
     if automatic:
         return {"autologin": demand.judge(boot, packs["boot"] | packs["login"])}
-    found = {"boot": demand.judge(boot, packs["boot"], wanted=between),
-             "login": demand.judge(login, packs["login"], packs["boot"], boot + between)}
+    found = {"boot": demand.judge(boot, packs["boot"], after=between),
+             "login": demand.judge(login, packs["login"], packs["boot"], before=boot + between)}
     return {scenario: found[scenario] for scenario in scenarios}
 
 
