@@ -164,7 +164,8 @@ def _percent(share):
 
 def judged(name, scenario, j, samples):
     """How much of a variant's boot or login its pack covers: lines of text."""
-    text = (f"{name}: of the {j['reads']} requests and {j['mb']:.1f} MB that a {scenario} without "
+    article = "an" if scenario == "autologin" else "a"
+    text = (f"{name}: of the {j['reads']} requests and {j['mb']:.1f} MB that {article} {scenario} without "
             f"headstart reads, the pack covers {_percent(j['covered_reads'])} and "
             f"{_percent(j['covered_bytes'])}; {_percent(j['waste'])} of its {j['pack_mb']:.1f} MB "
             "is waste")
