@@ -3,8 +3,8 @@
 #include "record/trace-facts.h"
 
 #include "base/kernel.h"
-#include "base/replay-status.h"
 #include "base/rooted.h"
+#include "state/replay-status.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "base/replay-status.h"
+#include "state/replay-status.h"
 
 #include "base/atomic-file.h"
 #include "base/directory.h"
