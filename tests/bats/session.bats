@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# The session cycle: an application starts, and what usually follows is brought into memory.
+# The session cycle: an application starts, and what the next ones usually read is prefetched.
 
 load helpers
 bats_require_minimum_version 1.5.0
@@ -35,7 +35,7 @@ session_config() {
     } >"$HS_MNT/etc/headstart/headstart.conf"
 }
 
-# programs NAME…: copies them, their libraries and loader into HS_MNT.
+# programs NAME…: copies these programs, their libraries and their loader into HS_MNT.
 programs() {
     local p f
     for p; do
@@ -74,8 +74,8 @@ session_stop() {
     [ "$status" -eq 0 ]
 }
 
-# Asks for the state; DUMP is then the file. Before the daemon has blocked its signals, SIGUSR2 would
-# end it: it is asked only when it has.
+# Makes the daemon write its state; sets DUMP, the file. Until the daemon has blocked SIGUSR2, the signal
+# would kill it: then dump fails and sends nothing.
 dump() {
     local blocked
     blocked=$(sed -n 's/^SigBlk:\s*//p' "/proc/$DAEMON/status")
@@ -86,7 +86,7 @@ dump() {
     hs_wait 5 test -s "$DUMP"
 }
 
-# dumped JQ-EXPRESSION: true of a new dump.
+# dumped JQ-EXPRESSION: whether it is true of a new dump.
 dumped() {
     dump && jq -e "$1" "$DUMP" >/dev/null
 }
@@ -96,7 +96,7 @@ as_user() {
     chroot --userspec="${SESSION_UID:-0}:${SESSION_UID:-0}" "$HS_MNT" "$@"
 }
 
-# What people do: first, then second, and the daemon has seen both come and go.
+# A habit: first, then second. Returns when the daemon has seen both start and exit.
 habit() {
     as_user /bin/first /data/a >/dev/null
     hs_wait 5 dumped '.n_learned >= 2'
@@ -104,7 +104,7 @@ habit() {
     hs_wait 5 dumped '.n_learned >= 4'
 }
 
-# learned [SESSIONS]: sessions with that habit, learned.
+# learned [SESSIONS]: runs so many sessions with that habit and learns their traces.
 learned() {
     local i
     for ((i = 0; i < ${1:-3}; i++)); do
@@ -115,7 +115,7 @@ learned() {
     "$HEADSTART" --state="$HS_STATE" learn --quiet
 }
 
-# resident FILE…: true if all of each is in memory.
+# resident FILE…: whether all pages of each are in memory.
 resident() {
     local f
     for f; do
@@ -134,7 +134,7 @@ not_resident() {
 
 @test "what follows is read ahead at once when an application starts" {
     learned
-    # No cycle comes by itself but the first, of which nothing is left.
+    # Only the first cycle comes without a start.
     session_config MinSize=0 Cycle=1h
     session_start
     hs_wait 30 dumped '.n_decisions >= 1 and .prefetch.working == 0'
@@ -145,7 +145,7 @@ not_resident() {
     hs_wait 30 resident bin/second data/b/1 data/b/2 data/b/3 data/b/sub/4
     [ "$(jq .prefetch.n_directories "$DUMP")" -ge 2 ]
     session_stop
-    # Residency is not what was needed: the trace says so.
+    # The trace says that residency does not show what was needed.
     # shellcheck disable=SC2012 # the names are ours
     "$HEADSTART" --state="$HS_STATE" show --json=short "$(ls -t "$HS_STATE"/traces/*-session*.json | head -n 1)" |
         jq -e '.flags | index("replayed")'
@@ -162,7 +162,7 @@ not_resident() {
     session_start
     as_user /bin/first /data/a >/dev/null
     hs_wait 30 resident bin/second data/b/3 data/b/sub/4
-    # The next decisions leave out what was refused: it takes no share of the budget.
+    # Later decisions leave out what was refused: it takes no share of the budget.
     hs_wait 10 dumped '.n_refused == 3 and (.requests | any(.path == "/data/b/3"))'
     jq -e '.requests | all(.path | IN("/data/b/1", "/data/b/2", "/data/b/sub") | not)' "$DUMP"
     hs_wait 30 idle
@@ -199,7 +199,7 @@ not_resident() {
     chroot "$HS_MNT" /bin/first /data/a >/dev/null
     hs_wait 10 dumped ".requests | any(.kind == \"metadata\" and .offset <= $at and .offset + .length >= $((at + size)))"
     hs_wait 30 block_resident "$at" "$size"
-    # Nobody has opened the directory: no other want would bring it in.
+    # Nobody has opened the directory: no other request reads it.
     jq -e '.requests | all(.path | startswith("/data/c") | not)' "$DUMP"
     session_stop
 }
@@ -209,22 +209,22 @@ block_resident() {
     [ "$("$HS_BUILD/tests/tools/tool-residency" "$HS_LOOP" "$1" "$2")" = "$2 bytes" ]
 }
 
-@test "what was to be read when the next cycle came is read then" {
+@test "what a new cycle interrupts is read in that cycle" {
     hs_umount "$HS_MNT"
     hs_simulated_disk sd on 256
     populate
-    # Two seconds' worth, and a cycle every second.
+    # Reading takes two seconds, and there is a cycle every second.
     for i in 1 2 3; do head -c 26000000 /dev/urandom >"$HS_MNT/data/b/$i"; done
     learned 2
     hs_cold
     session_start
     chroot "$HS_MNT" /bin/first /data/a >/dev/null
-    # Half of it was read when the next cycle came.
+    # About half of it is read before the next cycle begins.
     hs_wait 30 dumped '.prefetch.read_bytes > 60000000'
     session_stop
 }
 
-# Keeps the files in memory, also where the kernel reclaims cold pages within seconds.
+# Locks the files in memory: some kernels reclaim cold pages within seconds.
 pin() {
     local -a files
     mapfile -d '' files < <(find "$HS_MNT" -type f -print0)
@@ -241,13 +241,13 @@ unpin() {
     wait "$PIN"
 }
 
-# How often this machine's caches were dropped.
+# Prints how often this machine's caches were dropped.
 drops() {
     awk '/^drop_/ { n += $2 } END { print n + 0 }' /proc/vmstat
 }
 
-# True if cycles go by and the disk is left alone. Caches that others drop meanwhile (tests run side
-# by side) do not count: then it is looked at anew.
+# Whether the disk is not read for several cycles. If somebody drops caches meanwhile (tests run in
+# parallel), it measures again.
 steady() {
     local passes reads drops i
     for ((i = 0; i < 10; i++)); do
@@ -267,11 +267,11 @@ steady() {
 @test "a steady state reads nothing, and what was predicted needs no disk" {
     local reads
     need_binary "$HS_BUILD/tests/tools/tool-lock-files"
-    # A directory of many blocks, of which looking files up reads some alone.
+    # A directory of many blocks; the lookup of a file reads only some of them.
     # shellcheck disable=SC2046 # words
     ln -s -t "$HS_MNT/data/b/sub" $(seq -f /the-rather-long-name-of-an-entry-%g 1500)
     learned
-    # Nor does the kernel by itself: it reads block bitmaps a second after mounting.
+    # The kernel itself must not read either: it reads block bitmaps a second after mounting.
     sync -f "$HS_MNT"
     hs_umount "$HS_MNT"
     echo 3 >/proc/sys/vm/drop_caches
@@ -284,9 +284,9 @@ steady() {
     reads=$(hs_reads)
     chroot "$HS_MNT" /bin/second -r nothing-that-is-there /data/b || true
     echo "reads of the second: $(($(hs_reads) - reads))"
-    # Blocks of directories and inodes cannot be locked; without the listing it is more than thirty.
+    # Blocks of directories and inodes cannot be locked. Without the listing there are more than 30 reads.
     (($(hs_reads) - reads <= 8))
-    # It has exited and may come again: all stays wanted.
+    # It has exited and may start again: everything is requested still.
     hs_wait 30 idle "$(jq .prefetch.n_passes "$DUMP")"
     [ "$(jq '.requests | length' "$DUMP")" -gt 5 ]
     steady
@@ -302,7 +302,7 @@ steady() {
     hs_wait 10 dumped '.n_decisions >= 3'
     [ "$(jq .prefetch.read_bytes "$DUMP")" -eq 0 ]
     [ "$(jq -r .verdict "$DUMP")" = off ]
-    # SIGHUP: the configuration anew. What runs, and was learned, stays.
+    # SIGHUP reads the configuration again. What runs and what was learned stays.
     session_config MinSize=0 Cycle=1s Exclude=/data/b 'Exclude=!/data/b/2'
     kill -HUP "$DAEMON"
     hs_wait 30 resident bin/second data/b/2
@@ -357,7 +357,7 @@ model["stages"].append({
     "stage": "session", "uid": 1001, "sessions": one, "duration_msec": stage["duration_msec"],
     "applications": {"file": [first], "active": [one], "uses_delta": [[first] + [1] * (n - 1)],
                      "used": [[one] * n]},
-    "files": {"file_delta": [first] + [1] * (n - 1), "used": [one] * n, "truth": [one] * n,
+    "files": {"file_delta": [first] + [1] * (n - 1), "used": [one] * n, "observed": [one] * n,
               "first_use_msec": [0] * n, "first_use_msec_previous": [0] * n,
               "resident": [[0, 4096, one]] * n},
     "assumed": [], "metadata": []})
@@ -381,7 +381,7 @@ END
     [ "$(jq '.chains.names | length' "$HS_STATE/model.json")" -eq 2 ]
 }
 
-@test "a model that cannot even be read holds no session up, and is taken when it can" {
+@test "a model that does not fit into memory delays no session, and is loaded when it fits" {
     SESSION_UID=1000
     learned
     cp "$HS_STATE/model.json" "$HS_TMP/small.json"
@@ -402,7 +402,7 @@ END
     habit
     "$HEADSTART" --state="$HS_STATE" forget --quiet
     [ ! -e "$HS_STATE/model.json" ]
-    # As headstart forget has systemd send it.
+    # headstart forget makes systemd send it.
     kill -HUP "$DAEMON"
     hs_wait 10 dumped '.n_learned == 0'
     session_stop
@@ -410,11 +410,11 @@ END
     [ ! -e "$HS_STATE/model.json" ] || jq -e '.chains.names == []' "$HS_STATE/model.json"
 }
 
-@test "nor by a save that comes between" {
+@test "what is forgotten does not come back by a save at that moment" {
     learned 2
     session_start
     habit
-    # As forget does, which has not yet told anyone; the daemon saves when it ends.
+    # As forget does, before it has sent SIGHUP. The daemon saves when it ends.
     rm "$HS_STATE/model.json"
     session_stop
     [ ! -e "$HS_STATE/model.json" ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# headstartd --stage=auto against a bus of our own, on which a program stands in for systemd and logind.
+# headstartd --stage=auto with a private bus, on which tool-fake-logind plays systemd and logind.
 
 load helpers
 bats_require_minimum_version 1.5.0
@@ -24,7 +24,7 @@ end_process() {
     wait "$1" 2>/dev/null || true
 }
 
-# Starts a bus that anybody may own anything on. Sets BUS.
+# Starts a bus that allows everything to everybody. Sets BUS.
 bus_start() {
     cat >"$HS_TMP/bus.conf" <<END
 <busconfig><type>system</type><listen>unix:path=$HS_TMP/bus</listen><auth>EXTERNAL</auth>
@@ -38,14 +38,14 @@ END
     hs_wait 10 test -S "$HS_TMP/bus"
 }
 
-# Starts who stands in for systemd and logind; on the bus after `fake appear`.
+# Starts tool-fake-logind. It appears on the bus with `fake appear`.
 fake_start() {
     coproc FAKE_IO { exec "$FAKE" 2>"$HS_TMP/fake.log" 3>&-; }
     # shellcheck disable=SC2154 # set by coproc
     hs_defer end_process "$FAKE_IO_PID"
 }
 
-# fake COMMAND…: it is done when this returns.
+# fake COMMAND…: sends a command to tool-fake-logind and waits until it is done.
 fake() {
     local answer
     echo "$*" >&"${FAKE_IO[1]}"
@@ -56,7 +56,7 @@ fake() {
     }
 }
 
-# recorder_start [OPTION…]: with --stage=auto, until it listens. Sets RECORDER.
+# recorder_start [OPTION…]: starts headstartd --stage=auto and waits until it records. Sets RECORDER.
 recorder_start() {
     : >"$NOTIFY"
     rm -f "$HS_TMP/notify"
@@ -80,7 +80,7 @@ with open(sys.argv[2], "ab", 0) as out:
 
 said() {
     grep -q -- "$1" "$NOTIFY" && return 0
-    # A recorder that has ended will say nothing more.
+    # A recorder that has exited will not say it any more.
     kill -0 "$RECORDER" 2>/dev/null || {
         echo "# headstartd has ended: $(cat "$HS_TMP/recorder.log")" >&2
         hs_wait() { return 1; }
@@ -88,7 +88,7 @@ said() {
     return 1
 }
 
-# now_says TEXT: the last status is that one, soon.
+# now_says TEXT [SECONDS]: waits until TEXT is the latest status.
 last_is() {
     [ "$(grep ^STATUS= "$NOTIFY" | tail -n 1)" = "STATUS=$1" ]
 }
@@ -109,7 +109,7 @@ recorder_stop() {
     [ "$status" -eq 0 ]
 }
 
-# traces STAGE: how many there are of it
+# traces STAGE: prints how many traces there are of the stage.
 traces() {
     find "$HS_STATE/traces" -name "*-$1*.json" 2>/dev/null | wc -l
 }
@@ -118,7 +118,7 @@ open_file() {
     echo "$1" >"$HS_MNT/$1"
 }
 
-# is_in FILE STAGE: that stage's trace has the file
+# is_in FILE STAGE: whether a trace of the stage contains the file.
 is_in() {
     local t
     for t in "$HS_STATE"/traces/*-"$2"*.json; do
@@ -133,9 +133,9 @@ uid_of() {
     "$HEADSTART" show --json=short "${t[0]}" | jq .uid
 }
 
-@test "boot, pause, login, session, logout: by what systemd and logind say" {
+@test "boot, pause, login, session and logout follow systemd and logind" {
     recorder_start
-    # Nobody is there yet.
+    # There is no bus yet.
     now_says "Recording boot, waiting for the system bus"
     bus_start
     fake_start
@@ -151,12 +151,12 @@ uid_of() {
     fake finished
     now_says "Waiting for a login" 20
     [ "$(traces boot)" -eq 1 ]
-    # A login beside the greeter that is none.
+    # A console session, which is no login on a machine with a display manager.
     fake new 1 0 user tty -
     open_file in-pause
     fake new 2 1000 user x11 seat0
     now_says "Recording login, waiting for the session to become active"
-    # Who logs in is helped, if nobody else was sooner; not those whose login is none.
+    # headstartd starts the replay of the user's login pack, but not for the console session.
     hs_wait 10 grep -qx "start fail headstart-replay-user@1000.service" "$HS_TMP/fake.log"
     [ "$(grep -c "^start " "$HS_TMP/fake.log")" -eq 1 ]
     open_file in-login
@@ -165,7 +165,7 @@ uid_of() {
     [ ! -e "$HS_RUN/login-recorded" ]
     now_says "Recording session, waiting for the end of the session" 20
     [ "$(traces login)" -eq 1 ]
-    # What learning waits for.
+    # headstart-learn.path watches this file.
     [ -e "$HS_RUN/login-recorded" ]
     open_file in-session
     fake state 2 closing
@@ -201,16 +201,16 @@ uid_of() {
     fake state 4 active
     now_says "Recording session, waiting for the end of the session" 20
     recorder_stop
-    # What was not over when it was stopped is in no trace.
+    # The session had not ended when headstartd was stopped: no trace.
     [ "$(traces boot)/$(traces login)/$(traces session)" = 1/1/0 ]
     [ "$(uid_of login)" = 1001 ]
     grep -q "login was cut short" "$HS_TMP/recorder.log"
-    # The first one that is worth a trace is not the second of its boot.
+    # A dropped login does not make the next one a second login.
     run -0 "$HEADSTART" show --json=short "$HS_STATE"/traces/*-login*.json
     jq -e '.flags | index("second-login") == null' <<<"$output"
 }
 
-@test "quiet is measured: I/O pressure holds the end of a login up" {
+@test "quiet is measured: I/O pressure delays the end of a login" {
     mkdir -p "$HS_MNT/proc/pressure"
     pressure() {
         echo "some avg10=0.00 avg60=0.00 avg300=0.00 total=$1
@@ -223,7 +223,7 @@ full avg10=0.00 avg60=0.00 avg300=0.00 total=0" >"$HS_MNT/proc/pressure/new"
     fake appear
     fake target active
     recorder_start --stage=auto,login
-    # The default target was reached before it began.
+    # The default target was reached before headstartd began.
     now_says "Waiting for a login"
     fake new 1 1000 user tty seat0
     fake state 1 active
@@ -314,7 +314,7 @@ session_of() {
     [ "$(awk '{ print $1 "x" $2 }' "$HS_TMP/uids" | tr '\n' ' ')" = "1x1001 2x1000 " ]
 }
 
-@test "logind restarts: what happened meanwhile is known afterwards; it never blocks on who is silent" {
+@test "logind restarts: headstartd learns what happened meanwhile, and does not wait for a silent logind" {
     bus_start
     fake_start
     fake appear
@@ -332,11 +332,11 @@ session_of() {
     fake silent
     fake disappear
     fake appear
-    # It can be ended at any moment.
+    # headstartd can be stopped at any moment.
     recorder_stop
 }
 
-# a_boot: is recorded, from nothing to the default target.
+# a_boot: records a boot until the default target is reached.
 a_boot() {
     fake_start
     fake appear
@@ -359,7 +359,7 @@ a_boot() {
     "$HEADSTART" show --json=short "$HS_STATE"/traces/*.json | jq -e '.flags == ["soft reboot"]'
 }
 
-@test "rerecord: only what was asked for, exactly if so; what is done is not asked for any more" {
+@test "rerecord: only the requested stages are recorded, with exact ranges if requested, and once" {
     "$HEADSTART" --state="$HS_STATE" rerecord --quiet --stage=login,session --exact
     bus_start
     fake_start
@@ -388,7 +388,7 @@ a_boot() {
     [ "$(traces boot)/$(traces login)/$(traces session)" = 0/1/1 ]
 }
 
-@test "rerecord of one user: the login of another leaves it asked for" {
+@test "rerecord of one user: the login of another user leaves the request" {
     "$HEADSTART" --state="$HS_STATE" rerecord --quiet --stage=login --user=1001
     bus_start
     fake_start
@@ -411,7 +411,7 @@ a_boot() {
     [ "$(traces boot)/$(traces login)/$(traces session)" = 0/1/1 ] # once all is done, the rest is recorded as ever
 }
 
-@test "rerecord: a file that cannot be used is set aside, one of long ago is removed" {
+@test "rerecord: a bad request is set aside, an old one is removed" {
     mkdir -m 700 "$HS_STATE"
     echo '{"stages":["lunch"]}' >"$HS_STATE/rerecord-boot"
     echo '{"exact":false}' >"$HS_STATE/rerecord-login"

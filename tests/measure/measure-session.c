@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What the resident cycle costs: CPU a cycle, as a share of one core at a cycle of 20 s, and
+/* What the session cycle costs: CPU a cycle, as a share of one core at a cycle of 20 s, and
  * memory.
  *
  *     measure-session DIR [STATE [APPLICATIONS MAPS [CYCLES]]]      100, 1000 and 500
@@ -31,7 +31,7 @@
 #define BYTES (16U * PAGE)
 
 typedef struct Measure {
-    const char *dir; /* as realpath(3) has it */
+    const char *dir; /* as realpath(3) returns it */
     uint32_t n_applications, n_files;
     Random random;
     usec_t at, realtime;
@@ -207,7 +207,7 @@ static int measure(Measure *m, const char *state, unsigned n_cycles)
         r = prefetch_thread_new(m->dir, 0, &thread);
     if (r >= 0)
         r = begin(m);
-    for (unsigned i = 0; r >= 0 && i < 5; i++) /* brings in what is not there */
+    for (unsigned i = 0; r >= 0 && i < 5; i++) /* reads what is missing */
         r = one_cycle(m, thread);
     cpu = clock_now(CLOCK_PROCESS_CPUTIME_ID);
     for (unsigned i = 0; r >= 0 && i < n_cycles; i++) {

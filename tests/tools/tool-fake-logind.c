@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Stands in for systemd and logind on a bus of a test's own ($DBUS_SYSTEM_BUS_ADDRESS), with what
- * headstartd asks of them. Reads commands, one a line, and answers each with "done":
+/* A fake of systemd and logind on a test's own bus ($DBUS_SYSTEM_BUS_ADDRESS), as far as headstartd
+ * uses them. Reads commands, one per line, and answers each with "done":
  *
  *     appear | disappear              takes, gives back the name of logind (and systemd: appear)
  *     manager STATE | target STATE    ActiveState of the display manager and the default target;
@@ -25,12 +25,12 @@
 #define UNITS    "/org/freedesktop/systemd1/unit/"
 #define SESSIONS "/org/freedesktop/login1/session/"
 
-typedef struct Session {
+typedef struct LoginSession {
     char id[32], class[32], type[32], seat[32], state[32], path[80];
     uint32_t uid;
     uint64_t since;
     bool there;
-} Session;
+} LoginSession;
 
 typedef struct Unit {
     const char *name, *path;
@@ -39,7 +39,7 @@ typedef struct Unit {
     uint64_t since;
 } Unit;
 
-static Session sessions[64];
+static LoginSession sessions[64];
 static Unit units[] = {
         {"display-manager.service", UNITS "lightdm_2eservice", "inactive", .found = false},
         {"default.target", UNITS "graphical_2etarget", "inactive", .found = true, .queued = true},
@@ -56,7 +56,7 @@ static uint64_t now(void)
     return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
-static Session *find(const char *id)
+static LoginSession *find(const char *id)
 {
     for (size_t i = 0; i < ELEMENTSOF(sessions); i++)
         if (sessions[i].there && strcmp(sessions[i].id, id) == 0)
@@ -64,7 +64,7 @@ static Session *find(const char *id)
     return NULL;
 }
 
-/* --- what is offered -------------------------------------------------------------------------- */
+/* --- the bus interface ------------------------------------------------------------------------ */
 
 static int list_sessions(sd_bus_message *m, void *arg, sd_bus_error *error)
 {
@@ -129,7 +129,7 @@ static int get_unit(sd_bus *b, const char *path, const char *interface, const ch
 static int get_session(sd_bus *b, const char *path, const char *interface, const char *property,
                        sd_bus_message *reply, void *arg, sd_bus_error *error)
 {
-    Session *s = arg;
+    LoginSession *s = arg;
 
     if (strcmp(property, "Class") == 0)
         return sd_bus_message_append(reply, "s", s->class);
@@ -180,7 +180,7 @@ static const sd_bus_vtable session_table[] = {
         SD_BUS_VTABLE_END,
 };
 
-/* Says what it was asked for. */
+/* Prints the call. */
 static int start_unit(sd_bus_message *m, void *arg, sd_bus_error *error)
 {
     const char *unit, *mode;
@@ -224,7 +224,7 @@ static int change_unit(Unit *u, const char *state)
                                           "ActiveState", NULL);
 }
 
-static int tell_session(const Session *s, const char *signal)
+static int tell_session(const LoginSession *s, const char *signal)
 {
     return sd_bus_emit_signal(bus, "/org/freedesktop/login1", "org.freedesktop.login1.Manager",
                               signal, "so", s->id, s->path);
@@ -232,7 +232,7 @@ static int tell_session(const Session *s, const char *signal)
 
 static int new_session(const char *arguments)
 {
-    Session *s = sessions;
+    LoginSession *s = sessions;
 
     while (s < sessions + ELEMENTSOF(sessions) && s->there)
         s++;
@@ -253,13 +253,13 @@ static int change_session(const char *arguments, bool type)
 {
     char id[32], value[32];
     bool opens;
-    Session *s;
+    LoginSession *s;
 
     if (sscanf(arguments, "%31s %31s", id, value) != 2 || !(s = find(id)))
         return -EINVAL;
     opens = !type && strcmp(s->state, "opening") == 0;
     memcpy(type ? s->type : s->state, value, sizeof(value));
-    /* As logind does: State itself is never told of, and nothing when it ceases to be opening. */
+    /* As logind: the signal never contains State, and there is no signal at the end of opening. */
     if (opens)
         return 0;
     return sd_bus_emit_properties_changed(bus, s->path, "org.freedesktop.login1.Session",
@@ -268,7 +268,7 @@ static int change_session(const char *arguments, bool type)
 
 static int end_session(const char *id)
 {
-    Session *s = find(id);
+    LoginSession *s = find(id);
 
     if (!s)
         return -EINVAL;
@@ -323,7 +323,7 @@ static int on_input(sd_event_source *source, int fd, uint32_t revents, void *arg
     static size_t n;
     ssize_t k;
 
-    /* A character at a time: commands are few, and none may be left in a buffer. */
+    /* One character at a time, so that no command is left in a buffer. */
     while ((k = read(fd, line + n, 1)) == 1) {
         if (line[n] != '\n') {
             n += n < sizeof(line) - 1;

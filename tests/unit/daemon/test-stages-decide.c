@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The stages of whole boots, told as tables of what happens and what is to follow. */
+/* The stages of whole boots, as tables of events and expected decisions. */
 
 #include "base/macros.h"
 #include "daemon/stages-decide.h"
@@ -132,7 +132,7 @@ static void tell(const Line *lines)
     for (const Line *l = lines; l->what != END; l++) {
         StageDecision d;
 
-        /* Samples on the way to the last one decide nothing yet. */
+        /* The samples before the last one must not decide anything. */
         if (l->what >= QUIET && l->what <= BLIND)
             while (t.now + 0.5 < l->second) {
                 Line on_the_way = {.second = t.now + 0.5, .what = l->what};
@@ -175,15 +175,15 @@ TEST(second_user, {2, NO_MANAGER}, {10, FINISHED, PAUSES},
 TEST(hanging_job, {2, MANAGER}, {9, IS_UP, GREETER}, {9.5, QUIET}, {12.5, QUIET, PAUSES},
      {99, FINISHED})
 
-/* Never quiet: the bound. From when the greeter was active, not from when it opened. */
+/* Never quiet: the upper bound counts from when the greeter was active, not from when it opened. */
 TEST(never_quiet, {2, MANAGER}, {3, OPENS, GREETER}, {9, IS_UP, GREETER}, {129.5, BUSY, PAUSES},
      {140, OPENS, "2", 1000, SCREEN, BEGINS(STAGE_LOGIN, 1000)}, {141, IS_UP, "2", 1000, SCREEN},
      {150, FINISHED}, {260.5, STARTING, BEGINS(STAGE_SESSION, 1000)})
 
-/* Applications that start are no quiet either; without a pressure they alone tell. */
+/* Starts of applications are not quiet. Without pressure information only they count. */
 TEST(starts_alone, {2, MANAGER}, {9, IS_UP, GREETER}, {20, STARTING}, {23, BLIND, PAUSES})
 
-/* A greeter that draws is one; a desktop that still draws itself is not there yet. */
+/* A greeter may keep a processor busy; a login that does has not settled. */
 TEST(draws, {2, MANAGER}, {9, IS_UP, GREETER}, {9.5, DRAWING}, {12.5, DRAWING, PAUSES},
      {13, FINISHED}, {30, IS_UP, "1", 1000, SCREEN, BEGINS(STAGE_LOGIN, 1000)}, {50, DRAWING},
      {53, QUIET, BEGINS(STAGE_SESSION, 1000)})
@@ -191,7 +191,7 @@ TEST(draws, {2, MANAGER}, {9, IS_UP, GREETER}, {9.5, DRAWING}, {12.5, DRAWING, P
 /* The display manager fails, or shows no greeter. */
 TEST(manager_fails, {2, MANAGER}, {9, FINISHED}, {20, NO_MANAGER, PAUSES})
 TEST(no_greeter, {2, MANAGER}, {9, FINISHED}, {128, NOTHING}, {130, NOTHING, PAUSES})
-/* A greeter that dies and comes again is measured anew. */
+/* A greeter that dies and starts again has to settle again. */
 TEST(greeter_dies, {2, MANAGER}, {9, IS_UP, GREETER}, {11.5, QUIET}, {11.6, GONE, GREETER},
      {13, IS_UP, GREETER}, {16, QUIET}, {16.5, QUIET, PAUSES})
 
@@ -200,7 +200,7 @@ TEST(server, {2, NO_MANAGER}, {9, FINISHED, PAUSES},
      {30, IS_UP, "1", 0, SSH, BEGINS(STAGE_LOGIN, 0)}, {30.5, QUIET},
      {33.5, QUIET, BEGINS(STAGE_SESSION, 0)}, {40, GONE, "1", PAUSES},
      {50, IS_UP, "2", 1000, CONSOLE, BEGINS(STAGE_LOGIN, 1000)})
-/* Who comes by ssh before the boot is done neither ends it nor is a login later on. */
+/* A login over ssh during the boot does not end the boot, and is not recorded later. */
 TEST(early_ssh, {2, NO_MANAGER}, {5, IS_UP, "1", 0, SSH}, {9, FINISHED, PAUSES},
      {9.5, IS_UP, "1", 0, SSH})
 /* Nor a console beside a display manager, nor ssh. But xrdp is, and a seat's type that is not
@@ -211,21 +211,21 @@ TEST(consoles_beside_a_greeter, {2, MANAGER}, {9, IS_UP, GREETER}, {9.5, QUIET},
      {32.5, GONE, "3", .expect = STAGE_ACTION_PAUSE, .stage = _STAGE_INVALID, .stage_uid = U,
       .drop = true},
      {33, IS_UP, "4", 1001, .class = "user", .kind = "seat", BEGINS(STAGE_LOGIN, 1001)})
-/* A session that says late what it is. */
+/* A session whose type becomes known late. */
 TEST(type_comes_late, {2, MANAGER}, {9, IS_UP, GREETER}, {9.5, QUIET}, {12.5, QUIET, PAUSES},
      {30, OPENS, "1", 1000, CONSOLE}, {31, OPENS, "1", 1000, SCREEN, BEGINS(STAGE_LOGIN, 1000)})
 
-/* Automatic login: it begins while the boot goes on, and is not over before that is. */
+/* Automatic login: it begins during the boot and ends after the boot has finished. */
 TEST(automatic, {2, MANAGER}, {8, OPENS, "1", 1000, SCREEN, BEGINS(STAGE_LOGIN, 1000)},
      {8.5, IS_UP, "1", 1000, SCREEN}, {15, QUIET}, {16, FINISHED}, {16.5, QUIET},
      {19.5, QUIET, BEGINS(STAGE_SESSION, 1000)})
 TEST(automatic_console, {2, NO_MANAGER}, {8, IS_UP, "1", 1000, CONSOLE, BEGINS(STAGE_LOGIN, 1000)},
      {9, FINISHED}, {9.5, QUIET}, {12.5, QUIET, BEGINS(STAGE_SESSION, 1000)})
-/* The boot never finishes: the login is over all the same. */
+/* The boot never finishes: the login ends by its upper bound. */
 TEST(automatic_hangs, {2, MANAGER}, {8, IS_UP, "1", 1000, SCREEN, BEGINS(STAGE_LOGIN, 1000)},
      {127, NOTHING}, {128.1, NOTHING, BEGINS(STAGE_SESSION, 1000)})
 
-/* Gone before it settled, alone and beside another. */
+/* A session that ends before it has settled, alone and next to another. */
 TEST(gone_early, {2, NO_MANAGER}, {9, FINISHED, PAUSES},
      {30, IS_UP, "1", 7, SSH, BEGINS(STAGE_LOGIN, 7)},
      {31, GONE, "1", .expect = STAGE_ACTION_PAUSE, .stage = _STAGE_INVALID, .stage_uid = U,
@@ -236,13 +236,13 @@ TEST(gone_early, {2, NO_MANAGER}, {9, FINISHED, PAUSES},
       .drop = true},
      {52, GONE, "2", PAUSES})
 
-/* Two seats at once: nobody's own login, over when both have settled. */
+/* Logins on two seats at once: the login is of no one user and ends when both have settled. */
 TEST(two_seats, {2, MANAGER}, {9, IS_UP, GREETER}, {9.5, QUIET}, {12.5, QUIET, PAUSES},
      {13, FINISHED}, {30, IS_UP, "1", 1000, SCREEN, BEGINS(STAGE_LOGIN, 1000)}, {30.5, QUIET},
      {32, QUIET}, {32.5, OPENS, "2", 1001, SCREEN, SHARES}, {35, QUIET},
      {36, IS_UP, "2", 1001, SCREEN}, {36.5, QUIET}, {37, GONE, "1"},
      {39.5, QUIET, BEGINS(STAGE_SESSION, U)}, {50, GONE, "2", PAUSES})
-/* A second session of the same user, a user manager, cron: nothing. */
+/* A second session of the same user, a user manager, cron: no decision. */
 TEST(same_user, {2, NO_MANAGER}, {9, FINISHED, PAUSES},
      {30, IS_UP, "1", 7, SSH, BEGINS(STAGE_LOGIN, 7)},
      {30.1, IS_UP, "2", 7, .class = "user-light", .kind = "remote console"},
@@ -250,7 +250,7 @@ TEST(same_user, {2, NO_MANAGER}, {9, FINISHED, PAUSES},
      {30.3, IS_UP, "4", 0, .class = "background", .kind = ""}, {30.8, QUIET},
      {33.8, QUIET, BEGINS(STAGE_SESSION, 7)}, {34, GONE, "1"}, {40, GONE, "2", PAUSES})
 
-/* Classes: all that are users, and those to come that nobody knows. */
+/* Classes: all that count as users, and unknown ones. */
 TEST(classes, {2, NO_MANAGER}, {9, FINISHED, PAUSES},
      {10, IS_UP, "1", 1, .class = "user-incomplete", .kind = "seat"},
      {11, IS_UP, "2", 1, .class = "lock-screen", .kind = "seat"},
@@ -259,11 +259,11 @@ TEST(classes, {2, NO_MANAGER}, {9, FINISHED, PAUSES},
      {14, IS_UP, "5", 1, .class = NULL, .kind = "seat"},
      {15, IS_UP, "6", 0, .class = "user-early", .kind = "seat", BEGINS(STAGE_LOGIN, 0)})
 
-/* logind comes back: the list says what happened meanwhile. */
+/* logind comes back: the list shows what happened meanwhile. */
 TEST(list, {2, NO_MANAGER}, {9, FINISHED, PAUSES}, {30, IS_UP, "1", 7, SSH, BEGINS(STAGE_LOGIN, 7)},
      {31, LIST}, {31.1, IS_UP, "1", 7, SSH}, {31.2, LISTED}, {31.5, QUIET},
      {34.5, QUIET, BEGINS(STAGE_SESSION, 7)}, {40, LIST}, {40.1, LISTED, PAUSES},
-     /* One that began while nobody listened: just now, or too long ago. */
+     /* Sessions that began while logind was away: just now, or too long ago. */
      {50, IS_UP, "2", 7, SSH, .age = 11},
      {60, IS_UP, "3", 8, SSH, .age = 9, BEGINS(STAGE_LOGIN, 8)})
 
@@ -274,10 +274,10 @@ TEST(late_start, {0.1, LIST}, {0.1, IS_UP, "1", 1000, SCREEN, .age = 300}, {0.1,
       .stage_uid = U, .drop = true},
      {0.3, LISTED}, {0.4, IS_UP, "3", 1002, SSH, .age = 5},
      {5, IS_UP, "2", 1001, SSH, BEGINS(STAGE_LOGIN, 1001)})
-/* Before it is known what kind of machine this is, nothing is taken for a login. */
+/* Before it is known whether there is a display manager, no session counts as a login. */
 TEST(unknown_kind, {3, IS_UP, "1", 1000, CONSOLE}, {4, NO_MANAGER, BEGINS(STAGE_LOGIN, 1000)})
 
-/* No bus, ever; or a boot that takes that long. */
+/* There never is a bus, or the boot takes as long. */
 TEST(no_bus, {599, NOTHING},
      {601, NOTHING, .expect = STAGE_ACTION_PAUSE, .stage = _STAGE_INVALID, .stage_uid = U,
       .drop = true})
@@ -287,12 +287,12 @@ TEST(long_session, {2, NO_MANAGER}, {9, FINISHED, PAUSES},
      {1834, NOTHING, .expect = STAGE_ACTION_ENOUGH, .stage = STAGE_SESSION, .stage_uid = 7},
      {1835, NOTHING}, {1900, GONE, "1", PAUSES})
 
-/* The clock steps back: no time has passed, and what was waited for comes later. */
+/* The clock steps back: that counts as no time, and bounds are reached later. */
 TEST(clock_back, {2, MANAGER}, {9, IS_UP, GREETER}, {9.5, QUIET}, {11, QUIET}, {-3000, QUIET},
      {-2999, QUIET}, {-2998.5, QUIET, PAUSES},
      {-2990, IS_UP, "2", 1000, SCREEN, BEGINS(STAGE_LOGIN, 1000)})
 
-/* Ten thousand at once, and as many gone; only the first of them was a login to record. */
+/* Ten thousand sessions at once, which all end: only the first begins a login. */
 static void many_sessions(void **state)
 {
     StageParameters p = STAGE_PARAMETERS_DEFAULT;
@@ -326,7 +326,7 @@ static void many_sessions(void **state)
     assert_true(d.action == STAGE_ACTION_PAUSE && d.drop);
     assert_true(stage_machine_next(m, &sample) == USEC_INFINITY && !sample);
 
-    /* One after the other, each gone at once: not for ever. */
+    /* One after the other, each gone at once: attempts are bounded. */
     for (unsigned i = 0; i < 1000; i++) {
         e.kind = STAGE_EVENT_SESSION;
         e.id = "x";
@@ -340,7 +340,7 @@ static void many_sessions(void **state)
     stage_machine_free(m);
 }
 
-/* Settled logins of one boot are not recorded for ever either. */
+/* The number of logins that settle and are recorded in one boot is bounded, too. */
 static void many_logins(void **state)
 {
     StageParameters p = STAGE_PARAMETERS_DEFAULT;
@@ -392,7 +392,7 @@ static void one_users_logins(void **state)
     stage_machine_free(t.m);
 }
 
-/* Counters that run back, wrap or leap decide nothing by themselves. */
+/* Counters that step back, wrap or jump do not cause decisions. */
 static void hostile_counters(void **state)
 {
     static const uint64_t values[] = {5, 3, UINT64_MAX, 0, UINT64_MAX, 1, 1};
@@ -414,7 +414,7 @@ static void hostile_counters(void **state)
         assert_int_equal(stage_machine_feed(t.m, &e, &d), 0);
         assert_int_equal(d.action, STAGE_ACTION_NONE);
     }
-    /* A clock that leaps to its end and back. */
+    /* A clock that jumps to its limit and back. */
     for (size_t i = 0; i < 4; i++) {
         StageEvent e = {.kind = STAGE_EVENT_TIME, .now = i % 2 ? 0 : UINT64_MAX, .age = UINT64_MAX};
 
@@ -423,7 +423,7 @@ static void hostile_counters(void **state)
     stage_machine_free(t.m);
 }
 
-/* It asks to be woken, and no more often than it must. */
+/* When the next event is due. */
 static void wakes(void **state)
 {
     StageParameters p = STAGE_PARAMETERS_DEFAULT;

@@ -18,7 +18,8 @@ static const CycleSnapshot plenty = {
                    .available_bytes = 2048 * MIB},
 };
 
-/* A reads /f/a, B /f/b (two maps) and lists /f/d, C /f/c, whose pages were never seen. */
+/* A reads /f/a. B reads two ranges of /f/b and lists /f/d. C opens /f/c, none of whose pages were
+ * resident. */
 static Model *small_model(void)
 {
     Model *m = model_of(
@@ -46,21 +47,21 @@ static Cycle *make(const CycleParameters *p, Model *m)
     return c;
 }
 
-static int tell(Cycle *c, usec_t at, const char *path, bool started)
+static int observe(Cycle *c, usec_t at, const char *path, bool started)
 {
     return cycle_observe(
             c, &(CycleEvent){.time = {at, T0 + at}, .uid = 1000, .started = started, .path = path});
 }
 
-/* Sessions in which B starts 5 s after A, and both are left. */
+/* Sessions in which B starts 5 s after A, and both exit. Returns when the last one has ended. */
 static usec_t habit(Cycle *c, unsigned sessions, usec_t at)
 {
     for (unsigned i = 0; i < sessions; i++, at += 1000 * S) {
         assert_int_equal(cycle_begin(c, (EventTime){at, T0 + at}), 0);
-        assert_int_equal(tell(c, at + 100 * S, "/bin/A", true), 1);
-        assert_int_equal(tell(c, at + 105 * S, "/bin/B", true), 1);
-        assert_int_equal(tell(c, at + 400 * S, "/bin/A", false), 0);
-        assert_int_equal(tell(c, at + 400 * S, "/bin/B", false), 0);
+        assert_int_equal(observe(c, at + 100 * S, "/bin/A", true), 1);
+        assert_int_equal(observe(c, at + 105 * S, "/bin/B", true), 1);
+        assert_int_equal(observe(c, at + 400 * S, "/bin/A", false), 0);
+        assert_int_equal(observe(c, at + 400 * S, "/bin/B", false), 0);
         cycle_end(c, (EventTime){at + 500 * S, T0 + at + 500 * S});
     }
     return at;
@@ -92,7 +93,7 @@ static CycleDecision decide(Cycle *c, usec_t at, const CycleSnapshot *s)
     return d;
 }
 
-static const PrefetchRequest *wanted(const CycleDecision *d, const char *path, uint64_t offset)
+static const PrefetchRequest *requested(const CycleDecision *d, const char *path, uint64_t offset)
 {
     for (size_t i = 0; i < d->n_requests; i++)
         if (strcmp(d->requests[i].path, path) == 0 && d->requests[i].offset == offset)
@@ -100,7 +101,7 @@ static const PrefetchRequest *wanted(const CycleDecision *d, const char *path, u
     return NULL;
 }
 
-/* A habitual pair, and A has just started. */
+/* A cycle that has learned that B follows A; A has just started. */
 static Cycle *after_a(const CycleParameters *p, usec_t *ret_now)
 {
     _cleanup_model_ Model *m = small_model();
@@ -108,7 +109,7 @@ static Cycle *after_a(const CycleParameters *p, usec_t *ret_now)
     usec_t now = habit(c, 10, 1000 * S);
 
     assert_int_equal(cycle_begin(c, (EventTime){now, T0 + now}), 0);
-    assert_int_equal(tell(c, now + 100 * S, "/bin/A", true), 1);
+    assert_int_equal(observe(c, now + 100 * S, "/bin/A", true), 1);
     *ret_now = now + 101 * S;
     return c;
 }
@@ -123,26 +124,26 @@ static void test_start_is_answered(void **state)
 
     assert_int_equal(d.verdict, CYCLE_PREFETCH);
     assert_int_equal(d.budget_bytes, 1024 * MIB);
-    w = wanted(&d, "/f/b", 0);
+    w = requested(&d, "/f/b", 0);
     assert_non_null(w);
     assert_int_equal(w->length, 2 * PAGE);
     assert_true(w->probability > 0.25);
-    assert_non_null(wanted(&d, "/f/b", 5 * PAGE));
-    w = wanted(&d, "/f/d", 0);
+    assert_non_null(requested(&d, "/f/b", 5 * PAGE));
+    w = requested(&d, "/f/d", 0);
     assert_non_null(w);
     assert_int_equal(w->kind, PREFETCH_DIRECTORY);
-    /* What runs is not predicted; what never started is not either. */
-    assert_null(wanted(&d, "/f/a", 0));
-    assert_null(wanted(&d, "/f/c", 0));
+    /* A runs, and C has never started: both are not predicted. */
+    assert_null(requested(&d, "/f/a", 0));
+    assert_null(requested(&d, "/f/c", 0));
     assert_int_equal(d.requested_bytes, 6 * PAGE);
-    /* It has started: nothing more is wanted. */
-    assert_int_equal(tell(c, now + S, "/bin/B", true), 1);
+    /* B has started: nothing is left to predict. */
+    assert_int_equal(observe(c, now + S, "/bin/B", true), 1);
     d = decide(c, now + S, &plenty);
     assert_int_equal(d.n_requests, 0);
     assert_int_equal(d.verdict, CYCLE_PREFETCH);
 }
 
-/* Deciding again without events gives the same. */
+/* Without events a new decision requests nothing more. */
 static void test_steady(void **state)
 {
     CycleParameters p = parameters();
@@ -167,12 +168,12 @@ static void test_budget(void **state)
     _cleanup_cycle_ Cycle *c = after_a(&p, &now);
     CycleDecision d;
 
-    s.memory.available_bytes = 2 * 3 * PAGE; /* half of which holds the first map alone */
+    s.memory.available_bytes = 2 * 3 * PAGE; /* half of which has room for the first range only */
     d = decide(c, now, &s);
     assert_int_equal(d.budget_bytes, 3 * PAGE);
     assert_int_equal(d.n_beyond, 1);
     assert_int_equal(d.requested_bytes, 2 * PAGE);
-    assert_non_null(wanted(&d, "/f/d", 0)); /* costs nothing */
+    assert_non_null(requested(&d, "/f/d", 0)); /* costs nothing */
 
     p.budget.formula = BUDGET_THESIS;
     assert_int_equal(cycle_reload(c, &p, NULL), 0);
@@ -211,7 +212,7 @@ static void test_switches(void **state)
     assert_int_equal(d.n_requests, 0);
 }
 
-/* Without scanning nothing is learned, and what was learned is still used. */
+/* Without scanning the cycle does not learn, but still uses what was learned before. */
 static void test_no_scan(void **state)
 {
     _cleanup_model_ Model *m = small_model();
@@ -226,16 +227,16 @@ static void test_no_scan(void **state)
     d = make(&p, again);
     assert_null(again->chains);
     assert_int_equal(cycle_begin(d, (EventTime){now, T0 + now}), 0);
-    assert_int_equal(tell(d, now + 100 * S, "/bin/A", true), 1);
+    assert_int_equal(observe(d, now + 100 * S, "/bin/A", true), 1);
     assert_int_equal(cycle_n_learned(d), 0);
     x = decide(d, now + 101 * S, &plenty);
-    assert_non_null(wanted(&x, "/f/b", 0));
-    assert_null(wanted(&x, "/f/a", 0));
-    assert_int_equal(tell(d, now + 110 * S, "/bin/A", false), 0);
+    assert_non_null(requested(&x, "/f/b", 0));
+    assert_null(requested(&x, "/f/a", 0));
+    assert_int_equal(observe(d, now + 110 * S, "/bin/A", false), 0);
     cycle_end(d, (EventTime){now + 120 * S, T0});
 }
 
-/* What will hardly be used before the session ends is left alone, whatever room there is. */
+/* Objects below `minimum_use` are not requested, however much room there is. */
 static void test_minimum_use(void **state)
 {
     CycleParameters p = parameters();
@@ -271,34 +272,34 @@ static void test_metadata(void **state)
     c = make(&p, m);
     now = habit(c, 10, 1000 * S);
     assert_int_equal(cycle_begin(c, (EventTime){now, T0 + now}), 0);
-    assert_int_equal(tell(c, now + 100 * S, "/bin/A", true), 1);
+    assert_int_equal(observe(c, now + 100 * S, "/bin/A", true), 1);
     now += 101 * S;
     d = decide(c, now, &plenty);
-    assert_non_null(wanted(&d, "/f/b", 0));
+    assert_non_null(requested(&d, "/f/b", 0));
     assert_int_equal(d.requests[d.n_requests - 1].kind, PREFETCH_METADATA);
-    assert_near(wanted(&d, UUID, 0)->probability, 1);
-    assert_int_equal(wanted(&d, UUID, 0)->length, 2 * PAGE);
-    assert_near(wanted(&d, UUID, 20 * PAGE)->probability, 0.5);
-    assert_null(wanted(&d, UUID, 10 * PAGE)); /* 1 of 8 */
-    assert_null(wanted(&d, UUID, 30 * PAGE)); /* somebody else's */
-    assert_null(wanted(&d, UUID, 40 * PAGE)); /* the login pack's */
+    assert_near(requested(&d, UUID, 0)->probability, 1);
+    assert_int_equal(requested(&d, UUID, 0)->length, 2 * PAGE);
+    assert_near(requested(&d, UUID, 20 * PAGE)->probability, 0.5);
+    assert_null(requested(&d, UUID, 10 * PAGE)); /* 1 of 8 */
+    assert_null(requested(&d, UUID, 30 * PAGE)); /* of another user's session */
+    assert_null(requested(&d, UUID, 40 * PAGE)); /* of a login, which has a pack */
     assert_int_equal(d.requested_bytes, (6 + 3) * PAGE);
 
     s.memory.available_bytes = 2 * 7 * PAGE;
     d = decide(c, now, &s);
     assert_int_equal(d.n_beyond, 1);
-    assert_non_null(wanted(&d, "/f/b", 0));
-    assert_non_null(wanted(&d, UUID, 20 * PAGE));
-    assert_null(wanted(&d, UUID, 0));
+    assert_non_null(requested(&d, "/f/b", 0));
+    assert_non_null(requested(&d, UUID, 20 * PAGE));
+    assert_null(requested(&d, UUID, 0));
 
     p.minimum_use = 0.6;
     assert_int_equal(cycle_reload(c, &p, m), 0);
     d = decide(c, now, &plenty);
-    assert_non_null(wanted(&d, UUID, 0));
-    assert_null(wanted(&d, UUID, 20 * PAGE));
+    assert_non_null(requested(&d, UUID, 0));
+    assert_null(requested(&d, UUID, 20 * PAGE));
 }
 
-/* One session in which all was looked at does not fill the memory. */
+/* One session in which everything was looked up does not fill the memory. */
 static void test_metadata_is_bounded(void **state)
 {
     CycleParameters p = parameters();
@@ -307,14 +308,14 @@ static void test_metadata_is_bounded(void **state)
     _cleanup_cycle_ Cycle *c = make(&p, m);
     CycleDecision d;
 
-    assert_int_equal(tell(c, S, "/bin/A", true), 1);
+    assert_int_equal(observe(c, S, "/bin/A", true), 1);
     d = decide(c, 2 * S, &plenty);
     assert_int_equal(d.n_requests, 2);
-    assert_non_null(wanted(&d, UUID, 0));
-    assert_non_null(wanted(&d, UUID, 40000 * PAGE)); /* 12 MB and no second time that */
+    assert_non_null(requested(&d, UUID, 0));
+    assert_non_null(requested(&d, UUID, 40000 * PAGE)); /* 12 MB fit, 24 MB do not */
 }
 
-/* What was learned decays by the wall clock, though the machine was off meanwhile. */
+/* What was learned decays by the wall clock, also while the machine is off. */
 static void test_two_clocks(void **state)
 {
     CycleParameters p = parameters();
@@ -340,9 +341,9 @@ static void test_minsize(void **state)
 
     p.minsize_bytes = 5 * PAGE; /* A has 4, B 6 */
     c = make(&p, m);
-    assert_int_equal(tell(c, 10 * S, "/bin/A", true), 0);
-    assert_int_equal(tell(c, 11 * S, "/bin/B", true), 1);
-    assert_int_equal(tell(c, 12 * S, "/bin/unheard-of", true), 0);
+    assert_int_equal(observe(c, 10 * S, "/bin/A", true), 0);
+    assert_int_equal(observe(c, 11 * S, "/bin/B", true), 1);
+    assert_int_equal(observe(c, 12 * S, "/bin/unheard-of", true), 0);
     assert_int_equal(cycle_n_learned(c), 1);
 }
 
@@ -358,17 +359,17 @@ static void test_prefixes(void **state)
     c = after_a(&p, &now);
     x = decide(c, now, &plenty);
     assert_int_equal(x.n_requests, 1);
-    assert_non_null(wanted(&x, "/f/d", 0));
+    assert_non_null(requested(&x, "/f/d", 0));
 
     p.exclude = "/ !/f !/bin/B"; /* everything but */
     d = make(&p, m);
-    assert_int_equal(tell(d, 10 * S, "/bin/A", true), 0);
-    assert_int_equal(tell(d, 11 * S, "/bin/B", true), 1);
+    assert_int_equal(observe(d, 10 * S, "/bin/A", true), 0);
+    assert_int_equal(observe(d, 11 * S, "/bin/B", true), 1);
 
     p.exclude = "/bin/A/ /bi"; /* whole names */
     e = make(&p, n);
-    assert_int_equal(tell(e, 10 * S, "/bin/A", true), 0);
-    assert_int_equal(tell(e, 10 * S, "/bin/AB", true), 1);
+    assert_int_equal(observe(e, 10 * S, "/bin/A", true), 0);
+    assert_int_equal(observe(e, 10 * S, "/bin/AB", true), 1);
 }
 
 static void test_other_users(void **state)
@@ -383,7 +384,7 @@ static void test_other_users(void **state)
     assert_int_equal(cycle_observe(c, &e), 1);
 }
 
-/* What no daemon should be told. */
+/* Events that make no sense. */
 static void test_hostile(void **state)
 {
     CycleParameters p = parameters();
@@ -393,24 +394,24 @@ static void test_hostile(void **state)
     _cleanup_free_ char *text = NULL;
     usec_t at = 5000 * S;
 
-    /* Exits of what never started, ends of what never began. */
+    /* An exit without a start, an end without a beginning. */
     cycle_end(c, (EventTime){at, T0});
-    assert_int_equal(tell(c, at, "/bin/A", false), 0);
+    assert_int_equal(observe(c, at, "/bin/A", false), 0);
     /* Starts and exits in one batch, at one instant. */
-    assert_int_equal(tell(c, at, "/bin/A", true), 1);
-    assert_int_equal(tell(c, at, "/bin/A", false), 0);
+    assert_int_equal(observe(c, at, "/bin/A", true), 1);
+    assert_int_equal(observe(c, at, "/bin/A", false), 0);
     decide(c, at, &plenty);
     /* Two processes of one application, the same pid reported twice: it runs until both are gone.
      */
-    assert_int_equal(tell(c, at, "/bin/B", true), 1);
-    assert_int_equal(tell(c, at, "/bin/B", true), 0);
-    assert_int_equal(tell(c, at, "/bin/B", false), 0);
-    assert_int_equal(tell(c, at, "/bin/B", true), 0);
-    assert_int_equal(tell(c, at, "/bin/B", false), 0);
-    assert_int_equal(tell(c, at, "/bin/B", false), 0);
-    assert_int_equal(tell(c, at, "/bin/B", false), 0);
-    assert_int_equal(tell(c, at, "/bin/B", true), 1);
-    /* Clocks that jump, both ways and to their ends. */
+    assert_int_equal(observe(c, at, "/bin/B", true), 1);
+    assert_int_equal(observe(c, at, "/bin/B", true), 0);
+    assert_int_equal(observe(c, at, "/bin/B", false), 0);
+    assert_int_equal(observe(c, at, "/bin/B", true), 0);
+    assert_int_equal(observe(c, at, "/bin/B", false), 0);
+    assert_int_equal(observe(c, at, "/bin/B", false), 0);
+    assert_int_equal(observe(c, at, "/bin/B", false), 0);
+    assert_int_equal(observe(c, at, "/bin/B", true), 1);
+    /* Clocks that jump forward, back, and to their limits. */
     for (unsigned i = 0; i < 6; i++) {
         static const usec_t ats[] = {0, 1, USEC_INFINITY, 17, USEC_INFINITY - 1, 6000 * S};
         static const usec_t walls[] = {USEC_INFINITY, 0, 5, T0, 0, USEC_INFINITY - 1};
@@ -420,9 +421,9 @@ static void test_hostile(void **state)
         assert_true(cycle_observe(c, &e) >= 0);
         assert_int_equal(cycle_decide(c, (EventTime){ats[5 - i], walls[i]}, &plenty, &d), 0);
     }
-    /* Names that are no text. */
-    assert_true(tell(c, at, "/bin/\xff\x01%", true) >= 0);
-    assert_true(tell(c, at, "", true) >= 0);
+    /* Names that are not UTF-8, or empty. */
+    assert_true(observe(c, at, "/bin/\xff\x01%", true) >= 0);
+    assert_true(observe(c, at, "", true) >= 0);
     cycle_end(c, (EventTime){at, T0});
     assert_int_equal(cycle_learned(c, &learned), 0);
     assert_int_equal(chains_to_json(learned, &text), 0);
@@ -458,7 +459,7 @@ static void test_nothing_known(void **state)
 
     x = decide(c, S, &plenty);
     assert_int_equal(x.n_requests, 0);
-    assert_int_equal(tell(d, S, "/bin/A", true), 1);
+    assert_int_equal(observe(d, S, "/bin/A", true), 1);
     x = decide(d, S, &plenty);
     assert_int_equal(x.n_requests, 0);
 }
@@ -481,17 +482,17 @@ static void test_save_restore(void **state)
     assert_int_equal(model_to_json(loaded, &second, &again), 0);
     assert_int_equal(size, again);
     assert_memory_equal(first, second, size);
-    /* The original goes on as if nothing had been. */
+    /* Saving has not changed the original. */
     x = decide(c, now, &plenty);
-    assert_non_null(wanted(&x, "/f/b", 0));
+    assert_non_null(requested(&x, "/f/b", 0));
 
     d = make(&p, loaded);
     now += 2000 * S;
     assert_int_equal(cycle_begin(d, (EventTime){now, T0 + now}), 0);
-    assert_int_equal(tell(d, now + 100 * S, "/bin/A", true), 1);
+    assert_int_equal(observe(d, now + 100 * S, "/bin/A", true), 1);
     x = decide(d, now + 101 * S, &plenty);
-    assert_non_null(wanted(&x, "/f/b", 0));
-    /* And nothing is learned twice: the restored one, saved at once, is what was saved. */
+    assert_non_null(requested(&x, "/f/b", 0));
+    /* Nothing is learned twice: restored and saved again, it is the same text. */
     free(second);
     second = NULL;
     loaded = model_free(loaded);
@@ -503,7 +504,8 @@ static void test_save_restore(void **state)
     assert_string_equal(first, second);
 }
 
-/* A map that half the starts need counts half; maps of several stages are one application's. */
+/* An object that half of the starts need has half the probability. An application's objects come
+ * from all stages. */
 static void test_part_of_the_starts(void **state)
 {
     CycleParameters p = parameters();
@@ -517,15 +519,17 @@ static void test_part_of_the_starts(void **state)
     c = make(&p, m);
     now = habit(c, 10, 1000 * S);
     assert_int_equal(cycle_begin(c, (EventTime){now, T0 + now}), 0);
-    assert_int_equal(tell(c, now + 100 * S, "/bin/A", true), 1);
+    assert_int_equal(observe(c, now + 100 * S, "/bin/A", true), 1);
     x = decide(c, now + 101 * S, &plenty);
-    assert_non_null(wanted(&x, "/f/e", 0));
-    assert_true(wanted(&x, "/f/e", 0)->probability < 0.6 * wanted(&x, "/f/b", 0)->probability);
-    assert_true(wanted(&x, "/f/b", 5 * PAGE)->probability < wanted(&x, "/f/b", 0)->probability);
+    assert_non_null(requested(&x, "/f/e", 0));
+    assert_true(requested(&x, "/f/e", 0)->probability <
+                0.6 * requested(&x, "/f/b", 0)->probability);
+    assert_true(requested(&x, "/f/b", 5 * PAGE)->probability <
+                requested(&x, "/f/b", 0)->probability);
 }
 
-/* A file that the user's set must not hold is wanted once at most: its share of the budget goes to
- * others, also when the model is loaded anew. */
+/* A refused file is not requested again, and its share of the budget goes to others, also after the
+ * model was loaded again. */
 static void test_refused(void **state)
 {
     CycleParameters p = parameters();
@@ -540,8 +544,8 @@ static void test_refused(void **state)
     assert_int_equal(cycle_reload(c, &p, m), 0);
     s.memory.available_bytes = 2 * 110 * PAGE;
     d = decide(c, now, &s);
-    assert_non_null(wanted(&d, "/f/huge", 0));
-    assert_null(wanted(&d, "/f/last", 0));
+    assert_non_null(requested(&d, "/f/huge", 0));
+    assert_null(requested(&d, "/f/last", 0));
     assert_int_equal(d.n_beyond, 1);
     assert_int_equal(cycle_refuse(c, "/f/huge"), 0);
     assert_int_equal(cycle_refuse(c, "/f/huge"), 0);
@@ -549,16 +553,17 @@ static void test_refused(void **state)
     assert_int_equal(cycle_refuse(c, UUID), 0);
     for (unsigned i = 0; i < 2; i++) {
         d = decide(c, now, &s);
-        assert_null(wanted(&d, "/f/huge", 0));
-        assert_non_null(wanted(&d, "/f/last", 0));
-        assert_non_null(wanted(&d, "/f/b", 0));
+        assert_null(requested(&d, "/f/huge", 0));
+        assert_non_null(requested(&d, "/f/last", 0));
+        assert_non_null(requested(&d, "/f/b", 0));
         assert_int_equal(d.n_beyond, 0);
         assert_int_equal(d.n_refused, 1);
         assert_int_equal(cycle_reload(c, &p, m), 0);
     }
 }
 
-/* Of what is worth the same, that of the system comes first, whatever the names are. */
+/* Of objects that are worth the same, those that a distribution ships come first, whatever their
+ * names are. */
 static void test_ties(void **state)
 {
     CycleParameters p = parameters();
@@ -575,12 +580,12 @@ static void test_ties(void **state)
     c = make(&p, m);
     now = habit(c, 10, 1000 * S);
     assert_int_equal(cycle_begin(c, (EventTime){now, T0 + now}), 0);
-    assert_int_equal(tell(c, now + 100 * S, "/bin/A", true), 1);
+    assert_int_equal(observe(c, now + 100 * S, "/bin/A", true), 1);
     s.memory.available_bytes = 2 * PAGE;
     d = decide(c, now + 101 * S, &s);
     assert_int_equal(d.n_requests, 1);
     assert_int_equal(d.n_beyond, 1);
-    assert_non_null(wanted(&d, "/usr/lib/libc.so.6", 0));
+    assert_non_null(requested(&d, "/usr/lib/libc.so.6", 0));
 }
 
 static void test_dump(void **state)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What is fetched again, and when: session/refetch-backoff.h. */
+/* When what was reclaimed is read again: session/refetch-backoff.h. */
 
 #include "session/refetch-backoff.h"
 
@@ -13,7 +13,7 @@
 #define S    USEC_PER_SEC
 #define WAIT REFETCH_WAIT_MIN_USEC
 
-/* Bytes that would be fetched if start .. end is missing. */
+/* How many bytes are due if start .. end is missing. */
 static uint64_t due(const RefetchBackoff *b, const char *path, usec_t now, uint64_t start,
                     uint64_t end)
 {
@@ -24,7 +24,7 @@ static uint64_t due(const RefetchBackoff *b, const char *path, usec_t now, uint6
     return range_set_total(&missing);
 }
 
-/* The same, and they are fetched, by and by. */
+/* The same, and notes that they are read, part by part. */
 static uint64_t fetched(RefetchBackoff **b, const char *path, usec_t now, uint64_t start,
                         uint64_t end)
 {
@@ -86,7 +86,7 @@ static void other_parts_do_not_wait(void **state)
     b = refetch_backoff_free(b);
 }
 
-/* What was meant to be fetched, and something else came between, is due at once. */
+/* What was planned but not read, because the job was cancelled, is due at once. */
 static void what_was_not_read_is_not_brought(void **state)
 {
     RefetchBackoff *b = NULL;
@@ -96,7 +96,7 @@ static void what_was_not_read_is_not_brought(void **state)
     assert_int_equal(refetch_backoff_note_read(&b, "/a", S, (Range){0, 40}), 0);
     assert_int_equal(due(b, "/a", 2 * S, 0, 100), 60);
     assert_int_equal(due(b, "/a", S + WAIT, 0, 100), 100);
-    /* Nor when it is fetched again. */
+    /* Nor when it is read again. */
     assert_int_equal(refetch_backoff_note_read(&b, "/a", S + WAIT, (Range){0, 40}), 0);
     assert_int_equal(due(b, "/a", S + WAIT + 1, 0, 100), 60);
     b = refetch_backoff_free(b);

@@ -79,7 +79,7 @@ static void test_battery(void **state)
     assert_false(machine_on_battery(f->fd));
 }
 
-/* A mouse that runs on its battery, or hangs on a charger, says nothing of the machine. */
+/* The battery or charger of a mouse does not count. */
 static void test_devices(void **state)
 {
     Fixture *f = *state;
@@ -116,7 +116,7 @@ static void test_snapshot(void **state)
     assert_int_equal(machine_snapshot(f->fd, &s), -EBADMSG);
 }
 
-/* What is said when the last job is done. */
+/* The report after the last job is done. */
 static PrefetchReport settle(PrefetchThread *r)
 {
     usec_t end = clock_now(CLOCK_MONOTONIC) + 20 * USEC_PER_SEC;
@@ -130,9 +130,9 @@ static PrefetchReport settle(PrefetchThread *r)
     return report;
 }
 
-/* Wants that nobody should have: of files that are not there, absurd ranges; a new list before the
- * old one is done, and an end before the last is. */
-static void test_resident_hostile(void **state)
+/* Requests of files that do not exist or are not regular, and of absurd ranges; new requests before
+ * the old ones are done, and an end before the last are. */
+static void test_prefetch_hostile(void **state)
 {
     static const char no_uuid[] = ""; /* requests of one file have the same pointer */
     const PrefetchRequest requests[] = {
@@ -169,7 +169,7 @@ int main(void)
             TEST(test_battery),
             TEST(test_devices),
             TEST(test_snapshot),
-            TEST(test_resident_hostile),
+            TEST(test_prefetch_hostile),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
