@@ -5,9 +5,8 @@ from . import demand, disklog
 
 
 def judge(bench, variant, scenarios, samples):
-    """Adds `unplanned` to the variant's samples; returns scenario -> what demand.judge() says. To be
-    called when all is measured: only here a program of headstart's runs outside a machine. It prints
-    packs."""
+    """Adds `unplanned` to the variant's samples; returns scenario -> what demand.judge() says. Call it
+    when all is measured: here `headstart show`, which prints packs, runs outside a machine."""
     judged = {}
     for automatic in (False, True):
         own = [s for s in variant.takes_part(scenarios) if (s == "autologin") == automatic]
