@@ -7,7 +7,6 @@
 #include "base/json-util.h"
 #include "base/log.h"
 #include "daemon/prefetcher-model.h"
-#include "pack/checksum.h"
 #include "session/machine.h"
 #include "session/prefetch-thread.h"
 #include "trace/trace.h"
@@ -34,12 +33,11 @@ struct Prefetcher {
     usec_t decided_at, saved_at;
 
     /* Whether the disk holds what this process has read or written there, or something else */
-    bool on_disk;           /* a model */
-    uint64_t known_chains;  /* checksum of its chains */
-    ModelSave *saving;      /* a save that is under way, … */
-    uint64_t saving_chains; /* … the checksum of its chains … */
-    uint64_t n_saving;      /* … and after how many learned events */
-    uint64_t n_saved;       /* the same of the last completed save */
+    bool on_disk;               /* a model */
+    uint64_t known_revision;    /* chains_revision() of it */
+    usec_t known_halflife_usec; /* of its chains */
+    ModelSave *saving;          /* a save that is under way, … */
+    uint64_t saving_revision;   /* … and chains_revision() of what it saves */
 
     sd_event *event;
     sd_event_source *timer, *reload, *dump;
@@ -85,14 +83,6 @@ static CycleParameters cycle_parameters(const Config *c)
     return p;
 }
 
-/* Checksum of the chains; 0 if there are none. */
-static uint64_t chains_checksum(const Chains *c)
-{
-    _cleanup_free_ char *text = NULL;
-
-    return c && chains_to_json(c, &text) >= 0 ? pack_hash(text, strlen(text), 0) : 0;
-}
-
 static int load_config(Prefetcher *p)
 {
     _cleanup_close_ int root_fd = open(p->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -132,7 +122,8 @@ static int load(Prefetcher *p, bool *ret_replaced)
 {
     _cleanup_model_ Model *m = NULL;
     CycleParameters parameters;
-    uint64_t checksum;
+    uint64_t revision;
+    usec_t halflife_usec;
     Cycle *cycle;
     int r;
 
@@ -143,10 +134,11 @@ static int load(Prefetcher *p, bool *ret_replaced)
         return r;
     *ret_replaced = false;
     parameters = cycle_parameters(&p->config);
-    checksum = chains_checksum(m ? m->chains : NULL);
-    if (p->cycle && m && checksum == p->known_chains)
+    revision = chains_revision(m ? m->chains : NULL);
+    halflife_usec = m ? m->halflife_usec : p->config.halflife_usec;
+    if (p->cycle && m && revision == p->known_revision && halflife_usec == p->known_halflife_usec)
         return cycle_reload(p->cycle, &parameters, m);
-    r = cycle_new(&parameters, m, p->config.halflife_usec, p->uid, &cycle);
+    r = cycle_new(&parameters, m, halflife_usec, p->uid, &cycle);
     if (r < 0)
         return r;
     if (p->cycle)
@@ -156,8 +148,8 @@ static int load(Prefetcher *p, bool *ret_replaced)
                        "has learned since");
     cycle_free(p->cycle);
     p->cycle = cycle;
-    p->known_chains = checksum;
-    p->n_saved = 0;
+    p->known_revision = revision;
+    p->known_halflife_usec = halflife_usec;
     *ret_replaced = m;
     return cycle_begin(p->cycle, event_time());
 }
@@ -193,8 +185,7 @@ static void finish_saving(Prefetcher *p, bool wait)
                           p->o.state);
         return;
     }
-    p->n_saved = p->n_saving;
-    p->known_chains = p->saving_chains;
+    p->known_revision = p->saving_revision;
     p->on_disk = true;
 }
 
@@ -205,12 +196,11 @@ static void start_saving(Prefetcher *p)
 
     finish_saving(p, false);
     p->saved_at = now();
-    if (p->saving || cycle_n_learned(p->cycle) == p->n_saved)
+    if (p->saving || cycle_revision(p->cycle) == p->known_revision)
         return;
     r = cycle_learned(p->cycle, &learned);
     if (r >= 0) {
-        p->n_saving = cycle_n_learned(p->cycle);
-        p->saving_chains = chains_checksum(learned);
+        p->saving_revision = chains_revision(learned);
         r = model_save_start(p->o.state, learned, p->on_disk, &p->saving);
     }
     if (r < 0)

@@ -219,6 +219,7 @@ int chains_write(const Chains *c, JsonWriter *to)
     json_writer_add_u64(to, "halflife_usec", c->halflife_usec);
     json_writer_add_u64(to, "window_usec", c->window_usec);
     json_writer_add_u64(to, "generation", c->generation);
+    json_writer_add_u64(to, "revision", c->revision);
     r = write_names(to, c, numbers);
     if (r < 0)
         return r;
@@ -392,21 +393,21 @@ static int read_names(Chains *c, struct json_object *from)
     return 0;
 }
 
-/* Members that a version of the format calls differently. */
+/* Members that a version of the format calls differently, or lacks (NULL). */
 typedef struct Keys {
-    const char *halflife, *window, *histories;
+    const char *halflife, *window, *histories, *revision;
 } Keys;
 
 static const Keys keys_of_version[] = {
-        [1] = {"halflife", "window", "worlds"},
-        [CHAINS_FORMAT_VERSION] = {"halflife_usec", "window_usec", "histories"},
+        [1] = {"halflife", "window", "worlds", NULL},
+        [CHAINS_FORMAT_VERSION] = {"halflife_usec", "window_usec", "histories", "revision"},
 };
 
 static int read_chains(const JsonDocument *d, struct json_object *o, const Keys *keys, Chains **ret)
 {
     _cleanup_chains_ Chains *c = NULL;
     struct json_object *names, *histories;
-    uint64_t halflife_usec, window_usec, generation, last_user = 0;
+    uint64_t halflife_usec, window_usec, generation, revision = 0, last_user = 0;
     DecayedSum *sums[EXPERT_SUMS];
     JsonColumn evidence;
     int r;
@@ -414,6 +415,7 @@ static int read_chains(const JsonDocument *d, struct json_object *o, const Keys 
     if (json_get_u64(o, keys->halflife, INT64_MAX, &halflife_usec) < 0 ||
         json_get_u64(o, keys->window, INT64_MAX, &window_usec) < 0 ||
         json_get_u64(o, "generation", INT64_MAX, &generation) < 0 ||
+        (keys->revision && json_get_u64(o, keys->revision, INT64_MAX, &revision) < 0) ||
         json_get_array(o, "names", SIZE_MAX, &names) < 0 ||
         json_get_column(d, o, "evidence", SIZE_MAX, &evidence) < 0 ||
         json_get_array(o, keys->histories, SIZE_MAX, &histories) < 0)
@@ -424,6 +426,7 @@ static int read_chains(const JsonDocument *d, struct json_object *o, const Keys 
     if (generation > decayed_sum_generation(USEC_INFINITY - 1, halflife_usec))
         return -EBADMSG;
     c->generation = generation;
+    c->revision = revision;
     r = read_names(c, names);
     expert_weights_sums(&c->weights, sums);
     for (size_t i = 0; r >= 0 && i < EXPERT_SUMS; i++)

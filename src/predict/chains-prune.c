@@ -182,6 +182,7 @@ int chains_prune(const Chains *c, Chains **ret)
     if (r < 0)
         return r;
     pruned->generation = c->generation;
+    pruned->revision = c->revision;
     pruned->weight = c->weight;
     pruned->seen = c->seen;
     pruned->now = c->now;

@@ -126,6 +126,7 @@ void chains_set_time(Chains *c, EventTime t)
     usec_t realtime = MIN(t.realtime, USEC_INFINITY - 1);
     uint64_t generation = decayed_sum_generation(realtime, c->halflife_usec);
 
+    c->realtime = realtime;
     if (t.at > c->seen) {
         c->now += MIN(t.at - c->seen, CHAINS_GAP_MAX);
         c->seen = t.at;
@@ -269,6 +270,7 @@ void chains_follow(Chains *c)
 
     chains_end(c);
     s->active = true;
+    s->n_learned = 0;
     s->begin = s->last_since = c->now;
     s->last = CHAINS_NONE;
     s->n_recent = 0;
@@ -369,6 +371,16 @@ static int learn_start(const Chains *c, UserHistory *h, uint32_t id)
     return 0;
 }
 
+/* A start or an exit is learned: see chains_revision(). */
+static void advance_revision(Chains *c)
+{
+    if (c->session.n_histories == 0)
+        return;
+    if (c->session.n_learned++ == 0)
+        c->revision += c->realtime;
+    c->revision = (c->revision + 1) & INT64_MAX;
+}
+
 /* Makes room for one more that runs. */
 static int reserve_running(ChainsSession *s, uint32_t id)
 {
@@ -409,6 +421,7 @@ int chains_start(Chains *c, uint32_t id)
         if (r < 0)
             return r;
     }
+    advance_revision(c);
     s->applications[id] = (SessionApplication){.since = c->now, .running = true, .started = true};
     s->running[s->n_running++] = id;
     s->last = id;
@@ -439,6 +452,7 @@ int chains_exit(Chains *c, uint32_t id)
         return 0;
     for (size_t i = 0; i < s->n_histories; i++)
         learn_exit(c, s->histories[i], id);
+    advance_revision(c);
     s->applications[id].running = false;
     for (size_t i = 0; i < s->n_running; i++)
         if (s->running[i] == id) {

@@ -58,6 +58,7 @@ typedef struct ChainsSession {
     bool active;
     UserHistory *histories[2]; /* that learn from it: everybody's, the user's; borrowed */
     size_t n_histories;
+    uint64_t n_learned; /* starts and exits */
     usec_t begin;
     SessionApplication *applications; /* by id */
     size_t allocated_applications;
@@ -72,6 +73,7 @@ typedef struct ChainsSession {
 typedef struct Chains {
     usec_t halflife_usec, window_usec;
     uint64_t generation;     /* of all sums in it */
+    uint64_t revision;       /* below 2^63: chains_revision() */
     UserHistory **histories; /* [0] is everybody's */
     size_t n_histories, allocated_histories;
     ExpertWeights weights;
@@ -79,6 +81,7 @@ typedef struct Chains {
     usec_t seen; /* latest time that the caller gave */
     usec_t now;  /* the same without silences beyond CHAINS_GAP_MAX; all instants are on this clock
                   */
+    usec_t realtime; /* the wall clock then */
     uint64_t weight; /* of an observation made now */
     ChainsSession session;
 } Chains;
@@ -147,6 +150,15 @@ typedef struct ChainsStates {
     double dwell_usec[4];
 } ChainsStates;
 void chains_states(const Chains *c, const UserHistory *h, const ChainsPair *p, ChainsStates *ret);
+
+/* A number that changes with every start and exit that is learned; 0 if there was none. It is a sum
+ * (modulo 2^63) of 1 for each of them, and of the wall clock at the first one of each session.
+ * Therefore chains of other sessions have another number, the merger of two has the sum of theirs,
+ * and pruning leaves it. */
+static inline uint64_t chains_revision(const Chains *c)
+{
+    return c ? c->revision : 0;
+}
 
 /* A copy in which the session has ended at the chains' time: what can be saved while the session
  * goes on. 0 or -ENOMEM. */

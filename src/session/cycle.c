@@ -373,3 +373,8 @@ uint64_t cycle_n_learned(const Cycle *c)
 {
     return c->n_learned;
 }
+
+uint64_t cycle_revision(const Cycle *c)
+{
+    return chains_revision(mixture_chains(c->mixture));
+}

@@ -122,8 +122,11 @@ int cycle_refuse(Cycle *c, const char *path);
  * 0 or -ENOMEM. */
 int cycle_learned(const Cycle *c, Chains **ret);
 
-/* How many events the cycle has learned from. If it has not changed, there is nothing to save. */
+/* How many starts and exits this cycle has learned from. */
 uint64_t cycle_n_learned(const Cycle *c);
+
+/* chains_revision() of what has been learned. If it has not changed, there is nothing to save. */
+uint64_t cycle_revision(const Cycle *c);
 
 /* The latest decision and what it is based on, as JSON for people (docs/formats.md). The caller
  * releases it. NULL if out of memory. */

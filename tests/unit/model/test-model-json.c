@@ -430,7 +430,7 @@ static char *text_of_habits(unsigned n_applications, unsigned n_next, unsigned n
     n -= strlen("\n}\n");
     snprintf(part, sizeof(part),
              ",\n\"chains\":{\"type\":\"headstart-chains\",\"version\":2,\"halflife_usec\":%llu,"
-             "\"window_usec\":1,\"generation\":9",
+             "\"window_usec\":1,\"generation\":9,\"revision\":0",
              (unsigned long long)H);
     append(&text, &n, &allocated, part);
     append(&text, &n, &allocated, ",\"names\":[");

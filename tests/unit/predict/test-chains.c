@@ -411,6 +411,43 @@ static void test_json(void **state)
     }
 }
 
+/* The revision tells chains apart that have learned something else, whatever was done to them. */
+static void test_revision(void **state)
+{
+    _cleanup_chains_ Chains *a = random_chains(7, 10 * USEC_PER_HOUR),
+                            *b = random_chains(8, 10 * USEC_PER_HOUR), *ab = merged(a, b),
+                            *ba = merged(b, a), *read = NULL, *copy = NULL, *less = NULL;
+    _cleanup_free_ char *text = text_of(a);
+    uint64_t before = chains_revision(a);
+
+    assert_true(before > 0 && before != chains_revision(b));
+    assert_int_equal(chains_revision(NULL), 0);
+    assert_true(chains_revision(ab) == chains_revision(ba));
+    assert_true(chains_revision(ab) != before && chains_revision(ab) != chains_revision(b));
+    assert_int_equal(chains_from_json(text, strlen(text), &read), 0);
+    assert_true(chains_revision(read) == before);
+    assert_int_equal(chains_prune(a, &less), 0);
+    assert_true(chains_revision(less) == before);
+    /* A session that nothing happens in changes nothing; each event does; following does not. */
+    assert_int_equal(chains_begin(a, 1000), 0);
+    chains_end(a);
+    assert_true(chains_revision(a) == before);
+    chains_follow(a);
+    assert_int_equal(chains_start(a, 0), 1);
+    chains_end(a);
+    assert_true(chains_revision(a) == before);
+    assert_int_equal(chains_start(a, 0), 1);
+    assert_true(chains_revision(a) != before);
+    before = chains_revision(a);
+    assert_int_equal(chains_start(a, 0), 0);
+    assert_true(chains_revision(a) == before);
+    assert_int_equal(chains_exit(a, 0), 1);
+    assert_true(chains_revision(a) != before);
+    before = chains_revision(a);
+    assert_int_equal(chains_copy_ended(a, &copy), 0);
+    assert_true(chains_revision(copy) == before);
+}
+
 /* Names are bytes in memory and escaped in JSON. */
 static void test_names_are_bytes(void **state)
 {
@@ -436,8 +473,9 @@ static void test_names_are_bytes(void **state)
 /* Chains that know these names and nothing else. */
 static int read_names(const char *names)
 {
-    static const char head[] = "{\"type\":\"headstart-chains\",\"version\":2,\"halflife_usec\":9,"
-                               "\"window_usec\":5,\"generation\":0,\"histories\":[],";
+    static const char head[] =
+            "{\"type\":\"headstart-chains\",\"version\":2,\"halflife_usec\":9,"
+            "\"window_usec\":5,\"generation\":0,\"revision\":0,\"histories\":[],";
     _cleanup_chains_ Chains *c = NULL;
     char text[2048];
     int n = snprintf(text, sizeof(text), "%s\"names\":[%s],\"evidence\":[0", head, names);
@@ -456,6 +494,17 @@ static void test_bad_names(void **state)
     assert_int_equal(read_names("\"/b\",\"/a\""), -EBADMSG);
     assert_int_equal(read_names("\"/a%\""), -EBADMSG);
     assert_int_equal(read_names("\"/a%00\""), -EBADMSG);
+}
+
+/* Cuts a member that begins so, and its number, out of the text. */
+static void cut(char *text, const char *member)
+{
+    char *at = strstr(text, member), *end;
+
+    assert_non_null(at);
+    end = at + strlen(member);
+    end += strspn(end, "0123456789");
+    memmove(at, end, strlen(end) + 1);
 }
 
 /* Chains that a release before the present format has written give the same chains. */
@@ -477,8 +526,12 @@ static void test_previous_version(void **state)
         memcpy(at, keys[i][1], m);
         memmove(at + m, at + n, strlen(at + n) + 1);
     }
+    cut(old, ",\"revision\":");
     assert_int_equal(chains_from_json(old, strlen(old), &b), 0);
+    assert_true(chains_revision(b) == 0);
     again = text_of(b);
+    cut(text, ",\"revision\":");
+    cut(again, ",\"revision\":");
     assert_string_equal(text, again);
 }
 
@@ -530,7 +583,7 @@ static void test_bad_numbers(void **state)
                                          "Infinity", "null", "\"1\"", "18446744073709551616"};
     static const char format[] =
             "{\"type\":\"headstart-chains\",\"version\":2,\"halflife_usec\":%s,"
-            "\"window_usec\":5,\"generation\":0,\"names\":[],\"evidence\":[],"
+            "\"window_usec\":5,\"generation\":0,\"revision\":0,\"names\":[],\"evidence\":[],"
             "\"histories\":[]}";
 
     for (size_t i = 0; i < ELEMENTSOF(values); i++) {
@@ -571,6 +624,7 @@ int main(void)
             cmocka_unit_test(test_merge),
             cmocka_unit_test(test_merge_states),
             cmocka_unit_test(test_json),
+            cmocka_unit_test(test_revision),
             cmocka_unit_test(test_names_are_bytes),
             cmocka_unit_test(test_bad_names),
             cmocka_unit_test(test_previous_version),
