@@ -117,7 +117,8 @@ static int learn_one(Learning *l, Trace *t, size_t *ret_dropped)
     /* What the session cycle has learned is in the model's chains, unless the model is made anew.
      */
     if (r >= 0 && (l->anew || !(t->flags & TRACE_FOLLOWED)))
-        r = mixture_train(&l->model->chains, l->model->halflife_usec, t);
+        r = mixture_train(&l->model->chains, l->model->halflife_usec, l->c->config.min_size_bytes,
+                          t);
     return r;
 }
 

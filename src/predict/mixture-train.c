@@ -83,7 +83,7 @@ static int sum_bytes(const Trace *t, uint64_t *bytes)
 
 /* Finds the chains' number of each application, CHAINS_NONE for one that is too small or beyond
  * MIXTURE_TRAIN_APPLICATIONS_MAX. */
-static int find_numbers(const Trace *t, Chains *chains, uint32_t *numbers)
+static int find_numbers(const Trace *t, uint64_t minsize_bytes, Chains *chains, uint32_t *numbers)
 {
     _cleanup_free_ uint64_t *bytes = calloc(t->n_applications + 1, sizeof(*bytes));
     int r;
@@ -100,7 +100,7 @@ static int find_numbers(const Trace *t, Chains *chains, uint32_t *numbers)
         numbers[i] = CHAINS_NONE;
         if (file >= t->n_files || t->files[file].path >= t->n_paths)
             return -EBADMSG;
-        if (bytes[i] < MIXTURE_MINSIZE_BYTES || n++ >= MIXTURE_TRAIN_APPLICATIONS_MAX)
+        if (bytes[i] < minsize_bytes || n++ >= MIXTURE_TRAIN_APPLICATIONS_MAX)
             continue;
         r = trace_format_path(t, t->files[file].path, path, sizeof(path));
         if (r >= 0)
@@ -159,7 +159,7 @@ static int feed(Mixture *m, const Trace *t, const Change *changes, size_t n,
     return r;
 }
 
-int mixture_train(Chains **chains, usec_t halflife_usec, const Trace *t)
+int mixture_train(Chains **chains, usec_t halflife_usec, uint64_t minsize_bytes, const Trace *t)
 {
     _cleanup_free_ uint32_t *numbers = NULL;
     _cleanup_free_ Change *changes = NULL;
@@ -181,7 +181,7 @@ int mixture_train(Chains **chains, usec_t halflife_usec, const Trace *t)
         r = mixture_new(*chains, &m);
     if (r < 0)
         return r;
-    r = find_numbers(t, *chains, numbers);
+    r = find_numbers(t, minsize_bytes, *chains, numbers);
     if (r >= 0)
         r = feed(m, t, changes, n, numbers);
     *chains = mixture_release_chains(m);

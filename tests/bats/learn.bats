@@ -230,3 +230,17 @@ print("{" + ",\n".join(json.dumps(k) + ":" + json.dumps(v, separators=(",", ":")
     [ "$(find "$HS_STATE/traces" -name '*.bad' -o -name '*.skipped' | wc -l)" -eq 8 ]
     run -1 compgen -G "$HS_STATE/traces/*.try"
 }
+
+@test "learn: MinSize= says which applications of a session are followed" {
+    local n
+    # Six applications, all of them smaller than the default.
+    "$BATS_TEST_DIRNAME/make-session" 1 1767322800 12 >"$HS_STATE/traces/20260102T030000-session.json"
+    mkdir -p "$HS_TMP/root/etc/headstart"
+    export HEADSTART_SYSTEM_ROOT=$HS_TMP/root
+    for n in 0 2000000; do
+        printf '[Session]\nMinSize=%s\n' "$n" >"$HS_TMP/root/etc/headstart/headstart.conf"
+        run -0 hs learn --rebuild
+        jq '.chains.names // [] | length' "$HS_STATE/model.json" >>"$HS_TMP/followed"
+    done
+    [ "$(xargs <"$HS_TMP/followed")" = "6 0" ]
+}

@@ -12,8 +12,9 @@
 /* after the three above */
 #include <cmocka.h>
 
-#define LARGE (3U << 20)
-#define WEEK  (7 * 24 * USEC_PER_HOUR)
+#define LARGE   (3U << 20)
+#define WEEK    (7 * 24 * USEC_PER_HOUR)
+#define MINSIZE 2000000U
 
 static uint32_t application(Trace *t, const char *path, uint64_t bytes)
 {
@@ -74,7 +75,7 @@ static void what_follows_is_learned(void **state)
     for (unsigned day = 0; day < 3; day++) {
         _cleanup_trace_ Trace *t = session(day);
 
-        assert_int_equal(mixture_train(&m->chains, WEEK, t), 1);
+        assert_int_equal(mixture_train(&m->chains, WEEK, MINSIZE, t), 1);
     }
     assert_non_null(m->chains);
     assert_int_equal(number_of(m->chains, "/bin/true"), CHAINS_NONE);
@@ -106,7 +107,7 @@ static void what_was_trained_predicts(void **state)
     for (unsigned day = 0; day < 5; day++) {
         _cleanup_trace_ Trace *t = session(day);
 
-        assert_int_equal(mixture_train(&m->chains, WEEK, t), 1);
+        assert_int_equal(mixture_train(&m->chains, WEEK, MINSIZE, t), 1);
     }
     a = number_of(m->chains, "/bin/a");
     b = number_of(m->chains, "/bin/b");
@@ -122,20 +123,42 @@ static void what_was_trained_predicts(void **state)
     assert_true(g.guesses[0].probability > 0.5);
 }
 
+/* An application is followed if the files that it used have that size in all. */
+static void the_size_decides_who_is_followed(void **state)
+{
+    static const struct {
+        uint64_t minsize_bytes;
+        bool tool, large;
+    } cases[] = {{0, true, true},
+                 {4096, true, true},
+                 {4097, false, true},
+                 {LARGE, false, true},
+                 {LARGE + 1, false, false}};
+
+    for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+        _cleanup_chains_ Chains *c = NULL;
+        _cleanup_trace_ Trace *t = session(0);
+
+        assert_int_equal(mixture_train(&c, WEEK, cases[i].minsize_bytes, t), 1);
+        assert_int_equal(number_of(c, "/bin/true") != CHAINS_NONE, cases[i].tool);
+        assert_int_equal(number_of(c, "/bin/a") != CHAINS_NONE, cases[i].large);
+    }
+}
+
 static void other_stages_and_bad_traces_teach_nothing(void **state)
 {
     _cleanup_model_ Model *m = model_new(WEEK);
     _cleanup_trace_ Trace *login = session(0), *bad = session(0), *good = session(0);
 
     login->stage = STAGE_LOGIN;
-    assert_int_equal(mixture_train(&m->chains, WEEK, login), 0);
+    assert_int_equal(mixture_train(&m->chains, WEEK, MINSIZE, login), 0);
     assert_null(m->chains);
-    assert_int_equal(mixture_train(&m->chains, WEEK, good), 1);
+    assert_int_equal(mixture_train(&m->chains, WEEK, MINSIZE, good), 1);
     bad->lifetimes[1].application = 77;
-    assert_int_equal(mixture_train(&m->chains, WEEK, bad), -EBADMSG);
+    assert_int_equal(mixture_train(&m->chains, WEEK, MINSIZE, bad), -EBADMSG);
     bad->lifetimes[1].application = 0;
     bad->accesses[0].file = 1000000;
-    assert_int_equal(mixture_train(&m->chains, WEEK, bad), -EBADMSG);
+    assert_int_equal(mixture_train(&m->chains, WEEK, MINSIZE, bad), -EBADMSG);
     /* What was learned before is there still. */
     assert_non_null(m->chains);
     assert_int_not_equal(number_of(m->chains, "/bin/a"), CHAINS_NONE);
@@ -146,6 +169,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(what_follows_is_learned),
             cmocka_unit_test(what_was_trained_predicts),
+            cmocka_unit_test(the_size_decides_who_is_followed),
             cmocka_unit_test(other_stages_and_bad_traces_teach_nothing),
     };
 
