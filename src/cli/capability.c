@@ -18,7 +18,7 @@ bool capability_have(int capability)
     return capability_is_effective(capability) != 0;
 }
 
-const char *capability_name(int capability)
+static const char *capability_name(int capability)
 {
     for (size_t i = 0; i < ELEMENTSOF(names); i++)
         if (names[i].capability == capability)

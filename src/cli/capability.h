@@ -6,11 +6,8 @@
 #include "base/capability.h"
 #include "base/macros.h"
 
-/* True if the capability is effective; also if that cannot be told. */
+/* True if the capability is effective, or if that is unknown. */
 bool capability_have(int capability);
-
-/* "CAP_SYS_ADMIN"; NULL for one that no verb asks for. */
-const char *capability_name(int capability);
 
 /* Writes the missing ones of the list (ended by -1) as "CAP_SYS_ADMIN and CAP_FOWNER" into buf.
  * True if any is missing. */

@@ -6,8 +6,8 @@
 #include "cli/cli.h"
 #include "state/state.h"
 
-/* As state_directory_open() of --state=. 0; -ENOENT without a word if it is missing and not to be
- * made; other errors are reported. */
+/* As state_directory_open() on --state=. 0, -ENOENT (not reported: it does not exist and `create`
+ * is false), or another error that was reported. */
 int cli_state_open(const Context *c, bool create, int *ret_fd);
 
 /* As state_directory_lock(). Waits for five seconds, or as a service (--quiet) for four minutes: at

@@ -102,13 +102,10 @@ int cli_parse_uid(const Context *c, const char *value, uint32_t *ret); /* of --u
 
 /* --- output.c --------------------------------------------------------------------------------- */
 
-/* Sets the locale's characters, by which tables are aligned and names of files printed. Where the
- * environment names no locale they are UTF-8: names are, on nearly every system. For main(). */
+/* Sets the character encoding of the locale, which aligns tables and decides how file names are
+ * printed. It is UTF-8 if the environment sets no locale, as file names are UTF-8 on nearly every
+ * system. For main(). */
 void cli_set_locale(void);
-
-/* The JSON text and a newline, to standard output. Takes the reference, also on failure. 0, -ENOMEM
- * (o is NULL), or the error of writing. */
-int output_json(JsonMode mode, json_object *o);
 
 /* Print the table, or its only row as fields: as text, or as JSON with --json=. 0, or an error that
  * was reported. */

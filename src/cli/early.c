@@ -14,7 +14,7 @@
 
 #define NAME "boot.pack"
 
-/* The directory, made if it is to be; -ENOENT if it is not there. */
+/* The directory, which is created if `create`. -ENOENT if it does not exist. */
 static int open_directory(const Context *c, bool create)
 {
     int fd = rooted_open(c->system_fd, HEADSTART_SYSCONF_DIR, O_RDONLY | O_DIRECTORY);
@@ -53,8 +53,7 @@ int early_pack_update(const Context *c, int state_fd, const void *bytes, size_t 
 
     if (c->system_fd == AT_FDCWD && strcmp(c->state, HEADSTART_STATE_DIR) != 0)
         return 0;
-    /* While the next boot is to be recorded anew, early boot could not see that it must not replay.
-     */
+    /* Early boot cannot see the request to record the next boot without replay. */
     wanted = bytes && is_apart(c, state_fd) &&
              faccessat(state_fd, rerecord_name(flag, STAGE_BOOT), F_OK, 0) < 0;
     fd = open_directory(c, wanted);
@@ -65,10 +64,10 @@ int early_pack_update(const Context *c, int state_fd, const void *bytes, size_t 
     if (wanted)
         r = atomic_file_write(fd, NAME, bytes, size, 0600);
     else if (faccessat(fd, NAME, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
-        r = 0; /* also where nothing can be written */
+        r = 0; /* nothing to remove, even on a read-only filesystem */
     else
         r = unlinkat(fd, NAME, 0) < 0 && errno != ENOENT ? -errno : 0;
-    /* A root that is never written to has no copy. */
+    /* A read-only root filesystem has no copy. */
     if (r == -EROFS && wanted && faccessat(fd, NAME, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
         return 0;
     return r < 0 ? cli_error(r, HEADSTART_SYSCONF_DIR "/" NAME ": %m") : 0;

@@ -11,7 +11,7 @@
 
 #include "config-paths.h"
 
-/* In the order of --help: what one wants first, then the way through the house. */
+/* In the order of --help: what users need first, then the steps of the data flow. */
 static const Verb *const verbs[] = {
         &verb_status,   &verb_show,    &verb_record, &verb_learn,  &verb_plan,    &verb_replay,
         &verb_rerecord, &verb_refresh, &verb_forget, &verb_enable, &verb_disable, &verb_evaluate,
@@ -26,7 +26,7 @@ static void warn_config(void *userdata, const char *file, unsigned line, const c
         cli_warning(0, "%s: %s", file, message);
 }
 
-/* $HEADSTART_SYSTEM_ROOT stands for "/" where this machine's own facts are read: for tests. */
+/* With $HEADSTART_SYSTEM_ROOT, for tests, facts about the machine are read below that directory. */
 static int load_config(Context *c)
 {
     const char *root = getenv("HEADSTART_SYSTEM_ROOT");

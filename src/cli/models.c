@@ -9,7 +9,7 @@
 
 #include "config-paths.h"
 
-/* 0; otherwise *ret_error says in one line what is wrong; the caller frees it. */
+/* 0, or a negative errno and one line in *ret_error, which the caller frees. */
 static int read_model(const char *path, Model **ret, char **ret_error)
 {
     _cleanup_free_ char *text = NULL;
@@ -53,7 +53,7 @@ int models_load(const char *path, usec_t now, Model **ret)
     return 0;
 }
 
-/* Traces that both have learned: they count twice in the sum. */
+/* The number of traces that both have learned, which count twice in the sum. */
 static size_t count_shared(const Model *a, const Model *b)
 {
     size_t n = 0;

@@ -31,7 +31,7 @@ int planned_read(int state_fd, const char *name, uint64_t *ret_salt, bool *ret_s
     return 0;
 }
 
-/* When the file, or what lies in the directory, was changed last; 0 if it is not there. */
+/* The time of the last change of a file or directory; 0 if it does not exist. */
 static uint64_t changed_at(int dir_fd, const char *path)
 {
     struct stat st;
@@ -53,7 +53,7 @@ bool planned_is_current(const Context *c)
         return false;
     newest = MAX(changed_at(fd, STATE_MODEL), changed_at(AT_FDCWD, shipped));
     for (size_t i = 0; i < ELEMENTSOF(config); i++)
-        /* Below another root they are relative to it. */
+        /* Without the leading slash below another root. */
         newest = MAX(newest, changed_at(c->system_fd, config[i] + (c->system_fd != AT_FDCWD)));
     for (Stage stage = 0; stage < _STAGE_MAX; stage++) {
         uint64_t at = state_pack_name(stage) ? changed_at(fd, state_pack_name(stage)) : 0;

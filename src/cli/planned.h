@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What was planned before. */
+/* Facts about the packs that exist. */
 
 #include "cli/cli.h"
 
@@ -9,6 +9,5 @@
  * seek slowly. 0, or a negative errno if there is no usable pack. */
 int planned_read(int state_fd, const char *name, uint64_t *ret_salt, bool *ret_seeks_slowly);
 
-/* True if all that is planned from (both models, configuration) is older than the packs that there
- * are. */
+/* True if the packs are newer than both models and the configuration. */
 bool planned_is_current(const Context *c);

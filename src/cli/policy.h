@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The policy that suits the disk, where the administrator has set none. */
+/* The policy that is chosen by the disk if the administrator has set none. */
 
 #include "base/time-util.h"
 #include "volume/volume.h"

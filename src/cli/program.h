@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The programs that a verb hands over to. */
+/* Programs that verbs execute. */
 
 #include "base/macros.h"
 
-/* Finds the program `name` and writes its path into the buffer. It is looked for beside this
+/* Finds the program `name` and writes its path into the buffer. It is searched next to this
  * program and in the folder `folder` of a build tree, then in the directory where it is installed.
  * 0, or a negative errno, reported. */
 int cli_find_program(const char *name, const char *folder, char *buf, size_t size);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Progress of long work: one line on standard error that is overwritten and gone at the end. Shown
- * on a terminal only, after half a second, ten times a second at most. */
+/* Progress of long work: one line on standard error, which is overwritten and finally removed.
+ * Shown only on a terminal, after half a second, at most ten times per second. */
 
 #include "base/time-util.h"
 
@@ -15,10 +15,10 @@ typedef struct Progress {
     usec_t start, last; /* CLOCK_MONOTONIC */
 } Progress;
 
-/* quiet: never show it. */
+/* `quiet`: the line is never shown. */
 Progress progress_start(const char *what, bool quiet);
 
-/* `done` of `total` are done; total 0: only `done` is known. */
+/* `done` of `total` steps are done; 0: the total is unknown. */
 void progress_update(Progress *p, uint64_t done, uint64_t total);
 
 /* Removes the line. Also for _cleanup_. */

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "cli/show.h"
 
-/* Bytes that a session is expected to need: each byte by its probability. */
+/* The expected number of bytes that a session needs: the sum of the probabilities of all bytes. */
 static double expected_bytes(const WeightedRanges *s, DecayedSum observed)
 {
     double sum = 0;
@@ -16,7 +16,7 @@ static double expected_bytes(const WeightedRanges *s, DecayedSum observed)
     return sum;
 }
 
-/* Of the resident part and of the use itself. */
+/* The expected number of bytes of a file: P(used) times the expected resident bytes. */
 static double expected_data(const ModelStage *g, const ModelStageFile *f)
 {
     return expected_bytes(&f->resident, f->observed) * decayed_sum_ratio(f->used, g->sessions);
@@ -53,7 +53,7 @@ static const char *application_path(const Model *m, const ModelApplication *a)
     return a->file == MODEL_NONE ? NULL : m->files[a->file].path;
 }
 
-/* The likeliest first; opens by unknown applications are no application. */
+/* The most probable first. Accesses by unknown applications are left out. */
 static Table *application_table(const Model *m, const ModelStage *g, uint64_t limit)
 {
     static const Column columns[] = {
@@ -85,7 +85,7 @@ static Table *application_table(const Model *m, const ModelStage *g, uint64_t li
     return t;
 }
 
-/* Those of which the most data is expected first. */
+/* The files with the most expected data first. */
 static Table *largest_files(const Model *m, const ModelStage *g, uint64_t limit)
 {
     static const Column columns[] = {

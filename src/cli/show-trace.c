@@ -6,14 +6,13 @@
 
 #include <string.h>
 
-/* What the accesses say of one file or application. */
+/* The accesses to a file, or those of an application, summed up. */
 typedef struct Use {
     uint32_t index;
     usec_t first;         /* USEC_INFINITY: no access */
     uint32_t n;           /* accesses */
-    uint32_t files;       /* of an application: different ones */
-    uint32_t last;        /* scratch */
-    uint32_t application; /* of a file: whose access was the first */
+    uint32_t files;       /* of an application: number of different files */
+    uint32_t application; /* of a file: the application of the first access */
     uint64_t bytes;       /* resident */
 } Use;
 
@@ -96,7 +95,7 @@ static int collect_applications(const Trace *t, Use **ret)
             u[a->application].first = a->at;
         pairs[n++] = (uint64_t)a->application << 32 | a->file;
     }
-    /* Files that several applications used count with each of them. */
+    /* A file that several applications used counts for each of them. */
     qsort(pairs, n, sizeof(uint64_t), compare_pairs);
     for (size_t i = 0; i < n; i++)
         if (i == 0 || pairs[i] != pairs[i - 1]) {
@@ -115,7 +114,7 @@ static void file_path(const Trace *t, uint32_t file, char *buf, size_t size)
         snprintf(buf, size, "?");
 }
 
-/* The file an application is, or NULL if it is not known. */
+/* The path of an application, or NULL if it is unknown. */
 static const char *application_path(const Trace *t, uint32_t application, char *buf, size_t size)
 {
     if (application == TRACE_NONE)
@@ -230,7 +229,7 @@ static Table *application_table(const Trace *t, const Use *uses, uint64_t limit)
     return s;
 }
 
-/* Files of which something was read. */
+/* Files with resident pages. */
 static Table *file_table(const Trace *t, const Use *uses, uint64_t limit)
 {
     static const Column columns[] = {
@@ -256,7 +255,7 @@ static Table *file_table(const Trace *t, const Use *uses, uint64_t limit)
     return s;
 }
 
-/* All files with all that a simulation of replay needs. */
+/* All files, with everything that a simulation of replay needs. */
 static Table *whole_file_table(const Trace *t, const Use *uses)
 {
     static const Column columns[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* headstart enable and disable: all units at once, by systemctl; and the mark that keeps off those
- * which hooks and timers start. */
+/* headstart enable and disable: all units by systemctl, and a mark file that keeps off the units
+ * that hooks and timers start. */
 
 #include "cli/switch.h"
 #include "base/atomic-file.h"
@@ -10,13 +10,13 @@
 #include <fcntl.h>
 #include <string.h>
 
-/* Below the root. Every unit has ConditionPathExists=! of it. */
+/* Below the root. Every unit has ConditionPathExists=! on this file. */
 #define MARK_DIRECTORY "etc/headstart"
 #define MARK           "disabled"
 
 #define ROOT_ARGUMENT "--root="
 
-/* As data/90-headstart.preset has them. */
+/* The units in data/90-headstart.preset. */
 #define ENABLED                                                                                    \
     "headstart-record.service", "headstart-replay-boot.service", "headstart-replay-login.service", \
             "headstart-learn.path", "headstart-learn.timer", "headstart-plan.service"
@@ -108,7 +108,7 @@ int switch_headstart(Context *c, bool enable)
         return cli_error(EOPNOTSUPP, "--now: this system was not booted with systemd");
     if (access(c->root, F_OK) < 0)
         return cli_error(errno, "--root=%s: %m", c->root);
-    /* Whatever is interrupted between the two is off. */
+    /* An interruption between the two steps leaves headstart off. */
     r = enable ? switch_units(c, true, false) : set_mark(c, true);
     if (r >= 0)
         r = enable ? set_mark(c, false) : switch_units(c, false, now);

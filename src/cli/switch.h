@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the verbs enable and disable share. */
+/* Shared by the verbs enable and disable. */
 
 #include "cli/cli.h"
 
-/* Reads the verb's options (each is --now) and turns headstart on or off. As Verb.run(). */
+/* Parses the verb's options (only --now) and turns headstart on or off. Returns as Verb.run(). */
 int switch_headstart(Context *c, bool enable);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* systemd's own command, for what it does better than we could. */
+/* Runs systemctl(1). */
 
 #include "base/macros.h"
 
@@ -9,6 +9,6 @@
 bool systemctl_available(void);
 
 /* Runs systemctl with these arguments (NULL-terminated, without its name) and waits for it.
- * `silent`: what it complains about is not shown. Its exit status, or a negative errno if it could
- * not be run (nothing is reported). */
+ * `silent`: its error messages are dropped. Its exit status, or a negative errno if it could not be
+ * run (not reported). */
 int systemctl_run(const char *const *arguments, bool silent);

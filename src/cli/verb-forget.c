@@ -29,7 +29,7 @@ typedef struct Forgetting {
     const Context *c;
     int state_fd;
     Stage stage;   /* _STAGE_INVALID: all */
-    uint32_t user; /* UID_INVALID: everybody's */
+    uint32_t user; /* UID_INVALID: all */
     uint64_t n_traces, n_packs, n_left;
 } Forgetting;
 
@@ -53,8 +53,8 @@ static bool has_suffix(const char *name, const char *suffix)
     return n > l && strcmp(name + n - l, suffix) == 0;
 }
 
-/* True if the trace is to go. What cannot be read might be anybody's. */
-static bool concerns(const Forgetting *f, int dir_fd, const char *name)
+/* True if the trace is to be deleted. A trace that cannot be read may belong to any user. */
+static bool is_affected(const Forgetting *f, int dir_fd, const char *name)
 {
     _cleanup_free_ char *error = NULL;
     _cleanup_trace_ Trace *t = NULL;
@@ -93,10 +93,10 @@ static int forget_trace(Forgetting *f, int dir_fd, const char *name)
 {
     int r;
 
-    /* Traces, what was set aside of them, and what a writer that was killed has left. */
+    /* Traces, traces that were set aside, and temporary files of killed writers. */
     if (!strstr(name, ".json") && !has_suffix(name, ".tmp"))
         return 0;
-    if (!concerns(f, dir_fd, name)) {
+    if (!is_affected(f, dir_fd, name)) {
         f->n_left++;
         return 0;
     }
@@ -105,7 +105,7 @@ static int forget_trace(Forgetting *f, int dir_fd, const char *name)
     return r;
 }
 
-/* Packs are planned anew from what is left. What a writer that was killed has left may hold
+/* Packs are planned again from the other traces. A temporary file of a killed writer may contain
  * anything. */
 static int forget_derived(Forgetting *f, int dir_fd, const char *name)
 {
@@ -122,9 +122,9 @@ static int forget_derived(Forgetting *f, int dir_fd, const char *name)
     return r;
 }
 
-/* The recorder's session cycle holds what it has learned in memory, and would save it again. Where
- * it does not run there is nothing to tell. */
-static void tell_headstartd(const Context *c)
+/* The prefetcher keeps what it has learned in memory and would save it again: SIGHUP makes it load
+ * the model. Fails silently if headstartd does not run. */
+static void reload_headstartd(const Context *c)
 {
     if (strcmp(c->state, HEADSTART_STATE_DIR) == 0 && systemctl_available())
         (void)systemctl_run((const char *const[]){"kill", "--kill-who=main", "--signal=HUP",
@@ -139,8 +139,8 @@ static int forget(Forgetting *f)
     r = cli_state_lock(f->c, f->state_fd);
     if (r < 0)
         return r;
-    /* The model goes before the traces that it could be made from: whoever is interrupted has
-     * forgotten too much, never too little. */
+    /* The model is deleted before the traces that it can be made from: an interruption deletes too
+     * much, never too little. */
     r = drop(f, f->state_fd, STATE_MODEL);
     if (r >= 0)
         r = early_pack_update(f->c, f->state_fd, NULL, 0);
@@ -151,7 +151,7 @@ static int forget(Forgetting *f)
     if (r < 0)
         return r;
     closep(&f->state_fd); /* and the lock with it */
-    tell_headstartd(f->c);
+    reload_headstartd(f->c);
     if (!is_partial(f) || f->n_left == 0)
         return 0;
     r = cli_run_verb(f->c, &verb_learn, "--rebuild");

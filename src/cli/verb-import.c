@@ -24,8 +24,8 @@ static int import(const Context *c, char **files, int n, Model **ret)
     r = state_load_model(fd, &own, &error);
     if (r < 0 && r != -ENOENT)
         return cli_error(r, "%s/" STATE_MODEL ": %s", c->state, error ? error : strerror(-r));
-    /* A model that decays at another rate is refused also where there is none yet: learning would
-     * throw it away. */
+    /* A model with another half-life is refused even if there is no model yet: learning would
+     * delete it. */
     sum = own ? TAKE_PTR(own) : model_new(c->config.halflife_usec);
     if (!sum)
         return cli_error(ENOMEM, "%m");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* headstart merge: models of many machines -> one that knows what all of them know. */
+/* headstart merge: adds up the models of several machines. */
 
 #include "base/clock.h"
 #include "base/parse.h"
@@ -24,7 +24,7 @@ typedef struct Merging {
     const char *output;
     int prune; /* percent */
     usec_t now;
-    Model *sum; /* NULL before the first */
+    Model *sum; /* NULL before the first model */
     Table *table;
 } Merging;
 

@@ -38,13 +38,13 @@ typedef struct Recording {
     Stage stage;
     const char *output; /* --output, or NULL */
     bool exact;
-    int state_fd; /* where the trace goes without --output */
+    int state_fd; /* the state directory, without --output */
     sd_event *event;
     Recorder *recorder;
     pid_t child;     /* 0: no command */
     int exit_status; /* of the command */
-    int start_fd;    /* closing it lets the command begin */
-    int failed_fd;   /* the errno of exec comes from here */
+    int start_fd;    /* closing it starts the command */
+    int failed_fd;   /* the child writes the errno of exec to it */
 } Recording;
 
 static void recording_done(Recording *r)
@@ -61,7 +61,7 @@ static void recording_done(Recording *r)
 
 /* --- the command ------------------------------------------------------------------------------ */
 
-/* Never returns. Begins when `start_fd` is closed at the other end. */
+/* Executes the command when the other end of `start_fd` is closed. Never returns. */
 static void __attribute__((noreturn)) run_child(char **argv, int start_fd, int failed_fd)
 {
     sigset_t none;
@@ -70,7 +70,7 @@ static void __attribute__((noreturn)) run_child(char **argv, int start_fd, int f
 
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    if (read(start_fd, &byte, 1) != 0) /* it never writes */
+    if (read(start_fd, &byte, 1) != 0) /* the parent writes nothing */
         _exit(EXIT_FAILURE);
     execvp(argv[0], argv);
     error = errno;
@@ -88,8 +88,8 @@ static int on_child(sd_event_source *s, const siginfo_t *si, void *userdata)
     return sd_event_exit(r->event, 0);
 }
 
-/* Without a command a signal ends the recording; with one it is the command's, which ends it. What
- * the terminal sends, the command got already. */
+/* Without a command a signal ends the recording. Otherwise it is forwarded to the command, unless
+ * the terminal has sent it to both. */
 static int on_signal(sd_event_source *s, const struct signalfd_siginfo *si, void *userdata)
 {
     Recording *r = userdata;
@@ -120,7 +120,7 @@ static int prepare_events(Recording *r)
     return k;
 }
 
-/* Forks the command; it waits until the recording has begun. */
+/* Forks the command, which waits until the recording has begun. */
 static int prepare_child(Recording *r, char **argv)
 {
     int start[2], failed[2];
@@ -152,7 +152,7 @@ static int prepare_child(Recording *r, char **argv)
 
 /* --- the recording ---------------------------------------------------------------------------- */
 
-/* Says what is missing before anything is recorded, not after. */
+/* Reports an output that cannot be written before the recording, not after it. */
 static int check_output(const Recording *r)
 {
     _cleanup_free_ char *copy = NULL;
@@ -177,7 +177,7 @@ static int open_recorder(Recording *r)
 
     if (capability_missing(needed, missing, sizeof(missing)))
         return cli_error(EPERM, "recording needs %s", missing);
-    /* Read-ahead that is lowered must be remembered; else the directory is only of interest if
+    /* The original read-ahead is stored in the directory. Otherwise the directory only says whether
      * something was replayed. */
     if (r->exact && (k = make_directories(HEADSTART_RUN_DIR, 0755)) < 0)
         return cli_error(k, HEADSTART_RUN_DIR ": %m");
@@ -192,7 +192,7 @@ static int open_recorder(Recording *r)
     return k < 0 ? cli_error(k, "cannot follow events: %m") : 0;
 }
 
-/* *ret: where the trace went; the caller frees it. */
+/* *ret: path of the trace; the caller frees it. */
 static int write_trace(const Recording *r, const Trace *t, char **ret)
 {
     _cleanup_free_ char *text = NULL, *path = NULL;
@@ -242,7 +242,7 @@ static int print(const Recording *r, const Trace *t, const char *name)
     left_out = trace_describe_left_out(t);
     if (left_out && !r->c->quiet)
         cli_warning(0, "left out of the trace, over the limits of users: %s", left_out);
-    /* Standard output is the command's. */
+    /* Standard output belongs to the command. */
     if (!r->c->quiet)
         fprintf(stderr,
                 "headstart: recorded %s in %s: %zu accesses to %zu files, %s, and %s of metadata: "
@@ -286,7 +286,7 @@ static int record(Recording *r, char **command)
     return k < 0 ? k : r->exit_status;
 }
 
-/* Ends a command that waits in vain, since recording never began. */
+/* Kills a command that still waits because the recording did not begin. */
 static void drop_child(Recording *r)
 {
     if (r->child > 0) {

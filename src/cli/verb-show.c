@@ -39,7 +39,7 @@ static int show_bytes(const Context *c, const char *path, const char *buf, size_
         return show_pack(c, path, &pack, limit);
     }
 
-    /* The readers say what is wrong with JSON; what is none is nobody's. */
+    /* The readers describe errors in JSON. A file that is not a JSON object is of no kind. */
     if (buf[strspn(buf, " \t\r\n")] != '{')
         return cli_error(EMEDIUMTYPE, "%s: neither a headstart trace, model nor pack", path);
     r = trace_from_json(buf, size, &trace, &error);
