@@ -408,7 +408,7 @@ put_trace() {
     cp "$HS_STATE/model.json" "$HS_TMP/good"
     put_trace 20261103T080000 boot
     local damage
-    for damage in 'truncate -s 100' 'truncate -s 0' 'sed -i s/version.:1/version\":9/'; do
+    for damage in 'truncate -s 100' 'truncate -s 0' 'sed -i s/version.:2/version\":9/'; do
         cp "$HS_TMP/good" "$HS_STATE/model.json"
         rm -f "$HS_STATE/model.json.bad"
         $damage "$HS_STATE/model.json"
