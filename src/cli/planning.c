@@ -21,7 +21,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* With fewer files than this a plan is not cut further for want of memory. */
+/* A plan with fewer files than this is not cut further when memory is short. */
 #define FILES_MIN 64U
 
 void planning_done(Planning *p)
@@ -62,7 +62,7 @@ int planning_load(Planning *p)
     r = volume_table_read(AT_FDCWD, p->root, &p->volumes);
     if (r < 0)
         return cli_error(r, "cannot tell what is mounted: %m");
-    /* A distribution's default has nothing to do there; who has learned something wants to know. */
+    /* The shipped model alone is no reason to report an error: there is nothing to plan. */
     if (p->volumes.n == 0 && !p->model)
         return 0;
     if (p->volumes.n == 0)

@@ -74,7 +74,7 @@ static int drop_stale_packs(const Planning *p)
 }
 
 /* One user's failure, or one stage's, leaves the others their packs. Where nothing can be written,
- * that is said once. 0, or an error that was reported and holds for all packs. */
+ * that is reported once. 0, or an error that was reported and holds for all packs. */
 static int make_pack(Planning *p, Stage stage, uint32_t uid)
 {
     int r = planning_make_pack(p, stage, uid);

@@ -89,7 +89,7 @@ static int compare_u32(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Fills m->files and tells where each of the trace's files went. */
+/* Fills m->files. (*ret_where)[i] is the model's file of the trace's file i. */
 static int take_files(const Trace *t, Model *m, uint32_t **ret_where)
 {
     _cleanup_free_ uint32_t *where = calloc(t->n_files + 1, sizeof(uint32_t));

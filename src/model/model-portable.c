@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What of a model means the same on another machine, and tells of nobody: model.h. */
+/* The part of a model that is valid on another machine and identifies no user: model.h. */
 
 #include "model/model-internal.h"
 

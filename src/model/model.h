@@ -179,9 +179,9 @@ int model_from_json(const char *text, size_t size, Model **ret, char **ret_error
  * the only stage of a model; that has none if nothing was learned of them. 0, -E2BIG, -ENOMEM. */
 int model_sum_stages(const Model *m, unsigned stages, uint32_t uid, Model **ret);
 
-/* *ret = what of it means the same on another machine of the distribution, and tells of nobody: of
- * each stage the sum over all users, with the files that model_path_is_portable(); no metadata
- * (blocks), no chains, no traces. 0, -E2BIG, -ENOMEM. */
+/* *ret = the part of the model that is valid on another machine of the distribution and identifies
+ * no user: for each stage the sum over all users, with the files that model_path_is_portable()
+ * accepts. It has no metadata (blocks), no chains and no traces. 0, -E2BIG, -ENOMEM. */
 int model_make_portable(const Model *m, Model **ret);
 
 /* True below what a distribution ships (/usr, /etc, …), but not where names are the administrator's

@@ -57,7 +57,7 @@ typedef struct LocatedFile {
     usec_t first_use;
     PredictedRange *maps; /* clipped to the file */
     size_t n_maps;
-    Extent *extents; /* all of them; none if FIEMAP is not to be had */
+    Extent *extents; /* all of them; none where FIEMAP is not supported */
     size_t n_extents;
 } LocatedFile;
 

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Who asked longer ago is not heard any more: while a file is there, nothing is replayed. */
+/* A request expires after this time: while its file exists, nothing is replayed. */
 #define RERECORD_MAX (7 * 24 * USEC_PER_HOUR)
 
 typedef struct Rerecord {
@@ -32,7 +32,7 @@ int rerecord_write(int state_fd, Stage stage, uint32_t uid, bool exact);
  * old is removed, with a line in the log: then nothing was asked. 0 or a negative errno. */
 int rerecord_read(const char *state_dir, usec_t now, Rerecord *ret);
 
-/* True if anything is asked for: then nothing else is recorded. */
+/* True if a request exists. Nothing else is recorded then. */
 bool rerecord_asked(const Rerecord *r);
 
 /* True if that stage of that user (of a boot: any) is to be recorded anew. */

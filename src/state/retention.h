@@ -15,7 +15,7 @@
 
 typedef enum RetentionKind {
     RETENTION_TRACE, /* each stage has a count of its own */
-    RETENTION_ASIDE, /* NAME.bad, NAME.skipped: for whoever looks for the reason */
+    RETENTION_ASIDE, /* NAME.bad, NAME.skipped: kept so that an administrator can find the reason */
     _RETENTION_KIND_MAX,
 } RetentionKind;
 

@@ -213,7 +213,7 @@ static bool ends_with(const char *name, const char *suffix)
     return l > k && strcmp(name + l - k, suffix) == 0;
 }
 
-/* A marker whose file is gone serves nobody. */
+/* A marker whose file is gone has no use. */
 static void drop_orphan(const Stock *s, const char *marker)
 {
     _cleanup_free_ char *name = strndup(marker, strlen(marker) - strlen(ATTEMPT_SUFFIX));

@@ -31,10 +31,10 @@
 #define TRACE_ACCESSES_MAX   1000000U
 #define TRACE_LIFETIMES_MAX  1000000U
 #define TRACE_FILES_MAX      250000U
-#define TRACE_PATHS_MAX      500000U             /* nodes of the path tree */
-#define TRACE_PATH_BYTES_MAX (32U * 1024 * 1024) /* full paths of all files */
-#define TRACE_RANGES_MAX     2000000U            /* resident ranges of all files */
-#define TRACE_LEFT_OUT_MAX   4096U               /* users */
+#define TRACE_PATHS_MAX      500000U              /* nodes of the path tree */
+#define TRACE_PATH_BYTES_MAX (256U * 1024 * 1024) /* full paths of all files */
+#define TRACE_RANGES_MAX     2000000U             /* resident ranges of all files */
+#define TRACE_LEFT_OUT_MAX   4096U                /* users */
 #define TRACE_VOLUMES_MAX    4096U
 #define TRACE_PATH_MAX       4096U                 /* bytes of one path, NUL included */
 #define TRACE_NUMBER_MAX     ((uint64_t)INT64_MAX) /* instants, counts, sizes, ends of ranges */

@@ -52,6 +52,8 @@ limited() {
     run --separate-stderr limited learn
     echo "$output $stderr"
     model '.stages | map(select(.uid == 1000)) | .[0].files.used | length == 500'
+    # Of the flood, as much as one user's share of path bytes holds.
+    model '.stages | map(select(.uid == 1001)) | .[0].files.used | length | . > 100 and . < 1000'
     # Nor is it tried again.
     knows_all limited
 }
