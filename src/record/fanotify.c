@@ -15,6 +15,9 @@
 /* The buffer of one read(2): some 1,500 events. */
 #define READ_SIZE (128U * 1024)
 
+/* Of every group, whatever its mode. */
+#define GROUP_FLAGS (FAN_CLASS_NOTIF | FAN_CLOEXEC | FAN_NONBLOCK)
+
 /* A watched filesystem. It is not held open, so that it can be unmounted. */
 typedef struct Watch {
     uint32_t number;
@@ -29,7 +32,7 @@ typedef struct Watch {
 struct Fanotify {
     int handle_fd;     /* the group in file-handle mode */
     int descriptor_fd; /* the one in descriptor mode; -EBADF until needed */
-    unsigned flags;    /* of both, but for the mode */
+    bool unlimited;    /* both queues */
     Watch *watches;
     size_t n_watches, allocated_watches;
     char *buf;
@@ -52,32 +55,70 @@ Fanotify *fanotify_free(Fanotify *f)
     return NULL;
 }
 
-int fanotify_new(bool unlimited, Fanotify **ret)
+int fanotify_open_group(bool unlimited, bool by_descriptor)
+{
+    unsigned flags = GROUP_FLAGS | (unlimited ? FAN_UNLIMITED_QUEUE : 0);
+    int fd = by_descriptor ? fanotify_init(flags, O_RDONLY | O_NOATIME | O_CLOEXEC | O_LARGEFILE)
+                           : fanotify_init(flags | FAN_REPORT_DFID_NAME, O_RDONLY | O_CLOEXEC);
+
+    return fd < 0 ? -errno : fd;
+}
+
+int fanotify_mark_filesystem(int group_fd, const char *target)
+{
+    return fanotify_mark(group_fd, FAN_MARK_ADD | FAN_MARK_FILESYSTEM,
+                         FAN_OPEN | FAN_OPEN_EXEC | FAN_ONDIR, AT_FDCWD, target) < 0
+                   ? -errno
+                   : 0;
+}
+
+bool fanotify_needs_descriptors(int error)
+{
+    return error == -EXDEV || error == -EOPNOTSUPP || error == -ENODEV;
+}
+
+/* Takes the group over on success. */
+static int new_of_group(int handle_fd, bool unlimited, Fanotify **ret)
 {
     Fanotify *f = calloc(1, sizeof(Fanotify));
 
     if (!f)
         return -ENOMEM;
-    f->descriptor_fd = -EBADF;
-    f->flags = FAN_CLASS_NOTIF | FAN_CLOEXEC | FAN_NONBLOCK | (unlimited ? FAN_UNLIMITED_QUEUE : 0);
-    f->handle_fd = fanotify_init(f->flags | FAN_REPORT_DFID_NAME, O_RDONLY | O_CLOEXEC);
+    f->handle_fd = f->descriptor_fd = -EBADF;
+    f->unlimited = unlimited;
     f->buf = malloc(READ_SIZE);
-    if (f->handle_fd < 0 || !f->buf) {
-        int r = f->handle_fd < 0 ? -errno : -ENOMEM;
-
+    if (!f->buf) {
         fanotify_free(f);
-        return r;
+        return -ENOMEM;
     }
+    f->handle_fd = handle_fd;
     *ret = f;
     return 0;
 }
 
-static int mark(int group, const char *target)
+int fanotify_new(bool unlimited, Fanotify **ret)
 {
-    return fanotify_mark(group, FAN_MARK_ADD | FAN_MARK_FILESYSTEM,
-                         FAN_OPEN | FAN_OPEN_EXEC | FAN_ONDIR, AT_FDCWD, target) < 0
-                   ? -errno
-                   : 0;
+    _cleanup_close_ int fd = fanotify_open_group(unlimited, false);
+    int r = fd < 0 ? fd : new_of_group(fd, unlimited, ret);
+
+    if (r >= 0)
+        TAKE_FD(fd);
+    return r;
+}
+
+int fanotify_adopt(int group_fd, bool by_descriptor, Fanotify **ret)
+{
+    Fanotify *f;
+    int r;
+
+    if (!by_descriptor)
+        return new_of_group(group_fd, true, ret);
+    r = fanotify_new(true, &f);
+    if (r < 0)
+        return r;
+    f->descriptor_fd = group_fd;
+    *ret = f;
+    return 0;
 }
 
 int fanotify_watch(Fanotify *f, const Volume *v, uint32_t number)
@@ -96,13 +137,12 @@ int fanotify_watch(Fanotify *f, const Volume *v, uint32_t number)
     if (statfs(v->target, &sf) < 0)
         return -errno;
     w.fsid = sf.f_fsid;
-    r = mark(f->handle_fd, v->target);
-    if (r == -EXDEV || r == -EOPNOTSUPP || r == -ENODEV) {
-        /* btrfs subvolumes have several fsids; some filesystems have no handles. */
+    r = fanotify_mark_filesystem(f->handle_fd, v->target);
+    if (fanotify_needs_descriptors(r)) {
         if (f->descriptor_fd < 0)
-            f->descriptor_fd =
-                    fanotify_init(f->flags, O_RDONLY | O_NOATIME | O_CLOEXEC | O_LARGEFILE);
-        r = f->descriptor_fd < 0 ? -errno : mark(f->descriptor_fd, v->target);
+            f->descriptor_fd = fanotify_open_group(f->unlimited, true);
+        r = f->descriptor_fd < 0 ? f->descriptor_fd
+                                 : fanotify_mark_filesystem(f->descriptor_fd, v->target);
         w.by_descriptor = true;
     }
     if (r < 0)

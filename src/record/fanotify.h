@@ -22,7 +22,20 @@ typedef int (*fanotify_handler_t)(void *arg, const LoggedObject *object, uint32_
  * keeps by itself, per user (record/user-shares.h). 0; -EPERM (no CAP_SYS_ADMIN), -ENOSYS (no
  * fanotify), -EINVAL (a kernel before 5.9), -ENOMEM, or another negative errno. */
 int fanotify_new(bool unlimited, Fanotify **ret);
+
+/* The same of a group that is open and marked already (record/handover.h). Takes the descriptor over
+ * on success. 0, -ENOMEM, or, with by_descriptor, an error of fanotify_new(). */
+int fanotify_adopt(int group_fd, bool by_descriptor, Fanotify **ret);
 Fanotify *fanotify_free(Fanotify *f);
+
+/* The calls behind the object, for a group that another process will adopt. Opens a group in
+ * file-handle or in descriptor mode: a descriptor or a negative errno. */
+int fanotify_open_group(bool unlimited, bool by_descriptor);
+/* Marks the whole filesystem that `target` lies on. 0 or a negative errno. */
+int fanotify_mark_filesystem(int group_fd, const char *target);
+/* True for an error of fanotify_mark_filesystem() on a filesystem that only descriptor mode can
+ * record: a subvolume has no fsid of its own, and some filesystems have no file handles. */
+bool fanotify_needs_descriptors(int error);
 
 /* Watches the whole filesystem of the volume; its events carry `number`. Holds nothing open, so
  * that it can be unmounted. 0, -EALREADY, or a negative errno. */

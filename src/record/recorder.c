@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "record/following.h"
+#include "record/handover.h"
 #include "record/observer.h"
 #include "record/proc-connector.h"
 #include "record/read-ahead.h"
@@ -40,6 +41,9 @@ struct Recorder {
     void *report_arg;
     bool read_ahead_lowered;
     bool complained; /* of events that cannot be read */
+    /* When the root filesystem was marked before this recorder existed, until the first stage has
+     * begun: what is queued since then belongs to that stage. 0: it was not. */
+    usec_t marked_boottime, marked_realtime;
     char *limits;
 
     sd_event *event;
@@ -268,6 +272,30 @@ int recorder_attach(Recorder *recorder, sd_event *event)
 
 /* --- stages ----------------------------------------------------------------------------------- */
 
+static void begin_record(Recorder *recorder, Stage stage, uint32_t uid, usec_t boottime,
+                         usec_t realtime)
+{
+    recorder->complained = false;
+    recorder->stage.exact = recorder->read_ahead_lowered;
+    stage_record_begin(&recorder->stage, stage, uid, boottime, realtime);
+}
+
+/* The boot began when the root filesystem was marked, right after its mount: what is queued belongs
+ * to it, and none of its metadata was resident before. */
+static int begin_marked_stage(Recorder *recorder, uint32_t uid)
+{
+    const VolumeTable nothing = {0};
+    int r = volume_snapshots_begin(&recorder->stage.snapshots, &nothing);
+
+    if (r >= 0)
+        r = observer_begin_stage(&recorder->observer);
+    if (r < 0)
+        return r;
+    begin_record(recorder, STAGE_BOOT, uid, recorder->marked_boottime, recorder->marked_realtime);
+    recorder->marked_boottime = 0;
+    return 0;
+}
+
 int recorder_begin_stage(Recorder *recorder, Stage stage, uint32_t uid)
 {
     StageRecord *s = &recorder->stage;
@@ -276,6 +304,9 @@ int recorder_begin_stage(Recorder *recorder, Stage stage, uint32_t uid)
     if (s->recording)
         return -EBUSY;
     lower_read_ahead(recorder);
+    if (recorder->marked_boottime > 0 && stage == STAGE_BOOT)
+        return begin_marked_stage(recorder, uid);
+    recorder->marked_boottime = 0;
     r = volume_snapshots_begin(&s->snapshots, &recorder->observer.volumes.table);
     if (r >= 0)
         r = recorder_drain(recorder); /* what was queued before is not this stage's */
@@ -283,9 +314,7 @@ int recorder_begin_stage(Recorder *recorder, Stage stage, uint32_t uid)
         r = observer_begin_stage(&recorder->observer);
     if (r < 0)
         return r;
-    recorder->complained = false;
-    s->exact = recorder->read_ahead_lowered;
-    stage_record_begin(s, stage, uid, clock_now(CLOCK_BOOTTIME), clock_now(CLOCK_REALTIME));
+    begin_record(recorder, stage, uid, clock_now(CLOCK_BOOTTIME), clock_now(CLOCK_REALTIME));
     return 0;
 }
 
@@ -395,11 +424,40 @@ static int fail(char **ret_error, int error, const char *text)
     return error;
 }
 
+/* Takes over what headstart-init has begun. 1: it did; 0: there is nothing to take over, or it is
+ * of no use. */
+static int adopt_handover(Recorder *recorder)
+{
+    _cleanup_handover_ Handover h = HANDOVER_NULL;
+    char path[PATH_MAX + sizeof(HANDOVER_SOCKET) + 1];
+    int r;
+
+    if (!recorder->options.take_over || !recorder->run_dir)
+        return 0;
+    snprintf(path, sizeof(path), "%s/" HANDOVER_SOCKET, recorder->run_dir);
+    r = handover_claim(path, &h);
+    if (r >= 0)
+        r = fanotify_adopt(h.fanotify_fd, h.by_descriptor, &recorder->observer.fanotify);
+    if (r < 0) {
+        if (r != -ENOENT && r != -ECONNREFUSED)
+            log_warning_errno(r, "Cannot take over the recording since the mount of the root "
+                                 "filesystem, starting anew: %m");
+        return 0;
+    }
+    TAKE_FD(h.fanotify_fd);
+    recorder->observer.connector_fd = TAKE_FD(h.connector_fd);
+    recorder->marked_boottime = h.start_boottime;
+    recorder->marked_realtime = h.start_realtime;
+    return 1;
+}
+
 static int start_fanotify(Recorder *recorder, char **ret_error)
 {
     Observer *o = &recorder->observer;
-    int r = fanotify_new(!recorder->options.no_unlimited_queue, &o->fanotify);
+    int r = adopt_handover(recorder);
 
+    if (r == 0)
+        r = fanotify_new(!recorder->options.no_unlimited_queue, &o->fanotify);
     if (r == -EPERM)
         return fail(ret_error, r, "recording needs CAP_SYS_ADMIN (fanotify)");
     if (r == -ENOSYS || r == -EINVAL)
@@ -431,7 +489,8 @@ static void find_limits(Recorder *recorder)
     if (!s->residency_known)
         note_limit(recorder,
                    "no CAP_FOWNER: page ranges of files are not known, whole files are assumed");
-    recorder->observer.connector_fd = o->no_proc_connector ? -EPERM : proc_connector_open();
+    if (recorder->observer.connector_fd < 0)
+        recorder->observer.connector_fd = o->no_proc_connector ? -EPERM : proc_connector_open();
     /* Only opening the connector needs the capability. A kernel that refuses to take it back does
      * not keep the recorder from recording. */
     (void)capability_drop(CAP_NET_ADMIN);

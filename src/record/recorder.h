@@ -22,6 +22,7 @@ typedef struct RecorderOptions {
     const char *root; /* paths start here; only filesystems mounted at or below it are recorded */
     const char *run_dir; /* where read-ahead's record and replay's status lie; NULL: neither */
     bool exact;          /* lower read-ahead on all devices */
+    bool take_over; /* the recording that headstart-init began, if run_dir has one: see handover.h */
     /* Pretend that the kernel or the privileges lack something, for tests. */
     bool no_cachestat;
     bool no_proc_connector;
@@ -40,7 +41,7 @@ typedef struct Recorder Recorder;
 /* Watches every local block-backed filesystem below the root. *ret_error, if not NULL, becomes one
  * line for the person who asked (allocated), or NULL. -EPERM (CAP_SYS_ADMIN or CAP_DAC_READ_SEARCH
  * is missing), -ENOSYS (no fanotify), -ENODEV (nothing to watch), -ENOMEM, or another negative
- * errno. */
+ * errno. A recording that cannot be taken over is no error: one line is logged. */
 int recorder_new(const RecorderOptions *o, Recorder **ret, char **ret_error);
 /* Gives back read-ahead if it is lowered. */
 Recorder *recorder_free(Recorder *recorder);

@@ -10,6 +10,7 @@
 
 #include <endian.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 
@@ -127,6 +128,21 @@ static int replay_all(Sweep *s, MountWatch *watch, usec_t until, Report *report)
     }
 }
 
+/* A manager that a gate holds learns how long that may last. */
+static void notify_start(const Sweep *s)
+{
+    char text[96];
+    usec_t now = clock_now(CLOCK_MONOTONIC);
+
+    if (!s->gate) {
+        notify_manager("READY=1\nSTATUS=Replaying");
+        return;
+    }
+    snprintf(text, sizeof(text), "STATUS=Sweeping\nEXTEND_TIMEOUT_USEC=%" PRIu64,
+             s->deadline > now ? s->deadline - now : 0);
+    notify_manager(text);
+}
+
 int sweep(const Pack *p, const SweepOptions *o, Report *report)
 {
     _cleanup_mount_watch_ MountWatch watch = {0};
@@ -170,7 +186,7 @@ int sweep(const Pack *p, const SweepOptions *o, Report *report)
     s.options.done = s.done;
     if (o->mount_wait > 0)
         (void)mount_watch_start(&watch, o->root); /* failing that: what is mounted now */
-    notify_manager(s.gate ? "STATUS=Sweeping" : "READY=1\nSTATUS=Replaying");
+    notify_start(&s);
     /* The recorder must know, should its stage end before this does. */
     report->outcome = REPLAY_OUTCOME_RUNNING;
     (void)report_save(report);

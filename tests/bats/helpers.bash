@@ -12,7 +12,8 @@ HS_BUILD=$(cd "$HS_BUILD" && pwd)
 HEADSTART=$HS_BUILD/src/cli/headstart
 HEADSTARTD=$HS_BUILD/src/daemon/headstartd
 HEADSTART_REPLAY=$HS_BUILD/src/replay/headstart-replay
-export HEADSTART HEADSTARTD HEADSTART_REPLAY
+HEADSTART_INIT=$HS_BUILD/src/early/headstart-init
+export HEADSTART HEADSTARTD HEADSTART_REPLAY HEADSTART_INIT
 # The tests' answers must not depend on how the caller logs.
 unset SYSTEMD_LOG_LEVEL JOURNAL_STREAM
 

@@ -184,14 +184,17 @@ check_purity() {
     [ "$bad" -eq 0 ]
 }
 
-@test "headstart-replay needs libc alone" {
+@test "headstart-replay and headstart-init need libc alone" {
+    local program
     need_command readelf
-    need_binary "$HEADSTART_REPLAY"
-    run readelf --dynamic "$HEADSTART_REPLAY"
-    [ "$status" -eq 0 ]
-    needed=$(sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' <<<"$output" | sort | tr '\n' ' ')
-    echo "needs: $needed"
-    [ "$needed" = "libc.so.6 " ]
+    for program in "$HEADSTART_REPLAY" "$HEADSTART_INIT"; do
+        need_binary "$program"
+        run readelf --dynamic "$program"
+        [ "$status" -eq 0 ]
+        needed=$(sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' <<<"$output" | sort | tr '\n' ' ')
+        echo "$program needs: $needed"
+        [ "$needed" = "libc.so.6 " ]
+    done
 }
 
 @test "headstart-replay maps nothing but itself, ld.so, libc and the vdso" {
@@ -269,16 +272,16 @@ man_options() {
     done
 }
 
-@test "options of headstartd and headstart-replay are in their man pages" {
+@test "options of headstartd, headstart-init and headstart-replay are in their man pages" {
     local program page o
-    for program in "$HEADSTARTD" "$HEADSTART_REPLAY"; do
+    for program in "$HEADSTARTD" "$HEADSTART_INIT" "$HEADSTART_REPLAY"; do
         need_binary "$program"
         page=docs/man/$(basename "$program").8
         run "$program" --help
         [ "$status" -eq 0 ]
         for o in $(grep -oE -- '--[a-z][a-z-]+' <<<"$output" | sort -u); do
             grep -qF -- "${o//-/\\-}" "$page" || {
-                echo "$page does not tell of $o"
+                echo "$page does not describe $o"
                 return 1
             }
         done

@@ -425,3 +425,67 @@ a_boot() {
     [ ! -e "$HS_STATE/rerecord-login" ]
     [ "$(grep -c 'there was none for a week' "$HS_TMP/recorder.log")" -eq 1 ]
 }
+
+# Records a boot in which `before` is read before headstartd starts, and `after` later.
+record_boot() {
+    cat "$HS_MNT/before" >/dev/null
+    bus_start
+    fake_start
+    fake appear
+    recorder_start --stage=auto,boot
+    cat "$HS_MNT/after" >/dev/null
+    fake target active
+    hs_wait 20 has_traces boot
+    recorder_stop
+}
+
+has_traces() {
+    [ "$(traces "$1")" -gt 0 ]
+}
+
+@test "what is read between the mount of the root and the start of headstartd is in the trace" {
+    need_binary "$HEADSTART_INIT"
+    echo before >"$HS_MNT/before"
+    echo after >"$HS_MNT/after"
+    record_boot
+    is_in after boot
+    run ! is_in before boot
+    rm -r "$HS_STATE"
+
+    timeout 30 "$HEADSTART_INIT" --initrd --root="$HS_MNT" --run="$HS_RUN" 3>&-
+    [ -S "$HS_RUN/handover" ]
+    record_boot
+    is_in after boot
+    is_in before boot
+    [ ! -e "$HS_RUN/handover" ]
+}
+
+# other_handover UID: a process of that user offers something else.
+other_handover() {
+    mkdir -p "$HS_RUN"
+    python3 -c '
+import os, socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.bind(sys.argv[1])
+os.setuid(int(sys.argv[2]))
+s.listen(1)
+c = s.accept()[0]
+c.send(b"something else")
+c.recv(1)' "$HS_RUN/handover" "$1" 3>&- &
+    hs_defer end_process $!
+    hs_wait 10 test -S "$HS_RUN/handover"
+}
+
+@test "a recording that another user offers, or in another form, is not taken over" {
+    local uid
+    echo before >"$HS_MNT/before"
+    echo after >"$HS_MNT/after"
+    for uid in 65534 0; do
+        other_handover $uid
+        record_boot
+        grep -q "Cannot take over" "$HS_TMP/recorder.log"
+        is_in after boot
+        run ! is_in before boot
+        rm -rf "$HS_STATE" "$HS_RUN/handover"
+    done
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "early/conditions.h"
+
+#include "base/kernel.h"
+#include "base/macros.h"
+#include "base/rooted.h"
+
+#include "config-paths.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+static const char *const forbidden_words[] = {"headstart=0", "rd.live.image", "boot=live",
+                                              "boot=casper"};
+static const char *const forbidden_below_root[] = {HEADSTART_SYSCONF_DIR "/disabled",
+                                                   "/cdrom/casper"};
+static const char *const forbidden_below_run[] = {"/archiso", "/initramfs/live"};
+
+static bool exists(int root_fd, const char *path)
+{
+    _cleanup_close_ int fd = root_fd < 0 ? -EBADF : rooted_open(root_fd, path, O_PATH);
+
+    return fd >= 0;
+}
+
+static bool has_word(char *const *words, const char *word)
+{
+    for (; words && *words; words++)
+        if (strcmp(*words, word) == 0)
+            return true;
+    return false;
+}
+
+const char *early_forbidden(int root_fd, int run_fd, char *const *words)
+{
+    for (size_t i = 0; i < ELEMENTSOF(forbidden_words); i++)
+        if (has_word(words, forbidden_words[i]) ||
+            kernel_command_line_has(AT_FDCWD, forbidden_words[i]))
+            return forbidden_words[i];
+    for (size_t i = 0; i < ELEMENTSOF(forbidden_below_root); i++)
+        if (exists(root_fd, forbidden_below_root[i]))
+            return forbidden_below_root[i];
+    for (size_t i = 0; i < ELEMENTSOF(forbidden_below_run); i++)
+        if (exists(run_fd, forbidden_below_run[i]))
+            return forbidden_below_run[i];
+    return NULL;
+}
+
+bool early_may_replay(int root_fd)
+{
+    return !exists(root_fd, HEADSTART_STATE_DIR "/rerecord-boot");
+}

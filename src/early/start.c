@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "early/start.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "early/conditions.h"
+#include "record/handover.h"
+
+#include "config-paths.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+/* In the runtime directory: headstart-replay runs already, its unit must not start another. */
+#define REPLAY_MARKER "replay-boot.early"
+
+/* A pack is never waited for longer (GATE_DEADLINE_MAX of replay/sweep.h). */
+#define HOLD_MAX (60 * USEC_PER_SEC)
+
+/* The answer to a deadline needs a moment of CPU time. */
+#define HOLD_MARGIN (100 * USEC_PER_MSEC)
+
+/* --- the process that headstart-replay will be ------------------------------------------------ */
+
+/* Keeps the descriptors until headstartd claims them. */
+static void hold(Handover *h, int listen_fd, const char *path)
+{
+    (void)prctl(PR_SET_NAME, "headstart-hold");
+    (void)setsid();
+    (void)handover_offer(listen_fd, h, HANDOVER_OFFER_USEC);
+    (void)unlink(path);
+    _exit(EXIT_SUCCESS);
+}
+
+/* `boot_fd` is what the waiting process notices the end of. */
+static int start_recording(const EarlyOptions *o, int boot_fd)
+{
+    _cleanup_handover_ Handover h = HANDOVER_NULL;
+    _cleanup_close_ int listen_fd = -EBADF;
+    char path[PATH_MAX];
+    pid_t pid;
+    int r = handover_begin(o->root, &h);
+
+    if (r < 0)
+        return r;
+    if ((size_t)snprintf(path, sizeof(path), "%s/" HANDOVER_SOCKET, o->run) >= sizeof(path))
+        return -ENAMETOOLONG;
+    (void)unlink(path);
+    listen_fd = handover_listen(path);
+    if (listen_fd < 0)
+        return listen_fd;
+    pid = fork();
+    if (pid < 0)
+        return -errno;
+    if (pid == 0) {
+        close(boot_fd);
+        hold(&h, listen_fd, path);
+    }
+    return 0;
+}
+
+/* Leaves to this process, and to what it executes, the two capabilities of the unit. */
+static int drop_capabilities(void)
+{
+    for (int c = 0; prctl(PR_CAPBSET_READ, c) >= 0; c++)
+        if (c != CAP_DAC_READ_SEARCH && c != CAP_FOWNER && prctl(PR_CAPBSET_DROP, c) < 0)
+            return -errno;
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;
+}
+
+/* The first to go when memory is short, as in the unit. Failing is no reason to fail. */
+static void raise_oom_score(void)
+{
+    _cleanup_close_ int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+    if (fd >= 0 && write(fd, "900", 3) < 0)
+        log_debug_errno(errno, "Cannot set oom_score_adj, ignoring: %m");
+}
+
+static int path_below(char *ret, size_t size, const char *format, const char *dir)
+{
+    int n = snprintf(ret, size, format, strcmp(dir, "/") == 0 ? "" : dir);
+
+    return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
+}
+
+/* Executes headstart-replay; returns on failure only. */
+static int execute_replay(const EarlyOptions *o, int boot_fd)
+{
+    char pack[PATH_MAX], copy[PATH_MAX], root[PATH_MAX], status[PATH_MAX], marker[PATH_MAX];
+    char *const arguments[] = {(char *)"headstart-replay",
+                               root,
+                               (char *)"--mount-wait=60s",
+                               (char *)"--timeout=90s",
+                               status,
+                               pack,
+                               copy,
+                               NULL};
+    int r = path_below(pack, sizeof(pack), "%s" HEADSTART_STATE_DIR "/boot.pack", o->root);
+
+    if (r >= 0)
+        r = path_below(copy, sizeof(copy), "%s" HEADSTART_SYSCONF_DIR "/boot.pack", o->root);
+    if (r >= 0)
+        r = path_below(status, sizeof(status), "--status=%s/replay-boot.json", o->run);
+    if (r >= 0)
+        r = path_below(marker, sizeof(marker), "%s/" REPLAY_MARKER, o->run);
+    if (r < 0)
+        return r;
+    snprintf(root, sizeof(root), "--root=%s", o->root);
+    if (access(pack, F_OK) < 0 && access(copy, F_OK) < 0)
+        _exit(EXIT_SUCCESS); /* nothing was planned yet */
+    if (o->survives) {
+        int fd = open(marker, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+
+        if (fd < 0)
+            return -errno;
+        close(fd);
+    }
+    raise_oom_score();
+    r = drop_capabilities();
+    /* It stays open until headstart-replay ends. */
+    if (r >= 0 && fcntl(boot_fd, F_SETFD, 0) < 0)
+        r = -errno;
+    if (r >= 0) {
+        execv(o->replay, arguments);
+        r = -errno;
+    }
+    /* The unit may try. */
+    if (o->survives)
+        (void)unlink(marker);
+    return r;
+}
+
+/* What the kernel log shows: errors of this process and of headstart-replay. */
+static void log_to_kernel(void)
+{
+    int log_fd = open("/dev/kmsg", O_WRONLY | O_CLOEXEC);
+    int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    if (null_fd >= 0) {
+        (void)dup2(null_fd, STDIN_FILENO);
+        (void)dup2(null_fd, STDOUT_FILENO);
+    }
+    if (log_fd >= 0)
+        (void)dup2(log_fd, STDERR_FILENO);
+}
+
+static void run_child(const EarlyOptions *o, int boot_fd)
+{
+    _cleanup_close_ int root_fd = -EBADF, run_fd = -EBADF;
+    int r;
+
+    log_to_kernel();
+    (void)setsid();
+    root_fd = open(o->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    run_fd = open("/run", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (early_forbidden(root_fd, run_fd, o->words))
+        _exit(EXIT_SUCCESS);
+    if (mkdir(o->run, 0755) < 0 && errno != EEXIST) {
+        log_error_errno(errno, "headstart-init: %s: %m", o->run);
+        _exit(EXIT_FAILURE);
+    }
+    r = start_recording(o, boot_fd);
+    if (r < 0)
+        log_warning_errno(r, "headstart-init: the recording begins later: %m");
+    if (!early_may_replay(root_fd))
+        _exit(EXIT_SUCCESS);
+    r = execute_replay(o, boot_fd);
+    log_error_errno(r, "headstart-init: cannot start headstart-replay: %m");
+    _exit(EXIT_FAILURE);
+}
+
+/* --- the process that waits ------------------------------------------------------------------- */
+
+/* A datagram socket with an abstract address of the kernel's choice, for $NOTIFY_SOCKET. */
+static int open_notify_socket(char *ret_name, size_t size)
+{
+    _cleanup_close_ int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct sockaddr_un sa = {.sun_family = AF_UNIX};
+    socklen_t length = sizeof(sa);
+
+    if (fd < 0 || bind(fd, (struct sockaddr *)&sa, sizeof(sa_family_t)) < 0 ||
+        getsockname(fd, (struct sockaddr *)&sa, &length) < 0)
+        return -errno;
+    snprintf(ret_name, size, "@%.*s", (int)(length - sizeof(sa_family_t) - 1), sa.sun_path + 1);
+    return TAKE_FD(fd);
+}
+
+/* Reads one message. True if the boot may continue; else *until becomes the time that the sender
+ * asks for, counted from now. */
+static bool may_continue(int notify_fd, usec_t *until)
+{
+    static const char extend[] = "EXTEND_TIMEOUT_USEC=";
+    char text[1024];
+    ssize_t n = recv(notify_fd, text, sizeof(text) - 1, 0);
+
+    if (n < 0)
+        return false;
+    text[n] = 0;
+    for (char *save = NULL, *line = strtok_r(text, "\n", &save); line;
+         line = strtok_r(NULL, "\n", &save)) {
+        uint64_t usec;
+
+        if (strcmp(line, "READY=1") == 0)
+            return true;
+        if (strncmp(line, extend, sizeof(extend) - 1) == 0 &&
+            parse_u64(line + sizeof(extend) - 1, &usec) >= 0)
+            *until = clock_now(CLOCK_MONOTONIC) + MIN(usec, HOLD_MAX) + HOLD_MARGIN;
+    }
+    return false;
+}
+
+static void await_replay(int notify_fd, int end_fd)
+{
+    usec_t until = clock_now(CLOCK_MONOTONIC) + EARLY_FIRST_MESSAGE_USEC;
+    /* Whatever the messages ask for. */
+    const usec_t last = until + HOLD_MAX + HOLD_MARGIN;
+
+    for (;;) {
+        struct pollfd p[] = {{.fd = notify_fd, .events = POLLIN}, {.fd = end_fd}};
+        usec_t now = clock_now(CLOCK_MONOTONIC), end = MIN(until, last);
+        int n = poll(p, ELEMENTSOF(p), now < end ? (int)((end - now) / USEC_PER_MSEC) + 1 : 0);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return;
+        if ((p[0].revents & POLLIN) && may_continue(notify_fd, &until))
+            return;
+        if (p[1].revents && !(p[0].revents & POLLIN))
+            return;
+    }
+}
+
+void early_start(const EarlyOptions *o)
+{
+    _cleanup_close_ int notify_fd = -EBADF, end_fd = -EBADF, boot_fd = -EBADF;
+    char name[sizeof(((struct sockaddr_un *)0)->sun_path) + 1];
+    int fds[2];
+    pid_t pid;
+
+    notify_fd = open_notify_socket(name, sizeof(name));
+    if (notify_fd < 0 || pipe2(fds, O_CLOEXEC) < 0)
+        return;
+    end_fd = fds[0];
+    boot_fd = fds[1];
+    pid = fork();
+    if (pid < 0)
+        return;
+    if (pid == 0) {
+        close(TAKE_FD(notify_fd));
+        close(TAKE_FD(end_fd));
+        if (setenv("NOTIFY_SOCKET", name, 1) < 0)
+            _exit(EXIT_FAILURE);
+        run_child(o, boot_fd);
+    }
+    close(TAKE_FD(boot_fd));
+    await_replay(notify_fd, end_fd);
+    /* The system manager reaps what runs on. */
+    (void)waitpid(pid, NULL, WNOHANG);
+}

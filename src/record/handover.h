@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* A recording that begins before headstartd: headstart-init marks the root filesystem as soon as it
+ * is mounted, and a process of its own keeps the descriptors until headstartd claims them through a
+ * socket. The kernel queues the events meanwhile. Needs libc alone.
+ *
+ *     headstart-init   handover_begin(), fork(2), handover_offer()
+ *     headstartd       handover_claim(), fanotify_adopt() */
+
+#include "base/time-util.h"
+
+#include <stdbool.h>
+
+/* The socket (SOCK_SEQPACKET) in the runtime directory that headstart-init offers the descriptors
+ * on. */
+#define HANDOVER_SOCKET "handover"
+
+/* A group that nobody claims is closed after this time. */
+#define HANDOVER_OFFER_USEC (60 * USEC_PER_SEC)
+
+/* headstartd waits at most this long for the answer of a process that does nothing but answer. */
+#define HANDOVER_CLAIM_USEC (2 * USEC_PER_SEC)
+
+typedef struct Handover {
+    int fanotify_fd;    /* group whose only mark is the root filesystem; -EBADF: none */
+    bool by_descriptor; /* the group reports descriptors, not file handles (btrfs subvolume) */
+    int connector_fd;   /* the proc connector's socket; -EBADF: none */
+    usec_t start_boottime, start_realtime; /* when the mark was set */
+} Handover;
+
+#define HANDOVER_NULL                                 \
+    {                                                 \
+        .fanotify_fd = -EBADF, .connector_fd = -EBADF \
+    }
+
+/* Closes the descriptors. */
+void handover_done(Handover *h);
+#define _cleanup_handover_ _cleanup_(handover_done)
+
+/* Makes the group, marks the filesystem of `root`, and opens the proc connector. A missing proc
+ * connector is no error. 0, -EPERM (no CAP_SYS_ADMIN), -ENOSYS (no fanotify), or the negative errno
+ * of fanotify_init(2) or fanotify_mark(2). */
+int handover_begin(const char *root, Handover *ret);
+
+/* Binds the socket `path`, which must not exist, in a directory that only root writes to. A
+ * descriptor or a negative errno. */
+int handover_listen(const char *path);
+
+/* Waits at most `timeout` for a claim by a process of root and answers it. 0, -ETIMEDOUT, or a
+ * negative errno. The caller closes the descriptors and removes the socket. */
+int handover_offer(int listen_fd, const Handover *h, usec_t timeout);
+
+/* Claims what is offered at `path`, and removes the socket. 0; -ENOENT or -ECONNREFUSED: nothing is
+ * offered; -EPERM: not by root; -ETIMEDOUT; -EBADMSG: by another version; or a negative errno. */
+int handover_claim(const char *path, Handover *ret);
