@@ -39,12 +39,13 @@ class Bench:
         self.retries = 0
         self.sessions = 2  # that an installed headstart learns from
         self._package = None
+        self.inits = {}  # contents of the disk -> the first program of a machine that boots from it
         self.recorded = None
         self._lists = None
 
     def machine(self, arguments=()):
         return Machine(self.disk.root, self.work, self.desktop, self.group, self.disk.device,
-                       arguments)
+                       arguments, self.inits.get(self.disk.current))
 
     @property
     def package(self):

@@ -46,6 +46,7 @@ class SimulatedDisk:
         self.saved = {}
         self.mounted = False
         self.contents = None  # the name under which disksim has what fresh() brings back
+        self.current = None  # the name of what the disk holds since the last fresh()
 
     # --- set-up and tear-down
 
@@ -216,7 +217,7 @@ class SimulatedDisk:
     def fresh(self, contents=None):
         """The disk as it was when keep_changes() was last called (else as the image has it), or as
         save() kept it under that name; nothing of it cached, delays off, mounted."""
-        contents = contents or self.contents
+        contents = self.current = contents or self.contents
         self.delays(False)
         self.umount()
         system.flush_device(self.device_fd)

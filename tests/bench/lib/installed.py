@@ -35,6 +35,7 @@ class Installed(Variant):
         """Installs, then makes the disk what the measured runs begin with. Returns facts."""
         self.bench.disk.fresh()
         self.bench.package.install(self.bench.disk.root)
+        self.bench.inits[contents] = self.bench.package.init()
         self.bench.disk.save(contents)
         facts = self._teach(contents, automatic)
         self._keep_state(contents)

@@ -50,11 +50,13 @@ class NotifySocket:
 class Machine:
     """One boot of the tree at `root`. Context manager: the machine is off afterwards."""
 
-    def __init__(self, root, work, desktop, group, device=None, arguments=()):
+    def __init__(self, root, work, desktop, group, device=None, arguments=(), init=None):
         """`device` is the block device below `root`, which the machine then sees; `arguments` go to
-        its systemd, which takes them for a kernel command line."""
+        its systemd, which takes them for a kernel command line. `init` is the machine's first
+        program, as init= on a kernel command line; None: its /sbin/init."""
         self.root, self.work, self.desktop = Path(root), Path(work), desktop
         self.group, self.device, self.arguments = group, device, list(arguments)
+        self.init = init
         self.shared = self.work / "shared"
         self.console = self.work / "console.log"
         self.process = self.notify = self.leader = self.x = None
@@ -85,12 +87,14 @@ class Machine:
         self.started = time.monotonic()
         with open(self.console, "wb") as console:
             self.process = subprocess.Popen(
-                ["systemd-nspawn", f"--directory={self.root}", "--boot", "--quiet",
+                ["systemd-nspawn", f"--directory={self.root}", "--quiet",
+                 *(["--kill-signal=SIGRTMIN+3"] if self.init else ["--boot"]),
                  "--register=no", "--keep-unit", "--private-users=no", "--private-network",
                  "--link-journal=no", "--resolv-conf=off", "--timezone=off",
                  "--console=read-only", "--notify-ready=yes", "--machine=headstart-bench",
                  f"--bind={self.shared}:/run/bench",
-                 *([f"--bind={self.device}"] if self.device else []), *self.arguments],
+                 *([f"--bind={self.device}"] if self.device else []),
+                 *([self.init] if self.init else []), *self.arguments],
                 # nspawn's filter of system calls is older than cachestat(2) and refuses it.
                 env={**os.environ, "NOTIFY_SOCKET": self.notify.path, "SYSTEMD_SECCOMP": "0"},
                 stdin=subprocess.DEVNULL, stdout=console, stderr=subprocess.STDOUT,

@@ -64,6 +64,14 @@ class Package:
             raise BenchError(f"what {self.builddir} installs has no program {name}")
         return "/" + str(found[0].relative_to(self.stage))
 
+    def init(self):
+        """The program that init= names on the machine's kernel command line; None: the package has
+        none, and the machine's init comes first."""
+        try:
+            return self.program("headstart-init")
+        except BenchError:
+            return None
+
     def install(self, root):
         """Puts the files into the tree and enables the units, as the package's scripts do."""
         run("cp", "-a", "--no-preserve=timestamps", "--no-target-directory", self.stage, root)
