@@ -23,8 +23,8 @@ typedef int (*fanotify_handler_t)(void *arg, const LoggedObject *object, uint32_
  * fanotify), -EINVAL (a kernel before 5.9), -ENOMEM, or another negative errno. */
 int fanotify_new(bool unlimited, Fanotify **ret);
 
-/* The same of a group that is open and marked already (record/handover.h). Takes the descriptor over
- * on success. 0, -ENOMEM, or, with by_descriptor, an error of fanotify_new(). */
+/* The same of a group that is open and marked already (record/handover.h). Takes the descriptor
+ * over on success. 0, -ENOMEM, or, with by_descriptor, an error of fanotify_new(). */
 int fanotify_adopt(int group_fd, bool by_descriptor, Fanotify **ret);
 Fanotify *fanotify_free(Fanotify *f);
 

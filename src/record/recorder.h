@@ -22,7 +22,8 @@ typedef struct RecorderOptions {
     const char *root; /* paths start here; only filesystems mounted at or below it are recorded */
     const char *run_dir; /* where read-ahead's record and replay's status lie; NULL: neither */
     bool exact;          /* lower read-ahead on all devices */
-    bool take_over; /* the recording that headstart-init began, if run_dir has one: see handover.h */
+    bool take_over; /* the recording that headstart-init began, if run_dir has one: see handover.h
+                     */
     /* Pretend that the kernel or the privileges lack something, for tests. */
     bool no_cachestat;
     bool no_proc_connector;
