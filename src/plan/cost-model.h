@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What a request costs on a kind of device. One head that moves: cost = fixed + seek + half a
- * rotation + bytes / rate; the seek grows with the square root of the distance (Ruemmler and
- * Wilkes, An introduction to disk drive modeling, 1994); over a short gap ahead the head may as
- * well wait: it costs at most the gap's transfer time. tests/bench/diskmodel.c is a disk that
- * behaves so. Pure. */
+/* The time of a request on a device. The model has one head that moves: time = fixed + seek + half
+ * a rotation + bytes / rate. The seek time grows with the square root of the distance (Ruemmler and
+ * Wilkes, An introduction to disk drive modeling, 1994). Over a short gap ahead the head waits
+ * instead, which takes at most the transfer time of the gap. tests/bench/diskmodel.c simulates the
+ * same disk. Pure. */
 
 #include "base/time-util.h"
 #include "base/vocabulary.h"
@@ -16,7 +16,7 @@ typedef struct CostModel {
     double seek_max_usec; /* across the whole device */
     double half_rotation_usec;
     double fixed_usec;   /* per request */
-    uint64_t wait_bytes; /* over a gap ahead of up to so many the head waits instead of seeking */
+    uint64_t wait_bytes; /* the longest gap ahead over which the head waits */
     unsigned queue;      /* requests the device serves at once, at most COST_QUEUE_MAX */
 } CostModel;
 
@@ -27,23 +27,21 @@ typedef struct CostRequest {
     uint64_t length;
 } CostRequest;
 
-/* Typical parameters of the class (docs/architecture.md says where they were taken). `unknown` is
- * taken for a hard disk: wrong on a faster device, it costs nothing there. */
+/* Typical parameters of the class, as tests/bench/diskmodel.c has them too. `unknown` counts as a
+ * hard disk, because a wrong guess costs a faster device nothing. */
 const CostModel *cost_model_of(DeviceClass c);
 
-/* Cost of moving from byte `from` to byte `to` of a device of `size` bytes, without transfer. */
+/* Time to move from byte `from` to byte `to` of a device of `size` bytes, without transfer. */
 double cost_move_usec(const CostModel *m, uint64_t from, uint64_t to, uint64_t size);
 
-/* Time until the last of n requests is served, given in this order all at once, the head at 0. A
- * device with a queue passes the fixed latencies of `queue` requests side by side; all share one
- * link of its rate. */
+/* Time until the last of n requests is done, if all are submitted at once in this order with the
+ * head at 0. The fixed latencies of up to `queue` requests overlap; all requests share the rate. */
 double cost_sequence_usec(const CostModel *m, const CostRequest *requests, size_t n, uint64_t size);
 
-/* The largest gap ahead (with every smaller one) that is better read through than skipped with a
- * request of its own: where gap / rate * (1 + memory_price) = fixed + move. `memory_price` is what
- * a byte brought in for nothing costs, in transfers of a byte: 0 for what is tiny (metadata), 1
- * where each such byte may push one out that is read again (data). Derived, not a constant of its
- * own. */
+/* The largest gap ahead that is better read through than skipped with a request of its own, as
+ * every smaller one is: where gap / rate * (1 + memory_price) = fixed + move. `memory_price` is the
+ * price of a needless byte in memory, in transfers of a byte: 0 for metadata, which is small; 1 for
+ * data, where each such byte may evict one that is then read again. */
 uint64_t cost_break_even_gap(const CostModel *m, uint64_t size, double memory_price);
 
 /* Time that a reader is spared per byte if `bytes`, which lie in `pieces` places of the device, are

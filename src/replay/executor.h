@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Carries operations out, in threads of its own: whoever started it stays free of disk I/O, so that
- * it can answer a signal or meet a deadline while a request hangs. */
+/* Executes operations in threads of its own. The thread that starts it never waits for the disk, so
+ * that it can answer a signal or meet a deadline while a request hangs. */
 
 #include "base/time-util.h"
 #include "replay/mounted.h"
 #include "replay/operations.h"
 
 typedef struct ReplayResult {
-    uint64_t n_metadata, n_opened, n_data; /* carried out */
+    uint64_t n_metadata, n_opened, n_data; /* executed */
     uint64_t metadata_bytes, data_bytes;
     uint64_t
             n_skipped[_REPLAY_SKIP_MAX]; /* files and metadata ranges; not data of a skipped file */
-    bool resident;                       /* it was waited for, and everything is there */
+    bool resident;                       /* with `wait`: everything is in memory */
 } ReplayResult;
 
 typedef enum IoClass {
@@ -22,32 +22,33 @@ typedef enum IoClass {
 } IoClass;
 
 typedef struct ReplayOptions {
-    const char *root; /* only filesystems mounted there count */
+    const char *root; /* only filesystems mounted at or below it count */
     Policy policy;
     IoClass io_class;
-    bool wait;        /* not done before all is resident */
-    const bool *done; /* one a volume: replayed before, left out; or NULL. Outlives the Replay */
+    bool wait;        /* done only when everything is resident */
+    const bool *done; /* per volume of the pack: leave it out, it was replayed; or NULL. Outlives
+                         the Replay */
     int done_signal;  /* sent to the thread that called replay_start() when all is done */
 } ReplayOptions;
 
 typedef struct Replay Replay;
 
-/* Starts it. The pack must outlive it; so must the process the threads: with an operation under way
- * it cannot be freed, only left behind by _exit(2). done_signal must be blocked, and so must be
- * every signal the caller waits for. 0, -ENOMEM, -EAGAIN (no thread). */
+/* Starts a replay. The pack must outlive it. The process must outlive its threads: while an
+ * operation is under way the replay cannot be freed, only left behind by _exit(2). The caller
+ * blocks done_signal and every signal that it waits for. 0, -ENOMEM, or -EAGAIN (no thread). */
 int replay_start(const Pack *p, const ReplayOptions *o, Replay **ret);
 
-/* What has been done so far. True if all is done; then *ret_error (may be NULL) is 0 or the
- * negative errno of finding the filesystems or of memory. Operations not begun yet are counted as
- * stopped. */
+/* Writes what was done so far. True if the replay is done; then *ret_error (may be NULL) is 0, or
+ * the negative errno of finding the filesystems or of allocating memory. Operations that were not
+ * begun count as stopped. */
 bool replay_result(Replay *r, ReplayResult *ret, int *ret_error);
 
-/* What is left is done in that order and at that priority from now on: a deadline passed, a login
- * began. Returns at once. */
+/* From now on the remaining operations are executed in that order and at that priority: a deadline
+ * has passed, or a login has begun. Returns at once. */
 void replay_hurry(Replay *r, ReplayOrder order, IoClass io_class);
 
-/* Only once all is done: marks the volumes that were mounted. */
+/* Once the replay is done: sets done[i] for each volume of the pack that was mounted. */
 void replay_mark_mounted(const Replay *r, bool *done);
 
-/* Only once all is done. */
+/* Once the replay is done. */
 Replay *replay_free(Replay *r);

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Filesystems that are mounted after the sweep: /home and /var of their own, at an early boot. */
+/* Waits for filesystems that are mounted after the sweep: /home and /var early in a boot. */
 
 #include "base/time-util.h"
 
 #include <signal.h>
 
 typedef struct MountWatch {
-    const char *root; /* NULL: it watches nothing */
+    const char *root; /* NULL: nothing is watched */
     int fd;
-    uint64_t seen; /* what was mounted when it was looked at last */
+    uint64_t seen; /* fingerprint of the mounts at the last look */
 } MountWatch;
 
-/* Watches from now on what is mounted of local block filesystems at and below `root`, which is
- * absolute, without symlinks, and outlives it. 0 or a negative errno. */
+/* Starts watching the mounts of local block filesystems at and below `root`, an absolute path
+ * without symlinks that outlives the watch. 0 or a negative errno. */
 int mount_watch_start(MountWatch *w, const char *root);
 void mount_watch_stop(MountWatch *w);
 #define _cleanup_mount_watch_ _cleanup_(mount_watch_stop)
 
-/* Waits until that differs from what was seen last, at most until `until` (CLOCK_MONOTONIC). The
- * signals, which are blocked, end it. Reads no disk. 1: it differs; 0: time is up or a signal came
- * (*ret_signal, else 0); or a negative errno. */
+/* Waits until the mounts differ from those of the last look, at most until `until`
+ * (CLOCK_MONOTONIC), or until one of the signals arrives, which the caller has blocked. Reads no
+ * disk. 1: they differ; 0: the time is up (*ret_signal is 0) or a signal arrived (*ret_signal); or
+ * a negative errno. */
 int mount_watch_wait(MountWatch *w, usec_t until, const sigset_t *signals, int *ret_signal);

@@ -18,7 +18,7 @@ static ReplaySkip skip_of_errno(int error)
     case ESTALE:
         return REPLAY_SKIP_GONE;
     case ELOOP:
-    case EXDEV: /* a mount point, or an automount, by now */
+    case EXDEV: /* it is a mount point or an automount now */
     case ENXIO:
         return REPLAY_SKIP_TYPE;
     case EACCES:
@@ -36,7 +36,7 @@ static bool is_planned(const PackFile *f, const struct stat *st)
     if (le16toh(f->flags) & PACK_FILE_DIRECTORY)
         return true;
     if (le16toh(f->flags) & PACK_FILE_VOLATILE)
-        return true; /* reading past its end, should it have shrunk, reads nothing */
+        return true; /* if it has shrunk, reading beyond its end reads nothing */
     return (uint64_t)st->st_size == le64toh(f->size) &&
            timespec_nsec(&st->st_mtim) == le64toh(f->mtime_nsec) &&
            timespec_nsec(&st->st_ctim) == le64toh(f->ctime_nsec);

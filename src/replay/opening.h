@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Opens what a pack names, whatever the path may have become. */
+/* Opens the files that a pack names, whatever their paths have become. */
 
 #include "replay/operations.h"
 
-/* Looks the file up below its mount point, as a mere place first (no FIFO waits, no device wakes,
- * no automount triggers, no symlink is followed, no other filesystem is entered), and goes on only
- * if it is the file or directory that was planned: inode, and for files size, mtime and ctime as
- * well. (A directory's change with every entry; it is the same directory, and has no ranges.) The
- * lookup alone brings the inode in; with `reading` the result is a descriptor that can be read,
- * opened without touching the access time where that is allowed.
+/* Looks the file up with open_beneath(): no FIFO waits, no device wakes, no automount is set off,
+ * no symlink is followed and no other filesystem entered. Goes on only if the result is the planned
+ * file: the inode must be equal, and for files that are not volatile also size, mtime and ctime.
+ * (The times of a directory change with every entry.) The lookup reads the inode. If `reading`, the
+ * file is then opened for reading, without a change of its access time where that is allowed.
  *
- * The descriptor; 0 if not `reading`; or a negative errno and *ret_why. -EMFILE and -ENFILE: try
- * again when others were closed. */
+ * A descriptor; 0 if not `reading`; or a negative errno and *ret_why. After -EMFILE and -ENFILE the
+ * caller may close others and try again. */
 int open_planned(int root_fd, const char *path, const PackFile *f, bool reading,
                  ReplaySkip *ret_why);
 
-/* Raises the limit of open files so that `wanted` files can be open beside `own` ones, as far as
- * may be. How many they can be: at least 2. */
+/* Raises the limit of open files so that `wanted` files can be open in addition to `own` ones, as
+ * far as the hard limit allows. Returns how many files can be open: at least 2. */
 uint32_t descriptors_raise(uint64_t own, uint64_t wanted);

@@ -6,11 +6,11 @@
 
 #define MIB (UINT64_C(1024) * 1024)
 
-/* How a kind of device is kept busy. One head: everything in one ordered stream, and a window deep
- * enough that the elevator always has the next requests to merge and sort. A card or a chip serves
- * one request at a time: a second worker hides our own pauses. Where latency rules, many at once.
- * The windows are about 0.2 s of reading: so long a reader at best-effort waits at worst where no
- * scheduler lets it overtake. */
+/* How each class of device is kept busy. A hard disk gets one ordered stream, with a window that
+ * always gives the I/O scheduler requests to merge and sort. A card or an eMMC serves one request
+ * at a time: a second worker hides the pauses of the first. Where latency dominates, many requests
+ * run at once. Each window is about 0.2 s of reading, which is the longest wait of a best-effort
+ * reader if no scheduler lets it overtake. */
 static const struct {
     unsigned n_workers;
     uint64_t window_bytes;

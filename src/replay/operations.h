@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What replaying a pack means on this machine, as a list: one executor runs it, a dry run prints
- * it. Pure: the pack and what was found of its filesystems are arguments. */
+/* The operations that replay a pack on this machine, as a list that one executor runs and a dry run
+ * prints. Pure: the pack and the facts of its filesystems are arguments. */
 
 #include "pack/pack.h"
 
 typedef enum OperationKind {
     OPERATION_METADATA, /* read a range of the block device */
-    OPERATION_OPEN,     /* open a file or directory, and see that it is the one that was planned */
+    OPERATION_OPEN,     /* open a file or directory and check that it is the planned one */
     OPERATION_DATA,     /* read a range of a file that was opened */
     _OPERATION_KIND_MAX,
     _OPERATION_KIND_INVALID = -EINVAL,
@@ -20,17 +20,17 @@ typedef struct Operation {
     uint32_t index; /* into the pack's metadata, files or data */
 } Operation;
 
-/* What is known of a volume's filesystem, as far as the order depends on it. */
+/* The facts of a volume's filesystem on which the list depends. */
 typedef struct VolumeFacts {
-    bool done;            /* replayed before: nothing of it is listed or counted */
+    bool done;            /* it was replayed: it is neither listed nor counted */
     bool mounted;         /* its files can be opened */
     bool device;          /* its block device can be read, and has the size it had */
-    uint64_t disk;        /* what it lies on in the end: equal numbers share a head */
-    uint64_t disk_offset; /* bytes: where on the disk the filesystem's device begins */
+    uint64_t disk;        /* the physical disk: volumes with equal numbers share a head */
+    uint64_t disk_offset; /* bytes: offset of the filesystem's device on the disk */
 } VolumeFacts;
 
-/* What one disk is asked for. Streams run at the same time; the operations of one are begun in
- * order, opens when the metadata has been asked for, data when the opens are done. */
+/* The operations on one disk. Streams run at the same time. The operations of a stream are begun in
+ * order: metadata, then opens, then data once the opens are done. */
 typedef struct Stream {
     size_t first, n; /* a window of the operations */
     uint64_t disk;
@@ -40,16 +40,16 @@ typedef struct Stream {
     uint32_t window_requests;
 } Stream;
 
-/* Why an operation is not carried out; counted per reason. */
+/* Why an operation is not executed; counted per reason. */
 typedef enum ReplaySkip {
     REPLAY_SKIP_UNMOUNTED, /* its filesystem is not mounted */
     REPLAY_SKIP_DEVICE,    /* its block device cannot be read, or has another size */
     REPLAY_SKIP_GONE,      /* the path is not there any more */
     REPLAY_SKIP_TYPE,      /* the path is no regular file or directory now, or leads elsewhere */
-    REPLAY_SKIP_REPLACED,  /* another inode, size or time: not the file that was planned */
-    REPLAY_SKIP_DENIED,    /* may not be opened */
+    REPLAY_SKIP_REPLACED,  /* another inode, size or time: the file was replaced */
+    REPLAY_SKIP_DENIED,    /* opening it is not permitted */
     REPLAY_SKIP_ERROR,     /* reading failed, or anything else */
-    REPLAY_SKIP_STOPPED,   /* not reached: told to stop */
+    REPLAY_SKIP_STOPPED,   /* not begun when the replay was stopped */
     _REPLAY_SKIP_MAX,
     _REPLAY_SKIP_INVALID = -EINVAL,
 } ReplaySkip;
@@ -66,8 +66,8 @@ typedef struct OperationList {
 void operation_list_done(OperationList *l);
 #define _cleanup_operation_list_ _cleanup_(operation_list_done)
 
-/* The order in which data is wanted. Metadata comes first in any case, in physical order, then
- * opens in inode order: they are small, and whatever is needed first needs them. */
+/* The order of data. Metadata always comes first, in physical order, then opens in inode order:
+ * both are small, and every reader needs them first. */
 typedef enum ReplayOrder {
     REPLAY_ORDER_PHYSICAL, /* one sweep */
     REPLAY_ORDER_NEED,     /* the earliest needed first */
@@ -83,8 +83,8 @@ ReplayOrder replay_order_of(Policy p);
 int operations_from_pack(const Pack *p, const VolumeFacts *facts, Policy policy,
                          OperationList *ret);
 
-/* Puts n operations of one stream in that order. What is equal keeps physical order. In place.
- * 0 or -ENOMEM (then nothing moved). */
+/* Sorts n operations of one stream in place; equal ones stay in physical order. 0, or -ENOMEM with
+ * the operations unchanged. */
 int operations_sort(const Pack *p, const VolumeFacts *facts, ReplayOrder order,
                     Operation *operations, size_t n);
 

@@ -9,7 +9,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-/* A growing line. Running out of memory sticks: text is NULL then. */
+/* A growing line. After running out of memory `failed` stays set. */
 typedef struct Text {
     char *text;
     size_t n, allocated;
@@ -127,14 +127,14 @@ void report_start(Report *r)
     r->start_boottime = clock_now(CLOCK_BOOTTIME);
 }
 
-/* For people: what a terminal would take for a command is %XX. */
+/* For people: control characters, which a terminal would interpret, are written as %XX. */
 static void add_name(Text *t, const char *s)
 {
     for (const unsigned char *c = (const unsigned char *)s; *c; c++)
         add(t, *c < 0x20 || *c == 0x7f ? "%%%02X" : "%c", *c);
 }
 
-/* Names are bytes, JSON is text: as everywhere in headstart, %XX stands for what is not. */
+/* Names are bytes and JSON is text: as everywhere in headstart, other bytes are written as %XX. */
 static void add_json_string(Text *t, const char *s)
 {
     add(t, "\"");
@@ -190,7 +190,7 @@ int report_save(const Report *r)
         *slash = 0;
         k = make_directories(dir, 0755);
     }
-    /* A login tells when its user came, and its counts what the user has. */
+    /* The report of a login shows when its user logged in and how much that user has. */
     return k < 0 ? k
                  : output_file_write(r->status, text, strlen(text),
                                      r->stage == STAGE_BOOT ? 0644 : 0600);

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A greeter that has just come up, or a boot that is not quite over, still reads for itself: a
- * replay at idle priority lets it, where the I/O scheduler knows priorities. Elsewhere only waiting
- * does. */
+/* Waits for a quiet disk. A greeter that has just appeared, or a boot that is not finished, still
+ * reads. A replay at idle priority yields to it only where the I/O scheduler honours priorities;
+ * elsewhere it has to wait. */
 
 #include "base/time-util.h"
 
 #include <signal.h>
 
-#define SETTLE_SAMPLE_USEC  (250 * USEC_PER_MSEC)
-#define SETTLE_QUIET_USEC   (USEC_PER_SEC) /* so long tasks must have waited for I/O ... */
-#define SETTLE_QUIET_PERMIL 100U           /* ... at most so much of the time, in every sample */
+#define SETTLE_SAMPLE_USEC (250 * USEC_PER_MSEC)
+#define SETTLE_QUIET_USEC  (USEC_PER_SEC) /* the disk must be quiet for this long */
+#define SETTLE_QUIET_PERMIL \
+    100U /* a sample is quiet if tasks waited for I/O at most this share of it */
 
-/* Waits until it is quiet, at most `max`, or until one of the (blocked) signals comes: returns
- * that, otherwise 0. At once where neither pressure nor disk statistics are to be had. */
+/* Waits until the disk is quiet, for at most `max`, or until one of the signals arrives, which the
+ * caller has blocked. Returns that signal, otherwise 0. Returns 0 at once where the kernel has
+ * neither pressure stall information nor disk statistics. */
 int settle(int root_fd, usec_t max, const sigset_t *signals);

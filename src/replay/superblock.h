@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The UUID that a superblock holds, for kernels without FS_IOC_GETFSUUID. Pure. */
+/* Reads the UUID from a superblock, for kernels without FS_IOC_GETFSUUID. Pure. */
 
 #include "base/macros.h"
 
-/* So much from the device's beginning holds every superblock known here. */
+/* The beginning of the device that contains every superblock known here. */
 #define SUPERBLOCK_READ_BYTES (65536U + 4096U)
 
 /* `head` is the device's first `size` bytes. Writes the 16 bytes of the UUID as blkid prints them.

@@ -18,14 +18,14 @@ typedef struct Sweep {
     const Pack *pack;
     ReplayOptions options;
     bool gate, hurry;
-    usec_t deadline; /* the gate's */
-    usec_t end;      /* of all */
+    usec_t deadline; /* of the gate */
+    usec_t end;      /* of everything */
     sigset_t signals;
-    bool *done; /* volumes, one each */
+    bool *done; /* per volume of the pack: it was replayed */
 } Sweep;
 
-/* Waits for the executor, for signals, for the end, and with `gate` for the deadline. False: told
- * to stop, or there is no more time. */
+/* Waits for the executor, for signals, for the end, and with `gate` for the deadline. False: a
+ * signal stopped the replay, or the time is up. */
 static bool await(Sweep *s, Replay *replay, ReplayResult *result, int *ret_error)
 {
     while (!replay_result(replay, result, ret_error)) {
@@ -35,7 +35,7 @@ static bool await(Sweep *s, Replay *replay, ReplayResult *result, int *ret_error
         int sig = sigtimedwait(&s->signals, NULL, &ts);
 
         if (sig == SIGTERM || sig == SIGINT || clock_now(CLOCK_MONOTONIC) >= s->end)
-            /* What is under way may hang: it is left behind. */
+            /* An operation under way may hang: it is left behind. */
             return replay_result(replay, result, ret_error);
         if (sig == SIGUSR1) {
             s->hurry = true;
@@ -58,13 +58,14 @@ static void add_result(ReplayResult *sum, const ReplayResult *r)
     sum->metadata_bytes += r->metadata_bytes;
     sum->data_bytes += r->data_bytes;
     sum->resident = sum->resident && r->resident;
-    /* What was not mounted then may have been now. */
+    /* A volume that was not mounted in an earlier sweep may be in this one. */
     sum->n_skipped[REPLAY_SKIP_UNMOUNTED] = 0;
     for (int i = 0; i < _REPLAY_SKIP_MAX; i++)
         sum->n_skipped[i] += r->n_skipped[i];
 }
 
-/* Replays what is mounted and not done. 1: and there may be more; 0: told to stop. */
+/* Replays the volumes that are mounted and not done. 1: more may be mounted later; 0: stopped; or a
+ * negative errno, reported. */
 static int replay_mounted(Sweep *s, Report *report)
 {
     usec_t start = clock_now(CLOCK_MONOTONIC);
@@ -83,7 +84,7 @@ static int replay_mounted(Sweep *s, Report *report)
     report->duration_usec += clock_now(CLOCK_MONOTONIC) - start;
     if (!finished) {
         report->outcome = REPLAY_OUTCOME_STOPPED;
-        s->done = NULL; /* it is looked at by who was left behind */
+        s->done = NULL; /* threads that were left behind read it */
         return 0;
     }
     replay_mark_mounted(replay, s->done);
@@ -104,7 +105,8 @@ static bool is_complete(const Sweep *s)
     return true;
 }
 
-/* The watch is older than the first sweep: nothing is mounted unseen in between. */
+/* Sweeps, waits for mounts, and sweeps again. The watch began before the first sweep, so that no
+ * mount in between is missed. */
 static int replay_all(Sweep *s, MountWatch *watch, usec_t until, Report *report)
 {
     int r, sig;
@@ -118,7 +120,7 @@ static int replay_all(Sweep *s, MountWatch *watch, usec_t until, Report *report)
         do {
             r = mount_watch_wait(watch, until, &s->signals, &sig);
             s->hurry = s->hurry || sig == SIGUSR1;
-            /* That a sweep was done may have been seen before the signal of it came. */
+            /* The signal of a finished sweep may arrive after its result was read. */
         } while (r == 0 && (sig == SIGUSR1 || sig == s->options.done_signal));
         if (r < 0)
             return log_error_errno(r, "headstart-replay: cannot watch for mounts: %m");
@@ -159,7 +161,7 @@ int sweep(const Pack *p, const SweepOptions *o, Report *report)
     usec_t begun;
     int r, sig;
 
-    /* Blocked before there are threads, which inherit that. */
+    /* Blocked before threads are created: they inherit the mask. */
     sigemptyset(&s.signals);
     sigaddset(&s.signals, SIGTERM);
     sigaddset(&s.signals, SIGINT);
@@ -185,17 +187,17 @@ int sweep(const Pack *p, const SweepOptions *o, Report *report)
         return log_oom();
     s.options.done = s.done;
     if (o->mount_wait > 0)
-        (void)mount_watch_start(&watch, o->root); /* failing that: what is mounted now */
+        (void)mount_watch_start(&watch, o->root); /* on failure: only what is mounted now */
     notify_start(&s);
-    /* The recorder must know, should its stage end before this does. */
+    /* For the recorder: its stage may end first. */
     report->outcome = REPLAY_OUTCOME_RUNNING;
     (void)report_save(report);
-    report->result.resident = true; /* until a sweep says otherwise */
+    report->result.resident = true; /* until a sweep clears it */
     r = replay_all(&s, &watch, begun + MIN(o->mount_wait, o->timeout), report);
     if (report->outcome == REPLAY_OUTCOME_RUNNING)
         report->outcome = r < 0 ? REPLAY_OUTCOME_STOPPED : REPLAY_OUTCOME_DONE;
     if (r < 0)
-        (void)report_save(report); /* it does not run any more */
+        (void)report_save(report); /* the file must not say "running" */
     free(s.done);
     return r;
 }

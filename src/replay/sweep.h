@@ -1,40 +1,42 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A pack from first to last: when it begins, how long it holds the boot, what hurries or ends it,
- * and what is mounted only later. The thread that calls it does no disk I/O: it waits for the
- * executor, for the gate's deadline, for mounts and for signals. SIGTERM and SIGINT end it at once,
- * whatever is under way; SIGUSR1 says that a login has begun: what is left is needed now. */
+/* Replays a pack from beginning to end: waits for a quiet disk, holds the boot under `gate`, reacts
+ * to signals, and replays filesystems that are mounted later. The calling thread does no disk I/O:
+ * it waits for the executor, the deadline of the gate, mounts and signals. SIGTERM and SIGINT end
+ * the replay at once, whatever is under way. SIGUSR1 says that a login has begun and needs the rest
+ * now. */
 
 #include "replay/report.h"
 
-/* A gate is never held longer, whatever a pack says: the longest that headstart.conf(5) allows. */
+/* The longest gate, whatever a pack says: the limit of Deadline= in headstart.conf(5). */
 #define GATE_DEADLINE_MAX (60 * USEC_PER_SEC)
 
-/* Longer than that nothing is quiet. */
+/* The longest wait for a quiet disk. */
 #define SETTLE_MAX (300 * USEC_PER_SEC)
 
-/* The most that is waited for filesystems. */
+/* The longest wait for mounts. */
 #define MOUNT_WAIT_MAX (300 * USEC_PER_SEC)
 
-/* Longer than that nobody waits for what is left. */
+/* The longest replay. */
 #define TIMEOUT_MAX USEC_PER_HOUR
 
 typedef struct SweepOptions {
-    const char *root; /* absolute, without symlinks: only filesystems mounted there count */
+    const char
+            *root; /* absolute, without symlinks: only filesystems mounted at or below it count */
     Policy policy;
     IoClass io_class;
-    usec_t settle;     /* begin when it is quiet, after so long at the latest; 0: at once */
-    usec_t mount_wait; /* so long from the beginning on, what is mounted later is replayed too */
-    usec_t timeout;    /* what is not there after so long is left; at most TIMEOUT_MAX */
-    bool wait;         /* not done before all is resident */
+    usec_t settle;     /* longest wait for a quiet disk; 0: none */
+    usec_t mount_wait; /* from the start, how long later mounts are replayed too */
+    usec_t timeout;    /* from the start, when the replay ends in any case; at most TIMEOUT_MAX */
+    bool wait;         /* done only when everything is resident */
     bool hurry;        /* a login has begun */
-    bool ready;        /* the manager was told so: no gate */
+    bool ready;        /* READY=1 was sent already: no gate */
 } SweepOptions;
 
-/* Fills in the report's outcome, its result, and its duration: that of the sweeps, without waiting
- * in between; saves it when it begins, waits for mounts, and fails. With the outcome
- * REPLAY_OUTCOME_STOPPED threads were left behind: the process must end by _exit(2). 0, or, after
- * one line was logged, -ENOMEM or the negative errno of starting threads or of reading the mount
- * table. */
+/* Writes outcome, result and duration (of the sweeps, without the waits between them) into the
+ * report, and saves it when it begins, before it waits for mounts, and when it fails. After the
+ * outcome REPLAY_OUTCOME_STOPPED threads are left behind: the process must end by _exit(2). 0, or,
+ * after one line was logged, -ENOMEM or the negative errno of starting threads or of reading the
+ * mount table. */
 int sweep(const Pack *p, const SweepOptions *o, Report *report);

@@ -126,7 +126,7 @@ static void find_btrfs_bdi(int sys_fd, char *buf, size_t size)
         if (strncmp(e->d_name, "btrfs-", 6) == 0 && n++ == 0)
             snprintf(buf, size, "/sys/class/bdi/%s/read_ahead_kb", e->d_name);
     if (n > 1)
-        buf[0] = 0; /* which one is ours cannot be told: better none than another's */
+        buf[0] = 0; /* one of another btrfs must not be used */
 }
 
 int read_ahead_find(int sys_fd, Volume *v)

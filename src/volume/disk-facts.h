@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What sysfs tells of the devices below a filesystem. Internal to src/volume; sys_fd stands for "/"
- * as volume_table_read() says. */
+/* Reads facts of the devices below a filesystem from sysfs. Internal to src/volume; sys_fd as in
+ * volume_table_read(). */
 
 #include "volume/volume.h"
 
@@ -11,8 +11,8 @@
 uint64_t disk_number_of(int sys_fd, const char *source);
 
 /* Fills device, disk, scheduler, rotational, removable, device_class and size_bytes of the volume
- * from its block_dev. What cannot be had stays "" or zero. 0 or -ENOMEM. */
+ * from its block_dev. Unknown facts are "" or zero. 0 or -ENOMEM. */
 int disk_facts_read(int sys_fd, Volume *v);
 
-/* Fills read_ahead_kb and read_ahead_path from the bdi that counts for the volume. 0 or -ENOMEM. */
+/* Fills read_ahead_kb and read_ahead_path from the bdi of the volume. 0 or -ENOMEM. */
 int read_ahead_find(int sys_fd, Volume *v);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What libext2fs knows of an ext2/3/4 filesystem's metadata, read from the block device without
- * writing and without disturbing the mounted filesystem. */
+/* Where the metadata of an ext2/3/4 filesystem lies, by libext2fs. Reads the block device, writes
+ * nothing, and does not disturb the mounted filesystem. */
 
 #include "base/ranges.h"
 #include "volume/volume.h"
@@ -30,10 +30,10 @@ uint64_t ext2_metadata_block_size(const Ext2Metadata *m);
  * 0, -ENOENT (no such inode, or deleted), or a negative errno. */
 int ext2_metadata_of_inode(Ext2Metadata *m, uint64_t inode, RangeSet *ranges);
 
-/* *ret = those of `resident` (byte ranges of the device) that can be metadata somebody has used:
- * what lies in blocks that are free according to the block bitmap is dropped (somebody read the
- * device itself). File data never lives in the device's page cache on ext2/3/4, so what is in use
- * and resident there is metadata. Block bitmaps are dropped as well: since Linux 5.8 ext4 reads
- * them all by itself, group by group in the background, from a random time after the mount on; they
- * serve allocation, which is delayed. 0 or a negative errno. */
+/* *ret = the part of `resident` (byte ranges of the device) that can be metadata which somebody
+ * used. Dropped are
+ * - blocks that are free by the block bitmap: somebody read the device itself, and
+ * - block bitmaps: since Linux 5.8 ext4 prefetches them in the background at a random time after
+ * the mount, and they serve allocation, which is delayed. File data is never in the page cache of
+ * the device, so that everything else is metadata. 0 or a negative errno. */
 int ext2_metadata_filter(Ext2Metadata *m, const RangeSet *resident, RangeSet *ret);

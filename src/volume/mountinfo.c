@@ -163,9 +163,9 @@ bool path_is_below(const char *path, const char *prefix)
     return strncmp(path, prefix, l) == 0 && (path[l] == 0 || path[l] == '/');
 }
 
-/* A mount that another one hides: stacked on it, or put on a directory above it in the same parent
- * (later, or this one would have become its child). The order of the lines says nothing: a root
- * that was moved into place comes after what was mounted before. */
+/* True if another mount hides this one: it is stacked on it, or lies on a directory above it in the
+ * same parent (then it came later, otherwise this one would be its child). The order of the lines
+ * does not tell: a root that was moved into place stands after what was mounted before. */
 static bool is_hidden(const MountTable *t, size_t i, size_t except)
 {
     const Mount *m = &t->mounts[i];
@@ -182,8 +182,8 @@ static bool is_hidden(const MountTable *t, size_t i, size_t except)
     return false;
 }
 
-/* The same of it or of a mount that it is mounted in. Bounded, should parents ever run in a circle.
- */
+/* True if the mount, or one that it is mounted in, is hidden. The depth is bounded, in case parents
+ * form a circle. */
 static bool is_covered(const MountTable *t, size_t i)
 {
     size_t from =
@@ -199,7 +199,7 @@ static bool is_covered(const MountTable *t, size_t i)
             if (k != i && t->mounts[k].id == parent)
                 break;
         if (k == t->n)
-            return false; /* the root, or its parent is not ours to see */
+            return false; /* the root, or its parent is outside of this namespace */
         from = i;
         i = k;
     }

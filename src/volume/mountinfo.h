@@ -28,7 +28,7 @@ void mount_table_done(MountTable *t);
  * *ret_bad (may be NULL). 0 or -ENOMEM. */
 int mount_table_parse(const char *text, MountTable *ret, size_t *ret_bad);
 
-/* True if the filesystem type is local and keeps its data on a block device, by name alone:
+/* True if filesystems of this type keep their data on a local block device, judged by name alone:
  * ext2/3/4, xfs, btrfs, f2fs, vfat, exfat, ntfs3, erofs, squashfs, iso9660, udf, bcachefs, jfs,
  * reiserfs, nilfs2. Never network, FUSE ("fuseblk" included), autofs, or pseudo filesystems. */
 bool fstype_is_local_block(const char *fstype);
@@ -42,17 +42,16 @@ bool path_is_below(const char *path, const char *prefix);
  * Symbolic links are not considered. */
 bool mount_table_path_is_local(const MountTable *t, const char *path);
 
-/* The id of the btrfs subvolume that is mounted, from the options; 0 on other filesystems. All
- * subvolumes of one btrfs have the same major:minor here, while stat(2) gives each a number of its
- * own. */
+/* The id of the mounted btrfs subvolume, from the options; 0 on other filesystems. All subvolumes
+ * of one btrfs have the same major:minor here, but stat(2) gives each its own. */
 uint64_t mount_subvolume_id(const Mount *m);
 
 /* True if a shows more of their filesystem than b: its root lies higher up in it, or, if the roots
  * lie equally high, its target is shorter. */
 bool mount_is_better(const Mount *a, const Mount *b);
 
-/* The mount to reach each local block-backed filesystem (and btrfs subvolume) by: one index into
- * `t` per distinct major:minor and subvolume, not covered by another mount, at or below `prefix`
- * ("/" for all), preferring the one whose root lies higher up in the filesystem, then the shortest
- * target. headstart-replay chooses alike. The caller frees *ret. 0 or -ENOMEM. */
+/* Selects one mount for each local block-backed filesystem (and btrfs subvolume) at or below
+ * `prefix`
+ * ("/" for all): the best by mount_is_better() of those that no other mount covers. *ret has one
+ * index into `t` each; the caller frees it. 0 or -ENOMEM. */
 int mount_table_select(const MountTable *t, const char *prefix, size_t **ret, size_t *ret_n);

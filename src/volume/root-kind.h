@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What kind of root filesystem this is, as far as it matters to who wonders what headstart does: on
- * a snapshot, or where updates bring a new tree, files change by being others. Pure. */
+/* The kind of the root filesystem, for `headstart status`: on a snapshot or an image, updates
+ * replace files by other inodes, and what was learned may not match. Pure. */
 
 #include "volume/mountinfo.h"
 
@@ -16,8 +16,8 @@ typedef enum RootKind {
     _ROOT_KIND_INVALID = -EINVAL,
 } RootKind;
 
-/* Of what is mounted on "/"; *ret_subvolume (borrowed from the table, or NULL): the snapshot.
- * _ROOT_KIND_INVALID if nothing is. */
+/* The kind of what is mounted on "/". *ret_subvolume is borrowed from the table: the path of the
+ * snapshot, or NULL. _ROOT_KIND_INVALID if nothing is mounted there. */
 RootKind root_kind(const MountTable *t, const char **ret_subvolume);
 
 const char *root_kind_to_string(RootKind k); /* "plain", "snapshot", … */

@@ -132,7 +132,7 @@ static int probe_uuid(Volume *v)
     return r;
 }
 
-/* What the mounted filesystem itself tells: the number of its files, its UUID. */
+/* Reads st_dev and UUID from the mounted filesystem. */
 static int read_filesystem(Volume *v)
 {
     _cleanup_close_ int fd =
@@ -170,7 +170,7 @@ static int fill_volume(int sys_fd, const Mount *m, const char *prefix, Volume *v
     /* Where the filesystem's number is anonymous (btrfs) the mount names its device, or one of
      * several. */
     v->block_dev = m->major != 0 ? v->mount_dev : disk_number_of(sys_fd, m->source);
-    /* A fixture has no filesystem and no devices behind it. */
+    /* A fixture has neither filesystems nor devices. */
     if (sys_fd == AT_FDCWD) {
         if (v->block_dev == 0 && m->source[0] == '/' && stat(m->source, &st) == 0 &&
             S_ISBLK(st.st_mode))
