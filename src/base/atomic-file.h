@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* State is replaced whole: temporary file beside the target, fsync, rename, fsync of the
+/* Replaces files as a whole: temporary file in the same directory, fsync, rename, fsync of the
  * directory. A reader sees the old file or the new one, never a part. */
 
 #include "base/macros.h"
@@ -26,6 +26,6 @@ int file_read_whole(int dir_fd, const char *name, size_t max_size, char **ret, s
 /* Creates the directory and its parents as needed, the last one with mode `mode`. 0 or errno. */
 int make_directories(const char *path, unsigned mode);
 
-/* Sets a file aside that could not be used: renames it to NAME.bad (replacing an older one), so
- * that the next writer starts anew and nothing is lost. 0 or a negative errno. */
+/* Renames a file that cannot be used to NAME.bad, replacing an older one, so that nothing is lost.
+ * 0 or a negative errno. */
 int file_set_aside(int dir_fd, const char *name);

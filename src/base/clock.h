@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Reads clocks; the only place that does. Everything else takes `now` as an argument. */
+/* The only place that reads clocks. Other code takes `now` as an argument. */
 
 #include "base/time-util.h"
 

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* One line a message to stderr; with a <N> priority prefix when stderr is the journal
- * ($JOURNAL_STREAM is set), as sd-daemon(3) has it. Libraries log at debug level only: whoever
- * decides what an error means, logs it, once. "%m" is the text of the errno passed in. */
+/* Writes one line per message to stderr, with the <N> prefix of sd-daemon(3) if stderr is the
+ * journal
+ * ($JOURNAL_STREAM is set). Libraries log at debug level only; whoever decides what an error means
+ * logs it once. "%m" is the text of the errno that is passed. */
 
 #include "base/macros.h"
 
 #include <syslog.h>
 
-/* Takes the level from $SYSTEMD_LOG_LEVEL (a name or 0..7), if it is set and sane. */
+/* Sets the highest level that is printed from $SYSTEMD_LOG_LEVEL (a name or 0..7), if that is
+ * valid. The default is LOG_INFO. */
 void log_parse_environment(void);
 
 /* Prints the message if `level` is enabled. Returns -abs(error), so that
- * `return log_error_errno(r, "…: %m")` both says and returns it. */
+ * `return log_error_errno(r, "...: %m")` prints and returns the error. */
 int log_full(int level, int error, const char *format, ...) _printf_(3, 4);
 
 #define log_debug(...)                log_full(LOG_DEBUG, 0, __VA_ARGS__)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Small tools every file may use: cleanup attributes, ownership transfer, arithmetic. */
+/* Cleanup attributes, transfer of ownership, arithmetic. */
 
 #include <errno.h>
 #include <stdbool.h>
@@ -18,7 +18,7 @@
 
 #define ELEMENTSOF(x) (sizeof(x) / sizeof((x)[0]))
 
-/* Plain expressions: no argument with a side effect, please. */
+/* These evaluate their arguments twice. */
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 
@@ -29,7 +29,7 @@
 #define DIV_ROUND_UP(x, y) (((x) + (y) - 1) / (y))
 /* clang-format on */
 
-/* Hands the pointer (or descriptor) over and forgets it, so that its cleanup does nothing. */
+/* Returns the pointer (or descriptor) and resets the variable, so that its cleanup does nothing. */
 #define TAKE_PTR(p)                \
     __extension__({                \
         __typeof__(p) *_pp = &(p); \

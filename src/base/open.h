@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Opening files whose path comes from a stored file: whatever the path has become, nothing is
- * triggered by it. First open_beneath(), then fstat(2) of the descriptor, then fd_reopen(). */
+/* Opens files whose path comes from a stored file without side effects, whatever the path has
+ * become: first open_beneath(), then fstat(2) of the descriptor, then fd_reopen(). */
 
 #include "base/macros.h"
 

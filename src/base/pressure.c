@@ -13,7 +13,7 @@
 
 #define SYSTEM_GROUP "/sys/fs/cgroup/system.slice"
 
-/* Replay reads while the greeter waits: the greeter is quiet all the same. */
+/* The groups of headstart. While a replay reads, the greeter may still be quiet. */
 static const char *const own_groups[] = {
         SYSTEM_GROUP "/headstart-replay-boot.service",
         SYSTEM_GROUP "/headstart-replay-login.service",
@@ -39,8 +39,8 @@ static int read_stall(int root_fd, const char *path, uint64_t *ret)
     return p && sscanf(p, " total=%" SCNu64, ret) == 1 ? 0 : -EBADMSG;
 }
 
-/* Whole disks that stand for themselves: partitions, loop devices and what is mapped onto others
- * would count twice. */
+/* True for whole disks: the I/O of partitions, loop devices and mapped devices would count twice.
+ */
 static bool is_disk(int root_fd, const char *name)
 {
     static const char *const not [] = {"loop", "ram", "zram", "dm-", "md", "sr", "fd"};
@@ -57,7 +57,7 @@ static bool is_disk(int root_fd, const char *name)
     return fd >= 0;
 }
 
-/* The sum over disks of the time they had something to do. */
+/* The sum over all disks of the time they were busy. */
 static int read_disks(int root_fd, uint64_t *ret)
 {
     _cleanup_free_ char *text = NULL;
@@ -80,8 +80,8 @@ static int read_disks(int root_fd, uint64_t *ret)
     return 0;
 }
 
-/* How long tasks of the group waited, in microseconds. 0: it does not run; the next one of that
- * name begins at nothing. */
+/* How long tasks of the group waited, in microseconds. 0: it does not run; the next group of that
+ * name starts at 0. */
 static uint64_t group_stall(int root_fd, const char *group)
 {
     char path[256];
@@ -91,8 +91,8 @@ static uint64_t group_stall(int root_fd, const char *group)
     return read_stall(root_fd, path, &stalled) < 0 ? 0 : stalled;
 }
 
-/* How many bytes processes of the group have read from disks: without pressure, all that tells that
- * they do. */
+/* How many bytes the processes of the group have read from disks: without pressure stall
+ * information, the only sign that they read. */
 static uint64_t group_read_bytes(int root_fd, const char *group)
 {
     _cleanup_free_ char *pids = NULL;
@@ -132,7 +132,7 @@ int pressure_read(Pressure *p, uint64_t *ret_stalled_usec)
         own[i] = (disks ? group_read_bytes : group_stall)(p->root_fd, own_groups[i]);
         if (own[i] <= p->last_own[i])
             continue;
-        /* For whom disks were busy cannot be told apart. */
+        /* Disk statistics do not say for which process a disk was busy. */
         ours = disks ? UINT64_MAX : ours + own[i] - p->last_own[i];
     }
     if (p->begun && now > p->last) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Sets of half-open ranges [start, end) over 64-bit offsets (bytes, pages or blocks; the owner
- * says which). A RangeSet is always sorted, disjoint and with no two ranges touching, so that
+/* Ranges of bytes (in a few places of pages or blocks; the owner says which), and sets of half-open
+ * ranges [start, end). A RangeSet is always sorted, its ranges neither overlap nor touch, so that
  * equal sets have equal arrays. Pure. */
 
 #include "base/macros.h"
@@ -46,8 +46,8 @@ typedef struct RangeSet {
 /* Frees the array and leaves an empty set. A zeroed RangeSet is a valid empty one. */
 void range_set_done(RangeSet *s);
 
-/* Adds [start, end); start == end adds nothing. Appending in rising order costs O(1), anything
- * else O(n). 0, -EINVAL if end < start, -ENOMEM; the set is unchanged on failure. */
+/* Adds [start, end); start == end adds nothing. O(1) if ranges are appended in rising order, else
+ * O(n). 0, -EINVAL if end < start, or -ENOMEM; the set is unchanged on failure. */
 int range_set_add(RangeSet *s, uint64_t start, uint64_t end);
 
 /* *ret = a's ranges (a deep copy). 0 or -ENOMEM. `ret` must be empty or uninitialised. */

@@ -19,7 +19,7 @@ int rooted_open(int root_fd, const char *path, int flags)
     long fd;
 
     if (root_fd == AT_FDCWD) {
-        /* "/" itself needs no jail, and its /proc/self must stay reachable. */
+        /* "/" needs no jail, and RESOLVE_NO_MAGICLINKS would forbid /proc/self. */
         fd = openat(AT_FDCWD, path, flags | O_CLOEXEC);
         return fd < 0 ? -errno : (int)fd;
     }

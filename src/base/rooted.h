@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What is read from /proc, /sys, /etc or /var is read below a root directory, so that fixtures of
- * real machines can stand in for this one (as in util-linux's lib/path.c, lscpu --sysroot). */
+/* Reads files of /proc, /sys, /etc and /var below a root directory, so that fixtures of real
+ * machines can replace this one (as in util-linux's lib/path.c, lscpu --sysroot). */
 
 #include "base/macros.h"
 

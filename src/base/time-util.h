@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The one time type. Durations and instants are microseconds; which clock an instant is on
- * stands in its name (`_boottime`, `_realtime`) or in the comment beside it. */
+/* The time type. Durations and instants are in microseconds. The name of an instant
+ * (`_boottime`, `_realtime`) or its comment says which clock it is on. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -17,15 +17,15 @@ typedef uint64_t usec_t;
 #define NSEC_PER_USEC UINT64_C(1000)
 #define NSEC_PER_SEC  UINT64_C(1000000000)
 
-/* The same span or moment, for system calls. */
+/* The same duration or instant, for system calls. */
 static inline struct timespec timespec_of(usec_t t)
 {
     return (struct timespec){.tv_sec = (time_t)(t / USEC_PER_SEC),
                              .tv_nsec = (long)(t % USEC_PER_SEC * NSEC_PER_USEC)};
 }
 
-/* Nanoseconds since 1970, for telling file times apart. Wraps round after 2262, as the pack's own
- * numbers do: what cannot be represented is equal to nothing real. */
+/* Nanoseconds since 1970, to compare the times of files. Wraps after 2262, as the fields of the
+ * pack do. */
 static inline uint64_t timespec_nsec(const struct timespec *t)
 {
     return (uint64_t)t->tv_sec * NSEC_PER_SEC + (uint64_t)t->tv_nsec;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The words of docs/architecture.md as enums and their spelling, the same in code, JSON, CLI and
- * docs. Pure. */
+/* Enums whose words are the same in code, JSON, command line and documents, with their spelling.
+ * Pure. */
 
 #include <errno.h>
 #include <stddef.h>
@@ -34,10 +34,10 @@ typedef enum Policy {
     _POLICY_INVALID = -EINVAL,
 } Policy;
 
-/* What kind of storage serves a filesystem: picks the parameters of the cost model and the
- * replay engine. */
+/* The kind of storage below a filesystem: selects the parameters of the cost model and of replay.
+ */
 typedef enum DeviceClass {
-    DEVICE_CLASS_UNKNOWN, /* treated like a hard disk: one ordered stream */
+    DEVICE_CLASS_UNKNOWN, /* treated as a hard disk: one ordered stream */
     DEVICE_CLASS_HDD,
     DEVICE_CLASS_SD,
     DEVICE_CLASS_EMMC,
@@ -47,8 +47,8 @@ typedef enum DeviceClass {
     _DEVICE_CLASS_INVALID = -EINVAL,
 } DeviceClass;
 
-/* The index of `s` in the table of n words; -EINVAL if it is not there or NULL. For the tables that
- * map an enum's words to its values. */
+/* The index of `s` in a table that maps the values of an enum to words; -EINVAL if it is not there,
+ * or NULL. */
 int string_table_lookup(const char *const *table, size_t n, const char *s);
 
 /* Enum to word (NULL if out of range) and word to enum (-EINVAL if unknown). */

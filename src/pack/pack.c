@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The validating reader. Everything a pack says is checked here, once, before anyone acts on it. */
+/* The validating reader. It checks everything in a pack once, before any of it is used. */
 
 #include "pack/pack.h"
 

@@ -6,7 +6,7 @@
  * All integers are little-endian; every structure is a multiple of 8 bytes and 8-aligned.
  *
  *   PackHeader                      128 bytes
- *   PackVolume  [n_volumes]       one a filesystem (one a subvolume on btrfs)
+ *   PackVolume  [n_volumes]       one per filesystem (on btrfs, per subvolume)
  *   PackMetadata [n_metadata]       all volumes' metadata ranges, grouped by volume, each group
  *                                   in rising physical order, disjoint
  *   PackFile     [n_files]          grouped by volume, each group in rising inode order
@@ -21,9 +21,9 @@
  * Identity: a volume is the filesystem with that UUID (and, on btrfs, subvolume id), mounted where
  * /proc/self/mountinfo says. A file is path (relative to the volume's mount point, no leading
  * slash, no "", "." or ".." component; the mount point itself is "."), inode, size, mtime and
- * ctime: if any differs, the file was replaced and its ranges are skipped; of a volatile file the
- * inode only. Metadata ranges are
- * bytes of the block device and are skipped if the device is not exactly device_size bytes.
+ * ctime: if any differs, the file was replaced and its ranges are skipped. Of a volatile file only
+ * the inode counts. Metadata ranges are bytes of the block device and are skipped if the device is
+ * not exactly device_size bytes.
  *
  * Early boot decides from the header alone: policy, deadline_usec, and control session or not: the
  * boot is a control session if control_interval != 0 and
@@ -61,7 +61,7 @@ typedef struct PackHeader {
     uint8_t reserved0[2];
     le32_t control_interval; /* N; 0: no control sessions */
     le64_t salt;
-    le64_t deadline_usec; /* gate: READY=1 at the latest so long after the start */
+    le64_t deadline_usec; /* gate: READY=1 is sent at the latest this long after the start */
     le64_t created_realtime_usec;
     le64_t total_metadata_bytes;
     le64_t total_data_bytes;
@@ -106,8 +106,8 @@ typedef struct PackMetadata {
 
 typedef enum PackFileFlags {
     PACK_FILE_DIRECTORY = 1 << 0,
-    PACK_FILE_VOLATILE = 1 << 1, /* written in place (a journal, a database): the inode alone says
-                                    that it is the same file */
+    PACK_FILE_VOLATILE = 1 << 1, /* written in place (a journal, a database): its identity is the
+                                    inode alone */
     PACK_FILE_FLAGS_ALL = (1 << 2) - 1,
 } PackFileFlags;
 
