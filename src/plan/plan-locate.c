@@ -27,7 +27,7 @@ typedef struct Inode {
         uint64_t dev, inode;
     } key;
     size_t file;
-    bool looked; /* for extents */
+    bool has_extents; /* they were read */
     bool oom;
 } Inode;
 
@@ -77,9 +77,9 @@ static size_t length_without_slash(const char *path)
     return l;
 }
 
-/* The volume a path below the root lies on by its name, *ret_below its path there ("." for the
- * mount point itself). NULL if none, or if looking would set off an automount. Old kernels mount
- * first and refuse to cross afterwards. */
+/* The volume on which a path below the root lies by its name; *ret_below is the path below its
+ * mount point ("." for that itself). NULL if there is none, or if the lookup would set off an
+ * automount: old kernels mount first and refuse to cross afterwards. */
 static const Volume *volume_of_path(const Locator *x, const char *path, const char **ret_below)
 {
     const Volume *best = NULL;
@@ -109,7 +109,7 @@ static const Volume *volume_of_path(const Locator *x, const char *path, const ch
     return best;
 }
 
-/* The mount point, if it still is that of the volume. */
+/* Opens the mount point, if the volume is still mounted there. */
 static int open_volume(const Volume *v)
 {
     _cleanup_close_ int fd = open(v->target, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -171,7 +171,7 @@ static int read_extents(Locator *x, int path_fd, LocatedFile *f)
     return 0;
 }
 
-/* Adds what this name's maps say to the file, and finds out where it lies once that matters. */
+/* Unites the file's maps with those of this name, and reads its extents if it has maps. */
 static int add_maps(Locator *x, const PredictedFile *p, int path_fd, LocatedFile *f, Inode *e)
 {
     _cleanup_free_ PredictedRange *clipped = NULL;
@@ -181,7 +181,7 @@ static int add_maps(Locator *x, const PredictedFile *p, int path_fd, LocatedFile
 
     if (r < 0 || n == 0)
         return r;
-    if (e->looked && f->n_maps == 0)
+    if (e->has_extents && f->n_maps == 0)
         return 0; /* nothing of it is on the device */
     r = maps_union(f->maps, f->n_maps, clipped, n, &both, &n_both);
     if (r < 0)
@@ -189,9 +189,9 @@ static int add_maps(Locator *x, const PredictedFile *p, int path_fd, LocatedFile
     free(f->maps);
     f->maps = both;
     f->n_maps = n_both;
-    if (e->looked)
+    if (e->has_extents)
         return 0;
-    e->looked = true;
+    e->has_extents = true;
     return read_extents(x, path_fd, f);
 }
 
@@ -221,8 +221,8 @@ static int new_file(Locator *x, const PredictedFile *p, const Volume *v, const c
     return 0;
 }
 
-/* True if the file was not there yet, as this file, at that moment: then no session has read its
- * inode. Where the filesystem does not keep the time of birth, nothing is known to be new. */
+/* True if the file was created after that moment: then no session has read its inode. False also
+ * where the filesystem does not store the time of birth. */
 static bool made_since(int fd, usec_t moment)
 {
     struct statx st;
@@ -233,66 +233,95 @@ static bool made_since(int fd, usec_t moment)
                    moment;
 }
 
-/* 0 located, 1 skipped (*skip says why), or -ENOMEM */
+/* A predicted path that was found. */
+typedef struct Found {
+    const Volume *v;
+    uint32_t volume;   /* its index */
+    const char *below; /* the path below the mount point */
+    int fd;            /* O_PATH */
+    struct stat st;
+} Found;
+
+/* 0: found, and ret->fd is the caller's; 1: skipped, *skip says why. */
+static int find_file(const Locator *x, const char *path, Found *ret, PlanSkip *skip)
+{
+    _cleanup_close_ int fd = -EBADF;
+    Found f = {.fd = -EBADF};
+
+    f.v = volume_of_path(x, path, &f.below);
+    /* Without a UUID a pack cannot name the filesystem. */
+    if (!f.v || !f.v->uuid[0]) {
+        *skip = PLAN_SKIP_FILESYSTEM;
+        return 1;
+    }
+    f.volume = (uint32_t)(f.v - x->volumes->volumes);
+    fd = open_beneath(x->fds[f.volume], f.below);
+    if (fd < 0 || fstat(fd, &f.st) < 0)
+        *skip = skip_of_errno(fd < 0 ? fd : -errno);
+    else if (!S_ISREG(f.st.st_mode) && !S_ISDIR(f.st.st_mode))
+        *skip = PLAN_SKIP_TYPE;
+    /* No mount was crossed: on btrfs another number is that of a subvolume inside this one. */
+    else if (f.st.st_dev != f.v->st_dev && strcmp(f.v->fstype, "btrfs") != 0)
+        *skip = PLAN_SKIP_FILESYSTEM;
+    else if (!ownership_allows(f.st.st_uid, f.st.st_gid, f.st.st_mode, x->uid))
+        *skip = PLAN_SKIP_OWNER;
+    else {
+        f.fd = TAKE_FD(fd);
+        *ret = f;
+        return 0;
+    }
+    return 1;
+}
+
+/* Notes the file for the metadata deriver, where its metadata was not observed. 0 or -ENOMEM. */
+static int note_metadata(Locator *x, const Found *f, double probability)
+{
+    MetadataDeriver *d = x->derivers[f->volume];
+
+    if (!d || (x->known[f->volume] && !made_since(f->fd, x->known_until)))
+        return 0;
+    return metadata_deriver_note(d, f->below, f->st.st_ino, probability);
+}
+
+/* The located file of this inode: a new one, or one that has another name already. 0 or -ENOMEM. */
+static int add_file(Locator *x, const PredictedFile *p, const Found *found, Inode **ret)
+{
+    LocatedFile *f;
+    int r = find_inode(x, &found->st, ret);
+
+    if (r < 0)
+        return r;
+    if (r == 0)
+        return new_file(x, p, found->v, found->below, &found->st, *ret);
+    f = &x->l->files[(*ret)->file];
+    f->probability = MAX(f->probability, p->probability);
+    f->first_use = MIN(f->first_use, p->first_use);
+    x->l->n_skipped[PLAN_SKIP_DUPLICATE]++;
+    return 0;
+}
+
+/* 0: located; 1: skipped, *skip says why; or -ENOMEM. */
 static int locate_file(Locator *x, const PredictedFile *p, PlanSkip *skip)
 {
     _cleanup_close_ int fd = -EBADF;
-    const char *below;
-    const Volume *v = volume_of_path(x, p->path, &below);
-    MetadataDeriver *d;
     LocatedFile *f;
-    struct stat st;
+    Found found;
     Inode *e;
-    int r;
+    int r = find_file(x, p->path, &found, skip);
 
-    /* Without a UUID a pack could not say which filesystem it means. */
-    if (!v || !v->uuid[0]) {
-        *skip = PLAN_SKIP_FILESYSTEM;
-        return 1;
-    }
-    fd = open_beneath(x->fds[v - x->volumes->volumes], below);
-    if (fd < 0 || fstat(fd, &st) < 0) {
-        *skip = skip_of_errno(fd < 0 ? fd : -errno);
-        return 1;
-    }
-    if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
-        *skip = PLAN_SKIP_TYPE;
-        return 1;
-    }
-    /* No mount was crossed, so another number is that of a subvolume that lies in this one. */
-    if (st.st_dev != v->st_dev && strcmp(v->fstype, "btrfs") != 0) {
-        *skip = PLAN_SKIP_FILESYSTEM;
-        return 1;
-    }
-    if (!ownership_allows(st.st_uid, st.st_gid, st.st_mode, x->uid)) {
-        *skip = PLAN_SKIP_OWNER;
-        return 1;
-    }
-    d = x->derivers[v - x->volumes->volumes];
-    if (d && (!x->known[v - x->volumes->volumes] || made_since(fd, x->known_until))) {
-        r = metadata_deriver_note(d, below, st.st_ino, p->probability);
-        if (r < 0)
-            return r;
-    }
-
-    r = find_inode(x, &st, &e);
+    if (r != 0)
+        return r;
+    fd = found.fd;
+    r = note_metadata(x, &found, p->probability);
+    if (r >= 0)
+        r = add_file(x, p, &found, &e);
     if (r < 0)
         return r;
-    if (r > 0) { /* another name of it */
-        f = &x->l->files[e->file];
-        f->probability = MAX(f->probability, p->probability);
-        f->first_use = MIN(f->first_use, p->first_use);
-        x->l->n_skipped[PLAN_SKIP_DUPLICATE]++;
-    } else {
-        r = new_file(x, p, v, below, &st, e);
-        if (r < 0)
-            return r;
-        f = &x->l->files[e->file];
-    }
+    f = &x->l->files[e->file];
     r = f->directory ? 0 : add_maps(x, p, fd, f, e);
     if (r == -ENOMEM)
         return r;
-    if (r < 0) { /* it is opened all the same: its metadata is worth having */
+    if (r < 0) { /* the file stays in the plan without data: opening it reads its metadata */
         f->n_maps = 0;
         *skip = skip_of_errno(r);
         return 1;
@@ -310,7 +339,7 @@ static int add_metadata(Locator *x, uint32_t volume, PredictedRange range)
     return r;
 }
 
-/* Metadata of the volume as the model knows it by its UUID. 1 if it does. */
+/* Adds the metadata that the model has for the UUID of the volume. 1 if there is any. */
 static int known_metadata(Locator *x, const Prediction *p, uint32_t volume)
 {
     const Volume *v = &x->volumes->volumes[volume];
@@ -331,7 +360,7 @@ static bool is_first_of_device(const VolumeTable *t, uint32_t volume)
 {
     for (uint32_t i = 0; i < volume; i++)
         if (t->volumes[i].block_dev == t->volumes[volume].block_dev)
-            return false; /* another subvolume has it */
+            return false; /* another subvolume has its metadata */
     return true;
 }
 
