@@ -146,9 +146,9 @@ double chains_value(const Chains *c, DecayedSum sum)
 
 /* --- the session ------------------------------------------------------------------------------ */
 
-bool chains_runs(const Chains *c, uint32_t id)
+uint32_t chains_processes(const Chains *c, uint32_t id)
 {
-    return id < c->session.allocated_applications && c->session.applications[id].running;
+    return id < c->session.allocated_applications ? c->session.applications[id].processes : 0;
 }
 
 bool chains_learns(const Chains *c, const UserHistory *h)
@@ -406,8 +406,10 @@ int chains_start(Chains *c, uint32_t id)
     if (id >= CHAINS_IDS_MAX)
         return -E2BIG;
     r = s->active ? 0 : chains_begin(c, UID_INVALID);
-    if (r >= 0 && chains_runs(c, id))
+    if (r >= 0 && chains_runs(c, id)) {
+        s->applications[id].processes += s->applications[id].processes < UINT32_MAX;
         return 0;
+    }
     if (r >= 0)
         r = reserve_running(s, id);
     if (r < 0)
@@ -422,7 +424,7 @@ int chains_start(Chains *c, uint32_t id)
             return r;
     }
     advance_revision(c);
-    s->applications[id] = (SessionApplication){.since = c->now, .running = true, .started = true};
+    s->applications[id] = (SessionApplication){.since = c->now, .processes = 1, .started = true};
     s->running[s->n_running++] = id;
     s->last = id;
     s->last_since = c->now;
@@ -450,10 +452,14 @@ int chains_exit(Chains *c, uint32_t id)
 
     if (!chains_runs(c, id))
         return 0;
+    if (s->applications[id].processes > 1) {
+        s->applications[id].processes--;
+        return 0;
+    }
     for (size_t i = 0; i < s->n_histories; i++)
         learn_exit(c, s->histories[i], id);
     advance_revision(c);
-    s->applications[id].running = false;
+    s->applications[id].processes = 0;
     for (size_t i = 0; i < s->n_running; i++)
         if (s->running[i] == id) {
             s->running[i] = s->running[--s->n_running];

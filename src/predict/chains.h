@@ -44,9 +44,9 @@ typedef struct EventTime {
 
 /* What the present session knows of an application. */
 typedef struct SessionApplication {
-    usec_t since; /* start of its run */
-    bool running;
-    bool started; /* in this session, even if it does not run any more */
+    usec_t since;       /* start of its run */
+    uint32_t processes; /* that run; saturates */
+    bool started;       /* in this session, even if it does not run any more */
 } SessionApplication;
 
 typedef struct ChainsRecent {
@@ -115,18 +115,24 @@ int chains_begin(Chains *c, uint32_t user);
 /* Begins a session that no history learns from: only what runs is followed. */
 void chains_follow(Chains *c);
 
-/* An application starts. A session begins if there is none (chains_begin() with UID_INVALID). 1 if
- * it did not run before, 0 if it did, -E2BIG (id), -ENOMEM. */
+/* A process of an application starts. A session begins if there is none (chains_begin() with
+ * UID_INVALID). An application runs as long as one of its processes does: 1 if it did not run
+ * before, 0 if it did, -E2BIG (id), -ENOMEM. */
 int chains_start(Chains *c, uint32_t id);
 
-/* An application exits. 1 if it runs no longer, 0 if it did not run. */
+/* A process of an application exits. 1 if the application runs no longer, 0 if it still runs or did
+ * not run. */
 int chains_exit(Chains *c, uint32_t id);
 
 /* Ends the session. What still runs is cut off, it does not count as exited. */
 void chains_end(Chains *c);
 
-/* True if the application runs in the present session. */
-bool chains_runs(const Chains *c, uint32_t id);
+/* Processes of the application that run in the present session, and whether any does. */
+uint32_t chains_processes(const Chains *c, uint32_t id);
+static inline bool chains_runs(const Chains *c, uint32_t id)
+{
+    return chains_processes(c, id) > 0;
+}
 
 /* True if a history learns from the present session. */
 bool chains_learns(const Chains *c, const UserHistory *h);

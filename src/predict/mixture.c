@@ -287,8 +287,10 @@ int mixture_start(Mixture *m, EventTime t, uint32_t id)
 {
     int r = m->chains->session.active ? 0 : mixture_begin(m, t, UID_INVALID, true);
 
-    if (r < 0 || chains_runs(m->chains, id))
+    if (r < 0)
         return r;
+    if (chains_runs(m->chains, id))
+        return chains_start(m->chains, id);
     chains_set_time(m->chains, t);
     learn_weights(m, id);
     r = chains_start(m->chains, id);
@@ -301,8 +303,8 @@ int mixture_exit(Mixture *m, EventTime t, uint32_t id)
 {
     int r;
 
-    if (!chains_runs(m->chains, id))
-        return 0;
+    if (chains_processes(m->chains, id) != 1)
+        return chains_exit(m->chains, id);
     chains_set_time(m->chains, t);
     learn_weights(m, CHAINS_NONE);
     (void)chains_exit(m->chains, id);

@@ -46,9 +46,9 @@ int mixture_begin(Mixture *m, EventTime t, uint32_t user, bool learn);
 /* The session ends. What still runs is cut off; it does not count as exited. */
 void mixture_end(Mixture *m, EventTime t);
 
-/* An application starts or exits. Outside of a session, a start begins one of an unknown user. 1 if
- * that changed whether it runs, 0 if not (an exit without a start, for instance), -E2BIG (id),
- * -ENOMEM. */
+/* A process of an application starts or exits; an application runs as long as one of its processes
+ * does. Outside of a session, a start begins one of an unknown user. 1 if that changed whether the
+ * application runs, 0 if not (the second start, an exit without a start), -E2BIG (id), -ENOMEM. */
 int mixture_start(Mixture *m, EventTime t, uint32_t id);
 int mixture_exit(Mixture *m, EventTime t, uint32_t id);
 

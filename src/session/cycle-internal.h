@@ -74,8 +74,6 @@ struct Cycle {
     CycleObjects objects;
     CycleRefusal *refusals; /* stay when the objects are replaced */
 
-    uint32_t *processes; /* application -> processes of it that run */
-    size_t allocated_processes;
     bool in_session, learning;
     uint64_t n_learned;
 

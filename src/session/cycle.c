@@ -68,7 +68,6 @@ Cycle *cycle_free(Cycle *c)
         guesses_done(&c->guesses[k]);
         object_scores_done(&c->scores[k]);
     }
-    free(c->processes);
     free(c->requests);
     free(c->exclude);
     free(c);
@@ -153,8 +152,6 @@ int cycle_begin(Cycle *c, EventTime t)
 
     if (r < 0)
         return r;
-    if (c->processes)
-        memset(c->processes, 0, c->allocated_processes * sizeof(*c->processes));
     c->in_session = true;
     c->learning = c->parameters.scan;
     return 0;
@@ -192,25 +189,6 @@ static int find_application(Cycle *c, const CycleEvent *e, uint32_t *ret)
     return 0;
 }
 
-/* Counts a process that starts or exits. 1 if the application did not run before, or runs no
- * longer; 0 otherwise; -ENOMEM. */
-static int count_process(Cycle *c, uint32_t item, bool started)
-{
-    size_t old = c->allocated_processes;
-    int r;
-
-    r = grow_array(&c->processes, &c->allocated_processes, (size_t)item + 1, sizeof(*c->processes));
-    if (r < 0)
-        return r;
-    if (c->allocated_processes > old)
-        memset(c->processes + old, 0, (c->allocated_processes - old) * sizeof(*c->processes));
-    if (started) {
-        c->processes[item] += c->processes[item] < UINT32_MAX;
-        return c->processes[item] == 1;
-    }
-    return c->processes[item] > 0 && --c->processes[item] == 0;
-}
-
 int cycle_observe(Cycle *c, const CycleEvent *e)
 {
     uint32_t item;
@@ -222,10 +200,8 @@ int cycle_observe(Cycle *c, const CycleEvent *e)
         r = find_application(c, e, &item);
     if (r < 0 || item == CHAINS_NONE)
         return r;
-    r = count_process(c, item, e->started);
-    if (r > 0)
-        r = e->started ? mixture_start(c->mixture, e->time, item)
-                       : mixture_exit(c->mixture, e->time, item);
+    r = e->started ? mixture_start(c->mixture, e->time, item)
+                   : mixture_exit(c->mixture, e->time, item);
     c->n_learned += r > 0 && c->learning;
     return r > 0 ? e->started : r;
 }

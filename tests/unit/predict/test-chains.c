@@ -441,6 +441,8 @@ static void test_revision(void **state)
     before = chains_revision(a);
     assert_int_equal(chains_start(a, 0), 0);
     assert_true(chains_revision(a) == before);
+    assert_int_equal(chains_exit(a, 0), 0); /* of two processes */
+    assert_true(chains_revision(a) == before);
     assert_int_equal(chains_exit(a, 0), 1);
     assert_true(chains_revision(a) != before);
     before = chains_revision(a);

@@ -248,6 +248,32 @@ static void memory_is_linear(void **state)
     assert_true(size[1] < 6 * size[0]);
 }
 
+/* An application runs until its last process has exited; in between nothing is learned. */
+static void processes_are_counted(void **state)
+{
+    _cleanup_mixture_ Mixture *m = make();
+    uint64_t revision;
+
+    begin(m, 100, 1000);
+    start(m, 110, 'A');
+    revision = chains_revision(mixture_chains(m));
+    assert_int_equal(mixture_start(m, at_sec(120), 0), 0);
+    assert_int_equal(mixture_start(m, at_sec(130), 0), 0);
+    assert_int_equal(mixture_exit(m, at_sec(140), 0), 0);
+    assert_int_equal(mixture_exit(m, at_sec(150), 0), 0);
+    assert_true(chains_runs(mixture_chains(m), 0));
+    assert_true(chains_revision(mixture_chains(m)) == revision);
+    stop(m, 160, 'A');
+    assert_false(chains_runs(mixture_chains(m), 0));
+    assert_int_equal(mixture_exit(m, at_sec(170), 0), 0);
+    /* The next session begins with nothing. */
+    start(m, 180, 'A');
+    assert_int_equal(mixture_start(m, at_sec(190), 0), 0);
+    begin(m, 200, 1000);
+    start(m, 210, 'A');
+    stop(m, 220, 'A');
+}
+
 static void bad_ids(void **state)
 {
     _cleanup_mixture_ Mixture *m = make();
@@ -263,13 +289,10 @@ static void bad_ids(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-            cmocka_unit_test(what_follows_is_predicted),
-            cmocka_unit_test(users_are_told_apart),
-            cmocka_unit_test(following_is_not_learning),
-            cmocka_unit_test(horizons),
-            cmocka_unit_test(chains_are_all_that_is_known),
-            cmocka_unit_test(memory_is_linear),
-            cmocka_unit_test(bad_ids),
+            cmocka_unit_test(what_follows_is_predicted),    cmocka_unit_test(users_are_told_apart),
+            cmocka_unit_test(following_is_not_learning),    cmocka_unit_test(horizons),
+            cmocka_unit_test(chains_are_all_that_is_known), cmocka_unit_test(memory_is_linear),
+            cmocka_unit_test(processes_are_counted),        cmocka_unit_test(bad_ids),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
