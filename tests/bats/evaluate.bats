@@ -14,10 +14,6 @@ teardown() {
     hs_teardown
 }
 
-hs() {
-    "$HEADSTART" --state="$HS_STATE" "$@"
-}
-
 # sessions N [STARTS]: N traces of two users, a day apart; written in no order of time.
 sessions() {
     local i

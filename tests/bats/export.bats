@@ -16,10 +16,6 @@ teardown() {
     hs_teardown
 }
 
-hs() {
-    "$HEADSTART" --state="$HS_STATE" "$@"
-}
-
 # recorded N: the first N of the recorded days, a login and a session each, of two people, learned.
 recorded() {
     mkdir -p -m 700 "$HS_STATE/traces"

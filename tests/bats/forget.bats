@@ -7,16 +7,13 @@ load helpers
 
 setup() {
     hs_setup
+    HS_ROOT=$HS_MNT
     need_command jq
     need_command xz
 }
 
 teardown() {
     hs_teardown
-}
-
-hs() {
-    "$HEADSTART" --state="$HS_STATE" --root="$HS_MNT" "$@"
 }
 
 # recorded N: the first N of the recorded days, a login and a session each, of two people, learned; and

@@ -178,6 +178,44 @@ hs_wait() {
     done
 }
 
+# hs_programs NAME…: copies programs, their libraries and their loader into HS_MNT.
+hs_programs() {
+    local p f
+    for p; do
+        f=$(type -P "$p")
+        mkdir -p "$HS_MNT/bin" "$HS_MNT/data" "$HS_MNT/dev"
+        cp -L "$f" "$HS_MNT/bin/"
+        for f in $(ldd "$f" | grep -o '/[^ )]*'); do
+            mkdir -p "$HS_MNT$(dirname "$f")"
+            cp -L "$f" "$HS_MNT$f"
+        done
+    done
+}
+
+# hs_kill PID [FILE]: ends a child of ours and removes the file, such as its socket.
+hs_kill() {
+    kill -KILL "$1" 2>/dev/null || true
+    wait "$1" 2>/dev/null || true
+    [ -z "${2:-}" ] || rm -f "$2"
+}
+
+# hs_listen FILE: appends what a program notifies (sd_notify(3)) through the socket HS_TMP/notify to the
+# file, one message a line.
+hs_listen() {
+    : >"$1"
+    rm -f "$HS_TMP/notify"
+    python3 -c '
+import socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.bind(sys.argv[1])
+with open(sys.argv[2], "ab", 0) as out:
+    while True:
+        out.write(s.recv(4096) + b"\n")
+' "$HS_TMP/notify" "$1" 3>&- &
+    hs_defer hs_kill $! "$HS_TMP/notify"
+    hs_wait 10 test -S "$HS_TMP/notify"
+}
+
 # One line of standard error and nothing else, beginning with the program's name.
 assert_one_error_line() {
     [ "$(printf '%s\n' "$1" | wc -l)" -eq 1 ] || {
@@ -192,9 +230,9 @@ assert_one_error_line() {
 
 # --- the command -------------------------------------------------------------------------------
 
-# May be defined anew: refused() calls what is there then.
+# With --root=$HS_ROOT if that is set.
 hs() {
-    "$HEADSTART" --state="$HS_STATE" "$@"
+    "$HEADSTART" --state="$HS_STATE" ${HS_ROOT:+--root="$HS_ROOT"} "$@"
 }
 
 # refused STATUS TEXT ARGUMENT…: exit status, one line on standard error that has the text, nothing

@@ -15,10 +15,6 @@ teardown() {
     hs_teardown
 }
 
-hs() {
-    "$HEADSTART" --state="$HS_STATE" "$@"
-}
-
 # learn NAME TRACE…: a machine of its own learns the traces; its model becomes $M/NAME.
 learn() {
     local name=$1

@@ -21,23 +21,12 @@ teardown() {
 # recorder_start [OPTION…]: starts headstartd on HS_MNT and returns when it records. Sets RECORDER.
 # What it says is in recorder.log, what it notifies in recorder.notify.
 recorder_start() {
-    : >"$HS_TMP/recorder.notify"
-    python3 -c '
-import socket, sys
-s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-s.bind(sys.argv[1])
-with open(sys.argv[2], "ab", 0) as out:
-    while True:
-        out.write(s.recv(4096) + b"\n")
-' "$HS_TMP/notify" "$HS_TMP/recorder.notify" 3>&- &
-    local listener=$!
-    hs_defer end_process $listener "$HS_TMP/notify"
-    hs_wait 10 test -S "$HS_TMP/notify"
+    hs_listen "$HS_TMP/recorder.notify"
     # shellcheck disable=SC2086 # RECORDER_PREFIX is words
     NOTIFY_SOCKET=$HS_TMP/notify ${RECORDER_PREFIX:-} "$HEADSTARTD" --root="$HS_MNT" \
         --state="$HS_STATE" --stage=boot "$@" 2>"$HS_TMP/recorder.log" 3>&- &
     RECORDER=$!
-    hs_defer end_process $RECORDER
+    hs_defer hs_kill $RECORDER
     hs_wait 10 recorder_says READY=1
 }
 
@@ -48,12 +37,6 @@ recorder_says() {
         return 0
     }
     return 1
-}
-
-end_process() {
-    kill -KILL "$1" 2>/dev/null || true
-    wait "$1" 2>/dev/null || true
-    [ -z "${2:-}" ] || rm -f "$2"
 }
 
 # Ends the recording; it must succeed. TRACE is then the trace of the (last) boot stage, SHOWN what
@@ -90,20 +73,6 @@ of() {
 
 # --- a tree with programs of its own -----------------------------------------------------------
 
-# programs NAME…: copies them, their libraries and loader into HS_MNT.
-programs() {
-    local p f
-    for p; do
-        f=$(type -P "$p")
-        mkdir -p "$HS_MNT/bin" "$HS_MNT/data" "$HS_MNT/dev"
-        cp -L "$f" "$HS_MNT/bin/"
-        for f in $(ldd "$f" | grep -o '/[^ )]*'); do
-            mkdir -p "$HS_MNT$(dirname "$f")"
-            cp -L "$f" "$HS_MNT$f"
-        done
-    done
-}
-
 # script NAME INTERPRETER [LINE…]
 script() {
     local name=$1 interpreter=$2
@@ -119,7 +88,7 @@ inside() {
 # --- who opened what ---------------------------------------------------------------------------
 
 make_tree() {
-    programs dash cat env true sleep
+    hs_programs dash cat env true sleep
     local i
     for i in elf script nested env fork gone later; do
         echo data >"$HS_MNT/data/$i"
@@ -214,7 +183,7 @@ applications_are_right() {
             shown '.volumes[0].subvolume == "/@"'
         fi
         shown '[.files[] | select(.path == "/data/elf") | .resident[0][1]] == [5]'
-        end_process "$RECORDER"
+        hs_kill "$RECORDER"
         rm -rf "$HS_STATE" "$HS_TMP/notify"
     done
 }
@@ -298,11 +267,11 @@ not_marked() {
     local server=$!
     # When its server is gone, a mount answers with errors, and can be unmounted.
     hs_defer umount -l "$HS_MNT/net"
-    hs_defer end_process $server
+    hs_defer hs_kill $server
     hs_wait 10 grep -q mounted "$HS_TMP/hung"
     "$HS_MNT/net/program" 1000 3>&- &
     local program=$!
-    hs_defer end_process $program
+    hs_defer hs_kill $program
     hs_wait 10 runs_from $program "$HS_MNT/net/program"
     kill -USR1 $server
     hs_wait 10 grep -q hung "$HS_TMP/hung"
@@ -427,7 +396,7 @@ EOF
     read_all
     recorder_stop
     jq -c '.volumes[0].metadata' "$SHOWN" >"$HS_TMP/found"
-    end_process "$RECORDER"
+    hs_kill "$RECORDER"
     rm -rf "$HS_STATE" "$HS_TMP/notify"
     hs_cold
     recorder_start --pretend=no-cachestat
@@ -832,7 +801,7 @@ for i in range(75):
     local before
     before=$(sed -n 's/^CapEff:\s*//p' /proc/self/status)
     (((0x$before & 0x1000) != 0)) || skip "needs CAP_NET_ADMIN"
-    programs cat
+    hs_programs cat
     echo x >"$HS_MNT/data/file"
     recorder_start
     local set
@@ -955,7 +924,7 @@ for i in range(75):
         recorder_stop
         [ "$(grep -c "no cachestat" "$HS_TMP/recorder.log")" -eq 1 ]
         shown '.volumes[0].metadata_source == "derived" and .volumes[0].metadata_bytes > 0'
-        end_process "$RECORDER"
+        hs_kill "$RECORDER"
         rm -rf "$HS_STATE" "$HS_TMP/notify"
     done
 }

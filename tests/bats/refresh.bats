@@ -7,16 +7,13 @@ load helpers
 
 setup() {
     hs_setup
+    HS_ROOT=$HS_MNT
     need_loop
     need_command jq
 }
 
 teardown() {
     hs_teardown
-}
-
-hs() {
-    "$HEADSTART" --state="$HS_STATE" --root="$HS_MNT" "$@"
 }
 
 # new PATH [BYTES]: as dpkg makes it, beside and renamed over.

@@ -16,7 +16,7 @@ setup() {
 populate() {
     mkdir -p "$HS_MNT/etc/headstart" "$HS_MNT/data/b/sub"
     session_config MinSize=0 Cycle=1s
-    programs cat grep
+    hs_programs cat grep
     mv "$HS_MNT/bin/cat" "$HS_MNT/bin/first"
     mv "$HS_MNT/bin/grep" "$HS_MNT/bin/second"
     head -c 100000 /dev/urandom >"$HS_MNT/data/a"
@@ -35,25 +35,6 @@ session_config() {
     } >"$HS_MNT/etc/headstart/headstart.conf"
 }
 
-# programs NAME…: copies these programs, their libraries and their loader into HS_MNT.
-programs() {
-    local p f
-    for p; do
-        f=$(type -P "$p")
-        mkdir -p "$HS_MNT/bin"
-        cp -L "$f" "$HS_MNT/bin/"
-        for f in $(ldd "$f" | grep -o '/[^ )]*'); do
-            mkdir -p "$HS_MNT$(dirname "$f")"
-            cp -L "$f" "$HS_MNT$f"
-        done
-    done
-}
-
-end_process() {
-    kill -KILL "$1" 2>/dev/null || true
-    wait "$1" 2>/dev/null || true
-}
-
 # session_start: sets DAEMON; returns when it records. The session is SESSION_UID's, if that
 # is set.
 session_start() {
@@ -62,7 +43,7 @@ session_start() {
     ${HS_LIMIT:-} "$HEADSTARTD" --root="$HS_MNT" --state="$HS_STATE" --run="$HS_RUN" --stage=session \
         ${SESSION_UID:+--uid="$SESSION_UID"} 2>>"$HS_TMP/daemon.log" 3>&- &
     DAEMON=$!
-    hs_defer end_process $DAEMON
+    hs_defer hs_kill $DAEMON
     hs_wait 10 dump
 }
 

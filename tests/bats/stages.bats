@@ -19,11 +19,6 @@ teardown() {
     hs_teardown
 }
 
-end_process() {
-    kill -KILL "$1" 2>/dev/null || true
-    wait "$1" 2>/dev/null || true
-}
-
 # Starts a bus that allows everything to everybody. Sets BUS.
 bus_start() {
     cat >"$HS_TMP/bus.conf" <<END
@@ -34,7 +29,7 @@ END
     rm -f "$HS_TMP/bus"
     dbus-daemon --config-file="$HS_TMP/bus.conf" --nofork --nopidfile --nosyslog 2>"$HS_TMP/bus.log" 3>&- &
     BUS=$!
-    hs_defer end_process $BUS
+    hs_defer hs_kill $BUS
     hs_wait 10 test -S "$HS_TMP/bus"
 }
 
@@ -42,7 +37,7 @@ END
 fake_start() {
     coproc FAKE_IO { exec "$FAKE" 2>"$HS_TMP/fake.log" 3>&-; }
     # shellcheck disable=SC2154 # set by coproc
-    hs_defer end_process "$FAKE_IO_PID"
+    hs_defer hs_kill "$FAKE_IO_PID"
 }
 
 # fake COMMAND…: sends a command to tool-fake-logind and waits until it is done.
@@ -58,22 +53,11 @@ fake() {
 
 # recorder_start [OPTION…]: starts headstartd --stage=auto and waits until it records. Sets RECORDER.
 recorder_start() {
-    : >"$NOTIFY"
-    rm -f "$HS_TMP/notify"
-    python3 -c '
-import socket, sys
-s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-s.bind(sys.argv[1])
-with open(sys.argv[2], "ab", 0) as out:
-    while True:
-        out.write(s.recv(4096) + b"\n")
-' "$HS_TMP/notify" "$NOTIFY" 3>&- &
-    hs_defer end_process $!
-    hs_wait 10 test -S "$HS_TMP/notify"
+    hs_listen "$NOTIFY"
     NOTIFY_SOCKET=$HS_TMP/notify "$HEADSTARTD" --root="$HS_MNT" --state="$HS_STATE" \
         --run="$HS_RUN" --stage=auto "$@" 2>"$HS_TMP/recorder.log" 3>&- &
     RECORDER=$!
-    hs_defer end_process $RECORDER
+    hs_defer hs_kill $RECORDER
     hs_wait 10 said 'READY=1'
     hs_wait 10 said '^STATUS=\(Recording\|Waiting\|Nothing\)'
 }
@@ -347,7 +331,7 @@ a_boot() {
     fake finished
     now_says "Waiting for a login" 20
     recorder_stop
-    end_process "$FAKE_IO_PID"
+    hs_kill "$FAKE_IO_PID"
 }
 
 @test "userspace rebooted alone: the boot is marked as one from warm caches" {

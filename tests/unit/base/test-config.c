@@ -2,21 +2,16 @@
 
 /* headstart.conf: precedence, masking, every key, and what a bad line says. */
 
-#include "base/atomic-file.h"
 #include "base/config.h"
 #include "base/macros.h"
+#include "util/root-util.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include <cmocka.h>
-
 typedef struct Fixture {
-    char root[64];
-    int root_fd;
+    TestRoot root;
     unsigned n_warnings;
     char last[512]; /* "file:line: message" */
 } Fixture;
@@ -25,35 +20,22 @@ static int set_up(void **state)
 {
     Fixture *f = calloc(1, sizeof(*f));
 
-    strcpy(f->root, "/tmp/headstart-test-config-XXXXXX");
-    if (!mkdtemp(f->root))
-        return -1;
-    f->root_fd = open(f->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     *state = f;
-    return 0;
+    return f ? test_root_make(&f->root) : -1;
 }
 
 static int tear_down(void **state)
 {
     Fixture *f = *state;
-    char command[128];
+    int r = test_root_remove(&f->root);
 
-    snprintf(command, sizeof(command), "rm -rf '%s'", f->root);
-    close(f->root_fd);
     free(f);
-    return system(command);
+    return r;
 }
 
 static void put(Fixture *f, const char *path, const char *text)
 {
-    char full[512], *slash;
-
-    snprintf(full, sizeof(full), "%s/%s", f->root, path);
-    slash = strrchr(full, '/');
-    *slash = 0;
-    assert_int_equal(make_directories(full, 0755), 0);
-    *slash = '/';
-    assert_int_equal(atomic_file_write(AT_FDCWD, full, text, strlen(text), 0644), 0);
+    test_root_put(&f->root, path, text);
 }
 
 static void warned(void *userdata, const char *file, unsigned line, const char *message)
@@ -70,7 +52,7 @@ static Config load(Fixture *f)
 
     f->n_warnings = 0;
     f->last[0] = 0;
-    assert_int_equal(config_load(f->root_fd, warned, f, &c, NULL), 0);
+    assert_int_equal(config_load(f->root.fd, warned, f, &c, NULL), 0);
     return c;
 }
 
@@ -175,10 +157,10 @@ static void links_mask(void **state)
     put(f, "usr/lib/headstart/headstart.conf.d/a.conf", "[Replay]\nControlInterval=2\n");
     assert_int_equal(load(f).control_interval, 2);
     put(f, "etc/headstart/headstart.conf.d/x", ""); /* makes the directory */
-    assert_int_equal(symlinkat("/dev/null", f->root_fd, "etc/headstart/headstart.conf.d/a.conf"),
+    assert_int_equal(symlinkat("/dev/null", f->root.fd, "etc/headstart/headstart.conf.d/a.conf"),
                      0);
     assert_int_equal(load(f).control_interval, 1);
-    assert_int_equal(symlinkat("/dev/null", f->root_fd, "etc/headstart/headstart.conf"), 0);
+    assert_int_equal(symlinkat("/dev/null", f->root.fd, "etc/headstart/headstart.conf"), 0);
     assert_int_equal(load(f).control_interval, 0);
     assert_int_equal(f->n_warnings, 0);
 }
@@ -250,7 +232,7 @@ static void not_a_file(void **state)
     assert_string_equal(f->last, "/etc/headstart/headstart.conf:0: not a regular file, ignoring");
 
     put(f, "run/headstart/headstart.conf.d/x", "");
-    assert_int_equal(mkfifoat(f->root_fd, "run/headstart/headstart.conf.d/f.conf", 0600), 0);
+    assert_int_equal(mkfifoat(f->root.fd, "run/headstart/headstart.conf.d/f.conf", 0600), 0);
     load(f); /* must not block */
     assert_int_equal(f->n_warnings, 2);
 }
@@ -350,7 +332,7 @@ static void sources(void **state)
         "[Replay]\nControlInterval=1\nDeadline=5s\nDeadline=2h\n[Memory]\nBudget=1M\n");
     put(f, "usr/lib/headstart/headstart.conf.d/10-a.conf",
         "# comment\n[Replay]\nControlInterval=10\n[Session]\nBudget=2M\n");
-    assert_int_equal(config_load(f->root_fd, NULL, NULL, &c, &s), 0);
+    assert_int_equal(config_load(f->root.fd, NULL, NULL, &c, &s), 0);
     assert_source(&s, "Replay", "ControlInterval", "/usr/lib/headstart/headstart.conf.d/10-a.conf",
                   3);
     assert_source(&s, "Replay", "Deadline", "/etc/headstart/headstart.conf", 3);

@@ -7,44 +7,28 @@
 #include "base/directory.h"
 #include "base/kernel.h"
 #include "base/open.h"
+#include "util/root-util.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include <cmocka.h>
-
-static char root[] = "/tmp/test-files-XXXXXX";
-static int root_fd = -1;
+static TestRoot root;
 
 static int set_up(void **state)
 {
-    strcpy(strrchr(root, '-') + 1, "XXXXXX");
-    if (!mkdtemp(root))
-        return -1;
-    root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return root_fd < 0 ? -1 : 0;
+    return test_root_make(&root);
 }
 
 static int tear_down(void **state)
 {
-    char command[128];
-
-    close(root_fd);
-    snprintf(command, sizeof(command), "rm -r %s", root);
-    return system(command);
+    return test_root_remove(&root);
 }
 
 static void make_file(const char *name, const char *text)
 {
-    int fd = openat(root_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
-    close(fd);
+    test_root_put(&root, name, text);
 }
 
 static void assert_holds(const char *name, const char *text)
@@ -52,7 +36,7 @@ static void assert_holds(const char *name, const char *text)
     _cleanup_free_ char *got = NULL;
     size_t size;
 
-    assert_int_equal(file_read_whole(root_fd, name, 1000, &got, &size), 0);
+    assert_int_equal(file_read_whole(root.fd, name, 1000, &got, &size), 0);
     assert_string_equal(got, text);
 }
 
@@ -60,20 +44,20 @@ static void beneath_nothing_is_followed(void **state)
 {
     int fd;
 
-    assert_int_equal(mkdirat(root_fd, "d", 0700), 0);
+    assert_int_equal(mkdirat(root.fd, "d", 0700), 0);
     make_file("d/f", "x");
-    assert_int_equal(symlinkat("d", root_fd, "link"), 0);
-    assert_int_equal(symlinkat("d/f", root_fd, "last"), 0);
-    fd = open_beneath(root_fd, "d/f");
+    assert_int_equal(symlinkat("d", root.fd, "link"), 0);
+    assert_int_equal(symlinkat("d/f", root.fd, "last"), 0);
+    fd = open_beneath(root.fd, "d/f");
     assert_true(fd >= 0);
     close(fd);
-    fd = open_beneath(root_fd, "last"); /* the symlink itself */
+    fd = open_beneath(root.fd, "last"); /* the symlink itself */
     assert_true(fd >= 0);
     close(fd);
-    assert_int_equal(open_beneath(root_fd, "link/f"), -ELOOP);
-    assert_int_equal(open_beneath(root_fd, "d/../.."), -EXDEV);
-    assert_int_equal(open_beneath(root_fd, "/etc/passwd"), -EXDEV);
-    assert_int_equal(open_beneath(root_fd, "none"), -ENOENT);
+    assert_int_equal(open_beneath(root.fd, "link/f"), -ELOOP);
+    assert_int_equal(open_beneath(root.fd, "d/../.."), -EXDEV);
+    assert_int_equal(open_beneath(root.fd, "/etc/passwd"), -EXDEV);
+    assert_int_equal(open_beneath(root.fd, "none"), -ENOENT);
     assert_int_equal(open_beneath(-EACCES, "d"), -EACCES);
     fd = open_beneath(AT_FDCWD, "/proc");
     assert_int_equal(fd, AT_FDCWD); /* a negative descriptor is an error */
@@ -85,14 +69,14 @@ static void a_descriptor_is_opened_again_and_tells_its_path(void **state)
     int place, fd;
 
     make_file("again", "y");
-    place = open_beneath(root_fd, "again");
+    place = open_beneath(root.fd, "again");
     assert_true(place >= 0);
     assert_true(read(place, &byte, 1) < 0); /* O_PATH */
     fd = fd_reopen_noatime(place, O_RDONLY);
     assert_true(fd >= 0);
     assert_int_equal(read(fd, &byte, 1), 1);
     assert_int_equal(byte, 'y');
-    snprintf(want, sizeof(want), "%s/again", root);
+    snprintf(want, sizeof(want), "%s/again", root.path);
     assert_int_equal(fd_get_path(fd, path, sizeof(path)), 0);
     assert_string_equal(path, want);
     assert_int_equal(fd_get_path(fd, small, sizeof(small)), -ENAMETOOLONG);
@@ -106,16 +90,16 @@ static void a_directory_is_listed_without_dots(void **state)
     DIR *d = NULL;
     unsigned n = 0;
 
-    assert_int_equal(mkdirat(root_fd, "list", 0700), 0);
+    assert_int_equal(mkdirat(root.fd, "list", 0700), 0);
     make_file("list/.hidden", "");
     make_file("list/shown", "");
-    assert_int_equal(directory_open(root_fd, "list", 0, &d), 0);
+    assert_int_equal(directory_open(root.fd, "list", 0, &d), 0);
     for (const struct dirent *e; (e = directory_next(d));)
         n += strcmp(e->d_name, ".hidden") == 0 || strcmp(e->d_name, "shown") == 0 ? 1 : 100;
     assert_int_equal(n, 2);
     closedir(d);
     d = NULL;
-    assert_int_equal(directory_open(root_fd, "list/shown", 0, &d), -ENOTDIR);
+    assert_int_equal(directory_open(root.fd, "list/shown", 0, &d), -ENOTDIR);
     assert_int_equal(directory_from_fd(-EMFILE, &d), -EMFILE);
     assert_null(d);
 }
@@ -125,7 +109,7 @@ static unsigned count_temporaries(const char *directory)
     DIR *d = NULL;
     unsigned n = 0;
 
-    assert_int_equal(directory_open(root_fd, directory, 0, &d), 0);
+    assert_int_equal(directory_open(root.fd, directory, 0, &d), 0);
     for (const struct dirent *e; (e = directory_next(d));)
         n += strstr(e->d_name, ".tmp") != NULL;
     closedir(d);
@@ -138,20 +122,20 @@ static void temporary_files_of_killed_writers_go(void **state)
     struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     int fd;
 
-    assert_int_equal(mkdirat(root_fd, "t", 0700), 0);
+    assert_int_equal(mkdirat(root.fd, "t", 0700), 0);
     make_file("t/model.1234.tmp", "half");
     make_file("t/model.99.tmp", "half");
     make_file("t/model.77.tmp", "being written");
     make_file("t/model.x.tmp", "not ours");
     make_file("t/other.5.tmp", "of another file");
-    fd = openat(root_fd, "t/model.77.tmp", O_RDWR | O_CLOEXEC);
+    fd = openat(root.fd, "t/model.77.tmp", O_RDWR | O_CLOEXEC);
     assert_true(fd >= 0);
     assert_int_equal(fcntl(fd, F_OFD_SETLK, &l), 0);
-    assert_int_equal(atomic_file_write(root_fd, "t/model", "new", 3, 0600), 0);
+    assert_int_equal(atomic_file_write(root.fd, "t/model", "new", 3, 0600), 0);
     assert_holds("t/model", "new");
     assert_int_equal(count_temporaries("t"), 3);
     close(fd);
-    assert_int_equal(atomic_file_write(root_fd, "t/model", "newer", 5, 0600), 0);
+    assert_int_equal(atomic_file_write(root.fd, "t/model", "newer", 5, 0600), 0);
     assert_holds("t/model", "newer");
     assert_int_equal(count_temporaries("t"), 2);
 }
@@ -161,7 +145,7 @@ static void killed_writers_leave_one_temporary_at_most(void **state)
 {
     static char data[1 << 20];
 
-    assert_int_equal(mkdirat(root_fd, "k", 0700), 0);
+    assert_int_equal(mkdirat(root.fd, "k", 0700), 0);
     for (unsigned i = 0; i < 50; i++) {
         pid_t pid = fork();
         int status;
@@ -169,13 +153,13 @@ static void killed_writers_leave_one_temporary_at_most(void **state)
         assert_true(pid >= 0);
         if (pid == 0)
             for (;;)
-                atomic_file_write(root_fd, "k/file", data, sizeof(data), 0600);
+                atomic_file_write(root.fd, "k/file", data, sizeof(data), 0600);
         usleep(i * 97 % 1500);
         kill(pid, SIGKILL);
         assert_int_equal(waitpid(pid, &status, 0), pid);
         assert_true(count_temporaries("k") <= 1);
     }
-    assert_int_equal(atomic_file_write(root_fd, "k/file", "end", 3, 0600), 0);
+    assert_int_equal(atomic_file_write(root.fd, "k/file", "end", 3, 0600), 0);
     assert_int_equal(count_temporaries("k"), 0);
 }
 
@@ -183,7 +167,7 @@ static int write_output(const char *name)
 {
     char path[256];
 
-    snprintf(path, sizeof(path), "%s/%s", root, name);
+    snprintf(path, sizeof(path), "%s/%s", root.path, name);
     return output_file_write(path, "out", 3, 0600);
 }
 
@@ -191,15 +175,15 @@ static void an_output_is_replaced_and_a_symlink_to_it_stays(void **state)
 {
     struct stat st;
 
-    assert_int_equal(mkdirat(root_fd, "o", 0700), 0);
+    assert_int_equal(mkdirat(root.fd, "o", 0700), 0);
     make_file("o/old", "old");
-    assert_int_equal(symlinkat("old", root_fd, "o/to-old"), 0);
-    assert_int_equal(symlinkat("new", root_fd, "o/to-new"), 0);
-    assert_int_equal(symlinkat("o", root_fd, "to-o"), 0);
-    assert_int_equal(symlinkat("circle", root_fd, "o/circle"), 0);
+    assert_int_equal(symlinkat("old", root.fd, "o/to-old"), 0);
+    assert_int_equal(symlinkat("new", root.fd, "o/to-new"), 0);
+    assert_int_equal(symlinkat("o", root.fd, "to-o"), 0);
+    assert_int_equal(symlinkat("circle", root.fd, "o/circle"), 0);
     assert_int_equal(write_output("o/to-old"), 0);
     assert_holds("o/old", "out");
-    assert_int_equal(fstatat(root_fd, "o/to-old", &st, AT_SYMLINK_NOFOLLOW), 0);
+    assert_int_equal(fstatat(root.fd, "o/to-old", &st, AT_SYMLINK_NOFOLLOW), 0);
     assert_true(S_ISLNK(st.st_mode));
     assert_int_equal(write_output("o/to-new"), 0);
     assert_holds("o/new", "out");
@@ -220,25 +204,25 @@ static void an_output_through_somebody_elses_symlink_is_refused(void **state)
 
     if (geteuid() != 0)
         skip();
-    assert_int_equal(mkdirat(root_fd, "s", 0700), 0);
-    assert_int_equal(mkdirat(root_fd, "target", 0700), 0);
+    assert_int_equal(mkdirat(root.fd, "s", 0700), 0);
+    assert_int_equal(mkdirat(root.fd, "target", 0700), 0);
     make_file("target/victim", "untouched");
     make_file("s/file", "theirs");
-    assert_int_equal(symlinkat("../target/victim", root_fd, "s/link"), 0);
-    assert_int_equal(symlinkat("../target", root_fd, "s/dir"), 0);
-    assert_int_equal(mkfifoat(root_fd, "s/fifo", 0666), 0);
+    assert_int_equal(symlinkat("../target/victim", root.fd, "s/link"), 0);
+    assert_int_equal(symlinkat("../target", root.fd, "s/dir"), 0);
+    assert_int_equal(mkfifoat(root.fd, "s/fifo", 0666), 0);
     for (size_t i = 0; i < ELEMENTSOF(prepared); i++)
-        assert_int_equal(fchownat(root_fd, prepared[i], 4711, 4711, AT_SYMLINK_NOFOLLOW), 0);
-    assert_int_equal(fchmodat(root_fd, "s", 01777, 0), 0);
+        assert_int_equal(fchownat(root.fd, prepared[i], 4711, 4711, AT_SYMLINK_NOFOLLOW), 0);
+    assert_int_equal(fchmodat(root.fd, "s", 01777, 0), 0);
     assert_int_equal(write_output("s/link"), -EACCES);
     assert_int_equal(write_output("s/dir/victim"), -EACCES);
     assert_int_equal(write_output("s/dir/new"), -EACCES);
     assert_int_equal(write_output("s/file"), -EACCES);
     assert_int_equal(write_output("s/fifo"), -EACCES);
     assert_holds("target/victim", "untouched");
-    assert_int_equal(faccessat(root_fd, "target/new", F_OK, 0), -1);
+    assert_int_equal(faccessat(root.fd, "target/new", F_OK, 0), -1);
     assert_int_equal(write_output("s/mine"), 0);
-    assert_int_equal(symlinkat("mine", root_fd, "s/own-link"), 0);
+    assert_int_equal(symlinkat("mine", root.fd, "s/own-link"), 0);
     assert_int_equal(write_output("s/own-link"), 0);
 }
 
@@ -246,21 +230,21 @@ static void the_kernel_is_asked_below_a_root(void **state)
 {
     char id[KERNEL_BOOT_ID_SIZE] = "untouched";
 
-    assert_int_equal(mkdirat(root_fd, "proc", 0700), 0);
-    assert_int_equal(mkdirat(root_fd, "proc/sys", 0700), 0);
-    assert_int_equal(mkdirat(root_fd, "proc/sys/kernel", 0700), 0);
-    assert_int_equal(mkdirat(root_fd, "proc/sys/kernel/random", 0700), 0);
-    assert_int_equal(kernel_boot_id(root_fd, id), -ENOENT);
+    assert_int_equal(mkdirat(root.fd, "proc", 0700), 0);
+    assert_int_equal(mkdirat(root.fd, "proc/sys", 0700), 0);
+    assert_int_equal(mkdirat(root.fd, "proc/sys/kernel", 0700), 0);
+    assert_int_equal(mkdirat(root.fd, "proc/sys/kernel/random", 0700), 0);
+    assert_int_equal(kernel_boot_id(root.fd, id), -ENOENT);
     make_file("proc/sys/kernel/random/boot_id", "00112233-4455-6677-8899-aabbccddeeff\n");
-    assert_int_equal(kernel_boot_id(root_fd, id), 0);
+    assert_int_equal(kernel_boot_id(root.fd, id), 0);
     assert_string_equal(id, "00112233445566778899aabbccddeeff");
     make_file("proc/sys/kernel/random/boot_id", "0011\n");
-    assert_int_equal(kernel_boot_id(root_fd, id), -EBADMSG);
+    assert_int_equal(kernel_boot_id(root.fd, id), -EBADMSG);
     assert_string_equal(id, "00112233445566778899aabbccddeeff");
-    assert_false(kernel_command_line_has(root_fd, "quiet"));
+    assert_false(kernel_command_line_has(root.fd, "quiet"));
     make_file("proc/cmdline", "root=/dev/sda2 quiet headstart=01\n");
-    assert_true(kernel_command_line_has(root_fd, "quiet"));
-    assert_false(kernel_command_line_has(root_fd, "headstart=0"));
+    assert_true(kernel_command_line_has(root.fd, "quiet"));
+    assert_false(kernel_command_line_has(root.fd, "headstart=0"));
 }
 
 int main(void)

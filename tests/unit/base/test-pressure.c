@@ -2,32 +2,31 @@
 
 /* How much tasks wait for I/O, and processors have to do, from a root of files. */
 
-#include "base/atomic-file.h"
 #include "base/cpu-busy.h"
 #include "base/pressure.h"
 #include "base/time-util.h"
+#include "util/root-util.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+static TestRoot root;
 
-static char root[] = "/tmp/test-pressure.XXXXXX";
-static int root_fd;
+static int set_up(void **state)
+{
+    return test_root_make(&root);
+}
+
+static int tear_down(void **state)
+{
+    return test_root_remove(&root);
+}
 
 static void put(const char *path, const char *text)
 {
-    char *copy = strdup(path), *slash = strrchr(copy, '/');
-
-    assert_true(asprintf(&slash, "%s/%.*s", root, (int)(slash - copy), copy) > 0);
-    assert_int_equal(make_directories(slash, 0700), 0);
-    free(slash);
-    free(copy);
-    assert_int_equal(atomic_file_write(root_fd, path, text, strlen(text), 0600), 0);
+    test_root_put(&root, path, text);
 }
 
 static void put_total(const char *path, uint64_t total)
@@ -41,34 +40,17 @@ static void put_total(const char *path, uint64_t total)
     put(path, text);
 }
 
-static int set_up(void **state)
-{
-    if (!mkdtemp(root))
-        return -1;
-    root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return root_fd < 0 ? -1 : 0;
-}
-
-static int tear_down(void **state)
-{
-    char command[100];
-
-    close(root_fd);
-    snprintf(command, sizeof(command), "rm -rf %s", root);
-    return system(command);
-}
-
 /* In this order: first nothing is there, then disks, then pressure as well. */
 static void nothing(void **state)
 {
-    Pressure p = {.root_fd = root_fd};
+    Pressure p = {.root_fd = root.fd};
     uint64_t sum = 7;
 
     assert_int_equal(pressure_read(&p, &sum), -ENOENT);
     assert_int_equal(sum, 7);
     put("proc/pressure/io", "none of it\n");
     assert_true(pressure_read(&p, &sum) < 0);
-    unlinkat(root_fd, "proc/pressure/io", 0);
+    unlinkat(root.fd, "proc/pressure/io", 0);
 }
 
 static void disks(void **state)
@@ -78,7 +60,7 @@ static void disks(void **state)
                                  "   7       0 loop0 1 2 3 4 5 6 7 8 0 %u 11\n"
                                  " 253       0 dm-0 1 2 3 4 5 6 7 8 0 %u 11\n"
                                  "   8      16 ../../etc 1 2 3 4 5 6 7 8 0 %u 11\nshort\n";
-    Pressure p = {.root_fd = root_fd};
+    Pressure p = {.root_fd = root.fd};
     char text[1000];
     uint64_t sum;
 
@@ -97,7 +79,7 @@ static void disks_of_our_own(void **state)
 {
     static const char group[] =
             "sys/fs/cgroup/system.slice/headstart-replay-login.service/cgroup.procs";
-    Pressure p = {.root_fd = root_fd};
+    Pressure p = {.root_fd = root.fd};
     char text[100];
     uint64_t sum;
 
@@ -110,14 +92,14 @@ static void disks_of_our_own(void **state)
         assert_int_equal(pressure_read(&p, &sum), 0);
         assert_int_equal(sum, step <= 2 ? 0 : (step - 2) * 100000);
     }
-    unlinkat(root_fd, group, 0);
+    unlinkat(root.fd, group, 0);
 }
 
 static void pressure(void **state)
 {
     static const char own[] =
             "sys/fs/cgroup/system.slice/headstart-replay-login.service/io.pressure";
-    Pressure p = {.root_fd = root_fd};
+    Pressure p = {.root_fd = root.fd};
     uint64_t sum;
 
     put_total("proc/pressure/io", 5000);
@@ -135,7 +117,7 @@ static void pressure(void **state)
     put_total(own, 2900); /* more than all together: they wait at the same time */
     assert_int_equal(pressure_read(&p, &sum), 0);
     assert_int_equal(sum, 800);
-    unlinkat(root_fd, own, 0);
+    unlinkat(root.fd, own, 0);
     put_total("proc/pressure/io", 7100);
     assert_int_equal(pressure_read(&p, &sum), 0);
     assert_int_equal(sum, 900);
@@ -152,12 +134,12 @@ static void processors(void **state)
 {
     uint64_t busy = 7;
 
-    assert_int_equal(cpu_busy_read(root_fd, &busy), -ENOENT);
+    assert_int_equal(cpu_busy_read(root.fd, &busy), -ENOENT);
     put("proc/stat", "nothing\n");
-    assert_int_equal(cpu_busy_read(root_fd, &busy), -EBADMSG);
+    assert_int_equal(cpu_busy_read(root.fd, &busy), -EBADMSG);
     assert_int_equal(busy, 7);
     put("proc/stat", "cpu  150 4000 50 9000 800 7 8 9 0 0\ncpu0 75 2000 25 4500 400 3 4 4 0 0\n");
-    assert_int_equal(cpu_busy_read(root_fd, &busy), 0);
+    assert_int_equal(cpu_busy_read(root.fd, &busy), 0);
     assert_int_equal(busy, 200 * USEC_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK));
 }
 

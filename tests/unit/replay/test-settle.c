@@ -2,22 +2,17 @@
 
 /* Waiting until little is read, from a root of files. */
 
-#include "base/atomic-file.h"
 #include "base/clock.h"
 #include "replay/settle.h"
+#include "util/root-util.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include <cmocka.h>
-
 #define FOREVER (3600 * USEC_PER_SEC)
 
-static char root[] = "/tmp/test-settle.XXXXXX";
-static int root_fd;
+static TestRoot root;
 static sigset_t signals;
 
 static int set_up(void **state)
@@ -26,38 +21,28 @@ static int set_up(void **state)
     sigaddset(&signals, SIGUSR1);
     sigaddset(&signals, SIGTERM);
     sigprocmask(SIG_BLOCK, &signals, NULL);
-    if (!mkdtemp(root))
-        return -1;
-    root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return root_fd < 0 ? -1 : 0;
+    return test_root_make(&root);
 }
 
 static int tear_down(void **state)
 {
-    char command[100];
-
-    close(root_fd);
-    snprintf(command, sizeof(command), "rm -rf %s", root);
-    return system(command);
+    return test_root_remove(&root);
 }
 
 /* In this order: first nothing is there. */
 static void no_news_of_disks(void **state)
 {
-    assert_int_equal(settle(root_fd, FOREVER, &signals), 0);
+    assert_int_equal(settle(root.fd, FOREVER, &signals), 0);
 }
 
 static void quiet(void **state)
 {
     static const char text[] = "some avg10=0.00 avg60=0.00 avg300=0.00 total=5000\n";
-    char proc[100];
     usec_t start;
 
-    snprintf(proc, sizeof(proc), "%s/proc/pressure", root);
-    assert_int_equal(make_directories(proc, 0700), 0);
-    assert_int_equal(atomic_file_write(root_fd, "proc/pressure/io", text, strlen(text), 0600), 0);
+    test_root_put(&root, "proc/pressure/io", text);
     start = clock_now(CLOCK_MONOTONIC);
-    assert_int_equal(settle(root_fd, FOREVER, &signals), 0);
+    assert_int_equal(settle(root.fd, FOREVER, &signals), 0);
     assert_true(clock_now(CLOCK_MONOTONIC) - start >= SETTLE_QUIET_USEC);
 }
 
@@ -65,7 +50,7 @@ static void bounded(void **state)
 {
     usec_t start = clock_now(CLOCK_MONOTONIC);
 
-    assert_int_equal(settle(root_fd, SETTLE_SAMPLE_USEC, &signals), 0);
+    assert_int_equal(settle(root.fd, SETTLE_SAMPLE_USEC, &signals), 0);
     assert_true(clock_now(CLOCK_MONOTONIC) - start >= SETTLE_SAMPLE_USEC);
 }
 
@@ -73,9 +58,9 @@ static void bounded(void **state)
 static void ended_by_signals(void **state)
 {
     raise(SIGUSR1);
-    assert_int_equal(settle(root_fd, FOREVER, &signals), SIGUSR1);
+    assert_int_equal(settle(root.fd, FOREVER, &signals), SIGUSR1);
     raise(SIGTERM);
-    assert_int_equal(settle(root_fd, FOREVER, &signals), SIGTERM);
+    assert_int_equal(settle(root.fd, FOREVER, &signals), SIGTERM);
 }
 
 int main(void)

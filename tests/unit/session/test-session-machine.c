@@ -3,117 +3,90 @@
 /* What the session cycle asks of the machine, on fixtures: session/machine.h. And that
  * prefetch-thread.h looks at nothing but what it may. */
 
-#include "base/atomic-file.h"
 #include "base/clock.h"
 #include "session/machine.h"
 #include "session/prefetch-thread.h"
+#include "util/root-util.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-/* after the four above */
-#include <cmocka.h>
-
-typedef struct Fixture {
-    char root[64];
-    int fd;
-} Fixture;
 
 static int set_up(void **state)
 {
-    Fixture *f = calloc(1, sizeof(*f));
+    TestRoot *root = calloc(1, sizeof(*root));
 
-    strcpy(f->root, "/tmp/headstart-test-machine-XXXXXX");
-    if (!mkdtemp(f->root))
-        return -1;
-    f->fd = open(f->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    *state = f;
-    return f->fd < 0 ? -1 : 0;
+    *state = root;
+    return root ? test_root_make(root) : -1;
 }
 
 static int tear_down(void **state)
 {
-    Fixture *f = *state;
-    char command[128];
+    int r = test_root_remove(*state);
 
-    snprintf(command, sizeof(command), "rm -rf '%s'", f->root);
-    close(f->fd);
-    free(f);
-    return system(command);
-}
-
-static void put(Fixture *f, const char *path, const char *text)
-{
-    char full[512], *slash;
-
-    snprintf(full, sizeof(full), "%s/%s", f->root, path);
-    slash = strrchr(full, '/');
-    *slash = 0;
-    assert_int_equal(make_directories(full, 0755), 0);
-    *slash = '/';
-    assert_int_equal(atomic_file_write(AT_FDCWD, full, text, strlen(text), 0644), 0);
+    free(*state);
+    return r;
 }
 
 #define SUPPLY "sys/class/power_supply/"
 
 static void test_battery(void **state)
 {
-    Fixture *f = *state;
+    TestRoot *root = *state;
 
-    assert_false(machine_on_battery(f->fd)); /* no such thing */
-    put(f, SUPPLY "BAT0/type", "Battery\n");
-    put(f, SUPPLY "BAT0/status", "Discharging\n");
-    assert_true(machine_on_battery(f->fd));
-    put(f, SUPPLY "AC/type", "Mains\n");
-    put(f, SUPPLY "AC/online", "0\n");
-    assert_true(machine_on_battery(f->fd));
-    put(f, SUPPLY "AC/online", "1\n");
-    assert_false(machine_on_battery(f->fd));
-    put(f, SUPPLY "AC/online", "0\n");
-    put(f, SUPPLY "ucsi/type", "USB\n");
-    put(f, SUPPLY "ucsi/online", "1\n");
-    assert_false(machine_on_battery(f->fd));
-    put(f, SUPPLY "ucsi/online", "0\n");
-    put(f, SUPPLY "BAT0/status", "Full\n");
-    assert_false(machine_on_battery(f->fd));
+    assert_false(machine_on_battery(root->fd)); /* no such thing */
+    test_root_put(root, SUPPLY "BAT0/type", "Battery\n");
+    test_root_put(root, SUPPLY "BAT0/status", "Discharging\n");
+    assert_true(machine_on_battery(root->fd));
+    test_root_put(root, SUPPLY "AC/type", "Mains\n");
+    test_root_put(root, SUPPLY "AC/online", "0\n");
+    assert_true(machine_on_battery(root->fd));
+    test_root_put(root, SUPPLY "AC/online", "1\n");
+    assert_false(machine_on_battery(root->fd));
+    test_root_put(root, SUPPLY "AC/online", "0\n");
+    test_root_put(root, SUPPLY "ucsi/type", "USB\n");
+    test_root_put(root, SUPPLY "ucsi/online", "1\n");
+    assert_false(machine_on_battery(root->fd));
+    test_root_put(root, SUPPLY "ucsi/online", "0\n");
+    test_root_put(root, SUPPLY "BAT0/status", "Full\n");
+    assert_false(machine_on_battery(root->fd));
 }
 
 /* The battery or charger of a mouse does not count. */
 static void test_devices(void **state)
 {
-    Fixture *f = *state;
+    TestRoot *root = *state;
 
-    put(f, SUPPLY "mouse/type", "Battery\n");
-    put(f, SUPPLY "mouse/scope", "Device\n");
-    put(f, SUPPLY "mouse/status", "Discharging\n");
-    assert_false(machine_on_battery(f->fd));
-    put(f, SUPPLY "BAT0/type", "Battery\n");
-    put(f, SUPPLY "BAT0/status", "Discharging\n");
-    put(f, SUPPLY "pad/type", "USB\n");
-    put(f, SUPPLY "pad/scope", "Device\n");
-    put(f, SUPPLY "pad/online", "1\n");
-    assert_true(machine_on_battery(f->fd));
+    test_root_put(root, SUPPLY "mouse/type", "Battery\n");
+    test_root_put(root, SUPPLY "mouse/scope", "Device\n");
+    test_root_put(root, SUPPLY "mouse/status", "Discharging\n");
+    assert_false(machine_on_battery(root->fd));
+    test_root_put(root, SUPPLY "BAT0/type", "Battery\n");
+    test_root_put(root, SUPPLY "BAT0/status", "Discharging\n");
+    test_root_put(root, SUPPLY "pad/type", "USB\n");
+    test_root_put(root, SUPPLY "pad/scope", "Device\n");
+    test_root_put(root, SUPPLY "pad/online", "1\n");
+    assert_true(machine_on_battery(root->fd));
 }
 
 static void test_snapshot(void **state)
 {
-    Fixture *f = *state;
+    TestRoot *root = *state;
     CycleSnapshot s;
 
-    assert_int_equal(machine_snapshot(f->fd, &s), -ENOENT);
-    put(f, "proc/meminfo", "MemTotal: 100 kB\nMemFree: 40 kB\nMemAvailable: 60 kB\n");
-    assert_int_equal(machine_snapshot(f->fd, &s), 0);
+    assert_int_equal(machine_snapshot(root->fd, &s), -ENOENT);
+    test_root_put(root, "proc/meminfo", "MemTotal: 100 kB\nMemFree: 40 kB\nMemAvailable: 60 kB\n");
+    assert_int_equal(machine_snapshot(root->fd, &s), 0);
     assert_int_equal(s.memory.available_bytes, 60 * 1024);
     assert_true(s.memory_pressure == 0); /* no PSI here */
-    put(f, "proc/pressure/memory",
-        "some avg10=12.50 avg60=0.00 avg300=0.00 total=5\nfull avg10=1.00 avg60=0 avg300=0 total=0\n");
-    assert_int_equal(machine_snapshot(f->fd, &s), 0);
+    test_root_put(
+            root, "proc/pressure/memory",
+            "some avg10=12.50 avg60=0.00 avg300=0.00 total=5\nfull avg10=1.00 avg60=0 avg300=0 total=0\n");
+    assert_int_equal(machine_snapshot(root->fd, &s), 0);
     assert_true(s.memory_pressure == 12.5);
-    put(f, "proc/pressure/memory", "some avg10=nan\n");
-    assert_true(machine_memory_pressure(f->fd) == 0);
-    put(f, "proc/meminfo", "nonsense\n");
-    assert_int_equal(machine_snapshot(f->fd, &s), -EBADMSG);
+    test_root_put(root, "proc/pressure/memory", "some avg10=nan\n");
+    assert_true(machine_memory_pressure(root->fd) == 0);
+    test_root_put(root, "proc/meminfo", "nonsense\n");
+    assert_int_equal(machine_snapshot(root->fd, &s), -EBADMSG);
 }
 
 /* The report after the last job is done. */
