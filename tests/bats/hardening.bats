@@ -7,7 +7,8 @@ bats_require_minimum_version 1.5.0
 setup() {
     hs_setup
     need_command readelf nm
-    PROGRAMS=("$HEADSTART" "$HEADSTARTD" "$HEADSTART_REPLAY" "$HS_BUILD/src/evaluate/headstart-evaluate")
+    PROGRAMS=("$HEADSTART" "$HEADSTARTD" "$HEADSTART_REPLAY" "$HS_BUILD/src/evaluate/headstart-evaluate"
+        "$HS_BUILD/src/early/headstart-init")
 }
 
 teardown() {

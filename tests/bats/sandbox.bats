@@ -191,7 +191,7 @@ background() {
 recorder_tests() {
     local build=$HS_TMP/build
     mkdir -p "$build/src/daemon"
-    ln -s "$HS_BUILD/src/cli" "$HS_BUILD/src/replay" "$build/src/"
+    ln -s "$HS_BUILD/src/cli" "$HS_BUILD/src/replay" "$HS_BUILD/src/early" "$build/src/"
     ln -s "$HS_BUILD/tests" "$build/"
     sandbox record
     printf '#!/bin/sh\nexec "%s" "%s" "$@"\n' "$SANDBOX" "$HEADSTARTD" >"$build/src/daemon/headstartd"
@@ -212,5 +212,5 @@ recorder_tests() {
 }
 
 @test "the recorder: the sandbox takes nothing that following logind and systemd uses" {
-    recorder_tests stages.bats '^(boot, pause, login|logind restarts)' 2
+    recorder_tests stages.bats '^(boot, pause, login|logind restarts|what is read between the mount)' 3
 }

@@ -456,7 +456,7 @@ s.listen(1)
 c = s.accept()[0]
 c.send(b"something else")
 c.recv(1)' "$HS_RUN/handover" "$1" 3>&- &
-    hs_defer end_process $!
+    hs_defer hs_kill $!
     hs_wait 10 test -S "$HS_RUN/handover"
 }
 
