@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the parts of `headstart evaluate` share: reading the traces (traces.c), judging
- * (main.c), printing (report.c). */
+/* What the parts of headstart-evaluate share: options (options.c), reading the traces (traces.c),
+ * running the simulation (main.c), printing (report.c). */
 
 #include "cli/cli.h"
 #include "evaluate/habits.h"
@@ -34,6 +34,11 @@ typedef struct Evaluation {
     uint64_t object_bytes; /* of all objects; saturates */
     SimulateReport reports[EVALUATE_PREDICTORS_MAX];
 } Evaluation;
+
+/* The options of the verb, for the table of verbs; takes them into `e`. 0, or what
+ * cli_next_option() returned, reported. */
+extern const Option evaluate_options[];
+int evaluate_take_options(Evaluation *e, Context *c);
 
 /* Reads what `args` names, files and directories of traces, into e->input, in the order of the
  * traces' own times. Every file that is at fault is reported with a line, and then nothing is

@@ -47,10 +47,59 @@ static uint64_t clock_now(const Simulation *s)
     return s->p->clock_nsec ? s->p->clock_nsec(s->p->clock_userdata) : 0;
 }
 
-/* Scores the guesses for `horizon` against what really came. */
-static int score_point(Simulation *s, size_t event)
+/* In uses_next, until a point is scored: the use that comes next was guessed. */
+#define GUESSED ((size_t)1 << 63)
+
+/* Whether the item is used within the horizon, in this session; marks the use as guessed. */
+static bool comes(Simulation *s, uint32_t item, usec_t until)
+{
+    const SimulatedUse *u;
+
+    if (item >= s->in->n_items || s->uses_next[item] >= s->uses_first[item + 1])
+        return false;
+    u = &s->uses[s->uses_next[item]];
+    if (u->session != s->session || u->at > until)
+        return false;
+    s->uses_next[item] |= GUESSED;
+    return true;
+}
+
+/* The log loss of one guess; counts it in its bin. */
+static double score_guess(Simulation *s, const Guess *g, usec_t until)
+{
+    double p = g->probability;
+    SimulateBin *bin = &s->report->bins[MIN((unsigned)(p * SIMULATE_BINS), SIMULATE_BINS - 1U)];
+    bool came = comes(s, g->item, until);
+
+    bin->n++;
+    bin->came += came;
+    bin->sum += p;
+    p = MIN(MAX(p, PROBABILITY_MIN), 1 - PROBABILITY_MIN);
+    return came ? -log(p) : -log1p(-p);
+}
+
+/* The log loss of the uses after the event that nobody guessed, each item once. */
+static double score_missed(const Simulation *s, size_t event, usec_t until)
 {
     const SimulateInput *in = s->in;
+    double sum = 0;
+
+    for (size_t i = event + 1; i < in->n_events; i++) {
+        const SimulateEvent *e = &in->events[i];
+
+        if (e->kind == SIMULATE_BEGIN || e->kind == SIMULATE_END || e->at > until)
+            break;
+        if (e->kind != SIMULATE_EXIT && !(s->uses_next[e->item] & GUESSED) &&
+            s->uses_next[e->item] < s->uses_first[e->item + 1] &&
+            s->uses[s->uses_next[e->item]].event == i)
+            sum -= log(PROBABILITY_MIN);
+    }
+    return sum;
+}
+
+/* Scores the guesses for the horizon of the report against what was used. */
+static int score_point(Simulation *s, size_t event)
+{
     const Guesses *g = &s->scored;
     usec_t until = s->now + MIN(s->p->horizon, USEC_INFINITY - s->now);
     double sum = 0;
@@ -62,41 +111,12 @@ static int score_point(Simulation *s, size_t event)
     r = predictor_predict(s->predictor, s->now, s->p->horizon, &s->scored);
     if (r < 0)
         return r;
-    for (size_t i = 0; i < g->n; i++) {
-        double p = g->guesses[i].probability;
-        uint32_t item = g->guesses[i].item;
-        SimulateBin *bin = &s->report->bins[MIN((unsigned)(p * SIMULATE_BINS), SIMULATE_BINS - 1U)];
-        bool came = false;
-
-        if (item < in->n_items) {
-            const SimulatedUse *u = &s->uses[s->uses_next[item]];
-
-            came = s->uses_next[item] < s->uses_first[item + 1] && u->session == s->session &&
-                   u->at <= until;
-            if (came)
-                s->uses_next[item] |= (size_t)1 << 63; /* marked: not missed, below */
-        }
-        bin->n++;
-        bin->came += came;
-        bin->sum += p;
-        p = MIN(MAX(p, PROBABILITY_MIN), 1 - PROBABILITY_MIN);
-        sum -= came ? log(p) : log1p(-p);
-    }
-    /* What came without a guess, each item once. */
-    for (size_t i = event + 1; i < in->n_events; i++) {
-        const SimulateEvent *e = &in->events[i];
-
-        if (e->kind == SIMULATE_BEGIN || e->kind == SIMULATE_END || e->at > until)
-            break;
-        if (e->kind == SIMULATE_EXIT || (s->uses_next[e->item] & (size_t)1 << 63) ||
-            s->uses_next[e->item] >= s->uses_first[e->item + 1] ||
-            s->uses[s->uses_next[e->item]].event != i)
-            continue;
-        sum -= log(PROBABILITY_MIN);
-    }
     for (size_t i = 0; i < g->n; i++)
-        if (g->guesses[i].item < in->n_items)
-            s->uses_next[g->guesses[i].item] &= ~((size_t)1 << 63);
+        sum += score_guess(s, &g->guesses[i], until);
+    sum += score_missed(s, event, until);
+    for (size_t i = 0; i < g->n; i++)
+        if (g->guesses[i].item < s->in->n_items)
+            s->uses_next[g->guesses[i].item] &= ~GUESSED;
     s->report->log_loss += sum;
     s->report->n_log_loss++;
     return 0;
@@ -267,21 +287,12 @@ static int handle_event(Simulation *s, size_t i)
     return s->testing ? predict(s, i) : 0;
 }
 
-/* Lists for each item when it is used: an access, or a start while it does not run. */
-static int index_uses(Simulation *s)
+/* is_use[i]: event i uses its item, by an access, or by a start while it does not run. Counts the
+ * uses of each item in uses_first. */
+static int find_uses(Simulation *s, bool *is_use)
 {
     const SimulateInput *in = s->in;
-    _cleanup_free_ bool *is_use = calloc(in->n_events + 1, sizeof(*is_use));
-    size_t sum = 0;
-    uint32_t session = 0;
-    usec_t now = 0;
-    bool in_session = false;
 
-    s->uses_first = calloc(in->n_items + 2, sizeof(*s->uses_first));
-    s->uses_next = calloc(in->n_items + 1, sizeof(*s->uses_next));
-    s->uses = calloc(in->n_events + 1, sizeof(*s->uses));
-    if (!is_use || !s->uses_first || !s->uses_next || !s->uses)
-        return -ENOMEM;
     for (size_t i = 0; i < in->n_events; i++) {
         const SimulateEvent *e = &in->events[i];
         int r = e->kind == SIMULATE_ACCESS;
@@ -300,14 +311,19 @@ static int index_uses(Simulation *s)
         s->uses_first[e->item] += r > 0;
     }
     running_set_clear(&s->running);
-    for (size_t i = 0; i <= in->n_items; i++) {
-        size_t n = s->uses_first[i];
+    return 0;
+}
 
-        s->uses_first[i] = sum;
-        if (i < in->n_items)
-            s->uses_next[i] = sum;
-        sum += n;
-    }
+/* Fills the lists of uses, whose places are in uses_first. */
+static void list_uses(Simulation *s, const bool *is_use)
+{
+    const SimulateInput *in = s->in;
+    uint32_t session = 0;
+    usec_t now = 0;
+    bool in_session = false;
+
+    for (size_t i = 0; i < in->n_items; i++)
+        s->uses_next[i] = s->uses_first[i];
     for (size_t i = 0; i < in->n_events; i++) {
         const SimulateEvent *e = &in->events[i];
 
@@ -323,6 +339,31 @@ static int index_uses(Simulation *s)
     }
     for (size_t i = 0; i < in->n_items; i++)
         s->uses_next[i] = s->uses_first[i];
+}
+
+/* Lists for each item when it is used. */
+static int index_uses(Simulation *s)
+{
+    const SimulateInput *in = s->in;
+    _cleanup_free_ bool *is_use = calloc(in->n_events + 1, sizeof(*is_use));
+    size_t sum = 0;
+    int r;
+
+    s->uses_first = calloc(in->n_items + 2, sizeof(*s->uses_first));
+    s->uses_next = calloc(in->n_items + 1, sizeof(*s->uses_next));
+    s->uses = calloc(in->n_events + 1, sizeof(*s->uses));
+    if (!is_use || !s->uses_first || !s->uses_next || !s->uses)
+        return -ENOMEM;
+    r = find_uses(s, is_use);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i <= in->n_items; i++) {
+        size_t n = s->uses_first[i];
+
+        s->uses_first[i] = sum;
+        sum += n;
+    }
+    list_uses(s, is_use);
     return 0;
 }
 
@@ -350,6 +391,22 @@ static double ratio(double a, double b)
     return b > 0 ? a / b : NAN;
 }
 
+/* Predicts every `cycle` until the next event, which comes at `until`. */
+static int predict_cycles(Simulation *s, size_t next, usec_t until)
+{
+    if (s->p->cycle == 0 || !s->testing || !s->in_session)
+        return 0;
+    for (unsigned k = 0; k < CYCLES_MAX && until - s->now > s->p->cycle; k++) {
+        int r;
+
+        s->now += s->p->cycle;
+        r = predict(s, next - 1);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
 static int run(Simulation *s)
 {
     const SimulateInput *in = s->in;
@@ -361,13 +418,9 @@ static int run(Simulation *s)
 
         if (s->p->progress)
             s->p->progress(i, in->n_events, s->p->progress_userdata);
-        if (s->p->cycle > 0 && s->testing && s->in_session)
-            for (unsigned k = 0; k < CYCLES_MAX && at - s->now > s->p->cycle; k++) {
-                s->now += s->p->cycle;
-                r = predict(s, i - 1);
-                if (r < 0)
-                    return r;
-            }
+        r = predict_cycles(s, i, at);
+        if (r < 0)
+            return r;
         s->now = at;
         s->testing = i >= n_training;
         r = handle_event(s, i);
@@ -375,6 +428,47 @@ static int run(Simulation *s)
             return r;
     }
     return end_session(s);
+}
+
+static bool parameters_valid(const SimulateParameters *p)
+{
+    return p->training >= 0 && p->training <= 1 && p->maximum_waste >= 0 && p->maximum_waste <= 1 &&
+           p->minimum_probability >= 0 && p->minimum_use >= 0 && (int)p->cache_unit >= 0 &&
+           p->cache_unit < _CACHE_UNIT_MAX &&
+           (p->cache_unit != CACHE_BYTES || p->budget_bytes == UINT64_MAX ||
+            p->budget_bytes <= p->cache_size);
+}
+
+static int set_up(Simulation *s)
+{
+    const SimulateInput *in = s->in;
+
+    s->objects = calloc(in->n_objects + 1, sizeof(*s->objects));
+    s->selected = calloc(in->n_objects + 1, sizeof(*s->selected));
+    if (!s->objects || !s->selected)
+        return -ENOMEM;
+    /* Where files are counted, all are worth the same. */
+    if (s->p->cache_unit != CACHE_FILES || s->p->budget_bytes != UINT64_MAX) {
+        s->worth = calloc(in->n_objects + 1, sizeof(*s->worth));
+        if (!s->worth)
+            return -ENOMEM;
+        for (size_t i = 0; i < in->n_objects; i++)
+            s->worth[i] = object_worth(in->object_bytes[i], s->p->seek_bytes);
+    }
+    return index_uses(s);
+}
+
+static void finish_report(const Simulation *s, SimulateReport *r)
+{
+    r->read_bytes = s->read_bytes;
+    r->wasted_bytes = s->wasted_bytes;
+    r->state_bytes = predictor_size(s->predictor);
+    r->hit_rate = ratio((double)r->n_selected, (double)r->n_objects);
+    r->cache_hit_rate = ratio((double)r->n_cached, (double)r->n_objects);
+    r->accuracy = r->read_bytes > 0 ? ratio((double)r->n_reads_used, (double)r->n_reads) : NAN;
+    r->coverage = ratio((double)r->n_covered, (double)r->n_scored);
+    r->first_right = ratio((double)r->n_first, (double)r->n_scored);
+    r->waste = ratio((double)r->wasted_bytes, (double)r->read_bytes);
 }
 
 int simulate(const SimulateInput *in, const SimulateParameters *parameters, Predictor *p,
@@ -391,43 +485,14 @@ int simulate(const SimulateInput *in, const SimulateParameters *parameters, Pred
     };
     int r;
 
-    if (!(parameters->training >= 0 && parameters->training <= 1) ||
-        !(parameters->maximum_waste >= 0 && parameters->maximum_waste <= 1) ||
-        !(parameters->minimum_probability >= 0) || !(parameters->minimum_use >= 0) ||
-        (int)parameters->cache_unit < 0 || parameters->cache_unit >= _CACHE_UNIT_MAX ||
-        (parameters->cache_unit == CACHE_BYTES && parameters->budget_bytes != UINT64_MAX &&
-         parameters->budget_bytes > parameters->cache_size) ||
-        !input_valid(in))
+    if (!parameters_valid(parameters) || !input_valid(in))
         return -EINVAL;
-    s.objects = calloc(in->n_objects + 1, sizeof(*s.objects));
-    s.selected = calloc(in->n_objects + 1, sizeof(*s.selected));
-    if (!s.objects || !s.selected)
-        return -ENOMEM;
-    /* Where files are counted, one is as dear as the other. */
-    if (parameters->cache_unit != CACHE_FILES || parameters->budget_bytes != UINT64_MAX) {
-        s.worth = calloc(in->n_objects + 1, sizeof(*s.worth));
-        if (!s.worth)
-            return -ENOMEM;
-        for (size_t i = 0; i < in->n_objects; i++)
-            s.worth[i] = object_worth(in->object_bytes[i], parameters->seek_bytes);
-    }
-    r = index_uses(&s);
+    r = set_up(&s);
+    if (r >= 0)
+        r = run(&s);
     if (r < 0)
         return r;
-    r = run(&s);
-    if (r < 0)
-        return r;
-    report.read_bytes = s.read_bytes;
-    report.wasted_bytes = s.wasted_bytes;
-    report.state_bytes = predictor_size(p);
-    report.hit_rate = ratio((double)report.n_selected, (double)report.n_objects);
-    report.cache_hit_rate = ratio((double)report.n_cached, (double)report.n_objects);
-    report.accuracy = report.read_bytes > 0
-                              ? ratio((double)report.n_reads_used, (double)report.n_reads)
-                              : NAN;
-    report.coverage = ratio((double)report.n_covered, (double)report.n_scored);
-    report.first_right = ratio((double)report.n_first, (double)report.n_scored);
-    report.waste = ratio((double)report.wasted_bytes, (double)report.read_bytes);
+    finish_report(&s, &report);
     *ret = report;
     return 0;
 }
