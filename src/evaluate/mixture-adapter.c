@@ -4,8 +4,6 @@
  * ids of its chains. For comparison, the adapter can withhold the users from it, and combine its
  * chains by the thesis's product instead. */
 
-#include "evaluate/mixture-adapter.h"
-
 #include "evaluate/predictor-internal.h"
 #include "predict/mixture.h"
 
@@ -43,11 +41,6 @@ static int adapter_create(const PredictorParameters *p, uint64_t seed, Predictor
     a->user = UID_INVALID;
     *ret = &a->base;
     return 0;
-}
-
-Mixture *mixture_adapter_get(Predictor *p)
-{
-    return ((Adapter *)p)->mixture;
 }
 
 static EventTime time_of(const Adapter *a, usec_t now)

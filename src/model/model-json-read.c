@@ -4,7 +4,7 @@
  * and asked like what was learned. */
 
 #include "model/model-internal.h"
-#include "predict/chains-internal.h"
+#include "predict/chains-json.h"
 
 #include <string.h>
 

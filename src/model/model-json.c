@@ -4,7 +4,7 @@
  * once in a table, the rest of the file names it by its row. Reading it is model-json-read.c. */
 
 #include "model/model-internal.h"
-#include "predict/chains-internal.h"
+#include "predict/chains-json.h"
 
 #include <string.h>
 

@@ -171,7 +171,7 @@ void model_stretch_file(Model *m, uint32_t file, uint64_t old_size, uint64_t new
 int model_prune(Model **m, double min_probability);
 
 /* JSON text (docs/formats.md); save, load, save gives the same bytes. As trace_to_json() and
- * trace_from_json(); model_to_json() also -EBUSY and -EINVAL of chains_to_json(). */
+ * trace_from_json(); model_to_json() also -EBUSY and -EINVAL of chains_write(). */
 int model_to_json(const Model *m, char **ret, size_t *ret_size);
 int model_from_json(const char *text, size_t size, Model **ret, char **ret_error);
 

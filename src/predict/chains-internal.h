@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-#include "base/json-document.h"
 #include "predict/chains.h"
 
 /* True if a history learns from a session that has not ended. */
@@ -13,8 +12,3 @@ static inline bool chains_busy(const Chains *c)
 /* Replaces every sum by f(sum, argument). */
 void chains_each_sum(Chains *c, DecayedSum (*f)(DecayedSum sum, uint64_t argument),
                      uint64_t argument);
-
-/* The members of the object of chains_to_json(), for an object that is open; what
- * chains_from_json() does, for an object of a document. */
-int chains_write(const Chains *c, JsonWriter *to);
-int chains_read(const JsonDocument *d, struct json_object *o, Chains **ret);

@@ -5,6 +5,8 @@
  * chains_application_sums() and chains_pair_sums(). Application 0 of a history is the session's
  * beginning, the others are 1 + the index of their name. */
 
+#include "predict/chains-json.h"
+
 #include "base/json-util.h"
 #include "predict/chains-internal.h"
 
@@ -236,15 +238,6 @@ int chains_write(const Chains *c, JsonWriter *to)
     return r;
 }
 
-int chains_to_json(const Chains *c, char **ret)
-{
-    _cleanup_json_writer_ JsonWriter w = {.compact = true};
-    size_t size;
-    int r = chains_write(c, &w);
-
-    return r < 0 ? r : json_writer_finish(&w, ret, &size);
-}
-
 /* Reading: every helper gives -EBADMSG for what is not there or not of its type. */
 
 static int next_sum(JsonColumn *from, DecayedSum *ret)
@@ -449,18 +442,4 @@ int chains_read(const JsonDocument *d, struct json_object *o, Chains **ret)
     if (json_get_i64(o, "version", &version) < 0 || version < 1 || version > CHAINS_FORMAT_VERSION)
         return -EPROTONOSUPPORT;
     return read_chains(d, o, &keys_of_version[version], ret);
-}
-
-int chains_from_json(const char *text, size_t size, Chains **ret)
-{
-    _cleanup_json_document_ JsonDocument d = {0};
-    const char *reason;
-    int r;
-
-    if (size > INT32_MAX - 1)
-        return -E2BIG;
-    r = json_document_parse(text, size, 8, &d, &reason);
-    if (r < 0)
-        return r;
-    return d.root ? chains_read(&d, d.root, ret) : -EBADMSG;
 }

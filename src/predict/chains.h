@@ -232,11 +232,3 @@ int chains_limit(Chains **c, const ChainsLimits *limits);
  * observation made now. The result is rounded, not exact as merging is. Other chains stay as they
  * are. 0 or -EBUSY. */
 int chains_settle_clock(Chains *c, usec_t realtime);
-
-/* JSON text. Equal knowledge gives equal bytes; loading and saving again gives the same bytes. The
- * caller frees. 0, -EBUSY, -EINVAL (as above), -ENOMEM. */
-int chains_to_json(const Chains *c, char **ret);
-
-/* 0, -EBADMSG (not JSON, truncated, fields or numbers wrong), -EPROTONOSUPPORT (an unknown
- * version), -EMEDIUMTYPE (JSON, but no chains), -E2BIG, -ENOMEM. */
-int chains_from_json(const char *text, size_t size, Chains **ret);

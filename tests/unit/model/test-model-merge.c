@@ -5,6 +5,7 @@
 #include "util/model-util.h"
 
 #include "evaluate/random.h"
+#include "util/chains-util.h"
 #include "util/synthetic.h"
 
 /* A session drawn from few names, so that sessions meet, over four generations. */

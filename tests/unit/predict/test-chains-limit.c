@@ -3,6 +3,7 @@
 /* Chains that one user fills: they keep to their limits, and the other users keep what they had. */
 
 #include "base/fair-share.h"
+#include "util/chains-util.h"
 #include "util/model-util.h"
 
 #define WINDOW (600 * USEC_PER_SEC)

@@ -3,6 +3,7 @@
 /* Forgetting chains that have faded, and taking back what a clock that ran ahead did to them. */
 
 #include "evaluate/random.h"
+#include "util/chains-util.h"
 #include "util/model-util.h"
 
 #define WINDOW (600 * USEC_PER_SEC)

@@ -4,6 +4,7 @@
 
 #include "evaluate/random.h"
 #include "predict/chains.h"
+#include "util/chains-util.h"
 
 #include <math.h>
 #include <setjmp.h>

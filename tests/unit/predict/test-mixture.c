@@ -4,6 +4,7 @@
  * is tested beside the thesis's product, in tests/unit/evaluate/test-evaluate-markov.c. */
 
 #include "predict/mixture.h"
+#include "util/chains-util.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -5,6 +5,7 @@
 #include "plan/cost-model.h"
 #include "predict/object-scores.h"
 #include "session/cycle.h"
+#include "util/chains-util.h"
 #include "util/model-util.h"
 
 #include <json-c/json.h>

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Chains as a JSON object: a member of the model (docs/formats.md). Pure. */
+
+#include "base/json-document.h"
+#include "predict/chains.h"
+
+#define CHAINS_FORMAT_VERSION 2 /* version 1 is still read */
+
+/* Writes the members of the object, which is open. Equal knowledge gives equal text. 0, -EBUSY (a
+ * history learns from a session), -EINVAL (an application has no name), -ENOMEM. */
+int chains_write(const Chains *c, JsonWriter *to);
+
+/* Reads an object of the document. 0, -EBADMSG (fields or numbers are wrong), -EPROTONOSUPPORT (an
+ * unknown version), -EMEDIUMTYPE (no chains), -E2BIG, -ENOMEM. */
+int chains_read(const JsonDocument *d, struct json_object *o, Chains **ret);

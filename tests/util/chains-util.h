@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Chains as JSON text of their own, for tests: equal text is equal knowledge. */
+
+#include "base/json-util.h"
+#include "predict/chains-json.h"
+
+/* The caller frees *ret. 0, what chains_write() returns, -ENOMEM. */
+static inline int chains_to_json(const Chains *c, char **ret)
+{
+    _cleanup_json_writer_ JsonWriter w = {.compact = true};
+    size_t size;
+    int r = chains_write(c, &w);
+
+    return r < 0 ? r : json_writer_finish(&w, ret, &size);
+}
+
+/* 0, -EBADMSG (no JSON), -E2BIG, what chains_read() returns. */
+static inline int chains_from_json(const char *text, size_t size, Chains **ret)
+{
+    _cleanup_json_document_ JsonDocument d = {0};
+    const char *reason;
+    int r;
+
+    if (size > INT32_MAX - 1)
+        return -E2BIG;
+    r = json_document_parse(text, size, 8, &d, &reason);
+    if (r < 0)
+        return r;
+    return d.root ? chains_read(&d, d.root, ret) : -EBADMSG;
+}
