@@ -43,7 +43,7 @@ typedef struct Daemon {
     const char *awaits; /* what ends the stage; NULL: not known */
 } Daemon;
 
-/* Sets the status that systemctl shows. READY=1 tells whoever starts headstartd by hand that it
+/* Sets the status that systemctl shows. READY=1 tells a test that starts headstartd that it
  * records. */
 static void notify_status(const Daemon *d)
 {

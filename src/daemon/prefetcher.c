@@ -19,7 +19,7 @@
 #include <string.h>
 
 #define DUMP_NAME "session.json"
-/* Starts within so long of a decision wait for one common decision. */
+/* Minimum time between two decisions: several starts in a row lead to one. */
 #define DECISION_INTERVAL_MIN_USEC (250 * USEC_PER_MSEC)
 
 struct Prefetcher {
@@ -154,7 +154,7 @@ static int load(Prefetcher *p, bool *ret_replaced)
     return cycle_begin(p->cycle, event_time());
 }
 
-/* Drops the requests and loads again: the requests come from what is replaced. */
+/* Cancels the requests, which come from the old model, and loads again. */
 static int reload(Prefetcher *p, bool *ret_replaced)
 {
     int r = p->thread ? prefetch_thread_request(p->thread, NULL, 0) : 0;

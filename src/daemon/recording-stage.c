@@ -49,7 +49,7 @@ static void log_trace(const Trace *t, const char *path)
                     t->n_overflows);
 }
 
-/* Tells the other programs that the stage was recorded. */
+/* Updates the files by which other programs see that the stage was recorded. */
 static void announce_trace(RecordingStage *s, const Trace *t)
 {
     int r;

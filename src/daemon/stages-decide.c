@@ -428,7 +428,7 @@ static void advance_clock(StageMachine *m, usec_t now)
     m->last = now;
 }
 
-/* Updates what is known. 0 or -ENOMEM. */
+/* Updates sessions, counters and flags from the event. 0 or -ENOMEM. */
 static int apply_event(StageMachine *m, const StageEvent *e)
 {
     switch (e->kind) {
@@ -506,7 +506,7 @@ int stage_machine_feed(StageMachine *m, const StageEvent *e, StageDecision *ret)
     return 0;
 }
 
-/* --- what comes next -------------------------------------------------------------------------- */
+/* --- what the machine awaits ------------------------------------------------------------------ */
 
 const char *stage_machine_awaits(const StageMachine *m)
 {

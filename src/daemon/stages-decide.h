@@ -27,15 +27,15 @@
 #include <stdint.h>
 
 typedef struct StageParameters {
-    usec_t quiet_usec;         /* quiet for so long means settled */
-    usec_t settle_max_usec;    /* after so long a stage counts as settled */
+    usec_t quiet_usec;         /* this much quiet time means settled */
+    usec_t settle_max_usec;    /* after this time a stage counts as settled */
     usec_t boot_max_usec;      /* a boot that takes longer is not an ordinary one: dropped */
-    usec_t session_max_usec;   /* of a session only so much is recorded */
+    usec_t session_max_usec;   /* the recorded part of a session */
     usec_t late_max_usec;      /* a login that began longer ago is not recorded any more */
     usec_t sample_usec;        /* interval of samples while a stage may settle */
-    unsigned pressure_percent; /* quiet: tasks waited for I/O at most so much of the time, … */
-    unsigned starts_per_sec;   /* … at most so many applications started, … */
-    unsigned busy_percent;     /* … and in a login processors worked at most so much of one */
+    unsigned pressure_percent; /* quiet: tasks waited for I/O at most this share of the time, … */
+    unsigned starts_per_sec;   /* … at most this many applications started, … */
+    unsigned busy_percent;     /* … and in a login processors worked at most this share of one */
     unsigned logins_max;       /* recorded in one boot: the caches are warm from the second on */
     unsigned user_logins_max;  /* of these, of one user */
 } StageParameters;

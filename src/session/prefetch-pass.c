@@ -38,7 +38,7 @@ typedef struct PrefetchPass {
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-/* A chunk that was asked for. */
+/* A chunk that was requested from the kernel. */
 typedef struct Chunk {
     int fd; /* -EBADF: none */
     uint64_t end;
@@ -49,13 +49,14 @@ static void await_chunk(const Chunk *c)
 {
     char byte;
 
-    /* The page comes with an error, too: then it is not there, and nothing else can be done. */
+    /* A read error ends the wait as well, and needs no other reaction: the reader will see it. */
     if (c->fd >= 0 && pread(c->fd, &byte, 1, (off_t)(c->end - 1)) < 0)
         return;
 }
 
-/* Asks for the range chunk by chunk. After each it waits for the chunk before, so that at most two
- * are under way: other readers then come first also on devices without a scheduler. */
+/* Requests the range from the kernel chunk by chunk. After each it waits for the chunk before, so
+ * that at most two are under way: other readers then come first also on devices without a
+ * scheduler. */
 static void read_range(PrefetchState *s, const OpenFile *f, const PlacedRange *x, Chunk *last,
                        PrefetchReport *report)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the cycle asks the prefetch thread to have in memory. */
+/* A request of the session cycle to the prefetch thread: this should be in memory. */
 
 #include "base/macros.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Brings into memory what the session cycle requests and is missing, in a thread of its own at idle
+/* Reads what the session cycle requests and what is not in memory, in a thread of its own at idle
  * I/O priority.
  *
  * The thread works in passes. A pass first looks each file up and finds out which parts of it are
- * missing (cachestat(2), else mincore(2)), so that a steady state reads nothing. It goes on in the
- * order of the requests until so much is missing that reading it takes a while. Then it reads the
- * missing ranges in physical order (FIEMAP), with at most two chunks under way.
+ * missing (cachestat(2), else mincore(2)), so that a steady state reads nothing. It does so in the
+ * order of the requests until PREFETCH_PASS_BYTES are missing. Then it reads the missing ranges in
+ * physical order (FIEMAP), with at most two chunks under way.
  *
  * - Looking a file up reads its inode. Listing a directory reads its entries and their inodes.
  *   Nothing says whether a directory's entries are still in memory, so it is listed when it is
@@ -27,8 +27,8 @@
 #include "base/time-util.h"
 #include "session/prefetch-request.h"
 
-#define PREFETCH_PASS_BYTES  (128U << 20) /* so much missing ends the first half of a pass */
-#define PREFETCH_PASS_FILES  20000U       /* so many files are looked up in a pass at most */
+#define PREFETCH_PASS_BYTES  (128U << 20) /* missing bytes that end the lookups of a pass */
+#define PREFETCH_PASS_FILES  20000U       /* looked up in a pass at most */
 #define PREFETCH_LIST_USEC   (300 * USEC_PER_SEC)
 #define PREFETCH_REFUSED_MAX 20000U
 
