@@ -13,6 +13,7 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -324,7 +325,17 @@ static int add_object(TraceBuilder *b, const StageObject *object)
     return r < 0 ? r : 1;
 }
 
-/* Adds the object at its user's expense, or counts it if the shares have no room. */
+/* Whether the recorder was asked to stop meanwhile: its signals are blocked, and read later.
+ * systemd waits 10 s for it (TimeoutStopSec=). */
+static bool stop_is_pending(void)
+{
+    sigset_t pending;
+
+    return sigpending(&pending) == 0 && sigismember(&pending, SIGTERM) == 1;
+}
+
+/* Adds the object at its user's expense, or counts it if the shares have no room or the recorder is
+ * to stop. */
 static int add_for_user(TraceBuilder *b, const StageObject *object)
 {
     UserShares *shares = &b->o->stage->shares;
@@ -332,7 +343,7 @@ static int add_for_user(TraceBuilder *b, const StageObject *object)
     int r = 0;
 
     if (user_shares_left(shares, object->user, SHARED_FILES) > 0 &&
-        user_shares_left(shares, object->user, SHARED_END_USEC) > 0) {
+        user_shares_left(shares, object->user, SHARED_END_USEC) > 0 && !stop_is_pending()) {
         r = add_object(b, object);
         user_shares_charge(shares, object->user, SHARED_END_USEC,
                            clock_now(CLOCK_MONOTONIC) - start);

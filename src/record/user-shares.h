@@ -28,8 +28,9 @@ typedef enum Shared {
 } Shared;
 
 /* How long resolving paths and looking at pages may take when a stage has ended, for all users
- * together. systemd gives the recorder 10 s to stop (TimeoutStopSec=). */
-#define STAGE_END_USEC (6 * USEC_PER_SEC)
+ * together. On a mechanical disk a cold directory takes 10 ms, so that a thousand files of one user
+ * take several seconds. */
+#define STAGE_END_USEC (60 * USEC_PER_SEC)
 
 /* Users beyond these, as subordinate UIDs of containers may be, share the row of the unknown. */
 #define USER_SHARES_MAX 512U

@@ -188,6 +188,46 @@ EOF
     [ "$order" = "15 13 11 7 5 3 " ]
 }
 
+recorder_is_ready() {
+    grep -q READY=1 "$HS_TMP/notified"
+}
+
+@test "a trace has all that a user has opened, also where resolving paths waits for a slow disk" {
+    need_binary "$HEADSTARTD"
+    need_command jq
+    need_command setpriv
+    truncate --size=256M "$IMAGE"
+    mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0 "$IMAGE"
+    start netdisk --delays=off
+    attach
+    mount "$LOOP" "$HS_MNT"
+    hs_defer hs_umount "$HS_MNT"
+    mkdir "$HS_MNT"/{1..800}
+    hs_listen "$HS_TMP/notified"
+    NOTIFY_SOCKET=$HS_TMP/notify "$HEADSTARTD" --root="$HS_MNT" --state="$HS_STATE" --stage=boot \
+        2>"$HS_TMP/recorder.log" 3>&- &
+    recorder=$!
+    hs_defer hs_kill "$recorder"
+    hs_wait 10 recorder_is_ready
+    (cd "$HS_MNT" && setpriv --reuid=1000 --regid=1000 --clear-groups ls {1..800}) >/dev/null
+    sync
+    # The kernel spares what was used since the last time.
+    for _ in 1 2 3; do
+        echo 3 >/proc/sys/vm/drop_caches
+    done
+    echo "delays on" >"$HS_TMP/fuse/control"
+    kill -TERM "$recorder"
+    wait "$recorder"
+    echo "delays off" >"$HS_TMP/fuse/control"
+    cat "$HS_TMP/recorder.log"
+    "$HEADSTART" show --json=short --limit=0 "$HS_STATE"/traces/*-boot.json >"$HS_TMP/shown"
+    # Each of them, and the root of the filesystem.
+    [ "$(jq '[.files[] | select(.path | test("^/[0-9]+$"))] | length' "$HS_TMP/shown")" -eq 800 ]
+    # The disk was slow enough: it was what limited the recorder.
+    value busy_usec
+    [ "$(value busy_usec)" -gt 2000000 ]
+}
+
 @test "bad use is told in one line" {
     for arguments in "" "--profile=drum a b" "--delays=maybe a b" "--ready-fd=x a b" \
         "$HS_TMP/none $HS_TMP/fuse" "/dev/null $HS_TMP/fuse" "$HS_TMP $HS_TMP/fuse"; do
