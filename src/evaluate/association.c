@@ -119,7 +119,7 @@ static unsigned pick(const uint32_t *items, unsigned n, unsigned mask,
     return m;
 }
 
-/* Apriori's pruning: a set can only be frequent if all its subsets with one item less are. */
+/* Apriori's pruning: a set can be frequent only if all its subsets with one item less are. */
 static bool subsets_frequent(Itemset *smaller, const uint32_t *items, unsigned n)
 {
     uint32_t sub[WINDOW_MAX];
@@ -139,8 +139,8 @@ static int compare_uint32(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Copies the set of items at `at` of the history (up to a window or the session's end) sorted and
- * each once. */
+/* Copies the set of items at `at` of the history, up to a window or the end of the session: sorted,
+ * each item once. */
 static unsigned transaction(const Association *a, size_t at, uint32_t ret[static WINDOW_MAX])
 {
     unsigned n = 0, m = 0;
@@ -156,8 +156,8 @@ static unsigned transaction(const Association *a, size_t at, uint32_t ret[static
     return m;
 }
 
-/* Where the next transaction starts; each position whose window is full counts, and the first of a
- * session that is shorter than a window. */
+/* The start of the next transaction: a position whose window is full, or the first of a session
+ * that is shorter than a window. */
 static bool next_transaction(const Association *a, size_t *at, bool *first)
 {
     for (; *at < a->n_history; (*at)++) {
@@ -353,7 +353,7 @@ static int association_observe(Predictor *p, const PredictorEvent *event)
         a->n_recent--;
     }
     a->recent[a->n_recent++] = event->item;
-    /* The history is capped, so in the long run mining each quarter of it is enough. */
+    /* The history is bounded, so mining after each quarter of it is enough. */
     if (a->n_seen - a->mined_at >=
         MAX(MIN(a->mined_at, (size_t)ASSOCIATION_HISTORY) / 4, (size_t)64))
         return association_mine(p);

@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Association rules (Rutt and Parthasarathy, section 3.2) by Apriori: which files are accessed
- * within the same window, in whatever order. A transaction is the set of items in one position of a
- * window of `association_window` accesses that slides over a session (a session shorter than the
- * window is one transaction); so A B C A Z Y gives {A B C Z} and {A B C Y Z}, and with them the
- * rules of the paper's figure 2. Support of a rule is the share of transactions with all its items,
- * confidence the share of those with its antecedent that hold its consequent, one item.
+/* Association rules (Rutt and Parthasarathy, section 3.2), mined by Apriori: which files are
+ * accessed within one window, in any order. A window of `association_window` accesses slides over a
+ * session. The set of items at each of its positions is a transaction; a session that is shorter
+ * than the window is one transaction. A B C A Z Y gives {A B C Z} and {A B C Y Z}, and with them
+ * the rules of the paper's figure 2. The support of a rule is the share of transactions with all
+ * its items. Its confidence is the share of the transactions with its antecedent that hold its
+ * consequent, one item.
  *
- * The rules whose antecedent lies within the last window - 1 accesses predict, best first: by
- * support, confidence, length of the antecedent (the longer first, then the older rule), at most
- * `association_guesses` different items. A guess's probability is its rule's confidence.
+ * A rule applies if its antecedent lies within the last window - 1 accesses. The rules that apply
+ * predict at most `association_guesses` different items, in the order of support, confidence and
+ * length of the antecedent (the longer first, then the older rule). The probability of a guess is
+ * the confidence of its rule.
  *
- * Mined again whenever what was observed has grown by a quarter, so that mining costs a constant
- * factor a event; what is mined is the last ASSOCIATION_HISTORY accesses. */
+ * Rules are mined again when the number of observed accesses has grown by a quarter, so that mining
+ * costs a constant factor per event. The last ASSOCIATION_HISTORY accesses are mined. */
 
 #include "evaluate/predictor.h"
 
 #define ASSOCIATION_HISTORY 65536U
 
-/* Mines what has been observed so far, now. 0 or -ENOMEM. */
+/* Mines the accesses observed so far. 0 or -ENOMEM. */
 int association_mine(Predictor *p);
 
 /* The number of rules, and the support and confidence of one of them (items in any order).

@@ -20,7 +20,7 @@ typedef struct Partition {
     uint16_t n;               /* slots ever taken */
 } Partition;
 
-/* A pattern that is going on: the last `depth` symbols, a path in the partition of the first. */
+/* A pattern that continues: the last `depth` symbols, a path in the partition of the first. */
 typedef struct Instance {
     uint32_t partition;
     uint16_t node;
@@ -127,8 +127,8 @@ static int get_partition(Context *c, uint32_t symbol, Partition **ret)
     return 0;
 }
 
-/* Halves all counts and frees what reaches zero, with all that hangs below it. Instances that stand
- * on a freed node are dead (node NO_NODE). */
+/* Halves all counts and frees the nodes that reach zero, with their descendants. Instances on a
+ * freed node end (node NO_NODE). */
 static void partition_halve(Context *c, uint32_t symbol)
 {
     Partition *part = &c->partitions[symbol];
@@ -136,7 +136,7 @@ static void partition_halve(Context *c, uint32_t symbol)
 
     for (uint16_t i = 0; i < part->n; i++)
         part->nodes[i].count /= 2;
-    /* A child may count more than its parent, where the halving came between the two. */
+    /* After a halving a child may count more than its parent. */
     while (again) {
         again = false;
         for (uint16_t i = 1; i < part->n; i++)
@@ -204,7 +204,7 @@ static void count_up(Context *c, uint32_t partition, uint16_t node)
     n->count++;
 }
 
-/* Moves one instance on by a symbol. 1: it goes on, 0: it ends here. */
+/* Extends one instance by a symbol. 1: it continues, 0: it ends here. */
 static int instance_advance(Context *c, Instance *in, uint32_t symbol)
 {
     Partition *part = &c->partitions[in->partition];

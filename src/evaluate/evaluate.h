@@ -16,16 +16,16 @@ typedef struct Evaluation {
     TraceLevel level;
     Stage stage; /* _STAGE_INVALID: of all stages */
     SimulateParameters parameters;
-    unsigned budget_percent; /* of all objects' bytes; 0: budget_bytes stands as it is */
+    unsigned budget_percent; /* of the bytes of all objects; 0: budget_bytes counts */
     uint64_t seed;
     bool chosen[EVALUATE_PREDICTORS_MAX]; /* by the number of predictor_name() */
     bool reliability;
     size_t n_predictors;
-    bool draw; /* habits, instead of judging by what was recorded */
+    bool draw; /* draw habits instead of using the recorded sessions */
     unsigned habits_users;
     uint64_t habits_seed;
     size_t habits_sessions;
-    double best_guess; /* of the habits that were drawn */
+    double best_guess; /* of the drawn habits */
 
     size_t n_traces;
     usec_t first_realtime, last_realtime; /* starts of the first and the last trace */
@@ -40,15 +40,14 @@ typedef struct Evaluation {
 extern const Option evaluate_options[];
 int evaluate_take_options(Evaluation *e, Context *c);
 
-/* Reads what `args` names, files and directories of traces, into e->input, in the order of the
- * traces' own times. Every file that is at fault is reported with a line, and then nothing is
- * judged: figures of a part would be taken for those of the whole. 0 or a negative errno, reported.
- */
+/* Reads the files and directories of traces that `args` names into e->input, in the order of the
+ * traces' own times. Every bad file is reported with one line; then nothing is evaluated, because
+ * figures of a part would be taken for those of the whole. 0 or a negative errno, reported. */
 int evaluate_read(Evaluation *e, char **args, int n);
 
-/* Whom e->reports[i] is about: the predictors, then, if habits were drawn, the oracle that knows
- * them; NULL beyond. */
+/* The name of the predictor that e->reports[i] is about. After the predictors comes the oracle, if
+ * habits were drawn; NULL beyond. */
 const char *evaluate_name(const Evaluation *e, size_t i);
 
-/* Prints e->reports of those that were chosen. 0 or a negative errno, reported. */
+/* Prints e->reports of the chosen predictors. 0 or a negative errno, reported. */
 int evaluate_print(const Evaluation *e);

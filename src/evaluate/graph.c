@@ -151,7 +151,7 @@ static int graph_observe(Predictor *p, const PredictorEvent *event)
         r = add_arc(g, g->recent[i], event->item, i == 0, !seen);
         if (r < 0)
             return r;
-        /* For opens older than this one, the item has come already. */
+        /* Older opens have counted the item already. */
         if (g->recent[i] == event->item)
             seen = true;
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What habits.c (people, their sessions, the oracle) and habits-tables.c (what applications are
- * made of) share. */
+/* What habits.c (users, their sessions, the oracle) and habits-tables.c (the objects of
+ * applications) share. */
 
 #include "evaluate/habits.h"
 #include "evaluate/random.h"
@@ -35,6 +35,6 @@ struct Habits {
 /* Scales n weights to a sum of 1. */
 void habits_normalise(double *w, unsigned n);
 
-/* Draws what applications are made of, or takes real ones. 0, -EINVAL (too few of those), -ENOMEM,
- * -E2BIG. */
+/* Draws the objects of applications, or takes those of real ones. 0, -EINVAL (too few real ones),
+ * -ENOMEM, -E2BIG. */
 int habits_draw_tables(Habits *h, Random *random);

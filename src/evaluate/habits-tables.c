@@ -33,7 +33,7 @@ static int add_objects(Habits *h, Random *random, unsigned n, double total_mb, u
     return 0;
 }
 
-/* An item of some own objects and the given libraries. */
+/* An item with objects of its own and the given libraries. */
 static int add_item(Habits *h, Random *random, double mb, const uint32_t *libraries,
                     size_t n_libraries, uint32_t *ret)
 {
@@ -49,7 +49,7 @@ static int add_item(Habits *h, Random *random, double mb, const uint32_t *librar
     return simulate_add_item(&h->objects, objects, n, ret);
 }
 
-/* Sizes as the thesis's table 6.1 has them: 27 to 90 MB, much of it shared. */
+/* Sizes as in the thesis's table 6.1: 27 to 90 MB, much of it shared. */
 static double draw_megabytes(Random *random)
 {
     return exp(log(18) + 0.7 * random_normal(random));
@@ -65,8 +65,8 @@ static uint64_t item_bytes(const SimulateInput *in, uint32_t item)
     return sum;
 }
 
-/* How often each item was started, and by a person: nothing else had just started, and it stayed.
- */
+/* Counts the starts of each item, and those by a person: nothing else had just started, and the
+ * application stayed. */
 typedef struct RealStarts {
     uint32_t n, n_own;
     usec_t at; /* the latest */
@@ -114,7 +114,7 @@ int habits_find_real(const SimulateInput *in, uint64_t minimum_bytes, uint32_t *
     return 0;
 }
 
-/* Real applications on their way into the tables. */
+/* Real applications that are copied into the tables. */
 typedef struct RealItems {
     const SimulateInput *in;
     uint32_t *items; /* that may be drawn, shuffled */

@@ -6,7 +6,7 @@
 
 #define DRAWS_MAX 1000
 
-/* The state of a session, all that the future depends on. */
+/* The state of a session: the future depends on nothing else. */
 typedef struct HabitsState {
     unsigned last; /* index of the application started last; n: none yet */
     bool running[APPLICATIONS_MAX];
@@ -55,7 +55,7 @@ uint64_t habits_union_bytes(const Habits *h)
     return sum;
 }
 
-/* The true chance of turning to each application next. */
+/* The true probability that the user turns to each application next. */
 static void turn_weights(const Habits *h, const HabitsUser *u, const HabitsState *s, double *ret)
 {
     const double *last = s->last < u->n ? u->applications[s->last].weights : u->first;
@@ -86,8 +86,8 @@ static void state_exit(HabitsState *s, unsigned a)
         }
 }
 
-/* Moves the state to the next start or exit. 1: *ret_start started, 0: it exited, -ETIME: the
- * session ended first. */
+/* Advances the state to the next start or exit. 1: *ret_start started, 0: something exited, -ETIME:
+ * the session ended first. */
 static int state_step(const Habits *h, const HabitsUser *u, HabitsState *s, double end_usec,
                       Random *random, unsigned *ret)
 {
@@ -195,7 +195,7 @@ static void draw_user(const Habits *h, HabitsUser *u, Random *random)
         for (unsigned b = 0; b < u->n; b++)
             w[b] = a == b ? 0 : popularity[b] * pow(random_gamma(random, 1), h->p.regularity);
         habits_normalise(w, u->n);
-        /* Nothing is out of the question. */
+        /* No weight is zero. */
         for (unsigned b = 0; b < u->n; b++)
             w[b] = 0.95 * w[b] + 0.05 / u->n;
         habits_normalise(w, u->n);
@@ -374,7 +374,7 @@ static int oracle_predict(Predictor *p, usec_t now, usec_t horizon, Guesses *gue
     for (unsigned k = 0; horizon == USEC_INFINITY && k < o->n_futures; k++) {
         HabitsState s = o->state;
         bool started[APPLICATIONS_MAX] = {false};
-        /* The rest of a session that is over its minimum is exponential again. */
+        /* Beyond its minimum, the rest of a session is exponential again. */
         double end = MAX(s.at_usec, (double)o->h->p.session_minimum) +
                      random_exponential(&o->random, (double)o->h->p.session_mean);
         unsigned which;

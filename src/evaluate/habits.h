@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* People to judge predictors by: a habit model drawn from a seed, sessions drawn from it, and the
- * oracle, a predictor that knows its true probabilities. Nobody can do better in the long run than
- * the oracle; how near a predictor comes is a figure that does not depend on how hard the habits
- * are.
+/* Invented users to compare predictors on: a model of habits drawn from a seed, sessions drawn from
+ * the model, and the oracle, a predictor that knows the model's true probabilities. No predictor is
+ * better than the oracle in the long run. The distance to the oracle does not depend on how hard
+ * the habits are to predict.
  *
- * A user has applications of his own and some that all users share, with a popularity that falls
- * off (Zipf) and his own habits on top: what he starts next depends on what he started last or on
- * something that runs, by a row of weights drawn for each. From time to time (exponential) he turns
- * to an application by these weights: if it does not run, it starts. Applications run for a time
- * (exponential), some until the session ends. Each session begins with the processes of his
- * desktop. Applications are made of own objects and of libraries they share with the others of
- * their toolkit; or of what real ones were recorded to use, if those are given: then only the
- * habits are drawn.
+ * A user has applications of their own and some that all users share. Their popularity falls off by
+ * Zipf's law. What the user starts next depends on what they started last, or on something that
+ * runs, by a row of weights that is drawn for each. At exponential intervals the user turns to an
+ * application by these weights; it starts if it does not run. Applications run for an exponential
+ * time, some until the session ends. Each session begins with the processes of the user's desktop.
+ * Applications consist of objects of their own and of libraries that they share with the others of
+ * their toolkit, or of the objects that real applications were recorded to use, if those are given;
+ * then only the habits are drawn.
  *
- * Habits are loose: seeds are drawn until the best single guess of the next application, by the
- * true probabilities, is right between HABITS_GUESS_MIN and HABITS_GUESS_MAX of the time. */
+ * Seeds are drawn until the best single guess of the next application, by the true probabilities,
+ * is right between HABITS_GUESS_MIN and HABITS_GUESS_MAX of the time. */
 
 #include "base/uid.h"
 #include "evaluate/simulate.h"
@@ -36,7 +36,7 @@ typedef struct HabitsParameters {
     usec_t session_minimum; /* 20 min */
     usec_t session_mean;    /* on top of the minimum: 40 min */
 
-    /* What real applications are made of, or NULL, and those of its items that are applications
+    /* The objects of real applications, or NULL, and which of its items are applications
      * (habits_find_real()). Borrowed until habits_new() returns. As many as are needed
      * (n_users * (n_own + n_desktop) + n_shared) are drawn of them. */
     const SimulateInput *real;
@@ -48,13 +48,13 @@ void habits_parameters_init(HabitsParameters *p);
 
 typedef struct Habits Habits;
 
-/* A person's start comes by itself, and what he started stays; helpers and plug-ins come in the
- * wake of what brings them, and many exit at once. */
-#define HABITS_ALONE (250 * USEC_PER_MSEC) /* since anything else has started */
+/* A start by a person follows no other start closely, and the application stays. Helpers and
+ * plug-ins start right after what uses them, and many exit at once. */
+#define HABITS_ALONE (250 * USEC_PER_MSEC) /* since the last start of anything */
 #define HABITS_STAYS (1 * USEC_PER_SEC)
 
-/* The items of that size that people have started themselves, most of the times that they were
- * started: indexes into the input's items, the caller's to free. 0 or -ENOMEM. */
+/* The items of that size that people started, in most of their starts: indexes into the input's
+ * items. The caller frees *ret. 0 or -ENOMEM. */
 int habits_find_real(const SimulateInput *in, uint64_t minimum_bytes, uint32_t **ret,
                      size_t *ret_n);
 
@@ -71,11 +71,11 @@ double habits_best_guess(const Habits *h);
 /* Bytes of all objects that any user's applications use. */
 uint64_t habits_union_bytes(const Habits *h);
 
-/* Draws that many sessions into an empty input, of one user, or (UID_INVALID) of users in random
- * order, each as likely. 0, -EINVAL (no such user), -ENOMEM, -E2BIG. */
+/* Draws that many sessions into an empty input: of one user, or (UID_INVALID) each of a random
+ * user. 0, -EINVAL (no such user), -ENOMEM, -E2BIG. */
 int habits_sessions(const Habits *h, uint32_t user, size_t n_sessions, uint64_t seed,
                     SimulateInput *ret);
 
-/* The predictor that knows. For a horizon of seconds by the true rates, until the session's end by
- * drawing `n_futures` futures from the present state. Borrows `h`. 0 or -ENOMEM. */
+/* The oracle. For a horizon of seconds it uses the true rates; until the session ends it draws
+ * `n_futures` futures from the present state. Borrows `h`. 0 or -ENOMEM. */
 int habits_oracle_new(const Habits *h, unsigned n_futures, uint64_t seed, Predictor **ret);

@@ -21,8 +21,7 @@
  * model.minsize). */
 #define REAL_MINIMUM_BYTES 2000000U
 
-/* --- judging ------------------------------------------------------------------------------------
- */
+/* --- evaluating ------------------------------------------------------------------------------- */
 
 /* CPU time of this process: other load on the machine does not count. */
 static uint64_t cpu_nsec(void *userdata)
@@ -33,14 +32,14 @@ static uint64_t cpu_nsec(void *userdata)
     return timespec_nsec(&t);
 }
 
-typedef struct Judging {
+typedef struct Run {
     Progress progress;
     size_t n_done, n_all; /* predictors */
-} Judging;
+} Run;
 
-static void tell_progress(size_t n_done, size_t n_events, void *userdata)
+static void update_progress(size_t n_done, size_t n_events, void *userdata)
 {
-    Judging *j = userdata;
+    Run *j = userdata;
 
     progress_update(&j->progress, j->n_done * n_events + n_done, j->n_all * n_events);
 }
@@ -70,8 +69,8 @@ static int draw_habits(Evaluation *e, Habits **ret)
     p.real = &e->input;
     p.real_items = found;
     p.n_real_items = n;
-    /* A desktop's own processes are no choice of anybody's; and people use mostly what the others
-     * do not (thesis 6.1.1), however little was recorded. */
+    /* Desktop processes are not started by choice. Users share few applications (thesis 6.1.1),
+     * however few were recorded. */
     p.n_desktop = 0;
     p.n_shared = (unsigned)MIN(p.n_shared, n / 6);
     if (n < p.n_shared + p.n_users * 2U)
@@ -99,16 +98,16 @@ static int draw_habits(Evaluation *e, Habits **ret)
     return 0;
 }
 
-static int judge(Evaluation *e, const Habits *h)
+static int evaluate_predictors(Evaluation *e, const Habits *h)
 {
     SimulateParameters p = e->parameters;
-    Judging j = {0};
+    Run j = {0};
     int r = 0;
 
     for (size_t i = 0; evaluate_name(e, i); i++)
         j.n_all += e->chosen[i];
-    j.progress = progress_start("Judging", e->c->quiet);
-    p.progress = tell_progress;
+    j.progress = progress_start("Evaluating", e->c->quiet);
+    p.progress = update_progress;
     p.progress_userdata = &j;
     for (size_t i = 0; r >= 0 && evaluate_name(e, i); i++) {
         _cleanup_predictor_ Predictor *predictor = NULL;
@@ -120,20 +119,20 @@ static int judge(Evaluation *e, const Habits *h)
             r = simulate(&e->input, &p, predictor, &e->reports[i]);
         if (r < 0) {
             progress_done(&j.progress);
-            return cli_error(r, "cannot judge %s: %m", evaluate_name(e, i));
+            return cli_error(r, "cannot evaluate %s: %m", evaluate_name(e, i));
         }
         j.n_done++;
-        /* The same for all of them. */
+        /* n_scored is the same for all predictors. */
         if (e->reports[i].n_scored == 0) {
             progress_done(&j.progress);
-            return cli_error(ENODATA, "nothing is left to judge by after training and grace");
+            return cli_error(ENODATA, "nothing is left to score after training and grace");
         }
     }
     progress_done(&j.progress);
     return 0;
 }
 
-/* Without arguments: what the state directory holds. */
+/* Reads the arguments; without any, the traces of the state directory. */
 static int read_traces(Evaluation *e, char **args, int n)
 {
     _cleanup_free_ char *own = NULL;
@@ -207,7 +206,7 @@ static int run(Context *c)
     if (r >= 0)
         r = set_budget(&e);
     if (r >= 0)
-        r = judge(&e, habits);
+        r = evaluate_predictors(&e, habits);
     return r < 0 ? r : evaluate_print(&e);
 }
 

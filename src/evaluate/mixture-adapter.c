@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The product's predictor (predict/mixture.h) as one of the predictors that are compared. Items are
- * ids of its chains. For comparison, the adapter can withhold the users from it, and combine its
- * chains by the thesis's product instead. */
+/* The product's predictor (predict/mixture.h) as one of those that are compared. Items are ids of
+ * its chains. For comparison the adapter can hide the users from it, and combine its chains by the
+ * thesis's product. */
 
 #include "evaluate/predictor-internal.h"
 #include "predict/mixture.h"

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The two yardsticks: nothing at all (what an LRU cache does alone), and the naive predictor of the
- * thesis (6.1.1): each application that does not run starts with a probability relative to the
- * number of times it has been started. */
+/* Two baselines: no prediction (an LRU cache alone), and the naive predictor of the thesis (6.1.1):
+ * the probability of each application that does not run is its share of all starts. */
 
 #include "evaluate/predictor-internal.h"
 

@@ -11,7 +11,7 @@
 
 #define ORDER_MAX      8
 #define SUCCESSORS_MAX 16
-#define GRAMS_MAX      (1U << 20) /* in one table; beyond it nothing new is learned */
+#define GRAMS_MAX      (1U << 20) /* in one table; further ones are not learned */
 
 /* predecessors -> successors */
 typedef struct Gram {
@@ -20,12 +20,12 @@ typedef struct Gram {
     uint32_t data[]; /* order predecessors, then s successors */
 } Gram;
 
-/* How often the guess at one place of one order's value came true. */
+/* How often the guesses at one place of one order's value came true. */
 typedef struct Reliability {
     uint64_t made, right;
 } Reliability;
 
-/* A guess whose s accesses are not over yet. */
+/* A guess within its s accesses. */
 typedef struct Outstanding {
     unsigned order; /* 0: none was made */
     uint32_t items[SUCCESSORS_MAX];
@@ -123,7 +123,7 @@ static int store(Ngram *g, unsigned order)
     return 0;
 }
 
-/* The longest order that knows what was accessed last. */
+/* The longest order that has the last accesses. */
 static const Gram *best(const Ngram *g, unsigned *ret_order)
 {
     for (unsigned k = MIN(g->p, g->n_history); k >= 1; k--) {
@@ -137,8 +137,8 @@ static const Gram *best(const Ngram *g, unsigned *ret_order)
     return NULL;
 }
 
-/* Settles the guesses that `item` fulfils, and those whose time is over. */
-static void judge(Ngram *g, uint32_t item)
+/* Counts the guesses that `item` makes right, and those whose s accesses are over. */
+static void settle_guesses(Ngram *g, uint32_t item)
 {
     Outstanding *oldest;
 
@@ -166,7 +166,7 @@ static int ngram_observe(Predictor *p, const PredictorEvent *event)
 
     if (event->kind == PREDICTOR_EXIT)
         return 0;
-    judge(g, event->item);
+    settle_guesses(g, event->item);
     if (g->n_history == g->p + g->s) {
         memmove(g->history, g->history + 1, (g->n_history - 1) * sizeof(*g->history));
         g->n_history--;

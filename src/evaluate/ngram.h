@@ -3,13 +3,13 @@
 
 /* p-s-gram+ (Rutt and Parthasarathy, section 3.2, figure 2): for each order up to p a table from
  * the last predecessors to the s accesses that followed them the last time. The longest order that
- * knows the present predecessors predicts. With p = s = 1 it is the last-successor model (Kroeger
- * and Long), with p = 2, s = 1 the 2-gram+.
+ * has the present predecessors predicts. p = s = 1 is the last-successor model (Kroeger and Long),
+ * p = 2, s = 1 the 2-gram+.
  *
  * A value is stored once all s successors have been seen, as the figure's tables show: the second A
- * of A B C A Z Y changes nothing. The paper gives no probabilities; ours is the share of this
- * order's earlier guesses at the same place in the value that came true within s accesses, (right +
- * 1) / (made + 2), measured as it runs. */
+ * of A B C A Z Y changes nothing. The paper gives no probabilities. Here the probability is the
+ * share of this order's earlier guesses at the same place in the value that came true within s
+ * accesses, (right + 1) / (made + 2). */
 
 #include "evaluate/predictor.h"
 

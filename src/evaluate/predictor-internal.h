@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What a predictor must provide. predictor.c checks and orders what goes in and what comes out, so
- * that an implementation sees rising times, valid kinds and valid items. */
+/* What an implementation of a predictor provides. predictor.c checks and orders input and output,
+ * so that an implementation sees rising times, valid kinds and valid items. */
 
 #include "evaluate/predictor.h"
 
@@ -23,7 +23,7 @@ typedef struct PredictorOps {
 struct Predictor {
     const PredictorOps *ops;
     usec_t now;         /* latest time seen */
-    usec_t wall_offset; /* the wall clock's lead; wraps */
+    usec_t wall_offset; /* wall clock minus clock of the events; wraps */
     bool in_session;
 };
 
@@ -41,9 +41,9 @@ typedef struct RunningSet {
 
 void running_set_done(RunningSet *s);
 void running_set_clear(RunningSet *s);
-/* 1 if the item was not running and now is, 0 if it ran already, -ENOMEM. */
+/* 1 if the item did not run before, 0 if it did, -ENOMEM. */
 int running_set_start(RunningSet *s, uint32_t item);
-/* 1 if the item ran and no longer does, 0 otherwise. */
+/* 1 if the item runs no longer, 0 if it still runs or did not run. */
 int running_set_exit(RunningSet *s, uint32_t item);
 bool running_set_contains(const RunningSet *s, uint32_t item);
 

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* One interface for every predictor of docs/predictors.md: it is told what happened, and says what
- * will be needed, each item with a probability. Pure: the time is an argument, chance comes from
- * the seed.
+/* One interface for all predictors that the evaluation compares (docs/predictors.md): it observes
+ * events and predicts items with probabilities. Pure: the time is an argument, randomness comes
+ * from the seed.
  *
- * Items are small integers the caller has interned: applications, or files. An event is a start or
- * exit of an application or an access to a file. Predictors of sequences (naive, n-grams,
- * association rules, graph, contexts) take a start for an access, as the probability graph does
- * (Griffioen and Appleton 1994, section 5), and do not look at exits; the Markov predictors live by
- * starts and exits.
+ * Items are small numbers that the caller gives to applications or files. An event is the start or
+ * exit of an application, or an access to a file. Predictors of sequences (naive, n-grams,
+ * association rules, graph, contexts) treat a start as an access, as the probability graph does
+ * (Griffioen and Appleton 1994, section 5), and ignore exits. The Markov predictors use starts and
+ * exits.
  *
- * What comes from a trace may be wrong in any way: times that run back count as the last time seen,
- * an exit without a start is ignored, an item started twice runs until it has exited twice. */
+ * Input comes from traces and may be wrong: a time that runs back counts as the latest time seen,
+ * an exit without a start is ignored, and an item that was started twice runs until it has exited
+ * twice. */
 
 #include "base/macros.h"
 #include "base/time-util.h"
@@ -38,25 +39,25 @@ typedef struct PredictorEvent {
 } PredictorEvent;
 
 typedef enum MixtureCombination {
-    MIXTURE_CALIBRATED, /* hazards of competing risks, weights learned online: mixture.h */
+    MIXTURE_CALIBRATED, /* predict/mixture.h */
     MIXTURE_PRODUCT,    /* the thesis's 1 - product over chains, which overstates */
     _MIXTURE_COMBINATION_MAX,
     _MIXTURE_COMBINATION_INVALID = -EINVAL,
 } MixtureCombination;
 
-/* Everything that can be chosen. Start from predictor_parameters_init() and change what you need:
- * each predictor reads its own fields and ignores the rest. */
+/* The parameters of all predictors. Initialise them with predictor_parameters_init(). Each
+ * predictor reads its own and ignores the rest. */
 typedef struct PredictorParameters {
     /* Sequence predictors */
     unsigned ngram_predecessors;   /* p of p-s-gram+: 1..8 */
     unsigned ngram_successors;     /* s of p-s-gram+: 1..16 */
-    unsigned association_window;   /* accesses that count as together: 2..8 */
+    unsigned association_window;   /* accesses in one window: 2..8 */
     double association_support;    /* 0..1 */
     double association_confidence; /* 0..1 */
     unsigned association_guesses;  /* at most this many */
     unsigned graph_lookahead;      /* opens that count as soon: 1..64 */
     double graph_minimum_chance;   /* 0..1 */
-    bool graph_letter;             /* chance as printed: arcs over all arcs (docs/predictors.md) */
+    bool graph_letter;             /* the paper's chance: arcs over all arcs (graph.h) */
     unsigned partition_nodes;      /* PCM, EPCM: 2..4096 nodes a partition */
     unsigned partition_order;      /* longest pattern, 2..partition_nodes */
     double partition_threshold;    /* a guess must be likelier than this */
@@ -66,7 +67,7 @@ typedef struct PredictorParameters {
     usec_t halflife_usec; /* of everything learned: one week */
     usec_t chain_window;  /* a chain needs two starts within this of each other: 600 s */
     MixtureCombination combination;
-    bool mixture_users; /* the pair (user, application) */
+    bool mixture_users; /* tell users apart */
 } PredictorParameters;
 
 typedef struct Predictor Predictor;
@@ -74,7 +75,7 @@ typedef struct Predictor Predictor;
 /* The defaults of the predictor with that name; -ENOENT if there is none. */
 int predictor_parameters_init(PredictorParameters *ret, const char *name);
 
-/* Names in the order of docs/predictors.md, NULL beyond the last; and where each comes from. */
+/* Names and sources in the order of docs/predictors.md; NULL beyond the last. */
 const char *predictor_name(size_t i);
 const char *predictor_source(size_t i);
 
@@ -87,24 +88,23 @@ Predictor *predictor_free(Predictor *p);
 DEFINE_CLEANUP(Predictor *, predictor_free);
 #define _cleanup_predictor_ _cleanup_(predictor_freep)
 
-/* What the wall clock says at `now` on the events' clock, where those are two: what was learned
- * decays by wall-clock time, also while the machine is off. Tell it again when either may have
- * jumped. Never told: one clock serves for both. */
+/* Sets the wall clock at `now` on the events' clock: what was learned decays by the wall clock,
+ * also while the machine is off. Call it again when either clock may have jumped. Without a call
+ * one clock serves for both. */
 void predictor_set_wall_clock(Predictor *p, usec_t now, usec_t realtime);
 
 /* A session of that user begins: nothing runs, nothing has been accessed yet. */
 int predictor_begin(Predictor *p, usec_t now, uint32_t user);
-/* It ends: what still runs is cut off, not exited. Begin and end may be left out; a begin ends what
- * went before. */
+/* The session ends: what still runs is cut off, it does not count as exited. Begin and end may be
+ * left out; a begin ends the session before. */
 int predictor_end(Predictor *p, usec_t now);
 
 /* Learns from one event. 0, -EINVAL (kind or item out of range; nothing is learned), -ENOMEM (the
  * predictor stays usable, the event may be lost). */
 int predictor_observe(Predictor *p, const PredictorEvent *event);
 
-/* What will be needed in the `horizon` after `now` (USEC_INFINITY: before the session ends), in
- * `guesses`, whose old content is dropped. Predictors of sequences know events, not time, and take
- * no notice of the horizon. 0 or -ENOMEM. */
+/* Predicts what is used within `horizon` after `now` (USEC_INFINITY: before the session ends).
+ * Replaces `guesses`. Predictors of sequences know no time and ignore the horizon. 0 or -ENOMEM. */
 int predictor_predict(Predictor *p, usec_t now, usec_t horizon, Guesses *guesses);
 
 /* Bytes of memory that hold what was learned. */

@@ -74,7 +74,7 @@ static void chain_update(const Preload *l, PreloadChain *c, unsigned to, usec_t 
     c->state = to;
 }
 
-/* After an application has started or exited: every chain it is part of. */
+/* Updates every chain of an application that has started or exited. */
 static void update_all(Preload *l, size_t a, usec_t now)
 {
     for (size_t b = 0; b < l->n; b++) {
@@ -84,8 +84,8 @@ static void update_all(Preload *l, size_t a, usec_t now)
     }
 }
 
-/* The daemon of the thesis lives on when a user logs out: what still runs exits then, as any other
- * application does, and the chains go on. */
+/* The thesis's daemon continues when a user logs out: what still runs exits then as at any other
+ * time, and the chains go on. */
 static int preload_end(Predictor *p, usec_t now)
 {
     Preload *l = (Preload *)p;

@@ -2,17 +2,18 @@
 #pragma once
 
 /* The thesis's predictor, `preload` (chapters 3 and 4), for comparison: a four-state
- * continuous-time Markov chain for every pair of applications, state = a runs + 2 * (b runs), with
- * exponentially fading means by equation 3.10, and the product of equations 4.10 to 4.12 over all
- * chains of an application, computed as a sum of logarithms (5.8.1).
+ * continuous-time Markov chain for every pair of applications, state = (a runs) + 2 * (b runs),
+ * with exponentially decaying means by equation 3.10, and the product of equations 4.10 to 4.12
+ * over all chains of an application, computed as a sum of logarithms (5.8.1).
  *
- * Mended (docs/predictors.md): algorithm 4.4 fades every row of the transition probabilities on
- * every transition, and by the time since the state was entered; equation 3.10 says the row of the
- * state that was left, by the time since it was last left. A state's first visit is taken whole:
- * 3.10 has no earlier mean to mix it with. So each visited row is a distribution.
+ * Two corrections (docs/predictors.md): algorithm 4.4 decays every row of the transition
+ * probabilities on every transition, by the time since the state was entered. Equation 3.10 decays
+ * the row of the state that was left, by the time since that state was left before. The first visit
+ * of a state has no earlier mean to mix with and is taken as it is. Therefore each visited row is a
+ * distribution.
  *
- * Memory grows with the square of the applications: those beyond PRELOAD_APPLICATIONS_MAX are not
- * learned. */
+ * Memory grows with the square of the number of applications. Applications beyond
+ * PRELOAD_APPLICATIONS_MAX are not learned. */
 
 #include "evaluate/predictor.h"
 
@@ -26,6 +27,6 @@ typedef struct PreloadChain {
     unsigned state;           /* runtime */
 } PreloadChain;
 
-/* The chain of two items, as seen with a the lower state bit; *ret_swapped says that the stored one
- * has them the other way round. NULL if there is none. */
+/* The chain of two items. *ret_swapped: b, not a, is the lower bit of its state. NULL if there is
+ * none. */
 const PreloadChain *preload_chain(const Predictor *p, uint32_t a, uint32_t b, bool *ret_swapped);

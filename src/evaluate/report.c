@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What the judge found, as tables and as JSON. Both are made of the same figures. */
+/* The results as tables and as JSON. Both come from the same figures. */
 
 #include "evaluate/evaluate.h"
 
 #include <math.h>
 
-/* Sums of the report made means; negative where nothing was counted, which prints as unknown. */
+/* The report's sums as means; negative, which prints as unknown, if nothing was counted. */
 typedef struct Figures {
     const char *name, *source;
     const SimulateReport *report;
@@ -40,7 +40,7 @@ static Figures figures_of(const Evaluation *e, size_t predictor)
     const SimulateReport *r = &e->reports[predictor];
     const SimulateParameters *p = &e->parameters;
     double io = (double)p->io_fixed_usec * (double)r->n_reads;
-    /* Empty files are there at once, which says nothing. */
+    /* Empty files take no time to read: without a byte read there is no lead. */
     uint64_t n_used = r->read_bytes > 0 ? r->n_reads_used : 0;
 
     if (p->io_bytes_per_sec > 0)
@@ -70,7 +70,7 @@ static uint64_t n_scored(const Evaluation *e)
     uint64_t n = 0;
 
     FOR_EACH_CHOSEN(e, i)
-    n = MAX(n, e->reports[i].n_scored); /* of all the same */
+    n = MAX(n, e->reports[i].n_scored); /* the same for all predictors */
     return n;
 }
 
@@ -91,7 +91,7 @@ static const char *order_name(const SimulateParameters *p)
     return p->seek_bytes > 0 ? "worth" : "probability";
 }
 
-static Table *foreseen_table(const Evaluation *e)
+static Table *predictions_table(const Evaluation *e)
 {
     static const Column columns[] = {
             {"PREDICTOR", NULL, CELL_STRING},
@@ -145,7 +145,7 @@ static Table *cost_table(const Evaluation *e)
     return t;
 }
 
-/* The tenths in which anything was promised; of one predictor, or of all that were chosen. */
+/* The tenths with a guess, of the chosen predictors. */
 static Table *reliability_table(const Evaluation *e)
 {
     static const Column columns[] = {
@@ -153,8 +153,8 @@ static Table *reliability_table(const Evaluation *e)
             {"FROM", NULL, CELL_PROBABILITY},
             {"TO", NULL, CELL_PROBABILITY},
             {"GUESSES", NULL, CELL_COUNT},
-            {"PROMISED", NULL, CELL_PROBABILITY},
-            {"CAME", NULL, CELL_PROBABILITY},
+            {"PREDICTED", NULL, CELL_PROBABILITY},
+            {"OBSERVED", NULL, CELL_PROBABILITY},
             {0},
     };
     Table *t = table_new(columns);
@@ -166,7 +166,7 @@ static Table *reliability_table(const Evaluation *e)
         if (b->n > 0)
             table_row(t, evaluate_name(e, i), (double)k / SIMULATE_BINS,
                       (double)(k + 1) / SIMULATE_BINS, b->n, mean(b->sum, b->n),
-                      mean((double)b->came, b->n));
+                      mean((double)b->used, b->n));
     }
     return t;
 }
@@ -181,8 +181,8 @@ static Table *settings_table(const Evaluation *e)
             {"Last recorded", NULL, CELL_REALTIME},
             {files ? "Files" : "Applications", NULL, CELL_COUNT},
             {files ? "Files opened" : "Applications started", NULL, CELL_COUNT},
-            {"Judged", NULL, CELL_COUNT},
-            {"Bytes of all", NULL, CELL_BYTES},
+            {"Scored", NULL, CELL_COUNT},
+            {"Total size", NULL, CELL_BYTES},
             {"Cache", NULL, CELL_STRING},
             {"Budget", NULL, CELL_STRING},
             {"Order", NULL, CELL_STRING},
@@ -191,9 +191,9 @@ static Table *settings_table(const Evaluation *e)
             {"Habits of", NULL, CELL_COUNT},
             {"Seed of habits", NULL, CELL_COUNT},
             {"Best single guess", NULL, CELL_PROBABILITY},
-            {"What was foreseen", NULL, CELL_TABLE},
-            {"What it cost", NULL, CELL_TABLE},
-            {"Reliability: what was promised, and what came", NULL, CELL_TABLE},
+            {"Predictions", NULL, CELL_TABLE},
+            {"Cost", NULL, CELL_TABLE},
+            {"Reliability: predicted and observed frequency", NULL, CELL_TABLE},
             {0},
     };
     char cache[64], budget[64];
@@ -208,11 +208,11 @@ static Table *settings_table(const Evaluation *e)
               p->grace > 0 ? p->grace : COUNT_UNKNOWN,
               e->draw ? (uint64_t)e->habits_users : COUNT_UNKNOWN,
               e->draw ? e->habits_seed : COUNT_UNKNOWN, e->draw ? e->best_guess : -1.0,
-              foreseen_table(e), cost_table(e), e->reliability ? reliability_table(e) : NULL);
+              predictions_table(e), cost_table(e), e->reliability ? reliability_table(e) : NULL);
     return t;
 }
 
-static bool anything_promised(const Evaluation *e)
+static bool has_guesses(const Evaluation *e)
 {
     FOR_EACH_CHOSEN(e, i)
     for (unsigned k = 0; k < SIMULATE_BINS; k++)
@@ -226,8 +226,8 @@ static int print_text(const Evaluation *e)
     _cleanup_table_ Table *t = settings_table(e);
     int r = cli_print_fields(e->c, t);
 
-    if (r >= 0 && e->reliability && !anything_promised(e))
-        puts("\nReliability: nothing was promised.");
+    if (r >= 0 && e->reliability && !has_guesses(e))
+        puts("\nReliability: there are no guesses.");
     return r;
 }
 
@@ -239,9 +239,9 @@ static Table *bins_table(const SimulateReport *r)
             {NULL, "from", CELL_PROBABILITY},
             {NULL, "to", CELL_PROBABILITY},
             {NULL, "n", CELL_COUNT},
-            {NULL, "n_came", CELL_COUNT},
-            {NULL, "promised", CELL_PROBABILITY},
-            {NULL, "came", CELL_PROBABILITY},
+            {NULL, "n_observed", CELL_COUNT},
+            {NULL, "predicted", CELL_PROBABILITY},
+            {NULL, "observed", CELL_PROBABILITY},
             {0},
     };
     Table *t = table_new(columns);
@@ -249,8 +249,8 @@ static Table *bins_table(const SimulateReport *r)
     for (unsigned k = 0; k < SIMULATE_BINS; k++) {
         const SimulateBin *b = &r->bins[k];
 
-        table_row(t, (double)k / SIMULATE_BINS, (double)(k + 1) / SIMULATE_BINS, b->n, b->came,
-                  mean(b->sum, b->n), mean((double)b->came, b->n));
+        table_row(t, (double)k / SIMULATE_BINS, (double)(k + 1) / SIMULATE_BINS, b->n, b->used,
+                  mean(b->sum, b->n), mean((double)b->used, b->n));
     }
     return t;
 }

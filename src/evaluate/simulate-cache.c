@@ -39,7 +39,7 @@ static void cache_drop(Simulation *s, uint32_t o)
     }
 }
 
-/* Puts an object in, making room. False if it is larger than the cache. */
+/* Adds an object, evicting the oldest. False if it is larger than the cache. */
 static bool cache_insert(Simulation *s, uint32_t o)
 {
     uint64_t size = object_size(s, o);
@@ -71,9 +71,9 @@ void simulate_cache_clear(Simulation *s)
     while (s->oldest != SIMULATE_NO_OBJECT)
         cache_drop(s, s->oldest);
     s->device_free = 0;
-    s->promised_waste += s->session_promised;
+    s->expected_waste_over += s->session_expected;
     s->wasted_over = s->wasted_bytes;
-    s->session_promised = 0;
+    s->session_expected = 0;
     s->session_read_bytes = 0;
 }
 
@@ -88,29 +88,29 @@ static void read_object(Simulation *s, uint32_t o, double expected_waste)
 
     if (s->p->io_bytes_per_sec > 0)
         cost += (double)bytes * 1e6 / (double)s->p->io_bytes_per_sec;
-    /* What would take longer than the clock runs never arrives. */
+    /* A read that would take longer than the clock can count never arrives. */
     s->device_free = cost < (double)(USEC_INFINITY - start) ? start + (usec_t)cost : USEC_INFINITY;
     x->unused = true;
     x->issued = s->now;
     x->arrives = s->device_free;
-    s->session_promised += expected_waste;
+    s->session_expected += expected_waste;
     s->session_read_bytes += bytes;
     s->read_bytes += bytes;
     s->report->n_reads++;
 }
 
-/* How much more was wasted than the probabilities had promised, in the sessions that are over. The
- * constant keeps a single unlucky session from stopping everything. */
+/* The factor by which earlier sessions wasted more than the probabilities predicted. The constant
+ * keeps one unlucky session from stopping all reads. */
 static double waste_correction(const Simulation *s)
 {
     const double some = 256e6;
-    double c = ((double)s->wasted_over + some) / (s->promised_waste + some);
+    double c = ((double)s->wasted_over + some) / (s->expected_waste_over + some);
 
     return MIN(MAX(c, 0.25), 4.0);
 }
 
-/* Chooses from the candidates within the budget and reads what is missing. The likeliest end up
- * newest in the cache. */
+/* Selects from the candidates within the budget and reads what is not cached. The likeliest become
+ * the newest in the cache. */
 void simulate_select(Simulation *s)
 {
     uint64_t budget = s->p->budget_bytes, used = 0;
@@ -133,12 +133,12 @@ void simulate_select(Simulation *s)
             continue;
         if (size > room - used)
             continue;
-        /* What the cache has no room for would be read again and again. */
+        /* An object without room in the cache would be read again and again. */
         if (s->p->cache_unit == CACHE_FILES && n >= s->p->cache_size)
             break;
         if (!x->cached && s->p->maximum_waste < 1 &&
             (use < s->p->minimum_use ||
-             correction * (s->session_promised + waste) >
+             correction * (s->session_expected + waste) >
                      s->p->maximum_waste * (double)(s->session_read_bytes + bytes)))
             continue;
         used += size;

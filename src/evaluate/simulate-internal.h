@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the parts of the judge share: the cache and the selection (simulate-cache.c), the events and
- * the scores (simulate.c). */
+/* What the parts of the simulator share: the cache and the selection (simulate-cache.c), the events
+ * and the scores (simulate.c). */
 
 #include "evaluate/predictor-internal.h"
 #include "evaluate/simulate.h"
@@ -17,7 +17,7 @@ typedef struct SimulatedObject {
     usec_t issued, arrives;
 } SimulatedObject;
 
-/* One use of an item, after training or before. */
+/* One use of an item. */
 typedef struct SimulatedUse {
     size_t event;
     usec_t at;
@@ -43,18 +43,20 @@ typedef struct Simulation {
             kept_scores; /* within the horizon of the selection; before the session ends */
     uint64_t n_predictions;
     uint64_t read_bytes, wasted_bytes;
-    uint64_t wasted_over;    /* wasted_bytes when the last session ended */
-    double promised_waste;   /* what the probabilities promised, of all sessions that are over */
-    double session_promised; /* of this one, bytes */
+    uint64_t wasted_over;       /* wasted_bytes when the last session ended */
+    double expected_waste_over; /* waste that the probabilities predicted, of the sessions that have
+                              ended */
+    double session_expected;    /* the same of this session, bytes */
     uint64_t session_read_bytes;
     usec_t now, session_start, last_point, device_free;
     uint32_t session;
     bool in_session, testing;
 } Simulation;
 
-/* Moves what is cached to the newest place, puts in what is not, making room if it fits at all. */
+/* Makes the object the newest in the cache. One that is not cached is put in, if it fits at all;
+ * others make room for it. */
 void simulate_cache_use(Simulation *s, uint32_t o);
-/* A session ends: what was read and not used is wasted. */
+/* A session ends: objects that were read and not used are wasted. */
 void simulate_cache_clear(Simulation *s);
-/* Chooses from s->scores within the budget and reads what is missing. */
+/* Selects from s->scores within the budget, and reads what is not cached. */
 void simulate_select(Simulation *s);

@@ -6,8 +6,10 @@
 #include <math.h>
 #include <string.h>
 
-#define CYCLES_MAX      10000U /* in one gap between events: a clock that jumps must not stop us */
-#define PROBABILITY_MIN 1e-6   /* what a guess that was not made counts as, in log loss */
+#define CYCLES_MAX                                                                 \
+    10000U /* in one gap between events: bounds the work after a clock that jumped \
+            */
+#define PROBABILITY_MIN 1e-6 /* probability in the log loss of an item without a guess */
 #define POINT_GAP_MAX   (60 * USEC_PER_SEC) /* points are scored at least this often */
 #define NEXT_MIN        1e-4
 
@@ -51,7 +53,7 @@ static uint64_t clock_now(const Simulation *s)
 #define GUESSED ((size_t)1 << 63)
 
 /* Whether the item is used within the horizon, in this session; marks the use as guessed. */
-static bool comes(Simulation *s, uint32_t item, usec_t until)
+static bool is_used(Simulation *s, uint32_t item, usec_t until)
 {
     const SimulatedUse *u;
 
@@ -69,13 +71,13 @@ static double score_guess(Simulation *s, const Guess *g, usec_t until)
 {
     double p = g->probability;
     SimulateBin *bin = &s->report->bins[MIN((unsigned)(p * SIMULATE_BINS), SIMULATE_BINS - 1U)];
-    bool came = comes(s, g->item, until);
+    bool used = is_used(s, g->item, until);
 
     bin->n++;
-    bin->came += came;
+    bin->used += used;
     bin->sum += p;
     p = MIN(MAX(p, PROBABILITY_MIN), 1 - PROBABILITY_MIN);
-    return came ? -log(p) : -log1p(-p);
+    return used ? -log(p) : -log1p(-p);
 }
 
 /* The log loss of the uses after the event that nobody guessed, each item once. */

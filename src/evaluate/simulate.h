@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The judge: trace-driven simulation of a predictor that feeds a cache, as in Griffioen and
- * Appleton (driver, cache manager, disk, predictor), Rutt and Parthasarathy (section 4) and the
- * thesis (6.1.1). Pure: no clock, no files; the same input gives the same report.
+/* Trace-driven simulation of a predictor that feeds a cache, as in Griffioen and Appleton (driver,
+ * cache manager, disk, predictor), Rutt and Parthasarathy (section 4) and the thesis (6.1.1). Pure:
+ * no clock, no files; the same input gives the same report.
  *
- * Events name items (applications, files); items are made of objects (maps of an application; a
- * file is its own object), which the cache holds. After every event, and every `cycle`, the
- * predictor is asked; objects are taken by falling worth (object_worth(); where files are counted,
- * and in thesis 4.3.2, by probability; of an object by equation 4.16) until the budget is full, and
- * those that are not in the cache are read. The cache is LRU; what was selected counts as just
- * used, so a cache without predictor is the LRU baseline.
- */
+ * Events name items (applications, files). Items consist of objects, which the cache holds: the
+ * maps of an application; a file is its own object. After every event, and every `cycle`, the
+ * predictor predicts. Objects are selected by falling worth (object_worth()) until the budget is
+ * full; their probability is that of equation 4.16. Where files are counted, as in thesis 4.3.2,
+ * the order is that of probability. Selected objects that are not in the cache are read. The cache
+ * is LRU, and a selected object counts as just used, so that a cache without predictor is the LRU
+ * baseline. */
 
 #include "evaluate/predictor.h"
 #include "predict/object-scores.h"
@@ -27,11 +27,11 @@ typedef enum SimulateEventKind {
 } SimulateEventKind;
 
 typedef struct SimulateEvent {
-    usec_t at; /* should not run back; if it does it counts as the latest time seen */
+    usec_t at; /* a time that runs back counts as the latest time seen */
     uint32_t user;
     uint32_t item;
     SimulateEventKind kind;
-    usec_t realtime; /* SIMULATE_BEGIN: what the wall clock says then; 0: it runs on as `at` does */
+    usec_t realtime; /* SIMULATE_BEGIN: the wall clock; 0: it runs on as `at` does */
 } SimulateEvent;
 
 typedef struct SimulateInput {
@@ -48,7 +48,7 @@ typedef struct SimulateInput {
 void simulate_input_done(SimulateInput *in);
 #define _cleanup_simulate_input_ _cleanup_(simulate_input_done)
 
-/* Builder. Each 0, or -ENOMEM, -E2BIG; indexes through *ret. */
+/* Builder. Each returns 0, -ENOMEM or -E2BIG, and the number through *ret. */
 int simulate_add_object(SimulateInput *in, uint64_t bytes, uint32_t *ret);
 int simulate_add_item(SimulateInput *in, const uint32_t *objects, size_t n, uint32_t *ret);
 int simulate_add_event(SimulateInput *in, const SimulateEvent *event);
@@ -61,27 +61,27 @@ typedef enum CacheUnit {
     _CACHE_UNIT_INVALID = -EINVAL,
 } CacheUnit;
 
-/* What a hard disk transfers in the ten milliseconds of a seek. */
+/* Bytes that a hard disk transfers in the ten milliseconds of a seek. */
 #define SIMULATE_SEEK_BYTES 1000000U
 
 typedef struct SimulateParameters {
     CacheUnit cache_unit;
-    uint64_t cache_size;   /* of both the cache and, unless budget_bytes is set, the selection */
-    uint64_t budget_bytes; /* UINT64_MAX: as the cache, which must have room for it */
-    double training;       /* share of the events that only train: 0.55 */
-    bool learn_on;         /* after training, go on learning: true */
-    usec_t cycle;          /* ask at least this often; 0: after events only */
-    usec_t horizon;        /* "will be used within" of log loss and reliability: 20 s */
-    usec_t select_horizon; /* horizon of the ranking; USEC_INFINITY: before the session ends */
+    uint64_t cache_size;        /* of the cache, and of the selection unless budget_bytes is set */
+    uint64_t budget_bytes;      /* of the selection; UINT64_MAX: cache_size. At most cache_size */
+    double training;            /* share of the events that only train: 0.55 */
+    bool learn_on;              /* after training, go on learning: true */
+    usec_t cycle;               /* predict at least this often; 0: after events only */
+    usec_t horizon;             /* of log loss and reliability: 20 s */
+    usec_t select_horizon;      /* horizon of the ranking; USEC_INFINITY: before the session ends */
     double minimum_probability; /* objects below it are not selected: 0 */
-    double maximum_waste;      /* share of read bytes that may be wasted, 1: no bound (see below) */
-    double minimum_use;        /* with such a bound: what is used in the session with less than this
-                                * probability is not read, whatever room there is: 0.2 */
-    uint64_t seek_bytes;       /* what a byte of budget is worth, see object_worth():
-                                * SIMULATE_SEEK_BYTES; 0: by probability alone (thesis 4.3.2) */
-    usec_t grace;              /* nothing is scored this long after a session began: its login */
-    usec_t io_fixed_usec;      /* cost of reading one object */
-    uint64_t io_bytes_per_sec; /* 0: transfer costs nothing */
+    double maximum_waste; /* bound on the expected share of wasted bytes; 1: none (see below) */
+    double minimum_use;   /* with such a bound: objects whose probability of use in
+                           * the session is below this are not read: 0.2 */
+    uint64_t seek_bytes;  /* of object_worth(): SIMULATE_SEEK_BYTES; 0: order by
+                           * probability alone (thesis 4.3.2) */
+    usec_t grace;         /* the beginning of a session that is not scored: its login */
+    usec_t io_fixed_usec; /* cost of reading one object */
+    uint64_t io_bytes_per_sec;              /* 0: transfer costs nothing */
     uint64_t (*clock_nsec)(void *userdata); /* for the time per event; NULL: not measured */
     void *clock_userdata;
     void (*progress)(size_t n_done, size_t n_events,
@@ -95,21 +95,22 @@ void simulate_parameters_init(SimulateParameters *p);
 #define SIMULATE_BINS 10
 
 typedef struct SimulateBin {
-    uint64_t n, came; /* guesses in this tenth; how many came true */
+    uint64_t n, used; /* guesses in this tenth; how many of their items were used */
     double sum;       /* of their probabilities */
 } SimulateBin;
 
 typedef struct SimulateReport {
-    uint64_t n_events, n_scored;    /* scored: uses of items after training and grace */
-    uint64_t n_objects;             /* objects these uses needed */
-    uint64_t n_selected;            /* of them selected at the previous prediction */
-    uint64_t n_cached;              /* of them in the cache, by prediction or LRU, and arrived */
-    uint64_t n_late;                /* of them still being read */
-    uint64_t n_covered;             /* uses whose item was among the guesses that were selected */
-    uint64_t n_first;               /* uses whose item was the likeliest guess */
-    uint64_t n_reads, n_reads_used; /* objects read for predictions; used before they went */
+    uint64_t n_events, n_scored; /* scored: uses of items after training and grace */
+    uint64_t n_objects;          /* objects these uses needed */
+    uint64_t n_selected;         /* of them selected at the previous prediction */
+    uint64_t n_cached;           /* of them in the cache, by prediction or LRU, and arrived */
+    uint64_t n_late;             /* of them still being read */
+    uint64_t n_covered;          /* uses whose item was among the guesses that were selected */
+    uint64_t n_first;            /* uses whose item was the likeliest guess */
+    uint64_t n_reads,
+            n_reads_used; /* objects read for predictions; used before they left the cache */
     uint64_t read_bytes, wasted_bytes;
-    double log_loss;      /* sum of -ln P(what happened), items within the horizon */
+    double log_loss;      /* sum of -ln P(what was and was not used), items within the horizon */
     uint64_t n_log_loss;  /* prediction points it was summed over */
     double next_log_loss; /* sum of -ln of the normalised probability of the next item */
     SimulateBin bins[SIMULATE_BINS];
@@ -121,19 +122,17 @@ typedef struct SimulateReport {
     /* The ratios, NAN where nothing was counted. */
     double hit_rate;       /* thesis 6.1.1: n_selected / n_objects */
     double cache_hit_rate; /* n_cached / n_objects */
-    double accuracy;    /* right predictions over predictions: n_reads_used / n_reads; NAN also if
-                         * nothing but empty files was read */
-    double coverage;    /* n_covered / n_scored */
-    double first_right; /* n_first / n_scored */
-    double waste;       /* wasted_bytes / read_bytes */
+    double accuracy;       /* n_reads_used / n_reads; NAN also if
+                            * only empty files were read */
+    double coverage;       /* n_covered / n_scored */
+    double first_right;    /* n_first / n_scored */
+    double waste;          /* wasted_bytes / read_bytes */
 } SimulateReport;
 
-/* Runs the events through `p`. Selection with maximum_waste < 1: in each session an object is read
- * only while the bytes that its reads are expected to waste (by their probability of being used
- * before the session ends) stay within that share of the bytes read, and if that probability
- * reaches minimum_use. The loop is closed: a predictor whose promises were not kept in earlier
- * sessions is taken at so much less, within a factor of four.
- *
- * 0, -EINVAL (parameters or input inconsistent), -ENOMEM. */
+/* Runs the events through `p`. With maximum_waste < 1 an object is read only if its probability of
+ * use before the session ends reaches minimum_use, and only while the bytes that this session's
+ * reads are expected to waste stay within that share of the bytes read. The expectation is
+ * corrected by how much earlier sessions wasted beyond it, within a factor of four. 0, -EINVAL
+ * (parameters or input are inconsistent), -ENOMEM. */
 int simulate(const SimulateInput *in, const SimulateParameters *parameters, Predictor *p,
              SimulateReport *ret);

@@ -216,8 +216,7 @@ static int compare_sorted(const void *a, const void *b)
     return x->order < y->order ? -1 : x->order > y->order;
 }
 
-/* Brings the events from `first` on into the order of time; those of one instant stay as they are.
- */
+/* Sorts the events from `first` on by time; those of one instant keep their order. */
 static int sort_events(TraceInput *t, size_t first)
 {
     size_t n = t->n_events - first;

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the judge reads from recorded traces: each trace is a session, one after the other on one
- * clock (the time between them does not count); with each comes what the wall clock said when it
- * began. At the level of applications, items are applications that start and exit, made of the
- * files they open; at the level of files, items are files, and every open is an access. An object
- * is as large as what was resident of its file (the whole file where residency is not known). Pure.
- */
+/* The simulator's input from recorded traces. Each trace is a session; the sessions follow one
+ * another on one clock, and each has the wall clock of its beginning. At the level of applications,
+ * items are applications that start and exit, made of the files that they open. At the level of
+ * files, items are files, and every open is an access. An object is as large as the resident part
+ * of its file, or as the whole file if residency is not known. Pure. */
 
 #include "evaluate/simulate.h"
 #include "trace/trace.h"
 
-/* All traces together last at most so long. */
+/* Upper bound of the duration of all traces together. */
 #define TRACE_INPUT_TIME_MAX (USEC_INFINITY / 4)
 
 typedef enum TraceLevel {
@@ -29,13 +28,12 @@ TraceInput *trace_input_free(TraceInput *t);
 DEFINE_CLEANUP(TraceInput *, trace_input_free);
 #define _cleanup_trace_input_ _cleanup_(trace_input_freep)
 
-/* Adds a trace, later than those added before; it is not needed afterwards. Whatever its times say,
- * events come out in order: starts beyond the end count as the end. Borrowed paths are copied. 0,
- * -EBADMSG (indexes that lead nowhere), -E2BIG (TRACE_INPUT_TIME_MAX; PREDICTOR_ITEMS_MAX),
- * -ENOMEM; after a failure free it. */
+/* Adds a trace after those added before. It is not needed afterwards. Events are put in the order
+ * of time; times beyond the end of the trace count as its end. 0, -EBADMSG (an index is out of
+ * range), -E2BIG (TRACE_INPUT_TIME_MAX; PREDICTOR_ITEMS_MAX), -ENOMEM; after a failure free it. */
 int trace_input_add(TraceInput *t, const Trace *trace);
 
-/* Everything added so far, into an empty input. 0, -E2BIG, -ENOMEM. */
+/* Writes everything added so far into an empty input. 0, -E2BIG, -ENOMEM. */
 int trace_input_finish(const TraceInput *t, SimulateInput *ret);
 
 /* Path of an item; NULL if there is none. */

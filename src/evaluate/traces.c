@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Files and directories -> traces in the order of time -> the judge's input. */
+/* Reads files and directories of traces, in the order of time, into the simulator's input. */
 
 #include "base/atomic-file.h"
 #include "base/directory.h"
@@ -43,7 +43,7 @@ static int add_path(Sources *s, const char *path)
     return 0;
 }
 
-/* What a recorder or a script names NAME.json. What was set aside (.bad, .skipped) is not. */
+/* Traces are named NAME.json; a trace that was set aside (.bad, .skipped) is not. */
 static bool is_trace_name(const char *name)
 {
     const char *dot = strrchr(name, '.');
@@ -90,7 +90,7 @@ static int add_argument(Sources *s, const char *path)
     return add_directory(s, path, dir);
 }
 
-/* 0 also where the file is at fault. */
+/* A bad file is counted and reported; the result is 0 then, too. */
 static int read_source(Sources *s, Source *x)
 {
     _cleanup_free_ char *text = NULL, *error = NULL;
@@ -126,7 +126,7 @@ static int compare_recordings(const Trace *a, const Trace *b)
     return strcmp(a->boot_id, b->boot_id);
 }
 
-/* By time; what is left undecided by name, so that the order of the arguments decides nothing. */
+/* By time, then by name: the order of the arguments does not matter. */
 static int compare_sources(const void *a, const void *b)
 {
     const Source *x = a, *y = b;
@@ -135,7 +135,7 @@ static int compare_sources(const void *a, const void *b)
     return k ? k : strcmp(x->path, y->path);
 }
 
-/* Parses everything; drops what is of another stage. */
+/* Parses all files; drops traces of other stages. */
 static int read_all(Sources *s)
 {
     _cleanup_(progress_done) Progress progress = progress_start("Reading traces", s->e->c->quiet);
@@ -167,11 +167,11 @@ static int read_all(Sources *s)
     return 0;
 }
 
-/* What no trace of a machine comes near to; trace_input_add() says only that it is too much. */
+/* Says what was too large; trace_input_add() tells only that something was. */
 static int too_much(const char *path, const Trace *trace, usec_t before)
 {
     if (trace->duration > TRACE_INPUT_TIME_MAX - MIN(before, TRACE_INPUT_TIME_MAX))
-        return cli_error(E2BIG, "%s: lasts %llu days: too long to be judged%s", path,
+        return cli_error(E2BIG, "%s: lasts %llu days: too long to simulate%s", path,
                          (unsigned long long)(trace->duration / (24 * USEC_PER_HOUR)),
                          before > 0 ? " after the others" : "");
     return cli_error(E2BIG, "%s: more than %u files or applications with those of the others", path,
@@ -191,7 +191,7 @@ static int feed(Evaluation *e, Sources *s)
     for (size_t i = 0; i < s->n; i++) {
         Trace *trace = s->items[i].trace;
 
-        /* The same file twice, or a copy of it: learned twice, it would be foreseen too well. */
+        /* The same recording twice would be predicted too well. */
         if (last && compare_recordings(s->items[i - 1].trace, trace) == 0) {
             cli_warning(0, "%s: the same recording as %s, ignoring", s->items[i].path, last);
             continue;
@@ -209,14 +209,15 @@ static int feed(Evaluation *e, Sources *s)
     }
     r = trace_input_finish(t, &e->input);
     if (r == -E2BIG)
-        return cli_error(r,
-                         "%zu traces have more files, uses of files or events than can be judged "
-                         "at a time",
-                         e->n_traces);
-    return r < 0 ? cli_error(r, "cannot judge these traces: %m") : 0;
+        return cli_error(
+                r,
+                "%zu traces have more files, uses of files or events than can be simulated "
+                "at a time",
+                e->n_traces);
+    return r < 0 ? cli_error(r, "cannot simulate these traces: %m") : 0;
 }
 
-/* Is there anything to learn from and anything to judge by? */
+/* Checks that there is something to learn from and something to score. */
 static int count_uses(Evaluation *e)
 {
     const char *what = e->level == TRACE_LEVEL_FILES ? "opened file" : "application start";
@@ -230,11 +231,12 @@ static int count_uses(Evaluation *e)
     if (e->n_uses >= 2)
         return 0;
     if (e->n_uses == 1)
-        return cli_error(ENODATA, "a single %s in %zu trace%s: nothing to learn from and judge by",
-                         what, e->n_traces, e->n_traces == 1 ? "" : "s");
+        return cli_error(ENODATA,
+                         "a single %s in %zu trace%s: too little to learn from and to score", what,
+                         e->n_traces, e->n_traces == 1 ? "" : "s");
     return cli_error(ENODATA, "not one %s in %zu trace%s%s", what, e->n_traces,
                      e->n_traces == 1 ? "" : "s",
-                     e->level == TRACE_LEVEL_FILES ? "" : ": --level=files judges opened files");
+                     e->level == TRACE_LEVEL_FILES ? "" : ": --level=files predicts opened files");
 }
 
 int evaluate_read(Evaluation *e, char **args, int n)

@@ -16,7 +16,7 @@
 
 /* Writing */
 
-/* What an array of numbers is gathered in. */
+/* The numbers of one row. */
 #define ROW_MAX (2 * (CHAINS_PAIR_SUMS + EXPERT_SUMS))
 
 typedef struct Numbers {
@@ -53,7 +53,7 @@ static int compare_ranks(const void *a, const void *b)
     return strcmp(((const Rank *)a)->escaped, ((const Rank *)b)->escaped);
 }
 
-/* What a row of applications or pairs is sorted by: numbers of the format. */
+/* Sort key of a row of applications or pairs: numbers of the format. */
 typedef struct Row {
     uint32_t first, second, index, neighbour;
 } Row;
@@ -238,7 +238,7 @@ int chains_write(const Chains *c, JsonWriter *to)
     return r;
 }
 
-/* Reading: every helper gives -EBADMSG for what is not there or not of its type. */
+/* Reading. Every function returns -EBADMSG for a member that is missing or of another type. */
 
 static int next_sum(JsonColumn *from, DecayedSum *ret)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Bounds what chains hold, so that no user fills the memory of whoever reads them (chains.h). */
+/* Bounds the memory of chains, so that no user fills that of their readers (chains.h). */
 
 #include "base/fair-share.h"
 #include "predict/chains-internal.h"
@@ -51,7 +51,7 @@ static int rank_applications(const Chains *c, const UserHistory *h, const uint32
     return 0;
 }
 
-/* Makes chains_prune() drop it. */
+/* Empties a pair, so that chains_prune() drops it. */
 static void clear_pair(ChainsPair *p)
 {
     DecayedSum *sums[CHAINS_PAIR_SUMS];
@@ -199,7 +199,7 @@ static int limit_applications(const Chains *c, UserHistory *h, size_t room, uint
 
     if (h->n_applications <= room + 1 && all_name_bytes(c, h) <= room_bytes)
         return 0;
-    /* In the history of everybody, users take turns: none fills it with what only they run. */
+    /* In the history of everybody users take turns: no user fills it. */
     if (h->user == UID_INVALID)
         r = find_best_ranks(c, &best);
     if (r >= 0)
@@ -238,7 +238,7 @@ int chains_limit(Chains **c, const ChainsLimits *limits)
     for (size_t i = 0; i < (*c)->n_histories; i++)
         sizes[i] = (*c)->histories[i]->n_co_occurring;
     room = fair_share(sizes, (*c)->n_histories, limits->pairs, limits->all_pairs);
-    /* That of everybody comes first: it is ranked by those of the users. */
+    /* The history of everybody comes first: its ranks come from the histories of the users. */
     for (size_t i = 0; r >= 0 && i < (*c)->n_histories; i++) {
         r = limit_applications(*c, (*c)->histories[i], limits->applications, room_bytes, &changed);
         if (r >= 0)

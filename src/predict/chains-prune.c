@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What is done to chains beside merging them: forgetting what has faded, and taking back what a
- * wrong clock did. chains.h says why apart. */
+/* Pruning, and the correction of chains that were made under a wrong clock. chains.h says why
+ * merging does neither. */
 
 #include "predict/chains-internal.h"
 
 #define NEGLIGIBLE (1.0 / 1024)
 
-/* Less than so much of one event now. */
+/* True if less than NEGLIGIBLE of one event still counts. */
 static bool few(const Chains *c, DecayedSum events)
 {
     return chains_value(c, events) < NEGLIGIBLE;
 }
 
-/* Less than so much of the time within which two starts co-occur. */
+/* True if less than NEGLIGIBLE of the window still counts. */
 static bool brief(const Chains *c, DecayedSum msec)
 {
     return chains_value(c, msec) * (double)USEC_PER_MSEC < NEGLIGIBLE * (double)c->window_usec;
 }
 
-/* Nothing that still counts was ever seen of the pair, though nearly all that still counts of its
- * history was seen since it began (or nothing of its history counts). A young chain has seen
- * nothing either: it stays. */
+/* True if nothing that still counts was seen of the pair, although nearly all that still counts of
+ * its history was seen since its chain began, or nothing of its history counts. A young chain has
+ * seen nothing either, and stays. */
 static bool pair_faded(const Chains *c, const UserHistory *h, const ChainsPair *p)
 {
     DecayedSum events = {0};
@@ -42,8 +42,7 @@ static bool application_faded(const Chains *c, const ChainsApplication *x)
     return few(c, x->starts) && few(c, x->exits) && brief(c, x->on) && brief(c, x->last);
 }
 
-/* Marks what stays of a history: applications that count, and those that a chain that counts needs.
- */
+/* Marks the applications that stay: those that count, and those of chains that count. */
 static void mark(const Chains *c, const UserHistory *h, bool *keep)
 {
     keep[CHAINS_BEGIN] = true;
@@ -84,7 +83,7 @@ static int copy_application(Chains *c, UserHistory *to, const Chains *from, Chai
     return 0;
 }
 
-/* Two applications that have met, if both stay and what they have is not a chain that has faded. */
+/* Copies two neighbours if both stay, unless their chain has decayed. */
 static int copy_neighbour(UserHistory *to, const Chains *from, UserHistory *h, uint32_t a,
                           const Neighbour *neighbour, const uint32_t *there)
 {
@@ -124,7 +123,7 @@ static int copy_history(Chains *c, const Chains *from, UserHistory *h)
     for (size_t i = 0; i < h->n_applications; i++)
         n_kept += keep[i];
     if (h->user != UID_INVALID && n_kept == 1 && few(from, h->sessions))
-        return 0; /* a user who has been gone for long */
+        return 0; /* this user has not logged in for long */
     r = chains_history(c, h->user, &to);
     if (r < 0)
         return r;
@@ -148,7 +147,7 @@ static int copy_history(Chains *c, const Chains *from, UserHistory *h)
     return 0;
 }
 
-/* An event at the very end of the generation, which weighs most, is taken for one of now. */
+/* The largest weight, of an event at the end of the generation, becomes that of an event now. */
 static DecayedSum rescale(DecayedSum f, uint64_t to)
 {
     return decayed_sum_rescale(f, to, UINT64_C(1) << (DECAYED_SUM_SPAN + DECAYED_SUM_BITS));

@@ -6,7 +6,7 @@
 
 double object_worth(uint64_t bytes, uint64_t seek_bytes)
 {
-    /* A page is the least that is read. */
+    /* At least a page is read. */
     return 1 + (double)seek_bytes / (double)MAX(bytes, 4096U);
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# headstart evaluate: the judge over traces: figures, order, determinism, bad input.
+# headstart evaluate: the simulation of traces: figures, order, determinism, bad input.
 
 load helpers
 bats_require_minimum_version 1.5.0
@@ -62,7 +62,7 @@ refused() {
     jq -e 'all(.predictors[]; .observe_usec > 0 and .predict_usec > 0)' <<<"$output"
     jq -e 'all(.predictors[]; .hit_rate * .n_objects - .n_selected | fabs < 1e-6)' <<<"$output"
     jq -e 'all(.predictors[]; .wasted_bytes <= .read_bytes and .n_reads_used <= .n_reads)' <<<"$output"
-    jq -e 'all(.predictors[].reliability[]; .promised == null or (.promised >= .from and .promised <= .to))' <<<"$output"
+    jq -e 'all(.predictors[].reliability[]; .predicted == null or (.predicted >= .from and .predicted <= .to))' <<<"$output"
     jq -e '[.predictors[] | {(.name): .}] | add | .lru.n_reads == 0 and .lru.hit_rate == 0
         and .lru.accuracy == null and .mixture.hit_rate > .naive.hit_rate
         and .mixture.next_log_loss < .naive.next_log_loss
@@ -93,7 +93,7 @@ refused() {
     run -0 hs evaluate --json=short --level=files --training=50% --predictor=lru --cache=5000 "$T"
     jq -e '.predictors[0] | .n_cached == 2' <<<"$output"
     # Last successor: after one session it knows that B follows A and A follows B: of six uses only
-    # the first, after nothing, is not foreseen. Reads take 1 s: none is there in time.
+    # the first, after nothing, is not predicted. Reads take 1 s: none is there in time.
     run -0 hs evaluate --json=short --level=files --training=50% --predictor=last-successor \
         --io-latency=1s "$T"
     jq -e '.predictors[0] | .n_selected == 5 and .hit_rate == 5 / 6 and .n_reads == 1
@@ -213,7 +213,7 @@ refused() {
     jq -e '.horizon_usec == null and .n_traces == 2' <<<"$output"
 }
 
-@test "evaluate: files that are no traces, each in one line, and nothing is judged" {
+@test "evaluate: files that are no traces, each in one line, and nothing is evaluated" {
     sessions 3
     local f=$T/f.json
     refused 1 "$HS_TMP/none: No such file or directory" "$HS_TMP/none"
@@ -236,11 +236,11 @@ refused() {
     # Right in itself, but no session lasts for ages; nor do two together.
     rm "$f"
     sed 's/"duration_usec": [0-9]*/"duration_usec": 9223372036854775807/' "$T/7-1.json" >"$f"
-    refused 1 "$f: lasts 106751991 days: too long to be judged" "$f"
+    refused 1 "$f: lasts 106751991 days: too long to simulate" "$f"
     sed 's/"duration_usec": [0-9]*/"duration_usec": 4000000000000000000/' "$T/7-1.json" >"$f"
     run -0 hs evaluate --predictor=lru,mixture --cycle=1s "$f"
     sed -i 's/"duration_usec": [0-9]*/"duration_usec": 4000000000000000000/' "$T/4-2.json"
-    refused 1 "$T/4-2.json: lasts 46296296 days: too long to be judged after the others" "$f" "$T/4-2.json"
+    refused 1 "$T/4-2.json: lasts 46296296 days: too long to simulate after the others" "$f" "$T/4-2.json"
     # Two at fault: two lines.
     rm "$f"
     : >"$f"
@@ -260,7 +260,7 @@ refused() {
     done
 }
 
-@test "evaluate: too little to judge by" {
+@test "evaluate: too little to score" {
     sessions 1 0
     refused 1 "not one application start in 1 trace: --level=files" "$T"
     refused 1 "not one opened file in 1 trace" --level=files "$T"
@@ -269,8 +269,8 @@ refused() {
     refused 1 "a single application start in 1 trace" --training=0 "$T"
     sessions 1 10
     run -0 hs evaluate "$T"
-    refused 1 "nothing is left to judge by" --training=1 "$T"
-    refused 1 "nothing is left to judge by" --grace=7d "$T"
+    refused 1 "nothing is left to score" --training=1 "$T"
+    refused 1 "nothing is left to score" --grace=7d "$T"
 }
 
 @test "evaluate: progress on a terminal, gone at the end; none elsewhere and none if quiet" {
@@ -279,9 +279,9 @@ refused() {
     # Ten milliseconds a cycle: enough work to be looked at.
     local wide=("$HEADSTART" evaluate --level=files --predictor=pcm --cycle=10ms --no-timing "$T")
     TERM=xterm run -0 script -qec "${wide[*]}" /dev/null
-    [[ $output == *"Judging ["*"%"*$'\r\e[K'*"Traces: 8"* ]]
+    [[ $output == *"Evaluating ["*"%"*$'\r\e[K'*"Traces: 8"* ]]
     TERM=xterm run -0 script -qec "${wide[*]} --quiet" /dev/null
-    [[ $output != *"Judging"* ]]
+    [[ $output != *"Evaluating"* ]]
     run --separate-stderr -0 "${wide[@]}"
     [ -z "$stderr" ]
 }
@@ -314,11 +314,11 @@ rate() {
     jq -er --arg p "$1" ".predictors[] | select(.name == \$p) | .$2" <<<"$output"
 }
 
-@test "recorded days: what foresees as much as the mixture wastes more; its probabilities are the best" {
+@test "recorded days: what predicts as much as the mixture wastes more; its probabilities are the best" {
     recorded_days
     run -0 hs evaluate --stage=session --budget=50% --waste=15% --no-timing --json=short "$HS_TMP/days"
     jq -e '.n_traces == 16 and .n_scored > 300' <<<"$output"
-    # Nothing foresees one in a hundred more; the thesis's own product, which comes near, reads more in vain.
+    # Nothing predicts one in a hundred more; the thesis's own product, which comes near, reads more in vain.
     jq -e "all(.predictors[]; .hit_rate < $(rate mixture hit_rate) + 0.01)" <<<"$output"
     jq -e "all(.predictors[] | select(.name != \"mixture\" and .hit_rate > $(rate mixture hit_rate) - 0.1);
                .waste > $(rate mixture waste))" <<<"$output"
@@ -333,7 +333,7 @@ rate() {
     # The naive one promises shares of all starts: under this bound it reads nothing and has what LRU has.
     local bounded=$output
     jq -en "$(rate naive read_bytes) == 0 and $(rate naive cache_hit_rate) == $(rate lru cache_hit_rate)"
-    # With its budget filled it foresees nearly all, too, and wastes more; with so small a budget that
+    # With its budget filled it predicts nearly all, too, and wastes more; with so small a budget that
     # it wastes about as much, it misses twice as many files.
     run -0 hs evaluate --stage=session --budget=50% --no-timing --predictor=naive --json=short "$HS_TMP/days"
     jq -en "$(rate naive hit_rate) > 0.99 and $(rate naive waste) > 0.2"

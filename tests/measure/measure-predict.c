@@ -117,7 +117,7 @@ static void add_report(Sums *s, const SimulateReport *r, double oracle)
     s->predict_usec += (double)r->predict_nsec / 1e3 / (double)r->n_predicted;
     for (unsigned i = 0; i < SIMULATE_BINS; i++) {
         s->bins[i].n += r->bins[i].n;
-        s->bins[i].came += r->bins[i].came;
+        s->bins[i].used += r->bins[i].used;
         s->bins[i].sum += r->bins[i].sum;
     }
     s->n++;
@@ -215,7 +215,7 @@ static int reliability(unsigned n_seeds, uint64_t first, unsigned n_sessions)
                 printf(" - |");
             else
                 printf(" %.2f came %.2f (%llu) |", bin->sum / (double)bin->n,
-                       (double)bin->came / (double)bin->n, (unsigned long long)bin->n);
+                       (double)bin->used / (double)bin->n, (unsigned long long)bin->n);
         }
         printf("\n");
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Traces and models with everything wrong that a machine can make wrong, on the whole way: trace ->
- * model -> prediction, and trace -> judge -> every predictor. No crash, no probability outside
+ * model -> prediction, and trace -> simulator -> every predictor. No crash, no probability outside
  * 0..1. What single steps refuse is in their own tests (test-trace-json.c, test-model-json.c,
  * test-processes.c, test-chains.c, test-evaluate-bad-input.c). */
 
@@ -56,8 +56,8 @@ static void assert_sane_model(const Model *m)
     assert_sane_chains(m->chains);
 }
 
-/* Judges the traces at both levels by every predictor. */
-static void assert_judged(Trace *const *traces, size_t n)
+/* Simulates the traces at both levels by every predictor. */
+static void assert_simulated(Trace *const *traces, size_t n)
 {
     for (TraceLevel level = 0; level < _TRACE_LEVEL_MAX; level++) {
         _cleanup_trace_input_ TraceInput *t = NULL;
@@ -81,7 +81,7 @@ static void assert_judged(Trace *const *traces, size_t n)
             assert_int_equal(predictor_new(predictor_name(i), NULL, 1, &p), 0);
             assert_int_equal(simulate(&in, &sp, p, &r), 0);
             for (unsigned b = 0; b < SIMULATE_BINS; b++) {
-                assert_true(r.bins[b].came <= r.bins[b].n);
+                assert_true(r.bins[b].used <= r.bins[b].n);
                 if (r.bins[b].n > 0)
                     assert_probability(r.bins[b].sum / (double)r.bins[b].n - 1e-9);
             }
@@ -93,7 +93,7 @@ static void assert_judged(Trace *const *traces, size_t n)
     }
 }
 
-/* A trace is learned and judged, alone and after an ordinary one. */
+/* A trace is learned and simulated, alone and after an ordinary one. */
 static void assert_survived(Trace *t)
 {
     _cleanup_trace_ Trace *ordinary =
@@ -106,8 +106,8 @@ static void assert_survived(Trace *t)
     assert_int_equal(model_learn(&second, ordinary, T0 + H), 0);
     assert_int_equal(model_learn(&second, t, T0 + H), 0);
     assert_sane_model(second);
-    assert_judged(both + 1, 1);
-    assert_judged(both, 2);
+    assert_simulated(both + 1, 1);
+    assert_simulated(both, 2);
 }
 
 static void lives(Trace *t, uint32_t application, uint32_t pid, usec_t start, usec_t end)
@@ -139,8 +139,8 @@ static void traces_out_of_order(void **state)
         else
             assert_string_equal(text, first);
     }
-    /* The judge takes them as they come, one session after the other. */
-    assert_judged(t, 3);
+    /* The simulator takes them as they come, one session after the other. */
+    assert_simulated(t, 3);
     for (unsigned i = 0; i < 3; i++)
         trace_free(t[i]);
 }

@@ -193,7 +193,7 @@ static void test_parameters(void **state)
     assert_null(ret);
 }
 
-/* A trace for the judge with everything wrong, and inputs that do not fit together. */
+/* A trace for the simulator with everything wrong, and inputs that do not fit together. */
 static void test_simulate(void **state)
 {
     _cleanup_simulate_input_ SimulateInput in = {0};

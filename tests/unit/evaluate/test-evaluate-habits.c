@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Habits that are drawn, their oracle, and the predictors judged by it. */
+/* Habits that are drawn, their oracle, and the predictors compared with it. */
 
 #include "evaluate/habits.h"
 #include "evaluate/simulate.h"
@@ -8,7 +8,8 @@
 
 #define S USEC_PER_SEC
 
-static SimulateReport judge(const SimulateInput *in, const SimulateParameters *sp, const char *name)
+static SimulateReport simulated(const SimulateInput *in, const SimulateParameters *sp,
+                                const char *name)
 {
     _cleanup_predictor_ Predictor *p = make_predictor(name, NULL);
     SimulateReport r;
@@ -31,21 +32,21 @@ static void test_waste_bound(void **state)
     assert_int_equal(habits_sessions(h, UID_INVALID, 40, 22, &in), 0);
     simulate_parameters_init(&sp);
     sp.budget_bytes = habits_union_bytes(h) / 2;
-    unbounded = judge(&in, &sp, "mixture");
+    unbounded = simulated(&in, &sp, "mixture");
     sp.maximum_waste = 0.15;
-    bounded = judge(&in, &sp, "mixture");
+    bounded = simulated(&in, &sp, "mixture");
     assert_true(bounded.waste <= 0.15 && bounded.waste <= unbounded.waste);
     assert_true(bounded.hit_rate > 0.95 * unbounded.hit_rate);
     sp.maximum_waste = 0.03;
-    bounded = judge(&in, &sp, "mixture");
+    bounded = simulated(&in, &sp, "mixture");
     assert_true(bounded.waste < 0.06 && bounded.waste < 0.8 * unbounded.waste);
     assert_true(bounded.n_reads > 0 && bounded.n_reads < unbounded.n_reads);
     sp.maximum_waste = 0;
-    bounded = judge(&in, &sp, "mixture"); /* only what is certain */
+    bounded = simulated(&in, &sp, "mixture"); /* only what is certain */
     assert_true(bounded.n_reads < unbounded.n_reads / 10);
     sp.maximum_waste = 0.15;
     sp.minimum_use = 1.1;
-    bounded = judge(&in, &sp, "mixture");
+    bounded = simulated(&in, &sp, "mixture");
     assert_int_equal(bounded.n_reads, 0);
 }
 
@@ -71,10 +72,10 @@ static void test_near_the_oracle(void **state)
             simulate_parameters_init(&sp);
             sp.grace = 10 * S;
             sp.budget_bytes = habits_union_bytes(h) / 2;
-            naive = judge(&in, &sp, "naive");
+            naive = simulated(&in, &sp, "naive");
             sp.maximum_waste = 0.15;
-            bounded = judge(&in, &sp, "naive");
-            mixture = judge(&in, &sp, "mixture");
+            bounded = simulated(&in, &sp, "naive");
+            mixture = simulated(&in, &sp, "mixture");
             assert_int_equal(simulate(&in, &sp, o, &oracle), 0);
             assert_true(mixture.hit_rate >= least[k] * oracle.hit_rate);
             assert_true(mixture.waste <= 0.15);
@@ -115,7 +116,7 @@ static void test_habits(void **state)
         assert_true(fabs(r.first_right - habits_best_guess(h)) < 0.08);
         for (unsigned i = 0; i < SIMULATE_BINS; i++) {
             promised += r.bins[i].sum;
-            came += r.bins[i].came;
+            came += r.bins[i].used;
         }
         assert_true(fabs(promised / (double)came - 1) < 0.1);
     }
@@ -149,7 +150,7 @@ static void test_oracle_session(void **state)
     assert_int_equal(simulate(&in, &sp, oracle, &r), 0);
     for (unsigned i = 0; i < SIMULATE_BINS; i++) {
         promised += r.bins[i].sum;
-        came += r.bins[i].came;
+        came += r.bins[i].used;
     }
     assert_true(fabs(promised / (double)came - 1) < 0.1);
 }

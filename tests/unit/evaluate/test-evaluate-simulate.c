@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The judge, on traces small enough to count by hand. */
+/* The simulator, on traces small enough to count by hand. */
 
 #include "evaluate/habits.h"
 #include "evaluate/simulate.h"
@@ -31,8 +31,8 @@ static void trace(SimulateInput *in, const char *letters, uint64_t bytes)
     }
 }
 
-static SimulateReport judge(const SimulateInput *in, const SimulateParameters *sp, const char *name,
-                            const PredictorParameters *pp)
+static SimulateReport simulated(const SimulateInput *in, const SimulateParameters *sp,
+                                const char *name, const PredictorParameters *pp)
 {
     _cleanup_predictor_ Predictor *p = make_predictor(name, pp);
     SimulateReport r;
@@ -60,7 +60,7 @@ static void test_lru(void **state)
     SimulateReport r;
 
     trace(&in, "ABCABBC", 10);
-    r = judge(&in, &sp, "lru", NULL);
+    r = simulated(&in, &sp, "lru", NULL);
     assert_int_equal(r.n_scored, 7);
     assert_int_equal(r.n_objects, 7);
     assert_int_equal(r.n_cached, 1);
@@ -69,14 +69,14 @@ static void test_lru(void **state)
     assert_true(isnan(r.accuracy));
 
     sp.cache_size = 3; /* A B C | A B B C all hit */
-    r = judge(&in, &sp, "lru", NULL);
+    r = simulated(&in, &sp, "lru", NULL);
     assert_int_equal(r.n_cached, 4);
     sp.cache_unit = CACHE_BYTES;
     sp.cache_size = 29;
-    r = judge(&in, &sp, "lru", NULL);
+    r = simulated(&in, &sp, "lru", NULL);
     assert_int_equal(r.n_cached, 1);
     sp.cache_unit = CACHE_UNLIMITED;
-    r = judge(&in, &sp, "lru", NULL);
+    r = simulated(&in, &sp, "lru", NULL);
     assert_int_equal(r.n_cached, 4);
 }
 
@@ -88,7 +88,7 @@ static void test_training(void **state)
     SimulateReport r;
 
     trace(&in, "ABCABCABCABC", 10);
-    r = judge(&in, &sp, "last-successor", NULL);
+    r = simulated(&in, &sp, "last-successor", NULL);
     assert_int_equal(r.n_scored, 6);
     /* The first scored access comes without a prediction before it. */
     assert_int_equal(r.n_selected, 5);
@@ -101,7 +101,7 @@ static void test_training(void **state)
     assert_near(r.waste, 1.0 / 6);
 }
 
-/* Of empty files nothing is read, however often they are foreseen. */
+/* Of empty files nothing is read, however often they are predicted. */
 static void test_empty_files(void **state)
 {
     _cleanup_simulate_input_ SimulateInput in = {0};
@@ -109,7 +109,7 @@ static void test_empty_files(void **state)
     SimulateReport r;
 
     trace(&in, "ABCABCABCABC", 0);
-    r = judge(&in, &sp, "last-successor", NULL);
+    r = simulated(&in, &sp, "last-successor", NULL);
     assert_int_equal(r.n_reads_used, 5);
     assert_int_equal(r.read_bytes, 0);
     assert_true(isnan(r.accuracy) && isnan(r.waste));
@@ -126,7 +126,7 @@ static void test_budget_over_cache(void **state)
 
     trace(&in, "ABCDEFABCDEFABCDEFABCDEF", 10);
     sp.budget_bytes = 1000;
-    r = judge(&in, &sp, "naive", NULL);
+    r = simulated(&in, &sp, "naive", NULL);
     assert_true(r.n_selected > 0);
     assert_true(r.n_reads <= 2 * r.n_scored);
     sp.cache_unit = CACHE_BYTES;
@@ -144,7 +144,7 @@ static void test_waste(void **state)
     SimulateReport r;
 
     trace(&in, "AB|AC|AB|", 10);
-    r = judge(&in, &sp, "last-successor", NULL);
+    r = simulated(&in, &sp, "last-successor", NULL);
     /* A: nothing known. Then A -> B read, wasted; after "AC", A -> C read, wasted. */
     assert_int_equal(r.read_bytes, 20);
     assert_int_equal(r.wasted_bytes, 20);
@@ -160,13 +160,13 @@ static void test_io_cost(void **state)
 
     trace(&in, "AB|AB|AB|AB|AB|", 1000000);
     sp.io_fixed_usec = S / 4;
-    r = judge(&in, &sp, "last-successor", NULL); /* 0.25 s, used after 1 s */
+    r = simulated(&in, &sp, "last-successor", NULL); /* 0.25 s, used after 1 s */
     assert_int_equal(r.n_late, 0);
     assert_int_equal(r.n_cached, 3);
     assert_near(r.lead_usec, 3e6);
     assert_int_equal(r.n_in_time, 3);
     sp.io_bytes_per_sec = 1000000; /* another second */
-    r = judge(&in, &sp, "last-successor", NULL);
+    r = simulated(&in, &sp, "last-successor", NULL);
     assert_int_equal(r.n_late, 3);
     assert_int_equal(r.n_cached, 0);
     assert_int_equal(r.n_selected, 3); /* the right choice all the same */
@@ -182,9 +182,9 @@ static void test_log_loss(void **state)
     SimulateReport r;
 
     pp.partition_order = 2;
-    trace(&in, "ABABABAC.ABC", 10); /* eight to train, three to judge */
+    trace(&in, "ABABABAC.ABC", 10); /* eight to train, three to score */
     sp.horizon = 2 * S;
-    r = judge(&in, &sp, "pcm", &pp);
+    r = simulated(&in, &sp, "pcm", &pp);
     assert_int_equal(r.n_scored, 3);
     assert_int_equal(r.n_log_loss, 3);
     /* After A: B 3/4 and C 1/4, both come within two seconds. After B: A for certain (after B came
@@ -193,17 +193,17 @@ static void test_log_loss(void **state)
     assert_true(fabs(r.log_loss - (-log(0.75) - log(0.25) - log(1e-6) - log(1e-6) - log(1e-6))) <
                 1e-6);
     assert_int_equal(r.bins[7].n, 1);
-    assert_int_equal(r.bins[7].came, 1);
+    assert_int_equal(r.bins[7].used, 1);
     assert_int_equal(r.bins[2].n, 1);
-    assert_int_equal(r.bins[2].came, 1);
+    assert_int_equal(r.bins[2].used, 1);
     assert_int_equal(r.bins[9].n, 2);
-    assert_int_equal(r.bins[9].came, 0);
+    assert_int_equal(r.bins[9].used, 0);
     /* The next item: A came without a guess (1e-4), B by 3/4, C without. */
     assert_true(fabs(r.next_log_loss - (-log(1e-4) - log(0.75) - log(1e-4))) < 1e-6);
 
     /* Without learning on, the context stays where training left it. */
     sp.learn_on = false;
-    r = judge(&in, &sp, "pcm", &pp);
+    r = simulated(&in, &sp, "pcm", &pp);
     assert_int_equal(r.bins[7].n, 0);
 }
 
@@ -244,7 +244,7 @@ static void test_budget(void **state)
         sp.training = 12.0 / 14;
         sp.budget_bytes = k == 4 ? 7 : k == 3 ? 106 : 207;
         sp.seek_bytes = 0; /* by probability alone, as the thesis */
-        r = judge(&in, &sp, "naive", NULL);
+        r = simulated(&in, &sp, "naive", NULL);
         assert_int_equal(r.n_scored, 2);
         assert_int_equal(r.n_objects, k < 2 ? 3 : 2);
         /* 207: objects 3, 2, 0. Item 0 is there, item 1 has its shared part, item 2 is there.
@@ -324,8 +324,8 @@ static void add_session(SimulateInput *in, usec_t at, usec_t realtime, uint32_t 
 }
 
 /* What the mixture says of ten sessions with B, then, `weeks` later, four with C; the last of them
- * is judged. */
-static SimulateReport judge_changed_habit(unsigned weeks)
+ * is scored. */
+static SimulateReport simulate_changed_habit(unsigned weeks)
 {
     _cleanup_simulate_input_ SimulateInput in = {0};
     const usec_t first = 1700000000ULL * S;
@@ -338,13 +338,13 @@ static SimulateReport judge_changed_habit(unsigned weeks)
                     i < 10 ? 1 : 2);
     simulate_parameters_init(&sp);
     sp.training = 13.0 / 14;
-    return judge(&in, &sp, "mixture", NULL);
+    return simulated(&in, &sp, "mixture", NULL);
 }
 
 /* What was learned decays by the wall clock, although the sessions follow one another at once. */
 static void test_wall_clock(void **state)
 {
-    SimulateReport unknown = judge_changed_habit(0), later = judge_changed_habit(8);
+    SimulateReport unknown = simulate_changed_habit(0), later = simulate_changed_habit(8);
 
     assert_int_equal(unknown.n_scored, 2);
     assert_int_equal(unknown.n_first, 1); /* A; B is still the likelier */
@@ -371,7 +371,7 @@ static void test_deterministic(void **state)
             sp.maximum_waste = 0.15;
             assert_int_equal(habits_new(&hp, 3, &h), 0);
             assert_int_equal(habits_sessions(h, UID_INVALID, 6, 4, &in), 0);
-            r[k] = judge(&in, &sp, predictor_name(i), NULL);
+            r[k] = simulated(&in, &sp, predictor_name(i), NULL);
         }
         assert_true(r[0].hit_rate == r[1].hit_rate || isnan(r[0].hit_rate));
         assert_true(r[0].log_loss == r[1].log_loss);

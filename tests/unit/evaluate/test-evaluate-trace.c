@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Recorded traces for the judge: order, sessions, interning over traces, sizes; and broken ones. */
+/* Recorded traces for the simulator: order, sessions, interning over traces, sizes; and broken
+ * ones. */
 
 #include "evaluate/trace-input.h"
 #include "util/evaluate-util.h"
@@ -110,8 +111,8 @@ static void test_files(void **state)
     assert_string_equal(trace_input_name(t, 2), "/lib/c");
 }
 
-/* Every predictor can be judged by it. */
-static void test_judged(void **state)
+/* Every predictor can be simulated with it. */
+static void test_simulated(void **state)
 {
     for (TraceLevel level = 0; level < _TRACE_LEVEL_MAX; level++) {
         _cleanup_trace_input_ TraceInput *t = NULL;
@@ -190,7 +191,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(test_applications),
             cmocka_unit_test(test_files),
-            cmocka_unit_test(test_judged),
+            cmocka_unit_test(test_simulated),
             cmocka_unit_test(test_broken),
     };
 
