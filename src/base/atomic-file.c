@@ -29,7 +29,7 @@ static int write_all(int fd, const char *p, size_t size)
     return 0;
 }
 
-/* Writes into a device, a FIFO, or what a symlink in /proc/PID/fd leads to (/dev/stdout). */
+/* Writes into a device, a FIFO or the target of a symlink in /proc/PID/fd (/dev/stdout). */
 static int write_into(int dir_fd, const char *name, const void *data, size_t size)
 {
     _cleanup_close_ int fd = openat(dir_fd, name, O_WRONLY | O_NOCTTY | O_CLOEXEC);
@@ -37,7 +37,7 @@ static int write_into(int dir_fd, const char *name, const void *data, size_t siz
     return fd < 0 ? -errno : write_all(fd, data, size);
 }
 
-/* A writer holds this lock on its temporary file, and loses it when it is killed. */
+/* A writer holds this lock on its temporary file. When the writer dies, the kernel releases it. */
 static bool lock_temporary(int fd)
 {
     struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -45,7 +45,7 @@ static bool lock_temporary(int fd)
     return fcntl(fd, F_OFD_SETLK, &l) >= 0;
 }
 
-/* NAME.PID.tmp */
+/* Matches NAME.PID.tmp. */
 static bool is_temporary_of(const char *entry, const char *name)
 {
     size_t l = strlen(name), digits;
@@ -57,8 +57,8 @@ static bool is_temporary_of(const char *entry, const char *name)
     return digits > 0 && strcmp(entry + digits, ".tmp") == 0;
 }
 
-/* Removes the temporary files of `name` that nobody writes. Errors are ignored: the file is written
- * all the same. */
+/* Removes the temporary files of `name` that no process is writing. Ignores errors, because they do
+ * not keep the file from being written. */
 static void remove_stale_temporaries(int dir_fd, const char *name)
 {
     _cleanup_closedir_ DIR *d = NULL;
@@ -76,7 +76,7 @@ static void remove_stale_temporaries(int dir_fd, const char *name)
     }
 }
 
-/* Creates and locks the temporary file. A descriptor or a negative errno. */
+/* Creates and locks the temporary file. Returns a descriptor or a negative errno. */
 static int create_temporary(int dir_fd, const char *name, unsigned mode)
 {
     for (int attempt = 0; attempt < CREATE_ATTEMPTS; attempt++) {
@@ -90,14 +90,14 @@ static int create_temporary(int dir_fd, const char *name, unsigned mode)
             continue;
         if (fd < 0)
             return -errno;
-        /* Another writer may have taken it for stale before it was locked. */
+        /* Before the lock was taken, another writer may have removed the file as stale. */
         if (lock_temporary(fd) && fstat(fd, &st) == 0 && st.st_nlink > 0)
             return TAKE_FD(fd);
     }
     return -EBUSY;
 }
 
-/* `name` has no slash. */
+/* Writes a file whose `name` has no slash. */
 static int write_in(int dir_fd, const char *name, const void *data, size_t size, unsigned mode)
 {
     _cleanup_free_ char *tmp = NULL;
@@ -125,7 +125,7 @@ static int write_in(int dir_fd, const char *name, const void *data, size_t size,
     return fsync(dir_fd) < 0 ? -errno : 0;
 }
 
-/* Opens the directory of the path for reading and syncing; *ret_name is the rest. */
+/* Opens the directory of the path for reading and syncing. *ret_name is the last component. */
 static int open_directory_of(int dir_fd, const char *path, const char **ret_name)
 {
     const char *slash = strrchr(path, '/');

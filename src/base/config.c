@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The keys of headstart.conf: one table of section, key, type, field and bounds. */
+/* The keys of headstart.conf in one table: section, key, type, field and bounds. */
 
 #include "base/config-internal.h"
 #include "base/macros.h"
@@ -90,8 +90,8 @@ static const struct {
     const char *section, *key;
     KeyType type;
     size_t offset;
-    uint64_t min, max;  /* of time spans and counts */
-    const char *reason; /* why a value cannot be used; NULL: that of its type */
+    uint64_t min, max;  /* bounds of time spans and counts */
+    const char *reason; /* what is wrong with a refused value; NULL: the text of the type */
 } keys[] = {
         {"Model", "HalfLife", KEY_TIMESPAN, FIELD(halflife_usec), 1, USEC_INFINITY - 1,
          "not a time span above zero (as in 168h)"},
@@ -140,7 +140,7 @@ const char *config_key(size_t index)
 
 /* --- values from text ------------------------------------------------------------------------- */
 
-/* Like systemd's lists: assignments add up, an empty one clears the list. */
+/* As in systemd, each assignment adds to the list and an empty assignment clears it. */
 static int add_prefixes(char *list, const char *value)
 {
     size_t l = strlen(list), n;
@@ -228,7 +228,7 @@ typedef struct Unit {
     const char *name;
 } Unit;
 
-/* In the largest unit that gives a whole number. */
+/* Formats the value in the largest unit that gives a whole number. */
 static int format_units(char **ret, uint64_t value, const Unit *units)
 {
     while (units->size > 1 && (value == 0 || value % units->size != 0))
@@ -283,7 +283,7 @@ char *config_format(const Config *c, size_t index)
         n = asprintf(&text, "%s", (int)p < 0 ? "auto" : policy_to_string(p));
         break;
     }
-    case KEY_PREFIXES: /* a blank is before each */
+    case KEY_PREFIXES: /* each prefix follows a blank */
         n = asprintf(&text, "%s", (const char *)field + (*(const char *)field == ' '));
         break;
     }

@@ -28,15 +28,16 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Outside strings: json-c has an eye for more ('keys', comments), where we would not see what is a
- * string and what is not. */
+/* Bytes allowed outside strings. json-c also accepts comments and 'keys' in single quotes, in which
+ * this scanner could not tell strings from the rest. */
 static bool is_json(char c)
 {
     return is_space(c) || is_digit(c) || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
            (c && strchr("[]{},:+-.", c));
 }
 
-/* The end of the integer at p, or NULL: -?(0|[1-9][0-9]*), as JSON has it; json-c takes 007. */
+/* Returns the end of the integer at p, or NULL. The syntax is that of JSON, -?(0|[1-9][0-9]*);
+ * json-c would also accept 007. */
 static const char *skip_integer(const char *p, const char *end)
 {
     const char *digits = *p == '-' ? p + 1 : p;
@@ -46,12 +47,17 @@ static const char *skip_integer(const char *p, const char *end)
     return p == digits || (*digits == '0' && p - digits > 1) ? NULL : p;
 }
 
-/* Whether the array at p is a column of at most `depth` levels. 1 and where it ends; 0: it is
- * empty, too deep or has something else in it; it has not, but is wrong (-EBADMSG) or cut off
- * (-ENODATA). */
+/* Checks whether the array at p is a column of at most `depth` levels. Returns 1 and the column's
+ * end if it is one; 0 if the array is empty, too deep or contains anything but integers and arrays;
+ * -EBADMSG if its syntax is wrong; -ENODATA if the text ends inside it. */
 static int find_column(const char *p, const char *end, int depth, const char **ret_end)
 {
-    enum { FIRST, NEXT, AFTER } expect = NEXT; /* element or end, element, comma or end */
+    enum {
+        FIRST,
+        NEXT,
+        AFTER
+    } expect =
+            NEXT; /* after "[": element or "]"; after ",": element; after an element: "," or "]" */
     const char *begin = p;
     bool empty = true;
     int level = 0;
@@ -64,7 +70,8 @@ static int find_column(const char *p, const char *end, int depth, const char **r
         } else if (c == '-' || is_digit(c)) {
             if (expect == AFTER)
                 return -EBADMSG;
-            /* "-" may be the last byte of all, or begin what only json-c knows (-Infinity). */
+            /* "-" may be the last byte of the text, or begin a number that only json-c reads
+             * (-Infinity). */
             if (c == '-' && (p + 1 == end || !is_digit(p[1])))
                 return 0;
             p = skip_integer(p, end);
@@ -101,7 +108,7 @@ static int find_column(const char *p, const char *end, int depth, const char **r
     return -ENODATA;
 }
 
-/* Past the string at p: its end, or that of the text. */
+/* Returns the end of the string at p, or the end of the text if the string does not end. */
 static const char *skip_string(const char *p, const char *end)
 {
     for (p++; p < end && *p != '"'; p++)
@@ -126,7 +133,7 @@ static int append(Rest *r, const char *s, size_t n)
     return 0;
 }
 
-/* The document without its columns. */
+/* Copies the document with a mark in place of each column. */
 static int without_columns(const char *text, size_t size, int depth, Rest *ret,
                            const char **ret_reason)
 {
@@ -152,7 +159,7 @@ static int without_columns(const char *text, size_t size, int depth, Rest *ret,
             return -EBADMSG;
         }
         if (*p == '[') {
-            /* json-c counts a level for the document itself. */
+            /* json-c counts the document itself as a level. */
             r = find_column(p, end, depth - 1 - level, &after);
             if (r < 0) {
                 *ret_reason = r == -ENODATA ? "truncated" : "not valid JSON";
@@ -172,7 +179,8 @@ static int without_columns(const char *text, size_t size, int depth, Rest *ret,
         if (*p == '[' || *p == '{')
             level++;
         else if ((*p == ']' || *p == '}') && --level < 0) {
-            /* Below zero the depth would bound no array: each would be read to the end again. */
+            /* With a negative level the depth would not limit arrays, and the scanner would read
+             * each of them to the end of the text several times. */
             *ret_reason = "not valid JSON";
             return -EBADMSG;
         }
@@ -188,7 +196,7 @@ int json_document_parse(const char *text, size_t size, int depth, JsonDocument *
     Rest rest = {0};
     int r;
 
-    /* json-c takes no more, and json_parse() says so. */
+    /* json-c accepts no longer text. json_parse() reports that error. */
     if (size > INT32_MAX)
         return json_parse(text, size, depth, &root, ret_reason);
     r = without_columns(text, size, depth, &rest, ret_reason);
@@ -214,7 +222,8 @@ static const char *skip_space(const char *p, const char *end)
     return p;
 }
 
-/* Opens the array at p: find_column() has seen it, and still nothing beyond `end` is looked at. */
+/* Opens the array at p, which find_column() has checked. Reads nothing beyond `end` all the
+ * same. */
 static int open_column(const char *p, const char *end, size_t max, JsonColumn *ret)
 {
     JsonColumn c = {.at = p + 1};
@@ -267,7 +276,7 @@ int json_get_columns(const JsonDocument *d, struct json_object *o, const char *c
     return 0;
 }
 
-/* Past an element that ends at p, and the comma after it. */
+/* Moves past an element that ends at p and past the comma that follows it. */
 static int step(JsonColumn *c, const char *p)
 {
     c->at = skip_space(p, c->end);

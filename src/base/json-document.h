@@ -1,48 +1,50 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* JSON documents that are tables: json-c makes an object of each number, some 50 bytes of a digit
- * or two. Here columns (arrays that hold nothing but integers, and such arrays) stay the text they
- * are, and are read from it in their order; json-c sees what is left. Pure. */
+/* Reads JSON documents that consist of tables. json-c allocates about 50 bytes for each number,
+ * even if the number has one digit. Here columns (arrays that contain only integers, or such
+ * arrays) stay in the text and are read from it in their order. json-c parses the rest. Pure. */
 
 #include "base/json-util.h"
 
-/* Values outside columns that a document may have: json-c needs some 100 bytes for each, and it is
- * to be refused before that, not to eat the memory. Room for the names of the largest trace. */
+/* The largest number of values outside columns. json-c allocates about 100 bytes for each value, so
+ * a document with more values is refused before json-c parses it. The names of the largest trace
+ * fit. */
 #define JSON_VALUES_MAX (1U << 22)
 
-/* Everything in it borrows from the text, which must stay as it is. */
+/* Every pointer in it borrows from the text, so the text must not change. */
 typedef struct JsonDocument {
     const char *text;
     size_t size;
-    struct json_object *root; /* where a column is, nothing but json_get_column() can read */
+    struct json_object *root; /* only json_get_column() can read the columns in it */
 } JsonDocument;
 
-/* Like json_parse(), and as strict; moreover -EBADMSG if there are more than JSON_VALUES_MAX values
- * beside the columns. */
+/* Parses like json_parse() and is as strict. Also -EBADMSG if the document has more than
+ * JSON_VALUES_MAX values outside columns. */
 int json_document_parse(const char *text, size_t size, int depth, JsonDocument *ret,
                         const char **ret_reason);
 void json_document_done(JsonDocument *d);
 #define _cleanup_json_document_ _cleanup_(json_document_done)
 
-/* What is left of a column: plain values, nothing to free. Only json_get_column(s)() and
- * json_next_column() make one. */
+/* The elements of a column that were not read yet. Plain values, nothing to free. Only
+ * json_get_column(), json_get_columns() and json_next_column() make one. */
 typedef struct JsonColumn {
     const char *at, *end;
-    size_t n; /* elements */
+    size_t n; /* number of elements left */
 } JsonColumn;
 
-/* A member of `o`, which is part of d->root. -EBADMSG if it is missing, no array, holds anything
- * but integers and arrays of them, or more than `max` elements. */
+/* Opens the column `key` of `o`, which is part of d->root. -EBADMSG if the member is missing, is
+ * not an array, contains anything but integers and arrays of integers, or has more than `max`
+ * elements. */
 int json_get_column(const JsonDocument *d, struct json_object *o, const char *key, size_t max,
                     JsonColumn *ret);
 
-/* The columns of a table, all of one length: ret[i] for keys[i]. -EBADMSG. */
+/* Opens the columns of a table: ret[i] for keys[i]. All must have the same length. -EBADMSG. */
 int json_get_columns(const JsonDocument *d, struct json_object *o, const char *const *keys,
                      size_t n_keys, size_t max, JsonColumn *ret);
 
-/* Takes the next element. -EBADMSG if there is none, or it is none of these or out of range; the
- * column is not to be used any more then. */
+/* Read the next element. -EBADMSG if there is none, if its type is wrong or if it is out of range;
+ * the column must not be used after that. */
 int json_next_u64(JsonColumn *c, uint64_t max, uint64_t *ret);
 int json_next_i64(JsonColumn *c, int64_t *ret);
 int json_next_column(JsonColumn *c, size_t max, JsonColumn *ret);

@@ -22,7 +22,7 @@ static void append(JsonWriter *w, const char *s, size_t n)
     w->buf[w->n] = 0;
 }
 
-/* Everything that precedes a member or element: the separator, and the key where there is one. */
+/* Writes what precedes a member or element: the separator, and the key if there is one. */
 static void begin(JsonWriter *w, const char *key)
 {
     char last = w->n > 0 ? w->buf[w->n - 1] : 0;
@@ -82,7 +82,8 @@ void json_writer_add_text(JsonWriter *w, const char *key, const char *text)
     append(w, text, strlen(text));
 }
 
-/* json-c would make an object of each number first: of a column, that is what writing costs. */
+/* Formats the number directly: with a json-c object for each number, columns took most of the time
+ * of writing. */
 static void append_number(JsonWriter *w, bool negative, uint64_t magnitude)
 {
     char digits[24];
@@ -134,7 +135,7 @@ int json_writer_finish(JsonWriter *w, char **ret, size_t *ret_size)
     return 0;
 }
 
-/* Length of the valid UTF-8 sequence at s, or 0. */
+/* Returns the length of the valid UTF-8 sequence at s, or 0. */
 static size_t utf8_length(const unsigned char *s)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -290,7 +291,8 @@ static int to_u64(struct json_object *v, uint64_t max, uint64_t *ret)
 
     if (!json_object_is_type(v, json_type_int) || json_object_get_int64(v) < 0)
         return -EBADMSG;
-    /* json-c saturates silently: what does not fit 64 bits comes back as the largest. */
+    /* json-c replaces a number that does not fit into 64 bits by the largest one, without an
+     * error. */
     u = json_object_get_uint64(v);
     if (u > max)
         return -EBADMSG;

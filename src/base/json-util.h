@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* JSON state files by json-c: written member by member, so that a large document never stands in
- * memory as objects, and read with every type and bound checked. Pure. */
+/* Writes and reads JSON state files with json-c. The writer emits one member after the other, so a
+ * large document never exists in memory as objects. The readers check every type and bound.
+ * Pure. */
 
 #include "base/macros.h"
 
@@ -11,36 +12,37 @@
 DEFINE_CLEANUP(struct json_object *, json_object_put);
 #define _cleanup_json_ _cleanup_(json_object_putp)
 
-/* A JSON object that grows as text. Errors stick: check the result of json_writer_finish() only. */
+/* A JSON object that grows as text. The writer remembers the first error, so callers check only the
+ * result of json_writer_finish(). */
 typedef struct JsonWriter {
     char *buf;
     size_t n, allocated;
     int error;
-    bool compact; /* no line ends; may change as one goes */
+    bool compact; /* write without line breaks; may be changed between members */
 } JsonWriter;
 
 void json_writer_done(JsonWriter *w);
 #define _cleanup_json_writer_ _cleanup_(json_writer_done)
 
-/* Adds "key": value; takes ownership of value (NULL counts as out of memory). */
+/* Adds "key": value and takes ownership of value. NULL counts as out of memory. */
 void json_writer_add(JsonWriter *w, const char *key, struct json_object *value);
 void json_writer_add_string(JsonWriter *w, const char *key, const char *value);
 void json_writer_add_u64(JsonWriter *w, const char *key, uint64_t value);
 
-/* Opens and closes an object or array member, for what is itself written piece by piece; inside an
- * array, elements are added with key NULL. */
+/* Open and close an object or array that is written member by member. For an element of an array
+ * the key is NULL. */
 void json_writer_open(JsonWriter *w, const char *key, char bracket);
 void json_writer_close(JsonWriter *w, char bracket);
 
-/* A column: an array of n integers, each asked of `get`. */
+/* Adds a column: an array of n integers. `get` returns integer i. */
 typedef int64_t (*json_column_t)(const void *table, size_t i);
 void json_writer_add_column(JsonWriter *w, const char *key, const void *table, size_t n,
                             json_column_t get);
 
-/* The same of numbers that lie ready. */
+/* Adds a column whose integers are in the array v. */
 void json_writer_add_numbers(JsonWriter *w, const char *key, const uint64_t *v, size_t n);
 
-/* A member that is JSON text already; the caller answers for its being so. */
+/* Adds a member whose value is JSON text already. The caller guarantees that the text is valid. */
 void json_writer_add_text(JsonWriter *w, const char *key, const char *text);
 
 /* Ends the document; the caller frees *ret. 0 or -ENOMEM. */
@@ -49,9 +51,10 @@ int json_writer_finish(JsonWriter *w, char **ret, size_t *ret_size);
 /* True if the string is valid UTF-8 (RFC 3629: no overlong forms, no surrogates). */
 bool json_is_utf8(const char *s);
 
-/* Names are bytes, JSON is UTF-8: bytes that are not valid UTF-8, control characters and "%" are
- * written as %XX. Both return a new string, or NULL (out of memory; for unescape also if a %XX is
- * malformed or stands for a NUL). */
+/* Names are bytes, and JSON is UTF-8. json_escape_bytes() writes bytes that are not valid UTF-8,
+ * control characters and "%" as %XX. json_unescape_bytes() is the reverse. Both return a new
+ * string, or NULL if out of memory; json_unescape_bytes() also if a %XX is malformed or is a
+ * NUL. */
 char *json_escape_bytes(const char *s);
 char *json_unescape_bytes(const char *s);
 
@@ -60,8 +63,8 @@ char *json_unescape_bytes(const char *s);
 int json_parse(const char *text, size_t size, int depth, struct json_object **ret,
                const char **ret_reason);
 
-/* Members of an object. -EBADMSG if missing, of another type, or out of range. Strings and arrays
- * are borrowed from the object. */
+/* Read members of an object. -EBADMSG if the member is missing, of another type or out of range.
+ * Strings and arrays are borrowed from the object. */
 int json_get_u64(struct json_object *o, const char *key, uint64_t max, uint64_t *ret);
 int json_get_i64(struct json_object *o, const char *key, int64_t *ret);
 int json_get_bool(struct json_object *o, const char *key, bool *ret);
@@ -69,5 +72,6 @@ int json_get_string(struct json_object *o, const char *key, const char **ret);
 int json_get_array(struct json_object *o, const char *key, size_t max, struct json_object **ret);
 int json_get_object(struct json_object *o, const char *key, struct json_object **ret);
 
-/* Element i of an array as a string, borrowed. -EBADMSG if it is none or holds a NUL. */
+/* Reads element i of an array as a string, which is borrowed. -EBADMSG if the element is not a
+ * string or contains a NUL. */
 int json_at_string(struct json_object *array, size_t i, const char **ret);

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-/* Decimal digits only, no sign, no blanks. 0, -EINVAL, -ERANGE. */
+/* Decimal digits only, without sign or blanks. 0, -EINVAL, -ERANGE. */
 int parse_u64(const char *s, uint64_t *ret);
 
 /* "1/yes/y/true/t/on" or "0/no/n/false/f/off" (as in systemd). 0 or -EINVAL. */
@@ -17,7 +17,7 @@ int parse_boolean(const char *s, bool *ret);
  */
 int parse_bytes(const char *s, uint64_t *ret);
 
-/* A time span: "20", "20s", "150ms", "1h", "2min", "infinity"; a plain number is seconds.
+/* A time span: "20", "20s", "150ms", "1h", "2min", "infinity". A number without a unit is seconds.
  * 0, -EINVAL, -ERANGE. */
 int parse_timespan(const char *s, usec_t *ret);
 

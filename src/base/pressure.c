@@ -13,7 +13,8 @@
 
 #define SYSTEM_GROUP "/sys/fs/cgroup/system.slice"
 
-/* The groups of headstart. While a replay reads, the greeter may still be quiet. */
+/* The control groups of headstart's own units. The greeter may have settled while a replay still
+ * reads. */
 static const char *const own_groups[] = {
         SYSTEM_GROUP "/headstart-replay-boot.service",
         SYSTEM_GROUP "/headstart-replay-login.service",
@@ -24,7 +25,8 @@ static const char *const own_groups[] = {
 };
 _Static_assert(ELEMENTSOF(own_groups) == PRESSURE_OWN_MAX, "one slot a group");
 
-/* "some avg10=0.00 avg60=0.00 avg300=0.00 total=12345": the total, in microseconds. */
+/* Reads a file of pressure stall information and returns the "total" of its "some" line in
+ * microseconds. The line looks like "some avg10=0.00 avg60=0.00 avg300=0.00 total=12345". */
 static int read_stall(int root_fd, const char *path, uint64_t *ret)
 {
     _cleanup_free_ char *text = NULL;
@@ -39,8 +41,8 @@ static int read_stall(int root_fd, const char *path, uint64_t *ret)
     return p && sscanf(p, " total=%" SCNu64, ret) == 1 ? 0 : -EBADMSG;
 }
 
-/* True for whole disks: the I/O of partitions, loop devices and mapped devices would count twice.
- */
+/* True for whole disks. The I/O of partitions, loop devices and mapped devices is also counted on
+ * the disk below them. */
 static bool is_disk(int root_fd, const char *name)
 {
     static const char *const not [] = {"loop", "ram", "zram", "dm-", "md", "sr", "fd"};
@@ -57,7 +59,7 @@ static bool is_disk(int root_fd, const char *name)
     return fd >= 0;
 }
 
-/* The sum over all disks of the time they were busy. */
+/* Sums the busy time of all disks. */
 static int read_disks(int root_fd, uint64_t *ret)
 {
     _cleanup_free_ char *text = NULL;
@@ -70,7 +72,8 @@ static int read_disks(int root_fd, uint64_t *ret)
         uint64_t busy_msec;
         char name[64];
 
-        /* major minor name, four of reads, four of writes, in flight, busy */
+        /* major, minor, name, four fields of reads, four of writes, requests in flight, busy
+         * time */
         if (sscanf(l, "%*u %*u %63s %*u %*u %*u %*u %*u %*u %*u %*u %*u %" SCNu64, name,
                    &busy_msec) == 2 &&
             !strchr(name, '/') && is_disk(root_fd, name))
@@ -80,8 +83,8 @@ static int read_disks(int root_fd, uint64_t *ret)
     return 0;
 }
 
-/* How long tasks of the group waited, in microseconds. 0: it does not run; the next group of that
- * name starts at 0. */
+/* Returns how long tasks of the group waited, in microseconds; 0 if the group does not exist. A new
+ * group of the same name starts at 0. */
 static uint64_t group_stall(int root_fd, const char *group)
 {
     char path[256];
@@ -91,8 +94,8 @@ static uint64_t group_stall(int root_fd, const char *group)
     return read_stall(root_fd, path, &stalled) < 0 ? 0 : stalled;
 }
 
-/* How many bytes the processes of the group have read from disks: without pressure stall
- * information, the only sign that they read. */
+/* Returns how many bytes the processes of the group have read from disks. Without pressure stall
+ * information, this is the only sign that they read. */
 static uint64_t group_read_bytes(int root_fd, const char *group)
 {
     _cleanup_free_ char *pids = NULL;
@@ -123,7 +126,7 @@ int pressure_read(Pressure *p, uint64_t *ret_stalled_usec)
     int r = read_stall(p->root_fd, "/proc/pressure/io", &now);
     bool disks = r < 0;
 
-    /* Pressure switched off (psi=0) fails with EOPNOTSUPP when it is read. */
+    /* If pressure stall information is off (psi=0), reading the file fails with EOPNOTSUPP. */
     if (disks)
         r = read_disks(p->root_fd, &now);
     if (r < 0)
@@ -132,7 +135,8 @@ int pressure_read(Pressure *p, uint64_t *ret_stalled_usec)
         own[i] = (disks ? group_read_bytes : group_stall)(p->root_fd, own_groups[i]);
         if (own[i] <= p->last_own[i])
             continue;
-        /* Disk statistics do not say for which process a disk was busy. */
+        /* Disk statistics do not say which process kept a disk busy, so the whole interval is left
+         * out. */
         ours = disks ? UINT64_MAX : ours + own[i] - p->last_own[i];
     }
     if (p->begun && now > p->last) {

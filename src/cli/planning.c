@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* One pack of `headstart plan`, and what all of them are made from. */
+/* Plans one pack for `headstart plan`, and loads what all packs are planned from. */
 
 #include "cli/planning.h"
 
@@ -62,7 +62,7 @@ int planning_load(Planning *p)
     r = volume_table_read(AT_FDCWD, p->root, &p->volumes);
     if (r < 0)
         return cli_error(r, "cannot tell what is mounted: %m");
-    /* The shipped model alone is no reason to report an error: there is nothing to plan. */
+    /* Without a model of its own, a machine without volumes has nothing to plan: no error. */
     if (p->volumes.n == 0 && !p->model)
         return 0;
     if (p->volumes.n == 0)
@@ -94,19 +94,20 @@ int planning_set_budget(Planning *p, const Config *config)
     return 0;
 }
 
-/* *ret_automatic: nobody has set it. */
+/* *ret_automatic: the administrator has not set the policy. */
 static Policy choose_policy(Planning *p, Stage stage, bool *ret_automatic)
 {
     Policy policy = stage == STAGE_BOOT ? p->c->config.boot_policy : p->c->config.login_policy;
 
     if (p->policy)
-        (void)config_parse_policy(p->policy, stage, &policy); /* checked with the options */
+        (void)config_parse_policy(p->policy, stage,
+                                  &policy); /* the option was checked when it was parsed */
     *ret_automatic = policy < 0;
     return policy < 0 ? policy_automatic(&p->volumes, stage) : policy;
 }
 
-/* The salt of the pack that is replaced, so that control sessions come as evenly as they did; a new
- * one for the first pack. */
+/* Returns the salt of the pack that is replaced, so that control sessions stay evenly distributed.
+ * The first pack gets a new salt. */
 static uint64_t choose_salt(const Planning *p, const char *name)
 {
     uint64_t salt = 0;
@@ -119,8 +120,9 @@ static uint64_t choose_salt(const Planning *p, const char *name)
     return salt;
 }
 
-/* From what this machine has learned; where that is nothing, from what the distribution ships.
- * *ret_learned_until: of the former the last session, of the latter now. 0 or -ENOMEM. */
+/* Predicts from what this machine has learned. If it has learned nothing of this stage, the pack
+ * for any user comes from the shipped model. *ret_learned_until is the time of the last learned
+ * session, or now for the shipped model. 0 or -ENOMEM. */
 static int predict(const Planning *p, Stage stage, uint32_t uid, Prediction **ret,
                    usec_t *ret_learned_until)
 {
@@ -137,12 +139,12 @@ static int predict(const Planning *p, Stage stage, uint32_t uid, Prediction **re
     return model_predict_stage(p->shipped, stage, uid, ret);
 }
 
-/* A pack on its way. */
+/* A pack while it is planned. */
 typedef struct PackJob {
     Stage stage;
     uint32_t uid;
     char what[32]; /* "login", "login@1000" */
-    char name[40]; /* of the file */
+    char name[40]; /* name of the pack's file */
     PlanParameters parameters;
     usec_t learned_until;
     PackContent *content;
@@ -204,8 +206,9 @@ static int compile(const Planning *p, PackJob *j, const Prediction *prediction)
     return r;
 }
 
-/* Compiles what is predicted. If that takes more memory than there is, or does not fit into a pack,
- * the likeliest quarter is compiled, and so on: a smaller pack is better than none. */
+/* Compiles what is predicted. If memory is short or the result does not fit into a pack, compiles
+ * the likeliest quarter of the files, then a quarter of those, and so on: a smaller pack is better
+ * than none. */
 static int compile_what_fits(const Planning *p, PackJob *j, Prediction *prediction)
 {
     int r = compile(p, j, prediction);
@@ -226,7 +229,8 @@ static int write_pack(const Planning *p, const PackJob *j)
     if (r < 0)
         return cli_error(r, "%s/%s: %m", p->c->state, j->name);
     if (j->stage == STAGE_BOOT)
-        (void)early_pack_update(p->c, p->state_fd, j->bytes, j->size); /* reported there */
+        (void)early_pack_update(p->c, p->state_fd, j->bytes,
+                                j->size); /* the callee reports errors */
     return 0;
 }
 

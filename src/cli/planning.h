@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the files that make `headstart plan` share. */
+/* What the source files of `headstart plan` share. */
 
 #include "cli/cli.h"
 #include "model/model.h"
@@ -12,7 +12,7 @@
 typedef struct Planning {
     const Context *c;
     int state_fd;
-    Model *model, *shipped; /* either may be NULL; the second for stages of which the first knows
+    Model *model, *shipped; /* either may be NULL; `shipped` serves stages of which `model` knows
                                nothing */
     VolumeTable volumes;
     char root[PATH_MAX]; /* resolved */
@@ -23,7 +23,7 @@ typedef struct Planning {
     bool dry_run;
     Table *summaries;
     uint64_t n_planned, n_failed; /* packs */
-    json_object *operations;      /* --dry-run --json: one array a stage */
+    json_object *operations;      /* --dry-run --json: one array for each stage */
 } Planning;
 
 void planning_done(Planning *p);
@@ -34,16 +34,16 @@ int planning_load(Planning *p);
 /* Reads /proc/meminfo and sets the budget. 0, or an error that was reported. */
 int planning_set_budget(Planning *p, const Config *config);
 
-/* Plans one pack: that of a stage for whoever it will be (`uid` UID_INVALID), or a user's. Writes
- * it, or prints it with --dry-run. 1: planned; 0: nothing is known of it; a negative errno that was
- * reported, then the old pack stays. */
+/* Plans one pack: the pack of a stage for any user (`uid` UID_INVALID), or the pack of one user.
+ * Writes it, or prints it with --dry-run. 1: planned; 0: nothing is known of this stage and user; a
+ * negative errno, which was reported: the old pack stays. */
 int planning_make_pack(Planning *p, Stage stage, uint32_t uid);
 
-/* The table of what was planned, and a row of it. */
+/* The table of planned packs, and a function that adds a row to it. */
 Table *planning_table(void);
 void planning_add_summary(Planning *p, Stage stage, uint32_t uid, Policy policy,
                           const PlanSummary *s);
 
-/* Prints what replay would do, in its order; prints the table. 0, or an error that was reported. */
+/* Prints the operations of replay in their order. 0, or an error that was reported. */
 int planning_print_operations(Planning *p, const char *what, const PackContent *content);
 int planning_print(Planning *p);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* headstart learn: traces that were not learned yet -> STATE/model.json. The model is saved after
- * each trace, so that a kill loses only the trace in hand. */
+/* headstart learn: learns new traces into STATE/model.json. It saves the model after each trace, so
+ * that a kill loses only the current trace. */
 
 #include "base/atomic-file.h"
 #include "base/clock.h"
@@ -19,7 +19,8 @@
 #include <signal.h>
 #include <string.h>
 
-/* Files that fewer sessions used are names that will not come again: temporary files. */
+/* A file that fewer sessions used is dropped: it is a temporary file whose name will not occur
+ * again. */
 #define PRUNE_PROBABILITY 0.01
 
 enum {
@@ -37,7 +38,7 @@ typedef struct Learning {
     usec_t now; /* CLOCK_REALTIME */
     Model *model;
     Table *table; /* what became of each trace */
-    bool anew;    /* the old model could not be continued */
+    bool anew;    /* the old model cannot be continued */
     char boot_id[ATTEMPT_BOOT_ID_MAX];
     uint64_t n_learned, n_failed;
     uint64_t n_dropped; /* files that the model had no room for */
@@ -60,7 +61,8 @@ static const Column trace_columns[] = {
         {0},
 };
 
-/* A request to end waits for the end of a try: its marker would blame the file for it. */
+/* Blocks signals that end the program during a try: otherwise the marker of the try would blame the
+ * file for the end. */
 static void block_requests(sigset_t *ret_before)
 {
     sigset_t requests;
@@ -94,8 +96,8 @@ static int save_model(Learning *l)
     return cli_state_write_model(l->c, l->state_fd, l->model);
 }
 
-/* A trace that cannot be learned, for which only itself is to blame: one of the state directory is
- * set aside, and learning goes on with the next. */
+/* Refuses a trace that cannot be learned because of its own content. If it is in the state
+ * directory, it is set aside. Learning goes on with the next trace. */
 static int refuse_trace(Learning *l, int dir_fd, const char *name, const char *shown, bool own,
                         const char *reason)
 {
@@ -107,23 +109,23 @@ static int refuse_trace(Learning *l, int dir_fd, const char *name, const char *s
     return 0;
 }
 
-/* Adds the trace to the model, and saves that. */
+/* Adds the trace to the model and saves the model. */
 static int learn_one(Learning *l, Trace *t, size_t *ret_dropped)
 {
     int r = model_select(l->model, t, ret_dropped);
 
     if (r >= 0)
         r = model_learn(&l->model, t, l->now);
-    /* What the session cycle has learned is in the model's chains, unless the model is made anew.
-     */
+    /* The session cycle has already added such a session to the model's chains, unless the model is
+     * made anew. */
     if (r >= 0 && (l->anew || !(t->flags & TRACE_FOLLOWED)))
         r = mixture_train(&l->model->chains, l->model->halflife_usec, l->c->config.min_size_bytes,
                           t);
     return r;
 }
 
-/* Learns a trace. `own`: it lies in the state directory, where what cannot be used is put aside.
- * 0 also if the trace was of no use; a negative errno if learning itself failed. */
+/* Learns a trace. `own`: the trace is in the state directory, and a trace that cannot be used is
+ * set aside. 0 also if the trace could not be used; a negative errno if learning itself failed. */
 static int learn_trace(Learning *l, int dir_fd, const char *name, const char *shown, bool own)
 {
     _cleanup_free_ char *error = NULL, *result = NULL;
@@ -166,7 +168,7 @@ static int learn_trace(Learning *l, int dir_fd, const char *name, const char *sh
     return 0;
 }
 
-/* The same for a trace of the state directory, which is set aside if an earlier try was killed. */
+/* Learns a trace of the state directory. Sets the trace aside if an earlier try was killed. */
 static int try_trace(Learning *l, int dir_fd, const char *name, const char *shown)
 {
     sigset_t before;
@@ -188,9 +190,9 @@ static int try_trace(Learning *l, int dir_fd, const char *name, const char *show
 
 /* --- the traces of the state directory -------------------------------------------------------- */
 
-/* True if the model knows it by what its head says: then it need not be opened. A trace of 20,000
- * accesses takes longer to parse than to learn. Names alone will not do: where a clock begins anew
- * with each boot, they come again. */
+/* True if the model knows the trace by its head; then the rest need not be read. Parsing a trace of
+ * 20,000 accesses takes longer than learning it. Names alone do not identify a trace: where the
+ * clock starts again with each boot, names occur again. */
 static bool known_by_head(const Model *m, int dir_fd, const char *name)
 {
     TraceIdentity id;
@@ -235,7 +237,8 @@ static int learn_state(Learning *l)
 
 /* --- the model -------------------------------------------------------------------------------- */
 
-/* As state_load_model(); -E2BIG also if learning was killed while it read the model. */
+/* Like state_load_model(). Also -E2BIG if an earlier learning was killed while it read the
+ * model. */
 static int try_model(Learning *l, char **ret_error)
 {
     sigset_t before;
@@ -254,7 +257,7 @@ static int try_model(Learning *l, char **ret_error)
     return r;
 }
 
-/* The model that is continued: the one on the disk, or a new one. */
+/* Loads the model from the disk, or makes a new one. */
 static int load_model(Learning *l, bool rebuild)
 {
     _cleanup_free_ char *error = NULL;
@@ -274,7 +277,7 @@ static int load_model(Learning *l, bool rebuild)
         l->anew = true;
     }
     if (l->model && l->model->halflife_usec != halflife_usec) {
-        /* Sums that faded at another rate cannot be continued. */
+        /* Sums that decayed with another half-life cannot be continued. */
         if (!l->c->quiet)
             cli_warning(0, "HalfLife= was changed: learning again from the traces that are kept");
         l->model = model_free(l->model);
@@ -337,12 +340,12 @@ static int run(Context *c)
     if (r < 0)
         return r;
 
-    /* A model that begins anew begins with everything that is kept. */
+    /* A new model learns every trace that is kept. */
     if (n == 0 || l.anew)
         r = learn_state(&l);
     for (int i = 0; r >= 0 && i < n; i++)
         r = learn_trace(&l, AT_FDCWD, args[i], args[i], false);
-    /* Only now that the model which learned them is on the disk. */
+    /* Only after the model that learned these traces is on the disk. */
     if (r >= 0)
         apply_quotas(&l);
     if (l.n_dropped > 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* headstart refresh: files that have changed since they were learned, as after an upgrade of
- * packages, are found anew; what is known of their older selves goes on. */
+/* headstart refresh: finds files again that have changed since they were learned, as after an
+ * upgrade of packages. The new file continues with what the model knows of the old one. */
 
 #include "base/atomic-file.h"
 #include "base/directory.h"
@@ -28,7 +28,7 @@ static const Option options[] = {
         {0},
 };
 
-/* A file as a pack knows it. */
+/* A file as a pack describes it. */
 typedef struct Planned {
     UT_hash_handle hh;
     uint64_t inode, size, mtime_nsec, ctime_nsec;
@@ -43,15 +43,16 @@ typedef struct Planned {
 typedef struct Refresh {
     const Context *c;
     int state_fd;
-    struct stat wanted; /* STATE_REFRESH when it began; all zero: not there */
-    Model *model;       /* NULL: nothing was learned, packs are of what is shipped */
+    struct stat wanted; /* STATE_REFRESH when the refresh began; all zero: the file did not exist */
+    Model *model; /* NULL: nothing was learned, and packs contain what the distribution ships */
     VolumeTable volumes;
     char root[PATH_MAX];
     Planned *planned;
-    char **to; /* by file of the model: model_move_files() */
+    char **to; /* new names of the model's files, for model_move_files() */
     Table *table;
     uint64_t n_changed, n_renamed, n_gone, n_unknown;
-    /* What succeeded the component looked for last: whole directories change their name. */
+    /* The path component that was looked for last, and its successor. Cached, because a whole
+     * directory is often renamed. */
     char gone[PATH_MAX], successor[NAME_MAX + 1];
 } Refresh;
 
@@ -104,7 +105,7 @@ static int note_planned(Refresh *x, const char *mountpoint, const Pack *pack, co
     return 0;
 }
 
-/* A pack that cannot be read says nothing; it is made anew in any case. 0 or -ENOMEM. */
+/* A pack that cannot be read contributes nothing; it is planned again in any case. 0 or -ENOMEM. */
 static int read_pack(Refresh *x, const char *name)
 {
     _cleanup_free_ char *buf = NULL;
@@ -150,7 +151,7 @@ static bool has_changed(const Planned *p, const struct stat *st)
 {
     if (p->inode != st->st_ino)
         return true;
-    /* Written in place, or a directory: the inode says that it is the same. */
+    /* A directory, or a file that is written in place, is the same as long as its inode is. */
     if (p->volatile_content)
         return false;
     return p->size != (uint64_t)st->st_size || p->mtime_nsec != timespec_nsec(&st->st_mtim) ||
@@ -189,7 +190,7 @@ static void free_names(char **names, size_t n)
     free(names);
 }
 
-/* Which name in the directory succeeds `gone`: "" if none does. 0 or -ENOMEM. */
+/* Finds the name in the directory that succeeds `gone`; "" if there is none. 0 or -ENOMEM. */
 static int find_successor(const Refresh *x, const char *directory, const char *gone,
                           char ret[static NAME_MAX + 1])
 {
@@ -220,7 +221,7 @@ static int find_successor(const Refresh *x, const char *directory, const char *g
     return r;
 }
 
-/* *ret: the path under which the file goes on, NULL if it does not. 0 or -ENOMEM. */
+/* *ret is the path of the file's successor, or NULL if it has none. 0 or -ENOMEM. */
 static int follow(Refresh *x, const char *path, size_t above, char **ret)
 {
     size_t end = above + 1 + strcspn(path + above + 1, "/");
@@ -248,7 +249,7 @@ static int follow(Refresh *x, const char *path, size_t above, char **ret)
         *ret = NULL;
         return -ENOMEM;
     }
-    /* One that the model knows already has its own history. */
+    /* A successor that the model knows already keeps its own history. */
     if (model_find_file(x->model, *ret) != MODEL_NONE || stat_below(x, *ret, &st) < 0 ||
         !(S_ISREG(st.st_mode) || S_ISDIR(st.st_mode))) {
         free(*ret);
@@ -309,8 +310,7 @@ static int look(Refresh *x)
 
 /* --- all of it -------------------------------------------------------------------------------- */
 
-/* Planned from what is shipped: nothing is known that could go on, but what is there may differ
- * now. */
+/* Without a model there is nothing to move, but the files of shipped packs may have changed. */
 static bool has_packs(int state_fd)
 {
     for (Stage i = 0; i < _STAGE_MAX; i++)
@@ -390,7 +390,8 @@ static int print(Refresh *x, bool dry_run)
     return r;
 }
 
-/* What was found of the model's files becomes what it says. 0, or an error that was reported. */
+/* Renames the model's files to the successors that were found, and saves the model. 0, or an error
+ * that was reported. */
 static int move_files(Refresh *x)
 {
     size_t n_files = x->model->n_files;
@@ -403,7 +404,7 @@ static int move_files(Refresh *x)
     return r < 0 ? cli_error(r, "%m") : cli_state_write_model(x->c, x->state_fd, x->model);
 }
 
-/* Done: unless packages have changed again meanwhile. */
+/* Removes STATE_REFRESH, unless packages were changed again during the refresh. */
 static int take_back(Refresh *x)
 {
     struct stat st;
@@ -447,7 +448,7 @@ static int run(Context *c)
     if (!dry_run) {
         if (x.model && is_stale(&x))
             r = move_files(&x);
-        closep(&x.state_fd); /* and the lock with it */
+        closep(&x.state_fd); /* releases the lock, too */
         if (r >= 0 && is_stale(&x))
             r = cli_run_verb(c, &verb_plan, NULL);
         if (r >= 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* From one trace to a model of one session; learning is merging that in. */
+/* Makes a model of one session from one trace. Learning merges it into the model. */
 
 #include "model/model-internal.h"
 
@@ -9,10 +9,11 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* Twelve days: no stage takes longer, and sums of it have room for 2^9 sessions at full weight. */
+/* About twelve days. No stage takes longer, and sums of times up to this have room for 2^9 sessions
+ * at full weight. */
 #define MSEC_MAX ((uint64_t)1 << 30)
 
-/* Of a file whose parts are not known no more than this is assumed to be needed. */
+/* If the parts of a file are not known, at most this much of the file is assumed to be needed. */
 #define ASSUMED_BYTES_MAX ((uint64_t)1 << 40)
 
 uint64_t model_trace_id(const Trace *t)
@@ -21,7 +22,7 @@ uint64_t model_trace_id(const Trace *t)
     int n = snprintf(text, sizeof(text), "%.40s %s %llu", t->boot_id, stage_to_string(t->stage),
                      (unsigned long long)t->start_realtime);
 
-    /* Numbers of the format have 63 bits. */
+    /* The format allows numbers of 63 bits. */
     return XXH3_64bits(text, (size_t)MIN(n, (int)sizeof(text) - 1)) & TRACE_NUMBER_MAX;
 }
 
@@ -54,7 +55,7 @@ const char *model_trace_unfit(const Model *m, const Trace *t)
     return NULL;
 }
 
-/* The paths of the trace's files, in the order the model wants them. */
+/* The paths of the trace's files in the order of the model's table. */
 typedef struct Name {
     char *path;
     uint32_t trace_file;
@@ -89,7 +90,7 @@ static int compare_u32(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Fills m->files. (*ret_where)[i] is the model's file of the trace's file i. */
+/* Fills m->files. (*ret_where)[i] is the index in the model of the trace's file i. */
 static int take_files(const Trace *t, Model *m, uint32_t **ret_where)
 {
     _cleanup_free_ uint32_t *where = calloc(t->n_files + 1, sizeof(uint32_t));
@@ -115,7 +116,8 @@ static int take_files(const Trace *t, Model *m, uint32_t **ret_where)
         ModelFile *last = m->n_files > 0 ? &m->files[m->n_files - 1] : NULL;
 
         if (r >= 0 && last && strcmp(last->path, names[i].path) == 0) {
-            /* The trace names it twice: one file, and a directory if it was one anywhere. */
+            /* The trace names this path twice. It becomes one file, which is a directory if either
+             * row is. */
             last->directory = last->directory || t->files[names[i].trace_file].directory;
             free(names[i].path);
         } else if (r >= 0)
@@ -133,7 +135,7 @@ static int take_files(const Trace *t, Model *m, uint32_t **ret_where)
     return r;
 }
 
-/* Applications that opened something or were started, by file. */
+/* Adds the applications that opened something or were started, sorted by file. */
 static int take_applications(const Trace *t, const uint32_t *where, ModelStage *s, DecayedSum one)
 {
     _cleanup_free_ uint32_t *seen = NULL;
@@ -174,16 +176,17 @@ static uint32_t find_application(const ModelStage *s, uint32_t file)
     return (uint32_t)lo;
 }
 
-/* What a session reads so soon after an application was started is read for it, too, whoever does
- * it: the panel reads the icon of its window, a service it asks for is started. What came along by
- * chance does so in few sessions, and P(file | application) stays small. */
+/* A read within this time after the start of an application counts as the application's use, too,
+ * whichever process reads: the panel reads the icon of the new window, or a service starts on the
+ * application's request. A file that is read then by chance is read so in few sessions, and its
+ * P(file | application) stays small. */
 #define ON_BEHALF_USEC (3 * USEC_PER_SEC)
-/* Of so many applications, the latest ones. */
+/* A read counts for at most this many applications, the latest ones. */
 #define ON_BEHALF_MAX 3U
 
 typedef struct Started {
     usec_t at;
-    uint32_t application; /* the stage's */
+    uint32_t application; /* index into the applications of the stage */
 } Started;
 
 static int compare_started(const void *a, const void *b)
@@ -202,7 +205,8 @@ static uint32_t stage_application(const Trace *t, const uint32_t *where, const M
             s, application == TRACE_NONE ? MODEL_NONE : where[t->applications[application].file]);
 }
 
-/* The starts of a session, by time. In a login everything starts beside everything. */
+/* Lists the starts of a session by time. A login has none: there everything starts at the same
+ * time. */
 static int list_started(const Trace *t, const uint32_t *where, const ModelStage *s, Started **ret,
                         size_t *ret_n)
 {
@@ -224,7 +228,8 @@ static int list_started(const Trace *t, const uint32_t *where, const ModelStage 
     return 0;
 }
 
-/* Up to ON_BEHALF_MAX others than `application` among the n starts before `at`. */
+/* Finds up to ON_BEHALF_MAX applications other than `application` among the n starts before
+ * `at`. */
 static size_t on_behalf_of(const Started *started, size_t n, usec_t at, uint32_t application,
                            uint32_t ret[static ON_BEHALF_MAX])
 {
@@ -272,7 +277,7 @@ static int take_uses(const Trace *t, const uint32_t *where, ModelStage *s, Decay
     return 0;
 }
 
-/* Adds the file's residency to what is known of it: as truth, or as what is assumed. */
+/* Stores the file's residency as observed or as assumed. */
 static int take_residency(const Trace *t, const TraceFile *f, ModelStageFile *o, DecayedSum one)
 {
     Range whole = {0, ALIGN_UP(MIN(f->size_bytes, ASSUMED_BYTES_MAX), (uint64_t)4096)};
@@ -288,7 +293,7 @@ static int take_residency(const Trace *t, const TraceFile *f, ModelStageFile *o,
     return weighted_ranges_from_ranges(&f->resident, one, &o->resident);
 }
 
-/* Per file: used at all, when first, and which parts were resident. */
+/* For each file: whether it was used at all, when first, and which parts were resident. */
 static int take_stage_files(const Trace *t, Model *m, const uint32_t *where, ModelStage *s,
                             DecayedSum one)
 {
@@ -313,7 +318,7 @@ static int take_stage_files(const Trace *t, Model *m, const uint32_t *where, Mod
 
         if (first[i] == USEC_INFINITY) {
             m->files[i].directory = false;
-            continue; /* seen, but nobody opened it */
+            continue; /* in the trace, but never opened */
         }
         if (m->files[i].directory)
             m->files[i].as_directory = one;
@@ -414,7 +419,7 @@ int model_learn(Model **m, const Trace *t, usec_t now_realtime)
         r = model_from_trace(t, (*m)->halflife_usec, model_effective_now(*m, now_realtime), &one);
     if (r < 0)
         return r;
-    /* A trace's model has no chains: no need to copy those that are. */
+    /* The trace's model has no chains, so the old model's chains are moved instead of copied. */
     chains = TAKE_PTR((*m)->chains);
     r = model_merge(*m, one, &both);
     if (r < 0) {

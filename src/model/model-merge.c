@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Merging two models: every table is sorted, so each is one walk along both. */
+/* Merges two models. Every table is sorted, so one walk along both tables merges it. */
 
 #include "model/model-internal.h"
 
 #include <string.h>
 
-/* One of the two models on its way into the sum. */
+/* One of the two models that are merged. */
 typedef struct Side {
     const Model *m;
-    uint64_t later;  /* generations by which its DecayedSums must be seen from later */
-    uint32_t *where; /* its files -> the sum's files */
+    uint64_t later;  /* generations from its clock to the clock of the sum */
+    uint32_t *where; /* maps its files to the files of the sum */
 } Side;
 
 #define CHECK(call)      \
@@ -30,7 +30,8 @@ static uint32_t map_file(const Side *s, uint32_t file)
     return file == MODEL_NONE ? MODEL_NONE : s->where[file];
 }
 
-/* Walks along both sorted tables: -1 the next is a's, 1 b's, 0 both have it. */
+/* Compares the next rows of two sorted tables: -1 the row of a comes next, 1 that of b, 0 both have
+ * the row. */
 static int pick(bool a_left, bool b_left, int order)
 {
     return !a_left ? 1 : !b_left ? -1 : order < 0 ? -1 : order > 0 ? 1 : 0;
@@ -52,7 +53,8 @@ static int merge_files(Side *a, Side *b, Model *m)
 
         if (!path)
             return -ENOMEM;
-        /* A path that was both: what was opened as a directory in sessions that count is one. */
+        /* A path may have been a file and a directory. It is a directory if a session that still
+         * counts opened it as one. */
         if (k <= 0)
             directory = advance(a, x->as_directory);
         if (k >= 0)
@@ -73,7 +75,7 @@ static int merge_files(Side *a, Side *b, Model *m)
 
 void model_copy_directories(Model *sum, const Model *m)
 {
-    /* Both are in the order of their paths. */
+    /* Both tables are sorted by path. */
     for (size_t i = 0, j = 0; i < sum->n_files && j < m->n_files; j++)
         if (strcmp(sum->files[i].path, m->files[j].path) == 0)
             sum->files[i++].as_directory = m->files[j].as_directory;
@@ -333,7 +335,7 @@ int model_compare_learned(const void *a, const void *b)
     return x->at != y->at ? order_u64(x->at, y->at) : order_identity(x, y);
 }
 
-/* The same trace together, the later `at` first. */
+/* Puts rows of the same trace next to one another, the later `at` first. */
 static int compare_identity(const void *a, const void *b)
 {
     const ModelLearned *x = a, *y = b;
@@ -342,7 +344,8 @@ static int compare_identity(const void *a, const void *b)
     return c != 0 ? c : order_u64(y->at, x->at);
 }
 
-/* The union, of which the newest are kept. What both know counts as learned at the later time. */
+/* Merges the learned traces and keeps the newest. A trace that both have learned gets the later
+ * time. */
 static int merge_learned(const Model *a, const Model *b, Model *m)
 {
     size_t all = a->n_learned + b->n_learned, n = 0;
@@ -404,7 +407,7 @@ int model_drop_unused_files(Model *m)
     return 0;
 }
 
-/* chains_merge() copies, so that of one alone is a merger with nothing. */
+/* chains_merge() makes a copy, so the chains of one model alone are merged with none. */
 static int merge_chains(const Model *a, const Model *b, Model *m)
 {
     const Chains *some = a->chains ? a->chains : b->chains;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Files that have become others, or have gone, while the model was not looking. */
+/* Applies new names and removals of files to a model. */
 
 #include "model/model-internal.h"
 
@@ -17,7 +17,7 @@ static int compare_moved(const void *a, const void *b)
     const Moved *x = a, *y = b;
     int c = strcmp(x->file.path, y->file.path);
 
-    /* Of two with one name the one that had it first. */
+    /* If two files get one name, the first in the old order comes first. */
     return c != 0 ? c : x->old < y->old ? -1 : 1;
 }
 
@@ -46,7 +46,7 @@ static int compare_applications(const void *a, const void *b)
 {
     const RankedApplication *x = a, *y = b;
 
-    /* MODEL_NONE, the unknown, is the largest number and sorts last. */
+    /* MODEL_NONE (unknown) is the largest number and sorts last. */
     return x->application.file < y->application.file ? -1
                                                      : x->application.file > y->application.file;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The part of a model that is valid on another machine and identifies no user: model.h. */
+/* The part of a model that is valid on another machine and identifies no user (model.h). */
 
 #include "model/model-internal.h"
 
 #include <string.h>
 
-/* What a distribution ships; whatever else there is belongs to the machine or to somebody. Of /etc
- * only what has the same name on every machine: elsewhere there names are chosen by whoever runs
- * it, and tell of networks, sites, keys and people. */
+/* What a distribution ships. Everything else belongs to the machine or to a user. Of /etc only
+ * directories whose names are the same on every machine: elsewhere in /etc the administrator
+ * chooses the names, which reveal networks, sites, keys and people. */
 static const char *const shared[] = {
         "/bin",
         "/lib",
@@ -91,7 +91,7 @@ static const char *const shared[] = {
         "/etc/xdg",
 };
 
-/* But these are not. */
+/* These are excluded from the above. */
 static const char *const local[] = {"/usr/home", "/usr/local"};
 
 static bool is_below(const char *path, const char *prefix)

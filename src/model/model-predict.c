@@ -19,7 +19,7 @@ int model_sum_stages(const Model *m, unsigned stages, uint32_t uid, Model **ret)
 
         if (!(stages & 1U << m->stages[i].stage) || (uid != UID_INVALID && m->stages[i].uid != uid))
             continue;
-        /* The same model with that stage only, under one name for all. */
+        /* The same model reduced to that stage, under one name for all users. */
         borrowed = m->stages[i];
         borrowed.stage = STAGE_SESSION;
         borrowed.uid = UID_INVALID;
@@ -49,7 +49,8 @@ static double *log_not_needed(const Model *m, const ModelStage *s)
         DecayedSum active = s->applications[u->application].active;
         double p = decayed_sum_ratio(active, s->sessions) * decayed_sum_ratio(u->used, active);
 
-        l[u->file] += log1p(-fmin(p, 1.0)); /* -inf if it is certain: so is then the file */
+        l[u->file] += log1p(
+                -fmin(p, 1.0)); /* -inf if the use is certain; then the file is certain, too */
     }
     return l;
 }

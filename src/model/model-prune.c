@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Forgetting what is used too rarely to be of use, apart from merging: model.h says why. */
+/* Drops what is used too rarely to be useful. model.h says why merging does not do this. */
 
 #include "model/model-internal.h"
 
 #include <string.h>
 
-/* Leaves of a stage what at least so many of its sessions used. `keep` has room for each file. */
+/* Keeps in a stage what at least this share of its sessions used. `keep` has room for each file. */
 static void prune_stage(ModelStage *s, double min_probability, bool *keep, uint32_t *scratch)
 {
     size_t n = 0;
@@ -43,7 +43,7 @@ static int prune_chains(Model *m)
     Chains *pruned;
     int r = m->chains ? chains_prune(m->chains, &pruned) : -EBUSY;
 
-    /* While a session goes on, ids of applications must stay what they are. */
+    /* While a session is under way, the ids of applications must not change. */
     if (r < 0)
         return r == -EBUSY ? 0 : r;
     chains_free(m->chains);

@@ -33,8 +33,8 @@
 #define MODEL_LEARNED_MAX    128U
 #define MODEL_NONE           UINT32_MAX
 
-/* Limits that reader and merger enforce (-E2BIG): far above what a machine has, low enough that a
- * hostile file cannot eat the memory. */
+/* Limits that reader and merger enforce (-E2BIG). Real machines stay far below them, and a hostile
+ * file within them cannot exhaust the memory. */
 #define MODEL_HALFLIFE_MAX ((usec_t)INT64_MAX / DECAYED_SUM_SPAN)
 #define MODEL_FILES_MAX    4000000U
 #define MODEL_USES_MAX     16000000U
@@ -51,12 +51,14 @@ typedef struct ModelFile {
 
 /* An application in one stage: sessions in which it was active (started, or opened something). */
 typedef struct ModelApplication {
-    uint32_t file; /* into files: the executable; MODEL_NONE (sorted last): opens of unknowns */
+    uint32_t file; /* into files: the executable; MODEL_NONE (sorted last): opens by unknown
+                      applications */
     DecayedSum active;
 } ModelApplication;
 
-/* An application's use of a file: sessions in which it opened it, or, in the stage `session`,
- * somebody else did within three seconds of its start. */
+/* An application's use of a file. Counts the sessions in which the application opened the file. In
+ * the stage `session` it also counts those in which another process opened the file within three
+ * seconds after the application's start. */
 typedef struct ModelUse {
     uint32_t application; /* into the stage's applications */
     uint32_t file;        /* into the model's files */
@@ -65,13 +67,13 @@ typedef struct ModelUse {
 
 typedef struct ModelStageFile {
     uint32_t file;
-    DecayedSum used;         /* sessions in which anyone opened it */
+    DecayedSum used;         /* sessions in which any process opened it */
     DecayedSum observed;     /* those among them whose residency was observed */
     DecayedSum assumed;      /* those among them whose residency is kept in assumed_resident */
     DecayedSum first_use;    /* weight times milliseconds from the stage's start to the first use */
     WeightedRanges resident; /* of sessions in `observed` */
     WeightedRanges assumed_resident;
-} ModelStageFile; /* the parts of each are within their whole: decayed_sum_within() */
+} ModelStageFile; /* every part is within its whole: decayed_sum_within() */
 
 typedef struct ModelMetadata {
     char *uuid;
@@ -95,17 +97,18 @@ typedef struct ModelStage {
     size_t n_metadata, allocated_metadata;
 } ModelStage;
 
-/* A trace that was learned: so that it is not learned twice. */
+/* A trace that was learned. The list keeps a trace from being learned twice. */
 typedef struct ModelLearned {
-    usec_t at;             /* when, as the model took it */
-    usec_t start_realtime; /* what the trace said */
+    usec_t at;             /* time of the trace on the model's clock */
+    usec_t start_realtime; /* start time that the trace states */
     uint64_t id;           /* of boot, stage and start: model_trace_id() */
 } ModelLearned;
 
 typedef struct Model {
     usec_t halflife_usec;
     usec_t clock;        /* wall clock of the latest session it knows; 0: none */
-    uint64_t generation; /* of all DecayedSums in it (base/decayed-sum.h): that of `clock` */
+    uint64_t generation; /* generation of all its DecayedSums (base/decayed-sum.h), which is that of
+                            `clock` */
     ModelFile *files;    /* by path */
     size_t n_files, allocated_files;
     ModelStage *stages; /* by stage, then uid */
@@ -116,67 +119,75 @@ typedef struct Model {
                      */
 } Model;
 
-/* An empty model with that half-life (> 0). NULL if out of memory. */
+/* Makes an empty model with this half-life (> 0). NULL if out of memory. */
 Model *model_new(usec_t halflife_usec);
 Model *model_free(Model *m);
 DEFINE_CLEANUP(Model *, model_free);
 #define _cleanup_model_ _cleanup_(model_freep)
 
-/* A model that knows this one session. 0, -ENOMEM. */
+/* Makes a model of one session. 0, -ENOMEM. */
 int model_from_trace(const Trace *t, usec_t halflife_usec, usec_t now_realtime, Model **ret);
 
-/* *ret = everything both know. Exact, associative and commutative (base/decayed-sum.h), and memory
- * is that of two models and their sum, so any number can be folded one by one. -EINVAL if the
- * half-lives differ, -EBUSY if a session of the chains is under way, -E2BIG, -ENOMEM. */
+/* *ret contains everything that either model knows. The merger is exact, associative and
+ * commutative (base/decayed-sum.h). It needs the memory of two models and their sum, so any number
+ * of models can be merged one after the other. -EINVAL if the half-lives differ, -EBUSY if a
+ * session of the chains is under way, -E2BIG, -ENOMEM. */
 int model_merge(const Model *a, const Model *b, Model **ret);
 
-/* True if a sum of time has saturated, as the largest do first: of some 2,600 machines used forty
- * hours a week. Merging stays exact, but rates and durations are wrong. */
+/* True if a sum of times has saturated. Those are the largest sums, and they saturate with about
+ * 2,600 machines that are used forty hours a week. Merging stays exact, but rates and durations are
+ * wrong. */
 bool model_is_full(const Model *m);
 
-/* Why a trace says nothing of an ordinary session, or NULL if it may be learned. A static text. */
+/* Returns why a trace does not show an ordinary session, as a static text, or NULL if it may be
+ * learned. */
 const char *model_trace_unfit(const Model *m, const Trace *t);
 
 /* True if the trace was learned already. */
 bool model_knows_trace(const Model *m, const Trace *t);
 
-/* Learns one trace: *m is replaced by its merger with model_from_trace(). 0, -EALREADY (learned
- * before), -E2BIG, -ENOMEM; *m is untouched on failure, but for its clock being settled. */
+/* Learns one trace: replaces *m by its merger with model_from_trace(). 0, -EALREADY (learned
+ * before), -E2BIG, -ENOMEM. On failure *m is untouched, except that its clock may have been
+ * settled. */
 int model_learn(Model **m, const Trace *t, usec_t now_realtime);
 
-/* Brings a model whose clock is more than DECAYED_SUM_SPAN half-lives after `now_realtime` back to
- * now, with the weights its sessions have beside one another, and so its chains, which have a clock
- * of their own, unless a session of theirs goes on; changes nothing otherwise, nor if
- * `now_realtime` is before MODEL_CLOCK_MIN. Before merging models of machines one does not trust. 0
- * or -ENOMEM. */
+/* Sets the clock of a model back to `now_realtime` if it is more than DECAYED_SUM_SPAN half-lives
+ * ahead, and otherwise changes nothing. The relative weights of its sessions stay the same. The
+ * chains, which have their own clock, are set back in the same way, unless a session of theirs is
+ * under way. Changes nothing if `now_realtime` is before MODEL_CLOCK_MIN. Call it before merging
+ * models of machines that are not trusted. 0 or -ENOMEM. */
 int model_settle_clock(Model **m, usec_t now_realtime);
 
-/* Files get other names: to[file] is NULL (it stays), "" (it has gone: all that is known of it
- * goes), or its new path, which is taken over. Where two would have one name, the first in the old
- * order keeps it and the other goes. Chains are left alone: what has gone starts no more and
- * decays. 0, or -ENOMEM; then the model is of no use any more. */
+/* Renames files. to[file] is NULL (unchanged), "" (the file and all that is known of it are
+ * removed), or the new path, whose ownership passes to the model. If two files get the same name,
+ * the first in the old order keeps it and the other is removed. Chains do not change: an
+ * application that was removed starts no more, so its sums decay. 0, or -ENOMEM; the model is
+ * unusable after that. */
 int model_move_files(Model *m, char **to);
 
-/* The file's size has changed: what was needed up to its end is still needed up to its end (a file
- * that was read whole, the tables at the end of a library). What lies in it keeps its place: most
- * of what an upgrade changes is small, and pages are read in windows. What lies beyond a new,
- * smaller size is dropped where it is planned. */
+/* Adapts what is known of a file to its new size. What was needed up to the old end is needed up to
+ * the new end: the file was read whole, or its end contains the tables of a library. Other ranges
+ * keep their offsets, because most changes of an upgrade are small and pages are read in windows.
+ * Planning drops what lies beyond a new, smaller size. */
 void model_stretch_file(Model *m, uint32_t file, uint64_t old_size, uint64_t new_size);
 
-/* Drops files and applications that less than `min_probability` of a stage's sessions used, so that
- * names used once (temporary files) do not pile up, what was assumed of a file where it was
- * observed later, and of the chains what has faded (chains_prune(): not while a session of theirs
- * goes on; their ids are new). Deterministic, but not part of merging, which stays exact: a fleet
- * merges first and prunes then. 0 or -ENOMEM. */
+/* Drops from the model: files and applications that less than `min_probability` of a stage's
+ * sessions used, so that names used once (temporary files) do not accumulate; the assumed residency
+ * of files whose residency was observed later; and chains that have decayed to zero (chains_prune()
+ * renumbers the ids, and does nothing while a session of the chains is under way). Deterministic.
+ * Merging does not prune, because it must stay exact: a fleet merges first and prunes once. 0 or
+ * -ENOMEM. */
 int model_prune(Model **m, double min_probability);
 
-/* JSON text (docs/formats.md); save, load, save gives the same bytes. As trace_to_json() and
- * trace_from_json(); model_to_json() also -EBUSY and -EINVAL of chains_write(). */
+/* Convert to and from JSON text (docs/formats.md). Saving a loaded model gives the same bytes.
+ * Errors as of trace_to_json() and trace_from_json(); model_to_json() also returns -EBUSY and
+ * -EINVAL of chains_write(). */
 int model_to_json(const Model *m, char **ret, size_t *ret_size);
 int model_from_json(const char *text, size_t size, Model **ret, char **ret_error);
 
-/* The sum of the stages named in `stages` (bits 1 << Stage) of that user (UID_INVALID: of all), as
- * the only stage of a model; that has none if nothing was learned of them. 0, -E2BIG, -ENOMEM. */
+/* Sums the stages in `stages` (bits 1 << Stage) of that user (UID_INVALID: of all users). The
+ * result is the only stage of *ret; *ret has no stage if nothing was learned of them. 0, -E2BIG,
+ * -ENOMEM. */
 int model_sum_stages(const Model *m, unsigned stages, uint32_t uid, Model **ret);
 
 /* *ret = the part of the model that is valid on another machine of the distribution and identifies

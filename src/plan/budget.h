@@ -13,7 +13,8 @@ typedef struct MemoryFacts {
 } MemoryFacts;
 
 typedef enum BudgetFormula {
-    BUDGET_AVAILABLE, /* half of what is available now: the login itself needs the rest */
+    BUDGET_AVAILABLE, /* half of the memory that is available now: the login itself needs the rest
+                       */
     BUDGET_THESIS,    /* eq. 5.1 */
     BUDGET_FIXED,
 } BudgetFormula;
@@ -36,7 +37,7 @@ typedef struct BudgetParameters {
 /* Parses the text of /proc/meminfo. -EBADMSG if MemTotal or MemFree is missing. */
 int memory_facts_parse(const char *meminfo, MemoryFacts *ret);
 
-/* Bytes. BUDGET_THESIS: max(0, total * total_percent + free * free_percent) +
- * cached * cached_percent (thesis eq. 5.1). BUDGET_AVAILABLE falls back to it where MemAvailable is
+/* Returns the budget in bytes. BUDGET_THESIS: max(0, total * total_percent + free * free_percent) +
+ * cached * cached_percent (thesis eq. 5.1). BUDGET_AVAILABLE uses that formula if MemAvailable is
  * not reported. */
 uint64_t budget_bytes(const MemoryFacts *m, const BudgetParameters *p);

@@ -31,11 +31,11 @@ typedef enum PlanSkip {
     PLAN_SKIP_TYPE,       /* neither a regular file nor a directory now, or behind a symlink */
     PLAN_SKIP_FILESYSTEM, /* not on a local block-backed filesystem below the root */
     PLAN_SKIP_DENIED,     /* may not be opened */
-    PLAN_SKIP_DUPLICATE,  /* another name of a file that is in already: what it says was added to
-                             that */
-    PLAN_SKIP_OWNER,      /* belongs to, or can be written by, somebody whom the set is not for */
-    PLAN_SKIP_UNLIKELY,   /* below the minimum probability: maps and metadata ranges */
-    PLAN_SKIP_BUDGET,     /* did not fit the budget: the same */
+    PLAN_SKIP_DUPLICATE,  /* another name of a file that the plan contains; its maps were added to
+                             that file */
+    PLAN_SKIP_OWNER,      /* users outside the set own it or can write it */
+    PLAN_SKIP_UNLIKELY,   /* below the minimum probability (maps and metadata ranges) */
+    PLAN_SKIP_BUDGET,     /* did not fit the budget (maps and metadata ranges) */
     PLAN_SKIP_LIMIT,      /* more files, names or ranges than a pack may hold */
     PLAN_SKIP_ERROR,      /* anything else */
     _PLAN_SKIP_MAX,
@@ -45,7 +45,7 @@ typedef enum PlanSkip {
 const char *plan_skip_to_string(PlanSkip s);
 
 typedef struct LocatedFile {
-    char *path; /* relative to its volume's mount point, "." for that itself */
+    char *path; /* relative to the mount point of its volume; "." for the mount point itself */
     uint32_t volume;
     bool directory;
     bool of_root; /* root owns it */
@@ -57,7 +57,7 @@ typedef struct LocatedFile {
     usec_t first_use;
     PredictedRange *maps; /* clipped to the file */
     size_t n_maps;
-    Extent *extents; /* all of them; none where FIEMAP is not supported */
+    Extent *extents; /* all extents; none where FIEMAP is not supported */
     size_t n_extents;
 } LocatedFile;
 
@@ -84,20 +84,20 @@ DEFINE_CLEANUP(LocatedPlan *, located_plan_free);
 typedef struct PlanParameters {
     Policy policy;
     uint64_t budget_bytes;
-    double min_probability;    /* what is less likely is left out */
+    double min_probability;    /* ranges below this are left out */
     usec_t deadline_usec;      /* of `gate` */
     uint32_t control_interval; /* 0: no control sessions */
     uint64_t salt;
     usec_t now_realtime;
-    usec_t volatile_since;    /* wall clock: files modified later are written in place while the
-                                 machine runs; USEC_INFINITY: none */
-    DeviceClass device_class; /* _DEVICE_CLASS_INVALID: as each volume says */
+    usec_t volatile_since;    /* wall clock: a file modified later is written in place while the
+                                 machine runs; USEC_INFINITY: none is */
+    DeviceClass device_class; /* _DEVICE_CLASS_INVALID: the class of each volume */
     const CostModel
-            *cost_model; /* what the device was measured to be; NULL: typical of its class */
+            *cost_model; /* what the device was measured to cost; NULL: typical of its class */
 } PlanParameters;
 
-/* A file whose content changed so shortly before the last session that was learned, or since, will
- * have changed again at the next: journals, databases, caches that are rewritten. */
+/* A file that was modified less than this before the last learned session, or after it, is expected
+ * to be modified again before the next one: journals, databases, caches that are rewritten. */
 #define PLAN_VOLATILE_USEC (24 * USEC_PER_HOUR)
 
 /* Limits of one plan. A pack within them is within those of pack.h, and compiling it takes less
@@ -106,40 +106,43 @@ typedef struct PlanParameters {
 #define PLAN_PATH_BYTES_MAX (UINT64_C(16) << 20)
 #define PLAN_RANGES_MAX     400000U /* of data and metadata together */
 
-/* Metadata comes before data, but has at most a quarter of the budget or this, whichever is more:
- * one session that looked at everything would leave no room for data. */
+/* Metadata comes before data, but gets at most a quarter of the budget or this, whichever is more.
+ * Otherwise a session that read all metadata would leave no room for data. */
 #define PLAN_METADATA_BYTES_MIN (UINT64_C(32) << 20)
 
-/* Below this even a hard disk that would have to seek for it gains nothing on average: a seek saved
- * with probability p against the transfer spent with 1 - p. */
+/* Below this probability a read loses on average even on a hard disk: it saves a seek with
+ * probability p and wastes the transfer with probability 1 - p. */
 #define PLAN_MIN_PROBABILITY_DEFAULT 0.1
 #define PLAN_DEADLINE_DEFAULT        (10 * USEC_PER_SEC)
 
 typedef struct PlanSummary {
     uint64_t n_files, n_directories, n_data_ranges, n_metadata;
     uint64_t data_bytes, metadata_bytes;
-    uint64_t gap_bytes; /* read through because that is cheaper than seeking; included above */
+    uint64_t gap_bytes; /* read because that is cheaper than seeking; included above */
     uint64_t n_skipped[_PLAN_SKIP_MAX];
     usec_t estimated_usec; /* by the cost model; USEC_INFINITY where places are not physical */
 } PlanSummary;
 
-/* Finds what was predicted below `root`, the same directory that the volumes were read for. Leaves
- * out what ownership_allows() (base/ownership.h) refuses to the set of the user `uid`. Opens
- * nothing but regular files and directories on the volumes, follows no symlink, crosses no mount
- * and no automount, waits for nothing. Names of one file (hard links) become one file with the maps
- * of all. Metadata of an ext2/3/4 filesystem whose UUID the prediction does not know is derived
- * from the located files with libext2fs; of one that it knows, that of files made after
- * `known_until` (wall clock; USEC_INFINITY: none), the last session that was learned: an upgrade
- * replaces files by new ones. 0, -ENOMEM, or the error of looking at root. */
+/* Finds what was predicted below `root`, which must be the directory for which the volumes were
+ * read. Leaves out what ownership_allows() (base/ownership.h) refuses to the set of the user `uid`.
+ * Opens only regular files and directories on the volumes, follows no symlink, crosses no mount and
+ * no automount, and never blocks. Several names of one file (hard links) become one file with the
+ * maps of all names.
+ *
+ * If the prediction has no metadata of an ext2/3/4 filesystem, the metadata is derived from the
+ * located files with libext2fs. If it has, only the metadata of files made after `known_until` is
+ * derived, because an upgrade replaces files by new ones. `known_until` is the wall clock of the
+ * last learned session; USEC_INFINITY: none is derived. 0, -ENOMEM, or the error of opening
+ * root. */
 int plan_locate(const Prediction *p, const char *root, const VolumeTable *volumes, uint32_t uid,
                 usec_t known_until, LocatedPlan **ret);
 
-/* Pure: cuts, orders and merges. What is likely enough is taken by falling probability, metadata
- * before data, until the budget is spent (thesis 4.3.2, algorithm 4.2, with the line that it
- * forgot: what is selected is taken off what is available); what does not fit is left out, and
- * smaller ones after it may still fit. Of what is equally likely, files of root come first, then
- * what saves more time per byte. Gaps that are cheaper read through are paid for as well. The
- * limits (PLAN_FILES_MAX ...) cut in the same order. Deterministic. 0, -ENOMEM. `summary` may be
- * NULL. */
+/* Selects, orders and merges. Takes ranges by falling probability, metadata before data, until the
+ * budget is spent. This is algorithm 4.2 of the thesis (4.3.2) with the line that it omits: the
+ * size of a selected range is subtracted from what is available. A range that does not fit is left
+ * out, and smaller ones after it may still fit. Among equally likely ranges, files of root come
+ * first, then ranges that save more time per byte. Gaps that are cheaper to read than to skip are
+ * paid from the same budget. The limits (PLAN_FILES_MAX ...) cut in the same order. Deterministic.
+ * Pure. 0, -ENOMEM. `summary` may be NULL. */
 int plan_compile(const LocatedPlan *l, const PlanParameters *p, PackContent **ret,
                  PlanSummary *summary);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What an upgrade calls a file that it replaces: libfoo.so.1.2.3 becomes libfoo.so.1.2.4, modules
- * of 6.1.0-30-amd64 those of 6.1.0-31-amd64. Pure. */
+/* Recognizes the name under which an upgrade installs the successor of a file: libfoo.so.1.2.4
+ * succeeds libfoo.so.1.2.3, and modules of 6.1.0-31-amd64 succeed those of 6.1.0-30-amd64. Pure. */
 
 #include "base/macros.h"
 
-/* True if both names are equal but for their numbers, and they have such: runs of digits, and of
- * digits with dots between, count as one number whatever it is. Equal names are not alike. */
+/* True if both names contain numbers, differ, and are equal if the values of the numbers are
+ * ignored. A run of digits, or of digits with dots between them, is one number. */
 bool versions_alike(const char *a, const char *b);
 
-/* Which of n names succeeds `gone`: of those alike the highest version (strverscmp). NULL if
- * there is none. */
+/* Returns the name among n that succeeds `gone`: of those that versions_alike() accepts, the one
+ * with the highest version (strverscmp). NULL if there is none. */
 const char *versions_successor(const char *gone, char *const *names, size_t n);

@@ -6,11 +6,11 @@
 
 #define MIB (UINT64_C(1024) * 1024)
 
-/* How each class of device is kept busy. A hard disk gets one ordered stream, with a window that
- * always gives the I/O scheduler requests to merge and sort. A card or an eMMC serves one request
- * at a time: a second worker hides the pauses of the first. Where latency dominates, many requests
- * run at once. Each window is about 0.2 s of reading, which is the longest wait of a best-effort
- * reader if no scheduler lets it overtake. */
+/* The workers and the window of each class of device. A hard disk gets one ordered stream; its
+ * window is large enough that the I/O scheduler always has requests to merge and sort. A card or an
+ * eMMC serves one request at a time: a second worker hides the pauses of the first. Where latency
+ * dominates, many requests run at once. Each window takes about 0.2 s to read. A best-effort reader
+ * waits at most that long if no scheduler lets its requests overtake. */
 static const struct {
     unsigned n_workers;
     uint64_t window_bytes;
@@ -71,7 +71,7 @@ void operation_range(const Pack *p, const Operation *o, uint64_t *ret_offset, ui
 /* --- order ------------------------------------------------------------------------------------ */
 
 typedef struct Keyed {
-    uint32_t urgency; /* small first */
+    uint32_t urgency; /* the smallest comes first */
     uint64_t place;
     Operation operation;
 } Keyed;
@@ -91,12 +91,13 @@ static Keyed keyed(const Pack *p, const VolumeFacts *facts, ReplayOrder order, c
 
         k.place = le64toh(d->physical);
         if (order == REPLAY_ORDER_NEED)
-            k.urgency = le32toh(d->need_msec); /* unknown is the largest there is */
+            k.urgency =
+                    le32toh(d->need_msec); /* an unknown need is the largest value and comes last */
         else if (order == REPLAY_ORDER_LIKELY)
             k.urgency = PACK_PROBABILITY_ONE - le16toh(d->probability);
     }
     if (__builtin_add_overflow(k.place, facts[o->volume].disk_offset, &k.place))
-        k.place = PACK_PHYSICAL_UNKNOWN; /* stays at the end */
+        k.place = PACK_PHYSICAL_UNKNOWN; /* sorts last */
     return k;
 }
 
@@ -107,7 +108,7 @@ static int compare(const void *a, const void *b)
 
     if (o->kind != q->kind)
         return o->kind < q->kind ? -1 : 1;
-    /* Inode numbers of different filesystems have nothing to do with one another. */
+    /* Inode numbers of different filesystems cannot be compared. */
     if (o->kind == OPERATION_OPEN && o->volume != q->volume)
         return o->volume < q->volume ? -1 : 1;
     if (x->urgency != y->urgency)
@@ -134,7 +135,7 @@ int operations_sort(const Pack *p, const VolumeFacts *facts, ReplayOrder order,
         keys[i] = keyed(p, facts, order, &operations[i]);
         sorted = sorted && (i == 0 || compare(&keys[i - 1], &keys[i]) <= 0);
     }
-    if (sorted) /* a sweep of one filesystem: the pack has it in order */
+    if (sorted) /* a sweep of one filesystem: the pack's order is already right */
         return 0;
     qsort(keys, n, sizeof(Keyed), compare);
     for (size_t i = 0; i < n; i++)
@@ -150,7 +151,7 @@ static bool wants_opens(const PackVolume *s, Policy policy)
            le32toh(s->n_metadata) == 0;
 }
 
-/* Appends a volume's operations; what cannot be done is counted. */
+/* Appends the operations of a volume, and counts those that are not possible. */
 static void add_volume(const Pack *p, const VolumeFacts *facts, uint32_t volume, Policy policy,
                        OperationList *l)
 {
@@ -183,7 +184,8 @@ static void add_volume(const Pack *p, const VolumeFacts *facts, uint32_t volume,
         l->operations[l->n++] = (Operation){OPERATION_DATA, volume, le32toh(s->first_data) + i};
 }
 
-/* Of several filesystems on one disk: as careful as the most careful of them asks. */
+/* The class for a disk that holds several filesystems: of their classes the one with fewer
+ * workers. */
 static DeviceClass more_careful(DeviceClass a, DeviceClass b)
 {
     return engines[a].n_workers <= engines[b].n_workers ? a : b;
@@ -200,7 +202,8 @@ int operations_from_pack(const Pack *p, const VolumeFacts *facts, Policy policy,
         *ret = l;
         return 0;
     }
-    /* Counts were checked against the file's size: this cannot be absurd. */
+    /* pack_open() has checked the counts against the size of the file, so the allocation is
+     * bounded. */
     l.operations =
             calloc((size_t)le32toh(h->n_metadata) + le32toh(h->n_files) + le32toh(h->n_data) + 1,
                    sizeof(Operation));
@@ -220,7 +223,7 @@ int operations_from_pack(const Pack *p, const VolumeFacts *facts, Policy policy,
         else if (facts[i].mounted)
             l.streams[l.n_streams++] = (Stream){.disk = facts[i].disk, .device_class = class};
         else
-            add_volume(p, facts, i, policy, &l); /* counts it */
+            add_volume(p, facts, i, policy, &l); /* only counts its operations as skipped */
     }
     for (size_t k = 0; k < l.n_streams; k++) {
         Stream *s = &l.streams[k];

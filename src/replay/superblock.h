@@ -5,10 +5,11 @@
 
 #include "base/macros.h"
 
-/* The beginning of the device that contains every superblock known here. */
+/* The size of the device's first part that contains every superblock known here. */
 #define SUPERBLOCK_READ_BYTES (65536U + 4096U)
 
-/* `head` is the device's first `size` bytes. Writes the 16 bytes of the UUID as blkid prints them.
- * 0; -EOPNOTSUPP for a filesystem type not known here; -EBADMSG if its magic is not there. Types:
- * ext2, ext3, ext4, xfs, btrfs, f2fs; vfat's serial number stands in the last four bytes. */
+/* Reads the UUID from `head`, the first `size` bytes of the device, and writes its 16 bytes in the
+ * order in which blkid prints them. Known types are ext2, ext3, ext4, xfs, btrfs, f2fs and vfat;
+ * the serial number of vfat is in the last four bytes. 0; -EOPNOTSUPP for another filesystem type;
+ * -EBADMSG if the magic number is missing. */
 int superblock_uuid(const char *fstype, const uint8_t *head, size_t size, uint8_t ret[16]);

@@ -11,11 +11,11 @@
 struct Ext2Metadata {
     ext2_filsys fs;
     uint64_t block_size;
-    uint8_t *bitmap; /* of bitmap_group, one block; NULL until needed */
+    uint8_t *bitmap; /* the block bitmap of bitmap_group; NULL until one is loaded */
     dgrp_t bitmap_group;
 };
 
-/* The few errors of libext2fs that mean something to our callers. */
+/* Translates the errors of libext2fs that callers distinguish. */
 static int translate(errcode_t e)
 {
     switch (e) {
@@ -42,8 +42,8 @@ int ext2_metadata_open(const char *device, Ext2Metadata **ret)
     m = calloc(1, sizeof(*m));
     if (!m)
         return -ENOMEM;
-    /* The filesystem is mounted and changes under us: checksums that do not fit are no surprise,
-     * and what we learn is a hint only. */
+    /* The filesystem is mounted and changes while it is read, so wrong checksums are expected. The
+     * result is only a hint. */
     e = ext2fs_open(device,
                     EXT2_FLAG_64BITS | EXT2_FLAG_IGNORE_CSUM_ERRORS | EXT2_FLAG_SOFTSUPP_FEATURES,
                     0, 0, unix_io_manager, &m->fs);
@@ -93,7 +93,7 @@ static int add_blocks(Ext2Metadata *m, RangeSet *s, blk64_t block, uint64_t n)
     return range_set_add(s, block * m->block_size, MIN(block + n, total) * m->block_size);
 }
 
-/* The block of the inode table that holds this inode, or 0. */
+/* Returns the block of the inode table that contains the inode, or 0. */
 static blk64_t inode_table_block(ext2_filsys fs, ext2_ino_t ino)
 {
     dgrp_t group = ext2fs_group_of_ino(fs, ino);
@@ -108,7 +108,7 @@ static blk64_t inode_table_block(ext2_filsys fs, ext2_ino_t ino)
 typedef struct Walk {
     Ext2Metadata *m;
     RangeSet *ranges;
-    bool data_too; /* a directory: its data blocks are metadata */
+    bool data_too; /* for a directory, whose data blocks are metadata */
     int r;
 } Walk;
 
@@ -123,8 +123,8 @@ static int walk_block(ext2_filsys fs, blk64_t *block, e2_blkcnt_t index, blk64_t
     return w->r < 0 ? BLOCK_ABORT : 0;
 }
 
-/* The blocks of the extent tree below the inode. Of the last level only the numbers are needed,
- * which stand in the level above: it is not read. */
+/* Adds the blocks of the extent tree below the inode. The level above the last one contains the
+ * block numbers of the last level, so the last level itself is not read. */
 static int add_extent_tree(Ext2Metadata *m, ext2_ino_t ino, struct ext2_inode *inode,
                            RangeSet *ranges)
 {
@@ -190,7 +190,7 @@ int ext2_metadata_of_inode(Ext2Metadata *m, uint64_t inode, RangeSet *ranges)
 
     w.data_too = LINUX_S_ISDIR(i.i_mode);
     if (!ext2fs_inode_has_valid_blocks2(fs, &i))
-        return 0; /* inline data, fast symlink: all of it lies in the inode */
+        return 0; /* inline data or a fast symlink: everything is in the inode */
     if (i.i_flags & EXT4_EXTENTS_FL) {
         r = add_extent_tree(m, (ext2_ino_t)inode, &i, ranges);
         if (r < 0 || !w.data_too)
@@ -202,8 +202,9 @@ int ext2_metadata_of_inode(Ext2Metadata *m, uint64_t inode, RangeSet *ranges)
     return translate(e);
 }
 
-/* Loads the block bitmap of one group (not of all: a large disk has thousands), unless it is the
- * one loaded already. A group whose bitmap was never written has only its own metadata in use. */
+/* Loads the block bitmap of one group, unless it is loaded already. A large disk has thousands of
+ * groups, so only one bitmap is kept. If the bitmap of a group was never written, only the group's
+ * own metadata is in use. */
 static int load_bitmap(Ext2Metadata *m, dgrp_t group)
 {
     ext2_filsys fs = m->fs;
@@ -218,12 +219,12 @@ static int load_bitmap(Ext2Metadata *m, dgrp_t group)
     }
     m->bitmap_group = group;
     if (ext2fs_has_group_desc_csum(fs) && ext2fs_bg_flags_test(fs, group, EXT2_BG_BLOCK_UNINIT)) {
-        /* What is resident there can only be the group's own tables. */
+        /* Resident blocks of such a group can only be its own tables, so all count as in use. */
         memset(m->bitmap, 0xff, m->block_size);
         return 0;
     }
     e = io_channel_read_blk64(fs->io, ext2fs_block_bitmap_loc(fs, group), 1, m->bitmap);
-    if (e) /* what is there now is no bitmap of any group */
+    if (e) /* the buffer no longer holds the bitmap of any group */
         m->bitmap_group = fs->group_desc_count;
     return translate(e);
 }
