@@ -310,7 +310,7 @@ static int add_object(TraceBuilder *b, const StageObject *object)
     Resolved x = {.fd = -EBADF};
     const char *below;
     int r = resolve(b, object->object, path, sizeof(path), &x);
-    _cleanup_close_ int fd = x.fd;
+    _cleanup_close_ int fd _unused_ = x.fd;
 
     if (r < 0)
         b->t->n_unresolved += object->opened;
