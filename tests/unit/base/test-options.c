@@ -12,7 +12,7 @@ static const Option own[] = {
         {1, 'n', "limit", "N", "A number"}, {2, 0, "now", NULL, "No argument"}, {0}};
 static const Option common[] = {{1000, 'q', "quiet", NULL, "Quiet"}, {0}};
 
-#define MAX_WORDS 8
+#define MAX_WORDS 16
 
 typedef struct Line {
     Options o;
@@ -25,8 +25,10 @@ static Options *make_line(Line *l, bool stop, const char *const *words)
     int n = 1;
 
     l->argv[0] = (char *)"program";
-    for (; *words; words++)
+    for (; *words; words++) {
+        assert_true(n <= MAX_WORDS);
         l->argv[n++] = (char *)*words;
+    }
     l->argv[n] = NULL;
     l->o = (Options){.own = own, .common = common, .argc = n, .argv = l->argv, .stop = stop};
     return &l->o;
