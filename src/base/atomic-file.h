@@ -12,9 +12,9 @@
  * the old file is as it was and no temporary file is left. */
 int atomic_file_write(int dir_fd, const char *name, const void *data, size_t size, unsigned mode);
 
-/* Writes to a path that somebody named on a command line. A regular file is replaced as by
- * atomic_file_write(); a symlink to it stays. A device or FIFO is written into (a FIFO waits for
- * its reader). What others may have prepared in a sticky directory such as /tmp is refused: see
+/* Writes to a path from a command line. A regular file is replaced as by atomic_file_write(); a
+ * symlink to it stays. A device or FIFO is written into (a FIFO waits for its reader). Refuses
+ * files that another user may have prepared in a sticky directory such as /tmp: see
  * open_output_place(). 0, -EACCES (refused), or another negative errno. */
 int output_file_write(const char *path, const void *data, size_t size, unsigned mode);
 

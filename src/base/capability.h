@@ -7,7 +7,7 @@
  * negative errno of capget(2). */
 int capability_is_effective(int capability);
 
-/* Gives the capability up for good: removes it from the effective, permitted and inheritable sets
- * of the calling thread and of threads that it starts later. 0, also if the thread does not have
- * it, or the negative errno of capget(2) or capset(2). */
+/* Permanently removes the capability from the effective, permitted and inheritable sets of the
+ * calling thread and of threads that it starts later. 0, also if the thread does not have it, or
+ * the negative errno of capget(2) or capset(2). */
 int capability_drop(int capability);

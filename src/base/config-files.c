@@ -83,7 +83,7 @@ static char *next_line(char *str, int num, void *stream)
             continue;
         }
         if (str[0] == '[' && !strchr(str, ']')) {
-            /* The lines after it belong to no section, least of all to the one before. */
+            /* The lines after it belong to no section. */
             warn_line(r, r->line, "section without ], ignoring");
             strcpy(str, "[]\n");
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Directories: the one way to open and list them. */
+/* Opens and lists directories. */
 
 #include "base/macros.h"
 
@@ -10,9 +10,9 @@
 DEFINE_CLEANUP(DIR *, closedir);
 #define _cleanup_closedir_ _cleanup_(closedirp)
 
-/* Makes a DIR of a descriptor, which it takes over; on failure it closes the descriptor. A negative
- * fd counts as an error and is returned. 0, -ENOTDIR, -ENOMEM or another negative errno; *ret is
- * untouched on failure. */
+/* Makes a DIR of a descriptor and takes ownership of it. On failure it closes the descriptor. A
+ * negative fd counts as an error and is returned. 0, -ENOTDIR, -ENOMEM or another negative errno;
+ * *ret is untouched on failure. */
 int directory_from_fd(int fd, DIR **ret);
 
 /* Opens the directory at `path` relative to dir_fd (AT_FDCWD allowed); `flags` are added to

@@ -11,5 +11,5 @@
  * errno. */
 int kernel_boot_id(int root_fd, char ret[static KERNEL_BOOT_ID_SIZE]);
 
-/* True if the kernel command line contains the word. False also if it cannot be read. */
+/* True if the kernel command line contains the word. Also false if it cannot be read. */
 bool kernel_command_line_has(int root_fd, const char *word);

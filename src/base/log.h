@@ -2,9 +2,8 @@
 #pragma once
 
 /* Writes one line per message to stderr, with the <N> prefix of sd-daemon(3) if stderr is the
- * journal
- * ($JOURNAL_STREAM is set). Libraries log at debug level only; whoever decides what an error means
- * logs it once. "%m" is the text of the errno that is passed. */
+ * journal ($JOURNAL_STREAM is set). Libraries log at debug level only. The caller that decides what
+ * an error means logs it once. "%m" is the text of the errno that is passed. */
 
 #include "base/macros.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Opens files whose path comes from a stored file without side effects, whatever the path has
- * become: first open_beneath(), then fstat(2) of the descriptor, then fd_reopen(). */
+/* Opens files whose path comes from a stored file. The path may name anything by now, so callers
+ * open it without side effects: open_beneath(), then fstat(2) of the descriptor, then
+ * fd_reopen(). */
 
 #include "base/macros.h"
 
@@ -25,17 +26,16 @@ int open_without_symlinks(const char *path);
  * it, which need not exist and is no symlink, except one in /proc/PID/fd (/dev/stdout leads there).
  * Symlinks on the way are followed as the kernel does with fs.protected_symlinks=1: not in a sticky
  * directory that others may write (/tmp), unless this user or the owner of the directory made them.
- * The caller frees both. 0, -EACCES (a symlink of somebody else), -EISDIR (the path ends in "/",
- * "." or ".."), -ELOOP (more than 40 symlinks), -ENAMETOOLONG, -ENOMEM, or another negative errno.
- */
+ * The caller frees both. 0, -EACCES (a symlink of another user), -EISDIR (the path ends in "/", "."
+ * or ".."), -ELOOP (more than 40 symlinks), -ENAMETOOLONG, -ENOMEM, or another negative errno. */
 int open_output_place(const char *path, int *ret_dir_fd, char **ret_name);
 
 /* True if a file in the directory with these attributes may be used as an output: if it lies in a
  * sticky directory that others may write, this user or the owner of the directory must own it. */
 bool output_is_trusted(const struct stat *dir, const struct stat *file);
 
-/* Opens the file of the descriptor `fd` (O_PATH allowed) anew with `flags`; O_CLOEXEC, O_NOCTTY and
- * O_NONBLOCK are added. A descriptor or a negative errno. */
+/* Opens the file of the descriptor `fd` (O_PATH allowed) again with `flags`; O_CLOEXEC, O_NOCTTY
+ * and O_NONBLOCK are added. A descriptor or a negative errno. */
 int fd_reopen(int fd, int flags);
 
 /* The same, and the file's access time stays as it is where the owner or privileges allow that. */

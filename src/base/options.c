@@ -26,7 +26,7 @@ static void make_tables(const Options *o, GetoptTables *ret)
     *ret = (GetoptTables){0};
     if (o->stop)
         *p++ = '+';
-    *p++ = ':'; /* getopt prints no messages and tells a missing argument from an unknown option */
+    *p++ = ':'; /* getopt prints no messages and reports a missing argument as ':', not '?' */
     for (int pass = 0; pass < 2; pass++)
         for (const Option *x = pass ? o->common : o->own; x && x->id && n < OPTIONS_MAX; x++) {
             ret->names[n++] = (struct option){
@@ -77,7 +77,7 @@ int options_next(Options *o, const char **ret_value)
 
     make_tables(o, &tables);
     if (!o->started) {
-        optind = 0; /* glibc: begin anew */
+        optind = 0; /* glibc restarts with 0 */
         opterr = 0;
         o->started = true;
     }

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Which files may be in a user's set: the one rule for login packs, launch sets and the session
- * cycle.
+/* Decides which files may be in a user's set. Login packs, launch sets and the session cycle share
+ * this rule.
  *
  * A set is read into memory as root. Without a rule one user could create a large file, let others
  * open it once, and grow it: headstart would read it at each of their logins. Therefore a set holds
  * only what the user or root controls:
  *
  * - The owner is root or the user. Two accounts of one person are two users.
- * - Nobody else may write. The bit for others must be unset, on directories too: the sticky bit of
- *   /tmp does not stop anyone from adding entries. Group write is allowed only where the group
+ * - No other user may write. The bit for others must be unset, on directories too: the sticky bit
+ *   of /tmp does not stop anyone from adding entries. Group write is allowed only where the group
  * holds nobody but the owner by convention: root's group (GID 0) for what root owns, and the
  * owner's private group (GID equal to UID), which distributions with the umask 002 use, for what a
- * user owns. Whoever adds members to a private group lets them in. With a POSIX ACL the group bits
- * are the ACL's mask, so that an ACL that lets another user write counts as group write.
+ * user owns. An administrator who adds members to a private group gives them this access. With a
+ * POSIX ACL the group bits are the ACL's mask, so that an ACL that lets another user write counts
+ * as group write.
  *
  * The caller checks what it has opened, by fstat(2) of that descriptor, never a path. Directories
- * above the file are not checked: whoever may write there can replace the file, but what the path
- * then leads to is checked by itself, symbolic links are not followed, and hard links to files of
+ * above the file are not checked: a user who may write there can replace the file, but the
+ * replacement is checked in turn, symbolic links are not followed, and hard links to files of
  * others need fs.protected_hardlinks=0.
  *
  * Pure. */
@@ -26,10 +27,10 @@
 #include "base/macros.h"
 
 /* The set of a boot. It may hold what root owns and what accounts of the system own: services and
- * the greeter read their own files during a boot, and nobody logs in as them. */
+ * the greeter read their own files during a boot, and no user logs in as them. */
 #define OWNERSHIP_SYSTEM (UINT32_MAX - 1)
 
-/* The set for whoever logs in: only what root owns. */
+/* The set for any user who logs in: only files of root. */
 #define OWNERSHIP_ANYBODY UINT32_MAX
 
 /* The highest UID of a system account (SYS_UID_MAX of login.defs, SYSTEM_UID_MAX of systemd). */

@@ -36,7 +36,7 @@ int range_set_add(RangeSet *s, uint64_t start, uint64_t end)
     if (start == end)
         return 0;
 
-    /* Ranges i .. j-1 overlap or touch the new one and melt into it. */
+    /* Ranges i .. j-1 overlap or touch the new range and are merged into it. */
     i = s->n > 0 && s->ranges[s->n - 1].end < start ? s->n : first_ending_at_or_after(s, start);
     for (j = i; j < s->n && s->ranges[j].start <= end; j++)
         ;

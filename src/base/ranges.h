@@ -24,7 +24,7 @@ typedef struct PredictedRange {
 
 /* A range of a file, in bytes, that is contiguous on the device. */
 typedef struct PlacedRange {
-    uint32_t file; /* the owner's number of it */
+    uint32_t file; /* a number that the owner of the list assigns */
     uint64_t offset;
     uint64_t length;
     uint64_t disk;         /* ranges of different disks are in no order of place */
@@ -65,7 +65,7 @@ int range_set_unite(RangeSet *to, const RangeSet *more);
 /* Sum of the lengths; saturates at UINT64_MAX. */
 uint64_t range_set_total(const RangeSet *s);
 
-/* True if the invariant named above holds: what a reader checks after filling a set by hand. */
+/* True if the invariant stated above holds. A reader that fills a set directly checks this. */
 bool range_set_valid(const RangeSet *s);
 
 #define _cleanup_range_set_ _cleanup_(range_set_done)

@@ -129,8 +129,8 @@ static char *keep_end(const char *text, size_t width)
     return asprintf(&ret, "…%s", text) < 0 ? NULL : ret;
 }
 
-/* libsmartcols cuts off the end of what is too long. The end of a path says more than its
- * beginning, so it is shortened here to the widths that libsmartcols has found. */
+/* libsmartcols truncates long cells at the end. The end of a path says more than its beginning, so
+ * it is shortened here to the widths that libsmartcols has found. */
 static int shorten_paths(const Table *t, struct libscols_table *s)
 {
     _cleanup_free_ char *unused = NULL;

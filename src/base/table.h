@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Tables: what a program prints, described once by columns and written as text (libsmartcols,
- * table-text.c) or as JSON (json-c, table-json.c), so that both show the same. A cell may hold a
- * table, so that a whole document is one table.
+/* The tables that a program prints. One description of the columns serves text (libsmartcols,
+ * table-text.c) and JSON (json-c, table-json.c), so both show the same. A cell may contain a table,
+ * so a whole document can be one table.
  *
  * In text, columns are aligned below their titles, or, with table_print_fields(), the only row is
- * printed as "Title: value" lines. A table in a cell becomes a section of its own below its row's
- * table. In JSON a row is an object; a table in a cell is an array of objects. */
+ * printed as "Title: value" lines. A table in a cell becomes a separate section below the table of
+ * its row. In JSON a row is an object; a table in a cell is an array of objects. */
 
 #include "base/macros.h"
 
@@ -51,7 +51,7 @@ DEFINE_CLEANUP(Table *, table_free);
 /* Adds a column. All columns come before the first row. */
 void table_column(Table *t, const char *title, const char *key, CellType type);
 
-/* Adds a row: for each column one argument, whose C type is the one that CellType names. */
+/* Adds a row with one argument for each column. CellType states the C type of the argument. */
 void table_row(Table *t, ...);
 void table_row_va(Table *t, va_list ap);
 

@@ -10,8 +10,9 @@
  * is false), or another error that was reported. */
 int cli_state_open(const Context *c, bool create, int *ret_fd);
 
-/* As state_directory_lock(). Waits for five seconds, or as a service (--quiet) for four minutes: at
- * idle priority the other may take long. 0, or an error that was reported. */
+/* As state_directory_lock(). Waits for five seconds, or as a service (--quiet) for four minutes,
+ * because another process may run at idle priority and take long. 0, or an error that was
+ * reported. */
 int cli_state_lock(const Context *c, int state_fd);
 
 /* As state_write_model(). 0, or an error that was reported. */

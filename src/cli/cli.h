@@ -37,8 +37,8 @@ typedef struct Verb {
     unsigned min_arguments, max_arguments; /* VERB_ANY: no upper limit */
     const char *summary;                   /* one line without a period at the end */
     const char *description;               /* NULL: none */
-    const Option *options;                 /* ends with an entry of id 0; NULL: none of its own */
-    bool takes_command;                    /* options after the first argument are a command's */
+    const Option *options; /* ends with an entry of id 0; NULL: the verb has no options */
+    bool takes_command;    /* options after the first argument are a command's */
     /* Returns the exit status, or a negative errno or CLI_* that was reported. */
     int (*run)(Context *c);
 } Verb;
@@ -68,18 +68,18 @@ int cli_parse_global(Context *c, const Verb *const *verbs, int argc, char **argv
 void cli_set_verb(Context *c, const Verb *verb, int argc, char **argv);
 
 /* The verb's next option: its id, and *ret_value points to its argument (or NULL). 0: there are no
- * more, and the number of arguments is one that the verb takes. Global options are handled on the
- * way. A negative errno or CLI_*, reported: the verb returns it. */
+ * more, and the verb accepts the number of arguments. Global options are handled on the way. A
+ * negative errno or CLI_*, reported: the verb returns it. */
 int cli_next_option(Context *c, const char **ret_value);
 
 /* The arguments after the options: a NULL-terminated part of argv. */
 char **cli_arguments(const Context *c, int *ret_n);
 
-/* For a verb without options of its own: handles the global options. 0, or as above. */
+/* Handles the global options, for a verb that has no options. 0, or as above. */
 int cli_no_options(Context *c);
 
-/* Runs another verb with one option of its own (or NULL) as if with --quiet. 0 or its error, which
- * it has reported. */
+/* Runs another verb as if with --quiet, with one of its options (or NULL). 0 or its error, which it
+ * has reported. */
 int cli_run_verb(const Context *c, const Verb *verb, const char *option);
 
 /* The exit status of a program whose verb returned `r`. Flushes standard output first: output that
@@ -112,6 +112,6 @@ void cli_set_locale(void);
 int cli_print(const Context *c, const Table *t);
 int cli_print_fields(const Context *c, const Table *t);
 
-/* Prints one object as JSON, whatever --json= says: the arguments are those of table_row(). 0, or
+/* Prints one object as JSON, with or without --json=. The arguments are those of table_row(). 0, or
  * an error that was reported. */
 int cli_print_json(const Context *c, const Column *columns, ...);

@@ -116,8 +116,8 @@ static int learn_one(Learning *l, Trace *t, size_t *ret_dropped)
 
     if (r >= 0)
         r = model_learn(&l->model, t, l->now);
-    /* The session cycle has already added such a session to the model's chains, unless the model is
-     * made anew. */
+    /* The session cycle has already added such a session to the model's chains, unless a new model
+     * is made. */
     if (r >= 0 && (l->anew || !(t->flags & TRACE_FOLLOWED)))
         r = mixture_train(&l->model->chains, l->model->halflife_usec, l->c->config.min_size_bytes,
                           t);

@@ -86,7 +86,8 @@ static int make_pack(Planning *p, Stage stage, uint32_t uid)
     return 0;
 }
 
-/* The packs of those whose login was learned, which are replayed once it is known who logs in. */
+/* Plans a pack for each user whose login was learned. It is replayed when the user who logs in is
+ * known. */
 static int make_user_packs(Planning *p, uint32_t only)
 {
     int r = 0;

@@ -28,7 +28,7 @@ static const Option options[] = {
         {0},
 };
 
-/* "boot,login" -> stages as bits. 0, or an error that was reported. */
+/* Parses "boot,login" into bits 1 << Stage. 0, or an error that was reported. */
 static int parse_stages(const Context *c, const char *value, unsigned *ret)
 {
     _cleanup_free_ char *copy = strdup(value);
@@ -50,7 +50,7 @@ static int parse_stages(const Context *c, const char *value, unsigned *ret)
 }
 
 typedef struct Request {
-    unsigned stages; /* as bits */
+    unsigned stages; /* bits 1 << Stage */
     uint32_t uid;    /* UID_INVALID: any */
     bool now, exact;
 } Request;

@@ -95,7 +95,7 @@ static int parse_pretend(const char *value, RecorderOptions *o)
     return 1;
 }
 
-/* Takes in one option. 1: go on; 0: help or version was printed; < 0: as arguments_parse(). */
+/* Applies one option. 1: continue; 0: help or version was printed; < 0: as arguments_parse(). */
 static int parse_option(int option, const char *value, Arguments *a)
 {
     uint64_t number;
@@ -154,7 +154,7 @@ int arguments_parse(int argc, char **argv, Arguments *ret)
         return options_refuse("headstartd", "unexpected argument: '%s'", value);
     if (!a.automatic && a.n_stages == 0)
         a.stages[a.n_stages++] = STAGE_BOOT;
-    /* The machine's /run belongs to the recorder of its own root. */
+    /* The machine's /run belongs to the recorder of "/". */
     if (!a.run && strcmp(a.root, "/") == 0)
         a.run = HEADSTART_RUN_DIR;
     a.recorder.root = a.root;

@@ -19,6 +19,6 @@ typedef struct Arguments {
     RecorderOptions recorder;
 } Arguments;
 
-/* 1: go on; 0: a help text or the version was printed; -EINVAL: wrong usage, which was reported;
+/* 1: continue; 0: a help text or the version was printed; -EINVAL: wrong usage, which was reported;
  * -ENOMEM. */
 int arguments_parse(int argc, char **argv, Arguments *ret);

@@ -23,7 +23,7 @@
 typedef struct BusListener {
     int (*on_event)(void *arg, StageEvent *e); /* sets e->now; 0, or an errno for the event loop */
     void (*on_reply)(void *arg);               /* systemd or logind has replied */
-    void (*on_timeout)(void *arg);             /* a call had no reply: connect anew */
+    void (*on_timeout)(void *arg);             /* a call had no reply: connect again */
     void *arg;
 } BusListener;
 

@@ -28,8 +28,8 @@ struct LogindWatch {
     sd_event_source *recheck;
     Query *first, **last; /* not sent yet */
     Query *opening;       /* to be queried again: logind sends no signal when a session is open */
-    unsigned n_sent;      /* without a reply so far */
-    unsigned n_listed;    /* of those queued and sent, how many are part of the list */
+    unsigned n_sent;      /* calls that wait for a reply */
+    unsigned n_listed;    /* queued and sent calls that belong to the list */
     bool list_failed;
 };
 

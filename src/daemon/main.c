@@ -7,7 +7,7 @@
  * - The main thread runs the event loop: it reads fanotify and the proc connector
  *   (record/recorder.h), talks to systemd and logind (stages-system.c), feeds the state machine of
  *   the stages (stages-decide.h), makes and writes traces (recording-stage.h), and runs the session
- *   cycle (prefetcher.h). It never reads a file that somebody named, except at the end of a stage.
+ *   cycle (prefetcher.h). It reads files that users opened only at the end of a stage.
  * - The prefetch thread (session/prefetch-thread.h) lives as long as a session. It reads what the
  *   cycle requests, at idle I/O priority. It shares with the main thread one job, its report and
  * the paths it has refused, under one mutex that is never held during I/O.
@@ -43,8 +43,7 @@ typedef struct Daemon {
     const char *awaits; /* what ends the stage; NULL: not known */
 } Daemon;
 
-/* Sets the status that systemctl shows. READY=1 tells a test that starts headstartd that it
- * records. */
+/* Sets the status that systemctl shows. READY=1 signals a test that headstartd records. */
 static void notify_status(const Daemon *d)
 {
     const char *stage = stage_to_string(d->recording.stage);
@@ -248,7 +247,7 @@ int main(int argc, char **argv)
         return restore_read_ahead(d.arguments.run) < 0 ? 1 : 0;
     d.recording.arguments = &d.arguments;
     /* No unit is ordered after headstartd, but the boot lasts until its start job ends. On a slow
-     * machine it takes seconds until it records. */
+     * machine setting up takes seconds. */
     if (d.arguments.automatic)
         sd_notify(false, "READY=1\nSTATUS=Starting to listen");
     r = set_up(&d);

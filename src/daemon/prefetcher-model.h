@@ -13,23 +13,25 @@
             .bytes = UINT64_C(32) << 20,      \
     })
 
-/* Reads STATE/model.json. *ret is NULL if there is none. A bad one is set aside with one line in
- * the log. One that exceeds the limits is cut to what most sessions used; *ret_dropped: files and
- * metadata ranges left out. 0, -ENOMEM, or the errno of reading, which is not logged. */
+/* Reads STATE/model.json. *ret is NULL if there is no model. A bad one is set aside with one line
+ * in the log. A model that exceeds the limits is cut to what most sessions used. *ret_dropped
+ * counts the files and metadata ranges left out. 0, -ENOMEM, or the errno of reading, which is not
+ * logged. */
 int prefetcher_model_load(const char *state, const ModelLimits *limits, Model **ret,
                           size_t *ret_dropped);
 
-/* A save that is under way, in a thread of its own: reading a large model and fsync(2) take long.
- * It replaces the chains of STATE/model.json, whatever else the file holds by then. */
+/* A save that runs in a separate thread, because reading a large model and fsync(2) take long. It
+ * replaces the chains of STATE/model.json and keeps the rest of the file, even if that has
+ * changed. */
 typedef struct ModelSave ModelSave;
 
-/* Starts the thread. Takes over the chains, also on failure. `was_there`: there was a model when
- * the session read it. If it is gone, all was forgotten on purpose, and nothing is written; else a
- * new one is made. 0 or a negative errno. */
+/* Starts the thread. Takes ownership of the chains, also on failure. `was_there`: there was a model
+ * when the session read it. If it is gone, all was forgotten on purpose, and nothing is written;
+ * else a new one is made. 0 or a negative errno. */
 int model_save_start(const char *state, Chains *chains, bool was_there, ModelSave **ret);
 
 /* The result of the save, which it frees. `wait`: waits for the end. Otherwise -EAGAIN if the save
- * goes on; then *s stays. 0, -ENOENT (the model that `was_there` is gone), -EBUSY (the state
- * directory stayed locked), -EINVAL (the model has another half-life by now, for which the chains
- * are wrong), or another negative errno. */
+ * is still running; then *s stays. 0, -ENOENT (the model that `was_there` is gone), -EBUSY (the
+ * state directory stayed locked), -EINVAL (the model has a new half-life, which does not fit the
+ * chains), or another negative errno. */
 int model_save_finish(ModelSave **s, bool wait);

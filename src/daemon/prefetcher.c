@@ -90,8 +90,8 @@ static int load_config(Prefetcher *p)
     return root_fd < 0 ? -errno : config_load(root_fd, warn_config, NULL, &p->config, NULL);
 }
 
-/* Reads the model as far as it fits into memory; *ret is NULL if there is none. If it cannot be
- * read at all for want of memory, a session begins without it. */
+/* Reads the part of the model that fits into memory. *ret is NULL if there is no model. If it
+ * cannot be read at all for want of memory, a session begins without it. */
 static int load_model(Prefetcher *p, Model **ret)
 {
     size_t dropped = 0;
@@ -114,10 +114,10 @@ static int load_model(Prefetcher *p, Model **ret)
     return 0;
 }
 
-/* Reads configuration and model. The cycle goes on with its own chains, unless the disk holds
- * others than it began with or saved last: then somebody has put them there, or has had all
- * forgotten, and a new cycle begins with those. *ret_replaced: it began with chains from the disk.
- */
+/* Reads configuration and model. The cycle continues with its own chains if the disk holds the
+ * chains that it began with or saved last. If the disk holds others, an administrator has installed
+ * or forgotten chains, and a new cycle begins with those on the disk. *ret_replaced: it began with
+ * chains from the disk. */
 static int load(Prefetcher *p, bool *ret_replaced)
 {
     _cleanup_model_ Model *m = NULL;

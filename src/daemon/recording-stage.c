@@ -121,8 +121,8 @@ static bool is_selected(const RecordingStage *s, Stage stage, uint32_t uid)
 }
 
 /* The trace is that of `uid`, but with several users logged in the session cycle follows
- * everybody's applications, and reads only what root owns. A failure was logged; recording goes on.
- */
+ * everybody's applications, and reads only what root owns. A failure was logged; recording
+ * continues. */
 static void start_prefetcher(RecordingStage *s, uint32_t uid, bool others)
 {
     const PrefetcherOptions o = {

@@ -26,7 +26,7 @@ typedef struct RecordingStage {
 int recording_stage_begin(RecordingStage *s, Stage stage, uint32_t uid, bool others);
 
 /* The recording ends, if there is one, and its trace is written; `drop`: without a trace, since the
- * stage was cut short. Failure is reported and noted in s->failed. The prefetcher goes on. */
+ * stage was cut short. Failure is reported and noted in s->failed. The prefetcher continues. */
 void recording_stage_finish(RecordingStage *s, bool drop);
 
 /* The stage ends: recording_stage_finish(), and the prefetcher ends, too. */

@@ -48,7 +48,7 @@ struct StageMachine {
     unsigned n_logins, n_members;
     LoginUser *beginner; /* whose session began the login that is being recorded */
     /* While the stage may settle; USEC_INFINITY otherwise */
-    usec_t measuring; /* since when */
+    usec_t measuring; /* start of the measurement */
     usec_t sampled;   /* the last sample; USEC_INFINITY: none yet */
     uint64_t stalled_usec, n_starts, busy_usec;
     usec_t quiet_since;
@@ -58,8 +58,8 @@ struct StageMachine {
  * matter. */
 #define CLOCK_ZERO (24 * USEC_PER_HOUR)
 
-/* Logins that end before they settle are not counted as logins, but recording them costs work: so
- * many attempts are made for each of `user_logins_max`. */
+/* A login that ends before it settles does not count as a login, but recording it costs work. So
+ * for each of `user_logins_max` at most this many attempts are made. */
 #define ATTEMPTS_PER_LOGIN 8
 
 SessionClass session_class_from_string(const char *s)
@@ -272,7 +272,7 @@ static bool others_are_logged_in(const StageMachine *m, uint32_t uid)
 }
 
 /* Begins the session of `uid` or, if that user is not logged in any more, of the user who logged in
- * last. Pauses if nobody is logged in. */
+ * last. Pauses if no user is logged in. */
 static void begin_session(StageMachine *m, uint32_t uid, bool drop, StageDecision *ret)
 {
     const LoginSession *best = NULL;
@@ -331,7 +331,7 @@ static LoginUser *count_attempt(StageMachine *m, uint32_t uid)
     return u;
 }
 
-/* Decides what a login session that is new, or has become a login, means. */
+/* Decides what a new login session means, or one that has become a login. */
 static void consider(StageMachine *m, LoginSession *s, StageDecision *ret)
 {
     LoginUser *user;
@@ -341,7 +341,7 @@ static void consider(StageMachine *m, LoginSession *s, StageDecision *ret)
     s->considered = true;
     if (s->began < CLOCK_ZERO || m->clock - s->began > m->p.late_max_usec)
         return;
-    /* A login over the network does not end a boot that goes on. */
+    /* A login over the network does not end a boot. */
     if (m->stage == STAGE_BOOT && !s->seat && m->finished == USEC_INFINITY)
         return;
     if (m->stage == STAGE_LOGIN) {

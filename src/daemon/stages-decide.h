@@ -55,7 +55,7 @@ typedef struct StageParameters {
             .user_logins_max = 4,                    \
     })
 
-/* Login sessions beyond so many at once are ignored. */
+/* At most this many simultaneous login sessions; others are ignored. */
 #define STAGE_SESSIONS_MAX 16384U
 
 /* logind's class of a session. */
@@ -103,7 +103,7 @@ typedef enum StageAction {
     STAGE_ACTION_BEGIN,  /* `stage` begins; what is being recorded ends */
     STAGE_ACTION_PAUSE,  /* what is being recorded ends, nothing begins yet */
     STAGE_ACTION_SHARE,  /* the login that is being recorded has several users now */
-    STAGE_ACTION_ENOUGH, /* the session goes on, but its recording ends */
+    STAGE_ACTION_ENOUGH, /* the session continues, but its recording ends */
 } StageAction;
 
 typedef struct StageDecision {

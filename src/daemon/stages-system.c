@@ -2,7 +2,7 @@
 
 /* The stage source that follows the system: it keeps the connection to the system bus, feeds what
  * the watchers report and what the kernel measures into the state machine, and passes its decisions
- * on. Whatever fails on the bus is tried again when the bus, or the service on it, comes back. */
+ * on. A call that failed is repeated when the bus or the service on it returns. */
 
 #include "base/clock.h"
 #include "base/cpu-busy.h"

@@ -12,10 +12,10 @@
 #include <stdint.h>
 #include <systemd/sd-event.h>
 
-/* What StageChange.next may be beside a stage. */
+/* Values of StageChange.next that are not stages. */
 #define STAGE_PAUSE  ((Stage)_STAGE_MAX)       /* no stage begins yet */
-#define STAGE_SHARED ((Stage)(_STAGE_MAX + 1)) /* the stage goes on, but has several users */
-#define STAGE_ENOUGH ((Stage)(_STAGE_MAX + 2)) /* the stage goes on, but its recording ends */
+#define STAGE_SHARED ((Stage)(_STAGE_MAX + 1)) /* the stage continues, but has several users */
+#define STAGE_ENOUGH ((Stage)(_STAGE_MAX + 2)) /* the stage continues, but its recording ends */
 
 typedef struct StageChange {
     Stage next;   /* what begins, or one of the above; _STAGE_INVALID: there is no further stage */

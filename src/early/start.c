@@ -223,7 +223,7 @@ static bool may_continue(int notify_fd, usec_t *until)
 static void await_replay(int notify_fd, int end_fd)
 {
     usec_t until = clock_now(CLOCK_MONOTONIC) + EARLY_FIRST_MESSAGE_USEC;
-    /* Whatever the messages ask for. */
+    /* The wait ends then, whatever extensions the messages request. */
     const usec_t last = until + HOLD_MAX + HOLD_MARGIN;
 
     for (;;) {

@@ -10,7 +10,7 @@ typedef struct EarlyOptions {
     const char *root;   /* where the root filesystem is mounted */
     const char *run;    /* the runtime directory, made if it is missing */
     const char *replay; /* the program headstart-replay */
-    /* The process goes on after the switch to the system manager, so that
+    /* The process continues after the switch to the system manager, so that
      * headstart-replay-boot.service is not needed. In an initrd it may be killed. */
     bool survives;
     char *const *words; /* further words of a kernel command line, ended by NULL */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Clocks that jump, or are not there: model.h says what is done. */
+/* Handles clocks that jump and machines without a clock, as model.h describes. */
 
 #include "model/model-internal.h"
 
@@ -62,7 +62,8 @@ int model_settle_clock(Model **m, usec_t now_realtime)
 
     if (now_realtime < MODEL_CLOCK_MIN)
         return 0;
-    /* The chains have a clock of their own; while a session goes on it is its owner's matter. */
+    /* The chains have their own clock. While a session is under way, the session cycle maintains
+     * it. */
     r = (*m)->chains ? chains_settle_clock((*m)->chains, now_realtime) : 0;
     if (r < 0 && r != -EBUSY)
         return r;

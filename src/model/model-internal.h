@@ -24,6 +24,6 @@ usec_t model_effective_start(usec_t start_realtime, usec_t now_realtime);
 /* Of two ModelLearned, for qsort: by `at`, start, id. */
 int model_compare_learned(const void *a, const void *b);
 
-/* Each stage was merged with the whole table of files: they count once, as in `m`, of which `sum`
- * has what is in use. */
+/* Each stage was merged with the whole table of files, so their sums are taken once, from `m`.
+ * `sum` contains the files that are in use. */
 void model_copy_directories(Model *sum, const Model *m);

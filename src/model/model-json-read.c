@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* `where` names the member that was looked at last, for the one line of the error. */
+/* `where` names the member that was read last, for the error message. */
 typedef struct Reader {
     JsonDocument document;
     uint64_t version; /* of the format */
@@ -162,7 +162,8 @@ static int read_files(Reader *r, struct json_object *o)
     return 0;
 }
 
-/* The next file of a rising sequence: *at is the one before, plus the next difference. */
+/* Reads the next file of a rising sequence, which is stored as the difference from the previous one
+ * (*at). */
 static int step_file(const Reader *r, JsonColumn *c, bool first, uint64_t *at)
 {
     uint64_t d;

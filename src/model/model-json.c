@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The model as text: docs/formats.md. Sessions repeat, and so do their sums: each DecayedSum stands
- * once in a table, the rest of the file names it by its row. Reading it is model-json-read.c. */
+/* The model as text: docs/formats.md. Sessions repeat, and so do their sums. Each DecayedSum is
+ * stored once in a table, and the rest of the file refers to its row. Reading it is
+ * model-json-read.c. */
 
 #include "model/model-internal.h"
 #include "predict/chains-json.h"
@@ -210,7 +211,8 @@ static size_t shared_prefix(const char *a, const char *b)
     return n;
 }
 
-/* Sorted paths, each as the length it shares with the one before and the rest (front coding). */
+/* Writes sorted paths with front coding: for each path the length that it shares with the previous
+ * one, and the rest. */
 static void write_files(Writer *w, const Model *m)
 {
     json_writer_open(&w->w, "files", '{');

@@ -37,8 +37,9 @@ static uint64_t metadata_bytes(const ModelStage *s)
     return bytes;
 }
 
-/* Of the path or of its JSON text, whichever is longer: %XX stands for bytes that are not UTF-8,
- * and saving holds the text in memory. Whether a byte belongs to valid UTF-8 is not looked at. */
+/* The length of the path or of its JSON text, whichever is longer. The JSON text writes bytes that
+ * are not UTF-8 as %XX, and saving keeps it in memory. Does not check whether a byte belongs to
+ * valid UTF-8. */
 static uint64_t path_bytes(const char *path)
 {
     uint64_t bytes = 1;
@@ -157,8 +158,8 @@ static size_t count_ranges(const ModelStage *s)
     return n;
 }
 
-/* Keeps the `room` most frequent ranges of all the stage's filesystems; of those as frequent as the
- * last, the first on the device. `weights` has room for all. */
+/* Keeps the `room` most frequent ranges of all the stage's filesystems. Of equally frequent ranges
+ * it keeps those that come first on the device. `weights` has room for all. */
 static size_t drop_metadata(ModelStage *s, size_t room, double *weights)
 {
     size_t n = 0, n_above = 0, dropped = 0;
@@ -173,7 +174,7 @@ static size_t drop_metadata(ModelStage *s, size_t room, double *weights)
     least = room > 0 ? weights[room - 1] : INFINITY;
     while (n_above < room && weights[n_above] > least)
         n_above++;
-    room -= n_above; /* for those that are exactly as frequent */
+    room -= n_above; /* places for ranges of frequency `least` */
     for (size_t i = 0; i < s->n_metadata; i++) {
         WeightedRanges *ranges = &s->metadata[i].ranges;
         size_t kept = 0;
@@ -325,6 +326,6 @@ int model_limit(Model *m, const ModelLimits *limits, size_t *ret_dropped)
     const ChainsLimits chains = CHAINS_LIMITS_DEFAULT;
     int r = m->chains ? chains_limit(&m->chains, &chains) : 0;
 
-    /* While a session goes on its owner bounds them. */
+    /* While a session is under way, the session cycle bounds them. */
     return r < 0 && r != -EBUSY ? r : limit_stages(m, limits, ret_dropped);
 }

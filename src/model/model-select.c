@@ -19,7 +19,7 @@ typedef struct User {
     uint32_t uid;
 } User;
 
-/* What is left of the limits. */
+/* The remainders of the limits. */
 typedef struct Room {
     uint64_t files, path_bytes, ranges;
 } Room;
@@ -131,7 +131,8 @@ static int find_users(Selection *x)
     return 0;
 }
 
-/* The share of sessions of this stage and user that opened the file, as far as the model knows. */
+/* Returns the share of sessions of this stage and user that opened the file, according to the
+ * model. */
 static double known_share(const Model *m, const ModelStage *s, const Trace *t, uint32_t file)
 {
     char path[TRACE_PATH_MAX];
@@ -212,7 +213,7 @@ static int compare_candidates(const void *a, const void *b)
     return x->file < y->file ? -1 : x->file > y->file;
 }
 
-/* NULL for root, and for files that nobody opened. */
+/* NULL for root, and for files that no user opened. */
 static Share *share_of(Selection *x, User u)
 {
     const Share key = {.uid = u.uid};

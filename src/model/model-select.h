@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What is learned of a trace that holds more than TRACE_RECORD_* (trace-limits.h) allow: an older
- * recorder had no limits, and a trace can come from elsewhere. Pure. */
+/* Selects what is learned from a trace that exceeds the limits TRACE_RECORD_* (trace-limits.h).
+ * Older recorders had no limits, and a trace can come from another machine. Pure. */
 
 #include "model/model.h"
 

@@ -199,12 +199,11 @@ int model_make_portable(const Model *m, Model **ret);
  * own (/usr/local, /etc/NetworkManager, …). */
 bool model_path_is_portable(const char *path);
 
-/* What stage `stage` of user `uid` (UID_INVALID: whoever it will be) is predicted to need:
- * P(application active) = active / sessions, P(file) by eq. 4.16 of the thesis over the
- * applications that use it, in log space (5.8.1), P(map) = P(file) * resident / observed (assumed
- * where nothing was observed); metadata ranges by their frequency. What the chains know is not
- * asked: that is predict/mixture.h. Empty (no files) if the stage was never learned. 0 or -ENOMEM.
- */
+/* Predicts what stage `stage` of user `uid` (UID_INVALID: any user) needs: P(application active) =
+ * active / sessions, P(file) by eq. 4.16 of the thesis over the applications that use it, in log
+ * space (5.8.1), P(map) = P(file) * resident / observed (assumed where nothing was observed);
+ * metadata ranges by their frequency. Does not use the chains: predict/mixture.h does. Empty (no
+ * files) if the stage was never learned. 0 or -ENOMEM. */
 int model_predict_stage(const Model *m, Stage stage, uint32_t uid, Prediction **ret);
 
 /* Sessions of a stage learned so far, in units of one new session (0.0: none). */

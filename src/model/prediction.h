@@ -36,6 +36,6 @@ Prediction *prediction_free(Prediction *p);
 DEFINE_CLEANUP(Prediction *, prediction_free);
 #define _cleanup_prediction_ _cleanup_(prediction_freep)
 
-/* Keeps the n files that are most likely opened, and of those as likely the first by path. Files
- * are sorted by path afterwards. Metadata stays. */
+/* Keeps the n files with the highest probability of being opened. Equally likely files are kept in
+ * the order of their paths. Files are sorted by path afterwards. Metadata stays. */
 void prediction_keep_likeliest(Prediction *p, size_t n);

@@ -25,7 +25,7 @@ void weighted_ranges_done(WeightedRanges *s);
 /* The function that is `weight` on the ranges and zero elsewhere. 0 or -ENOMEM. */
 int weighted_ranges_from_ranges(const RangeSet *ranges, DecayedSum weight, WeightedRanges *ret);
 
-/* The sum of both, each first seen from so many generations later. 0 or -ENOMEM. */
+/* *ret is the sum of both, after each was decayed by its number of generations. 0 or -ENOMEM. */
 int weighted_ranges_sum(const WeightedRanges *a, uint64_t a_later, const WeightedRanges *b,
                         uint64_t b_later, WeightedRanges *ret);
 

@@ -37,7 +37,7 @@ double cost_move_usec(const CostModel *m, uint64_t from, uint64_t to, uint64_t s
            (m->seek_max_usec - m->seek_min_usec) *
                    sqrt(fmin((double)distance / (double)MAX(size, (uint64_t)1), 1));
     seek += m->half_rotation_usec;
-    /* Ahead on the track, the platter brings it by itself. */
+    /* A place ahead on the same track reaches the head without a seek. */
     wait = to > from && distance <= m->wait_bytes ? (double)distance / m->rate_bytes_per_usec
                                                   : INFINITY;
     return fmin(seek, wait);

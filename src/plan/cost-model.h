@@ -16,7 +16,7 @@ typedef struct CostModel {
     double seek_max_usec; /* across the whole device */
     double half_rotation_usec;
     double fixed_usec;   /* per request */
-    uint64_t wait_bytes; /* the longest gap ahead over which the head waits */
+    uint64_t wait_bytes; /* longest gap that the head waits out instead of seeking */
     unsigned queue;      /* requests the device serves at once, at most COST_QUEUE_MAX */
 } CostModel;
 
@@ -38,10 +38,11 @@ double cost_move_usec(const CostModel *m, uint64_t from, uint64_t to, uint64_t s
  * head at 0. The fixed latencies of up to `queue` requests overlap; all requests share the rate. */
 double cost_sequence_usec(const CostModel *m, const CostRequest *requests, size_t n, uint64_t size);
 
-/* The largest gap ahead that is better read through than skipped with a request of its own, as
- * every smaller one is: where gap / rate * (1 + memory_price) = fixed + move. `memory_price` is the
- * price of a needless byte in memory, in transfers of a byte: 0 for metadata, which is small; 1 for
- * data, where each such byte may evict one that is then read again. */
+/* Returns the largest gap that is cheaper to read than to skip with a second request; every smaller
+ * gap is cheaper to read, too. It is the gap where gap / rate * (1 + memory_price) = fixed + move.
+ * `memory_price` is the cost of an unneeded byte in memory, in units of the transfer of one byte.
+ * It is 0 for metadata, which is small, and 1 for data, where each such byte may evict a byte that
+ * must be read again. */
 uint64_t cost_break_even_gap(const CostModel *m, uint64_t size, double memory_price);
 
 /* Time that a reader is spared per byte if `bytes`, which lie in `pieces` places of the device, are

@@ -10,7 +10,7 @@ typedef struct PlanCut {
     bool *keep_files;      /* file -> opened */
     bool *keep_maps;       /* map of all files, one file after another -> read */
     size_t *first_map;     /* file -> index of its first map in keep_maps */
-    uint64_t budget_bytes; /* what is left of the budget */
+    uint64_t budget_bytes; /* the rest of the budget */
     uint64_t n_skipped[_PLAN_SKIP_MAX];
 } PlanCut;
 
@@ -20,6 +20,6 @@ void plan_cut_done(PlanCut *c);
 DeviceClass plan_device_class(const Volume *v, const PlanParameters *p);
 const CostModel *plan_cost_model(const Volume *v, const PlanParameters *p);
 
-/* Selects as plan_compile() (plan.h) describes. Whatever it selects fits the budget and the limits
- * of plan.h. `n_skipped` counts only what was skipped here. 0 or -ENOMEM. */
+/* Selects as plan_compile() (plan.h) describes. The selection fits the budget and the limits of
+ * plan.h. `n_skipped` counts only what was skipped here. 0 or -ENOMEM. */
 int plan_cut(const LocatedPlan *l, const PlanParameters *p, PlanCut *ret);

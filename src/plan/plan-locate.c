@@ -42,7 +42,7 @@ typedef struct Locator {
     MetadataDeriver **derivers; /* per volume: NULL where metadata cannot be derived */
     bool *known;                /* per volume: the model knows its metadata up to `known_until` */
     usec_t known_until;
-    uint32_t uid; /* whose set it is, or OWNERSHIP_ANYBODY, OWNERSHIP_SYSTEM */
+    uint32_t uid; /* owner of the set, or OWNERSHIP_ANYBODY, OWNERSHIP_SYSTEM */
     Inode *inodes;
     ExtentList extents; /* of the current file; its array is used again */
     size_t n_extents;   /* of all files */
@@ -77,9 +77,9 @@ static size_t length_without_slash(const char *path)
     return l;
 }
 
-/* The volume on which a path below the root lies by its name; *ret_below is the path below its
- * mount point ("." for that itself). NULL if there is none, or if the lookup would set off an
- * automount: old kernels mount first and refuse to cross afterwards. */
+/* Finds the volume of a path below the root by comparing names with mount points. *ret_below is the
+ * path below the mount point ("." for the mount point itself). NULL if there is none, or if the
+ * lookup would trigger an automount: old kernels mount first and then refuse to cross the mount. */
 static const Volume *volume_of_path(const Locator *x, const char *path, const char **ret_below)
 {
     const Volume *best = NULL;
@@ -283,7 +283,8 @@ static int note_metadata(Locator *x, const Found *f, double probability)
     return metadata_deriver_note(d, f->below, f->st.st_ino, probability);
 }
 
-/* The located file of this inode: a new one, or one that has another name already. 0 or -ENOMEM. */
+/* Finds or adds the located file of this inode. It exists already if another name of the file was
+ * located. 0 or -ENOMEM. */
 static int add_file(Locator *x, const PredictedFile *p, const Found *found, Inode **ret)
 {
     LocatedFile *f;
@@ -430,7 +431,7 @@ static int derive_metadata(Locator *x)
                 return -ENOMEM;
         x->l->metadata_derived = x->l->metadata_derived || n > 0;
     }
-    /* Derived ones came after those that were known, and may lie in them. */
+    /* Derived ranges were appended to the known ones and may overlap them. */
     if (x->l->n_metadata > 1)
         qsort(x->l->metadata, x->l->n_metadata, sizeof(LocatedMetadata), compare_metadata);
     make_disjoint(x->l);

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* From what is predicted to what is replayed:
+/* Turns a prediction into the content of a pack:
  *
  *     Prediction --plan_locate()--> LocatedPlan --plan_compile()--> PackContent --pack_write()-->
  * pack
  *
- * plan_locate() makes all the system calls (open, fstat, FIEMAP, libext2fs); plan_compile() decides
- * from what it found: cut at the budget, sort by physical block, merge what is cheaper read
- * through.
+ * plan_locate() makes all the system calls (open, fstat, FIEMAP, libext2fs); plan_compile() cuts at
+ * the budget, sorts by physical block and merges ranges if the gap is cheaper to read than to skip.
  *
- *     volume_table_read(AT_FDCWD, root, &volumes);
- *     plan_locate(prediction, root, &volumes, uid, known_until, &located);
- *     plan_compile(located, &parameters, &content, &summary);
+ *     volume_table_read(AT_FDCWD, root, &volumes); plan_locate(prediction, root, &volumes, uid,
+ *     known_until, &located); plan_compile(located, &parameters, &content, &summary);
  *     pack_write(content, &bytes, &size);
  *
  * Everything is the caller's to free. */

@@ -28,8 +28,8 @@ static int add_window(Bisection *b, uint64_t offset, uint64_t length)
     return b->search->read_window(b->search->arg, offset, length, b->ranges);
 }
 
-/* `known`: the number of resident pages if the other half's count tells it, else -1. The depth is
- * the logarithm of the number of pages: at most 52 for 8 EiB of pages of 4 KiB. */
+/* `known`: the number of resident pages if it follows from the count of the other half, else -1.
+ * The depth is the logarithm of the number of pages: at most 52 for 8 EiB of pages of 4 KiB. */
 static int bisect(Bisection *b, uint64_t offset, uint64_t length, int64_t known)
 {
     const uint64_t page = b->search->page_bytes;

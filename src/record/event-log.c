@@ -109,7 +109,7 @@ typedef union Record {
     uint8_t bytes[sizeof(Head) + 128 + 4096];
 } Record;
 
-/* Writes the object as it stands in `bytes` of a log; its size is record_size(). */
+/* Writes the object in the form of EventLog.bytes. Its size is record_size(). */
 static void make_record(const LoggedObject *o, Record *ret)
 {
     LoggedObject named = *o;

@@ -15,7 +15,7 @@
 /* The buffer of one read(2): some 1,500 events. */
 #define READ_SIZE (128U * 1024)
 
-/* Of every group, whatever its mode. */
+/* Flags of every group in either mode. */
 #define GROUP_FLAGS (FAN_CLASS_NOTIF | FAN_CLOEXEC | FAN_NONBLOCK)
 
 /* A watched filesystem. It is not held open, so that it can be unmounted. */
@@ -31,7 +31,7 @@ typedef struct Watch {
 
 struct Fanotify {
     int handle_fd;     /* the group in file-handle mode */
-    int descriptor_fd; /* the one in descriptor mode; -EBADF until needed */
+    int descriptor_fd; /* the group in descriptor mode; -EBADF until needed */
     bool unlimited;    /* both queues */
     Watch *watches;
     size_t n_watches, allocated_watches;
@@ -309,8 +309,8 @@ static int drain_group(Fanotify *f, int fd, bool by_descriptor, fanotify_before_
                 r = k;
         }
         if (events >= FANOTIFY_DRAIN_EVENTS)
-            return r < 0 ? r
-                         : events; /* files are opened faster than read here: the timer goes on */
+            return r < 0 ? r : events; /* events arrive faster than they are read: the timer
+                                          continues */
     }
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Which files and directories are opened, by fanotify(7). Notification class only, so that a
- * recorder that hangs blocks no other process. File-handle mode where the filesystem has it: the
- * kernel opens no descriptor per event, and paths are resolved when the stage has ended. Descriptor
- * mode for btrfs subvolumes, which refuse handles (EXDEV). */
+/* Reports which files and directories are opened, with fanotify(7). Notification class only, so
+ * that a recorder that hangs blocks no other process. File-handle mode where the filesystem has it:
+ * the kernel opens no descriptor per event, and paths are resolved when the stage has ended.
+ * Descriptor mode for btrfs subvolumes, which refuse handles (EXDEV). */
 
 #include "record/event-log.h"
 #include "volume/volume.h"
@@ -15,12 +15,12 @@ typedef struct Fanotify Fanotify;
  * Borrowed: valid during the call. 0 or a negative errno. */
 typedef int (*fanotify_handler_t)(void *arg, const LoggedObject *object, uint32_t pid, bool exec);
 
-/* `unlimited`: the kernel's queue has no bound of its own (FAN_UNLIMITED_QUEUE). A bounded one
+/* `unlimited`: the kernel does not bound its queue (FAN_UNLIMITED_QUEUE). A bounded one
  * (fs.fanotify.max_queued_events, 16,384 by default) overflows when one user opens files faster
  * than the recorder reads for a moment, and then the events of everybody are lost. What an
- * unlimited queue holds is charged to the recorder's control group. The recorder bounds what it
- * keeps by itself, per user (record/user-shares.h). 0; -EPERM (no CAP_SYS_ADMIN), -ENOSYS (no
- * fanotify), -EINVAL (a kernel before 5.9), -ENOMEM, or another negative errno. */
+ * unlimited queue holds is charged to the recorder's control group. The recorder bounds for each
+ * user what it keeps (record/user-shares.h). 0; -EPERM (no CAP_SYS_ADMIN), -ENOSYS (no fanotify),
+ * -EINVAL (a kernel before 5.9), -ENOMEM, or another negative errno. */
 int fanotify_new(bool unlimited, Fanotify **ret);
 
 /* The same of a group that is open and marked already (record/handover.h). Takes the descriptor
@@ -34,7 +34,7 @@ int fanotify_open_group(bool unlimited, bool by_descriptor);
 /* Marks the whole filesystem that `target` lies on. 0 or a negative errno. */
 int fanotify_mark_filesystem(int group_fd, const char *target);
 /* True for an error of fanotify_mark_filesystem() on a filesystem that only descriptor mode can
- * record: a subvolume has no fsid of its own, and some filesystems have no file handles. */
+ * record: a subvolume has no separate fsid, and some filesystems have no file handles. */
 bool fanotify_needs_descriptors(int error);
 
 /* Watches the whole filesystem of the volume; its events carry `number`. Holds nothing open, so
@@ -45,11 +45,11 @@ int fanotify_watch(Fanotify *f, const Volume *v, uint32_t number);
  * watched again, it gets its old number. */
 void fanotify_unwatch(Fanotify *f, uint64_t st_dev);
 
-/* Reads what is queued, without blocking, and calls the handler for each event. `before` is called
+/* Reads the queued events without blocking and calls the handler for each event. `before` is called
  * after each read(2) and before its events are handled, and once at the end. Returns after
  * FANOTIFY_DRAIN_EVENTS, so that the event loop has its turn. The number of events, or the first
- * negative return of either function. *overflows is raised by one for each overflow of the queue.
- */
+ * negative return of either function. *overflows is raised by one for each overflow of the
+ * queue. */
 #define FANOTIFY_DRAIN_EVENTS 100000
 typedef int (*fanotify_before_t)(void *arg);
 int fanotify_drain(Fanotify *f, fanotify_before_t before, fanotify_handler_t handler, void *arg,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Reports applications as they start and exit, while a stage is recorded and between stages. Which
- * run is which application is known once the batches that report it are settled (processes.h): a
- * start is reported FOLLOWING_BATCHES batches late, and a run that is over by then is reported as a
+/* Reports applications as they start and exit, while a stage is recorded and between stages. A run
+ * is assigned to an application when the batches that report it are settled (processes.h): a start
+ * is reported FOLLOWING_BATCHES batches late, and a run that has ended before that is reported as a
  * start and an exit. Pure. */
 
 #include "record/processes.h"

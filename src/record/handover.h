@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A recording that begins before headstartd: headstart-init marks the root filesystem as soon as it
- * is mounted, and a process of its own keeps the descriptors until headstartd claims them through a
- * socket. The kernel queues the events meanwhile. Needs libc alone.
+/* A recording that begins before headstartd starts. headstart-init marks the root filesystem as
+ * soon as it is mounted, and a separate process keeps the descriptors until headstartd claims them
+ * through a socket. Until then the kernel queues the events. Needs libc alone.
  *
- *     headstart-init   handover_begin(), fork(2), handover_offer()
- *     headstartd       handover_claim(), fanotify_adopt() */
+ *     headstart-init   handover_begin(), fork(2), handover_offer() headstartd handover_claim(),
+ *     fanotify_adopt() */
 
 #include "base/time-util.h"
 
@@ -16,7 +16,7 @@
  * on. */
 #define HANDOVER_SOCKET "handover"
 
-/* A group that nobody claims is closed after this time. */
+/* A group that was not claimed is closed after this time. */
 #define HANDOVER_OFFER_USEC (60 * USEC_PER_SEC)
 
 /* headstartd waits at most this long for the answer of a process that does nothing but answer. */
@@ -51,6 +51,7 @@ int handover_listen(const char *path);
  * negative errno. The caller closes the descriptors and removes the socket. */
 int handover_offer(int listen_fd, const Handover *h, usec_t timeout);
 
-/* Claims what is offered at `path`, and removes the socket. 0; -ENOENT or -ECONNREFUSED: nothing is
- * offered; -EPERM: not by root; -ETIMEDOUT; -EBADMSG: by another version; or a negative errno. */
+/* Claims the group that is offered at `path`, and removes the socket. 0; -ENOENT or -ECONNREFUSED:
+ * nothing is offered; -EPERM: not by root; -ETIMEDOUT; -EBADMSG: by another version; or a negative
+ * errno. */
 int handover_claim(const char *path, Handover *ret);

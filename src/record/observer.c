@@ -196,8 +196,8 @@ static int on_open(void *arg, const LoggedObject *object, uint32_t pid, bool exe
     return r < 0 ? r : log_open(o, &e);
 }
 
-/* A fanotify_before_t: what the connector has reported is handed in before the opens that were read
- * before it, so that whoever opened something is known then (processes.h). */
+/* A fanotify_before_t: processes the events of the connector before the opens that were read
+ * earlier, so that the process of each open is known (processes.h). */
 static int before_opens(void *arg)
 {
     Observer *o = arg;
@@ -228,7 +228,7 @@ int observer_drain(Observer *o)
 
 /* --- stages ----------------------------------------------------------------------------------- */
 
-/* Takes the objects of processes that go on over into a new log. */
+/* Copies the objects of processes that continue into a new log. */
 typedef struct Carry {
     const EventLog *from;
     EventLog *to;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Who opens what: reads the queues of fanotify and of the proc connector into a stage's record, and
- * knows which process is part of which application. */
+/* Observes which application opens which file. Reads the queues of fanotify and of the proc
+ * connector into a stage's record, and assigns processes to applications. */
 
 #include "record/proc-facts.h"
 #include "record/processes.h"
@@ -12,7 +12,7 @@
 /* How often /proc is asked which processes have exited, without the proc connector. */
 #define OBSERVER_REAP_USEC (USEC_PER_SEC / 2)
 
-/* Between stages the runs that are over are forgotten when there are so many, and twice as many as
+/* Between stages, ended runs are forgotten when there are at least this many, and twice as many as
  * were left the last time. */
 #define OBSERVER_RUNS_MAX 5000U
 
@@ -35,11 +35,11 @@ void observer_done(Observer *o);
 /* Adds the processes that run already. 0, -ENOMEM, or the error of reading /proc. */
 int observer_scan_processes(Observer *o);
 
-/* Reads what is queued. The number of opens, or a negative errno. */
+/* Reads the queued events. The number of opens, or a negative errno. */
 int observer_drain(Observer *o);
 
-/* A stage begins: forgets all but the processes that go on and what they run. To be called before
- * stage_record_begin(). 0 or -ENOMEM. */
+/* Begins a stage: forgets everything but the running processes and what they run. To be called
+ * before stage_record_begin(). 0 or -ENOMEM. */
 int observer_begin_stage(Observer *o);
 
 /* No stage runs: forgets the events, and the runs that are over, but for those whose serial is

@@ -10,7 +10,7 @@
  * in the kernel), or another negative errno. */
 int proc_connector_open(void);
 
-/* Hands in what is queued, at most about 200,000 events; instants are `boottime - start_boottime`,
- * from the events' own time stamps. The number of events, -ENOMEM, or a negative errno. *lost is
+/* Reads the queued events, at most about 200,000. Instants are `boottime - start_boottime`, from
+ * the time stamps of the events. The number of events, -ENOMEM, or a negative errno. *lost is
  * raised when the kernel dropped some. */
 int proc_connector_drain(int fd, ProcessTable *t, usec_t start_boottime, uint64_t *lost);

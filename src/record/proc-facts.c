@@ -15,7 +15,7 @@
 #define MOUNTINFO_SIZE_MAX (1024U * 1024)
 
 struct ProcReader {
-    int mountinfo_fd;   /* of our own; POLLPRI tells a change */
+    int mountinfo_fd;   /* opened here; POLLPRI signals a change */
     MountTable mounts;  /* our own */
     char namespace[64]; /* ours, as /proc/self/ns/mnt names it */
 };

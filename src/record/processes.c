@@ -25,11 +25,11 @@ typedef struct Process {
     uint32_t run; /* into runs, or PROCESS_NONE */
     uint32_t uid;
     uint32_t before; /* the run it returns to if the execve fails */
-    /* Runs that it executed and that are not settled: those that exec events named, and those that
-     * the connector reported. match() finds out which of them are the same. */
+    /* Its unsettled runs: those from exec events, and those from the connector. match() finds out
+     * which of them are the same run. */
     RunList named, reported;
     usec_t exit_at;
-    bool in_group; /* further exec events belong to the execve that named `run` */
+    bool in_group; /* the next exec events belong to the same execve as `run` */
     bool opened;   /* it opened another file since: that execve is over */
     bool via_env;  /* `run` is a script that env(1) is about to interpret */
     bool exited;
@@ -48,7 +48,8 @@ typedef struct RunCount {
 
 struct ProcessTable {
     Process *processes;
-    RunCount counts[PROCESS_USERS_MAX]; /* the first is root's, the last stands for further users */
+    RunCount counts[PROCESS_USERS_MAX]; /* the first counts root's runs, the last those of all
+                                           further users */
     size_t n_counts;
     ProcessRun *runs;
     size_t n_runs, allocated_runs;
@@ -456,7 +457,7 @@ static void return_from_exec(ProcessTable *t, Process *p)
     enter_run(t, p, p->before);
     if (t->runs[failed].same_as != PROCESS_NONE)
         return;
-    /* The failed execve made no run of its own. */
+    /* The failed execve made no run. */
     if (p->before == PROCESS_NONE)
         t->runs[failed].object = PROCESS_NONE;
     else
@@ -538,8 +539,8 @@ void process_table_settle(ProcessTable *t, process_name_t name, void *arg)
     t->unsettled = unsettled;
 }
 
-/* Marks the runs that are to stay: those that go on, those with a serial of `keep_from` or higher,
- * those that are not settled while their process lives, and what they are a part of. */
+/* Marks the runs to keep: runs that continue, runs with a serial of `keep_from` or higher,
+ * unsettled runs of a live process, and the runs that these are part of. */
 static void mark_kept(const ProcessTable *t, uint64_t keep_from, bool *kept)
 {
     Process *p, *tmp;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Which process is part of which application: a state machine over what fanotify and the proc
- * connector report. Pure: events in, attributions out.
+/* Assigns processes to applications: a state machine over the events of fanotify and the proc
+ * connector. Pure: events in, attributions out.
  *
  * A run is one execution of an application by one process, and of all processes that it forks. The
  * application is what the first exec event names: execve(2) of a script opens the script, its
@@ -60,8 +60,7 @@ typedef struct ProcessRun {
     uint32_t n_processes; /* that are part of it and alive */
     usec_t start;         /* the caller's clock */
     usec_t end;           /* USEC_INFINITY: still running */
-    uint32_t same_as;     /* the run that this one turned out to be a part of; PROCESS_NONE: it is a
-                           * run of its own */
+    uint32_t same_as;     /* the run that this one is part of; PROCESS_NONE: it is a separate run */
     uint32_t next;        /* internal */
     uint64_t serial;      /* rises with each run, also over stages, and never changes */
     bool own;             /* of headstart's own programs */
@@ -111,22 +110,22 @@ void process_table_reap(ProcessTable *t, bool (*alive)(uint32_t pid), usec_t at)
 /* To be called when the connector has lost events: exec events that wait for a report get none. */
 void process_table_lost(ProcessTable *t);
 
-/* To be called when a batch is over. Forgets the processes that had exited by the end of the batch
- * before, and matches what was executed by then. `name` is called for a process whose last report
- * has no name. It returns true if the process's program lies on a watched filesystem: then exec
- * events named it, and the report without a name is an earlier one. If not, it may set *ret_object
- * (PROCESS_NONE by default) and *ret_own. */
+/* To be called when a batch is over. Forgets the processes that had exited by the end of the
+ * previous batch, and matches the runs executed by then. `name` is called for a process whose last
+ * report has no name. It returns true if the process's program lies on a watched filesystem: then
+ * exec events named it, and the report without a name is an earlier one. If not, it may set
+ * *ret_object (PROCESS_NONE by default) and *ret_own. */
 typedef bool (*process_name_t)(void *arg, uint32_t pid, uint32_t *ret_object, bool *ret_own);
 void process_table_settle(ProcessTable *t, process_name_t name, void *arg);
 
-/* Forgets the runs that are over, but for those whose serial is `keep_from` or higher. Numbers the
- * others anew from 0, in their order, and replaces each object by `map(object)` (PROCESS_NONE
+/* Forgets the runs that are over, but for those whose serial is `keep_from` or higher. Renumbers
+ * the others from 0, in their order, and replaces each object by `map(object)` (PROCESS_NONE
  * stays). Instants stay. 0 or -ENOMEM. */
 int process_table_compact(ProcessTable *t, uint64_t keep_from,
                           uint32_t (*map)(uint32_t object, void *arg), void *arg);
 
-/* A stage begins, and with it the caller's clock: forgets all runs that are over, and what goes on
- * ran before the stage (start 0). Otherwise as process_table_compact(). */
+/* Begins a stage, with which the caller's clock restarts. Forgets all ended runs. Runs that
+ * continue get start 0: they ran before the stage. Otherwise as process_table_compact(). */
 int process_table_new_stage(ProcessTable *t, uint32_t (*map)(uint32_t object, void *arg),
                             void *arg);
 

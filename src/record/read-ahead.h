@@ -4,11 +4,12 @@
 /* Lowers read_ahead_kb for an exact recording, so that only the pages that were touched become
  * resident, and restores it. A record of the old values is written before anything is changed:
  * after a crash, ExecStopPost= or the next start of the recorder restores them. A value that
- * another program has set meanwhile stays. */
+ * another program has set since then stays. */
 
 #include "volume/volume.h"
 
-/* What is written to read_ahead_kb while recording: one page is what an access touches. */
+/* The value of read_ahead_kb while recording, so that an access reads only the page that it
+ * touches. */
 #define READ_AHEAD_EXACT_KB 4U
 
 /* Lowers it on the volumes' devices: all of them, or only those that the kernel does not call
@@ -17,6 +18,6 @@
  * changed). */
 int read_ahead_lower(const VolumeTable *t, bool rotational_too, const char *record);
 
-/* Restores what the record holds, where the lowered value still stands, and removes the record. 0
+/* Restores the recorded values where the lowered value is still set, and removes the record. 0
  * (also if there is no record), or a negative errno. A record that cannot be read is set aside. */
 int read_ahead_restore(const char *record);
