@@ -52,7 +52,7 @@ static unsigned state_of(const Preload *l, size_t a, size_t b)
 }
 
 /* Equation 3.10, for a visited state and a first visit alike. */
-static double fade(double mean, double value, double weight_of_mean)
+static double decayed_mean(double mean, double value, double weight_of_mean)
 {
     return weight_of_mean * mean + (1 - weight_of_mean) * value;
 }
@@ -65,10 +65,11 @@ static void chain_update(const Preload *l, PreloadChain *c, unsigned to, usec_t 
     if (from == to)
         return;
     w = c->left[from] == USEC_INFINITY ? 0 : exp(-l->lambda * (double)(now - c->left[from]));
-    c->transition_usec[from] = (float)fade(c->transition_usec[from], (double)(now - c->entered), w);
+    c->transition_usec[from] =
+            (float)decayed_mean(c->transition_usec[from], (double)(now - c->entered), w);
     for (unsigned j = 0; j < 4; j++)
         if (j != from)
-            c->probability[from][j] = (float)fade(c->probability[from][j], j == to, w);
+            c->probability[from][j] = (float)decayed_mean(c->probability[from][j], j == to, w);
     c->left[from] = now;
     c->entered = now;
     c->state = to;

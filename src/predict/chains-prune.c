@@ -22,7 +22,7 @@ static bool brief(const Chains *c, DecayedSum msec)
 /* True if nothing that still counts was seen of the pair, although nearly all that still counts of
  * its history was seen since its chain began, or nothing of its history counts. A young chain has
  * seen nothing either, and stays. */
-static bool pair_faded(const Chains *c, const UserHistory *h, const ChainsPair *p)
+static bool pair_decayed(const Chains *c, const UserHistory *h, const ChainsPair *p)
 {
     DecayedSum events = {0};
 
@@ -37,7 +37,7 @@ static bool pair_faded(const Chains *c, const UserHistory *h, const ChainsPair *
             chains_value(c, p->before_time) <= NEGLIGIBLE * chains_value(c, h->time));
 }
 
-static bool application_faded(const Chains *c, const ChainsApplication *x)
+static bool application_decayed(const Chains *c, const ChainsApplication *x)
 {
     return few(c, x->starts) && few(c, x->exits) && brief(c, x->on) && brief(c, x->last);
 }
@@ -47,9 +47,9 @@ static void mark(const Chains *c, const UserHistory *h, bool *keep)
 {
     keep[CHAINS_BEGIN] = true;
     for (size_t i = 1; i < h->n_applications; i++)
-        keep[i] = !application_faded(c, &h->applications[i]);
+        keep[i] = !application_decayed(c, &h->applications[i]);
     for (size_t i = 0; i < h->n_pairs; i++)
-        if (!pair_faded(c, h, &h->pairs[i]))
+        if (!pair_decayed(c, h, &h->pairs[i]))
             keep[h->pairs[i].a] = keep[h->pairs[i].b] = true;
 }
 
@@ -96,7 +96,7 @@ static int copy_neighbour(UserHistory *to, const Chains *from, UserHistory *h, u
         return 0;
     if (!q)
         return user_history_add_neighbours(to, x, y);
-    if (pair_faded(from, h, q))
+    if (pair_decayed(from, h, q))
         return 0;
     r = user_history_add_pair(to, x, y, &p);
     if (r < 0)

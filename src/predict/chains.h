@@ -191,11 +191,11 @@ bool chains_is_full(const Chains *c);
  *
  * Merging does not prune, because it would no longer be associative. A chain says what was observed
  * since it began. If two applications never co-occurred again, that is evidence against the chain,
- * and not zero. Suppose a chain has faded in A and lives in B. If it is dropped from A before B is
- * added, all of A counts as time before the chain. If B and C are added first, the chain is kept,
- * and the time of A since the chain began counts. Dropping is harmless only where a sum is zero,
- * and merging drops nothing else. Pruning therefore comes last, where a model is learned and saved
- * or the sum of a fleet is ready: model_prune().
+ * and not zero. Suppose a chain has decayed in A and lives in B. If it is dropped from A before B
+ * is added, all of A counts as time before the chain. If B and C are added first, the chain is
+ * kept, and the time of A since the chain began counts. Dropping is harmless only where a sum is
+ * zero, and merging drops nothing else. Pruning therefore comes last, where a model is learned and
+ * saved or the sum of a fleet is ready: model_prune().
  *
  * Names get new ids: do not prune while a predictor uses the old ones. 0, -EBUSY, -EINVAL (as
  * above), -ENOMEM. */

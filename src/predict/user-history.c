@@ -34,13 +34,6 @@ int user_history_new(uint32_t user, UserHistory **ret)
     return 0;
 }
 
-uint32_t user_history_find(const UserHistory *h, uint32_t id)
-{
-    if (id == CHAINS_NONE)
-        return CHAINS_BEGIN;
-    return id < h->allocated_index ? h->index[id] : CHAINS_NONE;
-}
-
 int user_history_add(UserHistory *h, uint32_t id, uint32_t *ret)
 {
     size_t old = h->allocated_index;

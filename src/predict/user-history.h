@@ -75,7 +75,12 @@ int user_history_copy(const UserHistory *h, UserHistory **ret);
 
 /* The application with that id, CHAINS_NONE if there is none. CHAINS_NONE as id gives CHAINS_BEGIN.
  */
-uint32_t user_history_find(const UserHistory *h, uint32_t id);
+static inline uint32_t user_history_find(const UserHistory *h, uint32_t id)
+{
+    if (id == CHAINS_NONE)
+        return CHAINS_BEGIN;
+    return id < h->allocated_index ? h->index[id] : CHAINS_NONE;
+}
 
 /* Finds or adds the application with that id. 0, -E2BIG (id out of range), -ENOMEM. */
 int user_history_add(UserHistory *h, uint32_t id, uint32_t *ret);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What the judge says of every predictor, over habits drawn from seeds: the figures of
+/* The simulation of every predictor over habits drawn from seeds: the figures of
  * docs/predictors.md.
  *
  *     measure-predict [SEEDS [FIRST-SEED [SESSIONS]]]      8, 1 and 60
@@ -80,8 +80,8 @@ static int new_predictor(const Line *line, const Habits *h, Predictor **ret)
     return predictor_new(line->name, &pp, 1, ret);
 }
 
-static int judge(const Line *line, const Habits *h, const SimulateInput *in, uint64_t budget,
-                 usec_t horizon, SimulateReport *ret)
+static int simulate_line(const Line *line, const Habits *h, const SimulateInput *in,
+                         uint64_t budget, usec_t horizon, SimulateReport *ret)
 {
     _cleanup_predictor_ Predictor *p = NULL;
     SimulateParameters sp;
@@ -143,7 +143,8 @@ static int scenario(const char *title, uint32_t user, unsigned n_seeds, uint64_t
         best_guess += habits_best_guess(h) / n_seeds;
         for (size_t i = 0; i < ELEMENTSOF(lines); i++) {
             SimulateReport r;
-            int e = judge(&lines[i], h, &in, habits_union_bytes(h) / 2, 20 * USEC_PER_SEC, &r);
+            int e = simulate_line(&lines[i], h, &in, habits_union_bytes(h) / 2, 20 * USEC_PER_SEC,
+                                  &r);
 
             if (e < 0)
                 return e;
@@ -195,14 +196,14 @@ static int reliability(unsigned n_seeds, uint64_t first, unsigned n_sessions)
             return -EIO;
         for (size_t i = 0; i < ELEMENTSOF(which); i++) {
             SimulateReport r;
-            int e = judge(&which[i], h, &in, habits_union_bytes(h) / 2, USEC_INFINITY, &r);
+            int e = simulate_line(&which[i], h, &in, habits_union_bytes(h) / 2, USEC_INFINITY, &r);
 
             if (e < 0)
                 return e;
             add_report(&sums[i], &r, r.hit_rate);
         }
     }
-    printf("\n## Reliability: used before the session ends; promised, and came\n\n| promised |");
+    printf("\n## Reliability: used before the session ends; predicted and observed\n\n| predicted |");
     for (size_t i = 0; i < ELEMENTSOF(which); i++)
         printf(" %s%s%s |", which[i].name, *which[i].remark ? ", " : "", which[i].remark);
     printf("\n| --- | --- | --- | --- | --- |\n");
@@ -214,7 +215,7 @@ static int reliability(unsigned n_seeds, uint64_t first, unsigned n_sessions)
             if (bin->n == 0)
                 printf(" - |");
             else
-                printf(" %.2f came %.2f (%llu) |", bin->sum / (double)bin->n,
+                printf(" %.2f: %.2f (%llu) |", bin->sum / (double)bin->n,
                        (double)bin->used / (double)bin->n, (unsigned long long)bin->n);
         }
         printf("\n");

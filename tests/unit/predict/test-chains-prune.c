@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Forgetting chains that have faded, and taking back what a clock that ran ahead did to them. */
+/* Pruning of chains that have decayed, and the correction of chains made while the clock ran ahead.
+ */
 
 #include "evaluate/random.h"
 #include "util/chains-util.h"
@@ -103,7 +104,7 @@ static Chains *sum_of(const Chains *a, const Chains *b)
     return c;
 }
 
-/* What is alive stays as it is, to the bit; what has faded goes, with its name. */
+/* What is alive stays as it is, to the bit; what has decayed goes, with its name. */
 static void what_has_faded_goes(void **state)
 {
     _cleanup_chains_ Chains *c = make(), *p = NULL, *q = NULL;

@@ -203,7 +203,7 @@ static void test_window(void **state)
     assert_null(user_history_find_pair(w, 1, 3));
 }
 
-/* What was long ago weighs less; counts fade by half in a half-life. */
+/* What was long ago weighs less; counts decay by half in a half-life. */
 static void test_fading(void **state)
 {
     usec_t halflife_usec = DECAYED_SUM_HALFLIFE_DEFAULT;

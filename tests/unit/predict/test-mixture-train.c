@@ -91,7 +91,7 @@ static void what_follows_is_learned(void **state)
     assert_int_not_equal(b, CHAINS_NONE);
     assert_non_null(user_history_find_pair(w, MIN(a, b), MAX(a, b)));
     assert_int_equal(user_history_find(w, number_of(m->chains, "/sbin/daemon")), CHAINS_NONE);
-    /* Three starts, two of them faded by one and two days of a week's half-life. */
+    /* Three starts, two of them decayed by one and two days of a week's half-life. */
     chains_totals(m->chains, w, a, &totals);
     assert_true(totals.starts > 2.7 && totals.starts < 3.0);
 }
