@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 
 #ifndef SYS_cachestat
-#define SYS_cachestat 451 /* the same on every architecture */
+#define SYS_cachestat 451 /* this number is the same on every architecture */
 #endif
 
 /* linux/mman.h has these from 6.5 on. */

@@ -27,8 +27,8 @@
 #define DECAYED_SUM_HALFLIFE_DEFAULT (168 * USEC_PER_HOUR) /* thesis 5.2.1 */
 
 typedef struct DecayedSum {
-    uint64_t current;  /* of the model's generation */
-    uint64_t previous; /* of the one before it */
+    uint64_t current;  /* sum of the model's generation */
+    uint64_t previous; /* sum of the generation before it */
 } DecayedSum;
 
 static inline uint64_t decayed_sum_saturating_add(uint64_t a, uint64_t b)
@@ -81,9 +81,9 @@ static inline bool decayed_sum_within(DecayedSum part, DecayedSum whole)
     return part.current <= whole.current && part.previous <= whole.previous;
 }
 
-/* The same sum under another clock, on which an observation made now weighs `to` instead of `from`.
- * It serves models that were made while the clock was wrong. The result lies in one generation and
- * is rounded down, so it is not exact as merging is. */
+/* Converts the sum to another clock. An observation made now weighs `from` on the old clock and
+ * `to` on the new one. It serves models that were made while the clock was wrong. The result lies
+ * in one generation and is rounded down, so it is not exact as merging is. */
 static inline DecayedSum decayed_sum_rescale(DecayedSum f, uint64_t to, uint64_t from)
 {
     __extension__ typedef unsigned __int128 Wide;

@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 
-#define SYMLINKS_MAX 40U /* as the kernel */
+#define SYMLINKS_MAX 40U /* the limit of the kernel, too */
 
 int open_beneath(int dir_fd, const char *path)
 {

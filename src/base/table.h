@@ -23,7 +23,7 @@ typedef enum CellType {
     CELL_REALTIME,    /* usec_t, the same, as text local date and time */
     CELL_PROBABILITY, /* double, as text a percentage; below 0: unknown */
     CELL_NUMBER,      /* double, as text with one decimal; below 0: unknown */
-    CELL_PRECISE,     /* the same with three decimals */
+    CELL_PRECISE,     /* CELL_NUMBER with three decimals */
     CELL_BOOLEAN,     /* int, as text "yes" or "no" */
     CELL_TABLE,       /* Table *, which the cell then owns; NULL: none */
     CELL_JSON,        /* json_object *, which the cell then owns; never printed as text */

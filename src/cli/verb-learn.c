@@ -37,7 +37,7 @@ typedef struct Learning {
     int state_fd;
     usec_t now; /* CLOCK_REALTIME */
     Model *model;
-    Table *table; /* what became of each trace */
+    Table *table; /* the result of each trace */
     bool anew;    /* the old model cannot be continued */
     char boot_id[ATTEMPT_BOOT_ID_MAX];
     uint64_t n_learned, n_failed;

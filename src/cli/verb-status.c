@@ -24,7 +24,7 @@ typedef struct StageStatus {
     uint64_t recorded;        /* CLOCK_REALTIME of the last trace; COUNT_UNKNOWN: none */
     uint64_t duration;        /* of that stage */
     const char *policy;       /* of the pack; NULL: no pack */
-    uint64_t bytes;           /* that the pack reads */
+    uint64_t bytes;           /* number of bytes that the pack reads */
     char *pack_error;         /* why the pack cannot be used */
     ReplayStatusList replays; /* in this boot */
 } StageStatus;

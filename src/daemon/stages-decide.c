@@ -17,7 +17,7 @@ typedef struct LoginSession {
     bool active, graphical, console, seat;
     bool listed;     /* named since the last LIST_BEGIN */
     bool considered; /* it was decided whether its login is recorded */
-    bool member;     /* of the login that is being recorded */
+    bool member;     /* belongs to the login that is being recorded */
     bool oom;
     char id[];
 } LoginSession;
@@ -46,7 +46,7 @@ struct StageMachine {
     usec_t finished; /* when the boot did; USEC_INFINITY: not yet */
     bool display_manager_known, display_manager;
     unsigned n_logins, n_members;
-    LoginUser *beginner; /* whose session began the login that is being recorded */
+    LoginUser *beginner; /* the user whose session began the login that is being recorded */
     /* While the stage may settle; USEC_INFINITY otherwise */
     usec_t measuring; /* start of the measurement */
     usec_t sampled;   /* the last sample; USEC_INFINITY: none yet */
@@ -494,7 +494,8 @@ int stage_machine_feed(StageMachine *m, const StageEvent *e, StageDecision *ret)
     r = apply_event(m, e);
     if (r < 0)
         return r;
-    /* A boot that was over before the machine began must be dropped before a login can end it. */
+    /* A boot that had ended before headstartd started must be dropped here, before a login can end
+     * it. */
     if (m->stage == STAGE_BOOT && m->finished < CLOCK_ZERO)
         check_boot(m, &d);
     consider_logins(m, e, &d);

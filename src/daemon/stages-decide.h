@@ -37,7 +37,7 @@ typedef struct StageParameters {
     unsigned starts_per_sec;   /* … at most this many applications started, … */
     unsigned busy_percent;     /* … and in a login processors worked at most this share of one */
     unsigned logins_max;       /* recorded in one boot: the caches are warm from the second on */
-    unsigned user_logins_max;  /* of these, of one user */
+    unsigned user_logins_max;  /* limit of the logins of one user */
 } StageParameters;
 
 #define STAGE_PARAMETERS_DEFAULT                     \

@@ -18,8 +18,9 @@
 #define STAGE_ENOUGH ((Stage)(_STAGE_MAX + 2)) /* the stage continues, but its recording ends */
 
 typedef struct StageChange {
-    Stage next;   /* what begins, or one of the above; _STAGE_INVALID: there is no further stage */
-    uint32_t uid; /* whose login or session; UID_INVALID: of several users, or not known */
+    Stage next;   /* the stage that begins, or one of the above; _STAGE_INVALID: there is no further
+                     stage */
+    uint32_t uid; /* user of the login or session; UID_INVALID: several users, or not known */
     bool drop;    /* the stage that ends was cut short: it gets no trace */
     bool others;  /* a session begins, and users other than `uid` are logged in, too */
 } StageChange;

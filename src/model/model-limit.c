@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#define ALLOCATION_BYTES 16U /* what malloc(3) adds */
+#define ALLOCATION_BYTES 16U /* overhead of malloc(3) */
 
 /* An entry of the model's file table, as one stage uses it. */
 typedef struct Entry {
@@ -195,7 +195,7 @@ static size_t drop_metadata(ModelStage *s, size_t room, double *weights)
 
 typedef struct Limiter {
     Model *m;
-    uint64_t *bytes;       /* by file, of one stage */
+    uint64_t *bytes;       /* by file, model bytes of one stage */
     uint64_t *stage_bytes; /* by stage */
     uint64_t *sizes;       /* of stages or users, in any order */
     User *users;

@@ -40,7 +40,7 @@ typedef struct Candidate {
 typedef struct Selection {
     const Model *m;
     Trace *t;
-    Candidate *candidates; /* one a file */
+    Candidate *candidates; /* one for each file */
     User *applications;    /* application -> user */
     Share *shares;         /* by uid */
     size_t n_shares;

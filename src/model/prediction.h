@@ -25,7 +25,7 @@ typedef struct PredictedMetadata {
 
 typedef struct Prediction {
     Stage stage;
-    usec_t horizon; /* how far ahead: tau of the thesis */
+    usec_t horizon; /* the prediction is for this time ahead (tau of the thesis) */
     PredictedFile *files;
     size_t n_files, allocated_files;
     PredictedMetadata *metadata; /* sorted by uuid, then offset */

@@ -118,7 +118,8 @@ typedef struct PlanSummary {
     uint64_t data_bytes, metadata_bytes;
     uint64_t gap_bytes; /* read because that is cheaper than seeking; included above */
     uint64_t n_skipped[_PLAN_SKIP_MAX];
-    usec_t estimated_usec; /* by the cost model; USEC_INFINITY where places are not physical */
+    usec_t estimated_usec; /* estimate of the cost model; USEC_INFINITY if offsets on the device are
+                              unknown */
 } PlanSummary;
 
 /* Finds what was predicted below `root`, which must be the directory for which the volumes were

@@ -9,7 +9,7 @@
 typedef struct Followed {
     uint64_t serial;
     char *name;     /* NULL: not reported yet */
-    ProcessRun run; /* as the table had it last */
+    ProcessRun run; /* the last state in the process table */
     unsigned batches;
 } Followed;
 

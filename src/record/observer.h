@@ -17,7 +17,7 @@
 #define OBSERVER_RUNS_MAX 5000U
 
 typedef struct Observer {
-    StageRecord *stage; /* what it fills; borrowed */
+    StageRecord *stage; /* the record that the observer fills; borrowed */
     Fanotify *fanotify;
     WatchedVolumes volumes;
     int connector_fd; /* -EBADF: /proc instead */

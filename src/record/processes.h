@@ -54,16 +54,16 @@
 
 /* One run of an application. */
 typedef struct ProcessRun {
-    uint32_t object;      /* what was executed: the caller's number; PROCESS_NONE: not known */
+    uint32_t object;      /* the executed file: a number of the caller; PROCESS_NONE: not known */
     uint32_t pid;         /* of the process that executed it */
     uint32_t uid;         /* of that process at that time; UID_INVALID: not known */
-    uint32_t n_processes; /* that are part of it and alive */
+    uint32_t n_processes; /* live processes that are part of the run */
     usec_t start;         /* the caller's clock */
     usec_t end;           /* USEC_INFINITY: still running */
     uint32_t same_as;     /* the run that this one is part of; PROCESS_NONE: it is a separate run */
     uint32_t next;        /* internal */
     uint64_t serial;      /* rises with each run, also over stages, and never changes */
-    bool own;             /* of headstart's own programs */
+    bool own;             /* a program of headstart */
 } ProcessRun;
 
 typedef struct ProcessTable ProcessTable;

@@ -40,9 +40,9 @@ struct Recorder {
     recorder_report_t report;
     void *report_arg;
     bool read_ahead_lowered;
-    bool complained; /* of events that cannot be read */
-    /* When the root filesystem was marked before this recorder existed, until the first stage has
-     * begun: what is queued since then belongs to that stage. 0: it was not. */
+    bool complained; /* a warning about unreadable events was logged */
+    /* The time at which headstart-init marked the root filesystem; 0: it did not. Events queued
+     * since then belong to the first stage, which resets the time when it begins. */
     usec_t marked_boottime, marked_realtime;
     char *limits;
 
@@ -77,9 +77,9 @@ static int give_back_read_ahead(Recorder *recorder)
     return 0;
 }
 
-/* Lowers read-ahead with --exact only. Elsewhere it would cost what recording must not: a page a
- * request is three times slower even on an ssd. Gives back in any case what a recorder left that
- * was killed. */
+/* Lowers read-ahead with --exact only. Otherwise recording would be too slow: with one page for
+ * each request, reading is three times slower even on an SSD. In any case restores what a killed
+ * recorder left lowered. */
 static void lower_read_ahead(Recorder *recorder)
 {
     char path[PATH_MAX + sizeof(READ_AHEAD_RECORD) + 1];
@@ -187,7 +187,7 @@ int recorder_drain(Recorder *recorder)
     return r < 0 ? r : events;
 }
 
-/* Looks at what is resident, if that is due. 0 or -ENOMEM. */
+/* Samples residency, if that is due. 0 or -ENOMEM. */
 static int sample(Recorder *recorder)
 {
     StageRecord *s = &recorder->stage;
@@ -246,7 +246,7 @@ static int on_mounts(sd_event_source *source _unused_, int fd _unused_, uint32_t
     int r = watched_volumes_changed(&recorder->observer.volumes, recorder->root);
 
     if (r > 0) {
-        recorder_drain(recorder); /* what was opened there before */
+        recorder_drain(recorder); /* reads the opens that happened there before */
         r = update_volumes(recorder);
     }
     if (r < 0)
@@ -280,8 +280,8 @@ static void begin_record(Recorder *recorder, Stage stage, uint32_t uid, usec_t b
     stage_record_begin(&recorder->stage, stage, uid, boottime, realtime);
 }
 
-/* The boot began when the root filesystem was marked, right after its mount: what is queued belongs
- * to it, and none of its metadata was resident before. */
+/* The boot began when the root filesystem was marked, right after its mount: the queued events
+ * belong to it, and none of its metadata was resident before. */
 static int begin_marked_stage(Recorder *recorder, uint32_t uid)
 {
     const VolumeTable nothing = {0};
@@ -309,7 +309,7 @@ int recorder_begin_stage(Recorder *recorder, Stage stage, uint32_t uid)
     recorder->marked_boottime = 0;
     r = volume_snapshots_begin(&s->snapshots, &recorder->observer.volumes.table);
     if (r >= 0)
-        r = recorder_drain(recorder); /* what was queued before is not this stage's */
+        r = recorder_drain(recorder); /* events queued before now do not belong to this stage */
     if (r >= 0)
         r = observer_begin_stage(&recorder->observer);
     if (r < 0)
@@ -323,8 +323,9 @@ static int build_trace(Recorder *recorder, Trace **ret)
     _cleanup_trace_builder_ TraceBuilder *b = NULL;
     int r = trace_builder_new(&recorder->observer, &b);
 
-    /* Twice: what the connector reports is settled one batch later. More often if events were
-     * queued while the recorder did not run, but not for ever: files may be opened all the time. */
+    /* Twice: what the connector reports is settled one batch later. Repeats if events were queued
+     * while the recorder did not run. The number of rounds is bounded, because files may be opened
+     * all the time. */
     for (int i = 0; r >= 0 && i < DRAINS_AT_END && (i < 2 || r >= FANOTIFY_DRAIN_EVENTS); i++)
         r = recorder_drain(recorder);
     return r < 0 ? r : trace_builder_build(b, recorder->root, recorder->run_dir, ret);
@@ -405,7 +406,7 @@ Recorder *recorder_free(Recorder *recorder)
     return NULL;
 }
 
-/* Adds a clause to the line that says what is missing. */
+/* Adds a clause to the line that lists what is missing. */
 static void note_limit(Recorder *recorder, const char *text)
 {
     char *more;
@@ -424,8 +425,8 @@ static int fail(char **ret_error, int error, const char *text)
     return error;
 }
 
-/* Takes over what headstart-init has begun. 1: it did; 0: there is nothing to take over, or it is
- * of no use. */
+/* Takes over the recording that headstart-init has begun. 1: done; 0: there is none, or it cannot
+ * be used. */
 static int adopt_handover(Recorder *recorder)
 {
     _cleanup_handover_ Handover h = HANDOVER_NULL;

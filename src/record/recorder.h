@@ -53,8 +53,8 @@ DEFINE_CLEANUP(Recorder *, recorder_free);
  * a negative errno. */
 int recorder_attach(Recorder *recorder, sd_event *event);
 
-/* Reads what is queued. The timer does it; a caller without an event loop calls it. The number of
- * opens, or a negative errno. */
+/* Reads the queued events. The timer does it; a caller without an event loop calls it. The number
+ * of opens, or a negative errno. */
 int recorder_drain(Recorder *recorder);
 
 /* An application that started or exited. */
@@ -66,9 +66,9 @@ typedef struct RecordedApplication {
     bool started;
 } RecordedApplication;
 
-/* Reports every application that starts or exits from now on, and first those that run, by calling
- * `report` from recorder_drain(). A report comes at most three batches late: which process is part
- * of which application must be settled first. NULL ends it. 0 or -ENOMEM. */
+/* Makes recorder_drain() call `report` for the applications that run now, and then for each start
+ * and exit. A report comes at most three batches late, because the process must first be assigned
+ * to an application. NULL ends it. 0 or -ENOMEM. */
 typedef void (*recorder_report_t)(void *arg, const RecordedApplication *a);
 int recorder_follow(Recorder *recorder, recorder_report_t report, void *arg);
 
@@ -77,8 +77,8 @@ int recorder_follow(Recorder *recorder, recorder_report_t report, void *arg);
 int recorder_begin_stage(Recorder *recorder, Stage stage, uint32_t uid);
 
 /* Ends the stage and makes its trace: metadata snapshot first, then paths, then residency.
- * Applications are reported further on. 0, -ESRCH (no stage is being recorded), -ENOMEM, or another
- * negative errno; then there is no trace, and the stage has ended all the same. */
+ * Applications are still reported. 0, -ESRCH (no stage is being recorded), -ENOMEM, or another
+ * negative errno; then there is no trace, but the stage has ended. */
 int recorder_end_stage(Recorder *recorder, Trace **ret);
 
 /* Ends the stage without a trace. A login that is dropped does not count as this boot's first. 0,

@@ -10,7 +10,8 @@
 
 /* Pages that one mincore(2) reports: 4 MiB of file at 4 KiB a page, about 50 us. */
 #define WINDOW_PAGES 1024U
-/* No folio is as large, so that none that begins before the end of a file reaches that far. */
+/* Distance from the end of a file. Every folio is smaller, so a folio of the file ends before
+ * that. */
 #define BEYOND (1ULL << 30)
 
 typedef struct FileSearch {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Which pages of a file are in the page cache. mincore(2) tells it page by page; in files larger
- * than a window cachestat(2) finds the windows that hold any, so that a sparse file of 8 EiB takes
- * one call. Where cachestat is missing, lseek(SEEK_DATA) leaves out the holes. */
+/* Finds the pages of a file that are in the page cache. mincore(2) reports each page. In files
+ * larger than a window cachestat(2) first finds the windows with resident pages, so a sparse file
+ * of 8 EiB takes one call. Where cachestat is missing, lseek(SEEK_DATA) leaves out the holes. */
 
 #include "base/ranges.h"
 #include "base/time-util.h"

@@ -3,16 +3,16 @@
 
 /* Which pages of the opened files are resident while a stage runs. Pages that were read early in a
  * long stage may have left the cache when it ends: memory was short, or a reclaimer takes cold
- * pages. So each file is looked at shortly after it was opened, and once more later; what was seen
- * at either time was brought in by the stage. Looking reads nothing from the disk. */
+ * pages. So each file is sampled shortly after it was opened, and once more later. Pages that are
+ * resident at either time were read by the stage. Looking reads nothing from the disk. */
 
 #include "base/ranges.h"
 #include "record/event-log.h"
 #include "record/fanotify.h"
 #include "record/user-shares.h"
 
-/* When a file is looked at after its opening: when its first reads are done, and when a slow disk
- * has caught up with it. */
+/* Times between the opening of a file and its samples: the first reads are done, and a slow disk
+ * has finished reading. */
 #define SAMPLING_EARLY_USEC (USEC_PER_SEC / 2)
 #define SAMPLING_LATE_USEC  (3 * USEC_PER_SEC)
 /* Between two rounds. A boot that is over sooner is never sampled, and costs nothing. */
@@ -26,17 +26,17 @@
 /* Zeroed is valid: a stage that begins. */
 typedef struct Sampling {
     RangeSet *files;  /* object -> bytes seen resident */
-    uint32_t *rounds; /* object -> the round that last looked at it */
+    uint32_t *rounds; /* object -> the round that last sampled it */
     size_t n, allocated, allocated_rounds;
     size_t next[2]; /* the first event that the early and the late look have not reached */
     uint32_t round;
-    bool unfinished; /* the round goes on after the next batch */
+    bool unfinished; /* the round continues after the next batch */
     usec_t last;     /* when the last batch ran */
 } Sampling;
 
 void sampling_done(Sampling *s);
 
-/* Makes a round if one is due, or goes on with one; `now` is the time since the stage's start.
- * Files are looked at at the expense of the user who opened them. 1 if a round was completed, 0 if
- * none is due or it is unfinished, -ENOMEM. */
+/* Makes a round if one is due, or continues one; `now` is the time since the stage's start. The
+ * time is charged to the user who opened the file. 1 if a round was completed, 0 if none is due or
+ * it is unfinished, -ENOMEM. */
 int sampling_run(Sampling *s, const EventLog *log, UserShares *shares, Fanotify *f, usec_t now);

@@ -17,8 +17,8 @@ typedef struct StageMetadata {
 
 void stage_metadata_done(StageMetadata *m);
 
-/* Takes what the snapshots observed, if they could. To be called before anything else looks at the
- * volume when the stage has ended. 0 or -ENOMEM. */
+/* Takes what the snapshots observed, if they could. Call it first when the stage has ended, before
+ * anything else reads the volume. 0 or -ENOMEM. */
 int stage_metadata_observe(StageMetadata *m, const VolumeSnapshots *s, const Volume *v);
 
 /* Adds a file or directory of the stage, by its path on this machine, and the directories above it:

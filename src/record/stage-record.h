@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What is recorded of one stage: the observer, the sampling and the snapshots fill it while the
- * stage runs, and the trace builder reads it when the stage has ended. Between stages its log knows
- * only what the processes run. */
+/* The record of one stage: the observer, the sampling and the snapshots fill it while the stage
+ * runs, and the trace builder reads it when the stage has ended. Between stages its log knows only
+ * what the processes run. */
 
 #include "base/uid.h"
 #include "base/vocabulary.h"
@@ -15,12 +15,12 @@
 typedef struct StageRecord {
     bool recording; /* a stage runs */
     Stage stage;
-    uint32_t uid; /* whose login or session it is; UID_INVALID: nobody's or not known */
+    uint32_t uid; /* user of the login or session; UID_INVALID: none, or unknown */
     usec_t start_boottime, start_realtime;
     unsigned n_logins; /* that began since the recorder was started, this one included */
 
     EventLog *log;
-    UserShares shares; /* what the users took of the log and of the trace */
+    UserShares shares; /* the users' parts of the log and of the trace */
     Sampling sampling;
     usec_t metadata_sampled; /* when, since the stage's start */
     VolumeSnapshots snapshots;

@@ -17,10 +17,10 @@ typedef struct StageObject {
  * be needed again first:
  *
  * - An object that root opened is root's. Any other is its first user's.
- * - Of one user's objects, those that several runs of applications opened come first, and programs
- *   that run; then the others, in the order of their first open.
- * - Users take turns, so that a share that all compete for (time, the total) is divided evenly.
- * Root has four places of each turn: it stands for the whole system.
+ * - Among the objects of one user, running programs and objects that several runs of applications
+ *   opened come first. The others follow in the order of their first open.
+ * - Users take turns, so that a share for which all compete (time, the total) is divided evenly.
+ * Root gets four places in each turn, because it represents the whole system.
  *
  * The caller frees *ret. 0 or -ENOMEM. */
 int stage_select(const EventLog *log, const ProcessRun *runs, size_t n_runs, UserShares *shares,

@@ -33,7 +33,7 @@ struct TraceBuilder {
     Observer *o;
     const char *root;
     Trace *t;
-    BuiltVolume *volumes; /* as the observer's */
+    BuiltVolume *volumes; /* in the order of the observer's volumes */
     uint32_t *files;      /* object -> file of the trace, or TRACE_NONE */
     uint32_t *runs;       /* run -> application of the trace, TRACE_NONE or RUN_OWN */
 };
@@ -184,8 +184,8 @@ static int read_residency(StageRecord *s, int path_fd, TraceFile *f)
     return cut == -ENOMEM ? cut : 0;
 }
 
-/* Adds what was seen of the file while the stage ran, as far as the file is still so long. The
- * sample is used up. */
+/* Adds the ranges that were resident while the stage ran, clipped to the present size of the file.
+ * The sample is used up. */
 static int add_sample(Sampling *s, uint32_t object, TraceFile *f)
 {
     Range whole = {0, f->size_bytes};
@@ -217,8 +217,8 @@ static bool limit_ranges(UserShares *shares, uint16_t user, size_t before, Range
 
 /* --- files ------------------------------------------------------------------------------------ */
 
-/* Opens an object as a mere place. 1; 0 if it is none that a trace holds; -ENOENT if it is gone.
- * `path` is the buffer for x->path. */
+/* Opens an object with O_PATH. 1; 0 if a trace does not hold objects of this type; -ENOENT if the
+ * object is gone. `path` is the buffer for x->path. */
 static int resolve(TraceBuilder *b, uint32_t object, char *path, size_t size, Resolved *x)
 {
     const VolumeTable *volumes = &b->o->volumes.table;
@@ -325,7 +325,7 @@ static int add_object(TraceBuilder *b, const StageObject *object)
     return r < 0 ? r : 1;
 }
 
-/* Whether the recorder was asked to stop meanwhile: its signals are blocked, and read later.
+/* True if the recorder received a request to stop. Its signals are blocked and are read later.
  * systemd waits 10 s for it (TimeoutStopSec=). */
 static bool stop_is_pending(void)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Makes a trace of a stage's record. Two steps, since the metadata must be observed before anything
- * else is looked at: resolving paths and libext2fs read metadata themselves. Between them the
- * events that are still queued are read. */
+/* Makes a trace of a stage's record. Two steps: the metadata must be observed before anything else,
+ * because resolving paths and libext2fs read metadata themselves. Between them the events that are
+ * still queued are read. */
 
 #include "record/observer.h"
 #include "trace/trace.h"
@@ -17,9 +17,9 @@ TraceBuilder *trace_builder_free(TraceBuilder *b);
 DEFINE_CLEANUP(TraceBuilder *, trace_builder_free);
 #define _cleanup_trace_builder_ _cleanup_(trace_builder_freep)
 
-/* Resolves paths and looks at pages, within the users' shares, and makes the trace. Uses up the
- * samples. `root`: paths start there; `run_dir`: where replay leaves its status, or NULL. 0, -E2BIG
- * (more volumes or lifetimes than a trace holds), -ENOMEM, or another negative errno. */
+/* Resolves paths, samples pages within the users' shares, and makes the trace. Uses up the samples.
+ * `root`: paths start there; `run_dir`: where replay leaves its status, or NULL. 0, -E2BIG (more
+ * volumes or lifetimes than a trace holds), -ENOMEM, or another negative errno. */
 int trace_builder_build(TraceBuilder *b, const char *root, const char *run_dir, Trace **ret);
 
 /* The path as traces name it: below the root, borrowed from `path`. NULL if it lies elsewhere. */

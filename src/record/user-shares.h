@@ -2,8 +2,8 @@
 #pragma once
 
 /* How much of one stage's record each user may take, so that no user crowds out what others open.
- * Root has a share of its own, all other users together have another, and each of those users has a
- * part of that. What a user takes beyond it is left out and counted under the user's UID. Pure. */
+ * Root has one share. All other users together have another, and each of these users has a part of
+ * it. What a user takes beyond it is left out and counted under the user's UID. Pure. */
 
 #include "base/time-util.h"
 #include "base/uid.h"
@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What is shared out. */
+/* What is divided into shares. */
 typedef enum Shared {
     SHARED_EVENTS,       /* in the event log */
     SHARED_OBJECTS,      /* in the event log */
@@ -54,7 +54,7 @@ typedef struct UserShares {
 /* The row of that user, added if there is room, else 0. Rows stay where they are. */
 uint16_t user_shares_row(UserShares *s, uint32_t uid);
 
-/* True if the user may take so much more; then it is charged. */
+/* True if the user may take this amount; then it is charged. */
 bool user_shares_take(UserShares *s, uint16_t row, Shared what, uint64_t amount);
 
 /* How much more the user may take. */

@@ -15,8 +15,8 @@ typedef struct VolumeSnapshot {
     uint64_t st_dev;
     bool unknown;             /* the first snapshot failed */
     RangeSet resident_before; /* resident when the stage began */
-    RangeSet seen_before;     /* the same, and what had been resident and was reclaimed */
-    RangeSet resident_since;  /* seen resident while the stage ran */
+    RangeSet seen_before;     /* resident when the stage began, or reclaimed before that */
+    RangeSet resident_since;  /* resident at a sample of the stage */
 } VolumeSnapshot;
 
 /* Zeroed is valid. A volume that is not in it was mounted after the stage began: nothing of it was
@@ -33,15 +33,16 @@ void volume_snapshots_done(VolumeSnapshots *s);
  * -ENOMEM. */
 int volume_snapshots_begin(VolumeSnapshots *s, const VolumeTable *t);
 
-/* Adds what is resident now: what is reclaimed before the stage ends was brought in, too. 0 or
- * -ENOMEM. */
+/* Adds what is resident now. It counts as read by the stage, even if it is reclaimed before the
+ * stage ends. 0 or -ENOMEM. */
 int volume_snapshots_sample(VolumeSnapshots *s, const VolumeTable *t);
 
 /* Forgets volumes that are not mounted any more: another filesystem may get their st_dev. */
 void volume_snapshots_keep(VolumeSnapshots *s, const VolumeTable *t);
 
-/* The stage ends: the metadata that it brought in, as byte ranges of the block device. That is what
- * is resident now or was at a sample and was not when the stage began, and what was brought in and
- * reclaimed since. 0; -EOPNOTSUPP (not ext2/3/4), -ENOSYS or -EPERM (no cachestat), -ETIME,
- * -ENODATA (the first snapshot failed), -ENOMEM, or the error of opening the device. */
+/* The stage ends: the metadata that it brought in, as byte ranges of the block device. These are
+ * the blocks that are resident now, or were at a sample, and were not resident when the stage
+ * began, and the blocks that were read and reclaimed since the stage began. 0; -EOPNOTSUPP (not
+ * ext2/3/4), -ENOSYS or -EPERM (no cachestat), -ETIME, -ENODATA (the first snapshot failed),
+ * -ENOMEM, or the error of opening the device. */
 int volume_snapshots_brought_in(const VolumeSnapshots *s, const Volume *v, RangeSet *ret);

@@ -20,8 +20,8 @@ typedef struct WatchedVolumes {
 void watched_volumes_done(WatchedVolumes *w);
 
 /* Marks the filesystems that were mounted since the last call, and drops those that are not mounted
- * any more: another filesystem may get their st_dev. One that cannot be marked is left out. 0,
- * -ENOMEM, -EPERM (the first mark was refused), or the error of reading mountinfo. */
+ * any more: another filesystem may get their st_dev. A filesystem that cannot be marked is left
+ * out. 0, -ENOMEM, -EPERM (the first mark was refused), or the error of reading mountinfo. */
 int watched_volumes_update(WatchedVolumes *w, Fanotify *f, const char *root);
 
 /* True if watched_volumes_update() would find another set of filesystems. Reads only mountinfo:

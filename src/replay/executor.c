@@ -1,33 +1,32 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* The executor: a leader thread finds the filesystems and builds the list of operations; then it
- * and further workers carry out the streams. A worker asks the kernel to read a chunk, remembers it
- * in a ring of its own, and asks for the next, as long as its pacer allows. To make room it waits
- * for the oldest chunk by reading from it, because POSIX_FADV_WILLNEED does not say when data has
- * arrived.
+ * and further workers carry out the streams. A worker asks the kernel to read a chunk, remembers
+ * the chunk in the worker's ring, and asks for the next one as long as its pacer allows. To make
+ * room it waits for the oldest chunk by reading from it, because POSIX_FADV_WILLNEED does not say
+ * when data has arrived.
  *
  * Threads: the caller of replay_start() (it never waits for the disk), the leader, the workers. The
  * leader is worker 0.
  *
  * Lock map. There is one mutex, Replay.lock. It is held for short updates, never over I/O.
  *
- *   fields of Replay                  written by              read by
- *   pack, options, starter            replay_start(), before  everyone, without the lock
+ *   fields of Replay                  written by              read by pack, options, starter
+ *   replay_start(), before  everyone, without the lock
  *                                     the leader exists
  *   mounted, list, files, queues,     the leader, before      workers; callers once `listed`
- *   keep_open                         `listed` is set         (mounted: once `done`)
- *   order of list.operations from     reorder(), with lock    take_operation(), with lock
- *   queues[].next on
+ *   keep_open                         `listed` is set         (mounted: once `done`) order of
+ *   list.operations from     reorder(), with lock    take_operation(), with lock queues[].next on
  *   queues[].next, .busy_opens        workers, with lock      workers and callers, with lock
- *   files[].*, n_open                 workers, with lock      workers, with lock
- *   listed, hurried, order, done,     leader or caller,       everyone, with lock
- *   error, result                     with lock
- *   recheck_until                     the leader, with lock,  workers, without the lock: threads
+ *   files[].*, n_open                 workers, with lock      workers, with lock listed, hurried,
+ *   order, done,     leader or caller,       everyone, with lock error, result
+ *   with lock recheck_until                     the leader, with lock,  workers, without the lock:
+ *   threads
  *                                     while no worker runs    are created after the change
  *   io_class (atomic)                 any caller              workers, before each operation
  *
- *   Condition `opened`: signalled when queues[].busy_opens becomes 0; data waits for it.
- *   A Worker, its ring and its scratch buffer belong to one thread.
+ *   Condition `opened`: signalled when queues[].busy_opens becomes 0; data waits for it. A Worker,
+ *   its ring and its scratch buffer belong to one thread.
  *
  * One file, because the lock map needs to be checked against all of it. */
 
@@ -88,8 +87,8 @@ struct Replay {
     bool listed;         /* list and queues can be used */
     bool hurried;        /* replay_hurry() was called: `order` counts */
     ReplayOrder order;
-    usec_t recheck_until; /* the recheck, which reads again what was reclaimed meanwhile, ends then;
-                             0: the sweep is not over */
+    usec_t recheck_until; /* end of the recheck, which reads reclaimed pages again; 0: the sweep is
+                             not over */
     bool done;
     int error;
     uint32_t n_open, keep_open;
@@ -145,7 +144,7 @@ static void follow_io_class(Worker *w)
 
 /* --- descriptors ------------------------------------------------------------------------------ */
 
-/* Gives up the file's descriptor if nobody needs it. Called with the lock held. Returns the
+/* Closes the file's descriptor if no operation needs it. Called with the lock held. Returns the
  * descriptor, which the caller closes, or -EBADF. */
 static int drop_descriptor(Replay *r, File *f)
 {
@@ -371,7 +370,7 @@ static bool take_operation(Worker *w, Operation *ret)
     bool taken = false;
 
     lock(r);
-    /* q->next is read anew after each wait: the order may have changed. */
+    /* q->next is read again after each wait, because the order may have changed. */
     if (r->recheck_until && clock_now(CLOCK_MONOTONIC) > r->recheck_until)
         q->next = q->end;
     while (q->next < q->end && r->list.operations[q->next].kind == OPERATION_DATA &&
@@ -450,7 +449,7 @@ static int run_workers(Replay *r, uint32_t descriptors)
                 k = -ENOMEM;
         }
     }
-    /* The leader is worker 0. It also does the work of those that cannot be started. */
+    /* The leader is worker 0. It also does the work of threads that cannot be started. */
     for (size_t i = 1; i < n && k >= 0; i++)
         workers[i].started =
                 pthread_create(&workers[i].thread, &r->attributes, work, &workers[i]) == 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Executes operations in threads of its own. The thread that starts it never waits for the disk, so
+/* Executes operations in separate threads. The thread that starts it never waits for the disk, so
  * that it can answer a signal or meet a deadline while a request hangs. */
 
 #include "base/time-util.h"
@@ -33,9 +33,9 @@ typedef struct ReplayOptions {
 
 typedef struct Replay Replay;
 
-/* Starts a replay. The pack must outlive it. The process must outlive its threads: while an
- * operation is under way the replay cannot be freed, only left behind by _exit(2). The caller
- * blocks done_signal and every signal that it waits for. 0, -ENOMEM, or -EAGAIN (no thread). */
+/* Starts a replay. The pack must outlive it. While an operation is under way the replay cannot be
+ * freed; then the process must end with _exit(2). The caller blocks done_signal and every signal
+ * that it waits for. 0, -ENOMEM, or -EAGAIN (no thread). */
 int replay_start(const Pack *p, const ReplayOptions *o, Replay **ret);
 
 /* Writes what was done so far. True if the replay is done; then *ret_error (may be NULL) is 0, or

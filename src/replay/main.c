@@ -28,7 +28,7 @@ typedef struct Arguments {
     int io_class;       /* 0: the policy's */
     usec_t settle;      /* longest wait for a quiet disk; 0: none */
     usec_t mount_wait;  /* longest wait for filesystems that are not mounted yet; 0: none */
-    usec_t timeout;     /* for everything */
+    usec_t timeout;     /* limit of the whole program */
     bool hurry;         /* a login has begun */
     bool wait, dry_run, json, force;
 } Arguments;
@@ -155,7 +155,7 @@ static int apply_option(int id, const char *value, Arguments *a)
     }
 }
 
-/* 1: go on; 0: --help or --version was printed; -EINVAL: wrong usage, reported. */
+/* 1: continue; 0: --help or --version was printed; -EINVAL: wrong usage, reported. */
 static int parse_arguments(int argc, char **argv, Arguments *ret)
 {
     Arguments a = {.root = "/", .policy = _POLICY_INVALID, .timeout = TIMEOUT_MAX};

@@ -82,7 +82,7 @@ typedef struct Candidate {
     uint64_t size_bytes;
 } Candidate;
 
-/* True if the descriptor is of this very mount, and not of one that was put over it. */
+/* True if the descriptor is on this mount, not on one that covers it. */
 static bool is_of_mount(int fd, const Mount *m)
 {
     struct statx stx;
@@ -116,7 +116,7 @@ static bool candidate_open(Candidate *c, const Mount *m)
         close(c->root_fd);
         return false;
     }
-    /* btrfs has an anonymous number: one of its devices is the one the mount names. */
+    /* btrfs has an anonymous device number. The mount names one of its devices. */
     if (m->major != 0)
         c->device = makedev(m->major, m->minor);
     else if (m->source[0] == '/' && stat(m->source, &st) >= 0 && S_ISBLK(st.st_mode))
@@ -158,7 +158,7 @@ static int fill_volume(const PackVolume *s, uint32_t index, const Candidate *c, 
         find_disk(c->device, f);
     else
         f->disk = UINT64_MAX - index; /* shared with no other volume */
-    /* btrfs splits requests by limits of its own, of which only the defaults are known. */
+    /* btrfs splits requests by other limits, of which only the defaults are known. */
     m->chunk_bytes = strcmp(c->mount->fstype, "btrfs") != 0 && c->device != 0
                              ? read_chunk_bytes(c->device)
                              : CHUNK_MIN;
@@ -211,8 +211,9 @@ static bool is_in_place(const Mount *m, const char *root, const char *mountpoint
     return strcmp(m->target[l] ? m->target + l : "/", mountpoint) == 0;
 }
 
-/* Of several mounts that serve the volume, the one in its old place: another may be a copy of the
- * filesystem, with the same UUID. Then the one that shows most of the filesystem. */
+/* If several mounts serve the volume, prefers the one at its old mount point, because another may
+ * be a copy of the filesystem with the same UUID. Otherwise prefers the one that shows most of the
+ * filesystem. */
 static const Candidate *candidates_find(const Candidates *c, const Pack *p, const PackVolume *s,
                                         const char *root)
 {

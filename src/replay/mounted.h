@@ -24,8 +24,8 @@ void mounted_table_done(MountedTable *t);
 #define _cleanup_mounted_table_ _cleanup_(mounted_table_done)
 
 /* Only mounts of local block-backed types at or below `root` count. A filesystem is recognised by
- * its UUID (FS_IOC_GETFSUUID, or the superblock) and, on btrfs, by the id of the subvolume. Of
- * several mounts with that UUID the one in the place that the pack names is taken, else the one
+ * its UUID (FS_IOC_GETFSUUID, or the superblock) and, on btrfs, by the id of the subvolume. If
+ * several mounts have that UUID, takes the one at the mount point that the pack names, else the one
  * that shows most of the filesystem. The caller passes *ret to mounted_table_done(). 0, -ENOMEM, or
  * the error of reading mountinfo. */
 int mounted_table_read(const Pack *p, const char *root, MountedTable *ret);

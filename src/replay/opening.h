@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Opens the files that a pack names, whatever their paths have become. */
+/* Opens the files that a pack names. Their paths may lead to other objects by now. */
 
 #include "replay/operations.h"
 
 /* Looks the file up with open_beneath(): no FIFO waits, no device wakes, no automount is set off,
- * no symlink is followed and no other filesystem entered. Goes on only if the result is the planned
- * file: the inode must be equal, and for files that are not volatile also size, mtime and ctime.
- * (The times of a directory change with every entry.) The lookup reads the inode. If `reading`, the
- * file is then opened for reading, without a change of its access time where that is allowed.
+ * no symlink is followed and no other filesystem entered. Succeeds only for the planned file: the
+ * inode must be equal, and for files that are not volatile also size, mtime and ctime. (The times
+ * of a directory change with every entry.) The lookup reads the inode. If `reading`, the file is
+ * then opened for reading, without a change of its access time where that is allowed.
  *
  * A descriptor; 0 if not `reading`; or a negative errno and *ret_why. After -EMFILE and -ENFILE the
  * caller may close others and try again. */

@@ -57,10 +57,10 @@ typedef enum ReplaySkip {
 typedef struct OperationList {
     Operation *operations;
     size_t n;
-    Stream *streams; /* one a disk, in the order in which the pack first names them */
+    Stream *streams; /* one for each disk, in the order in which the pack first names them */
     size_t n_streams;
-    uint64_t n_skipped[_REPLAY_SKIP_MAX]; /* files and metadata ranges that are not in the list;
-                                             the data of a file is not counted beside it */
+    uint64_t n_skipped[_REPLAY_SKIP_MAX]; /* files and metadata ranges that are not in the list; the
+                                             data of a skipped file is not counted again */
 } OperationList;
 
 void operation_list_done(OperationList *l);
@@ -69,7 +69,7 @@ void operation_list_done(OperationList *l);
 /* The order of data. Metadata always comes first, in physical order, then opens in inode order:
  * both are small, and every reader needs them first. */
 typedef enum ReplayOrder {
-    REPLAY_ORDER_PHYSICAL, /* one sweep */
+    REPLAY_ORDER_PHYSICAL, /* one sweep in the order of the device */
     REPLAY_ORDER_NEED,     /* the earliest needed first */
     REPLAY_ORDER_LIKELY,   /* the likeliest first */
 } ReplayOrder;

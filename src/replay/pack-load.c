@@ -15,7 +15,8 @@ typedef struct Loading {
     LoadedPack result;
     int error;
     bool done;
-    pthread_mutex_t lock; /* guards `done`; what stands above is the thread's until then */
+    pthread_mutex_t
+            lock; /* guards `done`; only the thread uses the fields above until `done` is set */
     pthread_cond_t changed;
 } Loading;
 

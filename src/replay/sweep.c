@@ -130,7 +130,7 @@ static int replay_all(Sweep *s, MountWatch *watch, usec_t until, Report *report)
     }
 }
 
-/* A manager that a gate holds learns how long that may last. */
+/* Tells the service manager how long the gate may hold it. */
 static void notify_start(const Sweep *s)
 {
     char text[96];
@@ -187,7 +187,8 @@ int sweep(const Pack *p, const SweepOptions *o, Report *report)
         return log_oom();
     s.options.done = s.done;
     if (o->mount_wait > 0)
-        (void)mount_watch_start(&watch, o->root); /* on failure: only what is mounted now */
+        (void)mount_watch_start(&watch,
+                                o->root); /* on failure only the present mounts are replayed */
     notify_start(&s);
     /* For the recorder: its stage may end first. */
     report->outcome = REPLAY_OUTCOME_RUNNING;

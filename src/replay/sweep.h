@@ -4,12 +4,12 @@
 /* Replays a pack from beginning to end: waits for a quiet disk, holds the boot under `gate`, reacts
  * to signals, and replays filesystems that are mounted later. The calling thread does no disk I/O:
  * it waits for the executor, the deadline of the gate, mounts and signals. SIGTERM and SIGINT end
- * the replay at once, whatever is under way. SIGUSR1 says that a login has begun and needs the rest
- * now. */
+ * the replay at once, even while operations are under way. SIGUSR1 says that a login has begun and
+ * needs the rest now. */
 
 #include "replay/report.h"
 
-/* The longest gate, whatever a pack says: the limit of Deadline= in headstart.conf(5). */
+/* The longest gate that a pack can request: the limit of Deadline= in headstart.conf(5). */
 #define GATE_DEADLINE_MAX (60 * USEC_PER_SEC)
 
 /* The longest wait for a quiet disk. */

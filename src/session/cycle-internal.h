@@ -18,7 +18,8 @@ typedef struct CycleObject {
     uint32_t path; /* into paths */
     PrefetchKind kind;
     uint64_t offset, length;
-    float chance; /* of metadata: that a session needs it; of others it depends on the users */
+    float chance; /* of metadata: probability that a session needs it; of other objects it depends
+                     on the users */
 } CycleObject;
 
 /* The objects of each application. Applications are items, numbered by the chains' names. */

@@ -22,7 +22,7 @@ void cycle_parameters_init(CycleParameters *p)
     };
 }
 
-/* False also if a number is NaN. */
+/* Also false if a number is NaN. */
 static bool parameters_valid(const CycleParameters *p)
 {
     return p->interval > 0 && p->interval < USEC_INFINITY && p->minimum_use >= 0 &&

@@ -5,7 +5,7 @@
  * applications come in, requests for what should be in memory come out. Pure; prefetch-thread.h
  * executes the requests.
  *
- * The mixture (predict/mixture.h) predicts which applications will start, and goes on learning
+ * The mixture (predict/mixture.h) predicts which applications will start, and continues to learn
  * during the session. The model knows which objects each application needs: byte ranges of files,
  * directories, metadata ranges. Requests are ordered by the time that they save for their memory
  * (predict/object-scores.h), with the probability that the object is needed before the next cycle
@@ -26,7 +26,7 @@
 #include "predict/chains.h"
 #include "session/prefetch-request.h"
 
-/* Applications and objects beyond so many are ignored. */
+/* Applications and objects beyond these numbers are ignored. */
 #define CYCLE_APPLICATIONS_MAX 20000U
 #define CYCLE_OBJECTS_MAX      2000000U
 
@@ -35,7 +35,7 @@ typedef struct CycleParameters {
     bool scan;              /* learn from starts and exits (thesis 5.2.2, doscan) */
     bool predict;           /* request anything at all (dopredict) */
     bool battery;           /* also on battery */
-    uint64_t minsize_bytes; /* of an application's objects */
+    uint64_t minsize_bytes; /* of all objects of an application */
     BudgetParameters budget;
     double minimum_use;      /* 0..1 */
     double maximum_pressure; /* percent of time in which tasks wait for memory */

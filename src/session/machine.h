@@ -6,8 +6,8 @@
 
 #include "session/cycle.h"
 
-/* True if the machine runs on battery: a battery of its own discharges and no other supply is
- * online (as systemd's ConditionACPower= defines it). A supply that cannot be read is ignored. */
+/* True if the machine runs on battery: a built-in battery discharges and no other supply is online
+ * (as systemd's ConditionACPower= defines it). A supply that cannot be read is ignored. */
 bool machine_on_battery(int root_fd);
 
 /* Percent of the last ten seconds in which tasks waited for memory; 0 if the kernel does not say.

@@ -8,7 +8,7 @@
 #include "session/refetch-backoff.h"
 #include "volume/volume.h"
 
-/* What is requested of one file, directory or block device. */
+/* The requests for one file, directory or block device. */
 typedef struct PrefetchFile {
     char *path; /* as this process sees it; of metadata the filesystem's UUID */
     PrefetchKind kind;

@@ -19,7 +19,7 @@
 
 #define CHUNK_BYTES    (128U * 1024)
 #define LOOKUPS_MAX    4096U /* entries of one directory whose inodes are read */
-#define OPEN_FILES_MAX 128U  /* when so many are open, their missing ranges are read */
+#define OPEN_FILES_MAX 128U  /* with this many open, their missing ranges are read */
 
 /* A file or block device that stays open until its missing ranges are read. */
 typedef struct OpenFile {
@@ -100,8 +100,8 @@ static void read_missing(PrefetchState *s, PrefetchPass *p)
 
 /* --- what is missing -------------------------------------------------------------------------- */
 
-/* Splits the missing ranges of an open file by where they lie. Takes over the descriptor. 0 or
- * -ENOMEM. */
+/* Splits the missing ranges of an open file by where they lie. Takes ownership of the descriptor. 0
+ * or -ENOMEM. */
 static int add_missing(PrefetchPass *p, int fd, const char *path, uint64_t disk,
                        const RangeSet *missing, const Extent *extents, size_t n_extents)
 {
@@ -124,7 +124,7 @@ static int add_missing(PrefetchPass *p, int fd, const char *path, uint64_t disk,
     return r;
 }
 
-/* True if all of the range is in memory; false also if cachestat(2) cannot say. */
+/* True if all of the range is in memory. Also false if cachestat(2) is not available. */
 static bool is_resident(const PrefetchState *s, int fd, Range x)
 {
     return s->cachestat && cachestat_is_resident(fd, x.start, x.end - x.start) > 0;
@@ -171,7 +171,7 @@ static int examine_file(PrefetchState *s, PrefetchPass *p, int path_fd, const st
     int r;
 
     if (f->ranges.n == 0)
-        return 0; /* only its inode was requested, which the lookup has read */
+        return 0; /* only the inode was requested, and the lookup has read it */
     fd = fd_reopen_noatime(path_fd, O_RDONLY);
     if (fd < 0)
         return fd;

@@ -349,7 +349,7 @@ PrefetchThread *prefetch_thread_free(PrefetchThread *t)
     pthread_cond_signal(&t->wake);
     pthread_mutex_unlock(&t->lock);
     if (pthread_timedjoin_np(t->thread, NULL, &deadline) != 0)
-        pthread_detach(t->thread); /* which still uses *t */
+        pthread_detach(t->thread); /* the thread still uses *t */
     else
         release(t);
     return NULL;

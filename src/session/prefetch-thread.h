@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Reads what the session cycle requests and what is not in memory, in a thread of its own at idle
- * I/O priority.
+/* A separate thread with idle I/O priority. It reads what the session cycle requests and what is
+ * not in memory.
  *
  * The thread works in passes. A pass first looks each file up and finds out which parts of it are
  * missing (cachestat(2), else mincore(2)), so that a steady state reads nothing. It does so in the
@@ -14,10 +14,11 @@
  * first requested and then every PREFETCH_LIST_USEC.
  * - Metadata is that of ext2/3/4, which lies in the page cache of the block device. Without
  *   cachestat(2) all of it counts as missing; reading what is in memory costs no I/O.
- * - What the kernel has reclaimed is read again ever more rarely (session/refetch-backoff.h).
+ * - What the kernel has reclaimed is read again after longer and longer waits
+ *   (session/refetch-backoff.h).
  *
- * Only regular files and directories on local block-backed filesystems are opened, whatever a path
- * has become: no symlink is followed, no mount or automount is entered.
+ * Only regular files and directories on local block-backed filesystems are opened, even if a path
+ * leads elsewhere by now: no symlink is followed, no mount or automount is entered.
  *
  * A file or directory is read only if base/ownership.h allows it in the user's set. Otherwise one
  * user could fill memory in the sessions of others. The thread checks what it has opened, before it

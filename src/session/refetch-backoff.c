@@ -83,8 +83,8 @@ int refetch_backoff_note_read(RefetchBackoff **b, const char *path, usec_t now, 
     r = range_set_intersect(&(RangeSet){&range, 1, 1}, &x->ranges, &lost);
     if (r < 0)
         return r;
-    /* A range that is read for the first time is no loss and starts no wait. Nor do the other lost
-     * ranges of the file, which are read together with the first. */
+    /* A range that is read for the first time was not lost and starts no wait. The other lost
+     * ranges of the file start no wait either, because they are read together with the first. */
     if (lost.n > 0 && now >= x->at + x->wait) {
         /* What stayed in memory for long was not lost because it was read too early. */
         bool soon = now < x->at + 4 * x->wait;

@@ -16,7 +16,7 @@
 typedef struct Rerecord {
     struct {
         bool asked, exact;
-        uint32_t uid; /* whose login or session; UID_INVALID: whoever's */
+        uint32_t uid; /* user of the login or session; UID_INVALID: any */
     } stages[_STAGE_MAX];
 } Rerecord;
 
@@ -24,18 +24,18 @@ typedef struct Rerecord {
 #define RERECORD_NAME_MAX 32
 const char *rerecord_name(char buf[static RERECORD_NAME_MAX], Stage stage);
 
-/* Asks for a stage of that user (UID_INVALID: of anybody) to be recorded anew. 0 or a negative
+/* Requests a new recording of a stage of that user (UID_INVALID: of any user). 0 or a negative
  * errno. */
 int rerecord_write(int state_fd, Stage stage, uint32_t uid, bool exact);
 
 /* Reads it as of `now` (CLOCK_REALTIME). A file that cannot be used is set aside, one that is too
- * old is removed, with a line in the log: then nothing was asked. 0 or a negative errno. */
+ * old is removed, with a line in the log; neither counts as a request. 0 or a negative errno. */
 int rerecord_read(const char *state_dir, usec_t now, Rerecord *ret);
 
 /* True if a request exists. Nothing else is recorded then. */
 bool rerecord_asked(const Rerecord *r);
 
-/* True if that stage of that user (of a boot: any) is to be recorded anew. */
+/* True if a new recording of that stage of that user (boot: any user) was requested. */
 bool rerecord_wants(const Rerecord *r, Stage stage, uint32_t uid);
 
 /* A stage of that user was recorded: its file is removed, if it asked for that. 0 or a negative

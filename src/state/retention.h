@@ -14,7 +14,7 @@
 #include "base/vocabulary.h"
 
 typedef enum RetentionKind {
-    RETENTION_TRACE, /* each stage has a count of its own */
+    RETENTION_TRACE, /* each stage is counted separately */
     RETENTION_ASIDE, /* NAME.bad, NAME.skipped: kept so that an administrator can find the reason */
     _RETENTION_KIND_MAX,
 } RetentionKind;
@@ -28,7 +28,7 @@ typedef struct RetainedFile {
 } RetainedFile;
 
 typedef struct RetentionQuota {
-    size_t count; /* of traces: of each stage */
+    size_t count; /* for traces: the number of each stage */
     uint64_t bytes;
     usec_t age;
 } RetentionQuota;
@@ -41,8 +41,8 @@ typedef struct RetentionQuota {
         [RETENTION_ASIDE] = {8, UINT64_C(16) << 20, 30 * 24 * USEC_PER_HOUR},   \
     }
 
-/* Sets remove[i] for each of n files, which stand oldest first, that is to be removed so that the
- * quotas are kept. Age is counted up to `now` or to the newest file, whichever is earlier: a clock
+/* Sets remove[i] for each of n files that must be removed to keep the quotas. The files are sorted,
+ * oldest first. Age is counted up to `now` or to the newest file, whichever is earlier: a clock
  * that ran ahead makes nothing old. */
 void retention_choose(const RetainedFile *files, size_t n, const RetentionQuota *quotas, usec_t now,
                       bool *remove);

@@ -9,7 +9,7 @@
 
 #define STATE_TRACES   "traces"
 #define STATE_MODEL    "model.json"
-#define STATE_RERECORD "rerecord-"      /* and a stage: rerecord.h */
+#define STATE_RERECORD "rerecord-"      /* followed by a stage: rerecord.h */
 #define STATE_REFRESH  "refresh-wanted" /* packages have changed (hooks/hook) */
 
 /* Opens the directory; with `create` it is made (0700) if it is missing. 0 or a negative errno. */

@@ -22,7 +22,7 @@ typedef struct TraceIdentity {
 } TraceIdentity;
 
 /* Reads that from the head of a trace's file, as trace_store() writes it. -ENODATA if it is not
- * found there (the file may be a good trace all the same), or the error of reading. */
+ * found there (the file may still be a valid trace), or the error of reading. */
 int trace_peek(int dir_fd, const char *name, TraceIdentity *ret);
 
 typedef struct TraceName {
@@ -39,7 +39,7 @@ typedef struct TraceNames {
 void trace_names_done(TraceNames *t);
 #define _cleanup_trace_names_ _cleanup_(trace_names_done)
 
-/* The traces in STATE/traces by their names; what is named otherwise is left out. A missing
+/* Lists the traces in STATE/traces by name. Files with other names are left out. A missing
  * directory has none. 0, -ENOMEM or the error of reading it . */
 int state_list_traces(int state_fd, TraceNames *ret);
 

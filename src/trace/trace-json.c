@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Over 500 lines in one file: writer and reader stand next to each other, so that one shows whether
- * the other is right. */
+/* Over 500 lines in one file: writer and reader are next to each other, so that they can be
+ * compared. */
 
 #include "trace/trace-json.h"
 
@@ -317,7 +317,7 @@ static int read_paths(Reader *r, struct json_object *o)
     return 0;
 }
 
-/* Reads an index; -1 stands for TRACE_NONE. */
+/* Reads an index. -1 means TRACE_NONE. */
 static int read_index(JsonColumn *c, uint32_t *ret)
 {
     int64_t v;

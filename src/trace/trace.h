@@ -16,7 +16,7 @@
 
 #define TRACE_NONE UINT32_MAX
 
-/* Where a volume's metadata ranges come from. */
+/* The source of a volume's metadata ranges. */
 typedef enum MetadataSource {
     METADATA_SOURCE_NONE,      /* not known: the filesystem keeps its metadata elsewhere */
     METADATA_SOURCE_CACHESTAT, /* observed on the block device */
@@ -69,7 +69,8 @@ typedef struct TraceFile {
     bool directory;
     uint64_t inode;
     uint64_t size_bytes;
-    int64_t mtime_nsec; /* since the epoch; with the size it says which version was recorded */
+    int64_t mtime_nsec; /* since the epoch; with the size it identifies the version that was
+                           recorded */
     RangeSet resident;  /* bytes, page aligned at the start; empty for directories */
 } TraceFile;
 
@@ -97,7 +98,7 @@ typedef struct TraceAccess {
 typedef struct TraceLeftOut {
     uint32_t uid; /* UID_INVALID: users that are not known */
     uint64_t n_events;
-    uint64_t n_files; /* and directories */
+    uint64_t n_files; /* files and directories */
     uint64_t n_cut;   /* files of the trace whose resident ranges are not complete */
 } TraceLeftOut;
 
@@ -137,7 +138,7 @@ typedef struct Trace {
     TraceAccess *accesses;
     size_t n_accesses, allocated_accesses;
 
-    TraceLeftOut *left_out; /* one row a user, in rising order of the UID */
+    TraceLeftOut *left_out; /* one row for each user, in rising order of the UID */
     size_t n_left_out, allocated_left_out;
 
     struct TraceIndex *index; /* lookup tables of the builder; NULL in a trace that was read */

@@ -14,7 +14,7 @@
 
 #define DISK_DEPTH_MAX 16 /* devices stacked on one another */
 #define SYSFS_FILE_MAX 65536U
-#define SECTOR_BYTES   512U /* the unit of sysfs, whatever the device's own */
+#define SECTOR_BYTES   512U /* the unit of sysfs for every device */
 
 #ifndef FS_IOC_GETFSUUID
 struct fsuuid2 {

@@ -2,7 +2,7 @@
 #pragma once
 
 /* Block devices by number, through sysfs; the UUID of a mounted filesystem. Needs libc only:
- * headstart-replay uses it too. `sys_fd` is a directory that stands for "/" (AT_FDCWD: the machine
+ * headstart-replay uses it too. `sys_fd` is a directory that replaces "/" (AT_FDCWD: "/"
  * itself). */
 
 #include "base/macros.h"
@@ -24,10 +24,10 @@ int block_device_open(uint64_t dev);
 
 /* The bottom of a stack of devices. */
 typedef struct BlockDisk {
-    char *name;      /* in sysfs: the lowest device that lies on at most one other */
+    char *name;      /* in sysfs: the lowest device of the stack */
     bool several;    /* `name` lies on several devices (a RAID): they are not followed */
-    uint64_t offset; /* bytes from the beginning of `name`, as far as partitions tell: the offset of
-                        a device-mapper volume counts as 0 */
+    uint64_t offset; /* bytes from the beginning of `name`; the sum of the partitions' offsets,
+                        because the offset of a device-mapper volume counts as 0 */
 } BlockDisk;
 
 void block_disk_done(BlockDisk *d);

@@ -126,14 +126,14 @@ static void find_btrfs_bdi(int sys_fd, char *buf, size_t size)
         if (strncmp(e->d_name, "btrfs-", 6) == 0 && n++ == 0)
             snprintf(buf, size, "/sys/class/bdi/%s/read_ahead_kb", e->d_name);
     if (n > 1)
-        buf[0] = 0; /* one of another btrfs must not be used */
+        buf[0] = 0; /* the value of another btrfs must not be used */
 }
 
 int read_ahead_find(int sys_fd, Volume *v)
 {
     char path[512];
 
-    /* The bdi of the superblock counts: btrfs has one of its own, by a number of its own. */
+    /* The bdi of the superblock counts. btrfs has a separate bdi with a separate number. */
     if (strcmp(v->fstype, "btrfs") != 0)
         snprintf(path, sizeof(path), "/sys/class/bdi/%u:%u/read_ahead_kb", major(v->mount_dev),
                  minor(v->mount_dev));

@@ -30,9 +30,9 @@ uint64_t ext2_metadata_block_size(const Ext2Metadata *m);
  * 0, -ENOENT (no such inode, or deleted), or a negative errno. */
 int ext2_metadata_of_inode(Ext2Metadata *m, uint64_t inode, RangeSet *ranges);
 
-/* *ret = the part of `resident` (byte ranges of the device) that can be metadata which somebody
+/* *ret is the part of `resident` (byte ranges of the device) that can be metadata that a process
  * used. Dropped are
- * - blocks that are free by the block bitmap: somebody read the device itself, and
+ * - blocks that are free in the block bitmap: a process read the device itself, and
  * - block bitmaps: since Linux 5.8 ext4 prefetches them in the background at a random time after
  * the mount, and they serve allocation, which is delayed. File data is never in the page cache of
  * the device, so that everything else is metadata. 0 or a negative errno. */

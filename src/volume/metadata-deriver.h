@@ -20,8 +20,8 @@ DEFINE_CLEANUP(MetadataDeriver *, metadata_deriver_free);
  * every directory above it, each with the highest probability that was noted. 0 or -ENOMEM. */
 int metadata_deriver_note(MetadataDeriver *d, const char *path, uint64_t inode, double probability);
 
-/* Asks libext2fs. *ret is an array of *ret_n ranges of the block device, by offset, disjoint; the
- * caller frees it. What was deleted meanwhile has no ranges. 0 (no ranges also if nothing was
- * noted), -ENOMEM, or the negative errno of opening the device; outputs are untouched on failure.
- */
+/* Finds the ranges with libext2fs. *ret is an array of *ret_n ranges of the block device, by
+ * offset, disjoint; the caller frees it. A file that was deleted since it was noted has no ranges.
+ * 0 (with no ranges if nothing was noted), -ENOMEM, or the negative errno of opening the device;
+ * outputs are untouched on failure. */
 int metadata_deriver_finish(MetadataDeriver *d, PredictedRange **ret, size_t *ret_n);

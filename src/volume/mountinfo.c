@@ -165,7 +165,8 @@ bool path_is_below(const char *path, const char *prefix)
 
 /* True if another mount hides this one: it is stacked on it, or lies on a directory above it in the
  * same parent (then it came later, otherwise this one would be its child). The order of the lines
- * does not tell: a root that was moved into place stands after what was mounted before. */
+ * is not the order of the mounts: a root that was moved into place follows mounts that are
+ * older. */
 static bool is_hidden(const MountTable *t, size_t i, size_t except)
 {
     const Mount *m = &t->mounts[i];
@@ -182,8 +183,8 @@ static bool is_hidden(const MountTable *t, size_t i, size_t except)
     return false;
 }
 
-/* True if the mount, or one that it is mounted in, is hidden. The depth is bounded, in case parents
- * form a circle. */
+/* True if the mount or one of its parents is hidden. The depth is bounded, in case parents form a
+ * circle. */
 static bool is_covered(const MountTable *t, size_t i)
 {
     size_t from =

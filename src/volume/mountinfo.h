@@ -11,7 +11,7 @@ typedef struct Mount {
     char *root;            /* path within the filesystem that is mounted here */
     char *target;          /* mount point, octal escapes resolved */
     char *fstype;
-    char *source; /* "/dev/sda2", …; whatever the filesystem says */
+    char *source; /* "/dev/sda2", …; the filesystem chooses the text */
     bool readonly;
     char *super_options; /* "rw,subvolid=256,subvol=/@", … */
 } Mount;
@@ -38,8 +38,8 @@ bool path_is_below(const char *path, const char *prefix);
 
 /* True if looking the path up touches nothing but local filesystems: each mount that it leads
  * through keeps its data on a block device (fstype_is_local_block()) or in memory (tmpfs, ramfs,
- * devtmpfs, overlay). A lookup on a network filesystem or FUSE may wait for a server for ever.
- * Symbolic links are not considered. */
+ * devtmpfs, overlay). A lookup on a network filesystem or FUSE may wait for its server without
+ * limit. Symbolic links are not considered. */
 bool mount_table_path_is_local(const MountTable *t, const char *path);
 
 /* The id of the mounted btrfs subvolume, from the options; 0 on other filesystems. All subvolumes

@@ -14,11 +14,11 @@ typedef struct PlacedRangeList {
 void placed_range_list_done(PlacedRangeList *l);
 #define _cleanup_placed_range_list_ _cleanup_(placed_range_list_done)
 
-/* What becomes of a part that no extent covers, if the file has extents: a hole, which the kernel
- * fills with zeroes without I/O, or what has no place yet. */
+/* What to do with a part that no extent covers, if the file has extents. The part is a hole, which
+ * the kernel fills with zeroes without I/O, or it has no place on the device yet. */
 typedef enum PlacedHoles {
     PLACED_HOLES_DROP,
-    PLACED_HOLES_KEEP, /* with unknown place */
+    PLACED_HOLES_KEEP, /* keep holes as ranges with an unknown place */
 } PlacedHoles;
 
 /* Widens the range to whole pages of `page_bytes` (1: leaves it as it is), splits it at the borders

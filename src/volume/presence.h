@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Tells a deleted file from one whose filesystem is not mounted or whose home is locked. */
+/* Distinguishes a deleted file from a file whose filesystem is not mounted or whose home is
+ * locked. */
 
 #include "volume/volume.h"
 

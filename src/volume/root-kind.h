@@ -16,8 +16,8 @@ typedef enum RootKind {
     _ROOT_KIND_INVALID = -EINVAL,
 } RootKind;
 
-/* The kind of what is mounted on "/". *ret_subvolume is borrowed from the table: the path of the
- * snapshot, or NULL. _ROOT_KIND_INVALID if nothing is mounted there. */
+/* Returns the kind of the filesystem that is mounted on "/". *ret_subvolume is borrowed from the
+ * table: the path of the snapshot, or NULL. _ROOT_KIND_INVALID if nothing is mounted there. */
 RootKind root_kind(const MountTable *t, const char **ret_subvolume);
 
 const char *root_kind_to_string(RootKind k); /* "plain", "snapshot", … */

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* True if a is to keep the UUID. Both have it; a stands before b in the table. */
+/* True if a is to keep the UUID. Both have the UUID; a precedes b in the table. */
 static bool keeps_uuid(const Volume *a, const Volume *b)
 {
     return a->removable == b->removable || !a->removable;

@@ -26,7 +26,7 @@ typedef struct Volume {
     char *scheduler;    /* active I/O scheduler of `disk`, "" if unknown */
     bool rotational;    /* queue/rotational of the disk: virtio sets it for every disk */
     bool removable;     /* the medium can be changed (sysfs: USB sticks, card readers) */
-    bool seeks_slowly;  /* set by whoever measured it (volume/seeks.h), not by the reader */
+    bool seeks_slowly;  /* set by the measurement (volume/seeks.h), not by the reader */
     DeviceClass device_class; /* by volume_classify() */
     uint64_t size_bytes;
     uint64_t read_ahead_kb; /* of the backing device info (bdi) of this filesystem */
@@ -50,7 +50,7 @@ void volume_table_done(VolumeTable *t);
  * facts are empty or zero. 0, -ENOMEM, or the error of reading mountinfo. */
 int volume_table_read(int sys_fd, const char *prefix, VolumeTable *ret);
 
-/* Pure. Of different filesystems with one UUID (a copied disk, a prepared USB stick) only one keeps
+/* Pure. If several filesystems have one UUID (a copied disk, a prepared USB stick), only one keeps
  * it: one that is not removable, else the one that was mounted first. The others lose it, and with
  * it everything that is stored by UUID. volume_table_read() calls this. */
 void volume_table_drop_copies(VolumeTable *t);

@@ -85,7 +85,7 @@ static int set_uuid(Volume *v, const char *text)
     char *copy;
 
     if (parse_uuid(text, v->uuid_bytes) < 0)
-        return 0; /* not one that a pack could name */
+        return 0; /* a pack cannot name such a volume */
     copy = strdup(text);
     if (!copy)
         return -ENOMEM;
