@@ -10,7 +10,7 @@
 #include <uthash.h>
 
 typedef struct LoginSession {
-    UT_hash_handle hh; /* id -> */
+    UT_hash_handle hh; /* hashed by id */
     uint32_t uid;
     SessionClass class;
     usec_t began; /* on the machine's clock; 0: when that clock began, or before */
@@ -24,7 +24,7 @@ typedef struct LoginSession {
 
 /* How often a user has logged in since the machine began. */
 typedef struct LoginUser {
-    UT_hash_handle hh; /* uid -> */
+    UT_hash_handle hh; /* hashed by UID */
     uint32_t uid;
     unsigned n_logins, n_attempts;
     bool oom;
@@ -38,7 +38,7 @@ struct StageMachine {
     LoginSession *sessions;
     LoginUser *users;
     usec_t last;  /* the latest `now` of an event */
-    usec_t clock; /* the machine's own, from CLOCK_ZERO; never steps back */
+    usec_t clock; /* the clock of this state machine, from CLOCK_ZERO; never steps back */
     Stage stage;  /* _STAGE_INVALID: none */
     uint32_t uid;
     usec_t since;    /* when the stage began */
@@ -54,8 +54,8 @@ struct StageMachine {
     usec_t quiet_since;
 };
 
-/* Events of an age happened before the machine began: its clock begins late enough for all that
- * matter. */
+/* An event may have happened before headstartd started. The clock starts at CLOCK_ZERO, so that the
+ * times of such events are not negative. */
 #define CLOCK_ZERO (24 * USEC_PER_HOUR)
 
 /* A login that ends before it settles does not count as a login, but recording it costs work. So
@@ -363,7 +363,7 @@ static void check_boot(StageMachine *m, StageDecision *ret)
 {
     bool finished = m->finished != USEC_INFINITY;
 
-    if (finished && m->finished < CLOCK_ZERO) /* before the machine began */
+    if (finished && m->finished < CLOCK_ZERO) /* before headstartd started */
         pause_stage(m, true, ret);
     else if (finished && m->display_manager_known && !m->display_manager)
         pause_stage(m, false, ret);

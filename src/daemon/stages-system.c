@@ -99,7 +99,7 @@ static int on_event(void *arg, StageEvent *e)
     r = stage_machine_feed(s->machine, e, &d);
     if (r < 0) {
         log_oom();
-        return 0; /* one event is lost; every stage has a time limit all the same */
+        return 0; /* one event is lost; a time limit still ends every stage */
     }
     passed_on = pass_on(s, &d);
     if (d.action != STAGE_ACTION_NONE)

@@ -4,8 +4,8 @@
  *
  * As PID 1 (init= on the kernel command line) it mounts what the kernel does not, starts both,
  * waits as long as the boot pack allows, and executes the real init with its own arguments. It
- * stays single-threaded and reads nothing but the real init, so that a hanging disk holds it for no
- * longer than the machine without headstart.
+ * stays single-threaded and reads nothing but the real init, so a hanging disk delays the boot no
+ * more than without headstart.
  *
  * With --initrd it does the same for a root filesystem that an initrd has mounted, and returns. */
 

@@ -55,7 +55,7 @@ bool cycle_excludes(const char *list, const char *path);
 
 /* A path that cycle_refuse() has excluded. */
 typedef struct CycleRefusal {
-    UT_hash_handle hh; /* path -> */
+    UT_hash_handle hh; /* hashed by path */
     bool oom;
     char path[];
 } CycleRefusal;

@@ -7,7 +7,7 @@
 #include <uthash.h>
 
 struct RefetchBackoff {
-    UT_hash_handle hh; /* path -> */
+    UT_hash_handle hh; /* hashed by path */
     usec_t at;         /* of the last reading that started a wait, or of the last listing */
     usec_t wait;
     RangeSet ranges; /* read since `at`; empty for a directory */

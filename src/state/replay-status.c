@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define STATUS_SIZE_MAX 65536
-#define STATUS_N_MAX    1024 /* users */
+#define STATUS_N_MAX    1024 /* limit of the number of users */
 
 void replay_status_list_done(ReplayStatusList *l)
 {

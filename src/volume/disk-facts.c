@@ -113,7 +113,7 @@ int disk_facts_read(int sys_fd, Volume *v)
     return v->device && v->disk && v->scheduler ? 0 : -ENOMEM;
 }
 
-/* The only bdi of a btrfs there is, into buf; "" if there are several. */
+/* Writes the path of read_ahead_kb of the only btrfs bdi to buf; "" if there is none or several. */
 static void find_btrfs_bdi(int sys_fd, char *buf, size_t size)
 {
     _cleanup_closedir_ DIR *d = NULL;
