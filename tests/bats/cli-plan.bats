@@ -356,7 +356,7 @@ login() {
 @test "plan: one user's flood of files leaves the others their packs, in the memory of the unit" {
     learned
     login 1000
-    need_command prlimit
+    need_memory_limits
     local i
     for i in 1 2 3; do
         "$BATS_TEST_DIRNAME/make-flood" login $((1793540000 + i)) 1001 15000 $((i == 1 ? 4000 : 200)) "x$i" \

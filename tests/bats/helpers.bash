@@ -68,6 +68,14 @@ need_binary() {
     done
 }
 
+# A limit on memory or address space says nothing of a program that maps terabytes itself.
+need_memory_limits() {
+    need_command prlimit
+    if grep -q __asan_init "$HEADSTART"; then
+        skip "the sanitizers are libraries that need more memory"
+    fi
+}
+
 need_filesystem() {
     need_command "mkfs.$1"
     grep -qw "$1" /proc/filesystems || modprobe "$1" 2>/dev/null || skip "the kernel has no $1"

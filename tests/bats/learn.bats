@@ -47,6 +47,7 @@ limited() {
 }
 
 @test "learn: 30,000 paths of 4,000 bytes stop no later trace" {
+    need_memory_limits
     flood 1 login 1001 30000 4000
     flood 2 login 1000 500 60
     run --separate-stderr limited learn
@@ -59,6 +60,7 @@ limited() {
 }
 
 @test "learn: of a trace over the limits what is likeliest is learned" {
+    need_memory_limits
     # 1001 uses forty files, then floods a session with long names that come first in it.
     flood 1 session 1001 40 60 daily
     flood 2 session 1001 40 60 daily
@@ -93,6 +95,7 @@ END
 }
 
 @test "learn: the files of one user do not displace those of another" {
+    need_memory_limits
     flood 1 login 1000 400 80 quiet
     local i
     for i in $(seq 10 29); do
@@ -159,6 +162,7 @@ END
 }
 
 @test "learn: a trace for which memory does not suffice is set aside, and learning goes on" {
+    need_memory_limits
     # As little memory as suffices for the small one.
     local megabytes=7
     flood 2 login 1000 10 60
@@ -198,6 +202,7 @@ END
 }
 
 @test "learn: thousands of applications that run together stay within the memory of the unit" {
+    need_memory_limits
     local i
     for i in 1 2 3; do
         # Large enough to be followed: 4 MiB each.

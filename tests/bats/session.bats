@@ -318,10 +318,7 @@ steady() {
 
 # limit_memory BYTES: headstartd gets at most so much (LimitDATA= of its service). Sets HS_LIMIT.
 limit_memory() {
-    # AddressSanitizer maps terabytes.
-    if grep -q __asan_init "$HEADSTARTD"; then
-        skip "the sanitizers are libraries that need more memory"
-    fi
+    need_memory_limits
     HS_LIMIT="prlimit --data=$1"
 }
 
