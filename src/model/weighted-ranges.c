@@ -54,7 +54,7 @@ typedef struct Cursor {
     size_t i;
 } Cursor;
 
-/* The value at `at`; *end is lowered to where it changes next. */
+/* Returns the value at `at`, and lowers *end to the offset at which the value changes next. */
 static DecayedSum value_at(Cursor *c, uint64_t at, uint64_t *end)
 {
     const WeightedRange *x;

@@ -50,7 +50,7 @@ double cost_sequence_usec(const CostModel *m, const CostRequest *requests, size_
     uint64_t head = 0;
 
     for (size_t i = 0; i < n; i++) {
-        /* It begins when the request `queue` before it has left. */
+        /* The device accepts a request when the one `queue` places before it is done. */
         double latency = finish[i % queue] + m->fixed_usec +
                          cost_move_usec(m, head, requests[i].offset, size);
 

@@ -17,7 +17,7 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-/* The most that is kept of all files together: 24 MB. */
+/* The largest number of extents of all files together: 24 MB. */
 #define EXTENTS_MAX ((size_t)1000000)
 
 /* (device, inode) -> located file */

@@ -81,15 +81,15 @@ int observer_scan_processes(Observer *o)
     return proc_scan(o->proc, add_process, o);
 }
 
-/* A process_name_t: what a process runs that no exec event named. True if it lies where exec events
- * come from. */
+/* A process_name_t: names the program of a process that no exec event named. True if the program is
+ * on a volume that reports exec events. */
 static bool name_process(void *arg, uint32_t pid, uint32_t *ret_object, bool *ret_own)
 {
     Observer *o = arg;
     ProcFacts f;
 
     if (proc_facts_read(o->proc, pid, &f) < 0)
-        return true; /* the process is gone, and most programs lie there */
+        return true; /* the process is gone; most programs are on such a volume */
     if (f.exe_dev != 0 && watched_volumes_have(&o->volumes, f.exe_dev))
         return true;
     if (intern_exe(o->stage, &f, ret_object, ret_own) < 0)

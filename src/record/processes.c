@@ -54,7 +54,7 @@ struct ProcessTable {
     ProcessRun *runs;
     size_t n_runs, allocated_runs;
     uint64_t serial; /* of the next run */
-    bool unsettled;  /* some process may have something for process_table_settle() */
+    bool unsettled;  /* a process may have unsettled runs for process_table_settle() */
 };
 
 bool is_loader_name(const char *name)

@@ -334,8 +334,8 @@ static bool stop_is_pending(void)
     return sigpending(&pending) == 0 && sigismember(&pending, SIGTERM) == 1;
 }
 
-/* Adds the object at its user's expense, or counts it if the shares have no room or the recorder is
- * to stop. */
+/* Adds the object and charges its user. Only counts it if the share has no room or the recorder
+ * must stop. */
 static int add_for_user(TraceBuilder *b, const StageObject *object)
 {
     UserShares *shares = &b->o->stage->shares;

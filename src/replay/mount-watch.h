@@ -10,7 +10,7 @@
 typedef struct MountWatch {
     const char *root; /* NULL: nothing is watched */
     int fd;
-    uint64_t seen; /* fingerprint of the mounts at the last look */
+    uint64_t seen; /* fingerprint of the mounts at the last check */
 } MountWatch;
 
 /* Starts watching the mounts of local block filesystems at and below `root`, an absolute path

@@ -36,7 +36,7 @@ static bool is_planned(const PackFile *f, const struct stat *st)
     if (le16toh(f->flags) & PACK_FILE_DIRECTORY)
         return true;
     if (le16toh(f->flags) & PACK_FILE_VOLATILE)
-        return true; /* if it has shrunk, reading beyond its end reads nothing */
+        return true; /* any size: reading beyond the end of a shorter file reads nothing */
     return (uint64_t)st->st_size == le64toh(f->size) &&
            timespec_nsec(&st->st_mtim) == le64toh(f->mtime_nsec) &&
            timespec_nsec(&st->st_ctim) == le64toh(f->ctime_nsec);

@@ -102,7 +102,8 @@ int block_device_open(uint64_t dev)
     return TAKE_FD(fd);
 }
 
-/* The number of entries of a directory of sysfs; the name of the first in *ret, if there is one. */
+/* Returns the number of entries of a directory of sysfs. *ret is the name of the first, if there is
+ * one. */
 static int count_entries(int sys_fd, const char *path, char **ret)
 {
     _cleanup_free_ char *name = NULL;
