@@ -68,6 +68,12 @@ need_binary() {
     done
 }
 
+# LeakSanitizer ends a program that somebody else traces.
+need_strace() {
+    need_command strace
+    export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
+}
+
 # A limit on memory or address space says nothing of a program that maps terabytes itself.
 need_memory_limits() {
     need_command prlimit

@@ -629,7 +629,7 @@ left_out() {
 }
 
 @test "sparse files cost a call or two each, whatever their size" {
-    need_command strace
+    need_strace
     hs_filesystem xfs 320
     # The largest files there are, and those of the report: 150 of 16 TiB.
     truncate -s 9223372036854775807 "$HS_MNT"/huge{0..9}
@@ -674,7 +674,7 @@ all_sampled() {
 }
 
 @test "without cachestat the holes of sparse files are left out" {
-    need_command strace
+    need_strace
     [ -x "$HS_BUILD/tests/tools/tool-without-syscall" ] || skip "not built: tool-without-syscall"
     hs_filesystem xfs 320
     truncate -s 9223372036854775807 "$HS_MNT/huge"
