@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Over 500 lines in one file: all states and transitions of one state machine. */
+
 #include "daemon/stages-decide.h"
 
 #include "base/macros.h"

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Over 500 lines in one file: every function here changes the invariants of the same tables. */
+
 #include "predict/chains-internal.h"
 
 #include <string.h>

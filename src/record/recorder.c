@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Over 500 lines in one file: one object whose set-up, event loop and stages share its fields. */
+
 #include "record/recorder.h"
 
 #include "base/cachestat.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Over 500 lines in one file: the builder and the checks of each field are next to each other. */
+
 #include "trace/trace.h"
 
 #include <limits.h>
