@@ -5,10 +5,10 @@
  * of verbs (main.c). It declares its options and its number of arguments, so that --help, the
  * parser and the tests use the same declaration. */
 
-#include "base/config.h"
 #include "base/macros.h"
 #include "base/options.h"
 #include "base/table.h"
+#include "config/config.h"
 
 #include <limits.h>
 

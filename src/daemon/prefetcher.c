@@ -3,9 +3,9 @@
 
 #include "base/atomic-file.h"
 #include "base/clock.h"
-#include "base/config.h"
 #include "base/json-util.h"
 #include "base/log.h"
+#include "config/config.h"
 #include "daemon/prefetcher-model.h"
 #include "session/machine.h"
 #include "session/prefetch-thread.h"

@@ -290,7 +290,7 @@ man_options() {
 
 @test "configuration keys: the parser, the man page and the commented defaults agree" {
     local parser conf man
-    parser=$(sed -n '/} keys\[\] = {/,/};/p' src/base/config.c |
+    parser=$(sed -n '/} keys\[\] = {/,/};/p' src/config/config.c |
         sed -nE 's/.*\{"([A-Za-z]+)", "([A-Za-z]+)".*/\1 \2/p' | sort)
     conf=$(awk '/^\[/ { s = substr($0, 2, length($0) - 2) } /^#[A-Z][A-Za-z]*=/ { split(substr($0, 2), a, "="); print s, a[1] }' \
         data/headstart.conf | sort)

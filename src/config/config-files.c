@@ -3,10 +3,10 @@
 /* Which files are read, in which order, and their lines: see config.h. The keys are in config.c. */
 
 #include "base/atomic-file.h"
-#include "base/config-internal.h"
 #include "base/directory.h"
 #include "base/macros.h"
 #include "base/rooted.h"
+#include "config/config-internal.h"
 
 #include <dirent.h>
 #include <fcntl.h>

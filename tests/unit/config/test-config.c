@@ -2,8 +2,8 @@
 
 /* headstart.conf: precedence, masking, every key, and what a bad line says. */
 
-#include "base/config.h"
 #include "base/macros.h"
+#include "config/config.h"
 #include "util/root-util.h"
 
 #include <fcntl.h>

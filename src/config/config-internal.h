@@ -3,7 +3,7 @@
 
 /* Between the keys (config.c) and the files (config-files.c). */
 
-#include "base/config.h"
+#include "config/config.h"
 
 /* Sets a key. 0 and its index; -ENOENT: no such key in this section; -EINVAL: *ret_reason (static)
  * says in words why the value cannot be used, and *c is as before. */

@@ -2,9 +2,9 @@
 
 /* The keys of headstart.conf in one table: section, key, type, field and bounds. */
 
-#include "base/config-internal.h"
 #include "base/macros.h"
 #include "base/parse.h"
+#include "config/config-internal.h"
 
 #include <assert.h>
 #include <inttypes.h>
