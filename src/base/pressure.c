@@ -9,20 +9,13 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "config-paths.h"
+
 #define TEXT_MAX (1U << 20)
 
-#define SYSTEM_GROUP "/sys/fs/cgroup/system.slice"
-
-/* The control groups of headstart's own units. The greeter may have settled while a replay still
- * reads. */
-static const char *const own_groups[] = {
-        SYSTEM_GROUP "/headstart-replay-boot.service",
-        SYSTEM_GROUP "/headstart-replay-login.service",
-        SYSTEM_GROUP "/system-headstart\\x2dreplay\\x2duser.slice",
-        SYSTEM_GROUP "/headstart-learn.service",
-        SYSTEM_GROUP "/headstart-plan.service",
-        SYSTEM_GROUP "/headstart-refresh.service",
-};
+/* The control groups of headstart's own units, from units/meson.build. The greeter may have settled
+ * while a replay still reads. */
+static const char *const own_groups[] = {HEADSTART_OWN_GROUPS};
 _Static_assert(ELEMENTSOF(own_groups) == PRESSURE_OWN_MAX, "one slot a group");
 
 /* Reads a file of pressure stall information and returns the "total" of its "some" line in

@@ -73,7 +73,6 @@ int planning_load(Planning *p)
 
 int planning_set_budget(Planning *p, const Config *config)
 {
-    BudgetParameters b = BUDGET_PARAMETERS_DEFAULT;
     _cleanup_free_ char *text = NULL;
     MemoryFacts facts;
     int r;
@@ -83,14 +82,7 @@ int planning_set_budget(Planning *p, const Config *config)
         r = memory_facts_parse(text, &facts);
     if (r < 0)
         return cli_error(r, "/proc/meminfo: %m");
-    b.formula = config->budget.mode == CONFIG_BUDGET_THESIS  ? BUDGET_THESIS
-                : config->budget.mode == CONFIG_BUDGET_BYTES ? BUDGET_FIXED
-                                                             : BUDGET_AVAILABLE;
-    b.fixed_bytes = config->budget.bytes;
-    b.total_percent = config->mem_total_percent;
-    b.free_percent = config->mem_free_percent;
-    b.cached_percent = config->mem_cached_percent;
-    p->budget_bytes = budget_bytes(&facts, &b);
+    p->budget_bytes = budget_bytes(&facts, &config->budget);
     return 0;
 }
 

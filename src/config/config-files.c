@@ -268,6 +268,9 @@ int config_load(int root_fd, config_warning_t warn, void *userdata, Config *ret,
         if (r < 0)
             return r;
     }
+    c.session_budget.total_percent = c.budget.total_percent;
+    c.session_budget.free_percent = c.budget.free_percent;
+    c.session_budget.cached_percent = c.budget.cached_percent;
     *ret = c;
     if (ret_sources) {
         *ret_sources = sources;

@@ -15,10 +15,7 @@ Config config_default(void)
 {
     return (Config){
             .halflife_usec = 168 * USEC_PER_HOUR,
-            .budget = {.mode = CONFIG_BUDGET_AUTO},
-            .mem_total_percent = -10,
-            .mem_free_percent = 100,
-            .mem_cached_percent = 30,
+            .budget = BUDGET_PARAMETERS_DEFAULT,
             .boot_policy = _POLICY_INVALID,
             .login_policy = _POLICY_INVALID,
             .deadline_usec = 10 * USEC_PER_SEC,
@@ -29,29 +26,29 @@ Config config_default(void)
             .battery = false,
             .min_size_bytes = 2000000,
             .save_interval_usec = USEC_PER_HOUR,
-            .session_budget = {.mode = CONFIG_BUDGET_AUTO},
+            .session_budget = BUDGET_PARAMETERS_DEFAULT,
     };
 }
 
-int config_parse_budget(const char *s, ConfigBudget *ret)
+int config_parse_budget(const char *s, BudgetParameters *b)
 {
-    uint64_t bytes;
+    BudgetFormula formula = BUDGET_FIXED;
+    uint64_t bytes = 0;
     int r;
 
-    if (strcmp(s, "auto") == 0) {
-        *ret = (ConfigBudget){.mode = CONFIG_BUDGET_AUTO};
-        return 0;
+    if (strcmp(s, "auto") == 0)
+        formula = BUDGET_AVAILABLE;
+    else if (strcmp(s, "thesis") == 0)
+        formula = BUDGET_THESIS;
+    else {
+        r = parse_bytes(s, &bytes);
+        if (r < 0)
+            return r;
+        if (bytes == 0)
+            return -EINVAL;
     }
-    if (strcmp(s, "thesis") == 0) {
-        *ret = (ConfigBudget){.mode = CONFIG_BUDGET_THESIS};
-        return 0;
-    }
-    r = parse_bytes(s, &bytes);
-    if (r < 0)
-        return r;
-    if (bytes == 0)
-        return -EINVAL;
-    *ret = (ConfigBudget){.mode = CONFIG_BUDGET_BYTES, .bytes = bytes};
+    b->formula = formula;
+    b->fixed_bytes = bytes;
     return 0;
 }
 
@@ -78,7 +75,7 @@ typedef enum KeyType {
     KEY_COUNT,    /* uint32_t */
     KEY_BOOLEAN,  /* bool */
     KEY_PERCENT,  /* int */
-    KEY_BUDGET,   /* ConfigBudget */
+    KEY_BUDGET,   /* BudgetParameters */
     KEY_BOOT_POLICY,
     KEY_LOGIN_POLICY,
     KEY_PREFIXES, /* char[CONFIG_EXCLUDE_MAX] */
@@ -96,9 +93,9 @@ static const struct {
         {"Model", "HalfLife", KEY_TIMESPAN, FIELD(halflife_usec), 1, USEC_INFINITY - 1,
          "not a time span above zero (as in 168h)"},
         {"Memory", "Budget", KEY_BUDGET, FIELD(budget)},
-        {"Memory", "MemTotal", KEY_PERCENT, FIELD(mem_total_percent)},
-        {"Memory", "MemFree", KEY_PERCENT, FIELD(mem_free_percent)},
-        {"Memory", "MemCached", KEY_PERCENT, FIELD(mem_cached_percent)},
+        {"Memory", "MemTotal", KEY_PERCENT, FIELD(budget.total_percent)},
+        {"Memory", "MemFree", KEY_PERCENT, FIELD(budget.free_percent)},
+        {"Memory", "MemCached", KEY_PERCENT, FIELD(budget.cached_percent)},
         {"Replay", "BootPolicy", KEY_BOOT_POLICY, FIELD(boot_policy)},
         {"Replay", "LoginPolicy", KEY_LOGIN_POLICY, FIELD(login_policy)},
         {"Replay", "Deadline", KEY_TIMESPAN, FIELD(deadline_usec), 0, CONFIG_DEADLINE_MAX,
@@ -236,11 +233,11 @@ static int format_units(char **ret, uint64_t value, const Unit *units)
     return asprintf(ret, "%" PRIu64 "%s", value / units->size, units->name);
 }
 
-static int format_budget(char **ret, const ConfigBudget *b, const Unit *units)
+static int format_budget(char **ret, const BudgetParameters *b, const Unit *units)
 {
-    if (b->mode == CONFIG_BUDGET_BYTES)
-        return format_units(ret, b->bytes, units);
-    return asprintf(ret, "%s", b->mode == CONFIG_BUDGET_THESIS ? "thesis" : "auto");
+    if (b->formula == BUDGET_FIXED)
+        return format_units(ret, b->fixed_bytes, units);
+    return asprintf(ret, "%s", b->formula == BUDGET_THESIS ? "thesis" : "auto");
 }
 
 char *config_format(const Config *c, size_t index)

@@ -16,6 +16,7 @@
 
 #include "base/time-util.h"
 #include "base/vocabulary.h"
+#include "plan/budget.h"
 
 #include <stdbool.h>
 
@@ -28,29 +29,11 @@
 /* The longest accepted deadline. The limit is low because a gated boot waits for the deadline. */
 #define CONFIG_DEADLINE_MAX (60 * USEC_PER_SEC)
 
-typedef enum ConfigBudgetMode {
-    CONFIG_BUDGET_AUTO,   /* from MemAvailable */
-    CONFIG_BUDGET_THESIS, /* max(0, total * MemTotal + free * MemFree) + cached * MemCached
-                           * (thesis 4.3.2)
-                           */
-    CONFIG_BUDGET_BYTES,  /* the number that the administrator sets */
-    _CONFIG_BUDGET_MAX,
-    _CONFIG_BUDGET_INVALID = -EINVAL,
-} ConfigBudgetMode;
-
-typedef struct ConfigBudget {
-    ConfigBudgetMode mode;
-    uint64_t bytes; /* with CONFIG_BUDGET_BYTES */
-} ConfigBudget;
-
 typedef struct Config {
     /* [Model] */
     usec_t halflife_usec; /* an observation of this age counts half (thesis 4.4); > 0 */
     /* [Memory] */
-    ConfigBudget budget;
-    int mem_total_percent; /* percentages of the thesis's formula, each from -100 to 100 */
-    int mem_free_percent;
-    int mem_cached_percent;
+    BudgetParameters budget; /* percentages from -100 to 100 */
     /* [Replay] */
     Policy boot_policy;        /* _POLICY_INVALID: auto */
     Policy login_policy;       /* the same */
@@ -61,9 +44,9 @@ typedef struct Config {
     bool predict;
     bool scan;
     bool battery;
-    uint64_t min_size_bytes;   /* of all files that an application maps */
-    usec_t save_interval_usec; /* USEC_INFINITY: save only at the end of a session */
-    ConfigBudget session_budget;
+    uint64_t min_size_bytes;          /* of all files that an application maps */
+    usec_t save_interval_usec;        /* USEC_INFINITY: save only at the end of a session */
+    BudgetParameters session_budget;  /* with the percentages of [Memory] */
     char exclude[CONFIG_EXCLUDE_MAX]; /* prefixes, each after a blank; "!" marks an exception */
 } Config;
 
@@ -103,9 +86,9 @@ const char *config_key(size_t index);
 /* Formats the key's value as in a file. The caller frees the result. NULL if out of memory. */
 char *config_format(const Config *c, size_t index);
 
-/* Parses a budget as in the file: "auto", "thesis" or a byte count > 0. 0, -EINVAL, -ERANGE; *ret
- * is untouched on failure. */
-int config_parse_budget(const char *s, ConfigBudget *ret);
+/* Parses a budget as in the file: "auto", "thesis" or a byte count > 0. Sets the formula and the
+ * fixed number of bytes, not the percentages. 0, -EINVAL, -ERANGE; *b is untouched on failure. */
+int config_parse_budget(const char *s, BudgetParameters *b);
 
 /* Parses "auto" (_POLICY_INVALID) or a policy that this stage accepts; only the boot accepts
  * "gate". 0 or -EINVAL. */

@@ -71,15 +71,7 @@ static CycleParameters cycle_parameters(const Config *c)
     p.battery = c->battery;
     p.minsize_bytes = c->min_size_bytes;
     p.exclude = c->exclude;
-    p.budget = (BudgetParameters){
-            .formula = c->session_budget.mode == CONFIG_BUDGET_THESIS  ? BUDGET_THESIS
-                       : c->session_budget.mode == CONFIG_BUDGET_BYTES ? BUDGET_FIXED
-                                                                       : BUDGET_AVAILABLE,
-            .fixed_bytes = c->session_budget.bytes,
-            .total_percent = c->mem_total_percent,
-            .free_percent = c->mem_free_percent,
-            .cached_percent = c->mem_cached_percent,
-    };
+    p.budget = c->session_budget;
     return p;
 }
 

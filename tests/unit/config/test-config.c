@@ -62,10 +62,10 @@ static void defaults(void **state)
 
     assert_int_equal(((Fixture *)*state)->n_warnings, 0);
     assert_true(c.halflife_usec == 168 * USEC_PER_HOUR);
-    assert_int_equal(c.budget.mode, CONFIG_BUDGET_AUTO);
-    assert_int_equal(c.mem_total_percent, -10);
-    assert_int_equal(c.mem_free_percent, 100);
-    assert_int_equal(c.mem_cached_percent, 30);
+    assert_int_equal(c.budget.formula, BUDGET_AVAILABLE);
+    assert_int_equal(c.budget.total_percent, -10);
+    assert_int_equal(c.budget.free_percent, 100);
+    assert_int_equal(c.budget.cached_percent, 30);
     assert_int_equal(c.boot_policy, _POLICY_INVALID);
     assert_int_equal(c.login_policy, _POLICY_INVALID);
     assert_true(c.deadline_usec == d.deadline_usec);
@@ -95,18 +95,19 @@ static void every_key(void **state)
     Config c = load(f);
     assert_string_equal(f->last, "");
     assert_true(c.halflife_usec == 24 * USEC_PER_HOUR);
-    assert_int_equal(c.budget.mode, CONFIG_BUDGET_BYTES);
-    assert_true(c.budget.bytes == 256U << 20);
-    assert_int_equal(c.mem_total_percent, -20);
-    assert_int_equal(c.mem_free_percent, 50);
-    assert_int_equal(c.mem_cached_percent, 0);
+    assert_int_equal(c.budget.formula, BUDGET_FIXED);
+    assert_true(c.budget.fixed_bytes == 256U << 20);
+    assert_int_equal(c.budget.total_percent, -20);
+    assert_int_equal(c.budget.free_percent, 50);
+    assert_int_equal(c.budget.cached_percent, 0);
+    assert_int_equal(c.session_budget.total_percent, -20);
     assert_int_equal(c.boot_policy, POLICY_GATE);
     assert_int_equal(c.login_policy, POLICY_IDLE);
     assert_true(c.deadline_usec == 2500 * USEC_PER_MSEC);
     assert_int_equal(c.control_interval, 20);
 
     put(f, "etc/headstart/headstart.conf", "[Memory]\nBudget=thesis\n");
-    assert_int_equal(load(f).budget.mode, CONFIG_BUDGET_THESIS);
+    assert_int_equal(load(f).budget.formula, BUDGET_THESIS);
 }
 
 static void only_the_first_main_file(void **state)
@@ -239,16 +240,16 @@ static void not_a_file(void **state)
 
 static void budgets_and_policies(void **state)
 {
-    ConfigBudget b = {CONFIG_BUDGET_THESIS, 5};
+    BudgetParameters b = {.formula = BUDGET_THESIS, .fixed_bytes = 5};
     Policy p = POLICY_OFF;
 
     assert_int_equal(config_parse_budget("12x", &b), -EINVAL);
     assert_int_equal(config_parse_budget("99999999999T", &b), -ERANGE);
-    assert_int_equal(b.mode, CONFIG_BUDGET_THESIS);
-    assert_true(b.bytes == 5);
+    assert_int_equal(b.formula, BUDGET_THESIS);
+    assert_true(b.fixed_bytes == 5);
     assert_int_equal(config_parse_budget("1G", &b), 0);
-    assert_int_equal(b.mode, CONFIG_BUDGET_BYTES);
-    assert_true(b.bytes == 1U << 30);
+    assert_int_equal(b.formula, BUDGET_FIXED);
+    assert_true(b.fixed_bytes == 1U << 30);
 
     assert_int_equal(config_parse_policy("gate", STAGE_LOGIN, &p), -EINVAL);
     assert_int_equal(config_parse_policy("", STAGE_BOOT, &p), -EINVAL);
@@ -300,7 +301,7 @@ static void values_as_text(void **state)
         }
         assert_true(c.halflife_usec == again.halflife_usec);
         assert_true(c.deadline_usec == again.deadline_usec);
-        assert_true(c.budget.bytes == again.budget.bytes);
+        assert_true(c.budget.fixed_bytes == again.budget.fixed_bytes);
         assert_true(c.min_size_bytes == again.min_size_bytes);
         assert_string_equal(c.exclude, again.exclude);
     }
