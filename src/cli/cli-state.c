@@ -2,6 +2,8 @@
 
 #include "cli/cli-state.h"
 
+#include "state/early-pack.h"
+
 int cli_state_open(const Context *c, bool create, int *ret_fd)
 {
     int r = state_directory_open(c->state, create, ret_fd);
@@ -25,4 +27,11 @@ int cli_state_write_model(const Context *c, int state_fd, const Model *m)
     int r = state_write_model(state_fd, m);
 
     return r < 0 ? cli_error(r, "%s/" STATE_MODEL ": %m", c->state) : 0;
+}
+
+int cli_state_update_early_pack(const Context *c, int state_fd, const void *bytes, size_t size)
+{
+    int r = early_pack_update(c->system_fd, c->state, state_fd, bytes, size);
+
+    return r < 0 ? cli_error(r, EARLY_PACK_PATH ": %m") : 0;
 }

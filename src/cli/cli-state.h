@@ -15,5 +15,8 @@ int cli_state_open(const Context *c, bool create, int *ret_fd);
  * reported. */
 int cli_state_lock(const Context *c, int state_fd);
 
+/* As early_pack_update() for this state directory. 0, or an error that was reported. */
+int cli_state_update_early_pack(const Context *c, int state_fd, const void *bytes, size_t size);
+
 /* As state_write_model(). 0, or an error that was reported. */
 int cli_state_write_model(const Context *c, int state_fd, const Model *m);

@@ -10,11 +10,10 @@
 #include "base/rooted.h"
 #include "cli/capability.h"
 #include "cli/cli-state.h"
-#include "cli/early.h"
 #include "cli/models.h"
-#include "cli/planned.h"
 #include "cli/policy.h"
 #include "pack/pack-writer.h"
+#include "state/packs.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -105,7 +104,7 @@ static uint64_t choose_salt(const Planning *p, const char *name)
     uint64_t salt = 0;
     bool seeks_slowly;
 
-    if (planned_read(p->state_fd, name, &salt, &seeks_slowly) >= 0)
+    if (packs_read_previous(p->state_fd, name, &salt, &seeks_slowly) >= 0)
         return salt;
     if (getrandom(&salt, sizeof(salt), GRND_NONBLOCK) != sizeof(salt))
         salt = clock_now(CLOCK_REALTIME);
@@ -221,8 +220,8 @@ static int write_pack(const Planning *p, const PackJob *j)
     if (r < 0)
         return cli_error(r, "%s/%s: %m", p->c->state, j->name);
     if (j->stage == STAGE_BOOT)
-        (void)early_pack_update(p->c, p->state_fd, j->bytes,
-                                j->size); /* the callee reports errors */
+        (void)cli_state_update_early_pack(p->c, p->state_fd, j->bytes,
+                                          j->size); /* the callee reports errors */
     return 0;
 }
 

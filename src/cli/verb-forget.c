@@ -4,7 +4,6 @@
 
 #include "base/directory.h"
 #include "cli/cli-state.h"
-#include "cli/early.h"
 #include "cli/systemctl.h"
 #include "state/trace-store.h"
 
@@ -143,7 +142,7 @@ static int forget(Forgetting *f)
      * much, never too little. */
     r = drop(f, f->state_fd, STATE_MODEL);
     if (r >= 0)
-        r = early_pack_update(f->c, f->state_fd, NULL, 0);
+        r = cli_state_update_early_pack(f->c, f->state_fd, NULL, 0);
     if (r >= 0)
         r = for_each_file(f, ".", forget_derived);
     if (r >= 0)

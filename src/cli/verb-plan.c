@@ -4,10 +4,10 @@
 
 #include "base/directory.h"
 #include "base/parse.h"
-#include "cli/planned.h"
+#include "cli/cli-state.h"
 #include "cli/planning.h"
 #include "cli/policy.h"
-#include "state/state.h"
+#include "state/packs.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -181,8 +181,15 @@ static void measure_seeks(Planning *p, const Request *q)
 
     if (q->user != UID_INVALID || q->only == STAGE_LOGIN)
         return;
-    (void)planned_read(p->state_fd, state_pack_name(STAGE_BOOT), &salt, &before);
+    (void)packs_read_previous(p->state_fd, state_pack_name(STAGE_BOOT), &salt, &before);
     policy_measure_seeks(&p->volumes, before, !p->policy && q->config.boot_policy < 0);
+}
+
+static bool is_current(const Context *c)
+{
+    _cleanup_close_ int fd = -EBADF;
+
+    return cli_state_open(c, false, &fd) >= 0 && packs_are_current(fd, c->system_fd, c->root);
 }
 
 static int run(Context *c)
@@ -199,7 +206,7 @@ static int run(Context *c)
     r = parse_options(c, &p, &q);
     if (r < 0)
         return r;
-    if (q.if_changed && planned_is_current(c))
+    if (q.if_changed && is_current(c))
         return 0;
     p.summaries = planning_table();
     p.operations = json_object_new_object();

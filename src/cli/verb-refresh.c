@@ -8,6 +8,8 @@
 #include "cli/cli-state.h"
 #include "pack/pack.h"
 #include "plan/versions.h"
+#include "state/packs.h"
+#include "state/refresh-request.h"
 #include "volume/presence.h"
 
 #include <fcntl.h>
@@ -43,7 +45,7 @@ typedef struct Planned {
 typedef struct Refresh {
     const Context *c;
     int state_fd;
-    struct stat wanted; /* STATE_REFRESH when the refresh began; all zero: the file did not exist */
+    RefreshRequest request; /* as it was when the refresh began */
     Model *model; /* NULL: nothing was learned, and packs contain what the distribution ships */
     VolumeTable volumes;
     char root[PATH_MAX];
@@ -310,15 +312,6 @@ static int look(Refresh *x)
 
 /* --- all of it -------------------------------------------------------------------------------- */
 
-/* Without a model there is nothing to move, but the files of shipped packs may have changed. */
-static bool has_packs(int state_fd)
-{
-    for (Stage i = 0; i < _STAGE_MAX; i++)
-        if (state_pack_name(i) && faccessat(state_fd, state_pack_name(i), F_OK, 0) == 0)
-            return true;
-    return false;
-}
-
 static bool is_stale(const Refresh *x)
 {
     return !x->model || x->n_changed + x->n_renamed + x->n_gone > 0;
@@ -335,10 +328,10 @@ static int load(Refresh *x)
         r = cli_state_lock(x->c, x->state_fd);
     if (r < 0)
         return r;
-    if (fstatat(x->state_fd, STATE_REFRESH, &x->wanted, AT_SYMLINK_NOFOLLOW) < 0)
-        x->wanted = (struct stat){0};
+    x->request = refresh_request_read(x->state_fd);
     r = state_load_model(x->state_fd, &x->model, &error);
-    if (r == -ENOENT && has_packs(x->state_fd))
+    /* Without a model there is nothing to move, but the files of shipped packs may have changed. */
+    if (r == -ENOENT && packs_exist(x->state_fd))
         return 0;
     if (r < 0)
         return cli_error(r, "%s/" STATE_MODEL ": %s", x->c->state,
@@ -404,22 +397,15 @@ static int move_files(Refresh *x)
     return r < 0 ? cli_error(r, "%m") : cli_state_write_model(x->c, x->state_fd, x->model);
 }
 
-/* Removes STATE_REFRESH, unless packages were changed again during the refresh. */
-static int take_back(Refresh *x)
+/* Removes the request, unless packages were changed again during the refresh. */
+static int remove_request(Refresh *x)
 {
-    struct stat st;
     int r = cli_state_open(x->c, false, &x->state_fd);
 
     if (r < 0)
         return r;
-    if (x->wanted.st_ino == 0 ||
-        fstatat(x->state_fd, STATE_REFRESH, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-        st.st_ino != x->wanted.st_ino ||
-        timespec_nsec(&st.st_mtim) != timespec_nsec(&x->wanted.st_mtim))
-        return 0;
-    return unlinkat(x->state_fd, STATE_REFRESH, 0) < 0 && errno != ENOENT
-                   ? cli_error(errno, "%s/" STATE_REFRESH ": %m", x->c->state)
-                   : 0;
+    r = refresh_request_remove(x->state_fd, &x->request);
+    return r < 0 ? cli_error(r, "%s/" STATE_REFRESH ": %m", x->c->state) : 0;
 }
 
 static int run(Context *c)
@@ -452,7 +438,7 @@ static int run(Context *c)
         if (r >= 0 && is_stale(&x))
             r = cli_run_verb(c, &verb_plan, NULL);
         if (r >= 0)
-            r = take_back(&x);
+            r = remove_request(&x);
         if (r < 0)
             return r;
     }

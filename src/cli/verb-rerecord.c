@@ -4,7 +4,6 @@
 
 #include "base/atomic-file.h"
 #include "cli/cli-state.h"
-#include "cli/early.h"
 #include "cli/systemctl.h"
 #include "state/rerecord.h"
 
@@ -104,7 +103,7 @@ static int write_requests(const Context *c, const Request *q)
     }
     /* Early boot may see the copy of the boot pack and not the request: the copy goes. */
     if (r >= 0 && q->stages & 1U << STAGE_BOOT)
-        r = early_pack_update(c, fd, NULL, 0);
+        r = cli_state_update_early_pack(c, fd, NULL, 0);
     return r;
 }
 

@@ -10,7 +10,7 @@
 #define STATE_TRACES   "traces"
 #define STATE_MODEL    "model.json"
 #define STATE_RERECORD "rerecord-"      /* followed by a stage: rerecord.h */
-#define STATE_REFRESH  "refresh-wanted" /* packages have changed (hooks/hook) */
+#define STATE_REFRESH  "refresh-wanted" /* refresh-request.h */
 
 /* Opens the directory; with `create` it is made (0700) if it is missing. 0 or a negative errno. */
 int state_directory_open(const char *path, bool create, int *ret_fd);

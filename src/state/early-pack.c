@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "cli/early.h"
+#include "state/early-pack.h"
 
 #include "base/atomic-file.h"
 #include "base/rooted.h"
@@ -15,25 +15,25 @@
 #define NAME "boot.pack"
 
 /* The directory, which is created if `create`. -ENOENT if it does not exist. */
-static int open_directory(const Context *c, bool create)
+static int open_directory(int system_fd, bool create)
 {
-    int fd = rooted_open(c->system_fd, HEADSTART_SYSCONF_DIR, O_RDONLY | O_DIRECTORY);
+    int fd = rooted_open(system_fd, HEADSTART_SYSCONF_DIR, O_RDONLY | O_DIRECTORY);
     int parent;
 
     if (fd != -ENOENT || !create)
         return fd;
-    parent = rooted_open(c->system_fd, "/etc", O_RDONLY | O_DIRECTORY);
+    parent = rooted_open(system_fd, "/etc", O_RDONLY | O_DIRECTORY);
     if (parent < 0)
         return parent;
     fd = mkdirat(parent, strrchr(HEADSTART_SYSCONF_DIR, '/') + 1, 0755) < 0 ? -errno : 0;
     close(parent);
-    return fd < 0 ? fd : rooted_open(c->system_fd, HEADSTART_SYSCONF_DIR, O_RDONLY | O_DIRECTORY);
+    return fd < 0 ? fd : rooted_open(system_fd, HEADSTART_SYSCONF_DIR, O_RDONLY | O_DIRECTORY);
 }
 
 /* True if early boot cannot see the state directory. */
-static bool is_apart(const Context *c, int state_fd)
+static bool is_apart(int system_fd, int state_fd)
 {
-    int root = rooted_open(c->system_fd, "/", O_PATH | O_DIRECTORY);
+    int root = rooted_open(system_fd, "/", O_PATH | O_DIRECTORY);
     struct stat r, s;
     bool apart;
 
@@ -44,23 +44,22 @@ static bool is_apart(const Context *c, int state_fd)
     return apart;
 }
 
-int early_pack_update(const Context *c, int state_fd, const void *bytes, size_t size)
+int early_pack_update(int system_fd, const char *state, int state_fd, const void *bytes,
+                      size_t size)
 {
     _cleanup_close_ int fd = -EBADF;
     char flag[RERECORD_NAME_MAX];
     bool wanted;
     int r;
 
-    if (c->system_fd == AT_FDCWD && strcmp(c->state, HEADSTART_STATE_DIR) != 0)
+    if (system_fd == AT_FDCWD && strcmp(state, HEADSTART_STATE_DIR) != 0)
         return 0;
     /* Early boot cannot see the request to record the next boot without replay. */
-    wanted = bytes && is_apart(c, state_fd) &&
+    wanted = bytes && is_apart(system_fd, state_fd) &&
              faccessat(state_fd, rerecord_name(flag, STAGE_BOOT), F_OK, 0) < 0;
-    fd = open_directory(c, wanted);
+    fd = open_directory(system_fd, wanted);
     if (fd < 0)
-        return (fd == -ENOENT && !wanted) || fd == -EROFS
-                       ? 0
-                       : cli_error(fd, HEADSTART_SYSCONF_DIR ": %m");
+        return (fd == -ENOENT && !wanted) || fd == -EROFS ? 0 : fd;
     if (wanted)
         r = atomic_file_write(fd, NAME, bytes, size, 0600);
     else if (faccessat(fd, NAME, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
@@ -70,5 +69,5 @@ int early_pack_update(const Context *c, int state_fd, const void *bytes, size_t 
     /* A read-only root filesystem has no copy. */
     if (r == -EROFS && wanted && faccessat(fd, NAME, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
         return 0;
-    return r < 0 ? cli_error(r, HEADSTART_SYSCONF_DIR "/" NAME ": %m") : 0;
+    return r;
 }

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "cli/planned.h"
+#include "state/packs.h"
 
 #include "base/atomic-file.h"
 #include "base/time-util.h"
-#include "cli/cli-state.h"
-#include "config-paths.h"
 #include "pack/pack.h"
+#include "state/state.h"
 
 #include <endian.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 
-int planned_read(int state_fd, const char *name, uint64_t *ret_salt, bool *ret_seeks_slowly)
+#include "config-paths.h"
+
+int packs_read_previous(int state_fd, const char *name, uint64_t *ret_salt, bool *ret_seeks_slowly)
 {
     _cleanup_free_ char *buf = NULL;
     size_t size;
@@ -39,24 +40,30 @@ static uint64_t changed_at(int dir_fd, const char *path)
     return fstatat(dir_fd, path, &st, 0) < 0 ? 0 : timespec_nsec(&st.st_mtim);
 }
 
-bool planned_is_current(const Context *c)
+bool packs_exist(int state_fd)
+{
+    for (Stage stage = 0; stage < _STAGE_MAX; stage++)
+        if (state_pack_name(stage) && faccessat(state_fd, state_pack_name(stage), F_OK, 0) == 0)
+            return true;
+    return false;
+}
+
+bool packs_are_current(int state_fd, int system_fd, const char *root)
 {
     static const char *const config[] = {HEADSTART_SYSCONF_DIR "/headstart.conf",
                                          HEADSTART_SYSCONF_DIR "/headstart.conf.d"};
     uint64_t planned = UINT64_MAX, newest;
     _cleanup_free_ char *shipped = NULL;
-    _cleanup_close_ int fd = -EBADF;
 
-    if (cli_state_open(c, false, &fd) < 0 ||
-        asprintf(&shipped, "%s" HEADSTART_DATA_DIR "/default.model",
-                 strcmp(c->root, "/") == 0 ? "" : c->root) < 0)
+    if (asprintf(&shipped, "%s" HEADSTART_DATA_DIR "/default.model",
+                 strcmp(root, "/") == 0 ? "" : root) < 0)
         return false;
-    newest = MAX(changed_at(fd, STATE_MODEL), changed_at(AT_FDCWD, shipped));
+    newest = MAX(changed_at(state_fd, STATE_MODEL), changed_at(AT_FDCWD, shipped));
     for (size_t i = 0; i < ELEMENTSOF(config); i++)
         /* Without the leading slash below another root. */
-        newest = MAX(newest, changed_at(c->system_fd, config[i] + (c->system_fd != AT_FDCWD)));
+        newest = MAX(newest, changed_at(system_fd, config[i] + (system_fd != AT_FDCWD)));
     for (Stage stage = 0; stage < _STAGE_MAX; stage++) {
-        uint64_t at = state_pack_name(stage) ? changed_at(fd, state_pack_name(stage)) : 0;
+        uint64_t at = state_pack_name(stage) ? changed_at(state_fd, state_pack_name(stage)) : 0;
 
         if (at > 0)
             planned = MIN(planned, at);
