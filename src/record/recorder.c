@@ -9,11 +9,11 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "record/following.h"
-#include "record/handover.h"
 #include "record/observer.h"
 #include "record/proc-connector.h"
 #include "record/read-ahead.h"
 #include "record/residency.h"
+#include "record/take-over.h"
 #include "record/trace-builder.h"
 
 #include <fcntl.h>
@@ -427,38 +427,14 @@ static int fail(char **ret_error, int error, const char *text)
     return error;
 }
 
-/* Takes over the recording that headstart-init has begun. 1: done; 0: there is none, or it cannot
- * be used. */
-static int adopt_handover(Recorder *recorder)
-{
-    _cleanup_handover_ Handover h = HANDOVER_NULL;
-    char path[PATH_MAX + sizeof(HANDOVER_SOCKET) + 1];
-    int r;
-
-    if (!recorder->options.take_over || !recorder->run_dir)
-        return 0;
-    snprintf(path, sizeof(path), "%s/" HANDOVER_SOCKET, recorder->run_dir);
-    r = handover_claim(path, &h);
-    if (r >= 0)
-        r = fanotify_adopt(h.fanotify_fd, h.by_descriptor, &recorder->observer.fanotify);
-    if (r < 0) {
-        if (r != -ENOENT && r != -ECONNREFUSED)
-            log_warning_errno(r, "Cannot take over the recording since the mount of the root "
-                                 "filesystem, starting anew: %m");
-        return 0;
-    }
-    TAKE_FD(h.fanotify_fd);
-    recorder->observer.connector_fd = TAKE_FD(h.connector_fd);
-    recorder->marked_boottime = h.start_boottime;
-    recorder->marked_realtime = h.start_realtime;
-    return 1;
-}
-
 static int start_fanotify(Recorder *recorder, char **ret_error)
 {
     Observer *o = &recorder->observer;
-    int r = adopt_handover(recorder);
+    int r = 0;
 
+    if (recorder->options.take_over && recorder->run_dir)
+        r = take_over_recording(recorder->run_dir, o, &recorder->marked_boottime,
+                                &recorder->marked_realtime);
     if (r == 0)
         r = fanotify_new(!recorder->options.no_unlimited_queue, &o->fanotify);
     if (r == -EPERM)
