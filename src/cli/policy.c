@@ -35,9 +35,9 @@ void policy_measure_seeks(VolumeTable *t, bool before, bool measure)
     }
     v->seeks_slowly = slowly == SEEKS_SLOWLY_YES || (slowly == SEEKS_SLOWLY_UNCLEAR && before);
     if (v->seeks_slowly)
-        v->device_class = DEVICE_CLASS_HDD;
+        volume_set_class(v, DEVICE_CLASS_HDD);
     else if (slowly == SEEKS_SLOWLY_NO && v->device_class == DEVICE_CLASS_HDD)
-        v->device_class = DEVICE_CLASS_UNKNOWN;
+        volume_set_class(v, DEVICE_CLASS_UNKNOWN);
 }
 
 Policy policy_automatic(VolumeTable *t, Stage stage)

@@ -1,54 +1,39 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The time of a request on a device. The model has one head that moves: time = fixed + seek + half
- * a rotation + bytes / rate. The seek time grows with the square root of the distance (Ruemmler and
- * Wilkes, An introduction to disk drive modeling, 1994). Over a short gap ahead the head waits
- * instead, which takes at most the transfer time of the gap. tests/bench/diskmodel.c simulates the
- * same disk. Pure. */
+/* The time of requests on a device with the given profile. The model has one head that moves: time
+ * = fixed + seek + half a rotation + bytes / rate. The seek time grows with the square root of the
+ * distance (Ruemmler and Wilkes, An introduction to disk drive modeling, 1994). Over a short gap
+ * ahead the head waits instead, which takes at most the transfer time of the gap.
+ * tests/bench/diskmodel.c simulates the same disk. Pure. */
 
 #include "base/time-util.h"
-#include "base/vocabulary.h"
-
-typedef struct CostModel {
-    double rate_bytes_per_usec;
-    double seek_min_usec; /* to the next track */
-    double seek_max_usec; /* across the whole device */
-    double half_rotation_usec;
-    double fixed_usec;   /* per request */
-    uint64_t wait_bytes; /* longest gap that the head waits out instead of seeking */
-    unsigned queue;      /* requests the device serves at once, at most COST_QUEUE_MAX */
-} CostModel;
-
-#define COST_QUEUE_MAX 64U
+#include "volume/device-profile.h"
 
 typedef struct CostRequest {
     uint64_t offset; /* bytes on the device */
     uint64_t length;
 } CostRequest;
 
-/* Typical parameters of the class, as tests/bench/diskmodel.c has them too. `unknown` counts as a
- * hard disk, because a wrong guess costs a faster device nothing. */
-const CostModel *cost_model_of(DeviceClass c);
-
 /* Time to move from byte `from` to byte `to` of a device of `size` bytes, without transfer. */
-double cost_move_usec(const CostModel *m, uint64_t from, uint64_t to, uint64_t size);
+double cost_move_usec(const DeviceProfile *d, uint64_t from, uint64_t to, uint64_t size);
 
 /* Time until the last of n requests is done, if all are submitted at once in this order with the
- * head at 0. The fixed latencies of up to `queue` requests overlap; all requests share the rate. */
-double cost_sequence_usec(const CostModel *m, const CostRequest *requests, size_t n, uint64_t size);
+ * head at 0. The fixed latencies of up to `depth` requests overlap; all requests share the rate. */
+double cost_sequence_usec(const DeviceProfile *d, const CostRequest *requests, size_t n,
+                          uint64_t size);
 
 /* Returns the largest gap that is cheaper to read than to skip with a second request; every smaller
  * gap is cheaper to read, too. It is the gap where gap / rate * (1 + memory_price) = fixed + move.
  * `memory_price` is the cost of an unneeded byte in memory, in units of the transfer of one byte.
  * It is 0 for metadata, which is small, and 1 for data, where each such byte may evict a byte that
  * must be read again. */
-uint64_t cost_break_even_gap(const CostModel *m, uint64_t size, double memory_price);
+uint64_t cost_break_even_gap(const DeviceProfile *d, uint64_t size, double memory_price);
 
 /* Time that a reader is spared per byte if `bytes`, which lie in `pieces` places of the device, are
  * in memory already. 0 if there are none. */
-double cost_saved_usec_per_byte(const CostModel *m, uint64_t bytes, uint64_t pieces);
+double cost_saved_usec_per_byte(const DeviceProfile *d, uint64_t bytes, uint64_t pieces);
 
 /* Bytes transferred in the time that a request somewhere else costs before its transfer, on
  * average. */
-uint64_t cost_seek_bytes(const CostModel *m);
+uint64_t cost_seek_bytes(const DeviceProfile *d);

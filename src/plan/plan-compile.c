@@ -62,7 +62,7 @@ static void compiler_done(Compiler *x)
 static int add_metadata(Compiler *x, uint32_t volume, PackContentVolume *g)
 {
     const Volume *v = &x->l->volumes->volumes[volume];
-    uint64_t max_gap = cost_break_even_gap(plan_cost_model(v, x->p), v->size_bytes, 0);
+    uint64_t max_gap = cost_break_even_gap(plan_device_profile(v, x->p), v->size_bytes, 0);
 
     for (size_t i = 0; i < x->l->n_metadata; i++) {
         const PredictedRange *m = &x->l->metadata[i].range;
@@ -187,7 +187,7 @@ static int add_data(Compiler *x, uint32_t volume, PackContentVolume *g)
         return r;
     placed_ranges_sort(&list);
     x->s.gap_bytes += placed_ranges_merge(
-            &list, cost_break_even_gap(plan_cost_model(v, x->p), v->size_bytes, 1),
+            &list, cost_break_even_gap(plan_device_profile(v, x->p), v->size_bytes, 1),
             &x->cut.budget_bytes);
     g->n_data = list.n;
     g->allocated_data = list.allocated;
@@ -196,7 +196,7 @@ static int add_data(Compiler *x, uint32_t volume, PackContentVolume *g)
 }
 
 /* The time that replaying this volume alone takes by the cost model: metadata, then data. */
-static int estimate(const PackContentVolume *g, const CostModel *m, usec_t *ret)
+static int estimate(const PackContentVolume *g, const DeviceProfile *d, usec_t *ret)
 {
     _cleanup_free_ CostRequest *requests =
             reallocarray(NULL, g->n_metadata + g->n_data + 1, sizeof(CostRequest));
@@ -209,14 +209,14 @@ static int estimate(const PackContentVolume *g, const CostModel *m, usec_t *ret)
     for (size_t i = 0; i < g->n_data; i++)
         if (g->data[i].physical != PHYSICAL_UNKNOWN)
             requests[n++] = (CostRequest){g->data[i].physical, g->data[i].length};
-    *ret = (usec_t)cost_sequence_usec(m, requests, n, g->device_size);
+    *ret = (usec_t)cost_sequence_usec(d, requests, n, g->device_size);
     return 0;
 }
 
-static int summarize(const PackContentVolume *g, const CostModel *m, PlanSummary *s)
+static int summarize(const PackContentVolume *g, const DeviceProfile *d, PlanSummary *s)
 {
     usec_t t;
-    int r = estimate(g, m, &t);
+    int r = estimate(g, d, &t);
 
     if (r < 0)
         return r;
@@ -264,7 +264,7 @@ static int add_volume(Compiler *x, uint32_t volume)
         r = add_files(x, volume, g);
     if (r >= 0)
         r = add_data(x, volume, g);
-    return r < 0 ? r : summarize(g, plan_cost_model(v, x->p), &x->s);
+    return r < 0 ? r : summarize(g, plan_device_profile(v, x->p), &x->s);
 }
 
 static bool has_anything(const LocatedPlan *l, uint32_t volume)

@@ -37,9 +37,9 @@ DeviceClass plan_device_class(const Volume *v, const PlanParameters *p)
     return (int)p->device_class >= 0 ? p->device_class : v->device_class;
 }
 
-const CostModel *plan_cost_model(const Volume *v, const PlanParameters *p)
+const DeviceProfile *plan_device_profile(const Volume *v, const PlanParameters *p)
 {
-    return p->cost_model ? p->cost_model : cost_model_of(plan_device_class(v, p));
+    return (int)p->device_class >= 0 ? device_profile_of_class(p->device_class) : &v->profile;
 }
 
 void plan_cut_done(PlanCut *c)
@@ -130,7 +130,7 @@ static int add_metadata(Cutter *x)
             continue;
         }
         c.bytes = page_bytes(m->offset, MIN(m->length, v->size_bytes - m->offset));
-        c.saved = cost_saved_usec_per_byte(plan_cost_model(v, x->p), c.bytes, 1);
+        c.saved = cost_saved_usec_per_byte(plan_device_profile(v, x->p), c.bytes, 1);
         r = add_candidate(x, &c);
         if (r < 0)
             return r;
@@ -160,7 +160,7 @@ static int add_maps(Cutter *x, uint32_t file)
             x->cut.n_skipped[PLAN_SKIP_UNLIKELY]++;
             continue;
         }
-        c.saved = cost_saved_usec_per_byte(plan_cost_model(v, x->p), c.bytes, c.n_ranges);
+        c.saved = cost_saved_usec_per_byte(plan_device_profile(v, x->p), c.bytes, c.n_ranges);
         r = add_candidate(x, &c);
         if (r < 0)
             return r;

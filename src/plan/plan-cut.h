@@ -16,9 +16,9 @@ typedef struct PlanCut {
 
 void plan_cut_done(PlanCut *c);
 
-/* The class and the cost model of the volume's device. */
+/* The class and the profile of the volume's device. */
 DeviceClass plan_device_class(const Volume *v, const PlanParameters *p);
-const CostModel *plan_cost_model(const Volume *v, const PlanParameters *p);
+const DeviceProfile *plan_device_profile(const Volume *v, const PlanParameters *p);
 
 /* Selects as plan_compile() (plan.h) describes. The selection fits the budget and the limits of
  * plan.h. `n_skipped` counts only what was skipped here. 0 or -ENOMEM. */

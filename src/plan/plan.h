@@ -89,9 +89,8 @@ typedef struct PlanParameters {
     usec_t now_realtime;
     usec_t volatile_since;    /* wall clock: a file modified later is written in place while the
                                  machine runs; USEC_INFINITY: none is */
-    DeviceClass device_class; /* _DEVICE_CLASS_INVALID: the class of each volume */
-    const CostModel
-            *cost_model; /* what the device was measured to cost; NULL: typical of its class */
+    DeviceClass device_class; /* of all volumes, with its typical profile; _DEVICE_CLASS_INVALID:
+                                 class and profile of each volume */
 } PlanParameters;
 
 /* A file that was modified less than this before the last learned session, or after it, is expected

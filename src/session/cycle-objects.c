@@ -269,7 +269,7 @@ static int add_application(CycleObjects *m, const FileObjects *f, const Model *s
 /* Computed for the seeks of a hard disk. Where seeks are cheap, the order matters less. */
 static int set_worth(CycleObjects *m)
 {
-    uint64_t seek_bytes = cost_seek_bytes(cost_model_of(DEVICE_CLASS_UNKNOWN));
+    uint64_t seek_bytes = cost_seek_bytes(device_profile_of_class(DEVICE_CLASS_UNKNOWN));
 
     m->worth = calloc(m->n_objects + 1, sizeof(*m->worth));
     if (!m->worth)

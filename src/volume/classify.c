@@ -9,6 +9,12 @@ static bool has_prefix(const char *s, const char *prefix)
     return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
+void volume_set_class(Volume *v, DeviceClass c)
+{
+    v->device_class = c;
+    v->profile = *device_profile_of_class(c);
+}
+
 DeviceClass volume_classify(const char *disk, bool rotational, const char *mmc_type)
 {
     static const char *const network[] = {"nbd", "rbd", "drbd"};

@@ -82,7 +82,7 @@ static void read_queue(int sys_fd, Volume *v)
     snprintf(path, sizeof(path), "/sys/class/block/%s/device/type", v->disk);
     if (rooted_read(sys_fd, path, SYSFS_FILE_MAX, &mmc_type, NULL) >= 0)
         mmc_type[strcspn(mmc_type, "\n")] = 0;
-    v->device_class = volume_classify(v->disk, v->rotational, mmc_type);
+    volume_set_class(v, volume_classify(v->disk, v->rotational, mmc_type));
 }
 
 int disk_facts_read(int sys_fd, Volume *v)
@@ -90,6 +90,7 @@ int disk_facts_read(int sys_fd, Volume *v)
     uint64_t sectors;
     char path[64];
 
+    volume_set_class(v, DEVICE_CLASS_UNKNOWN);
     if (v->block_dev != 0 && block_device_name(sys_fd, v->block_dev, &v->device) >= 0) {
         _cleanup_block_disk_ BlockDisk d = {0};
 

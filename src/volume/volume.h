@@ -7,6 +7,7 @@
 
 #include "base/macros.h"
 #include "base/vocabulary.h"
+#include "volume/device-profile.h"
 #include "volume/mountinfo.h"
 
 typedef struct Volume {
@@ -28,6 +29,7 @@ typedef struct Volume {
     bool removable;     /* the medium can be changed (sysfs: USB sticks, card readers) */
     bool seeks_slowly;  /* set by the measurement (volume/seeks.h), not by the reader */
     DeviceClass device_class; /* by volume_classify() */
+    DeviceProfile profile;    /* the reader sets that of the class */
     uint64_t size_bytes;
     uint64_t read_ahead_kb; /* of the backing device info (bdi) of this filesystem */
     char *read_ahead_path;  /* the file of that value below /sys; NULL: none */
@@ -60,6 +62,9 @@ const Volume *volume_by_dev(const VolumeTable *t, uint64_t st_dev);
 
 /* The volume of this mount, or NULL. */
 const Volume *volume_by_mount(const VolumeTable *t, const Mount *m);
+
+/* Pure: sets the class, and the profile to the typical one of the class. */
+void volume_set_class(Volume *v, DeviceClass c);
 
 /* Pure: the class by bus, name and flags. mmcblk: emmc if `mmc_type` is "MMC", else sd. nbd, rbd
  * and drbd: netdisk. The rotational flag on virtio, xen or loop devices: unknown, since they always

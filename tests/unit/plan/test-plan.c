@@ -21,42 +21,43 @@
 
 static void costs_by_hand(void **state)
 {
-    const CostModel *m = cost_model_of(DEVICE_CLASS_HDD);
+    const DeviceProfile *d = device_profile_of_class(DEVICE_CLASS_HDD);
 
     /* 0.1 ms fixed, 1 MiB at 100 MB/s; nothing to move */
-    assert_true(fabs(cost_sequence_usec(m, &(CostRequest){0, 1000000}, 1, 8 * GIB) - 10100) < 1);
+    assert_true(fabs(cost_sequence_usec(d, &(CostRequest){0, 1000000}, 1, 8 * GIB) - 10100) < 1);
     /* a whole stroke back: 12 ms and half a rotation */
-    assert_true(fabs(cost_move_usec(m, 8 * GIB, 0, 8 * GIB) - 16170) < 1);
+    assert_true(fabs(cost_move_usec(d, 8 * GIB, 0, 8 * GIB) - 16170) < 1);
     /* a quarter of the stroke: half way between the shortest and the longest seek */
-    assert_true(fabs(cost_move_usec(m, 2 * GIB, 0, 8 * GIB) - (1000 + 5500 + 4170)) < 1);
+    assert_true(fabs(cost_move_usec(d, 2 * GIB, 0, 8 * GIB) - (1000 + 5500 + 4170)) < 1);
     /* a little ahead costs the time the platter takes to bring it */
-    assert_true(fabs(cost_move_usec(m, 0, 100000, 8 * GIB) - 1000) < 1);
+    assert_true(fabs(cost_move_usec(d, 0, 100000, 8 * GIB) - 1000) < 1);
     /* no head, no seek */
-    assert_true(cost_move_usec(cost_model_of(DEVICE_CLASS_SSD), 0, GIB, 8 * GIB) == 0);
+    assert_true(cost_move_usec(device_profile_of_class(DEVICE_CLASS_SSD), 0, GIB, 8 * GIB) == 0);
     /* 100 MB/s: 0.1 ms, 1 + 11 * 8/15 ms, 4.17 ms; 32 at a time: 0.1 ms / 32 at 500 MB/s */
-    assert_in_range(cost_seek_bytes(m), 1113600, 1113700);
-    assert_in_range(cost_seek_bytes(cost_model_of(DEVICE_CLASS_SSD)), 1562, 1563);
-    assert_ptr_equal(cost_model_of(_DEVICE_CLASS_INVALID), cost_model_of(DEVICE_CLASS_UNKNOWN));
+    assert_in_range(cost_seek_bytes(d), 1113600, 1113700);
+    assert_in_range(cost_seek_bytes(device_profile_of_class(DEVICE_CLASS_SSD)), 1562, 1563);
+    assert_ptr_equal(device_profile_of_class(_DEVICE_CLASS_INVALID),
+                     device_profile_of_class(DEVICE_CLASS_UNKNOWN));
 }
 
 static void break_even_is_where_both_ways_cost_the_same(void **state)
 {
     for (int c = 0; c < _DEVICE_CLASS_MAX; c++)
         for (int price = 0; price < 3; price++) {
-            const CostModel *m = cost_model_of((DeviceClass)c);
-            uint64_t gap = cost_break_even_gap(m, 8 * GIB, price);
-            double fixed = m->fixed_usec / m->queue;
+            const DeviceProfile *d = device_profile_of_class((DeviceClass)c);
+            uint64_t gap = cost_break_even_gap(d, 8 * GIB, price);
+            double fixed = d->fixed_usec / d->depth;
 
             if (gap > 0)
-                assert_true((double)gap / m->rate_bytes_per_usec * (1 + price) <
-                            fixed + cost_move_usec(m, 0, gap, 8 * GIB));
+                assert_true((double)gap / d->rate_bytes_per_usec * (1 + price) <
+                            fixed + cost_move_usec(d, 0, gap, 8 * GIB));
             gap += 2;
-            assert_true((double)gap / m->rate_bytes_per_usec * (1 + price) >=
-                        fixed + cost_move_usec(m, 0, gap, 8 * GIB));
+            assert_true((double)gap / d->rate_bytes_per_usec * (1 + price) >=
+                        fixed + cost_move_usec(d, 0, gap, 8 * GIB));
         }
     /* A mechanical disk reads through what flash would skip. */
-    assert_true(cost_break_even_gap(cost_model_of(DEVICE_CLASS_HDD), 8 * GIB, 0) >
-                cost_break_even_gap(cost_model_of(DEVICE_CLASS_SSD), 8 * GIB, 0));
+    assert_true(cost_break_even_gap(device_profile_of_class(DEVICE_CLASS_HDD), 8 * GIB, 0) >
+                cost_break_even_gap(device_profile_of_class(DEVICE_CLASS_SSD), 8 * GIB, 0));
 }
 
 static void budgets(void **state)
@@ -245,6 +246,7 @@ static Volume made_volume(DeviceClass c)
             .target = text_root,
             .mountpoint = text_root,
             .device_class = c,
+            .profile = *device_profile_of_class(c),
             .size_bytes = GIB,
     };
 }

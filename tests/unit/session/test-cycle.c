@@ -71,7 +71,7 @@ static usec_t habit(Cycle *c, unsigned sessions, usec_t at)
 static double worth(const PrefetchRequest *w)
 {
     return w->probability *
-           object_worth(w->length, cost_seek_bytes(cost_model_of(DEVICE_CLASS_UNKNOWN)));
+           object_worth(w->length, cost_seek_bytes(device_profile_of_class(DEVICE_CLASS_UNKNOWN)));
 }
 
 static CycleDecision decide(Cycle *c, usec_t at, const CycleSnapshot *s)

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "volume/device-profile.h"
+
+#define HDD                                                                               \
+    {                                                                                     \
+        .rate_bytes_per_usec = 100, .fixed_usec = 100, .depth = 1, .seek_min_usec = 1000, \
+        .seek_max_usec = 12000, .half_rotation_usec = 4170, .wait_bytes = 256 * 1024      \
+    }
+
+static const DeviceProfile profiles[_DEVICE_CLASS_MAX] = {
+        [DEVICE_CLASS_UNKNOWN] = HDD,
+        [DEVICE_CLASS_HDD] = HDD,
+        [DEVICE_CLASS_SD] = {.rate_bytes_per_usec = 40, .fixed_usec = 700, .depth = 1},
+        [DEVICE_CLASS_EMMC] = {.rate_bytes_per_usec = 150, .fixed_usec = 250, .depth = 1},
+        [DEVICE_CLASS_NETDISK] = {.rate_bytes_per_usec = 100, .fixed_usec = 3000, .depth = 64},
+        [DEVICE_CLASS_SSD] = {.rate_bytes_per_usec = 500, .fixed_usec = 100, .depth = 32},
+};
+
+const DeviceProfile *device_profile_of_class(DeviceClass c)
+{
+    return &profiles[(int)c >= 0 && c < _DEVICE_CLASS_MAX ? c : DEVICE_CLASS_UNKNOWN];
+}

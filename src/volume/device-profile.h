@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The parameters of a device on which the time of a request depends: measured on this device
+ * (volume/device-measure.h), or typical of its class. plan/cost-model.h computes times from them.
+ * Pure. */
+
+#include "base/macros.h"
+#include "base/vocabulary.h"
+
+/* The largest depth that a profile states. */
+#define DEVICE_DEPTH_MAX 64U
+
+typedef struct DeviceProfile {
+    double rate_bytes_per_usec; /* of a sequential read; all requests share it */
+    double fixed_usec;          /* latency of one request, without seek and transfer */
+    unsigned depth;             /* number of requests whose latencies overlap, 1 to
+                                   DEVICE_DEPTH_MAX */
+    double seek_min_usec;       /* to the next track; 0: the device does not seek */
+    double seek_max_usec;       /* across the whole device; 0: the device does not seek */
+    double half_rotation_usec;
+    uint64_t wait_bytes; /* longest gap that the head waits out instead of seeking */
+} DeviceProfile;
+
+/* Typical parameters of the class: the starting values until the device was measured.
+ * tests/bench/diskmodel.c simulates the same devices. `unknown` counts as a hard disk, because a
+ * wrong guess costs a faster device nothing. */
+const DeviceProfile *device_profile_of_class(DeviceClass c);
