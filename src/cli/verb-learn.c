@@ -76,7 +76,7 @@ static void block_requests(sigset_t *ret_before)
 
 /* --- one trace -------------------------------------------------------------------------------- */
 
-static void tell(Learning *l, const char *name, const Trace *t, const char *result)
+static void report_trace(Learning *l, const char *name, const Trace *t, const char *result)
 {
     table_row(l->table, name, t ? stage_to_string(t->stage) : NULL, t ? t->duration : COUNT_UNKNOWN,
               t ? (uint64_t)t->n_files : COUNT_UNKNOWN, result);
@@ -105,7 +105,7 @@ static int refuse_trace(Learning *l, int dir_fd, const char *name, const char *s
 
     cli_error(0, "%s: %s%s", shown, reason, aside ? "; set aside" : "");
     l->n_failed += !aside;
-    tell(l, shown, NULL, aside ? "bad, set aside" : "unreadable");
+    report_trace(l, shown, NULL, aside ? "bad, set aside" : "unreadable");
     return 0;
 }
 
@@ -148,12 +148,12 @@ static int learn_trace(Learning *l, int dir_fd, const char *name, const char *sh
             cli_warning(errno, "%s: cannot set it aside: %m", shown);
         if (asprintf(&result, "skipped: %s", unfit) < 0)
             return -ENOMEM;
-        tell(l, shown, t, result);
+        report_trace(l, shown, t, result);
         return 0;
     }
     r = learn_one(l, t, &dropped);
     if (r == -EALREADY) {
-        tell(l, shown, t, "known already");
+        report_trace(l, shown, t, "known already");
         return 0;
     }
     if (r < 0)
@@ -164,7 +164,7 @@ static int learn_trace(Learning *l, int dir_fd, const char *name, const char *sh
         return r;
     if (dropped > 0 && asprintf(&result, "learned without %zu files", dropped) < 0)
         return -ENOMEM;
-    tell(l, shown, t, dropped > 0 ? result : "learned");
+    report_trace(l, shown, t, dropped > 0 ? result : "learned");
     return 0;
 }
 

@@ -170,7 +170,7 @@ static int stat_below(const Refresh *x, const char *path, struct stat *ret)
     return lstat(full, ret) < 0 ? -errno : 0;
 }
 
-static void look_at_present(Refresh *x, uint32_t file)
+static void examine_present(Refresh *x, uint32_t file)
 {
     const char *path = x->model->files[file].path;
     const Planned *p;
@@ -260,7 +260,7 @@ static int follow(Refresh *x, const char *path, size_t above, char **ret)
     return 0;
 }
 
-static int look_at_gone(Refresh *x, uint32_t file, size_t above)
+static int examine_gone(Refresh *x, uint32_t file, size_t above)
 {
     const char *path = x->model->files[file].path;
     const Planned *p;
@@ -283,7 +283,7 @@ static int look_at_gone(Refresh *x, uint32_t file, size_t above)
     return 0;
 }
 
-static int look(Refresh *x)
+static int examine_files(Refresh *x)
 {
     x->to = calloc(x->model->n_files + 1, sizeof(*x->to));
     if (!x->to)
@@ -292,12 +292,12 @@ static int look(Refresh *x)
         size_t above;
         int r = 0;
 
-        switch (presence_look(&x->volumes, x->root, x->model->files[i].path, &above)) {
+        switch (presence_find(&x->volumes, x->root, x->model->files[i].path, &above)) {
         case PRESENCE_THERE:
-            look_at_present(x, i);
+            examine_present(x, i);
             break;
         case PRESENCE_GONE:
-            r = look_at_gone(x, i, above);
+            r = examine_gone(x, i, above);
             break;
         default:
             x->n_unknown++;
@@ -429,7 +429,7 @@ static int run(Context *c)
     r = load(&x);
     if (r < 0)
         return r;
-    if (x.model && (r = look(&x)) < 0)
+    if (x.model && (r = examine_files(&x)) < 0)
         return cli_error(r, "%m");
     if (!dry_run) {
         if (x.model && is_stale(&x))

@@ -167,8 +167,8 @@ static void partition_halve(Context *c, uint32_t symbol)
 }
 
 /* A slot for a new child of `parent`. 0, -ENOSPC (full; the caller may halve), -ENOMEM. */
-static int partition_take(Context *c, Partition *part, uint16_t parent, uint32_t symbol,
-                          uint16_t *ret)
+static int partition_add_child(Context *c, Partition *part, uint16_t parent, uint32_t symbol,
+                               uint16_t *ret)
 {
     uint16_t slot = part->n;
 
@@ -220,12 +220,12 @@ static int instance_advance(Context *c, Instance *in, uint32_t symbol)
         in->depth++;
         return in->depth < c->order;
     }
-    r = partition_take(c, part, in->node, symbol, &child);
+    r = partition_add_child(c, part, in->node, symbol, &child);
     if (r == -ENOSPC) {
         partition_halve(c, in->partition);
         if (in->node == NO_NODE)
             return 0;
-        r = partition_take(c, part, in->node, symbol, &child);
+        r = partition_add_child(c, part, in->node, symbol, &child);
     }
     if (r < 0)
         return r == -ENOSPC ? 0 : r;
@@ -398,7 +398,7 @@ int context_add(Predictor *p, const uint32_t *pattern, size_t n, uint32_t count)
         return -ENOENT;
     node = find_child(part, parent, pattern[n - 1]);
     if (node == NO_NODE) {
-        r = partition_take(c, part, parent, pattern[n - 1], &node);
+        r = partition_add_child(c, part, parent, pattern[n - 1], &node);
         if (r < 0)
             return r;
     }

@@ -59,7 +59,7 @@ const Option evaluate_options[] = {
 /* --- options ------------------------------------------------------------------------------------
  */
 
-static int take_predictors(Evaluation *e, const char *value)
+static int parse_predictors(Evaluation *e, const char *value)
 {
     _cleanup_free_ char *copy = strdup(value);
     char *rest = copy, *name;
@@ -114,7 +114,7 @@ static int parse_time(const Evaluation *e, const char *option, const char *value
     return 0;
 }
 
-static int take_cache(Evaluation *e, const char *value)
+static int parse_cache(Evaluation *e, const char *value)
 {
     SimulateParameters *p = &e->parameters;
     const char *digits_end = value + strspn(value, "0123456789");
@@ -138,7 +138,7 @@ static int take_cache(Evaluation *e, const char *value)
     return 0;
 }
 
-static int take_budget(Evaluation *e, const char *value)
+static int parse_budget(Evaluation *e, const char *value)
 {
     uint64_t bytes;
     int percent;
@@ -166,7 +166,7 @@ static uint64_t draw_seed(void)
     return timespec_nsec(&t) & UINT32_MAX;
 }
 
-static int take_level(Evaluation *e, const char *value)
+static int parse_level(Evaluation *e, const char *value)
 {
     if (strcmp(value, "files") != 0 && strcmp(value, "applications") != 0)
         return cli_usage_error(e->c, "no such level: '%s' (applications or files)", value);
@@ -174,17 +174,17 @@ static int take_level(Evaluation *e, const char *value)
     return 0;
 }
 
-static int take_stage(Evaluation *e, const char *value)
+static int parse_stage(Evaluation *e, const char *value)
 {
     return cli_parse_stage(e->c, value, &e->stage);
 }
 
-static int take_waste(Evaluation *e, const char *value)
+static int parse_waste(Evaluation *e, const char *value)
 {
     return parse_share(e, "waste", value, &e->parameters.maximum_waste);
 }
 
-static int take_order(Evaluation *e, const char *value)
+static int parse_order(Evaluation *e, const char *value)
 {
     if (strcmp(value, "worth") != 0 && strcmp(value, "probability") != 0)
         return cli_usage_error(e->c, "no such order: '%s' (worth or probability)", value);
@@ -192,46 +192,46 @@ static int take_order(Evaluation *e, const char *value)
     return 0;
 }
 
-static int take_training(Evaluation *e, const char *value)
+static int parse_training(Evaluation *e, const char *value)
 {
     return parse_share(e, "training", value, &e->parameters.training);
 }
 
-static int take_horizon(Evaluation *e, const char *value)
+static int parse_horizon(Evaluation *e, const char *value)
 {
     return parse_time(e, "horizon", value, true, &e->parameters.horizon);
 }
 
-static int take_cycle(Evaluation *e, const char *value)
+static int parse_cycle(Evaluation *e, const char *value)
 {
     return parse_time(e, "cycle", value, false, &e->parameters.cycle);
 }
 
-static int take_grace(Evaluation *e, const char *value)
+static int parse_grace(Evaluation *e, const char *value)
 {
     return parse_time(e, "grace", value, false, &e->parameters.grace);
 }
 
-static int take_io_latency(Evaluation *e, const char *value)
+static int parse_io_latency(Evaluation *e, const char *value)
 {
     return parse_time(e, "io-latency", value, false, &e->parameters.io_fixed_usec);
 }
 
-static int take_io_rate(Evaluation *e, const char *value)
+static int parse_io_rate(Evaluation *e, const char *value)
 {
     if (parse_bytes(value, &e->parameters.io_bytes_per_sec) < 0)
         return cli_usage_error(e->c, "--io-rate=%s: not a number of bytes (100M)", value);
     return 0;
 }
 
-static int take_seed(Evaluation *e, const char *value)
+static int parse_seed(Evaluation *e, const char *value)
 {
     if (parse_u64(value, &e->seed) < 0)
         return cli_usage_error(e->c, "--seed=%s: not a number", value);
     return 0;
 }
 
-static int take_habits(Evaluation *e, const char *value)
+static int parse_habits(Evaluation *e, const char *value)
 {
     if (strcmp(value, "random") == 0)
         e->habits_seed = draw_seed();
@@ -250,7 +250,7 @@ static int parse_count(const Evaluation *e, const char *option, const char *valu
     return 0;
 }
 
-static int take_users(Evaluation *e, const char *value)
+static int parse_users(Evaluation *e, const char *value)
 {
     uint64_t n;
     int r = parse_count(e, "users", value, 16, &n);
@@ -260,7 +260,7 @@ static int take_users(Evaluation *e, const char *value)
     return r;
 }
 
-static int take_sessions(Evaluation *e, const char *value)
+static int parse_sessions(Evaluation *e, const char *value)
 {
     uint64_t n;
     int r = parse_count(e, "sessions", value, 10000, &n);
@@ -270,13 +270,13 @@ static int take_sessions(Evaluation *e, const char *value)
     return r;
 }
 
-static int take_reliability(Evaluation *e, const char *value)
+static int parse_reliability(Evaluation *e, const char *value)
 {
     e->reliability = true;
     return 0;
 }
 
-static int take_no_timing(Evaluation *e, const char *value)
+static int parse_no_timing(Evaluation *e, const char *value)
 {
     e->parameters.clock_nsec = NULL;
     return 0;
@@ -285,16 +285,16 @@ static int take_no_timing(Evaluation *e, const char *value)
 int evaluate_take_options(Evaluation *e, Context *c)
 {
     static int (*const take[])(Evaluation * e, const char *value) = {
-            [OPTION_PREDICTOR] = take_predictors, [OPTION_LEVEL] = take_level,
-            [OPTION_STAGE] = take_stage,          [OPTION_CACHE] = take_cache,
-            [OPTION_BUDGET] = take_budget,        [OPTION_WASTE] = take_waste,
-            [OPTION_ORDER] = take_order,          [OPTION_TRAINING] = take_training,
-            [OPTION_HORIZON] = take_horizon,      [OPTION_CYCLE] = take_cycle,
-            [OPTION_GRACE] = take_grace,          [OPTION_IO_LATENCY] = take_io_latency,
-            [OPTION_IO_RATE] = take_io_rate,      [OPTION_SEED] = take_seed,
-            [OPTION_HABITS] = take_habits,        [OPTION_USERS] = take_users,
-            [OPTION_SESSIONS] = take_sessions,    [OPTION_RELIABILITY] = take_reliability,
-            [OPTION_NO_TIMING] = take_no_timing,
+            [OPTION_PREDICTOR] = parse_predictors, [OPTION_LEVEL] = parse_level,
+            [OPTION_STAGE] = parse_stage,          [OPTION_CACHE] = parse_cache,
+            [OPTION_BUDGET] = parse_budget,        [OPTION_WASTE] = parse_waste,
+            [OPTION_ORDER] = parse_order,          [OPTION_TRAINING] = parse_training,
+            [OPTION_HORIZON] = parse_horizon,      [OPTION_CYCLE] = parse_cycle,
+            [OPTION_GRACE] = parse_grace,          [OPTION_IO_LATENCY] = parse_io_latency,
+            [OPTION_IO_RATE] = parse_io_rate,      [OPTION_SEED] = parse_seed,
+            [OPTION_HABITS] = parse_habits,        [OPTION_USERS] = parse_users,
+            [OPTION_SESSIONS] = parse_sessions,    [OPTION_RELIABILITY] = parse_reliability,
+            [OPTION_NO_TIMING] = parse_no_timing,
     };
     const char *value;
     int k, r;

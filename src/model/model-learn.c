@@ -91,7 +91,7 @@ static int compare_u32(const void *a, const void *b)
 }
 
 /* Fills m->files. (*ret_where)[i] is the index in the model of the trace's file i. */
-static int take_files(const Trace *t, Model *m, uint32_t **ret_where)
+static int learn_files(const Trace *t, Model *m, uint32_t **ret_where)
 {
     _cleanup_free_ uint32_t *where = calloc(t->n_files + 1, sizeof(uint32_t));
     _cleanup_free_ Name *names = calloc(t->n_files + 1, sizeof(Name));
@@ -136,7 +136,7 @@ static int take_files(const Trace *t, Model *m, uint32_t **ret_where)
 }
 
 /* Adds the applications that opened something or were started, sorted by file. */
-static int take_applications(const Trace *t, const uint32_t *where, ModelStage *s, DecayedSum one)
+static int learn_applications(const Trace *t, const uint32_t *where, ModelStage *s, DecayedSum one)
 {
     _cleanup_free_ uint32_t *seen = NULL;
     size_t n = 0;
@@ -246,7 +246,7 @@ static size_t on_behalf_of(const Started *started, size_t n, usec_t at, uint32_t
     return n_ret;
 }
 
-static int take_uses(const Trace *t, const uint32_t *where, ModelStage *s, DecayedSum one)
+static int learn_uses(const Trace *t, const uint32_t *where, ModelStage *s, DecayedSum one)
 {
     _cleanup_free_ Started *started = NULL;
     size_t n_started = 0, so_far = 0, n = 0;
@@ -278,7 +278,7 @@ static int take_uses(const Trace *t, const uint32_t *where, ModelStage *s, Decay
 }
 
 /* Stores the file's residency as observed or as assumed. */
-static int take_residency(const Trace *t, const TraceFile *f, ModelStageFile *o, DecayedSum one)
+static int learn_residency(const Trace *t, const TraceFile *f, ModelStageFile *o, DecayedSum one)
 {
     Range whole = {0, ALIGN_UP(MIN(f->size_bytes, ASSUMED_BYTES_MAX), (uint64_t)4096)};
     const RangeSet all = {&whole, whole.end > 0, 1};
@@ -294,8 +294,8 @@ static int take_residency(const Trace *t, const TraceFile *f, ModelStageFile *o,
 }
 
 /* For each file: whether it was used at all, when first, and which parts were resident. */
-static int take_stage_files(const Trace *t, Model *m, const uint32_t *where, ModelStage *s,
-                            DecayedSum one)
+static int learn_stage_files(const Trace *t, Model *m, const uint32_t *where, ModelStage *s,
+                             DecayedSum one)
 {
     _cleanup_free_ usec_t *first = NULL;
     _cleanup_free_ uint32_t *from = NULL;
@@ -330,14 +330,14 @@ static int take_stage_files(const Trace *t, Model *m, const uint32_t *where, Mod
         s->n_files++;
         if (m->files[i].directory)
             continue;
-        r = take_residency(t, &t->files[from[i]], o, one);
+        r = learn_residency(t, &t->files[from[i]], o, one);
         if (r < 0)
             return r;
     }
     return 0;
 }
 
-static int take_metadata(const Trace *t, ModelStage *s, DecayedSum one)
+static int learn_stage_metadata(const Trace *t, ModelStage *s, DecayedSum one)
 {
     if (t->flags & TRACE_REPLAYED)
         return 0;
@@ -389,15 +389,15 @@ int model_from_trace(const Trace *t, usec_t halflife_usec, usec_t now_realtime, 
             .sessions = one,
             .duration = {one.current * msec, 0},
     };
-    r = take_files(t, m, &where);
+    r = learn_files(t, m, &where);
     if (r >= 0)
-        r = take_applications(t, where, s, one);
+        r = learn_applications(t, where, s, one);
     if (r >= 0)
-        r = take_uses(t, where, s, one);
+        r = learn_uses(t, where, s, one);
     if (r >= 0)
-        r = take_stage_files(t, m, where, s, one);
+        r = learn_stage_files(t, m, where, s, one);
     if (r >= 0)
-        r = take_metadata(t, s, one);
+        r = learn_stage_metadata(t, s, one);
     if (r >= 0)
         r = model_drop_unused_files(m);
     if (r < 0)

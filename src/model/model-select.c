@@ -72,7 +72,7 @@ static bool fits(const Room *room, const Room *need)
            need->ranges <= room->ranges;
 }
 
-static void take(Room *room, const Room *need)
+static void subtract_room(Room *room, const Room *need)
 {
     room->files -= need->files;
     room->path_bytes -= need->path_bytes;
@@ -230,9 +230,9 @@ static void select_file(Selection *x, const Candidate *c)
 
     if (!fits(&x->room, &need) || (share && !fits(&share->room, &need)))
         return;
-    take(&x->room, &need);
+    subtract_room(&x->room, &need);
     if (share)
-        take(&share->room, &need);
+        subtract_room(&share->room, &need);
     x->keep[c->file] = true;
 }
 
@@ -246,7 +246,7 @@ static bool is_small(const Trace *t)
 
         if (!fits(&room, &need))
             return false;
-        take(&room, &need);
+        subtract_room(&room, &need);
     }
     return true;
 }

@@ -184,7 +184,7 @@ static int add_file(Cutter *x, uint32_t file)
 }
 
 /* True if the file is kept, or can be. */
-static bool take_file(Cutter *x, uint32_t file)
+static bool keep_file(Cutter *x, uint32_t file)
 {
     uint64_t length = strlen(x->l->files[file].path) + 1;
 
@@ -209,7 +209,7 @@ static void select_candidate(Cutter *x, const Candidate *c)
         x->cut.n_skipped[PLAN_SKIP_BUDGET]++;
         return;
     }
-    if (c->n_ranges > x->n_ranges || (c->kind != CANDIDATE_METADATA && !take_file(x, c->file))) {
+    if (c->n_ranges > x->n_ranges || (c->kind != CANDIDATE_METADATA && !keep_file(x, c->file))) {
         x->cut.n_skipped[PLAN_SKIP_LIMIT]++;
         return;
     }

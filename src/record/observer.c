@@ -138,7 +138,8 @@ static int log_open(Observer *o, const LoggedEvent *e)
         s->n_own++;
         return 0;
     }
-    if (e->object == PROCESS_NONE || !user_shares_take(&s->shares, e->user, SHARED_EVENTS, 1)) {
+    if (e->object == PROCESS_NONE ||
+        !user_shares_try_charge(&s->shares, e->user, SHARED_EVENTS, 1)) {
         s->shares.users[e->user].n_events_left_out++;
         return 0;
     }

@@ -35,8 +35,8 @@ static int make_room(Sampling *s, size_t n_objects)
 }
 
 /* The resident ranges of the file; none if it cannot be opened. 0 or -ENOMEM. */
-static int look_at_file(const EventLog *log, Fanotify *f, uint32_t object, usec_t deadline,
-                        RangeSet *ret)
+static int read_file_residency(const EventLog *log, Fanotify *f, uint32_t object, usec_t deadline,
+                               RangeSet *ret)
 {
     _cleanup_close_ int path_fd = -EBADF, fd = -EBADF;
     char path[PATH_MAX];
@@ -65,9 +65,10 @@ static int sample_file(Sampling *s, const EventLog *log, UserShares *shares, Fan
     s->rounds[e->object] = s->round;
     if (user_shares_left(shares, e->user, SHARED_SAMPLE_USEC) == 0)
         return 0;
-    r = look_at_file(log, f, e->object, MIN(batch_deadline, start + SAMPLING_FILE_USEC), &now);
+    r = read_file_residency(log, f, e->object, MIN(batch_deadline, start + SAMPLING_FILE_USEC),
+                            &now);
     user_shares_charge(shares, e->user, SHARED_SAMPLE_USEC, clock_now(CLOCK_MONOTONIC) - start);
-    if (r < 0 || !user_shares_take(shares, e->user, SHARED_SAMPLE_RANGES, now.n))
+    if (r < 0 || !user_shares_try_charge(shares, e->user, SHARED_SAMPLE_RANGES, now.n))
         return r;
     return range_set_unite(&s->files[e->object], &now);
 }

@@ -258,14 +258,14 @@ static int fill_file(TraceBuilder *b, const Resolved *x, TraceFile *f)
 }
 
 /* True if the users' shares have room for the path; then it is charged, but for its new names. */
-static bool take_path(UserShares *shares, uint16_t user, const char *path)
+static bool charge_path(UserShares *shares, uint16_t user, const char *path)
 {
     size_t n_names = 0;
 
     for (const char *p = path; *p; p++)
         n_names += *p == '/';
     if (user_shares_left(shares, user, SHARED_NAMES) < n_names ||
-        !user_shares_take(shares, user, SHARED_PATH_BYTES, strlen(path) + 1))
+        !user_shares_try_charge(shares, user, SHARED_PATH_BYTES, strlen(path) + 1))
         return false;
     user_shares_charge(shares, user, SHARED_FILES, 1);
     return true;
@@ -319,7 +319,7 @@ static int add_object(TraceBuilder *b, const StageObject *object)
     below = trace_path_below(b->root, x.path);
     if (!below)
         return 1;
-    if (!take_path(shares, object->user, below))
+    if (!charge_path(shares, object->user, below))
         return 0;
     r = add_file(b, object, &x, below);
     return r < 0 ? r : 1;

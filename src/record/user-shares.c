@@ -62,7 +62,7 @@ void user_shares_charge(UserShares *s, uint16_t row, Shared what, uint64_t amoun
     *(u->uid == 0 ? &s->used_root[what] : &s->used_others[what]) += amount;
 }
 
-bool user_shares_take(UserShares *s, uint16_t row, Shared what, uint64_t amount)
+bool user_shares_try_charge(UserShares *s, uint16_t row, Shared what, uint64_t amount)
 {
     if (user_shares_left(s, row, what) < amount)
         return false;

@@ -55,7 +55,7 @@ typedef struct UserShares {
 uint16_t user_shares_row(UserShares *s, uint32_t uid);
 
 /* True if the user may take this amount; then it is charged. */
-bool user_shares_take(UserShares *s, uint16_t row, Shared what, uint64_t amount);
+bool user_shares_try_charge(UserShares *s, uint16_t row, Shared what, uint64_t amount);
 
 /* How much more the user may take. */
 uint64_t user_shares_left(const UserShares *s, uint16_t row, Shared what);

@@ -44,7 +44,8 @@ static VolumeSnapshot *add(VolumeSnapshots *s, uint64_t st_dev)
     return &s->items[s->n++];
 }
 
-static int take(const VolumeSnapshots *s, const Volume *v, CachestatWhat what, RangeSet *ret)
+static int volume_cachestat(const VolumeSnapshots *s, const Volume *v, CachestatWhat what,
+                            RangeSet *ret)
 {
     usec_t deadline = clock_now(CLOCK_MONOTONIC) + VOLUME_SNAPSHOT_USEC;
     _cleanup_range_set_ RangeSet ranges = {0};
@@ -74,8 +75,9 @@ int volume_snapshots_begin(VolumeSnapshots *s, const VolumeTable *t)
 
         if (!x)
             return -ENOMEM;
-        x->unknown = take(s, &t->volumes[i], CACHESTAT_RESIDENT, &x->resident_before) < 0 ||
-                     take(s, &t->volumes[i], CACHESTAT_SEEN, &x->seen_before) < 0;
+        x->unknown =
+                volume_cachestat(s, &t->volumes[i], CACHESTAT_RESIDENT, &x->resident_before) < 0 ||
+                volume_cachestat(s, &t->volumes[i], CACHESTAT_SEEN, &x->seen_before) < 0;
     }
     return 0;
 }
@@ -87,7 +89,7 @@ int volume_snapshots_sample(VolumeSnapshots *s, const VolumeTable *t)
         _cleanup_range_set_ RangeSet now = {0};
         int r;
 
-        if ((x && x->unknown) || take(s, &t->volumes[i], CACHESTAT_RESIDENT, &now) < 0)
+        if ((x && x->unknown) || volume_cachestat(s, &t->volumes[i], CACHESTAT_RESIDENT, &now) < 0)
             continue;
         x = x ? x : add(s, t->volumes[i].st_dev);
         r = x ? range_set_unite(&x->resident_since, &now) : -ENOMEM;
@@ -120,9 +122,9 @@ int volume_snapshots_brought_in(const VolumeSnapshots *s, const Volume *v, Range
     x = x ? x : &nothing;
     if (x->unknown)
         return -ENODATA;
-    r = take(s, v, CACHESTAT_RESIDENT, &now);
+    r = volume_cachestat(s, v, CACHESTAT_RESIDENT, &now);
     if (r >= 0)
-        r = take(s, v, CACHESTAT_SEEN, &seen);
+        r = volume_cachestat(s, v, CACHESTAT_SEEN, &seen);
     if (r >= 0)
         r = range_set_union(&now, &x->resident_since, &since);
     if (r >= 0)

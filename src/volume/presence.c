@@ -40,7 +40,7 @@ static Presence judge(const VolumeTable *volumes, int fd, const char *above)
     return has_entries(fd) ? PRESENCE_GONE : PRESENCE_UNKNOWN;
 }
 
-Presence presence_look(const VolumeTable *volumes, const char *root, const char *path,
+Presence presence_find(const VolumeTable *volumes, const char *root, const char *path,
                        size_t *ret_above)
 {
     char full[PATH_MAX];

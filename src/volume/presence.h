@@ -23,5 +23,5 @@ typedef enum Presence {
  * - is not /home: a missing home may be on a disk, in a container file (systemd-homed) or on a
  * server that is not there now. Unless the result is PRESENCE_THERE, *ret_above is the length of
  * the part of `path` that exists, without a slash at its end (0: the root itself). */
-Presence presence_look(const VolumeTable *volumes, const char *root, const char *path,
+Presence presence_find(const VolumeTable *volumes, const char *root, const char *path,
                        size_t *ret_above);

@@ -25,15 +25,15 @@ static void test_one_user(void **state)
     root = user_shares_row(&s, 0);
     assert_int_equal(user_shares_row(&s, 1000), a);
     assert_int_equal(user_shares_row(&s, UID_INVALID), 0);
-    assert_true(user_shares_take(&s, a, SHARED_EVENTS, TOTAL / 4));
-    assert_false(user_shares_take(&s, a, SHARED_EVENTS, 1));
+    assert_true(user_shares_try_charge(&s, a, SHARED_EVENTS, TOTAL / 4));
+    assert_false(user_shares_try_charge(&s, a, SHARED_EVENTS, 1));
     assert_int_equal(s.users[a].used[SHARED_EVENTS], TOTAL / 4); /* nothing charged for nothing */
-    assert_true(user_shares_take(&s, a, SHARED_FILES, 1));       /* each thing apart */
-    assert_true(user_shares_take(&s, b, SHARED_EVENTS, TOTAL / 4));
-    assert_true(user_shares_take(&s, root, SHARED_EVENTS, TOTAL / 2));
-    assert_false(user_shares_take(&s, root, SHARED_EVENTS, 1));
-    assert_false(user_shares_take(&s, b, SHARED_EVENTS, 1));
-    assert_true(user_shares_take(&s, b, SHARED_EVENTS, 0));
+    assert_true(user_shares_try_charge(&s, a, SHARED_FILES, 1)); /* each thing apart */
+    assert_true(user_shares_try_charge(&s, b, SHARED_EVENTS, TOTAL / 4));
+    assert_true(user_shares_try_charge(&s, root, SHARED_EVENTS, TOTAL / 2));
+    assert_false(user_shares_try_charge(&s, root, SHARED_EVENTS, 1));
+    assert_false(user_shares_try_charge(&s, b, SHARED_EVENTS, 1));
+    assert_true(user_shares_try_charge(&s, b, SHARED_EVENTS, 0));
     /* Time is charged when it has passed. */
     user_shares_charge(&s, a, SHARED_END_USEC, STAGE_END_USEC);
     assert_int_equal(user_shares_left(&s, a, SHARED_END_USEC), 0);
@@ -51,18 +51,18 @@ static void test_many_users(void **state)
     s = (UserShares){0};
     for (uint32_t uid = 1000; uid < 70000; uid++)
         for (uint16_t row = user_shares_row(&s, uid);
-             user_shares_take(&s, row, SHARED_EVENTS, TOTAL / 100);)
+             user_shares_try_charge(&s, row, SHARED_EVENTS, TOTAL / 100);)
             taken += TOTAL / 100;
     assert_true(taken <= TOTAL / 4 * 3 && taken > TOTAL / 2);
     assert_int_equal(s.n, USER_SHARES_MAX);
     assert_int_equal(user_shares_row(&s, 69999), 0);
     assert_int_equal(user_shares_row(&s, 0), 1);
-    assert_true(user_shares_take(&s, 1, SHARED_EVENTS, TOTAL / 4));
+    assert_true(user_shares_try_charge(&s, 1, SHARED_EVENTS, TOTAL / 4));
 
     s = (UserShares){0};
     assert_int_equal(user_shares_left(&s, user_shares_row(&s, 0), SHARED_EVENTS), TOTAL / 4 * 3);
-    assert_true(user_shares_take(&s, user_shares_row(&s, 0), SHARED_EVENTS, TOTAL / 4 * 3));
-    assert_true(user_shares_take(&s, user_shares_row(&s, 1000), SHARED_EVENTS, TOTAL / 4));
+    assert_true(user_shares_try_charge(&s, user_shares_row(&s, 0), SHARED_EVENTS, TOTAL / 4 * 3));
+    assert_true(user_shares_try_charge(&s, user_shares_row(&s, 1000), SHARED_EVENTS, TOTAL / 4));
 }
 
 /* --- the order ---------------------------------------------------------------------------------

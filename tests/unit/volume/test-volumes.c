@@ -104,11 +104,11 @@ static void presence_follows_no_symlink(void **state)
     snprintf(path, sizeof(path), "%s/end", root);
     assert_int_equal(symlink("none", path), 0);
 
-    assert_int_equal(presence_look(&t, root, "/d/f", &above), PRESENCE_THERE);
-    assert_int_equal(presence_look(&t, root, "/end", &above), PRESENCE_THERE);
-    assert_int_equal(presence_look(&t, root, "/link/f", &above), PRESENCE_UNKNOWN);
-    assert_int_equal(presence_look(&t, root, "/link/gone", &above), PRESENCE_UNKNOWN);
-    assert_int_equal(presence_look(&t, root, "/d/gone/x", &above), PRESENCE_GONE);
+    assert_int_equal(presence_find(&t, root, "/d/f", &above), PRESENCE_THERE);
+    assert_int_equal(presence_find(&t, root, "/end", &above), PRESENCE_THERE);
+    assert_int_equal(presence_find(&t, root, "/link/f", &above), PRESENCE_UNKNOWN);
+    assert_int_equal(presence_find(&t, root, "/link/gone", &above), PRESENCE_UNKNOWN);
+    assert_int_equal(presence_find(&t, root, "/d/gone/x", &above), PRESENCE_GONE);
     assert_int_equal(above, 2);
     snprintf(command, sizeof(command), "rm -r %s", root);
     assert_int_equal(system(command), 0);
