@@ -146,7 +146,7 @@ static int parse_option(Context *c, Planning *p, Request *q, int option, const c
     return 0;
 }
 
-static bool wants_stage(const Request *q, Stage stage)
+static bool includes_stage(const Request *q, Stage stage)
 {
     return state_pack_name(stage) && (q->only < 0 || stage == q->only);
 }
@@ -167,7 +167,7 @@ static int parse_options(Context *c, Planning *p, Request *q)
     if (q->user != UID_INVALID && q->only == STAGE_BOOT)
         return cli_usage_error(c, "--user= is for logins only");
     for (Stage s = 0; p->policy && s < _STAGE_MAX; s++)
-        if (wants_stage(q, s) && !(s == STAGE_BOOT && q->user != UID_INVALID) &&
+        if (includes_stage(q, s) && !(s == STAGE_BOOT && q->user != UID_INVALID) &&
             config_parse_policy(p->policy, s, &policy) < 0)
             return cli_usage_error(c, "policy '%s' is not for %s", p->policy, stage_to_string(s));
     return 0;
@@ -217,7 +217,7 @@ static int run(Context *c)
         return r;
     measure_seeks(&p, &q);
     for (Stage s = 0; r >= 0 && q.user == UID_INVALID && s < _STAGE_MAX; s++)
-        if (wants_stage(&q, s))
+        if (includes_stage(&q, s))
             r = make_pack(&p, s, UID_INVALID);
     if (r >= 0 && q.only < 0 && q.user == UID_INVALID && !p.dry_run)
         r = drop_stale_packs(&p);

@@ -112,7 +112,7 @@ static bool is_selected(const RecordingStage *s, Stage stage, uint32_t uid)
 
     if (!a->automatic)
         return true;
-    if (rerecord_asked(&s->rerecord) && !rerecord_wants(&s->rerecord, stage, uid))
+    if (rerecord_is_requested(&s->rerecord) && !rerecord_matches(&s->rerecord, stage, uid))
         return false;
     for (size_t i = 0; i < a->n_stages; i++)
         if (a->stages[i] == stage)
@@ -143,7 +143,7 @@ int recording_stage_begin(RecordingStage *s, Stage stage, uint32_t uid, bool oth
         uid = s->arguments->uid;
     if (!is_selected(s, stage, uid))
         return 0;
-    exact = rerecord_wants(&s->rerecord, stage, uid) && s->rerecord.stages[stage].exact;
+    exact = rerecord_matches(&s->rerecord, stage, uid) && s->rerecord.stages[stage].exact;
     recorder_set_exact(s->recorder, exact || s->arguments->recorder.exact);
     r = recorder_begin_stage(s->recorder, stage, uid);
     if (r < 0)

@@ -80,8 +80,8 @@ static void rate_last(const Situation *s, const double *own, double *rates)
 
 /* Adds the share of one application that runs to the mean over all that run. No chain is evidence,
  * too: in the window after each start of the one, the other has not started twice. */
-static void rate_beside(const Situation *s, uint32_t running, double share, const double *own,
-                        double *rates)
+static void rate_concurrent(const Situation *s, uint32_t running, double share, const double *own,
+                            double *rates)
 {
     const Chains *c = s->chains;
     const UserHistory *h = s->history;
@@ -116,7 +116,7 @@ static void rate_run(const Situation *s, const double *own, double *rates)
     for (uint32_t i = 1; i < s->history->n_applications; i++)
         rates[i] = s->runs[i] ? 0 : own[i];
     for (size_t k = 0; k < s->n_running; k++)
-        rate_beside(s, s->running[k], 1 / (double)s->n_running, own, rates);
+        rate_concurrent(s, s->running[k], 1 / (double)s->n_running, own, rates);
     for (uint32_t i = 1; i < s->history->n_applications; i++)
         rates[i] = fmax(rates[i], 0);
 }

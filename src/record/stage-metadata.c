@@ -11,7 +11,7 @@
 
 int stage_metadata_observe(StageMetadata *m, const VolumeSnapshots *s, const Volume *v)
 {
-    int r = volume_snapshots_brought_in(s, v, &m->ranges);
+    int r = volume_snapshots_added(s, v, &m->ranges);
 
     if (r >= 0)
         m->source = METADATA_SOURCE_CACHESTAT;

@@ -111,7 +111,7 @@ void volume_snapshots_keep(VolumeSnapshots *s, const VolumeTable *t)
     s->n = n;
 }
 
-int volume_snapshots_brought_in(const VolumeSnapshots *s, const Volume *v, RangeSet *ret)
+int volume_snapshots_added(const VolumeSnapshots *s, const Volume *v, RangeSet *ret)
 {
     static const VolumeSnapshot nothing;
     const VolumeSnapshot *x = find(s, v->st_dev);

@@ -45,4 +45,4 @@ void volume_snapshots_keep(VolumeSnapshots *s, const VolumeTable *t);
  * began, and the blocks that were read and reclaimed since the stage began. 0; -EOPNOTSUPP (not
  * ext2/3/4), -ENOSYS or -EPERM (no cachestat), -ETIME, -ENODATA (the first snapshot failed),
  * -ENOMEM, or the error of opening the device. */
-int volume_snapshots_brought_in(const VolumeSnapshots *s, const Volume *v, RangeSet *ret);
+int volume_snapshots_added(const VolumeSnapshots *s, const Volume *v, RangeSet *ret);

@@ -145,7 +145,7 @@ int operations_sort(const Pack *p, const VolumeFacts *facts, ReplayOrder order,
 
 /* --- the list --------------------------------------------------------------------------------- */
 
-static bool wants_opens(const PackVolume *s, Policy policy)
+static bool needs_opens(const PackVolume *s, Policy policy)
 {
     return policy != POLICY_METADATA || (le32toh(s->flags) & PACK_VOLUME_TOUCH_ENTRIES) ||
            le32toh(s->n_metadata) == 0;
@@ -168,7 +168,7 @@ static void add_volume(const Pack *p, const VolumeFacts *facts, uint32_t volume,
         for (uint32_t i = 0; i < n; i++)
             l->operations[l->n++] =
                     (Operation){OPERATION_METADATA, volume, le32toh(s->first_metadata) + i};
-    if (!wants_opens(s, policy))
+    if (!needs_opens(s, policy))
         return;
     n = le32toh(s->n_files);
     if (!f->mounted) {

@@ -43,7 +43,7 @@ static int parse(const char *text, size_t size, Rerecord *ret, Stage stage, cons
     if (json_object_object_get_ex(o, "uid", NULL) &&
         json_get_u64(o, "uid", UID_INVALID - 1, &uid) < 0)
         return -EBADMSG;
-    ret->stages[stage].asked = true;
+    ret->stages[stage].requested = true;
     ret->stages[stage].exact = exact;
     ret->stages[stage].uid = (uint32_t)uid;
     return 0;
@@ -75,7 +75,7 @@ static int read_stage(int fd, const char *state_dir, usec_t now, Rerecord *ret, 
         log_notice(
                 "headstartd: a %s was to be recorded anew, but there was none for a week: not any more",
                 stage_to_string(stage));
-        ret->stages[stage].asked = false;
+        ret->stages[stage].requested = false;
         return unlinkat(fd, name, 0) < 0 && errno != ENOENT ? -errno : 0;
     }
     return r;
@@ -97,18 +97,19 @@ int rerecord_read(const char *state_dir, usec_t now, Rerecord *ret)
     return r;
 }
 
-bool rerecord_asked(const Rerecord *r)
+bool rerecord_is_requested(const Rerecord *r)
 {
     for (Stage i = 0; i < _STAGE_MAX; i++)
-        if (r->stages[i].asked)
+        if (r->stages[i].requested)
             return true;
     return false;
 }
 
-bool rerecord_wants(const Rerecord *r, Stage stage, uint32_t uid)
+bool rerecord_matches(const Rerecord *r, Stage stage, uint32_t uid)
 {
-    return r->stages[stage].asked && (stage == STAGE_BOOT || r->stages[stage].uid == UID_INVALID ||
-                                      r->stages[stage].uid == uid);
+    return r->stages[stage].requested &&
+           (stage == STAGE_BOOT || r->stages[stage].uid == UID_INVALID ||
+            r->stages[stage].uid == uid);
 }
 
 int rerecord_done(const char *state_dir, Rerecord *r, Stage stage, uint32_t uid)
@@ -117,9 +118,9 @@ int rerecord_done(const char *state_dir, Rerecord *r, Stage stage, uint32_t uid)
     char name[RERECORD_NAME_MAX];
     int k;
 
-    if (!rerecord_wants(r, stage, uid))
+    if (!rerecord_matches(r, stage, uid))
         return 0;
-    r->stages[stage].asked = false;
+    r->stages[stage].requested = false;
     k = state_directory_open(state_dir, false, &fd);
     if (k < 0)
         return k;

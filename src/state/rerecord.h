@@ -15,7 +15,7 @@
 
 typedef struct Rerecord {
     struct {
-        bool asked, exact;
+        bool requested, exact;
         uint32_t uid; /* user of the login or session; UID_INVALID: any */
     } stages[_STAGE_MAX];
 } Rerecord;
@@ -33,10 +33,10 @@ int rerecord_write(int state_fd, Stage stage, uint32_t uid, bool exact);
 int rerecord_read(const char *state_dir, usec_t now, Rerecord *ret);
 
 /* True if a request exists. Nothing else is recorded then. */
-bool rerecord_asked(const Rerecord *r);
+bool rerecord_is_requested(const Rerecord *r);
 
 /* True if a new recording of that stage of that user (boot: any user) was requested. */
-bool rerecord_wants(const Rerecord *r, Stage stage, uint32_t uid);
+bool rerecord_matches(const Rerecord *r, Stage stage, uint32_t uid);
 
 /* A stage of that user was recorded: its file is removed, if it asked for that. 0 or a negative
  * errno. */
