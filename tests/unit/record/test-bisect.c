@@ -64,7 +64,7 @@ static void check(const bool *resident, uint64_t n, uint64_t size)
     expected(resident, n, size, &wanted);
     assert_int_equal(search(count, &d, size, &found, &calls), 0);
     assert_true(range_set_equal(&found, &wanted));
-    assert_int_equal(calls, d.requested);
+    assert_int_equal(calls, d.asked);
 }
 
 static void test_every_subset(void **state)
