@@ -113,10 +113,15 @@ static uint64_t group_read_bytes(int root_fd, const char *group)
     return sum;
 }
 
+int pressure_read_total(int root_fd, uint64_t *ret_stalled_usec)
+{
+    return read_stall(root_fd, "/proc/pressure/io", ret_stalled_usec);
+}
+
 int pressure_read(Pressure *p, uint64_t *ret_stalled_usec)
 {
     uint64_t now, own[PRESSURE_OWN_MAX], ours = 0;
-    int r = read_stall(p->root_fd, "/proc/pressure/io", &now);
+    int r = pressure_read_total(p->root_fd, &now);
     bool disks = r < 0;
 
     /* If pressure stall information is off (psi=0), reading the file fails with EOPNOTSUPP. */

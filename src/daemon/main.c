@@ -121,6 +121,13 @@ static void on_awaits(void *arg, const char *condition)
     notify_status(d);
 }
 
+static void on_ready(void *arg, Stage stage, usec_t age)
+{
+    Daemon *d = arg;
+
+    recorder_note_ready(d->recorder, stage, age);
+}
+
 static uint64_t count_starts(void *arg)
 {
     Daemon *d = arg;
@@ -186,7 +193,7 @@ static int block_signals(void)
 
 static int open_stages(Daemon *d)
 {
-    const StageCallbacks callbacks = {on_change, on_awaits, count_starts, d};
+    const StageCallbacks callbacks = {on_change, on_awaits, on_ready, count_starts, d};
     const Arguments *a = &d->arguments;
 
     if (!a->automatic)

@@ -21,6 +21,8 @@
 #define RETRIES_OFTEN_MAX 1000U
 #define TIMER_PRECISION   (10 * USEC_PER_MSEC)
 
+static const StageParameters parameters = STAGE_PARAMETERS_DEFAULT;
+
 typedef struct SystemSource {
     StageSource base;
     StageCallbacks callbacks;
@@ -101,6 +103,11 @@ static int on_event(void *arg, StageEvent *e)
         log_oom();
         return 0; /* one event is lost; a time limit still ends every stage */
     }
+    /* The quiet time after which a login counts as settled belongs to its stage. */
+    if (e->kind == STAGE_EVENT_BOOT_FINISHED)
+        s->callbacks.on_ready(s->callbacks.arg, STAGE_BOOT, e->age);
+    else if (d.action == STAGE_ACTION_BEGIN && d.stage == STAGE_SESSION && !d.drop)
+        s->callbacks.on_ready(s->callbacks.arg, STAGE_LOGIN, parameters.quiet_usec);
     passed_on = pass_on(s, &d);
     if (d.action != STAGE_ACTION_NONE)
         s->awaits = NULL;
@@ -259,7 +266,6 @@ static void system_free(StageSource *base)
 
 static int set_up(SystemSource *s)
 {
-    static const StageParameters parameters = STAGE_PARAMETERS_DEFAULT;
     int r;
 
     s->machine = stage_machine_new(&parameters, clock_now(CLOCK_MONOTONIC));

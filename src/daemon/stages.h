@@ -29,6 +29,7 @@ typedef struct StageChange {
 typedef struct StageCallbacks {
     int (*on_change)(void *arg, const StageChange *c);   /* 0, or an errno that ends the loop */
     void (*on_awaits)(void *arg, const char *condition); /* what ends the stage, as static text */
+    void (*on_ready)(void *arg, Stage stage, usec_t age); /* see recorder_note_ready() */
     uint64_t (*count_starts)(void *arg); /* applications started since the daemon began */
     void *arg;
 } StageCallbacks;

@@ -326,6 +326,25 @@ static int read_metadata(Reader *r, struct json_object *o, ModelStage *s)
     return 0;
 }
 
+/* Models of older versions have none. */
+static int read_timing(Reader *r, struct json_object *o, ModelTiming *ret)
+{
+    DecayedSum *const sums[] = {&ret->sessions, &ret->ready, &ret->stalled};
+    JsonColumn c;
+
+    r->where = "timing";
+    if (!json_object_object_get_ex(o, "timing", NULL))
+        return 0;
+    CHECK(json_get_column(&r->document, o, "timing", 2 * ELEMENTSOF(sums), &c));
+    if (c.n != 2 * ELEMENTSOF(sums))
+        return -EBADMSG;
+    for (size_t i = 0; i < ELEMENTSOF(sums); i++) {
+        CHECK(json_next_u64(&c, DECAYED_SUM_MAX, &sums[i]->current));
+        CHECK(json_next_u64(&c, DECAYED_SUM_MAX, &sums[i]->previous));
+    }
+    return decayed_sum_is_zero(ret->sessions) ? -EBADMSG : 0;
+}
+
 static int read_stage(Reader *r, struct json_object *o, ModelStage *s)
 {
     static const DecayedSum any = {DECAYED_SUM_MAX, DECAYED_SUM_MAX};
@@ -350,6 +369,7 @@ static int read_stage(Reader *r, struct json_object *o, ModelStage *s)
     CHECK(json_get_column(&r->document, o, "duration_msec", 2, &duration));
     CHECK(json_next_u64(&duration, DECAYED_SUM_MAX, &s->duration.current));
     CHECK(json_next_u64(&duration, DECAYED_SUM_MAX, &s->duration.previous));
+    CHECK(read_timing(r, o, &s->timing));
     CHECK(read_applications(r, o, s));
     CHECK(read_stage_files(r, o, s));
     CHECK(read_assumed(r, o, s));

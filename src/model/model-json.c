@@ -299,6 +299,13 @@ static void write_stage(Writer *w, const ModelStage *s)
     json_writer_add_u64(&w->w, "sessions", row_of(w, s->sessions));
     json_writer_add_numbers(&w->w, "duration_msec",
                             (uint64_t[]){s->duration.current, s->duration.previous}, 2);
+    if (!decayed_sum_is_zero(s->timing.sessions))
+        json_writer_add_numbers(&w->w, "timing",
+                                (uint64_t[]){s->timing.sessions.current,
+                                             s->timing.sessions.previous, s->timing.ready.current,
+                                             s->timing.ready.previous, s->timing.stalled.current,
+                                             s->timing.stalled.previous},
+                                6);
 
     json_writer_open(&w->w, "applications", '{');
     json_writer_add_column(&w->w, "file", s->applications, s->n_applications, application_file);

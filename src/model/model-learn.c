@@ -364,6 +364,21 @@ static int learn_stage_metadata(const Trace *t, ModelStage *s, DecayedSum one)
     return 0;
 }
 
+/* A replay waits for I/O, too, and shortens what others wait, so that only a session without one
+ * tells both parts of its time. */
+static ModelTiming timing_of(const Trace *t, DecayedSum one)
+{
+    const TraceTiming *g = &t->timing;
+
+    if (g->ready == 0 || t->flags & (TRACE_REPLAYED | TRACE_EXACT))
+        return (ModelTiming){0};
+    return (ModelTiming){
+            .sessions = one,
+            .ready = {one.current * MIN(g->ready / USEC_PER_MSEC, MSEC_MAX), 0},
+            .stalled = {one.current * MIN(MIN(g->stalled, g->ready) / USEC_PER_MSEC, MSEC_MAX), 0},
+    };
+}
+
 int model_from_trace(const Trace *t, usec_t halflife_usec, usec_t now_realtime, Model **ret)
 {
     usec_t at = model_effective_start(t->start_realtime, MAX(now_realtime, MODEL_CLOCK_MIN));
@@ -388,6 +403,7 @@ int model_from_trace(const Trace *t, usec_t halflife_usec, usec_t now_realtime, 
             .uid = t->stage == STAGE_BOOT ? UID_INVALID : t->uid,
             .sessions = one,
             .duration = {one.current * msec, 0},
+            .timing = timing_of(t, one),
     };
     r = learn_files(t, m, &where);
     if (r >= 0)

@@ -249,6 +249,15 @@ void model_drop_faded_applications(ModelStage *s, uint32_t *scratch)
     s->n_uses = n_uses;
 }
 
+static ModelTiming add_timing(ModelTiming sum, const Side *side, const ModelTiming *t)
+{
+    return (ModelTiming){
+            .sessions = decayed_sum_add(sum.sessions, advance(side, t->sessions)),
+            .ready = decayed_sum_add(sum.ready, advance(side, t->ready)),
+            .stalled = decayed_sum_add(sum.stalled, advance(side, t->stalled)),
+    };
+}
+
 static int merge_stage(const Side *a, const ModelStage *x, const Side *b, const ModelStage *y,
                        Model *m)
 {
@@ -261,10 +270,12 @@ static int merge_stage(const Side *a, const ModelStage *x, const Side *b, const 
     if (x) {
         s.sessions = advance(a, x->sessions);
         s.duration = advance(a, x->duration);
+        s.timing = add_timing(s.timing, a, &x->timing);
     }
     if (y) {
         s.sessions = decayed_sum_add(s.sessions, advance(b, y->sessions));
         s.duration = decayed_sum_add(s.duration, advance(b, y->duration));
+        s.timing = add_timing(s.timing, b, &y->timing);
     }
     if (decayed_sum_is_zero(s.sessions))
         return 0;

@@ -113,6 +113,13 @@ static int predict_metadata(const ModelMetadata *d, Prediction *p)
     return 0;
 }
 
+static usec_t mean_usec(DecayedSum sum, DecayedSum weight)
+{
+    double w = decayed_sum_value(weight);
+
+    return w > 0 ? (usec_t)(decayed_sum_value(sum) / w * USEC_PER_MSEC) : 0;
+}
+
 int model_predict_stage(const Model *m, Stage stage, uint32_t uid, Prediction **ret)
 {
     _cleanup_prediction_ Prediction *p = calloc(1, sizeof(Prediction));
@@ -135,6 +142,8 @@ int model_predict_stage(const Model *m, Stage stage, uint32_t uid, Prediction **
     s = &sum->stages[0];
     sessions = decayed_sum_value(s->sessions);
     p->horizon = (usec_t)(decayed_sum_value(s->duration) / sessions * USEC_PER_MSEC);
+    p->ready = mean_usec(s->timing.ready, s->timing.sessions);
+    p->stalled = mean_usec(s->timing.stalled, s->timing.sessions);
     l = log_not_needed(sum, s);
     if (!l)
         return -ENOMEM;

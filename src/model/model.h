@@ -81,12 +81,20 @@ typedef struct ModelMetadata {
     WeightedRanges ranges;
 } ModelMetadata;
 
+/* Sums over sessions without replay that say when what people wait for was there. */
+typedef struct ModelTiming {
+    DecayedSum sessions;
+    DecayedSum ready;   /* weight times milliseconds from the stage's start */
+    DecayedSum stalled; /* of these, milliseconds in which tasks waited for I/O */
+} ModelTiming;
+
 /* One stage of one user (uid UID_INVALID where there is no user: boot). */
 typedef struct ModelStage {
     Stage stage;
     uint32_t uid;
     DecayedSum sessions;
     DecayedSum duration; /* weight times milliseconds */
+    ModelTiming timing;
     ModelApplication *applications;
     size_t n_applications, allocated_applications;
     ModelUse *uses; /* by application, then file */

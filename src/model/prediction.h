@@ -25,6 +25,9 @@ typedef struct PredictedMetadata {
 
 typedef struct Prediction {
     Stage stage;
+    usec_t ready;   /* when what people wait for was there in sessions without replay, since the
+                       stage's start; 0: unknown */
+    usec_t stalled; /* how long of that tasks waited for I/O */
     usec_t horizon; /* the prediction is for this time ahead (tau of the thesis) */
     PredictedFile *files;
     size_t n_files, allocated_files;

@@ -192,6 +192,15 @@ int event_log_add(EventLog *l, const LoggedEvent *e)
     return 0;
 }
 
+void event_log_spread(EventLog *l, size_t first, uint32_t since_msec, uint32_t until_msec)
+{
+    uint64_t n = l->n_events > first ? l->n_events - first : 0;
+
+    for (uint64_t i = 0; i < n && since_msec < until_msec; i++)
+        l->events[first + i].at_msec =
+                since_msec + (uint32_t)((until_msec - since_msec) * (i + 1) / n);
+}
+
 void event_log_object(const EventLog *l, uint32_t object, LoggedObject *ret)
 {
     const Head *h = head_of(l, object);

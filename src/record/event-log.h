@@ -56,6 +56,11 @@ int event_log_intern(EventLog *l, const LoggedObject *o, bool add, uint32_t *ret
 /* 0, -ENOMEM, -E2BIG. */
 int event_log_add(EventLog *l, const LoggedEvent *e);
 
+/* Spreads the events from number `first` on evenly over the time (since_msec, until_msec]. The
+ * kernel queues events in their order but without a time, so the events of one batch happened at
+ * some time since the batch before. */
+void event_log_spread(EventLog *l, size_t first, uint32_t since_msec, uint32_t until_msec);
+
 void event_log_object(const EventLog *l, uint32_t object, LoggedObject *ret);
 size_t event_log_n_objects(const EventLog *l);
 const LoggedEvent *event_log_events(const EventLog *l, size_t *ret_n);

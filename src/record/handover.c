@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#define MESSAGE_MAGIC 0x4853484fU /* "HSHO" */
+#define MESSAGE_MAGIC 0x48534832U /* "HSH2" */
 
 /* Both programs come from one package, but an initrd may be older than the root filesystem: a
  * message of another size or magic is refused. Native byte order. */
@@ -20,7 +20,7 @@ typedef struct Message {
     uint32_t magic;
     uint32_t n_fds; /* 1: the group, 2: the group and the connector */
     uint64_t by_descriptor;
-    usec_t start_boottime, start_realtime;
+    Moment start;
 } Message;
 
 #define FDS_MAX 2
@@ -51,8 +51,7 @@ int handover_begin(const char *root, Handover *ret)
     }
     if (r < 0)
         return r;
-    h.start_boottime = clock_now(CLOCK_BOOTTIME);
-    h.start_realtime = clock_now(CLOCK_REALTIME);
+    moment_read(&h.start);
     r = proc_connector_open();
     h.connector_fd = r >= 0 ? r : -EBADF;
     *ret = h;
@@ -124,8 +123,7 @@ static int send_handover(int fd, const Handover *h)
             .magic = MESSAGE_MAGIC,
             .n_fds = h->connector_fd >= 0 ? 2 : 1,
             .by_descriptor = h->by_descriptor,
-            .start_boottime = h->start_boottime,
-            .start_realtime = h->start_realtime,
+            .start = h->start,
     };
     const int fds[FDS_MAX] = {h->fanotify_fd, h->connector_fd};
     struct iovec iov = {.iov_base = &m, .iov_len = sizeof(m)};
@@ -206,11 +204,10 @@ static int receive_handover(int fd, Handover *ret)
         return -ECONNREFUSED;
     if (size != sizeof(m) || (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) ||
         m.magic != MESSAGE_MAGIC || n == 0 || m.n_fds != n ||
-        m.start_boottime > clock_now(CLOCK_BOOTTIME))
+        m.start.boottime > clock_now(CLOCK_BOOTTIME))
         return -EBADMSG;
     h.by_descriptor = m.by_descriptor;
-    h.start_boottime = m.start_boottime;
-    h.start_realtime = m.start_realtime;
+    h.start = m.start;
     *ret = h;
     h = (Handover)HANDOVER_NULL;
     return 0;

@@ -9,6 +9,7 @@
  *     fanotify_adopt() */
 
 #include "base/time-util.h"
+#include "record/moment.h"
 
 #include <stdbool.h>
 
@@ -26,12 +27,12 @@ typedef struct Handover {
     int fanotify_fd;    /* group whose only mark is the root filesystem; -EBADF: none */
     bool by_descriptor; /* the group reports descriptors, not file handles (btrfs subvolume) */
     int connector_fd;   /* the proc connector's socket; -EBADF: none */
-    usec_t start_boottime, start_realtime; /* when the mark was set */
+    Moment start;       /* when the mark was set */
 } Handover;
 
-#define HANDOVER_NULL                                 \
-    {                                                 \
-        .fanotify_fd = -EBADF, .connector_fd = -EBADF \
+#define HANDOVER_NULL                                                       \
+    {                                                                       \
+        .fanotify_fd = -EBADF, .connector_fd = -EBADF, .start = MOMENT_NULL \
     }
 
 /* Closes the descriptors. */

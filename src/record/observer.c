@@ -20,7 +20,12 @@ void observer_done(Observer *o)
 
 static usec_t since_start(const Observer *o)
 {
-    return clock_now(CLOCK_BOOTTIME) - o->stage->start_boottime;
+    return clock_now(CLOCK_BOOTTIME) - o->stage->start.boottime;
+}
+
+static uint32_t msec_of(usec_t t)
+{
+    return (uint32_t)MIN(t / USEC_PER_MSEC, (usec_t)UINT32_MAX);
 }
 
 /* --- objects ---------------------------------------------------------------------------------- */
@@ -172,7 +177,7 @@ static int on_open(void *arg, const LoggedObject *object, uint32_t pid, bool exe
     usec_t at = since_start(o);
     LoggedEvent e = {
             .object = PROCESS_NONE,
-            .at_msec = (uint32_t)MIN(at / USEC_PER_MSEC, (usec_t)UINT32_MAX),
+            .at_msec = msec_of(at),
             .kind = exec && !object->directory ? ACCESS_EXEC : ACCESS_OPEN,
     };
     unsigned flags =
@@ -207,7 +212,7 @@ static int before_opens(void *arg)
 
     if (o->connector_fd < 0)
         return 0;
-    r = proc_connector_drain(o->connector_fd, o->processes, o->stage->start_boottime, &o->n_lost);
+    r = proc_connector_drain(o->connector_fd, o->processes, o->stage->start.boottime, &o->n_lost);
     if (o->n_lost != lost) {
         process_table_lost(o->processes);
         process_table_reap(o->processes, is_alive, since_start(o));
@@ -215,9 +220,24 @@ static int before_opens(void *arg)
     return r < 0 ? r : 0;
 }
 
+/* In a session the order of starts and opens counts, which share the time of their batch. */
+static bool spreads_opens(const StageRecord *s)
+{
+    return s->recording && s->stage != STAGE_SESSION;
+}
+
 int observer_drain(Observer *o)
 {
-    int events = fanotify_drain(o->fanotify, before_opens, on_open, o, &o->stage->n_overflows);
+    size_t first;
+    uint32_t now;
+    int events;
+
+    (void)event_log_events(o->stage->log, &first);
+    events = fanotify_drain(o->fanotify, before_opens, on_open, o, &o->stage->n_overflows);
+    now = msec_of(since_start(o));
+    if (spreads_opens(o->stage))
+        event_log_spread(o->stage->log, first, o->drained_msec, now);
+    o->drained_msec = now;
 
     if (o->connector_fd < 0 && since_start(o) > o->last_reap + OBSERVER_REAP_USEC) {
         o->last_reap = since_start(o);
@@ -270,6 +290,7 @@ static int renew_log(Observer *o, bool new_stage, uint64_t keep_from)
 int observer_begin_stage(Observer *o)
 {
     o->last_reap = 0;
+    o->drained_msec = 0;
     return renew_log(o, true, 0);
 }
 

@@ -23,10 +23,11 @@ typedef struct Observer {
     int connector_fd; /* -EBADF: /proc instead */
     ProcReader *proc;
     ProcessTable *processes;
-    usec_t last_reap;  /* since the stage's start */
-    uint64_t n_lost;   /* times that the connector lost events */
-    uint64_t n_starts; /* applications started so far, also between stages */
-    size_t compact_at; /* runs in the table */
+    usec_t last_reap;      /* since the stage's start */
+    uint32_t drained_msec; /* when the queue was last read, since the start of the stage */
+    uint64_t n_lost;       /* times that the connector lost events */
+    uint64_t n_starts;     /* applications started so far, also between stages */
+    size_t compact_at;     /* runs in the table */
 } Observer;
 
 /* Zeroed but for connector_fd, it is valid for observer_done(). */

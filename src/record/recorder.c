@@ -43,9 +43,10 @@ struct Recorder {
     void *report_arg;
     bool read_ahead_lowered;
     bool complained; /* a warning about unreadable events was logged */
-    /* The time at which headstart-init marked the root filesystem; 0: it did not. Events queued
-     * since then belong to the first stage, which resets the time when it begins. */
-    usec_t marked_boottime, marked_realtime;
+    /* When headstart-init marked the root filesystem. Events queued since then belong to the first
+     * stage, which resets `is_marked` when it begins. */
+    bool is_marked;
+    Moment marked;
     char *limits;
 
     sd_event *event;
@@ -56,7 +57,7 @@ struct Recorder {
 
 static usec_t since_start(const Recorder *recorder)
 {
-    return clock_now(CLOCK_BOOTTIME) - recorder->stage.start_boottime;
+    return clock_now(CLOCK_BOOTTIME) - recorder->stage.start.boottime;
 }
 
 /* --- read-ahead ------------------------------------------------------------------------------- */
@@ -136,7 +137,7 @@ static void report(void *arg, const char *name, const ProcessRun *run, bool star
                              .path = name,
                              .pid = run->pid,
                              .uid = run->uid,
-                             .at_boottime = recorder->stage.start_boottime + at,
+                             .at_boottime = recorder->stage.start.boottime + at,
                              .started = started,
                      });
 }
@@ -274,12 +275,11 @@ int recorder_attach(Recorder *recorder, sd_event *event)
 
 /* --- stages ----------------------------------------------------------------------------------- */
 
-static void begin_record(Recorder *recorder, Stage stage, uint32_t uid, usec_t boottime,
-                         usec_t realtime)
+static void begin_record(Recorder *recorder, Stage stage, uint32_t uid, const Moment *start)
 {
     recorder->complained = false;
     recorder->stage.exact = recorder->read_ahead_lowered;
-    stage_record_begin(&recorder->stage, stage, uid, boottime, realtime);
+    stage_record_begin(&recorder->stage, stage, uid, start);
 }
 
 /* The boot began when the root filesystem was marked, right after its mount: the queued events
@@ -293,22 +293,23 @@ static int begin_marked_stage(Recorder *recorder, uint32_t uid)
         r = observer_begin_stage(&recorder->observer);
     if (r < 0)
         return r;
-    begin_record(recorder, STAGE_BOOT, uid, recorder->marked_boottime, recorder->marked_realtime);
-    recorder->marked_boottime = 0;
+    begin_record(recorder, STAGE_BOOT, uid, &recorder->marked);
+    recorder->is_marked = false;
     return 0;
 }
 
 int recorder_begin_stage(Recorder *recorder, Stage stage, uint32_t uid)
 {
     StageRecord *s = &recorder->stage;
+    Moment now;
     int r;
 
     if (s->recording)
         return -EBUSY;
     lower_read_ahead(recorder);
-    if (recorder->marked_boottime > 0 && stage == STAGE_BOOT)
+    if (recorder->is_marked && stage == STAGE_BOOT)
         return begin_marked_stage(recorder, uid);
-    recorder->marked_boottime = 0;
+    recorder->is_marked = false;
     r = volume_snapshots_begin(&s->snapshots, &recorder->observer.volumes.table);
     if (r >= 0)
         r = recorder_drain(recorder); /* events queued before now do not belong to this stage */
@@ -316,8 +317,19 @@ int recorder_begin_stage(Recorder *recorder, Stage stage, uint32_t uid)
         r = observer_begin_stage(&recorder->observer);
     if (r < 0)
         return r;
-    begin_record(recorder, stage, uid, clock_now(CLOCK_BOOTTIME), clock_now(CLOCK_REALTIME));
+    moment_read(&now);
+    begin_record(recorder, stage, uid, &now);
     return 0;
+}
+
+void recorder_note_ready(Recorder *recorder, Stage stage, usec_t age)
+{
+    Moment now;
+
+    if (!recorder->stage.recording || recorder->stage.stage != stage)
+        return;
+    moment_read(&now);
+    stage_record_note_ready(&recorder->stage, &now, age);
 }
 
 static int build_trace(Recorder *recorder, Trace **ret)
@@ -433,8 +445,8 @@ static int start_fanotify(Recorder *recorder, char **ret_error)
     int r = 0;
 
     if (recorder->options.take_over && recorder->run_dir)
-        r = take_over_recording(recorder->run_dir, o, &recorder->marked_boottime,
-                                &recorder->marked_realtime);
+        r = take_over_recording(recorder->run_dir, o, &recorder->marked);
+    recorder->is_marked = r > 0;
     if (r == 0)
         r = fanotify_new(!recorder->options.no_unlimited_queue, &o->fanotify);
     if (r == -EPERM)
@@ -509,7 +521,7 @@ int recorder_new(const RecorderOptions *o, Recorder **ret, char **ret_error)
     r = stage_record_init(&recorder->stage);
     if (r < 0)
         return r;
-    recorder->stage.start_boottime = clock_now(CLOCK_BOOTTIME);
+    recorder->stage.start.boottime = clock_now(CLOCK_BOOTTIME);
     recorder->root = realpath(o->root, NULL);
     if (!recorder->root)
         return fail(ret_error, -errno, "the root directory is not there");

@@ -76,6 +76,10 @@ int recorder_follow(Recorder *recorder, recorder_report_t report, void *arg);
  * another negative errno. */
 int recorder_begin_stage(Recorder *recorder, Stage stage, uint32_t uid);
 
+/* Notes that what people wait for in this stage (the default target of a boot, the desktop of a
+ * login) was there `age` ago. Does nothing if another stage, or none, is being recorded. */
+void recorder_note_ready(Recorder *recorder, Stage stage, usec_t age);
+
 /* Ends the stage and makes its trace: metadata snapshot first, then paths, then residency.
  * Applications are still reported. 0, -ESRCH (no stage is being recorded), -ENOMEM, or another
  * negative errno; then there is no trace, but the stage has ended. */

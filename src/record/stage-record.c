@@ -2,6 +2,8 @@
 
 #include "record/stage-record.h"
 
+#include <unistd.h>
+
 int stage_record_init(StageRecord *s)
 {
     *s = (StageRecord){.uid = UID_INVALID, .log = event_log_new()};
@@ -15,7 +17,7 @@ void stage_record_done(StageRecord *s)
     volume_snapshots_done(&s->snapshots);
 }
 
-void stage_record_begin(StageRecord *s, Stage stage, uint32_t uid, usec_t boottime, usec_t realtime)
+void stage_record_begin(StageRecord *s, Stage stage, uint32_t uid, const Moment *start)
 {
     sampling_done(&s->sampling);
     s->recording = true;
@@ -24,6 +26,26 @@ void stage_record_begin(StageRecord *s, Stage stage, uint32_t uid, usec_t bootti
     s->n_logins += stage == STAGE_LOGIN;
     s->n_overflows = s->n_own = 0;
     s->metadata_sampled = 0;
-    s->start_boottime = boottime;
-    s->start_realtime = realtime;
+    s->start = *start;
+    s->timing = (TraceTiming){0};
+}
+
+void stage_record_note_ready(StageRecord *s, const Moment *now, usec_t age)
+{
+    const Moment *start = &s->start;
+    long n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    usec_t ready = now->boottime - MIN(now->boottime, age);
+
+    if (s->timing.ready > 0 || ready <= start->boottime || start->stalled_usec == UINT64_MAX ||
+        now->stalled_usec == UINT64_MAX || now->stalled_usec < start->stalled_usec)
+        return;
+    ready -= start->boottime;
+    s->timing = (TraceTiming){
+            .ready = ready,
+            .stalled = MIN(now->stalled_usec - start->stalled_usec, ready),
+            .n_cpus = (uint32_t)MIN(MAX(n_cpus, 1L), (long)TRACE_CPUS_MAX),
+    };
+    if (start->busy_usec != UINT64_MAX && now->busy_usec != UINT64_MAX &&
+        now->busy_usec > start->busy_usec)
+        s->timing.busy = now->busy_usec - start->busy_usec;
 }

@@ -8,15 +8,18 @@
 #include "base/uid.h"
 #include "base/vocabulary.h"
 #include "record/event-log.h"
+#include "record/moment.h"
 #include "record/sampling.h"
 #include "record/user-shares.h"
 #include "record/volume-snapshots.h"
+#include "trace/trace.h"
 
 typedef struct StageRecord {
     bool recording; /* a stage runs */
     Stage stage;
     uint32_t uid; /* user of the login or session; UID_INVALID: none, or unknown */
-    usec_t start_boottime, start_realtime;
+    Moment start;
+    TraceTiming timing;
     unsigned n_logins; /* that began since the recorder was started, this one included */
 
     EventLog *log;
@@ -38,6 +41,10 @@ typedef struct StageRecord {
 int stage_record_init(StageRecord *s);
 void stage_record_done(StageRecord *s);
 
-/* Begins a new stage: no events, no samples, counters 0, the clocks as given. */
-void stage_record_begin(StageRecord *s, Stage stage, uint32_t uid, usec_t boottime,
-                        usec_t realtime);
+/* Begins a new stage: no events, no samples, counters 0. */
+void stage_record_begin(StageRecord *s, Stage stage, uint32_t uid, const Moment *start);
+
+/* Notes that what people wait for was there `age` before `now`. The first call of a stage counts.
+ * What the totals have grown by since then counts as before, so that the caller should be prompt.
+ */
+void stage_record_note_ready(StageRecord *s, const Moment *now, usec_t age);

@@ -7,8 +7,7 @@
 
 #include <limits.h>
 
-int take_over_recording(const char *run_dir, Observer *observer, usec_t *ret_boottime,
-                        usec_t *ret_realtime)
+int take_over_recording(const char *run_dir, Observer *observer, Moment *ret_start)
 {
     _cleanup_handover_ Handover h = HANDOVER_NULL;
     char path[PATH_MAX + sizeof(HANDOVER_SOCKET) + 1];
@@ -26,7 +25,6 @@ int take_over_recording(const char *run_dir, Observer *observer, usec_t *ret_boo
     }
     TAKE_FD(h.fanotify_fd);
     observer->connector_fd = TAKE_FD(h.connector_fd);
-    *ret_boottime = h.start_boottime;
-    *ret_realtime = h.start_realtime;
+    *ret_start = h.start;
     return 1;
 }

@@ -73,7 +73,7 @@ int trace_builder_new(Observer *o, TraceBuilder **ret)
     b->volumes = calloc(volumes->n + 1, sizeof(BuiltVolume));
     if (!b->t || !b->volumes)
         return -ENOMEM;
-    b->t->duration = clock_now(CLOCK_BOOTTIME) - o->stage->start_boottime;
+    b->t->duration = clock_now(CLOCK_BOOTTIME) - o->stage->start.boottime;
     for (size_t i = 0; i < volumes->n; i++) {
         int r = stage_metadata_observe(&b->volumes[i].metadata, &o->stage->snapshots,
                                        &volumes->volumes[i]);

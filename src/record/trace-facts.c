@@ -150,8 +150,9 @@ int trace_add_facts(Trace *t, const StageRecord *s, const char *root, const char
     if (r < 0)
         return r;
     t->uid = s->uid;
-    t->start_realtime = s->start_realtime;
-    t->start_boottime = s->start_boottime;
+    t->start_realtime = s->start.realtime;
+    t->start_boottime = s->start.boottime;
+    t->timing = s->timing;
     t->process_source = s->has_connector ? PROCESS_SOURCE_CONNECTOR : PROCESS_SOURCE_PROC;
     t->n_own += s->n_own;
     t->n_overflows = s->n_overflows;

@@ -173,6 +173,16 @@ int trace_to_json(const Trace *t, char **ret, size_t *ret_size)
     json_writer_add_column(&w, "kind", t->accesses, t->n_accesses, access_kind);
     json_writer_close(&w, '}');
 
+    /* Older recorders did not measure it. */
+    if (t->timing.ready > 0) {
+        json_writer_open(&w, "timing", '{');
+        json_writer_add_u64(&w, "ready_usec", t->timing.ready);
+        json_writer_add_u64(&w, "stalled_usec", t->timing.stalled);
+        json_writer_add_u64(&w, "busy_usec", t->timing.busy);
+        json_writer_add_u64(&w, "n_cpus", t->timing.n_cpus);
+        json_writer_close(&w, '}');
+    }
+
     /* A member that most traces do not have: every share is far above what a user opens. */
     if (t->n_left_out > 0) {
         json_writer_open(&w, "left_out", '{');
@@ -485,6 +495,22 @@ static int read_left_out(Reader *r, struct json_object *o)
     return 0;
 }
 
+static int read_timing(Reader *r, struct json_object *o)
+{
+    uint64_t n_cpus;
+
+    r->where = "timing";
+    if (!json_object_object_get_ex(o, "timing", NULL))
+        return 0;
+    CHECK(json_get_object(o, "timing", &o));
+    CHECK(json_get_u64(o, "ready_usec", TRACE_NUMBER_MAX, &r->t->timing.ready));
+    CHECK(json_get_u64(o, "stalled_usec", TRACE_NUMBER_MAX, &r->t->timing.stalled));
+    CHECK(json_get_u64(o, "busy_usec", TRACE_NUMBER_MAX, &r->t->timing.busy));
+    CHECK(json_get_u64(o, "n_cpus", TRACE_CPUS_MAX, &n_cpus));
+    r->t->timing.n_cpus = (uint32_t)n_cpus;
+    return r->t->timing.stalled <= r->t->timing.ready ? 0 : -EBADMSG;
+}
+
 static int read_flags(Reader *r, struct json_object *o)
 {
     struct json_object *a;
@@ -543,6 +569,7 @@ static int read_all(Reader *r)
     CHECK(read_lifetimes(r, o));
     CHECK(read_accesses(r, o));
     CHECK(read_left_out(r, o));
+    CHECK(read_timing(r, o));
     r->where = "cross-references";
     return trace_validate(r->t);
 }

@@ -102,6 +102,18 @@ typedef struct TraceLeftOut {
     uint64_t n_cut;   /* files of the trace whose resident ranges are not complete */
 } TraceLeftOut;
 
+/* When the stage had what people wait for, and where the time until then went. */
+typedef struct TraceTiming {
+    usec_t ready;   /* since the stage's start: the end of the boot's jobs, or the moment from which
+                       a login was quiet; 0: unknown, and so are the other fields */
+    usec_t stalled; /* until then: how long tasks waited for I/O ("some" of pressure stall
+                       information) */
+    usec_t busy;    /* until then: CPU time of all processors together */
+    uint32_t n_cpus; /* online */
+} TraceTiming;
+
+#define TRACE_CPUS_MAX 65536U
+
 /* One node of the path tree: "/" is node 0 and its own parent. */
 typedef struct TracePath {
     uint32_t parent;
@@ -118,7 +130,8 @@ typedef struct Trace {
     usec_t start_realtime;
     usec_t start_boottime;
     usec_t duration; /* of the stage */
-    Policy policy;   /* of the replay that ran in this stage */
+    TraceTiming timing;
+    Policy policy; /* of the replay that ran in this stage */
     ProcessSource process_source;
     uint64_t n_unknown_application; /* accesses whose application stayed unknown */
     uint64_t n_unresolved;          /* events whose object could not be named any more */

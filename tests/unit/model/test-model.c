@@ -148,6 +148,32 @@ static void horizon_and_first_use_are_means(void **state)
     assert_int_equal(predicted(p, "/f/z")->first_use, 2 * USEC_PER_SEC);
 }
 
+static Trace *timed_session(usec_t start, unsigned flags, usec_t ready, usec_t stalled)
+{
+    Trace *t = session(STAGE_BOOT, UID_INVALID, start, flags, "A>x=0-1", NULL);
+
+    t->timing = (TraceTiming){.ready = ready, .stalled = stalled, .n_cpus = 2};
+    return t;
+}
+
+/* A replay changes both times, and older recorders measured none. */
+static void timing_is_learned_without_replay(void **state)
+{
+    _cleanup_model_ Model *m = model_new(H);
+    _cleanup_prediction_ Prediction *p = NULL;
+
+    learn(&m, timed_session(T0, 0, 0, 0));
+    p = predict(m, STAGE_BOOT, UID_INVALID);
+    assert_int_equal(p->ready, 0);
+    p = prediction_free(p);
+    learn(&m, timed_session(T0, 0, 8 * USEC_PER_SEC, 6 * USEC_PER_SEC));
+    learn(&m, timed_session(T0 + H, 0, 2 * USEC_PER_SEC, USEC_PER_SEC));
+    learn(&m, timed_session(T0 + H, TRACE_REPLAYED, USEC_PER_MSEC, USEC_PER_MSEC));
+    p = predict(m, STAGE_BOOT, UID_INVALID);
+    assert_int_equal(p->ready, 4 * USEC_PER_SEC); /* (8 + 2 * 2) / 3 */
+    assert_int_equal(p->stalled, 2666666);        /* (6 + 2 * 1) / 3 */
+}
+
 static void users_apart_and_together(void **state)
 {
     _cleanup_model_ Model *m = model_new(H);
@@ -577,6 +603,7 @@ int main(void)
             cmocka_unit_test(older_sessions_fade),
             cmocka_unit_test(what_has_faded_away_is_gone),
             cmocka_unit_test(horizon_and_first_use_are_means),
+            cmocka_unit_test(timing_is_learned_without_replay),
             cmocka_unit_test(users_apart_and_together),
             cmocka_unit_test(replayed_sessions_tell_of_use_only),
             cmocka_unit_test(assumed_until_the_truth_is_known),

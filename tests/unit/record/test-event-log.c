@@ -203,12 +203,34 @@ static void test_limits(void **state)
     assert_null(event_log_free(NULL));
 }
 
+static void test_spread(void **state)
+{
+    EventLog *l = event_log_new();
+    const LoggedEvent *e;
+    size_t n;
+
+    for (uint32_t i = 0; i < 5; i++)
+        assert_int_equal(event_log_add(l, &(LoggedEvent){.object = i, .at_msec = 40}), 0);
+    event_log_spread(l, 1, 20, 40);
+    event_log_spread(l, 5, 40, 60); /* an empty batch */
+    event_log_spread(l, 9, 40, 60);
+    event_log_spread(l, 0, 50, 50); /* no time has passed */
+    e = event_log_events(l, &n);
+    assert_int_equal(n, 5);
+    assert_int_equal(e[0].at_msec, 40); /* not of the batch */
+    for (uint32_t i = 1; i < 5; i++) {
+        assert_int_equal(e[i].at_msec, 20 + 5 * i);
+        assert_int_equal(e[i].object, i);
+    }
+    event_log_free(l);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(test_each_once), cmocka_unit_test(test_kinds),
             cmocka_unit_test(test_many),      cmocka_unit_test(test_limits),
-            cmocka_unit_test(test_bytes),
+            cmocka_unit_test(test_bytes),     cmocka_unit_test(test_spread),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

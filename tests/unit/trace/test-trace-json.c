@@ -140,6 +140,10 @@ static void same(const Trace *a, const Trace *b)
         assert_int_equal(a->accesses[i].application, b->accesses[i].application);
         assert_int_equal(a->accesses[i].kind, b->accesses[i].kind);
     }
+    assert_int_equal(a->timing.ready, b->timing.ready);
+    assert_int_equal(a->timing.stalled, b->timing.stalled);
+    assert_int_equal(a->timing.busy, b->timing.busy);
+    assert_int_equal(a->timing.n_cpus, b->timing.n_cpus);
     assert_int_equal(a->n_left_out, b->n_left_out);
     for (size_t i = 0; i < a->n_left_out; i++) {
         assert_int_equal(a->left_out[i].uid, b->left_out[i].uid);
@@ -180,6 +184,7 @@ static void traces_come_back(void **state)
         if (session > 0) {
             assert_int_equal(trace_add_left_out(t, &(TraceLeftOut){0, INT64_MAX, 0, 1}), 0);
             assert_int_equal(trace_add_left_out(t, &(TraceLeftOut){TRACE_NONE, 1, 2, 3}), 0);
+            t->timing = (TraceTiming){INT64_MAX, 7, 0, TRACE_CPUS_MAX};
         }
         round_trip(t);
     }
@@ -461,6 +466,26 @@ static void left_out_is_checked(void **state)
     }
 }
 
+static void timing_is_checked(void **state)
+{
+    static const char *const wrong[] = {
+            "[]",
+            "{\"ready_usec\":1,\"stalled_usec\":1,\"busy_usec\":1}",
+            "{\"ready_usec\":-1,\"stalled_usec\":1,\"busy_usec\":1,\"n_cpus\":1}",
+            "{\"ready_usec\":1,\"stalled_usec\":1.5,\"busy_usec\":1,\"n_cpus\":1}",
+            "{\"ready_usec\":1,\"stalled_usec\":2,\"busy_usec\":1,\"n_cpus\":1}",
+            "{\"ready_usec\":1,\"stalled_usec\":1,\"busy_usec\":1,\"n_cpus\":65537}",
+    };
+
+    for (size_t i = 0; i < ELEMENTSOF(wrong); i++) {
+        _cleanup_free_ char *member = NULL, *text = NULL;
+
+        assert_true(asprintf(&member, "\"timing\":%s,\"stage\":", wrong[i]) > 0);
+        text = edited("\"stage\":", member);
+        refuse(text, strlen(text), -EBADMSG);
+    }
+}
+
 static void what_stands_beside_is_ignored(void **state)
 {
     _cleanup_free_ char *text = edited("\"stage\":", "\"of_a_later_version\":[{}],\n\"stage\":");
@@ -539,6 +564,7 @@ int main(void)
             cmocka_unit_test(too_deep_is_refused),
             cmocka_unit_test(wrong_members_are_refused),
             cmocka_unit_test(left_out_is_checked),
+            cmocka_unit_test(timing_is_checked),
             cmocka_unit_test(what_stands_beside_is_ignored),
             cmocka_unit_test(too_many_ranges_are_refused),
             cmocka_unit_test(a_read_trace_is_not_built_on),

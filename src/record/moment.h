@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* An instant with the kernel's totals at that instant, so that two of them give what a period took.
+ * Needs libc alone. */
+
+#include "base/time-util.h"
+
+#include <stdint.h>
+
+typedef struct Moment {
+    usec_t boottime, realtime;
+    uint64_t stalled_usec; /* how long tasks had waited for I/O; UINT64_MAX: unknown */
+    uint64_t busy_usec;    /* CPU time of all processors; UINT64_MAX: unknown */
+} Moment;
+
+#define MOMENT_NULL                                         \
+    {                                                       \
+        .stalled_usec = UINT64_MAX, .busy_usec = UINT64_MAX \
+    }
+
+/* Reads the clocks and this machine's totals. Totals that cannot be read are unknown. */
+void moment_read(Moment *ret);
