@@ -18,7 +18,7 @@ static size_t first_ending_at_or_after(const RangeSet *s, uint64_t at)
 
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
-        if (s->ranges[mid].end < at)
+        if (range_end(&s->ranges[mid]) < at)
             lo = mid + 1;
         else
             hi = mid;
@@ -26,24 +26,27 @@ static size_t first_ending_at_or_after(const RangeSet *s, uint64_t at)
     return lo;
 }
 
-int range_set_add(RangeSet *s, uint64_t start, uint64_t end)
+int range_set_insert(RangeSet *s, uint64_t offset, uint64_t length)
 {
+    uint64_t end;
     size_t i, j;
     int r;
 
-    if (end < start)
+    if (__builtin_add_overflow(offset, length, &end))
         return -EINVAL;
-    if (start == end)
+    if (length == 0)
         return 0;
 
     /* Ranges i .. j-1 overlap or touch the new range and are merged into it. */
-    i = s->n > 0 && s->ranges[s->n - 1].end < start ? s->n : first_ending_at_or_after(s, start);
-    for (j = i; j < s->n && s->ranges[j].start <= end; j++)
+    i = s->n > 0 && range_end(&s->ranges[s->n - 1]) < offset ? s->n
+                                                             : first_ending_at_or_after(s, offset);
+    for (j = i; j < s->n && s->ranges[j].offset <= end; j++)
         ;
 
     if (i < j) {
-        s->ranges[i].start = MIN(s->ranges[i].start, start);
-        s->ranges[i].end = MAX(s->ranges[j - 1].end, end);
+        uint64_t merged = MIN(s->ranges[i].offset, offset);
+
+        s->ranges[i] = (Range){merged, MAX(range_end(&s->ranges[j - 1]), end) - merged};
         memmove(s->ranges + i + 1, s->ranges + j, (s->n - j) * sizeof(Range));
         s->n -= j - i - 1;
         return 0;
@@ -58,7 +61,7 @@ int range_set_add(RangeSet *s, uint64_t start, uint64_t end)
     if (r < 0)
         return r;
     memmove(s->ranges + i + 1, s->ranges + i, (s->n - i) * sizeof(Range));
-    s->ranges[i] = (Range){start, end};
+    s->ranges[i] = (Range){offset, length};
     s->n++;
     return 0;
 }
@@ -87,11 +90,11 @@ int range_set_union(const RangeSet *a, const RangeSet *b, RangeSet *ret)
         const Range *x;
         int r;
 
-        if (j >= b->n || (i < a->n && a->ranges[i].start <= b->ranges[j].start))
+        if (j >= b->n || (i < a->n && a->ranges[i].offset <= b->ranges[j].offset))
             x = &a->ranges[i++];
         else
             x = &b->ranges[j++];
-        r = range_set_add(&u, x->start, x->end);
+        r = range_set_insert(&u, x->offset, x->length);
         if (r < 0)
             return r;
     }
@@ -118,15 +121,16 @@ int range_set_intersect(const RangeSet *a, const RangeSet *b, RangeSet *ret)
     size_t i = 0, j = 0;
 
     while (i < a->n && j < b->n) {
-        uint64_t start = MAX(a->ranges[i].start, b->ranges[j].start);
-        uint64_t end = MIN(a->ranges[i].end, b->ranges[j].end);
+        uint64_t start = MAX(a->ranges[i].offset, b->ranges[j].offset);
+        uint64_t a_end = range_end(&a->ranges[i]), b_end = range_end(&b->ranges[j]);
+        uint64_t end = MIN(a_end, b_end);
 
         if (start < end) {
-            int r = range_set_add(&x, start, end);
+            int r = range_set_insert(&x, start, end - start);
             if (r < 0)
                 return r;
         }
-        if (a->ranges[i].end < b->ranges[j].end)
+        if (a_end < b_end)
             i++;
         else
             j++;
@@ -142,22 +146,22 @@ int range_set_subtract(const RangeSet *a, const RangeSet *b, RangeSet *ret)
     size_t j = 0;
 
     for (size_t i = 0; i < a->n; i++) {
-        uint64_t at = a->ranges[i].start, end = a->ranges[i].end;
+        uint64_t at = a->ranges[i].offset, end = range_end(&a->ranges[i]);
 
-        while (j < b->n && b->ranges[j].end <= at)
+        while (j < b->n && range_end(&b->ranges[j]) <= at)
             j++;
         for (size_t k = j; at < end; k++) {
-            bool more = k < b->n && b->ranges[k].start < end;
-            uint64_t stop = more ? b->ranges[k].start : end;
+            bool more = k < b->n && b->ranges[k].offset < end;
+            uint64_t stop = more ? b->ranges[k].offset : end;
 
             if (stop > at) {
-                int r = range_set_add(&d, at, stop);
+                int r = range_set_insert(&d, at, stop - at);
                 if (r < 0)
                     return r;
             }
             if (!more)
                 break;
-            at = MAX(at, b->ranges[k].end);
+            at = MAX(at, range_end(&b->ranges[k]));
         }
     }
     *ret = d;
@@ -170,7 +174,7 @@ uint64_t range_set_total(const RangeSet *s)
     uint64_t total = 0;
 
     for (size_t i = 0; i < s->n; i++)
-        if (__builtin_add_overflow(total, s->ranges[i].end - s->ranges[i].start, &total))
+        if (__builtin_add_overflow(total, s->ranges[i].length, &total))
             return UINT64_MAX;
     return total;
 }
@@ -178,9 +182,12 @@ uint64_t range_set_total(const RangeSet *s)
 bool range_set_valid(const RangeSet *s)
 {
     for (size_t i = 0; i < s->n; i++) {
-        if (s->ranges[i].end <= s->ranges[i].start)
+        uint64_t end;
+
+        if (s->ranges[i].length == 0 ||
+            __builtin_add_overflow(s->ranges[i].offset, s->ranges[i].length, &end))
             return false;
-        if (i > 0 && s->ranges[i].start <= s->ranges[i - 1].end)
+        if (i > 0 && s->ranges[i].offset <= range_end(&s->ranges[i - 1]))
             return false;
     }
     return true;

@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Ranges of bytes (in a few places of pages or blocks; the owner says which), and sets of half-open
- * ranges [start, end). A RangeSet is always sorted, its ranges neither overlap nor touch, so that
- * equal sets have equal arrays. Pure. */
+/* Ranges of bytes, and sets of ranges. A RangeSet is always sorted, its ranges neither overlap nor
+ * touch, so that equal sets have equal arrays. Pure. */
 
 #include "base/macros.h"
 #include "base/time-util.h"
 
 typedef struct Range {
-    uint64_t start;
-    uint64_t end; /* exclusive; end > start in every stored range */
+    uint64_t offset;
+    uint64_t length; /* above 0 in every stored range; offset + length does not overflow */
 } Range;
+
+/* The offset of the first byte behind the range. */
+static inline uint64_t range_end(const Range *r)
+{
+    return r->offset + r->length;
+}
 
 /* A range of a file or block device, in bytes, with the probability that it is needed. */
 typedef struct PredictedRange {
@@ -46,9 +51,9 @@ typedef struct RangeSet {
 /* Frees the array and leaves an empty set. A zeroed RangeSet is a valid empty one. */
 void range_set_done(RangeSet *s);
 
-/* Adds [start, end); start == end adds nothing. O(1) if ranges are appended in rising order, else
- * O(n). 0, -EINVAL if end < start, or -ENOMEM; the set is unchanged on failure. */
-int range_set_add(RangeSet *s, uint64_t start, uint64_t end);
+/* Adds a range; a length of 0 adds nothing. O(1) if ranges are appended in rising order, else O(n).
+ * 0, -EINVAL if offset + length overflows, or -ENOMEM; the set is unchanged on failure. */
+int range_set_insert(RangeSet *s, uint64_t offset, uint64_t length);
 
 /* *ret = a's ranges (a deep copy). 0 or -ENOMEM. `ret` must be empty or uninitialised. */
 int range_set_copy(const RangeSet *a, RangeSet *ret);

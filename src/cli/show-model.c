@@ -11,8 +11,7 @@ static double expected_bytes(const WeightedRanges *s, DecayedSum observed)
     double sum = 0;
 
     for (size_t i = 0; i < s->n; i++)
-        sum += (double)(s->ranges[i].end - s->ranges[i].start) *
-               decayed_sum_ratio(s->ranges[i].weight, observed);
+        sum += (double)s->ranges[i].length * decayed_sum_ratio(s->ranges[i].weight, observed);
     return sum;
 }
 
@@ -125,8 +124,8 @@ static json_object *ranges_to_json(const WeightedRanges *s, DecayedSum observed)
     for (size_t i = 0; a && i < s->n; i++) {
         json_object *k = json_object_new_array();
 
-        json_object_array_add(k, json_object_new_uint64(s->ranges[i].start));
-        json_object_array_add(k, json_object_new_uint64(s->ranges[i].end));
+        json_object_array_add(k, json_object_new_uint64(s->ranges[i].offset));
+        json_object_array_add(k, json_object_new_uint64(weighted_range_end(&s->ranges[i])));
         json_object_array_add(
                 k, json_object_new_double(decayed_sum_ratio(s->ranges[i].weight, observed)));
         json_object_array_add(a, k);

@@ -171,8 +171,8 @@ static json_object *ranges_to_json(const RangeSet *s)
     for (size_t i = 0; a && i < s->n; i++) {
         json_object *pair = json_object_new_array_ext(2);
 
-        json_object_array_add(pair, json_object_new_uint64(s->ranges[i].start));
-        json_object_array_add(pair, json_object_new_uint64(s->ranges[i].end));
+        json_object_array_add(pair, json_object_new_uint64(s->ranges[i].offset));
+        json_object_array_add(pair, json_object_new_uint64(range_end(&s->ranges[i])));
         json_object_array_add(a, pair);
     }
     return a;

@@ -57,17 +57,17 @@ static int read_ranges(const Reader *r, JsonColumn c, DecayedSum whole, Weighted
     if (c.n % 3)
         return -EBADMSG;
     while (c.n > 0) {
-        uint64_t gap, length;
+        uint64_t gap, end;
         WeightedRange s;
 
         CHECK(json_next_u64(&c, TRACE_NUMBER_MAX, &gap));
-        CHECK(json_next_u64(&c, TRACE_NUMBER_MAX, &length));
+        CHECK(json_next_u64(&c, TRACE_NUMBER_MAX, &s.length));
         CHECK(next_sum(r, &c, whole, &s.weight));
-        if (__builtin_add_overflow(at, gap, &s.start) ||
-            __builtin_add_overflow(s.start, length, &s.end) || s.end > TRACE_NUMBER_MAX)
+        if (__builtin_add_overflow(at, gap, &s.offset) ||
+            __builtin_add_overflow(s.offset, s.length, &end) || end > TRACE_NUMBER_MAX)
             return -EBADMSG;
         CHECK(weighted_ranges_append(ret, s));
-        at = s.end;
+        at = end;
     }
     return 0;
 }

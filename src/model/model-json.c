@@ -169,10 +169,10 @@ static void write_ranges(Writer *w, const char *key, const WeightedRanges *s)
     for (size_t i = 0; v && i < s->n; i++) {
         const WeightedRange *x = &s->ranges[i];
 
-        v[3 * i] = x->start - at;
-        v[3 * i + 1] = x->end - x->start;
+        v[3 * i] = x->offset - at;
+        v[3 * i + 1] = x->length;
         v[3 * i + 2] = row_of(w, x->weight);
-        at = x->end;
+        at = weighted_range_end(x);
     }
     if (v)
         json_writer_add_numbers(&w->w, key, v, 3 * s->n);

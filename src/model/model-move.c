@@ -152,8 +152,8 @@ static void stretch(WeightedRanges *s, uint64_t old_end, uint64_t new_end)
 {
     WeightedRange *last = s->n > 0 ? &s->ranges[s->n - 1] : NULL;
 
-    if (last && last->end >= old_end && last->end < new_end)
-        last->end = new_end;
+    if (last && weighted_range_end(last) >= old_end && weighted_range_end(last) < new_end)
+        last->length = new_end - last->offset;
 }
 
 void model_stretch_file(Model *m, uint32_t file, uint64_t old_size, uint64_t new_size)

@@ -85,8 +85,8 @@ static int predict_file(const Model *m, const ModelStageFile *f, double needed, 
         const WeightedRange *g = &known->ranges[i];
 
         o->maps[o->n_maps++] = (PredictedRange){
-                .offset = g->start,
-                .length = g->end - g->start,
+                .offset = g->offset,
+                .length = g->length,
                 .probability = needed * decayed_sum_ratio(g->weight, whole),
         };
     }
@@ -107,7 +107,7 @@ static int predict_metadata(const ModelMetadata *d, Prediction *p)
             return -ENOMEM;
         p->metadata[p->n_metadata++] = (PredictedMetadata){
                 .uuid = uuid,
-                .range = {g->start, g->end - g->start, decayed_sum_ratio(g->weight, d->observed)},
+                .range = {g->offset, g->length, decayed_sum_ratio(g->weight, d->observed)},
         };
     }
     return 0;

@@ -18,16 +18,16 @@ static int emit(WeightedRanges *s, uint64_t start, uint64_t end, DecayedSum weig
     if (s->n > 0) {
         WeightedRange *l = &s->ranges[s->n - 1];
 
-        if (l->end == start && l->weight.current == weight.current &&
+        if (weighted_range_end(l) == start && l->weight.current == weight.current &&
             l->weight.previous == weight.previous) {
-            l->end = end;
+            l->length = end - l->offset;
             return 0;
         }
     }
     r = grow_array(&s->ranges, &s->allocated, s->n + 1, sizeof(WeightedRange));
     if (r < 0)
         return r;
-    s->ranges[s->n++] = (WeightedRange){start, end, weight};
+    s->ranges[s->n++] = (WeightedRange){start, end - start, weight};
     return 0;
 }
 
@@ -36,7 +36,7 @@ int weighted_ranges_from_ranges(const RangeSet *ranges, DecayedSum weight, Weigh
     WeightedRanges s = {0};
 
     for (size_t i = 0; i < ranges->n; i++) {
-        int r = emit(&s, ranges->ranges[i].start, ranges->ranges[i].end, weight);
+        int r = emit(&s, ranges->ranges[i].offset, range_end(&ranges->ranges[i]), weight);
 
         if (r < 0) {
             weighted_ranges_done(&s);
@@ -59,16 +59,16 @@ static DecayedSum value_at(Cursor *c, uint64_t at, uint64_t *end)
 {
     const WeightedRange *x;
 
-    while (c->i < c->s->n && c->s->ranges[c->i].end <= at)
+    while (c->i < c->s->n && weighted_range_end(&c->s->ranges[c->i]) <= at)
         c->i++;
     if (c->i == c->s->n)
         return (DecayedSum){0, 0};
     x = &c->s->ranges[c->i];
-    if (x->start > at) {
-        *end = MIN(*end, x->start);
+    if (x->offset > at) {
+        *end = MIN(*end, x->offset);
         return (DecayedSum){0, 0};
     }
-    *end = MIN(*end, x->end);
+    *end = MIN(*end, weighted_range_end(x));
     return decayed_sum_advance(x->weight, c->later);
 }
 
@@ -108,12 +108,14 @@ bool weighted_ranges_within(const WeightedRanges *s, DecayedSum whole)
 int weighted_ranges_append(WeightedRanges *s, WeightedRange x)
 {
     size_t n = s->n;
+    uint64_t end;
     int r;
 
-    if (x.start >= x.end || x.end == UINT64_MAX || decayed_sum_is_zero(x.weight) ||
-        (n > 0 && x.start < s->ranges[n - 1].end))
+    if (x.length == 0 || __builtin_add_overflow(x.offset, x.length, &end) || end == UINT64_MAX ||
+        decayed_sum_is_zero(x.weight) ||
+        (n > 0 && x.offset < weighted_range_end(&s->ranges[n - 1])))
         return -EBADMSG;
-    r = emit(s, x.start, x.end, x.weight);
+    r = emit(s, x.offset, end, x.weight);
     if (r < 0)
         return r;
     return s->n == n + 1 ? 0 : -EBADMSG; /* touching equals are not how we write it */

@@ -8,10 +8,16 @@
 #include "base/ranges.h"
 
 typedef struct WeightedRange {
-    uint64_t start;
-    uint64_t end;      /* exclusive */
+    uint64_t offset;
+    uint64_t length;   /* above 0 */
     DecayedSum weight; /* never zero */
 } WeightedRange;
+
+/* The offset of the first byte behind the range. */
+static inline uint64_t weighted_range_end(const WeightedRange *x)
+{
+    return x->offset + x->length;
+}
 
 /* Sorted, disjoint; neighbours that touch differ in weight, so equal functions have equal arrays.
  */

@@ -21,7 +21,7 @@ static int64_t count(Bisection *b, uint64_t offset, uint64_t length)
 static int add_window(Bisection *b, uint64_t offset, uint64_t length)
 {
     if (!b->search->read_window)
-        return range_set_add(b->ranges, offset, offset + length);
+        return range_set_insert(b->ranges, offset, length);
     if (b->calls >= b->search->calls_max)
         return -ETIME;
     b->calls++;
@@ -45,7 +45,7 @@ static int bisect(Bisection *b, uint64_t offset, uint64_t length, int64_t known)
     if (n == 0)
         return 0;
     if ((uint64_t)n >= pages)
-        return range_set_add(b->ranges, offset, offset + length);
+        return range_set_insert(b->ranges, offset, length);
     if (length <= b->window)
         return add_window(b, offset, length);
 

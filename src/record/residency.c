@@ -66,8 +66,8 @@ static int read_window(void *arg, uint64_t offset, uint64_t length, RangeSet *ra
             continue;
         for (start = i; i < n && (pages[i] & 1); i++)
             ;
-        r = range_set_add(ranges, offset + start * s->page,
-                          MIN(offset + i * s->page, offset + length));
+        r = range_set_insert(ranges, offset + start * s->page,
+                             MIN(i * s->page, length) - start * s->page);
     }
     return r;
 }

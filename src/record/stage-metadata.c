@@ -58,7 +58,7 @@ static int derive(StageMetadata *m)
     int r = m->deriver ? metadata_deriver_finish(m->deriver, &ranges, &n) : 0;
 
     for (size_t i = 0; r >= 0 && i < n; i++)
-        r = range_set_add(&m->ranges, ranges[i].offset, ranges[i].offset + ranges[i].length);
+        r = range_set_insert(&m->ranges, ranges[i].offset, ranges[i].length);
     if (r >= 0)
         m->source = METADATA_SOURCE_DERIVED;
     return r;

@@ -127,17 +127,17 @@ static int add_ranges(CycleObjects *m, FileObjects *f, uint32_t path, const Weig
                       DecayedSum whole)
 {
     for (size_t i = 0; i < s->n;) {
-        uint64_t start = s->ranges[i].start, end = start;
+        uint64_t start = s->ranges[i].offset, end = start;
         double sum = 0;
         int r;
 
-        for (; i < s->n && (end == start || s->ranges[i].start == end); i++) {
+        for (; i < s->n && (end == start || s->ranges[i].offset == end); i++) {
             double chance = decayed_sum_ratio(s->ranges[i].weight, whole);
 
             if (chance < PART_MIN)
                 break;
-            sum += chance * (double)(s->ranges[i].end - s->ranges[i].start);
-            end = s->ranges[i].end;
+            sum += chance * (double)(s->ranges[i].length);
+            end = weighted_range_end(&s->ranges[i]);
         }
         if (end == start) {
             i++;
@@ -302,8 +302,8 @@ static int add_volume(CycleObjects *m, const ModelMetadata *d, double minimum_us
         if (chance >= minimum_use)
             r = add_object(m, &(CycleObject){.path = (uint32_t)m->n_paths - 1,
                                              .kind = PREFETCH_METADATA,
-                                             .offset = g->start,
-                                             .length = g->end - g->start,
+                                             .offset = g->offset,
+                                             .length = g->length,
                                              .chance = (float)chance});
     }
     return r;

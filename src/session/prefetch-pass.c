@@ -77,7 +77,7 @@ static void read_range(PrefetchState *s, const OpenFile *f, const PlacedRange *x
     /* If memory runs out, the range may be read again too early. */
     if (at > x->offset)
         (void)refetch_backoff_note_read(&s->backoff, f->path, clock_now(CLOCK_MONOTONIC),
-                                        (Range){x->offset, at});
+                                        (Range){x->offset, at - x->offset});
 }
 
 static void read_missing(PrefetchState *s, PrefetchPass *p)
@@ -113,8 +113,8 @@ static int add_missing(PrefetchPass *p, int fd, const char *path, uint64_t disk,
     for (size_t i = 0; r >= 0 && i < missing->n; i++) {
         const PlacedRange range = {
                 .file = file,
-                .offset = missing->ranges[i].start,
-                .length = missing->ranges[i].end - missing->ranges[i].start,
+                .offset = missing->ranges[i].offset,
+                .length = missing->ranges[i].length,
                 .disk = disk,
         };
 
@@ -127,7 +127,7 @@ static int add_missing(PrefetchPass *p, int fd, const char *path, uint64_t disk,
 /* True if all of the range is in memory. Also false if cachestat(2) is not available. */
 static bool is_resident(const PrefetchState *s, int fd, Range x)
 {
-    return s->cachestat && cachestat_is_resident(fd, x.start, x.end - x.start) > 0;
+    return s->cachestat && cachestat_is_resident(fd, x.offset, x.length) > 0;
 }
 
 static bool are_resident(const PrefetchState *s, int fd, const RangeSet *ranges)
@@ -242,7 +242,7 @@ static int examine_metadata(PrefetchState *s, PrefetchPass *p, const PrefetchFil
     r = clip(&f->ranges, size > 0 ? (uint64_t)size : 0, &within);
     for (size_t i = 0; r >= 0 && i < within.n; i++)
         if (!is_resident(s, fd, within.ranges[i]))
-            r = range_set_add(&missing, within.ranges[i].start, within.ranges[i].end);
+            r = range_set_insert(&missing, within.ranges[i].offset, within.ranges[i].length);
     if (r >= 0)
         r = refetch_backoff_filter(s->backoff, f->path, clock_now(CLOCK_MONOTONIC), &missing);
     if (r < 0 || missing.n == 0)

@@ -241,7 +241,7 @@ static int make_job(const PrefetchThread *t, const PrefetchRequest *requests, si
             r = add_file(t, j, q);
         }
         if (r >= 0 && q->length > 0 && q->length <= UINT64_MAX - q->offset)
-            r = range_set_add(&j->files[file[first[i]]].ranges, q->offset, q->offset + q->length);
+            r = range_set_insert(&j->files[file[first[i]]].ranges, q->offset, q->length);
     }
     if (r < 0)
         return r;

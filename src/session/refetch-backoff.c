@@ -93,7 +93,7 @@ int refetch_backoff_note_read(RefetchBackoff **b, const char *path, usec_t now, 
         x->at = now;
         range_set_done(&x->ranges); /* the other ranges are due until they are read, too */
     }
-    return range_set_add(&x->ranges, range.start, range.end);
+    return range_set_insert(&x->ranges, range.offset, range.length);
 }
 
 bool refetch_backoff_list_due(RefetchBackoff **b, const char *path, usec_t now,

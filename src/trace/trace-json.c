@@ -65,9 +65,9 @@ static void write_ranges(JsonWriter *w, const char *key, const RangeSet *s)
         }
     }
     for (size_t i = 0; i < s->n; i++) {
-        v[2 * i] = s->ranges[i].start - at;
-        v[2 * i + 1] = s->ranges[i].end - s->ranges[i].start;
-        at = s->ranges[i].end;
+        v[2 * i] = s->ranges[i].offset - at;
+        v[2 * i + 1] = s->ranges[i].length;
+        at = range_end(&s->ranges[i]);
     }
     json_writer_add_numbers(w, key, v, 2 * s->n);
 }
@@ -256,7 +256,7 @@ static int read_ranges(JsonColumn c, RangeSet *ret)
         if (length == 0 || (!first && gap == 0) || __builtin_add_overflow(at, gap, &start) ||
             __builtin_add_overflow(start, length, &end))
             return -EBADMSG;
-        CHECK(range_set_add(ret, start, end));
+        CHECK(range_set_insert(ret, start, length));
         at = end;
     }
     return 0;

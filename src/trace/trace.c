@@ -427,7 +427,7 @@ static int validate_paths(const Trace *t)
 
 static bool ranges_are_valid(const RangeSet *s)
 {
-    return range_set_valid(s) && (s->n == 0 || s->ranges[s->n - 1].end <= TRACE_NUMBER_MAX);
+    return range_set_valid(s) && (s->n == 0 || range_end(&s->ranges[s->n - 1]) <= TRACE_NUMBER_MAX);
 }
 
 static bool volume_is_valid(const TraceVolume *v)

@@ -90,7 +90,7 @@ static int add_blocks(Ext2Metadata *m, RangeSet *s, blk64_t block, uint64_t n)
         return 0;
     if (block >= total)
         return 0;
-    return range_set_add(s, block * m->block_size, MIN(block + n, total) * m->block_size);
+    return range_set_insert(s, block * m->block_size, MIN(n, total - block) * m->block_size);
 }
 
 /* Returns the block of the inode table that contains the inode, or 0. */
@@ -247,11 +247,12 @@ int ext2_metadata_filter(Ext2Metadata *m, const RangeSet *resident, RangeSet *re
     int r;
 
     for (size_t i = 0; i < resident->n; i++) {
-        uint64_t first = resident->ranges[i].start / m->block_size;
-        uint64_t end = MIN(DIV_ROUND_UP(resident->ranges[i].end, m->block_size), total);
+        const Range *x = &resident->ranges[i];
+        uint64_t first = x->offset / m->block_size;
+        uint64_t end = MIN(DIV_ROUND_UP(range_end(x), m->block_size), total);
 
         for (uint64_t b = first; b < end; b++) {
-            uint64_t bit;
+            uint64_t start = MAX(b * m->block_size, x->offset), bit;
 
             if (b >= fs->super->s_first_data_block) {
                 r = load_bitmap(m, ext2fs_group_of_blk2(fs, b));
@@ -261,8 +262,7 @@ int ext2_metadata_filter(Ext2Metadata *m, const RangeSet *resident, RangeSet *re
                 if (bit / 8 >= m->block_size || !(m->bitmap[bit / 8] & 1U << bit % 8))
                     continue;
             }
-            r = range_set_add(&kept, MAX(b * m->block_size, resident->ranges[i].start),
-                              MIN((b + 1) * m->block_size, resident->ranges[i].end));
+            r = range_set_insert(&kept, start, MIN((b + 1) * m->block_size, range_end(x)) - start);
             if (r < 0)
                 return r;
         }

@@ -176,7 +176,8 @@ static int collect_blocks(MetadataDeriver *d, Ext2Metadata *m, PredictedRange **
         if (ext2_metadata_of_inode(m, e->inode, &ranges) == -ENOMEM)
             return -ENOMEM;
         for (size_t i = 0; i < ranges.n; i++)
-            for (uint64_t at = ranges.ranges[i].start; at < ranges.ranges[i].end; at += size) {
+            for (uint64_t at = ranges.ranges[i].offset; at < range_end(&ranges.ranges[i]);
+                 at += size) {
                 if (grow_array(&blocks, &allocated, n + 1, sizeof(PredictedRange)) < 0)
                     return -ENOMEM;
                 blocks[n++] = (PredictedRange){at, size, e->probability};

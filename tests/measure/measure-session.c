@@ -17,6 +17,7 @@
 #include "evaluate/random.h"
 #include "session/machine.h"
 #include "session/prefetch-thread.h"
+#include "util/range-util.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -92,9 +93,9 @@ static int make_model(Measure *m, Model **ret)
             r = add_file(t, path, &x.file);
             if (r >= 0 && t->files[x.file].size_bytes == 0) {
                 t->files[x.file].size_bytes = BYTES;
-                r = range_set_add(&t->files[x.file].resident, 0, 4 * PAGE);
+                r = range_set_insert_span(&t->files[x.file].resident, 0, 4 * PAGE);
                 if (r >= 0)
-                    r = range_set_add(&t->files[x.file].resident, 8 * PAGE, BYTES);
+                    r = range_set_insert_span(&t->files[x.file].resident, 8 * PAGE, BYTES);
             }
             if (r >= 0)
                 r = trace_add_access(t, &x);

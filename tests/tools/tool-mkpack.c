@@ -164,10 +164,9 @@ static void add_metadata(PackContentVolume *s, const Volume *v)
     ext2_metadata_free(m);
     s->metadata = calloc(ranges.n + 1, sizeof(PredictedRange));
     for (size_t i = 0; s->metadata && i < ranges.n; i++)
-        s->metadata[s->n_metadata++] =
-                (PredictedRange){.offset = ranges.ranges[i].start,
-                                 .length = ranges.ranges[i].end - ranges.ranges[i].start,
-                                 .probability = 1};
+        s->metadata[s->n_metadata++] = (PredictedRange){.offset = ranges.ranges[i].offset,
+                                                        .length = ranges.ranges[i].length,
+                                                        .probability = 1};
 }
 
 static void add_volume(PackContent *c, const VolumeTable *t, const char *mountpoint,

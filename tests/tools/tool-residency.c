@@ -23,8 +23,7 @@ int main(int argc, char **argv)
         perror("tool-residency");
         return 2;
     }
-    r = range_set_add(&wanted, start,
-                      argc == 4 ? start + strtoull(argv[3], NULL, 10) : (uint64_t)size);
+    r = range_set_insert(&wanted, start, argc == 4 ? strtoull(argv[3], NULL, 10) : (uint64_t)size);
     if (r >= 0)
         r = residency_read(fd, (uint64_t)size, USEC_INFINITY, &resident);
     if (r >= 0)

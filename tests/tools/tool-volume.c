@@ -111,8 +111,8 @@ static int ranges(const RangeSet *s)
     for (size_t i = 0; i < s->n; i++) {
         json_object *o = json_object_new_array();
 
-        json_object_array_add(o, json_object_new_uint64(s->ranges[i].start));
-        json_object_array_add(o, json_object_new_uint64(s->ranges[i].end));
+        json_object_array_add(o, json_object_new_uint64(s->ranges[i].offset));
+        json_object_array_add(o, json_object_new_uint64(range_end(&s->ranges[i])));
         json_object_array_add(list, o);
     }
     return print(list);
@@ -133,7 +133,7 @@ static int metadata(const char *verb, const char *device, char **arguments)
         if (strcmp(verb, "inode") == 0)
             r = ext2_metadata_of_inode(m, n, &s);
         else
-            r = range_set_add(&s, n, strtoull(end + 1, NULL, 10));
+            r = range_set_insert(&s, n, strtoull(end + 1, NULL, 10) - n);
     }
     if (r >= 0 && strcmp(verb, "filter") == 0)
         r = ext2_metadata_filter(m, &s, &kept);

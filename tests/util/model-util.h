@@ -4,6 +4,7 @@
 /* Small sessions in one line, for tests of the model. */
 
 #include "model/model.h"
+#include "util/range-util.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -27,7 +28,7 @@ static inline void test_ranges(const char *text, uint64_t unit, RangeSet *ret)
     int n;
 
     for (; sscanf(text, "%llu-%llu%n", &a, &b, &n) == 2; text += n + (text[n] == ','))
-        assert_int_equal(range_set_add(ret, a * unit, b * unit), 0);
+        assert_int_equal(range_set_insert_span(ret, a * unit, b * unit), 0);
 }
 
 static inline uint32_t test_file(Trace *t, const char *folder, const char *name, bool directory)

@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Questions that only tests ask of a set of ranges. */
+/* What only tests do with a set of ranges. */
 
 #include "base/ranges.h"
 
 #include <string.h>
 
+/* Adds [start, end). As range_set_insert(). */
+static inline int range_set_insert_span(RangeSet *s, uint64_t start, uint64_t end)
+{
+    return end < start ? -EINVAL : range_set_insert(s, start, end - start);
+}
+
 static inline bool range_set_contains(const RangeSet *s, uint64_t at)
 {
     for (size_t i = 0; i < s->n; i++)
-        if (s->ranges[i].start <= at && at < s->ranges[i].end)
+        if (s->ranges[i].offset <= at && at < range_end(&s->ranges[i]))
             return true;
     return false;
 }
@@ -26,8 +32,8 @@ static inline void range_set_merge_gaps(RangeSet *s, uint64_t max_gap)
     size_t n = 0;
 
     for (size_t i = 0; i < s->n; i++) {
-        if (n > 0 && s->ranges[i].start - s->ranges[n - 1].end <= max_gap)
-            s->ranges[n - 1].end = s->ranges[i].end;
+        if (n > 0 && s->ranges[i].offset - range_end(&s->ranges[n - 1]) <= max_gap)
+            s->ranges[n - 1].length = range_end(&s->ranges[i]) - s->ranges[n - 1].offset;
         else
             s->ranges[n++] = s->ranges[i];
     }

@@ -3,6 +3,7 @@
 #include "util/synthetic.h"
 
 #include "evaluate/random.h"
+#include "util/range-util.h"
 
 #include <string.h>
 
@@ -99,7 +100,8 @@ static int add_file(const SyntheticParameters *p, Trace *t, size_t i, Random *ra
         if (random_below(random, 100) < 3)
             length += 1 + random_below(random, 8);
         length = MIN(length, pages - at);
-        r = range_set_add(&f->resident, (uint64_t)at * PAGE, (uint64_t)(at + length) * PAGE);
+        r = range_set_insert_span(&f->resident, (uint64_t)at * PAGE,
+                                  (uint64_t)(at + length) * PAGE);
         if (r < 0)
             return r;
         at += length + 1 + world(p, i * 16 + n, 9) % 96;
@@ -133,7 +135,7 @@ static int add_volume(const SyntheticParameters *p, Trace *t, Random *random)
         at += 1 + world(p, i, 21) % (2 * v.size_bytes / PAGE / 3 / (n + 1));
         if (random_below(random, 100) < 3)
             length++;
-        r = range_set_add(&metadata, at * PAGE, (at + length) * PAGE);
+        r = range_set_insert_span(&metadata, at * PAGE, (at + length) * PAGE);
         if (r < 0)
             return r;
         at += length + 2;

@@ -172,7 +172,7 @@ static void random_ranges(Random *r, WeightedRanges *ret, DecayedSum *table)
     for (unsigned pieces = 1 + random_below(r, 4); pieces > 0; pieces--) {
         unsigned a = random_below(r, WIDTH), b = a + random_below(r, WIDTH - a) + 1;
         DecayedSum weight = {1 + random_below(r, 3), random_below(r, 2)};
-        Range range = {a, b};
+        Range range = {a, b - a};
         const RangeSet set = {&range, 1, 1};
         WeightedRanges one = {0}, sum = {0};
 
@@ -189,7 +189,7 @@ static void random_ranges(Random *r, WeightedRanges *ret, DecayedSum *table)
 static DecayedSum ranges_value(const WeightedRanges *s, uint64_t at)
 {
     for (size_t i = 0; i < s->n; i++)
-        if (s->ranges[i].start <= at && at < s->ranges[i].end)
+        if (s->ranges[i].offset <= at && at < weighted_range_end(&s->ranges[i]))
             return s->ranges[i].weight;
     return (DecayedSum){0, 0};
 }
@@ -199,10 +199,10 @@ static void check_canonical(const WeightedRanges *s)
     for (size_t i = 0; i < s->n; i++) {
         const WeightedRange *x = &s->ranges[i];
 
-        assert_true(x->start < x->end && !decayed_sum_is_zero(x->weight));
+        assert_true(x->length > 0 && !decayed_sum_is_zero(x->weight));
         if (i > 0) {
-            assert_true(x[-1].end <= x->start);
-            assert_false(x[-1].end == x->start && equal(x[-1].weight, x->weight));
+            assert_true(weighted_range_end(&x[-1]) <= x->offset);
+            assert_false(weighted_range_end(&x[-1]) == x->offset && equal(x[-1].weight, x->weight));
         }
     }
 }
@@ -224,8 +224,8 @@ static void weighted_ranges_add_like_arrays(void **state)
         check_canonical(&sum);
         assert_int_equal(sum.n, mirrored.n);
         for (size_t i = 0; i < sum.n; i++) {
-            assert_int_equal(sum.ranges[i].start, mirrored.ranges[i].start);
-            assert_int_equal(sum.ranges[i].end, mirrored.ranges[i].end);
+            assert_int_equal(sum.ranges[i].offset, mirrored.ranges[i].offset);
+            assert_int_equal(sum.ranges[i].length, mirrored.ranges[i].length);
         }
         for (unsigned i = 0; i < WIDTH; i++)
             assert_true(equal(ranges_value(&sum, i),
@@ -242,19 +242,21 @@ static void segments_are_appended_in_order(void **state)
 {
     WeightedRanges s = {0};
 
-    assert_int_equal(weighted_ranges_append(&s, (WeightedRange){4, 4, {1, 0}}), -EBADMSG);
-    assert_int_equal(weighted_ranges_append(&s, (WeightedRange){4, 3, {1, 0}}), -EBADMSG);
-    assert_int_equal(weighted_ranges_append(&s, (WeightedRange){4, 5, {0, 0}}), -EBADMSG);
-    assert_int_equal(weighted_ranges_append(&s, (WeightedRange){4, UINT64_MAX, {1, 0}}), -EBADMSG);
+    assert_int_equal(weighted_ranges_append(&s, (WeightedRange){4, 0, {1, 0}}), -EBADMSG);
+    assert_int_equal(weighted_ranges_append(&s, (WeightedRange){4, UINT64_MAX - 3, {1, 0}}),
+                     -EBADMSG);
+    assert_int_equal(weighted_ranges_append(&s, (WeightedRange){4, 1, {0, 0}}), -EBADMSG);
+    assert_int_equal(weighted_ranges_append(&s, (WeightedRange){4, UINT64_MAX - 4, {1, 0}}),
+                     -EBADMSG);
     assert_int_equal(s.n, 0);
-    assert_int_equal(weighted_ranges_append(&s, (WeightedRange){4, 6, {1, 0}}), 0);
-    assert_int_equal(weighted_ranges_append(&s, (WeightedRange){5, 7, {2, 0}}), -EBADMSG);
-    assert_int_equal(weighted_ranges_append(&s, (WeightedRange){6, 7, {2, 0}}), 0);
+    assert_int_equal(weighted_ranges_append(&s, (WeightedRange){4, 2, {1, 0}}), 0);
+    assert_int_equal(weighted_ranges_append(&s, (WeightedRange){5, 2, {2, 0}}), -EBADMSG);
+    assert_int_equal(weighted_ranges_append(&s, (WeightedRange){6, 1, {2, 0}}), 0);
     assert_true(weighted_ranges_within(&s, (DecayedSum){2, 0}));
     assert_false(weighted_ranges_within(&s, (DecayedSum){1, 9}));
     weighted_ranges_done(&s);
-    assert_int_equal(weighted_ranges_append(&s, (WeightedRange){4, 6, {1, 0}}), 0);
-    assert_int_equal(weighted_ranges_append(&s, (WeightedRange){6, 7, {1, 0}}),
+    assert_int_equal(weighted_ranges_append(&s, (WeightedRange){4, 2, {1, 0}}), 0);
+    assert_int_equal(weighted_ranges_append(&s, (WeightedRange){6, 1, {1, 0}}),
                      -EBADMSG); /* would be one */
     weighted_ranges_done(&s);
 }

@@ -5,6 +5,7 @@
 
 #include "evaluate/trace-input.h"
 #include "util/evaluate-util.h"
+#include "util/range-util.h"
 
 static uint32_t file(Trace *t, const char *path, uint64_t bytes)
 {
@@ -13,7 +14,7 @@ static uint32_t file(Trace *t, const char *path, uint64_t bytes)
     assert_int_equal(trace_add_path(t, path, &p), 0);
     assert_int_equal(trace_add_file(t, p, TRACE_NONE, false, &f), 0);
     if (bytes > 0 && t->files[f].resident.n == 0)
-        assert_int_equal(range_set_add(&t->files[f].resident, 0, bytes), 0);
+        assert_int_equal(range_set_insert_span(&t->files[f].resident, 0, bytes), 0);
     return f;
 }
 

@@ -170,7 +170,7 @@ static void metadata_keeps_a_quarter_the_most_frequent_first(void **state)
     assert_true(stage_has(m, STAGE_LOGIN, 1000, "/f/x"));
     /* The one of both sessions is the last on the device, and stays. */
     assert_int_equal(
-            m->stages[0].metadata[0].ranges.ranges[m->stages[0].metadata[0].ranges.n - 1].start,
+            m->stages[0].metadata[0].ranges.ranges[m->stages[0].metadata[0].ranges.n - 1].offset,
             9000 * PAGE);
     check_model(m);
 }

@@ -147,7 +147,7 @@ static uint64_t end_of(const Model *m, const char *path)
         const WeightedRanges *s = &m->stages[0].files[i].resident;
 
         if (m->stages[0].files[i].file == file)
-            return s->ranges[s->n - 1].end / PAGE;
+            return weighted_range_end(&s->ranges[s->n - 1]) / PAGE;
     }
     return 0;
 }

@@ -5,6 +5,7 @@
 #include "model/model.h"
 #include "predict/mixture-train.h"
 #include "predict/mixture.h"
+#include "util/range-util.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +23,7 @@ static uint32_t application(Trace *t, const char *path, uint64_t bytes)
 
     assert_int_equal(trace_add_path(t, path, &p), 0);
     assert_int_equal(trace_add_file(t, p, TRACE_NONE, false, &f), 0);
-    assert_int_equal(range_set_add(&t->files[f].resident, 0, bytes), 0);
+    assert_int_equal(range_set_insert_span(&t->files[f].resident, 0, bytes), 0);
     assert_int_equal(trace_add_application(t, f, &a), 0);
     assert_int_equal(trace_add_access(t, &(TraceAccess){0, f, a, ACCESS_EXEC}), 0);
     return a;

@@ -52,7 +52,7 @@ static void expected(const bool *resident, uint64_t n, uint64_t size, RangeSet *
 {
     for (uint64_t i = 0; i < n; i++)
         if (resident[i])
-            assert_int_equal(range_set_add(ret, i * PAGE, MIN((i + 1) * PAGE, size)), 0);
+            assert_int_equal(range_set_insert_span(ret, i * PAGE, MIN((i + 1) * PAGE, size)), 0);
 }
 
 static void check(const bool *resident, uint64_t n, uint64_t size)
@@ -131,8 +131,8 @@ static void test_page_sizes(void **state)
                                          UINT64_C(1) << 40, &found, NULL),
                          0);
         assert_int_equal(found.n, 1);
-        assert_int_equal(found.ranges[0].start, at);
-        assert_int_equal(found.ranges[0].end, at + pages[i]);
+        assert_int_equal(found.ranges[0].offset, at);
+        assert_int_equal(found.ranges[0].length, pages[i]);
     }
 }
 
@@ -177,7 +177,8 @@ static int read_sparse(void *arg, uint64_t offset, uint64_t length, RangeSet *ra
     s->window_bytes += length;
     for (size_t i = 0; r >= 0 && i < s->n; i++)
         if (s->pages[i] >= offset && s->pages[i] - offset < length)
-            r = range_set_add(ranges, s->pages[i], MIN(s->pages[i] + PAGE, offset + length));
+            r = range_set_insert_span(ranges, s->pages[i],
+                                      MIN(s->pages[i] + PAGE, offset + length));
     return r;
 }
 
@@ -214,7 +215,7 @@ static void test_sparse(void **state)
         assert_true(range_set_contains(&found, PAGE));
         assert_true(range_set_contains(&found, pages[2]));
         assert_true(range_set_contains(&found, size - 1));
-        assert_int_equal(found.ranges[2].end, size);
+        assert_int_equal(range_end(&found.ranges[2]), size);
         assert_int_equal(few.windows, 3);
         assert_true(few.counts <= 3 * 42);
         assert_true(few.window_bytes <= UINT64_C(3) * WINDOW);
@@ -244,7 +245,7 @@ static void test_budget(void **state)
             assert_int_equal(s.counts + s.windows, calls + by_time);
             assert_true(part.n < complete.n);
             for (size_t i = 0; i < part.n; i++)
-                assert_int_equal(part.ranges[i].start, pages[i]);
+                assert_int_equal(part.ranges[i].offset, pages[i]);
         }
 }
 
@@ -277,7 +278,8 @@ static void test_changing(void **state)
 
         assert_int_equal(search(count, &d, sizeof(resident) * PAGE, &found, NULL), 0);
         assert_true(range_set_valid(&found));
-        assert_true(found.n == 0 || found.ranges[found.n - 1].end <= sizeof(resident) * PAGE);
+        assert_true(found.n == 0 ||
+                    range_end(&found.ranges[found.n - 1]) <= sizeof(resident) * PAGE);
     }
 }
 

@@ -3,6 +3,7 @@
 /* When what was reclaimed is read again: session/refetch-backoff.h. */
 
 #include "session/refetch-backoff.h"
+#include "util/range-util.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +20,7 @@ static uint64_t due(const RefetchBackoff *b, const char *path, usec_t now, uint6
 {
     _cleanup_range_set_ RangeSet missing = {0};
 
-    assert_int_equal(range_set_add(&missing, start, end), 0);
+    assert_int_equal(range_set_insert_span(&missing, start, end), 0);
     assert_int_equal(refetch_backoff_filter(b, path, now, &missing), 0);
     return range_set_total(&missing);
 }
@@ -30,14 +31,17 @@ static uint64_t fetched(RefetchBackoff **b, const char *path, usec_t now, uint64
 {
     _cleanup_range_set_ RangeSet missing = {0};
 
-    assert_int_equal(range_set_add(&missing, start, end), 0);
+    assert_int_equal(range_set_insert_span(&missing, start, end), 0);
     assert_int_equal(refetch_backoff_filter(*b, path, now, &missing), 0);
     for (size_t i = 0; i < missing.n; i++) {
         Range x = missing.ranges[i];
-        uint64_t middle = (x.start + x.end) / 2;
+        uint64_t middle = x.offset + x.length / 2;
 
-        assert_int_equal(refetch_backoff_note_read(b, path, now, (Range){x.start, middle}), 0);
-        assert_int_equal(refetch_backoff_note_read(b, path, now, (Range){middle, x.end}), 0);
+        assert_int_equal(
+                refetch_backoff_note_read(b, path, now, (Range){x.offset, middle - x.offset}), 0);
+        assert_int_equal(
+                refetch_backoff_note_read(b, path, now, (Range){middle, range_end(&x) - middle}),
+                0);
     }
     return range_set_total(&missing);
 }

@@ -207,8 +207,8 @@ static void extreme_numbers_come_back(void **state)
     TraceAccess a = {.application = TRACE_NONE, .kind = ACCESS_READ};
     uint32_t id, path;
 
-    assert_int_equal(range_set_add(&v.metadata, 0, 1), 0);
-    assert_int_equal(range_set_add(&v.metadata, 2, INT64_MAX), 0);
+    assert_int_equal(range_set_insert_span(&v.metadata, 0, 1), 0);
+    assert_int_equal(range_set_insert_span(&v.metadata, 2, INT64_MAX), 0);
     assert_int_equal(trace_add_volume(t, &v, &id), 0);
     range_set_done(&v.metadata);
     for (size_t i = 0; i < ELEMENTSOF(numbers); i++) {
@@ -220,7 +220,8 @@ static void extreme_numbers_come_back(void **state)
         t->files[id].inode = numbers[i];
         t->files[id].mtime_nsec = (int64_t)numbers[i];
         t->files[id].size_bytes = MIN(numbers[i], (uint64_t)INT64_MAX);
-        assert_int_equal(range_set_add(&t->files[id].resident, numbers[i] / 3, INT64_MAX), 0);
+        assert_int_equal(range_set_insert_span(&t->files[id].resident, numbers[i] / 3, INT64_MAX),
+                         0);
     }
     t->files[2].mtime_nsec = INT64_MIN;
     a.at = TRACE_NUMBER_MAX;
@@ -512,7 +513,7 @@ static void too_many_ranges_are_refused(void **state)
     assert_int_equal(trace_add_path(t, "/a", &id), 0);
     assert_int_equal(trace_add_file(t, id, TRACE_NONE, false, &file), 0);
     for (uint64_t k = 0; k <= TRACE_RANGES_MAX; k++)
-        assert_int_equal(range_set_add(&t->files[file].resident, 2 * k, 2 * k + 1), 0);
+        assert_int_equal(range_set_insert_span(&t->files[file].resident, 2 * k, 2 * k + 1), 0);
     assert_int_equal(trace_to_json(t, &text, &size), 0);
     refuse(text, size, -EBADMSG);
     t->files[file].resident.n--;

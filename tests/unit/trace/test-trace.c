@@ -2,6 +2,7 @@
 
 #include "trace/trace.h"
 
+#include "util/range-util.h"
 #include "util/synthetic.h"
 
 #include <setjmp.h>
@@ -218,11 +219,11 @@ static void ranges_are_limited(void **state)
         assert_int_equal(trace_add_path(t, path, &id), 0);
         assert_int_equal(trace_add_file(t, id, TRACE_NONE, false, &file), 0);
         for (uint64_t k = 0; k < TRACE_RANGES_MAX / n_files; k++)
-            assert_int_equal(range_set_add(&t->files[file].resident, 2 * k, 2 * k + 1), 0);
+            assert_int_equal(range_set_insert_span(&t->files[file].resident, 2 * k, 2 * k + 1), 0);
     }
     assert_int_equal(trace_validate(t), 0);
-    assert_int_equal(range_set_add(&t->files[file].resident, TRACE_RANGES_MAX, TRACE_NUMBER_MAX),
-                     0);
+    assert_int_equal(
+            range_set_insert_span(&t->files[file].resident, TRACE_RANGES_MAX, TRACE_NUMBER_MAX), 0);
     assert_int_equal(trace_validate(t), -EBADMSG);
 }
 
@@ -304,14 +305,14 @@ static void every_wrong_member_is_seen(void **state)
     BREAK(t, paths[1].name, NULL);
     BREAK(t, volumes[0].uuid, NULL);
     BREAK(t, volumes[0].size_bytes, TRACE_NUMBER_MAX + 1);
-    BREAK(t, volumes[0].metadata.ranges[t->volumes[0].metadata.n - 1].end, TRACE_NUMBER_MAX + 1);
+    BREAK(t, volumes[0].metadata.ranges[t->volumes[0].metadata.n - 1].length, TRACE_NUMBER_MAX);
     BREAK(t, volumes[0].device_class, _DEVICE_CLASS_MAX);
     BREAK(t, volumes[0].metadata_source, _METADATA_SOURCE_MAX);
-    BREAK(t, volumes[0].metadata.ranges[0].end, 0);
+    BREAK(t, volumes[0].metadata.ranges[0].length, 0);
     BREAK(t, files[3].path, (uint32_t)t->n_paths);
     BREAK(t, files[3].volume, 1);
     BREAK(t, files[3].size_bytes, UINT64_MAX);
-    BREAK(t, files[ranges].resident.ranges[0].end, t->files[ranges].resident.ranges[0].start);
+    BREAK(t, files[ranges].resident.ranges[0].length, 0);
     BREAK(t, files[ranges].directory, true);
     BREAK(t, files[directory].resident, t->files[ranges].resident);
     BREAK(t, applications[1].file, (uint32_t)t->n_files);
