@@ -26,6 +26,16 @@ static size_t first_ending_at_or_after(const RangeSet *s, uint64_t at)
     return lo;
 }
 
+static int make_room(RangeSet *s)
+{
+    if (s->allocated == 0) {
+        /* Most sets, those of small files, stay with one range, and there are many of them. */
+        s->ranges = malloc(sizeof(Range));
+        s->allocated = s->ranges ? 1 : 0;
+    }
+    return grow_array(&s->ranges, &s->allocated, s->n + 1, sizeof(Range));
+}
+
 int range_set_insert(RangeSet *s, uint64_t offset, uint64_t length)
 {
     uint64_t end;
@@ -36,10 +46,15 @@ int range_set_insert(RangeSet *s, uint64_t offset, uint64_t length)
         return -EINVAL;
     if (length == 0)
         return 0;
+    if (s->n < s->allocated && s->n > 0 && range_end(&s->ranges[s->n - 1]) < offset) {
+        s->ranges[s->n++] = (Range){offset, length};
+        return 0;
+    }
 
     /* Ranges i .. j-1 overlap or touch the new range and are merged into it. */
-    i = s->n > 0 && range_end(&s->ranges[s->n - 1]) < offset ? s->n
-                                                             : first_ending_at_or_after(s, offset);
+    i = s->n > 0 && s->ranges[s->n - 1].offset <= offset ? s->n - 1
+                                                         : first_ending_at_or_after(s, offset);
+    i += i < s->n && range_end(&s->ranges[i]) < offset;
     for (j = i; j < s->n && s->ranges[j].offset <= end; j++)
         ;
 
@@ -47,17 +62,13 @@ int range_set_insert(RangeSet *s, uint64_t offset, uint64_t length)
         uint64_t merged = MIN(s->ranges[i].offset, offset);
 
         s->ranges[i] = (Range){merged, MAX(range_end(&s->ranges[j - 1]), end) - merged};
-        memmove(s->ranges + i + 1, s->ranges + j, (s->n - j) * sizeof(Range));
+        if (j > i + 1)
+            memmove(s->ranges + i + 1, s->ranges + j, (s->n - j) * sizeof(Range));
         s->n -= j - i - 1;
         return 0;
     }
 
-    if (s->allocated == 0) {
-        /* Most sets, those of small files, stay with one range, and there are many of them. */
-        s->ranges = malloc(sizeof(Range));
-        s->allocated = s->ranges ? 1 : 0;
-    }
-    r = grow_array(&s->ranges, &s->allocated, s->n + 1, sizeof(Range));
+    r = make_room(s);
     if (r < 0)
         return r;
     memmove(s->ranges + i + 1, s->ranges + i, (s->n - i) * sizeof(Range));
