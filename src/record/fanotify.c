@@ -15,6 +15,9 @@
 /* The buffer of one read(2): some 1,500 events. */
 #define READ_SIZE (128U * 1024)
 
+/* The kernel pads metadata and info records to this (FANOTIFY_EVENT_ALIGN). */
+#define INFO_ALIGN 4
+
 /* Flags of every group in either mode. */
 #define GROUP_FLAGS (FAN_CLASS_NOTIF | FAN_CLOEXEC | FAN_NONBLOCK)
 
@@ -198,6 +201,9 @@ static int handle_event(const Fanotify *f, const struct fanotify_event_metadata 
 {
     const char *p = (const char *)m + m->metadata_len, *end = (const char *)m + m->event_len;
 
+    if (m->metadata_len < sizeof(*m) || m->metadata_len > m->event_len ||
+        m->metadata_len % INFO_ALIGN != 0)
+        return 0;
     while ((size_t)(end - p) >= sizeof(struct fanotify_event_info_header)) {
         const struct fanotify_event_info_fid *info = (const void *)p;
         const struct file_handle *h = (const void *)info->handle;
@@ -206,7 +212,7 @@ static int handle_event(const Fanotify *f, const struct fanotify_event_metadata 
         size_t name_room;
 
         if (info->hdr.len < sizeof(struct fanotify_event_info_header) ||
-            info->hdr.len > (size_t)(end - p))
+            info->hdr.len > (size_t)(end - p) || info->hdr.len % INFO_ALIGN != 0)
             return 0;
         p += info->hdr.len;
         if (info->hdr.info_type != FAN_EVENT_INFO_TYPE_DFID_NAME ||
