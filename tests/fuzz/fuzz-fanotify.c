@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What read(2) of a fanotify group returns. The first byte selects the mode; the rest is the
+ * buffer, as the kernel fills it. A file in memory stands for the group. Events go on to the log of
+ * objects. */
+
+/* For the structure, whose watches the kernel would otherwise have to make. */
+#include "record/fanotify.c" // NOLINT(bugprone-suspicious-include)
+
+#include "fuzz.h"
+
+static uint64_t n_events;
+
+static int on_open(void *arg, const LoggedObject *object, uint32_t pid, bool exec)
+{
+    EventLog *log = arg;
+    LoggedObject stored;
+    uint32_t number;
+    int r = event_log_intern(log, object, true, &number);
+
+    n_events++;
+    FUZZ_CHECK(r >= 0 || r == -EINVAL || r == -E2BIG);
+    if (r < 0)
+        return 0;
+    event_log_object(log, number, &stored);
+    FUZZ_CHECK(stored.name_size == object->name_size && stored.name[stored.name_size] == 0);
+    FUZZ_CHECK(memcmp(stored.name, object->name, stored.name_size) == 0);
+    return event_log_add(log, &(LoggedEvent){.object = number, .run = pid, .kind = exec});
+}
+
+static int before(void *arg)
+{
+    return 0;
+}
+
+/* Descriptors given to events of the current input. After an error the recorder ends without
+ * closing those of the events that it has not read. */
+static int opened[4096];
+static size_t n_opened;
+
+/* A number that the kernel put there is a descriptor of ours; one of the input is not. */
+static void own_descriptors(uint8_t *data, size_t size)
+{
+    for (size_t at = 0; size - at >= sizeof(struct fanotify_event_metadata);) {
+        struct fanotify_event_metadata m;
+
+        memcpy(&m, data + at, sizeof(m));
+        m.fd = m.fd % 2 ? -1 : open("/dev/null", O_RDONLY | O_CLOEXEC);
+        if (m.fd >= 0 && n_opened < ELEMENTSOF(opened))
+            opened[n_opened++] = m.fd;
+        memcpy(data + at, &m, sizeof(m));
+        if (m.event_len < sizeof(m) || m.event_len > size - at)
+            return;
+        at += m.event_len;
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    _cleanup_free_ uint8_t *copy = malloc(size + 1);
+    EventLog *log = event_log_new();
+    bool by_descriptor = size > 0 && data[0] & 1;
+    uint64_t overflows = 0;
+    struct stat st;
+    Fanotify *f;
+    int fd, r;
+
+    FUZZ_CHECK(copy && log && stat("/dev/null", &st) == 0);
+    if (size > 0)
+        memcpy(copy, data + 1, --size);
+    if (by_descriptor)
+        own_descriptors(copy, size);
+    fd = fuzz_memory_file(copy, size);
+    FUZZ_CHECK(new_of_group(fd, true, &f) >= 0);
+    FUZZ_CHECK(grow_array(&f->watches, &f->allocated_watches, 2, sizeof(Watch)) >= 0);
+    f->watches[f->n_watches++] = (Watch){.number = 7, .mount_fd = -EBADF};
+    f->watches[f->n_watches++] =
+            (Watch){.number = 8, .mount_fd = -EBADF, .st_dev = st.st_dev, .by_descriptor = true};
+    n_events = 0;
+    r = drain_group(f, fd, by_descriptor, before, on_open, log, &overflows);
+    fuzz_count(r > 0 && n_events > 0);
+    while (n_opened > 0)
+        close(opened[--n_opened]);
+    event_log_free(log);
+    fanotify_free(f);
+    return 0;
+}

@@ -1,0 +1,30 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# OSS-Fuzz's build.sh for headstart. OSS-Fuzz sets CC, CFLAGS, LIB_FUZZING_ENGINE and OUT; the image has
+# the packages that tests/run lists. The programs run in another image without these packages: their
+# libraries go to $OUT/lib, beside them.
+
+set -eu -o pipefail
+cd "$(dirname "$0")/../.."
+build=${WORK:-$PWD}/build-oss-fuzz
+
+[[ -e $build/build.ninja ]] ||
+    meson setup "$build" -Dfuzz=true -Dfuzz_engine="$LIB_FUZZING_ENGINE" -Dbuildtype=plain -Db_lundef=false \
+        -Dc_link_args="-Wl,-rpath,\$ORIGIN/lib"
+mapfile -t targets < <(for f in tests/fuzz/fuzz-*.c; do
+    f=$(basename "$f" .c)
+    [[ $f == fuzz-main ]] || echo "$f"
+done)
+ninja -C "$build" src/cli/headstart "${targets[@]/#/tests/fuzz/}"
+tests/fuzz/make-corpus "$build" "$build/corpus"
+
+mkdir -p "$OUT/lib"
+for t in "${targets[@]}"; do
+    cp "$build/tests/fuzz/$t" "$OUT/"
+    # All but the C library, which the sanitizer's runtime must share with the system.
+    ldd "$build/tests/fuzz/$t" | awk '$2 == "=>" { print $3 }' |
+        grep -vE '/(libc|libm|libpthread|libdl|librt|ld-linux[^/]*|libstdc\+\+|libgcc_s)\.so' |
+        xargs -r cp --no-clobber --dereference --target-directory="$OUT/lib"
+    python3 -m zipfile -c "$OUT/${t}_seed_corpus.zip" "$build/corpus/${t#fuzz-}"/*
+done
