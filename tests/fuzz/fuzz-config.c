@@ -4,7 +4,7 @@
 
 #include "fuzz.h"
 
-#include "base/config.h"
+#include "config/config.h"
 
 #include <string.h>
 
