@@ -95,6 +95,7 @@ static int run_as_init(char **argv)
     EarlyOptions o = {
             .root = "/",
             .run = HEADSTART_RUN_DIR,
+            .self = HEADSTART_LIBEXEC_DIR "/headstart-init",
             .replay = HEADSTART_LIBEXEC_DIR "/headstart-replay",
             .survives = true,
             .words = argv + 1,

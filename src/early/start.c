@@ -155,6 +155,16 @@ static void log_to_kernel(void)
         (void)dup2(log_fd, STDERR_FILENO);
 }
 
+/* Requests a whole file from the disk without waiting for its data: page faults would read it in
+ * many small pieces. */
+static void read_ahead(const char *path)
+{
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOATIME | O_NOFOLLOW);
+
+    if (fd >= 0)
+        (void)posix_fadvise(fd, 0, 0, POSIX_FADV_WILLNEED);
+}
+
 static void run_child(const EarlyOptions *o, int boot_fd)
 {
     _cleanup_close_ int root_fd = -EBADF, run_fd = -EBADF;
@@ -166,6 +176,9 @@ static void run_child(const EarlyOptions *o, int boot_fd)
     run_fd = open("/run", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (early_forbidden(root_fd, run_fd, o->words))
         _exit(EXIT_SUCCESS);
+    if (o->self)
+        read_ahead(o->self);
+    read_ahead(o->replay);
     if (mkdir(o->run, 0755) < 0 && errno != EEXIST) {
         log_error_errno(errno, "headstart-init: %s: %m", o->run);
         _exit(EXIT_FAILURE);

@@ -9,6 +9,7 @@
 typedef struct EarlyOptions {
     const char *root;   /* where the root filesystem is mounted */
     const char *run;    /* the runtime directory, made if it is missing */
+    const char *self;   /* the program that calls early_start(), read ahead as a whole; or NULL */
     const char *replay; /* the program headstart-replay */
     /* The process continues after the switch to the system manager, so that
      * headstart-replay-boot.service is not needed. In an initrd it may be killed. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* headstart-replay: reads one pack and executes it. It starts from a cold disk, where every library
- * costs a seek: it links libc alone, has no JSON reader, and allocates only what it needs. */
+ * costs a seek: it links libc alone, and statically, has no JSON reader, and allocates only what it
+ * needs. */
 
 #include "base/clock.h"
 #include "base/kernel.h"
