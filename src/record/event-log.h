@@ -34,6 +34,7 @@ typedef struct LoggedEvent {
     uint32_t at_msec; /* since the stage's start */
     uint16_t user;    /* row of UserShares: who opened it */
     uint8_t kind;     /* AccessKind */
+    bool own_start;   /* by this recorder, before it began to read events; has no run */
 } LoggedEvent;
 
 typedef struct EventLog EventLog;

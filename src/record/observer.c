@@ -170,6 +170,20 @@ static int log_object(Observer *o, const LoggedObject *object, LoggedEvent *e, u
     return 0;
 }
 
+/* Logs what this process opened to start: its program, libraries and configuration. 0 or -ENOMEM.
+ */
+static int log_own_start(Observer *o, const LoggedObject *object, LoggedEvent *e)
+{
+    unsigned flags = 0;
+    int r;
+
+    e->run = PROCESS_NONE;
+    e->own_start = true;
+    e->user = user_shares_row(&o->stage->shares, 0);
+    r = log_object(o, object, e, &flags);
+    return r < 0 ? r : log_open(o, e);
+}
+
 /* A fanotify_handler_t. Between stages only executions count. */
 static int on_open(void *arg, const LoggedObject *object, uint32_t pid, bool exec)
 {
@@ -185,6 +199,8 @@ static int on_open(void *arg, const LoggedObject *object, uint32_t pid, bool exe
     int r = 0;
 
     if (pid == (uint32_t)getpid()) {
+        if (o->own_start)
+            return log_own_start(o, object, &e);
         o->stage->n_own++;
         return 0;
     }
@@ -239,6 +255,7 @@ int observer_drain(Observer *o)
         event_log_spread(o->stage->log, first, o->drained_msec, now);
     o->drained_msec = now;
 
+    o->own_start = o->own_start && events >= FANOTIFY_DRAIN_EVENTS;
     if (o->connector_fd < 0 && since_start(o) > o->last_reap + OBSERVER_REAP_USEC) {
         o->last_reap = since_start(o);
         process_table_reap(o->processes, is_alive, o->last_reap);

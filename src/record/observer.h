@@ -28,6 +28,9 @@ typedef struct Observer {
     uint64_t n_lost;       /* times that the connector lost events */
     uint64_t n_starts;     /* applications started so far, also between stages */
     size_t compact_at;     /* runs in the table */
+    /* The queue began before this process did: what it opened to start is part of every boot. Set
+     * by the caller; ends when the queue has been read once. */
+    bool own_start;
 } Observer;
 
 /* Zeroed but for connector_fd, it is valid for observer_done(). */

@@ -295,6 +295,7 @@ static int begin_marked_stage(Recorder *recorder, uint32_t uid)
         return r;
     begin_record(recorder, STAGE_BOOT, uid, &recorder->marked);
     recorder->is_marked = false;
+    recorder->observer.own_start = true;
     return 0;
 }
 

@@ -431,13 +431,15 @@ static int add_accesses(TraceBuilder *b)
         };
         int r;
 
+        if (events[i].own_start)
+            a.application = TRACE_NONE;
         if (a.application == RUN_OWN) {
             b->t->n_own++; /* the process was not known to be headstart's when it opened this */
             continue;
         }
         if (a.file == TRACE_NONE)
             continue;
-        b->t->n_unknown_application += a.application == TRACE_NONE;
+        b->t->n_unknown_application += a.application == TRACE_NONE && !events[i].own_start;
         r = trace_add_access(b->t, &a);
         if (r < 0)
             return r;
