@@ -95,13 +95,14 @@ static int run_as_init(char **argv)
     EarlyOptions o = {
             .root = "/",
             .run = HEADSTART_RUN_DIR,
-            .self = HEADSTART_LIBEXEC_DIR "/headstart-init",
             .replay = HEADSTART_LIBEXEC_DIR "/headstart-replay",
             .survives = true,
             .words = argv + 1,
     };
     const char *switched = getenv("headstart");
 
+    /* Not a new dependency on the disk: this program's pages come from it in any case. */
+    early_read_ahead(HEADSTART_LIBEXEC_DIR "/headstart-init");
     mount_api("proc", "/proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
     mount_api("sysfs", "/sys", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
     mount_api("tmpfs", "/run", MS_NOSUID | MS_NODEV | MS_STRICTATIME, "mode=0755,size=20%");

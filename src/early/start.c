@@ -30,6 +30,14 @@
 /* The answer to a deadline needs a moment of CPU time. */
 #define HOLD_MARGIN (100 * USEC_PER_MSEC)
 
+void early_read_ahead(const char *path)
+{
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOATIME | O_NOFOLLOW);
+
+    if (fd >= 0)
+        (void)posix_fadvise(fd, 0, 0, POSIX_FADV_WILLNEED);
+}
+
 /* --- the process that headstart-replay will be ------------------------------------------------ */
 
 /* Keeps the descriptors until headstartd claims them. */
@@ -155,16 +163,6 @@ static void log_to_kernel(void)
         (void)dup2(log_fd, STDERR_FILENO);
 }
 
-/* Requests a whole file from the disk without waiting for its data: page faults would read it in
- * many small pieces. */
-static void read_ahead(const char *path)
-{
-    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOATIME | O_NOFOLLOW);
-
-    if (fd >= 0)
-        (void)posix_fadvise(fd, 0, 0, POSIX_FADV_WILLNEED);
-}
-
 static void run_child(const EarlyOptions *o, int boot_fd)
 {
     _cleanup_close_ int root_fd = -EBADF, run_fd = -EBADF;
@@ -176,9 +174,7 @@ static void run_child(const EarlyOptions *o, int boot_fd)
     run_fd = open("/run", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (early_forbidden(root_fd, run_fd, o->words))
         _exit(EXIT_SUCCESS);
-    if (o->self)
-        read_ahead(o->self);
-    read_ahead(o->replay);
+    early_read_ahead(o->replay);
     if (mkdir(o->run, 0755) < 0 && errno != EEXIST) {
         log_error_errno(errno, "headstart-init: %s: %m", o->run);
         _exit(EXIT_FAILURE);

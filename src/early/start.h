@@ -9,7 +9,6 @@
 typedef struct EarlyOptions {
     const char *root;   /* where the root filesystem is mounted */
     const char *run;    /* the runtime directory, made if it is missing */
-    const char *self;   /* the program that calls early_start(), read ahead as a whole; or NULL */
     const char *replay; /* the program headstart-replay */
     /* The process continues after the switch to the system manager, so that
      * headstart-replay-boot.service is not needed. In an initrd it may be killed. */
@@ -19,6 +18,10 @@ typedef struct EarlyOptions {
 
 /* A process that hangs before its first message is waited for this long, in microseconds. */
 #define EARLY_FIRST_MESSAGE_USEC 2000000U
+
+/* Requests a whole program from the disk without waiting for its data: page faults would read it in
+ * many small pieces. A failure has no other effect. */
+void early_read_ahead(const char *path);
 
 /* Returns when the boot may continue: headstart-replay has finished its sweep or has passed the
  * deadline of its pack, it has nothing to hold the boot for, it ended, or it said nothing for
