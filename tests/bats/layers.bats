@@ -186,14 +186,14 @@ check_purity() {
 
 # Prints the libraries that a program loads, without their versions, in the order in which it searches them.
 libraries_of() {
-    need_command readelf
-    need_binary "$1"
     readelf --dynamic "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\.so\..*\]/\1/p' | tr '\n' ' '
 }
 
 @test "headstart-replay and headstart-init need libc alone" {
     local program
     for program in "$HEADSTART_REPLAY" "$HEADSTART_INIT"; do
+        need_command readelf
+        need_binary "$program"
         run libraries_of "$program"
         echo "$program: $output"
         [ -z "$output" ] || [ "$output" = "libc " ]
@@ -202,6 +202,8 @@ libraries_of() {
 
 @test "headstartd needs no library that only the command uses, and searches libc first" {
     local library
+    need_command readelf
+    need_binary "$HEADSTARTD"
     run libraries_of "$HEADSTARTD"
     echo "$output"
     [[ $output == "libc "* ]]
