@@ -5,8 +5,8 @@
  * soon as it is mounted, and a separate process keeps the descriptors until headstartd claims them
  * through a socket. Until then the kernel queues the events. Needs libc alone.
  *
- *     headstart-init   handover_begin(), fork(2), handover_offer() headstartd handover_claim(),
- *     fanotify_adopt() */
+ *     headstart-init calls handover_begin(), fork(2) and handover_offer().
+ *     headstartd calls handover_claim() and fanotify_adopt(). */
 
 #include "base/time-util.h"
 #include "record/moment.h"

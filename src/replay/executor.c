@@ -11,22 +11,23 @@
  *
  * Lock map. There is one mutex, Replay.lock. It is held for short updates, never over I/O.
  *
- *   fields of Replay                  written by              read by pack, options, starter
- *   replay_start(), before  everyone, without the lock
- *                                     the leader exists
- *   mounted, list, files, queues,     the leader, before      workers; callers once `listed`
- *   keep_open                         `listed` is set         (mounted: once `done`) order of
- *   list.operations from     reorder(), with lock    take_operation(), with lock queues[].next on
- *   queues[].next, .busy_opens        workers, with lock      workers and callers, with lock
- *   files[].*, n_open                 workers, with lock      workers, with lock listed, hurried,
- *   order, done,     leader or caller,       everyone, with lock error, result
- *   with lock recheck_until                     the leader, with lock,  workers, without the lock:
- *   threads
- *                                     while no worker runs    are created after the change
- *   io_class (atomic)                 any caller              workers, before each operation
+ *   fields of Replay            written by                     read by
+ *   pack, options, starter      replay_start(), before the     everyone, without the lock
+ *                               leader exists
+ *   mounted, list, files,       the leader, before `listed`    workers; callers once `listed` is
+ *   queues, keep_open           is set                         set (mounted: once `done` is)
+ *   list.operations from        reorder(), with lock           take_operation(), with lock
+ *   queues[].next on
+ *   queues[].next, .busy_opens  workers, with lock             workers and callers, with lock
+ *   files[].*, n_open           workers, with lock             workers, with lock
+ *   listed, hurried, order,     leader or caller, with lock    everyone, with lock
+ *   done, error, result
+ *   recheck_until               the leader, with lock, while   workers, without the lock: their
+ *                               no worker runs                 threads start after the change
+ *   io_class (atomic)           any caller                     workers, before each operation
  *
- *   Condition `opened`: signalled when queues[].busy_opens becomes 0; data waits for it. A Worker,
- *   its ring and its scratch buffer belong to one thread.
+ *   The condition `opened` is signalled when queues[].busy_opens becomes 0; data waits for it. A
+ *   Worker, its ring and its scratch buffer belong to one thread.
  *
  * One file, because the lock map needs to be checked against all of it. */
 
