@@ -286,6 +286,27 @@ static Table *whole_file_table(const Trace *t, const Use *uses)
     return s;
 }
 
+/* Opens of users who exceeded their share; NULL if nobody did and `always` is false. */
+static Table *left_out_table(const Trace *t, bool always)
+{
+    static const Column columns[] = {
+            {"USER", "uid", CELL_COUNT},
+            {"OPENS", "n_events", CELL_COUNT},
+            {"FILES", "n_files", CELL_COUNT},
+            {"FILES IN PART", "n_cut", CELL_COUNT},
+            {0},
+    };
+    Table *s = always || t->n_left_out > 0 ? table_new(columns) : NULL;
+
+    for (size_t i = 0; i < t->n_left_out; i++) {
+        const TraceLeftOut *l = &t->left_out[i];
+
+        table_row(s, l->uid == UID_INVALID ? COUNT_UNKNOWN : (uint64_t)l->uid, l->n_events,
+                  l->n_files, l->n_cut);
+    }
+    return s;
+}
+
 /* Takes the three tables. */
 static Table *trace_table(const Trace *t, const char *path, Table *applications, Table *all_files,
                           Table *largest_files)
@@ -316,6 +337,7 @@ static Table *trace_table(const Trace *t, const char *path, Table *applications,
             {NULL, "n_unresolved", CELL_COUNT},
             {NULL, "n_own", CELL_COUNT},
             {NULL, "n_overflows", CELL_COUNT},
+            {"Left out, as too much of one user", "left_out", CELL_TABLE},
             {"Volumes", "volumes", CELL_TABLE},
             {"Applications, the busiest first", "applications", CELL_TABLE},
             {NULL, "files", CELL_TABLE},
@@ -342,7 +364,8 @@ static Table *trace_table(const Trace *t, const char *path, Table *applications,
               *t->kernel ? t->kernel : NULL, process_source_to_string(t->process_source),
               (uint64_t)t->n_accesses, (uint64_t)t->n_files - directories, directories, resident,
               metadata, t->n_unknown_application, "trace", t->boot_id, t->n_unresolved, t->n_own,
-              t->n_overflows, volume_table(t), applications, all_files, largest_files);
+              t->n_overflows, left_out_table(t, all_files), volume_table(t), applications,
+              all_files, largest_files);
     return s;
 }
 

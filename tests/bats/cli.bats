@@ -285,6 +285,21 @@ JSON
     [[ $output != */etc/b* ]]
 }
 
+@test "show: what a trace left out of a user's opens" {
+    jq '.left_out = {uid: [1000, -1], n_events: [4, 0], n_files: [3, 0], n_cut: [0, 2]}' \
+        "$HS_SOURCE/tests/fixtures/trace-small.json" >"$HS_TMP/cut.json"
+    run -0 hs show "$HS_TMP/cut.json"
+    [[ $output =~ "Left out, as too much of one user" ]]
+    [[ $output =~ 1000\ +4\ +3\ +0 ]]
+    run -0 hs show --json=short "$HS_TMP/cut.json"
+    jq -e '.left_out == [{uid: 1000, n_events: 4, n_files: 3, n_cut: 0},
+        {uid: null, n_events: 0, n_files: 0, n_cut: 2}]' <<<"$output"
+    run -0 hs show "$HS_SOURCE/tests/fixtures/trace-small.json"
+    [[ $output != *"Left out"* ]]
+    run -0 hs show --json=short "$HS_SOURCE/tests/fixtures/trace-small.json"
+    jq -e '.left_out == []' <<<"$output"
+}
+
 @test "show: a narrow terminal shows the ends of paths" {
     need_command script
     local name=aVeryLongNameThatDoesNotFitInOneLine-aVeryLongNameOfAFile
