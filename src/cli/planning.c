@@ -102,9 +102,8 @@ static Policy choose_policy(Planning *p, Stage stage, bool *ret_automatic)
 static uint64_t choose_salt(const Planning *p, const char *name)
 {
     uint64_t salt = 0;
-    bool seeks_slowly;
 
-    if (packs_read_previous(p->state_fd, name, &salt, &seeks_slowly) >= 0)
+    if (packs_read_salt(p->state_fd, name, &salt) >= 0)
         return salt;
     if (getrandom(&salt, sizeof(salt), GRND_NONBLOCK) != sizeof(salt))
         salt = clock_now(CLOCK_REALTIME);

@@ -6,11 +6,6 @@
 #include "base/time-util.h"
 #include "volume/volume.h"
 
-/* Measures (volume/seeks.h) whether the disk below the root seeks slowly, since the kernel's
- * rotational flag does not prove it, and sets seeks_slowly and the class of the volume accordingly.
- * If the measurement is unclear, or `measure` is false, the earlier result `before` stands. */
-void policy_measure_seeks(VolumeTable *t, bool before, bool measure);
-
 /* For a boot: `gate` where the disk seeks slowly: it reads in 2 s in one sweep what takes 10 s
  * when everyone reads at once; `metadata` where the class is a fast one; `concurrent` elsewhere.
  * For a login: `idle`. */

@@ -6,7 +6,7 @@
 #include "base/parse.h"
 #include "cli/cli-state.h"
 #include "cli/planning.h"
-#include "cli/policy.h"
+#include "cli/devices.h"
 #include "state/packs.h"
 
 #include <inttypes.h>
@@ -173,18 +173,6 @@ static int parse_options(Context *c, Planning *p, Request *q)
     return 0;
 }
 
-/* `gate` is chosen by what the disk below the root was measured to do. */
-static void measure_seeks(Planning *p, const Request *q)
-{
-    uint64_t salt;
-    bool before = false;
-
-    if (q->user != UID_INVALID || q->only == STAGE_LOGIN)
-        return;
-    (void)packs_read_previous(p->state_fd, state_pack_name(STAGE_BOOT), &salt, &before);
-    policy_measure_seeks(&p->volumes, before, !p->policy && q->config.boot_policy < 0);
-}
-
 static bool is_current(const Context *c)
 {
     _cleanup_close_ int fd = -EBADF;
@@ -215,7 +203,7 @@ static int run(Context *c)
         r = planning_set_budget(&p, &q.config);
     if (r < 0)
         return r;
-    measure_seeks(&p, &q);
+    devices_load(c, p.state_fd, p.dry_run ? DEVICES_KNOWN : DEVICES_MEASURE, &p.volumes);
     for (Stage s = 0; r >= 0 && q.user == UID_INVALID && s < _STAGE_MAX; s++)
         if (includes_stage(&q, s))
             r = make_pack(&p, s, UID_INVALID);

@@ -78,7 +78,8 @@ typedef enum PackVolumeFlags {
     PACK_VOLUME_PHYSICAL = 1 << 1,      /* physical fields are places on the device (not btrfs) */
     PACK_VOLUME_TOUCH_ENTRIES = 1 << 2, /* metadata has its own cache (xfs, btrfs): the opening
                                             pass also lists directories */
-    PACK_VOLUME_SEEKS_SLOWLY = 1 << 3,  /* its disk was measured to seek slowly (volume/seeks.h) */
+    PACK_VOLUME_SEEKS_SLOWLY = 1 << 3,  /* its disk was measured to seek slowly
+                                            (volume/device-estimate.h) */
     PACK_VOLUME_FLAGS_ALL = (1 << 4) - 1,
 } PackVolumeFlags;
 

@@ -14,22 +14,61 @@
 
 #include "config-paths.h"
 
-int packs_read_previous(int state_fd, const char *name, uint64_t *ret_salt, bool *ret_seeks_slowly)
+/* `pack` points into *ret_buf, which the caller frees. */
+static int read_pack(int state_fd, const char *name, char **ret_buf, Pack *ret_pack)
 {
     _cleanup_free_ char *buf = NULL;
     size_t size;
-    Pack old;
     int r = file_read_whole(state_fd, name, PACK_SIZE_MAX, &buf, &size);
 
     if (r >= 0)
-        r = pack_open(buf, size, &old, NULL);
-    if (r < 0)
-        return r;
-    *ret_salt = le64toh(old.header->salt);
-    *ret_seeks_slowly = false;
-    for (uint32_t i = 0; i < le32toh(old.header->n_volumes); i++)
-        *ret_seeks_slowly |= (le32toh(old.volumes[i].flags) & PACK_VOLUME_SEEKS_SLOWLY) != 0;
-    return 0;
+        r = pack_open(buf, size, ret_pack, NULL);
+    if (r >= 0)
+        *ret_buf = TAKE_PTR(buf);
+    return r;
+}
+
+int packs_read_salt(int state_fd, const char *name, uint64_t *ret_salt)
+{
+    _cleanup_free_ char *buf = NULL;
+    Pack pack;
+    int r = read_pack(state_fd, name, &buf, &pack);
+
+    if (r >= 0)
+        *ret_salt = le64toh(pack.header->salt);
+    return r;
+}
+
+/* The ranges of one volume. Those of a pack are in physical order. */
+static int read_places(const Pack *pack, const PackVolume *v, RangeSet *ret)
+{
+    const PackData *data = pack->data + le32toh(v->first_data);
+    int r = 0;
+
+    for (uint32_t i = 0; r >= 0 && i < le32toh(v->n_data); i++)
+        if (le64toh(data[i].physical) < UINT64_MAX - le64toh(data[i].length))
+            r = range_set_insert(ret, le64toh(data[i].physical), le64toh(data[i].length));
+    return r;
+}
+
+int packs_read_places(int state_fd, const char *name, const uint8_t uuid[static 16], RangeSet *set)
+{
+    _cleanup_free_ char *buf = NULL;
+    Pack pack;
+    int r = read_pack(state_fd, name, &buf, &pack);
+
+    for (uint32_t i = 0; r >= 0 && i < le32toh(pack.header->n_volumes); i++) {
+        const PackVolume *v = &pack.volumes[i];
+        _cleanup_range_set_ RangeSet places = {0};
+
+        if (memcmp(v->uuid, uuid, sizeof(v->uuid)) != 0 ||
+            !(le32toh(v->flags) & PACK_VOLUME_PHYSICAL))
+            continue;
+        r = read_places(&pack, v, &places);
+        if (r >= 0)
+            r = range_set_unite(set, &places);
+    }
+    return r;
 }
 
 /* The time of the last change of a file or directory; 0 if it does not exist. */

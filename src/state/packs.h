@@ -3,12 +3,15 @@
 
 /* Facts about the packs that exist. */
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "base/ranges.h"
 
-/* Reads from the pack that will be replaced its salt, and whether one of its disks was measured to
- * seek slowly. 0, or a negative errno if there is no usable pack. */
-int packs_read_previous(int state_fd, const char *name, uint64_t *ret_salt, bool *ret_seeks_slowly);
+/* Reads the salt of the pack that will be replaced. 0, or a negative errno if there is no usable
+ * pack. */
+int packs_read_salt(int state_fd, const char *name, uint64_t *ret_salt);
+
+/* Adds to *set where the data of the pack lies on the device of the filesystem with that UUID. 0,
+ * -ENOMEM, or another negative errno if there is no usable pack. */
+int packs_read_places(int state_fd, const char *name, const uint8_t uuid[static 16], RangeSet *set);
 
 /* True if the state directory has a pack for everyone. */
 bool packs_exist(int state_fd);

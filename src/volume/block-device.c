@@ -102,8 +102,8 @@ int block_device_open(uint64_t dev)
     return TAKE_FD(fd);
 }
 
-/* Returns the number of entries of a directory of sysfs. *ret is the name of the first, if there is
- * one. */
+/* Returns the number of entries of a directory of sysfs. *ret is the name that sorts first, if
+ * there is one. */
 static int count_entries(int sys_fd, const char *path, char **ret)
 {
     _cleanup_free_ char *name = NULL;
@@ -113,10 +113,12 @@ static int count_entries(int sys_fd, const char *path, char **ret)
     if (r < 0)
         return r;
     for (const struct dirent *e; (e = directory_next(d));)
-        if (n++ == 0)
+        if (n++ == 0 || strcmp(e->d_name, name) < 0) {
+            free(name);
             name = strdup(e->d_name);
-    if (n > 0 && !name)
-        return -ENOMEM;
+            if (!name)
+                return -ENOMEM;
+        }
     *ret = TAKE_PTR(name);
     return n;
 }
@@ -155,8 +157,9 @@ void block_disk_done(BlockDisk *d)
     *d = (BlockDisk){0};
 }
 
-/* Takes one step down. 1: taken, 0: this is the bottom, or -ENOMEM. */
-static int step_down(int sys_fd, BlockDisk *d)
+/* Takes one step down; of several devices only with `first_of_several`, to the one whose name sorts
+ * first. 1: taken, 0: this is the bottom, or -ENOMEM. */
+static int step_down(int sys_fd, bool first_of_several, BlockDisk *d)
 {
     char *below = disk_of_partition(sys_fd, d->name), path[512];
     uint64_t sectors;
@@ -172,7 +175,7 @@ static int step_down(int sys_fd, BlockDisk *d)
         if (n == -ENOMEM)
             return n;
         d->several = n > 1;
-        if (n != 1) {
+        if (n != 1 && !(n > 1 && first_of_several)) {
             if (n > 0)
                 free(below);
             return 0;
@@ -183,7 +186,7 @@ static int step_down(int sys_fd, BlockDisk *d)
     return 1;
 }
 
-int block_device_find_disk(int sys_fd, uint64_t dev, BlockDisk *ret)
+static int find_disk(int sys_fd, uint64_t dev, bool first_of_several, BlockDisk *ret)
 {
     _cleanup_block_disk_ BlockDisk d = {0};
     int r = block_device_name(sys_fd, dev, &d.name);
@@ -193,12 +196,71 @@ int block_device_find_disk(int sys_fd, uint64_t dev, BlockDisk *ret)
     block_device_sysfs_name(d.name);
     r = 1;
     for (int depth = 0; r > 0 && depth < DISK_DEPTH_MAX; depth++)
-        r = step_down(sys_fd, &d);
+        r = step_down(sys_fd, first_of_several, &d);
     if (r < 0)
         return r;
     *ret = d;
     d = (BlockDisk){0};
     return 0;
+}
+
+int block_device_find_disk(int sys_fd, uint64_t dev, BlockDisk *ret)
+{
+    return find_disk(sys_fd, dev, false, ret);
+}
+
+/* Appends "KEY=VALUE " with the first of the files below /sys/class/block/NAME that has a value.
+ * Bytes that are not printable become "_". */
+static bool append_attribute(int sys_fd, const char *name, const char *key,
+                             const char *const *files, char *buf, size_t size)
+{
+    for (size_t i = 0; files[i]; i++) {
+        _cleanup_free_ char *text = NULL;
+        size_t n = strlen(buf), start = 0, end;
+        char path[512];
+
+        snprintf(path, sizeof(path), "/sys/class/block/%s/%s", name, files[i]);
+        if (rooted_read(sys_fd, path, SYSFS_FILE_MAX, &text, NULL) < 0)
+            continue;
+        end = strlen(text);
+        while (text[start] == ' ')
+            start++;
+        while (end > start && (text[end - 1] == '\n' || text[end - 1] == ' '))
+            text[--end] = 0;
+        if (end == start)
+            continue;
+        for (char *c = text + start; *c; c++)
+            if (*c < 0x20 || *c >= 0x7f)
+                *c = '_';
+        snprintf(buf + n, size - n, "%s%s=%.128s", n > 0 ? " " : "", key, text + start);
+        return true;
+    }
+    return false;
+}
+
+int block_device_identity(int sys_fd, uint64_t dev, char **ret)
+{
+    static const char *const ids[] = {"wwid", "device/wwid", "device/cid", "loop/backing_file",
+                                      NULL},
+                             *const serials[] = {"serial", "device/serial", NULL},
+                             *const models[] = {"device/model", "device/name", NULL},
+                             *const sizes[] = {"size", NULL};
+    _cleanup_block_disk_ BlockDisk d = {0};
+    char text[512] = "";
+    bool known;
+    int r = find_disk(sys_fd, dev, true, &d);
+
+    if (r < 0)
+        return r;
+    known = append_attribute(sys_fd, d.name, "id", ids, text, sizeof(text));
+    known |= append_attribute(sys_fd, d.name, "serial", serials, text, sizeof(text));
+    append_attribute(sys_fd, d.name, "model", models, text, sizeof(text));
+    if (!known)
+        snprintf(text + strlen(text), sizeof(text) - strlen(text), "%sname=%.64s", *text ? " " : "",
+                 d.name);
+    append_attribute(sys_fd, d.name, "sectors", sizes, text, sizeof(text));
+    *ret = strdup(text);
+    return *ret ? 0 : -ENOMEM;
 }
 
 int filesystem_uuid(int fd, uint8_t ret[static 16])

@@ -37,6 +37,12 @@ void block_disk_done(BlockDisk *d);
  * -ENOMEM, or the error of block_device_name(). */
 int block_device_find_disk(int sys_fd, uint64_t dev, BlockDisk *ret);
 
+/* Text that identifies the disk at the bottom of the device (of several, the one whose name sorts
+ * first): WWID, serial number, model and size as far as sysfs has them, its name if there is
+ * neither WWID nor serial number. Printable ASCII; the caller frees *ret. 0, -ENOMEM, or the error
+ * of block_device_name(). */
+int block_device_identity(int sys_fd, uint64_t dev, char **ret);
+
 /* The UUID of the mounted filesystem on which fd (not O_PATH) lies, as the kernel knows it
  * (FS_IOC_GETFSUUID, Linux 6.9). 0, -ENOTTY or -EOPNOTSUPP (the kernel or the filesystem does not
  * tell), -EBADMSG (not 16 bytes). */

@@ -27,7 +27,7 @@ typedef struct Volume {
     char *scheduler;    /* active I/O scheduler of `disk`, "" if unknown */
     bool rotational;    /* queue/rotational of the disk: virtio sets it for every disk */
     bool removable;     /* the medium can be changed (sysfs: USB sticks, card readers) */
-    bool seeks_slowly;  /* set by the measurement (volume/seeks.h), not by the reader */
+    bool seeks_slowly;  /* set from measurements (volume/device-estimate.h), not by the reader */
     DeviceClass device_class; /* by volume_classify() */
     DeviceProfile profile;    /* the reader sets that of the class */
     uint64_t size_bytes;

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* STATE/devices.json: what plans have measured of devices, by the UUID of the filesystem and the
+ * identity of the disk below it. A cloned image on other hardware therefore starts anew.
+ * docs/formats.md describes the file. Everything but loading and writing is pure. */
+
+#include "volume/device-samples.h"
+
+#define STATE_DEVICES "devices.json"
+
+/* The devices that are kept: those that were measured last. */
+#define DEVICE_STORE_MAX 16U
+
+/* Limits of the stored names. */
+#define DEVICE_UUID_MAX     64U
+#define DEVICE_IDENTITY_MAX 512U
+
+#define DEVICE_STORE_SIZE_MAX (1U << 20)
+
+/* A sweep of replay that nothing disturbed: its time by the profile of the device, and measured. */
+typedef struct DeviceSweep {
+    usec_t predicted_usec;
+    usec_t measured_usec;
+} DeviceSweep;
+
+#define DEVICE_SWEEPS_MAX 8U
+
+typedef struct DeviceRecord {
+    char *uuid;               /* of the filesystem, as blkid prints it */
+    char *identity;           /* of the disk: volume_disk_identity() */
+    usec_t measured_realtime; /* when it was measured last */
+    uint32_t n_plans;         /* plans that measured it */
+    DeviceSamples samples;
+    DeviceSweep sweeps[DEVICE_SWEEPS_MAX]; /* the oldest first */
+    unsigned n_sweeps;
+    usec_t sweep_realtime; /* start of the last one */
+} DeviceRecord;
+
+typedef struct DeviceStore {
+    DeviceRecord *records[DEVICE_STORE_MAX];
+    size_t n;
+} DeviceStore;
+
+void device_store_done(DeviceStore *s);
+#define _cleanup_device_store_ _cleanup_(device_store_done)
+
+/* The record, or NULL. */
+DeviceRecord *device_store_find(DeviceStore *s, const char *uuid, const char *identity);
+
+/* Finds the record or adds one without samples; a full store drops the record that was measured
+ * first. Names that are longer than allowed are cut. NULL: out of memory. */
+DeviceRecord *device_store_add(DeviceStore *s, const char *uuid, const char *identity);
+
+/* The caller frees *ret. 0 or -ENOMEM. */
+int device_store_to_json(const DeviceStore *s, char **ret, size_t *ret_size);
+
+/* 0, -EBADMSG, -EMEDIUMTYPE (no such file), -EPROTONOSUPPORT (another version), -E2BIG, or -ENOMEM;
+ * then *ret_error is one line that the caller frees, or NULL. */
+int device_store_from_json(const char *text, size_t size, DeviceStore *ret, char **ret_error);
+
+/* Reads STATE/devices.json. An absent file is an empty store. 0, what device_store_from_json()
+ * returns, or the error of reading. */
+int state_load_devices(int state_fd, DeviceStore *ret, char **ret_error);
+
+/* Replaces STATE/devices.json. 0 or a negative errno; then the old one is as it was. */
+int state_write_devices(int state_fd, const DeviceStore *s);

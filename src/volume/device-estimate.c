@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "volume/device-estimate.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* A seek and half a rotation take 8 ms on a slow disk at 15,000 rpm and 4 ms on a good one at
+ * 7,200 rpm. Flash reads any place in less than 1 ms, SD cards sometimes take longer. */
+#define SEEK_MIN_USEC 3000.0
+#define SEEK_RATIO    4.0
+
+/* The number of other samples from which zeroed samples do not count. */
+#define NONZERO_MIN 4U
+
+/* Half a rotation at 15,000 and at 4,200 rpm. */
+#define HALF_ROTATION_MIN_USEC 1900.0
+#define HALF_ROTATION_MAX_USEC 7200.0
+#define ROTATION_SAMPLES_MIN   24U
+
+/* The least range of roots of the distance (0 to 1) that tells a slope. */
+#define ROOT_RANGE_MIN 0.15
+#define ROOT_STEP_MIN  0.05
+
+#define SLOPES_MAX (DEVICE_SAMPLES_MAX * DEVICE_SAMPLES_MAX / 2)
+
+typedef struct Values {
+    double v[SLOPES_MAX];
+    unsigned n;
+} Values;
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* The quantile of n > 0 values; sorts them. */
+static double quantile(Values *x, double q)
+{
+    double at = q * (x->n - 1);
+    unsigned i = (unsigned)at;
+
+    qsort(x->v, x->n, sizeof(double), compare);
+    return i + 1 < x->n ? x->v[i] + (at - i) * (x->v[i + 1] - x->v[i]) : x->v[x->n - 1];
+}
+
+typedef bool (*sample_filter_t)(const DeviceSample *s, uint64_t argument);
+typedef double (*sample_value_t)(const DeviceSample *s, double argument);
+
+/* The value of each sample that passes the filter; without zeroed samples if enough others do. */
+static void collect(const DeviceSamples *s, DeviceSampleKind k, sample_filter_t filter,
+                    uint64_t filter_argument, sample_value_t value, double argument, Values *ret)
+{
+    unsigned nonzero = 0;
+
+    ret->n = 0;
+    for (unsigned i = 0; i < s->n[k]; i++)
+        nonzero += filter(&s->items[k][i], filter_argument) && !s->items[k][i].zeroed;
+    for (unsigned i = 0; i < s->n[k]; i++)
+        if (filter(&s->items[k][i], filter_argument) &&
+            !(s->items[k][i].zeroed && nonzero >= NONZERO_MIN))
+            ret->v[ret->n++] = value(&s->items[k][i], argument);
+}
+
+static bool is_any(const DeviceSample *s, uint64_t argument)
+{
+    return true;
+}
+
+static bool has_distance(const DeviceSample *s, uint64_t distance)
+{
+    return s->distance == distance;
+}
+
+static bool has_depth(const DeviceSample *s, uint64_t depth)
+{
+    return s->depth == depth;
+}
+
+static double time_of(const DeviceSample *s, double argument)
+{
+    return (double)s->usec;
+}
+
+/* Bytes a usec. `latency` is positive for one latency in all, negative for one of each request. */
+static double rate_of(const DeviceSample *s, double latency)
+{
+    double usec = fmax((double)s->usec, 1);
+    double net = usec - (latency < 0 ? -latency * s->requests : latency);
+
+    /* If most of the time were latency, the rate would be a guess. */
+    return (double)s->length * s->requests / fmax(net, usec / 2);
+}
+
+/* Requests a usec. `transfer` is the time of the transfer of one request: those of the last
+ * requests in flight come after the latencies, whatever the depth of the device is. */
+static double throughput_of(const DeviceSample *s, double transfer)
+{
+    double usec = fmax((double)s->usec, 1);
+
+    return s->requests / fmax(usec - (s->depth - 1) * transfer, usec / 2);
+}
+
+static double root_of(const DeviceSample *s, double size)
+{
+    return sqrt(fmin((double)s->distance / size, 1));
+}
+
+static bool is_long(const DeviceSample *s, uint64_t bytes)
+{
+    return (uint64_t)s->length * s->requests >= bytes;
+}
+
+static void estimate_rate(const DeviceSamples *s, double latency, DeviceEstimate *e, Values *x)
+{
+    uint64_t longest = 0;
+
+    for (unsigned i = 0; i < s->n[DEVICE_SAMPLE_STREAM]; i++) {
+        const DeviceSample *stream = &s->items[DEVICE_SAMPLE_STREAM][i];
+
+        longest = MAX(longest, (uint64_t)stream->length * stream->requests);
+    }
+    collect(s, DEVICE_SAMPLE_STREAM, is_long, longest / 2, rate_of, latency, x);
+    e->rate_measured = x->n >= DEVICE_STREAM_MIN;
+    if (e->rate_measured)
+        e->profile.rate_bytes_per_usec = quantile(x, 0.75);
+}
+
+int device_seeks_slowly(const DeviceSamples *s)
+{
+    Values x;
+    double far, near;
+
+    collect(s, DEVICE_SAMPLE_FAR, is_any, 0, time_of, 0, &x);
+    if (x.n < DEVICE_FAR_MIN)
+        return -ENODATA;
+    far = quantile(&x, 0.25);
+    if (far < SEEK_MIN_USEC)
+        return 0;
+    collect(s, DEVICE_SAMPLE_NEAR, has_distance, 0, time_of, 0, &x);
+    if (x.n < DEVICE_NEAR_MIN)
+        return -ENODATA;
+    near = quantile(&x, 0.1);
+    if (far >= SEEK_RATIO * near)
+        return 1;
+    /* A mechanical disk that others keep busy serves neither kind fast, except for some NEAR. */
+    return x.n >= 2 * DEVICE_NEAR_MIN ? 0 : -ENODATA;
+}
+
+/* The slope and the height of the line through FAR. False if the distances are too much alike. */
+static bool fit_line(const DeviceSample *items, unsigned n, double size, double *ret_slope,
+                     Values *x)
+{
+    double lo = 1, hi = 0;
+
+    x->n = 0;
+    for (unsigned i = 0; i < n; i++) {
+        lo = fmin(lo, root_of(&items[i], size));
+        hi = fmax(hi, root_of(&items[i], size));
+        for (unsigned k = 0; k < i; k++) {
+            double run = root_of(&items[i], size) - root_of(&items[k], size);
+
+            if (fabs(run) >= ROOT_STEP_MIN)
+                x->v[x->n++] = ((double)items[i].usec - (double)items[k].usec) / run;
+        }
+    }
+    if (hi - lo < ROOT_RANGE_MIN || x->n == 0)
+        return false;
+    *ret_slope = fmax(quantile(x, 0.5), 0);
+    return true;
+}
+
+/* What each sample takes beyond `slope` for its distance. */
+static void collect_residues(const DeviceSample *items, unsigned n, double size, double slope,
+                             Values *ret)
+{
+    ret->n = 0;
+    for (unsigned i = 0; i < n; i++)
+        ret->v[ret->n++] = (double)items[i].usec - slope * root_of(&items[i], size);
+}
+
+/* The longest gap that the head waits out; 0 if none was measured. `height` is the time of the
+ * shortest seek. */
+static uint64_t estimate_wait(const DeviceSamples *s, double height, Values *x)
+{
+    uint64_t longest = 0;
+
+    for (unsigned i = 0; i < s->n[DEVICE_SAMPLE_NEAR]; i++) {
+        uint64_t gap = s->items[DEVICE_SAMPLE_NEAR][i].distance;
+
+        if (gap <= longest)
+            continue;
+        collect(s, DEVICE_SAMPLE_NEAR, has_distance, gap, time_of, 0, x);
+        if (quantile(x, 0.25) < 0.75 * height)
+            longest = gap;
+    }
+    return longest;
+}
+
+static void estimate_seeks(const DeviceSamples *s, double size, const DeviceProfile *start,
+                           DeviceEstimate *e, Values *x)
+{
+    const DeviceSample *items = s->items[DEVICE_SAMPLE_FAR];
+    unsigned n = s->n[DEVICE_SAMPLE_FAR];
+    DeviceProfile *d = &e->profile;
+    double slope = fmax(start->seek_max_usec - start->seek_min_usec, 0), height, spread, half;
+    uint64_t wait;
+
+    collect(s, DEVICE_SAMPLE_NEAR, has_distance, 0, time_of, 0, x);
+    d->fixed_usec = fmax(quantile(x, 0.25) - 4096 / d->rate_bytes_per_usec, 1);
+    e->latency_measured = true;
+    d->depth = 1;
+    e->depth_measured = true;
+    e->seek_measured = fit_line(items, n, size, &slope, x);
+
+    collect_residues(items, n, size, slope, x);
+    height = quantile(x, 0.5);
+    spread = quantile(x, 0.9) - quantile(x, 0.1);
+    height = fmax(height - d->fixed_usec - 4096 / d->rate_bytes_per_usec, 0);
+    /* A uniform distribution over a rotation has 0.8 rotations between these quantiles. */
+    half = spread / 1.6;
+    if (n < ROTATION_SAMPLES_MIN || half < HALF_ROTATION_MIN_USEC || half > HALF_ROTATION_MAX_USEC)
+        half = start->half_rotation_usec;
+    d->half_rotation_usec = fmin(half, height);
+    d->seek_min_usec = height - d->half_rotation_usec;
+    d->seek_max_usec = fmax(d->seek_min_usec + slope, 1);
+    wait = estimate_wait(s, height, x);
+    if (wait > 0)
+        d->wait_bytes = wait;
+}
+
+static void estimate_depth(const DeviceSamples *s, double latency, DeviceEstimate *e, Values *x)
+{
+    double full = 0;
+
+    for (unsigned depth = 2; depth <= DEVICE_DEPTH_MAX; depth *= 2) {
+        collect(s, DEVICE_SAMPLE_PARALLEL, has_depth, depth, throughput_of,
+                4096 / e->profile.rate_bytes_per_usec, x);
+        if (x->n > 0)
+            full = fmax(full, quantile(x, 0.5));
+    }
+    e->depth_measured = full > 0;
+    if (e->depth_measured)
+        e->profile.depth = (unsigned)fmin(fmax(round(full * latency), 1), DEVICE_DEPTH_MAX);
+}
+
+void device_estimate(const DeviceSamples *s, uint64_t size_bytes, const DeviceProfile *start,
+                     DeviceEstimate *ret)
+{
+    DeviceEstimate e = {.profile = *start, .seeks_slowly = start->seek_max_usec > 0};
+    DeviceProfile *d = &e.profile;
+    int seeks = device_seeks_slowly(s);
+    Values x;
+
+    estimate_rate(s, 0, &e, &x);
+    e.seeks_clear = seeks >= 0;
+    if (!e.seeks_clear) {
+        *ret = e;
+        return;
+    }
+    e.seeks_slowly = seeks > 0;
+    if (e.seeks_slowly)
+        estimate_seeks(s, (double)MAX(size_bytes, UINT64_C(1)), start, &e, &x);
+    else {
+        double latency;
+
+        collect(s, DEVICE_SAMPLE_FAR, is_any, 0, time_of, 0, &x);
+        latency = quantile(&x, 0.5);
+        d->fixed_usec = fmax(latency - 4096 / d->rate_bytes_per_usec, 1);
+        d->seek_min_usec = d->seek_max_usec = d->half_rotation_usec = 0;
+        d->wait_bytes = 0;
+        e.latency_measured = e.seek_measured = true;
+        estimate_depth(s, latency, &e, &x);
+    }
+    estimate_rate(s, d->depth == 1 ? -d->fixed_usec : d->fixed_usec, &e, &x);
+    *ret = e;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Computes the profile of a device from samples. Pure and deterministic.
+ *
+ * Every parameter is a median or another quantile, so that single slow reads (other load) and
+ * single fast reads (a cache below the kernel) change little:
+ *
+ *   rate        upper quartile of the longest STREAM samples, less the latency: of one request, or
+ * of each where the device serves one request at a time seeks       the lower quartile of FAR is at
+ * least 3 ms and four times the lowest tenth of NEAR at distance 0: a mechanical disk reads the
+ * next block from its buffer. Across a network both take equally long. latency     of a disk that
+ * seeks: lower quartile of NEAR at distance 0; else the median of FAR seek time   line through FAR
+ * over the root of the distance (Theil-Sen: the median of the slopes of all pairs; Sen, Estimates
+ * of the regression coefficient based on Kendall's tau, 1968). Half a rotation is measurable by the
+ * spread around that line. Only the sum of shortest seek and half rotation matters to the cost
+ * model. wait_bytes  the longest gap of NEAR that takes much less than a seek depth       highest
+ * throughput of PARALLEL times the latency (Little's law): the smallest depth with full throughput
+ *
+ * Samples that the device answered with zeros count only if there are too few others. */
+
+#include "volume/device-profile.h"
+#include "volume/device-samples.h"
+
+typedef struct DeviceEstimate {
+    DeviceProfile profile; /* measured, and from the start where `measured` says so */
+    bool rate_measured, latency_measured, depth_measured, seek_measured;
+    bool seeks_slowly;
+    bool seeks_clear; /* the samples decide seeks_slowly; else it is from the start */
+} DeviceEstimate;
+
+/* The samples that a parameter needs at least. */
+#define DEVICE_STREAM_MIN 1U
+#define DEVICE_FAR_MIN    8U
+#define DEVICE_NEAR_MIN   4U
+
+/* 1 if the device seeks slowly, 0 if not, -ENODATA if the samples do not tell. */
+int device_seeks_slowly(const DeviceSamples *s);
+
+/* `size_bytes` is the size of the device, `start` the profile before any measurement. */
+void device_estimate(const DeviceSamples *s, uint64_t size_bytes, const DeviceProfile *start,
+                     DeviceEstimate *ret);

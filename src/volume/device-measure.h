@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Measures a block device by reading it (O_DIRECT, asynchronous I/O, idle I/O priority): it caches
+ * nothing and writes nothing. */
+
+#include "volume/device-probe.h"
+
+/* How long a read that hangs may hold the caller beyond the budget of the run. */
+#define DEVICE_MEASURE_HANG_MAX (500 * USEC_PER_MSEC)
+
+/* Runs the probes that device_probe_next() chooses and adds their samples to the run. `block_dev`
+ * is the device's number. A child process reads, and the caller waits for it at most the run's
+ * budget and DEVICE_MEASURE_HANG_MAX: then the child is killed and, if it waits for the disk, left
+ * behind. The samples up to then count. Returns the number of new samples, or a negative errno if
+ * there are none: -ENXIO (no such device), -EACCES, -EINVAL (the device knows no O_DIRECT), -ENOSYS
+ * (the kernel has no asynchronous I/O), -EIO, -ETIMEDOUT (no read ended in time), or another error
+ * of open(2), fork(2), pipe(2) and io_submit(2). */
+int device_measure(uint64_t block_dev, DeviceProbeRun *r);

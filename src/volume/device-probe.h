@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Chooses the reads of a measurement: which places, lengths and depths are read next, given the
+ * samples so far and the rest of the budget. A plan takes a third of the samples that are needed,
+ * so that the profile rests on at least three moments. Pure. */
+
+#include "base/ranges.h"
+#include "volume/device-samples.h"
+
+/* The budget of all devices together in one plan. */
+#define DEVICE_PROBE_TIME_MAX  (500 * USEC_PER_MSEC)
+#define DEVICE_PROBE_BYTES_MAX (UINT64_C(64) * 1000 * 1000)
+
+/* The number of plans that complete a measurement. */
+#define DEVICE_PROBE_PLANS 3U
+
+#define DEVICE_PROBE_BLOCK 4096U
+
+/* The largest sum of the lengths of the requests of a probe. */
+#define DEVICE_PROBE_LENGTH_MAX (UINT32_C(8) << 20)
+
+typedef struct DeviceProbeBudget {
+    usec_t usec;
+    uint64_t bytes;
+} DeviceProbeBudget;
+
+/* One device in one plan. */
+typedef struct DeviceProbeRun {
+    DeviceSamples *samples; /* of this plan and earlier ones; borrowed */
+    uint32_t plan;          /* number of this plan */
+    uint64_t size_bytes;
+    const Range *places;      /* where the device has data, in rising order; borrowed */
+    size_t n_places;          /* 0: unknown, the whole device is read */
+    uint64_t random;          /* seed, not 0 */
+    DeviceProbeBudget budget; /* the rest */
+    uint64_t head;            /* end of the last request */
+} DeviceProbeRun;
+
+typedef struct DeviceProbe {
+    DeviceSampleKind kind;
+    uint64_t distance;
+    uint32_t length, requests, depth; /* as of the sample */
+    uint64_t lead; /* a block that is read before, without a sample; UINT64_MAX: none */
+    uint64_t offsets[DEVICE_SAMPLE_REQUESTS_MAX]; /* bytes, multiples of DEVICE_PROBE_BLOCK */
+} DeviceProbe;
+
+/* True if the profile needs further samples. */
+bool device_probe_wanted(const DeviceSamples *s);
+
+/* Chooses the next probe. False if this plan takes no further one: the budget is spent, the share
+ * of this plan was taken, or the device is too small. Deterministic. */
+bool device_probe_next(DeviceProbeRun *r, DeviceProbe *ret);
+
+/* Adds the sample of a probe that took `usec`, and subtracts it from the budget. */
+void device_probe_done(DeviceProbeRun *r, const DeviceProbe *p, usec_t usec, bool zeroed);

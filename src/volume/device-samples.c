@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "volume/device-samples.h"
+
+#include "volume/device-profile.h"
+
+#include <string.h>
+
+static const char *const kind_names[_DEVICE_SAMPLE_KIND_MAX] = {
+        [DEVICE_SAMPLE_STREAM] = "stream",
+        [DEVICE_SAMPLE_FAR] = "far",
+        [DEVICE_SAMPLE_NEAR] = "near",
+        [DEVICE_SAMPLE_PARALLEL] = "parallel",
+};
+
+const char *device_sample_kind_to_string(DeviceSampleKind k)
+{
+    return (int)k >= 0 && k < _DEVICE_SAMPLE_KIND_MAX ? kind_names[k] : NULL;
+}
+
+DeviceSampleKind device_sample_kind_from_string(const char *s)
+{
+    for (DeviceSampleKind k = 0; k < _DEVICE_SAMPLE_KIND_MAX; k++)
+        if (strcmp(kind_names[k], s) == 0)
+            return k;
+    return _DEVICE_SAMPLE_KIND_INVALID;
+}
+
+bool device_sample_is_valid(DeviceSampleKind k, const DeviceSample *s)
+{
+    bool single = k == DEVICE_SAMPLE_FAR || k == DEVICE_SAMPLE_NEAR;
+
+    return s->length > 0 && s->length <= DEVICE_SAMPLE_LENGTH_MAX &&
+           s->usec <= DEVICE_SAMPLE_USEC_MAX && s->depth >= 1 && s->depth <= DEVICE_DEPTH_MAX &&
+           s->requests >= (single ? 1U : 2U) &&
+           s->requests <= (single ? 1U : DEVICE_SAMPLE_REQUESTS_MAX) &&
+           (single || s->distance == 0);
+}
+
+void device_samples_add(DeviceSamples *s, DeviceSampleKind k, const DeviceSample *sample)
+{
+    DeviceSample *items = s->items[k];
+
+    if (s->n[k] == DEVICE_SAMPLES_MAX) {
+        memmove(items, items + 1, (DEVICE_SAMPLES_MAX - 1) * sizeof(*items));
+        s->n[k]--;
+    }
+    items[s->n[k]++] = *sample;
+}
+
+void device_samples_drop_before(DeviceSamples *s, uint32_t plan)
+{
+    for (DeviceSampleKind k = 0; k < _DEVICE_SAMPLE_KIND_MAX; k++) {
+        unsigned n = 0;
+
+        for (unsigned i = 0; i < s->n[k]; i++)
+            if (s->items[k][i].plan >= plan)
+                s->items[k][n++] = s->items[k][i];
+        s->n[k] = n;
+    }
+}

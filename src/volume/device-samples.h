@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Samples: the times of reads that a measurement (volume/device-measure.h) took of a device. They
+ * are kept over several plans (state/device-store.h). volume/device-estimate.h computes the profile
+ * from them. Pure. */
+
+#include "base/macros.h"
+#include "base/time-util.h"
+
+typedef enum DeviceSampleKind {
+    DEVICE_SAMPLE_STREAM,   /* neighbouring requests, all in flight at once, behind the end of the
+                               one before */
+    DEVICE_SAMPLE_FAR,      /* one request, `distance` bytes from the end of the one before */
+    DEVICE_SAMPLE_NEAR,     /* one request, `distance` bytes behind the end of the one before */
+    DEVICE_SAMPLE_PARALLEL, /* requests anywhere, `depth` in flight */
+    _DEVICE_SAMPLE_KIND_MAX,
+    _DEVICE_SAMPLE_KIND_INVALID = -EINVAL,
+} DeviceSampleKind;
+
+const char *device_sample_kind_to_string(DeviceSampleKind k);
+DeviceSampleKind device_sample_kind_from_string(const char *s);
+
+typedef struct DeviceSample {
+    uint64_t distance; /* bytes; 0 except for FAR and NEAR */
+    uint32_t length;   /* bytes of each request */
+    uint32_t requests;
+    uint32_t depth;
+    uint32_t plan; /* number of the plan that took it */
+    usec_t usec;   /* until the last request was done */
+    bool zeroed;   /* the device returned only zeros: a thin or discarded range answers at once */
+} DeviceSample;
+
+/* Limits of a sample, of stored ones too. */
+#define DEVICE_SAMPLE_LENGTH_MAX   (1U << 20)
+#define DEVICE_SAMPLE_REQUESTS_MAX 256U
+#define DEVICE_SAMPLE_USEC_MAX     (60 * USEC_PER_SEC)
+
+/* The samples of one kind that are kept. */
+#define DEVICE_SAMPLES_MAX 128U
+
+typedef struct DeviceSamples {
+    DeviceSample items[_DEVICE_SAMPLE_KIND_MAX][DEVICE_SAMPLES_MAX]; /* the oldest first */
+    unsigned n[_DEVICE_SAMPLE_KIND_MAX];
+} DeviceSamples;
+
+/* False if a limit is exceeded or the fields contradict the kind. */
+bool device_sample_is_valid(DeviceSampleKind k, const DeviceSample *s);
+
+/* Adds a valid sample. If the kind is full, the oldest sample is dropped. */
+void device_samples_add(DeviceSamples *s, DeviceSampleKind k, const DeviceSample *sample);
+
+/* Removes all samples of plans before `plan`. */
+void device_samples_drop_before(DeviceSamples *s, uint32_t plan);
