@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "measure/benefit.h"
+
+#include "base/macros.h"
+
+#include <string.h>
+
+#define INTERVAL_ERROR 0.05
+
+#define REPLAYED_FIRST        3U
+#define INTERVAL_UNKNOWN      10U
+#define INTERVAL_SUSPECT      2U
+#define INTERVAL_SHOWN        101U
+#define COLD_LOGIN_LONG       10.0 /* seconds */
+#define CONTROL_DISTANCE_USEC (48 * USEC_PER_HOUR)
+
+const char *session_exclusion_to_string(SessionExclusion e)
+{
+    static const char *const names[_SESSION_EXCLUSION_MAX] = {
+            [EXCLUSION_UNSETTLED] = "never settled",
+            [EXCLUSION_SECOND_LOGIN] = "not the first login of its boot",
+            [EXCLUSION_SHARED] = "several users at once",
+            [EXCLUSION_SOFT_REBOOT] = "soft reboot",
+            [EXCLUSION_OFFLINE_UPDATE] = "offline update",
+            [EXCLUSION_FSCK] = "file system check",
+            [EXCLUSION_EXACT] = "exact recording",
+            [EXCLUSION_FIRST] = "first session",
+            [EXCLUSION_UPGRADED] = "first session after an upgrade",
+            [EXCLUSION_OTHER_POLICY] = "another policy",
+    };
+
+    return (int)e < 0 || e >= _SESSION_EXCLUSION_MAX ? NULL : names[e];
+}
+
+static bool was_upgraded(const SessionRecord *s, const SessionRecord *before)
+{
+    return strcmp(s->kernel, before->kernel) != 0 || s->packages_usec != before->packages_usec;
+}
+
+/* Why the session does not compare, from itself and the one before of its stage (or NULL). */
+static SessionExclusion exclude(const SessionRecord *s, const SessionRecord *before)
+{
+    static const struct {
+        unsigned flag;
+        SessionExclusion exclusion;
+    } map[] = {
+            {SESSION_SECOND_LOGIN, EXCLUSION_SECOND_LOGIN},
+            {SESSION_SHARED, EXCLUSION_SHARED},
+            {SESSION_SOFT_REBOOT, EXCLUSION_SOFT_REBOOT},
+            {SESSION_OFFLINE_UPDATE, EXCLUSION_OFFLINE_UPDATE},
+            {SESSION_FSCK, EXCLUSION_FSCK},
+            {SESSION_EXACT, EXCLUSION_EXACT},
+            {SESSION_UNSETTLED, EXCLUSION_UNSETTLED},
+    };
+
+    for (size_t i = 0; i < ELEMENTSOF(map); i++)
+        if (s->flags & map[i].flag)
+            return map[i].exclusion;
+    if (s->ready_usec == SESSION_UNKNOWN || s->ready_usec == 0)
+        return EXCLUSION_UNSETTLED;
+    if (!before)
+        return EXCLUSION_FIRST;
+    return was_upgraded(s, before) ? EXCLUSION_UPGRADED : EXCLUSION_NONE;
+}
+
+/* The policy of the newest replay of that stage; _POLICY_INVALID if there is none. */
+static Policy newest_policy(const SessionRecord *sessions, size_t n, Stage stage)
+{
+    for (size_t i = n; i-- > 0;)
+        if (sessions[i].stage == stage && session_was_replayed(&sessions[i]))
+            return sessions[i].policy;
+    return _POLICY_INVALID;
+}
+
+void sessions_exclude(const SessionRecord *sessions, size_t n, SessionExclusion *exclusions)
+{
+    const SessionRecord *before[_STAGE_MAX] = {0};
+    Policy policy[_STAGE_MAX];
+
+    for (Stage stage = 0; stage < _STAGE_MAX; stage++)
+        policy[stage] = newest_policy(sessions, n, stage);
+    for (size_t i = 0; i < n; i++) {
+        const SessionRecord *s = &sessions[i];
+
+        exclusions[i] = exclude(s, before[s->stage]);
+        if (exclusions[i] == EXCLUSION_NONE && session_was_replayed(s) &&
+            s->policy != policy[s->stage])
+            exclusions[i] = EXCLUSION_OTHER_POLICY;
+        before[s->stage] = s;
+    }
+}
+
+/* --- the benefit of a stage ------------------------------------------------------------------- */
+
+/* Notes when the last control session was. */
+static void find_control(const SessionRecord *s, Benefit *b)
+{
+    if (s->flags & SESSION_CONTROL) {
+        b->n_since_control = 0;
+        b->last_control_usec = s->start_realtime_usec;
+    } else
+        b->n_since_control++;
+}
+
+/* The effect of the sessions since then, with an interval that is wide enough for a decision after
+ * every session. */
+static int judge(const EffectSession *v, const usec_t *starts, size_t n, usec_t since, Benefit *b)
+{
+    size_t first = 0;
+    int r;
+
+    while (first < n && starts[first] < since)
+        first++;
+    r = effect_compute(v + first, n - first, BENEFIT_VERDICT_ERROR, &b->evidence);
+    b->harmful = r >= 0 && b->evidence.known && b->evidence.saved_high < 0;
+    return r;
+}
+
+int benefit_compute(const SessionRecord *sessions, size_t n, Stage stage, usec_t now, Benefit *ret)
+{
+    _cleanup_free_ SessionExclusion *exclusions = calloc(n + 1, sizeof(*exclusions));
+    _cleanup_free_ EffectSession *v = calloc(n + 1, sizeof(*v));
+    _cleanup_free_ usec_t *starts = calloc(n + 1, sizeof(*starts));
+    Benefit b = {.policy = newest_policy(sessions, n, stage)};
+    size_t k = 0;
+    int r;
+
+    if (!exclusions || !v || !starts)
+        return -ENOMEM;
+    sessions_exclude(sessions, n, exclusions);
+    for (size_t i = 0; i < n; i++) {
+        const SessionRecord *s = &sessions[i];
+
+        if (s->stage != stage)
+            continue;
+        find_control(s, &b);
+        if (exclusions[i] != EXCLUSION_NONE) {
+            b.n_left_out++;
+            continue;
+        }
+        starts[k] = s->start_realtime_usec;
+        v[k++] = (EffectSession){.seconds = (double)s->ready_usec / USEC_PER_SEC,
+                                 .replayed = session_was_replayed(s),
+                                 .group = s->uid};
+    }
+    r = effect_compute(v, k, INTERVAL_ERROR, &b.effect);
+    if (r >= 0)
+        r = judge(v, starts, k, now - MIN(now, BENEFIT_VERDICT_USEC), &b);
+    if (r >= 0)
+        *ret = b;
+    return r;
+}
+
+uint32_t benefit_control_interval(const Benefit *b, double cold_login_seconds, usec_t now)
+{
+    const Effect *e = &b->effect;
+
+    if (e->n_replayed < REPLAYED_FIRST)
+        return 0;
+    if (cold_login_seconds > COLD_LOGIN_LONG && b->last_control_usec > 0 &&
+        now < b->last_control_usec + CONTROL_DISTANCE_USEC)
+        return 0;
+    if (e->known && e->saved_low > 0)
+        return INTERVAL_SHOWN;
+    return e->estimated && e->saved < 0 ? INTERVAL_SUSPECT : INTERVAL_UNKNOWN;
+}

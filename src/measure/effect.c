@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "measure/effect.h"
+
+#include "base/macros.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Sessions on each side in time that make up the level of a session. */
+#define NEIGHBOURS 10U
+
+/* From this number of sessions on, on both sides, the normal approximation is used. */
+#define EXACT_MAX 20U
+
+/* --- the distribution of U -------------------------------------------------------------------- */
+
+/* The quantile of the normal distribution for an upper tail p <= 0.5 (Abramowitz and Stegun,
+ * 26.2.23; absolute error below 4.5e-4). */
+static double normal_quantile(double p)
+{
+    double t = sqrt(-2 * log(p));
+
+    return t - (2.515517 + t * (0.802853 + t * 0.010328)) /
+                       (1 + t * (1.432788 + t * (0.189269 + t * 0.001308)));
+}
+
+/* The probabilities of U = 0 … size - 1, unscaled: the coefficients of
+ * (1 - q^(n+1)) … (1 - q^(n+m)) / ((1 - q) … (1 - q^m)), whose sum is binomial(m + n, m). */
+static void count_arrangements(double *v, size_t size, size_t m, size_t n)
+{
+    memset(v, 0, size * sizeof(*v));
+    v[0] = 1;
+    for (size_t i = 1; i <= m; i++) {
+        for (size_t k = size; k-- > n + i;)
+            v[k] -= v[k - n - i];
+        for (size_t k = i; k < size; k++)
+            v[k] += v[k - i];
+    }
+}
+
+static int exact_pairs(size_t m, size_t n, double error, size_t *ret)
+{
+    size_t size = m * n / 2 + 1, k = 0;
+    _cleanup_free_ double *v = calloc(size, sizeof(*v));
+    double total, sum = 0;
+
+    if (!v)
+        return -ENOMEM;
+    count_arrangements(v, size, m, n);
+    total = exp(lgamma((double)(m + n) + 1) - lgamma((double)m + 1) - lgamma((double)n + 1));
+    /* lgamma(3) rounds: a sum that is equal must not count as larger. */
+    while (k < size && sum + v[k] <= total * error / 2 * (1 + 1e-9))
+        sum += v[k++];
+    *ret = k;
+    return 0;
+}
+
+int effect_pairs_left_out(size_t m, size_t n, double error, size_t *ret)
+{
+    double mean = (double)m * (double)n / 2, k;
+
+    if (m == 0 || n == 0) {
+        *ret = 0;
+        return 0;
+    }
+    if (MIN(m, n) <= EXACT_MAX)
+        return exact_pairs(MIN(m, n), MAX(m, n), error, ret);
+    k = mean - normal_quantile(error / 2) * sqrt((double)m * (double)n * (double)(m + n + 1) / 12);
+    *ret = k > 0 ? (size_t)k : 0;
+    return 0;
+}
+
+/* --- order statistics ------------------------------------------------------------------------- */
+
+/* Moves the k-th smallest value to v[k], smaller ones before it (Hoare's selection). */
+static double select_smallest(double *v, size_t n, size_t k)
+{
+    size_t low = 0, high = n - 1;
+
+    while (low < high) {
+        double pivot = v[low + (high - low) / 2];
+        size_t i = low, j = high;
+
+        for (;;) {
+            while (v[i] < pivot)
+                i++;
+            while (v[j] > pivot)
+                j--;
+            if (i >= j)
+                break;
+            double t = v[i];
+            v[i++] = v[j];
+            v[j--] = t;
+        }
+        /* Values up to j are at most the pivot, values from j + 1 at least. */
+        if (k <= j)
+            high = j;
+        else
+            low = j + 1;
+    }
+    return v[k];
+}
+
+static double median(double *v, size_t n)
+{
+    double upper = select_smallest(v, n, n / 2);
+
+    return n % 2 ? upper : (upper + select_smallest(v, n, n / 2 - 1)) / 2;
+}
+
+/* --- levels ----------------------------------------------------------------------------------- */
+
+typedef struct Observation {
+    double log_seconds;
+    double rest; /* log_seconds without the level */
+    uint32_t group;
+    bool replayed, has_level;
+} Observation;
+
+typedef struct Sample {
+    Observation *v; /* oldest first */
+    size_t n, n_replayed, n_control;
+} Sample;
+
+static void sample_done(Sample *s)
+{
+    free(s->v);
+}
+
+/* Takes the newest sessions of either side. */
+static int take_newest(const EffectSession *sessions, size_t n, Sample *s)
+{
+    size_t at = n;
+
+    s->v = calloc(n + 1, sizeof(Observation));
+    if (!s->v)
+        return -ENOMEM;
+    for (size_t i = n; i-- > 0;) {
+        const EffectSession *from = &sessions[i];
+        size_t *count = from->replayed ? &s->n_replayed : &s->n_control;
+
+        if (*count >= (from->replayed ? EFFECT_REPLAYED_MAX : EFFECT_CONTROL_MAX))
+            continue;
+        *count += 1;
+        s->v[--at] = (Observation){.log_seconds = log(from->seconds),
+                                   .group = from->group,
+                                   .replayed = from->replayed};
+    }
+    s->n = n - at;
+    memmove(s->v, s->v + at, s->n * sizeof(Observation));
+    return 0;
+}
+
+/* The median of the replayed sessions next to session i. False if there is none. */
+static bool find_level(const Sample *s, size_t i, double *ret)
+{
+    double near[2 * NEIGHBOURS];
+    size_t n = 0, before = 0, after = 0;
+
+    for (size_t k = i; k-- > 0 && before < NEIGHBOURS;)
+        if (s->v[k].replayed && s->v[k].group == s->v[i].group) {
+            near[n++] = s->v[k].log_seconds;
+            before++;
+        }
+    for (size_t k = i + 1; k < s->n && after < NEIGHBOURS; k++)
+        if (s->v[k].replayed && s->v[k].group == s->v[i].group) {
+            near[n++] = s->v[k].log_seconds;
+            after++;
+        }
+    if (n == 0)
+        return false;
+    *ret = median(near, n);
+    return true;
+}
+
+/* Takes the level out of each session, and drops those without. */
+static void take_out_levels(Sample *s)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->n; i++) {
+        double level;
+
+        s->v[i].has_level = find_level(s, i, &level);
+        if (s->v[i].has_level)
+            s->v[i].rest = s->v[i].log_seconds - level;
+    }
+    s->n_replayed = s->n_control = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        if (!s->v[i].has_level)
+            continue;
+        s->n_replayed += s->v[i].replayed;
+        s->n_control += !s->v[i].replayed;
+        s->v[n++] = s->v[i];
+    }
+    s->n = n;
+}
+
+/* --- the effect ------------------------------------------------------------------------------- */
+
+/* The differences of all pairs. The caller frees the result. NULL if out of memory. */
+static double *take_differences(const Sample *s)
+{
+    double *d = calloc(s->n_control * s->n_replayed, sizeof(double));
+    size_t n = 0;
+
+    for (size_t i = 0; d && i < s->n; i++)
+        for (size_t k = 0; k < s->n && !s->v[i].replayed; k++)
+            if (s->v[k].replayed)
+                d[n++] = s->v[k].rest - s->v[i].rest;
+    return d;
+}
+
+/* What the newest sessions take, or would take, without replay. */
+static double newest_seconds(const Sample *s, double log_effect)
+{
+    double near[2 * NEIGHBOURS];
+    size_t n = 0;
+
+    for (size_t i = s->n; i-- > 0 && n < ELEMENTSOF(near);)
+        near[n++] = s->v[i].log_seconds - (s->v[i].replayed ? log_effect : 0);
+    return exp(median(near, n));
+}
+
+int effect_compute(const EffectSession *sessions, size_t n, double error, Effect *ret)
+{
+    _cleanup_(sample_done) Sample s = {0};
+    _cleanup_free_ double *d = NULL;
+    size_t left_out, n_pairs;
+    Effect e = {0};
+    double middle;
+    int r = take_newest(sessions, n, &s);
+
+    if (r < 0)
+        return r;
+    take_out_levels(&s);
+    r = effect_pairs_left_out(s.n_control, s.n_replayed, error, &left_out);
+    if (r < 0)
+        return r;
+    e.n_replayed = s.n_replayed;
+    e.n_control = s.n_control;
+    n_pairs = s.n_control * s.n_replayed;
+    if (n_pairs == 0) {
+        *ret = e;
+        return 0;
+    }
+    d = take_differences(&s);
+    if (!d)
+        return -ENOMEM;
+    middle = median(d, n_pairs);
+    e.estimated = true;
+    e.saved = 1 - exp(middle);
+    e.control_seconds = newest_seconds(&s, middle);
+    e.replayed_seconds = e.control_seconds * exp(middle);
+    e.known = left_out > 0;
+    if (e.known) {
+        e.saved_high = 1 - exp(select_smallest(d, n_pairs, left_out - 1));
+        e.saved_low = 1 - exp(select_smallest(d, n_pairs, n_pairs - left_out));
+    }
+    *ret = e;
+    return 0;
+}

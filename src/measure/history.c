@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "measure/history.h"
+
+#include "base/atomic-file.h"
+#include "base/macros.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+/* A file may exceed its bound by the line that exceeds it. */
+#define FILE_SIZE_MAX (HISTORY_BYTES_MAX + SESSION_RECORD_SIZE_MAX)
+
+void history_done(History *h)
+{
+    free(h->sessions);
+    *h = (History){0};
+}
+
+/* The start of the newest `max` lines. */
+static const char *tail(const char *text, size_t size, size_t max)
+{
+    const char *at = text + size;
+
+    if (max == 0)
+        return text;
+    while (at > text) {
+        const char *newline = memrchr(text, '\n', (size_t)(at - text));
+
+        if (!newline)
+            return text;
+        /* The newline that ends the last line begins no further line. */
+        if (newline + 1 < text + size && max-- == 1)
+            return newline + 1;
+        at = newline;
+    }
+    return text;
+}
+
+static int parse_lines(const char *at, const char *end, History *h)
+{
+    while (at < end) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        int r;
+
+        if (!newline) {
+            h->torn = true;
+            return 0;
+        }
+        r = grow_array(&h->sessions, &h->allocated, h->n + 1, sizeof(SessionRecord));
+        if (r >= 0)
+            r = session_record_from_line(at, (size_t)(newline - at), &h->sessions[h->n]);
+        if (r == -ENOMEM)
+            return r;
+        h->n += r >= 0;
+        h->n_bad += r < 0;
+        at = newline + 1;
+    }
+    return 0;
+}
+
+static size_t count_lines(const char *text, size_t size)
+{
+    size_t n = 0;
+
+    for (const char *at = text; (at = memchr(at, '\n', (size_t)(text + size - at))); at++)
+        n++;
+    return n;
+}
+
+static int read_file(int state_fd, const char *name, char **ret, size_t *ret_size)
+{
+    int r = file_read_whole(state_fd, name, FILE_SIZE_MAX, ret, ret_size);
+
+    if (r != -ENOENT)
+        return r;
+    *ret = NULL;
+    *ret_size = 0;
+    return 0;
+}
+
+int history_read(int state_fd, size_t max, History *ret)
+{
+    _cleanup_free_ char *text = NULL, *old = NULL;
+    _cleanup_history_ History h = {0};
+    size_t size, old_size = 0, n;
+    int r = read_file(state_fd, HISTORY_FILE, &text, &size);
+
+    n = r < 0 ? 0 : count_lines(text ? text : "", size);
+    if (r >= 0 && (max == 0 || n < max))
+        r = read_file(state_fd, HISTORY_OLD_FILE, &old, &old_size);
+    if (r >= 0 && old)
+        r = parse_lines(tail(old, old_size, max == 0 ? 0 : max - n), old + old_size, &h);
+    h.torn = false;
+    if (r >= 0 && text)
+        r = parse_lines(tail(text, size, max), text + size, &h);
+    if (r < 0)
+        return r;
+    *ret = h;
+    h = (History){0};
+    return 0;
+}
+
+/* The end of the last complete line. */
+static int find_end(int fd, off_t size, off_t *ret)
+{
+    char buf[SESSION_RECORD_SIZE_MAX];
+    off_t from = size - MIN(size, (off_t)sizeof(buf));
+    ssize_t n = pread(fd, buf, (size_t)(size - from), from);
+    const char *newline;
+
+    if (n < 0)
+        return -errno;
+    newline = memrchr(buf, '\n', (size_t)n);
+    *ret = newline ? from + (newline - buf) + 1 : from;
+    return 0;
+}
+
+/* Renames a full file and opens a new one. */
+static int rotate(int state_fd, int *fd)
+{
+    int new;
+
+    if (renameat(state_fd, HISTORY_FILE, state_fd, HISTORY_OLD_FILE) < 0)
+        return -errno;
+    new = openat(state_fd, HISTORY_FILE, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (new < 0)
+        return -errno;
+    close(*fd);
+    *fd = new;
+    return 0;
+}
+
+static int append_line(int state_fd, int *fd, const char *line, size_t n, bool *ret_torn)
+{
+    struct stat st;
+    ssize_t written;
+    off_t end = 0;
+    int r;
+
+    if (fstat(*fd, &st) < 0)
+        return -errno;
+    if (!S_ISREG(st.st_mode))
+        return -EBADMSG;
+    r = find_end(*fd, st.st_size, &end);
+    if (r < 0)
+        return r;
+    *ret_torn = end < st.st_size;
+    if (*ret_torn && ftruncate(*fd, end) < 0)
+        return -errno;
+    if (end >= (off_t)HISTORY_BYTES_MAX) {
+        r = rotate(state_fd, fd);
+        if (r < 0)
+            return r;
+        end = 0;
+    }
+    written = pwrite(*fd, line, n, end);
+    if (written != (ssize_t)n) {
+        r = written < 0 ? -errno : -ENOSPC;
+        /* If this fails, too, the next writer and every reader drop the torn line. */
+        return ftruncate(*fd, end) < 0 ? -errno : r;
+    }
+    return fsync(*fd) < 0 ? -errno : 0;
+}
+
+int history_append(int state_fd, const SessionRecord *s, bool *ret_torn)
+{
+    _cleanup_free_ char *line = NULL;
+    _cleanup_close_ int fd = -EBADF;
+    size_t n;
+    int r = session_record_to_line(s, &line, &n);
+
+    if (r < 0)
+        return r;
+    if (n > SESSION_RECORD_SIZE_MAX)
+        return -E2BIG;
+    fd = openat(state_fd, HISTORY_FILE, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
+                0600);
+    if (fd < 0)
+        return -errno;
+    return append_line(state_fd, &fd, line, n, ret_torn);
+}
+
+/* Writes n sessions to a file, or removes it if there are none. */
+static int write_file(int state_fd, const char *name, const SessionRecord *sessions, size_t n)
+{
+    _cleanup_free_ char *text = NULL;
+    size_t size = 0, allocated = 0;
+    int r = 0;
+
+    if (n == 0)
+        return unlinkat(state_fd, name, 0) < 0 && errno != ENOENT ? -errno : 0;
+    for (size_t i = 0; r >= 0 && i < n; i++) {
+        _cleanup_free_ char *line = NULL;
+        size_t length;
+
+        r = session_record_to_line(&sessions[i], &line, &length);
+        if (r >= 0)
+            r = grow_array(&text, &allocated, size + length, 1);
+        if (r < 0)
+            break;
+        memcpy(text + size, line, length);
+        size += length;
+    }
+    return r < 0 ? r : atomic_file_write(state_fd, name, text, size, 0600);
+}
+
+int history_replace(int state_fd, const SessionRecord *sessions, size_t n)
+{
+    /* Together the two files may be larger than one of them. */
+    int r = write_file(state_fd, HISTORY_OLD_FILE, sessions, n / 2);
+
+    return r < 0 ? r : write_file(state_fd, HISTORY_FILE, sessions + n / 2, n - n / 2);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* STATE/history.jsonl: one line for each boot and login, oldest first. When the file has grown to
+ * HISTORY_BYTES_MAX, it becomes history.1.jsonl and replaces the older one of that name. */
+
+#include "measure/session-record.h"
+
+#define HISTORY_FILE      "history.jsonl"
+#define HISTORY_OLD_FILE  "history.1.jsonl"
+#define HISTORY_BYTES_MAX (2U << 20)
+
+/* Statistics use this many of the newest sessions. */
+#define HISTORY_WINDOW 1200U
+
+typedef struct History {
+    SessionRecord *sessions; /* oldest first */
+    size_t n, allocated;
+    size_t n_bad; /* lines that cannot be used */
+    bool torn;    /* the last line has no end: its writer was killed */
+} History;
+
+void history_done(History *h);
+#define _cleanup_history_ _cleanup_(history_done)
+
+/* Reads the newest `max` sessions (0: all). A file that does not exist has none. 0, -ENOMEM, or the
+ * negative errno of reading. Nothing is reported. */
+int history_read(int state_fd, size_t max, History *ret);
+
+/* Appends one line with a single write(2) and fsync(2). If a writer was killed within a line, cuts
+ * that line off first and sets *ret_torn. 0 or a negative errno; after a failed write the file is
+ * as it was. */
+int history_append(int state_fd, const SessionRecord *s, bool *ret_torn);
+
+/* Replaces the history by n sessions, oldest first; without a session its files are removed. 0 or a
+ * negative errno; the older half may have been replaced then, and the newer not. */
+int history_replace(int state_fd, const SessionRecord *sessions, size_t n);

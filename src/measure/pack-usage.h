@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Compares a pack with what a session read. Pure. */
+
+#include "measure/session-record.h"
+#include "pack/pack.h"
+#include "trace/trace.h"
+
+/* What happened to a file in the session. */
+typedef enum FileUse {
+    FILE_USE_HIT,   /* in the pack and used */
+    FILE_USE_WASTE, /* in the pack and not used */
+    FILE_USE_MISS,  /* used, and not in the pack or not as a whole */
+    _FILE_USE_MAX,
+} FileUse;
+
+typedef struct FileUsage {
+    const char *path; /* valid during the call */
+    FileUse use;
+    uint64_t bytes;
+} FileUsage;
+
+/* Called for each file of a comparison; a file can be a hit and a miss. */
+typedef void (*file_usage_t)(void *arg, const FileUsage *f);
+
+/* Sums up which data of the pack the traced session used. If a pack was replayed in it
+ * (TRACE_REPLAYED), its residency shows what replay read: a file of the pack counts as used if it
+ * was opened, with all its bytes. Otherwise each page counts. Resident ranges outside the pack are
+ * misses in both cases. `report` may be NULL. 0 or -ENOMEM. */
+int pack_usage_compare(const Pack *p, const Trace *t, file_usage_t report, void *arg,
+                       PackUsage *ret);

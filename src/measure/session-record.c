@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "measure/session-record.h"
+
+#include "base/json-util.h"
+
+#include <string.h>
+
+static const char *const flag_names[] = {
+        "control",        "incomplete", "exact",     "second-login", "soft-reboot",
+        "offline-update", "fsck",       "unsettled", "shared",
+};
+_Static_assert((1U << ELEMENTSOF(flag_names)) - 1 == _SESSION_FLAGS_ALL, "each flag has a name");
+
+static const char *const usage_names[_USAGE_SOURCE_MAX] = {
+        [USAGE_NONE] = "none",
+        [USAGE_PER_FILE] = "per-file",
+        [USAGE_PER_PAGE] = "per-page",
+};
+
+static const struct {
+    const char *key;
+    size_t offset;
+} numbers[] = {
+#define NUMBER(name)                         \
+    {                                        \
+#name, offsetof(SessionRecord, name) \
+    }
+#define USAGE(name)                                \
+    {                                              \
+#name, offsetof(SessionRecord, usage.name) \
+    }
+        NUMBER(start_realtime_usec),
+        NUMBER(ready_usec),
+        NUMBER(firmware_usec),
+        NUMBER(loader_usec),
+        NUMBER(kernel_usec),
+        NUMBER(initrd_usec),
+        NUMBER(finished_usec),
+        NUMBER(io_some_usec),
+        NUMBER(io_full_usec),
+        NUMBER(disk_reads),
+        NUMBER(disk_read_bytes),
+        NUMBER(replay_usec),
+        NUMBER(replay_files),
+        NUMBER(replay_data_bytes),
+        NUMBER(replay_metadata_bytes),
+        NUMBER(predicted_usec),
+        NUMBER(memory_bytes),
+        NUMBER(packages_usec),
+        USAGE(hit_files),
+        USAGE(waste_files),
+        USAGE(miss_files),
+        USAGE(hit_bytes),
+        USAGE(waste_bytes),
+        USAGE(miss_bytes),
+};
+
+static const struct {
+    const char *key;
+    size_t offset, size;
+} strings[] = {
+#define STRING(name)                                                                \
+    {                                                                               \
+#name, offsetof(SessionRecord, name), sizeof(((SessionRecord *)NULL)->name) \
+    }
+        STRING(boot_id),      STRING(outcome), STRING(kernel),
+        STRING(distribution), STRING(device),  STRING(scheduler),
+};
+
+const char *usage_source_to_string(UsageSource s)
+{
+    return (int)s < 0 || s >= _USAGE_SOURCE_MAX ? NULL : usage_names[s];
+}
+
+UsageSource usage_source_from_string(const char *s)
+{
+    return (UsageSource)string_table_lookup(usage_names, ELEMENTSOF(usage_names), s);
+}
+
+const char *session_flag_to_string(unsigned flag)
+{
+    for (size_t i = 0; i < ELEMENTSOF(flag_names); i++)
+        if (flag == 1U << i)
+            return flag_names[i];
+    return NULL;
+}
+
+SessionRecord session_record_empty(Stage stage)
+{
+    SessionRecord s = {.stage = stage, .uid = UID_INVALID};
+
+    for (size_t i = 0; i < ELEMENTSOF(numbers); i++)
+        *(uint64_t *)((char *)&s + numbers[i].offset) = SESSION_UNKNOWN;
+    return s;
+}
+
+bool session_was_replayed(const SessionRecord *s)
+{
+    if (s->policy == POLICY_OFF)
+        return false;
+    if (strcmp(s->outcome, "done") == 0 || strcmp(s->outcome, "running") == 0)
+        return true;
+    /* A replay that was stopped before it opened a file did nothing. */
+    return strcmp(s->outcome, "stopped") == 0 && s->replay_files > 0;
+}
+
+static json_object *flags_to_json(unsigned flags)
+{
+    json_object *a = json_object_new_array();
+
+    for (size_t i = 0; a && i < ELEMENTSOF(flag_names); i++)
+        if (flags & 1U << i)
+            json_object_array_add(a, json_object_new_string(flag_names[i]));
+    return a;
+}
+
+int session_record_to_line(const SessionRecord *s, char **ret, size_t *ret_size)
+{
+    _cleanup_json_writer_ JsonWriter w = {.compact = true};
+    char *text, *line;
+    size_t n;
+    int r;
+
+    json_writer_add_u64(&w, "version", SESSION_RECORD_VERSION);
+    json_writer_add_string(&w, "stage", stage_to_string(s->stage));
+    if (s->uid != UID_INVALID)
+        json_writer_add_u64(&w, "uid", s->uid);
+    json_writer_add(&w, "flags", flags_to_json(s->flags));
+    json_writer_add_string(&w, "policy", policy_to_string(s->policy));
+    json_writer_add_string(&w, "usage", usage_source_to_string(s->usage.source));
+    for (size_t i = 0; i < ELEMENTSOF(strings); i++) {
+        const char *value = (const char *)s + strings[i].offset;
+
+        if (*value)
+            json_writer_add_string(&w, strings[i].key, value);
+    }
+    for (size_t i = 0; i < ELEMENTSOF(numbers); i++) {
+        uint64_t value = *(const uint64_t *)((const char *)s + numbers[i].offset);
+
+        if (value != SESSION_UNKNOWN)
+            json_writer_add_u64(&w, numbers[i].key, value);
+    }
+    r = json_writer_finish(&w, &text, &n);
+    if (r < 0)
+        return r;
+    while (n > 0 && text[n - 1] == '\n')
+        n--;
+    line = realloc(text, n + 2);
+    if (!line) {
+        free(text);
+        return -ENOMEM;
+    }
+    memcpy(line + n, "\n", 2);
+    *ret = line;
+    *ret_size = n + 1;
+    return 0;
+}
+
+static int read_flags(json_object *o, unsigned *ret)
+{
+    json_object *a;
+    unsigned flags = 0;
+    int r = json_get_array(o, "flags", 64, &a);
+
+    for (size_t i = 0; r >= 0 && i < json_object_array_length(a); i++) {
+        const char *word;
+        int k;
+
+        r = json_at_string(a, i, &word);
+        k = r < 0 ? r : string_table_lookup(flag_names, ELEMENTSOF(flag_names), word);
+        if (k >= 0)
+            flags |= 1U << k;
+    }
+    if (r >= 0)
+        *ret = flags;
+    return r;
+}
+
+/* The words of a record. 0 or -EBADMSG. */
+static int read_words(json_object *o, SessionRecord *s)
+{
+    const char *stage, *policy, *usage;
+
+    if (json_get_string(o, "stage", &stage) < 0 || json_get_string(o, "policy", &policy) < 0 ||
+        json_get_string(o, "usage", &usage) < 0)
+        return -EBADMSG;
+    s->stage = stage_from_string(stage);
+    s->policy = policy_from_string(policy);
+    s->usage.source = usage_source_from_string(usage);
+    if ((s->stage != STAGE_BOOT && s->stage != STAGE_LOGIN) || (int)s->policy < 0 ||
+        (int)s->usage.source < 0)
+        return -EBADMSG;
+    return read_flags(o, &s->flags);
+}
+
+static int read_strings(json_object *o, SessionRecord *s)
+{
+    for (size_t i = 0; i < ELEMENTSOF(strings); i++) {
+        char *to = (char *)s + strings[i].offset;
+        const char *value;
+
+        if (!json_object_object_get_ex(o, strings[i].key, NULL))
+            continue;
+        if (json_get_string(o, strings[i].key, &value) < 0 || strlen(value) >= strings[i].size)
+            return -EBADMSG;
+        memcpy(to, value, strlen(value) + 1);
+    }
+    return 0;
+}
+
+static int read_numbers(json_object *o, SessionRecord *s)
+{
+    uint64_t uid;
+
+    for (size_t i = 0; i < ELEMENTSOF(numbers); i++)
+        if (json_object_object_get_ex(o, numbers[i].key, NULL) &&
+            json_get_u64(o, numbers[i].key, SESSION_UNKNOWN - 1,
+                         (uint64_t *)((char *)s + numbers[i].offset)) < 0)
+            return -EBADMSG;
+    if (!json_object_object_get_ex(o, "uid", NULL))
+        return 0;
+    if (json_get_u64(o, "uid", UID_INVALID - 1, &uid) < 0)
+        return -EBADMSG;
+    s->uid = (uint32_t)uid;
+    return 0;
+}
+
+int session_record_from_line(const char *line, size_t size, SessionRecord *ret)
+{
+    SessionRecord s = session_record_empty(STAGE_BOOT);
+    _cleanup_json_ json_object *o = NULL;
+    const char *reason;
+    uint64_t version;
+    int r = json_parse(line, size, 3, &o, &reason);
+
+    if (r < 0)
+        return r;
+    if (!json_object_is_type(o, json_type_object) ||
+        json_get_u64(o, "version", UINT32_MAX, &version) < 0)
+        return -EBADMSG;
+    if (version != SESSION_RECORD_VERSION)
+        return -EPROTONOSUPPORT;
+    r = read_words(o, &s);
+    if (r >= 0)
+        r = read_strings(o, &s);
+    if (r >= 0)
+        r = read_numbers(o, &s);
+    if (r >= 0 && s.start_realtime_usec == SESSION_UNKNOWN)
+        r = -EBADMSG;
+    if (r >= 0)
+        *ret = s;
+    return r;
+}

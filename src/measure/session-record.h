@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What one boot or login took and what replay did for it: one line of STATE/history.jsonl
+ * (docs/formats.md). Pure: text in memory. */
+
+#include "base/time-util.h"
+#include "base/uid.h"
+#include "base/vocabulary.h"
+
+#include <stdbool.h>
+
+#define SESSION_RECORD_VERSION 1
+
+/* Longest line of a history, with its newline. */
+#define SESSION_RECORD_SIZE_MAX 8192U
+
+/* A number that is not known. Such numbers are left out of the line. */
+#define SESSION_UNKNOWN UINT64_MAX
+
+/* Why a session does not compare with others, as far as the session itself shows it. */
+typedef enum SessionFlags {
+    SESSION_CONTROL = 1 << 0, /* replay was off on purpose */
+    SESSION_INCOMPLETE = 1 << 1,
+    SESSION_EXACT = 1 << 2, /* read-ahead was lowered */
+    SESSION_SECOND_LOGIN = 1 << 3,
+    SESSION_SOFT_REBOOT = 1 << 4,
+    SESSION_OFFLINE_UPDATE = 1 << 5,
+    SESSION_FSCK = 1 << 6,
+    SESSION_UNSETTLED = 1 << 7, /* the stage was cut at its time limit */
+    SESSION_SHARED = 1 << 8,    /* several users logged in at once */
+    _SESSION_FLAGS_ALL = (1 << 9) - 1,
+} SessionFlags;
+
+/* How the use of the pack was observed. */
+typedef enum UsageSource {
+    USAGE_NONE,
+    USAGE_PER_FILE, /* replayed session: a file of the pack was opened or not */
+    USAGE_PER_PAGE, /* session without replay: each page was read or not */
+    _USAGE_SOURCE_MAX,
+    _USAGE_SOURCE_INVALID = -EINVAL,
+} UsageSource;
+
+/* How well the pack predicted what the session read. */
+typedef struct PackUsage {
+    UsageSource source;
+    uint64_t hit_files, waste_files, miss_files;
+    uint64_t hit_bytes;   /* in the pack and used */
+    uint64_t waste_bytes; /* in the pack and not used */
+    uint64_t miss_bytes;  /* read from the disk and not in the pack */
+} PackUsage;
+
+typedef struct SessionRecord {
+    Stage stage;    /* boot or login */
+    unsigned flags; /* SessionFlags */
+    char boot_id[33];
+    uint32_t uid; /* of a login; UID_INVALID: several users, or not known */
+    usec_t start_realtime_usec;
+    /* Boot: from the start of the kernel until the greeter was quiet or the default target was
+     * reached. Login: from the start of the user's session until it had settled. */
+    uint64_t ready_usec;
+    /* Parts of a boot, from the system manager */
+    uint64_t firmware_usec, loader_usec, kernel_usec, initrd_usec;
+    uint64_t finished_usec; /* from the start of the kernel until all jobs of the boot were done */
+    /* During the stage: time in which some tasks, or all, waited for I/O; reads of the disk below
+     * the root filesystem */
+    uint64_t io_some_usec, io_full_usec;
+    uint64_t disk_reads, disk_read_bytes;
+    /* What headstart-replay reported. Without a report the outcome is "". */
+    Policy policy; /* of the pack; POLICY_OFF if there was none */
+    char outcome[16];
+    uint64_t replay_usec, replay_files, replay_data_bytes, replay_metadata_bytes;
+    uint64_t predicted_usec; /* the planner's prediction of ready_usec */
+    PackUsage usage;
+    /* The machine */
+    uint64_t memory_bytes;
+    usec_t packages_usec; /* wall clock: when the package database last changed */
+    char kernel[64], distribution[64];
+    char device[32], scheduler[32]; /* of the root filesystem */
+} SessionRecord;
+
+/* A record with nothing known. */
+SessionRecord session_record_empty(Stage stage);
+
+/* Writes the record as one line with a newline. The caller frees *ret. 0 or -ENOMEM. */
+int session_record_to_line(const SessionRecord *s, char **ret, size_t *ret_size);
+
+/* Reads a line (without its newline). Unknown members are ignored. 0, -EBADMSG (malformed),
+ * -EPROTONOSUPPORT (another version), -ENOMEM. */
+int session_record_from_line(const char *line, size_t size, SessionRecord *ret);
+
+/* True if replay read something before or in the session. */
+bool session_was_replayed(const SessionRecord *s);
+
+const char *usage_source_to_string(UsageSource s);
+UsageSource usage_source_from_string(const char *s);
+/* The words of flags: session_flag_to_string(1 << 2) is "exact". NULL: not a single flag. */
+const char *session_flag_to_string(unsigned flag);

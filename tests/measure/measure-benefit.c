@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Simulates histories of sessions whose true effect of replay is known, and prints how soon a
+ * policy that does harm is switched off, how often a policy that gains is, and how often the
+ * interval contains the true effect: docs/benefit.md.
+ *
+ *     measure-benefit [HISTORIES]     the table
+ *     measure-benefit --curve         sessions and share of policies that are off, for plot-benefit
+ */
+
+#include "base/macros.h"
+#include "evaluate/random.h"
+#include "measure/benefit.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SESSIONS 200U
+#define DAY      (24 * USEC_PER_HOUR)
+#define START    (UINT64_C(1767225600) * USEC_PER_SEC) /* 2026-01-01 */
+
+typedef enum Shape {
+    SHAPE_NORMAL, /* logarithms of durations are normal */
+    SHAPE_HEAVY,  /* one session in ten takes up to three times as long */
+    SHAPE_DRIFT,  /* the machine gets 40 % slower over the history, half of it at once */
+    _SHAPE_MAX,
+} Shape;
+
+static const char *const shape_names[_SHAPE_MAX] = {"normal", "heavy tails", "drift"};
+
+typedef struct Scenario {
+    double effect; /* share of time that replay saves; negative: harm */
+    double variation;
+    Shape shape;
+} Scenario;
+
+static double draw_seconds(Random *r, const Scenario *s, unsigned day, bool replayed)
+{
+    double t = log(5) + s->variation * random_normal(r);
+
+    if (replayed)
+        t += log(1 - s->effect);
+    if (s->shape == SHAPE_HEAVY && random_uniform(r) < 0.1)
+        t += random_uniform(r) * log(3);
+    if (s->shape == SHAPE_DRIFT)
+        t += log(1 + 0.2 * day / SESSIONS + (day > SESSIONS / 2 ? 0.2 : 0));
+    return exp(t);
+}
+
+typedef struct Outcome {
+    unsigned off_at; /* session after which the policy was switched off; 0: never */
+    unsigned n_control;
+    bool has_interval, contains;
+} Outcome;
+
+static int simulate(Random *random, const Scenario *scenario, Outcome *ret)
+{
+    SessionRecord v[SESSIONS];
+    Outcome o = {0};
+    Benefit b = {0};
+
+    for (unsigned i = 0; i < SESSIONS; i++) {
+        usec_t now = START + i * DAY;
+        uint32_t interval = i == 0 ? 0 : benefit_control_interval(&b, 0, now);
+        bool control = interval > 0 && random_below(random, interval) == 0;
+        int r;
+
+        v[i] = session_record_empty(STAGE_BOOT);
+        v[i].start_realtime_usec = now;
+        v[i].ready_usec = (usec_t)(draw_seconds(random, scenario, i, !control) * USEC_PER_SEC);
+        v[i].policy = POLICY_CONCURRENT;
+        v[i].flags = control ? SESSION_CONTROL : 0;
+        snprintf(v[i].outcome, sizeof(v[i].outcome), "%s", control ? "control" : "done");
+        o.n_control += control;
+        r = benefit_compute(v, i + 1, STAGE_BOOT, now, &b);
+        if (r < 0)
+            return r;
+        if (b.harmful) {
+            o.off_at = i + 1;
+            break;
+        }
+    }
+    o.has_interval = b.effect.known;
+    o.contains = b.effect.saved_low <= scenario->effect && b.effect.saved_high >= scenario->effect;
+    *ret = o;
+    return 0;
+}
+
+static int compare_unsigned(const void *a, const void *b)
+{
+    unsigned x = *(const unsigned *)a, y = *(const unsigned *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Simulates histories; off[] gets when each policy was switched off (SESSIONS + 1: never). */
+static int run(const Scenario *s, unsigned histories, unsigned *off, bool print)
+{
+    unsigned n_off = 0, n_contain = 0, n_interval = 0, n_control = 0;
+    Random random = {.state = 1};
+
+    for (unsigned i = 0; i < histories; i++) {
+        Outcome o;
+        int r = simulate(&random, s, &o);
+
+        if (r < 0)
+            return r;
+        off[i] = o.off_at ? o.off_at : SESSIONS + 1;
+        n_off += o.off_at > 0;
+        n_control += o.n_control;
+        /* An interval after an early stop is not one of a fixed number of sessions. */
+        n_interval += o.has_interval && !o.off_at;
+        n_contain += o.has_interval && !o.off_at && o.contains;
+    }
+    qsort(off, histories, sizeof(*off), compare_unsigned);
+    if (!print)
+        return 0;
+    printf("| %+.0f %% | %.0f %% | %-11s | ", 100 * s->effect, 100 * s->variation,
+           shape_names[s->shape]);
+    if (off[histories / 2] <= SESSIONS)
+        printf("%6u", off[histories / 2]);
+    else
+        printf(" never");
+    printf(" | %5.1f %% | %4.1f |", 100.0 * n_off / histories, (double)n_control / histories);
+    if (n_interval * 2 > histories)
+        printf(" %4.1f %% |\n", 100.0 * n_contain / n_interval);
+    else
+        printf("      - |\n");
+    return 0;
+}
+
+static const Scenario scenarios[] = {
+        {-0.10, 0.05, SHAPE_NORMAL}, {-0.10, 0.05, SHAPE_HEAVY}, {-0.10, 0.05, SHAPE_DRIFT},
+        {-0.10, 0.10, SHAPE_NORMAL}, {-0.10, 0.10, SHAPE_HEAVY}, {-0.10, 0.10, SHAPE_DRIFT},
+        {0.05, 0.05, SHAPE_NORMAL},  {0.05, 0.05, SHAPE_HEAVY},  {0.05, 0.05, SHAPE_DRIFT},
+        {0.05, 0.10, SHAPE_NORMAL},  {0.05, 0.10, SHAPE_HEAVY},  {0.05, 0.10, SHAPE_DRIFT},
+        {0.05, 0.20, SHAPE_NORMAL},  {0.30, 0.10, SHAPE_NORMAL}, {0.30, 0.20, SHAPE_HEAVY},
+};
+
+static int print_table(unsigned histories, unsigned *off)
+{
+    puts("| true effect | variation | shape | off after, median | off | control sessions | interval "
+         "contains it |");
+    puts("| --- | --- | --- | --- | --- | --- | --- |");
+    for (size_t i = 0; i < ELEMENTSOF(scenarios); i++)
+        if (run(&scenarios[i], histories, off, true) < 0)
+            return 1;
+    return 0;
+}
+
+/* The share of policies that are off after each number of sessions. */
+static int print_curve(unsigned histories, unsigned *off)
+{
+    static const size_t curves[] = {0, 3, 6, 9};
+
+    for (size_t c = 0; c < ELEMENTSOF(curves); c++) {
+        const Scenario *s = &scenarios[curves[c]];
+        unsigned at = 0;
+
+        if (run(s, histories, off, false) < 0)
+            return 1;
+        for (unsigned i = 1; i <= SESSIONS; i++) {
+            while (at < histories && off[at] <= i)
+                at++;
+            printf("%.2f %.2f %u %.4f\n", s->effect, s->variation, i, (double)at / histories);
+        }
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    bool curve = argc > 1 && strcmp(argv[1], "--curve") == 0;
+    unsigned histories = argc > 1 && !curve ? (unsigned)atoi(argv[1]) : 1000;
+    unsigned *off = calloc(histories + 1, sizeof(*off));
+    int r;
+
+    if (!off || histories == 0)
+        return 2;
+    r = curve ? print_curve(histories, off) : print_table(histories, off);
+    free(off);
+    return r;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "measure/benefit.h"
+
+#include "base/macros.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define DAY   (24 * USEC_PER_HOUR)
+#define START (UINT64_C(1767225600) * USEC_PER_SEC)
+#define N     40
+
+static SessionRecord sessions[2 * N];
+
+/* Forty boots, one a day, every fifth of them a control session. */
+static void fill(double replayed, double control)
+{
+    for (size_t i = 0; i < N; i++) {
+        SessionRecord *s = &sessions[i];
+        bool is_control = i % 5 == 2;
+
+        *s = session_record_empty(STAGE_BOOT);
+        s->start_realtime_usec = START + i * DAY;
+        s->ready_usec = (usec_t)((is_control ? control : replayed) * USEC_PER_SEC);
+        s->policy = POLICY_GATE;
+        s->flags = is_control ? SESSION_CONTROL : 0;
+        strcpy(s->outcome, is_control ? "control" : "done");
+    }
+}
+
+static Benefit compute(size_t n, usec_t now)
+{
+    Benefit b;
+
+    assert_int_equal(benefit_compute(sessions, n, STAGE_BOOT, now, &b), 0);
+    return b;
+}
+
+static void test_exclusions(void **state)
+{
+    SessionExclusion e[N];
+    static const struct {
+        unsigned flag;
+        SessionExclusion exclusion;
+    } map[] = {
+            {SESSION_SECOND_LOGIN, EXCLUSION_SECOND_LOGIN},
+            {SESSION_SOFT_REBOOT, EXCLUSION_SOFT_REBOOT},
+            {SESSION_OFFLINE_UPDATE, EXCLUSION_OFFLINE_UPDATE},
+            {SESSION_FSCK, EXCLUSION_FSCK},
+            {SESSION_EXACT, EXCLUSION_EXACT},
+            {SESSION_UNSETTLED, EXCLUSION_UNSETTLED},
+            {SESSION_SHARED, EXCLUSION_SHARED},
+    };
+
+    fill(4, 10);
+    for (size_t i = 0; i < ELEMENTSOF(map); i++)
+        sessions[i + 1].flags |= map[i].flag;
+    for (size_t i = 20; i < N; i++)
+        sessions[i].packages_usec = START;
+    strcpy(sessions[30].kernel, "6.12");
+    sessions[33].ready_usec = SESSION_UNKNOWN;
+    sessions[34].policy = POLICY_CONCURRENT;
+    sessions_exclude(sessions, N, e);
+    assert_int_equal(e[0], EXCLUSION_FIRST);
+    for (size_t i = 0; i < ELEMENTSOF(map); i++)
+        assert_int_equal(e[i + 1], map[i].exclusion);
+    assert_int_equal(e[19], EXCLUSION_NONE);
+    assert_int_equal(e[20], EXCLUSION_UPGRADED);
+    assert_int_equal(e[21], EXCLUSION_NONE);
+    assert_int_equal(e[30], EXCLUSION_UPGRADED);
+    assert_int_equal(e[31], EXCLUSION_UPGRADED); /* back to the old kernel */
+    assert_int_equal(e[33], EXCLUSION_UNSETTLED);
+    assert_int_equal(e[34], EXCLUSION_OTHER_POLICY);
+    for (SessionExclusion x = 1; x < _SESSION_EXCLUSION_MAX; x++)
+        assert_non_null(session_exclusion_to_string(x));
+}
+
+static void test_gain(void **state)
+{
+    Benefit b;
+
+    fill(4, 10);
+    b = compute(N, START + N * DAY);
+    assert_true(b.effect.known);
+    assert_int_equal(b.effect.n_control, 8);
+    assert_int_equal(b.effect.n_replayed, 31); /* without the first */
+    assert_true(b.effect.saved > 0.599 && b.effect.saved < 0.601);
+    assert_int_equal(b.policy, POLICY_GATE);
+    assert_int_equal(b.n_left_out, 1);
+    assert_int_equal(b.n_since_control, 2);
+    assert_false(b.harmful);
+    assert_int_equal(benefit_control_interval(&b, 5, START + N * DAY), 101);
+    /* The last control session was on day 37. */
+    assert_int_equal(benefit_control_interval(&b, 12, START + 38 * DAY), 0);
+    assert_int_equal(benefit_control_interval(&b, 12, START + 39 * DAY), 101);
+}
+
+static void test_harm(void **state)
+{
+    Benefit b;
+
+    fill(5.5, 5);
+    b = compute(N, START + N * DAY);
+    assert_true(b.harmful);
+    assert_true(b.evidence.saved_high < 0);
+    assert_int_equal(benefit_control_interval(&b, 5, START + N * DAY), 2);
+    /* It is tried again when the evidence is old. */
+    b = compute(N, START + N * DAY + BENEFIT_VERDICT_USEC);
+    assert_false(b.harmful);
+    /* One control session is no evidence, but reason enough to look more often. */
+    b = compute(8, START + 8 * DAY);
+    assert_false(b.harmful);
+    assert_int_equal(benefit_control_interval(&b, 5, START + 8 * DAY), 2);
+}
+
+static void test_unknown(void **state)
+{
+    Benefit b;
+
+    fill(5, 5);
+    b = compute(0, START);
+    assert_int_equal(b.policy, _POLICY_INVALID);
+    assert_int_equal(benefit_control_interval(&b, 0, START), 0);
+    b = compute(4, START); /* the first is left out, one is a control session */
+    assert_int_equal(b.effect.n_replayed, 2);
+    assert_int_equal(benefit_control_interval(&b, 0, START), 0);
+    b = compute(5, START);
+    assert_int_equal(benefit_control_interval(&b, 0, START), 10);
+    b = compute(N, START); /* no difference: the interval contains zero */
+    assert_int_equal(benefit_control_interval(&b, 0, START), 10);
+    assert_false(b.harmful);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+            cmocka_unit_test(test_exclusions),
+            cmocka_unit_test(test_gain),
+            cmocka_unit_test(test_harm),
+            cmocka_unit_test(test_unknown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "measure/history.h"
+
+#include "base/macros.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+static char directory[] = "/tmp/headstart-test-history.XXXXXX";
+static int fd = -EBADF;
+
+static int set_up(void **state)
+{
+    if (!mkdtemp(directory))
+        return -1;
+    fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return fd < 0 ? -1 : 0;
+}
+
+static int clear(void **state)
+{
+    unlinkat(fd, HISTORY_FILE, 0);
+    unlinkat(fd, HISTORY_OLD_FILE, 0);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    close(fd);
+    return rmdir(directory);
+}
+
+static bool append(usec_t at)
+{
+    SessionRecord s = session_record_empty(STAGE_BOOT);
+    bool torn = false;
+
+    s.start_realtime_usec = at;
+    assert_int_equal(history_append(fd, &s, &torn), 0);
+    return torn;
+}
+
+static void expect(size_t max, usec_t first, size_t n)
+{
+    _cleanup_history_ History h = {0};
+
+    assert_int_equal(history_read(fd, max, &h), 0);
+    assert_int_equal(h.n, n);
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(h.sessions[i].start_realtime_usec, first + i);
+}
+
+static off_t size_of(const char *name)
+{
+    struct stat st;
+
+    return fstatat(fd, name, &st, 0) < 0 ? -1 : st.st_size;
+}
+
+static void test_append(void **state)
+{
+    expect(0, 0, 0);
+    for (usec_t i = 0; i < 5; i++)
+        assert_false(append(i));
+    expect(0, 0, 5);
+    expect(5, 0, 5);
+    expect(2, 3, 2);
+    expect(1, 4, 1);
+}
+
+/* A writer that is killed leaves any prefix of its line. The line is dropped, the others stay. */
+static void test_torn(void **state)
+{
+    off_t before, after;
+
+    append(0);
+    before = size_of(HISTORY_FILE);
+    append(1);
+    after = size_of(HISTORY_FILE);
+    for (off_t end = before + 1; end < after; end++) {
+        _cleanup_history_ History h = {0};
+        _cleanup_close_ int f = openat(fd, HISTORY_FILE, O_WRONLY | O_CLOEXEC);
+
+        assert_int_equal(ftruncate(f, end), 0);
+        assert_int_equal(history_read(fd, 0, &h), 0);
+        assert_int_equal(h.n, 1);
+        assert_true(h.torn);
+        assert_true(append(1));
+        expect(0, 0, 2);
+        assert_int_equal(size_of(HISTORY_FILE), after);
+    }
+}
+
+static void test_bad_lines(void **state)
+{
+    static const char bad[] = "not json\n{}\n\n\xff\n";
+    _cleanup_history_ History h = {0};
+    _cleanup_close_ int f = -EBADF;
+
+    append(0);
+    f = openat(fd, HISTORY_FILE, O_WRONLY | O_APPEND | O_CLOEXEC);
+    assert_int_equal(write(f, bad, sizeof(bad) - 1), sizeof(bad) - 1);
+    append(1);
+    assert_int_equal(history_read(fd, 0, &h), 0);
+    assert_int_equal(h.n, 2);
+    assert_int_equal(h.n_bad, 4);
+    assert_false(h.torn);
+}
+
+static void test_rotation(void **state)
+{
+    usec_t n = 0;
+    off_t line;
+
+    append(n++);
+    line = size_of(HISTORY_FILE);
+    while (size_of(HISTORY_OLD_FILE) < 0 && n < 100000)
+        append(n++);
+    /* The line that rotated is the first of the new file, and reading goes on across both. */
+    assert_true(size_of(HISTORY_FILE) <= 2 * line);
+    assert_true(size_of(HISTORY_OLD_FILE) >= (off_t)HISTORY_BYTES_MAX);
+    expect(0, 0, n);
+    expect(3, n - 3, 3);
+    expect(1, n - 1, 1);
+    /* The second rotation drops the oldest file. */
+    for (usec_t end = 2 * n + 10; n < end;)
+        append(n++);
+    assert_true(size_of(HISTORY_OLD_FILE) + size_of(HISTORY_FILE) <
+                (off_t)(2 * HISTORY_BYTES_MAX + 2 * SESSION_RECORD_SIZE_MAX));
+    expect(3, n - 3, 3);
+}
+
+static void test_replace(void **state)
+{
+    _cleanup_history_ History h = {0};
+
+    for (usec_t i = 0; i < 7; i++)
+        append(i);
+    assert_int_equal(history_read(fd, 0, &h), 0);
+    assert_int_equal(history_replace(fd, h.sessions + 2, 5), 0);
+    expect(0, 2, 5);
+    append(7);
+    expect(0, 2, 6);
+    assert_int_equal(history_replace(fd, NULL, 0), 0);
+    assert_int_equal(size_of(HISTORY_FILE), -1);
+    assert_int_equal(size_of(HISTORY_OLD_FILE), -1);
+    expect(0, 0, 0);
+}
+
+static void test_not_a_file(void **state)
+{
+    SessionRecord s = session_record_empty(STAGE_BOOT);
+    _cleanup_history_ History h = {0};
+    bool torn;
+
+    s.start_realtime_usec = 1;
+    assert_int_equal(symlinkat("elsewhere", fd, HISTORY_FILE), 0);
+    assert_int_equal(history_append(fd, &s, &torn), -ELOOP);
+    unlinkat(fd, HISTORY_FILE, 0);
+    assert_int_equal(mkfifoat(fd, HISTORY_FILE, 0600), 0);
+    assert_true(history_append(fd, &s, &torn) < 0);
+    assert_true(history_read(fd, 0, &h) < 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+            cmocka_unit_test_teardown(test_append, clear),
+            cmocka_unit_test_teardown(test_torn, clear),
+            cmocka_unit_test_teardown(test_bad_lines, clear),
+            cmocka_unit_test_teardown(test_rotation, clear),
+            cmocka_unit_test_teardown(test_replace, clear),
+            cmocka_unit_test_teardown(test_not_a_file, clear),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
