@@ -82,7 +82,7 @@ static int change_stage(Daemon *d, const StageChange *c)
 {
     int r = 0;
 
-    recording_stage_end(&d->recording, c->drop);
+    recording_stage_end(&d->recording, c->drop, c->settled_ago);
     if (c->next == STAGE_LOGIN)
         start_login_replay(d, c->uid);
     if ((int)c->next < 0)
@@ -106,7 +106,7 @@ static int on_change(void *arg, const StageChange *c)
         recorder_set_uid(d->recorder, c->uid);
         return 0;
     case STAGE_ENOUGH:
-        recording_stage_finish(&d->recording, false);
+        recording_stage_finish(&d->recording, false, USEC_INFINITY);
         return 0;
     default:
         return change_stage(d, c);
@@ -166,6 +166,8 @@ static int run(Daemon *d)
     if (r <= 0)
         return r;
     s->recorder = d->recorder;
+    s->stages = d->stages;
+    s->root_fd = d->root_fd;
     r = recording_stage_begin(s, stage_source_first(d->stages), UID_INVALID, false);
     if (r < 0)
         return r;
@@ -174,7 +176,7 @@ static int run(Daemon *d)
     r = sd_event_loop(d->event);
     sd_notify(false, "STOPPING=1");
     /* With --stage=auto the stage is cut short, and a shutdown must not wait for a trace. */
-    recording_stage_end(s, d->arguments.automatic);
+    recording_stage_end(s, d->arguments.automatic, USEC_INFINITY);
     return r < 0 ? log_error_errno(r, "headstartd: the event loop failed: %m") : r;
 }
 

@@ -3,7 +3,9 @@
 #include "daemon/recording-stage.h"
 
 #include "base/atomic-file.h"
+#include "base/clock.h"
 #include "base/log.h"
+#include "daemon/session-history.h"
 #include "state/trace-store.h"
 
 #include <fcntl.h>
@@ -64,8 +66,27 @@ static void announce_trace(RecordingStage *s, const Trace *t)
         (void)touch_run_file(s, LOGIN_RECORDED);
 }
 
-static int write_trace(RecordingStage *s)
+/* Adds the stage to the history, with the counters and times of its end. */
+static void append_history(const RecordingStage *s, EndedStage *e)
 {
+    if (!s->arguments->automatic)
+        return;
+    e->state = s->arguments->state;
+    e->run_dir = s->arguments->run;
+    e->root_fd = s->root_fd;
+    e->boot = stage_source_boot_times(s->stages);
+    e->begin = s->begin;
+    e->requested = rerecord_matches(&s->rerecord, e->trace->stage, e->trace->uid);
+    session_history_append(e);
+}
+
+static int write_trace(RecordingStage *s, usec_t settled_ago)
+{
+    EndedStage ended = {
+            .end = machine_counters_read(s->root_fd),
+            .end_boottime = clock_now(CLOCK_BOOTTIME),
+            .settled_ago = settled_ago,
+    };
     _cleanup_free_ char *path = NULL;
     _cleanup_trace_ Trace *t = NULL;
     int r = recorder_end_stage(s->recorder, &t);
@@ -75,6 +96,8 @@ static int write_trace(RecordingStage *s)
     t->flags |= prefetcher_trace_flags(s->prefetcher);
     if (t->stage == STAGE_BOOT && touch_run_file(s, BOOT_RECORDED))
         t->flags |= TRACE_SOFT_REBOOT;
+    ended.trace = t;
+    append_history(s, &ended);
     r = trace_store(s->arguments->state, t, &path);
     if (r < 0)
         return r;
@@ -83,9 +106,9 @@ static int write_trace(RecordingStage *s)
     return 0;
 }
 
-void recording_stage_finish(RecordingStage *s, bool drop)
+void recording_stage_finish(RecordingStage *s, bool drop, usec_t settled_ago)
 {
-    int r = drop ? recorder_drop_stage(s->recorder) : write_trace(s);
+    int r = drop ? recorder_drop_stage(s->recorder) : write_trace(s, settled_ago);
 
     if (r == -ESRCH) /* nothing is being recorded */
         return;
@@ -98,9 +121,9 @@ void recording_stage_finish(RecordingStage *s, bool drop)
     malloc_trim(0); /* the next stage begins with an empty record */
 }
 
-void recording_stage_end(RecordingStage *s, bool drop)
+void recording_stage_end(RecordingStage *s, bool drop, usec_t settled_ago)
 {
-    recording_stage_finish(s, drop);
+    recording_stage_finish(s, drop, settled_ago);
     s->prefetcher = prefetcher_end(s->prefetcher);
     s->stage = _STAGE_INVALID;
 }
@@ -149,6 +172,8 @@ int recording_stage_begin(RecordingStage *s, Stage stage, uint32_t uid, bool oth
     if (r < 0)
         return log_error_errno(r, "headstartd: cannot record %s: %m", stage_to_string(stage));
     s->stage = stage;
+    /* The counters of a boot begin with the kernel. */
+    s->begin = stage == STAGE_BOOT ? (MachineCounters){0} : machine_counters_read(s->root_fd);
     if (stage == STAGE_SESSION)
         start_prefetcher(s, uid, others);
     return 0;

@@ -7,15 +7,20 @@
 #include "base/vocabulary.h"
 #include "daemon/arguments.h"
 #include "daemon/prefetcher.h"
+#include "daemon/stages.h"
+#include "measure/machine-counters.h"
 #include "state/rerecord.h"
 
 typedef struct RecordingStage {
     const Arguments *arguments;
     Recorder *recorder;
     sd_event *event;
+    const StageSource *stages;
+    int root_fd; /* with --stage=auto */
     Rerecord rerecord;
 
-    Stage stage; /* that is recorded; _STAGE_INVALID: none */
+    Stage stage;           /* that is recorded; _STAGE_INVALID: none */
+    MachineCounters begin; /* when it began */
     Prefetcher *prefetcher;
     bool failed; /* a trace could not be made or written */
 } RecordingStage;
@@ -25,9 +30,10 @@ typedef struct RecordingStage {
  * errno that was reported. */
 int recording_stage_begin(RecordingStage *s, Stage stage, uint32_t uid, bool others);
 
-/* The recording ends, if there is one, and its trace is written; `drop`: without a trace, since the
- * stage was cut short. Failure is reported and noted in s->failed. The prefetcher continues. */
-void recording_stage_finish(RecordingStage *s, bool drop);
+/* The recording ends, if there is one. Its trace and its line of the history are written; `drop`:
+ * neither, since the stage was cut short. settled_ago: StageChange.settled_ago. Failure is reported
+ * and noted in s->failed. The prefetcher continues. */
+void recording_stage_finish(RecordingStage *s, bool drop, usec_t settled_ago);
 
 /* The stage ends: recording_stage_finish(), and the prefetcher ends, too. */
-void recording_stage_end(RecordingStage *s, bool drop);
+void recording_stage_end(RecordingStage *s, bool drop, usec_t settled_ago);

@@ -257,7 +257,11 @@ static void leave(StageMachine *m, StageAction action, Stage stage, uint32_t uid
     m->since = m->clock;
     m->enough = false;
     stop_measuring(m);
-    *ret = (StageDecision){.action = action, .stage = stage, .uid = uid, .drop = drop};
+    *ret = (StageDecision){.action = action,
+                           .stage = stage,
+                           .uid = uid,
+                           .drop = drop,
+                           .settled_ago = USEC_INFINITY};
 }
 
 static void pause_stage(StageMachine *m, bool drop, StageDecision *ret)
@@ -361,15 +365,23 @@ static void consider(StageMachine *m, LoginSession *s, StageDecision *ret)
     join(m, s, ret);
 }
 
+/* Since when the stage has been quiet, as an age; USEC_INFINITY: it has not settled. */
+static usec_t settled_ago(const StageMachine *m)
+{
+    return is_settled(m) ? m->clock - m->quiet_since : USEC_INFINITY;
+}
+
 static void check_boot(StageMachine *m, StageDecision *ret)
 {
     bool finished = m->finished != USEC_INFINITY;
+    usec_t ago;
 
     if (finished && m->finished < CLOCK_ZERO) /* before headstartd started */
         pause_stage(m, true, ret);
-    else if (finished && m->display_manager_known && !m->display_manager)
+    else if (finished && m->display_manager_known && !m->display_manager) {
         pause_stage(m, false, ret);
-    else if (!finished && m->clock - m->since > m->p.boot_max_usec)
+        ret->settled_ago = m->clock - m->finished;
+    } else if (!finished && m->clock - m->since > m->p.boot_max_usec)
         pause_stage(m, true, ret);
     else if (greeter_is_active(m))
         start_measuring(m);
@@ -380,10 +392,13 @@ static void check_boot(StageMachine *m, StageDecision *ret)
     /* The bounds are for a display manager without a greeter, and for a greeter that is never
      * quiet.
      */
-    if (is_settled(m) ||
+    ago = settled_ago(m);
+    if (ago != USEC_INFINITY ||
         (m->measuring != USEC_INFINITY && m->clock - m->measuring > m->p.settle_max_usec) ||
-        (finished && m->clock - m->finished > m->p.settle_max_usec))
+        (finished && m->clock - m->finished > m->p.settle_max_usec)) {
         pause_stage(m, false, ret);
+        ret->settled_ago = ago;
+    }
 }
 
 /* Samples are taken once the boot has finished and all sessions of the login are up. In an
@@ -400,12 +415,16 @@ static void measure_login(StageMachine *m)
 
 static void check_login(StageMachine *m, StageDecision *ret)
 {
+    usec_t ago = settled_ago(m);
+
     if (m->n_members == 0) {
         m->n_logins--;
         m->beginner->n_logins--;
         begin_session(m, m->uid, true, ret);
-    } else if (is_settled(m) || m->clock - m->since > m->p.settle_max_usec)
+    } else if (ago != USEC_INFINITY || m->clock - m->since > m->p.settle_max_usec) {
         begin_session(m, m->uid, false, ret);
+        ret->settled_ago = ago;
+    }
 }
 
 static void check_session(StageMachine *m, StageDecision *ret)
@@ -419,7 +438,11 @@ static void check_session(StageMachine *m, StageDecision *ret)
     else if (!m->enough && m->clock - m->since > m->p.session_max_usec) {
         m->enough = true;
         *ret = (StageDecision){
-                .action = STAGE_ACTION_ENOUGH, .stage = STAGE_SESSION, .uid = m->uid};
+                .action = STAGE_ACTION_ENOUGH,
+                .stage = STAGE_SESSION,
+                .uid = m->uid,
+                .settled_ago = USEC_INFINITY,
+        };
     }
 }
 
@@ -489,7 +512,7 @@ static void check_stage(StageMachine *m, StageDecision *ret)
 
 int stage_machine_feed(StageMachine *m, const StageEvent *e, StageDecision *ret)
 {
-    StageDecision d = {.stage = _STAGE_INVALID, .uid = UID_INVALID};
+    StageDecision d = {.stage = _STAGE_INVALID, .uid = UID_INVALID, .settled_ago = USEC_INFINITY};
     int r;
 
     advance_clock(m, e->now);

@@ -110,8 +110,10 @@ typedef struct StageDecision {
     StageAction action;
     Stage stage;
     uint32_t uid;
-    bool drop;   /* what ends was cut short and gets no trace */
-    bool others; /* a session that begins: further users are logged in */
+    bool drop;          /* what ends was cut short and gets no trace */
+    bool others;        /* a session that begins: further users are logged in */
+    usec_t settled_ago; /* how long ago what ends was complete: it has been quiet since then, or
+                           the default target was reached; USEC_INFINITY: its time limit ended it */
 } StageDecision;
 
 typedef struct StageMachine StageMachine;

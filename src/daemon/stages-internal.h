@@ -8,5 +8,6 @@
 struct StageSource {
     Stage first;
     int (*start_unit)(StageSource *s, const char *unit); /* NULL: the source cannot */
+    BootTimes (*boot_times)(const StageSource *s);       /* NULL: the source does not know them */
     void (*free)(StageSource *s);                        /* frees the members, not the struct */
 };

@@ -19,7 +19,7 @@ static int on_signal(sd_event_source *s _unused_, const struct signalfd_siginfo 
                      void *arg)
 {
     ListSource *l = arg;
-    StageChange c = {.next = _STAGE_INVALID, .uid = UID_INVALID};
+    StageChange c = {.next = _STAGE_INVALID, .uid = UID_INVALID, .settled_ago = USEC_INFINITY};
 
     if (l->at < l->n)
         l->at++;

@@ -71,7 +71,11 @@ static int set_timer(SystemSource *s)
 
 static int pass_on(SystemSource *s, const StageDecision *d)
 {
-    StageChange c = {.next = d->stage, .uid = d->uid, .drop = d->drop, .others = d->others};
+    StageChange c = {.next = d->stage,
+                     .uid = d->uid,
+                     .drop = d->drop,
+                     .others = d->others,
+                     .settled_ago = d->settled_ago};
 
     switch (d->action) {
     case STAGE_ACTION_NONE:
@@ -251,6 +255,11 @@ static int system_start_unit(StageSource *base, const char *unit)
                                     "fail");
 }
 
+static BootTimes system_boot_times(const StageSource *base)
+{
+    return systemd_watch_boot_times(((const SystemSource *)base)->systemd);
+}
+
 static void system_free(StageSource *base)
 {
     SystemSource *s = (SystemSource *)base;
@@ -293,6 +302,7 @@ int stage_source_new_system(sd_event *event, int root_fd, const StageCallbacks *
     s->base = (StageSource){
             .first = STAGE_BOOT,
             .start_unit = system_start_unit,
+            .boot_times = system_boot_times,
             .free = system_free,
     };
     s->callbacks = *callbacks;

@@ -19,6 +19,11 @@ int stage_source_start_unit(StageSource *s, const char *unit)
     return s->start_unit ? s->start_unit(s, unit) : -EOPNOTSUPP;
 }
 
+BootTimes stage_source_boot_times(const StageSource *s)
+{
+    return s->boot_times ? s->boot_times(s) : (BootTimes){0};
+}
+
 Stage stage_source_first(const StageSource *s)
 {
     return s->first;

@@ -23,7 +23,16 @@ typedef struct StageChange {
     uint32_t uid; /* user of the login or session; UID_INVALID: several users, or not known */
     bool drop;    /* the stage that ends was cut short: it gets no trace */
     bool others;  /* a session begins, and users other than `uid` are logged in, too */
+    usec_t settled_ago; /* how long ago the stage that ends was complete; USEC_INFINITY: not known,
+                           or its time limit ended it */
 } StageChange;
+
+/* When the parts of a boot ended, as the system manager reports them (as in systemd-analyze(1)): in
+ * microseconds on CLOCK_MONOTONIC, but firmware and loader before the start of the kernel. 0: not
+ * known, or not finished yet. */
+typedef struct BootTimes {
+    uint64_t firmware_usec, loader_usec, initrd_usec, userspace_usec, finish_usec;
+} BootTimes;
 
 /* What a source calls. All functions get `arg`. The list of stages calls on_change() only. */
 typedef struct StageCallbacks {
@@ -52,6 +61,9 @@ StageSource *stage_source_free(StageSource *s);
 /* Asks systemd to start a unit without waiting for the reply. 0, -EOPNOTSUPP (the source does not
  * know systemd), -ENOTCONN, or another negative errno of sending. */
 int stage_source_start_unit(StageSource *s, const char *unit);
+
+/* What is known of the boot by now. */
+BootTimes stage_source_boot_times(const StageSource *s);
 
 /* The stage to begin with. */
 Stage stage_source_first(const StageSource *s);

@@ -2,6 +2,7 @@
 
 #include "daemon/systemd-watch.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/macros.h"
 
@@ -20,6 +21,7 @@ struct SystemdWatch {
     const BusListener *listener;
     sd_bus *bus;
     WatchedUnit display_manager, target;
+    BootTimes boot;
 };
 
 static int on_unit(sd_bus_message *m, void *arg, sd_bus_error *error _unused_)
@@ -102,20 +104,56 @@ static int on_unit_loaded(sd_bus_message *m, void *arg, sd_bus_error *error _unu
 
 static int on_startup_finished(sd_bus_message *m _unused_, void *arg, sd_bus_error *error _unused_)
 {
-    const SystemdWatch *w = arg;
+    SystemdWatch *w = arg;
 
+    if (w->boot.finish_usec == 0)
+        w->boot.finish_usec = clock_now(CLOCK_MONOTONIC);
     return bus_report(w->listener, STAGE_EVENT_BOOT_FINISHED, NULL);
 }
 
-static int on_finish_timestamp(sd_bus_message *m, void *arg, sd_bus_error *error _unused_)
+/* Reads the time stamps from the reply to GetAll. 0 or a negative errno. */
+static int read_boot_times(sd_bus_message *m, BootTimes *ret)
 {
-    const SystemdWatch *w = arg;
-    StageEvent e = {.kind = STAGE_EVENT_BOOT_FINISHED};
-    uint64_t at = 0;
+    BootTimes t = {0};
+    const struct {
+        const char *name;
+        uint64_t *field;
+    } stamps[] = {
+            {"FirmwareTimestampMonotonic", &t.firmware_usec},
+            {"LoaderTimestampMonotonic", &t.loader_usec},
+            {"InitRDTimestampMonotonic", &t.initrd_usec},
+            {"UserspaceTimestampMonotonic", &t.userspace_usec},
+            {"FinishTimestampMonotonic", &t.finish_usec},
+    };
+    const char *name;
+    int r = sd_bus_message_enter_container(m, 'a', "{sv}");
 
-    if (bus_reply_is_error(w->listener, m) || sd_bus_message_read(m, "v", "t", &at) < 0 || at == 0)
+    while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
+        uint64_t *field = NULL;
+
+        r = sd_bus_message_read(m, "s", &name);
+        for (size_t i = 0; r >= 0 && i < ELEMENTSOF(stamps); i++)
+            if (strcmp(name, stamps[i].name) == 0)
+                field = stamps[i].field;
+        if (r >= 0)
+            r = field ? sd_bus_message_read(m, "v", "t", field) : sd_bus_message_skip(m, "v");
+        if (r >= 0)
+            r = sd_bus_message_exit_container(m);
+    }
+    if (r >= 0)
+        *ret = t;
+    return r;
+}
+
+static int on_manager(sd_bus_message *m, void *arg, sd_bus_error *error _unused_)
+{
+    SystemdWatch *w = arg;
+    StageEvent e = {.kind = STAGE_EVENT_BOOT_FINISHED};
+
+    if (bus_reply_is_error(w->listener, m) || read_boot_times(m, &w->boot) < 0 ||
+        w->boot.finish_usec == 0)
         return 0;
-    e.age = bus_age_of(at);
+    e.age = bus_age_of(w->boot.finish_usec);
     return w->listener->on_event(w->listener->arg, &e);
 }
 
@@ -138,8 +176,7 @@ int systemd_watch_query(SystemdWatch *w)
         r = load_unit(&w->target);
     if (r >= 0)
         r = sd_bus_call_method_async(w->bus, NULL, BUS_SYSTEMD, BUS_SYSTEMD_PATH, BUS_PROPERTIES,
-                                     "Get", on_finish_timestamp, w, "ss", BUS_SYSTEMD_MANAGER,
-                                     "FinishTimestampMonotonic");
+                                     "GetAll", on_manager, w, "s", BUS_SYSTEMD_MANAGER);
     return r;
 }
 
@@ -151,6 +188,11 @@ int systemd_watch_connect(SystemdWatch *w, sd_bus *bus)
     r = sd_bus_match_signal_async(bus, NULL, BUS_SYSTEMD, BUS_SYSTEMD_PATH, BUS_SYSTEMD_MANAGER,
                                   "StartupFinished", on_startup_finished, NULL, w);
     return r < 0 ? r : systemd_watch_query(w);
+}
+
+BootTimes systemd_watch_boot_times(const SystemdWatch *w)
+{
+    return w->boot;
 }
 
 void systemd_watch_disconnect(SystemdWatch *w)

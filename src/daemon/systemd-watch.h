@@ -6,6 +6,7 @@
  * default.target is active or systemd says that the startup has finished, whichever comes first. */
 
 #include "daemon/bus.h"
+#include "daemon/stages.h"
 
 typedef struct SystemdWatch SystemdWatch;
 
@@ -22,6 +23,9 @@ int systemd_watch_connect(SystemdWatch *w, sd_bus *bus);
 /* Queries the present state again, for when systemd has come back. 0 or a negative errno of
  * sending. */
 int systemd_watch_query(SystemdWatch *w);
+
+/* What the manager has said of this boot so far. */
+BootTimes systemd_watch_boot_times(const SystemdWatch *w);
 
 /* The connection is closed: drops the units' object paths and the reference to the bus. */
 void systemd_watch_disconnect(SystemdWatch *w);

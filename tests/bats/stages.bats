@@ -165,6 +165,51 @@ uid_of() {
     run ! is_in in-boot login
     is_in in-session session
     run ! is_in in-login session
+    # The history has the boot and the login, not the session.
+    run -0 "$HEADSTART" history --json=short --state="$HS_STATE"
+    echo "$output"
+    jq -e 'map(.stage) == ["boot", "login"]' <<<"$output"
+    jq -e '.[0].uid == null and .[1].uid == 1000' <<<"$output"
+    jq -e 'all(.[]; .flags == [] and .replayed == false)' <<<"$output"
+    # A boot is timed from the start of the kernel, a login from its own start. The three quiet seconds do
+    # not count.
+    jq -e --argjson trace "$("$HEADSTART" show --json=short "$HS_STATE"/traces/*-login*.json)" \
+        '.[1].ready_usec > 0 and .[1].ready_usec <= $trace.duration_usec - 3000000' <<<"$output"
+    jq -e --argjson up "$(awk '{ print int($1 * 1000000) }' /proc/uptime)" \
+        '.[0].ready_usec > $up - 300000000 and .[0].ready_usec < $up' <<<"$output"
+}
+
+@test "a boot's line of the history has the counters and the times of the system manager" {
+    mkdir -p "$HS_MNT"/proc/{pressure,self} "$HS_MNT"/sys/dev/block/8:1 "$HS_MNT"/var/lib/dpkg
+    printf 'some avg10=0.00 avg60=0.00 avg300=0.00 total=700\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=300\n' \
+        >"$HS_MNT/proc/pressure/io"
+    echo '21 1 8:1 / / rw - ext4 /dev/sda1 rw' >"$HS_MNT/proc/self/mountinfo"
+    echo '  1234  5  2000 7 0 0 0 0 0 0 0' >"$HS_MNT/sys/dev/block/8:1/stat"
+    echo 'MemTotal:  1000 kB' >"$HS_MNT/proc/meminfo"
+    touch -d @1700000000 "$HS_MNT/var/lib/dpkg/status"
+    mkdir -p "$HS_RUN"
+    echo '{"pack":"x","stage":"boot","policy":"gate","outcome":"done","duration_usec":5,"files":3,"data_bytes":4096}' \
+        >"$HS_RUN/replay-boot.json"
+    bus_start
+    fake_start
+    fake appear
+    recorder_start
+    now_says "Recording boot, waiting for the end of the boot"
+    # As a killed writer leaves it.
+    mkdir -p "$HS_STATE"
+    printf '{"version":1,"sta' >"$HS_STATE/history.jsonl"
+    fake finished
+    fake target active
+    now_says "Waiting for a login"
+    recorder_stop >"$HS_TMP/said"
+    grep -q "history.jsonl: dropped a last line that is not complete" "$HS_TMP/said"
+    run -0 "$HEADSTART" history --json=short --state="$HS_STATE"
+    echo "$output"
+    jq -e 'length == 1 and (.[0] | .io_some_usec == 700 and .io_full_usec == 300 and .disk_reads == 1234 and
+        .disk_read_bytes == 1024000 and .memory_bytes == 1024000 and .packages_usec == 1700000000000000 and
+        .replayed and .policy == "gate" and .replay_files == 3 and .finished_usec > 0 and
+        .kernel_usec == 2000000 and .initrd_usec == 1500000 and .loader_usec == 300000 and .firmware_usec == 400000)' \
+        <<<"$output"
 }
 
 @test "a server: the default target ends the boot, ssh is a login, gone early it is dropped" {

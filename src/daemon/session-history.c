@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/session-history.h"
+
+#include "base/atomic-file.h"
+#include "base/log.h"
+#include "measure/history.h"
+#include "measure/pack-usage.h"
+#include "state/replay-status.h"
+#include "state/state.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+
+static uint64_t difference(uint64_t begin, uint64_t end)
+{
+    return begin == SESSION_UNKNOWN || end == SESSION_UNKNOWN || end < begin ? SESSION_UNKNOWN
+                                                                             : end - begin;
+}
+
+static void copy_string(char *to, size_t size, const char *from)
+{
+    if (json_is_utf8(from))
+        snprintf(to, size, "%.*s", (int)size - 1, from);
+}
+
+static unsigned flags_of(const EndedStage *e)
+{
+    static const struct {
+        unsigned trace, session;
+    } map[] = {
+            {TRACE_CONTROL, SESSION_CONTROL},
+            {TRACE_INCOMPLETE, SESSION_INCOMPLETE},
+            {TRACE_EXACT, SESSION_EXACT},
+            {TRACE_SECOND_LOGIN, SESSION_SECOND_LOGIN},
+            {TRACE_SOFT_REBOOT, SESSION_SOFT_REBOOT},
+            {TRACE_OFFLINE_UPDATE, SESSION_OFFLINE_UPDATE},
+            {TRACE_FSCK, SESSION_FSCK},
+    };
+    const Trace *t = e->trace;
+    unsigned flags = 0;
+
+    for (size_t i = 0; i < ELEMENTSOF(map); i++)
+        flags |= t->flags & map[i].trace ? map[i].session : 0;
+    if (e->settled_ago == USEC_INFINITY)
+        flags |= SESSION_UNSETTLED;
+    if (t->stage == STAGE_LOGIN && t->uid == UID_INVALID)
+        flags |= SESSION_SHARED;
+    if (e->requested && !(t->flags & TRACE_REPLAYED))
+        flags |= SESSION_CONTROL;
+    return flags;
+}
+
+/* Boot: since the start of the kernel. Login: since the start of the session. */
+static uint64_t ready_usec(const EndedStage *e)
+{
+    const Trace *t = e->trace;
+    usec_t at;
+
+    if (e->settled_ago == USEC_INFINITY || e->end_boottime < e->settled_ago)
+        return SESSION_UNKNOWN;
+    at = e->end_boottime - e->settled_ago;
+    return t->stage == STAGE_BOOT ? at : difference(t->start_boottime, at);
+}
+
+static void add_boot_times(const BootTimes *b, SessionRecord *s)
+{
+    uint64_t kernel_end = b->initrd_usec > 0 ? b->initrd_usec : b->userspace_usec;
+
+    if (b->loader_usec > 0) {
+        s->loader_usec = b->loader_usec;
+        if (b->firmware_usec >= b->loader_usec)
+            s->firmware_usec = b->firmware_usec - b->loader_usec;
+    }
+    if (kernel_end > 0)
+        s->kernel_usec = kernel_end;
+    if (b->initrd_usec > 0)
+        s->initrd_usec = difference(b->initrd_usec, b->userspace_usec);
+    if (b->finish_usec > 0)
+        s->finished_usec = b->finish_usec;
+}
+
+static void add_machine(const EndedStage *e, SessionRecord *s)
+{
+    const Trace *t = e->trace;
+
+    copy_string(s->boot_id, sizeof(s->boot_id), t->boot_id);
+    copy_string(s->kernel, sizeof(s->kernel), t->kernel);
+    copy_string(s->distribution, sizeof(s->distribution), t->distribution);
+    for (size_t i = 0; i < t->n_volumes; i++)
+        if (strcmp(t->volumes[i].mountpoint, "/") == 0) {
+            copy_string(s->device, sizeof(s->device), t->volumes[i].device);
+            copy_string(s->scheduler, sizeof(s->scheduler), t->volumes[i].scheduler);
+        }
+    s->memory_bytes = machine_memory_bytes(e->root_fd);
+    s->packages_usec = machine_packages_changed(e->root_fd);
+}
+
+static uint64_t number_of(json_object *o, const char *key)
+{
+    uint64_t n;
+
+    return json_get_u64(o, key, SESSION_UNKNOWN - 1, &n) < 0 ? SESSION_UNKNOWN : n;
+}
+
+/* Adds what headstart-replay reported for the session's user, else for everyone. */
+static void add_replay(const EndedStage *e, SessionRecord *s)
+{
+    _cleanup_close_ int fd =
+            e->run_dir ? open(e->run_dir, O_PATH | O_DIRECTORY | O_CLOEXEC) : -EBADF;
+    _cleanup_replay_status_ ReplayStatusList l = {0};
+
+    if (fd < 0 || replay_status_read(fd, s->stage, &l) < 0)
+        return;
+    for (size_t i = 0; i < l.n; i++) {
+        json_object *o = l.items[i].object;
+        const char *policy, *outcome;
+
+        if ((l.items[i].uid != UID_INVALID && l.items[i].uid != s->uid) ||
+            json_get_string(o, "policy", &policy) < 0 ||
+            json_get_string(o, "outcome", &outcome) < 0 || (int)policy_from_string(policy) < 0)
+            continue;
+        s->policy = policy_from_string(policy);
+        copy_string(s->outcome, sizeof(s->outcome), outcome);
+        s->replay_usec = number_of(o, "duration_usec");
+        s->replay_files = number_of(o, "files");
+        s->replay_data_bytes = number_of(o, "data_bytes");
+        s->replay_metadata_bytes = number_of(o, "metadata_bytes");
+    }
+}
+
+/* Compares the pack that was replayed, or would have been, with the trace. */
+static void add_usage(const EndedStage *e, int state_fd, SessionRecord *s)
+{
+    _cleanup_free_ char *buf = NULL;
+    char name[64];
+    size_t size;
+    Pack p;
+    int r = -ENOENT;
+
+    snprintf(name, sizeof(name), "login@%" PRIu32 ".pack", s->uid);
+    if (s->stage == STAGE_LOGIN && s->uid != UID_INVALID)
+        r = file_read_whole(state_fd, name, PACK_SIZE_MAX, &buf, &size);
+    if (r == -ENOENT) {
+        snprintf(name, sizeof(name), "%s", state_pack_name(s->stage));
+        r = file_read_whole(state_fd, name, PACK_SIZE_MAX, &buf, &size);
+    }
+    if (r >= 0)
+        r = pack_open(buf, size, &p, NULL);
+    if (r >= 0)
+        r = pack_usage_compare(&p, e->trace, NULL, NULL, &s->usage);
+    if (r < 0 && r != -ENOENT)
+        log_debug_errno(r, "Cannot compare %s with what was read, ignoring: %m", name);
+}
+
+void session_history_append(const EndedStage *e)
+{
+    SessionRecord s = session_record_empty(e->trace->stage);
+    _cleanup_close_ int fd = -EBADF;
+    bool torn = false;
+    int r;
+
+    if (s.stage != STAGE_BOOT && s.stage != STAGE_LOGIN)
+        return;
+    s.uid = e->trace->uid;
+    s.flags = flags_of(e);
+    s.start_realtime_usec = e->trace->start_realtime;
+    s.ready_usec = ready_usec(e);
+    s.io_some_usec = difference(e->begin.io_some_usec, e->end.io_some_usec);
+    s.io_full_usec = difference(e->begin.io_full_usec, e->end.io_full_usec);
+    s.disk_reads = difference(e->begin.disk_reads, e->end.disk_reads);
+    s.disk_read_bytes = difference(e->begin.disk_read_bytes, e->end.disk_read_bytes);
+    if (s.stage == STAGE_BOOT)
+        add_boot_times(&e->boot, &s);
+    add_machine(e, &s);
+    add_replay(e, &s);
+    r = state_directory_open(e->state, true, &fd);
+    if (r >= 0) {
+        add_usage(e, fd, &s);
+        r = history_append(fd, &s, &torn);
+    }
+    if (torn)
+        log_warning("headstartd: %s/" HISTORY_FILE ": dropped a last line that is not complete",
+                    e->state);
+    if (r < 0)
+        log_warning_errno(r, "headstartd: %s/" HISTORY_FILE ": cannot add this %s, ignoring: %m",
+                          e->state, stage_to_string(s.stage));
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Appends a boot or login to the history (measure/history.h) when its stage has ended. */
+
+#include "daemon/stages.h"
+#include "measure/machine-counters.h"
+#include "trace/trace.h"
+
+/* The stage that ended. */
+typedef struct EndedStage {
+    const char *state;   /* the state directory */
+    const char *run_dir; /* where headstart-replay reports; NULL: nowhere */
+    int root_fd;
+    const Trace *trace;
+    BootTimes boot;
+    MachineCounters begin, end;
+    usec_t end_boottime;
+    usec_t settled_ago; /* StageChange.settled_ago */
+    bool requested;     /* `headstart measure` or `headstart rerecord` switched replay off */
+} EndedStage;
+
+/* Does nothing for a session. Failure is reported and changes nothing else. */
+void session_history_append(const EndedStage *e);
