@@ -6,6 +6,7 @@ _headstart() {
     local global='--help --version --state= --root= --json= --quiet'
     local -A options=(
         [status]=''
+        [history]='--stage= --limit='
         [show]='--limit='
         [record]='--stage= --output= --exact'
         [learn]='--rebuild'

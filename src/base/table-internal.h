@@ -5,7 +5,7 @@
 
 #include "base/table.h"
 
-#define TABLE_COLUMNS_MAX 32
+#define TABLE_COLUMNS_MAX 64
 
 typedef union Cell {
     char *string;

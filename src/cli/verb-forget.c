@@ -5,6 +5,7 @@
 #include "base/directory.h"
 #include "cli/cli-state.h"
 #include "cli/systemctl.h"
+#include "measure/history.h"
 #include "state/trace-store.h"
 
 #include <fcntl.h>
@@ -121,6 +122,28 @@ static int forget_derived(Forgetting *f, int dir_fd, const char *name)
     return r;
 }
 
+static bool is_forgotten(const Forgetting *f, const SessionRecord *s)
+{
+    return (f->stage < 0 || s->stage == f->stage) &&
+           (f->user == UID_INVALID || s->uid == f->user ||
+            (s->stage != STAGE_BOOT && s->uid == UID_INVALID));
+}
+
+/* Deletes the affected lines of the history. 0, or an error that was reported. */
+static int forget_history(const Forgetting *f)
+{
+    _cleanup_history_ History h = {0};
+    size_t n = 0;
+    int r = history_read(f->state_fd, 0, &h);
+
+    for (size_t i = 0; r >= 0 && i < h.n; i++)
+        if (!is_forgotten(f, &h.sessions[i]))
+            h.sessions[n++] = h.sessions[i];
+    if (r >= 0 && (n < h.n || !is_partial(f)))
+        r = history_replace(f->state_fd, h.sessions, n);
+    return r < 0 ? cli_error(r, "%s/" HISTORY_FILE ": %m", f->c->state) : 0;
+}
+
 /* The prefetcher keeps what it has learned in memory and would save it again: SIGHUP makes it load
  * the model. Fails silently if headstartd does not run. */
 static void reload_headstartd(const Context *c)
@@ -147,6 +170,8 @@ static int forget(Forgetting *f)
         r = for_each_file(f, ".", forget_derived);
     if (r >= 0)
         r = for_each_file(f, STATE_TRACES, forget_trace);
+    if (r >= 0)
+        r = forget_history(f);
     if (r < 0)
         return r;
     closep(&f->state_fd); /* and the lock with it */
@@ -206,10 +231,10 @@ const Verb verb_forget = {
         .arguments = "",
         .summary = "Delete what was recorded and learned",
         .description =
-                "Deletes traces, model and packs. With --stage= or --user=, deletes the traces of\n"
-                "that stage or user, and learns and plans again from the others. A trace whose\n"
-                "user is unknown is deleted with any user. The configuration is kept, and\n"
-                "recording continues.",
+                "Deletes traces, model, packs and history. With --stage= or --user=, deletes the\n"
+                "traces and the history of that stage or user, and learns and plans again from\n"
+                "the others. A trace whose user is unknown is deleted with any user. The\n"
+                "configuration is kept, and recording continues.",
         .options = options,
         .run = run,
 };

@@ -86,12 +86,23 @@ traces_of() { # uid
 
 @test "of one stage: the others stay" {
     recorded 8
+    line() {
+        echo "{\"version\":1,\"stage\":\"$1\",$2\"flags\":[],\"policy\":\"off\",\"usage\":\"none\",\"start_realtime_usec\":$3}"
+    }
+    { line boot "" 1; line login '"uid":1000,' 2; line login '"uid":1001,' 3; } >"$HS_STATE/history.jsonl"
     run -0 hs forget --stage=session
     [[ $output == *"The other traces were learned and planned again."* ]]
     [ "$(find "$HS_STATE/traces" -name '*-session.json' | wc -l)" -eq 0 ]
     [ "$(find "$HS_STATE/traces" -name '*-login.json' | wc -l)" -eq 4 ]
     [ -e "$HS_STATE/traces/20200101T000000-login.json.bad" ]
     jq -e '[.stages[].stage] | unique == ["login"]' "$HS_STATE/model.json"
+    # The history has no sessions after a login. Now one user's logins, and then everything.
+    [ "$(hs history --json=short | jq -c 'map(.uid)')" = '[null,1000,1001]' ]
+    run -0 hs forget --user=1001
+    [ "$(hs history --json=short | jq -c 'map(.uid)')" = '[null,1000]' ]
+    run -0 hs forget
+    [ "$(hs history --json=short)" = '[]' ]
+    [ ! -e "$HS_STATE/history.jsonl" ]
 }
 
 @test "a recording that cannot be read goes with any user" {

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* headstart history: what each recorded boot and login took. */
+
+#include "base/json-util.h"
+#include "base/parse.h"
+#include "cli/cli-state.h"
+#include "measure/benefit.h"
+#include "measure/history.h"
+
+enum {
+    OPTION_STAGE = 1,
+    OPTION_LIMIT,
+};
+
+#define LIMIT_DEFAULT 20
+
+static const Option options[] = {
+        {OPTION_STAGE, 0, "stage", "STAGE", "Show only boots or only logins"},
+        {OPTION_LIMIT, 'n', "limit", "N", "Show the newest N sessions; 0: all [20]"},
+        {0},
+};
+
+static const Column columns[] = {
+        {"WHEN", "start_realtime_usec", CELL_REALTIME},
+        {"STAGE", "stage", CELL_STRING},
+        {"UID", "uid", CELL_COUNT},
+        {"TOOK", "ready_usec", CELL_TIMESPAN},
+        {"REPLAY", "replay", CELL_STRING},
+        {"READ", "replay_data_bytes", CELL_BYTES},
+        {"STALLED", "io_some_usec", CELL_TIMESPAN},
+        {"READS", "disk_reads", CELL_COUNT},
+        {"FROM DISK", "disk_read_bytes", CELL_BYTES},
+        {"HITS", "hit_bytes", CELL_BYTES},
+        {"WASTE", "waste_bytes", CELL_BYTES},
+        {"MISSES", "miss_bytes", CELL_BYTES},
+        {"NOT COMPARED", "left_out", CELL_STRING},
+        {NULL, "boot_id", CELL_STRING},
+        {NULL, "flags", CELL_JSON},
+        {NULL, "policy", CELL_STRING},
+        {NULL, "outcome", CELL_STRING},
+        {NULL, "replayed", CELL_BOOLEAN},
+        {NULL, "usage", CELL_STRING},
+        {NULL, "hit_files", CELL_COUNT},
+        {NULL, "waste_files", CELL_COUNT},
+        {NULL, "miss_files", CELL_COUNT},
+        {NULL, "firmware_usec", CELL_TIMESPAN},
+        {NULL, "loader_usec", CELL_TIMESPAN},
+        {NULL, "kernel_usec", CELL_TIMESPAN},
+        {NULL, "initrd_usec", CELL_TIMESPAN},
+        {NULL, "finished_usec", CELL_TIMESPAN},
+        {NULL, "io_full_usec", CELL_TIMESPAN},
+        {NULL, "replay_usec", CELL_TIMESPAN},
+        {NULL, "replay_files", CELL_COUNT},
+        {NULL, "replay_metadata_bytes", CELL_BYTES},
+        {NULL, "predicted_usec", CELL_TIMESPAN},
+        {NULL, "memory_bytes", CELL_BYTES},
+        {NULL, "packages_usec", CELL_REALTIME},
+        {NULL, "kernel", CELL_STRING},
+        {NULL, "distribution", CELL_STRING},
+        {NULL, "device", CELL_STRING},
+        {NULL, "scheduler", CELL_STRING},
+        {0},
+};
+
+static json_object *flags_json(unsigned flags)
+{
+    json_object *a = json_object_new_array();
+
+    for (unsigned f = 1; a && f <= _SESSION_FLAGS_ALL; f <<= 1)
+        if (flags & f)
+            json_object_array_add(a, json_object_new_string(session_flag_to_string(f)));
+    return a;
+}
+
+/* What replay did, in a word. */
+static const char *replay_word(const SessionRecord *s)
+{
+    if (session_was_replayed(s))
+        return policy_to_string(s->policy);
+    if (s->flags & SESSION_CONTROL)
+        return "control";
+    return *s->outcome ? s->outcome : "none";
+}
+
+static const char *known(const char *s)
+{
+    return *s ? s : NULL;
+}
+
+static void add_row(Table *t, const SessionRecord *s, SessionExclusion e)
+{
+    const PackUsage *u = &s->usage;
+
+    table_row(t, s->start_realtime_usec, stage_to_string(s->stage),
+              s->uid == UID_INVALID ? COUNT_UNKNOWN : (uint64_t)s->uid, s->ready_usec,
+              replay_word(s), s->replay_data_bytes, s->io_some_usec, s->disk_reads,
+              s->disk_read_bytes, u->hit_bytes, u->waste_bytes, u->miss_bytes,
+              session_exclusion_to_string(e), known(s->boot_id), flags_json(s->flags),
+              policy_to_string(s->policy), known(s->outcome), (int)session_was_replayed(s),
+              usage_source_to_string(u->source), u->hit_files, u->waste_files, u->miss_files,
+              s->firmware_usec, s->loader_usec, s->kernel_usec, s->initrd_usec, s->finished_usec,
+              s->io_full_usec, s->replay_usec, s->replay_files, s->replay_metadata_bytes,
+              s->predicted_usec, s->memory_bytes, s->packages_usec, known(s->kernel),
+              known(s->distribution), known(s->device), known(s->scheduler));
+}
+
+static int print(const Context *c, const History *h, Stage only, uint64_t limit)
+{
+    _cleanup_free_ SessionExclusion *e = calloc(h->n + 1, sizeof(*e));
+    _cleanup_table_ Table *t = table_new(columns);
+    uint64_t n = 0, skip;
+
+    if (!e)
+        return cli_error(ENOMEM, "%m");
+    sessions_exclude(h->sessions, h->n, e);
+    for (size_t i = 0; i < h->n; i++)
+        n += (int)only < 0 || h->sessions[i].stage == only;
+    skip = limit > 0 && n > limit ? n - limit : 0;
+    for (size_t i = 0; i < h->n; i++)
+        if (((int)only < 0 || h->sessions[i].stage == only) && (skip == 0 || skip-- == 0))
+            add_row(t, &h->sessions[i], e[i]);
+    if (c->json == JSON_OFF && table_n_rows(t) == 0) {
+        if (!c->quiet)
+            puts("No boot or login was recorded yet.");
+        return 0;
+    }
+    return cli_print(c, t);
+}
+
+static int parse_options(Context *c, Stage *only, uint64_t *limit)
+{
+    const char *value;
+    int k, r;
+
+    while ((k = cli_next_option(c, &value)) > 0)
+        switch (k) {
+        case OPTION_STAGE:
+            r = cli_parse_stage(c, value, only);
+            if (r < 0)
+                return r;
+            if (*only == STAGE_SESSION)
+                return cli_usage_error(c, "--stage=%s: the history has boots and logins", value);
+            break;
+        case OPTION_LIMIT:
+            if (parse_u64(value, limit) < 0)
+                return cli_usage_error(c, "--limit=%s: not a number", value);
+            break;
+        }
+    return k;
+}
+
+static int run(Context *c)
+{
+    _cleanup_history_ History h = {0};
+    _cleanup_close_ int fd = -EBADF;
+    uint64_t limit = LIMIT_DEFAULT;
+    Stage only = _STAGE_INVALID;
+    int r = parse_options(c, &only, &limit);
+
+    if (r < 0)
+        return r;
+    r = cli_state_open(c, false, &fd);
+    if (r < 0 && r != -ENOENT)
+        return r;
+    if (r >= 0) {
+        r = history_read(fd, 0, &h);
+        if (r < 0)
+            return cli_error(r, "%s/" HISTORY_FILE ": %m", c->state);
+    }
+    if (h.n_bad > 0)
+        cli_warning(0, "%s/" HISTORY_FILE ": %zu lines cannot be used, ignoring", c->state,
+                    h.n_bad);
+    return print(c, &h, only, limit);
+}
+
+const Verb verb_history = {
+        .name = "history",
+        .arguments = "",
+        .summary = "Show what each boot and login took",
+        .description =
+                "Hits are data of the pack that the session used, waste was not used, and misses\n"
+                "were read and are not in the pack. They were observed for each file in a session\n"
+                "with replay, and for each page in one without.",
+        .options = options,
+        .run = run,
+};
