@@ -42,7 +42,7 @@ static const Option options[] = {
         {OPTION_ROOT, 0, "root", "DIR", "Where the root filesystem is mounted [/]"},
         {OPTION_RUN, 0, "run", "DIR", "Runtime directory [" HEADSTART_RUN_DIR "]"},
         {OPTION_REPLAY, 0, "replay", "FILE",
-         "Replay program [" HEADSTART_LIBEXEC_DIR "/headstart-replay]"},
+         "Replay program below the root filesystem\n[" HEADSTART_LIBEXEC_DIR "/headstart-replay]"},
         {0},
 };
 
@@ -106,8 +106,9 @@ static int run_as_init(char **argv)
     mount_api("proc", "/proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
     mount_api("sysfs", "/sys", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
     mount_api("tmpfs", "/run", MS_NOSUID | MS_NODEV | MS_STRICTATIME, "mode=0755,size=20%");
-    /* The kernel passes a word with `=` that it does not know in the environment. */
-    if (!switched || strcmp(switched, "0") != 0)
+    /* The kernel passes a word with `=` that it does not know in the environment. The directory
+     * shows that an initrd has started everything. */
+    if ((!switched || strcmp(switched, "0") != 0) && access(HEADSTART_RUN_DIR, F_OK) < 0)
         early_start(&o);
     return execute_init(argv);
 }
@@ -126,6 +127,10 @@ int main(int argc, char **argv)
     const char *value;
     int k, n;
 
+    /* systemd in an initrd starts this program as a service. It keeps descriptors, and kills the
+     * processes of the initrd. */
+    early.manager = getenv("NOTIFY_SOCKET");
+    early.survives = !early.manager;
     if (getpid() == 1)
         return run_as_init(argv);
     while ((k = options_next(&o, &value)) > 0)

@@ -14,14 +14,16 @@
 #include <limits.h>
 #include <linux/capability.h>
 #include <poll.h>
+#include <sched.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 
-/* In the runtime directory: headstart-replay runs already, its unit must not start another. */
+/* In the runtime directory: the boot needs no replay by its unit. */
 #define REPLAY_MARKER "replay-boot.early"
 
 /* A pack is never waited for longer (GATE_DEADLINE_MAX of replay/sweep.h). */
@@ -38,32 +40,33 @@ void early_read_ahead(const char *path)
         (void)posix_fadvise(fd, 0, 0, POSIX_FADV_WILLNEED);
 }
 
-/* --- the process that headstart-replay will be ------------------------------------------------ */
+/* --- the recording ---------------------------------------------------------------------------- */
 
-/* Keeps the descriptors until headstartd claims them. */
-static void hold(Handover *h, int listen_fd, const char *path)
+/* Keeps the descriptors until headstartd claims them. The directory stays reachable by its
+ * descriptor when an initrd switches the root. */
+static void hold(Handover *h, int listen_fd, int run_fd)
 {
     (void)prctl(PR_SET_NAME, "headstart-hold");
     (void)setsid();
     (void)handover_offer(listen_fd, h, HANDOVER_OFFER_USEC);
-    (void)unlink(path);
+    (void)unlinkat(run_fd, HANDOVER_SOCKET, 0);
     _exit(EXIT_SUCCESS);
 }
 
-/* `boot_fd` is what the waiting process notices the end of. */
-static int start_recording(const EarlyOptions *o, int boot_fd)
+/* Leaves the descriptors to a process that offers them. The waiting process must not wait for the
+ * end of that process, so boot_fd is closed in it. */
+static int offer_by_process(const EarlyOptions *o, Handover *h, int boot_fd)
 {
-    _cleanup_handover_ Handover h = HANDOVER_NULL;
-    _cleanup_close_ int listen_fd = -EBADF;
+    _cleanup_close_ int listen_fd = -EBADF, run_fd = -EBADF;
     char path[PATH_MAX];
     pid_t pid;
-    int r = handover_begin(o->root, &h);
 
-    if (r < 0)
-        return r;
     if ((size_t)snprintf(path, sizeof(path), "%s/" HANDOVER_SOCKET, o->run) >= sizeof(path))
         return -ENAMETOOLONG;
     (void)unlink(path);
+    run_fd = open(o->run, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (run_fd < 0)
+        return -errno;
     listen_fd = handover_listen(path);
     if (listen_fd < 0)
         return listen_fd;
@@ -72,10 +75,47 @@ static int start_recording(const EarlyOptions *o, int boot_fd)
         return -errno;
     if (pid == 0) {
         close(boot_fd);
-        hold(&h, listen_fd, path);
+        hold(h, listen_fd, run_fd);
     }
     return 0;
 }
+
+static int start_recording(const EarlyOptions *o, int boot_fd)
+{
+    _cleanup_handover_ Handover h = HANDOVER_NULL;
+    int r = handover_begin(o->root, &h);
+
+    if (r < 0)
+        return r;
+    return o->manager ? handover_store(o->manager, &h) : offer_by_process(o, &h, boot_fd);
+}
+
+/* --- the root filesystem as this process sees it ---------------------------------------------- */
+
+/* What a program needs of the initrd below the root filesystem. */
+static const char *const api[] = {"/proc", "/sys", "/dev", "/run"};
+
+/* Makes `root` the root directory of this process, in a mount namespace of its own with the API
+ * filesystems in place. An initrd moves those filesystems later, empties its own root, and would
+ * take both away from a process that still runs. */
+static int enter_root(const char *root)
+{
+    char target[PATH_MAX];
+
+    if (strcmp(root, "/") == 0)
+        return 0;
+    if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+        return -errno;
+    for (size_t i = 0; i < ELEMENTSOF(api); i++) {
+        if ((size_t)snprintf(target, sizeof(target), "%s%s", root, api[i]) >= sizeof(target))
+            return -ENAMETOOLONG;
+        if (mount(api[i], target, NULL, MS_BIND | MS_REC, NULL) < 0)
+            return -errno;
+    }
+    return chdir(root) < 0 || chroot(".") < 0 ? -errno : 0;
+}
+
+/* --- the process that headstart-replay will be ------------------------------------------------ */
 
 /* Leaves to this process, and to what it executes, the two capabilities of the unit. */
 static int drop_capabilities(void)
@@ -95,44 +135,45 @@ static void raise_oom_score(void)
         log_debug_errno(errno, "Cannot set oom_score_adj, ignoring: %m");
 }
 
-static int path_below(char *ret, size_t size, const char *format, const char *dir)
+/* Creates the marker. 0 or a negative errno. */
+static int mark(const char *path)
 {
-    int n = snprintf(ret, size, format, strcmp(dir, "/") == 0 ? "" : dir);
+    _cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
 
-    return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
+    return fd < 0 ? -errno : 0;
 }
 
 /* Executes headstart-replay; returns on failure only. */
 static int execute_replay(const EarlyOptions *o, int boot_fd)
 {
-    char pack[PATH_MAX], copy[PATH_MAX], root[PATH_MAX], status[PATH_MAX], marker[PATH_MAX];
+    static const char pack[] = HEADSTART_STATE_DIR "/boot.pack";
+    static const char copy[] = HEADSTART_SYSCONF_DIR "/boot.pack";
+    bool is_initrd = strcmp(o->root, "/") != 0;
+    char status[PATH_MAX], option[PATH_MAX], *marker = option + strlen("--marker=");
+    /* As PID 1 it replays filesystems that are mounted later; in an initrd it cannot see them. */
     char *const arguments[] = {(char *)"headstart-replay",
-                               root,
-                               (char *)"--mount-wait=60s",
+                               is_initrd ? option : (char *)"--mount-wait=60s",
                                (char *)"--timeout=90s",
                                status,
-                               pack,
-                               copy,
+                               (char *)pack,
+                               (char *)copy,
                                NULL};
-    int r = path_below(pack, sizeof(pack), "%s" HEADSTART_STATE_DIR "/boot.pack", o->root);
+    int r;
 
-    if (r >= 0)
-        r = path_below(copy, sizeof(copy), "%s" HEADSTART_SYSCONF_DIR "/boot.pack", o->root);
-    if (r >= 0)
-        r = path_below(status, sizeof(status), "--status=%s/replay-boot.json", o->run);
-    if (r >= 0)
-        r = path_below(marker, sizeof(marker), "%s/" REPLAY_MARKER, o->run);
+    if ((size_t)snprintf(status, sizeof(status), "--status=%s/replay-boot.json", o->run) >=
+                sizeof(status) ||
+        (size_t)snprintf(option, sizeof(option), "--marker=%s/" REPLAY_MARKER, o->run) >=
+                sizeof(option))
+        return -ENAMETOOLONG;
+    r = enter_root(o->root);
     if (r < 0)
         return r;
-    snprintf(root, sizeof(root), "--root=%s", o->root);
     if (access(pack, F_OK) < 0 && access(copy, F_OK) < 0)
         _exit(EXIT_SUCCESS); /* nothing was planned yet */
     if (o->survives) {
-        int fd = open(marker, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
-
-        if (fd < 0)
-            return -errno;
-        close(fd);
+        r = mark(marker);
+        if (r < 0)
+            return r;
     }
     raise_oom_score();
     r = drop_capabilities();
@@ -166,6 +207,7 @@ static void log_to_kernel(void)
 static void run_child(const EarlyOptions *o, int boot_fd)
 {
     _cleanup_close_ int root_fd = -EBADF, run_fd = -EBADF;
+    char replay[PATH_MAX];
     int r;
 
     log_to_kernel();
@@ -174,7 +216,8 @@ static void run_child(const EarlyOptions *o, int boot_fd)
     run_fd = open("/run", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (early_forbidden(root_fd, run_fd, o->words))
         _exit(EXIT_SUCCESS);
-    early_read_ahead(o->replay);
+    if ((size_t)snprintf(replay, sizeof(replay), "%s%s", o->root, o->replay) < sizeof(replay))
+        early_read_ahead(replay);
     if (mkdir(o->run, 0755) < 0 && errno != EEXIST) {
         log_error_errno(errno, "headstart-init: %s: %m", o->run);
         _exit(EXIT_FAILURE);

@@ -8,15 +8,18 @@
 
 typedef struct EarlyOptions {
     const char *root;   /* where the root filesystem is mounted */
-    const char *run;    /* the runtime directory, made if it is missing */
-    const char *replay; /* the program headstart-replay */
-    /* The process continues after the switch to the system manager, so that
-     * headstart-replay-boot.service is not needed. In an initrd it may be killed. */
+    const char *run;    /* the runtime directory, below /run; made if it is missing */
+    const char *replay; /* the program headstart-replay, as seen from the root filesystem */
+    /* The process continues after the switch to the system manager. False in an initrd that systemd
+     * runs: it kills what remains. */
     bool survives;
+    /* The address of the system manager that keeps descriptors (FDSTORE=), as in $NOTIFY_SOCKET;
+     * NULL: a process keeps them. */
+    const char *manager;
     char *const *words; /* further words of a kernel command line, ended by NULL */
 } EarlyOptions;
 
-/* A process that hangs before its first message is waited for this long, in microseconds. */
+/* The longest wait for the first message of headstart-replay, in microseconds. */
 #define EARLY_FIRST_MESSAGE_USEC 2000000U
 
 /* Requests a whole program from the disk without waiting for its data: page faults would read it in
@@ -24,7 +27,10 @@ typedef struct EarlyOptions {
 void early_read_ahead(const char *path);
 
 /* Returns when the boot may continue: headstart-replay has finished its sweep or has passed the
- * deadline of its pack, it has nothing to hold the boot for, it ended, or it said nothing for
- * EARLY_FIRST_MESSAGE_USEC. This function itself reads no file, so it never hangs in a disk. What
- * goes wrong is logged in one line by the process that it happens to. */
+ * deadline of its pack, it has nothing to hold the boot for, it ended, or it sent nothing for
+ * EARLY_FIRST_MESSAGE_USEC. This function itself reads no file, so it never hangs in a disk. The
+ * process that meets an error logs it in one line.
+ *
+ * If `root` is not "/", headstart-replay runs in a mount namespace of its own and below that
+ * directory: the switch of the root changes nothing for it. */
 void early_start(const EarlyOptions *o);

@@ -8,17 +8,19 @@
 #include "record/proc-connector.h"
 
 #include <poll.h>
+#include <stddef.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#define MESSAGE_MAGIC 0x48534832U /* "HSH2" */
+#define MESSAGE_MAGIC   0x4853484fU /* "HSHO" */
+#define MESSAGE_VERSION 3U
 
-/* Both programs come from one package, but an initrd may be older than the root filesystem: a
- * message of another size or magic is refused. Native byte order. */
+/* Both programs come from one package, but an initrd may be older than the root filesystem. Native
+ * byte order. */
 typedef struct Message {
-    uint32_t magic;
-    uint32_t n_fds; /* 1: the group, 2: the group and the connector */
+    uint32_t magic, version;
     uint64_t by_descriptor;
     Moment start;
 } Message;
@@ -111,36 +113,65 @@ static int await_readable(int fd, usec_t until)
     }
 }
 
+static Message message_of(const Handover *h)
+{
+    return (Message){
+            .magic = MESSAGE_MAGIC,
+            .version = MESSAGE_VERSION,
+            .by_descriptor = h->by_descriptor,
+            .start = h->start,
+    };
+}
+
+/* Checks a message of `size` bytes and writes its facts to the handover. 0, -EPROTO or -EBADMSG. */
+static int take_message(const Message *m, size_t size, Handover *h)
+{
+    if (size < offsetof(Message, by_descriptor) || m->magic != MESSAGE_MAGIC)
+        return -EBADMSG;
+    if (m->version != MESSAGE_VERSION)
+        return -EPROTO;
+    if (size != sizeof(*m) || m->start.boottime > clock_now(CLOCK_BOOTTIME))
+        return -EBADMSG;
+    h->by_descriptor = m->by_descriptor;
+    h->start = m->start;
+    return 0;
+}
+
 /* The ancillary data of a message with descriptors. */
 typedef union Ancillary {
     char buf[CMSG_SPACE(sizeof(int) * FDS_MAX)];
     struct cmsghdr align;
 } Ancillary;
 
-static int send_handover(int fd, const Handover *h)
+/* Sends `size` bytes with n descriptors, to `to` if the socket is not connected. */
+static int send_with_fds(int fd, const struct sockaddr_un *to, socklen_t to_size, const void *data,
+                         size_t size, const int *fds, size_t n)
 {
-    Message m = {
-            .magic = MESSAGE_MAGIC,
-            .n_fds = h->connector_fd >= 0 ? 2 : 1,
-            .by_descriptor = h->by_descriptor,
-            .start = h->start,
-    };
-    const int fds[FDS_MAX] = {h->fanotify_fd, h->connector_fd};
-    struct iovec iov = {.iov_base = &m, .iov_len = sizeof(m)};
+    struct iovec iov = {.iov_base = (void *)data, .iov_len = size};
     Ancillary ancillary = {0};
     struct msghdr header = {
+            .msg_name = (void *)to,
+            .msg_namelen = to_size,
             .msg_iov = &iov,
             .msg_iovlen = 1,
             .msg_control = &ancillary,
-            .msg_controllen = CMSG_SPACE(sizeof(int) * m.n_fds),
+            .msg_controllen = CMSG_SPACE(sizeof(int) * n),
     };
     struct cmsghdr *c = CMSG_FIRSTHDR(&header);
 
     c->cmsg_level = SOL_SOCKET;
     c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(sizeof(int) * m.n_fds);
-    memcpy(CMSG_DATA(c), fds, sizeof(int) * m.n_fds);
+    c->cmsg_len = CMSG_LEN(sizeof(int) * n);
+    memcpy(CMSG_DATA(c), fds, sizeof(int) * n);
     return sendmsg(fd, &header, MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+static int send_handover(int fd, const Handover *h)
+{
+    const int fds[FDS_MAX] = {h->fanotify_fd, h->connector_fd};
+    const Message m = message_of(h);
+
+    return send_with_fds(fd, NULL, 0, &m, sizeof(m), fds, h->connector_fd >= 0 ? 2 : 1);
 }
 
 int handover_offer(int listen_fd, const Handover *h, usec_t timeout)
@@ -165,18 +196,15 @@ int handover_offer(int listen_fd, const Handover *h, usec_t timeout)
     }
 }
 
-/* Takes every descriptor of the message over, so that a message that is refused leaks none. Returns
- * their number. */
-static size_t take_fds(struct msghdr *header, int *fds)
+/* Takes every descriptor of the message over, so that a message that is refused leaks none. */
+static void take_fds(struct msghdr *header, int *fds)
 {
-    size_t n = 0;
-
     for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c))
         if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
-            n = MIN((c->cmsg_len - CMSG_LEN(0)) / sizeof(int), (size_t)FDS_MAX);
+            size_t n = MIN((c->cmsg_len - CMSG_LEN(0)) / sizeof(int), (size_t)FDS_MAX);
+
             memcpy(fds, CMSG_DATA(c), n * sizeof(int));
         }
-    return n;
 }
 
 static int receive_handover(int fd, Handover *ret)
@@ -193,21 +221,20 @@ static int receive_handover(int fd, Handover *ret)
             .msg_controllen = sizeof(ancillary),
     };
     ssize_t size = recvmsg(fd, &header, MSG_CMSG_CLOEXEC);
-    size_t n;
+    int r;
 
     if (size < 0)
         return -errno;
-    n = take_fds(&header, fds);
+    take_fds(&header, fds);
     h.fanotify_fd = fds[0];
     h.connector_fd = fds[1];
     if (size == 0)
         return -ECONNREFUSED;
-    if (size != sizeof(m) || (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) ||
-        m.magic != MESSAGE_MAGIC || n == 0 || m.n_fds != n ||
-        m.start.boottime > clock_now(CLOCK_BOOTTIME))
+    if (h.fanotify_fd < 0 || (header.msg_flags & MSG_CTRUNC))
         return -EBADMSG;
-    h.by_descriptor = m.by_descriptor;
-    h.start = m.start;
+    r = take_message(&m, (header.msg_flags & MSG_TRUNC) ? SIZE_MAX : (size_t)size, &h);
+    if (r < 0)
+        return r;
     *ret = h;
     h = (Handover)HANDOVER_NULL;
     return 0;
@@ -232,4 +259,97 @@ int handover_claim(const char *path, Handover *ret)
         r = receive_handover(fd, ret);
     (void)unlink(path);
     return r;
+}
+
+/* --- the descriptor store of systemd ---------------------------------------------------------- */
+
+/* The address of $NOTIFY_SOCKET: a path, or a name in the abstract namespace after `@`. */
+static int manager_address(const char *manager, struct sockaddr_un *ret, socklen_t *ret_size)
+{
+    size_t l = strlen(manager);
+    int r = address(manager, ret);
+
+    if (r < 0)
+        return r;
+    if (l < 2 || (manager[0] != '/' && manager[0] != '@'))
+        return -EINVAL;
+    if (manager[0] == '@')
+        ret->sun_path[0] = 0;
+    *ret_size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + l);
+    return 0;
+}
+
+/* A memfd with the message, read from its beginning. */
+static int facts_open(const Handover *h)
+{
+    _cleanup_close_ int fd = memfd_create(HANDOVER_NAME_FACTS, MFD_CLOEXEC);
+    const Message m = message_of(h);
+
+    if (fd < 0 || pwrite(fd, &m, sizeof(m), 0) < 0)
+        return -errno;
+    return TAKE_FD(fd);
+}
+
+int handover_store(const char *manager, const Handover *h)
+{
+    _cleanup_close_ int fd = -EBADF, facts_fd = facts_open(h);
+    const struct {
+        const char *name;
+        int fd;
+    } items[] = {{HANDOVER_NAME_GROUP, h->fanotify_fd},
+                 {HANDOVER_NAME_CONNECTOR, h->connector_fd},
+                 {HANDOVER_NAME_FACTS, facts_fd}};
+    struct sockaddr_un sa;
+    socklen_t size;
+    int r = facts_fd < 0 ? facts_fd : manager_address(manager, &sa, &size);
+
+    if (r < 0)
+        return r;
+    fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    for (size_t i = 0; i < ELEMENTSOF(items); i++) {
+        char text[64];
+        int n = snprintf(text, sizeof(text), "FDSTORE=1\nFDPOLL=0\nFDNAME=%s", items[i].name);
+
+        if (items[i].fd < 0)
+            continue;
+        r = send_with_fds(fd, &sa, size, text, (size_t)n, &items[i].fd, 1);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+int handover_from_descriptors(const int *fds, char *const *names, int n, Handover *ret)
+{
+    _cleanup_handover_ Handover h = HANDOVER_NULL;
+    _cleanup_close_ int facts_fd = -EBADF;
+    Message m = {0};
+    ssize_t size;
+    int r;
+
+    for (int i = 0; i < n; i++) {
+        int *place = strcmp(names[i], HANDOVER_NAME_GROUP) == 0       ? &h.fanotify_fd
+                     : strcmp(names[i], HANDOVER_NAME_CONNECTOR) == 0 ? &h.connector_fd
+                     : strcmp(names[i], HANDOVER_NAME_FACTS) == 0     ? &facts_fd
+                                                                      : NULL;
+
+        if (!place)
+            continue;
+        if (*place >= 0)
+            close(*place);
+        *place = fds[i];
+    }
+    if (h.fanotify_fd < 0 && facts_fd < 0)
+        return -ENOENT;
+    if (h.fanotify_fd < 0 || facts_fd < 0)
+        return -EBADMSG;
+    size = pread(facts_fd, &m, sizeof(m), 0);
+    r = size < 0 ? -errno : take_message(&m, (size_t)size, &h);
+    if (r < 0)
+        return r;
+    *ret = h;
+    h = (Handover)HANDOVER_NULL;
+    return 0;
 }

@@ -36,6 +36,7 @@
 #include "base/cachestat.h"
 #include "base/clock.h"
 #include "base/directory.h"
+#include "replay/marker.h"
 #include "replay/opening.h"
 #include "replay/pacer.h"
 
@@ -499,8 +500,12 @@ static int find_operations(Replay *r)
 
     if (k < 0)
         return k;
-    for (uint32_t i = 0; r->options.done && i < mounted.n; i++)
-        mounted.facts[i].done = r->options.done[i];
+    for (uint32_t i = 0; i < mounted.n; i++) {
+        mounted.facts[i].done = r->options.done && r->options.done[i];
+        /* Before anything is read: the unit that looks for the marker may start soon. */
+        if (!mounted.facts[i].mounted && !mounted.facts[i].done)
+            marker_set(r->options.marker, false);
+    }
     k = operations_from_pack(r->pack, mounted.facts, r->options.policy, &list);
     if (k < 0) {
         mounted_table_done(&mounted);

@@ -25,10 +25,11 @@ typedef struct ReplayOptions {
     const char *root; /* only filesystems mounted at or below it count */
     Policy policy;
     IoClass io_class;
-    bool wait;        /* done only when everything is resident */
-    const bool *done; /* per volume of the pack: leave it out, it was replayed; or NULL. Outlives
-                         the Replay */
-    int done_signal;  /* sent to the thread that called replay_start() when all is done */
+    bool wait;          /* done only when everything is resident */
+    const bool *done;   /* per volume of the pack: leave it out, it was replayed; or NULL. Outlives
+                           the Replay */
+    const char *marker; /* marker.h: removed if a filesystem of the pack is missing; NULL: none */
+    int done_signal;    /* sent to the thread that called replay_start() when all is done */
 } ReplayOptions;
 
 typedef struct Replay Replay;

@@ -10,6 +10,7 @@
 #include "base/options.h"
 #include "base/parse.h"
 #include "config-paths.h"
+#include "replay/marker.h"
 #include "replay/notify.h"
 #include "replay/pack-load.h"
 #include "replay/report.h"
@@ -25,6 +26,7 @@ typedef struct Arguments {
     char **packs; /* the first that exists is replayed; NULL-terminated */
     const char *root;
     const char *status; /* file to write the result to, or NULL */
+    const char *marker; /* file that exists where no other replay is needed, or NULL */
     Policy policy;      /* _POLICY_INVALID: the pack's */
     int io_class;       /* 0: the policy's */
     usec_t settle;      /* longest wait for a quiet disk; 0: none */
@@ -48,6 +50,7 @@ enum {
     OPTION_IOPRIO,
     OPTION_FORCE,
     OPTION_STATUS,
+    OPTION_MARKER,
     OPTION_JSON,
 };
 
@@ -68,6 +71,8 @@ static const Option options[] = {
         {OPTION_IOPRIO, 0, "ioprio", "CLASS", "I/O priority: idle or best-effort"},
         {OPTION_FORCE, 0, "force", NULL, "Replay in a control session and with headstart=0"},
         {OPTION_STATUS, 0, "status", "FILE", "Write the result to FILE as JSON"},
+        {OPTION_MARKER, 0, "marker", "FILE",
+         "Create FILE when the pack needs no further replay,\nremove it if filesystems are missing"},
         {OPTION_JSON, 0, "json", NULL, "Print the result as JSON"},
         {0},
 };
@@ -147,6 +152,9 @@ static int apply_option(int id, const char *value, Arguments *a)
         return 0;
     case OPTION_STATUS:
         a->status = value;
+        return 0;
+    case OPTION_MARKER:
+        a->marker = value;
         return 0;
     case OPTION_JSON:
         a->json = true;
@@ -279,6 +287,7 @@ static int run_sweep(const Arguments *a, const LoadedPack *p, const char *root, 
             .wait = a->wait,
             .hurry = a->hurry,
             .ready = p->ready_sent,
+            .marker = a->marker,
     };
 
     return sweep(&p->pack, &o, report);
@@ -309,8 +318,11 @@ static int run(const Arguments *a)
 
     report_start(&report);
     r = pack_load(a->packs, &p);
-    if (r < 0)
+    if (r < 0) {
+        /* A pack that this replay cannot use is of no use to a later one either. */
+        marker_set(a->marker, true);
         return r;
+    }
     root = realpath(a->root, NULL); /* the mount table has no symlinks */
     if (!root)
         return log_error_errno(errno, "headstart-replay: %s: %m", a->root);
@@ -324,8 +336,10 @@ static int run(const Arguments *a)
         r = dry_run(a, &p.pack, root, &report);
     else if (report.outcome == REPLAY_OUTCOME_DONE)
         r = run_sweep(a, &p, root, &report);
-    else
+    else {
+        marker_set(a->marker, true);
         notify_manager("READY=1");
+    }
     if (r >= 0)
         r = finish(a, &report);
     /* Threads may still use the pack: neither free it nor wait for them. */

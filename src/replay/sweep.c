@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "replay/marker.h"
 #include "replay/mount-watch.h"
 #include "replay/notify.h"
 #include "replay/settle.h"
@@ -113,6 +114,8 @@ static int replay_all(Sweep *s, MountWatch *watch, usec_t until, Report *report)
 
     for (;;) {
         r = replay_mounted(s, report);
+        if (r > 0)
+            marker_set(s->options.marker, is_complete(s));
         if (r <= 0 || !watch->root || is_complete(s))
             return MIN(r, 0);
         (void)report_save(report);
@@ -154,6 +157,7 @@ int sweep(const Pack *p, const SweepOptions *o, Report *report)
                         .policy = o->policy,
                         .io_class = o->io_class,
                         .wait = o->wait,
+                        .marker = o->marker,
                         .done_signal = SIGUSR2},
             .gate = o->policy == POLICY_GATE && !o->ready && getenv("NOTIFY_SOCKET"),
             .hurry = o->hurry,

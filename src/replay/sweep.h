@@ -26,12 +26,13 @@ typedef struct SweepOptions {
             *root; /* absolute, without symlinks: only filesystems mounted at or below it count */
     Policy policy;
     IoClass io_class;
-    usec_t settle;     /* longest wait for a quiet disk; 0: none */
-    usec_t mount_wait; /* from the start, how long later mounts are replayed too */
-    usec_t timeout;    /* from the start, when the replay ends in any case; at most TIMEOUT_MAX */
-    bool wait;         /* done only when everything is resident */
-    bool hurry;        /* a login has begun */
-    bool ready;        /* READY=1 was sent already: no gate */
+    usec_t settle;      /* longest wait for a quiet disk; 0: none */
+    usec_t mount_wait;  /* from the start, how long later mounts are replayed too */
+    usec_t timeout;     /* from the start, when the replay ends in any case; at most TIMEOUT_MAX */
+    bool wait;          /* done only when everything is resident */
+    bool hurry;         /* a login has begun */
+    bool ready;         /* READY=1 was sent already: no gate */
+    const char *marker; /* marker.h: removed where a filesystem is missing; NULL: none */
 } SweepOptions;
 
 /* Writes outcome, result and duration (of the sweeps, without the waits between them) into the

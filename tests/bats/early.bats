@@ -9,21 +9,30 @@ setup() {
     need_binary "$HEADSTART_INIT" "$HEADSTARTD" "$HEADSTART_REPLAY"
     need_command python3
     HS_RUN=$HS_TMP/run
+    prefix=()
 }
 
 teardown() {
     hs_teardown
 }
 
-# A filesystem with a pack of its own: the file is executed by the stand-in of headstart-replay only.
+# A root filesystem with a pack of its own, in which programs of this machine run.
 with_pack() {
+    local d
     hs_filesystem ext4 64
-    mkdir -p "$HS_MNT/var/lib/headstart" "$HS_MNT/etc/headstart"
+    mkdir -p "$HS_MNT"/{proc,sys,dev,run,usr,var/lib/headstart,etc/headstart} "$HS_MNT$HS_TMP"
+    for d in bin sbin lib lib64; do
+        [ ! -e /$d ] || ln -s usr/$d "$HS_MNT/$d"
+    done
+    mount --bind /usr "$HS_MNT/usr"
+    hs_defer hs_umount "$HS_MNT/usr"
+    mount --bind "$HS_TMP" "$HS_MNT$HS_TMP"
+    hs_defer hs_umount "$HS_MNT$HS_TMP"
     echo pack >"$HS_MNT/var/lib/headstart/boot.pack"
 }
 
-# stand_in LINE…: a script that runs in place of headstart-replay. `tell TEXT` sends a message to
-# $NOTIFY_SOCKET.
+# stand_in LINE…: a script that runs in place of headstart-replay, below the root filesystem.
+# `tell TEXT` sends a message to $NOTIFY_SOCKET.
 stand_in() {
     REPLAY=$HS_TMP/stand-in
     {
@@ -39,11 +48,15 @@ stand_in() {
     chmod +x "$REPLAY"
 }
 
-# Runs headstart-init for the filesystem; what it leaves behind ends with the test.
+# Runs headstart-init for the filesystem; its processes end with the test. What it logs is in
+# HS_TMP/kmsg. `prefix` are words before the command.
 init() {
     local p
+    : >>"$HS_TMP/kmsg"
     # A descriptor that bats waits for must not live on in what runs on.
-    timeout 30 "$HEADSTART_INIT" --initrd --root="$HS_MNT" --run="$HS_RUN" --replay="$REPLAY" "$@" 3>&-
+    # shellcheck disable=SC2016 # the inner shell expands it
+    unshare --mount sh -c 'mount --bind "$0" /dev/kmsg && "$@"' "$HS_TMP/kmsg" "${prefix[@]}" \
+        timeout 30 "$HEADSTART_INIT" --initrd --root="$HS_MNT" --run="$HS_RUN" --replay="$REPLAY" "$@" 3>&-
     for p in $(pgrep -f "$HS_TMP" || true); do
         hs_defer end "$p"
     done
@@ -68,7 +81,7 @@ noted() {
     # It goes on by itself.
     pgrep -f "$REPLAY"
     touch "$HS_TMP/end"
-    noted "--root=$HS_MNT --mount-wait=60s --timeout=90s --status=$HS_RUN/replay-boot.json $HS_MNT/var/lib/headstart/boot.pack $HS_MNT/etc/headstart/boot.pack"
+    noted "--marker=$HS_RUN/replay-boot.early --timeout=90s --status=$HS_RUN/replay-boot.json /var/lib/headstart/boot.pack /etc/headstart/boot.pack"
 }
 
 @test "the boot continues at the deadline of a sweep, and without a first message after two seconds" {
@@ -107,4 +120,86 @@ noted() {
     rm "$HS_MNT/var/lib/headstart/rerecord-boot"
     init
     [ -s "$HS_TMP/noted" ]
+}
+
+# logged N: so many lines
+logged() {
+    cat "$HS_TMP/kmsg"
+    [ "$(wc -l <"$HS_TMP/kmsg")" -eq "$1" ]
+}
+
+@test "the replay keeps its filesystems when the initrd takes its own away" {
+    with_pack
+    stand_in 'tell("READY=1")' "while not os.path.exists('$HS_TMP/continue'): time.sleep(0.01)" \
+        'note(os.readlink("/proc/self/root") + " " + str(os.path.exists("/dev/null")))' \
+        "open('$HS_RUN/replay-boot.json', 'w').write('{}')" 'note("over")'
+    # shellcheck disable=SC2016
+    prefix=(sh -c '"$@"; umount -l /proc /sys; touch "$0"' "$HS_TMP/continue")
+    init
+    hs_wait 20 noted over
+    noted "/ True"
+    [ -s "$HS_RUN/replay-boot.json" ]
+    [ -e "$HS_RUN/replay-boot.early" ]
+    logged 0
+}
+
+@test "each thing that the initrd lacks costs one line, and the boot continues" {
+    with_pack
+    stand_in 'tell("READY=1")'
+    # No /run.
+    HS_RUN=$HS_TMP/none/run init
+    logged 1
+    grep -q "headstart-init: $HS_TMP/none/run: No such file" "$HS_TMP/kmsg"
+    [ ! -e "$HS_TMP/noted" ]
+    # A root filesystem without a place for /proc.
+    : >"$HS_TMP/kmsg"
+    rmdir "$HS_MNT/proc"
+    init
+    logged 1
+    grep -q "headstart-init: cannot start headstart-replay: No such file" "$HS_TMP/kmsg"
+    [ ! -e "$HS_TMP/noted" ]
+    [ ! -e "$HS_RUN/replay-boot.early" ]
+    # Nothing was planned: nothing to say.
+    : >"$HS_TMP/kmsg"
+    mkdir "$HS_MNT/proc"
+    rm "$HS_MNT/var/lib/headstart/boot.pack"
+    init
+    logged 0
+    [ ! -e "$HS_RUN/replay-boot.early" ]
+}
+
+@test "on a full or read-only root filesystem everything begins as on another one" {
+    with_pack
+    stand_in 'tell("READY=1")' 'note("replayed")'
+    dd if=/dev/zero of="$HS_MNT/full" bs=1M status=none || true
+    mount -o remount,ro "$HS_MNT"
+    init
+    logged 0
+    hs_wait 20 noted replayed
+    [ -S "$HS_RUN/handover" ]
+}
+
+@test "systemd in an initrd gets the descriptors, and the replay leaves no marker before it has ended" {
+    with_pack
+    stand_in 'tell("READY=1")' 'note("started")' 'time.sleep(25)'
+    python3 -c '
+import array, os, socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.bind(sys.argv[1])
+s.settimeout(30)
+for _ in range(3):
+    text, ancillary, _, _ = s.recvmsg(4096, 1024)
+    fd = array.array("i", ancillary[0][2])[0]
+    print(text.decode().replace("\n", " "), os.readlink(f"/proc/self/fd/{fd}"), flush=True)
+' "$HS_TMP/notify" >"$HS_TMP/stored" 3>&- &
+    hs_defer hs_kill $!
+    hs_wait 10 test -S "$HS_TMP/notify"
+    prefix=(env NOTIFY_SOCKET="$HS_TMP/notify")
+    init
+    hs_wait 20 noted started
+    cat "$HS_TMP/stored"
+    grep -q '^FDSTORE=1 FDPOLL=0 FDNAME=headstart-fanotify anon_inode:\[fanotify\]$' "$HS_TMP/stored"
+    grep -q '^FDSTORE=1 FDPOLL=0 FDNAME=headstart-facts /memfd:' "$HS_TMP/stored"
+    [ ! -e "$HS_RUN/handover" ]
+    [ ! -e "$HS_RUN/replay-boot.early" ]
 }

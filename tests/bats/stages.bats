@@ -489,18 +489,78 @@ has_traces() {
     [ ! -e "$HS_RUN/handover" ]
 }
 
-# other_handover UID: a process of that user offers something else.
+# from_store [NAME]: headstartd is executed with the descriptors that headstart-init left in the store of
+# systemd, and `before` is read in between. With NAME, all but the descriptor of that name.
+from_store() {
+    cat >"$HS_TMP/from-store" <<END
+#!/usr/bin/python3
+import array, fcntl, os, socket, subprocess, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.bind("$HS_TMP/store")
+subprocess.run(["$HEADSTART_INIT", "--initrd", "--root=$HS_MNT", "--run=$HS_RUN"],
+               env={**os.environ, "NOTIFY_SOCKET": "$HS_TMP/store"}, timeout=30, check=True)
+s.settimeout(10)
+names = []
+fds = []
+while "headstart-facts" not in names:
+    text, ancillary, _, _ = s.recvmsg(4096, 1024)
+    names.append(text.decode().split("FDNAME=")[1])
+    fds.append(fcntl.fcntl(array.array("i", ancillary[0][2])[0], fcntl.F_DUPFD_CLOEXEC, 50))
+passed = [(n, f) for n, f in zip(names, fds) if n != "${1-}"]
+subprocess.run(["cat", "$HS_MNT/before"], check=True, stdout=subprocess.DEVNULL)
+for i, (_, fd) in enumerate(passed):
+    os.dup2(fd, 3 + i)
+os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS=str(len(passed)),
+                  LISTEN_FDNAMES=":".join(n for n, _ in passed))
+os.execv("$HEADSTARTD", ["$HEADSTARTD"] + sys.argv[1:])
+END
+    chmod +x "$HS_TMP/from-store"
+    rm -f "$HS_TMP/store"
+}
+
+@test "what systemd kept of an initrd's recording is taken over, and leaves its store" {
+    need_binary "$HEADSTART_INIT"
+    echo before >"$HS_MNT/before"
+    echo after >"$HS_MNT/after"
+    from_store
+    HEADSTARTD=$HS_TMP/from-store record_boot
+    [ ! -e "$HS_RUN/handover" ]
+    is_in after boot
+    is_in before boot
+    grep -q '^FDSTOREREMOVE=1$' "$NOTIFY"
+    grep -q '^FDNAME=headstart-fanotify$' "$NOTIFY"
+    rm -r "$HS_STATE"
+    # A part of it is of no use, and one line says so.
+    from_store headstart-facts
+    HEADSTARTD=$HS_TMP/from-store record_boot
+    [ "$(grep -c "Cannot take over" "$HS_TMP/recorder.log")" -eq 1 ]
+    is_in after boot
+    run ! is_in before boot
+}
+
+@test "the recording of an initrd that is older than the package is not taken over" {
+    echo before >"$HS_MNT/before"
+    echo after >"$HS_MNT/after"
+    other_handover 0 'struct.pack("=IIQQ", 0x4853484f, 1, 0, 1)'
+    record_boot
+    [ "$(grep -c "initrd is of another version" "$HS_TMP/recorder.log")" -eq 1 ]
+    is_in after boot
+    run ! is_in before boot
+}
+
+# other_handover UID [BYTES]: a process of that user offers something else, or those bytes (Python), with a
+# descriptor.
 other_handover() {
     mkdir -p "$HS_RUN"
     python3 -c '
-import os, socket, sys
+import os, socket, struct, sys
 s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 s.bind(sys.argv[1])
 os.setuid(int(sys.argv[2]))
 s.listen(1)
 c = s.accept()[0]
-c.send(b"something else")
-c.recv(1)' "$HS_RUN/handover" "$1" 3>&- &
+socket.send_fds(c, ['"${2-b\"something else\"}"'], [0])
+c.recv(1)' "$HS_RUN/handover" "$1" 3>&- </dev/null &
     hs_defer hs_kill $!
     hs_wait 10 test -S "$HS_RUN/handover"
 }
