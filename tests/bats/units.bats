@@ -127,7 +127,11 @@ teardown() {
         lib/systemd/system/headstart-learn.{timer,path} lib/systemd/system-preset/90-headstart.preset \
         lib/tmpfiles.d/headstart.conf lib/headstart/headstart.conf \
         share/man/man8/headstart{,d,-replay}.8 share/man/man5/headstart.conf.5 \
-        share/bash-completion/completions/headstart; do
+        share/bash-completion/completions/headstart libexec/headstart/rebuild-initrd \
+        share/initramfs-tools/{hooks,scripts/local-bottom}/headstart \
+        lib/dracut/modules.d/95headstart/{module-setup.sh,headstart.sh} \
+        lib/initcpio/{install,hooks}/headstart \
+        share/headstart/hooks/initrd/headstart-record.service; do
         [ -e "$d$prefix/$f" ] || {
             echo "missing: $f"
             find "$d" -type f
@@ -158,10 +162,10 @@ END
 
 # --- packages ----------------------------------------------------------------------------------
 
-# installed: what meson install lays down with prefix /usr, one path a line
+# installed OPTION…: what meson install lays down with prefix /usr, one path a line
 installed() {
     local d=$HS_TMP/dest
-    run meson setup --prefix=/usr -Dtests=false "$HS_TMP/build" "$HS_SOURCE"
+    run meson setup --prefix=/usr -Dtests=false "$@" "$HS_TMP/build" "$HS_SOURCE"
     [ "$status" -eq 0 ] || { echo "$output"; return 1; }
     # Nothing need be compiled to know where it goes.
     meson introspect --installed "$HS_TMP/build" | jq -r '.[]' | sort
@@ -171,7 +175,7 @@ installed() {
     need_command meson jq
     local f pattern covered found
     local -a patterns
-    installed >"$HS_TMP/installed"
+    installed -Dinitrd=dracut >"$HS_TMP/installed"
     [ "$(wc -l <"$HS_TMP/installed")" -gt 20 ]
     mapfile -t patterns < <(sed -n '/^%files/,/^%changelog/p' data/packaging/rpm/headstart.spec |
         grep '^%{' | sed -e 's,%{_bindir},/usr/bin,' -e 's,%{_libexecdir},/usr/libexec,' \

@@ -2,7 +2,12 @@
 # shellcheck shell=bash disable=SC2154
 boot_1() {
     booted
+    local from=$SECONDS
     check "dpkg installs the package" dpkg -i "$files/headstart.deb"
+    note "dpkg took $((SECONDS - from)) s"
+    check "headstart is in the initrd" in_initrd headstart-init
+    # For the boots of the cases: qemu passes the initrd to the kernel.
+    cp "$(initrd_file)" "$out/initrd"
     check "it runs" headstart --version
     check "no unit failed" no_failed_units
     # Something of a user's that each boot reads.

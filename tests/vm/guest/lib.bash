@@ -131,6 +131,20 @@ nothing_runs() {
     ! pgrep -a headstart
 }
 
+# Of the running kernel.
+initrd_file() {
+    echo "/boot/initrd.img-$(uname -r)"
+}
+
+# in_initrd NAME: a file of it
+in_initrd() {
+    if command -v lsinitramfs >/dev/null; then
+        lsinitramfs "$(initrd_file)"
+    else
+        lsinitrd "$(initrd_file)"
+    fi | grep -F "$1"
+}
+
 # session_of USER: a session of class user or so that is active
 session_of() {
     loginctl list-sessions --no-legend | awk '{ print $1 }' | while read -r s; do
@@ -236,6 +250,60 @@ a_boot_is_replayed() {
     fi
     check "headstart status says so" status_says_replayed
     quiet
+}
+
+# The boot pack is swept while the boot waits, whatever the planner would choose. Planned anew.
+boot_is_gated() {
+    mkdir -p /etc/headstart/headstart.conf.d
+    printf '[Replay]\nBootPolicy=gate\nDeadline=60s\n' >/etc/headstart/headstart.conf.d/hsvm.conf
+    headstart plan
+}
+
+# The next boot with init=/usr/local/lib/hsvm/probe-init measures how much of the boot pack is resident
+# when PID 1 starts (probe-init).
+probe_next_boot() {
+    install -m 0755 /run/hsvm/probe-init /usr/local/lib/hsvm/probe-init
+    headstart show "$state/boot.pack" --json=short --limit=0 >"$out/pack.json"
+    perl -0777 -ne '
+        my @files = map { /"path":"((?:[^"\\]|\\.)*)"/ } /\{"path":.*?\}/g;
+        print "$2 $3 $files[$1]\n" while /\{"file":(\d+),"offset":(\d+),"length":(\d+)/g;
+    ' "$out/pack.json" | sed 's|\\/|/|g' >/var/lib/hsvm-ranges
+    sync
+    test -s /var/lib/hsvm-ranges
+}
+
+# resident_at_start PERCENT: at least that share
+resident_at_start() {
+    local resident all
+    read -r resident all </run/hsvm-resident
+    echo "$resident of $all bytes"
+    ((all > 1000000 && resident * 100 >= all * $1))
+}
+
+# The initrd has started recording and replay.
+initrd_has_started() {
+    check "the initrd has started the replay" test -e /run/headstart/replay-boot.early
+    check "its unit has not" unit_is_skipped headstart-replay-boot.service
+    check "the replay began before systemd did" replay_precedes_systemd
+}
+
+unit_is_skipped() {
+    [ "$(systemctl show -p ConditionResult --value "$1")" = no ]
+}
+
+replay_precedes_systemd() {
+    local start userspace
+    start=$(field /run/headstart/replay-boot.json start_boottime_usec)
+    userspace=$(systemctl show -p UserspaceTimestampMonotonic --value)
+    echo "replay $start us, systemd $userspace us"
+    [ "$start" -lt "$userspace" ]
+}
+
+# The trace of the boot has what PID 1 reads before headstartd starts.
+trace_begins_with_mount() {
+    check "the trace has the program that PID 1 executes" pack_has "$state/boot.pack" lib/systemd/systemd
+    check "the trace has systemd's first library" pack_has "$state/boot.pack" libsystemd-core
+    check "nobody offers a recording any more" test ! -e /run/headstart/handover
 }
 
 # Files of the boot before may be gone or other ones by now; nothing else comes in between.

@@ -28,7 +28,7 @@ def _image_key(name):
     made_by += [(HERE.parent / "guest" / f).read_text() for f in ("agent", "agent.service",
                                                                   "make-luks.bash")]
     t = TREES[image.tree]
-    return key(RECIPE, t.suite, t.packages, image.layout, image.size_mib, image.furnish, made_by)
+    return key(RECIPE, t.suite, t.packages, t.files, image.layout, image.size_mib, image.furnish, made_by)
 
 
 def image(name, cache=DEFAULT_CACHE):

@@ -5,6 +5,8 @@ says what it needs, in lines `# key: value`:
     boots: N             how often (default 1)
     ci: yes              belongs to the subset that runs by default
     headstart: no        without the package
+    initrd: installed    the initrd that the installation of the package built; default: the one from
+                         before, without headstart in it (plain)
     append: WORDS        for the kernel, in every boot; append-N: in boot N only
     timeout: SECONDS     for each boot (default 600)
     disk: NAME MIB       one more disk, empty, /dev/disk/by-id/virtio-hsvm-NAME
@@ -31,6 +33,7 @@ class Case:
     boots: int = 1
     ci: bool = False
     headstart: bool = True
+    initrd: str = "plain"
     append: dict = field(default_factory=dict)  # boot number (0: all) -> words
     timeout: int = 600
     disks: list = field(default_factory=list)   # (name, MiB)
@@ -49,7 +52,7 @@ def read(path):
             case.about = " ".join(filter(None, (case.about, line.lstrip("# "))))
             continue
         key, number, value = m.groups()
-        if key in ("image", "about"):
+        if key in ("image", "about", "initrd"):
             setattr(case, key, value)
         elif key in ("boots", "timeout"):
             setattr(case, key, int(value))
@@ -66,6 +69,8 @@ def read(path):
             raise VmError(f"{path.name}: unknown key in its head: {key}")
     if case.image not in IMAGES:
         raise VmError(f"{path.name}: no such image: {case.image}")
+    if case.initrd not in ("installed", "plain"):
+        raise VmError(f"{path.name}: no such initrd: {case.initrd}")
     for n in range(1, case.boots + 1):
         if f"boot_{n}()" not in path.read_text():
             raise VmError(f"{path.name}: no function boot_{n}")

@@ -58,3 +58,8 @@ def lightdm_autologin(root):
 
 def gdm(root):
     pass
+
+
+def dracut(root):
+    # The next initrd is made inside the machine, for that machine: a large one takes long there.
+    write(root / "etc/dracut.conf.d/hsvm.conf", 'hostonly="yes"\nhostonly_mode="sloppy"\n')

@@ -23,6 +23,9 @@ LIGHTDM = TEXT + """
 
 GDM = TEXT + "gdm3 gnome-shell gnome-session libgl1-mesa-dri".split()
 
+# systemd runs in its initrd.
+DRACUT = [p for p in TEXT if p != "initramfs-tools"] + ["dracut", "systemd-cryptsetup"]
+
 # Unlocks and maps the root filesystem from the initrd.
 ENCRYPTED = TEXT + "cryptsetup-initramfs lvm2".split()
 
@@ -32,6 +35,7 @@ class Tree:
     suite: str
     packages: tuple
     masked: tuple = ()  # more units that must not run
+    files: tuple = ()   # (path, text): there before the packages are configured
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,9 @@ TREES = {
     "d13-text": Tree("trixie", tuple(TEXT)),
     "d13-xfce": Tree("trixie", tuple(LIGHTDM)),
     "d13-gnome": Tree("trixie", tuple(GDM)),
+    # The tree is bootstrapped on another machine, so its first initrd has the drivers of all machines.
+    "d13-dracut": Tree("trixie", tuple(DRACUT),
+                       files=(("etc/dracut.conf.d/hsvm.conf", 'hostonly="no"\n'),)),
     "d13-encrypted": Tree("trixie", tuple(ENCRYPTED)),
 }
 
@@ -60,6 +67,8 @@ IMAGES = {
     "d13-ext4": Image("d13-text", "Debian 13, text only, ext4"),
     "d13-xfs": Image("d13-text", "Debian 13, text only, xfs", "xfs"),
     "d13-btrfs": Image("d13-text", "Debian 13, text only, btrfs with subvolumes", "btrfs"),
+    "d13-dracut": Image("d13-dracut", "Debian 13, text only, ext4, dracut with systemd in the initrd",
+                        furnish="dracut"),
     "d13-split": Image("d13-text", "Debian 13, text only, partitions for / and /var (ext4), /home "
                        "(xfs)", "split", 5120),
     "d13-luks": Image("d13-encrypted", "Debian 13, text only, ext4 over LVM over LUKS", "luks"),

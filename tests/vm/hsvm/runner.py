@@ -13,7 +13,8 @@ GUEST = Path(__file__).resolve().parent.parent / "guest"
 
 
 def _files(script, package):
-    files = {"main": GUEST / "main", "lib.bash": GUEST / "lib.bash", "case.bash": script}
+    files = {"main": GUEST / "main", "lib.bash": GUEST / "lib.bash", "case.bash": script,
+             "probe-init": GUEST / "probe-init"}
     if package:
         files["files/headstart.deb"] = package
     return files
@@ -30,7 +31,7 @@ class Runner:
             self._package = self._make_package()
         return self._package
 
-    def _boot(self, image, disk, script, number, append, timeout, artefacts, extra=()):
+    def _boot(self, image, initrd, disk, script, number, append, timeout, artefacts, extra=()):
         """One boot in a directory of its own. Returns the Outcome."""
         with tempfile.TemporaryDirectory(prefix="hsvm-") as tmp:
             tmp = Path(tmp)
@@ -39,7 +40,7 @@ class Runner:
             disks = [Disk(disk, "qcow2", "hsvm-root"), *extra,
                      Disk(tmp / "case.tar", "raw", "hsvm-case"),
                      Disk(tmp / "out.raw", "raw", "hsvm-out")]
-            machine = Machine(image.kernel, image.initrd, f"{image.append} {append}", disks,
+            machine = Machine(image.kernel, initrd, f"{image.append} {append}", disks,
                               image.recipe.memory_mib, image.recipe.graphics, tmp, artefacts,
                               f"boot-{number}")
             outcome = machine.run(timeout)
@@ -47,41 +48,48 @@ class Runner:
             return outcome
 
     def _with_headstart(self, image):
-        """The image with the package installed, by dpkg, in a boot of its own: made once for each
-        image and package."""
+        """The image with the package installed, by dpkg, in a boot of its own, and the initrd that
+        was built then: made once for each image and package. Returns the paths of both."""
         package = self.package()
         digest = hashlib.sha256(package.read_bytes() + (GUEST / "install.bash").read_bytes())
         directory = self.cache / "installed"
         directory.mkdir(parents=True, exist_ok=True)
         disk = directory / f"{image.directory.name}-{digest.hexdigest()[:12]}.qcow2"
+        initrd = disk.with_suffix(".initrd")
         with locked(directory / f"{image.name}.lock", f"another run that installs {image.name}"):
             if disk.exists():
-                return disk
+                return disk, initrd
             say(f"{image.name}: installing the package")
             partial = disk.with_suffix(".partial")
             artefacts = self.artefacts / f"install-{image.name}"
             artefacts.mkdir(parents=True, exist_ok=True)
             try:
                 overlay(partial, image.disk)
-                outcome = self._boot(image, partial, _files(GUEST / "install.bash", package), 1,
+                outcome = self._boot(image, image.initrd, partial,
+                                     _files(GUEST / "install.bash", package), 1,
                                      "systemd.unit=multi-user.target", 900, artefacts)
                 self.results.guest(f"install {image.name}", outcome.lines)
                 if not (outcome.finished and outcome.off) or any(
                         line.startswith("not ok") for line in outcome.lines):
                     raise VmError(f"the package cannot be installed in {image.name}: see "
                                   f"{artefacts}")
-                for old in directory.glob(f"{image.name}-????????????-????????????.qcow2"):
-                    old.unlink()
+                for old in directory.glob(f"{image.name}-????????????-????????????.*"):
+                    if old != partial:
+                        old.unlink()
+                shutil.copyfile(artefacts / "boot-1/initrd", initrd)
+                (artefacts / "boot-1/initrd").unlink()
                 partial.rename(disk)
             finally:
                 partial.unlink(missing_ok=True)
-        return disk
+        return disk, initrd
 
     def run(self, case):
         try:
             image = build.image(case.image, self.cache)
-            base, fmt = (self._with_headstart(image), "qcow2") if case.headstart \
-                else (image.disk, "raw")
+            base, fmt, initrd = image.disk, "raw", image.initrd
+            if case.headstart:
+                base, installed = self._with_headstart(image)
+                fmt, initrd = "qcow2", installed if case.initrd == "installed" else initrd
         except VmError as e:
             self.results.not_ok(f"{case.name}: set up", str(e))
             return
@@ -96,15 +104,15 @@ class Runner:
                 blank(Path(tmp) / f"{name}.raw", mib)
                 extra.append(Disk(Path(tmp) / f"{name}.raw", "raw", f"hsvm-{name}"))
             for number in range(1, case.boots + 1):
-                if not self._run_boot(case, image, disk, extra, number, artefacts):
+                if not self._run_boot(case, image, initrd, disk, extra, number, artefacts):
                     return
 
-    def _run_boot(self, case, image, disk, extra, number, artefacts):
+    def _run_boot(self, case, image, initrd, disk, extra, number, artefacts):
         where = f"{case.name}: boot {number}" if case.boots > 1 else case.name
         append = " ".join(case.append.get(n, "") for n in (0, number))
         package = self.package() if case.headstart else None
         try:
-            outcome = self._boot(image, disk, _files(case.path, package), number, append,
+            outcome = self._boot(image, initrd, disk, _files(case.path, package), number, append,
                                  case.timeout, artefacts, extra)
         except VmError as e:
             self.results.not_ok(f"{where}: runs", str(e))

@@ -32,10 +32,14 @@ def apt_sources(suite):
     raise VmError("apt on this machine knows no Debian mirror")
 
 
+def _key(recipe):
+    return key(RECIPE, recipe.suite, recipe.packages, *([recipe.files] if recipe.files else []))
+
+
 def tree(name, cache):
     """The tree as a tar file: made if it is not in the cache."""
     recipe = TREES[name]
-    path = cache / "trees" / f"{name}-{key(RECIPE, recipe.suite, recipe.packages)}.tar"
+    path = cache / "trees" / f"{name}-{_key(recipe)}.tar"
     path.parent.mkdir(parents=True, exist_ok=True)
     with locked(path.with_suffix(".lock"), f"another run that makes the tree {name}"):
         if not path.exists():
@@ -55,6 +59,8 @@ def _bootstrap(name, recipe, path, cache):
             "--dpkgopt=force-unsafe-io",
             "--skip=download/empty", "--skip=essential/unlink",
             "--setup-hook=mkdir -p \"$1\"/var/cache/apt/archives/partial",
+            *(f"--setup-hook=install -D -m 0644 /dev/stdin \"$1\"/{path} <<'END'\n{text}END\n"
+              for path, text in recipe.files),
             f"--setup-hook=sync-in {debs} /var/cache/apt/archives/",
             f"--customize-hook=sync-out /var/cache/apt/archives {debs}",
             "--customize-hook=rm -rf \"$1\"/var/cache/apt/archives/*.deb \"$1\"/var/lib/apt/lists",

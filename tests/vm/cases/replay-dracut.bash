@@ -1,0 +1,28 @@
+# dracut with systemd in the initrd, Debian 13: recording and replay begin in the initrd, and systemd
+# passes the descriptors on.
+# image: d13-dracut
+# initrd: installed
+# boots: 2
+# append-2: init=/usr/local/lib/hsvm/probe-init
+boot_1() {
+    check "headstartd got the descriptors from systemd" descriptors_passed
+    a_boot_is_recorded
+    trace_begins_with_mount
+    check "a sweep is planned" boot_is_gated
+    check "the next boot shows what is resident" probe_next_boot
+}
+
+boot_2() {
+    check "headstartd got the descriptors from systemd" descriptors_passed
+    a_boot_is_replayed
+    initrd_has_started
+    note "resident when PID 1 started: $(cat /run/hsvm-resident) bytes"
+    check "nine tenths of the pack were resident when PID 1 started" resident_at_start 90
+}
+
+descriptors_passed() {
+    local pid
+    pid=$(systemctl show -p MainPID --value headstart-record.service)
+    tr '\0' '\n' <"/proc/$pid/environ" | grep '^LISTEN'
+    tr '\0' '\n' <"/proc/$pid/environ" | grep '^LISTEN_FDNAMES=.*headstart-fanotify'
+}
