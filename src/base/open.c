@@ -120,12 +120,35 @@ static bool next_component(char **path, char **name)
     return true;
 }
 
+static bool is_dots(const char *name)
+{
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+/* Continues the walk at the target of a symlink: replaces the path, and for an absolute target the
+ * directory. 0 or a negative errno. */
+static int follow_symlink(int link_fd, int *dir, char **walk, char **rest)
+{
+    char *expanded = expand_symlink(link_fd, *rest);
+
+    if (!expanded)
+        return -errno;
+    free(*walk);
+    *rest = *walk = expanded;
+    if (expanded[0] != '/')
+        return 0;
+    close(*dir);
+    *dir = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return *dir < 0 ? -errno : 0;
+}
+
 int open_output_place(const char *path, int *ret_dir_fd, char **ret_name)
 {
     _cleanup_free_ char *walk = strdup(path);
     _cleanup_close_ int dir = -EBADF;
     unsigned n_symlinks = 0;
     char *rest = walk, *name;
+    int r;
 
     if (!walk)
         return -ENOMEM;
@@ -142,26 +165,16 @@ int open_output_place(const char *path, int *ret_dir_fd, char **ret_name)
         if (fstat(dir, &dir_st) < 0 || (fd >= 0 && fstat(fd, &st) < 0))
             return -errno;
         if (fd >= 0 && S_ISLNK(st.st_mode) && !(last && is_on_procfs(fd))) {
-            char *expanded;
-
             if (!output_is_trusted(&dir_st, &st))
                 return -EACCES;
             if (++n_symlinks > SYMLINKS_MAX)
                 return -ELOOP;
-            expanded = expand_symlink(fd, rest);
-            if (!expanded)
-                return -errno;
-            free(walk);
-            rest = walk = expanded;
-            if (walk[0] == '/') {
-                close(dir);
-                dir = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-                if (dir < 0)
-                    return -errno;
-            }
+            r = follow_symlink(fd, &dir, &walk, &rest);
+            if (r < 0)
+                return r;
             continue;
         }
-        if (last && strcmp(name, ".") != 0 && strcmp(name, "..") != 0) {
+        if (last && !is_dots(name)) {
             *ret_name = strdup(name);
             if (!*ret_name)
                 return -ENOMEM;

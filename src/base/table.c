@@ -47,51 +47,59 @@ void table_column(Table *t, const char *title, const char *key, CellType type)
     t->columns[t->n_columns++] = (Column){title, key, type};
 }
 
+/* Takes the next argument of a row. False if memory ran out. */
+static bool read_cell(CellType type, va_list *ap, Cell *ret)
+{
+    const char *s;
+
+    switch (type) {
+    case CELL_STRING:
+    case CELL_PATH:
+        s = va_arg(*ap, const char *);
+        ret->string = s ? strdup(s) : NULL;
+        return !s || ret->string;
+    case CELL_PROBABILITY:
+    case CELL_NUMBER:
+    case CELL_PRECISE:
+        ret->real = va_arg(*ap, double);
+        break;
+    case CELL_BOOLEAN:
+        ret->number = (uint64_t) !!va_arg(*ap, int);
+        break;
+    case CELL_COUNT:
+    case CELL_BYTES:
+    case CELL_TIMESPAN:
+    case CELL_REALTIME:
+        ret->number = va_arg(*ap, uint64_t);
+        break;
+    case CELL_TABLE:
+        ret->table = va_arg(*ap, Table *);
+        return !ret->table || !ret->table->failed;
+    case CELL_JSON:
+        ret->json = va_arg(*ap, json_object *);
+        break;
+    }
+    return true;
+}
+
 void table_row_va(Table *t, va_list ap)
 {
+    va_list cells;
     bool full;
 
     if (!t)
         return;
     full = grow_array(&t->cells, &t->allocated_cells, t->n_cells + t->n_columns, sizeof(Cell)) < 0;
     t->failed = t->failed || full;
+    va_copy(cells, ap);
     for (size_t i = 0; i < t->n_columns; i++) {
         Cell unused, *c = full ? &unused : t->cells + t->n_cells++;
 
-        switch (t->columns[i].type) {
-        case CELL_STRING:
-        case CELL_PATH: {
-            const char *s = va_arg(ap, const char *);
-
-            c->string = s ? strdup(s) : NULL;
-            t->failed = t->failed || (s && !c->string);
-            break;
-        }
-        case CELL_PROBABILITY:
-        case CELL_NUMBER:
-        case CELL_PRECISE:
-            c->real = va_arg(ap, double);
-            break;
-        case CELL_BOOLEAN:
-            c->number = (uint64_t) !!va_arg(ap, int);
-            break;
-        case CELL_COUNT:
-        case CELL_BYTES:
-        case CELL_TIMESPAN:
-        case CELL_REALTIME:
-            c->number = va_arg(ap, uint64_t);
-            break;
-        case CELL_TABLE:
-            c->table = va_arg(ap, Table *);
-            t->failed = t->failed || (c->table && c->table->failed);
-            break;
-        case CELL_JSON:
-            c->json = va_arg(ap, json_object *);
-            break;
-        }
+        t->failed = !read_cell(t->columns[i].type, &cells, c) || t->failed;
         if (full)
             free_cell(t->columns[i].type, c);
     }
+    va_end(cells);
 }
 
 void table_row(Table *t, ...)

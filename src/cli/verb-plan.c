@@ -180,6 +180,22 @@ static bool is_current(const Context *c)
     return cli_state_open(c, false, &fd) >= 0 && packs_are_current(fd, c->system_fd, c->root);
 }
 
+/* Makes the packs that were asked for and removes those that no stage needs any more. */
+static int make_packs(Planning *p, const Request *q)
+{
+    bool everyone = q->user == UID_INVALID;
+    int r = 0;
+
+    for (Stage s = 0; r >= 0 && everyone && s < _STAGE_MAX; s++)
+        if (includes_stage(q, s))
+            r = make_pack(p, s, UID_INVALID);
+    if (r >= 0 && q->only < 0 && everyone && !p->dry_run)
+        r = drop_stale_packs(p);
+    if (r >= 0 && q->only != STAGE_BOOT)
+        r = make_user_packs(p, q->user);
+    return r;
+}
+
 static int run(Context *c)
 {
     _cleanup_(planning_done) Planning p = {
@@ -204,13 +220,7 @@ static int run(Context *c)
     if (r < 0)
         return r;
     devices_load(c, p.state_fd, p.dry_run ? DEVICES_KNOWN : DEVICES_MEASURE, &p.volumes);
-    for (Stage s = 0; r >= 0 && q.user == UID_INVALID && s < _STAGE_MAX; s++)
-        if (includes_stage(&q, s))
-            r = make_pack(&p, s, UID_INVALID);
-    if (r >= 0 && q.only < 0 && q.user == UID_INVALID && !p.dry_run)
-        r = drop_stale_packs(&p);
-    if (r >= 0 && q.only != STAGE_BOOT)
-        r = make_user_packs(&p, q.user);
+    r = make_packs(&p, &q);
     if (r < 0)
         return r;
     if (p.n_planned == 0 && p.n_failed == 0)

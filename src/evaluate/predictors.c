@@ -64,16 +64,25 @@ static bool is_share(double x)
     return x >= 0 && x <= 1;
 }
 
+static bool is_within(uint64_t x, uint64_t min, uint64_t max)
+{
+    return x >= min && x <= max;
+}
+
 static bool parameters_valid(const PredictorParameters *p)
 {
-    return p->ngram_predecessors >= 1 && p->ngram_predecessors <= 8 && p->ngram_successors >= 1 &&
-           p->ngram_successors <= 16 && p->association_window >= 2 && p->association_window <= 8 &&
-           is_share(p->association_support) && is_share(p->association_confidence) &&
-           is_share(p->graph_minimum_chance) && is_share(p->partition_threshold) &&
-           p->graph_lookahead >= 1 && p->graph_lookahead <= 64 && p->partition_nodes >= 2 &&
-           p->partition_nodes <= 4096 && p->partition_order >= 2 &&
-           p->partition_order <= p->partition_nodes && p->partition_jump < p->partition_order &&
-           p->halflife_usec > 0 && p->halflife_usec <= USEC_INFINITY / DECAYED_SUM_SPAN &&
+    const double shares[] = {p->association_support, p->association_confidence,
+                             p->graph_minimum_chance, p->partition_threshold};
+
+    for (size_t i = 0; i < ELEMENTSOF(shares); i++)
+        if (!is_share(shares[i]))
+            return false;
+    return is_within(p->ngram_predecessors, 1, 8) && is_within(p->ngram_successors, 1, 16) &&
+           is_within(p->association_window, 2, 8) && is_within(p->graph_lookahead, 1, 64) &&
+           is_within(p->partition_nodes, 2, 4096) &&
+           is_within(p->partition_order, 2, p->partition_nodes) &&
+           p->partition_jump < p->partition_order &&
+           is_within(p->halflife_usec, 1, USEC_INFINITY / DECAYED_SUM_SPAN) &&
            p->chain_window > 0 && p->combination >= 0 && p->combination < _MIXTURE_COMBINATION_MAX;
 }
 

@@ -484,23 +484,27 @@ static int validate_left_out(const Trace *t)
     return 0;
 }
 
-int trace_validate(const Trace *t)
+static int validate_head(const Trace *t)
 {
-    usec_t last = 0;
-    int r;
+    const uint64_t numbers[] = {t->start_realtime, t->start_boottime,        t->duration,
+                                t->n_unresolved,   t->n_unknown_application, t->n_own,
+                                t->n_overflows};
 
+    for (size_t i = 0; i < ELEMENTSOF(numbers); i++)
+        if (numbers[i] > TRACE_NUMBER_MAX)
+            return -EBADMSG;
     if ((int)t->stage < 0 || t->stage >= _STAGE_MAX || (int)t->policy < 0 ||
         t->policy >= _POLICY_MAX || (int)t->process_source < 0 ||
         t->process_source >= _PROCESS_SOURCE_MAX || !t->boot_id || !t->kernel || !t->distribution)
         return -EBADMSG;
-    if (t->start_realtime > TRACE_NUMBER_MAX || t->start_boottime > TRACE_NUMBER_MAX ||
-        t->duration > TRACE_NUMBER_MAX || t->n_unknown_application > TRACE_NUMBER_MAX ||
-        t->n_unresolved > TRACE_NUMBER_MAX || t->n_own > TRACE_NUMBER_MAX ||
-        t->n_overflows > TRACE_NUMBER_MAX)
-        return -EBADMSG;
-    r = validate_tables(t);
-    if (r < 0)
-        return r;
+    return 0;
+}
+
+/* Checks what happened during the stage. The tables are valid. */
+static int validate_events(const Trace *t)
+{
+    usec_t last = 0;
+
     for (size_t i = 0; i < t->n_lifetimes; i++)
         if (t->lifetimes[i].application >= t->n_applications ||
             !lifetime_is_valid(&t->lifetimes[i]))
@@ -514,7 +518,18 @@ int trace_validate(const Trace *t)
             return -EBADMSG;
         last = a->at;
     }
-    return validate_left_out(t);
+    return 0;
+}
+
+int trace_validate(const Trace *t)
+{
+    int r = validate_head(t);
+
+    if (r >= 0)
+        r = validate_tables(t);
+    if (r >= 0)
+        r = validate_events(t);
+    return r < 0 ? r : validate_left_out(t);
 }
 
 static const char *const metadata_source_table[_METADATA_SOURCE_MAX] = {

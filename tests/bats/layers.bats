@@ -225,6 +225,18 @@ libraries_of() {
     [ "$(grep -cE '/libc\.so\.6$' <<<"$output")" -le 1 ] # none: it is linked statically
 }
 
+@test "no function has over 60 lines or 20 branches" {
+    need_command python3
+    run tests/long-functions
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ -z "$output" ]
+    # The search finds what it looks for: main() of headstart-replay is longer than ten lines.
+    run tests/long-functions --lines 10 src/replay/main.c
+    [ "$status" -eq 1 ]
+    [[ $output =~ src/replay/main\.c:[0-9]+:\ main:\ [0-9]+\ lines ]]
+}
+
 @test "no source file is over about 500 lines without saying why" {
     local f bad=0
     for f in src/*/*.[ch]; do
