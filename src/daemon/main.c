@@ -107,6 +107,7 @@ static int on_change(void *arg, const StageChange *c)
         return 0;
     case STAGE_ENOUGH:
         recording_stage_finish(&d->recording, false, USEC_INFINITY);
+        recorder_drop_interval(d->recorder);
         return 0;
     default:
         return change_stage(d, c);

@@ -164,8 +164,10 @@ int recording_stage_begin(RecordingStage *s, Stage stage, uint32_t uid, bool oth
 
     if (stage != STAGE_BOOT && uid == UID_INVALID)
         uid = s->arguments->uid;
-    if (!is_selected(s, stage, uid))
+    if (!is_selected(s, stage, uid)) {
+        recorder_drop_interval(s->recorder);
         return 0;
+    }
     exact = rerecord_matches(&s->rerecord, stage, uid) && s->rerecord.stages[stage].exact;
     recorder_set_exact(s->recorder, exact || s->arguments->recorder.exact);
     r = recorder_begin_stage(s->recorder, stage, uid);

@@ -20,7 +20,7 @@ void observer_done(Observer *o)
 
 static usec_t since_start(const Observer *o)
 {
-    return clock_now(CLOCK_BOOTTIME) - o->stage->start.boottime;
+    return clock_now(CLOCK_BOOTTIME) - o->stage->zero_boottime;
 }
 
 static uint32_t msec_of(usec_t t)
@@ -137,7 +137,7 @@ static int log_open(Observer *o, const LoggedEvent *e)
     size_t n_runs;
     const ProcessRun *runs = process_table_runs(o->processes, &n_runs);
 
-    if (!s->recording)
+    if (!s->recording && !s->interval)
         return 0;
     if (e->run < n_runs && runs[e->run].own) {
         s->n_own++;
@@ -184,7 +184,7 @@ static int log_own_start(Observer *o, const LoggedObject *object, LoggedEvent *e
     return r < 0 ? r : log_open(o, e);
 }
 
-/* A fanotify_handler_t. Between stages only executions count. */
+/* A fanotify_handler_t. When neither a stage nor an interval is recorded, only executions count. */
 static int on_open(void *arg, const LoggedObject *object, uint32_t pid, bool exec)
 {
     Observer *o = arg;
@@ -205,7 +205,7 @@ static int on_open(void *arg, const LoggedObject *object, uint32_t pid, bool exe
         return 0;
     }
     exec = e.kind == ACCESS_EXEC;
-    if (exec || o->stage->recording) {
+    if (exec || o->stage->recording || o->stage->interval) {
         if ((!exec || o->connector_fd < 0) && !process_table_knows(o->processes, pid))
             r = learn_process(o, pid, exec, at);
         e.user = user_shares_row(&o->stage->shares, process_table_uid_of(o->processes, pid));
@@ -228,7 +228,7 @@ static int before_opens(void *arg)
 
     if (o->connector_fd < 0)
         return 0;
-    r = proc_connector_drain(o->connector_fd, o->processes, o->stage->start.boottime, &o->n_lost);
+    r = proc_connector_drain(o->connector_fd, o->processes, o->stage->zero_boottime, &o->n_lost);
     if (o->n_lost != lost) {
         process_table_lost(o->processes);
         process_table_reap(o->processes, is_alive, since_start(o));
@@ -318,8 +318,10 @@ int observer_forget(Observer *o, uint64_t keep_from)
 
 bool observer_is_full(const Observer *o)
 {
-    size_t n_runs;
+    size_t n_runs, n_events;
 
     process_table_runs(o->processes, &n_runs);
-    return !o->stage->recording && n_runs > o->compact_at;
+    event_log_events(o->stage->log, &n_events);
+    return !o->stage->recording &&
+           (n_runs > o->compact_at || n_events > OBSERVER_INTERVAL_EVENTS_MAX);
 }

@@ -16,6 +16,9 @@
  * were left the last time. */
 #define OBSERVER_RUNS_MAX 5000U
 
+/* An interval between stages is forgotten when it has so many opens: a login has about 20,000. */
+#define OBSERVER_INTERVAL_EVENTS_MAX 40000U
+
 typedef struct Observer {
     StageRecord *stage; /* the record that the observer fills; borrowed */
     Fanotify *fanotify;
@@ -50,5 +53,5 @@ int observer_begin_stage(Observer *o);
  * `keep_from` or higher. 0 or -ENOMEM. */
 int observer_forget(Observer *o, uint64_t keep_from);
 
-/* True if no stage runs and observer_forget() is due. */
+/* True if no stage runs and observer_forget() is due: too many runs, or too long an interval. */
 bool observer_is_full(const Observer *o);

@@ -42,7 +42,8 @@ struct Recorder {
     recorder_report_t report;
     void *report_arg;
     bool read_ahead_lowered;
-    bool complained; /* a warning about unreadable events was logged */
+    bool complained;       /* a warning about unreadable events was logged */
+    usec_t interval_began; /* on CLOCK_BOOTTIME */
     /* When headstart-init marked the root filesystem. Events queued since then belong to the first
      * stage, which resets `is_marked` when it begins. */
     bool is_marked;
@@ -57,7 +58,7 @@ struct Recorder {
 
 static usec_t since_start(const Recorder *recorder)
 {
-    return clock_now(CLOCK_BOOTTIME) - recorder->stage.start.boottime;
+    return clock_now(CLOCK_BOOTTIME) - recorder->stage.zero_boottime;
 }
 
 /* --- read-ahead ------------------------------------------------------------------------------- */
@@ -137,7 +138,7 @@ static void report(void *arg, const char *name, const ProcessRun *run, bool star
                              .path = name,
                              .pid = run->pid,
                              .uid = run->uid,
-                             .at_boottime = recorder->stage.start.boottime + at,
+                             .at_boottime = recorder->stage.zero_boottime + at,
                              .started = started,
                      });
 }
@@ -190,6 +191,36 @@ int recorder_drain(Recorder *recorder)
     return r < 0 ? r : events;
 }
 
+/* Takes the first snapshot of metadata for the interval that follows and for the stage after it. 0
+ * or -ENOMEM. */
+static int start_interval(Recorder *recorder)
+{
+    recorder->interval_began = clock_now(CLOCK_BOOTTIME);
+    return recorder->options.intervals ? volume_snapshots_begin(&recorder->stage.snapshots,
+                                                                &recorder->observer.volumes.table)
+                                       : 0;
+}
+
+/* Begins an interval anew that has become too long, unless something is being opened: then a login
+ * may be beginning. 0 or -ENOMEM. */
+static int limit_interval(Recorder *recorder, int n_opens)
+{
+    size_t n;
+    int r;
+
+    event_log_events(recorder->stage.log, &n);
+    if (!recorder->stage.interval || n_opens > 0 || n == 0 ||
+        clock_now(CLOCK_BOOTTIME) < recorder->interval_began + RECORDER_INTERVAL_MAX_USEC)
+        return 0;
+    r = forget(recorder);
+    return r < 0 ? r : start_interval(recorder);
+}
+
+void recorder_drop_interval(Recorder *recorder)
+{
+    recorder->stage.interval = false;
+}
+
 /* Samples residency, if that is due. 0 or -ENOMEM. */
 static int sample(Recorder *recorder)
 {
@@ -211,9 +242,10 @@ static int sample(Recorder *recorder)
 static int on_timer(sd_event_source *source, uint64_t usec, void *arg)
 {
     Recorder *recorder = arg;
-    int r = recorder_drain(recorder);
+    int r = recorder_drain(recorder), limited = limit_interval(recorder, r);
     uint64_t now;
 
+    r = limited < 0 ? limited : r;
     if (r < 0) {
         if (!recorder->complained)
             log_error_errno(r, "Cannot read events, the recording will be incomplete: %m");
@@ -311,10 +343,11 @@ int recorder_begin_stage(Recorder *recorder, Stage stage, uint32_t uid)
     if (recorder->is_marked && stage == STAGE_BOOT)
         return begin_marked_stage(recorder, uid);
     recorder->is_marked = false;
-    r = volume_snapshots_begin(&s->snapshots, &recorder->observer.volumes.table);
+    s->interval = s->interval && stage != STAGE_BOOT;
+    r = s->interval ? 0 : volume_snapshots_begin(&s->snapshots, &recorder->observer.volumes.table);
     if (r >= 0)
-        r = recorder_drain(recorder); /* events queued before now do not belong to this stage */
-    if (r >= 0)
+        r = recorder_drain(recorder); /* events queued before now: of the interval, or dropped */
+    if (r >= 0 && !s->interval)
         r = observer_begin_stage(&recorder->observer);
     if (r < 0)
         return r;
@@ -338,6 +371,9 @@ static int build_trace(Recorder *recorder, Trace **ret)
     _cleanup_trace_builder_ TraceBuilder *b = NULL;
     int r = trace_builder_new(&recorder->observer, &b);
 
+    /* The builder has compared the snapshots of metadata: the next ones may begin. */
+    if (r >= 0)
+        r = start_interval(recorder);
     /* Twice: what the connector reports is settled one batch later. Repeats if events were queued
      * while the recorder did not run. The number of rounds is bounded, because files may be opened
      * all the time. */
@@ -346,13 +382,18 @@ static int build_trace(Recorder *recorder, Trace **ret)
     return r < 0 ? r : trace_builder_build(b, recorder->root, recorder->run_dir, ret);
 }
 
+/* Ends the stage; an interval begins. */
 static int stop_recording(Recorder *recorder)
 {
+    int r;
+
     recorder->stage.recording = false;
     if (recorder->read_ahead_lowered)
         (void)give_back_read_ahead(recorder);
     sampling_done(&recorder->stage.sampling);
-    return forget(recorder);
+    r = forget(recorder);
+    recorder->stage.interval = r >= 0 && recorder->options.intervals;
+    return r;
 }
 
 int recorder_end_stage(Recorder *recorder, Trace **ret)
@@ -372,10 +413,14 @@ int recorder_end_stage(Recorder *recorder, Trace **ret)
 
 int recorder_drop_stage(Recorder *recorder)
 {
+    int r, stopped;
+
     if (!recorder->stage.recording)
         return -ESRCH;
     recorder->stage.n_logins -= recorder->stage.stage == STAGE_LOGIN;
-    return stop_recording(recorder);
+    r = start_interval(recorder);
+    stopped = stop_recording(recorder);
+    return r < 0 ? r : stopped;
 }
 
 void recorder_set_uid(Recorder *recorder, uint32_t uid)
@@ -522,7 +567,7 @@ int recorder_new(const RecorderOptions *o, Recorder **ret, char **ret_error)
     r = stage_record_init(&recorder->stage);
     if (r < 0)
         return r;
-    recorder->stage.start.boottime = clock_now(CLOCK_BOOTTIME);
+    recorder->stage.start.boottime = recorder->stage.zero_boottime = clock_now(CLOCK_BOOTTIME);
     recorder->root = realpath(o->root, NULL);
     if (!recorder->root)
         return fail(ret_error, -errno, "the root directory is not there");

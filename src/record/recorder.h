@@ -11,7 +11,8 @@
  *     recorder_end_stage(recorder, &trace);         // the caller writes it
  *     recorder_begin_stage(recorder, STAGE_LOGIN, uid);
  *
- * Opens between stages are dropped; executions and exits are followed all the time. */
+ * Executions and exits are followed all the time. What is opened between two stages belongs to the
+ * second one (RecorderOptions.intervals), or is dropped. */
 
 #include "base/uid.h"
 #include "trace/trace.h"
@@ -22,6 +23,9 @@ typedef struct RecorderOptions {
     const char *root; /* paths start here; only filesystems mounted at or below it are recorded */
     const char *run_dir; /* where read-ahead's record and replay's status lie; NULL: neither */
     bool exact;          /* lower read-ahead on all devices */
+    /* Record the intervals between stages: what is opened after the end of a stage, also while its
+     * trace is made, belongs to the next stage, at time 0. */
+    bool intervals;
     bool take_over; /* the recording that headstart-init began, if run_dir has one: see handover.h
                      */
     /* Pretend that the kernel or the privileges lack something, for tests. */
@@ -72,8 +76,12 @@ typedef struct RecordedApplication {
 typedef void (*recorder_report_t)(void *arg, const RecordedApplication *a);
 int recorder_follow(Recorder *recorder, recorder_report_t report, void *arg);
 
-/* Begins a stage: events from here on belong to it. 0, -EBUSY (one is being recorded), -ENOMEM, or
- * another negative errno. */
+/* An interval that has lasted so long begins anew once nothing is opened for a moment: what is
+ * opened earlier says little about the next stage. */
+#define RECORDER_INTERVAL_MAX_USEC (120 * USEC_PER_SEC)
+
+/* Begins a stage: events from here on belong to it, and those of the interval before it. 0, -EBUSY
+ * (one is being recorded), -ENOMEM, or another negative errno. */
 int recorder_begin_stage(Recorder *recorder, Stage stage, uint32_t uid);
 
 /* Notes that what people wait for in this stage (the default target of a boot, the desktop of a
@@ -88,6 +96,9 @@ int recorder_end_stage(Recorder *recorder, Trace **ret);
 /* Ends the stage without a trace. A login that is dropped does not count as this boot's first. 0,
  * -ESRCH, -ENOMEM. */
 int recorder_drop_stage(Recorder *recorder);
+
+/* Ends the interval that the end of a stage has begun: no stage follows. */
+void recorder_drop_interval(Recorder *recorder);
 
 /* Sets whose the stage is that is being recorded: UID_INVALID if several users share it. */
 void recorder_set_uid(Recorder *recorder, uint32_t uid);

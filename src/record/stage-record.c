@@ -25,9 +25,19 @@ void stage_record_begin(StageRecord *s, Stage stage, uint32_t uid, const Moment 
     s->uid = uid;
     s->n_logins += stage == STAGE_LOGIN;
     s->n_overflows = s->n_own = 0;
-    s->metadata_sampled = 0;
     s->start = *start;
+    if (!s->interval)
+        s->zero_boottime = start->boottime;
+    s->interval = false;
+    s->metadata_sampled = start->boottime - s->zero_boottime;
     s->timing = (TraceTiming){0};
+}
+
+usec_t stage_record_time(const StageRecord *s, usec_t at)
+{
+    usec_t lead = s->start.boottime - s->zero_boottime;
+
+    return at > lead ? at - lead : 0;
 }
 
 void stage_record_note_ready(StageRecord *s, const Moment *now, usec_t age)

@@ -2,8 +2,8 @@
 #pragma once
 
 /* The record of one stage: the observer, the sampling and the snapshots fill it while the stage
- * runs, and the trace builder reads it when the stage has ended. Between stages its log knows only
- * what the processes run. */
+ * runs, and the trace builder reads it when the stage has ended. Between stages its log knows what
+ * the processes run and, in an interval, what they open. */
 
 #include "base/uid.h"
 #include "base/vocabulary.h"
@@ -16,9 +16,12 @@
 
 typedef struct StageRecord {
     bool recording; /* a stage runs */
+    bool interval;  /* no stage runs, and what is opened belongs to the next one */
     Stage stage;
     uint32_t uid; /* user of the login or session; UID_INVALID: none, or unknown */
     Moment start;
+    usec_t zero_boottime; /* the zero of the times of events and runs: `start`, or earlier if an
+                             interval came before the stage */
     TraceTiming timing;
     unsigned n_logins; /* that began since the recorder was started, this one included */
 
@@ -41,8 +44,12 @@ typedef struct StageRecord {
 int stage_record_init(StageRecord *s);
 void stage_record_done(StageRecord *s);
 
-/* Begins a new stage: no events, no samples, counters 0. */
+/* Begins a new stage: no samples, counters 0. After an interval the log and the zero of its times
+ * stay; otherwise the caller has emptied the log. */
 void stage_record_begin(StageRecord *s, Stage stage, uint32_t uid, const Moment *start);
+
+/* Converts a time since the zero to the time since the stage began: 0 in the interval before it. */
+usec_t stage_record_time(const StageRecord *s, usec_t at);
 
 /* Notes that what people wait for was there `age` before `now`. The first call of a stage counts.
  * What the totals have grown by since then counts as before, so that the caller should be prompt.

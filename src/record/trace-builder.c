@@ -375,15 +375,21 @@ static int add_objects(TraceBuilder *b)
 
 /* --- applications and accesses ---------------------------------------------------------------- */
 
+/* A run that ended before the stage began has no lifetime in it. */
 static int add_lifetime(TraceBuilder *b, const ProcessRun *p, uint32_t application)
 {
+    const StageRecord *s = b->o->stage;
+    usec_t end = MAX(p->start, p->end);
+
+    if (p->n_processes == 0 && s->zero_boottime + end < s->start.boottime)
+        return 0;
     return trace_add_lifetime(
             b->t, &(TraceLifetime){
                           .application = application,
                           .pid = p->pid,
                           .uid = p->uid,
-                          .start = p->start,
-                          .end = p->n_processes > 0 ? USEC_INFINITY : MAX(p->start, p->end),
+                          .start = stage_record_time(s, p->start),
+                          .end = p->n_processes > 0 ? USEC_INFINITY : stage_record_time(s, end),
                   });
 }
 
@@ -424,7 +430,7 @@ static int add_accesses(TraceBuilder *b)
     process_table_runs(b->o->processes, &n_runs);
     for (size_t i = 0; i < n; i++) {
         TraceAccess a = {
-                .at = events[i].at_msec * USEC_PER_MSEC,
+                .at = stage_record_time(b->o->stage, events[i].at_msec * USEC_PER_MSEC),
                 .file = b->files[events[i].object],
                 .application = events[i].run < n_runs ? b->runs[events[i].run] : TRACE_NONE,
                 .kind = (AccessKind)events[i].kind,

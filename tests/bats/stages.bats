@@ -161,7 +161,7 @@ uid_of() {
     is_in in-boot boot
     run ! is_in in-login boot
     is_in in-login login
-    run ! is_in in-pause login
+    is_in in-pause login # the interval between two stages belongs to the second one
     run ! is_in in-boot login
     is_in in-session session
     run ! is_in in-login session
