@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# What the tools that build initrds call, with stand-ins for their functions. tests/vm boots real initrds.
+
+load helpers
+bats_require_minimum_version 1.5.0
+
+setup() {
+    hs_setup
+    LIBEXEC=$HS_TMP/libexec
+    DONE=$HS_TMP/done
+    : >"$DONE"
+    mkdir -p "$LIBEXEC" "$HS_TMP/bin"
+    program exit 0
+}
+
+teardown() {
+    hs_teardown
+}
+
+# program WORDS: a stand-in of headstart-init that notes its arguments and runs WORDS.
+program() {
+    printf '#!/bin/sh\necho "headstart-init $*" >>"%s"\n%s\n' "$DONE" "$*" >"$LIBEXEC/headstart-init"
+    chmod +x "$LIBEXEC/headstart-init"
+}
+
+# stub_command NAME WORDS: a command that notes its arguments and one variable, and runs WORDS.
+stub_command() {
+    local name=$1
+    shift
+    printf '#!/bin/sh\necho "%s $*${DPKG_MAINTSCRIPT_PACKAGE:+ in a maintainer script}" >>"%s"\n%s\n' \
+        "$name" "$DONE" "$*" >"$HS_TMP/bin/$name"
+    chmod +x "$HS_TMP/bin/$name"
+}
+
+# built NAME: prints the path of a copy of the built file that refers to the stand-ins.
+built() {
+    local dir
+    dir=$(sed -n 's/^#define HEADSTART_LIBEXEC_DIR "\(.*\)"/\1/p' "$HS_BUILD/src/config-paths.h")
+    sed -e "s|$dir|$LIBEXEC|g" -e "s|/usr/share/initramfs-tools|$HS_TMP/tool|g" "$HS_BUILD/hooks/$1" >"$HS_TMP/$1"
+    chmod +x "$HS_TMP/$1"
+    echo "$HS_TMP/$1"
+}
+
+was_done() {
+    cat "$DONE"
+    diff "$DONE" -
+}
+
+# Functions of the tools: each notes its arguments.
+noting() {
+    local f
+    for f; do
+        eval "$f() { echo \"$f\${*:+ \$*}\" >>\"$DONE\"; }"
+    done
+}
+
+@test "initramfs-tools: the program is copied, and no build fails" {
+    local hook
+    hook=$(built initramfs-tools-hook)
+    mkdir -p "$HS_TMP/tool"
+    echo "copy_exec() { echo \"copy_exec \$*\" >>'$DONE'; }" >"$HS_TMP/tool/hook-functions"
+    run -0 "$hook" prereqs
+    [ -z "$output" ]
+    run -0 "$hook"
+    was_done <<<"copy_exec $LIBEXEC/headstart-init"
+    echo 'copy_exec() { return 1; }' >"$HS_TMP/tool/hook-functions"
+    run -0 "$hook"
+    [ "$output" = "headstart: not in the initrd" ]
+    # The package was removed: hooks that are left copy nothing.
+    rm "$LIBEXEC/headstart-init"
+    run -0 "$hook"
+    [ -z "$output" ]
+}
+
+@test "initramfs-tools: the boot continues whatever the program does" {
+    local script
+    script=$(built initramfs-tools-local-bottom)
+    run -0 "$script" prereqs
+    rootmnt=/some/root run -0 "$script"
+    program exit 1
+    rootmnt=/some/root run -0 "$script"
+    was_done <<'END'
+headstart-init --initrd --root=/some/root
+headstart-init --initrd --root=/some/root
+END
+    rm "$LIBEXEC/headstart-init"
+    run -0 "$script"
+}
+
+@test "mkinitcpio: a unit where systemd runs in the initrd, else a runtime hook" {
+    noting add_binary add_file add_symlink add_runscript
+    # shellcheck disable=SC1090
+    . "$(built mkinitcpio-install)"
+    BUILDROOT=$HS_TMP/root
+    mkdir -p "$BUILDROOT/usr/lib/systemd"
+    build
+    touch "$BUILDROOT/usr/lib/systemd/systemd"
+    build
+    was_done <<END
+add_binary $LIBEXEC/headstart-init $LIBEXEC/headstart-init
+add_runscript
+add_binary $LIBEXEC/headstart-init $LIBEXEC/headstart-init
+add_file $(grep -o '[^ ]*/headstart-record.service' "$HS_TMP/mkinitcpio-install" | head -n 1) /usr/lib/systemd/system/headstart-record.service
+add_symlink /usr/lib/systemd/system/initrd.target.wants/headstart-record.service ../headstart-record.service
+END
+    [ -n "$(help)" ]
+}
+
+@test "mkinitcpio: the late hook starts the program and never fails" {
+    # shellcheck disable=SC1090
+    . "$(built mkinitcpio-hook)"
+    run_latehook
+    program exit 1
+    run_latehook
+    was_done <<'END'
+headstart-init --initrd --root=/new_root
+headstart-init --initrd --root=/new_root
+END
+}
+
+@test "dracut: a unit where systemd runs in the initrd, else a hook" {
+    noting inst_binary inst_simple inst_hook ln_r
+    # shellcheck disable=SC1090
+    . "$(built dracut-module-setup.sh)"
+    check
+    moddir=/modules systemdsystemunitdir=/units initdir=$HS_TMP/initrd
+    dracut_module_included() { false; }
+    install
+    dracut_module_included() { [ "$1" = systemd ]; }
+    install
+    was_done <<END
+inst_binary $LIBEXEC/headstart-init
+inst_hook pre-pivot 10 /modules/headstart.sh
+inst_binary $LIBEXEC/headstart-init
+inst_simple $(grep -o '[^ ]*/headstart-record.service' "$HS_TMP/dracut-module-setup.sh" | head -n 1) /units/headstart-record.service
+ln_r /units/headstart-record.service /units/initrd.target.wants/headstart-record.service
+END
+    [ -d "$HS_TMP/initrd/units/initrd.target.wants" ]
+    rm "$LIBEXEC/headstart-init"
+    run ! check
+    run -0 sh -n "$HS_BUILD/hooks/dracut-headstart.sh"
+}
+
+@test "the initrd's unit keeps its descriptors, and has ended when the root is switched" {
+    need_command systemd-analyze
+    local unit=$HS_BUILD/hooks/headstart-record.service
+    # The same name as the host's unit, or systemd would not pass the descriptors on.
+    [ -e "$HS_BUILD/units/headstart-record.service" ]
+    grep -qx 'FileDescriptorStorePreserve=yes' "$unit"
+    grep -qx 'Type=oneshot' "$unit"
+    run -1 grep -x 'RemainAfterExit=yes' "$unit"
+    grep -qx 'ConditionKernelCommandLine=!headstart=0' "$unit"
+    # What the host's unit can take, and no more than it passes on.
+    grep -q '^FileDescriptorStoreMax=' "$HS_BUILD/units/headstart-record.service"
+    run -1 grep -q '^FileDescriptorStorePreserve=' "$HS_BUILD/units/headstart-record.service"
+    sed "s|^ExecStart=[^ ]*|ExecStart=$HEADSTART_INIT|" "$unit" >"$HS_TMP/headstart-record.service"
+    SYSTEMD_UNIT_PATH=$HS_TMP: run systemd-analyze verify --man=no "$HS_TMP/headstart-record.service"
+    # systemd before 254 has no such setting, and drops the descriptors.
+    [ -z "$(grep headstart <<<"$output" | grep -v FileDescriptorStorePreserve)" ]
+}
+
+@test "a rebuild that fails costs one line and fails nothing" {
+    local script
+    script=$(built rebuild-initrd)
+    stub_command dracut exit 0
+    stub_command update-initramfs 'echo building; echo "cannot write: No space left on device" >&2; exit 1'
+    DPKG_MAINTSCRIPT_PACKAGE=headstart PATH=$HS_TMP/bin:$PATH run -0 "$script"
+    [ "$output" = "headstart: the initrd was not built again (update-initramfs: cannot write: No space left on device)" ]
+    stub_command update-initramfs 'echo building'
+    DPKG_MAINTSCRIPT_PACKAGE=headstart PATH=$HS_TMP/bin:$PATH run -0 "$script"
+    [ -z "$output" ]
+    rm "$HS_TMP/bin/update-initramfs"
+    PATH=$HS_TMP/bin:$PATH run -0 "$script"
+    [ -z "$output" ]
+    was_done <<'END'
+update-initramfs -u
+update-initramfs -u
+dracut --quiet --force --regenerate-all
+END
+    # No tool: nothing to build.
+    rm "$HS_TMP/bin/dracut"
+    PATH=$HS_TMP/bin:$PATH run -0 "$script"
+    [ -z "$output" ]
+}
