@@ -155,8 +155,8 @@ END
     run -1 grep -q '^FileDescriptorStorePreserve=' "$HS_BUILD/units/headstart-record.service"
     sed "s|^ExecStart=[^ ]*|ExecStart=$HEADSTART_INIT|" "$unit" >"$HS_TMP/headstart-record.service"
     SYSTEMD_UNIT_PATH=$HS_TMP: run systemd-analyze verify --man=no "$HS_TMP/headstart-record.service"
-    # systemd before 254 has no such setting, and drops the descriptors.
-    [ -z "$(grep headstart <<<"$output" | grep -v FileDescriptorStorePreserve)" ]
+    # systemd before 254 has no such setting, and drops the descriptors. sysroot.mount is in initrds only.
+    [ -z "$(grep headstart <<<"$output" | grep -vE 'FileDescriptorStorePreserve|sysroot\.mount not found')" ]
 }
 
 @test "a rebuild that fails costs one line and fails nothing" {
