@@ -16,7 +16,7 @@ sys.dont_write_bytecode = True
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from lib import demand, disklog, inside, report  # noqa: E402
+from lib import demand, disklog, inside, owners, report  # noqa: E402
 from lib.commands import BenchError  # noqa: E402
 from lib.package import Package  # noqa: E402
 from lib.registry import VARIANTS  # noqa: E402
@@ -166,6 +166,25 @@ class Coverage(unittest.TestCase):
         self.assertEqual(j["mb"], round(8 * B / 1e6, 3))
         self.assertEqual(j["waste"], round(1 / 6, 4))
         self.assertEqual(j["pack_mb"], round(6 * B / 1e6, 3))
+
+    def test_the_missed_and_wasted_blocks_are_those_that_judge_counts(self):
+        reads, own = [(0, 4 * B), (4 * B, 2 * B), (10 * B, 2 * B)], {0, 1, 2, 3, 4, 20, 21}
+        self.assertEqual(demand.missed(reads, own), [[5], [10, 11]])
+        self.assertEqual(demand.missed(reads, own, resident={5}, before=[(10 * B, B)]), [[11]])
+        self.assertEqual(demand.wasted(reads, own), {20, 21})
+        self.assertEqual(demand.wasted(reads, own, before=[(20 * B, 1)], after=[(21 * B, 1)]),
+                         set())
+
+    def test_metadata_of_ext4_has_owners(self):
+        text = """Group 3: (Blocks 98304-131071) csum 0x1 [ITABLE_ZEROED]
+  Backup superblock at 98304, Group descriptors at 98305-98305
+  Block bitmap at 1028 (bg #0 + 1028), csum 0x2
+  Inode table at 2595-3106 (bg #0 + 2595)
+"""
+        self.assertEqual(owners.parse_groups(text), [
+            (98304, 98304, "backup superblock of group 3"),
+            (98305, 98305, "group descriptors of group 3"),
+            (1028, 1028, "block bitmap of group 3"), (2595, 3106, "inode table of group 3")])
 
     def test_what_was_replayed_before_counts_as_there_but_not_as_the_packs_own(self):
         j = demand.judge([(0, 2 * B)], {0, 9}, resident={1})

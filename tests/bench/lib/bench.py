@@ -38,14 +38,17 @@ class Bench:
         self.record_delayed = False
         self.retries = 0
         self.sessions = 2  # that an installed headstart learns from
+        self.owners = False  # whether judge() names the files that a pack misses or has in vain
         self._package = None
         self.inits = {}  # contents of the disk -> the first program of a machine that boots from it
         self.recorded = None
         self._lists = None
 
-    def machine(self, arguments=()):
+    def machine(self, arguments=(), own_init=False):
+        """With `own_init` the machine's first program is its /sbin/init, whatever is installed."""
+        init = None if own_init else self.inits.get(self.disk.current)
         return Machine(self.disk.root, self.work, self.desktop, self.group, self.disk.device,
-                       arguments, self.inits.get(self.disk.current))
+                       arguments, init)
 
     @property
     def package(self):

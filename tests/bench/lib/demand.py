@@ -89,6 +89,22 @@ def judge(reads, own, resident=frozenset(), before=(), after=()):
             "waste": share(len(own) - len(useful), len(own))}
 
 
+def missed(reads, own, resident=frozenset(), before=()):
+    """The blocks of each request that judge() does not count as covered, in their order."""
+    covering, touched, found = own | resident, blocks(before), []
+    for request in reads:
+        new = blocks([request]) - touched
+        touched |= new
+        if new - covering:
+            found.append(sorted(new - covering))
+    return found
+
+
+def wasted(reads, own, before=(), after=()):
+    """The blocks that judge() counts as waste."""
+    return own - blocks(before) - blocks(reads) - blocks(after)
+
+
 def unplanned(reads, planned):
     """The requests of a measured run that touch nothing of the packs, and their bytes: misses, and
     what headstart reads for itself."""

@@ -2,6 +2,7 @@
 without headstart."""
 
 from . import demand, disklog
+from .owners import Owners
 
 
 def judge(bench, variant, scenarios, samples):
@@ -34,19 +35,32 @@ def _judge(bench, variant, scenarios, automatic, samples):
         if sample["variant"] == variant.name and sample["scenario"] in scenarios and its:
             sample["unplanned"] = demand.unplanned(its, packs["boot"] | packs["login"])
     if automatic:
-        return {"autologin": demand.judge(boot, packs["boot"] | packs["login"])}
-    found = {"boot": demand.judge(boot, packs["boot"], after=between),
-             "login": demand.judge(login, packs["login"], packs["boot"], before=boot + between)}
-    return {scenario: found[scenario] for scenario in scenarios}
+        parts = {"autologin": (boot, packs["boot"] | packs["login"], set(), [], [])}
+    else:
+        parts = {"boot": (boot, packs["boot"], set(), [], between),
+                 "login": (login, packs["login"], packs["boot"], boot + between, [])}
+    owners = Owners(disk.device, disk.root) if bench.owners and disk.fstype == "ext4" else None
+    return {scenario: _one(*parts[scenario], owners) for scenario in scenarios}
+
+
+def _one(reads, own, resident, before, after, owners):
+    """What demand.judge() returns. With `owners` also what was missed, request by request, and what
+    was wasted, by owner."""
+    found = demand.judge(reads, own, resident, before, after)
+    if owners:
+        found["missed"] = [owners.total(request)
+                           for request in demand.missed(reads, own, resident, before)]
+        found["wasted"] = owners.total(demand.wasted(reads, own, before, after))
+    return found
 
 
 def _demand(bench, contents, automatic):
-    """Boots and logs in with headstart=0; returns what the sections of the disk's log begin with:
-    SECTION/boot from the mount of the root on, /between at the greeter, /login until the session has
-    settled. An automatic login is all in SECTION/boot."""
+    """Boots and logs in with headstart=0 and without headstart-init. Returns what the sections of
+    the disk's log begin with: SECTION/boot from the mount of the root on, /between at the greeter,
+    /login until the session has settled. An automatic login is all in SECTION/boot."""
     section, disk = f"demand/{contents}", bench.disk
     disk.fresh(contents)
-    with bench.machine(["headstart=0"]) as machine:
+    with bench.machine(["headstart=0"], own_init=True) as machine:
         disk.delays(True)
         disk.mark(f"{section}/boot")
         machine.power_on(log_in=automatic)
