@@ -203,3 +203,53 @@ for _ in range(3):
     [ ! -e "$HS_RUN/handover" ]
     [ ! -e "$HS_RUN/replay-boot.early" ]
 }
+
+@test "the replay reads the root filesystem and not a copy with its UUID, and says whether anything is left" {
+    local copy sectors mkpack=$HS_BUILD/tests/tools/tool-mkpack
+    need_binary "$mkpack"
+    need_command jq
+    with_pack
+    REPLAY=$HS_TMP/headstart-replay
+    cp "$HEADSTART_REPLAY" "$REPLAY"
+    head -c 8M /dev/urandom >"$HS_MNT/data"
+    sync -f "$HS_MNT"
+    echo "$HS_MNT/data" | "$mkpack" --policy=gate "$HS_TMP/pack" "$HS_MNT"
+    cp "$HS_TMP/pack" "$HS_MNT/var/lib/headstart/boot.pack"
+    sync -f "$HS_MNT"
+    cp "$HS_IMAGE" "$HS_TMP/copy.image"
+    mkdir "$HS_TMP/copy" "$HS_TMP/other"
+    hs_loop "$HS_TMP/copy.image"
+    copy=$HS_LOOP
+    hs_mount "$copy" "$HS_TMP/copy"
+    echo 3 >/proc/sys/vm/drop_caches
+    sectors=$(hs_sectors "$copy")
+    init
+    hs_wait 20 jq -e '.outcome == "done"' "$HS_RUN/replay-boot.json"
+    jq -e '.files == 1 and .data_bytes == 8388608 and .skipped == {}' "$HS_RUN/replay-boot.json"
+    [ $(($(hs_sectors "$copy") - sectors)) -lt 1000 ]
+    hs_wait 20 test -e "$HS_RUN/replay-boot.early"
+    logged 0
+
+    # A filesystem that is mounted later: the unit replays it.
+    truncate -s 16M "$HS_TMP/other.image"
+    mkfs.ext4 -q "$HS_TMP/other.image"
+    hs_loop "$HS_TMP/other.image"
+    hs_mount "$HS_LOOP" "$HS_TMP/other"
+    echo x >"$HS_TMP/other/file"
+    sync -f "$HS_TMP/other"
+    printf '%s\n' "$HS_MNT/data" "$HS_TMP/other/file" |
+        "$mkpack" --policy=gate "$HS_TMP/pack" "$HS_MNT" "$HS_TMP/other"
+    cp "$HS_TMP/pack" "$HS_MNT/var/lib/headstart/boot.pack"
+    rm "$HS_RUN/replay-boot.json"
+    init
+    hs_wait 20 jq -e '.outcome == "done"' "$HS_RUN/replay-boot.json"
+    jq -e '.files == 1 and .skipped == {unmounted: 1}' "$HS_RUN/replay-boot.json"
+    [ ! -e "$HS_RUN/replay-boot.early" ]
+    logged 0
+
+    # A pack that is of no use now is of no use later.
+    head -c 100 /dev/urandom >"$HS_MNT/var/lib/headstart/boot.pack"
+    init
+    [ -e "$HS_RUN/replay-boot.early" ]
+    logged 1
+}
