@@ -34,6 +34,16 @@ typedef enum Policy {
     _POLICY_INVALID = -EINVAL,
 } Policy;
 
+/* Why a pack has its policy. Packs hold the numbers. */
+typedef enum PolicyReason {
+    POLICY_REASON_UNKNOWN,    /* an older version planned the pack */
+    POLICY_REASON_CONFIGURED, /* the administrator has set the policy */
+    POLICY_REASON_FASTEST,    /* it has the least predicted time */
+    POLICY_REASON_NO_GAIN,    /* `off`: no policy gains more than it may cost */
+    _POLICY_REASON_MAX,
+    _POLICY_REASON_INVALID = -EINVAL,
+} PolicyReason;
+
 /* The kind of storage below a filesystem: selects the parameters of the cost model and of replay.
  */
 typedef enum DeviceClass {
@@ -56,5 +66,6 @@ const char *stage_to_string(Stage s);
 Stage stage_from_string(const char *s);
 const char *policy_to_string(Policy p);
 Policy policy_from_string(const char *s); /* "beside" is an alias of "concurrent" */
+const char *policy_reason_to_string(PolicyReason r);
 const char *device_class_to_string(DeviceClass c);
 DeviceClass device_class_from_string(const char *s);

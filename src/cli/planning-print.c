@@ -7,12 +7,23 @@
 Table *planning_table(void)
 {
     static const Column columns[] = {
-            {"STAGE", "stage", CELL_STRING},       {"USER", "uid", CELL_COUNT},
-            {"POLICY", "policy", CELL_STRING},     {"FILES", "n_files", CELL_COUNT},
-            {"DIRS", "n_directories", CELL_COUNT}, {"RANGES", "n_data", CELL_COUNT},
-            {"DATA", "data_bytes", CELL_BYTES},    {"METADATA", "metadata_bytes", CELL_BYTES},
-            {"GAPS", "gap_bytes", CELL_BYTES},     {"TAKES", "estimated_usec", CELL_TIMESPAN},
-            {"SKIPPED", "skipped", CELL_STRING},   {0},
+            {"STAGE", "stage", CELL_STRING},
+            {"USER", "uid", CELL_COUNT},
+            {"POLICY", "policy", CELL_STRING},
+            {"FILES", "n_files", CELL_COUNT},
+            {"DIRS", "n_directories", CELL_COUNT},
+            {"RANGES", "n_data", CELL_COUNT},
+            {"DATA", "data_bytes", CELL_BYTES},
+            {"METADATA", "metadata_bytes", CELL_BYTES},
+            {"GAPS", "gap_bytes", CELL_BYTES},
+            {"TAKES", "estimated_usec", CELL_TIMESPAN},
+            {"REASON", "reason", CELL_STRING},
+            {"HOLD", "hold_usec", CELL_TIMESPAN},
+            {NULL, "bin_usec", CELL_TIMESPAN},
+            {"PREDICTED", NULL, CELL_STRING},
+            {NULL, "predicted_usec", CELL_JSON},
+            {"SKIPPED", "skipped", CELL_STRING},
+            {0},
     };
 
     return table_new(columns);
@@ -30,16 +41,45 @@ static void skipped_text(const PlanSummary *s, char *buf, size_t size)
                                   (unsigned long long)s->n_skipped[k], plan_skip_to_string(k));
 }
 
-void planning_add_summary(Planning *p, Stage stage, uint32_t uid, Policy policy,
+/* "off 2.7s, gate 790ms" */
+static void predictions_text(const PackContent *c, char *buf, size_t size)
+{
+    char time[FORMAT_TIMESPAN_MAX];
+    size_t n = 0;
+
+    buf[0] = 0;
+    for (Policy k = 0; k < _POLICY_MAX && n < size; k++)
+        if (c->predicted_usec[k] > 0)
+            n += (size_t)snprintf(buf + n, size - n, "%s%s %s", n ? ", " : "", policy_to_string(k),
+                                  format_timespan(time, sizeof(time), c->predicted_usec[k]));
+}
+
+static json_object *predictions_to_json(const PackContent *c)
+{
+    json_object *o = json_object_new_object();
+
+    for (Policy k = 0; o && k < _POLICY_MAX; k++)
+        if (c->predicted_usec[k] > 0)
+            json_object_object_add(o, policy_to_string(k),
+                                   json_object_new_uint64(c->predicted_usec[k]));
+    return o;
+}
+
+void planning_add_summary(Planning *p, uint32_t uid, const PackContent *content,
                           const PlanSummary *s)
 {
-    char skipped[256];
+    char skipped[256], predictions[256];
 
+    predictions_text(content, predictions, sizeof(predictions));
     skipped_text(s, skipped, sizeof(skipped));
-    table_row(p->summaries, stage_to_string(stage),
-              uid == UID_INVALID ? COUNT_UNKNOWN : (uint64_t)uid, policy_to_string(policy),
+    table_row(p->summaries, stage_to_string(content->stage),
+              uid == UID_INVALID ? COUNT_UNKNOWN : (uint64_t)uid, policy_to_string(content->policy),
               s->n_files, s->n_directories, s->n_data_ranges, s->data_bytes, s->metadata_bytes,
-              s->gap_bytes, s->estimated_usec, *skipped ? skipped : NULL);
+              s->gap_bytes, s->estimated_usec, policy_reason_to_string(content->reason),
+              content->hold_usec > 0 ? content->hold_usec : USEC_INFINITY,
+              content->bin_usec > 0 ? content->bin_usec : USEC_INFINITY,
+              *predictions ? predictions : NULL, predictions_to_json(content),
+              *skipped ? skipped : NULL);
 }
 
 /* What replay would do, in its order. */

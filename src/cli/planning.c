@@ -11,8 +11,8 @@
 #include "cli/capability.h"
 #include "cli/cli-state.h"
 #include "cli/models.h"
-#include "cli/policy.h"
 #include "pack/pack-writer.h"
+#include "plan/plan-predict.h"
 #include "state/packs.h"
 
 #include <fcntl.h>
@@ -85,16 +85,14 @@ int planning_set_budget(Planning *p, const Config *config)
     return 0;
 }
 
-/* *ret_automatic: the administrator has not set the policy. */
-static Policy choose_policy(Planning *p, Stage stage, bool *ret_automatic)
+/* The policy that the administrator has set, or _POLICY_INVALID. */
+static Policy configured_policy(const Planning *p, Stage stage)
 {
     Policy policy = stage == STAGE_BOOT ? p->c->config.boot_policy : p->c->config.login_policy;
 
-    if (p->policy)
-        (void)config_parse_policy(p->policy, stage,
-                                  &policy); /* the option was checked when it was parsed */
-    *ret_automatic = policy < 0;
-    return policy < 0 ? policy_automatic(&p->volumes, stage) : policy;
+    if (p->policy) /* the option was checked when it was parsed */
+        (void)config_parse_policy(p->policy, stage, &policy);
+    return (int)policy < 0 ? _POLICY_INVALID : policy;
 }
 
 /* Returns the salt of the pack that is replaced, so that control sessions stay evenly distributed.
@@ -141,7 +139,7 @@ typedef struct PackJob {
     PlanSummary summary;
     void *bytes;
     size_t size;
-    bool automatic; /* the policy was chosen, not set */
+    Policy configured; /* _POLICY_INVALID: it is chosen */
 } PackJob;
 
 static void pack_job_done(PackJob *j)
@@ -165,7 +163,7 @@ static void pack_job_init(Planning *p, Stage stage, uint32_t uid, PackJob *j)
                             .device_class = _DEVICE_CLASS_INVALID,
                     },
     };
-    j->parameters.policy = choose_policy(p, stage, &j->automatic);
+    j->configured = configured_policy(p, stage);
     if (uid == UID_INVALID)
         snprintf(j->what, sizeof(j->what), "%s", stage_to_string(stage));
     else
@@ -186,9 +184,9 @@ static int compile(const Planning *p, PackJob *j, const Prediction *prediction)
                     j->learned_until, &located);
     if (r >= 0)
         r = plan_compile(located, &j->parameters, &j->content, &j->summary);
-    if (r >= 0 && j->automatic)
-        j->content->policy = policy_within_deadline(j->content->policy, j->summary.estimated_usec,
-                                                    j->parameters.deadline_usec);
+    if (r >= 0)
+        r = plan_predict(&p->volumes, &j->parameters, j->configured,
+                         (StageMeasured){prediction->ready, prediction->stalled}, j->content);
     if (r >= 0)
         r = pack_write(j->content, &j->bytes, &j->size);
     if (r < 0)
@@ -247,6 +245,6 @@ int planning_make_pack(Planning *p, Stage stage, uint32_t uid)
     r = p->dry_run ? planning_print_operations(p, j.what, j.content) : write_pack(p, &j);
     if (r < 0)
         return r;
-    planning_add_summary(p, stage, uid, j.content->policy, &j.summary);
+    planning_add_summary(p, uid, j.content, &j.summary);
     return 1;
 }

@@ -41,7 +41,7 @@ int planning_make_pack(Planning *p, Stage stage, uint32_t uid);
 
 /* The table of planned packs, and a function that adds a row to it. */
 Table *planning_table(void);
-void planning_add_summary(Planning *p, Stage stage, uint32_t uid, Policy policy,
+void planning_add_summary(Planning *p, uint32_t uid, const PackContent *content,
                           const PlanSummary *s);
 
 /* Prints the operations of replay in their order. 0, or an error that was reported. */

@@ -223,6 +223,17 @@ static Table *volume_table(const Pack *p, bool whole)
     return t;
 }
 
+/* 0 in a pack means that the time is not known. */
+static usec_t known(uint32_t time, usec_t unit)
+{
+    return time > 0 ? time * unit : USEC_INFINITY;
+}
+
+static usec_t predicted(const PackHeader *h, Policy p)
+{
+    return known(le32toh(h->predicted_usec[p]), 1);
+}
+
 int show_pack(const Context *c, const char *path, const Pack *p, uint64_t limit)
 {
     static const Column columns[] = {
@@ -230,7 +241,15 @@ int show_pack(const Context *c, const char *path, const Pack *p, uint64_t limit)
             {"Stage", "stage", CELL_STRING},
             {"Policy", "policy", CELL_STRING},
             {"Made", "created_realtime_usec", CELL_REALTIME},
+            {"Chosen because", "reason", CELL_STRING},
+            {"Predicted without replay", "predicted_off_usec", CELL_TIMESPAN},
+            {"Predicted with metadata", "predicted_metadata_usec", CELL_TIMESPAN},
+            {"Predicted with concurrent", "predicted_concurrent_usec", CELL_TIMESPAN},
+            {"Predicted with gate", "predicted_gate_usec", CELL_TIMESPAN},
+            {"Predicted with idle", "predicted_idle_usec", CELL_TIMESPAN},
             {"Deadline", "deadline_usec", CELL_TIMESPAN},
+            {"Held for", "hold_usec", CELL_TIMESPAN},
+            {"Order by first use", "bin_usec", CELL_TIMESPAN},
             {"Control interval", "control_interval", CELL_COUNT},
             {"Size", "size_bytes", CELL_BYTES},
             {"Filesystems", "n_volumes", CELL_COUNT},
@@ -250,7 +269,14 @@ int show_pack(const Context *c, const char *path, const Pack *p, uint64_t limit)
     bool whole = c->json != JSON_OFF;
 
     table_row(t, path, stage_to_string(h->stage), policy_to_string(h->policy),
-              le64toh(h->created_realtime_usec), le64toh(h->deadline_usec),
+              le64toh(h->created_realtime_usec),
+              h->reason != POLICY_REASON_UNKNOWN ? policy_reason_to_string(h->reason) : NULL,
+              predicted(h, POLICY_OFF), predicted(h, POLICY_METADATA),
+              predicted(h, POLICY_CONCURRENT), predicted(h, POLICY_GATE), predicted(h, POLICY_IDLE),
+              le64toh(h->deadline_usec), known(le32toh(h->hold_usec), 1),
+              le32toh(h->bin_msec) == PACK_BIN_PHYSICAL
+                      ? USEC_INFINITY
+                      : known(le32toh(h->bin_msec), USEC_PER_MSEC),
               (uint64_t)le32toh(h->control_interval), le64toh(h->file_size),
               (uint64_t)le32toh(h->n_volumes), le64toh(h->total_metadata_bytes),
               (uint64_t)le32toh(h->n_metadata), (uint64_t)le32toh(h->n_files),

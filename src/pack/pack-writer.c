@@ -90,6 +90,13 @@ static void lay_out(Writer *w, void *buf, const PackContent *c, const Totals *t)
     w->strings = (char *)(w->data + t->data);
 }
 
+static uint32_t bin_msec(usec_t bin_usec)
+{
+    if (bin_usec == 0)
+        return 0;
+    return (uint32_t)MIN(MAX(bin_usec / USEC_PER_MSEC, (usec_t)1), (usec_t)PACK_BIN_PHYSICAL);
+}
+
 static void write_header(Writer *w, const PackContent *c, const Totals *t, uint64_t size)
 {
     PackHeader *h = w->header;
@@ -102,7 +109,12 @@ static void write_header(Writer *w, const PackContent *c, const Totals *t, uint6
     h->policy = (uint8_t)c->policy;
     h->control_interval = htole32(c->control_interval);
     h->salt = htole64(c->salt);
+    h->reason = (uint8_t)c->reason;
     h->deadline_usec = htole64(c->deadline_usec);
+    h->hold_usec = htole32((uint32_t)MIN(c->hold_usec, (usec_t)UINT32_MAX));
+    h->bin_msec = htole32(bin_msec(c->bin_usec));
+    for (Policy p = 0; p < _POLICY_MAX; p++)
+        h->predicted_usec[p] = htole32((uint32_t)MIN(c->predicted_usec[p], (usec_t)UINT32_MAX));
     h->created_realtime_usec = htole64(c->created_realtime);
     h->total_metadata_bytes = htole64(t->metadata_bytes);
     h->total_data_bytes = htole64(t->data_bytes);
@@ -188,12 +200,24 @@ static void write_volume(Writer *w, const PackContentVolume *v)
         write_data(w, &v->data[k], first_file);
 }
 
+static uint64_t size_of(const PackContent *c, const Totals *t)
+{
+    return sizeof(PackHeader) + c->n_volumes * sizeof(PackVolume) +
+           t->metadata * sizeof(PackMetadata) + t->files * sizeof(PackFile) +
+           t->data * sizeof(PackData) + ALIGN_UP(t->strings, (uint64_t)8);
+}
+
+uint64_t pack_content_size(const PackContent *c)
+{
+    const Totals t = sum_up(c);
+
+    return size_of(c, &t);
+}
+
 int pack_write(const PackContent *c, void **ret, size_t *ret_size)
 {
     const Totals t = sum_up(c);
-    const uint64_t size = sizeof(PackHeader) + c->n_volumes * sizeof(PackVolume) +
-                          t.metadata * sizeof(PackMetadata) + t.files * sizeof(PackFile) +
-                          t.data * sizeof(PackData) + ALIGN_UP(t.strings, (uint64_t)8);
+    const uint64_t size = size_of(c, &t);
     _cleanup_free_ void *buf = NULL;
     Writer w;
     Pack check;

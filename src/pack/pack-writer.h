@@ -43,6 +43,10 @@ typedef struct PackContent {
     uint32_t control_interval;
     uint64_t salt;
     usec_t deadline_usec;
+    usec_t hold_usec; /* 0: until the deadline */
+    usec_t bin_usec;  /* 0: the policy decides; USEC_INFINITY: one bin */
+    PolicyReason reason;
+    usec_t predicted_usec[_POLICY_MAX]; /* 0: not known */
     usec_t created_realtime;
     PackContentVolume *volumes;
     size_t n_volumes, allocated_volumes;
@@ -52,6 +56,9 @@ typedef struct PackContent {
 PackContent *pack_content_free(PackContent *c);
 DEFINE_CLEANUP(PackContent *, pack_content_free);
 #define _cleanup_pack_content_ _cleanup_(pack_content_freep)
+
+/* The size of the pack in bytes. */
+uint64_t pack_content_size(const PackContent *c);
 
 /* Lays the content out as pack.h says and checks the result with pack_open(). The caller frees
  * *ret, which is 8-aligned and has *ret_size bytes. 0, -EINVAL (the content is not in order or

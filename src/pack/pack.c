@@ -46,8 +46,9 @@ static int check_header(Reader *r, const PackHeader *h, size_t size)
         return refuse(r, -EBADMSG, "checksum does not match");
     if (h->stage >= _STAGE_MAX || h->policy >= _POLICY_MAX)
         return refuse(r, -EBADMSG, "unknown stage or policy");
-    if (!is_zero(h->reserved0, sizeof(h->reserved0)) ||
-        !is_zero(h->reserved1, sizeof(h->reserved1)))
+    if (h->reason >= _POLICY_REASON_MAX)
+        return refuse(r, -EBADMSG, "unknown reason of the policy");
+    if (h->reserved0 != 0)
         return refuse(r, -EBADMSG, "reserved header bytes are not zero");
     return 0;
 }

@@ -25,9 +25,9 @@
  * the inode counts. Metadata ranges are bytes of the block device and are skipped if the device is
  * not exactly device_size bytes.
  *
- * Early boot decides from the header alone: policy, deadline_usec, and control session or not: the
- * boot is a control session if control_interval != 0 and
- * XXH3-64(boot id as 32 lower-case hex digits, seed = salt) mod control_interval == 0.
+ * Early boot decides from the header alone: policy, deadline_usec, hold_usec, and control session
+ * or not: the boot is a control session if control_interval != 0 and XXH3-64(boot id as 32
+ * lower-case hex digits, seed = salt) mod control_interval == 0.
  *
  * Reading is zero-copy: pack_open() validates the whole buffer once, and the accessors below
  * return pointers into it. */
@@ -42,6 +42,7 @@
 #define PACK_FORMAT_VERSION 1U
 #define PACK_SIZE_MAX       (64U * 1024 * 1024)
 #define PACK_VOLUMES_MAX    1024U
+#define PACK_PREDICTIONS    5U
 #define PACK_PAGE_SIZE \
     4096U /* data ranges start on multiples of this, whatever the machine's page */
 
@@ -58,10 +59,11 @@ typedef struct PackHeader {
     le64_t checksum;
     uint8_t stage;  /* Stage */
     uint8_t policy; /* Policy */
-    uint8_t reserved0[2];
+    uint8_t reason; /* PolicyReason */
+    uint8_t reserved0;
     le32_t control_interval; /* N; 0: no control sessions */
     le64_t salt;
-    le64_t deadline_usec; /* gate: READY=1 is sent at the latest this long after the start */
+    le64_t deadline_usec; /* gate: READY=1 is sent at the latest this long after the start, … */
     le64_t created_realtime_usec;
     le64_t total_metadata_bytes;
     le64_t total_data_bytes;
@@ -70,8 +72,14 @@ typedef struct PackHeader {
     le32_t n_files;
     le32_t n_data;
     le32_t strings_size;
-    uint8_t reserved1[28];
+    le32_t hold_usec; /* … and after this time, if it is not 0 */
+    le32_t bin_msec;  /* width of a bin of first use: the bins are read one after the other, each in
+                         physical order. PACK_BIN_PHYSICAL: all data is one bin; 0: the policy
+                         decides  (concurrent: by first use, others: in physical order) */
+    le32_t predicted_usec[PACK_PREDICTIONS]; /* by Policy: how long the stage takes; 0: not known */
 } PackHeader;
+
+#define PACK_BIN_PHYSICAL UINT32_MAX
 
 typedef enum PackVolumeFlags {
     PACK_VOLUME_ROTATIONAL = 1 << 0,    /* the kernel's flag when it was planned */
@@ -82,6 +90,8 @@ typedef enum PackVolumeFlags {
                                             (volume/device-estimate.h) */
     PACK_VOLUME_FLAGS_ALL = (1 << 4) - 1,
 } PackVolumeFlags;
+
+_Static_assert((unsigned)_POLICY_MAX == PACK_PREDICTIONS, "each policy has a prediction");
 
 typedef struct PackVolume {
     uint8_t uuid[16];

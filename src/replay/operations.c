@@ -51,9 +51,11 @@ const char *replay_skip_to_string(ReplaySkip s)
     return (int)s >= 0 && s < _REPLAY_SKIP_MAX ? names[s] : NULL;
 }
 
-ReplayOrder replay_order_of(Policy p)
+ReplayOrder replay_order_of(const Pack *p, Policy policy)
 {
-    return p == POLICY_CONCURRENT ? REPLAY_ORDER_NEED : REPLAY_ORDER_PHYSICAL;
+    bool binned = p->header->bin_msec != 0 && policy == POLICY_GATE;
+
+    return policy == POLICY_CONCURRENT || binned ? REPLAY_ORDER_NEED : REPLAY_ORDER_PHYSICAL;
 }
 
 void operation_range(const Pack *p, const Operation *o, uint64_t *ret_offset, uint64_t *ret_length)
@@ -76,6 +78,14 @@ typedef struct Keyed {
     Operation operation;
 } Keyed;
 
+/* The number of the bin of first use. Unknown needs come last. */
+static uint32_t need_bin(const Pack *p, le32_t need_msec)
+{
+    uint32_t width = le32toh(p->header->bin_msec), need = le32toh(need_msec);
+
+    return need == PACK_NEED_UNKNOWN || width == 0 ? need : need / width;
+}
+
 static Keyed keyed(const Pack *p, const VolumeFacts *facts, ReplayOrder order, const Operation *o)
 {
     Keyed k = {.operation = *o};
@@ -91,8 +101,7 @@ static Keyed keyed(const Pack *p, const VolumeFacts *facts, ReplayOrder order, c
 
         k.place = le64toh(d->physical);
         if (order == REPLAY_ORDER_NEED)
-            k.urgency =
-                    le32toh(d->need_msec); /* an unknown need is the largest value and comes last */
+            k.urgency = need_bin(p, d->need_msec);
         else if (order == REPLAY_ORDER_LIKELY)
             k.urgency = PACK_PROBABILITY_ONE - le16toh(d->probability);
     }
@@ -236,7 +245,7 @@ int operations_from_pack(const Pack *p, const VolumeFacts *facts, Policy policy,
         s->n_workers = engines[s->device_class].n_workers;
         s->window_bytes = engines[s->device_class].window_bytes;
         s->window_requests = engines[s->device_class].window_requests;
-        r = operations_sort(p, facts, replay_order_of(policy), l.operations + s->first, s->n);
+        r = operations_sort(p, facts, replay_order_of(p, policy), l.operations + s->first, s->n);
         if (r < 0)
             return r;
     }

@@ -70,11 +70,12 @@ void operation_list_done(OperationList *l);
  * both are small, and every reader needs them first. */
 typedef enum ReplayOrder {
     REPLAY_ORDER_PHYSICAL, /* one sweep in the order of the device */
-    REPLAY_ORDER_NEED,     /* the earliest needed first */
+    REPLAY_ORDER_NEED,     /* the earliest needed first: bins of PackHeader.bin_msec by first use */
     REPLAY_ORDER_LIKELY,   /* the likeliest first */
 } ReplayOrder;
 
-ReplayOrder replay_order_of(Policy p);
+/* The order in which the pack is replayed under the policy. */
+ReplayOrder replay_order_of(const Pack *p, Policy policy);
 
 /* The operations on the pack's mounted volumes; facts has one entry a volume. POLICY_OFF gives
  * none. POLICY_METADATA gives metadata ranges; where metadata has its own cache

@@ -148,6 +148,15 @@ static void notify_start(const Sweep *s)
     notify_manager(text);
 }
 
+/* The longest time for which the gate holds the boot. */
+static usec_t hold_of(const PackHeader *h)
+{
+    usec_t deadline = MIN(le64toh(h->deadline_usec), GATE_DEADLINE_MAX),
+           hold = le32toh(h->hold_usec);
+
+    return hold > 0 ? MIN(hold, deadline) : deadline;
+}
+
 int sweep(const Pack *p, const SweepOptions *o, Report *report)
 {
     _cleanup_mount_watch_ MountWatch watch = {0};
@@ -185,7 +194,7 @@ int sweep(const Pack *p, const SweepOptions *o, Report *report)
     }
     begun = report->start;
     s.end = begun + o->timeout;
-    s.deadline = begun + MIN(le64toh(p->header->deadline_usec), GATE_DEADLINE_MAX);
+    s.deadline = begun + hold_of(p->header);
     s.done = calloc((size_t)le32toh(p->header->n_volumes) + 1, sizeof(bool));
     if (!s.done)
         return log_oom();

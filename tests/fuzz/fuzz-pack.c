@@ -44,7 +44,7 @@ static void use(const Pack *p)
             const Stream *s = &list.streams[i];
 
             FUZZ_CHECK(s->first <= list.n && s->n <= list.n - s->first);
-            FUZZ_CHECK(operations_sort(p, facts, replay_order_of(policy),
+            FUZZ_CHECK(operations_sort(p, facts, replay_order_of(p, policy),
                                        list.operations + s->first, s->n) >= 0);
         }
     }

@@ -209,8 +209,8 @@ static void each_rule_holds_behind_a_right_checksum(void **state)
     REFUSED(-EBADMSG, p.header->file_size = htole64(8));
     REFUSED(-EBADMSG, p.header->stage = _STAGE_MAX);
     REFUSED(-EBADMSG, p.header->policy = _POLICY_MAX);
-    REFUSED(-EBADMSG, p.header->reserved0[1] = 1);
-    REFUSED(-EBADMSG, p.header->reserved1[27] = 1);
+    REFUSED(-EBADMSG, p.header->reason = _POLICY_REASON_MAX);
+    REFUSED(-EBADMSG, p.header->reserved0 = 1);
     REFUSED(-E2BIG, p.header->n_volumes = htole32(PACK_VOLUMES_MAX + 1));
     REFUSED(-EBADMSG, p.header->n_volumes = htole32(PACK_VOLUMES_MAX));
     REFUSED(-EBADMSG, p.header->n_metadata = htole32(UINT32_MAX));

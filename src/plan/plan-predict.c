@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "plan/plan-predict.h"
+
+#include "plan/plan-cut.h"
+#include "plan/stage-time.h"
+
+#include <string.h>
+
+typedef struct Predictor {
+    StageDevice *devices;
+    const Volume **volumes; /* device -> one of its volumes */
+    size_t n_devices;
+    StageRead *reads;
+    size_t n_reads;
+} Predictor;
+
+static void predictor_done(Predictor *x)
+{
+    free(x->devices);
+    free(x->volumes);
+    free(x->reads);
+}
+
+static const Volume *volume_of(const VolumeTable *t, const PackContentVolume *g)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (memcmp(t->volumes[i].uuid_bytes, g->uuid, sizeof(g->uuid)) == 0 &&
+            strcmp(t->volumes[i].mountpoint, g->mountpoint) == 0)
+            return &t->volumes[i];
+    return NULL;
+}
+
+/* For a disk that was not measured, and does not seek slowly: a request costs some time, and not
+ * more for being far away. */
+static const DeviceProfile unmeasured = {
+        .rate_bytes_per_usec = 100, .fixed_usec = 1000, .depth = 1};
+
+static const DeviceProfile *profile_of(const Volume *v, const PlanParameters *p)
+{
+    const DeviceProfile *profile = plan_device_profile(v, p);
+    bool seeks = v->seeks_slowly || plan_device_class(v, p) == DEVICE_CLASS_HDD;
+
+    return profile->seek_max_usec > 0 && !seeks ? &unmeasured : profile;
+}
+
+/* Volumes on one disk share its time. Their places on it are not known here, so that each counts as
+ * if it began at the start of the disk. */
+static uint32_t add_device(Predictor *x, const Volume *v, const PlanParameters *p)
+{
+    uint32_t i = 0;
+
+    while (i < x->n_devices && (!v->disk[0] || strcmp(x->volumes[i]->disk, v->disk) != 0))
+        i++;
+    if (i == x->n_devices) {
+        x->volumes[i] = v;
+        x->devices[i] = (StageDevice){profile_of(v, p), v->size_bytes};
+        x->n_devices++;
+    }
+    x->devices[i].size_bytes = MAX(x->devices[i].size_bytes, v->size_bytes);
+    return i;
+}
+
+static void add_reads(Predictor *x, uint32_t device, const PackContentVolume *g)
+{
+    for (size_t k = 0; k < g->n_metadata; k++)
+        x->reads[x->n_reads++] = (StageRead){
+                .device = device,
+                .metadata = true,
+                .place = g->metadata[k].offset,
+                .length = g->metadata[k].length,
+                .need = USEC_INFINITY,
+                .probability = g->metadata[k].probability,
+        };
+    for (size_t k = 0; k < g->n_data; k++)
+        x->reads[x->n_reads++] = (StageRead){
+                .device = device,
+                .place = g->data[k].physical,
+                .length = g->data[k].length,
+                .need = g->data[k].need,
+                .probability = g->data[k].probability,
+        };
+}
+
+static int predictor_make(const VolumeTable *t, const PlanParameters *p, const PackContent *c,
+                          Predictor *ret)
+{
+    _cleanup_(predictor_done) Predictor x = {0};
+    size_t n = 0;
+
+    for (size_t i = 0; i < c->n_volumes; i++)
+        n += c->volumes[i].n_metadata + c->volumes[i].n_data;
+    x.devices = calloc(c->n_volumes + 1, sizeof(*x.devices));
+    x.volumes = calloc(c->n_volumes + 1, sizeof(*x.volumes));
+    x.reads = calloc(n + 1, sizeof(*x.reads));
+    if (!x.devices || !x.volumes || !x.reads)
+        return -ENOMEM;
+    for (size_t i = 0; i < c->n_volumes; i++) {
+        const Volume *v = volume_of(t, &c->volumes[i]);
+
+        if (v)
+            add_reads(&x, add_device(&x, v, p), &c->volumes[i]);
+    }
+    *ret = x;
+    x = (Predictor){0};
+    return 0;
+}
+
+static usec_t known(usec_t predicted)
+{
+    return predicted == USEC_INFINITY ? 0 : predicted;
+}
+
+static void set_policy(PackContent *c, const StagePrediction *s, Policy configured)
+{
+    c->policy = (int)configured >= 0 ? configured : s->best;
+    c->reason = (int)configured >= 0 ? POLICY_REASON_CONFIGURED : s->reason;
+    for (Policy p = 0; p < _POLICY_MAX; p++)
+        c->predicted_usec[p] = known(s->usec[p]);
+    c->hold_usec = c->bin_usec = 0;
+    if (c->policy == POLICY_CONCURRENT)
+        c->bin_usec = s->concurrent_bin > 0 ? s->concurrent_bin : USEC_INFINITY;
+    else if (c->policy == POLICY_GATE && !s->gate_whole) {
+        c->hold_usec = s->hold;
+        c->bin_usec = s->gate_bin > 0 ? s->gate_bin : USEC_INFINITY;
+    }
+}
+
+int plan_predict(const VolumeTable *volumes, const PlanParameters *p, Policy configured,
+                 StageMeasured measured, PackContent *c)
+{
+    _cleanup_(predictor_done) Predictor x = {0};
+    StagePrediction s;
+    StageFacts f;
+    int r = predictor_make(volumes, p, c, &x);
+
+    if (r < 0)
+        return r;
+    f = (StageFacts){
+            .devices = x.devices,
+            .n_devices = x.n_devices,
+            .reads = x.reads,
+            .n_reads = x.n_reads,
+            .pack_bytes = pack_content_size(c),
+            .ready = measured.ready,
+            .stalled = measured.stalled,
+            .deadline = p->deadline_usec,
+            .waits = c->stage == STAGE_LOGIN,
+    };
+    for (size_t i = 0; i < c->n_volumes; i++)
+        f.n_opens += c->volumes[i].n_files;
+    r = stage_time_predict(&f, &s);
+    if (r >= 0)
+        set_policy(c, &s, configured);
+    return r;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Chooses the policy of a pack by the predicted time of its stage (stage-time.h). Pure. */
+
+#include "pack/pack-writer.h"
+#include "plan/plan.h"
+
+/* What was measured of the stage without replay (model/prediction.h); 0: unknown. */
+typedef struct StageMeasured {
+    usec_t ready, stalled;
+} StageMeasured;
+
+/* Predicts the stage's time with this pack under each policy, and stores it in the content. Sets
+ * policy, reason, hold and order of the pack: the policy with the least time if `configured` is
+ * _POLICY_INVALID, else that policy with the hold and order that suit it best. A login is not held:
+ * replay reads before it, at idle priority. If a policy must be chosen without measured times
+ * (`measured.ready` is 0), they are estimated. 0 or -ENOMEM; *c is untouched on failure. */
+int plan_predict(const VolumeTable *volumes, const PlanParameters *p, Policy configured,
+                 StageMeasured measured, PackContent *c);

@@ -1,0 +1,584 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "plan/stage-time.h"
+
+#include "base/ranges.h"
+#include "plan/cost-model.h"
+
+#include <math.h>
+#include <string.h>
+
+/* What the kernel reads ahead for a process that reads on. */
+#define READ_AHEAD UINT64_C(131072)
+
+/* The largest request that replay makes of a device. */
+#define REPLAY_REQUEST UINT64_C(1048576)
+
+/* headstart-replay and what it links: bytes and requests that a cold start reads besides the pack;
+ * and its CPU time until the first request, and for each file that it opens. */
+#define PROGRAM_BYTES    UINT64_C(262144)
+#define PROGRAM_REQUESTS 6
+#define START_USEC       10000.0
+#define OPEN_USEC        12.0
+
+/* --- devices ---------------------------------------------------------------------------------- */
+
+typedef struct Device {
+    const DeviceProfile *p;
+    uint64_t size, head;
+    unsigned depth;
+    double slots[DEVICE_DEPTH_MAX]; /* when each is free */
+    double link_free;
+} Device;
+
+static void device_init(Device *d, const StageDevice *s)
+{
+    *d = (Device){.p = s->profile, .size = s->size_bytes};
+    d->depth = MAX(MIN(s->profile->depth, DEVICE_DEPTH_MAX), 1U);
+}
+
+static unsigned next_slot(const Device *d)
+{
+    unsigned best = 0;
+
+    for (unsigned i = 1; i < d->depth; i++)
+        if (d->slots[i] < d->slots[best])
+            best = i;
+    return best;
+}
+
+/* Returns when a request that comes at `at` is done. */
+static double serve(Device *d, double at, uint64_t place, uint64_t length)
+{
+    unsigned slot = next_slot(d);
+    double latency = fmax(at, d->slots[slot]) + d->p->fixed_usec;
+
+    if (place != PHYSICAL_UNKNOWN) {
+        latency += cost_move_usec(d->p, d->head, place, d->size);
+        d->head = place + length;
+    }
+    d->link_free = fmax(latency, d->link_free) + (double)length / d->p->rate_bytes_per_usec;
+    return d->slots[slot] = d->link_free;
+}
+
+/* --- the stage -------------------------------------------------------------------------------- */
+
+/* The stage in the order in which it reads. */
+typedef struct Sequence {
+    const StageFacts *f;
+    uint32_t *order; /* into f->reads */
+    double *think;   /* computing before each read; n_reads + 1, the last one after all reads */
+    double overlap;
+    double warm; /* sum of `think` */
+} Sequence;
+
+static void sequence_done(Sequence *s)
+{
+    free(s->order);
+    free(s->think);
+}
+
+typedef struct Keyed {
+    uint64_t first, second;
+    uint32_t read;
+} Keyed;
+
+static int compare_keyed(const void *a, const void *b)
+{
+    const Keyed *x = a, *y = b;
+
+    if (x->first != y->first)
+        return x->first < y->first ? -1 : 1;
+    if (x->second != y->second)
+        return x->second < y->second ? -1 : 1;
+    return x->read < y->read ? -1 : x->read > y->read;
+}
+
+/* The k-th of n places in an order that visits none next to the one before: multiples of the golden
+ * ratio. */
+static double scattered(size_t k)
+{
+    double x = (double)(k + 1) * 0.6180339887498949;
+
+    return x - floor(x);
+}
+
+/* When each read is needed. Traces do not say when metadata was read: it counts as needed with the
+ * data, from the first to the last. */
+static usec_t need_of(const StageFacts *f, size_t i, usec_t last)
+{
+    if (f->reads[i].need != USEC_INFINITY)
+        return MIN(f->reads[i].need, last);
+    return (usec_t)(scattered(i) * (double)last);
+}
+
+static usec_t last_need(const StageFacts *f)
+{
+    usec_t last = 0;
+
+    for (size_t i = 0; i < f->n_reads; i++)
+        if (f->reads[i].need != USEC_INFINITY && (f->ready == 0 || f->reads[i].need <= f->ready))
+            last = MAX(last, f->reads[i].need);
+    return last;
+}
+
+/* What a reader waits for a read that nobody has prefetched: its pieces come one after the other.
+ */
+static double read_cold(Device *d, double at, const StageRead *r)
+{
+    for (uint64_t done = 0; done < r->length; done += READ_AHEAD)
+        at = serve(d, at, r->place == PHYSICAL_UNKNOWN ? r->place : r->place + done,
+                   MIN(r->length - done, READ_AHEAD));
+    return at;
+}
+
+/* The waits of one process that makes all reads in their order, with nothing to compute. */
+static double serial_usec(const Sequence *s, double *ret_each)
+{
+    _cleanup_free_ Device *devices = calloc(s->f->n_devices + 1, sizeof(Device));
+    double now = 0, sum = 0;
+
+    if (!devices)
+        return -1;
+    for (size_t i = 0; i < s->f->n_devices; i++)
+        device_init(&devices[i], &s->f->devices[i]);
+    for (size_t k = 0; k < s->f->n_reads; k++) {
+        const StageRead *r = &s->f->reads[s->order[k]];
+        double end = read_cold(&devices[r->device], now, r);
+
+        ret_each[k] = (end - now) * r->probability;
+        sum += ret_each[k];
+        now = end;
+    }
+    return sum;
+}
+
+/* Distributes the time to compute over the reads: in proportion to what the recorded instants of
+ * first use have between them beyond the wait for the read. */
+static void distribute_think(Sequence *s, const Keyed *by_need, const double *each)
+{
+    size_t n = s->f->n_reads;
+    double sum = 0;
+
+    for (size_t k = 0; k <= n; k++) {
+        double since = k > 0 ? (double)by_need[k - 1].first : 0;
+        double until = k < n ? (double)by_need[k].first : (double)MAX(s->f->ready, (usec_t)since);
+
+        s->think[k] = fmax(until - since - (k > 0 ? each[k - 1] * s->overlap : 0), 0) + 1;
+        sum += s->think[k];
+    }
+    for (size_t k = 0; k <= n; k++)
+        s->think[k] *= s->warm / sum;
+}
+
+static double default_overlap(const StageFacts *f)
+{
+    for (size_t i = 0; i < f->n_devices; i++)
+        if (f->devices[i].profile->depth > 1)
+            return STAGE_TIME_OVERLAP_DEEP;
+    return STAGE_TIME_OVERLAP_SERIAL;
+}
+
+/* Splits the stage's time into computing and waiting. The kernel's measure of waiting is too low
+ * where the tasks that wait change between processors, so that what the device needs counts if it
+ * is more. */
+static void split_time(Sequence *s, double serial)
+{
+    const StageFacts *f = s->f;
+    double expected = serial * default_overlap(f), ready = (double)f->ready;
+
+    if (f->ready == 0) {
+        s->overlap = default_overlap(f);
+        s->warm = (double)f->n_opens * STAGE_TIME_OPEN_USEC;
+        return;
+    }
+    s->warm = ready - fmin(fmax((double)f->stalled, expected), ready * 0.95);
+    s->overlap = serial > 0 ? (ready - s->warm) / serial : 0;
+}
+
+static int sequence_make(const StageFacts *f, Sequence *ret)
+{
+    _cleanup_(sequence_done) Sequence s = {.f = f};
+    _cleanup_free_ Keyed *keys = calloc(f->n_reads + 1, sizeof(Keyed));
+    _cleanup_free_ double *each = calloc(f->n_reads + 1, sizeof(double));
+    usec_t last = last_need(f);
+    double serial;
+
+    s.order = calloc(f->n_reads + 1, sizeof(uint32_t));
+    s.think = calloc(f->n_reads + 1, sizeof(double));
+    if (!keys || !each || !s.order || !s.think)
+        return -ENOMEM;
+    for (size_t i = 0; i < f->n_reads; i++)
+        keys[i] = (Keyed){need_of(f, i, last), 0, (uint32_t)i};
+    qsort(keys, f->n_reads, sizeof(Keyed), compare_keyed);
+    for (size_t i = 0; i < f->n_reads; i++)
+        s.order[i] = keys[i].read;
+    serial = serial_usec(&s, each);
+    if (serial < 0)
+        return -ENOMEM;
+    split_time(&s, serial);
+    distribute_think(&s, keys, each);
+    *ret = s;
+    s = (Sequence){0};
+    return 0;
+}
+
+/* --- replay ----------------------------------------------------------------------------------- */
+
+#define NOT_READ (-1.0)
+
+typedef struct Stream {
+    uint32_t *queue; /* into f->reads: metadata, then data */
+    size_t n, next;
+    size_t n_metadata;
+    double begin;      /* no request before this */
+    double data_begin; /* the opens are done */
+    uint64_t part;     /* of the next read: bytes that were requested */
+    double done;       /* the last request so far */
+} Stream;
+
+typedef struct Timeline {
+    const Sequence *s;
+    Device *devices;
+    Stream *streams;
+    double *resident; /* read -> when it is in memory, or NOT_READ */
+} Timeline;
+
+static void timeline_done(Timeline *m)
+{
+    for (size_t i = 0; m->streams && i < m->s->f->n_devices; i++)
+        free(m->streams[i].queue);
+    free(m->streams);
+    free(m->devices);
+    free(m->resident);
+}
+
+static int fill_stream(Timeline *m, uint32_t device, bool metadata_only, usec_t bin)
+{
+    const StageFacts *f = m->s->f;
+    Stream *s = &m->streams[device];
+    _cleanup_free_ Keyed *keys = calloc(f->n_reads + 1, sizeof(Keyed));
+    size_t n = 0;
+
+    s->queue = calloc(f->n_reads + 1, sizeof(uint32_t));
+    if (!keys || !s->queue)
+        return -ENOMEM;
+    for (size_t i = 0; i < f->n_reads; i++) {
+        const StageRead *r = &f->reads[i];
+        uint64_t group = 0;
+
+        if (r->device != device || (metadata_only && !r->metadata))
+            continue;
+        if (!r->metadata)
+            group = bin == 0 ? 1 : r->need == USEC_INFINITY ? UINT64_MAX : 1 + r->need / bin;
+        s->n_metadata += r->metadata;
+        keys[n++] = (Keyed){group, r->place, (uint32_t)i};
+    }
+    qsort(keys, n, sizeof(Keyed), compare_keyed);
+    for (size_t i = 0; i < n; i++)
+        s->queue[i] = keys[i].read;
+    s->n = n;
+    return 0;
+}
+
+/* How long it takes until replay makes its first request. */
+static double start_usec(const StageFacts *f)
+{
+    const DeviceProfile *p = f->n_devices > 0 ? f->devices[0].profile
+                                              : device_profile_of_class(DEVICE_CLASS_UNKNOWN);
+    double move =
+            (double)cost_seek_bytes(p) / p->rate_bytes_per_usec - p->fixed_usec / MAX(p->depth, 1U);
+
+    return START_USEC + PROGRAM_REQUESTS * (p->fixed_usec + fmax(move, 0)) +
+           (double)(PROGRAM_BYTES + f->pack_bytes) / p->rate_bytes_per_usec;
+}
+
+static int timeline_make(Timeline *m, const Sequence *s, bool metadata_only, usec_t bin)
+{
+    const StageFacts *f = s->f;
+    double begin = start_usec(f);
+    int r = 0;
+
+    *m = (Timeline){
+            .s = s,
+            .devices = calloc(f->n_devices + 1, sizeof(Device)),
+            .streams = calloc(f->n_devices + 1, sizeof(Stream)),
+            .resident = calloc(f->n_reads + 1, sizeof(double)),
+    };
+    if (!m->devices || !m->streams || !m->resident)
+        return -ENOMEM;
+    for (size_t i = 0; i < f->n_reads; i++)
+        m->resident[i] = NOT_READ;
+    for (uint32_t i = 0; r >= 0 && i < f->n_devices; i++) {
+        device_init(&m->devices[i], &f->devices[i]);
+        m->streams[i].begin = m->streams[i].done = begin;
+        r = fill_stream(m, i, metadata_only, bin);
+    }
+    return r;
+}
+
+/* Reads of the stage are not requested again. */
+static void skip_resident(Timeline *m, Stream *s)
+{
+    while (s->next < s->n && s->part == 0 && m->resident[s->queue[s->next]] != NOT_READ)
+        s->next++;
+}
+
+/* When the stream can make its next request; INFINITY: it has none left. */
+static double stream_ready(Timeline *m, uint32_t device)
+{
+    const Device *d = &m->devices[device];
+    Stream *s = &m->streams[device];
+    double begin = s->begin;
+
+    skip_resident(m, s);
+    if (s->next >= s->n)
+        return INFINITY;
+    if (s->next >= s->n_metadata) {
+        if (s->data_begin == 0) /* files are opened once their metadata is there */
+            s->data_begin = s->done + (double)m->s->f->n_opens * OPEN_USEC;
+        begin = s->data_begin;
+    }
+    return fmax(begin, d->slots[next_slot(d)]);
+}
+
+static void stream_submit(Timeline *m, uint32_t device, double at)
+{
+    Stream *s = &m->streams[device];
+    uint32_t read = s->queue[s->next];
+    const StageRead *r = &m->s->f->reads[read];
+    uint64_t length = MIN(r->length - s->part, REPLAY_REQUEST);
+
+    s->done = fmax(s->done,
+                   serve(&m->devices[device], at,
+                         r->place == PHYSICAL_UNKNOWN ? r->place : r->place + s->part, length));
+    s->part += length;
+    if (s->part < r->length)
+        return;
+    m->resident[read] = s->done;
+    s->part = 0;
+    s->next++;
+}
+
+/* Lets replay make the requests that it makes before `until`. */
+static void advance_streams(Timeline *m, double until)
+{
+    for (;;) {
+        uint32_t first = 0;
+        double at = INFINITY;
+
+        for (uint32_t i = 0; i < m->s->f->n_devices; i++) {
+            double t = stream_ready(m, i);
+
+            if (t < at) {
+                at = t;
+                first = i;
+            }
+        }
+        if (!(at < until))
+            return;
+        stream_submit(m, first, at);
+    }
+}
+
+static double all_done(const Timeline *m)
+{
+    double done = 0;
+
+    for (size_t i = 0; i < m->s->f->n_devices; i++)
+        done = fmax(done, m->streams[i].done);
+    return done;
+}
+
+/* The reader from `now` on; returns when it is done. */
+static double play_reader(Timeline *m, double now)
+{
+    const StageFacts *f = m->s->f;
+
+    for (size_t k = 0; k < f->n_reads; k++) {
+        uint32_t read = m->s->order[k];
+        const StageRead *r = &f->reads[read];
+        double end;
+
+        now += m->s->think[k];
+        advance_streams(m, now);
+        if (m->resident[read] == NOT_READ) {
+            end = read_cold(&m->devices[r->device], now, r);
+            m->resident[read] = end;
+            now += (end - now) * r->probability * m->s->overlap;
+        } else if (m->resident[read] > now)
+            now += (m->resident[read] - now) * r->probability;
+    }
+    return now + m->s->think[f->n_reads];
+}
+
+static int play(const Sequence *s, bool metadata_only, usec_t bin, usec_t hold, usec_t *ret_usec,
+                usec_t *ret_hold)
+{
+    _cleanup_(timeline_done) Timeline m;
+    int r = timeline_make(&m, s, metadata_only, bin);
+    double begin = start_usec(s->f);
+
+    if (r < 0)
+        return r;
+    if (hold == USEC_INFINITY) {
+        advance_streams(&m, INFINITY);
+        begin = all_done(&m);
+    } else
+        begin = fmax(begin, (double)hold);
+    *ret_usec = (usec_t)play_reader(&m, begin);
+    if (ret_hold)
+        *ret_hold = (usec_t)begin;
+    return 0;
+}
+
+int stage_time_replayed(const StageFacts *f, bool metadata_only, usec_t bin, usec_t hold,
+                        usec_t *ret_usec, usec_t *ret_hold)
+{
+    _cleanup_(sequence_done) Sequence s = {0};
+    int r = sequence_make(f, &s);
+
+    return r < 0 ? r : play(&s, metadata_only, bin, hold, ret_usec, ret_hold);
+}
+
+static double cold_usec(const Sequence *s)
+{
+    _cleanup_free_ double *each = calloc(s->f->n_reads + 1, sizeof(double));
+    double serial = each ? serial_usec(s, each) : -1;
+
+    return serial < 0 ? -1 : s->f->ready > 0 ? (double)s->f->ready : s->warm + serial * s->overlap;
+}
+
+int stage_time_cold(const StageFacts *f, usec_t *ret_usec)
+{
+    _cleanup_(sequence_done) Sequence s = {0};
+    int r = sequence_make(f, &s);
+    double t = r < 0 ? -1 : cold_usec(&s);
+
+    if (t < 0)
+        return -ENOMEM;
+    *ret_usec = (usec_t)t;
+    return 0;
+}
+
+/* --- the choice ------------------------------------------------------------------------------- */
+
+static const usec_t bins[] = {
+        1 * USEC_PER_MSEC,   20 * USEC_PER_MSEC,  50 * USEC_PER_MSEC, 100 * USEC_PER_MSEC,
+        200 * USEC_PER_MSEC, 500 * USEC_PER_MSEC, 1 * USEC_PER_SEC,   0};
+
+/* Parts of a whole sweep, in per cent, for which the stage may be held. */
+static const unsigned holds_percent[] = {10, 20, 30, 40, 50, 60, 70, 80, 90};
+
+static int predict_concurrent(const Sequence *s, StagePrediction *p)
+{
+    for (size_t i = 0; i < ELEMENTSOF(bins); i++) {
+        usec_t t;
+        int r = play(s, false, bins[i], 0, &t, NULL);
+
+        if (r < 0)
+            return r;
+        if (t < p->usec[POLICY_CONCURRENT]) {
+            p->usec[POLICY_CONCURRENT] = t;
+            p->concurrent_bin = bins[i];
+        }
+    }
+    return 0;
+}
+
+/* Holds the stage for the whole sweep in the order of place, or for a part of a sweep in bins. A
+ * whole sweep needs no instants of first use, so that a part must gain to be chosen. */
+static int predict_gate(const Sequence *s, StagePrediction *p)
+{
+    usec_t whole, least;
+    int r = play(s, false, 0, USEC_INFINITY, &p->usec[POLICY_GATE], &whole);
+
+    p->hold = whole;
+    p->gate_whole = true;
+    least = p->usec[POLICY_GATE] - p->usec[POLICY_GATE] / 50;
+    for (size_t i = 0; r >= 0 && i < ELEMENTSOF(bins); i++)
+        for (size_t k = 0; r >= 0 && k < ELEMENTSOF(holds_percent); k++) {
+            usec_t hold = whole * holds_percent[k] / 100, t;
+
+            r = play(s, false, bins[i], hold, &t, NULL);
+            if (r >= 0 && t < least && hold <= s->f->deadline) {
+                p->usec[POLICY_GATE] = least = t;
+                p->hold = hold;
+                p->gate_whole = false;
+                p->gate_bin = bins[i];
+            }
+        }
+    if (p->hold > s->f->deadline)
+        p->usec[POLICY_GATE] = USEC_INFINITY;
+    return r;
+}
+
+#define N_CANDIDATES 4
+
+/* At equal times the earlier one. Readers next to each other cost a disk that seeks more than one
+ * reader next to one stream shows, so that a policy must gain a tenth to be chosen over `gate`
+ * there. */
+static const Policy on_seeking[N_CANDIDATES] = {POLICY_IDLE, POLICY_GATE, POLICY_CONCURRENT,
+                                                POLICY_METADATA};
+static const Policy on_others[N_CANDIDATES] = {POLICY_IDLE, POLICY_CONCURRENT, POLICY_GATE,
+                                               POLICY_METADATA};
+
+static bool seeks(const StageFacts *f)
+{
+    for (size_t i = 0; i < f->n_devices; i++)
+        if (f->devices[i].profile->seek_max_usec > 0)
+            return true;
+    return false;
+}
+
+static void choose(const StageFacts *f, StagePrediction *p)
+{
+    usec_t off = p->usec[POLICY_OFF], margin = (usec_t)((double)off * STAGE_TIME_MARGIN);
+    usec_t best = f->ready > 0 ? off - MIN(MAX(margin, STAGE_TIME_GAIN_MIN), off) : USEC_INFINITY;
+    const Policy *candidates = seeks(f) ? on_seeking : on_others;
+
+    p->best = POLICY_OFF;
+    p->reason = POLICY_REASON_NO_GAIN;
+    for (size_t i = 0; i < N_CANDIDATES; i++)
+        /* Nothing is held for an estimate where readers do not get in each other's way. */
+        if (p->usec[candidates[i]] < best &&
+            (f->ready > 0 || seeks(f) || candidates[i] != POLICY_GATE)) {
+            p->best = candidates[i];
+            p->reason = POLICY_REASON_FASTEST;
+            best = p->usec[p->best];
+            if (seeks(f) && p->best == POLICY_GATE)
+                best -= best / 10;
+        }
+}
+
+int stage_time_predict(const StageFacts *f, StagePrediction *ret)
+{
+    _cleanup_(sequence_done) Sequence s = {0};
+    StagePrediction p = {0};
+    double cold;
+    int r;
+
+    for (Policy i = 0; i < _POLICY_MAX; i++)
+        p.usec[i] = USEC_INFINITY;
+    r = sequence_make(f, &s);
+    if (r < 0)
+        return r;
+    cold = cold_usec(&s);
+    if (cold < 0)
+        return -ENOMEM;
+    p.usec[POLICY_OFF] = (usec_t)cold;
+    if (f->waits)
+        p.usec[POLICY_IDLE] = (usec_t)s.warm;
+    else {
+        r = play(&s, true, 0, 0, &p.usec[POLICY_METADATA], NULL);
+        if (r >= 0)
+            r = predict_concurrent(&s, &p);
+        if (r >= 0)
+            r = predict_gate(&s, &p);
+        if (r < 0)
+            return r;
+    }
+    choose(f, &p);
+    *ret = p;
+    return 0;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Predicts how long a stage takes under each policy, and chooses the policy with the least
+ * predicted time. Pure.
+ *
+ * The stage is one reader. It computes for a while, reads a range, computes, and so on, in the
+ * order of first use. The time that it computes is the recorded time without the recorded wait for
+ * I/O. A read that replay has brought in costs nothing, one that is on its way costs the rest of
+ * its way, and any other is served by the device (plan/cost-model.h), at most READ_AHEAD bytes at a
+ * time. A stage has several processes, whose waits overlap: `overlap` is the part of the sum of its
+ * reads that it really waits. It follows from the recorded wait.
+ *
+ * Replay is one stream for each device. The device takes a request of whoever asked first. Replay
+ * reads metadata in the order of place, opens the files, and reads data by bins of first use, each
+ * bin in the order of place. The reader begins after `hold`. */
+
+#include "base/vocabulary.h"
+#include "volume/device-profile.h"
+
+#include "base/time-util.h"
+
+typedef struct StageDevice {
+    const DeviceProfile *profile;
+    uint64_t size_bytes;
+} StageDevice;
+
+/* A range that the pack contains. */
+typedef struct StageRead {
+    uint32_t device; /* into StageFacts.devices */
+    bool metadata;
+    uint64_t place, length; /* bytes on the device; PHYSICAL_UNKNOWN: not known where */
+    usec_t need;            /* first use since the stage's start; USEC_INFINITY: unknown */
+    double probability;
+} StageRead;
+
+typedef struct StageFacts {
+    const StageDevice *devices;
+    size_t n_devices;
+    const StageRead *reads;
+    size_t n_reads;
+    uint64_t n_opens;    /* files that replay opens */
+    uint64_t pack_bytes; /* size of the pack, which replay reads first */
+    usec_t ready;        /* how long the stage takes without replay, as measured; 0: unknown */
+    usec_t stalled;      /* how long tasks waited for I/O meanwhile */
+    bool waits;      /* the stage begins when somebody comes (a login): replay reads before it, at
+                        idle priority, and cannot hold it */
+    usec_t deadline; /* longest hold */
+} StageFacts;
+
+typedef struct StagePrediction {
+    usec_t usec[_POLICY_MAX];        /* predicted time of the stage; USEC_INFINITY: not predicted */
+    usec_t hold;                     /* of `gate`: how long the stage is held */
+    bool gate_whole;                 /* of `gate`: the stage is held until all is read */
+    usec_t concurrent_bin, gate_bin; /* width of a bin of first use; 0: order of place */
+    Policy best;
+    PolicyReason reason;
+} StagePrediction;
+
+/* The stage's time if replay reads everything (`metadata_only`: only metadata) in bins of that
+ * width and holds the stage for that long; USEC_INFINITY holds it until all is read. *ret_hold (may
+ * be NULL) is how long that is. 0 or -ENOMEM. */
+int stage_time_replayed(const StageFacts *f, bool metadata_only, usec_t bin, usec_t hold,
+                        usec_t *ret_usec, usec_t *ret_hold);
+
+/* The stage's time without replay. 0 or -ENOMEM. */
+int stage_time_cold(const StageFacts *f, usec_t *ret_usec);
+
+/* Predicts all policies that suit the stage and chooses. `off` is chosen if the best gains less
+ * than STAGE_TIME_MARGIN of the stage's time, or less than STAGE_TIME_GAIN_MIN; but not for a stage
+ * that was never measured. 0 or -ENOMEM; *ret is untouched on failure. */
+int stage_time_predict(const StageFacts *f, StagePrediction *ret);
+
+#define STAGE_TIME_MARGIN   0.05
+#define STAGE_TIME_GAIN_MIN (20 * USEC_PER_MSEC)
+
+/* For a stage that was never measured: the time to compute for each file that it opens, and the
+ * overlap of its waits on a device that serves one request at a time, and on others. The bench's
+ * boots have 0.2 ms, 0.9 and 0.65. */
+#define STAGE_TIME_OPEN_USEC      200
+#define STAGE_TIME_OVERLAP_SERIAL 0.9
+#define STAGE_TIME_OVERLAP_DEEP   0.65

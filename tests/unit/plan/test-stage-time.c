@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The predicted time of a stage: plan/stage-time.h. Known answers for stages of a few reads, and
+ * properties of random ones. */
+
+#include "plan/stage-time.h"
+
+#include "base/ranges.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#define MB   UINT64_C(1000000)
+#define MSEC USEC_PER_MSEC
+
+/* 100 MB/s, 1 ms a request, one at a time. */
+static const DeviceProfile flash = {.rate_bytes_per_usec = 100, .fixed_usec = 1000, .depth = 1};
+static const DeviceProfile deep = {.rate_bytes_per_usec = 100, .fixed_usec = 3000, .depth = 64};
+
+#define READS_MAX 400
+
+typedef struct Example {
+    StageDevice device;
+    StageRead reads[READS_MAX];
+    StageFacts f;
+} Example;
+
+/* `n` reads of `length` bytes, `gap` apart on the device, needed one after the other. */
+static void example(Example *x, const DeviceProfile *p, size_t n, uint64_t length, usec_t ready,
+                    usec_t stalled)
+{
+    *x = (Example){.device = {p, 8000 * MB}};
+    for (size_t i = 0; i < n; i++)
+        x->reads[i] = (StageRead){
+                .place = (i * 7919) % 8000 * MB,
+                .length = length,
+                .need = ready * i / n,
+                .probability = 1,
+        };
+    x->f = (StageFacts){
+            .devices = &x->device,
+            .n_devices = 1,
+            .reads = x->reads,
+            .n_reads = n,
+            .n_opens = n,
+            .ready = ready,
+            .stalled = stalled,
+            .deadline = 10 * USEC_PER_SEC,
+    };
+}
+
+static StagePrediction predict(const Example *x)
+{
+    StagePrediction p;
+
+    assert_int_equal(stage_time_predict(&x->f, &p), 0);
+    return p;
+}
+
+#define assert_about(a, b, part) \
+    assert_true(fabs((double)(a) - (double)(b)) <= (part) * (double)(b) + 1)
+
+/* The recorded time is the time without replay, whatever the model of the device says. */
+static void a_stage_without_replay_takes_what_was_measured(void **state)
+{
+    Example x;
+    usec_t t;
+
+    example(&x, &flash, 100, 100000, USEC_PER_SEC, 100 * MSEC);
+    assert_int_equal(stage_time_cold(&x.f, &t), 0);
+    assert_int_equal(t, USEC_PER_SEC);
+    assert_int_equal(predict(&x).usec[POLICY_OFF], USEC_PER_SEC);
+}
+
+static void nothing_is_gained_where_nothing_waits(void **state)
+{
+    Example x;
+    StagePrediction p;
+
+    example(&x, &flash, 1, 4096, 5 * USEC_PER_SEC, 0);
+    p = predict(&x);
+    assert_int_equal(p.best, POLICY_OFF);
+    assert_int_equal(p.reason, POLICY_REASON_NO_GAIN);
+    example(&x, &flash, 0, 0, 5 * USEC_PER_SEC, 0);
+    assert_int_equal(predict(&x).best, POLICY_OFF);
+}
+
+/* Nothing is computed: a stage that only reads takes at least as long as the device needs. 200
+ * reads of 100 kB take 200 * (1 + 1) ms one after the other. */
+static void only_reads(void **state)
+{
+    Example x;
+    StagePrediction p;
+    usec_t t, hold;
+
+    example(&x, &flash, 200, 100000, 400 * MSEC, 400 * MSEC);
+    p = predict(&x);
+    for (Policy k = 0; k <= POLICY_GATE; k++)
+        assert_true(p.usec[k] >= 380 * MSEC);
+    /* A device that serves 64 at once: 20 MB take 200 ms, and the latencies hide behind them. */
+    example(&x, &deep, 200, 100000, 800 * MSEC, 760 * MSEC);
+    assert_int_equal(stage_time_replayed(&x.f, false, 0, USEC_INFINITY, &t, &hold), 0);
+    assert_true(hold > 200 * MSEC && hold < 260 * MSEC); /* and the start of the program */
+    assert_about(t, hold + 40 * MSEC, 0.01);             /* 5 % of 800 ms are computed */
+    assert_true(predict(&x).usec[POLICY_GATE] <= t);
+}
+
+/* Half is computed, half is waited: reading ahead of the reader hides what is waited for. */
+static void reading_overlaps_with_computing(void **state)
+{
+    Example x;
+    StagePrediction p;
+
+    example(&x, &flash, 100, 100000, 400 * MSEC, 200 * MSEC);
+    p = predict(&x);
+    assert_true(p.usec[POLICY_CONCURRENT] >= 200 * MSEC);
+    assert_true(p.usec[POLICY_CONCURRENT] <= 260 * MSEC);
+    /* The gate that reads everything first cannot overlap, the one that reads a part can. */
+    assert_true(p.usec[POLICY_GATE] <= p.usec[POLICY_CONCURRENT] + 20 * MSEC);
+    assert_true(p.best == POLICY_CONCURRENT || (p.best == POLICY_GATE && !p.gate_whole));
+    assert_int_equal(p.reason, POLICY_REASON_FASTEST);
+}
+
+/* Metadata alone gains its share of the reads. */
+static void metadata_gains_its_share(void **state)
+{
+    Example x;
+    usec_t all, some;
+
+    example(&x, &flash, 200, 8192, USEC_PER_SEC, 800 * MSEC);
+    for (size_t i = 0; i < 100; i++)
+        x.reads[2 * i].metadata = true;
+    assert_int_equal(stage_time_replayed(&x.f, true, 0, 0, &some, NULL), 0);
+    assert_int_equal(stage_time_replayed(&x.f, false, 1000, 0, &all, NULL), 0);
+    assert_true(all < some && some < USEC_PER_SEC);
+}
+
+static void a_slow_disk_is_swept(void **state)
+{
+    const DeviceProfile *hdd = device_profile_of_class(DEVICE_CLASS_HDD);
+    Example x;
+    StagePrediction p;
+
+    example(&x, hdd, 400, 50000, 6 * USEC_PER_SEC, 5700 * MSEC);
+    for (size_t i = 0; i < 400; i++)
+        x.reads[i].place = (i * 7919) % 400 * 60000; /* near each other, in disorder */
+    p = predict(&x);
+    assert_int_equal(p.best, POLICY_GATE);
+    assert_true(p.usec[POLICY_GATE] < 2 * USEC_PER_SEC);
+    assert_true(p.usec[POLICY_CONCURRENT] > p.usec[POLICY_GATE]);
+    /* No hold is longer than the deadline. */
+    x.f.deadline = 100 * MSEC;
+    p = predict(&x);
+    assert_true(p.usec[POLICY_GATE] == USEC_INFINITY || p.hold <= 100 * MSEC);
+    x.f.deadline = 0;
+    assert_true(predict(&x).best != POLICY_GATE);
+}
+
+static void a_login_is_read_before(void **state)
+{
+    Example x;
+    StagePrediction p;
+
+    example(&x, &flash, 200, 100000, USEC_PER_SEC, 700 * MSEC);
+    x.f.waits = true;
+    p = predict(&x);
+    assert_int_equal(p.best, POLICY_IDLE);
+    assert_int_equal(p.usec[POLICY_IDLE], 300 * MSEC);
+    assert_true(p.usec[POLICY_GATE] == USEC_INFINITY && p.usec[POLICY_CONCURRENT] == USEC_INFINITY);
+}
+
+/* What was never measured is estimated, and replayed. */
+static void an_unmeasured_stage_is_replayed(void **state)
+{
+    Example x;
+    StagePrediction p;
+
+    example(&x, &flash, 300, 100000, 0, 0);
+    p = predict(&x);
+    assert_true(p.best != POLICY_OFF);
+    assert_true(p.usec[POLICY_OFF] > 300 * MSEC && p.usec[POLICY_OFF] < 2 * USEC_PER_SEC);
+    x.f.n_reads = 0;
+    assert_true(predict(&x).best != POLICY_OFF);
+}
+
+static void reads_of_unknown_place_and_need(void **state)
+{
+    Example x;
+    StagePrediction p;
+
+    example(&x, &flash, 300, 100000, USEC_PER_SEC, 600 * MSEC);
+    for (size_t i = 0; i < 300; i++) {
+        if (i % 2)
+            x.reads[i].place = PHYSICAL_UNKNOWN;
+        if (i % 3)
+            x.reads[i].need = USEC_INFINITY;
+    }
+    p = predict(&x);
+    assert_true(p.best != POLICY_OFF && p.usec[p.best] < USEC_PER_SEC);
+}
+
+static uint64_t seed = 1;
+
+static uint64_t chance(uint64_t n)
+{
+    seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (seed >> 33) % n;
+}
+
+/* A device that is faster in everything makes no stage slower, if its time is not known from a
+ * measurement. */
+static void a_faster_device_takes_no_longer(void **state)
+{
+    for (int round = 0; round < 100; round++) {
+        DeviceProfile slow = {
+                .rate_bytes_per_usec = (double)(10 + chance(400)),
+                .fixed_usec = (double)(50 + chance(3000)),
+                .depth = 1,
+        };
+        DeviceProfile fast = slow;
+        Example x;
+        StagePrediction a, b;
+
+        fast.rate_bytes_per_usec *= 2;
+        fast.fixed_usec /= 2;
+        example(&x, &slow, 50 + chance(300), 4096 * (1 + chance(40)), 0, 0);
+        for (size_t i = 0; i < x.f.n_reads; i++)
+            x.reads[i].need = chance(USEC_PER_SEC);
+        a = predict(&x);
+        x.device.profile = &fast;
+        b = predict(&x);
+        for (Policy k = 0; k <= POLICY_GATE; k++)
+            assert_true(b.usec[k] <= a.usec[k]);
+        assert_true(a.usec[a.best] <= a.usec[POLICY_CONCURRENT]);
+    }
+}
+
+/* A longer hold delays the beginning, and nothing else. */
+static void a_hold_costs_at_most_itself(void **state)
+{
+    Example x;
+    usec_t none, t;
+
+    example(&x, &flash, 300, 60000, USEC_PER_SEC, 500 * MSEC);
+    assert_int_equal(stage_time_replayed(&x.f, false, 1000, 0, &none, NULL), 0);
+    for (usec_t hold = 0; hold <= USEC_PER_SEC; hold += 100 * MSEC) {
+        assert_int_equal(stage_time_replayed(&x.f, false, 1000, hold, &t, NULL), 0);
+        assert_true(t <= none + hold + MSEC);
+        assert_true(t + MSEC >= hold + 500 * MSEC);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+            cmocka_unit_test(a_stage_without_replay_takes_what_was_measured),
+            cmocka_unit_test(nothing_is_gained_where_nothing_waits),
+            cmocka_unit_test(only_reads),
+            cmocka_unit_test(reading_overlaps_with_computing),
+            cmocka_unit_test(metadata_gains_its_share),
+            cmocka_unit_test(a_slow_disk_is_swept),
+            cmocka_unit_test(a_login_is_read_before),
+            cmocka_unit_test(an_unmeasured_stage_is_replayed),
+            cmocka_unit_test(reads_of_unknown_place_and_need),
+            cmocka_unit_test(a_faster_device_takes_no_longer),
+            cmocka_unit_test(a_hold_costs_at_most_itself),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
