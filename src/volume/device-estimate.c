@@ -8,6 +8,9 @@
 /* A seek and half a rotation take 8 ms on a slow disk at 15,000 rpm and 4 ms on a good one at
  * 7,200 rpm. Flash reads any place in less than 1 ms, SD cards sometimes take longer. */
 #define SEEK_MIN_USEC 3000.0
+/* No seek and rotation of a mechanical disk takes longer. A volume that is loaded from a snapshot
+ * does when a place is read for the first time. */
+#define SEEK_MAX_USEC 25000.0
 #define SEEK_RATIO    4.0
 
 /* The number of other samples from which zeroed samples do not count. */
@@ -140,7 +143,7 @@ int device_seeks_slowly(const DeviceSamples *s)
     if (far < SEEK_MIN_USEC)
         return 0;
     collect(s, DEVICE_SAMPLE_NEAR, has_distance, 0, time_of, 0, &x);
-    if (x.n < DEVICE_NEAR_MIN)
+    if (x.n < DEVICE_NEAR_MIN || far > SEEK_MAX_USEC)
         return -ENODATA;
     near = quantile(&x, 0.1);
     if (far >= SEEK_RATIO * near)
@@ -267,7 +270,7 @@ void device_estimate(const DeviceSamples *s, uint64_t size_bytes, const DevicePr
         double latency;
 
         collect(s, DEVICE_SAMPLE_FAR, is_any, 0, time_of, 0, &x);
-        latency = quantile(&x, 0.5);
+        latency = quantile(&x, 0.25);
         d->fixed_usec = fmax(latency - 4096 / d->rate_bytes_per_usec, 1);
         d->seek_min_usec = d->seek_max_usec = d->half_rotation_usec = 0;
         d->wait_bytes = 0;

@@ -6,16 +6,20 @@
  * Every parameter is a median or another quantile, so that single slow reads (other load) and
  * single fast reads (a cache below the kernel) change little:
  *
- *   rate        upper quartile of the longest STREAM samples, less the latency: of one request, or
- * of each where the device serves one request at a time seeks       the lower quartile of FAR is at
- * least 3 ms and four times the lowest tenth of NEAR at distance 0: a mechanical disk reads the
- * next block from its buffer. Across a network both take equally long. latency     of a disk that
- * seeks: lower quartile of NEAR at distance 0; else the median of FAR seek time   line through FAR
- * over the root of the distance (Theil-Sen: the median of the slopes of all pairs; Sen, Estimates
- * of the regression coefficient based on Kendall's tau, 1968). Half a rotation is measurable by the
- * spread around that line. Only the sum of shortest seek and half rotation matters to the cost
- * model. wait_bytes  the longest gap of NEAR that takes much less than a seek depth       highest
- * throughput of PARALLEL times the latency (Little's law): the smallest depth with full throughput
+ * - Rate: the upper quartile of the longest STREAM samples, less the latency of one request, or of
+ *   each where the device serves one request at a time.
+ * - The device seeks slowly if the lower quartile of FAR is at least 3 ms and four times the lowest
+ *   tenth of NEAR at distance 0: a mechanical disk reads the next block from its buffer. Across a
+ *   network both take equally long.
+ * - Latency: the lower quartile of NEAR at distance 0 if the device seeks slowly, else of FAR. A
+ *   busy processor delays single reads most.
+ * - Seek time: the line through FAR over the root of the distance (Theil-Sen: the median of the
+ *   slopes of all pairs; Sen, Estimates of the regression coefficient based on Kendall's tau,
+ *   1968). The spread around the line measures half a rotation. Only the sum of shortest seek and
+ *   half rotation matters to the cost model.
+ * - wait_bytes: the longest gap of NEAR that takes much less than a seek.
+ * - Depth: the highest throughput of PARALLEL times the latency (Little's law), which is the
+ *   smallest depth with full throughput.
  *
  * Samples that the device answered with zeros count only if there are too few others. */
 
