@@ -76,6 +76,11 @@ int device_open(Device *d, const DiskProfile *profile, const char *image, const 
         return -ENOMEM;
 
     d->disk = disk_init(profile, d->size);
+    if (disk_granules(profile, d->size) > 0) {
+        d->disk.touched = calloc(disk_granules(profile, d->size), sizeof(bool));
+        if (!d->disk.touched)
+            return -ENOMEM;
+    }
     d->start_nsec = now_nsec();
     if (log) {
         d->log = fopen(log, "we");
@@ -97,12 +102,14 @@ int device_close(Device *d)
     free(d->pending.requests);
     free(d->pending.reqs);
     free(d->written);
+    free(d->disk.touched);
     while (d->saved) {
         Saved *next = d->saved->next;
         saved_free(d->saved);
         d->saved = next;
     }
     d->written = NULL;
+    d->disk.touched = NULL;
     d->log = NULL;
     d->data = NULL;
     d->pending = (Pending){};
@@ -215,9 +222,10 @@ void device_read(Device *d, fuse_req_t req, size_t size, uint64_t offset)
 
     bool delayed = atomic_load(&d->delays);
     pthread_mutex_lock(&d->lock);
-    if (!delayed)
+    if (!delayed) {
         account(d, &r, NULL, 1);
-    else if (d->stopping)
+        disk_touch(&d->disk, r.offset, r.length);
+    } else if (d->stopping)
         q = -EIO;
     else
         q = pending_add(&d->pending, &r, req);
@@ -240,6 +248,7 @@ int device_write(Device *d, const char *data, size_t size, uint64_t offset)
     pthread_mutex_lock(&d->lock);
     for (uint64_t block = offset / BLOCK; block * BLOCK < offset + size; block++)
         d->written[block / 8] |= (unsigned char)(1 << block % 8);
+    disk_touch(&d->disk, offset, size);
     d->writes++;
     d->written_bytes += size;
     pthread_mutex_unlock(&d->lock);
@@ -280,6 +289,8 @@ static int reset(Device *d, const char *name)
     if (madvise(d->data, d->size, MADV_DONTNEED) < 0)
         return -errno;
     memset(d->written, 0, bitmap_bytes(d));
+    if (d->disk.touched)
+        memset(d->disk.touched, 0, disk_granules(d->disk.profile, d->size) * sizeof(bool));
     if (!s)
         return 0;
     memcpy(d->written, s->written, bitmap_bytes(d));
@@ -319,6 +330,31 @@ static int save(Device *d, const char *name)
     return 0;
 }
 
+/* `range`: "OFFSET LENGTH" in bytes, or NULL for the whole disk. */
+static int touch(Device *d, const char *range)
+{
+    uint64_t offset = 0, length = d->size;
+    char rest;
+
+    if (!d->disk.touched)
+        return -EINVAL;
+    if (range && sscanf(range, "%" SCNu64 " %" SCNu64 "%c", &offset, &length, &rest) != 2)
+        return -EINVAL;
+    if (offset > d->size || length > d->size - offset)
+        return -EINVAL;
+    disk_touch(&d->disk, offset, length);
+    return 0;
+}
+
+static uint64_t count_touched(const Device *d)
+{
+    uint64_t n = 0;
+
+    for (uint64_t g = 0; d->disk.touched && g < disk_granules(d->disk.profile, d->size); g++)
+        n += d->disk.touched[g];
+    return n;
+}
+
 int device_control(Device *d, const char *command)
 {
     int r = 0;
@@ -344,6 +380,10 @@ int device_control(Device *d, const char *command)
         r = reset(d, command + 6);
     else if (strncmp(command, "save ", 5) == 0 && command[5])
         r = save(d, command + 5);
+    else if (strcmp(command, "touch") == 0)
+        r = touch(d, NULL);
+    else if (strncmp(command, "touch ", 6) == 0)
+        r = touch(d, command + 6);
     else
         r = -EINVAL;
     pthread_mutex_unlock(&d->lock);
@@ -360,10 +400,12 @@ int device_describe(Device *d, char *buf, size_t size)
     int n = snprintf(buf, size,
                      "profile=%s\ntags=%u\nrotational=%d\nsize=%" PRIu64 "\ndelays=%s\n"
                      "reads=%" PRIu64 "\nread_bytes=%" PRIu64 "\nbusy_usec=%" PRIu64 "\n"
-                     "writes=%" PRIu64 "\nwritten_bytes=%" PRIu64 "\nqueued=%zu\n",
+                     "writes=%" PRIu64 "\nwritten_bytes=%" PRIu64 "\nqueued=%zu\n"
+                     "granules_touched=%" PRIu64 "\n",
                      p->name, p->tags, p->rotational, d->size,
                      atomic_load(&d->delays) ? "on" : "off", d->reads, d->read_bytes,
-                     d->busy_nsec / NSEC_USEC, d->writes, d->written_bytes, d->pending.n);
+                     d->busy_nsec / NSEC_USEC, d->writes, d->written_bytes, d->pending.n,
+                     count_touched(d));
     pthread_mutex_unlock(&d->lock);
     return n;
 }

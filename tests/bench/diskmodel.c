@@ -35,10 +35,19 @@ const DiskProfile disk_profiles[] = {
          .depth = 1,
          .tags = 32,
          .rotational = true},
+        {.name = "usb2", .rate = 30 * MB, .fixed_nsec = 1000 * USEC, .depth = 1, .tags = 4},
         {.name = "sd", .rate = 40 * MB, .fixed_nsec = 700 * USEC, .depth = 1, .tags = 4},
         {.name = "emmc", .rate = 150 * MB, .fixed_nsec = 250 * USEC, .depth = 1, .tags = 4},
         {.name = "ssd", .rate = 500 * MB, .fixed_nsec = 100 * USEC, .depth = 32, .tags = 32},
         {.name = "netdisk", .rate = 100 * MB, .fixed_nsec = 3000 * USEC, .depth = 64, .tags = 64},
+        {.name = "lazy",
+         .rate = 125 * MB,
+         .fixed_nsec = 800 * USEC,
+         .granule_bytes = 512 * KIB,
+         .fetch_nsec = 35 * MSEC,
+         .fetch_interval_nsec = SEC / 300,
+         .depth = 64,
+         .tags = 64},
         {},
 };
 
@@ -58,6 +67,40 @@ Disk disk_init(const DiskProfile *profile, uint64_t stroke_bytes)
 uint64_t disk_transfer_nsec(const DiskProfile *p, uint64_t bytes)
 {
     return bytes / p->rate * SEC + bytes % p->rate * SEC / p->rate;
+}
+
+uint64_t disk_granules(const DiskProfile *p, uint64_t size_bytes)
+{
+    return p->granule_bytes > 0 ? (size_bytes + p->granule_bytes - 1) / p->granule_bytes : 0;
+}
+
+/* Fetches the granules of the range that were never read. Returns when the last one has arrived,
+ * `now` if all were read before. */
+static uint64_t fetch(Disk *d, uint64_t offset, uint64_t length, uint64_t now)
+{
+    const DiskProfile *p = d->profile;
+    uint64_t done = now;
+
+    if (!d->touched || length == 0)
+        return now;
+    for (uint64_t g = offset / p->granule_bytes; g <= (offset + length - 1) / p->granule_bytes;
+         g++) {
+        if (d->touched[g])
+            continue;
+        d->touched[g] = true;
+        if (d->fetch_free_nsec < now)
+            d->fetch_free_nsec = now;
+        done = d->fetch_free_nsec + p->fetch_nsec;
+        d->fetch_free_nsec += p->fetch_interval_nsec;
+    }
+    return done;
+}
+
+void disk_touch(Disk *d, uint64_t offset, uint64_t length)
+{
+    Disk untimed = *d;
+
+    (void)fetch(&untimed, offset, length, 0);
 }
 
 uint64_t disk_seek_nsec(const Disk *d, uint64_t offset)
@@ -136,6 +179,9 @@ DiskService disk_serve(Disk *d, const DiskRequest *request)
     /* Latencies pass side by side, transfers one after another. With depth 1 the link is always
      * free by then, and this is the plain sum. */
     uint64_t transfer = s.start_nsec + p->fixed_nsec + disk_seek_nsec(d, request->offset);
+    uint64_t fetched = fetch(d, request->offset, request->length, s.start_nsec);
+    if (transfer < fetched)
+        transfer = fetched;
     if (transfer < d->link_free_nsec)
         transfer = d->link_free_nsec;
     s.finish_nsec = transfer + disk_transfer_nsec(p, request->length);

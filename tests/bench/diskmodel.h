@@ -14,7 +14,11 @@
  * something has waited for longer than age_limit.
  *
  * Other disks serve in the order of arrival: `depth` requests pass their fixed latency at the
- * same time, and all share one link of the given rate. */
+ * same time, and all share one link of the given rate.
+ *
+ * A disk with granules (a volume that a cloud provider loads from a snapshot) fetches each granule
+ * when it is first read. That takes fetch_nsec, and a fetch begins at the earliest
+ * fetch_interval_nsec after the one before. Later reads of the granule cost `fixed`. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,8 +35,11 @@ typedef struct DiskProfile {
     uint64_t fixed_nsec;
     uint64_t gap_bytes;      /* reading on over a gap of this size is tried before seeking */
     uint64_t age_limit_nsec; /* nearest first only */
-    unsigned depth;          /* requests in service at a time */
-    unsigned tags;           /* requests the disk accepts at a time (the kernel's queue depth) */
+    uint64_t granule_bytes;  /* 0: none */
+    uint64_t fetch_nsec;     /* of a granule that is read for the first time */
+    uint64_t fetch_interval_nsec;
+    unsigned depth; /* requests in service at a time */
+    unsigned tags;  /* requests the disk accepts at a time (the kernel's queue depth) */
     bool rotational;
 } DiskProfile;
 
@@ -49,6 +56,8 @@ typedef struct Disk {
     uint64_t link_free_nsec;         /* until then the last transfer goes on */
     uint64_t finish[DISK_DEPTH_MAX]; /* ring: when the last `depth` requests finish */
     unsigned next;                   /* ring position of the oldest of them */
+    bool *touched;                   /* granule -> was read; borrowed; NULL: all were */
+    uint64_t fetch_free_nsec;        /* when the next fetch can begin */
 } Disk;
 
 /* The table's profiles, ended by one without a name. */
@@ -56,6 +65,12 @@ extern const DiskProfile disk_profiles[];
 
 /* NULL if there is none of that name. */
 const DiskProfile *disk_profile_by_name(const char *name);
+
+/* The number of granules of a disk of that size; 0 if the profile has none. */
+uint64_t disk_granules(const DiskProfile *p, uint64_t size_bytes);
+
+/* Marks the granules of the range as read. */
+void disk_touch(Disk *d, uint64_t offset, uint64_t length);
 
 /* A disk at rest, its head at 0. */
 Disk disk_init(const DiskProfile *profile, uint64_t stroke_bytes);

@@ -11,8 +11,10 @@
  *     control   one command a write: `delays on`, `delays off`, `mark NAME` (a line in the log),
  *               `save NAME` (keeps what the disk holds now under that name), `reset NAME` (the
  *               disk holds that again), `reset` (it holds what IMAGE has), `pause` and `resume` (a
- *               disk that hangs: reads with delays on wait meanwhile). Reading it gives the
- *               counters so far, one `key=value` a line.
+ *               disk that hangs: reads with delays on wait meanwhile). With the profile lazy, every
+ *               read and write touches its granules, `touch OFFSET LENGTH` (bytes) touches those
+ *               and `touch` all of them, and a reset makes all untouched. Reading the file gives
+ *               the counters so far, one `key=value` a line.
  *
  * SIGUSR1 and SIGUSR2 switch the delays on and off as well. SIGINT and SIGTERM end it and unmount.
  *
@@ -216,7 +218,8 @@ static void help(void)
     printf("disksim [OPTION…] IMAGE MOUNTPOINT\n\n"
            "Shows IMAGE as MOUNTPOINT/disk, with reads as slow as on the disk of the profile.\n"
            "SIGUSR1 and SIGUSR2 switch the delays on and off; MOUNTPOINT/control does more.\n\n"
-           "  --profile=NAME   hdd7200 (default), hdd5400, sd, emmc, ssd, netdisk\n"
+           "  --profile=NAME   hdd7200 (default), hdd5400, usb2, sd, emmc, ssd, netdisk,\n"
+           "                   lazy\n"
            "  --log=FILE       write a line for every read to FILE\n"
            "  --delays=on|off  delays at the start (default: on)\n"
            "  --ready-fd=N     write a line to this descriptor when the disk is there\n"
@@ -226,12 +229,13 @@ static void help(void)
 
 static void list_profiles(void)
 {
-    printf("%-8s %10s %12s %14s %9s %6s %5s\n", "profile", "rate MB/s", "seek ms", "half turn ms",
-           "fixed us", "depth", "tags");
+    printf("%-8s %10s %12s %14s %9s %9s %6s %5s\n", "profile", "rate MB/s", "seek ms",
+           "half turn ms", "fixed us", "fetch ms", "depth", "tags");
     for (const DiskProfile *p = disk_profiles; p->name; p++)
-        printf("%-8s %10.0f %5.1f..%5.1f %14.2f %9.0f %6u %5u\n", p->name, (double)p->rate / 1e6,
-               (double)p->seek_min_nsec / 1e6, (double)p->seek_max_nsec / 1e6,
-               (double)p->half_rotation_nsec / 1e6, (double)p->fixed_nsec / 1e3, p->depth, p->tags);
+        printf("%-8s %10.0f %5.1f..%5.1f %14.2f %9.0f %9.0f %6u %5u\n", p->name,
+               (double)p->rate / 1e6, (double)p->seek_min_nsec / 1e6,
+               (double)p->seek_max_nsec / 1e6, (double)p->half_rotation_nsec / 1e6,
+               (double)p->fixed_nsec / 1e3, (double)p->fetch_nsec / 1e6, p->depth, p->tags);
 }
 
 int main(int argc, char *argv[])

@@ -38,7 +38,7 @@ static void test_profiles(void **state)
         /* One head goes where one request wants it. */
         assert_true(!p->rotational || p->depth == 1);
     }
-    assert_int_equal(n, 6);
+    assert_int_equal(n, 8);
     assert_null(disk_profile_by_name("drum"));
     assert_null(disk_profile_by_name(""));
 }
@@ -143,9 +143,9 @@ static void test_age_limit(void **state)
 
 static void test_arrival_order(void **state)
 {
-    static const char *const names[] = {"sd", "emmc", "ssd", "netdisk"};
+    static const char *const names[] = {"usb2", "sd", "emmc", "ssd", "netdisk", "lazy"};
 
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         Disk d = disk_init(profile(names[i]), 8 * GB);
         DiskRequest q[] = {{.offset = 0, .length = 4096, .arrival_nsec = 3},
                            {.offset = 7 * GB, .length = 4096, .arrival_nsec = 2},
@@ -196,6 +196,47 @@ static void test_serve_parallel(void **state)
     disk_serve(&d, &(DiskRequest){0, 5 * MB, 0});
     s = disk_serve(&d, &(DiskRequest){0, 5 * MB, 0});
     assert_int_equal(s.finish_nsec, 100 * USEC + 20 * MSEC);
+}
+
+static void test_granules(void **state)
+{
+    bool touched[8] = {false};
+    Disk d = disk_init(profile("lazy"), 8 * 512 * KIB);
+    DiskService s;
+
+    assert_int_equal(disk_granules(d.profile, 8 * 512 * KIB), 8);
+    assert_int_equal(disk_granules(d.profile, 7 * 512 * KIB + 1), 8);
+    assert_int_equal(disk_granules(profile("ssd"), 8 * 512 * KIB), 0);
+
+    /* Without the list of granules all were read before. */
+    s = disk_serve(&d, &(DiskRequest){0, 125000, 0});
+    assert_int_equal(s.finish_nsec, 1800 * USEC);
+
+    d = disk_init(d.profile, 8 * 512 * KIB);
+    d.touched = touched;
+    s = disk_serve(&d, &(DiskRequest){0, 125000, 0});
+    assert_int_equal(s.finish_nsec, 36 * MSEC);
+    assert_true(touched[0] && !touched[1]);
+    /* The second read of a granule. */
+    s = disk_serve(&d, &(DiskRequest){4096, 125000, 100 * MSEC});
+    assert_int_equal(s.finish_nsec, 101800 * USEC);
+
+    /* The last byte is in the next granule but one; the fetches begin 1/300 s apart. */
+    s = disk_serve(&d, &(DiskRequest){512 * KIB, 512 * KIB + 1, 200 * MSEC});
+    assert_true(touched[1] && touched[2] && !touched[3]);
+    assert_true(s.finish_nsec >= 238333333 && s.finish_nsec <= 243 * MSEC);
+
+    /* 300 a second, however many are asked for at once. */
+    for (unsigned i = 3; i < 8; i++)
+        s = disk_serve(&d, &(DiskRequest){i * 512 * KIB, 1, 1000 * MSEC});
+    assert_true(s.finish_nsec >= 1048333000 && s.finish_nsec <= 1049 * MSEC);
+
+    /* No time passes. */
+    memset(touched, 0, sizeof(touched));
+    disk_touch(&d, 512 * KIB, 2);
+    assert_true(touched[1] && !touched[0] && !touched[2]);
+    s = disk_serve(&d, &(DiskRequest){512 * KIB, 125000, 2000 * MSEC});
+    assert_int_equal(s.finish_nsec, 2001800 * USEC);
 }
 
 static void test_finish_never_decreases(void **state)
@@ -258,6 +299,7 @@ int main(void)
             cmocka_unit_test(test_arrival_order),
             cmocka_unit_test(test_serve_one_head),
             cmocka_unit_test(test_serve_parallel),
+            cmocka_unit_test(test_granules),
             cmocka_unit_test(test_finish_never_decreases),
             cmocka_unit_test(test_sequence),
     };
