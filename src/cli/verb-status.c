@@ -7,10 +7,13 @@
 #include "base/kernel.h"
 #include "base/rooted.h"
 #include "cli/cli-state.h"
+#include "cli/devices.h"
 #include "pack/pack.h"
+#include "plan/cost-model.h"
 #include "state/replay-status.h"
 #include "state/rerecord.h"
 #include "state/trace-store.h"
+#include "volume/device-probe.h"
 #include "volume/root-kind.h"
 
 #include <fcntl.h>
@@ -38,6 +41,8 @@ typedef struct Status {
     char *rerecord;      /* stages, "boot, login"; NULL: none */
     uint64_t n_learned;  /* traces in the model; COUNT_UNKNOWN: no model */
     char *model_error;   /* why it cannot be used */
+    DeviceStore devices;
+    char *devices_error; /* why the file of devices cannot be used */
     StageStatus stages[_STAGE_MAX];
 } Status;
 
@@ -47,6 +52,8 @@ static void status_done(Status *s)
         free(s->stages[i].pack_error);
         replay_status_list_done(&s->stages[i].replays);
     }
+    device_store_done(&s->devices);
+    free(s->devices_error);
     free(s->model_error);
     free(s->root);
     free(s->rerecord);
@@ -199,6 +206,61 @@ static void read_system(const Context *c, Status *s)
     s->root = (int)kind >= 0 ? strdup(root_kind_to_string(kind)) : NULL;
 }
 
+static void add_device(Table *t, const Volume *v, const DeviceRecord *r)
+{
+    const DeviceProfile *d;
+    DeviceEstimate e;
+    uint64_t samples = 0;
+
+    device_estimate(&r->samples, v->size_bytes, &v->profile, &e);
+    d = &e.profile;
+    for (DeviceSampleKind k = 0; k < _DEVICE_SAMPLE_KIND_MAX; k++)
+        samples += r->samples.n[k];
+    table_row(t, v->mountpoint, v->device, (uint64_t)(d->rate_bytes_per_usec * USEC_PER_SEC),
+              (uint64_t)d->fixed_usec, (uint64_t)d->depth,
+              e.seeks_slowly ? (uint64_t)cost_mean_move_usec(d) : COUNT_UNKNOWN, samples,
+              (uint64_t)r->n_plans, (int)!device_probe_wanted(&r->samples), (int)e.seeks_slowly,
+              (uint64_t)d->seek_min_usec, (uint64_t)d->seek_max_usec,
+              (uint64_t)d->half_rotation_usec, d->wait_bytes, r->measured_realtime);
+}
+
+/* Mounted filesystems whose device was measured. */
+static Table *device_table(const Context *c, Status *s)
+{
+    static const Column columns[] = {
+            {"MOUNT", "mountpoint", CELL_STRING},
+            {"DEVICE", "device", CELL_STRING},
+            {"PER SECOND", "rate_bytes_per_sec", CELL_BYTES},
+            {"LATENCY", "latency_usec", CELL_TIMESPAN},
+            {"DEPTH", "depth", CELL_COUNT},
+            {"SEEK", "seek_mean_usec", CELL_TIMESPAN},
+            {"MEASUREMENTS", "n_measurements", CELL_COUNT},
+            {"PLANS", "n_plans", CELL_COUNT},
+            {"COMPLETE", "complete", CELL_BOOLEAN},
+            {NULL, "seeks_slowly", CELL_BOOLEAN},
+            {NULL, "seek_min_usec", CELL_TIMESPAN},
+            {NULL, "seek_max_usec", CELL_TIMESPAN},
+            {NULL, "half_rotation_usec", CELL_TIMESPAN},
+            {NULL, "wait_bytes", CELL_BYTES},
+            {NULL, "measured_realtime_usec", CELL_REALTIME},
+            {0},
+    };
+    _cleanup_volume_table_ VolumeTable volumes = {0};
+    Table *t = table_new(columns);
+    char root[PATH_MAX];
+
+    if (s->devices.n == 0 || !realpath(c->root, root) ||
+        volume_table_read(AT_FDCWD, root, &volumes) < 0)
+        return t;
+    for (size_t i = 0; i < volumes.n; i++) {
+        const DeviceRecord *r = devices_find(&s->devices, &volumes.volumes[i]);
+
+        if (r)
+            add_device(t, &volumes.volumes[i], r);
+    }
+    return t;
+}
+
 static Table *stage_table(const Status *s)
 {
     static const Column columns[] = {
@@ -244,7 +306,7 @@ static const char *summary(const Status *s)
     return "nothing was recorded yet";
 }
 
-static int print(const Context *c, const Status *s)
+static int print(const Context *c, Status *s)
 {
     static const Column columns[] = {
             {"State", "state", CELL_PATH},
@@ -256,7 +318,9 @@ static int print(const Context *c, const Status *s)
             {"SELinux", "selinux", CELL_STRING},
             {NULL, "switched_off", CELL_BOOLEAN},
             {NULL, "model_error", CELL_STRING},
+            {NULL, "devices_error", CELL_STRING},
             {"Stages", "stages", CELL_TABLE},
+            {"Measured devices", "devices", CELL_TABLE},
             {"Replayed in this boot", "replayed", CELL_TABLE},
             {0},
     };
@@ -264,12 +328,15 @@ static int print(const Context *c, const Status *s)
     int r;
 
     table_row(t, c->state, summary(s), s->n_learned, s->rerecord, s->root, (int)s->ostree,
-              s->selinux, (int)s->switched_off, s->model_error, stage_table(s), replay_table(s));
+              s->selinux, (int)s->switched_off, s->model_error, s->devices_error, stage_table(s),
+              device_table(c, s), replay_table(s));
     r = cli_print_fields(c, t);
     if (r < 0 || c->json != JSON_OFF)
         return r;
     if (s->model_error)
         printf("\n%s/" STATE_MODEL " cannot be used: %s\n", c->state, s->model_error);
+    if (s->devices_error)
+        printf("\n%s/" STATE_DEVICES " cannot be used: %s\n", c->state, s->devices_error);
     for (Stage i = 0; i < _STAGE_MAX; i++)
         if (s->stages[i].pack_error)
             printf("\n%s/%s cannot be used: %s\n", c->state, state_pack_name(i),
@@ -287,6 +354,9 @@ static int read_state(const Context *c, Status *s)
         return r == -ENOENT ? 0 : r;
     read_traces(fd, s);
     read_model(fd, s);
+    r = state_load_devices(fd, &s->devices, &s->devices_error);
+    if (r < 0 && !s->devices_error)
+        s->devices_error = strdup(strerror(-r));
     for (Stage i = 0; i < _STAGE_MAX; i++)
         read_pack(fd, i, s->stages + i);
     s->rerecord = read_rerecord(fd);
@@ -322,7 +392,7 @@ const Verb verb_status = {
         .arguments = "",
         .summary = "Show the state of headstart and what this boot replayed",
         .description =
-                "Shows whether headstart is on, what was recorded, learned and planned, and what\n"
-                "was replayed in this boot.",
+                "Shows whether headstart is on, what was recorded, learned and planned, the devices\n"
+                "as plans have measured them, and what was replayed in this boot.",
         .run = run,
 };

@@ -42,14 +42,19 @@ double cost_sequence_usec(const DeviceProfile *d, const CostRequest *requests, s
     return link_free;
 }
 
-uint64_t cost_seek_bytes(const DeviceProfile *d)
+double cost_mean_move_usec(const DeviceProfile *d)
 {
     /* The mean of the root of the distance between two places drawn at random is 8/15. */
-    double seek = d->seek_max_usec <= 0 ? 0
-                                        : d->seek_min_usec + d->half_rotation_usec +
-                                                  (d->seek_max_usec - d->seek_min_usec) * 8 / 15;
+    return d->seek_max_usec <= 0 ? 0
+                                 : d->seek_min_usec + d->half_rotation_usec +
+                                           (d->seek_max_usec - d->seek_min_usec) * 8 / 15;
+}
 
-    return (uint64_t)((d->fixed_usec / MAX(d->depth, 1U) + seek) * d->rate_bytes_per_usec);
+uint64_t cost_seek_bytes(const DeviceProfile *d)
+{
+    double fixed = d->fixed_usec / MAX(d->depth, 1U);
+
+    return (uint64_t)((fixed + cost_mean_move_usec(d)) * d->rate_bytes_per_usec);
 }
 
 static bool read_through_is_cheaper(const DeviceProfile *d, uint64_t gap, uint64_t size,

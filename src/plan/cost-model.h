@@ -18,6 +18,9 @@ typedef struct CostRequest {
 /* Time to move from byte `from` to byte `to` of a device of `size` bytes, without transfer. */
 double cost_move_usec(const DeviceProfile *d, uint64_t from, uint64_t to, uint64_t size);
 
+/* The mean of cost_move_usec() between two places drawn at random. */
+double cost_mean_move_usec(const DeviceProfile *d);
+
 /* Time until the last of n requests is done, if all are submitted at once in this order with the
  * head at 0. The fixed latencies of up to `depth` requests overlap; all requests share the rate. */
 double cost_sequence_usec(const DeviceProfile *d, const CostRequest *requests, size_t n,
