@@ -139,6 +139,7 @@ static const struct {
         {TRACE_FSCK, "fsck"},
         {TRACE_RESIDENCY_OFF, "residency off"},
         {TRACE_FOLLOWED, "followed"},
+        {TRACE_LATE, "late"},
 };
 
 static const char *flags_text(unsigned flags, char *buf, size_t size)

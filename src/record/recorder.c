@@ -311,6 +311,8 @@ static void begin_record(Recorder *recorder, Stage stage, uint32_t uid, const Mo
 {
     recorder->complained = false;
     recorder->stage.exact = recorder->read_ahead_lowered;
+    recorder->stage.late =
+            recorder->options.take_over && stage == STAGE_BOOT && start != &recorder->marked;
     stage_record_begin(&recorder->stage, stage, uid, start);
 }
 

@@ -37,6 +37,7 @@ typedef struct StageRecord {
     /* How it is recorded. */
     bool residency_known; /* which pages of other users' files are resident can be observed */
     bool exact;           /* read-ahead is lowered */
+    bool late;            /* a boot that began before: no initrd has marked the root filesystem */
     bool has_connector;   /* processes are known by the proc connector, else by /proc */
 } StageRecord;
 

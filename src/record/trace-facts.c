@@ -137,6 +137,7 @@ static unsigned flags_of(const StageRecord *s, const Trace *t, int root_fd)
 
     return (s->n_overflows > 0 ? TRACE_INCOMPLETE : 0) |
            (s->residency_known ? 0 : TRACE_RESIDENCY_OFF) | (s->exact ? TRACE_EXACT : 0) |
+           (s->late ? TRACE_LATE : 0) |
            (s->stage == STAGE_LOGIN && s->n_logins > 1 ? TRACE_SECOND_LOGIN : 0) |
            (boot && has_offline_update(root_fd) ? TRACE_OFFLINE_UPDATE : 0) |
            (boot && trace_has_fsck(t) ? TRACE_FSCK : 0);

@@ -12,8 +12,8 @@
 #define FORMAT_NAME "headstart-trace"
 
 static const char *const flag_names[] = {
-        "incomplete",  "exact",          "replayed", "control",       "second-login",
-        "soft-reboot", "offline-update", "fsck",     "residency-off", "followed",
+        "incomplete",     "exact", "replayed",      "control",  "second-login", "soft-reboot",
+        "offline-update", "fsck",  "residency-off", "followed", "late",
 };
 
 /* Columns of numbers that are close to those of the row before hold the difference to it. */

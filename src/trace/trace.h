@@ -47,6 +47,8 @@ typedef enum TraceFlags {
     TRACE_FSCK = 1 << 7,
     TRACE_RESIDENCY_OFF = 1 << 8, /* page ranges unknown (no CAP_FOWNER): whole files assumed */
     TRACE_FOLLOWED = 1 << 9, /* the session cycle has learned which applications followed which */
+    TRACE_LATE = 1 << 10, /* a boot: what was read between the mount of the root filesystem and the
+                           * start of headstartd is missing */
 } TraceFlags;
 
 typedef struct TraceVolume {

@@ -382,10 +382,10 @@ a_boot() {
 @test "userspace rebooted alone: the boot is marked as one from warm caches" {
     bus_start
     a_boot
-    "$HEADSTART" show --json=short "$HS_STATE"/traces/*.json | jq -e '.flags == []'
+    "$HEADSTART" show --json=short "$HS_STATE"/traces/*.json | jq -e '.flags == ["late"]'
     rm "$HS_STATE"/traces/*
     a_boot
-    "$HEADSTART" show --json=short "$HS_STATE"/traces/*.json | jq -e '.flags == ["soft reboot"]'
+    "$HEADSTART" show --json=short "$HS_STATE"/traces/*.json | jq -e '.flags == ["soft reboot", "late"]'
 }
 
 @test "rerecord: only the requested stages are recorded, with exact ranges if requested, and once" {
@@ -479,6 +479,7 @@ has_traces() {
     record_boot
     is_in after boot
     run ! is_in before boot
+    jq -e '.flags | index("late")' "$HS_STATE"/traces/*-boot*.json
     rm -r "$HS_STATE"
 
     timeout 30 "$HEADSTART_INIT" --initrd --root="$HS_MNT" --run="$HS_RUN" 3>&-
@@ -486,6 +487,7 @@ has_traces() {
     record_boot
     is_in after boot
     is_in before boot
+    jq -e '.flags | index("late") == null' "$HS_STATE"/traces/*-boot*.json
     [ ! -e "$HS_RUN/handover" ]
 }
 
