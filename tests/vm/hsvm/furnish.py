@@ -57,7 +57,8 @@ def lightdm_autologin(root):
 
 
 def gdm(root):
-    pass
+    # In software, the units of a session are slow to start; systemd's limit is 90 s.
+    write(root / "etc/systemd/user.conf.d/hsvm.conf", "[Manager]\nDefaultTimeoutStartSec=10min\n")
 
 
 def dracut(root):
