@@ -170,7 +170,9 @@ static int check_output(const Recording *r)
 static int open_recorder(Recording *r)
 {
     static const int needed[] = {CAP_SYS_ADMIN, CAP_DAC_READ_SEARCH, -1};
-    RecorderOptions o = {.root = r->c->root, .exact = r->exact};
+    /* Whoever names an output file decides what may be written there. */
+    RecorderOptions o = {
+            .root = r->c->root, .exact = r->exact, .store = r->output ? NULL : r->c->state};
     _cleanup_free_ char *error = NULL;
     char missing[128];
     int k;

@@ -159,6 +159,7 @@ int arguments_parse(int argc, char **argv, Arguments *ret)
         a.run = HEADSTART_RUN_DIR;
     a.recorder.root = a.root;
     a.recorder.run_dir = a.run;
+    a.recorder.store = a.state;
     a.recorder.take_over = a.recorder.intervals = a.automatic;
     *ret = a;
     return 1;

@@ -109,6 +109,7 @@ static void lower_read_ahead(Recorder *recorder)
 static char *name_object(void *arg, uint32_t object)
 {
     Recorder *recorder = arg;
+    const WatchedVolumes *w = &recorder->observer.volumes;
     _cleanup_close_ int fd = -EBADF;
     char path[PATH_MAX];
     const char *below;
@@ -122,6 +123,8 @@ static char *name_object(void *arg, uint32_t object)
     }
     fd = fanotify_resolve(recorder->observer.fanotify, &o, path, sizeof(path));
     if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+        return NULL;
+    if (!watched_volumes_may_name(w, volume_by_dev(&w->table, st.st_dev), fd))
         return NULL;
     below = trace_path_below(recorder->root, path);
     return below ? strdup(below) : NULL;
@@ -564,6 +567,7 @@ int recorder_new(const RecorderOptions *o, Recorder **ret, char **ret_error)
     recorder->options = *o;
     recorder->observer.stage = &recorder->stage;
     recorder->observer.connector_fd = recorder->mountinfo_fd = -EBADF;
+    recorder->observer.volumes.store = o->store;
     recorder->observer.compact_at = OBSERVER_RUNS_MAX;
     recorder->drain_interval = RECORDER_DRAIN_USEC;
     r = stage_record_init(&recorder->stage);

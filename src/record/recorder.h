@@ -22,6 +22,8 @@
 typedef struct RecorderOptions {
     const char *root; /* paths start here; only filesystems mounted at or below it are recorded */
     const char *run_dir; /* where read-ahead's record and replay's status lie; NULL: neither */
+    const char *store;   /* where traces are stored, which decides what may be named in them
+                            (volume/encryption.h); NULL: all files may. Borrowed */
     bool exact;          /* lower read-ahead on all devices */
     /* Record the intervals between stages: what is opened after the end of a stage, also while its
      * trace is made, belongs to the next stage, at time 0. */

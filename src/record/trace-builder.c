@@ -232,7 +232,7 @@ static int resolve(TraceBuilder *b, uint32_t object, char *path, size_t size, Re
         return 0; /* a symlink, socket or device: nothing to read ahead */
     x->path = path;
     x->volume = volume_by_dev(volumes, x->st.st_dev);
-    if (!x->volume)
+    if (!x->volume || !watched_volumes_may_name(&b->o->volumes, x->volume, x->fd))
         return 0;
     x->metadata = &b->volumes[x->volume - volumes->volumes].metadata;
     return 1;

@@ -39,13 +39,36 @@ int watched_volumes_changed(const WatchedVolumes *w, const char *root)
     return known != n || known != w->table.n;
 }
 
+bool watched_volumes_may_name(const WatchedVolumes *w, const Volume *v, int fd)
+{
+    const Encryption nothing = {0};
+    Encryption e = encryption_read_file(fd, v ? &v->encryption : &nothing);
+
+    return !w->store || encryption_allows(&w->store_encryption, &e);
+}
+
+static bool may_watch(const WatchedVolumes *w, const Volume *v)
+{
+    return !w->store || encryption_allows(&w->store_encryption, &v->encryption);
+}
+
 static void drop_unmounted(WatchedVolumes *w, Fanotify *f, const VolumeTable *mounted)
 {
-    for (size_t i = 0; i < w->n; i++)
-        if (w->items[i].st_dev != 0 && !volume_by_dev(mounted, w->items[i].st_dev)) {
+    for (size_t i = 0; i < w->n; i++) {
+        const Volume *v = volume_by_dev(mounted, w->items[i].st_dev);
+
+        if (w->items[i].st_dev != 0 && (!v || !may_watch(w, v))) {
             fanotify_unwatch(f, w->items[i].st_dev);
             w->items[i].st_dev = 0;
         }
+    }
+}
+
+static void log_if_new(const WatchedVolumes *w, const Volume *v)
+{
+    if (!volume_by_dev(&w->table, v->st_dev))
+        log_notice("%s is not recorded: its encryption protects it better than %s is protected.",
+                   v->target, w->store);
 }
 
 int watched_volumes_update(WatchedVolumes *w, Fanotify *f, const char *root)
@@ -56,8 +79,17 @@ int watched_volumes_update(WatchedVolumes *w, Fanotify *f, const char *root)
     r = volume_table_read(AT_FDCWD, root, &t);
     if (r < 0)
         return r;
+    if (w->store) {
+        r = volume_read_encryption_of_place(&t, w->store, &w->store_encryption);
+        if (r < 0)
+            return r;
+    }
     drop_unmounted(w, f, &t);
     for (size_t i = 0; i < t.n; i++) {
+        if (!may_watch(w, &t.volumes[i])) {
+            log_if_new(w, &t.volumes[i]);
+            continue;
+        }
         if (watched_volumes_have(w, t.volumes[i].st_dev))
             continue;
         r = grow_array(&w->items, &w->allocated, w->n + 1, sizeof(WatchedVolume));

@@ -186,7 +186,8 @@ static int step_down(int sys_fd, bool first_of_several, BlockDisk *d)
     return 1;
 }
 
-static int find_disk(int sys_fd, uint64_t dev, bool first_of_several, BlockDisk *ret)
+static int find_disk(int sys_fd, uint64_t dev, bool first_of_several, block_device_visit_t visit,
+                     void *arg, BlockDisk *ret)
 {
     _cleanup_block_disk_ BlockDisk d = {0};
     int r = block_device_name(sys_fd, dev, &d.name);
@@ -195,8 +196,11 @@ static int find_disk(int sys_fd, uint64_t dev, bool first_of_several, BlockDisk 
         return r;
     block_device_sysfs_name(d.name);
     r = 1;
-    for (int depth = 0; r > 0 && depth < DISK_DEPTH_MAX; depth++)
-        r = step_down(sys_fd, first_of_several, &d);
+    for (int depth = 0; r > 0 && depth < DISK_DEPTH_MAX; depth++) {
+        r = visit ? visit(arg, sys_fd, d.name) : 0;
+        if (r >= 0)
+            r = step_down(sys_fd, first_of_several, &d);
+    }
     if (r < 0)
         return r;
     *ret = d;
@@ -206,7 +210,14 @@ static int find_disk(int sys_fd, uint64_t dev, bool first_of_several, BlockDisk 
 
 int block_device_find_disk(int sys_fd, uint64_t dev, BlockDisk *ret)
 {
-    return find_disk(sys_fd, dev, false, ret);
+    return find_disk(sys_fd, dev, false, NULL, NULL, ret);
+}
+
+int block_device_visit_stack(int sys_fd, uint64_t dev, block_device_visit_t visit, void *arg)
+{
+    _cleanup_block_disk_ BlockDisk d = {0};
+
+    return find_disk(sys_fd, dev, true, visit, arg, &d);
 }
 
 /* Appends "KEY=VALUE " with the first of the files below /sys/class/block/NAME that has a value.
@@ -248,7 +259,7 @@ int block_device_identity(int sys_fd, uint64_t dev, char **ret)
     _cleanup_block_disk_ BlockDisk d = {0};
     char text[512] = "";
     bool known;
-    int r = find_disk(sys_fd, dev, true, &d);
+    int r = find_disk(sys_fd, dev, true, NULL, NULL, &d);
 
     if (r < 0)
         return r;

@@ -37,6 +37,12 @@ void block_disk_done(BlockDisk *d);
  * -ENOMEM, or the error of block_device_name(). */
 int block_device_find_disk(int sys_fd, uint64_t dev, BlockDisk *ret);
 
+/* Calls `visit` for the device and for every device below it, from the top down, with their names
+ * in sysfs; of several devices only the one whose name sorts first is followed. 0, the error of
+ * `visit`, -ENOMEM, or the error of block_device_name(). */
+typedef int (*block_device_visit_t)(void *arg, int sys_fd, const char *sysfs_name);
+int block_device_visit_stack(int sys_fd, uint64_t dev, block_device_visit_t visit, void *arg);
+
 /* Text that identifies the disk at the bottom of the device (of several, the one whose name sorts
  * first): WWID, serial number, model and size as far as sysfs has them, its name if there is
  * neither WWID nor serial number. Printable ASCII; the caller frees *ret. 0, -ENOMEM, or the error

@@ -100,6 +100,8 @@ int disk_facts_read(int sys_fd, Volume *v)
             v->disk = TAKE_PTR(d.name);
             read_queue(sys_fd, v);
         }
+        if (encryption_read_device(sys_fd, v->block_dev, &v->encryption) < 0)
+            return -ENOMEM;
         snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/size", major(v->block_dev),
                  minor(v->block_dev));
         if (rooted_read_u64(sys_fd, path, &sectors) >= 0 && sectors <= UINT64_MAX / 512)

@@ -8,6 +8,7 @@
 #include "base/macros.h"
 #include "base/vocabulary.h"
 #include "volume/device-profile.h"
+#include "volume/encryption.h"
 #include "volume/mountinfo.h"
 
 typedef struct Volume {
@@ -30,6 +31,7 @@ typedef struct Volume {
     bool seeks_slowly;  /* set from measurements (volume/device-estimate.h), not by the reader */
     DeviceClass device_class; /* by volume_classify() */
     DeviceProfile profile;    /* the reader sets that of the class */
+    Encryption encryption;    /* of the devices below it */
     uint64_t size_bytes;
     uint64_t read_ahead_kb; /* of the backing device info (bdi) of this filesystem */
     char *read_ahead_path;  /* the file of that value below /sys; NULL: none */
@@ -62,6 +64,11 @@ const Volume *volume_by_dev(const VolumeTable *t, uint64_t st_dev);
 
 /* The volume of this mount, or NULL. */
 const Volume *volume_by_mount(const VolumeTable *t, const Mount *m);
+
+/* Reads the encryption of the place where `path` is or will be, through the nearest directory that
+ * exists: of its filesystem and of the directory. Unknown places count as not encrypted. 0 or
+ * -ENOMEM. */
+int volume_read_encryption_of_place(const VolumeTable *t, const char *path, Encryption *ret);
 
 /* Pure: sets the class, and the profile to the typical one of the class. */
 void volume_set_class(Volume *v, DeviceClass c);

@@ -229,3 +229,40 @@ int volume_table_read(int sys_fd, const char *prefix, VolumeTable *ret)
     t = (VolumeTable){0};
     return 0;
 }
+
+/* Opens the path, or the nearest directory above it that exists. */
+static int open_nearest(const char *path)
+{
+    _cleanup_free_ char *at = strdup(path);
+    int fd = at ? open(at, O_PATH | O_CLOEXEC) : -ENOMEM;
+
+    for (char *slash; at && fd < 0 && errno == ENOENT && (slash = strrchr(at, '/'));) {
+        if (slash == at)
+            return open("/", O_PATH | O_CLOEXEC);
+        *slash = 0;
+        fd = open(at, O_PATH | O_CLOEXEC);
+    }
+    return fd;
+}
+
+int volume_read_encryption_of_place(const VolumeTable *t, const char *path, Encryption *ret)
+{
+    _cleanup_close_ int fd = open_nearest(path);
+    Encryption e = {0};
+    const Volume *v;
+    struct stat st;
+    int r = 0;
+
+    if (fd >= 0 && fstat(fd, &st) >= 0) {
+        v = volume_by_dev(t, st.st_dev);
+        if (v)
+            e = v->encryption;
+        else
+            r = encryption_read_device(AT_FDCWD, st.st_dev, &e);
+        if (r < 0)
+            return r;
+        e = encryption_read_file(fd, &e);
+    }
+    *ret = e;
+    return 0;
+}

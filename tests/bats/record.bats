@@ -949,3 +949,40 @@ for i in range(75):
     [ "$(find "$HS_STATE/traces" -mindepth 1 | wc -l)" -eq 1 ]
     [ "$(sha256sum "$TRACE")" = "$before" ]
 }
+
+# --- names that are encrypted -----------------------------------------------------------------------
+
+# encrypt DIRECTORY: gives an empty directory of an ext4 filesystem with the feature `encrypt` an fscrypt key.
+encrypt() {
+    python3 - "$1" <<'EOF'
+import fcntl, os, struct, sys
+ADD_KEY, SET_POLICY = 0xC0506617, 0x800C6613
+fd = os.open(sys.argv[1], os.O_RDONLY)
+key = bytearray(struct.pack("II32sIII28s", 2, 0, bytes(32), 64, 0, 0, bytes(28)) + bytes(range(64)))
+fcntl.ioctl(fd, ADD_KEY, key)
+fcntl.ioctl(fd, SET_POLICY, bytearray(struct.pack("BBBBBBBB16s", 2, 1, 4, 3, 0, 0, 0, 0, bytes(key[8:24]))))
+EOF
+}
+
+@test "names of files with an fscrypt key are recorded only where the state directory has one" {
+    hs_filesystem ext4 64 -O encrypt
+    mkdir -p "$HS_MNT"/{home,state}
+    encrypt "$HS_MNT/home" || skip "fscrypt does not work here"
+    encrypt "$HS_MNT/state"
+    echo secret >"$HS_MNT/home/letter-to-anna"
+    cp /bin/true "$HS_MNT/home/program-of-anna"
+    echo public >"$HS_MNT/readme"
+
+    recorder_start
+    cat "$HS_MNT/home/letter-to-anna" "$HS_MNT/readme"
+    "$HS_MNT/home/program-of-anna"
+    recorder_stop
+    shown 'any(.files[]; .path == "/readme")'
+    run ! grep -r anna "$HS_STATE"
+
+    HS_STATE=$HS_MNT/state
+    recorder_start
+    cat "$HS_MNT/home/letter-to-anna" "$HS_MNT/readme"
+    recorder_stop
+    shown 'any(.files[]; .path == "/home/letter-to-anna") and any(.files[]; .path == "/readme")'
+}

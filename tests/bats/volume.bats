@@ -228,6 +228,32 @@ fixture() {
     fixture '.automounts == ["/net"]'
 }
 
+# mapped NAME DM-NAME DM-UUID
+mapped() {
+    mkdir -p "$HS_TMP/root/sys/devices/block/$1/dm"
+    echo "$2" >"$HS_TMP/root/sys/devices/block/$1/dm/name"
+    echo "$3" >"$HS_TMP/root/sys/devices/block/$1/dm/uuid"
+}
+
+@test "encryption of volumes: dm-crypt at any level of the stack, homes of systemd-homed" {
+    device 8:0 sda
+    device 8:1 sda1 sda
+    device 253:0 dm-0
+    device 253:1 dm-1
+    device 253:2 dm-2
+    device 7:0 loop0
+    on dm-0 sda
+    on dm-1 dm-0
+    on dm-2 loop0
+    mapped dm-0 crypt CRYPT-LUKS2-0123456789abcdef0123456789abcdef-crypt
+    mapped dm-1 vg-root LVM-abcdef
+    mapped dm-2 home-anna CRYPT-LUKS2-1123456789abcdef0123456789abcdef-home-anna
+    mounted "22 1 253:1 / / rw - ext4 /dev/dm-1 rw" \
+        "23 22 8:1 / /boot rw - ext4 /dev/sda1 rw" \
+        "24 22 253:2 / /home/anna rw - ext4 /dev/dm-2 rw"
+    fixture '[.volumes[] | {(.mountpoint): .encryption}] | add == {"/": 1, "/boot": 0, "/home/anna": 2}'
+}
+
 @test "sysfs that runs in a circle, lies or is empty: no disk, no hang" {
     device 253:0 dm-0
     device 253:1 dm-1

@@ -70,6 +70,7 @@ static int volumes(int sys_fd, const char *prefix)
         json_object_object_add(o, "rotational", json_object_new_boolean(v->rotational));
         json_object_object_add(o, "removable", json_object_new_boolean(v->removable));
         add_string(o, "class", device_class_to_string(v->device_class));
+        add_number(o, "encryption", v->encryption.level);
         add_number(o, "size_bytes", v->size_bytes);
         add_number(o, "read_ahead_kb", v->read_ahead_kb);
         add_string(o, "read_ahead_path", v->read_ahead_path);

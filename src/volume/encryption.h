@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* How the names and the content of a file are encrypted, and whether the name may be stored in
+ * another place. The state directory holds paths of all users. Without this check it would show the
+ * names of an encrypted home to everyone who gets hold of the disk. */
+
+#include "base/macros.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef enum EncryptionLevel {
+    ENCRYPTION_NONE,
+    ENCRYPTION_DISK, /* dm-crypt: the key is there while the machine runs */
+    ENCRYPTION_USER, /* fscrypt, or a LUKS home of systemd-homed: the key is there while the user is
+                        logged in */
+    _ENCRYPTION_LEVEL_MAX,
+} EncryptionLevel;
+
+#define ENCRYPTION_DEVICE_MAX 132U /* DM_UUID_LEN, with a NUL, rounded up */
+
+typedef struct Encryption {
+    EncryptionLevel level;
+    bool by_file;                       /* fscrypt */
+    char device[ENCRYPTION_DEVICE_MAX]; /* UUID of the dm-crypt device; "" if there is none */
+} Encryption;
+
+/* Pure. The level of a device-mapper device by its UUID ("CRYPT-LUKS2-…") and its name. Devices for
+ * integrity and verity are not encrypted. systemd-homed names its devices "home-USER". */
+EncryptionLevel encryption_of_mapped(const char *dm_uuid, const char *dm_name);
+
+/* Pure. True if the name of a file may be stored: the store is encrypted at the same level or a
+ * higher one, or it lies on the same dm-crypt device and the file has no key of its own. */
+bool encryption_allows(const Encryption *store, const Encryption *file);
+
+/* Reads the encryption of a block device from sysfs below sys_fd (AT_FDCWD: this machine), down
+ * through partitions and stacked devices. Of a device on several others (a RAID), the first by name
+ * is followed. Unknown devices count as not encrypted. 0 or -ENOMEM. */
+int encryption_read_device(int sys_fd, uint64_t dev, Encryption *ret);
+
+/* Reads whether the opened file (O_PATH suffices) has a key of its own (STATX_ATTR_ENCRYPTED);
+ * `volume` is the encryption of its filesystem. If the attributes cannot be read, the result is
+ * that of the filesystem. */
+Encryption encryption_read_file(int fd, const Encryption *volume);
