@@ -82,8 +82,11 @@ int proc_connector_drain(int fd, ProcessTable *t, usec_t start_boottime, uint64_
             }
             return errno == EAGAIN || errno == EWOULDBLOCK ? events : -errno;
         }
-        for (struct nlmsghdr *h = (struct nlmsghdr *)buf; NLMSG_OK(h, (size_t)n);
-             h = NLMSG_NEXT(h, n)) {
+        /* Signed: NLMSG_NEXT() makes it negative if the padding of the last message is missing. */
+        int left = (int)n;
+
+        for (struct nlmsghdr *h = (struct nlmsghdr *)buf; NLMSG_OK(h, left);
+             h = NLMSG_NEXT(h, left)) {
             const struct cn_msg *m = NLMSG_DATA(h);
             struct proc_event e = {0};
             int r;
