@@ -23,6 +23,10 @@
  * again. */
 #define PRUNE_PROBABILITY 0.01
 
+/* If this cannot be allocated, the machine is out of memory. If it can, and a file still needs more
+ * memory than there is, the file is too large. */
+#define MEMORY_PROBE_BYTES (1U << 20)
+
 enum {
     OPTION_REBUILD = 1,
 };
@@ -39,6 +43,7 @@ typedef struct Learning {
     Model *model;
     Table *table; /* the result of each trace */
     bool anew;    /* the old model cannot be continued */
+    bool unsaved; /* the model knows the last trace, the disk does not */
     char boot_id[ATTEMPT_BOOT_ID_MAX];
     uint64_t n_learned, n_failed;
     uint64_t n_dropped; /* files that the model had no room for */
@@ -72,6 +77,17 @@ static void block_requests(sigset_t *ret_before)
     sigaddset(&requests, SIGTERM);
     sigaddset(&requests, SIGHUP);
     sigprocmask(SIG_BLOCK, &requests, ret_before);
+}
+
+/* True if not even a little memory is left: then a failed allocation says nothing about a file. */
+static bool memory_is_short(void)
+{
+    /* Volatile: otherwise the compiler drops an allocation that nothing uses. */
+    void *volatile p = malloc(MEMORY_PROBE_BYTES);
+    bool is_short = !p;
+
+    free(p);
+    return is_short;
 }
 
 /* --- one trace -------------------------------------------------------------------------------- */
@@ -116,6 +132,7 @@ static int learn_one(Learning *l, Trace *t, size_t *ret_dropped)
 
     if (r >= 0)
         r = model_learn(&l->model, t, l->now);
+    l->unsaved = r >= 0;
     /* The session cycle has already added such a session to the model's chains, unless a new model
      * is made. */
     if (r >= 0 && (l->anew || !(t->flags & TRACE_FOLLOWED)))
@@ -124,22 +141,68 @@ static int learn_one(Learning *l, Trace *t, size_t *ret_dropped)
     return r;
 }
 
+/* Reads the model again if the last trace was added to the model, but not to its chains. */
+static int undo_partly_learned(Learning *l)
+{
+    int r;
+
+    if (!l->unsaved)
+        return 0;
+    l->unsaved = false;
+    l->model = model_free(l->model);
+    r = state_load_model(l->state_fd, &l->model, NULL);
+    if (r != -ENOENT)
+        return r;
+    l->model = model_new(l->c->config.halflife_usec);
+    return l->model ? 0 : -ENOMEM;
+}
+
+/* Reads a trace and adds it to the model. 0; 1: *ret_unfit says why it shows no ordinary session;
+ * or a negative errno. */
+static int read_and_learn(Learning *l, int dir_fd, const char *name, Trace **ret,
+                          const char **ret_unfit, size_t *ret_dropped, char **ret_error)
+{
+    int r = state_read_trace(dir_fd, name, ret, ret_error);
+
+    if (r < 0)
+        return r;
+    *ret_unfit = model_trace_unfit(l->model, *ret);
+    return *ret_unfit ? 1 : learn_one(l, *ret, ret_dropped);
+}
+
 /* Learns a trace. `own`: the trace is in the state directory, and a trace that cannot be used is
  * set aside. 0 also if the trace could not be used; a negative errno if learning itself failed. */
 static int learn_trace(Learning *l, int dir_fd, const char *name, const char *shown, bool own)
 {
     _cleanup_free_ char *error = NULL, *result = NULL;
     _cleanup_trace_ Trace *t = NULL;
-    const char *unfit;
-    size_t dropped;
-    int r;
+    const char *unfit = NULL;
+    size_t dropped = 0;
+    int r = read_and_learn(l, dir_fd, name, &t, &unfit, &dropped, &error);
 
-    r = state_read_trace(dir_fd, name, &t, &error);
-    if (r < 0 && (r == -ENOMEM || state_is_bad_content(r)))
-        return refuse_trace(l, dir_fd, name, shown, own, error ? error : strerror(-r));
+    /* json-c does not say whether a text is wrong or memory ran out. A file is blamed only if it
+     * fails twice while there is memory. */
+    if (r == -ENOMEM || state_is_bad_content(r)) {
+        if (memory_is_short())
+            return cli_error(ENOMEM, "%s: %m", shown);
+        t = trace_free(t);
+        free(error);
+        error = NULL;
+        r = undo_partly_learned(l);
+        if (r >= 0)
+            r = read_and_learn(l, dir_fd, name, &t, &unfit, &dropped, &error);
+    }
+    if (r == -EALREADY) {
+        report_trace(l, shown, t, "known already");
+        return 0;
+    }
+    if (r < 0 && undo_partly_learned(l) < 0)
+        return cli_error(r, "%s: %m", shown);
+    /* A trace that was read, but cannot be learned, is at fault itself. */
     if (r < 0)
-        return refuse_trace(l, dir_fd, name, shown, false, error ? error : strerror(-r));
-    unfit = model_trace_unfit(l->model, t);
+        return refuse_trace(l, dir_fd, name, shown,
+                            own && (t || r == -ENOMEM || state_is_bad_content(r)),
+                            error ? error : strerror(-r));
     if (unfit) {
         _cleanup_free_ char *aside = NULL;
 
@@ -147,23 +210,17 @@ static int learn_trace(Learning *l, int dir_fd, const char *name, const char *sh
                     renameat(dir_fd, name, dir_fd, aside) < 0))
             cli_warning(errno, "%s: cannot set it aside: %m", shown);
         if (asprintf(&result, "skipped: %s", unfit) < 0)
-            return -ENOMEM;
+            return cli_error(ENOMEM, "%m");
         report_trace(l, shown, t, result);
         return 0;
     }
-    r = learn_one(l, t, &dropped);
-    if (r == -EALREADY) {
-        report_trace(l, shown, t, "known already");
-        return 0;
-    }
-    if (r < 0)
-        return refuse_trace(l, dir_fd, name, shown, own, strerror(-r));
     l->n_learned++;
+    l->unsaved = false;
     r = save_model(l);
     if (r < 0)
         return r;
     if (dropped > 0 && asprintf(&result, "learned without %zu files", dropped) < 0)
-        return -ENOMEM;
+        return cli_error(ENOMEM, "%m");
     report_trace(l, shown, t, dropped > 0 ? result : "learned");
     return 0;
 }
@@ -251,6 +308,12 @@ static int try_model(Learning *l, char **ret_error)
         r = -E2BIG;
     } else if (r == 0) {
         r = state_load_model(l->state_fd, &l->model, ret_error);
+        /* As of a trace: it is blamed only if it fails twice while there is memory. */
+        if ((r == -ENOMEM || state_is_bad_content(r)) && !memory_is_short()) {
+            free(*ret_error);
+            *ret_error = NULL;
+            r = state_load_model(l->state_fd, &l->model, ret_error);
+        }
         attempt_end(l->state_fd, STATE_MODEL);
     }
     sigprocmask(SIG_SETMASK, &before, NULL);
@@ -266,6 +329,8 @@ static int load_model(Learning *l, bool rebuild)
 
     l->anew = rebuild;
     r = rebuild ? -ENOENT : try_model(l, &error);
+    if (r < 0 && memory_is_short())
+        return cli_error(ENOMEM, "%s/" STATE_MODEL ": %m", l->c->state);
     if (r < 0 && !state_is_bad_content(r) && r != -ENOENT && r != -ENOMEM)
         return cli_error(r, "%s/" STATE_MODEL ": %m", l->c->state);
     if (r == -ENOMEM || state_is_bad_content(r)) {
