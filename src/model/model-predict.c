@@ -55,12 +55,21 @@ static double *log_not_needed(const Model *m, const ModelStage *s)
     return l;
 }
 
+/* A model can state a large sum of times with a tiny weight. */
+#define MEAN_USEC_MAX 0x1p62
+
+static usec_t mean_usec(DecayedSum sum, DecayedSum weight)
+{
+    double w = decayed_sum_value(weight);
+
+    return w > 0 ? (usec_t)fmin(decayed_sum_value(sum) / w * USEC_PER_MSEC, MEAN_USEC_MAX) : 0;
+}
+
 static int predict_file(const Model *m, const ModelStageFile *f, double needed, Prediction *p)
 {
     bool observed = !decayed_sum_is_zero(f->observed);
     const WeightedRanges *known = observed ? &f->resident : &f->assumed_resident;
     DecayedSum whole = observed ? f->observed : f->assumed;
-    double used = decayed_sum_value(f->used);
     PredictedFile *o;
 
     if (grow_array(&p->files, &p->allocated_files, p->n_files + 1, sizeof(PredictedFile)) < 0)
@@ -70,8 +79,7 @@ static int predict_file(const Model *m, const ModelStageFile *f, double needed, 
             .path = strdup(m->files[f->file].path),
             .directory = m->files[f->file].directory,
             .probability = needed,
-            .first_use =
-                    used > 0 ? (usec_t)(decayed_sum_value(f->first_use) / used * USEC_PER_MSEC) : 0,
+            .first_use = mean_usec(f->first_use, f->used),
     };
     if (!o->path)
         return -ENOMEM;
@@ -113,20 +121,12 @@ static int predict_metadata(const ModelMetadata *d, Prediction *p)
     return 0;
 }
 
-static usec_t mean_usec(DecayedSum sum, DecayedSum weight)
-{
-    double w = decayed_sum_value(weight);
-
-    return w > 0 ? (usec_t)(decayed_sum_value(sum) / w * USEC_PER_MSEC) : 0;
-}
-
 int model_predict_stage(const Model *m, Stage stage, uint32_t uid, Prediction **ret)
 {
     _cleanup_prediction_ Prediction *p = calloc(1, sizeof(Prediction));
     _cleanup_model_ Model *sum = NULL;
     _cleanup_free_ double *l = NULL;
     const ModelStage *s;
-    double sessions;
     int r;
 
     if (!p)
@@ -140,8 +140,7 @@ int model_predict_stage(const Model *m, Stage stage, uint32_t uid, Prediction **
         return 0;
     }
     s = &sum->stages[0];
-    sessions = decayed_sum_value(s->sessions);
-    p->horizon = (usec_t)(decayed_sum_value(s->duration) / sessions * USEC_PER_MSEC);
+    p->horizon = mean_usec(s->duration, s->sessions);
     p->ready = mean_usec(s->timing.ready, s->timing.sessions);
     p->stalled = mean_usec(s->timing.stalled, s->timing.sessions);
     l = log_not_needed(sum, s);
