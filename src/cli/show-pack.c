@@ -223,17 +223,6 @@ static Table *volume_table(const Pack *p, bool whole)
     return t;
 }
 
-/* 0 in a pack means that the time is not known. */
-static usec_t known(uint32_t time, usec_t unit)
-{
-    return time > 0 ? time * unit : USEC_INFINITY;
-}
-
-static usec_t predicted(const PackHeader *h, Policy p)
-{
-    return known(le32toh(h->predicted_usec[p]), 1);
-}
-
 int show_pack(const Context *c, const char *path, const Pack *p, uint64_t limit)
 {
     static const Column columns[] = {
@@ -265,18 +254,18 @@ int show_pack(const Context *c, const char *path, const Pack *p, uint64_t limit)
             {0},
     };
     const PackHeader *h = p->header;
+    uint32_t hold = le32toh(h->hold_usec), bin = le32toh(h->bin_msec);
     _cleanup_table_ Table *t = table_new(columns);
     bool whole = c->json != JSON_OFF;
 
     table_row(t, path, stage_to_string(h->stage), policy_to_string(h->policy),
               le64toh(h->created_realtime_usec),
               h->reason != POLICY_REASON_UNKNOWN ? policy_reason_to_string(h->reason) : NULL,
-              predicted(h, POLICY_OFF), predicted(h, POLICY_METADATA),
-              predicted(h, POLICY_CONCURRENT), predicted(h, POLICY_GATE), predicted(h, POLICY_IDLE),
-              le64toh(h->deadline_usec), known(le32toh(h->hold_usec), 1),
-              le32toh(h->bin_msec) == PACK_BIN_PHYSICAL
-                      ? USEC_INFINITY
-                      : known(le32toh(h->bin_msec), USEC_PER_MSEC),
+              pack_predicted_usec(p, POLICY_OFF), pack_predicted_usec(p, POLICY_METADATA),
+              pack_predicted_usec(p, POLICY_CONCURRENT), pack_predicted_usec(p, POLICY_GATE),
+              pack_predicted_usec(p, POLICY_IDLE), le64toh(h->deadline_usec),
+              hold > 0 ? hold : USEC_INFINITY,
+              bin == 0 || bin == PACK_BIN_PHYSICAL ? USEC_INFINITY : bin * USEC_PER_MSEC,
               (uint64_t)le32toh(h->control_interval), le64toh(h->file_size),
               (uint64_t)le32toh(h->n_volumes), le64toh(h->total_metadata_bytes),
               (uint64_t)le32toh(h->n_metadata), (uint64_t)le32toh(h->n_files),

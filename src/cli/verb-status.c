@@ -27,6 +27,8 @@ typedef struct StageStatus {
     uint64_t recorded;        /* CLOCK_REALTIME of the last trace; COUNT_UNKNOWN: none */
     uint64_t duration;        /* of that stage */
     const char *policy;       /* of the pack; NULL: no pack */
+    const char *reason;       /* why it has this policy; NULL: unknown */
+    usec_t without, with;     /* predicted time without replay, and with it; 0: no pack */
     uint64_t bytes;           /* number of bytes that the pack reads */
     char *pack_error;         /* why the pack cannot be used */
     ReplayStatusList replays; /* in this boot */
@@ -112,6 +114,10 @@ static void read_pack(int state_fd, Stage stage, StageStatus *s)
         return;
     }
     s->policy = policy_to_string(p.header->policy);
+    if (p.header->reason != POLICY_REASON_UNKNOWN)
+        s->reason = policy_reason_to_string(p.header->reason);
+    s->without = pack_predicted_usec(&p, POLICY_OFF);
+    s->with = pack_predicted_usec(&p, (Policy)p.header->policy);
     s->bytes = le64toh(p.header->total_metadata_bytes) + le64toh(p.header->total_data_bytes);
 }
 
@@ -269,6 +275,9 @@ static Table *stage_table(const Status *s)
             {"LAST RECORDED", "recorded_realtime_usec", CELL_REALTIME},
             {"TOOK", "duration_usec", CELL_TIMESPAN},
             {"PACK", "pack_policy", CELL_STRING},
+            {"REASON", "pack_reason", CELL_STRING},
+            {"PREDICTED", "predicted_usec", CELL_TIMESPAN},
+            {"WITHOUT", "predicted_without_usec", CELL_TIMESPAN},
             {"BYTES", "pack_bytes", CELL_BYTES},
             {0},
     };
@@ -278,7 +287,9 @@ static Table *stage_table(const Status *s)
         const StageStatus *k = s->stages + i;
 
         table_row(t, stage_to_string(i), k->n_traces, k->recorded, k->duration,
-                  k->pack_error ? "bad" : k->policy, k->bytes);
+                  k->pack_error ? "bad" : k->policy, k->reason,
+                  k->with > 0 ? k->with : USEC_INFINITY,
+                  k->without > 0 ? k->without : USEC_INFINITY, k->bytes);
     }
     return t;
 }

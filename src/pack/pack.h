@@ -178,6 +178,14 @@ bool pack_is_control(const Pack *p, const char *boot_id);
  * "." nor "..". */
 bool pack_path_is_safe(const char *path);
 
+/* The predicted time of the stage under the policy; USEC_INFINITY: not known. */
+static inline usec_t pack_predicted_usec(const Pack *p, Policy policy)
+{
+    uint32_t t = le32toh(p->header->predicted_usec[policy]);
+
+    return t > 0 ? t : USEC_INFINITY;
+}
+
 static inline const char *pack_string(const Pack *p, le32_t offset)
 {
     return p->strings + le32toh(offset);
