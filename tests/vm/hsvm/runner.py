@@ -67,7 +67,7 @@ class Runner:
                 overlay(partial, image.disk)
                 outcome = self._boot(image, image.initrd, partial,
                                      _files(GUEST / "install.bash", package), 1,
-                                     "systemd.unit=multi-user.target", 900, artefacts)
+                                     "systemd.unit=multi-user.target", 1800, artefacts)
                 self.results.guest(f"install {image.name}", outcome.lines)
                 if not (outcome.finished and outcome.off) or any(
                         line.startswith("not ok") for line in outcome.lines):
