@@ -127,6 +127,20 @@ static int predict(const Planning *p, Stage stage, uint32_t uid, Prediction **re
     return model_predict_stage(p->shipped, stage, uid, ret);
 }
 
+/* Where most logins are automatic nobody waits at a greeter, and one sweep serves the boot and the
+ * login. Adds the login to what the boot needs. 0 or -ENOMEM. */
+static int add_autologin(const Planning *p, Prediction *boot)
+{
+    _cleanup_prediction_ Prediction *login = NULL;
+    uint32_t uid;
+    int r;
+
+    if (!p->model || !model_predict_autologin(p->model, &uid))
+        return 0;
+    r = model_predict_stage(p->model, STAGE_LOGIN, uid, &login);
+    return r < 0 ? r : prediction_append(boot, login, boot->horizon);
+}
+
 /* A pack while it is planned. */
 typedef struct PackJob {
     Stage stage;
@@ -230,6 +244,8 @@ int planning_make_pack(Planning *p, Stage stage, uint32_t uid)
 
     pack_job_init(p, stage, uid, &j);
     r = predict(p, stage, uid, &prediction, &j.learned_until);
+    if (r >= 0 && stage == STAGE_BOOT && prediction->n_files > 0)
+        r = add_autologin(p, prediction);
     if (r < 0)
         return cli_error(r, "cannot predict %s: %m", j.what);
     if (prediction->n_files == 0)

@@ -140,6 +140,7 @@ static const struct {
         {TRACE_RESIDENCY_OFF, "residency off"},
         {TRACE_FOLLOWED, "followed"},
         {TRACE_LATE, "late"},
+        {TRACE_AUTOLOGIN, "automatic login"},
 };
 
 static const char *flags_text(unsigned flags, char *buf, size_t size)

@@ -83,6 +83,7 @@ static int change_stage(Daemon *d, const StageChange *c)
     int r = 0;
 
     recording_stage_end(&d->recording, c->drop, c->settled_ago);
+    d->recording.automatic = c->automatic;
     if (c->next == STAGE_LOGIN)
         start_login_replay(d, c->uid);
     if ((int)c->next < 0)

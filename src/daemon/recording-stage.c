@@ -96,6 +96,8 @@ static int write_trace(RecordingStage *s, usec_t settled_ago)
     t->flags |= prefetcher_trace_flags(s->prefetcher);
     if (t->stage == STAGE_BOOT && touch_run_file(s, BOOT_RECORDED))
         t->flags |= TRACE_SOFT_REBOOT;
+    if (t->stage == STAGE_LOGIN && s->automatic)
+        t->flags |= TRACE_AUTOLOGIN;
     ended.trace = t;
     append_history(s, &ended);
     r = trace_store(s->arguments->state, t, &path);

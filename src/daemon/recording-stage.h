@@ -20,6 +20,7 @@ typedef struct RecordingStage {
     Rerecord rerecord;
 
     Stage stage;           /* that is recorded; _STAGE_INVALID: none */
+    bool automatic;        /* an automatic login */
     MachineCounters begin; /* when it began */
     Prefetcher *prefetcher;
     bool failed; /* a trace could not be made or written */

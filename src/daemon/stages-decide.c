@@ -341,6 +341,7 @@ static LoginUser *count_attempt(StageMachine *m, uint32_t uid)
 static void consider(StageMachine *m, LoginSession *s, StageDecision *ret)
 {
     LoginUser *user;
+    bool automatic;
 
     if (!is_login(m, s))
         return;
@@ -361,7 +362,9 @@ static void consider(StageMachine *m, LoginSession *s, StageDecision *ret)
         return;
     }
     m->beginner = user;
+    automatic = m->stage == STAGE_BOOT && !greeter_is_active(m);
     leave(m, STAGE_ACTION_BEGIN, STAGE_LOGIN, s->uid, false, ret);
+    ret->automatic = automatic;
     join(m, s, ret);
 }
 

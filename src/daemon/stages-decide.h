@@ -112,6 +112,7 @@ typedef struct StageDecision {
     uint32_t uid;
     bool drop;          /* what ends was cut short and gets no trace */
     bool others;        /* a session that begins: further users are logged in */
+    bool automatic;     /* a login that begins: no greeter waited for it */
     usec_t settled_ago; /* how long ago what ends was complete: it has been quiet since then, or
                            the default target was reached; USEC_INFINITY: its time limit ended it */
 } StageDecision;

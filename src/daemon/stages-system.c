@@ -75,6 +75,7 @@ static int pass_on(SystemSource *s, const StageDecision *d)
                      .uid = d->uid,
                      .drop = d->drop,
                      .others = d->others,
+                     .automatic = d->automatic,
                      .settled_ago = d->settled_ago};
 
     switch (d->action) {

@@ -23,6 +23,7 @@ typedef struct StageChange {
     uint32_t uid; /* user of the login or session; UID_INVALID: several users, or not known */
     bool drop;    /* the stage that ends was cut short: it gets no trace */
     bool others;  /* a session begins, and users other than `uid` are logged in, too */
+    bool automatic;     /* a login begins before the boot has ended, without a greeter */
     usec_t settled_ago; /* how long ago the stage that ends was complete; USEC_INFINITY: not known,
                            or its time limit ended it */
 } StageChange;
@@ -36,8 +37,8 @@ typedef struct BootTimes {
 
 /* What a source calls. All functions get `arg`. The list of stages calls on_change() only. */
 typedef struct StageCallbacks {
-    int (*on_change)(void *arg, const StageChange *c);   /* 0, or an errno that ends the loop */
-    void (*on_awaits)(void *arg, const char *condition); /* what ends the stage, as static text */
+    int (*on_change)(void *arg, const StageChange *c);    /* 0, or an errno that ends the loop */
+    void (*on_awaits)(void *arg, const char *condition);  /* what ends the stage, as static text */
     void (*on_ready)(void *arg, Stage stage, usec_t age); /* see recorder_note_ready() */
     uint64_t (*count_starts)(void *arg); /* applications started since the daemon began */
     void *arg;

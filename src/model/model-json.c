@@ -299,6 +299,9 @@ static void write_stage(Writer *w, const ModelStage *s)
     json_writer_add_u64(&w->w, "sessions", row_of(w, s->sessions));
     json_writer_add_numbers(&w->w, "duration_msec",
                             (uint64_t[]){s->duration.current, s->duration.previous}, 2);
+    if (!decayed_sum_is_zero(s->autologins))
+        json_writer_add_numbers(&w->w, "autologins",
+                                (uint64_t[]){s->autologins.current, s->autologins.previous}, 2);
     if (!decayed_sum_is_zero(s->timing.sessions))
         json_writer_add_numbers(&w->w, "timing",
                                 (uint64_t[]){s->timing.sessions.current,

@@ -121,6 +121,29 @@ static int predict_metadata(const ModelMetadata *d, Prediction *p)
     return 0;
 }
 
+bool model_predict_autologin(const Model *m, uint32_t *ret_uid)
+{
+    double all = 0, most = 0;
+    uint32_t uid = UID_INVALID;
+
+    for (size_t i = 0; i < m->n_stages; i++) {
+        const ModelStage *s = &m->stages[i];
+        double n = decayed_sum_value(s->autologins);
+
+        if (s->stage != STAGE_LOGIN)
+            continue;
+        all += decayed_sum_value(s->sessions);
+        if (s->uid != UID_INVALID && n > most) {
+            most = n;
+            uid = s->uid;
+        }
+    }
+    if (2 * most <= all || all <= 0)
+        return false;
+    *ret_uid = uid;
+    return true;
+}
+
 int model_predict_stage(const Model *m, Stage stage, uint32_t uid, Prediction **ret)
 {
     _cleanup_prediction_ Prediction *p = calloc(1, sizeof(Prediction));

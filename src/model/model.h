@@ -93,7 +93,8 @@ typedef struct ModelStage {
     Stage stage;
     uint32_t uid;
     DecayedSum sessions;
-    DecayedSum duration; /* weight times milliseconds */
+    DecayedSum duration;   /* weight times milliseconds */
+    DecayedSum autologins; /* of the sessions: logins for which no greeter waited */
     ModelTiming timing;
     ModelApplication *applications;
     size_t n_applications, allocated_applications;
@@ -206,6 +207,9 @@ int model_make_portable(const Model *m, Model **ret);
 /* True below what a distribution ships (/usr, /etc, …), but not where names are the administrator's
  * own (/usr/local, /etc/NetworkManager, …). */
 bool model_path_is_portable(const char *path);
+
+/* True if most of the learned logins were automatic ones of one user, *ret_uid. */
+bool model_predict_autologin(const Model *m, uint32_t *ret_uid);
 
 /* Predicts what stage `stage` of user `uid` (UID_INVALID: any user) needs: P(application active) =
  * active / sessions, P(file) by eq. 4.16 of the thesis over the applications that use it, in log

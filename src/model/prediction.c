@@ -38,6 +38,14 @@ static int compare_paths(const void *a, const void *b)
     return strcmp(((const PredictedFile *)a)->path, ((const PredictedFile *)b)->path);
 }
 
+static int compare_metadata(const void *a, const void *b)
+{
+    const PredictedMetadata *x = a, *y = b;
+    int c = strcmp(x->uuid, y->uuid);
+
+    return c != 0 ? c : (x->range.offset > y->range.offset) - (x->range.offset < y->range.offset);
+}
+
 void prediction_keep_likeliest(Prediction *p, size_t n)
 {
     if (n >= p->n_files)
@@ -47,4 +55,30 @@ void prediction_keep_likeliest(Prediction *p, size_t n)
         file_done(&p->files[--p->n_files]);
     if (n > 1)
         qsort(p->files, n, sizeof(PredictedFile), compare_paths);
+}
+
+int prediction_append(Prediction *p, Prediction *more, usec_t after)
+{
+    if (grow_array(&p->files, &p->allocated_files, p->n_files + more->n_files,
+                   sizeof(PredictedFile)) < 0 ||
+        grow_array(&p->metadata, &p->allocated_metadata, p->n_metadata + more->n_metadata,
+                   sizeof(PredictedMetadata)) < 0)
+        return -ENOMEM;
+    for (size_t i = 0; i < more->n_files; i++) {
+        PredictedFile *f = &p->files[p->n_files++];
+
+        *f = more->files[i];
+        f->first_use += MIN(after, USEC_INFINITY - 1 - f->first_use);
+    }
+    for (size_t i = 0; i < more->n_metadata; i++)
+        p->metadata[p->n_metadata++] = more->metadata[i];
+    /* Both together are ready when the second one is. */
+    p->stalled = p->ready > 0 && more->ready > 0 ? p->stalled + more->stalled : 0;
+    p->ready = p->ready > 0 && more->ready > 0 ? after + more->ready : 0;
+    more->n_files = more->n_metadata = 0;
+    if (p->n_files > 1)
+        qsort(p->files, p->n_files, sizeof(PredictedFile), compare_paths);
+    if (p->n_metadata > 1)
+        qsort(p->metadata, p->n_metadata, sizeof(PredictedMetadata), compare_metadata);
+    return 0;
 }

@@ -42,3 +42,8 @@ DEFINE_CLEANUP(Prediction *, prediction_free);
 /* Keeps the n files with the highest probability of being opened. Equally likely files are kept in
  * the order of their paths. Files are sorted by path afterwards. Metadata stays. */
 void prediction_keep_likeliest(Prediction *p, size_t n);
+
+/* Adds what a stage needs that begins `after` the start of `p`: its files, needed so much later,
+ * its metadata, and its times where both are known. Two rows of one file are united when they are
+ * located. `more` loses its files and metadata. 0, or -ENOMEM with both unchanged. */
+int prediction_append(Prediction *p, Prediction *more, usec_t after);

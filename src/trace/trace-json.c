@@ -13,7 +13,7 @@
 
 static const char *const flag_names[] = {
         "incomplete",     "exact", "replayed",      "control",  "second-login", "soft-reboot",
-        "offline-update", "fsck",  "residency-off", "followed", "late",
+        "offline-update", "fsck",  "residency-off", "followed", "late",         "autologin",
 };
 
 /* Columns of numbers that are close to those of the row before hold the difference to it. */

@@ -49,6 +49,7 @@ typedef enum TraceFlags {
     TRACE_FOLLOWED = 1 << 9, /* the session cycle has learned which applications followed which */
     TRACE_LATE = 1 << 10, /* a boot: what was read between the mount of the root filesystem and the
                            * start of headstartd is missing */
+    TRACE_AUTOLOGIN = 1 << 11, /* a login that began before the boot had ended, without a greeter */
 } TraceFlags;
 
 typedef struct TraceVolume {

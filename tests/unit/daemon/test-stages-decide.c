@@ -45,7 +45,7 @@ typedef struct Line {
     StageAction expect;
     Stage stage;
     uint32_t stage_uid;
-    bool drop, others;
+    bool drop, others, automatic;
 } Line;
 
 #define BEGINS(s, u) .expect = STAGE_ACTION_BEGIN, .stage = (s), .stage_uid = (u)
@@ -114,13 +114,15 @@ static void feed(Teller *t, const Line *l, double second, StageDecision *ret)
 static void expect(const Line *l, int line, const StageDecision *d)
 {
     if (d->action == l->expect &&
-        (d->action == STAGE_ACTION_NONE || (d->uid == l->stage_uid && d->drop == l->drop &&
-                                            d->stage == l->stage && d->others == l->others)))
+        (d->action == STAGE_ACTION_NONE ||
+         (d->uid == l->stage_uid && d->drop == l->drop && d->stage == l->stage &&
+          d->others == l->others && d->automatic == l->automatic)))
         return;
-    fail_msg("line %d (second %g): got action %d stage %d uid %u drop %d others %d, not %d %d %u "
-             "%d %d",
-             line, l->second, d->action, (int)d->stage, d->uid, d->drop, d->others, l->expect,
-             (int)l->stage, l->stage_uid, l->drop, l->others);
+    fail_msg(
+            "line %d (second %g): got action %d stage %d uid %u drop %d others %d automatic %d, not %d %d "
+            "%u %d %d %d",
+            line, l->second, d->action, (int)d->stage, d->uid, d->drop, d->others, d->automatic,
+            l->expect, (int)l->stage, l->stage_uid, l->drop, l->others, l->automatic);
 }
 
 static void tell(const Line *lines)
@@ -216,14 +218,17 @@ TEST(type_comes_late, {2, MANAGER}, {9, IS_UP, GREETER}, {9.5, QUIET}, {12.5, QU
      {30, OPENS, "1", 1000, CONSOLE}, {31, OPENS, "1", 1000, SCREEN, BEGINS(STAGE_LOGIN, 1000)})
 
 /* Automatic login: it begins during the boot and ends after the boot has finished. */
-TEST(automatic, {2, MANAGER}, {8, OPENS, "1", 1000, SCREEN, BEGINS(STAGE_LOGIN, 1000)},
+TEST(automatic, {2, MANAGER},
+     {8, OPENS, "1", 1000, SCREEN, BEGINS(STAGE_LOGIN, 1000), .automatic = true},
      {8.5, IS_UP, "1", 1000, SCREEN}, {15, QUIET}, {16, FINISHED}, {16.5, QUIET},
      {19.5, QUIET, BEGINS(STAGE_SESSION, 1000)})
-TEST(automatic_console, {2, NO_MANAGER}, {8, IS_UP, "1", 1000, CONSOLE, BEGINS(STAGE_LOGIN, 1000)},
-     {9, FINISHED}, {9.5, QUIET}, {12.5, QUIET, BEGINS(STAGE_SESSION, 1000)})
+TEST(automatic_console, {2, NO_MANAGER},
+     {8, IS_UP, "1", 1000, CONSOLE, BEGINS(STAGE_LOGIN, 1000), .automatic = true}, {9, FINISHED},
+     {9.5, QUIET}, {12.5, QUIET, BEGINS(STAGE_SESSION, 1000)})
 /* The boot never finishes: the login ends by its upper bound. */
-TEST(automatic_hangs, {2, MANAGER}, {8, IS_UP, "1", 1000, SCREEN, BEGINS(STAGE_LOGIN, 1000)},
-     {127, NOTHING}, {128.1, NOTHING, BEGINS(STAGE_SESSION, 1000)})
+TEST(automatic_hangs, {2, MANAGER},
+     {8, IS_UP, "1", 1000, SCREEN, BEGINS(STAGE_LOGIN, 1000), .automatic = true}, {127, NOTHING},
+     {128.1, NOTHING, BEGINS(STAGE_SESSION, 1000)})
 
 /* A session that ends before it has settled, alone and next to another. */
 TEST(gone_early, {2, NO_MANAGER}, {9, FINISHED, PAUSES},
@@ -275,7 +280,8 @@ TEST(late_start, {0.1, LIST}, {0.1, IS_UP, "1", 1000, SCREEN, .age = 300}, {0.1,
      {0.3, LISTED}, {0.4, IS_UP, "3", 1002, SSH, .age = 5},
      {5, IS_UP, "2", 1001, SSH, BEGINS(STAGE_LOGIN, 1001)})
 /* Before it is known whether there is a display manager, no session counts as a login. */
-TEST(unknown_kind, {3, IS_UP, "1", 1000, CONSOLE}, {4, NO_MANAGER, BEGINS(STAGE_LOGIN, 1000)})
+TEST(unknown_kind, {3, IS_UP, "1", 1000, CONSOLE},
+     {4, NO_MANAGER, BEGINS(STAGE_LOGIN, 1000), .automatic = true})
 
 /* There never is a bus, or the boot takes as long. */
 TEST(no_bus, {599, NOTHING},

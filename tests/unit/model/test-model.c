@@ -174,6 +174,43 @@ static void timing_is_learned_without_replay(void **state)
     assert_int_equal(p->stalled, 2666666);        /* (6 + 2 * 1) / 3 */
 }
 
+/* Only the habit of one user counts, and only while it is most of what was learned. */
+static void an_automatic_login_is_a_habit(void **state)
+{
+    _cleanup_model_ Model *m = model_new(H);
+    uint32_t uid = 0;
+
+    assert_false(model_predict_autologin(m, &uid));
+    learn(&m, session(STAGE_LOGIN, 1000, T0, 0, "A>x=0-1", NULL));
+    assert_false(model_predict_autologin(m, &uid));
+    learn(&m, session(STAGE_LOGIN, 1001, T0, TRACE_AUTOLOGIN, "A>x=0-1", NULL));
+    assert_false(model_predict_autologin(m, &uid));
+    learn(&m, session(STAGE_LOGIN, 1001, T0 + H, TRACE_AUTOLOGIN, "A>x=0-1", NULL));
+    assert_true(model_predict_autologin(m, &uid));
+    assert_int_equal(uid, 1001);
+    learn(&m, session(STAGE_LOGIN, 1001, T0 + 3 * H, 0, "A>x=0-1", NULL));
+    assert_false(model_predict_autologin(m, &uid));
+}
+
+static void one_prediction_follows_another(void **state)
+{
+    _cleanup_model_ Model *m = model_new(H);
+    _cleanup_prediction_ Prediction *boot = NULL, *login = NULL;
+
+    learn(&m, session(STAGE_BOOT, UID_INVALID, T0, 0, "A>x=0-1", "0-2"));
+    learn(&m, session(STAGE_LOGIN, 1000, T0, 0, "A>a=0-1 B>y=2-3", "1-3"));
+    boot = predict(m, STAGE_BOOT, UID_INVALID);
+    login = predict(m, STAGE_LOGIN, 1000);
+    assert_int_equal(prediction_append(boot, login, 7 * USEC_PER_SEC), 0);
+    assert_int_equal(boot->n_files, 3);
+    assert_int_equal(boot->n_metadata, 2);
+    assert_int_equal(login->n_files + login->n_metadata, 0);
+    assert_string_equal(boot->files[0].path, "/f/a");
+    assert_true(predicted(boot, "/f/x")->first_use < 7 * USEC_PER_SEC);
+    assert_true(predicted(boot, "/f/y")->first_use >= 7 * USEC_PER_SEC);
+    assert_near(page_chance(boot, "/f/y", 2), 1);
+}
+
 static void users_apart_and_together(void **state)
 {
     _cleanup_model_ Model *m = model_new(H);
@@ -604,6 +641,8 @@ int main(void)
             cmocka_unit_test(what_has_faded_away_is_gone),
             cmocka_unit_test(horizon_and_first_use_are_means),
             cmocka_unit_test(timing_is_learned_without_replay),
+            cmocka_unit_test(an_automatic_login_is_a_habit),
+            cmocka_unit_test(one_prediction_follows_another),
             cmocka_unit_test(users_apart_and_together),
             cmocka_unit_test(replayed_sessions_tell_of_use_only),
             cmocka_unit_test(assumed_until_the_truth_is_known),
