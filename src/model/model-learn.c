@@ -280,7 +280,7 @@ static int learn_uses(const Trace *t, const uint32_t *where, ModelStage *s, Deca
 /* Stores the file's residency as observed or as assumed. */
 static int learn_residency(const Trace *t, const TraceFile *f, ModelStageFile *o, DecayedSum one)
 {
-    Range whole = {0, ALIGN_UP(MIN(f->size_bytes, ASSUMED_BYTES_MAX), (uint64_t)4096)};
+    Range whole = {0, ALIGN_UP(MIN(f->size_bytes, ASSUMED_BYTES_MAX), MODEL_ALIGN_BYTES)};
     const RangeSet all = {&whole, whole.length > 0, 1};
     bool unknown = t->flags & TRACE_RESIDENCY_OFF;
 

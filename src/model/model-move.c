@@ -158,8 +158,8 @@ static void stretch(WeightedRanges *s, uint64_t old_end, uint64_t new_end)
 
 void model_stretch_file(Model *m, uint32_t file, uint64_t old_size, uint64_t new_size)
 {
-    uint64_t old_end = ALIGN_UP(old_size, (uint64_t)4096);
-    uint64_t new_end = ALIGN_UP(new_size, (uint64_t)4096);
+    uint64_t old_end = ALIGN_UP(old_size, MODEL_ALIGN_BYTES);
+    uint64_t new_end = ALIGN_UP(new_size, MODEL_ALIGN_BYTES);
 
     for (size_t i = 0; i < m->n_stages; i++)
         for (size_t k = 0; k < m->stages[i].n_files; k++) {

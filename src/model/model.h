@@ -33,6 +33,10 @@
 #define MODEL_LEARNED_MAX    128U
 #define MODEL_NONE           UINT32_MAX
 
+/* Assumed and extended ranges end at multiples of this: the smallest page of all machines and the
+ * alignment of packs. A machine with larger pages reads the rest of a page anyway. */
+#define MODEL_ALIGN_BYTES UINT64_C(4096)
+
 /* Limits that reader and merger enforce (-E2BIG). Real machines stay far below them, and a hostile
  * file within them cannot exhaust the memory. */
 #define MODEL_HALFLIFE_MAX ((usec_t)INT64_MAX / DECAYED_SUM_SPAN)
