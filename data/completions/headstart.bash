@@ -7,6 +7,8 @@ _headstart() {
     local -A options=(
         [status]=''
         [history]='--stage= --limit='
+        [measure]='--stage='
+        [doctor]=''
         [show]='--limit='
         [record]='--stage= --output= --exact'
         [learn]='--rebuild'

@@ -40,6 +40,7 @@ typedef enum PolicyReason {
     POLICY_REASON_CONFIGURED, /* the administrator has set the policy */
     POLICY_REASON_FASTEST,    /* it has the least predicted time */
     POLICY_REASON_NO_GAIN,    /* `off`: no policy gains more than it may cost */
+    POLICY_REASON_HARMFUL,    /* `off`: sessions without replay were shown to take less time */
     _POLICY_REASON_MAX,
     _POLICY_REASON_INVALID = -EINVAL,
 } PolicyReason;

@@ -3,6 +3,7 @@
 /* Plans one pack for `headstart plan`, and loads what all packs are planned from. */
 
 #include "cli/planning.h"
+#include "cli/benefits.h"
 
 #include "base/atomic-file.h"
 #include "base/clock.h"
@@ -34,6 +35,25 @@ void planning_done(Planning *p)
     json_object_put(p->operations);
 }
 
+/* Sets how often a control session is needed, and which policies do harm. 0, or an error that was
+ * reported. */
+static int read_history(Planning *p)
+{
+    usec_t now = clock_now(CLOCK_REALTIME);
+    _cleanup_benefits_ Benefits b = {0};
+    uint32_t set = p->c->config.control_interval;
+    int r = p->state_fd < 0 ? 0 : benefits_read(p->c, p->state_fd, now, &b);
+
+    if (r < 0)
+        return r;
+    for (Stage s = 0; s < _STAGE_MAX; s++) {
+        p->harmful[s] = b.stages[s].harmful;
+        p->control_intervals[s] =
+                set == CONFIG_CONTROL_AUTO ? benefits_control_interval(&b, s, now) : set;
+    }
+    return 0;
+}
+
 int planning_load(Planning *p)
 {
     _cleanup_free_ char *error = NULL;
@@ -56,6 +76,9 @@ int planning_load(Planning *p)
     if (r < 0 && r != -ENOENT)
         return cli_error(r, "%s/" STATE_MODEL ": %s", p->c->state, error ? error : strerror(-r));
 
+    r = read_history(p);
+    if (r < 0)
+        return r;
     if (!realpath(p->c->root, p->root))
         return cli_error(errno, "%s: %m", p->c->root);
     r = volume_table_read(AT_FDCWD, p->root, &p->volumes);
@@ -172,7 +195,7 @@ static void pack_job_init(Planning *p, Stage stage, uint32_t uid, PackJob *j)
                             .budget_bytes = p->budget_bytes,
                             .min_probability = p->min_probability,
                             .deadline_usec = p->deadline,
-                            .control_interval = p->c->config.control_interval,
+                            .control_interval = p->control_intervals[stage],
                             .now_realtime = clock_now(CLOCK_REALTIME),
                             .device_class = _DEVICE_CLASS_INVALID,
                     },
@@ -201,6 +224,11 @@ static int compile(const Planning *p, PackJob *j, const Prediction *prediction)
     if (r >= 0)
         r = plan_predict(&p->volumes, &j->parameters, j->configured,
                          (StageMeasured){prediction->ready, prediction->stalled}, j->content);
+    /* What was measured outweighs what was predicted. */
+    if (r >= 0 && (int)j->configured < 0 && p->harmful[j->stage]) {
+        j->content->policy = POLICY_OFF;
+        j->content->reason = POLICY_REASON_HARMFUL;
+    }
     if (r >= 0)
         r = pack_write(j->content, &j->bytes, &j->size);
     if (r < 0)

@@ -21,6 +21,8 @@ typedef struct Planning {
     usec_t deadline;
     double min_probability;
     bool dry_run;
+    uint32_t control_intervals[_STAGE_MAX];
+    bool harmful[_STAGE_MAX]; /* the policy of the stage was shown to do harm */
     Table *summaries;
     uint64_t n_planned, n_failed; /* packs */
     json_object *operations;      /* --dry-run --json: one array for each stage */

@@ -5,8 +5,8 @@
 #include "base/directory.h"
 #include "base/parse.h"
 #include "cli/cli-state.h"
-#include "cli/planning.h"
 #include "cli/devices.h"
+#include "cli/planning.h"
 #include "state/packs.h"
 
 #include <inttypes.h>

@@ -19,7 +19,7 @@ Config config_default(void)
             .boot_policy = _POLICY_INVALID,
             .login_policy = _POLICY_INVALID,
             .deadline_usec = 10 * USEC_PER_SEC,
-            .control_interval = 0,
+            .control_interval = CONFIG_CONTROL_AUTO,
             .cycle_usec = 20 * USEC_PER_SEC,
             .predict = true,
             .scan = true,
@@ -72,7 +72,7 @@ int config_parse_policy(const char *s, Stage stage, Policy *ret)
 typedef enum KeyType {
     KEY_TIMESPAN, /* usec_t */
     KEY_BYTES,    /* uint64_t */
-    KEY_COUNT,    /* uint32_t */
+    KEY_CONTROL,  /* uint32_t */
     KEY_BOOLEAN,  /* bool */
     KEY_PERCENT,  /* int */
     KEY_BUDGET,   /* BudgetParameters */
@@ -87,7 +87,7 @@ static const struct {
     const char *section, *key;
     KeyType type;
     size_t offset;
-    uint64_t min, max;  /* bounds of time spans and counts */
+    uint64_t min, max;  /* bounds of time spans */
     const char *reason; /* what is wrong with a refused value; NULL: the text of the type */
 } keys[] = {
         {"Model", "HalfLife", KEY_TIMESPAN, FIELD(halflife_usec), 1, USEC_INFINITY - 1,
@@ -100,8 +100,7 @@ static const struct {
         {"Replay", "LoginPolicy", KEY_LOGIN_POLICY, FIELD(login_policy)},
         {"Replay", "Deadline", KEY_TIMESPAN, FIELD(deadline_usec), 0, CONFIG_DEADLINE_MAX,
          "not a time span of at most 60s"},
-        {"Replay", "ControlInterval", KEY_COUNT, FIELD(control_interval), 0, UINT32_MAX,
-         "not a number of sessions"},
+        {"Replay", "ControlInterval", KEY_CONTROL, FIELD(control_interval)},
         {"Session", "Cycle", KEY_TIMESPAN, FIELD(cycle_usec), CONFIG_CYCLE_MIN, CONFIG_CYCLE_MAX,
          "not a time span from 1s to 1h"},
         {"Session", "Predict", KEY_BOOLEAN, FIELD(predict)},
@@ -119,6 +118,7 @@ static const char *const reasons[] = {
         [KEY_BYTES] = "not a number of bytes (as in 2M)",
         [KEY_BOOLEAN] = "neither yes nor no",
         [KEY_PERCENT] = "not a percentage from -100% to 100%",
+        [KEY_CONTROL] = "neither auto nor a number of sessions",
         [KEY_BUDGET] = "neither auto, thesis nor a number of bytes (as in 256M)",
         [KEY_BOOT_POLICY] = "none of auto, off, metadata, concurrent, gate, idle",
         [KEY_LOGIN_POLICY] = "none of auto, off, metadata, concurrent, idle",
@@ -159,6 +159,24 @@ static int add_prefixes(char *list, const char *value)
     return 0;
 }
 
+static int parse_control_interval(const char *value, uint32_t *ret)
+{
+    uint64_t number;
+    int r;
+
+    if (strcmp(value, "auto") == 0) {
+        *ret = CONFIG_CONTROL_AUTO;
+        return 0;
+    }
+    r = parse_u64(value, &number);
+    if (r < 0)
+        return r;
+    if (number >= CONFIG_CONTROL_AUTO)
+        return -ERANGE;
+    *ret = (uint32_t)number;
+    return 0;
+}
+
 static int set_field(Config *c, size_t index, const char *value)
 {
     void *field = (char *)c + keys[index].offset;
@@ -167,18 +185,15 @@ static int set_field(Config *c, size_t index, const char *value)
 
     switch (keys[index].type) {
     case KEY_TIMESPAN:
-    case KEY_COUNT:
-        r = keys[index].type == KEY_COUNT ? parse_u64(value, &number)
-                                          : parse_timespan(value, &number);
+        r = parse_timespan(value, &number);
         if (r < 0)
             return r;
         if (number < keys[index].min || number > keys[index].max)
             return -ERANGE;
-        if (keys[index].type == KEY_COUNT)
-            *(uint32_t *)field = (uint32_t)number;
-        else
-            *(usec_t *)field = number;
+        *(usec_t *)field = number;
         return 0;
+    case KEY_CONTROL:
+        return parse_control_interval(value, field);
     case KEY_BYTES:
         return parse_bytes(value, field);
     case KEY_BOOLEAN:
@@ -261,8 +276,10 @@ char *config_format(const Config *c, size_t index)
     case KEY_BYTES:
         n = format_units(&text, *(const uint64_t *)field, sizes);
         break;
-    case KEY_COUNT:
-        n = asprintf(&text, "%" PRIu32, *(const uint32_t *)field);
+    case KEY_CONTROL:
+        n = *(const uint32_t *)field == CONFIG_CONTROL_AUTO
+                    ? asprintf(&text, "auto")
+                    : asprintf(&text, "%" PRIu32, *(const uint32_t *)field);
         break;
     case KEY_BOOLEAN:
         n = asprintf(&text, "%s", *(const bool *)field ? "yes" : "no");

@@ -29,16 +29,20 @@
 /* The longest accepted deadline. The limit is low because a gated boot waits for the deadline. */
 #define CONFIG_DEADLINE_MAX (60 * USEC_PER_SEC)
 
+#define CONFIG_CONTROL_AUTO UINT32_MAX
+
 typedef struct Config {
     /* [Model] */
     usec_t halflife_usec; /* an observation of this age counts half (thesis 4.4); > 0 */
     /* [Memory] */
     BudgetParameters budget; /* percentages from -100 to 100 */
     /* [Replay] */
-    Policy boot_policy;        /* _POLICY_INVALID: auto */
-    Policy login_policy;       /* the same */
-    usec_t deadline_usec;      /* longest wait of a gated boot */
-    uint32_t control_interval; /* one of this many boots is a control session; 0: none */
+    Policy boot_policy;   /* _POLICY_INVALID: auto */
+    Policy login_policy;  /* the same */
+    usec_t deadline_usec; /* longest wait of a gated boot */
+    /* one of this many boots or logins is a control session; 0: none; CONFIG_CONTROL_AUTO: from the
+     * history (measure/benefit.h) */
+    uint32_t control_interval;
     /* [Session] */
     usec_t cycle_usec; /* time between two predictions */
     bool predict;

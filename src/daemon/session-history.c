@@ -133,6 +133,7 @@ static void add_replay(const EndedStage *e, SessionRecord *s)
 /* Compares the pack that was replayed, or would have been, with the trace. */
 static void add_usage(const EndedStage *e, int state_fd, SessionRecord *s)
 {
+    Policy used = session_was_replayed(s) ? s->policy : POLICY_OFF;
     _cleanup_free_ char *buf = NULL;
     char name[64];
     size_t size;
@@ -148,6 +149,8 @@ static void add_usage(const EndedStage *e, int state_fd, SessionRecord *s)
     }
     if (r >= 0)
         r = pack_open(buf, size, &p, NULL);
+    if (r >= 0 && pack_predicted_usec(&p, used) > 0)
+        s->predicted_usec = pack_predicted_usec(&p, used);
     if (r >= 0)
         r = pack_usage_compare(&p, e->trace, NULL, NULL, &s->usage);
     if (r < 0 && r != -ENOENT)

@@ -61,6 +61,36 @@ int state_load_model(int state_fd, Model **ret, char **ret_error)
     return r < 0 ? r : model_from_json(text, size, ret, ret_error);
 }
 
+int state_peek_model(int state_fd, uint64_t *ret_n_learned)
+{
+    static const char key[] = "\n\"learned\":[";
+    _cleanup_close_ int fd =
+            openat(state_fd, STATE_MODEL, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    char head[64 * 1024];
+    const char *at;
+    uint64_t count = 0;
+    int depth = 1;
+    ssize_t n;
+
+    if (fd < 0)
+        return -errno;
+    n = pread(fd, head, sizeof(head) - 1, 0);
+    if (n < 0)
+        return -errno;
+    head[n] = 0;
+    at = strstr(head, key);
+    if (!at)
+        return -ENODATA;
+    for (at += strlen(key); *at && depth > 0; at++) {
+        count += *at == '[' && depth == 1;
+        depth += *at == '[' ? 1 : *at == ']' ? -1 : 0;
+    }
+    if (depth > 0)
+        return -ENODATA;
+    *ret_n_learned = count;
+    return 0;
+}
+
 int state_write_model(int state_fd, const Model *m)
 {
     _cleanup_free_ char *text = NULL;

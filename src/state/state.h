@@ -27,6 +27,11 @@ bool state_is_bad_content(int error);
  * line, the caller frees it), or the error of reading. */
 int state_load_model(int state_fd, Model **ret, char **ret_error);
 
+/* Reads from the head of STATE/model.json, as state_write_model() writes it, how many traces were
+ * learned, without reading the rest. 0, -ENOENT, -ENODATA (it is not found there), or the error of
+ * reading. */
+int state_peek_model(int state_fd, uint64_t *ret_n_learned);
+
 /* Replaces STATE/model.json. 0 or a negative errno; then the old one is as it was. */
 int state_write_model(int state_fd, const Model *m);
 

@@ -84,6 +84,8 @@ int trace_peek(int dir_fd, const char *name, TraceIdentity *ret)
             id.stage = stage_from_string(stage);
         else if (sscanf(l, "\"start_realtime_usec\":%" SCNu64, &id.start_realtime) == 1)
             started = true;
+        else if (sscanf(l, "\"duration_usec\":%" SCNu64, &id.duration) == 1)
+            continue;
         else if (sscanf(l, "\"uid\":%" SCNd64, &uid) == 1 && uid >= 0 && uid < UID_INVALID)
             id.uid = (uint32_t)uid;
         else if (strncmp(l, "\"boot_id\":\"", 11) == 0)

@@ -19,6 +19,7 @@ typedef struct TraceIdentity {
     char boot_id[64];
     uint32_t uid; /* UID_INVALID for a boot, or if it is not found */
     usec_t start_realtime;
+    usec_t duration; /* of the stage; 0 if it is not found */
 } TraceIdentity;
 
 /* Reads that from the head of a trace's file, as trace_store() writes it. -ENODATA if it is not

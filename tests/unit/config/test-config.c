@@ -162,7 +162,7 @@ static void links_mask(void **state)
                      0);
     assert_int_equal(load(f).control_interval, 1);
     assert_int_equal(symlinkat("/dev/null", f->root.fd, "etc/headstart/headstart.conf"), 0);
-    assert_int_equal(load(f).control_interval, 0);
+    assert_int_equal(load(f).control_interval, CONFIG_CONTROL_AUTO);
     assert_int_equal(f->n_warnings, 0);
 }
 
@@ -187,7 +187,7 @@ static void bad_lines(void **state)
              "/etc/headstart/headstart.conf:2: LoginPolicy=gate: none of auto, off, metadata, "
              "concurrent, idle, ignoring"},
             {"[Replay]\nControlInterval=4294967296\n",
-             "/etc/headstart/headstart.conf:2: ControlInterval=4294967296: not a number of "
+             "/etc/headstart/headstart.conf:2: ControlInterval=4294967296: neither auto nor a number of "
              "sessions, ignoring"},
             {"[Model]\nHalfLife=0\n", "/etc/headstart/headstart.conf:2: HalfLife=0: not a time "
                                       "span above zero (as in 168h), ignoring"},
@@ -229,7 +229,7 @@ static void not_a_file(void **state)
 
     put(f, "usr/lib/headstart/headstart.conf", "[Replay]\nControlInterval=1\n");
     put(f, "etc/headstart/headstart.conf/x", "");
-    assert_int_equal(load(f).control_interval, 0);
+    assert_int_equal(load(f).control_interval, CONFIG_CONTROL_AUTO);
     assert_string_equal(f->last, "/etc/headstart/headstart.conf:0: not a regular file, ignoring");
 
     put(f, "run/headstart/headstart.conf.d/x", "");
@@ -267,7 +267,8 @@ static void values_as_text(void **state)
                                         "[Memory]\nBudget=thesis\n",
                                         "[Replay]\nDeadline=0\nBootPolicy=gate\n",
                                         "[Replay]\nDeadline=1500ms\nLoginPolicy=beside\n",
-                                        "[Replay]\nControlInterval=4294967295\n",
+                                        "[Replay]\nControlInterval=4294967294\n",
+                                        "[Replay]\nControlInterval=0\n",
                                         "[Session]\nCycle=90s\nPredict=off\nMinSize=0\n",
                                         "[Session]\nSaveInterval=infinity\nMinSize=5G\n",
                                         "[Session]\nExclude=/a !/a/b\nExclude=/c\n"};

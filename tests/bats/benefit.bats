@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# What replay gains: status, history, measure, doctor, and control sessions.
+
+load helpers
+bats_require_minimum_version 1.5.0
+
+CHECK_BENEFIT=$BATS_TEST_DIRNAME/check-benefit
+
+setup() {
+    hs_setup
+    need_binary "$HEADSTART"
+    need_command jq python3
+    mkdir -m 0700 "$HS_STATE"
+}
+
+teardown() {
+    hs_teardown
+}
+
+# boots N CONTROL-SECONDS REPLAYED-SECONDS: prints boots of the last N days; every fifth is a control session.
+boots() {
+    python3 - "$@" <<'END'
+import json, sys, time
+n, control, replayed = int(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3])
+for i in range(n):
+    c = i % 5 == 2
+    print(json.dumps({"version": 1, "stage": "boot", "flags": ["control"] if c else [], "policy": "concurrent",
+                      "outcome": "control" if c else "done", "usage": "none",
+                      "start_realtime_usec": int((time.time() - 86400 * (n - i)) * 1e6),
+                      "ready_usec": round((control if c else replayed) * (1 + i % 7 / 1000) * 1e6)}))
+END
+}
+
+@test "every number of status and history is what an independent computation gives" {
+    local seed n
+    for seed in 1 2; do
+        for n in 0 1 20 150 1700; do
+            "$CHECK_BENEFIT" make $seed $n >"$HS_STATE/history.jsonl"
+            hs status --json=short >"$HS_TMP/status.json"
+            hs history --limit=0 --json=short >"$HS_TMP/history.json"
+            "$CHECK_BENEFIT" check "$HS_STATE/history.jsonl" "$HS_TMP/status.json" "$HS_TMP/history.json"
+        done
+    done
+    # The check notices a number that is wrong in its third place.
+    jq -c '.[7].disk_reads += 1' "$HS_TMP/history.json" >"$HS_TMP/wrong.json"
+    run ! "$CHECK_BENEFIT" check "$HS_STATE/history.jsonl" "$HS_TMP/status.json" "$HS_TMP/wrong.json"
+    jq -c '.benefit[0].saved_low *= 1.01' "$HS_TMP/status.json" >"$HS_TMP/wrong.json"
+    run ! "$CHECK_BENEFIT" check "$HS_STATE/history.jsonl" "$HS_TMP/wrong.json" "$HS_TMP/history.json"
+}
+
+@test "status says in order: on, saved, replayed, packs, wrong; with colours on a terminal only" {
+    local root=$HS_TMP/root order
+    mkdir -p "$root/run/headstart" "$root/proc"
+    export HEADSTART_SYSTEM_ROOT=$root
+    boots 30 10 6 >"$HS_STATE/history.jsonl"
+    printf HEADSTRT >"$HS_STATE/boot.pack"
+    echo '{"policy":"gate","outcome":"done","files":12}' >"$root/run/headstart/replay-boot.json"
+    run --separate-stderr -0 hs status
+    echo "$output"
+    [ -z "$stderr" ]
+    [[ $output == *"Boot: saves 4."*"s of 10."*"s, 40 % (between "*" % and "*" %; 23 sessions with replay, 6 without)"* ]]
+    [[ $output == *"Login: not enough sessions yet (0 with replay, 0 without)"* ]]
+    order=$(grep -nE "^(Status|Boot|Login|Replayed in this boot|Stages|What is wrong)" <<<"$output" | cut -d: -f2 | cut -c1-8)
+    [ "$(tr '\n' ' ' <<<"$order")" = "Status Boot Login Replayed Stages What is  " ]
+    [[ $output =~ boot\.pack\ cannot\ be\ used:.*headstart\ plan ]]
+    ! grep -q $'\033' <<<"$output" || false
+    need_command script
+    run -0 env TERM=xterm script -qec "'$HEADSTART' --state='$HS_STATE' status" /dev/null
+    [[ $output == *$'\033[33mStatus:'* ]]
+    run -0 env TERM=xterm NO_COLOR=1 script -qec "'$HEADSTART' --state='$HS_STATE' status" /dev/null
+    [[ $output != *$'\033'* ]]
+}
+
+@test "status: replay that costs time is called a cost, and uncertain effects are not called a gain" {
+    boots 40 10 11 >"$HS_STATE/history.jsonl"
+    run -0 hs status
+    [[ $output == *"Boot: costs 1."*", 10 % (between "*", switched off"* ]]
+    [[ $output == *"replay made each boot at least "*" longer and is switched off"* ]]
+    boots 40 10 10 >"$HS_STATE/history.jsonl"
+    run -0 hs status
+    [[ $output == *"Boot: no certain effect on 10."* ]]
+    # Lines that cannot be used cost nothing but themselves.
+    printf 'nonsense\n{"version":1,"stage":"boot"' >>"$HS_STATE/history.jsonl"
+    run --separate-stderr -0 hs status
+    [[ $output == *"Boot: no certain effect on 10."* ]]
+    run --separate-stderr -0 hs history
+    [[ $stderr == *"history.jsonl: 1 lines cannot be used, ignoring"* ]]
+}
+
+@test "history: limits, stages, and why a session is left out" {
+    boots 25 10 6 | sed '4s/"flags": \[\]/"flags": ["fsck"]/' >"$HS_STATE/history.jsonl"
+    run -0 hs history
+    [ "${#lines[@]}" -eq 21 ]
+    run -0 hs history --limit=0
+    [ "${#lines[@]}" -eq 26 ]
+    [[ ${lines[1]} == *"first session"* && ${lines[4]} == *"file system check"* && ${lines[3]} == *control* ]]
+    run -0 hs history -n 3 --stage=login
+    [ "$output" = "No boot or login was recorded yet." ]
+    refused 2 "the history has boots and logins" history --stage=session
+    refused 2 "not a number" history --limit=x
+}
+
+@test "measure requests a recording without replay" {
+    run -0 hs measure
+    [ "$output" = "The next boot and login will run without replay, to measure what replay saves." ]
+    jq -e '. == {"exact": false}' "$HS_STATE/rerecord-boot"
+    jq -e '. == {"exact": false}' "$HS_STATE/rerecord-login"
+    rm "$HS_STATE"/rerecord-*
+    run -0 hs measure --stage=login --json=short
+    jq -e '. == {"stages": "login"}' <<<"$output"
+    [ ! -e "$HS_STATE/rerecord-boot" ]
+    [ -e "$HS_STATE/rerecord-login" ]
+    refused 2 "only boots and logins are measured" measure --stage=session
+}
+
+# planned PROPERTY: plans anew and prints the property of the boot pack.
+planned() {
+    hs plan --quiet --root="$HS_MNT"
+    "$HEADSTART" show --json=short "$HS_STATE/boot.pack" | jq -r ".$1"
+}
+
+@test "plan: control sessions as the history needs them, and no replay that does harm" {
+    hs_filesystem ext4 64
+    mkdir -p "$HS_MNT/usr/bin" "$HS_STATE/traces"
+    head -c 300000 /dev/urandom >"$HS_MNT/usr/bin/app"
+    sync -f "$HS_MNT"
+    "$BATS_TEST_DIRNAME/make-trace" "$HS_MNT" "$HS_LOOP" boot 1793520000 /usr/bin/app \
+        >"$HS_STATE/traces/20261101T080000-boot.json"
+    hs learn --quiet
+    export HEADSTART_SYSTEM_ROOT=$HS_TMP/root
+    mkdir -p "$HEADSTART_SYSTEM_ROOT/etc/headstart"
+    [ "$(planned control_interval)" -eq 0 ]
+    boots 5 10 6 >"$HS_STATE/history.jsonl"
+    [ "$(planned control_interval)" -eq 10 ]
+    boots 30 10 6 >"$HS_STATE/history.jsonl"
+    [ "$(planned control_interval)" -eq 101 ]
+    boots 8 10 11 >"$HS_STATE/history.jsonl"
+    [ "$(planned control_interval)" -eq 2 ]
+    [ "$(planned policy)" != off ]
+    boots 40 10 11 >"$HS_STATE/history.jsonl"
+    [ "$(planned policy)" = off ]
+    [ "$(planned reason)" = harmful ]
+    # What the administrator sets stands.
+    printf '[Replay]\nBootPolicy=idle\nControlInterval=7\n' >"$HEADSTART_SYSTEM_ROOT/etc/headstart/headstart.conf"
+    [ "$(planned policy)" = idle ]
+    [ "$(planned control_interval)" -eq 7 ]
+}
+
+@test "doctor: a healthy machine, and each thing that is missing" {
+    local root=$HS_TMP/root
+    export HEADSTART_SYSTEM_ROOT=$root
+    mkdir -p "$root/proc/sys/kernel" "$root/proc/sys/fs/fanotify" "$root/proc/pressure" "$root/proc/self" \
+        "$root/sys/dev/block/8:2/queue" "$root"/etc/systemd/system/{sysinit,paths}.target.wants "$root/etc/headstart"
+    echo 6.12.3-amd64 >"$root/proc/sys/kernel/osrelease"
+    : >"$root/proc/pressure/io"
+    echo 'MemAvailable: 4000000 kB' >"$root/proc/meminfo"
+    echo '29 1 8:2 / / rw shared:1 - ext4 /dev/sda2 rw' >"$root/proc/self/mountinfo"
+    echo 'none [mq-deadline] bfq' >"$root/sys/dev/block/8:2/queue/scheduler"
+    for unit in headstart-record.service headstart-replay-boot.service; do
+        ln -s /nowhere "$root/etc/systemd/system/sysinit.target.wants/$unit"
+    done
+    ln -s /nowhere "$root/etc/systemd/system/paths.target.wants/headstart-learn.path"
+    run -0 hs doctor
+    echo "$output"
+    ! grep -q ^problem <<<"$output" || false
+    run -0 hs doctor --json=short
+    jq -e 'all(.[]; .result != "problem") and any(.[]; .check == "scheduler" and .result == "ok")' <<<"$output"
+
+    # result CHECK RESULT: doctor finds that, and a problem sets the exit status.
+    result() {
+        run "-$([ "$2" = problem ] && echo 1 || echo 0)" hs doctor --json=short
+        jq -e --arg c "$1" --arg r "$2" 'any(.[]; .check == $c and .result == $r and (.remedy != null))' <<<"$output"
+    }
+    echo '[none] mq-deadline' >"$root/sys/dev/block/8:2/queue/scheduler"
+    result scheduler note
+    echo 5.10.0 >"$root/proc/sys/kernel/osrelease"
+    result kernel note
+    echo 5.4.0 >"$root/proc/sys/kernel/osrelease"
+    result kernel problem
+    echo 6.12.3-amd64 >"$root/proc/sys/kernel/osrelease"
+    rm "$root/proc/pressure/io"
+    result pressure note
+    echo 'MemAvailable: 4000 kB' >"$root/proc/meminfo"
+    result memory note
+    rm "$root/etc/systemd/system/paths.target.wants/headstart-learn.path"
+    result units problem
+    ln -s /nowhere "$root/etc/systemd/system/paths.target.wants/headstart-learn.path"
+    : >"$root/etc/headstart/disabled"
+    result switch problem
+    rm "$root/etc/headstart/disabled"
+    chmod 0755 "$HS_STATE"
+    result state problem
+    chmod 0700 "$HS_STATE"
+    echo '{' >"$HS_STATE/model.json"
+    result model problem
+    run -1 hs doctor
+    [[ $output == *"model.json cannot be used: "*"Cost: nothing can be planned"*"To do: headstart learn"* ]]
+    rm "$HS_STATE/model.json"
+    printf HEADSTRT >"$HS_STATE/login.pack"
+    result packs problem
+    rm "$HS_STATE/login.pack"
+    : >"$HS_STATE/boot.pack.bad"
+    result set-aside note
+    : >"$HS_STATE/refresh-wanted"
+    result packages note
+}
