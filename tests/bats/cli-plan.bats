@@ -297,7 +297,9 @@ login() {
     login 1001
     login 1002
     plan --quiet
-    cp "$HS_STATE/login@1002.pack" "$HS_TMP/old"
+    # Not the ranges: each plan measures the device, which moves the gaps that are worth reading.
+    local paths='[.volumes[].files[].path] | sort'
+    hs show --json=short "$HS_STATE/login@1002.pack" | jq -c "$paths" >"$HS_TMP/old"
     rm "$HS_STATE"/*.pack
     # A directory in its place: the pack of the middle one cannot be written.
     mkdir -p "$HS_STATE/login@1001.pack/x"
@@ -309,7 +311,7 @@ login() {
     for p in boot login login@1000 login@1002; do
         hs show "$HS_STATE/$p.pack" >/dev/null
     done
-    [ "$(stat -c %s "$HS_STATE/login@1002.pack")" -eq "$(stat -c %s "$HS_TMP/old")" ]
+    hs show --json=short "$HS_STATE/login@1002.pack" | jq -c "$paths" | diff "$HS_TMP/old" -
 
     # The same of a stage.
     rm -r "$HS_STATE"/*.pack
