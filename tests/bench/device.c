@@ -97,10 +97,14 @@ int device_close(Device *d)
 
     if (d->log && (ferror(d->log) | fclose(d->log)) != 0)
         r = -EIO;
+    if (d->writes && (ferror(d->writes) | fclose(d->writes)) != 0)
+        r = -EIO;
     if (d->data)
         munmap(d->data, d->size);
     free(d->pending.requests);
     free(d->pending.reqs);
+    free(d->held.requests);
+    free(d->held.reqs);
     free(d->written);
     free(d->disk.touched);
     while (d->saved) {
@@ -110,9 +114,9 @@ int device_close(Device *d)
     }
     d->written = NULL;
     d->disk.touched = NULL;
-    d->log = NULL;
+    d->log = d->writes = NULL;
     d->data = NULL;
-    d->pending = (Pending){};
+    d->pending = d->held = (Pending){};
     return r;
 }
 
@@ -128,6 +132,63 @@ static void account(Device *d, const DiskRequest *r, const DiskService *service,
                 (r->arrival_nsec - d->start_nsec) / NSEC_USEC, service ? 'R' : 'r', r->offset,
                 r->length, service ? (service->start_nsec - r->arrival_nsec) / NSEC_USEC : 0,
                 service ? (service->finish_nsec - service->start_nsec) / NSEC_USEC : 0, depth);
+}
+
+/* 0 or -ENOMEM. Called with the lock held. */
+static int pending_add(Pending *p, const DiskRequest *r, fuse_req_t req)
+{
+    if (p->n == p->allocated) {
+        size_t n = p->allocated > 0 ? p->allocated * 2 : 256;
+        DiskRequest *requests = reallocarray(p->requests, n, sizeof(*requests));
+        if (!requests)
+            return -ENOMEM;
+        p->requests = requests;
+        fuse_req_t *reqs = reallocarray(p->reqs, n, sizeof(fuse_req_t));
+        if (!reqs)
+            return -ENOMEM;
+        p->reqs = reqs;
+        p->allocated = n;
+    }
+    p->requests[p->n] = *r;
+    p->reqs[p->n++] = req;
+    return 0;
+}
+
+/* Answers the reads that hang. Called with the lock held. */
+static void release_held(Device *d, int error)
+{
+    for (size_t i = 0; i < d->held.n; i++) {
+        const DiskRequest *r = &d->held.requests[i];
+
+        if (error < 0)
+            fuse_reply_err(d->held.reqs[i], -error);
+        else
+            fuse_reply_buf(d->held.reqs[i], d->data + r->offset, r->length);
+    }
+    d->held.n = 0;
+}
+
+/* Answers a read that was served. Called with the lock held. */
+static void answer(Device *d, const DiskRequest *r, fuse_req_t req)
+{
+    DeviceFault fault = d->fault;
+
+    if (fault == DEVICE_FAULT_NONE || d->fault_count++ % d->fault_every != 0) {
+        fuse_reply_buf(req, d->data + r->offset, r->length);
+        return;
+    }
+    d->n_faults++;
+    if (fault == DEVICE_FAULT_HANG && pending_add(&d->held, r, req) == 0)
+        return;
+    if (fault == DEVICE_FAULT_LATE) {
+        pthread_mutex_unlock(&d->lock);
+        sleep_until(now_nsec() + DEVICE_LATE_NSEC);
+        pthread_mutex_lock(&d->lock);
+        fuse_reply_buf(req, d->data + r->offset, r->length);
+    } else if (fault == DEVICE_FAULT_SHORT)
+        fuse_reply_buf(req, d->data + r->offset, r->length / 2);
+    else
+        fuse_reply_err(req, EIO);
 }
 
 static void *serve(void *userdata)
@@ -163,10 +224,9 @@ static void *serve(void *userdata)
         /* Counted before it is answered: whoever waited for it finds it counted. */
         pthread_mutex_lock(&d->lock);
         account(d, &r, &service, depth);
-        pthread_mutex_unlock(&d->lock);
-        fuse_reply_buf(req, d->data + r.offset, r.length);
-        pthread_mutex_lock(&d->lock);
+        answer(d, &r, req);
     }
+    release_held(d, -EIO);
     for (size_t i = 0; i < d->pending.n; i++)
         fuse_reply_err(d->pending.reqs[i], EIO);
     d->pending.n = 0;
@@ -186,26 +246,6 @@ void device_stop(Device *d)
     pthread_cond_signal(&d->arrived);
     pthread_mutex_unlock(&d->lock);
     pthread_join(d->thread, NULL);
-}
-
-/* 0 or -ENOMEM. Called with the lock held. */
-static int pending_add(Pending *p, const DiskRequest *r, fuse_req_t req)
-{
-    if (p->n == p->allocated) {
-        size_t n = p->allocated > 0 ? p->allocated * 2 : 256;
-        DiskRequest *requests = reallocarray(p->requests, n, sizeof(*requests));
-        if (!requests)
-            return -ENOMEM;
-        p->requests = requests;
-        fuse_req_t *reqs = reallocarray(p->reqs, n, sizeof(fuse_req_t));
-        if (!reqs)
-            return -ENOMEM;
-        p->reqs = reqs;
-        p->allocated = n;
-    }
-    p->requests[p->n] = *r;
-    p->reqs[p->n++] = req;
-    return 0;
 }
 
 void device_read(Device *d, fuse_req_t req, size_t size, uint64_t offset)
@@ -239,6 +279,31 @@ void device_read(Device *d, fuse_req_t req, size_t size, uint64_t offset)
         fuse_reply_err(req, -q);
 }
 
+int device_record_writes(Device *d, const char *path)
+{
+    d->writes = fopen(path, "we");
+    return d->writes ? 0 : -errno;
+}
+
+/* Called with the lock held. */
+static void record_write(Device *d, uint64_t offset, uint64_t size, const char *data)
+{
+    uint64_t head[] = {offset, size};
+
+    if (!d->writes)
+        return;
+    fwrite(head, sizeof(head), 1, d->writes);
+    if (data)
+        fwrite(data, size, 1, d->writes);
+}
+
+void device_flush(Device *d)
+{
+    pthread_mutex_lock(&d->lock);
+    record_write(d, UINT64_MAX, UINT64_MAX, NULL);
+    pthread_mutex_unlock(&d->lock);
+}
+
 int device_write(Device *d, const char *data, size_t size, uint64_t offset)
 {
     if (offset > d->size || size > d->size - offset)
@@ -249,7 +314,8 @@ int device_write(Device *d, const char *data, size_t size, uint64_t offset)
     for (uint64_t block = offset / BLOCK; block * BLOCK < offset + size; block++)
         d->written[block / 8] |= (unsigned char)(1 << block % 8);
     disk_touch(&d->disk, offset, size);
-    d->writes++;
+    record_write(d, offset, size, data);
+    d->n_writes++;
     d->written_bytes += size;
     pthread_mutex_unlock(&d->lock);
     return 0;
@@ -355,6 +421,27 @@ static uint64_t count_touched(const Device *d)
     return n;
 }
 
+/* `fault NAME [EVERY]`. Called with the lock held. */
+static int set_fault(Device *d, const char *words)
+{
+    static const char *const names[] = {"none", "hang", "eio", "late", "short"};
+    unsigned every = 1;
+    char name[16];
+
+    if (sscanf(words, "%15s %u", name, &every) < 1 || every == 0)
+        return -EINVAL;
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        if (strcmp(names[i], name) == 0) {
+            d->fault = (DeviceFault)i;
+            d->fault_every = every;
+            d->fault_count = 0;
+            if (d->fault != DEVICE_FAULT_HANG)
+                release_held(d, 0);
+            return 0;
+        }
+    return -EINVAL;
+}
+
 int device_control(Device *d, const char *command)
 {
     int r = 0;
@@ -374,7 +461,9 @@ int device_control(Device *d, const char *command)
     } else if (strcmp(command, "pause") == 0 || strcmp(command, "resume") == 0) {
         d->paused = command[0] == 'p';
         pthread_cond_signal(&d->arrived);
-    } else if (strcmp(command, "reset") == 0)
+    } else if (strncmp(command, "fault ", 6) == 0)
+        r = set_fault(d, command + 6);
+    else if (strcmp(command, "reset") == 0)
         r = reset(d, NULL);
     else if (strncmp(command, "reset ", 6) == 0)
         r = reset(d, command + 6);
@@ -397,15 +486,18 @@ int device_describe(Device *d, char *buf, size_t size)
     pthread_mutex_lock(&d->lock);
     if (d->log)
         fflush(d->log);
+    if (d->writes)
+        fflush(d->writes);
     int n = snprintf(buf, size,
                      "profile=%s\ntags=%u\nrotational=%d\nsize=%" PRIu64 "\ndelays=%s\n"
                      "reads=%" PRIu64 "\nread_bytes=%" PRIu64 "\nbusy_usec=%" PRIu64 "\n"
                      "writes=%" PRIu64 "\nwritten_bytes=%" PRIu64 "\nqueued=%zu\n"
+                     "faults=%" PRIu64 "\n"
                      "granules_touched=%" PRIu64 "\n",
                      p->name, p->tags, p->rotational, d->size,
                      atomic_load(&d->delays) ? "on" : "off", d->reads, d->read_bytes,
-                     d->busy_nsec / NSEC_USEC, d->writes, d->written_bytes, d->pending.n,
-                     count_touched(d));
+                     d->busy_nsec / NSEC_USEC, d->n_writes, d->written_bytes, d->pending.n,
+                     d->n_faults, count_touched(d));
     pthread_mutex_unlock(&d->lock);
     return n;
 }

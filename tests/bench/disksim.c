@@ -16,6 +16,12 @@
  *               and `touch` all of them, and a reset makes all untouched. Reading the file gives
  *               the counters so far, one `key=value` a line.
  *
+ *               `fault NAME [EVERY]`: of the reads with delays on, one of EVERY (1) goes wrong.
+ * NAME: `hang` (it is answered when the fault ends), `eio`, `late` (2 s more), `short` (half of the
+ * data comes back), `none`.
+ *
+ * --writes=FILE records writes and flushes, in order, for tests/faults/powercut.
+ *
  * SIGUSR1 and SIGUSR2 switch the delays on and off as well. SIGINT and SIGTERM end it and unmount.
  *
  * Writes are done at once and cost nothing: they go to private memory, not to IMAGE, so that many
@@ -165,6 +171,8 @@ static void on_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t si
 
 static void on_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
 {
+    if (ino == INO_DISK)
+        device_flush(fuse_req_userdata(req));
     fuse_reply_err(req, 0); /* as durable as it will ever be */
 }
 
@@ -221,6 +229,7 @@ static void help(void)
            "  --profile=NAME   hdd7200 (default), hdd5400, usb2, sd, emmc, ssd, netdisk,\n"
            "                   lazy\n"
            "  --log=FILE       write a line for every read to FILE\n"
+           "  --writes=FILE    record writes and flushes in FILE\n"
            "  --delays=on|off  delays at the start (default: on)\n"
            "  --ready-fd=N     write a line to this descriptor when the disk is there\n"
            "  --list           print the profiles and exit\n"
@@ -240,16 +249,17 @@ static void list_profiles(void)
 
 int main(int argc, char *argv[])
 {
-    enum { OPT_PROFILE = 256, OPT_LOG, OPT_DELAYS, OPT_READY, OPT_LIST, OPT_HELP };
+    enum { OPT_PROFILE = 256, OPT_LOG, OPT_WRITES, OPT_DELAYS, OPT_READY, OPT_LIST, OPT_HELP };
     static const struct option options[] = {{"profile", required_argument, NULL, OPT_PROFILE},
                                             {"log", required_argument, NULL, OPT_LOG},
+                                            {"writes", required_argument, NULL, OPT_WRITES},
                                             {"delays", required_argument, NULL, OPT_DELAYS},
                                             {"ready-fd", required_argument, NULL, OPT_READY},
                                             {"list", no_argument, NULL, OPT_LIST},
                                             {"help", no_argument, NULL, OPT_HELP},
                                             {}};
     const DiskProfile *profile = disk_profile_by_name("hdd7200");
-    const char *log = NULL;
+    const char *log = NULL, *writes = NULL;
     bool delays = true;
     int ready_fd = -1, c;
 
@@ -262,6 +272,9 @@ int main(int argc, char *argv[])
             break;
         case OPT_LOG:
             log = optarg;
+            break;
+        case OPT_WRITES:
+            writes = optarg;
             break;
         case OPT_DELAYS:
             if (strcmp(optarg, "on") != 0 && strcmp(optarg, "off") != 0)
@@ -292,6 +305,9 @@ int main(int argc, char *argv[])
     int r = device_open(d, profile, argv[optind], log);
     if (r < 0)
         errx(EXIT_FAILURE, "%s: %s", argv[optind], r == -EINVAL ? "no image" : strerror(-r));
+    r = writes ? device_record_writes(d, writes) : 0;
+    if (r < 0)
+        errx(EXIT_FAILURE, "%s: %s", writes, strerror(-r));
     atomic_store(&d->delays, delays);
 
     struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
