@@ -43,3 +43,19 @@ inject() {
 @test "faults: record survives failing calls, and loses nothing" {
     inject record
 }
+
+@test "faults: kills of learn, plan and record lose nothing" {
+    "$HS_SOURCE/tests/faults/kill" --build="$HS_BUILD" 30
+}
+
+@test "faults: power cuts during learn and plan lose nothing" {
+    [ -e /dev/fuse ] || skip "needs /dev/fuse"
+    need_binary "$HS_BUILD/tests/bench/disksim"
+    "$HS_SOURCE/tests/faults/powercut" --build="$HS_BUILD" --cuts=16
+}
+
+@test "faults: a disk whose reads hang, fail, come late or in part holds no boot beyond the deadline" {
+    [ -e /dev/fuse ] || skip "needs /dev/fuse"
+    need_binary "$HS_BUILD/tests/bench/disksim" "$HS_BUILD/tests/tools/tool-mkpack"
+    "$HS_SOURCE/tests/faults/lying-disk" --build="$HS_BUILD"
+}
