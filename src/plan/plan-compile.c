@@ -61,7 +61,7 @@ static void compiler_done(Compiler *x)
 /* What a byte of a gap in metadata costs beyond its transfer. A head that skips a short gap waits
  * as long as it would read, so that without a price gaps grow to half a megabyte, and they were two
  * thirds of the metadata of a boot. */
-#define METADATA_GAP_PRICE 0.05
+#define METADATA_GAP_PRICE 0.125
 
 /* The volume's metadata, merged where reading through is cheaper. */
 static int add_metadata(Compiler *x, uint32_t volume, PackContentVolume *g)
