@@ -131,6 +131,24 @@ static uint64_t choose_salt(const Planning *p, const char *name)
     return salt;
 }
 
+/* Where the recording of most boots began with headstartd, nothing was learned of what the system
+ * manager reads before, and the shipped model supplies it. 0 or -ENOMEM. */
+static int add_beginning(const Planning *p, Prediction *boot)
+{
+    _cleanup_prediction_ Prediction *shipped = NULL;
+    usec_t ready = boot->ready, stalled = boot->stalled;
+    int r;
+
+    if (!p->shipped || !model_boots_are_late(p->model))
+        return 0;
+    r = model_predict_stage(p->shipped, STAGE_BOOT, UID_INVALID, &shipped);
+    if (r >= 0)
+        r = prediction_append(boot, shipped, 0);
+    boot->ready = ready; /* it is this machine's boot */
+    boot->stalled = stalled;
+    return r;
+}
+
 /* Predicts from what this machine has learned. If it has learned nothing of this stage, the pack
  * for any user comes from the shipped model. *ret_learned_until is the time of the last learned
  * session, or now for the shipped model. 0 or -ENOMEM. */
@@ -141,6 +159,8 @@ static int predict(const Planning *p, Stage stage, uint32_t uid, Prediction **re
 
     if (p->model) {
         r = model_predict_stage(p->model, stage, uid, ret);
+        if (r >= 0 && stage == STAGE_BOOT && (*ret)->n_files > 0)
+            r = add_beginning(p, *ret);
         *ret_learned_until = p->model->clock;
         if (r < 0 || (*ret)->n_files > 0 || uid != UID_INVALID || !p->shipped)
             return r;

@@ -33,6 +33,7 @@ static void rescale_stage(ModelStage *s, uint64_t to, uint64_t from)
 {
     s->sessions = decayed_sum_rescale(s->sessions, to, from);
     s->duration = decayed_sum_rescale(s->duration, to, from);
+    s->late = decayed_sum_rescale(s->late, to, from);
     s->autologins = decayed_sum_rescale(s->autologins, to, from);
     s->timing.sessions = decayed_sum_rescale(s->timing.sessions, to, from);
     s->timing.ready = decayed_sum_rescale(s->timing.ready, to, from);

@@ -345,17 +345,19 @@ static int read_timing(Reader *r, struct json_object *o, ModelTiming *ret)
     return decayed_sum_is_zero(ret->sessions) ? -EBADMSG : 0;
 }
 
-static int read_autologins(Reader *r, struct json_object *o, ModelStage *s)
+/* Reads the part of the sessions that had some property; zero if it is absent. */
+static int read_part(Reader *r, struct json_object *o, const char *key, DecayedSum sessions,
+                     DecayedSum *ret)
 {
     JsonColumn c;
 
-    r->where = "autologins";
-    if (!json_object_object_get_ex(o, "autologins", NULL))
+    r->where = key;
+    if (!json_object_object_get_ex(o, key, NULL))
         return 0;
-    CHECK(json_get_column(&r->document, o, "autologins", 2, &c));
-    CHECK(json_next_u64(&c, DECAYED_SUM_MAX, &s->autologins.current));
-    CHECK(json_next_u64(&c, DECAYED_SUM_MAX, &s->autologins.previous));
-    return decayed_sum_within(s->autologins, s->sessions) ? 0 : -EBADMSG;
+    CHECK(json_get_column(&r->document, o, key, 2, &c));
+    CHECK(json_next_u64(&c, DECAYED_SUM_MAX, &ret->current));
+    CHECK(json_next_u64(&c, DECAYED_SUM_MAX, &ret->previous));
+    return decayed_sum_within(*ret, sessions) ? 0 : -EBADMSG;
 }
 
 static int read_stage(Reader *r, struct json_object *o, ModelStage *s)
@@ -382,7 +384,8 @@ static int read_stage(Reader *r, struct json_object *o, ModelStage *s)
     CHECK(json_get_column(&r->document, o, "duration_msec", 2, &duration));
     CHECK(json_next_u64(&duration, DECAYED_SUM_MAX, &s->duration.current));
     CHECK(json_next_u64(&duration, DECAYED_SUM_MAX, &s->duration.previous));
-    CHECK(read_autologins(r, o, s));
+    CHECK(read_part(r, o, "late", s->sessions, &s->late));
+    CHECK(read_part(r, o, "autologins", s->sessions, &s->autologins));
     CHECK(read_timing(r, o, &s->timing));
     CHECK(read_applications(r, o, s));
     CHECK(read_stage_files(r, o, s));

@@ -290,6 +290,13 @@ static void write_stage_files(Writer *w, const ModelStage *s)
     json_writer_close(&w->w, ']');
 }
 
+/* Writes the part of the sessions that had some property; nothing if none had. */
+static void write_part(Writer *w, const char *key, DecayedSum part)
+{
+    if (!decayed_sum_is_zero(part))
+        json_writer_add_numbers(&w->w, key, (uint64_t[]){part.current, part.previous}, 2);
+}
+
 static void write_stage(Writer *w, const ModelStage *s)
 {
     json_writer_open(&w->w, NULL, '{');
@@ -299,9 +306,8 @@ static void write_stage(Writer *w, const ModelStage *s)
     json_writer_add_u64(&w->w, "sessions", row_of(w, s->sessions));
     json_writer_add_numbers(&w->w, "duration_msec",
                             (uint64_t[]){s->duration.current, s->duration.previous}, 2);
-    if (!decayed_sum_is_zero(s->autologins))
-        json_writer_add_numbers(&w->w, "autologins",
-                                (uint64_t[]){s->autologins.current, s->autologins.previous}, 2);
+    write_part(w, "late", s->late);
+    write_part(w, "autologins", s->autologins);
     if (!decayed_sum_is_zero(s->timing.sessions))
         json_writer_add_numbers(&w->w, "timing",
                                 (uint64_t[]){s->timing.sessions.current,

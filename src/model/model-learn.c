@@ -403,6 +403,7 @@ int model_from_trace(const Trace *t, usec_t halflife_usec, usec_t now_realtime, 
             .uid = t->stage == STAGE_BOOT ? UID_INVALID : t->uid,
             .sessions = one,
             .duration = {one.current * msec, 0},
+            .late = t->flags & TRACE_LATE ? one : (DecayedSum){0},
             .autologins = t->flags & TRACE_AUTOLOGIN ? one : (DecayedSum){0},
             .timing = timing_of(t, one),
     };

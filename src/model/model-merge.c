@@ -270,12 +270,14 @@ static int merge_stage(const Side *a, const ModelStage *x, const Side *b, const 
     if (x) {
         s.sessions = advance(a, x->sessions);
         s.duration = advance(a, x->duration);
+        s.late = advance(a, x->late);
         s.autologins = advance(a, x->autologins);
         s.timing = add_timing(s.timing, a, &x->timing);
     }
     if (y) {
         s.sessions = decayed_sum_add(s.sessions, advance(b, y->sessions));
         s.duration = decayed_sum_add(s.duration, advance(b, y->duration));
+        s.late = decayed_sum_add(s.late, advance(b, y->late));
         s.autologins = decayed_sum_add(s.autologins, advance(b, y->autologins));
         s.timing = add_timing(s.timing, b, &y->timing);
     }

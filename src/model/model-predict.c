@@ -121,6 +121,15 @@ static int predict_metadata(const ModelMetadata *d, Prediction *p)
     return 0;
 }
 
+bool model_boots_are_late(const Model *m)
+{
+    for (size_t i = 0; i < m->n_stages; i++)
+        if (m->stages[i].stage == STAGE_BOOT)
+            return 2 * decayed_sum_value(m->stages[i].late) >
+                   decayed_sum_value(m->stages[i].sessions);
+    return false;
+}
+
 bool model_predict_autologin(const Model *m, uint32_t *ret_uid)
 {
     double all = 0, most = 0;

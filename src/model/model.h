@@ -98,6 +98,7 @@ typedef struct ModelStage {
     uint32_t uid;
     DecayedSum sessions;
     DecayedSum duration;   /* weight times milliseconds */
+    DecayedSum late;       /* of the sessions: boots of which the beginning was not recorded */
     DecayedSum autologins; /* of the sessions: logins for which no greeter waited */
     ModelTiming timing;
     ModelApplication *applications;
@@ -211,6 +212,10 @@ int model_make_portable(const Model *m, Model **ret);
 /* True below what a distribution ships (/usr, /etc, …), but not where names are the administrator's
  * own (/usr/local, /etc/NetworkManager, …). */
 bool model_path_is_portable(const char *path);
+
+/* True if of most learned boots the beginning was not recorded, so that the model does not have
+ * what the system manager reads first. */
+bool model_boots_are_late(const Model *m);
 
 /* True if most of the learned logins were automatic ones of one user, *ret_uid. */
 bool model_predict_autologin(const Model *m, uint32_t *ret_uid);

@@ -161,6 +161,7 @@ static void extreme_sums_come_back(void **state)
     m->stages[0].sessions = (DecayedSum){DECAYED_SUM_MAX, DECAYED_SUM_MAX};
     m->stages[0].duration = (DecayedSum){DECAYED_SUM_MAX, DECAYED_SUM_MAX};
     m->stages[0].autologins = (DecayedSum){DECAYED_SUM_MAX, 5};
+    m->stages[0].late = (DecayedSum){7, DECAYED_SUM_MAX};
     m->stages[0].timing = (ModelTiming){{1, 2}, {DECAYED_SUM_MAX, 3}, {4, DECAYED_SUM_MAX}};
     m->stages[0].applications[0].active = (DecayedSum){DECAYED_SUM_MAX, DECAYED_SUM_MAX};
     m->stages[0].files[0].first_use = (DecayedSum){DECAYED_SUM_MAX, DECAYED_SUM_MAX};
@@ -332,6 +333,7 @@ static void wrong_members_are_refused(void **state)
             {"\"duration_msec\":", "\"timing\":{},\"duration_msec\":"},
             {"\"duration_msec\":", "\"autologins\":[1],\"duration_msec\":"},
             {"\"duration_msec\":", "\"autologins\":[9223372036854775807,0],\"duration_msec\":"},
+            {"\"duration_msec\":", "\"late\":[-1,0],\"duration_msec\":"},
             {"\"duration_msec\":", "\"autologins\":7,\"duration_msec\":"},
             {"\"applications\":{\"file\":[0", "\"applications\":{\"file\":[99"},
             {"\"applications\":{\"file\":[0", "\"applications\":{\"file\":[-1"},

@@ -192,6 +192,17 @@ static void an_automatic_login_is_a_habit(void **state)
     assert_false(model_predict_autologin(m, &uid));
 }
 
+static void most_boots_are_recorded_late(void **state)
+{
+    _cleanup_model_ Model *m = model_new(H);
+
+    assert_false(model_boots_are_late(m));
+    learn(&m, session(STAGE_BOOT, UID_INVALID, T0, TRACE_LATE, "A>x=0-1", NULL));
+    assert_true(model_boots_are_late(m));
+    learn(&m, session(STAGE_BOOT, UID_INVALID, T0 + 1, 0, "A>x=0-1", NULL));
+    assert_false(model_boots_are_late(m));
+}
+
 static void one_prediction_follows_another(void **state)
 {
     _cleanup_model_ Model *m = model_new(H);
@@ -642,6 +653,7 @@ int main(void)
             cmocka_unit_test(horizon_and_first_use_are_means),
             cmocka_unit_test(timing_is_learned_without_replay),
             cmocka_unit_test(an_automatic_login_is_a_habit),
+            cmocka_unit_test(most_boots_are_recorded_late),
             cmocka_unit_test(one_prediction_follows_another),
             cmocka_unit_test(users_apart_and_together),
             cmocka_unit_test(replayed_sessions_tell_of_use_only),
