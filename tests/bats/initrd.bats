@@ -27,6 +27,7 @@ program() {
 stub_command() {
     local name=$1
     shift
+    # shellcheck disable=SC2016 # the stand-in expands it
     printf '#!/bin/sh\necho "%s $*${DPKG_MAINTSCRIPT_PACKAGE:+ in a maintainer script}" >>"%s"\n%s\n' \
         "$name" "$DONE" "$*" >"$HS_TMP/bin/$name"
     chmod +x "$HS_TMP/bin/$name"
@@ -123,6 +124,7 @@ END
     # shellcheck disable=SC1090
     . "$(built dracut-module-setup.sh)"
     check
+    # shellcheck disable=SC2034
     moddir=/modules systemdsystemunitdir=/units initdir=$HS_TMP/initrd
     dracut_module_included() { false; }
     install
