@@ -38,7 +38,7 @@ static void test_profiles(void **state)
         /* One head goes where one request wants it. */
         assert_true(!p->rotational || p->depth == 1);
     }
-    assert_int_equal(n, 8);
+    assert_int_equal(n, 9);
     assert_null(disk_profile_by_name("drum"));
     assert_null(disk_profile_by_name(""));
 }

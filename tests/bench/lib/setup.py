@@ -10,6 +10,7 @@ from .cgroup import ControlGroup
 from .commands import BenchError, need, run
 from .disk import SimulatedDisk
 from .lock import one_at_a_time
+from .memory_disk import MemoryDisk
 
 
 def hide_host(work):
@@ -45,6 +46,7 @@ def bench_on(spec, cache, builddir, profile, progress, scheduler=None):
         progress.say("copying the image into memory")
         run("cp", "--sparse=always", cached, work / "image")
         group = stack.enter_context(ControlGroup())
-        disk = stack.enter_context(SimulatedDisk(disksim, work / "image", profile, work, scheduler,
-                                                 spec.fstype))
+        disk_class = MemoryDisk if profile == "nvme" else SimulatedDisk
+        disk = stack.enter_context(disk_class(disksim, work / "image", profile, work, scheduler,
+                                              spec.fstype))
         yield Bench(disk, group, work, builddir, not spec.small, progress)
