@@ -5,15 +5,26 @@
 #include "base/atomic-file.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/rooted.h"
+#include "pack/pack.h"
+#include "plan/cost-model.h"
 #include "session/machine.h"
 #include "state/packs.h"
+#include "state/replay-status.h"
 #include "state/state.h"
 #include "volume/block-device.h"
 #include "volume/device-measure.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/random.h>
+
+#include "config-paths.h"
+
+/* A sweep counts if nearly all of the pack was on one device and was read. */
+#define SWEEP_SHARE_MIN 0.9
+#define SWEEP_USEC_MIN  (20 * USEC_PER_MSEC)
 
 typedef struct Devices {
     const Context *c;
@@ -81,11 +92,113 @@ static void measure(Devices *x, const Volume *v, DeviceRecord *d)
     x->changed = true;
 }
 
+/* --- sweeps of replay ------------------------------------------------------------------------- */
+
+/* The time of a sweep over the pack's volume by the profile. *ret_share is the share of the pack's
+ * bytes that it has. 0 or -ENOMEM. */
+static int predict_sweep(const Pack *pack, const PackVolume *g, const DeviceProfile *profile,
+                         usec_t *ret, double *ret_share)
+{
+    const PackMetadata *metadata = pack->metadata + le32toh(g->first_metadata);
+    const PackData *data = pack->data + le32toh(g->first_data);
+    uint32_t n_metadata = le32toh(g->n_metadata), n_data = le32toh(g->n_data);
+    _cleanup_free_ CostRequest *requests =
+            reallocarray(NULL, (size_t)n_metadata + n_data + 1, sizeof(CostRequest));
+    double bytes = 0, all = (double)le64toh(pack->header->total_metadata_bytes) +
+                            (double)le64toh(pack->header->total_data_bytes);
+    size_t n = 0;
+
+    if (!requests)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < n_metadata; i++)
+        requests[n++] = (CostRequest){le64toh(metadata[i].offset), le64toh(metadata[i].length)};
+    for (uint32_t i = 0; i < n_data; i++)
+        if (le64toh(data[i].physical) != PACK_PHYSICAL_UNKNOWN)
+            requests[n++] = (CostRequest){le64toh(data[i].physical), le64toh(data[i].length)};
+    for (size_t i = 0; i < n; i++)
+        bytes += (double)requests[i].length;
+    *ret = (usec_t)cost_sequence_usec(profile, requests, n, le64toh(g->device_size));
+    *ret_share = all > 0 ? bytes / all : 0;
+    return 0;
+}
+
+/* True if the status is of an undisturbed sweep over the pack that is in the state directory: it
+ * held the boot, or the greeter waited until everything was resident. */
+static bool is_sweep_of(struct json_object *status, const Pack *pack, usec_t *ret_start,
+                        usec_t *ret_duration)
+{
+    const char *policy, *outcome;
+    uint64_t data;
+    bool resident;
+
+    return json_get_string(status, "policy", &policy) >= 0 &&
+           json_get_string(status, "outcome", &outcome) >= 0 && strcmp(outcome, "done") == 0 &&
+           json_get_bool(status, "resident", &resident) >= 0 &&
+           (strcmp(policy, "gate") == 0 || (strcmp(policy, "idle") == 0 && resident)) &&
+           json_get_u64(status, "data_bytes", INT64_MAX, &data) >= 0 &&
+           json_get_u64(status, "start_realtime_usec", INT64_MAX, ret_start) >= 0 &&
+           json_get_u64(status, "duration_usec", DEVICE_SAMPLE_USEC_MAX, ret_duration) >= 0 &&
+           le64toh(pack->header->created_realtime_usec) < *ret_start &&
+           (double)data >= SWEEP_SHARE_MIN * (double)le64toh(pack->header->total_data_bytes);
+}
+
+/* Adds the sweep of this boot over the pack, if it is new and nearly all of it was on this volume.
+ */
+static void add_sweep(Devices *x, const Volume *v, DeviceRecord *d, const Pack *pack,
+                      struct json_object *status)
+{
+    usec_t start;
+    DeviceSweep sweep;
+    DeviceEstimate e;
+    double share;
+
+    if (!is_sweep_of(status, pack, &start, &sweep.measured_usec) || start <= d->sweep_realtime)
+        return;
+    device_estimate(&d->samples, v->size_bytes, &v->profile, &e);
+    for (uint32_t i = 0; i < le32toh(pack->header->n_volumes); i++) {
+        const PackVolume *g = &pack->volumes[i];
+
+        if (memcmp(g->uuid, v->uuid_bytes, sizeof(g->uuid)) != 0 ||
+            !(le32toh(g->flags) & PACK_VOLUME_PHYSICAL) ||
+            predict_sweep(pack, g, &e.profile, &sweep.predicted_usec, &share) < 0 ||
+            share < SWEEP_SHARE_MIN || sweep.predicted_usec < SWEEP_USEC_MIN)
+            continue;
+        log_debug("headstart: a sweep of %s took %" PRIu64 " us, %" PRIu64 " us were predicted",
+                  v->device, sweep.measured_usec, sweep.predicted_usec);
+        device_record_add_sweep(d, start, &sweep);
+        x->changed = true;
+        return;
+    }
+}
+
+static void add_sweeps(Devices *x, const Volume *v, DeviceRecord *d)
+{
+    _cleanup_close_ int run_fd =
+            rooted_open(x->c->system_fd, HEADSTART_RUN_DIR, O_RDONLY | O_DIRECTORY);
+
+    for (Stage stage = 0; run_fd >= 0 && x->state_fd >= 0 && stage < _STAGE_MAX; stage++) {
+        _cleanup_replay_status_ ReplayStatusList l = {0};
+        _cleanup_free_ char *buf = NULL;
+        size_t size;
+        Pack pack;
+
+        if (!state_pack_name(stage) || replay_status_read(run_fd, stage, &l) < 0 || l.n == 0 ||
+            l.items[0].uid != UID_INVALID ||
+            file_read_whole(x->state_fd, state_pack_name(stage), PACK_SIZE_MAX, &buf, &size) < 0 ||
+            pack_open(buf, size, &pack, NULL) < 0)
+            continue;
+        add_sweep(x, v, d, &pack, l.items[0].object);
+    }
+}
+
+/* --- the devices of the volumes --------------------------------------------------------------- */
+
 static void apply(const DeviceRecord *d, Volume *v)
 {
     DeviceEstimate e;
 
     device_estimate(&d->samples, v->size_bytes, &v->profile, &e);
+    device_refine(&e.profile, d->sweeps, d->n_sweeps);
     if (e.seeks_clear) {
         v->seeks_slowly = e.seeks_slowly;
         if (e.seeks_slowly)
@@ -110,6 +223,8 @@ static void load_volume(Devices *x, DevicesMode mode, Volume *v)
     if (!identity)
         return;
     d = device_store_find(&x->store, v->uuid, identity);
+    if (d && mode == DEVICES_MEASURE)
+        add_sweeps(x, v, d);
     if (mode == DEVICES_MEASURE && x->budget.usec > 0 &&
         (!v->removable || strcmp(v->mountpoint, "/") == 0) &&
         (!d || (d->measured_realtime != x->now_realtime && /* another subvolume */

@@ -214,6 +214,7 @@ static void add_device(Table *t, const Volume *v, const DeviceRecord *r)
     uint64_t samples = 0;
 
     device_estimate(&r->samples, v->size_bytes, &v->profile, &e);
+    device_refine(&e.profile, r->sweeps, r->n_sweeps);
     d = &e.profile;
     for (DeviceSampleKind k = 0; k < _DEVICE_SAMPLE_KIND_MAX; k++)
         samples += r->samples.n[k];
@@ -222,7 +223,8 @@ static void add_device(Table *t, const Volume *v, const DeviceRecord *r)
               e.seeks_slowly ? (uint64_t)cost_mean_move_usec(d) : COUNT_UNKNOWN, samples,
               (uint64_t)r->n_plans, (int)!device_probe_wanted(&r->samples), (int)e.seeks_slowly,
               (uint64_t)d->seek_min_usec, (uint64_t)d->seek_max_usec,
-              (uint64_t)d->half_rotation_usec, d->wait_bytes, r->measured_realtime);
+              (uint64_t)d->half_rotation_usec, d->wait_bytes, r->measured_realtime,
+              (uint64_t)r->n_sweeps);
 }
 
 /* Mounted filesystems whose device was measured. */
@@ -244,6 +246,7 @@ static Table *device_table(const Context *c, Status *s)
             {NULL, "half_rotation_usec", CELL_TIMESPAN},
             {NULL, "wait_bytes", CELL_BYTES},
             {NULL, "measured_realtime_usec", CELL_REALTIME},
+            {NULL, "n_sweeps", CELL_COUNT},
             {0},
     };
     _cleanup_volume_table_ VolumeTable volumes = {0};

@@ -76,6 +76,16 @@ DeviceRecord *device_store_add(DeviceStore *s, const char *uuid, const char *ide
     return s->records[oldest] = d;
 }
 
+void device_record_add_sweep(DeviceRecord *d, usec_t start_realtime, const DeviceSweep *sweep)
+{
+    if (d->n_sweeps == DEVICE_SWEEPS_MAX) {
+        memmove(d->sweeps, d->sweeps + 1, (DEVICE_SWEEPS_MAX - 1) * sizeof(*sweep));
+        d->n_sweeps--;
+    }
+    d->sweeps[d->n_sweeps++] = *sweep;
+    d->sweep_realtime = start_realtime;
+}
+
 /* --- writing ---------------------------------------------------------------------------------- */
 
 static uint64_t value_of(const DeviceSample *s, int column)

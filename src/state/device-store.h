@@ -18,14 +18,6 @@
 
 #define DEVICE_STORE_SIZE_MAX (1U << 20)
 
-/* A sweep of replay that nothing disturbed: its time by the profile of the device, and measured. */
-typedef struct DeviceSweep {
-    usec_t predicted_usec;
-    usec_t measured_usec;
-} DeviceSweep;
-
-#define DEVICE_SWEEPS_MAX 8U
-
 typedef struct DeviceRecord {
     char *uuid;               /* of the filesystem, as blkid prints it */
     char *identity;           /* of the disk: volume_disk_identity() */
@@ -51,6 +43,9 @@ DeviceRecord *device_store_find(DeviceStore *s, const char *uuid, const char *id
 /* Finds the record or adds one without samples; a full store drops the record that was measured
  * first. Names that are longer than allowed are cut. NULL: out of memory. */
 DeviceRecord *device_store_add(DeviceStore *s, const char *uuid, const char *identity);
+
+/* Adds a sweep that began at that time; the oldest is dropped if there are DEVICE_SWEEPS_MAX. */
+void device_record_add_sweep(DeviceRecord *d, usec_t start_realtime, const DeviceSweep *sweep);
 
 /* The caller frees *ret. 0 or -ENOMEM. */
 int device_store_to_json(const DeviceStore *s, char **ret, size_t *ret_size);

@@ -25,6 +25,10 @@
 #define ROOT_RANGE_MIN 0.15
 #define ROOT_STEP_MIN  0.05
 
+/* Sweeps correct a profile that is farther off than the tolerance, up to the maximum. */
+#define REFINE_TOLERANCE 1.25
+#define REFINE_MAX       2.0
+
 #define SLOPES_MAX (DEVICE_SAMPLES_MAX * DEVICE_SAMPLES_MAX / 2)
 
 typedef struct Values {
@@ -247,6 +251,26 @@ static void estimate_depth(const DeviceSamples *s, double latency, DeviceEstimat
     e->depth_measured = full > 0;
     if (e->depth_measured)
         e->profile.depth = (unsigned)fmin(fmax(round(full * latency), 1), DEVICE_DEPTH_MAX);
+}
+
+void device_refine(DeviceProfile *d, const DeviceSweep *sweeps, unsigned n)
+{
+    double factor;
+    Values x = {.n = 0};
+
+    for (unsigned i = 0; i < n; i++)
+        if (sweeps[i].predicted_usec > 0)
+            x.v[x.n++] = (double)sweeps[i].measured_usec / (double)sweeps[i].predicted_usec;
+    if (x.n < DEVICE_SWEEPS_MIN)
+        return;
+    factor = fmin(fmax(quantile(&x, 0.5), 1 / REFINE_MAX), REFINE_MAX);
+    if (factor >= 1 / REFINE_TOLERANCE && factor <= REFINE_TOLERANCE)
+        return;
+    d->rate_bytes_per_usec /= factor;
+    d->fixed_usec *= factor;
+    d->seek_min_usec *= factor;
+    d->seek_max_usec *= factor;
+    d->half_rotation_usec *= factor;
 }
 
 void device_estimate(const DeviceSamples *s, uint64_t size_bytes, const DeviceProfile *start,

@@ -41,6 +41,14 @@ typedef struct DeviceEstimate {
 /* 1 if the device seeks slowly, 0 if not, -ENODATA if the samples do not tell. */
 int device_seeks_slowly(const DeviceSamples *s);
 
+/* The sweeps of replay by which a profile is corrected, at least. */
+#define DEVICE_SWEEPS_MIN 3U
+
+/* Corrects the profile by what sweeps took: if the median of measured over predicted time is not
+ * within 0.8 to 1.25, every time of the profile changes by that factor, at most by 2. Fewer than
+ * DEVICE_SWEEPS_MIN sweeps change nothing. */
+void device_refine(DeviceProfile *d, const DeviceSweep *sweeps, unsigned n);
+
 /* `size_bytes` is the size of the device, `start` the profile before any measurement. */
 void device_estimate(const DeviceSamples *s, uint64_t size_bytes, const DeviceProfile *start,
                      DeviceEstimate *ret);

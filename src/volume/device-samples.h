@@ -31,6 +31,16 @@ typedef struct DeviceSample {
     bool zeroed;   /* the device returned only zeros: a thin or discarded range answers at once */
 } DeviceSample;
 
+/* A sweep of replay that nothing disturbed: its time by the profile of the samples, and measured.
+ */
+typedef struct DeviceSweep {
+    usec_t predicted_usec;
+    usec_t measured_usec;
+} DeviceSweep;
+
+/* The sweeps that are kept. */
+#define DEVICE_SWEEPS_MAX 8U
+
 /* Limits of a sample, of stored ones too. */
 #define DEVICE_SAMPLE_LENGTH_MAX   (1U << 20)
 #define DEVICE_SAMPLE_REQUESTS_MAX 256U

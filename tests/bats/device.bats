@@ -102,6 +102,44 @@ device() {
     [ -s "$HS_STATE/devices.json" ]
 }
 
+# swept SECONDS TAKES POLICY OUTCOME RESIDENT: what headstart-replay says of this boot, as if it had begun
+# that many seconds from now.
+swept() {
+    mkdir -p "$HS_TMP/system/run/headstart"
+    jq -n --argjson start "$((($(date +%s) + $1) * 1000000))" --argjson takes "$2" --arg policy "$3" \
+        --arg outcome "$4" --argjson resident "$5" '{policy: $policy, outcome: $outcome, resident: $resident,
+        start_realtime_usec: $start, duration_usec: $takes, data_bytes: 100000000}' \
+        >"$HS_TMP/system/run/headstart/replay-boot.json"
+    HEADSTART_SYSTEM_ROOT=$HS_TMP/system plan
+}
+
+@test "sweeps of replay correct what was measured" {
+    hs_simulated_disk usb2 off 512
+    learned
+    delays on
+    plan
+    plan
+    plan
+    delays off
+    local rate i
+    rate=$(hs status --root="$HS_MNT" --json=short | jq '.devices[0].rate_bytes_per_sec')
+    # Not undisturbed, not finished, of an older pack.
+    swept 60 4000000 concurrent done true
+    swept 61 4000000 idle done false
+    swept 62 4000000 gate stopped false
+    swept -3600 4000000 gate done false
+    device '.n_sweeps == 0'
+    for i in 1 2 3; do
+        swept $((60 * i)) 4000000 gate done false
+        device ".n_sweeps == $i"
+    done
+    # The same sweep counts once.
+    HEADSTART_SYSTEM_ROOT=$HS_TMP/system plan
+    device '.n_sweeps == 3'
+    # Twice as slow at most.
+    device "(.rate_bytes_per_sec - $rate / 2) | fabs < 1e5"
+}
+
 @test "a disk that hangs holds a plan for a second, and loses nothing" {
     hs_simulated_disk ssd off 256
     learned

@@ -335,6 +335,34 @@ static void extreme_samples_make_a_usable_profile(void **state)
     free(samples);
 }
 
+static void sweeps_correct_a_profile_that_is_far_off(void **state)
+{
+    const DeviceProfile hdd = *device_profile_of_class(DEVICE_CLASS_HDD);
+    DeviceSweep s[] = {{100, 160}, {100, 150}, {100, 900}, {0, 5}, {100, 140}};
+    DeviceProfile d = hdd;
+
+    device_refine(&d, s, 2);
+    assert_memory_equal(&d, &hdd, sizeof(d));
+    /* The median of 1.4, 1.5, 1.6 and 9. */
+    device_refine(&d, s, 5);
+    assert_near(d.rate_bytes_per_usec, hdd.rate_bytes_per_usec / 1.55, 1e-9, "rate");
+    assert_near(d.fixed_usec, hdd.fixed_usec * 1.55, 1e-9, "latency");
+    assert_near(d.seek_max_usec, hdd.seek_max_usec * 1.55, 1e-9, "seek");
+    /* Close enough. */
+    d = hdd;
+    s[0].measured_usec = s[1].measured_usec = s[2].measured_usec = 124;
+    device_refine(&d, s, 3);
+    assert_memory_equal(&d, &hdd, sizeof(d));
+    /* Not more than by a factor of 2, in both directions. */
+    s[0].measured_usec = s[1].measured_usec = s[2].measured_usec = 1;
+    device_refine(&d, s, 3);
+    assert_near(d.rate_bytes_per_usec, hdd.rate_bytes_per_usec * 2, 1e-9, "rate");
+    d = hdd;
+    s[0].measured_usec = s[1].measured_usec = s[2].measured_usec = UINT64_MAX;
+    device_refine(&d, s, 3);
+    assert_near(d.rate_bytes_per_usec, hdd.rate_bytes_per_usec / 2, 1e-9, "rate");
+}
+
 static void the_oldest_sample_goes_first(void **state)
 {
     DeviceSamples *s = calloc(1, sizeof(*s));
@@ -360,6 +388,7 @@ int main(void)
             cmocka_unit_test(thin_ranges_count_only_if_there_is_nothing_else),
             cmocka_unit_test(without_samples_the_start_stands),
             cmocka_unit_test(extreme_samples_make_a_usable_profile),
+            cmocka_unit_test(sweeps_correct_a_profile_that_is_far_off),
             cmocka_unit_test(the_oldest_sample_goes_first),
     };
 
