@@ -32,9 +32,22 @@ typedef struct Cutter {
     uint64_t n_files, path_bytes, n_ranges;
 } Cutter;
 
+/* Half-way between the typical devices of the classes, in ratio. */
+#define DEPTH_SERIAL         2U
+#define RATE_SD              75.0
+#define LATENCY_NETDISK_USEC 550.0
+
 DeviceClass plan_device_class(const Volume *v, const PlanParameters *p)
 {
-    return (int)p->device_class >= 0 ? p->device_class : v->device_class;
+    const DeviceProfile *d = &v->profile;
+
+    if ((int)p->device_class >= 0)
+        return p->device_class;
+    if (v->device_class == DEVICE_CLASS_HDD || v->seeks_slowly || d->seek_max_usec > 0)
+        return v->device_class;
+    if (d->depth <= DEPTH_SERIAL)
+        return d->rate_bytes_per_usec < RATE_SD ? DEVICE_CLASS_SD : DEVICE_CLASS_EMMC;
+    return d->fixed_usec > LATENCY_NETDISK_USEC ? DEVICE_CLASS_NETDISK : DEVICE_CLASS_SSD;
 }
 
 const DeviceProfile *plan_device_profile(const Volume *v, const PlanParameters *p)

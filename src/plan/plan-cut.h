@@ -16,7 +16,9 @@ typedef struct PlanCut {
 
 void plan_cut_done(PlanCut *c);
 
-/* The class and the profile of the volume's device. */
+/* The class and the profile of the volume's device. The class selects how many requests replay
+ * makes at once (replay/operations.c): what was measured of a device that does not seek counts more
+ * than its name, since more requests than the device serves at once only delay those of others. */
 DeviceClass plan_device_class(const Volume *v, const PlanParameters *p);
 const DeviceProfile *plan_device_profile(const Volume *v, const PlanParameters *p);
 

@@ -8,8 +8,9 @@
 #include <math.h>
 #include <string.h>
 
-/* What the kernel reads ahead for a process that reads on. */
-#define READ_AHEAD UINT64_C(131072)
+/* What the kernel reads at once for a process that reads on. A window of read-ahead begins with 16 KiB
+ * and doubles up to 128 KiB: on average it has half of that. */
+#define READ_AHEAD UINT64_C(65536)
 
 /* The largest request that replay makes of a device. */
 #define REPLAY_REQUEST UINT64_C(1048576)
