@@ -57,7 +57,7 @@ static inline DecayedSum decayed_sum_add(DecayedSum a, DecayedSum b)
                         decayed_sum_saturating_add(a.previous, b.previous)};
 }
 
-/* The same sum seen from a generation `later` generations on. */
+/* The sum as it counts `later` generations later. */
 static inline DecayedSum decayed_sum_advance(DecayedSum f, uint64_t later)
 {
     return later == 0 ? f : later == 1 ? (DecayedSum){0, f.current} : (DecayedSum){0, 0};

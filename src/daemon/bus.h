@@ -19,7 +19,7 @@
 #define BUS_PROPERTIES      "org.freedesktop.DBus.Properties"
 #define BUS_REPLY_USEC      (20 * USEC_PER_SEC)
 
-/* Who receives what a watcher finds out. All functions get `arg`. */
+/* Receives the events of a watcher. All functions get `arg`. */
 typedef struct BusListener {
     int (*on_event)(void *arg, StageEvent *e); /* sets e->now; 0, or an errno for the event loop */
     void (*on_reply)(void *arg);               /* systemd or logind has replied */
@@ -38,7 +38,7 @@ bool bus_reply_is_error(const BusListener *l, sd_bus_message *m);
 usec_t bus_age_of(usec_t monotonic);
 
 /* The properties of a login session or unit that a watcher needs. Strings are borrowed from the
- * message. What the message lacks is NULL or 0; `uid` is UID_INVALID then. */
+ * message. Properties that the message lacks are NULL or 0; `uid` is UID_INVALID then. */
 typedef struct BusProperties {
     const char *class, *type, *state, *seat;
     const char *load_state, *active_state;

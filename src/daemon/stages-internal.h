@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What every stage source begins with. */
+/* The first member of every stage source. */
 
 #include "daemon/stages.h"
 

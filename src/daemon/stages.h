@@ -63,7 +63,7 @@ StageSource *stage_source_free(StageSource *s);
  * know systemd), -ENOTCONN, or another negative errno of sending. */
 int stage_source_start_unit(StageSource *s, const char *unit);
 
-/* What is known of the boot by now. */
+/* The progress of the boot so far. */
 BootTimes stage_source_boot_times(const StageSource *s);
 
 /* The stage to begin with. */

@@ -24,7 +24,7 @@ int systemd_watch_connect(SystemdWatch *w, sd_bus *bus);
  * sending. */
 int systemd_watch_query(SystemdWatch *w);
 
-/* What the manager has said of this boot so far. */
+/* Signals of the manager about this boot so far. */
 BootTimes systemd_watch_boot_times(const SystemdWatch *w);
 
 /* The connection is closed: drops the units' object paths and the reference to the bus. */

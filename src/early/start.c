@@ -92,7 +92,7 @@ static int start_recording(const EarlyOptions *o, int boot_fd)
 
 /* --- the root filesystem as this process sees it ---------------------------------------------- */
 
-/* What a program needs of the initrd below the root filesystem. */
+/* Directories of the initrd that a program needs below the root filesystem. */
 static const char *const api[] = {"/proc", "/sys", "/dev", "/run"};
 
 /* Makes `root` the root directory of this process, in a mount namespace of its own with the API
@@ -117,7 +117,8 @@ static int enter_root(const char *root)
 
 /* --- the process that headstart-replay will be ------------------------------------------------ */
 
-/* Leaves to this process, and to what it executes, the two capabilities of the unit. */
+/* Drops all capabilities of this process and of the programs that it executes, except the two of
+ * the unit. */
 static int drop_capabilities(void)
 {
     for (int c = 0; prctl(PR_CAPBSET_READ, c) >= 0; c++)
@@ -190,7 +191,7 @@ static int execute_replay(const EarlyOptions *o, int boot_fd)
     return r;
 }
 
-/* What the kernel log shows: errors of this process and of headstart-replay. */
+/* Sends errors of this process and of headstart-replay to the kernel log. */
 static void log_to_kernel(void)
 {
     int log_fd = open("/dev/kmsg", O_WRONLY | O_CLOEXEC);

@@ -7,9 +7,9 @@
  * p = 2, s = 1 the 2-gram+.
  *
  * A value is stored once all s successors have been seen, as the figure's tables show: the second A
- * of A B C A Z Y changes nothing. The paper gives no probabilities. Here the probability is the
- * share of this order's earlier guesses at the same place in the value that came true within s
- * accesses, (right + 1) / (made + 2). */
+ * of A B C A Z Y changes nothing. The paper gives no probabilities. Here the probability comes from
+ * earlier guesses of the same order at the same place of the stored value: (right + 1) / (made +
+ * 2), where a guess is right if it came true within s accesses. */
 
 #include "evaluate/predictor.h"
 

@@ -53,8 +53,8 @@ typedef struct Simulation {
     bool in_session, testing;
 } Simulation;
 
-/* Makes the object the newest in the cache. One that is not cached is put in, if it fits at all;
- * others make room for it. */
+/* Makes the object the newest in the cache. An item that is not cached is added if it fits into the
+ * cache; other items are evicted for it. */
 void simulate_cache_use(Simulation *s, uint32_t o);
 /* A session ends: objects that were read and not used are wasted. */
 void simulate_cache_clear(Simulation *s);

@@ -80,7 +80,7 @@ static double score_guess(Simulation *s, const Guess *g, usec_t until)
     return used ? -log(p) : -log1p(-p);
 }
 
-/* The log loss of the uses after the event that nobody guessed, each item once. */
+/* Adds the log loss of uses after the event that were not guessed, once for each item. */
 static double score_missed(const Simulation *s, size_t event, usec_t until)
 {
     const SimulateInput *in = s->in;

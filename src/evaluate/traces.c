@@ -167,7 +167,7 @@ static int read_all(Sources *s)
     return 0;
 }
 
-/* Says what was too large; trace_input_add() tells only that something was. */
+/* Reports what was too large; trace_input_add() returns only the error. */
 static int too_much(const char *path, const Trace *trace, usec_t before)
 {
     if (trace->duration > TRACE_INPUT_TIME_MAX - MIN(before, TRACE_INPUT_TIME_MAX))

@@ -212,7 +212,7 @@ static double *take_differences(const Sample *s)
     return d;
 }
 
-/* What the newest sessions take, or would take, without replay. */
+/* The time of the newest sessions without replay, measured or estimated. */
 static double newest_seconds(const Sample *s, double log_effect)
 {
     double near[2 * NEIGHBOURS];

@@ -7,7 +7,7 @@
 #include "pack/pack.h"
 #include "trace/trace.h"
 
-/* What happened to a file in the session. */
+/* How a session used a file of the pack. */
 typedef enum FileUse {
     FILE_USE_HIT,   /* in the pack and used */
     FILE_USE_WASTE, /* in the pack and not used */

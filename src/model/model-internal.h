@@ -17,13 +17,14 @@ int model_drop_unused_files(Model *m);
  * `scratch` has room for each application. */
 void model_drop_faded_applications(ModelStage *s, uint32_t *scratch);
 
-/* What the model takes for now, and for the moment of a trace (model.h, the model's clock). */
+/* The times that the model uses as the present and as the moment of a trace (model.h, the model's
+ * clock). */
 usec_t model_effective_now(const Model *m, usec_t now_realtime);
 usec_t model_effective_start(usec_t start_realtime, usec_t now_realtime);
 
 /* Of two ModelLearned, for qsort: by `at`, start, id. */
 int model_compare_learned(const void *a, const void *b);
 
-/* Each stage was merged with the whole table of files, so their sums are taken once, from `m`.
+/* Each stage was merged with the whole table of files, so the sums of files come from `m` alone.
  * `sum` contains the files that are in use. */
 void model_copy_directories(Model *sum, const Model *m);

@@ -21,11 +21,11 @@ typedef struct ModelLimits {
     }
 
 /* Bounds the chains by CHAINS_LIMITS_DEFAULT, unless a session of the chains is under way. Then
- * drops files until the model is within the limits. A user over `user_bytes` loses what fewest of
- * the user's sessions used, and of that what was used latest in them. If all together are over
- * `bytes`, the largest users are cut to one common size and the others lose nothing: one user's
- * files cannot displace another's. A user's stages share alike: a session cannot displace the
- * logins. Metadata ranges keep at most a quarter of what a stage keeps, the most frequent first.
- * Deterministic. *ret_dropped: files and metadata ranges that a stage lost. 0 or -ENOMEM; then the
- * model is valid. */
+ * drops files until the model is within the limits. A user over `user_bytes` loses the objects that
+ * the fewest of the user's sessions used, and among these the ones that were used latest. If all
+ * together are over `bytes`, the largest users are cut to one common size and the others lose
+ * nothing: one user's files cannot displace another's. A user's stages share alike: a session
+ * cannot displace the logins. Metadata ranges get at most a quarter of a stage's bytes; the most
+ * frequent are kept first. Deterministic. *ret_dropped: files and metadata ranges that a stage
+ * lost. 0 or -ENOMEM; then the model is valid. */
 int model_limit(Model *m, const ModelLimits *limits, size_t *ret_dropped);

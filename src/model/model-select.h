@@ -6,9 +6,10 @@
 
 #include "model/model.h"
 
-/* Cuts the trace to the limits for one stage and for each user in it. Kept first is what the
- * session's user, root and the system's accounts opened, of that what the model knows as likeliest
- * in this stage, then executables, then what was opened first. A file counts for the most trusted
+/* Cuts the trace to the limits for one stage and for each user in it. Objects that the session's
+ * user, root or system accounts opened are kept first. Among them, objects with the highest
+ * probability in this stage's model come first, then executables, then the objects that were
+ * opened first. A file counts for the most trusted
  * of the users who ran an application that opened it, since accesses name the application only.
  * *ret_dropped: files taken out; 0 leaves the trace unchanged. 0; -EINVAL if the trace is still
  * being built; -ENOMEM. */

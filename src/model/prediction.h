@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What a model says will be needed: the only thing plan (and the session cycle) must know of how it
- * was predicted. Plain data; pure. */
+/* The objects that a model predicts for a stage. The planner and the session cycle know only this
+ * of the model. Plain data; pure. */
 
 #include "base/ranges.h"
 #include "base/time-util.h"
@@ -43,7 +43,8 @@ DEFINE_CLEANUP(Prediction *, prediction_free);
  * the order of their paths. Files are sorted by path afterwards. Metadata stays. */
 void prediction_keep_likeliest(Prediction *p, size_t n);
 
-/* Adds what a stage needs that begins `after` the start of `p`: its files, needed so much later,
- * its metadata, and its times where both are known. Two rows of one file are united when they are
- * located. `more` loses its files and metadata. 0, or -ENOMEM with both unchanged. */
+/* Adds the prediction of a stage that begins `after` the start of `p`: its files, whose first use
+ * is shifted by that time, its metadata, and its times if both are known. Two rows of one file are
+ * united when they are located. `more` loses its files and metadata. 0, or -ENOMEM with both
+ * unchanged. */
 int prediction_append(Prediction *p, Prediction *more, usec_t after);

@@ -6,8 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of `size` bytes with that seed. */
+/* The checksum of `size` bytes with that seed. */
 uint64_t pack_hash(const void *data, size_t size, uint64_t seed);
 
-/* Of a whole pack, its checksum field taken as zero. `size` is at least a header. */
+/* The checksum of a whole pack, computed as if its checksum field were zero. `size` is at least a
+ * header. */
 uint64_t pack_checksum(const void *pack, size_t size);

@@ -34,8 +34,8 @@ int maps_clip(const PredictedRange *maps, size_t n, uint64_t size, PredictedRang
     return 0;
 }
 
-/* What covers `at` of the maps from *i on, and the next place after `at` where that changes.
- * Advances *i over maps that end at or before `at`. */
+/* Finds which of the maps from *i on covers `at`, and the next offset after `at` where the answer
+ * changes. Advances *i over maps that end at or before `at`. */
 static bool probability_at(const PredictedRange *m, size_t n, size_t *i, uint64_t at, double *ret,
                            uint64_t *next)
 {

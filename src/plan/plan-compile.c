@@ -41,7 +41,7 @@ LocatedPlan *located_plan_free(LocatedPlan *p)
     return NULL;
 }
 
-/* What compiling decides on the way. */
+/* State of the compilation. */
 typedef struct Compiler {
     const LocatedPlan *l;
     const PlanParameters *p;
@@ -58,7 +58,7 @@ static void compiler_done(Compiler *x)
     pack_content_free(x->c);
 }
 
-/* What a byte of a gap in metadata costs beyond its transfer. A head that skips a short gap waits
+/* The cost of a byte of a gap in metadata beyond its transfer. A head that skips a short gap waits
  * as long as it would read, so that without a price gaps grow to half a megabyte, and they were two
  * thirds of the metadata of a boot. */
 #define METADATA_GAP_PRICE 0.125

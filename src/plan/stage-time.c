@@ -123,7 +123,8 @@ static usec_t last_need(const StageFacts *f)
     return last;
 }
 
-/* What a reader waits for a read that nobody has prefetched: its pieces come one after the other.
+/* The time that a reader waits for data that was not prefetched: it requests the pieces one after
+ * the other.
  */
 static double read_cold(Device *d, double at, const StageRead *r)
 {
@@ -550,7 +551,8 @@ static void choose(const StageFacts *f, StagePrediction *p)
     p->best = POLICY_OFF;
     p->reason = POLICY_REASON_NO_GAIN;
     for (size_t i = 0; i < N_CANDIDATES; i++)
-        /* Nothing is held for an estimate where readers do not get in each other's way. */
+        /* Where readers do not disturb each other, the boot is never held because of an estimate.
+         */
         if (p->usec[candidates[i]] < best &&
             (f->ready > 0 || seeks(f) || candidates[i] != POLICY_GATE)) {
             p->best = candidates[i];

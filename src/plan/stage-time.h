@@ -11,9 +11,9 @@
  * time. A stage has several processes, whose waits overlap: `overlap` is the part of the sum of its
  * reads that it really waits. It follows from the recorded wait.
  *
- * Replay is one stream for each device. The device takes a request of whoever asked first. Replay
- * reads metadata in the order of place, opens the files, and reads data by bins of first use, each
- * bin in the order of place. The reader begins after `hold`. */
+ * Replay is one stream for each device. The device serves requests in the order in which they
+ * arrive. Replay reads metadata in the order of place, opens the files, and reads data by bins of
+ * first use, each bin in the order of place. The reader begins after `hold`. */
 
 #include "base/vocabulary.h"
 #include "volume/device-profile.h"
@@ -74,9 +74,9 @@ int stage_time_predict(const StageFacts *f, StagePrediction *ret);
 #define STAGE_TIME_MARGIN   0.05
 #define STAGE_TIME_GAIN_MIN (20 * USEC_PER_MSEC)
 
-/* For a stage that was never measured: the time to compute for each file that it opens, and the
- * overlap of its waits on a device that serves one request at a time, and on others. The bench's
- * boots have 0.2 ms, 0.9 and 0.65. */
+/* For a stage that was never measured: CPU time for each file that it opens, and how far its waits
+ * overlap, on a device that serves one request at a time and on others. The bench's boots have 0.2
+ * ms, 0.9 and 0.65. */
 #define STAGE_TIME_OPEN_USEC      200
 #define STAGE_TIME_OVERLAP_SERIAL 0.9
 #define STAGE_TIME_OVERLAP_DEEP   0.65

@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-/* Copies what the session knows of applications. Its histories become those of the copy, which have
- * the same order. */
+/* Copies the session's state of the applications. Its histories become those of the copy, which
+ * have the same order. */
 static int copy_session(const Chains *c, Chains *x)
 {
     const ChainsSession *s = &c->session;

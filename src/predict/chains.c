@@ -340,7 +340,7 @@ static int note_co_occurrence(const Chains *c, UserHistory *h, uint32_t a, uint3
     return 0;
 }
 
-/* An application starts that did not run: what a history learns from it. */
+/* Adds the start of an application to a history. */
 static int learn_start(const Chains *c, UserHistory *h, uint32_t id)
 {
     const ChainsSession *s = &c->session;
@@ -435,7 +435,7 @@ int chains_start(Chains *c, uint32_t id)
     return 1;
 }
 
-/* An application exits that ran: what a history learns from it. */
+/* Adds the exit of an application to a history. */
 static void learn_exit(const Chains *c, UserHistory *h, uint32_t id)
 {
     const ChainsSession *s = &c->session;

@@ -21,7 +21,7 @@
  * of two applications only makes them neighbours; with the second their chain begins. Memory is
  * therefore linear in what was observed. Beside the four states a chain has the number of times
  * that one of its applications was the next to start after the other, and the time in which that
- * could have happened. The states alone do not tell the succession.
+ * could have happened. The states alone do not show which application started after which.
  *
  * There is one session at a time. It says once what runs; every history that learns from the
  * session refers to it. */
@@ -42,7 +42,7 @@ typedef struct EventTime {
     usec_t at, realtime;
 } EventTime;
 
-/* What the present session knows of an application. */
+/* State of an application in the present session. */
 typedef struct SessionApplication {
     usec_t since;       /* start of its run */
     uint32_t processes; /* that run; saturates */
@@ -124,7 +124,8 @@ int chains_start(Chains *c, uint32_t id);
  * not run. */
 int chains_exit(Chains *c, uint32_t id);
 
-/* Ends the session. What still runs is cut off, it does not count as exited. */
+/* Ends the session. The time of applications that still run ends here, but they do not count as
+ * exited. */
 void chains_end(Chains *c);
 
 /* Processes of the application that run in the present session, and whether any does. */
@@ -166,8 +167,8 @@ static inline uint64_t chains_revision(const Chains *c)
     return c ? c->revision : 0;
 }
 
-/* A copy in which the session has ended at the chains' time: what can be saved while the session
- * goes on. 0 or -ENOMEM. */
+/* Makes a copy in which the session has ended at the chains' time, so that it can be saved while
+ * the session continues. 0 or -ENOMEM. */
 int chains_copy_ended(const Chains *c, Chains **ret);
 
 /* Bytes of memory. */
@@ -221,7 +222,7 @@ typedef struct ChainsLimits {
 
 /* Drops what is beyond the limits, and with it what chains_prune() drops: of a user's history the
  * applications that were used in the fewest sessions and the pairs with the fewest events. In the
- * history of everybody an application counts as much as for the user who uses it most. If all
+ * history of all users an application has the count of the user who uses it most. If all
  * histories together hold too many pairs, the largest are cut to one size. Chains within the limits
  * stay as they are, and are not pruned. As with chains_prune(), ids of names are new. 0, -EBUSY,
  * -ENOMEM; then *c is valid, but has lost a part of that. */

@@ -45,7 +45,7 @@ void expert_weights_charge(ExpertWeights *w, unsigned bucket, uint64_t now_weigh
                            const double starts[static EXPERTS]);
 
 /* Credits the experts of a bucket with one start. `rates`: what each expert had predicted for it;
- * `weights`: those of expert_weights_get(). Nothing is credited if nobody had predicted it. */
+ * `weights`: those of expert_weights_get(). The weights stay if no expert had predicted it. */
 void expert_weights_credit(ExpertWeights *w, unsigned bucket, uint64_t now_weight,
                            const double rates[static EXPERTS],
                            const double weights[static EXPERTS]);

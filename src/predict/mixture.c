@@ -124,7 +124,8 @@ static int reserve(Mixture *m, const UserHistory *h)
     return r;
 }
 
-/* The session in the numbers of one history. What the history does not know is left out. */
+/* The session in the numbers of one history. Applications that the history does not know are left
+ * out. */
 static Situation get_situation(Mixture *m, const UserHistory *h)
 {
     const ChainsSession *session = &m->chains->session;
@@ -199,7 +200,7 @@ static int compute_rates(Mixture *m)
     r = rate_history(m, all, EXPERTS_OF_HISTORY, &known);
     if (r < 0)
         return r;
-    /* A user who has never been seen is expected to do what everybody does. */
+    /* For an unknown user, the history of all users predicts. */
     if (!m->user || decayed_sum_is_zero(m->user->time)) {
         for (size_t i = 0; i < m->n_rates; i++)
             for (unsigned k = 0; k < EXPERTS_OF_HISTORY; k++)
@@ -236,7 +237,7 @@ static void learn_weights(Mixture *m, uint32_t started)
         expert_weights_credit(&c->weights, m->bucket, c->weight, m->rates[row], weights);
 }
 
-/* Whether the interval after the n-th event is one to learn from. */
+/* True if the weights are updated from the interval after the n-th event. */
 static bool is_sampled(uint64_t n)
 {
     return n < MIXTURE_LEARN_ALL || n % (n / MIXTURE_LEARN_ALL) == 0;

@@ -26,7 +26,7 @@
 
 typedef struct Mixture Mixture;
 
-/* A mixture that knows what `chains` know, and goes on teaching them. Takes the chains over on
+/* A mixture that predicts from `chains` and adds to them what it observes. Takes the chains over on
  * success; their session ends. The items of guesses are ids of the chains. 0 or -ENOMEM. */
 int mixture_new(Chains *chains, Mixture **ret);
 Mixture *mixture_free(Mixture *m);
@@ -43,7 +43,8 @@ Chains *mixture_release_chains(Mixture *m);
  * the mixture only follows what runs. Ends the session before. 0 or -ENOMEM. */
 int mixture_begin(Mixture *m, EventTime t, uint32_t user, bool learn);
 
-/* The session ends. What still runs is cut off; it does not count as exited. */
+/* The session ends. The time of applications that still run ends here, but they do not count as
+ * exited. */
 void mixture_end(Mixture *m, EventTime t);
 
 /* A process of an application starts or exits; an application runs as long as one of its processes

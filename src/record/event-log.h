@@ -25,7 +25,7 @@ typedef struct LoggedObject {
     const char *name;      /* NUL-terminated */
 } LoggedObject;
 
-/* By path, on a filesystem that may hang: it is never looked up. */
+/* Identified by its path, because its filesystem may hang. The path is never looked up. */
 #define EVENT_LOG_REMOTE UINT32_MAX
 
 typedef struct LoggedEvent {

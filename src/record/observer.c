@@ -50,7 +50,7 @@ static int intern_for(StageRecord *s, uint16_t user, const LoggedObject *object,
     return r;
 }
 
-/* What a process runs, as an object of the log: its executable's path. */
+/* Adds the executable of a process to the log as an object with its path. */
 static int intern_exe(StageRecord *s, const ProcFacts *f, uint32_t *ret, bool *ret_own)
 {
     const char *slash = strrchr(f->exe, '/');

@@ -433,7 +433,7 @@ static int begin_group(ProcessTable *t, Process *p, uint32_t object, unsigned fl
             list_append(t, &p->named, run);
     }
     if (via_env && run != PROCESS_NONE) {
-        /* What env executes for a script is the script's interpreter. */
+        /* A program that env executes for a script is the script's interpreter. */
         t->runs[run].same_as = before;
         t->runs[run].own = t->runs[before].own;
         p->run = run;

@@ -83,13 +83,13 @@ bool process_table_knows(const ProcessTable *t, uint32_t pid);
 /* The UID of that process, UID_INVALID if it is not known. */
 uint32_t process_table_uid_of(const ProcessTable *t, uint32_t pid);
 
-/* What the proc connector reports. A process that is not known is no error. 0 or -ENOMEM. */
+/* Reports of the proc connector. A process that is not known is no error. 0 or -ENOMEM. */
 int process_table_fork(ProcessTable *t, uint32_t parent, uint32_t child);
 int process_table_uid(ProcessTable *t, uint32_t pid, uint32_t uid);
 int process_table_exec(ProcessTable *t, uint32_t pid, usec_t at);
 void process_table_exit(ProcessTable *t, uint32_t pid, usec_t at);
 
-/* How a file was opened, and what it is. */
+/* How a file was opened, and its kind. */
 typedef enum OpenFlags {
     OPEN_EXEC = 1 << 0,     /* for execution */
     OPEN_LOADER = 1 << 1,   /* the file is a dynamic loader */
@@ -112,8 +112,9 @@ void process_table_lost(ProcessTable *t);
 
 /* To be called when a batch is over. Forgets the processes that had exited by the end of the
  * previous batch, and matches the runs executed by then. `name` is called for a process whose last
- * report has no name. It returns true if the process's program lies on a watched filesystem: then
- * exec events named it, and the report without a name is an earlier one. If not, it may set
+ * report has no name. It returns true if the process's program lies on a watched filesystem. Then
+ * exec events have named the program, and the report without a name belongs to an earlier
+ * execution. If not, it may set
  * *ret_object (PROCESS_NONE by default) and *ret_own. */
 typedef bool (*process_name_t)(void *arg, uint32_t pid, uint32_t *ret_object, bool *ret_own);
 void process_table_settle(ProcessTable *t, process_name_t name, void *arg);

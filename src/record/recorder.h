@@ -112,5 +112,6 @@ void recorder_set_exact(Recorder *recorder, bool exact);
  * own programs not counted. */
 uint64_t recorder_n_starts(const Recorder *recorder);
 
-/* What the recorder has to do without, as one line, or NULL; for logging at start. Borrowed. */
+/* One line that lists missing kernel features and privileges, or NULL; for logging at start.
+ * Borrowed. */
 const char *recorder_limits(const Recorder *recorder);

@@ -72,8 +72,8 @@ static int read_window(void *arg, uint64_t offset, uint64_t length, RangeSet *ra
     return r;
 }
 
-/* Without cachestat(2): reads the windows that hold data. What a hole has in the page cache never
- * came from the disk. 0, 1 or an error as residency_read(). */
+/* Without cachestat(2): reads the windows that hold data. Pages of a hole in the page cache were
+ * not read from the disk. 0, 1 or an error as residency_read(). */
 static int read_data(FileSearch *s, RangeSet *ranges)
 {
     const uint64_t window = WINDOW_PAGES * s->page;

@@ -17,8 +17,8 @@
 #define SAMPLING_LATE_USEC  (3 * USEC_PER_SEC)
 /* Between two rounds. A boot that is over sooner is never sampled, and costs nothing. */
 #define SAMPLING_ROUND_USEC USEC_PER_SEC
-/* What one batch takes at most before the event queue is read again. What a file needs beyond its
- * time is left to the late look, or to the end of the stage. */
+/* The longest time of one batch before the event queue is read again. A file that needs more than
+ * its time is sampled by the late look or at the end of the stage. */
 #define SAMPLING_BATCH_FILES 200U
 #define SAMPLING_BATCH_USEC  (20 * USEC_PER_MSEC)
 #define SAMPLING_FILE_USEC   (5 * USEC_PER_MSEC)

@@ -53,6 +53,6 @@ void stage_record_begin(StageRecord *s, Stage stage, uint32_t uid, const Moment 
 usec_t stage_record_time(const StageRecord *s, usec_t at);
 
 /* Notes that what people wait for was there `age` before `now`. The first call of a stage counts.
- * What the totals have grown by since then counts as before, so that the caller should be prompt.
+ * Growth of the totals since then counts as if it came before, so the caller should be prompt.
  */
 void stage_record_note_ready(StageRecord *s, const Moment *now, usec_t age);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What a trace says of the machine and of the session it was recorded in. */
+/* Facts in a trace about the machine and about the recorded session. */
 
 #include "record/stage-record.h"
 #include "trace/trace.h"

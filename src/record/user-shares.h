@@ -3,7 +3,7 @@
 
 /* How much of one stage's record each user may take, so that no user crowds out what others open.
  * Root has one share. All other users together have another, and each of these users has a part of
- * it. What a user takes beyond it is left out and counted under the user's UID. Pure. */
+ * it. Objects beyond a user's share are left out and counted under the user's UID. Pure. */
 
 #include "base/time-util.h"
 #include "base/uid.h"
@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What is divided into shares. */
+/* The resources that are divided into shares. */
 typedef enum Shared {
     SHARED_EVENTS,       /* in the event log */
     SHARED_OBJECTS,      /* in the event log */

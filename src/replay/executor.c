@@ -53,7 +53,7 @@
 #define SCRATCH_BYTES   (128U * 1024)
 #define DESCRIPTORS_OWN 24U /* open besides the files of the pack */
 
-/* What became of a file of the pack. */
+/* State of a file of the pack. */
 typedef enum FileState {
     FILE_UNTRIED,
     FILE_SKIPPED, /* and counted */

@@ -201,7 +201,7 @@ static bool is_control_session(const Pack *p)
     return kernel_boot_id(AT_FDCWD, id) >= 0 && pack_is_control(p, id);
 }
 
-/* What to do, before anything is done. */
+/* The decision, before any action. */
 static ReplayOutcome decide(const Arguments *a, const Pack *p, Policy policy)
 {
     if (!a->force && kernel_command_line_has(AT_FDCWD, "headstart=0"))

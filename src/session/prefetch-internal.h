@@ -15,7 +15,7 @@ typedef struct PrefetchFile {
     RangeSet ranges;
 } PrefetchFile;
 
-/* What one pass leaves to the next. Valid if zeroed and the first group is set. */
+/* State that passes from one pass to the next. Valid if zeroed and the first group is set. */
 typedef struct PrefetchState {
     const char *root; /* borrowed */
     uint32_t uid;     /* of the session: see base/ownership.h */

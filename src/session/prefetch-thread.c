@@ -68,7 +68,7 @@ void prefetch_paths_done(PrefetchPaths *p)
     *p = (PrefetchPaths){0};
 }
 
-/* What precedes a request's path in this process's view. */
+/* The prefix of every request's path, as this process sees it. */
 static const char *path_prefix(const PrefetchThread *t, PrefetchKind kind)
 {
     return kind == PREFETCH_METADATA || strcmp(t->root, "/") == 0 ? "" : t->root;

@@ -86,7 +86,7 @@ int refetch_backoff_note_read(RefetchBackoff **b, const char *path, usec_t now, 
     /* A range that is read for the first time was not lost and starts no wait. The other lost
      * ranges of the file start no wait either, because they are read together with the first. */
     if (lost.n > 0 && now >= x->at + x->wait) {
-        /* What stayed in memory for long was not lost because it was read too early. */
+        /* A range that stayed in memory for long was not read too early. */
         bool soon = now < x->at + 4 * x->wait;
 
         x->wait = soon ? MIN(2 * x->wait, REFETCH_WAIT_MAX_USEC) : REFETCH_WAIT_MIN_USEC;

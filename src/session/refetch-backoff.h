@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Back-off for what the kernel reclaims again. If a range that was read is missing, the kernel had
- * another use for its memory. Reading it in every cycle would push that out and keep the disk busy.
- * So it is left alone for a time that doubles with each loss, up to an hour. Nothing says whether a
- * directory's entries are still in memory, so each directory is listed at a fixed interval. Pure.
+/* Waits longer and longer before ranges are read again that the kernel reclaims. If a range that
+ * was read is missing, the kernel had another use for its memory. Reading it in every cycle would
+ * push that out and keep the disk busy. So it is left alone for a time that doubles with each loss,
+ * up to an hour. Nothing says whether a directory's entries are still in memory, so each directory
+ * is listed at a fixed interval. Pure.
  *
  * All times are microseconds of one clock that never steps back. */
 
@@ -23,8 +24,8 @@ RefetchBackoff *refetch_backoff_free(RefetchBackoff *b);
 int refetch_backoff_filter(const RefetchBackoff *b, const char *path, usec_t now,
                            RangeSet *missing);
 
-/* Notes that the range was read at `now`. Only for what was read, not for what was planned: a job
- * that is cancelled leaves the rest due at once. 0 or -ENOMEM. */
+/* Notes that the range was read at `now`. Call it only for ranges that were read. Ranges that a
+ * cancelled job did not read stay due. 0 or -ENOMEM. */
 int refetch_backoff_note_read(RefetchBackoff **b, const char *path, usec_t now, Range range);
 
 /* True if the directory has not been listed within `interval_usec` before `now`; then notes that it

@@ -18,7 +18,7 @@ static uint64_t size_of(const RetainedFile *f, bool in_bytes)
     return in_bytes ? f->bytes : 1;
 }
 
-/* What the owner of `of` has in the group. */
+/* The total of the owner of `of` in the group. */
 static uint64_t owned(const RetainedFile *files, size_t n, const bool *remove, Group g,
                       const RetainedFile *of, bool in_bytes)
 {

@@ -19,8 +19,8 @@ int state_directory_open(const char *path, bool create, int *ret_fd);
  * long. 0, -EBUSY (they were not done in that time), or another negative errno. */
 int state_directory_lock(int state_fd, usec_t timeout);
 
-/* True if an error of reading a file means that its content is at fault, as against a reader
- * without memory or rights: such a file is set aside. */
+/* True if this error means that the content of a file is bad, so that the file is set aside. Errors
+ * of the reader (no memory, no rights) do not count. */
 bool state_is_bad_content(int error);
 
 /* Reads and parses STATE/model.json. 0, -ENOENT, what model_from_json() returns (*ret_error: one

@@ -261,7 +261,7 @@ planned_policy() {
     hs_wait 60 planned_policy gate
     run -0 hs show --json=short "$HS_STATE/boot.pack"
     jq -e '[.volumes[].device_class] == ["hdd"]' <<<"$output"
-    # What the administrator sets stands, and what was measured is not forgotten over it.
+    # The administrator's setting is used, and the measurement is kept.
     run -0 plan --json=short --policy=concurrent --stage=boot
     jq -e '.stages[0].policy == "concurrent"' <<<"$output"
     run -0 hs show --json=short "$HS_STATE/boot.pack"

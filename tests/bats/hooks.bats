@@ -33,8 +33,8 @@ teardown() {
     hs_teardown
 }
 
-# on_systemd COMMAND…: on a machine that was booted with it, with that systemctl. It must come back
-# though systemctl hangs: within ten seconds on the busiest machine.
+# on_systemd COMMAND…: on a machine that was booted with it, with that systemctl. It must return although
+# systemctl hangs: within ten seconds even on a busy machine.
 on_systemd() {
     # shellcheck disable=SC2016
     timeout 10 unshare --mount sh -c '

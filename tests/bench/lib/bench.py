@@ -15,8 +15,8 @@ from .machine import Machine
 from .package import Package
 from .registry import VARIANTS
 
-# What is read a second time beyond this, or beyond this part of all that the stage reads, makes a
-# sample worth another try: 0.25 MB in blocks here and there is a third of a second on a hard disk.
+# A sample is repeated if it reads more than this a second time, or more than this part of all that the stage
+# reads: 0.25 MB in scattered blocks take a third of a second on a hard disk.
 DISTURBED_MB, DISTURBED_PART = 0.25, 0.03
 
 # Control sessions of one run. As many in a row are no chance.
@@ -220,7 +220,7 @@ class Bench:
                 machine.power_on()
                 machine.wait_booted()
                 # What is still starting behind the greeter (NetworkManager) is no part of a login.
-                # A headstart inside waits for that by itself, and reads from the slow disk.
+                # A headstart that runs inside the machine waits for that itself and reads from the slow disk.
                 if not variant.inside:
                     self.wait_disk_idle(0.5, 20)
             system.back_free_memory(STAGE_MEMORY)

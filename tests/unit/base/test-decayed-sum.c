@@ -18,7 +18,7 @@ static bool equal(DecayedSum a, DecayedSum b)
     return a.current == b.current && a.previous == b.previous;
 }
 
-/* Values at which sums go wrong, if they do. */
+/* Values at which a wrong sum would show. */
 static const uint64_t hostile[] = {
         0,
         1,
@@ -82,7 +82,7 @@ static void values_are_continuous_across_generations(void **state)
     double ratio = decayed_sum_value(decayed_sum_advance(before, 1)) / decayed_sum_value(after);
 
     assert_true(ratio > 0.9999 && ratio <= 1.0);
-    /* Ten half-lives apart, a generation between them or not. */
+    /* Ten half-lives lie between the two sums, with or without a generation between them. */
     for (unsigned i = 0; i < DECAYED_SUM_SPAN; i++) {
         usec_t t = end - DECAYED_SUM_SPAN * H + i * H, u = t + 10 * H;
         DecayedSum x =

@@ -357,7 +357,8 @@ static bool has_leading_zero(const char *text)
     return false;
 }
 
-/* Texts of the bytes that matter: taken, refused and understood as json-c does it. */
+/* All short texts of the significant bytes: the reader accepts, refuses and understands them like
+ * json-c. */
 static void agrees_with_json_c(void **state)
 {
     static const char alphabet[] = "[[[]]],,,1129-0 \n\"\\n.{}:e/*";

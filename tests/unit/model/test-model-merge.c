@@ -152,7 +152,7 @@ static void the_memory_of_traces_merges_too(void **state)
 }
 
 /* A trace that both learned is remembered once, as of the later time. (Its sessions count twice:
- * who merges models sees to it that they are of different sessions.) */
+ * the caller makes sure that merged models hold different sessions.) */
 static void a_trace_known_to_both_is_remembered_once(void **state)
 {
     _cleanup_trace_ Trace *t = session(STAGE_BOOT, UID_INVALID, T0 + H, 0, "A>x", NULL);

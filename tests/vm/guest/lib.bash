@@ -312,7 +312,8 @@ skipped_only_gone() {
     ! grep -qE '"skipped":{[^}]*"(unmounted|device|denied|error|stopped)"' "$1"
 }
 
-# The next boots' replay of the boot pack waits until all of it is there, and so knows when.
+# In the next boots the replay of the boot pack waits until all data has arrived, so that its status tells when
+# that was.
 replay_waits() {
     local dir=/etc/systemd/system/headstart-replay-boot.service.d
     mkdir -p "$dir"

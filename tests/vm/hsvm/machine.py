@@ -15,8 +15,8 @@ from pathlib import Path
 from .commands import LOCK, VmError, locked, run
 
 OUT_MIB = 128
-# Taking turns in one thread: with a thread each, a kernel that patches itself (static keys) now and then
-# meets its own int3 on the other CPU, and panics.
+# All processors share one thread. With one thread each, a kernel that patches its code (static keys) sometimes
+# executes its own int3 on the other processor and panics.
 CPUS = 2
 PANIC = b"Kernel panic - not syncing"
 

@@ -14,8 +14,8 @@ def key(*parts):
 
 def apt_sources(suite):
     """One-line apt sources of a suite, from the mirrors of the distribution that this machine's apt
-    knows. What they are is known to apt alone and written nowhere. (Its security mirror is left
-    out: a test image meets nobody.)"""
+    knows. What they are is known to apt alone and written nowhere. (The security mirror is left out: no other
+    machine can reach a test image.)"""
     wanted = []
     for attempt in range(2):
         text = run("apt-get", "indextargets", "--format",
