@@ -95,8 +95,8 @@ void predictor_set_wall_clock(Predictor *p, usec_t now, usec_t realtime);
 
 /* A session of that user begins: nothing runs, nothing has been accessed yet. */
 int predictor_begin(Predictor *p, usec_t now, uint32_t user);
-/* The session ends: what still runs is cut off, it does not count as exited. Begin and end may be
- * left out; a begin ends the session before. */
+/* The session ends: the time of applications that still run ends here, but they do not count as
+ * exited. Begin and end may be left out; a begin ends the session before. */
 int predictor_end(Predictor *p, usec_t now);
 
 /* Learns from one event. 0, -EINVAL (kind or item out of range; nothing is learned), -ENOMEM (the

@@ -23,8 +23,8 @@
  * that one of its applications was the next to start after the other, and the time in which that
  * could have happened. The states alone do not show which application started after which.
  *
- * There is one session at a time. It says once what runs; every history that learns from the
- * session refers to it. */
+ * There is one session at a time. It holds the running applications once; every history that learns
+ * from the session refers to it. */
 
 #include "base/names.h"
 #include "predict/expert-weights.h"

@@ -48,7 +48,7 @@ static const Expert *const experts[EXPERTS_OF_HISTORY] = {
 
 /* For the rate at which sessions end: the prior of each class of ages counts as this many ends. */
 #define END_PRIOR 0.5
-/* … and the prior of their mean as an end within this time. */
+/* … and the mean that is assumed before the first end was observed, as one end within this time. */
 #define END_START_USEC (1800.0 * (double)USEC_PER_SEC)
 
 struct Mixture {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* In which order the objects of a stage go into its trace, when not all of them may fit. Pure. */
+/* The order in which the objects of a stage are added to its trace, since not all may fit. Pure.
+ * */
 
 #include "record/event-log.h"
 #include "record/processes.h"

@@ -105,7 +105,7 @@ typedef struct TraceLeftOut {
     uint64_t n_cut;   /* files of the trace whose resident ranges are not complete */
 } TraceLeftOut;
 
-/* When the stage had what people wait for, and where the time until then went. */
+/* The time until the stage was ready for its user, and how much of it was I/O and computation. */
 typedef struct TraceTiming {
     usec_t ready;   /* since the stage's start: the end of the boot's jobs, or the moment from which
                        a login was quiet; 0: unknown, and so are the other fields */

@@ -207,7 +207,7 @@ refused() {
     run -0 hs evaluate --cache=2000000 --budget=2000000 --predictor=lru "$T"
     refused 2 "--io-rate=fast: not a number of bytes" --io-rate=fast "$T"
     refused 2 "--seed=-1: not a number" --seed=-1 "$T"
-    # The extremes that are right.
+    # The smallest and the largest values that are accepted.
     run -0 hs evaluate --horizon=infinity --training=0 --waste=0 --io-rate=1 --io-latency=5000000d \
         --budget=1 --cache=1 --cycle=1ms --seed=18446744073709551615 --json=short "$T"
     jq -e '.horizon_usec == null and .n_traces == 2' <<<"$output"

@@ -141,7 +141,7 @@ is_login() {
     run -0 is_login 1005
     run -1 is_login 100
     run -1 is_login 120
-    # Without a greeter a login is one wherever it comes from.
+    # Without a greeter, every login counts, also on a console or over the network.
     GREETER=no
     sessions_are "2 1001 user tty -" "3 1002 background unspecified -"
     run -0 is_login 1001

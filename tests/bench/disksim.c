@@ -29,8 +29,8 @@
  * delays and a cache of its own. Nothing is cached here (direct_io).
  *
  * Time is virtual where it can be: a request is finished at the moment that diskmodel computes,
- * from the moment it came and the moment the one before it was finished. That this process was
- * woken late delays one answer but does not add up over those that are queued.
+ * from the moment it came and the moment the one before it was finished. If this process is woken
+ * late, one answer is late; the delays of queued answers do not add up.
  *
  * The log (--log) has one line a read, of blank-separated fields:
  *

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# What of the bench needs no disk and no root: test_lib.py.
+# Tests of those parts of the bench that need neither disk nor root: test_lib.py.
 
 load ../bats/helpers
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What of the bench needs no disk and no root: options, series, coverage, bounds, tables."""
+"""Tests of those parts of the bench that need neither disk nor root: options, series, coverage, bounds, tables.
+"""
 
 import contextlib
 import importlib.machinery

@@ -519,7 +519,7 @@ static void reading_takes_four_times_the_text(void **state)
     size_t size = strlen(text);
     int r;
 
-    malloc_trim(0); /* what is there already must not help */
+    malloc_trim(0); /* an earlier object must not serve the reader */
     assert_int_equal(getrlimit(RLIMIT_DATA, &before), 0);
     limit = before;
     if (!ADDRESS_SANITIZER)

@@ -13,7 +13,7 @@ boot_2() {
     local before
     before=$(stat -c %i "$program")
     check "an upgrade is made" newer_package kmod "$program"
-    # As a frontend does that calls dpkg again and again.
+    # A package manager's frontend also calls dpkg several times.
     check "dpkg upgrades the package" dpkg -i /tmp/upgrade.deb
     check "and again" dpkg -i /tmp/upgrade.deb
     check "the program is another file" test "$(stat -c %i "$program")" != "$before"
