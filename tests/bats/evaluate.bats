@@ -331,11 +331,12 @@ rate() {
     # The bound is kept in expectation.
     jq -en "$(rate mixture waste) < 0.2"
 
-    # The naive one promises shares of all starts: under this bound it reads nothing and has what LRU has.
+    # The naive predictor's probabilities are shares of all starts and stay below this bound: it reads nothing
+    # and has the hits of LRU.
     local bounded=$output
     jq -en "$(rate naive read_bytes) == 0 and $(rate naive cache_hit_rate) == $(rate lru cache_hit_rate)"
-    # With its budget filled it predicts nearly all, too, and wastes more; with so small a budget that
-    # it wastes about as much, it misses twice as many files.
+    # If it fills its budget, it predicts nearly all uses and wastes more. With a budget so small that it wastes
+    # about as much, it misses twice as many files.
     run -0 hs evaluate --stage=session --budget=50% --no-timing --predictor=naive --json=short "$HS_TMP/days"
     jq -en "$(rate naive hit_rate) > 0.99 and $(rate naive waste) > 0.2"
     jq -en "$(rate naive waste) > 1.2 * $(output=$bounded rate mixture waste)"

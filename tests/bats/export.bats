@@ -86,7 +86,7 @@ paths() {
         [ -z "$output" ]
         cmp "$HS_STATE/model.json" "$HS_TMP/before"
     done
-    # Also where there is no model yet: learning would throw away what fades at another rate.
+    # Also if there is no model yet: learning drops a model with another half-life.
     run --separate-stderr -1 "$HEADSTART" --state="$HS_TMP/empty-state" import "$HS_TMP/halflife"
     assert_one_error_line "$stderr"
     [ ! -e "$HS_TMP/empty-state/model.json" ]

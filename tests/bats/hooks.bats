@@ -85,7 +85,7 @@ told() {
     done
     run -0 on_systemd "$HS_TMP/libexec/hook"
     run -0 on_systemd "$HS_TMP/libexec/hook" dance
-    # These were told before it, if they were.
+    # The calls above would have started their units before this one.
     run -0 on_systemd "$HS_TMP/libexec/hook" greeter
     hs_wait 10 told "start --no-block headstart-replay-login.service"
     [ "$(wc -l <"$HS_TMP/told")" -eq 1 ]

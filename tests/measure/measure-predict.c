@@ -223,7 +223,8 @@ static int reliability(unsigned n_seeds, uint64_t first, unsigned n_sessions)
     return 0;
 }
 
-/* Files as their applications open them when they start: what the papers on files looked at. */
+/* Files in the order in which applications open them at their start: the input that the papers on
+ * files used. */
 static int file_trace(const SimulateInput *in, uint64_t seed, SimulateInput *ret)
 {
     Random random = {seed};

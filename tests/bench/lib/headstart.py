@@ -19,7 +19,7 @@ from .machine import NotifySocket
 PROGRAMS = {"headstartd": "src/daemon/headstartd", "headstart": "src/cli/headstart",
             "headstart-replay": "src/replay/headstart-replay"}
 
-# What became of a program: its time, its CPU time, its peak resident memory, what it said.
+# The result of a program: its time, its CPU time, its peak resident memory, its output.
 Ran = namedtuple("Ran", "seconds cpu_s peak_kib output")
 
 

@@ -208,7 +208,7 @@ static void memory_does_not_grow_with_time(void **state)
 }
 
 /* Merging knows nothing of pruning: any order and grouping of a fleet, then pruned, is the same.
- * Pruned parts are another matter, which is why merging does not prune: chains.h. */
+ * This does not hold for pruned parts, so merging does not prune (chains.h). */
 static void a_fleet_is_merged_then_pruned(void **state)
 {
     _cleanup_chains_ Chains *a = make(), *b = make(), *c = make(), *ab = NULL, *bc = NULL,

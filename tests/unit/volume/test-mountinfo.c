@@ -137,7 +137,7 @@ static void what_is_covered_is_not_chosen(void **state)
                     "23 22 8:3 / /a/b rw - ext4 /dev/sda3 rw\n"
                     "24 22 0:44 / /a rw - tmpfs none rw\n",
                     "/", "/");
-    /* Mounted on what covers: seen. */
+    /* A filesystem that is mounted on the covering one is visible. */
     assert_selected("22 1 8:2 / / rw - ext4 /dev/sda2 rw\n"
                     "23 22 0:44 / /a rw - tmpfs none rw\n"
                     "24 23 8:3 / /a/b rw - ext4 /dev/sda3 rw\n",

@@ -211,7 +211,7 @@ pack_has() {
     }
 }
 
-# The boot is over, its trace is written, and what is to be learned from it was learned.
+# The boot is over, its trace is written, and it was learned if it can be.
 a_boot_is_recorded() {
     check "systemd is through" booted
     check "headstart is not on the critical chain" not_on_critical_chain

@@ -1,4 +1,4 @@
-"""What is put into a tree that has been laid out on a disk: users, the agent, what is special."""
+"""Adds to a tree on a disk image: users, the agent, and the files of special cases."""
 
 from pathlib import Path
 
