@@ -3,6 +3,7 @@
 # image: d13-ext4
 # initrd: installed
 # boots: 3
+# ci: yes
 # append-2: init=/usr/local/lib/hsvm/probe-init
 boot_1() {
     a_boot_is_recorded
