@@ -77,7 +77,9 @@ class Options(unittest.TestCase):
 
     def test_variants_that_run_inside_the_machine(self):
         self.assertEqual({name for name, v in VARIANTS.items() if v.inside},
-                         {"installed", "installed-disabled", "installed-unlearned"})
+                         {"installed", "installed-disabled", "installed-unlearned", "installed-off",
+                          "installed-metadata", "installed-concurrent", "installed-gate",
+                          "installed-auto"})
         self.assertEqual({name for name, v in VARIANTS.items() if v.packs},
                          {"installed", "installed-unlearned"})
 
@@ -309,6 +311,18 @@ class Reports(unittest.TestCase):
         for scenario in ("boot", "login", "autologin"):
             for line in report.table(scenario, rows):
                 self.assertLessEqual(len(line), 100, line)
+
+    def test_predicted_and_measured_times(self):
+        rows = [self.row("cold", 2.9), self.row("installed-off", 3.0), self.row("installed-gate", 1.0)]
+        predicted = {"off": 2800000, "gate": 900000}
+        facts = {"installed-off": {"policy": "off", "predicted_usec": predicted},
+                 "installed-gate": {"policy": "gate", "predicted_usec": predicted},
+                 "installed": {"installed": {"sessions": []}}}
+        lines = report.predicted("boot", rows, facts)
+        self.assertEqual(len(lines), 2)
+        self.assertIn("0.20 s", lines[0])  # 3.0 less 2.8
+        self.assertIn("predicted 1.10 s, measured 1.00 s (+10 %)", lines[1])
+        self.assertEqual(report.predicted("login", rows, facts), [])
 
     def test_what_was_judged(self):
         j = {"reads": 1160, "mb": 55.2, "covered_reads": 0.975, "covered_bytes": None,

@@ -1,7 +1,9 @@
 """All variants that can be asked for, by name."""
 
 from .installed import Installed, InstalledDisabled, InstalledUnlearned
+from .policies import POLICY_VARIANTS
 from .variants import Outside, OutsideUnlearned, Preload, Variant, VmtouchPath, VmtouchPhysical, Warm
 
 VARIANTS = {v.name: v for v in (Variant, Warm, Installed, InstalledDisabled, InstalledUnlearned,
-                                Outside, OutsideUnlearned, VmtouchPath, VmtouchPhysical, Preload)}
+                                *POLICY_VARIANTS, Outside, OutsideUnlearned, VmtouchPath,
+                                VmtouchPhysical, Preload)}

@@ -192,6 +192,25 @@ def replayed(samples):
         + ("; ".join(_replay(*item) for item in replays.items()) or "nothing"))]
 
 
+def predicted(scenario, rows, facts):
+    """The predicted time of each variant's policy next to the measured time. The machine's stage begins
+    after the container was set up: what `off` takes more than was recorded belongs to every variant."""
+    planned = {r["variant"]: (facts[r["variant"]], r["total_s"]) for r in rows
+               if scenario == "boot" and "predicted_usec" in facts.get(r["variant"], {})}
+    around, lines = 0, []
+    if "installed-off" in planned:
+        off, measured = planned["installed-off"]
+        around = measured - off["predicted_usec"]["off"] / 1e6
+        lines.append(f"around the stage that headstart records: {around:.2f} s (installed-off)")
+    for name, (pack, measured) in planned.items():
+        usec = pack["predicted_usec"].get(pack["policy"])
+        if usec and name != "installed-off":
+            expected = usec / 1e6 + around
+            lines.append(f"{name}: {pack['policy']}, predicted {expected:.2f} s, measured "
+                         f"{measured:.2f} s ({100 * (expected / measured - 1):+.0f} %)")
+    return lines
+
+
 def verdicts(scenario, rows):
     """The ratios that headstart is built for, in words."""
     by_name = {r["variant"]: r for r in rows}

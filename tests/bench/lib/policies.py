@@ -1,0 +1,51 @@
+"""The installed product with a policy that the configuration sets for the boot, learned by itself like
+`installed`. The boots of each policy are what its predicted time (`headstart plan`) is compared with."""
+
+import json
+
+from .commands import run
+from .installed import STATE, Installed
+
+LEARNED = Installed.name
+
+
+class WithPolicy(Installed):
+    """The sessions are those of `installed`; only the boot pack is planned anew."""
+
+    policy = None
+    scenarios = ("boot",)
+    packs = False  # those of `installed` are judged
+
+    def contents(self, scenario):
+        return self.name
+
+    def prepare(self, scenarios):
+        super().prepare(scenarios)
+        self.facts = self.facts[self.name]
+
+    def _make(self, contents, automatic):
+        bench = self.bench
+        if LEARNED not in bench.inits:
+            super()._make(LEARNED, automatic)
+        bench.disk.fresh(LEARNED)
+        drop_in = bench.disk.root / "etc/headstart/headstart.conf.d/policy.conf"
+        drop_in.parent.mkdir(parents=True, exist_ok=True)
+        drop_in.write_text(f"[Replay]\nBootPolicy={self.policy}\n")
+        bench.disk.delays(True)
+        planned = run(bench.headstart.program["headstart"], "plan", "--json=short", "--stage=boot",
+                      f"--policy={self.policy}", f"--root={bench.disk.root}",
+                      f"--state={bench.disk.root / STATE}").stdout
+        bench.disk.delays(False)
+        bench.inits[contents] = bench.inits[LEARNED]
+        bench.disk.save(contents)
+        self._keep_state(contents)
+        return json.loads(planned)["stages"][0]
+
+
+def _variant(policy):
+    return type(f"With{policy.capitalize()}", (WithPolicy,), {
+        "name": f"installed-{policy}", "policy": policy,
+        "about": f"as `installed`, with BootPolicy={policy}"})
+
+
+POLICY_VARIANTS = [_variant(p) for p in ("off", "metadata", "concurrent", "gate", "auto")]
