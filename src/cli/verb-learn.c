@@ -294,9 +294,9 @@ static int learn_state(Learning *l)
 
 /* --- the model -------------------------------------------------------------------------------- */
 
-/* Like state_load_model(). Also -E2BIG if an earlier learning was killed while it read the
- * model. */
-static int try_model(Learning *l, char **ret_error)
+/* Like state_load_model(). Also -E2BIG if an earlier learning was killed while it read the model.
+ * *ret_at_fault: the model itself is the reason of the failure. */
+static int try_model(Learning *l, bool *ret_at_fault, char **ret_error)
 {
     sigset_t before;
     int r;
@@ -305,6 +305,7 @@ static int try_model(Learning *l, char **ret_error)
     r = attempt_begin(l->state_fd, STATE_MODEL, l->boot_id, ATTEMPT_TWICE);
     if (r > 0) {
         *ret_error = strdup("learning was killed while it was read");
+        *ret_at_fault = true;
         r = -E2BIG;
     } else if (r == 0) {
         r = state_load_model(l->state_fd, &l->model, ret_error);
@@ -314,6 +315,7 @@ static int try_model(Learning *l, char **ret_error)
             *ret_error = NULL;
             r = state_load_model(l->state_fd, &l->model, ret_error);
         }
+        *ret_at_fault = (r == -ENOMEM || state_is_bad_content(r)) && !memory_is_short();
         attempt_end(l->state_fd, STATE_MODEL);
     }
     sigprocmask(SIG_SETMASK, &before, NULL);
@@ -325,15 +327,14 @@ static int load_model(Learning *l, bool rebuild)
 {
     _cleanup_free_ char *error = NULL;
     usec_t halflife_usec = l->c->config.halflife_usec;
+    bool at_fault = false;
     int r;
 
     l->anew = rebuild;
-    r = rebuild ? -ENOENT : try_model(l, &error);
-    if (r < 0 && memory_is_short())
-        return cli_error(ENOMEM, "%s/" STATE_MODEL ": %m", l->c->state);
-    if (r < 0 && !state_is_bad_content(r) && r != -ENOENT && r != -ENOMEM)
+    r = rebuild ? -ENOENT : try_model(l, &at_fault, &error);
+    if (r < 0 && !at_fault && r != -ENOENT)
         return cli_error(r, "%s/" STATE_MODEL ": %m", l->c->state);
-    if (r == -ENOMEM || state_is_bad_content(r)) {
+    if (at_fault) {
         cli_warning(0, "%s/" STATE_MODEL ": %s; set aside, learning again", l->c->state,
                     error ? error : strerror(-r));
         r = file_set_aside(l->state_fd, STATE_MODEL);
