@@ -39,7 +39,7 @@ extern unsigned long long strtoull(const char *, char **, int);
 #define FRAMES_OF_PROGRAM 4
 
 static uintptr_t program_start, program_end, program_base;
-static bool active, listing, from_there_on;
+static bool begun, active, listing, from_there_on;
 static char wanted[64];
 static unsigned long wanted_number;
 static uint64_t wanted_site;
@@ -103,6 +103,7 @@ __attribute__((constructor)) static void begin(void)
                *program = getenv("HEADSTART_FAULTS_PROGRAM");
     char error[16] = "", number[24] = "";
 
+    begun = true;
     if (!command || !path || !program || strcmp(program, program_invocation_short_name) != 0)
         return;
     dl_iterate_phdr(on_object, NULL);
@@ -206,8 +207,8 @@ static int strike(const char *function, unsigned long *counter)
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
-/* What dlsym() itself needs before the real functions are known. */
-static char early[65536];
+/* What dlsym() and a sanitizer need before this library has begun. */
+static char early[1 << 20];
 static size_t early_used;
 
 static bool is_early(const void *p)
@@ -234,7 +235,7 @@ static bool find_memory(void)
 
     if (real_free)
         return true;
-    if (finding)
+    if (finding || !begun)
         return false;
     finding = true;
     real_malloc = (void *(*)(size_t))dlsym(RTLD_NEXT, "malloc");
@@ -280,8 +281,14 @@ void *calloc(size_t n, size_t size)
 void *realloc(void *p, size_t size);
 void *realloc(void *p, size_t size)
 {
-    if (!find_memory())
-        return NULL;
+    if (!find_memory() || is_early(p)) {
+        char *q = find_memory() ? real_malloc(size) : early_get(size);
+        size_t left = is_early(p) ? (size_t)(early + sizeof(early) - (char *)p) : 0;
+
+        if (q && p)
+            memcpy(q, p, size < left ? size : left);
+        return q;
+    }
     FAIL_MEMORY("realloc")
     return real_realloc(p, size);
 }
@@ -290,7 +297,7 @@ void *reallocarray(void *p, size_t n, size_t size);
 void *reallocarray(void *p, size_t n, size_t size)
 {
     if (!find_memory())
-        return NULL;
+        return p ? NULL : early_get(n * size);
     FAIL_MEMORY("reallocarray")
     return real_reallocarray(p, n, size);
 }
@@ -299,14 +306,22 @@ void *reallocarray(void *p, size_t n, size_t size)
 #undef strndup
 char *strdup(const char *s)
 {
-    (void)find_memory();
+    if (!find_memory()) {
+        char *q = early_get(strlen(s) + 1);
+
+        return q ? strcpy(q, s) : NULL;
+    }
     FAIL_MEMORY("strdup")
     return real_strdup(s);
 }
 
 char *strndup(const char *s, size_t n)
 {
-    (void)find_memory();
+    if (!find_memory()) {
+        char *q = early_get(strnlen(s, n) + 1);
+
+        return q ? memcpy(q, s, strnlen(s, n)) : NULL;
+    }
     FAIL_MEMORY("strndup")
     return real_strndup(s, n);
 }
