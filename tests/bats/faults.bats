@@ -59,3 +59,17 @@ inject() {
     need_binary "$HS_BUILD/tests/bench/disksim" "$HS_BUILD/tests/tools/tool-mkpack"
     "$HS_SOURCE/tests/faults/lying-disk" --build="$HS_BUILD"
 }
+
+@test "security: every test that docs/security.md names exists" {
+    local line file name n=0
+    while IFS= read -r line; do
+        file=${line#*\`} file=${file%%\`*}
+        name=${line#*: } name=${name% |}
+        grep -qF "@test \"$name" "$HS_SOURCE/tests/bats/$file" || {
+            echo "$file has no test: $name"
+            false
+        }
+        n=$((n + 1))
+    done < <(grep -oE '`[a-z-]+\.bats`: .* \|$' "$HS_SOURCE/docs/security.md")
+    [ "$n" -ge 40 ]
+}
