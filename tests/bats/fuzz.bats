@@ -32,6 +32,10 @@ run_target() {
     run_target model 5
 }
 
+@test "fuzz: histories" {
+    run_target history 50
+}
+
 @test "fuzz: configuration files" {
     run_target config 20
 }
