@@ -66,7 +66,7 @@ _headstart() {
         return
         ;;
     --predictor)
-        mapfile -t COMPREPLY < <(compgen -W 'lru naive last-successor 2-gram+ 1-5-gram+ association
+        mapfile -t COMPREPLY < <(compgen -W 'lru naive session-share last-successor best-j-of-k 2-gram+ 1-5-gram+ association
             hybrid graph pcm epcm preload mixture' -- "$cur")
         return
         ;;

@@ -138,6 +138,15 @@ static int adapter_predict(Predictor *p, usec_t now, usec_t horizon, Guesses *gu
     return predict_product(c, h ? h : c->histories[0], horizon, guesses);
 }
 
+static int adapter_rank(Predictor *p, usec_t now, usec_t horizon, Guesses *guesses)
+{
+    Adapter *a = (Adapter *)p;
+
+    if (a->combination == MIXTURE_CALIBRATED)
+        return mixture_rank(a->mixture, time_of(a, now), horizon, guesses);
+    return adapter_predict(p, now, horizon, guesses);
+}
+
 static size_t adapter_size(const Predictor *p)
 {
     return chains_size(mixture_chains(((const Adapter *)p)->mixture));
@@ -152,5 +161,6 @@ const PredictorOps predictor_ops_mixture = {
         .end = adapter_end,
         .observe = adapter_observe,
         .predict = adapter_predict,
+        .rank = adapter_rank,
         .size = adapter_size,
 };

@@ -16,6 +16,8 @@ typedef struct PredictorOps {
     int (*end)(Predictor *p, usec_t now);
     int (*observe)(Predictor *p, const PredictorEvent *event);
     int (*predict)(Predictor *p, usec_t now, usec_t horizon, Guesses *guesses);
+    /* NULL: the order of predict() */
+    int (*rank)(Predictor *p, usec_t now, usec_t horizon, Guesses *guesses);
     size_t (*size)(const Predictor *p);
 } PredictorOps;
 
@@ -49,6 +51,8 @@ bool running_set_contains(const RunningSet *s, uint32_t item);
 
 extern const PredictorOps predictor_ops_none;
 extern const PredictorOps predictor_ops_naive;
+extern const PredictorOps predictor_ops_session_share;
+extern const PredictorOps predictor_ops_best_j_of_k;
 extern const PredictorOps predictor_ops_last_successor;
 extern const PredictorOps predictor_ops_2_gram;
 extern const PredictorOps predictor_ops_1_5_gram;

@@ -62,18 +62,29 @@ int predictor_observe(Predictor *p, const PredictorEvent *event)
     return p->ops->observe(p, &e);
 }
 
-int predictor_predict(Predictor *p, usec_t now, usec_t horizon, Guesses *guesses)
+static int guess(Predictor *p, int (*f)(Predictor *p, usec_t now, usec_t horizon, Guesses *guesses),
+                 usec_t now, usec_t horizon, Guesses *guesses)
 {
     int r;
 
     guesses->n = 0;
-    r = p->ops->predict(p, MAX(p->now, now), horizon, guesses);
+    r = f(p, MAX(p->now, now), horizon, guesses);
     if (r < 0) {
         guesses->n = 0;
         return r;
     }
     guesses_sort(guesses);
     return 0;
+}
+
+int predictor_predict(Predictor *p, usec_t now, usec_t horizon, Guesses *guesses)
+{
+    return guess(p, p->ops->predict, now, horizon, guesses);
+}
+
+int predictor_rank(Predictor *p, usec_t now, usec_t horizon, Guesses *guesses)
+{
+    return guess(p, p->ops->rank ? p->ops->rank : p->ops->predict, now, horizon, guesses);
 }
 
 size_t predictor_size(const Predictor *p)

@@ -51,6 +51,8 @@ typedef struct PredictorParameters {
     /* Sequence predictors */
     unsigned ngram_predecessors;   /* p of p-s-gram+: 1..8 */
     unsigned ngram_successors;     /* s of p-s-gram+: 1..16 */
+    unsigned popularity_j;         /* best j of k: 1..k */
+    unsigned popularity_k;         /* successors kept of each item: 1..16 */
     unsigned association_window;   /* accesses in one window: 2..8 */
     double association_support;    /* 0..1 */
     double association_confidence; /* 0..1 */
@@ -106,6 +108,10 @@ int predictor_observe(Predictor *p, const PredictorEvent *event);
 /* Predicts what is used within `horizon` after `now` (USEC_INFINITY: before the session ends).
  * Replaces `guesses`. Predictors of sequences know no time and ignore the horizon. 0 or -ENOMEM. */
 int predictor_predict(Predictor *p, usec_t now, usec_t horizon, Guesses *guesses);
+
+/* Predicts in which order to read for what is used within `horizon`: scores within 0..1 instead of
+ * probabilities, from predictors that tell the two apart. Errors as above. */
+int predictor_rank(Predictor *p, usec_t now, usec_t horizon, Guesses *guesses);
 
 /* Bytes of memory that hold what was learned. */
 size_t predictor_size(const Predictor *p);

@@ -6,10 +6,11 @@
 #include <string.h>
 
 static const PredictorOps *const table[] = {
-        &predictor_ops_none,   &predictor_ops_naive,    &predictor_ops_last_successor,
-        &predictor_ops_2_gram, &predictor_ops_1_5_gram, &predictor_ops_association,
-        &predictor_ops_hybrid, &predictor_ops_graph,    &predictor_ops_pcm,
-        &predictor_ops_epcm,   &predictor_ops_preload,  &predictor_ops_mixture,
+        &predictor_ops_none,           &predictor_ops_naive,       &predictor_ops_session_share,
+        &predictor_ops_last_successor, &predictor_ops_best_j_of_k, &predictor_ops_2_gram,
+        &predictor_ops_1_5_gram,       &predictor_ops_association, &predictor_ops_hybrid,
+        &predictor_ops_graph,          &predictor_ops_pcm,         &predictor_ops_epcm,
+        &predictor_ops_preload,        &predictor_ops_mixture,
 };
 
 static const PredictorOps *find(const char *name)
@@ -39,6 +40,8 @@ int predictor_parameters_init(PredictorParameters *ret, const char *name)
     *ret = (PredictorParameters){
             .ngram_predecessors = 1,
             .ngram_successors = 5,
+            .popularity_j = 2,
+            .popularity_k = 4,
             .association_window = 5,
             .association_support = 0.005,
             .association_confidence = 0.5,
@@ -78,6 +81,7 @@ static bool parameters_valid(const PredictorParameters *p)
         if (!is_share(shares[i]))
             return false;
     return is_within(p->ngram_predecessors, 1, 8) && is_within(p->ngram_successors, 1, 16) &&
+           is_within(p->popularity_k, 1, 16) && is_within(p->popularity_j, 1, p->popularity_k) &&
            is_within(p->association_window, 2, 8) && is_within(p->graph_lookahead, 1, 64) &&
            is_within(p->partition_nodes, 2, 4096) &&
            is_within(p->partition_order, 2, p->partition_nodes) &&

@@ -137,7 +137,7 @@ static int predict(Simulation *s, size_t event)
     int r;
 
     s->n_predictions++;
-    r = predictor_predict(s->predictor, s->now, s->p->select_horizon, &s->guesses);
+    r = predictor_rank(s->predictor, s->now, s->p->select_horizon, &s->guesses);
     if (r < 0)
         return r;
     s->report->predict_nsec += clock_now(s) - start;

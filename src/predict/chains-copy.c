@@ -14,8 +14,11 @@ static int copy_session(const Chains *c, Chains *x)
 
     x->session.applications = calloc(s->allocated_applications + 1, sizeof(*s->applications));
     x->session.running = calloc(s->allocated_running + 1, sizeof(*s->running));
-    if (!x->session.applications || !x->session.running)
+    x->session.starts = calloc(s->allocated_starts + 1, sizeof(*s->starts));
+    if (!x->session.applications || !x->session.running || !x->session.starts)
         return -ENOMEM;
+    if (s->n_starts > 0)
+        memcpy(x->session.starts, s->starts, s->n_starts * sizeof(*s->starts));
     if (s->allocated_applications > 0)
         memcpy(x->session.applications, s->applications,
                s->allocated_applications * sizeof(*s->applications));
@@ -39,6 +42,7 @@ int chains_copy_ended(const Chains *c, Chains **ret)
     x->n_histories = x->allocated_histories = 0;
     x->session.applications = NULL;
     x->session.running = NULL;
+    x->session.starts = NULL;
     for (size_t i = 0; r >= 0 && i < c->names.n; i++) {
         uint32_t id;
 

@@ -9,6 +9,20 @@ static inline bool chains_busy(const Chains *c)
     return c->session.active && c->session.n_histories > 0;
 }
 
+/* For chains_compare_applications(). */
+typedef struct ChainsOfHistory {
+    const Chains *chains;
+    const UserHistory *history;
+} ChainsOfHistory;
+
+/* Compares two applications of a history by their names, or by their ids where these have none:
+ * the order of session logs. `userdata` is a ChainsOfHistory. */
+int chains_compare_applications(uint32_t a, uint32_t b, const void *userdata);
+
+/* Adds a copy of the sessions of `from`, whose application a is there[a] in the history `to` of `c`
+ * (CHAINS_NONE: its starts are left out). 0 or -ENOMEM. */
+int chains_add_log(const Chains *c, UserHistory *to, const SessionLog *from, const uint32_t *there);
+
 /* Replaces every sum by f(sum, argument). */
 void chains_each_sum(Chains *c, DecayedSum (*f)(DecayedSum sum, uint64_t argument),
                      uint64_t argument);

@@ -3,7 +3,9 @@
 /* Chains as JSON: names sorted, histories by user (everybody's last), applications and pairs by
  * name, each DecayedSum as two numbers (current, previous generation), in the order of
  * chains_application_sums() and chains_pair_sums(). Application 0 of a history is the session's
- * beginning, the others are 1 + the index of their name. */
+ * beginning, the others are 1 + the index of their name. A row of the log is a session: its
+ * beginning and length in milliseconds, then each start as the application's number and the time
+ * since the session began. */
 
 #include "predict/chains-json.h"
 
@@ -17,7 +19,7 @@
 /* Writing */
 
 /* The numbers of one row. */
-#define ROW_MAX (2 * (CHAINS_PAIR_SUMS + EXPERT_SUMS))
+#define ROW_MAX (2 * (CHAINS_PAIR_SUMS + CHAINS_HISTORY_SUMS))
 
 typedef struct Numbers {
     uint64_t v[ROW_MAX];
@@ -128,6 +130,26 @@ static int write_pairs(JsonWriter *to, UserHistory *h, const uint32_t *numbers)
     return 0;
 }
 
+static int write_log(JsonWriter *to, const UserHistory *h, const uint32_t *numbers)
+{
+    for (size_t i = 0; i < h->log.n; i++) {
+        const LoggedSession *x = &h->log.sessions[i];
+        _cleanup_free_ uint64_t *row = calloc(2 + 3 * (size_t)x->n, sizeof(*row));
+
+        if (!row)
+            return -ENOMEM;
+        row[0] = x->begin_msec;
+        row[1] = x->length_msec;
+        for (uint32_t k = 0; k < x->n; k++) {
+            row[2 + 3 * k] = number_of(h, x->starts[k].application, numbers);
+            row[3 + 3 * k] = x->starts[k].at_msec;
+            row[4 + 3 * k] = x->starts[k].end_msec;
+        }
+        json_writer_add_numbers(to, NULL, row, 2 + 3 * (size_t)x->n);
+    }
+    return 0;
+}
+
 static int write_history(JsonWriter *to, UserHistory *h, const uint32_t *numbers)
 {
     DecayedSum *sums[CHAINS_HISTORY_SUMS];
@@ -149,6 +171,10 @@ static int write_history(JsonWriter *to, UserHistory *h, const uint32_t *numbers
     json_writer_open(to, "pairs", '[');
     if (r >= 0)
         r = write_pairs(to, h, numbers);
+    json_writer_close(to, ']');
+    json_writer_open(to, "log", '[');
+    if (r >= 0)
+        r = write_log(to, h, numbers);
     json_writer_close(to, ']');
     json_writer_close(to, '}');
     return r;
@@ -207,9 +233,6 @@ int chains_write(const Chains *c, JsonWriter *to)
 {
     _cleanup_free_ uint32_t *numbers = calloc(c->names.n + 1, sizeof(*numbers));
     _cleanup_free_ UserHistory **histories = calloc(c->n_histories, sizeof(*histories));
-    ExpertWeights weights = c->weights;
-    DecayedSum *sums[EXPERT_SUMS];
-    Numbers evidence = {.n = 0};
     int r;
 
     if (chains_busy(c))
@@ -225,10 +248,6 @@ int chains_write(const Chains *c, JsonWriter *to)
     r = write_names(to, c, numbers);
     if (r < 0)
         return r;
-    expert_weights_sums(&weights, sums);
-    for (size_t i = 0; i < EXPERT_SUMS; i++)
-        push_sum(&evidence, *sums[i]);
-    json_writer_add_numbers(to, "evidence", evidence.v, evidence.n);
     memcpy(histories, c->histories, c->n_histories * sizeof(*histories));
     qsort(histories, c->n_histories, sizeof(*histories), compare_histories);
     json_writer_open(to, "histories", '[');
@@ -330,12 +349,81 @@ static int read_pairs(UserHistory *h, uint64_t n_names, JsonColumn from)
     return 0;
 }
 
-static int read_history(Chains *c, const JsonDocument *d, struct json_object *o,
+static int read_session(UserHistory *h, uint64_t n_names, JsonColumn row, LoggedSession *x)
+{
+    uint64_t length;
+
+    if (row.n < 2 || row.n % 3 != 2 || row.n > 2 + 3 * SESSION_LOG_STARTS_MAX ||
+        json_next_u64(&row, INT64_MAX, &x->begin_msec) < 0 ||
+        json_next_u64(&row, UINT32_MAX, &length) < 0)
+        return -EBADMSG;
+    x->length_msec = (uint32_t)length;
+    x->n = 0;
+    while (row.n > 0) {
+        uint64_t number, at, end;
+        uint32_t a;
+
+        if (json_next_u64(&row, n_names, &number) < 0 || number == 0 ||
+            json_next_u64(&row, x->length_msec, &at) < 0 ||
+            json_next_u64(&row, x->length_msec, &end) < 0 || end < at ||
+            (x->n > 0 && at < x->starts[x->n - 1].at_msec))
+            return -EBADMSG;
+        a = user_history_find(h, (uint32_t)number - 1);
+        if (a == CHAINS_NONE)
+            return -EBADMSG;
+        x->starts[x->n++] = (LoggedStart){a, (uint32_t)at, (uint32_t)end};
+    }
+    return 0;
+}
+
+static int read_log(const Chains *c, UserHistory *h, JsonColumn from)
+{
+    const ChainsOfHistory names = {c, h};
+    LoggedStart starts[SESSION_LOG_STARTS_MAX];
+    LoggedSession x = {.starts = starts};
+
+    for (size_t n = 0; from.n > 0; n++) {
+        uint64_t last = x.begin_msec;
+        JsonColumn row;
+        int r = json_next_column(&from, 2 + 3 * SESSION_LOG_STARTS_MAX, &row);
+
+        if (r >= 0)
+            r = read_session(h, c->names.n, row, &x);
+        if (r < 0)
+            return r;
+        if (n >= SESSION_LOG_MAX || x.begin_msec < last)
+            return -EBADMSG;
+        r = session_log_add(&h->log, &x, chains_compare_applications, &names);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* Versions 1 and 2 have eight classes of ages, of which the first ends at 300 seconds, no weights
+ * of experts and no log. Their classes become those that end a little later. */
+static int read_history_sums(UserHistory *h, JsonColumn row, int64_t version)
+{
+    DecayedSum *sums[CHAINS_HISTORY_SUMS];
+    size_t n = version < 3 ? 2 + 2 * 8 : CHAINS_HISTORY_SUMS;
+
+    if (row.n != 2 * n)
+        return -EBADMSG;
+    chains_history_sums(h, sums);
+    for (size_t i = 0; i < n; i++) {
+        int r = next_sum(&row, sums[version < 3 && i >= 2 ? i + 2 * 6 : i]);
+
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int read_history(Chains *c, const JsonDocument *d, struct json_object *o, int64_t version,
                         uint64_t *last_user)
 {
     uint64_t uid = UID_INVALID;
-    DecayedSum *sums[CHAINS_HISTORY_SUMS];
-    JsonColumn row, applications, pairs;
+    JsonColumn row, applications, pairs, log = {0};
     struct json_object *user;
     UserHistory *h;
     int r;
@@ -349,16 +437,17 @@ static int read_history(Chains *c, const JsonDocument *d, struct json_object *o,
     *last_user = uid + 1;
     if (json_get_column(d, o, "sums", SIZE_MAX, &row) < 0 ||
         json_get_column(d, o, "applications", SIZE_MAX, &applications) < 0 ||
-        json_get_column(d, o, "pairs", SIZE_MAX, &pairs) < 0)
+        json_get_column(d, o, "pairs", SIZE_MAX, &pairs) < 0 ||
+        (version >= 3 && json_get_column(d, o, "log", SIZE_MAX, &log) < 0))
         return -EBADMSG;
     r = chains_history(c, (uint32_t)uid, &h);
     if (r >= 0)
-        chains_history_sums(h, sums);
-    for (size_t i = 0; r >= 0 && i < CHAINS_HISTORY_SUMS; i++)
-        r = next_sum(&row, sums[i]);
+        r = read_history_sums(h, row, version);
     if (r >= 0)
         r = read_applications(h, c->names.n, applications);
-    return r < 0 ? r : read_pairs(h, c->names.n, pairs);
+    if (r >= 0)
+        r = read_pairs(h, c->names.n, pairs);
+    return r < 0 || version < 3 ? r : read_log(c, h, log);
 }
 
 /* Names must rise in their escaped text, and be different. */
@@ -393,16 +482,15 @@ typedef struct Keys {
 
 static const Keys keys_of_version[] = {
         [1] = {"halflife", "window", "worlds", NULL},
-        [CHAINS_FORMAT_VERSION] = {"halflife_usec", "window_usec", "histories", "revision"},
+        [2 ... CHAINS_FORMAT_VERSION] = {"halflife_usec", "window_usec", "histories", "revision"},
 };
 
-static int read_chains(const JsonDocument *d, struct json_object *o, const Keys *keys, Chains **ret)
+static int read_chains(const JsonDocument *d, struct json_object *o, int64_t version, Chains **ret)
 {
+    const Keys *keys = &keys_of_version[version];
     _cleanup_chains_ Chains *c = NULL;
     struct json_object *names, *histories;
     uint64_t halflife_usec, window_usec, generation, revision = 0, last_user = 0;
-    DecayedSum *sums[EXPERT_SUMS];
-    JsonColumn evidence;
     int r;
 
     if (json_get_u64(o, keys->halflife, INT64_MAX, &halflife_usec) < 0 ||
@@ -410,7 +498,6 @@ static int read_chains(const JsonDocument *d, struct json_object *o, const Keys 
         json_get_u64(o, "generation", INT64_MAX, &generation) < 0 ||
         (keys->revision && json_get_u64(o, keys->revision, INT64_MAX, &revision) < 0) ||
         json_get_array(o, "names", SIZE_MAX, &names) < 0 ||
-        json_get_column(d, o, "evidence", SIZE_MAX, &evidence) < 0 ||
         json_get_array(o, keys->histories, SIZE_MAX, &histories) < 0)
         return -EBADMSG;
     r = chains_new(halflife_usec, window_usec, &c);
@@ -421,11 +508,8 @@ static int read_chains(const JsonDocument *d, struct json_object *o, const Keys 
     c->generation = generation;
     c->revision = revision;
     r = read_names(c, names);
-    expert_weights_sums(&c->weights, sums);
-    for (size_t i = 0; r >= 0 && i < EXPERT_SUMS; i++)
-        r = next_sum(&evidence, sums[i]);
     for (size_t i = 0; r >= 0 && i < json_object_array_length(histories); i++)
-        r = read_history(c, d, json_object_array_get_idx(histories, i), &last_user);
+        r = read_history(c, d, json_object_array_get_idx(histories, i), version, &last_user);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(c);
@@ -441,5 +525,5 @@ int chains_read(const JsonDocument *d, struct json_object *o, Chains **ret)
         return -EMEDIUMTYPE;
     if (json_get_i64(o, "version", &version) < 0 || version < 1 || version > CHAINS_FORMAT_VERSION)
         return -EPROTONOSUPPORT;
-    return read_chains(d, o, &keys_of_version[version], ret);
+    return read_chains(d, o, version, ret);
 }

@@ -170,14 +170,11 @@ static int fold_history(Chains *c, UserHistory *to, const Chains *from, UserHist
     if (r < 0)
         return r;
     fold_sums(&f);
-    return 0;
+    return chains_add_log(c, to, &x->log, f.there);
 }
 
 static int fold(Chains *c, const Chains *from)
 {
-    ExpertWeights weights = from->weights;
-    DecayedSum *ours[EXPERT_SUMS], *theirs[EXPERT_SUMS];
-
     if (chains_busy(from))
         return -EBUSY;
     for (size_t i = 0; i < from->n_histories; i++) {
@@ -189,10 +186,6 @@ static int fold(Chains *c, const Chains *from)
         if (r < 0)
             return r;
     }
-    expert_weights_sums(&c->weights, ours);
-    expert_weights_sums(&weights, theirs);
-    for (size_t i = 0; i < EXPERT_SUMS; i++)
-        absorb(ours[i], *theirs[i], c->generation - from->generation);
     return 0;
 }
 

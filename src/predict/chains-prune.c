@@ -144,7 +144,7 @@ static int copy_history(Chains *c, const Chains *from, UserHistory *h)
             if (r < 0)
                 return r;
         }
-    return 0;
+    return chains_add_log(c, to, &h->log, there);
 }
 
 /* The largest weight, of an event at the end of the generation, becomes that of an event now. */
@@ -185,7 +185,6 @@ int chains_prune(const Chains *c, Chains **ret)
     pruned->weight = c->weight;
     pruned->seen = c->seen;
     pruned->now = c->now;
-    pruned->weights = c->weights;
     *ret = TAKE_PTR(pruned);
     return 0;
 }

@@ -37,6 +37,7 @@ Chains *chains_free(Chains *c)
     names_done(&c->names);
     free(c->session.applications);
     free(c->session.running);
+    free(c->session.starts);
     free(c);
     return NULL;
 }
@@ -77,13 +78,8 @@ int chains_add_name(Chains *c, const char *name, uint32_t *ret)
 
 void chains_each_sum(Chains *c, DecayedSum (*f)(DecayedSum, uint64_t), uint64_t argument)
 {
-    DecayedSum *weights[EXPERT_SUMS];
-
     for (size_t i = 0; i < c->n_histories; i++)
         user_history_each_sum(c->histories[i], f, argument);
-    expert_weights_sums(&c->weights, weights);
-    for (size_t i = 0; i < EXPERT_SUMS; i++)
-        *weights[i] = f(*weights[i], argument);
 }
 
 bool chains_is_full(const Chains *c)
@@ -212,7 +208,7 @@ static void flush_running(const Chains *c, UserHistory *h, uint32_t id, bool exi
 
 usec_t chains_age_end(unsigned age)
 {
-    return age + 1 >= CHAINS_AGES ? USEC_INFINITY : (300 * USEC_PER_SEC) << age;
+    return age + 1 >= CHAINS_AGES ? USEC_INFINITY : (5 * USEC_PER_SEC) << age;
 }
 
 /* A session ends at its present age. */
@@ -230,6 +226,64 @@ static void flush_age(const Chains *c, UserHistory *h)
         }
         start = end;
     }
+}
+
+int chains_compare_applications(uint32_t a, uint32_t b, const void *userdata)
+{
+    const ChainsOfHistory *x = userdata;
+    uint32_t i = x->history->applications[a].id, j = x->history->applications[b].id;
+
+    if (i < x->chains->names.n && j < x->chains->names.n)
+        return strcmp(x->chains->names.names[i], x->chains->names.names[j]);
+    return i < j ? -1 : i > j;
+}
+
+int chains_add_log(const Chains *c, UserHistory *to, const SessionLog *from, const uint32_t *there)
+{
+    const ChainsOfHistory names = {c, to};
+    LoggedStart starts[SESSION_LOG_STARTS_MAX];
+
+    for (size_t i = 0; i < from->n; i++) {
+        LoggedSession x = from->sessions[i];
+        uint32_t n = 0;
+        int r;
+
+        for (uint32_t k = 0; k < x.n && n < ELEMENTSOF(starts); k++) {
+            uint32_t a = there[x.starts[k].application];
+
+            if (a != CHAINS_NONE)
+                starts[n++] = (LoggedStart){a, x.starts[k].at_msec, x.starts[k].end_msec};
+        }
+        x.starts = starts;
+        x.n = n;
+        r = session_log_add(&to->log, &x, chains_compare_applications, &names);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* Adds the session that ends to the log of a history. */
+static void log_session(const Chains *c, UserHistory *h)
+{
+    const ChainsSession *s = &c->session;
+    const ChainsOfHistory names = {c, h};
+    _cleanup_free_ LoggedStart *starts = calloc(s->n_starts + 1, sizeof(*starts));
+    LoggedSession x = {.begin_msec = s->begin_realtime_msec,
+                       .length_msec = (uint32_t)MIN(elapsed(c, s->begin, 0), UINT32_MAX),
+                       .starts = starts};
+
+    if (!starts)
+        return;
+    for (size_t i = 0; i < s->n_starts; i++) {
+        uint32_t a = user_history_find(h, s->starts[i].application);
+
+        if (a != CHAINS_NONE)
+            starts[x.n++] = (LoggedStart){a, s->starts[i].at_msec,
+                                          MIN(s->starts[i].end_msec, x.length_msec)};
+    }
+    /* A session that is not logged is missing from the log, no more. */
+    (void)session_log_add(&h->log, &x, chains_compare_applications, &names);
 }
 
 void chains_end(Chains *c)
@@ -251,6 +305,7 @@ void chains_end(Chains *c)
         add(c, &s->histories[i]->time, elapsed(c, s->begin, 0));
         add(c, &s->histories[i]->sessions, 1);
         flush_age(c, s->histories[i]);
+        log_session(c, s->histories[i]);
     }
     if (s->applications)
         memset(s->applications, 0, s->allocated_applications * sizeof(*s->applications));
@@ -274,6 +329,8 @@ void chains_follow(Chains *c)
     chains_end(c);
     s->active = true;
     s->n_learned = 0;
+    s->n_starts = 0;
+    s->begin_realtime_msec = c->realtime / USEC_PER_MSEC;
     s->begin = s->last_since = c->now;
     s->last = CHAINS_NONE;
     s->n_recent = 0;
@@ -397,6 +454,9 @@ static int reserve_running(ChainsSession *s, uint32_t id)
     if (s->allocated_applications > old)
         memset(s->applications + old, 0,
                (s->allocated_applications - old) * sizeof(*s->applications));
+    r = grow_array(&s->starts, &s->allocated_starts, s->n_starts + 1, sizeof(*s->starts));
+    if (r < 0)
+        return r;
     return grow_array(&s->running, &s->allocated_running, s->n_running + 1, sizeof(*s->running));
 }
 
@@ -417,8 +477,11 @@ int chains_start(Chains *c, uint32_t id)
         r = reserve_running(s, id);
     if (r < 0)
         return r;
+    /* What started last meets the next start, however long ago it was: a chain is kept for slow
+     * successions, too (thesis 3.4.3). */
     for (size_t i = 0; i < s->n_recent; i++)
-        if (c->now - s->recent[i].at <= c->window_usec && s->recent[i].id != id)
+        if (s->recent[i].id != id &&
+            (i + 1 == s->n_recent || c->now - s->recent[i].at <= c->window_usec))
             s->recent[n++] = s->recent[i];
     s->n_recent = n;
     for (size_t i = 0; i < s->n_histories; i++) {
@@ -427,8 +490,14 @@ int chains_start(Chains *c, uint32_t id)
             return r;
     }
     advance_revision(c);
-    s->applications[id] = (SessionApplication){.since = c->now, .processes = 1, .started = true};
+    s->applications[id] = (SessionApplication){
+            .since = c->now, .processes = 1, .started = true, .start = CHAINS_NONE};
     s->running[s->n_running++] = id;
+    if (s->n_starts < SESSION_LOG_STARTS_MAX) {
+        s->applications[id].start = (uint32_t)s->n_starts;
+        s->starts[s->n_starts++] =
+                (LoggedStart){id, (uint32_t)MIN(elapsed(c, s->begin, 0), UINT32_MAX), UINT32_MAX};
+    }
     s->last = id;
     s->last_since = c->now;
     remember_start(s, id, c->now);
@@ -463,6 +532,9 @@ int chains_exit(Chains *c, uint32_t id)
         learn_exit(c, s->histories[i], id);
     advance_revision(c);
     s->applications[id].processes = 0;
+    if (s->applications[id].start < s->n_starts)
+        s->starts[s->applications[id].start].end_msec =
+                (uint32_t)MIN(elapsed(c, s->begin, 0), UINT32_MAX);
     for (size_t i = 0; i < s->n_running; i++)
         if (s->running[i] == id) {
             s->running[i] = s->running[--s->n_running];

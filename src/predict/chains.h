@@ -16,8 +16,9 @@
  * each application that runs, not one for each that is known, and chains_states() still gives all
  * four states exactly.
  *
- * Two applications co-occur when one starts within `window_usec` of the other's latest start. The
- * beginning of the session counts as a start of application CHAINS_BEGIN. The first co-occurrence
+ * Two applications co-occur when one starts within `window_usec` of the other's latest start, or is
+ * the next to start after the other, however long ago that was. The beginning of the session counts
+ * as a start of application CHAINS_BEGIN. The first co-occurrence
  * of two applications only makes them neighbours; with the second their chain begins. Memory is
  * therefore linear in what was observed. Beside the four states a chain has the number of times
  * that one of its applications was the next to start after the other, and the time in which that
@@ -27,11 +28,9 @@
  * from the session refers to it. */
 
 #include "base/names.h"
-#include "predict/expert-weights.h"
 #include "predict/user-history.h"
 
-#define CHAINS_FORMAT_VERSION 2   /* version 1 is still read */
-#define CHAINS_RECENT_MAX     64U /* starts remembered within the window */
+#define CHAINS_RECENT_MAX 64U /* starts remembered within the window */
 #define CHAINS_LIVE_PAIRS_MAX                                           \
     (1U << 16) /* pairs of neighbours that sessions make in one history \
                 */
@@ -46,6 +45,7 @@ typedef struct EventTime {
 typedef struct SessionApplication {
     usec_t since;       /* start of its run */
     uint32_t processes; /* that run; saturates */
+    uint32_t start;     /* index into the session's starts; CHAINS_NONE: not logged */
     bool started;       /* in this session, even if it does not run any more */
 } SessionApplication;
 
@@ -66,6 +66,9 @@ typedef struct ChainsSession {
     size_t n_running, allocated_running;
     uint32_t last; /* id that started last; CHAINS_NONE: none has */
     usec_t last_since;
+    uint64_t begin_realtime_msec;
+    LoggedStart *starts; /* of the session so far: ids, SESSION_LOG_STARTS_MAX at most */
+    size_t n_starts, allocated_starts;
     ChainsRecent recent[CHAINS_RECENT_MAX];
     size_t n_recent;
 } ChainsSession;
@@ -76,7 +79,6 @@ typedef struct Chains {
     uint64_t revision;       /* below 2^63: chains_revision() */
     UserHistory **histories; /* [0] is everybody's */
     size_t n_histories, allocated_histories;
-    ExpertWeights weights;
     Names names; /* by id; needed for JSON and merging only */
     usec_t seen; /* latest time that the caller gave */
     usec_t now;  /* the same without silences beyond CHAINS_GAP_MAX; all instants are on this clock

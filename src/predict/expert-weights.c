@@ -1,65 +1,154 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "predict/expert-weights.h"
 
-/* The weights before anything was learned, and the number of starts that they count as. */
-#define EVIDENCE_START 5.0
-static const double weight_start[EXPERTS] = {0.15, 0.35, 0.20, 0.05, 0.15, 0.10};
+#include <string.h>
+
+/* The old weights count as so many outcomes. */
+#define EVIDENCE_START 10.0
+/* No chance counts as less in a loss. */
+#define CHANCE_MIN 1e-6
 
 unsigned expert_bucket(double n_known)
 {
     return n_known < 2 ? 0 : n_known < 6 ? 1 : n_known < 16 ? 2 : 3;
 }
 
-static double starts_of(DecayedSum sum, uint64_t now_weight)
+unsigned horizon_class(usec_t horizon, double *ret_share_of_next)
 {
-    return decayed_sum_value(sum) / (double)now_weight / 1024;
+    static const double ends[] = {HORIZON_SECONDS_USEC, HORIZON_MINUTES_USEC, HORIZON_SESSION_USEC};
+    double t = fmin(fmax((double)horizon, ends[0]), ends[2]);
+    unsigned class = t < ends[1] ? HORIZON_SECONDS : HORIZON_MINUTES;
+
+    *ret_share_of_next = log(t / ends[class]) / log(ends[class + 1] / ends[class]);
+    return class;
 }
 
-void expert_weights_get(const ExpertWeights *w, unsigned bucket, uint64_t now_weight,
-                        double ret[static EXPERTS])
+void expert_weights_next_init(double ret[static EXPERTS])
 {
-    for (unsigned k = 0; k < EXPERTS; k++)
-        ret[k] = (starts_of(w->credit[bucket][k], now_weight) + EVIDENCE_START * weight_start[k]) /
-                 (starts_of(w->charge[bucket][k], now_weight) + EVIDENCE_START);
+    static const double start[EXPERTS] = {
+            [EXPERT_OWN] = 0.02,
+            [EXPERT_LAST] = 0.10,
+            [EXPERT_RUN] = 0.06,
+            [EXPERTS_OF_HISTORY + EXPERT_OWN] = 0.02,
+            [EXPERTS_OF_HISTORY + EXPERT_LAST] = 0.06,
+            [EXPERTS_OF_HISTORY + EXPERT_RUN] = 0.04,
+            [EXPERTS_OF_CHAINS + SEQUENCE_ANY] = 0.04,
+            [EXPERTS_OF_CHAINS + SEQUENCE_ANY_RECENT] = 0.04,
+            [EXPERTS_OF_CHAINS + SEQUENCE_ONE] = 0.12,
+            [EXPERTS_OF_CHAINS + SEQUENCE_ONE_RECENT] = 0.08,
+            [EXPERTS_OF_CHAINS + SEQUENCE_TWO] = 0.12,
+            [EXPERTS_OF_CHAINS + SEQUENCE_TWO_RECENT] = 0.06,
+            [EXPERTS_OF_CHAINS + SEQUENCE_THREE] = 0.06,
+            [EXPERTS_OF_CHAINS + SEQUENCE_DAY] = 0.04,
+            [EXPERTS_OF_CHAINS + SEQUENCE_HOUR] = 0.04,
+            [EXPERTS_OF_CHAINS + SEQUENCE_ALIKE] = 0.06,
+            [EXPERTS_OF_CHAINS + SEQUENCE_UNUSED] = 0.04,
+    };
+
+    memcpy(ret, start, sizeof(start));
 }
 
-double expert_weights_apply(const double rates[static EXPERTS],
-                            const double weights[static EXPERTS])
+void expert_weights_horizon_init(unsigned horizon, double ret[static HORIZON_EXPERTS])
 {
-    double sum = 0;
-
-    for (unsigned k = 0; k < EXPERTS; k++)
-        sum += rates[k] * weights[k];
-    return sum;
+    for (unsigned k = 0; k < HORIZON_EXPERTS; k++)
+        ret[k] = 1.0 / HORIZON_EXPERTS;
+    if (horizon < HORIZON_SESSION)
+        return;
+    /* Many starts follow before a session ends: the next one alone says little. */
+    for (unsigned k = 0; k < HORIZON_EXPERTS; k++)
+        ret[k] = k == HORIZON_NEXT ? 0 : 1.0 / (HORIZON_EXPERTS - 1);
 }
 
-static void add_starts(DecayedSum *sum, double starts, uint64_t now_weight)
+void expert_weights_update(const DecayedSum *credits, unsigned n, uint64_t now_weight,
+                           double *weights)
 {
-    double x = starts * 1024 * (double)now_weight;
+    double sum = EVIDENCE_START;
+
+    for (unsigned k = 0; k < n; k++) {
+        double x = decayed_sum_value(credits[k]) / (double)now_weight / 1024;
+
+        weights[k] = x + EVIDENCE_START * weights[k];
+        sum += x;
+    }
+    for (unsigned k = 0; k < n; k++)
+        weights[k] /= sum;
+}
+
+static void add_credit(DecayedSum *sum, double amount, uint64_t now_weight)
+{
+    double x = amount * 1024 * (double)now_weight;
 
     sum->current = decayed_sum_saturating_add(sum->current, x < 0x1p63 ? (uint64_t)(x + 0.5) : 0);
 }
 
-void expert_weights_charge(ExpertWeights *w, unsigned bucket, uint64_t now_weight,
-                           const double starts[static EXPERTS])
+void expert_weights_credit(DecayedSum *credits, unsigned n, uint64_t now_weight,
+                           const double *chances, const double *weights, double amount)
 {
-    for (unsigned k = 0; k < EXPERTS; k++)
-        add_starts(&w->charge[bucket][k], starts[k], now_weight);
+    double sum = 0;
+
+    for (unsigned k = 0; k < n; k++)
+        sum += weights[k] * chances[k];
+    for (unsigned k = 0; sum > 0 && k < n; k++)
+        add_credit(&credits[k], amount * weights[k] * chances[k] / sum, now_weight);
 }
 
-void expert_weights_credit(ExpertWeights *w, unsigned bucket, uint64_t now_weight,
-                           const double rates[static EXPERTS], const double weights[static EXPERTS])
+void expert_losses_add(DecayedSum *losses, unsigned n, uint64_t now_weight, const double *chances,
+                       double amount)
 {
-    double sum = expert_weights_apply(rates, weights);
-
-    for (unsigned k = 0; sum > 0 && k < EXPERTS; k++)
-        add_starts(&w->credit[bucket][k], weights[k] * rates[k] / sum, now_weight);
+    for (unsigned k = 0; k < n; k++)
+        add_credit(&losses[k], -amount * log(fmax(chances[k], CHANCE_MIN)), now_weight);
 }
 
-void expert_weights_sums(ExpertWeights *w, DecayedSum *ret[static EXPERT_SUMS])
+void expert_losses_apply(const DecayedSum *losses, unsigned n, uint64_t now_weight, double scale,
+                         double *log_weights)
 {
-    for (unsigned i = 0; i < EXPERT_BUCKETS * EXPERTS; i++) {
-        ret[2 * i] = &w->credit[i / EXPERTS][i % EXPERTS];
-        ret[2 * i + 1] = &w->charge[i / EXPERTS][i % EXPERTS];
-    }
+    for (unsigned k = 0; k < n; k++)
+        log_weights[k] -= scale * decayed_sum_value(losses[k]) / (double)now_weight / 1024;
+}
+
+void expert_promises_add(DecayedSum promises[static PROMISE_BINS][PROMISE_SUMS],
+                         uint64_t now_weight, double p, bool came)
+{
+    DecayedSum *bin = promises[MIN((unsigned)(p * PROMISE_BINS), PROMISE_BINS - 1U)];
+
+    add_credit(&bin[PROMISE_N], 1, now_weight);
+    add_credit(&bin[PROMISE_SUM], p, now_weight);
+    add_credit(&bin[PROMISE_CAME], came, now_weight);
+}
+
+static double log_odds(double p)
+{
+    return log(p) - log1p(-p);
+}
+
+double expert_promises_correct(const DecayedSum promises[static PROMISE_BINS][PROMISE_SUMS],
+                               uint64_t now_weight, double start, double p)
+{
+    double at = fmin(fmax(p * PROMISE_BINS - 0.5, 0), PROMISE_BINS - 1);
+    unsigned low = (unsigned)at, high = MIN(low + 1, PROMISE_BINS - 1U);
+    double sums[PROMISE_SUMS], promised, came;
+
+    for (unsigned i = 0; i < PROMISE_SUMS; i++)
+        sums[i] = ((1 - (at - low)) * decayed_sum_value(promises[low][i]) +
+                   (at - low) * decayed_sum_value(promises[high][i])) /
+                  (double)now_weight / 1024;
+    if (sums[PROMISE_N] <= 0)
+        return p;
+    p = fmin(fmax(p, CHANCE_MIN), 1 - CHANCE_MIN);
+    promised = fmin(fmax(sums[PROMISE_SUM] / sums[PROMISE_N], CHANCE_MIN), 1 - CHANCE_MIN);
+    came = (sums[PROMISE_CAME] + start * promised) / (sums[PROMISE_N] + start);
+    return 1 / (1 + exp(-(log_odds(p) + log_odds(came) - log_odds(promised))));
+}
+
+void expert_weights_sums(ExpertWeights *w, DecayedSum **ret)
+{
+    for (unsigned i = 0; i < EXPERT_BUCKETS * EXPERTS; i++)
+        *ret++ = &w->next[i / EXPERTS][i % EXPERTS];
+    for (unsigned i = 0; i < HORIZON_CLASSES * HORIZON_EXPERTS; i++)
+        *ret++ = &w->horizon[i / HORIZON_EXPERTS][i % HORIZON_EXPERTS];
+    for (unsigned i = 0; i < HORIZON_CLASSES * HORIZON_LOSSES; i++)
+        *ret++ = &w->losses[i / HORIZON_LOSSES][i % HORIZON_LOSSES];
+    for (unsigned i = 0; i < HORIZON_CLASSES * PROMISE_BINS * PROMISE_SUMS; i++)
+        *ret++ = &w->promises[i / (PROMISE_BINS * PROMISE_SUMS)][i / PROMISE_SUMS % PROMISE_BINS]
+                             [i % PROMISE_SUMS];
 }

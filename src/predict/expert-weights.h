@@ -3,56 +3,137 @@
 
 /* The learned weights of the mixture's experts (mixture.h). Pure.
  *
- * While time passes, an expert is charged with the starts that it expects. When an application
- * starts, each expert is credited with its share of the rate that the mixture had predicted for
- * that application. The weight of an expert is credit over charge: this is expectation maximisation
- * for the rate of a Poisson process, one step for each event (mixture.c derives it). Both are
- * decayed sums, so weights that were learned on two machines merge like everything else.
+ * An expert is a distribution of the next start, or a probability for each application within a
+ * horizon. When the outcome is known, each expert is credited with its share of the probability
+ * that the mixture had given to the outcome: expectation maximisation for the proportions of a
+ * mixture (Dempster, Laird and Rubin 1977), one step for each outcome. The weight of an expert is
+ * its share of the credits. Credits are decayed sums, so weights that were learned on two machines
+ * merge like everything else.
  *
- * Weights are kept apart by the number of starts that are known to have followed the application
- * that started last: a context with little evidence and a well-known one trust different experts.
- */
+ * Credits find the best mixture, but slowly where experts differ little. Of a horizon the log
+ * losses of each expert and of the mixture are summed, too. The final weights are the posterior of
+ * "this one is right" (Vovk 1990: the aggregating algorithm): one that predicts worse loses its
+ * weight exponentially.
+ *
+ * Weights of the next start are kept apart by the number of starts that are known to have followed
+ * the application that started last: a context with little evidence and a well-known one trust
+ * different experts. Weights of horizons are kept apart by the class of the horizon. */
 
 #include "base/decayed-sum.h"
+#include "base/time-util.h"
 
-/* The experts of one history (expert.h), and of the two that are asked: the user's, then
- * everybody's. */
+/* The experts of the chains of one history (expert.h), and of the two that are asked: the user's,
+ * then everybody's. */
 enum {
     EXPERT_OWN,
     EXPERT_LAST,
     EXPERT_RUN,
     EXPERTS_OF_HISTORY,
 };
-#define EXPERTS        (2 * EXPERTS_OF_HISTORY)
-#define EXPERT_BUCKETS 4
-#define EXPERT_SUMS    (2 * EXPERT_BUCKETS * EXPERTS)
+#define EXPERTS_OF_CHAINS (2 * EXPERTS_OF_HISTORY)
 
+/* The experts that count in the log of sessions (sequence.h). */
+enum {
+    SEQUENCE_ANY,
+    SEQUENCE_ANY_RECENT,
+    SEQUENCE_ONE,
+    SEQUENCE_ONE_RECENT,
+    SEQUENCE_TWO,
+    SEQUENCE_TWO_RECENT,
+    SEQUENCE_THREE,
+    SEQUENCE_DAY,
+    SEQUENCE_HOUR,
+    SEQUENCE_ALIKE,
+    SEQUENCE_UNUSED,
+    SEQUENCES,
+};
+#define EXPERTS        (EXPERTS_OF_CHAINS + SEQUENCES)
+#define EXPERT_BUCKETS 4
+
+/* The experts of a horizon (horizon.h). */
+enum {
+    HORIZON_CHAINS,
+    HORIZON_NEXT,
+    HORIZON_AGE,
+    HORIZON_ALIKE,
+    HORIZON_AFTER,
+    HORIZON_EXPERTS,
+};
+enum {
+    HORIZON_SECONDS,
+    HORIZON_MINUTES,
+    HORIZON_SESSION, /* until the session ends */
+    HORIZON_CLASSES,
+};
+
+/* Losses are summed of each expert and of their mixture. */
+#define HORIZON_LOSSES (HORIZON_EXPERTS + 1)
+/* Promises are counted in tenths. */
+#define PROMISE_BINS 10
+enum {
+    PROMISE_N,    /* promises in the bin */
+    PROMISE_SUM,  /* of their probabilities */
+    PROMISE_CAME, /* of them came true */
+    PROMISE_SUMS,
+};
+#define EXPERT_SUMS             \
+    (EXPERT_BUCKETS * EXPERTS + \
+     HORIZON_CLASSES * (HORIZON_EXPERTS + HORIZON_LOSSES + PROMISE_BINS * PROMISE_SUMS))
+
+/* Credits, and losses in nats, in 1/1024. */
 typedef struct ExpertWeights {
-    DecayedSum credit[EXPERT_BUCKETS][EXPERTS]; /* starts, in 1/1024 */
-    DecayedSum charge[EXPERT_BUCKETS][EXPERTS]; /* starts that were expected, in 1/1024 */
+    DecayedSum next[EXPERT_BUCKETS][EXPERTS];
+    DecayedSum horizon[HORIZON_CLASSES][HORIZON_EXPERTS];
+    DecayedSum losses[HORIZON_CLASSES][HORIZON_LOSSES];
+    DecayedSum promises[HORIZON_CLASSES][PROMISE_BINS][PROMISE_SUMS];
 } ExpertWeights;
 
 /* The bucket for that many known successors of the application that started last. */
 unsigned expert_bucket(double n_known);
 
-/* The weights in a bucket. `now_weight` is the weight of an observation made now. Each expert
- * begins with a fixed weight, which counts as EVIDENCE_START starts. */
-void expert_weights_get(const ExpertWeights *w, unsigned bucket, uint64_t now_weight,
-                        double ret[static EXPERTS]);
+/* The class of the horizon, and the share of the next class: horizons between those of the
+ * snapshots (mixture.c) are interpolated. */
+unsigned horizon_class(usec_t horizon, double *ret_share_of_next);
 
-/* Charges every expert of a bucket with the starts that it expected. */
-void expert_weights_charge(ExpertWeights *w, unsigned bucket, uint64_t now_weight,
-                           const double starts[static EXPERTS]);
+/* The horizons for which the classes are learned. */
+#define HORIZON_SECONDS_USEC (20 * USEC_PER_SEC)
+#define HORIZON_MINUTES_USEC (600 * USEC_PER_SEC)
+/* From here on a horizon is as good as the session. */
+#define HORIZON_SESSION_USEC (6000 * USEC_PER_SEC)
 
-/* Credits the experts of a bucket with one start. `rates`: what each expert had predicted for it;
- * `weights`: those of expert_weights_get(). The weights stay if no expert had predicted it. */
-void expert_weights_credit(ExpertWeights *w, unsigned bucket, uint64_t now_weight,
-                           const double rates[static EXPERTS],
-                           const double weights[static EXPERTS]);
+/* The weights before anything was learned. They add up to 1. `horizon`: the class. */
+void expert_weights_next_init(double ret[static EXPERTS]);
+void expert_weights_horizon_init(unsigned horizon, double ret[static HORIZON_EXPERTS]);
 
-/* The sum of the experts' rates, each times its weight. */
-double expert_weights_apply(const double rates[static EXPERTS],
-                            const double weights[static EXPERTS]);
+/* Replaces the weights by those that follow when n credits are added to them, where the old weights
+ * count as a fixed number of outcomes. `now_weight` is the weight of an observation made now. */
+void expert_weights_update(const DecayedSum *credits, unsigned n, uint64_t now_weight,
+                           double *weights);
+
+/* Credits n experts with an outcome. chances[k]: the probability that expert k had given to it;
+ * `amount`: how much the outcome counts, 1 for a whole one. Nothing is credited if no expert had
+ * given it any. */
+void expert_weights_credit(DecayedSum *credits, unsigned n, uint64_t now_weight,
+                           const double *chances, const double *weights, double amount);
+
+/* Adds the loss of each of n predictors of an outcome to which they had given the chances. */
+void expert_losses_add(DecayedSum *losses, unsigned n, uint64_t now_weight, const double *chances,
+                       double amount);
+
+/* Adds `scale` times the losses to log_weights, negated. */
+void expert_losses_apply(const DecayedSum *losses, unsigned n, uint64_t now_weight, double scale,
+                         double *log_weights);
+
+/* Counts a promise of the probability p that came true, or did not. */
+void expert_promises_add(DecayedSum promises[static PROMISE_BINS][PROMISE_SUMS],
+                         uint64_t now_weight, double p, bool came);
+
+/* The probability p, corrected by how earlier promises of its size came true (histogram binning:
+ * Zadrozny and Elkan 2001). The correction adds to the log odds and is interpolated between two
+ * bins, so that the order within a bin stays. In each bin `start` promises are assumed that were
+ * right. */
+double expert_promises_correct(const DecayedSum promises[static PROMISE_BINS][PROMISE_SUMS],
+                               uint64_t now_weight, double start, double p);
 
 /* All sums, in the order of the JSON format. */
-void expert_weights_sums(ExpertWeights *w, DecayedSum *ret[static EXPERT_SUMS]);
+void expert_weights_sums(ExpertWeights *w, DecayedSum **ret);

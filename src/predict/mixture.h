@@ -19,7 +19,7 @@
 #include "predict/chains.h"
 #include "predict/guesses.h"
 
-#define MIXTURE_LEARN_ALL 1024U
+#define MIXTURE_LEARN_ALL 512U
 
 /* The window of the chains (Chains.window_usec) where nothing else is said. */
 #define MIXTURE_CHAIN_WINDOW (600 * USEC_PER_SEC)
@@ -57,3 +57,9 @@ int mixture_exit(Mixture *m, EventTime t, uint32_t id);
  * application that does not run starts within it: ret[i] is replaced by the sorted guesses for
  * horizons[i]. The rates are computed once for all horizons. 0 or -ENOMEM. */
 int mixture_predict(Mixture *m, EventTime t, const usec_t *horizons, size_t n, Guesses *ret);
+
+/* The order in which to read: what starts next counts twice as much as what starts later within the
+ * horizon. *ret is replaced by sorted scores within 0..1: the mean of the probability of being the
+ * next start and of the probability of starting within the horizon. They are no probabilities. 0 or
+ * -ENOMEM. */
+int mixture_rank(Mixture *m, EventTime t, usec_t horizon, Guesses *ret);

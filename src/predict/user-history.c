@@ -12,6 +12,7 @@ UserHistory *user_history_free(UserHistory *h)
     free(h->applications);
     free(h->index);
     free(h->pairs);
+    session_log_done(&h->log);
     free(h);
     return NULL;
 }
@@ -186,6 +187,7 @@ void chains_history_sums(UserHistory *h, DecayedSum *ret[static CHAINS_HISTORY_S
         ret[2 + 2 * i] = &h->age_time[i];
         ret[3 + 2 * i] = &h->age_ended[i];
     }
+    expert_weights_sums(&h->weights, ret + 2 + 2 * CHAINS_AGES);
 }
 
 void chains_application_sums(ChainsApplication *a, DecayedSum *ret[static CHAINS_APPLICATION_SUMS])
@@ -266,10 +268,13 @@ int user_history_copy(const UserHistory *h, UserHistory **ret)
     x->applications = NULL;
     x->index = NULL;
     x->pairs = NULL;
+    x->log = (SessionLog){0};
     x->n_applications = 0;
     r = copy_array(&x->index, h->index, h->allocated_index, sizeof(*h->index));
     if (r >= 0)
         r = copy_array(&x->pairs, h->pairs, h->allocated_pairs, sizeof(*h->pairs));
+    if (r >= 0)
+        r = session_log_copy(&h->log, &x->log);
     if (r >= 0)
         r = copy_array(&x->applications, h->applications, h->allocated_applications,
                        sizeof(*h->applications));
@@ -291,7 +296,8 @@ int user_history_copy(const UserHistory *h, UserHistory **ret)
 size_t user_history_size(const UserHistory *h)
 {
     size_t n = sizeof(*h) + h->allocated_applications * sizeof(*h->applications) +
-               h->allocated_pairs * sizeof(*h->pairs) + h->allocated_index * sizeof(*h->index);
+               h->allocated_pairs * sizeof(*h->pairs) + h->allocated_index * sizeof(*h->index) +
+               session_log_size(&h->log);
 
     for (size_t i = 0; i < h->n_applications; i++)
         n += h->applications[i].allocated_neighbours * sizeof(Neighbour);

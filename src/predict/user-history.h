@@ -10,15 +10,17 @@
 
 #include "base/decayed-sum.h"
 #include "base/uid.h"
+#include "predict/expert-weights.h"
+#include "predict/session-log.h"
 
 #define CHAINS_NONE      UINT32_MAX /* no application, no id, no pair */
 #define CHAINS_BEGIN     0U         /* application 0 of each history */
 #define CHAINS_IDS_MAX   (1U << 20)
 #define CHAINS_PAIRS_MAX (1U << 20) /* pairs of neighbours in one history */
 
-/* The ages at which sessions end are counted in classes with the bounds 5, 10, 20, … 320 minutes:
- * the rate at which sessions end depends on their age. */
-#define CHAINS_AGES 8
+/* The ages at which sessions end are counted in classes with the bounds 5, 10, 20, 40, … 81920
+ * seconds: the rate at which sessions end depends on their age. */
+#define CHAINS_AGES 16
 
 typedef struct Neighbour {
     uint32_t other; /* application */
@@ -57,6 +59,8 @@ typedef struct UserHistory {
     DecayedSum time, sessions;
     DecayedSum age_time[CHAINS_AGES];  /* time that sessions spent at that age */
     DecayedSum age_ended[CHAINS_AGES]; /* sessions that ended at that age */
+    ExpertWeights weights;
+    SessionLog log;
     ChainsApplication *applications;
     size_t n_applications, allocated_applications;
     uint32_t *index; /* id -> application */
@@ -99,7 +103,7 @@ int user_history_add_pair(UserHistory *h, uint32_t x, uint32_t y, ChainsPair **r
 
 /* The sums of a history, an application and a pair, in the order of the JSON format. `swapped`: as
  * those of the pair (b, a). */
-#define CHAINS_HISTORY_SUMS     (2 + 2 * CHAINS_AGES)
+#define CHAINS_HISTORY_SUMS     (2 + 2 * CHAINS_AGES + EXPERT_SUMS)
 #define CHAINS_APPLICATION_SUMS 7
 #define CHAINS_PAIR_SUMS        16
 void chains_history_sums(UserHistory *h, DecayedSum *ret[static CHAINS_HISTORY_SUMS]);

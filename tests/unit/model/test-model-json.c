@@ -383,7 +383,7 @@ static void wrong_members_are_refused(void **state)
             {"\"chains\":{", "\"chains\":[1],\"x\":{"},
             {"\"chains\":{", "\"chains\":null,\"x\":{"},
             {"\"chains\":{", "\"chains\":{},\"x\":{"},
-            {"\"type\":\"headstart-chains\",\"version\":2",
+            {"\"type\":\"headstart-chains\",\"version\":3",
              "\"type\":\"headstart-chains\",\"version\":7"},
     };
 
@@ -441,7 +441,7 @@ static char *text_of_habits(unsigned n_applications, unsigned n_next, unsigned n
 
     n -= strlen("\n}\n");
     snprintf(part, sizeof(part),
-             ",\n\"chains\":{\"type\":\"headstart-chains\",\"version\":2,\"halflife_usec\":%llu,"
+             ",\n\"chains\":{\"type\":\"headstart-chains\",\"version\":3,\"halflife_usec\":%llu,"
              "\"window_usec\":1,\"generation\":9,\"revision\":0",
              (unsigned long long)H);
     append(&text, &n, &allocated, part);
@@ -450,15 +450,12 @@ static char *text_of_habits(unsigned n_applications, unsigned n_next, unsigned n
         snprintf(part, sizeof(part), "%s\"/usr/bin/application-%06u\"", i ? "," : "", i);
         append(&text, &n, &allocated, part);
     }
-    append(&text, &n, &allocated, "],\"evidence\":[");
-    for (unsigned i = 0; i < 4 * EXPERT_BUCKETS * EXPERTS; i++)
-        append(&text, &n, &allocated, i ? ",0" : "0");
     append(&text, &n, &allocated, "],\"histories\":[");
     for (unsigned w = 0; w < n_histories; w++) {
         snprintf(part, sizeof(part), "%s{\"user\":%u", w ? "," : "", 1000 + w);
         append(&text, &n, &allocated, w + 1 < n_histories ? part : ",{\"user\":null");
         append(&text, &n, &allocated, ",\"sums\":[");
-        for (unsigned i = 0; i < 2 * (2 + 2 * CHAINS_AGES); i++)
+        for (unsigned i = 0; i < 2 * CHAINS_HISTORY_SUMS; i++)
             append(&text, &n, &allocated, i ? ",0" : "0");
         append(&text, &n, &allocated, "],\"applications\":[");
         for (unsigned i = 0; i <= n_applications; i++) {
@@ -477,7 +474,7 @@ static char *text_of_habits(unsigned n_applications, unsigned n_next, unsigned n
                     append(&text, &n, &allocated, ",345678,0");
                 append(&text, &n, &allocated, "]");
             }
-        append(&text, &n, &allocated, "]}");
+        append(&text, &n, &allocated, "],\"log\":[]}");
     }
     append(&text, &n, &allocated, "]}\n}\n");
     return text;

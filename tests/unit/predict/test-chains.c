@@ -149,7 +149,8 @@ static void test_states_against_the_obvious_way(void **state)
 
                         for (unsigned l = k + 1; l < n_starts; l++)
                             again = again || starts[l].x == y;
-                        if (again || y == x || now - starts[k].at > WINDOW)
+                        /* The one that started last counts however long ago. */
+                        if (again || y == x || (k + 1 < n_starts && now - starts[k].at > WINDOW))
                             continue;
                         o.co_occurrences[x][y] = ++o.co_occurrences[y][x];
                         o.seen[x][y] = o.seen[y][x] = o.co_occurrences[x][y] >= 2;
@@ -171,7 +172,8 @@ static void test_states_against_the_obvious_way(void **state)
     }
 }
 
-/* A chain is one from the second start within 600 s on. */
+/* A chain is one from the second start within 600 s on. What started last meets the next one,
+ * however long ago it was: a user who starts one application an hour has chains, too. */
 static void test_window(void **state)
 {
     _cleanup_chains_ Chains *c = make(HALFLIFE);
@@ -182,23 +184,21 @@ static void test_window(void **state)
     assert_int_equal(chains_begin(c, w->user), 0);
     chains_set_time(c, (EventTime){now + WINDOW * 2, now});
     assert_int_equal(chains_start(c, 0), 1);
+    chains_set_time(c, (EventTime){now + WINDOW * 2 + 1, now});
+    assert_int_equal(chains_start(c, 1), 1);
     chains_set_time(c, (EventTime){now + WINDOW * 3 + 1, now});
-    assert_int_equal(chains_start(c, 1), 1);
-    assert_int_equal(co_occurrences(w, 1, 2), 0); /* 600 s and a microsecond apart */
-    chains_exit(c, 0);
-    chains_set_time(c, (EventTime){now + WINDOW * 4 + 1, now});
-    assert_int_equal(chains_start(c, 0), 1);
-    assert_int_equal(co_occurrences(w, 1, 2), 1); /* 600 s apart */
-    assert_null(user_history_find_pair(w, 1, 2));
-    chains_exit(c, 1);
-    chains_set_time(c, (EventTime){now + WINDOW * 4 + 2, now});
     assert_int_equal(chains_start(c, 2), 1);
-    assert_int_equal(co_occurrences(w, 1, 2), 1);
-    assert_int_equal(co_occurrences(w, 1, 3), 1); /* with 0; 1 started too long ago */
-    assert_int_equal(co_occurrences(w, 2, 3), 0);
-    chains_set_time(c, (EventTime){now + WINDOW * 5 + 1, now});
-    assert_int_equal(chains_start(c, 1), 1);
+    assert_int_equal(co_occurrences(w, 1, 3), 0); /* 600 s and a microsecond apart */
+    assert_int_equal(co_occurrences(w, 2, 3), 1); /* 600 s apart */
+    assert_null(user_history_find_pair(w, 2, 3));
+    for (unsigned i = 0; i < 2; i++) {
+        chains_exit(c, i);
+        chains_set_time(c, (EventTime){now + WINDOW * (20 + 10 * i), now});
+        assert_int_equal(chains_start(c, i), 1);
+    }
+    assert_int_equal(co_occurrences(w, 1, 3), 1); /* two hours, but it started last */
     assert_int_equal(co_occurrences(w, 1, 2), 2);
+    assert_int_equal(co_occurrences(w, 2, 3), 1); /* 1 started in between */
     assert_non_null(user_history_find_pair(w, 1, 2));
     assert_null(user_history_find_pair(w, 1, 3));
 }
@@ -282,8 +282,8 @@ static Chains *random_chains(uint64_t seed, usec_t halflife_usec)
                 assert_int_equal(chains_start(c, x), 1);
         }
         chains_end(c);
-        c->weights.credit[session][1].current += 12345 * seed;
-        c->weights.charge[session][2].previous += 77 * seed;
+        c->histories[0]->weights.next[session % EXPERT_BUCKETS][1].current += 12345 * seed;
+        c->histories[0]->weights.losses[1][2].previous += 77 * seed;
     }
     return c;
 }
@@ -406,7 +406,7 @@ static void test_json(void **state)
         again = text_of(b);
         assert_string_equal(text, again);
         /* One line, as it always was. */
-        assert_ptr_equal(strstr(text, "{\"type\":\"headstart-chains\",\"version\":2,\"half"), text);
+        assert_ptr_equal(strstr(text, "{\"type\":\"headstart-chains\",\"version\":3,\"half"), text);
         assert_string_equal(text + strlen(text) - 4, "]}]}");
         assert_null(strpbrk(text, " \n"));
     }
@@ -477,15 +477,11 @@ static void test_names_are_bytes(void **state)
 static int read_names(const char *names)
 {
     static const char head[] =
-            "{\"type\":\"headstart-chains\",\"version\":2,\"halflife_usec\":9,"
+            "{\"type\":\"headstart-chains\",\"version\":3,\"halflife_usec\":9,"
             "\"window_usec\":5,\"generation\":0,\"revision\":0,\"histories\":[],";
     _cleanup_chains_ Chains *c = NULL;
     char text[2048];
-    int n = snprintf(text, sizeof(text), "%s\"names\":[%s],\"evidence\":[0", head, names);
-
-    for (size_t i = 1; i < 2 * EXPERT_SUMS; i++)
-        n += snprintf(text + n, sizeof(text) - (size_t)n, ",0");
-    snprintf(text + n, sizeof(text) - (size_t)n, "]}");
+    snprintf(text, sizeof(text), "%s\"names\":[%s]}", head, names);
     return chains_from_json(text, strlen(text), &c);
 }
 
@@ -499,43 +495,40 @@ static void test_bad_names(void **state)
     assert_int_equal(read_names("\"/a%00\""), -EBADMSG);
 }
 
-/* Cuts a member that begins so, and its number, out of the text. */
-static void cut(char *text, const char *member)
+/* Chains that a release before the present format has written: the classes of ages become finer,
+ * and there is no log and no weight yet. Everything else stays. */
+static void test_previous_versions(void **state)
 {
-    char *at = strstr(text, member), *end;
+    static const char *const texts[] = {
+            "{\"type\":\"headstart-chains\",\"version\":1,\"halflife\":9000000,\"window\":5,"
+            "\"generation\":3,\"names\":[\"/a\"],\"evidence\":[1,2],\"worlds\":[{\"user\":null,"
+            "\"sums\":[1,0,2,0,3,0,4,0,5,0,6,0,7,0,8,0,9,0,10,0,11,0,12,0,13,0,14,0,15,0,16,0,17,0,18,"
+            "0],\"applications\":[[0,1,0,2,0,3,0,4,0,5,0,6,0,7,0],[1,1,0,2,0,3,0,4,0,5,0,6,0,7,0]],"
+            "\"pairs\":[[0,1,1]]}]}",
+            "{\"type\":\"headstart-chains\",\"version\":2,\"halflife_usec\":9000000,"
+            "\"window_usec\":5,\"generation\":3,\"revision\":7,\"names\":[\"/a\"],\"evidence\":[1,2],"
+            "\"histories\":[{\"user\":null,"
+            "\"sums\":[1,0,2,0,3,0,4,0,5,0,6,0,7,0,8,0,9,0,10,0,11,0,12,0,13,0,14,0,15,0,16,0,17,0,18,"
+            "0],\"applications\":[[0,1,0,2,0,3,0,4,0,5,0,6,0,7,0],[1,1,0,2,0,3,0,4,0,5,0,6,0,7,0]],"
+            "\"pairs\":[[0,1,1]]}]}"};
 
-    assert_non_null(at);
-    end = at + strlen(member);
-    end += strspn(end, "0123456789");
-    memmove(at, end, strlen(end) + 1);
-}
+    for (size_t i = 0; i < ELEMENTSOF(texts); i++) {
+        _cleanup_chains_ Chains *c = NULL;
+        const UserHistory *h;
 
-/* Chains that a release before the present format has written give the same chains. */
-static void test_previous_version(void **state)
-{
-    static const char *const keys[][2] = {{"\"version\":2", "\"version\":1"},
-                                          {"\"halflife_usec\"", "\"halflife\""},
-                                          {"\"window_usec\"", "\"window\""},
-                                          {"\"histories\"", "\"worlds\""}};
-    _cleanup_chains_ Chains *a = random_chains(3, 10 * USEC_PER_HOUR), *b = NULL;
-    _cleanup_free_ char *text = text_of(a), *old = strdup(text), *again = NULL;
-
-    assert_non_null(old);
-    for (size_t i = 0; i < ELEMENTSOF(keys); i++) {
-        char *at = strstr(old, keys[i][0]);
-        size_t n = strlen(keys[i][0]), m = strlen(keys[i][1]);
-
-        assert_non_null(at);
-        memcpy(at, keys[i][1], m);
-        memmove(at + m, at + n, strlen(at + n) + 1);
+        assert_int_equal(chains_from_json(texts[i], strlen(texts[i]), &c), 0);
+        h = c->histories[0];
+        assert_int_equal(chains_revision(c), i == 0 ? 0 : 7);
+        assert_int_equal(h->time.current, 1);
+        assert_int_equal(h->sessions.current, 2);
+        assert_int_equal(h->age_time[5].current, 0);
+        assert_int_equal(h->age_time[6].current, 3); /* until 320 s, formerly 300 s */
+        assert_int_equal(h->age_ended[13].current, 18);
+        assert_int_equal(h->age_ended[15].current, 0);
+        assert_int_equal(h->log.n, 0);
+        assert_int_equal(h->n_applications, 2);
+        assert_int_equal(h->n_co_occurring, 1);
     }
-    cut(old, ",\"revision\":");
-    assert_int_equal(chains_from_json(old, strlen(old), &b), 0);
-    assert_true(chains_revision(b) == 0);
-    again = text_of(b);
-    cut(text, ",\"revision\":");
-    cut(again, ",\"revision\":");
-    assert_string_equal(text, again);
 }
 
 /* Truncated anywhere, every byte changed in some way: an error or something valid, never a crash.
@@ -545,7 +538,7 @@ static void test_bad_json(void **state)
     _cleanup_chains_ Chains *a = random_chains(5, 10 * USEC_PER_HOUR), *c = NULL;
     _cleanup_free_ char *text = text_of(a);
     static const char bad[] = "-9\"[{x ,N";
-    static const char version_3[] = "{\"type\":\"headstart-chains\",\"version\":3}";
+    static const char version_4[] = "{\"type\":\"headstart-chains\",\"version\":4}";
     size_t n = strlen(text);
 
     for (size_t i = 0; i < n; i += i < 400 ? 1 : 37)
@@ -575,7 +568,7 @@ static void test_bad_json(void **state)
         }
     assert_int_equal(chains_from_json("[]", 2, &c), -EMEDIUMTYPE);
     assert_int_equal(chains_from_json("{}", 2, &c), -EMEDIUMTYPE);
-    assert_int_equal(chains_from_json(version_3, strlen(version_3), &c), -EPROTONOSUPPORT);
+    assert_int_equal(chains_from_json(version_4, strlen(version_4), &c), -EPROTONOSUPPORT);
     assert_null(c);
 }
 
@@ -585,8 +578,8 @@ static void test_bad_numbers(void **state)
     static const char *const values[] = {"NaN",      "-1",   "0.5",   "1e3",
                                          "Infinity", "null", "\"1\"", "18446744073709551616"};
     static const char format[] =
-            "{\"type\":\"headstart-chains\",\"version\":2,\"halflife_usec\":%s,"
-            "\"window_usec\":5,\"generation\":0,\"revision\":0,\"names\":[],\"evidence\":[],"
+            "{\"type\":\"headstart-chains\",\"version\":3,\"halflife_usec\":%s,"
+            "\"window_usec\":5,\"generation\":0,\"revision\":0,\"names\":[],"
             "\"histories\":[]}";
 
     for (size_t i = 0; i < ELEMENTSOF(values); i++) {
@@ -630,7 +623,7 @@ int main(void)
             cmocka_unit_test(test_revision),
             cmocka_unit_test(test_names_are_bytes),
             cmocka_unit_test(test_bad_names),
-            cmocka_unit_test(test_previous_version),
+            cmocka_unit_test(test_previous_versions),
             cmocka_unit_test(test_bad_json),
             cmocka_unit_test(test_bad_numbers),
             cmocka_unit_test(test_errors),

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Recent Popularity (Amer et al. 2002, described in the preload thesis, 2.1): of each item the last
+ * k successors are kept. A successor that is at least j of them is predicted, the most frequent
+ * one; among equals, the most recent. The probability is its share of the k. */
+
+#include "evaluate/predictor-internal.h"
+
+#include <string.h>
+
+#define K_MAX 16
+
+typedef struct Successors {
+    uint32_t items[K_MAX]; /* the oldest first */
+    uint32_t n;
+} Successors;
+
+typedef struct BestJOfK {
+    Predictor base;
+    unsigned j, k;
+    Successors *successors; /* by item */
+    size_t allocated;
+    uint32_t last; /* PREDICTOR_NONE: nothing in this session */
+} BestJOfK;
+
+static int best_create(const PredictorParameters *p, uint64_t seed, Predictor **ret)
+{
+    BestJOfK *b = calloc(1, sizeof(*b));
+
+    if (!b)
+        return -ENOMEM;
+    b->j = p->popularity_j;
+    b->k = p->popularity_k;
+    b->last = PREDICTOR_NONE;
+    *ret = &b->base;
+    return 0;
+}
+
+static void best_destroy(Predictor *p)
+{
+    free(((BestJOfK *)p)->successors);
+    free(p);
+}
+
+static int best_end(Predictor *p, usec_t now)
+{
+    ((BestJOfK *)p)->last = PREDICTOR_NONE;
+    return 0;
+}
+
+static int best_observe(Predictor *p, const PredictorEvent *e)
+{
+    BestJOfK *b = (BestJOfK *)p;
+    size_t old = b->allocated;
+    int r;
+
+    if (e->kind == PREDICTOR_EXIT)
+        return 0;
+    r = grow_array(&b->successors, &b->allocated, (size_t)e->item + 1, sizeof(*b->successors));
+    if (r < 0)
+        return r;
+    if (b->allocated > old)
+        memset(b->successors + old, 0, (b->allocated - old) * sizeof(*b->successors));
+    if (b->last != PREDICTOR_NONE) {
+        Successors *s = &b->successors[b->last];
+
+        if (s->n == b->k) {
+            memmove(s->items, s->items + 1, (b->k - 1) * sizeof(s->items[0]));
+            s->n--;
+        }
+        s->items[s->n++] = e->item;
+    }
+    b->last = e->item;
+    return 0;
+}
+
+static int best_predict(Predictor *p, usec_t now, usec_t horizon, Guesses *guesses)
+{
+    const BestJOfK *b = (const BestJOfK *)p;
+    const Successors *s;
+    uint32_t best = PREDICTOR_NONE;
+    unsigned most = 0;
+
+    if (b->last == PREDICTOR_NONE)
+        return 0;
+    s = &b->successors[b->last];
+    for (uint32_t i = s->n; i-- > 0;) {
+        unsigned n = 0;
+
+        for (uint32_t l = 0; l < s->n; l++)
+            n += s->items[l] == s->items[i];
+        if (n > most) {
+            most = n;
+            best = s->items[i];
+        }
+    }
+    return most >= b->j ? guesses_add(guesses, best, (double)most / b->k) : 0;
+}
+
+static size_t best_size(const Predictor *p)
+{
+    return ((const BestJOfK *)p)->allocated * sizeof(Successors);
+}
+
+const PredictorOps predictor_ops_best_j_of_k = {
+        .name = "best-j-of-k",
+        .source = "Amer et al. 2002 (preload thesis 2.1)",
+        .create = best_create,
+        .destroy = best_destroy,
+        .end = best_end,
+        .observe = best_observe,
+        .predict = best_predict,
+        .size = best_size,
+};

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Regimes: drawn users whose habits are not the mixture's own model, to compare predictors on. Each
+ * regime breaks one assumption. All pauses are at human pace. Pure.
+ *
+ * in-order      six applications in one fixed order, one every 15 minutes, sessions of 8 hours
+ * order-two     the next application depends on the two that started last
+ * odd-even      one succession on odd days, another on even days
+ * weekday-hour  other applications in the morning, in the evening and at the weekend
+ * changed       the succession is drawn anew halfway; scored from four sessions later
+ * rare-long     one large application is started in one session of five, and runs to its end
+ * bursts        tasks of three applications, seconds apart, and a quarter of an hour between tasks
+ * never-closes  no application exits before the session ends
+ * slow          independent turns, half an hour apart, in sessions of 3 to 7 hours */
+
+#include "evaluate/simulate.h"
+
+typedef enum Regime {
+    REGIME_IN_ORDER,
+    REGIME_ORDER_TWO,
+    REGIME_ODD_EVEN,
+    REGIME_WEEKDAY_HOUR,
+    REGIME_CHANGED,
+    REGIME_RARE_LONG,
+    REGIME_BURSTS,
+    REGIME_NEVER_CLOSES,
+    REGIME_SLOW,
+    _REGIME_MAX,
+    _REGIME_INVALID = -EINVAL,
+} Regime;
+
+const char *regime_to_string(Regime r);
+Regime regime_from_string(const char *name);
+
+/* Draws sessions of one user (two for "changed") into an empty input, with wall-clock times.
+ * *ret_training: the share of the events that only train (SimulateParameters). 0, -ENOMEM,
+ * -E2BIG. */
+int regime_draw(Regime regime, uint64_t seed, SimulateInput *ret, double *ret_training);

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The experts that count in the log of sessions: distributions of the next start, by what came
+ * before it. Pure.
+ *
+ * any          every start (the thesis's naive predictor)
+ * one          starts that followed the application that started last
+ * two, three   starts that followed the last two, three applications (PCM: Kroeger and Long 2001)
+ * … recent     the same, but an older case counts less than the next newer one (Recent Popularity:
+ *              Amer et al. 2002; with a single case, the last successor)
+ * day          as "one", on days of the same parity
+ * hour         at this time of a working day or of a weekend
+ * alike        as "one", in sessions that agree with the present one in what followed what
+ * unused       applications that other sessions started and that this one has not (session share)
+ *
+ * Each is smoothed by the next simpler one, which counts as one case more: the blending of
+ * prediction by partial matching (Cleary and Witten 1984). Applications that run cannot start and
+ * are left out. */
+
+#include "predict/expert-weights.h"
+#include "predict/session-log.h"
+
+#define SEQUENCE_NONE UINT32_MAX
+
+/* The present, in the numbers of the log's history; 0 is the beginning of the session. */
+typedef struct SequenceSituation {
+    const SessionLog *log;
+    LoggedSession present; /* so far; applications that the history does not know are left out */
+    uint32_t before[3];    /* the last start, that before it, …; SEQUENCE_NONE: there is none */
+    const bool *runs;      /* by application */
+    size_t n_applications;
+    uint64_t now_msec, halflife_msec; /* wall clock */
+    uint64_t age_msec;                /* of the session */
+    uint64_t quiet_msec;              /* since the last start or the beginning of the session */
+} SequenceSituation;
+
+/* Zeroed is valid. Use one for many computations: it keeps its memory. */
+typedef struct Sequence {
+    double *chances; /* by expert and application: SEQUENCES rows of n_applications */
+    size_t allocated;
+    double alike[SESSION_LOG_MAX];   /* by session of the log: how much it agrees, at most 1 */
+    double decayed[SESSION_LOG_MAX]; /* by session of the log: weight by age, the latest 1 */
+} Sequence;
+
+void sequence_done(Sequence *s);
+
+/* Computes all distributions. Each adds up to 1 over the applications that do not run, or is 0
+ * where there are none. 0 or -ENOMEM. */
+int sequence_compute(Sequence *s, const SequenceSituation *x);
+
+static inline const double *sequence_chances(const Sequence *s, const SequenceSituation *x,
+                                             unsigned expert)
+{
+    return s->chances + (size_t)expert * x->n_applications;
+}

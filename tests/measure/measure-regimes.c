@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* All predictors on habits that are not the mixture's own model (evaluate/regimes.h), at equal
+ * budgets: the figures of docs/predictors.md. Hit rates are means over the seeds.
+ *
+ *     measure-regimes [SEEDS [FIRST-SEED [REGIME [PREDICTOR,…]]]]      3, 1, all, all */
+
+#include "evaluate/predictor.h"
+#include "evaluate/regimes.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const unsigned budgets[] = {10, 20, 30, 50};
+#define N_BUDGETS ELEMENTSOF(budgets)
+#define WASTE     0.15
+#define N_MAX     32
+
+typedef struct Cell {
+    double hit, waste, covered;
+} Cell;
+
+typedef struct Row {
+    Cell filled[N_BUDGETS], bounded[N_BUDGETS];
+    double log_loss, next;
+    SimulateBin bins[3][SIMULATE_BINS]; /* by horizon */
+} Row;
+
+static const usec_t horizons[] = {20 * USEC_PER_SEC, 600 * USEC_PER_SEC, USEC_INFINITY};
+static const char *const horizon_names[] = {"20 s", "10 min", "session"};
+
+static bool chosen(const char *list, const char *name)
+{
+    size_t n = strlen(name);
+
+    for (const char *x = list; x && (x = strstr(x, name)); x += n)
+        if ((x == list || x[-1] == ',') && (x[n] == 0 || x[n] == ','))
+            return true;
+    return !list;
+}
+
+static uint64_t total_bytes(const SimulateInput *in)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < in->n_objects; i++)
+        sum += in->object_bytes[i];
+    return sum;
+}
+
+static int run(const SimulateInput *in, const char *name, SimulateParameters *sp,
+               SimulateReport *ret)
+{
+    _cleanup_predictor_ Predictor *p = NULL;
+    int r = predictor_new(name, NULL, 1, &p);
+
+    return r < 0 ? r : simulate(in, sp, p, ret);
+}
+
+static int measure(const SimulateInput *in, const char *name, double training, Row *row)
+{
+    for (unsigned b = 0; b < N_BUDGETS; b++)
+        for (unsigned bound = 0; bound < 2; bound++) {
+            SimulateParameters sp;
+            SimulateReport report;
+            Cell *c = bound ? &row->bounded[b] : &row->filled[b];
+            int r;
+
+            simulate_parameters_init(&sp);
+            sp.training = training;
+            sp.budget_bytes = total_bytes(in) * budgets[b] / 100;
+            sp.maximum_waste = bound ? WASTE : 1;
+            sp.horizon = horizons[MIN(b, 2U)];
+            r = run(in, name, &sp, &report);
+            if (r < 0)
+                return r;
+            c->hit += report.hit_rate;
+            c->covered += report.coverage;
+            c->waste += isnan(report.waste) ? 0 : report.waste;
+            if (bound)
+                continue;
+            if (b == 0) {
+                row->log_loss += report.log_loss / (double)report.n_log_loss;
+                row->next += report.next_log_loss / (double)report.n_scored;
+            }
+            for (unsigned i = 0; b < 3 && i < SIMULATE_BINS; i++) {
+                row->bins[b][i].n += report.bins[i].n;
+                row->bins[b][i].used += report.bins[i].used;
+                row->bins[b][i].sum += report.bins[i].sum;
+            }
+        }
+    return 0;
+}
+
+static void print_row(const char *name, const Row *row, unsigned n)
+{
+    printf("%-15s", name);
+    for (unsigned b = 0; b < N_BUDGETS; b++)
+        printf(" %5.3f", row->filled[b].hit / n);
+    printf(" |");
+    for (unsigned b = 0; b < N_BUDGETS; b++)
+        printf(" %5.3f", row->bounded[b].hit / n);
+    printf(" | waste");
+    for (unsigned b = 0; b < N_BUDGETS; b++)
+        printf(" %5.3f", row->bounded[b].waste / n);
+    printf(" | loss %6.3f next %5.3f\n", row->log_loss / n, row->next / n);
+}
+
+/* Bins of at least 200 guesses in which promised and observed frequency differ by more than 0.1. */
+static void print_bins(const Row *row, const char *regime)
+{
+    for (unsigned h = 0; h < 3; h++)
+        for (unsigned i = 0; i < SIMULATE_BINS; i++) {
+            const SimulateBin *b = &row->bins[h][i];
+            double promised = b->n ? b->sum / (double)b->n : 0;
+            double observed = b->n ? (double)b->used / (double)b->n : 0;
+
+            if (b->n >= 200 && fabs(promised - observed) > 0.1)
+                printf("    %s, %s: promised %.2f, observed %.2f (%llu)\n", regime,
+                       horizon_names[h], promised, observed, (unsigned long long)b->n);
+        }
+}
+
+int main(int argc, char *argv[])
+{
+    unsigned n_seeds = argc > 1 ? (unsigned)atoi(argv[1]) : 3;
+    unsigned first = argc > 2 ? (unsigned)atoi(argv[2]) : 1;
+    const char *only = argc > 3 && strcmp(argv[3], "all") != 0 ? argv[3] : NULL;
+    const char *predictors = argc > 4 ? argv[4] : NULL;
+
+    for (Regime regime = 0; regime < _REGIME_MAX; regime++) {
+        Row rows[N_MAX] = {0};
+
+        if (!chosen(only, regime_to_string(regime)))
+            continue;
+        printf("%s: budget", regime_to_string(regime));
+        for (unsigned b = 0; b < N_BUDGETS; b++)
+            printf(" %u%%", budgets[b]);
+        printf(", filled | waste bound %.0f %%\n", WASTE * 100);
+        for (unsigned k = 0; k < n_seeds; k++) {
+            _cleanup_simulate_input_ SimulateInput in = {0};
+            double training;
+
+            if (regime_draw(regime, first + k, &in, &training) < 0)
+                return 1;
+            for (size_t i = 0; predictor_name(i) && i < N_MAX; i++)
+                if (chosen(predictors, predictor_name(i)) &&
+                    measure(&in, predictor_name(i), training, &rows[i]) < 0)
+                    return 1;
+        }
+        for (size_t i = 0; predictor_name(i) && i < N_MAX; i++) {
+            if (!chosen(predictors, predictor_name(i)))
+                continue;
+            print_row(predictor_name(i), &rows[i], n_seeds);
+            if (strcmp(predictor_name(i), "mixture") == 0)
+                print_bins(&rows[i], regime_to_string(regime));
+        }
+        fflush(stdout);
+    }
+    return 0;
+}
