@@ -170,6 +170,22 @@ static int read_and_learn(Learning *l, int dir_fd, const char *name, Trace **ret
     return *ret_unfit ? 1 : learn_one(l, *ret, ret_dropped);
 }
 
+/* Reports a trace of no ordinary session. If dir_fd is a directory (not -EBADF), renames the trace
+ * in it, so that it is not read again. 0 or -ENOMEM, reported. */
+static int skip_trace(Learning *l, int dir_fd, const char *name, const char *shown, const Trace *t,
+                      const char *unfit)
+{
+    _cleanup_free_ char *aside = NULL, *result = NULL;
+
+    if (dir_fd >= 0 && (asprintf(&aside, "%s" TRACE_SKIPPED_SUFFIX, name) < 0 ||
+                        renameat(dir_fd, name, dir_fd, aside) < 0))
+        cli_warning(errno, "%s: cannot set it aside: %m", shown);
+    if (asprintf(&result, "skipped: %s", unfit) < 0)
+        return cli_error(ENOMEM, "%m");
+    report_trace(l, shown, t, result);
+    return 0;
+}
+
 /* Learns a trace. `own`: the trace is in the state directory, and a trace that cannot be used is
  * set aside. 0 also if the trace could not be used; a negative errno if learning itself failed. */
 static int learn_trace(Learning *l, int dir_fd, const char *name, const char *shown, bool own)
@@ -203,17 +219,8 @@ static int learn_trace(Learning *l, int dir_fd, const char *name, const char *sh
         return refuse_trace(l, dir_fd, name, shown,
                             own && (t || r == -ENOMEM || state_is_bad_content(r)),
                             error ? error : strerror(-r));
-    if (unfit) {
-        _cleanup_free_ char *aside = NULL;
-
-        if (own && (asprintf(&aside, "%s" TRACE_SKIPPED_SUFFIX, name) < 0 ||
-                    renameat(dir_fd, name, dir_fd, aside) < 0))
-            cli_warning(errno, "%s: cannot set it aside: %m", shown);
-        if (asprintf(&result, "skipped: %s", unfit) < 0)
-            return cli_error(ENOMEM, "%m");
-        report_trace(l, shown, t, result);
-        return 0;
-    }
+    if (unfit)
+        return skip_trace(l, own ? dir_fd : -EBADF, name, shown, t, unfit);
     l->n_learned++;
     l->unsaved = false;
     r = save_model(l);
