@@ -8,8 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-/* What the kernel reads at once for a process that reads on. A window of read-ahead begins with 16 KiB
- * and doubles up to 128 KiB: on average it has half of that. */
+/* What the kernel reads at once for a process that reads on. A window of read-ahead begins with 16
+ * KiB and doubles up to 128 KiB: on average it has half of that. */
 #define READ_AHEAD UINT64_C(65536)
 
 /* The largest request that replay makes of a device. */
@@ -392,6 +392,16 @@ static double all_done(const Timeline *m)
     return done;
 }
 
+/* Of a read that replay has begun the rest is requested at once: the kernel reads on for both. */
+static void finish_begun(Timeline *m, uint32_t read, double now)
+{
+    uint32_t device = m->s->f->reads[read].device;
+    Stream *s = &m->streams[device];
+
+    while (s->part > 0 && s->queue[s->next] == read)
+        stream_submit(m, device, now);
+}
+
 /* The reader from `now` on; returns when it is done. */
 static double play_reader(Timeline *m, double now)
 {
@@ -404,6 +414,7 @@ static double play_reader(Timeline *m, double now)
 
         now += m->s->think[k];
         advance_streams(m, now);
+        finish_begun(m, read, now);
         if (m->resident[read] == NOT_READ) {
             end = read_cold(&m->devices[r->device], now, r);
             m->resident[read] = end;
@@ -501,12 +512,13 @@ static int predict_concurrent(const Sequence *s, StagePrediction *p)
  * whole sweep needs no instants of first use, so that a part must gain to be chosen. */
 static int predict_gate(const Sequence *s, StagePrediction *p)
 {
-    usec_t whole, least;
+    usec_t whole, least = USEC_INFINITY;
     int r = play(s, false, 0, USEC_INFINITY, &p->usec[POLICY_GATE], &whole);
 
     p->hold = whole;
     p->gate_whole = true;
-    least = p->usec[POLICY_GATE] - p->usec[POLICY_GATE] / 50;
+    if (whole <= s->f->deadline)
+        least = p->usec[POLICY_GATE] - p->usec[POLICY_GATE] / 50;
     for (size_t i = 0; r >= 0 && i < ELEMENTSOF(bins); i += stride_of(s))
         for (size_t k = 0; r >= 0 && k < ELEMENTSOF(holds_percent); k += stride_of(s)) {
             usec_t hold = whole * holds_percent[k] / 100, t;

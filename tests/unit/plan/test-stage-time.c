@@ -108,6 +108,18 @@ static void only_reads(void **state)
     assert_true(predict(&x).usec[POLICY_GATE] <= t);
 }
 
+/* A reader waits for what is on its way: 10 MB take 100 ms. */
+static void a_read_on_its_way_is_awaited(void **state)
+{
+    Example x;
+    usec_t t;
+
+    example(&x, &deep, 1, 10 * MB, 500 * MSEC, 400 * MSEC);
+    x.reads[0].need = 10 * MSEC;
+    assert_int_equal(stage_time_replayed(&x.f, false, 1000, 0, &t, NULL), 0);
+    assert_true(t >= 200 * MSEC && t <= 260 * MSEC); /* 100 ms computed, and the start */
+}
+
 /* Half is computed, half is waited: reading ahead of the reader hides what is waited for. */
 static void reading_overlaps_with_computing(void **state)
 {
@@ -136,6 +148,7 @@ static void metadata_gains_its_share(void **state)
     assert_int_equal(stage_time_replayed(&x.f, true, 0, 0, &some, NULL), 0);
     assert_int_equal(stage_time_replayed(&x.f, false, 1000, 0, &all, NULL), 0);
     assert_true(all < some && some < USEC_PER_SEC);
+    assert_true(some > 550 * MSEC); /* 200 ms computed, half of 800 ms waited */
 }
 
 static void a_slow_disk_is_swept(void **state)
@@ -152,9 +165,13 @@ static void a_slow_disk_is_swept(void **state)
     assert_true(p.usec[POLICY_GATE] < 2 * USEC_PER_SEC);
     assert_true(p.usec[POLICY_CONCURRENT] > p.usec[POLICY_GATE]);
     /* No hold is longer than the deadline. */
-    x.f.deadline = 100 * MSEC;
+    x.f.deadline = 20 * MSEC;
     p = predict(&x);
-    assert_true(p.usec[POLICY_GATE] == USEC_INFINITY || p.hold <= 100 * MSEC);
+    assert_true(p.usec[POLICY_GATE] == USEC_INFINITY);
+    x.f.deadline = 300 * MSEC;
+    p = predict(&x);
+    assert_true(p.usec[POLICY_GATE] < 6 * USEC_PER_SEC);
+    assert_true(!p.gate_whole && p.hold <= 300 * MSEC);
     x.f.deadline = 0;
     assert_true(predict(&x).best != POLICY_GATE);
 }
@@ -180,7 +197,7 @@ static void an_unmeasured_stage_is_replayed(void **state)
 
     example(&x, &flash, 300, 100000, 0, 0);
     p = predict(&x);
-    assert_true(p.best != POLICY_OFF);
+    assert_true(p.best != POLICY_OFF && p.best != POLICY_GATE);
     assert_true(p.usec[POLICY_OFF] > 300 * MSEC && p.usec[POLICY_OFF] < 2 * USEC_PER_SEC);
     x.f.n_reads = 0;
     assert_true(predict(&x).best != POLICY_OFF);
@@ -259,6 +276,7 @@ int main(void)
             cmocka_unit_test(a_stage_without_replay_takes_what_was_measured),
             cmocka_unit_test(nothing_is_gained_where_nothing_waits),
             cmocka_unit_test(only_reads),
+            cmocka_unit_test(a_read_on_its_way_is_awaited),
             cmocka_unit_test(reading_overlaps_with_computing),
             cmocka_unit_test(metadata_gains_its_share),
             cmocka_unit_test(a_slow_disk_is_swept),
