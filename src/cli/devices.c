@@ -201,8 +201,8 @@ static void apply(const DeviceRecord *d, Volume *v)
     device_refine(&e.profile, d->sweeps, d->n_sweeps);
     if (e.seeks_clear) {
         v->seeks_slowly = e.seeks_slowly;
-        if (e.seeks_slowly)
-            v->device_class = DEVICE_CLASS_HDD;
+        if (e.depth_measured)
+            v->device_class = device_class_of_profile(&e.profile);
         else if (v->device_class == DEVICE_CLASS_HDD)
             v->device_class = DEVICE_CLASS_UNKNOWN;
     }

@@ -21,3 +21,21 @@ const DeviceProfile *device_profile_of_class(DeviceClass c)
 {
     return &profiles[(int)c >= 0 && c < _DEVICE_CLASS_MAX ? c : DEVICE_CLASS_UNKNOWN];
 }
+
+/* Below this depth a device serves one request at a time, and a second one hides its pauses. */
+#define PARALLEL_MIN 3U
+
+/* A latency that only many parallel reads make up for. */
+#define REMOTE_USEC 1000
+
+/* A card, in bytes a usec; an eMMC is faster. */
+#define CARD_RATE_MAX 80
+
+DeviceClass device_class_of_profile(const DeviceProfile *d)
+{
+    if (d->seek_max_usec > 0)
+        return DEVICE_CLASS_HDD;
+    if (d->depth < PARALLEL_MIN)
+        return d->rate_bytes_per_usec <= CARD_RATE_MAX ? DEVICE_CLASS_SD : DEVICE_CLASS_EMMC;
+    return d->fixed_usec >= REMOTE_USEC ? DEVICE_CLASS_NETDISK : DEVICE_CLASS_SSD;
+}

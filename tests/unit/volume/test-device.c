@@ -335,6 +335,12 @@ static void extreme_samples_make_a_usable_profile(void **state)
     free(samples);
 }
 
+static void the_class_follows_the_profile(void **state)
+{
+    for (DeviceClass c = DEVICE_CLASS_UNKNOWN + 1; c < _DEVICE_CLASS_MAX; c++)
+        assert_int_equal(device_class_of_profile(device_profile_of_class(c)), c);
+}
+
 static void sweeps_correct_a_profile_that_is_far_off(void **state)
 {
     const DeviceProfile hdd = *device_profile_of_class(DEVICE_CLASS_HDD);
@@ -388,6 +394,7 @@ int main(void)
             cmocka_unit_test(thin_ranges_count_only_if_there_is_nothing_else),
             cmocka_unit_test(without_samples_the_start_stands),
             cmocka_unit_test(extreme_samples_make_a_usable_profile),
+            cmocka_unit_test(the_class_follows_the_profile),
             cmocka_unit_test(sweeps_correct_a_profile_that_is_far_off),
             cmocka_unit_test(the_oldest_sample_goes_first),
     };
