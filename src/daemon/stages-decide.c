@@ -47,6 +47,7 @@ struct StageMachine {
     bool enough;     /* the session's recording has ended */
     usec_t finished; /* when the boot did; USEC_INFINITY: not yet */
     bool display_manager_known, display_manager;
+    bool greeter; /* one has been there in this boot */
     unsigned n_logins, n_members;
     LoginUser *beginner; /* the user whose session began the login that is being recorded */
     /* While the stage may settle; USEC_INFINITY otherwise */
@@ -58,7 +59,8 @@ struct StageMachine {
 
 /* An event may have happened before headstartd started. The clock starts at CLOCK_ZERO, so that the
  * times of such events are not negative. */
-#define CLOCK_ZERO (24 * USEC_PER_HOUR)
+#define AUTOLOGIN_AFTER_USEC (2 * USEC_PER_SEC)
+#define CLOCK_ZERO           (24 * USEC_PER_HOUR)
 
 /* A login that ends before it settles does not count as a login, but recording it costs work. So
  * for each of `user_logins_max` at most this many attempts are made. */
@@ -149,6 +151,7 @@ static int put_session(StageMachine *m, const StageEvent *e)
     }
     s->uid = e->uid;
     s->class = e->class;
+    m->greeter = m->greeter || e->class == SESSION_CLASS_GREETER;
     s->active = e->active;
     s->graphical = e->graphical;
     s->console = e->console;
@@ -337,6 +340,15 @@ static LoginUser *count_attempt(StageMachine *m, uint32_t uid)
     return u;
 }
 
+/* True if nobody was asked: without a greeter, a session begins during the boot or so soon after it
+ * that nobody can have typed a name and a password. */
+static bool is_automatic(const StageMachine *m, const LoginSession *s)
+{
+    if (m->greeter)
+        return false;
+    return m->finished == USEC_INFINITY || s->began < m->finished + AUTOLOGIN_AFTER_USEC;
+}
+
 /* Decides what a new login session means, or one that has become a login. */
 static void consider(StageMachine *m, LoginSession *s, StageDecision *ret)
 {
@@ -362,7 +374,7 @@ static void consider(StageMachine *m, LoginSession *s, StageDecision *ret)
         return;
     }
     m->beginner = user;
-    automatic = m->stage == STAGE_BOOT && !greeter_is_active(m);
+    automatic = is_automatic(m, s);
     leave(m, STAGE_ACTION_BEGIN, STAGE_LOGIN, s->uid, false, ret);
     ret->automatic = automatic;
     join(m, s, ret);

@@ -225,6 +225,13 @@ TEST(automatic, {2, MANAGER},
 TEST(automatic_console, {2, NO_MANAGER},
      {8, IS_UP, "1", 1000, CONSOLE, BEGINS(STAGE_LOGIN, 1000), .automatic = true}, {9, FINISHED},
      {9.5, QUIET}, {12.5, QUIET, BEGINS(STAGE_SESSION, 1000)})
+/* The boot has just finished. Nobody types that fast, but a person may be later. */
+TEST(automatic_after_the_boot, {2, NO_MANAGER}, {9, FINISHED, PAUSES},
+     {10.9, IS_UP, "1", 1000, CONSOLE, BEGINS(STAGE_LOGIN, 1000), .automatic = true})
+TEST(typed_after_the_boot, {2, NO_MANAGER}, {9, FINISHED, PAUSES},
+     {11.1, IS_UP, "1", 1000, CONSOLE, BEGINS(STAGE_LOGIN, 1000)})
+TEST(typed_at_a_quick_greeter, {2, MANAGER}, {8, IS_UP, GREETER},
+     {9, IS_UP, "2", 1000, SCREEN, BEGINS(STAGE_LOGIN, 1000)})
 /* The boot never finishes: the login ends by its upper bound. */
 TEST(automatic_hangs, {2, MANAGER},
      {8, IS_UP, "1", 1000, SCREEN, BEGINS(STAGE_LOGIN, 1000), .automatic = true}, {127, NOTHING},
@@ -475,6 +482,9 @@ int main(void)
             cmocka_unit_test(list),
             cmocka_unit_test(late_start),
             cmocka_unit_test(unknown_kind),
+            cmocka_unit_test(automatic_after_the_boot),
+            cmocka_unit_test(typed_after_the_boot),
+            cmocka_unit_test(typed_at_a_quick_greeter),
             cmocka_unit_test(no_bus),
             cmocka_unit_test(long_session),
             cmocka_unit_test(clock_back),
