@@ -35,7 +35,8 @@ class Variant:
         return [s for s in scenarios if s in self.scenarios]
 
     def result(self):
-        """What is found out about it beside its samples, for a file. recall() takes it back."""
+        """Further findings about the variant, besides its samples, in a form that can be stored. recall() takes
+        it back."""
         return {"judged": self.judged, "facts": self.facts, "notes": self.notes}
 
     def recall(self, result):

@@ -116,7 +116,7 @@ static unsigned count_temporaries(const char *directory)
     return n;
 }
 
-/* What a killed writer left goes with the next write; what a living one holds stays. */
+/* The next write removes the temporary file of a killed writer, but not that of a running one. */
 static void temporary_files_of_killed_writers_go(void **state)
 {
     struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};

@@ -142,7 +142,7 @@ static void test_sessions(void **state)
     assert_int_equal(association_n_rules(p), 4);
 }
 
-/* The hybrid makes what either offers. */
+/* The hybrid predicts the items of both its parts. */
 static void test_hybrid(void **state)
 {
     PredictorParameters par = defaults("hybrid");

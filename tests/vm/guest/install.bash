@@ -21,6 +21,6 @@ StandardOutput=null
 WantedBy=multi-user.target
 END
     check "something below /home is read at boot" systemctl enable hsvm-home.service
-    # What systemd's units of it are, for the artefacts.
+    # Writes the state of headstart's units to the artefacts.
     systemctl list-unit-files --no-pager 'headstart*' >"$out/unit-files"
 }
