@@ -59,8 +59,10 @@ struct StageMachine {
 
 /* An event may have happened before headstartd started. The clock starts at CLOCK_ZERO, so that the
  * times of such events are not negative. */
+#define CLOCK_ZERO (24 * USEC_PER_HOUR)
+
+/* A session that begins this soon after the boot is an automatic login. */
 #define AUTOLOGIN_AFTER_USEC (2 * USEC_PER_SEC)
-#define CLOCK_ZERO           (24 * USEC_PER_HOUR)
 
 /* A login that ends before it settles does not count as a login, but recording it costs work. So
  * for each of `user_logins_max` at most this many attempts are made. */
