@@ -9,6 +9,8 @@ _headstart() {
         [history]='--stage= --limit='
         [measure]='--stage='
         [doctor]=''
+        [metrics]='--output='
+        [explain]='--last-boot --last-login --limit='
         [show]='--limit='
         [record]='--stage= --output= --exact'
         [learn]='--rebuild'

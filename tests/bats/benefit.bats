@@ -204,3 +204,108 @@ planned() {
     : >"$HS_STATE/refresh-wanted"
     result packages note
 }
+
+@test "explain: a file, an application, and what is in no pack" {
+    local stage
+    hs_filesystem ext4 64
+    HS_ROOT=$HS_MNT
+    mkdir -p "$HS_MNT/usr/bin" "$HS_MNT/home" "$HS_STATE/traces"
+    head -c 300000 /dev/urandom >"$HS_MNT/usr/bin/app"
+    head -c 200000 /dev/urandom >"$HS_MNT/home/private"
+    chown 1000 "$HS_MNT/home/private"
+    sync -f "$HS_MNT"
+    for stage in boot login; do
+        "$BATS_TEST_DIRNAME/make-trace" "$HS_MNT" "$HS_LOOP" $stage 1793520000 /usr/bin/app /home/private \
+            >"$HS_STATE/traces/20261101T080000-$stage.json"
+    done
+    refused 1 "nothing was learned yet" explain /usr/bin/app
+    hs learn --quiet
+    run -0 hs explain /usr/bin/app
+    [[ $output == *"no pack was planned"* ]]
+    hs plan --quiet
+    run -0 hs explain --json=short /usr/bin/app
+    echo "$output"
+    jq -e '.path == "/usr/bin/app" and (.stages | map(.stage) | unique) == ["boot", "login"]' <<<"$output"
+    jq -e 'all(.stages[] | select(.uid == null); .in_pack and .pack_bytes >= 300000 and .probability > 0.99)' <<<"$output"
+    jq -e '.stages[0].sessions > 0 and .stages[0].sessions_used == .stages[0].sessions' <<<"$output"
+    # The name of an application is enough, and its files are shown.
+    run -0 hs explain app
+    [[ $output == *"File: /usr/bin/app"* && $output == *"in the pack"* && $output == *"/home/private"* ]]
+    # The pack of a boot holds no files of users.
+    run -0 hs explain --json=short /home/private
+    jq -e '.stages[] | select(.stage == "boot") | .in_pack == false and (.why | test("owner"))' <<<"$output"
+    rm "$HS_MNT/home/private"
+    run -0 hs explain /home/private
+    [[ $output == *"the file does not exist"* ]]
+    refused 1 "no recorded boot, login or session has used it" explain /nowhere
+    refused 1 "no recorded boot, login or session has used it" explain nobody-runs-this
+    refused 2 "either a path or an application" explain
+    refused 2 "either a path or an application" explain --last-boot /x
+    refused 1 "no boot was recorded yet" explain --last-boot
+}
+
+@test "explain --last-login: why it was replayed so, what it missed and what it wasted" {
+    hs_filesystem ext4 64
+    HS_ROOT=$HS_MNT
+    mkdir -p "$HS_MNT/usr/bin" "$HS_STATE/traces"
+    local f
+    for f in app used wasted missed; do head -c 300000 /dev/urandom >"$HS_MNT/usr/bin/$f"; done
+    sync -f "$HS_MNT"
+    trace() {
+        "$BATS_TEST_DIRNAME/make-trace" "$HS_MNT" "$HS_LOOP" login "$@" >"$HS_STATE/traces/$(date -u -d "@$1" +%Y%m%dT%H%M%S)-login.json"
+    }
+    trace 1793520000 /usr/bin/app /usr/bin/used /usr/bin/wasted
+    hs learn --quiet
+    hs plan --quiet
+    trace 1793606400 /usr/bin/app /usr/bin/used /usr/bin/missed
+    f=$(ls "$HS_STATE/traces" | tail -n 1)
+    python3 - "$("$HEADSTART" show --json=short "$HS_STATE/traces/$f" | jq .start_realtime_usec)" >"$HS_STATE/history.jsonl" <<'END'
+import json, sys
+print(json.dumps({"version": 1, "stage": "login", "flags": ["control"], "policy": "idle", "outcome": "control",
+                  "usage": "per-page", "start_realtime_usec": int(sys.argv[1]), "ready_usec": 9000000}))
+END
+    run -0 hs explain --last-login
+    echo "$output"
+    [[ $output == *"Because: a control session: replay was off to measure what it saves"* ]]
+    [[ $output == *"Use observed: per-page"* && $output == *"Not compared because: first session"* ]]
+    run -0 hs explain --last-login --json=short
+    jq -e '.compared and .missed[0].path == "/usr/bin/missed" and .missed[0].bytes >= 300000' <<<"$output"
+    jq -e '(.wasted | map(.path)) == ["/usr/bin/wasted"]' <<<"$output"
+}
+
+# metrics FILE: prints "NAME{LABELS} VALUE" of each sample, as the parser of Prometheus reads it.
+metrics() {
+    /usr/bin/python3 - "$1" <<'END'
+import sys
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+for family in text_string_to_metric_families(open(sys.argv[1]).read()):
+    for s in family.samples:
+        print(s.name, ",".join(f"{k}={v}" for k, v in sorted(s.labels.items())), s.value)
+END
+}
+
+@test "metrics: OpenMetrics that its parser accepts, with the figures of status" {
+    /usr/bin/python3 -c 'import prometheus_client.openmetrics.parser' || skip "needs python3-prometheus-client"
+    local f=$HS_TMP/headstart.prom
+    run -0 hs metrics --output="$f"
+    [ "$(tail -n 1 "$f")" = "# EOF" ]
+    [ "$(stat -c %a "$f")" = 644 ]
+    metrics "$f" >"$HS_TMP/samples"
+    grep -qx "headstart_sessions replay=yes,stage=boot 0" "$HS_TMP/samples"
+    ! grep -q saved_ratio "$HS_TMP/samples" || false
+    "$CHECK_BENEFIT" make 3 400 >"$HS_STATE/history.jsonl"
+    hs metrics >"$f"
+    metrics "$f" >"$HS_TMP/samples"
+    cat "$HS_TMP/samples"
+    run -0 hs status --json=short
+    while read -r name labels value; do
+        case $name,$labels in
+        headstart_saved_ratio,bound=low,stage=boot)
+            jq -e --argjson v "$value" '.benefit[0].saved_low - $v | fabs < 1e-6' <<<"$output" ;;
+        headstart_sessions,replay=no,stage=login)
+            jq -e --argjson v "$value" '.benefit[1].n_control == $v' <<<"$output" ;;
+        esac
+    done <"$HS_TMP/samples"
+    [ "$(grep -c ^headstart_saved_ratio "$HS_TMP/samples")" -eq 6 ]
+    ! grep -q '1000\|/' <(cut -d' ' -f1,2 "$HS_TMP/samples") || false
+}

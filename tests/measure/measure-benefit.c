@@ -176,6 +176,7 @@ int main(int argc, char **argv)
     unsigned *off = calloc(histories + 1, sizeof(*off));
     int r;
 
+    setvbuf(stdout, NULL, _IOLBF, 0);
     if (!off || histories == 0)
         return 2;
     r = curve ? print_curve(histories, off) : print_table(histories, off);
