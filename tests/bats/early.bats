@@ -253,3 +253,25 @@ for _ in range(3):
     [ -e "$HS_RUN/replay-boot.early" ]
     logged 1
 }
+
+# as_pid_1 absent|present: runs headstart-init as PID 1 with two arguments, on an empty /run, or on one where
+# an initrd has left its directory. A stand-in of the real init prints its arguments and that directory.
+as_pid_1() {
+    [ -e /sbin/init ] || skip "needs the command init"
+    printf '#!/bin/sh\necho "init $* as PID $$:" $(ls -A /run/headstart)\n' >"$HS_TMP/init"
+    chmod +x "$HS_TMP/init"
+    # shellcheck disable=SC2016 # the inner shell expands it
+    timeout 60 unshare --mount sh -c '
+        mount -t tmpfs none /run
+        [ "$0" = absent ] || mkdir /run/headstart
+        mount --bind "$1" "$(readlink -f /sbin/init)"
+        exec unshare --pid --fork --mount-proc "$2" some word' "$1" "$HS_TMP/init" "$HEADSTART_INIT" 3>&-
+}
+
+@test "as PID 1 it starts the recording and executes the real init; after an initrd it only does the latter" {
+    need_root
+    run -0 as_pid_1 absent
+    [ "$output" = "init some word as PID 1: handover" ]
+    run -0 as_pid_1 present
+    [ "$output" = "init some word as PID 1:" ]
+}
