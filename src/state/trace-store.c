@@ -279,6 +279,10 @@ static int describe_files(Stock *s)
         if (fstatat(s->fd, s->names[i], &st, AT_SYMLINK_NOFOLLOW) >= 0) {
             f->bytes = (uint64_t)MAX(st.st_size, 0);
             f->modified = (usec_t)MAX(st.st_mtim.tv_sec, 0) * USEC_PER_SEC;
+        } else if (errno != ENOENT) {
+            /* A file of unknown age is not one that is too old. */
+            r = -errno;
+            break;
         }
         if (f->kind == RETENTION_TRACE && trace_peek(s->fd, s->names[i], &id) >= 0)
             f->uid = id.uid;
