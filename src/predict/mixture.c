@@ -250,6 +250,12 @@ static bool is_stranger(const Mixture *m)
     return !m->user || decayed_sum_is_zero(m->user->sessions);
 }
 
+/* Whose habits are asked for. */
+static const UserHistory *user_of(const Mixture *m)
+{
+    return is_stranger(m) ? m->chains->histories[0] : m->user;
+}
+
 /* Computes the rates of the chains, and from them the chances that each application is next. */
 static int rate_chains(Mixture *m)
 {
@@ -383,8 +389,7 @@ static void set_weights(Mixture *m)
 
     expert_weights_next_init(m->weights);
     expert_weights_update(c->histories[0]->weights.next[m->bucket], EXPERTS, c->weight, m->weights);
-    if (m->user)
-        expert_weights_update(m->user->weights.next[m->bucket], EXPERTS, c->weight, m->weights);
+    expert_weights_update(user_of(m)->weights.next[m->bucket], EXPERTS, c->weight, m->weights);
     for (unsigned k = 0; k < EXPERTS; k++)
         sum += m->weights[k] *= m->boosts[k];
     for (unsigned k = 0; k < EXPERTS; k++)
@@ -449,8 +454,7 @@ static void get_remaining(const Mixture *m, usec_t horizon, Remaining *ret)
     for (unsigned i = 0; i < CHAINS_AGES; i++)
         ret->end[i] = mean;
     learn_ends(c, all, ret->end);
-    if (m->user)
-        learn_ends(c, m->user, ret->end);
+    learn_ends(c, user_of(m), ret->end);
     for (unsigned i = 0; i < CHAINS_AGES; i++) {
         usec_t end = MIN(chains_age_end(i), until), begin = MAX(age, start);
 
@@ -555,8 +559,7 @@ static void get_horizon_mixture(const Mixture *m, unsigned horizon, double *ret)
     expert_weights_horizon_init(horizon, ret);
     expert_weights_update(c->histories[0]->weights.horizon[horizon], HORIZON_EXPERTS, c->weight,
                           ret);
-    if (m->user)
-        expert_weights_update(m->user->weights.horizon[horizon], HORIZON_EXPERTS, c->weight, ret);
+    expert_weights_update(user_of(m)->weights.horizon[horizon], HORIZON_EXPERTS, c->weight, ret);
 }
 
 /* The final weights of a class: those of the mixture and of each expert alone, by their losses. */
@@ -568,10 +571,9 @@ static void get_class_weights(const Mixture *m, unsigned horizon, double *ret)
 
     get_horizon_mixture(m, horizon, ret);
     expert_losses_apply(c->histories[0]->weights.losses[horizon], HORIZON_LOSSES, c->weight,
-                        is_stranger(m) ? LOSS_RATE : LOSS_RATE * OTHERS_SHARE, posterior);
-    if (m->user)
-        expert_losses_apply(m->user->weights.losses[horizon], HORIZON_LOSSES, c->weight, LOSS_RATE,
-                            posterior);
+                        LOSS_RATE * OTHERS_SHARE, posterior);
+    expert_losses_apply(user_of(m)->weights.losses[horizon], HORIZON_LOSSES, c->weight, LOSS_RATE,
+                        posterior);
     /* An expert that had no weight at the beginning is not asked alone. */
     for (unsigned k = 0; k < HORIZON_LOSSES; k++) {
         asked[k] = k == HORIZON_EXPERTS || ret[k] > 0;
@@ -609,7 +611,7 @@ static double chance_within(const Mixture *m, size_t row, const double *weights)
 static double correct_promise(const Mixture *m, usec_t horizon, double p)
 {
     static const double start[HORIZON_CLASSES] = {6000, 200, 100};
-    const UserHistory *h = is_stranger(m) ? m->chains->histories[0] : m->user;
+    const UserHistory *h = user_of(m);
     double share;
     unsigned class = horizon_class(horizon, &share);
 

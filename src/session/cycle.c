@@ -209,10 +209,7 @@ int cycle_observe(Cycle *c, const CycleEvent *e)
 /* Computes guesses and scores for both horizons. */
 static int predict(Cycle *c, EventTime t)
 {
-    const usec_t horizons[_CYCLE_HORIZON_MAX] = {
-            [CYCLE_HORIZON_INTERVAL] = c->parameters.interval,
-            [CYCLE_HORIZON_SESSION] = USEC_INFINITY,
-    };
+    const usec_t session = USEC_INFINITY;
     const CycleObjects *m = &c->objects;
     const ObjectTable table = {
             .items = m->items,
@@ -222,7 +219,12 @@ static int predict(Cycle *c, EventTime t)
             .chances = m->chances,
             .worth = m->worth,
     };
-    int r = mixture_predict(c->mixture, t, horizons, _CYCLE_HORIZON_MAX, c->guesses);
+    int r = mixture_predict(c->mixture, t, &session, 1, &c->guesses[CYCLE_HORIZON_SESSION]);
+
+    /* The order of the evaluation (simulate.c): what starts next comes first. */
+    if (r >= 0)
+        r = mixture_rank(c->mixture, t, c->parameters.interval,
+                         &c->guesses[CYCLE_HORIZON_INTERVAL]);
 
     for (unsigned k = 0; r >= 0 && k < _CYCLE_HORIZON_MAX; k++)
         r = object_scores_compute(&c->scores[k], &table, &c->guesses[k]);

@@ -199,6 +199,25 @@ static void horizons(void **state)
         guesses_done(&g[i]);
 }
 
+/* A new user has the sessions of everybody: the promise until the session ends is that of the user
+ * who is known. */
+static void a_new_user_has_everybodys_sessions(void **state)
+{
+    _cleanup_mixture_ Mixture *m = make();
+    unsigned at = 100;
+    double known, stranger;
+
+    train_pair(m, 1000, &at, 'A', 'B');
+    /* Followed only: a session that ends at once would be learned. */
+    assert_int_equal(mixture_begin(m, at_sec(at), 1000, false), 0);
+    known = guess_within(m, at, 'A', USEC_INFINITY);
+    mixture_end(m, at_sec(at));
+    assert_int_equal(mixture_begin(m, at_sec(at), 1001, false), 0);
+    stranger = guess_within(m, at, 'A', USEC_INFINITY);
+    assert_true(known > 0.9);
+    assert_true(fabs(known - stranger) < 0.01);
+}
+
 /* The chains of a mixture, saved and loaded, give the same predictions: the weights go with them.
  */
 static void chains_are_all_that_is_known(void **state)
@@ -290,10 +309,15 @@ static void bad_ids(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-            cmocka_unit_test(what_follows_is_predicted),    cmocka_unit_test(users_are_told_apart),
-            cmocka_unit_test(following_is_not_learning),    cmocka_unit_test(horizons),
-            cmocka_unit_test(chains_are_all_that_is_known), cmocka_unit_test(memory_is_linear),
-            cmocka_unit_test(processes_are_counted),        cmocka_unit_test(bad_ids),
+            cmocka_unit_test(what_follows_is_predicted),
+            cmocka_unit_test(users_are_told_apart),
+            cmocka_unit_test(following_is_not_learning),
+            cmocka_unit_test(horizons),
+            cmocka_unit_test(a_new_user_has_everybodys_sessions),
+            cmocka_unit_test(chains_are_all_that_is_known),
+            cmocka_unit_test(memory_is_linear),
+            cmocka_unit_test(processes_are_counted),
+            cmocka_unit_test(bad_ids),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
