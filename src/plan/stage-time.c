@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Over 500 lines in one file: one simulation of a stage, whose reads, replay and readers share one
+ * clock and one device. */
+
 #include "plan/stage-time.h"
 
 #include "base/ranges.h"
