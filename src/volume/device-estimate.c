@@ -216,7 +216,7 @@ static void estimate_seeks(const DeviceSamples *s, double size, const DeviceProf
     uint64_t wait;
 
     collect(s, DEVICE_SAMPLE_NEAR, has_distance, 0, time_of, 0, x);
-    d->fixed_usec = fmax(quantile(x, 0.25) - 4096 / d->rate_bytes_per_usec, 1);
+    d->fixed_usec = fmax(quantile(x, 0.1) - 4096 / d->rate_bytes_per_usec, 1);
     e->latency_measured = true;
     d->depth = 1;
     e->depth_measured = true;

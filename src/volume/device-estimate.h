@@ -11,7 +11,8 @@
  * - The device seeks slowly if the lower quartile of FAR is at least 3 ms and four times the lowest
  *   tenth of NEAR at distance 0: a mechanical disk reads the next block from its buffer. Across a
  *   network both take equally long.
- * - Latency: the lower quartile of NEAR at distance 0 if the device seeks slowly, else of FAR. A
+ * - Latency: the lowest tenth of NEAR at distance 0 if the device seeks slowly, else the lower
+ *   quartile of FAR. A
  *   busy processor delays single reads most.
  * - Seek time: the line through FAR over the root of the distance (Theil-Sen: the median of the
  *   slopes of all pairs; Sen, Estimates of the regression coefficient based on Kendall's tau,
