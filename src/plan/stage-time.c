@@ -495,6 +495,14 @@ static size_t stride_of(const Sequence *s)
     return s->f->n_reads > READS_MANY ? 4 : 1;
 }
 
+static bool seeks(const StageFacts *f)
+{
+    for (size_t i = 0; i < f->n_devices; i++)
+        if (f->devices[i].profile->seek_max_usec > 0)
+            return true;
+    return false;
+}
+
 static int predict_concurrent(const Sequence *s, StagePrediction *p)
 {
     for (size_t i = 0; i < ELEMENTSOF(bins); i += stride_of(s)) {
@@ -522,6 +530,9 @@ static int predict_gate(const Sequence *s, StagePrediction *p)
     p->gate_whole = true;
     if (whole <= s->f->deadline)
         least = p->usec[POLICY_GATE] - p->usec[POLICY_GATE] / 50;
+    /* What readers next to the rest of a sweep cost a disk that seeks was not measured. */
+    if (seeks(s->f) && whole <= s->f->deadline)
+        return r;
     for (size_t i = 0; r >= 0 && i < ELEMENTSOF(bins); i += stride_of(s))
         for (size_t k = 0; r >= 0 && k < ELEMENTSOF(holds_percent); k += stride_of(s)) {
             usec_t hold = whole * holds_percent[k] / 100, t;
@@ -548,14 +559,6 @@ static const Policy on_seeking[N_CANDIDATES] = {POLICY_IDLE, POLICY_GATE, POLICY
                                                 POLICY_METADATA};
 static const Policy on_others[N_CANDIDATES] = {POLICY_IDLE, POLICY_CONCURRENT, POLICY_GATE,
                                                POLICY_METADATA};
-
-static bool seeks(const StageFacts *f)
-{
-    for (size_t i = 0; i < f->n_devices; i++)
-        if (f->devices[i].profile->seek_max_usec > 0)
-            return true;
-    return false;
-}
 
 static void choose(const StageFacts *f, StagePrediction *p)
 {
