@@ -19,7 +19,7 @@
 #include "predict/chains.h"
 #include "predict/guesses.h"
 
-#define MIXTURE_LEARN_ALL 256U
+#define MIXTURE_LEARN_ALL 512U
 
 /* The window of the chains (Chains.window_usec) where nothing else is said. */
 #define MIXTURE_CHAIN_WINDOW (600 * USEC_PER_SEC)
