@@ -6,14 +6,14 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/rooted.h"
+#include "device/block-device.h"
+#include "device/measure.h"
 #include "pack/pack.h"
 #include "plan/cost-model.h"
 #include "session/machine.h"
 #include "state/packs.h"
 #include "state/replay-status.h"
 #include "state/state.h"
-#include "volume/block-device.h"
-#include "volume/device-measure.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

@@ -4,8 +4,8 @@
 /* The measured devices of the mounted filesystems. */
 
 #include "cli/cli.h"
+#include "device/estimate.h"
 #include "state/device-store.h"
-#include "volume/device-estimate.h"
 #include "volume/volume.h"
 
 typedef enum DevicesMode {
@@ -15,7 +15,7 @@ typedef enum DevicesMode {
 
 /* Sets profile, class and seeks_slowly of each volume whose device was measured; others keep the
  * typical values of their class. With DEVICES_MEASURE the devices are read for at most
- * DEVICE_PROBE_TIME_MAX in all (volume/device-probe.h), the root filesystem's first, but not while
+ * DEVICE_PROBE_TIME_MAX in all (device/probe.h), the root filesystem's first, but not while
  * the machine runs on battery and not removable ones. A file of devices that cannot be used is set
  * aside, with one line. Errors are not fatal: a device that cannot be measured keeps its values. */
 void devices_load(const Context *c, int state_fd, DevicesMode mode, VolumeTable *t);

@@ -13,12 +13,12 @@
 #include "cli/cli-state.h"
 #include "cli/devices.h"
 #include "cli/style.h"
+#include "device/probe.h"
 #include "pack/pack.h"
 #include "plan/cost-model.h"
 #include "state/replay-status.h"
 #include "state/rerecord.h"
 #include "state/trace-store.h"
-#include "volume/device-probe.h"
 #include "volume/root-kind.h"
 
 #include <fcntl.h>

@@ -87,7 +87,7 @@ typedef enum PackVolumeFlags {
     PACK_VOLUME_TOUCH_ENTRIES = 1 << 2, /* metadata has its own cache (xfs, btrfs): the opening
                                             pass also lists directories */
     PACK_VOLUME_SEEKS_SLOWLY = 1 << 3,  /* its disk was measured to seek slowly
-                                            (volume/device-estimate.h) */
+                                            (device/estimate.h) */
     PACK_VOLUME_FLAGS_ALL = (1 << 4) - 1,
 } PackVolumeFlags;
 

@@ -8,7 +8,7 @@
  * tests/bench/diskmodel.c simulates the same disk. Pure. */
 
 #include "base/time-util.h"
-#include "volume/device-profile.h"
+#include "device/profile.h"
 
 typedef struct CostRequest {
     uint64_t offset; /* bytes on the device */

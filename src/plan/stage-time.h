@@ -16,7 +16,7 @@
  * first use, each bin in the order of place. The reader begins after `hold`. */
 
 #include "base/vocabulary.h"
-#include "volume/device-profile.h"
+#include "device/profile.h"
 
 #include "base/time-util.h"
 

@@ -3,7 +3,7 @@
 #include "record/volume-snapshots.h"
 
 #include "base/clock.h"
-#include "volume/block-device.h"
+#include "device/block-device.h"
 
 #include <string.h>
 

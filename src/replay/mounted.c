@@ -3,8 +3,8 @@
 #include "replay/mounted.h"
 
 #include "base/rooted.h"
+#include "device/block-device.h"
 #include "replay/superblock.h"
-#include "volume/block-device.h"
 #include "volume/mount-table.h"
 
 #include <fcntl.h>

@@ -7,10 +7,10 @@
 #include "base/directory.h"
 #include "base/open.h"
 #include "base/ownership.h"
+#include "device/block-device.h"
 #include "record/residency.h"
 #include "session/mount-dirs.h"
 #include "session/prefetch-internal.h"
-#include "volume/block-device.h"
 #include "volume/placed-ranges.h"
 
 #include <fcntl.h>

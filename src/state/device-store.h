@@ -5,7 +5,7 @@
  * identity of the disk below it. A cloned image on other hardware therefore starts anew.
  * docs/formats.md describes the file. Everything but loading and writing is pure. */
 
-#include "volume/device-samples.h"
+#include "device/samples.h"
 
 #define STATE_DEVICES "devices.json"
 

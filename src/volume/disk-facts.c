@@ -4,7 +4,7 @@
 
 #include "base/directory.h"
 #include "base/rooted.h"
-#include "volume/block-device.h"
+#include "device/block-device.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "base/rooted.h"
-#include "volume/block-device.h"
+#include "device/block-device.h"
 #include "volume/encryption.h"
 
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 #include "volume/ext2-metadata.h"
 
 #include "base/open.h"
-#include "volume/block-device.h"
+#include "device/block-device.h"
 
 #include <ext2fs/ext2fs.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "volume/metadata-deriver.h"
 #include "base/open.h"
 
-#include "volume/block-device.h"
+#include "device/block-device.h"
 #include "volume/ext2-metadata.h"
 
 #include <string.h>

@@ -7,7 +7,7 @@
 
 #include "base/macros.h"
 #include "base/vocabulary.h"
-#include "volume/device-profile.h"
+#include "device/profile.h"
 #include "volume/encryption.h"
 #include "volume/mountinfo.h"
 
@@ -28,7 +28,7 @@ typedef struct Volume {
     char *scheduler;    /* active I/O scheduler of `disk`, "" if unknown */
     bool rotational;    /* queue/rotational of the disk: virtio sets it for every disk */
     bool removable;     /* the medium can be changed (sysfs: USB sticks, card readers) */
-    bool seeks_slowly;  /* set from measurements (volume/device-estimate.h), not by the reader */
+    bool seeks_slowly;  /* set from measurements (device/estimate.h), not by the reader */
     DeviceClass device_class; /* by volume_classify() */
     DeviceProfile profile;    /* the reader sets that of the class */
     Encryption encryption;    /* of the devices below it */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "volume/block-device.h"
+#include "device/block-device.h"
 
 #include "base/directory.h"
 #include "base/rooted.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "volume/device-estimate.h"
+#include "device/estimate.h"
 
 #include <math.h>
 #include <stdlib.h>

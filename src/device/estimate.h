@@ -24,8 +24,8 @@
  *
  * Samples that the device answered with zeros count only if there are too few others. */
 
-#include "volume/device-profile.h"
-#include "volume/device-samples.h"
+#include "device/profile.h"
+#include "device/samples.h"
 
 typedef struct DeviceEstimate {
     DeviceProfile profile; /* measured, and from the start where `measured` says so */

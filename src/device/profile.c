@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "volume/device-profile.h"
+#include "device/profile.h"
 
 #define HDD                                                                               \
     {                                                                                     \

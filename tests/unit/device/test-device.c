@@ -4,9 +4,9 @@
  * knows the true parameters. */
 
 #include "bench/diskmodel.h"
+#include "device/estimate.h"
+#include "device/probe.h"
 #include "plan/cost-model.h"
-#include "volume/device-estimate.h"
-#include "volume/device-probe.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "volume/device-measure.h"
+#include "device/measure.h"
 
 #include "base/clock.h"
-#include "volume/block-device.h"
-#include "volume/device-profile.h"
+#include "device/block-device.h"
+#include "device/profile.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "volume/device-probe.h"
+#include "device/probe.h"
 
-#include "volume/device-estimate.h"
-#include "volume/device-profile.h"
+#include "device/estimate.h"
+#include "device/profile.h"
 
 /* The share of one plan. */
 #define STREAMS       3U

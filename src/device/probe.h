@@ -6,7 +6,7 @@
  * so that the profile rests on at least three moments. Pure. */
 
 #include "base/ranges.h"
-#include "volume/device-samples.h"
+#include "device/samples.h"
 
 /* The budget of all devices together in one plan. */
 #define DEVICE_PROBE_TIME_MAX  (500 * USEC_PER_MSEC)

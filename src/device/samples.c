@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "volume/device-samples.h"
+#include "device/samples.h"
 
-#include "volume/device-profile.h"
+#include "device/profile.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /* The parameters of a device on which the time of a request depends: measured on this device
- * (volume/device-measure.h), or typical of its class. plan/cost-model.h computes times from them.
+ * (device/measure.h), or typical of its class. plan/cost-model.h computes times from them.
  * Pure. */
 
 #include "base/macros.h"

@@ -4,7 +4,7 @@
 /* Measures a block device by reading it (O_DIRECT, asynchronous I/O, idle I/O priority): it caches
  * nothing and writes nothing. */
 
-#include "volume/device-probe.h"
+#include "device/probe.h"
 
 /* How long a read that hangs may hold the caller beyond the budget of the run. */
 #define DEVICE_MEASURE_HANG_MAX (500 * USEC_PER_MSEC)

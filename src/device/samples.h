@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Samples: the times of reads that a measurement (volume/device-measure.h) took of a device. They
- * are kept over several plans (state/device-store.h). volume/device-estimate.h computes the profile
+/* Samples: the times of reads that a measurement (device/measure.h) took of a device. They
+ * are kept over several plans (state/device-store.h). device/estimate.h computes the profile
  * from them. Pure. */
 
 #include "base/macros.h"
