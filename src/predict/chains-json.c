@@ -3,9 +3,7 @@
 /* Chains as JSON: names sorted, histories by user (everybody's last), applications and pairs by
  * name, each DecayedSum as two numbers (current, previous generation), in the order of
  * chains_application_sums() and chains_pair_sums(). Application 0 of a history is the session's
- * beginning, the others are 1 + the index of their name. A row of the log is a session: its
- * beginning and length in milliseconds, then each start as the application's number and the time
- * since the session began. */
+ * beginning, the others are 1 + the index of their name. docs/formats.md lists the members. */
 
 #include "predict/chains-json.h"
 
