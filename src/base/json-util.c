@@ -222,6 +222,22 @@ char *json_unescape_bytes(const char *s)
     return out;
 }
 
+bool json_add_member(json_object *to, const char *key, json_object *value)
+{
+    if (to && json_object_object_add(to, key, value) == 0)
+        return true;
+    json_object_put(value);
+    return false;
+}
+
+bool json_add_item(json_object *to, json_object *value)
+{
+    if (to && json_object_array_add(to, value) == 0)
+        return true;
+    json_object_put(value);
+    return false;
+}
+
 int json_parse(const char *text, size_t size, int depth, struct json_object **ret,
                const char **ret_reason)
 {

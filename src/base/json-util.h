@@ -58,6 +58,11 @@ bool json_is_utf8(const char *s);
 char *json_escape_bytes(const char *s);
 char *json_unescape_bytes(const char *s);
 
+/* Adds `value` (NULL: null) to an object or an array, which then owns it. Frees it and returns
+ * false if there is no memory, or if `to` is NULL because there was none. */
+bool json_add_member(struct json_object *to, const char *key, struct json_object *value);
+bool json_add_item(struct json_object *to, struct json_object *value);
+
 /* Parses text into one JSON value of at most `depth` levels and nothing after it. 0, -EBADMSG (and
  * a static reason), -ENOMEM. */
 int json_parse(const char *text, size_t size, int depth, struct json_object **ret,

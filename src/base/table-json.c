@@ -52,10 +52,8 @@ static json_object *row_to_json(const Table *t, size_t row)
             continue;
         if (!table_cell_is_unknown(column->type, c) && !(v = cell_to_json(column->type, c)))
             return NULL;
-        if (json_object_object_add(o, column->key, v) < 0) {
-            json_object_put(v);
+        if (!json_add_member(o, column->key, v))
             return NULL;
-        }
     }
     return TAKE_PTR(o);
 }
@@ -70,10 +68,8 @@ json_object *table_to_json(const Table *t)
     for (size_t i = 0; a && i < table_n_rows(t); i++) {
         json_object *o = row_to_json(t, i);
 
-        if (!o || json_object_array_add(a, o) < 0) {
-            json_object_put(o);
+        if (!o || !json_add_item(a, o))
             return NULL;
-        }
     }
     return TAKE_PTR(a);
 }

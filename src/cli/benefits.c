@@ -2,6 +2,8 @@
 
 #include "cli/benefits.h"
 
+#include "base/json-util.h"
+
 #include <math.h>
 
 void benefits_done(Benefits *b)
@@ -80,7 +82,8 @@ static json_object *benefit_to_json(const Benefits *all, Stage stage, usec_t now
 {
     const Benefit *b = &all->stages[stage];
     const Effect *e = &b->effect;
-    json_object *o = json_object_new_object();
+    _cleanup_json_ json_object *o = json_object_new_object();
+    bool added = true;
     const struct {
         const char *key;
         json_object *value;
@@ -105,15 +108,16 @@ static json_object *benefit_to_json(const Benefits *all, Stage stage, usec_t now
     };
 
     for (size_t i = 0; i < ELEMENTSOF(members); i++)
-        json_object_object_add(o, members[i].key, members[i].value);
-    return o;
+        added = json_add_member(o, members[i].key, members[i].value) && added;
+    return added ? TAKE_PTR(o) : NULL;
 }
 
 json_object *benefits_to_json(const Benefits *b, usec_t now)
 {
-    json_object *a = json_object_new_array();
+    _cleanup_json_ json_object *a = json_object_new_array();
 
-    for (Stage s = STAGE_BOOT; a && s <= STAGE_LOGIN; s++)
-        json_object_array_add(a, benefit_to_json(b, s, now));
-    return a;
+    for (Stage s = STAGE_BOOT; s <= STAGE_LOGIN; s++)
+        if (!json_add_item(a, benefit_to_json(b, s, now)))
+            return NULL;
+    return TAKE_PTR(a);
 }

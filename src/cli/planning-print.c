@@ -4,6 +4,8 @@
 
 #include "cli/planning.h"
 
+#include "base/json-util.h"
+
 Table *planning_table(void)
 {
     static const Column columns[] = {
@@ -56,13 +58,13 @@ static void predictions_text(const PackContent *c, char *buf, size_t size)
 
 static json_object *predictions_to_json(const PackContent *c)
 {
-    json_object *o = json_object_new_object();
+    _cleanup_json_ json_object *o = json_object_new_object();
 
-    for (Policy k = 0; o && k < _POLICY_MAX; k++)
-        if (c->predicted_usec[k] > 0)
-            json_object_object_add(o, policy_to_string(k),
-                                   json_object_new_uint64(c->predicted_usec[k]));
-    return o;
+    for (Policy k = 0; k < _POLICY_MAX; k++)
+        if (c->predicted_usec[k] > 0 &&
+            !json_add_member(o, policy_to_string(k), json_object_new_uint64(c->predicted_usec[k])))
+            return NULL;
+    return TAKE_PTR(o);
 }
 
 void planning_add_summary(Planning *p, uint32_t uid, const PackContent *content,
@@ -122,7 +124,7 @@ int planning_print_operations(Planning *p, const char *what, const PackContent *
     int r = 0;
 
     if (p->c->json != JSON_OFF)
-        json_object_object_add(p->operations, what, table_to_json(t));
+        r = json_add_member(p->operations, what, table_to_json(t)) ? 0 : -ENOMEM;
     else {
         printf("%s:\n", what);
         r = table_print(t);

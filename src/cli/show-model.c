@@ -3,6 +3,7 @@
 /* headstart show MODEL: a summary as text, or all of the model as JSON. */
 
 #include "base/clock.h"
+#include "base/json-util.h"
 #include "cli/show.h"
 
 /* The expected number of bytes that a session needs: the sum of the probabilities of all bytes. */
@@ -124,11 +125,10 @@ static json_object *ranges_to_json(const WeightedRanges *s, DecayedSum observed)
     for (size_t i = 0; a && i < s->n; i++) {
         json_object *k = json_object_new_array();
 
-        json_object_array_add(k, json_object_new_uint64(s->ranges[i].offset));
-        json_object_array_add(k, json_object_new_uint64(weighted_range_end(&s->ranges[i])));
-        json_object_array_add(
-                k, json_object_new_double(decayed_sum_ratio(s->ranges[i].weight, observed)));
-        json_object_array_add(a, k);
+        json_add_item(k, json_object_new_uint64(s->ranges[i].offset));
+        json_add_item(k, json_object_new_uint64(weighted_range_end(&s->ranges[i])));
+        json_add_item(k, json_object_new_double(decayed_sum_ratio(s->ranges[i].weight, observed)));
+        json_add_item(a, k);
     }
     return a;
 }

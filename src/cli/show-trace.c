@@ -4,6 +4,8 @@
 
 #include "cli/show.h"
 
+#include "base/json-util.h"
+
 #include <string.h>
 
 /* The accesses to a file, or those of an application, summed up. */
@@ -159,7 +161,7 @@ static json_object *flags_to_json(unsigned flags)
 
     for (size_t i = 0; a && i < ELEMENTSOF(flag_words); i++)
         if (flags & flag_words[i].flag)
-            json_object_array_add(a, json_object_new_string(flag_words[i].word));
+            json_add_item(a, json_object_new_string(flag_words[i].word));
     return a;
 }
 
@@ -173,9 +175,9 @@ static json_object *ranges_to_json(const RangeSet *s)
     for (size_t i = 0; a && i < s->n; i++) {
         json_object *pair = json_object_new_array_ext(2);
 
-        json_object_array_add(pair, json_object_new_uint64(s->ranges[i].offset));
-        json_object_array_add(pair, json_object_new_uint64(range_end(&s->ranges[i])));
-        json_object_array_add(a, pair);
+        json_add_item(pair, json_object_new_uint64(s->ranges[i].offset));
+        json_add_item(pair, json_object_new_uint64(range_end(&s->ranges[i])));
+        json_add_item(a, pair);
     }
     return a;
 }

@@ -69,7 +69,7 @@ static json_object *flags_json(unsigned flags)
 
     for (unsigned f = 1; a && f <= _SESSION_FLAGS_ALL; f <<= 1)
         if (flags & f)
-            json_object_array_add(a, json_object_new_string(session_flag_to_string(f)));
+            json_add_item(a, json_object_new_string(session_flag_to_string(f)));
     return a;
 }
 

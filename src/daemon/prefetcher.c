@@ -317,8 +317,8 @@ static struct json_object *dump_report(const PrefetchReport *r)
             {"working", r->working},
     };
 
-    for (size_t i = 0; o && i < ELEMENTSOF(rows); i++)
-        json_object_object_add(o, rows[i].key, json_object_new_uint64(rows[i].value));
+    for (size_t i = 0; i < ELEMENTSOF(rows); i++)
+        json_add_member(o, rows[i].key, json_object_new_uint64(rows[i].value));
     return o;
 }
 
@@ -333,7 +333,7 @@ static int on_dump(sd_event_source *source _unused_, const struct signalfd_sigin
     int r = -ENOMEM;
 
     prefetch_thread_report(p->thread, &report);
-    if (o && json_object_object_add(o, "prefetch", dump_report(&report)) >= 0) {
+    if (json_add_member(o, "prefetch", dump_report(&report))) {
         text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY |
                                                          JSON_C_TO_STRING_NOSLASHESCAPE);
         snprintf(path, sizeof(path), "%s/" DUMP_NAME, p->o.run_dir ? p->o.run_dir : p->o.state);

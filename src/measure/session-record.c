@@ -111,7 +111,7 @@ static json_object *flags_to_json(unsigned flags)
 
     for (size_t i = 0; a && i < ELEMENTSOF(flag_names); i++)
         if (flags & 1U << i)
-            json_object_array_add(a, json_object_new_string(flag_names[i]));
+            json_add_item(a, json_object_new_string(flag_names[i]));
     return a;
 }
 

@@ -12,18 +12,14 @@
 
 static void add(struct json_object *o, const char *key, struct json_object *value, bool *failed)
 {
-    if (!value || json_object_object_add(o, key, value) < 0) {
-        json_object_put(value);
+    if (!value || !json_add_member(o, key, value))
         *failed = true;
-    }
 }
 
 static void push(struct json_object *array, struct json_object *value, bool *failed)
 {
-    if (!value || json_object_array_add(array, value) < 0) {
-        json_object_put(value);
+    if (!value || !json_add_item(array, value))
         *failed = true;
-    }
 }
 
 static struct json_object *name_of(const Cycle *c, uint32_t item)

@@ -102,7 +102,7 @@ static void write_facts(JsonWriter *w, const Trace *t)
 
     for (size_t i = 0; flags && i < ELEMENTSOF(flag_names); i++)
         if (t->flags & (1U << i))
-            json_object_array_add(flags, json_object_new_string(flag_names[i]));
+            json_add_item(flags, json_object_new_string(flag_names[i]));
 
     json_writer_add_string(w, "format", FORMAT_NAME);
     json_writer_add_u64(w, "version", TRACE_FORMAT_VERSION);
