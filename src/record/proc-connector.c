@@ -64,6 +64,21 @@ static int handle_event(const struct proc_event *e, ProcessTable *t, usec_t star
     }
 }
 
+/* NLMSG_OK() compares signed and unsigned numbers. */
+static bool is_whole(const struct nlmsghdr *h, size_t left)
+{
+    return left >= sizeof(*h) && h->nlmsg_len >= sizeof(*h) && h->nlmsg_len <= left;
+}
+
+/* The last message may lack its padding. */
+static const struct nlmsghdr *next_message(const struct nlmsghdr *h, size_t *left)
+{
+    size_t step = MIN((size_t)NLMSG_ALIGN(h->nlmsg_len), *left);
+
+    *left -= step;
+    return (const struct nlmsghdr *)((const char *)h + step);
+}
+
 int proc_connector_drain(int fd, ProcessTable *t, usec_t start_boottime, uint64_t *lost)
 {
     int events = 0;
@@ -82,11 +97,10 @@ int proc_connector_drain(int fd, ProcessTable *t, usec_t start_boottime, uint64_
             }
             return errno == EAGAIN || errno == EWOULDBLOCK ? events : -errno;
         }
-        /* Signed: NLMSG_NEXT() makes it negative if the padding of the last message is missing. */
-        int left = (int)n;
+        size_t left = (size_t)n;
 
-        for (struct nlmsghdr *h = (struct nlmsghdr *)buf; NLMSG_OK(h, left);
-             h = NLMSG_NEXT(h, left)) {
+        for (const struct nlmsghdr *h = (struct nlmsghdr *)buf; is_whole(h, left);
+             h = next_message(h, &left)) {
             const struct cn_msg *m = NLMSG_DATA(h);
             struct proc_event e = {0};
             int r;
