@@ -99,10 +99,10 @@ static int write_trace(RecordingStage *s, usec_t settled_ago)
     if (t->stage == STAGE_LOGIN && s->automatic)
         t->flags |= TRACE_AUTOLOGIN;
     ended.trace = t;
-    append_history(s, &ended);
     r = trace_store(s->arguments->state, t, &path);
-    if (r < 0)
+    if (r < 0) /* one line says so; the history would meet the same obstacle */
         return r;
+    append_history(s, &ended);
     log_trace(t, path);
     announce_trace(s, t);
     return 0;

@@ -35,6 +35,8 @@ END
 
 # Starts tool-fake-logind. It appears on the bus with `fake appear`.
 fake_start() {
+    # bash unsets the variables of a coprocess when it reaps it: not those of the next one.
+    [ -z "${FAKE_IO_PID-}" ] || hs_kill "$FAKE_IO_PID"
     coproc FAKE_IO { exec "$FAKE" 2>"$HS_TMP/fake.log" 3>&-; }
     # shellcheck disable=SC2154 # set by coproc
     hs_defer hs_kill "$FAKE_IO_PID"
