@@ -6,6 +6,7 @@
 #include "measure/benefit.h"
 #include "measure/history.h"
 #include "measure/pack-usage.h"
+#include "state/packs.h"
 #include "state/state.h"
 #include "state/trace-store.h"
 
@@ -114,17 +115,9 @@ static void compare(int state_fd, Explanation *x)
     _cleanup_trace_ Trace *t = find_trace(state_fd, s);
     _cleanup_free_ char *buf = NULL;
     PackUsage usage;
-    char name[64];
-    size_t size;
     Pack p;
-    int r = -ENOENT;
 
-    snprintf(name, sizeof(name), "login@%" PRIu32 ".pack", s->uid);
-    if (s->stage == STAGE_LOGIN && s->uid != UID_INVALID)
-        r = file_read_whole(state_fd, name, PACK_SIZE_MAX, &buf, &size);
-    if (r == -ENOENT)
-        r = file_read_whole(state_fd, state_pack_name(s->stage), PACK_SIZE_MAX, &buf, &size);
-    if (r < 0 || pack_open(buf, size, &p, NULL) < 0)
+    if (packs_read_of(state_fd, s->stage, s->uid, &buf, &p) < 0)
         return;
     x->reason = (PolicyReason)p.header->reason;
     x->planned_later = le64toh(p.header->created_realtime_usec) > s->start_realtime_usec;

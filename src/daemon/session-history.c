@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "measure/history.h"
 #include "measure/pack-usage.h"
+#include "state/packs.h"
 #include "state/replay-status.h"
 #include "state/state.h"
 
@@ -135,26 +136,16 @@ static void add_usage(const EndedStage *e, int state_fd, SessionRecord *s)
 {
     Policy used = session_was_replayed(s) ? s->policy : POLICY_OFF;
     _cleanup_free_ char *buf = NULL;
-    char name[64];
-    size_t size;
     Pack p;
-    int r = -ENOENT;
+    int r = packs_read_of(state_fd, s->stage, s->uid, &buf, &p);
 
-    snprintf(name, sizeof(name), "login@%" PRIu32 ".pack", s->uid);
-    if (s->stage == STAGE_LOGIN && s->uid != UID_INVALID)
-        r = file_read_whole(state_fd, name, PACK_SIZE_MAX, &buf, &size);
-    if (r == -ENOENT) {
-        snprintf(name, sizeof(name), "%s", state_pack_name(s->stage));
-        r = file_read_whole(state_fd, name, PACK_SIZE_MAX, &buf, &size);
-    }
-    if (r >= 0)
-        r = pack_open(buf, size, &p, NULL);
     if (r >= 0 && pack_predicted_usec(&p, used) > 0)
         s->predicted_usec = pack_predicted_usec(&p, used);
     if (r >= 0)
         r = pack_usage_compare(&p, e->trace, NULL, NULL, &s->usage);
     if (r < 0 && r != -ENOENT)
-        log_debug_errno(r, "Cannot compare %s with what was read, ignoring: %m", name);
+        log_debug_errno(r, "Cannot compare the pack of this %s with what was read, ignoring: %m",
+                        stage_to_string(s->stage));
 }
 
 void session_history_append(const EndedStage *e)

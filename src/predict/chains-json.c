@@ -3,7 +3,9 @@
 /* Chains as JSON: names sorted, histories by user (everybody's last), applications and pairs by
  * name, each DecayedSum as two numbers (current, previous generation), in the order of
  * chains_application_sums() and chains_pair_sums(). Application 0 of a history is the session's
- * beginning, the others are 1 + the index of their name. docs/formats.md lists the members. */
+ * beginning, the others are 1 + the index of their name. docs/formats.md lists the members.
+ *
+ * Over 500 lines in one file: the writer stands next to its reader. */
 
 #include "predict/chains-json.h"
 

@@ -4,11 +4,12 @@
 
 #include "base/atomic-file.h"
 #include "base/time-util.h"
-#include "pack/pack.h"
+#include "base/uid.h"
 #include "state/state.h"
 
 #include <endian.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -77,6 +78,26 @@ static uint64_t changed_at(int dir_fd, const char *path)
     struct stat st;
 
     return fstatat(dir_fd, path, &st, 0) < 0 ? 0 : timespec_nsec(&st.st_mtim);
+}
+
+int packs_read_of(int state_fd, Stage stage, uint32_t uid, char **ret_buf, Pack *ret)
+{
+    _cleanup_free_ char *buf = NULL;
+    char name[64];
+    size_t size;
+    int r = -ENOENT;
+
+    snprintf(name, sizeof(name), "login@%" PRIu32 ".pack", uid);
+    if (stage == STAGE_LOGIN && uid != UID_INVALID)
+        r = file_read_whole(state_fd, name, PACK_SIZE_MAX, &buf, &size);
+    if (r == -ENOENT)
+        r = file_read_whole(state_fd, state_pack_name(stage), PACK_SIZE_MAX, &buf, &size);
+    if (r >= 0)
+        r = pack_open(buf, size, ret, NULL);
+    if (r < 0)
+        return r;
+    *ret_buf = TAKE_PTR(buf);
+    return 0;
 }
 
 bool packs_exist(int state_fd)

@@ -4,6 +4,8 @@
 /* Facts about the packs that exist. */
 
 #include "base/ranges.h"
+#include "base/vocabulary.h"
+#include "pack/pack.h"
 
 /* Reads the salt of the pack that will be replaced. 0, or a negative errno if there is no usable
  * pack. */
@@ -12,6 +14,10 @@ int packs_read_salt(int state_fd, const char *name, uint64_t *ret_salt);
 /* Adds to *set where the data of the pack lies on the device of the filesystem with that UUID. 0,
  * -ENOMEM, or another negative errno if there is no usable pack. */
 int packs_read_places(int state_fd, const char *name, const uint8_t uuid[static 16], RangeSet *set);
+
+/* Reads and checks the pack of this stage and user, or everyone's if the user (UID_INVALID: none)
+ * has none. *ret points into *ret_buf, which the caller frees. 0, or a negative errno. */
+int packs_read_of(int state_fd, Stage stage, uint32_t uid, char **ret_buf, Pack *ret);
 
 /* True if the state directory has a pack for everyone. */
 bool packs_exist(int state_fd);
