@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# The simulated disk from end to end. Times come from its log, never from a clock.
+# Tests the simulated disk from end to end. Times are taken from its log, never from a clock.
 
 load ../bats/helpers
 
@@ -13,7 +13,7 @@ setup() {
     [ -e /dev/fuse ] || skip "needs /dev/fuse"
     mkdir "$HS_TMP/fuse"
     IMAGE=$HS_TMP/image
-    # Each MiB says which it is.
+    # Each MiB of the image contains its own number.
     for ((i = 0; i < 16; i++)); do
         printf "%16384s\n" "$i" | tr ' ' "$(printf '\\%03o' $((97 + i)))" | head -c 16384
         head -c $((1048576 - 16384)) /dev/zero
@@ -24,7 +24,7 @@ teardown() {
     hs_teardown
 }
 
-# start PROFILE [OPTION…]: the disk is there afterwards.
+# start PROFILE [OPTION…]: starts the disk and returns when it is ready.
 start() {
     local profile=$1
     shift
@@ -53,14 +53,14 @@ value() {
     sed -n "s/^$1=//p" "$HS_TMP/fuse/control"
 }
 
-@test "what is read through the loop device is what the image has" {
+@test "the loop device returns the contents of the image" {
     start ssd
     attach
     cmp "$IMAGE" "$LOOP"
     [ "$(value read_bytes)" -ge 16777216 ]
 }
 
-@test "writes are seen, stay out of the image, and are forgotten on reset" {
+@test "writes are visible, stay out of the image, and are discarded on reset" {
     start hdd7200 --delays=off
     before=$(sha256sum <"$IMAGE")
     printf 'written' | dd of="$HS_TMP/fuse/disk" bs=4096 seek=10 conv=notrunc status=none
@@ -70,7 +70,7 @@ value() {
     cmp "$IMAGE" "$HS_TMP/fuse/disk"
 }
 
-@test "the disk comes back to what was saved, name by name; the image stays as it was" {
+@test "a reset restores the saved contents, name by name; the image stays as it was" {
     start hdd7200 --delays=off
     before=$(sha256sum <"$IMAGE")
     write() {
@@ -88,7 +88,7 @@ value() {
         echo "reset $name" >"$HS_TMP/fuse/control"
         cmp "$HS_TMP/$name" "$HS_TMP/fuse/disk"
     done
-    # Saved once more under the same name, and reached from another one.
+    # Saved once more under the same name, and restored from different contents.
     write 'anew' 409600
     echo "save second" >"$HS_TMP/fuse/control"
     cp "$HS_TMP/fuse/disk" "$HS_TMP/anew"
@@ -121,7 +121,7 @@ delays_are() {
     [ "$status" -ne 0 ]
 }
 
-@test "a mechanical disk seeks, a card does not: the log's costs say so" {
+@test "the costs in the log show that a mechanical disk seeks and that a card does not" {
     need_command jq
     start hdd7200
     echo "mark forwards" >"$HS_TMP/fuse/control"
@@ -140,7 +140,7 @@ delays_are() {
     # 8 x (100 us + 65536 bytes at 100 MB/s) = 6.04 ms
     [ "$(cost forwards served_s)" -eq 60 ]
     [ "$(cost scattered served_s)" -gt 500 ]
-    # Sorting helps, sweeping (reading on over the gaps) never hurts.
+    # Sorting helps, and sweeping (reading over the gaps) never hurts.
     [ "$(cost scattered sorted_s)" -lt "$(cost scattered served_s)" ]
     [ "$(cost scattered sweep_s)" -le "$(cost scattered sorted_s)" ]
     # The same reads on a card cost the same in any order.
@@ -149,7 +149,8 @@ delays_are() {
     [ "$(cost scattered as_read_s)" -eq "$(cost forwards as_read_s)" ]
 }
 
-# A request is logged a moment after it has left the queue; asking flushes the log.
+# A request is logged a moment after it has left the queue; a command to the control file flushes
+# the log.
 six_are_logged() {
     value queued >/dev/null
     [ "$(awk '/^# mark paused/ { n = 0 } $2 == "R" { n++ } END { print n }' "$HS_TMP/log")" -eq 6 ]
@@ -159,14 +160,14 @@ six_are_queued() {
     [ "$(value queued)" -eq 6 ]
 }
 
-@test "what is queued is served nearest first, and a disk that hangs serves nothing" {
+@test "queued requests are served nearest first, and a disk that hangs serves none" {
     need_command python3
     start hdd7200
     attach
     # Without a scheduler the kernel hands requests over as they come.
     echo none >"/sys/block/$(basename "$LOOP")/queue/scheduler"
     blockdev --flushbufs "$LOOP"
-    # Whoever closes a block device last waits for the reads that are under way.
+    # The process that closes a block device last waits for its pending reads.
     exec 8<"$LOOP"
     echo "mark paused" >"$HS_TMP/fuse/control"
     echo pause >"$HS_TMP/fuse/control"
@@ -181,7 +182,7 @@ EOF
     echo resume >"$HS_TMP/fuse/control"
     hs_wait 20 six_are_logged
     exec 8<&-
-    # The oldest is served first when the disk was idle; then whatever is nearest.
+    # An idle disk serves the oldest request first, and then the nearest.
     order=$(awk '/^# mark paused/ { s = "" } $2 == "R" { s = s $3 / 1048576 " " }
                  END { print s }' "$HS_TMP/log")
     echo "# $order"
@@ -192,7 +193,7 @@ recorder_is_ready() {
     grep -q READY=1 "$HS_TMP/notified"
 }
 
-@test "a trace has all that a user has opened, also where resolving paths waits for a slow disk" {
+@test "a trace has all that a user has opened, also if resolving paths waits for a slow disk" {
     need_binary "$HEADSTARTD"
     need_command jq
     need_command setpriv
@@ -211,7 +212,7 @@ recorder_is_ready() {
     hs_wait 10 recorder_is_ready
     (cd "$HS_MNT" && setpriv --reuid=1000 --regid=1000 --clear-groups ls {1..800}) >/dev/null
     sync
-    # The kernel spares what was used since the last time.
+    # The kernel keeps pages that were used recently.
     for _ in 1 2 3; do
         echo 3 >/proc/sys/vm/drop_caches
     done
@@ -223,12 +224,12 @@ recorder_is_ready() {
     "$HEADSTART" show --json=short --limit=0 "$HS_STATE"/traces/*-boot.json >"$HS_TMP/shown"
     # Each of them, and the root of the filesystem.
     [ "$(jq '[.files[] | select(.path | test("^/[0-9]+$"))] | length' "$HS_TMP/shown")" -eq 800 ]
-    # The disk was slow enough: it was what limited the recorder.
+    # The disk was slow enough to limit the recorder.
     value busy_usec
     [ "$(value busy_usec)" -gt 2000000 ]
 }
 
-@test "bad use is told in one line" {
+@test "wrong usage prints one line" {
     for arguments in "" "--profile=drum a b" "--delays=maybe a b" "--ready-fd=x a b" \
         "$HS_TMP/none $HS_TMP/fuse" "/dev/null $HS_TMP/fuse" "$HS_TMP $HS_TMP/fuse"; do
         # shellcheck disable=SC2086

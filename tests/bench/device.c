@@ -154,7 +154,7 @@ static int pending_add(Pending *p, const DiskRequest *r, fuse_req_t req)
     return 0;
 }
 
-/* Answers the reads that hang. Called with the lock held. */
+/* Answers the reads that the fault `hang` holds back. Called with the lock held. */
 static void release_held(Device *d, int error)
 {
     for (size_t i = 0; i < d->held.n; i++) {
@@ -195,7 +195,8 @@ static void *serve(void *userdata)
 {
     Device *d = userdata;
 
-    /* A disk needs no processor: what this thread does must not wait for the workload. */
+    /* This thread must not wait for the processor because of the workload, since a real disk needs
+     * no processor. */
     (void)prctl(PR_SET_TIMERSLACK, 1UL);
     (void)pthread_setschedparam(pthread_self(), SCHED_FIFO, &(struct sched_param){1});
 
@@ -221,7 +222,8 @@ static void *serve(void *userdata)
         if (atomic_load(&d->delays))
             sleep_until(service.finish_nsec);
 
-        /* Counted before it is answered: whoever waited for it finds it counted. */
+        /* The read is counted before it is answered, so that a reader that has its answer finds it
+         * counted. */
         pthread_mutex_lock(&d->lock);
         account(d, &r, &service, depth);
         answer(d, &r, req);
@@ -321,7 +323,7 @@ int device_write(Device *d, const char *data, size_t size, uint64_t offset)
     return 0;
 }
 
-/* --- what the disk held before -----------------------------------------------------------------
+/* --- earlier contents of the disk ---------------------------------------------------------------
  */
 
 static bool bit(const unsigned char *bits, uint64_t block)

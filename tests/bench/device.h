@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The running disk behind disksim: requests come in, a thread answers each when its time has come.
- * Start with device_open(), then device_start(); everything else is for FUSE's callbacks. */
+/* The running disk behind disksim: it queues requests, and a thread answers each request when its
+ * time has come. Callers use device_open(), then device_start(). The other functions are for FUSE's
+ * callbacks. */
 
 #define FUSE_USE_VERSION 35
 
@@ -21,7 +22,7 @@ typedef struct Pending {
 
 typedef struct Saved Saved;
 
-/* How reads go wrong, with delays on. */
+/* The ways in which reads fail or are late while delays are on. */
 typedef enum DeviceFault {
     DEVICE_FAULT_NONE,
     DEVICE_FAULT_HANG,  /* they are answered when the fault ends */
@@ -43,49 +44,49 @@ typedef struct Device {
     pthread_cond_t arrived;
     bool stopping, paused;
     DeviceFault fault;
-    unsigned fault_every; /* one delayed read of so many has the fault */
+    unsigned fault_every; /* one of this many delayed reads has the fault */
     uint64_t fault_count; /* delayed reads since the fault was set */
-    uint64_t n_faults;    /* reads that had it */
-    Pending held;         /* reads that hang */
-    FILE *writes;         /* writes and flushes, in order; NULL: they are not recorded */
+    uint64_t n_faults;    /* those of them that had it */
+    Pending held;         /* reads that the fault `hang` holds back */
+    FILE *writes;         /* writes and flushes, in order; NULL: not recorded */
     Disk disk;
     Pending pending;
-    unsigned char *written; /* a bit a block: differs from the image */
+    unsigned char *written; /* one bit for each block: it differs from the image */
     Saved *saved;           /* list: earlier contents of the disk, by name */
     FILE *log;
     uint64_t reads, read_bytes, busy_nsec, n_writes, written_bytes;
 } Device;
 
-/* Maps the image and opens the log (NULL: none). 0, or -EINVAL for what is no image, or the errno
- * of what failed. device_close() undoes it, also after a failure. */
+/* Maps the image and opens the log (NULL: none). 0, -EINVAL if the file is not an image, or the
+ * negative errno of the step that failed. device_close() undoes it, also after a failure. */
 int device_open(Device *d, const DiskProfile *profile, const char *image, const char *log);
 
-/* 0 or a negative errno of log writing: a full disk must not go unseen. */
+/* 0, or the negative errno of writing the log, for example because the disk is full. */
 int device_close(Device *d);
 
 /* Starts the thread. 0 or a negative errno. */
 int device_start(Device *d);
 
-/* Ends the thread; what is still queued is answered with EIO. */
+/* Ends the thread. Queued reads are answered with EIO. */
 void device_stop(Device *d);
 
-/* Queues a read; it is answered when it is done, at once with delays off. */
+/* Queues a read, which is answered when its time has come; with delays off, at once. */
 void device_read(Device *d, fuse_req_t req, size_t size, uint64_t offset);
 
-/* Records writes and flushes in the file from now on: tests/faults/powercut reads it. Each entry is
+/* Starts to record writes and flushes in the file, which tests/faults/powercut reads. Each entry is
  * offset and length as two 64-bit integers, and the data; a flush has offset and length UINT64_MAX.
  * 0 or a negative errno. Call it before device_start(). */
 int device_record_writes(Device *d, const char *path);
 
-/* Notes a flush. */
+/* Records a flush. */
 void device_flush(Device *d);
 
 /* Writes at once. 0 or -ENOSPC. */
 int device_write(Device *d, const char *data, size_t size, uint64_t offset);
 
 /* Carries out a command of the control file. Returns 0, -EINVAL for an unknown command, -ENOENT if
- * nothing was saved under that name, or the errno of what failed. */
+ * nothing was saved under that name, or the negative errno of the step that failed. */
 int device_control(Device *d, const char *command);
 
-/* Prints state and counters, one `key=value` a line. Returns what snprintf(3) does. */
+/* Prints state and counters, one `key=value` per line. Returns the same as snprintf(3). */
 int device_describe(Device *d, char *buf, size_t size);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* diskcost: what reads cost on a disk of the model, in the order they came and in the best one.
+/* diskcost: computes what reads cost on a disk of the model, in their own order and in the best
+ * one.
  *
  *     diskcost [OPTION…] [LOG]
  *
- * LOG is what disksim --log wrote, or any text whose lines are `OFFSET BYTES`; without it, standard
- * input. Each `# mark NAME` line begins a section, which is reckoned by itself. For each section:
+ * LOG is a log of disksim --log, or any text with lines `OFFSET BYTES`; without LOG, standard input
+ * is read. Each `# mark NAME` line begins a section. Each section is computed separately. For each
+ * section:
  *
  *     reads, MB   how much was read
  *     served s    for how long the disk was busy with it, as logged
@@ -39,7 +41,7 @@ static int by_offset(const void *a, const void *b)
     return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-/* Joins what is sorted, in place; returns how many are left. */
+/* Sorts and joins the requests in place; returns how many remain. */
 static size_t sweep(const DiskProfile *p, uint64_t stroke, DiskRequest *requests, size_t n)
 {
     size_t out = 0;
@@ -101,7 +103,7 @@ static void add(Section *s, uint64_t offset, uint64_t length)
     s->requests[s->n++] = (DiskRequest){.offset = offset, .length = length};
 }
 
-/* A mark's name as it may stand in JSON. */
+/* Sets a mark's name without the characters that JSON would escape. */
 static void set_name(Section *s, const char *name)
 {
     size_t i = 0;
@@ -116,7 +118,7 @@ static void set_name(Section *s, const char *name)
 static void help(void)
 {
     printf("diskcost [OPTION…] [LOG]\n\n"
-           "Says what the reads of a disksim log cost as they came, sorted, and in one sweep.\n\n"
+           "Prints what the reads of a disksim log cost: as they came, sorted, in one sweep.\n\n"
            "  --profile=NAME  another disk than the log's\n"
            "  --stroke=BYTES  size of that disk\n"
            "  --json          for programs\n"
@@ -192,7 +194,7 @@ int main(int argc, char *argv[])
             add(&s, offset, length);
             s.served_usec += service;
         } else
-            errx(EXIT_FAILURE, "line %u is no read", n);
+            errx(EXIT_FAILURE, "line %u is not a read", n);
     }
     if (ferror(f))
         err(EXIT_FAILURE, "reading");

@@ -10,8 +10,8 @@
 #define MB   UINT64_C(1000000)
 #define KIB  UINT64_C(1024)
 
-/* 32 tags is what SATA's native command queueing has, 64 what network block devices commonly get.
- * Cards have no queue; 4 is the least the kernel's block layer accepts. */
+/* SATA's native command queueing has 32 tags; network block devices commonly have 64. Cards have no
+ * queue; the kernel's block layer requires 4 tags at least. */
 const DiskProfile disk_profiles[] = {
         {.name = "hdd7200",
          .rate = 100 * MB,
@@ -39,7 +39,8 @@ const DiskProfile disk_profiles[] = {
         {.name = "sd", .rate = 40 * MB, .fixed_nsec = 700 * USEC, .depth = 1, .tags = 4},
         {.name = "emmc", .rate = 150 * MB, .fixed_nsec = 250 * USEC, .depth = 1, .tags = 4},
         {.name = "ssd", .rate = 500 * MB, .fixed_nsec = 100 * USEC, .depth = 32, .tags = 32},
-        /* The bench has a loop device in memory instead: FUSE takes longer than this disk. */
+        /* The bench uses a loop device in memory for this profile, because FUSE takes longer than
+         * this disk. */
         {.name = "nvme", .rate = 3000 * MB, .fixed_nsec = 80 * USEC, .depth = 64, .tags = 64},
         {.name = "netdisk", .rate = 100 * MB, .fixed_nsec = 3000 * USEC, .depth = 64, .tags = 64},
         {.name = "lazy",
@@ -76,8 +77,8 @@ uint64_t disk_granules(const DiskProfile *p, uint64_t size_bytes)
     return p->granule_bytes > 0 ? (size_bytes + p->granule_bytes - 1) / p->granule_bytes : 0;
 }
 
-/* Fetches the granules of the range that were never read. Returns when the last one has arrived,
- * `now` if all were read before. */
+/* Fetches those granules of the range that were not read before. Returns when the last one has
+ * arrived, or `now` if all were read before. */
 static uint64_t fetch(Disk *d, uint64_t offset, uint64_t length, uint64_t now)
 {
     const DiskProfile *p = d->profile;
@@ -155,7 +156,8 @@ size_t disk_pick(const Disk *d, const DiskRequest *requests, size_t n)
     if (now - requests[oldest].arrival_nsec > d->profile->age_limit_nsec)
         return oldest;
 
-    /* By time, not by distance: a gap ahead that is read over beats a track behind. */
+    /* Compares times, not distances: a gap ahead that is read over takes less time than a seek to
+     * the track behind. */
     size_t best = oldest;
     uint64_t best_nsec = disk_seek_nsec(d, requests[oldest].offset);
     for (size_t i = 0; i < n; i++) {
@@ -178,8 +180,8 @@ DiskService disk_serve(Disk *d, const DiskRequest *request)
     if (s.start_nsec < disk_free_nsec(d))
         s.start_nsec = disk_free_nsec(d);
 
-    /* Latencies pass side by side, transfers one after another. With depth 1 the link is always
-     * free by then, and this is the plain sum. */
+    /* The latencies of requests overlap; their transfers follow one after another. With depth 1 the
+     * link is always free at that time, and the result is the plain sum. */
     uint64_t transfer = s.start_nsec + p->fixed_nsec + disk_seek_nsec(d, request->offset);
     uint64_t fetched = fetch(d, request->offset, request->length, s.start_nsec);
     if (transfer < fetched)

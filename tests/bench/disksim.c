@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* disksim: a disk that behaves like a disk.
+/* disksim: simulates the timing of a disk.
  *
  *     disksim [OPTION…] IMAGE MOUNTPOINT
  *
@@ -24,22 +24,22 @@
  *
  * SIGUSR1 and SIGUSR2 switch the delays on and off as well. SIGINT and SIGTERM end it and unmount.
  *
- * Writes are done at once and cost nothing: they go to private memory, not to IMAGE, so that many
- * runs can begin with the very same disk. IMAGE should lie on a tmpfs: a disk beneath it has
- * delays and a cache of its own. Nothing is cached here (direct_io).
+ * Writes are done at once and cost nothing. They change private memory and not IMAGE, so that many
+ * runs can begin with the same contents. IMAGE should lie on a tmpfs, because a real disk beneath
+ * it would add delays and a cache. disksim caches nothing (direct_io).
  *
- * Time is virtual where it can be: a request is finished at the moment that diskmodel computes,
- * from the moment it came and the moment the one before it was finished. If this process is woken
- * late, one answer is late; the delays of queued answers do not add up.
+ * Time is virtual where possible: diskmodel computes when a request is finished, from its arrival
+ * and from the end of the previous request. If this process is woken late, one answer is late, but
+ * the delays of queued answers do not add up.
  *
- * The log (--log) has one line a read, of blank-separated fields:
+ * The log (--log) has one line per read, of blank-separated fields:
  *
  *     usec R|r offset bytes wait_usec service_usec depth
  *
- * usec since the start, R for a delayed read and r for one with delays off, how long it was queued
- * and how long served, and how many were queued then, itself included. `# mark NAME` lines and a
- * first line `# disksim profile=… stroke=…` stand between. diskcost(1) computes from it what the
- * same reads cost in any other order.
+ * usec since the start; R for a delayed read, r for one with delays off; how long it was queued and
+ * how long served; how many requests were queued then, itself included. The log also contains `#
+ * mark NAME` lines and a first line `# disksim profile=… stroke=…`. diskcost(1) computes from it
+ * what the same reads cost in any other order.
  */
 
 #include "device.h"
@@ -81,7 +81,7 @@ static void on_init(void *userdata, struct fuse_conn_info *conn)
     /* Everything that the kernel's queue lets through must reach the model's queue at once. */
     conn->max_background = 1024;
     conn->congestion_threshold = 1024;
-    conn->max_read = MAX_IO; /* as in the mount options: libfuse insists */
+    conn->max_read = MAX_IO; /* as in the mount options, which libfuse requires */
     conn->max_write = MAX_IO;
     conn->max_readahead = MAX_IO;
     if (conn->capable & FUSE_CAP_ASYNC_DIO)
@@ -173,7 +173,7 @@ static void on_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_f
 {
     if (ino == INO_DISK)
         device_flush(fuse_req_userdata(req));
-    fuse_reply_err(req, 0); /* as durable as it will ever be */
+    fuse_reply_err(req, 0); /* nothing makes the writes more durable */
 }
 
 static void on_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
@@ -278,14 +278,14 @@ int main(int argc, char *argv[])
             break;
         case OPT_DELAYS:
             if (strcmp(optarg, "on") != 0 && strcmp(optarg, "off") != 0)
-                errx(EXIT_FAILURE, "--delays= is on or off");
+                errx(EXIT_FAILURE, "--delays= must be on or off");
             delays = strcmp(optarg, "on") == 0;
             break;
         case OPT_READY: {
             char *end;
             long n = strtol(optarg, &end, 10);
             if (end == optarg || *end || n < 0 || n > 65535)
-                errx(EXIT_FAILURE, "--ready-fd= is a descriptor");
+                errx(EXIT_FAILURE, "--ready-fd= must be a descriptor");
             ready_fd = (int)n;
             break;
         }
@@ -299,7 +299,7 @@ int main(int argc, char *argv[])
             return EXIT_FAILURE;
         }
     if (argc - optind != 2)
-        errx(EXIT_FAILURE, "needs an image and a mount point; --help says more");
+        errx(EXIT_FAILURE, "an image and a mount point are required; see --help");
 
     Device *d = &device;
     int r = device_open(d, profile, argv[optind], log);
@@ -328,7 +328,7 @@ int main(int argc, char *argv[])
     if (r == 0) {
         if (ready_fd >= 0 && (write(ready_fd, "ready\n", 6) < 0 || close(ready_fd) < 0))
             warn("--ready-fd");
-        /* Positive: a signal ended it, which is how it is meant to end. */
+        /* A positive result is the number of the signal that ended it, which is the normal end. */
         r = fuse_session_loop(session);
         device_stop(d);
     }

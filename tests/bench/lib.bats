@@ -15,14 +15,14 @@ teardown() {
 }
 
 unittests() {
-    # The tests' own words only if one fails.
+    # Prints the output of the tests only if one of them fails.
     run python3 -B -m unittest -v "$@"
     echo "$output"
     [ "$status" -eq 0 ]
     grep -E '^Ran [1-9][0-9]* tests? in' <<<"$output"
 }
 
-@test "options: what is asked for is measured, anything else is refused in one line" {
+@test "options: what the user requests is measured, anything else is refused in one line" {
     unittests test_lib.Options
 }
 
@@ -30,7 +30,7 @@ unittests() {
     unittests test_lib.Resume
 }
 
-@test "coverage and waste of packs, by what the disk was asked for" {
+@test "coverage and waste of packs, computed from the requests to the disk" {
     unittests test_lib.Coverage test_lib.Log
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The disk model against sums done by hand and against the slow obvious way. */
+/* Compares the disk model with sums computed by hand and with a simple, slow method. */
 
 #include "diskmodel.h"
 
@@ -35,7 +35,7 @@ static void test_profiles(void **state)
         assert_in_range(p->depth, 1, DISK_DEPTH_MAX);
         assert_true(p->tags >= p->depth);
         assert_true(p->seek_min_nsec <= p->seek_max_nsec);
-        /* One head goes where one request wants it. */
+        /* One head serves one request at a time. */
         assert_true(!p->rotational || p->depth == 1);
     }
     assert_int_equal(n, 9);
@@ -47,16 +47,16 @@ static void test_cost_by_hand(void **state)
 {
     Disk d = disk_init(profile("hdd7200"), 8 * GB);
 
-    /* Where the head stands: 100 us and 1 MB at 100 MB/s. */
+    /* The head is already there: 100 us, and 1 MB at 100 MB/s. */
     assert_int_equal(disk_cost_nsec(&d, 0, 1 * MB), 100 * USEC + 10 * MSEC);
-    /* A quarter of the stroke: half of the seek's range. 0.1 + 1 + 11 / 2 + 4.17 + 0.04096 */
+    /* A quarter of the stroke costs half of the seek's range. 0.1 + 1 + 11 / 2 + 4.17 + 0.04096 */
     assert_int_equal(disk_cost_nsec(&d, 2 * GB, 4096), 10770 * USEC + 40960);
     /* The whole stroke. */
     assert_int_equal(disk_seek_nsec(&d, 8 * GB), 12 * MSEC + 4170 * USEC);
-    /* Farther than the stroke is not slower. */
+    /* A distance beyond the stroke is not slower. */
     assert_int_equal(disk_seek_nsec(&d, 80 * GB), 12 * MSEC + 4170 * USEC);
 
-    /* Backwards there is no reading over, however near. */
+    /* A gap behind the head cannot be read over, however small it is. */
     d.head = 1 * GB;
     assert_true(disk_seek_nsec(&d, 1 * GB - 4096) >= 5170 * USEC);
     assert_int_equal(disk_seek_nsec(&d, 1 * GB), 0);
@@ -73,7 +73,7 @@ static void test_gap(void **state)
     double expected = 5.17 + 11 * sqrt(262145.0 / 8e9);
     assert_true(fabs((double)disk_seek_nsec(&d, 1 * GB + 256 * KIB + 1) / 1e6 - expected) < 1e-3);
 
-    /* On a disk so slow that reading over takes longer than seeking, it seeks. */
+    /* A disk on which reading over takes longer than seeking seeks. */
     DiskProfile slow = *d.profile;
     slow.rate = 10 * MB;
     d.profile = &slow;
@@ -109,9 +109,9 @@ static void test_pick_nearest(void **state)
                        {.offset = 1 * GB, .length = 4096, .arrival_nsec = 20},
                        {.offset = 2 * GB, .length = 4096, .arrival_nsec = 20}};
 
-    /* Idle, the disk takes what comes first: the others are not there yet. */
+    /* An idle disk takes the first request, because the others have not arrived yet. */
     assert_int_equal(disk_pick(&d, q, 3), 0);
-    /* Busy, it finds all of them queued and takes the nearest. */
+    /* A busy disk finds all of them queued and takes the nearest. */
     d.finish[0] = 30;
     assert_int_equal(disk_pick(&d, q, 3), 1);
     d.head = 3100 * MB;
@@ -165,12 +165,13 @@ static void test_serve_one_head(void **state)
     assert_int_equal(d.head, 1 * MB);
     assert_int_equal(disk_free_nsec(&d), s.finish_nsec);
 
-    /* Queued meanwhile: begins when the first one ends, however late anyone looks. */
+    /* The request is queued meanwhile and begins when the first one ends, even if the caller asks
+     * later. */
     s = disk_serve(&d, &(DiskRequest){1 * MB, 1 * MB, 6 * MSEC});
     assert_int_equal(s.start_nsec, 15100 * USEC);
     assert_int_equal(s.finish_nsec, 25200 * USEC);
 
-    /* After a pause: begins at once. */
+    /* After a pause a request begins at once. */
     s = disk_serve(&d, &(DiskRequest){2 * MB, 1 * MB, 100 * MSEC});
     assert_int_equal(s.start_nsec, 100 * MSEC);
     assert_int_equal(s.finish_nsec, 110100 * USEC);
@@ -178,7 +179,7 @@ static void test_serve_one_head(void **state)
 
 static void test_serve_parallel(void **state)
 {
-    /* 64 latencies of 3 ms pass side by side; the 65th waits for the first to end. */
+    /* The 64 latencies of 3 ms overlap; the 65th request waits for the first to end. */
     Disk d = disk_init(profile("netdisk"), 8 * GB);
     DiskService s = {};
 
@@ -191,7 +192,7 @@ static void test_serve_parallel(void **state)
     assert_int_equal(s.start_nsec, 3 * MSEC + 10 * USEC);
     assert_int_equal(s.finish_nsec, 6 * MSEC + 20 * USEC);
 
-    /* The link is what two big ones share. */
+    /* Two large requests share the link. */
     d = disk_init(profile("ssd"), 8 * GB);
     disk_serve(&d, &(DiskRequest){0, 5 * MB, 0});
     s = disk_serve(&d, &(DiskRequest){0, 5 * MB, 0});
@@ -208,7 +209,7 @@ static void test_granules(void **state)
     assert_int_equal(disk_granules(d.profile, 7 * 512 * KIB + 1), 8);
     assert_int_equal(disk_granules(profile("ssd"), 8 * 512 * KIB), 0);
 
-    /* Without the list of granules all were read before. */
+    /* Without the list of granules, all count as read. */
     s = disk_serve(&d, &(DiskRequest){0, 125000, 0});
     assert_int_equal(s.finish_nsec, 1800 * USEC);
 
@@ -226,7 +227,7 @@ static void test_granules(void **state)
     assert_true(touched[1] && touched[2] && !touched[3]);
     assert_true(s.finish_nsec >= 238333333 && s.finish_nsec <= 243 * MSEC);
 
-    /* 300 a second, however many are asked for at once. */
+    /* At most 300 fetches begin in a second, even if more are requested at once. */
     for (unsigned i = 3; i < 8; i++)
         s = disk_serve(&d, &(DiskRequest){i * 512 * KIB, 1, 1000 * MSEC});
     assert_true(s.finish_nsec >= 1048333000 && s.finish_nsec <= 1049 * MSEC);
@@ -262,7 +263,8 @@ static void test_finish_never_decreases(void **state)
 
 static void test_sequence(void **state)
 {
-    /* The sum of single costs, and sorted is never slower than the same at random. */
+    /* The time is the sum of the single costs, and a sorted order is never slower than a random
+     * one. */
     const DiskProfile *p = profile("hdd7200");
     DiskRequest requests[64], sorted[64];
     uint32_t x = 7;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Tests of those parts of the bench that need neither disk nor root: options, series, coverage, bounds, tables.
-"""
+"""Tests the parts of the bench that need neither a disk nor root: options, series, coverage,
+bounds, tables."""
 
 import contextlib
 import importlib.machinery
@@ -320,7 +320,7 @@ class Reports(unittest.TestCase):
                  "installed": {"installed": {"sessions": []}}}
         lines = report.predicted("boot", rows, facts)
         self.assertEqual(len(lines), 2)
-        self.assertIn("0.20 s", lines[0])  # 3.0 less 2.8
+        self.assertIn("0.20 s", lines[0])  # 3.0 minus 2.8
         self.assertIn("predicted 1.10 s, measured 1.00 s (+10 %)", lines[1])
         self.assertEqual(report.predicted("login", rows, facts), [])
 

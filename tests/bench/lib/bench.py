@@ -15,14 +15,15 @@ from .machine import Machine
 from .package import Package
 from .registry import VARIANTS
 
-# A sample is repeated if it reads more than this a second time, or more than this part of all that the stage
-# reads: 0.25 MB in scattered blocks take a third of a second on a hard disk.
+# A sample is repeated if it reads more than this many bytes a second time, or more than this share
+# of everything that the stage reads: 0.25 MB in scattered blocks take a third of a second on a hard
+# disk.
 DISTURBED_MB, DISTURBED_PART = 0.25, 0.03
 
-# Control sessions of one run. As many in a row are no chance.
+# More control sessions than this in one run do not happen by chance.
 CONTROLS_MAX = 10
 
-# More than a boot or login takes of the free memory, cache included.
+# More free memory than a boot or login takes, cache included.
 STAGE_MEMORY = 1 << 30
 
 STAGES = {"boot": ("boot",), "login": ("login",), "autologin": ("boot", "login")}
@@ -38,7 +39,7 @@ class Bench:
         self.record_delayed = False
         self.retries = 0
         self.sessions = 2  # that an installed headstart learns from
-        self.owners = False  # whether judge() names the files that a pack misses or has in vain
+        self.owners = False  # whether judge() prints the missed and the wasted files
         self._package = None
         self.inits = {}  # contents of the disk -> the first program of a machine that boots from it
         self.recorded = None
@@ -52,7 +53,7 @@ class Bench:
 
     @property
     def package(self):
-        """What the build directory installs, made when it is first asked for."""
+        """The files that the build directory installs, made at the first call."""
         if self._package is None:
             package = Package(self.builddir, self.work / "package")
             package.make()
@@ -60,12 +61,12 @@ class Bench:
         return self._package
 
     def build_options(self):
-        """How the package was built, or None if no variant has it."""
+        """How the package was built, or None if no variant has a package."""
         return self._package.options if self._package else None
 
     def wait_disk_idle(self, seconds, timeout):
-        """Until nothing was read for some seconds. Returns the time of the last read, as seen every
-        50 ms."""
+        """Waits until nothing was read for some seconds. Returns the time of the last read, with a
+        resolution of 50 ms."""
         end = time.monotonic() + timeout
         reads, last = self.disk.counters().reads, time.monotonic()
         while time.monotonic() < min(last + seconds, end):
@@ -78,9 +79,9 @@ class Bench:
     # --- getting ready
 
     def record(self):
-        """One boot and one login from a cold disk, recorded by headstartd, then an orderly
-        shutdown; learned and planned. What that session wrote is on the disk from then on, as on
-        any machine. Once for all variants, scenarios and runs."""
+        """Boots and logs in once from a cold disk while headstartd records, shuts down in order,
+        then learns and plans. The disk keeps what that session wrote, as on any machine. This
+        happens once for all variants, scenarios and runs."""
         if self.recorded is not None:
             return
         self.progress.say("recording one cold boot and login with headstartd")
@@ -95,7 +96,7 @@ class Bench:
                                    if p.is_file()}}
 
     def record_session(self, user="bench"):
-        """A boot and that user's login. Returns the seconds of both and headstartd's peak memory in
+        """Boots and logs that user in. Returns the seconds of both and headstartd's peak memory in
         KiB."""
         self.disk.fresh()
         self.disk.mark("record")
@@ -117,8 +118,8 @@ class Bench:
         return boot, login, recorder.peak_kib
 
     def plan(self, headstart=None):
-        """Plans all packs, from a disk that is as slow as it is: how it seeks decides about the
-        policy. Returns a Ran."""
+        """Plans all packs with the disk's delays on, because the seek times that are measured
+        decide about the policy. Returns a Ran."""
         self.disk.delays(True)
         try:
             return (headstart or self.headstart).plan()
@@ -126,8 +127,8 @@ class Bench:
             self.disk.delays(False)
 
     def costs(self, already, runs):
-        """What it costs to learn one session more and plan, with so many learned, and to replay an
-        empty pack. Returns a dict."""
+        """Measures what it costs to learn one more session and to plan, with a given number of
+        sessions learned, and what it costs to replay an empty pack. Returns a dict."""
         missing = self.headstart.missing()
         if missing:
             raise BenchError(f"not built (--builddir): {', '.join(missing)}")
@@ -153,7 +154,7 @@ class Bench:
                 "model_bytes": (self.headstart.state / "model.json").stat().st_size}
 
     def file_lists(self):
-        """stage -> paths of the files it uses: what is in the page cache after it."""
+        """stage -> paths of the files that are in the page cache after it."""
         if self._lists is None:
             self.progress.say("looking which files a boot and a login use")
             self.disk.fresh()
@@ -175,10 +176,10 @@ class Bench:
     # --- measuring
 
     def measure(self, scenario, variant, number):
-        """One boot or login. If the machine threw away much of what had been read meanwhile, which
-        says more about the machine than about the variant, it is measured again, at most
-        self.retries times. Control sessions, in which headstart replays nothing on purpose, do not
-        count. Returns the least disturbed sample; `disturbed` in it lists the others."""
+        """Measures one boot or login. If the machine dropped many of the pages that had been read
+        meanwhile, the time is not that of the variant. The sample is then repeated, at most
+        self.retries times. Control sessions, in which headstart replays nothing, do not count.
+        Returns the least disturbed sample; `disturbed` in it lists the others."""
         samples, controls = [], 0
         while len(samples) <= self.retries:
             attempt = len(samples) + controls
@@ -193,7 +194,7 @@ class Bench:
             again = disklog.read_again(self.disk.log, start)
             sample["run"] = number
             self.add_costs(sample, start)
-            # Not while prefetching: reading on over a gap may meet what is cached already.
+            # Not while prefetching: a prefetcher that reads over gaps may read cached blocks again.
             sample["again_mb"] = round(again.get(f"{name}/stage", 0) / 1e6, 3)
             samples.append(sample)
             if sample["again_mb"] <= max(DISTURBED_MB, DISTURBED_PART * sample["stage"]["mb"]):
@@ -204,7 +205,7 @@ class Bench:
         return best
 
     def _measure(self, scenario, variant, name):
-        """A dict: seconds, reads, MB of the stage and of what was prefetched for it."""
+        """Returns a dict: seconds, reads, MB of the stage and of the prefetching before it."""
         disk = self.disk
         disk.fresh(variant.contents(scenario))
         if variant.warm:
@@ -219,8 +220,9 @@ class Bench:
             if scenario == "login":
                 machine.power_on()
                 machine.wait_booted()
-                # What is still starting behind the greeter (NetworkManager) is no part of a login.
-                # A headstart that runs inside the machine waits for that itself and reads from the slow disk.
+                # Services that still start behind the greeter (NetworkManager) are not part of a
+                # login. A headstart inside the machine waits for that itself and reads from the
+                # slow disk.
                 if not variant.inside:
                     self.wait_disk_idle(0.5, 20)
             system.back_free_memory(STAGE_MEMORY)
@@ -252,7 +254,7 @@ class Bench:
                 **seen}
 
     def prepare(self, names, scenarios, runs, series):
-        """Gets the variants ready that the series still needs. Returns (variants, failed: name ->
+        """Prepares the variants that the series still needs. Returns (variants, failed: name ->
         why)."""
         variants, failed = [], {}
         for name in names:
@@ -270,8 +272,8 @@ class Bench:
         return variants, failed
 
     def compare(self, scenario, variants, runs, series):
-        """All variants that have a part in the scenario in turn, `runs` times round. Returns the
-        samples; what the series has already is not measured again."""
+        """Measures all variants of the scenario in turn, `runs` times. Returns the samples. Samples
+        that the series has already are not measured again."""
         samples = []
         for number in range(1, runs + 1):
             for variant in variants:
@@ -286,7 +288,7 @@ class Bench:
         return samples
 
     def coverage(self, learned, tests):
-        """How much of further logins a pack brings that was planned from so many recorded ones.
+        """Measures how much of further logins a pack covers, by the number of recorded logins.
         Returns a dict."""
         missing = self.headstart.missing()
         if missing:
@@ -307,8 +309,8 @@ class Bench:
         return {"learned": learned, "samples": samples}
 
     def memory(self, events, runs):
-        """headstartd's peak memory at so many events: copies of cat, each an application of its
-        own, open the files of the system. Returns a dict."""
+        """Measures headstartd's peak memory after so many events: copies of cat, each a separate
+        application, open the files of the system. Returns a dict."""
         missing = self.headstart.missing()
         if missing:
             raise BenchError(f"not built (--builddir): {', '.join(missing)}")
@@ -337,7 +339,8 @@ class Bench:
         return {"events": events, "samples": samples}
 
     def plain_boot(self, beside=contextlib.nullcontext):
-        """The seconds of a cold boot. `beside` gives what runs from just before it until after it."""
+        """Measures the seconds of a cold boot. `beside` returns a context that lasts from just
+        before the boot until after it."""
         self.disk.fresh()
         with self.machine() as machine:
             system.back_free_memory(STAGE_MEMORY)
@@ -351,7 +354,7 @@ class Bench:
     # --- afterwards
 
     def keep_state(self, directory):
-        """Copies headstart's state of every disk that it has learned on into the directory."""
+        """Copies headstart's state of every disk on which it has learned into the directory."""
         Path(directory).mkdir(parents=True, exist_ok=True)
         if self.headstart.state.exists():
             run("cp", "-a", "--no-target-directory", self.headstart.state,
@@ -360,8 +363,8 @@ class Bench:
             run("cp", "-a", "--no-target-directory", learned, Path(directory) / learned.name)
 
     def add_costs(self, sample, start):
-        """Adds to a sample what its reads would have cost in the best order: sweep_s. Its section
-        of the log begins after that byte offset."""
+        """Adds sweep_s to a sample: what its reads would have cost in the best order. The sample's
+        section of the log begins after that byte offset."""
         self.disk.log_size()  # flushes the log
         part = self.work / "disk.log.part"
         disklog.write_part(self.disk.log, start, part)

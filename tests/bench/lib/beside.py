@@ -1,5 +1,5 @@
-"""What headstart costs the boot beside which it runs, whole or broken: pairs of cold boots, one with it
-and one without, which comes first alternating."""
+"""Measures what headstart costs the boot during which it runs, with and without faults. Each pair
+has one cold boot with it and one without, and the order alternates."""
 
 import contextlib
 import random
@@ -10,7 +10,7 @@ import threading
 
 from .commands import BenchError, run
 
-# When what is to break breaks: a replay is over soon, a cold boot is not.
+# The fault happens at this time: a replay is over soon, a cold boot is not.
 REPLAY_BREAKS_S, RECORDER_BREAKS_S = 0.2, 1.0
 
 
@@ -26,7 +26,7 @@ def recording(bench, facts):
 
 @contextlib.contextmanager
 def _breaking(process, number, after):
-    """The process gets this signal while the boot runs."""
+    """The process gets this signal during the boot."""
     broken = []
 
     def break_it():
@@ -69,7 +69,7 @@ def recorder_hung(bench, facts):
 
 @contextlib.contextmanager
 def state_full(bench, facts):
-    """headstartd records, and there is no room for the trace"""
+    """headstartd records, and the filesystem has no room for the trace"""
     bench.headstart.forget()
     run("mount", "-t", "tmpfs", "-o", "size=4k", "none", bench.headstart.state)
     try:
@@ -84,7 +84,7 @@ def _replay(bench, pack):
 
 
 def _boot_pack(bench):
-    """A pack of that boot, made once."""
+    """Makes a pack of that boot, once."""
     pack = bench.work / "beside.pack"
     if not pack.exists():
         bench.record()
@@ -132,7 +132,7 @@ FAULTS = {"recorder-killed": recorder_killed, "recorder-hung": recorder_hung,
 
 
 def compare(bench, name, what, pairs):
-    """A dict: seconds with and without, and their ratio, pair by pair."""
+    """Returns a dict: seconds with and without, and their ratio, for each pair."""
     missing = bench.headstart.missing()
     if missing:
         raise BenchError(f"not built (--builddir): {', '.join(missing)}")

@@ -1,6 +1,6 @@
-"""A control group for the machine: below it systemd-nspawn and the systemd inside make theirs, and
-what a machine leaves behind when its plug is pulled goes away with it. A guardian process sees to
-that even when the bench is killed."""
+"""The machine's control group. systemd-nspawn and the systemd inside create their groups below it.
+Its processes that outlive a power-off end with it. A guardian process ensures this even if the
+bench is killed."""
 
 import os
 import signal
@@ -9,7 +9,8 @@ from pathlib import Path
 
 
 def _hierarchies():
-    """Directories of the groups this process is in: in the unified hierarchy and in systemd's."""
+    """Returns the directories of this process's groups: in the unified hierarchy and in
+    systemd's."""
     mounts = {}
     for line in Path("/proc/self/mounts").read_text().splitlines():
         _, target, fstype, options = line.split()[:4]
@@ -42,7 +43,7 @@ class ControlGroup:
         return self
 
     def _guard(self):
-        """Forks the guardian: it waits until the other end of a pipe closes, which it does however
+        """Forks the guardian. It waits until the other end of a pipe closes, which happens however
         this process ends."""
         waiting, self.alive = os.pipe()
         self.guardian = os.fork()
@@ -61,12 +62,12 @@ class ControlGroup:
         os.close(waiting)
 
     def join(self):
-        """For preexec_fn: puts the calling process in."""
+        """Moves the calling process into the group; for preexec_fn."""
         for group in self.groups:
             (group / "cgroup.procs").write_text("0")
 
     def members(self):
-        """Pids of all processes in the group and below."""
+        """Returns the pids of all processes in the group and below."""
         found = set()
         for group in self.groups:
             for directory, _, _ in os.walk(group):
@@ -78,7 +79,7 @@ class ControlGroup:
         return found
 
     def kill(self, besides=0):
-        """Kills all members but one, those that are born meanwhile included."""
+        """Kills all members but one, also those that are forked meanwhile."""
         end = time.monotonic() + 5
         while time.monotonic() < end:
             pids = self.members() - {besides}
@@ -92,8 +93,8 @@ class ControlGroup:
             time.sleep(0.005)
 
     def clear(self, keep=True):
-        """Removes all groups below (and with keep=False the group itself), once their last
-        processes have gone. What stays after 5 s, stays."""
+        """Removes all groups below once their last processes have gone, and with keep=False the
+        group itself. Groups that are still there after 5 s stay."""
         end = time.monotonic() + 5
         for group in self.groups:
             while True:

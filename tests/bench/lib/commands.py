@@ -1,4 +1,4 @@
-"""Running other programs: errors say what the program said."""
+"""Runs other programs. An error contains what the program printed."""
 
 import shlex
 import shutil
@@ -8,12 +8,12 @@ from contextlib import contextmanager
 
 
 class BenchError(Exception):
-    """What a person is told in one line; no traceback."""
+    """An error that is printed in one line, without a traceback."""
 
 
 def run(*command, check=True, **kwargs):
-    """Runs a command to its end and returns the CompletedProcess; its output is captured. Raises
-    BenchError with the last line it wrote to stderr if it fails."""
+    """Runs a command to its end, captures its output, and returns the CompletedProcess. If it
+    fails, raises BenchError with the last line that it wrote to stderr."""
     kwargs = {"stdout": subprocess.PIPE, **kwargs}
     if "input" not in kwargs:
         kwargs["stdin"] = subprocess.DEVNULL
@@ -27,7 +27,7 @@ def run(*command, check=True, **kwargs):
 
 
 def need(*programs):
-    """Raises BenchError naming all programs that are not installed."""
+    """Raises BenchError with the names of all programs that are not installed."""
     missing = [p for p in programs if not shutil.which(p)]
     if missing:
         raise BenchError("needs " + ", ".join(missing) + " (not installed)")
@@ -35,10 +35,10 @@ def need(*programs):
 
 @contextmanager
 def signals_as_exceptions():
-    """SIGTERM and SIGHUP unwind the stack as SIGINT does, so that everything is taken down."""
+    """SIGTERM and SIGHUP unwind the stack as SIGINT does, so that everything is cleaned up."""
 
     def stop(number, frame):
-        # Once is enough: a second one must not interrupt the clean-up.
+        # A second signal must not interrupt the clean-up.
         for s in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             signal.signal(s, signal.SIG_IGN)
         raise SystemExit(128 + number)

@@ -1,10 +1,10 @@
-"""How much of a login a pack would have brought, and how much in vain."""
+"""Computes the share of a login that a pack covers, and the share of the pack that is wasted."""
 
 BLOCK = 4096
 
 
 def _pages(ranges):
-    """Numbers of the pages of (offset, end) ranges."""
+    """Returns the numbers of the pages of (offset, end) ranges."""
     return {page for start, end in ranges for page in range(start // BLOCK, -(-end // BLOCK))}
 
 
@@ -19,10 +19,10 @@ def _packed(pack):
 
 
 def compare(pack, trace):
-    """`pack` and `trace` as `headstart show --json` prints them. Shares of what the trace used that
-    are in the pack, and of what is in the pack that the trace did not use."""
+    """`pack` and `trace` are as `headstart show --json` prints them. Returns two shares: of the
+    trace's data that is in the pack, and of the pack's data that the trace did not use."""
     files, metadata = _packed(pack)
-    # A program that has run since the boot is named in the trace, and resident, but nobody opened it.
+    # A program that has run since the boot is in the trace, and resident, but no process opened it.
     used = {f["path"]: _pages(f["resident"]) for f in trace["files"]
             if f.get("resident") and f["n_accesses"] > 0}
     used_metadata = set()

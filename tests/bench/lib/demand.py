@@ -1,5 +1,6 @@
-"""How much of what a boot and a login read from the disk is in the packs, by the disk's own log: no
-program of headstart's has a say in what was read. Pure, but for chunks()."""
+"""Computes how much of what a boot and a login read from the disk is in the packs. It uses the
+disk's own log, so no program of headstart influences the result. Everything but chunks() is
+pure."""
 
 import re
 
@@ -9,15 +10,15 @@ BLOCK = 4096
 
 
 def blocks(ranges):
-    """Numbers of all blocks that (offset, length) ranges touch."""
+    """Returns the numbers of all blocks that (offset, length) ranges touch."""
     return {block for offset, length in ranges if length > 0
             for block in range(offset // BLOCK, -(-(offset + length) // BLOCK))}
 
 
 def pack_blocks(pack, uuid, chunk_map=()):
-    """Numbers of the disk's blocks that a pack names, as `headstart show --json` prints it, of the
-    filesystem with that UUID. What a pack names by path alone (metadata of xfs and btrfs) has no
-    place and is not among them. `chunk_map` is what chunks() returns."""
+    """Returns the numbers of the disk's blocks in a pack (as `headstart show --json` prints it) for
+    the filesystem with that UUID. Metadata that a pack names only by path (xfs and btrfs) has no
+    position and is not included. `chunk_map` is the result of chunks()."""
     ranges = []
     for volume in pack["volumes"]:
         if volume["uuid"] != uuid:
@@ -30,7 +31,8 @@ def pack_blocks(pack, uuid, chunk_map=()):
 
 
 def translate(offset, length, chunk_map):
-    """Where a btrfs address range lies on the disk, each copy of it: (offset, length) ranges."""
+    """Returns where a btrfs address range lies on the disk: (offset, length) ranges, one for each
+    copy."""
     if not chunk_map:
         return [(offset, length)]
     found = []
@@ -42,7 +44,8 @@ def translate(offset, length, chunk_map):
 
 
 def parse_chunks(text):
-    """What chunks() returns, from the words of `btrfs inspect-internal dump-tree -t chunk`."""
+    """Parses the output of `btrfs inspect-internal dump-tree -t chunk` into the result of
+    chunks()."""
     found = []
     for part in re.split(r"^\s*item \d+ key ", text, flags=re.MULTILINE)[1:]:
         key = re.match(r"\(FIRST_CHUNK_TREE CHUNK_ITEM (\d+)\)", part)
@@ -54,18 +57,18 @@ def parse_chunks(text):
 
 
 def chunks(device):
-    """The chunks of a btrfs on one device: (address, length, its places on the device). Other
-    filesystems need none: their extents are places on the device."""
+    """Returns the chunks of a btrfs on one device: (address, length, its positions on the device).
+    Other filesystems have none, because their extents are positions on the device."""
     return parse_chunks(run("btrfs", "inspect-internal", "dump-tree", "-t", "chunk", device).stdout)
 
 
 def judge(reads, own, resident=frozenset(), before=(), after=()):
     """Compares read requests, (offset, length) each, with the blocks of a pack, `own`. A request is
-    covered if each of its blocks is in the pack or in `resident`, which was replayed before. What
-    was read already, here or by the requests `before`, is not counted again: the machine has dropped
-    it from its cache, which says nothing about the pack. Waste is what of the pack neither `reads`
-    nor the requests before and after them touch. Returns a dict; shares are None where there is
-    nothing to have a share in."""
+    covered if each of its blocks is in the pack or in `resident`, which a replay has read before.
+    Blocks that were read already, here or by the requests `before`, are not counted again: the
+    machine dropped them from its cache, which is not the pack's fault. Wasted are blocks of the
+    pack that neither `reads` nor the requests before and after them touch. Returns a dict; a share
+    is None if its whole is empty."""
     covering = own | resident
     n_reads = covered_reads = n_blocks = covered_blocks = 0
     touched = blocks(before)
@@ -90,7 +93,7 @@ def judge(reads, own, resident=frozenset(), before=(), after=()):
 
 
 def missed(reads, own, resident=frozenset(), before=()):
-    """The blocks of each request that judge() does not count as covered, in their order."""
+    """Returns the blocks of each request that judge() does not count as covered, in their order."""
     covering, touched, found = own | resident, blocks(before), []
     for request in reads:
         new = blocks([request]) - touched
@@ -101,12 +104,12 @@ def missed(reads, own, resident=frozenset(), before=()):
 
 
 def wasted(reads, own, before=(), after=()):
-    """The blocks that judge() counts as waste."""
+    """Returns the blocks that judge() counts as waste."""
     return own - blocks(before) - blocks(reads) - blocks(after)
 
 
 def unplanned(reads, planned):
-    """The requests of a measured run that touch nothing of the packs, and their bytes: misses, and
-    what headstart reads for itself."""
+    """Counts the requests of a measured run that touch no block of the packs, and their bytes:
+    misses, and headstart's own reads."""
     missed = [r for r in reads if not blocks([r]) & planned]
     return {"reads": len(missed), "mb": round(sum(length for _, length in missed) / 1e6, 3)}

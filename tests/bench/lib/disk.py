@@ -15,7 +15,7 @@ READ_AHEAD_KB = 128
 
 
 class Counters:
-    """What the disk has done between two moments."""
+    """Statistics of the disk between two moments."""
 
     def __init__(self, reads=0, read_bytes=0, busy_usec=0):
         self.reads, self.read_bytes, self.busy_usec = reads, read_bytes, busy_usec
@@ -45,8 +45,8 @@ class SimulatedDisk:
         self.device_fd = None
         self.saved = {}
         self.mounted = False
-        self.contents = None  # the name under which disksim has what fresh() brings back
-        self.current = None  # the name of what the disk holds since the last fresh()
+        self.contents = None  # the name under which disksim has the contents that fresh() restores
+        self.current = None  # the name of the contents that the disk has had since the last fresh()
 
     # --- set-up and tear-down
 
@@ -63,8 +63,8 @@ class SimulatedDisk:
         self.root.mkdir(exist_ok=True)
         read_end, write_end = os.pipe()
         try:
-            # A session of its own: a terminal's Ctrl-C must not take the disk away from what is
-            # still mounted on it.
+            # The process gets a session of its own, because a terminal's Ctrl-C must not end the
+            # disk while a filesystem is mounted on it.
             self.server = subprocess.Popen(
                 [self.program, f"--profile={self.profile}", f"--log={self.log}", "--delays=off",
                  f"--ready-fd={write_end}", self.image, self.fuse],
@@ -83,7 +83,8 @@ class SimulatedDisk:
                 os.close(write_end)
         self.device = run("losetup", "--find", "--show", "--direct-io=on",
                           self.fuse / "disk").stdout.strip()
-        # Detached when nothing holds it open any more, whoever ends how: this descriptor does.
+        # The loop device is detached when its last descriptor closes, however the owner of the
+        # descriptor ends.
         self.device_fd = os.open(self.device, os.O_RDONLY | os.O_CLOEXEC)
         run("losetup", "--detach", self.device)
         self._set_queue()
@@ -103,9 +104,10 @@ class SimulatedDisk:
                            "scheduler": self.scheduler, "read_ahead_kb": str(READ_AHEAD_KB)})
 
     def _write_queue(self, values):
-        """The number of requests that the disk itself takes is set by nr_requests without a
-        scheduler, and only by a value that differs from the one shown (which a scheduler may have
-        changed). Writing `rotational` makes the kernel forget read_ahead_kb. Hence this order."""
+        """The number of requests that the disk itself accepts is set by nr_requests while no
+        scheduler is set. The write has no effect if the value is the one shown, which a scheduler
+        may have changed. Writing `rotational` makes the kernel forget read_ahead_kb, so
+        `rotational` is written first."""
         tags = int(values["nr_requests"])
         for name, value in (("scheduler", "none"), ("nr_requests", str(tags + 1 if tags < 128
                                                                        else tags - 1)),
@@ -119,7 +121,7 @@ class SimulatedDisk:
                                  f"{e.strerror}") from e
 
     def __exit__(self, *_):
-        """Takes down whatever is there; never raises."""
+        """Releases whatever exists; never raises."""
         try:
             if self.server and self.server.poll() is None:
                 self.server.send_signal(signal.SIGUSR2)
@@ -129,10 +131,11 @@ class SimulatedDisk:
                 system.umount(self.root, system.MNT_DETACH)
             except OSError:
                 pass
-        # Loop devices outlive what they are attached to.
+        # Without this, the loop device would outlive its file.
         if self.saved:
             try:
-                # With a scheduler, what was read was not the disk's own number.
+                # With a scheduler, nr_requests would show the scheduler's number instead of the
+                # disk's.
                 if self.saved["scheduler"] != "none":
                     self.saved["nr_requests"] = "128"
                 self._write_queue(self.saved)
@@ -180,19 +183,19 @@ class SimulatedDisk:
         self.mounted = True
 
     def uuid(self):
-        """Of the filesystem."""
+        """Returns the UUID of the filesystem."""
         return run("blkid", "-o", "value", "-s", "UUID", self.device).stdout.strip()
 
     def read_ahead_kb(self):
-        """What reads on the mounted filesystem get: btrfs has a setting of its own."""
+        """Sets the read-ahead of the mounted filesystem; btrfs has a setting of its own."""
         path = self._queue("read_ahead_kb")
         if self.fstype == "btrfs":
             path = Path("/sys/fs/btrfs") / self.uuid() / "bdi/read_ahead_kb"
         return int(path.read_text())
 
     def umount(self):
-        """Unmounts, and waits until the kernel has let go of the filesystem: what a container that
-        was just killed had mounted keeps it alive (and cached) for a moment."""
+        """Unmounts, and waits until the kernel has released the filesystem. The mounts of a
+        container that was just killed keep the filesystem and its cache alive for a moment."""
         if not self.mounted:
             return
         end = time.monotonic() + 30
@@ -215,8 +218,9 @@ class SimulatedDisk:
                 time.sleep(0.005)
 
     def fresh(self, contents=None):
-        """The disk as it was when keep_changes() was last called (else as the image has it), or as
-        save() kept it under that name; nothing of it cached, delays off, mounted."""
+        """Restores the disk to its contents at the last keep_changes(), to those that save() kept
+        under the name, or else to those of the image. Then drops its cache, switches delays off and
+        mounts it."""
         contents = self.current = contents or self.contents
         self.delays(False)
         self.umount()
@@ -227,17 +231,17 @@ class SimulatedDisk:
         self.mount()
 
     def save(self, name):
-        """Keeps what the disk holds now under this name, for fresh()."""
+        """Keeps the present contents of the disk under this name, for fresh()."""
         self.umount()
         self.control(f"save {name}")
 
     def keep_changes(self):
-        """What has been written is what the disk holds from now on."""
+        """Makes the present contents those that fresh() restores."""
         self.save("kept")
         self.contents = "kept"
 
     def log_size(self):
-        """Bytes of log so far; everything up to now is in it."""
+        """Returns the size of the log in bytes, with everything logged up to now."""
         self.facts()
         return self.log.stat().st_size
 

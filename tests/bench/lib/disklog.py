@@ -1,12 +1,12 @@
-"""Reading disksim's log (its format stands at the head of disksim.c)."""
+"""Reads disksim's log; the head of disksim.c describes the format."""
 
 BLOCK = 4096
 
 
 def sections(path, start=0):
-    """Yields (section, offset, length) for each read request from a byte offset of the log on, the
-    section being the last mark before it ("all" before the first); and (section, None, None) for
-    each mark."""
+    """Yields (section, offset, length) for each read request after a byte offset of the log, and
+    (section, None, None) for each mark. A section is the name of the last mark, or "all" before the
+    first mark."""
     section = "all"
     with open(path, "rb") as log:
         log.seek(start)
@@ -14,7 +14,7 @@ def sections(path, start=0):
             if line.startswith(b"# mark "):
                 section = line.split()[2].decode()
                 yield section, None, None
-            # The last line may be half written.
+            # The last line may be incomplete.
             elif not line.startswith(b"#") and line.endswith(b"\n"):
                 fields = line.split()
                 yield section, int(fields[2]), int(fields[3])
@@ -31,8 +31,8 @@ def reads(path, start=0):
 
 
 def read_again(path, start=0):
-    """section -> bytes that were read in it although they had been read before since the filesystem
-    was last mounted afresh (`# mark fresh`). Begins at a byte offset of the log."""
+    """section -> bytes that were read again after an earlier read since the last fresh mount (`#
+    mark fresh`). Begins at a byte offset of the log."""
     seen, again = set(), {}
     for section, offset, length in sections(path, start):
         again.setdefault(section, 0)
@@ -47,7 +47,7 @@ def read_again(path, start=0):
 
 
 def write_part(path, start, target):
-    """Copies the log from a byte offset on, with the first line, which names the disk."""
+    """Copies the log from a byte offset on, and the first line, which names the disk."""
     with open(path, "rb") as log, open(target, "wb") as part:
         part.write(log.readline())
         log.seek(max(start, log.tell()))

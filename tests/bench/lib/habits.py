@@ -1,4 +1,4 @@
-"""Who starts which application after which: habits drawn from a seed. The applications, and every
+"""Draws from a seed which applications a person starts after which. The applications, and every
 file that they touch, are real."""
 
 import random
@@ -22,16 +22,16 @@ APPLICATIONS = {
     "lximage": ("lximage-qt", "lximage-qt"),
 }
 
-# name: file in /usr/bin that is running then
+# name: file in /usr/bin that runs while the application runs
 EXECUTABLES = {**{name: command.split()[0] for name, (command, _) in APPLICATIONS.items()},
                "gimp": "gimp-2.10"}
 
-# The best single guess of what comes next shall be right no more often than this.
+# The best single guess of the next start must be right no more often than this.
 BEST_GUESS_MAX = 0.6
 
 
 class Habits:
-    """One person's: a Markov chain over their applications."""
+    """The habits of one person: a Markov chain over their applications."""
 
     def __init__(self, seed, user, n_applications=9):
         r = random.Random(f"{seed}/{user}")
@@ -40,7 +40,8 @@ class Habits:
         self.next = {name: self._weights(r, name) for name in self.names}
 
     def _weights(self, r, without=None):
-        """One likely successor, a second one, the rest by chance."""
+        """Each application has one likely successor and a second one; the others follow by
+        chance."""
         others = [n for n in self.names if n != without]
         r.shuffle(others)
         likely = r.uniform(0.35, 0.9 * BEST_GUESS_MAX)
@@ -50,13 +51,13 @@ class Habits:
         return dict(zip(others, [likely, second] + [scale * x for x in rest]))
 
     def day(self, r, starts):
-        """What is done on one day: a list of ("start", name, seconds before it) and ("stop", name,
-        seconds before it)."""
+        """Returns the actions of one day: a list of ("start", name, seconds before it) and ("stop",
+        name, seconds before it)."""
         acts, running, last = [], [], None
         while starts > 0:
             weights = self.next[last] if last else self.first
             name = r.choices(list(weights), list(weights.values()))[0]
-            if name in running:  # they go back to it
+            if name in running:  # the person uses it again
                 last = name
                 starts -= 1
                 continue

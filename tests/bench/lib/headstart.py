@@ -24,7 +24,8 @@ Ran = namedtuple("Ran", "seconds cpu_s peak_kib output")
 
 
 class Headstart:
-    """`state` must not lie on the simulated disk: the time to read it is not what is measured."""
+    """`state` must not lie on the simulated disk, because the time to read it is not to be
+    measured."""
 
     def __init__(self, builddir, root, state):
         self.program = {name: Path(builddir) / path for name, path in PROGRAMS.items()}
@@ -58,7 +59,7 @@ class Headstart:
         return Ran(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss, output)
 
     def learn(self):
-        """Learns all traces that are new. Returns a Ran."""
+        """Learns all new traces. Returns a Ran."""
         return self._call("headstart", "learn", f"--state={self.state}")
 
     def plan(self):
@@ -66,36 +67,37 @@ class Headstart:
         return self._call("headstart", "plan", f"--state={self.state}", f"--root={self.root}")
 
     def export(self, path):
-        """Writes what was learned, for other machines."""
+        """Exports the model for other machines."""
         self._call("headstart", "export", f"--state={self.state}", f"--output={path}")
 
     def replay_empty(self):
-        """The CPU seconds of a replay that has nothing to read."""
+        """Returns the CPU seconds of a replay of an empty pack."""
         pack = self.state / "empty.pack"
         if not pack.exists():
             run(self.mkpack, pack, input="")
         return self._call("headstart-replay", "--force", "--wait", str(pack)).cpu_s
 
     def show(self, path, *options):
-        """What `headstart show` says of a trace, model or pack."""
+        """Returns the output of `headstart show` for a trace, model or pack."""
         return json.loads(self._call("headstart", "show", "--json=short", *options,
                                      str(path)).output)
 
     def policy(self, stage):
-        """What the stage's pack was planned with."""
+        """Returns the parameters with which the stage's pack was planned."""
         return self.show(self.state / f"{stage}.pack", "--limit=0")["policy"]
 
-    # Forced: by chance this boot of the host may be a control session, in which nothing is replayed.
+    # Forced, because this boot of the host may be a control session, in which nothing is replayed.
 
     def replay(self, stage, *options):
-        """Replays a stage's pack and waits until the data is there. Returns a Ran, with the line
-        that headstart-replay prints."""
+        """Replays a stage's pack and waits until the data has been read. Returns a Ran, with the
+        line that headstart-replay prints."""
         return self._call("headstart-replay", "--force", f"--root={self.root}", "--wait",
                           *options, str(self.state / f"{stage}.pack"))
 
     @contextlib.contextmanager
     def replaying(self, pack, *options):
-        """headstart-replay at work on that file, a subprocess.Popen; what is left of it is killed."""
+        """Runs headstart-replay on that file as a subprocess.Popen; kills it at the end if it still
+        runs."""
         process = subprocess.Popen(
             [self.program["headstart-replay"], "--force", f"--root={self.root}", *options, pack],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -107,7 +109,8 @@ class Headstart:
 
 
 class Recorder:
-    """headstartd at work. Context manager; what is left of it is killed at the end."""
+    """A running headstartd. A context manager, which kills headstartd at the end if it still
+    runs."""
 
     def __init__(self, headstart, stages, uid=None):
         self.headstart, self.stages = headstart, stages
@@ -147,12 +150,12 @@ class Recorder:
         return "its log says: " + (lines[-1] if lines else "nothing")
 
     def next_stage(self, name):
-        """Ends the stage that is being recorded; returns when the next one is."""
+        """Ends the stage that is being recorded; returns when the next one has begun."""
         self.process.send_signal(signal.SIGUSR1)
         self._wait(f"STATUS=Recording {name}", 60)
 
     def dump(self, timeout=10):
-        """What the session cycle says of itself (SIGUSR2)."""
+        """Returns the session cycle's report about itself (SIGUSR2)."""
         path = self.headstart.state.parent / "run/session.json"
         path.unlink(missing_ok=True)
         self.process.send_signal(signal.SIGUSR2)
@@ -173,7 +176,7 @@ class Recorder:
             self.peak_kib = int(found[1])
 
     def stop(self):
-        """Ends the last stage and the recorder. peak_kib is its peak resident memory then."""
+        """Ends the last stage and the recorder. peak_kib is then its peak resident memory."""
         self._note_peak()
         self.process.send_signal(signal.SIGTERM)
         end = time.monotonic() + 60

@@ -17,7 +17,7 @@ from .machine import Machine
 DEFAULT_CACHE = "/var/cache/headstart-bench"
 
 MKFS = {
-    # No work left for the kernel to do in the background while a boot is timed.
+    # These options leave the kernel no background work while a boot is timed.
     "ext4": ["mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"],
     "xfs": ["mkfs.xfs", "-q", "-f"],
     "btrfs": ["mkfs.btrfs", "-q", "-f"],
@@ -34,7 +34,7 @@ def parse_size(text):
 
 
 class ImageSpec:
-    """What an image is made of; two equal specs are the same image."""
+    """The inputs of an image; two equal specs give the same image."""
 
     def __init__(self, small=False, packages=None, extra=(), seed=0, fstype="ext4", size=None,
                  suite=None, prime=True, sessions=False):
@@ -68,7 +68,7 @@ def _lock(path):
 
 
 def provide(spec, cache, progress, rebuild=False):
-    """The path of the image in the cache, made now if it is not there yet."""
+    """Returns the path of the image in the cache; makes the image if it does not exist yet."""
     cache = Path(cache)
     (cache / "trees").mkdir(parents=True, exist_ok=True)
     image = cache / f"{spec.key()}.img"
@@ -118,8 +118,8 @@ def _make(spec, cache, image, progress):
 
 
 def _prime(target, work, desktop, user, progress):
-    """One boot and login, orderly ended: nobody's first login (which makes caches, settings and
-    directories) is what is to be made faster."""
+    """Boots and logs in once and shuts down in order. The first login of a user makes caches,
+    settings and directories, and is not what is measured."""
     progress.say("booting and logging in once, so that no later one is the first")
     with ControlGroup() as group, Machine(target, work, desktop, group) as machine:
         machine.power_on()
@@ -131,7 +131,7 @@ def _prime(target, work, desktop, user, progress):
 
 
 def _await_release(image):
-    """Until no loop device has the file: the kernel detaches when the last user is gone."""
+    """Waits until no loop device has the file. The kernel detaches it after the last user."""
     end = time.monotonic() + 30
     while run("losetup", "--associated", image).stdout.strip():
         if time.monotonic() > end:

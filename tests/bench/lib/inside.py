@@ -1,5 +1,5 @@
-"""headstart at work inside a machine, watched from outside. Files below /run say what its programs
-have done, D-Bus says what became of its units; nothing of it lies on the simulated disk."""
+"""Observes from outside headstart inside a machine. Files below /run report what its programs have
+done, and D-Bus reports the state of its units. None of these files lies on the simulated disk."""
 
 import json
 import time
@@ -10,14 +10,15 @@ RUN = "run/headstart"
 BUS = "run/dbus/system_bus_socket"
 SYSTEMD = "org.freedesktop.systemd1"
 POLL_S = 0.05
-BUS_TIMEOUT_S = 60  # systemd answers when nothing else is to be done
+BUS_TIMEOUT_S = 60  # systemd answers when it has nothing else to do
 
-# A unit that has ended, one way or the other.
+# The result of a unit that has ended.
 ENDED = ("inactive", "failed")
 
 
 def unit_path(unit):
-    """The D-Bus path of a unit: what is no letter or digit stands there as _XX."""
+    """Returns the D-Bus path of a unit, in which _XX replaces every character that is not a letter
+    or digit."""
     return "/" + SYSTEMD.replace(".", "/") + "/unit/" + "".join(
         c if c.isascii() and c.isalnum() else f"_{ord(c):02x}" for c in unit)
 
@@ -27,7 +28,7 @@ class Inside:
         self.machine = machine
 
     def _until(self, ready, timeout, what):
-        """Polls until ready() gives something; returns that."""
+        """Polls until ready() returns something true; returns that."""
         end = time.monotonic() + timeout
         while True:
             found = ready()
@@ -40,7 +41,7 @@ class Inside:
             time.sleep(POLL_S)
 
     def wait_file(self, name, timeout):
-        """Until /run/headstart has that file."""
+        """Waits until /run/headstart has that file."""
         path = self.machine.inside(f"{RUN}/{name}")
         self._until(path.exists, timeout, f"/{RUN}/{name}")
 
@@ -50,20 +51,20 @@ class Inside:
     # --- replays
 
     def replay(self, name):
-        """What headstart-replay says of the replay of NAME.pack, or None if there was none."""
+        """Returns the status of the replay of NAME.pack, or None if there was none."""
         try:
             return json.loads(self.machine.inside(f"{RUN}/replay-{name}.json").read_text())
         except FileNotFoundError:
             return None
 
     def replays(self):
-        """NAME -> what replay() gives, of all that there were."""
+        """NAME -> result of replay(), for each pack that was replayed."""
         names = [path.stem.removeprefix("replay-")
                  for path in self.machine.inside(RUN).glob("replay-*.json")]
         return {name: self.replay(name) for name in sorted(names)}
 
     def wait_replayed(self, name, timeout):
-        """Until the replay of NAME.pack has begun and ended; returns what it did."""
+        """Waits until the replay of NAME.pack has begun and ended; returns its status."""
         def ended():
             done = self.replay(name)
             return done if done and done["outcome"] != "running" else None
@@ -73,24 +74,24 @@ class Inside:
     # --- units
 
     def _busctl(self, verb, path, interface, *arguments):
-        """The data of each line that busctl prints."""
+        """Returns the data of each line that busctl prints."""
         bus = self.machine.inside(BUS)
         said = run("busctl", f"--address=unix:path={bus}", "--json=short", verb, SYSTEMD, path,
                    f"{SYSTEMD}.{interface}", *arguments, timeout=BUS_TIMEOUT_S).stdout
         return [json.loads(line)["data"] for line in said.splitlines()]
 
     def unit(self, unit, interface, *names):
-        """name -> value of properties of a unit."""
+        """Returns properties of a unit: name -> value."""
         return dict(zip(names, self._busctl("get-property", unit_path(unit), interface, *names)))
 
     def failed_units(self):
-        """Names of headstart's units that have failed."""
+        """Returns the names of headstart's failed units."""
         found = self._busctl("call", "/" + SYSTEMD.replace(".", "/"), "Manager",
                              "ListUnitsByPatterns", "asas", "1", "failed", "1", "headstart*")
         return [unit[0] for unit in found[0][0]]
 
     def wait_ended(self, unit, timeout, started=True):
-        """Until a unit has ended. With `started` it must have been started before. Raises
+        """Waits until a unit has ended. With `started` it must have been started before. Raises
         BenchError if it failed."""
         def ended():
             u = self.unit(unit, "Unit", "ActiveState", "InactiveExitTimestampMonotonic")
@@ -103,7 +104,7 @@ class Inside:
             raise BenchError(f"{unit} has failed inside the machine: {result}")
 
     def processes(self):
-        """Command lines of headstart's processes in the machine."""
+        """Returns the command lines of headstart's processes in the machine."""
         found = []
         for pid in self.machine.group.members():
             try:

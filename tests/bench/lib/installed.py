@@ -1,6 +1,7 @@
-"""The product as it is installed: the package's files lie in the tree, and its own units record,
-learn, plan and replay inside the machine. The bench boots, logs in, waits, and starts nothing of
-headstart's. What the machine has learned stays on its disk: the measured runs begin with that."""
+"""The installed product: the package's files are in the tree, and its own units record, learn, plan
+and replay inside the machine. The bench boots, logs in and waits. It starts no program of
+headstart. The machine's disk keeps what headstart has learned, and the measured runs begin with
+it."""
 
 import shutil
 import time
@@ -10,13 +11,13 @@ from .inside import Inside
 from .variants import Variant
 
 STATE = "var/lib/headstart"
-USER_PACK = "login@1000"  # of the bench's user (lib/tree.py)
+USER_PACK = "login@1000"  # the UID of the bench's user (lib/tree.py)
 
 # Learning runs at idle priority: on a busy machine it takes long.
 LEARN_TIMEOUT_S, SETTLE_TIMEOUT_S, REPLAY_TIMEOUT_S = 900, 200, 300
 
-# Nobody types a name and a password faster. headstartd takes a session that begins sooner after the
-# boot for an automatic login.
+# No person types a name and a password faster. headstartd takes a session that begins sooner after
+# the boot for an automatic login.
 TYPING_S = 3
 
 
@@ -26,8 +27,8 @@ class Installed(Variant):
     inside = packs = True
 
     def contents(self, scenario):
-        """An automatic login is learned by automatic logins, any other boot and login by those at a
-        greeter."""
+        """Before a measured automatic login, headstart has learned from automatic logins; before
+        any other boot or login, from those at a greeter."""
         return f"{self.name}-autologin" if scenario == "autologin" else self.name
 
     def prepare(self, scenarios):
@@ -37,7 +38,8 @@ class Installed(Variant):
                 self.facts[contents] = self._make(contents, scenario == "autologin")
 
     def _make(self, contents, automatic):
-        """Installs, then makes the disk what the measured runs begin with. Returns facts."""
+        """Installs the package, then learns the sessions after which the measured runs begin.
+        Returns facts."""
         self.bench.disk.fresh()
         self.bench.package.install(self.bench.disk.root)
         self.bench.inits[contents] = self.bench.package.init()
@@ -55,7 +57,7 @@ class Installed(Variant):
         return {"sessions": sessions}
 
     def _session(self, contents, automatic):
-        """A boot, a login and a shutdown, with the disk as slow as it is."""
+        """Boots, logs in and shuts down, with the disk's delays on."""
         disk = self.bench.disk
         disk.fresh(contents)
         disk.mark(f"learn/{contents}")
@@ -81,8 +83,8 @@ class Installed(Variant):
 
     @staticmethod
     def greet(inside):
-        """Until the boot was recorded and what reads for the first login has read: who comes to the
-        greeter now comes to a machine that waits."""
+        """Waits until the boot was recorded and the replay for the first login has ended, so that
+        the user logs in to an idle machine."""
         inside.wait_file("boot-recorded", SETTLE_TIMEOUT_S)
         inside.wait_ended("headstart-plan.service", LEARN_TIMEOUT_S, started=False)
         if inside.has_pack("login"):
@@ -90,7 +92,7 @@ class Installed(Variant):
         time.sleep(TYPING_S)
 
     def state(self, contents):
-        """Where headstart's state of that disk is kept for whoever looks at it afterwards."""
+        """The directory for a copy of headstart's state of that disk."""
         return self.bench.work / "learned" / contents
 
     def _keep_state(self, contents):
@@ -104,14 +106,14 @@ class Installed(Variant):
     # --- measuring
 
     def prefetch(self, stages, machine):
-        """At the greeter the login's pack is read, while nobody waits."""
+        """The login's pack is replayed at the greeter, before the login."""
         if machine and (self.state(self.name) / "login.pack").exists():
             Inside(machine).wait_replayed("login", REPLAY_TIMEOUT_S)
             self.bench.wait_disk_idle(0.5, 20)
 
     def seen(self, machine):
-        """What headstart has done in this machine, as a part of the sample. Raises BenchError if a
-        unit of it has failed: what was measured is not what it does."""
+        """Returns what headstart has done in this machine, as a part of the sample. Raises
+        BenchError if one of its units has failed, because the sample would be invalid."""
         inside = Inside(machine)
         failed = inside.failed_units()
         if failed:

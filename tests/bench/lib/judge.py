@@ -1,13 +1,13 @@
-"""Compares the packs of installed variants with what the same disks are asked for by boots and logins
-without headstart."""
+"""Compares the packs of installed variants with the requests of boots and logins without headstart
+from the same disks."""
 
 from . import demand, disklog
 from .owners import Owners
 
 
 def judge(bench, variant, scenarios, samples):
-    """Adds `unplanned` to the variant's samples; returns scenario -> what demand.judge() says. Call it
-    when all is measured: here `headstart show`, which prints packs, runs outside a machine."""
+    """Adds `unplanned` to the variant's samples; returns scenario -> result of demand.judge(). Call
+    it after all measurements, because it runs `headstart show` outside a machine to print packs."""
     judged = {}
     for automatic in (False, True):
         own = [s for s in variant.takes_part(scenarios) if (s == "autologin") == automatic]
@@ -44,8 +44,8 @@ def _judge(bench, variant, scenarios, automatic, samples):
 
 
 def _one(reads, own, resident, before, after, owners):
-    """What demand.judge() returns. With `owners` also what was missed, request by request, and what
-    was wasted, by owner."""
+    """Returns the result of demand.judge(). With `owners` it also lists each missed request and the
+    owners of wasted blocks."""
     found = demand.judge(reads, own, resident, before, after)
     if owners:
         found["missed"] = [owners.total(request)
@@ -55,9 +55,9 @@ def _one(reads, own, resident, before, after, owners):
 
 
 def _demand(bench, contents, automatic):
-    """Boots and logs in with headstart=0 and without headstart-init. Returns what the sections of
-    the disk's log begin with: SECTION/boot from the mount of the root on, /between at the greeter,
-    /login until the session has settled. An automatic login is all in SECTION/boot."""
+    """Boots and logs in with headstart=0 and without headstart-init. Returns the prefix of the
+    sections in the disk's log: SECTION/boot from the mount of the root on, /between at the greeter,
+    /login until the session has settled. All of an automatic login is in SECTION/boot."""
     section, disk = f"demand/{contents}", bench.disk
     disk.fresh(contents)
     with bench.machine(["headstart=0"], own_init=True) as machine:

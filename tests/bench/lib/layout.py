@@ -1,6 +1,7 @@
-"""Lays a tree out on a filesystem as years of package installation would: package by package in the
-order in which dpkg unpacked them, so that what belongs together lies together, and what a login
-needs lies everywhere. What no package owns (caches, configuration, home directories) comes last."""
+"""Copies a tree to a filesystem as years of package installation would have placed it: package by
+package in the order in which dpkg unpacked them. The files of one package lie together, and the
+files of a login are scattered. Files that belong to no package (caches, configuration, home
+directories) come last."""
 
 import ctypes
 import os
@@ -13,7 +14,8 @@ CHUNK = 1 << 20
 
 def package_order(root, seed):
     """Names of dpkg's file lists, in the order of unpacking; shuffled for another tree if seed is
-    not 0. The first dozen are the base that nothing can be unpacked without: they stay in front."""
+    not 0. The first dozen are the base system, without which dpkg can unpack nothing; they stay
+    first."""
     lists = sorted((root / "var/lib/dpkg/info").glob("*.list"), key=lambda p: (p.stat().st_mtime_ns,
                                                                              p.name))
     if seed:
@@ -24,7 +26,7 @@ def package_order(root, seed):
 
 
 class Layout:
-    """Copies files, in the order they are asked for, with all their metadata and hard links."""
+    """Copies files in the order of the calls, with all their metadata and hard links."""
 
     def __init__(self, source, target, progress):
         self.source = os.fspath(source)
@@ -32,20 +34,21 @@ class Layout:
         self.progress = progress
         self.done = set()     # relative paths
         self.links = {}       # (device, inode) of the source -> relative path in the target
-        self.parents = {}     # directory as named by a package -> where it really lies
-        self.directories = []  # (path, mtime): set last, since each new entry changes it
+        self.parents = {}     # a directory as a package names it -> where it really lies
+        self.directories = []  # (path, mtime): set last, because each new entry changes the time
         self.bytes = 0
 
     def resolve(self, path):
-        """A package says /lib/x where /lib is a link to usr/lib: the relative path without links in
-        its directory part."""
+        """Returns the relative path without symlinks in its directory part; a package says /lib/x
+        where /lib is a link to usr/lib."""
         directory, name = os.path.split(path)
         real = self.parents.get(directory)
         if real is None:
             whole = os.path.realpath(os.path.join(self.source, directory))
             inside = os.path.relpath(whole, self.source)
             real = "" if inside == "." else inside
-            # A link to /etc/x points out of the tree when seen from here: leave it to the walk.
+            # A link to /etc/x points out of the tree when it is followed from outside, so the walk
+            # copies its target.
             if real.startswith(".."):
                 real = False
             self.parents[directory] = real
@@ -75,7 +78,7 @@ class Layout:
 
     def create(self, source, target, st):
         if stat.S_ISDIR(st.st_mode):
-            if not os.path.isdir(target):  # the target's root and lost+found are there
+            if not os.path.isdir(target):  # the root and lost+found of the target exist already
                 os.mkdir(target)
         elif stat.S_ISLNK(st.st_mode):
             os.symlink(os.readlink(source), target)
@@ -107,8 +110,8 @@ class Layout:
                     if n == 0:
                         break
                     left -= n
-                # As dpkg does: have it written now. That is when a filesystem with delayed
-                # allocation gives it a place, one whole file after the other.
+                # As dpkg does, this writes the file to the disk at once. A filesystem with delayed
+                # allocation then places the whole file, before it places the next one.
                 os.posix_fadvise(fd_out, 0, 0, os.POSIX_FADV_DONTNEED)
             finally:
                 os.close(fd_out)
@@ -122,7 +125,8 @@ class Layout:
 
 
 def lay_out(source, target, seed, progress):
-    """Copies the tree at `source` into the empty filesystem at `target`. Returns bytes copied."""
+    """Copies the tree at `source` into the empty filesystem at `target`. Returns the number of
+    bytes copied."""
     layout = Layout(source, target, progress)
     lists = package_order(Path(source), seed)
     for i, path in enumerate(lists):
@@ -132,7 +136,7 @@ def lay_out(source, target, seed, progress):
             relative = layout.resolve(line.lstrip("/")) if line not in ("/.", "/") else None
             if relative is not None:
                 layout.copy(relative)
-        # apt's dpkg makes each package durable before the next.
+        # dpkg, called by apt, syncs each package before the next.
         if i % 8 == 0:
             sync_filesystem(target)
     for directory, names, files in os.walk(source):

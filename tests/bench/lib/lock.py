@@ -1,4 +1,4 @@
-"""One bench at a time."""
+"""Lets only one bench run at a time."""
 
 import contextlib
 import fcntl
@@ -9,8 +9,8 @@ LOCK = "/tmp/headstart-bench.lock"
 
 @contextlib.contextmanager
 def one_at_a_time(progress):
-    """Two benches on one machine would measure each other. A caller that holds the lock itself
-    says so in the environment."""
+    """Two benches on one machine would measure each other. A caller that holds the lock itself sets
+    a variable in the environment."""
     if os.environ.get("HEADSTART_BENCH_LOCKED"):
         yield
         return

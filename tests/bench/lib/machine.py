@@ -1,4 +1,4 @@
-"""A machine that boots from a directory: systemd-nspawn, watched from outside only."""
+"""A machine that boots from a directory: systemd-nspawn, observed only from outside."""
 
 import os
 import select
@@ -11,7 +11,7 @@ from pathlib import Path
 from .commands import BenchError
 from .xclient import XClient
 
-# What a user's desktop shows when it is there, and what letting that user in looks like.
+# The windows that a user's desktop shows when it is complete, and how that user is let in.
 DESKTOP_WINDOWS = {"bench": ("xfce4-panel", "xfdesktop", "xfce4-terminal", "thunar"),
                    "second": ("lxqt-panel", "pcmanfm-qt", "qterminal")}
 LET_IN = {"bench": "go", "second": "go-second"}
@@ -31,8 +31,8 @@ class NotifySocket:
         Path(self.path).unlink(missing_ok=True)
 
     def wait(self, wanted, process, timeout, each=lambda key, value: None):
-        """Until an assignment that begins with `wanted` comes. Raises BenchError if the process
-        ends before, or if it takes too long. `each` sees all assignments."""
+        """Waits until an assignment that begins with `wanted` arrives. Raises BenchError if the
+        process ends before that, or after a timeout. `each` is called with every assignment."""
         end = time.monotonic() + timeout
         while True:
             if select.select([self.socket], [], [], 0.1)[0]:
@@ -48,12 +48,12 @@ class NotifySocket:
 
 
 class Machine:
-    """One boot of the tree at `root`. Context manager: the machine is off afterwards."""
+    """One boot of the tree at `root`. A context manager; the machine is off afterwards."""
 
     def __init__(self, root, work, desktop, group, device=None, arguments=(), init=None):
-        """`device` is the block device below `root`, which the machine then sees; `arguments` go to
-        its systemd, which takes them for a kernel command line. `init` is the machine's first
-        program, as init= on a kernel command line; None: its /sbin/init."""
+        """`device` is the block device below `root`, which the machine can open; `arguments` are
+        passed to its systemd, which treats them like a kernel command line. `init` is the machine's
+        first program, as with init= on a kernel command line; None: its /sbin/init."""
         self.root, self.work, self.desktop = Path(root), Path(work), desktop
         self.group, self.device, self.arguments = group, device, list(arguments)
         self.init = init
@@ -63,7 +63,7 @@ class Machine:
         self.last_acts = []
 
     def at_end(self, act):
-        """Has something done just before the plug is pulled."""
+        """Registers a function that is called just before power_off()."""
         self.last_acts.append(act)
 
     def __enter__(self):
@@ -74,7 +74,7 @@ class Machine:
         return False
 
     def power_on(self, log_in=False):
-        """Starts the machine; with log_in the user need not be let in (automatic login)."""
+        """Starts the machine. With log_in it logs the user in automatically."""
         self.shared.mkdir(exist_ok=True)
         for name in (*LET_IN.values(), "done", "commands"):
             (self.shared / name).unlink(missing_ok=True)
@@ -105,8 +105,8 @@ class Machine:
             self.leader = int(value)
 
     def wait_booted(self, timeout=180):
-        """Until the machine's systemd says that its default target is up and its job queue empty.
-        Returns the seconds since power_on()."""
+        """Waits until the machine's systemd reports that its default target is up and its job queue
+        is empty. Returns the seconds since power_on()."""
         try:
             self.notify.wait("READY=1", self.process, timeout, self._note)
         except BenchError as e:
@@ -118,8 +118,8 @@ class Machine:
         (self.shared / LET_IN[user]).touch()
 
     def wait_logged_in(self, timeout=180):
-        """Until the desktop's windows are there (or, without one, the session's programs have run).
-        Returns the seconds since let_in()."""
+        """Waits until the desktop's windows are mapped or, without a desktop, until the session's
+        programs have run. Returns the seconds since let_in()."""
         deadline = time.monotonic() + timeout
         if self.desktop:
             self._wait_windows(deadline)
@@ -136,7 +136,8 @@ class Machine:
             os.close(fd)
 
     def _wait_windows(self, deadline):
-        # The server's socket cannot be awaited; 5 ms are small against what is measured.
+        # No event reports the server's socket, so it is polled; 5 ms are small compared with the
+        # measured times.
         while self.x is None:
             try:
                 self.x = XClient(str(self.inside(X_SOCKET)))
@@ -151,11 +152,11 @@ class Machine:
             raise BenchError(f"no window of {', '.join(sorted(missing))} came up in time")
 
     def inside(self, path):
-        """The machine's file of that path, as this process reaches it."""
+        """Returns the path by which this process reaches the machine's file."""
         return Path(f"/proc/{self._leader()}/root") / path.lstrip("/")
 
     def _leader(self):
-        """The machine's first process; nspawn tells its pid as soon as there is one."""
+        """Returns the machine's first process. nspawn reports its pid as soon as it exists."""
         while self.leader is None:
             self.notify.wait("X_NSPAWN_LEADER_PID", self.process, 60, self._note)
         return self.leader
@@ -172,11 +173,11 @@ class Machine:
         return "its console says: " + (lines[-1].strip() if lines else "nothing")
 
     def settle(self, seconds=2.0, timeout=30):
-        """Until no window has changed for a while."""
+        """Waits until no window has changed for some time."""
         if self.x:
             self.x.wait_quiet(seconds, time.monotonic() + timeout)
 
-    # --- applications, where the tree has somebody who starts them
+    # --- applications, in trees with an agent that starts them
 
     def _command(self, text):
         fd = os.open(self.shared / "commands", os.O_RDWR | os.O_NONBLOCK)
@@ -186,7 +187,7 @@ class Machine:
             os.close(fd)
 
     def start(self, name, command, window, timeout=120):
-        """Starts an application; returns the seconds until its window is there."""
+        """Starts an application; returns the seconds until its window is mapped."""
         begun = time.monotonic()
         self._command(f"start {name} {command}")
         try:
@@ -198,7 +199,7 @@ class Machine:
         return time.monotonic() - begun
 
     def stop(self, name, window, timeout=3):
-        """Ends an application: politely, and by force if its window does not go."""
+        """Ends an application; kills it if its window stays."""
         for verb in ("stop", "kill"):
             self._command(f"{verb} {name}")
             end = time.monotonic() + timeout
@@ -210,7 +211,7 @@ class Machine:
                 return
 
     def power_off(self, timeout=60):
-        """An orderly shutdown (systemd's SIGRTMIN+4), for what has to be on the disk after it."""
+        """Shuts down in order (systemd's SIGRTMIN+4), so that everything is written to the disk."""
         if self.process and self.process.poll() is None:
             os.kill(self._leader(), signal.SIGRTMIN + 4)
             try:
@@ -220,14 +221,15 @@ class Machine:
         self.kill()
 
     def kill(self):
-        """Pulls the plug."""
+        """Kills the machine, as a power cut would."""
         while self.last_acts:
             self.last_acts.pop()()
         if self.x:
             self.x.close()
             self.x = None
         if self.process:
-            # The machine's own processes: without them nspawn ends by itself, and cleanly.
+            # The processes of the machine. Once they have ended, nspawn ends by itself and cleans
+            # up.
             self.group.kill(besides=self.process.pid)
             try:
                 self.process.wait(2)

@@ -1,5 +1,5 @@
-"""A disk in memory: a loop device directly on a tmpfs, for the profile nvme. The way through FUSE would
-cost as much time as the device itself."""
+"""A disk in memory: a loop device directly on a tmpfs, for the profile nvme. FUSE would take as
+much time as the device itself."""
 
 import os
 import time
@@ -15,8 +15,7 @@ TAGS = 64
 
 
 def copy_data(source, target):
-    """Makes the contents of `target`, which may be in use, those of the file `source`; holes stay
-    holes."""
+    """Gives `target`, which may be in use, the contents of the file `source`; holes stay holes."""
     with open(source, "rb") as s, open(target, "r+b") as t:
         size = os.fstat(s.fileno()).st_size
         t.truncate(0)
@@ -25,7 +24,7 @@ def copy_data(source, target):
         while at < size:
             try:
                 at = os.lseek(s.fileno(), at, os.SEEK_DATA)
-            except OSError:  # a hole up to the end
+            except OSError:  # a hole that reaches to the end
                 break
             end = os.lseek(s.fileno(), at, os.SEEK_HOLE)
             while at < end:
@@ -34,7 +33,8 @@ def copy_data(source, target):
 
 
 class RequestLog:
-    """The requests of one block device, by the kernel's tracepoint, in the format of disksim's log."""
+    """Logs the requests of one block device, from the kernel's tracepoint, in the format of
+    disksim's log."""
 
     def __init__(self, mountpoint, path):
         self.mountpoint, self.path = Path(mountpoint), Path(path)
@@ -49,7 +49,7 @@ class RequestLog:
         self.instance.mkdir()
         number = os.stat(device).st_rdev
         event = self.instance / "events/block/block_rq_issue"
-        # The kernel's number of a device, not that of stat(2).
+        # The kernel's number of a device, which differs from that of stat(2).
         (event / "filter").write_text(f"dev == {os.major(number) << 20 | os.minor(number)}")
         (self.instance / "trace_clock").write_text("mono")
         (self.instance / "buffer_size_kb").write_text(str(BUFFER_KB))
@@ -58,7 +58,7 @@ class RequestLog:
         self.path.write_text(f"# disksim profile=nvme stroke={size}\n")
 
     def flush(self):
-        """Everything that was requested so far is in the log."""
+        """Returns when every request up to now is in the log."""
         while True:
             try:
                 data = os.read(self.pipe, 1 << 20)
@@ -77,7 +77,8 @@ class RequestLog:
 
     @staticmethod
     def parse(line):
-        """A line of the log, or None: "… 12.345: block_rq_issue: 7,1 R 4096 () 1234 + 8 …"."""
+        """Converts a line of the tracepoint to one of the log, or None: "… 12.345: block_rq_issue:
+        7,1 R 4096 () 1234 + 8 …"."""
         head, event, tail = line.partition(": block_rq_issue: ")
         fields = tail.split()
         if not event or len(fields) < 7 or "R" not in fields[1] or "+" not in fields:
@@ -100,7 +101,7 @@ class RequestLog:
 
 
 class MemoryDisk(SimulatedDisk):
-    """As SimulatedDisk, without delays."""
+    """Like SimulatedDisk, without delays."""
 
     def _start(self):
         self.root.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""Which file or which metadata of an ext4 filesystem a block belongs to."""
+"""Finds the file or the kind of metadata of an ext4 filesystem to which a block belongs."""
 
 import bisect
 import fcntl
@@ -17,7 +17,7 @@ _LAST = 1
 
 
 def extents(path):
-    """(file offset, offset on the device, length) of each extent of a file or directory."""
+    """Returns (file offset, offset on the device, length) of each extent of a file or directory."""
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NOATIME | os.O_NONBLOCK)
     try:
         found, start = [], 0
@@ -38,7 +38,7 @@ def extents(path):
 
 
 def parse_groups(text):
-    """(first block, last block, what it holds) from the words of dumpe2fs(8)."""
+    """Parses the output of dumpe2fs(8): (first block, last block, what it holds)."""
     found, group = [], None
     for line in text.splitlines():
         m = re.match(r"Group (\d+): \(Blocks (\d+)-(\d+)\)", line)
@@ -52,7 +52,7 @@ def parse_groups(text):
 
 class Owners:
     def __init__(self, device, root):
-        """Reads the metadata of the whole filesystem: measure nothing after it."""
+        """Reads the metadata of the whole filesystem, so nothing may be measured after it."""
         ranges = [(first, last + 1, 0, name)
                   for first, last, name in parse_groups(run("dumpe2fs", device).stdout)]
         seen, device_number = set(), os.stat(root).st_dev
@@ -75,7 +75,7 @@ class Owners:
         self._starts = [r[0] for r in self._ranges]
 
     def name(self, block):
-        """(name, block in the file) of the owner of a block."""
+        """Returns the owner of a block: (name, block in the file)."""
         i = bisect.bisect_right(self._starts, block) - 1
         if i >= 0 and block < self._ranges[i][1]:
             first, _, logical, name = self._ranges[i]
@@ -83,7 +83,7 @@ class Owners:
         return "other metadata, or free", 0
 
     def total(self, blocks):
-        """[name, bytes] of the owners of blocks, most bytes first."""
+        """Returns the owners of blocks: [name, bytes], most bytes first."""
         found = {}
         for block in blocks:
             name = self.name(block)[0]

@@ -1,4 +1,4 @@
-"""headstart's package: what a build directory installs, put into a Debian tree as a package would."""
+"""Puts the files that a build directory installs into a Debian tree, as a package would."""
 
 import hashlib
 import json
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from .commands import BenchError, need, run
 
-# The bench's machine is a container, in which the units would not start.
+# The bench's machine is a container, in which this condition would prevent the units from starting.
 CONTAINER_CONDITION = "ConditionVirtualization=!container"
 
 
@@ -19,7 +19,8 @@ class Package:
         self.options = {}
 
     def make(self):
-        """Installs into the stage. Raises BenchError if that fails, or if units are missing."""
+        """Installs into the stage directory. Raises BenchError if the installation fails or if
+        units are missing."""
         need("meson", "systemctl")
         if not (self.builddir / "build.ninja").exists():
             raise BenchError(f"{self.builddir} is no build directory (--builddir)")
@@ -38,7 +39,7 @@ class Package:
                 if path.suffix in (".service", ".path", ".timer") and path.is_file()]
 
     def enabled(self):
-        """Names of the units that the package enables."""
+        """Returns the names of the units that the package enables."""
         presets = list(self.stage.rglob("system-preset/*.preset"))
         names = [line.split()[1] for preset in presets
                  for line in preset.read_text().splitlines() if line.startswith("enable ")]
@@ -47,7 +48,7 @@ class Package:
         return names
 
     def fingerprint(self):
-        """A checksum of all names, modes and contents."""
+        """Returns a checksum of all names, modes and contents."""
         found = hashlib.sha256()
         for path in sorted(self.stage.rglob("*")):
             if path.is_file():
@@ -57,7 +58,7 @@ class Package:
         return found.hexdigest()
 
     def program(self, name):
-        """Where a program lies in the tree, from the root on."""
+        """Returns the absolute path of a program in the tree."""
         found = [path for path in self.stage.rglob(name)
                  if path.is_file() and os.access(path, os.X_OK)]
         if not found:
@@ -65,14 +66,14 @@ class Package:
         return "/" + str(found[0].relative_to(self.stage))
 
     def init(self):
-        """The program that init= names on the machine's kernel command line; None: the package has
-        none, and the machine's init comes first."""
+        """Returns the program for init= on the machine's kernel command line, or None if the
+        package has none and the machine runs its own init."""
         try:
             return self.program("headstart-init")
         except BenchError:
             return None
 
     def install(self, root):
-        """Puts the files into the tree and enables the units, as the package's scripts do."""
+        """Copies the files into the tree and enables the units, as the package's scripts do."""
         run("cp", "-a", "--no-preserve=timestamps", "--no-target-directory", self.stage, root)
         run("systemctl", f"--root={root}", "--quiet", "enable", *self.enabled())

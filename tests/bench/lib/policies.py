@@ -1,5 +1,6 @@
-"""The installed product with a policy that the configuration sets for the boot, learned by itself like
-`installed`. The boots of each policy are what its predicted time (`headstart plan`) is compared with."""
+"""The installed product, with a policy of the boot that the configuration sets. It learns by itself
+like `installed`. The bench compares the boots of each policy with its predicted time (`headstart
+plan`)."""
 
 import json
 
@@ -10,11 +11,11 @@ LEARNED = Installed.name
 
 
 class WithPolicy(Installed):
-    """The sessions are those of `installed`; only the boot pack is planned anew."""
+    """It uses the sessions of `installed` and plans only the boot pack again."""
 
     policy = None
     scenarios = ("boot",)
-    packs = False  # those of `installed` are judged
+    packs = False  # judge.py judges the packs of `installed`
 
     def contents(self, scenario):
         return self.name

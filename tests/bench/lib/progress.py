@@ -1,12 +1,12 @@
-"""What a person sees while the bench works: one line that rewrites itself, on a terminal only."""
+"""Shows the progress of the bench in one line that is rewritten, on a terminal only."""
 
 import sys
 import time
 
 
 class Progress:
-    """Says what is going on, on stderr. On a terminal the line is rewritten; elsewhere each step is
-    a line of its own, so that a log tells the same story."""
+    """Prints the current step on stderr. On a terminal the line is rewritten. Elsewhere each step
+    gets its own line, so that a log contains the same information."""
 
     def __init__(self, stream=sys.stderr, quiet=False):
         self.stream = stream
@@ -25,7 +25,7 @@ class Progress:
         self.stream.flush()
 
     def end(self):
-        """Leaves the terminal's line empty, for whatever is printed next."""
+        """Clears the terminal's line for the next output."""
         if self.terminal and not self.quiet:
             self.stream.write("\r\033[K")
             self.stream.flush()

@@ -1,4 +1,4 @@
-"""All variants that can be asked for, by name."""
+"""All variants that a caller can choose, by name."""
 
 from .installed import Installed, InstalledDisabled, InstalledUnlearned
 from .policies import POLICY_VARIANTS

@@ -1,4 +1,4 @@
-"""The table, and what it means."""
+"""Formats the table and explains it."""
 
 import re
 import statistics
@@ -8,14 +8,15 @@ WIDTH = 100
 
 
 def wrap(text):
-    """Lines of a terminal; all but the first are indented. A number and its unit stay together."""
+    """Wraps text for a terminal; all lines but the first are indented. A number and its unit stay
+    on one line."""
     text = re.sub(r"(?<=\d) (?=(MB|s|%)\b|%)", "\u00a0", text)
     lines = textwrap.wrap(text, WIDTH, subsequent_indent="    ", break_on_hyphens=False)
     return [line.replace("\u00a0", " ") for line in lines]
 
 
 def summarize(samples, names):
-    """Per variant: medians over its runs, and the range of the time that counts."""
+    """Returns for each variant the medians over its runs, and the range of the time that counts."""
     rows = []
     for name in names:
         own = [s for s in samples if s["variant"] == name]
@@ -44,7 +45,7 @@ def summarize(samples, names):
 
 
 def counted(scenario, row):
-    """The time that someone waits: a login's pack is read while nobody does."""
+    """The time that a user waits; the replay of a login's pack at the greeter does not count."""
     return row["seconds"] if scenario == "login" else row["total_s"]
 
 
@@ -53,14 +54,14 @@ def _cell(value, digits):
 
 
 def _short(value, limit, digits):
-    """With one digit less from the limit on."""
+    """One digit less from the limit on."""
     return _cell(value, digits if value < limit else digits - 1)
 
 
 def table(scenario, rows, bold=False):
-    """Lines of text, 100 columns at most."""
+    """Returns lines of text, of 100 columns at most."""
     stage = "boot" if scenario == "boot" else "login"
-    # (group, title): neighbours of one group share a line above their titles
+    # (group, title): adjacent columns of one group share a line above their titles
     head = [("", "variant"), ("prefetch", "s"), ("prefetch", "reads"), ("prefetch", "MB"),
             (stage, "s"), (stage, "min..max"), (stage, "reads"), (stage, "MB"),
             ("both", "s"), ("both", "best"), ("both", "again")]
@@ -104,7 +105,7 @@ def table(scenario, rows, bold=False):
 
 
 def title(scenario, small, runs):
-    """What was timed, from when to when."""
+    """Describes what was timed."""
     there = "the session's programs have run" if small else "all windows are there"
     text = {"boot": "Boot: power-on until systemd says that its default target is reached",
             "login": f"Login: let in at the greeter until {there}",
@@ -113,7 +114,7 @@ def title(scenario, small, runs):
 
 
 def legend(scenarios):
-    """What the columns mean: lines of text."""
+    """Explains the columns: lines of text."""
     entries = []
     if "login" in scenarios:
         entries.append(("prefetch", "at a login it passes while the greeter idles: nobody waits"))
@@ -128,16 +129,16 @@ def legend(scenarios):
 
 
 def recorded(facts):
-    """What it took to record, learn and plan from outside."""
+    """Describes what it cost to record, learn and plan from outside."""
     return [f"outside recorded: a boot in {facts['boot_s']:.2f} s and a login in {facts['login_s']:.2f} s; "
             f"headstartd's peak memory {(facts['headstartd_peak_kib'] or 0) / 1024:.1f} MiB;",
             f"learn took {facts['learn_cpu_s']:.2f} s CPU, plan {facts['plan_cpu_s']:.2f} s"]
 
 
 def bound(scenario, rows):
-    """What no headstart can beat, as a dict of seconds; None if `cold` and `warm` were not measured:
-    what a cold one reads in one sweep, then a warm one; and both at once. The sweep for a login may
-    come before it, so that the bound is the warm one."""
+    """Returns the bounds of any prefetcher, as a dict of seconds: one sweep over the reads of a
+    cold run followed by a warm run, and both overlapped. None if `cold` and `warm` were not
+    measured. The sweep for a login may happen before it, so its bound is the warm time."""
     by_name = {r["variant"]: r for r in rows}
     if not {"cold", "warm"} <= set(by_name) or by_name["cold"]["sweep_s"] is None:
         return None
@@ -163,7 +164,7 @@ def _percent(share):
 
 
 def judged(name, scenario, j, samples):
-    """How much of a variant's boot or login its pack covers: lines of text."""
+    """Describes how much of a variant's boot or login its pack covers: lines of text."""
     article = "an" if scenario == "autologin" else "a"
     text = (f"{name}: of the {j['reads']} requests and {j['mb']:.1f} MB that {article} {scenario} without "
             f"headstart reads, the pack covers {_percent(j['covered_reads'])} and "
@@ -185,7 +186,7 @@ def _replay(name, r):
 
 
 def replayed(samples):
-    """What headstart did inside the machine in the last run of each installed variant."""
+    """Describes what headstart did inside the machine in the last run of each installed variant."""
     last = {s["variant"]: s["replays"] for s in samples if "replays" in s}
     return [line for name, replays in last.items() for line in wrap(
         f"{name} replayed "
@@ -193,8 +194,9 @@ def replayed(samples):
 
 
 def predicted(scenario, rows, facts):
-    """The predicted time of each variant's policy next to the measured time. The machine's stage begins
-    after the container was set up: what `off` takes more than was recorded belongs to every variant."""
+    """Compares the predicted time of each variant's policy with the measured time. The machine's
+    stage begins after the container was set up. The time by which `off` exceeds the recorded stage
+    is added to every variant."""
     planned = {r["variant"]: (facts[r["variant"]], r["total_s"]) for r in rows
                if scenario == "boot" and "predicted_usec" in facts.get(r["variant"], {})}
     around, lines = 0, []
@@ -212,7 +214,7 @@ def predicted(scenario, rows, facts):
 
 
 def verdicts(scenario, rows):
-    """The ratios that headstart is built for, in words."""
+    """Prints the ratios that headstart is meant to improve, in words."""
     by_name = {r["variant"]: r for r in rows}
     own, warm, cold = (by_name.get(n) for n in ("installed", "warm", "cold"))
     lines = []
@@ -227,7 +229,7 @@ def verdicts(scenario, rows):
 
 
 def beside(results):
-    """What ran beside a boot, and what that boot took more."""
+    """Describes what ran during a boot, and by how much it slowed that boot down."""
     lines = []
     for r in results:
         low, high = (100 * (q - 1) for q in r["ratio_quartiles"])
@@ -252,7 +254,8 @@ def costs(result):
     for verb in ("learn", "plan"):
         cpu, low, high = spread(f"{verb}_cpu_s", 1)
         _, _, most = spread(f"{verb}_peak_kib", 1024)
-        # What the kernel tells of a child counts its first moments as a copy of this program.
+        # The kernel's figures of a child process include its first moments as a copy of this
+        # program.
         lines.append(f"{verb}: {cpu:.3f} s CPU ({low:.3f}..{high:.3f}), peak resident memory "
                      f"at most {most:.1f} MiB")
     empty = sorted(1000 * cpu for cpu in result["empty_cpu_s"])

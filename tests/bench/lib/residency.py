@@ -1,4 +1,4 @@
-"""Which files of a tree are in the page cache: what peers that take a list of files are given."""
+"""Lists the files of a tree that are in the page cache, for peers that read a list of files."""
 
 import ctypes
 import mmap
@@ -14,7 +14,7 @@ _libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p]
 
 
 def _resident(path, size):
-    """Whether any page of the file is in the page cache."""
+    """Returns whether any page of the file is in the page cache."""
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NOATIME)
     try:
         address = _libc.mmap(None, size, mmap.PROT_READ, mmap.MAP_SHARED, fd, 0)
@@ -32,8 +32,9 @@ def _resident(path, size):
 
 
 def resident_files(root):
-    """Paths of all regular files below `root` of which something is in the page cache, each inode
-    once, sorted. Reads the metadata of the whole tree: measure nothing after it."""
+    """Returns the paths of all regular files below `root` of which any page is in the page cache,
+    each inode once, sorted. Reads the metadata of the whole tree, so nothing may be measured after
+    it."""
     root = os.fspath(root)
     device = os.stat(root).st_dev
     seen, found = set(), []

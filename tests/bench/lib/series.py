@@ -1,5 +1,5 @@
-"""A series of measured runs that outlives its interruption: what is finished is in a file, which is
-replaced whole after every run."""
+"""A series of measured runs that survives an interruption. Finished runs are in a file, which is
+replaced as a whole after every run."""
 
 import hashlib
 import json
@@ -12,7 +12,8 @@ FORMAT, VERSION = "headstart-bench-series", 1
 
 
 def checksum(paths):
-    """One checksum for the names and contents of some files; what is missing counts as such."""
+    """Returns one checksum for the names and contents of some files; a missing file is part of
+    it."""
     found = hashlib.sha256()
     for path in sorted(map(Path, paths)):
         content = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "missing"
@@ -21,15 +22,15 @@ def checksum(paths):
 
 
 class Series:
-    """`key` says what was measured how, by what: a file of another key is refused. Without a path
-    nothing is kept."""
+    """`key` identifies what was measured and how; a file with another key is refused. Without a
+    path nothing is stored."""
 
     def __init__(self, path, key):
         self.path = Path(path) if path else None
-        # As it will be read again: tuples become lists.
+        # JSON turns tuples into lists.
         self.key = json.loads(json.dumps(key))
         self.samples = []
-        self.finished = {}  # variant -> what was found out about it beside its samples
+        self.finished = {}  # variant -> findings about it besides its samples
         if self.path and self.path.exists():
             self._load()
 
@@ -54,14 +55,14 @@ class Series:
         return sample["scenario"], sample["variant"], sample["run"]
 
     def find(self, scenario, variant, number):
-        """The finished sample, or None."""
+        """Returns the finished sample, or None."""
         for sample in self.samples:
             if self._identity(sample) == (scenario, variant, number):
                 return sample
         return None
 
     def complete(self, variant, scenarios, runs):
-        """Whether nothing of that variant is left to do."""
+        """Returns whether all runs of that variant are done."""
         return variant in self.finished and all(
             self.find(scenario, variant, number)
             for scenario in scenarios for number in range(1, runs + 1))

@@ -1,4 +1,5 @@
-"""A bench on a simulated disk, and everything that it stands on, taken down again at the end."""
+"""Creates a bench on a simulated disk, with everything that it needs, and removes everything at the
+end."""
 
 import contextlib
 import os
@@ -14,10 +15,10 @@ from .memory_disk import MemoryDisk
 
 
 def hide_host(work):
-    """systemd-nspawn binds two things of the host into each machine: os-release and a directory below
-    /run. On a disk they would make the host's filesystem one of the machine's own, and a recorder
-    inside would hear of all that the host opens. After private_mounts() only: here they lie on the
-    tmpfs `work`."""
+    """systemd-nspawn binds two things of the host into each machine: os-release and a directory
+    below /run. If they lay on a disk, the host's filesystem would be one of the machine's own, and
+    a recorder inside would receive events of everything that the host opens. Call it after
+    private_mounts(). The two then lie on the tmpfs `work`."""
     kept = Path(work) / "host"
     kept.mkdir()
     os_release = Path(os.path.realpath("/etc/os-release"))
@@ -32,7 +33,8 @@ def hide_host(work):
 
 @contextlib.contextmanager
 def bench_on(spec, cache, builddir, profile, progress, scheduler=None):
-    """The Bench of that image (lib/image.py: ImageSpec); one at a time on this machine."""
+    """Yields the Bench of that image (lib/image.py: ImageSpec). Only one bench runs at a time on
+    this machine."""
     need("systemd-nspawn", "losetup")
     disksim = Path(builddir) / "tests/bench/disksim"
     if not os.access(disksim, os.X_OK):

@@ -1,4 +1,4 @@
-"""What Python's library lacks of the kernel's interface."""
+"""Interfaces of the kernel that Python's library does not have."""
 
 import contextlib
 import ctypes
@@ -27,8 +27,8 @@ def _check(result, what):
 
 
 def private_mounts():
-    """From here on this process and its children have mounts of their own: whatever way it ends,
-    SIGKILL included, they are gone, and with them the loop devices and FUSE servers behind them."""
+    """Gives this process and its children a mount namespace of their own. However the process ends,
+    SIGKILL included, its mounts go with it, and so do the loop devices and FUSE servers."""
     _check(_libc.unshare(CLONE_NEWNS), "unshare")
     _check(_libc.mount(b"none", b"/", None, ctypes.c_ulong(MS_REC | MS_PRIVATE), None),
            "making mounts private")
@@ -45,8 +45,8 @@ def umount(target, flags=0):
 
 @contextlib.contextmanager
 def private_tmpfs(prefix):
-    """A directory on a tmpfs that nobody else sees; after private_mounts() only, so that its
-    memory is given back whatever way this process ends."""
+    """Makes a directory on a tmpfs that no other process sees. Call it after private_mounts(), so
+    that its memory is freed however this process ends."""
     path = tempfile.mkdtemp(prefix=prefix)
     try:
         mount("headstart-bench", path, "tmpfs", 0, "mode=0755,size=80%")
@@ -59,7 +59,7 @@ def private_tmpfs(prefix):
 
 
 def die_with_parent(number):
-    """For preexec_fn: the calling process gets this signal when its parent is gone."""
+    """The calling process gets this signal when its parent ends; for preexec_fn."""
     _libc.prctl(PR_SET_PDEATHSIG, number, 0, 0, 0)
 
 
@@ -70,10 +70,11 @@ def drop_caches():
 
 
 def back_free_memory(size):
-    """Writes to free memory and frees it again. The host of a virtual machine takes back what its
-    guest leaves free (virtio-balloon's free page reporting), and the next use of such a page costs a
-    fault there: 11 us instead of 1. Who starts right after another has exited gets that one's pages
-    and pays nothing. After this call nobody pays, for some seconds."""
+    """Writes to free memory and frees it again. The host of a virtual machine takes back memory
+    that its guest leaves free (virtio-balloon's free page reporting). The next use of such a page
+    causes a fault in the host: 11 us instead of 1. A program that starts right after another one
+    has exited gets the pages of that one and avoids the cost. After this call no program pays it
+    for some seconds."""
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE
     free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     mmap.mmap(-1, min(size, free // 2), flags=flags).close()
@@ -85,7 +86,8 @@ def flush_device(fd):
 
 
 def first_block(path):
-    """The physical position of a file's first extent in bytes; -1 if it has none or cannot tell."""
+    """Returns the physical position of a file's first extent in bytes; -1 if it has none or the
+    filesystem cannot tell."""
     request = bytearray(struct.pack("=QQLLLL", 0, (1 << 64) - 1, 0, 0, 1, 0) + bytes(56))
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:

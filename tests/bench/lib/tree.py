@@ -1,4 +1,4 @@
-"""A Debian tree, made by mmdebstrap from whatever mirror this machine's apt is set up with."""
+"""Makes a Debian tree with mmdebstrap, from the mirror that this machine's apt uses."""
 
 import os
 import secrets
@@ -7,20 +7,21 @@ from pathlib import Path
 
 from .commands import BenchError, run
 
-# Bump when what lies in the tree or image changes: older caches are then not used.
+# Increase it when the contents of the tree or image change, so that older caches are not used.
 RECIPE = 1
-RECIPE_SESSIONS = 2  # of what only tests/bench/sessions has
+RECIPE_SESSIONS = 2  # only for tests/bench/sessions
 
 FILES = Path(__file__).resolve().parent.parent / "tree"
 
-# And the libraries of headstart's package that not every system has.
+# Also the libraries that headstart's package needs and that not every system has.
 SMALL = """
     systemd systemd-sysv dbus dbus-user-session libpam-systemd login passwd procps perl
     libjson-c5 libinih1
 """.split()
 
-# What the installer's "Xfce" choice amounts to, less what is no part of a boot or login, plus a
-# virtual X server. Icons, themes, gvfs, portals and applets are what makes a login slow: they stay.
+# The packages of the installer's choice "Xfce", without those that take no part in a boot or login,
+# plus a virtual X server. Icons, themes, gvfs, portals and applets stay, because they make a login
+# slow.
 DESKTOP = SMALL + """
     udev cron rsyslog polkitd pkexec network-manager modemmanager udisks2 upower accountsservice
     avahi-daemon cups-daemon rtkit colord packagekit
@@ -44,8 +45,8 @@ SESSIONS = DESKTOP + """
     transmission-gtk dillo
 """.split()
 
-# Would run at a time of day or a while after boot, or wait for a network that is not there. And
-# preload: the peer runs only where it is measured.
+# These would run at a time of day or a while after the boot, or wait for a network that does not
+# exist. preload, a peer, runs only in its own variant.
 MASKED = """
     apt-daily.timer apt-daily-upgrade.timer man-db.timer logrotate.timer fstrim.timer
     e2scrub_all.timer e2scrub_reap.service dpkg-db-backup.timer systemd-tmpfiles-clean.timer
@@ -62,8 +63,8 @@ def host_suite():
 
 
 def apt_sources(suite):
-    """The machine's own apt sources of this suite, as one-line entries. What they are is known to
-    apt alone and written nowhere."""
+    """Returns the machine's own apt sources of this suite, as one-line entries. They
+    are not stored anywhere else."""
     wanted = {suite, suite + "-updates", suite + "-security", suite + "/updates"}
     for attempt in range(2):
         text = run("apt-get", "indextargets", "--format",
@@ -110,7 +111,7 @@ def _write(path, text, mode=0o644):
 
 
 def furnish(root, desktop, sessions=False):
-    """Puts the bench's users, units and sessions into the tree."""
+    """Adds the bench's users, units and sessions to the tree."""
     root = Path(root)
     users = ["bench", "second"] if sessions else ["bench"]
     for uid, user in enumerate(users, 1000):
@@ -118,7 +119,7 @@ def furnish(root, desktop, sessions=False):
     _write(root / "etc/hostname", "bench\n")
     _write(root / "etc/hosts", "127.0.0.1 localhost bench\n")
     _write(root / "etc/fstab", "")
-    # A machine that has booted before: no first-boot work in what is measured.
+    # The machine has booted before, so no first-boot work is measured.
     (root / "etc/machine-id").unlink(missing_ok=True)
     _write(root / "etc/machine-id", secrets.token_hex(16) + "\n", 0o444)
     units = root / "etc/systemd/system"
@@ -145,7 +146,8 @@ def furnish(root, desktop, sessions=False):
 
 
 def _furnish_sessions(root, units, wants):
-    """A second user with the other desktop; in both sessions somebody who starts applications."""
+    """Adds a second user with the other desktop, and an agent to both sessions that starts
+    applications."""
     for kind in ("path", "service"):
         text = (FILES / f"bench-login.{kind}").read_text()
         text = text.replace("/run/bench/go", "/run/bench/go-second").replace(
@@ -159,7 +161,7 @@ def _furnish_sessions(root, units, wants):
     for user in ("bench", "second"):
         _write(root / f"home/{user}/.config/autostart/agent.desktop",
                (FILES / "agent.desktop").read_text())
-    # Without a question which window manager to use.
+    # Avoids the question which window manager to use.
     _write(root / "home/second/.config/lxqt/session.conf", "[General]\nwindow_manager=openbox\n")
     _write(root / "home/second/.config/autostart/terminal.desktop",
            (FILES / "terminal.desktop").read_text().replace("xfce4-terminal", "qterminal"))

@@ -1,5 +1,5 @@
-"""What is measured: each variant says what is done before a boot or login, and gets its own state
-ready beforehand. Peers are given what they ask for, as their documentation has it."""
+"""The variants that are measured. Each variant defines what happens before a boot or login and
+prepares its own state. Peers get the setup that their documentation describes."""
 
 import contextlib
 import os
@@ -16,46 +16,47 @@ MODEL = Path(__file__).resolve().parents[3] / "data/default.model"
 
 
 class Variant:
-    """Nothing is done: a cold machine."""
+    """A cold machine without any prefetching."""
 
     name = "cold"
     about = "nothing cached, nothing prefetched"
     warm = False
     inside = False  # the machine itself has headstart
-    packs = False  # and packs, which can be judged
+    packs = False  # and packs that can be judged
     scenarios = ("boot", "login", "autologin")
 
     def __init__(self, bench):
         self.bench = bench
         self.notes = {}
         self.facts = {}  # how it was prepared
-        self.judged = None  # scenario -> how good its packs are, once that is known
+        self.judged = None  # scenario -> coverage of its packs, once it is known
 
     def takes_part(self, scenarios):
         return [s for s in scenarios if s in self.scenarios]
 
     def result(self):
-        """Further findings about the variant, besides its samples, in a form that can be stored. recall() takes
-        it back."""
+        """Returns further findings about the variant besides its samples, in a form that can be
+        stored. recall() takes them back."""
         return {"judged": self.judged, "facts": self.facts, "notes": self.notes}
 
     def recall(self, result):
-        """Instead of prepare(), where all was measured before."""
+        """Called instead of prepare() if all runs were measured before."""
         self.judged, self.facts, self.notes = result["judged"], result["facts"], result["notes"]
 
     def prepare(self, scenarios):
-        """Once, before anything is measured. Raises BenchError if the variant cannot run here."""
+        """Called once, before the first measurement. Raises BenchError if the variant cannot run
+        here."""
 
     def contents(self, scenario):
-        """What the disk holds before each run: what SimulatedDisk.fresh() takes."""
+        """Returns what the disk holds before each run, as an argument of SimulatedDisk.fresh()."""
         return None
 
     def prefetch(self, stages, machine):
-        """What is measured as prefetching; returns when the data is there. `machine` is the one
-        that waits at its greeter, or None before a boot."""
+        """Does what is measured as prefetching; returns when the data has been read. `machine` is
+        the one that waits at its greeter, or None before a boot."""
 
     def beside(self, stages):
-        """A context manager: what runs beside the boot."""
+        """Returns a context manager for what runs during the boot."""
         return contextlib.nullcontext()
 
 
@@ -66,7 +67,7 @@ class Warm(Variant):
 
 
 class Outside(Variant):
-    """A bound on what the installed package can give: nothing of headstart's runs in the machine."""
+    """A bound for the installed package: no program of headstart runs in the machine."""
 
     name = "outside"
     about = "the bench itself records, plans and replays, from outside and before systemd starts"
@@ -81,7 +82,7 @@ class Outside(Variant):
         self._keep(before)
 
     def _keep(self, before):
-        """What was written meanwhile is on the disk for this variant's runs, and for no other's."""
+        """The disk keeps what was written meanwhile for this variant's runs only."""
         disk = self.bench.disk
         disk.save(self.name)
         disk.contents = before
@@ -97,7 +98,7 @@ class Outside(Variant):
         for stage in stages:
             if stage == "boot" and self._headstart().policy(stage) != "gate":
                 continue
-            # With an automatic login both packs are swept before the boot.
+            # Before an automatic login both packs are swept.
             ran = self._headstart().replay(stage, *([] if machine else ["--policy=gate"]))
             self.notes[f"{stage}.pack"] = (ran.output.splitlines() or ["no word"])[-1]
             self.notes.setdefault(f"{stage} replay CPU s", []).append(round(ran.cpu_s, 3))
@@ -122,7 +123,7 @@ class OutsideUnlearned(Outside):
         if missing:
             raise BenchError(f"{', '.join(missing)}: not built (--builddir)")
         before = self.bench.disk.contents
-        # As the package lays it down, wherever the build looks for it.
+        # As the package installs it, independent of where the build expects it.
         for share in ("usr/share", "usr/local/share"):
             path = self.bench.disk.root / share / "headstart/default.model"
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -137,7 +138,7 @@ class OutsideUnlearned(Outside):
 
 
 class Vmtouch(Variant):
-    """Whole files, one after the other, in a given order."""
+    """Reads whole files, one after the other, in a given order."""
 
     def prepare(self, scenarios):
         need("vmtouch")
@@ -174,8 +175,8 @@ class VmtouchPhysical(Vmtouch):
 
 class Preload(Variant):
     """The Debian package preload, inside the machine, trained by several logins. Its cycle is
-    shorter than the default of 20 s so that training takes seconds, not minutes; everything else is
-    its default."""
+    shorter than the default of 20 s, so that training takes seconds instead of minutes. All other
+    settings are the defaults."""
 
     name = "preload"
     about = "Debian's preload 0.6.4 inside the machine, trained by four logins"
@@ -198,12 +199,12 @@ class Preload(Variant):
                 machine.power_on()
                 machine.wait_booted()
                 daemon = self._start(machine)
-                # It sees the greeter, then the session: the transition it is to predict.
+                # It observes the greeter and then the session, the transition that it predicts.
                 time.sleep(2 * self.CYCLE)
                 machine.let_in()
                 machine.wait_logged_in()
                 time.sleep(3 * self.CYCLE)
-                self._stop(daemon)  # it saves its state
+                self._stop(daemon)  # preload saves its state
         if not (self.bench.shared / "preload.state").exists():
             raise BenchError("preload has saved no state")
 
@@ -225,7 +226,7 @@ class Preload(Variant):
             daemon.wait()
 
     def prefetch(self, stages, machine):
-        """It has three of its cycles, or until one has passed without a read."""
+        """Waits for three of its cycles, or until one has passed without a read."""
         daemon = self._start(machine)
         machine.at_end(lambda: self._stop(daemon))
         self.bench.wait_disk_idle(self.CYCLE + 1, 3 * self.CYCLE)

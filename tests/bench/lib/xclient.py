@@ -1,5 +1,5 @@
-"""As much of the X11 protocol as it takes to see from outside which windows a desktop shows. The
-container needs no program for that, so nothing is read from its disk; and the server tells of each
+"""Implements the part of the X11 protocol that shows from outside which windows a desktop has. The
+container needs no program for that, so nothing is read from its disk. The server reports each
 change, so nothing is polled."""
 
 import select
@@ -50,7 +50,7 @@ class XClient:
         self.root, = struct.unpack_from("<I", body, screen)
 
     def _message(self):
-        """One reply, error or event: 32 bytes, and what a reply has beyond them."""
+        """Reads one reply, error or event: 32 bytes, and the rest of a reply."""
         head = self._receive(32)
         if head[0] == 1:
             head += self._receive(struct.unpack_from("<I", head, 4)[0] * 4)
@@ -62,7 +62,8 @@ class XClient:
         self.sequence = (self.sequence + 1) & 0xffff
 
     def _ask(self, opcode, detail, *words):
-        """The reply; None where the server answers with an error (the window has gone)."""
+        """Returns the reply, or None if the server answers with an error because the window has
+        gone."""
         self._send(opcode, detail, *words)
         while True:
             message = self._message()
@@ -93,8 +94,8 @@ class XClient:
         return reply[32:32 + length].decode("latin-1").split("\0")[-2:][0].lower()
 
     def shown(self, window=None, depth=3):
-        """Classes (lower case) of all viewable windows below `window`: a window manager puts
-        frames around them, so a few levels are looked at."""
+        """Returns the classes (lower case) of all viewable windows below `window`. It searches a
+        few levels, because a window manager puts frames around windows."""
         found = set()
         for child in self.children(window or self.root):
             if not self.viewable(child):
@@ -107,14 +108,14 @@ class XClient:
         return found
 
     def wait_shown(self, wanted, deadline):
-        """Until windows of all classes in `wanted` are viewable. Returns what is still missing when
-        time.monotonic() passes `deadline`."""
+        """Waits until windows of all classes in `wanted` are viewable. Returns the classes that are
+        still missing when time.monotonic() passes `deadline`."""
         self.watch(self.root)
         while True:
             missing = set(wanted) - self.shown()
             if not missing:
                 return missing
-            # What arrived during the look makes another look worthwhile at once.
+            # If something arrived during the search, the search starts again at once.
             while not set(self.events) & {MAP_NOTIFY, REPARENT_NOTIFY}:
                 left = deadline - time.monotonic()
                 if left <= 0:
@@ -124,11 +125,12 @@ class XClient:
                     if message[0] > 1:
                         self.events.append(message[0] & 0x7f)
                 else:
-                    break  # a client window mapped inside its frame is not announced to the root
+                    break  # no event says that a window was mapped in its frame
             self.events.clear()
 
     def wait_quiet(self, seconds, deadline):
-        """Until no window has come, gone or moved for some time: a desktop that has settled."""
+        """Waits until no window has come, gone or moved for some time, so that the desktop has
+        settled."""
         while time.monotonic() < deadline:
             if not select.select([self.socket], [], [], seconds)[0]:
                 return True
