@@ -20,6 +20,7 @@
 #include <inttypes.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 /* A plan with fewer files than this is not cut further when memory is short. */
 #define FILES_MIN 64U
@@ -213,6 +214,7 @@ static void pack_job_init(Planning *p, Stage stage, uint32_t uid, PackJob *j)
             .parameters =
                     {
                             .budget_bytes = p->budget_bytes,
+                            .page_bytes = (uint64_t)sysconf(_SC_PAGESIZE),
                             .min_probability = p->min_probability,
                             .deadline_usec = p->deadline,
                             .control_interval = p->control_intervals[stage],

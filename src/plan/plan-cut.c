@@ -99,10 +99,10 @@ static int add_candidate(Cutter *x, const Candidate *c)
     return r;
 }
 
-static uint64_t page_bytes(uint64_t offset, uint64_t length)
+/* What the range takes in the page cache. */
+static uint64_t bytes_of_pages(const Cutter *x, uint64_t offset, uint64_t length)
 {
-    return ALIGN_UP(offset + length, (uint64_t)PACK_PAGE_SIZE) -
-           ALIGN_DOWN(offset, (uint64_t)PACK_PAGE_SIZE);
+    return ALIGN_UP(offset + length, x->p->page_bytes) - ALIGN_DOWN(offset, x->p->page_bytes);
 }
 
 /* Extents that hold a part of the map; 1 where places are unknown. Extents rise. */
@@ -142,7 +142,7 @@ static int add_metadata(Cutter *x)
             x->cut.n_skipped[PLAN_SKIP_UNLIKELY]++;
             continue;
         }
-        c.bytes = page_bytes(m->offset, MIN(m->length, v->size_bytes - m->offset));
+        c.bytes = bytes_of_pages(x, m->offset, MIN(m->length, v->size_bytes - m->offset));
         c.saved = cost_saved_usec_per_byte(plan_device_profile(v, x->p), c.bytes, 1);
         r = add_candidate(x, &c);
         if (r < 0)
@@ -164,7 +164,7 @@ static int add_maps(Cutter *x, uint32_t file)
                 .file = file,
                 .index = x->cut.first_map[file] + k,
                 .probability = m->probability,
-                .bytes = page_bytes(m->offset, m->length),
+                .bytes = bytes_of_pages(x, m->offset, m->length),
                 .n_ranges = count_extents(f, m),
         };
         int r;

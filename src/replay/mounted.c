@@ -13,6 +13,7 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #define CHUNK_MIN (128U * 1024) /* the kernel's default: always read as a whole */
 #define CHUNK_MAX (2U * 1024 * 1024)
@@ -50,8 +51,9 @@ static void find_disk(uint64_t dev, VolumeFacts *f)
     f->disk_offset = d.offset;
 }
 
-/* A partition has the queue of its disk. */
-static uint32_t read_chunk_bytes(dev_t dev)
+/* A partition has the queue of its disk. A chunk is a multiple of the machine's page: no page
+ * belongs to two chunks. */
+static uint32_t read_chunk_bytes(dev_t dev, uint64_t page_bytes)
 {
     static const char *const places[] = {"", "../"};
     uint64_t kib;
@@ -63,9 +65,9 @@ static uint32_t read_chunk_bytes(dev_t dev)
                  minor(dev), places[i]);
         if (rooted_read_u64(AT_FDCWD, path, &kib) < 0)
             continue;
-        if (kib < 4)
+        if (kib < page_bytes / 1024)
             break;
-        return (uint32_t)ALIGN_DOWN(MIN(kib, CHUNK_MAX / 1024) * 1024, PACK_PAGE_SIZE);
+        return (uint32_t)ALIGN_DOWN(MIN(kib, CHUNK_MAX / 1024) * 1024, page_bytes);
     }
     return CHUNK_MIN;
 }
@@ -160,7 +162,7 @@ static int fill_volume(const PackVolume *s, uint32_t index, const Candidate *c, 
         f->disk = UINT64_MAX - index; /* shared with no other volume */
     /* btrfs splits requests by other limits, of which only the defaults are known. */
     m->chunk_bytes = strcmp(c->mount->fstype, "btrfs") != 0 && c->device != 0
-                             ? read_chunk_bytes(c->device)
+                             ? read_chunk_bytes(c->device, (uint64_t)sysconf(_SC_PAGESIZE))
                              : CHUNK_MIN;
     return 0;
 }

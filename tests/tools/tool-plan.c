@@ -26,6 +26,7 @@
 #include <json-c/json.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 static void *grow(void *array, size_t *allocated, size_t n, size_t size)
 {
@@ -174,6 +175,7 @@ int main(int argc, char *argv[])
                                             {0}};
     PlanParameters p = {.policy = POLICY_IDLE,
                         .budget_bytes = UINT64_MAX,
+                        .page_bytes = (uint64_t)sysconf(_SC_PAGESIZE),
                         .volatile_since = USEC_INFINITY,
                         .device_class = _DEVICE_CLASS_INVALID};
     _cleanup_volume_table_ VolumeTable volumes = {0};

@@ -252,11 +252,13 @@ static Volume made_volume(DeviceClass c)
     };
 }
 
-static PackContent *compile(const LocatedPlan *l, uint64_t budget, double least, PlanSummary *s)
+static PackContent *compile_for(uint64_t page_bytes, const LocatedPlan *l, uint64_t budget,
+                                double least, PlanSummary *s)
 {
     PlanParameters p = {
             .policy = POLICY_IDLE,
             .budget_bytes = budget,
+            .page_bytes = page_bytes,
             .min_probability = least,
             .volatile_since = 5 * USEC_PER_SEC,
             .device_class = _DEVICE_CLASS_INVALID,
@@ -270,6 +272,37 @@ static PackContent *compile(const LocatedPlan *l, uint64_t budget, double least,
     assert_int_equal(pack_write(c, &bytes, &size), 0);
     free(bytes);
     return c;
+}
+
+static PackContent *compile(const LocatedPlan *l, uint64_t budget, double least, PlanSummary *s)
+{
+    return compile_for(PAGE, l, budget, least, s);
+}
+
+/* A range takes whole pages of the machine from the budget. What a pack says of it does not depend
+ * on the machine. */
+static void larger_pages_cost_more_of_the_budget(void **state)
+{
+    static const uint64_t pages[] = {4096, 16384, 65536};
+    Volume v = made_volume(DEVICE_CLASS_SSD);
+    VolumeTable t = {&v, 1, 1};
+    LocatedPlan *l = made_plan(&t, 5);
+
+    for (size_t i = 0; i < ELEMENTSOF(pages); i++) {
+        PlanSummary s;
+        /* Two ranges of metadata and three of data. */
+        PackContent *c = compile_for(pages[i], l, 5 * pages[i], 0, &s);
+
+        assert_int_equal(c->volumes[0].n_metadata, 2);
+        assert_int_equal(c->volumes[0].n_data, 3);
+        for (size_t k = 0; k < 3; k++)
+            assert_int_equal(c->volumes[0].data[k].length, PAGE);
+        pack_content_free(c);
+        c = compile_for(pages[i], l, 5 * pages[i] - 1, 0, &s);
+        assert_int_equal(c->volumes[0].n_data, 2);
+        pack_content_free(c);
+    }
+    located_plan_free(l);
 }
 
 static void a_plan_is_cut_by_probability_and_sorted_by_place(void **state)
@@ -546,6 +579,7 @@ int main(void)
             cmocka_unit_test(gaps_are_read_through_only_up_to_the_limit_and_counted),
             cmocka_unit_test(placed_ranges_of_two_files_never_join),
             cmocka_unit_test(a_plan_is_cut_by_probability_and_sorted_by_place),
+            cmocka_unit_test(larger_pages_cost_more_of_the_budget),
             cmocka_unit_test(flash_reads_no_gap_through),
             cmocka_unit_test(a_probability_that_is_no_number_is_left_out),
             cmocka_unit_test(a_file_written_lately_is_known_by_its_inode),
