@@ -11,6 +11,7 @@ _headstart() {
         [doctor]=''
         [metrics]='--output='
         [explain]='--last-boot --last-login --limit='
+        [plot]='--last --compare= --output='
         [show]='--limit='
         [record]='--stage= --output= --exact'
         [learn]='--rebuild'
@@ -76,6 +77,10 @@ _headstart() {
         mapfile -t COMPREPLY < <(compgen -W unlimited -- "$cur")
         return
         ;;
+    --compare)
+        mapfile -t COMPREPLY < <(compgen -W control -f -- "$cur")
+        return
+        ;;
     --ioprio)
         mapfile -t COMPREPLY < <(compgen -W 'idle best-effort' -- "$cur")
         return
@@ -95,6 +100,8 @@ _headstart() {
         [[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace
     elif [[ -z $verb ]]; then
         mapfile -t COMPREPLY < <(compgen -W "${!options[*]}" -- "$cur")
+    elif [[ $verb == plot ]]; then
+        mapfile -t COMPREPLY < <(compgen -W 'boot login session' -f -- "$cur")
     elif [[ $verb == record ]]; then
         mapfile -t COMPREPLY < <(compgen -c -- "$cur")
     elif [[ $verb == show || $verb == learn || $verb == replay || $verb == evaluate ||

@@ -153,6 +153,7 @@ check_purity() {
     need_command nm
     check_purity "$core" "$core"
     check_purity "$HS_BUILD/src/evaluate/libheadstart-evaluate.a" "$core"
+    check_purity "$HS_BUILD/src/report/libheadstart-report.a" "$core"
 }
 
 @test "the test for purity would notice a system call, a clock, a stream, the environment" {

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* headstart plot: a recorded boot or login as SVG. */
+
+#include "base/atomic-file.h"
+#include "cli/cli-state.h"
+#include "cli/plot-data.h"
+#include "state/trace-store.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+enum {
+    OPTION_LAST = 1,
+    OPTION_COMPARE,
+    OPTION_OUTPUT,
+};
+
+/* For looking up the places of files that are not in memory. */
+#define PLACES_TIMEOUT (20 * USEC_PER_SEC)
+
+static const Option options[] = {
+        {OPTION_LAST, 0, "last", NULL, "Draw the newest one [default]"},
+        {OPTION_COMPARE, 0, "compare", "TRACE",
+         "Draw another one below: a trace, or 'control'\nfor the newest one without replay"},
+        {OPTION_OUTPUT, 'o', "output", "FILE", "Write to FILE, which is replaced as a whole"},
+        {0},
+};
+
+typedef struct Plot {
+    const Context *c;
+    int state_fd;
+    const char *output, *compare;
+} Plot;
+
+static int load_file(const char *path, Trace **ret)
+{
+    _cleanup_free_ char *error = NULL;
+    int r = state_read_trace(AT_FDCWD, path, ret, &error);
+
+    return r < 0 ? cli_error(r, "%s: %s", path, error ? error : strerror(-r)) : 0;
+}
+
+/* `what`: a stage, or the file of a trace. 0, or an error that was reported. */
+static int load(const Plot *p, const char *what, Trace **ret)
+{
+    Stage stage = stage_from_string(what);
+    int r;
+
+    if ((int)stage < 0 && !strpbrk(what, "./"))
+        return cli_usage_error(p->c, "no such stage: '%s'", what);
+    if ((int)stage < 0)
+        return load_file(what, ret);
+    if (p->state_fd < 0)
+        return cli_error(ENOENT, "%s: nothing was recorded yet", p->c->state);
+    r = plot_find_trace(p->state_fd, stage, TRACE_NEWEST, ret);
+    return r < 0 ? cli_error(r, "%s: no trace of a %s: %m", p->c->state, what) : 0;
+}
+
+/* The trace to compare with. 0, or an error that was reported. */
+static int load_other(const Plot *p, const Trace *t, Trace **ret)
+{
+    int r;
+
+    if (strcmp(p->compare, "control") != 0)
+        return load_file(p->compare, ret);
+    r = p->state_fd < 0 ? -ENOENT
+                        : plot_find_trace(p->state_fd, t->stage, TRACE_NEWEST_CONTROL, ret);
+    return r < 0 ? cli_error(r, "%s: no trace of a %s without replay: %m", p->c->state,
+                             stage_to_string(t->stage))
+                 : 0;
+}
+
+static int write_output(const Plot *p, const Timeline *timelines, size_t n)
+{
+    _cleanup_markup_ Markup m = {0};
+    _cleanup_free_ char *text = NULL;
+    size_t size;
+    int r;
+
+    timeline_document(&m, timelines, n);
+    r = markup_finish(&m, &text, &size);
+    if (r < 0)
+        return cli_error(r, "%m");
+    if (!p->output) {
+        (void)fwrite(text, 1, size, stdout); /* main() reports errors */
+        return 0;
+    }
+    r = output_file_write(p->output, text, size, 0600);
+    return r < 0 ? cli_error(r, "%s: %m", p->output) : 0;
+}
+
+static int plot(const Plot *p, const char *what)
+{
+    Timeline timelines[2] = {0};
+    Trace *traces[2] = {0};
+    size_t n = 0;
+    int r = load(p, what, &traces[n++]);
+
+    if (r >= 0 && p->compare)
+        r = load_other(p, traces[0], &traces[n++]);
+    for (size_t i = 0; r >= 0 && i < n; i++) {
+        r = plot_make_timeline(p->c, p->state_fd, traces[i], PLACES_TIMEOUT, &timelines[i]);
+        if (r < 0)
+            cli_error(r, "%m");
+    }
+    if (r >= 0)
+        r = write_output(p, timelines, n);
+    for (size_t i = 0; i < ELEMENTSOF(traces); i++) {
+        timeline_done(&timelines[i]);
+        trace_free(traces[i]);
+    }
+    return r;
+}
+
+static int run(Context *c)
+{
+    _cleanup_close_ int fd = -EBADF;
+    Plot p = {.c = c};
+    const char *value;
+    int k, r, n;
+
+    while ((k = cli_next_option(c, &value)) > 0)
+        switch (k) {
+        case OPTION_LAST:
+            p.compare = NULL;
+            break;
+        case OPTION_COMPARE:
+            p.compare = value;
+            break;
+        case OPTION_OUTPUT:
+            p.output = value;
+            break;
+        }
+    if (k < 0)
+        return k;
+    r = cli_state_open(c, false, &fd);
+    if (r < 0 && r != -ENOENT)
+        return r;
+    p.state_fd = fd;
+    return plot(&p, cli_arguments(c, &n)[0]);
+}
+
+const Verb verb_plot = {
+        .name = "plot",
+        .arguments = "boot|login|session|TRACE",
+        .min_arguments = 1,
+        .max_arguments = 1,
+        .summary = "Draw a recorded boot or login as SVG",
+        .description =
+                "Draws when and where the stage read the disk, which of that was in the pack, the\n"
+                "applications that ran, and what CPU and disk did. The picture contains names of\n"
+                "applications. What was not recorded is not drawn, and the picture says so.",
+        .options = options,
+        .run = run,
+};

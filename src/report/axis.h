@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Where the numbers of a chart stand: round ticks, and their labels. Pure. */
+
+#include "base/time-util.h"
+
+#include <stdint.h>
+
+/* An axis from `from` to `to` that is `length` units long on the screen and begins at `origin`.
+ * A negative length points upwards. */
+typedef struct Axis {
+    double from, to;
+    double origin, length;
+} Axis;
+
+/* The place of a value on the screen; values beyond the ends lie at the ends. */
+double axis_place(const Axis *a, double value);
+
+/* The distance between ticks: 1, 2 or 5 times a power of ten, so that there are at most `n` of them
+ * (n >= 1) between `from` and `to`. */
+double axis_step(double from, double to, unsigned n);
+
+/* The first multiple of `step` that is not below `from`. */
+double axis_first(double from, double step);
+
+/* A number of seconds with as many decimals as the step needs: "2.5 s", "350 ms". Returns buf. */
+#define AXIS_LABEL_MAX 32
+const char *axis_seconds(double seconds, double step, char buf[static AXIS_LABEL_MAX]);
+
+/* A number of bytes with a decimal unit: "1.5 GB". Returns buf. */
+const char *axis_bytes(double bytes, char buf[static AXIS_LABEL_MAX]);
+
+/* A duration for a sentence: "2.5 s", "83 ms", "1 min 12 s". Returns buf. */
+const char *axis_duration(usec_t t, char buf[static AXIS_LABEL_MAX]);

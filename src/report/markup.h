@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Writes HTML and SVG as text. It is the only place that escapes: every text and attribute passes
+ * through it, so a file name cannot end an element, an attribute or a script. The output is
+ * well-formed XML and valid HTML. Pure.
+ *
+ * Names are bytes. Bytes that are not valid UTF-8 and control characters are written as \xNN, and
+ * characters that change the direction of a text or are no characters as \u{NNNN}: a name looks as
+ * what it is. */
+
+#include "base/macros.h"
+
+#include <stdarg.h>
+
+#define MARKUP_DEPTH_MAX 32U
+
+/* A document that grows. The writer remembers the first error, so callers check only the result of
+ * markup_finish(). Zeroed is valid and empty. */
+typedef struct Markup {
+    char *text;
+    size_t n, allocated;
+    int error;
+    bool in_tag; /* the start tag of the innermost element is not closed yet */
+    const char *open[MARKUP_DEPTH_MAX]; /* element names; not copied */
+    unsigned depth;
+} Markup;
+
+void markup_done(Markup *m);
+#define _cleanup_markup_ _cleanup_(markup_done)
+
+/* Begins an element. Names of elements and attributes are constants of the caller. */
+void markup_open(Markup *m, const char *element);
+
+/* Ends the innermost element. Elements without content in HTML and shapes of SVG get no end tag. */
+void markup_close(Markup *m);
+
+/* Add an attribute to the element that was just begun. */
+void markup_attribute(Markup *m, const char *name, const char *value);
+void markup_attributef(Markup *m, const char *name, const char *format, ...) _printf_(3, 4);
+
+/* A coordinate or length with at most one decimal, for SVG. */
+void markup_number(Markup *m, const char *name, double value);
+
+/* Add text to the element. */
+void markup_text(Markup *m, const char *text);
+void markup_textf(Markup *m, const char *format, ...) _printf_(2, 3);
+
+/* A path or another long name: of more than `max` characters, the last ones after "…". */
+void markup_name(Markup *m, const char *name, size_t max);
+
+/* An element with a class (NULL: none) and this text. */
+void markup_element(Markup *m, const char *element, const char *class, const char *format, ...)
+        _printf_(4, 5);
+
+/* Adds text as it is: style sheets, and documents of this writer. */
+void markup_literal(Markup *m, const char *text);
+
+/* Ends all open elements; the caller frees *ret. 0, -ENOMEM, or -EINVAL (too many open elements).
+ */
+int markup_finish(Markup *m, char **ret, size_t *ret_size);

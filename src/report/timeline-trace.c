@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "report/timeline-trace.h"
+
+#include "base/names.h"
+#include "measure/pack-usage.h"
+
+#include <string.h>
+
+typedef struct Building {
+    const TimelineSources *s;
+    Timeline *t;
+    Names prepared;          /* paths of files that replay had in its pack */
+    Names packed;            /* paths of files of the pack whose place is known, … */
+    const PackData **places; /* … and their first range */
+    size_t allocated_places;
+    int error;
+} Building;
+
+static void building_done(Building *b)
+{
+    names_done(&b->prepared);
+    names_done(&b->packed);
+    free(b->places);
+}
+
+/* --- the pack --------------------------------------------------------------------------------- */
+
+static int add_place(Building *b, const PackVolume *v, const PackData *d)
+{
+    const Pack *p = b->s->pack;
+    const char *mountpoint = pack_string(p, v->mountpoint);
+    const char *name = pack_string(p, p->files[le32toh(d->file)].path);
+    char path[TRACE_PATH_MAX];
+    uint32_t number;
+    size_t n = b->packed.n;
+    int r;
+
+    if (le64toh(d->physical) == PACK_PHYSICAL_UNKNOWN ||
+        (size_t)snprintf(path, sizeof(path), "%s/%s",
+                         strcmp(mountpoint, "/") == 0 ? "" : mountpoint, name) >= sizeof(path))
+        return 0;
+    r = names_add(&b->packed, path, UINT32_MAX, &number);
+    if (r < 0)
+        return r;
+    if (grow_array(&b->places, &b->allocated_places, b->packed.n, sizeof(*b->places)) < 0)
+        return -ENOMEM;
+    if (b->packed.n > n || le64toh(d->offset) < le64toh(b->places[number]->offset))
+        b->places[number] = d;
+    return 0;
+}
+
+static int add_places(Building *b)
+{
+    const Pack *p = b->s->pack;
+    int r = 0;
+
+    for (uint32_t i = 0; p && i < le32toh(p->header->n_volumes); i++) {
+        const PackVolume *v = &p->volumes[i];
+
+        for (uint32_t k = 0; r >= 0 && k < le32toh(v->n_data); k++)
+            r = add_place(b, v, &p->data[le32toh(v->first_data) + k]);
+    }
+    return r;
+}
+
+static bool find_place(const Building *b, const TraceFile *f, const char *path, TimelineRead *r)
+{
+    uint32_t number;
+
+    if (names_find(&b->packed, path, &number) >= 0) {
+        r->place = le64toh(b->places[number]->physical);
+        r->length = le64toh(b->places[number]->length);
+        return true;
+    }
+    return b->s->place && b->s->place(b->s->place_arg, f, path, &r->place, &r->length);
+}
+
+static void note_usage(void *arg, const FileUsage *f)
+{
+    Building *b = arg;
+    uint32_t number;
+
+    if (f->use == FILE_USE_HIT && b->error >= 0)
+        b->error = names_add(&b->prepared, f->path, UINT32_MAX, &number);
+}
+
+static int find_prepared(Building *b)
+{
+    PackUsage usage;
+    int r;
+
+    if (!b->s->pack || !(b->s->trace->flags & TRACE_REPLAYED))
+        return 0;
+    r = pack_usage_compare(b->s->pack, b->s->trace, note_usage, b, &usage);
+    return r < 0 ? r : b->error;
+}
+
+static int add_file(Building *b, const TraceAccess *a, size_t *n_unplaced)
+{
+    const TraceFile *f = &b->s->trace->files[a->file];
+    char path[TRACE_PATH_MAX];
+    uint32_t number;
+    TimelineRead r = {
+            .at = a->at,
+            .place = PHYSICAL_UNKNOWN,
+            .bytes = range_set_total(&f->resident),
+            .series = READ_DEMAND,
+    };
+
+    if (f->directory || r.bytes == 0)
+        return 0;
+    if (trace_format_path(b->s->trace, f->path, path, sizeof(path)) < 0)
+        return 0;
+    if (names_find(&b->prepared, path, &number) >= 0)
+        r.series = READ_PREPARED;
+    *n_unplaced += !find_place(b, f, path, &r);
+    r.length = MIN(r.length, r.bytes);
+    return timeline_add_read(b->t, &r);
+}
+
+/* --- the trace -------------------------------------------------------------------------------- */
+
+/* Adds the first open of each file. */
+static int add_reads(Building *b)
+{
+    const Trace *t = b->s->trace;
+    _cleanup_free_ bool *seen = calloc(t->n_files + 1, sizeof(*seen));
+    size_t n_unplaced = 0;
+    int r = seen ? 0 : -ENOMEM;
+
+    for (size_t i = 0; r >= 0 && i < t->n_accesses; i++)
+        if (!seen[t->accesses[i].file]) {
+            seen[t->accesses[i].file] = true;
+            r = add_file(b, &t->accesses[i], &n_unplaced);
+        }
+    if (r >= 0 && n_unplaced > 0)
+        r = timeline_add_note(b->t, "The place of %zu of %zu files is not known", n_unplaced,
+                              b->t->n_reads);
+    return r;
+}
+
+/* The name of an application: the last part of its path. */
+static int add_application(Building *b, const TraceLifetime *l, const uint64_t *weights)
+{
+    const Trace *t = b->s->trace;
+    const TraceFile *f = &t->files[t->applications[l->application].file];
+    char path[TRACE_PATH_MAX];
+    const char *slash;
+    TimelineSpan span = {
+            .start = l->start,
+            .end = l->end,
+            .weight = weights[l->application],
+    };
+
+    if (trace_format_path(t, f->path, path, sizeof(path)) < 0)
+        return 0;
+    slash = strrchr(path, '/');
+    span.name = slash && slash[1] ? (char *)slash + 1 : path;
+    return timeline_add_application(b->t, &span);
+}
+
+/* Adds each application once, from its first start to its first exit. Its weight is the number of
+ * files that it opened. */
+static int add_applications(Building *b)
+{
+    const Trace *t = b->s->trace;
+    _cleanup_free_ uint64_t *weights = calloc(t->n_applications + 1, sizeof(*weights));
+    _cleanup_free_ bool *seen = calloc(t->n_applications + 1, sizeof(*seen));
+    int r = weights && seen ? 0 : -ENOMEM;
+
+    for (size_t i = 0; r >= 0 && i < t->n_accesses; i++)
+        if (t->accesses[i].application != TRACE_NONE)
+            weights[t->accesses[i].application]++;
+    for (size_t i = 0; r >= 0 && i < t->n_lifetimes; i++)
+        if (!seen[t->lifetimes[i].application]) {
+            seen[t->lifetimes[i].application] = true;
+            r = add_application(b, &t->lifetimes[i], weights);
+        }
+    return r;
+}
+
+/* A time on CLOCK_BOOTTIME as time of the stage; before its start: 0. */
+static usec_t stage_time(const Trace *t, usec_t boottime)
+{
+    return boottime > t->start_boottime ? boottime - t->start_boottime : 0;
+}
+
+static int add_replay(Building *b)
+{
+    const TimelineSources *s = b->s;
+
+    if (!(s->trace->flags & TRACE_REPLAYED))
+        return timeline_add_note(b->t, "Replay was off");
+    if (s->replay_end == 0)
+        return timeline_add_note(b->t, "When replay read what was not recorded");
+    timeline_add_mark(b->t, "replay begins", stage_time(s->trace, s->replay_start));
+    timeline_add_mark(b->t, "replay ends", stage_time(s->trace, s->replay_end));
+    return 0;
+}
+
+int timeline_from_trace(const TimelineSources *s, Timeline *ret)
+{
+    static const char *const titles[_STAGE_MAX] = {"Boot", "Login", "Session"};
+    _cleanup_timeline_ Timeline t = {
+            .duration = s->trace->duration,
+            .series_names = {[READ_REPLAY] = "read by replay",
+                             [READ_PREPARED] = "opened, in the pack",
+                             [READ_DEMAND] = "opened, not in the pack"},
+    };
+    Building b = {.s = s, .t = &t};
+    int r = timeline_set_title(&t, "%s", titles[s->trace->stage]);
+
+    if (!(s->trace->flags & TRACE_REPLAYED)) {
+        t.series_names[READ_PREPARED] = NULL;
+        t.series_names[READ_DEMAND] = "opened";
+    }
+    if (r >= 0)
+        r = add_places(&b);
+    if (r >= 0)
+        r = find_prepared(&b);
+    if (r >= 0)
+        r = add_reads(&b);
+    if (r >= 0)
+        r = add_applications(&b);
+    if (r >= 0)
+        r = add_replay(&b);
+    building_done(&b);
+    if (r < 0)
+        return r;
+    if (s->trace->timing.ready > 0)
+        timeline_add_mark(&t, "ready", s->trace->timing.ready);
+    *ret = t;
+    t = (Timeline){0};
+    return 0;
+}

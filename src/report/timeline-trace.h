@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* A timeline of what a trace has recorded. Pure. */
+
+#include "pack/pack.h"
+#include "report/timeline.h"
+#include "trace/trace.h"
+
+/* Finds where a file of the trace lies on its device if the pack does not say so: *ret_place, and
+ * the bytes that are contiguous there. `path` is absolute, below the recorded root. Returns false
+ * if that is not known. */
+typedef bool (*file_place_t)(void *arg, const TraceFile *f, const char *path, uint64_t *ret_place,
+                             uint64_t *ret_length);
+
+typedef struct TimelineSources {
+    const Trace *trace;
+    const Pack *pack;   /* of its stage; NULL: none */
+    file_place_t place; /* NULL: only the pack says where files lie */
+    void *place_arg;
+    usec_t replay_start, replay_end; /* CLOCK_BOOTTIME; 0: not known */
+} TimelineSources;
+
+/* Adds the first open of each file, the applications and the marks. A file counts as prepared if
+ * the trace is of a replayed session and the pack has the file. *ret is zeroed. 0 or -ENOMEM. */
+int timeline_from_trace(const TimelineSources *s, Timeline *ret);

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What happened in one boot, login or start of an application over time: reads and their place on
+ * the disk, applications, units, CPU and pressure, and the marks of the stage. Drawn as SVG. Pure.
+ *
+ * All times are since the start of the stage. A series that was not recorded is not drawn; a note
+ * says so instead. */
+
+#include "base/ranges.h"
+#include "report/markup.h"
+
+/* What a read belongs to. */
+typedef enum ReadSeries {
+    READ_REPLAY,   /* headstart-replay read it */
+    READ_PREPARED, /* an application opened it, and replay had it in its pack */
+    READ_DEMAND,   /* an application read it, and replay did not have it */
+    _READ_SERIES_MAX,
+} ReadSeries;
+
+typedef struct TimelineRead {
+    usec_t at;
+    uint64_t place;  /* bytes on the device; PHYSICAL_UNKNOWN */
+    uint64_t length; /* bytes on the device */
+    uint64_t bytes;  /* that were read; more than `length` if they lie in several places */
+    ReadSeries series;
+} TimelineRead;
+
+typedef struct TimelineSpan {
+    char *name;
+    usec_t start, end; /* USEC_INFINITY: longer than the stage */
+    uint64_t weight;   /* the heaviest are drawn */
+} TimelineSpan;
+
+typedef struct TimelineMark {
+    const char *name; /* static */
+    usec_t at;
+} TimelineMark;
+
+/* Shares of the time since the sample before; below 0: unknown. */
+typedef struct TimelineSample {
+    usec_t at;
+    double cpu;     /* of all processors */
+    double waiting; /* tasks waited for I/O */
+} TimelineSample;
+
+#define TIMELINE_MARKS_MAX 8U
+#define TIMELINE_NOTES_MAX 8U
+
+typedef struct Timeline {
+    char *title;
+    usec_t duration;
+    const char *series_names[_READ_SERIES_MAX]; /* for the legend; static */
+    TimelineRead *reads;                        /* in the order of time within a series */
+    size_t n_reads, allocated_reads;
+    TimelineSpan *applications;
+    size_t n_applications, allocated_applications;
+    TimelineSpan *units;
+    size_t n_units, allocated_units;
+    TimelineSample *samples; /* in the order of time */
+    size_t n_samples, allocated_samples;
+    TimelineMark marks[TIMELINE_MARKS_MAX];
+    size_t n_marks;
+    char *notes[TIMELINE_NOTES_MAX]; /* what is missing, and why */
+    size_t n_notes;
+} Timeline;
+
+void timeline_done(Timeline *t);
+#define _cleanup_timeline_ _cleanup_(timeline_done)
+
+/* Each copies its strings. 0 or -ENOMEM. */
+int timeline_set_title(Timeline *t, const char *format, ...) _printf_(2, 3);
+int timeline_add_read(Timeline *t, const TimelineRead *r);
+int timeline_add_application(Timeline *t, const TimelineSpan *s);
+int timeline_add_unit(Timeline *t, const TimelineSpan *s);
+int timeline_add_sample(Timeline *t, const TimelineSample *s);
+/* Adds a note; beyond TIMELINE_NOTES_MAX they are dropped. */
+int timeline_add_note(Timeline *t, const char *format, ...) _printf_(2, 3);
+/* Adds a mark within the duration; beyond TIMELINE_MARKS_MAX they are dropped. */
+void timeline_add_mark(Timeline *t, const char *name, usec_t at);
+
+/* Total of the reads of a series: their number, and *ret_bytes. */
+size_t timeline_count(const Timeline *t, ReadSeries s, uint64_t *ret_bytes);
+
+/* The widths for which a timeline is drawn: of a page, and of a telephone. */
+#define TIMELINE_WIDE   960U
+#define TIMELINE_NARROW 340U
+
+typedef struct TimelineStyle {
+    unsigned width;  /* units of the picture; text has 12 of them */
+    const char *id;  /* begins the ids of elements, so that pages can hold several pictures */
+    bool no_names;   /* leave applications and units out: they show what others run */
+    usec_t duration; /* of the axis, so that pictures compare; 0: the timeline's own */
+    double top;      /* where it stands in the document that it is part of */
+    bool part;       /* of a document with a size: it has one, too */
+} TimelineStyle;
+
+/* Draws the timeline as one <svg> element. */
+void timeline_draw(Markup *m, const Timeline *t, const TimelineStyle *s);
+
+/* Draws timelines below one another, with the same axis of time, as an SVG file of its own. */
+void timeline_document(Markup *m, const Timeline *timelines, size_t n);
+
+/* The same as tables, for those who cannot see the picture: sums for each tenth of the time, and
+ * the applications and units that are drawn. */
+void timeline_tables(Markup *m, const Timeline *t, const TimelineStyle *s);
