@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#define ENTRIES_BYTES_MAX (64U * 1024 * 1024) /* of one directory */
+#define ENTRIES_BYTES_MAX (64U * 1024 * 1024) /* limit for the entries of one directory */
 #define ANSWER_BYTES      32768U
 #define ANSWER_ENTRIES    (ANSWER_BYTES / 24U + 1) /* no entry is shorter than 24 bytes */
 

@@ -23,7 +23,7 @@ int directory_open(int dir_fd, const char *path, int flags, DIR **ret);
  * directory cannot be read any further. */
 const struct dirent *directory_next(DIR *d);
 
-/* Brings a directory into memory: reads its entries (at most 64 MiB of them), and looks the first
- * `n_lookups` of them up, in inode order within each answer of the kernel, which reads the inodes
- * too. Enters no mount and follows no symlink. Errors end the reading and are ignored. */
+/* Reads a directory into memory: its entries (at most 64 MiB of them), and the inodes of the first
+ * `n_lookups` of them. Looks these entries up in inode order within each answer of the kernel.
+ * Enters no mount and follows no symlink. Errors end the reading and are ignored. */
 void directory_read_ahead(int fd, size_t n_lookups);

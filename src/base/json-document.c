@@ -2,17 +2,17 @@
 
 /* Reads the columns of a document from its text and leaves the rest to json-c.
  *
- * Why this file exists beside json-c: json-c allocates an object for each number. A model of 7.3 MB
- * (120,000 files of 22 users, the largest that learning keeps) takes json-c alone 184 MB and 0.7 s,
- * and this file 11 MB and 0.05 s; the whole of model_from_json() takes 86 MB and 0.25 s
- * (2026-11-22, Debian 12, json-c 0.16). Learning runs below MemoryMax=256M with two models in
- * memory, so json-c alone would not do. A binary container would be smaller still, but a model is
- * also what administrators merge, ship and look at.
+ * Why this file exists although json-c is linked: json-c allocates an object for each number. A
+ * model of 7.3 MB (120,000 files of 22 users, the largest that learning keeps) takes json-c alone
+ * 184 MB and 0.7 s, and this file 11 MB and 0.05 s; the whole of model_from_json() takes 86 MB and
+ * 0.25 s (2026-11-22, Debian 12, json-c 0.16). Learning runs below MemoryMax=256M with two models
+ * in memory, so json-c alone would not do. A binary container would be smaller still, but
+ * administrators merge, ship and read models.
  *
  * How: json-c gets a copy of the document in which each column is replaced by [N], where N is the
- * place of the column's bracket in the text. No text can forge that: every array that holds only
- * integers was replaced, so an array with one integer is always one of ours. An empty array stays,
- * because its type is unknown. */
+ * place of the column's bracket in the text. No text can contain such a mark by itself: every array
+ * that holds only integers was replaced, so an array with one integer is always a mark. An empty
+ * array stays, because its type is unknown. */
 
 #include "base/json-document.h"
 

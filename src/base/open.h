@@ -22,12 +22,13 @@ int open_beneath(int dir_fd, const char *path);
  * (-ELOOP: a symlink on the way). */
 int open_without_symlinks(const char *path);
 
-/* Finds the place that an output path names: the directory (*ret_dir_fd, O_PATH) and the name in
- * it, which need not exist and is no symlink, except one in /proc/PID/fd (/dev/stdout leads there).
- * Symlinks on the way are followed as the kernel does with fs.protected_symlinks=1: not in a sticky
- * directory that others may write (/tmp), unless this user or the owner of the directory made them.
- * The caller frees both. 0, -EACCES (a symlink of another user), -EISDIR (the path ends in "/", "."
- * or ".."), -ELOOP (more than 40 symlinks), -ENAMETOOLONG, -ENOMEM, or another negative errno. */
+/* Finds the directory (*ret_dir_fd, O_PATH) and the name in it that an output path refers to. The
+ * name need not exist. It is no symlink, except one in /proc/PID/fd (/dev/stdout leads there).
+ * Symlinks on the way are followed as the kernel does with fs.protected_symlinks=1: in a sticky
+ * directory that others may write (/tmp), only if this user or the owner of the directory made
+ * them. The caller frees both. 0, -EACCES (a symlink of another user), -EISDIR (the path ends in
+ * "/", "." or ".."), -ELOOP (more than 40 symlinks), -ENAMETOOLONG, -ENOMEM, or another negative
+ * errno. */
 int open_output_place(const char *path, int *ret_dir_fd, char **ret_name);
 
 /* True if a file in the directory with these attributes may be used as an output: if it lies in a

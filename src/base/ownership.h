@@ -5,22 +5,23 @@
  * this rule.
  *
  * A set is read into memory as root. Without a rule one user could create a large file, let others
- * open it once, and grow it: headstart would read it at each of their logins. Therefore a set holds
- * only what the user or root controls:
+ * open it once, and then enlarge it. headstart would read the file at each login of those users.
+ * Therefore a set contains only files that the user or root controls:
  *
  * - The owner is root or the user. Two accounts of one person are two users.
  * - No other user may write. The bit for others must be unset, on directories too: the sticky bit
- *   of /tmp does not stop anyone from adding entries. Group write is allowed only where the group
- * holds nobody but the owner by convention: root's group (GID 0) for what root owns, and the
- * owner's private group (GID equal to UID), which distributions with the umask 002 use, for what a
- * user owns. An administrator who adds members to a private group gives them this access. With a
+ *   of /tmp does not stop anyone from adding entries. Group write is allowed only where by
+ *   convention no other user is in the group. For a file of root that is root's group (GID 0). For
+ *   a file of a user it is the user's private group (GID equal to UID), which distributions with
+ *   the umask 002 use. An administrator who adds members to a private group gives them this access.
+ *   With a
  * POSIX ACL the group bits are the ACL's mask, so that an ACL that lets another user write counts
  * as group write.
  *
  * The caller checks what it has opened, by fstat(2) of that descriptor, never a path. Directories
- * above the file are not checked: a user who may write there can replace the file, but the
- * replacement is checked in turn, symbolic links are not followed, and hard links to files of
- * others need fs.protected_hardlinks=0.
+ * above the file are not checked. A user who may write there can replace the file, but then the
+ * replacement is checked. Symbolic links are not followed. Hard links to files of others need
+ * fs.protected_hardlinks=0.
  *
  * Pure. */
 

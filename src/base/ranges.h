@@ -36,8 +36,8 @@ typedef struct PlacedRange {
     uint64_t physical;     /* on the device; PHYSICAL_UNKNOWN where no extent covers it */
     uint64_t physical_end; /* on the device; more than physical + length once ranges with a gap
                               between them were merged */
-    size_t run; /* ranges of one file with equal runs lie in one contiguous stretch of the
-                   device, together with the whole part of the file between them */
+    size_t run; /* ranges of one file with equal runs lie in one contiguous stretch of the device,
+                   as does the part of the file between them */
     double probability;
     usec_t need; /* mean instant of first use since the stage's start; USEC_INFINITY: unknown */
 } PlacedRange;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Which files are read, in which order, and their lines: see config.h. The keys are in config.c. */
+/* Finds the configuration files, reads them in their order, and splits them into lines; see
+ * config.h. The keys are in config.c. */
 
 #include "base/atomic-file.h"
 #include "base/directory.h"
@@ -53,8 +54,9 @@ static void _printf_(3, 4) warn_line(const Reader *r, unsigned line, const char 
     r->warn(r->userdata, r->file, line, message);
 }
 
-/* fgets() on memory for inih, which passes no line numbers to its handler, so they are counted
- * here. inih would take a line that does not fit its buffer for two: it is dropped. */
+/* fgets() on memory for inih. inih passes no line numbers to its handler, so this function counts
+ * the lines. It drops a line that does not fit inih's buffer, because inih would read it as two
+ * lines. */
 static char *next_line(char *str, int num, void *stream)
 {
     Reader *r = stream;
@@ -73,17 +75,19 @@ static char *next_line(char *str, int num, void *stream)
         str[l] = '\n';
         str[l + 1] = 0;
 
-        /* inih takes an indented line for one more value of the key above; here it is a key. */
+        /* inih treats an indented line as a further value of the key above; here it is a key of its
+         * own. */
         size_t blank = strspn(str, " \t");
         memmove(str, str + blank, l + 2 - blank);
 
-        /* inih reports only the first line that is no section, comment or assignment. */
+        /* inih reports only the first line that is neither a section, a comment nor an
+         * assignment. */
         if (!strchr("[;#\n\r", str[0]) && !strpbrk(str, "=:")) {
             warn_line(r, r->line, "neither a section nor an assignment, ignoring");
             continue;
         }
         if (str[0] == '[' && !strchr(str, ']')) {
-            /* The lines after it belong to no section. */
+            /* The following lines belong to no section. */
             warn_line(r, r->line, "section without ], ignoring");
             strcpy(str, "[]\n");
         }
@@ -142,7 +146,7 @@ static int read_file(int root_fd, const char *path, const Reader *template)
     r.file = path;
     fd = rooted_open(root_fd, path, O_PATH | O_CLOEXEC);
     if (fd == -ENOENT || fd == -ENOTDIR) {
-        /* A dangling link masks, as one to /dev/null does. */
+        /* A dangling link masks the file, as a link to /dev/null does. */
         fd = rooted_open(root_fd, path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
         return fd >= 0;
     }
@@ -164,7 +168,7 @@ static int read_file(int root_fd, const char *path, const Reader *template)
         warn_line(&r, 0, "not a text file, ignoring");
     else {
         r.next = text;
-        /* next_line() drops every line that inih could fail on. */
+        /* next_line() drops every line on which inih could fail. */
         (void)ini_parse_stream(next_line, &r, on_assignment, &r);
     }
     return r.failed ? -ENOMEM : 1;
@@ -172,7 +176,7 @@ static int read_file(int root_fd, const char *path, const Reader *template)
 
 typedef struct DropIn {
     char *name;
-    unsigned directory; /* index: the lower one wins */
+    unsigned directory; /* index in `directories`: the lower one wins */
 } DropIn;
 
 typedef struct DropIns {
@@ -262,7 +266,7 @@ int config_load(int root_fd, config_warning_t warn, void *userdata, Config *ret,
         const DropIn *d = drop_ins.items + i;
 
         if (i > 0 && strcmp(d[-1].name, d->name) == 0)
-            continue; /* masked by the directory before */
+            continue; /* masked by a file of a directory with higher precedence */
         snprintf(path, sizeof(path), "%s/headstart.conf.d/%s", directories[d->directory], d->name);
         r = read_file(root_fd, path, &reader);
         if (r < 0)

@@ -88,7 +88,7 @@ static const struct {
     KeyType type;
     size_t offset;
     uint64_t min, max;  /* bounds of time spans */
-    const char *reason; /* what is wrong with a refused value; NULL: the text of the type */
+    const char *reason; /* the reason why a value is refused; NULL: the text of the type */
 } keys[] = {
         {"Model", "HalfLife", KEY_TIMESPAN, FIELD(halflife_usec), 1, USEC_INFINITY - 1,
          "not a time span above zero (as in 168h)"},

@@ -154,7 +154,7 @@ int arguments_parse(int argc, char **argv, Arguments *ret)
         return options_refuse("headstartd", "unexpected argument: '%s'", value);
     if (!a.automatic && a.n_stages == 0)
         a.stages[a.n_stages++] = STAGE_BOOT;
-    /* The machine's /run belongs to the recorder of "/". */
+    /* The machine's /run belongs to the recorder whose root is "/". */
     if (!a.run && strcmp(a.root, "/") == 0)
         a.run = HEADSTART_RUN_DIR;
     a.recorder.root = a.root;

@@ -15,7 +15,7 @@ typedef struct Arguments {
     size_t n_stages; /* with `automatic`, 0 means all stages */
     bool automatic;  /* systemd and logind say when stages begin and end, not SIGUSR1 */
     bool restore;    /* restore read-ahead and exit */
-    uint32_t uid;    /* of the login and session, where logind does not name one user */
+    uint32_t uid;    /* user of the login and session, for stages without logind */
     RecorderOptions recorder;
 } Arguments;
 

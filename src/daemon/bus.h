@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the watchers of the system bus share: names, the time limit of a call, and how a reply is
- * read. The watchers (logind-watch.h, systemd-watch.h) turn signals and replies into events of the
- * stage machine (stages-decide.h) and hand them to a listener; they do not know who that is. Every
- * call is asynchronous. */
+/* Shared by the watchers of the system bus: names, the time limit of a call, and the reading of
+ * replies. The watchers (logind-watch.h, systemd-watch.h) turn signals and replies into events of
+ * the stage machine (stages-decide.h) and pass them to a listener, about which they know nothing
+ * else. Every call is asynchronous. */
 
 #include "daemon/stages-decide.h"
 
@@ -22,7 +22,7 @@
 /* Receives the events of a watcher. All functions get `arg`. */
 typedef struct BusListener {
     int (*on_event)(void *arg, StageEvent *e); /* sets e->now; 0, or an errno for the event loop */
-    void (*on_reply)(void *arg);               /* systemd or logind has replied */
+    void (*on_reply)(void *arg);               /* a call got no reply: connect again */
     void (*on_timeout)(void *arg);             /* a call had no reply: connect again */
     void *arg;
 } BusListener;
@@ -30,11 +30,11 @@ typedef struct BusListener {
 /* Reports an event that has no more than a kind and the object path of a session (or NULL). */
 int bus_report(const BusListener *l, StageEventKind kind, const char *id);
 
-/* True if the message is an error reply. Calls on_reply() or, if the call timed out (as when the
- * connection breaks), on_timeout(). */
+/* True if the message is an error reply. Calls on_reply() or, if the call timed out (also when the
+ * connection broke), on_timeout(). */
 bool bus_reply_is_error(const BusListener *l, sd_bus_message *m);
 
-/* How long ago an instant of CLOCK_MONOTONIC was, in microseconds; 0 for the future. */
+/* The age of an instant of CLOCK_MONOTONIC in microseconds; 0 for the future. */
 usec_t bus_age_of(usec_t monotonic);
 
 /* The properties of a login session or unit that a watcher needs. Strings are borrowed from the
@@ -49,5 +49,5 @@ typedef struct BusProperties {
 /* Reads the reply to org.freedesktop.DBus.Properties.GetAll. 0 or a negative errno. */
 int bus_properties_read(sd_bus_message *m, BusProperties *ret);
 
-/* True if the value is there and is that word. */
+/* True if the value is not NULL and equals the word. */
 bool bus_property_is(const char *value, const char *word);

@@ -7,11 +7,12 @@
 
 #include <string.h>
 
-#define LOGIND_SESSION    "org.freedesktop.login1.Session"
-#define NO_SUCH_OBJECT    "org.freedesktop.DBus.Error.UnknownObject"
-#define QUERIES_MAX       32U /* under way at once: a bus limits the replies that are pending */
+#define LOGIND_SESSION "org.freedesktop.login1.Session"
+#define NO_SUCH_OBJECT "org.freedesktop.DBus.Error.UnknownObject"
+#define QUERIES_MAX \
+    32U /* queries under way at once, because a bus limits the number of pending replies */
 #define RECHECK_USEC      (250 * USEC_PER_MSEC)
-#define OPENING_MAX_USEC  (120 * USEC_PER_SEC) /* older sessions are not rechecked any more */
+#define OPENING_MAX_USEC  (120 * USEC_PER_SEC) /* older sessions are no longer rechecked */
 #define RECHECK_PRECISION (10 * USEC_PER_MSEC)
 
 /* A query of one session's properties. */
@@ -27,9 +28,9 @@ struct LogindWatch {
     sd_bus *bus;
     sd_event_source *recheck;
     Query *first, **last; /* not sent yet */
-    Query *opening;       /* to be queried again: logind sends no signal when a session is open */
-    unsigned n_sent;      /* calls that wait for a reply */
-    unsigned n_listed;    /* queued and sent calls that belong to the list */
+    Query *opening; /* queried again later, because logind sends no signal when a session is open */
+    unsigned n_sent;   /* calls that wait for a reply */
+    unsigned n_listed; /* queued and sent calls that belong to the list */
     bool list_failed;
 };
 
@@ -112,7 +113,7 @@ static int report_session(const LogindWatch *w, const char *path, const BusPrope
             .seat = p->seat && *p->seat,
     };
 
-    /* Another session covers a greeter that is only "online". */
+    /* A greeter that is only "online" is hidden by another session. */
     e.active = bus_property_is(p->state, "active") ||
                (e.class != SESSION_CLASS_GREETER && bus_property_is(p->state, "online"));
     return w->listener->on_event(w->listener->arg, &e);
@@ -127,7 +128,7 @@ static int on_properties(sd_bus_message *m, void *arg, sd_bus_error *error _unus
 
     w->n_sent--;
     if (bus_reply_is_error(w->listener, m)) {
-        /* A session that is gone already does not make the list incomplete. */
+        /* The list stays complete if a session of it has ended meanwhile. */
         if (q->listed && !sd_bus_message_is_method_error(m, NO_SUCH_OBJECT))
             w->list_failed = true;
     } else if (bus_properties_read(m, &p) >= 0) {
@@ -208,7 +209,8 @@ static int on_session_removed(sd_bus_message *m, void *arg, sd_bus_error *error 
     return bus_report(w->listener, STAGE_EVENT_SESSION_GONE, path);
 }
 
-/* Queries all properties: what a change of type, class or state means depends on the others. */
+/* Queries all properties, because the meaning of a changed type, class or state depends on the
+ * others. */
 static int on_session_changed(sd_bus_message *m, void *arg, sd_bus_error *error _unused_)
 {
     LogindWatch *w = arg;
@@ -230,7 +232,8 @@ static int on_list(sd_bus_message *m, void *arg, sd_bus_error *error _unused_)
 
     if (bus_reply_is_error(w->listener, m) || sd_bus_message_enter_container(m, 'a', "(susso)") < 0)
         return 0;
-    /* While another list is being made, this one cannot say which sessions are gone. */
+    /* This list is incomplete if another one is being made: it cannot say which sessions are
+     * gone. */
     w->list_failed = w->n_listed > 0;
     r = bus_report(w->listener, STAGE_EVENT_LIST_BEGIN, NULL);
     while (r >= 0 && sd_bus_message_read(m, "(susso)", &id, &uid, &user, &seat, &path) > 0)
@@ -248,7 +251,7 @@ int logind_watch_list(LogindWatch *w)
 
     r = sd_bus_message_new_method_call(w->bus, &m, BUS_LOGIND, BUS_LOGIND_PATH, BUS_LOGIND_MANAGER,
                                        "ListSessions");
-    /* Without this the bus would start logind earlier than the boot does. */
+    /* Without this flag the bus would start logind earlier than the boot does. */
     if (r >= 0)
         r = sd_bus_message_set_auto_start(m, false);
     if (r >= 0)

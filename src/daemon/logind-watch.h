@@ -4,8 +4,8 @@
 /* Watches the login sessions of systemd-logind and reports them as STAGE_EVENT_SESSION,
  * _SESSION_GONE, _LIST_BEGIN and _LIST_END.
  *
- * logind's signals name a session, but do not say what kind it is. So each signal leads to a query
- * of all properties of that session. Queries are queued: at most 32 are under way at once. */
+ * logind's signals name a session but not its kind. Therefore each signal leads to a query of all
+ * properties of that session. Queries are queued: at most 32 are under way at once. */
 
 #include "daemon/bus.h"
 
@@ -23,10 +23,10 @@ LogindWatch *logind_watch_free(LogindWatch *w);
  * the bus. 0 or a negative errno. */
 int logind_watch_connect(LogindWatch *w, sd_bus *bus);
 
-/* Lists all sessions again, for when logind has come back: _LIST_BEGIN, each session, _LIST_END.
- * _LIST_END is not reported if a query failed, since the list is not complete then. 0 or a negative
- * errno of sending. */
+/* Lists all sessions again after logind has come back: reports _LIST_BEGIN, each session,
+ * _LIST_END. If a query failed, the list is incomplete and _LIST_END is not reported. 0 or a
+ * negative errno of sending. */
 int logind_watch_list(LogindWatch *w);
 
-/* The connection is closed: drops all queries and the reference to the bus. */
+/* To be called when the connection is closed: drops all queries and the reference to the bus. */
 void logind_watch_disconnect(LogindWatch *w);

@@ -40,7 +40,7 @@ typedef struct Daemon {
     Recorder *recorder;
     StageSource *stages;
     RecordingStage recording;
-    const char *awaits; /* what ends the stage; NULL: not known */
+    const char *awaits; /* the condition that ends the stage; NULL: not known */
 } Daemon;
 
 /* Sets the status that systemctl shows. READY=1 signals a test that headstartd records. */
@@ -57,7 +57,7 @@ static void notify_status(const Daemon *d)
 }
 
 /* Starts the replay of the user's login pack. Display managers' hooks and user@.service do the same
- * and are earlier, but not every display manager has a hook, and for a user with lingering that
+ * and are earlier. But not every display manager has a hook, and for a user with lingering that
  * service has been running since the boot. */
 static void start_login_replay(const Daemon *d, uint32_t uid)
 {
@@ -92,7 +92,7 @@ static int change_stage(Daemon *d, const StageChange *c)
         r = recording_stage_begin(&d->recording, c->next, c->uid, c->others);
     if (r < 0)
         return sd_event_exit(d->event, 1);
-    /* A source that knows what ends the stage reports it after this. */
+    /* A source that knows the end condition of the stage reports it after this. */
     if (!d->awaits)
         notify_status(d);
     return 0;
@@ -139,8 +139,8 @@ static uint64_t count_starts(void *arg)
 
 /* --- beginning and end ------------------------------------------------------------------------ */
 
-/* 1: go on. 0: this kernel or machine does not allow recording at any boot, which is no failure. Or
- * a negative errno that was reported. */
+/* 1: continue. 0: this kernel or machine never allows recording, which is no failure. Otherwise a
+ * negative errno that was reported. */
 static int start_recorder(Daemon *d)
 {
     _cleanup_free_ char *why = NULL;
@@ -177,7 +177,8 @@ static int run(Daemon *d)
         notify_status(d);
     r = sd_event_loop(d->event);
     sd_notify(false, "STOPPING=1");
-    /* With --stage=auto the stage is cut short, and a shutdown must not wait for a trace. */
+    /* With --stage=auto the stage was cut short and gets no trace, so that a shutdown does not wait
+     * for one. */
     recording_stage_end(s, d->arguments.automatic, USEC_INFINITY);
     return r < 0 ? log_error_errno(r, "headstartd: the event loop failed: %m") : r;
 }
@@ -213,7 +214,7 @@ static int set_up(Daemon *d)
     Arguments *a = &d->arguments;
     int r;
 
-    /* Without a runtime directory read-ahead is not lowered: nothing would restore it. */
+    /* Without a runtime directory read-ahead is not lowered, because nothing would restore it. */
     if (a->run && make_directories(a->run, 0700) < 0)
         a->recorder.run_dir = NULL;
     if (a->automatic) {
@@ -257,8 +258,8 @@ int main(int argc, char **argv)
     if (d.arguments.restore)
         return restore_read_ahead(d.arguments.run) < 0 ? 1 : 0;
     d.recording.arguments = &d.arguments;
-    /* No unit is ordered after headstartd, but the boot lasts until its start job ends. On a slow
-     * machine setting up takes seconds. */
+    /* No unit is ordered after headstartd, but the boot is not finished while its start job runs.
+     * On a slow machine the setup takes seconds, so READY=1 is sent before it. */
     if (d.arguments.automatic)
         sd_notify(false, "READY=1\nSTATUS=Starting to listen");
     r = set_up(&d);

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* How the prefetcher loads model.json, and saves the chains that it has learned. */
+/* Loads model.json for the prefetcher, and saves the chains that it has learned. */
 
 #include "model/model-limit.h"
 
-/* A larger model is cut before a session uses it. Loading holds the model and sums of its stages,
- * up to three times the size, and the service has LimitDATA=256M. */
+/* A larger model is cut before a session uses it. Loading needs memory for the model and for sums
+ * of its stages, up to three times the size of the model, and the service has LimitDATA=256M. */
 #define PREFETCHER_MODEL_LIMITS               \
     ((ModelLimits){                           \
             .user_bytes = UINT64_C(24) << 20, \
             .bytes = UINT64_C(32) << 20,      \
     })
 
-/* Reads STATE/model.json. *ret is NULL if there is no model. A bad one is set aside with one line
- * in the log. A model that exceeds the limits is cut to what most sessions used. *ret_dropped
+/* Reads STATE/model.json. *ret is NULL if there is no model. A bad model is set aside with one line
+ * in the log. A model that exceeds the limits is reduced to what most sessions used. *ret_dropped
  * counts the files and metadata ranges left out. 0, -ENOMEM, or the errno of reading, which is not
  * logged. */
 int prefetcher_model_load(const char *state, const ModelLimits *limits, Model **ret,
@@ -25,13 +25,13 @@ int prefetcher_model_load(const char *state, const ModelLimits *limits, Model **
  * changed. */
 typedef struct ModelSave ModelSave;
 
-/* Starts the thread. Takes ownership of the chains, also on failure. `was_there`: there was a model
- * when the session read it. If it is gone, all was forgotten on purpose, and nothing is written;
- * else a new one is made. 0 or a negative errno. */
+/* Starts the thread. Takes ownership of the chains, also on failure. `was_there`: the model existed
+ * when the session read it. If it is gone now, an administrator has forgotten everything, and
+ * nothing is written. Without `was_there` a new model is made. 0 or a negative errno. */
 int model_save_start(const char *state, Chains *chains, bool was_there, ModelSave **ret);
 
-/* The result of the save, which it frees. `wait`: waits for the end. Otherwise -EAGAIN if the save
- * is still running; then *s stays. 0, -ENOENT (the model that `was_there` is gone), -EBUSY (the
- * state directory stayed locked), -EINVAL (the model has a new half-life, which does not fit the
- * chains), or another negative errno. */
+/* Returns the result of the save and frees the save. `wait`: waits for the end. Otherwise -EAGAIN
+ * if the save is still running; then *s stays. 0, -ENOENT (the model that `was_there` is gone),
+ * -EBUSY (the state directory stayed locked), -EINVAL (the model has a new half-life, which does
+ * not fit the chains), or another negative errno. */
 int model_save_finish(ModelSave **s, bool wait);

@@ -82,8 +82,8 @@ static int load_config(Prefetcher *p)
     return root_fd < 0 ? -errno : config_load(root_fd, warn_config, NULL, &p->config, NULL);
 }
 
-/* Reads the part of the model that fits into memory. *ret is NULL if there is no model. If it
- * cannot be read at all for want of memory, a session begins without it. */
+/* Reads the part of the model that fits into memory. *ret is NULL if there is no model. If there is
+ * too little memory to read it at all, the session begins without it. */
 static int load_model(Prefetcher *p, Model **ret)
 {
     size_t dropped = 0;
@@ -108,8 +108,8 @@ static int load_model(Prefetcher *p, Model **ret)
 
 /* Reads configuration and model. The cycle continues with its own chains if the disk holds the
  * chains that it began with or saved last. If the disk holds others, an administrator has installed
- * or forgotten chains, and a new cycle begins with those on the disk. *ret_replaced: it began with
- * chains from the disk. */
+ * or deleted chains, and a new cycle begins with those on the disk. *ret_replaced: true if the
+ * cycle began with chains from the disk. */
 static int load(Prefetcher *p, bool *ret_replaced)
 {
     _cleanup_model_ Model *m = NULL;
@@ -167,7 +167,7 @@ static void finish_saving(Prefetcher *p, bool wait)
     if (r == -EAGAIN)
         return;
     if (r == -ENOENT) {
-        /* The model was forgotten while the save waited for the lock. Nothing was written. */
+        /* The model was deleted while the save waited for the lock. Nothing was written. */
         r = reload(p, &replaced);
         if (r >= 0)
             return;
@@ -201,7 +201,7 @@ static void start_saving(Prefetcher *p)
 
 /* --- the cycle -------------------------------------------------------------------------------- */
 
-/* Excludes what the thread has refused to read for this user, so that it takes no share of the
+/* Excludes files that the thread refused to read for this user, so that they take no share of the
  * budget. */
 static int exclude_refused(Prefetcher *p)
 {
@@ -287,8 +287,8 @@ static int on_reload(sd_event_source *source _unused_, const struct signalfd_sig
 
     finish_saving(p, true);
     r = reload(p, &replaced);
-    /* Chains from the disk do not know this session yet: what runs is reported again. After all was
-     * forgotten that must not happen. */
+    /* Chains from the disk lack the present session, so the running applications are reported
+     * again. That must not happen after the administrator has deleted everything. */
     if (r >= 0 && replaced)
         r = recorder_follow(p->recorder, on_application, p);
     malloc_trim(0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The prefetcher: the session cycle in the daemon's event loop. Starts and exits of applications,
- * as the recorder reports them, go into the cycle (session/cycle.h); what that requests goes to the
+/* The prefetcher: the session cycle in the daemon's event loop. The recorder reports starts and
+ * exits of applications, which go into the cycle (session/cycle.h). The cycle's requests go to the
  * prefetch thread (session/prefetch-thread.h). SIGHUP makes it read configuration and model again;
  * SIGUSR2 makes it write session.json to the runtime directory (without one, to the state
  * directory). Both signals must be blocked. */
@@ -28,5 +28,6 @@ int prefetcher_new(const PrefetcherOptions *o, Recorder *recorder, sd_event *eve
  * from starts and exits. 0 if p is NULL. */
 unsigned prefetcher_trace_flags(const Prefetcher *p);
 
-/* The session has ended: saves what was learned and frees. NULL is allowed. Returns NULL. */
+/* Ends the session: saves what was learned, and frees the prefetcher. NULL is allowed. Returns
+ * NULL. */
 Prefetcher *prefetcher_end(Prefetcher *p);

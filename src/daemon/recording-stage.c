@@ -12,12 +12,12 @@
 #include <inttypes.h>
 #include <malloc.h>
 
-/* Files in the runtime directory. headstart-learn.path watches the first. The second is still there
+/* Files in the runtime directory. headstart-learn.path watches the first. The second still exists
  * at the beginning of a boot if only userspace was rebooted. */
 #define LOGIN_RECORDED "login-recorded"
 #define BOOT_RECORDED  "boot-recorded"
 
-/* Creates or replaces an empty file in the runtime directory. True if it was there. */
+/* Creates or replaces an empty file in the runtime directory. True if it existed already. */
 static bool touch_run_file(const RecordingStage *s, const char *name)
 {
     const char *run = s->arguments->run;
@@ -51,7 +51,7 @@ static void log_trace(const Trace *t, const char *path)
                     t->n_overflows);
 }
 
-/* Updates the files by which other programs see that the stage was recorded. */
+/* Updates the files that show other programs that the stage was recorded. */
 static void announce_trace(RecordingStage *s, const Trace *t)
 {
     int r;
@@ -100,7 +100,7 @@ static int write_trace(RecordingStage *s, usec_t settled_ago)
         t->flags |= TRACE_AUTOLOGIN;
     ended.trace = t;
     r = trace_store(s->arguments->state, t, &path);
-    if (r < 0) /* one line says so; the history would meet the same obstacle */
+    if (r < 0) /* one error line is enough: writing the history would fail for the same reason */
         return r;
     append_history(s, &ended);
     log_trace(t, path);
@@ -145,8 +145,8 @@ static bool is_selected(const RecordingStage *s, Stage stage, uint32_t uid)
     return a->n_stages == 0;
 }
 
-/* The trace is that of `uid`, but with several users logged in the session cycle follows
- * everybody's applications, and reads only what root owns. A failure was logged; recording
+/* The trace belongs to `uid`. With several users logged in, the session cycle follows everybody's
+ * applications, and reads only files that root owns. A failure was logged, and recording
  * continues. */
 static void start_prefetcher(RecordingStage *s, uint32_t uid, bool others)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The recording stage: which of the stages that begin are recorded, the writing of their traces,
- * and the prefetcher, which works from the beginning of a session to its end. */
+/* The recording stage: decides which stages are recorded, writes their traces, and owns the
+ * prefetcher, which works from the beginning of a session to its end. */
 
 #include "base/vocabulary.h"
 #include "daemon/arguments.h"
@@ -19,21 +19,21 @@ typedef struct RecordingStage {
     int root_fd; /* with --stage=auto */
     Rerecord rerecord;
 
-    Stage stage;           /* that is recorded; _STAGE_INVALID: none */
+    Stage stage;           /* the stage that is recorded; _STAGE_INVALID: none */
     bool automatic;        /* an automatic login */
     MachineCounters begin; /* when it began */
     Prefetcher *prefetcher;
     bool failed; /* a trace could not be made or written */
 } RecordingStage;
 
-/* A stage begins, of that user (UID_INVALID: unknown or several). It is recorded if the options and
- * `headstart rerecord` ask for it. `others`: users besides `uid` are logged in. 0, or a negative
- * errno that was reported. */
+/* A stage begins, of that user (UID_INVALID: unknown or several). The stage is recorded if the
+ * options and `headstart rerecord` request it. `others`: users besides `uid` are logged in. 0, or a
+ * negative errno that was reported. */
 int recording_stage_begin(RecordingStage *s, Stage stage, uint32_t uid, bool others);
 
-/* The recording ends, if there is one. Its trace and its line of the history are written; `drop`:
- * neither, since the stage was cut short. settled_ago: StageChange.settled_ago. Failure is reported
- * and noted in s->failed. The prefetcher continues. */
+/* Ends the recording, if there is one. Writes its trace and its line of the history, or with `drop`
+ * neither, since the stage was cut short. settled_ago: StageChange.settled_ago. A failure is
+ * reported and noted in s->failed. The prefetcher continues. */
 void recording_stage_finish(RecordingStage *s, bool drop, usec_t settled_ago);
 
 /* The stage ends: recording_stage_finish(), and the prefetcher ends, too. */

@@ -131,7 +131,7 @@ static void add_replay(const EndedStage *e, SessionRecord *s)
     }
 }
 
-/* Compares the pack that was replayed, or would have been, with the trace. */
+/* Compares the pack that was replayed, or that would have been replayed, with the trace. */
 static void add_usage(const EndedStage *e, int state_fd, SessionRecord *s)
 {
     Policy used = session_was_replayed(s) ? s->policy : POLICY_OFF;

@@ -20,5 +20,5 @@ typedef struct EndedStage {
     bool requested;     /* `headstart measure` or `headstart rerecord` switched replay off */
 } EndedStage;
 
-/* Does nothing for a session. Failure is reported and changes nothing else. */
+/* Does nothing for a session. A failure is reported and has no other effect. */
 void session_history_append(const EndedStage *e);

@@ -19,7 +19,7 @@ typedef struct LoginSession {
     bool active, graphical, console, seat;
     bool listed;     /* named since the last LIST_BEGIN */
     bool considered; /* it was decided whether its login is recorded */
-    bool member;     /* belongs to the login that is being recorded */
+    bool member;     /* it belongs to the login that is being recorded */
     bool oom;
     char id[];
 } LoginSession;
@@ -45,9 +45,9 @@ struct StageMachine {
     uint32_t uid;
     usec_t since;    /* when the stage began */
     bool enough;     /* the session's recording has ended */
-    usec_t finished; /* when the boot did; USEC_INFINITY: not yet */
+    usec_t finished; /* when the boot finished; USEC_INFINITY: not yet */
     bool display_manager_known, display_manager;
-    bool greeter; /* one has been there in this boot */
+    bool greeter; /* a greeter has run in this boot */
     unsigned n_logins, n_members;
     LoginUser *beginner; /* the user whose session began the login that is being recorded */
     /* While the stage may settle; USEC_INFINITY otherwise */
@@ -64,8 +64,8 @@ struct StageMachine {
 /* A session that begins this soon after the boot is an automatic login. */
 #define AUTOLOGIN_AFTER_USEC (2 * USEC_PER_SEC)
 
-/* A login that ends before it settles does not count as a login, but recording it costs work. So
- * for each of `user_logins_max` at most this many attempts are made. */
+/* A login that ends before it settles does not count as a login, but recording it takes effort.
+ * Therefore at most this many attempts are made for each of `user_logins_max`. */
 #define ATTEMPTS_PER_LOGIN 8
 
 SessionClass session_class_from_string(const char *s)
@@ -230,7 +230,7 @@ static void add_sample(StageMachine *m, const StageEvent *e)
 
     if (m->measuring == USEC_INFINITY)
         return;
-    /* So short a time says nothing. It becomes part of the next sample. */
+    /* A sample after so short a time says nothing. Its time becomes part of the next sample. */
     if (comparable && span < m->p.sample_usec / 4)
         return;
     if (!comparable || !is_quiet(m, e, span))
@@ -313,8 +313,9 @@ static void join(StageMachine *m, LoginSession *s, StageDecision *ret)
     ret->uid = UID_INVALID;
 }
 
-/* Counts an attempt to record a login of that user. NULL if no further one is to be recorded, or if
- * memory runs out. One user cannot use up the recordings of others. */
+/* Counts an attempt to record a login of that user. NULL if no further login of the user is to be
+ * recorded, or if memory runs out. Because of this limit, one user cannot use up the recordings of
+ * others. */
 static LoginUser *count_attempt(StageMachine *m, uint32_t uid)
 {
     LoginUser *u;
@@ -342,8 +343,8 @@ static LoginUser *count_attempt(StageMachine *m, uint32_t uid)
     return u;
 }
 
-/* True if nobody was asked: without a greeter, a session begins during the boot or so soon after it
- * that nobody can have typed a name and a password. */
+/* True for an automatic login: no greeter has run, and the session begins during the boot or so
+ * soon after it that no person can have typed a name and a password. */
 static bool is_automatic(const StageMachine *m, const LoginSession *s)
 {
     if (m->greeter)
@@ -351,7 +352,7 @@ static bool is_automatic(const StageMachine *m, const LoginSession *s)
     return m->finished == USEC_INFINITY || s->began < m->finished + AUTOLOGIN_AFTER_USEC;
 }
 
-/* Decides what a new login session means, or one that has become a login. */
+/* Decides what to do about a new login session, or about one that has become a login. */
 static void consider(StageMachine *m, LoginSession *s, StageDecision *ret)
 {
     LoginUser *user;
@@ -382,7 +383,7 @@ static void consider(StageMachine *m, LoginSession *s, StageDecision *ret)
     join(m, s, ret);
 }
 
-/* Since when the stage has been quiet, as an age; USEC_INFINITY: it has not settled. */
+/* Returns for how long the stage has been quiet; USEC_INFINITY: it has not settled. */
 static usec_t settled_ago(const StageMachine *m)
 {
     return is_settled(m) ? m->clock - m->quiet_since : USEC_INFINITY;
@@ -406,9 +407,7 @@ static void check_boot(StageMachine *m, StageDecision *ret)
         stop_measuring(m);
     if (m->stage != STAGE_BOOT)
         return;
-    /* The bounds are for a display manager without a greeter, and for a greeter that is never
-     * quiet.
-     */
+    /* The bounds serve display managers without a greeter, and greeters that are never quiet. */
     ago = settled_ago(m);
     if (ago != USEC_INFINITY ||
         (m->measuring != USEC_INFINITY && m->clock - m->measuring > m->p.settle_max_usec) ||
@@ -418,8 +417,8 @@ static void check_boot(StageMachine *m, StageDecision *ret)
     }
 }
 
-/* Samples are taken once the boot has finished and all sessions of the login are up. In an
- * automatic login that leaves the rest of the boot in the login. */
+/* Samples are taken once the boot has finished and all sessions of the login are up. Therefore an
+ * automatic login includes the rest of the boot. */
 static void measure_login(StageMachine *m)
 {
     bool up = m->finished != USEC_INFINITY;
@@ -566,7 +565,7 @@ const char *stage_machine_awaits(const StageMachine *m)
     return m->display_manager_known ? "the greeter" : "the display manager";
 }
 
-/* Until `span` has passed since then: at least 1. */
+/* The time until `span` has passed since `since`, at least 1. */
 static usec_t time_left(usec_t clock, usec_t since, usec_t span)
 {
     return span > clock - since ? span - (clock - since) + 1 : 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* When boot, login and session begin and end: a state machine over what systemd, logind and the
- * kernel report. Pure: events in, decisions out.
+/* Decides when boot, login and session begin and end: a state machine over events of systemd,
+ * logind and the kernel. Pure: events in, decisions out.
  *
  *            greeter up and quiet,          a user's session            it has settled
  *     boot ------------------------> none -------------------> login ------------------> session
@@ -11,13 +11,13 @@
  *                                           +-------------------------------------+
  *
  * A stage has settled when for some time tasks wait little for I/O and few applications start. A
- * login also needs processors that are mostly idle: on a slow machine a desktop that still draws
- * itself reads nothing for seconds. After an upper bound a stage counts as settled.
+ * login also needs mostly idle processors, because a desktop that is still drawing itself on a slow
+ * machine may read nothing for seconds. After an upper bound a stage counts as settled.
  *
- * Which login sessions count as logins: on a machine with a display manager those that are
- * graphical, or that have a seat and are not on a console; on others also those of a console or of
- * ssh. One stage is recorded at a time. A user who logs in while another user's login is being
- * recorded joins it, and its trace is then of no one user. */
+ * On a machine with a display manager a login session counts as a login if it is graphical, or if
+ * it has a seat and is not on a console. On other machines logins on a console and by ssh count,
+ * too. One stage is recorded at a time. If a user logs in while another user's login is being
+ * recorded, the recording covers both, and its trace belongs to no single user. */
 
 #include "base/time-util.h"
 #include "base/uid.h"
@@ -29,9 +29,9 @@
 typedef struct StageParameters {
     usec_t quiet_usec;         /* this much quiet time means settled */
     usec_t settle_max_usec;    /* after this time a stage counts as settled */
-    usec_t boot_max_usec;      /* a boot that takes longer is not an ordinary one: dropped */
+    usec_t boot_max_usec;      /* a boot that takes longer is not an ordinary one and is dropped */
     usec_t session_max_usec;   /* the recorded part of a session */
-    usec_t late_max_usec;      /* a login that began longer ago is not recorded any more */
+    usec_t late_max_usec;      /* a login that began longer ago is not recorded */
     usec_t sample_usec;        /* interval of samples while a stage may settle */
     unsigned pressure_percent; /* quiet: tasks waited for I/O at most this share of the time, … */
     unsigned starts_per_sec;   /* … at most this many applications started, … */
@@ -65,13 +65,13 @@ typedef enum SessionClass {
     SESSION_CLASS_GREETER,
 } SessionClass;
 
-/* From logind's word. NULL and unknown words are OTHER. */
+/* Converts logind's word. NULL and unknown words are OTHER. */
 SessionClass session_class_from_string(const char *s);
 
 typedef enum StageEventKind {
     STAGE_EVENT_TIME,            /* time has passed, nothing else */
     STAGE_EVENT_BOOT_FINISHED,   /* default target reached or startup finished, `age` ago */
-    STAGE_EVENT_DISPLAY_MANAGER, /* `active`: it runs or is about to; else there will be none */
+    STAGE_EVENT_DISPLAY_MANAGER, /* `active`: it runs or is about to; otherwise none will run */
     STAGE_EVENT_SESSION,         /* a login session is new or has changed */
     STAGE_EVENT_SESSION_GONE,    /* the login session `id` has ended */
     STAGE_EVENT_LIST_BEGIN,      /* a list of all login sessions follows, one event each, … */
@@ -84,13 +84,13 @@ typedef struct StageEvent {
     StageEventKind kind;
     usec_t now;  /* any clock that does not stop; a step back counts as no time */
     usec_t age;  /* BOOT_FINISHED, SESSION: how long ago it happened, or the session began */
-    bool active; /* DISPLAY_MANAGER; SESSION: it is up (active or online), not opening */
+    bool active; /* DISPLAY_MANAGER; SESSION: the session is up (active or online), not opening */
     const char *id;
     uint32_t uid;
     SessionClass class;
     bool graphical; /* its type is x11, wayland or mir */
     bool console;   /* its type is tty */
-    bool seat;      /* it has one */
+    bool seat;      /* it has a seat */
     /* SAMPLE: counters since some fixed moment */
     bool has_pressure, has_busy;
     uint64_t stalled_usec; /* time that tasks waited for I/O */
@@ -110,11 +110,12 @@ typedef struct StageDecision {
     StageAction action;
     Stage stage;
     uint32_t uid;
-    bool drop;          /* what ends was cut short and gets no trace */
+    bool drop;          /* the stage that ends was cut short and gets no trace */
     bool others;        /* a session that begins: further users are logged in */
-    bool automatic;     /* a login that begins: no greeter waited for it */
-    usec_t settled_ago; /* how long ago what ends was complete: it has been quiet since then, or
-                           the default target was reached; USEC_INFINITY: its time limit ended it */
+    bool automatic;     /* a login that begins: it did not come through a greeter */
+    usec_t settled_ago; /* how long ago the stage that ends was complete: since then it has been
+                           quiet, or the default target was reached; USEC_INFINITY: its time limit
+                           ended it */
 } StageDecision;
 
 typedef struct StageMachine StageMachine;
@@ -123,12 +124,12 @@ typedef struct StageMachine StageMachine;
 StageMachine *stage_machine_new(const StageParameters *p, usec_t now);
 StageMachine *stage_machine_free(StageMachine *m);
 
-/* Takes in one event and decides. 0, or -ENOMEM: then the event is lost. */
+/* Processes one event and decides. 0, or -ENOMEM: then the event is lost. */
 int stage_machine_feed(StageMachine *m, const StageEvent *e, StageDecision *ret);
 
-/* What the present state waits for, as static text for people. */
+/* The condition that the present state waits for, as static text for people. */
 const char *stage_machine_awaits(const StageMachine *m);
 
-/* How long after the last event the next one is due at the latest: a SAMPLE if *ret_sample, else
- * one of any kind. USEC_INFINITY: no event is needed until something happens. */
+/* The time after the last event at which the next one is due at the latest: a SAMPLE if
+ * *ret_sample, else one of any kind. USEC_INFINITY: no event is needed until something happens. */
 usec_t stage_machine_next(const StageMachine *m, bool *ret_sample);

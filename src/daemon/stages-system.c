@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The stage source that follows the system: it keeps the connection to the system bus, feeds what
- * the watchers report and what the kernel measures into the state machine, and passes its decisions
+/* The stage source that follows the system: it keeps the connection to the system bus, passes the
+ * reports of the watchers and the kernel's counters to the state machine, and passes its decisions
  * on. A call that failed is repeated when the bus or the service on it returns. */
 
 #include "base/clock.h"
@@ -31,7 +31,7 @@ typedef struct SystemSource {
     sd_event_source *timer, *retry;
     bool sampling; /* the timer is set for a sample */
     Pressure pressure;
-    const char *awaits; /* what was reported last; NULL: report it again */
+    const char *awaits; /* the last condition that was reported; NULL: report it again */
 
     BusListener listener;
     sd_bus *bus;
@@ -184,7 +184,8 @@ static int on_owner(sd_bus_message *m, void *arg, sd_bus_error *error _unused_)
     return 0;
 }
 
-/* Runs within a callback of the bus, so the bus is closed later: when the next one is opened. */
+/* This runs within a callback of the bus, so the bus is closed later, when the next one is
+ * opened. */
 static int on_disconnected(sd_bus_message *m _unused_, void *arg, sd_bus_error *error _unused_)
 {
     log_debug("The connection to the system bus is broken, connecting again.");

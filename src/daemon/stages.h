@@ -2,8 +2,9 @@
 #pragma once
 
 /* A stage source says when a recording stage ends and the next one begins. It calls back from the
- * event loop, and the daemon acts. There are two: a list of stages that SIGUSR1 steps through (for
- * a tree that is not this machine's root), and the system itself (stages-system.c). */
+ * event loop, and the daemon acts on the call. There are two sources: a list of stages that SIGUSR1
+ * steps through (for a tree that is not this machine's root), and the system itself
+ * (stages-system.c). */
 
 #include "base/time-util.h"
 #include "base/vocabulary.h"
@@ -28,17 +29,19 @@ typedef struct StageChange {
                            or its time limit ended it */
 } StageChange;
 
-/* When the parts of a boot ended, as the system manager reports them (as in systemd-analyze(1)): in
- * microseconds on CLOCK_MONOTONIC, but firmware and loader before the start of the kernel. 0: not
- * known, or not finished yet. */
+/* The times at which the parts of a boot ended, as the system manager reports them (as in
+ * systemd-analyze(1)): in microseconds on CLOCK_MONOTONIC; for firmware and loader the time before
+ * the start of the kernel. 0: not known, or not finished yet. */
 typedef struct BootTimes {
     uint64_t firmware_usec, loader_usec, initrd_usec, userspace_usec, finish_usec;
 } BootTimes;
 
-/* What a source calls. All functions get `arg`. The list of stages calls on_change() only. */
+/* The callbacks of a source. All functions get `arg`. The list of stages calls on_change() only. */
 typedef struct StageCallbacks {
-    int (*on_change)(void *arg, const StageChange *c);    /* 0, or an errno that ends the loop */
-    void (*on_awaits)(void *arg, const char *condition);  /* what ends the stage, as static text */
+    int (*on_change)(void *arg, const StageChange *c); /* 0, or an errno that ends the loop */
+    void (*on_awaits)(
+            void *arg,
+            const char *condition); /* the condition that ends the stage, as static text */
     void (*on_ready)(void *arg, Stage stage, usec_t age); /* see recorder_note_ready() */
     uint64_t (*count_starts)(void *arg); /* applications started since the daemon began */
     void *arg;
@@ -51,9 +54,9 @@ typedef struct StageSource StageSource;
 int stage_source_new_list(sd_event *event, const Stage *stages, size_t n,
                           const StageCallbacks *callbacks, StageSource **ret);
 
-/* Follows systemd and logind over the system bus ($DBUS_SYSTEM_BUS_ADDRESS): as soon as there is a
- * bus, and again whenever it comes back. The first stage is boot. Never blocks. Reads /proc and
- * /sys below root_fd (AT_FDCWD: "/"), which it borrows. 0 or a negative errno. */
+/* Follows systemd and logind over the system bus ($DBUS_SYSTEM_BUS_ADDRESS). It connects as soon as
+ * there is a bus, and again after a bus came back. The first stage is boot. Never blocks. Reads
+ * /proc and /sys below root_fd (AT_FDCWD: "/"), which it borrows. 0 or a negative errno. */
 int stage_source_new_system(sd_event *event, int root_fd, const StageCallbacks *callbacks,
                             StageSource **ret);
 
@@ -66,5 +69,5 @@ int stage_source_start_unit(StageSource *s, const char *unit);
 /* The progress of the boot so far. */
 BootTimes stage_source_boot_times(const StageSource *s);
 
-/* The stage to begin with. */
+/* Returns the first stage. */
 Stage stage_source_first(const StageSource *s);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Watches two units and the end of the boot on systemd's bus interface: reports
- * STAGE_EVENT_DISPLAY_MANAGER from display-manager.service, and STAGE_EVENT_BOOT_FINISHED when
- * default.target is active or systemd says that the startup has finished, whichever comes first. */
+/* Watches display-manager.service and default.target on systemd's bus interface. It reports
+ * STAGE_EVENT_DISPLAY_MANAGER from the first. It reports STAGE_EVENT_BOOT_FINISHED when
+ * default.target is active or when systemd has finished the startup, whichever happens first. */
 
 #include "daemon/bus.h"
 #include "daemon/stages.h"
@@ -20,12 +20,12 @@ SystemdWatch *systemd_watch_free(SystemdWatch *w);
  * reference to the bus. 0 or a negative errno. */
 int systemd_watch_connect(SystemdWatch *w, sd_bus *bus);
 
-/* Queries the present state again, for when systemd has come back. 0 or a negative errno of
- * sending. */
+/* Queries the present state again after systemd has come back. 0 or a negative errno of sending. */
 int systemd_watch_query(SystemdWatch *w);
 
-/* Signals of the manager about this boot so far. */
+/* The times that the manager has reported about this boot so far. */
 BootTimes systemd_watch_boot_times(const SystemdWatch *w);
 
-/* The connection is closed: drops the units' object paths and the reference to the bus. */
+/* To be called when the connection is closed: drops the units' object paths and the reference to
+ * the bus. */
 void systemd_watch_disconnect(SystemdWatch *w);

@@ -38,18 +38,18 @@ void block_disk_done(BlockDisk *d);
 int block_device_find_disk(int sys_fd, uint64_t dev, BlockDisk *ret);
 
 /* Calls `visit` for the device and for every device below it, from the top down, with their names
- * in sysfs; of several devices only the one whose name sorts first is followed. 0, the error of
- * `visit`, -ENOMEM, or the error of block_device_name(). */
+ * in sysfs. If several devices are below one, only the one whose name sorts first is followed. 0,
+ * the error of `visit`, -ENOMEM, or the error of block_device_name(). */
 typedef int (*block_device_visit_t)(void *arg, int sys_fd, const char *sysfs_name);
 int block_device_visit_stack(int sys_fd, uint64_t dev, block_device_visit_t visit, void *arg);
 
 /* Text that identifies the disk at the bottom of the device (of several, the one whose name sorts
- * first): WWID, serial number, model and size as far as sysfs has them, its name if there is
- * neither WWID nor serial number. Printable ASCII; the caller frees *ret. 0, -ENOMEM, or the error
- * of block_device_name(). */
+ * first). It contains WWID, serial number, model and size as far as sysfs has them, and the name if
+ * there is neither a WWID nor a serial number. Printable ASCII; the caller frees *ret. 0, -ENOMEM,
+ * or the error of block_device_name(). */
 int block_device_identity(int sys_fd, uint64_t dev, char **ret);
 
-/* The UUID of the mounted filesystem on which fd (not O_PATH) lies, as the kernel knows it
+/* The UUID that the kernel reports for the mounted filesystem on which fd (not O_PATH) lies
  * (FS_IOC_GETFSUUID, Linux 6.9). 0, -ENOTTY or -EOPNOTSUPP (the kernel or the filesystem does not
- * tell), -EBADMSG (not 16 bytes). */
+ * support it), -EBADMSG (not 16 bytes). */
 int filesystem_uuid(int fd, uint8_t ret[static 16]);

@@ -5,15 +5,15 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* A seek and half a rotation take 8 ms on a slow disk at 15,000 rpm and 4 ms on a good one at
- * 7,200 rpm. Flash reads any place in less than 1 ms, SD cards sometimes take longer. */
+/* A seek and half a rotation take 8 ms on a slow disk at 15,000 rpm and 4 ms on a good one at 7,200
+ * rpm. Flash memory reads any position in less than 1 ms; SD cards sometimes take longer. */
 #define SEEK_MIN_USEC 3000.0
 /* No seek and rotation of a mechanical disk takes longer. A volume that is loaded from a snapshot
- * does when a place is read for the first time. */
+ * takes longer when a position is read for the first time. */
 #define SEEK_MAX_USEC 25000.0
 #define SEEK_RATIO    4.0
 
-/* The number of other samples from which zeroed samples do not count. */
+/* Samples that returned zeros are ignored if there are at least this many others. */
 #define NONZERO_MIN 4U
 
 /* Half a rotation at 15,000 and at 4,200 rpm. */
@@ -21,11 +21,11 @@
 #define HALF_ROTATION_MAX_USEC 7200.0
 #define ROTATION_SAMPLES_MIN   24U
 
-/* The least range of roots of the distance (0 to 1) that tells a slope. */
+/* The smallest range of the root of the distance (0 to 1) over which a slope can be estimated. */
 #define ROOT_RANGE_MIN 0.15
 #define ROOT_STEP_MIN  0.05
 
-/* Sweeps correct a profile that is farther off than the tolerance, up to the maximum. */
+/* Sweeps correct a profile if its error exceeds the tolerance, by at most the maximum. */
 #define REFINE_TOLERANCE 1.25
 #define REFINE_MAX       2.0
 
@@ -56,7 +56,8 @@ static double quantile(Values *x, double q)
 typedef bool (*sample_filter_t)(const DeviceSample *s, uint64_t argument);
 typedef double (*sample_value_t)(const DeviceSample *s, double argument);
 
-/* The value of each sample that passes the filter; without zeroed samples if enough others do. */
+/* Collects the value of each sample that passes the filter, without the samples that returned zeros
+ * if there are enough others. */
 static void collect(const DeviceSamples *s, DeviceSampleKind k, sample_filter_t filter,
                     uint64_t filter_argument, sample_value_t value, double argument, Values *ret)
 {
@@ -91,18 +92,20 @@ static double time_of(const DeviceSample *s, double argument)
     return (double)s->usec;
 }
 
-/* Bytes a usec. `latency` is positive for one latency in all, negative for one of each request. */
+/* The rate in bytes per usec. A positive `latency` occurs once in all, a negative one once for each
+ * request. */
 static double rate_of(const DeviceSample *s, double latency)
 {
     double usec = fmax((double)s->usec, 1);
     double net = usec - (latency < 0 ? -latency * s->requests : latency);
 
-    /* If most of the time were latency, the rate would be a guess. */
+    /* If latency takes most of the time, the net time is uncertain and the rate is bounded. */
     return (double)s->length * s->requests / fmax(net, usec / 2);
 }
 
-/* Requests a usec. `transfer` is the time of the transfer of one request: those of the last
- * requests in flight come after the latencies, whatever the depth of the device is. */
+/* The throughput in requests per usec. `transfer` is the time of the transfer of one request. The
+ * transfers of the last requests in flight follow the latencies, whatever the depth of the device
+ * is. */
 static double throughput_of(const DeviceSample *s, double transfer)
 {
     double usec = fmax((double)s->usec, 1);
@@ -152,11 +155,13 @@ int device_seeks_slowly(const DeviceSamples *s)
     near = quantile(&x, 0.1);
     if (far >= SEEK_RATIO * near)
         return 1;
-    /* A mechanical disk that others keep busy serves neither kind fast, except for some NEAR. */
+    /* A mechanical disk that is busy with other requests is slow for both kinds, except for some
+     * NEAR. */
     return x.n >= 2 * DEVICE_NEAR_MIN ? 0 : -ENODATA;
 }
 
-/* The slope and the height of the line through FAR. False if the distances are too much alike. */
+/* Fits a line through FAR and returns its slope and height. False if the distances are too
+ * similar. */
 static bool fit_line(const DeviceSample *items, unsigned n, double size, double *ret_slope,
                      Values *x)
 {
@@ -179,7 +184,7 @@ static bool fit_line(const DeviceSample *items, unsigned n, double size, double 
     return true;
 }
 
-/* What each sample takes beyond `slope` for its distance. */
+/* Collects for each sample its time minus `slope` times its distance. */
 static void collect_residues(const DeviceSample *items, unsigned n, double size, double slope,
                              Values *ret)
 {
@@ -188,8 +193,8 @@ static void collect_residues(const DeviceSample *items, unsigned n, double size,
         ret->v[ret->n++] = (double)items[i].usec - slope * root_of(&items[i], size);
 }
 
-/* The longest gap that the head waits out; 0 if none was measured. `height` is the time of the
- * shortest seek. */
+/* The longest gap for which waiting takes less time than seeking; 0 if none was measured. `height`
+ * is the time of the shortest seek. */
 static uint64_t estimate_wait(const DeviceSamples *s, double height, Values *x)
 {
     uint64_t longest = 0;

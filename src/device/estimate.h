@@ -4,12 +4,12 @@
 /* Computes the profile of a device from samples. Pure and deterministic.
  *
  * Every parameter is a median or another quantile, so that single slow reads (other load) and
- * single fast reads (a cache below the kernel) change little:
+ * single fast reads (a cache below the kernel) have little effect:
  *
- * - Rate: the upper quartile of the longest STREAM samples, less the latency of one request, or of
- *   each where the device serves one request at a time.
- * - The device seeks slowly if the lower quartile of FAR is at least 3 ms and four times the lowest
- *   tenth of NEAR at distance 0: a mechanical disk reads the next block from its buffer. Across a
+ * - Rate: the upper quartile of the longest STREAM samples. The latency of one request is
+ *   subtracted, or that of each request if the device serves one request at a time.
+ * - Seeks slowly: the lower quartile of FAR is at least 3 ms, and at least four times the lowest
+ *   tenth of NEAR at distance 0. A mechanical disk reads the next block from its buffer. Across a
  *   network both take equally long.
  * - Latency: the lowest tenth of NEAR at distance 0 if the device seeks slowly, else the lower
  *   quartile of FAR. A
@@ -28,26 +28,26 @@
 #include "device/samples.h"
 
 typedef struct DeviceEstimate {
-    DeviceProfile profile; /* measured, and from the start where `measured` says so */
+    DeviceProfile profile; /* measured; from `start` where `measured` says so */
     bool rate_measured, latency_measured, depth_measured, seek_measured;
     bool seeks_slowly;
-    bool seeks_clear; /* the samples decide seeks_slowly; else it is from the start */
+    bool seeks_clear; /* the samples decide seeks_slowly; otherwise it is from `start` */
 } DeviceEstimate;
 
-/* The samples that a parameter needs at least. */
+/* The smallest number of samples for a parameter. */
 #define DEVICE_STREAM_MIN 1U
 #define DEVICE_FAR_MIN    8U
 #define DEVICE_NEAR_MIN   4U
 
-/* 1 if the device seeks slowly, 0 if not, -ENODATA if the samples do not tell. */
+/* 1 if the device seeks slowly, 0 if not, -ENODATA if the samples do not decide it. */
 int device_seeks_slowly(const DeviceSamples *s);
 
-/* The sweeps of replay by which a profile is corrected, at least. */
+/* The smallest number of sweeps of replay that correct a profile. */
 #define DEVICE_SWEEPS_MIN 3U
 
-/* Corrects the profile by what sweeps took: if the median of measured over predicted time is not
- * within 0.8 to 1.25, every time of the profile changes by that factor, at most by 2. Fewer than
- * DEVICE_SWEEPS_MIN sweeps change nothing. */
+/* Corrects the profile by the measured times of sweeps. If the median of measured over predicted
+ * time is not within 0.8 to 1.25, every time of the profile changes by that factor, at most by 2.
+ * Fewer than DEVICE_SWEEPS_MIN sweeps change nothing. */
 void device_refine(DeviceProfile *d, const DeviceSweep *sweeps, unsigned n);
 
 /* `size_bytes` is the size of the device, `start` the profile before any measurement. */

@@ -25,7 +25,7 @@
 /* How long the caller waits for the end of a child that it has killed. */
 #define REAP_MSEC 100
 
-/* The child's message: a finished probe, or the error that ended it. */
+/* The child's message: a finished probe, or the error that ended the child. */
 typedef struct Message {
     DeviceProbe probe;
     usec_t usec;
@@ -132,7 +132,7 @@ static int reader_open(uint64_t block_dev, Reader *ret)
         return -errno;
     if (posix_memalign(&buffers, DEVICE_PROBE_BLOCK, size) != 0)
         return -ENOMEM;
-    /* A page that exists costs no fault while time is measured. */
+    /* The buffers are touched before the measurement, so that page faults do not count. */
     memset(buffers, 1, size);
     *ret = (Reader){.fd = fd, .buffers = buffers};
     return syscall(SYS_io_setup, DEVICE_DEPTH_MAX, &ret->context) < 0 ? -errno : 0;
@@ -153,8 +153,8 @@ static _Noreturn void measure_and_send(uint64_t block_dev, DeviceProbeRun *r, in
     int k;
 
     signal(SIGPIPE, SIG_DFL);
-    /* If the disk hangs, this process stays behind. It must hold neither the lock of the state nor
-     * the caller's output. */
+    /* If the disk hangs, this process remains after the caller. It must then hold neither the lock
+     * of the state nor the caller's output. */
     if (fd > 0)
         (void)close_range(0, (unsigned)fd - 1, 0);
     (void)close_range((unsigned)fd + 1, UINT_MAX, 0);
@@ -170,7 +170,7 @@ static _Noreturn void measure_and_send(uint64_t block_dev, DeviceProbeRun *r, in
         all = clock_now(CLOCK_MONOTONIC) - start;
         send_message(fd, &m);
         device_probe_done(r, &m.probe, m.usec, m.zeroed);
-        /* The lead and the work between probes count, too. */
+        /* Lead reads and the time between probes count, too. */
         r->budget.usec -= MIN(all - MIN(m.usec, all), r->budget.usec);
     }
     if (k < 0) {
@@ -207,7 +207,7 @@ static int receive(int fd, DeviceProbeRun *r, usec_t end)
     }
 }
 
-/* Ends the child, and waits a moment for it. A process in an uninterruptible read does not end. */
+/* Kills the child, and waits briefly for it. A process in an uninterruptible read does not end. */
 static void end_child(pid_t child)
 {
     usec_t end = clock_now(CLOCK_MONOTONIC) + REAP_MSEC * USEC_PER_MSEC;

@@ -5,18 +5,19 @@
 #include "device/estimate.h"
 #include "device/profile.h"
 
-/* The share of one plan. */
+/* The number of samples of each kind in one plan. */
 #define STREAMS       3U
 #define FARS          16U
 #define NEARS_ZERO    8U /* of the next block */
 #define GAP_MIN       (UINT64_C(32) << 10)
-#define GAPS          6U /* each twice as long as the one before */
+#define GAPS          6U /* gaps, each twice as long as the previous one */
 #define CANDIDATES    16U
 #define STREAM_USEC   40000.0
 #define STREAM_MIN    (512.0 * 1024)
 #define STREAM_LENGTH (UINT32_C(512) << 10)
 
-/* A depth that brings less than this over half the depth is not worth doubling twice more. */
+/* The plan stops to double the depth after two doublings in a row that gain less than this
+ * factor. */
 #define DEPTH_GAIN 1.15
 
 /* Smaller devices are not measured. */
@@ -85,7 +86,7 @@ static uint64_t draw(DeviceProbeRun *r, uint64_t n)
     return (r->random * UINT64_C(2685821657736338717) >> 11) % MAX(n, UINT64_C(1));
 }
 
-/* A block for `length` bytes, anywhere where the device has data. */
+/* A random block of `length` bytes where the device has data. */
 static uint64_t draw_offset(DeviceProbeRun *r, uint64_t length)
 {
     uint64_t last = r->size_bytes - length, offset, total = 0;
@@ -190,7 +191,7 @@ static uint64_t bytes_of(const DeviceProbe *p)
     return (uint64_t)p->length * p->requests + (p->lead != UINT64_MAX ? DEVICE_PROBE_BLOCK : 0);
 }
 
-/* FAR and NEAR take turns. NEAR ends early where it is known that the device does not seek. */
+/* FAR and NEAR take turns. NEAR ends early if it is known that the device does not seek. */
 static bool make_single(DeviceProbeRun *r, DeviceProbe *p)
 {
     unsigned far = count(r->samples, DEVICE_SAMPLE_FAR, r->plan);
@@ -211,7 +212,7 @@ static bool make_probe(DeviceProbeRun *r, DeviceProbe *p)
     unsigned streams = count(r->samples, DEVICE_SAMPLE_STREAM, r->plan);
     uint32_t depth;
 
-    /* The first stream is short: it only shows how long the next ones must be. */
+    /* The first stream is short and only shows how long the next ones must be. */
     if (r->samples->n[DEVICE_SAMPLE_STREAM] == 0) {
         make_stream(r, p);
         return true;

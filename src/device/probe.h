@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Chooses the reads of a measurement: which places, lengths and depths are read next, given the
- * samples so far and the rest of the budget. A plan takes a third of the samples that are needed,
- * so that the profile rests on at least three moments. Pure. */
+/* Chooses the reads of a measurement: the next position, length and depth, given the samples so far
+ * and the rest of the budget. A plan takes a third of the required samples, so that the profile is
+ * based on at least three different times. Pure. */
 
 #include "base/ranges.h"
 #include "device/samples.h"
@@ -48,8 +48,8 @@ typedef struct DeviceProbe {
 /* True if the profile needs further samples. */
 bool device_probe_wanted(const DeviceSamples *s);
 
-/* Chooses the next probe. False if this plan takes no further one: the budget is spent, the share
- * of this plan was taken, or the device is too small. Deterministic. */
+/* Chooses the next probe. False if this plan takes no further probe: the budget is spent, the plan
+ * has its share, or the device is too small. Deterministic. */
 bool device_probe_next(DeviceProbeRun *r, DeviceProbe *ret);
 
 /* Adds the sample of a probe that took `usec`, and subtracts it from the budget. */

@@ -22,13 +22,14 @@ const DeviceProfile *device_profile_of_class(DeviceClass c)
     return &profiles[(int)c >= 0 && c < _DEVICE_CLASS_MAX ? c : DEVICE_CLASS_UNKNOWN];
 }
 
-/* Below this depth a device serves one request at a time, and a second one hides its pauses. */
+/* Below this depth a device serves one request at a time, and a second request in flight hides its
+ * pauses. */
 #define PARALLEL_MIN 3U
 
-/* A latency that only many parallel reads make up for. */
+/* A latency that only many parallel reads compensate for. */
 #define REMOTE_USEC 1000
 
-/* A card, in bytes a usec; an eMMC is faster. */
+/* The largest rate of a card, in bytes per usec; an eMMC is faster. */
 #define CARD_RATE_MAX 80
 
 DeviceClass device_class_of_profile(const DeviceProfile *d)

@@ -23,8 +23,8 @@ typedef struct DeviceProfile {
 } DeviceProfile;
 
 /* Typical parameters of the class: the starting values until the device was measured.
- * tests/bench/diskmodel.c simulates the same devices. `unknown` counts as a hard disk, because a
- * wrong guess costs a faster device nothing. */
+ * tests/bench/diskmodel.c simulates the same devices. `unknown` counts as a hard disk, because this
+ * assumption costs a faster device nothing. */
 const DeviceProfile *device_profile_of_class(DeviceClass c);
 
 /* The class whose devices behave most like the profile: replay chooses the number of parallel reads

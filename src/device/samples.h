@@ -9,11 +9,11 @@
 #include "base/time-util.h"
 
 typedef enum DeviceSampleKind {
-    DEVICE_SAMPLE_STREAM,   /* neighbouring requests, all in flight at once, behind the end of the
-                               one before */
-    DEVICE_SAMPLE_FAR,      /* one request, `distance` bytes from the end of the one before */
-    DEVICE_SAMPLE_NEAR,     /* one request, `distance` bytes behind the end of the one before */
-    DEVICE_SAMPLE_PARALLEL, /* requests anywhere, `depth` in flight */
+    DEVICE_SAMPLE_STREAM,   /* consecutive requests, all in flight at once, after the end of the
+                               previous sample */
+    DEVICE_SAMPLE_FAR,      /* one request, `distance` bytes from the end of the previous one */
+    DEVICE_SAMPLE_NEAR,     /* one request, `distance` bytes behind the end of the previous one */
+    DEVICE_SAMPLE_PARALLEL, /* requests at random positions, `depth` in flight */
     _DEVICE_SAMPLE_KIND_MAX,
     _DEVICE_SAMPLE_KIND_INVALID = -EINVAL,
 } DeviceSampleKind;
@@ -28,10 +28,12 @@ typedef struct DeviceSample {
     uint32_t depth;
     uint32_t plan; /* number of the plan that took it */
     usec_t usec;   /* until the last request was done */
-    bool zeroed;   /* the device returned only zeros: a thin or discarded range answers at once */
+    bool zeroed; /* the device returned only zeros: it answers at once for a thin or discarded range
+                  */
 } DeviceSample;
 
-/* A sweep of replay that nothing disturbed: its time by the profile of the samples, and measured.
+/* A sweep of replay without disturbance: its time predicted by the profile of the samples, and its
+ * measured time.
  */
 typedef struct DeviceSweep {
     usec_t predicted_usec;

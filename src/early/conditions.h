@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Whether headstart may act before the system manager runs: the same conditions as those of the
- * units (units/snippets/conditions). */
+/* Decides whether headstart may act before the system manager runs, by the same conditions as those
+ * of the units (units/snippets/conditions). */
 
 #include <stdbool.h>
 
-/* NULL if it may; else the reason, a constant: `headstart=0` or a live medium on the kernel command
- * line, below root_fd (the root filesystem) /etc/headstart/disabled or /cdrom/casper, or a live
- * medium below run_fd. A path that cannot be looked up counts as absent. `words` are further words
- * of a command line, as PID 1 receives them, ended by NULL. Reads from the root filesystem. */
+/* NULL if it may, else the reason as a constant: `headstart=0` or a live medium on the kernel
+ * command line; /etc/headstart/disabled or /cdrom/casper below root_fd (the root filesystem); or a
+ * live medium below run_fd. A path that cannot be looked up counts as absent. `words` are further
+ * words of a command line, as PID 1 receives them, ended by NULL. Reads from the root
+ * filesystem. */
 const char *early_forbidden(int root_fd, int run_fd, char *const *words);
 
-/* True if the boot is to be replayed: rerecord-boot, the flag of `headstart rerecord`, is not set
+/* True if the boot is to be replayed: there is no rerecord-boot, the flag of `headstart rerecord`,
  * below root_fd. Reads from the root filesystem. */
 bool early_may_replay(int root_fd);

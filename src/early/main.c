@@ -22,7 +22,7 @@
 
 #define EXIT_USAGE 2
 
-/* As the kernel looks for it, and where systemd lies. */
+/* The path where the kernel looks for init, and the paths of systemd. */
 static const char *const inits[] = {"/sbin/init", "/usr/lib/systemd/systemd",
                                     "/lib/systemd/systemd", "/bin/init"};
 
@@ -58,7 +58,7 @@ static void help(void)
 
 /* --- PID 1 ------------------------------------------------------------------------------------ */
 
-/* Mounts what systemd would mount there, with its options, unless something is mounted. */
+/* Mounts the filesystem as systemd would, with its options, unless something is mounted there. */
 static void mount_api(const char *type, const char *target, unsigned long flags, const char *data)
 {
     struct stat root, st;
@@ -80,7 +80,7 @@ static bool is_same_file(const char *a, const char *b)
 static int execute_init(char **argv)
 {
     for (size_t i = 0; i < ELEMENTSOF(inits); i++) {
-        /* An init that is this program would never end. */
+        /* This program must not execute itself as init: that would never end. */
         if (is_same_file(inits[i], "/proc/self/exe"))
             continue;
         argv[0] = (char *)inits[i];
@@ -101,13 +101,14 @@ static int run_as_init(char **argv)
     };
     const char *switched = getenv("headstart");
 
-    /* Not a new dependency on the disk: this program's pages come from it in any case. */
+    /* The program's pages come from the disk in any case, so this adds no new dependency on the
+     * disk. */
     early_read_ahead(HEADSTART_LIBEXEC_DIR "/headstart-init");
     mount_api("proc", "/proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
     mount_api("sysfs", "/sys", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
     mount_api("tmpfs", "/run", MS_NOSUID | MS_NODEV | MS_STRICTATIME, "mode=0755,size=20%");
-    /* The kernel passes a word with `=` that it does not know in the environment. The directory
-     * shows that an initrd has started everything. */
+    /* The kernel passes a word with `=` that it does not know in the environment. The runtime
+     * directory exists if the initrd has started recording and replay. */
     if ((!switched || strcmp(switched, "0") != 0) && access(HEADSTART_RUN_DIR, F_OK) < 0)
         early_start(&o);
     return execute_init(argv);

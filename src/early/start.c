@@ -23,13 +23,13 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
-/* In the runtime directory: the boot needs no replay by its unit. */
+/* A file in the runtime directory; while it exists, the unit need not replay the boot. */
 #define REPLAY_MARKER "replay-boot.early"
 
-/* A pack is never waited for longer (GATE_DEADLINE_MAX of replay/sweep.h). */
+/* No pack holds the boot for longer (GATE_DEADLINE_MAX of replay/sweep.h). */
 #define HOLD_MAX (60 * USEC_PER_SEC)
 
-/* The answer to a deadline needs a moment of CPU time. */
+/* headstart-replay needs a moment of CPU time to answer at its deadline. */
 #define HOLD_MARGIN (100 * USEC_PER_MSEC)
 
 void early_read_ahead(const char *path)
@@ -53,8 +53,8 @@ static void hold(Handover *h, int listen_fd, int run_fd)
     _exit(EXIT_SUCCESS);
 }
 
-/* Leaves the descriptors to a process that offers them. The waiting process must not wait for the
- * end of that process, so boot_fd is closed in it. */
+/* Leaves the descriptors to a process that offers them. The process that waits for the replay must
+ * not wait for that process too, so boot_fd is closed in it. */
 static int offer_by_process(const EarlyOptions *o, Handover *h, int boot_fd)
 {
     _cleanup_close_ int listen_fd = -EBADF, run_fd = -EBADF;
@@ -96,8 +96,8 @@ static int start_recording(const EarlyOptions *o, int boot_fd)
 static const char *const api[] = {"/proc", "/sys", "/dev", "/run"};
 
 /* Makes `root` the root directory of this process, in a mount namespace of its own with the API
- * filesystems in place. An initrd moves those filesystems later, empties its own root, and would
- * take both away from a process that still runs. */
+ * filesystems in place. An initrd later moves those filesystems and empties its own root. A process
+ * that still runs would lose both. */
 static int enter_root(const char *root)
 {
     char target[PATH_MAX];
@@ -127,7 +127,8 @@ static int drop_capabilities(void)
     return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;
 }
 
-/* The first to go when memory is short, as in the unit. Failing is no reason to fail. */
+/* Lets the kernel kill this process first when memory is short, as in the unit. A failure is
+ * ignored. */
 static void raise_oom_score(void)
 {
     _cleanup_close_ int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -170,7 +171,7 @@ static int execute_replay(const EarlyOptions *o, int boot_fd)
     if (r < 0)
         return r;
     if (access(pack, F_OK) < 0 && access(copy, F_OK) < 0)
-        _exit(EXIT_SUCCESS); /* nothing was planned yet */
+        _exit(EXIT_SUCCESS); /* no pack was planned yet */
     if (o->survives) {
         r = mark(marker);
         if (r < 0)
@@ -249,8 +250,8 @@ static int open_notify_socket(char *ret_name, size_t size)
     return TAKE_FD(fd);
 }
 
-/* Reads one message. True if the boot may continue; else *until becomes the time that the sender
- * asks for, counted from now. */
+/* Reads one message. True if the boot may continue; else *until becomes the deadline that the
+ * sender requests, counted from now. */
 static bool may_continue(int notify_fd, usec_t *until)
 {
     static const char extend[] = "EXTEND_TIMEOUT_USEC=";
@@ -276,7 +277,7 @@ static bool may_continue(int notify_fd, usec_t *until)
 static void await_replay(int notify_fd, int end_fd)
 {
     usec_t until = clock_now(CLOCK_MONOTONIC) + EARLY_FIRST_MESSAGE_USEC;
-    /* The wait ends then, whatever extensions the messages request. */
+    /* The wait ends at this time, whatever extensions the messages request. */
     const usec_t last = until + HOLD_MAX + HOLD_MARGIN;
 
     for (;;) {
@@ -319,6 +320,6 @@ void early_start(const EarlyOptions *o)
     }
     close(TAKE_FD(boot_fd));
     await_replay(notify_fd, end_fd);
-    /* The system manager reaps what runs on. */
+    /* A process that continues to run is reaped by the system manager. */
     (void)waitpid(pid, NULL, WNOHANG);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Starts the recording and the replay of a boot before the system manager runs, in processes of
- * their own, and waits for them no longer than the pack allows. */
+/* Starts the recording and the replay of a boot before the system manager runs, in separate
+ * processes, and waits for them no longer than the pack allows. */
 
 #include <stdbool.h>
 
@@ -26,11 +26,11 @@ typedef struct EarlyOptions {
  * many small pieces. A failure has no other effect. */
 void early_read_ahead(const char *path);
 
-/* Returns when the boot may continue: headstart-replay has finished its sweep or has passed the
- * deadline of its pack, it has nothing to hold the boot for, it ended, or it sent nothing for
- * EARLY_FIRST_MESSAGE_USEC. This function itself reads no file, so it never hangs in a disk. The
- * process that meets an error logs it in one line.
+/* Returns when the boot may continue. That is when headstart-replay has finished its sweep, has
+ * passed the deadline of its pack, has no reason to hold the boot, has ended, or has sent nothing
+ * for EARLY_FIRST_MESSAGE_USEC. This function itself reads no file, so a disk that hangs cannot
+ * block it. The process that meets an error logs it in one line.
  *
- * If `root` is not "/", headstart-replay runs in a mount namespace of its own and below that
- * directory: the switch of the root changes nothing for it. */
+ * If `root` is not "/", headstart-replay runs in a mount namespace of its own below that directory,
+ * so that the switch of the root does not affect it. */
 void early_start(const EarlyOptions *o);

@@ -15,12 +15,12 @@ typedef struct ChainsOfHistory {
     const UserHistory *history;
 } ChainsOfHistory;
 
-/* Compares two applications of a history by their names, or by their ids where these have none:
- * the order of session logs. `userdata` is a ChainsOfHistory. */
+/* Compares two applications of a history by their names, or by their ids if they have none. Session
+ * logs are in this order. `userdata` is a ChainsOfHistory. */
 int chains_compare_applications(uint32_t a, uint32_t b, const void *userdata);
 
-/* Adds a copy of the sessions of `from`, whose application a is there[a] in the history `to` of `c`
- * (CHAINS_NONE: its starts are left out). 0 or -ENOMEM. */
+/* Adds a copy of the sessions of `from` to the log of the history `to` of `c`. Application a of
+ * `from` is there[a] in `to`; its starts are left out if that is CHAINS_NONE. 0 or -ENOMEM. */
 int chains_add_log(const Chains *c, UserHistory *to, const SessionLog *from, const uint32_t *there);
 
 /* Replaces every sum by f(sum, argument). */

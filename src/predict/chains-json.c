@@ -32,7 +32,7 @@ static void push_sum(Numbers *to, DecayedSum f)
     to->v[to->n++] = f.previous;
 }
 
-/* A name as it is written. */
+/* A name in its escaped form, and its number. */
 typedef struct Rank {
     char *escaped;
     uint32_t id;
@@ -475,7 +475,8 @@ static int read_names(Chains *c, struct json_object *from)
     return 0;
 }
 
-/* Members that a version of the format calls differently, or lacks (NULL). */
+/* Names of members, which differ between versions of the format; NULL: the version has no such
+ * member. */
 typedef struct Keys {
     const char *halflife, *window, *histories, *revision;
 } Keys;

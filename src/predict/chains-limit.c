@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Bounds the memory of chains, so that no user fills that of their readers (chains.h). */
+/* Bounds the memory of chains, so that one user cannot exhaust the memory of the programs that read
+ * them (chains.h). */
 
 #include "base/fair-share.h"
 #include "predict/chains-internal.h"
@@ -199,7 +200,7 @@ static int limit_applications(const Chains *c, UserHistory *h, size_t room, uint
 
     if (h->n_applications <= room + 1 && all_name_bytes(c, h) <= room_bytes)
         return 0;
-    /* In the history of everybody users take turns: no user fills it. */
+    /* In the history of everybody users take turns, so that no user fills it alone. */
     if (h->user == UID_INVALID)
         r = find_best_ranks(c, &best);
     if (r >= 0)

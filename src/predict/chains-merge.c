@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Merging. If one side has a pair and the other has not, all that the other side knows of the two
- * applications happened before the chain began: the `before` sums of the merged pair grow by it,
- * and its four states count only what was observed since. All of it is addition of decayed sums, so
- * the order does not matter. */
+/* Merging. If one side has a pair that the other side lacks, everything that the other side has
+ * counted of the two applications happened before the chain began. The `before` sums of the merged
+ * pair grow by it, and its four states count only what was observed since. Merging only adds
+ * decayed sums, so the order does not matter. */
 
 #include "predict/chains-internal.h"
 
@@ -31,7 +31,7 @@ static void absorb_before(ChainsPair *p, DecayedSum time, const ChainsApplicatio
     }
 }
 
-/* Adds what x knows of two neighbours. */
+/* Adds the sums of x for two neighbours. */
 static int fold_neighbour(UserHistory *to, UserHistory *x, uint32_t a, const Neighbour *neighbour,
                           const uint32_t *there, uint64_t later)
 {
@@ -110,7 +110,7 @@ static int match_applications(Folding *f, Chains *c, const Chains *from)
     return 0;
 }
 
-/* Pairs that only `to` has: all that `from` knows of their applications was before them. */
+/* Pairs that only `to` has: all sums of their applications in `from` count as before the chain. */
 static void extend_own_pairs(const Folding *f)
 {
     for (size_t i = 0; i < f->to->n_pairs; i++) {
@@ -155,8 +155,8 @@ static void fold_sums(const Folding *f)
     }
 }
 
-/* Adds a history of `from` to the history `to` of `c`. The pairs come before the sums: their
- * `before` is made of the sums as they were. */
+/* Adds a history of `from` to the history `to` of `c`. The pairs come before the sums, because
+ * `before` is computed from the sums as they were. */
 static int fold_history(Chains *c, UserHistory *to, const Chains *from, UserHistory *x)
 {
     _cleanup_(folding_done)

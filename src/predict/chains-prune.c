@@ -19,9 +19,9 @@ static bool brief(const Chains *c, DecayedSum msec)
     return chains_value(c, msec) * (double)USEC_PER_MSEC < NEGLIGIBLE * (double)c->window_usec;
 }
 
-/* True if nothing that still counts was seen of the pair, although nearly all that still counts of
- * its history was seen since its chain began, or nothing of its history counts. A young chain has
- * seen nothing either, and stays. */
+/* True if a chain counts nothing any more although it is old: nearly all that still counts of its
+ * history was observed since the chain began, or nothing of its history counts. A young chain may
+ * also have counted nothing, but stays. */
 static bool pair_decayed(const Chains *c, const UserHistory *h, const ChainsPair *p)
 {
     DecayedSum events = {0};
@@ -147,7 +147,8 @@ static int copy_history(Chains *c, const Chains *from, UserHistory *h)
     return chains_add_log(c, to, &h->log, there);
 }
 
-/* The largest weight, of an event at the end of the generation, becomes that of an event now. */
+/* The largest weight, that of an event at the end of the generation, becomes the weight of an event
+ * now. */
 static DecayedSum rescale(DecayedSum f, uint64_t to)
 {
     return decayed_sum_rescale(f, to, UINT64_C(1) << (DECAYED_SUM_SPAN + DECAYED_SUM_BITS));

@@ -134,7 +134,8 @@ void chains_set_time(Chains *c, EventTime t)
         chains_each_sum(c, decayed_sum_advance, generation - c->generation);
         c->generation = generation;
     }
-    /* A wall clock that was set back before the generation stands at the generation's start. */
+    /* If the wall clock was set back to before the generation, the start of the generation is
+     * used. */
     c->weight = decayed_sum_weight(generation < c->generation ? 0 : realtime, c->halflife_usec);
 }
 
@@ -163,8 +164,8 @@ static usec_t since(const Chains *c, uint32_t id)
     return c->session.applications[id].since;
 }
 
-/* The application that started last has held that place until now: adds this time to its sum, and
- * to that of every application that runs. */
+/* Adds the time since the last call to the sum `last` of the application that started last, and to
+ * the same sum of every application that runs. */
 static void flush_last(const Chains *c, UserHistory *h)
 {
     const ChainsSession *s = &c->session;
@@ -282,7 +283,7 @@ static void log_session(const Chains *c, UserHistory *h)
             starts[x.n++] = (LoggedStart){a, s->starts[i].at_msec,
                                           MIN(s->starts[i].end_msec, x.length_msec)};
     }
-    /* A session that is not logged is missing from the log, no more. */
+    /* If a session cannot be logged, only the log lacks it. */
     (void)session_log_add(&h->log, &x, chains_compare_applications, &names);
 }
 
@@ -477,8 +478,8 @@ int chains_start(Chains *c, uint32_t id)
         r = reserve_running(s, id);
     if (r < 0)
         return r;
-    /* What started last meets the next start, however long ago it was: a chain is kept for slow
-     * successions, too (thesis 3.4.3). */
+    /* The application that started last co-occurs with the next start, however long ago it started,
+     * so that slow successions get a chain, too (thesis 3.4.3). */
     for (size_t i = 0; i < s->n_recent; i++)
         if (s->recent[i].id != id &&
             (i + 1 == s->n_recent || c->now - s->recent[i].at <= c->window_usec))

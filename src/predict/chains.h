@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Which applications follow which: continuous-time Markov chains for pairs of applications (preload
- * thesis 3.2.2, 3.5.3), kept as decayed sums so that models merge exactly. Pure.
+/* Learns which applications follow which: continuous-time Markov chains for pairs of applications
+ * (preload thesis 3.2.2, 3.5.3), kept as decayed sums so that models merge exactly. Pure.
  *
  * There is a history of everybody and one of each user (user-history.h). The thesis asks whether
  * the pair (user, application) should be modelled (3.4.6); here both are.
@@ -16,13 +16,13 @@
  * each application that runs, not one for each that is known, and chains_states() still gives all
  * four states exactly.
  *
- * Two applications co-occur when one starts within `window_usec` of the other's latest start, or is
- * the next to start after the other, however long ago that was. The beginning of the session counts
- * as a start of application CHAINS_BEGIN. The first co-occurrence
- * of two applications only makes them neighbours; with the second their chain begins. Memory is
- * therefore linear in what was observed. Beside the four states a chain has the number of times
- * that one of its applications was the next to start after the other, and the time in which that
- * could have happened. The states alone do not show which application started after which.
+ * Two applications co-occur in two cases: one starts within `window_usec` of the other's latest
+ * start, or one is the next to start after the other, however long ago that was. The beginning of
+ * the session counts as a start of application CHAINS_BEGIN. The first co-occurrence of two
+ * applications only makes them neighbours; with the second their chain begins. Memory is therefore
+ * linear in what was observed. In addition to the four states a chain counts how often one of its
+ * applications was the next to start after the other, and the time in which that could have
+ * happened. The states alone do not show which application started after which.
  *
  * There is one session at a time. It holds the running applications once; every history that learns
  * from the session refers to it. */
@@ -31,9 +31,8 @@
 #include "predict/user-history.h"
 
 #define CHAINS_RECENT_MAX 64U /* starts remembered within the window */
-#define CHAINS_LIVE_PAIRS_MAX                                           \
-    (1U << 16) /* pairs of neighbours that sessions make in one history \
-                */
+#define CHAINS_LIVE_PAIRS_MAX \
+    (1U << 16) /* pairs of neighbours that sessions make in one history \ */
 #define CHAINS_GAP_MAX (12 * USEC_PER_HOUR) /* a longer silence is a clock that jumped */
 
 /* One moment on both clocks: one that runs while the machine is on, and the wall clock. */
@@ -106,8 +105,8 @@ int chains_add_name(Chains *c, const char *name, uint32_t *ret);
 /* The same, if it has one; -ENOENT otherwise. */
 int chains_find_name(const Chains *c, const char *name, uint32_t *ret);
 
-/* Sets the time of all that follows. A time before the latest counts as the latest. Sums decay by
- * the wall clock. */
+/* Sets the time of all that follows. A time before the latest one counts as the latest. Sums decay
+ * by the wall clock. */
 void chains_set_time(Chains *c, EventTime t);
 
 /* Begins a session that everybody's history learns from, and the history of `user` unless it is
@@ -122,7 +121,7 @@ void chains_follow(Chains *c);
  * before, 0 if it did, -E2BIG (id), -ENOMEM. */
 int chains_start(Chains *c, uint32_t id);
 
-/* A process of an application exits. 1 if the application runs no longer, 0 if it still runs or did
+/* A process of an application exits. 1 if the application stops running, 0 if it still runs or did
  * not run. */
 int chains_exit(Chains *c, uint32_t id);
 
@@ -162,8 +161,8 @@ void chains_states(const Chains *c, const UserHistory *h, const ChainsPair *p, C
 
 /* A number that changes with every start and exit that is learned; 0 if there was none. It is a sum
  * (modulo 2^63) of 1 for each of them, and of the wall clock at the first one of each session.
- * Therefore chains of other sessions have another number, the merger of two has the sum of theirs,
- * and pruning leaves it. */
+ * Therefore two sets of chains that learned different sessions have different numbers, the merger
+ * of two sets has the sum of their numbers, and pruning does not change the number. */
 static inline uint64_t chains_revision(const Chains *c)
 {
     return c ? c->revision : 0;
@@ -187,18 +186,19 @@ bool chains_is_full(const Chains *c);
 /* *ret = the same without what has become negligible:
  * - chains of which less than 2^-10 of an event still counts, although nearly all that still counts
  *   was observed since they began;
- * - applications of which as little counts and that no remaining chain needs, and their names.
- * One half-life halves a sum, so this takes ten of them at least. The time is that set last; for
- * chains that were read it is the beginning of their generation, so that equal content is pruned
- * alike at any time. Without pruning, what co-occurred once by chance would be kept for ever.
+ * - applications of which as little counts and that no remaining chain needs, and their names. One
+ *   half-life halves a sum, so this takes ten of them at least. The time is the one that was set
+ *   last. For chains that were read from a file it is the beginning of their generation, so that
+ *   equal content is pruned in the same way at any time. Without pruning, two applications that
+ *   once co-occurred by chance would be kept forever.
  *
- * Merging does not prune, because it would no longer be associative. A chain says what was observed
- * since it began. If two applications never co-occurred again, that is evidence against the chain,
- * and not zero. Suppose a chain has decayed in A and lives in B. If it is dropped from A before B
- * is added, all of A counts as time before the chain. If B and C are added first, the chain is
- * kept, and the time of A since the chain began counts. Dropping is harmless only where a sum is
- * zero, and merging drops nothing else. Pruning therefore comes last, where a model is learned and
- * saved or the sum of a fleet is ready: model_prune().
+ * Merging does not prune, because it would no longer be associative. A chain counts only
+ * observations since it began. If two applications never co-occurred again, that is evidence
+ * against the chain, and not zero. Suppose a chain has decayed in A and lives in B. If it is
+ * dropped from A before B is added, all of A counts as time before the chain. If B and C are added
+ * first, the chain is kept, and the time of A since the chain began counts. Dropping is harmless
+ * only where a sum is zero, and merging drops nothing else. Pruning therefore comes last, where a
+ * model is learned and saved or the sum of a fleet is ready: model_prune().
  *
  * Names get new ids: do not prune while a predictor uses the old ones. 0, -EBUSY, -EINVAL (as
  * above), -ENOMEM. */
@@ -222,16 +222,16 @@ typedef struct ChainsLimits {
         .all_pairs = 65536                                                                        \
     }
 
-/* Drops what is beyond the limits, and with it what chains_prune() drops: of a user's history the
- * applications that were used in the fewest sessions and the pairs with the fewest events. In the
- * history of all users an application has the count of the user who uses it most. If all
- * histories together hold too many pairs, the largest are cut to one size. Chains within the limits
- * stay as they are, and are not pruned. As with chains_prune(), ids of names are new. 0, -EBUSY,
- * -ENOMEM; then *c is valid, but has lost a part of that. */
+/* Reduces each history to the limits, and drops what chains_prune() drops as well. A user's history
+ * loses the applications that were used in the fewest sessions and the pairs with the fewest
+ * events. In the history of all users an application has the count of the user who uses it most. If
+ * all histories together hold too many pairs, the largest are cut to one size. Chains within the
+ * limits stay as they are, and are not pruned. As with chains_prune(), ids of names are new. 0,
+ * -EBUSY, -ENOMEM; then *c is valid, but has lost a part of that. */
 int chains_limit(Chains **c, const ChainsLimits *limits);
 
 /* Corrects chains that were made while the clock ran ahead by more than a generation, as seen from
  * `realtime`. The relations between their sums stay; the largest possible weight becomes that of an
- * observation made now. The result is rounded, not exact as merging is. Other chains stay as they
- * are. 0 or -EBUSY. */
+ * observation made now. The result is rounded, so it is not exact as merging is. Other chains stay
+ * as they are. 0 or -EBUSY. */
 int chains_settle_clock(Chains *c, usec_t realtime);

@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-/* The old weights count as so many outcomes. */
+/* The initial weights count as this many outcomes. */
 #define EVIDENCE_START 10.0
-/* No chance counts as less in a loss. */
+/* A smaller chance counts as this one in a loss. */
 #define CHANCE_MIN 1e-6
 
 unsigned expert_bucket(double n_known)
@@ -54,7 +54,8 @@ void expert_weights_horizon_init(unsigned horizon, double ret[static HORIZON_EXP
         ret[k] = 1.0 / HORIZON_EXPERTS;
     if (horizon < HORIZON_SESSION)
         return;
-    /* Many starts follow before a session ends: the next one alone says little. */
+    /* Many starts follow before a session ends, so the next one alone says little about the
+     * session. */
     for (unsigned k = 0; k < HORIZON_EXPERTS; k++)
         ret[k] = k == HORIZON_NEXT ? 0 : 1.0 / (HORIZON_EXPERTS - 1);
 }

@@ -10,20 +10,21 @@
  * its share of the credits. Credits are decayed sums, so weights that were learned on two machines
  * merge like everything else.
  *
- * Credits find the best mixture, but slowly where experts differ little. Of a horizon the log
- * losses of each expert and of the mixture are summed, too. The final weights are the posterior of
- * "this one is right" (Vovk 1990: the aggregating algorithm): one that predicts worse loses its
- * weight exponentially.
+ * Credits converge to the best mixture, but slowly if the experts differ little. For a horizon the
+ * log losses of each expert and of the mixture are therefore summed, too. The final weights are the
+ * posterior probabilities that each of them predicts best (Vovk 1990: the aggregating algorithm). A
+ * predictor with larger losses loses its weight exponentially.
  *
- * Weights of the next start are kept apart by the number of starts that are known to have followed
- * the application that started last: a context with little evidence and a well-known one trust
- * different experts. Weights of horizons are kept apart by the class of the horizon. */
+ * Weights of the next start are stored separately by the number of starts that are known to have
+ * followed the application that started last, because a little-known context and a well-known one
+ * call for different experts. Weights of horizons are stored separately by the class of the
+ * horizon. */
 
 #include "base/decayed-sum.h"
 #include "base/time-util.h"
 
-/* The experts of the chains of one history (expert.h), and of the two that are asked: the user's,
- * then everybody's. */
+/* The experts of the chains of one history (expert.h), and of the two histories that predict: the
+ * user's, then everybody's. */
 enum {
     EXPERT_OWN,
     EXPERT_LAST,
@@ -68,7 +69,7 @@ enum {
 
 /* Losses are summed of each expert and of their mixture. */
 #define HORIZON_LOSSES (HORIZON_EXPERTS + 1)
-/* Promises are counted in tenths. */
+/* Promises (predicted probabilities of a horizon) are counted in tenths. */
 #define PROMISE_BINS 10
 enum {
     PROMISE_N,    /* promises in the bin */
@@ -98,25 +99,26 @@ unsigned horizon_class(usec_t horizon, double *ret_share_of_next);
 /* The horizons for which the classes are learned. */
 #define HORIZON_SECONDS_USEC (20 * USEC_PER_SEC)
 #define HORIZON_MINUTES_USEC (600 * USEC_PER_SEC)
-/* From here on a horizon is as good as the session. */
+/* A longer horizon is treated like the rest of the session. */
 #define HORIZON_SESSION_USEC (6000 * USEC_PER_SEC)
 
 /* The weights before anything was learned. They add up to 1. `horizon`: the class. */
 void expert_weights_next_init(double ret[static EXPERTS]);
 void expert_weights_horizon_init(unsigned horizon, double ret[static HORIZON_EXPERTS]);
 
-/* Replaces the weights by those that follow when n credits are added to them, where the old weights
- * count as a fixed number of outcomes. `now_weight` is the weight of an observation made now. */
+/* Replaces the weights by those that result from adding n credits, where the old weights count as a
+ * fixed number of outcomes. `now_weight` is the weight of an observation made now. */
 void expert_weights_update(const DecayedSum *credits, unsigned n, uint64_t now_weight,
                            double *weights);
 
-/* Credits n experts with an outcome. chances[k]: the probability that expert k had given to it;
- * `amount`: how much the outcome counts, 1 for a whole one. Nothing is credited if no expert had
- * given it any. */
+/* Credits n experts with an outcome. chances[k] is the probability that expert k gave it; `amount`
+ * is how much the outcome counts, 1 for a whole one. Credits nothing if every expert gave it the
+ * probability 0. */
 void expert_weights_credit(DecayedSum *credits, unsigned n, uint64_t now_weight,
                            const double *chances, const double *weights, double amount);
 
-/* Adds the loss of each of n predictors of an outcome to which they had given the chances. */
+/* Adds the loss of each of n predictors for an outcome; chances[k] is the probability that
+ * predictor k gave it. */
 void expert_losses_add(DecayedSum *losses, unsigned n, uint64_t now_weight, const double *chances,
                        double amount);
 
@@ -124,14 +126,14 @@ void expert_losses_add(DecayedSum *losses, unsigned n, uint64_t now_weight, cons
 void expert_losses_apply(const DecayedSum *losses, unsigned n, uint64_t now_weight, double scale,
                          double *log_weights);
 
-/* Counts a promise of the probability p that came true, or did not. */
+/* Counts a promise of the probability p, which came true or did not. */
 void expert_promises_add(DecayedSum promises[static PROMISE_BINS][PROMISE_SUMS],
                          uint64_t now_weight, double p, bool came);
 
 /* The probability p, corrected by how earlier promises of its size came true (histogram binning:
  * Zadrozny and Elkan 2001). The correction adds to the log odds and is interpolated between two
- * bins, so that the order within a bin stays. In each bin `start` promises are assumed that were
- * right. */
+ * bins, so that the order within a bin stays. Each bin starts with `start` promises that count as
+ * correct. */
 double expert_promises_correct(const DecayedSum promises[static PROMISE_BINS][PROMISE_SUMS],
                                uint64_t now_weight, double start, double p);
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The experts of the mixture (mixture.h). Each estimates, from one history, the rate at which each
- * application that does not run starts now. Pure. */
+/* The experts of the mixture (mixture.h). Each expert estimates from one history, for each
+ * application that does not run, the rate at which it starts now. Pure. */
 
 #include "predict/chains.h"
 
 /* The prior of a rate counts as this many starts. */
 #define EXPERT_PRIOR 2.0
 
-/* The present, as one history sees it. Applications are the history's numbers. */
+/* The present state, in the numbers of one history. Applications are the history's numbers. */
 typedef struct Situation {
     const Chains *chains;
     const UserHistory *history;

@@ -5,14 +5,15 @@
 
 /* Cases of "after" that are counted: the latest. */
 #define AFTER_MAX 64U
-/* What is known of all pauses counts as so many pauses after the application that started last. */
+/* The distribution over all pauses counts as this many pauses after the application that started
+ * last. */
 #define PAUSE_PRIOR 2.0
 
 /* Rows of counts. */
 enum {
     AGE_HAD,      /* weight of the sessions that had started it at this age */
-    AGE_HAD_CAME, /* of them, those that started it in the time */
-    AGE_CAME,     /* of the others, those that did */
+    AGE_HAD_CAME, /* part of AGE_HAD: sessions that started it again in the time */
+    AGE_CAME,     /* weight of the other sessions that started it in the time */
     ALIKE_HAD,
     ALIKE_HAD_CAME,
     ALIKE_CAME,
@@ -38,8 +39,9 @@ typedef struct Counting {
     double sessions, alike; /* weight of the sessions that reached the age */
     double after;           /* weight of the cases of "after" */
     unsigned n_after;
-    double pauses, ended_in_start;           /* that lasted as long; of them ended in the time */
-    double last_pauses, last_ended_in_start; /* after the application that started last */
+    double pauses, ended_in_start; /* pauses that lasted as long, and those of them that ended with
+                                      a start in the time */
+    double last_pauses, last_ended_in_start; /* the same, after the application that started last */
 } Counting;
 
 static bool is_within(const Counting *c, uint64_t at_msec, uint64_t from_msec)
@@ -94,7 +96,7 @@ static void count_after(Counting *c, const LoggedSession *l, uint32_t i, uint64_
 }
 
 /* Each pause between two starts, before the first and after the last, the latest first. The pause
- * after the last start of the present session is the one that is asked about. */
+ * after the last start of the present session has not ended and is the one to predict. */
 static void count_pauses(Counting *c, const LoggedSession *l, bool present, double weight)
 {
     for (uint32_t i = l->n + 1; i-- > 0;) {
@@ -118,7 +120,8 @@ static void count_pauses(Counting *c, const LoggedSession *l, bool present, doub
     }
 }
 
-/* The probability that anything starts in the time. `prior`: what the chains say. */
+/* The probability that anything starts in the time. `prior`: the probability according to the
+ * chains. */
 static double any_start(const Counting *c, double prior)
 {
     double all = (c->ended_in_start + prior) / (c->pauses + 1);

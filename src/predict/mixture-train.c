@@ -81,8 +81,8 @@ static int sum_bytes(const Trace *t, uint64_t *bytes)
     return 0;
 }
 
-/* Finds the chains' number of each application, CHAINS_NONE for one that is too small or beyond
- * MIXTURE_TRAIN_APPLICATIONS_MAX. */
+/* Finds the chains' number of each application. It is CHAINS_NONE for an application that is too
+ * small or beyond MIXTURE_TRAIN_APPLICATIONS_MAX. */
 static int find_numbers(const Trace *t, uint64_t minsize_bytes, Chains *chains, uint32_t *numbers)
 {
     _cleanup_free_ uint64_t *bytes = calloc(t->n_applications + 1, sizeof(*bytes));

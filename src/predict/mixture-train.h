@@ -6,20 +6,20 @@
 #include "predict/chains.h"
 #include "trace/trace.h"
 
-/* Applications of one trace that are followed, in the order of the trace. Training takes time that
- * grows with the square of what runs. */
+/* Applications of one trace that are followed, in the order of the trace. The time of training
+ * grows with the square of the number of running applications. */
 #define MIXTURE_TRAIN_APPLICATIONS_MAX 500U
 
 /* A session that claims to have lasted longer is refused. */
 #define MIXTURE_TRAIN_USEC_MAX (USEC_INFINITY / 4)
 
-/* Feeds the starts and exits of the trace's user to a mixture that has `*chains`, and returns the
- * chains through `*chains`. If the user is not known, those of all users are fed. `*chains` may be
+/* Trains `*chains` with the starts and exits of the trace's user, and returns the chains through
+ * `*chains`. If the user is not known, the starts and exits of all users count. `*chains` may be
  * NULL; new chains have the half-life `halflife_usec`. Applications that used files of fewer than
  * `minsize_bytes` in all are not followed: they are short-lived tools, which start at once from any
- * disk (thesis 5.2.1, model.minsize). A trace of a stage other than session
- * teaches nothing. The order of the traces does not change the counts; it changes the weights of
- * the experts. 1 if something was learned, 0 if not, -EBADMSG (an index is out of range), -E2BIG,
- * -ENOMEM; after a failure `*chains` has everything that it had, and may have a part of the trace.
+ * disk (thesis 5.2.1, model.minsize). A trace of a stage other than session teaches nothing. The
+ * order of the traces does not change the counts, but it changes the weights of the experts. 1 if
+ * something was learned, 0 if not, -EBADMSG (an index is out of range), -E2BIG, -ENOMEM. After a
+ * failure `*chains` still has everything that it had, and may contain a part of the trace.
  */
 int mixture_train(Chains **chains, usec_t halflife_usec, uint64_t minsize_bytes, const Trace *t);

@@ -26,10 +26,10 @@ typedef struct ObjectTable {
 
 typedef struct ObjectScore {
     double probability;
-    double worth; /* probability times the worth in the table */
+    double worth; /* probability times the object's worth in the table */
     uint32_t object;
-    uint32_t order; /* in which the guesses named it first: objects of the likeliest item come first
-                     */
+    uint32_t order; /* position of the first guess that uses it: objects of the likeliest item come
+                       first */
 } ObjectScore;
 
 /* Zeroed is valid and empty. Use one for many computations: it keeps its memory. */
@@ -40,12 +40,12 @@ typedef struct ObjectScores {
     size_t n_objects, allocated_log_not;
 } ObjectScores;
 
-/* The time that one byte of budget saves if it is spent on an object of so many bytes that is
- * surely needed, in transfer times of a byte: the read takes a seek and a transfer, so this is 1 +
- * seek_bytes / bytes, where `seek_bytes` are transferred in the time of a seek. Among equally
- * likely objects the small ones come first: they cost a seek for little memory. The thesis orders
- * by probability alone (5.1; seek_bytes 0). There one large file keeps out a hundred small ones
- * that are hardly less likely. */
+/* The time that one byte of budget saves if it is spent on an object of this size that will surely
+ * be needed. The unit is the transfer time of a byte. The read takes a seek and a transfer, so the
+ * result is 1 + seek_bytes / bytes, where `seek_bytes` are transferred in the time of a seek. Among
+ * equally likely objects the small ones come first, because each saves a whole seek for little
+ * memory. The thesis orders by probability alone (5.1), which is seek_bytes = 0. In that order one
+ * large file displaces a hundred small ones that are hardly less likely. */
 double object_worth(uint64_t bytes, uint64_t seek_bytes);
 
 void object_scores_done(ObjectScores *s);

@@ -4,10 +4,10 @@
 #include <math.h>
 #include <string.h>
 
-/* Of a case, by how many newer cases of the same context there are. */
+/* Factor by which a case counts less for each newer case of the same context. */
 #define RECENT_CASE 0.5
 #define RECENT_ANY  0.9
-/* Hours of the day that count as this time of the day, before and after. */
+/* This many hours before and after the present hour count as the same time of the day. */
 #define HOURS_NEAR 2
 
 #define MSEC_PER_HOUR (UINT64_C(3600) * 1000)
@@ -17,7 +17,8 @@
 enum {
     COUNT_ALIKE_ANY = SEQUENCES,
     COUNT_HOUR_ANY,
-    COUNT_FOLLOWS, /* by application: 1 + what followed it last in the present session */
+    COUNT_FOLLOWS, /* by application: 1 + the application that followed it last in the present
+                      session */
     COUNT_SEEN,    /* by application: number of the session that was counted last in "unused" */
     COUNT_RAN,     /* by expert: weight of the cases in which it ran */
     COUNTS = COUNT_RAN + SEQUENCES,
@@ -50,19 +51,19 @@ static bool same_time(uint64_t a_msec, uint64_t b_msec)
     return is_weekend(a_msec) == is_weekend(b_msec) && MIN(apart, 24 - apart) <= HOURS_NEAR;
 }
 
-/* What is counted, and the weight that the next case of each "recent" expert has. */
+/* The counts, and the weight of the next case of each "recent" expert. */
 typedef struct Counting {
     const SequenceSituation *x;
     double *rows[COUNTS];
-    double cases[SEQUENCES]; /* weight of all cases; 0: nobody counts what ran */
+    double cases[SEQUENCES]; /* weight of all cases; 0: the applications that ran are not counted */
     double any_recent, one_recent, two_recent;
-    uint32_t ran[SESSION_LOG_STARTS_MAX]; /* when the case came */
+    uint32_t ran[SESSION_LOG_STARTS_MAX]; /* the applications that ran at the time of the case */
     size_t n_ran;
     uint32_t session; /* number of the session in COUNT_SEEN */
 } Counting;
 
-/* How far the session agrees with the present one: in how many cases it has the same successor,
- * less half of those in which it has another. */
+/* How far the session agrees with the present one: the number of cases with the same successor,
+ * less half of the number of cases with another successor. */
 static double agreement(const Counting *c, const LoggedSession *s)
 {
     uint32_t before = 0;
@@ -85,7 +86,8 @@ static double agreement(const Counting *c, const LoggedSession *s)
     return fmin(fmax(score, -6), 6);
 }
 
-/* Counts a case for an expert: start i of the session, among what could have started. */
+/* Counts a case for an expert: start i of the session, among the applications that could have
+ * started. */
 static void count_case(Counting *c, unsigned expert, const LoggedSession *s, uint32_t i,
                        double weight)
 {
@@ -97,7 +99,7 @@ static void count_case(Counting *c, unsigned expert, const LoggedSession *s, uin
         ran[c->ran[k]] += weight;
 }
 
-/* Lists what ran when start i of the session came. */
+/* Lists the applications that ran at start i of the session. */
 static void list_ran(Counting *c, const LoggedSession *s, uint32_t i)
 {
     c->n_ran = 0;
@@ -159,7 +161,7 @@ static void count_session(Counting *c, const LoggedSession *s, double weight, do
     }
 }
 
-/* Counts what a session of the log started and the present one has not. */
+/* Counts the applications that a session of the log started and the present one has not started. */
 static void count_unused(Counting *c, const LoggedSession *s, double weight)
 {
     double *seen = c->rows[COUNT_SEEN];
@@ -177,7 +179,7 @@ static void count_unused(Counting *c, const LoggedSession *s, double weight)
 
 /* Turns the counts of a row into a distribution over the applications that do not run, smoothed by
  * a simpler one that counts as `cases` cases. An application that ran in some of the cases could
- * not start in them: its count is taken over the others. */
+ * not start in them, so its count is divided by the other cases only. */
 static void blend(const Counting *c, unsigned row, const double *simpler, double cases)
 {
     const SequenceSituation *x = c->x;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The experts that count in the log of sessions: distributions of the next start, by what came
+/* The experts that count in the log of sessions: distributions of the next start, given the starts
  * before it. Pure.
  *
  * any          every start (the thesis's naive predictor)
@@ -14,9 +14,9 @@
  * alike        as "one", in sessions that agree with the present one in what followed what
  * unused       applications that other sessions started and that this one has not (session share)
  *
- * Each is smoothed by the next simpler one, which counts as one case more: the blending of
- * prediction by partial matching (Cleary and Witten 1984). Applications that run cannot start and
- * are left out. */
+ * Each distribution is smoothed by the next simpler one, which gets the weight of one case. This is
+ * the blending of prediction by partial matching (Cleary and Witten 1984). Applications that run
+ * cannot start and are left out. */
 
 #include "predict/expert-weights.h"
 #include "predict/session-log.h"
@@ -39,7 +39,8 @@ typedef struct SequenceSituation {
 typedef struct Sequence {
     double *chances; /* by expert and application: SEQUENCES rows of n_applications */
     size_t allocated;
-    double alike[SESSION_LOG_MAX];   /* by session of the log: how much it agrees, at most 1 */
+    double alike[SESSION_LOG_MAX];   /* by session of the log: how much it agrees with the present
+                                        one, at most 1 */
     double decayed[SESSION_LOG_MAX]; /* by session of the log: weight by age, the latest 1 */
 } Sequence;
 

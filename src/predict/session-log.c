@@ -57,7 +57,7 @@ int session_log_add(SessionLog *log, const LoggedSession *session, compare_appli
     while (at > 0 && compare_sessions(session, &log->sessions[at - 1], compare, userdata) < 0)
         at--;
     if (log->n == SESSION_LOG_MAX && at == 0)
-        return 0; /* older than all */
+        return 0; /* it is older than all others */
     r = grow_array(&log->sessions, &log->allocated, log->n + 1, sizeof(*log->sessions));
     if (r >= 0)
         r = copy_session(session, &x);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The latest sessions of a history, start by start. The chains' sums forget the order beyond one
- * successor, the day and the age of a start; the log keeps them. The sequence experts
- * (sequence.h) and the horizon experts (horizon.h) count in it. Pure.
+/* The latest sessions of a history, start by start. The chains' sums do not keep the order of
+ * starts beyond one successor, nor the day and the age of a start; the log keeps all three. The
+ * sequence experts (sequence.h) and the horizon experts (horizon.h) count in it. Pure.
  *
  * The log holds the SESSION_LOG_MAX latest sessions by their total order (beginning, length, number
- * of starts, starts). The latest of a union of logs do not depend on the grouping, so logs merge
- * exactly, associatively and commutatively. Memory is bounded. */
+ * of starts, starts). Which sessions are the latest of a union of logs does not depend on the
+ * grouping. Therefore logs merge exactly, associatively and commutatively. Memory is bounded. */
 
 #include "base/macros.h"
 #include "base/time-util.h"
@@ -18,7 +18,7 @@
 typedef struct LoggedStart {
     uint32_t application; /* the history's number */
     uint32_t at_msec;     /* since the session began */
-    uint32_t end_msec;    /* when it ran no longer; the session's length if it ran to the end */
+    uint32_t end_msec;    /* when it stopped running; the session's length if it ran to the end */
 } LoggedStart;
 
 typedef struct LoggedSession {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What was observed of one user, or of everybody: applications, which of them started near each
- * other, and the sums of each chain. chains.c adds to it; this is the data structure alone. Pure.
+/* The observations of one user or of everybody: applications, which of them started near each
+ * other, and the sums of each chain. chains.c adds to the sums; this file contains the data
+ * structure alone. Pure.
  *
  * A history numbers its applications from 0 on. Application CHAINS_BEGIN stands for the beginnings
  * of its sessions. Two applications that have co-occurred (chains.h) are neighbours. From the
@@ -18,8 +19,8 @@
 #define CHAINS_IDS_MAX   (1U << 20)
 #define CHAINS_PAIRS_MAX (1U << 20) /* pairs of neighbours in one history */
 
-/* The ages at which sessions end are counted in classes with the bounds 5, 10, 20, 40, … 81920
- * seconds: the rate at which sessions end depends on their age. */
+/* The ages at which sessions end are counted in classes, because the rate at which sessions end
+ * depends on their age. The bounds are 5, 10, 20, 40, … 81920 seconds. */
 #define CHAINS_AGES 16
 
 typedef struct Neighbour {
@@ -32,7 +33,7 @@ typedef struct Neighbour {
 typedef struct ChainsApplication {
     uint32_t id; /* the caller's number; CHAINS_NONE for CHAINS_BEGIN */
     DecayedSum starts, exits, on;
-    DecayedSum sessions;   /* in which it started */
+    DecayedSum sessions;   /* sessions in which it started */
     DecayedSum last;       /* time during which no application had started later */
     DecayedSum next_self;  /* starts that followed a start of its own */
     DecayedSum last_self;  /* part of `last` in which it ran, so that it could not start */
@@ -45,9 +46,9 @@ typedef struct ChainsPair {
     uint32_t a, b;
     uint32_t co_occurrences;
     DecayedSum both;      /* time during which both ran */
-    DecayedSum starts[2]; /* of the one while the other ran */
+    DecayedSum starts[2]; /* starts of the one while the other ran */
     DecayedSum exits[2];
-    DecayedSum next[2]; /* starts of the one that were the next start after one of the other */
+    DecayedSum next[2]; /* starts of the one that were the next start after a start of the other */
     DecayedSum last[2]; /* time during which the other had started last and the one ran */
     /* The sums of the history and of the applications when the chain began. */
     DecayedSum before_time, before_on[2], before_starts[2], before_exits[2];
@@ -94,15 +95,16 @@ int user_history_add(UserHistory *h, uint32_t id, uint32_t *ret);
 Neighbour *user_history_find_neighbour(const UserHistory *h, uint32_t a, uint32_t b);
 ChainsPair *user_history_find_pair(const UserHistory *h, uint32_t a, uint32_t b);
 
-/* Makes two applications neighbours that are not. 0, -E2BIG (CHAINS_PAIRS_MAX), -ENOMEM. */
+/* Makes two applications neighbours, which they must not be yet. 0, -E2BIG (CHAINS_PAIRS_MAX),
+ * -ENOMEM. */
 int user_history_add_neighbours(UserHistory *h, uint32_t a, uint32_t b);
 
 /* Adds an empty chain of two applications that have none, and makes them neighbours. Pointers to
  * other pairs become invalid. 0, -E2BIG, -ENOMEM. */
 int user_history_add_pair(UserHistory *h, uint32_t x, uint32_t y, ChainsPair **ret);
 
-/* The sums of a history, an application and a pair, in the order of the JSON format. `swapped`: as
- * those of the pair (b, a). */
+/* The sums of a history, an application and a pair, in the order of the JSON format. `swapped`: in
+ * the order of the pair (b, a). */
 #define CHAINS_HISTORY_SUMS     (2 + 2 * CHAINS_AGES + EXPERT_SUMS)
 #define CHAINS_APPLICATION_SUMS 7
 #define CHAINS_PAIR_SUMS        16

@@ -56,7 +56,7 @@ static int bisect(Bisection *b, uint64_t offset, uint64_t length, int64_t known)
     r = bisect(b, offset, half, left);
     if (r < 0)
         return r;
-    /* Pages come and go during the search: a difference that became negative is not used. */
+    /* Pages come and go during the search, so a difference that became negative is not used. */
     return bisect(b, offset + half, length - half, left > n ? -1 : n - left);
 }
 

@@ -5,8 +5,8 @@
  * ext2/3/4 metadata lies in the page cache of the block device, where mincore(2) does not show it.
  *
  * cachestat also counts the pages that were in the cache and have been reclaimed since: the kernel
- * leaves a shadow entry in their place (mm/workingset.c). So a trace keeps what a short boot read
- * and what a reclaimer took away before the stage ended. */
+ * leaves a shadow entry in their place (mm/workingset.c). Therefore a trace also contains what a
+ * short boot read and what a reclaimer evicted before the stage ended. */
 
 #include "base/cachestat.h"
 #include "base/ranges.h"
@@ -32,12 +32,12 @@ typedef struct ResidencySearch {
 } ResidencySearch;
 
 /* Finds the resident ranges of [0, size) by bisection. The first call counts the whole file. Halves
- * that are empty or full are not divided further, so that the number of calls grows with the number
- * of windows that hold pages, times the logarithm of the size, and not with the size. Pure but for
- * the two functions. *ret holds byte ranges of whole pages, the last one clipped to size. Returns
- * 0; 1 if calls_max was reached or a function returned -ETIME (then *ret holds what was found in
- * rising order up to there); -ENOMEM, or another error of the functions. *ret_calls (may be NULL):
- * how many calls were made. */
+ * that are empty or full are not divided further. The number of calls therefore grows with the
+ * number of windows that hold pages, times the logarithm of the size. Pure but for the two
+ * functions. *ret holds byte ranges of whole pages, the last one clipped to size. Returns 0; 1 if
+ * calls_max was reached or a function returned -ETIME (then *ret holds, in rising order, what was
+ * found up to there); -ENOMEM, or another error of the functions. *ret_calls (may be NULL): how
+ * many calls were made. */
 int search_resident(const ResidencySearch *search, uint64_t size, RangeSet *ret,
                     unsigned *ret_calls);
 
@@ -50,11 +50,12 @@ typedef struct CachestatQuery {
 } CachestatQuery;
 int64_t cachestat_query(void *arg, uint64_t offset, uint64_t length);
 
-/* How many calls one search makes at most: 20 ms to 50 ms. A device of 20 GB with 5,000 ranges of
+/* The most calls of one search. They take 20 ms to 50 ms. A device of 20 GB with 5,000 ranges of
  * metadata takes 400; the dirtiest device seen took 30,000. */
 #define CACHESTAT_CALLS_MAX 100000U
 
-/* The ranges of an open file or device that are so. `deadline` as above. 0; 1 if the search ended
- * at the deadline or at CACHESTAT_CALLS_MAX, with what was found so far; -ENOSYS or -EPERM where
- * the kernel has no cachestat or refuses it; -EOPNOTSUPP for files that it does not support. */
+/* Finds the ranges of an open file or device that are in the state `what`. `deadline` as above. 0;
+ * 1 if the search ended at the deadline or at CACHESTAT_CALLS_MAX, with what was found so far;
+ * -ENOSYS or -EPERM where the kernel has no cachestat or refuses it; -EOPNOTSUPP for files that it
+ * does not support. */
 int cachestat_ranges(int fd, CachestatWhat what, uint64_t size, usec_t deadline, RangeSet *ret);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What was opened, kept small: objects are interned by (filesystem, directory handle, name) as
- * fanotify reports them, and resolved to paths only when the stage has ended. The log bounds
- * itself; user-shares.h bounds what each user takes of it. Pure. */
+/* The log of opened objects in compact form. Objects are interned by (filesystem, directory handle,
+ * name) as fanotify reports them, and resolved to paths only when the stage has ended. The log
+ * bounds itself; user-shares.h bounds each user's part of it. Pure. */
 
 #include "base/time-util.h"
 #include "base/vocabulary.h"
@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* An object by handle (the file handle of a directory and a name in it; "." is the directory
- * itself) or, where the kernel gives no handles, by path. */
+/* An object. It is identified by handle (the file handle of a directory and a name in it; "." is
+ * the directory itself), or by path where the kernel gives no handles. */
 typedef struct LoggedObject {
     uint32_t filesystem;  /* the caller's number, or EVENT_LOG_REMOTE */
     int32_t handle_type;  /* for open_by_handle_at(2) */
@@ -25,16 +25,17 @@ typedef struct LoggedObject {
     const char *name;      /* NUL-terminated */
 } LoggedObject;
 
-/* Identified by its path, because its filesystem may hang. The path is never looked up. */
+/* The number of objects that are identified by their path because their filesystem may hang. Such a
+ * path is never looked up. */
 #define EVENT_LOG_REMOTE UINT32_MAX
 
 typedef struct LoggedEvent {
     uint32_t object;
     uint32_t run;     /* of the process table, or UINT32_MAX */
     uint32_t at_msec; /* since the stage's start */
-    uint16_t user;    /* row of UserShares: who opened it */
+    uint16_t user;    /* row of UserShares of the user who opened it */
     uint8_t kind;     /* AccessKind */
-    bool own_start;   /* by this recorder, before it began to read events; has no run */
+    bool own_start;   /* opened by this recorder before it began to read events; has no run */
 } LoggedEvent;
 
 typedef struct EventLog EventLog;

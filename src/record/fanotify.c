@@ -80,7 +80,7 @@ bool fanotify_needs_descriptors(int error)
     return error == -EXDEV || error == -EOPNOTSUPP || error == -ENODEV;
 }
 
-/* Takes the group over on success. */
+/* Takes ownership of the group on success. */
 static int new_of_group(int handle_fd, bool unlimited, Fanotify **ret)
 {
     Fanotify *f = calloc(1, sizeof(Fanotify));
@@ -157,7 +157,7 @@ int fanotify_watch(Fanotify *f, const Volume *v, uint32_t number)
         if (f->watches[i].gone && memcmp(&f->watches[i].fsid, &w.fsid, sizeof(fsid_t)) == 0)
             old = &f->watches[i];
     if (old) {
-        /* It is mounted again: objects that were logged before can be resolved. */
+        /* A known filesystem is mounted again: objects that were logged before can be resolved. */
         w.number = old->number;
         free(old->target);
         *old = w;

@@ -4,7 +4,7 @@
 /* Reports which files and directories are opened, with fanotify(7). Notification class only, so
  * that a recorder that hangs blocks no other process. File-handle mode where the filesystem has it:
  * the kernel opens no descriptor per event, and paths are resolved when the stage has ended.
- * Descriptor mode for btrfs subvolumes, which refuse handles (EXDEV). */
+ * Descriptor mode serves btrfs subvolumes, which refuse handles (EXDEV). */
 
 #include "record/event-log.h"
 #include "volume/volume.h"
@@ -15,52 +15,54 @@ typedef struct Fanotify Fanotify;
  * Borrowed: valid during the call. 0 or a negative errno. */
 typedef int (*fanotify_handler_t)(void *arg, const LoggedObject *object, uint32_t pid, bool exec);
 
-/* `unlimited`: the kernel does not bound its queue (FAN_UNLIMITED_QUEUE). A bounded one
- * (fs.fanotify.max_queued_events, 16,384 by default) overflows when one user opens files faster
- * than the recorder reads for a moment, and then the events of everybody are lost. What an
- * unlimited queue holds is charged to the recorder's control group. The recorder bounds for each
- * user what it keeps (record/user-shares.h). 0; -EPERM (no CAP_SYS_ADMIN), -ENOSYS (no fanotify),
- * -EINVAL (a kernel before 5.9), -ENOMEM, or another negative errno. */
+/* `unlimited`: the kernel does not bound its queue (FAN_UNLIMITED_QUEUE). A bounded queue
+ * (fs.fanotify.max_queued_events, 16,384 by default) overflows when a user opens files faster than
+ * the recorder reads. The events of all users are lost then. The memory of an unlimited queue is
+ * charged to the recorder's control group. The recorder bounds how much it keeps for each user
+ * (record/user-shares.h). 0; -EPERM (no CAP_SYS_ADMIN), -ENOSYS (no fanotify), -EINVAL (a kernel
+ * before 5.9), -ENOMEM, or another negative errno. */
 int fanotify_new(bool unlimited, Fanotify **ret);
 
-/* The same of a group that is open and marked already (record/handover.h). Takes the descriptor
- * over on success. 0, -ENOMEM, or, with by_descriptor, an error of fanotify_new(). */
+/* The same for a group that another process has opened and marked (record/handover.h). Takes
+ * ownership of the descriptor on success. 0, -ENOMEM, or, with by_descriptor, an error of
+ * fanotify_new(). */
 int fanotify_adopt(int group_fd, bool by_descriptor, Fanotify **ret);
 Fanotify *fanotify_free(Fanotify *f);
 
-/* The calls behind the object, for a group that another process will adopt. Opens a group in
+/* The system calls behind the object, for a group that another process will adopt. Opens a group in
  * file-handle or in descriptor mode: a descriptor or a negative errno. */
 int fanotify_open_group(bool unlimited, bool by_descriptor);
 /* Marks the whole filesystem that `target` lies on. 0 or a negative errno. */
 int fanotify_mark_filesystem(int group_fd, const char *target);
-/* True for an error of fanotify_mark_filesystem() on a filesystem that only descriptor mode can
- * record: a subvolume has no separate fsid, and some filesystems have no file handles. */
+/* True if the error of fanotify_mark_filesystem() means that only descriptor mode can record the
+ * filesystem: it is a subvolume without a separate fsid, or it has no file handles. */
 bool fanotify_needs_descriptors(int error);
 
-/* Watches the whole filesystem of the volume; its events carry `number`. Holds nothing open, so
+/* Watches the whole filesystem of the volume; its events carry `number`. Keeps nothing open, so
  * that it can be unmounted. 0, -EALREADY, or a negative errno. */
 int fanotify_watch(Fanotify *f, const Volume *v, uint32_t number);
 
-/* Forgets a filesystem that is not mounted any more: another one may get its st_dev. If it is
- * watched again, it gets its old number. */
+/* Forgets a filesystem that is no longer mounted, because another one may get its st_dev. A
+ * filesystem that is watched again gets its old number. */
 void fanotify_unwatch(Fanotify *f, uint64_t st_dev);
 
 /* Reads the queued events without blocking and calls the handler for each event. `before` is called
  * after each read(2) and before its events are handled, and once at the end. Returns after
- * FANOTIFY_DRAIN_EVENTS, so that the event loop has its turn. The number of events, or the first
- * negative return of either function. *overflows is raised by one for each overflow of the
- * queue. */
+ * FANOTIFY_DRAIN_EVENTS, so that the event loop can handle other sources. Returns the number of
+ * events, or the first negative return of either function. *overflows is raised by one for each
+ * overflow of the queue. */
 #define FANOTIFY_DRAIN_EVENTS 100000
 typedef int (*fanotify_before_t)(void *arg);
 int fanotify_drain(Fanotify *f, fanotify_before_t before, fanotify_handler_t handler, void *arg,
                    uint64_t *overflows);
 
 /* Writes the path of the object, as this process sees it, and opens it with O_PATH. A descriptor;
- * -EREMOTE if looking it up may hang; -ENOENT or -ESTALE if it is gone; or a negative errno. */
+ * -EREMOTE if the lookup may hang; -ENOENT or -ESTALE if the object is gone; or a negative
+ * errno. */
 int fanotify_resolve(Fanotify *f, const LoggedObject *o, char *path, size_t size);
-/* Closes what resolving keeps open on each filesystem. */
+/* Closes the descriptors that resolving keeps open for each filesystem. */
 void fanotify_resolve_done(Fanotify *f);
 
 /* 0 if this process may resolve handles of that directory's filesystem; -EPERM without
- * CAP_DAC_READ_SEARCH; -EOPNOTSUPP if it has none; or another negative errno. */
+ * CAP_DAC_READ_SEARCH; -EOPNOTSUPP if the filesystem has no handles; or another negative errno. */
 int fanotify_can_resolve(const char *path);

@@ -22,15 +22,15 @@ typedef void (*following_report_t)(void *arg, const char *name, const ProcessRun
 Following *following_new(void);
 Following *following_free(Following *f);
 
-/* To be called when a batch is over and settled. A reported run that the table does not hold any
- * more has exited `now`. headstart's own runs and those without a name are not reported. 0 or
- * -ENOMEM (then runs that began in this batch may be missing). */
+/* Call it when a batch is over and settled. A reported run that the table no longer holds counts as
+ * exited at `now`. headstart's own runs and those without a name are not reported. 0 or -ENOMEM
+ * (then runs that began in this batch may be missing). */
 int following_update(Following *f, const ProcessRun *runs, size_t n_runs, usec_t now,
                      following_name_t name, following_report_t report, void *arg);
 
 /* True while a start waits for its batches. */
 bool following_waits(const Following *f);
 
-/* The serial of the first run that waits, or of the next one: runs before it may be forgotten when
- * they are over. */
+/* The serial of the first run that waits, or of the next run to come. Ended runs with lower serials
+ * may be forgotten. */
 uint64_t following_first_waiting(const Following *f);

@@ -17,8 +17,8 @@
 #define MESSAGE_MAGIC   0x4853484fU /* "HSHO" */
 #define MESSAGE_VERSION 3U
 
-/* Both programs come from one package, but an initrd may be older than the root filesystem. Native
- * byte order. */
+/* Both programs come from one package, but the copy in an initrd may be older than the one on the
+ * root filesystem. Native byte order. */
 typedef struct Message {
     uint32_t magic, version;
     uint64_t by_descriptor;
@@ -95,7 +95,7 @@ static int peer_is_root(int fd)
     return peer.uid == 0;
 }
 
-/* Waits until the descriptor is readable or the time has come. 0, -ETIMEDOUT or a negative errno.
+/* Waits until the descriptor is readable or the time is `until`. 0, -ETIMEDOUT or a negative errno.
  */
 static int await_readable(int fd, usec_t until)
 {
@@ -196,7 +196,8 @@ int handover_offer(int listen_fd, const Handover *h, usec_t timeout)
     }
 }
 
-/* Takes every descriptor of the message over, so that a message that is refused leaks none. */
+/* Takes ownership of every descriptor of the message, so that a message that is refused leaks
+ * none. */
 static void take_fds(struct msghdr *header, int *fds)
 {
     for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c))
@@ -279,7 +280,7 @@ static int manager_address(const char *manager, struct sockaddr_un *ret, socklen
     return 0;
 }
 
-/* A memfd with the message, read from its beginning. */
+/* Makes a memfd that contains the message; its file offset is 0. */
 static int facts_open(const Handover *h)
 {
     _cleanup_close_ int fd = memfd_create(HANDOVER_NAME_FACTS, MFD_CLOEXEC);

@@ -5,32 +5,32 @@
  * soon as it is mounted. Until headstartd takes the descriptors over, the kernel queues the events.
  * Needs libc alone.
  *
- *     headstart-init: handover_begin(), then handover_store() in an initrd that systemd runs; else
- *                     fork(2) and handover_offer() in a process that does nothing else.
- *     headstartd:     handover_from_descriptors() or handover_claim(), then fanotify_adopt(). */
+ *     headstart-init calls handover_begin(). In an initrd that systemd runs it then calls
+ *     handover_store(), elsewhere it forks a process that only runs handover_offer(). headstartd
+ *     calls handover_from_descriptors() or handover_claim(), and then fanotify_adopt(). */
 
 #include "base/time-util.h"
 #include "record/moment.h"
 
 #include <stdbool.h>
 
-/* The socket (SOCK_SEQPACKET) in the runtime directory that headstart-init offers the descriptors
- * on. */
+/* The socket (SOCK_SEQPACKET) in the runtime directory on which headstart-init offers the
+ * descriptors. */
 #define HANDOVER_SOCKET "handover"
 
 /* The names of the descriptors in the store of systemd (sd_listen_fds_with_names(3)). The last one
- * is a memfd that contains what else a Handover has. */
+ * is a memfd that contains the other fields of a Handover. */
 #define HANDOVER_NAME_GROUP     "headstart-fanotify"
 #define HANDOVER_NAME_CONNECTOR "headstart-connector"
 #define HANDOVER_NAME_FACTS     "headstart-facts"
 
-/* More descriptors than a unit of headstart stores. */
+/* No unit of headstart stores as many descriptors. */
 #define HANDOVER_DESCRIPTORS_MAX 16
 
 /* A group that was not claimed is closed after this time. */
 #define HANDOVER_OFFER_USEC (60 * USEC_PER_SEC)
 
-/* headstartd waits at most this long for the answer of a process that does nothing but answer. */
+/* headstartd waits at most this long for the answer. The process that answers does nothing else. */
 #define HANDOVER_CLAIM_USEC (2 * USEC_PER_SEC)
 
 typedef struct Handover {
@@ -63,15 +63,17 @@ int handover_listen(const char *path);
 int handover_offer(int listen_fd, const Handover *h, usec_t timeout);
 
 /* Claims the group that is offered at `path`, and removes the socket. 0; -ENOENT or -ECONNREFUSED:
- * nothing is offered; -EPERM: not by root; -ETIMEDOUT; -EPROTO: by another version, such as an
- * initrd that is older than the package; -EBADMSG: not a handover; or a negative errno. */
+ * nothing is offered; -EPERM: the process that offers it is not root's; -ETIMEDOUT; -EPROTO:
+ * another version offers it, for example from an initrd that is older than the package; -EBADMSG:
+ * not a handover; or a negative errno. */
 int handover_claim(const char *path, Handover *ret);
 
-/* Leaves copies of the descriptors to the system manager at the address `manager`, as in
+/* Gives copies of the descriptors to the system manager at the address `manager`, as in
  * $NOTIFY_SOCKET. 0 or a negative errno. */
 int handover_store(const char *manager, const Handover *h);
 
 /* Makes a Handover of descriptors that the system manager has passed, `n` of them, with their names
- * in the order of the descriptors. Takes over those of a handover, also when it fails, and leaves
- * others alone. 0; -ENOENT: there is none among them; -EPROTO or -EBADMSG as handover_claim(). */
+ * in the order of the descriptors. Takes ownership of those of a handover, also on failure, and
+ * does not touch others. 0; -ENOENT: there is none among them; -EPROTO or -EBADMSG as
+ * handover_claim(). */
 int handover_from_descriptors(const int *fds, char *const *names, int n, Handover *ret);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* An instant with the kernel's totals at that instant, so that two of them give what a period took.
- * Needs libc alone. */
+/* An instant with the kernel's totals at that instant. The difference of two such instants gives
+ * the I/O waits and CPU time of a period. Needs libc alone. */
 
 #include "base/time-util.h"
 

@@ -102,20 +102,21 @@ static bool name_process(void *arg, uint32_t pid, uint32_t *ret_object, bool *re
     return false;
 }
 
-/* Adds a process that opens something and that nothing reported: it is part of its parent's
- * application, else /proc says what it runs. */
+/* Adds a process of which no source has reported the start. It becomes part of its parent's
+ * application; if the parent is unknown, /proc names the program. */
 static int learn_process(Observer *o, uint32_t pid, bool exec, usec_t at)
 {
     ProcFacts f;
     int r = proc_facts_read(o->proc, pid, &f);
 
     if (r < 0) {
-        /* It is gone already. It is kept until the batch is over, so that /proc is asked once. */
+        /* The process is gone already. The entry stays until the batch is over, so that /proc is
+         * read only once. */
         r = process_table_add(o->processes, pid, PROCESS_NONE, UID_INVALID, at, false);
         process_table_exit(o->processes, pid, at);
         return r;
     }
-    if (exec) /* the event itself says what the process runs */
+    if (exec) /* the event itself names the program */
         return process_table_uid(o->processes, pid, f.uid);
     if (process_table_knows(o->processes, f.parent) && o->connector_fd < 0) {
         r = process_table_fork(o->processes, f.parent, pid);
@@ -151,8 +152,8 @@ static int log_open(Observer *o, const LoggedEvent *e)
     return event_log_add(s->log, e);
 }
 
-/* Sets the object of an open, PROCESS_NONE if there is no room for it, and adds the OpenFlags that
- * its name tells. 0 or -ENOMEM. */
+/* Sets the object of an open (PROCESS_NONE if there is no room for it), and adds the OpenFlags that
+ * follow from its name. 0 or -ENOMEM. */
 static int log_object(Observer *o, const LoggedObject *object, LoggedEvent *e, unsigned *flags)
 {
     LoggedObject known;
@@ -170,7 +171,8 @@ static int log_object(Observer *o, const LoggedObject *object, LoggedEvent *e, u
     return 0;
 }
 
-/* Logs what this process opened to start: its program, libraries and configuration. 0 or -ENOMEM.
+/* Logs the files that this process opened when it started: its program, libraries and
+ * configuration. 0 or -ENOMEM.
  */
 static int log_own_start(Observer *o, const LoggedObject *object, LoggedEvent *e)
 {
@@ -236,7 +238,8 @@ static int before_opens(void *arg)
     return r < 0 ? r : 0;
 }
 
-/* In a session the order of starts and opens counts, which share the time of their batch. */
+/* In a session the order of starts and opens counts, but all events of a batch have the same
+ * time. */
 static bool spreads_opens(const StageRecord *s)
 {
     return s->recording && s->stage != STAGE_SESSION;

@@ -9,11 +9,12 @@
 #include "record/stage-record.h"
 #include "record/watched-volumes.h"
 
-/* How often /proc is asked which processes have exited, without the proc connector. */
+/* The interval between checks of which processes have exited, which are needed without the proc
+ * connector. */
 #define OBSERVER_REAP_USEC (USEC_PER_SEC / 2)
 
-/* Between stages, ended runs are forgotten when there are at least this many, and twice as many as
- * were left the last time. */
+/* Between stages, ended runs are forgotten when the table has at least this many runs, and twice as
+ * many as after the last time. */
 #define OBSERVER_RUNS_MAX 5000U
 
 /* An interval between stages is forgotten when it has so many opens: a login has about 20,000. */
@@ -31,12 +32,12 @@ typedef struct Observer {
     uint64_t n_lost;       /* times that the connector lost events */
     uint64_t n_starts;     /* applications started so far, also between stages */
     size_t compact_at;     /* runs in the table */
-    /* The queue began before this process did: what it opened to start is part of every boot. Set
-     * by the caller; ends when the queue has been read once. */
+    /* The queue is older than this process: the files that the process opened to start belong to
+     * every boot. The caller sets it; it ends when the queue has been read once. */
     bool own_start;
 } Observer;
 
-/* Zeroed but for connector_fd, it is valid for observer_done(). */
+/* Zeroed except for connector_fd, it is valid for observer_done(). */
 void observer_done(Observer *o);
 
 /* Adds the processes that run already. 0, -ENOMEM, or the error of reading /proc. */
@@ -45,11 +46,11 @@ int observer_scan_processes(Observer *o);
 /* Reads the queued events. The number of opens, or a negative errno. */
 int observer_drain(Observer *o);
 
-/* Begins a stage: forgets everything but the running processes and what they run. To be called
- * before stage_record_begin(). 0 or -ENOMEM. */
+/* Begins a stage: forgets everything but the running processes and what they run. Call it before
+ * stage_record_begin(). 0 or -ENOMEM. */
 int observer_begin_stage(Observer *o);
 
-/* No stage runs: forgets the events, and the runs that are over, but for those whose serial is
+/* Call it when no stage runs. Forgets the events and the ended runs, except runs whose serial is
  * `keep_from` or higher. 0 or -ENOMEM. */
 int observer_forget(Observer *o, uint64_t keep_from);
 

@@ -98,7 +98,7 @@ static void read_exe(ProcReader *r, uint32_t pid, ProcFacts *f)
     if (!local || (!same && !is_local_for(pid, f->exe))) {
         f->remote = true;
         if (!same)
-            f->exe[0] = 0; /* nothing says that it is the file we see */
+            f->exe[0] = 0; /* the process may see another file at this path */
         return;
     }
     if (stat(exe, &st) < 0)

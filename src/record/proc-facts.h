@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What /proc says of processes. Looks up no path on a filesystem that may hang (network, FUSE,
- * autofs): the recorder has one thread, and it must not wait for a server. */
+/* Reads facts about processes from /proc. Looks up no path on a filesystem that may hang (network,
+ * FUSE, autofs): the recorder has one thread, and it must not wait for a server. */
 
 #include "base/macros.h"
 
@@ -13,17 +13,17 @@ int proc_reader_new(ProcReader **ret);
 ProcReader *proc_reader_free(ProcReader *r);
 
 typedef struct ProcFacts {
-    char exe[4096];   /* "" for kernel threads, where it may not be read, and where this path is
-                       * another file as we see it (another mount namespace) */
+    char exe[4096];   /* "" for kernel threads, if it may not be read, and if this path is another
+                         file for us (another mount namespace) */
     uint64_t exe_dev; /* st_dev of it, 0 if unknown */
-    bool remote;      /* it lies on a filesystem that may hang: the path is not to be looked up */
+    bool remote;      /* it lies on a filesystem that may hang, so the path must not be looked up */
     uint32_t parent;
     uint32_t uid;
 } ProcFacts;
 
-/* 0, -ESRCH (gone), or a negative errno. */
+/* 0, -ESRCH (the process is gone), or a negative errno. */
 int proc_facts_read(ProcReader *r, uint32_t pid, ProcFacts *ret);
 
-/* Calls `each` for every process there is. 0, or the first negative return of `each`. */
+/* Calls `each` for every process. 0, or the first negative return of `each`. */
 int proc_scan(ProcReader *r, int (*each)(uint32_t pid, const ProcFacts *facts, void *arg),
               void *arg);

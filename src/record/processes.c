@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Over 500 lines in one file: forks, execs, exits and opens come in any order, and each of them
- * works on the same two tables. */
+/* Over 500 lines in one file: forks, execs, exits and opens arrive in any order, and each handler
+ * changes the same two tables. */
 
 #include "record/processes.h"
 
@@ -124,7 +124,7 @@ static Process *find_or_add(ProcessTable *t, uint32_t pid)
     return p;
 }
 
-/* The run that this one turned out to be a part of, or itself. */
+/* Returns the run of which this one turned out to be a part, or the run itself. */
 static ProcessRun *resolve(const ProcessTable *t, uint32_t run)
 {
     while (t->runs[run].same_as != PROCESS_NONE)
@@ -290,14 +290,15 @@ int process_table_add(ProcessTable *t, uint32_t pid, uint32_t object, uint32_t u
     return 0;
 }
 
-/* True if its last execve is not reported yet and no other file was opened since. */
+/* True if its last execve is not reported yet and it has opened no other file since. */
 static bool is_under_way(const Process *p)
 {
     return p->named.n > p->reported.n && !p->opened;
 }
 
-/* Matches reported runs with named ones. `last_watched`: what the process executed last
- * lies where exec events come from, so that the last ones are the same; otherwise the first. */
+/* Matches reported runs with named ones. `last_watched`: the program that the process executed last
+ * is on a filesystem that reports exec events. Then the last runs of both lists are the same;
+ * otherwise the first ones are. */
 static void match(ProcessTable *t, Process *p, bool last_watched)
 {
     uint32_t n = p->named.n - is_under_way(p);
@@ -322,7 +323,8 @@ static void match(ProcessTable *t, Process *p, bool last_watched)
     }
 }
 
-/* To be called when both lists are complete: matches them, and names the last report that is left.
+/* Call it when both lists are complete. It matches them, and gives the last unmatched report a
+ * name.
  */
 static void settle_execs(ProcessTable *t, Process *p, process_name_t name, void *arg)
 {
@@ -371,8 +373,8 @@ int process_table_fork(ProcessTable *t, uint32_t parent, uint32_t child)
     if (!p)
         return 0;
     c->uid = p->uid;
-    /* The connector reports in the order of events: the child runs what its parent executed before
-     * this fork, whether that has a name yet or not. */
+    /* The connector reports in the order of events: the child runs the program that its parent
+     * executed before this fork, whether or not that program has a name yet. */
     enter_run(t, c, p->reported.n > 0 ? p->reported.last : p->run);
     return 0;
 }
@@ -444,7 +446,8 @@ static int begin_group(ProcessTable *t, Process *p, uint32_t object, unsigned fl
     return 0;
 }
 
-/* To be called when a process opens another file before its execve is reported: it has failed. */
+/* Call it when a process opens another file before its execve is reported: the execve has
+ * failed. */
 static void return_from_exec(ProcessTable *t, Process *p)
 {
     uint32_t failed = p->run;
@@ -482,14 +485,16 @@ int process_table_open(ProcessTable *t, uint32_t pid, uint32_t object, unsigned 
     } else if (program && (flags & OPEN_ENV))
         p->via_env = true;
     if (!(flags & OPEN_EXEC)) {
-        /* The connector was read after this open was queued: it has reported each execve before. */
+        /* The connector was read after this open was queued, so it has reported each earlier
+         * execve. */
         if (is_under_way(p))
             return_from_exec(t, p);
         p->opened = true;
     }
     p->in_group = program;
     *ret = p->run;
-    /* A program on a filesystem that is not watched, executed by headstart, is not headstart. */
+    /* If a program of headstart executes a program on a filesystem that is not watched, that
+     * program is not headstart's. */
     if (!(flags & OPEN_EXEC) && p->run != PROCESS_NONE && t->runs[p->run].own &&
         p->reported.n > p->named.n)
         *ret = p->reported.last;
@@ -530,7 +535,7 @@ void process_table_settle(ProcessTable *t, process_name_t name, void *arg)
             continue;
         }
         if (p->reported.n >= p->named.n)
-            p->in_group = false; /* all that was queued before is read */
+            p->in_group = false; /* all events that were queued before have been read */
         if (p->exited)
             forget(t, p, name, arg);
         else
@@ -558,8 +563,8 @@ static void mark_kept(const ProcessTable *t, uint64_t keep_from, bool *kept)
             kept[resolve(t, (uint32_t)i) - t->runs] = true;
 }
 
-/* Gives the runs that stay new numbers. A forgotten part of another run gets that one's. The number
- * of runs that stay. */
+/* Renumbers the runs that stay. A part of another run gets the number of that run if it is
+ * forgotten. The number of runs that stay. */
 static uint32_t number_kept(const ProcessTable *t, const bool *kept, uint32_t *where)
 {
     uint32_t n = 0;

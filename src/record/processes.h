@@ -7,31 +7,31 @@
  * A run is one execution of an application by one process, and of all processes that it forks. The
  * application is what the first exec event names: execve(2) of a script opens the script, its
  * interpreter and the dynamic loader for execution, that of an ELF program the program and the
- * loader. These events are a group. A group ends with the loader, with any other open by the
- * process, or when the connector has reported the execve and everything that was queued before it
- * is read. A script that runs through env stays that script when env executes its interpreter. A
- * run ends when its last process exits or executes something else.
+ * loader. These events are a group. A group ends when the loader is opened, or any other file, or
+ * when everything has been read that was queued before the connector's report of the execve. A
+ * script that runs through env stays that script when env executes its interpreter. A run ends when
+ * its last process exits or executes something else.
  *
  * fanotify and the connector are two queues without a common clock. A batch reads the opens first
- * and the connector second, but hands in the connector's events first (observer.c). So the process
- * that opens something is known at that time, and the connector's events are younger than the opens
- * by at most one batch. An execve thus makes two runs: one that the exec event names, and one that
- * the connector reports and that later forks inherit. When the next batch is over both are
- * complete, and they are matched. A report that has no name then was executed on a filesystem that
- * is not watched.
+ * and the connector second, but hands in the connector's events first (observer.c). Therefore the
+ * process of each open is known in time, and the connector's events are younger than the opens by
+ * at most one batch. An execve thus makes two runs: the exec event names one, and the connector
+ * reports the other, which later forks inherit. When the next batch is over both are complete, and
+ * they are matched. A report that has no name by then belongs to a program on a filesystem that is
+ * not watched.
  *
  * The life cycle of a process record:
  *
  *     unknown    -> known     process_table_add() (found in /proc), process_table_fork(), or the
  *                             first exec event. The record belongs to a run.
  *     known      -> executing an exec event adds a named run, process_table_exec() a reported run.
- *                             The process moves to the named run at once. An open of another file
- *                             before the report comes means that the execve failed: the process
- *                             returns to the run before.
- *     executing  -> known     process_table_settle(), one batch after the last report: named and
- *                             reported runs are matched, the rest is named by /proc.
- *     any        -> exited    process_table_exit() or process_table_reap(). The record stays, since
- *                             opens of the process may still be queued.
+ *                             The process moves to the named run at once. If the process opens
+ *                             another file before the report, the execve has failed, and the
+ *                             process returns to its previous run. executing -> known
+ *                             process_table_settle(), one batch after the last report: it matches
+ *                             named and reported runs and gets missing names from /proc. any ->
+ *                             exited process_table_exit() or process_table_reap(). The record
+ *                             stays, since opens of the process may still be queued.
  *     exited     -> forgotten process_table_settle(), one batch later, or process_table_fork() if
  *                             the PID is used again. The process leaves its run. */
 
@@ -44,8 +44,8 @@
 
 #define PROCESS_NONE UINT32_MAX
 
-/* How many runs the table holds, those of all users but root, and those of one such user. The opens
- * of further runs count as unknown. process_table_compact() makes room. */
+/* The most runs that the table holds: of all users but root, and of one such user. Opens of further
+ * runs count as opens of unknown processes. process_table_compact() makes room. */
 #define PROCESS_RUNS_MAX        250000U
 #define PROCESS_RUNS_OTHERS_MAX 190000U
 #define PROCESS_RUNS_USER_MAX   125000U
@@ -72,18 +72,18 @@ typedef struct ProcessTable ProcessTable;
 ProcessTable *process_table_new(void);
 ProcessTable *process_table_free(ProcessTable *t);
 
-/* Adds a process that was there before, with the object that it runs (PROCESS_NONE: not known) and
- * its UID. A PID that is known stays as it is. 0 or -ENOMEM. */
+/* Adds a process that existed before, with the object that it runs (PROCESS_NONE: not known) and
+ * its UID. The entry of a known PID stays as it is. 0 or -ENOMEM. */
 int process_table_add(ProcessTable *t, uint32_t pid, uint32_t object, uint32_t uid, usec_t start,
                       bool own);
 
-/* True if it is known which run that process is part of. */
+/* True if the run of that process is known. */
 bool process_table_knows(const ProcessTable *t, uint32_t pid);
 
 /* The UID of that process, UID_INVALID if it is not known. */
 uint32_t process_table_uid_of(const ProcessTable *t, uint32_t pid);
 
-/* Reports of the proc connector. A process that is not known is no error. 0 or -ENOMEM. */
+/* Reports of the proc connector. An unknown process is no error. 0 or -ENOMEM. */
 int process_table_fork(ProcessTable *t, uint32_t parent, uint32_t child);
 int process_table_uid(ProcessTable *t, uint32_t pid, uint32_t uid);
 int process_table_exec(ProcessTable *t, uint32_t pid, usec_t at);
@@ -107,26 +107,25 @@ int process_table_open(ProcessTable *t, uint32_t pid, uint32_t object, unsigned 
  * reports exits. */
 void process_table_reap(ProcessTable *t, bool (*alive)(uint32_t pid), usec_t at);
 
-/* To be called when the connector has lost events: exec events that wait for a report get none. */
+/* Call it when the connector has lost events: waiting exec events then get no report. */
 void process_table_lost(ProcessTable *t);
 
-/* To be called when a batch is over. Forgets the processes that had exited by the end of the
- * previous batch, and matches the runs executed by then. `name` is called for a process whose last
- * report has no name. It returns true if the process's program lies on a watched filesystem. Then
- * exec events have named the program, and the report without a name belongs to an earlier
- * execution. If not, it may set
- * *ret_object (PROCESS_NONE by default) and *ret_own. */
+/* Call it when a batch is over. Forgets the processes that had exited by the end of the previous
+ * batch, and matches the runs executed by then. `name` is called for a process whose last report
+ * has no name. It returns true if the process's program lies on a watched filesystem. Then exec
+ * events have named the program, and the report without a name belongs to an earlier execution. If
+ * not, it may set *ret_object (PROCESS_NONE by default) and *ret_own. */
 typedef bool (*process_name_t)(void *arg, uint32_t pid, uint32_t *ret_object, bool *ret_own);
 void process_table_settle(ProcessTable *t, process_name_t name, void *arg);
 
-/* Forgets the runs that are over, but for those whose serial is `keep_from` or higher. Renumbers
- * the others from 0, in their order, and replaces each object by `map(object)` (PROCESS_NONE
- * stays). Instants stay. 0 or -ENOMEM. */
+/* Forgets the runs that are over, except those whose serial is `keep_from` or higher. Renumbers the
+ * others from 0, in their order, and replaces each object by `map(object)` (PROCESS_NONE stays).
+ * Instants stay. 0 or -ENOMEM. */
 int process_table_compact(ProcessTable *t, uint64_t keep_from,
                           uint32_t (*map)(uint32_t object, void *arg), void *arg);
 
-/* Begins a stage, with which the caller's clock restarts. Forgets all ended runs. Runs that
- * continue get start 0: they ran before the stage. Otherwise as process_table_compact(). */
+/* Begins a stage, at which the caller's clock restarts. Forgets all ended runs. Runs that continue
+ * get start 0, because they ran before the stage. Otherwise like process_table_compact(). */
 int process_table_new_stage(ProcessTable *t, uint32_t (*map)(uint32_t object, void *arg),
                             void *arg);
 

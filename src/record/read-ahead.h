@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Lowers read_ahead_kb for an exact recording, so that only the pages that were touched become
- * resident, and restores it. A record of the old values is written before anything is changed:
- * after a crash, ExecStopPost= or the next start of the recorder restores them. A value that
- * another program has set since then stays. */
+/* Lowers read_ahead_kb for an exact recording, so that only accessed pages become resident, and
+ * restores it afterwards. A record of the old values is written before any value changes. After a
+ * crash, ExecStopPost= or the next start of the recorder restores them. A value that another
+ * program has set since then stays. */
 
 #include "volume/volume.h"
 
@@ -14,7 +14,7 @@
 
 /* Lowers it on the volumes' devices: all of them, or only those that the kernel does not call
  * rotational. `record` is the path of the file that holds the old values (its directory must
- * exist). What an earlier crash left is restored first. 0, or a negative errno (then nothing was
+ * exist). Restores first what a crash left lowered. 0, or a negative errno (then nothing was
  * changed). */
 int read_ahead_lower(const VolumeTable *t, bool rotational_too, const char *record);
 

@@ -22,14 +22,16 @@
 #include <sys/epoll.h>
 #include <sys/stat.h>
 
-/* The file in the runtime directory that remembers what read-ahead was. */
+/* The file in the runtime directory that contains the original values of read-ahead. */
 #define READ_AHEAD_RECORD "read-ahead"
 
-/* Metadata is sampled so often in a session, which may last for hours and is replayed from no pack:
- * looking at a large device takes milliseconds. In other stages with each round of the files. */
+/* The interval between samples of metadata in a session. A session may last for hours, no pack
+ * replays it, and a sample of a large device takes milliseconds. In other stages metadata is
+ * sampled with each round of the files. */
 #define SESSION_METADATA_USEC (60 * USEC_PER_SEC)
 
-/* How often the queues are read at most when a stage ends: 1,000,000 events, half a second. */
+/* How often the queues are read at most when a stage ends. That allows 1,000,000 events and takes
+ * half a second. */
 #define DRAINS_AT_END 10
 
 struct Recorder {
@@ -82,8 +84,8 @@ static int give_back_read_ahead(Recorder *recorder)
 }
 
 /* Lowers read-ahead with --exact only. Otherwise recording would be too slow: with one page for
- * each request, reading is three times slower even on an SSD. In any case restores what a killed
- * recorder left lowered. */
+ * each request, reading is three times slower even on an SSD. Restores in any case the values that
+ * a killed recorder left lowered. */
 static void lower_read_ahead(Recorder *recorder)
 {
     char path[PATH_MAX + sizeof(READ_AHEAD_RECORD) + 1];
@@ -105,7 +107,8 @@ static void lower_read_ahead(Recorder *recorder)
 
 /* --- applications ----------------------------------------------------------------------------- */
 
-/* A following_name_t: the path of what has just been executed. Nothing is read from a disk. */
+/* A following_name_t: returns the path of an executable that has just started. It reads nothing
+ * from a disk. */
 static char *name_object(void *arg, uint32_t object)
 {
     Recorder *recorder = arg;
@@ -194,8 +197,8 @@ int recorder_drain(Recorder *recorder)
     return r < 0 ? r : events;
 }
 
-/* Takes the first snapshot of metadata for the interval that follows and for the stage after it. 0
- * or -ENOMEM. */
+/* Takes the first snapshot of metadata for the following interval and for the stage after it. 0 or
+ * -ENOMEM. */
 static int start_interval(Recorder *recorder)
 {
     recorder->interval_began = clock_now(CLOCK_BOOTTIME);
@@ -204,7 +207,7 @@ static int start_interval(Recorder *recorder)
                                        : 0;
 }
 
-/* Begins an interval anew that has become too long, unless something is being opened: then a login
+/* Restarts an interval that has become too long, unless files are being opened, since then a login
  * may be beginning. 0 or -ENOMEM. */
 static int limit_interval(Recorder *recorder, int n_opens)
 {
@@ -284,7 +287,7 @@ static int on_mounts(sd_event_source *source _unused_, int fd _unused_, uint32_t
     int r = watched_volumes_changed(&recorder->observer.volumes, recorder->root);
 
     if (r > 0) {
-        recorder_drain(recorder); /* reads the opens that happened there before */
+        recorder_drain(recorder); /* reads the opens that happened on the old filesystems */
         r = update_volumes(recorder);
     }
     if (r < 0)
@@ -319,8 +322,8 @@ static void begin_record(Recorder *recorder, Stage stage, uint32_t uid, const Mo
     stage_record_begin(&recorder->stage, stage, uid, start);
 }
 
-/* The boot began when the root filesystem was marked, right after its mount: the queued events
- * belong to it, and none of its metadata was resident before. */
+/* The boot began when the root filesystem was marked, right after its mount. The queued events
+ * belong to the boot, and none of its metadata was resident before. */
 static int begin_marked_stage(Recorder *recorder, uint32_t uid)
 {
     const VolumeTable nothing = {0};
@@ -351,7 +354,8 @@ int recorder_begin_stage(Recorder *recorder, Stage stage, uint32_t uid)
     s->interval = s->interval && stage != STAGE_BOOT;
     r = s->interval ? 0 : volume_snapshots_begin(&s->snapshots, &recorder->observer.volumes.table);
     if (r >= 0)
-        r = recorder_drain(recorder); /* events queued before now: of the interval, or dropped */
+        r = recorder_drain(recorder); /* the queued events are older than now: they belong to the
+                                         interval, or are dropped */
     if (r >= 0 && !s->interval)
         r = observer_begin_stage(&recorder->observer);
     if (r < 0)
@@ -376,12 +380,12 @@ static int build_trace(Recorder *recorder, Trace **ret)
     _cleanup_trace_builder_ TraceBuilder *b = NULL;
     int r = trace_builder_new(&recorder->observer, &b);
 
-    /* The builder has compared the snapshots of metadata: the next ones may begin. */
+    /* The builder has compared the snapshots of metadata, so the next ones may begin. */
     if (r >= 0)
         r = start_interval(recorder);
-    /* Twice: what the connector reports is settled one batch later. Repeats if events were queued
-     * while the recorder did not run. The number of rounds is bounded, because files may be opened
-     * all the time. */
+    /* Drains twice, because the connector's reports are settled one batch later. Continues if
+     * events were queued while the recorder did not run. The number of rounds is bounded, because
+     * files may be opened all the time. */
     for (int i = 0; r >= 0 && i < DRAINS_AT_END && (i < 2 || r >= FANOTIFY_DRAIN_EVENTS); i++)
         r = recorder_drain(recorder);
     return r < 0 ? r : trace_builder_build(b, recorder->root, recorder->run_dir, ret);
@@ -521,7 +525,7 @@ static int start_fanotify(Recorder *recorder, char **ret_error)
     return 0;
 }
 
-/* Finds out what the kernel and these privileges offer, and notes what they do not. */
+/* Finds out what the kernel and the privileges of this process offer, and notes what is missing. */
 static void find_limits(Recorder *recorder)
 {
     const RecorderOptions *o = &recorder->options;
@@ -533,8 +537,8 @@ static void find_limits(Recorder *recorder)
                    "no CAP_FOWNER: page ranges of files are not known, whole files are assumed");
     if (recorder->observer.connector_fd < 0)
         recorder->observer.connector_fd = o->no_proc_connector ? -EPERM : proc_connector_open();
-    /* Only opening the connector needs the capability. A kernel that refuses to take it back does
-     * not keep the recorder from recording. */
+    /* Only opening the connector needs the capability. If the kernel refuses to drop the
+     * capability, the recorder records nevertheless. */
     (void)capability_drop(CAP_NET_ADMIN);
     s->has_connector = recorder->observer.connector_fd >= 0;
     if (!s->has_connector)

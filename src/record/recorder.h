@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The recorder: follows opens, executions and processes, and makes a trace of each stage. It writes
- * no file but the record of read-ahead.
+/* The recorder: follows opens, executions and processes, and makes a trace of each stage. The only
+ * file that it writes is the record of read-ahead.
  *
  *     recorder_new(&options, &recorder, &error);
  *     recorder_attach(recorder, event);             // drains by a timer, follows new mounts
@@ -11,8 +11,8 @@
  *     recorder_end_stage(recorder, &trace);         // the caller writes it
  *     recorder_begin_stage(recorder, STAGE_LOGIN, uid);
  *
- * Executions and exits are followed all the time. What is opened between two stages belongs to the
- * second one (RecorderOptions.intervals), or is dropped. */
+ * Executions and exits are followed all the time. Opens between two stages belong to the second
+ * stage (RecorderOptions.intervals), or are dropped. */
 
 #include "base/uid.h"
 #include "trace/trace.h"
@@ -22,41 +22,41 @@
 typedef struct RecorderOptions {
     const char *root; /* paths start here; only filesystems mounted at or below it are recorded */
     const char *run_dir; /* where read-ahead's record and replay's status lie; NULL: neither */
-    const char *store;   /* where traces are stored, which decides what may be named in them
-                            (volume/encryption.h); NULL: all files may. Borrowed */
-    bool exact;          /* lower read-ahead on all devices */
-    /* Record the intervals between stages: what is opened after the end of a stage, also while its
-     * trace is made, belongs to the next stage, at time 0. */
+    const char *store; /* directory where traces are stored; it decides which names they may contain
+                          (volume/encryption.h); NULL: all Borrowed */
+    bool exact;        /* lower read-ahead on all devices */
+    /* Record the intervals between stages: opens after the end of a stage, also while its trace is
+     * made, belong to the next stage and get the time 0. */
     bool intervals;
     bool take_over; /* the recording that headstart-init began, if run_dir has one: see handover.h
                      */
-    /* Pretend that the kernel or the privileges lack something, for tests. */
+    /* For tests: behave as if the kernel or the privileges lacked something. */
     bool no_cachestat;
     bool no_proc_connector;
     bool no_fowner;
     bool no_unlimited_queue;
 } RecorderOptions;
 
-/* How often the event queue is read: rarely enough to cost nothing (seven times less CPU than
- * waking for each event), often enough that processes are known while they live. The interval
- * doubles up to the second value while nothing comes. */
+/* The interval between two reads of the event queue. It is long enough to cost little (seven times
+ * less CPU than waking for each event), and short enough to identify processes while they live. The
+ * interval doubles up to the second value while no events arrive. */
 #define RECORDER_DRAIN_USEC      (20 * USEC_PER_MSEC)
 #define RECORDER_DRAIN_IDLE_USEC (160 * USEC_PER_MSEC)
 
 typedef struct Recorder Recorder;
 
 /* Watches every local block-backed filesystem below the root. *ret_error, if not NULL, becomes one
- * line for the person who asked (allocated), or NULL. -EPERM (CAP_SYS_ADMIN or CAP_DAC_READ_SEARCH
- * is missing), -ENOSYS (no fanotify), -ENODEV (nothing to watch), -ENOMEM, or another negative
- * errno. A recording that cannot be taken over is no error: one line is logged. */
+ * line for the user (allocated), or NULL. -EPERM (CAP_SYS_ADMIN or CAP_DAC_READ_SEARCH is missing),
+ * -ENOSYS (no fanotify), -ENODEV (nothing to watch), -ENOMEM, or another negative errno. A
+ * recording that cannot be taken over is no error: one line is logged. */
 int recorder_new(const RecorderOptions *o, Recorder **ret, char **ret_error);
-/* Gives back read-ahead if it is lowered. */
+/* Restores read-ahead if it was lowered. */
 Recorder *recorder_free(Recorder *recorder);
 DEFINE_CLEANUP(Recorder *, recorder_free);
 #define _cleanup_recorder_ _cleanup_(recorder_freep)
 
-/* Adds the recorder's timer and mount watch to the event loop, which it keeps a reference to. 0 or
- * a negative errno. */
+/* Adds the recorder's timer and mount watch to the event loop and keeps a reference to the loop. 0
+ * or a negative errno. */
 int recorder_attach(Recorder *recorder, sd_event *event);
 
 /* Reads the queued events. The timer does it; a caller without an event loop calls it. The number
@@ -78,16 +78,16 @@ typedef struct RecordedApplication {
 typedef void (*recorder_report_t)(void *arg, const RecordedApplication *a);
 int recorder_follow(Recorder *recorder, recorder_report_t report, void *arg);
 
-/* An interval that has lasted so long begins anew once nothing is opened for a moment: what is
+/* An interval that has lasted this long is restarted at a moment without opens, because what is
  * opened earlier says little about the next stage. */
 #define RECORDER_INTERVAL_MAX_USEC (120 * USEC_PER_SEC)
 
-/* Begins a stage: events from here on belong to it, and those of the interval before it. 0, -EBUSY
+/* Begins a stage. The events from now on and those of the interval before belong to it. 0, -EBUSY
  * (one is being recorded), -ENOMEM, or another negative errno. */
 int recorder_begin_stage(Recorder *recorder, Stage stage, uint32_t uid);
 
-/* Notes that what people wait for in this stage (the default target of a boot, the desktop of a
- * login) was there `age` ago. Does nothing if another stage, or none, is being recorded. */
+/* Notes that the point which the user waits for (the default target of a boot, the desktop of a
+ * login) was reached `age` ago. Does nothing if another stage, or none, is being recorded. */
 void recorder_note_ready(Recorder *recorder, Stage stage, usec_t age);
 
 /* Ends the stage and makes its trace: metadata snapshot first, then paths, then residency.
@@ -99,17 +99,17 @@ int recorder_end_stage(Recorder *recorder, Trace **ret);
  * -ESRCH, -ENOMEM. */
 int recorder_drop_stage(Recorder *recorder);
 
-/* Ends the interval that the end of a stage has begun: no stage follows. */
+/* Drops the interval that began with the end of a stage, because no stage follows. */
 void recorder_drop_interval(Recorder *recorder);
 
-/* Sets whose the stage is that is being recorded: UID_INVALID if several users share it. */
+/* Sets the user of the stage that is being recorded: UID_INVALID if several users share it. */
 void recorder_set_uid(Recorder *recorder, uint32_t uid);
 
-/* As RecorderOptions.exact, from the next stage on. */
+/* Sets RecorderOptions.exact from the next stage on. */
 void recorder_set_exact(Recorder *recorder, bool exact);
 
-/* How many applications were started so far, also between stages: exec events, those of headstart's
- * own programs not counted. */
+/* Returns the number of applications that were started so far, also between stages. It counts exec
+ * events except those of headstart's own programs. */
 uint64_t recorder_n_starts(const Recorder *recorder);
 
 /* One line that lists missing kernel features and privileges, or NULL; for logging at start.

@@ -38,9 +38,9 @@ static int read_pages(int fd, uint64_t at, uint64_t length, unsigned char *pages
     return r;
 }
 
-/* Asks for a page far beyond the end of the file, which cannot be resident: a kernel that refuses
- * to answer reports every page resident. No offset lies beyond the end of a file of nearly 8 EiB:
- * such a file is believed. */
+/* Queries a page far beyond the end of the file, which cannot be resident: a kernel that refuses to
+ * answer reports every page resident. No offset lies beyond the end of a file of nearly 8 EiB, so
+ * the answer for such a file is trusted. */
 static bool is_refused(const FileSearch *s)
 {
     unsigned char page = 0;
@@ -72,8 +72,8 @@ static int read_window(void *arg, uint64_t offset, uint64_t length, RangeSet *ra
     return r;
 }
 
-/* Without cachestat(2): reads the windows that hold data. Pages of a hole in the page cache were
- * not read from the disk. 0, 1 or an error as residency_read(). */
+/* Without cachestat(2): reads the windows that hold data. Pages of a hole were not read from the
+ * disk, although they may be in the page cache. 0, 1 or an error as residency_read(). */
 static int read_data(FileSearch *s, RangeSet *ranges)
 {
     const uint64_t window = WINDOW_PAGES * s->page;
@@ -83,7 +83,7 @@ static int read_data(FileSearch *s, RangeSet *ranges)
         int r;
 
         if (data < 0 && errno == ENXIO)
-            return 0; /* a hole up to the end */
+            return 0; /* a hole that reaches to the end */
         if (data > 0 && (uint64_t)data > at)
             at = ALIGN_DOWN((uint64_t)data, s->page);
         if (at >= s->size)

@@ -8,18 +8,18 @@
 #include "base/ranges.h"
 #include "base/time-util.h"
 
-/* True if mincore(2) can be expected to answer truthfully for files of all users: without
- * CAP_FOWNER it reports every page of other users' files resident. */
+/* True if mincore(2) reports the truth about files of all users. Without CAP_FOWNER it reports
+ * every page of other users' files as resident. */
 bool residency_is_observable(void);
 
-/* How many windows of 1,024 pages, and calls that look for them, one file may take: 8 GiB of data
- * at 4 KiB a page, where every window holds a few pages. */
+/* The most windows of 1,024 pages that are read for one file, and the most calls that search for
+ * them. They suffice for 8 GiB of data at 4 KiB a page if every window holds a few pages. */
 #define RESIDENCY_CALLS_MAX 8192U
 
 /* Reads the resident byte ranges of an open regular file (or block device) of that size, in whole
- * pages but for the end of the file. Reads nothing from the disk but, without cachestat, extents.
- * 0; 1 if it ended at the deadline (CLOCK_MONOTONIC; USEC_INFINITY: none) or at
+ * pages but for the end of the file. Reads nothing from the disk except, without cachestat,
+ * extents. 0; 1 if it ended at the deadline (CLOCK_MONOTONIC; USEC_INFINITY: none) or at
  * RESIDENCY_CALLS_MAX: then *ret holds what was found so far; -EPERM if the kernel does not answer
- * truthfully for this file (it reports a page resident that cannot be); -ENOMEM, or another
+ * truthfully for this file (it reports a page as resident that cannot be); -ENOMEM, or another
  * negative errno. */
 int residency_read(int fd, uint64_t size, usec_t deadline, RangeSet *ret);

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Which pages of the opened files are resident while a stage runs. Pages that were read early in a
- * long stage may have left the cache when it ends: memory was short, or a reclaimer takes cold
- * pages. So each file is sampled shortly after it was opened, and once more later. Pages that are
- * resident at either time were read by the stage. Looking reads nothing from the disk. */
+/* Samples which pages of the opened files are resident while a stage runs. Pages that were read
+ * early in a long stage may have left the cache before it ends, because memory was short or a
+ * reclaimer evicts cold pages. Therefore each file is sampled shortly after it was opened, and once
+ * more later. Pages that are resident at either time were read by the stage. Sampling reads nothing
+ * from the disk. */
 
 #include "base/ranges.h"
 #include "record/event-log.h"
 #include "record/fanotify.h"
 #include "record/user-shares.h"
 
-/* Times between the opening of a file and its samples: the first reads are done, and a slow disk
- * has finished reading. */
+/* The times between the opening of a file and its two samples. At the first one the first reads are
+ * done; at the second one a slow disk has finished reading. */
 #define SAMPLING_EARLY_USEC (USEC_PER_SEC / 2)
 #define SAMPLING_LATE_USEC  (3 * USEC_PER_SEC)
-/* Between two rounds. A boot that is over sooner is never sampled, and costs nothing. */
+/* The time between two rounds. A boot that ends sooner is never sampled and has no cost. */
 #define SAMPLING_ROUND_USEC USEC_PER_SEC
-/* The longest time of one batch before the event queue is read again. A file that needs more than
- * its time is sampled by the late look or at the end of the stage. */
+/* The longest time of one batch before the event queue is read again. A file that needs more time
+ * is sampled by the second sample or at the end of the stage. */
 #define SAMPLING_BATCH_FILES 200U
 #define SAMPLING_BATCH_USEC  (20 * USEC_PER_MSEC)
 #define SAMPLING_FILE_USEC   (5 * USEC_PER_MSEC)
@@ -28,7 +29,7 @@ typedef struct Sampling {
     RangeSet *files;  /* object -> bytes seen resident */
     uint32_t *rounds; /* object -> the round that last sampled it */
     size_t n, allocated, allocated_rounds;
-    size_t next[2]; /* the first event that the early and the late look have not reached */
+    size_t next[2]; /* by sample: the first event that it has not reached */
     uint32_t round;
     bool unfinished; /* the round continues after the next batch */
     usec_t last;     /* when the last batch ran */

@@ -34,7 +34,7 @@ int stage_metadata_add(StageMetadata *m, const Volume *v, const char *path, uint
     return r < 0 ? r : metadata_deriver_note(m->deriver, *path ? path : ".", inode, 1);
 }
 
-/* Drops what cannot be metadata that the stage used. */
+/* Drops ranges that cannot be metadata of the stage. */
 static int filter(StageMetadata *m, const Volume *v)
 {
     Ext2Metadata *fs = NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Which metadata of a volume a stage has brought in, for its trace: what cachestat observed, or
- * else what libext2fs derives from the inodes that were opened. Zeroed is valid. */
+/* Determines which metadata of a volume a stage has read, for its trace. cachestat observes it;
+ * without cachestat, libext2fs derives it from the inodes that were opened. Zeroed is valid. */
 
 #include "record/volume-snapshots.h"
 #include "trace/trace.h"
@@ -17,7 +17,7 @@ typedef struct StageMetadata {
 
 void stage_metadata_done(StageMetadata *m);
 
-/* Takes what the snapshots observed, if they could. Call it first when the stage has ended, before
+/* Takes the snapshots' observation, if there is one. Call it first when the stage has ended, before
  * anything else reads the volume. 0 or -ENOMEM. */
 int stage_metadata_observe(StageMetadata *m, const VolumeSnapshots *s, const Volume *v);
 
@@ -25,6 +25,7 @@ int stage_metadata_observe(StageMetadata *m, const VolumeSnapshots *s, const Vol
  * a lookup reads them all. 0 or -ENOMEM. */
 int stage_metadata_add(StageMetadata *m, const Volume *v, const char *path, uint64_t inode);
 
-/* Ends it: of what was observed, keeps what can be metadata by libext2fs; where nothing was
- * observed, derives the metadata of the files that were added. 0 or -ENOMEM. */
+/* Ends the collection. Of the observed ranges it keeps those that libext2fs confirms to be
+ * metadata. If nothing was observed, it derives the metadata of the files that were added. 0 or
+ * -ENOMEM. */
 int stage_metadata_finish(StageMetadata *m, const Volume *v);

@@ -2,8 +2,8 @@
 #pragma once
 
 /* The record of one stage: the observer, the sampling and the snapshots fill it while the stage
- * runs, and the trace builder reads it when the stage has ended. Between stages its log knows what
- * the processes run and, in an interval, what they open. */
+ * runs, and the trace builder reads it when the stage has ended. Between stages its log contains
+ * the executables of the running processes and, in an interval, the opens. */
 
 #include "base/uid.h"
 #include "base/vocabulary.h"
@@ -21,7 +21,7 @@ typedef struct StageRecord {
     uint32_t uid; /* user of the login or session; UID_INVALID: none, or unknown */
     Moment start;
     usec_t zero_boottime; /* the zero of the times of events and runs: `start`, or earlier if an
-                             interval came before the stage */
+                             interval preceded the stage */
     TraceTiming timing;
     unsigned n_logins; /* that began since the recorder was started, this one included */
 
@@ -34,11 +34,11 @@ typedef struct StageRecord {
     uint64_t n_overflows; /* of the event queue */
     uint64_t n_own;       /* opens by headstart itself, left out */
 
-    /* How it is recorded. */
+    /* Facts about the recording itself. */
     bool residency_known; /* which pages of other users' files are resident can be observed */
     bool exact;           /* read-ahead is lowered */
-    bool late;            /* a boot that began before: no initrd has marked the root filesystem */
-    bool has_connector;   /* processes are known by the proc connector, else by /proc */
+    bool late; /* the boot began before the recording: no initrd has marked the root filesystem */
+    bool has_connector; /* processes are known by the proc connector, else by /proc */
 } StageRecord;
 
 /* 0 or -ENOMEM. */
@@ -52,7 +52,8 @@ void stage_record_begin(StageRecord *s, Stage stage, uint32_t uid, const Moment 
 /* Converts a time since the zero to the time since the stage began: 0 in the interval before it. */
 usec_t stage_record_time(const StageRecord *s, usec_t at);
 
-/* Notes that what people wait for was there `age` before `now`. The first call of a stage counts.
- * Growth of the totals since then counts as if it came before, so the caller should be prompt.
+/* Notes that the point which the user waits for was reached `age` before `now`. Only the first call
+ * of a stage counts. The growth of the totals after that point is attributed to the time before it,
+ * so the caller should be prompt.
  */
 void stage_record_note_ready(StageRecord *s, const Moment *now, usec_t age);

@@ -10,11 +10,11 @@ typedef struct Candidate {
     StageObject o;
     bool is_root, several; /* opened by root; opened by several runs */
     uint32_t run;          /* the first that opened it */
-    size_t first;          /* its first event, 0 for what only runs */
+    size_t first;          /* its first event; 0 for an object that only runs refer to */
     size_t turn;
 } Candidate;
 
-/* By user, then the likeliest first. */
+/* Sorts by user, then the likeliest first. */
 static int compare_likelihood(const void *a, const void *b)
 {
     const Candidate *x = a, *y = b;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The order in which the objects of a stage are added to its trace, since not all may fit. Pure.
- * */
+/* Decides the order in which the objects of a stage are added to its trace, since not all may fit.
+ * Pure.
+ */
 
 #include "record/event-log.h"
 #include "record/processes.h"
@@ -10,17 +11,18 @@
 
 typedef struct StageObject {
     uint32_t object; /* of the event log */
-    uint16_t user;   /* row of the shares that is charged */
+    uint16_t user;   /* row of the shares that pays for it */
     bool opened;     /* false: a process ran it, and it was opened before the stage */
 } StageObject;
 
 /* Lists every object that was opened, or that a run of an application refers to, the likeliest to
  * be needed again first:
  *
- * - An object that root opened is root's. Any other is its first user's.
+ * - An object that root opened is charged to root. Any other object is charged to the first user
+ *   who opened it.
  * - Among the objects of one user, running programs and objects that several runs of applications
  *   opened come first. The others follow in the order of their first open.
- * - Users take turns, so that a share for which all compete (time, the total) is divided evenly.
+ * - Users take turns, so that a shared resource (time, the total) is divided evenly.
  * Root gets four places in each turn, because it represents the whole system.
  *
  * The caller frees *ret. 0 or -ENOMEM. */

@@ -9,8 +9,8 @@
 #include <limits.h>
 #include <systemd/sd-daemon.h>
 
-/* Takes the descriptors out of the store of systemd, where the initrd has left them. The store
- * keeps copies until it is told to close them. As handover_from_descriptors(). */
+/* Takes the descriptors out of the store of systemd, where the initrd has put them. The store keeps
+ * copies until it gets a message to close them. As handover_from_descriptors(). */
 static int claim_from_store(Handover *ret)
 {
     static const char *const removals[] = {"FDSTOREREMOVE=1\nFDNAME=" HANDOVER_NAME_GROUP,

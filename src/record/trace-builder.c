@@ -17,7 +17,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* How long looking at the pages of one file may take. */
+/* How long the search for the resident pages of one file may take. */
 #define FILE_USEC (20 * USEC_PER_MSEC)
 
 /* Runs of headstart itself. */
@@ -143,9 +143,10 @@ static int add_metadata(TraceBuilder *b)
 
 /* --- page ranges ------------------------------------------------------------------------------ */
 
-/* Adds the pages of the file that were reclaimed since. When that happened the kernel does not say:
- * in a boot and in the first login after it the stage read them, days later it need not have. 0, 1
- * if the ranges are not complete, or -ENOMEM. */
+/* Adds the pages of the file that were reclaimed since. The kernel does not say when a page was
+ * reclaimed. In a boot and in the first login after it the stage must have read the page. In a
+ * login days later it may have been read long before. 0, 1 if the ranges are not complete, or
+ * -ENOMEM. */
 static int add_reclaimed(const StageRecord *s, int fd, usec_t deadline, TraceFile *f)
 {
     _cleanup_range_set_ RangeSet seen = {0};
@@ -185,7 +186,7 @@ static int read_residency(StageRecord *s, int path_fd, TraceFile *f)
 }
 
 /* Adds the ranges that were resident while the stage ran, clipped to the present size of the file.
- * The sample is used up. */
+ * Removes the sample. */
 static int add_sample(Sampling *s, uint32_t object, TraceFile *f)
 {
     Range whole = {0, f->size_bytes};
@@ -201,8 +202,8 @@ static int add_sample(Sampling *s, uint32_t object, TraceFile *f)
     return r < 0 ? r : range_set_unite(&f->resident, &clipped);
 }
 
-/* Charges the ranges that came to the file, and drops those beyond the user's share. True if it
- * dropped any. */
+/* Charges the user for the ranges that were added to the file, and drops those beyond the user's
+ * share. True if it dropped any. */
 static bool limit_ranges(UserShares *shares, uint16_t user, size_t before, RangeSet *ranges)
 {
     size_t added = ranges->n > before ? ranges->n - before : 0;
@@ -257,7 +258,8 @@ static int fill_file(TraceBuilder *b, const Resolved *x, TraceFile *f)
     return r < 0 ? r : cut;
 }
 
-/* True if the users' shares have room for the path; then it is charged, but for its new names. */
+/* True if the users' shares have room for the path. Charges for the path, but not yet for its new
+ * names. */
 static bool charge_path(UserShares *shares, uint16_t user, const char *path)
 {
     size_t n_names = 0;
@@ -271,7 +273,7 @@ static bool charge_path(UserShares *shares, uint16_t user, const char *path)
     return true;
 }
 
-/* Adds the resolved object to the trace; one with that path may be there. */
+/* Adds the resolved object to the trace, which may contain a file with that path already. */
 static int add_file(TraceBuilder *b, const StageObject *object, const Resolved *x, const char *path)
 {
     StageRecord *s = b->o->stage;
@@ -334,8 +336,8 @@ static bool stop_is_pending(void)
     return sigpending(&pending) == 0 && sigismember(&pending, SIGTERM) == 1;
 }
 
-/* Adds the object and charges its user. Only counts it if the share has no room or the recorder
- * must stop. */
+/* Adds the object and charges its user. If the share has no room or the recorder must stop, it only
+ * counts the object. */
 static int add_for_user(TraceBuilder *b, const StageObject *object)
 {
     UserShares *shares = &b->o->stage->shares;
@@ -406,7 +408,8 @@ static int add_runs(TraceBuilder *b)
         uint32_t file;
         int r;
 
-        /* An execve that failed belongs to the run before it, a script's env to the script. */
+        /* An execve that failed belongs to the previous run, and the env of a script belongs to the
+         * script. */
         while (whole->same_as != PROCESS_NONE)
             whole = &runs[whole->same_as];
         file = whole->object == PROCESS_NONE ? TRACE_NONE : b->files[whole->object];

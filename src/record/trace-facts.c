@@ -37,8 +37,9 @@ static char *read_distribution(int root_fd)
     return asprintf(&joined, "%s%s%s", id, *version ? " " : "", version) < 0 ? NULL : joined;
 }
 
-/* Adds what headstart-replay reported of this stage, if it ran or runs: residency then shows what
- * it read. /run holds the status of one boot; what was replayed stays in memory for a second login.
+/* Adds what headstart-replay reported of this stage, if it ran or runs, because residency then
+ * includes what replay has read. /run keeps the status for the whole boot, as the replayed data
+ * stays in memory for a second login.
  */
 static void add_replay(const char *run_dir, Trace *t)
 {
@@ -60,7 +61,7 @@ static void add_replay(const char *run_dir, Trace *t)
             continue;
         if (strcmp(outcome, "control") == 0)
             t->flags |= TRACE_CONTROL;
-        /* It was stopped before it began: the user's own pack took its place. */
+        /* That replay was stopped before it began, because the user's own pack replaced it. */
         if (strcmp(outcome, "stopped") == 0 &&
             json_get_u64(l.items[i].object, "files", UINT64_MAX - 1, &files) >= 0 && files == 0)
             continue;
@@ -80,8 +81,8 @@ static int compare_uids(const void *a, const void *b)
     return (x->uid > y->uid) - (x->uid < y->uid);
 }
 
-/* Adds what was left out of each user. Only lost opens of root or of the stage's own user make the
- * trace incomplete: no user can spoil another one's trace, or that of a boot. */
+/* Adds for each user what was left out. Only lost opens of root or of the stage's own user make the
+ * trace incomplete, so no user can spoil the trace of another user or of a boot. */
 static int add_left_out(const StageRecord *s, Trace *t)
 {
     _cleanup_free_ TraceLeftOut *rows = calloc(s->shares.n + 1, sizeof(*rows));
@@ -113,7 +114,7 @@ static int add_machine(Trace *t, int root_fd)
     char boot_id[KERNEL_BOOT_ID_SIZE] = "";
     struct utsname u;
 
-    (void)kernel_boot_id(AT_FDCWD, boot_id); /* failing that: "", unknown */
+    (void)kernel_boot_id(AT_FDCWD, boot_id); /* on failure "": unknown */
     free(t->boot_id);
     free(t->kernel);
     free(t->distribution);

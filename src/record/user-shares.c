@@ -6,7 +6,7 @@
 #include "record/event-log.h"
 #include "trace/trace-limits.h"
 
-/* `total`: of all users; root alone and the others together may each take three quarters of it.
+/* `total`: of all users; root alone, and the others together, may each take three quarters of it.
  * `user`: of one user other than root. */
 static const struct {
     uint64_t total, user;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* How much of one stage's record each user may take, so that no user crowds out what others open.
- * Root has one share. All other users together have another, and each of these users has a part of
- * it. Objects beyond a user's share are left out and counted under the user's UID. Pure. */
+/* Limits each user's part of one stage's record, so that no user crowds out what others open. Root
+ * has one share. All other users together have another, and each of these users has a part of it.
+ * Objects beyond a user's share are left out and counted under the user's UID. Pure. */
 
 #include "base/time-util.h"
 #include "base/uid.h"
@@ -17,22 +17,22 @@ typedef enum Shared {
     SHARED_EVENTS,       /* in the event log */
     SHARED_OBJECTS,      /* in the event log */
     SHARED_OBJECT_BYTES, /* their names and handles */
-    SHARED_SAMPLE_USEC,  /* looking at pages while the stage runs */
+    SHARED_SAMPLE_USEC,  /* finding resident pages while the stage runs */
     SHARED_SAMPLE_RANGES,
     SHARED_FILES, /* in the trace: trace/trace-limits.h */
     SHARED_PATH_BYTES,
     SHARED_NAMES, /* nodes of the path tree */
     SHARED_RANGES,
-    SHARED_END_USEC, /* resolving paths and looking at pages when the stage has ended */
+    SHARED_END_USEC, /* resolving paths and finding resident pages when the stage has ended */
     _SHARED_MAX,
 } Shared;
 
-/* How long resolving paths and looking at pages may take when a stage has ended, for all users
- * together. On a mechanical disk a cold directory takes 10 ms, so that a thousand files of one user
- * take several seconds. */
+/* The time limit for resolving paths and finding resident pages when a stage has ended, for all
+ * users together. On a mechanical disk a cold directory takes 10 ms, so that a thousand files of
+ * one user take several seconds. */
 #define STAGE_END_USEC (60 * USEC_PER_SEC)
 
-/* Users beyond these, as subordinate UIDs of containers may be, share the row of the unknown. */
+/* Users beyond these, for example subordinate UIDs of containers, share the row of the unknown. */
 #define USER_SHARES_MAX 512U
 
 typedef struct UserShare {
@@ -51,7 +51,7 @@ typedef struct UserShares {
     uint16_t last; /* found */
 } UserShares;
 
-/* The row of that user, added if there is room, else 0. Rows stay where they are. */
+/* The row of that user, which is added if there is room; otherwise 0. Rows stay where they are. */
 uint16_t user_shares_row(UserShares *s, uint32_t uid);
 
 /* True if the user may take this amount; then it is charged. */
@@ -60,5 +60,5 @@ bool user_shares_try_charge(UserShares *s, uint16_t row, Shared what, uint64_t a
 /* How much more the user may take. */
 uint64_t user_shares_left(const UserShares *s, uint16_t row, Shared what);
 
-/* Charges what was used, also beyond the share. */
+/* Charges for what was used, even beyond the share. */
 void user_shares_charge(UserShares *s, uint16_t row, Shared what, uint64_t amount);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Which metadata blocks of each filesystem are in the page cache of its block device, before,
- * during and at the end of a stage. ext2/3/4 only: other filesystems keep their metadata elsewhere.
+/* Records which metadata blocks of each filesystem are in the page cache of its block device,
+ * before, during and at the end of a stage. It covers ext2/3/4 only, because other filesystems keep
+ * their metadata elsewhere.
  */
 
 #include "record/cachestat.h"
@@ -19,30 +20,30 @@ typedef struct VolumeSnapshot {
     RangeSet resident_since;  /* resident at a sample of the stage */
 } VolumeSnapshot;
 
-/* Zeroed is valid. A volume that is not in it was mounted after the stage began: nothing of it was
- * resident before. */
+/* Zeroed is valid. A volume that is not in it was mounted after the stage began, so nothing of it
+ * was resident before. */
 typedef struct VolumeSnapshots {
     VolumeSnapshot *items;
     size_t n, allocated;
-    bool no_cachestat; /* pretend that the kernel has none */
+    bool no_cachestat; /* behave as if the kernel had no cachestat */
 } VolumeSnapshots;
 
 void volume_snapshots_done(VolumeSnapshots *s);
 
-/* The stage begins: forgets what it held, and takes the first snapshot of each volume. 0 or
- * -ENOMEM. */
+/* Call it when the stage begins. Drops earlier snapshots, and takes the first snapshot of each
+ * volume. 0 or -ENOMEM. */
 int volume_snapshots_begin(VolumeSnapshots *s, const VolumeTable *t);
 
 /* Adds what is resident now. It counts as read by the stage, even if it is reclaimed before the
  * stage ends. 0 or -ENOMEM. */
 int volume_snapshots_sample(VolumeSnapshots *s, const VolumeTable *t);
 
-/* Forgets volumes that are not mounted any more: another filesystem may get their st_dev. */
+/* Forgets volumes that are no longer mounted, because another filesystem may get their st_dev. */
 void volume_snapshots_keep(VolumeSnapshots *s, const VolumeTable *t);
 
-/* The stage ends: the metadata that it brought in, as byte ranges of the block device. These are
- * the blocks that are resident now, or were at a sample, and were not resident when the stage
- * began, and the blocks that were read and reclaimed since the stage began. 0; -EOPNOTSUPP (not
- * ext2/3/4), -ENOSYS or -EPERM (no cachestat), -ETIME, -ENODATA (the first snapshot failed),
- * -ENOMEM, or the error of opening the device. */
+/* Call it when the stage ends. Returns the metadata that the stage has read, as byte ranges of the
+ * block device. These are the blocks that are resident now, or were at a sample, and were not
+ * resident when the stage began, and the blocks that were read and reclaimed since the stage began.
+ * 0; -EOPNOTSUPP (not ext2/3/4), -ENOSYS or -EPERM (no cachestat), -ETIME, -ENODATA (the first
+ * snapshot failed), -ENOMEM, or the error of opening the device. */
 int volume_snapshots_added(const VolumeSnapshots *s, const Volume *v, RangeSet *ret);

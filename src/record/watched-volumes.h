@@ -15,27 +15,27 @@ typedef struct WatchedVolumes {
     VolumeTable table;    /* what is mounted now */
     WatchedVolume *items; /* the index of each is the number that its events carry */
     size_t n, allocated;
-    const char *store;           /* where traces are stored; NULL: names may be stored of all files.
-                                    Borrowed, set by the caller */
+    const char *store; /* directory where traces are stored; NULL: the names of all files may be
+                          stored. Borrowed; the caller sets it. */
     Encryption store_encryption; /* since the last update */
 } WatchedVolumes;
 
 void watched_volumes_done(WatchedVolumes *w);
 
-/* Marks the filesystems that were mounted since the last call, and drops those that are not mounted
- * any more: another filesystem may get their st_dev. A filesystem whose encryption protects it
- * better than the store is not marked (volume/encryption.h); one line is logged. A filesystem that
- * cannot be marked is left out. 0, -ENOMEM, -EPERM (the first mark was refused), or the error of
- * reading mountinfo. */
+/* Marks the filesystems that were mounted since the last call, and drops those that are no longer
+ * mounted, because another filesystem may get their st_dev. A filesystem that is encrypted better
+ * than the store is not marked (volume/encryption.h); one line is logged. A filesystem that cannot
+ * be marked is left out. 0, -ENOMEM, -EPERM (the first mark was refused), or the error of reading
+ * mountinfo. */
 int watched_volumes_update(WatchedVolumes *w, Fanotify *f, const char *root);
 
 /* True if watched_volumes_update() would find another set of filesystems. Reads only mountinfo:
- * mounts change often while a machine boots, filesystems on disks seldom. < 0: the error of reading
- * it. */
+ * mounts change often while a machine boots, but filesystems on disks rarely do. < 0: the error of
+ * reading it. */
 int watched_volumes_changed(const WatchedVolumes *w, const char *root);
 
-/* True if the trace may name this opened file of a filesystem (NULL: not a known one). Also looks
- * for keys of single files. */
+/* True if the trace may name this opened file of a filesystem (NULL: an unknown filesystem). Also
+ * checks for encryption keys of single files. */
 bool watched_volumes_may_name(const WatchedVolumes *w, const Volume *v, int fd);
 
 /* True if opens on the filesystem with that st_dev are recorded. */

@@ -2,12 +2,12 @@
 #pragma once
 
 /* Remembers which state file is being processed. Without this, a file that kills its reader
- * (because it needs too much memory) would be tried for ever, and no file after it would be
+ * (because it needs too much memory) would be tried forever, and no file after it would be
  * processed.
  *
  * The marker NAME.try exists next to NAME during a try. It contains the id of the boot and the
- * points against the file. A try that ends removes it, with or without success. A marker that is
- * found shows that the last try was killed. A kill in this boot counts two points. A kill in
+ * points against the file. The end of a try removes it, with or without success. If the marker
+ * exists before a try, the last try was killed. A kill in this boot counts two points. A kill in
  * another boot may have been a power cut or a shutdown and counts one. The marker is not flushed to
  * the disk: a crash that loses it gives the file another try. */
 
@@ -19,14 +19,15 @@
 #define ATTEMPT_ONCE  2U /* after one killed try in this boot, or two in other boots */
 #define ATTEMPT_TWICE 4U /* for more valuable files: two in this boot, or four in others */
 
-/* Begins a try of the file `name` in `dir_fd`. 0: the marker was written, the try may begin. 1: the
- * file has reached `points` and should be set aside; the marker was removed. A negative errno of
- * writing the marker (a read-only or full filesystem). `boot_id` is any text without blanks. */
+/* Begins a try of the file `name` in `dir_fd`. 0: the marker was written, and the try may begin. 1:
+ * the file has reached `points` and should be set aside; the marker was removed. Otherwise the
+ * negative errno of writing the marker (a read-only or full filesystem). `boot_id` is any text
+ * without blanks. */
 int attempt_begin(int dir_fd, const char *name, const char *boot_id, unsigned points);
 
 /* Removes the marker. */
 void attempt_end(int dir_fd, const char *name);
 
-/* The kernel's id of this boot, or "unknown" if /proc does not say. */
+/* The kernel's id of this boot, or "unknown" if /proc does not contain it. */
 #define ATTEMPT_BOOT_ID_MAX 64
 void attempt_read_boot_id(char ret[static ATTEMPT_BOOT_ID_MAX]);

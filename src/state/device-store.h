@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* STATE/devices.json: what plans have measured of devices, by the UUID of the filesystem and the
- * identity of the disk below it. A cloned image on other hardware therefore starts anew.
- * docs/formats.md describes the file. Everything but loading and writing is pure. */
+/* STATE/devices.json: the measurements of devices by several plans, by the UUID of the filesystem
+ * and the identity of the disk below it. A cloned image on other hardware therefore starts without
+ * measurements. docs/formats.md describes the file. Everything except loading and writing is
+ * pure. */
 
 #include "device/samples.h"
 
 #define STATE_DEVICES "devices.json"
 
-/* The devices that are kept: those that were measured last. */
+/* The number of devices that are kept: those that were measured last. */
 #define DEVICE_STORE_MAX 16U
 
 /* Limits of the stored names. */
@@ -22,7 +23,7 @@ typedef struct DeviceRecord {
     char *uuid;               /* of the filesystem, as blkid prints it */
     char *identity;           /* of the disk: volume_disk_identity() */
     usec_t measured_realtime; /* when it was measured last */
-    uint32_t n_plans;         /* plans that measured it */
+    uint32_t n_plans;         /* number of plans that measured it */
     DeviceSamples samples;
     DeviceSweep sweeps[DEVICE_SWEEPS_MAX]; /* the oldest first */
     unsigned n_sweeps;
@@ -50,8 +51,8 @@ void device_record_add_sweep(DeviceRecord *d, usec_t start_realtime, const Devic
 /* The caller frees *ret. 0 or -ENOMEM. */
 int device_store_to_json(const DeviceStore *s, char **ret, size_t *ret_size);
 
-/* 0, -EBADMSG, -EMEDIUMTYPE (no such file), -EPROTONOSUPPORT (another version), -E2BIG, or -ENOMEM;
- * then *ret_error is one line that the caller frees, or NULL. */
+/* 0, -EBADMSG, -EMEDIUMTYPE (not a file of devices), -EPROTONOSUPPORT (another version), -E2BIG, or
+ * -ENOMEM; then *ret_error is one line that the caller frees, or NULL. */
 int device_store_from_json(const char *text, size_t size, DeviceStore *ret, char **ret_error);
 
 /* Reads STATE/devices.json. An absent file is an empty store. 0, what device_store_from_json()

@@ -54,7 +54,8 @@ int early_pack_update(int system_fd, const char *state, int state_fd, const void
 
     if (system_fd == AT_FDCWD && strcmp(state, HEADSTART_STATE_DIR) != 0)
         return 0;
-    /* Early boot cannot see the request to record the next boot without replay. */
+    /* Early boot cannot see the request to record the next boot without replay, so the copy is
+     * removed while it exists. */
     wanted = bytes && is_apart(system_fd, state_fd) &&
              faccessat(state_fd, rerecord_name(flag, STAGE_BOOT), F_OK, 0) < 0;
     fd = open_directory(system_fd, wanted);

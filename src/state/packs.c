@@ -40,7 +40,7 @@ int packs_read_salt(int state_fd, const char *name, uint64_t *ret_salt)
     return r;
 }
 
-/* The ranges of one volume. Those of a pack are in physical order. */
+/* Reads the ranges of one volume. The ranges of a pack are in physical order. */
 static int read_places(const Pack *pack, const PackVolume *v, RangeSet *ret)
 {
     const PackData *data = pack->data + le32toh(v->first_data);

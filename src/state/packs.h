@@ -11,7 +11,7 @@
  * pack. */
 int packs_read_salt(int state_fd, const char *name, uint64_t *ret_salt);
 
-/* Adds to *set where the data of the pack lies on the device of the filesystem with that UUID. 0,
+/* Adds to *set the position of the pack's data on the device of the filesystem with that UUID. 0,
  * -ENOMEM, or another negative errno if there is no usable pack. */
 int packs_read_places(int state_fd, const char *name, const uint8_t uuid[static 16], RangeSet *set);
 

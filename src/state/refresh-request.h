@@ -6,14 +6,14 @@
 
 #include <stdint.h>
 
-/* Identifies one request. All zero: there is none. */
+/* Identifies one request. All zero: no request. */
 typedef struct RefreshRequest {
     uint64_t inode, mtime_nsec;
 } RefreshRequest;
 
-/* Returns the request as it is now. */
+/* Returns the present request. */
 RefreshRequest refresh_request_read(int state_fd);
 
-/* Removes the request after it was carried out. It stays if packages were changed again in the
- * meantime. 0 or a negative errno. */
+/* Removes the request after it was carried out. It stays if packages were changed again meanwhile.
+ * 0 or a negative errno. */
 int refresh_request_remove(int state_fd, const RefreshRequest *done);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What headstart-replay said of itself in this boot (--status=): /run/headstart/replay-STAGE.json,
- * and replay-STAGE@UID.json of what was replayed for one user. */
+/* The reports of headstart-replay in this boot (--status=): /run/headstart/replay-STAGE.json, and
+ * replay-STAGE@UID.json for the replay of one user's pack. */
 
 #include "base/json-util.h"
 #include "base/uid.h"
@@ -14,13 +14,13 @@ typedef struct ReplayStatus {
 } ReplayStatus;
 
 typedef struct ReplayStatusList {
-    ReplayStatus *items; /* everyone's first, then by user */
+    ReplayStatus *items; /* the status for everyone first, then by user */
     size_t n, allocated;
 } ReplayStatusList;
 
 void replay_status_list_done(ReplayStatusList *l);
 #define _cleanup_replay_status_ _cleanup_(replay_status_list_done)
 
-/* Reads those of one stage in the directory. Files that hold no such thing are passed over. 0,
- * -ENOMEM, or the negative errno of reading the directory. */
+/* Reads those of one stage in the directory. Other files are ignored. 0, -ENOMEM, or the negative
+ * errno of reading the directory. */
 int replay_status_read(int dir_fd, Stage stage, ReplayStatusList *ret);

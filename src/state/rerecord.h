@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What `headstart rerecord` asks for: STATE/rerecord-STAGE (docs/formats.md). */
+/* The requests of `headstart rerecord`: STATE/rerecord-STAGE (docs/formats.md). */
 
 #include "base/time-util.h"
 #include "base/uid.h"
@@ -28,16 +28,17 @@ const char *rerecord_name(char buf[static RERECORD_NAME_MAX], Stage stage);
  * errno. */
 int rerecord_write(int state_fd, Stage stage, uint32_t uid, bool exact);
 
-/* Reads it as of `now` (CLOCK_REALTIME). A file that cannot be used is set aside, one that is too
- * old is removed, with a line in the log; neither counts as a request. 0 or a negative errno. */
+/* Reads the request as of `now` (CLOCK_REALTIME). A file that cannot be used is set aside, and one
+ * that is too old is removed, each with a line in the log. Neither counts as a request. 0 or a
+ * negative errno. */
 int rerecord_read(const char *state_dir, usec_t now, Rerecord *ret);
 
-/* True if a request exists. Nothing else is recorded then. */
+/* True if a request exists. While it exists, nothing else is recorded. */
 bool rerecord_is_requested(const Rerecord *r);
 
 /* True if a new recording of that stage of that user (boot: any user) was requested. */
 bool rerecord_matches(const Rerecord *r, Stage stage, uint32_t uid);
 
-/* A stage of that user was recorded: its file is removed, if it asked for that. 0 or a negative
- * errno. */
+/* Call it when a stage of that user was recorded: removes the request that the recording fulfils. 0
+ * or a negative errno. */
 int rerecord_done(const char *state_dir, Rerecord *r, Stage stage, uint32_t uid);

@@ -2,7 +2,8 @@
 
 #include "state/retention.h"
 
-/* The files that one limit is about: those of a kind, of one stage or of all (_STAGE_INVALID). */
+/* The files that one limit covers: those of a kind, of one stage or of all stages
+ * (_STAGE_INVALID). */
 typedef struct Group {
     RetentionKind kind;
     Stage stage;
@@ -18,7 +19,7 @@ static uint64_t size_of(const RetainedFile *f, bool in_bytes)
     return in_bytes ? f->bytes : 1;
 }
 
-/* The total of the owner of `of` in the group. */
+/* The total of the files in the group that have the same owner as `of`. */
 static uint64_t owned(const RetainedFile *files, size_t n, const bool *remove, Group g,
                       const RetainedFile *of, bool in_bytes)
 {
@@ -30,7 +31,7 @@ static uint64_t owned(const RetainedFile *files, size_t n, const bool *remove, G
     return sum;
 }
 
-/* The oldest file of the user who has the most; n if there is none. */
+/* The oldest file of the user with the largest total; n if there is none. */
 static size_t choose_victim(const RetainedFile *files, size_t n, const bool *remove, Group g,
                             bool in_bytes)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Which files of STATE/traces are kept. Pure.
+/* Decides which files of STATE/traces are kept. Pure.
  *
- * Recording stores a trace of each login and session, and what cannot be used is set aside. Without
- * quotas a user who logs in a thousand times a day fills the disk and displaces the traces of
- * others. Therefore each kind of file has a quota of count, bytes and age, and where files of
- * several users share a quota the user who has the most loses the oldest. */
+ * Recording stores a trace of each login and session, and bad files are set aside. Without quotas a
+ * user who logs in a thousand times a day would fill the disk and displace the traces of others.
+ * Therefore each kind of file has a quota of count, bytes and age. If files of several users share
+ * a quota, the user with the largest total loses the oldest file. */
 
 #include "base/macros.h"
 #include "base/time-util.h"
@@ -33,7 +33,8 @@ typedef struct RetentionQuota {
     usec_t age;
 } RetentionQuota;
 
-/* A trace of a desktop takes 0.3 to 1 MB. After 16 half-lives of a week nothing of it counts. */
+/* A trace of a desktop takes 0.3 to 1 MB. After 16 half-lives of a week a trace no longer
+ * counts. */
 #define RETENTION_QUOTAS_DEFAULT                                                \
     (const RetentionQuota[_RETENTION_KIND_MAX])                                 \
     {                                                                           \
@@ -42,7 +43,7 @@ typedef struct RetentionQuota {
     }
 
 /* Sets remove[i] for each of n files that must be removed to keep the quotas. The files are sorted,
- * oldest first. Age is counted up to `now` or to the newest file, whichever is earlier: a clock
- * that ran ahead makes nothing old. */
+ * oldest first. Age is counted up to `now` or to the newest file, whichever is earlier, so that a
+ * clock that ran ahead makes no file old. */
 void retention_choose(const RetainedFile *files, size_t n, const RetentionQuota *quotas, usec_t now,
                       bool *remove);

@@ -32,7 +32,7 @@ int state_directory_lock(int state_fd, usec_t timeout)
 {
     usec_t end = clock_now(CLOCK_MONOTONIC) + timeout;
 
-    /* flock(2) has no time limit, so it is tried again and again. */
+    /* flock(2) has no time limit, so the call is repeated. */
     while (flock(state_fd, LOCK_EX | LOCK_NB) < 0) {
         if (errno != EWOULDBLOCK && errno != EINTR)
             return -errno;

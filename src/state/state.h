@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The state directory (/var/lib/headstart): what lies where in it, and how it is opened, locked,
- * read and replaced. Every program uses it through this folder. Nothing here reports errors but
- * rerecord.h. */
+/* The state directory (/var/lib/headstart): its file names, and how the files are opened, locked,
+ * read and replaced. Every program uses it through this folder. Of this folder only rerecord.h
+ * reports errors itself. */
 
 #include "model/model.h"
 
@@ -15,8 +15,8 @@
 /* Opens the directory; with `create` it is made (0700) if it is missing. 0 or a negative errno. */
 int state_directory_open(const char *path, bool create, int *ret_fd);
 
-/* Keeps other learners and planners out until the descriptor is closed. Waits for them at most that
- * long. 0, -EBUSY (they were not done in that time), or another negative errno. */
+/* Keeps other learners and planners out until the descriptor is closed. Waits at most `timeout` for
+ * them. 0, -EBUSY (they did not finish in time), or another negative errno. */
 int state_directory_lock(int state_fd, usec_t timeout);
 
 /* True if this error means that the content of a file is bad, so that the file is set aside. Errors
@@ -27,12 +27,12 @@ bool state_is_bad_content(int error);
  * line, the caller frees it), or the error of reading. */
 int state_load_model(int state_fd, Model **ret, char **ret_error);
 
-/* Reads from the head of STATE/model.json, as state_write_model() writes it, how many traces were
- * learned, without reading the rest. 0, -ENOENT, -ENODATA (it is not found there), or the error of
- * reading. */
+/* Reads the number of learned traces from the head of STATE/model.json, as state_write_model()
+ * writes it, without reading the rest. 0, -ENOENT, -ENODATA (it is not found there), or the error
+ * of reading. */
 int state_peek_model(int state_fd, uint64_t *ret_n_learned);
 
-/* Replaces STATE/model.json. 0 or a negative errno; then the old one is as it was. */
+/* Replaces STATE/model.json. 0 or a negative errno; then the old file is unchanged. */
 int state_write_model(int state_fd, const Model *m);
 
 /* "boot.pack", "login.pack"; NULL for a stage that has none. */

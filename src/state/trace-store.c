@@ -191,7 +191,7 @@ int state_read_trace(int dir_fd, const char *name, Trace **ret, char **ret_error
     return r < 0 ? r : trace_from_json(text, size, ret, ret_error);
 }
 
-/* STATE/traces as quotas see it. */
+/* The files of STATE/traces, as the quotas count them. */
 typedef struct Stock {
     int fd;
     RetainedFile *files;
@@ -215,7 +215,7 @@ static bool ends_with(const char *name, const char *suffix)
     return l > k && strcmp(name + l - k, suffix) == 0;
 }
 
-/* A marker whose file is gone has no use. */
+/* Removes a marker whose file is gone, because it has no use. */
 static void drop_orphan(const Stock *s, const char *marker)
 {
     _cleanup_free_ char *name = strndup(marker, strlen(marker) - strlen(ATTEMPT_SUFFIX));
@@ -280,7 +280,7 @@ static int describe_files(Stock *s)
             f->bytes = (uint64_t)MAX(st.st_size, 0);
             f->modified = (usec_t)MAX(st.st_mtim.tv_sec, 0) * USEC_PER_SEC;
         } else if (errno != ENOENT) {
-            /* A file of unknown age is not one that is too old. */
+            /* A file of unknown age is not treated as too old. */
             r = -errno;
             break;
         }

@@ -5,7 +5,7 @@
 
 #include "trace/trace.h"
 
-/* The ending of a trace that says nothing of an ordinary session: it is not read again. */
+/* The ending of a trace that is not of an ordinary session; such a trace is not read again. */
 #define TRACE_SKIPPED_SUFFIX ".skipped"
 
 /* Writes the trace to STATE/traces/YYYYMMDDTHHMMSS-STAGE.json (UTC of the stage's start; -2, -3 …
@@ -22,8 +22,8 @@ typedef struct TraceIdentity {
     usec_t duration; /* of the stage; 0 if it is not found */
 } TraceIdentity;
 
-/* Reads that from the head of a trace's file, as trace_store() writes it. -ENODATA if it is not
- * found there (the file may still be a valid trace), or the error of reading. */
+/* Reads the identity from the head of a trace's file, as trace_store() writes it. -ENODATA if it is
+ * not found there (the file may still be a valid trace), or the error of reading. */
 int trace_peek(int dir_fd, const char *name, TraceIdentity *ret);
 
 typedef struct TraceName {
@@ -41,12 +41,12 @@ void trace_names_done(TraceNames *t);
 #define _cleanup_trace_names_ _cleanup_(trace_names_done)
 
 /* Lists the traces in STATE/traces by name. Files with other names are left out. A missing
- * directory has none. 0, -ENOMEM or the error of reading it . */
+ * directory counts as empty. 0, -ENOMEM or the error of reading it. */
 int state_list_traces(int state_fd, TraceNames *ret);
 
-/* Reads a trace of the directory `dir_fd`. *ret_error: what is wrong with the file, or NULL; the
- * caller frees it. 0, what trace_from_json() returns, or the error of reading. Nothing is
- * reported. */
+/* Reads a trace of the directory `dir_fd`. *ret_error: the reason why the file is bad, or NULL; the
+ * caller frees it. 0, the result of trace_from_json(), or the error of reading. The function logs
+ * nothing. */
 int state_read_trace(int dir_fd, const char *name, Trace **ret, char **ret_error);
 
 /* Parses a trace's file name. Pure. 0 or -EINVAL. */
