@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Which of the capabilities a verb needs this process has, so that it can say which is missing. */
+/* Checks which of the capabilities that a verb needs this process has, so that the verb can name
+ * the missing ones. */
 
 #include "base/capability.h"
 #include "base/macros.h"

@@ -18,7 +18,7 @@
 
 #include "config-paths.h"
 
-/* A pack of which more of its files have changed is out of date. */
+/* If more of its files than this have changed, a pack is out of date. */
 #define CHANGED_PERCENT_MAX 10U
 
 void checks_done(Checks *c)
@@ -139,7 +139,7 @@ static void check_packs(Checks *checks, const Context *c, int state_fd)
         checks_add(checks, "packs", CHECK_OK, NULL, NULL, "the packs can be used");
 }
 
-/* Files that could not be used, in the state directory and among the traces. */
+/* Counts the files that were set aside, in the state directory and among the traces. */
 static void check_set_aside(Checks *checks, const Context *c, int state_fd)
 {
     static const char *const places[] = {".", STATE_TRACES};
@@ -201,7 +201,7 @@ void checks_add_state(Checks *checks, const Context *c, int state_fd, const Bene
     check_harm(checks, b);
 }
 
-/* --- what takes longer ------------------------------------------------------------------------ */
+/* --- slower checks ---------------------------------------------------------------------------- */
 
 static void check_model(Checks *checks, const Context *c, int state_fd)
 {

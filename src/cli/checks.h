@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What may keep headstart from helping on this machine: each check says in plain words what was
- * found, what it costs, and what to do. `headstart doctor` shows all checks, `headstart status`
- * those that found a problem and cost little to make. */
+/* Checks what may keep headstart from helping on this machine. Each check says in plain words what
+ * was found, what it costs, and what to do. `headstart doctor` shows all checks. `headstart status`
+ * shows the quick checks that found a problem. */
 
 #include "cli/benefits.h"
 #include "cli/cli.h"
@@ -11,7 +11,7 @@
 typedef enum CheckResult {
     CHECK_OK,
     CHECK_NOTE,    /* headstart works, but less well than it could */
-    CHECK_PROBLEM, /* something does not work until it is mended */
+    CHECK_PROBLEM, /* something does not work until it is repaired */
     _CHECK_RESULT_MAX,
 } CheckResult;
 
@@ -34,7 +34,8 @@ void checks_done(Checks *c);
 
 const char *check_result_to_string(CheckResult r);
 
-/* Adds a check. cost and remedy may be NULL; all are copied, `format` is what was found. */
+/* Adds a check. `format` describes what was found; cost and remedy may be NULL. All texts are
+ * copied. */
 void checks_add(Checks *c, const char *name, CheckResult result, const char *cost,
                 const char *remedy, const char *format, ...) _printf_(6, 7);
 
@@ -43,9 +44,8 @@ void checks_add(Checks *c, const char *name, CheckResult result, const char *cos
 void checks_add_machine(Checks *checks, const Context *c);
 
 /* Checks the state directory without reading the model: switches, packs, files that were set aside,
- * and policies that do harm. state_fd is negative if the directory does not exist. */
+ * and harmful policies. state_fd is negative if the directory does not exist. */
 void checks_add_state(Checks *checks, const Context *c, int state_fd, const Benefits *b);
 
-/* Checks what takes longer: the model, packs against the files on the disk, and control sessions.
- */
+/* Makes the slower checks: the model, packs against the files on the disk, and control sessions. */
 void checks_add_thorough(Checks *checks, const Context *c, int state_fd, const Benefits *b);

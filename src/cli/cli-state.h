@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The state directory for the verbs: errors are reported. */
+/* The state directory for the verbs; these functions report errors. */
 
 #include "cli/cli.h"
 #include "state/state.h"
 
-/* As state_directory_open() on --state=. 0, -ENOENT (not reported: it does not exist and `create`
- * is false), or another error that was reported. */
+/* Like state_directory_open() on --state=. 0, -ENOENT (not reported: the directory does not exist
+ * and `create` is false), or another error that was reported. */
 int cli_state_open(const Context *c, bool create, int *ret_fd);
 
 /* As state_directory_lock(). Waits for five seconds, or as a service (--quiet) for four minutes,
@@ -15,8 +15,8 @@ int cli_state_open(const Context *c, bool create, int *ret_fd);
  * reported. */
 int cli_state_lock(const Context *c, int state_fd);
 
-/* As early_pack_update() for this state directory. 0, or an error that was reported. */
+/* Like early_pack_update() for this state directory. 0, or an error that was reported. */
 int cli_state_update_early_pack(const Context *c, int state_fd, const void *bytes, size_t size);
 
-/* As state_write_model(). 0, or an error that was reported. */
+/* Like state_write_model(). 0, or an error that was reported. */
 int cli_state_write_model(const Context *c, int state_fd, const Model *m);

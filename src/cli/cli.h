@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What all verbs of `headstart` share. Each verb has a file (verb-NAME.c) and an entry in the table
+/* Shared by all verbs of `headstart`. Each verb has a file (verb-NAME.c) and an entry in the table
  * of verbs (main.c). It declares its options and its number of arguments, so that --help, the
  * parser and the tests use the same declaration. */
 
@@ -38,7 +38,7 @@ typedef struct Verb {
     const char *summary;                   /* one line without a period at the end */
     const char *description;               /* NULL: none */
     const Option *options; /* ends with an entry of id 0; NULL: the verb has no options */
-    bool takes_command;    /* options after the first argument are a command's */
+    bool takes_command;    /* options after the first argument belong to a command */
     /* Returns the exit status, or a negative errno or CLI_* that was reported. */
     int (*run)(Context *c);
 } Verb;
@@ -76,7 +76,7 @@ int cli_next_option(Context *c, const char **ret_value);
 /* The arguments after the options: a NULL-terminated part of argv. */
 char **cli_arguments(const Context *c, int *ret_n);
 
-/* Handles the global options, for a verb that has no options. 0, or as above. */
+/* Handles the global options for a verb without options. 0, or as above. */
 int cli_no_options(Context *c);
 
 /* Runs another verb as if with --quiet, with one of its options (or NULL). 0 or its error, which it
@@ -94,7 +94,7 @@ int cli_usage_error(const Context *c, const char *format, ...) _printf_(2, 3);
  * -abs(error), or -EIO for 0, for the caller to return. */
 int cli_error(int error, const char *format, ...) _printf_(2, 3);
 
-/* The same for an error that does not stop the verb. */
+/* Reports an error that does not stop the verb. */
 void cli_warning(int error, const char *format, ...) _printf_(2, 3);
 
 /* Parse an option's argument. 0, or CLI_WRONG_USAGE, reported. */
@@ -105,8 +105,8 @@ int cli_parse_uid(const Context *c, const char *value,
 /* --- output.c --------------------------------------------------------------------------------- */
 
 /* Sets the character encoding of the locale, which aligns tables and decides how file names are
- * printed. It is UTF-8 if the environment sets no locale, as file names are UTF-8 on nearly every
- * system. For main(). */
+ * printed. Without a locale in the environment it is UTF-8, because file names are UTF-8 on nearly
+ * every system. For main(). */
 void cli_set_locale(void);
 
 /* Print the table, or its only row as fields: as text, or as JSON with --json=. 0, or an error that

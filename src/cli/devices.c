@@ -35,7 +35,7 @@ typedef struct Devices {
     bool changed;
 } Devices;
 
-/* NULL: nothing names the disk, or out of memory. */
+/* NULL if nothing identifies the disk, or out of memory. */
 static char *identity_of(const Volume *v)
 {
     char *identity = NULL;
@@ -53,8 +53,8 @@ const DeviceRecord *devices_find(DeviceStore *s, const Volume *v)
     return identity ? device_store_find(s, v->uuid, identity) : NULL;
 }
 
-/* Where the packs that will be replaced have their data: these places hold data, and the next packs
- * will read most of them. */
+/* Reads where the packs that will be replaced have their data. These places hold data, and the next
+ * packs will contain most of them. */
 static void read_places(int state_fd, const Volume *v, RangeSet *ret)
 {
     for (Stage stage = 0; stage < _STAGE_MAX; stage++)
@@ -214,7 +214,7 @@ static void apply(const DeviceRecord *d, Volume *v)
               e.seeks_clear ? "" : "; too few measurements");
 }
 
-/* Measures the device if that is still allowed, and applies what is known of it. */
+/* Measures the device if the mode still allows it, and applies its record. */
 static void load_volume(Devices *x, DevicesMode mode, Volume *v)
 {
     _cleanup_free_ char *identity = identity_of(v);

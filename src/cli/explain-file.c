@@ -13,14 +13,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Applications that are named of a file. */
+/* The most applications that are named for a file. */
 #define APPLICATIONS_NAMED 3U
 
-/* What a pack holds of a file. */
+/* The part of a pack for one file. */
 typedef struct PackEntry {
     bool has_pack, found;
     double probability; /* of the file */
-    double least;       /* least probability of a file of the pack */
+    double least;       /* lowest probability of a file of the pack */
     uint64_t bytes;     /* of the file in the pack */
     uint64_t total;     /* of the pack */
 } PackEntry;
@@ -85,7 +85,7 @@ static PackEntry search_pack(int state_fd, Stage stage, uint32_t uid, const char
     return e;
 }
 
-/* --- why -------------------------------------------------------------------------------------- */
+/* --- the reason ------------------------------------------------------------------------------- */
 
 static const ModelStageFile *find_use(const ModelStage *g, uint32_t file)
 {
@@ -95,7 +95,7 @@ static const ModelStageFile *find_use(const ModelStage *g, uint32_t file)
     return NULL;
 }
 
-/* True if a set for that stage and user may hold the file. */
+/* True if a set for that stage and user may contain the file. */
 static bool is_allowed(const ModelStage *g, const struct stat *st)
 {
     uint32_t user = g->stage == STAGE_BOOT  ? OWNERSHIP_SYSTEM
@@ -227,8 +227,8 @@ static int by_probability(const void *a, const void *b)
     return strcmp(x->path, y->path);
 }
 
-/* The files that the application uses, the most probable first; without rows if it is none. NULL if
- * out of memory. */
+/* The files that the application uses, the most probable first. Without rows if the path is not an
+ * application. NULL if out of memory. */
 static Table *use_table(const Model *m, uint32_t file, uint64_t limit)
 {
     static const Column columns[] = {
@@ -263,7 +263,7 @@ static Table *use_table(const Model *m, uint32_t file, uint64_t limit)
     return t;
 }
 
-/* The file of the application with that name, in any stage. MODEL_NONE: there is none. */
+/* The file of the application with that name, in any stage. MODEL_NONE if there is none. */
 static uint32_t find_application(const Model *m, const char *name)
 {
     for (size_t i = 0; i < m->n_stages; i++)

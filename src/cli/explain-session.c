@@ -13,7 +13,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* So many of the newest sessions are searched. */
+/* The number of newest sessions that are searched. */
 #define SEARCHED 256U
 
 typedef struct UsedFile {
@@ -26,7 +26,7 @@ typedef struct UsedFiles {
     size_t n, allocated;
 } UsedFiles;
 
-/* What is shown of a session. */
+/* The facts that are shown of a session. */
 typedef struct Explanation {
     SessionRecord session;
     SessionExclusion exclusion;
@@ -82,7 +82,7 @@ static void note_file(void *arg, const FileUsage *f)
     l->n += !x->failed;
 }
 
-/* The trace of the session. NULL if it is not kept any more, or cannot be read. */
+/* Finds the trace of the session. NULL if it was removed or cannot be read. */
 static Trace *find_trace(int state_fd, const SessionRecord *s)
 {
     _cleanup_trace_names_ TraceNames names = {0};

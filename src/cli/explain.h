@@ -6,7 +6,7 @@
 #include "cli/cli.h"
 
 /* Says for each stage and user whether the file is in the pack, and why. A name without "/" is that
- * of an application. 0, or an error that was reported (-ENOENT: nothing is known of it). */
+ * of an application. 0, or an error that was reported (-ENOENT: the name is unknown). */
 int explain_file(const Context *c, int state_fd, const char *name, uint64_t limit);
 
 /* Says what the newest boot or login replayed and why, what it missed and what it wasted. 0, or an

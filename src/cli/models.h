@@ -7,8 +7,8 @@
 #include "cli/cli.h"
 #include "model/model.h"
 
-/* Reads a model and moves its times back to now if its clock is ahead: it would outweigh all other
- * models. 0, or an error that was reported. */
+/* Reads a model. If its clock is ahead, moves its times back to now, because otherwise it would
+ * outweigh all other models. 0, or an error that was reported. */
 int models_load(const char *path, usec_t now, Model **ret);
 
 /* Adds `m`, which was read from `path`, to *sum (NULL: an empty sum). Frees `m`. 0, or an error
@@ -18,6 +18,6 @@ int models_add(Model **sum, Model *m, const char *path);
 /* Writes the model to a file, or for "-" to standard output. 0, or an error that was reported. */
 int models_save(const Model *m, const char *path);
 
-/* The model that the distribution ships, ROOT/usr/share/headstart/default.model: *ret is NULL if
- * it does not exist or cannot be used, which is reported. 0 or -ENOMEM. */
+/* Reads the model that the distribution ships, ROOT/usr/share/headstart/default.model. *ret is NULL
+ * if it does not exist, or if it cannot be used, which is reported. 0 or -ENOMEM. */
 int models_load_default(const Context *c, Model **ret);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What `headstart plan` prints. */
+/* Prints the results of `headstart plan`. */
 
 #include "cli/planning.h"
 
@@ -84,7 +84,7 @@ void planning_add_summary(Planning *p, uint32_t uid, const PackContent *content,
               *skipped ? skipped : NULL);
 }
 
-/* What replay would do, in its order. */
+/* The operations of replay, in their order. */
 static Table *operation_table(const PackContent *content)
 {
     static const Column columns[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Plans one pack for `headstart plan`, and loads what all packs are planned from. */
+/* Plans one pack for `headstart plan`, and loads the inputs of all packs. */
 
 #include "cli/planning.h"
 #include "cli/benefits.h"
@@ -22,7 +22,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* A plan with fewer files than this is not cut further when memory is short. */
+/* If memory is short, plans are cut down to this number of files at the least. */
 #define FILES_MIN 64U
 
 void planning_done(Planning *p)
@@ -36,8 +36,8 @@ void planning_done(Planning *p)
     json_object_put(p->operations);
 }
 
-/* Sets how often a control session is needed, and which policies do harm. 0, or an error that was
- * reported. */
+/* Computes how often a control session is needed, and which policies do harm. 0, or an error that
+ * was reported. */
 static int read_history(Planning *p)
 {
     usec_t now = clock_now(CLOCK_REALTIME);
@@ -85,7 +85,8 @@ int planning_load(Planning *p)
     r = volume_table_read(AT_FDCWD, p->root, &p->volumes);
     if (r < 0)
         return cli_error(r, "cannot tell what is mounted: %m");
-    /* Without a model of its own, a machine without volumes has nothing to plan: no error. */
+    /* A machine without volumes and without a model of its own has nothing to plan, which is no
+     * error. */
     if (p->volumes.n == 0 && !p->model)
         return 0;
     if (p->volumes.n == 0)
@@ -132,8 +133,8 @@ static uint64_t choose_salt(const Planning *p, const char *name)
     return salt;
 }
 
-/* Where the recording of most boots began with headstartd, nothing was learned of what the system
- * manager reads before, and the shipped model supplies it. 0 or -ENOMEM. */
+/* If the recording of most boots began with headstartd, the model lacks what the system manager
+ * reads before that. The shipped model supplies it. 0 or -ENOMEM. */
 static int add_beginning(const Planning *p, Prediction *boot)
 {
     _cleanup_prediction_ Prediction *shipped = NULL;
@@ -145,7 +146,7 @@ static int add_beginning(const Planning *p, Prediction *boot)
     r = model_predict_stage(p->shipped, STAGE_BOOT, UID_INVALID, &shipped);
     if (r >= 0)
         r = prediction_append(boot, shipped, 0);
-    boot->ready = ready; /* it is this machine's boot */
+    boot->ready = ready; /* the times stay those of this machine's boot */
     boot->stalled = stalled;
     return r;
 }
@@ -171,7 +172,7 @@ static int predict(const Planning *p, Stage stage, uint32_t uid, Prediction **re
     return model_predict_stage(p->shipped, stage, uid, ret);
 }
 
-/* Where most logins are automatic nobody waits at a greeter, and one sweep serves the boot and the
+/* If most logins are automatic, no user waits at a greeter, and one sweep serves the boot and the
  * login. Adds the login to what the boot needs. 0 or -ENOMEM. */
 static int add_autologin(const Planning *p, Prediction *boot)
 {
@@ -197,7 +198,7 @@ typedef struct PackJob {
     PlanSummary summary;
     void *bytes;
     size_t size;
-    Policy configured; /* _POLICY_INVALID: it is chosen */
+    Policy configured; /* _POLICY_INVALID: the planner chooses it */
 } PackJob;
 
 static void pack_job_done(PackJob *j)
@@ -246,7 +247,7 @@ static int compile(const Planning *p, PackJob *j, const Prediction *prediction)
     if (r >= 0)
         r = plan_predict(&p->volumes, &j->parameters, j->configured,
                          (StageMeasured){prediction->ready, prediction->stalled}, j->content);
-    /* What was measured outweighs what was predicted. */
+    /* A measured effect outweighs a prediction. */
     if (r >= 0 && (int)j->configured < 0 && p->harmful[j->stage]) {
         j->content->policy = POLICY_OFF;
         j->content->reason = POLICY_REASON_HARMFUL;
@@ -258,9 +259,9 @@ static int compile(const Planning *p, PackJob *j, const Prediction *prediction)
     return r;
 }
 
-/* Compiles what is predicted. If memory is short or the result does not fit into a pack, compiles
- * the likeliest quarter of the files, then a quarter of those, and so on: a smaller pack is better
- * than none. */
+/* Compiles the predicted objects. If memory is short or the result does not fit into a pack,
+ * compiles the likeliest quarter of the files, then a quarter of those, and so on: a smaller pack
+ * is better than none. */
 static int compile_what_fits(const Planning *p, PackJob *j, Prediction *prediction)
 {
     int r = compile(p, j, prediction);
@@ -281,8 +282,8 @@ static int write_pack(const Planning *p, const PackJob *j)
     if (r < 0)
         return cli_error(r, "%s/%s: %m", p->c->state, j->name);
     if (j->stage == STAGE_BOOT)
-        (void)cli_state_update_early_pack(p->c, p->state_fd, j->bytes,
-                                          j->size); /* the callee reports errors */
+        /* The function reports errors itself. */
+        (void)cli_state_update_early_pack(p->c, p->state_fd, j->bytes, j->size);
     return 0;
 }
 

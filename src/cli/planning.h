@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the source files of `headstart plan` share. */
+/* Shared by the source files of `headstart plan`. */
 
 #include "cli/cli.h"
 #include "model/model.h"
@@ -37,8 +37,8 @@ int planning_load(Planning *p);
 int planning_set_budget(Planning *p, const Config *config);
 
 /* Plans one pack: the pack of a stage for any user (`uid` UID_INVALID), or the pack of one user.
- * Writes it, or prints it with --dry-run. 1: planned; 0: nothing is known of this stage and user; a
- * negative errno, which was reported: the old pack stays. */
+ * Writes it, or prints it with --dry-run. 1: planned; 0: the model knows nothing of this stage and
+ * user; a negative errno, which was reported: the old pack stays. */
 int planning_make_pack(Planning *p, Stage stage, uint32_t uid);
 
 /* The table of planned packs, and a function that adds a row to it. */

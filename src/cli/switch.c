@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* headstart enable and disable: all units by systemctl, and a mark file that keeps off the units
- * that hooks and timers start. */
+/* headstart enable and disable: switch all units with systemctl, and set a mark file that prevents
+ * the units that hooks and timers start. */
 
 #include "cli/switch.h"
 #include "base/atomic-file.h"
@@ -10,7 +10,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-/* Below the root. Every unit has ConditionPathExists=! on this file. */
+/* Below the root. Every unit has ConditionPathExists=! on this file, which lies below the root. */
 #define MARK_DIRECTORY "etc/headstart"
 #define MARK           "disabled"
 
@@ -43,7 +43,7 @@ static int open_mark_directory(const Context *c, bool create, int *ret)
 static int set_mark(const Context *c, bool disabled)
 {
     static const char text[] =
-            "headstart disable has put this here; headstart enable takes it away.\n";
+            "'headstart disable' has created this file; 'headstart enable' removes it.\n";
     _cleanup_close_ int fd = -EBADF;
     int r = open_mark_directory(c, disabled, &fd);
 
@@ -108,7 +108,7 @@ int switch_headstart(Context *c, bool enable)
         return cli_error(EOPNOTSUPP, "--now: this system was not booted with systemd");
     if (access(c->root, F_OK) < 0)
         return cli_error(errno, "--root=%s: %m", c->root);
-    /* An interruption between the two steps leaves headstart off. */
+    /* If the process is killed between the two steps, headstart stays off. */
     r = enable ? switch_units(c, true, false) : set_mark(c, true);
     if (r >= 0)
         r = enable ? set_mark(c, false) : switch_units(c, false, now);
@@ -121,8 +121,8 @@ int switch_headstart(Context *c, bool enable)
     if (!c->quiet)
         puts(enable ? now ? "Enabled, and recording." : "Enabled, from the next boot on."
              : now  ? "Disabled, and stopped. What was learned is kept; 'headstart forget' "
-                      "throws it away."
+                      "deletes it."
                     : "Disabled, from the next boot on. What was learned is kept; 'headstart "
-                      "forget' throws it away.");
+                      "forget' deletes it.");
     return 0;
 }

@@ -42,7 +42,7 @@ static int run(Context *c)
 
     if (r < 0)
         return r;
-    /* What cannot be used was reported when the configuration was read at the start. */
+    /* Lines that cannot be used were reported when the configuration was read at the start. */
     r = config_load(c->system_fd, NULL, NULL, &config, &sources);
     return r < 0 ? cli_error(r, "cannot read the configuration: %m") : print(c, &config, &sources);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* headstart evaluate: hands over to headstart-evaluate, which knows the verb's options. */
+/* headstart evaluate: runs headstart-evaluate, which knows the verb's options. */
 
 #include "cli/cli.h"
 #include "cli/program.h"
@@ -28,7 +28,7 @@ static int run(Context *c)
     r = cli_find_program(PROGRAM, "evaluate", program, sizeof(program));
     if (r < 0)
         return r;
-    /* The options before the verb, then what follows the verb. */
+    /* The options before the verb come first, then those after the verb. */
     argv[n++] = program;
     argv[n++] = state;
     argv[n++] = json[c->json];

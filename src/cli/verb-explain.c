@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* headstart explain: why a file is in a pack or not, and why a session was replayed as it was. */
+/* headstart explain: why a file is in a pack or not, and why a session was replayed in its way. */
 
 #include "base/parse.h"
 #include "cli/cli-state.h"

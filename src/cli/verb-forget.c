@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* headstart forget: deletes what was recorded and learned, all of it or that of a stage or user. */
+/* headstart forget: deletes recordings and everything that was learned from them, or the part of
+ * one stage or user. */
 
 #include "base/directory.h"
 #include "cli/cli-state.h"
@@ -53,7 +54,8 @@ static bool has_suffix(const char *name, const char *suffix)
     return n > l && strcmp(name + n - l, suffix) == 0;
 }
 
-/* True if the trace is to be deleted. A trace that cannot be read may belong to any user. */
+/* True if the trace is to be deleted. A trace that cannot be read may belong to any user, so it is
+ * deleted. */
 static bool is_affected(const Forgetting *f, int dir_fd, const char *name)
 {
     _cleanup_free_ char *error = NULL;
@@ -144,7 +146,7 @@ static int forget_history(const Forgetting *f)
     return r < 0 ? cli_error(r, "%s/" HISTORY_FILE ": %m", f->c->state) : 0;
 }
 
-/* The prefetcher keeps what it has learned in memory and would save it again: SIGHUP makes it load
+/* The prefetcher keeps what it has learned in memory and would save it again. SIGHUP makes it load
  * the model. Fails silently if headstartd does not run. */
 static void reload_headstartd(const Context *c)
 {
@@ -161,8 +163,8 @@ static int forget(Forgetting *f)
     r = cli_state_lock(f->c, f->state_fd);
     if (r < 0)
         return r;
-    /* The model is deleted before the traces that it can be made from: an interruption deletes too
-     * much, never too little. */
+    /* The model is deleted before the traces from which it can be made again, so that an
+     * interruption deletes too much rather than too little. */
     r = drop(f, f->state_fd, STATE_MODEL);
     if (r >= 0)
         r = cli_state_update_early_pack(f->c, f->state_fd, NULL, 0);
@@ -174,7 +176,7 @@ static int forget(Forgetting *f)
         r = forget_history(f);
     if (r < 0)
         return r;
-    closep(&f->state_fd); /* and the lock with it */
+    closep(&f->state_fd); /* this also releases the lock */
     reload_headstartd(f->c);
     if (!is_partial(f) || f->n_left == 0)
         return 0;

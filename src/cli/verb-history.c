@@ -73,7 +73,7 @@ static json_object *flags_json(unsigned flags)
     return a;
 }
 
-/* What replay did, in a word. */
+/* The action of replay, in one word. */
 static const char *replay_word(const SessionRecord *s)
 {
     if (session_was_replayed(s))

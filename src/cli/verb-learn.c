@@ -19,12 +19,12 @@
 #include <signal.h>
 #include <string.h>
 
-/* A file that fewer sessions used is dropped: it is a temporary file whose name will not occur
- * again. */
+/* A file that a smaller share of sessions used is dropped, because it is a temporary file whose
+ * name will not occur again. */
 #define PRUNE_PROBABILITY 0.01
 
-/* If this cannot be allocated, the machine is out of memory. If it can, and a file still needs more
- * memory than there is, the file is too large. */
+/* If this allocation fails, the machine is out of memory. If it succeeds, and a file still needs
+ * more memory than there is, the file is too large. */
 #define MEMORY_PROBE_BYTES (1U << 20)
 
 enum {
@@ -43,7 +43,7 @@ typedef struct Learning {
     Model *model;
     Table *table; /* the result of each trace */
     bool anew;    /* the old model cannot be continued */
-    bool unsaved; /* the model knows the last trace, the disk does not */
+    bool unsaved; /* the model contains the last trace, but the file does not */
     char boot_id[ATTEMPT_BOOT_ID_MAX];
     uint64_t n_learned, n_failed;
     uint64_t n_dropped; /* files that the model had no room for */
@@ -66,8 +66,8 @@ static const Column trace_columns[] = {
         {0},
 };
 
-/* Blocks signals that end the program during a try: otherwise the marker of the try would blame the
- * file for the end. */
+/* Blocks signals that end the program during a try. Otherwise the marker of the try would count
+ * against the file. */
 static void block_requests(sigset_t *ret_before)
 {
     sigset_t requests;
@@ -79,7 +79,7 @@ static void block_requests(sigset_t *ret_before)
     sigprocmask(SIG_BLOCK, &requests, ret_before);
 }
 
-/* True if not even a little memory is left: then a failed allocation says nothing about a file. */
+/* True if not even a little memory is left. A failed allocation is then not the fault of a file. */
 static bool memory_is_short(void)
 {
     /* Volatile: otherwise the compiler drops an allocation that nothing uses. */
@@ -112,8 +112,8 @@ static int save_model(Learning *l)
     return cli_state_write_model(l->c, l->state_fd, l->model);
 }
 
-/* Refuses a trace that cannot be learned because of its own content. If it is in the state
- * directory, it is set aside. Learning goes on with the next trace. */
+/* Refuses a trace that cannot be learned because of its content. If it is in the state directory,
+ * it is set aside. Learning continues with the next trace. */
 static int refuse_trace(Learning *l, int dir_fd, const char *name, const char *shown, bool own,
                         const char *reason)
 {
@@ -170,8 +170,8 @@ static int read_and_learn(Learning *l, int dir_fd, const char *name, Trace **ret
     return *ret_unfit ? 1 : learn_one(l, *ret, ret_dropped);
 }
 
-/* Reports a trace of no ordinary session. If dir_fd is a directory (not -EBADF), renames the trace
- * in it, so that it is not read again. 0 or -ENOMEM, reported. */
+/* Reports a trace that is not of an ordinary session. If dir_fd is a directory (not -EBADF),
+ * renames the trace in it, so that it is not read again. 0 or -ENOMEM, reported. */
 static int skip_trace(Learning *l, int dir_fd, const char *name, const char *shown, const Trace *t,
                       const char *unfit)
 {
@@ -196,8 +196,8 @@ static int learn_trace(Learning *l, int dir_fd, const char *name, const char *sh
     size_t dropped = 0;
     int r = read_and_learn(l, dir_fd, name, &t, &unfit, &dropped, &error);
 
-    /* json-c does not say whether a text is wrong or memory ran out. A file is blamed only if it
-     * fails twice while there is memory. */
+    /* json-c does not say whether a text is wrong or memory ran out. A file counts as bad only if
+     * it fails twice while there is memory. */
     if (r == -ENOMEM || state_is_bad_content(r)) {
         if (memory_is_short())
             return cli_error(ENOMEM, "%s: %m", shown);
@@ -214,7 +214,7 @@ static int learn_trace(Learning *l, int dir_fd, const char *name, const char *sh
     }
     if (r < 0 && undo_partly_learned(l) < 0)
         return cli_error(r, "%s: %m", shown);
-    /* A trace that was read, but cannot be learned, is at fault itself. */
+    /* A trace that was read, but cannot be learned, is bad itself. */
     if (r < 0)
         return refuse_trace(l, dir_fd, name, shown,
                             own && (t || r == -ENOMEM || state_is_bad_content(r)),
@@ -255,8 +255,8 @@ static int try_trace(Learning *l, int dir_fd, const char *name, const char *show
 /* --- the traces of the state directory -------------------------------------------------------- */
 
 /* True if the model knows the trace by its head; then the rest need not be read. Parsing a trace of
- * 20,000 accesses takes longer than learning it. Names alone do not identify a trace: where the
- * clock starts again with each boot, names occur again. */
+ * 20,000 accesses takes longer than learning it. A name alone does not identify a trace: if the
+ * clock starts again with each boot, names repeat. */
 static bool known_by_head(const Model *m, int dir_fd, const char *name)
 {
     TraceIdentity id;
@@ -301,8 +301,8 @@ static int learn_state(Learning *l)
 
 /* --- the model -------------------------------------------------------------------------------- */
 
-/* Like state_load_model(). Also -E2BIG if an earlier learning was killed while it read the model.
- * *ret_at_fault: the model itself is the reason of the failure. */
+/* Like state_load_model(). Returns -E2BIG also if an earlier learning was killed while it read the
+ * model. *ret_at_fault: the failure is the fault of the model itself. */
 static int try_model(Learning *l, bool *ret_at_fault, char **ret_error)
 {
     sigset_t before;
@@ -316,7 +316,7 @@ static int try_model(Learning *l, bool *ret_at_fault, char **ret_error)
         r = -E2BIG;
     } else if (r == 0) {
         r = state_load_model(l->state_fd, &l->model, ret_error);
-        /* As of a trace: it is blamed only if it fails twice while there is memory. */
+        /* As for a trace, the model counts as bad only if it fails twice while there is memory. */
         if ((r == -ENOMEM || state_is_bad_content(r)) && !memory_is_short()) {
             free(*ret_error);
             *ret_error = NULL;
@@ -418,7 +418,7 @@ static int run(Context *c)
         r = learn_state(&l);
     for (int i = 0; r >= 0 && i < n; i++)
         r = learn_trace(&l, AT_FDCWD, args[i], args[i], false);
-    /* Only after the model that learned these traces is on the disk. */
+    /* The quotas are applied only after the model that contains these traces is on the disk. */
     if (r >= 0)
         apply_quotas(&l);
     if (l.n_dropped > 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* headstart metrics: figures as OpenMetrics text (OpenMetrics 1.0), for the textfile collector of
- * node_exporter. They name no user and no path. */
+ * node_exporter. They contain no user and no path. */
 
 #include "base/atomic-file.h"
 #include "base/clock.h"
@@ -20,7 +20,7 @@ static const Option options[] = {
         {0},
 };
 
-/* Begins a metric family. All are gauges. */
+/* Begins a metric family. Every metric is a gauge. */
 static void family(FILE *f, const char *name, const char *unit, const char *help)
 {
     fprintf(f, "# TYPE headstart_%s gauge\n", name);
@@ -73,7 +73,7 @@ static const SessionRecord *newest(const Benefits *b, Stage stage)
     return NULL;
 }
 
-/* One figure of the newest session of each stage. */
+/* Writes one figure of the newest session of each stage. */
 static void write_newest(FILE *f, const Benefits *b, const char *name, const char *unit,
                          const char *help, size_t offset, double scale)
 {

@@ -39,15 +39,16 @@ static const Option options[] = {
         {0},
 };
 
-/* What the options ask for. */
+/* The requests of the options. */
 typedef struct Request {
     Stage only;    /* _STAGE_INVALID: both */
     uint32_t user; /* UID_INVALID: all */
-    Config config; /* with what the options change in it */
+    Config config; /* with the changes by options */
     bool if_changed;
 } Request;
 
-/* Packs of users of whom the model knows no login any more: it has faded, or was forgotten. */
+/* Removes packs of users of whom the model knows no login any more, because it has faded or was
+ * deleted. */
 static int drop_stale_packs(const Planning *p)
 {
     _cleanup_closedir_ DIR *dir = NULL;
@@ -73,8 +74,8 @@ static int drop_stale_packs(const Planning *p)
     return 0;
 }
 
-/* One user's failure, or one stage's, leaves the others their packs. Where nothing can be written,
- * that is reported once. 0, or an error that was reported and holds for all packs. */
+/* If planning fails for one user or stage, the others still get their packs. If nothing can be
+ * written, that is reported once. 0, or an error that was reported and holds for all packs. */
 static int make_pack(Planning *p, Stage stage, uint32_t uid)
 {
     int r = planning_make_pack(p, stage, uid);
@@ -180,7 +181,7 @@ static bool is_current(const Context *c)
     return cli_state_open(c, false, &fd) >= 0 && packs_are_current(fd, c->system_fd, c->root);
 }
 
-/* Makes the packs that were asked for and removes those that no stage needs any more. */
+/* Makes the requested packs and removes those that no stage needs any more. */
 static int make_packs(Planning *p, const Request *q)
 {
     bool everyone = q->user == UID_INVALID;

@@ -44,7 +44,7 @@ typedef struct Recording {
     pid_t child;     /* 0: no command */
     int exit_status; /* of the command */
     int start_fd;    /* closing it starts the command */
-    int failed_fd;   /* the child writes the errno of exec to it */
+    int failed_fd;   /* the child writes the errno of execve(2) to it */
 } Recording;
 
 static void recording_done(Recording *r)
@@ -152,7 +152,7 @@ static int prepare_child(Recording *r, char **argv)
 
 /* --- the recording ---------------------------------------------------------------------------- */
 
-/* Reports an output that cannot be written before the recording, not after it. */
+/* Reports an output that cannot be written before the recording begins. */
 static int check_output(const Recording *r)
 {
     _cleanup_free_ char *copy = NULL;
@@ -170,7 +170,7 @@ static int check_output(const Recording *r)
 static int open_recorder(Recording *r)
 {
     static const int needed[] = {CAP_SYS_ADMIN, CAP_DAC_READ_SEARCH, -1};
-    /* Whoever names an output file decides what may be written there. */
+    /* The user who names an output file decides which names may be written there. */
     RecorderOptions o = {
             .root = r->c->root, .exact = r->exact, .store = r->output ? NULL : r->c->state};
     _cleanup_free_ char *error = NULL;
@@ -179,8 +179,8 @@ static int open_recorder(Recording *r)
 
     if (capability_missing(needed, missing, sizeof(missing)))
         return cli_error(EPERM, "recording needs %s", missing);
-    /* The original read-ahead is stored in the directory. Otherwise the directory only says whether
-     * something was replayed. */
+    /* The original read-ahead is stored in the directory. Otherwise the directory is only needed to
+     * see whether something was replayed. */
     if (r->exact && (k = make_directories(HEADSTART_RUN_DIR, 0755)) < 0)
         return cli_error(k, HEADSTART_RUN_DIR ": %m");
     if (access(HEADSTART_RUN_DIR, F_OK) == 0)

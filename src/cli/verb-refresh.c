@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* headstart refresh: finds files again that have changed since they were learned, as after an
- * upgrade of packages. The new file continues with what the model knows of the old one. */
+/* headstart refresh: finds files that have changed since they were learned, for example after an
+ * upgrade of packages. The new file gets what the model knows of the old one. */
 
 #include "base/atomic-file.h"
 #include "base/directory.h"
@@ -45,16 +45,16 @@ typedef struct Planned {
 typedef struct Refresh {
     const Context *c;
     int state_fd;
-    RefreshRequest request; /* as it was when the refresh began */
-    Model *model; /* NULL: nothing was learned, and packs contain what the distribution ships */
+    RefreshRequest request; /* the request as it was when the refresh began */
+    Model *model; /* NULL: nothing was learned, and packs contain the files of the shipped model */
     VolumeTable volumes;
     char root[PATH_MAX];
     Planned *planned;
     char **to; /* new names of the model's files, for model_move_files() */
     Table *table;
     uint64_t n_changed, n_renamed, n_gone, n_unknown;
-    /* The path component that was looked for last, and its successor. Cached, because a whole
-     * directory is often renamed. */
+    /* The path component of the last search, and its successor. Cached, because a whole directory
+     * is often renamed. */
     char gone[PATH_MAX], successor[NAME_MAX + 1];
 } Refresh;
 
@@ -75,7 +75,7 @@ static void refresh_done(Refresh *x)
     closep(&x->state_fd);
 }
 
-/* --- what the packs say ----------------------------------------------------------------------- */
+/* --- files in the packs ----------------------------------------------------------------------- */
 
 static int note_planned(Refresh *x, const char *mountpoint, const Pack *pack, const PackFile *f)
 {
@@ -147,13 +147,13 @@ static int read_packs(Refresh *x)
     return r < 0 ? cli_error(r, "%m") : 0;
 }
 
-/* --- what has become of a file ---------------------------------------------------------------- */
+/* --- the new state of a file ------------------------------------------------------------------ */
 
 static bool has_changed(const Planned *p, const struct stat *st)
 {
     if (p->inode != st->st_ino)
         return true;
-    /* A directory, or a file that is written in place, is the same as long as its inode is. */
+    /* A directory, or a file that is written in place, is unchanged while its inode is the same. */
     if (p->volatile_content)
         return false;
     return p->size != (uint64_t)st->st_size || p->mtime_nsec != timespec_nsec(&st->st_mtim) ||
@@ -251,7 +251,7 @@ static int follow(Refresh *x, const char *path, size_t above, char **ret)
         *ret = NULL;
         return -ENOMEM;
     }
-    /* A successor that the model knows already keeps its own history. */
+    /* A successor that the model already knows keeps its own history. */
     if (model_find_file(x->model, *ret) != MODEL_NONE || stat_below(x, *ret, &st) < 0 ||
         !(S_ISREG(st.st_mode) || S_ISDIR(st.st_mode))) {
         free(*ret);
@@ -310,7 +310,7 @@ static int examine_files(Refresh *x)
     return 0;
 }
 
-/* --- all of it -------------------------------------------------------------------------------- */
+/* --- the whole refresh ------------------------------------------------------------------------ */
 
 static bool is_stale(const Refresh *x)
 {
@@ -330,7 +330,8 @@ static int load(Refresh *x)
         return r;
     x->request = refresh_request_read(x->state_fd);
     r = state_load_model(x->state_fd, &x->model, &error);
-    /* Without a model there is nothing to move, but the files of shipped packs may have changed. */
+    /* Without a model there is no name to change, but the files of shipped packs may have
+     * changed. */
     if (r == -ENOENT && packs_exist(x->state_fd))
         return 0;
     if (r < 0)

@@ -88,8 +88,8 @@ static int parse_options(Context *c, Request *q)
     return 0;
 }
 
-/* Writes one request per stage, because units have conditions on them. 0, or an error that was
- * reported. */
+/* Writes one request per stage, because each unit has a condition on its own request. 0, or an
+ * error that was reported. */
 static int write_requests(const Context *c, const Request *q)
 {
     _cleanup_close_ int fd = -EBADF;
@@ -101,7 +101,7 @@ static int write_requests(const Context *c, const Request *q)
         if (r < 0)
             cli_error(r, "%s/%s: %m", c->state, rerecord_name(name, s));
     }
-    /* Early boot may see the copy of the boot pack and not the request: the copy goes. */
+    /* Early boot may see the copy of the boot pack but not the request, so the copy is removed. */
     if (r >= 0 && q->stages & 1U << STAGE_BOOT)
         r = cli_state_update_early_pack(c, fd, NULL, 0);
     return r;

@@ -39,7 +39,8 @@ static int show_bytes(const Context *c, const char *path, const char *buf, size_
         return show_pack(c, path, &pack, limit);
     }
 
-    /* The readers describe errors in JSON. A file that is not a JSON object is of no kind. */
+    /* The readers of JSON formats report errors themselves. A file that is not a JSON object has
+     * none of the known formats. */
     if (buf[strspn(buf, " \t\r\n")] != '{')
         return cli_error(EMEDIUMTYPE, "%s: neither a headstart trace, model nor pack", path);
     r = trace_from_json(buf, size, &trace, &error);

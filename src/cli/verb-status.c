@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* headstart status: whether headstart is on, what it saves, what this boot replayed, how fresh the
- * packs are, and what is wrong. It reads no trace and no model as a whole, so that it answers at
- * once. */
+/* headstart status: prints whether headstart is on, what it saves, what this boot replayed, how
+ * fresh the packs are, and which problems there are. It reads no whole trace or model, so that it
+ * answers at once. */
 
 #include "base/atomic-file.h"
 #include "base/clock.h"
@@ -32,7 +32,7 @@ typedef struct StageStatus {
     uint64_t recorded;        /* CLOCK_REALTIME of the last trace; COUNT_UNKNOWN: none */
     uint64_t duration;        /* of that stage */
     const char *policy;       /* of the pack; NULL: no pack */
-    const char *reason;       /* why it has this policy; NULL: unknown */
+    const char *reason;       /* the reason for this policy; NULL: unknown */
     usec_t without, with;     /* predicted time without replay, and with it; 0: no pack */
     uint64_t bytes;           /* number of bytes that the pack reads */
     uint64_t planned;         /* CLOCK_REALTIME when the pack was planned */
@@ -49,7 +49,7 @@ typedef struct Status {
     char *rerecord;      /* stages, "boot, login"; NULL: none */
     uint64_t n_learned;  /* traces in the model; COUNT_UNKNOWN: no model */
     DeviceStore devices;
-    char *devices_error; /* why the file of devices cannot be used */
+    char *devices_error; /* the reason why the file of devices cannot be used */
     usec_t now;          /* wall clock */
     Benefits benefits;
     Checks checks;
@@ -184,7 +184,7 @@ static char *read_rerecord(int state_fd)
     return all;
 }
 
-/* Whether headstart is on, and properties of the system that may limit it. */
+/* Reads whether headstart is on, and properties of the system that may limit it. */
 static void read_system(const Context *c, Status *s)
 {
     _cleanup_mount_table_ MountTable mounts = {0};
@@ -335,7 +335,7 @@ static Table *problem_table(const Checks *checks)
     return t;
 }
 
-/* Whether headstart is on, and what it saves: the lines above the tables. */
+/* Prints whether headstart is on and what it saves: the lines above the tables. */
 static void print_head(const Status *s)
 {
     bool off = s->switched_off || s->disabled, ready = strcmp(summary(s), "ready") == 0;

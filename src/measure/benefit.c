@@ -38,7 +38,8 @@ static bool was_upgraded(const SessionRecord *s, const SessionRecord *before)
     return strcmp(s->kernel, before->kernel) != 0 || s->packages_usec != before->packages_usec;
 }
 
-/* Why the session does not compare, from itself and the one before of its stage (or NULL). */
+/* The reason why the session is not comparable, from itself and the previous session of its stage
+ * (or NULL). */
 static SessionExclusion exclude(const SessionRecord *s, const SessionRecord *before)
 {
     static const struct {
@@ -93,7 +94,7 @@ void sessions_exclude(const SessionRecord *sessions, size_t n, SessionExclusion 
 
 /* --- the benefit of a stage ------------------------------------------------------------------- */
 
-/* Notes when the last control session was. */
+/* Notes the time of the last control session. */
 static void find_control(const SessionRecord *s, Benefit *b)
 {
     if (s->flags & SESSION_CONTROL) {
@@ -103,8 +104,8 @@ static void find_control(const SessionRecord *s, Benefit *b)
         b->n_since_control++;
 }
 
-/* The effect of the sessions since then, with an interval that is wide enough for a decision after
- * every session. */
+/* Computes the effect of the sessions since then, with an interval that is wide enough for a
+ * decision after every session. */
 static int judge(const EffectSession *v, const usec_t *starts, size_t n, usec_t since, Benefit *b)
 {
     size_t first = 0;

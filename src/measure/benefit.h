@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What replay gains on this machine, from its history; which sessions compare; how often a session
- * without replay is needed; and whether a policy that does harm is switched off. Pure. */
+/* Computes from the history what replay gains on this machine. It decides which sessions are
+ * comparable, how often a session without replay is needed, and whether a harmful policy is
+ * switched off. Pure. */
 
 #include "measure/effect.h"
 #include "measure/session-record.h"
@@ -17,7 +18,7 @@ typedef enum SessionExclusion {
     EXCLUSION_OFFLINE_UPDATE,
     EXCLUSION_FSCK,
     EXCLUSION_EXACT,
-    EXCLUSION_FIRST,        /* nothing is known of the packages before it */
+    EXCLUSION_FIRST,        /* the packages before this session are unknown */
     EXCLUSION_UPGRADED,     /* packages or the kernel changed since the session before */
     EXCLUSION_OTHER_POLICY, /* another policy than that of the newest replay */
     _SESSION_EXCLUSION_MAX,
@@ -32,34 +33,36 @@ void sessions_exclude(const SessionRecord *sessions, size_t n, SessionExclusion 
 
 /* The benefit of one stage. */
 typedef struct Benefit {
-    Effect effect;            /* with its 95 % interval */
-    bool harmful;             /* the policy was shown to do harm: it is to be off */
-    Effect evidence;          /* if harmful: the effect with the wider interval that showed it */
-    Policy policy;            /* that the effect is of; _POLICY_INVALID: nothing was replayed yet */
+    Effect effect;   /* with its 95 % interval */
+    bool harmful;    /* the policy was shown to do harm and must be off */
+    Effect evidence; /* if harmful: the effect with the wider interval that showed it */
+    Policy policy; /* the policy to which the effect belongs; _POLICY_INVALID: nothing was replayed
+                      yet */
     size_t n_since_control;   /* sessions since the last control session */
     usec_t last_control_usec; /* wall clock; 0: there was none */
-    size_t n_left_out;        /* sessions that do not compare */
+    size_t n_left_out;        /* sessions that are not comparable */
 } Benefit;
 
-/* A policy that is off because it did harm is tried again after this time. */
+/* A policy that is off because of its harm is tried again after this time. */
 #define BENEFIT_VERDICT_USEC (90 * 24 * USEC_PER_HOUR)
 
-/* The error of the interval that must lie below zero before a policy is switched off. It is
- * computed anew after each session, so it is much smaller than 0.05. docs/benefit.md has the
- * simulation. */
+/* The error of the interval that must lie below zero before a policy is switched off. The interval
+ * is computed again after each session, so its error is much smaller than 0.05. docs/benefit.md has
+ * the simulation. */
 #define BENEFIT_VERDICT_ERROR 0.015
 
 /* Computes the benefit of a stage as of `now` (wall clock). 0 or -ENOMEM. */
 int benefit_compute(const SessionRecord *sessions, size_t n, Stage stage, usec_t now, Benefit *ret);
 
-/* One of how many of the next sessions of a stage is a control session; 0: none.
+/* Returns N if one of the next N sessions of a stage is to be a control session; 0: none.
  * `cold_login_seconds`: the time of a login without replay; 0: not known.
  *
- *   - None of the first three sessions with replay.
+ *   - The first three sessions with replay: no control session.
  *   - Then 1 in 10, until the interval excludes zero.
  *   - While the estimate says that replay takes longer: 1 in 2. A control session then costs
  * nothing.
- *   - Once replay has been shown to gain: 1 in 101. A control session loses what one session gains,
- *     so it costs 1 % of what the other hundred gain.
- *   - None within two days of the last one where a login without replay takes over 10 seconds. */
+ *   - Once replay was shown to gain time: 1 in 101. A control session loses the gain of one
+ *     session, so it costs 1 % of the gain of the other hundred.
+ *   - If a login without replay takes over 10 seconds: no control session within two days of the
+ *     last one. */
 uint32_t benefit_control_interval(const Benefit *b, double cold_login_seconds, usec_t now);

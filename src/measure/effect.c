@@ -7,10 +7,10 @@
 #include <math.h>
 #include <string.h>
 
-/* Sessions on each side in time that make up the level of a session. */
+/* The number of neighbouring sessions before and after a session that determine its level. */
 #define NEIGHBOURS 10U
 
-/* From this number of sessions on, on both sides, the normal approximation is used. */
+/* If both sides have at least this many sessions, the normal approximation is used. */
 #define EXACT_MAX 20U
 
 /* --- the distribution of U -------------------------------------------------------------------- */
@@ -49,7 +49,7 @@ static int exact_pairs(size_t m, size_t n, double error, size_t *ret)
         return -ENOMEM;
     count_arrangements(v, size, m, n);
     total = exp(lgamma((double)(m + n) + 1) - lgamma((double)m + 1) - lgamma((double)n + 1));
-    /* lgamma(3) rounds: a sum that is equal must not count as larger. */
+    /* lgamma(3) rounds, and an equal sum must not count as larger. */
     while (k < size && sum + v[k] <= total * error / 2 * (1 + 1e-9))
         sum += v[k++];
     *ret = k;
@@ -128,7 +128,7 @@ static void sample_done(Sample *s)
     free(s->v);
 }
 
-/* Takes the newest sessions of either side. */
+/* Takes the newest sessions of both sides. */
 static int take_newest(const EffectSession *sessions, size_t n, Sample *s)
 {
     size_t at = n;
@@ -174,7 +174,7 @@ static bool find_level(const Sample *s, size_t i, double *ret)
     return true;
 }
 
-/* Takes the level out of each session, and drops those without. */
+/* Subtracts its level from each session, and drops sessions without a level. */
 static void take_out_levels(Sample *s)
 {
     size_t n = 0;

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What replay changes in the time that a boot or login takes, with a confidence interval. Pure.
+/* Estimates how replay changes the time of a boot or login, with a confidence interval. Pure.
  *
  * Two samples are compared: sessions without replay and sessions with it. The estimate is that of
- * Hodges and Lehmann: the median of all differences between one session of each. Its interval comes
- * from the distribution of the Mann-Whitney statistic, exact for few sessions and normal for many
- * (Hollander, Wolfe, Chicken: Nonparametric Statistical Methods, 3rd edition, 4.2 and 4.3). It
- * assumes no shape of the distribution, and single outliers do not move it.
+ * Hodges and Lehmann: the median of all differences between a session of the one sample and a
+ * session of the other. Its interval comes from the distribution of the Mann-Whitney statistic,
+ * exact for few sessions and normal for many (Hollander, Wolfe, Chicken: Nonparametric Statistical
+ * Methods, 3rd edition, 4.2 and 4.3). It assumes no shape of the distribution, and single outliers
+ * do not move it.
  *
  * The differences are of logarithms, so the effect is a factor. A machine gets slower or faster
- * over the months. Therefore the level of each session's time is taken out first: the median of the
- * replayed sessions of its group next to it in time, without the session itself. A session whose
- * group has no such session is left out. */
+ * over the months. Therefore the level of each session's time is subtracted first: the median of
+ * the replayed sessions of its group next to it in time, without the session itself. A session
+ * whose group has no such session is left out. */
 
 #include "base/time-util.h"
 
@@ -26,9 +27,9 @@ typedef struct EffectSession {
 } EffectSession;
 
 typedef struct Effect {
-    size_t n_replayed, n_control; /* sessions on either side */
+    size_t n_replayed, n_control; /* sessions in each sample */
     bool estimated; /* false: there is no pair of sessions, and only the counts hold */
-    bool known;     /* false: not enough sessions for an interval */
+    bool known;     /* false: there are too few sessions for an interval */
     /* The factor by which a session with replay takes less time than one without: 1 - with/without.
      * Negative: it takes more time. `low` and `high` bound the interval. */
     double saved, saved_low, saved_high;
@@ -36,7 +37,7 @@ typedef struct Effect {
     double replayed_seconds; /* control_seconds * (1 - saved) */
 } Effect;
 
-/* Sessions that are compared at most, the newest of either side. */
+/* The most sessions that are compared: the newest of each sample. */
 #define EFFECT_REPLAYED_MAX 400U
 #define EFFECT_CONTROL_MAX  100U
 
@@ -44,7 +45,7 @@ typedef struct Effect {
  * contain the true effect: 0.05 for a 95 % interval. 0 or -ENOMEM. */
 int effect_compute(const EffectSession *sessions, size_t n, double error, Effect *ret);
 
-/* The number of pairs that the interval leaves out at either end: the largest k with
- * P(U < k) <= error / 2, where U is the Mann-Whitney statistic of m and n sessions of one
- * distribution. 0: even the whole range of the differences is no such interval. -ENOMEM. */
+/* The number of pairs that the interval leaves out at either end: the largest k with P(U < k) <=
+ * error / 2, where U is the Mann-Whitney statistic of m and n sessions of one distribution. 0: even
+ * the whole range of the differences is not such an interval. -ENOMEM. */
 int effect_pairs_left_out(size_t m, size_t n, double error, size_t *ret);

@@ -31,7 +31,7 @@ static const char *tail(const char *text, size_t size, size_t max)
 
         if (!newline)
             return text;
-        /* The newline that ends the last line begins no further line. */
+        /* The newline at the end of the last line does not begin a further line. */
         if (newline + 1 < text + size && max-- == 1)
             return newline + 1;
         at = newline;
@@ -159,7 +159,7 @@ static int append_line(int state_fd, int *fd, const char *line, size_t n, bool *
     written = pwrite(*fd, line, n, end);
     if (written != (ssize_t)n) {
         r = written < 0 ? -errno : -ENOSPC;
-        /* If this fails, too, the next writer and every reader drop the torn line. */
+        /* If this fails as well, the next writer and every reader drop the torn line. */
         return ftruncate(*fd, end) < 0 ? -errno : r;
     }
     return fsync(*fd) < 0 ? -errno : 0;
@@ -209,7 +209,7 @@ static int write_file(int state_fd, const char *name, const SessionRecord *sessi
 
 int history_replace(int state_fd, const SessionRecord *sessions, size_t n)
 {
-    /* Together the two files may be larger than one of them. */
+    /* Both files together may be larger than one file. */
     int r = write_file(state_fd, HISTORY_OLD_FILE, sessions, n / 2);
 
     return r < 0 ? r : write_file(state_fd, HISTORY_FILE, sessions + n / 2, n - n / 2);

@@ -23,13 +23,13 @@ typedef struct History {
 void history_done(History *h);
 #define _cleanup_history_ _cleanup_(history_done)
 
-/* Reads the newest `max` sessions (0: all). A file that does not exist has none. 0, -ENOMEM, or the
- * negative errno of reading. Nothing is reported. */
+/* Reads the newest `max` sessions (0: all). A file that does not exist counts as empty. 0, -ENOMEM,
+ * or the negative errno of reading. The function logs nothing. */
 int history_read(int state_fd, size_t max, History *ret);
 
 /* Appends one line with a single write(2) and fsync(2). If a writer was killed within a line, cuts
  * that line off first and sets *ret_torn. 0 or a negative errno; after a failed write the file is
- * as it was. */
+ * unchanged. */
 int history_append(int state_fd, const SessionRecord *s, bool *ret_torn);
 
 /* Replaces the history by n sessions, oldest first; without a session its files are removed. 0 or a

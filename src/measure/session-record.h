@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What one boot or login took and what replay did for it: one line of STATE/history.jsonl
+/* The times of one boot or login and the work of replay for it: one line of STATE/history.jsonl
  * (docs/formats.md). Pure: text in memory. */
 
 #include "base/time-util.h"
@@ -15,10 +15,10 @@
 /* Longest line of a history, with its newline. */
 #define SESSION_RECORD_SIZE_MAX 8192U
 
-/* A number that is not known. Such numbers are left out of the line. */
+/* An unknown number. Such numbers are left out of the line. */
 #define SESSION_UNKNOWN UINT64_MAX
 
-/* Why a session does not compare with others, as far as the session itself shows it. */
+/* Reasons why a session is not comparable with others, as far as the session itself shows them. */
 typedef enum SessionFlags {
     SESSION_CONTROL = 1 << 0, /* replay was off on purpose */
     SESSION_INCOMPLETE = 1 << 1,
@@ -66,7 +66,7 @@ typedef struct SessionRecord {
      * the root filesystem */
     uint64_t io_some_usec, io_full_usec;
     uint64_t disk_reads, disk_read_bytes;
-    /* What headstart-replay reported. Without a report the outcome is "". */
+    /* The report of headstart-replay. Without a report the outcome is "". */
     Policy policy; /* of the pack; POLICY_OFF if there was none */
     char outcome[16];
     uint64_t replay_usec, replay_files, replay_data_bytes, replay_metadata_bytes;
@@ -79,7 +79,7 @@ typedef struct SessionRecord {
     char device[32], scheduler[32]; /* of the root filesystem */
 } SessionRecord;
 
-/* A record with nothing known. */
+/* A record in which nothing is known. */
 SessionRecord session_record_empty(Stage stage);
 
 /* Writes the record as one line with a newline. The caller frees *ret. 0 or -ENOMEM. */

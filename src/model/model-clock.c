@@ -68,7 +68,7 @@ int model_settle_clock(Model **m, usec_t now_realtime)
     if (now_realtime < MODEL_CLOCK_MIN)
         return 0;
     /* The chains have their own clock. While a session is under way, the session cycle maintains
-     * it. */
+     * the chains' clock. */
     r = (*m)->chains ? chains_settle_clock((*m)->chains, now_realtime) : 0;
     if (r < 0 && r != -EBUSY)
         return r;
@@ -93,7 +93,7 @@ int model_settle_clock(Model **m, usec_t now_realtime)
             qsort(copy->learned, copy->n_learned, sizeof(ModelLearned), model_compare_learned);
         copy->clock = now_realtime;
         copy->generation = decayed_sum_generation(now_realtime, copy->halflife_usec);
-        /* Merging drops what the new scale has no room for. */
+        /* Merging drops sums that the new scale has no room for. */
         r = model_merge(copy, empty, &settled);
     }
     if (r < 0) {

@@ -10,11 +10,11 @@ void model_stage_done(ModelStage *s);
 /* Identifies a trace: boot id, stage and start. */
 uint64_t model_trace_id(const Trace *t);
 
-/* Files that no stage names any more leave the table. 0 or -ENOMEM. */
+/* Removes files from the table that no stage names any more. 0 or -ENOMEM. */
 int model_drop_unused_files(Model *m);
 
-/* Applications whose sessions have all faded away leave a stage, and with them their uses.
- * `scratch` has room for each application. */
+/* Removes applications from a stage whose sessions have all faded away, with their uses. `scratch`
+ * has room for each application. */
 void model_drop_faded_applications(ModelStage *s, uint32_t *scratch);
 
 /* The times that the model uses as the present and as the moment of a trace (model.h, the model's
@@ -22,7 +22,7 @@ void model_drop_faded_applications(ModelStage *s, uint32_t *scratch);
 usec_t model_effective_now(const Model *m, usec_t now_realtime);
 usec_t model_effective_start(usec_t start_realtime, usec_t now_realtime);
 
-/* Of two ModelLearned, for qsort: by `at`, start, id. */
+/* Compares two ModelLearned for qsort: by `at`, start, id. */
 int model_compare_learned(const void *a, const void *b);
 
 /* Each stage was merged with the whole table of files, so the sums of files come from `m` alone.

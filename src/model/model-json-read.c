@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The model from text: every index, order and sum is checked, so that what was read can be merged
- * and asked like what was learned. */
+/* Reads the model from text. It checks every index, order and sum, so that a model from a file can
+ * be merged and queried like one that was learned. */
 
 #include "model/model-internal.h"
 #include "predict/chains-json.h"
@@ -98,7 +98,7 @@ static int read_sums(Reader *r, struct json_object *o)
     return n > 0 ? 0 : -EBADMSG;
 }
 
-/* Absolute, and no names in it that lead elsewhere. */
+/* The path must be absolute, without "." or ".." components. */
 static bool path_is_plain(const char *p)
 {
     if (*p != '/')
@@ -268,7 +268,7 @@ static int read_stage_files(Reader *r, struct json_object *o, ModelStage *s)
     return 0;
 }
 
-/* [row of the stage's files, sessions, ranges], rows rising */
+/* The array holds [row of the stage's files, sessions, ranges], with rising rows. */
 static int read_assumed(Reader *r, struct json_object *o, ModelStage *s)
 {
     JsonColumn all, one, ranges;
@@ -326,7 +326,7 @@ static int read_metadata(Reader *r, struct json_object *o, ModelStage *s)
     return 0;
 }
 
-/* Models of older versions have none. */
+/* Models of older versions have no timing. */
 static int read_timing(Reader *r, struct json_object *o, ModelTiming *ret)
 {
     DecayedSum *const sums[] = {&ret->sessions, &ret->ready, &ret->stalled};
@@ -345,7 +345,7 @@ static int read_timing(Reader *r, struct json_object *o, ModelTiming *ret)
     return decayed_sum_is_zero(ret->sessions) ? -EBADMSG : 0;
 }
 
-/* Reads the part of the sessions that had some property; zero if it is absent. */
+/* Reads the sum over the sessions that had some property; zero if the member is absent. */
 static int read_part(Reader *r, struct json_object *o, const char *key, DecayedSum sessions,
                      DecayedSum *ret)
 {
@@ -437,7 +437,7 @@ static int read_learned(Reader *r, struct json_object *o)
     return 0;
 }
 
-/* Absent, or an object that chains.h accepts. */
+/* The member is absent, or an object that chains.h accepts. */
 static int read_chains(Reader *r, struct json_object *o)
 {
     struct json_object *c;

@@ -26,7 +26,7 @@ typedef struct SumRow {
 typedef struct Writer {
     JsonWriter w;
     SumRow *rows;
-    SumRow *last; /* looked up: neighbours are often equal */
+    SumRow *last; /* result of the last lookup, because neighbours are often equal */
     uint64_t *scratch;
     size_t allocated_scratch;
 } Writer;
@@ -77,7 +77,7 @@ static int add_sum(Writer *w, DecayedSum f)
     return 0;
 }
 
-/* Which was added: everything that is looked up was. */
+/* Returns the row of a sum that was added before. */
 static uint64_t row_of(Writer *w, DecayedSum f)
 {
     const SumRow *r = find_sum(w, f);
@@ -127,7 +127,7 @@ static int by_sum(const SumRow *a, const SumRow *b)
     return a->sum.previous < b->sum.previous ? -1 : a->sum.previous > b->sum.previous;
 }
 
-/* Collects all DecayedSums but those of milliseconds, which hardly repeat; row 0 is zero. */
+/* Collects all DecayedSums except those of milliseconds, which hardly repeat. Row 0 is zero. */
 static int collect_sums(Writer *w, const Model *m)
 {
     uint32_t n = 0;
@@ -143,7 +143,7 @@ static int collect_sums(Writer *w, const Model *m)
     return 0;
 }
 
-/* Room for n numbers that are about to be written. */
+/* Returns room for n numbers that are about to be written. */
 static uint64_t *scratch(Writer *w, size_t n)
 {
     if (grow_array(&w->scratch, &w->allocated_scratch, n, sizeof(uint64_t)) < 0)
@@ -151,7 +151,7 @@ static uint64_t *scratch(Writer *w, size_t n)
     return w->w.error < 0 ? NULL : w->scratch;
 }
 
-/* A column: the value of each row of a table of n is `expression` of i. */
+/* Writes a column: the value of each row of a table of n is `expression` of i. */
 #define WRITE_COLUMN(w, key, n, expression)                   \
     do {                                                      \
         uint64_t *_v = scratch((w), (n));                     \
@@ -276,7 +276,7 @@ static void write_stage_files(Writer *w, const ModelStage *s)
     json_writer_close(&w->w, ']');
     json_writer_close(&w->w, '}');
 
-    /* Few have any. */
+    /* Only the files that have any are listed. */
     json_writer_open(&w->w, "assumed", '[');
     for (size_t i = 0; i < s->n_files; i++) {
         if (decayed_sum_is_zero(f[i].assumed))
@@ -290,7 +290,7 @@ static void write_stage_files(Writer *w, const ModelStage *s)
     json_writer_close(&w->w, ']');
 }
 
-/* Writes the part of the sessions that had some property; nothing if none had. */
+/* Writes the sum over the sessions that had some property; nothing if none had it. */
 static void write_part(Writer *w, const char *key, DecayedSum part)
 {
     if (!decayed_sum_is_zero(part))

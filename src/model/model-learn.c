@@ -9,11 +9,11 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* About twelve days. No stage takes longer, and sums of times up to this have room for 2^9 sessions
- * at full weight. */
+/* The largest time, about twelve days. No stage takes longer, and sums of times up to this value
+ * have room for 2^9 sessions at full weight. */
 #define MSEC_MAX ((uint64_t)1 << 30)
 
-/* If the parts of a file are not known, at most this much of the file is assumed to be needed. */
+/* If the used ranges of a file are not known, at most this much of the file counts as needed. */
 #define ASSUMED_BYTES_MAX ((uint64_t)1 << 40)
 
 uint64_t model_trace_id(const Trace *t)
@@ -176,10 +176,10 @@ static uint32_t find_application(const ModelStage *s, uint32_t file)
     return (uint32_t)lo;
 }
 
-/* A read within this time after the start of an application counts as the application's use, too,
- * whichever process reads: the panel reads the icon of the new window, or a service starts on the
- * application's request. A file that is read then by chance is read so in few sessions, and its
- * P(file | application) stays small. */
+/* A read within this time after the start of an application also counts as a use by that
+ * application, whichever process reads. For example the panel reads the icon of the new window, or
+ * a service starts on the application's request. A file that another process reads then by chance
+ * is read so in few sessions, so its P(file | application) stays small. */
 #define ON_BEHALF_USEC (3 * USEC_PER_SEC)
 /* A read counts for at most this many applications, the latest ones. */
 #define ON_BEHALF_MAX 3U
@@ -205,8 +205,8 @@ static uint32_t stage_application(const Trace *t, const uint32_t *where, const M
             s, application == TRACE_NONE ? MODEL_NONE : where[t->applications[application].file]);
 }
 
-/* Lists the starts of a session by time. A login has none: there everything starts at the same
- * time. */
+/* Lists the starts of a session by time. Returns none for a login, where everything starts at the
+ * same time. */
 static int list_started(const Trace *t, const uint32_t *where, const ModelStage *s, Started **ret,
                         size_t *ret_n)
 {
@@ -293,7 +293,7 @@ static int learn_residency(const Trace *t, const TraceFile *f, ModelStageFile *o
     return weighted_ranges_from_ranges(&f->resident, one, &o->resident);
 }
 
-/* For each file: whether it was used at all, when first, and which parts were resident. */
+/* Learns for each file whether and when it was first used, and which parts were resident. */
 static int learn_stage_files(const Trace *t, Model *m, const uint32_t *where, ModelStage *s,
                              DecayedSum one)
 {
@@ -318,7 +318,7 @@ static int learn_stage_files(const Trace *t, Model *m, const uint32_t *where, Mo
 
         if (first[i] == USEC_INFINITY) {
             m->files[i].directory = false;
-            continue; /* in the trace, but never opened */
+            continue; /* it is in the trace, but was never opened */
         }
         if (m->files[i].directory)
             m->files[i].as_directory = one;
@@ -364,8 +364,8 @@ static int learn_stage_metadata(const Trace *t, ModelStage *s, DecayedSum one)
     return 0;
 }
 
-/* A replay waits for I/O, too, and shortens what others wait, so that only a session without one
- * tells both parts of its time. */
+/* A replay waits for I/O, too, and shortens the waits of other processes. Therefore only a session
+ * without replay shows both parts of its time. */
 static ModelTiming timing_of(const Trace *t, DecayedSum one)
 {
     const TraceTiming *g = &t->timing;

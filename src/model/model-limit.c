@@ -49,7 +49,8 @@ static uint64_t path_bytes(const char *path)
     return bytes;
 }
 
-/* What each file of the model costs because of this stage: bytes[file]. Returns the sum. */
+/* Estimates what each file of the model costs because of this stage: bytes[file]. Returns the
+ * sum. */
 static uint64_t count_files(const Model *m, const ModelStage *s, uint64_t *bytes)
 {
     uint64_t sum = 0;
@@ -82,7 +83,8 @@ static int compare_entries(const void *a, const void *b)
     return x->file < y->file ? -1 : x->file > y->file;
 }
 
-/* keep[file] for what the stage keeps of its files. `entries` has room for each file of the model.
+/* Sets keep[file] for the files that the stage keeps. `entries` has room for each file of the
+ * model.
  */
 static void choose_files(const Model *m, const ModelStage *s, const uint64_t *bytes, uint64_t room,
                          Entry *entries, bool *keep)
@@ -326,6 +328,6 @@ int model_limit(Model *m, const ModelLimits *limits, size_t *ret_dropped)
     const ChainsLimits chains = CHAINS_LIMITS_DEFAULT;
     int r = m->chains ? chains_limit(&m->chains, &chains) : 0;
 
-    /* While a session is under way, the session cycle bounds them. */
+    /* While a session is under way, the session cycle bounds the chains. */
     return r < 0 && r != -EBUSY ? r : limit_stages(m, limits, ret_dropped);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* How large a model grows. Pure.
+/* Limits the size of a model. Pure.
  *
  * Limits are in bytes of memory as model_limit() estimates it, because paths of 4,000 bytes and
- * files of thousands of ranges cost more than others. A file of a desktop costs some 500 bytes, a
+ * files with thousands of ranges cost more than others. A file of a desktop costs some 500 bytes, a
  * user of a desktop 5 MB. Learning holds two models and their text at a time. */
 
 #include "model/model.h"
@@ -22,10 +22,10 @@ typedef struct ModelLimits {
 
 /* Bounds the chains by CHAINS_LIMITS_DEFAULT, unless a session of the chains is under way. Then
  * drops files until the model is within the limits. A user over `user_bytes` loses the objects that
- * the fewest of the user's sessions used, and among these the ones that were used latest. If all
- * together are over `bytes`, the largest users are cut to one common size and the others lose
- * nothing: one user's files cannot displace another's. A user's stages share alike: a session
- * cannot displace the logins. Metadata ranges get at most a quarter of a stage's bytes; the most
- * frequent are kept first. Deterministic. *ret_dropped: files and metadata ranges that a stage
- * lost. 0 or -ENOMEM; then the model is valid. */
+ * the fewest of the user's sessions used, and among these the ones that were first used latest in
+ * the stage. If all together are over `bytes`, the largest users are reduced to one common size and
+ * the others lose nothing, so one user's files cannot displace another's. The same rule divides a
+ * user's room among the stages, so a session cannot displace the logins. Metadata ranges get at
+ * most a quarter of a stage's bytes; the most frequent are kept first. Deterministic. *ret_dropped:
+ * number of files and metadata ranges that a stage lost. 0 or -ENOMEM; then the model is valid. */
 int model_limit(Model *m, const ModelLimits *limits, size_t *ret_dropped);

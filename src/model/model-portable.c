@@ -6,9 +6,9 @@
 
 #include <string.h>
 
-/* What a distribution ships. Everything else belongs to the machine or to a user. Of /etc only
- * directories whose names are the same on every machine: elsewhere in /etc the administrator
- * chooses the names, which reveal networks, sites, keys and people. */
+/* The directories whose files a distribution ships. Everything else belongs to the machine or to a
+ * user. Of /etc only directories in which names are the same on every machine. Elsewhere in /etc
+ * the administrator chooses the names, which reveal networks, sites, keys and people. */
 static const char *const shared[] = {
         "/bin",
         "/lib",
@@ -91,7 +91,7 @@ static const char *const shared[] = {
         "/etc/xdg",
 };
 
-/* These are excluded from the above. */
+/* These are excluded from `shared`. */
 static const char *const local[] = {"/usr/home", "/usr/local"};
 
 static bool is_below(const char *path, const char *prefix)

@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-/* Keeps in a stage what at least this share of its sessions used. `keep` has room for each file. */
+/* Keeps in a stage only what at least this share of its sessions used. `keep` has room for each
+ * file. */
 static void prune_stage(ModelStage *s, double min_probability, bool *keep, uint32_t *scratch)
 {
     size_t n = 0;

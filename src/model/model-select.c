@@ -5,9 +5,9 @@
 #include "base/ownership.h"
 #include "trace/trace-trim.h"
 
-/* Whom a file counts for; the most trusted first. */
+/* Classes of users to which a file is charged; the most trusted first. */
 typedef enum UserClass {
-    CLASS_ROOT, /* also where the user is not known: has no share */
+    CLASS_ROOT, /* also where the user is not known; this class has no limit */
     CLASS_OWN,
     CLASS_SYSTEM,
     CLASS_FOREIGN,
@@ -19,7 +19,7 @@ typedef struct User {
     uint32_t uid;
 } User;
 
-/* The remainders of the limits. */
+/* What remains of the limits. */
 typedef struct Room {
     uint64_t files, path_bytes, ranges;
 } Room;
@@ -124,7 +124,7 @@ static int find_users(Selection *x)
         if (i == 0 || x->shares[i].uid != x->shares[n - 1].uid)
             x->shares[n++] = x->shares[i];
     x->n_shares = n;
-    /* Nothing says who ran it. */
+    /* Without further facts, no user is known to have run it. */
     for (size_t i = 0; i < t->n_applications; i++)
         if (x->applications[i].class == CLASS_NONE)
             x->applications[i] = user_of(t, t->uid);

@@ -2,24 +2,24 @@
 #pragma once
 
 /* What was learned from all traces (thesis 3.5: exes, maps), as decayed sums. model_from_trace()
- * makes a model of one trace, and learning merges it in. All tables are sorted, hold no duplicates
- * and nothing that has faded to zero, so that equal knowledge gives equal bytes. Pure.
+ * makes a model of one trace, and learning merges it in. All tables are sorted and contain neither
+ * duplicates nor entries that have faded to zero, so that equal knowledge gives equal bytes. Pure.
  *
- * What a session teaches: every session counts for which applications started and which files they
- * used. Residency is observed only in a session without replay. In a session in which a pack was
- * replayed (TRACE_REPLAYED), residency shows what replay read; without CAP_FOWNER
- * (TRACE_RESIDENCY_OFF) it is a guess. Such residency is kept apart (ModelStageFile.assumed) and
- * serves only for files of which nothing was observed: they were in no pack when they were first
- * seen, so the first of these sessions shows what was used. Metadata of replayed sessions is
- * ignored. model_trace_unfit() says which traces are not learned at all.
+ * What a session teaches: every session shows which applications started and which files they used.
+ * Residency is observed only in a session without replay. In a session in which a pack was replayed
+ * (TRACE_REPLAYED), residency shows what replay read; without CAP_FOWNER (TRACE_RESIDENCY_OFF) it
+ * is a guess. Such residency is stored separately (ModelStageFile.assumed) and used only for files
+ * of which nothing was observed. Such files were in no pack when they were first seen, so the first
+ * of these sessions shows which ranges it used. Metadata of replayed sessions is ignored.
+ * model_trace_unfit() says which traces are not learned at all.
  *
- * The model's clock is the latest moment that it has learned of. It never runs back. A trace
- * stamped after now, or before MODEL_CLOCK_MIN (a machine without a clock of its own), counts as
- * one of now. If now is before MODEL_CLOCK_MIN, or at most DECAYED_SUM_SPAN half-lives before the
+ * The model's clock is the latest moment of which it has learned. It never runs back. A trace with
+ * a time stamp after now, or before MODEL_CLOCK_MIN (a machine without a clock of its own), counts
+ * as made now. If now is before MODEL_CLOCK_MIN, or at most DECAYED_SUM_SPAN half-lives before the
  * model's clock, the model's clock counts as now: decay pauses and nothing is lost. If now is
- * further back, the model was made while the clock ran ahead, and model_settle_clock() brings it
- * back as a whole. A trace whose stamp is wrong but credible decays as if it were that old, and
- * changes nothing else. */
+ * further back, the model was made while the clock ran ahead, and model_settle_clock() sets it back
+ * as a whole. A trace with a wrong but credible time stamp decays as if it were that old, and has
+ * no other effect. */
 
 #include "base/uid.h"
 #include "model/prediction.h"
@@ -85,7 +85,7 @@ typedef struct ModelMetadata {
     WeightedRanges ranges;
 } ModelMetadata;
 
-/* Sums over sessions without replay that say when what people wait for was there. */
+/* Sums over sessions without replay: when the point was reached that the user waits for. */
 typedef struct ModelTiming {
     DecayedSum sessions;
     DecayedSum ready;   /* weight times milliseconds from the stage's start */
@@ -98,8 +98,8 @@ typedef struct ModelStage {
     uint32_t uid;
     DecayedSum sessions;
     DecayedSum duration;   /* weight times milliseconds */
-    DecayedSum late;       /* of the sessions: boots of which the beginning was not recorded */
-    DecayedSum autologins; /* of the sessions: logins for which no greeter waited */
+    DecayedSum late;       /* of the sessions: boots whose beginning was not recorded */
+    DecayedSum autologins; /* of the sessions: automatic logins */
     ModelTiming timing;
     ModelApplication *applications;
     size_t n_applications, allocated_applications;
@@ -179,17 +179,17 @@ int model_settle_clock(Model **m, usec_t now_realtime);
  * unusable after that. */
 int model_move_files(Model *m, char **to);
 
-/* Adapts what is known of a file to its new size. What was needed up to the old end is needed up to
- * the new end: the file was read whole, or its end contains the tables of a library. Other ranges
- * keep their offsets, because most changes of an upgrade are small and pages are read in windows.
- * Planning drops what lies beyond a new, smaller size. */
+/* Adapts the learned ranges of a file to its new size. Ranges that reached the old end reach the
+ * new end afterwards, because the file was read whole, or its end contains the tables of a library.
+ * Other ranges keep their offsets, because most changes of an upgrade are small and pages are read
+ * in windows. Planning drops what lies beyond a new, smaller size. */
 void model_stretch_file(Model *m, uint32_t file, uint64_t old_size, uint64_t new_size);
 
 /* Drops from the model: files and applications that less than `min_probability` of a stage's
  * sessions used, so that names used once (temporary files) do not accumulate; the assumed residency
- * of files whose residency was observed later; and chains that have decayed to zero (chains_prune()
- * renumbers the ids, and does nothing while a session of the chains is under way). Deterministic.
- * Merging does not prune, because it must stay exact: a fleet merges first and prunes once. 0 or
+ * of files whose residency was observed later; and chains that have decayed to zero. chains_prune()
+ * renumbers the ids, and does nothing while a session of the chains is under way. Deterministic.
+ * Merging does not prune, because it must stay exact; a fleet merges first and prunes once. 0 or
  * -ENOMEM. */
 int model_prune(Model **m, double min_probability);
 
@@ -209,12 +209,12 @@ int model_sum_stages(const Model *m, unsigned stages, uint32_t uid, Model **ret)
  * accepts. It has no metadata (blocks), no chains and no traces. 0, -E2BIG, -ENOMEM. */
 int model_make_portable(const Model *m, Model **ret);
 
-/* True below what a distribution ships (/usr, /etc, …), but not where names are the administrator's
- * own (/usr/local, /etc/NetworkManager, …). */
+/* True below directories of the distribution (/usr, /etc, …), except where the administrator
+ * chooses the names (/usr/local, /etc/NetworkManager, …). */
 bool model_path_is_portable(const char *path);
 
-/* True if of most learned boots the beginning was not recorded, so that the model does not have
- * what the system manager reads first. */
+/* True if the beginning of most learned boots was not recorded, so that the model lacks what the
+ * system manager reads first. */
 bool model_boots_are_late(const Model *m);
 
 /* True if most of the learned logins were automatic ones of one user, *ret_uid. */
@@ -223,8 +223,8 @@ bool model_predict_autologin(const Model *m, uint32_t *ret_uid);
 /* Predicts what stage `stage` of user `uid` (UID_INVALID: any user) needs: P(application active) =
  * active / sessions, P(file) by eq. 4.16 of the thesis over the applications that use it, in log
  * space (5.8.1), P(map) = P(file) * resident / observed (assumed where nothing was observed);
- * metadata ranges by their frequency. Does not use the chains: predict/mixture.h does. Empty (no
- * files) if the stage was never learned. 0 or -ENOMEM. */
+ * metadata ranges by their frequency. The chains are not used here; predict/mixture.h uses them.
+ * Empty (no files) if the stage was never learned. 0 or -ENOMEM. */
 int model_predict_stage(const Model *m, Stage stage, uint32_t uid, Prediction **ret);
 
 /* Sessions of a stage learned so far, in units of one new session (0.0: none). */

@@ -72,7 +72,7 @@ int prediction_append(Prediction *p, Prediction *more, usec_t after)
     }
     for (size_t i = 0; i < more->n_metadata; i++)
         p->metadata[p->n_metadata++] = more->metadata[i];
-    /* Both together are ready when the second one is. */
+    /* Both stages together are ready when the second one is. */
     p->stalled = p->ready > 0 && more->ready > 0 ? p->stalled + more->stalled : 0;
     p->ready = p->ready > 0 && more->ready > 0 ? after + more->ready : 0;
     more->n_files = more->n_metadata = 0;

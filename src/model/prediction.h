@@ -2,7 +2,7 @@
 #pragma once
 
 /* The objects that a model predicts for a stage. The planner and the session cycle know only this
- * of the model. Plain data; pure. */
+ * type of the model. Plain data; pure. */
 
 #include "base/ranges.h"
 #include "base/time-util.h"
@@ -25,9 +25,9 @@ typedef struct PredictedMetadata {
 
 typedef struct Prediction {
     Stage stage;
-    usec_t ready;   /* when what people wait for was there in sessions without replay, since the
-                       stage's start; 0: unknown */
-    usec_t stalled; /* how long of that tasks waited for I/O */
+    usec_t ready; /* when the point that the user waits for was reached in sessions without replay,
+                     since the stage's start; 0: unknown */
+    usec_t stalled; /* part of that time in which tasks waited for I/O */
     usec_t horizon; /* the prediction is for this time ahead (tau of the thesis) */
     PredictedFile *files;
     size_t n_files, allocated_files;
@@ -44,7 +44,7 @@ DEFINE_CLEANUP(Prediction *, prediction_free);
 void prediction_keep_likeliest(Prediction *p, size_t n);
 
 /* Adds the prediction of a stage that begins `after` the start of `p`: its files, whose first use
- * is shifted by that time, its metadata, and its times if both are known. Two rows of one file are
- * united when they are located. `more` loses its files and metadata. 0, or -ENOMEM with both
- * unchanged. */
+ * is shifted by that time, its metadata, and its times if both are known. If both have a row for
+ * one file, the planner unites the two when it locates the file. `more` loses its files and
+ * metadata. 0, or -ENOMEM with both unchanged. */
 int prediction_append(Prediction *p, Prediction *more, usec_t after);

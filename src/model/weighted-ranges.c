@@ -8,7 +8,8 @@ void weighted_ranges_done(WeightedRanges *s)
     *s = (WeightedRanges){0};
 }
 
-/* Appends [start, end) unless it is empty or weightless; melts into an equal neighbour. */
+/* Appends [start, end) unless it is empty or without weight, and merges it with an equal
+ * neighbour. */
 static int emit(WeightedRanges *s, uint64_t start, uint64_t end, DecayedSum weight)
 {
     int r;
@@ -118,5 +119,5 @@ int weighted_ranges_append(WeightedRanges *s, WeightedRange x)
     r = emit(s, x.offset, end, x.weight);
     if (r < 0)
         return r;
-    return s->n == n + 1 ? 0 : -EBADMSG; /* touching equals are not how we write it */
+    return s->n == n + 1 ? 0 : -EBADMSG; /* the writer never writes equal ranges that touch */
 }

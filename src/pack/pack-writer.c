@@ -42,7 +42,7 @@ static le32_t need_field(usec_t need)
     return htole32((uint32_t)MIN(need / USEC_PER_MSEC, (usec_t)PACK_NEED_UNKNOWN - 1));
 }
 
-/* What all volumes have together. */
+/* The numbers of all volumes together. */
 typedef struct Totals {
     uint64_t metadata, files, data, strings;
     uint64_t metadata_bytes, data_bytes;

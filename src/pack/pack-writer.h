@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A plan in the host's byte order, and the writer that makes a pack of it. Pure. The writer sorts
- * nothing: the planner decides about the order, and content that is not in the order that pack.h
- * demands is refused. */
+/* A plan in the host's byte order, and the writer that makes a pack of it. Pure. The writer does
+ * not sort. The planner decides the order, and the writer refuses content that is not in the order
+ * that pack.h requires. */
 
 #include "base/ranges.h"
 #include "pack/pack.h"
@@ -33,7 +33,7 @@ typedef struct PackContentVolume {
     PackContentFile *files;
     size_t n_files, allocated_files;
     PlacedRange
-            *data; /* `file`: into this volume's files; disk, physical_end and run do not count */
+            *data; /* `file`: into this volume's files; disk, physical_end and run are ignored */
     size_t n_data, allocated_data;
 } PackContentVolume;
 
@@ -52,7 +52,7 @@ typedef struct PackContent {
     size_t n_volumes, allocated_volumes;
 } PackContent;
 
-/* Frees everything it holds, and the struct. */
+/* Frees the struct and everything in it. */
 PackContent *pack_content_free(PackContent *c);
 DEFINE_CLEANUP(PackContent *, pack_content_free);
 #define _cleanup_pack_content_ _cleanup_(pack_content_freep)
@@ -60,7 +60,7 @@ DEFINE_CLEANUP(PackContent *, pack_content_free);
 /* The size of the pack in bytes. */
 uint64_t pack_content_size(const PackContent *c);
 
-/* Lays the content out as pack.h says and checks the result with pack_open(). The caller frees
- * *ret, which is 8-aligned and has *ret_size bytes. 0, -EINVAL (the content is not in order or
- * breaks a rule), -E2BIG (over a limit), or -ENOMEM; outputs are untouched on failure. */
+/* Writes the content in the layout of pack.h and checks the result with pack_open(). The caller
+ * frees *ret, which is 8-aligned and has *ret_size bytes. 0, -EINVAL (the content is not in order
+ * or breaks a rule), -E2BIG (over a limit), or -ENOMEM; outputs are untouched on failure. */
 int pack_write(const PackContent *c, void **ret, size_t *ret_size);

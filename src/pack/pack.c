@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The validating reader. It checks everything in a pack once, before any of it is used. */
+/* The validating reader. It checks everything in a pack once, before any part of it is used. */
 
 #include "pack/pack.h"
 
@@ -53,7 +53,7 @@ static int check_header(Reader *r, const PackHeader *h, size_t size)
     return 0;
 }
 
-/* Lays the tables out and checks that they fill the file exactly. */
+/* Computes the positions of the tables and checks that they fill the file exactly. */
 static int check_layout(Reader *r, const uint8_t *base, size_t size)
 {
     const PackHeader *h = r->p.header;

@@ -19,15 +19,15 @@
  * field taken as zero. Volumes' index windows (first_*, n_*) must partition the tables in order.
  *
  * Identity: a volume is the filesystem with that UUID (and, on btrfs, subvolume id), mounted where
- * /proc/self/mountinfo says. A file is path (relative to the volume's mount point, no leading
- * slash, no "", "." or ".." component; the mount point itself is "."), inode, size, mtime and
- * ctime: if any differs, the file was replaced and its ranges are skipped. Of a volatile file only
- * the inode counts. Metadata ranges are bytes of the block device and are skipped if the device is
- * not exactly device_size bytes.
+ * /proc/self/mountinfo says. A file has a path relative to the volume's mount point, without a
+ * leading slash and without "", "." or ".." components; the mount point itself is ".". It also has
+ * inode, size, mtime and ctime: if any of them differs, the file was replaced and its ranges are
+ * skipped. Of a volatile file only the inode counts. Metadata ranges are bytes of the block device
+ * and are skipped if the device is not exactly device_size bytes.
  *
- * Early boot decides from the header alone: policy, deadline_usec, hold_usec, and control session
- * or not: the boot is a control session if control_interval != 0 and XXH3-64(boot id as 32
- * lower-case hex digits, seed = salt) mod control_interval == 0.
+ * Early boot decides from the header alone: policy, deadline_usec, hold_usec, and whether the boot
+ * is a control session. It is one if control_interval != 0 and XXH3-64(boot id as 32 lower-case hex
+ * digits, seed = salt) mod control_interval == 0.
  *
  * Reading is zero-copy: pack_open() validates the whole buffer once, and the accessors below
  * return pointers into it. */
@@ -164,11 +164,11 @@ typedef struct Pack {
     const char *strings;
 } Pack;
 
-/* Validates everything the comment above demands (counts, offsets, windows, order, checksum,
- * strings, enums, reserved bytes zero) and fills *ret; no allocation, no copies. `buf` must be
- * 8-aligned and outlive *ret. 0; -EBADMSG (truncated, corrupt), -EMEDIUMTYPE (not a pack),
- * -EPROTONOSUPPORT (another version), -E2BIG (over a limit). *ret_reason, if not NULL, is a static
- * string that says what is wrong. *ret is untouched on failure. */
+/* Validates everything that the comment above requires (counts, offsets, windows, order, checksum,
+ * strings, enums, reserved bytes zero) and fills *ret. It allocates and copies nothing. `buf` must
+ * be 8-aligned and outlive *ret. 0; -EBADMSG (truncated, corrupt), -EMEDIUMTYPE (not a pack),
+ * -EPROTONOSUPPORT (another version), -E2BIG (over a limit). *ret_reason, if not NULL, becomes a
+ * static string with the reason. *ret is untouched on failure. */
 int pack_open(const void *buf, size_t size, Pack *ret, const char **ret_reason);
 
 /* True if this boot is a control session (see the specification). boot_id: 32 hex digits. */

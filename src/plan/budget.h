@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* How much memory a plan may fill. Pure. */
+/* Computes how much memory a plan may fill. Pure. */
 
 #include "base/macros.h"
 
@@ -13,8 +13,8 @@ typedef struct MemoryFacts {
 } MemoryFacts;
 
 typedef enum BudgetFormula {
-    BUDGET_AVAILABLE, /* half of the memory that is available now: the login itself needs the rest
-                       */
+    BUDGET_AVAILABLE, /* half of the memory that is available now; the other half is for the login
+                         itself */
     BUDGET_THESIS,    /* eq. 5.1 */
     BUDGET_FIXED,
 } BudgetFormula;

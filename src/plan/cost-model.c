@@ -17,7 +17,7 @@ double cost_move_usec(const DeviceProfile *d, uint64_t from, uint64_t to, uint64
            (d->seek_max_usec - d->seek_min_usec) *
                    sqrt(fmin((double)distance / (double)MAX(size, (uint64_t)1), 1));
     seek += d->half_rotation_usec;
-    /* A place ahead on the same track reaches the head without a seek. */
+    /* A position shortly ahead on the same track reaches the head without a seek. */
     wait = to > from && distance <= d->wait_bytes ? (double)distance / d->rate_bytes_per_usec
                                                   : INFINITY;
     return fmin(seek, wait);
@@ -60,7 +60,7 @@ uint64_t cost_seek_bytes(const DeviceProfile *d)
 static bool read_through_is_cheaper(const DeviceProfile *d, uint64_t gap, uint64_t size,
                                     double memory_price)
 {
-    /* Requests that a device serves side by side cost their share of the fixed part only. */
+    /* Requests that the device serves in parallel share the fixed part of the time. */
     double fixed = d->fixed_usec / MAX(d->depth, 1U);
 
     return (double)gap / d->rate_bytes_per_usec * (1 + memory_price) <
@@ -71,8 +71,8 @@ uint64_t cost_break_even_gap(const DeviceProfile *d, uint64_t size, double memor
 {
     uint64_t lo = 0, hi = (uint64_t)1 << 32;
 
-    /* Skipping grows like a root at most, reading like a line: on either side of wait_bytes, where
-     * skipping jumps up, they cross once. */
+    /* Skipping takes a time that grows like a root at most, reading one that grows linearly. The
+     * two curves cross once on either side of wait_bytes, where the time of skipping jumps up. */
     if (!read_through_is_cheaper(d, d->wait_bytes, size, memory_price))
         hi = d->wait_bytes;
     else

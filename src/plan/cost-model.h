@@ -33,10 +33,10 @@ double cost_sequence_usec(const DeviceProfile *d, const CostRequest *requests, s
  * must be read again. */
 uint64_t cost_break_even_gap(const DeviceProfile *d, uint64_t size, double memory_price);
 
-/* Time that a reader is spared per byte if `bytes`, which lie in `pieces` places of the device, are
+/* The time that a reader saves per byte if `bytes`, which lie in `pieces` places of the device, are
  * in memory already. 0 if there are none. */
 double cost_saved_usec_per_byte(const DeviceProfile *d, uint64_t bytes, uint64_t pieces);
 
-/* Bytes transferred in the time that a request somewhere else costs before its transfer, on
- * average. */
+/* The number of bytes that are transferred in the mean time of a request at a random position
+ * before its transfer. */
 uint64_t cost_seek_bytes(const DeviceProfile *d);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Which placed ranges one read serves. Pure. */
+/* Merges placed ranges that one read serves. Pure. */
 
 #include "volume/placed-ranges.h"
 

@@ -58,12 +58,12 @@ static void compiler_done(Compiler *x)
     pack_content_free(x->c);
 }
 
-/* The cost of a byte of a gap in metadata beyond its transfer. A head that skips a short gap waits
- * as long as it would read, so that without a price gaps grow to half a megabyte, and they were two
- * thirds of the metadata of a boot. */
+/* The price of a byte of a gap in metadata, in addition to its transfer. A head that skips a short
+ * gap waits as long as it would read. Without a price, gaps would therefore grow to half a
+ * megabyte; they were two thirds of the metadata of a boot. */
 #define METADATA_GAP_PRICE 0.125
 
-/* The volume's metadata, merged where reading through is cheaper. */
+/* Adds the volume's metadata, and merges ranges where reading the gap is cheaper. */
 static int add_metadata(Compiler *x, uint32_t volume, PackContentVolume *g)
 {
     const Volume *v = &x->l->volumes->volumes[volume];
@@ -109,7 +109,7 @@ static int compare_by_inode(const void *a, const void *b)
     return x->file < y->file ? -1 : x->file > y->file;
 }
 
-/* Files of the volume in inode order. */
+/* Adds the files of the volume in inode order. */
 static int add_files(Compiler *x, uint32_t volume, PackContentVolume *g)
 {
     const LocatedPlan *l = x->l;

@@ -17,7 +17,7 @@ typedef struct Candidate {
     uint32_t file;
     size_t index; /* into keep_metadata, keep_maps or keep_files */
     double probability;
-    double saved;   /* usec a byte */
+    double saved;   /* usec per byte */
     uint64_t bytes; /* of memory */
     uint64_t n_ranges;
 } Candidate;
@@ -28,11 +28,11 @@ typedef struct Cutter {
     PlanCut cut;
     Candidate *candidates;
     size_t n, allocated;
-    uint64_t metadata_bytes; /* the rest of each limit */
+    uint64_t metadata_bytes; /* the remaining part of each limit */
     uint64_t n_files, path_bytes, n_ranges;
 } Cutter;
 
-/* Half-way between the typical devices of the classes, in ratio. */
+/* The depth half-way between the typical devices of the classes, in ratio. */
 #define DEPTH_SERIAL         2U
 #define RATE_SD              75.0
 #define LATENCY_NETDISK_USEC 550.0
@@ -99,13 +99,13 @@ static int add_candidate(Cutter *x, const Candidate *c)
     return r;
 }
 
-/* What the range takes in the page cache. */
+/* The bytes that the range takes in the page cache. */
 static uint64_t bytes_of_pages(const Cutter *x, uint64_t offset, uint64_t length)
 {
     return ALIGN_UP(offset + length, x->p->page_bytes) - ALIGN_DOWN(offset, x->p->page_bytes);
 }
 
-/* Extents that hold a part of the map; 1 where places are unknown. Extents rise. */
+/* The number of extents that hold a part of the map; 1 where places are unknown. Extents rise. */
 static uint64_t count_extents(const LocatedFile *f, const PredictedRange *m)
 {
     size_t lo = 0, hi = f->n_extents, n = 0;
@@ -196,7 +196,7 @@ static int add_file(Cutter *x, uint32_t file)
                             });
 }
 
-/* True if the file is kept, or can be. */
+/* True if the file is kept already, or if there is room to keep it. */
 static bool keep_file(Cutter *x, uint32_t file)
 {
     uint64_t length = strlen(x->l->files[file].path) + 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Finds predicted files on the disk. All system calls of planning are made here and in what this
- * calls in src/base and src/volume. */
+/* Finds predicted files on the disk. All system calls of planning are made here and in the
+ * functions of src/base and src/volume that this file calls. */
 
 #include "base/open.h"
 #include "plan/plan.h"
@@ -42,7 +42,7 @@ typedef struct Locator {
     MetadataDeriver **derivers; /* per volume: NULL where metadata cannot be derived */
     bool *known;                /* per volume: the model knows its metadata up to `known_until` */
     usec_t known_until;
-    uint32_t uid; /* owner of the set, or OWNERSHIP_ANYBODY, OWNERSHIP_SYSTEM */
+    uint32_t uid; /* owner of the set: a user, OWNERSHIP_ANYBODY or OWNERSHIP_SYSTEM */
     Inode *inodes;
     ExtentList extents; /* of the current file; its array is used again */
     size_t n_extents;   /* of all files */
@@ -79,7 +79,8 @@ static size_t length_without_slash(const char *path)
 
 /* Finds the volume of a path below the root by comparing names with mount points. *ret_below is the
  * path below the mount point ("." for the mount point itself). NULL if there is none, or if the
- * lookup would trigger an automount: old kernels mount first and then refuse to cross the mount. */
+ * lookup would trigger an automount, because old kernels mount first and then refuse to cross the
+ * mount. */
 static const Volume *volume_of_path(const Locator *x, const char *path, const char **ret_below)
 {
     const Volume *best = NULL;
@@ -155,7 +156,7 @@ static int read_extents(Locator *x, int path_fd, LocatedFile *f)
     r = extents_read(fd, MIN((size_t)EXTENTS_PER_FILE_MAX, EXTENTS_MAX - x->n_extents),
                      &x->extents);
     if (r == -EOPNOTSUPP || r == -E2BIG)
-        return 0; /* places unknown: the file is read after the others */
+        return 0; /* the place is unknown: the file is read after the others */
     if (r < 0)
         return r;
     if (x->extents.n == 0) {
@@ -221,7 +222,7 @@ static int new_file(Locator *x, const PredictedFile *p, const Volume *v, const c
     return 0;
 }
 
-/* True if the file was created after that moment: then no session has read its inode. False also
+/* True if the file was created after that moment, so that no session has read its inode. False also
  * where the filesystem does not store the time of birth. */
 static bool made_since(int fd, usec_t moment)
 {
@@ -260,7 +261,7 @@ static int find_file(const Locator *x, const char *path, Found *ret, PlanSkip *s
         *skip = skip_of_errno(fd < 0 ? fd : -errno);
     else if (!S_ISREG(f.st.st_mode) && !S_ISDIR(f.st.st_mode))
         *skip = PLAN_SKIP_TYPE;
-    /* No mount was crossed: on btrfs another number is that of a subvolume inside this one. */
+    /* No mount was crossed, so on btrfs a different number means a subvolume inside this one. */
     else if (f.st.st_dev != f.v->st_dev && strcmp(f.v->fstype, "btrfs") != 0)
         *skip = PLAN_SKIP_FILESYSTEM;
     else if (!ownership_allows(f.st.st_uid, f.st.st_gid, f.st.st_mode, x->uid))
@@ -273,7 +274,7 @@ static int find_file(const Locator *x, const char *path, Found *ret, PlanSkip *s
     return 1;
 }
 
-/* Notes the file for the metadata deriver, where its metadata was not observed. 0 or -ENOMEM. */
+/* Notes the file for the metadata deriver if its metadata was not observed. 0 or -ENOMEM. */
 static int note_metadata(Locator *x, const Found *f, double probability)
 {
     MetadataDeriver *d = x->derivers[f->volume];
@@ -340,7 +341,7 @@ static int add_metadata(Locator *x, uint32_t volume, PredictedRange range)
     return r;
 }
 
-/* Adds the metadata that the model has for the UUID of the volume. 1 if there is any. */
+/* Adds the metadata ranges that the model knows for the UUID of the volume. 1 if there are any. */
 static int known_metadata(Locator *x, const Prediction *p, uint32_t volume)
 {
     const Volume *v = &x->volumes->volumes[volume];

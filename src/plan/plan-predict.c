@@ -31,8 +31,8 @@ static const Volume *volume_of(const VolumeTable *t, const PackContentVolume *g)
     return NULL;
 }
 
-/* For a disk that was not measured, and does not seek slowly: a request costs some time, and not
- * more for being far away. */
+/* The profile of a disk that was not measured and does not seek slowly: a request has a fixed cost,
+ * independent of the distance. */
 static const DeviceProfile unmeasured = {
         .rate_bytes_per_usec = 100, .fixed_usec = 1000, .depth = 1};
 
@@ -44,8 +44,8 @@ static const DeviceProfile *profile_of(const Volume *v, const PlanParameters *p)
     return profile->seek_max_usec > 0 && !seeks ? &unmeasured : profile;
 }
 
-/* Volumes on one disk share its time. Their places on it are not known here, so that each counts as
- * if it began at the start of the disk. */
+/* Volumes on one disk share its time. Their positions on the disk are not known here, so each
+ * volume counts as if it began at the start of the disk. */
 static uint32_t add_device(Predictor *x, const Volume *v, const PlanParameters *p)
 {
     uint32_t i = 0;

@@ -6,7 +6,7 @@
 #include "pack/pack-writer.h"
 #include "plan/plan.h"
 
-/* What was measured of the stage without replay (model/prediction.h); 0: unknown. */
+/* The measured times of the stage without replay (model/prediction.h); 0: unknown. */
 typedef struct StageMeasured {
     usec_t ready, stalled;
 } StageMeasured;

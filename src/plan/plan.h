@@ -13,7 +13,7 @@
  *     known_until, &located); plan_compile(located, &parameters, &content, &summary);
  *     pack_write(content, &bytes, &size);
  *
- * Everything is the caller's to free. */
+ * The caller frees every result. */
 
 #include "base/ranges.h"
 #include "model/prediction.h"
@@ -23,7 +23,7 @@
 #include "volume/extents.h"
 #include "volume/volume.h"
 
-/* Why something predicted is not in the plan; counted per reason. */
+/* The reason why a predicted object is not in the plan; counted per reason. */
 typedef enum PlanSkip {
     PLAN_SKIP_GONE,       /* no longer there */
     PLAN_SKIP_TYPE,       /* neither a regular file nor a directory now, or behind a symlink */
@@ -91,12 +91,13 @@ typedef struct PlanParameters {
     usec_t now_realtime;
     usec_t volatile_since;    /* wall clock: a file modified later is written in place while the
                                  machine runs; USEC_INFINITY: none is */
-    DeviceClass device_class; /* of all volumes, with its typical profile; _DEVICE_CLASS_INVALID:
-                                 class and profile of each volume */
+    DeviceClass device_class; /* class of all volumes, with its typical profile;
+                                 _DEVICE_CLASS_INVALID: each volume has its own class and profile */
 } PlanParameters;
 
-/* A file that was modified less than this before the last learned session, or after it, is expected
- * to be modified again before the next one: journals, databases, caches that are rewritten. */
+/* A file that was modified less than this time before the last learned session, or after it, is
+ * expected to be modified again before the next one. Examples are journals, databases and rewritten
+ * caches. */
 #define PLAN_VOLATILE_USEC (24 * USEC_PER_HOUR)
 
 /* Limits of one plan. A pack within them is within those of pack.h, and compiling it takes less
@@ -105,11 +106,11 @@ typedef struct PlanParameters {
 #define PLAN_PATH_BYTES_MAX (UINT64_C(16) << 20)
 #define PLAN_RANGES_MAX     400000U /* of data and metadata together */
 
-/* Metadata comes before data, but gets at most a quarter of the budget or this, whichever is more.
- * Otherwise a session that read all metadata would leave no room for data. */
+/* Metadata comes before data, but gets at most a quarter of the budget or this size, whichever is
+ * more. Otherwise a session that read all metadata would leave no room for data. */
 #define PLAN_METADATA_BYTES_MIN (UINT64_C(32) << 20)
 
-/* Below this probability a read loses on average even on a hard disk: it saves a seek with
+/* Below this probability a read loses time on average even on a hard disk: it saves a seek with
  * probability p and wastes the transfer with probability 1 - p. */
 #define PLAN_MIN_PROBABILITY_DEFAULT 0.1
 #define PLAN_DEADLINE_DEFAULT        (10 * USEC_PER_SEC)
@@ -123,7 +124,7 @@ typedef struct PlanSummary {
                               unknown */
 } PlanSummary;
 
-/* Finds what was predicted below `root`, which must be the directory for which the volumes were
+/* Finds the predicted files below `root`, which must be the directory for which the volumes were
  * read. Leaves out what ownership_allows() (base/ownership.h) refuses to the set of the user `uid`.
  * Opens only regular files and directories on the volumes, follows no symlink, crosses no mount and
  * no automount, and never blocks. Several names of one file (hard links) become one file with the
@@ -138,11 +139,11 @@ int plan_locate(const Prediction *p, const char *root, const VolumeTable *volume
                 usec_t known_until, LocatedPlan **ret);
 
 /* Selects, orders and merges. Takes ranges by falling probability, metadata before data, until the
- * budget is spent. This is algorithm 4.2 of the thesis (4.3.2) with the line that it omits: the
- * size of a selected range is subtracted from what is available. A range that does not fit is left
- * out, and smaller ones after it may still fit. Among equally likely ranges, files of root come
- * first, then ranges that save more time per byte. Gaps that are cheaper to read than to skip are
- * paid from the same budget. The limits (PLAN_FILES_MAX ...) cut in the same order. Deterministic.
- * Pure. 0, -ENOMEM. `summary` may be NULL. */
+ * budget is spent. This is algorithm 4.2 of the thesis (4.3.2) with the missing line: the size of a
+ * selected range is subtracted from the available memory. A range that does not fit is left out,
+ * and smaller ones after it may still fit. Among equally likely ranges, files of root come first,
+ * then ranges that save more time per byte. Gaps that are cheaper to read than to skip are paid
+ * from the same budget. The limits (PLAN_FILES_MAX ...) cut in the same order. Deterministic. Pure.
+ * 0, -ENOMEM. `summary` may be NULL. */
 int plan_compile(const LocatedPlan *l, const PlanParameters *p, PackContent **ret,
                  PlanSummary *summary);

@@ -11,15 +11,15 @@
 #include <math.h>
 #include <string.h>
 
-/* What the kernel reads at once for a process that reads on. A window of read-ahead begins with 16
- * KiB and doubles up to 128 KiB: on average it has half of that. */
+/* The size of the kernel's read-ahead for a process that reads sequentially. A window of read-ahead
+ * begins with 16 KiB and doubles up to 128 KiB, and on average it has half of that. */
 #define READ_AHEAD UINT64_C(65536)
 
-/* The largest request that replay makes of a device. */
+/* The largest request of replay. */
 #define REPLAY_REQUEST UINT64_C(1048576)
 
-/* headstart-replay and what it links: bytes and requests that a cold start reads besides the pack;
- * and its CPU time until the first request, and for each file that it opens. */
+/* The cost of headstart-replay itself: bytes and requests that a cold start reads besides the pack,
+ * and CPU time until the first request and for each file that it opens. */
 #define PROGRAM_BYTES    UINT64_C(262144)
 #define PROGRAM_REQUESTS 6
 #define START_USEC       10000.0
@@ -31,7 +31,7 @@ typedef struct Device {
     const DeviceProfile *p;
     uint64_t size, head;
     unsigned depth;
-    double slots[DEVICE_DEPTH_MAX]; /* when each is free */
+    double slots[DEVICE_DEPTH_MAX]; /* when each slot is free */
     double link_free;
 } Device;
 
@@ -51,7 +51,7 @@ static unsigned next_slot(const Device *d)
     return best;
 }
 
-/* Returns when a request that comes at `at` is done. */
+/* Returns when a request is done that arrives at `at`. */
 static double serve(Device *d, double at, uint64_t place, uint64_t length)
 {
     unsigned slot = next_slot(d);
@@ -67,11 +67,11 @@ static double serve(Device *d, double at, uint64_t place, uint64_t length)
 
 /* --- the stage -------------------------------------------------------------------------------- */
 
-/* The stage in the order in which it reads. */
+/* The reads of the stage in their order. */
 typedef struct Sequence {
     const StageFacts *f;
     uint32_t *order; /* into f->reads */
-    double *think;   /* computing before each read; n_reads + 1, the last one after all reads */
+    double *think; /* time to compute before each read; n_reads + 1, the last one after all reads */
     double overlap;
     double warm; /* sum of `think` */
 } Sequence;
@@ -98,8 +98,8 @@ static int compare_keyed(const void *a, const void *b)
     return x->read < y->read ? -1 : x->read > y->read;
 }
 
-/* The k-th of n places in an order that visits none next to the one before: multiples of the golden
- * ratio. */
+/* Place k in an order of n places in which no two successive places are neighbours: multiples of
+ * the golden ratio. */
 static double scattered(size_t k)
 {
     double x = (double)(k + 1) * 0.6180339887498949;
@@ -107,8 +107,8 @@ static double scattered(size_t k)
     return x - floor(x);
 }
 
-/* When each read is needed. Traces do not say when metadata was read: it counts as needed with the
- * data, from the first to the last. */
+/* When each read is needed. Traces do not say when metadata was read. It counts as needed together
+ * with the data, evenly from the first to the last need. */
 static usec_t need_of(const StageFacts *f, size_t i, usec_t last)
 {
     if (f->reads[i].need != USEC_INFINITY)
@@ -126,7 +126,7 @@ static usec_t last_need(const StageFacts *f)
     return last;
 }
 
-/* The time that a reader waits for data that was not prefetched: it requests the pieces one after
+/* The time that a reader waits for data that was not prefetched. It requests the pieces one after
  * the other.
  */
 static double read_cold(Device *d, double at, const StageRead *r)
@@ -137,7 +137,7 @@ static double read_cold(Device *d, double at, const StageRead *r)
     return at;
 }
 
-/* The waits of one process that makes all reads in their order, with nothing to compute. */
+/* The waits of one process that makes all reads in their order and computes nothing. */
 static double serial_usec(const Sequence *s, double *ret_each)
 {
     _cleanup_free_ Device *devices = calloc(s->f->n_devices + 1, sizeof(Device));
@@ -158,8 +158,8 @@ static double serial_usec(const Sequence *s, double *ret_each)
     return sum;
 }
 
-/* Distributes the time to compute over the reads: in proportion to what the recorded instants of
- * first use have between them beyond the wait for the read. */
+/* Distributes the time to compute over the reads, in proportion to the time between the recorded
+ * instants of first use that is not wait for the read. */
 static void distribute_think(Sequence *s, const Keyed *by_need, const double *each)
 {
     size_t n = s->f->n_reads;
@@ -184,9 +184,9 @@ static double default_overlap(const StageFacts *f)
     return STAGE_TIME_OVERLAP_SERIAL;
 }
 
-/* Splits the stage's time into computing and waiting. The kernel's measure of waiting is too low
- * where the tasks that wait change between processors, so that what the device needs counts if it
- * is more. */
+/* Splits the stage's time into computing and waiting. The kernel's measure of waiting is too low if
+ * waiting tasks move between processors. Therefore the time that the device needs counts if it is
+ * longer. */
 static void split_time(Sequence *s, double serial)
 {
     const StageFacts *f = s->f;
@@ -236,10 +236,10 @@ typedef struct Stream {
     uint32_t *queue; /* into f->reads: metadata, then data */
     size_t n, next;
     size_t n_metadata;
-    double begin;      /* no request before this */
+    double begin;      /* no request is made before this time */
     double data_begin; /* the opens are done */
-    uint64_t part;     /* of the next read: bytes that were requested */
-    double done;       /* the last request so far */
+    uint64_t part;     /* bytes of the next read that were already requested */
+    double done;       /* end of the last request so far */
 } Stream;
 
 typedef struct Timeline {
@@ -286,7 +286,7 @@ static int fill_stream(Timeline *m, uint32_t device, bool metadata_only, usec_t 
     return 0;
 }
 
-/* How long it takes until replay makes its first request. */
+/* The time until replay makes its first request. */
 static double start_usec(const StageFacts *f)
 {
     const DeviceProfile *p = f->n_devices > 0 ? f->devices[0].profile
@@ -329,7 +329,7 @@ static void skip_resident(Timeline *m, Stream *s)
         s->next++;
 }
 
-/* When the stream can make its next request; INFINITY: it has none left. */
+/* When the stream can make its next request; INFINITY if it has none left. */
 static double stream_ready(Timeline *m, uint32_t device)
 {
     const Device *d = &m->devices[device];
@@ -365,7 +365,7 @@ static void stream_submit(Timeline *m, uint32_t device, double at)
     s->next++;
 }
 
-/* Lets replay make the requests that it makes before `until`. */
+/* Makes all requests of replay that come before `until`. */
 static void advance_streams(Timeline *m, double until)
 {
     for (;;) {
@@ -395,7 +395,8 @@ static double all_done(const Timeline *m)
     return done;
 }
 
-/* Of a read that replay has begun the rest is requested at once: the kernel reads on for both. */
+/* If replay has begun a read, the rest of it is requested at once, because the kernel reads on for
+ * both. */
 static void finish_begun(Timeline *m, uint32_t read, double now)
 {
     uint32_t device = m->s->f->reads[read].device;
@@ -405,7 +406,7 @@ static void finish_begun(Timeline *m, uint32_t read, double now)
         stream_submit(m, device, now);
 }
 
-/* The reader from `now` on; returns when it is done. */
+/* Simulates the reader from `now` on; returns when it is done. */
 static double play_reader(Timeline *m, double now)
 {
     const StageFacts *f = m->s->f;
@@ -483,11 +484,11 @@ static const usec_t bins[] = {
         1 * USEC_PER_MSEC,   20 * USEC_PER_MSEC,  50 * USEC_PER_MSEC, 100 * USEC_PER_MSEC,
         200 * USEC_PER_MSEC, 500 * USEC_PER_MSEC, 1 * USEC_PER_SEC,   0};
 
-/* Parts of a whole sweep, in per cent, for which the stage may be held. */
+/* The parts of a whole sweep, in per cent, for which the stage may be held. */
 static const unsigned holds_percent[] = {10, 20, 30, 40, 50, 60, 70, 80, 90};
 
-/* Predictions of stages with more reads try every fourth of these: the time of a prediction grows
- * with the number of reads, and large stages gain little from the finest choice. */
+/* For stages with more reads, predictions try only every fourth of these: their time grows with the
+ * number of reads, and large stages gain little from the finest choice. */
 #define READS_MANY 20000U
 
 static size_t stride_of(const Sequence *s)
@@ -519,8 +520,9 @@ static int predict_concurrent(const Sequence *s, StagePrediction *p)
     return 0;
 }
 
-/* Holds the stage for the whole sweep in the order of place, or for a part of a sweep in bins. A
- * whole sweep needs no instants of first use, so that a part must gain to be chosen. */
+/* Chooses between holding the stage for the whole sweep in the order of place, and holding it for a
+ * part of a sweep in bins. A whole sweep does not depend on instants of first use, so a part is
+ * chosen only if it gains time. */
 static int predict_gate(const Sequence *s, StagePrediction *p)
 {
     usec_t whole, least = USEC_INFINITY;
@@ -530,7 +532,7 @@ static int predict_gate(const Sequence *s, StagePrediction *p)
     p->gate_whole = true;
     if (whole <= s->f->deadline)
         least = p->usec[POLICY_GATE] - p->usec[POLICY_GATE] / 50;
-    /* What readers next to the rest of a sweep cost a disk that seeks was not measured. */
+    /* The cost of readers during the rest of a sweep on a disk that seeks was not measured. */
     if (seeks(s->f) && whole <= s->f->deadline)
         return r;
     for (size_t i = 0; r >= 0 && i < ELEMENTSOF(bins); i += stride_of(s))
@@ -552,9 +554,9 @@ static int predict_gate(const Sequence *s, StagePrediction *p)
 
 #define N_CANDIDATES 4
 
-/* At equal times the earlier one. Readers next to each other cost a disk that seeks more than one
- * reader next to one stream shows, so that a policy must gain a tenth to be chosen over `gate`
- * there. */
+/* At equal times the earlier one is chosen. On a disk that seeks, several concurrent readers cost
+ * more than this model of one reader and one stream shows. A policy must therefore gain a tenth to
+ * be chosen over `gate` there. */
 static const Policy on_seeking[N_CANDIDATES] = {POLICY_IDLE, POLICY_GATE, POLICY_CONCURRENT,
                                                 POLICY_METADATA};
 static const Policy on_others[N_CANDIDATES] = {POLICY_IDLE, POLICY_CONCURRENT, POLICY_GATE,
@@ -569,7 +571,8 @@ static void choose(const StageFacts *f, StagePrediction *p)
     p->best = POLICY_OFF;
     p->reason = POLICY_REASON_NO_GAIN;
     for (size_t i = 0; i < N_CANDIDATES; i++)
-        /* Where readers do not disturb each other, the boot is never held because of an estimate.
+        /* On a device whose readers do not disturb each other, the boot is never held because of an
+         * estimate.
          */
         if (p->usec[candidates[i]] < best &&
             (f->ready > 0 || seeks(f) || candidates[i] != POLICY_GATE)) {

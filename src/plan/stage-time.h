@@ -5,11 +5,11 @@
  * predicted time. Pure.
  *
  * The stage is one reader. It computes for a while, reads a range, computes, and so on, in the
- * order of first use. The time that it computes is the recorded time without the recorded wait for
- * I/O. A read that replay has brought in costs nothing, one that is on its way costs the rest of
- * its way, and any other is served by the device (plan/cost-model.h), at most READ_AHEAD bytes at a
- * time. A stage has several processes, whose waits overlap: `overlap` is the part of the sum of its
- * reads that it really waits. It follows from the recorded wait.
+ * order of first use. Its computing time is the recorded time without the recorded wait for I/O. A
+ * read costs nothing if replay has finished it, and its remaining time if replay has begun it. The
+ * device serves any other read (plan/cost-model.h), at most READ_AHEAD bytes at a time. A stage has
+ * several processes, whose waits overlap: `overlap` is the part of the sum of its reads for which
+ * the stage really waits. It follows from the recorded wait.
  *
  * Replay is one stream for each device. The device serves requests in the order in which they
  * arrive. Replay reads metadata in the order of place, opens the files, and reads data by bins of
@@ -29,7 +29,7 @@ typedef struct StageDevice {
 typedef struct StageRead {
     uint32_t device; /* into StageFacts.devices */
     bool metadata;
-    uint64_t place, length; /* bytes on the device; PHYSICAL_UNKNOWN: not known where */
+    uint64_t place, length; /* bytes on the device; PHYSICAL_UNKNOWN: the place is not known */
     usec_t need;            /* first use since the stage's start; USEC_INFINITY: unknown */
     double probability;
 } StageRead;
@@ -43,8 +43,8 @@ typedef struct StageFacts {
     uint64_t pack_bytes; /* size of the pack, which replay reads first */
     usec_t ready;        /* how long the stage takes without replay, as measured; 0: unknown */
     usec_t stalled;      /* how long tasks waited for I/O meanwhile */
-    bool waits;      /* the stage begins when somebody comes (a login): replay reads before it, at
-                        idle priority, and cannot hold it */
+    bool waits; /* a login: the stage begins when the user logs in, so replay reads before it at
+                   idle priority, and cannot hold it */
     usec_t deadline; /* longest hold */
 } StageFacts;
 
@@ -59,23 +59,23 @@ typedef struct StagePrediction {
 
 /* The stage's time if replay reads everything (`metadata_only`: only metadata) in bins of that
  * width and holds the stage for that long; USEC_INFINITY holds it until all is read. *ret_hold (may
- * be NULL) is how long that is. 0 or -ENOMEM. */
+ * be NULL) is the time for which the stage was held. 0 or -ENOMEM. */
 int stage_time_replayed(const StageFacts *f, bool metadata_only, usec_t bin, usec_t hold,
                         usec_t *ret_usec, usec_t *ret_hold);
 
 /* The stage's time without replay. 0 or -ENOMEM. */
 int stage_time_cold(const StageFacts *f, usec_t *ret_usec);
 
-/* Predicts all policies that suit the stage and chooses. `off` is chosen if the best gains less
- * than STAGE_TIME_MARGIN of the stage's time, or less than STAGE_TIME_GAIN_MIN; but not for a stage
- * that was never measured. 0 or -ENOMEM; *ret is untouched on failure. */
+/* Predicts all policies that suit the stage and chooses. `off` is chosen if the best policy gains
+ * less than STAGE_TIME_MARGIN of the stage's time, or less than STAGE_TIME_GAIN_MIN, but not for a
+ * stage that was never measured. 0 or -ENOMEM; *ret is untouched on failure. */
 int stage_time_predict(const StageFacts *f, StagePrediction *ret);
 
 #define STAGE_TIME_MARGIN   0.05
 #define STAGE_TIME_GAIN_MIN (20 * USEC_PER_MSEC)
 
-/* For a stage that was never measured: CPU time for each file that it opens, and how far its waits
- * overlap, on a device that serves one request at a time and on others. The bench's boots have 0.2
+/* Assumptions for a stage that was never measured: the CPU time for each file that it opens, and
+ * `overlap` on a device that serves one request at a time and on others. The bench's boots have 0.2
  * ms, 0.9 and 0.65. */
 #define STAGE_TIME_OPEN_USEC      200
 #define STAGE_TIME_OVERLAP_SERIAL 0.9

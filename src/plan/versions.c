@@ -9,7 +9,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Behind the number that begins at `s`. */
+/* Returns the position after the number that begins at `s`. */
 static const char *skip_number(const char *s)
 {
     while (is_digit(*s) || (*s == '.' && is_digit(s[1])))

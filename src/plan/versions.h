@@ -10,6 +10,6 @@
  * ignored. A run of digits, or of digits with dots between them, is one number. */
 bool versions_alike(const char *a, const char *b);
 
-/* Returns the name among n that succeeds `gone`: of those that versions_alike() accepts, the one
- * with the highest version (strverscmp). NULL if there is none. */
+/* Returns the successor of `gone` among the n names: the name that versions_alike() accepts and
+ * that has the highest version (strverscmp). NULL if there is none. */
 const char *versions_successor(const char *gone, char *const *names, size_t n);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* The executor: a leader thread finds the filesystems and builds the list of operations; then it
- * and further workers carry out the streams. A worker asks the kernel to read a chunk, remembers
- * the chunk in the worker's ring, and asks for the next one as long as its pacer allows. To make
+ * and further workers carry out the streams. A worker asks the kernel to read a chunk, stores the
+ * chunk in the worker's ring, and continues with the next one as long as its pacer allows. To make
  * room it waits for the oldest chunk by reading from it, because POSIX_FADV_WILLNEED does not say
  * when data has arrived.
  *
@@ -70,7 +70,7 @@ typedef struct File {
 typedef struct StreamQueue {
     const Stream *stream;
     size_t next, end;    /* operations that were not begun */
-    unsigned busy_opens; /* opens under way: data waits for them */
+    unsigned busy_opens; /* opens under way; data waits until there are none */
 } StreamQueue;
 
 struct Replay {
@@ -86,7 +86,7 @@ struct Replay {
     pthread_cond_t opened;
     File *files;         /* one per file of the pack */
     StreamQueue *queues; /* one per stream */
-    bool listed;         /* list and queues can be used */
+    bool listed;         /* the list and the queues can be used */
     bool hurried;        /* replay_hurry() was called: `order` counts */
     ReplayOrder order;
     usec_t recheck_until; /* end of the recheck, which reads reclaimed pages again; 0: the sweep is
@@ -132,7 +132,8 @@ static void unlock(Replay *r)
     pthread_mutex_unlock(&r->lock);
 }
 
-/* Sets the I/O priority of the calling thread. If that is not allowed, the usual one stays. */
+/* Sets the I/O priority of the calling thread. If that is not permitted, the thread keeps its
+ * priority. */
 static void follow_io_class(Worker *w)
 {
     IoClass c = (IoClass)atomic_load_explicit(&w->replay->io_class, memory_order_relaxed);
@@ -226,7 +227,7 @@ static int acquire_file(Worker *w, const Operation *op, uint32_t index)
     lock(r);
     if (f->state != FILE_FOUND) {
         unlock(r);
-        return -ENOENT; /* counted when it was opened */
+        return -ENOENT; /* the error was counted when the file was opened */
     }
     if (f->fd < 0) {
         unlock(r);
@@ -248,7 +249,7 @@ static int acquire_file(Worker *w, const Operation *op, uint32_t index)
     fd = f->fd;
     unlock(r);
     if (mine >= 0)
-        close(mine); /* another worker was faster */
+        close(mine); /* another worker has opened the file meanwhile */
     return fd;
 }
 
@@ -267,8 +268,8 @@ static void release_file(Replay *r, uint32_t index)
 /* --- reading ---------------------------------------------------------------------------------- */
 
 /* Waits for the oldest chunk in flight: a read returns when the page is there, and reads a page
- * that was reclaimed or that the kernel did not read ahead. The last byte suffices to keep the
- * window; with `wait` the whole chunk is read, to be sure of all of it. */
+ * that was reclaimed or that the kernel did not read ahead. Reading the last byte suffices to limit
+ * the window. With `wait` the whole chunk is read, so that all of it is resident. */
 static void await_oldest(Worker *w)
 {
     const Chunk *c = &w->queue[w->head];
@@ -297,7 +298,7 @@ static void await_oldest(Worker *w)
 }
 
 /* Submits one chunk. On success await_oldest() releases its file later; on failure the caller does.
- * Not by readahead(2), which is the same but refused block devices in Linux 4.19 to 6.6. */
+ * readahead(2) does the same, but it refused block devices in Linux 4.19 to 6.6. */
 static int submit(Worker *w, const Chunk *c)
 {
     int error;
@@ -502,7 +503,8 @@ static int find_operations(Replay *r)
         return k;
     for (uint32_t i = 0; i < mounted.n; i++) {
         mounted.facts[i].done = r->options.done && r->options.done[i];
-        /* Before anything is read: the unit that looks for the marker may start soon. */
+        /* The marker is set before anything is read, because the unit that checks it may start
+         * soon. */
         if (!mounted.facts[i].mounted && !mounted.facts[i].done)
             marker_set(r->options.marker, false);
     }
@@ -546,7 +548,8 @@ static int prepare_queues(Replay *r, uint32_t descriptors)
 }
 
 /* The recheck: a sweep takes seconds, and the pages that it read first may have been reclaimed.
- * What is still resident is not read again. It takes at most a tenth of the time of the sweep. */
+ * Pages that are still resident are not read again. It takes at most a tenth of the time of the
+ * sweep. */
 static int recheck(Replay *r, usec_t sweep_start, uint32_t descriptors)
 {
     usec_t now = clock_now(CLOCK_MONOTONIC);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Executes operations in separate threads. The thread that starts it never waits for the disk, so
- * that it can answer a signal or meet a deadline while a request hangs. */
+/* Executes operations in separate threads. The thread that starts the replay never waits for the
+ * disk, so that it can answer a signal or meet a deadline while a request hangs. */
 
 #include "base/time-util.h"
 #include "replay/mounted.h"
@@ -25,31 +25,32 @@ typedef struct ReplayOptions {
     const char *root; /* only filesystems mounted at or below it count */
     Policy policy;
     IoClass io_class;
-    bool wait;          /* done only when everything is resident */
-    const bool *done;   /* per volume of the pack: leave it out, it was replayed; or NULL. Outlives
-                           the Replay */
+    bool wait;        /* done only when everything is resident */
+    const bool *done; /* per volume of the pack: it was replayed and is left out; or NULL. Outlives
+                         the Replay */
     const char *marker; /* marker.h: removed if a filesystem of the pack is missing; NULL: none */
     int done_signal;    /* sent to the thread that called replay_start() when all is done */
 } ReplayOptions;
 
 typedef struct Replay Replay;
 
-/* Starts a replay. The pack must outlive it. While an operation is under way the replay cannot be
- * freed; then the process must end with _exit(2). The caller blocks done_signal and every signal
+/* Starts a replay. The pack must outlive it. While an operation is under way, the replay cannot be
+ * freed, and the process must end with _exit(2). The caller blocks done_signal and every signal
  * that it waits for. 0, -ENOMEM, or -EAGAIN (no thread). */
 int replay_start(const Pack *p, const ReplayOptions *o, Replay **ret);
 
-/* Writes what was done so far. True if the replay is done; then *ret_error (may be NULL) is 0, or
- * the negative errno of finding the filesystems or of allocating memory. Operations that were not
- * begun count as stopped. */
+/* Returns the counts so far. True if the replay is done; then *ret_error (may be NULL) is 0, or the
+ * negative errno of finding the filesystems or of allocating memory. Operations that were not begun
+ * count as stopped. */
 bool replay_result(Replay *r, ReplayResult *ret, int *ret_error);
 
-/* From now on the remaining operations are executed in that order and at that priority: a deadline
- * has passed, or a login has begun. Returns at once. */
+/* Changes order and priority of the remaining operations, because a deadline has passed or a login
+ * has begun. Returns at once. */
 void replay_hurry(Replay *r, ReplayOrder order, IoClass io_class);
 
-/* Once the replay is done: sets done[i] for each volume of the pack that was mounted. */
+/* To be called when the replay is done: sets done[i] for each volume of the pack that was
+ * mounted. */
 void replay_mark_mounted(const Replay *r, bool *done);
 
-/* Once the replay is done. */
+/* To be called when the replay is done. */
 Replay *replay_free(Replay *r);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* headstart-replay: reads one pack and executes it. It starts from a cold disk, where every library
- * costs a seek: it links libc alone, and statically, has no JSON reader, and allocates only what it
- * needs. */
+ * costs a seek. Therefore it links libc alone, and statically, has no JSON reader, and allocates
+ * only what it needs. */
 
 #include "base/clock.h"
 #include "base/kernel.h"
@@ -26,7 +26,7 @@ typedef struct Arguments {
     char **packs; /* the first that exists is replayed; NULL-terminated */
     const char *root;
     const char *status; /* file to write the result to, or NULL */
-    const char *marker; /* file that exists where no other replay is needed, or NULL */
+    const char *marker; /* file that exists while no other replay is needed, or NULL */
     Policy policy;      /* _POLICY_INVALID: the pack's */
     int io_class;       /* 0: the policy's */
     usec_t settle;      /* longest wait for a quiet disk; 0: none */
@@ -86,7 +86,8 @@ static void help(void)
     puts("\nSee the headstart-replay(8) man page for details.");
 }
 
-/* Parses a time span from `min` to `max`; `limit` spells that out. 0 or -EINVAL, reported. */
+/* Parses a time span from `min` to `max`; `limit` describes the bounds in words. 0 or -EINVAL,
+ * reported. */
 static int parse_limited(const char *option, const char *value, usec_t min, usec_t max,
                          const char *limit, usec_t *ret)
 {
@@ -319,7 +320,7 @@ static int run(const Arguments *a)
     report_start(&report);
     r = pack_load(a->packs, &p);
     if (r < 0) {
-        /* A pack that this replay cannot use is of no use to a later one either. */
+        /* A later replay could not use this pack either. */
         marker_set(a->marker, true);
         return r;
     }
@@ -342,7 +343,7 @@ static int run(const Arguments *a)
     }
     if (r >= 0)
         r = finish(a, &report);
-    /* Threads may still use the pack: neither free it nor wait for them. */
+    /* Threads may still use the pack, so it is neither freed nor are the threads awaited. */
     if (report.outcome == REPLAY_OUTCOME_STOPPED)
         _exit(r < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
     return r;
@@ -354,7 +355,8 @@ int main(int argc, char **argv)
     sigset_t hurry;
     int r;
 
-    /* Blocked until the sweep waits for it: a login may begin before the pack is read. */
+    /* The signal is blocked until the sweep waits for it, because a login may begin before the pack
+     * is read. */
     sigemptyset(&hurry);
     sigaddset(&hurry, SIGUSR1);
     sigprocmask(SIG_BLOCK, &hurry, NULL);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A file that exists while the boot needs no further replay. An initrd's replay leaves it for
- * headstart-replay-boot.service, which does not start then. */
+/* A file that exists while the boot needs no further replay. The replay of an initrd creates it,
+ * and headstart-replay-boot.service does not start while it exists. */
 
 #include <stdbool.h>
 
-/* Creates the file, or removes it. NULL: nothing. A file that cannot be created is no error: then
- * the unit replays what is resident already. */
+/* Creates the file, or removes it. NULL: nothing. It is no error if the file cannot be created: the
+ * unit then replays data that is resident already. */
 void marker_set(const char *path, bool exists);

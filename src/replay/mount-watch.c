@@ -13,8 +13,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-/* A hash over the mounts that may hold files of a pack: the id of each mount, which the kernel
- * reuses, with its filesystem and its mount point. */
+/* Computes a hash over the mounts that may hold files of a pack: the id of each mount, which the
+ * kernel reuses, with its filesystem and its mount point. */
 static int fingerprint(const char *root, uint64_t *ret)
 {
     _cleanup_mount_table_ MountTable t = {0};

@@ -15,7 +15,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#define CHUNK_MIN (128U * 1024) /* the kernel's default: always read as a whole */
+#define CHUNK_MIN (128U * 1024) /* the kernel's default, which is always read as a whole */
 #define CHUNK_MAX (2U * 1024 * 1024)
 
 #ifndef STATX_MNT_ID
@@ -38,7 +38,8 @@ void mounted_table_done(MountedTable *t)
 
 /* --- block devices ---------------------------------------------------------------------------- */
 
-/* Which disk the volume lies on, and where on it. Volumes of one disk share a head. */
+/* Finds the disk on which the volume lies, and its offset there. Volumes of one disk share a
+ * head. */
 static void find_disk(uint64_t dev, VolumeFacts *f)
 {
     _cleanup_block_disk_ BlockDisk d = {0};
@@ -51,8 +52,8 @@ static void find_disk(uint64_t dev, VolumeFacts *f)
     f->disk_offset = d.offset;
 }
 
-/* A partition has the queue of its disk. A chunk is a multiple of the machine's page: no page
- * belongs to two chunks. */
+/* A partition uses the request queue of its disk. A chunk is a multiple of the machine's page, so
+ * that no page belongs to two chunks. */
 static uint32_t read_chunk_bytes(dev_t dev, uint64_t page_bytes)
 {
     static const char *const places[] = {"", "../"};
@@ -74,7 +75,7 @@ static uint32_t read_chunk_bytes(dev_t dev, uint64_t page_bytes)
 
 /* --- filesystems ------------------------------------------------------------------------------ */
 
-/* A mount that may serve a volume, its facts read once. */
+/* A mount that may serve a volume, with its facts, which are read once. */
 typedef struct Candidate {
     const Mount *mount;
     uint8_t uuid[16];
@@ -84,7 +85,7 @@ typedef struct Candidate {
     uint64_t size_bytes;
 } Candidate;
 
-/* True if the descriptor is on this mount, not on one that covers it. */
+/* True if the descriptor is on this mount, and not on one that covers it. */
 static bool is_of_mount(int fd, const Mount *m)
 {
     struct statx stx;
@@ -92,7 +93,7 @@ static bool is_of_mount(int fd, const Mount *m)
 
     if (statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &stx) >= 0 && (stx.stx_mask & STATX_MNT_ID))
         return stx.stx_mnt_id == m->id;
-    /* Before Linux 5.8. The files of a btrfs have another number than its mount shows. */
+    /* Kernels before Linux 5.8. The files of a btrfs have another number than its mount shows. */
     return fstat(fd, &st) >= 0 &&
            (strcmp(m->fstype, "btrfs") == 0 || st.st_dev == makedev(m->major, m->minor));
 }
@@ -131,7 +132,7 @@ static bool candidate_open(Candidate *c, const Mount *m)
     c->has_uuid = filesystem_uuid(c->root_fd, c->uuid) >= 0;
     if (!c->has_uuid && c->device_fd >= 0)
         read_superblock(c);
-    /* The page cache of its device does not hold the metadata of a btrfs. */
+    /* The metadata of a btrfs is not in the page cache of its device. */
     if (btrfs && c->device_fd >= 0) {
         close(c->device_fd);
         c->device_fd = -EBADF;
@@ -185,7 +186,7 @@ static void candidates_done(Candidates *c)
     mount_table_done(&c->mounts);
 }
 
-/* Not mount_table_select(): it chooses before the UUID is known. */
+/* mount_table_select() is of no use here, because it chooses before the UUID is known. */
 static int candidates_read(const char *root, Candidates *c)
 {
     int r = mount_table_read(AT_FDCWD, &c->mounts);
@@ -205,7 +206,7 @@ static int candidates_read(const char *root, Candidates *c)
     return 0;
 }
 
-/* True if the mount is where the pack's volume was when it was planned. */
+/* True if the mount is at the place where the pack's volume was when it was planned. */
 static bool is_in_place(const Mount *m, const char *root, const char *mountpoint)
 {
     size_t l = strcmp(root, "/") == 0 ? 0 : strlen(root);
@@ -213,9 +214,9 @@ static bool is_in_place(const Mount *m, const char *root, const char *mountpoint
     return strcmp(m->target[l] ? m->target + l : "/", mountpoint) == 0;
 }
 
-/* If several mounts serve the volume, prefers the one at its old mount point, because another may
- * be a copy of the filesystem with the same UUID. Otherwise prefers the one that shows most of the
- * filesystem. */
+/* If several mounts serve the volume, the one at its old mount point is preferred, because another
+ * may be a copy of the filesystem with the same UUID. Otherwise the one that shows the largest part
+ * of the filesystem is preferred. */
 static const Candidate *candidates_find(const Candidates *c, const Pack *p, const PackVolume *s,
                                         const char *root)
 {
@@ -239,7 +240,7 @@ static const Candidate *candidates_find(const Candidates *c, const Pack *p, cons
     return best;
 }
 
-/* Every volume of the pack as not mounted. */
+/* Initialises the table: every volume of the pack counts as not mounted. */
 static int mounted_table_init(MountedTable *t, uint32_t n)
 {
     t->volumes = calloc((size_t)n + 1, sizeof(MountedVolume));

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Opens the files that a pack names. Their paths may lead to other objects by now. */
+/* Opens the files that a pack names. Their paths may name other objects now. */
 
 #include "replay/operations.h"
 
-/* Looks the file up with open_beneath(): no FIFO waits, no device wakes, no automount is set off,
- * no symlink is followed and no other filesystem entered. Succeeds only for the planned file: the
- * inode must be equal, and for files that are not volatile also size, mtime and ctime. (The times
- * of a directory change with every entry.) The lookup reads the inode. If `reading`, the file is
- * then opened for reading, without a change of its access time where that is allowed.
+/* Looks the file up with open_beneath(): it waits for no FIFO, wakes no device, triggers no
+ * automount, follows no symlink and enters no other filesystem. Succeeds only for the planned file:
+ * the inode must be equal, and for files that are not volatile also size, mtime and ctime. (The
+ * times of a directory change with every entry.) The lookup reads the inode. If `reading`, the file
+ * is then opened for reading, without a change of its access time where that is allowed.
  *
  * A descriptor; 0 if not `reading`; or a negative errno and *ret_why. After -EMFILE and -ENFILE the
- * caller may close others and try again. */
+ * caller may close other descriptors and try again. */
 int open_planned(int root_fd, const char *path, const PackFile *f, bool reading,
                  ReplaySkip *ret_why);
 

@@ -6,11 +6,11 @@
 
 #define MIB (UINT64_C(1024) * 1024)
 
-/* The workers and the window of each class of device. A hard disk gets one ordered stream; its
- * window is large enough that the I/O scheduler always has requests to merge and sort. A card or an
- * eMMC serves one request at a time: a second worker hides the pauses of the first. Where latency
- * dominates, many requests run at once. Each window takes about 0.2 s to read. A best-effort reader
- * waits at most that long if no scheduler lets its requests overtake. */
+/* The number of workers and the window for each class of device. A hard disk gets one ordered
+ * stream; its window is large enough that the I/O scheduler always has requests to merge and sort.
+ * A card or an eMMC serves one request at a time: a second worker hides the pauses of the first. If
+ * latency dominates, many requests run at once. Each window takes about 0.2 s to read. If no
+ * scheduler lets its requests overtake, a best-effort reader waits at most that long. */
 static const struct {
     unsigned n_workers;
     uint64_t window_bytes;
@@ -73,7 +73,7 @@ void operation_range(const Pack *p, const Operation *o, uint64_t *ret_offset, ui
 /* --- order ------------------------------------------------------------------------------------ */
 
 typedef struct Keyed {
-    uint32_t urgency; /* the smallest comes first */
+    uint32_t urgency; /* the operation with the smallest value comes first */
     uint64_t place;
     Operation operation;
 } Keyed;
@@ -160,7 +160,7 @@ static bool needs_opens(const PackVolume *s, Policy policy)
            le32toh(s->n_metadata) == 0;
 }
 
-/* Appends the operations of a volume, and counts those that are not possible. */
+/* Appends the operations of a volume, and counts those that cannot be executed. */
 static void add_volume(const Pack *p, const VolumeFacts *facts, uint32_t volume, Policy policy,
                        OperationList *l)
 {
@@ -193,7 +193,7 @@ static void add_volume(const Pack *p, const VolumeFacts *facts, uint32_t volume,
         l->operations[l->n++] = (Operation){OPERATION_DATA, volume, le32toh(s->first_data) + i};
 }
 
-/* The class for a disk that holds several filesystems: of their classes the one with fewer
+/* Returns the class for a disk that holds several filesystems: the one of their classes with fewer
  * workers. */
 static DeviceClass more_careful(DeviceClass a, DeviceClass b)
 {

@@ -22,15 +22,15 @@ typedef struct Operation {
 
 /* The facts of a volume's filesystem on which the list depends. */
 typedef struct VolumeFacts {
-    bool done;            /* it was replayed: it is neither listed nor counted */
+    bool done;            /* it was replayed before, and is neither listed nor counted */
     bool mounted;         /* its files can be opened */
     bool device;          /* its block device can be read, and has the size it had */
     uint64_t disk;        /* the physical disk: volumes with equal numbers share a head */
     uint64_t disk_offset; /* bytes: offset of the filesystem's device on the disk */
 } VolumeFacts;
 
-/* The operations on one disk. Streams run at the same time. The operations of a stream are begun in
- * order: metadata, then opens, then data once the opens are done. */
+/* The operations on one disk. Streams run at the same time. The operations of a stream begin in
+ * order: metadata, then opens, then data after the end of the opens. */
 typedef struct Stream {
     size_t first, n; /* a window of the operations */
     uint64_t disk;
@@ -45,7 +45,7 @@ typedef enum ReplaySkip {
     REPLAY_SKIP_UNMOUNTED, /* its filesystem is not mounted */
     REPLAY_SKIP_DEVICE,    /* its block device cannot be read, or has another size */
     REPLAY_SKIP_GONE,      /* the path is not there any more */
-    REPLAY_SKIP_TYPE,      /* the path is no regular file or directory now, or leads elsewhere */
+    REPLAY_SKIP_TYPE,      /* the path names another kind of object now, or leads elsewhere */
     REPLAY_SKIP_REPLACED,  /* another inode, size or time: the file was replaced */
     REPLAY_SKIP_DENIED,    /* opening it is not permitted */
     REPLAY_SKIP_ERROR,     /* reading failed, or anything else */
@@ -77,10 +77,10 @@ typedef enum ReplayOrder {
 /* The order in which the pack is replayed under the policy. */
 ReplayOrder replay_order_of(const Pack *p, Policy policy);
 
-/* The operations on the pack's mounted volumes; facts has one entry a volume. POLICY_OFF gives
- * none. POLICY_METADATA gives metadata ranges; where metadata has its own cache
- * (PACK_VOLUME_TOUCH_ENTRIES), or no ranges are known, opens instead. The caller passes *ret to
- * operation_list_done(). 0 or -ENOMEM; *ret is untouched on failure. */
+/* Lists the operations on the pack's mounted volumes; `facts` has one entry per volume. POLICY_OFF
+ * gives none. POLICY_METADATA gives metadata ranges. If metadata has a cache of its own
+ * (PACK_VOLUME_TOUCH_ENTRIES), or if no ranges are known, it gives opens instead. The caller passes
+ * *ret to operation_list_done(). 0 or -ENOMEM; *ret is untouched on failure. */
 int operations_from_pack(const Pack *p, const VolumeFacts *facts, Policy policy,
                          OperationList *ret);
 
@@ -89,7 +89,7 @@ int operations_from_pack(const Pack *p, const VolumeFacts *facts, Policy policy,
 int operations_sort(const Pack *p, const VolumeFacts *facts, ReplayOrder order,
                     Operation *operations, size_t n);
 
-/* The byte range an operation reads; 0 and 0 for an open. */
+/* The byte range that an operation reads; 0 and 0 for an open. */
 void operation_range(const Pack *p, const Operation *o, uint64_t *ret_offset, uint64_t *ret_length);
 
 const char *operation_kind_to_string(OperationKind k);

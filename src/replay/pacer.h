@@ -6,7 +6,7 @@
 #include "base/macros.h"
 
 typedef struct Pacer {
-    uint64_t window_bytes;    /* limits of what is in flight */
+    uint64_t window_bytes;    /* limits of the requests in flight */
     uint32_t window_requests; /* at least 1 */
     uint64_t in_flight_bytes;
     uint32_t in_flight_requests;
@@ -14,10 +14,10 @@ typedef struct Pacer {
 
 void pacer_init(Pacer *p, uint64_t window_bytes, uint32_t window_requests);
 
-/* True if a request of `bytes` bytes may be submitted now. With nothing in flight every request
- * may, however large, so that the stream never stops. */
+/* True if a request of `bytes` bytes may be submitted now. With nothing in flight any request may
+ * be submitted, so that the stream never stops. */
 bool pacer_may_submit(const Pacer *p, uint64_t bytes);
 
-/* A request was submitted; a request was completed. Each submitted request is completed once. */
+/* Counts a submitted or a completed request. Each submitted request is completed once. */
 void pacer_submitted(Pacer *p, uint64_t bytes);
 void pacer_completed(Pacer *p, uint64_t bytes);

@@ -53,7 +53,7 @@ static void *load(void *arg)
     Loading *l = arg;
     char *const *path = l->paths;
 
-    /* The filesystem of the first may not be mounted yet. */
+    /* The filesystem of the first path may not be mounted yet. */
     while (path[1] && access(*path, F_OK) < 0)
         path++;
     l->error = read_pack(*path, &l->result);

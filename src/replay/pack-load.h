@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Reads the pack of headstart-replay without holding the boot if the disk hangs. */
+/* Reads the pack of headstart-replay without delaying the boot if the disk hangs. */
 
 #include "pack/pack.h"
 
@@ -11,7 +11,7 @@
 
 typedef struct LoadedPack {
     const char *path; /* borrowed: the path that was read */
-    char *buf;        /* what `pack` points into */
+    char *buf;        /* the buffer into which `pack` points */
     Pack pack;
     bool ready_sent; /* READY=1 was sent because the pack took longer than PACK_LOAD_HELD_MAX */
 } LoadedPack;

@@ -9,7 +9,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-/* A growing line. After running out of memory `failed` stays set. */
+/* A growing line. If memory runs out, `failed` becomes true and stays so. */
 typedef struct Text {
     char *text;
     size_t n, allocated;
@@ -127,7 +127,8 @@ void report_start(Report *r)
     r->start_boottime = clock_now(CLOCK_BOOTTIME);
 }
 
-/* For people: control characters, which a terminal would interpret, are written as %XX. */
+/* Appends a name for people: control characters, which a terminal would interpret, are written as
+ * %XX. */
 static void add_name(Text *t, const char *s)
 {
     for (const unsigned char *c = (const unsigned char *)s; *c; c++)
@@ -190,7 +191,8 @@ int report_save(const Report *r)
         *slash = 0;
         k = make_directories(dir, 0755);
     }
-    /* The report of a login shows when its user logged in and how much that user has. */
+    /* The report of a login would show when its user logged in and how much data that user has, so
+     * only root may read it. */
     return k < 0 ? k
                  : output_file_write(r->status, text, strlen(text),
                                      r->stage == STAGE_BOOT ? 0644 : 0600);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The report of headstart-replay: one line of text, or JSON written by printf, because json-c would
- * be a library. */
+/* The report of headstart-replay: one line of text, or JSON that is written with printf to avoid
+ * linking json-c. */
 
 #include "replay/executor.h"
 
 typedef enum ReplayOutcome {
     REPLAY_OUTCOME_DONE,
-    REPLAY_OUTCOME_RUNNING,  /* not finished: what was done so far */
+    REPLAY_OUTCOME_RUNNING,  /* not finished: the counts so far */
     REPLAY_OUTCOME_STOPPED,  /* stopped before everything was done */
     REPLAY_OUTCOME_CONTROL,  /* nothing was done: a control session */
     REPLAY_OUTCOME_DISABLED, /* nothing was done: headstart=0 on the kernel command line */
     REPLAY_OUTCOME_OFF,      /* nothing was done: the policy is off */
-    REPLAY_OUTCOME_DRY_RUN,  /* nothing was done: what would be done */
+    REPLAY_OUTCOME_DRY_RUN,  /* nothing was done: the counts show what would be done */
     _REPLAY_OUTCOME_MAX,
     _REPLAY_OUTCOME_INVALID = -EINVAL,
 } ReplayOutcome;
@@ -28,7 +28,7 @@ typedef struct Report {
     ReplayResult result;
 } Report;
 
-/* Sets the times of the start to now: a wait before it does not count. */
+/* Sets the start times to now, so that a wait before it does not count. */
 void report_start(Report *r);
 
 /* One line without a newline; the caller frees it. NULL: out of memory. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Waits for a quiet disk. A greeter that has just appeared, or a boot that is not finished, still
- * reads. A replay at idle priority yields to it only where the I/O scheduler honours priorities;
- * elsewhere it has to wait. */
+/* Waits for a quiet disk. A greeter that has just appeared still reads, and so does a boot that is
+ * not finished. A replay at idle priority yields to them only if the I/O scheduler honours
+ * priorities; otherwise it must wait. */
 
 #include "base/time-util.h"
 
@@ -15,6 +15,6 @@
     100U /* a sample is quiet if tasks waited for I/O at most this share of it */
 
 /* Waits until the disk is quiet, for at most `max`, or until one of the signals arrives, which the
- * caller has blocked. Returns that signal, otherwise 0. Returns 0 at once where the kernel has
- * neither pressure stall information nor disk statistics. */
+ * caller has blocked. Returns that signal, otherwise 0. Returns 0 at once if the kernel has neither
+ * pressure stall information nor disk statistics. */
 int settle(int root_fd, usec_t max, const sigset_t *signals);

@@ -36,13 +36,13 @@ static bool await(Sweep *s, Replay *replay, ReplayResult *result, int *ret_error
         int sig = sigtimedwait(&s->signals, NULL, &ts);
 
         if (sig == SIGTERM || sig == SIGINT || clock_now(CLOCK_MONOTONIC) >= s->end)
-            /* An operation under way may hang: it is left behind. */
+            /* An operation under way may hang, so the process does not wait for it. */
             return replay_result(replay, result, ret_error);
         if (sig == SIGUSR1) {
             s->hurry = true;
             replay_hurry(replay, REPLAY_ORDER_LIKELY, IO_CLASS_BEST_EFFORT);
         } else if (sig < 0 && errno == EAGAIN && s->gate) {
-            /* The boot continues: from here on the policy is in effect `concurrent`. */
+            /* The boot continues, so from here on the policy is in effect `concurrent`. */
             notify_manager("READY=1\nSTATUS=Replaying, the deadline has passed");
             s->gate = false;
             replay_hurry(replay, REPLAY_ORDER_NEED, IO_CLASS_BEST_EFFORT);
@@ -59,7 +59,7 @@ static void add_result(ReplayResult *sum, const ReplayResult *r)
     sum->metadata_bytes += r->metadata_bytes;
     sum->data_bytes += r->data_bytes;
     sum->resident = sum->resident && r->resident;
-    /* A volume that was not mounted in an earlier sweep may be in this one. */
+    /* A volume that was not mounted in an earlier sweep may be mounted in this one. */
     sum->n_skipped[REPLAY_SKIP_UNMOUNTED] = 0;
     for (int i = 0; i < _REPLAY_SKIP_MAX; i++)
         sum->n_skipped[i] += r->n_skipped[i];
@@ -85,7 +85,7 @@ static int replay_mounted(Sweep *s, Report *report)
     report->duration_usec += clock_now(CLOCK_MONOTONIC) - start;
     if (!finished) {
         report->outcome = REPLAY_OUTCOME_STOPPED;
-        s->done = NULL; /* threads that were left behind read it */
+        s->done = NULL; /* threads that still run may read it */
         return 0;
     }
     replay_mark_mounted(replay, s->done);
@@ -133,7 +133,7 @@ static int replay_all(Sweep *s, MountWatch *watch, usec_t until, Report *report)
     }
 }
 
-/* Tells the service manager how long the gate may hold it. */
+/* Notifies the service manager how long the gate may hold it. */
 static void notify_start(const Sweep *s)
 {
     char text[96];
@@ -174,7 +174,7 @@ int sweep(const Pack *p, const SweepOptions *o, Report *report)
     usec_t begun;
     int r, sig;
 
-    /* Blocked before threads are created: they inherit the mask. */
+    /* The signals are blocked before threads are created, so that these inherit the mask. */
     sigemptyset(&s.signals);
     sigaddset(&s.signals, SIGTERM);
     sigaddset(&s.signals, SIGINT);
@@ -203,7 +203,7 @@ int sweep(const Pack *p, const SweepOptions *o, Report *report)
         (void)mount_watch_start(&watch,
                                 o->root); /* on failure only the present mounts are replayed */
     notify_start(&s);
-    /* For the recorder: its stage may end first. */
+    /* The recorder needs the file now, because its stage may end before the replay. */
     report->outcome = REPLAY_OUTCOME_RUNNING;
     (void)report_save(report);
     report->result.resident = true; /* until a sweep clears it */

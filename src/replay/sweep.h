@@ -4,8 +4,8 @@
 /* Replays a pack from beginning to end: waits for a quiet disk, holds the boot under `gate`, reacts
  * to signals, and replays filesystems that are mounted later. The calling thread does no disk I/O:
  * it waits for the executor, the deadline of the gate, mounts and signals. SIGTERM and SIGINT end
- * the replay at once, even while operations are under way. SIGUSR1 says that a login has begun and
- * needs the rest now. */
+ * the replay at once, even while operations are under way. SIGUSR1 means that a login has begun and
+ * needs the remaining data now. */
 
 #include "replay/report.h"
 
@@ -27,17 +27,18 @@ typedef struct SweepOptions {
     Policy policy;
     IoClass io_class;
     usec_t settle;      /* longest wait for a quiet disk; 0: none */
-    usec_t mount_wait;  /* from the start, how long later mounts are replayed too */
-    usec_t timeout;     /* from the start, when the replay ends in any case; at most TIMEOUT_MAX */
+    usec_t mount_wait;  /* time from the start during which later mounts are replayed, too */
+    usec_t timeout;     /* time from the start after which the replay ends in any case; at most
+                           TIMEOUT_MAX */
     bool wait;          /* done only when everything is resident */
     bool hurry;         /* a login has begun */
-    bool ready;         /* READY=1 was sent already: no gate */
-    const char *marker; /* marker.h: removed where a filesystem is missing; NULL: none */
+    bool ready;         /* READY=1 was sent already, so there is no gate */
+    const char *marker; /* marker.h: removed if a filesystem is missing; NULL: none */
 } SweepOptions;
 
 /* Writes outcome, result and duration (of the sweeps, without the waits between them) into the
- * report, and saves it when it begins, before it waits for mounts, and when it fails. After the
- * outcome REPLAY_OUTCOME_STOPPED threads are left behind: the process must end by _exit(2). 0, or,
+ * report. Saves it when it begins, before it waits for mounts, and when it fails. After the outcome
+ * REPLAY_OUTCOME_STOPPED threads still run, and the process must end with _exit(2). 0; otherwise,
  * after one line was logged, -ENOMEM or the negative errno of starting threads or of reading the
  * mount table. */
 int sweep(const Pack *p, const SweepOptions *o, Report *report);

@@ -6,7 +6,7 @@
 #include "predict/mixture.h"
 #include "session/cycle-internal.h"
 
-/* At most this many are shown, the first ones. */
+/* The dump contains at most this many, the first ones. */
 #define GUESSES_MAX  100U
 #define REQUESTS_MAX 1000U
 

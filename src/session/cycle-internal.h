@@ -9,8 +9,8 @@
 #include <uthash.h>
 
 typedef struct CyclePath {
-    char *text;   /* of a file or directory; of metadata the filesystem's UUID */
-    bool shipped; /* a distribution ships it, so that root owns it: model_path_is_portable() */
+    char *text;   /* path of a file or directory; for metadata the filesystem's UUID */
+    bool shipped; /* a distribution ships it, so root owns it: model_path_is_portable() */
     bool refused; /* cycle_refuse() */
 } CyclePath;
 
@@ -18,7 +18,7 @@ typedef struct CycleObject {
     uint32_t path; /* into paths */
     PrefetchKind kind;
     uint64_t offset, length;
-    float chance; /* of metadata: probability that a session needs it; of other objects it depends
+    float chance; /* for metadata: probability that a session needs it; for other objects it depends
                      on the users */
 } CycleObject;
 
@@ -30,7 +30,8 @@ typedef struct CycleObjects {
     CycleObject *objects;
     double *worth; /* by object */
     size_t n_objects, allocated_objects;
-    size_t first_metadata; /* from here on: metadata, which no item has, the likeliest first */
+    size_t first_metadata; /* from here on: metadata, which belongs to no item, the likeliest first
+                            */
     ItemParts *items;
     size_t n_items, allocated_items;
     uint32_t *parts;
@@ -43,10 +44,10 @@ void cycle_objects_done(CycleObjects *m);
 /* The file or directory of that name, or NULL. */
 CyclePath *cycle_objects_find(CycleObjects *m, const char *path);
 
-/* Fills an empty *m with the objects of the applications that count, as everybody's logins and
- * sessions have needed them, and with the metadata of that user's sessions (UID_INVALID:
- * everybody's). Names of applications are added to the chains. Objects beyond CYCLE_OBJECTS_MAX and
- * applications beyond what the chains can name are left out. 0 or -ENOMEM. */
+/* Fills an empty *m with the objects of the applications that count, as all users' logins and
+ * sessions have needed them, and with the metadata of that user's sessions (UID_INVALID: of all
+ * users). Names of applications are added to the chains. Objects beyond CYCLE_OBJECTS_MAX and
+ * applications that the chains cannot name are left out. 0 or -ENOMEM. */
 int cycle_objects_fill(CycleObjects *m, const Model *model, const CycleParameters *p, uint32_t uid,
                        Chains *chains);
 
@@ -73,7 +74,7 @@ struct Cycle {
     uint32_t uid;
     Mixture *mixture;
     CycleObjects objects;
-    CycleRefusal *refusals; /* stay when the objects are replaced */
+    CycleRefusal *refusals; /* kept when the objects are replaced */
 
     bool in_session, learning;
     uint64_t n_learned;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The cycle's objects from the model: which byte ranges, directories and metadata ranges there are,
- * and with which probability each application needs them. */
+/* Derives the cycle's objects from the model: byte ranges, directories and metadata ranges, and the
+ * probability that each application needs them. */
 
 #include "plan/cost-model.h"
 #include "session/cycle-internal.h"
@@ -12,7 +12,8 @@
 /* Bounds of metadata. A session of a desktop needs some hundred ranges, 1 to 8 MB. */
 #define CYCLE_METADATA_MAX   10000U
 #define CYCLE_METADATA_BYTES (UINT64_C(16) << 20)
-/* A part of a file that a smaller share of its uses needed is not worth the memory. */
+/* A part of a file is left out if a smaller share of the file's uses needed it, because it is not
+ * worth the memory. */
 #define PART_MIN 0.25
 
 void cycle_objects_done(CycleObjects *m)
@@ -259,14 +260,15 @@ static int add_application(CycleObjects *m, const FileObjects *f, const Model *s
         return 0;
     }
     r = chains_add_name(chains, sum->files[a->file].path, &item);
-    if (r == -E2BIG) { /* the chains follow no further application */
+    if (r == -E2BIG) { /* the chains cannot follow further applications */
         m->n_parts = x.first;
         return 0;
     }
     return r < 0 ? r : set_item(m, item, x);
 }
 
-/* Computed for the seeks of a hard disk. Where seeks are cheap, the order matters less. */
+/* The values hold for the seeks of a hard disk. On devices with cheap seeks the order matters
+ * less. */
 static int set_worth(CycleObjects *m)
 {
     uint64_t seek_bytes = cost_seek_bytes(device_profile_of_class(DEVICE_CLASS_UNKNOWN));
@@ -309,8 +311,8 @@ static int add_volume(CycleObjects *m, const ModelMetadata *d, double minimum_us
     return r;
 }
 
-/* Adds the metadata of that user's sessions, or of everybody's. The bounds keep one session in
- * which all files were looked up (by an indexer or an upgrade) from filling the budget. */
+/* Adds the metadata of that user's sessions, or of everybody's. The bounds keep the budget from
+ * being filled by one session in which an indexer or an upgrade looked up all files. */
 static int add_metadata(CycleObjects *m, const Model *model, const CycleParameters *p, uint32_t uid)
 {
     uint64_t left = CYCLE_METADATA_BYTES;

@@ -176,7 +176,7 @@ static int find_application(Cycle *c, const CycleEvent *e, uint32_t *ret)
         return 0;
     if (cycle_excludes(c->exclude, e->path))
         return 0;
-    /* A name that is new gets a number only if applications of no known size count. */
+    /* A new name gets a number only if applications of unknown size count. */
     if (chains->names.n >= CYCLE_APPLICATIONS_MAX || c->parameters.minsize_bytes > 0)
         r = chains_find_name(chains, e->path, &item);
     else
@@ -221,7 +221,7 @@ static int predict(Cycle *c, EventTime t)
     };
     int r = mixture_predict(c->mixture, t, &session, 1, &c->guesses[CYCLE_HORIZON_SESSION]);
 
-    /* The order of the evaluation (simulate.c): what starts next comes first. */
+    /* The order of the evaluation (simulate.c): objects of the next start come first. */
     if (r >= 0)
         r = mixture_rank(c->mixture, t, c->parameters.interval,
                          &c->guesses[CYCLE_HORIZON_INTERVAL]);
@@ -271,8 +271,8 @@ static void add_request(Cycle *c, CycleDecision *d, const CycleObject *o, double
     };
 }
 
-/* Requests the objects of scores[begin .. end), which are worth the same. Those that root owns come
- * first: a user's file must not displace a library because its name sorts first. */
+/* Requests the objects of scores[begin .. end), which have equal worth. Objects that root owns come
+ * first, because a user's file must not displace a library only by its name. */
 static void add_equal_requests(Cycle *c, CycleDecision *d, size_t begin, size_t end)
 {
     const CycleObjects *m = &c->objects;
@@ -289,7 +289,7 @@ static void add_equal_requests(Cycle *c, CycleDecision *d, size_t begin, size_t 
         }
 }
 
-/* Thesis algorithm 4.2, with the step that it lacks: each request is subtracted from the budget. */
+/* Thesis algorithm 4.2, with the missing step: each request is subtracted from the budget. */
 static int make_requests(Cycle *c, CycleDecision *d)
 {
     const ObjectScores *s = &c->scores[CYCLE_HORIZON_INTERVAL];

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The cycle of the thesis's daemon (preload 3.3, 4.3, 5.2) as a state machine: starts and exits of
- * applications come in, requests for what should be in memory come out. Pure; prefetch-thread.h
- * executes the requests.
+/* The cycle of the thesis's daemon (preload 3.3, 4.3, 5.2) as a state machine: its inputs are
+ * starts and exits of applications, its outputs are requests for objects that should be in memory.
+ * It is pure; prefetch-thread.h executes the requests.
  *
  * The mixture (predict/mixture.h) predicts which applications will start, and continues to learn
  * during the session. The model knows which objects each application needs: byte ranges of files,
- * directories, metadata ranges. Requests are ordered by the time that they save for their memory
+ * directories, metadata ranges. Requests are ordered by the time that they save per byte of memory
  * (predict/object-scores.h), with the probability that the object is needed before the next cycle
- * (4.16). An object whose probability of being needed before the session ends is below
- * `minimum_use` is not requested, however much room there is (docs/predictors.md). Metadata comes
- * last, by the share of the user's sessions that needed it: the lookup of a name that does not
- * exist reads a directory's block, and no event reports it.
+ * (4.16). An object is not requested if the probability that it is needed before the session ends
+ * is below `minimum_use`, however much room there is (docs/predictors.md). Metadata comes last,
+ * ordered by the share of the user's sessions that needed it. No event reports its use: for
+ * example, the lookup of a name that does not exist reads a directory's block.
  *
- * An application counts if it is run by the session's user (if that is unknown: by anybody), if the
- * model knows objects of at least `minsize_bytes` of it (thesis 5.2.1, model.minsize: this leaves
- * out short-lived tools), and if no prefix excludes it. It runs as long as one of its processes
- * does. */
+ * An application counts under three conditions. The session's user runs it (any user, if the
+ * session's user is unknown). The model knows objects of at least `minsize_bytes` of it (thesis
+ * 5.2.1, model.minsize), which excludes short-lived tools. No prefix excludes it. It runs while at
+ * least one of its processes runs. */
 
 #include "base/uid.h"
 #include "base/vocabulary.h"
@@ -33,9 +33,9 @@
 typedef struct CycleParameters {
     usec_t interval;        /* between two cycles; > 0 */
     bool scan;              /* learn from starts and exits (thesis 5.2.2, doscan) */
-    bool predict;           /* request anything at all (dopredict) */
-    bool battery;           /* also on battery */
-    uint64_t minsize_bytes; /* of all objects of an application */
+    bool predict;           /* make requests at all (dopredict) */
+    bool battery;           /* also make requests on battery */
+    uint64_t minsize_bytes; /* minimum of all objects of an application */
     BudgetParameters budget;
     double minimum_use;      /* 0..1 */
     double maximum_pressure; /* percent of time in which tasks wait for memory */
@@ -44,13 +44,14 @@ typedef struct CycleParameters {
     const char *exclude;
 } CycleParameters;
 
-/* 20 s, learns, predicts, not on battery, 2,000,000 bytes, half of MemAvailable, 0.2, 10 %. */
+/* Sets the defaults: 20 s, learns, predicts, not on battery, 2,000,000 bytes, half of MemAvailable,
+ * 0.2, 10 %. */
 void cycle_parameters_init(CycleParameters *p);
 
 /* The machine at the moment of a decision. */
 typedef struct CycleSnapshot {
     MemoryFacts memory;
-    double memory_pressure; /* PSI, some avg10, percent; 0 where the kernel does not say */
+    double memory_pressure; /* PSI, some avg10, percent; 0 if the kernel does not report it */
     bool on_battery;
 } CycleSnapshot;
 
@@ -85,47 +86,47 @@ typedef struct CycleDecision {
 
 typedef struct Cycle Cycle;
 
-/* A cycle that knows the model's objects and chains. `m` may be NULL: nothing is known. The cycle
- * takes the chains out of the model; if it has none, it begins new ones of `halflife_usec`. `uid`:
- * whose session it is; UID_INVALID: unknown, or several users. 0, -EINVAL (parameters out of
- * range), -ENOMEM; on failure the chains stay the model's. */
+/* A cycle that knows the model's objects and chains. `m` may be NULL, if nothing was learned. The
+ * cycle takes the chains out of the model; if it has none, it begins new ones of `halflife_usec`.
+ * `uid`: the user of the session; UID_INVALID: unknown, or several users. 0, -EINVAL (parameters
+ * out of range), -ENOMEM; on failure the chains stay the model's. */
 int cycle_new(const CycleParameters *p, Model *m, usec_t halflife_usec, uint32_t uid, Cycle **ret);
 Cycle *cycle_free(Cycle *c);
 DEFINE_CLEANUP(Cycle *, cycle_free);
 #define _cleanup_cycle_ _cleanup_(cycle_freep)
 
-/* Replaces the parameters and the objects. What runs, what was learned and what was refused stays.
- * 0 or an error as above, and then nothing has changed. */
+/* Replaces the parameters and the objects. Running applications, learned chains and refused paths
+ * stay. 0 or an error as above, and then nothing has changed. */
 int cycle_reload(Cycle *c, const CycleParameters *p, const Model *m);
 
-/* The session begins. An event outside of a session begins one, too. 0 or -ENOMEM. */
+/* Begins a session. An event outside of a session begins one, too. 0 or -ENOMEM. */
 int cycle_begin(Cycle *c, EventTime t);
 
-/* The session ends. */
+/* Ends the session. */
 void cycle_end(Cycle *c, EventTime t);
 
-/* Takes in a start or exit. 1: an application runs now that did not run before, which calls for a
- * new decision; 0: nothing new; -ENOMEM. A time before the latest counts as the latest. An exit
- * without a start is ignored. */
+/* Processes a start or exit. 1: an application runs now that did not run before, which calls for a
+ * new decision; 0: no application started; -ENOMEM. A time before the latest counts as the latest.
+ * An exit without a start is ignored. */
 int cycle_observe(Cycle *c, const CycleEvent *e);
 
-/* Decides what should be in memory now. 0 or -ENOMEM. */
+/* Decides which objects should be in memory now. 0 or -ENOMEM. */
 int cycle_decide(Cycle *c, EventTime t, const CycleSnapshot *s, CycleDecision *ret);
 
-/* Excludes a file or directory that this user's set must not hold (base/ownership.h) from all later
- * decisions of this cycle, so that it takes no share of the budget. A path that the model does not
- * know is ignored; so are paths beyond CYCLE_REFUSED_MAX. 0 or -ENOMEM. */
+/* Excludes a file or directory from all later decisions of this cycle, because this user's set must
+ * not contain it (base/ownership.h). It then takes no share of the budget. A path that the model
+ * does not know is ignored; so are paths beyond CYCLE_REFUSED_MAX. 0 or -ENOMEM. */
 #define CYCLE_REFUSED_MAX 100000U
 int cycle_refuse(Cycle *c, const char *path);
 
-/* A copy of the chains as they would be if the session ended now, to be saved. The caller frees it.
- * 0 or -ENOMEM. */
+/* Makes a copy of the chains as they would be if the session ended now, to be saved. The caller
+ * frees it. 0 or -ENOMEM. */
 int cycle_learned(const Cycle *c, Chains **ret);
 
-/* How many starts and exits this cycle has learned from. */
+/* The number of starts and exits that this cycle has learned from. */
 uint64_t cycle_n_learned(const Cycle *c);
 
-/* chains_revision() of what has been learned. If it has not changed, there is nothing to save. */
+/* The chains_revision() of the chains. While it is unchanged, there is nothing to save. */
 uint64_t cycle_revision(const Cycle *c);
 
 /* The latest decision and what it is based on, as JSON for people (docs/formats.md). The caller

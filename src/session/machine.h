@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The facts about the machine that the session cycle decides by, read below a root:
+/* Reads the facts about the machine on which the session cycle bases its decisions, below a root:
  * /proc/meminfo, /proc/pressure/memory, /sys/class/power_supply. */
 
 #include "session/cycle.h"
@@ -10,7 +10,8 @@
  * (as systemd's ConditionACPower= defines it). A supply that cannot be read is ignored. */
 bool machine_on_battery(int root_fd);
 
-/* Percent of the last ten seconds in which tasks waited for memory; 0 if the kernel does not say.
+/* Percent of the last ten seconds in which tasks waited for memory; 0 if the kernel does not report
+ * it.
  */
 double machine_memory_pressure(int root_fd);
 

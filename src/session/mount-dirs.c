@@ -66,8 +66,8 @@ bool mount_dirs_contain(const MountDirs *m, uint64_t dev)
     return false;
 }
 
-/* The mount with the longest target that the path lies below, or NULL. *ret_length: of the target,
- * trailing slashes not counted. */
+/* Finds the mount with the longest target that contains the path; NULL if there is none.
+ * *ret_length: length of the target without trailing slashes. */
 static const MountDir *find_mount(const MountDirs *m, const char *path, size_t *ret_length)
 {
     const MountDir *best = NULL;

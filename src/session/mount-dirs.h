@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The directories on which local block-backed filesystems are mounted, kept open, and lookups below
- * them. replay/mounted.h does the same for a pack, which also knows the inode of each file. */
+/* Keeps the directories open on which local block-backed filesystems are mounted, and looks up
+ * paths below them. replay/mounted.h does the same for a pack, which also contains the inode of
+ * each file. */
 
 #include "base/macros.h"
 
@@ -10,7 +11,7 @@
 
 typedef struct MountDir {
     char *target;
-    uint64_t dev; /* as mountinfo gives it */
+    uint64_t dev; /* device number as in mountinfo */
     int fd;       /* O_PATH; -EBADF: it could not be opened */
 } MountDir;
 
@@ -28,8 +29,8 @@ int mount_dirs_read(const char *root, MountDirs *ret);
 /* True if the filesystem of that device number is mounted there. */
 bool mount_dirs_contain(const MountDirs *m, uint64_t dev);
 
-/* Looks an absolute path up on the mount that it lies below, without following symlinks or entering
+/* Looks an absolute path up on the mount that contains it, without following symlinks or entering
  * another mount (base/open.h). The lookup reads the inode. A descriptor (O_PATH) of a regular file
- * or directory with its *ret; -EXDEV (on none of these filesystems), -EINVAL (something else than a
- * file or directory), or another negative errno. */
+ * or directory, and its attributes in *ret; -EXDEV (on none of these filesystems), -EINVAL (neither
+ * a file nor a directory), or another negative errno. */
 int mount_dirs_open_path(const MountDirs *m, const char *path, struct stat *ret);

@@ -10,17 +10,17 @@
 
 /* The requests for one file, directory or block device. */
 typedef struct PrefetchFile {
-    char *path; /* as this process sees it; of metadata the filesystem's UUID */
+    char *path; /* as this process sees it; for metadata the filesystem's UUID */
     PrefetchKind kind;
     RangeSet ranges;
 } PrefetchFile;
 
-/* State that passes from one pass to the next. Valid if zeroed and the first group is set. */
+/* State that passes from one pass to the next. Valid if it is zeroed and the first group is set. */
 typedef struct PrefetchState {
     const char *root; /* borrowed */
     uint32_t uid;     /* of the session: see base/ownership.h */
-    bool cachestat;   /* the kernel has it */
-    /* All get `arg`. */
+    bool cachestat;   /* the kernel has cachestat(2) */
+    /* All callbacks get `arg`. */
     bool (*is_cancelled)(void *arg);                       /* the pass must end */
     void (*add_report)(void *arg, const PrefetchReport *); /* counts to be added to the sums */
     void (*refuse)(void *arg, const PrefetchFile *f);      /* f must not be requested again */
@@ -32,7 +32,7 @@ typedef struct PrefetchState {
 } PrefetchState;
 
 /* Runs one pass over the files from number *at on, which it advances. Returns true if the pass
- * ended because enough was missing: then another one should follow. */
+ * ended early because enough data was missing; another pass should follow. */
 bool prefetch_pass_run(PrefetchState *s, const PrefetchFile *files, size_t n, size_t *at);
 
 void prefetch_state_done(PrefetchState *s);

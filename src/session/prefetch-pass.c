@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* One pass of the prefetch thread: finds out what is missing, then reads it. */
+/* One pass of the prefetch thread: it finds the missing ranges, and then reads them. */
 
 #include "base/cachestat.h"
 #include "base/clock.h"
@@ -19,7 +19,7 @@
 
 #define CHUNK_BYTES    (128U * 1024)
 #define LOOKUPS_MAX    4096U /* entries of one directory whose inodes are read */
-#define OPEN_FILES_MAX 128U  /* with this many open, their missing ranges are read */
+#define OPEN_FILES_MAX 128U  /* when this many are open, their missing ranges are read */
 
 /* A file or block device that stays open until its missing ranges are read. */
 typedef struct OpenFile {
@@ -49,14 +49,15 @@ static void await_chunk(const Chunk *c)
 {
     char byte;
 
-    /* A read error ends the wait as well, and needs no other reaction: the reader will see it. */
+    /* A read error also ends the wait, and needs no other reaction, because the application that
+     * reads the file gets it, too. */
     if (c->fd >= 0 && pread(c->fd, &byte, 1, (off_t)(c->end - 1)) < 0)
         return;
 }
 
-/* Requests the range from the kernel chunk by chunk. After each it waits for the chunk before, so
- * that at most two are under way: other readers then come first also on devices without a
- * scheduler. */
+/* Requests the range from the kernel chunk by chunk. After each request it waits for the previous
+ * chunk, so that at most two are under way. Other readers then come first, even on devices without
+ * a scheduler. */
 static void read_range(PrefetchState *s, const OpenFile *f, const PlacedRange *x, Chunk *last,
                        PrefetchReport *report)
 {
@@ -98,10 +99,10 @@ static void read_missing(PrefetchState *s, PrefetchPass *p)
     s->add_report(s->arg, &report);
 }
 
-/* --- what is missing -------------------------------------------------------------------------- */
+/* --- missing ranges --------------------------------------------------------------------------- */
 
-/* Splits the missing ranges of an open file by where they lie. Takes ownership of the descriptor. 0
- * or -ENOMEM. */
+/* Splits the missing ranges of an open file by their position on the disk. Takes ownership of the
+ * descriptor. 0 or -ENOMEM. */
 static int add_missing(PrefetchPass *p, int fd, const char *path, uint64_t disk,
                        const RangeSet *missing, const Extent *extents, size_t n_extents)
 {
@@ -138,7 +139,7 @@ static bool are_resident(const PrefetchState *s, int fd, const RangeSet *ranges)
     return true;
 }
 
-/* The part of the requested ranges that lies before `size`. 0 or -ENOMEM. */
+/* Computes the part of the requested ranges that lies before `size`. 0 or -ENOMEM. */
 static int clip(const RangeSet *requested, uint64_t size, RangeSet *ret)
 {
     Range whole = {0, size};
@@ -146,7 +147,7 @@ static int clip(const RangeSet *requested, uint64_t size, RangeSet *ret)
     return range_set_intersect(requested, &(RangeSet){&whole, size > 0, size > 0}, ret);
 }
 
-/* The part of the requested ranges of a file that is not in memory. 0 or -ENOMEM. */
+/* Computes the part of a file's requested ranges that is not in memory. 0 or -ENOMEM. */
 static int find_missing(const PrefetchState *s, int fd, uint64_t size, const RangeSet *requested,
                         RangeSet *ret)
 {
@@ -156,7 +157,7 @@ static int find_missing(const PrefetchState *s, int fd, uint64_t size, const Ran
     if (r < 0 || are_resident(s, fd, &within))
         return r;
     r = residency_read(fd, size, USEC_INFINITY, &resident);
-    /* If residency cannot be read, all counts as missing: reading what is in memory costs no I/O.
+    /* If residency cannot be read, all ranges count as missing; reading resident data costs no I/O.
      */
     if (r == -ENOMEM)
         return r;
@@ -181,7 +182,7 @@ static int examine_file(PrefetchState *s, PrefetchPass *p, int path_fd, const st
     if (r < 0 || missing.n == 0)
         return r;
     if (extents_read(fd, EXTENTS_PER_FILE_MAX, &p->extents) < 0)
-        p->extents.n = 0; /* then it is read in the order of the file */
+        p->extents.n = 0; /* the ranges are then read in the order of the file */
     return add_missing(p, TAKE_FD(fd), f->path, st->st_dev, &missing, p->extents.extents,
                        p->extents.n);
 }
@@ -201,8 +202,9 @@ static int examine_directory(PrefetchState *s, int path_fd, const PrefetchFile *
     return 0;
 }
 
-/* Opens the block device of the filesystem with that UUID, if it is an ext2/3/4, whose metadata
- * lies in the device's page cache, and still mounted. A descriptor or a negative errno. */
+/* Opens the block device of the filesystem with that UUID. The filesystem must still be mounted and
+ * be an ext2/3/4, whose metadata lies in the device's page cache. A descriptor or a negative
+ * errno. */
 static int open_block_device(PrefetchState *s, const PrefetchPass *p, const char *uuid,
                              uint64_t *ret_dev)
 {
@@ -247,7 +249,7 @@ static int examine_metadata(PrefetchState *s, PrefetchPass *p, const PrefetchFil
         r = refetch_backoff_filter(s->backoff, f->path, clock_now(CLOCK_MONOTONIC), &missing);
     if (r < 0 || missing.n == 0)
         return r;
-    /* The device is its own single extent. */
+    /* The device counts as one extent. */
     return add_missing(p, TAKE_FD(fd), f->path, dev, &missing, &(Extent){.length = (uint64_t)size},
                        1);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A request of the session cycle to the prefetch thread: this should be in memory. */
+/* A request of the session cycle to the prefetch thread to bring an object into memory. */
 
 #include "base/macros.h"
 
@@ -16,9 +16,9 @@ typedef enum PrefetchKind {
 const char *prefetch_kind_to_string(PrefetchKind k);
 
 typedef struct PrefetchRequest {
-    const char *path; /* of metadata the filesystem's UUID; borrowed from the cycle */
+    const char *path; /* for metadata the filesystem's UUID; borrowed from the cycle */
     uint64_t offset, length;
-    double probability; /* that it is needed before the next cycle; of metadata, before the session
-                           ends */
+    double probability; /* that the object is needed before the next cycle; for metadata, before the
+                           session ends */
     PrefetchKind kind;
 } PrefetchRequest;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The thread, its queue of one job, and how it ends. */
+/* The prefetch thread, its queue of one job, and the way in which it ends. */
 
 #include "session/prefetch-thread.h"
 
@@ -19,7 +19,7 @@
 #define IOPRIO_WHO_PROCESS 1
 #define STACK_BYTES        (512U * 1024)
 #define STOP_USEC          USEC_PER_SEC
-/* A pass begins when, over QUIET_USEC, tasks waited for I/O at most QUIET_PERCENT of the time, or
+/* A pass begins when tasks have waited for I/O at most QUIET_PERCENT of a period of QUIET_USEC, or
  * after QUIET_MAX_USEC. */
 #define QUIET_USEC     (200 * USEC_PER_MSEC)
 #define QUIET_PERCENT  10U
@@ -35,14 +35,14 @@ struct PrefetchThread {
     pthread_t thread;
     pthread_mutex_t lock; /* guards the members up to `refused`; never held during I/O */
     pthread_cond_t wake;
-    PrefetchJob *job; /* the next one, or NULL */
+    PrefetchJob *job; /* the next job, or NULL */
     PrefetchReport report;
     PrefetchPaths refused;
     atomic_uint generation; /* rises with each job, which cancels the pass under way */
     atomic_bool stop;
     /* Used by the thread alone */
     PrefetchState state;
-    unsigned current; /* generation of its job */
+    unsigned current; /* generation of the thread's job */
     Pressure pressure;
 };
 
@@ -110,7 +110,7 @@ static void refuse(void *arg, const PrefetchFile *f)
 
     pthread_mutex_lock(&t->lock);
     t->report.n_refused++;
-    /* If memory or the list is full, the path is lost and refused again in the next pass. */
+    /* If memory or the list is full, the path is dropped and refused again in the next pass. */
     if (path && p->n < PREFETCH_REFUSED_MAX &&
         grow_array(&p->paths, &p->allocated, p->n + 1, sizeof(*p->paths)) >= 0)
         p->paths[p->n++] = TAKE_PTR(path);
@@ -118,9 +118,10 @@ static void refuse(void *arg, const PrefetchFile *f)
     free(path);
 }
 
-/* Waits while others wait for the disk: an application that has just started reads its own files
- * first. The thread's own reads also count as pressure, so it measures before a pass and not during
- * one. A start during a pass brings a new job, which begins with another measurement. */
+/* Waits while others wait for the disk, because an application that has just started reads its own
+ * files first. The thread's own reads also count as pressure, so it measures before a pass and not
+ * during one. If an application starts during a pass, a new job follows, which begins with another
+ * measurement. */
 static void wait_for_quiet(PrefetchThread *t)
 {
     usec_t end = clock_now(CLOCK_MONOTONIC) + QUIET_MAX_USEC;
@@ -152,8 +153,8 @@ static void *run_thread(void *arg)
 {
     PrefetchThread *t = arg;
 
-    /* Applies to this thread alone. If it is refused, the thread reads at normal priority, and the
-     * pass still limits what is under way. */
+    /* The I/O priority applies to this thread alone. If the kernel refuses it, the thread reads at
+     * normal priority, and the pass still limits the requests under way. */
     syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_IDLE);
     pthread_mutex_lock(&t->lock);
     while (!atomic_load(&t->stop)) {
@@ -176,7 +177,8 @@ static void *run_thread(void *arg)
 
 /* --- jobs ------------------------------------------------------------------------------------- */
 
-/* Sorting by path pointer finds the requests of one file: the cycle has one string for each. */
+/* Sorting by the pointer of the path finds the requests of one file, because the cycle has one
+ * string for each. */
 typedef struct Rank {
     const char *path;
     size_t request;
@@ -191,7 +193,7 @@ static int compare_ranks(const void *a, const void *b)
     return x->request < y->request ? -1 : x->request > y->request;
 }
 
-/* first[i]: the first request of the file that request i is of. 0 or -ENOMEM. */
+/* first[i] becomes the first request for the file of request i. 0 or -ENOMEM. */
 static int find_first_requests(const PrefetchRequest *requests, size_t n, size_t *first)
 {
     _cleanup_free_ Rank *ranks = calloc(n + 1, sizeof(*ranks));
@@ -218,7 +220,7 @@ static int add_file(const PrefetchThread *t, PrefetchJob *j, const PrefetchReque
     return 0;
 }
 
-/* One entry for each file, in the order of their first requests. */
+/* Makes one entry for each file, in the order of their first requests. */
 static int make_job(const PrefetchThread *t, const PrefetchRequest *requests, size_t n,
                     PrefetchJob **ret)
 {

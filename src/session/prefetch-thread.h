@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A separate thread with idle I/O priority. It reads what the session cycle requests and what is
- * not in memory.
+/* A separate thread with idle I/O priority. It reads the requested objects of the session cycle
+ * that are not in memory.
  *
- * The thread works in passes. A pass first looks each file up and finds out which parts of it are
- * missing (cachestat(2), else mincore(2)), so that a steady state reads nothing. It does so in the
+ * The thread works in passes. A pass first looks each file up and finds the parts of it that are
+ * missing (cachestat(2), else mincore(2)), so that a steady state reads nothing. It follows the
  * order of the requests until PREFETCH_PASS_BYTES are missing. Then it reads the missing ranges in
  * physical order (FIEMAP), with at most two chunks under way.
  *
- * - Looking a file up reads its inode. Listing a directory reads its entries and their inodes.
- *   Nothing says whether a directory's entries are still in memory, so it is listed when it is
- * first requested and then every PREFETCH_LIST_USEC.
- * - Metadata is that of ext2/3/4, which lies in the page cache of the block device. Without
- *   cachestat(2) all of it counts as missing; reading what is in memory costs no I/O.
- * - What the kernel has reclaimed is read again after longer and longer waits
+ * - Looking a file up reads its inode. Listing a directory reads its entries and their inodes. The
+ *   kernel does not report whether a directory's entries are still in memory. A directory is
+ *   therefore listed when it is first requested and then every PREFETCH_LIST_USEC.
+ * - Only metadata of ext2/3/4 is read, which lies in the page cache of the block device. Without
+ *   cachestat(2) all metadata counts as missing; reading resident data costs no I/O.
+ * - Data that the kernel has reclaimed is read again after increasing delays
  *   (session/refetch-backoff.h).
  *
  * Only regular files and directories on local block-backed filesystems are opened, even if a path
- * leads elsewhere by now: no symlink is followed, no mount or automount is entered.
+ * leads elsewhere now: no symlink is followed, and no mount or automount is entered.
  *
  * A file or directory is read only if base/ownership.h allows it in the user's set. Otherwise one
- * user could fill memory in the sessions of others. The thread checks what it has opened, before it
- * reads; prefetch_thread_take_refused() returns the paths, so that they do not use up the budget
- * again. */
+ * user could fill memory in the sessions of others. The thread checks the opened file before it
+ * reads. prefetch_thread_take_refused() returns the refused paths, so that they do not use up the
+ * budget again. */
 
 #include "base/time-util.h"
 #include "session/prefetch-request.h"
@@ -35,25 +35,25 @@
 
 /* Sums since prefetch_thread_new(), except for the last three. */
 typedef struct PrefetchReport {
-    uint64_t n_passes;      /* ended, interrupted ones included */
+    uint64_t n_passes;      /* finished, interrupted ones included */
     uint64_t n_files;       /* looked up */
-    uint64_t n_skipped;     /* gone, or not what may be opened */
+    uint64_t n_skipped;     /* deleted, or not of a kind that may be opened */
     uint64_t n_refused;     /* the owner or the mode forbids them (base/ownership.h) */
     uint64_t n_directories; /* listed */
     uint64_t n_reads, read_bytes;
     uint64_t pass_files, pass_missing_bytes; /* of the latest pass */
-    bool working;                            /* on a request, or one is waiting */
+    bool working;                            /* a request is being executed, or one is waiting */
 } PrefetchReport;
 
 typedef struct PrefetchThread PrefetchThread;
 
-/* Starts the thread. Signals must be blocked before. Paths of requests begin below `root`, a
- * directory as realpath(3) returns it. `uid`: whose session it is; OWNERSHIP_ANYBODY if that is not
- * one user. 0 or a negative errno. */
+/* Starts the thread. The caller blocks its signals before. Paths of requests begin below `root`, a
+ * directory as realpath(3) returns it. `uid`: the user of the session; OWNERSHIP_ANYBODY if that is
+ * not one user. 0 or a negative errno. */
 int prefetch_thread_new(const char *root, uint32_t uid, PrefetchThread **ret);
 
-/* Stops the thread. If a read hangs for longer than a second (a dead disk), the thread is left
- * behind and ends with the process. */
+/* Stops the thread. If a read hangs for longer than a second (a dead disk), the thread is not
+ * awaited and ends with the process. */
 PrefetchThread *prefetch_thread_free(PrefetchThread *t);
 DEFINE_CLEANUP(PrefetchThread *, prefetch_thread_free);
 
@@ -63,7 +63,7 @@ int prefetch_thread_request(PrefetchThread *t, const PrefetchRequest *requests, 
 
 void prefetch_thread_report(PrefetchThread *t, PrefetchReport *ret);
 
-/* Paths as the requests name them. */
+/* Paths in the form in which the requests name them. */
 typedef struct PrefetchPaths {
     char **paths;
     size_t n, allocated;

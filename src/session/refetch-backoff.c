@@ -8,7 +8,7 @@
 
 struct RefetchBackoff {
     UT_hash_handle hh; /* hashed by path */
-    usec_t at;         /* of the last reading that started a wait, or of the last listing */
+    usec_t at;         /* time of the last read that started a delay, or of the last listing */
     usec_t wait;
     RangeSet ranges; /* read since `at`; empty for a directory */
     bool oom;
@@ -83,15 +83,15 @@ int refetch_backoff_note_read(RefetchBackoff **b, const char *path, usec_t now, 
     r = range_set_intersect(&(RangeSet){&range, 1, 1}, &x->ranges, &lost);
     if (r < 0)
         return r;
-    /* A range that is read for the first time was not lost and starts no wait. The other lost
-     * ranges of the file start no wait either, because they are read together with the first. */
+    /* A range that is read for the first time was not lost and starts no delay. The other lost
+     * ranges of the file start no delay either, because they are read together with the first. */
     if (lost.n > 0 && now >= x->at + x->wait) {
-        /* A range that stayed in memory for long was not read too early. */
+        /* A range that stayed in memory for a long time was not read too early. */
         bool soon = now < x->at + 4 * x->wait;
 
         x->wait = soon ? MIN(2 * x->wait, REFETCH_WAIT_MAX_USEC) : REFETCH_WAIT_MIN_USEC;
         x->at = now;
-        range_set_done(&x->ranges); /* the other ranges are due until they are read, too */
+        range_set_done(&x->ranges); /* the other ranges stay due until they are read, too */
     }
     return range_set_insert(&x->ranges, range.offset, range.length);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Waits longer and longer before ranges are read again that the kernel reclaims. If a range that
- * was read is missing, the kernel had another use for its memory. Reading it in every cycle would
- * push that out and keep the disk busy. So it is left alone for a time that doubles with each loss,
- * up to an hour. Nothing says whether a directory's entries are still in memory, so each directory
- * is listed at a fixed interval. Pure.
+/* Delays the repeated reading of ranges that the kernel reclaims, longer each time. If a range that
+ * was read is missing, the kernel needed its memory for something else. Reading it in every cycle
+ * would evict that data and keep the disk busy. Therefore it is not read for a time that doubles
+ * with each loss, up to an hour. The kernel does not report whether a directory's entries are still
+ * in memory, so each directory is listed at a fixed interval. Pure.
  *
  * All times are microseconds of one clock that never steps back. */
 
@@ -20,7 +20,7 @@ typedef struct RefetchBackoff RefetchBackoff; /* NULL is valid and empty */
 
 RefetchBackoff *refetch_backoff_free(RefetchBackoff *b);
 
-/* Removes from `missing` what must not be read yet at `now`. 0 or -ENOMEM. */
+/* Removes the ranges from `missing` that must not be read yet at `now`. 0 or -ENOMEM. */
 int refetch_backoff_filter(const RefetchBackoff *b, const char *path, usec_t now,
                            RangeSet *missing);
 

@@ -16,7 +16,7 @@ static const char *const flag_names[] = {
         "offline-update", "fsck",  "residency-off", "followed", "late",         "autologin",
 };
 
-/* Columns of numbers that are close to those of the row before hold the difference to it. */
+/* Columns of numbers that are close to those of the previous row hold the difference from it. */
 #define COLUMN(name, type, expression)               \
     static int64_t name(const void *table, size_t i) \
     {                                                \
@@ -173,7 +173,7 @@ int trace_to_json(const Trace *t, char **ret, size_t *ret_size)
     json_writer_add_column(&w, "kind", t->accesses, t->n_accesses, access_kind);
     json_writer_close(&w, '}');
 
-    /* Older recorders did not measure it. */
+    /* Older recorders did not measure the time. */
     if (t->timing.ready > 0) {
         json_writer_open(&w, "timing", '{');
         json_writer_add_u64(&w, "ready_usec", t->timing.ready);
@@ -183,7 +183,7 @@ int trace_to_json(const Trace *t, char **ret, size_t *ret_size)
         json_writer_close(&w, '}');
     }
 
-    /* A member that most traces do not have: every share is far above what a user opens. */
+    /* Most traces lack this member, because every share is far above what a user opens. */
     if (t->n_left_out > 0) {
         json_writer_open(&w, "left_out", '{');
         json_writer_add_column(&w, "uid", t->left_out, t->n_left_out, left_out_uid);
@@ -252,7 +252,8 @@ static int read_ranges(JsonColumn c, RangeSet *ret)
 
         CHECK(json_next_u64(&c, TRACE_NUMBER_MAX, &gap));
         CHECK(json_next_u64(&c, TRACE_NUMBER_MAX, &length));
-        /* Ranges that touch are one range: a gap of 0 is allowed before the first only. */
+        /* Touching ranges would be one range, so a gap of 0 is allowed only before the first
+         * range. */
         if (length == 0 || (!first && gap == 0) || __builtin_add_overflow(at, gap, &start) ||
             __builtin_add_overflow(start, length, &end))
             return -EBADMSG;

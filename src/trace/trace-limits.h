@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* How much one trace may hold. Two sets of limits:
+/* Limits the size of one trace. Two sets of limits:
  *
- * - TRACE_RECORD_*: what the recorder keeps of one stage, and what learning takes of one trace.
- *   What exceeds them is left out; the likeliest objects are kept. A boot and a login open 3,000 to
- *   15,000 files with paths of 60 to 90 bytes.
- * - TRACE_*_MAX without RECORD: what builder and reader accept at all. A file that exceeds them is
- *   refused (-E2BIG by the builder, -EBADMSG by the reader). They bound the memory of a reader that
- *   is given a hostile file; they lie above the first set so that a trace of a recorder with larger
- *   caps is still readable.
+ * - TRACE_RECORD_*: the most that the recorder keeps of one stage, and that learning takes from one
+ *   trace. Objects beyond these limits are left out; the likeliest objects are kept. A boot and a
+ *   login open 3,000 to 15,000 files with paths of 60 to 90 bytes.
+ * - TRACE_*_MAX without RECORD: the most that builder and reader accept. A file that exceeds them
+ *   is refused (-E2BIG by the builder, -EBADMSG by the reader). They bound the memory of a reader
+ *   of a hostile file. They are above the first set, so that a trace of a recorder with larger
+ *   limits is still readable.
  *
  * "Path bytes" is the sum over files of the length of the full path with its NUL. A trace stores
  * paths as a tree; learning writes each path out. */

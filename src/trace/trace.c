@@ -22,7 +22,7 @@ typedef struct PathEntry {
     char key[]; /* parent's number, then the name, not terminated */
 } PathEntry;
 
-/* id -> id, as an array, since ids are dense; TRACE_NONE where there is none. */
+/* id -> id, as an array, since ids are dense; TRACE_NONE: no entry. */
 typedef struct IdTable {
     uint32_t *ids;
     size_t n, allocated;
@@ -375,7 +375,7 @@ int trace_format_path(const Trace *t, uint32_t path, char *buf, size_t size)
     buf[--at] = 0;
     if (path == 0)
         buf[--at] = '/';
-    /* A child has a higher number than its parent, so this ends. */
+    /* A child has a higher number than its parent, so the loop ends. */
     for (uint32_t i = path; i != 0; i = t->paths[i].parent) {
         size_t l = strlen(t->paths[i].name);
 
@@ -500,7 +500,7 @@ static int validate_head(const Trace *t)
     return 0;
 }
 
-/* Checks what happened during the stage. The tables are valid. */
+/* Checks the events of the stage. The tables were checked before. */
 static int validate_events(const Trace *t)
 {
     usec_t last = 0;
@@ -564,7 +564,7 @@ ProcessSource process_source_from_string(const char *s)
     return (ProcessSource)string_table_lookup(process_source_table, _PROCESS_SOURCE_MAX, s);
 }
 
-/* A check that found a clean filesystem takes no time. */
+/* A check of a clean filesystem takes less time. */
 #define FSCK_MIN (10 * USEC_PER_SEC)
 
 bool trace_has_fsck(const Trace *t)

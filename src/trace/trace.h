@@ -25,7 +25,7 @@ typedef enum MetadataSource {
     _METADATA_SOURCE_INVALID = -EINVAL,
 } MetadataSource;
 
-/* How processes became applications. */
+/* How processes were assigned to applications. */
 typedef enum ProcessSource {
     PROCESS_SOURCE_NONE,      /* opens carry no application */
     PROCESS_SOURCE_PROC,      /* /proc at drain time: short-lived processes stay unknown */
@@ -38,14 +38,15 @@ typedef enum ProcessSource {
 typedef enum TraceFlags {
     TRACE_INCOMPLETE = 1 << 0,   /* opens are missing: the event queue overflowed, or opens of root
                                   * or of the trace's user were left out */
-    TRACE_EXACT = 1 << 1,        /* read-ahead was lowered: ranges are what was touched */
+    TRACE_EXACT = 1 << 1,        /* read-ahead was lowered: ranges are exactly what was accessed */
     TRACE_REPLAYED = 1 << 2,     /* a pack was replayed: residency shows what replay read */
     TRACE_CONTROL = 1 << 3,      /* a control session: replay was deliberately off */
     TRACE_SECOND_LOGIN = 1 << 4, /* not the first login of this boot */
     TRACE_SOFT_REBOOT = 1 << 5,
     TRACE_OFFLINE_UPDATE = 1 << 6,
     TRACE_FSCK = 1 << 7,
-    TRACE_RESIDENCY_OFF = 1 << 8, /* page ranges unknown (no CAP_FOWNER): whole files assumed */
+    TRACE_RESIDENCY_OFF =
+            1 << 8, /* page ranges are unknown (no CAP_FOWNER), so whole files are assumed */
     TRACE_FOLLOWED = 1 << 9, /* the session cycle has learned which applications followed which */
     TRACE_LATE = 1 << 10, /* a boot: what was read between the mount of the root filesystem and the
                            * start of headstartd is missing */
@@ -60,10 +61,10 @@ typedef struct TraceVolume {
     char *device;     /* kernel name of the block device: "sda2", "dm-0", "loop3" */
     char *scheduler;  /* active I/O scheduler, "" if unknown */
     DeviceClass device_class;
-    bool rotational;     /* the kernel's flag, which alone proves nothing */
+    bool rotational;     /* the kernel's flag, which is not reliable */
     uint64_t size_bytes; /* of the block device */
     MetadataSource metadata_source;
-    RangeSet metadata; /* bytes of the block device that the stage brought in */
+    RangeSet metadata; /* bytes of the block device that the stage read */
 } TraceVolume;
 
 typedef struct TraceFile {
@@ -129,7 +130,7 @@ typedef struct Trace {
     char *boot_id;      /* of the kernel, 32 hex digits, or "" */
     char *kernel;       /* uname release */
     char *distribution; /* ID and VERSION_ID of os-release: "debian 12", or "" */
-    uint32_t uid;       /* login and session: whose; UID_INVALID for boot */
+    uint32_t uid;       /* user of the login or session; UID_INVALID for boot */
     usec_t start_realtime;
     usec_t start_boottime;
     usec_t duration; /* of the stage */
@@ -137,7 +138,7 @@ typedef struct Trace {
     Policy policy; /* of the replay that ran in this stage */
     ProcessSource process_source;
     uint64_t n_unknown_application; /* accesses whose application stayed unknown */
-    uint64_t n_unresolved;          /* events whose object could not be named any more */
+    uint64_t n_unresolved;          /* events whose object had no name any more */
     uint64_t n_own;                 /* accesses of headstart itself, left out */
     uint64_t n_overflows;           /* times the event queue overflowed */
 
@@ -168,10 +169,10 @@ DEFINE_CLEANUP(Trace *, trace_free);
 
 /* Builder. Each returns 0 (or the index through *ret) or -ENOMEM, -E2BIG, -EINVAL. Strings are
  * copied. Adding the same path, file or application again finds the first one. A trace that was
- * read has no index and is not built on: paths, files and applications cannot be added (-EINVAL).
+ * read has no index and cannot be extended: adding paths, files or applications fails (-EINVAL).
  */
 
-/* Frees the builder's tables, after which nothing can be added. The reader does so. */
+/* Frees the builder's tables, after which nothing can be added. The reader calls it. */
 void trace_end_building(Trace *t);
 
 /* Adds the volume (strings copied, metadata copied) and returns its index. */
@@ -184,7 +185,7 @@ int trace_add_file(Trace *t, uint32_t path, uint32_t volume, bool directory, uin
 int trace_add_application(Trace *t, uint32_t file, uint32_t *ret);
 int trace_add_lifetime(Trace *t, const TraceLifetime *l);
 
-/* True if a filesystem was checked: a checker ran for ten seconds. Pure. */
+/* True if a filesystem was checked, that is, if a checker ran for ten seconds. Pure. */
 bool trace_has_fsck(const Trace *t);
 /* Adds a row; UIDs must rise (-EINVAL otherwise). */
 int trace_add_left_out(Trace *t, const TraceLeftOut *l);
@@ -201,9 +202,9 @@ int trace_format_path(const Trace *t, uint32_t path, char *buf, size_t size);
  * -EBADMSG, -ENOMEM. */
 int trace_validate(const Trace *t);
 
-/* One clause that says what was left out, of whom ("UID 1000: 30 opens, 2 files; UID 1001: …"), for
- * log lines: the first few users, and how many more there are. Allocated; NULL if nothing was left
- * out or memory is short. */
+/* One clause for log lines that says what was left out of which user ("UID 1000: 30 opens, 2 files;
+ * UID 1001: …"): the first few users, and how many more there are. Allocated; NULL if nothing was
+ * left out or memory is short. */
 char *trace_describe_left_out(const Trace *t);
 
 const char *metadata_source_to_string(MetadataSource s);

@@ -12,7 +12,7 @@
 
 #define SYSFS_FILE_MAX 65536U
 
-/* The name in sysfs of the device-mapper device that is called so, or NULL. */
+/* The name in sysfs of the device-mapper device with that name, or NULL. */
 static char *find_mapped(int sys_fd, const char *wanted)
 {
     _cleanup_closedir_ DIR *d = NULL;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* How the names and the content of a file are encrypted, and whether the name may be stored in
- * another place. The state directory holds paths of all users. Without this check it would show the
- * names of an encrypted home to everyone who gets hold of the disk. */
+/* Determines how the name and the content of a file are encrypted, and whether the name may be
+ * stored in another place. The state directory holds paths of all users. Without this check the
+ * state directory would reveal the names in an encrypted home to anyone who obtains the disk. */
 
 #include "base/macros.h"
 
@@ -12,9 +12,9 @@
 
 typedef enum EncryptionLevel {
     ENCRYPTION_NONE,
-    ENCRYPTION_DISK, /* dm-crypt: the key is there while the machine runs */
-    ENCRYPTION_USER, /* fscrypt, or a LUKS home of systemd-homed: the key is there while the user is
-                        logged in */
+    ENCRYPTION_DISK, /* dm-crypt: the key is in memory while the machine runs */
+    ENCRYPTION_USER, /* fscrypt, or a LUKS home of systemd-homed: the key is in memory while the
+                        user is logged in */
     _ENCRYPTION_LEVEL_MAX,
 } EncryptionLevel;
 
@@ -35,8 +35,8 @@ EncryptionLevel encryption_of_mapped(const char *dm_uuid, const char *dm_name);
 bool encryption_allows(const Encryption *store, const Encryption *file);
 
 /* Reads the encryption of a block device from sysfs below sys_fd (AT_FDCWD: this machine), down
- * through partitions and stacked devices. Of a device on several others (a RAID), the first by name
- * is followed. Unknown devices count as not encrypted. 0 or -ENOMEM. */
+ * through partitions and stacked devices. If a device lies on several others (a RAID), the one
+ * whose name sorts first is followed. Unknown devices count as not encrypted. 0 or -ENOMEM. */
 int encryption_read_device(int sys_fd, uint64_t dev, Encryption *ret);
 
 /* Reads whether the opened file (O_PATH suffices) has a key of its own (STATX_ATTR_ENCRYPTED);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Where the metadata of an ext2/3/4 filesystem lies, by libext2fs. Reads the block device, writes
- * nothing, and does not disturb the mounted filesystem. */
+/* Finds the metadata of an ext2/3/4 filesystem on its device, with libext2fs. Reads the block
+ * device, writes nothing, and does not disturb the mounted filesystem. */
 
 #include "base/ranges.h"
 #include "volume/volume.h"
@@ -14,9 +14,9 @@ typedef struct Ext2Metadata Ext2Metadata;
 int ext2_metadata_open(const char *device, Ext2Metadata **ret);
 
 /* The same for a volume: its device is opened by number, so that no other device can have taken its
- * name. A removable disk is refused, unless the root filesystem is on it: anybody can bring one
- * with damaged metadata, and headstart would parse it as root. -EPERM (removable), -ENXIO (the
- * volume has no device), or as ext2_metadata_open(). */
+ * name. A removable disk is refused, unless the root filesystem is on it, because anyone can attach
+ * a disk with damaged metadata, and headstart would parse it as root. -EPERM (removable), -ENXIO
+ * (the volume has no device), or as ext2_metadata_open(). */
 int ext2_metadata_open_volume(const Volume *v, Ext2Metadata **ret);
 
 Ext2Metadata *ext2_metadata_free(Ext2Metadata *m);
@@ -30,10 +30,10 @@ uint64_t ext2_metadata_block_size(const Ext2Metadata *m);
  * 0, -ENOENT (no such inode, or deleted), or a negative errno. */
 int ext2_metadata_of_inode(Ext2Metadata *m, uint64_t inode, RangeSet *ranges);
 
-/* *ret is the part of `resident` (byte ranges of the device) that can be metadata that a process
- * used. Dropped are
+/* *ret becomes the part of `resident` (byte ranges of the device) that can be metadata which a
+ * process used. It excludes: Dropped are
  * - blocks that are free in the block bitmap: a process read the device itself, and
  * - block bitmaps: since Linux 5.8 ext4 prefetches them in the background at a random time after
- * the mount, and they serve allocation, which is delayed. File data is never in the page cache of
- * the device, so that everything else is metadata. 0 or a negative errno. */
+ *   the mount, and they serve allocation, which is delayed. File data is never in the page cache of
+ *   the device, so everything else is metadata. 0 or a negative errno. */
 int ext2_metadata_filter(Ext2Metadata *m, const RangeSet *resident, RangeSet *ret);

@@ -8,7 +8,7 @@
 
 #define EXTENTS_PER_CALL 256U
 
-/* Extents without a physical offset at which their data could be read. */
+/* Flags of extents without a physical offset at which their data could be read. */
 #define PLACELESS                                                               \
     (FIEMAP_EXTENT_UNKNOWN | FIEMAP_EXTENT_DELALLOC | FIEMAP_EXTENT_UNWRITTEN | \
      FIEMAP_EXTENT_DATA_INLINE | FIEMAP_EXTENT_DATA_TAIL | FIEMAP_EXTENT_NOT_ALIGNED)
@@ -45,7 +45,7 @@ static int read_all(int fd, size_t max, ExtentList *ret)
             const struct fiemap_extent *e = &request.map.fm_extents[i];
 
             last = e->fe_flags & FIEMAP_EXTENT_LAST;
-            /* Refuse an extent that does not advance: the loop would never end. */
+            /* An extent that does not advance is refused, because the loop would never end. */
             if (e->fe_length == 0 || e->fe_length > FIEMAP_MAX_OFFSET - e->fe_logical ||
                 e->fe_logical + e->fe_length <= start)
                 return -EBADMSG;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Where a file's bytes lie on the device: FIEMAP. */
+/* Finds the position of a file's bytes on the device, with FIEMAP. */
 
 #include "base/macros.h"
 
@@ -20,13 +20,13 @@ typedef struct ExtentList {
 void extent_list_done(ExtentList *l);
 #define _cleanup_extent_list_ _cleanup_(extent_list_done)
 
-/* The most that is kept of one file: 2.4 MB. */
+/* The most extents that are kept of one file: 2.4 MB. */
 #define EXTENTS_PER_FILE_MAX 100000U
 
-/* All extents of the file, until FIEMAP_EXTENT_LAST, without FLAG_SYNC, so that nothing is written.
- * Extents whose place means nothing to a reader of the device (inline, delayed, unwritten, unknown,
- * not aligned) are left out and counted; the place of a compressed extent is where it begins. *ret
- * is zeroed or of an earlier call, whose array is used again. 0, -EOPNOTSUPP (no FIEMAP here),
+/* Reads all extents of the file up to FIEMAP_EXTENT_LAST, without FLAG_SYNC, so that nothing is
+ * written. Extents that cannot be read from the device (inline, delayed, unwritten, unknown, not
+ * aligned) are left out and counted. The position of a compressed extent is its beginning. *ret is
+ * zeroed or the result of an earlier call, whose array is reused. 0, -EOPNOTSUPP (no FIEMAP here),
  * -E2BIG (more than `max` extents), -EBADMSG (the filesystem reports extents in a circle), -ENOMEM,
  * or another negative errno; then *ret holds no extents. */
 int extents_read(int fd, size_t max, ExtentList *ret);

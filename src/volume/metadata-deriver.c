@@ -89,7 +89,8 @@ static int note_inode(MetadataDeriver *d, uint64_t inode, double probability, Ne
     return 0;
 }
 
-/* 1: the directory is new or now likelier, so those above it may be too; 0: it is not; -ENOMEM */
+/* 1: the directory is new or its probability rose, so the directories above it may change, too; 0:
+ * it did not; -ENOMEM */
 static int note_directory(MetadataDeriver *d, const char *path, double probability)
 {
     size_t l = strlen(path);
@@ -106,7 +107,7 @@ static int note_directory(MetadataDeriver *d, const char *path, double probabili
     }
     fd = open_beneath(d->volume_fd, path);
     if (fd < 0)
-        return 0; /* it was there a moment ago */
+        return 0; /* it existed a moment ago */
     r = fstat(fd, &st);
     close(fd);
     if (r < 0 || !S_ISDIR(st.st_mode))
@@ -160,8 +161,8 @@ static int compare_ranges(const void *a, const void *b)
     return x->probability > y->probability ? -1 : x->probability < y->probability;
 }
 
-/* Asks for the inodes in rising order, so that libext2fs reads each block of the inode tables once.
- * One range a block. */
+/* Queries the inodes in rising order, so that libext2fs reads each block of the inode tables once.
+ * Makes one range per block. */
 static int collect_blocks(MetadataDeriver *d, Ext2Metadata *m, PredictedRange **ret, size_t *ret_n)
 {
     uint64_t size = ext2_metadata_block_size(m);
@@ -188,9 +189,9 @@ static int collect_blocks(MetadataDeriver *d, Ext2Metadata *m, PredictedRange **
     return 0;
 }
 
-/* A block that several inodes share (one holds sixteen inodes) has the highest of their
- * probabilities. Neighbours with equal probabilities become one range. In place; returns how many
- * are left. */
+/* A block that several inodes share (one holds sixteen inodes) gets the highest of their
+ * probabilities. Neighbours with equal probabilities become one range. Works in place; returns how
+ * many ranges remain. */
 static size_t merge_blocks(PredictedRange *blocks, size_t n)
 {
     uint64_t last_block = UINT64_MAX;

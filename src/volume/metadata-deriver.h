@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Which blocks of an ext2/3/4 filesystem the lookup and the opening of given files read: inode
- * tables, directories, extent trees and xattr blocks of the files and of all directories above
- * them, as libext2fs knows them. For a filesystem whose metadata was never observed. */
+/* Determines which blocks of an ext2/3/4 filesystem the lookup and the opening of given files read,
+ * as libext2fs knows them: inode tables, directories, extent trees and xattr blocks of the files
+ * and of all directories above them. It serves filesystems whose metadata was never observed. */
 
 #include "base/ranges.h"
 #include "volume/volume.h"
 
 typedef struct MetadataDeriver MetadataDeriver;
 
-/* `v` is borrowed and outlives the deriver. `volume_fd` is the mount point of the volume; it stays
- * the caller's and open. 0 or -ENOMEM. */
+/* `v` is borrowed and outlives the deriver. `volume_fd` is the mount point of the volume. The
+ * caller keeps it open and closes it. 0 or -ENOMEM. */
 int metadata_deriver_new(const Volume *v, int volume_fd, MetadataDeriver **ret);
 MetadataDeriver *metadata_deriver_free(MetadataDeriver *d);
 DEFINE_CLEANUP(MetadataDeriver *, metadata_deriver_free);

@@ -163,10 +163,10 @@ bool path_is_below(const char *path, const char *prefix)
     return strncmp(path, prefix, l) == 0 && (path[l] == 0 || path[l] == '/');
 }
 
-/* True if another mount hides this one: it is stacked on it, or lies on a directory above it in the
- * same parent (then it came later, otherwise this one would be its child). The order of the lines
- * is not the order of the mounts: a root that was moved into place follows mounts that are
- * older. */
+/* True if another mount hides this one. That mount is stacked on it, or lies on a directory above
+ * it in the same parent; in the second case it came later, otherwise this one would be its child.
+ * The order of the lines is not the order of the mounts: after a root was moved into place, its
+ * line follows those of older mounts. */
 static bool is_hidden(const MountTable *t, size_t i, size_t except)
 {
     const Mount *m = &t->mounts[i];
@@ -187,8 +187,8 @@ static bool is_hidden(const MountTable *t, size_t i, size_t except)
  * circle. */
 static bool is_covered(const MountTable *t, size_t i)
 {
-    size_t from =
-            i; /* where we came from: what lies on that one lies on its parent, and not hidden */
+    /* The mount from which the loop came. It is a child of mount i and does not hide that mount. */
+    size_t from = i;
 
     for (size_t depth = 0; depth < t->n; depth++) {
         unsigned parent = t->mounts[i].parent;

@@ -36,22 +36,21 @@ bool fstype_is_local_block(const char *fstype);
 /* True if the path is the prefix or lies below it; trailing slashes of the prefix do not count. */
 bool path_is_below(const char *path, const char *prefix);
 
-/* True if looking the path up touches nothing but local filesystems: each mount that it leads
- * through keeps its data on a block device (fstype_is_local_block()) or in memory (tmpfs, ramfs,
- * devtmpfs, overlay). A lookup on a network filesystem or FUSE may wait for its server without
- * limit. Symbolic links are not considered. */
+/* True if looking the path up accesses only local filesystems: each mount on the way keeps its data
+ * on a block device (fstype_is_local_block()) or in memory (tmpfs, ramfs, devtmpfs, overlay). A
+ * lookup on a network filesystem or FUSE may wait for its server without limit. Symbolic links are
+ * not considered. */
 bool mount_table_path_is_local(const MountTable *t, const char *path);
 
 /* The id of the mounted btrfs subvolume, from the options; 0 on other filesystems. All subvolumes
  * of one btrfs have the same major:minor here, but stat(2) gives each its own. */
 uint64_t mount_subvolume_id(const Mount *m);
 
-/* True if a shows more of their filesystem than b: its root lies higher up in it, or, if the roots
- * lie equally high, its target is shorter. */
+/* True if `a` shows a larger part of the filesystem than `b`: its root lies higher up in the
+ * filesystem, or, if the roots lie equally high, its target is shorter. */
 bool mount_is_better(const Mount *a, const Mount *b);
 
 /* Selects one mount for each local block-backed filesystem (and btrfs subvolume) at or below
- * `prefix`
- * ("/" for all): the best by mount_is_better() of those that no other mount covers. *ret has one
- * index into `t` each; the caller frees it. 0 or -ENOMEM. */
+ * `prefix` ("/" for all): the best by mount_is_better() of those that no other mount covers. *ret
+ * contains their indexes in `t`; the caller frees it. 0 or -ENOMEM. */
 int mount_table_select(const MountTable *t, const char *prefix, size_t **ret, size_t *ret_n);

@@ -31,7 +31,8 @@ static int append(PlacedRangeList *l, const PlacedRange *range, uint64_t start, 
     return 0;
 }
 
-/* The first extent of the contiguous stretch that extent i belongs to: filesystems split long ones.
+/* The first extent of the contiguous stretch to which extent i belongs, because filesystems split
+ * long stretches.
  */
 static size_t run_of(const Extent *extents, size_t i)
 {
@@ -79,7 +80,7 @@ int placed_ranges_add(PlacedRangeList *l, const PlacedRange *range, uint64_t pag
             r = append(l, range, from, to,
                        e->physical + (from > e->logical ? from - e->logical : 0),
                        run_of(extents, i));
-        start = to; /* with blocks smaller than pages, no page is appended twice */
+        start = to; /* if blocks are smaller than pages, no page is appended twice */
     }
     return r >= 0 && keep ? append(l, range, start, end, PHYSICAL_UNKNOWN, 0) : r;
 }

@@ -30,7 +30,7 @@ static Presence judge(const VolumeTable *volumes, int fd, const char *above)
         return PRESENCE_UNKNOWN;
     if (statx(fd, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT, STATX_BASIC_STATS, &st) < 0)
         return PRESENCE_UNKNOWN;
-    /* The directory was replaced by something else: what was below it is gone. */
+    /* The directory was replaced by another object, so everything below it is gone. */
     if (!S_ISDIR(st.stx_mode))
         return PRESENCE_GONE;
     if (st.stx_attributes & STATX_ATTR_ENCRYPTED)

@@ -8,20 +8,22 @@
 
 typedef enum Presence {
     PRESENCE_THERE,
-    PRESENCE_GONE,    /* the filesystem where it was is mounted and can be read */
+    PRESENCE_GONE,    /* the filesystem on which it was is mounted and can be read */
     PRESENCE_UNKNOWN, /* nothing can be concluded */
     _PRESENCE_MAX,
     _PRESENCE_INVALID = -EINVAL,
 } Presence;
 
-/* Looks up `root` + `path`, through no symlink, so that none can set off an automount (then
- * PRESENCE_UNKNOWN). A missing file counts as gone only if the directory in which the first missing
- * component should be
+/* Looks up `root` + `path` without following symlinks, so that none can trigger an automount (then
+ * PRESENCE_UNKNOWN). Let D be the directory that should contain the first missing component. A
+ * missing file counts as gone only if D
  * - lies on a volume of the table and not below an automount,
  * - is not encrypted by its filesystem (fscrypt shows other names without the key),
- * - is not empty, as a mount point without its filesystem is, and
+ * - is not empty (a mount point without its filesystem is empty), and
  * - is not /home: a missing home may be on a disk, in a container file (systemd-homed) or on a
- * server that is not there now. Unless the result is PRESENCE_THERE, *ret_above is the length of
- * the part of `path` that exists, without a slash at its end (0: the root itself). */
+ * server that is not available now.
+ *
+ * Unless the result is PRESENCE_THERE, *ret_above is the length of the part of `path` that exists,
+ * without a slash at its end (0: the root itself). */
 Presence presence_find(const VolumeTable *volumes, const char *root, const char *path,
                        size_t *ret_above);

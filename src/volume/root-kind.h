@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The kind of the root filesystem, for `headstart status`: on a snapshot or an image, updates
- * replace files by other inodes, and what was learned may not match. Pure. */
+/* Determines the kind of the root filesystem for `headstart status`. On a snapshot or an image,
+ * updates give files other inodes, and what was learned may not match. Pure. */
 
 #include "volume/mountinfo.h"
 

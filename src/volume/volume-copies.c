@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* True if a is to keep the UUID. Both have the UUID; a precedes b in the table. */
+/* True if `a` keeps the UUID. Both have the UUID; a precedes b in the table. */
 static bool keeps_uuid(const Volume *a, const Volume *b)
 {
     return a->removable == b->removable || !a->removable;
@@ -22,7 +22,7 @@ void volume_table_drop_copies(VolumeTable *t)
         for (size_t k = i + 1; k < t->n && t->volumes[i].uuid[0]; k++) {
             Volume *a = &t->volumes[i], *b = &t->volumes[k];
 
-            /* Subvolumes of one btrfs share UUID and number. */
+            /* Subvolumes of one btrfs have the same UUID and device number. */
             if (a->mount_dev != b->mount_dev && strcmp(a->uuid, b->uuid) == 0)
                 drop_uuid(keeps_uuid(a, b) ? b : a);
         }

@@ -56,7 +56,7 @@ int volume_table_read(int sys_fd, const char *prefix, VolumeTable *ret);
 
 /* Pure. If several filesystems have one UUID (a copied disk, a prepared USB stick), only one keeps
  * it: one that is not removable, else the one that was mounted first. The others lose it, and with
- * it everything that is stored by UUID. volume_table_read() calls this. */
+ * it all data that is stored by UUID. volume_table_read() calls this. */
 void volume_table_drop_copies(VolumeTable *t);
 
 /* The volume with that st_dev, or NULL. */
@@ -65,16 +65,16 @@ const Volume *volume_by_dev(const VolumeTable *t, uint64_t st_dev);
 /* The volume of this mount, or NULL. */
 const Volume *volume_by_mount(const VolumeTable *t, const Mount *m);
 
-/* Reads the encryption of the place where `path` is or will be, through the nearest directory that
- * exists: of its filesystem and of the directory. Unknown places count as not encrypted. 0 or
- * -ENOMEM. */
+/* Reads the encryption of the place where `path` is or will be, from the nearest directory that
+ * exists and from its filesystem. Unknown places count as not encrypted. 0 or -ENOMEM. */
 int volume_read_encryption_of_place(const VolumeTable *t, const char *path, Encryption *ret);
 
 /* Pure: sets the class, and the profile to the typical one of the class. */
 void volume_set_class(Volume *v, DeviceClass c);
 
-/* Pure: the class by bus, name and flags. mmcblk: emmc if `mmc_type` is "MMC", else sd. nbd, rbd
- * and drbd: netdisk. The rotational flag on virtio, xen or loop devices: unknown, since they always
- * set it. Other disks: hdd if rotational, else ssd. No disk (""): unknown. `mmc_type` may be NULL.
+/* Pure: determines the class by bus, name and flags. mmcblk: emmc if `mmc_type` is "MMC", else sd.
+ * nbd, rbd and drbd: netdisk. virtio, xen or loop devices with the rotational flag: unknown,
+ * because they always set it. Other disks: hdd if rotational, else ssd. No disk (""): unknown.
+ * `mmc_type` may be NULL.
  */
 DeviceClass volume_classify(const char *disk, bool rotational, const char *mmc_type);

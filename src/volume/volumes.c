@@ -94,7 +94,7 @@ static int set_uuid(Volume *v, const char *text)
     return 1;
 }
 
-/* The UUID as the kernel knows it, without reading the device. 1 found, 0 not, -ENOMEM. */
+/* Reads the UUID from the kernel, without reading the device. 1 found, 0 not, -ENOMEM. */
 static int ask_uuid(Volume *v, int target_fd)
 {
     uint8_t uuid[16];
@@ -109,7 +109,7 @@ static int ask_uuid(Volume *v, int target_fd)
     return set_uuid(v, text);
 }
 
-/* The UUID of what lies on the device, by libblkid. Only the superblock probe is run. */
+/* Reads the UUID from the device, with libblkid. Only the superblock probe is run. */
 static int probe_uuid(Volume *v)
 {
     _cleanup_close_ int fd = block_device_open(v->block_dev);
@@ -167,7 +167,7 @@ static int fill_volume(int sys_fd, const Mount *m, const char *prefix, Volume *v
     if (!v->uuid || !v->fstype || !v->target || !v->mountpoint || !v->subvolume)
         return -ENOMEM;
 
-    /* Where the filesystem's number is anonymous (btrfs) the mount names its device, or one of
+    /* If the filesystem's number is anonymous (btrfs), the mount names its device, or one of
      * several. */
     v->block_dev = m->major != 0 ? v->mount_dev : disk_number_of(sys_fd, m->source);
     /* A fixture has neither filesystems nor devices. */

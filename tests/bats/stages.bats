@@ -454,7 +454,7 @@ a_boot() {
     [ ! -e "$HS_STATE/rerecord-boot" ]
     [ "$(grep -c 'setting it aside' "$HS_TMP/recorder.log")" -eq 1 ]
     [ ! -e "$HS_STATE/rerecord-login" ]
-    [ "$(grep -c 'there was none for a week' "$HS_TMP/recorder.log")" -eq 1 ]
+    [ "$(grep -c 'has expired after a week' "$HS_TMP/recorder.log")" -eq 1 ]
 }
 
 # Records a boot in which `before` is read before headstartd starts, and `after` later.
