@@ -31,7 +31,7 @@ for i in range(n):
 END
 }
 
-@test "every number of status and history is what an independent computation gives" {
+@test "every number of status and history equals that of an independent computation" {
     local seed n
     for seed in 1 2; do
         for n in 0 1 20 150 1700; do
@@ -41,14 +41,14 @@ END
             "$CHECK_BENEFIT" check "$HS_STATE/history.jsonl" "$HS_TMP/status.json" "$HS_TMP/history.json"
         done
     done
-    # The check notices a number that is wrong in its third place.
+    # The check must notice a number that is wrong in its third digit.
     jq -c '.[7].disk_reads += 1' "$HS_TMP/history.json" >"$HS_TMP/wrong.json"
     run ! "$CHECK_BENEFIT" check "$HS_STATE/history.jsonl" "$HS_TMP/status.json" "$HS_TMP/wrong.json"
     jq -c '.benefit[0].saved_low *= 1.01' "$HS_TMP/status.json" >"$HS_TMP/wrong.json"
     run ! "$CHECK_BENEFIT" check "$HS_STATE/history.jsonl" "$HS_TMP/wrong.json" "$HS_TMP/history.json"
 }
 
-@test "status says in order: on, saved, replayed, packs, wrong; with colours on a terminal only" {
+@test "status prints in order: on, saved, replayed, packs, problems; with colours on a terminal only" {
     local root=$HS_TMP/root order
     mkdir -p "$root/run/headstart" "$root/proc"
     export HEADSTART_SYSTEM_ROOT=$root
@@ -79,7 +79,7 @@ END
     boots 40 10 10 >"$HS_STATE/history.jsonl"
     run -0 hs status
     [[ $output == *"Boot: no certain effect on 10."* ]]
-    # Lines that cannot be used cost nothing but themselves.
+    # Only the lines that cannot be used are lost.
     printf 'nonsense\n{"version":1,"stage":"boot"' >>"$HS_STATE/history.jsonl"
     run --separate-stderr -0 hs status
     [[ $output == *"Boot: no certain effect on 10."* ]]
@@ -113,13 +113,13 @@ END
     refused 2 "only boots and logins are measured" measure --stage=session
 }
 
-# planned PROPERTY: plans anew and prints the property of the boot pack.
+# planned PROPERTY: plans again and prints the property of the boot pack.
 planned() {
     hs plan --quiet --root="$HS_MNT"
     "$HEADSTART" show --json=short "$HS_STATE/boot.pack" | jq -r ".$1"
 }
 
-@test "plan: control sessions as the history needs them, and no replay that does harm" {
+@test "plan: control sessions as often as the history requires, and no harmful replay" {
     hs_filesystem ext4 64
     mkdir -p "$HS_MNT/usr/bin" "$HS_STATE/traces"
     head -c 300000 /dev/urandom >"$HS_MNT/usr/bin/app"
@@ -140,7 +140,7 @@ planned() {
     boots 40 10 11 >"$HS_STATE/history.jsonl"
     [ "$(planned policy)" = off ]
     [ "$(planned reason)" = harmful ]
-    # What the administrator sets stands.
+    # The administrator's setting takes precedence.
     printf '[Replay]\nBootPolicy=idle\nControlInterval=7\n' >"$HEADSTART_SYSTEM_ROOT/etc/headstart/headstart.conf"
     [ "$(planned policy)" = idle ]
     [ "$(planned control_interval)" -eq 7 ]
@@ -166,7 +166,7 @@ planned() {
     run -0 hs doctor --json=short
     jq -e 'all(.[]; .result != "problem") and any(.[]; .check == "scheduler" and .result == "ok")' <<<"$output"
 
-    # result CHECK RESULT: doctor finds that, and a problem sets the exit status.
+    # result CHECK RESULT: checks that doctor has this result; a problem sets the exit status.
     result() {
         run "-$([ "$2" = problem ] && echo 1 || echo 0)" hs doctor --json=short
         jq -e --arg c "$1" --arg r "$2" 'any(.[]; .check == $c and .result == $r and (.remedy != null))' <<<"$output"
@@ -205,7 +205,7 @@ planned() {
     result packages note
 }
 
-@test "explain: a file, an application, and what is in no pack" {
+@test "explain: a file, an application, and a name that is in no pack" {
     local stage
     hs_filesystem ext4 64
     HS_ROOT=$HS_MNT
@@ -228,10 +228,10 @@ planned() {
     jq -e '.path == "/usr/bin/app" and (.stages | map(.stage) | unique) == ["boot", "login"]' <<<"$output"
     jq -e 'all(.stages[] | select(.uid == null); .in_pack and .pack_bytes >= 300000 and .probability > 0.99)' <<<"$output"
     jq -e '.stages[0].sessions > 0 and .stages[0].sessions_used == .stages[0].sessions' <<<"$output"
-    # The name of an application is enough, and its files are shown.
+    # The name of an application suffices, and its files are shown.
     run -0 hs explain app
     [[ $output == *"File: /usr/bin/app"* && $output == *"in the pack"* && $output == *"/home/private"* ]]
-    # The pack of a boot holds no files of users.
+    # The pack of a boot contains no files of users.
     run -0 hs explain --json=short /home/private
     jq -e '.stages[] | select(.stage == "boot") | .in_pack == false and (.why | test("owner"))' <<<"$output"
     rm "$HS_MNT/home/private"
@@ -244,7 +244,7 @@ planned() {
     refused 1 "no boot was recorded yet" explain --last-boot
 }
 
-@test "explain --last-login: why it was replayed so, what it missed and what it wasted" {
+@test "explain --last-login: why the policy was used, what was missed and what was wasted" {
     hs_filesystem ext4 64
     HS_ROOT=$HS_MNT
     mkdir -p "$HS_MNT/usr/bin" "$HS_STATE/traces"
@@ -273,7 +273,7 @@ END
     jq -e '(.wasted | map(.path)) == ["/usr/bin/wasted"]' <<<"$output"
 }
 
-# metrics FILE: prints "NAME{LABELS} VALUE" of each sample, as the parser of Prometheus reads it.
+# metrics FILE: prints "NAME{LABELS} VALUE" of each sample, as Prometheus's parser reads it.
 metrics() {
     /usr/bin/python3 - "$1" <<'END'
 import sys

@@ -13,8 +13,8 @@ teardown() {
     hs_teardown
 }
 
-# A small ext4 on HS_MNT with a program, a library, a directory and a file, and a trace of each stage
-# that uses them, learned.
+# Makes a small ext4 on HS_MNT with a program, a library, a directory and a file, and learns a trace
+# of each stage that uses them.
 learned() {
     mountpoint -q "$HS_MNT" || hs_filesystem ext4 64
     mkdir -p "$HS_MNT/usr/bin" "$HS_MNT/usr/share/d" "$HS_STATE/traces"
@@ -57,7 +57,7 @@ plan() {
     jq -e '.stages[1] | .pack_policy == "idle" and .pack_bytes > 1000000' <<<"$output"
 }
 
-@test "plan --if-changed: only if what it is planned from is newer" {
+@test "plan --if-changed: only if one of its inputs is newer" {
     local first
     learned
     run -0 plan --if-changed
@@ -79,7 +79,7 @@ plan() {
     [[ $output == *"boot "* ]]
 }
 
-@test "plan: a pack for each user, and one for whoever comes" {
+@test "plan: a pack for each user, and one for any user" {
     learned
     local uid
     for uid in 1000 1001; do
@@ -125,7 +125,7 @@ plan() {
     jq -e '.stages[0].n_files == 3' <<<"$output"
 }
 
-@test "plan: what the configuration says" {
+@test "plan: uses the configuration" {
     learned
     mkdir -p "$HS_TMP/root/etc/headstart"
     cat >"$HS_TMP/root/etc/headstart/headstart.conf" <<CONF
@@ -146,8 +146,8 @@ CONF
     salt=$(jq .salt <<<"$output")
     run -0 plan
     run -0 hs show --json=short "$HS_STATE/boot.pack"
-    [ "$(jq .salt <<<"$output")" = "$salt" ] # kept, so that control sessions come evenly
-    # What is said on the command line wins.
+    [ "$(jq .salt <<<"$output")" = "$salt" ] # kept: control sessions stay evenly spread
+    # The command line takes precedence.
     run -0 plan --budget=1G --policy=concurrent --json=short
     jq -e '.budget_bytes == 1073741824 and [.stages[].policy] == ["concurrent", "concurrent"]' <<<"$output"
 }
@@ -165,7 +165,7 @@ CONF
     [ ! -e "$HS_STATE/boot.pack" ]
 }
 
-@test "plan: what is gone or has become something else is skipped and counted" {
+@test "plan: files that are gone or were replaced by something else are skipped and counted" {
     learned
     rm "$HS_MNT/usr/share/lib.so"
     rm "$HS_MNT/usr/share/d/small"
@@ -209,7 +209,7 @@ CONF
     ! compgen -G "$HS_STATE/*.tmp" || false
 }
 
-# replayed_whole FILE PAGES: from cold caches, so many of the file are there
+# replayed_whole FILE PAGES: replays with cold caches; this many pages of the file are resident then
 replayed_whole() {
     hs_cold
     run -0 hs replay --root="$HS_MNT" --stage=login --wait
@@ -217,7 +217,7 @@ replayed_whole() {
     [ "$(fincore --noheadings --bytes --output PAGES "$1")" -eq "$2" ]
 }
 
-@test "replay: the pack of the stage, or the one that is named" {
+@test "replay: the pack of the stage, or the given one" {
     need_binary "$HEADSTART_REPLAY"
     refused 1 "login.pack: no pack yet" replay
     learned
@@ -236,16 +236,16 @@ replayed_whole() {
     [ -z "$output" ]
 }
 
-# --- what suits the disk -----------------------------------------------------------------------
+# --- the disk decides --------------------------------------------------------------------------
 
-# turns: the loop device says that it rotates, as virtual disks do
+# turns: makes the loop device claim to rotate, as virtual disks do
 turns() {
     local queue=/sys/block/${HS_LOOP##*/}/queue/rotational
     hs_defer sh -c "echo $(cat "$queue") >'$queue'"
     echo 1 >"$queue"
 }
 
-# planned_policy POLICY: what is planned for a boot and for a login
+# planned_policy POLICY: checks the planned policy of boot and login
 planned_policy() {
     SYSTEMD_LOG_LEVEL=debug run -0 --separate-stderr plan --json=short
     # shellcheck disable=SC2154 # run sets it
@@ -253,8 +253,8 @@ planned_policy() {
     jq -e --arg policy "$1" '[.stages[].policy] == [$policy, "idle"]' <<<"$output"
 }
 
-# not_held: the boot is replayed next to its readers. With all data or with metadata: on a busy machine a
-# device without delays is measured to be slower than it is.
+# not_held: the boot is replayed concurrently with its readers. With all data or only with metadata:
+# on a busy machine a device without delays is measured as slower than it is.
 not_held() {
     SYSTEMD_LOG_LEVEL=debug run -0 --separate-stderr plan --json=short
     # shellcheck disable=SC2154 # run sets it
@@ -263,11 +263,12 @@ not_held() {
         grep -q true
 }
 
-@test "plan: a boot is held for one sweep where the disk was measured to seek" {
+@test "plan: a boot is held for one sweep if the disk was measured to seek" {
     hs_simulated_disk hdd7200 on 512
     turns
     learned
-    # Others may keep the disk busy, or the machine: an unclear result does not count as slow seeks.
+    # Other processes may keep the disk or the machine busy: an unclear result does not count as
+    # slow seeks.
     hs_wait 60 planned_policy gate
     run -0 hs show --json=short "$HS_STATE/boot.pack"
     jq -e '[.volumes[].device_class] == ["hdd"]' <<<"$output"
@@ -278,14 +279,14 @@ not_held() {
     jq -e '[.volumes[].seeks_slowly] == [true]' <<<"$output"
 }
 
-@test "plan: no boot is held because a disk claims to turn" {
+@test "plan: no boot is held because a disk claims to rotate" {
     hs_simulated_disk hdd7200 off 512
     turns
     learned
     not_held
 }
 
-@test "plan: no boot is held for a disk behind a network, also when a sweep was asked for once" {
+@test "plan: no boot is held for a disk behind a network, also when a sweep was requested once" {
     hs_simulated_disk netdisk on 512
     turns
     learned
@@ -293,7 +294,7 @@ not_held() {
     planned_policy concurrent
 }
 
-# login UID: one more learned login, of that user.
+# login UID: learns one more login of that user.
 login() {
     "$BATS_TEST_DIRNAME/make-trace" "$HS_MNT" "$HS_LOOP" login $((1793530000 + $1)) \
         /usr/bin/app /usr/share/lib.so | sed "s/\"uid\": -1/\"uid\": $1/" \
@@ -301,17 +302,18 @@ login() {
     hs learn --quiet
 }
 
-@test "plan: what fails for one user, or one stage, leaves the others their packs" {
+@test "plan: a failure for one user or stage leaves the others their packs" {
     learned
     login 1000
     login 1001
     login 1002
     plan --quiet
-    # Not the ranges: each plan measures the device, which moves the gaps that are worth reading.
+    # The ranges are not compared, because each plan measures the device, which changes the gaps
+    # that are worth reading.
     local paths='[.volumes[].files[].path] | sort'
     hs show --json=short "$HS_STATE/login@1002.pack" | jq -c "$paths" >"$HS_TMP/old"
     rm "$HS_STATE"/*.pack
-    # A directory in its place: the pack of the middle one cannot be written.
+    # A directory takes the place of the middle pack, which then cannot be written.
     mkdir -p "$HS_STATE/login@1001.pack/x"
     run --separate-stderr -1 plan --quiet
     echo "$stderr"
@@ -323,7 +325,7 @@ login() {
     done
     hs show --json=short "$HS_STATE/login@1002.pack" | jq -c "$paths" | diff "$HS_TMP/old" -
 
-    # The same of a stage.
+    # The same of one stage.
     rm -r "$HS_STATE"/*.pack
     mkdir -p "$HS_STATE/boot.pack/x"
     run --separate-stderr -1 plan
@@ -332,14 +334,14 @@ login() {
     hs show "$HS_STATE/login@1002.pack" >/dev/null
 }
 
-@test "plan: a policy that is not for one of the stages is refused before anything is written" {
+@test "plan: a policy that one of the stages does not support is refused before anything is written" {
     learned
     run --separate-stderr -2 plan --policy=gate
     [[ $stderr == *"'gate' is not for login"* ]]
     run -1 compgen -G "$HS_STATE/*.pack"
 }
 
-@test "plan: everybody's packs hold what root owns, a user's also what is theirs" {
+@test "plan: packs for everybody contain files of root, a user's pack also files of that user" {
     learned
     chown 1000:1000 "$HS_MNT/usr/share/lib.so"
     login 1000
@@ -356,7 +358,7 @@ login() {
     for pack in boot login login@1001; do
         run -1 holds "$pack" /usr/share/lib.so
     done
-    # The accounts of the system's services are trusted during a boot only.
+    # The accounts of system services are trusted during a boot only.
     chown 110:110 "$HS_MNT/usr/share/lib.so"
     plan --quiet
     run -0 holds boot /usr/share/lib.so

@@ -15,7 +15,7 @@ teardown() {
 
 # --- usage -----------------------------------------------------------------------------------------------
 
-@test "wrong usage: exit status 2 and one line that says what and where help is" {
+@test "wrong usage: exit status 2 and one line with the reason and where to find help" {
     refused 2 "no verb given"
     refused 2 "unknown verb 'frob'" frob
     refused 2 "unknown option '--frob'" --frob
@@ -60,7 +60,7 @@ teardown() {
         [ "$status" -eq 0 ]
         [ -z "$stderr" ]
         [[ ${lines[0]} == "headstart $verb"* ]]
-        # For 80 columns.
+        # The text is wrapped at 80 columns.
         [ "$(LC_ALL=C.UTF-8 awk '{ if (length > m) m = length } END { print m }' <<<"$output")" -le 90 ]
         run -0 "$HEADSTART" "$verb" -h
         run -0 "$HEADSTART" "$verb" --version
@@ -69,12 +69,12 @@ teardown() {
     [[ $output == "headstart "[0-9]* ]]
 }
 
-@test "global options are taken before and after the verb" {
+@test "global options are accepted before and after the verb" {
     run -0 "$HEADSTART" --state="$HS_STATE" --json=short status
     local before=$output
     run -0 "$HEADSTART" status --json=short --state="$HS_STATE"
     [ "$output" = "$before" ]
-    # The last one wins, and -- ends the options.
+    # The last option wins, and -- ends the options.
     run -0 "$HEADSTART" --json=pretty status --json=short --state="$HS_STATE"
     [ "$output" = "$before" ]
     refused 2 "takes no arguments" status -- --json=short
@@ -89,7 +89,7 @@ teardown() {
     [[ $stderr == *"/etc/headstart/headstart.conf:2: unknown key Frob in section [Replay], ignoring" ]]
 }
 
-@test "the commented defaults parse without a word" {
+@test "the commented defaults parse without a message" {
     mkdir -p "$HS_TMP/root/usr/lib/headstart"
     sed 's/^#\([A-Z][A-Za-z]*=\)/\1/' "$HS_SOURCE/data/headstart.conf" \
         >"$HS_TMP/root/usr/lib/headstart/headstart.conf"
@@ -130,7 +130,7 @@ teardown() {
     [ "$status" -eq 0 ]
     [ -z "$stderr" ]
     [[ $output == *"nothing was recorded yet"* ]]
-    [ ! -e "$HS_STATE" ] # looking makes nothing
+    [ ! -e "$HS_STATE" ] # show creates nothing
     run -0 hs status --json=short
     [ "${#lines[@]}" -eq 1 ]
     jq -e '.stages | length == 3 and all(.n_traces == 0)' <<<"$output"
@@ -149,7 +149,7 @@ teardown() {
 {"stage":"boot","policy":"gate","outcome":"running","start_boottime_usec":1500000,"duration_usec":2500000,"resident":false,
 "metadata_ranges":10,"metadata_bytes":40960,"files":12,"data_ranges":14,"data_bytes":1048576,"skipped":{}}
 JSON
-    # Are passed over.
+    # They are ignored.
     echo "[1" >"$HS_TMP/root/run/headstart/replay-login.json"
     for x in login@x login@-1 login@ login@4294967295 login@1.2 boot2 "login@$(printf '9%.0s' {1..40})"; do
         echo '{}' >"$HS_TMP/root/run/headstart/replay-$x.json"
@@ -160,7 +160,7 @@ JSON
     [[ $output =~ boot\ +-\ +gate\ +running\ +1\.50s\ +2\.50s\ +12\ +1\.0M\ +40\.0K ]]
     run -0 hs status --json=short
     jq -e '.switched_off == true and (.replayed | length) == 1 and .replayed[0].files == 12' <<<"$output"
-    # Of users, too.
+    # Also those of users.
     echo '{"policy":"idle","outcome":"done","files":5}' >"$HS_TMP/root/run/headstart/replay-login@1000.json"
     echo '{"policy":"idle","outcome":"stopped"}' >"$HS_TMP/root/run/headstart/replay-login@0.json"
     run -0 hs status --json=short
@@ -168,7 +168,7 @@ JSON
         [["boot", null, "running"], ["login", 0, "stopped"], ["login", 1000, "done"]]' <<<"$output"
 }
 
-@test "status: what kind of system this is" {
+@test "status: the kind of the system" {
     local root=$HS_TMP/root
     mkdir -p "$root/proc/self" "$root/run" "$root/sys/fs/selinux" "$root/etc/headstart"
     export HEADSTART_SYSTEM_ROOT=$root
@@ -197,7 +197,7 @@ JSON
     [[ $output == *"Status: off (headstart disable)"* ]]
 }
 
-@test "rerecord leaves a flag for headstartd; only root can look at it" {
+@test "rerecord leaves a flag for headstartd, which only root can see" {
     run -0 hs rerecord
     [[ $output == *"next boot"* ]]
     jq -e '. == {"exact": false}' "$HS_STATE/rerecord-boot"
@@ -227,7 +227,7 @@ JSON
 
 # --- show: bad input --------------------------------------------------------------------------------------------
 
-@test "show: what is not ours is told in one line" {
+@test "show: a foreign file is refused in one line" {
     local f=$HS_TMP/f
     refused 1 "$f: No such file or directory" show "$f"
     : >"$f"
@@ -252,7 +252,7 @@ JSON
     refused 1 "$f.loop: Too many levels of symbolic links" show "$f.loop"
 }
 
-@test "status counts what is named as a trace and nothing else" {
+@test "status counts files that are named like traces, and no others" {
     mkdir -p "$HS_STATE/traces"
     local name
     for name in 20261120T101500-boot.json 20261120T101500-boot-2.json 20261120T101500-login.json \
@@ -270,14 +270,14 @@ JSON
 
 # --- show: a trace -------------------------------------------------------------------------------------------
 
-@test "show: a trace in words, with nothing in it that a terminal obeys" {
+@test "show: a trace as text, without anything that a terminal would interpret" {
     run --separate-stderr hs show "$HS_SOURCE/tests/fixtures/trace-small.json"
     [ "$status" -eq 0 ]
     [ -z "$stderr" ]
     [[ $output == *"Stage: login"* ]]
     [[ $output == *"Metadata: 68.0K"* ]]
     [[ $output =~ /usr/bin/foo\ +1\.0ms\ +2\ +2\ +16\.0K ]]
-    # The fixture has a file with an escape sequence and a byte that is not UTF-8 in its name.
+    # The fixture has a file name with an escape sequence and a byte that is not UTF-8.
     [[ $output == *'/etc/b\xff\x1b[31mar'* ]]
     [[ $output != *$'\e'* ]]
     run -0 hs show --limit=1 "$HS_SOURCE/tests/fixtures/trace-small.json"
@@ -343,7 +343,7 @@ JSON
 
 # --- learn -------------------------------------------------------------------------------------------------------
 
-# A trace of that second in the state directory: put_trace STAMP STAGE [SED-SCRIPT]
+# put_trace STAMP STAGE [SED-SCRIPT]: adds a trace of that second to the state directory
 put_trace() {
     local realtime
     mkdir -p "$HS_STATE/traces"
@@ -388,7 +388,7 @@ put_trace() {
     [ -e "$HS_TMP/bad.json" ]
 }
 
-@test "learn: a bad trace is set aside with one line, and learning goes on" {
+@test "learn: a bad trace is set aside with one line, and learning continues" {
     put_trace 20261101T080000 boot
     put_trace 20261102T080000 boot
     put_trace 20261103T080000 boot
@@ -399,13 +399,13 @@ put_trace() {
     [ -e "$HS_STATE/traces/20261102T080000-boot.json.bad" ]
     [ ! -e "$HS_STATE/traces/20261102T080000-boot.json" ]
     [ "$(grep -c ' learned$' <<<"$output")" -eq 2 ]
-    # A FIFO under a trace's name does not stop it either.
+    # A FIFO with a trace's name does not stop it either.
     mkfifo "$HS_STATE/traces/20261104T080000-boot.json"
     run --separate-stderr -0 hs learn
     [[ $stderr == *"not a regular file; set aside" ]]
 }
 
-@test "learn: a trace of no ordinary session is put aside and not read again" {
+@test "learn: a trace that is not of an ordinary session is set aside and not read again" {
     put_trace 20261101T080000 login 's/"flags":\[\]/"flags":["second-login"]/'
     run --separate-stderr -0 hs learn
     [ -z "$stderr" ]
@@ -416,7 +416,7 @@ put_trace() {
     [ "$output" = "Nothing new to learn." ]
 }
 
-@test "learn: a bad model is set aside, and everything that is kept is learned anew" {
+@test "learn: a bad model is set aside, and all remaining traces are learned again" {
     put_trace 20261101T080000 boot
     put_trace 20261102T080000 boot
     run -0 hs learn
@@ -435,7 +435,7 @@ put_trace() {
     done
 }
 
-@test "learn --rebuild, and another half-life, give the model that one pass would have given" {
+@test "learn --rebuild, and another half-life, give the same model as one pass" {
     put_trace 20261101T080000 boot
     run -0 hs learn
     put_trace 20261102T080000 boot
@@ -451,8 +451,8 @@ put_trace() {
     jq -e '.half_life_usec == 86400000000 and .n_learned == 2' <<<"$output"
 }
 
-@test "learn: a name that comes again is another trace, where each boot begins at the same time" {
-    # Not i: `run` of bats leaves that changed.
+@test "learn: a repeated name is another trace if each boot begins at the same time" {
+    # The variable is not named i, because `run` of bats changes i.
     local boot
     for ((boot = 0; boot < 34; boot++)); do
         put_trace 20261101T080000 boot "s/\"boot_id\":\"[^\"]*\"/\"boot_id\":\"$boot\"/"
@@ -496,7 +496,7 @@ put_trace() {
     [ "$(ls "$HS_STATE" | wc -l)" -eq 3 ] # and no temporary file
 }
 
-@test "learn: two at once wait for one another" {
+@test "learn: two processes wait for one another" {
     need_command flock
     put_trace 20261101T080000 boot
     exec 9<"$HS_STATE"
@@ -525,7 +525,7 @@ record() {
     hs record --root="$HS_MNT" "$@"
 }
 
-@test "record: what a command reads, its output and its exit status" {
+@test "record: the files that a command reads, its output and its exit status" {
     recordable
     run --separate-stderr record --stage=login -- sh -c "'$HS_MNT/cat' '$HS_MNT/d/large' >/dev/null; echo out; exit 7"
     echo "$stderr"
@@ -542,7 +542,7 @@ record() {
     jq -e '.files[] | select(.path == "/d/large") | .application == "/cat" and .resident == [[0, 300000]]' <<<"$output" ||
         jq -e '.files[] | select(.path == "/d/large") | .application == "/cat" and .resident[0][0] == 0' <<<"$output"
     jq -e 'all(.files[]; .path != "/d/small")' <<<"$output"
-    # Two in one second do not overwrite one another.
+    # Two recordings in one second do not overwrite each other.
     run record --stage=login --quiet -- true
     run record --stage=login --quiet -- true
     [ "$(ls "$HS_STATE/traces" | wc -l)" -eq 3 ]
@@ -550,7 +550,7 @@ record() {
     jq -e '.stages[1].n_traces == 3' <<<"$output"
 }
 
-@test "record: --output, --json, --quiet; a command's options are its own" {
+@test "record: --output, --json, --quiet; options after the command belong to the command" {
     recordable
     run --separate-stderr -0 record --output="$HS_TMP/t.json" --json=short cat --show-all "$HS_MNT/d/small"
     [ "${lines[0]}" = 'x$' ]
@@ -562,15 +562,16 @@ record() {
     run -0 hs show "$HS_TMP/u.json"
 }
 
-@test "record: without a command until a signal; with one the signal is the command's" {
+@test "record: without a command until a signal; with a command the signal goes to the command" {
     recordable
     "$HEADSTART" record --root="$HS_MNT" --output="$HS_TMP/t.json" --quiet 3>&- &
     local pid=$!
     hs_defer eval "kill -KILL $pid 2>/dev/null || true"
-    # Recording has begun when fanotify watches and the timer runs; the first accesses tell.
+    # Recording has begun when fanotify watches and the timer runs, which the first accesses show.
     recording() { grep -q fanotify "/proc/$pid/fdinfo/"* 2>/dev/null; }
     hs_wait 10 recording
-    # From here on events count once the stage has begun, moments later: repeat until one is in.
+    # Events count only after the stage has begun, some moments later, so this repeats until one is
+    # in the trace.
     for _ in 1 2 3 4 5 6 7 8 9 10; do
         cat "$HS_MNT/d/small" >/dev/null
         read -rt 0.05 <> <(:) || true
@@ -580,7 +581,7 @@ record() {
     run -0 hs show --json=short "$HS_TMP/t.json"
     jq -e 'any(.files[]; .path == "/d/small")' <<<"$output"
 
-    # The command waits for itself to be signalled; it ends with 9 then.
+    # The command waits for a signal to itself, and ends with 9.
     "$HEADSTART" record --root="$HS_MNT" --output="$HS_TMP/u.json" --quiet -- \
         bash -c 'trap "exit 9" TERM; : >"$0"; for ((i = 0; i < 300; i++)); do sleep 0.1; done' \
         "$HS_TMP/ready" 3>&- &
@@ -594,7 +595,7 @@ record() {
     [ -e "$HS_TMP/u.json" ]
 }
 
-@test "record: a command that is not there, no root, an output that cannot be written: nothing is recorded" {
+@test "record: a missing command, no root, an output that cannot be written: nothing is recorded" {
     recordable
     refused 127 "$HS_TMP/nothing: No such file or directory" record --root="$HS_MNT" -- "$HS_TMP/nothing"
     touch "$HS_TMP/plain"
@@ -607,7 +608,7 @@ record() {
     [ -z "$(ls -A "$HS_STATE/traces" 2>/dev/null)" ]
 }
 
-@test "record: without a capability it says which" {
+@test "record: without a capability it names the capability" {
     recordable
     need_command setpriv
     mkdir -p "$HS_STATE"
@@ -628,7 +629,7 @@ record() {
     jq -e '.flags | index("residency off") != null' <<<"$output"
 }
 
-@test "record: a full disk costs the trace, not what was there" {
+@test "record: a full disk costs the trace, but no existing file" {
     recordable
     mkdir -p "$HS_STATE"
     mount -t tmpfs -o size=64k,mode=700 tmpfs "$HS_STATE"
@@ -642,7 +643,7 @@ record() {
     [ -z "$(ls -A "$HS_STATE/traces")" ]
 }
 
-@test "all the way: record, learn, plan, replay; then the command reads nothing from the disk" {
+@test "end to end: record, learn, plan, replay; then the command reads nothing from the disk" {
     recordable
     need_binary "$HEADSTART_REPLAY"
     run -0 record --stage=login --quiet -- cat "$HS_MNT/d/large" "$HS_MNT/d/small"

@@ -15,7 +15,7 @@ teardown() {
     hs_teardown
 }
 
-# learned: a file and a learned boot that read it, on the mounted filesystem.
+# learned: makes a file, and learns a boot that read it, on the mounted filesystem.
 learned() {
     mkdir -p "$HS_MNT/usr/bin" "$HS_STATE/traces"
     head -c 4000000 /dev/urandom >"$HS_MNT/usr/bin/app"
@@ -33,7 +33,7 @@ delays() {
     echo "delays $1" >"$HS_TMP/fuse/control"
 }
 
-# device FILTER: of the only measured device, as status shows it.
+# device FILTER: prints this of the only measured device, as status shows it.
 device() {
     hs status --root="$HS_MNT" --json=short | jq -e ".devices | length == 1 and (.[0] | $1)"
 }
@@ -47,7 +47,8 @@ device() {
         before=$(hs_sectors)
         took=$(date +%s%N)
         plan
-        # 0.5 s of measurement, 0.5 s for a disk that hangs, and the plan itself on a busy machine.
+        # 0.5 s for the measurement, 0.5 s for a disk that hangs, and the plan itself on a busy
+        # machine.
         [ $(($(date +%s%N) - took)) -lt 8000000000 ]
         [ $((($(hs_sectors) - before) * 512)) -lt 72000000 ]
         now=$(jq '[.devices[].samples[].usec | length] | add' "$HS_STATE/devices.json")
@@ -62,13 +63,13 @@ device() {
     before=$(stat -c %Y%Z "$HS_STATE/devices.json")
     plan
     [ "$(stat -c %Y%Z "$HS_STATE/devices.json")" = "$before" ]
-    # The truth, and what the way through FUSE and a busy machine add.
+    # The true value, and what FUSE and a busy machine add.
     device '.rate_bytes_per_sec > 20e6 and .rate_bytes_per_sec < 36e6'
     device '.latency_usec >= 900 and .latency_usec < 4000'
     delays off
 }
 
-@test "what was measured belongs to a filesystem and a disk" {
+@test "a measurement belongs to a filesystem and a disk" {
     hs_filesystem ext4 64
     learned
     plan
@@ -86,7 +87,7 @@ device() {
     jq -e '.devices | length == 2' "$HS_STATE/devices.json"
 }
 
-@test "nothing is measured on battery, in a dry run, or from another state" {
+@test "nothing is measured on battery, in a dry run, or with another state directory" {
     hs_filesystem ext4 64
     learned
     plan --dry-run >/dev/null
@@ -102,8 +103,8 @@ device() {
     [ -s "$HS_STATE/devices.json" ]
 }
 
-# swept SECONDS TAKES POLICY OUTCOME RESIDENT: what headstart-replay says of this boot, as if it had begun
-# that many seconds from now.
+# swept SECONDS TAKES POLICY OUTCOME RESIDENT: writes a report of headstart-replay for this boot,
+# with a start that many seconds from now.
 swept() {
     mkdir -p "$HS_TMP/system/run/headstart"
     jq -n --argjson start "$((($(date +%s) + $1) * 1000000))" --argjson takes "$2" --arg policy "$3" \
@@ -113,7 +114,7 @@ swept() {
     HEADSTART_SYSTEM_ROOT=$HS_TMP/system plan
 }
 
-@test "sweeps of replay correct what was measured" {
+@test "sweeps of replay correct the measured profile" {
     hs_simulated_disk usb2 off 512
     learned
     delays on
@@ -123,7 +124,7 @@ swept() {
     delays off
     local rate i
     rate=$(hs status --root="$HS_MNT" --json=short | jq '.devices[0].rate_bytes_per_sec')
-    # Not undisturbed, not finished, of an older pack.
+    # Disturbed, unfinished, or of an older pack.
     swept 60 4000000 concurrent done true
     swept 61 4000000 idle done false
     swept 62 4000000 gate stopped false
@@ -133,20 +134,20 @@ swept() {
         swept $((60 * i)) 4000000 gate done false
         device ".n_sweeps == $i"
     done
-    # The same sweep counts once.
+    # The same sweep counts only once.
     HEADSTART_SYSTEM_ROOT=$HS_TMP/system plan
     device '.n_sweeps == 3'
-    # Twice as slow at most.
+    # Slower by a factor of two at most.
     device "(.rate_bytes_per_sec - $rate / 2) | fabs < 1e5"
 }
 
-@test "a disk that hangs holds a plan for a second, and loses nothing" {
+@test "a disk that hangs delays a plan by a second, and nothing is lost" {
     hs_simulated_disk ssd off 256
     learned
     plan
     cp "$HS_STATE/devices.json" "$HS_TMP/before"
     delays on
-    # What the plan itself reads is cached; only the measurement needs the disk.
+    # The files that the plan reads are cached, so only the measurement needs the disk.
     plan --dry-run >/dev/null
     echo pause >"$HS_TMP/fuse/control"
     local start end
@@ -188,7 +189,7 @@ swept() {
         [ "$(cat "$HS_STATE/devices.json.bad")" = "$bad" ]
         device '.n_plans == 1'
     done
-    # A directory or a FIFO in its place.
+    # A directory or a FIFO takes its place.
     rm -f "$HS_STATE/devices.json" "$HS_STATE/devices.json.bad"
     mkfifo "$HS_STATE/devices.json"
     run --separate-stderr -0 timeout 20 "$HEADSTART" --state="$HS_STATE" plan --root="$HS_MNT" --quiet

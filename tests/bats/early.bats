@@ -16,7 +16,7 @@ teardown() {
     hs_teardown
 }
 
-# A root filesystem with a pack of its own, in which programs of this machine run.
+# Makes a root filesystem with a pack of its own, in which programs of this machine run.
 with_pack() {
     local d
     hs_filesystem ext4 64
@@ -31,8 +31,8 @@ with_pack() {
     echo pack >"$HS_MNT/var/lib/headstart/boot.pack"
 }
 
-# stand_in LINE…: a script that runs in place of headstart-replay, below the root filesystem.
-# `tell TEXT` sends a message to $NOTIFY_SOCKET.
+# stand_in LINE…: writes a script that replaces headstart-replay, below the root filesystem. `tell
+# TEXT` sends a message to $NOTIFY_SOCKET.
 stand_in() {
     REPLAY=$HS_TMP/stand-in
     {
@@ -48,7 +48,7 @@ stand_in() {
     chmod +x "$REPLAY"
 }
 
-# Runs headstart-init for the filesystem; its processes end with the test. What it logs is in
+# Runs headstart-init for the filesystem; the end of the test ends its processes. Its log is in
 # HS_TMP/kmsg. `prefix` are words before the command.
 init() {
     local p
@@ -70,7 +70,7 @@ noted() {
     grep -qx -- "$1" "$HS_TMP/noted"
 }
 
-@test "the boot waits for the sweep that asks for time, and no longer" {
+@test "the boot waits for the sweep that requests time, and no longer" {
     with_pack
     stand_in 'tell("STATUS=Sweeping\nEXTEND_TIMEOUT_USEC=20000000")' \
         "while not os.path.exists('$HS_TMP/continue'): time.sleep(0.01)" \
@@ -78,7 +78,7 @@ noted() {
     (hs_wait 20 test -s "$HS_TMP/noted" && touch "$HS_TMP/continue") 3>&- &
     init
     noted swept
-    # It goes on by itself.
+    # It continues by itself.
     pgrep -f "$REPLAY"
     touch "$HS_TMP/end"
     noted "--marker=$HS_RUN/replay-boot.early --timeout=90s --status=$HS_RUN/replay-boot.json /var/lib/headstart/boot.pack /etc/headstart/boot.pack"
@@ -94,7 +94,7 @@ noted() {
     run ! noted late
 }
 
-@test "the boot continues if the replay holds nothing, ends, or cannot be executed" {
+@test "the boot continues if the replay does not hold it, ends, or cannot be executed" {
     with_pack
     stand_in 'tell("READY=1\nSTATUS=Replaying")' 'time.sleep(25)' 'note("late")'
     init
@@ -105,7 +105,7 @@ noted() {
     init
 }
 
-@test "nothing happens where headstart is off, and nothing is replayed where it is recorded anew" {
+@test "headstart-init does nothing if headstart is off, and replays nothing if the boot is recorded again" {
     with_pack
     stand_in 'tell("READY=1")'
     touch "$HS_MNT/etc/headstart/disabled"
@@ -122,13 +122,13 @@ noted() {
     [ -s "$HS_TMP/noted" ]
 }
 
-# logged N: so many lines
+# logged N: checks the number of logged lines
 logged() {
     cat "$HS_TMP/kmsg"
     [ "$(wc -l <"$HS_TMP/kmsg")" -eq "$1" ]
 }
 
-@test "the replay keeps its filesystems when the initrd takes its own away" {
+@test "the replay keeps its filesystems when the initrd moves its own" {
     with_pack
     stand_in 'tell("READY=1")' "while not os.path.exists('$HS_TMP/continue'): time.sleep(0.01)" \
         'note(os.readlink("/proc/self/root") + " " + str(os.path.exists("/dev/null")))' \
@@ -159,7 +159,7 @@ logged() {
     grep -q "headstart-init: cannot start headstart-replay: No such file" "$HS_TMP/kmsg"
     [ ! -e "$HS_TMP/noted" ]
     [ ! -e "$HS_RUN/replay-boot.early" ]
-    # Nothing was planned: nothing to say.
+    # No pack was planned, so nothing is logged.
     : >"$HS_TMP/kmsg"
     mkdir "$HS_MNT/proc"
     rm "$HS_MNT/var/lib/headstart/boot.pack"
@@ -204,7 +204,7 @@ for _ in range(3):
     [ ! -e "$HS_RUN/replay-boot.early" ]
 }
 
-@test "the replay reads the root filesystem and not a copy with its UUID, and says whether anything is left" {
+@test "the replay reads the root filesystem and not a copy with its UUID, and reports whether anything is left" {
     local copy sectors mkpack=$HS_BUILD/tests/tools/tool-mkpack
     need_binary "$mkpack"
     need_command jq
@@ -230,7 +230,7 @@ for _ in range(3):
     hs_wait 20 test -e "$HS_RUN/replay-boot.early"
     logged 0
 
-    # A filesystem that is mounted later: the unit replays it.
+    # A filesystem that is mounted later is replayed by the unit.
     truncate -s 16M "$HS_TMP/other.image"
     mkfs.ext4 -q "$HS_TMP/other.image"
     hs_loop "$HS_TMP/other.image"
@@ -247,15 +247,16 @@ for _ in range(3):
     [ ! -e "$HS_RUN/replay-boot.early" ]
     logged 0
 
-    # A pack that is of no use now is of no use later.
+    # A pack that is unusable now stays unusable.
     head -c 100 /dev/urandom >"$HS_MNT/var/lib/headstart/boot.pack"
     init
     [ -e "$HS_RUN/replay-boot.early" ]
     logged 1
 }
 
-# as_pid_1 absent|present: runs headstart-init as PID 1 with two arguments, on an empty /run, or on one where
-# an initrd has left its directory. A stand-in of the real init prints its arguments and that directory.
+# as_pid_1 absent|present: runs headstart-init as PID 1 with two arguments, with an empty /run, or
+# with the directory in /run that an initrd leaves. A script that replaces the real init prints its
+# arguments and that directory.
 as_pid_1() {
     [ -e /sbin/init ] || skip "needs the command init"
     printf '#!/bin/sh\necho "init $* as PID $$:" $(ls -A /run/headstart)\n' >"$HS_TMP/init"
@@ -268,7 +269,7 @@ as_pid_1() {
         exec unshare --pid --fork --mount-proc "$2" some word' "$1" "$HS_TMP/init" "$HEADSTART_INIT" 3>&-
 }
 
-@test "as PID 1 it starts the recording and executes the real init; after an initrd it only does the latter" {
+@test "as PID 1 it starts the recording and executes the real init; after an initrd it only executes the init" {
     need_root
     run -0 as_pid_1 absent
     [ "$output" = "init some word as PID 1: handover" ]

@@ -14,7 +14,8 @@ teardown() {
     hs_teardown
 }
 
-# sessions N [STARTS]: N traces of two users, a day apart; written in no order of time.
+# sessions N [STARTS]: makes N traces of two users, a day apart, and writes them in no order of
+# time.
 sessions() {
     local i
     mkdir -p "$T"
@@ -24,7 +25,7 @@ sessions() {
     done
 }
 
-# refused STATUS TEXT ARGUMENT…: one line on standard error that has the text, nothing else.
+# refused STATUS TEXT ARGUMENT…: prints one line with the text on standard error, and nothing else.
 refused() {
     local status_wanted=$1 text=$2
     shift 2
@@ -52,7 +53,7 @@ refused() {
     [[ $output != *Reliability* ]]
 }
 
-@test "evaluate: the figures mean what they are called, and the mixture has learned the habits" {
+@test "evaluate: the figures agree with their definitions, and the mixture has learned the habits" {
     sessions 8 40
     run -0 hs evaluate --json=short --budget=50% "$T"
     [ "${#lines[@]}" -eq 1 ]
@@ -71,7 +72,8 @@ refused() {
 
 @test "evaluate: an LRU cache counted by hand" {
     mkdir -p "$T"
-    # Two files, A and B, opened A B A B … in each session; the cache is cold when one begins.
+    # Two files, A and B, are opened A B A B … in each session. The cache is cold at the beginning
+    # of a session.
     local i
     for i in 1 2; do
         sed -e "s/\"start_realtime_usec\":[0-9]*/\"start_realtime_usec\":179352000${i}000000/" \
@@ -80,27 +82,28 @@ refused() {
             -e 's/"application":\[-1.*/"application":[0,0,0,0,0,0],/' \
             -e 's/"kind":.*/"kind":[0,0,0,0,0,0]}/' \
             "$HS_SOURCE/tests/fixtures/trace-small.json" >"$T/$i.json"
-        # "path_delta" of the files has the same form as "file_delta": only the accesses were meant.
+        # "path_delta" of the files has the same form as "file_delta", but only the accesses must
+        # change.
         grep -q '"path_delta":\[3,2\]' "$T/$i.json"
     done
     # Room for both: 4 of 6 hits. Half of the 16 events train: exactly the first session.
     run -0 hs evaluate --json=short --level=files --training=50% --predictor=lru "$T"
     jq -e '.predictors[0] | .n_scored == 6 and .n_objects == 6 and .n_cached == 4' <<<"$output"
-    # Room for one: each drives the other out.
+    # With room for one, each evicts the other.
     run -0 hs evaluate --json=short --level=files --training=50% --predictor=lru --cache=1files "$T"
     jq -e '.predictors[0] | .n_scored == 6 and .n_cached == 0' <<<"$output"
     # A cache of 5,000 bytes holds B (4096), never A (12288).
     run -0 hs evaluate --json=short --level=files --training=50% --predictor=lru --cache=5000 "$T"
     jq -e '.predictors[0] | .n_cached == 2' <<<"$output"
-    # Last successor: after one session it knows that B follows A and A follows B: of six uses only
-    # the first, after nothing, is not predicted. Reads take 1 s: none is there in time.
+    # Last successor: after one session it knows that B follows A and A follows B. Of six uses only
+    # the first, which follows nothing, is not predicted. A read takes 1 s, so none arrives in time.
     run -0 hs evaluate --json=short --level=files --training=50% --predictor=last-successor \
         --io-latency=1s "$T"
     jq -e '.predictors[0] | .n_selected == 5 and .hit_rate == 5 / 6 and .n_reads == 1
         and .io_usec == 1000000 and .in_time == 0 and .lead_usec == 10 and .n_late == 1' <<<"$output"
 }
 
-@test "evaluate: the same for the same seed, whatever the order of the arguments" {
+@test "evaluate: the same figures for the same seed, whatever the order of the arguments" {
     sessions 8
     local first args reversed
     mapfile -t reversed < <(find "$T" -name '*.json' | sort -r)
@@ -115,18 +118,18 @@ refused() {
     [[ $first == *'"observe_usec":null'* ]]
 }
 
-@test "evaluate: traces come in the order of their own times" {
+@test "evaluate: traces are sorted by their own times" {
     sessions 4
     run -0 hs evaluate --json=short --no-timing "$T"
     jq -e '.first_realtime_usec == 1793606400000000 and .last_realtime_usec == 1793865600000000' <<<"$output"
     local before=$output
-    # Other names, other order of time: other figures.
+    # Other names and another order of time give other figures.
     sed -i 's/"start_realtime_usec": 1793606400/"start_realtime_usec": 1793952000/' "$T/7-1.json"
     run -0 hs evaluate --json=short --no-timing "$T"
     [ "$(jq -c .predictors <<<"$output")" != "$(jq -c .predictors <<<"$before")" ]
 }
 
-@test "evaluate: what was learned long ago has faded, by the wall clock of the traces" {
+@test "evaluate: old observations have faded, by the wall clock of the traces" {
     sessions 8
     run -0 hs evaluate --json=short --no-timing --predictor=mixture,naive "$T"
     local days_apart=$output i
@@ -136,7 +139,7 @@ refused() {
     done
     run -0 hs evaluate --json=short --no-timing --predictor=mixture,naive "$T"
     [ "$(rate mixture log_loss)" != "$(output=$days_apart rate mixture log_loss)" ]
-    # The naive one counts all that ever was.
+    # The naive predictor counts all sessions.
     [ "$(rate naive log_loss)" = "$(output=$days_apart rate naive log_loss)" ]
 }
 
@@ -150,7 +153,7 @@ refused() {
     [ "$output" = "$once" ]
 }
 
-@test "evaluate: without arguments, the state directory's traces; stages can be told apart" {
+@test "evaluate: without arguments, the state directory's traces; --stage selects some" {
     refused 1 "state/traces: No such file or directory"
     sessions 3
     mkdir -p "$HS_STATE"
@@ -163,9 +166,9 @@ refused() {
     jq -e '.n_traces == 3' <<<"$output"
 }
 
-@test "evaluate: the completion knows the predictors that there are" {
+@test "evaluate: the completion knows all predictors" {
     local names
-    # A wrong one makes it list them.
+    # A wrong name makes it list the valid ones.
     run --separate-stderr -2 hs evaluate --predictor=x
     names=$(sed 's/.*(lru/lru/; s/).*//; s/, /\n/g' <<<"$stderr")
     [ "$(wc -l <<<"$names")" -ge 12 ]
@@ -177,7 +180,7 @@ refused() {
     [ "$(printf '%s\n' "${COMPREPLY[@]}")" = "$names" ]
 }
 
-@test "evaluate: options that are wrong, in one line" {
+@test "evaluate: each wrong option is refused in one line" {
     sessions 2
     refused 2 "no such predictor: 'oracle' (lru, naive, " --predictor=lru,oracle "$T"
     refused 2 "no such predictor: ''" --predictor= "$T"
@@ -207,13 +210,13 @@ refused() {
     run -0 hs evaluate --cache=2000000 --budget=2000000 --predictor=lru "$T"
     refused 2 "--io-rate=fast: not a number of bytes" --io-rate=fast "$T"
     refused 2 "--seed=-1: not a number" --seed=-1 "$T"
-    # The smallest and the largest values that are accepted.
+    # The smallest and the largest accepted values.
     run -0 hs evaluate --horizon=infinity --training=0 --waste=0 --io-rate=1 --io-latency=5000000d \
         --budget=1 --cache=1 --cycle=1ms --seed=18446744073709551615 --json=short "$T"
     jq -e '.horizon_usec == null and .n_traces == 2' <<<"$output"
 }
 
-@test "evaluate: files that are no traces, each in one line, and nothing is evaluated" {
+@test "evaluate: each file that is not a trace gives one line, and nothing is evaluated" {
     sessions 3
     local f=$T/f.json
     refused 1 "$HS_TMP/none: No such file or directory" "$HS_TMP/none"
@@ -233,7 +236,7 @@ refused() {
     mkfifo "$f"
     refused 1 "$f: not a regular file" "$T"
     refused 1 "/dev/zero: not a regular file" /dev/zero
-    # Right in itself, but no session lasts for ages; nor do two together.
+    # Each value is valid, but no session lasts that long, nor do two together.
     rm "$f"
     sed 's/"duration_usec": [0-9]*/"duration_usec": 9223372036854775807/' "$T/7-1.json" >"$f"
     refused 1 "$f: lasts 106751991 days: too long to simulate" "$f"
@@ -241,7 +244,7 @@ refused() {
     run -0 hs evaluate --predictor=lru,mixture --cycle=1s "$f"
     sed -i 's/"duration_usec": [0-9]*/"duration_usec": 4000000000000000000/' "$T/4-2.json"
     refused 1 "$T/4-2.json: lasts 46296296 days: too long to simulate after the others" "$f" "$T/4-2.json"
-    # Two at fault: two lines.
+    # Two bad files give two lines.
     rm "$f"
     : >"$f"
     : >"$T/g.json"
@@ -260,7 +263,7 @@ refused() {
     done
 }
 
-@test "evaluate: too little to score" {
+@test "evaluate: too few uses to score" {
     sessions 1 0
     refused 1 "not one application start in 1 trace: --level=files" "$T"
     refused 1 "not one opened file in 1 trace" --level=files "$T"
@@ -273,10 +276,10 @@ refused() {
     refused 1 "nothing is left to score" --grace=7d "$T"
 }
 
-@test "evaluate: progress on a terminal, gone at the end; none elsewhere and none if quiet" {
+@test "evaluate: progress on a terminal, which disappears at the end; none elsewhere and none with --quiet" {
     need_command script
     sessions 8 400
-    # Ten milliseconds a cycle: enough work to be looked at.
+    # Ten milliseconds per cycle take long enough to observe the progress.
     local wide=("$HEADSTART" evaluate --level=files --predictor=pcm --cycle=10ms --no-timing "$T")
     TERM=xterm run -0 script -qec "${wide[*]}" /dev/null
     [[ $output == *"Evaluating ["*"%"*$'\r\e[K'*"Traces: 8"* ]]
@@ -308,38 +311,38 @@ recorded_days() {
     done
 }
 
-# rate PREDICTOR FIELD: of the JSON in $output
+# rate PREDICTOR FIELD: prints the field of the JSON in $output
 rate() {
     # shellcheck disable=SC2016
     jq -er --arg p "$1" ".predictors[] | select(.name == \$p) | .$2" <<<"$output"
 }
 
-@test "recorded days: what predicts as much as the mixture wastes more; its probabilities are the best" {
+@test "recorded days: predictors with as many hits as the mixture waste more; its probabilities are the best" {
     recorded_days
     run -0 hs evaluate --stage=session --budget=50% --waste=15% --no-timing --json=short "$HS_TMP/days"
     jq -e '.n_traces == 16 and .n_scored > 300' <<<"$output"
-    # No other predictor has a hit rate that is more than one percent higher. The thesis's product comes near,
-    # but reads more files that are not used.
+    # No other predictor has a hit rate that is more than one percent higher. The thesis's product
+    # comes close, but reads more files that are not used.
     jq -e "all(.predictors[]; .hit_rate < $(rate mixture hit_rate) + 0.01)" <<<"$output"
     jq -e "all(.predictors[] | select(.name != \"mixture\" and .hit_rate > $(rate mixture hit_rate) - 0.1);
                .waste > $(rate mixture waste))" <<<"$output"
     jq -e '[.predictors[] | [.log_loss, .name]] | min | .[1] == "mixture"' <<<"$output"
-    # Nothing was read, or empty files only: then there is no accuracy.
+    # If nothing was read, or only empty files, there is no accuracy.
     jq -e 'all(.predictors[]; (.read_bytes == 0) == (.accuracy == null))' <<<"$output"
     jq -e '.predictors[] | select(.name == "2-gram+") | .n_reads > 0 and .accuracy == null
         and .in_time == null and .lead_usec == null' <<<"$output"
-    # The bound is kept in expectation.
+    # The bound holds for the expected waste.
     jq -en "$(rate mixture waste) < 0.2"
 
-    # The naive predictor's probabilities are shares of all starts and stay below this bound: it reads nothing
-    # and has the hits of LRU.
+    # The naive predictor's probabilities are shares of all starts and stay below this bound, so it
+    # reads nothing and has the hits of LRU.
     local bounded=$output
     jq -en "$(rate naive read_bytes) == 0 and $(rate naive cache_hit_rate) == $(rate lru cache_hit_rate)"
-    # With its budget filled it predicts nearly all, too, and wastes more.
+    # With its budget filled it also predicts nearly all uses, and wastes more.
     run -0 hs evaluate --stage=session --budget=50% --no-timing --predictor=naive --json=short "$HS_TMP/days"
     jq -en "$(rate naive hit_rate) > 0.99 and $(rate naive waste) > 0.2"
     jq -en "$(rate naive waste) > 1.2 * $(output=$bounded rate mixture waste)"
-    # At tight budgets the mixture is ahead of the baselines, filled and bounded.
+    # With small budgets the mixture is better than the baselines, both filled and bounded.
     local budget
     for budget in 20% 30%; do
         run -0 hs evaluate --stage=session --budget="$budget" --no-timing \
@@ -354,7 +357,7 @@ rate() {
     done
 }
 
-@test "recorded applications, drawn habits: near the oracle; the same seed, the same figures" {
+@test "recorded applications, drawn habits: close to the oracle; the same seed, the same figures" {
     recorded_days
     local seed users least
     for users in 2 1; do
@@ -374,14 +377,14 @@ rate() {
     run -0 hs evaluate --stage=session --budget=50% --waste=15% --no-timing \
         --predictor=naive,mixture --habits=5 --users=1 --json=short "$HS_TMP/days"
     [ "$output" = "$first" ]
-    # Habits that nobody has seen before.
+    # Habits from a new seed.
     run -0 hs evaluate --stage=session --budget=50% --waste=15% --no-timing \
         --predictor=mixture --habits=random --json=short "$HS_TMP/days"
     local told drawn=$output
     told=$(jq .habits.seed <<<"$output")
     echo "--habits=$told: $(jq -c '.predictors[] | [.name, .hit_rate, .waste]' <<<"$output")"
     jq -en "$(rate mixture hit_rate) >= 0.97 * $(rate oracle hit_rate)"
-    # The seed that was told is the one.
+    # The printed seed is the one that was used.
     run -0 hs evaluate --stage=session --budget=50% --waste=15% --no-timing \
         --predictor=mixture --habits="$told" --json=short "$HS_TMP/days"
     [ "$output" = "$drawn" ]
@@ -389,12 +392,12 @@ rate() {
     [[ $output =~ "Seed of habits: "[0-9]+ ]]
     [[ $output != *"Seed of habits: $told"$'\n'* ]]
     refused 2 "neither a number nor random" --habits=x "$HS_TMP/days"
-    # As the thesis chooses, its naive predictor is far behind with two users (table 6.3).
+    # With the thesis's selection, its naive predictor is far behind with two users (table 6.3).
     run -0 hs evaluate --stage=session --budget=50% --no-timing --order=probability --habits=5 \
         --predictor=naive,mixture --json=short "$HS_TMP/days"
     jq -en "$(rate naive hit_rate) < 0.85 * $(rate mixture hit_rate)"
     jq -e '.order == "probability"' <<<"$output"
-    # With the defaults, nobody knows better than the oracle.
+    # With the defaults, no predictor is better than the oracle.
     for seed in 1 2 3; do
         run -0 hs evaluate --stage=session --no-timing --habits="$seed" --json=short "$HS_TMP/days"
         jq -e '(.predictors | length) == 15' <<<"$output"

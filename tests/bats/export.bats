@@ -9,14 +9,15 @@ setup() {
     hs_setup
     need_command jq
     need_command xz
-    OTHER=$HS_TMP/other # the state of the machine it goes to
+    OTHER=$HS_TMP/other # the state of the importing machine
 }
 
 teardown() {
     hs_teardown
 }
 
-# recorded N: the first N of the recorded days, a login and a session each, of two people, learned.
+# recorded N: learns the first N of the recorded days, with a login and a session of two people on
+# each.
 recorded() {
     mkdir -p -m 700 "$HS_STATE/traces"
     local f
@@ -26,13 +27,13 @@ recorded() {
     hs learn --quiet
 }
 
-# The paths of a model's files, applications included.
+# Prints the paths of a model's files, applications included.
 paths() {
     "$HEADSTART" show --json=short --limit=0 "$1" |
         jq -r '.stages[] | (.files[], .applications[]) | .path? // empty' | sort -u
 }
 
-@test "export: nothing of anybody, nothing of this machine" {
+@test "export: contains nothing of a user or of this machine" {
     recorded 32
     hs export --output="$HS_TMP/out.model"
     [ "$(stat -c %a "$HS_TMP/out.model")" = 600 ]
@@ -41,7 +42,7 @@ paths() {
     grep -q ^/home/bench/ "$HS_TMP/before"
     ! grep -q -v -e ^/usr -e ^/etc -e ^/bin -e ^/sbin -e ^/lib -e ^/var/cache/fontconfig "$HS_TMP/after" || false
     ! grep -q -e ^/usr/local -e ^/etc/NetworkManager "$HS_TMP/after" || false
-    # What others may need of it is all there.
+    # Everything in it that other machines need is kept.
     [ "$(grep -c ^/usr/lib "$HS_TMP/after")" -eq "$(grep -c ^/usr/lib "$HS_TMP/before")" ]
     jq -e '[.stages[].uid] | unique == [-1]' "$HS_TMP/out.model"
     jq -e '[.stages[].metadata | length] | add == 0' "$HS_TMP/out.model"
@@ -52,14 +53,14 @@ paths() {
     cmp "$HS_TMP/out.model" "$HS_TMP/out2.model"
 }
 
-@test "import into a machine that knows nothing, and into one that does" {
+@test "import into a machine without a model, and into one with a model" {
     recorded 8
     hs export -o "$HS_TMP/out.model"
     run -0 "$HEADSTART" --state="$OTHER" import "$HS_TMP/out.model" --json=short
     jq -e '.n_models == 1 and .n_files > 500' <<<"$output"
     [ "$(stat -c %a "$OTHER")" = 700 ]
     cmp <(jq -S .stages "$OTHER/model.json") <(jq -S .stages "$HS_TMP/out.model")
-    # Its own sessions, chains and traces stay.
+    # Its own sessions, chains and traces are kept.
     before=$(jq '.learned | length' "$HS_STATE/model.json")
     hs import --quiet "$HS_TMP/out.model"
     [ "$(jq '.learned | length' "$HS_STATE/model.json")" -eq "$before" ]
@@ -67,7 +68,7 @@ paths() {
     jq -e '[.stages[].uid] | index(1000) != null and index(-1) != null' "$HS_STATE/model.json"
 }
 
-@test "import takes all or nothing, and hostile files change nothing" {
+@test "import adds all models or none, and hostile files change nothing" {
     recorded 4
     hs export -o "$HS_TMP/out.model"
     cp "$HS_STATE/model.json" "$HS_TMP/before"
@@ -86,7 +87,7 @@ paths() {
         [ -z "$output" ]
         cmp "$HS_STATE/model.json" "$HS_TMP/before"
     done
-    # Also if there is no model yet: learning drops a model with another half-life.
+    # Also if there is no model yet, because learning drops a model with another half-life.
     run --separate-stderr -1 "$HEADSTART" --state="$HS_TMP/empty-state" import "$HS_TMP/halflife"
     assert_one_error_line "$stderr"
     [ ! -e "$HS_TMP/empty-state/model.json" ]
@@ -98,8 +99,7 @@ paths() {
 
 # --- the model that is shipped --------------------------------------------------------------------------------
 
-# A root in which two applications are installed, and the shipped model knows one of them and one that
-# is not there.
+# A root with two applications. The shipped model knows one of them and one that is not installed.
 shipped() {
     need_loop
     need_command strings
@@ -118,17 +118,17 @@ shipped() {
     rm "$HS_MNT/usr/bin/gone"
 }
 
-@test "plan without anything learned: from the shipped model, with metadata derived" {
+@test "plan without anything learned: from the shipped model, with derived metadata" {
     shipped
     run -0 hs plan --root="$HS_MNT" --json=short
     [ "$(stat -c %a "$HS_STATE")" = 700 ]
     jq -e '.stages | length == 1 and .[0].stage == "login" and .[0].n_files == 2' <<<"$output"
-    [ ! -e "$HS_STATE/model.json" ] # what was learned here is nothing
+    [ ! -e "$HS_STATE/model.json" ] # nothing was learned here
     [ ! -e "$HS_STATE/boot.pack" ]
     run -0 hs show --json=short --limit=0 "$HS_STATE/login.pack"
     jq -e '[.. | .n_metadata? // empty] | max > 0' <<<"$output"
     run -0 hs replay --root="$HS_MNT" --stage=login --wait --force
-    # And once a login of its own was learned, that alone counts.
+    # After a login of its own was learned, only that counts.
     mkdir -p "$HS_STATE/traces"
     "$BATS_TEST_DIRNAME/make-trace" "$HS_MNT" "$HS_LOOP" login 1760000000 /usr/bin/app \
         >"$HS_STATE/traces/20251009T085320-login.json"
@@ -137,7 +137,7 @@ shipped() {
     jq -e '.stages[0].n_files == 1' <<<"$output"
 }
 
-@test "a shipped model that is bad costs a line, and no plan" {
+@test "a bad shipped model costs one line, and no plan" {
     shipped
     echo '{"format":' >"$HS_MNT$(hs_data_dir)/default.model"
     run --separate-stderr -1 hs plan --root="$HS_MNT"
@@ -145,7 +145,7 @@ shipped() {
     [ ! -e "$HS_STATE" ]
 }
 
-@test "the shipped model is one, small, and of nobody" {
+@test "the shipped model is valid, small, and of no user" {
     local model=$HS_SOURCE/data/default.model
     [ "$(stat -c %s "$model")" -lt 2000000 ]
     "$HEADSTART" show --json=short "$model" >/dev/null

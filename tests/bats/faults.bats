@@ -13,7 +13,7 @@ teardown() {
     hs_teardown
 }
 
-# inject SCENARIO: one call site in 24 fails. Call sites are found by unwinding the stack.
+# inject SCENARIO: lets one call site in 24 fail. Call sites are identified by unwinding the stack.
 inject() {
     need_binary "$HS_BUILD/tests/faults/libfaults.so"
     grep -q __asan_init "$HEADSTART" || skip "programs without the sanitizers have no unwind tables"

@@ -16,8 +16,8 @@ teardown() {
     hs_teardown
 }
 
-# recorded N: the first N of the recorded days, a login and a session each, of two people, learned; and
-# files where others leave them.
+# recorded N: learns the first N of the recorded days, with a login and a session of two people on
+# each, and adds files that other programs leave there.
 recorded() {
     need_loop
     hs_filesystem ext4 64
@@ -43,10 +43,10 @@ traces_of() { # uid
     done | grep -c "^$1\$"
 }
 
-@test "all of it goes, but nothing that is not ours" {
+@test "everything of headstart is deleted, and nothing else" {
     recorded 4
     hs rerecord --quiet
-    # Of writers that were killed.
+    # Files of writers that were killed.
     touch "$HS_STATE/model.json.4711.tmp" "$HS_STATE/login@1000.pack.12.tmp" "$HS_STATE/rerecord-boot.bad" "$HS_STATE/refresh-wanted"
     run -0 hs forget
     [[ $output == "Deleted: 5 traces, 4 packs, and the model." ]]
@@ -57,7 +57,7 @@ traces_of() { # uid
     [[ $output == *"nothing was recorded yet"* ]]
 }
 
-@test "a state directory that was never made has nothing to forget" {
+@test "a missing state directory contains nothing to forget" {
     run --separate-stderr -0 hs forget
     [ -z "$stderr" ]
     [ ! -e "$HS_STATE" ]
@@ -76,10 +76,10 @@ traces_of() { # uid
         '.n_traces == $n + 1 and .n_traces_left == $all - $n' <<<"$output"
     [ "$(traces_of 1001)" -eq 0 ]
     [ "$(traces_of 1000)" -eq $((all - theirs)) ]
-    [ ! -e "$HS_STATE/traces/20200101T000000-login.json.bad" ] # nobody knows whose it is
+    [ ! -e "$HS_STATE/traces/20200101T000000-login.json.bad" ] # its user is unknown
     jq -e '[.stages[].uid] | index(1001) == null and index(1000) != null' "$HS_STATE/model.json"
     jq -e '[.chains.histories[].user] | index(1001) == null and index(1000) != null' "$HS_STATE/model.json"
-    ! grep -q pcmanfm-qt "$HS_STATE/model.json" || false # which only she has used
+    ! grep -q pcmanfm-qt "$HS_STATE/model.json" || false # which only this user has used
     [ ! -e "$HS_STATE/login@1001.pack" ]
     [ "$(<"$HS_STATE/notes")" = mine ]
 }
@@ -96,7 +96,8 @@ traces_of() { # uid
     [ "$(find "$HS_STATE/traces" -name '*-login.json' | wc -l)" -eq 4 ]
     [ -e "$HS_STATE/traces/20200101T000000-login.json.bad" ]
     jq -e '[.stages[].stage] | unique == ["login"]' "$HS_STATE/model.json"
-    # The history has no sessions after a login. Now one user's logins, and then everything.
+    # The history contains no sessions after a login. First one user's logins are deleted, then
+    # everything.
     [ "$(hs history --json=short | jq -c 'map(.uid)')" = '[null,1000,1001]' ]
     run -0 hs forget --user=1001
     [ "$(hs history --json=short | jq -c 'map(.uid)')" = '[null,1000]' ]
@@ -105,7 +106,7 @@ traces_of() { # uid
     [ ! -e "$HS_STATE/history.jsonl" ]
 }
 
-@test "a recording that cannot be read goes with any user" {
+@test "a recording that cannot be read is deleted with any user" {
     recorded 4
     echo '{' >"$HS_STATE/traces/20200101T000000-session.json"
     run -0 hs forget --user=4242
@@ -133,7 +134,7 @@ traces_of() { # uid
     [ ! -e "$root/etc/headstart/disabled" ]
 }
 
-@test "what cannot be enabled is told in one line" {
+@test "enable: what is impossible is refused in one line" {
     run --separate-stderr -1 "$HEADSTART" --root="$HS_TMP/nowhere" disable
     assert_one_error_line "$stderr"
     [[ $stderr == *"/nowhere: No such file or directory" ]]

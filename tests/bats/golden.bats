@@ -11,7 +11,7 @@ setup() {
     hs_setup
     need_command python3
     need_binary "$HEADSTART"
-    # Where measure unpacks images, and its loop devices.
+    # The directory where measure unpacks images, and its loop devices.
     export TMPDIR=$HS_TMP
 }
 
@@ -37,11 +37,11 @@ golden() {
     golden evaluate 'evaluate-*'
 }
 
-@test "golden: show of traces and models, and what is learned of the recorded days" {
+@test "golden: show of traces and models, and the model of the recorded days" {
     golden show 'show-*' default-model learned-model
 }
 
-@test "golden: packs, and what learn and plan make of traces" {
+@test "golden: packs, and the results of learn and plan" {
     need_loop
     need_filesystem ext4
     need_filesystem xfs

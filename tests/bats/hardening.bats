@@ -15,12 +15,12 @@ teardown() {
     hs_teardown
 }
 
-# option NAME: the value of a build option of meson.
+# option NAME: prints the value of a build option of meson.
 option() {
     meson introspect --buildoptions "$HS_BUILD" | jq -r --arg n "$1" '.[] | select(.name == $n).value'
 }
 
-# fails PROGRAM WHAT
+# fails PROGRAM WHAT: prints the failed check
 fails() {
     echo "$(basename "$1"): $2"
     return 1
@@ -45,7 +45,7 @@ fails() {
     [ "$(option optimization)" != 0 ] || skip "_FORTIFY_SOURCE needs optimization"
     local p
     for p in "${PROGRAMS[@]}"; do
-        # A statically linked program has the functions itself. libc calls some of them, too.
+        # A statically linked program contains the functions itself. libc calls some of them, too.
         if readelf --dynamic "$p" | grep -q '(NEEDED)'; then
             nm --dynamic "$p" | sed -n 's/.* U //p'
         else

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # Shared by all bats files: `load helpers`, then in setup() `hs_setup` and in teardown() `hs_teardown`.
 #
-# What a test mounts, attaches or starts is registered with hs_defer and undone by hs_teardown in
-# reverse order, also when the test fails. Bats 1.8 on Debian 12, 1.11 on Debian 13.
+# Everything that a test mounts, attaches or starts is registered with hs_defer, and hs_teardown
+# undoes it in reverse order, also if the test fails. This works with Bats 1.8 on Debian 12 and 1.11
+# on Debian 13.
 
 HS_SOURCE=$(cd "${BATS_TEST_DIRNAME:?}/../.." && pwd)
 
-# The build directory under test: tests/run sets HEADSTART_BUILD; by hand it is build/.
+# The build directory under test: tests/run sets HEADSTART_BUILD; without it, build/ is used.
 HS_BUILD=${HEADSTART_BUILD:-$HS_SOURCE/build}
 HS_BUILD=$(cd "$HS_BUILD" && pwd)
 HEADSTART=$HS_BUILD/src/cli/headstart
@@ -14,7 +15,7 @@ HEADSTARTD=$HS_BUILD/src/daemon/headstartd
 HEADSTART_REPLAY=$HS_BUILD/src/replay/headstart-replay
 HEADSTART_INIT=$HS_BUILD/src/early/headstart-init
 export HEADSTART HEADSTARTD HEADSTART_REPLAY HEADSTART_INIT
-# The tests' answers must not depend on how the caller logs.
+# The caller's log settings must not change the results.
 unset SYSTEMD_LOG_LEVEL JOURNAL_STREAM
 
 hs_setup() {
@@ -26,7 +27,7 @@ hs_setup() {
     mkdir -p "$HS_MNT"
 }
 
-# hs_defer COMMAND…: run it at the end of the test, the last one first.
+# hs_defer COMMAND…: runs it at the end of the test, the last one first.
 hs_defer() {
     local quoted
     printf -v quoted '%q ' "$@"
@@ -41,7 +42,7 @@ hs_teardown() {
     HS_DEFERRED=()
 }
 
-# --- what the machine must have; a test that cannot run says why -------------------------------
+# --- requirements; a test that cannot run says why ----------------------------------------------
 
 need_root() {
     [ "$(id -u)" -eq 0 ] || skip "needs root"
@@ -60,7 +61,7 @@ need_loop() {
     losetup --find >/dev/null 2>&1 || skip "needs a free loop device"
 }
 
-# need_binary NAME…: a program of ours that this build may not contain (yet).
+# need_binary NAME…: skips the test if this build lacks a program of headstart.
 need_binary() {
     local b
     for b; do
@@ -68,13 +69,13 @@ need_binary() {
     done
 }
 
-# LeakSanitizer ends a program that somebody else traces.
+# LeakSanitizer ends a program that another process traces.
 need_strace() {
     need_command strace
     export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
 }
 
-# A limit on memory or address space says nothing of a program that maps terabytes itself.
+# A limit on memory or address space is meaningless for a program that maps terabytes.
 need_memory_limits() {
     need_command prlimit
     if grep -q __asan_init "$HEADSTART"; then
@@ -89,16 +90,16 @@ need_filesystem() {
 
 # --- block devices -----------------------------------------------------------------------------
 
-# hs_loop IMAGE: attaches it to a loop device (direct I/O where the filesystem below allows, so that
-# dropping caches makes it cold), prints the device, detaches at the end. Sets HS_LOOP. Call it
-# without a subshell.
+# hs_loop IMAGE: attaches it to a loop device, prints the device, and detaches it at the end. It
+# uses direct I/O if the filesystem below allows it, so that dropping caches makes the device cold.
+# Sets HS_LOOP. Call it without a subshell.
 hs_loop() {
     HS_LOOP=$(losetup --find --show --direct-io=on "$1" 2>/dev/null || losetup --find --show "$1")
     hs_defer losetup --detach "$HS_LOOP"
 }
 
-# hs_filesystem FSTYPE MIB [MKFS-OPTION…]: makes the filesystem in an image file, on a loop device,
-# mounted on HS_MNT. Sets HS_IMAGE, HS_LOOP. Call it without a subshell.
+# hs_filesystem FSTYPE MIB [MKFS-OPTION…]: makes the filesystem in an image file on a loop device
+# and mounts it on HS_MNT. Sets HS_IMAGE, HS_LOOP. Call it without a subshell.
 hs_filesystem() {
     local fstype=$1 mib=$2
     shift 2
@@ -111,14 +112,15 @@ hs_filesystem() {
     hs_mount "$HS_LOOP"
 }
 
-# hs_simulated_disk PROFILE on|off MIB: an ext4 on a disk that is as slow as one of that profile, or
-# whose delays are off, mounted on HS_MNT. Its server is DISKSIM. Call it without a subshell.
+# hs_simulated_disk PROFILE on|off MIB: makes an ext4 on a simulated disk of that profile, with
+# delays on or off, and mounts it on HS_MNT. DISKSIM is the pid of its server. Call it without a
+# subshell.
 hs_simulated_disk() {
     local program=$HS_BUILD/tests/bench/disksim fuse=$HS_TMP/fuse
     need_loop
     need_binary "$program"
     [ -e /dev/fuse ] || skip "needs /dev/fuse"
-    # In memory: no other disk adds to its times.
+    # The image is in memory, so that no other disk adds to the times.
     mkdir "$fuse" "$HS_TMP/image"
     mount -t tmpfs none "$HS_TMP/image"
     hs_defer hs_umount "$HS_TMP/image"
@@ -133,7 +135,7 @@ hs_simulated_disk() {
     hs_mount "$HS_LOOP"
 }
 
-# hs_mount DEVICE [TARGET [OPTIONS]]: mounts it; unmounted at the end if still mounted.
+# hs_mount DEVICE [TARGET [OPTIONS]]: mounts it, and unmounts it at the end if it is still mounted.
 hs_mount() {
     local device=$1 target=${2:-$HS_MNT} options=${3:-relatime}
     mount -o "$options" "$device" "$target"
@@ -150,7 +152,7 @@ hs_umount() {
     umount "$1"
 }
 
-# Cold: unmounted, mounted again with HS_COLD_OPTIONS, caches dropped. hs_cold [TARGET [DEVICE]]
+# hs_cold [TARGET [DEVICE]]: unmounts, mounts again with HS_COLD_OPTIONS, and drops caches.
 hs_cold() {
     local target=${1:-$HS_MNT} device=${2:-$HS_LOOP}
     sync -f "$target"
@@ -159,7 +161,8 @@ hs_cold() {
     mount -o "${HS_COLD_OPTIONS:-relatime}" "$device" "$target"
 }
 
-# Read requests and sectors that the device has served: hs_reads [DEVICE], hs_sectors [DEVICE]
+# hs_reads [DEVICE], hs_sectors [DEVICE]: print the read requests and sectors that the device has
+# served.
 hs_reads() {
     awk '{ print $1 }' "/sys/block/$(basename "${1:-$HS_LOOP}")/stat"
 }
@@ -170,7 +173,8 @@ hs_sectors() {
 
 # --- programs ----------------------------------------------------------------------------------
 
-# hs_without CAPABILITY[,…] COMMAND…: as root, but without those (e.g. sys_admin,fowner).
+# hs_without CAPABILITY[,…] COMMAND…: runs it as root, but without those capabilities (e.g.
+# sys_admin,fowner).
 hs_without() {
     local caps=$1 minus
     shift
@@ -178,8 +182,8 @@ hs_without() {
     setpriv --bounding-set "$minus" --inh-caps "$minus" "$@"
 }
 
-# hs_wait SECONDS COMMAND…: until the command succeeds; fails after that time. For what offers no
-# event to await.
+# hs_wait SECONDS COMMAND…: waits until the command succeeds; fails after that time. It serves
+# conditions for which no event can be awaited.
 hs_wait() {
     local end=$((SECONDS + $1))
     shift
@@ -206,15 +210,15 @@ hs_programs() {
     done
 }
 
-# hs_kill PID [FILE]: ends a child of ours and removes the file, such as its socket.
+# hs_kill PID [FILE]: ends a child process and removes a file of it, such as its socket.
 hs_kill() {
     kill -KILL "$1" 2>/dev/null || true
     wait "$1" 2>/dev/null || true
     [ -z "${2:-}" ] || rm -f "$2"
 }
 
-# hs_listen FILE: appends what a program notifies (sd_notify(3)) through the socket HS_TMP/notify to the
-# file, one message a line.
+# hs_listen FILE: appends what a program notifies (sd_notify(3)) through the socket HS_TMP/notify to
+# the file, one message per line.
 hs_listen() {
     : >"$1"
     rm -f "$HS_TMP/notify"
@@ -230,7 +234,8 @@ with open(sys.argv[2], "ab", 0) as out:
     hs_wait 10 test -S "$HS_TMP/notify"
 }
 
-# One line of standard error and nothing else, beginning with the program's name.
+# Checks that standard error contains one line, which begins with the program's name, and nothing
+# else.
 assert_one_error_line() {
     [ "$(printf '%s\n' "$1" | wc -l)" -eq 1 ] || {
         echo "not one line: $1" >&2
@@ -244,13 +249,13 @@ assert_one_error_line() {
 
 # --- the command -------------------------------------------------------------------------------
 
-# With --root=$HS_ROOT if that is set.
+# It adds --root=$HS_ROOT if that is set.
 hs() {
     "$HEADSTART" --state="$HS_STATE" ${HS_ROOT:+--root="$HS_ROOT"} "$@"
 }
 
-# refused STATUS TEXT ARGUMENT…: exit status, one line on standard error that has the text, nothing
-# on standard output.
+# refused STATUS TEXT ARGUMENT…: checks the exit status, one line on standard error that contains
+# the text, and an empty standard output.
 refused() {
     local status_wanted=$1 text=$2
     shift 2
@@ -263,15 +268,16 @@ refused() {
     [ -z "$output" ]
 }
 
-# hs_data_dir: the directory below the root in which this build looks for it.
+# hs_data_dir: prints the directory below the root in which this build searches its data.
 hs_data_dir() {
     strings -a "$HEADSTART" | sed -n 's,/default\.model$,,p' | sed 's/^%s//' | head -n 1
 }
 
-# hs_attempts COMMAND…: others drop caches on this machine, and reclaim cold pages within seconds. What holds
-# right after replay must hold in one of some attempts.
+# hs_attempts COMMAND…: repeats the command some times, because other processes drop caches on this
+# machine and reclaim cold pages within seconds. A condition that holds right after replay must hold
+# in at least one attempt.
 hs_attempts() {
-    # Not i: `run` of bats has a loop of its own that leaves it changed.
+    # The variable is not named i, because `run` of bats has a loop of its own that changes i.
     local attempts_left
     for ((attempts_left = 6; attempts_left > 0; attempts_left--)); do
         "$@" && return 0

@@ -5,8 +5,8 @@
 bats_require_minimum_version 1.5.0
 load helpers
 
-# As installed, but below HS_TMP; PATH has a systemctl that says what it was told, and then hangs until
-# the test is over.
+# The hooks as installed, but below HS_TMP. PATH has a systemctl that prints its arguments and then
+# hangs until the test is over.
 setup() {
     hs_setup
     need_root
@@ -25,7 +25,7 @@ echo "\$*" >>"$HS_TMP/told"
 exec cat "$HS_TMP/forever"
 EOF
     chmod +x "$HS_TMP/bin/systemctl"
-    # Ends what hangs.
+    # Ends processes that hang.
     hs_defer sh -c ": 1<>'$HS_TMP/forever'"
 }
 
@@ -33,8 +33,8 @@ teardown() {
     hs_teardown
 }
 
-# on_systemd COMMAND…: on a machine that was booted with it, with that systemctl. It must return although
-# systemctl hangs: within ten seconds even on a busy machine.
+# on_systemd COMMAND…: runs it as on a machine that was booted with systemd, with that systemctl. It
+# must return within ten seconds even on a busy machine, although systemctl hangs.
 on_systemd() {
     # shellcheck disable=SC2016
     timeout 10 unshare --mount sh -c '
@@ -46,7 +46,7 @@ told() {
     grep -qx -- "$1" "$HS_TMP/told"
 }
 
-@test "hooks start a unit, wait for nothing and succeed, though systemctl hangs" {
+@test "hooks start a unit, wait for nothing and succeed, even if systemctl hangs" {
     run -0 on_systemd "$HS_TMP/libexec/hook" greeter
     [ -z "$output" ]
     hs_wait 10 told "start --no-block headstart-replay-login.service"
@@ -58,7 +58,7 @@ told() {
     run -0 on_systemd "$HS_TMP/libexec/hook" packages
     hs_wait 10 told "restart --no-block headstart-refresh.timer"
     [ ! -e "$HS_STATE" ]
-    # Kept for who cannot be told now.
+    # The request is kept for a headstartd that cannot be notified now.
     mkdir "$HS_STATE"
     run -0 on_systemd "$HS_TMP/libexec/hook" packages
     [ -e "$HS_STATE/refresh-wanted" ]
@@ -77,7 +77,7 @@ told() {
     hs_wait 10 told "start --no-block headstart-replay-login.service"
 }
 
-@test "who is nobody, or is no name, starts nothing" {
+@test "an unknown user, or an invalid name, starts nothing" {
     local name
     for name in "" no-such-user --help '-1' 'root;reboot' '../0' 'root root' $'root\nroot'; do
         run -0 on_systemd "$HS_TMP/libexec/hook" user "$name"
@@ -91,7 +91,7 @@ told() {
     [ "$(wc -l <"$HS_TMP/told")" -eq 1 ]
 }
 
-@test "without systemd, without systemctl, without headstart: nothing, successfully" {
+@test "without systemd, systemctl or headstart: the hooks do nothing, successfully" {
     # shellcheck disable=SC2016
     run -0 unshare --mount sh -c 'mount -t tmpfs none /run && PATH=$1:$PATH exec "$2" greeter' \
         - "$HS_TMP/bin" "$HS_TMP/libexec/hook"
@@ -101,7 +101,7 @@ told() {
     printf '#!/bin/sh\nexit 1\n' >"$HS_TMP/bin/systemctl"
     chmod +x "$HS_TMP/bin/systemctl"
     run -0 on_systemd "$HS_TMP/libexec/hook" greeter
-    # The package is gone, its configuration stays.
+    # The package was removed, but its configuration stays.
     rm "$HS_TMP/libexec/hook"
     USERNAME=root run -0 on_systemd "$HS_TMP/libexec/PostLogin"
     [ -z "$output" ]
@@ -109,7 +109,8 @@ told() {
 
 # --- is-login ----------------------------------------------------------------------------------
 
-# sessions_are LINE…: what logind says, "ID UID CLASS TYPE SEAT" ("-": none); GREETER=yes: one runs
+# sessions_are LINE…: sets the answers of logind, "ID UID CLASS TYPE SEAT" ("-": none); GREETER=yes:
+# a greeter runs
 sessions_are() {
     printf '%s\n' "$@" >"$HS_TMP/sessions"
     cat >"$HS_TMP/bin/loginctl" <<EOF
@@ -128,7 +129,7 @@ is_login() {
     PATH=$HS_TMP/bin:$PATH sh "$HS_BUILD/hooks/is-login" "$1"
 }
 
-@test "is-login: who sits at the greeter, not who lingers, runs cron jobs or comes by ssh" {
+@test "is-login: the user at the greeter counts; lingering users, cron jobs and ssh do not" {
     GREETER=yes
     sessions_are "c1 120 greeter wayland seat0" "1 1000 manager unspecified -" "2 1001 user tty -" \
         "3 1002 background unspecified -" "4 1003 user wayland seat0" "5 1004 user-early tty seat0" \
@@ -141,19 +142,19 @@ is_login() {
     run -0 is_login 1005
     run -1 is_login 100
     run -1 is_login 120
-    # Without a greeter, every login counts, also on a console or over the network.
+    # Without a greeter every login counts, also on a console or over the network.
     GREETER=no
     sessions_are "2 1001 user tty -" "3 1002 background unspecified -"
     run -0 is_login 1001
     run -1 is_login 1002
-    # Nobody is there to ask.
+    # There is no logind to query.
     printf '#!/bin/sh\nexit 1\n' >"$HS_TMP/bin/loginctl"
     run -0 is_login 1002
 }
 
 # --- install-hooks -----------------------------------------------------------------------------
 
-# machine PROGRAM…: a root directory in which these are installed
+# machine PROGRAM…: makes a root directory in which these programs are installed
 machine() {
     local p
     rm -rf "$HS_TMP/root"
@@ -169,7 +170,7 @@ links() {
     (cd "$HS_TMP/root" && find . -type l -printf '%P\n' | sort | tr '\n' ' ')
 }
 
-@test "install-hooks: only where the display manager is, and back to how it was" {
+@test "install-hooks: only for installed display managers, and remove restores the old state" {
     local gdm=etc/gdm3/PostLogin/Default lightdm=usr/share/lightdm/lightdm.conf.d/00-headstart.conf \
         sddm=usr/lib/sddm/sddm.conf.d/00-headstart.conf before
     place() { "$HS_BUILD/hooks/install-hooks" "$1" "$HS_TMP/root"; }
@@ -193,7 +194,7 @@ links() {
     [ "$(find "$HS_TMP/root" | sort)" = "$before" ]
 }
 
-@test "install-hooks: what is there belongs to somebody else" {
+@test "install-hooks: files that belong to others stay" {
     local default=$HS_TMP/root/etc/gdm3/PostLogin/Default
     machine /usr/sbin/gdm3
     echo mine >"$default"

@@ -17,13 +17,14 @@ teardown() {
     hs_teardown
 }
 
-# program WORDS: a stand-in of headstart-init that notes its arguments and runs WORDS.
+# program WORDS: makes a script that replaces headstart-init, notes its arguments and runs WORDS.
 program() {
     printf '#!/bin/sh\necho "headstart-init $*" >>"%s"\n%s\n' "$DONE" "$*" >"$LIBEXEC/headstart-init"
     chmod +x "$LIBEXEC/headstart-init"
 }
 
-# stub_command NAME WORDS: a command that notes its arguments and one variable, and runs WORDS.
+# stub_command NAME WORDS: makes a command that notes its arguments and one variable, and runs
+# WORDS.
 stub_command() {
     local name=$1
     shift
@@ -33,7 +34,7 @@ stub_command() {
     chmod +x "$HS_TMP/bin/$name"
 }
 
-# built NAME: prints the path of a copy of the built file that refers to the stand-ins.
+# built NAME: prints the path of a copy of the built file that refers to these replacements.
 built() {
     local dir
     dir=$(sed -n 's/^#define HEADSTART_LIBEXEC_DIR "\(.*\)"/\1/p' "$HS_BUILD/src/config-paths.h")
@@ -47,7 +48,7 @@ was_done() {
     diff "$DONE" -
 }
 
-# Functions of the tools: each notes its arguments.
+# Functions of the tools; each notes its arguments.
 noting() {
     local f
     for f; do
@@ -67,7 +68,7 @@ noting() {
     echo 'copy_exec() { return 1; }' >"$HS_TMP/tool/hook-functions"
     run -0 "$hook"
     [ "$output" = "headstart: not in the initrd" ]
-    # The package was removed: hooks that are left copy nothing.
+    # The package was removed, and hooks that are left copy nothing.
     rm "$LIBEXEC/headstart-init"
     run -0 "$hook"
     [ -z "$output" ]
@@ -88,7 +89,7 @@ END
     run -0 "$script"
 }
 
-@test "mkinitcpio: a unit where systemd runs in the initrd, else a runtime hook" {
+@test "mkinitcpio: a unit if systemd runs in the initrd, else a runtime hook" {
     noting add_binary add_file add_symlink add_runscript
     # shellcheck disable=SC1090
     . "$(built mkinitcpio-install)"
@@ -119,7 +120,7 @@ headstart-init --initrd --root=/new_root
 END
 }
 
-@test "dracut: a unit where systemd runs in the initrd, else a hook" {
+@test "dracut: a unit if systemd runs in the initrd, else a hook" {
     noting inst_binary inst_simple inst_hook ln_r
     # shellcheck disable=SC1090
     . "$(built dracut-module-setup.sh)"
@@ -146,18 +147,20 @@ END
 @test "the initrd's unit keeps its descriptors, and has ended when the root is switched" {
     need_command systemd-analyze
     local unit=$HS_BUILD/hooks/headstart-record.service
-    # The same name as the host's unit, or systemd would not pass the descriptors on.
+    # The unit must have the same name as the host's unit, otherwise systemd would not pass the
+    # descriptors on.
     [ -e "$HS_BUILD/units/headstart-record.service" ]
     grep -qx 'FileDescriptorStorePreserve=yes' "$unit"
     grep -qx 'Type=oneshot' "$unit"
     run -1 grep -x 'RemainAfterExit=yes' "$unit"
     grep -qx 'ConditionKernelCommandLine=!headstart=0' "$unit"
-    # What the host's unit can take, and no more than it passes on.
+    # It stores what the host's unit can take, and no more.
     grep -q '^FileDescriptorStoreMax=' "$HS_BUILD/units/headstart-record.service"
     run -1 grep -q '^FileDescriptorStorePreserve=' "$HS_BUILD/units/headstart-record.service"
     sed "s|^ExecStart=[^ ]*|ExecStart=$HEADSTART_INIT|" "$unit" >"$HS_TMP/headstart-record.service"
     SYSTEMD_UNIT_PATH=$HS_TMP: run systemd-analyze verify --man=no "$HS_TMP/headstart-record.service"
-    # systemd before 254 has no such setting, and drops the descriptors. sysroot.mount is in initrds only.
+    # systemd before 254 has no such setting, and drops the descriptors. sysroot.mount exists in
+    # initrds only.
     [ -z "$(grep headstart <<<"$output" | grep -vE 'FileDescriptorStorePreserve|sysroot\.mount not found')" ]
 }
 
@@ -179,7 +182,7 @@ update-initramfs -u
 update-initramfs -u
 dracut --quiet --force --regenerate-all
 END
-    # No tool: nothing to build.
+    # Without a tool there is nothing to build.
     rm "$HS_TMP/bin/dracut"
     PATH=$HS_TMP/bin:$PATH run -0 "$script"
     [ -z "$output" ]

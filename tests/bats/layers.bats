@@ -13,7 +13,7 @@ teardown() {
     hs_teardown
 }
 
-# "folder may-include…" of every row of the table of folders in docs/architecture.md.
+# Prints "folder may-include…" for every row of the table of folders in docs/architecture.md.
 layers() {
     awk -F' *[|] *' '
         $2 ~ /^`src\/[a-z]+`$/ {
@@ -24,7 +24,7 @@ layers() {
         }' docs/architecture.md
 }
 
-# Sets may_include: folder -> the folders it may include, separated by spaces.
+# Sets may_include: folder -> the folders that it may include, separated by spaces.
 read_layers() {
     local folder rest
     declare -gA may_include=()
@@ -34,13 +34,13 @@ read_layers() {
     done < <(layers)
 }
 
-# "folder included-folder file:line" of every include with a folder
+# Prints "folder included-folder file:line" for every include with a folder
 includes() {
     grep -nHE '^[[:space:]]*#[[:space:]]*include[[:space:]]+"[a-z0-9-]+/' src/*/*.[ch] |
         sed -E 's|^src/([^/]+)/([^:]+):([0-9]+):.*"([a-z0-9-]+)/.*|\1 \4 src/\1/\2:\3|'
 }
 
-@test "the table of folders in docs/architecture.md has every folder, and no circle" {
+@test "the table of folders in docs/architecture.md contains every folder, and no circle" {
     local folder other bad=0
     read_layers
     diff <(printf '%s\n' "${!may_include[@]}" | sort) <(basename -a src/*/ | sort)
@@ -69,14 +69,14 @@ includes() {
             bad=1
         }
     done < <(includes)
-    # It did look at something.
+    # The test has really examined something.
     [ "$(includes | wc -l)" -gt 20 ]
     [ "$bad" -eq 0 ]
 }
 
-@test "every include of ours names its folder" {
+@test "every include of headstart's headers names the folder" {
     run grep -nHE '^[[:space:]]*#[[:space:]]*include[[:space:]]+"[^/"]+"' src/*/*.[ch]
-    # Generated at the top of the build directory.
+    # This file is generated at the top of the build directory.
     run grep -v '"config-paths.h"' <<<"$output"
     echo "$output"
     [ -z "$output" ]
@@ -111,13 +111,14 @@ includes() {
     done | jq -s . >"$HS_TMP/build/compile_commands.json"
     run -0 "$HS_TMP/tests/circles" "$HS_TMP/build"
     [ -z "$output" ]
-    # c includes a: now all three look at each other.
+    # c includes a, so the three now form a circle.
     echo '#include "x/a.h"' >"$HS_TMP/src/x/c.h"
     run -0 "$HS_TMP/tests/circles" "$HS_TMP/build"
     [ "$output" = "x: a b c" ]
 }
 
-# What decisions may call: libc's memory, string, conversion and formatting functions, libm, json-c.
+# The functions that decisions may call: libc's memory, string, conversion and formatting functions,
+# libm, json-c.
 allowed_symbol() {
     local -r libc='(__)?(mem(cpy|move|set|cmp|chr|rchr|mem|pcpy)|str(n?cpy|n?cat|n?cmp|n?casecmp|verscmp|n?len|r?chr|chrnul|str|spn|cspn|pbrk|sep|tok_r|n?dup|error|errordesc_np)|st[pr]n?cpy|rawmemchr)(_chk)?'
     local -r stdlib='malloc|calloc|realloc|reallocarray|free|qsort(_r)?|bsearch|abort|strto(u?ll?|d|ld|f)|(__)?isoc23_strto(u?ll?|d|ld|f)|__errno_location|abs|labs'
@@ -125,12 +126,14 @@ allowed_symbol() {
     local -r format='(__)?v?(sn?|as)printf(_chk)?|(__)?isoc(99|23)_v?sscanf|v?sscanf'
     local -r libm='(a?(sin|cos|tan)h?|atan2|exp|exp2|expm1|log|log2|log10|log1p|pow|sqrt|cbrt|floor|ceil|round|rint|lround|llround|fabs|fmod|fmin|fmax|ldexp|frexp|modf|trunc|nearbyint|hypot|tgamma|lgamma|isnan|isinf|__isnan|__isinf|__finite)[fl]?'
     local -r json='(json_(object|tokener|c|util)|array_list|printbuf|lh_)[a-z0-9_]*|sprintbuf'
-    # What the compiler itself adds: stack protector, assert, soft arithmetic, position independence.
+    # Symbols that the compiler itself adds: stack protector, assert, soft arithmetic, position
+    # independence.
     local -r compiler='__stack_chk_fail|__assert_fail|__(u?div|u?mod|mul)[dt]i3|__popcount.i2|_GLOBAL_OFFSET_TABLE_|__sanitizer_.*|__(asan|ubsan|gcov|llvm)_.*'
     [[ $1 =~ ^($libc|$stdlib|$ctype|$format|$libm|$json|$compiler)$ ]]
 }
 
-# check_purity LIBRARY CORE: every symbol that LIBRARY needs is allowed, or defined by it or by CORE.
+# check_purity LIBRARY CORE: checks that every symbol that LIBRARY needs is allowed, or defined by
+# it or by CORE.
 check_purity() {
     local symbol bad=0 n=0
     [ -e "$1" ]
@@ -167,7 +170,7 @@ check_purity() {
     done
 }
 
-@test "nothing of the evaluation is in the daemon, the command or their libraries" {
+@test "the daemon, the command and their libraries contain nothing of the evaluation" {
     need_command nm
     local evaluation=$HS_BUILD/src/evaluate/libheadstart-evaluate.a f bad=0
     need_binary "$HEADSTARTD" "$HEADSTART" "$HEADSTART_REPLAY"
@@ -185,7 +188,8 @@ check_purity() {
     [ "$bad" -eq 0 ]
 }
 
-# Prints the libraries that a program loads, without their versions, in the order in which it searches them.
+# Prints the libraries that a program loads, without their versions, in the order in which the
+# loader searches them.
 libraries_of() {
     readelf --dynamic "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\.so\..*\]/\1/p' | tr '\n' ' '
 }
@@ -219,11 +223,11 @@ libraries_of() {
     need_binary "$HEADSTART_REPLAY" "$HS_BUILD/tests/tools/tool-mkpack"
     "$HS_BUILD/tests/tools/tool-mkpack" "$HS_TMP/empty.pack" </dev/null
     strace -f -o "$HS_TMP/strace" "$HEADSTART_REPLAY" "$HS_TMP/empty.pack"
-    # Whatever is mapped from a file was opened before; the pack is read.
+    # Every mapping of a file needs an open, so opens are counted. The pack is read.
     run sed -n 's/.* open[a-z0-9]*(\([^"]*\)"\([^"]*\)".* = [0-9]*$/\2/p' "$HS_TMP/strace"
     echo "$output"
     [ "$(grep -cvE '/ld\.so\.(cache|preload)$|/libc\.so\.6$|^/proc/|/empty\.pack$' <<<"$output")" -eq 0 ]
-    [ "$(grep -cE '/libc\.so\.6$' <<<"$output")" -le 1 ] # none: it is linked statically
+    [ "$(grep -cE '/libc\.so\.6$' <<<"$output")" -le 1 ] # none, because it is linked statically
 }
 
 @test "no function has over 60 lines or 20 branches" {
@@ -232,7 +236,7 @@ libraries_of() {
     echo "$output"
     [ "$status" -eq 0 ]
     [ -z "$output" ]
-    # The search finds what it looks for: main() of headstart-replay is longer than ten lines.
+    # The search finds an example: main() of headstart-replay is longer than ten lines.
     run tests/long-functions --lines 10 src/replay/main.c
     [ "$status" -eq 1 ]
     [[ $output =~ src/replay/main\.c:[0-9]+:\ main:\ [0-9]+\ lines ]]
@@ -242,7 +246,7 @@ libraries_of() {
     local f bad=0
     for f in src/*/*.[ch]; do
         (($(wc -l <"$f") <= 600)) && continue
-        # The reason stands in the comment at its head.
+        # The head of the file states the reason.
         head -n 30 "$f" | grep -qiE 'one file|long|lines' || {
             echo "$f: $(wc -l <"$f") lines"
             bad=1
@@ -251,13 +255,14 @@ libraries_of() {
     [ "$bad" -eq 0 ]
 }
 
-# --- the command and what describes it ---------------------------------------------------------------
+# --- the command and its descriptions
+# ---------------------------------------------------------------
 
 verbs() {
     "$HEADSTART" --help | sed -n '/^Verbs:/,/^$/s/^  \([a-z][a-z-]*\).*/\1/p'
 }
 
-# Long options that --help shows: long_options [VERB]
+# long_options [VERB]: prints the long options that --help shows
 long_options() {
     "$HEADSTART" ${1:+"$1"} --help | sed -n '/^Options:/,$s/^ *\(-[a-z] \)\{0,1\} *--\([a-z-]*\).*/\2/p' | sort -u
 }
@@ -278,7 +283,7 @@ long_options() {
     diff <(echo "$help") <(echo "$table")
 }
 
-# The long options in a piece of a man page's source.
+# Prints the long options in a piece of a man page's source.
 man_options() {
     sed 's/\\-/-/g' | grep -oE -- '--[a-z]+(-[a-z]+)*' | sed 's/^--//' | sort -u
 }
@@ -357,12 +362,13 @@ man_options() {
     [ "${COMPREPLY[*]}" = --budget= ]
 }
 
-@test "no test says what must not be in a way that cannot fail" {
-    # Under set -e a command behind ! fails nothing: "! … || false", or "run ! …".
+@test "no negated check is written in a way that cannot fail" {
+    # Under set -e a command after ! never fails the test; use "! … || false", or "run ! …".
     run -1 grep -rnP --include='*.bats' '^ *! (?!.*(\|\| (false|return)|[\\{]$))' tests
 }
 
-# Words that were replaced by terms of the field (docs/glossary.md), and phrases that had to be read twice.
+# Words that were replaced by terms of the field (docs/glossary.md), and phrases that are hard to
+# read.
 old_words='spindle|\bfades?\b|\bfading\b|\bsegments?\b|\bpieces?\b|\bworlds?\b|\bpartners?\b|\bbrought\b|\banew\b|[Nn]obody|[Ww]hoever|[Ss]o long a|is told|[Tt]ells? of|\btruth\b|good for nothing'
 
 @test "man pages, help, configuration and glossary use the terms of the field" {
@@ -379,7 +385,7 @@ old_words='spindle|\bfades?\b|\bfading\b|\bsegments?\b|\bpieces?\b|\bworlds?\b|\
     } >"$HS_TMP/texts"
     [ "$(wc -l <"$HS_TMP/texts")" -gt 500 ]
     run -1 grep -nE "$old_words" "$HS_TMP/texts"
-    # "beside" is the old name of a policy, and nothing else.
+    # "beside" may occur only as the old name of a policy.
     grep -q beside "$HS_TMP/texts"
     run -1 grep -n '\(^\|[^B]\)beside' "$HS_TMP/texts"
 }

@@ -17,7 +17,8 @@ teardown() {
     hs_teardown
 }
 
-# flood NUMBER STAGE UID FILES LENGTH [TAG [APPLICATIONS]]: a trace that tests/bats/make-flood makes.
+# flood NUMBER STAGE UID FILES LENGTH [TAG [APPLICATIONS]]: adds a trace that tests/bats/make-flood
+# makes.
 flood() {
     local number=$1 stage=$2
     shift 2
@@ -25,7 +26,7 @@ flood() {
         >"$HS_STATE/traces/20260102T03$(printf %04d "$number")-$stage.json"
 }
 
-# model JQ-EXPRESSION: over the raw model
+# model JQ-EXPRESSION: evaluates it over the raw model
 model() {
     jq -e "$1" "$HS_STATE/model.json" >/dev/null || {
         echo "# not so: $1" >&2
@@ -41,27 +42,27 @@ knows_all() {
     jq -e '.n_learned == 0' <<<"$output"
 }
 
-# The unit's MemoryMax= is 256M: with this much address space everything below has to work.
+# The unit's MemoryMax= is 256M, so everything below must work with this much address space.
 limited() {
     prlimit --as=$((256 << 20)) "$HEADSTART" --state="$HS_STATE" "$@"
 }
 
-@test "learn: 30,000 paths of 4,000 bytes stop no later trace" {
+@test "learn: 30,000 paths of 4,000 bytes do not stop a later trace" {
     need_memory_limits
     flood 1 login 1001 30000 4000
     flood 2 login 1000 500 60
     run --separate-stderr limited learn
     echo "$output $stderr"
     model '.stages | map(select(.uid == 1000)) | .[0].files.used | length == 500'
-    # Of the flood, as much as one user's share of path bytes holds.
+    # Of the flood, one user's share of path bytes is learned.
     model '.stages | map(select(.uid == 1001)) | .[0].files.used | length | . > 100 and . < 1000'
-    # Nor is it tried again.
+    # It is not tried again either.
     knows_all limited
 }
 
-@test "learn: of a trace over the limits what is likeliest is learned" {
+@test "learn: the likeliest files of a trace over the limits are learned" {
     need_memory_limits
-    # 1001 uses forty files, then floods a session with long names that come first in it.
+    # User 1001 uses forty files, then floods a session with long names that come first in it.
     flood 1 session 1001 40 60 daily
     flood 2 session 1001 40 60 daily
     limited learn
@@ -89,7 +90,7 @@ END
     run -0 limited learn
     [[ $output =~ learned\ without\ [0-9]+\ files ]]
     model '[.stages[] | select(.stage == "session")][0].files.used | length | . > 300 and . < 1000'
-    # Of all files, the forty were used in all three sessions.
+    # Of all files, only the forty were used in all three sessions.
     model '[.stages[] | select(.stage == "session")][0].files.used | max as $all |
         map(select(. == $all)) | length == 40'
 }
@@ -104,7 +105,7 @@ END
     run -0 limited learn
     model '[.stages[] | select(.uid == 1000)][0].files.used | length == 400'
     [ "$(stat -c %s "$HS_STATE/model.json")" -lt $((16 << 20)) ]
-    # And the same user's logins stay, whatever the sessions do.
+    # The same user's logins stay, whatever the sessions contain.
     flood 40 login 1001 400 80 login
     flood 41 session 1001 15000 100 hog41 3000
     run -0 limited learn
@@ -112,11 +113,11 @@ END
     model '[.stages[] | select(.uid == 1000)][0].files.used | length == 400'
 }
 
-@test "learn: the model is saved after each trace; what killed learning is set aside, with one line" {
+@test "learn: the model is saved after each trace; a file that got learning killed is set aside, with one line" {
     flood 1 login 1000 10 60 first
     flood 2 login 1001 15000 100 killer
     flood 3 login 1000 10 60 last
-    # The second model is too large for this limit: SIGXFSZ.
+    # The second model is larger than the limit of a file, so SIGXFSZ ends the process.
     run prlimit --fsize=100000 "$HEADSTART" --state="$HS_STATE" learn
     [ "$status" -eq 153 ]
     model '.learned | length == 1'
@@ -130,7 +131,7 @@ END
     run -1 compgen -G "$HS_STATE/*.try" "$HS_STATE/traces/*.try"
 }
 
-@test "learn: a kill in another boot is no reason to give up a trace, two are" {
+@test "learn: a trace is kept after one kill in another boot, and set aside after two" {
     flood 1 login 1000 10 60
     local trace=$HS_STATE/traces/20260102T030001-login.json
     echo "00000000-0000-0000-0000-000000000000 0" >"$trace.try"
@@ -146,12 +147,12 @@ END
     [ -e "$trace.bad" ]
 }
 
-@test "learn: a model that killed its reader twice is set aside, and what is kept is learned anew" {
+@test "learn: a model that killed its reader twice is set aside, and all remaining traces are learned again" {
     flood 1 login 1000 10 60
     hs learn
     local boot
     boot=$(cat /proc/sys/kernel/random/boot_id)
-    # Once is not enough: a model is worth more than a trace.
+    # One kill is not enough, because a model is worth more than a trace.
     echo "$boot 0" >"$HS_STATE/model.json.try"
     knows_all
     echo "$boot 2" >"$HS_STATE/model.json.try"
@@ -161,9 +162,9 @@ END
     model '.learned | length == 1'
 }
 
-@test "learn: a trace for which memory does not suffice is set aside, and learning goes on" {
+@test "learn: a trace that needs more memory than there is is set aside, and learning continues" {
     need_memory_limits
-    # As little memory as suffices for the small one.
+    # The memory limit just suffices for the small trace.
     local megabytes=7
     flood 2 login 1000 10 60
     until prlimit --as=$((++megabytes << 20)) "$HEADSTART" --state="$HS_STATE" learn --quiet; do
@@ -174,7 +175,8 @@ END
         done
     done
     rm "$HS_STATE/model.json"
-    # One more: whether the libraries fit into the least limit differs from run to run.
+    # One more is allowed, because the least limit at which the libraries fit differs from run to
+    # run.
     megabytes=$((megabytes + 1))
     flood 1 login 1001 15000 100 large
     run --separate-stderr -0 prlimit --as=$((megabytes << 20)) "$HEADSTART" --state="$HS_STATE" learn
@@ -182,10 +184,11 @@ END
     model '.learned | length == 1'
 }
 
-@test "learn: a request to end waits for the trace in hand" {
+@test "learn: a request to end waits for the current trace" {
     flood 1 login 1001 15000 100 long
     flood 2 login 1000 10 60
-    # The signal is pending before learning begins; it ends after the first trace, which is learned.
+    # The signal is pending before learning begins. Learning ends after the first trace, which is
+    # learned.
     run python3 - "$HEADSTART" --state="$HS_STATE" learn <<'END'
 import os, signal, subprocess, sys, time
 p = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
@@ -207,7 +210,7 @@ END
     need_memory_limits
     local i
     for i in 1 2 3; do
-        # Large enough to be followed: 4 MiB each.
+        # They are large enough to be followed: 4 MiB each.
         flood "${i}0" session 1001 3000 100 app 3000
         sed -i 's/8192/4194304/g' "$HS_STATE/traces/"*"00${i}0-session.json"
     done
@@ -216,11 +219,11 @@ END
     [ "$(stat -c %s "$HS_STATE/model.json")" -lt $((8 << 20)) ]
 }
 
-@test "state: what is set aside, and short logins, do not pile up; other users keep their traces" {
+@test "state: files that were set aside, and short logins, do not pile up; other users keep their traces" {
     local i
     flood 1 login 1000 5 60
     hs learn --quiet
-    # Traces as the recorder writes them: the head says whose they are.
+    # The traces are as the recorder writes them, with the user in their head.
     for i in $(seq 10 99); do
         "$BATS_TEST_DIRNAME/make-flood" login $((1767322800 + i)) 1001 3 60 | python3 -c '
 import json, sys
@@ -240,9 +243,9 @@ print("{" + ",\n".join(json.dumps(k) + ":" + json.dumps(v, separators=(",", ":")
     run -1 compgen -G "$HS_STATE/traces/*.try"
 }
 
-@test "learn: MinSize= says which applications of a session are followed" {
+@test "learn: MinSize= decides which applications of a session are followed" {
     local n
-    # Six applications, all of them smaller than the default.
+    # Six applications, all smaller than the default.
     "$BATS_TEST_DIRNAME/make-session" 1 1767322800 12 >"$HS_STATE/traces/20260102T030000-session.json"
     mkdir -p "$HS_TMP/root/etc/headstart"
     export HEADSTART_SYSTEM_ROOT=$HS_TMP/root

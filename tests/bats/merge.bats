@@ -15,7 +15,7 @@ teardown() {
     hs_teardown
 }
 
-# learn NAME TRACE…: a machine of its own learns the traces; its model becomes $M/NAME.
+# learn NAME TRACE…: lets a separate machine learn the traces; its model becomes $M/NAME.
 learn() {
     local name=$1
     shift
@@ -23,7 +23,7 @@ learn() {
     mv "$HS_TMP/$name/model.json" "$M/$name"
 }
 
-# Five machines: of other users, other weeks, other stages; one has learned nothing but its own.
+# Five machines with different users, weeks and stages; one has learned only its own trace.
 fleet() {
     local i t=$HS_TMP/t
     mkdir -p "$t"
@@ -49,7 +49,8 @@ content() {
     find "$M" -type f -exec sha256sum {} +
 }
 
-# refused STATUS TEXT ARGUMENT…: one line on standard error that has the text; nothing is written.
+# refused STATUS TEXT ARGUMENT…: checks for one line on standard error that contains the text;
+# nothing is written.
 refused() {
     local status_wanted=$1 text=$2 before
     shift 2
@@ -81,7 +82,8 @@ refused() {
     fleet
     cd "$M"
     merge ../all a b c d e
-    # One after the other, from either end; pairs; the result of one is one of the next.
+    # One after the other, from either end; in pairs; and the result of one merge as input of the
+    # next.
     cp a ../sum
     for x in b c d e; do merge ../sum ../sum $x; done
     cmp ../all ../sum
@@ -99,15 +101,15 @@ refused() {
     cmp ../all ../sum
 }
 
-@test "merge: one alone stays what it is, and machines together know what one would" {
+@test "merge: a single model stays as it is, and several give what one machine would have learned" {
     fleet
     cd "$M"
     merge ../one e
     cmp e ../one
-    # The sum is what one machine would have learned; what `learn` drops, --prune drops.
+    # The sum is what one machine would have learned. --prune drops what `learn` drops.
     learn whole "$HS_TMP"/t/{1,2,3,4,boot,5,6,7}.json "$HS_SOURCE/tests/fixtures/trace-small.json"
     merge ../sum --prune=1 a b c d e
-    # But for when each was learned: the clocks of machines differ.
+    # Only the times of learning differ, because the clocks of machines differ.
     run -0 hs show --json=short whole
     local whole=$output
     run -0 hs show --json=short ../sum
@@ -115,7 +117,7 @@ refused() {
         [.stages[] | {stage, uid, n_files}] == [$w.stages[] | {stage, uid, n_files}]' <<<"$output"
 }
 
-@test "merge: says what it added, as text and as JSON" {
+@test "merge: reports what it added, as text and as JSON" {
     fleet
     cd "$M"
     run --separate-stderr -0 hs merge --output=out a c
@@ -127,7 +129,7 @@ refused() {
     [ "$(ls -A)" = "$(printf '%s\n' a b c d e out)" ] # and no temporary file
 }
 
-@test "merge: a device, a FIFO or a symlink that it is told to write to stays one" {
+@test "merge: a device, FIFO or symlink as output stays one" {
     need_root
     fleet
     cd "$M"
@@ -148,7 +150,7 @@ refused() {
     refused 1 "directory" -o "$HS_TMP" a c
 }
 
-@test "merge: more machines than the sums of time can hold are told of" {
+@test "merge: warns of more machines than the sums of time can hold" {
     fleet
     cd "$M"
     local doubled
@@ -157,14 +159,14 @@ refused() {
         run --separate-stderr -0 hs merge --quiet -o ../sum ../sum ../sum
         [[ $stderr != *"too many machines"* ]] || break
     done
-    # Not before a thousand, and not never.
+    # The warning comes neither before a thousand machines nor never.
     [ "$doubled" -gt 10 ]
     [ "$doubled" -lt 60 ]
-    # Still a model.
+    # It is still a model.
     hs show ../sum >/dev/null
 }
 
-@test "merge: sessions that two models share are told of" {
+@test "merge: warns of sessions that two models share" {
     fleet
     cd "$M"
     merge ../ab a b
@@ -182,7 +184,7 @@ refused() {
     refused 2 "--prune=nan: not a percentage" --prune=nan --output="$M/out" "$M/a"
 }
 
-@test "merge: bad models are refused in one line, wherever they stand, and nothing is written" {
+@test "merge: a bad model at any position is refused in one line, and nothing is written" {
     fleet
     echo precious >"$M/out"
     local bad=$M/bad
@@ -236,13 +238,13 @@ json.dump(m, open(sys.argv[2], "w"), separators=(",", ":"))' "$M/a" "$bad"
     done
 }
 
-@test "merge: where nothing can be written, the old file stays" {
+@test "merge: if nothing can be written, the old file stays" {
     fleet
     refused 1 "$HS_TMP/none/out: No such file or directory" --output="$HS_TMP/none/out" "$M/a"
     refused 1 "$M: " --output="$M" "$M/a"
 }
 
-@test "merge: a model from a clock that ran ahead does not make the others count for nothing" {
+@test "merge: a model from a clock that ran ahead does not displace the others" {
     local day=86400 now clock t=$HS_TMP/t
     now=$(date +%s)
     mkdir -p "$t"
@@ -251,13 +253,13 @@ json.dump(m, open(sys.argv[2], "w"), separators=(",", ":"))' "$M/a" "$bad"
     learn a "$t/1.json"
     learn b "$t/2.json"
     cd "$M"
-    # In about the year 2100, learned by a machine that thought so.
+    # A machine whose clock said so has learned it in about the year 2100.
     clock=$(jq .clock_usec a)
     sed "s/\"clock_usec\":$clock/\"clock_usec\":4102444800000000/" a >future
     run --separate-stderr -0 hs merge --quiet --output=out future b
     assert_one_error_line "$stderr"
     [[ $stderr == *"future: learned with a clock that ran ahead; its times are moved back to now"* ]]
     run -0 hs show --json=short out
-    # Unsettled, 1002 would have faded away.
+    # Without the correction, user 1002 would have faded away.
     jq -e '.stages | map(.uid) == [1001, 1002] and .[1].sessions > 0.5' <<<"$output"
 }

@@ -18,7 +18,8 @@ teardown() {
     hs_teardown
 }
 
-# plan [OPTION…] <PREDICTION: in the order of the tool's head; fields are separated by a space.
+# plan [OPTION…] <PREDICTION: plans; the input is in the order that the tool's head describes, with
+# fields separated by a space.
 plan() {
     tr ' ' '\t' | "$TOOL" "$@" "$HS_MNT" >"$PLAN"
 }
@@ -34,7 +35,7 @@ planned() {
     }
 }
 
-# physical FILE: the byte at which its first extent lies, by filefrag.
+# physical FILE: prints the byte at which its first extent lies, by filefrag.
 physical() {
     filefrag -v -b4096 "$1" | awk '$1 == "0:" { sub(/\.\..*/, "", $4); print $4 * 4096 }'
 }
@@ -42,7 +43,7 @@ physical() {
 @test "data in the order of its place, opens in the order of the inodes" {
     hs_filesystem ext4 256 -b 4096
     local i
-    # Sizes that make the allocator jump; inodes in another order than places.
+    # The sizes make the allocator jump, so that the order of inodes differs from that of places.
     for i in 7 2 9 4 1 8; do
         head -c $((i * 700000)) /dev/urandom >"$HS_MNT/f$i"
         sync -f "$HS_MNT"
@@ -61,7 +62,7 @@ physical() {
     done
 }
 
-@test "a file in pieces: all of its extents, not only the first" {
+@test "a fragmented file: all of its extents, not only the first" {
     hs_filesystem ext4 256
     python3 -c '
 import os, sys
@@ -93,7 +94,7 @@ os.fsync(fd)' "$HS_MNT/holey"
     planned '.summary.data_bytes == 45056'
 }
 
-@test "the budget keeps what is likeliest, metadata first counted" {
+@test "the budget keeps the likeliest objects, and counts metadata first" {
     hs_filesystem ext4 64
     local i
     for i in 1 2 3 4; do head -c 409600 /dev/urandom >"$HS_MNT/f$i"; done
@@ -111,7 +112,7 @@ os.fsync(fd)' "$HS_MNT/holey"
     planned '.summary.skipped.unlikely >= 1'
 }
 
-@test "what has become something else is skipped and counted" {
+@test "a path that names something else now is skipped and counted" {
     hs_filesystem ext4 64
     mkfifo "$HS_MNT/fifo"
     mknod "$HS_MNT/null" c 1 3
@@ -134,7 +135,7 @@ os.fsync(fd)' "$HS_MNT/holey"
     planned '.summary.skipped | .type >= 4 and .gone >= 1 and .filesystem == 1'
 }
 
-@test "metadata: that of every file and the directories above, derived where nothing is known" {
+@test "metadata: that of every file and the directories above, derived if none is known" {
     hs_filesystem ext4 256 -b 4096 -N 65536 -O ^flex_bg
     mkdir -p "$HS_MNT/a/b"
     echo x >"$HS_MNT/a/b/file"
@@ -176,7 +177,7 @@ os.fsync(fd)' "$HS_MNT/holey"
         --argjson at "$(physical "$HS_MNT/a")"
 }
 
-@test "btrfs: a volume a subvolume, and no estimate, since places are logical" {
+@test "btrfs: one volume per subvolume, and no estimate, since places are logical" {
     hs_filesystem btrfs 256
     btrfs subvolume create "$HS_MNT/sub" >/dev/null
     head -c 300000 /dev/urandom >"$HS_MNT/a"
@@ -188,7 +189,7 @@ os.fsync(fd)' "$HS_MNT/holey"
     planned '[.volumes[0].data[].length] | add == 303104 or add == 300000'
 }
 
-@test "without FIEMAP files are read all the same, without a place" {
+@test "without FIEMAP files are read as well, without a place" {
     hs_filesystem ext4 64 -b 4096
     head -c 300000 /dev/urandom >"$HS_MNT/a"
     sync -f "$HS_MNT"
@@ -199,7 +200,7 @@ os.fsync(fd)' "$HS_MNT/holey"
     planned '[.volumes[0].data[].length] | add >= 300000'
 }
 
-@test "a filesystem without a UUID cannot be known again: skipped and counted" {
+@test "a filesystem without a UUID cannot be recognized: skipped and counted" {
     need_command mksquashfs
     grep -qw squashfs /proc/filesystems || skip "the kernel has no squashfs"
     mkdir "$HS_TMP/tree"
@@ -224,7 +225,7 @@ os.fsync(fd)' "$HS_MNT/holey"
     "$HEADSTART" show "$HS_TMP/one" >/dev/null
 }
 
-@test "a user's set holds what root or the user owns and nobody else can write" {
+@test "a user's set contains files that root or the user owns and that nobody else can write" {
     hs_filesystem ext4 64
     local f
     for f in root mine theirs everyones groups mine-groups private; do
@@ -252,16 +253,16 @@ os.fsync(fd)' "$HS_MNT/holey"
     plan --uid=4001 <<<"$p"
     planned '[.volumes[].files[].path] | sort == ["mine", "private", "root", "sticky/mine-below"]'
     planned '.summary.skipped.owner == 5'
-    # Another account, even of the same person, is another user.
+    # Another account is another user, even if it belongs to the same person.
     plan --uid=4002 <<<"$p"
     planned '[.volumes[].files[].path] | sort == ["root", "theirs"]'
-    # Whoever logs in.
+    # The set for any user.
     plan <<<"$p"
     planned '[.volumes[].files[].path] == ["root"]'
     planned '[.volumes[].data[].path] == ["root"]'
 }
 
-@test "metadata of a file that does not belong into a set is not derived for it" {
+@test "metadata is not derived for a file that does not belong in a set" {
     hs_filesystem ext4 256 -b 4096 -N 65536 -O ^flex_bg
     mkdir -p "$HS_MNT/theirs"
     echo x >"$HS_MNT/theirs/file"
@@ -273,7 +274,7 @@ os.fsync(fd)' "$HS_MNT/holey"
     planned '[.volumes[].metadata[]] == []'
 }
 
-@test "what is equally likely is not cut by its path" {
+@test "equally likely files are not cut by their paths" {
     hs_filesystem ext4 64
     mkdir "$HS_MNT/home" "$HS_MNT/usr"
     head -c 409600 /dev/urandom >"$HS_MNT/home/video"
@@ -287,7 +288,8 @@ os.fsync(fd)' "$HS_MNT/holey"
 
 @test "17,000 paths of 4,000 bytes: the likeliest fit into the pack, the others are counted" {
     hs_filesystem ext4 256 -N 20000
-    # tool-plan's input is made with the files: all of them are as likely but the last, which is likelier.
+    # tool-plan's input is made together with the files: all but the last are equally likely, and
+    # the last is likelier.
     python3 - "$HS_MNT" >"$HS_TMP/input" <<'END'
 import os, sys
 fd = os.open(sys.argv[1], os.O_PATH | os.O_DIRECTORY)

@@ -19,7 +19,7 @@ teardown() {
 # --- the recorder ------------------------------------------------------------------------------
 
 # recorder_start [OPTION…]: starts headstartd on HS_MNT and returns when it records. Sets RECORDER.
-# What it says is in recorder.log, what it notifies in recorder.notify.
+# Its log is in recorder.log, its notifications in recorder.notify.
 recorder_start() {
     hs_listen "$HS_TMP/recorder.notify"
     # shellcheck disable=SC2086 # RECORDER_PREFIX is words
@@ -39,8 +39,8 @@ recorder_says() {
     return 1
 }
 
-# Ends the recording; it must succeed. TRACE is then the trace of the (last) boot stage, SHOWN what
-# headstart shows of it.
+# Ends the recording, which must succeed. Sets TRACE to the trace of the (last) boot stage, and
+# SHOWN to the output of headstart show for it.
 recorder_stop() {
     kill -TERM "$RECORDER"
     local status=0
@@ -53,7 +53,7 @@ recorder_stop() {
     "$HEADSTART" show --json=short "$TRACE" >"$SHOWN"
 }
 
-# shown JQ-EXPRESSION [ARGUMENT…]: true if the expression is.
+# shown JQ-EXPRESSION [ARGUMENT…]: succeeds if the expression is true.
 shown() {
     local expression=$1
     shift
@@ -65,7 +65,7 @@ shown() {
     }
 }
 
-# of FILE APPLICATION: the trace has the file and it was first opened by the application.
+# of FILE APPLICATION: checks that the trace has the file and that the application opened it first.
 of() {
     # shellcheck disable=SC2016
     shown 'any(.files[]; .path == $f and .application == $a)' --arg f "$1" --arg a "$2"
@@ -100,7 +100,7 @@ make_tree() {
     mv "$HS_MNT/bin/env" "$HS_MNT/bin/env-script"
     cp -L "$(type -P env)" "$HS_MNT/bin/env"
     : >"$HS_MNT/dev/null"
-    # A shell that leaves a child behind in the same instant that it becomes something else.
+    # A shell that leaves a child behind at the moment when it becomes another program.
     script forker /bin/dash '(read -r x </data/fork) & exec /bin/true'
 }
 
@@ -118,7 +118,8 @@ applications_are_right() {
     of /data/gone /bin/cat
     shown '[.applications[].path] | index("/bin/nested")'
     shown '[.applications[].path] | index("/bin/plain2") == null'
-    # Libraries are their users', the loader and the interpreter are files like others.
+    # Libraries belong to the program that uses them; the loader and the interpreter are ordinary
+    # files.
     shown 'any(.files[]; .path | test("libc\\.so"))'
     shown 'any(.files[]; .path == "/bin/dash")'
 }
@@ -133,7 +134,7 @@ applications_are_right() {
     of /data/fork /bin/forker
     shown '.process_source == "connector" and .n_unknown_application == 0'
     shown '.flags == []'
-    # Two runs of cat inside dash -c, one by hand: each has begun and ended.
+    # Two runs of cat inside dash -c, and one started directly: each has begun and ended.
     run jq '[.lifetimes.application[] as $a | .applications[$a]] | length' "$TRACE"
     [ "$output" -ge 8 ]
     jq -e '[.lifetimes | [.start_usec, .end_usec] | transpose[] |
@@ -141,7 +142,7 @@ applications_are_right() {
     jq -e '.lifetimes.uid | all(. == 0)' "$TRACE"
 }
 
-@test "applications without the proc connector: those with exec events all the same" {
+@test "applications without the proc connector: those with exec events are still found" {
     hs_filesystem ext4 64
     make_tree
     recorder_start --pretend=no-proc-connector
@@ -188,7 +189,7 @@ applications_are_right() {
     done
 }
 
-@test "directories, and what is neither file nor directory" {
+@test "directories are recorded, and devices, sockets and symlinks are not" {
     hs_filesystem ext4 64
     mkdir -p "$HS_MNT/d/e" "$HS_MNT/gone"
     mkfifo "$HS_MNT/fifo"
@@ -215,7 +216,7 @@ applications_are_right() {
     shown '.n_unresolved == 2'
 }
 
-@test "a filesystem that is mounted later is recorded, and none is kept from being unmounted" {
+@test "a filesystem that is mounted later is recorded, and every filesystem can be unmounted" {
     hs_filesystem ext4 64
     local first=$HS_MNT
     mkdir "$HS_MNT/second"
@@ -228,10 +229,11 @@ applications_are_right() {
     echo x >"$HS_TMP/aside/file"
     umount "$HS_TMP/aside"
     hs_mount "$HS_LOOP" "$first/second"
-    # It is marked when the recorder has heard of the mount: nothing to await but a recorded open.
+    # The filesystem is marked when the recorder has seen the mount. No event reports that, so the
+    # test waits for a recorded open.
     hs_wait 10 marked "$RECORDER" "$first/second"
     cat "$first/second/file" >/dev/null
-    # And gone again, and back.
+    # It is unmounted again, and mounted again.
     umount "$first/second"
     hs_wait 10 not_marked "$RECORDER" "$HS_LOOP"
     mount "$HS_LOOP" "$first/second"
@@ -243,7 +245,8 @@ applications_are_right() {
     shown '.n_unresolved == 0'
 }
 
-# marked PID TARGET: the process's fanotify group has a mark on that filesystem (fdinfo).
+# marked PID TARGET: checks that the process's fanotify group has a mark on that filesystem
+# (fdinfo).
 marked() {
     local dev
     dev=$(stat -c %Hd:%Ld "$2")
@@ -265,7 +268,7 @@ not_marked() {
     echo x >"$HS_MNT/file"
     "$BATS_TEST_DIRNAME/hung-filesystem" "$(type -P sleep)" "$HS_MNT/net" >"$HS_TMP/hung" 3>&- &
     local server=$!
-    # When its server is gone, a mount answers with errors, and can be unmounted.
+    # When its server is gone, the mount answers with errors and can be unmounted.
     hs_defer umount -l "$HS_MNT/net"
     hs_defer hs_kill $server
     hs_wait 10 grep -q mounted "$HS_TMP/hung"
@@ -282,7 +285,7 @@ not_marked() {
     shown '[.files[].path] | index("/net/program") == null'
 }
 
-# runs_from PID PATH: the process executes that file.
+# runs_from PID PATH: checks that the process executes that file.
 runs_from() {
     [ "$(readlink "/proc/$1/exe")" = "$2" ]
 }
@@ -316,7 +319,7 @@ metadata_tree() {
     echo 0 >"/sys/fs/ext4/$(basename "$HS_LOOP")/inode_readahead_blks"
 }
 
-# block_of INODE: the byte at which its block of the inode table lies.
+# block_of INODE: prints the byte at which its block of the inode table lies.
 block_of() {
     debugfs -R "imap <$1>" "$HS_LOOP" 2>/dev/null |
         sed -n 's/.*located at block \([0-9]*\),.*/\1/p' | awk '{ print $1 * 4096 }'
@@ -328,10 +331,10 @@ metadata_has() {
     shown 'any(.volumes[0].metadata[]; .[0] <= $b and $b < .[1])' --argjson b "$1"
 }
 
-@test "metadata by cachestat: the inode tables of what was only looked at, nothing that was there" {
+@test "metadata by cachestat: the inode tables of files that were only looked up, and nothing that was resident before" {
     "$HEADSTARTD" --help >/dev/null
     metadata_tree
-    stat -c %s "$HS_MNT/d3/f0" >/dev/null # resident before: not the stage's
+    stat -c %s "$HS_MNT/d3/f0" >/dev/null # resident before, so not of the stage
     recorder_start
     grep -q "no cachestat" "$HS_TMP/recorder.log" && skip "the kernel has no cachestat"
     stat -c %s "$HS_MNT"/d15/f{0..199} >/dev/null
@@ -346,8 +349,8 @@ metadata_has() {
     run ! metadata_has "$(block_of "$(stat -c %i "$HS_MNT/d11/f0")")"
 }
 
-# reclaim FILE [OFFSET [LENGTH]]: has the kernel take these cached pages away, as it does when memory
-# is short; fails if it does not.
+# reclaim FILE [OFFSET [LENGTH]]: makes the kernel reclaim these cached pages, as it does when
+# memory is short; fails if it does not.
 reclaim() {
     python3 - "$@" <<'EOF'
 import mmap, os, sys
@@ -362,7 +365,7 @@ with mmap.mmap(fd, length, offset=offset) as m:
 EOF
 }
 
-@test "what was reclaimed before the stage ended still counts as read" {
+@test "pages that were reclaimed before the stage ended still count as read" {
     metadata_tree
     head -c 400000 /dev/urandom >"$HS_MNT/gone"
     chmod 600 "$HS_MNT/gone"
@@ -404,7 +407,7 @@ EOF
     recorder_stop
     shown '.volumes[0].metadata_source == "derived"'
     jq -c '.volumes[0].metadata' "$SHOWN" >"$HS_TMP/derived"
-    # Each block that was found is among the derived ones; and the search was not in vain.
+    # Each block that was found is among the derived ones, and the search found some.
     jq -ne --slurpfile f "$HS_TMP/found" --slurpfile d "$HS_TMP/derived" '
         ($f[0] | map(range(.[0]; .[1]; 4096))) as $blocks |
         ($blocks | length) >= 10 and
@@ -417,7 +420,7 @@ EOF
 
 # --- residency ---------------------------------------------------------------------------------
 
-@test "resident ranges are the pages that were touched; --exact lowers read-ahead and gives it back" {
+@test "resident ranges are the pages that were touched; --exact lowers read-ahead and restores it" {
     local kb before
     hs_filesystem ext4 64
     head -c 1M /dev/urandom >"$HS_MNT/file"
@@ -448,7 +451,7 @@ PY
     shown '[.files[] | select(.path == "/untouched") | .resident] == [[]]'
 }
 
-@test "read-ahead that a killed recorder left is given back, unless somebody has set it since" {
+@test "read-ahead that a killed recorder left lowered is restored, unless another program has set it since" {
     local kb
     hs_filesystem ext4 64
     kb=/sys/block/$(basename "$HS_LOOP")/queue/read_ahead_kb
@@ -464,7 +467,7 @@ PY
     [ ! -e "$HS_RUN/read-ahead" ]
     run -0 "$HEADSTARTD" --restore --run="$HS_RUN" # nothing left to do
 
-    # The next start gives back as well, also one that lowers nothing.
+    # The next start also restores it, even one that lowers nothing.
     rm -f "$HS_TMP/notify"
     recorder_start --exact --run="$HS_RUN"
     kill -KILL "$RECORDER"
@@ -474,7 +477,7 @@ PY
     [ "$(cat "$kb")" -eq 96 ]
     recorder_stop
 
-    # Somebody else's value stays.
+    # A value that another program has set stays.
     rm -rf "$HS_STATE" "$HS_TMP/notify"
     recorder_start --exact --run="$HS_RUN"
     kill -KILL "$RECORDER"
@@ -484,7 +487,7 @@ PY
     [ "$(cat "$kb")" -eq 48 ]
 }
 
-@test "a damaged record of read-ahead is set aside and writes nowhere" {
+@test "a damaged record of read-ahead is set aside, and nothing is written elsewhere" {
     mkdir -p "$HS_RUN"
     echo 1 >"$HS_TMP/victim"
     printf '%s 128 1\n/sys/../%s 128 1\nrubbish\n' "$HS_TMP/victim" "$HS_TMP/victim" >"$HS_RUN/read-ahead"
@@ -516,7 +519,7 @@ PY
     shown '.stage == "login" and ([.files[].path] | index("/login") and (index("/boot") | not))'
 }
 
-@test "what headstart-replay said of this boot is in the trace" {
+@test "the report of headstart-replay for this boot is in the trace" {
     hs_filesystem ext4 64
     mkdir -p "$HS_RUN"
     echo '{"stage":"boot","policy":"gate","outcome":"done"}' >"$HS_RUN/replay-boot.json"
@@ -531,14 +534,14 @@ PY
     recorder_stop
     shown '.flags == ["control session"] and .policy == "off"'
     rm -rf "$HS_STATE" "$HS_TMP/notify"
-    # It may not be through yet.
+    # The replay may be unfinished.
     echo '{"stage":"boot","policy":"concurrent","outcome":"running"}' >"$HS_RUN/replay-boot.json"
     recorder_start --run="$HS_RUN"
     ls "$HS_MNT" >/dev/null
     recorder_stop
     shown '.flags == ["replayed"] and .policy == "concurrent"'
     rm -rf "$HS_STATE" "$HS_TMP/notify"
-    # Or have been stopped before it began.
+    # Or it may have been stopped before it began.
     echo '{"stage":"boot","policy":"concurrent","outcome":"stopped","files":0}' >"$HS_RUN/replay-boot.json"
     recorder_start --run="$HS_RUN"
     ls "$HS_MNT" >/dev/null
@@ -552,7 +555,7 @@ PY
     shown '.flags == []'
 }
 
-@test "what was replayed for one user is in the trace of that user's login" {
+@test "the replay for one user is in the trace of that user's login" {
     local uid flags
     hs_filesystem ext4 64
     mkdir -p "$HS_RUN"
@@ -570,8 +573,8 @@ PY
         1001 []'
 }
 
-# open_while_stopped [OPTION…]: a recorder that stands still while 1,000 files are opened, on a kernel
-# whose event queues hold 100 events unless they are unlimited.
+# open_while_stopped [OPTION…]: stops a recorder while 1,000 files are opened, on a kernel whose
+# event queues hold 100 events unless they are unlimited.
 open_while_stopped() {
     local limit
     hs_filesystem ext4 64
@@ -593,7 +596,7 @@ open_while_stopped() {
     grep -q "incomplete" "$HS_TMP/recorder.log"
 }
 
-@test "the event queue has no bound: a recorder that stands still loses nothing" {
+@test "the event queue has no bound: a recorder that is stopped for a while loses nothing" {
     open_while_stopped
     shown '.flags == [] and .n_overflows == 0'
     shown '[.files[] | select(.path | startswith("/f"))] | length == 1000'
@@ -601,8 +604,8 @@ open_while_stopped() {
 
 # --- what one user can do to the others -----------------------------------------------------------
 
-# as_user UID CODE [ARGUMENT…]: runs the Python code as that user, in HS_MNT: what lies above it is not
-# open to others.
+# as_user UID CODE [ARGUMENT…]: runs the Python code as that user in HS_MNT, because the directories
+# above it are closed to others.
 as_user() {
     python3 -c '
 import os, sys
@@ -616,7 +619,7 @@ def touch(name, flags=0):
 '"$2" "$HS_MNT" "$1" "${@:3}"
 }
 
-# left_out UID JQ-EXPRESSION: of what was left out of that user.
+# left_out UID JQ-EXPRESSION: evaluates it on what was left out of that user.
 left_out() {
     # shellcheck disable=SC2016
     jq -e '(.left_out // {uid: []}) as $l | ($l.uid | index($u)) as $i |
@@ -631,7 +634,7 @@ left_out() {
 @test "sparse files cost a call or two each, whatever their size" {
     need_strace
     hs_filesystem xfs 320
-    # The largest files there are, and those of the report: 150 of 16 TiB.
+    # The largest possible files: 150 of 16 TiB.
     truncate -s 9223372036854775807 "$HS_MNT"/huge{0..9}
     truncate -s 16T "$HS_MNT"/sparse{0..149}
     python3 -c '
@@ -642,7 +645,8 @@ os.fsync(fd)' "$HS_MNT/huge5"
     hs_cold
     RECORDER_PREFIX="strace -D -f -o $HS_TMP/strace" recorder_start --stage=boot,login
     grep -q "no cachestat" "$HS_TMP/recorder.log" && skip "the kernel has no cachestat"
-    # Longer than the sampling of files waits: they are looked at while the stage runs and at its end.
+    # The opens last longer than the delays of the sampling, so files are sampled while the stage
+    # runs and at its end.
     python3 -c '
 import os, sys, time
 for name in sys.argv[2:]:
@@ -656,11 +660,11 @@ os.pread(fd, 1, 1 << 62)' "$HS_MNT/huge5" "$HS_MNT"/*
     recorder_stop
     shown '.flags == []'
     shown '[.files[] | select(.path | test("sparse|huge"))] | length == 160'
-    # A page that was asked for is found 4 EiB into the file; a reclaimer may have taken it since.
+    # The page that was read is found 4 EiB into the file, unless a reclaimer has taken it since.
     shown '[.files[] | select(.path == "/huge5") | .resident[][0]] | . == [4611686018427387904] or
            length == 0'
     left_out 0 '.n_cut == 0 and .n_files == 0'
-    # Three looks at 160 files.
+    # Three samples of 160 files.
     local calls
     calls=$(grep -cE '(cachestat|syscall_0x1c3|mincore)\(' "$HS_TMP/strace")
     echo "# $calls calls"
@@ -668,7 +672,8 @@ os.pread(fd, 1, 1 << 62)' "$HS_MNT/huge5" "$HS_MNT"/*
     [ "$calls" -le 4000 ]
 }
 
-# True when the recorder has looked at the files while the stage runs, by its calls so far.
+# True when the recorder has sampled the files while the stage runs, judged by its system calls so
+# far.
 all_sampled() {
     [ "$(grep -cE '(cachestat|syscall_0x1c3)\(' "$HS_TMP/strace")" -ge 160 ]
 }
@@ -686,7 +691,7 @@ os.pwrite(fd, b"x" * 8192, 1 << 62)
 os.fsync(fd)' "$HS_MNT/huge"
     run -0 strace -o "$HS_TMP/strace" "$HS_BUILD/tests/tools/tool-without-syscall" cachestat ENOSYS \
         "$HS_BUILD/tests/tools/tool-residency" "$HS_MNT/huge"
-    [ "$output" = "8192 bytes" ] || [ "$output" = "0 bytes" ] # or somebody has dropped caches
+    [ "$output" = "8192 bytes" ] || [ "$output" = "0 bytes" ] # or another process has dropped caches
     [ "$(grep -c 'mincore(' "$HS_TMP/strace")" -le 5 ]
     RECORDER_PREFIX="strace -D -f -o $HS_TMP/strace $HS_BUILD/tests/tools/tool-without-syscall cachestat ENOSYS" \
         recorder_start
@@ -700,7 +705,7 @@ for name in sys.argv[1:]:
     [ "$(grep -cE '(mincore|lseek)\(' "$HS_TMP/strace")" -le 1000 ]
 }
 
-@test "one user's flood of opens is left out, and nobody else's" {
+@test "one user's flood of opens is left out, and those of others are not" {
     hs_filesystem ext4 256 -N 16384
     mkdir "$HS_MNT/flood"
     (cd "$HS_MNT/flood" && seq 14000 | xargs touch)
@@ -708,7 +713,8 @@ for name in sys.argv[1:]:
     recorder_start
     cat "$HS_MNT/root-before" >/dev/null
     as_user 23456 'touch("other-before")'
-    # Each open is an event of its own: events of one file are merged while they are queued.
+    # Each open must be an event of its own, because the kernel merges events of one file in the
+    # queue.
     as_user 12345 '
 os.chdir("flood")
 names = os.listdir(".")
@@ -751,7 +757,7 @@ for i in range(30000):
     recorder_stop
     shown '.flags == []'
     shown '[.files[].path] | index("/root-after") and index("/other-after")'
-    # 2 MiB of paths; opened once, so the first ones stay.
+    # 2 MiB of paths; each file is opened once, so the first ones stay.
     shown '[.files[] | select(.path | startswith("/user/")) | .path | length] | add |
            . > 1500000 and . <= 2097152'
     left_out 12345 '.n_files > 29000'
@@ -763,8 +769,8 @@ for i in range(30000):
 
 @test "many directories by one user do not fill the tree of paths for everybody" {
     hs_filesystem ext4 256 -N 90000 -b 1024
-    # 75 files, each below 1,000 directories of its own: few files and few bytes, and 75,000 names. 600
-    # such files would fill what a trace may hold.
+    # 75 files, each below 1,000 directories of its own: few files and few bytes, but 75,000 names.
+    # 600 such files would fill a trace.
     local deep='
 make = sys.argv[3] == "make"
 os.chdir("user")
@@ -794,7 +800,8 @@ for i in range(75):
     jq -e '.paths.parent | length < 61000' "$TRACE" >/dev/null
 }
 
-# --- what may be missing -----------------------------------------------------------------------
+# --- missing features and privileges
+# ---------------------------------------------------------------
 
 @test "CAP_NET_ADMIN is dropped when the proc connector is open" {
     hs_filesystem ext4 64
@@ -843,9 +850,9 @@ for i in range(75):
     shown '[.files[] | select(.path == "/other") | .resident] == [[]]'
 }
 
-@test "a kernel that hides residency is found out although it gave CAP_FOWNER" {
-    # As in a user namespace, where root has all capabilities, but not over everybody's files. The
-    # recorder itself cannot work there; the check of each file is what is tested.
+@test "a kernel that hides residency is detected although it granted CAP_FOWNER" {
+    # As in a user namespace, where root has all capabilities, but not for everybody's files. The
+    # recorder itself cannot work there, so only the check of each file is tested.
     need_command setpriv
     hs_filesystem ext4 64
     head -c 100K /dev/urandom >"$HS_MNT/other"
@@ -887,7 +894,7 @@ for i in range(75):
 
 @test "a kernel without fanotify: one line" {
     need_command setpriv
-    # A seccomp filter stands in for the kernel.
+    # A seccomp filter simulates the kernel.
     [ -x "$HS_BUILD/tests/tools/tool-without-syscall" ] || skip "not built: tool-without-syscall"
     hs_filesystem ext4 64
     run -1 --separate-stderr "$HS_BUILD/tests/tools/tool-without-syscall" fanotify_init ENOSYS \
@@ -896,14 +903,14 @@ for i in range(75):
     [[ $stderr == *fanotify* ]]
 }
 
-@test "as a unit, where nothing can be recorded is no failure" {
+@test "as a unit, it is no failure if nothing can be recorded" {
     [ -x "$HS_BUILD/tests/tools/tool-without-syscall" ] || skip "not built: tool-without-syscall"
     run -0 --separate-stderr "$HS_BUILD/tests/tools/tool-without-syscall" fanotify_init ENOSYS \
         "$HEADSTARTD" --root="$HS_TMP" --state="$HS_STATE" --run="$HS_TMP/run" --stage=auto
     [[ $stderr == *"this kernel has no fanotify"* ]]
     [ "$(wc -l <<<"$stderr")" -eq 1 ]
     [ ! -e "$HS_STATE" ]
-    # No local disk below the root: a diskless machine.
+    # There is no local disk below the root, as on a diskless machine.
     mkdir "$HS_TMP/memory"
     mount -t tmpfs tmpfs "$HS_TMP/memory"
     hs_defer umount "$HS_TMP/memory"
@@ -952,7 +959,8 @@ for i in range(75):
 
 # --- names that are encrypted -----------------------------------------------------------------------
 
-# encrypt DIRECTORY: gives an empty directory of an ext4 filesystem with the feature `encrypt` an fscrypt key.
+# encrypt DIRECTORY: gives an empty directory of an ext4 filesystem with the feature `encrypt` an
+# fscrypt key.
 encrypt() {
     python3 - "$1" <<'EOF'
 import fcntl, os, struct, sys

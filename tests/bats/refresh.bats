@@ -16,14 +16,14 @@ teardown() {
     hs_teardown
 }
 
-# new PATH [BYTES]: as dpkg makes it, beside and renamed over.
+# new PATH [BYTES]: replaces a file as dpkg does, by a rename of a new file.
 new() {
     mkdir -p "$(dirname "$HS_MNT$1")"
     head -c "${2:-20000}" /dev/urandom >"$HS_MNT$1.dpkg-new"
     mv "$HS_MNT$1.dpkg-new" "$HS_MNT$1"
 }
 
-# learned PATH…: a boot that has read these whole was learned and planned, an hour ago.
+# learned PATH…: learns and plans a boot of an hour ago that read these files as a whole.
 learned() {
     mkdir -p -m 700 "$HS_STATE/traces"
     sync -f "$HS_MNT"
@@ -33,25 +33,25 @@ learned() {
     hs plan --quiet
 }
 
-# Files of the pack, as "PATH", sorted.
+# Prints the files of the pack, as "PATH", sorted.
 planned() {
     hs show --json=short "$HS_STATE/boot.pack" --limit=0 | jq -r '[.. | .path? // empty] | unique[]' | sed 's,^\([^/]\),/\1,'
 }
 
-# Everything in the pack is as it says: a replay skips nothing.
+# Every file agrees with the pack, so that a replay skips nothing.
 nothing_skipped() {
     hs replay --stage=boot --wait --force --json=short >"$HS_TMP/replay.json"
     jq -e '.skipped == {} or ([.skipped[]] | add // 0) == 0' "$HS_TMP/replay.json"
 }
 
-@test "replaced, gone and succeeded: one refresh, and the pack is right" {
+@test "replaced, removed and renamed files: one refresh, and the pack is right" {
     hs_filesystem ext4 64
     local i all=()
     for ((i = 0; i < 40; i++)); do
         new "/usr/lib/lib$((i / 10)).so.$i"
         all+=("/usr/lib/lib$((i / 10)).so.$i")
     done
-    # One library of each name, so that its successor is plain.
+    # Each library name occurs once, so that its successor is unambiguous.
     new /usr/bin/app
     new /usr/lib/libapp.so.1.2.3 100000
     new /usr/lib/modules/6.1.0-30-amd64/kernel/fs/a.ko
@@ -87,20 +87,21 @@ nothing_skipped() {
     grep -qx /usr/lib/modules/6.1.0-31-amd64/kernel/fs/a.ko "$HS_TMP/planned"
     ! grep -q -e 1.2.3 -e 6.1.0-30 -e /old "$HS_TMP/planned" || false
     nothing_skipped
-    # What was read whole is brought in whole, also what it has grown by, and no more than the smaller one has.
+    # A file that was read as a whole is replayed as a whole, with the part by which it has grown,
+    # and not beyond the end of a smaller one.
     hs_cold
     nothing_skipped
     for i in "${all[@]}" /usr/bin/app /usr/lib/libapp.so.1.2.4 /usr/share/app/data; do
         [ "$(fincore --bytes --noheadings --output RES "$HS_MNT$i" | tr -d ' ')" -ge \
             "$(stat -c %s "$HS_MNT$i")" ] || echo "not whole: $i" >>"$HS_TMP/not-whole"
     done
-    # The machine may take a page back at any time: not all of them at once.
+    # The machine may reclaim a page at any time, so not all pages need to be resident at once.
     [ "$(cat "$HS_TMP/not-whole" 2>/dev/null | wc -l)" -le 4 ]
     run -0 hs refresh
     [[ $output == "0 files changed,"*"nothing to do." ]]
 }
 
-# metadata: ranges of the filesystem's blocks in the pack
+# metadata: prints the ranges of the filesystem's blocks in the pack
 metadata() {
     hs show --json=short "$HS_STATE/boot.pack" --limit=0 | jq '[.. | .n_metadata? // empty] | max'
 }
@@ -108,7 +109,7 @@ metadata() {
 @test "an upgrade of 500 packages costs one refresh" {
     hs_filesystem ext4 256
     local i name all=() names=()
-    # Numbers are versions: these are called in letters.
+    # Numbers count as versions, so these names consist of letters.
     mapfile -t names < <(seq 500 | tr 0-9 a-j)
     for name in "${names[@]}"; do
         new "/usr/bin/$name" 8000
@@ -116,8 +117,8 @@ metadata() {
         all+=("/usr/bin/$name" "/usr/lib/lib$name.so.1.2")
     done
     learned "${all[@]}"
-    # Every program is another file, every library has another name, and one package in ten is
-    # gone. The first is the application that reads them all.
+    # Every program is another file, every library has another name, and one package in ten is gone.
+    # The first path is the application that reads them all.
     for ((i = 0; i < 500; i++)); do
         name=${names[i]}
         rm "$HS_MNT/usr/lib/lib$name.so.1.2"
@@ -140,21 +141,21 @@ metadata() {
     [[ $output == "0 files changed, "* ]]
 }
 
-@test "metadata of files that came after the last session is in the pack, beside what was recorded" {
+@test "metadata of files that came after the last session is in the pack, in addition to the recorded metadata" {
     hs_filesystem ext4 64
     new /bin/app
     new /data/a
     mkdir -p -m 700 "$HS_STATE/traces"
     sync -f "$HS_MNT"
-    # Recorded by cachestat: one block, far from all others.
-    "$BATS_TEST_DIRNAME/make-trace" "$HS_MNT" "$HS_LOOP" boot $(($(date +%s) + 60)) /bin/app /data/a | # counts as of now
+    # As cachestat has recorded it: one block, far from all others.
+    "$BATS_TEST_DIRNAME/make-trace" "$HS_MNT" "$HS_LOOP" boot $(($(date +%s) + 60)) /bin/app /data/a | # = now
         jq -c '.volumes[0] += {"metadata_source": "cachestat", "metadata": [60817408, 4096]}' \
             >"$HS_STATE/traces/20260101T000000-boot.json"
     hs learn --quiet
     hs plan --quiet
     metadata
     [ "$(metadata)" -eq 1 ]
-    # Both were there when it was learned; now one is replaced.
+    # Both existed when the model was learned; now one is replaced.
     new /data/a
     sync -f "$HS_MNT"
     hs refresh --quiet
@@ -163,7 +164,7 @@ metadata() {
     nothing_skipped
 }
 
-@test "what is only not mounted is not gone" {
+@test "a file whose filesystem is not mounted is not taken for a removed one" {
     hs_filesystem ext4 64
     new /bin/app
     new /opt/tool/a
@@ -172,14 +173,14 @@ metadata() {
     mkdir -p "$HS_MNT/home/user"
     new /home/user/.profile
     learned /bin/app /opt/tool/a /srv/a /srv/b /home/user/.profile
-    # As the mount points look when their filesystems are not there.
+    # The mount points look as they do without their filesystems.
     rm -r "$HS_MNT"/opt/tool "$HS_MNT/home/user" "$HS_MNT/srv/b"
     run -0 hs refresh --json=short
     jq -e '.n_gone == 1 and .n_unknown == 2 and .planned' <<<"$output"
     planned >"$HS_TMP/planned"
     ! grep -q -e tool -e profile -e /srv/b "$HS_TMP/planned" || false
     nothing_skipped
-    # They come back, and all is as it was.
+    # The filesystems come back, and everything is as before.
     new /opt/tool/a
     mkdir -p "$HS_MNT/home/user"
     new /home/user/.profile
@@ -201,9 +202,10 @@ metadata() {
     [ "$(<"$HS_STATE/model.json")" = '{' ]
 }
 
-# --- where /var is mounted late ---------------------------------------------------------------------------------
+# --- /var is mounted late
+# ---------------------------------------------------------------------------------
 
-@test "what packages left to be done is done once" {
+@test "a request of a package manager is carried out once" {
     hs_filesystem ext4 64
     new /usr/bin/app
     learned /usr/bin/app
@@ -214,13 +216,13 @@ metadata() {
     run -0 hs refresh
     [[ $output == "1 files changed"*"packs planned again." ]]
     [ ! -e "$HS_STATE/refresh-wanted" ]
-    # Nothing had changed: it is done all the same.
+    # Nothing has changed, but the pack is planned all the same.
     : >"$HS_STATE/refresh-wanted"
     hs refresh --quiet
     [ ! -e "$HS_STATE/refresh-wanted" ]
 }
 
-@test "nothing learned yet: packs of what is shipped are planned anew" {
+@test "nothing learned yet: packs from the shipped model are planned again" {
     hs_filesystem ext4 64
     new /usr/bin/app 40000
     learned /usr/bin/app
@@ -236,28 +238,28 @@ metadata() {
     nothing_skipped
 }
 
-@test "a copy of the boot pack for early boot, only where the state is on another filesystem" {
+@test "a copy of the boot pack for early boot, only if the state is on another filesystem" {
     hs_filesystem ext4 64
     new /bin/app
     new /data/a
     local root=$HS_TMP/system copy=$HS_TMP/system/etc/headstart/boot.pack
     mkdir -p "$root/etc"
     export HEADSTART_SYSTEM_ROOT=$root
-    # The state beside the root: none.
+    # The state is on the root filesystem, so there is no copy.
     learned /bin/app /data/a
     [ -s "$HS_STATE/boot.pack" ]
     [ ! -e "$root/etc/headstart" ]
-    # On a filesystem of its own, as /var is on some machines.
+    # The state is on a filesystem of its own, as /var is on some machines.
     mv "$HS_STATE" "$HS_MNT/state"
     HS_STATE=$HS_MNT/state
     hs plan --quiet
     cmp "$HS_STATE/boot.pack" "$copy"
     [ "$(stat -c %a "$copy")" = 600 ]
-    # The one that is there is replayed: the first, or else the copy.
+    # The first of the two packs that exists is replayed, and the copy is the second.
     run -0 "$HEADSTART_REPLAY" --root="$HS_MNT" --force --wait --json "$HS_TMP/nowhere/boot.pack" "$copy"
     jq -e '.files == 2' <<<"$output"
     run -1 "$HEADSTART_REPLAY" --root="$HS_MNT" --force --wait "$HS_TMP/nowhere" "$HS_TMP/nowhere2"
-    # A boot that is recorded anew must not find it, for early boot cannot see the flag.
+    # A boot that is recorded again must not find the copy, because early boot cannot see the flag.
     hs rerecord --quiet --stage=login
     [ -e "$copy" ]
     hs rerecord --quiet

@@ -16,7 +16,7 @@ teardown() {
     hs_teardown
 }
 
-# fill DIRECTORY: some hundred files in some dozen directories, one of them large
+# fill DIRECTORY: makes some hundred files in some dozen directories, one of them large
 fill() {
     local i k
     for ((i = 0; i < 24; i++)); do
@@ -29,7 +29,7 @@ fill() {
     sync -f "$1"
 }
 
-# make_pack [OPTION…]: of all that is mounted at HS_MNT; into PACK
+# make_pack [OPTION…]: makes PACK of everything that is mounted at HS_MNT
 make_pack() {
     find "$HS_MNT" \( -type f -o -type d \) -not -name lost+found | sort |
         "$MKPACK" "$@" "$PACK" "$HS_MNT"
@@ -39,17 +39,18 @@ replay() {
     "$HEADSTART_REPLAY" --root="$HS_MNT" "$@"
 }
 
-# replayed KEY: a number of the JSON result
+# replayed KEY: prints a number of the JSON result
 replayed() {
     jq -er "$1" <<<"$output"
 }
 
-# Bytes of the file that are in memory
+# Prints how many bytes of the file are in memory
 resident() {
     fincore --noheadings --bytes --output RES "$1"
 }
 
-# cold_replay FILE BYTES [OPTION…]: from cold caches, so much of the file is in memory afterwards
+# cold_replay FILE BYTES [OPTION…]: replays with cold caches; this many bytes of the file are in
+# memory afterwards
 cold_replay() {
     local file=$1 bytes=$2
     shift 2
@@ -58,7 +59,7 @@ cold_replay() {
     [ "$(resident "$file")" -ge "$bytes" ]
 }
 
-# bad REASON: one line, status 1
+# bad REASON: checks for one line and status 1
 bad() {
     run --separate-stderr replay "$PACK"
     echo "$stderr"
@@ -68,16 +69,16 @@ bad() {
     [[ $stderr == *"$1"* ]]
 }
 
-# --- what it is ------------------------------------------------------------------------------------
+# --- basic behaviour ------------------------------------------------------------------------------
 
-@test "an empty pack is replayed, in no time and with one line" {
+@test "an empty pack is replayed at once and with one line" {
     "$MKPACK" "$PACK" </dev/null
     run -0 replay --wait "$PACK"
     [ "${#lines[@]}" -eq 1 ]
     [[ $output == *"0 metadata ranges (0B), 0 files, 0 data ranges (0B) resident in"*"; skipped 0" ]]
 }
 
-# settled COMMAND…: it waits for a quiet second and then reads everything
+# settled COMMAND…: checks that replay waits for a quiet second and then reads everything
 settled() {
     cold_replay "$HS_MNT/file" 300000 --policy=idle --settle=1min
     [ "$(replayed .resident)" = true ]
@@ -89,13 +90,13 @@ settled() {
     sync -f "$HS_MNT"
     make_pack --metadata
     hs_attempts settled
-    # A login has begun: nobody waits for quiet.
+    # A login has begun, so replay does not wait for a quiet disk.
     hs_attempts cold_replay "$HS_MNT/file" 300000 --policy=idle --hurry --settle=5min
     run -2 "$HEADSTART_REPLAY" --settle=soon "$PACK"
     run -2 "$HEADSTART_REPLAY" --settle=1h "$PACK"
 }
 
-@test "usage: what is wrong is said, with status 2" {
+@test "usage: each error is reported, with status 2" {
     run -2 --separate-stderr "$HEADSTART_REPLAY"
     [[ $stderr == *"no pack given"* ]]
     run -2 "$HEADSTART_REPLAY" --policy=fast a
@@ -126,7 +127,8 @@ replay_and_walk() {
     [ $walked -le 3 ] && [ $(($(hs_reads) - before)) -le 6 ]
 }
 
-# after_replay FSTYPE: everything is resident, and walking the tree reads next to nothing
+# after_replay FSTYPE: checks that everything is resident, and that walking the tree reads next to
+# nothing
 after_replay() {
     local before
     hs_filesystem "$1" 400
@@ -135,7 +137,7 @@ after_replay() {
     hs_cold
     before=$(hs_reads)
     walk
-    # It would have been seen.
+    # The check would have seen it.
     [ $(($(hs_reads) - before)) -ge 10 ]
     hs_attempts replay_and_walk
     echo "$output"
@@ -183,12 +185,12 @@ replay_large() {
     before=$(hs_reads)
     run -0 replay --wait "$PACK"
     echo "$output, $(($(hs_reads) - before)) requests"
-    # 40 MiB in requests of max_sectors_kb, and what opening reads; not 10,240 pages one by one.
+    # 40 MiB in requests of max_sectors_kb, and the reads of opening; not 10,240 pages one by one.
     [ $(($(hs_reads) - before)) -le $((40960 / $(<"$1/max_sectors_kb") * 2 + 60)) ] || return
     [ "$(resident "$HS_MNT/large")" -eq 41943040 ]
 }
 
-@test "a large range is asked for in a few large requests, whatever read_ahead_kb says" {
+@test "a large range is read in a few large requests, whatever read_ahead_kb is" {
     local queue
     hs_filesystem ext4 100
     head -c 41943040 /dev/urandom >"$HS_MNT/large"
@@ -280,7 +282,7 @@ replay_subvolume() {
     assert_one_error_line "$stderr"
 }
 
-@test "covered by another mount, a filesystem is not taken for it" {
+@test "a filesystem that another mount covers is not mistaken for that one" {
     hs_filesystem ext4 100
     head -c 100000 /dev/urandom >"$HS_MNT/file"
     make_pack --metadata
@@ -331,7 +333,7 @@ replay_subvolume() {
     cd /
     mount --bind "$HS_MNT/kept" "$HS_MNT/covered"
     hs_defer umount "$HS_MNT/covered"
-    # Whoever opens the FIFO lets this writer go.
+    # An open of the FIFO by any process would wake this writer.
     (
         : >"$HS_MNT/fifo"
         touch "$HS_TMP/opened"
@@ -351,12 +353,12 @@ replay_subvolume() {
     [ "$(replayed .skipped.replaced)" -eq 2 ]
     [ ! -e "$HS_TMP/opened" ]
     kill -0 $writer
-    # Opened for reading, beside the pack: mount points and kept.
+    # Besides the pack, only mount points and `kept` are opened for reading.
     ! grep -v O_PATH "$trace" | grep -E 'open(at2?)?\(.*(fifo|device|socket|symlink|loop|directory|replaced|grown|behind|wasdir|covered)>$' || false
     grep -v O_PATH "$trace" | grep -qE 'open(at2?)?\(.*kept>$'
 }
 
-@test "without capabilities: what may not be opened is counted" {
+@test "without capabilities: files that may not be opened are counted" {
     need_command setpriv
     hs_filesystem ext4 100
     head -c 20000 /dev/urandom >"$HS_MNT/mine"
@@ -377,7 +379,8 @@ replay_subvolume() {
     [ "$(resident "$HS_MNT/secret")" -eq 0 ]
 }
 
-# --- packs that are none -----------------------------------------------------------------------------
+# --- bad packs
+# ----------------------------------------------------------------------------------------
 
 @test "a missing, empty, foreign, truncated, flipped or newer pack, or none at all: one line, status 1" {
     local good=$HS_TMP/good
@@ -406,14 +409,15 @@ replay_subvolume() {
     bad "larger than a pack may be"
 }
 
-# --- sessions in which nothing is done ----------------------------------------------------------------
+# --- sessions without replay
+# ---------------------------------------------------------------------------
 
-@test "a control session replays nothing, says so, and writes it down" {
+@test "a control session replays nothing, and reports that" {
     "$MKPACK" --control=1 "$PACK" </dev/null
     run -0 replay --status="$HS_TMP/new/directory/status.json" "$PACK"
     [[ $output == *"nothing replayed: a control session" ]]
     [ "$(jq -r .outcome "$HS_TMP/new/directory/status.json")" = control ]
-    # Asked for, it is an order.
+    # An explicit policy overrides this.
     run -0 replay --policy=idle "$PACK"
     [[ $output == *"skipped 0" ]]
     run -0 replay --force "$PACK"
@@ -450,7 +454,8 @@ replay_subvolume() {
     [[ $output == *"nothing replayed: the policy is off" ]]
 }
 
-# --- what it says -------------------------------------------------------------------------------------
+# --- reports
+# ------------------------------------------------------------------------------------------
 
 @test "the dry run prints the operations in their order and reads nothing" {
     local before
@@ -462,7 +467,7 @@ replay_subvolume() {
     run -0 replay --dry-run "$PACK"
     [[ ${lines[-1]} == *"would be read; skipped 0" ]]
     [ "$(grep -c ^open <<<"$output")" -eq 510 ]
-    # kind by kind; inodes rise, places rise
+    # sorted by kind; inodes rise, places rise
     [ "$(cut -d' ' -f1 <<<"$output" | grep -E '^(metadata|open|data)$' | uniq | tr '\n' ' ')" = "metadata open data " ]
     grep ^open <<<"$output" | sed 's/.*#\([0-9]*\).*/\1/' | sort -nc
     grep ^data <<<"$output" | sed 's/.*@\([0-9]*\).*/\1/' | sort -nc
@@ -472,7 +477,7 @@ replay_subvolume() {
     jq -es '.[-1].outcome == "dry-run"' <<<"$output"
 }
 
-@test "names are bytes: the JSON stays JSON" {
+@test "file names are bytes, and the JSON stays valid" {
     hs_filesystem ext4 100
     echo x >"$HS_MNT/$(printf 'a"b\\c\n\xff%%')" || true
     printf '%s\n' "$HS_MNT" | "$MKPACK" "$PACK" "$HS_MNT"
@@ -492,7 +497,8 @@ replay_subvolume() {
 
 # --- a disk that hangs ---------------------------------------------------------------------------------
 
-# hung_disk: an ext4 on a disk whose server can be stopped; PACK names what lies on it. Sets DISKSIM.
+# hung_disk: makes an ext4 on a disk whose server can be stopped; PACK contains its files. Sets
+# DISKSIM.
 hung_disk() {
     hs_simulated_disk ssd off 64
     fill_some
@@ -508,7 +514,7 @@ fill_some() {
     sync -f "$HS_MNT"
 }
 
-# listen: a notification socket; what comes is in HS_TMP/notified
+# listen: opens a notification socket, whose messages go to HS_TMP/notified
 listen() {
     NOTIFY_SOCKET=$HS_TMP/notify
     python3 -c '
@@ -528,17 +534,17 @@ notified() {
     grep -qx "$1" "$HS_TMP/notified" 2>/dev/null
 }
 
-# end PID: if it is still there
+# end PID: kills it if it still runs
 end() {
     kill "$1" 2>/dev/null || true
 }
 
-# waits N: so often it has begun to wait for a mount
+# waits N: checks how often it has begun to wait for a mount
 waits() {
     [ "$(grep -c "not mounted yet" "$HS_TMP/notified")" -eq "$1" ]
 }
 
-@test "--mount-wait: what is mounted later is read then, once, and the rest is not waited for" {
+@test "--mount-wait: filesystems that are mounted later are then read, once; the others are not waited for" {
     local pid
     listen
     hs_filesystem ext4 100
@@ -552,9 +558,9 @@ waits() {
     hs_defer end $pid
     hs_wait 10 notified "STATUS=Waiting for filesystems that are not mounted yet"
     notified READY=1
-    # The recorder can tell that it runs.
+    # The recorder can see that it runs.
     jq -e '.outcome == "running" and .policy == "concurrent"' "$HS_TMP/status.json"
-    # Something else is not what it waits for; nor is a login, which only hurries it.
+    # Another mount does not end the wait; nor does a login, which only makes replay hurry.
     mkdir "$HS_TMP/other"
     mount -t tmpfs none "$HS_TMP/other"
     hs_defer umount "$HS_TMP/other"
@@ -562,7 +568,7 @@ waits() {
     kill -0 $pid
     [ ! -s "$HS_TMP/result" ]
     hs_mount "$HS_LOOP"
-    # Nothing is missing any more: it ends by itself.
+    # Nothing is missing any more, so it ends by itself.
     wait $pid
     output=$(<"$HS_TMP/result")
     echo "$output"
@@ -579,7 +585,7 @@ waits() {
     hs_filesystem ext4 100
     fill_some
     make_pack --metadata --policy=concurrent
-    # All is there: nothing is waited for.
+    # Everything is mounted, so there is no wait.
     run -0 replay --json --mount-wait=5min "$PACK"
     [ "$(replayed .files)" -eq 21 ]
     hs_umount "$HS_MNT"
@@ -591,7 +597,7 @@ waits() {
     pid=$!
     hs_defer end $pid
     hs_wait 10 notified "STATUS=Waiting for filesystems that are not mounted yet"
-    # Another filesystem takes its place: it is looked at once, and the wait goes on.
+    # Another filesystem takes its place. Replay checks it once, and the wait continues.
     mkfs.ext4 -q -F -U random "$HS_LOOP"
     hs_mount "$HS_LOOP"
     hs_wait 10 notified "STATUS=Replaying what has been mounted"
@@ -618,7 +624,7 @@ waits() {
     [[ $output == *resident* ]]
 }
 
-@test "gate: ready at the deadline though the disk hangs; the sweep goes on when it is back" {
+@test "gate: ready at the deadline although the disk hangs; the sweep continues when it is back" {
     hung_disk --policy=gate --deadline=200000
     listen
     kill -STOP $DISKSIM
@@ -636,7 +642,7 @@ waits() {
     [ "$(replayed '.skipped | length')" -eq 0 ]
 }
 
-@test "a pack that hangs holds nothing up for long, and is replayed when it can be read" {
+@test "a pack that hangs delays nothing for long, and is replayed when it can be read" {
     hung_disk --policy=gate --deadline=60000000
     listen
     cp "$PACK" "$HS_MNT/pack"
@@ -648,7 +654,7 @@ waits() {
     local pid=$!
     hs_wait 10 notified READY=1
     notified "STATUS=Waiting for the disk"
-    # A login begins: kept until there is something to hurry.
+    # A login begins. The signal is kept until there is something to hurry.
     kill -USR1 $pid
     kill -CONT $DISKSIM
     wait $pid
@@ -659,7 +665,7 @@ waits() {
     ! notified STATUS=Sweeping || false
 }
 
-@test "other policies are ready at once, though the disk hangs" {
+@test "other policies are ready at once, although the disk hangs" {
     hung_disk --policy=concurrent
     listen
     kill -STOP $DISKSIM
@@ -671,7 +677,7 @@ waits() {
     wait $pid
 }
 
-@test "--timeout: the summary comes then, though the disk hangs" {
+@test "--timeout: the summary comes then, although the disk hangs" {
     hung_disk
     kill -STOP $DISKSIM
     hs_defer kill -CONT $DISKSIM
@@ -689,7 +695,7 @@ waits() {
     run -2 replay --timeout=0 "$PACK"
 }
 
-@test "SIGTERM: the summary comes at once, though the disk hangs" {
+@test "SIGTERM: the summary comes at once, although the disk hangs" {
     hung_disk
     listen
     kill -STOP $DISKSIM
@@ -698,7 +704,7 @@ waits() {
         >"$HS_TMP/result" 3>&- &
     local pid=$!
     hs_wait 10 notified READY=1
-    # A login begins: nothing breaks.
+    # A login begins, without any effect.
     kill -USR1 $pid
     kill -TERM $pid
     hs_wait 10 grep -q stopped "$HS_TMP/status.json"
@@ -706,12 +712,12 @@ waits() {
     echo "$output"
     [ "$(replayed .outcome)" = stopped ]
     jq -e '.outcome == "stopped"' "$HS_TMP/result"
-    # Threads that hang in the kernel are gone when it lets go of them.
+    # Threads that hang in the kernel end when the kernel releases them.
     kill -CONT $DISKSIM
     wait $pid
 }
 
-@test "a copy of the filesystem, with its UUID and a shorter mount point, is not taken for it" {
+@test "a copy of the filesystem, with its UUID and a shorter mount point, is not mistaken for it" {
     local uuid=3f2b6a1e-0000-4000-8000-000000000002 name
     for name in where-it-was c; do
         truncate -s 64M "$HS_TMP/$name.image"
@@ -727,7 +733,7 @@ waits() {
     hs_mount "$HS_LOOP" "$HS_TMP/c"
     run -0 "$HEADSTART_REPLAY" --dry-run --json "$PACK"
     [ "$(head -n 1 <<<"$output" | jq -r .filesystem)" = "$HS_TMP/where-it-was" ]
-    # Where the original is not mounted, its UUID says which filesystem is meant.
+    # If the original is not mounted, the UUID identifies the filesystem.
     hs_umount "$HS_TMP/where-it-was"
     run -0 "$HEADSTART_REPLAY" --dry-run --json "$PACK"
     [ "$(head -n 1 <<<"$output" | jq -r .filesystem)" = "$HS_TMP/c" ]

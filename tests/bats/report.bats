@@ -15,7 +15,8 @@ teardown() {
     hs_teardown
 }
 
-# hostile STAGE [FLAG…] >TRACE: a trace of files and applications with hostile names, one a second.
+# hostile STAGE [FLAG…] >TRACE: prints a trace of files and applications with hostile names, one per
+# second.
 hostile() {
     python3 - "$@" <<'END'
 import json, sys
@@ -55,11 +56,11 @@ END
     run -0 hs plot "$HS_STATE/traces/20251009T085320-boot.json" -o "$HS_TMP/plot.svg"
     [ -z "$output" ]
     xmllint --noout "$HS_TMP/plot.svg"
-    # It names applications.
+    # The picture names applications.
     [ "$(stat -c %a "$HS_TMP/plot.svg")" = 600 ]
 }
 
-@test "plot: what cannot be drawn costs one clear line" {
+@test "plot: a trace that cannot be drawn costs one clear line" {
     refused 1 "no trace of a boot" plot boot
     refused 2 "no such stage: 'lunch'" plot lunch
     refused 1 "/nowhere/trace.json" plot /nowhere/trace.json

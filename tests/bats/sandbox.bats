@@ -1,7 +1,6 @@
-# SPDX-License-Identifier: LGPL-2.1-or-later
-# The units' sandboxes by use: each program runs through its functions with no more capabilities than its
-# unit has, and dies at the first system call that the unit denies. Where systemd runs, the unit answers
-# such a call with ENOSYS.
+# SPDX-License-Identifier: LGPL-2.1-or-later The units' sandboxes by use: each program runs through
+# its functions with no more capabilities than its unit has, and dies at the first system call that
+# the unit denies. Under systemd, the unit answers such a call with ENOSYS.
 
 load helpers
 bats_require_minimum_version 1.5.0
@@ -17,12 +16,12 @@ teardown() {
     hs_teardown
 }
 
-# directive UNIT KEY: its values, one a line.
+# directive UNIT KEY: prints its values, one per line.
 directive() {
     sed -n "s/^$2=//p" "$HS_BUILD/units/headstart-$1.service"
 }
 
-# group NAME: the calls of a group of systemd's, groups within it included.
+# group NAME: prints the calls of one of systemd's groups, including the groups within it.
 group() {
     local call
     systemd-analyze syscall-filter "@$1" | sed 's/\x1b\[[0-9;]*m//g; s/^ *//; /^#/d; /^$/d' |
@@ -34,7 +33,7 @@ group() {
         done
 }
 
-# denied UNIT: the names of the calls that the unit denies, as systemd.exec(5) adds up the lines.
+# denied UNIT: prints the names of the calls that the unit denies, added up as in systemd.exec(5).
 denied() {
     local line word deny call
     local -A set=()
@@ -50,7 +49,7 @@ denied() {
     printf '%s\n' "${!set[@]}" | sort
 }
 
-# numbers <NAMES: their numbers on this architecture; a name that the headers lack has none.
+# numbers <NAMES: prints their numbers on this architecture, without names that the headers lack.
 numbers() {
     ${CC:-cc} -E -dM -include sys/syscall.h - </dev/null |
         sed -n 's/^#define __NR_\([a-z0-9_]*\) \([0-9]*\)$/\1 \2/p' | sort >"$HS_TMP/known-numbers"
@@ -72,7 +71,7 @@ END
     SANDBOX=$HS_TMP/sandbox-$1
 }
 
-# A filesystem with files of root's and of a user's own, and traces of a boot and of the user's login.
+# A filesystem with files of root and of a user, and traces of a boot and of the user's login.
 populate() {
     hs_filesystem ext4 64
     mkdir -p "$HS_MNT/usr/bin" "$HS_MNT/home/user/private" "$HS_STATE/traces"
@@ -93,14 +92,15 @@ populate() {
     chmod -R go= "$HS_STATE"
 }
 
-# background [WRAPPER]: what the units of learn, plan and refresh run; prints files of each pack.
+# background [WRAPPER]: runs what the units of learn, plan and refresh run; prints the files of each
+# pack.
 background() {
     rm -f "$HS_STATE"/*.pack "$HS_STATE/model.json" "$HS_STATE/devices.json"
     "$@" "$HEADSTART" --state="$HS_STATE" --root="$HS_MNT" --quiet learn
     "$@" "$HEADSTART" --state="$HS_STATE" --root="$HS_MNT" --quiet plan --if-changed
     : >"$HS_STATE/refresh-wanted"
     "$@" "$HEADSTART" --state="$HS_STATE" --root="$HS_MNT" --quiet refresh
-    # A measurement that dies in the sandbox leaves the packs as they are.
+    # A measurement that is killed in the sandbox leaves the packs as they are.
     jq -c '[.devices[].samples.far.usec | length > 0]' "$HS_STATE/devices.json"
     local pack
     for pack in "$HS_STATE"/*.pack; do
@@ -108,7 +108,7 @@ background() {
     done
 }
 
-@test "the filter denies what an attacker would want, in every unit" {
+@test "the filter of every unit denies the calls that an attacker needs" {
     local u call
     for u in record replay-boot replay-login replay-user@ learn plan refresh; do
         denied "$u" >"$HS_TMP/names"
@@ -134,7 +134,7 @@ background() {
     [[ $output == *"Seccomp:"*2* ]]
 }
 
-@test "learn, plan and refresh: the sandbox takes nothing that they use" {
+@test "learn, plan and refresh: the sandbox allows everything that they use" {
     populate
     local u expected
     expected=$(background)
@@ -145,7 +145,7 @@ background() {
     done
 }
 
-@test "learn, plan and refresh: no capability that they could do without" {
+@test "learn, plan and refresh: they need every capability that they have" {
     populate
     local u cap other left caps expected
     expected=$(background)
@@ -163,7 +163,7 @@ background() {
     done
 }
 
-@test "replay: the sandbox takes nothing that it uses, with any policy" {
+@test "replay: the sandbox allows everything that it uses, with any policy" {
     populate
     "$HEADSTART" --state="$HS_STATE" --root="$HS_MNT" --quiet learn
     local u policy
@@ -205,14 +205,14 @@ recorder_tests() {
     run ! grep -q '# skip' <<<"$output"
 }
 
-@test "the recorder: the sandbox takes nothing that recording uses" {
+@test "the recorder: the sandbox allows everything that recording uses" {
     recorder_tests record.bats '^(applications: ELF|xfs, btrfs and|metadata by cachestat|resident ranges are|a filesystem that is mounted later)' 5
 }
 
-@test "the recorder: the sandbox takes nothing that the session cycle uses" {
-    recorder_tests session.bats '^(what follows is read ahead at once|what was learned is saved)' 2
+@test "the recorder: the sandbox allows everything that the session cycle uses" {
+    recorder_tests session.bats '^(the following application is read ahead at once|learned chains are saved)' 2
 }
 
-@test "the recorder: the sandbox takes nothing that following logind and systemd uses" {
-    recorder_tests stages.bats '^(boot, pause, login|logind restarts|what is read between the mount)' 3
+@test "the recorder: the sandbox allows everything that following logind and systemd uses" {
+    recorder_tests stages.bats '^(boot, pause, login|logind restarts|files that are read between the mount)' 3
 }

@@ -9,7 +9,7 @@ setup() {
     need_binary "$HEADSTARTD" "$HEADSTART"
     need_command jq fincore
     HS_RUN=$HS_TMP/run
-    hs_filesystem ext4 64 -b 4096 # as any larger one has it: a page is there or not
+    hs_filesystem ext4 64 -b 4096 # the page is there or not, as in any larger file
     populate
 }
 
@@ -35,7 +35,7 @@ session_config() {
     } >"$HS_MNT/etc/headstart/headstart.conf"
 }
 
-# session_start: sets DAEMON; returns when it records. The session is SESSION_UID's, if that
+# session_start: sets DAEMON; returns when it records. The session is that of SESSION_UID, if that
 # is set.
 session_start() {
     rm -f "$HS_RUN/session.json"
@@ -55,8 +55,8 @@ session_stop() {
     [ "$status" -eq 0 ]
 }
 
-# Makes the daemon write its state; sets DUMP, the file. Until the daemon has blocked SIGUSR2, the signal
-# would kill it: then dump fails and sends nothing.
+# Makes the daemon write its state, and sets DUMP to that file. Until the daemon has blocked
+# SIGUSR2, the signal would kill it. In that case dump fails and sends no signal.
 dump() {
     local blocked
     blocked=$(sed -n 's/^SigBlk:\s*//p' "/proc/$DAEMON/status")
@@ -67,7 +67,7 @@ dump() {
     hs_wait 5 test -s "$DUMP"
 }
 
-# dumped JQ-EXPRESSION: whether it is true of a new dump.
+# dumped JQ-EXPRESSION: checks that it is true of a new dump.
 dumped() {
     dump && jq -e "$1" "$DUMP" >/dev/null
 }
@@ -77,7 +77,7 @@ as_user() {
     chroot --userspec="${SESSION_UID:-0}:${SESSION_UID:-0}" "$HS_MNT" "$@"
 }
 
-# A habit: first, then second. Returns when the daemon has seen both start and exit.
+# The habit is: first, then second. Returns when the daemon has seen both start and exit.
 habit() {
     as_user /bin/first /data/a >/dev/null
     hs_wait 5 dumped '.n_learned >= 2'
@@ -85,7 +85,7 @@ habit() {
     hs_wait 5 dumped '.n_learned >= 4'
 }
 
-# learned [SESSIONS]: runs so many sessions with that habit and learns their traces.
+# learned [SESSIONS]: runs this many sessions with that habit and learns their traces.
 learned() {
     local i
     for ((i = 0; i < ${1:-3}; i++)); do
@@ -96,7 +96,7 @@ learned() {
     "$HEADSTART" --state="$HS_STATE" learn --quiet
 }
 
-# resident FILE…: whether all pages of each are in memory.
+# resident FILE…: checks that all pages of each are in memory.
 resident() {
     local f
     for f; do
@@ -113,9 +113,9 @@ not_resident() {
     [ "$(fincore --bytes --noheadings --output RES "$HS_MNT/$1" | tr -d ' ')" -eq 0 ]
 }
 
-@test "what follows is read ahead at once when an application starts" {
+@test "the following application is read ahead at once when an application starts" {
     learned
-    # Only the first cycle comes without a start.
+    # Only the first cycle comes without a start of an application.
     session_config MinSize=0 Cycle=1h
     session_start
     hs_wait 30 dumped '.n_decisions >= 1 and .prefetch.working == 0'
@@ -132,7 +132,7 @@ not_resident() {
         jq -e '.flags | index("replayed")'
 }
 
-@test "a user's session reads only what that user or root owns, whoever used it" {
+@test "a user's session reads only files that this user or root owns, whoever used them" {
     SESSION_UID=1000
     learned
     chown 1001 "$HS_MNT/data/b/1"
@@ -143,7 +143,7 @@ not_resident() {
     session_start
     as_user /bin/first /data/a >/dev/null
     hs_wait 30 resident bin/second data/b/3 data/b/sub/4
-    # Later decisions leave out what was refused: it takes no share of the budget.
+    # Later decisions leave the refused file out, so it takes no share of the budget.
     hs_wait 10 dumped '.n_refused == 3 and (.requests | any(.path == "/data/b/3"))'
     jq -e '.requests | all(.path | IN("/data/b/1", "/data/b/2", "/data/b/sub") | not)' "$DUMP"
     hs_wait 30 idle
@@ -153,7 +153,7 @@ not_resident() {
     session_stop
 }
 
-@test "a directory in which nothing is found is read ahead, too" {
+@test "a directory in which lookups fail is read ahead, too" {
     local i size at
     need_binary "$HS_BUILD/tests/tools/tool-residency"
     mkdir "$HS_MNT/data/c"
@@ -180,21 +180,21 @@ not_resident() {
     chroot "$HS_MNT" /bin/first /data/a >/dev/null
     hs_wait 10 dumped ".requests | any(.kind == \"metadata\" and .offset <= $at and .offset + .length >= $((at + size)))"
     hs_wait 30 block_resident "$at" "$size"
-    # Nobody has opened the directory: no other request reads it.
+    # No application has opened the directory, so no other request reads it.
     jq -e '.requests | all(.path | startswith("/data/c") | not)' "$DUMP"
     session_stop
 }
 
-# block_resident OFFSET LENGTH: of the device.
+# block_resident OFFSET LENGTH: checks a range of the device.
 block_resident() {
     [ "$("$HS_BUILD/tests/tools/tool-residency" "$HS_LOOP" "$1" "$2")" = "$2 bytes" ]
 }
 
-@test "what a new cycle interrupts is read in that cycle" {
+@test "requests that a new cycle interrupts are read in that cycle" {
     hs_umount "$HS_MNT"
     hs_simulated_disk sd on 256
     populate
-    # Reading takes two seconds, and there is a cycle every second.
+    # Reading takes two seconds, and a cycle begins every second.
     for i in 1 2 3; do head -c 26000000 /dev/urandom >"$HS_MNT/data/b/$i"; done
     learned 2
     hs_cold
@@ -227,8 +227,8 @@ drops() {
     awk '/^drop_/ { n += $2 } END { print n + 0 }' /proc/vmstat
 }
 
-# Whether the disk is not read for several cycles. If somebody drops caches meanwhile (tests run in
-# parallel), it measures again.
+# Checks whether the disk stays idle for several cycles. If another process drops caches meanwhile
+# (tests run in parallel), it measures again.
 steady() {
     local passes reads drops i
     for ((i = 0; i < 10; i++)); do
@@ -245,14 +245,14 @@ steady() {
     return 1
 }
 
-@test "a steady state reads nothing, and what was predicted needs no disk" {
+@test "a steady state reads nothing, and a predicted application needs no disk" {
     local reads
     need_binary "$HS_BUILD/tests/tools/tool-lock-files"
     # A directory of many blocks; the lookup of a file reads only some of them.
     # shellcheck disable=SC2046 # words
     ln -s -t "$HS_MNT/data/b/sub" $(seq -f /the-rather-long-name-of-an-entry-%g 1500)
     learned
-    # The kernel itself must not read either: it reads block bitmaps a second after mounting.
+    # The kernel must not read by itself either: it reads block bitmaps a second after mounting.
     sync -f "$HS_MNT"
     hs_umount "$HS_MNT"
     echo 3 >/proc/sys/vm/drop_caches
@@ -267,7 +267,7 @@ steady() {
     echo "reads of the second: $(($(hs_reads) - reads))"
     # Blocks of directories and inodes cannot be locked. Without the listing there are more than 30 reads.
     (($(hs_reads) - reads <= 8))
-    # It has exited and may start again: everything is requested still.
+    # The application has exited and may start again, so everything is still requested.
     hs_wait 30 idle "$(jq .prefetch.n_passes "$DUMP")"
     [ "$(jq '.requests | length' "$DUMP")" -gt 5 ]
     steady
@@ -283,7 +283,7 @@ steady() {
     hs_wait 10 dumped '.n_decisions >= 3'
     [ "$(jq .prefetch.read_bytes "$DUMP")" -eq 0 ]
     [ "$(jq -r .verdict "$DUMP")" = off ]
-    # SIGHUP reads the configuration again. What runs and what was learned stays.
+    # SIGHUP reads the configuration again. Running applications and learned chains stay.
     session_config MinSize=0 Cycle=1s Exclude=/data/b 'Exclude=!/data/b/2'
     kill -HUP "$DAEMON"
     hs_wait 30 resident bin/second data/b/2
@@ -293,12 +293,12 @@ steady() {
     session_stop
 }
 
-@test "what was learned is saved whole, restored exactly, and a bad model is set aside" {
+@test "learned chains are saved completely and restored exactly, and a bad model is set aside" {
     local sum
     learned 2
     [ "$(jq '.chains.names | length' "$HS_STATE/model.json")" -eq 2 ]
     [ -z "$(find "$HS_STATE" -maxdepth 1 -name 'model.json?*')" ]
-    # A session in which nothing starts changes nothing.
+    # A session without a start changes nothing.
     sum=$(sha256sum <"$HS_STATE/model.json")
     session_start
     hs_wait 10 dumped '.n_decisions >= 2'
@@ -316,13 +316,14 @@ steady() {
     [ "$(jq '.chains.names | length' "$HS_STATE/model.json")" -eq 2 ]
 }
 
-# limit_memory BYTES: headstartd gets at most so much (LimitDATA= of its service). Sets HS_LIMIT.
+# limit_memory BYTES: limits headstartd to this much memory (LimitDATA= of its service). Sets
+# HS_LIMIT.
 limit_memory() {
     need_memory_limits
     HS_LIMIT="prlimit --data=$1"
 }
 
-# many_files N BYTES: adds N files with paths of so many bytes to the model, opened once by user 1001.
+# many_files N BYTES: adds N files with paths of that length to the model, opened once by user 1001.
 many_files() {
     python3 - "$HS_STATE/model.json" "$1" "$2" <<'END'
 import json, sys
@@ -364,7 +365,7 @@ END
     hs_wait 30 resident bin/second data/b/1 data/b/2 data/b/3
     session_stop
     [ "$(grep -c 'too large for a session' "$HS_TMP/daemon.log")" -eq 1 ]
-    # What was learned in this session is saved all the same.
+    # The chains of this session are saved all the same.
     [ "$(jq '.chains.names | length' "$HS_STATE/model.json")" -eq 2 ]
 }
 
@@ -384,13 +385,13 @@ END
     [ ! -e "$HS_STATE/model.json.bad" ]
 }
 
-@test "what is forgotten does not come back out of memory" {
+@test "forgotten chains do not come back out of memory" {
     learned 2
     session_start
     habit
     "$HEADSTART" --state="$HS_STATE" forget --quiet
     [ ! -e "$HS_STATE/model.json" ]
-    # headstart forget makes systemd send it.
+    # headstart forget makes systemd send the signal.
     kill -HUP "$DAEMON"
     hs_wait 10 dumped '.n_learned == 0'
     session_stop
@@ -398,18 +399,18 @@ END
     [ ! -e "$HS_STATE/model.json" ] || jq -e '.chains.names == []' "$HS_STATE/model.json"
 }
 
-@test "what is forgotten does not come back by a save at that moment" {
+@test "forgotten chains do not come back by a save at that moment" {
     learned 2
     session_start
     habit
-    # As forget does, before it has sent SIGHUP. The daemon saves when it ends.
+    # The same state as after forget, but before it has sent SIGHUP. The daemon saves when it ends.
     rm "$HS_STATE/model.json"
     session_stop
     [ ! -e "$HS_STATE/model.json" ]
     [ "$(grep -c 'there is no model any more' "$HS_TMP/daemon.log")" -eq 1 ]
 }
 
-@test "what a path has become is not followed" {
+@test "a path that names something else now is not followed" {
     learned
     rm "$HS_MNT/data/b/1" "$HS_MNT/data/b/2"
     mkfifo "$HS_MNT/data/b/1"

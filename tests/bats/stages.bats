@@ -19,7 +19,7 @@ teardown() {
     hs_teardown
 }
 
-# Starts a bus that allows everything to everybody. Sets BUS.
+# Starts a bus that allows everything to every user. Sets BUS.
 bus_start() {
     cat >"$HS_TMP/bus.conf" <<END
 <busconfig><type>system</type><listen>unix:path=$HS_TMP/bus</listen><auth>EXTERNAL</auth>
@@ -33,9 +33,10 @@ END
     hs_wait 10 test -S "$HS_TMP/bus"
 }
 
-# Starts tool-fake-logind. It appears on the bus with `fake appear`.
+# Starts tool-fake-logind. tool-fake-logind appears on the bus after `fake appear`.
 fake_start() {
-    # bash unsets the variables of a coprocess when it reaps it: not those of the next one.
+    # bash unsets the variables of a coprocess when it reaps it, even if a next coprocess has set
+    # them.
     [ -z "${FAKE_IO_PID-}" ] || hs_kill "$FAKE_IO_PID"
     coproc FAKE_IO { exec "$FAKE" 2>"$HS_TMP/fake.log" 3>&-; }
     # shellcheck disable=SC2154 # set by coproc
@@ -66,7 +67,7 @@ recorder_start() {
 
 said() {
     grep -q -- "$1" "$NOTIFY" && return 0
-    # A recorder that has exited will not say it any more.
+    # A recorder that has exited will not report it any more.
     kill -0 "$RECORDER" 2>/dev/null || {
         echo "# headstartd has ended: $(cat "$HS_TMP/recorder.log")" >&2
         hs_wait() { return 1; }
@@ -104,7 +105,7 @@ open_file() {
     echo "$1" >"$HS_MNT/$1"
 }
 
-# is_in FILE STAGE: whether a trace of the stage contains the file.
+# is_in FILE STAGE: checks whether a trace of the stage contains the file.
 is_in() {
     local t
     for t in "$HS_STATE"/traces/*-"$2"*.json; do
@@ -167,7 +168,7 @@ uid_of() {
     run ! is_in in-boot login
     is_in in-session session
     run ! is_in in-login session
-    # The history has the boot and the login, not the session.
+    # The history contains the boot and the login, but not the session.
     run -0 "$HEADSTART" history --json=short --state="$HS_STATE"
     echo "$output"
     jq -e 'map(.stage) == ["boot", "login"]' <<<"$output"
@@ -197,7 +198,7 @@ uid_of() {
     fake appear
     recorder_start
     now_says "Recording boot, waiting for the end of the boot"
-    # As a killed writer leaves it.
+    # As a killed writer leaves the file.
     mkdir -p "$HS_STATE"
     printf '{"version":1,"sta' >"$HS_STATE/history.jsonl"
     fake finished
@@ -214,7 +215,7 @@ uid_of() {
         <<<"$output"
 }
 
-@test "a server: the default target ends the boot, ssh is a login, gone early it is dropped" {
+@test "a server: the default target ends the boot, ssh is a login, and a login that ends early is dropped" {
     bus_start
     fake_start
     fake appear
@@ -272,7 +273,7 @@ full avg10=0.00 avg60=0.00 avg300=0.00 total=0" >"$HS_MNT/proc/pressure/new"
     recorder_stop
 }
 
-@test "the bus is killed in the middle of a login, and of the next" {
+@test "the bus is killed in the middle of a login, and of the next one" {
     bus_start
     fake_start
     fake appear
@@ -309,7 +310,8 @@ full avg10=0.00 avg60=0.00 avg300=0.00 total=0" >"$HS_MNT/proc/pressure/new"
     [ "$(traces login)" -eq 2 ]
 }
 
-# session_of UID: the session cycle works for that user; -1: for all who are logged in.
+# session_of UID: checks that the session cycle works for that user; -1: for all users who are
+# logged in.
 session_of() {
     rm -f "$HS_RUN/session.json"
     kill -USR2 "$RECORDER"
@@ -338,7 +340,7 @@ session_of() {
     fake gone 1
     now_says "Waiting for a login"
     recorder_stop
-    # Traces are one user's each.
+    # Each trace belongs to one user.
     for t in "$HS_STATE"/traces/*-session*.json; do
         "$HEADSTART" show --json=short "$t" | jq .uid
     done | sort | uniq -c | sort -n >"$HS_TMP/uids"
@@ -381,7 +383,7 @@ a_boot() {
     hs_kill "$FAKE_IO_PID"
 }
 
-@test "userspace rebooted alone: the boot is marked as one from warm caches" {
+@test "a userspace reboot: the boot is marked as one from warm caches" {
     bus_start
     a_boot
     "$HEADSTART" show --json=short "$HS_STATE"/traces/*.json | jq -e '.flags == ["late"]'
@@ -439,7 +441,7 @@ a_boot() {
     fake gone 2
     now_says "Waiting for a login"
     recorder_stop
-    [ "$(traces boot)/$(traces login)/$(traces session)" = 0/1/1 ] # once all is done, the rest is recorded as ever
+    [ "$(traces boot)/$(traces login)/$(traces session)" = 0/1/1 ] # then all is recorded
 }
 
 @test "rerecord: a bad request is set aside, an old one is removed" {
@@ -474,7 +476,7 @@ has_traces() {
     [ "$(traces "$1")" -gt 0 ]
 }
 
-@test "what is read between the mount of the root and the start of headstartd is in the trace" {
+@test "files that are read between the mount of the root and the start of headstartd are in the trace" {
     need_binary "$HEADSTART_INIT"
     echo before >"$HS_MNT/before"
     echo after >"$HS_MNT/after"
@@ -493,8 +495,8 @@ has_traces() {
     [ ! -e "$HS_RUN/handover" ]
 }
 
-# from_store [NAME]: headstartd is executed with the descriptors that headstart-init left in the store of
-# systemd, and `before` is read in between. With NAME, all but the descriptor of that name.
+# from_store [NAME]: executes headstartd with the descriptors that headstart-init left in the store
+# of systemd, and reads `before` in between. With NAME, the descriptor of that name is missing.
 from_store() {
     cat >"$HS_TMP/from-store" <<END
 #!/usr/bin/python3
@@ -522,7 +524,7 @@ END
     rm -f "$HS_TMP/store"
 }
 
-@test "what systemd kept of an initrd's recording is taken over, and leaves its store" {
+@test "an initrd's recording that systemd kept is taken over, and removed from its store" {
     need_binary "$HEADSTART_INIT"
     echo before >"$HS_MNT/before"
     echo after >"$HS_MNT/after"
@@ -534,7 +536,7 @@ END
     grep -q '^FDSTOREREMOVE=1$' "$NOTIFY"
     grep -q '^FDNAME=headstart-fanotify$' "$NOTIFY"
     rm -r "$HS_STATE"
-    # A part of it is of no use, and one line says so.
+    # An incomplete set is useless, and one line reports it.
     from_store headstart-facts
     HEADSTARTD=$HS_TMP/from-store record_boot
     [ "$(grep -c "Cannot take over" "$HS_TMP/recorder.log")" -eq 1 ]
@@ -552,8 +554,8 @@ END
     run ! is_in before boot
 }
 
-# other_handover UID [BYTES]: a process of that user offers something else, or those bytes (Python), with a
-# descriptor.
+# other_handover UID [BYTES]: a process of that user offers something else, or those bytes (Python),
+# with a descriptor.
 other_handover() {
     mkdir -p "$HS_RUN"
     python3 -c '

@@ -13,12 +13,12 @@ teardown() {
     hs_teardown
 }
 
-@test "systemd-analyze verify finds nothing to say about the units" {
+@test "systemd-analyze verify finds no fault in the units" {
     need_command systemd-analyze
     local dir=$HS_TMP/units u
     mkdir "$dir"
     for u in "$HS_BUILD"/units/headstart-*.{service,timer,path}; do
-        # As if installed: the programs of the build tree.
+        # The units as installed, but with the programs of the build tree.
         sed -e "s|=\(+\?\)/[^ ]*/headstartd|=\1$HEADSTARTD|" \
             -e "s|=/[^ ]*/headstart-replay |=$HEADSTART_REPLAY |" \
             -e "s|=/[^ ]*/is-login |=/bin/true |" -e "s|=/[^ ]*/headstart |=$HEADSTART |" "$u" >"$dir/$(basename "$u")"
@@ -27,9 +27,9 @@ teardown() {
     SYSTEMD_UNIT_PATH=$dir: run systemd-analyze verify --man=no "$dir"/*
     echo "$output"
     [ "$status" -eq 0 ]
-    # Only of our units: the machine's own are not our business.
+    # Only headstart's units are checked, not those of the machine.
     ! grep -i headstart <<<"$output" || false
-    # And how much a unit may do at most, on systemd's scale of 0 to 10.
+    # The highest exposure that a unit may have, on systemd's scale of 0 to 10.
     for u in record:35 replay-boot:20 replay-login:20 replay-user@:20 learn:20 plan:20 refresh:20; do
         run systemd-analyze security --offline=yes --threshold="${u#*:}" "$dir/headstart-${u%:*}.service"
         tail -n 1 <<<"$output"
@@ -37,7 +37,7 @@ teardown() {
     done
 }
 
-@test "what a unit asks of others ends before its start would be a failure" {
+@test "the commands of a unit end before its start would time out" {
     local u line waits limit
     run -0 grep -lE '^Exec(Condition|StartPre)=' "$HS_BUILD"/units/headstart-*.service
     for u in "${lines[@]}"; do
@@ -51,11 +51,11 @@ teardown() {
     done
 }
 
-@test "no unit's sandbox takes away what finding files needs" {
+@test "no unit's sandbox hides what finding files needs" {
     local u
     for u in "$HS_BUILD"/units/headstart-*.service; do
-        # openat2(2) fails with the first, modules are hidden by the second, and with the third
-        # /home is another mount than the one files were recorded on.
+        # With the first, openat2(2) fails; with the second, modules are hidden; with the third,
+        # /home is a mount other than the one on which files were recorded.
         ! grep -E '^(RestrictSUIDSGID|ProtectKernelModules|ProtectHome)=' "$u" || false
         grep -q '^ReadOnlyPaths=-/home -/root$' "$u"
     done
@@ -72,7 +72,8 @@ teardown() {
         grep -q '^CapabilityBoundingSet=' "$u"
         grep -q '^ProtectSystem=strict$' "$u"
         grep -q '^SystemCallFilter=' "$u"
-        # A target is ordered after what it wants, and its job waits for the start of that, unless:
+        # A target is ordered after the units that it wants, and its job waits for their start,
+        # except:
         if grep -qE '^WantedBy=(graphical|multi-user)\.target$' "$u"; then
             grep -q '^DefaultDependencies=no$' "$u"
             grep -q '^Type=simple$' "$u"
@@ -85,7 +86,7 @@ teardown() {
 }
 
 @test "what units share is stated once, in units/snippets" {
-    # Three directives in a row that two sources have in common belong in a snippet.
+    # Three consecutive directives that two sources have in common belong in a snippet.
     run -0 awk '
         FNR == 1 { a = b = "" }
         !/^[A-Z][A-Za-z]*=/ { next }
@@ -93,7 +94,7 @@ teardown() {
         { a = b; b = $0 }' units/*.in units/snippets/*
     echo "$output"
     [ -z "$output" ]
-    # Every snippet is used, and no installed unit shows that there are any.
+    # Every snippet is used, and no installed unit shows traces of the snippets.
     local snippet
     for snippet in units/snippets/*; do
         grep -rqx "@include $(basename "$snippet")@" units
@@ -140,7 +141,7 @@ teardown() {
     done
 }
 
-@test "what was being written when the power went is gone after the next boot" {
+@test "temporary files of a power cut are gone after the next boot" {
     need_command systemd-tmpfiles
     local d=$HS_TMP/root/var/lib/headstart f
     mkdir -p "$d/traces" "$HS_TMP/root/run"
@@ -149,7 +150,7 @@ teardown() {
         : >"$d/$f"
     done
     run systemd-tmpfiles --root="$HS_TMP/root" --remove "$PWD/data/headstart.tmpfiles"
-    [ "$(find "$d" -name '*.tmp' | wc -l)" -eq 3 ] # by then somebody may be writing
+    [ "$(find "$d" -name '*.tmp' | wc -l)" -eq 3 ] # another process may be writing by then
     run systemd-tmpfiles --root="$HS_TMP/root" --boot --remove "$PWD/data/headstart.tmpfiles"
     (cd "$d" && find . -type f | sort) >"$HS_TMP/left"
     diff "$HS_TMP/left" - <<'END'
@@ -162,16 +163,16 @@ END
 
 # --- packages ----------------------------------------------------------------------------------
 
-# installed OPTION…: what meson install lays down with prefix /usr, one path a line
+# installed OPTION…: prints what meson install installs with prefix /usr, one path per line
 installed() {
     local d=$HS_TMP/dest
     run meson setup --prefix=/usr -Dtests=false "$@" "$HS_TMP/build" "$HS_SOURCE"
     [ "$status" -eq 0 ] || { echo "$output"; return 1; }
-    # Nothing need be compiled to know where it goes.
+    # Nothing needs to be compiled for the list of installed files.
     meson introspect --installed "$HS_TMP/build" | jq -r '.[]' | sort
 }
 
-@test "the RPM's list of files has all that is installed, and nothing else" {
+@test "the RPM's list of files contains everything that is installed, and nothing else" {
     need_command meson jq
     local f pattern covered found
     local -a patterns
@@ -201,7 +202,7 @@ installed() {
     done
 }
 
-@test "all packages enable what the preset enables, and their scripts are shell" {
+@test "all packages enable the same units as the preset, and their scripts are valid shell" {
     local preset f
     preset=$(sed -n 's/^enable //p' data/90-headstart.preset | sort)
     diff <(sed -n 's/^%global units //p' data/packaging/rpm/headstart.spec | tr ' ' '\n' | sort) - <<<"$preset"

@@ -17,12 +17,12 @@ teardown() {
     hs_teardown
 }
 
-# volume JQ-EXPRESSION: of the volume mounted on HS_MNT.
+# volume JQ-EXPRESSION: evaluates it on the volume mounted on HS_MNT.
 volume() {
     "$TOOL" volumes "$HS_MNT" | jq -er --arg t "$HS_MNT" ".volumes[] | select(.target == \$t) | $1"
 }
 
-# Fails with the first differences.
+# Fails and prints the first differences.
 same_lines() {
     diff "$1" "$2" >"$HS_TMP/diff" || {
         head -n 20 "$HS_TMP/diff"
@@ -43,14 +43,14 @@ is_what_blkid_says() {
     [ "$(volume .mountpoint)" = "/" ] # below the prefix
 }
 
-@test "ext4: a volume is what blkid and lsblk say" {
+@test "ext4: the volume agrees with blkid and lsblk" {
     hs_filesystem ext4 64
     is_what_blkid_says ext4
     [ "$(volume .read_ahead_kb)" = "$(lsblk -nd -o RA "$HS_LOOP" | tr -d ' ')" ]
     [ "$(volume .st_dev)" = "$(stat -c %d "$HS_MNT")" ]
 }
 
-@test "xfs: a volume is what blkid and lsblk say" {
+@test "xfs: the volume agrees with blkid and lsblk" {
     hs_filesystem xfs 320
     is_what_blkid_says xfs
 }
@@ -82,14 +82,14 @@ is_what_blkid_says() {
     [ "$(volume .scheduler)" = "$(lsblk -nd -o SCHED "$HS_LOOP" | tr -d ' ')" ]
 }
 
-@test "what is not local and block-backed is no volume" {
+@test "a filesystem that is not local and block-backed is no volume" {
     mkdir "$HS_TMP/t"
     mount -t tmpfs none "$HS_TMP/t"
     hs_defer hs_umount "$HS_TMP/t"
     "$TOOL" volumes "$HS_TMP/t" | jq -e '.volumes == []'
 }
 
-@test "a mount that hides another is the one that is seen" {
+@test "if a mount hides another, only the former is seen" {
     hs_filesystem ext4 64
     local below=$HS_LOOP
     truncate -s 64M "$HS_TMP/above"
@@ -100,7 +100,7 @@ is_what_blkid_says() {
     run ! [ "$(volume .device)" = "$(basename "$below")" ]
 }
 
-@test "of two filesystems with one UUID the one that was mounted first keeps it" {
+@test "if two filesystems have one UUID, the one that was mounted first keeps it" {
     local uuid=3f2b6a1e-0000-4000-8000-000000000001 name
     for name in original copy; do
         truncate -s 64M "$HS_TMP/$name.image"
@@ -113,9 +113,10 @@ is_what_blkid_says() {
         '[.volumes[] | {(.mountpoint): .uuid}] | add == {"/original": $u, "/copy": ""}'
 }
 
-# --- machines that are not this one: their /proc and /sys as fixtures ------------------------------
+# --- other machines: their /proc and /sys as fixtures -------------------------------------------
 
-# device MAJOR:MINOR NAME [PARENT]: a block device; with a parent it is a partition of it.
+# device MAJOR:MINOR NAME [PARENT]: makes a block device; with a parent it is a partition of that
+# device.
 device() {
     local number=$1 name=$2 parent=${3:-} at=$HS_TMP/root/sys/devices/block/${3:+$3/}$2
     mkdir -p "$at/slaves" "$HS_TMP/root/sys/dev/block/$number" "$HS_TMP/root/sys/class/block"
@@ -128,7 +129,7 @@ device() {
     echo 2097152 >"$HS_TMP/root/sys/dev/block/$number/size"
 }
 
-# queue NAME ROTATIONAL SCHEDULERS
+# queue NAME ROTATIONAL SCHEDULERS: sets the request queue
 queue() {
     mkdir -p "$HS_TMP/root/sys/devices/block/$1/queue"
     echo "$2" >"$HS_TMP/root/sys/devices/block/$1/queue/rotational"
@@ -140,7 +141,7 @@ removable() {
     echo 1 >"$HS_TMP/root/sys/devices/block/$1/removable"
 }
 
-# on NAME SLAVE…: it is stacked on them.
+# on NAME SLAVE…: stacks the device on these.
 on() {
     local name=$1 slave
     shift
@@ -174,7 +175,7 @@ fixture() {
              .size_bytes == 1073741824)'
 }
 
-@test "a USB stick is removable, a partition of it and an internal disk are as their disks" {
+@test "a USB stick is removable; a partition is like its disk; an internal disk is not removable" {
     device 8:0 sda
     device 8:16 sdb
     device 8:17 sdb1 sdb
@@ -185,7 +186,7 @@ fixture() {
     fixture '[.volumes[] | [.mountpoint, .removable]] | sort == [["/", false], ["/media/stick", true]]'
 }
 
-@test "a mirror of two disks has no one disk" {
+@test "a mirror of two disks has no single disk" {
     device 8:0 sda
     device 8:16 sdb
     device 9:0 md0
@@ -214,7 +215,7 @@ fixture() {
              [["/", "ssd"], ["/card", "sd"], ["/emmc", "emmc"]]'
 }
 
-@test "btrfs by its mapped name; an automount is told, not entered" {
+@test "btrfs by its mapped name; an automount is reported, but not entered" {
     device 8:0 sda
     device 253:0 dm-0
     on dm-0 sda
@@ -228,7 +229,7 @@ fixture() {
     fixture '.automounts == ["/net"]'
 }
 
-# mapped NAME DM-NAME DM-UUID
+# mapped NAME DM-NAME DM-UUID: makes a device-mapper device
 mapped() {
     mkdir -p "$HS_TMP/root/sys/devices/block/$1/dm"
     echo "$2" >"$HS_TMP/root/sys/devices/block/$1/dm/name"
@@ -254,7 +255,7 @@ mapped() {
     fixture '[.volumes[] | {(.mountpoint): .encryption}] | add == {"/": 1, "/boot": 0, "/home/anna": 2}'
 }
 
-@test "sysfs that runs in a circle, lies or is empty: no disk, no hang" {
+@test "a circular, wrong or empty sysfs: no disk, no hang" {
     device 253:0 dm-0
     device 253:1 dm-1
     on dm-0 dm-1
@@ -269,7 +270,7 @@ mapped() {
 
 # --- extents -----------------------------------------------------------------------------------
 
-# What filefrag says, as the tool prints it.
+# Prints the output of filefrag in the format of the tool.
 filefrag_extents() {
     filefrag -v -b4096 "$1" | awk -F: '
         $1 ~ /^ *[0-9]+$/ && $0 !~ /unwritten|delalloc|inline|unknown_loc/ {
@@ -281,7 +282,7 @@ own_extents() {
     "$TOOL" extents "$1" | jq -r '.extents[] | "\(.logical) \(.physical) \(.length)"'
 }
 
-# Neighbours joined: where one extent ends the kernel tells differently from call to call.
+# Adjacent extents are joined, because the kernel splits them differently from call to call.
 joined() {
     awk 'n && $1 == l + n && $2 == p + n { n += $3; next } n { print l, p, n }
          { l = $1; p = $2; n = $3 } END { if (n) print l, p, n }'
@@ -294,7 +295,7 @@ extents_agree() {
     same_lines "$HS_TMP/theirs" "$HS_TMP/ours"
 }
 
-# A file of 1,500 pieces, more than one call tells: every second block is a hole.
+# A file of 1,500 pieces, more than one call returns: every second block is a hole.
 holey_file() {
     python3 -c '
 import os, sys
@@ -304,11 +305,11 @@ for i in range(1500):
 os.fsync(fd)' "$HS_MNT/holey"
 }
 
-@test "ext4: all extents, as filefrag sees them; unwritten ones are left out and counted" {
+@test "ext4: all extents, as filefrag reports them; unwritten ones are left out and counted" {
     hs_filesystem ext4 128 -b 4096
     holey_file
     extents_agree "$HS_MNT/holey" 1500
-    # A file with more extents than the caller takes has none.
+    # A file with more extents than the caller accepts has none.
     "$TOOL" extents "$HS_MNT/holey" 1500 | jq -e '.extents | length == 1500'
     run "$TOOL" extents "$HS_MNT/holey" 1499
     [ "$status" -eq 1 ]
@@ -318,13 +319,13 @@ os.fsync(fd)' "$HS_MNT/holey"
     "$TOOL" extents "$HS_MNT/unwritten" | jq -e '.extents == [] and .skipped >= 1'
 }
 
-@test "xfs: all extents, as filefrag sees them" {
+@test "xfs: all extents, as filefrag reports them" {
     hs_filesystem xfs 320
     holey_file
     extents_agree "$HS_MNT/holey" 1500
 }
 
-@test "btrfs: all extents, as filefrag sees them; inline ones are left out and counted" {
+@test "btrfs: all extents, as filefrag reports them; inline ones are left out and counted" {
     hs_filesystem btrfs 256
     holey_file
     extents_agree "$HS_MNT/holey" 1500
@@ -340,7 +341,7 @@ os.fsync(fd)' "$HS_MNT/holey"
     "$TOOL" extents "$HS_MNT/inline" | jq -e '.extents == [] and .skipped == 1'
 }
 
-@test "a filesystem without FIEMAP says so" {
+@test "a filesystem without FIEMAP is reported" {
     run "$TOOL" extents /proc/version
     [ "$status" -eq 1 ]
     [[ $output == *"/proc/version: Operation not supported" || $output == *"Inappropriate ioctl"* ]]
@@ -348,12 +349,12 @@ os.fsync(fd)' "$HS_MNT/holey"
 
 # --- ext2/3/4 metadata -------------------------------------------------------------------------
 
-# The blocks of a list of byte ranges, one a line.
+# Prints the blocks of a list of byte ranges, one per line.
 blocks_of() {
     jq -r --argjson b "$1" '.[] | range(.[0] / $b; .[1] / $b)' | sort -n -u
 }
 
-# The block of the inode table in which an inode lies, by debugfs.
+# Prints the block of the inode table in which an inode lies, by debugfs.
 table_block() {
     debugfs -R "imap <$1>" "$HS_LOOP" 2>/dev/null |
         sed -n 's/.*located at block \([0-9]*\),.*/\1/p'
@@ -361,7 +362,7 @@ table_block() {
 
 @test "an inode's metadata: its table block, extent tree, xattr block, a directory's blocks" {
     hs_filesystem ext4 256 -b 4096 -I 128
-    holey_file # 1,500 extents: a tree with blocks of its own
+    holey_file # 1,500 extents, so the tree has blocks of its own
     mkdir "$HS_MNT/large"
     (cd "$HS_MNT/large" && touch file-with-a-long-name-to-fill-the-blocks-{0..999})
     echo plain >"$HS_MNT/plain"
@@ -412,7 +413,7 @@ table_block() {
     jq -e --argjson u "$used" '. == [[$u * 4096, ($u + 1) * 4096]]' "$HS_TMP/kept"
 }
 
-@test "block bitmaps are read by ext4 itself, and are nobody's use; inode bitmaps are" {
+@test "ext4 itself reads block bitmaps, which do not count as used; inode bitmaps do" {
     hs_filesystem ext4 64 -b 4096
     local block inode
     block=$(dumpe2fs "$HS_LOOP" 2>/dev/null | sed -n 's/.*Block bitmap at \([0-9]*\).*/\1/p' | head -n 1)
@@ -422,14 +423,14 @@ table_block() {
     jq -e --argjson i "$inode" '. == [[$i * 4096, ($i + 1) * 4096]]' "$HS_TMP/kept"
 }
 
-@test "what is no ext filesystem, or a damaged one: an error, no crash" {
+@test "a filesystem that is not ext, or damaged: an error, no crash" {
     hs_filesystem xfs 320
     run "$TOOL" inode "$HS_LOOP" 2
     [ "$status" -eq 1 ]
     [ "${#lines[@]}" -eq 1 ]
     truncate -s 64M "$HS_TMP/bad"
     mkfs.ext4 -q "$HS_TMP/bad"
-    # The group descriptors point anywhere.
+    # The group descriptors point to random places.
     head -c 65536 /dev/urandom | dd of="$HS_TMP/bad" bs=4096 seek=1 conv=notrunc status=none
     run timeout 60 "$TOOL" inode "$HS_TMP/bad" 2 12 100 5000
     [ "$status" -le 1 ]

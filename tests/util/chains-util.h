@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Chains as JSON text of their own, for tests: equal text is equal knowledge. */
+/* Chains as separate JSON text, for tests: equal text means equal knowledge. */
 
 #include "base/json-util.h"
 #include "predict/chains-json.h"
 
-/* The caller frees *ret. 0, what chains_write() returns, -ENOMEM. */
+/* The caller frees *ret. 0, the error of chains_write(), -ENOMEM. */
 static inline int chains_to_json(const Chains *c, char **ret)
 {
     _cleanup_json_writer_ JsonWriter w = {.compact = true};
@@ -16,7 +16,7 @@ static inline int chains_to_json(const Chains *c, char **ret)
     return r < 0 ? r : json_writer_finish(&w, ret, &size);
 }
 
-/* 0, -EBADMSG (no JSON), -E2BIG, what chains_read() returns. */
+/* 0, -EBADMSG (no JSON), -E2BIG, the error of chains_read(). */
 static inline int chains_from_json(const char *text, size_t size, Chains **ret)
 {
     _cleanup_json_document_ JsonDocument d = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the tests of predictors share. Symbols are letters: 'A' is item 0. */
+/* Shared by the tests of predictors. Symbols are letters: 'A' is item 0. */
 
 #include "evaluate/predictor.h"
 
@@ -28,7 +28,7 @@ static inline PredictorParameters defaults(const char *name)
     return p;
 }
 
-/* Observes one access a letter, a second apart. */
+/* Observes one access per letter, a second apart. */
 static inline void feed(Predictor *p, const char *letters)
 {
     for (; *letters; letters++)
@@ -55,7 +55,7 @@ static inline double guess_of(Predictor *p, char letter)
     return 0;
 }
 
-/* The letters predicted now, sorted; into a static buffer. */
+/* The predicted letters, sorted; in a static buffer. */
 static inline const char *guessed(Predictor *p)
 {
     static char text[64];

@@ -42,9 +42,9 @@ static inline uint32_t test_file(Trace *t, const char *folder, const char *name,
     return file;
 }
 
-/* `uses`: "A>x=0-2,5-6 A>d/ ?>y": /bin/A opens the file /f/x, of which pages 0, 1 and 5 are
- * resident, and the directory /f/d; something unknown opens /f/y. A second apart, the first at 1 s.
- * `metadata`: ranges of pages of the device, or NULL: not known. */
+/* `uses`: "A>x=0-2,5-6 A>d/ ?>y" means: /bin/A opens the file /f/x, of which pages 0, 1 and 5 are
+ * resident, and the directory /f/d; an unknown application opens /f/y. The opens are a second
+ * apart, the first at 1 s. `metadata`: ranges of pages of the device; NULL: not known. */
 static inline Trace *session(Stage stage, uint32_t uid, usec_t at, unsigned flags, const char *uses,
                              const char *metadata)
 {
@@ -94,7 +94,7 @@ static inline Trace *session(Stage stage, uint32_t uid, usec_t at, unsigned flag
     return t;
 }
 
-/* Learns the session and lets it go. */
+/* Learns the session and frees it. */
 static inline void learn(Model **m, Trace *t)
 {
     assert_int_equal(model_learn(m, t, MAX(t->start_realtime, MODEL_CLOCK_MIN) + 60 * USEC_PER_SEC),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What only tests do with a set of ranges. */
+/* Operations on a set of ranges that only tests need. */
 
 #include "base/ranges.h"
 

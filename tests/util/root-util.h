@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A temporary directory that stands for "/" in a test. */
+/* A temporary directory that replaces "/" in a test. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +28,7 @@ static inline int test_root_make(TestRoot *root)
     return root->fd < 0 ? -1 : 0;
 }
 
-/* Removes the directory and all below it. 0, or another value for cmocka. */
+/* Removes the directory and everything below it. 0, or another value for cmocka. */
 static inline int test_root_remove(TestRoot *root)
 {
     char command[64];

@@ -9,10 +9,10 @@
 
 #define PAGE 4096U
 
-/* Names as a Debian desktop has them: directories first, and what lies in each. */
+/* Names as on a Debian desktop: directories, and the names of files in each. */
 typedef struct Kind {
-    const char *format; /* of a number and a word */
-    unsigned share;     /* of 100 files */
+    const char *format; /* printf format for a number and a word */
+    unsigned share;     /* percent of all files */
 } Kind;
 
 static const Kind kinds[] = {
@@ -50,7 +50,7 @@ static void path_of_file(size_t i, char *buf, size_t size)
     snprintf(buf, size, k->format, (unsigned)i, word);
 }
 
-/* What is the same in all sessions: a number in 0..2^32-1 for each (thing, property). */
+/* A property that is the same in all sessions: a number in 0..2^32-1 for each (thing, property). */
 static uint32_t world(const SyntheticParameters *p, uint64_t thing, uint64_t property)
 {
     Random r = {p->seed * UINT64_C(0x9e3779b97f4a7c15) ^ thing * 131 ^ property << 40};
@@ -93,7 +93,7 @@ static int add_file(const SyntheticParameters *p, Trace *t, size_t i, Random *ra
         pages += world(p, i, 6) % 400;
     f->size_bytes = (uint64_t)pages * PAGE - world(p, i, 7) % PAGE;
 
-    /* One range, or a few of a large file; a part of them is not what it was the last time. */
+    /* One range, or a few of a large file; a part of them differs from the last session. */
     for (uint32_t at = 0, n = 0; at < pages && n < 12; n++) {
         uint32_t length = 1 + world(p, i * 16 + n, 8) % 32;
 
@@ -144,7 +144,8 @@ static int add_volume(const SyntheticParameters *p, Trace *t, Random *random)
     return trace_add_volume(t, &v, &id);
 }
 
-/* The files of an application lie in one stretch of the table, plus the libraries all use. */
+/* The files of an application lie in one stretch of the table; in addition it uses the libraries
+ * that all use. */
 static size_t file_of(const SyntheticParameters *p, size_t application, Random *random)
 {
     size_t rest = p->n_files - p->n_applications;
@@ -163,7 +164,8 @@ static int add_accesses(const SyntheticParameters *p, Trace *t, const uint32_t *
     size_t rest = p->n_files - p->n_applications;
 
     for (size_t i = 0; i < p->n_accesses; i++) {
-        size_t e = i * p->n_applications / p->n_accesses; /* they start one after the other */
+        size_t e = i * p->n_applications /
+                   p->n_accesses; /* the applications start one after the other */
         TraceAccess a = {.application = applications[e]};
         size_t f = i * rest / p->n_accesses + p->n_applications;
 
@@ -174,7 +176,7 @@ static int add_accesses(const SyntheticParameters *p, Trace *t, const uint32_t *
             f = e;
         } else if (rest >= p->n_accesses ||
                    i * rest / p->n_accesses == (i - 1) * rest / p->n_accesses)
-            f = file_of(p, e, random); /* again; else each file of the world once */
+            f = file_of(p, e, random); /* a repeated open; otherwise each file of the world once */
         if (ids[f] == TRACE_NONE)
             continue;
         a.file = ids[f];
@@ -194,7 +196,7 @@ static int add_accesses(const SyntheticParameters *p, Trace *t, const uint32_t *
     return 0;
 }
 
-/* Names that come once: each opened by one application. */
+/* Names that occur once: each is opened by one application. */
 static int add_own_files(const SyntheticParameters *p, Trace *t, const uint32_t *applications)
 {
     for (unsigned i = 0; i < p->own_files; i++) {

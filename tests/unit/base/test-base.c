@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The small parsers, formatters and tables of src/base. */
+/* Tests the small parsers, formatters and tables of src/base. */
 
 #include "base/macros.h"
 #include "base/parse.h"
@@ -25,7 +25,7 @@ static void numbers(void **state)
     assert_int_equal(parse_u64("-1", &v), -EINVAL);
     assert_int_equal(parse_u64(" 1", &v), -EINVAL);
     assert_int_equal(parse_u64("1x", &v), -EINVAL);
-    assert_true(v == UINT64_MAX); /* untouched by what failed */
+    assert_true(v == UINT64_MAX); /* untouched by failed calls */
 
     assert_int_equal(parse_bytes("3M", &v), 0);
     assert_true(v == 3U << 20);
@@ -121,7 +121,7 @@ static void arrays_grow_and_keep(void **state)
     }
     for (uint32_t i = 0; i < 1000; i++)
         assert_int_equal(a[i], i);
-    /* volatile: the compiler would see through it and refuse to build what must fail. */
+    /* volatile, because the compiler would otherwise detect the error and refuse to build it. */
     volatile size_t too_many = SIZE_MAX / 2;
     assert_int_equal(grow_array(&a, &allocated, too_many, 64), -ENOMEM);
     assert_int_equal(a[999], 999);

@@ -18,7 +18,7 @@ static bool equal(DecayedSum a, DecayedSum b)
     return a.current == b.current && a.previous == b.previous;
 }
 
-/* Values at which a wrong sum would show. */
+/* Values with which a wrong sum is noticed. */
 static const uint64_t hostile[] = {
         0,
         1,
@@ -73,7 +73,7 @@ static void weights_never_fall_nor_leave_their_bounds(void **state)
     }
 }
 
-/* The worth of an observation does not jump where a generation begins. */
+/* The weight of an observation is continuous where a generation begins. */
 static void values_are_continuous_across_generations(void **state)
 {
     usec_t end = 3 * DECAYED_SUM_SPAN * H;
@@ -106,7 +106,7 @@ static void adding_is_associative_and_commutative(void **state)
         }
 }
 
-/* What a sum of sums of any ages needs: later is later, in one step or several, before or after. */
+/* Advancing in one step or in several, before or after adding, gives the same sum. */
 static void advancing_commutes_with_adding(void **state)
 {
     for (size_t i = 0; i < N; i++)
@@ -160,8 +160,8 @@ static void rescaling_keeps_proportions(void **state)
                       (DecayedSum){DECAYED_SUM_MAX, 0}));
 }
 
-/* --- functions from offsets to DecayedSums, against the obvious: an array
- * --------------------------- */
+/* --- functions from offsets to DecayedSums, compared with a plain array
+ * ------------------------------ */
 
 #define WIDTH 24U
 
@@ -257,7 +257,7 @@ static void segments_are_appended_in_order(void **state)
     weighted_ranges_done(&s);
     assert_int_equal(weighted_ranges_append(&s, (WeightedRange){4, 2, {1, 0}}), 0);
     assert_int_equal(weighted_ranges_append(&s, (WeightedRange){6, 1, {1, 0}}),
-                     -EBADMSG); /* would be one */
+                     -EBADMSG); /* it would be one */
     weighted_ranges_done(&s);
 }
 

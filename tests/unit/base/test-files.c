@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Opening, listing and replacing files: base/open.h, base/directory.h, base/atomic-file.h,
+/* Tests opening, listing and replacing files: base/open.h, base/directory.h, base/atomic-file.h,
  * base/kernel.h. */
 
 #include "base/atomic-file.h"
@@ -140,7 +140,8 @@ static void temporary_files_of_killed_writers_go(void **state)
     assert_int_equal(count_temporaries("t"), 2);
 }
 
-/* Writers of one file, killed at any moment, leave the file whole and no heap of temporaries. */
+/* After writers of one file were killed at any moment, the file is whole, and at most one temporary
+ * file is left. */
 static void killed_writers_leave_one_temporary_at_most(void **state)
 {
     static char data[1 << 20];
@@ -197,7 +198,7 @@ static void an_output_is_replaced_and_a_symlink_to_it_stays(void **state)
     assert_true(S_ISCHR(st.st_mode));
 }
 
-/* As in /tmp: what another user prepared there is neither followed nor used. */
+/* As in /tmp: a file that another user has prepared there is neither followed nor used. */
 static void an_output_through_somebody_elses_symlink_is_refused(void **state)
 {
     static const char *const prepared[] = {"s/file", "s/link", "s/fifo", "s/dir"};

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-/* In memory of its own, so that ASan watches its end. */
+/* Separately allocated, so that ASan checks its end. */
 typedef struct Text {
     JsonDocument d;
     char *copy;
@@ -206,8 +206,8 @@ static void what_is_wrong_is_refused(void **state)
     }
 }
 
-/* Read by json-c (NaN, too), and yet no column: whatever it is, it must not be taken for the mark
- * of one. */
+/* json-c reads these (NaN, too), but they are no columns and must not be taken for the mark of
+ * one. */
 static void what_is_no_column_is_refused(void **state)
 {
     static const char *const values[] = {
@@ -256,7 +256,7 @@ static void what_is_no_column_is_refused(void **state)
     }
 }
 
-/* Where an array of strings or objects is due, a column is none. */
+/* A column is refused where an array of strings or objects is expected. */
 static void columns_are_nothing_else(void **state)
 {
     _cleanup_text_ Text t = {0};
@@ -317,7 +317,7 @@ static void too_many_values_are_refused(void **state)
     assert_int_equal(json_document_parse(text, n * l + 1, 8, &d, &reason), 0);
 }
 
-/* What json-c has as an array is the column. */
+/* An array that json-c reads equals the column. */
 static void same_column(struct json_object *a, JsonColumn c)
 {
     assert_int_equal(json_object_array_length(a), c.n);
@@ -348,7 +348,7 @@ static bool holds_integers_only(struct json_object *v)
     return true;
 }
 
-/* A zero that another digit follows, where a number begins: json-c takes it, JSON does not. */
+/* A number that begins with a zero and another digit: json-c accepts it, but JSON does not. */
 static bool has_leading_zero(const char *text)
 {
     for (const char *p = text; *p; p++)
@@ -357,7 +357,7 @@ static bool has_leading_zero(const char *text)
     return false;
 }
 
-/* All short texts of the significant bytes: the reader accepts, refuses and understands them like
+/* For all short texts of the significant bytes the reader accepts, refuses and reads the same as
  * json-c. */
 static void agrees_with_json_c(void **state)
 {
@@ -402,7 +402,7 @@ static void agrees_with_json_c(void **state)
     assert_true(n_columns > 5000 && n_others > 200 && n_refused > 5000);
 }
 
-/* Brackets that close nothing let no array be read deeper than `depth`: in quadratic time this one
+/* Brackets without a match let no array be read deeper than `depth`. In quadratic time this text
  * would take a minute. */
 static void brackets_that_close_nothing_are_refused(void **state)
 {

@@ -19,7 +19,7 @@ typedef struct Line {
     char *argv[MAX_WORDS + 2];
 } Line;
 
-/* Options of a program called with these words. */
+/* Makes the options of a program that is called with these words. */
 static Options *make_line(Line *l, bool stop, const char *const *words)
 {
     int n = 1;

@@ -13,7 +13,7 @@
 #define ALICE  1000U
 #define BOB    1001U
 #define DAEMON 110U
-#define USERS  100U /* a group that everybody is in */
+#define USERS  100U /* a group with all users */
 
 static void test_owner(void **state)
 {
@@ -22,7 +22,8 @@ static void test_owner(void **state)
     assert_true(ownership_allows(0, 0, S_IFREG | 0644, ALICE));
     assert_false(ownership_allows(BOB, BOB, S_IFREG | 0644, ALICE));
     assert_false(ownership_allows(DAEMON, DAEMON, S_IFREG | 0644, ALICE));
-    /* Permission to read it does not help: a second account of the same person is another user. */
+    /* Permission to read the file is not enough: a second account of the same person is another
+     * user. */
     assert_false(ownership_allows(BOB, ALICE, S_IFREG | 0640, ALICE));
     assert_false(ownership_allows(ALICE, ALICE, S_IFREG | 0644, 0));
 }
@@ -33,7 +34,7 @@ static void test_without_user(void **state)
     assert_true(ownership_allows(0, 0, S_IFREG | 0600, OWNERSHIP_ANYBODY));
     assert_false(ownership_allows(ALICE, ALICE, S_IFREG | 0600, OWNERSHIP_ANYBODY));
     assert_false(ownership_allows(DAEMON, DAEMON, S_IFREG | 0600, OWNERSHIP_ANYBODY));
-    /* An owner whose number happens to be the one that stands for nobody. */
+    /* An owner whose number equals the one that stands for no user. */
     assert_false(ownership_allows(UINT32_MAX, 0, S_IFREG | 0600, OWNERSHIP_ANYBODY));
     assert_false(ownership_allows(UINT32_MAX - 1, 0, S_IFREG | 0600, OWNERSHIP_SYSTEM));
 
@@ -54,13 +55,13 @@ static void test_writable(void **state)
         assert_false(ownership_allows(0, 0, types[i] | 0777, ALICE));
         assert_false(ownership_allows(0, 0, types[i] | 0777, OWNERSHIP_ANYBODY));
         assert_false(ownership_allows(0, 0, types[i] | 0777, OWNERSHIP_SYSTEM));
-        /* Groups that may have members, against root's and a user's private one. */
+        /* Groups that may have members, compared with root's group and a user's private one. */
         assert_false(ownership_allows(0, USERS, types[i] | 0775, ALICE));
         assert_false(ownership_allows(0, ALICE, types[i] | 0775, ALICE));
         assert_false(ownership_allows(ALICE, USERS, types[i] | 0775, ALICE));
         assert_true(ownership_allows(0, 0, types[i] | 0775, ALICE));
         assert_true(ownership_allows(ALICE, ALICE, types[i] | 0775, ALICE));
-        /* A group that may only read changes nothing. */
+        /* A group that may only read makes no difference. */
         assert_true(ownership_allows(ALICE, USERS, types[i] | 0755, ALICE));
     }
 }

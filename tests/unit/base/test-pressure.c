@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* How much tasks wait for I/O, and processors have to do, from a root of files. */
+/* Tests how I/O waits and processor time are read, from a root of files. */
 
 #include "base/cpu-busy.h"
 #include "base/pressure.h"
@@ -40,7 +40,7 @@ static void put_total(const char *path, uint64_t total)
     put(path, text);
 }
 
-/* In this order: first nothing is there, then disks, then pressure as well. */
+/* The tests run in this order: first no source exists, then disks, then pressure as well. */
 static void nothing(void **state)
 {
     Pressure p = {.root_fd = root.fd};
@@ -74,7 +74,7 @@ static void disks(void **state)
     }
 }
 
-/* Without pressure, what passes while replay reads is replay's. */
+/* Without pressure information, the time while replay reads is attributed to replay. */
 static void disks_of_our_own(void **state)
 {
     static const char group[] =
@@ -86,7 +86,7 @@ static void disks_of_our_own(void **state)
     for (unsigned step = 1; step <= 4; step++) {
         snprintf(text, sizeof(text), "   8       0 sda 1 2 3 4 5 6 7 8 0 %u 11\n", step * 100);
         put("proc/diskstats", text);
-        /* It settles, reads, is through, and is gone. */
+        /* Replay settles, reads, finishes, and is gone. */
         put(group, step < 4 ? "77\n78\n" : "");
         put("proc/77/io", step == 1 ? "rchar: 1\nread_bytes: 0\n" : "rchar: 1\nread_bytes: 4096\n");
         assert_int_equal(pressure_read(&p, &sum), 0);
@@ -108,20 +108,20 @@ static void pressure(void **state)
     put_total("proc/pressure/io", 5700);
     assert_int_equal(pressure_read(&p, &sum), 0);
     assert_int_equal(sum, 700);
-    /* What replay waits for is not counted, nor its end. */
+    /* The waits of replay are not counted, nor is its end. */
     put_total("proc/pressure/io", 6700);
     put_total(own, 900);
     assert_int_equal(pressure_read(&p, &sum), 0);
     assert_int_equal(sum, 800);
     put_total("proc/pressure/io", 7000);
-    put_total(own, 2900); /* more than all together: they wait at the same time */
+    put_total(own, 2900); /* more than the total, because several tasks wait at the same time */
     assert_int_equal(pressure_read(&p, &sum), 0);
     assert_int_equal(sum, 800);
     unlinkat(root.fd, own, 0);
     put_total("proc/pressure/io", 7100);
     assert_int_equal(pressure_read(&p, &sum), 0);
     assert_int_equal(sum, 900);
-    /* It never runs back. */
+    /* It never decreases. */
     put_total("proc/pressure/io", 10);
     assert_int_equal(pressure_read(&p, &sum), 0);
     assert_int_equal(sum, 900);

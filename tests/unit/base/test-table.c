@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-/* What `print` writes to standard output. */
+/* Checks what `print` writes to standard output. */
 static void assert_prints(int (*print)(const Table *t), const Table *t, const char *expected)
 {
     char text[2048] = "";
@@ -65,7 +65,7 @@ static void test_every_type(void **state)
                 "\"x\":null,\"y\":null,\"b\":false,\"path\":null}]");
 }
 
-/* Columns of one kind of output only, and tables in cells. */
+/* Columns for only one kind of output, and tables in cells. */
 static void test_document(void **state)
 {
     static const Column document[] = {
@@ -112,7 +112,7 @@ static void test_empty_section(void **state)
     assert_json(table_fields_to_json(t), "{\"title\":\"x\",\"rows\":[]}");
 }
 
-/* Names of files are any bytes. */
+/* Names of files contain any bytes. */
 static void test_hostile_names(void **state)
 {
     static const Column columns[] = {{"NAME", "name", CELL_PATH}, {0}};
@@ -136,7 +136,7 @@ static void test_hostile_names(void **state)
                                   "1A\"}]");
 }
 
-/* Out of memory once is out of memory for the whole document. */
+/* After one failed allocation the whole document counts as out of memory. */
 static void test_failure_sticks(void **state)
 {
     static const Column row[] = {{"A", "a", CELL_COUNT}, {0}};

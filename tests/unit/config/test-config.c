@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* headstart.conf: precedence, masking, every key, and what a bad line says. */
+/* Tests headstart.conf: precedence, masking, every key, and the message for a bad line. */
 
 #include "base/macros.h"
 #include "config/config.h"
@@ -120,7 +120,7 @@ static void only_the_first_main_file(void **state)
     Config c = load(f);
     assert_int_equal(c.control_interval, 2);
     assert_true(c.deadline_usec ==
-                config_default().deadline_usec); /* the other one is not read at all */
+                config_default().deadline_usec); /* the other file is not read at all */
     put(f, "etc/headstart/headstart.conf", "[Replay]\nControlInterval=3\n");
     assert_int_equal(load(f).control_interval, 3);
 }
@@ -201,7 +201,7 @@ static void bad_lines(void **state)
     for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
         char text[256];
 
-        /* What follows a bad line still counts. */
+        /* Lines after a bad line still count. */
         snprintf(text, sizeof(text), "%s[Replay]\nControlInterval=4\n", cases[i].text);
         put(f, "etc/headstart/headstart.conf", text);
         Config c = load(f);
@@ -211,7 +211,7 @@ static void bad_lines(void **state)
         assert_true(c.deadline_usec == config_default().deadline_usec);
     }
 
-    /* A line longer than inih's buffer is dropped whole: its tail is not taken for a line. */
+    /* A line longer than inih's buffer is dropped as a whole; its end does not count as a line. */
     char text[1024] = "[Replay]\n";
     memset(text + 9, '#', 400);
     strcpy(text + 9 + 400, "\nControlInterval=4\n");
@@ -234,7 +234,7 @@ static void not_a_file(void **state)
 
     put(f, "run/headstart/headstart.conf.d/x", "");
     assert_int_equal(mkfifoat(f->root.fd, "run/headstart/headstart.conf.d/f.conf", 0600), 0);
-    load(f); /* must not block */
+    load(f); /* load() must not block */
     assert_int_equal(f->n_warnings, 2);
 }
 
@@ -323,7 +323,7 @@ static void assert_source(const ConfigSources *s, const char *section, const cha
     fail();
 }
 
-/* The last line that could be used is the source. */
+/* The source is the last line that could be used. */
 static void sources(void **state)
 {
     Fixture *f = *state;

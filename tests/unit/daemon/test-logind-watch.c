@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The queue of queries to logind, with a fake of libsystemd whose calls fail on request. The
- * executable's own definitions replace those of the library. */
+/* Tests the queue of queries to logind, with a fake of libsystemd whose calls fail on request. The
+ * definitions of the executable replace those of the library. */
 
 #include "daemon/logind-watch.h"
 
@@ -21,7 +21,7 @@ struct sd_bus_slot {
 };
 
 static struct {
-    int call, destroy_callback, floating; /* what these functions return */
+    int call, destroy_callback, floating; /* the results of these functions */
     sd_bus_message_handler_t on_list, on_properties;
     sd_bus_slot *slots[SESSIONS]; /* calls that are under way */
     unsigned n_slots, n_calls, n_freed;
@@ -116,8 +116,8 @@ int sd_bus_slot_set_floating(sd_bus_slot *slot, int b)
     return 1;
 }
 
-/* The last reference calls the destroy callback, as in the library. What is freed is overwritten,
- * so that a later use of it is seen without ASan, too. */
+/* The last reference calls the destroy callback, as in the library. Freed memory is overwritten, so
+ * that a later use is noticed even without ASan. */
 static void free_slot(sd_bus_slot *slot)
 {
     if (slot->destroy) {
@@ -191,7 +191,7 @@ static void list(LogindWatch *w)
     assert_int_equal(fake.n_calls, SESSIONS);
 }
 
-/* Lists three sessions whose queries cannot be sent: the list never ends. Nothing is left of them
+/* Lists three sessions whose queries cannot be sent: the list never ends. They leave nothing behind
  * that could harm the next list, which ends once all queries have a reply. */
 static void list_twice(void)
 {
@@ -224,7 +224,7 @@ static void test_floating_fails(void **state)
     assert_int_equal(fake.n_freed, 2 * SESSIONS);
 }
 
-/* Here and below only a leak checker sees a query that is never freed. */
+/* From here on, only a leak checker notices a query that is never freed. */
 static void test_destroy_callback_fails(void **state)
 {
     memset(&fake, 0, sizeof(fake));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The stages of whole boots, as tables of events and expected decisions. */
+/* Tests the stages of whole boots, as tables of events and expected decisions. */
 
 #include "base/macros.h"
 #include "daemon/stages-decide.h"
@@ -14,14 +14,14 @@
 
 #define U UID_INVALID
 
-/* One line: at this second something happens, and this is decided. Lines without a kind of their
- * own feed samples every half second up to that second: QUIET ones or BUSY ones. */
+/* One line: the second at which an event happens, and the expected decision. Lines without an event
+ * feed samples every half second up to that second: QUIET ones or BUSY ones. */
 typedef enum What {
     END,
     FINISHED,
     MANAGER,
     NO_MANAGER,
-    OPENS, /* a session, not yet up */
+    OPENS, /* a session that is not up yet */
     IS_UP,
     GONE,
     LIST,   /* begins */
@@ -173,7 +173,7 @@ TEST(second_user, {2, NO_MANAGER}, {10, FINISHED, PAUSES},
      {93.5, QUIET, BEGINS(STAGE_SESSION, 1001), .others = true},
      {200, GONE, "4", BEGINS(STAGE_SESSION, 1000)}, {500, GONE, "2", PAUSES})
 
-/* The greeter is up and quiet while some job still holds the default target. */
+/* The greeter is up and quiet while a job still delays the default target. */
 TEST(hanging_job, {2, MANAGER}, {9, IS_UP, GREETER}, {9.5, QUIET}, {12.5, QUIET, PAUSES},
      {99, FINISHED})
 
@@ -182,10 +182,10 @@ TEST(never_quiet, {2, MANAGER}, {3, OPENS, GREETER}, {9, IS_UP, GREETER}, {129.5
      {140, OPENS, "2", 1000, SCREEN, BEGINS(STAGE_LOGIN, 1000)}, {141, IS_UP, "2", 1000, SCREEN},
      {150, FINISHED}, {260.5, STARTING, BEGINS(STAGE_SESSION, 1000)})
 
-/* Starts of applications are not quiet. Without pressure information only they count. */
+/* Starts of applications prevent quiet. Without pressure information only they count. */
 TEST(starts_alone, {2, MANAGER}, {9, IS_UP, GREETER}, {20, STARTING}, {23, BLIND, PAUSES})
 
-/* A greeter may keep a processor busy; a login that does has not settled. */
+/* A greeter may keep a processor busy; a login that keeps one busy has not settled. */
 TEST(draws, {2, MANAGER}, {9, IS_UP, GREETER}, {9.5, DRAWING}, {12.5, DRAWING, PAUSES},
      {13, FINISHED}, {30, IS_UP, "1", 1000, SCREEN, BEGINS(STAGE_LOGIN, 1000)}, {50, DRAWING},
      {53, QUIET, BEGINS(STAGE_SESSION, 1000)})
@@ -205,8 +205,8 @@ TEST(server, {2, NO_MANAGER}, {9, FINISHED, PAUSES},
 /* A login over ssh during the boot does not end the boot, and is not recorded later. */
 TEST(early_ssh, {2, NO_MANAGER}, {5, IS_UP, "1", 0, SSH}, {9, FINISHED, PAUSES},
      {9.5, IS_UP, "1", 0, SSH})
-/* Nor a console beside a display manager, nor ssh. But xrdp is, and a seat's type that is not
- * known. */
+/* Logins on a console next to a display manager, and by ssh, do not count either. Logins by xrdp,
+ * and of an unknown type on a seat, do. */
 TEST(consoles_beside_a_greeter, {2, MANAGER}, {9, IS_UP, GREETER}, {9.5, QUIET},
      {12.5, QUIET, PAUSES}, {13, FINISHED}, {30, IS_UP, "1", 0, SSH}, {31, IS_UP, "2", 0, CONSOLE},
      {32, IS_UP, "3", 1000, .class = "user", .kind = "remote graphical", BEGINS(STAGE_LOGIN, 1000)},
@@ -225,7 +225,7 @@ TEST(automatic, {2, MANAGER},
 TEST(automatic_console, {2, NO_MANAGER},
      {8, IS_UP, "1", 1000, CONSOLE, BEGINS(STAGE_LOGIN, 1000), .automatic = true}, {9, FINISHED},
      {9.5, QUIET}, {12.5, QUIET, BEGINS(STAGE_SESSION, 1000)})
-/* The boot has just finished. Nobody types that fast, but a person may be later. */
+/* The boot has just finished. No person types that fast, but a later session may be a person's. */
 TEST(automatic_after_the_boot, {2, NO_MANAGER}, {9, FINISHED, PAUSES},
      {10.9, IS_UP, "1", 1000, CONSOLE, BEGINS(STAGE_LOGIN, 1000), .automatic = true})
 TEST(typed_after_the_boot, {2, NO_MANAGER}, {9, FINISHED, PAUSES},
@@ -248,7 +248,8 @@ TEST(gone_early, {2, NO_MANAGER}, {9, FINISHED, PAUSES},
       .drop = true},
      {52, GONE, "2", PAUSES})
 
-/* Logins on two seats at once: the login is of no one user and ends when both have settled. */
+/* Logins on two seats at once: the login belongs to no single user and ends when both have
+ * settled. */
 TEST(two_seats, {2, MANAGER}, {9, IS_UP, GREETER}, {9.5, QUIET}, {12.5, QUIET, PAUSES},
      {13, FINISHED}, {30, IS_UP, "1", 1000, SCREEN, BEGINS(STAGE_LOGIN, 1000)}, {30.5, QUIET},
      {32, QUIET}, {32.5, OPENS, "2", 1001, SCREEN, SHARES}, {35, QUIET},
@@ -271,15 +272,16 @@ TEST(classes, {2, NO_MANAGER}, {9, FINISHED, PAUSES},
      {14, IS_UP, "5", 1, .class = NULL, .kind = "seat"},
      {15, IS_UP, "6", 0, .class = "user-early", .kind = "seat", BEGINS(STAGE_LOGIN, 0)})
 
-/* logind comes back: the list shows what happened meanwhile. */
+/* logind comes back, and the list shows what happened meanwhile. */
 TEST(list, {2, NO_MANAGER}, {9, FINISHED, PAUSES}, {30, IS_UP, "1", 7, SSH, BEGINS(STAGE_LOGIN, 7)},
      {31, LIST}, {31.1, IS_UP, "1", 7, SSH}, {31.2, LISTED}, {31.5, QUIET},
      {34.5, QUIET, BEGINS(STAGE_SESSION, 7)}, {40, LIST}, {40.1, LISTED, PAUSES},
-     /* Sessions that began while logind was away: just now, or too long ago. */
+     /* Sessions that began while logind was away: some just now, some too long ago. */
      {50, IS_UP, "2", 7, SSH, .age = 11},
      {60, IS_UP, "3", 8, SSH, .age = 9, BEGINS(STAGE_LOGIN, 8)})
 
-/* Started when all was up already, as `rerecord --now` does: this was no boot, that are no logins.
+/* headstartd starts when everything is up already, as after `rerecord --now`: there is no boot, and
+ * the sessions are no logins.
  */
 TEST(late_start, {0.1, LIST}, {0.1, IS_UP, "1", 1000, SCREEN, .age = 300}, {0.1, NO_MANAGER},
      {0.2, FINISHED, .age = 400, .expect = STAGE_ACTION_PAUSE, .stage = _STAGE_INVALID,
@@ -300,7 +302,7 @@ TEST(long_session, {2, NO_MANAGER}, {9, FINISHED, PAUSES},
      {1834, NOTHING, .expect = STAGE_ACTION_ENOUGH, .stage = STAGE_SESSION, .stage_uid = 7},
      {1835, NOTHING}, {1900, GONE, "1", PAUSES})
 
-/* The clock steps back: that counts as no time, and bounds are reached later. */
+/* A clock that steps back counts as no time, and bounds are reached later. */
 TEST(clock_back, {2, MANAGER}, {9, IS_UP, GREETER}, {9.5, QUIET}, {11, QUIET}, {-3000, QUIET},
      {-2999, QUIET}, {-2998.5, QUIET, PAUSES},
      {-2990, IS_UP, "2", 1000, SCREEN, BEGINS(STAGE_LOGIN, 1000)})
@@ -334,12 +336,12 @@ static void many_sessions(void **state)
             assert_int_equal(stage_machine_feed(m, &e, &d), 0);
             n[round] += d.action != STAGE_ACTION_NONE;
         }
-    assert_int_equal(n[0], 2); /* the login, and that it is shared */
+    assert_int_equal(n[0], 2); /* the login, and the decision that it is shared */
     assert_int_equal(n[1], 1);
     assert_true(d.action == STAGE_ACTION_PAUSE && d.drop);
     assert_true(stage_machine_next(m, &sample) == USEC_INFINITY && !sample);
 
-    /* One after the other, each gone at once: attempts are bounded. */
+    /* Sessions one after the other, each of which ends at once: attempts are bounded. */
     for (unsigned i = 0; i < 1000; i++) {
         e.kind = STAGE_EVENT_SESSION;
         e.id = "x";
@@ -378,8 +380,7 @@ static void many_logins(void **state)
     stage_machine_free(t.m);
 }
 
-/* The quick logins of one user, whether they settle or not, leave those of others to be recorded.
- */
+/* The quick logins of one user, settled or not, do not prevent recordings of others. */
 static void one_users_logins(void **state)
 {
     StageParameters p = STAGE_PARAMETERS_DEFAULT;
@@ -427,7 +428,7 @@ static void hostile_counters(void **state)
         assert_int_equal(stage_machine_feed(t.m, &e, &d), 0);
         assert_int_equal(d.action, STAGE_ACTION_NONE);
     }
-    /* A clock that jumps to its limit and back. */
+    /* The clock jumps to its limit and back. */
     for (size_t i = 0; i < 4; i++) {
         StageEvent e = {.kind = STAGE_EVENT_TIME, .now = i % 2 ? 0 : UINT64_MAX, .age = UINT64_MAX};
 
@@ -436,7 +437,7 @@ static void hostile_counters(void **state)
     stage_machine_free(t.m);
 }
 
-/* When the next event is due. */
+/* Checks when the next event is due. */
 static void wakes(void **state)
 {
     StageParameters p = STAGE_PARAMETERS_DEFAULT;

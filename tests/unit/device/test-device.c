@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The measurement of a device: probes and estimate against the simulated disk of tests/bench, which
- * knows the true parameters. */
+/* Tests the measurement of a device: probes and estimate against the simulated disk of tests/bench,
+ * whose true parameters are known. */
 
 #include "bench/diskmodel.h"
 #include "device/estimate.h"
@@ -24,12 +24,13 @@ typedef struct Simulation {
     uint64_t now_nsec;
     unsigned random;
     double noise;             /* each time varies by this share */
-    unsigned outlier_percent; /* of the times, which are ten times as long */
-    uint64_t busy_nsec;       /* other load: adds up to this to a read, with the head elsewhere */
+    unsigned outlier_percent; /* this share of the times, which are ten times as long */
+    uint64_t busy_nsec; /* other load: adds up to this time to a read, and moves the head elsewhere
+                         */
     unsigned busy_percent;
     uint64_t read_bytes;
     usec_t spent_usec;
-    uint64_t zero_from; /* from here the device is thin: zeros in no time */
+    uint64_t zero_from; /* from here on the device is thin: it returns zeros at once */
 } Simulation;
 
 static double uniform(Simulation *s)
@@ -162,7 +163,7 @@ static void check(const DiskProfile *truth, const DeviceEstimate *e, double tole
     assert_predicts(truth, d, 128 * 1024, false, tolerance);
 }
 
-/* As with the class that each device would be given. */
+/* The class that each device would get. */
 static const DeviceProfile *start_of(const DiskProfile *p)
 {
     return device_profile_of_class(p->rotational ? DEVICE_CLASS_HDD : DEVICE_CLASS_UNKNOWN);
@@ -226,7 +227,7 @@ static void one_plan_decides_whether_a_disk_seeks(void **state)
     }
 }
 
-/* Others use the disk: many of the reads wait for them. */
+/* Other processes use the disk: many of the reads wait for them. */
 static void load_does_not_hide_a_hard_disk(void **state)
 {
     for (unsigned seed = 1; seed <= 50; seed++) {
@@ -266,7 +267,7 @@ static void thin_ranges_count_only_if_there_is_nothing_else(void **state)
     device_estimate(samples, SIZE, start_of(s.disk.profile), &e);
     assert_near(e.profile.fixed_usec, 3000, 0.1, "latency of a thin device");
 
-    /* Only where data is. */
+    /* Reads are only made where the device has data. */
     memset(samples, 0, sizeof(*samples));
     for (uint32_t plan = 1; plan <= DEVICE_PROBE_PLANS; plan++)
         measure(&s, samples, plan, places, 2);
@@ -293,7 +294,7 @@ static void without_samples_the_start_stands(void **state)
     free(samples);
 }
 
-/* Whatever a stored file claims, the profile stays usable. */
+/* Whatever a stored file contains, the profile stays usable. */
 static void extreme_samples_make_a_usable_profile(void **state)
 {
     static const usec_t times[] = {0, 1, 3000, DEVICE_SAMPLE_USEC_MAX};
@@ -359,7 +360,7 @@ static void sweeps_correct_a_profile_that_is_far_off(void **state)
     s[0].measured_usec = s[1].measured_usec = s[2].measured_usec = 124;
     device_refine(&d, s, 3);
     assert_memory_equal(&d, &hdd, sizeof(d));
-    /* Not more than by a factor of 2, in both directions. */
+    /* The factor is limited to 2 in both directions. */
     s[0].measured_usec = s[1].measured_usec = s[2].measured_usec = 1;
     device_refine(&d, s, 3);
     assert_near(d.rate_bytes_per_usec, hdd.rate_bytes_per_usec * 2, 1e-9, "rate");

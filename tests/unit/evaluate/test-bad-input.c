@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Traces and models with everything wrong that a machine can make wrong, on the whole way: trace ->
- * model -> prediction, and trace -> simulator -> every predictor. No crash, no probability outside
- * 0..1. What single steps refuse is in their own tests (test-trace-json.c, test-model-json.c,
+/* Traces and models with every error that a machine can make, through all steps: trace -> model ->
+ * prediction, and trace -> simulator -> every predictor. No crash, and no probability outside 0..1.
+ * Errors that single steps refuse are in their own tests (test-trace-json.c, test-model-json.c,
  * test-processes.c, test-chains.c, test-evaluate-bad-input.c). */
 
 #include "evaluate/trace-input.h"
@@ -43,7 +43,7 @@ static void assert_sane_chains(const Chains *c)
         }
 }
 
-/* Every stage and user it knows, and one it does not; and it can be saved. */
+/* Predicts every stage and user that it knows, and an unknown one, and saves it. */
 static void assert_sane_model(const Model *m)
 {
     _cleanup_free_ char *text _unused_ = bytes_of(m);
@@ -116,7 +116,7 @@ static void lives(Trace *t, uint32_t application, uint32_t pid, usec_t start, us
                      0);
 }
 
-/* Whatever order a machine's traces are learned in: the same model. */
+/* The order in which traces are learned does not change the model. */
 static void traces_out_of_order(void **state)
 {
     static const unsigned orders[][3] = {{0, 1, 2}, {2, 1, 0}, {1, 2, 0}, {2, 0, 1}};
@@ -139,13 +139,13 @@ static void traces_out_of_order(void **state)
         else
             assert_string_equal(text, first);
     }
-    /* The simulator takes them as they come, one session after the other. */
+    /* The simulator takes them in this order, one session after the other. */
     assert_simulated(t, 3);
     for (unsigned i = 0; i < 3; i++)
         trace_free(t[i]);
 }
 
-/* Within a trace (a machine that slept), and between them. */
+/* The clock jumps within a trace (the machine was suspended), and between traces. */
 static void clock_jumps(void **state)
 {
     static const usec_t starts[] = {0, 1, T0, T0 + 1000 * H, (usec_t)INT64_MAX};
@@ -163,7 +163,8 @@ static void clock_jumps(void **state)
     }
 }
 
-/* A pid twice at a time, of one application and of two; ends before starts; beyond the end. */
+/* One pid twice at a time, of one application and of two; ends before starts, and beyond the
+ * end. */
 static void duplicate_pids(void **state)
 {
     _cleanup_trace_ Trace *t = session(STAGE_SESSION, 1000, T0, 0, "A>x=0-2 B>y=1-2 A>z", "0-2");
@@ -178,7 +179,7 @@ static void duplicate_pids(void **state)
     assert_survived(t);
 }
 
-/* A start and exit that one batch of events brought, with one and the same time: often. */
+/* A start and an exit in one batch of events, which have the same time, many times. */
 static void start_and_exit_in_one_batch(void **state)
 {
     _cleanup_trace_ Trace *t = session(STAGE_SESSION, 1000, T0, 0, "A>x=0-2 B>y=1-2", NULL);
@@ -204,7 +205,7 @@ static void one_event_and_none(void **state)
                                            k == 2 ? "0-1" : NULL);
 
         if (k >= 4) {
-            t->n_accesses = 0; /* nothing but a start */
+            t->n_accesses = 0; /* only a start */
             lives(t, 0, 1, 0, k == 4 ? 0 : USEC_INFINITY);
         }
         if (k == 5)
@@ -244,8 +245,8 @@ static Chains *some_chains(unsigned n_applications)
     return c;
 }
 
-/* Every number of a model in turn is no number, negative, fractional, too large, or just another
- * one: refused, or a model like any other. */
+/* Every number of a model in turn becomes no number, negative, fractional, too large, or another
+ * number. The result is refused, or is an ordinary model. */
 static void every_number_is_wrong(void **state)
 {
     static const char *const values[] = {"NaN",
@@ -286,7 +287,7 @@ static void every_number_is_wrong(void **state)
                 assert_true(error && !strchr(error, '\n'));
                 continue;
             }
-            /* Only a whole number can have been taken, and -1 where it stands for none. */
+            /* Only a whole number can be accepted, and -1 where it stands for none. */
             assert_true(k >= 8 || strcmp(values[k], "-1") == 0);
             assert_sane_model(read);
             n_accepted++;
@@ -295,7 +296,7 @@ static void every_number_is_wrong(void **state)
     assert_true(n_numbers > 150 && n_accepted > 0);
 }
 
-/* Nothing at all, and 10,000 applications: saved, restored, predicted, merged. */
+/* Empty, and with 10,000 applications: saved, restored, predicted, merged. */
 static void none_and_ten_thousand_applications(void **state)
 {
     static const unsigned sizes[] = {0, 1, 10000};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Association rules and the hybrid: the examples of Rutt and Parthasarathy, figure 2, right. */
+/* Tests association rules and the hybrid with the examples of Rutt and Parthasarathy, figure 2,
+ * right. */
 
 #include "evaluate/association.h"
 #include "util/evaluate-util.h"
@@ -49,10 +50,10 @@ static void test_thresholds(void **state)
     feed(p, "ABCAZY");
     assert_int_equal(association_mine(p), 0);
     assert_false(has_rule(p, "BC", 'Y', NULL, NULL));
-    assert_true(has_rule(p, "Y", 'B', NULL, NULL)); /* all of one window */
+    assert_true(has_rule(p, "Y", 'B', NULL, NULL)); /* all items of one window */
 
     predictor_free(TAKE_PTR(p));
-    par.association_support = 0.5; /* exactly what that window gives */
+    par.association_support = 0.5; /* exactly the support of that window */
     p = make_predictor("association", &par);
     feed(p, "ABCAZY");
     assert_int_equal(association_mine(p), 0);
@@ -68,7 +69,7 @@ static void test_thresholds(void **state)
     assert_true(has_rule(p, "BC", 'Z', NULL, NULL));
 }
 
-/* The fast miner against counting by hand, over windows of a longer sequence. */
+/* Compares the fast miner with counting by hand, over windows of a longer sequence. */
 static void test_against_counting(void **state)
 {
     static const char text[] = "ABCABDABCEFABCABDGHABCIJKABLMNAOPQABC";
@@ -111,12 +112,12 @@ static void test_predict(void **state)
     feed(p, "ABCAZY");
     assert_int_equal(association_mine(p), 0);
     predictor_end(p, 0);
-    feed(p, "CB"); /* in whatever order */
+    feed(p, "CB"); /* in any order */
     assert_near(guess_of(p, 'A'), 1);
     assert_near(guess_of(p, 'Z'), 1);
     assert_near(guess_of(p, 'Y'), 0.5);
 
-    /* At most so many, the best supported first: Y has half the support. */
+    /* The number of guesses is limited, the best supported first: Y has half the support. */
     predictor_free(TAKE_PTR(p));
     par.association_guesses = 4;
     p = make_predictor("association", &par);

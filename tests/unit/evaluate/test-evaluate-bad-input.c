@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Whatever comes in: no crash, no probability outside 0..1. Every predictor, every test. */
+/* Any input: no crash, no probability outside 0..1. Runs every test with every predictor. */
 
 #include "evaluate/random.h"
 #include "evaluate/simulate.h"
@@ -108,7 +108,7 @@ static void test_out_of_range(void **state)
     }
 }
 
-/* Nothing observed; one event; start and exit in the same instant; an exit alone; the same process
+/* Nothing observed; one event; start and exit in the same instant; only an exit; the same process
  * twice (duplicate pids). */
 static void test_little(void **state)
 {
@@ -139,7 +139,7 @@ static void test_little(void **state)
     }
 }
 
-/* 10,000 applications, and the highest item there can be. */
+/* 10,000 applications, and the highest possible item. */
 static void test_many(void **state)
 {
     FOR_EACH_PREDICTOR(p)
@@ -193,7 +193,7 @@ static void test_parameters(void **state)
     assert_null(ret);
 }
 
-/* A trace for the simulator with everything wrong, and inputs that do not fit together. */
+/* A trace for the simulator with every possible error, and inputs that contradict each other. */
 static void test_simulate(void **state)
 {
     _cleanup_simulate_input_ SimulateInput in = {0};
@@ -206,7 +206,7 @@ static void test_simulate(void **state)
     {
         SimulateReport r;
 
-        assert_int_equal(simulate(&in, &sp, p, &r), 0); /* nothing at all */
+        assert_int_equal(simulate(&in, &sp, p, &r), 0); /* an empty input */
         assert_true(isnan(r.hit_rate));
     }
     for (unsigned i = 0; i < 12; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* PCM and EPCM: the examples of Kroeger and Long, sections 2.1 to 2.3. */
+/* Tests PCM and EPCM with the examples of Kroeger and Long, sections 2.1 to 2.3. */
 
 #include "evaluate/context.h"
 #include "util/evaluate-util.h"
@@ -46,11 +46,11 @@ static void test_cacbcaabca(void **state)
                 expected += memcmp(text + j, pattern, n) == 0;
             assert_int_equal(count(p, pattern), expected);
         }
-    /* Figure 3: one partition a first-order node. C, CA, CB, CAC, CBC, CAA. */
+    /* Figure 3: one partition per first-order node. C, CA, CB, CAC, CBC, CAA. */
     assert_int_equal(context_partition_nodes(p, 'C' - 'A'), 6);
 }
 
-/* A full partition halves its counts and drops what reaches zero; the access goes in then. */
+/* A full partition halves its counts and drops nodes that reach zero; then the access is added. */
 static void test_halving(void **state)
 {
     PredictorParameters par = defaults("pcm");
@@ -89,7 +89,7 @@ static void test_ignored(void **state)
     assert_int_equal(context_partition_nodes(p, 0), 3);
 }
 
-/* Whatever happens, partitions stay within their bound and counts are sums of what was seen. */
+/* For any input, partitions stay within their bound, and counts are sums of observations. */
 static void test_bounded(void **state)
 {
     static const char *const names[] = {"pcm", "epcm"};
@@ -166,7 +166,7 @@ static void test_growth(void **state)
             char pattern[8] = {0};
 
             memcpy(pattern, word, n);
-            /* Node n comes with the n-th instance (the second one's is its N). */
+            /* Node n is added by the n-th instance (the second instance adds its N). */
             assert_int_equal(count(p, pattern), n == 1 ? i : i + 2 > n ? i + 2 - n : 0);
         }
     }

@@ -35,8 +35,8 @@ static void test_arcs(void **state)
     assert_int_equal(arcs(two, 'C', 'B', NULL), 1);
 }
 
-/* Predicted where the chance reaches the minimum chance: two of three do 0.65, three of five do
- * not. */
+/* An item is predicted if its chance reaches the minimum chance: two of three reach 0.65, three of
+ * five do not. */
 static void test_minimum_chance(void **state)
 {
     _cleanup_predictor_ Predictor *p = make_predictor("graph", NULL);
@@ -48,7 +48,7 @@ static void test_minimum_chance(void **state)
     assert_near(guess_of(p, 'B'), 0); /* 3 / 5 */
 }
 
-/* For a lookahead of one, the printed chance and the mended one are the same. */
+/* For a lookahead of one, the printed and the corrected chance are equal. */
 static void test_lookahead_one(void **state)
 {
     PredictorParameters par = defaults("graph");
@@ -66,8 +66,8 @@ static void test_lookahead_one(void **state)
     }
 }
 
-/* What is mended: B always follows A within three opens. As printed, its chance is a third and the
- * minimum chance would never be reached; it is certain. */
+/* The correction: B always follows A within three opens. By the printed formula its chance is a
+ * third and would never reach the minimum chance, although it is certain. */
 static void test_longer_lookahead(void **state)
 {
     PredictorParameters par = defaults("graph");
@@ -86,7 +86,8 @@ static void test_longer_lookahead(void **state)
     assert_string_equal(guessed(mended), "B");
 }
 
-/* A file opened twice within the lookahead counts twice as an arc, but is one open that came true.
+/* A file that is opened twice within the lookahead counts as two arcs, but as one open that came
+ * true.
  */
 static void test_repeated(void **state)
 {
@@ -101,11 +102,11 @@ static void test_repeated(void **state)
     assert_int_equal(arcs(p, 'A', 'B', &out), 2);
     assert_int_equal(out, 4);
     assert_near(guess_of(p, 'B'), 1);
-    feed(p, "XYZWA"); /* after the second open of A no B came */
+    feed(p, "XYZWA"); /* no B came after the second open of A */
     assert_near(guess_of(p, 'B'), 0.5);
 }
 
-/* Arcs of one node stay bounded; what is frequent survives the aging. */
+/* The number of arcs of a node stays bounded, and frequent ones survive the aging. */
 static void test_bounded(void **state)
 {
     _cleanup_predictor_ Predictor *p = make_predictor("graph", NULL);

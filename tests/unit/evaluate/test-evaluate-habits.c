@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Habits that are drawn, their oracle, and the predictors compared with it. */
+/* Tests drawn habits, their oracle, and the predictors compared with it. */
 
 #include "evaluate/habits.h"
 #include "evaluate/simulate.h"
@@ -18,7 +18,7 @@ static SimulateReport simulated(const SimulateInput *in, const SimulateParameter
     return r;
 }
 
-/* With a bound on waste, only what is likely enough is read. */
+/* With a bound on waste, only objects that are likely enough are read. */
 static void test_waste_bound(void **state)
 {
     HabitsParameters hp;
@@ -42,7 +42,7 @@ static void test_waste_bound(void **state)
     assert_true(bounded.waste < 0.06 && bounded.waste < 0.8 * unbounded.waste);
     assert_true(bounded.n_reads > 0 && bounded.n_reads < unbounded.n_reads);
     sp.maximum_waste = 0;
-    bounded = simulated(&in, &sp, "mixture"); /* only what is certain */
+    bounded = simulated(&in, &sp, "mixture"); /* only certain objects */
     assert_true(bounded.n_reads < unbounded.n_reads / 10);
     sp.maximum_waste = 0.15;
     sp.minimum_use = 1.1;
@@ -50,8 +50,8 @@ static void test_waste_bound(void **state)
     assert_int_equal(bounded.n_reads, 0);
 }
 
-/* The issue's figures, for habits drawn here: two users within 0.97 of the oracle at 15 % waste,
- * one user within 0.98. The naive predictor, its budget filled, is far behind with two users. */
+/* For habits drawn here: two users within 0.97 of the oracle at 15 % waste, one user within 0.98.
+ * The naive predictor, its budget filled, is far behind with two users. */
 static void test_near_the_oracle(void **state)
 {
     static const double least[] = {0.97, 0.98};
@@ -83,12 +83,13 @@ static void test_near_the_oracle(void **state)
                 assert_true(naive.hit_rate < mixture.hit_rate - 0.05);
                 assert_true(naive.waste > 0.3);
             }
-            /* Its shares of all starts promise too little to be read under the bound. */
+            /* Its probabilities are shares of all starts and too small to be read under the
+             * bound. */
             assert_int_equal(bounded.read_bytes, 0);
         }
 }
 
-/* Habits keep what they promise: drawn from the seed, loose, reproducible. */
+/* Drawn habits have their properties: they come from the seed, are loose, and are reproducible. */
 static void test_habits(void **state)
 {
     HabitsParameters hp;
@@ -112,7 +113,8 @@ static void test_habits(void **state)
         sp.training = 0;
         sp.horizon = 20 * S;
         assert_int_equal(simulate(&in, &sp, oracle, &r), 0);
-        /* The oracle's first guess is right as often as the habits say, and it is calibrated. */
+        /* The oracle's first guess is right as often as the habits state, and the oracle is
+         * calibrated. */
         assert_true(fabs(r.first_right - habits_best_guess(h)) < 0.08);
         for (unsigned i = 0; i < SIMULATE_BINS; i++) {
             promised += r.bins[i].sum;
@@ -165,7 +167,7 @@ static void add_run(SimulateInput *in, usec_t at, uint32_t item, usec_t runs)
         assert_int_equal(simulate_add_event(in, &exit), 0);
 }
 
-/* What people start: by itself, to stay, and not too small. */
+/* Applications count that people start by themselves, that stay, and that are large enough. */
 static void test_find_real(void **state)
 {
     enum { EDITOR, PLUGIN, COMMAND, SMALL, NEVER, DESKTOP, SOMETIMES, N };
@@ -189,7 +191,7 @@ static void test_find_real(void **state)
         add_run(&in, at + 30 * S, SMALL, 5 * S);
         add_run(&in, at + 40 * S, EDITOR, 0);
         add_run(&in, at + 40 * S + HABITS_ALONE - 1, PLUGIN, 0);
-        /* Once in three of its own accord. */
+        /* In one of three cases it starts alone. */
         add_run(&in, at + 50 * S, SOMETIMES, k == 0 ? 0 : 1);
     }
     assert_int_equal(habits_find_real(&in, 2000000, &found, &n), 0);

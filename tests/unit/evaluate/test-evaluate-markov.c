@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The thesis's predictor (chapters 3 and 4), and the calibration of the mixture beside its product.
+/* Tests the thesis's predictor (chapters 3 and 4), and the calibration of the mixture compared with
+ * its product.
  */
 
 #include "evaluate/preload.h"
@@ -53,7 +54,7 @@ static void test_recursion(void **state)
     start(p, 0, 'A');
     stop(p, 0, 'A');
     start(p, 0, 'B');
-    stop(p, 0, 'B'); /* both are known, nothing runs */
+    stop(p, 0, 'B'); /* both are known, and neither runs */
     start(p, 10, 'A');
     start(p, 30, 'B');
     stop(p, 60, 'A');
@@ -76,7 +77,7 @@ static void test_recursion(void **state)
     assert_true(fabs((double)c->probability[0][b] - (v * w + 1 - v)) < 1e-6);
 }
 
-/* What algorithm 4.4 as printed breaks: every row that was visited stays a distribution. */
+/* The printed algorithm 4.4 breaks this property: every visited row stays a distribution. */
 static void test_rows_are_distributions(void **state)
 {
     _cleanup_predictor_ Predictor *p = make_predictor("preload", NULL);
@@ -147,8 +148,7 @@ static void test_product(void **state)
     assert_near(guess_within(p, 49750, 'A', tau), 0);
 }
 
-/* The product overstates where many chains see the same start coming; the calibrated one does not.
- */
+/* The product overstates if many chains see the same start; the calibrated one does not. */
 static void test_calibration(void **state)
 {
     enum { N_EVENTS = 6000, N_ITEMS = 12 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The mixture on habits that are not its own model. tests/measure/measure-regimes has all figures.
+/* Tests the mixture on habits that are not its own model. tests/measure/measure-regimes prints all
+ * figures.
  */
 
 #include "evaluate/predictor.h"
@@ -30,7 +31,8 @@ static SimulateReport simulated(Regime regime, const char *name, unsigned percen
     return report;
 }
 
-/* Fifteen minutes apart: the application that started last meets the next one. */
+/* Starts are fifteen minutes apart: the application that started last co-occurs with the next
+ * one. */
 static void slow_starters_have_chains(void **state)
 {
     SimulateReport mixture = simulated(REGIME_IN_ORDER, "mixture", 50);
@@ -40,7 +42,7 @@ static void slow_starters_have_chains(void **state)
     assert_true(mixture.hit_rate > simulated(REGIME_IN_ORDER, "last-successor", 50).hit_rate);
 }
 
-/* The best of the single predictors in its own regime, at a tight budget. */
+/* Compares with the best single predictor in its own regime, with a small budget. */
 static void not_behind_the_best(void **state)
 {
     static const struct {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Naive frequency, last successor and n-grams: the examples of Rutt and Parthasarathy, figure 2. */
+/* Tests naive frequency, last successor and n-grams with the examples of Rutt and Parthasarathy,
+ * figure 2. */
 
 #include "evaluate/ngram.h"
 #include "util/evaluate-util.h"
@@ -26,7 +27,7 @@ static void assert_no_gram(const Predictor *p, const char *predecessors)
     assert_int_equal(ngram_lookup(p, k, strlen(predecessors), &found), 0);
 }
 
-/* Figure 2, left: the tables of a 2-3-gram+ for A B C A Z Y, every row of them and no other. */
+/* Figure 2, left: the tables of a 2-3-gram+ for A B C A Z Y, with exactly these rows. */
 static void test_figure_2(void **state)
 {
     PredictorParameters par = defaults("1-5-gram+");
@@ -51,17 +52,17 @@ static void test_figure_2(void **state)
     assert_string_equal(guessed(p), "AYZ");
 }
 
-/* Falls back from the longer order to the shorter. */
+/* It falls back from the longer order to the shorter. */
 static void test_fall_back(void **state)
 {
     _cleanup_predictor_ Predictor *p = make_predictor("2-gram+", NULL);
 
     feed(p, "ABCXBD");
     predictor_end(p, 0);
-    feed(p, "AB"); /* after AB came C, though after B alone D came last */
+    feed(p, "AB"); /* C followed AB, although D followed B alone last */
     assert_string_equal(guessed(p), "C");
     predictor_end(p, 0);
-    feed(p, "QB"); /* QB was never seen: what came after B */
+    feed(p, "QB"); /* QB was never seen: the successor of B */
     assert_string_equal(guessed(p), "D");
 }
 
@@ -77,7 +78,7 @@ static void test_last_successor(void **state)
     assert_string_equal(guessed(p), "");
 }
 
-/* A session's end is no successor: nothing is learned across it. */
+/* The end of a session is no successor: nothing is learned across it. */
 static void test_session_boundary(void **state)
 {
     _cleanup_predictor_ Predictor *p = make_predictor("last-successor", NULL);
@@ -88,7 +89,7 @@ static void test_session_boundary(void **state)
     assert_no_gram(p, "A");
 }
 
-/* Our mending: the probability of a guess is how often its like came true. */
+/* Our addition: the probability of a guess is how often guesses of its kind came true. */
 static void test_ngram_probability(void **state)
 {
     _cleanup_predictor_ Predictor *p = make_predictor("last-successor", NULL);
@@ -103,7 +104,7 @@ static void test_ngram_probability(void **state)
     assert_near(guess_of(p, 'B'), 2.0 / 4);
 }
 
-/* Thesis 6.1.1: relative to the number of starts, for what does not run. */
+/* Thesis 6.1.1: the share of all starts, for applications that do not run. */
 static void test_naive(void **state)
 {
     _cleanup_predictor_ Predictor *p = make_predictor("naive", NULL);

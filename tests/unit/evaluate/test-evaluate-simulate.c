@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The simulator, on traces small enough to count by hand. */
+/* Tests the simulator on traces that are small enough to count by hand. */
 
 #include "evaluate/habits.h"
 #include "evaluate/simulate.h"
@@ -52,7 +52,7 @@ static SimulateParameters files(uint64_t n, double training)
     return sp;
 }
 
-/* Cache of two files, A B C A B B C: hits by hand: the second B in a row only. */
+/* A cache of two files, A B C A B B C; by hand, only the repeated B hits. */
 static void test_lru(void **state)
 {
     _cleanup_simulate_input_ SimulateInput in = {0};
@@ -80,7 +80,7 @@ static void test_lru(void **state)
     assert_int_equal(r.n_cached, 4);
 }
 
-/* Training is half: nothing counts before it is over, and the cache starts cold. */
+/* Half of the events train: nothing counts before they are over, and the cache starts cold. */
 static void test_training(void **state)
 {
     _cleanup_simulate_input_ SimulateInput in = {0};
@@ -101,7 +101,7 @@ static void test_training(void **state)
     assert_near(r.waste, 1.0 / 6);
 }
 
-/* Of empty files nothing is read, however often they are predicted. */
+/* Nothing is read of empty files, however often they are predicted. */
 static void test_empty_files(void **state)
 {
     _cleanup_simulate_input_ SimulateInput in = {0};
@@ -115,8 +115,7 @@ static void test_empty_files(void **state)
     assert_true(isnan(r.accuracy) && isnan(r.waste));
 }
 
-/* A budget that the cache has no room for; bytes are refused, and files are not read for nothing.
- */
+/* A budget that exceeds the cache: bytes are refused, and no file is read in vain. */
 static void test_budget_over_cache(void **state)
 {
     _cleanup_simulate_input_ SimulateInput in = {0};
@@ -136,7 +135,7 @@ static void test_budget_over_cache(void **state)
     assert_int_equal(simulate(&in, &sp, p, &r), 0);
 }
 
-/* Wasted: read, and gone or unused when its session ends. */
+/* Wasted are objects that were read and were evicted, or were unused when the session ended. */
 static void test_waste(void **state)
 {
     _cleanup_simulate_input_ SimulateInput in = {0};
@@ -145,13 +144,13 @@ static void test_waste(void **state)
 
     trace(&in, "AB|AC|AB|", 10);
     r = simulated(&in, &sp, "last-successor", NULL);
-    /* A: nothing known. Then A -> B read, wasted; after "AC", A -> C read, wasted. */
+    /* A: nothing is known. Then A -> B read, wasted; after "AC", A -> C read, wasted. */
     assert_int_equal(r.read_bytes, 20);
     assert_int_equal(r.wasted_bytes, 20);
     assert_int_equal(r.n_reads_used, 0);
 }
 
-/* A read takes its time: what is not there yet is late, and no hit. */
+/* A read takes time: an object that has not arrived is late and no hit. */
 static void test_io_cost(void **state)
 {
     _cleanup_simulate_input_ SimulateInput in = {0};
@@ -173,7 +172,7 @@ static void test_io_cost(void **state)
     assert_int_equal(r.n_in_time, 0);
 }
 
-/* Probabilities against what came, by hand, with a PCM of order 2. */
+/* Compares probabilities with the outcomes, by hand, with a PCM of order 2. */
 static void test_log_loss(void **state)
 {
     _cleanup_simulate_input_ SimulateInput in = {0};
@@ -201,13 +200,13 @@ static void test_log_loss(void **state)
     /* The next item: A came without a guess (1e-4), B by 3/4, C without. */
     assert_true(fabs(r.next_log_loss - (-log(1e-4) - log(0.75) - log(1e-4))) < 1e-6);
 
-    /* Without learning on, the context stays where training left it. */
+    /* Without further learning, the context stays as after the training. */
     sp.learn_on = false;
     r = simulated(&in, &sp, "pcm", &pp);
     assert_int_equal(r.bins[7].n, 0);
 }
 
-/* Thesis 4.3.2: by falling probability, cut at the budget; equation 4.16 for what is shared. */
+/* Thesis 4.3.2: by falling probability, cut at the budget; equation 4.16 for shared objects. */
 static void test_budget(void **state)
 {
     for (unsigned k = 0; k <= 4; k++) {
@@ -228,8 +227,8 @@ static void test_budget(void **state)
 
             assert_int_equal(simulate_add_event(&in, &e), 0);
         }
-        /* Item 3 was never seen; its access is where prediction begins. Object 3 is needed with
-         * 1 - 2/3 * 3/4 = 1/2, then come 2 (5/12), 0 (1/3), 1 (1/4), all times 12/13; 4 follows. */
+        /* Item 3 was never seen; prediction begins with its access. Object 3 is needed with 1 - 2/3
+         * * 3/4 = 1/2, then come 2 (5/12), 0 (1/3), 1 (1/4), all times 12/13; 4 follows. */
         assert_int_equal(
                 simulate_add_event(
                         &in, &(SimulateEvent){.at = 13 * S, .item = 3, .kind = SIMULATE_ACCESS}),
@@ -243,11 +242,11 @@ static void test_budget(void **state)
         simulate_parameters_init(&sp);
         sp.training = 12.0 / 14;
         sp.budget_bytes = k == 4 ? 7 : k == 3 ? 106 : 207;
-        sp.seek_bytes = 0; /* by probability alone, as the thesis */
+        sp.seek_bytes = 0; /* by probability alone, as in the thesis */
         r = simulated(&in, &sp, "naive", NULL);
         assert_int_equal(r.n_scored, 2);
         assert_int_equal(r.n_objects, k < 2 ? 3 : 2);
-        /* 207: objects 3, 2, 0. Item 0 is there, item 1 has its shared part, item 2 is there.
+        /* 207: objects 3, 2, 0. Item 0 is complete, item 1 has its shared part, item 2 is complete.
          * 106: object 3; none of 100 fits beside it. */
         assert_int_equal(r.n_selected, k == 0 ? 2 : k == 1 ? 1 : k == 2 ? 1 : 0);
         assert_int_equal(r.n_covered, k == 0 || k == 2);
@@ -281,7 +280,7 @@ static void test_needs(void **state)
     assert_near(object_scores_probability(&s, 1), 0);
 }
 
-/* What saves more time a byte comes first, the likelier first among what saves the same. */
+/* Objects that save more time per byte come first, and among equals the likelier. */
 static void test_worth(void **state)
 {
     static const ItemParts items[] = {{0, 1}, {1, 1}, {2, 1}};
@@ -294,7 +293,7 @@ static void test_worth(void **state)
     _cleanup_object_scores_ ObjectScores s = {0};
 
     assert_near(worth[0], 1.001);
-    assert_near(object_worth(1, 4096), 2); /* a page is the least */
+    assert_near(object_worth(1, 4096), 2); /* a page is the smallest size */
     assert_near(object_worth(0, 0), 1);
     assert_int_equal(object_scores_compute(&s, &table, &(Guesses){some, 3, 3}), 0);
     assert_int_equal(s.n, 3);
@@ -323,8 +322,8 @@ static void add_session(SimulateInput *in, usec_t at, usec_t realtime, uint32_t 
         assert_int_equal(simulate_add_event(in, &events[i]), 0);
 }
 
-/* What the mixture says of ten sessions with B, then, `weeks` later, four with C; the last of them
- * is scored. */
+/* The mixture's predictions after ten sessions with B and, `weeks` later, four with C; the last of
+ * them is scored. */
 static SimulateReport simulate_changed_habit(unsigned weeks)
 {
     _cleanup_simulate_input_ SimulateInput in = {0};
@@ -341,18 +340,18 @@ static SimulateReport simulate_changed_habit(unsigned weeks)
     return simulated(&in, &sp, "mixture", NULL);
 }
 
-/* What was learned decays by the wall clock, although the sessions follow one another at once. */
+/* Observations decay by the wall clock, although the sessions follow one another at once. */
 static void test_wall_clock(void **state)
 {
     SimulateReport unknown = simulate_changed_habit(0), later = simulate_changed_habit(8);
 
     assert_int_equal(unknown.n_scored, 2);
-    assert_int_equal(unknown.n_first, 1); /* A; B is still the likelier */
+    assert_int_equal(unknown.n_first, 1); /* A; B is still likelier */
     assert_int_equal(later.n_first, 2);
     assert_true(later.next_log_loss < unknown.next_log_loss);
 }
 
-/* The same seed, the same report, bit for bit. */
+/* The same seed gives the same report, bit for bit. */
 static void test_deterministic(void **state)
 {
     HabitsParameters hp;

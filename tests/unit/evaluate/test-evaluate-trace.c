@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Recorded traces for the simulator: order, sessions, interning over traces, sizes; and broken
- * ones. */
+/* Tests recorded traces as input of the simulator: order, sessions, interning over traces, sizes,
+ * and broken ones. */
 
 #include "evaluate/trace-input.h"
 #include "util/evaluate-util.h"
@@ -18,7 +18,7 @@ static uint32_t file(Trace *t, const char *path, uint64_t bytes)
     return f;
 }
 
-/* Two applications over one library; the second starts and exits in one instant. */
+/* Two applications that share a library; the second starts and exits in one instant. */
 static Trace *make_trace(uint32_t uid, const char *first, const char *second)
 {
     Trace *t = trace_new(STAGE_SESSION);
@@ -97,7 +97,7 @@ static void test_files(void **state)
     _cleanup_trace_ Trace *one = make_trace(1000, "/bin/a", "/bin/b");
     _cleanup_trace_input_ TraceInput *t = NULL;
     _cleanup_simulate_input_ SimulateInput in = {0};
-    static const uint32_t items[] = {0, 2, 1, 2, 2}; /* reads are no accesses of their own */
+    static const uint32_t items[] = {0, 2, 1, 2, 2}; /* reads are not separate accesses */
 
     assert_int_equal(trace_input_new(TRACE_LEVEL_FILES, &t), 0);
     assert_int_equal(trace_input_add(t, one), 0);
@@ -138,7 +138,7 @@ static void test_simulated(void **state)
     }
 }
 
-/* Times beyond the end, or before the start; indexes that lead nowhere; an empty trace; none. */
+/* Times after the end or before the start; invalid indexes; an empty trace; no trace. */
 static void test_broken(void **state)
 {
     _cleanup_trace_input_ TraceInput *t = NULL;

@@ -13,7 +13,7 @@
 
 #define assert_near(a, b) assert_true(fabs((a) - (b)) < 1e-9)
 
-/* The largest k with P(U < k) <= error / 2, by counting all arrangements. */
+/* Computes the largest k with P(U < k) <= error / 2 by counting all arrangements. */
 static size_t count_pairs(unsigned m, unsigned n, double error)
 {
     size_t histogram[400] = {0}, total = 0, k = 0, sum = 0;
@@ -35,7 +35,7 @@ static size_t count_pairs(unsigned m, unsigned n, double error)
     return k;
 }
 
-/* The exact distribution against enumeration, for all small samples. */
+/* Compares the exact distribution with enumeration, for all small samples. */
 static void test_pairs_enumerated(void **state)
 {
     for (unsigned m = 1; m <= 6; m++)
@@ -96,7 +96,7 @@ static void test_exact_factor(void **state)
     assert_near(e.replayed_seconds, 4);
 }
 
-/* All sessions of one side and constant levels: the interval is made of known pairs. */
+/* All sessions on one side and constant levels: the interval consists of known pairs. */
 static void test_known_interval(void **state)
 {
     /* Levels: the median of the other replayed sessions is 1 each time. */
@@ -135,7 +135,7 @@ static void test_not_enough(void **state)
     assert_true(e.known);
 }
 
-/* Wild values on one side move neither the estimate nor the interval beyond all other pairs. */
+/* Extreme values on one side move neither the estimate nor the interval beyond all other pairs. */
 static void test_outliers(void **state)
 {
     EffectSession v[60];
@@ -152,7 +152,7 @@ static void test_outliers(void **state)
     assert_near(e.saved_high, 0.25);
 }
 
-/* Users with other levels, and a machine whose level triples, leave the factor as it is. */
+/* Users with other levels, and a machine whose level triples, do not change the factor. */
 static void test_levels(void **state)
 {
     EffectSession v[200];

@@ -20,7 +20,8 @@ static int fd = -EBADF;
 
 static int set_up(void **state)
 {
-    /* Each line is synchronised. On a disk the thousands of lines of a rotation take minutes. */
+    /* Each line is synced to the disk. On a real disk the thousands of lines of a rotation would
+     * take minutes. */
     snprintf(directory, sizeof(directory), "%s/headstart-test-history.XXXXXX",
              access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
     if (!mkdtemp(directory))
@@ -80,7 +81,8 @@ static void test_append(void **state)
     expect(1, 4, 1);
 }
 
-/* A writer that is killed leaves any prefix of its line. The line is dropped, the others stay. */
+/* A writer that is killed may leave any prefix of its line. The line is dropped, the others
+ * stay. */
 static void test_torn(void **state)
 {
     off_t before, after;
@@ -128,7 +130,8 @@ static void test_rotation(void **state)
     line = size_of(HISTORY_FILE);
     while (size_of(HISTORY_OLD_FILE) < 0 && n < 100000)
         append(n++);
-    /* The line that rotated is the first of the new file, and reading goes on across both. */
+    /* The line that caused the rotation is the first of the new file, and reading continues across
+     * both files. */
     assert_true(size_of(HISTORY_FILE) <= 2 * line);
     assert_true(size_of(HISTORY_OLD_FILE) >= (off_t)HISTORY_BYTES_MAX);
     expect(0, 0, n);

@@ -48,7 +48,7 @@ static void test_round_trip(void **state)
     assert_memory_equal(line, again, n);
 }
 
-/* Every line that is cut off is refused, and every changed byte is refused or read without harm. */
+/* Every truncated line is refused, and every changed byte is refused or read without harm. */
 static void test_damage(void **state)
 {
     _cleanup_free_ char *line = NULL;

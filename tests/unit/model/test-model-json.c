@@ -7,7 +7,8 @@
 #include <malloc.h>
 #include <sys/resource.h>
 
-/* All that a model can hold: two generations, users, directories, unknowns, assumptions, chains. */
+/* Everything that a model can contain: two generations, users, directories, unknown values,
+ * assumptions, chains. */
 static Model *rich_model(void)
 {
     Model *m = model_new(H);
@@ -128,7 +129,7 @@ static void empty_models_come_back(void **state)
     assert_int_equal(back->n_files, 0);
 }
 
-/* What was saved goes on like what was not. */
+/* A model that was saved and loaded learns like the original. */
 static void learning_goes_on_after_loading(void **state)
 {
     _cleanup_model_ Model *kept = model_new(H), *stored = model_new(H);
@@ -182,14 +183,14 @@ static void every_truncation_is_refused(void **state)
     size_t size = strlen(text);
 
     for (size_t n = 0; n + 1 < size; n++) {
-        _cleanup_free_ char *part = malloc(n + 1); /* ASan watches its end */
+        _cleanup_free_ char *part = malloc(n + 1); /* ASan checks its end */
 
         memcpy(part, text, n);
         refuse(part, n, -EBADMSG);
     }
 }
 
-/* Everything one does with a model. */
+/* Every operation on a model. */
 static void use(Model *m)
 {
     _cleanup_model_ Model *fine = model_of(
@@ -226,7 +227,8 @@ static void use(Model *m)
     assert_int_equal(model_prune(&back, 0.5), 0);
 }
 
-/* Any bit of any byte: an error, or a model with which all can be done. */
+/* Any bit of any byte is flipped: the result is an error, or a model on which every operation
+ * works. */
 static void every_bit_flip_is_survived(void **state)
 {
     _cleanup_model_ Model *m = rich_model();
@@ -291,7 +293,7 @@ static void wrong_members_are_refused(void **state)
             {"\"clock_usec\":", "\"clock_usec\":-"},
             {"\"clock_usec\":", "\"clock_usec\":99999999999"},
             {"\"clock_usec\":", "\"clock_usec\":NaN,\"x\":"},
-            {"\"clock_usec\":", "\"clock_usec\":1,\"x\":"}, /* before what was learned */
+            {"\"clock_usec\":", "\"clock_usec\":1,\"x\":"}, /* earlier than the learned sessions */
             {"\"learned\":[[", "\"learned\":[[-1,1,1],["},
             {"\"learned\":[[", "\"learned\":[[1,1],["},
             {"\"learned\":[[", "\"learned\":[1,["},
@@ -365,7 +367,8 @@ static void wrong_members_are_refused(void **state)
             {"\"resident\":[[],[0,8192,1", "\"resident\":[[],[0,8192"},
             {"\"resident\":[[],[0,8192,1", "\"resident\":[[],[0,8192,0"},
             {"\"resident\":[[],[0,8192,1", "\"resident\":[[],[0,0,1"},
-            {"\"resident\":[[],[0,8192,1", "\"resident\":[[],[0,8192,3"}, /* as its neighbour */
+            {"\"resident\":[[],[0,8192,1",
+             "\"resident\":[[],[0,8192,3"}, /* equal to its neighbour */
             {"\"resident\":[[],[0,8192,1", "\"resident\":[[],[9223372036854775807,1,1"},
             {"\"resident\":[[],[0,8192,1", "\"resident\":[[],[0,-8192,1"},
             {"\"resident\":[[", "\"resident\":[[],["},
@@ -400,11 +403,11 @@ static void what_stands_beside_is_ignored(void **state)
     _cleanup_free_ char *text = edited("\"stages\":", "\"of_a_later_version\":[{}],\n\"stages\":");
     _cleanup_model_ Model *m = read_back(text), *rich = rich_model();
 
-    m->n_learned = rich->n_learned = 0; /* boot ids are drawn anew */
+    m->n_learned = rich->n_learned = 0; /* boot ids are random */
     assert_same(m, rich);
 }
 
-/* 16 traces of a desktop login: issue "First light". */
+/* 16 traces of a desktop login make a small model. */
 static void sixteen_logins_stay_small(void **state)
 {
     _cleanup_model_ Model *m = model_new(H);
@@ -431,8 +434,8 @@ static void append(char **text, size_t *n, size_t *allocated, const char *s)
     *n += l;
 }
 
-/* A habitual year of a machine: so many applications, of which each is a chain with the next so
- * many; as users' histories and everybody's. */
+/* A habitual year of a machine: `n_applications` applications, each of which has a chain with the
+ * next `n_next`, as the histories of users and of everybody. */
 static char *text_of_habits(unsigned n_applications, unsigned n_next, unsigned n_histories)
 {
     _cleanup_model_ Model *m = model_new(H);
@@ -480,7 +483,7 @@ static char *text_of_habits(unsigned n_applications, unsigned n_next, unsigned n
     return text;
 }
 
-/* It keeps what is freed: no bound holds. */
+/* ASan keeps freed memory, so no bound holds. */
 #ifdef __SANITIZE_ADDRESS__
 #define ADDRESS_SANITIZER true
 #elif defined(__has_feature)
@@ -507,7 +510,7 @@ static size_t data_bytes(void)
     return kib * 1024;
 }
 
-/* What json-c makes of a number is fifty bytes; the text and the model are what there is to be. */
+/* json-c uses fifty bytes per number. Here only the text and the model may take memory. */
 static void reading_takes_four_times_the_text(void **state)
 {
     _cleanup_free_ char *text = text_of_habits(1000, 51, 2), *again = NULL;
@@ -516,7 +519,7 @@ static void reading_takes_four_times_the_text(void **state)
     size_t size = strlen(text);
     int r;
 
-    malloc_trim(0); /* an earlier object must not serve the reader */
+    malloc_trim(0); /* memory of an earlier object must not serve the reader */
     assert_int_equal(getrlimit(RLIMIT_DATA, &before), 0);
     limit = before;
     if (!ADDRESS_SANITIZER)
@@ -532,7 +535,7 @@ static void reading_takes_four_times_the_text(void **state)
     assert_true(strcmp(text, again) == 0);
 }
 
-/* Writes b for a, everywhere. */
+/* Replaces every `a` by `b`. */
 static char *replaced(const char *text, const char *a, const char *b)
 {
     char *out = calloc(2, strlen(text) + 1), *to = out;
@@ -570,7 +573,7 @@ static void version_1_is_read_and_becomes_version_2(void **state)
     free(old);
     assert_same(m, back);
 
-    /* The old names do not go with the new version. */
+    /* The old names are refused in the new version. */
     old = replaced(text, "\"sums\"", "\"fades\"");
     assert_int_equal(model_from_json(old, strlen(old), &back, NULL), -EBADMSG);
     free(old);

@@ -51,7 +51,7 @@ static bool stage_has(const Model *m, Stage stage, uint32_t uid, const char *pat
     return false;
 }
 
-/* What was cut reads and merges like any model. */
+/* A reduced model reads and merges like any model. */
 static void check_model(const Model *m)
 {
     _cleanup_free_ char *text = NULL, *again = NULL;
@@ -97,7 +97,7 @@ static void a_user_keeps_what_most_sessions_use(void **state)
         assert_true(stage_has(m, STAGE_LOGIN, 1000, path));
     }
     assert_int_not_equal(model_find_file(m, "/bin/A"), MODEL_NONE);
-    /* Of what was used once, the first in the session. */
+    /* Of the files that were used once, the first of the session stays. */
     assert_true(stage_has(m, STAGE_LOGIN, 1000, "/f/a0000"));
     assert_false(stage_has(m, STAGE_LOGIN, 1000, "/f/a0399"));
     assert_int_equal(model_find_file(m, "/f/a0399"), MODEL_NONE);
@@ -168,7 +168,7 @@ static void metadata_keeps_a_quarter_the_most_frequent_first(void **state)
     assert_int_equal(m->stages[0].metadata[0].ranges.n + dropped, 1501);
     assert_in_range(dropped, 200, 1400);
     assert_true(stage_has(m, STAGE_LOGIN, 1000, "/f/x"));
-    /* The one of both sessions is the last on the device, and stays. */
+    /* The range of both sessions is the last on the device, and stays. */
     assert_int_equal(
             m->stages[0].metadata[0].ranges.ranges[m->stages[0].metadata[0].ranges.n - 1].offset,
             9000 * PAGE);
@@ -207,7 +207,7 @@ static void a_trace_loses_files_with_all_that_refers_to_them(void **state)
         assert_int_equal(trace_format_path(t, t->files[i].path, path, sizeof(path)), 0);
         keep[i] = strcmp(path, "/bin/B") != 0 && strcmp(path, "/f/z") != 0;
     }
-    assert_int_equal(trace_keep_files(t, keep), -EINVAL); /* still being built */
+    assert_int_equal(trace_keep_files(t, keep), -EINVAL); /* the trace is still being built */
     trace_end_building(t);
     assert_int_equal(trace_keep_files(t, keep), 0);
     assert_int_equal(trace_validate(t), 0);
@@ -217,7 +217,7 @@ static void a_trace_loses_files_with_all_that_refers_to_them(void **state)
         assert_int_equal(trace_format_path(t, t->files[i].path, path, sizeof(path)), 0);
         assert_true(strcmp(path, "/bin/B") != 0 && strcmp(path, "/f/z") != 0);
     }
-    /* B's accesses to what stays are nobody's. */
+    /* B's accesses to remaining files have no application. */
     assert_int_equal(t->accesses[t->n_accesses - 1].application, TRACE_NONE);
     free(keep);
     trace_free(t);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Merging is exact, associative and commutative, and learning is merging: equal bytes. */
+/* Merging is exact, associative and commutative, and learning is a merge: the bytes are equal. */
 
 #include "util/model-util.h"
 
@@ -8,7 +8,7 @@
 #include "util/chains-util.h"
 #include "util/synthetic.h"
 
-/* A session drawn from few names, so that sessions meet, over four generations. */
+/* A session drawn from few names, so that sessions overlap, over four generations. */
 static Trace *random_session(Random *r)
 {
     static const unsigned flags[] = {0, 0, 0, TRACE_REPLAYED, TRACE_RESIDENCY_OFF, TRACE_EXACT};
@@ -90,7 +90,7 @@ static void nothing_changes_nothing(void **state)
     }
 }
 
-/* Whoever learns which traces, in whatever order: the same model. */
+/* Any distribution of the traces to machines, in any order, gives the same model. */
 static void parts_make_the_whole(void **state)
 {
     Random r = {9};
@@ -122,7 +122,7 @@ static void parts_make_the_whole(void **state)
     }
 }
 
-/* More traces than are remembered: which of them are does not depend on the order either. */
+/* With more traces than are remembered, the remembered ones do not depend on the order either. */
 static void the_memory_of_traces_merges_too(void **state)
 {
     _cleanup_model_ Model *forth = model_new(H), *back = model_new(H);
@@ -151,15 +151,15 @@ static void the_memory_of_traces_merges_too(void **state)
         model_free(single[i]);
 }
 
-/* A trace that both learned is remembered once, as of the later time. (Its sessions count twice:
- * the caller makes sure that merged models hold different sessions.) */
+/* A trace that both learned is remembered once, with the later time. (Its sessions count twice: the
+ * caller ensures that merged models contain different sessions.) */
 static void a_trace_known_to_both_is_remembered_once(void **state)
 {
     _cleanup_trace_ Trace *t = session(STAGE_BOOT, UID_INVALID, T0 + H, 0, "A>x", NULL);
     _cleanup_model_ Model *a = model_new(H), *b = model_new(H), *c = NULL, *ab = NULL, *ba = NULL,
                           *ab_c = NULL, *c_ba = NULL;
 
-    assert_int_equal(model_learn(&a, t, T0), 0); /* its clock is behind */
+    assert_int_equal(model_learn(&a, t, T0), 0); /* the clock of `a` is behind */
     assert_int_equal(model_learn(&b, t, T0 + 2 * H), 0);
     c = model_of(session(STAGE_BOOT, UID_INVALID, T0 + H / 2, 0, "A>x", NULL));
     ab = merged(a, b);
@@ -174,7 +174,7 @@ static void a_trace_known_to_both_is_remembered_once(void **state)
     assert_int_equal(ab_c->learned[0].at, T0 + H / 2);
 }
 
-/* Sums that are full stay full, whatever the order: a fleet, or a hostile member of it. */
+/* Saturated sums stay saturated in any order, for a fleet or a hostile member of it. */
 static void sums_saturate(void **state)
 {
     static const uint64_t full[] = {DECAYED_SUM_MAX, DECAYED_SUM_MAX - 1, 1,
@@ -209,7 +209,7 @@ static void sums_saturate(void **state)
         }
 }
 
-/* A use of an application that has faded itself (no sound model has one) leads nowhere. */
+/* A use by an application that has faded (no valid model has one) is dropped. */
 static void dangling_uses_are_dropped(void **state)
 {
     _cleanup_model_ Model *m = model_of(session(STAGE_BOOT, UID_INVALID, T0, 0, "A>x B>y", NULL)),
@@ -268,7 +268,7 @@ static void chains_go_with_the_model(void **state)
     b_none = merged(none, b);
     assert_same(b_none, b);
 
-    /* Learning and pruning leave them as they are. */
+    /* Learning and pruning do not change them. */
     assert_int_equal(chains_to_json(a->chains, &before), 0);
     learn(&a, session(STAGE_BOOT, UID_INVALID, T0, 0, "A>y", NULL));
     assert_int_equal(model_prune(&a, 0.9), 0);
@@ -279,7 +279,7 @@ static void chains_go_with_the_model(void **state)
     assert_non_null(a->chains);
 }
 
-/* Forty machines of a fleet, folded one by one and in a tree. */
+/* Forty machines of a fleet, merged one by one and in a tree. */
 static void fleets_fold(void **state)
 {
     _cleanup_model_ Model *line = model_new(H);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Learning and predicting: worked by hand. */
+/* Tests learning and predicting with examples computed by hand. */
 
 #include "util/model-util.h"
 
-/* Four sessions of one moment, so that each counts the same. E1 (A) is active in two of them and
- * uses M (x) in one of those: P(E1) P(M|E1) = 1/2 * 1/2. E2 (B) is always there and uses M in two:
+/* Four sessions at one moment, so that each counts the same. E1 (A) is active in two of them and
+ * uses M (x) in one of those: P(E1) P(M|E1) = 1/2 * 1/2. E2 (B) is active in all and uses M in two:
  * 1 * 1/2. Thesis eq. 4.16: P(M) = 1 - (1 - 1/4)(1 - 1/2) = 5/8. */
 static void needed_by_either_application(void **state)
 {
@@ -19,7 +19,7 @@ static void needed_by_either_application(void **state)
     assert_near(chance(p, "/f/x"), 0.625);
     assert_near(chance(p, "/f/y"), 1);
     assert_near(chance(p, "/f/z"), 0.25); /* P(E1) P(z|E1) = 1/2 * 1/2 */
-    assert_near(chance(p, "/bin/A"), 0);  /* nobody opened it */
+    assert_near(chance(p, "/bin/A"), 0);  /* no session opened it */
     assert_near(model_sessions(m, STAGE_BOOT, UID_INVALID, T0), 4);
 }
 
@@ -88,7 +88,8 @@ static void ranges_by_their_frequency(void **state)
     assert_string_equal(p->metadata[0].uuid, UUID);
 }
 
-/* One half-life apart: the older counts half. Across the turn of a generation as well. */
+/* One half-life apart, the older session counts half. The same holds across the start of a
+ * generation. */
 static void older_sessions_fade(void **state)
 {
     static const usec_t starts[] = {T0, T0 + 5 * H, T0 + (DECAYED_SUM_SPAN - 1) * H};
@@ -174,7 +175,7 @@ static void timing_is_learned_without_replay(void **state)
     assert_int_equal(p->stalled, 2666666);        /* (6 + 2 * 1) / 3 */
 }
 
-/* Only the habit of one user counts, and only while it is most of what was learned. */
+/* Only the habit of one user counts, and only while it is the majority of what was learned. */
 static void an_automatic_login_is_a_habit(void **state)
 {
     _cleanup_model_ Model *m = model_new(H);
@@ -260,7 +261,8 @@ static void users_apart_and_together(void **state)
     assert_near(model_sessions(m, STAGE_LOGIN, 1001, T0), 2);
 }
 
-/* Opens of a replayed session count, its residency and metadata do not: not as part, nor as whole.
+/* Opens of a replayed session count, but not its residency and metadata, neither as part nor as
+ * whole.
  */
 static void replayed_sessions_tell_of_use_only(void **state)
 {
@@ -282,7 +284,8 @@ static void replayed_sessions_tell_of_use_only(void **state)
     assert_near(metadata_chance(p, 5), 0);
 }
 
-/* A file that no truthful session has seen was in no pack: better what was seen than nothing. */
+/* A file that no session without replay has used was in no pack, so assumed residency is used for
+ * it. */
 static void assumed_until_the_truth_is_known(void **state)
 {
     _cleanup_model_ Model *m = model_new(H);
@@ -305,7 +308,7 @@ static void assumed_until_the_truth_is_known(void **state)
     assert_near(page_chance(p, "/f/new", 3), 0.75);
     p = prediction_free(p);
 
-    /* Where residency could not be asked: the whole file, up to its last page. */
+    /* If residency could not be read, the whole file counts, up to its last page. */
     t = session(STAGE_LOGIN, 1000, T0, TRACE_RESIDENCY_OFF, "A>whole", NULL);
     learn(&m, t);
     p = predict(m, STAGE_LOGIN, UID_INVALID);
@@ -325,7 +328,7 @@ static void a_trace_is_learned_once(void **state)
     once = merged(m, empty);
     assert_int_equal(model_learn(&m, t, T0 + H), -EALREADY);
     assert_same(m, once);
-    t->stage = STAGE_LOGIN; /* of the same boot and moment, but another */
+    t->stage = STAGE_LOGIN; /* of the same boot and moment, but another stage */
     assert_int_equal(model_learn(&m, t, T0), 0);
     t->start_realtime++;
     assert_int_equal(model_learn(&m, t, T0), 0);
@@ -359,7 +362,7 @@ static void unfit_traces_are_told(void **state)
         t->flags = fine[i];
         assert_null(model_trace_unfit(m, t));
     }
-    /* Better than nothing, but not than what is known. */
+    /* An incomplete trace is better than none, but not than a complete one. */
     t->flags = TRACE_INCOMPLETE;
     assert_null(model_trace_unfit(m, t));
     learn(&m, session(STAGE_LOGIN, 1000, T0, 0, "A>x", NULL));
@@ -389,7 +392,7 @@ static Model *three_sessions(usec_t at)
     return m;
 }
 
-/* Stamps that cannot be: a machine without a clock, a clock far ahead. They count as of now. */
+/* Impossible time stamps: a machine without a clock, a clock far ahead. They count as now. */
 static void wild_stamps_wipe_nothing(void **state)
 {
     static const usec_t stamps[] = {
@@ -408,7 +411,8 @@ static void wild_stamps_wipe_nothing(void **state)
     }
 }
 
-/* A wrong but credible early stamp: as old as it says, and nothing else changes. */
+/* An early stamp that is wrong but credible: the trace counts as that old, and nothing else
+ * changes. */
 static void early_stamps_fade(void **state)
 {
     _cleanup_model_ Model *m = three_sessions(T0 + H);
@@ -424,7 +428,7 @@ static void early_stamps_fade(void **state)
     assert_int_equal(m->clock, T0 + H);
 }
 
-/* Now itself is wrong: no clock, or one that was set back a little. Fading pauses. */
+/* The present time itself is wrong: no clock, or one that was set back a little. Fading pauses. */
 static void a_clock_that_runs_back_wipes_nothing(void **state)
 {
     static const usec_t nows[] = {0,
@@ -449,7 +453,7 @@ static void a_clock_that_runs_back_wipes_nothing(void **state)
     }
 }
 
-/* The model was made while the clock ran ahead: brought back, with the proportions it had. */
+/* The model was made while the clock ran ahead: it is set back, and keeps its proportions. */
 static void a_model_from_the_future_is_brought_back(void **state)
 {
     usec_t future = T0 + 50 * DECAYED_SUM_SPAN * H + 7 * H;
@@ -461,7 +465,7 @@ static void a_model_from_the_future_is_brought_back(void **state)
     learn(&m, session(STAGE_BOOT, UID_INVALID, T0 + 3 * H, 0, "A>z A>d/", "1-2"));
     assert_int_equal(m->clock, T0 + 3 * H + 60 * USEC_PER_SEC);
     assert_int_equal(m->generation, decayed_sum_generation(T0, H));
-    /* Weights 1/2, 1, 1, all but rounding. */
+    /* The weights are 1/2, 1, 1, except for rounding. */
     assert_true(fabs(chance_of(m, "/f/x") - 0.2) < 0.001);
     assert_true(fabs(chance_of(m, "/f/y") - 0.4) < 0.001);
     assert_true(fabs(chance_of(m, "/f/z") - 0.4) < 0.001);
@@ -484,7 +488,7 @@ static void settling_leaves_sound_clocks_alone(void **state)
     assert_int_equal(model_settle_clock(&empty, T0), 0);
 }
 
-/* A stage of long ago beside one of now: the first is gone when two generations have passed. */
+/* A stage of long ago next to one of now: the first is gone after two generations. */
 static void jumps_over_generations(void **state)
 {
     for (unsigned spans = 0; spans < 4; spans++) {
@@ -518,7 +522,8 @@ static void rare_things_are_pruned(void **state)
     free(bytes_of(m));
 }
 
-/* What was assumed goes when the truth is known, and may come back when that has faded. */
+/* An assumption is dropped once residency was observed, and may return when the observation has
+ * faded. */
 static void assumptions_are_pruned(void **state)
 {
     _cleanup_model_ Model *m = model_new(H);
@@ -530,7 +535,7 @@ static void assumptions_are_pruned(void **state)
     assert_int_equal(model_prune(&m, 0.01), 0);
     assert_true(decayed_sum_is_zero(m->stages[0].files[0].assumed));
     assert_int_equal(m->stages[0].files[0].assumed_resident.n, 0);
-    /* Two generations on the control session is forgotten, one before it is not. */
+    /* After two generations the control session is forgotten; after one it is not. */
     learn(&m, session(STAGE_BOOT, UID_INVALID, T0 + DECAYED_SUM_SPAN * H, TRACE_REPLAYED, "A>x=2-5",
                       NULL));
     learn(&m, session(STAGE_BOOT, UID_INVALID, T0 + 2 * DECAYED_SUM_SPAN * H, TRACE_REPLAYED,
@@ -545,7 +550,7 @@ static void the_same_path_twice_in_a_trace(void **state)
     Trace *t = session(STAGE_BOOT, UID_INVALID, T0, 0, "A>x=0-2 A>y", NULL);
     _cleanup_model_ Model *m = NULL;
 
-    /* As a reader may meet it: two names, one path. */
+    /* As a reader may get it: two names, one path. */
     free(t->paths[t->files[2].path].name);
     t->paths[t->files[2].path].name = strdup("x");
     assert_int_equal(trace_validate(t), 0);
@@ -569,8 +574,8 @@ static bool uses(const Model *m, const char *application, const char *file)
     return false;
 }
 
-/* B is started at 4.5 s; A and somebody unknown open something at 5, 6, 7 and 8 s. In a login that
- * says nothing. */
+/* B is started at 4.5 s; A and an unknown application open files at 5, 6, 7 and 8 s. In a login
+ * this is not counted. */
 static void read_on_behalf_of_what_was_started(void **state)
 {
     static const Stage stages[] = {STAGE_SESSION, STAGE_LOGIN};

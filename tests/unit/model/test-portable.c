@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What may leave the machine: model_make_portable(). */
+/* Tests which data may leave the machine: model_make_portable(). */
 
 #include "util/model-util.h"
 
@@ -43,7 +43,7 @@ static void paths(void **state)
         assert_false(model_path_is_portable(no[i]));
 }
 
-/* Traces name files below /f and /bin: the first stay home. */
+/* Traces name files below /f and /bin; those below /f stay on the machine. */
 static void users_become_one(void **state)
 {
     _cleanup_model_ Model *m = model_new(H), *portable = NULL;
@@ -74,12 +74,12 @@ static void users_become_one(void **state)
     }
     assert_int_equal(model_find_file(portable, "/f/x"), MODEL_NONE);
     assert_int_not_equal(model_find_file(portable, "/bin/A"), MODEL_NONE);
-    /* The one it was made from is as it was. */
+    /* The original model is unchanged. */
     assert_int_equal(m->n_stages, 3);
     assert_int_not_equal(model_find_file(m, "/f/x"), MODEL_NONE);
 }
 
-/* What was made portable stays as it is when that is done again. */
+/* A portable model does not change when it is made portable again. */
 static void once_is_enough(void **state)
 {
     static const Stage stages[] = {STAGE_BOOT, STAGE_LOGIN, STAGE_SESSION};
@@ -87,7 +87,7 @@ static void once_is_enough(void **state)
     size_t n_directories = 0;
 
     for (size_t i = 0; i < ELEMENTSOF(stages); i++) {
-        /* What one stage has and the others have not, and what all have. */
+        /* Data that only one stage has, and data that all stages have. */
         Trace *t = session(stages[i], 1000, T0, 0, i == 1 ? "A>x=0-2" : "B>y=0-1", "0-4");
         TraceAccess a = {.at = 9 * USEC_PER_SEC, .application = TRACE_NONE};
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The pack's writer and its validating reader. A small pack is held against every single-byte
- * corruption and every truncation; and, its checksum mended, against each rule of pack.h. */
+/* Tests the pack's writer and its validating reader. A small pack is checked with every single-byte
+ * corruption and every truncation, and, with a corrected checksum, against each rule of pack.h. */
 
 #include "pack/checksum.h"
 #include "pack/pack-writer.h"
@@ -21,7 +21,7 @@
         .probability = p                                                                   \
     }
 
-/* Two volumes, a directory, an empty file; everything lies on the stack of the test. */
+/* Two volumes, a directory, an empty file; all data is on the stack of the test. */
 typedef struct Fixture {
     PredictedRange metadata[2];
     PackContentFile files[3], more_files[1];
@@ -110,8 +110,8 @@ static void what_was_written_is_read(void **state)
     assert_true(le64toh(p.data[2].physical) == PHYSICAL_UNKNOWN);
 }
 
-/* Each machine writes the same bytes, whatever its byte order and page size: so each reads the
- * packs of the others. tests/cross compares the file that $HEADSTART_TEST_PACK names. */
+/* Each machine writes the same bytes, whatever its byte order and page size, so that each can read
+ * the packs of the others. tests/cross compares the file that $HEADSTART_TEST_PACK names. */
 static void the_bytes_do_not_depend_on_the_machine(void **state)
 {
     const char *path = getenv("HEADSTART_TEST_PACK");
@@ -175,7 +175,7 @@ static void every_truncation_is_refused(void **state)
     fixture(&f);
     size = write_fixture(&f, &buf);
     for (size_t n = 0; n < size; n++) {
-        /* A buffer of exactly that size: the sanitizer sees every read beyond it. */
+        /* The buffer has exactly that size, so that the sanitizer detects every read beyond it. */
         void *cut = aligned_alloc(8, ALIGN_UP(n + 1, (size_t)8));
 
         assert_non_null(cut);
@@ -185,7 +185,7 @@ static void every_truncation_is_refused(void **state)
     }
 }
 
-/* Where things lie in the fixture's pack. */
+/* Positions in the fixture's pack. */
 typedef struct Parts {
     PackHeader *header;
     PackVolume *volumes;
@@ -207,7 +207,7 @@ static Parts parts_of(void *buf)
     return p;
 }
 
-/* Breaks one rule, mends the checksum, and expects that error. */
+/* Breaks one rule, corrects the checksum, and expects that error. */
 #define REFUSED(error, ...)                                             \
     do {                                                                \
         _cleanup_free_ void *_buf = NULL;                               \
@@ -292,7 +292,7 @@ static void a_pack_over_the_size_limit_is_refused_unread(void **state)
 
     fixture(&f);
     write_fixture(&f, &buf);
-    /* Were it read, the sanitizer would say so. */
+    /* If it were read, the sanitizer would report that. */
     assert_int_equal(pack_open(buf, (size_t)PACK_SIZE_MAX + 1, &p, NULL), -E2BIG);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Cost model, budget, order and the compiling of a plan: the fast ways against the obvious ones. */
+/* Tests cost model, budget, order and the compiling of a plan: compares the fast algorithms with
+ * simple ones. */
 
 #include "base/ranges.h"
 #include "plan/cost-model.h"
@@ -202,7 +203,7 @@ static void placed_ranges_of_two_files_never_join(void **state)
     placed_range_list_done(&l);
 }
 
-/* One volume, `n` one-page files at falling places, with falling probabilities. */
+/* One volume with `n` one-page files at falling places and with falling probabilities. */
 static LocatedPlan *made_plan(const VolumeTable *volumes, size_t n)
 {
     LocatedPlan *l = calloc(1, sizeof(*l));
@@ -268,7 +269,7 @@ static PackContent *compile_for(uint64_t page_bytes, const LocatedPlan *l, uint6
     size_t size;
 
     assert_int_equal(plan_compile(l, &p, &c, s), 0);
-    /* Whatever is compiled is a valid pack. */
+    /* Every compiled plan is a valid pack. */
     assert_int_equal(pack_write(c, &bytes, &size), 0);
     free(bytes);
     return c;
@@ -279,7 +280,7 @@ static PackContent *compile(const LocatedPlan *l, uint64_t budget, double least,
     return compile_for(PAGE, l, budget, least, s);
 }
 
-/* A range takes whole pages of the machine from the budget. What a pack says of it does not depend
+/* A range takes whole pages of the machine from the budget. The pack's record of it does not depend
  * on the machine. */
 static void larger_pages_cost_more_of_the_budget(void **state)
 {
@@ -329,7 +330,7 @@ static void a_plan_is_cut_by_probability_and_sorted_by_place(void **state)
     assert_true(s.estimated_usec > 0 && s.estimated_usec < USEC_PER_SEC);
     pack_content_free(c);
 
-    /* Metadata is paid first, then the two likeliest. */
+    /* Metadata is selected first, then the two likeliest ranges. */
     c = compile(l, 4 * PAGE, 0, &s);
     assert_int_equal(c->volumes[0].n_data, 2);
     assert_int_equal(s.n_skipped[PLAN_SKIP_BUDGET], 3);
@@ -397,7 +398,7 @@ static void a_file_written_lately_is_known_by_its_inode(void **state)
     located_plan_free(l);
 }
 
-/* The path of the first data range that is kept, and how many there are. */
+/* The path of the first data range in the plan, and the number of data ranges. */
 static const char *first_kept(const PackContent *c, size_t *ret_n)
 {
     *ret_n = c->volumes[0].n_data;
@@ -422,7 +423,7 @@ static void of_what_is_equally_likely_files_of_root_come_first(void **state)
     assert_int_equal(n, 1);
     pack_content_free(c);
 
-    /* But what is likelier comes before. */
+    /* A likelier range comes before it. */
     l->files[1].maps[0].probability = 0.6;
     c = compile(l, PAGE, 0, &s);
     assert_string_equal(first_kept(c, &n), "f1");
@@ -445,7 +446,7 @@ static void then_comes_what_saves_more_time_per_byte(void **state)
         l->files[i].maps[0].length = l->files[i].size_bytes = 8 * PAGE;
         l->files[i].extents[0].length = 8 * PAGE;
     }
-    /* The same bytes in two places cost a seek more. */
+    /* The same bytes in two places cost one more seek. */
     l->files[1].extents = reallocarray(l->files[1].extents, 2, sizeof(Extent));
     assert_non_null(l->files[1].extents);
     l->files[1].n_extents = 2;
@@ -455,7 +456,7 @@ static void then_comes_what_saves_more_time_per_byte(void **state)
     assert_string_equal(first_kept(c, &n), "f1");
     pack_content_free(c);
 
-    /* So do fewer bytes in one place. */
+    /* Fewer bytes in one place come first as well. */
     l->files[2].maps[0].length = 2 * PAGE;
     c = compile(l, 8 * PAGE, 0, &s);
     assert_string_equal(first_kept(c, &n), "f2");
@@ -489,10 +490,10 @@ static void a_plan_shrinks_to_its_limits_instead_of_failing(void **state)
     c = compile(l, GIB, 0.1, &s);
     assert_int_equal(c->volumes[0].n_files, PLAN_FILES_MAX);
     assert_int_equal(s.n_skipped[PLAN_SKIP_LIMIT], 1000);
-    assert_string_equal(c->volumes[0].files[0].path, "d/1000"); /* the unlikely went */
+    assert_string_equal(c->volumes[0].files[0].path, "d/1000"); /* the unlikely one was left out */
     pack_content_free(c);
 
-    /* Long names: the likeliest that fit, and short ones after them. */
+    /* With long names: the likeliest that fit, and short ones after them. */
     memset(path, 'x', sizeof(path));
     path[sizeof(path) - 1] = 0;
     for (size_t i = 0; i < 10000; i++) {

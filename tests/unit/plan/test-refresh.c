@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What an upgrade makes of what was learned: plan/versions.h, model_move_files(),
+/* Tests how an upgrade changes the model: plan/versions.h, model_move_files(),
  * model_stretch_file(). */
 
 #include "plan/versions.h"
@@ -17,7 +17,7 @@ static void names_that_differ_in_numbers(void **state)
             {"libfoo.so.9", "libfoo.so.10", true},
             {"6.1.0-30-amd64", "6.1.0-31-amd64", true},
             {"6.1.0-30-amd64", "6.1.0-31-cloud-amd64", false},
-            {"libfoo.so.1.2.3", "libfoo.so.1.2.3", false}, /* the same is no successor */
+            {"libfoo.so.1.2.3", "libfoo.so.1.2.3", false}, /* the same name is no successor */
             {"libfoo.so.1.2.3", "libbar.so.1.2.4", false},
             {"libfoo.so.1", "libfoo.so", false},
             {"libfoo.so.1", "libfoo.so.1.debug", false},
@@ -59,7 +59,7 @@ static char **nothing(const Model *m)
     return calloc(m->n_files + 1, sizeof(char *));
 }
 
-/* The model as others must read it: sorted, in range, and written and read alike. */
+/* The model is valid for others: sorted, in range, and equal after writing and reading. */
 static void assert_sound(const Model *m)
 {
     _cleanup_free_ char *text = NULL, *again = NULL, *error = NULL;
@@ -110,7 +110,7 @@ static void gone_files_leave(void **state)
 
     to[model_find_file(m, "/f/b")] = strdup("");
     to[model_find_file(m, "/bin/B")] = strdup("");
-    /* Taken already: the one that has the name keeps it. */
+    /* The name is taken: the file that has it keeps it. */
     to[model_find_file(m, "/f/c")] = strdup("/f/a");
     assert_int_equal(model_move_files(m, to), 0);
     for (size_t i = 0; i < 5; i++)
@@ -162,7 +162,7 @@ static void whole_files_stay_whole(void **state)
     assert_int_equal(end_of(m, "/f/whole"), 8);
     assert_int_equal(end_of(m, "/f/begin"), 2);
     assert_int_equal(end_of(m, "/f/ends"), 6);
-    /* Smaller: dropped where it is planned. */
+    /* A smaller file: planning drops the rest. */
     model_stretch_file(m, model_find_file(m, "/f/whole"), 8 * PAGE, PAGE);
     assert_int_equal(end_of(m, "/f/whole"), 8);
     assert_sound(m);

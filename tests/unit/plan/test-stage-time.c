@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The predicted time of a stage: plan/stage-time.h. Known answers for stages of a few reads, and
- * properties of random ones. */
+/* Tests the predicted time of a stage: plan/stage-time.h. Known answers for stages of a few reads,
+ * and properties of random ones. */
 
 #include "plan/stage-time.h"
 
@@ -16,7 +16,7 @@
 #define MB   UINT64_C(1000000)
 #define MSEC USEC_PER_MSEC
 
-/* 100 MB/s, 1 ms a request, one at a time. */
+/* 100 MB/s, 1 ms per request, one at a time. */
 static const DeviceProfile flash = {.rate_bytes_per_usec = 100, .fixed_usec = 1000, .depth = 1};
 static const DeviceProfile deep = {.rate_bytes_per_usec = 100, .fixed_usec = 3000, .depth = 64};
 
@@ -100,7 +100,7 @@ static void only_reads(void **state)
     p = predict(&x);
     for (Policy k = 0; k <= POLICY_GATE; k++)
         assert_true(p.usec[k] >= 380 * MSEC);
-    /* A device that serves 64 at once: 20 MB take 200 ms, and the latencies hide behind them. */
+    /* A device that serves 64 requests at once: 20 MB take 200 ms, and the latencies overlap. */
     example(&x, &deep, 200, 100000, 800 * MSEC, 760 * MSEC);
     assert_int_equal(stage_time_replayed(&x.f, false, 0, USEC_INFINITY, &t, &hold), 0);
     assert_true(hold > 200 * MSEC && hold < 260 * MSEC); /* and the start of the program */
@@ -108,7 +108,7 @@ static void only_reads(void **state)
     assert_true(predict(&x).usec[POLICY_GATE] <= t);
 }
 
-/* A reader waits for what is on its way: 10 MB take 100 ms. */
+/* A reader waits for a read that has begun: 10 MB take 100 ms. */
 static void a_read_on_its_way_is_awaited(void **state)
 {
     Example x;
@@ -120,7 +120,7 @@ static void a_read_on_its_way_is_awaited(void **state)
     assert_true(t >= 200 * MSEC && t <= 260 * MSEC); /* 100 ms computed, and the start */
 }
 
-/* Half is computed, half is waited: reading ahead of the reader hides what is waited for. */
+/* Half of the time is computation and half is waiting. Reading ahead hides the waits. */
 static void reading_overlaps_with_computing(void **state)
 {
     Example x;
@@ -130,7 +130,7 @@ static void reading_overlaps_with_computing(void **state)
     p = predict(&x);
     assert_true(p.usec[POLICY_CONCURRENT] >= 200 * MSEC);
     assert_true(p.usec[POLICY_CONCURRENT] <= 260 * MSEC);
-    /* The gate that reads everything first cannot overlap, the one that reads a part can. */
+    /* The gate that reads everything first cannot overlap, but the one that reads a part can. */
     assert_true(p.usec[POLICY_GATE] <= p.usec[POLICY_CONCURRENT] + 20 * MSEC);
     assert_true(p.best == POLICY_CONCURRENT || (p.best == POLICY_GATE && !p.gate_whole));
     assert_int_equal(p.reason, POLICY_REASON_FASTEST);
@@ -189,7 +189,7 @@ static void a_login_is_read_before(void **state)
     assert_true(p.usec[POLICY_GATE] == USEC_INFINITY && p.usec[POLICY_CONCURRENT] == USEC_INFINITY);
 }
 
-/* What was never measured is estimated, and replayed. */
+/* A stage that was never measured is estimated, and replayed. */
 static void an_unmeasured_stage_is_replayed(void **state)
 {
     Example x;
@@ -255,7 +255,7 @@ static void a_faster_device_takes_no_longer(void **state)
     }
 }
 
-/* A longer hold delays the beginning, and nothing else. */
+/* A longer hold only delays the beginning. */
 static void a_hold_costs_at_most_itself(void **state)
 {
     Example x;

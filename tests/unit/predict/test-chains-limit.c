@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Chains that one user fills: they keep to their limits, and the other users keep what they had. */
+/* Tests chains that one user fills: they stay within their limits, and the other users lose
+ * nothing. */
 
 #include "base/fair-share.h"
 #include "util/chains-util.h"
@@ -55,7 +56,7 @@ static size_t count_pairs(const Chains *c)
     return n;
 }
 
-/* What was limited is as good as any. */
+/* Limited chains are valid. */
 static void check(const Chains *c)
 {
     _cleanup_free_ char *text = NULL, *again = NULL;
@@ -105,7 +106,7 @@ static void a_user_keeps_the_applications_of_most_sessions(void **state)
         snprintf(name, sizeof(name), "/z%u", i);
         assert_true(follows(c, 1000, name));
     }
-    assert_in_range(c->names.n, 10, 20); /* names of what was dropped went, too */
+    assert_in_range(c->names.n, 10, 20); /* the names of dropped applications are gone, too */
     check(c);
 }
 
@@ -221,7 +222,7 @@ static void fair_shares_by_hand(void **state)
     assert_int_equal(fair_share(sizes, 4, 100, 40), 15);  /* 1 + 9 + 15 + 15 */
     assert_int_equal(fair_share(sizes, 4, 100, 60), 25);  /* 1 + 9 + 25 + 25 */
     assert_int_equal(fair_share(sizes, 4, 100, 85), 45);  /* 1 + 9 + 30 + 45 */
-    assert_int_equal(fair_share(sizes, 4, 100, 90), 100); /* all of it */
+    assert_int_equal(fair_share(sizes, 4, 100, 90), 100); /* the whole limit */
     assert_int_equal(fair_share(sizes, 4, 100, 3), 0);
     assert_int_equal(fair_share(sizes, 0, 100, 0), 100);
 }

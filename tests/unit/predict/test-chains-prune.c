@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Pruning of chains that have decayed, and the correction of chains made while the clock ran ahead.
+/* Tests pruning of chains that have decayed, and the correction of chains made while the clock ran
+ * ahead.
  */
 
 #include "evaluate/random.h"
@@ -17,8 +18,9 @@ static Chains *make(void)
     return c;
 }
 
-/* One session of a user at that time: those named, a minute after each other, each for half a
- * minute more than that (so that neighbours run together) or, in small letters, alone. */
+/* One session of a user at that time. The named applications start a minute after each other. Each
+ * runs for half a minute beyond the next start, so that neighbours overlap; those in small letters
+ * run alone. */
 static void use(Chains *c, uint32_t user, usec_t at, const char *names)
 {
     usec_t now = MAX(c->seen, at);
@@ -104,7 +106,7 @@ static Chains *sum_of(const Chains *a, const Chains *b)
     return c;
 }
 
-/* What is alive stays as it is, to the bit; what has decayed goes, with its name. */
+/* Living chains stay unchanged to the bit; decayed ones are removed, with their names. */
 static void what_has_faded_goes(void **state)
 {
     _cleanup_chains_ Chains *c = make(), *p = NULL, *q = NULL;
@@ -125,26 +127,26 @@ static void what_has_faded_goes(void **state)
     p = pruned(c);
     assert_null(pair_of(p, 1000, 'X', 'Y'));
     q = pruned(p);
-    assert_equal_chains(p, q); /* nothing is left to be done */
+    assert_equal_chains(p, q); /* nothing is left to prune */
     assert_false(knows(q, "/X") || knows(q, "/Y"));
     assert_true(knows(q, "/A") && knows(q, "/B"));
     chains_states(c, c->histories[1], pair_of(c, 1000, 'A', 'B'), &before);
     chains_states(p, p->histories[1], pair_of(p, 1000, 'A', 'B'), &after);
     assert_memory_equal(&before, &after, sizeof(before));
     assert_true(chains_size(q) < chains_size(c));
-    /* They can meet again. */
+    /* They can co-occur again. */
     use(p, 1000, T0 + 15 * H, "XYXY");
     assert_non_null(pair_of(p, 1000, 'X', 'Y'));
 }
 
-/* A chain that has only begun has seen nothing either. */
+/* A chain that has only begun has counted nothing either. */
 static void what_is_young_stays(void **state)
 {
     _cleanup_chains_ Chains *c = make(), *p = NULL;
 
     for (unsigned i = 0; i < 14; i++)
         use(c, 1000, T0 + i * H, "ABAB");
-    /* x is never beside a, nor next after it, nor a after x. */
+    /* x never runs together with a, and neither starts next after the other. */
     use(c, 1000, T0 + 14 * H, "abxyabxy");
     assert_non_null(pair_of(c, 1000, 'a', 'x'));
     p = pruned(c);
@@ -152,7 +154,7 @@ static void what_is_young_stays(void **state)
     assert_non_null(pair_of(p, 1000, 'A', 'B'));
 }
 
-/* Both live on, but no longer near one another: the chain goes, they stay. */
+/* Both applications still run, but no longer near each other: the chain is dropped, they stay. */
 static void partners_that_part(void **state)
 {
     _cleanup_chains_ Chains *c = make(), *p = NULL;
@@ -175,11 +177,11 @@ static void users_who_have_gone(void **state)
     use(c, 1001, T0, "ABAB");
     use(c, 1000, T0 + 20 * H, "ABAB");
     p = pruned(c);
-    assert_int_equal(p->n_histories, 2); /* everybody's is always there */
+    assert_int_equal(p->n_histories, 2); /* that of everybody always exists */
     assert_int_equal(p->histories[1]->user, 1000);
 }
 
-/* Each week two chance meetings of new programs: what is kept does not grow with the years. */
+/* Each week two new programs co-occur by chance: the size does not grow with the years. */
 static void memory_does_not_grow_with_time(void **state)
 {
     _cleanup_chains_ Chains *c = make();
@@ -192,7 +194,8 @@ static void memory_does_not_grow_with_time(void **state)
         for (unsigned i = 0; i < 4; i++) {
             char names[] = "A??B??C";
 
-            /* 120 characters, each week others; twice, so that they become chains. */
+            /* 120 characters, different ones each week; each appears twice, so that chains
+             * begin. */
             names[1] = names[4] = (char)(130 + (week * 8 + i * 2) % 120);
             names[2] = names[5] = (char)(131 + (week * 8 + i * 2) % 120);
             use(c, 1000, T0 + week * H, names);
@@ -207,8 +210,8 @@ static void memory_does_not_grow_with_time(void **state)
     assert_true(sizes[0] > 0 && sizes[1] <= sizes[0] * 6 / 5 && sizes[2] <= sizes[0] * 6 / 5);
 }
 
-/* Merging knows nothing of pruning: any order and grouping of a fleet, then pruned, is the same.
- * This does not hold for pruned parts, so merging does not prune (chains.h). */
+/* Any order and grouping of a fleet gives the same chains after merging and then pruning. This does
+ * not hold for pruned parts, so merging does not prune (chains.h). */
 static void a_fleet_is_merged_then_pruned(void **state)
 {
     _cleanup_chains_ Chains *a = make(), *b = make(), *c = make(), *ab = NULL, *bc = NULL,
@@ -217,7 +220,7 @@ static void a_fleet_is_merged_then_pruned(void **state)
 
     use(a, 1000, T0, "XYXYAB");
     for (unsigned i = 1; i <= 14; i++)
-        use(a, 1000, T0 + i * H, "XAAB"); /* X goes on, Y does not */
+        use(a, 1000, T0 + i * H, "XAAB"); /* X continues, Y does not */
     use(b, 1000, T0 + 14 * H, "XYXYXY");
     use(c, 1001, T0 + 13 * H, "XYAB");
     ab = sum_of(a, b);
@@ -251,7 +254,7 @@ static void sessions_must_have_ended(void **state)
     assert_null(p);
 }
 
-/* Chains learned in 2100, by a clock that was wrong, do not wipe out those of others. */
+/* Chains with the year 2100 of a wrong clock do not erase those of others. */
 static void a_clock_that_ran_ahead(void **state)
 {
     _cleanup_chains_ Chains *future = make(), *now = make(), *untouched = make(), *c = NULL;
@@ -266,7 +269,8 @@ static void a_clock_that_ran_ahead(void **state)
     assert_equal_chains(now, untouched);
 
     c = sum_of(future, now);
-    assert_true(decayed_sum_is_zero(pair_of(c, 1000, 'A', 'B')->both)); /* so it would be */
+    assert_true(decayed_sum_is_zero(
+            pair_of(c, 1000, 'A', 'B')->both)); /* otherwise it would be erased */
     assert_int_equal(chains_settle_clock(future, T0), 0);
     assert_int_equal(future->generation, now->generation);
     chains_free(c);
@@ -276,7 +280,7 @@ static void a_clock_that_ran_ahead(void **state)
     assert_true(chains_value(c, pair_of(c, 1000, 'X', 'Y')->both) > 0);
 }
 
-/* The model does it where it prunes and settles itself, unless a session goes on. */
+/* The model prunes and corrects its chains together with itself, unless a session is under way. */
 static void the_model_prunes_its_chains(void **state)
 {
     _cleanup_model_ Model *m = model_of(session(STAGE_SESSION, 1000, T0 + 14 * H, 0, "A>x", NULL));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The chains: their four states against tracking every pair on every event, merging, JSON. */
+/* Tests the chains: their four states compared with tracking every pair on every event, merging,
+ * JSON. */
 
 #include "evaluate/random.h"
 #include "predict/chains.h"
@@ -41,7 +42,7 @@ static Chains *make_empty(void)
     return c;
 }
 
-/* The obvious way: every pair's state is followed from the moment it was first seen. */
+/* The simple method: every pair's state is tracked from the moment it was first seen. */
 typedef struct Obvious {
     bool seen[N][N];
     unsigned co_occurrences[N][N];
@@ -149,7 +150,7 @@ static void test_states_against_the_obvious_way(void **state)
 
                         for (unsigned l = k + 1; l < n_starts; l++)
                             again = again || starts[l].x == y;
-                        /* The one that started last counts however long ago. */
+                        /* The application that started last counts, however long ago it started. */
                         if (again || y == x || (k + 1 < n_starts && now - starts[k].at > WINDOW))
                             continue;
                         o.co_occurrences[x][y] = ++o.co_occurrences[y][x];
@@ -166,14 +167,16 @@ static void test_states_against_the_obvious_way(void **state)
             chains_set_time(c, (EventTime){now, now});
             obvious_pass(&o, now);
             chains_end(c);
-            memset(o.running, 0, sizeof(o.running)); /* cut off: no transitions */
+            memset(o.running, 0,
+                   sizeof(o.running)); /* the session is cut off, without transitions */
             assert_same(c, &o);
         }
     }
 }
 
-/* A chain is one from the second start within 600 s on. What started last meets the next one,
- * however long ago it was: a user who starts one application an hour has chains, too. */
+/* A chain begins with the second start within 600 s. The application that started last co-occurs
+ * with the next one, however long ago it started, so a user who starts one application an hour has
+ * chains, too. */
 static void test_window(void **state)
 {
     _cleanup_chains_ Chains *c = make(HALFLIFE);
@@ -203,7 +206,7 @@ static void test_window(void **state)
     assert_null(user_history_find_pair(w, 1, 3));
 }
 
-/* What was long ago weighs less; counts decay by half in a half-life. */
+/* Old observations weigh less: counts halve in a half-life. */
 static void test_fading(void **state)
 {
     usec_t halflife_usec = DECAYED_SUM_HALFLIFE_DEFAULT;
@@ -229,7 +232,7 @@ static void test_fading(void **state)
     assert_true(t.starts == 0);
 }
 
-/* A clock that jumps is a silence of twelve hours; one that runs back stands still. */
+/* A clock that jumps counts as a silence of twelve hours; while it runs back, time stands still. */
 static void test_clock_jumps(void **state)
 {
     _cleanup_chains_ Chains *c = make(HALFLIFE);
@@ -248,7 +251,7 @@ static void test_clock_jumps(void **state)
     assert_true(fabs(chains_time_usec(c, w) - t.on_usec) < 1000);
 }
 
-/* A model of some sessions of two users, at different times. */
+/* Random chains of some sessions of two users, at different times. */
 static Chains *random_chains(uint64_t seed, usec_t halflife_usec)
 {
     Random random = {seed};
@@ -334,7 +337,7 @@ static void test_merge(void **state)
     }
 }
 
-/* The merger's four states are the sums of the parts'. */
+/* The four states of the merged chains are the sums of the parts' states. */
 static void test_merge_states(void **state)
 {
     for (uint64_t seed = 1; seed <= 20; seed++) {
@@ -405,14 +408,15 @@ static void test_json(void **state)
         assert_int_equal(chains_from_json(text, strlen(text), &b), 0);
         again = text_of(b);
         assert_string_equal(text, again);
-        /* One line, as it always was. */
+        /* It is one line, as in older versions. */
         assert_ptr_equal(strstr(text, "{\"type\":\"headstart-chains\",\"version\":3,\"half"), text);
         assert_string_equal(text + strlen(text) - 4, "]}]}");
         assert_null(strpbrk(text, " \n"));
     }
 }
 
-/* The revision tells chains apart that have learned something else, whatever was done to them. */
+/* The revision distinguishes chains that have learned something else, whatever operations
+ * follow. */
 static void test_revision(void **state)
 {
     _cleanup_chains_ Chains *a = random_chains(7, 10 * USEC_PER_HOUR),
@@ -429,7 +433,7 @@ static void test_revision(void **state)
     assert_true(chains_revision(read) == before);
     assert_int_equal(chains_prune(a, &less), 0);
     assert_true(chains_revision(less) == before);
-    /* A session that nothing happens in changes nothing; each event does; following does not. */
+    /* A session without events changes nothing; each event changes it; following does not. */
     assert_int_equal(chains_begin(a, 1000), 0);
     chains_end(a);
     assert_true(chains_revision(a) == before);
@@ -442,7 +446,7 @@ static void test_revision(void **state)
     before = chains_revision(a);
     assert_int_equal(chains_start(a, 0), 0);
     assert_true(chains_revision(a) == before);
-    assert_int_equal(chains_exit(a, 0), 0); /* of two processes */
+    assert_int_equal(chains_exit(a, 0), 0); /* one of two processes */
     assert_true(chains_revision(a) == before);
     assert_int_equal(chains_exit(a, 0), 1);
     assert_true(chains_revision(a) != before);
@@ -473,7 +477,7 @@ static void test_names_are_bytes(void **state)
     assert_string_equal(text, again);
 }
 
-/* Chains that know these names and nothing else. */
+/* Reads chains that contain these names and nothing else. */
 static int read_names(const char *names)
 {
     static const char head[] =
@@ -485,7 +489,7 @@ static int read_names(const char *names)
     return chains_from_json(text, strlen(text), &c);
 }
 
-/* A name that is written in two ways would be one application with two numbers. */
+/* Without this check, a name in two spellings would be one application with two numbers. */
 static void test_bad_names(void **state)
 {
     assert_int_equal(read_names("\"/%61%25b\",\"/b\""), 0);
@@ -495,8 +499,8 @@ static void test_bad_names(void **state)
     assert_int_equal(read_names("\"/a%00\""), -EBADMSG);
 }
 
-/* Chains that a release before the present format has written: the classes of ages become finer,
- * and there is no log and no weight yet. Everything else stays. */
+/* Chains of a release before the present format: the classes of ages become finer, and there are no
+ * log and no weights yet. Everything else stays. */
 static void test_previous_versions(void **state)
 {
     static const char *const texts[] = {
@@ -531,8 +535,7 @@ static void test_previous_versions(void **state)
     }
 }
 
-/* Truncated anywhere, every byte changed in some way: an error or something valid, never a crash.
- */
+/* Truncated anywhere, or with any byte changed: an error or valid chains, never a crash. */
 static void test_bad_json(void **state)
 {
     _cleanup_chains_ Chains *a = random_chains(5, 10 * USEC_PER_HOUR), *c = NULL;
@@ -572,7 +575,7 @@ static void test_bad_json(void **state)
     assert_null(c);
 }
 
-/* NaN, negative and fractional numbers are no sums. */
+/* NaN, negative and fractional numbers are not valid sums. */
 static void test_bad_numbers(void **state)
 {
     static const char *const values[] = {"NaN",      "-1",   "0.5",   "1e3",
@@ -602,7 +605,7 @@ static void test_errors(void **state)
     assert_int_equal(chains_to_json(a, &text), -EBUSY);
     assert_int_equal(chains_merge(a, a, &c), -EBUSY);
     assert_int_equal(chains_start(a, CHAINS_IDS_MAX), -E2BIG);
-    assert_int_equal(chains_start(a, 4242), 1); /* has no name */
+    assert_int_equal(chains_start(a, 4242), 1); /* this id has no name */
     chains_end(a);
     assert_int_equal(chains_to_json(a, &text), -EINVAL);
     assert_int_equal(chains_merge(a, a, &c), -EINVAL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Recorded sessions teach the model which applications follow which. */
+/* Tests training from recorded sessions. */
 
 #include "model/model.h"
 #include "predict/mixture-train.h"
@@ -36,7 +36,7 @@ static void lifetime(Trace *t, uint32_t a, uint32_t uid, unsigned from, unsigned
     assert_int_equal(trace_add_lifetime(t, &l), 0);
 }
 
-/* A, then B; a tool of no size; something of root's. */
+/* A, then B; a tool without size; an application of root. */
 static Trace *session(unsigned day)
 {
     Trace *t = trace_new(STAGE_SESSION);
@@ -124,7 +124,7 @@ static void what_was_trained_predicts(void **state)
     assert_true(g.guesses[0].probability > 0.5);
 }
 
-/* An application is followed if the files that it used have that size in all. */
+/* An application is followed if the files that it used have at least that size in all. */
 static void the_size_decides_who_is_followed(void **state)
 {
     static const struct {
@@ -160,7 +160,7 @@ static void other_stages_and_bad_traces_teach_nothing(void **state)
     bad->lifetimes[1].application = 0;
     bad->accesses[0].file = 1000000;
     assert_int_equal(mixture_train(&m->chains, WEEK, MINSIZE, bad), -EBADMSG);
-    /* What was learned before is there still. */
+    /* Everything that was learned before is still there. */
     assert_non_null(m->chains);
     assert_int_not_equal(number_of(m->chains, "/bin/a"), CHAINS_NONE);
 }

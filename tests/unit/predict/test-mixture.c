@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The predictor of the product: what it predicts, for whom, within which horizon. Its calibration
- * is tested beside the thesis's product, in tests/unit/evaluate/test-evaluate-markov.c. */
+/* Tests the predictor of the product: its predictions by user and by horizon. Its calibration is
+ * tested beside the thesis's product, in tests/unit/evaluate/test-evaluate-markov.c. */
 
 #include "predict/mixture.h"
 #include "util/chains-util.h"
@@ -97,7 +97,7 @@ static void what_follows_is_predicted(void **state)
     assert_near(guess_within(m, at + 20, 'A', 60 * S), 0); /* it runs */
 }
 
-/* What user 1000 is predicted to start in a session that has just begun. */
+/* Returns the probability of the application at the beginning of a session of user 1000. */
 static double first_guess(Mixture *m, unsigned at, uint32_t user, char item)
 {
     double p;
@@ -108,8 +108,8 @@ static double first_guess(Mixture *m, unsigned at, uint32_t user, char item)
     return p;
 }
 
-/* Each user has habits of their own. A user who has never been seen does what everybody does, and
- * so does an unknown one. */
+/* Each user has habits of their own. A user who was never seen is predicted like everybody, and so
+ * is an unknown one. */
 static void users_are_told_apart(void **state)
 {
     _cleanup_mixture_ Mixture *m = make(), *blind = make();
@@ -128,13 +128,12 @@ static void users_are_told_apart(void **state)
     assert_true(stranger > other && stranger < own);
     assert_near(stranger, unknown);
     assert_near(first_guess(blind, at, 1000, 'A'), first_guess(blind, at, 1001, 'A'));
-    /* Nothing was learned on the way, not even that these users exist. */
+    /* Nothing was learned by predicting, not even that these users exist. */
     assert_null(chains_find_history(mixture_chains(m), 1002));
     assert_int_equal(mixture_chains(blind)->n_histories, 1);
 }
 
-/* What is followed without learning predicts as much as what is learned from, and teaches nothing.
- */
+/* A session that is followed without learning is predicted in the same way, and changes nothing. */
 static void following_is_not_learning(void **state)
 {
     _cleanup_mixture_ Mixture *m = make();
@@ -166,11 +165,11 @@ static void following_is_not_learning(void **state)
     start(m, at, 'A');
     learned = guess_within(m, at, 'B', 60 * S);
     assert_true(followed > 0.1);
-    assert_true(learned > followed); /* A, not C, is what started last */
+    assert_true(learned > followed); /* A, not C, started last */
 }
 
-/* Longer horizons are likelier; the end of the session bounds them. Asking for several at a time
- * gives the same as asking for each. */
+/* Longer horizons have larger probabilities; the end of the session bounds them. Predicting several
+ * horizons at once gives the same as predicting each. */
 static void horizons(void **state)
 {
     enum { N = 12 };
@@ -199,8 +198,8 @@ static void horizons(void **state)
         guesses_done(&g[i]);
 }
 
-/* A new user has the sessions of everybody: the promise until the session ends is that of the user
- * who is known. */
+/* A new user has the sessions of everybody, so the probability until the session ends equals that
+ * of the known user. */
 static void a_new_user_has_everybodys_sessions(void **state)
 {
     _cleanup_mixture_ Mixture *m = make();
@@ -208,7 +207,7 @@ static void a_new_user_has_everybodys_sessions(void **state)
     double known, stranger;
 
     train_pair(m, 1000, &at, 'A', 'B');
-    /* Followed only: a session that ends at once would be learned. */
+    /* The session is only followed, because a session that ends at once would be learned. */
     assert_int_equal(mixture_begin(m, at_sec(at), 1000, false), 0);
     known = guess_within(m, at, 'A', USEC_INFINITY);
     mixture_end(m, at_sec(at));
@@ -218,7 +217,8 @@ static void a_new_user_has_everybodys_sessions(void **state)
     assert_true(fabs(known - stranger) < 0.01);
 }
 
-/* The chains of a mixture, saved and loaded, give the same predictions: the weights go with them.
+/* The chains of a mixture, saved and loaded, give the same predictions, because they contain the
+ * weights.
  */
 static void chains_are_all_that_is_known(void **state)
 {
@@ -228,7 +228,7 @@ static void chains_are_all_that_is_known(void **state)
     Chains *c;
     uint32_t id;
 
-    for (char x = 'A'; x <= 'E'; x++) /* sorted names: ids stay what they are */
+    for (char x = 'A'; x <= 'E'; x++) /* the names are sorted, so the ids stay the same */
         assert_int_equal(chains_add_name(mixture_chains(m), (char[]){'/', x, 0}, &id), 0);
     train_pair(m, 1000, &at, 'A', 'B');
     train_pair(m, 1001, &at, 'C', 'D');
@@ -247,8 +247,8 @@ static void chains_are_all_that_is_known(void **state)
     chains_free(c);
 }
 
-/* Memory grows with what was observed, not with the square of what is known: applications in groups
- * that never run together. */
+/* Memory grows with the observations, not with the square of the number of applications: the groups
+ * of applications never run together. */
 static void memory_is_linear(void **state)
 {
     size_t size[2];
@@ -286,7 +286,7 @@ static void processes_are_counted(void **state)
     stop(m, 160, 'A');
     assert_false(chains_runs(mixture_chains(m), 0));
     assert_int_equal(mixture_exit(m, at_sec(170), 0), 0);
-    /* The next session begins with nothing. */
+    /* The next session begins without running applications. */
     start(m, 180, 'A');
     assert_int_equal(mixture_start(m, at_sec(190), 0), 0);
     begin(m, 200, 1000);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Bisection against a residency that is known: every subset of few pages, then random ones. */
+/* Tests bisection with a known residency: every subset of few pages, then random ones. */
 
 #include "record/cachestat.h"
 #include "util/range-util.h"
@@ -18,7 +18,7 @@ typedef struct Device {
     uint64_t n;
     unsigned asked;
     unsigned fail_at;   /* the call that fails; 0: none */
-    unsigned change_at; /* from this call on everything is gone */
+    unsigned change_at; /* from this call on no page is resident */
 } Device;
 
 static int64_t count(void *arg, uint64_t offset, uint64_t length)
@@ -47,7 +47,7 @@ static int search(count_resident_t f, void *arg, uint64_t size, RangeSet *ret, u
             size, ret, ret_calls);
 }
 
-/* What the pages say, obviously. */
+/* Computes the expected ranges by a simple loop. */
 static void expected(const bool *resident, uint64_t n, uint64_t size, RangeSet *ret)
 {
     for (uint64_t i = 0; i < n; i++)
@@ -76,7 +76,7 @@ static void test_every_subset(void **state)
             for (uint64_t i = 0; i < n; i++)
                 resident[i] = set >> i & 1;
             check(resident, n, n * PAGE);
-            check(resident, n, n * PAGE - 1000); /* the last page is not a whole one */
+            check(resident, n, n * PAGE - 1000); /* the last page is incomplete */
         }
 }
 
@@ -95,7 +95,7 @@ static void test_random(void **state)
     }
 }
 
-/* 20 GB with one page in it: the logarithm, not the size. */
+/* 20 GB with one resident page: the calls grow with the logarithm, not with the size. */
 static int64_t count_one(void *arg, uint64_t offset, uint64_t length)
 {
     uint64_t at = *(uint64_t *)arg;
@@ -136,7 +136,7 @@ static void test_page_sizes(void **state)
     }
 }
 
-/* A file of 8 EiB that holds pages at few places, looked at in windows as residency.c does. */
+/* A file of 8 EiB with pages in few places, searched in windows as residency.c does. */
 #define WINDOW (1024 * PAGE)
 
 typedef struct Sparse {
@@ -144,7 +144,7 @@ typedef struct Sparse {
     size_t n;
     unsigned counts, windows;
     uint64_t window_bytes;
-    unsigned expire_at; /* from this call on time is up; 0: never */
+    unsigned expire_at; /* from this call on the time is up; 0: never */
 } Sparse;
 
 static bool is_expired(const Sparse *s)
@@ -193,8 +193,8 @@ static int search_sparse(Sparse *s, uint64_t size, unsigned calls_max, RangeSet 
                            size, ret, NULL);
 }
 
-/* Sparse files of any size: one count where nothing is cached, and the logarithm of the size for
- * each window that holds something. */
+/* Sparse files of any size: one count if nothing is cached, and the logarithm of the size for each
+ * window that contains pages. */
 static void test_sparse(void **state)
 {
     static const uint64_t sizes[] = {UINT64_C(1) << 32, UINT64_C(16) << 40, INT64_MAX};
@@ -222,7 +222,7 @@ static void test_sparse(void **state)
     }
 }
 
-/* Out of calls or of time: what lies before is found, and no further call is made. */
+/* Out of calls or of time: the ranges before that point are found, and no further call is made. */
 static void test_budget(void **state)
 {
     uint64_t pages[200];
@@ -265,7 +265,7 @@ static void test_error_and_nothing(void **state)
     assert_int_equal(none.n, 0);
 }
 
-/* Pages go while they are counted: no endless search, nothing outside the device. */
+/* Pages disappear while they are counted: the search ends, and finds nothing outside the device. */
 static void test_changing(void **state)
 {
     bool resident[64];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The table of objects and events that a stage fills. */
+/* Tests the table of objects and events that a stage fills. */
 
 #include "record/event-log.h"
 
@@ -40,7 +40,8 @@ static void test_each_once(void **state)
 
     directory.directory = true;
     assert_int_equal(a, 0);
-    /* Any part tells it from the others, also where the bytes of handle and name together agree. */
+    /* Any part distinguishes it from the others, also if the bytes of handle and name together are
+     * equal. */
     assert_int_equal(intern(l, object(0, "dir1", "b")), 1);
     assert_int_equal(intern(l, object(0, "dir2", "a")), 2);
     assert_int_equal(intern(l, object(1, "dir1", "a")), 3);
@@ -102,7 +103,7 @@ static void test_kinds(void **state)
     event_log_free(l);
 }
 
-/* Names of 4,095 bytes: the log is full by its bytes long before it is full by its objects. */
+/* Names of 4,095 bytes: the limit of bytes is reached long before that of objects. */
 static void test_bytes(void **state)
 {
     EventLog *l = event_log_new();
@@ -127,7 +128,7 @@ static void test_bytes(void **state)
     event_log_free(l);
 }
 
-/* More than any first allocation holds; the numbers stay, and so do the bytes. */
+/* More objects than any first allocation holds; the numbers and the bytes stay the same. */
 static void test_many(void **state)
 {
     EventLog *l = event_log_new();
@@ -186,7 +187,7 @@ static void test_limits(void **state)
     assert_int_equal(event_log_intern(l, &o, true, &n), -EINVAL);
     assert_int_equal(n, 7);
 
-    /* Looked for, and not added. */
+    /* Searched for, but not added. */
     o = object(0, "handle", "absent");
     assert_int_equal(event_log_intern(l, &o, false, &n), -ENOENT);
     assert_int_equal(event_log_n_objects(l), 2);
@@ -217,7 +218,7 @@ static void test_spread(void **state)
     event_log_spread(l, 0, 50, 50); /* no time has passed */
     e = event_log_events(l, &n);
     assert_int_equal(n, 5);
-    assert_int_equal(e[0].at_msec, 40); /* not of the batch */
+    assert_int_equal(e[0].at_msec, 40); /* not part of the batch */
     for (uint32_t i = 1; i < 5; i++) {
         assert_int_equal(e[i].at_msec, 20 + 5 * i);
         assert_int_equal(e[i].object, i);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Which applications are reported to have started and exited: record/following.h. */
+/* Tests which starts and exits of applications are reported: record/following.h. */
 
 #include "record/following.h"
 
@@ -19,7 +19,7 @@ typedef struct World {
     usec_t now;
 } World;
 
-/* Object n is called after the letter n; 25 has no name. */
+/* Object n is named by the letter n; 25 has no name. */
 static char *name(void *arg, uint32_t object)
 {
     char text[2] = {(char)('a' + object), 0};
@@ -56,7 +56,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Batches that bring nothing more. */
+/* Batches without further events. */
 static void batches(World *w, unsigned n)
 {
     while (n-- > 0) {
@@ -69,7 +69,7 @@ static void batches(World *w, unsigned n)
     }
 }
 
-/* The process executes object `what`: reported and named. */
+/* The process executes the object: the execve is reported and named. */
 static void execute(World *w, uint32_t pid, uint32_t what, usec_t at)
 {
     uint32_t run;
@@ -98,7 +98,7 @@ static void test_start_and_exit(void **state)
     assert_string_equal(w->reported, "+a@5 -a@9 ");
 }
 
-/* A run that is over before it can be reported is reported as a start and an exit, in order. */
+/* A run that ends before it can be reported is reported as a start and an exit, in order. */
 static void test_within_one_batch(void **state)
 {
     World *w = *state;
@@ -110,7 +110,7 @@ static void test_within_one_batch(void **state)
     assert_string_equal(w->reported, "+a@5 -a@6 +b@7 ");
 }
 
-/* The pid comes back before its exit was settled. */
+/* The pid is used again before its exit was settled. */
 static void test_duplicate_pid(void **state)
 {
     World *w = *state;
@@ -123,7 +123,8 @@ static void test_duplicate_pid(void **state)
     assert_string_equal(w->reported, "+a@5 -a@6 +b@8 ");
 }
 
-/* A family is one run; executing something else ends one and begins another. */
+/* A process and its children are one run; executing something else ends one run and begins
+ * another. */
 static void test_family(void **state)
 {
     World *w = *state;
@@ -156,7 +157,7 @@ static uint32_t same(uint32_t object, void *arg)
     return object;
 }
 
-/* A new stage reports no run again that goes on; a run that is forgotten has exited. */
+/* A new stage does not report continuing runs again; a run that is forgotten has exited. */
 static void test_new_stage(void **state)
 {
     World *w = *state;
@@ -185,7 +186,7 @@ static void count(void *arg, const char *what, const ProcessRun *run, bool start
     n[started]++;
 }
 
-/* More runs than the table holds: those that are over are forgotten, and every one is reported. */
+/* More runs than the table holds: ended runs are forgotten, and every run is reported. */
 static void test_for_ever(void **state)
 {
     World *w = *state;

@@ -22,7 +22,7 @@
 
 #include <cmocka.h>
 
-/* A handover of two pipes' ends, which stand for the group and the connector. */
+/* A handover of the ends of two pipes, which replace the group and the connector. */
 static Handover fake(void)
 {
     Handover h = HANDOVER_NULL;
@@ -80,7 +80,7 @@ static void a_claim_gets_what_is_offered(void **state)
     void *result;
 
     if (geteuid() != 0)
-        skip(); /* both sides accept root alone */
+        skip(); /* both sides accept only root */
     assert_true(fd >= 0);
     assert_int_equal(pthread_create(&thread, NULL, claim, &claimed), 0);
     assert_int_equal(handover_offer(fd, &h, 10 * USEC_PER_SEC), 0);
@@ -107,7 +107,7 @@ static void an_offer_ends_without_a_claim(void **state)
 
 /* --- the store of systemd --------------------------------------------------------------------- */
 
-/* A stand-in of systemd: receives what is stored, in that order. Returns the number. */
+/* Acts as systemd: receives what is stored, in that order. Returns the number. */
 static int receive(int fd, int *fds, char **names)
 {
     int n = 0;
@@ -162,7 +162,7 @@ static void what_is_stored_becomes_the_handover_again(void **state)
 
     n = store(&h, fds, names);
     assert_int_equal(n, 3);
-    /* Another unit's descriptor stays with its owner. */
+    /* A descriptor of another unit stays with its owner. */
     names[n] = strdup("other");
     fds[n] = open("/dev/null", O_RDONLY | O_CLOEXEC);
     assert_int_equal(handover_from_descriptors(fds, names, n + 1, &again), 0);
@@ -189,7 +189,7 @@ static void without_a_connector_two_descriptors_are_stored(void **state)
     free_names(names, n);
 }
 
-/* Stores a handover, changes what `change` says, and expects the error; nothing stays open. */
+/* Stores a handover, applies `change`, and expects the error; no descriptor stays open. */
 static void refuse(void (*change)(int *fds, char **names), int error)
 {
     _cleanup_handover_ Handover h = fake();

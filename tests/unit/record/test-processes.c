@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Which process is which application: sequences as the kernel reports them. Opens come through one
- * queue and the connector's events through another; a batch hands in the connector's first. */
+/* Tests which application a process is assigned to: sequences as the kernel reports them. Opens
+ * come through one queue and the connector's events through another; a batch hands in the
+ * connector's first. */
 
 #include "record/processes.h"
 
@@ -120,7 +121,7 @@ static const ProcessRun *last_run_of(uint32_t run)
     return run_of(run);
 }
 
-/* The application, as the trace will name it. */
+/* The application that the trace will name. */
 static uint32_t application(uint32_t run)
 {
     uint32_t object;
@@ -133,7 +134,7 @@ static uint32_t application(uint32_t run)
     return object;
 }
 
-/* How many lifetimes of it the trace will have. */
+/* The number of its lifetimes in the trace. */
 static size_t n_lifetimes(uint32_t object)
 {
     size_t n, found = 0;
@@ -184,7 +185,7 @@ static void test_script_of_script(void **state)
     assert_int_equal(n_lifetimes(OTHER_SCRIPT) + n_lifetimes(SH), 0);
 }
 
-/* On a cold disk an execve takes many batches; the connector reports it when it is through. */
+/* On a cold disk an execve takes many batches; the connector reports it when it is complete. */
 static void test_slow_execve(void **state)
 {
     forks(1, 10);
@@ -227,7 +228,8 @@ static void test_connector_first(void **state)
     assert_int_equal(n_asked, 0);
 }
 
-/* All in one batch: the parent executes, forks, executes again. Whose is the child? */
+/* All in one batch: the parent executes, forks, executes again. Checks to which of them the child
+ * belongs. */
 static void test_fork_between_execs(void **state)
 {
     uint32_t child;
@@ -256,7 +258,7 @@ static void test_fork_between_execs(void **state)
     assert_true(last_run_of(child)->end < USEC_INFINITY);
 }
 
-/* Starts, forks, opens and is gone before anybody looks. */
+/* It starts, forks, opens and is gone before a batch is read. */
 static void test_all_in_one_batch(void **state)
 {
     uint32_t run;
@@ -295,7 +297,7 @@ static void test_exit_first(void **state)
     assert_int_equal(n_asked, 0);
 }
 
-/* Statically linked: no loader ends the group, the confirmed execve does, a batch later. */
+/* Statically linked: no loader ends the group, but the confirmed execve does, a batch later. */
 static void test_static(void **state)
 {
     forks(1, 10);
@@ -332,13 +334,13 @@ static void test_env(void **state)
     assert_int_equal(application(opens(11)), SCRIPT);
     assert_int_equal(n_lifetimes(SCRIPT), 1);
     assert_int_equal(n_lifetimes(PYTHON), 0);
-    /* And what that executes is another application. */
+    /* A program that it executes is another application. */
     execs(10);
     assert_int_equal(application(program(10, CAT)), CAT);
     program(10, LOADER);
     assert_int_equal(application(opens(10)), CAT);
 
-    /* env itself, by hand: what it executes is not env. */
+    /* env itself, started directly: the program that it executes is not env. */
     forks(1, 20);
     execs(20);
     assert_int_equal(application(program(20, ENV)), ENV);
@@ -348,7 +350,7 @@ static void test_env(void **state)
     assert_int_equal(application(program(20, CAT)), CAT);
 }
 
-/* Without a connector everything hangs on the opens alone. */
+/* Without a connector everything depends on the opens. */
 static void test_without_connector(void **state)
 {
     connector = false;
@@ -367,7 +369,7 @@ static void test_without_connector(void **state)
     assert_int_equal(n_asked, 0);
 }
 
-/* ENOEXEC: the file was opened for execution, the process stays what it was. */
+/* ENOEXEC: the file was opened for execution, but the process stays what it was. */
 static void test_failed_execve(void **state)
 {
     uint32_t before;
@@ -378,7 +380,7 @@ static void test_failed_execve(void **state)
     assert_int_equal(opens(10), before);
     assert_int_equal(application(opens(10)), SYSTEMD);
     assert_int_equal(n_lifetimes(SCRIPT), 0);
-    /* As execvp(3) does it: then the shell, at once. The script is what is run. */
+    /* Then the shell runs at once, as execvp(3) does it. The script is the application. */
     program(10, SCRIPT);
     program(10, SH);
     program(10, LOADER);
@@ -390,11 +392,11 @@ static void test_failed_execve(void **state)
     batch();
     batch();
     assert_int_equal(n_lifetimes(SCRIPT), 1);
-    assert_int_equal(run_of(before)->n_processes, 1); /* systemd, and nobody else */
+    assert_int_equal(run_of(before)->n_processes, 1); /* only systemd */
 }
 
-/* chroot, from where nobody watches, executes a shell that forks and executes: the child is the
- * shell's. */
+/* chroot, on an unwatched filesystem, executes a shell that forks and executes: the child belongs
+ * to the shell. */
 static void test_unwatched_first(void **state)
 {
     for (int gone = 0; gone < 2; gone++) {
@@ -425,7 +427,7 @@ static void test_unwatched_first(void **state)
     }
 }
 
-/* The other way round: something watched executes what is not. */
+/* The other way round: a watched program executes an unwatched one. */
 static void test_unwatched_last(void **state)
 {
     uint32_t run;
@@ -448,7 +450,7 @@ static void test_unwatched_last(void **state)
     assert_int_equal(n_lifetimes(ON_TMPFS), 1);
 }
 
-/* What lies where nobody watches gives no exec event: /proc is asked, once, a batch later. */
+/* A program on an unwatched filesystem gives no exec event: /proc is read, once, a batch later. */
 static void test_unwatched(void **state)
 {
     runs_from_tmpfs = true;
@@ -462,7 +464,7 @@ static void test_unwatched(void **state)
     assert_int_equal(application(opens(10)), ON_TMPFS);
     assert_int_equal(application(opens(11)), ON_TMPFS);
     assert_int_equal(n_lifetimes(ON_TMPFS), 1);
-    /* Gone before it could be asked. */
+    /* It is gone before /proc could be read. */
     forks(1, 20);
     execs(20);
     exits(20);
@@ -484,7 +486,7 @@ static void test_lost_events(void **state)
     assert_int_equal(application(opens(10)), SCRIPT);
 }
 
-/* A pid is given out again; the kernel may also say a thing twice. */
+/* A pid is used again; the kernel may also report an event twice. */
 static void test_duplicate_pids(void **state)
 {
     uint32_t first, second;
@@ -494,7 +496,7 @@ static void test_duplicate_pids(void **state)
     program(10, CAT);
     program(10, LOADER);
     first = opens(10);
-    forks(1, 10); /* said twice, or lost its exit: what is known stays */
+    forks(1, 10); /* reported twice, or its exit was lost: the entry stays */
     assert_int_equal(opens(10), first);
     exits(10);
     exits(10);
@@ -598,7 +600,7 @@ static void test_new_stage(void **state)
     assert_int_equal(application(opens(30)), SH);
 }
 
-/* Everything the machine can think of, in any order: counts stay what they are. */
+/* Random events in any order: the counts stay consistent. */
 static void test_random(void **state)
 {
     enum { PIDS = 6 };
@@ -680,7 +682,8 @@ static uint32_t same_object(uint32_t object, void *arg)
     return object;
 }
 
-/* One user cannot use up the table: others' runs are still told apart, and compacting makes room.
+/* One user cannot use up the table: the runs of others are still distinguished, and compacting
+ * makes room.
  */
 static void test_shares(void **state)
 {
@@ -715,7 +718,8 @@ static void test_shares(void **state)
     assert_true(program(100, SH) != PROCESS_NONE);
 }
 
-/* Compacting keeps instants, what runs, what waits, and what a part is a part of. */
+/* Compacting keeps instants, continuing and waiting runs, and the relation of parts to their
+ * run. */
 static void test_compact(void **state)
 {
     const ProcessRun *runs;

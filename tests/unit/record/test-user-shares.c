@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What each user may take of a stage, and in which order objects go into its trace. */
+/* Tests each user's share of a stage, and the order in which objects go into its trace. */
 
 #include "record/stage-select.h"
 
@@ -27,22 +27,22 @@ static void test_one_user(void **state)
     assert_int_equal(user_shares_row(&s, UID_INVALID), 0);
     assert_true(user_shares_try_charge(&s, a, SHARED_EVENTS, TOTAL / 4));
     assert_false(user_shares_try_charge(&s, a, SHARED_EVENTS, 1));
-    assert_int_equal(s.users[a].used[SHARED_EVENTS], TOTAL / 4); /* nothing charged for nothing */
-    assert_true(user_shares_try_charge(&s, a, SHARED_FILES, 1)); /* each thing apart */
+    assert_int_equal(s.users[a].used[SHARED_EVENTS], TOTAL / 4); /* an amount of 0 is not charged */
+    assert_true(user_shares_try_charge(&s, a, SHARED_FILES, 1)); /* each resource is separate */
     assert_true(user_shares_try_charge(&s, b, SHARED_EVENTS, TOTAL / 4));
     assert_true(user_shares_try_charge(&s, root, SHARED_EVENTS, TOTAL / 2));
     assert_false(user_shares_try_charge(&s, root, SHARED_EVENTS, 1));
     assert_false(user_shares_try_charge(&s, b, SHARED_EVENTS, 1));
     assert_true(user_shares_try_charge(&s, b, SHARED_EVENTS, 0));
-    /* Time is charged when it has passed. */
+    /* Time is charged after it has passed. */
     user_shares_charge(&s, a, SHARED_END_USEC, STAGE_END_USEC);
     assert_int_equal(user_shares_left(&s, a, SHARED_END_USEC), 0);
     assert_int_equal(user_shares_left(&s, b, SHARED_END_USEC), 0);
     assert_int_equal(user_shares_left(&s, root, SHARED_END_USEC), 0);
 }
 
-/* However many users, as many as a user has subordinate UIDs: root has its quarter, and the rows
- * are bounded. Nor does root leave the others without any. */
+/* With as many users as a user has subordinate UIDs, root still has its quarter, and the rows are
+ * bounded. Root does not take everything from the others either. */
 static void test_many_users(void **state)
 {
     static UserShares s;
@@ -128,8 +128,8 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Opened by several runs before opened by one, then earlier before later; what nobody opened is not
- * there; a program that runs is, but not headstart's own. */
+/* Objects opened by several runs come before those opened by one, then earlier before later.
+ * Objects without opens are missing. Running programs are included, except headstart's own. */
 static void test_likeliest_first(void **state)
 {
     Recorded *s = *state;
@@ -151,7 +151,8 @@ static void test_likeliest_first(void **state)
     assert_string_equal(text, "6:1000r 4:1000 5:1000 2:1000 3:1000 ");
 }
 
-/* What root opened is root's whoever came first. Users take turns, root has four places of each. */
+/* An object that root opened is charged to root, whoever opened it first. Users take turns, and
+ * root has four places in each turn. */
 static void test_turns(void **state)
 {
     Recorded *s = *state;

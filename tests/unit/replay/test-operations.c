@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* From pack to operations: who may be read, in which order. Packs are made by hand with the writer.
+/* Tests the operations of a pack: which objects may be read, and in which order. The packs are made
+ * directly with the writer.
  */
 
 #include "pack/pack-writer.h"
@@ -24,7 +25,7 @@
         .file = f, .offset = o, .length = l, .physical = at, .need = n, .probability = p \
     }
 
-/* What one volume of a test's pack holds; zero-terminated by n. */
+/* The contents of one volume of a test's pack; n is 0 after the last. */
 typedef struct Given {
     DeviceClass class;
     uint32_t flags;
@@ -146,7 +147,7 @@ static void test_hurry(void **state _unused_)
     Pack p = make(&one, 1);
 
     assert_int_equal(operations_from_pack(&p, here, POLICY_IDLE, &l), 0);
-    /* m0 m1 o0 are begun: they stay. Equal probabilities: in physical order. */
+    /* m0 m1 o0 have begun and stay. Equal probabilities: in physical order. */
     assert_int_equal(operations_sort(&p, here, REPLAY_ORDER_LIKELY, l.operations + 3, l.n - 3), 0);
     expect(&l, "m0 m1 o0 o1 o2 d2 d1 d3 d0");
     assert_int_equal(operations_sort(&p, here, REPLAY_ORDER_PHYSICAL, l.operations + 3, l.n - 3),
@@ -154,7 +155,7 @@ static void test_hurry(void **state _unused_)
     expect(&l, "m0 m1 o0 o1 o2 d0 d1 d2 d3");
 }
 
-/* A policy of metadata alone opens where opening is what brings metadata in. */
+/* A policy of metadata alone opens files if opening is what reads their metadata. */
 static void test_metadata_by_opening(void **state _unused_)
 {
     Given own_cache = one, no_ranges = one;
@@ -189,7 +190,7 @@ static void test_not_mounted(void **state _unused_)
     assert_int_equal(k.n_skipped[REPLAY_SKIP_UNMOUNTED], 10);
 }
 
-/* Partitions of one disk share its head: one sweep over both. Disks have a stream each. */
+/* Partitions of one disk share its head: one sweep over both. Each disk has a stream. */
 static void test_disks(void **state _unused_)
 {
     Given two[2] = {one, one};
@@ -198,14 +199,15 @@ static void test_disks(void **state _unused_)
 
     facts[0].disk_offset = 1500;
     expect_order(&p, facts, POLICY_IDLE, "m2 m0 m3 m1 o0 o1 o2 o3 o4 o5 d4 d5 d6 d0 d1 d2 d3 d7");
-    facts[0].disk_offset = UINT64_MAX - 4096; /* nonsense, but no overflow */
+    facts[0].disk_offset = UINT64_MAX - 4096; /* invalid, but without overflow */
     expect_order(&p, facts, POLICY_IDLE, "m2 m3 m0 m1 o0 o1 o2 o3 o4 o5 d4 d5 d6 d0 d1 d2 d3 d7");
     facts[0].disk_offset = 0;
     facts[1].disk = 8;
     expect_order(&p, facts, POLICY_IDLE, "m0 m1 o0 o1 o2 d0 d1 d2 d3 | m2 m3 o3 o4 o5 d4 d5 d6 d7");
 }
 
-/* One ordered stream on what has a head or may have one; and on a disk that holds both kinds. */
+/* One ordered stream for a disk that seeks or may seek, and for a disk with volumes of both
+ * kinds. */
 static void test_engines(void **state _unused_)
 {
     for (int class = 0; class < _DEVICE_CLASS_MAX; class ++) {
@@ -232,7 +234,7 @@ static void test_engines(void **state _unused_)
     }
 }
 
-/* Against the slow and obvious: every pair is where the rule says, whatever the pack. */
+/* Compares with a slow, simple check: every pair is in the required order, for any pack. */
 static void test_order_exhaustive(void **state _unused_)
 {
     for (unsigned bits = 0; bits < 1U << 12; bits++) {
@@ -297,7 +299,7 @@ static void test_pacer(void **state _unused_)
     assert_int_equal(p.in_flight_requests, 0);
     pacer_submitted(&p, UINT64_MAX);
     assert_false(pacer_may_submit(&p, 1));
-    pacer_init(&p, 0, 0); /* no window at all still moves */
+    pacer_init(&p, 0, 0); /* no window at all still makes progress */
     assert_true(pacer_may_submit(&p, 1));
     pacer_submitted(&p, 1);
     assert_false(pacer_may_submit(&p, 1));

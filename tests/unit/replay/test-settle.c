@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Waiting until little is read, from a root of files. */
+/* Tests waiting for a quiet disk, from a root of files. */
 
 #include "base/clock.h"
 #include "replay/settle.h"
@@ -29,7 +29,7 @@ static int tear_down(void **state)
     return test_root_remove(&root);
 }
 
-/* In this order: first nothing is there. */
+/* The tests run in this order: first no source exists. */
 static void no_news_of_disks(void **state)
 {
     assert_int_equal(settle(root.fd, FOREVER, &signals), 0);
@@ -54,7 +54,7 @@ static void bounded(void **state)
     assert_true(clock_now(CLOCK_MONOTONIC) - start >= SETTLE_SAMPLE_USEC);
 }
 
-/* A login that begins, or the end of the service, does not wait for quiet. */
+/* A login that begins, or the end of the service, ends the wait. */
 static void ended_by_signals(void **state)
 {
     raise(SIGUSR1);

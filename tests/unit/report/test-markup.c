@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-/* The text and the attribute that the writer makes of a name. */
+/* Checks the text and the attribute that the writer makes of a name. */
 static void check_escaped(const char *name, const char *expected)
 {
     _cleanup_free_ char *text = NULL, *wanted = NULL;
@@ -32,7 +32,7 @@ static void test_escape(void **state _unused_)
     check_escaped("plain", "plain");
     check_escaped("</script><b a='\"&\">", "&lt;/script&gt;&lt;b a=&#39;&quot;&amp;&quot;&gt;");
     check_escaped("a\tb\nc\x01\x7f", "a\\x09b\\x0ac\\x01\\x7f");
-    /* U+202E turns the text around, U+200F is invisible, U+FEFF is, too. */
+    /* U+202E reverses the text direction; U+200F and U+FEFF are invisible. */
     check_escaped("x\xe2\x80\xaegpj.sh", "x\\u{202e}gpj.sh");
     check_escaped("\xe2\x80\x8f\xef\xbb\xbf\xc2\x85", "\\u{200f}\\u{feff}\\u{85}");
     check_escaped("\xef\xbf\xbf", "\\u{ffff}");

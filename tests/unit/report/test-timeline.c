@@ -45,7 +45,7 @@ static Timeline example(size_t n_reads)
     return t;
 }
 
-/* However many reads there are, the picture stays small. */
+/* The picture stays small, however many reads there are. */
 static void test_bounded(void **state _unused_)
 {
     _cleanup_timeline_ Timeline t = example(300000);
@@ -58,7 +58,7 @@ static void test_bounded(void **state _unused_)
     assert_int_equal(timeline_count(&t, READ_REPLAY, &bytes), 0);
 }
 
-/* What was not recorded is not drawn. */
+/* Values that were not recorded are not drawn. */
 static void test_missing(void **state _unused_)
 {
     _cleanup_timeline_ Timeline t = example(0);
@@ -98,7 +98,7 @@ static void test_rows(void **state _unused_)
     assert_non_null(strstr(at, "app-86&lt;"));
 }
 
-/* Pictures that compare have one axis. */
+/* Pictures that are compared have one axis. */
 static void test_compare(void **state _unused_)
 {
     Timeline t[2] = {example(5), example(5)};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The session cycle: session/cycle.h. */
+/* Tests the session cycle: session/cycle.h. */
 
 #include "plan/cost-model.h"
 #include "predict/object-scores.h"
@@ -169,7 +169,7 @@ static void test_budget(void **state)
     _cleanup_cycle_ Cycle *c = after_a(&p, &now);
     CycleDecision d;
 
-    s.memory.available_bytes = 2 * 3 * PAGE; /* half of which has room for the first range only */
+    s.memory.available_bytes = 2 * 3 * PAGE; /* half of it has room for the first range only */
     d = decide(c, now, &s);
     assert_int_equal(d.budget_bytes, 3 * PAGE);
     assert_int_equal(d.n_beyond, 1);
@@ -252,8 +252,8 @@ static void test_minimum_use(void **state)
     assert_int_equal(d.n_requests, 0);
 }
 
-/* Metadata that the user's sessions needed often enough is wanted whatever runs, after all else,
- * and if there is room. */
+/* Metadata that the user's sessions needed often enough is requested whatever runs, after
+ * everything else, if there is room. */
 static void test_metadata(void **state)
 {
     CycleParameters p = parameters();
@@ -316,7 +316,7 @@ static void test_metadata_is_bounded(void **state)
     assert_non_null(requested(&d, UUID, 40000 * PAGE)); /* 12 MB fit, 24 MB do not */
 }
 
-/* What was learned decays by the wall clock, also while the machine is off. */
+/* Observations decay by the wall clock, also while the machine is off. */
 static void test_two_clocks(void **state)
 {
     CycleParameters p = parameters();
@@ -385,7 +385,7 @@ static void test_other_users(void **state)
     assert_int_equal(cycle_observe(c, &e), 1);
 }
 
-/* Events that make no sense. */
+/* Invalid events. */
 static void test_hostile(void **state)
 {
     CycleParameters p = parameters();
@@ -402,7 +402,8 @@ static void test_hostile(void **state)
     assert_int_equal(observe(c, at, "/bin/A", true), 1);
     assert_int_equal(observe(c, at, "/bin/A", false), 0);
     decide(c, at, &plenty);
-    /* Two processes of one application, the same pid reported twice: it runs until both are gone.
+    /* Two processes of one application, and the same pid reported twice: the application runs until
+     * both are gone.
      */
     assert_int_equal(observe(c, at, "/bin/B", true), 1);
     assert_int_equal(observe(c, at, "/bin/B", true), 0);
@@ -450,7 +451,7 @@ static void test_bad_parameters(void **state)
     assert_null(c);
 }
 
-/* An empty model, no model, and one that knows the applications of boot alone. */
+/* An empty model, no model, and one that knows only applications of the boot. */
 static void test_nothing_known(void **state)
 {
     CycleParameters p = parameters();
@@ -465,8 +466,8 @@ static void test_nothing_known(void **state)
     assert_int_equal(x.n_requests, 0);
 }
 
-/* Saved in the middle of a session, restored, and saved: the same bytes; and what was restored
- * predicts what the original does. */
+/* A cycle that is saved in the middle of a session, restored, and saved gives the same bytes, and
+ * predicts the same as the original. */
 static void test_save_restore(void **state)
 {
     CycleParameters p = parameters();
@@ -493,7 +494,7 @@ static void test_save_restore(void **state)
     assert_int_equal(observe(d, now + 100 * S, "/bin/A", true), 1);
     x = decide(d, now + 101 * S, &plenty);
     assert_non_null(requested(&x, "/f/b", 0));
-    /* Nothing is learned twice: restored and saved again, it is the same text. */
+    /* Nothing is learned twice: the text is the same after restoring and saving again. */
     free(second);
     second = NULL;
     loaded = model_free(loaded);
@@ -563,8 +564,8 @@ static void test_refused(void **state)
     }
 }
 
-/* Of objects that are worth the same, those that a distribution ships come first, whatever their
- * names are. */
+/* Among objects of equal worth, those that a distribution ships come first, whatever their names
+ * are. */
 static void test_ties(void **state)
 {
     CycleParameters p = parameters();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* When what was reclaimed is read again: session/refetch-backoff.h. */
+/* Tests when reclaimed ranges are read again: session/refetch-backoff.h. */
 
 #include "session/refetch-backoff.h"
 #include "util/range-util.h"
@@ -14,7 +14,7 @@
 #define S    USEC_PER_SEC
 #define WAIT REFETCH_WAIT_MIN_USEC
 
-/* How many bytes are due if start .. end is missing. */
+/* How many bytes are due if the range start .. end is missing. */
 static uint64_t due(const RefetchBackoff *b, const char *path, usec_t now, uint64_t start,
                     uint64_t end)
 {
@@ -25,7 +25,7 @@ static uint64_t due(const RefetchBackoff *b, const char *path, usec_t now, uint6
     return range_set_total(&missing);
 }
 
-/* The same, and notes that they are read, part by part. */
+/* The same, and notes that they are read, one part after the other. */
 static uint64_t fetched(RefetchBackoff **b, const char *path, usec_t now, uint64_t start,
                         uint64_t end)
 {
@@ -90,7 +90,7 @@ static void other_parts_do_not_wait(void **state)
     b = refetch_backoff_free(b);
 }
 
-/* What was planned but not read, because the job was cancelled, is due at once. */
+/* A range that was requested but not read, because the job was cancelled, is due at once. */
 static void what_was_not_read_is_not_brought(void **state)
 {
     RefetchBackoff *b = NULL;
@@ -100,7 +100,7 @@ static void what_was_not_read_is_not_brought(void **state)
     assert_int_equal(refetch_backoff_note_read(&b, "/a", S, (Range){0, 40}), 0);
     assert_int_equal(due(b, "/a", 2 * S, 0, 100), 60);
     assert_int_equal(due(b, "/a", S + WAIT, 0, 100), 100);
-    /* Nor when it is read again. */
+    /* It is not delayed either when it is read again. */
     assert_int_equal(refetch_backoff_note_read(&b, "/a", S + WAIT, (Range){0, 40}), 0);
     assert_int_equal(due(b, "/a", S + WAIT + 1, 0, 100), 60);
     b = refetch_backoff_free(b);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What the session cycle asks of the machine, on fixtures: session/machine.h. And that
- * prefetch-thread.h looks at nothing but what it may. */
+/* Tests the facts about the machine that the session cycle reads, on fixtures: session/machine.h.
+ * Also tests that prefetch-thread.h opens only permitted files. */
 
 #include "base/clock.h"
 #include "session/machine.h"
@@ -33,7 +33,7 @@ static void test_battery(void **state)
 {
     TestRoot *root = *state;
 
-    assert_false(machine_on_battery(root->fd)); /* no such thing */
+    assert_false(machine_on_battery(root->fd)); /* the file does not exist */
     test_root_put(root, SUPPLY "BAT0/type", "Battery\n");
     test_root_put(root, SUPPLY "BAT0/status", "Discharging\n");
     assert_true(machine_on_battery(root->fd));
@@ -77,7 +77,7 @@ static void test_snapshot(void **state)
     test_root_put(root, "proc/meminfo", "MemTotal: 100 kB\nMemFree: 40 kB\nMemAvailable: 60 kB\n");
     assert_int_equal(machine_snapshot(root->fd, &s), 0);
     assert_int_equal(s.memory.available_bytes, 60 * 1024);
-    assert_true(s.memory_pressure == 0); /* no PSI here */
+    assert_true(s.memory_pressure == 0); /* no PSI in this fixture */
     test_root_put(
             root, "proc/pressure/memory",
             "some avg10=12.50 avg60=0.00 avg300=0.00 total=5\nfull avg10=1.00 avg60=0 avg300=0 total=0\n");
@@ -89,7 +89,7 @@ static void test_snapshot(void **state)
     assert_int_equal(machine_snapshot(root->fd, &s), -EBADMSG);
 }
 
-/* The report after the last job is done. */
+/* Returns the report after the last job is done. */
 static PrefetchReport settle(PrefetchThread *r)
 {
     usec_t end = clock_now(CLOCK_MONOTONIC) + 20 * USEC_PER_SEC;
@@ -103,8 +103,8 @@ static PrefetchReport settle(PrefetchThread *r)
     return report;
 }
 
-/* Requests of files that do not exist or are not regular, and of absurd ranges; new requests before
- * the old ones are done, and an end before the last are. */
+/* Requests of missing files, of files that are not regular, and of invalid ranges; new requests
+ * before the old ones are done, and an end before the last are. */
 static void test_prefetch_hostile(void **state)
 {
     static const char no_uuid[] = ""; /* requests of one file have the same pointer */

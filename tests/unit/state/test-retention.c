@@ -65,7 +65,7 @@ static void who_has_most_loses(void **state)
     assert_int_equal(kept(&s, 1000), 1);
     assert_int_equal(kept(&s, 1002), 2);
     assert_int_equal(kept(&s, 1001), 1);
-    assert_false(s.remove[30]); /* the newest of theirs */
+    assert_false(s.remove[30]); /* the newest of that user */
 }
 
 static void bytes_have_a_quota_over_all_stages(void **state)
@@ -79,7 +79,7 @@ static void bytes_have_a_quota_over_all_stages(void **state)
     assert_int_equal(kept(&s, 1000), 2);
     assert_int_equal(kept(&s, UID_INVALID), 2);
 
-    /* One that is larger than the quota goes, too. */
+    /* A file that is larger than the quota is removed, too. */
     s = (Store){0};
     traces(&s, 1, STAGE_SESSION, 1001, 4000);
     assert_int_equal(kept(&s, 1001), 0);
@@ -106,18 +106,18 @@ static void age_goes_by_the_newest_file(void **state)
     add(&s, RETENTION_TRACE, STAGE_BOOT, 4, 1, NOW - 99 * DAY);
     add(&s, RETENTION_TRACE, STAGE_BOOT, 5, 1, NOW - 1);
     add(&s, RETENTION_TRACE, STAGE_BOOT, 6, 1,
-        NOW + 1000 * DAY); /* stored while the clock was off */
+        NOW + 1000 * DAY); /* stored while the clock was wrong */
     assert_int_equal(kept(&s, 1), 0);
     assert_int_equal(kept(&s, 2), 1);
     assert_int_equal(kept(&s, 3), 0);
     assert_int_equal(kept(&s, 4), 1);
     assert_int_equal(kept(&s, 6), 1);
 
-    /* The clock is a year ahead now: nothing became old by that. */
+    /* The clock is a year ahead now, which makes no file old. */
     s.n = 5;
     retention_choose(s.files, s.n, quotas, NOW + 365 * DAY, s.remove);
     assert_false(s.remove[1] || s.remove[3] || s.remove[4]);
-    /* Nor if it begins anew. */
+    /* Neither does a clock that starts again at zero. */
     retention_choose(s.files, s.n, quotas, 0, s.remove);
     for (size_t i = 0; i < s.n; i++)
         assert_false(s.remove[i]);

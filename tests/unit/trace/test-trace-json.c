@@ -37,7 +37,7 @@ static char *text_of(const Trace *t, size_t *ret_size)
     return text;
 }
 
-/* The text must be refused, with one line that says why. */
+/* The text must be refused, with one line that states the reason. */
 static void refuse(const char *text, size_t size, int error)
 {
     Trace *t = (Trace *)1;
@@ -153,7 +153,7 @@ static void same(const Trace *a, const Trace *b)
     }
 }
 
-/* What comes back is what went out, and goes out the same again. */
+/* Parsing and writing again gives the same text. */
 static void round_trip(const Trace *t)
 {
     _cleanup_free_ char *text = NULL, *again = NULL, *line = NULL;
@@ -229,7 +229,7 @@ static void extreme_numbers_come_back(void **state)
     round_trip(t);
 }
 
-/* Names are bytes: every one that a name can hold, and sequences that are almost UTF-8. */
+/* Names are bytes: every byte that a name can contain, and sequences that are almost UTF-8. */
 static void names_are_bytes(void **state)
 {
     static const char *const names[] = {
@@ -273,7 +273,7 @@ static void names_are_bytes(void **state)
     assert_int_equal(t->n_paths, 1 + 253 + ELEMENTSOF(names)); /* "d" is one of the bytes */
     round_trip(t);
 
-    /* JSON is UTF-8: what is not has gone. "%" stands for itself nowhere. */
+    /* JSON is UTF-8, so other bytes are escaped. "%" is always escaped. */
     text = text_of(t, NULL);
     assert_non_null(strstr(text, "\"a%2541\""));
     assert_non_null(strstr(text, "\"ä€😀\""));
@@ -283,7 +283,7 @@ static void names_are_bytes(void **state)
     assert_null(strstr(text, "\xc0"));
 }
 
-/* The whole is a trace; no part of it is, and none makes us read past its end. */
+/* The whole text is a trace; no part of it is, and none makes the reader read past its end. */
 static void every_truncation_is_refused(void **state)
 {
     _cleanup_trace_ Trace *t = small_trace();
@@ -292,14 +292,15 @@ static void every_truncation_is_refused(void **state)
 
     text = text_of(t, &size);
     for (size_t n = 0; n + 1 < size; n++) {
-        _cleanup_free_ char *part = malloc(n + 1); /* ASan watches its end */
+        _cleanup_free_ char *part = malloc(n + 1); /* ASan checks its end */
 
         memcpy(part, text, n);
         refuse(part, n, -EBADMSG);
     }
 }
 
-/* Any bit of any byte: an error, or a trace that is valid and can be written. */
+/* Any bit of any byte is flipped: the result is an error, or a trace that is valid and can be
+ * written. */
 static void every_bit_flip_is_survived(void **state)
 {
     _cleanup_trace_ Trace *t = small_trace();
@@ -325,7 +326,7 @@ static void every_bit_flip_is_survived(void **state)
             free(text_of(got, NULL));
             accepted++;
         }
-    assert_true(accepted > size); /* numbers and names: they do change */
+    assert_true(accepted > size); /* numbers and names, which may change */
 }
 
 static void what_is_not_a_trace_is_told_apart(void **state)
@@ -342,7 +343,7 @@ static void what_is_not_a_trace_is_told_apart(void **state)
             {"{}", -EMEDIUMTYPE},
             {"[]", -EMEDIUMTYPE},
             {"null", -EBADMSG},
-            {"1", -EBADMSG} /* a longer number may have been cut */,
+            {"1", -EBADMSG} /* the number may have been longer */,
             {"\"headstart-trace\"", -EMEDIUMTYPE},
             {"{\"format\":\"headstart-model\",\"version\":1}", -EMEDIUMTYPE},
             {"{\"format\":1}", -EMEDIUMTYPE},
@@ -445,7 +446,7 @@ static void wrong_members_are_refused(void **state)
     }
 }
 
-/* The member is optional; what is there must be right. */
+/* The member is optional, but must be valid if it exists. */
 static void left_out_is_checked(void **state)
 {
     static const char *const wrong[] = {
@@ -502,7 +503,7 @@ static void what_stands_beside_is_ignored(void **state)
     refuse(after, strlen(after), -EBADMSG);
 }
 
-/* A file of 12 MB whose ranges would take 48 MB: refused where the limit is reached. */
+/* A file of 12 MB whose ranges would take 48 MB is refused when the limit is reached. */
 static void too_many_ranges_are_refused(void **state)
 {
     _cleanup_trace_ Trace *t = trace_new(STAGE_BOOT);
@@ -537,7 +538,7 @@ static void a_read_trace_is_not_built_on(void **state)
     assert_int_equal(trace_add_application(t, 0, &id), -EINVAL);
 }
 
-/* The size a trace may have: issue "First light". */
+/* The size that a trace of 20,000 accesses may have. */
 static void twenty_thousand_accesses_stay_small(void **state)
 {
     SyntheticParameters p = synthetic_login(0);

@@ -57,7 +57,7 @@ static void bad_paths_are_refused(void **state)
 
     memset(name + 1, 'x', 256);
     assert_int_equal(trace_add_path(t, name, &id), -EINVAL);
-    name[256] = 0; /* 255 bytes: the longest name there is */
+    name[256] = 0; /* 255 bytes: the longest possible name */
     assert_int_equal(trace_add_path(t, name, &id), 0);
 
     id = 77;
@@ -80,7 +80,7 @@ static void formatting_fits_or_says_so(void **state)
     uint32_t id = path_of(t, path);
 
     for (size_t size = 0; size < 20; size++) {
-        _cleanup_free_ char *buf = malloc(size + 1); /* ASan watches its end */
+        _cleanup_free_ char *buf = malloc(size + 1); /* ASan checks its end */
         int r = trace_format_path(t, id, buf, size);
 
         if (size <= strlen(path))
@@ -132,7 +132,7 @@ static void accesses_come_in_order(void **state)
     TraceLifetime l = {.start = 3, .end = USEC_INFINITY}, wrong;
     uint32_t file, application;
 
-    assert_int_equal(trace_add_access(t, &a), -EINVAL); /* no such file */
+    assert_int_equal(trace_add_access(t, &a), -EINVAL); /* no file has that number */
     assert_int_equal(trace_add_lifetime(t, &l), -EINVAL);
     assert_int_equal(trace_add_file(t, path_of(t, "/a"), TRACE_NONE, false, &file), 0);
     assert_int_equal(trace_add_application(t, file, &application), 0);
@@ -176,7 +176,7 @@ static void volumes_are_limited(void **state)
     assert_int_equal(trace_validate(t), 0);
 }
 
-/* Files below a path of nearly 4,096 bytes: the tree is small, the paths written out are not. */
+/* Files below a path of nearly 4,096 bytes: the tree is small, but the written paths are not. */
 static void path_bytes_are_limited(void **state)
 {
     _cleanup_trace_ Trace *t = trace_new(STAGE_BOOT);
@@ -199,7 +199,7 @@ static void path_bytes_are_limited(void **state)
     assert_true(bytes > TRACE_PATH_BYTES_MAX && bytes - strlen(path) - 1 <= TRACE_PATH_BYTES_MAX);
     assert_int_equal(t->n_files, n - 1);
     assert_int_equal(trace_validate(t), 0);
-    /* One file more than the builder took, as a hostile file would have it. */
+    /* One file more than the builder accepts, as in a hostile file. */
     assert_int_equal(grow_array(&t->files, &t->allocated_files, t->n_files + 1, sizeof(TraceFile)),
                      0);
     t->files[t->n_files++] = (TraceFile){.path = id, .volume = TRACE_NONE};
@@ -227,7 +227,8 @@ static void ranges_are_limited(void **state)
     assert_int_equal(trace_validate(t), -EBADMSG);
 }
 
-/* Each member set wrong in turn: validation must see it, and see nothing wrong once it is back. */
+/* Each member in turn gets a wrong value. Validation must refuse the trace, and accept it after the
+ * value is restored. */
 #define BREAK(t, member, wrong)                        \
     do {                                               \
         __typeof__((t)->member) _kept = (t)->member;   \
@@ -257,7 +258,7 @@ static void what_was_left_out_is_described(void **state)
     t->left_out[0].uid = 0;
     BREAK(t, left_out[1].n_files, TRACE_NUMBER_MAX + 1);
     t->n_left_out = 0;
-    /* The longest line there can be. */
+    /* The longest possible line. */
     for (uint32_t uid = 4000000000; uid < 4000000000 + TRACE_LEFT_OUT_MAX; uid++)
         assert_int_equal(trace_add_left_out(t, &(TraceLeftOut){uid, TRACE_NUMBER_MAX,
                                                                TRACE_NUMBER_MAX, TRACE_NUMBER_MAX}),
@@ -371,7 +372,8 @@ static void synthetic_traces_are_valid_and_repeat(void **state)
     }
 }
 
-/* Only a check that took long is one; an application that goes on is cut off by the stage's end. */
+/* Only a check that took long counts; the end of the stage cuts off an application that
+ * continues. */
 static void checks_are_found(void **state)
 {
     static const struct {

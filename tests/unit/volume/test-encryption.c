@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What may be named in the state directory: volume/encryption.h. */
+/* Tests which names may be stored in the state directory: volume/encryption.h. */
 
 #include "volume/encryption.h"
 

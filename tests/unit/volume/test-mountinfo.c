@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Parsing /proc/self/mountinfo, and choosing the mount to reach each filesystem by. */
+/* Tests parsing /proc/self/mountinfo, and choosing the mount through which each filesystem is
+ * reached. */
 
 #include "volume/mountinfo.h"
 
@@ -22,7 +23,7 @@ static MountTable parsed(const char *text, size_t bad)
     return t;
 }
 
-/* The targets that are chosen below the prefix, joined by blanks. */
+/* The selected targets below the prefix, joined by blanks. */
 static void assert_selected(const char *text, const char *prefix, const char *want)
 {
     _cleanup_(mount_table_done) MountTable t = parsed(text, 0);
@@ -110,7 +111,7 @@ static void one_mount_a_filesystem_the_one_nearest_its_root(void **state)
             "22 1 8:2 / / rw - ext4 /dev/sda2 rw\n"
             "23 22 8:2 /srv /export rw - ext4 /dev/sda2 rw\n" /* a bind mount of a part */
             "24 22 8:3 /a /bind rw - ext4 /dev/sda3 rw\n"
-            "25 22 8:3 / /long/way rw - ext4 /dev/sda3 rw\n" /* but this has all of it */
+            "25 22 8:3 / /long/way rw - ext4 /dev/sda3 rw\n" /* but this one shows all of it */
             "26 22 8:3 / /other rw - ext4 /dev/sda3 rw\n"    /* and is shorter */
             "27 22 0:30 / /proc rw - proc proc rw\n"
             "28 22 0:50 / /net rw - nfs4 host:/x rw\n"
@@ -123,7 +124,7 @@ static void one_mount_a_filesystem_the_one_nearest_its_root(void **state)
 
 static void what_is_covered_is_not_chosen(void **state)
 {
-    /* One on the other at the same place. */
+    /* One mount over another at the same place. */
     assert_selected("22 1 8:2 / / rw - ext4 /dev/sda2 rw\n"
                     "23 22 8:3 / /mnt rw - ext4 /dev/sda3 rw\n"
                     "24 23 8:4 / /mnt rw - ext4 /dev/sda4 rw\n",
@@ -142,7 +143,7 @@ static void what_is_covered_is_not_chosen(void **state)
                     "23 22 0:44 / /a rw - tmpfs none rw\n"
                     "24 23 8:3 / /a/b rw - ext4 /dev/sda3 rw\n",
                     "/", "/ /a/b");
-    /* The same filesystem mounted twice on one another: once. */
+    /* The same filesystem mounted twice over itself is selected once. */
     assert_selected("22 1 8:2 / / rw - ext4 /dev/sda2 rw\n"
                     "23 22 8:3 / /mnt rw - ext4 /dev/sda3 rw\n"
                     "24 23 8:3 / /mnt rw - ext4 /dev/sda3 rw\n",
@@ -182,8 +183,8 @@ static void only_local_block_filesystems(void **state)
         assert_false(fstype_is_local_block(not_ours[i]));
 }
 
-/* An automount that has mounted its filesystem is covered by it; one that has not, and what lies
- * below a network filesystem, may wait for ever. */
+/* An automount that has mounted its filesystem is covered by that. One that has not may wait
+ * forever, and so may everything below a network filesystem. */
 static void local_paths(void **state)
 {
     _cleanup_(mount_table_done) MountTable t =

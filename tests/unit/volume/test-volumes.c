@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What may be believed of a volume, and what is done to none: volume/volume.h, volume/presence.h,
- * volume/ext2-metadata.h. */
+/* Tests which facts of a volume are trusted, and which volumes are left alone: volume/volume.h,
+ * volume/presence.h, volume/ext2-metadata.h. */
 
 #include "volume/ext2-metadata.h"
 #include "volume/presence.h"
@@ -26,7 +26,7 @@ static Volume made(const char *uuid, uint64_t mount_dev, bool removable)
     };
 }
 
-/* "+" keeps its UUID, "-" lost it. */
+/* "+": it keeps its UUID, "-": it lost it. */
 static void expect_kept(Volume *v, size_t n, const char *expected)
 {
     VolumeTable t = {.volumes = v, .n = n};
@@ -52,7 +52,7 @@ static void copies_of_a_uuid_lose_it(void **state)
     expect_kept(unknown, 2, "--");
 }
 
-/* Refused before the device is opened: this one does not exist, which would be another error. */
+/* The device is refused before it is opened: it does not exist, which would give another error. */
 static void metadata_of_removable_disks_is_not_parsed(void **state)
 {
     Volume v = {.block_dev = UINT64_C(0xfff00), .mountpoint = (char *)"/media/stick"};
@@ -85,7 +85,7 @@ static void make_directory(const char *root, const char *name)
     assert_int_equal(mkdir(path, 0700), 0);
 }
 
-/* A symlink on the way is not followed: it may lead to an automount. */
+/* A symlink on the way is not followed, because it may lead to an automount. */
 static void presence_follows_no_symlink(void **state)
 {
     char root[] = "/tmp/test-volumes-XXXXXX", path[256], command[128];
