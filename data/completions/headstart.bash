@@ -29,7 +29,7 @@ _headstart() {
         [config]=''
     )
 
-    # "=" is a word of its own for readline.
+    # readline treats "=" as a separate word.
     if [[ $cur == = ]]; then
         cur=''
     elif [[ $prev == = ]]; then
