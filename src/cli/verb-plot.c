@@ -16,7 +16,7 @@ enum {
     OPTION_OUTPUT,
 };
 
-/* For looking up the places of files that are not in memory. */
+/* The time limit for finding the positions of files that are not in memory. */
 #define PLACES_TIMEOUT (20 * USEC_PER_SEC)
 
 static const Option options[] = {
@@ -57,7 +57,7 @@ static int load(const Plot *p, const char *what, Trace **ret)
     return r < 0 ? cli_error(r, "%s: no trace of a %s: %m", p->c->state, what) : 0;
 }
 
-/* The trace to compare with. 0, or an error that was reported. */
+/* Loads the trace to compare with. 0, or an error that was reported. */
 static int load_other(const Plot *p, const Trace *t, Trace **ret)
 {
     int r;

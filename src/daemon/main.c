@@ -10,7 +10,7 @@
  *   cycle (prefetcher.h). It reads files that users opened only at the end of a stage.
  * - The prefetch thread (session/prefetch-thread.h) lives as long as a session. It reads what the
  *   cycle requests, at idle I/O priority. It shares with the main thread one job, its report and
- * the paths it has refused, under one mutex that is never held during I/O.
+ *   the paths that it has refused, under one mutex that is never held during I/O.
  * - The save thread (prefetcher-model.h) lives as long as one save of model.json. It owns a copy of
  *   the chains. The main thread waits for it only when the session ends or on SIGHUP, at most as
  *   long as the lock on the state directory may take.

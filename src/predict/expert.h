@@ -29,15 +29,15 @@ typedef struct Expert {
 } Expert;
 
 /* own   the application's own two-state chain: starts over the time in which it did not run;
- * last  the succession: starts that were the next after a start of the application that started
- *       last, over the time in which they could have been;
+ * last  the succession: starts that came next after a start of the application that started last,
+ *       over the time in which they could have come;
  * run   the four-state chains with each application that runs: N[s][j] / dwell[s] of the state in
- *       which that one runs and this one does not, averaged over those that run.
+ *       which the other one runs and this one does not, averaged over those that run.
  * The rates of "last" and "run" come from pairs that are chains, and are shrunk towards "own". */
 extern const Expert expert_own, expert_last, expert_run;
 
-/* The prior for rates of a history: expert.c. */
+/* Returns Situation.prior_usec of a history. */
 double expert_prior_usec(const Chains *c, const UserHistory *h);
 
-/* How many starts are known to have followed the application that started last. */
+/* Returns how many starts are known to have followed the application that started last. */
 double expert_known_successors(const Situation *s);

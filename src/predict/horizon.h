@@ -6,15 +6,14 @@
  *
  * chains  the rates of the chains, with the end of the session as a competing risk (mixture.c)
  * next    the probability that anything starts in that time, times the distribution of the next
- *         start. How long a pause lasts is counted in the log, of the pauses that have already
- *         lasted as long as the present one, the end of the session included
- * age     the share of the logged sessions that reached the present age and then started the
- *         application in that time, counted apart for sessions that had started it before and
- *         that had not. This is the Kaplan-Meier estimate of the remaining session at this age,
- *         by application
- * alike   the same; sessions that agree with the present one count more (sequence.h)
- * after   the share of the cases in which the application that started last was followed by this
- *         one in that time, after a pause as long as the present one
+ *         start. The first factor is counted in the log: among the pauses that lasted at least as
+ *         long as the present one, the share that ended with a start in that time
+ * age     among the logged sessions that reached the present age, the share that then started the
+ *         application in that time. Sessions that had started it before are counted separately.
+ *         This is the Kaplan-Meier estimate of the remaining session at this age, by application
+ * alike   the same, but sessions that agree with the present one count more (sequence.h)
+ * after   the same application started last, and a pause as long as the present one followed:
+ *         among these cases, the share in which the application started in that time
  *
  * "age", "alike" and "after" are smoothed by "chains", which counts as one case. */
 

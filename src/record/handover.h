@@ -5,9 +5,9 @@
  * soon as it is mounted. Until headstartd takes the descriptors over, the kernel queues the events.
  * Needs libc alone.
  *
- *     headstart-init calls handover_begin(). In an initrd that systemd runs it then calls
- *     handover_store(), elsewhere it forks a process that only runs handover_offer(). headstartd
- *     calls handover_from_descriptors() or handover_claim(), and then fanotify_adopt(). */
+ * headstart-init calls handover_begin(). In an initrd that systemd runs it then calls
+ * handover_store(). Elsewhere it forks a process that only runs handover_offer(). headstartd calls
+ * handover_from_descriptors() or handover_claim(), and then fanotify_adopt(). */
 
 #include "base/time-util.h"
 #include "record/moment.h"

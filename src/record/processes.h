@@ -25,13 +25,13 @@
  *     unknown    -> known     process_table_add() (found in /proc), process_table_fork(), or the
  *                             first exec event. The record belongs to a run.
  *     known      -> executing an exec event adds a named run, process_table_exec() a reported run.
- *                             The process moves to the named run at once. If the process opens
- *                             another file before the report, the execve has failed, and the
- *                             process returns to its previous run. executing -> known
- *                             process_table_settle(), one batch after the last report: it matches
- *                             named and reported runs and gets missing names from /proc. any ->
- *                             exited process_table_exit() or process_table_reap(). The record
- *                             stays, since opens of the process may still be queued.
+ *                             The process moves to the named run at once.
+ *     executing  -> known     process_table_settle(), one batch after the last report: it matches
+ *                             named and reported runs and gets missing names from /proc. If the
+ *                             process opens another file before the report, the execve has failed,
+ *                             and the process returns to its previous run.
+ *     any        -> exited    process_table_exit() or process_table_reap(). The record stays, since
+ *                             opens of the process may still be queued.
  *     exited     -> forgotten process_table_settle(), one batch later, or process_table_fork() if
  *                             the PID is used again. The process leaves its run. */
 

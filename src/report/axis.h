@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Where the numbers of a chart stand: round ticks, and their labels. Pure. */
+/* Scales for charts: round ticks, and their labels. Pure. */
 
 #include "base/time-util.h"
 
 #include <stdint.h>
 
-/* An axis from `from` to `to` that is `length` units long on the screen and begins at `origin`.
- * A negative length points upwards. */
+/* An axis from `from` to `to` that is `length` units long on the screen and begins at `origin`. A
+ * negative length points upwards. */
 typedef struct Axis {
     double from, to;
     double origin, length;
 } Axis;
 
-/* The place of a value on the screen; values beyond the ends lie at the ends. */
+/* The position of a value on the screen. Values beyond the ends get the position of the end. */
 double axis_place(const Axis *a, double value);
 
 /* The distance between ticks: 1, 2 or 5 times a power of ten, so that there are at most `n` of them

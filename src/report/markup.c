@@ -34,8 +34,8 @@ static void add(Markup *m, const char *s)
     add_bytes(m, s, strlen(s));
 }
 
-/* Reads one character of UTF-8 (RFC 3629). Returns its length in bytes, or 0 if these bytes are
- * none. */
+/* Reads one character of UTF-8 (RFC 3629). Returns its length in bytes, or 0 if the bytes are not
+ * valid UTF-8. */
 static size_t read_character(const unsigned char *s, uint32_t *ret)
 {
     size_t n = s[0] < 0x80             ? 1
@@ -57,8 +57,8 @@ static size_t read_character(const unsigned char *s, uint32_t *ret)
     return n;
 }
 
-/* True for characters that are invisible, turn the direction of the text, or end a line, and for
- * code points that are no characters of XML. */
+/* True for characters that are invisible, change the direction of the text, or end a line, and for
+ * code points that are not characters of XML. */
 static bool is_hidden(uint32_t c)
 {
     return (c >= 0x80 && c < 0xa0) || c == 0xad || c == 0x61c || (c >= 0x200b && c <= 0x200f) ||
@@ -139,7 +139,7 @@ void markup_open(Markup *m, const char *element)
     m->in_tag = true;
 }
 
-/* True for elements that never have content here. HTML demands end tags of all others. */
+/* True for elements that never have content here. HTML requires end tags for all others. */
 static bool is_void(const char *element)
 {
     static const char *const names[] = {"meta", "br",   "hr",   "col",

@@ -5,9 +5,9 @@
  * through it, so a file name cannot end an element, an attribute or a script. The output is
  * well-formed XML and valid HTML. Pure.
  *
- * Names are bytes. Bytes that are not valid UTF-8 and control characters are written as \xNN, and
- * characters that change the direction of a text or are no characters as \u{NNNN}: a name looks as
- * what it is. */
+ * Names are bytes. Bytes that are not valid UTF-8 and control characters are written as \xNN.
+ * Invisible characters and those that change the direction of a text are written as \u{NNNN}. The
+ * text therefore shows what a name contains. */
 
 #include "base/macros.h"
 

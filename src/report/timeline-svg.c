@@ -31,14 +31,14 @@ static const char *const series_class[_READ_SERIES_MAX] = {
         [READ_DEMAND] = "demand",
 };
 
-/* What is drawn where. */
+/* The positions of the parts of a picture. */
 typedef struct Layout {
     bool narrow;
     double width, height;
-    double left, names; /* begin of the panels; of those with names */
+    double left, names; /* left edge of the panels, and of panels with names */
     Axis time, time_names;
-    uint64_t first, last; /* place on the disk */
-    bool places;          /* there are reads with a place */
+    uint64_t first, last; /* the range of positions on the disk */
+    bool places;          /* at least one read has a position */
     double place_top, sample_top, application_top, unit_top, axis_top;
     const TimelineSpan *applications[ROWS_MAX], *units[ROWS_MAX];
     size_t n_applications, n_units;
@@ -58,7 +58,7 @@ static bool is_heavier(const TimelineSpan *a, const TimelineSpan *b)
     return a->weight != b->weight ? a->weight > b->weight : strcmp(a->name, b->name) < 0;
 }
 
-/* The heaviest spans, in the order of their starts. */
+/* Chooses the heaviest spans, in the order of their starts. */
 static size_t choose_rows(const TimelineSpan *spans, size_t n, const TimelineSpan **rows)
 {
     size_t k = 0;
@@ -111,7 +111,7 @@ static Layout compute_layout(const Timeline *t, const TimelineStyle *s)
         l.n_applications = choose_rows(t->applications, t->n_applications, l.applications);
         l.n_units = choose_rows(t->units, t->n_units, l.units);
     }
-    /* All panels have one axis, so that an application stands below what it reads. */
+    /* All panels have one axis of time, so that an application is drawn below its reads. */
     if (l.n_applications > 0 || l.n_units > 0)
         l.left = l.names;
     l.time = (Axis){0, seconds > 0 ? seconds : 1, l.left, l.width - RIGHT - l.left};
@@ -199,8 +199,8 @@ static void add_panel(Markup *m, const Layout *l, double top, double height, con
     add_text(m, l->narrow ? l->left : l->left, top - 7, "panel", name);
 }
 
-/* Reads as marks of a grid, so that a picture of any number of reads has a bounded size. Returns
- * false if the mark at this place was drawn already. */
+/* Draws reads as marks of a grid, so that a picture of any number of reads has a bounded size.
+ * Returns false if the mark at this position was drawn already. */
 #define GRID 2.0
 static bool take_cell(uint8_t *cells, size_t columns, size_t column, size_t row)
 {
@@ -428,7 +428,7 @@ void timeline_draw(Markup *m, const Timeline *t, const TimelineStyle *s)
 #define DOCUMENT_MARGIN 12
 #define NOTE_HEIGHT     18
 
-/* What is missing, below the timeline. Returns the place below. */
+/* Lists below the timeline what is missing. Returns the vertical position below the list. */
 static double add_notes(Markup *m, const Timeline *t, double y)
 {
     for (size_t i = 0; i < t->n_notes; i++) {

@@ -10,8 +10,8 @@
 typedef struct Building {
     const TimelineSources *s;
     Timeline *t;
-    Names prepared;          /* paths of files that replay had in its pack */
-    Names packed;            /* paths of files of the pack whose place is known, … */
+    Names prepared;          /* paths of files that were in the pack of the replay */
+    Names packed;            /* paths of files of the pack with a known position, … */
     const PackData **places; /* … and their first range */
     size_t allocated_places;
     int error;
@@ -180,7 +180,7 @@ static int add_applications(Building *b)
     return r;
 }
 
-/* A time on CLOCK_BOOTTIME as time of the stage; before its start: 0. */
+/* Converts a time on CLOCK_BOOTTIME to a time of the stage; before its start: 0. */
 static usec_t stage_time(const Trace *t, usec_t boottime)
 {
     return boottime > t->start_boottime ? boottime - t->start_boottime : 0;

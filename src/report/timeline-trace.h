@@ -7,16 +7,16 @@
 #include "report/timeline.h"
 #include "trace/trace.h"
 
-/* Finds where a file of the trace lies on its device if the pack does not say so: *ret_place, and
- * the bytes that are contiguous there. `path` is absolute, below the recorded root. Returns false
- * if that is not known. */
+/* Finds the position of a file of the trace on its device if it is not in the pack: *ret_place, and
+ * the number of bytes that are contiguous there. `path` is absolute, below the recorded root.
+ * Returns false if the position is not known. */
 typedef bool (*file_place_t)(void *arg, const TraceFile *f, const char *path, uint64_t *ret_place,
                              uint64_t *ret_length);
 
 typedef struct TimelineSources {
     const Trace *trace;
     const Pack *pack;   /* of its stage; NULL: none */
-    file_place_t place; /* NULL: only the pack says where files lie */
+    file_place_t place; /* NULL: only positions in the pack are known */
     void *place_arg;
     usec_t replay_start, replay_end; /* CLOCK_BOOTTIME; 0: not known */
 } TimelineSources;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What happened in one boot, login or start of an application over time: reads and their place on
- * the disk, applications, units, CPU and pressure, and the marks of the stage. Drawn as SVG. Pure.
+/* The events of one boot, login or start of an application over time: reads and their position on
+ * the disk, applications, units, CPU and pressure, and the marks of the stage. They are drawn as
+ * SVG. Pure.
  *
  * All times are since the start of the stage. A series that was not recorded is not drawn; a note
  * says so instead. */
@@ -10,11 +11,11 @@
 #include "base/ranges.h"
 #include "report/markup.h"
 
-/* What a read belongs to. */
+/* The kinds of reads. */
 typedef enum ReadSeries {
     READ_REPLAY,   /* headstart-replay read it */
-    READ_PREPARED, /* an application opened it, and replay had it in its pack */
-    READ_DEMAND,   /* an application read it, and replay did not have it */
+    READ_PREPARED, /* an application opened it, and it was in the pack of the replay */
+    READ_DEMAND,   /* an application read it, and it was not in the pack of a replay */
     _READ_SERIES_MAX,
 } ReadSeries;
 
@@ -22,14 +23,14 @@ typedef struct TimelineRead {
     usec_t at;
     uint64_t place;  /* bytes on the device; PHYSICAL_UNKNOWN */
     uint64_t length; /* bytes on the device */
-    uint64_t bytes;  /* that were read; more than `length` if they lie in several places */
+    uint64_t bytes;  /* bytes that were read; more than `length` if they lie in several places */
     ReadSeries series;
 } TimelineRead;
 
 typedef struct TimelineSpan {
     char *name;
     usec_t start, end; /* USEC_INFINITY: longer than the stage */
-    uint64_t weight;   /* the heaviest are drawn */
+    uint64_t weight;   /* the heaviest spans are drawn */
 } TimelineSpan;
 
 typedef struct TimelineMark {
@@ -37,7 +38,7 @@ typedef struct TimelineMark {
     usec_t at;
 } TimelineMark;
 
-/* Shares of the time since the sample before; below 0: unknown. */
+/* Shares of the time since the previous sample; below 0: unknown. */
 typedef struct TimelineSample {
     usec_t at;
     double cpu;     /* of all processors */
@@ -61,7 +62,7 @@ typedef struct Timeline {
     size_t n_samples, allocated_samples;
     TimelineMark marks[TIMELINE_MARKS_MAX];
     size_t n_marks;
-    char *notes[TIMELINE_NOTES_MAX]; /* what is missing, and why */
+    char *notes[TIMELINE_NOTES_MAX]; /* the missing parts, with the reason */
     size_t n_notes;
 } Timeline;
 
@@ -89,10 +90,11 @@ size_t timeline_count(const Timeline *t, ReadSeries s, uint64_t *ret_bytes);
 typedef struct TimelineStyle {
     unsigned width;  /* units of the picture; text has 12 of them */
     const char *id;  /* begins the ids of elements, so that pages can hold several pictures */
-    bool no_names;   /* leave applications and units out: they show what others run */
-    usec_t duration; /* of the axis, so that pictures compare; 0: the timeline's own */
-    double top;      /* where it stands in the document that it is part of */
-    bool part;       /* of a document with a size: it has one, too */
+    bool no_names;   /* leave applications and units out, because they show what other users run */
+    usec_t duration; /* length of the axis, so that pictures are comparable; 0: the timeline's own
+                      */
+    double top;      /* vertical position in the document */
+    bool part;       /* it is part of a document, and gets no size of its own */
 } TimelineStyle;
 
 /* Draws the timeline as one <svg> element. */
@@ -101,6 +103,6 @@ void timeline_draw(Markup *m, const Timeline *t, const TimelineStyle *s);
 /* Draws timelines below one another, with the same axis of time, as an SVG file of its own. */
 void timeline_document(Markup *m, const Timeline *timelines, size_t n);
 
-/* The same as tables, for those who cannot see the picture: sums for each tenth of the time, and
+/* The same as tables, for readers who cannot see the picture: sums for each tenth of the time, and
  * the applications and units that are drawn. */
 void timeline_tables(Markup *m, const Timeline *t, const TimelineStyle *s);

@@ -16,9 +16,9 @@
  *               and `touch` all of them, and a reset makes all untouched. Reading the file gives
  *               the counters so far, one `key=value` a line.
  *
- *               `fault NAME [EVERY]`: of the reads with delays on, one of EVERY (1) goes wrong.
- * NAME: `hang` (it is answered when the fault ends), `eio`, `late` (2 s more), `short` (half of the
- * data comes back), `none`.
+ *               `fault NAME [EVERY]`: one of EVERY (1) reads with delays on has the fault NAME:
+ *               `hang` (it is answered when the fault ends), `eio`, `late` (2 s more), `short`
+ *               (half of the data comes back) or `none`.
  *
  * --writes=FILE records writes and flushes, in order, for tests/faults/powercut.
  *

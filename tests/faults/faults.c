@@ -11,11 +11,12 @@
  * NUMBER SITE` are appended.
  *
  * A call site is the function, the address of the call, and up to four addresses of the program
- * above it on the stack, since one call in grow_array() serves every table. Calls that the program
- * is not part of (the loader, before main) do not count.
+ * above it on the stack, because one call in grow_array() serves every table. Calls without the
+ * program on the stack (by the loader, before main) do not count.
  *
- * The wrappers of system calls have six integer arguments, which is how the x86-64 and arm64
- * ABI pass the arguments of all of them. So no header may be included that declares one of them. */
+ * The wrappers of system calls have six integer arguments, which is how the x86-64 and arm64 ABI
+ * pass the arguments of all of them. Therefore no header that declares one of them may be
+ * included. */
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -52,7 +53,7 @@ static __thread bool inside;
 
 static int on_object(struct dl_phdr_info *info, size_t size, void *arg)
 {
-    /* The program comes first. */
+    /* The first object in the list is the program. */
     program_base = info->dlpi_addr;
     for (int i = 0; i < info->dlpi_phnum; i++)
         if (info->dlpi_phdr[i].p_type == PT_LOAD && info->dlpi_phdr[i].p_flags & PF_X) {
@@ -68,8 +69,8 @@ static const struct {
 } errors[] = {{"ENOMEM", ENOMEM}, {"ENOSPC", ENOSPC}, {"EIO", EIO},       {"EINTR", EINTR},
               {"EMFILE", EMFILE}, {"EROFS", EROFS},   {"EAGAIN", EAGAIN}, {"short", -1}};
 
-/* Says whether a crash is the library's own: json-c 0.16 and libext2fs 1.47 do not check some of
- * their allocations. */
+/* Detects whether a crash is the fault of a library: json-c 0.16 and libext2fs 1.47 do not check
+ * some of their allocations. */
 static _Unwind_Reason_Code on_crash_frame(struct _Unwind_Context *context, void *arg)
 {
     static const char *const known[] = {"libjson-c.so", "libext2fs.so"};
@@ -177,7 +178,8 @@ static void put(const char *what, const char *function, unsigned long number, ui
         syscall(SYS_write, output_fd, line, (long)n);
 }
 
-/* 0: the call goes on; an errno, or -1 for a short transfer. `counter` counts the function's calls.
+/* 0: the call is executed; an errno, or -1 for a short transfer. `counter` counts the function's
+ * calls.
  */
 static int strike(const char *function, unsigned long *counter)
 {
@@ -207,7 +209,7 @@ static int strike(const char *function, unsigned long *counter)
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
-/* What dlsym() and a sanitizer need before this library has begun. */
+/* Memory that dlsym() and a sanitizer need before this library is initialised. */
 static char early[1 << 20];
 static size_t early_used;
 
@@ -249,7 +251,7 @@ static bool find_memory(void)
     return true;
 }
 
-/* With `+`, all of these functions fail once one has. */
+/* With `+`, all functions of this group fail after the first failure. */
 static bool memory_is_gone;
 
 #define FAIL_MEMORY(name)                                            \
@@ -471,6 +473,6 @@ NUMBER(posix_memalign)
 NUMBER(posix_spawnp)
 NUMBER(pthread_create)
 
-/* openat2, cachestat and others that the C library does not name. No wrapper passes a seventh
- * argument, and none of these calls has six. */
+/* openat2, cachestat and other calls for which the C library has no wrapper. No caller passes a
+ * seventh argument, and none of these calls has six. */
 CALL(syscall)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the programs of tests/faults share: a small filesystem on a loop device, a state directory with
-traces of it, and the rules that hold for a state directory at every moment."""
+"""Shared by the programs of tests/faults: a small filesystem on a loop device, a state directory
+with traces of it, and the rules that a state directory must follow at every moment."""
 
 import contextlib
 import hashlib
@@ -68,7 +68,8 @@ class World:
                    start + number, *paths).stdout
         (state / "traces").mkdir(parents=True, exist_ok=True, mode=0o700)
         state.chmod(0o700)
-        # One member a line, as the recorder writes it: a trace that is known is recognised by its head.
+        # One member per line, as the recorder writes it, so that a known trace is recognised by its
+        # head.
         members = (f"{json.dumps(k)}:{json.dumps(v)}" for k, v in json.loads(text).items())
         text = ("{" + ",\n".join(members) + "}\n").encode()
         file = state / f"traces/20261101T0800{number:02}-{stage}.json"
@@ -84,7 +85,7 @@ class World:
         self.template.mkdir(mode=0o700)
 
     def fresh(self, name="state"):
-        """A copy of the template."""
+        """Makes a copy of the template."""
         state = self.tmp / name
         shutil.rmtree(state, ignore_errors=True)
         shutil.copytree(self.template, state)
@@ -96,7 +97,7 @@ def digest(path):
 
 
 def learned(state):
-    """The traces that the model knows: their number. None: there is no model."""
+    """Returns the number of traces that the model contains. None: there is no model."""
     try:
         return len(json.loads((state / "model.json").read_text())["learned"])
     except FileNotFoundError:
@@ -104,12 +105,12 @@ def learned(state):
 
 
 class Broken(Exception):
-    """A rule does not hold."""
+    """A violation of a rule."""
 
 
 def check_state(world, state, before):
-    """The rules for a state directory in which a program was disturbed. `before` lists the files of the
-    directory before it ran."""
+    """Checks the rules for a state directory in which a program was disturbed. `before` lists the
+    files of the directory before the program ran."""
     now = {str(p.relative_to(state)) for p in state.rglob("*") if p.is_file()}
     for name in now:
         if name.endswith(".bad"):

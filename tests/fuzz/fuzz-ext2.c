@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The image of an ext2/3/4 filesystem, as a USB stick or a failing disk may have it: the places of
- * its metadata. libext2fs parses it. */
+/* The image of an ext2/3/4 filesystem, as a USB stick or a failing disk may contain it. libext2fs
+ * parses it to find the metadata. */
 
 #include "fuzz.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What read(2) of a fanotify group returns. The first byte selects the mode; the rest is the
- * buffer, as the kernel fills it. A file in memory stands for the group. Events go on to the log of
+/* The result of read(2) of a fanotify group. The first byte selects the mode; the rest is the
+ * buffer, as the kernel fills it. A file in memory replaces the group. Events go on to the log of
  * objects. */
 
-/* For the structure, whose watches the kernel would otherwise have to make. */
+/* Gives access to the structure, because the kernel would otherwise have to make its watches. */
 #include "record/fanotify.c" // NOLINT(bugprone-suspicious-include)
 
 #include "fuzz.h"
@@ -34,11 +34,12 @@ static int before(void *arg)
 }
 
 /* Descriptors given to events of the current input. After an error the recorder ends without
- * closing those of the events that it has not read. */
+ * closing the descriptors of the events that it has not read. */
 static int opened[4096];
 static size_t n_opened;
 
-/* A number that the kernel put there is a descriptor of ours; one of the input is not. */
+/* A number that the kernel returned is a descriptor of this process; a number of the input is
+ * not. */
 static void own_descriptors(uint8_t *data, size_t size)
 {
     for (size_t at = 0; size - at >= sizeof(struct fanotify_event_metadata);) {

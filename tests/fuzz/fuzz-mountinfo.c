@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* /proc/self/mountinfo. A user who may mount (FUSE, a user namespace) chooses paths and sources in
- * it. */
+ * /proc/self/mountinfo. */
 
 #include "fuzz.h"
 

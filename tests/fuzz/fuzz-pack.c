@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A pack: the validating reader, then everything that replay computes from it. Each input is read
- * as it is, and again with size and checksum corrected, so that mutations reach the checks behind
- * them. */
+/* A pack: the validating reader, then all computations of replay on it. Each input is read
+ * unchanged, and again with corrected size and checksum, so that mutations reach the later
+ * checks. */
 
 #include "fuzz.h"
 
@@ -76,7 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 /* --- mutation --------------------------------------------------------------------------------- */
 
-/* Changes one field in place, so that counts and windows stay right, or bytes. */
+/* Changes one field in place, so that counts and windows stay right, or changes bytes. */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
 {
     FuzzRandom random = {seed}, *r = &random;

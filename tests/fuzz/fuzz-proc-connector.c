@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Messages of the process connector. A socket pair stands for the netlink socket. Input: messages,
+/* Messages of the process connector. A socket pair replaces the netlink socket. Input: messages,
  * each after its size in two bytes. Between two messages the process with the PID of the next two
  * bytes opens a file, and the batch ends. */
 

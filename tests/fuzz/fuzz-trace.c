@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A trace: reader, writer, and what learning does with it. The mutator changes a valid trace, so
- * that most inputs stay valid and reach learning. */
+/* A trace: reader, writer, and learning. The mutator changes a valid trace, so that most inputs
+ * stay valid and reach learning. */
 
 #include "fuzz.h"
 
@@ -16,7 +16,7 @@
 #define HALFLIFE (720 * USEC_PER_HOUR)
 #define NOW      (UINT64_C(1790000000) * USEC_PER_SEC)
 
-/* What is written is read again, and is written the same. */
+/* A written trace is read again, and is written the same. */
 static void check_round_trip(const Trace *t)
 {
     _cleanup_free_ char *first = NULL, *second = NULL;

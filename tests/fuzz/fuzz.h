@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the fuzz targets share. Each target is one file fuzz-NAME.c with LLVMFuzzerTestOneInput()
+/* Shared by the fuzz targets. Each target is one file fuzz-NAME.c with LLVMFuzzerTestOneInput()
  * and, where the input has a grammar, LLVMFuzzerCustomMutator(). With clang and -Dfuzz=true they
  * are linked with libFuzzer, otherwise with fuzz-main.c, which runs files. tests/fuzz/README.md
- * says how to run them. */
+ * describes how to run them. */
 
 #include "base/macros.h"
 
@@ -37,7 +37,7 @@ typedef struct FuzzRandom {
 } FuzzRandom;
 
 uint64_t fuzz_random(FuzzRandom *r);
-/* Below n; 0 if n is 0. */
+/* A number below n; 0 if n is 0. */
 uint64_t fuzz_below(FuzzRandom *r, uint64_t n);
 /* A number that is likely to reach a limit: small, a power of two and its neighbours, or any. */
 uint64_t fuzz_number(FuzzRandom *r);
@@ -50,7 +50,7 @@ size_t fuzz_json_mutate(FuzzRandom *r, uint8_t *data, size_t size, size_t max_si
  */
 size_t fuzz_take_text(uint8_t *data, size_t max_size, char *text, size_t size);
 
-/* Descriptor of a directory on a tmpfs that stands for "/". It is created at the first call and
+/* Descriptor of a directory on a tmpfs that replaces "/". It is created at the first call and
  * removed at exit. */
 int fuzz_root(void);
 /* Writes the file below fuzz_root(), and the directories above it. */

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# OSS-Fuzz's build.sh for headstart. OSS-Fuzz sets CC, CFLAGS, LIB_FUZZING_ENGINE and OUT; the image has
-# the packages that tests/run lists. The programs run in another image without these packages: their
-# libraries go to $OUT/lib, beside them.
+# OSS-Fuzz's build.sh for headstart. OSS-Fuzz sets CC, CFLAGS, LIB_FUZZING_ENGINE and OUT; the image
+# has the packages that tests/run lists. The programs run in another image without these packages,
+# so their libraries are copied to $OUT/lib, beside them.
 
 set -eu -o pipefail
 cd "$(dirname "$0")/../.."
@@ -22,7 +22,8 @@ tests/fuzz/make-corpus "$build" "$build/corpus"
 mkdir -p "$OUT/lib"
 for t in "${targets[@]}"; do
     cp "$build/tests/fuzz/$t" "$OUT/"
-    # All but the C library, which the sanitizer's runtime must share with the system.
+    # This copies all libraries but the C library, which the sanitizer's runtime must share with the
+    # system.
     ldd "$build/tests/fuzz/$t" | awk '$2 == "=>" { print $3 }' |
         grep -vE '/(libc|libm|libpthread|libdl|librt|ld-linux[^/]*|libstdc\+\+|libgcc_s)\.so' |
         xargs -r cp --no-clobber --dereference --target-directory="$OUT/lib"

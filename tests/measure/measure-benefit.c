@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Simulates histories of sessions whose true effect of replay is known, and prints how soon a
- * policy that does harm is switched off, how often a policy that gains is, and how often the
- * interval contains the true effect: docs/benefit.md.
+/* Simulates histories of sessions with a known true effect of replay. It prints after how many
+ * sessions a harmful policy is switched off, how often a policy that gains time is switched off,
+ * and how often the interval contains the true effect: docs/benefit.md.
  *
  *     measure-benefit [HISTORIES]     the table
  *     measure-benefit --curve         sessions and share of policies that are off, for plot-benefit
@@ -94,7 +94,8 @@ static int compare_unsigned(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Simulates histories; off[] gets when each policy was switched off (SESSIONS + 1: never). */
+/* Simulates histories; off[] becomes the session at which each policy was switched off (SESSIONS +
+ * 1: never). */
 static int run(const Scenario *s, unsigned histories, unsigned *off, bool print)
 {
     unsigned n_off = 0, n_contain = 0, n_interval = 0, n_control = 0;
@@ -109,7 +110,8 @@ static int run(const Scenario *s, unsigned histories, unsigned *off, bool print)
         off[i] = o.off_at ? o.off_at : SESSIONS + 1;
         n_off += o.off_at > 0;
         n_control += o.n_control;
-        /* An interval after an early stop is not one of a fixed number of sessions. */
+        /* An interval after an early stop is not counted, because its number of sessions was not
+         * fixed. */
         n_interval += o.has_interval && !o.off_at;
         n_contain += o.has_interval && !o.off_at && o.contains;
     }

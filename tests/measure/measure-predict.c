@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The simulation of every predictor over habits drawn from seeds: the figures of
- * docs/predictors.md.
+/* Simulates every predictor on habits drawn from seeds, for the figures of docs/predictors.md.
  *
  *     measure-predict [SEEDS [FIRST-SEED [SESSIONS]]]      8, 1 and 60
  *
@@ -29,7 +28,7 @@ static uint64_t cpu_nsec(void *userdata)
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-/* A line of the table: a predictor, and how it is used. */
+/* A line of the table: a predictor and its settings. */
 typedef struct Line {
     const char *name; /* of the predictor; "oracle" for the one that knows */
     const char *remark;
@@ -92,7 +91,7 @@ static int simulate_line(const Line *line, const Habits *h, const SimulateInput 
     simulate_parameters_init(&sp);
     sp.training = TRAINING;
     sp.budget_bytes = budget;
-    sp.grace = 10 * USEC_PER_SEC; /* the desktop's own processes are the login's */
+    sp.grace = 10 * USEC_PER_SEC; /* the desktop's own processes belong to the login */
     sp.maximum_waste = line->unbounded ? 1 : WASTE;
     sp.horizon = horizon;
     sp.clock_nsec = cpu_nsec;
@@ -123,7 +122,7 @@ static void add_report(Sums *s, const SimulateReport *r, double oracle)
     s->n++;
 }
 
-/* One scenario over all seeds. `user`: UID_INVALID for both. */
+/* Runs one scenario for all seeds. `user`: UID_INVALID means both users. */
 static int scenario(const char *title, uint32_t user, unsigned n_seeds, uint64_t first,
                     unsigned n_sessions)
 {
@@ -252,7 +251,7 @@ static int file_trace(const SimulateInput *in, uint64_t seed, SimulateInput *ret
         e.kind = SIMULATE_ACCESS;
         for (uint32_t j = 0; j < in->items[in->events[i].item].n; j++) {
             if (random_below(&random, 20) == 0)
-                continue; /* not every start opens every file */
+                continue; /* a start does not open every file */
             e.item = in->parts[in->items[in->events[i].item].first + j];
             e.at += 1000 + random_below(&random, 20000);
             if (simulate_add_event(ret, &e) < 0)
@@ -297,7 +296,7 @@ static int files(unsigned n_seeds, uint64_t first, unsigned n_sessions)
             sp.cache_unit = CACHE_FILES;
             sp.cache_size = 70;
             sp.io_fixed_usec =
-                    i < ELEMENTSOF(which) ? 0 : 10000; /* a seek, as EPCM's paper has it */
+                    i < ELEMENTSOF(which) ? 0 : 10000; /* the time of a seek in the paper on EPCM */
             if (predictor_new(which[j].name, NULL, 1, &p) < 0 ||
                 simulate(&accesses, &sp, p, &r) < 0)
                 return -EIO;

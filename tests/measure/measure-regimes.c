@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* All predictors on habits that are not the mixture's own model (evaluate/regimes.h), at equal
- * budgets: the figures of docs/predictors.md. Hit rates are means over the seeds.
+/* Runs all predictors on habits that are not the mixture's own model (evaluate/regimes.h), with
+ * equal budgets, for the figures of docs/predictors.md. Hit rates are means over the seeds.
  *
  *     measure-regimes [SEEDS [FIRST-SEED [REGIME [PREDICTOR,…]]]]      3, 1, all, all */
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What the mixture costs as applications, maps and events grow: one line a size, tab separated, for
- * docs/predictors.md and its plot. Many users (or projects) share a machine: applications come in
- * groups of twenty, a session uses one group, and one start in fifty is of anything at all.
+/* Measures the cost of the mixture as applications, maps and events grow: prints one line per size,
+ * tab separated, for docs/predictors.md and its plot. The workload simulates many users (or
+ * projects) on one machine: applications come in groups of twenty, a session uses one group, and
+ * one start in fifty is of any application.
  *
  *     measure-scale [APPLICATIONS MAPS EVENTS]   one size only */
 
@@ -147,7 +148,7 @@ int main(int argc, char *argv[])
         pid_t pid;
 
         fflush(stdout);
-        pid = fork(); /* a heap of its own for each */
+        pid = fork(); /* each size runs in a process with a heap of its own */
         if (pid == 0)
             _exit(measure(sizes[i][0], sizes[i][1], sizes[i][2]) < 0);
         if (pid < 0 || waitpid(pid, &status, 0) < 0 || status != 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What the session cycle costs: CPU a cycle, as a share of one core at a cycle of 20 s, and
- * memory.
+/* Measures the cost of the session cycle: CPU per cycle, as a share of one core with a cycle of 20
+ * s, and memory.
  *
  *     measure-session DIR [STATE [APPLICATIONS MAPS [CYCLES]]]      100, 1000 and 500
  *
@@ -9,7 +9,7 @@
  * which every application uses sixty of them, and habits of twenty applications a group. Then runs
  * cycles one after the other, an application started or left before each, waits until each pass is
  * over and prints what they took. With STATE the model is written there, too, so that headstartd
- * can be run on it: --root=DIR --state=STATE --stage=session. */
+ * can run on it: --root=DIR --state=STATE --stage=session. */
 
 #include "base/atomic-file.h"
 #include "base/clock.h"
@@ -208,7 +208,7 @@ static int measure(Measure *m, const char *state, unsigned n_cycles)
         r = prefetch_thread_new(m->dir, 0, &thread);
     if (r >= 0)
         r = begin(m);
-    for (unsigned i = 0; r >= 0 && i < 5; i++) /* reads what is missing */
+    for (unsigned i = 0; r >= 0 && i < 5; i++) /* each reads what is missing */
         r = one_cycle(m, thread);
     cpu = clock_now(CLOCK_PROCESS_CPUTIME_ID);
     for (unsigned i = 0; r >= 0 && i < n_cycles; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* tool-deny-syscalls COMMAND…: runs the command under a seccomp filter that kills it at the first
- * call whose number is on standard input, one a line. For tests/bats/sandbox.bats. */
+ * system call whose number is on standard input, one per line. For tests/bats/sandbox.bats. */
 
 #include <err.h>
 #include <linux/filter.h>
@@ -13,7 +13,7 @@
 
 int main(int argc, char **argv)
 {
-    /* The kernel takes programs of up to BPF_MAXINSNS instructions. */
+    /* The kernel accepts programs of up to BPF_MAXINSNS instructions. */
     static struct sock_filter code[BPF_MAXINSNS];
     struct sock_fprog program = {.filter = code};
     unsigned short n = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A fake of systemd and logind on a test's own bus ($DBUS_SYSTEM_BUS_ADDRESS), as far as headstartd
- * uses them. Reads commands, one per line, and answers each with "done":
+/* A fake of systemd and logind on a test's own bus ($DBUS_SYSTEM_BUS_ADDRESS), with the parts that
+ * headstartd uses. Reads commands, one per line, and answers each with "done":
  *
  *     appear | disappear              takes, gives back the name of logind (and systemd: appear)
  *     manager STATE | target STATE    ActiveState of the display manager and the default target;
@@ -12,7 +12,7 @@
  *     gone ID
  *     silent                          from here on calls are not answered
  *
- * Ends with its input or its bus. */
+ * It ends with its input or its bus. */
 
 #include "base/macros.h"
 
@@ -118,7 +118,7 @@ static int get_version(sd_bus *b, const char *path, const char *interface, const
     return sd_bus_message_append(reply, "s", "252");
 }
 
-/* The rest of the boot has fixed times. */
+/* The other times of the boot are fixed. */
 static int get_stamp(sd_bus *b, const char *path, const char *interface, const char *property,
                      sd_bus_message *reply, void *arg, sd_bus_error *error)
 {
@@ -282,7 +282,8 @@ static int change_session(const char *arguments, bool type)
         return -EINVAL;
     opens = !type && strcmp(s->state, "opening") == 0;
     memcpy(type ? s->type : s->state, value, sizeof(value));
-    /* As logind: the signal never contains State, and there is no signal at the end of opening. */
+    /* Like logind, the signal never contains State, and there is no signal at the end of
+     * opening. */
     if (opens)
         return 0;
     return sd_bus_emit_properties_changed(bus, s->path, "org.freedesktop.login1.Session",
@@ -346,7 +347,7 @@ static int on_input(sd_event_source *source, int fd, uint32_t revents, void *arg
     static size_t n;
     ssize_t k;
 
-    /* One character at a time, so that no command is left in a buffer. */
+    /* Reads one character at a time, so that no command is left in a buffer. */
     while ((k = read(fd, line + n, 1)) == 1) {
         if (line[n] != '\n') {
             n += n < sizeof(line) - 1;

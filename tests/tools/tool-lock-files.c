@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* tool-lock-files FILE…: keeps them in memory until its input ends, says "locked" when it does. For
- * tests where the kernel reclaims cold pages within seconds. */
+/* tool-lock-files FILE…: keeps the files in memory until its input ends, and prints "locked" when
+ * it does. It serves tests on kernels that reclaim cold pages within seconds. */
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ int main(int argc, char **argv)
         if (st.st_size == 0)
             continue;
         p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
-        /* The sanitizers make mlock(3) do nothing. */
+        /* The sanitizers replace mlock(3) by a function that does nothing. */
         if (p == MAP_FAILED || syscall(SYS_mlock, p, st.st_size) < 0) {
             perror(argv[i]);
             return 1;

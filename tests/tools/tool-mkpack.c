@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Makes a pack of given files, for tests of replay: no trace, no model, no budget, no merging.
+/* Makes a pack of given files, for tests of replay, without trace, model, budget or merging.
  *
  *     tool-mkpack [OPTION…] OUTPUT MOUNTPOINT…
  *
@@ -29,14 +29,14 @@
 
 typedef struct Wanted {
     char *path;
-    uint64_t offset, length; /* length 0: all of it */
+    uint64_t offset, length; /* length 0: the whole file */
     uint64_t inode;
 } Wanted;
 
 typedef struct Options {
     Stage stage;
     Policy policy;
-    int device_class; /* < 0: as the volume says */
+    int device_class; /* < 0: that of the volume */
     uint64_t deadline, control, device_size;
     bool metadata;
 } Options;
@@ -83,7 +83,8 @@ static int by_inode(const void *a, const void *b)
     return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-/* The range as its extents lie; whole with an unknown place where they are not told. */
+/* Adds the range split by its extents, or as a whole with an unknown place if the extents are not
+ * known. */
 static void add_range(PackContentVolume *s, uint32_t file, int fd, const Wanted *w, uint64_t size)
 {
     _cleanup_extent_list_ ExtentList l = {0};

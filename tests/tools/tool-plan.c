@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Plans what standard input predicts and prints the plan as JSON, for tests/bats/plan.bats: no
- * trace and no model needed.
+/* Plans a prediction from standard input and prints the plan as JSON, for tests/bats/plan.bats. It
+ * needs neither a trace nor a model.
  *
  *     tool-plan [OPTION…] ROOT
  *
@@ -194,7 +194,7 @@ int main(int argc, char *argv[])
 
     while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
         if (c == 'b' && parse_bytes(optarg, &p.budget_bytes) < 0)
-            errx(2, "%s: no number of bytes", optarg);
+            errx(2, "%s: not a number of bytes", optarg);
         if (c == 'u' && parse_u64(optarg, &uid) < 0)
             errx(2, "%s: no UID", optarg);
         if (c == 'l')

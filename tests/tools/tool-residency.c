@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* tool-residency FILE [OFFSET LENGTH]: how much of it, a file or block device, residency_read()
+/* tool-residency FILE [OFFSET LENGTH]: prints how much of a file or block device residency_read()
  * finds resident. For tests. */
 
 #include "record/residency.h"

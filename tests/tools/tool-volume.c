@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Prints as JSON what src/volume finds, for tests/bats/volume.bats.
+/* Prints the results of src/volume as JSON, for tests/bats/volume.bats.
  *
  *     tool-volume volumes [PREFIX]                 what volume_table_read() says
  *     tool-volume fixture DIRECTORY [PREFIX]       the same of a recorded machine
@@ -8,7 +8,7 @@
  *     tool-volume inode DEVICE INODE…              ext2_metadata_of_inode(), added up
  *     tool-volume filter DEVICE START-END…         ext2_metadata_filter() of byte ranges
  *
- * Fails with "tool-volume: NAME: ERROR". */
+ * On failure it prints "tool-volume: NAME: ERROR". */
 
 #include "volume/ext2-metadata.h"
 #include "volume/extents.h"

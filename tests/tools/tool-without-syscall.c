@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* tool-without-syscall NAME ERROR COMMAND…: runs the command on a kernel that lacks a system call,
- * or a sandbox that refuses it: a seccomp filter answers in its place. For tests. */
+/* tool-without-syscall NAME ERROR COMMAND…: runs the command as on a kernel that lacks a system
+ * call, or in a sandbox that refuses it: a seccomp filter answers the call. For tests. */
 
 #include "base/macros.h"
 

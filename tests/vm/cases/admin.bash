@@ -9,7 +9,7 @@ boot_1() {
     note "$(cat /run/headstart/replay-boot.json)"
     check "some of it was there" test "$(field /run/headstart/replay-boot.json files)" -gt 20
     check "the boot was recorded" await 120 trace_of boot
-    # The console is a place to log in where there is no greeter.
+    # Users log in at the console if there is no greeter.
     host key ctrl-alt-f1
     check "somebody logs in at the console" login_at_console user
     check "the login was recorded" await 180 trace_of login
@@ -53,7 +53,7 @@ boot_4() {
     check "no unit failed" no_failed_units
 }
 
-# login_at_console USER: the name, as often as it takes; there are no passwords.
+# login_at_console USER: types the name until the login succeeds; there are no passwords.
 login_at_console() {
     local i
     for ((i = 0; i < 10; i++)); do

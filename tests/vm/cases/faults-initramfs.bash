@@ -25,7 +25,7 @@ boot_3() {
     nobody_else_suffers
     quiet
     check "nothing was replayed" test ! -e /run/headstart/replay-boot.json
-    # A replay that hangs before it says anything.
+    # A replay that hangs before it sends a message.
     mv "$state/boot.pack.away" "$state/boot.pack"
     mv "$replay" "$replay.away"
     printf '#!/bin/sh\nexec sleep 1000\n' >"$replay"

@@ -13,7 +13,7 @@ boot_2() {
     check "nothing but that is said" no_complaint
     a_boot_is_replayed_beside_that
     no_early_unit
-    # Once: the next boot must not be cut by it again.
+    # It runs only once, so that the next boot is not cut again.
     early_unit "rm /etc/systemd/system/multi-user.target.wants/hsvm-early.service; sync; \
         stty -F /dev/ttyS1 raw -echo; echo host cut >/dev/ttyS1; sleep 60"
     sync
@@ -39,7 +39,7 @@ boot_4() {
     a_boot_is_replayed
     check "nothing is left of the recording" no_leftovers
     check "the boot was recorded" await 120 trace_of boot 2
-    # Cut at the worst moment, which a cut seldom meets.
+    # Creates the state of a cut at the worst moment, which a random cut seldom hits.
     : >"$state/model.json.1.tmp"
     : >"$state/traces/20261121T000000-boot.json.1.tmp"
     sync

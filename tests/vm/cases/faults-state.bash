@@ -12,7 +12,7 @@ boot_2() {
     check "nothing of headstart runs" nothing_runs
     check "nothing was replayed" test ! -e /run/headstart/replay-boot.json
     quiet
-    # Behind the header: what it is, is beyond doubt.
+    # The damage is behind the header, so the file is still recognized as a pack.
     dd if=/dev/urandom of="$state/boot.pack" bs=1 seek=4096 count=256 conv=notrunc status=none
 }
 

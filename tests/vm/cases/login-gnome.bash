@@ -47,7 +47,7 @@ drawn_or_given_up() {
     desktop_drawn || { greeter_session && ! session_of user; }
 }
 
-# Without a GPU, and in software, its first frame takes a while.
+# Without a GPU, with software rendering, its first frame takes a while.
 desktop_drawn() {
     journalctl -b --no-pager -o cat _UID="$(id -u user)" | grep -q '^Reached target gnome-session-initialized.target'
 }

@@ -5,7 +5,7 @@
 # ci: yes
 boot_1() {
     a_boot_is_recorded
-    # Containers lack it: tests/bench covers the fallback on /proc.
+    # Containers lack the proc connector: tests/bench covers the fallback on /proc.
     check "processes come from the proc connector" processes_from connector boot
 }
 

@@ -18,7 +18,7 @@ boot_2() {
     note "resident when PID 1 started: $(cat /run/hsvm-resident) bytes"
     check "nine tenths of the pack were resident when PID 1 started" resident_at_start 90
     check "this boot was recorded, too" await 120 trace_of boot 2
-    # Behind the header: what it is, is beyond doubt.
+    # The damage is behind the header, so the file is still recognized as a pack.
     dd if=/dev/urandom of="$state/boot.pack" bs=1 seek=4096 count=256 conv=notrunc status=none
 }
 

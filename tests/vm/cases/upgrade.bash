@@ -29,7 +29,7 @@ boot_3() {
     check "nothing in the pack is another file" nothing_replaced
     check "an upgrade is made" newer_package kmod "$program"
     check "dpkg upgrades the package" dpkg -i /tmp/upgrade.deb
-    # The machine is rebooted before anything could be done about it.
+    # The machine is rebooted before the refresh runs.
     check "that is kept" test -e "$state/refresh-wanted"
 }
 
@@ -44,7 +44,8 @@ boot_4() {
     quiet
 }
 
-# newer_package NAME PROGRAM: the package as it is installed, in a later version, whose program differs
+# newer_package NAME PROGRAM: makes a later version of the installed package with a different
+# program
 newer_package() {
     local tree=/tmp/upgrade f
     rm -rf "$tree"
@@ -62,7 +63,7 @@ refreshes() {
     journalctl -b -u headstart-refresh.service -o cat --no-pager | grep -c '^Starting '
 }
 
-# pack_knows PACK FILE: as the file that it is now
+# pack_knows PACK FILE: checks that the pack contains the present version of the file
 pack_knows() {
     local one
     one=$(headstart show "$1" --limit=0 --json=short | grep -oE "\{[^{}]*\"path\": *\"$2\"[^{}]*")

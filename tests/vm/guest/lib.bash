@@ -1,4 +1,4 @@
-# What cases use inside the machine. Descriptor 3 is the serial port to the host.
+# Functions for cases, used inside the machine. Descriptor 3 is the serial port to the host.
 # shellcheck shell=bash
 
 out=/run/hsvm/out
@@ -15,7 +15,7 @@ say() {
     printf '%s\n' "$*" >&3
 }
 
-# --- what the host does for us -----------------------------------------------------------------
+# --- requests to the host ----------------------------------------------------------------------
 
 # host COMMAND…: the host does it and answers; fails if it could not, or does not answer.
 #   host key KEY…          presses keys, one after the other (qemu's names: ret, ctrl-alt-f2)
@@ -62,7 +62,8 @@ check() {
     fi
 }
 
-# await SECONDS COMMAND…: until it succeeds. For what offers no event to wait for.
+# await SECONDS COMMAND…: waits until it succeeds. It serves conditions for which no event can be
+# awaited.
 await() {
     local end=$((SECONDS + $1))
     shift
@@ -74,7 +75,7 @@ await() {
 
 # --- the system --------------------------------------------------------------------------------
 
-# Until systemd has finished starting; degraded counts.
+# Waits until systemd has finished starting; degraded counts.
 booted() {
     local s
     s=$(timeout 600 systemctl is-system-running --wait)
@@ -111,32 +112,32 @@ no_warnings() {
     }
 }
 
-# Of headstart's units, which the default target waited for.
+# Lists headstart's units that the default target waited for.
 not_on_critical_chain() {
     local chain
     chain=$(systemd-analyze --no-pager critical-chain) || return
-    # Not a mount of a test's own.
+    # A mount that a test has made does not count.
     ! grep -E 'headstart-[^ ]*\.(service|timer|path)' <<<"$chain"
 }
 
-# has_run SERVICE: in this boot, to its end
+# has_run SERVICE: checks that it has run to its end in this boot
 has_run() {
     [[ $(systemctl show -p ExecMainExitTimestampMonotonic --value "$1") != 0 ]] &&
         ! systemctl is-active "$1" | grep activating
 }
 
-# Neither units nor processes of headstart's.
+# Checks that neither units nor processes of headstart run.
 nothing_runs() {
     ! systemctl list-units --no-legend --plain 'headstart*' | grep -E ' running | exited ' || return
     ! pgrep -a headstart
 }
 
-# Of the running kernel.
+# Prints the initrd of the running kernel.
 initrd_file() {
     echo "/boot/initrd.img-$(uname -r)"
 }
 
-# in_initrd NAME: a file of it
+# in_initrd NAME: checks that the initrd contains the file
 in_initrd() {
     if command -v lsinitramfs >/dev/null; then
         lsinitramfs "$(initrd_file)"
@@ -145,7 +146,7 @@ in_initrd() {
     fi | grep -F "$1"
 }
 
-# session_of USER: a session of class user or so that is active
+# session_of USER: prints an active session of class user or a similar class
 session_of() {
     loginctl list-sessions --no-legend | awk '{ print $1 }' | while read -r s; do
         loginctl show-session "$s" -p Name -p Class -p State -p Type | tr '\n' ' '
@@ -160,8 +161,8 @@ greeter_session() {
     done | grep 'Class=greeter ' | grep 'State=active'
 }
 
-# login_at_greeter USER: Enter, as often as it takes: there is no telling from outside when a greeter
-# has drawn itself and listens. Keeps a picture from before.
+# login_at_greeter USER: presses Enter until the login succeeds, because nothing outside shows when
+# a greeter accepts input. Keeps an earlier picture.
 login_at_greeter() {
     local i
     for ((i = 0; i < 10; i++)); do
@@ -173,15 +174,15 @@ login_at_greeter() {
     return 1
 }
 
-# --- what headstart is to do -------------------------------------------------------------------
+# --- checks of headstart -----------------------------------------------------------------------
 
-# field FILE NAME: of a flat JSON object, without tools that the image lacks.
+# field FILE NAME: prints a field of a flat JSON object, without tools that the image lacks.
 field() {
     grep -oE "\"$2\" *: *(\"[^\"]*\"|[0-9.]+|true|false|null)" "$1" | head -n 1 |
         sed -E 's/^[^:]*: *"?//; s/"$//'
 }
 
-# trace_of STAGE [N]: at least so many
+# trace_of STAGE [N]: checks that there are at least N traces
 trace_of() {
     local found
     mapfile -t found < <(compgen -G "$state/traces/*-$1*.json")
@@ -203,7 +204,7 @@ processes_from() {
     done
 }
 
-# pack_has PACK WORDS: a file of it, as the pack knows it
+# pack_has PACK WORDS: prints a file of the pack, as the pack describes it
 pack_has() {
     headstart show "$1" --limit=0 | grep -F -- "$2" || {
         headstart show "$1"
@@ -211,7 +212,7 @@ pack_has() {
     }
 }
 
-# The boot is over, its trace is written, and it was learned if it can be.
+# Waits until the boot is over, its trace is written, and it was learned if possible.
 a_boot_is_recorded() {
     check "systemd is through" booted
     check "headstart is not on the critical chain" not_on_critical_chain
@@ -227,16 +228,16 @@ a_boot_is_recorded() {
     headstart show "$state/boot.pack" >"$out/pack" 2>&1
 }
 
-# is_over FILE: a replay has said what it did; before that it says that it runs.
+# is_over FILE: checks that a replay has reported its end; before that it reports that it runs.
 is_over() {
     test -s "$1" && ! grep -q '"outcome":"running"' "$1"
 }
 
-# This boot replayed the pack, early, and says so.
+# Checks that this boot replayed the pack, early, and reported that.
 a_boot_is_replayed() {
     local file=/run/headstart/replay-boot.json start took bytes skipped end
     check "systemd is through" booted
-    # Beside a long boot of a desktop it takes long, too.
+    # During the long boot of a desktop it takes long, too.
     if check "the replay tells what it did" await 120 is_over "$file"; then
         cp "$file" "$out"
         start=$(field "$file" start_boottime_usec) took=$(field "$file" duration_usec)
@@ -244,7 +245,7 @@ a_boot_is_replayed() {
         note "replay: after $((start / 1000)) ms, for $((took / 1000)) ms, $bytes bytes of $(field "$file" files) files"
         check "it read something" test "${bytes:-0}" -gt 1000000
         check "it skipped nothing but what is gone" skipped_only_gone "$file"
-        # Userspace is through long after.
+        # Userspace is ready long after that.
         end=$(systemctl show -p FinishTimestampMonotonic --value)
         check "it was through before the boot was" test $((start + took)) -lt "$end"
     fi
@@ -272,7 +273,7 @@ probe_next_boot() {
     test -s /var/lib/hsvm-ranges
 }
 
-# resident_at_start PERCENT: at least that share
+# resident_at_start PERCENT: checks that at least this share was resident
 resident_at_start() {
     local resident all
     read -r resident all </run/hsvm-resident
@@ -280,7 +281,7 @@ resident_at_start() {
     ((all > 1000000 && resident * 100 >= all * $1))
 }
 
-# The initrd has started recording and replay.
+# Checks that the initrd has started recording and replay.
 initrd_has_started() {
     check "the initrd has started the replay" test -e /run/headstart/replay-boot.early
     check "its unit has not" unit_is_skipped headstart-replay-boot.service
@@ -299,14 +300,14 @@ replay_precedes_systemd() {
     [ "$start" -lt "$userspace" ]
 }
 
-# The trace of the boot has what PID 1 reads before headstartd starts.
+# Checks that the trace of the boot contains the reads of PID 1 before headstartd starts.
 trace_begins_with_mount() {
     check "the trace has the program that PID 1 executes" pack_has "$state/boot.pack" lib/systemd/systemd
     check "the trace has systemd's first library" pack_has "$state/boot.pack" libsystemd-core
     check "nobody offers a recording any more" test ! -e /run/headstart/handover
 }
 
-# Files of the boot before may be gone or other ones by now; nothing else comes in between.
+# Files of the previous boot may be gone or replaced now; nothing else may be missing.
 skipped_only_gone() {
     grep -o '"skipped":{[^}]*}' "$1"
     ! grep -qE '"skipped":{[^}]*"(unmounted|device|denied|error|stopped)"' "$1"
@@ -325,8 +326,8 @@ replay_waits() {
     cat "$dir/hsvm.conf"
 }
 
-# What lead times are made from (hsvm/leads.py): the pack of this boot, before anybody plans anew, and
-# this boot's own trace, the COUNTth there is: leads_of_boot COUNT.
+# leads_of_boot COUNT: stores the inputs of lead times (hsvm/leads.py): the pack of this boot,
+# before it is planned again, and this boot's own trace, which is the COUNTth.
 leads_of_boot() {
     check "the boot was recorded" await 120 trace_of boot "$1" || return
     headstart show "$state/boot.pack" --json=short --limit=0 >"$out/leads-pack.json"
@@ -342,7 +343,7 @@ status_says_replayed() {
 # The login of that user, whose desktop is up, is recorded and learned: a_login_is_recorded USER PROGRAM
 a_login_is_recorded() {
     local pack
-    # Settled is measured; after two minutes it counts as settled.
+    # Settling is measured; after two minutes the login counts as settled.
     check "the login was recorded" await 300 trace_of login
     check "learning and planning succeed" systemctl start headstart-learn.service
     for pack in "$state/login.pack" "$state/login@$(id -u "$1").pack"; do
@@ -352,7 +353,7 @@ a_login_is_recorded() {
     done
 }
 
-# What the greeter had time for, and what was left for the user: replayed STAGE[@UID]
+# replayed STAGE[@UID]: prints what was read at the greeter and what was left for the login
 a_login_is_replayed() {
     local file="/run/headstart/replay-$1.json"
     check "the replay of $1 tells what it did" await 120 test -s "$file" || return
@@ -362,9 +363,9 @@ a_login_is_replayed() {
     check "it skipped nothing but what is gone" skipped_only_gone "$file"
 }
 
-# --- when something is wrong with headstart ------------------------------------------------------
+# --- faults of headstart -------------------------------------------------------------------------
 
-# Whatever became of headstart, the system is as it would be without.
+# Checks that the system is in the same state as without headstart, whatever failed in headstart.
 nobody_else_suffers() {
     check "systemd is through" booted
     check "the default target is reached" systemctl is-active default.target
@@ -376,9 +377,9 @@ only_headstart_failed() {
     systemctl list-units --failed --no-legend --plain | tee /dev/stderr | awk '$1 !~ /^headstart/ { bad = 1 } END { exit bad }'
 }
 
-# What headstart's programs themselves complain of: one line, and it has these words.
+# Checks that headstart's programs log one complaint, in one line that contains these words.
 complains_once() {
-    # Not every complaint comes before the default target: the recording ends later.
+    # A complaint may come after the default target, because the recording ends later.
     await 120 one_complaint "$1"
     check "headstart says so in one line" one_complaint "$1"
 }
@@ -390,8 +391,8 @@ one_complaint() {
     grep -qiE -- "$1" <<<"$said" && [[ $(wc -l <<<"$said") -eq 1 ]]
 }
 
-# early_unit COMMAND: runs while the next boots go on, after the recorder has begun; gone with
-# no_early_unit.
+# early_unit COMMAND: runs during the next boots, after the recorder has begun; no_early_unit
+# removes it.
 early_unit() {
     cat >"/etc/systemd/system/hsvm-early.service" <<END
 [Service]
@@ -410,7 +411,7 @@ no_early_unit() {
     rm /etc/systemd/system/hsvm-early.service
 }
 
-# A fact of each boot for whoever reads the artefacts.
+# Prints a fact about each boot for readers of the artefacts.
 collect() {
     journalctl -b --no-pager -o short-monotonic >"$out/journal" 2>&1
     journalctl -b --no-pager -o json >"$out/journal.json" 2>/dev/null

@@ -18,7 +18,7 @@ boot_1() {
     mount /dev/hsvm/root "$root"
     mkdir "$root/home"
     mount /dev/hsvm/home "$root/home"
-    # "/" once more, without what is mounted on it.
+    # Mounts "/" once more, without the mounts below it.
     mkdir /run/hsvm/plain
     mount --bind / /run/hsvm/plain
     cp -a /run/hsvm/plain/. "$root"
@@ -37,7 +37,7 @@ boot_1() {
     done
     chroot "$root" update-initramfs -u
     cp "$root"/boot/initrd.img-* "$out/initrd"
-    # All of it is let go: what is still held keeps the machine from switching itself off.
+    # Everything is released, because a mapping in use keeps the machine from powering off.
     umount --recursive "$root"
     vgchange --quiet --activate n hsvm
     cryptsetup close hsvm-crypt

@@ -1,1 +1,1 @@
-"""Real boots of real Debian systems under qemu, with everything in software (TCG)."""
+"""Boots real Debian systems under qemu, with software emulation (TCG)."""

@@ -1,4 +1,4 @@
-"""Images in the cache: found there, or made."""
+"""Finds images in the cache, or makes them."""
 
 import json
 import shutil
@@ -22,7 +22,7 @@ class BuiltImage:
 
 
 def _image_key(name):
-    """Changes with whatever goes into the image."""
+    """A hash that changes with every input of the image."""
     image = IMAGES[name]
     made_by = [(HERE / f).read_text() for f in ("furnish.py", "layouts.py", "luks.py")]
     made_by += [(HERE.parent / "guest" / f).read_text() for f in ("agent", "agent.service",
@@ -32,8 +32,8 @@ def _image_key(name):
 
 
 def image(name, cache=DEFAULT_CACHE):
-    """The image of that name: made if it is not in the cache. Needs root and a mount namespace of
-    one's own (commands.in_private_mounts)."""
+    """Returns the image of that name; makes it if it is not in the cache. Needs root and a mount
+    namespace of one's own (commands.in_private_mounts)."""
     if name not in IMAGES:
         raise VmError(f"no such image: {name} (there are: {', '.join(IMAGES)})")
     recipe = IMAGES[name]
@@ -51,7 +51,7 @@ def image(name, cache=DEFAULT_CACHE):
             append = luks.make(builder, recipe.size_mib, directory)
         else:
             append = layouts.layout(recipe, tree(recipe.tree, cache), directory)
-        # Last: without it there is no image.
+        # It is written last: without it the image does not count as complete.
         (directory / "image.json").write_text(json.dumps({"append": append}) + "\n")
         for old in directory.parent.glob(f"{name}-????????????"):
             if old != directory and old.is_dir():

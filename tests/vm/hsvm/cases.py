@@ -1,18 +1,13 @@
-"""Cases: one bash file each, that runs inside the machine, a function boot_N for each boot. Its head
-says what it needs, in lines `# key: value`:
+"""Cases: one bash file each, which runs inside the machine and has a function boot_N for each boot.
+Its head states its requirements, in lines `# key: value`:
 
-    image: NAME          which image it boots (recipes.py)
-    boots: N             how often (default 1)
-    ci: yes              belongs to the subset that runs by default
-    headstart: no        without the package
-    initrd: installed    the initrd that the installation of the package built; default: the one from
-                         before, without headstart in it (plain)
-    append: WORDS        for the kernel, in every boot; append-N: in boot N only
-    timeout: SECONDS     for each boot (default 600)
-    disk: NAME MIB       one more disk, empty, /dev/disk/by-id/virtio-hsvm-NAME
-    cut: N,…             these boots end with a power cut, not by themselves
-    leads: N,…           in these boots what was replayed is there before it is used (leads.py)
-"""
+image: NAME which image it boots (recipes.py) boots: N how often (default 1) ci: yes belongs to the
+subset that runs by default headstart: no without the package initrd: installed the initrd that the
+installation of the package built; default: the one from before, without headstart in it (plain)
+append: WORDS for the kernel, in every boot; append-N: in boot N only timeout: SECONDS for each boot
+(default 600) disk: NAME MIB one more disk, empty, /dev/disk/by-id/virtio-hsvm-NAME cut: N,… these
+boots end with a power cut, not by themselves leads: N,… in these boots what was replayed is there
+before it is used (leads.py) """
 
 import re
 from dataclasses import dataclass, field
@@ -42,7 +37,7 @@ class Case:
 
 
 def read(path):
-    """The case in a file. Raises VmError if its head makes no sense."""
+    """Reads the case in a file. Raises VmError if its head makes no sense."""
     case = Case(path.stem, path)
     for line in path.read_text().splitlines():
         if not line.startswith("#"):
@@ -78,7 +73,7 @@ def read(path):
 
 
 def find(names=(), everything=False):
-    """The cases of those names; all; or the subset for every day."""
+    """Returns the cases of those names, all cases, or the default subset."""
     every = {p.stem: read(p) for p in sorted(DIRECTORY.glob("*.bash"))}
     unknown = [n for n in names if n not in every]
     if unknown:

@@ -1,4 +1,4 @@
-"""Running other programs: errors say what the program said."""
+"""Runs other programs. An error contains what the program printed."""
 
 import fcntl
 import os
@@ -9,12 +9,13 @@ import subprocess
 import sys
 from contextlib import contextmanager
 
-# Held by whoever measures time on this machine; a boot in software would spoil that.
+# Processes that measure times on this machine hold this lock, because an emulated boot would
+# disturb them.
 LOCK = "/tmp/headstart-bench.lock"
 
 
 class VmError(Exception):
-    """What a person is told in one line; no traceback."""
+    """An error that is printed in one line, without a traceback."""
 
 
 def say(text):
@@ -22,8 +23,8 @@ def say(text):
 
 
 def run(*command, check=True, **kwargs):
-    """Runs a command to its end and returns the CompletedProcess; its output is captured. Raises
-    VmError with the last line it wrote to stderr if it fails."""
+    """Runs a command to its end, captures its output, and returns the CompletedProcess. If it
+    fails, raises VmError with the last line that it wrote to stderr."""
     kwargs.setdefault("stdin", subprocess.DEVNULL)
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True,
                           errors="replace", **kwargs)
@@ -35,7 +36,7 @@ def run(*command, check=True, **kwargs):
 
 
 def need(*programs):
-    """Raises VmError naming all programs that are not installed."""
+    """Raises VmError with the names of all programs that are not installed."""
     path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
     missing = [p for p in programs if not shutil.which(p, path=path)]
     if missing:
@@ -44,10 +45,10 @@ def need(*programs):
 
 @contextmanager
 def signals_as_exceptions():
-    """SIGTERM and SIGHUP unwind the stack as SIGINT does, so that everything is taken down."""
+    """SIGTERM and SIGHUP unwind the stack as SIGINT does, so that everything is cleaned up."""
 
     def stop(number, frame):
-        # Once is enough: a second one must not interrupt the clean-up.
+        # A second signal must not interrupt the clean-up.
         for s in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             signal.signal(s, signal.SIG_IGN)
         raise SystemExit(128 + number)
@@ -62,7 +63,7 @@ def signals_as_exceptions():
 
 @contextmanager
 def locked(path, what):
-    """Holds an exclusive lock on a file; says so if that takes waiting."""
+    """Holds an exclusive lock on a file; prints a line if it must wait for the lock."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
         try:
@@ -76,8 +77,8 @@ def locked(path, what):
 
 
 def in_private_mounts():
-    """Goes on in a mount namespace of its own (the program begins anew, once): what it mounts goes
-    with it, whatever way it ends."""
+    """Restarts the program once in a mount namespace of its own, so that its mounts disappear
+    however it ends."""
     if os.environ.pop("HSVM_PRIVATE_MOUNTS", None) == str(os.getpid()):
         return
     os.environ["HSVM_PRIVATE_MOUNTS"] = str(os.getpid())

@@ -6,7 +6,7 @@ from .commands import run
 
 GUEST = Path(__file__).resolve().parent.parent / "guest"
 
-# Would run at a time of day or a while after boot.
+# These would run at a time of day or a while after boot.
 MASKED = """
     apt-daily.timer apt-daily-upgrade.timer man-db.timer logrotate.timer fstrim.timer
     e2scrub_all.timer e2scrub_reap.service dpkg-db-backup.timer xfs_scrub_all.timer
@@ -24,7 +24,7 @@ def furnish(root, image, fstab):
     write(root / "etc/hostname", "headstart-vm\n")
     write(root / "etc/hosts", "127.0.0.1 localhost headstart-vm\n")
     write(root / "etc/fstab", fstab)
-    # No password at all: the greeter takes Enter, and offers the first in the alphabet.
+    # Without a password the greeter accepts Enter, and it offers the first user in the alphabet.
     for uid, user in enumerate(("user", "zoe"), 1000):
         run("chroot", root, "useradd", "--create-home", "--shell=/bin/bash", f"--uid={uid}", user)
     for user in ("user", "zoe", "root"):
@@ -38,10 +38,11 @@ def furnish(root, image, fstab):
     for unit in MASKED:
         (units / unit).unlink(missing_ok=True)
         (units / unit).symlink_to("/dev/null")
-    # A machine that has booted before: nothing of the first boot in the tests.
+    # The machine has booted before, so the tests contain no work of a first boot.
     write(root / "etc/machine-id", "", 0o444)
     run("systemd-machine-id-setup", f"--root={root}")
-    # The initrd that the package builds inside the machine: one for all machines takes long there.
+    # The package builds this initrd inside the machine, where an initrd for all machines takes
+    # long.
     if (root / "etc/initramfs-tools").is_dir():
         write(root / "etc/initramfs-tools/conf.d/hsvm", "MODULES=dep\nCOMPRESSLEVEL=1\n")
     if image.furnish:
@@ -49,7 +50,7 @@ def furnish(root, image, fstab):
 
 
 def lightdm(root):
-    # One user in a list, chosen already: Enter logs in.
+    # The list has one user, who is selected already, so Enter logs in.
     write(root / "etc/lightdm/lightdm.conf.d/50-hsvm.conf",
           "[Seat:*]\ngreeter-hide-users=false\nuser-session=xfce\n")
 
@@ -60,10 +61,11 @@ def lightdm_autologin(root):
 
 
 def gdm(root):
-    # In software, the units of a session are slow to start; systemd's limit is 90 s.
+    # Under emulation, the units of a session start slowly; systemd's limit is 90 s.
     write(root / "etc/systemd/user.conf.d/hsvm.conf", "[Manager]\nDefaultTimeoutStartSec=10min\n")
 
 
 def dracut(root):
-    # The next initrd is made inside the machine, for that machine: a large one takes long there.
+    # The next initrd is made inside the machine, where a large one takes long, so it is made for
+    # that machine only.
     write(root / "etc/dracut.conf.d/hsvm.conf", 'hostonly="yes"\nhostonly_mode="sloppy"\n')

@@ -1,6 +1,6 @@
-"""Trees laid out on disk images, without device-mapper: each filesystem is made in a file, mounted
-through a loop device that goes with its mount, and filled. What needs device-mapper is made inside
-a machine (luks.py)."""
+"""Writes trees to disk images without device-mapper. Each filesystem is made in a file, mounted
+through a loop device that disappears with its mount, and filled. Layouts that need device-mapper
+are made inside a machine (luks.py)."""
 
 import shutil
 import uuid
@@ -44,7 +44,7 @@ def _single(image, tar, directory, fs):
 
 
 def _btrfs(image, tar, directory):
-    """As Debian's and Ubuntu's installers do it: subvolumes @ and @home below an empty top."""
+    """The layout of Debian's and Ubuntu's installers: subvolumes @ and @home below an empty top."""
     disk = directory / "disk.raw"
     fs = Filesystem("/", "btrfs", image.size_mib)
     _mkfs(fs, disk)

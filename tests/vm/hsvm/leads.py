@@ -1,19 +1,19 @@
 """Lead times: how long before its first use each file of the boot pack was in the page cache.
 
-First use is what the recorder saw in that very boot; it starts after the replay does, so that what
-was used before counts as used when it is used again. Resident is, for every file, the moment at which
-the replay was through: most of them were sooner. Without --wait the replay was through when all was
-requested; with it ("resident": true) when all had come."""
+The recorder observed the first use in the same boot. It starts after the replay, so a file that was
+used earlier counts at its next use. For every file, the end of the replay counts as the moment of
+residency, although most files were resident earlier. Without --wait the replay ends when everything
+was requested; with it ("resident": true), when all data has arrived."""
 
 import json
 
-# What issue 3 asks for: resident before 90 % of the pack's data is first used.
+# The required share: 90 % of the pack's data must be resident before its first use.
 SHARE = 0.9
 
 
 def measure(directory):
-    """(share of the used bytes that were resident before their first use, [(lead in seconds, bytes)]
-    in the order of the leads, bytes of the pack that the trace does not show as used)."""
+    """Returns (share of the used bytes that were resident before their first use, [(lead in
+    seconds, bytes)] sorted by lead, bytes of the pack that the trace does not show as used)."""
     pack = json.loads((directory / "leads-pack.json").read_text())
     shown = json.loads((directory / "leads-shown.json").read_text())
     start = json.loads((directory / "leads-trace.json").read_text())["start_boottime_usec"]
@@ -38,7 +38,7 @@ def measure(directory):
 
 
 def _at(leads, part):
-    """The lead that so much of the bytes do not exceed."""
+    """Returns the lead that this share of the bytes does not exceed."""
     left = part * sum(n for _, n in leads)
     for lead, n in leads:
         left -= n

@@ -1,5 +1,5 @@
-"""ext4 over LVM over LUKS: needs device-mapper, which not every host has, so it is made inside a
-machine that has booted from another image."""
+"""Makes ext4 over LVM over LUKS. This needs device-mapper, which not every host has, so it runs
+inside a machine that has booted from another image."""
 
 import shutil
 import tempfile

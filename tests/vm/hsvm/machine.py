@@ -1,4 +1,4 @@
-"""One boot of a machine: qemu in software, its disks, its serial ports, its monitor."""
+"""One boot of a machine: qemu with software emulation, its disks, its serial ports, its monitor."""
 
 import io
 import json
@@ -15,12 +15,12 @@ from pathlib import Path
 from .commands import LOCK, VmError, locked, run
 
 OUT_MIB = 128
-# All processors share one thread. With one thread each, a kernel that patches its code (static keys) sometimes
-# executes its own int3 on the other processor and panics.
+# All processors share one thread. With one thread for each processor, a kernel that patches its
+# code (static keys) sometimes executes its own int3 on the other processor and panics.
 CPUS = 2
 PANIC = b"Kernel panic - not syncing"
 
-# What `host type` can type, and the keys for it.
+# The characters that `host type` can type, and their keys.
 KEYS = {" ": "spc", "-": "minus", "/": "slash", ".": "dot", "=": "equal", ";": "semicolon",
         "\n": "ret", "_": "shift-minus"}
 
@@ -34,10 +34,10 @@ class Disk:
 
 @dataclass
 class Outcome:
-    lines: list = field(default_factory=list)  # what the guest said
-    finished: bool = False                     # it said that it was through
-    cut: bool = False                          # it had the power cut
-    off: bool = False                          # power went off by itself
+    lines: list = field(default_factory=list)  # the guest's output
+    finished: bool = False                     # the guest reported its end
+    cut: bool = False                          # the guest requested the power cut
+    off: bool = False                          # the guest powered off by itself
     seconds: float = 0
 
 
@@ -53,11 +53,13 @@ def pack_case(path, files, boot):
 
 
 def unpack_out(path, directory):
-    """What the guest left on the output disk; nothing if it did not come so far."""
+    """Returns the files that the guest wrote to the output disk; nothing if it did not get that
+    far."""
     try:
         with tarfile.open(path) as tar:
             for member in tar:
-                # It comes from a machine that we broke on purpose: nothing outside, no devices.
+                # The input comes from a machine that the tests broke on purpose, so absolute paths
+                # and devices are refused.
                 if (member.isfile() or member.isdir()) and ".." not in member.name.split("/"):
                     member.mode |= 0o600 if member.isfile() else 0o700
                     tar.extract(member, directory, set_attrs=False)
@@ -78,7 +80,7 @@ class Machine:
             "-m", str(memory_mib), "-display", "none", "-no-reboot", "-nic", "none",
             "-rtc", "base=utc", "-device", "virtio-rng-pci",
             "-kernel", str(kernel), "-initrd", str(initrd),
-            # An emulated timer may be late on a busy host; the kernel would panic at once.
+            # An emulated timer may be late on a busy host, and the kernel would panic at once.
             "-append", f"{append} no_timer_check console=tty0 console=ttyS0 panic=1 systemd.show_status=1",
             "-serial", f"file:{self.console}",
             "-chardev", f"socket,id=agent,path={self.agent_path},server=on,wait=off",
@@ -90,14 +92,15 @@ class Machine:
         else:
             self.command += ["-vga", "std", "-device", "virtio-keyboard-pci"]
         for i, d in enumerate(disks):
-            # Written back: what the guest flushed is there after a power cut, nothing more need be.
+            # With writeback, data that the guest flushed survives a power cut, and other data need
+            # not.
             self.command += [
                 "-drive", f"if=none,id=d{i},file={d.path},format={d.fmt},cache=writeback",
                 "-device", f"virtio-blk-pci,drive=d{i},serial={d.serial}"]
         self.qemu = None
 
     def run(self, timeout):
-        """Until power is off, or the time is up. Returns an Outcome; the machine is gone then."""
+        """Waits until power-off or the time limit. Returns an Outcome; the machine is gone then."""
         with ExitStack() as stack:
             stack.enter_context(locked(LOCK, "a measurement on this machine"))
             started = time.monotonic()
@@ -157,7 +160,7 @@ class Machine:
                 elif text:
                     outcome.lines.append(text)
 
-    # What the guest asks the host to do; it has no other say here.
+    # The requests that the guest may send to the host.
     def _host(self, words, outcome):
         verb, argument = words[0], words[1] if len(words) > 1 else ""
         try:

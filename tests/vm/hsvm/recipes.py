@@ -1,13 +1,14 @@
-"""What the test images consist of. A tree is a set of packages of one suite; an image is a tree laid
-out on disks."""
+"""The contents of the test images. A tree is a set of packages of one suite; an image is a tree
+laid out on disks."""
 
 from dataclasses import dataclass, field
 
-# Bump when images are made differently from the same recipe: older caches are then not used.
+# Increase it when images are made differently from the same recipe, so that older caches are not
+# used.
 RECIPE = 1
 
-# Without recommended packages. What headstart's package depends on is there already: there is no
-# network in the machine.
+# Without recommended packages. The dependencies of headstart's package are installed already,
+# because the machine has no network.
 TEXT = """
     systemd-sysv udev dbus dbus-user-session libpam-systemd linux-image-amd64 initramfs-tools zstd
     kmod login passwd procps util-linux mount e2fsprogs xfsprogs btrfs-progs iproute2 less
@@ -23,10 +24,10 @@ LIGHTDM = TEXT + """
 
 GDM = TEXT + "gdm3 gnome-shell gnome-session libgl1-mesa-dri".split()
 
-# systemd runs in its initrd.
+# systemd runs in the initrd of this image.
 DRACUT = [p for p in TEXT if p != "initramfs-tools"] + ["dracut", "systemd-cryptsetup"]
 
-# Unlocks and maps the root filesystem from the initrd.
+# It unlocks and maps the root filesystem from the initrd.
 ENCRYPTED = TEXT + "cryptsetup-initramfs lvm2".split()
 
 
@@ -35,7 +36,7 @@ class Tree:
     suite: str
     packages: tuple
     masked: tuple = ()  # more units that must not run
-    files: tuple = ()   # (path, text): there before the packages are configured
+    files: tuple = ()   # (path, text): written before the packages are configured
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Image:
     size_mib: int = 3072
     memory_mib: int = 2048
     graphics: bool = False
-    furnish: str = ""     # what is special: a function of furnish.py
+    furnish: str = ""     # special changes: a function of furnish.py
     internal: bool = False
     extra: dict = field(default_factory=dict)
 
@@ -56,7 +57,8 @@ TREES = {
     "d13-text": Tree("trixie", tuple(TEXT)),
     "d13-xfce": Tree("trixie", tuple(LIGHTDM)),
     "d13-gnome": Tree("trixie", tuple(GDM)),
-    # The tree is bootstrapped on another machine, so its first initrd has the drivers of all machines.
+    # The tree is bootstrapped on another machine, so its first initrd contains the drivers of all
+    # machines.
     "d13-dracut": Tree("trixie", tuple(DRACUT),
                        files=(("etc/dracut.conf.d/hsvm.conf", 'hostonly="no"\n'),)),
     "d13-encrypted": Tree("trixie", tuple(ENCRYPTED)),

@@ -1,4 +1,4 @@
-"""Results as TAP, and what they amount to."""
+"""Results as TAP, and their sums."""
 
 import re
 
@@ -29,7 +29,7 @@ class Results:
         print(f"# {text}", flush=True)
 
     def guest(self, where, lines):
-        """What came over the serial port."""
+        """Parses the output of the serial port."""
         for line in lines:
             m = re.fullmatch(r"(ok|not ok) (.*?)(?: # SKIP (.*))?", line)
             if not m:

@@ -32,7 +32,7 @@ class Runner:
         return self._package
 
     def _boot(self, image, initrd, disk, script, number, append, timeout, artefacts, extra=()):
-        """One boot in a directory of its own. Returns the Outcome."""
+        """Runs one boot in a directory of its own. Returns the Outcome."""
         with tempfile.TemporaryDirectory(prefix="hsvm-") as tmp:
             tmp = Path(tmp)
             pack_case(tmp / "case.tar", script, number)
@@ -48,8 +48,9 @@ class Runner:
             return outcome
 
     def _with_headstart(self, image):
-        """The image with the package installed, by dpkg, in a boot of its own, and the initrd that
-        was built then: made once for each image and package. Returns the paths of both."""
+        """Makes the image with the package, which dpkg installs in a separate boot, and the initrd
+        that was built then. Both are made once for each image and package. Returns the paths of
+        both."""
         package = self.package()
         digest = hashlib.sha256(package.read_bytes() + (GUEST / "install.bash").read_bytes())
         directory = self.cache / "installed"

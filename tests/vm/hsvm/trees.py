@@ -1,4 +1,4 @@
-"""Debian trees, made by mmdebstrap from whatever mirror this machine's apt is set up with."""
+"""Makes Debian trees with mmdebstrap, from the mirror that this machine's apt uses."""
 
 import hashlib
 import json
@@ -13,9 +13,9 @@ def key(*parts):
 
 
 def apt_sources(suite):
-    """One-line apt sources of a suite, from the mirrors of the distribution that this machine's apt
-    knows. What they are is known to apt alone and written nowhere. (The security mirror is left out: no other
-    machine can reach a test image.)"""
+    """Returns one-line apt sources of a suite, from the mirrors of the distribution that this
+    machine's apt uses. They are not stored anywhere else. (The security mirror is left out: no
+    other machine can reach a test image.)"""
     wanted = []
     for attempt in range(2):
         text = run("apt-get", "indextargets", "--format",
@@ -37,7 +37,7 @@ def _key(recipe):
 
 
 def tree(name, cache):
-    """The tree as a tar file: made if it is not in the cache."""
+    """Returns the tree as a tar file; makes it if it is not in the cache."""
     recipe = TREES[name]
     path = cache / "trees" / f"{name}-{_key(recipe)}.tar"
     path.parent.mkdir(parents=True, exist_ok=True)
