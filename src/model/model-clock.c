@@ -29,6 +29,19 @@ static void rescale_ranges(WeightedRanges *s, uint64_t to, uint64_t from)
         s->ranges[i].weight = decayed_sum_rescale(s->ranges[i].weight, to, from);
 }
 
+static void rescale_application(ModelApplication *a, uint64_t to, uint64_t from)
+{
+    a->active = decayed_sum_rescale(a->active, to, from);
+    a->launched = decayed_sum_rescale(a->launched, to, from);
+}
+
+static void rescale_use(ModelUse *u, uint64_t to, uint64_t from)
+{
+    u->used = decayed_sum_rescale(u->used, to, from);
+    u->launched = decayed_sum_rescale(u->launched, to, from);
+    u->delay = decayed_sum_rescale(u->delay, to, from);
+}
+
 static void rescale_stage(ModelStage *s, uint64_t to, uint64_t from)
 {
     s->sessions = decayed_sum_rescale(s->sessions, to, from);
@@ -39,9 +52,9 @@ static void rescale_stage(ModelStage *s, uint64_t to, uint64_t from)
     s->timing.ready = decayed_sum_rescale(s->timing.ready, to, from);
     s->timing.stalled = decayed_sum_rescale(s->timing.stalled, to, from);
     for (size_t i = 0; i < s->n_applications; i++)
-        s->applications[i].active = decayed_sum_rescale(s->applications[i].active, to, from);
+        rescale_application(&s->applications[i], to, from);
     for (size_t i = 0; i < s->n_uses; i++)
-        s->uses[i].used = decayed_sum_rescale(s->uses[i].used, to, from);
+        rescale_use(&s->uses[i], to, from);
     for (size_t i = 0; i < s->n_files; i++) {
         ModelStageFile *f = &s->files[i];
 

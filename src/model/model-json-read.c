@@ -214,6 +214,7 @@ static int read_applications(Reader *r, struct json_object *o, ModelStage *s)
         JsonColumn files, used;
         int64_t file;
 
+        *a = (ModelApplication){0};
         CHECK(json_next_i64(&c[0], &file));
         if (file < -1 || file >= (int64_t)r->m->n_files)
             return -EBADMSG;
@@ -225,6 +226,43 @@ static int read_applications(Reader *r, struct json_object *o, ModelStage *s)
         CHECK(json_next_column(&c[2], MODEL_FILES_MAX, &files));
         CHECK(json_next_column(&c[3], MODEL_FILES_MAX, &used));
         CHECK(read_uses(r, files, used, (uint32_t)i, s));
+    }
+    return 0;
+}
+
+/* Versions 1 and 2 have none. */
+static int read_launches(Reader *r, struct json_object *o, ModelStage *s)
+{
+    static const char *const keys[] = {"use_delta", "used", "delay_msec", "delay_msec_previous"};
+    JsonColumn applications, c[ELEMENTSOF(keys)];
+    uint64_t at = 0, delta;
+    size_t n;
+
+    if (r->version < 3)
+        return 0;
+    r->where = "launches";
+    CHECK(json_get_object(o, r->where, &o));
+    CHECK(json_get_column(&r->document, o, "launched", MODEL_FILES_MAX, &applications));
+    if (applications.n != s->n_applications)
+        return -EBADMSG;
+    for (size_t i = 0; i < s->n_applications; i++)
+        CHECK(next_sum(r, &applications, s->applications[i].active, &s->applications[i].launched));
+    CHECK(json_get_columns(&r->document, o, keys, ELEMENTSOF(keys), MODEL_USES_MAX, c));
+    n = c[0].n;
+    for (size_t i = 0; i < n; i++) {
+        ModelUse *u;
+
+        CHECK(json_next_u64(&c[0], MODEL_USES_MAX, &delta));
+        at += delta;
+        if ((i > 0 && delta == 0) || at >= s->n_uses)
+            return -EBADMSG;
+        u = &s->uses[at];
+        CHECK(next_sum(r, &c[1], u->used, &u->launched));
+        if (decayed_sum_is_zero(u->launched) ||
+            !decayed_sum_within(u->launched, s->applications[u->application].launched))
+            return -EBADMSG;
+        CHECK(json_next_u64(&c[2], DECAYED_SUM_MAX, &u->delay.current));
+        CHECK(json_next_u64(&c[3], DECAYED_SUM_MAX, &u->delay.previous));
     }
     return 0;
 }
@@ -388,6 +426,7 @@ static int read_stage(Reader *r, struct json_object *o, ModelStage *s)
     CHECK(read_part(r, o, "autologins", s->sessions, &s->autologins));
     CHECK(read_timing(r, o, &s->timing));
     CHECK(read_applications(r, o, s));
+    CHECK(read_launches(r, o, s));
     CHECK(read_stage_files(r, o, s));
     CHECK(read_assumed(r, o, s));
     return read_metadata(r, o, s);

@@ -102,10 +102,14 @@ static int add_ranges(Writer *w, const WeightedRanges *s)
 static int add_stage(Writer *w, const ModelStage *s)
 {
     CHECK(add_sum(w, s->sessions));
-    for (size_t i = 0; i < s->n_applications; i++)
+    for (size_t i = 0; i < s->n_applications; i++) {
         CHECK(add_sum(w, s->applications[i].active));
-    for (size_t i = 0; i < s->n_uses; i++)
+        CHECK(add_sum(w, s->applications[i].launched));
+    }
+    for (size_t i = 0; i < s->n_uses; i++) {
         CHECK(add_sum(w, s->uses[i].used));
+        CHECK(add_sum(w, s->uses[i].launched));
+    }
     for (size_t i = 0; i < s->n_files; i++) {
         CHECK(add_sum(w, s->files[i].used));
         CHECK(add_sum(w, s->files[i].observed));
@@ -260,6 +264,28 @@ static void write_uses(Writer *w, const ModelStage *s)
     }
 }
 
+/* The uses that starts of applications have made. `use` counts in the order of uses_delta. */
+static void write_launches(Writer *w, const ModelStage *s)
+{
+    _cleanup_free_ size_t *uses = reallocarray(NULL, s->n_uses + 1, sizeof(size_t));
+    size_t n = 0;
+
+    if (!uses) {
+        w->w.error = -ENOMEM;
+        return;
+    }
+    for (size_t i = 0; i < s->n_uses; i++)
+        if (!decayed_sum_is_zero(s->uses[i].launched))
+            uses[n++] = i;
+    json_writer_open(&w->w, "launches", '{');
+    WRITE_COLUMN(w, "launched", s->n_applications, row_of(w, s->applications[i].launched));
+    WRITE_COLUMN(w, "use_delta", n, i == 0 ? uses[0] : uses[i] - uses[i - 1]);
+    WRITE_COLUMN(w, "used", n, row_of(w, s->uses[uses[i]].launched));
+    WRITE_COLUMN(w, "delay_msec", n, s->uses[uses[i]].delay.current);
+    WRITE_COLUMN(w, "delay_msec_previous", n, s->uses[uses[i]].delay.previous);
+    json_writer_close(&w->w, '}');
+}
+
 static void write_stage_files(Writer *w, const ModelStage *s)
 {
     const ModelStageFile *f = s->files;
@@ -321,6 +347,7 @@ static void write_stage(Writer *w, const ModelStage *s)
     WRITE_COLUMN(w, "active", s->n_applications, row_of(w, s->applications[i].active));
     write_uses(w, s);
     json_writer_close(&w->w, '}');
+    write_launches(w, s);
     write_stage_files(w, s);
 
     json_writer_open(&w->w, "metadata", '[');

@@ -3,6 +3,7 @@
 /* Makes a model of one session from one trace. Learning merges it into the model. */
 
 #include "model/model-internal.h"
+#include "model/model-launch.h"
 
 #include <string.h>
 
@@ -176,103 +177,69 @@ static uint32_t find_application(const ModelStage *s, uint32_t file)
     return (uint32_t)lo;
 }
 
-/* A read within this time after the start of an application also counts as a use by that
- * application, whichever process reads. For example the panel reads the icon of the new window, or
- * a service starts on the application's request. A file that another process reads then by chance
- * is read so in few sessions, so its P(file | application) stays small. */
-#define ON_BEHALF_USEC (3 * USEC_PER_SEC)
-/* A read counts for at most this many applications, the latest ones. */
-#define ON_BEHALF_MAX 3U
-
-typedef struct Started {
-    usec_t at;
-    uint32_t application; /* index into the applications of the stage */
-} Started;
-
-static int compare_started(const void *a, const void *b)
+/* Adds the uses of one access: of its application, and of the starts that it serves. */
+static int add_uses(ModelStage *s, Launches *l, const TraceAccess *a, uint32_t application,
+                    uint32_t file, DecayedSum one)
 {
-    const Started *x = a, *y = b;
+    LaunchUser users[LAUNCH_USERS_MAX];
+    size_t n = launches_feed(l, a->at, application, users);
 
-    if (x->at != y->at)
-        return x->at < y->at ? -1 : 1;
-    return x->application < y->application ? -1 : x->application > y->application;
-}
-
-static uint32_t stage_application(const Trace *t, const uint32_t *where, const ModelStage *s,
-                                  uint32_t application)
-{
-    return find_application(
-            s, application == TRACE_NONE ? MODEL_NONE : where[t->applications[application].file]);
-}
-
-/* Lists the starts of a session by time. Returns none for a login, where everything starts at the
- * same time. */
-static int list_started(const Trace *t, const uint32_t *where, const ModelStage *s, Started **ret,
-                        size_t *ret_n)
-{
-    _cleanup_free_ Started *started = calloc(t->n_lifetimes + 1, sizeof(*started));
-    size_t n = 0;
-
-    if (!started)
+    if (grow_array(&s->uses, &s->allocated_uses, s->n_uses + n, sizeof(ModelUse)) < 0)
         return -ENOMEM;
-    for (size_t i = 0; t->stage == STAGE_SESSION && i < t->n_lifetimes; i++)
-        if (t->lifetimes[i].start > 0)
-            started[n++] = (Started){
-                    .at = t->lifetimes[i].start,
-                    .application = stage_application(t, where, s, t->lifetimes[i].application),
-            };
-    if (n > 0)
-        qsort(started, n, sizeof(*started), compare_started);
-    *ret = TAKE_PTR(started);
-    *ret_n = n;
+    for (size_t i = 0; i < n; i++) {
+        ModelUse *u = &s->uses[s->n_uses++];
+
+        *u = (ModelUse){.application = users[i].application, .file = file, .used = one};
+        if (users[i].delay == USEC_INFINITY)
+            continue;
+        u->launched = one;
+        u->delay.current = one.current * MIN(users[i].delay / USEC_PER_MSEC, MSEC_MAX);
+    }
     return 0;
 }
 
-/* Finds up to ON_BEHALF_MAX applications other than `application` among the n starts before
- * `at`. */
-static size_t on_behalf_of(const Started *started, size_t n, usec_t at, uint32_t application,
-                           uint32_t ret[static ON_BEHALF_MAX])
+/* Two rows of one use in one session: the first opening counts. */
+static void unite_uses(ModelUse *u, const ModelUse *v)
 {
-    size_t n_ret = 0;
-
-    while (n-- > 0 && n_ret < ON_BEHALF_MAX && at - started[n].at <= ON_BEHALF_USEC) {
-        bool known = started[n].application == application;
-
-        for (size_t i = 0; i < n_ret; i++)
-            known = known || ret[i] == started[n].application;
-        if (!known)
-            ret[n_ret++] = started[n].application;
-    }
-    return n_ret;
+    if (decayed_sum_is_zero(v->launched))
+        return;
+    if (decayed_sum_is_zero(u->launched) || v->delay.current < u->delay.current)
+        u->delay = v->delay;
+    u->launched = v->launched;
 }
 
 static int learn_uses(const Trace *t, const uint32_t *where, ModelStage *s, DecayedSum one)
 {
-    _cleanup_free_ Started *started = NULL;
-    size_t n_started = 0, so_far = 0, n = 0;
+    _cleanup_(launches_freep) Launches *launches = NULL;
+    _cleanup_free_ uint32_t *applications = calloc(t->n_applications + 1, sizeof(uint32_t));
+    size_t n = 0;
     int r;
 
-    r = list_started(t, where, s, &started, &n_started);
+    if (!applications)
+        return -ENOMEM;
+    for (size_t i = 0; i < t->n_applications; i++)
+        applications[i] = find_application(s, where[t->applications[i].file]);
+    r = launches_new(t, applications, s->n_applications, &launches);
+    for (size_t i = 0; r >= 0 && i < t->n_accesses; i++) {
+        const TraceAccess *a = &t->accesses[i];
+
+        r = add_uses(s, launches, a,
+                     a->application == TRACE_NONE ? find_application(s, MODEL_NONE)
+                                                  : applications[a->application],
+                     where[a->file], one);
+    }
     if (r < 0)
         return r;
-    for (size_t i = 0; i < t->n_accesses; i++) {
-        const TraceAccess *a = &t->accesses[i];
-        uint32_t users[ON_BEHALF_MAX + 1] = {stage_application(t, where, s, a->application)};
-        size_t n_users = 1;
-
-        while (so_far < n_started && started[so_far].at <= a->at)
-            so_far++;
-        n_users += on_behalf_of(started, so_far, a->at, users[0], users + 1);
-        if (grow_array(&s->uses, &s->allocated_uses, s->n_uses + n_users, sizeof(ModelUse)) < 0)
-            return -ENOMEM;
-        for (size_t k = 0; k < n_users; k++)
-            s->uses[s->n_uses++] = (ModelUse){users[k], where[a->file], one};
-    }
+    for (size_t i = 0; i < s->n_applications; i++)
+        if (launches_observed(launches, (uint32_t)i))
+            s->applications[i].launched = one;
     if (s->n_uses > 0)
         qsort(s->uses, s->n_uses, sizeof(ModelUse), compare_uses);
     for (size_t i = 0; i < s->n_uses; i++)
         if (n == 0 || compare_uses(&s->uses[n - 1], &s->uses[i]) != 0)
             s->uses[n++] = s->uses[i];
+        else
+            unite_uses(&s->uses[n - 1], &s->uses[i]);
     s->n_uses = n;
     return 0;
 }

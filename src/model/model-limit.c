@@ -139,7 +139,7 @@ static size_t drop_files(ModelStage *s, const bool *keep, uint32_t *scratch)
     s->n_uses = n;
     for (size_t i = 0; i < s->n_applications; i++)
         if (s->applications[i].file != MODEL_NONE && !keep[s->applications[i].file])
-            s->applications[i].active = (DecayedSum){0, 0};
+            s->applications[i].active = s->applications[i].launched = (DecayedSum){0, 0};
     model_drop_faded_applications(s, scratch);
     return dropped;
 }
@@ -270,8 +270,9 @@ static size_t limit_stage(Limiter *x, ModelStage *s, uint64_t room)
 
     if (metadata > room / 4 && files + metadata > room) {
         uint64_t left = MAX(room / 4, room - MIN(files, room));
+        uint64_t fixed = metadata - count_ranges(s) * sizeof(WeightedRange);
 
-        dropped = drop_metadata(s, left / sizeof(WeightedRange), x->weights);
+        dropped = drop_metadata(s, (left - MIN(fixed, left)) / sizeof(WeightedRange), x->weights);
         metadata = metadata_bytes(s);
     }
     room -= MIN(metadata, room);

@@ -86,6 +86,20 @@ static int order_u32(uint32_t x, uint32_t y)
     return x < y ? -1 : x > y;
 }
 
+/* Adds the sums of an application or a use of one side. */
+static void add_application(ModelApplication *sum, const Side *side, const ModelApplication *a)
+{
+    sum->active = decayed_sum_add(sum->active, advance(side, a->active));
+    sum->launched = decayed_sum_add(sum->launched, advance(side, a->launched));
+}
+
+static void add_use(ModelUse *sum, const Side *side, const ModelUse *u)
+{
+    sum->used = decayed_sum_add(sum->used, advance(side, u->used));
+    sum->launched = decayed_sum_add(sum->launched, advance(side, u->launched));
+    sum->delay = decayed_sum_add(sum->delay, advance(side, u->delay));
+}
+
 static int merge_applications(const Side *a, const ModelStage *x, uint32_t *x_where, const Side *b,
                               const ModelStage *y, uint32_t *y_where, ModelStage *s)
 {
@@ -99,18 +113,17 @@ static int merge_applications(const Side *a, const ModelStage *x, uint32_t *x_wh
         uint32_t fx = i_left ? map_file(a, x->applications[i].file) : 0;
         uint32_t fy = j_left ? map_file(b, y->applications[j].file) : 0;
         int k = pick(i_left, j_left, order_u32(fx, fy));
-        DecayedSum active = {0};
+        ModelApplication sum = {.file = k <= 0 ? fx : fy};
 
         if (k <= 0) {
-            active = decayed_sum_add(active, advance(a, x->applications[i].active));
+            add_application(&sum, a, &x->applications[i]);
             x_where[i++] = (uint32_t)s->n_applications;
         }
         if (k >= 0) {
-            active = decayed_sum_add(active, advance(b, y->applications[j].active));
+            add_application(&sum, b, &y->applications[j]);
             y_where[j++] = (uint32_t)s->n_applications;
         }
-        s->applications[s->n_applications++] =
-                (ModelApplication){.file = k <= 0 ? fx : fy, .active = active};
+        s->applications[s->n_applications++] = sum;
     }
     return 0;
 }
@@ -128,19 +141,19 @@ static int merge_uses(const Side *a, const ModelStage *x, const uint32_t *x_wher
         int k;
 
         if (i_left)
-            u = (ModelUse){x_where[x->uses[i].application], map_file(a, x->uses[i].file),
-                           advance(a, x->uses[i].used)};
+            u = (ModelUse){.application = x_where[x->uses[i].application],
+                           .file = map_file(a, x->uses[i].file)};
         if (j_left)
-            v = (ModelUse){y_where[y->uses[j].application], map_file(b, y->uses[j].file),
-                           advance(b, y->uses[j].used)};
+            v = (ModelUse){.application = y_where[y->uses[j].application],
+                           .file = map_file(b, y->uses[j].file)};
         k = pick(i_left, j_left,
                  u.application != v.application ? order_u32(u.application, v.application)
                                                 : order_u32(u.file, v.file));
         w = k < 0 ? u : v;
-        if (k == 0)
-            w.used = decayed_sum_add(u.used, v.used);
-        i += k <= 0;
-        j += k >= 0;
+        if (k <= 0)
+            add_use(&w, a, &x->uses[i++]);
+        if (k >= 0)
+            add_use(&w, b, &y->uses[j++]);
         if (!decayed_sum_is_zero(w.used))
             s->uses[s->n_uses++] = w;
     }

@@ -78,8 +78,10 @@ static int move_applications(ModelStage *s, const uint32_t *where)
     }
     s->n_applications = n;
     for (size_t i = 0; i < s->n_uses; i++) {
-        ModelUse u = {to[s->uses[i].application], where[s->uses[i].file], s->uses[i].used};
+        ModelUse u = s->uses[i];
 
+        u.application = to[u.application];
+        u.file = where[u.file];
         if (u.application != MODEL_NONE && u.file != MODEL_NONE)
             s->uses[n_uses++] = u;
     }

@@ -58,14 +58,15 @@ static double *log_not_needed(const Model *m, const ModelStage *s)
 /* A model can state a large sum of times with a tiny weight. */
 #define MEAN_USEC_MAX 0x1p62
 
-static usec_t mean_usec(DecayedSum sum, DecayedSum weight)
+usec_t model_mean_usec(DecayedSum sum, DecayedSum weight)
 {
     double w = decayed_sum_value(weight);
 
     return w > 0 ? (usec_t)fmin(decayed_sum_value(sum) / w * USEC_PER_MSEC, MEAN_USEC_MAX) : 0;
 }
 
-static int predict_file(const Model *m, const ModelStageFile *f, double needed, Prediction *p)
+int model_predict_file(const Model *m, const ModelStageFile *f, double needed, usec_t first_use,
+                       Prediction *p)
 {
     bool observed = !decayed_sum_is_zero(f->observed);
     const WeightedRanges *known = observed ? &f->resident : &f->assumed_resident;
@@ -79,7 +80,7 @@ static int predict_file(const Model *m, const ModelStageFile *f, double needed, 
             .path = strdup(m->files[f->file].path),
             .directory = m->files[f->file].directory,
             .probability = needed,
-            .first_use = mean_usec(f->first_use, f->used),
+            .first_use = first_use,
     };
     if (!o->path)
         return -ENOMEM;
@@ -172,14 +173,15 @@ int model_predict_stage(const Model *m, Stage stage, uint32_t uid, Prediction **
         return 0;
     }
     s = &sum->stages[0];
-    p->horizon = mean_usec(s->duration, s->sessions);
-    p->ready = mean_usec(s->timing.ready, s->timing.sessions);
-    p->stalled = mean_usec(s->timing.stalled, s->timing.sessions);
+    p->horizon = model_mean_usec(s->duration, s->sessions);
+    p->ready = model_mean_usec(s->timing.ready, s->timing.sessions);
+    p->stalled = model_mean_usec(s->timing.stalled, s->timing.sessions);
     l = log_not_needed(sum, s);
     if (!l)
         return -ENOMEM;
     for (size_t i = 0; r >= 0 && i < s->n_files; i++)
-        r = predict_file(sum, &s->files[i], -expm1(l[s->files[i].file]), p);
+        r = model_predict_file(sum, &s->files[i], -expm1(l[s->files[i].file]),
+                               model_mean_usec(s->files[i].first_use, s->files[i].used), p);
     for (size_t i = 0; r >= 0 && i < s->n_metadata; i++)
         r = predict_metadata(&s->metadata[i], p);
     if (r < 0)

@@ -28,7 +28,7 @@
 #include "trace/trace.h"
 
 #define MODEL_FORMAT_NAME    "headstart-model"
-#define MODEL_FORMAT_VERSION 2 /* version 1 is still read */
+#define MODEL_FORMAT_VERSION 3 /* versions 1 and 2 are still read */
 #define MODEL_JSON_SIZE_MAX  (512U * 1024 * 1024)
 #define MODEL_LEARNED_MAX    128U
 #define MODEL_NONE           UINT32_MAX
@@ -58,15 +58,19 @@ typedef struct ModelApplication {
     uint32_t file; /* into files: the executable; MODEL_NONE (sorted last): opens by unknown
                       applications */
     DecayedSum active;
+    DecayedSum launched; /* of these, sessions in which its start was observed */
 } ModelApplication;
 
 /* An application's use of a file. Counts the sessions in which the application opened the file. In
  * the stage `session` it also counts those in which another process opened the file within three
- * seconds after the application's start. */
+ * seconds after the application's start, or an application that was started by then opened it
+ * (model/model-launch.h). */
 typedef struct ModelUse {
     uint32_t application; /* into the stage's applications */
     uint32_t file;        /* into the model's files */
     DecayedSum used;
+    DecayedSum launched; /* of these, sessions in which the application's start opened the file */
+    DecayedSum delay;    /* weight times milliseconds from that start to the first opening */
 } ModelUse;
 
 typedef struct ModelStageFile {
@@ -226,6 +230,24 @@ bool model_predict_autologin(const Model *m, uint32_t *ret_uid);
  * metadata ranges by their frequency. The chains are not used here; predict/mixture.h uses them.
  * Empty (no files) if the stage was never learned. 0 or -ENOMEM. */
 int model_predict_stage(const Model *m, Stage stage, uint32_t uid, Prediction **ret);
+
+/* The start of an application, as the sessions of one user, or of everybody, have observed it. */
+typedef struct ModelLaunch {
+    const char *path; /* borrowed from the model of the list */
+    uint32_t application;
+    double sessions; /* in which its start was observed, in units of the model */
+    uint64_t bytes;  /* of the files and ranges that at least `min_probability` of these needed */
+} ModelLaunch;
+
+/* Lists the applications whose starts the only stage of `sum` (model_sum_stages()) has observed and
+ * need at least `min_bytes`. The most sessions times bytes come first; equal ones are sorted by
+ * path. The caller frees *ret. 0 or -ENOMEM. */
+int model_list_launches(const Model *sum, double min_probability, uint64_t min_bytes,
+                        ModelLaunch **ret, size_t *ret_n);
+
+/* Predicts what a start of the application reads, with first uses counted from the start. It has no
+ * metadata: the sessions have observed that of all applications together. 0 or -ENOMEM. */
+int model_predict_launch(const Model *sum, uint32_t application, Prediction **ret);
 
 /* Sessions of a stage learned so far, in units of one new session (0.0: none). */
 double model_sessions(const Model *m, Stage stage, uint32_t uid, usec_t now_realtime);

@@ -204,7 +204,7 @@ refused() {
     all_refused "$bad: "
     head -c 700 "$M/a" >"$bad"
     all_refused "$bad: "
-    sed 's/"version":2/"version":7/' "$M/a" >"$bad"
+    sed 's/"version":3/"version":7/' "$M/a" >"$bad"
     all_refused "version"
     sed 's/"sessions":[0-9]*/"sessions":-1/' "$M/a" >"$bad"
     all_refused "$bad: "

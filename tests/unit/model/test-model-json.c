@@ -13,6 +13,7 @@ static Model *rich_model(void)
 {
     Model *m = model_new(H);
     UserHistory *w;
+    Trace *launch;
     uint32_t a, b;
 
     learn(&m, session(STAGE_BOOT, UID_INVALID, T0, 0, "A>x=0-4 A>d/ ?>z B>x=0-4", "1-3,7-9"));
@@ -22,6 +23,14 @@ static Model *rich_model(void)
                       "A>new=0-1,3-5 A>d/", NULL));
     learn(&m, session(STAGE_LOGIN, 1000, T0 + DECAYED_SUM_SPAN * H + 1, TRACE_RESIDENCY_OFF, "D>y",
                       "1-2"));
+    launch = session(STAGE_SESSION, 1000, T0 + DECAYED_SUM_SPAN * H + 2, 0, "A>x A>y=0-3", NULL);
+    assert_int_equal(trace_add_lifetime(launch, &(TraceLifetime){.application = 0,
+                                                                 .pid = 1,
+                                                                 .uid = 1000,
+                                                                 .start = 500 * USEC_PER_MSEC,
+                                                                 .end = USEC_INFINITY}),
+                     0);
+    learn(&m, launch);
     assert_int_equal(chains_new(H, 600 * USEC_PER_SEC, &m->chains), 0);
     assert_int_equal(chains_add_name(m->chains, "/bin/A", &a), 0);
     assert_int_equal(chains_add_name(m->chains, "/bin/B", &b), 0);
@@ -111,8 +120,8 @@ static void models_come_back(void **state)
     assert_string_equal(text, again);
     assert_int_equal(back->clock, m->clock);
     assert_int_equal(back->generation, m->generation);
-    assert_int_equal(back->n_learned, 4);
-    assert_int_equal(back->n_stages, 3);
+    assert_int_equal(back->n_learned, 5);
+    assert_int_equal(back->n_stages, 4);
     assert_non_null(back->chains);
     same_prediction(m, back, STAGE_BOOT);
     same_prediction(m, back, STAGE_LOGIN);
@@ -267,12 +276,13 @@ static void what_is_not_a_model_is_told_apart(void **state)
             {"[]", -EMEDIUMTYPE},
             {"{\"format\":\"headstart-trace\",\"version\":1}", -EMEDIUMTYPE},
             {"{\"format\":\"headstart-model\"}", -EPROTONOSUPPORT},
-            {"{\"format\":\"headstart-model\",\"version\":3}", -EPROTONOSUPPORT},
+            {"{\"format\":\"headstart-model\",\"version\":4}", -EPROTONOSUPPORT},
             {"{\"format\":\"headstart-model\",\"version\":0}", -EPROTONOSUPPORT},
             {"{\"format\":\"headstart-model\",\"version\":1}", -EBADMSG},
             {"{\"format\":\"headstart-model\",\"version\":2}", -EBADMSG},
-            {"{\"format\":\"headstart-model\",\"version\":2,\"halflife_usec\":0}", -EBADMSG},
-            {"{\"format\":\"headstart-model\",\"version\":2,\"halflife_usec\":1,", -EBADMSG},
+            {"{\"format\":\"headstart-model\",\"version\":3}", -EBADMSG},
+            {"{\"format\":\"headstart-model\",\"version\":3,\"halflife_usec\":0}", -EBADMSG},
+            {"{\"format\":\"headstart-model\",\"version\":3,\"halflife_usec\":1,", -EBADMSG},
     };
     static char deep[100001];
 
@@ -550,10 +560,10 @@ static char *replaced(const char *text, const char *a, const char *b)
     return out;
 }
 
-static void version_1_is_read_and_becomes_version_2(void **state)
+static void version_1_is_read_and_becomes_version_3(void **state)
 {
     static const char *const words[][2] = {
-            {"\"version\":2,\n\"halflife", "\"version\":1,\n\"halflife"},
+            {"\"version\":3,\n\"halflife", "\"version\":1,\n\"halflife"},
             {"\"sums\"", "\"fades\""},
             {"\"observed\"", "\"truth\""}};
     _cleanup_model_ Model *m =
@@ -582,7 +592,7 @@ static void version_1_is_read_and_becomes_version_2(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-            cmocka_unit_test(version_1_is_read_and_becomes_version_2),
+            cmocka_unit_test(version_1_is_read_and_becomes_version_3),
             cmocka_unit_test(models_come_back),
             cmocka_unit_test(empty_models_come_back),
             cmocka_unit_test(learning_goes_on_after_loading),

@@ -608,6 +608,73 @@ static void read_on_behalf_of_what_was_started(void **state)
     }
 }
 
+/* A session of user 1000: accesses come at 1, 2, 3, … s, and application i starts at starts[i]. */
+static Trace *session_with_starts(usec_t at, const char *text, const usec_t *starts, size_t n)
+{
+    Trace *t = session(STAGE_SESSION, 1000, at, 0, text, NULL);
+
+    assert_int_equal(t->n_applications, n);
+    for (uint32_t i = 0; i < n; i++)
+        assert_int_equal(trace_add_lifetime(t,
+                                            &(TraceLifetime){
+                                                    .application = i,
+                                                    .pid = 10 + i,
+                                                    .uid = 1000,
+                                                    .start = starts[i],
+                                                    .end = USEC_INFINITY,
+                                            }),
+                         0);
+    return t;
+}
+
+static const PredictedFile *file_of(const Prediction *p, const char *path)
+{
+    for (size_t i = 0; i < p->n_files; i++)
+        if (strcmp(p->files[i].path, path) == 0)
+            return &p->files[i];
+    return NULL;
+}
+
+/* B starts at 0.5 s, its helper C at 3.5 s. A has run since before the session. B pauses from 5 to
+ * 9 s, which ends its start. */
+static void a_start_reads_with_its_helpers(void **state)
+{
+    static const usec_t starts[] = {0, 500 * USEC_PER_MSEC, 3500 * USEC_PER_MSEC};
+    _cleanup_model_ Model *m = model_new(H), *sum = NULL;
+    _cleanup_prediction_ Prediction *p = NULL;
+    _cleanup_free_ ModelLaunch *l = NULL;
+    const PredictedFile *f;
+    size_t n;
+
+    learn(&m, session_with_starts(
+                      T0,
+                      "A>a B>own=0-3 A>icon=0-1 A>a C>helper=0-1 B>last=0-1 A>later A>a A>a "
+                      "B>menu=0-9",
+                      starts, 3));
+    learn(&m, session_with_starts(T0 + 1, "A>a B>own=0-3 A>a A>a C>helper=0-1", starts, 3));
+    assert_int_equal(model_sum_stages(m, 1U << STAGE_SESSION, 1000, &sum), 0);
+    assert_int_equal(model_list_launches(sum, 0.6, PAGE, &l, &n), 0);
+    assert_int_equal(n, 2);
+    assert_string_equal(l[0].path, "/bin/B");
+    assert_int_equal(l[0].bytes, 4 * PAGE); /* own and helper */
+    assert_string_equal(l[1].path, "/bin/C");
+    assert_int_equal(model_predict_launch(sum, l[0].application, &p), 0);
+
+    f = file_of(p, "/f/own");
+    assert_near(f->probability, 1);
+    assert_int_equal(f->first_use, 1500 * USEC_PER_MSEC);
+    assert_int_equal(f->n_maps, 1);
+    assert_near(file_of(p, "/f/icon")->probability, 0.5);
+    assert_int_equal(file_of(p, "/f/helper")->first_use, 4500 * USEC_PER_MSEC);
+    assert_near(file_of(p, "/f/last")->probability, 0.5);
+    assert_null(file_of(p, "/f/later")); /* by A, more than three seconds after the start */
+    assert_null(file_of(p, "/f/menu"));  /* the start was over */
+    free(TAKE_PTR(l));
+    assert_int_equal(model_list_launches(sum, 0.6, 6 * PAGE, &l, &n), 0);
+    assert_int_equal(n, 0);
+    free(bytes_of(m)); /* and it comes back */
+}
+
 static void limits_of_a_merger(void **state)
 {
     _cleanup_model_ Model *a = model_new(H), *b = model_new(H + 1), *m = NULL;
@@ -676,6 +743,7 @@ int main(void)
             cmocka_unit_test(assumptions_are_pruned),
             cmocka_unit_test(the_same_path_twice_in_a_trace),
             cmocka_unit_test(read_on_behalf_of_what_was_started),
+            cmocka_unit_test(a_start_reads_with_its_helpers),
             cmocka_unit_test(limits_of_a_merger),
     };
 

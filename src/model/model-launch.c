@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Starts of applications: what one trace says of them, and what the model predicts. */
+
+#include "model/model-launch.h"
+#include "model/model-internal.h"
+
+#include <string.h>
+
+typedef struct Start {
+    usec_t at;
+    usec_t latest; /* opening of a file by the application or a helper */
+    uint32_t application;
+    bool part; /* of an earlier start of the same application */
+} Start;
+
+struct Launches {
+    Start *starts; /* by time */
+    size_t n, n_begun;
+    usec_t *begun; /* application -> its latest start so far; USEC_INFINITY: none */
+    bool *observed;
+    size_t n_applications;
+};
+
+Launches *launches_free(Launches *l)
+{
+    if (!l)
+        return NULL;
+    free(l->starts);
+    free(l->begun);
+    free(l->observed);
+    free(l);
+    return NULL;
+}
+
+static int compare_starts(const void *a, const void *b)
+{
+    const Start *x = a, *y = b;
+
+    if (x->at != y->at)
+        return x->at < y->at ? -1 : 1;
+    return x->application < y->application ? -1 : x->application > y->application;
+}
+
+int launches_new(const Trace *t, const uint32_t *applications, size_t n_applications,
+                 Launches **ret)
+{
+    _cleanup_(launches_freep) Launches *l = calloc(1, sizeof(*l));
+
+    if (!l)
+        return -ENOMEM;
+    l->n_applications = n_applications;
+    l->starts = calloc(t->n_lifetimes + 1, sizeof(*l->starts));
+    l->begun = reallocarray(NULL, n_applications + 1, sizeof(*l->begun));
+    l->observed = calloc(n_applications + 1, sizeof(bool));
+    if (!l->starts || !l->begun || !l->observed)
+        return -ENOMEM;
+    for (size_t i = 0; i < n_applications; i++)
+        l->begun[i] = USEC_INFINITY;
+    /* In a login everything starts at the same time. What ran before the session has start 0. */
+    for (size_t i = 0; t->stage == STAGE_SESSION && i < t->n_lifetimes; i++)
+        if (t->lifetimes[i].start > 0)
+            l->starts[l->n++] = (Start){
+                    .at = t->lifetimes[i].start,
+                    .latest = t->lifetimes[i].start,
+                    .application = applications[t->lifetimes[i].application],
+            };
+    if (l->n > 0)
+        qsort(l->starts, l->n, sizeof(*l->starts), compare_starts);
+    *ret = TAKE_PTR(l);
+    return 0;
+}
+
+static bool is_open(const Start *s, usec_t at)
+{
+    return !s->part && at - s->at <= LAUNCH_MAX_USEC && at - s->latest <= LAUNCH_GAP_USEC;
+}
+
+/* The first start that an access at that time may belong to. */
+static size_t look_back(const Launches *l, usec_t at)
+{
+    size_t i = l->n_begun;
+
+    while (i > 0 && l->n_begun - i < LAUNCH_LOOK_BACK &&
+           at - l->starts[i - 1].at <= LAUNCH_MAX_USEC)
+        i--;
+    return i;
+}
+
+/* The start begins. */
+static void begin(Launches *l, Start *s)
+{
+    for (size_t i = look_back(l, s->at); i < l->n_begun; i++)
+        s->part = s->part ||
+                  (l->starts[i].application == s->application && is_open(&l->starts[i], s->at));
+    l->begun[s->application] = s->at;
+    l->observed[s->application] = true;
+    l->n_begun++;
+}
+
+static LaunchUser *find_user(LaunchUser *users, size_t n, uint32_t application)
+{
+    for (size_t i = 0; i < n; i++)
+        if (users[i].application == application)
+            return &users[i];
+    return NULL;
+}
+
+/* Adds the latest starts, on whose behalf any process may read. */
+static size_t add_others(const Launches *l, usec_t at, LaunchUser *users, size_t n)
+{
+    size_t end = n + LAUNCH_OTHERS_MAX;
+
+    for (size_t i = l->n_begun; i-- > 0 && n < end;) {
+        const Start *s = &l->starts[i];
+
+        if (at - s->at > LAUNCH_OTHERS_USEC)
+            break;
+        if (!find_user(users, n, s->application))
+            users[n++] = (LaunchUser){s->application, at - s->at};
+    }
+    return n;
+}
+
+size_t launches_feed(Launches *l, usec_t at, uint32_t application,
+                     LaunchUser ret[static LAUNCH_USERS_MAX])
+{
+    usec_t begun;
+    size_t n = 0;
+
+    while (l->n_begun < l->n && l->starts[l->n_begun].at <= at)
+        begin(l, &l->starts[l->n_begun]);
+    ret[n++] = (LaunchUser){application, USEC_INFINITY};
+    n = add_others(l, at, ret, n);
+    begun = l->begun[application];
+    for (size_t i = look_back(l, at); i < l->n_begun; i++) {
+        Start *s = &l->starts[i];
+        bool own = s->application == application;
+        LaunchUser *u;
+
+        if (!is_open(s, at) || !(own || (begun != USEC_INFINITY && begun > s->at)))
+            continue;
+        s->latest = at;
+        u = find_user(ret, n, s->application);
+        if (!u && n < LAUNCH_USERS_MAX) {
+            u = &ret[n++];
+            u->application = s->application;
+        }
+        if (u)
+            u->delay = at - s->at;
+    }
+    return n;
+}
+
+bool launches_observed(const Launches *l, uint32_t application)
+{
+    return l->observed[application];
+}
+
+/* --- prediction ------------------------------------------------------------------------------- */
+
+/* Bytes of the ranges that at least `min_probability` of the starts needed. */
+static uint64_t needed_bytes(const ModelStageFile *f, double needed, double min_probability)
+{
+    bool observed = !decayed_sum_is_zero(f->observed);
+    const WeightedRanges *known = observed ? &f->resident : &f->assumed_resident;
+    DecayedSum whole = observed ? f->observed : f->assumed;
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < known->n; i++)
+        if (needed * decayed_sum_ratio(known->ranges[i].weight, whole) >= min_probability)
+            bytes += known->ranges[i].length;
+    return bytes;
+}
+
+static int compare_stage_files(const void *a, const void *b)
+{
+    uint32_t x = ((const ModelStageFile *)a)->file, y = ((const ModelStageFile *)b)->file;
+
+    return x < y ? -1 : x > y;
+}
+
+/* What the stage knows of a file. Every file of a use was used in the stage, but a stored model may
+ * say otherwise: then NULL. */
+static const ModelStageFile *stage_file(const ModelStage *s, uint32_t file)
+{
+    const ModelStageFile key = {.file = file};
+
+    return s->n_files == 0 ? NULL
+                           : bsearch(&key, s->files, s->n_files, sizeof(key), compare_stage_files);
+}
+
+static int compare_launches(const void *a, const void *b)
+{
+    const ModelLaunch *x = a, *y = b;
+    double v = x->sessions * (double)x->bytes, w = y->sessions * (double)y->bytes;
+
+    return v != w ? (v > w ? -1 : 1) : strcmp(x->path, y->path);
+}
+
+int model_list_launches(const Model *sum, double min_probability, uint64_t min_bytes,
+                        ModelLaunch **ret, size_t *ret_n)
+{
+    const ModelStage *s = sum->n_stages > 0 ? &sum->stages[0] : &(ModelStage){0};
+    _cleanup_free_ ModelLaunch *l = calloc(s->n_applications + 1, sizeof(*l));
+    size_t n = 0, k = 0;
+
+    if (!l)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < s->n_applications; i++) {
+        const ModelApplication *a = &s->applications[i];
+        uint64_t bytes = 0;
+
+        for (; k < s->n_uses && s->uses[k].application == i; k++) {
+            double needed = decayed_sum_ratio(s->uses[k].launched, a->launched);
+            const ModelStageFile *f =
+                    needed >= min_probability ? stage_file(s, s->uses[k].file) : NULL;
+
+            bytes += f ? needed_bytes(f, needed, min_probability) : 0;
+        }
+        if (a->file != MODEL_NONE && !decayed_sum_is_zero(a->launched) && bytes >= min_bytes)
+            l[n++] = (ModelLaunch){
+                    .path = sum->files[a->file].path,
+                    .application = i,
+                    .sessions = decayed_sum_value(a->launched),
+                    .bytes = bytes,
+            };
+    }
+    if (n > 0)
+        qsort(l, n, sizeof(*l), compare_launches);
+    *ret = TAKE_PTR(l);
+    *ret_n = n;
+    return 0;
+}
+
+int model_predict_launch(const Model *sum, uint32_t application, Prediction **ret)
+{
+    const ModelStage *s = &sum->stages[0];
+    _cleanup_prediction_ Prediction *p = calloc(1, sizeof(Prediction));
+    int r = p ? 0 : -ENOMEM;
+
+    for (size_t i = 0; r >= 0 && i < s->n_uses; i++) {
+        const ModelUse *u = &s->uses[i];
+        const ModelStageFile *f;
+
+        if (u->application != application || decayed_sum_is_zero(u->launched))
+            continue;
+        f = stage_file(s, u->file);
+        if (f)
+            r = model_predict_file(
+                    sum, f, decayed_sum_ratio(u->launched, s->applications[application].launched),
+                    model_mean_usec(u->delay, u->launched), p);
+    }
+    if (r < 0)
+        return r;
+    p->stage = STAGE_SESSION;
+    *ret = TAKE_PTR(p);
+    return 0;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Finds out for which applications a trace's accesses were made. Pure. Shared by the files of
+ * src/model only.
+ *
+ * An access counts for its own application. In a session it also counts for an application that has
+ * started a short time before, because other processes read on its behalf: the panel reads the icon
+ * of the new window, and a service starts on the application's request. The latest
+ * LAUNCH_OTHERS_MAX starts of the last LAUNCH_OTHERS_USEC have such uses, whoever reads. What
+ * another process read then by chance is read so in few sessions, and its share of the sessions
+ * stays small.
+ *
+ * A start lasts while it reads: until neither the application nor its helpers have opened anything
+ * for LAUNCH_GAP_USEC, at most LAUNCH_MAX_USEC. Its helpers are the applications that were started
+ * during that time. A further process of the same application in that time belongs to the start. */
+
+#include "model/model.h"
+
+#define LAUNCH_OTHERS_USEC (3 * USEC_PER_SEC)
+#define LAUNCH_OTHERS_MAX  3U
+#define LAUNCH_GAP_USEC    (3 * USEC_PER_SEC)
+#define LAUNCH_MAX_USEC    (30 * USEC_PER_SEC)
+
+/* Starts that an access may belong to are looked for among this many before it: a compiler starts
+ * hundreds of processes a second. */
+#define LAUNCH_LOOK_BACK 64U
+
+/* The applications that one access counts for. */
+#define LAUNCH_USERS_MAX 8U
+
+typedef struct LaunchUser {
+    uint32_t application; /* index into the applications of the stage */
+    usec_t delay;         /* since its start; USEC_INFINITY: the access is no part of a start */
+} LaunchUser;
+
+typedef struct Launches Launches;
+
+/* `applications[i]` is the stage's number of the trace's application i, of n_applications. Copies
+ * what it needs. 0 or -ENOMEM. */
+int launches_new(const Trace *t, const uint32_t *applications, size_t n_applications,
+                 Launches **ret);
+Launches *launches_free(Launches *l);
+DEFINE_CLEANUP(Launches *, launches_free);
+
+/* Takes the trace's accesses one after the other. Returns how many applications the access counts
+ * for; the first is its own. No application is named twice. */
+size_t launches_feed(Launches *l, usec_t at, uint32_t application,
+                     LaunchUser ret[static LAUNCH_USERS_MAX]);
+
+/* True if a start of that application was observed. */
+bool launches_observed(const Launches *l, uint32_t application);
