@@ -22,8 +22,9 @@
  * /proc/self/mountinfo says. A file has a path relative to the volume's mount point, without a
  * leading slash and without "", "." or ".." components; the mount point itself is ".". It also has
  * inode, size, mtime and ctime: if any of them differs, the file was replaced and its ranges are
- * skipped. Of a volatile file only the inode counts. Metadata ranges are bytes of the block device
- * and are skipped if the device is not exactly device_size bytes.
+ * skipped. Of a volatile file only the inode counts, and replay also reads what was appended to its
+ * last range (replay/operations.h). Metadata ranges are bytes of the block device and are skipped
+ * if the device is not exactly device_size bytes.
  *
  * Early boot decides from the header alone: policy, deadline_usec, hold_usec, and whether the boot
  * is a control session. It is one if control_interval != 0 and XXH3-64(boot id as 32 lower-case hex

@@ -537,7 +537,7 @@ static int predict_gate(const Sequence *s, StagePrediction *p)
         return r;
     for (size_t i = 0; r >= 0 && i < ELEMENTSOF(bins); i += stride_of(s))
         for (size_t k = 0; r >= 0 && k < ELEMENTSOF(holds_percent); k += stride_of(s)) {
-            usec_t hold = whole * holds_percent[k] / 100, t;
+            usec_t hold = whole * holds_percent[k] / 100, t = USEC_INFINITY;
 
             r = play(s, false, bins[i], hold, &t, NULL);
             if (r >= 0 && t < least && hold <= s->f->deadline) {

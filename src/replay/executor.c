@@ -65,6 +65,7 @@ typedef struct File {
     FileState state;
     uint32_t in_flight; /* chunks in flight: the descriptor is in use */
     uint32_t left;      /* data operations that were not begun */
+    uint64_t end;       /* of its last range */
 } File;
 
 typedef struct StreamQueue {
@@ -313,6 +314,39 @@ static int submit(Worker *w, const Chunk *c)
     return 0;
 }
 
+/* Where the data ends that begins before `end`, across short holes: a journal leaves out single
+ * blocks. At most `limit` and some more is looked at. */
+static uint64_t find_data_end(int fd, uint64_t end, uint64_t limit)
+{
+    off_t hole = lseek(fd, (off_t)end - 1, SEEK_HOLE); /* reads use pread(2) */
+
+    while (hole > 0 && (uint64_t)hole >= end && (uint64_t)hole < limit) {
+        off_t data = lseek(fd, hole, SEEK_DATA);
+
+        if (data < 0 || (uint64_t)(data - hole) > OPERATION_HOLE_MAX)
+            break;
+        hole = lseek(fd, data, SEEK_HOLE);
+    }
+    return hole > 0 ? (uint64_t)hole : 0;
+}
+
+/* How many bytes behind a range of the file, which ends at `end`, are read as well. */
+static uint64_t appended_bytes(Worker *w, const Operation *op, uint32_t index, uint64_t end)
+{
+    const PackFile *f = &w->replay->pack->files[index];
+    uint64_t data_end;
+    int fd;
+
+    if (!(le16toh(f->flags) & PACK_FILE_VOLATILE) || end == 0 || end != w->replay->files[index].end)
+        return 0;
+    fd = acquire_file(w, op, index);
+    if (fd < 0)
+        return 0;
+    data_end = find_data_end(fd, end, end + OPERATION_APPENDED_MAX);
+    release_file(w->replay, index);
+    return operation_appended_bytes(end, data_end);
+}
+
 static void execute_range(Worker *w, const Operation *op)
 {
     Replay *r = w->replay;
@@ -323,6 +357,8 @@ static void execute_range(Worker *w, const Operation *op)
     int k = 0;
 
     operation_range(r->pack, op, &offset, &length);
+    if (!metadata)
+        length += appended_bytes(w, op, index, offset + length);
     if (!metadata && !r->recheck_until) {
         lock(r);
         r->files[index].left--;
@@ -536,8 +572,13 @@ static int prepare_queues(Replay *r, uint32_t descriptors)
     for (uint32_t i = 0; i < n_files; i++)
         r->files[i].fd = -EBADF;
     for (size_t i = 0; i < r->list.n; i++)
-        if (r->list.operations[i].kind == OPERATION_DATA)
-            r->files[le32toh(r->pack->data[r->list.operations[i].index].file)].left++;
+        if (r->list.operations[i].kind == OPERATION_DATA) {
+            const PackData *d = &r->pack->data[r->list.operations[i].index];
+            File *f = &r->files[le32toh(d->file)];
+
+            f->left++;
+            f->end = MAX(f->end, le64toh(d->offset) + le64toh(d->length));
+        }
     queues_fill(r);
     lock(r);
     r->listed = true;

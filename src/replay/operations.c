@@ -70,6 +70,13 @@ void operation_range(const Pack *p, const Operation *o, uint64_t *ret_offset, ui
     }
 }
 
+uint64_t operation_appended_bytes(uint64_t end, uint64_t data_end)
+{
+    if (data_end <= end)
+        return 0;
+    return MIN(ALIGN_UP(data_end - end, (uint64_t)PACK_PAGE_SIZE), OPERATION_APPENDED_MAX);
+}
+
 /* --- order ------------------------------------------------------------------------------------ */
 
 typedef struct Keyed {

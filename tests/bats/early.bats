@@ -276,3 +276,17 @@ as_pid_1() {
     run -0 as_pid_1 present
     [ "$output" = "init some word as PID 1:" ]
 }
+
+@test "the first programs request their whole files before libc starts" {
+    need_strace
+    local program
+    for program in "$HEADSTART_INIT" "$HEADSTART_REPLAY"; do
+        # Linked dynamically, for sanitizers: ld.so starts first.
+        ! readelf -lW "$program" | grep -q INTERP || continue
+        run -0 strace -o "$HS_TMP/strace" "$program" --version
+        sed -n 2,4p "$HS_TMP/strace"
+        sed -n 2p "$HS_TMP/strace" | grep -F "openat(AT_FDCWD, \"$program\", O_RDONLY|O_CLOEXEC)"
+        sed -n 3p "$HS_TMP/strace" | grep -E 'fadvise64\([0-9]+, 0, 0, POSIX_FADV_WILLNEED\)'
+        sed -n 4p "$HS_TMP/strace" | grep -E 'close\('
+    done
+}

@@ -107,6 +107,24 @@ settled() {
     run -0 "$HEADSTART_REPLAY" --version
 }
 
+# appended BYTES: so much of what was appended to the file is in memory after a replay
+appended() {
+    cold_replay "$HS_MNT/file" $((40960 + $1)) && [ "$(resident "$HS_MNT/file")" -le $((40960 + $1 + 131072)) ]
+}
+
+@test "of a file that is written in place, what was appended after the plan is read, up to a bound" {
+    hs_filesystem ext4 100
+    head -c 40960 /dev/urandom >"$HS_MNT/file"
+    sync -f "$HS_MNT"
+    make_pack --metadata --volatile
+    head -c 200000 /dev/urandom >>"$HS_MNT/file"
+    sync -f "$HS_MNT"
+    hs_attempts appended 200000
+    head -c 8000000 /dev/urandom >>"$HS_MNT/file"
+    sync -f "$HS_MNT"
+    hs_attempts appended 1048576
+}
+
 # --- what it reads ---------------------------------------------------------------------------------
 
 walk() {

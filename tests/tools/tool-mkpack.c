@@ -11,6 +11,7 @@
  *     --stage=, --policy=, --class=, --deadline=USEC, --control=N   as the pack's fields
  *     --metadata          also what libext2fs says the files and directories need
  *     --device-size=N     a wrong one
+ *     --volatile          all files are written in place
  */
 
 #include "base/clock.h"
@@ -38,7 +39,7 @@ typedef struct Options {
     Policy policy;
     int device_class; /* < 0: that of the volume */
     uint64_t deadline, control, device_size;
-    bool metadata;
+    bool metadata, written_in_place;
 } Options;
 
 static Wanted *wanted;
@@ -109,7 +110,7 @@ static void add_range(PackContentVolume *s, uint32_t file, int fd, const Wanted 
     s->allocated_data = list.allocated;
 }
 
-static void add_files(PackContentVolume *s, const char *mountpoint)
+static void add_files(PackContentVolume *s, const char *mountpoint, bool written_in_place)
 {
     size_t l = strlen(mountpoint);
 
@@ -132,6 +133,7 @@ static void add_files(PackContentVolume *s, const char *mountpoint)
             s->files[s->n_files++] = (PackContentFile){
                     .path = strdup(*path ? path : "."),
                     .directory = S_ISDIR(st.st_mode),
+                    .written_in_place = written_in_place && S_ISREG(st.st_mode),
                     .inode = st.st_ino,
                     .size_bytes = (uint64_t)st.st_size,
                     .mtime_nsec = st.st_mtim.tv_sec * 1000000000L + st.st_mtim.tv_nsec,
@@ -196,7 +198,7 @@ static void add_volume(PackContent *c, const VolumeTable *t, const char *mountpo
                      (strncmp(v->fstype, "ext", 3) != 0 ? PACK_VOLUME_TOUCH_ENTRIES : 0),
     };
     memcpy(s->uuid, v->uuid_bytes, sizeof(s->uuid));
-    add_files(s, mountpoint);
+    add_files(s, mountpoint, o->written_in_place);
     if (o->metadata && strncmp(v->fstype, "ext", 3) == 0)
         add_metadata(s, v);
     placed_ranges_sort(&(PlacedRangeList){s->data, s->n_data, s->allocated_data});
@@ -212,6 +214,7 @@ int main(int argc, char **argv)
             {"control", required_argument, NULL, 'n'},
             {"device-size", required_argument, NULL, 'z'},
             {"metadata", no_argument, NULL, 'm'},
+            {"volatile", no_argument, NULL, 'v'},
             {NULL, 0, NULL, 0},
     };
     _cleanup_pack_content_ PackContent *c = calloc(1, sizeof(PackContent));
@@ -247,6 +250,9 @@ int main(int argc, char **argv)
             break;
         case 'm':
             o.metadata = true;
+            break;
+        case 'v':
+            o.written_in_place = true;
             break;
         default:
             return 2;

@@ -305,6 +305,19 @@ static void test_pacer(void **state _unused_)
     assert_false(pacer_may_submit(&p, 1));
 }
 
+static void test_appended(void **state _unused_)
+{
+    assert_int_equal(operation_appended_bytes(8192, 8192), 0);
+    assert_int_equal(operation_appended_bytes(8192, 8191), 0); /* the range is not full */
+    assert_int_equal(operation_appended_bytes(8192, 0), 0);
+    assert_int_equal(operation_appended_bytes(8192, 8193), 4096);
+    assert_int_equal(operation_appended_bytes(8192, 8192 + 4097), 8192);
+    assert_int_equal(operation_appended_bytes(0, OPERATION_APPENDED_MAX), OPERATION_APPENDED_MAX);
+    assert_int_equal(operation_appended_bytes(0, OPERATION_APPENDED_MAX + 1),
+                     OPERATION_APPENDED_MAX);
+    assert_int_equal(operation_appended_bytes(4096, INT64_MAX), OPERATION_APPENDED_MAX);
+}
+
 static void test_superblock(void **state _unused_)
 {
     static uint8_t head[SUPERBLOCK_READ_BYTES];
@@ -348,6 +361,7 @@ int main(void)
             cmocka_unit_test_teardown(test_engines, drop),
             cmocka_unit_test_teardown(test_order_exhaustive, drop),
             cmocka_unit_test(test_pacer),
+            cmocka_unit_test(test_appended),
             cmocka_unit_test(test_superblock),
     };
 
