@@ -56,7 +56,7 @@ typedef struct Config {
 
 #define CONFIG_KEYS 17
 
-/* Where the value of a key was set last. file NULL: the value is the default. */
+/* The place where the value of a key was set last. If `file` is NULL, the value is the default. */
 typedef struct ConfigSource {
     char *file; /* the path below the root */
     unsigned line;

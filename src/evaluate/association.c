@@ -10,12 +10,12 @@
 #include <uthash.h>
 
 #define WINDOW_MAX 8
-#define BREAK      UINT32_MAX /* in the history: a session ends here */
+#define BREAK      UINT32_MAX /* marks the end of a session in the history */
 
-/* A set of items, sorted -> in how many transactions it is. */
+/* A set of items, sorted, and the number of transactions that contain it. */
 typedef struct Itemset {
     UT_hash_handle hh;
-    uint32_t items[WINDOW_MAX]; /* zero beyond n, so that whole arrays compare */
+    uint32_t items[WINDOW_MAX]; /* zero beyond n, so that whole arrays can be compared */
     uint64_t count;
     unsigned n;
     bool lost;
@@ -34,7 +34,7 @@ typedef struct Association {
     double support, confidence;
     uint32_t *history;
     size_t n_history, allocated;
-    size_t mined_at; /* n_seen when last mined */
+    size_t mined_at; /* n_seen at the last mining */
     size_t n_seen;
     Rule *rules; /* best first */
     size_t n_rules, rules_allocated;
@@ -105,8 +105,8 @@ static int itemset_count(Itemset **table, const uint32_t items[static WINDOW_MAX
     return 0;
 }
 
-/* The items of a set that `mask` picks, zero-padded. Unused places are zero and the size of a set
- * is the level it is mined at, so that item 0 needs no special care. */
+/* Copies the items of a set that `mask` selects, padded with zeros. Unused places are zero, and the
+ * size of a set is the level at which it is mined, so item 0 needs no special treatment. */
 static unsigned pick(const uint32_t *items, unsigned n, unsigned mask,
                      uint32_t ret[static WINDOW_MAX])
 {
@@ -119,7 +119,8 @@ static unsigned pick(const uint32_t *items, unsigned n, unsigned mask,
     return m;
 }
 
-/* Apriori's pruning: a set can be frequent only if all its subsets with one item less are. */
+/* Apriori's pruning: a set can be frequent only if all its subsets that lack one item are
+ * frequent. */
 static bool subsets_frequent(Itemset *smaller, const uint32_t *items, unsigned n)
 {
     uint32_t sub[WINDOW_MAX];
@@ -220,7 +221,7 @@ static int compare_rules(const void *a, const void *b)
     return x->consequent < y->consequent ? -1 : x->consequent > y->consequent;
 }
 
-/* Rules from a frequent set: each of its items once as consequent of the others. */
+/* Adds rules from a frequent set: each of its items once as the consequent of the others. */
 static int add_rules(Association *a, const Itemset *s, Itemset *smaller, uint64_t n_transactions)
 {
     for (unsigned i = 0; i < s->n; i++) {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Association rules (Rutt and Parthasarathy, section 3.2), mined by Apriori: which files are
+/* Association rules (Rutt and Parthasarathy, section 3.2), mined by Apriori: sets of files that are
  * accessed within one window, in any order. A window of `association_window` accesses slides over a
  * session. The set of items at each of its positions is a transaction; a session that is shorter
  * than the window is one transaction. A B C A Z Y gives {A B C Z} and {A B C Y Z}, and with them
- * the rules of the paper's figure 2. The support of a rule is the share of transactions with all
- * its items. Its confidence is the share of the transactions with its antecedent that hold its
- * consequent, one item.
+ * the rules of the paper's figure 2. The support of a rule is the share of transactions that
+ * contain all its items. Its confidence is the share of the transactions with its antecedent that
+ * also contain its consequent, which is one item.
  *
  * A rule applies if its antecedent lies within the last window - 1 accesses. The rules that apply
  * predict at most `association_guesses` different items, in the order of support, confidence and

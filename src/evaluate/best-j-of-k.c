@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Recent Popularity (Amer et al. 2002, described in the preload thesis, 2.1): of each item the last
- * k successors are kept. A successor that is at least j of them is predicted, the most frequent
- * one; among equals, the most recent. The probability is its share of the k. */
+/* Recent Popularity (Amer et al. 2002, described in the preload thesis, 2.1): the last k successors
+ * of each item are kept. The most frequent successor is predicted if it occurs at least j times
+ * among them; among equals, the most recent one. Its probability is its share of the k. */
 
 #include "evaluate/predictor-internal.h"
 
@@ -20,7 +20,7 @@ typedef struct BestJOfK {
     unsigned j, k;
     Successors *successors; /* by item */
     size_t allocated;
-    uint32_t last; /* PREDICTOR_NONE: nothing in this session */
+    uint32_t last; /* PREDICTOR_NONE: no access in this session */
 } BestJOfK;
 
 static int best_create(const PredictorParameters *p, uint64_t seed, Predictor **ret)

@@ -13,14 +13,15 @@ typedef struct ContextNode {
     uint16_t child, next, parent;
 } ContextNode;
 
-/* All patterns that begin with one symbol; node 0 is that symbol. */
+/* The patterns that begin with one symbol; node 0 is that symbol. */
 typedef struct Partition {
     ContextNode *nodes;
     uint16_t used, allocated; /* used: slots that are not free */
-    uint16_t n;               /* slots ever taken */
+    uint16_t n;               /* number of slots that were ever used */
 } Partition;
 
-/* A pattern that continues: the last `depth` symbols, a path in the partition of the first. */
+/* A pattern that may continue: the last `depth` symbols, as a path in the partition of their first
+ * symbol. */
 typedef struct Instance {
     uint32_t partition;
     uint16_t node;
@@ -128,7 +129,7 @@ static int get_partition(Context *c, uint32_t symbol, Partition **ret)
 }
 
 /* Halves all counts and frees the nodes that reach zero, with their descendants. Instances on a
- * freed node end (node NO_NODE). */
+ * freed node end (their node is NO_NODE). */
 static void partition_halve(Context *c, uint32_t symbol)
 {
     Partition *part = &c->partitions[symbol];
@@ -166,7 +167,7 @@ static void partition_halve(Context *c, uint32_t symbol)
     }
 }
 
-/* A slot for a new child of `parent`. 0, -ENOSPC (full; the caller may halve), -ENOMEM. */
+/* Finds a slot for a new child of `parent`. 0, -ENOSPC (full; the caller may halve), -ENOMEM. */
 static int partition_add_child(Context *c, Partition *part, uint16_t parent, uint32_t symbol,
                                uint16_t *ret)
 {
@@ -315,7 +316,7 @@ static int predict_children(const Context *c, const Instance *in, Guesses *guess
 /* Follows the likeliest children from an instance. The number of guesses, or -ENOMEM. */
 static int predict_run(const Context *c, const Instance *in, Guesses *guesses)
 {
-    uint32_t tail[4096]; /* the symbols before and in the run, for jumps */
+    uint32_t tail[4096]; /* the symbols before and in the run, for partition jumping */
     size_t n_tail = c->n_history, before = guesses->n;
     const Partition *part = &c->partitions[in->partition];
     uint16_t node = in->node;

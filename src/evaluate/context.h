@@ -3,27 +3,27 @@
 
 /* Partitioned Context Models (Kroeger and Long 2001, sections 2.1 to 2.3).
  *
- * PCM: a trie of the patterns seen. Each node counts how often its pattern occurred. The trie is
- * cut into one partition for each first-order node, of at most `partition_nodes` nodes including
+ * PCM is a trie of the observed patterns. Each node counts how often its pattern occurred. The trie
+ * is cut into one partition for each first-order node, of at most `partition_nodes` nodes including
  * that one. If a node is needed in a full partition, all counts of the partition are halved, and
  * nodes whose count becomes zero are dropped, except the first-order node. If that frees nothing,
- * the access is ignored. `partition_order` is the length of the longest pattern; the paper's
- * figures for PCM use small ones (default 3).
+ * the access is ignored. `partition_order` is the length of the longest pattern. The paper's
+ * figures for PCM use small lengths (default 3).
  *
- * EPCM: orders up to 75-85 % of the partition (64 nodes, order 45), and one new node for each
- * instance of a pattern, as Lempel-Ziv coding grows: an instance that leaves the known patterns
- * adds the node where it left, and ends.
+ * EPCM allows orders up to 75-85 % of the partition (64 nodes, order 45). It adds one new node for
+ * each instance of a pattern, as in Lempel-Ziv coding: an instance that leaves the known patterns
+ * adds the node where it leaves them, and ends.
  *
  * The likelihood of a child is its count over the counts of all children, that is, over the
- * instances of the pattern whose successor was seen. The paper's example means that: CA occurs
- * three times, its last successor is not yet seen, and A and C get 0.5 each. Unlike a share of the
- * parent's count it stays a distribution after halving.
+ * instances of the pattern whose successor was observed. The paper's example confirms this: CA
+ * occurs three times, its last successor is not yet known, and A and C get 0.5 each. Unlike a share
+ * of the parent's count, the likelihoods remain a distribution after halving.
  *
- * PCM predicts the children of the longest current context that has any. EPCM starts from the
- * longest context whose likeliest child is over `partition_threshold`, and follows the likeliest
- * child while the likelihood of the whole run is over it. With `partition_jump` n > 0 a run that
- * reaches a leaf continues in the partition that begins with its last n symbols (the paper's
- * section 6). */
+ * PCM predicts the children of the longest current context that has children. EPCM starts from the
+ * longest context whose likeliest child exceeds `partition_threshold`. It follows the likeliest
+ * child while the likelihood of the whole run exceeds the threshold. With `partition_jump` n > 0 a
+ * run that reaches a leaf continues in the partition that begins with its last n symbols (the
+ * paper's section 6). */
 
 #include "evaluate/predictor.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the parts of headstart-evaluate share: options (options.c), reading the traces (traces.c),
+/* Shared by the parts of headstart-evaluate: options (options.c), reading the traces (traces.c),
  * running the simulation (main.c), printing (report.c). */
 
 #include "cli/cli.h"
@@ -30,23 +30,23 @@ typedef struct Evaluation {
     size_t n_traces;
     usec_t first_realtime, last_realtime; /* starts of the first and the last trace */
     SimulateInput input;
-    uint64_t n_uses;       /* starts or accesses in it, repeated starts included */
+    uint64_t n_uses;       /* starts or accesses in the input, repeated starts included */
     uint64_t object_bytes; /* of all objects; saturates */
     SimulateReport reports[EVALUATE_PREDICTORS_MAX];
 } Evaluation;
 
-/* The options of the verb, for the table of verbs; takes them into `e`. 0, or what
- * cli_next_option() returned, reported. */
+/* The options of the verb, for the table of verbs, and a function that stores them in `e`. 0, or
+ * the result of cli_next_option(), reported. */
 extern const Option evaluate_options[];
 int evaluate_take_options(Evaluation *e, Context *c);
 
 /* Reads the files and directories of traces that `args` names into e->input, in the order of the
- * traces' own times. Every bad file is reported with one line; then nothing is evaluated, because
- * figures of a part would be taken for those of the whole. 0 or a negative errno, reported. */
+ * traces' own times. Every bad file is reported with one line. Then nothing is evaluated, because
+ * figures of a part could be mistaken for those of the whole. 0 or a negative errno, reported. */
 int evaluate_read(Evaluation *e, char **args, int n);
 
-/* The name of the predictor that e->reports[i] is about. After the predictors comes the oracle, if
- * habits were drawn; NULL beyond. */
+/* The name of the predictor of e->reports[i]. After the predictors comes the oracle, if habits were
+ * drawn; NULL after the last. */
 const char *evaluate_name(const Evaluation *e, size_t i);
 
 /* Prints e->reports of the chosen predictors. 0 or a negative errno, reported. */

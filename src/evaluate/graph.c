@@ -9,8 +9,8 @@
 
 typedef struct Arc {
     uint32_t to;
-    uint32_t n_arcs;  /* opens of `to` within the lookahead of an open of ours */
-    uint32_t n_opens; /* opens of ours that `to` followed, once each */
+    uint32_t n_arcs;  /* opens of `to` within the lookahead of an open of this node */
+    uint32_t n_opens; /* opens of this node that `to` followed, each counted once */
 } Arc;
 
 typedef struct Node {
@@ -60,7 +60,7 @@ static int graph_end(Predictor *p, usec_t now)
     return 0;
 }
 
-/* Index of the arc, or where it belongs. */
+/* Index of the arc, or the index at which it must be inserted. */
 static uint32_t position(const Node *node, uint32_t to)
 {
     uint32_t low = 0, high = node->n;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What habits.c (users, their sessions, the oracle) and habits-tables.c (the objects of
- * applications) share. */
+/* Shared by habits.c (users, their sessions, the oracle) and habits-tables.c (the objects of
+ * applications). */
 
 #include "evaluate/habits.h"
 #include "evaluate/random.h"
@@ -10,17 +10,17 @@
 #define USERS_MAX        16
 #define APPLICATIONS_MAX 64 /* of one user */
 
-/* One application as one user uses it. */
+/* The habits of one user with one application. */
 typedef struct HabitsApplication {
     uint32_t item;
     double run_mean_usec;             /* 0: until the session ends */
-    double weights[APPLICATIONS_MAX]; /* of what follows it, sum 1 */
+    double weights[APPLICATIONS_MAX]; /* weights of the applications that follow it, sum 1 */
 } HabitsApplication;
 
 typedef struct HabitsUser {
-    HabitsApplication applications[APPLICATIONS_MAX]; /* desktop processes not among them */
+    HabitsApplication applications[APPLICATIONS_MAX]; /* without desktop processes */
     unsigned n;
-    double first[APPLICATIONS_MAX]; /* weights before anything was started, sum 1 */
+    double first[APPLICATIONS_MAX]; /* weights of the first application of a session, sum 1 */
     uint32_t desktop[8];
 } HabitsUser;
 
@@ -28,13 +28,13 @@ struct Habits {
     HabitsParameters p;
     HabitsUser *users;
     uint32_t n_items;
-    SimulateInput objects; /* the tables of objects and items, no events */
+    SimulateInput objects; /* the tables of objects and items, without events */
     double best_guess;
 };
 
 /* Scales n weights to a sum of 1. */
 void habits_normalise(double *w, unsigned n);
 
-/* Draws the objects of applications, or takes those of real ones. 0, -EINVAL (too few real ones),
+/* Draws the objects of applications, or uses those of real ones. 0, -EINVAL (too few real ones),
  * -ENOMEM, -E2BIG. */
 int habits_draw_tables(Habits *h, Random *random);

@@ -33,7 +33,7 @@ static int add_objects(Habits *h, Random *random, unsigned n, double total_mb, u
     return 0;
 }
 
-/* An item with objects of its own and the given libraries. */
+/* Adds an item with objects of its own and the given libraries. */
 static int add_item(Habits *h, Random *random, double mb, const uint32_t *libraries,
                     size_t n_libraries, uint32_t *ret)
 {
@@ -49,7 +49,7 @@ static int add_item(Habits *h, Random *random, double mb, const uint32_t *librar
     return simulate_add_item(&h->objects, objects, n, ret);
 }
 
-/* Sizes as in the thesis's table 6.1: 27 to 90 MB, much of it shared. */
+/* Sizes as in the thesis's table 6.1: 27 to 90 MB, a large part of it shared. */
 static double draw_megabytes(Random *random)
 {
     return exp(log(18) + 0.7 * random_normal(random));
@@ -65,8 +65,8 @@ static uint64_t item_bytes(const SimulateInput *in, uint32_t item)
     return sum;
 }
 
-/* Counts the starts of each item, and those by a person: nothing else had just started, and the
- * application stayed. */
+/* Counts the starts of each item, and the starts by a person: no other start shortly before, and
+ * the application stayed. */
 typedef struct RealStarts {
     uint32_t n, n_own;
     usec_t at; /* the latest */
@@ -117,9 +117,9 @@ int habits_find_real(const SimulateInput *in, uint64_t minimum_bytes, uint32_t *
 /* Real applications that are copied into the tables. */
 typedef struct RealItems {
     const SimulateInput *in;
-    uint32_t *items; /* that may be drawn, shuffled */
+    uint32_t *items; /* items that may be drawn, shuffled */
     size_t n, at;
-    uint32_t *objects; /* of the input -> ours + 1 */
+    uint32_t *objects; /* object of the input -> object of the tables + 1 */
     uint32_t *parts;
 } RealItems;
 

@@ -6,11 +6,11 @@
 
 #define DRAWS_MAX 1000
 
-/* The state of a session: the future depends on nothing else. */
+/* The state of a session, on which alone the future depends. */
 typedef struct HabitsState {
     unsigned last; /* index of the application started last; n: none yet */
     bool running[APPLICATIONS_MAX];
-    unsigned order[APPLICATIONS_MAX]; /* those that run */
+    unsigned order[APPLICATIONS_MAX]; /* the running applications */
     unsigned n_running;
     double at_usec; /* since the session began */
 } HabitsState;
@@ -86,8 +86,8 @@ static void state_exit(HabitsState *s, unsigned a)
         }
 }
 
-/* Advances the state to the next start or exit. 1: *ret_start started, 0: something exited, -ETIME:
- * the session ended first. */
+/* Advances the state to the next start or exit. 1: *ret_start started, 0: an application exited,
+ * -ETIME: the session ended first. */
 static int state_step(const Habits *h, const HabitsUser *u, HabitsState *s, double end_usec,
                       Random *random, unsigned *ret)
 {
@@ -137,7 +137,7 @@ static double draw_length(const Habits *h, Random *random)
     return (double)h->p.session_minimum + random_exponential(random, (double)h->p.session_mean);
 }
 
-/* How often the best guess is right, over simulated sessions of each user. */
+/* Measures how often the best guess is right, over simulated sessions of each user. */
 static double measure_best_guess(const Habits *h, uint64_t seed)
 {
     Random random = {seed};
@@ -195,7 +195,7 @@ static void draw_user(const Habits *h, HabitsUser *u, Random *random)
         for (unsigned b = 0; b < u->n; b++)
             w[b] = a == b ? 0 : popularity[b] * pow(random_gamma(random, 1), h->p.regularity);
         habits_normalise(w, u->n);
-        /* No weight is zero. */
+        /* Every weight is above zero. */
         for (unsigned b = 0; b < u->n; b++)
             w[b] = 0.95 * w[b] + 0.05 / u->n;
         habits_normalise(w, u->n);
@@ -374,7 +374,7 @@ static int oracle_predict(Predictor *p, usec_t now, usec_t horizon, Guesses *gue
     for (unsigned k = 0; horizon == USEC_INFINITY && k < o->n_futures; k++) {
         HabitsState s = o->state;
         bool started[APPLICATIONS_MAX] = {false};
-        /* Beyond its minimum, the rest of a session is exponential again. */
+        /* The rest of a session beyond its minimum is exponential again. */
         double end = MAX(s.at_usec, (double)o->h->p.session_minimum) +
                      random_exponential(&o->random, (double)o->h->p.session_mean);
         unsigned which;

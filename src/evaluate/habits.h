@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Invented users to compare predictors on: a model of habits drawn from a seed, sessions drawn from
- * the model, and the oracle, a predictor that knows the model's true probabilities. No predictor is
- * better than the oracle in the long run. The distance to the oracle does not depend on how hard
- * the habits are to predict.
+/* Simulated users for the comparison of predictors: a model of habits drawn from a seed, sessions
+ * drawn from the model, and the oracle, a predictor that knows the model's true probabilities. No
+ * predictor is better than the oracle in the long run. The distance to the oracle does not depend
+ * on how hard the habits are to predict.
  *
- * A user has applications of their own and some that all users share. Their popularity falls off by
- * Zipf's law. What the user starts next depends on what they started last, or on something that
- * runs, by a row of weights that is drawn for each. At exponential intervals the user turns to an
- * application by these weights; it starts if it does not run. Applications run for an exponential
- * time, some until the session ends. Each session begins with the processes of the user's desktop.
- * Applications consist of objects of their own and of libraries that they share with the others of
- * their toolkit, or of the objects that real applications were recorded to use, if those are given;
- * then only the habits are drawn.
+ * A user has applications of their own and some that all users share. Their popularity follows
+ * Zipf's law. The next start depends on the application that started last, or on a running
+ * application, by a row of weights that is drawn for each application. At exponential intervals the
+ * user turns to an application by these weights; it starts if it does not run. Applications run for
+ * an exponential time, some until the session ends. Each session begins with the processes of the
+ * user's desktop. Applications consist of objects of their own and of libraries that they share
+ * with others of their toolkit. If recorded objects of real applications are given, those are used,
+ * and only the habits are drawn.
  *
  * Seeds are drawn until the best single guess of the next application, by the true probabilities,
  * is right between HABITS_GUESS_MIN and HABITS_GUESS_MAX of the time. */
@@ -27,7 +27,7 @@
 typedef struct HabitsParameters {
     unsigned n_users;       /* 1..16: 2 */
     unsigned n_own;         /* applications of each user alone: 9 */
-    unsigned n_shared;      /* that everybody uses: 3 */
+    unsigned n_shared;      /* applications of all users: 3 */
     unsigned n_desktop;     /* processes that each user's session begins with: 2 */
     double last_share;      /* choices that depend on the application started last: 0.7 */
     double popularity;      /* exponent of Zipf's law: 0.3 */
@@ -36,9 +36,9 @@ typedef struct HabitsParameters {
     usec_t session_minimum; /* 20 min */
     usec_t session_mean;    /* on top of the minimum: 40 min */
 
-    /* The objects of real applications, or NULL, and which of its items are applications
-     * (habits_find_real()). Borrowed until habits_new() returns. As many as are needed
-     * (n_users * (n_own + n_desktop) + n_shared) are drawn of them. */
+    /* The objects of real applications (or NULL), and the items that are applications
+     * (habits_find_real()). Borrowed until habits_new() returns. As many as needed (n_users *
+     * (n_own + n_desktop) + n_shared) are drawn from them. */
     const SimulateInput *real;
     const uint32_t *real_items;
     size_t n_real_items;
@@ -48,13 +48,13 @@ void habits_parameters_init(HabitsParameters *p);
 
 typedef struct Habits Habits;
 
-/* A start by a person follows no other start closely, and the application stays. Helpers and
- * plug-ins start right after what uses them, and many exit at once. */
+/* A start counts as a person's if no other start precedes it closely, and if the application stays.
+ * Helpers and plug-ins start right after the application that uses them, and many exit at once. */
 #define HABITS_ALONE (250 * USEC_PER_MSEC) /* since the last start of anything */
 #define HABITS_STAYS (1 * USEC_PER_SEC)
 
-/* The items of that size that people started, in most of their starts: indexes into the input's
- * items. The caller frees *ret. 0 or -ENOMEM. */
+/* Finds the items of at least that size of which most starts were a person's: indexes into the
+ * input's items. The caller frees *ret. 0 or -ENOMEM. */
 int habits_find_real(const SimulateInput *in, uint64_t minimum_bytes, uint32_t **ret,
                      size_t *ret_n);
 
@@ -65,17 +65,18 @@ Habits *habits_free(Habits *h);
 DEFINE_CLEANUP(Habits *, habits_free);
 #define _cleanup_habits_ _cleanup_(habits_freep)
 
-/* How often the best single guess of the next application is right, by the true probabilities. */
+/* Returns how often the best single guess of the next application is right, by the true
+ * probabilities. */
 double habits_best_guess(const Habits *h);
 
 /* Bytes of all objects that any user's applications use. */
 uint64_t habits_union_bytes(const Habits *h);
 
-/* Draws that many sessions into an empty input: of one user, or (UID_INVALID) each of a random
- * user. 0, -EINVAL (no such user), -ENOMEM, -E2BIG. */
+/* Draws sessions into an empty input: of one user, or (UID_INVALID) each of a random user. 0,
+ * -EINVAL (no such user), -ENOMEM, -E2BIG. */
 int habits_sessions(const Habits *h, uint32_t user, size_t n_sessions, uint64_t seed,
                     SimulateInput *ret);
 
-/* The oracle. For a horizon of seconds it uses the true rates; until the session ends it draws
- * `n_futures` futures from the present state. Borrows `h`. 0 or -ENOMEM. */
+/* The oracle. Makes the oracle. For a horizon of seconds it uses the true rates; for the rest of
+ * the session it draws `n_futures` futures from the present state. Borrows `h`. 0 or -ENOMEM. */
 int habits_oracle_new(const Habits *h, unsigned n_futures, uint64_t seed, Predictor **ret);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The hybrid of Rutt and Parthasarathy (section 4): the predictions of association rules and of
- * 1-5-gram+ together. If both predict an item, the larger probability counts. */
+/* The hybrid of Rutt and Parthasarathy (section 4) combines the predictions of association rules
+ * and of 1-5-gram+. If both predict an item, the larger probability counts. */
 
 #include "evaluate/predictor-internal.h"
 

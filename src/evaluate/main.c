@@ -15,7 +15,7 @@
 
 #include "config-paths.h"
 
-/* Futures that the oracle draws for each prediction. */
+/* The number of futures that the oracle draws for each prediction. */
 #define ORACLE_FUTURES 200U
 /* Habits are drawn for applications of this size: smaller ones are short-lived tools (thesis 5.2.1,
  * model.minsize). */
@@ -23,7 +23,7 @@
 
 /* --- evaluating ------------------------------------------------------------------------------- */
 
-/* CPU time of this process: other load on the machine does not count. */
+/* The CPU time of this process, so that other load on the machine does not count. */
 static uint64_t cpu_nsec(void *userdata)
 {
     struct timespec t = {0};
@@ -50,7 +50,7 @@ static int new_predictor(const Evaluation *e, const Habits *h, size_t i, Predict
                              : habits_oracle_new(h, ORACLE_FUTURES, e->seed, ret);
 }
 
-/* Replaces the recorded sessions by drawn ones, in which invented users start recorded
+/* Replaces the recorded sessions by drawn ones, in which simulated users start recorded
  * applications. */
 static int draw_habits(Evaluation *e, Habits **ret)
 {
@@ -69,7 +69,7 @@ static int draw_habits(Evaluation *e, Habits **ret)
     p.real = &e->input;
     p.real_items = found;
     p.n_real_items = n;
-    /* Desktop processes are not started by choice. Users share few applications (thesis 6.1.1),
+    /* Users do not choose to start desktop processes. Users share few applications (thesis 6.1.1),
      * however few were recorded. */
     p.n_desktop = 0;
     p.n_shared = (unsigned)MIN(p.n_shared, n / 6);

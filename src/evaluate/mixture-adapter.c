@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The product's predictor (predict/mixture.h) as one of those that are compared. Items are ids of
- * its chains. For comparison the adapter can hide the users from it, and combine its chains by the
- * thesis's product. */
+/* Wraps the product's predictor (predict/mixture.h) as one of the compared predictors. Items are
+ * ids of its chains. For comparison the adapter can hide the users from it, and combine its chains
+ * by the thesis's product. */
 
 #include "evaluate/predictor-internal.h"
 #include "predict/mixture.h"
@@ -12,7 +12,7 @@ typedef struct Adapter {
     MixtureCombination combination;
     bool users;
     Mixture *mixture;
-    uint32_t user; /* of the session */
+    uint32_t user; /* of the current session */
 } Adapter;
 
 static void adapter_destroy(Predictor *p)
@@ -76,8 +76,8 @@ static int adapter_observe(Predictor *p, const PredictorEvent *e)
     return MIN(r, 0);
 }
 
-/* Equation 4.12 for one application of a chain in state s: log P(not needed). `mine`: the bit of
- * the states in which the application runs. */
+/* Equation 4.12 for one application of a chain in state s: log P(not needed). `mine`: the bit that
+ * is set in the states in which the application runs. */
 static double log_not_needed(const ChainsStates *s, unsigned state, unsigned mine, double tau_usec)
 {
     double n = 0, mass = 0;

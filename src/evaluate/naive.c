@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Two baselines: no prediction (an LRU cache alone), and the naive predictor of the thesis (6.1.1):
- * the probability of each application that does not run is its share of all starts. */
+/* Two baselines: no prediction (only an LRU cache), and the naive predictor of the thesis (6.1.1),
+ * whose probability of each application that does not run is its share of all starts. */
 
 #include "evaluate/predictor-internal.h"
 

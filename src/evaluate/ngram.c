@@ -20,14 +20,14 @@ typedef struct Gram {
     uint32_t data[]; /* order predecessors, then s successors */
 } Gram;
 
-/* How often the guesses at one place of one order's value came true. */
+/* The share of correct guesses at one place of the values of one order. */
 typedef struct Reliability {
     uint64_t made, right;
 } Reliability;
 
-/* A guess within its s accesses. */
+/* A guess whose s accesses are not over. */
 typedef struct Outstanding {
-    unsigned order; /* 0: none was made */
+    unsigned order; /* 0: no guess was made */
     uint32_t items[SUCCESSORS_MAX];
     bool came[SUCCESSORS_MAX];
 } Outstanding;
@@ -123,7 +123,7 @@ static int store(Ngram *g, unsigned order)
     return 0;
 }
 
-/* The longest order that has the last accesses. */
+/* Finds the longest order that contains the last accesses. */
 static const Gram *best(const Ngram *g, unsigned *ret_order)
 {
     for (unsigned k = MIN(g->p, g->n_history); k >= 1; k--) {
@@ -137,7 +137,7 @@ static const Gram *best(const Ngram *g, unsigned *ret_order)
     return NULL;
 }
 
-/* Counts the guesses that `item` makes right, and those whose s accesses are over. */
+/* Counts the guesses that `item` fulfils, and those whose s accesses are over. */
 static void settle_guesses(Ngram *g, uint32_t item)
 {
     Outstanding *oldest;

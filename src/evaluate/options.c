@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The options of headstart-evaluate: one function takes the argument of each. */
+/* The options of headstart-evaluate. */
 
 #include "base/parse.h"
 #include "evaluate/evaluate.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What an implementation of a predictor provides. predictor.c checks and orders input and output,
- * so that an implementation sees rising times, valid kinds and valid items. */
+/* The interface that a predictor implements. predictor.c checks and orders input and output, so
+ * that an implementation gets rising times, valid kinds and valid items. */
 
 #include "evaluate/predictor.h"
 
@@ -33,11 +33,11 @@ struct Predictor {
 int predictor_create(const PredictorOps *ops, const PredictorParameters *p, uint64_t seed,
                      Predictor **ret);
 
-/* Which items run, and how often: item -> number of processes. */
+/* The running items and their number of processes: item -> number of processes. */
 typedef struct RunningSet {
     uint32_t *counts; /* by item */
     size_t allocated;
-    uint32_t *items; /* those that run, in order of start */
+    uint32_t *items; /* the running items, in order of start */
     size_t n, items_allocated;
 } RunningSet;
 
@@ -45,7 +45,7 @@ void running_set_done(RunningSet *s);
 void running_set_clear(RunningSet *s);
 /* 1 if the item did not run before, 0 if it did, -ENOMEM. */
 int running_set_start(RunningSet *s, uint32_t item);
-/* 1 if the item runs no longer, 0 if it still runs or did not run. */
+/* 1 if the item stops running, 0 if it still runs or did not run. */
 int running_set_exit(RunningSet *s, uint32_t item);
 bool running_set_contains(const RunningSet *s, uint32_t item);
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /* One interface for all predictors that the evaluation compares (docs/predictors.md): it observes
- * events and predicts items with probabilities. Pure: the time is an argument, randomness comes
+ * events and predicts items with probabilities. Pure: the time is an argument, and randomness comes
  * from the seed.
  *
  * Items are small numbers that the caller gives to applications or files. An event is the start or
@@ -11,8 +11,8 @@
  * (Griffioen and Appleton 1994, section 5), and ignore exits. The Markov predictors use starts and
  * exits.
  *
- * Input comes from traces and may be wrong: a time that runs back counts as the latest time seen,
- * an exit without a start is ignored, and an item that was started twice runs until it has exited
+ * Input comes from traces and may be wrong. A time that runs back counts as the latest time seen.
+ * An exit without a start is ignored. An item that was started twice runs until it has exited
  * twice. */
 
 #include "base/macros.h"
@@ -46,7 +46,7 @@ typedef enum MixtureCombination {
 } MixtureCombination;
 
 /* The parameters of all predictors. Initialise them with predictor_parameters_init(). Each
- * predictor reads its own and ignores the rest. */
+ * predictor reads its own parameters and ignores the others. */
 typedef struct PredictorParameters {
     /* Sequence predictors */
     unsigned ngram_predecessors;   /* p of p-s-gram+: 1..8 */
@@ -56,20 +56,21 @@ typedef struct PredictorParameters {
     unsigned association_window;   /* accesses in one window: 2..8 */
     double association_support;    /* 0..1 */
     double association_confidence; /* 0..1 */
-    unsigned association_guesses;  /* at most this many */
-    unsigned graph_lookahead;      /* opens that count as soon: 1..64 */
+    unsigned association_guesses;  /* maximum number of guesses */
+    unsigned graph_lookahead;      /* opens that count as following soon: 1..64 */
     double graph_minimum_chance;   /* 0..1 */
-    bool graph_letter;             /* the paper's chance: arcs over all arcs (graph.h) */
+    bool graph_letter;             /* use the paper's chance: arcs over all arcs (graph.h) */
     unsigned partition_nodes;      /* PCM, EPCM: 2..4096 nodes a partition */
     unsigned partition_order;      /* longest pattern, 2..partition_nodes */
     double partition_threshold;    /* a guess must be likelier than this */
-    unsigned partition_jump;       /* EPCM: order to jump into another partition with; 0: never */
+    unsigned partition_jump; /* EPCM: number of last symbols that select another partition; 0: no
+                                jumping */
 
     /* Markov predictors */
-    usec_t halflife_usec; /* of everything learned: one week */
+    usec_t halflife_usec; /* half-life of everything learned: one week */
     usec_t chain_window;  /* a chain needs two starts within this of each other: 600 s */
     MixtureCombination combination;
-    bool mixture_users; /* tell users apart */
+    bool mixture_users; /* distinguish users */
 } PredictorParameters;
 
 typedef struct Predictor Predictor;
@@ -81,37 +82,37 @@ int predictor_parameters_init(PredictorParameters *ret, const char *name);
 const char *predictor_name(size_t i);
 const char *predictor_source(size_t i);
 
-/* A new predictor that knows nothing. `parameters` may be NULL (the defaults). The same events,
- * seed and parameters give the same guesses, bit for bit. 0, -ENOENT (no such name), -EINVAL (a
- * parameter out of range), -ENOMEM. */
+/* Makes a predictor without any knowledge. `parameters` may be NULL (the defaults). The same
+ * events, seed and parameters give the same guesses, bit for bit. 0, -ENOENT (no such name),
+ * -EINVAL (a parameter out of range), -ENOMEM. */
 int predictor_new(const char *name, const PredictorParameters *parameters, uint64_t seed,
                   Predictor **ret);
 Predictor *predictor_free(Predictor *p);
 DEFINE_CLEANUP(Predictor *, predictor_free);
 #define _cleanup_predictor_ _cleanup_(predictor_freep)
 
-/* Sets the wall clock at `now` on the events' clock: what was learned decays by the wall clock,
- * also while the machine is off. Call it again when either clock may have jumped. Without a call
- * one clock serves for both. */
+/* Sets the wall clock at `now` on the events' clock. Learned sums decay by the wall clock, also
+ * while the machine is off. Call it again when either clock may have jumped. Without a call one
+ * clock serves for both. */
 void predictor_set_wall_clock(Predictor *p, usec_t now, usec_t realtime);
 
-/* A session of that user begins: nothing runs, nothing has been accessed yet. */
+/* Begins a session of that user: no application runs, and no item was accessed yet. */
 int predictor_begin(Predictor *p, usec_t now, uint32_t user);
-/* The session ends: the time of applications that still run ends here, but they do not count as
- * exited. Begin and end may be left out; a begin ends the session before. */
+/* Ends the session. The time of applications that still run ends here, but they do not count as
+ * exited. Begin and end are optional; a begin ends the previous session. */
 int predictor_end(Predictor *p, usec_t now);
 
 /* Learns from one event. 0, -EINVAL (kind or item out of range; nothing is learned), -ENOMEM (the
  * predictor stays usable, the event may be lost). */
 int predictor_observe(Predictor *p, const PredictorEvent *event);
 
-/* Predicts what is used within `horizon` after `now` (USEC_INFINITY: before the session ends).
- * Replaces `guesses`. Predictors of sequences know no time and ignore the horizon. 0 or -ENOMEM. */
+/* Predicts which items are used within `horizon` after `now` (USEC_INFINITY: before the session
+ * ends). Replaces `guesses`. Predictors of sequences ignore times and the horizon. 0 or -ENOMEM. */
 int predictor_predict(Predictor *p, usec_t now, usec_t horizon, Guesses *guesses);
 
-/* Predicts in which order to read for what is used within `horizon`: scores within 0..1 instead of
- * probabilities, from predictors that tell the two apart. Errors as above. */
+/* Predicts the order in which to read for uses within `horizon`. Predictors that distinguish it
+ * from the probability return scores within 0..1. Errors as above. */
 int predictor_rank(Predictor *p, usec_t now, usec_t horizon, Guesses *guesses);
 
-/* Bytes of memory that hold what was learned. */
+/* The bytes of memory that the learned data takes. */
 size_t predictor_size(const Predictor *p);

@@ -85,8 +85,8 @@ static void update_all(Preload *l, size_t a, usec_t now)
     }
 }
 
-/* The thesis's daemon continues when a user logs out: what still runs exits then as at any other
- * time, and the chains go on. */
+/* In the thesis's daemon the chains continue when a user logs out: applications that still run exit
+ * like at any other time. */
 static int preload_end(Predictor *p, usec_t now)
 {
     Preload *l = (Preload *)p;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The thesis's predictor, `preload` (chapters 3 and 4), for comparison: a four-state
- * continuous-time Markov chain for every pair of applications, state = (a runs) + 2 * (b runs),
- * with exponentially decaying means by equation 3.10, and the product of equations 4.10 to 4.12
- * over all chains of an application, computed as a sum of logarithms (5.8.1).
+/* The thesis's predictor, `preload` (chapters 3 and 4), for comparison. It has a four-state
+ * continuous-time Markov chain for every pair of applications, with state = (a runs) + 2 * (b
+ * runs). Means decay exponentially by equation 3.10. The product of equations 4.10 to 4.12 over all
+ * chains of an application is computed as a sum of logarithms (5.8.1).
  *
- * Two corrections (docs/predictors.md): algorithm 4.4 decays every row of the transition
+ * There are two corrections (docs/predictors.md). Algorithm 4.4 decays every row of the transition
  * probabilities on every transition, by the time since the state was entered. Equation 3.10 decays
- * the row of the state that was left, by the time since that state was left before. The first visit
- * of a state has no earlier mean to mix with and is taken as it is. Therefore each visited row is a
- * distribution.
+ * only the row of the state that was left, by the time since that state was left before. The first
+ * visit of a state has no earlier mean, so its value is used unchanged. Therefore each visited row
+ * is a distribution.
  *
  * Memory grows with the square of the number of applications. Applications beyond
  * PRELOAD_APPLICATIONS_MAX are not learned. */
@@ -23,7 +23,7 @@ typedef struct PreloadChain {
     float transition_usec[4]; /* mean time until the state is left: tt */
     float probability[4][4];  /* of going to j when state i is left: tp */
     usec_t left[4];           /* when the state was last left; USEC_INFINITY: never */
-    usec_t entered;           /* runtime: when the present state was entered */
+    usec_t entered;           /* when the present state was entered */
     unsigned state;           /* runtime */
 } PreloadChain;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Random numbers from a seed (SplitMix64, Steele et al. 2014), the same on every machine. Not for
- * secrets. */
+/* Random numbers from a seed (SplitMix64, Steele et al. 2014), the same on every machine. They are
+ * not for secrets. */
 
 #include <math.h>
 #include <stdint.h>

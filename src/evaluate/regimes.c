@@ -36,7 +36,8 @@ Regime regime_from_string(const char *name)
     return _REGIME_INVALID;
 }
 
-/* What a user does. Two successions, of which a day or a half of the time selects one. */
+/* The habits of a user. There are two successions. The day, or the half of the simulated time,
+ * selects one. */
 typedef struct User {
     double first[2][N_APPLICATIONS]; /* weights of the first application */
     double next[2][N_APPLICATIONS][N_APPLICATIONS];
@@ -55,13 +56,13 @@ typedef struct Drawing {
     SimulateInput in;
 } Drawing;
 
-/* What the next choice depends on. */
+/* The state on which the next choice depends. */
 typedef struct Turn {
     unsigned last, before_last, variant;
     double at_usec, end_usec; /* since the session began */
     double exits[N_APPLICATIONS];
     bool runs[N_APPLICATIONS];
-    unsigned task, step; /* step: TASK_LENGTH between two tasks */
+    unsigned task, step; /* position in the task; TASK_LENGTH between two tasks */
 } Turn;
 
 static unsigned pick(Random *random, const double *weights, unsigned n)
@@ -76,7 +77,7 @@ static unsigned pick(Random *random, const double *weights, unsigned n)
     return i;
 }
 
-/* A row of weights with pronounced preferences, none of them zero. */
+/* Draws a row of weights with pronounced preferences, all above zero. */
 static void draw_row(Random *random, double *row, unsigned n, unsigned self)
 {
     for (unsigned i = 0; i < n; i++)
@@ -98,7 +99,7 @@ static void draw_sharp_row(Random *random, double *row, unsigned n, unsigned sel
     habits_normalise(row, n);
 }
 
-/* Weights that fall off by rank, over the applications first .. first + n. */
+/* Draws weights that fall with the rank, over the applications first .. first + n. */
 static void draw_popular_row(Random *random, double *row, unsigned first, unsigned n, unsigned self)
 {
     for (unsigned i = 0; i < N_APPLICATIONS; i++)
@@ -209,7 +210,7 @@ static int emit(Drawing *d, double at_usec, uint32_t user, uint32_t item, Simula
                                                        .realtime = realtime});
 }
 
-/* Emits the exits until a time, the earliest first. */
+/* Emits the exits up to a time, the earliest first. */
 static int emit_exits(Drawing *d, const User *u, uint32_t user, Turn *t, double start_usec,
                       double until_usec)
 {
@@ -283,7 +284,7 @@ static int draw_session(Drawing *d, uint32_t user, unsigned variant, double star
     return r < 0 ? r : emit(d, *ret_end_usec, user, 0, SIMULATE_END, 0);
 }
 
-/* The applications and their objects, as drawn users have them. */
+/* Draws the applications and their objects, like those of drawn users. */
 static int draw_objects(Drawing *d)
 {
     HabitsUser users[2] = {{.n = 0}, {.n = 0}};
@@ -303,7 +304,7 @@ static int draw_objects(Drawing *d)
     return r;
 }
 
-/* When session k of n begins (after `now`), and which succession holds in it. */
+/* Returns when session k of n begins (after `now`), and which succession it uses. */
 static double session_start(Drawing *d, unsigned k, unsigned n, double now, unsigned *ret_variant)
 {
     unsigned day = k;

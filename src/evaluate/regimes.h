@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Regimes: drawn users whose habits are not the mixture's own model, to compare predictors on. Each
- * regime breaks one assumption. All pauses are at human pace. Pure.
+/* Regimes: simulated users for the comparison of predictors, whose habits are not the mixture's own
+ * model. Each regime violates one assumption. All pauses are as long as those of people. Pure.
  *
  * in-order      six applications in one fixed order, one every 15 minutes, sessions of 8 hours
  * order-two     the next application depends on the two that started last

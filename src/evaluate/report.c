@@ -6,12 +6,13 @@
 
 #include <math.h>
 
-/* The report's sums as means; negative, which prints as unknown, if nothing was counted. */
+/* The sums of the report as means. A mean is negative, which prints as unknown, if nothing was
+ * counted. */
 typedef struct Figures {
     const char *name, *source;
     const SimulateReport *report;
     double log_loss, next_log_loss;
-    usec_t lead, io; /* means of one read: before it was used; how long it takes */
+    usec_t lead, io; /* means per read: time from the read to its use; duration of the read */
     double in_time;
     double observe_usec, predict_usec;
 } Figures;
@@ -40,7 +41,7 @@ static Figures figures_of(const Evaluation *e, size_t predictor)
     const SimulateReport *r = &e->reports[predictor];
     const SimulateParameters *p = &e->parameters;
     double io = (double)p->io_fixed_usec * (double)r->n_reads;
-    /* Empty files take no time to read: without a byte read there is no lead. */
+    /* Empty files take no time to read. If no byte was read, there is no lead time. */
     uint64_t n_used = r->read_bytes > 0 ? r->n_reads_used : 0;
 
     if (p->io_bytes_per_sec > 0)
@@ -145,7 +146,7 @@ static Table *cost_table(const Evaluation *e)
     return t;
 }
 
-/* The tenths with a guess, of the chosen predictors. */
+/* The tenths that contain a guess, of the chosen predictors. */
 static Table *reliability_table(const Evaluation *e)
 {
     static const Column columns[] = {

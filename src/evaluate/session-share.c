@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A baseline: the share of this user's sessions that started the application, of everybody's
- * sessions for a user without one, by the estimate of Krichevsky and Trofimov (1981). The time
- * within the session has no influence. */
+/* A baseline: the share of this user's sessions that started the application, or of all users'
+ * sessions for a user without a session, by the estimate of Krichevsky and Trofimov (1981). The
+ * time within the session has no influence. */
 
 #include "evaluate/predictor-internal.h"
 
@@ -11,7 +11,7 @@
 typedef struct Shares {
     uint32_t user;
     double n_sessions;
-    double *counts; /* by item: sessions that started it */
+    double *counts; /* by item: number of sessions that started it */
     size_t allocated;
 } Shares;
 
@@ -19,8 +19,8 @@ typedef struct SessionShare {
     Predictor base;
     Shares *users; /* [0]: everybody */
     size_t n_users, allocated_users;
-    size_t user;      /* of the session */
-    uint32_t *latest; /* by item: number of the session that started it last */
+    size_t user;      /* of the current session */
+    uint32_t *latest; /* by item: the last session that started it */
     size_t allocated_latest;
     uint32_t session;
     RunningSet running;

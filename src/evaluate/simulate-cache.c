@@ -39,7 +39,7 @@ static void cache_drop(Simulation *s, uint32_t o)
     }
 }
 
-/* Adds an object, evicting the oldest. False if it is larger than the cache. */
+/* Adds an object and evicts the oldest ones. False if it is larger than the cache. */
 static bool cache_insert(Simulation *s, uint32_t o)
 {
     uint64_t size = object_size(s, o);
@@ -88,7 +88,7 @@ static void read_object(Simulation *s, uint32_t o, double expected_waste)
 
     if (s->p->io_bytes_per_sec > 0)
         cost += (double)bytes * 1e6 / (double)s->p->io_bytes_per_sec;
-    /* A read that would take longer than the clock can count never arrives. */
+    /* A read that would take longer than the clock can represent never arrives. */
     s->device_free = cost < (double)(USEC_INFINITY - start) ? start + (usec_t)cost : USEC_INFINITY;
     x->unused = true;
     x->issued = s->now;
@@ -100,7 +100,7 @@ static void read_object(Simulation *s, uint32_t o, double expected_waste)
 }
 
 /* The factor by which earlier sessions wasted more than the probabilities predicted. The constant
- * keeps one unlucky session from stopping all reads. */
+ * prevents that one unlucky session stops all reads. */
 static double waste_correction(const Simulation *s)
 {
     const double some = 256e6;
@@ -109,8 +109,8 @@ static double waste_correction(const Simulation *s)
     return MIN(MAX(c, 0.25), 4.0);
 }
 
-/* Selects from the candidates within the budget and reads what is not cached. The likeliest become
- * the newest in the cache. */
+/* Selects from the candidates within the budget and reads the objects that are not cached. The
+ * likeliest become the newest in the cache. */
 void simulate_select(Simulation *s)
 {
     uint64_t budget = s->p->budget_bytes, used = 0;
@@ -133,7 +133,7 @@ void simulate_select(Simulation *s)
             continue;
         if (size > room - used)
             continue;
-        /* An object without room in the cache would be read again and again. */
+        /* An object that does not fit into the cache would be read again and again. */
         if (s->p->cache_unit == CACHE_FILES && n >= s->p->cache_size)
             break;
         if (!x->cached && s->p->maximum_waste < 1 &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the parts of the simulator share: the cache and the selection (simulate-cache.c), the events
+/* Shared by the parts of the simulator: the cache and the selection (simulate-cache.c), the events
  * and the scores (simulate.c). */
 
 #include "evaluate/predictor-internal.h"
@@ -12,8 +12,8 @@
 typedef struct SimulatedObject {
     uint32_t newer, older; /* LRU list, while cached */
     bool cached;
-    bool unused;       /* read for a prediction, not used since */
-    uint64_t selected; /* number of the prediction that selected it last */
+    bool unused;       /* read for a prediction, and not used since */
+    uint64_t selected; /* number of the last prediction that selected it */
     usec_t issued, arrives;
 } SimulatedObject;
 
@@ -33,9 +33,9 @@ typedef struct Simulation {
     uint32_t newest, oldest; /* of the LRU list */
     uint64_t cached_size;    /* objects or bytes */
     RunningSet running;
-    SimulatedUse *uses; /* by item, in order */
+    SimulatedUse *uses; /* the uses of each item, in order */
     size_t *uses_first; /* by item: index into uses; n_items + 1 of them */
-    size_t *uses_next;  /* by item: the first use that is not past */
+    size_t *uses_next;  /* by item: the first use that is not in the past */
     Guesses guesses, kept, scored;
     uint32_t *selected; /* room for all objects */
     double *worth;      /* by object, or NULL */
@@ -44,19 +44,19 @@ typedef struct Simulation {
     uint64_t n_predictions;
     uint64_t read_bytes, wasted_bytes;
     uint64_t wasted_over;       /* wasted_bytes when the last session ended */
-    double expected_waste_over; /* waste that the probabilities predicted, of the sessions that have
-                              ended */
-    double session_expected;    /* the same of this session, bytes */
+    double expected_waste_over; /* waste that the probabilities predicted for the sessions that have
+                                   ended */
+    double session_expected;    /* the same for this session, in bytes */
     uint64_t session_read_bytes;
     usec_t now, session_start, last_point, device_free;
     uint32_t session;
     bool in_session, testing;
 } Simulation;
 
-/* Makes the object the newest in the cache. An item that is not cached is added if it fits into the
- * cache; other items are evicted for it. */
+/* Makes the object the newest in the cache. An object that is not cached is added if it fits into
+ * the cache; other objects are evicted for it. */
 void simulate_cache_use(Simulation *s, uint32_t o);
-/* A session ends: objects that were read and not used are wasted. */
+/* Call it when a session ends: objects that were read and not used are wasted. */
 void simulate_cache_clear(Simulation *s);
-/* Selects from s->scores within the budget, and reads what is not cached. */
+/* Selects from s->scores within the budget, and reads the objects that are not cached. */
 void simulate_select(Simulation *s);

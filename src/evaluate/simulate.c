@@ -6,10 +6,9 @@
 #include <math.h>
 #include <string.h>
 
-#define CYCLES_MAX                                                                 \
-    10000U /* in one gap between events: bounds the work after a clock that jumped \
-            */
-#define PROBABILITY_MIN 1e-6 /* probability in the log loss of an item without a guess */
+#define CYCLES_MAX \
+    10000U /* in one gap between events: bounds the work after a clock that jumped \ */
+#define PROBABILITY_MIN 1e-6 /* probability of an item without a guess, for the log loss */
 #define POINT_GAP_MAX   (60 * USEC_PER_SEC) /* points are scored at least this often */
 #define NEXT_MIN        1e-4
 
@@ -49,10 +48,11 @@ static uint64_t clock_now(const Simulation *s)
     return s->p->clock_nsec ? s->p->clock_nsec(s->p->clock_userdata) : 0;
 }
 
-/* In uses_next, until a point is scored: the use that comes next was guessed. */
+/* A flag in uses_next while a point is scored: the next use was guessed. */
 #define GUESSED ((size_t)1 << 63)
 
-/* Whether the item is used within the horizon, in this session; marks the use as guessed. */
+/* Returns whether the item is used within the horizon and in this session; marks the use as
+ * guessed. */
 static bool is_used(Simulation *s, uint32_t item, usec_t until)
 {
     const SimulatedUse *u;
@@ -66,7 +66,7 @@ static bool is_used(Simulation *s, uint32_t item, usec_t until)
     return true;
 }
 
-/* The log loss of one guess; counts it in its bin. */
+/* Returns the log loss of one guess, and counts it in its bin. */
 static double score_guess(Simulation *s, const Guess *g, usec_t until)
 {
     double p = g->probability;
@@ -99,7 +99,7 @@ static double score_missed(const Simulation *s, size_t event, usec_t until)
     return sum;
 }
 
-/* Scores the guesses for the horizon of the report against what was used. */
+/* Compares the guesses for the horizon of the report with the uses. */
 static int score_point(Simulation *s, size_t event)
 {
     const Guesses *g = &s->scored;
@@ -289,8 +289,8 @@ static int handle_event(Simulation *s, size_t i)
     return s->testing ? predict(s, i) : 0;
 }
 
-/* is_use[i]: event i uses its item, by an access, or by a start while it does not run. Counts the
- * uses of each item in uses_first. */
+/* is_use[i]: event i uses its item, by an access, or by a start while the item does not run. Counts
+ * the uses of each item in uses_first. */
 static int find_uses(Simulation *s, bool *is_use)
 {
     const SimulateInput *in = s->in;
@@ -316,7 +316,7 @@ static int find_uses(Simulation *s, bool *is_use)
     return 0;
 }
 
-/* Fills the lists of uses, whose places are in uses_first. */
+/* Fills the lists of uses; uses_first contains their positions. */
 static void list_uses(Simulation *s, const bool *is_use)
 {
     const SimulateInput *in = s->in;
@@ -343,7 +343,7 @@ static void list_uses(Simulation *s, const bool *is_use)
         s->uses_next[i] = s->uses_first[i];
 }
 
-/* Lists for each item when it is used. */
+/* Lists the uses of each item. */
 static int index_uses(Simulation *s)
 {
     const SimulateInput *in = s->in;
@@ -449,7 +449,7 @@ static int set_up(Simulation *s)
     s->selected = calloc(in->n_objects + 1, sizeof(*s->selected));
     if (!s->objects || !s->selected)
         return -ENOMEM;
-    /* Where files are counted, all are worth the same. */
+    /* If files are counted, all objects have equal worth. */
     if (s->p->cache_unit != CACHE_FILES || s->p->budget_bytes != UINT64_MAX) {
         s->worth = calloc(in->n_objects + 1, sizeof(*s->worth));
         if (!s->worth)

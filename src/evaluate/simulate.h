@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Trace-driven simulation of a predictor that feeds a cache, as in Griffioen and Appleton (driver,
- * cache manager, disk, predictor), Rutt and Parthasarathy (section 4) and the thesis (6.1.1). Pure:
- * no clock, no files; the same input gives the same report.
+/* Trace-driven simulation of a predictor and a cache, as in Griffioen and Appleton (driver, cache
+ * manager, disk, predictor), Rutt and Parthasarathy (section 4) and the thesis (6.1.1). Pure:
+ * without clock and files; the same input gives the same report.
  *
  * Events name items (applications, files). Items consist of objects, which the cache holds: the
- * maps of an application; a file is its own object. After every event, and every `cycle`, the
+ * maps of an application; a file is a single object. After every event, and every `cycle`, the
  * predictor predicts. Objects are selected by falling worth (object_worth()) until the budget is
- * full; their probability is that of equation 4.16. Where files are counted, as in thesis 4.3.2,
- * the order is that of probability. Selected objects that are not in the cache are read. The cache
- * is LRU, and a selected object counts as just used, so that a cache without predictor is the LRU
+ * full. Their probability is that of equation 4.16. If files are counted, as in thesis 4.3.2, the
+ * order is that of probability. Selected objects that are not in the cache are read. The cache is
+ * LRU, and a selected object counts as just used. A cache without predictor is therefore the LRU
  * baseline. */
 
 #include "evaluate/predictor.h"
 #include "predict/object-scores.h"
 
 typedef enum SimulateEventKind {
-    SIMULATE_BEGIN, /* of a session: user. The cache is cold. */
+    SIMULATE_BEGIN, /* a session of `user` begins. The cache is cold. */
     SIMULATE_END,
     SIMULATE_START,
     SIMULATE_EXIT,
@@ -31,7 +31,7 @@ typedef struct SimulateEvent {
     uint32_t user;
     uint32_t item;
     SimulateEventKind kind;
-    usec_t realtime; /* SIMULATE_BEGIN: the wall clock; 0: it runs on as `at` does */
+    usec_t realtime; /* SIMULATE_BEGIN: the wall clock; 0: it advances as `at` does */
 } SimulateEvent;
 
 typedef struct SimulateInput {
@@ -55,7 +55,7 @@ int simulate_add_event(SimulateInput *in, const SimulateEvent *event);
 
 typedef enum CacheUnit {
     CACHE_UNLIMITED,
-    CACHE_FILES, /* so many objects */
+    CACHE_FILES, /* the unit is a number of objects */
     CACHE_BYTES,
     _CACHE_UNIT_MAX,
     _CACHE_UNIT_INVALID = -EINVAL,
@@ -66,21 +66,21 @@ typedef enum CacheUnit {
 
 typedef struct SimulateParameters {
     CacheUnit cache_unit;
-    uint64_t cache_size;        /* of the cache, and of the selection unless budget_bytes is set */
-    uint64_t budget_bytes;      /* of the selection; UINT64_MAX: cache_size. At most cache_size */
-    double training;            /* share of the events that only train: 0.55 */
-    bool learn_on;              /* after training, go on learning: true */
-    usec_t cycle;               /* predict at least this often; 0: after events only */
-    usec_t horizon;             /* of log loss and reliability: 20 s */
-    usec_t select_horizon;      /* horizon of the ranking; USEC_INFINITY: before the session ends */
+    uint64_t cache_size;   /* size of the cache, and of the selection unless budget_bytes is set */
+    uint64_t budget_bytes; /* of the selection; UINT64_MAX: cache_size. At most cache_size */
+    double training;       /* share of the events that only train: 0.55 */
+    bool learn_on;         /* continue to learn after training: true */
+    usec_t cycle;          /* predict at least this often; 0: after events only */
+    usec_t horizon;        /* of log loss and reliability: 20 s */
+    usec_t select_horizon; /* horizon of the ranking; USEC_INFINITY: before the session ends */
     double minimum_probability; /* objects below it are not selected: 0 */
     double maximum_waste; /* bound on the expected share of wasted bytes; 1: none (see below) */
     double minimum_use;   /* with such a bound: objects whose probability of use in
                            * the session is below this are not read: 0.2 */
-    uint64_t seek_bytes;  /* of object_worth(): SIMULATE_SEEK_BYTES; 0: order by
-                           * probability alone (thesis 4.3.2) */
-    usec_t grace;         /* the beginning of a session that is not scored: its login */
-    usec_t io_fixed_usec; /* cost of reading one object */
+    uint64_t seek_bytes; /* argument of object_worth(): SIMULATE_SEEK_BYTES; 0: order by probability
+                            alone (thesis 4.3.2) */
+    usec_t grace;        /* the beginning of a session, its login, which is not scored */
+    usec_t io_fixed_usec;                   /* cost of reading one object */
     uint64_t io_bytes_per_sec;              /* 0: transfer costs nothing */
     uint64_t (*clock_nsec)(void *userdata); /* for the time per event; NULL: not measured */
     void *clock_userdata;
@@ -89,29 +89,30 @@ typedef struct SimulateParameters {
     void *progress_userdata;
 } SimulateParameters;
 
-/* The defaults named above; unlimited cache. */
+/* The defaults stated above, with an unlimited cache. */
 void simulate_parameters_init(SimulateParameters *p);
 
 #define SIMULATE_BINS 10
 
 typedef struct SimulateBin {
-    uint64_t n, used; /* guesses in this tenth; how many of their items were used */
-    double sum;       /* of their probabilities */
+    uint64_t n, used; /* guesses in this tenth, and those of them whose item was used */
+    double sum;       /* sum of their probabilities */
 } SimulateBin;
 
 typedef struct SimulateReport {
     uint64_t n_events, n_scored; /* scored: uses of items after training and grace */
-    uint64_t n_objects;          /* objects these uses needed */
-    uint64_t n_selected;         /* of them selected at the previous prediction */
-    uint64_t n_cached;           /* of them in the cache, by prediction or LRU, and arrived */
-    uint64_t n_late;             /* of them still being read */
-    uint64_t n_covered;          /* uses whose item was among the guesses that were selected */
-    uint64_t n_first;            /* uses whose item was the likeliest guess */
-    uint64_t n_reads,
-            n_reads_used; /* objects read for predictions; used before they left the cache */
+    uint64_t n_objects;          /* objects that these uses needed */
+    uint64_t n_selected;         /* those of them that the previous prediction had selected */
+    uint64_t n_cached;  /* those of them that were in the cache, by prediction or LRU, and had
+                           arrived */
+    uint64_t n_late;    /* those of them that were still being read */
+    uint64_t n_covered; /* uses whose item was among the guesses that were selected */
+    uint64_t n_first;   /* uses whose item was the likeliest guess */
+    uint64_t n_reads, n_reads_used; /* objects read for predictions, and those of them that were
+                                       used before they left the cache */
     uint64_t read_bytes, wasted_bytes;
     double log_loss;      /* sum of -ln P(what was and was not used), items within the horizon */
-    uint64_t n_log_loss;  /* prediction points it was summed over */
+    uint64_t n_log_loss;  /* number of prediction points in that sum */
     double next_log_loss; /* sum of -ln of the normalised probability of the next item */
     SimulateBin bins[SIMULATE_BINS];
     double lead_usec;   /* sum over used reads: from the read to the use */
@@ -119,7 +120,7 @@ typedef struct SimulateReport {
     size_t state_bytes;
     uint64_t observe_nsec, n_observed, predict_nsec, n_predicted;
 
-    /* The ratios, NAN where nothing was counted. */
+    /* The ratios; NAN if nothing was counted. */
     double hit_rate;       /* thesis 6.1.1: n_selected / n_objects */
     double cache_hit_rate; /* n_cached / n_objects */
     double accuracy;       /* n_reads_used / n_reads; NAN also if
@@ -129,10 +130,10 @@ typedef struct SimulateReport {
     double waste;          /* wasted_bytes / read_bytes */
 } SimulateReport;
 
-/* Runs the events through `p`. With maximum_waste < 1 an object is read only if its probability of
- * use before the session ends reaches minimum_use, and only while the bytes that this session's
- * reads are expected to waste stay within that share of the bytes read. The expectation is
- * corrected by how much earlier sessions wasted beyond it, within a factor of four. 0, -EINVAL
+/* Runs the events through `p`. With maximum_waste < 1 an object is read under two conditions. Its
+ * probability of use before the session ends reaches minimum_use. The expected waste of this
+ * session's reads stays within that share of the bytes read. The expectation is corrected by the
+ * waste of earlier sessions beyond their expectation, within a factor of four. 0, -EINVAL
  * (parameters or input are inconsistent), -ENOMEM. */
 int simulate(const SimulateInput *in, const SimulateParameters *parameters, Predictor *p,
              SimulateReport *ret);

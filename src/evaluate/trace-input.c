@@ -15,9 +15,9 @@ typedef struct Use {
 struct TraceInput {
     TraceLevel level;
     Names items, objects;
-    uint64_t *bytes; /* by object: the largest seen */
+    uint64_t *bytes; /* by object: the largest size seen */
     size_t allocated_bytes;
-    Use *uses; /* sorted, each once */
+    Use *uses; /* sorted, without duplicates */
     size_t n_uses, allocated_uses;
     SimulateEvent *events;
     size_t n_events, allocated_events;
@@ -77,7 +77,7 @@ static uint64_t bytes_of(const Trace *trace, const TraceFile *f)
     return resident > 0 || !(trace->flags & TRACE_RESIDENCY_OFF) ? resident : f->size_bytes;
 }
 
-/* The objects of all files of a trace, into objects[file]. */
+/* Finds the objects of all files of a trace: objects[file]. */
 static int add_objects(TraceInput *t, const Trace *trace, uint32_t *objects)
 {
     for (size_t i = 0; i < trace->n_files; i++) {
@@ -216,7 +216,7 @@ static int compare_sorted(const void *a, const void *b)
     return x->order < y->order ? -1 : x->order > y->order;
 }
 
-/* Sorts the events from `first` on by time; those of one instant keep their order. */
+/* Sorts the events from `first` on by time; simultaneous events keep their order. */
 static int sort_events(TraceInput *t, size_t first)
 {
     size_t n = t->n_events - first;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The simulator's input from recorded traces. Each trace is a session; the sessions follow one
- * another on one clock, and each has the wall clock of its beginning. At the level of applications,
- * items are applications that start and exit, made of the files that they open. At the level of
- * files, items are files, and every open is an access. An object is as large as the resident part
- * of its file, or as the whole file if residency is not known. Pure. */
+/* Makes the simulator's input from recorded traces. Each trace is a session. The sessions follow
+ * one another on one clock, and each has the wall clock of its beginning. At the level of
+ * applications, items are applications that start and exit. They consist of the files that they
+ * open. At the level of files, items are files, and every open is an access. An object is as large
+ * as the resident part of its file, or as the whole file if residency is not known. Pure. */
 
 #include "evaluate/simulate.h"
 #include "trace/trace.h"
@@ -28,9 +28,10 @@ TraceInput *trace_input_free(TraceInput *t);
 DEFINE_CLEANUP(TraceInput *, trace_input_free);
 #define _cleanup_trace_input_ _cleanup_(trace_input_freep)
 
-/* Adds a trace after those added before. It is not needed afterwards. Events are put in the order
- * of time; times beyond the end of the trace count as its end. 0, -EBADMSG (an index is out of
- * range), -E2BIG (TRACE_INPUT_TIME_MAX; PREDICTOR_ITEMS_MAX), -ENOMEM; after a failure free it. */
+/* Adds a trace after the earlier ones. The caller may free it afterwards. Events are put in the
+ * order of time; times beyond the end of the trace count as its end. 0, -EBADMSG (an index is out
+ * of range), -E2BIG (TRACE_INPUT_TIME_MAX; PREDICTOR_ITEMS_MAX), -ENOMEM; after a failure free
+ * it. */
 int trace_input_add(TraceInput *t, const Trace *trace);
 
 /* Writes everything added so far into an empty input. 0, -E2BIG, -ENOMEM. */

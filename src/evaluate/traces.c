@@ -90,7 +90,7 @@ static int add_argument(Sources *s, const char *path)
     return add_directory(s, path, dir);
 }
 
-/* A bad file is counted and reported; the result is 0 then, too. */
+/* A bad file is counted and reported; the result is then 0, too. */
 static int read_source(Sources *s, Source *x)
 {
     _cleanup_free_ char *text = NULL, *error = NULL;
@@ -126,7 +126,7 @@ static int compare_recordings(const Trace *a, const Trace *b)
     return strcmp(a->boot_id, b->boot_id);
 }
 
-/* By time, then by name: the order of the arguments does not matter. */
+/* Sorts by time, then by name, so that the order of the arguments has no effect. */
 static int compare_sources(const void *a, const void *b)
 {
     const Source *x = a, *y = b;
@@ -167,7 +167,7 @@ static int read_all(Sources *s)
     return 0;
 }
 
-/* Reports what was too large; trace_input_add() returns only the error. */
+/* Reports which limit was exceeded, because trace_input_add() returns only an error. */
 static int too_much(const char *path, const Trace *trace, usec_t before)
 {
     if (trace->duration > TRACE_INPUT_TIME_MAX - MIN(before, TRACE_INPUT_TIME_MAX))
@@ -182,7 +182,7 @@ static int feed(Evaluation *e, Sources *s)
 {
     _cleanup_trace_input_ TraceInput *t = NULL;
     const char *last = NULL;
-    usec_t duration = 0; /* of those before */
+    usec_t duration = 0; /* of the earlier traces */
     int r;
 
     r = trace_input_new(e->level, &t);
@@ -191,7 +191,7 @@ static int feed(Evaluation *e, Sources *s)
     for (size_t i = 0; i < s->n; i++) {
         Trace *trace = s->items[i].trace;
 
-        /* The same recording twice would be predicted too well. */
+        /* The same recording twice would give too good predictions. */
         if (last && compare_recordings(s->items[i - 1].trace, trace) == 0) {
             cli_warning(0, "%s: the same recording as %s, ignoring", s->items[i].path, last);
             continue;
@@ -217,7 +217,7 @@ static int feed(Evaluation *e, Sources *s)
     return r < 0 ? cli_error(r, "cannot simulate these traces: %m") : 0;
 }
 
-/* Checks that there is something to learn from and something to score. */
+/* Checks that there are uses to learn from and uses to score. */
 static int count_uses(Evaluation *e)
 {
     const char *what = e->level == TRACE_LEVEL_FILES ? "opened file" : "application start";

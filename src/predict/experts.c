@@ -78,9 +78,9 @@ static void rate_last(const Situation *s, const double *own, double *rates)
                                 s->prior_usec);
 }
 
-/* Adds the share of one application that runs to the mean over all that run. A pair without a chain
- * is evidence as well: within the window after each start of the one, the other has started at most
- * once. */
+/* Adds the share of one running application to the mean over all running ones. A pair without a
+ * chain is evidence as well: within the window after each start of the one, the other has started
+ * at most once. */
 static void rate_concurrent(const Situation *s, uint32_t running, double share, const double *own,
                             double *rates)
 {

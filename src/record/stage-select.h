@@ -11,7 +11,7 @@
 
 typedef struct StageObject {
     uint32_t object; /* of the event log */
-    uint16_t user;   /* row of the shares that pays for it */
+    uint16_t user;   /* row of the shares to which it is charged */
     bool opened;     /* false: a process ran it, and it was opened before the stage */
 } StageObject;
 

@@ -48,7 +48,7 @@ int take_over_recording(const char *run_dir, Observer *observer, Moment *ret_sta
     if (r >= 0)
         r = fanotify_adopt(h.fanotify_fd, h.by_descriptor, &observer->fanotify);
     if (r == -EPROTO)
-        log_warning("The initrd is of another version of headstart, recording starts anew; build "
+        log_warning("The initrd is of another version of headstart: recording starts anew. Build "
                     "the initrd again");
     else if (r < 0 && r != -ENOENT && r != -ECONNREFUSED)
         log_warning_errno(r, "Cannot take over the recording since the mount of the root "

@@ -59,5 +59,5 @@ int device_store_from_json(const char *text, size_t size, DeviceStore *ret, char
  * returns, or the error of reading. */
 int state_load_devices(int state_fd, DeviceStore *ret, char **ret_error);
 
-/* Replaces STATE/devices.json. 0 or a negative errno; then the old one is as it was. */
+/* Replaces STATE/devices.json. 0 or a negative errno; then the old file is unchanged. */
 int state_write_devices(int state_fd, const DeviceStore *s);

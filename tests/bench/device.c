@@ -222,8 +222,7 @@ static void *serve(void *userdata)
         if (atomic_load(&d->delays))
             sleep_until(service.finish_nsec);
 
-        /* The read is counted before it is answered, so that a reader that has its answer finds it
-         * counted. */
+        /* Counts the read before the answer, so that the counters include every answered read. */
         pthread_mutex_lock(&d->lock);
         account(d, &r, &service, depth);
         answer(d, &r, req);

@@ -7,9 +7,9 @@
  *
  * Makes MAPS/2 files below DIR/m (on a local block-backed filesystem; two maps each), a model in
  * which every application uses sixty of them, and habits of twenty applications a group. Then runs
- * cycles one after the other, an application started or left before each, waits until each pass is
- * over and prints what they took. With STATE the model is written there, too, so that headstartd
- * can run on it: --root=DIR --state=STATE --stage=session. */
+ * cycles one after the other. An application starts or exits before each cycle. The program waits
+ * until each pass is over and prints the times. With STATE the model is written there, too, so that
+ * headstartd can run on it: --root=DIR --state=STATE --stage=session. */
 
 #include "base/atomic-file.h"
 #include "base/clock.h"
