@@ -11,9 +11,10 @@
  * 2^-DECAYED_SUM_SPAN of the weight of a new one and is dropped.
  *
  * The sums are non-negative integers that saturate, so adding them is associative and commutative.
- * So is the rule that the later generation wins and that a sum two generations older is dropped.
- * Models that are merged in any order and any grouping therefore give the same bytes. A single
- * DecayedSum has no meaning; the quotient of two of the same model has. */
+ * The rule that the later generation wins, and that a sum two generations older is dropped, is
+ * associative and commutative as well. Models that are merged in any order and any grouping
+ * therefore give the same bytes. A single DecayedSum has no meaning; only the quotient of two sums
+ * of the same model has one. */
 
 #include "base/macros.h"
 #include "base/time-util.h"

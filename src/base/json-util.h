@@ -53,8 +53,8 @@ bool json_is_utf8(const char *s);
 
 /* Names are bytes, and JSON is UTF-8. json_escape_bytes() writes bytes that are not valid UTF-8,
  * control characters and "%" as %XX. json_unescape_bytes() is the reverse. Both return a new
- * string, or NULL if out of memory; json_unescape_bytes() also if a %XX is malformed or is a
- * NUL. */
+ * string, or NULL if out of memory. json_unescape_bytes() also returns NULL if a %XX is malformed
+ * or is a NUL. */
 char *json_escape_bytes(const char *s);
 char *json_unescape_bytes(const char *s);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What replay gains, read from the history. */
+/* Computes what replay gains, from the history. */
 
 #include "cli/cli.h"
 #include "measure/benefit.h"

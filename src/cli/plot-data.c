@@ -50,7 +50,8 @@ typedef struct Places {
     ExtentList extents;
 } Places;
 
-/* Where the first extent of a file lies, if the file at that path is still the recorded one. */
+/* Returns the place of the first extent of a file, if the file at that path is still the recorded
+ * one. */
 static bool find_place(void *arg, const TraceFile *f, const char *path, uint64_t *ret_place,
                        uint64_t *ret_length)
 {
@@ -72,7 +73,8 @@ static bool find_place(void *arg, const TraceFile *f, const char *path, uint64_t
     return true;
 }
 
-/* When replay read in this boot, on CLOCK_BOOTTIME. Only of the trace's own boot is that kept. */
+/* Finds the time of the replay of this boot, on CLOCK_BOOTTIME. The status file is that of the
+ * present boot, so only traces of this boot get the time. */
 static void find_replay(const Context *c, const Trace *t, TimelineSources *s)
 {
     _cleanup_close_ int fd = rooted_open(c->system_fd, "/run/headstart", O_PATH | O_DIRECTORY);

@@ -30,7 +30,7 @@ usec_t bus_age_of(usec_t monotonic)
     return now > monotonic ? now - monotonic : 0;
 }
 
-/* The field for a property of that name and signature. Of a structure only the first member is
+/* The field for a property of that name and signature. Only the first member of a structure is
  * read. */
 static void *find_field(BusProperties *p, const char *name, const char *signature)
 {

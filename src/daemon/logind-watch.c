@@ -162,7 +162,7 @@ static int send_query(LogindWatch *w, Query *q)
         free(q);
     else
         r = sd_bus_slot_set_floating(slot, true);
-    /* From here on the slot frees the query: now, if it does not float. */
+    /* From here on the slot owns the query. If it does not float, this call frees both. */
     sd_bus_slot_unref(slot);
     return r;
 }

@@ -32,7 +32,8 @@ struct Prefetcher {
     PrefetchThread *thread;
     usec_t decided_at, saved_at;
 
-    /* Whether the disk holds what this process has read or written there, or something else */
+    /* Describes whether the disk holds what this process has read or written there, or something
+     * else. */
     bool on_disk;               /* a model */
     uint64_t known_revision;    /* chains_revision() of it */
     usec_t known_halflife_usec; /* of its chains */

@@ -2,10 +2,10 @@
 
 /* headstart-init: starts recording and replay before the system manager reads its first unit.
  *
- * As PID 1 (init= on the kernel command line) it mounts what the kernel does not, starts both,
- * waits as long as the boot pack allows, and executes the real init with its own arguments. It
- * stays single-threaded and reads nothing but the real init, so a hanging disk delays the boot no
- * more than without headstart.
+ * As PID 1 (init= on the kernel command line) it mounts the filesystems that the kernel does not
+ * mount, starts both, waits as long as the boot pack allows, and executes the real init with its
+ * own arguments. It stays single-threaded and reads nothing but the real init, so a hanging disk
+ * delays the boot no more than without headstart.
  *
  * With --initrd it does the same for a root filesystem that an initrd has mounted, and returns. */
 

@@ -32,7 +32,7 @@ typedef enum SessionFlags {
     _SESSION_FLAGS_ALL = (1 << 9) - 1,
 } SessionFlags;
 
-/* How the use of the pack was observed. */
+/* The way in which the use of the pack was observed. */
 typedef enum UsageSource {
     USAGE_NONE,
     USAGE_PER_FILE, /* replayed session: a file of the pack was opened or not */
@@ -41,7 +41,7 @@ typedef enum UsageSource {
     _USAGE_SOURCE_INVALID = -EINVAL,
 } UsageSource;
 
-/* How well the pack predicted what the session read. */
+/* How well the pack predicted the reads of the session. */
 typedef struct PackUsage {
     UsageSource source;
     uint64_t hit_files, waste_files, miss_files;

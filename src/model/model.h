@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What was learned from all traces (thesis 3.5: exes, maps), as decayed sums. model_from_trace()
- * makes a model of one trace, and learning merges it in. All tables are sorted and contain neither
- * duplicates nor entries that have faded to zero, so that equal knowledge gives equal bytes. Pure.
+/* The model: everything that was learned from all traces (thesis 3.5: exes, maps), as decayed sums.
+ * model_from_trace() makes a model of one trace, and learning merges it into the model. All tables
+ * are sorted and contain neither duplicates nor entries that have faded to zero, so that equal
+ * knowledge gives equal bytes. Pure.
  *
  * What a session teaches: every session shows which applications started and which files they used.
  * Residency is observed only in a session without replay. In a session in which a pack was replayed
@@ -89,7 +90,7 @@ typedef struct ModelMetadata {
     WeightedRanges ranges;
 } ModelMetadata;
 
-/* Sums over sessions without replay: when the point was reached that the user waits for. */
+/* One stage of one user (uid is UID_INVALID for the boot, which has no user). */
 typedef struct ModelTiming {
     DecayedSum sessions;
     DecayedSum ready;   /* weight times milliseconds from the stage's start */

@@ -11,8 +11,8 @@
 int maps_clip(const PredictedRange *maps, size_t n, uint64_t size, PredictedRange **ret,
               size_t *ret_n);
 
-/* *ret is the union of both sets. Where they overlap, the higher probability counts: the sets
- * belong to names of one file (hard links), which share their pages, so they are not independent
- * evidence. Errors and ownership as of maps_clip(). */
+/* *ret is the union of both sets. If they overlap, the higher probability counts: the sets belong
+ * to names of one file (hard links), which share their pages, so they are not independent evidence.
+ * Errors and ownership as of maps_clip(). */
 int maps_union(const PredictedRange *a, size_t n_a, const PredictedRange *b, size_t n_b,
                PredictedRange **ret, size_t *ret_n);

@@ -394,7 +394,7 @@ static int compare_metadata(const void *a, const void *b)
     return x->range.offset < y->range.offset ? -1 : x->range.offset > y->range.offset;
 }
 
-/* Where ranges overlap, the one that begins first keeps its length and probability. */
+/* If ranges overlap, the one that begins first keeps its length and probability. */
 static void make_disjoint(LocatedPlan *l)
 {
     size_t n = 0;

@@ -148,7 +148,7 @@ void chains_totals(const Chains *c, const UserHistory *h, uint32_t application, 
 double chains_time_usec(const Chains *c, const UserHistory *h);
 double chains_value(const Chains *c, DecayedSum sum);
 
-/* Where a class of ages ends, in time since the session began; USEC_INFINITY for the last. */
+/* The end of a class of ages, in time since the session began; USEC_INFINITY for the last. */
 usec_t chains_age_end(unsigned age);
 
 /* The four states of a pair. Never negative. Transitions are those in which one application moves.
@@ -204,7 +204,7 @@ bool chains_is_full(const Chains *c);
  * above), -ENOMEM. */
 int chains_prune(const Chains *c, Chains **ret);
 
-/* How much of each history chains_limit() leaves. */
+/* The sizes to which chains_limit() reduces each history. */
 typedef struct ChainsLimits {
     size_t applications; /* of one history */
     uint64_t name_bytes; /* of one history's applications */

@@ -6,8 +6,9 @@
  * sequence experts (sequence.h) and the horizon experts (horizon.h) count in it. Pure.
  *
  * The log holds the SESSION_LOG_MAX latest sessions by their total order (beginning, length, number
- * of starts, starts). Which sessions are the latest of a union of logs does not depend on the
- * grouping. Therefore logs merge exactly, associatively and commutatively. Memory is bounded. */
+ * of starts, starts). The latest sessions of a union of logs are the same for any grouping.
+ * Therefore logs merge exactly, associatively and commutatively. Therefore logs merge exactly,
+ * associatively and commutatively. Memory is bounded. */
 
 #include "base/macros.h"
 #include "base/time-util.h"

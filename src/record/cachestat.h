@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Which ranges of a file or block device are in the page cache, by bisection with cachestat(2). On
- * ext2/3/4 metadata lies in the page cache of the block device, where mincore(2) does not show it.
+/* Finds the ranges of a file or block device that are in the page cache, by bisection with
+ * cachestat(2). On ext2/3/4 metadata lies in the page cache of the block device, where mincore(2)
+ * does not show it.
  *
  * cachestat also counts the pages that were in the cache and have been reclaimed since: the kernel
  * leaves a shadow entry in their place (mm/workingset.c). Therefore a trace also contains what a

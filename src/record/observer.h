@@ -17,7 +17,7 @@
  * many as after the last time. */
 #define OBSERVER_RUNS_MAX 5000U
 
-/* An interval between stages is forgotten when it has so many opens: a login has about 20,000. */
+/* An interval between stages is forgotten when it has this many opens; a login has about 20,000. */
 #define OBSERVER_INTERVAL_EVENTS_MAX 40000U
 
 typedef struct Observer {

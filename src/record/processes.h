@@ -89,7 +89,7 @@ int process_table_uid(ProcessTable *t, uint32_t pid, uint32_t uid);
 int process_table_exec(ProcessTable *t, uint32_t pid, usec_t at);
 void process_table_exit(ProcessTable *t, uint32_t pid, usec_t at);
 
-/* How a file was opened, and its kind. */
+/* The way in which a file was opened, and its kind. */
 typedef enum OpenFlags {
     OPEN_EXEC = 1 << 0,     /* for execution */
     OPEN_LOADER = 1 << 1,   /* the file is a dynamic loader */

@@ -3,7 +3,7 @@
 
 /* Finds the pages of a file that are in the page cache. mincore(2) reports each page. In files
  * larger than a window cachestat(2) first finds the windows with resident pages, so a sparse file
- * of 8 EiB takes one call. Where cachestat is missing, lseek(SEEK_DATA) leaves out the holes. */
+ * of 8 EiB takes one call. If cachestat is missing, lseek(SEEK_DATA) leaves out the holes. */
 
 #include "base/ranges.h"
 #include "base/time-util.h"

@@ -29,7 +29,7 @@
  *   The condition `opened` is signalled when queues[].busy_opens becomes 0; data waits for it. A
  *   Worker, its ring and its scratch buffer belong to one thread.
  *
- * One file, because the lock map needs to be checked against all of it. */
+ * The executor is one file, because its lock map must be checked against all of its functions. */
 
 #include "replay/executor.h"
 

@@ -13,7 +13,7 @@
  * negative errno; then nothing was changed. Applies the quotas afterwards, ignoring errors. */
 int trace_store(const char *state_dir, const Trace *t, char **ret_path);
 
-/* What identifies a trace. */
+/* The facts that identify a trace. */
 typedef struct TraceIdentity {
     Stage stage;
     char boot_id[64];

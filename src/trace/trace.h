@@ -97,7 +97,7 @@ typedef struct TraceAccess {
     AccessKind kind;
 } TraceAccess;
 
-/* What the recorder left out of a user's opens, because they exceeded the user's share
+/* The opens of a user that the recorder left out because they exceeded the user's share
  * (trace-limits.h, record/user-shares.h). */
 typedef struct TraceLeftOut {
     uint32_t uid; /* UID_INVALID: users that are not known */

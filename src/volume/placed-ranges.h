@@ -15,8 +15,8 @@ typedef struct PlacedRangeList {
 void placed_range_list_done(PlacedRangeList *l);
 #define _cleanup_placed_range_list_ _cleanup_(placed_range_list_done)
 
-/* Whether to keep a part that no extent covers, if the file has extents. Such a part is a hole,
- * which the kernel fills with zeroes without I/O, or it has no position on the device yet. */
+/* Decides whether a part that no extent covers is kept, if the file has extents. Such a part is a
+ * hole, which the kernel fills with zeroes without I/O, or it has no position on the device yet. */
 typedef enum PlacedHoles {
     PLACED_HOLES_DROP,
     PLACED_HOLES_KEEP, /* keep holes as ranges with an unknown place */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What `headstart learn` of one more trace plus the model's part of `headstart plan` cost, with so
- * many traces learned already: CPU seconds by step, and the peak of resident memory.
+/* Measures the cost of `headstart learn` for one more trace plus the model's part of `headstart
+ * plan`, after a number of learned traces: CPU seconds by step, and the peak of resident memory.
  *
  *     measure-learn [LEARNED [FILES APPLICATIONS ACCESSES]]   default 16 8000 150 20000
  *     measure-learn --trace [FILES APPLICATIONS ACCESSES]     writing one trace only */

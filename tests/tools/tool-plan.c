@@ -5,12 +5,13 @@
  *
  *     tool-plan [OPTION…] ROOT
  *
- *     PATH [<TAB> OFFSET <TAB> LENGTH [<TAB> PROBABILITY]]   a file, with a map if there is an
- * offset; lines of one path stand together; a path below ROOT
+ *     PATH [<TAB> OFFSET <TAB> LENGTH [<TAB> PROBABILITY]]   a file below ROOT, with a map if there
+ *                                                            is an offset; the lines of one path
+ *                                                            follow one another
  *     @UUID <TAB> OFFSET <TAB> LENGTH [<TAB> PROBABILITY]    metadata that the model knows
  *
- *     --budget=BYTES, --uid=UID (whose set; without it, whoever logs in), --least=PROBABILITY,
- * --class=CLASS, --output=PACK
+ *     --budget=BYTES, --uid=UID (owner of the set; default: any user), --least=PROBABILITY,
+ *     --class=CLASS, --output=PACK
  *     --brief      only the summary, with the CPU time of locating, compiling and writing
  */
 
