@@ -9,11 +9,11 @@
 
 #include <sys/stat.h>
 
-/* Looks `path` up below the directory dir_fd, with O_PATH: no symlink is followed (a symlink at the
- * end is opened itself), no mount and no automount is entered, no device wakes and no FIFO waits.
+/* Looks `path` up below the directory dir_fd, with O_PATH. It follows no symlink (a symlink at the
+ * end is opened itself), enters no mount and no automount, wakes no device and waits for no FIFO.
  * The lookup reads the inode into memory. "." is the directory itself. A descriptor or a negative
- * errno
- * (-EXDEV: the path leads to another mount; -ELOOP: a symlink); dir_fd itself if that is negative.
+ * errno (-EXDEV: the path leads to another mount; -ELOOP: a symlink); dir_fd itself if that is
+ * negative.
  */
 int open_beneath(int dir_fd, const char *path);
 

@@ -27,8 +27,8 @@
 
 #include "base/macros.h"
 
-/* The set of a boot. It may hold what root owns and what accounts of the system own: services and
- * the greeter read their own files during a boot, and no user logs in as them. */
+/* The set of a boot. It may contain files of root and files of system accounts: services and the
+ * greeter read their own files during a boot, and no user logs in as one of these accounts. */
 #define OWNERSHIP_SYSTEM (UINT32_MAX - 1)
 
 /* The set for any user who logs in: only files of root. */

@@ -55,9 +55,9 @@ void table_column(Table *t, const char *title, const char *key, CellType type);
 void table_row(Table *t, ...);
 void table_row_va(Table *t, va_list ap);
 
-/* For a table that is printed as a section: sets the line above it, in place of its column's title,
- * and the number of rows in all, if the table holds only the first of them. The last line of the
- * section then names --limit=. */
+/* For a table that is printed as a section. Sets the line above it, which replaces its column's
+ * title. If the table holds only the first rows, sets the total number of rows as well. The last
+ * line of the section then names --limit=. */
 void table_set_heading(Table *t, const char *format, ...) _printf_(2, 3);
 void table_set_total(Table *t, size_t n_rows);
 

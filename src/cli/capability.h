@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Checks which of the capabilities that a verb needs this process has, so that the verb can name
- * the missing ones. */
+/* Checks whether this process has the capabilities that a verb needs, so that the verb can name the
+ * missing ones. */
 
 #include "base/capability.h"
 #include "base/macros.h"

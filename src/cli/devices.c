@@ -122,7 +122,7 @@ static int predict_sweep(const Pack *pack, const PackVolume *g, const DeviceProf
     return 0;
 }
 
-/* True if the status is of an undisturbed sweep over the pack that is in the state directory: it
+/* True if the status belongs to the pack in the state directory and the sweep was not disturbed: it
  * held the boot, or the greeter waited until everything was resident. */
 static bool is_sweep_of(struct json_object *status, const Pack *pack, usec_t *ret_start,
                         usec_t *ret_duration)

@@ -3,8 +3,8 @@
 
 /* Shared by the watchers of the system bus: names, the time limit of a call, and the reading of
  * replies. The watchers (logind-watch.h, systemd-watch.h) turn signals and replies into events of
- * the stage machine (stages-decide.h) and pass them to a listener, about which they know nothing
- * else. Every call is asynchronous. */
+ * the stage machine (stages-decide.h) and pass them to a listener. They know nothing else about the
+ * listener. Every call is asynchronous. */
 
 #include "daemon/stages-decide.h"
 

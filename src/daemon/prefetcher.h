@@ -24,8 +24,8 @@ int prefetcher_new(const PrefetcherOptions *o, Recorder *recorder, sd_event *eve
                    Prefetcher **ret);
 
 /* The TraceFlags that the prefetcher adds to the session's trace: TRACE_REPLAYED if it has read
- * anything (residency does not show then what the session needed), TRACE_FOLLOWED if it has learned
- * from starts and exits. 0 if p is NULL. */
+ * anything, because residency then does not show what the session needed; TRACE_FOLLOWED if it has
+ * learned from starts and exits. 0 if p is NULL. */
 unsigned prefetcher_trace_flags(const Prefetcher *p);
 
 /* Ends the session: saves what was learned, and frees the prefetcher. NULL is allowed. Returns

@@ -5,10 +5,10 @@
  *
  * PCM is a trie of the observed patterns. Each node counts how often its pattern occurred. The trie
  * is cut into one partition for each first-order node, of at most `partition_nodes` nodes including
- * that one. If a node is needed in a full partition, all counts of the partition are halved, and
- * nodes whose count becomes zero are dropped, except the first-order node. If that frees nothing,
- * the access is ignored. `partition_order` is the length of the longest pattern. The paper's
- * figures for PCM use small lengths (default 3).
+ * that one. If a full partition needs another node, all its counts are halved, and nodes whose
+ * count becomes zero are dropped, except the first-order node. If that frees nothing, the access is
+ * ignored. `partition_order` is the length of the longest pattern. The paper's figures for PCM use
+ * small lengths (default 3).
  *
  * EPCM allows orders up to 75-85 % of the partition (64 nodes, order 45). It adds one new node for
  * each instance of a pattern, as in Lempel-Ziv coding: an instance that leaves the known patterns

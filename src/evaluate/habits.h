@@ -53,8 +53,8 @@ typedef struct Habits Habits;
 #define HABITS_ALONE (250 * USEC_PER_MSEC) /* since the last start of anything */
 #define HABITS_STAYS (1 * USEC_PER_SEC)
 
-/* Finds the items of at least that size of which most starts were a person's: indexes into the
- * input's items. The caller frees *ret. 0 or -ENOMEM. */
+/* Finds the items of at least `minimum_bytes` that were mostly started by a person. Returns indexes
+ * into the input's items. The caller frees *ret. 0 or -ENOMEM. */
 int habits_find_real(const SimulateInput *in, uint64_t minimum_bytes, uint32_t **ret,
                      size_t *ret_n);
 

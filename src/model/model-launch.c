@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Starts of applications: what one trace says of them, and what the model predicts. */
+/* Starts of applications: their observation in one trace, and their prediction by the model. */
 
 #include "model/model-launch.h"
 #include "model/model-internal.h"

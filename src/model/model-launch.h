@@ -5,14 +5,14 @@
  * src/model only.
  *
  * An access counts for its own application. In a session it also counts for an application that has
- * started a short time before, because other processes read on its behalf: the panel reads the icon
- * of the new window, and a service starts on the application's request. The latest
- * LAUNCH_OTHERS_MAX starts of the last LAUNCH_OTHERS_USEC have such uses, whoever reads. What
- * another process read then by chance is read so in few sessions, and its share of the sessions
- * stays small.
+ * started a short time before, because other processes read on its behalf. For example, the panel
+ * reads the icon of the new window, and a service starts on the application's request. The latest
+ * LAUNCH_OTHERS_MAX starts of the last LAUNCH_OTHERS_USEC have such uses, whoever reads. A file
+ * that another process reads then by chance is read so in few sessions, so its share of the
+ * sessions stays small.
  *
- * A start lasts while it reads: until neither the application nor its helpers have opened anything
- * for LAUNCH_GAP_USEC, at most LAUNCH_MAX_USEC. Its helpers are the applications that were started
+ * A start lasts until neither the application nor its helpers have opened anything for
+ * LAUNCH_GAP_USEC, but at most LAUNCH_MAX_USEC. Its helpers are the applications that were started
  * during that time. A further process of the same application in that time belongs to the start. */
 
 #include "model/model.h"

@@ -6,12 +6,12 @@
  * are sorted and contain neither duplicates nor entries that have faded to zero, so that equal
  * knowledge gives equal bytes. Pure.
  *
- * What a session teaches: every session shows which applications started and which files they used.
- * Residency is observed only in a session without replay. In a session in which a pack was replayed
- * (TRACE_REPLAYED), residency shows what replay read; without CAP_FOWNER (TRACE_RESIDENCY_OFF) it
- * is a guess. Such residency is stored separately (ModelStageFile.assumed) and used only for files
- * of which nothing was observed. Such files were in no pack when they were first seen, so the first
- * of these sessions shows which ranges it used. Metadata of replayed sessions is ignored.
+ * What each session teaches: which applications started, and which files they used. Residency is
+ * observed only in a session without replay. In a session with a replayed pack (TRACE_REPLAYED),
+ * residency shows what replay read. Without CAP_FOWNER (TRACE_RESIDENCY_OFF) it is a guess. Such
+ * residency is stored separately (ModelStageFile.assumed) and used only for files of which nothing
+ * was observed. Such files were in no pack when they were first seen, so the first of these
+ * sessions shows which ranges it used. Metadata of replayed sessions is ignored.
  * model_trace_unfit() says which traces are not learned at all.
  *
  * The model's clock is the latest moment of which it has learned. It never runs back. A trace with

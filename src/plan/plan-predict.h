@@ -12,9 +12,10 @@ typedef struct StageMeasured {
 } StageMeasured;
 
 /* Predicts the stage's time with this pack under each policy, and stores it in the content. Sets
- * policy, reason, hold and order of the pack: the policy with the least time if `configured` is
- * _POLICY_INVALID, else that policy with the hold and order that suit it best. A login is not held:
- * replay reads before it, at idle priority. If a policy must be chosen without measured times
- * (`measured.ready` is 0), they are estimated. 0 or -ENOMEM; *c is untouched on failure. */
+ * policy, reason, hold and order of the pack. If `configured` is _POLICY_INVALID, the policy is the
+ * one with the least time, otherwise `configured`. Hold and order are the best for that policy. A
+ * login is not held: replay reads before it, at idle priority. If a policy must be chosen without
+ * measured times (`measured.ready` is 0), they are estimated. 0 or -ENOMEM; *c is untouched on
+ * failure. */
 int plan_predict(const VolumeTable *volumes, const PlanParameters *p, Policy configured,
                  StageMeasured measured, PackContent *c);

@@ -19,9 +19,9 @@ static bool brief(const Chains *c, DecayedSum msec)
     return chains_value(c, msec) * (double)USEC_PER_MSEC < NEGLIGIBLE * (double)c->window_usec;
 }
 
-/* True if a chain counts nothing any more although it is old: nearly all that still counts of its
- * history was observed since the chain began, or nothing of its history counts. A young chain may
- * also have counted nothing, but stays. */
+/* True if a chain counts nothing although it is old, that is, although nearly everything that its
+ * history counts was observed since the chain began; also if its history counts nothing. A young
+ * chain may also have counted nothing, but stays. */
 static bool pair_decayed(const Chains *c, const UserHistory *h, const ChainsPair *p)
 {
     DecayedSum events = {0};
@@ -42,7 +42,7 @@ static bool application_decayed(const Chains *c, const ChainsApplication *x)
     return few(c, x->starts) && few(c, x->exits) && brief(c, x->on) && brief(c, x->last);
 }
 
-/* Marks the applications that stay: those that count, and those of chains that count. */
+/* Marks the applications that stay: those with a count, and those of chains with a count. */
 static void mark(const Chains *c, const UserHistory *h, bool *keep)
 {
     keep[CHAINS_BEGIN] = true;

@@ -164,8 +164,8 @@ static usec_t since(const Chains *c, uint32_t id)
     return c->session.applications[id].since;
 }
 
-/* Adds the time since the last call to the sum `last` of the application that started last, and to
- * the same sum of every application that runs. */
+/* Adds the time since the last start to three sums: `last` of the application that started last,
+ * `last_self` of it if it runs, and `last` of its chain with each running application. */
 static void flush_last(const Chains *c, UserHistory *h)
 {
     const ChainsSession *s = &c->session;

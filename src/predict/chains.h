@@ -113,7 +113,7 @@ void chains_set_time(Chains *c, EventTime t);
  * UID_INVALID. Ends the session before. 0 or -ENOMEM. */
 int chains_begin(Chains *c, uint32_t user);
 
-/* Begins a session that no history learns from: only what runs is followed. */
+/* Begins a session from which no history learns; it only tracks the running applications. */
 void chains_follow(Chains *c);
 
 /* A process of an application starts. A session begins if there is none (chains_begin() with
@@ -139,8 +139,8 @@ static inline bool chains_runs(const Chains *c, uint32_t id)
 /* True if a history learns from the present session. */
 bool chains_learns(const Chains *c, const UserHistory *h);
 
-/* The sums of an application and of its history up to now, the present session included, as real
- * numbers: events and microseconds, weighted so that an event that happens now counts 1. */
+/* The sums of an application and of its history up to now, including the present session, as real
+ * numbers: events and microseconds. An event that happens now has the weight 1. */
 typedef struct ChainsTotals {
     double starts, on_usec, off_usec;
 } ChainsTotals;
@@ -160,9 +160,9 @@ typedef struct ChainsStates {
 void chains_states(const Chains *c, const UserHistory *h, const ChainsPair *p, ChainsStates *ret);
 
 /* A number that changes with every start and exit that is learned; 0 if there was none. It is a sum
- * (modulo 2^63) of 1 for each of them, and of the wall clock at the first one of each session.
- * Therefore two sets of chains that learned different sessions have different numbers, the merger
- * of two sets has the sum of their numbers, and pruning does not change the number. */
+ * (modulo 2^63): each start and exit adds 1, and the first of each session also adds the wall
+ * clock. Therefore two sets of chains that learned different sessions have different numbers, the
+ * merger of two sets has the sum of their numbers, and pruning does not change the number. */
 static inline uint64_t chains_revision(const Chains *c)
 {
     return c ? c->revision : 0;
@@ -183,14 +183,15 @@ int chains_merge(const Chains *a, const Chains *b, Chains **ret);
 /* True if a sum of time or of sessions has saturated. */
 bool chains_is_full(const Chains *c);
 
-/* *ret = the same without what has become negligible:
- * - chains of which less than 2^-10 of an event still counts, although nearly all that still counts
- *   was observed since they began;
- * - applications of which as little counts and that no remaining chain needs, and their names. One
- *   half-life halves a sum, so this takes ten of them at least. The time is the one that was set
- *   last. For chains that were read from a file it is the beginning of their generation, so that
- *   equal content is pruned in the same way at any time. Without pruning, two applications that
- *   once co-occurred by chance would be kept forever.
+/* *ret = a copy without negligible parts:
+ * - chains that count less than 2^-10 of an event although they are old: nearly everything that
+ *   their history counts was observed since they began;
+ * - applications that count less than that and that no remaining chain needs, and their names.
+ *
+ * One half-life halves a sum, so this takes ten half-lives at least. The time is the one that was
+ * set last. For chains that were read from a file it is the beginning of their generation, so that
+ * equal content is pruned in the same way at any time. Without pruning, two applications that once
+ * co-occurred by chance would be kept forever.
  *
  * Merging does not prune, because it would no longer be associative. A chain counts only
  * observations since it began. If two applications never co-occurred again, that is evidence

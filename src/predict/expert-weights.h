@@ -4,21 +4,20 @@
 /* The learned weights of the mixture's experts (mixture.h). Pure.
  *
  * An expert is a distribution of the next start, or a probability for each application within a
- * horizon. When the outcome is known, each expert is credited with its share of the probability
- * that the mixture had given to the outcome: expectation maximisation for the proportions of a
- * mixture (Dempster, Laird and Rubin 1977), one step for each outcome. The weight of an expert is
- * its share of the credits. Credits are decayed sums, so weights that were learned on two machines
- * merge like everything else.
+ * horizon. When the outcome is known, the mixture had given it a probability, of which each expert
+ * contributed a share. Each expert is credited with its share. This is one step of expectation
+ * maximisation for the proportions of a mixture (Dempster, Laird and Rubin 1977). The weight of an
+ * expert is its share of the credits. Credits are decayed sums, so weights that were learned on two
+ * machines merge like everything else.
  *
  * Credits converge to the best mixture, but slowly if the experts differ little. For a horizon the
  * log losses of each expert and of the mixture are therefore summed, too. The final weights are the
  * posterior probabilities that each of them predicts best (Vovk 1990: the aggregating algorithm). A
  * predictor with larger losses loses its weight exponentially.
  *
- * Weights of the next start are stored separately by the number of starts that are known to have
- * followed the application that started last, because a little-known context and a well-known one
- * call for different experts. Weights of horizons are stored separately by the class of the
- * horizon. */
+ * Weights of the next start are stored separately by how many starts are known to have followed the
+ * application that started last. A little-known context and a well-known one call for different
+ * experts. Weights of horizons are stored separately by the class of the horizon. */
 
 #include "base/decayed-sum.h"
 #include "base/time-util.h"
@@ -112,8 +111,8 @@ void expert_weights_update(const DecayedSum *credits, unsigned n, uint64_t now_w
                            double *weights);
 
 /* Credits n experts with an outcome. chances[k] is the probability that expert k gave it; `amount`
- * is how much the outcome counts, 1 for a whole one. Credits nothing if every expert gave it the
- * probability 0. */
+ * is the weight of the outcome, usually 1. Credits nothing if every expert gave it the probability
+ * 0. */
 void expert_weights_credit(DecayedSum *credits, unsigned n, uint64_t now_weight,
                            const double *chances, const double *weights, double amount);
 

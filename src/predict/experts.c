@@ -6,8 +6,8 @@
 
 #define MSEC ((double)USEC_PER_MSEC)
 
-/* The mean of a rate after `starts` in `usec`, if its prior has the mean `rate` and the weight of
- * `prior_usec`: the posterior mean of a Poisson rate under a gamma prior. */
+/* The mean of a rate after `starts` in `usec`. Its prior has the mean `rate` and the weight of
+ * `prior_usec`. The result is the posterior mean of a Poisson rate under a gamma prior. */
 static double shrink(double starts, double usec, double rate, double prior_usec)
 {
     return (starts + rate * prior_usec) / (usec + prior_usec);

@@ -2,9 +2,9 @@
 #pragma once
 
 /* Reports applications as they start and exit, while a stage is recorded and between stages. A run
- * is assigned to an application when the batches that report it are settled (processes.h): a start
- * is reported FOLLOWING_BATCHES batches late, and a run that has ended before that is reported as a
- * start and an exit. Pure. */
+ * is assigned to an application when the batches that report it are settled (processes.h). A start
+ * is therefore reported FOLLOWING_BATCHES batches late. A run that has ended by then is reported as
+ * a start and an exit. Pure. */
 
 #include "record/processes.h"
 

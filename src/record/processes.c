@@ -545,7 +545,7 @@ void process_table_settle(ProcessTable *t, process_name_t name, void *arg)
 }
 
 /* Marks the runs to keep: runs that continue, runs with a serial of `keep_from` or higher,
- * unsettled runs of a live process, and the runs that these are part of. */
+ * unsettled runs of a live process, and the runs of which these are part. */
 static void mark_kept(const ProcessTable *t, uint64_t keep_from, bool *kept)
 {
     Process *p, *tmp;

@@ -5,12 +5,12 @@
  * connector. Pure: events in, attributions out.
  *
  * A run is one execution of an application by one process, and of all processes that it forks. The
- * application is what the first exec event names: execve(2) of a script opens the script, its
- * interpreter and the dynamic loader for execution, that of an ELF program the program and the
- * loader. These events are a group. A group ends when the loader is opened, or any other file, or
- * when everything has been read that was queued before the connector's report of the execve. A
- * script that runs through env stays that script when env executes its interpreter. A run ends when
- * its last process exits or executes something else.
+ * first exec event names the application. execve(2) of a script opens the script, its interpreter
+ * and the dynamic loader for execution; execve(2) of an ELF program opens the program and the
+ * loader. These events are a group. A group ends when the process opens the loader or any other
+ * file. It also ends when all events that were queued before the connector's report of the execve
+ * have been read. A script that runs through env stays that script when env executes its
+ * interpreter. A run ends when its last process exits or executes something else.
  *
  * fanotify and the connector are two queues without a common clock. A batch reads the opens first
  * and the connector second, but hands in the connector's events first (observer.c). Therefore the

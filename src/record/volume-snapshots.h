@@ -42,8 +42,8 @@ int volume_snapshots_sample(VolumeSnapshots *s, const VolumeTable *t);
 void volume_snapshots_keep(VolumeSnapshots *s, const VolumeTable *t);
 
 /* Call it when the stage ends. Returns the metadata that the stage has read, as byte ranges of the
- * block device. These are the blocks that are resident now, or were at a sample, and were not
- * resident when the stage began, and the blocks that were read and reclaimed since the stage began.
+ * block device. It consists of the blocks that are resident now or were resident at a sample, but
+ * not when the stage began, and of the blocks that were read and reclaimed since the stage began.
  * 0; -EOPNOTSUPP (not ext2/3/4), -ENOSYS or -EPERM (no cachestat), -ETIME, -ENODATA (the first
  * snapshot failed), -ENOMEM, or the error of opening the device. */
 int volume_snapshots_added(const VolumeSnapshots *s, const Volume *v, RangeSet *ret);

@@ -268,9 +268,10 @@ static void release_file(Replay *r, uint32_t index)
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-/* Waits for the oldest chunk in flight: a read returns when the page is there, and reads a page
- * that was reclaimed or that the kernel did not read ahead. Reading the last byte suffices to limit
- * the window. With `wait` the whole chunk is read, so that all of it is resident. */
+/* Waits for the oldest chunk in flight by reading from it. The read returns when the page is there.
+ * It also reads a page that was reclaimed or that the kernel did not read ahead. Reading the last
+ * byte suffices to limit the window. With `wait` the whole chunk is read, so that all of it is
+ * resident. */
 static void await_oldest(Worker *w)
 {
     const Chunk *c = &w->queue[w->head];

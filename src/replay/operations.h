@@ -94,10 +94,10 @@ int operations_sort(const Pack *p, const VolumeFacts *facts, ReplayOrder order,
 #define OPERATION_APPENDED_MAX (UINT64_C(1024) * 1024)
 #define OPERATION_HOLE_MAX     (UINT64_C(64) * 1024)
 
-/* How many bytes behind the last range of a volatile file (PACK_FILE_VOLATILE) are read as well:
- * journals and logs grow between the plan and the boot, and a process that appends reads the last
- * page. `end` is the end of the last range, `data_end` the end of the data that it touches, across
- * holes of at most OPERATION_HOLE_MAX (lseek(2)), or `end` or less if there is none. */
+/* Returns how many bytes after the last range of a volatile file (PACK_FILE_VOLATILE) are read as
+ * well. Journals and logs grow between the plan and the boot, and a process that appends reads the
+ * last page. `end` is the end of the last range. `data_end` is the end of the data that touches it,
+ * across holes of at most OPERATION_HOLE_MAX (lseek(2)), or at most `end` if there is none. */
 uint64_t operation_appended_bytes(uint64_t end, uint64_t data_end);
 
 /* The byte range that an operation reads; 0 and 0 for an open. */

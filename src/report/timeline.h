@@ -88,9 +88,9 @@ size_t timeline_count(const Timeline *t, ReadSeries s, uint64_t *ret_bytes);
 #define TIMELINE_NARROW 340U
 
 typedef struct TimelineStyle {
-    unsigned width;  /* units of the picture; text has 12 of them */
-    const char *id;  /* begins the ids of elements, so that pages can hold several pictures */
-    bool no_names;   /* leave applications and units out, because they show what other users run */
+    unsigned width; /* units of the picture; text has 12 of them */
+    const char *id; /* prefix of the ids of elements, so that a page can contain several pictures */
+    bool no_names;  /* leave applications and units out, because they show what other users run */
     usec_t duration; /* length of the axis, so that pictures are comparable; 0: the timeline's own
                       */
     double top;      /* vertical position in the document */

@@ -44,10 +44,10 @@ void cycle_objects_done(CycleObjects *m);
 /* The file or directory of that name, or NULL. */
 CyclePath *cycle_objects_find(CycleObjects *m, const char *path);
 
-/* Fills an empty *m with the objects of the applications that count, as all users' logins and
- * sessions have needed them, and with the metadata of that user's sessions (UID_INVALID: of all
- * users). Names of applications are added to the chains. Objects beyond CYCLE_OBJECTS_MAX and
- * applications that the chains cannot name are left out. 0 or -ENOMEM. */
+/* Fills an empty *m with the objects of the applications that count, which come from the logins and
+ * sessions of all users, and with the metadata of that user's sessions (UID_INVALID: of all users).
+ * Names of applications are added to the chains. Objects beyond CYCLE_OBJECTS_MAX and applications
+ * that the chains cannot name are left out. 0 or -ENOMEM. */
 int cycle_objects_fill(CycleObjects *m, const Model *model, const CycleParameters *p, uint32_t uid,
                        Chains *chains);
 

@@ -55,8 +55,8 @@ void volume_table_done(VolumeTable *t);
 int volume_table_read(int sys_fd, const char *prefix, VolumeTable *ret);
 
 /* Pure. If several filesystems have one UUID (a copied disk, a prepared USB stick), only one keeps
- * it: one that is not removable, else the one that was mounted first. The others lose it, and with
- * it all data that is stored by UUID. volume_table_read() calls this. */
+ * it. A filesystem that is not removable is preferred, then the one that was mounted first. The
+ * others lose it, and with it all data that is stored by UUID. volume_table_read() calls this. */
 void volume_table_drop_copies(VolumeTable *t);
 
 /* The volume with that st_dev, or NULL. */

@@ -399,7 +399,7 @@ put_trace() {
     [ -e "$HS_STATE/traces/20261102T080000-boot.json.bad" ]
     [ ! -e "$HS_STATE/traces/20261102T080000-boot.json" ]
     [ "$(grep -c ' learned$' <<<"$output")" -eq 2 ]
-    # A FIFO with a trace's name does not stop it either.
+    # A FIFO with a trace's name does not stop learning either.
     mkfifo "$HS_STATE/traces/20261104T080000-boot.json"
     run --separate-stderr -0 hs learn
     [[ $stderr == *"not a regular file; set aside" ]]

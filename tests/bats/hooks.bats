@@ -109,8 +109,8 @@ told() {
 
 # --- is-login ----------------------------------------------------------------------------------
 
-# sessions_are LINE…: sets the answers of logind, "ID UID CLASS TYPE SEAT" ("-": none); GREETER=yes:
-# a greeter runs
+# sessions_are LINE…: sets the answers of logind, "ID UID CLASS TYPE SEAT" ("-": none). With
+# GREETER=yes a greeter runs
 sessions_are() {
     printf '%s\n' "$@" >"$HS_TMP/sessions"
     cat >"$HS_TMP/bin/loginctl" <<EOF

@@ -233,7 +233,7 @@ applications_are_right() {
     # test waits for a recorded open.
     hs_wait 10 marked "$RECORDER" "$first/second"
     cat "$first/second/file" >/dev/null
-    # It is unmounted again, and mounted again.
+    # The filesystem is unmounted, and mounted again.
     umount "$first/second"
     hs_wait 10 not_marked "$RECORDER" "$HS_LOOP"
     mount "$HS_LOOP" "$first/second"

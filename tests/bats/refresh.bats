@@ -87,8 +87,8 @@ nothing_skipped() {
     grep -qx /usr/lib/modules/6.1.0-31-amd64/kernel/fs/a.ko "$HS_TMP/planned"
     ! grep -q -e 1.2.3 -e 6.1.0-30 -e /old "$HS_TMP/planned" || false
     nothing_skipped
-    # A file that was read as a whole is replayed as a whole, with the part by which it has grown,
-    # and not beyond the end of a smaller one.
+    # A file that was read as a whole is still read as a whole after it has grown, and not beyond
+    # its end after it has shrunk.
     hs_cold
     nothing_skipped
     for i in "${all[@]}" /usr/bin/app /usr/lib/libapp.so.1.2.4 /usr/share/app/data; do

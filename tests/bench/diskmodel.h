@@ -2,7 +2,8 @@
 #pragma once
 
 /* Computes what a request costs on a given kind of disk. Pure: memory in, memory out, the clock is
- * an argument. All times are nanoseconds of one clock that starts anywhere, all positions bytes.
+ * an argument. All times are in nanoseconds of one clock with any start, and all positions are in
+ * bytes.
  *
  * A mechanical disk has one head and serves one request at a time:
  *

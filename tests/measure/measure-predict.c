@@ -4,7 +4,7 @@
  *
  *     measure-predict [SEEDS [FIRST-SEED [SESSIONS]]]      8, 1 and 60
  *
- * Without a first seed given as a number ("now"), seeds are drawn from the clock. */
+ * If the first seed is not a number ("now"), seeds are drawn from the clock. */
 
 #include "evaluate/habits.h"
 #include "evaluate/predictor.h"

@@ -191,8 +191,8 @@ static void list(LogindWatch *w)
     assert_int_equal(fake.n_calls, SESSIONS);
 }
 
-/* Lists three sessions whose queries cannot be sent: the list never ends. They leave nothing behind
- * that could harm the next list, which ends once all queries have a reply. */
+/* Lists three sessions whose queries cannot be sent: the list never ends. The unsent queries do not
+ * affect the next list, which ends once all its queries have a reply. */
 static void list_twice(void)
 {
     LogindWatch *w;

@@ -164,8 +164,8 @@ TEST(desktop, {2, MANAGER}, {8, OPENS, GREETER}, {9, IS_UP, GREETER}, {10, FINIS
      {500, GONE, "2", PAUSES}, {510, OPENS, GREETER},
      {520, OPENS, "4", 1001, SCREEN, BEGINS(STAGE_LOGIN, 1001)})
 
-/* A second user logs in while the first stays: the session that begins is not of one user alone,
- * until the second leaves. */
+/* A second user logs in while the first stays. The session then belongs to both users until the
+ * second one leaves. */
 TEST(second_user, {2, NO_MANAGER}, {10, FINISHED, PAUSES},
      {60, IS_UP, "2", 1000, CONSOLE, BEGINS(STAGE_LOGIN, 1000)},
      {63.5, QUIET, BEGINS(STAGE_SESSION, 1000)},
