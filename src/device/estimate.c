@@ -92,7 +92,7 @@ static double time_of(const DeviceSample *s, double argument)
     return (double)s->usec;
 }
 
-/* The rate in bytes per usec. A positive `latency` occurs once in all, a negative one once for each
+/* The rate in bytes per usec. A positive `latency` is subtracted once, a negative one once for each
  * request. */
 static double rate_of(const DeviceSample *s, double latency)
 {

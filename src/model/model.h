@@ -236,7 +236,7 @@ int model_predict_stage(const Model *m, Stage stage, uint32_t uid, Prediction **
 typedef struct ModelLaunch {
     const char *path; /* borrowed from the model of the list */
     uint32_t application;
-    double sessions; /* in which its start was observed, in units of the model */
+    double sessions; /* sum of the sessions in which its start was observed */
     uint64_t bytes;  /* of the files and ranges that at least `min_probability` of these needed */
 } ModelLaunch;
 

@@ -130,9 +130,9 @@ void expert_promises_add(DecayedSum promises[static PROMISE_BINS][PROMISE_SUMS],
                          uint64_t now_weight, double p, bool came);
 
 /* The probability p, corrected by how earlier promises of its size came true (histogram binning:
- * Zadrozny and Elkan 2001). The correction adds to the log odds and is interpolated between two
- * bins, so that the order within a bin stays. Each bin starts with `start` promises that count as
- * correct. */
+ * Zadrozny and Elkan 2001). A bin's correction is an addend to the log odds. It is interpolated
+ * between neighbouring bins, so that probabilities keep their order. Each bin starts with `start`
+ * promises that count as correct. */
 double expert_promises_correct(const DecayedSum promises[static PROMISE_BINS][PROMISE_SUMS],
                                uint64_t now_weight, double start, double p);
 

@@ -343,7 +343,8 @@ static int run(const Arguments *a)
     }
     if (r >= 0)
         r = finish(a, &report);
-    /* Threads may still use the pack, so it is neither freed nor are the threads awaited. */
+    /* Threads may still use the pack, so the process ends without waiting for them and without
+     * freeing the pack. */
     if (report.outcome == REPLAY_OUTCOME_STOPPED)
         _exit(r < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
     return r;
