@@ -17,9 +17,9 @@
  */
 int open_beneath(int dir_fd, const char *path);
 
-/* Looks an absolute path up with O_PATH through no symlink, so that none can lead to an automount;
- * a symlink at the end is opened itself. Mounts are crossed. A descriptor or a negative errno
- * (-ELOOP: a symlink on the way). */
+/* Looks an absolute path up with O_PATH. It follows no symlink, since a symlink can lead to an
+ * automount; a symlink at the end is opened itself. Mounts are crossed. A descriptor or a negative
+ * errno (-ELOOP: a symlink on the way). */
 int open_without_symlinks(const char *path);
 
 /* Finds the directory (*ret_dir_fd, O_PATH) and the name in it that an output path refers to. The
@@ -39,7 +39,8 @@ bool output_is_trusted(const struct stat *dir, const struct stat *file);
  * and O_NONBLOCK are added. A descriptor or a negative errno. */
 int fd_reopen(int fd, int flags);
 
-/* The same, and the file's access time stays as it is where the owner or privileges allow that. */
+/* The same, and the file's access time does not change if the owner or the privileges allow
+ * that. */
 int fd_reopen_noatime(int fd, int flags);
 
 /* The path of the file of the descriptor, NUL-terminated. 0, -ENAMETOOLONG (buffer too small),

@@ -27,7 +27,7 @@ typedef struct BusListener {
     void *arg;
 } BusListener;
 
-/* Reports an event that has no more than a kind and the object path of a session (or NULL). */
+/* Reports an event that consists of a kind and the object path of a session (or NULL). */
 int bus_report(const BusListener *l, StageEventKind kind, const char *id);
 
 /* True if the message is an error reply. Calls on_reply() or, if the call timed out (also when the

@@ -105,7 +105,7 @@ static uint64_t number_of(json_object *o, const char *key)
     return json_get_u64(o, key, SESSION_UNKNOWN - 1, &n) < 0 ? SESSION_UNKNOWN : n;
 }
 
-/* Adds what headstart-replay reported for the session's user, else for everyone. */
+/* Adds the report of headstart-replay for the session's user, or else the report for everyone. */
 static void add_replay(const EndedStage *e, SessionRecord *s)
 {
     _cleanup_close_ int fd =

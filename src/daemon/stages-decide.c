@@ -282,7 +282,7 @@ static bool others_are_logged_in(const StageMachine *m, uint32_t uid)
     return false;
 }
 
-/* Begins the session of `uid` or, if that user is not logged in any more, of the user who logged in
+/* Begins the session of `uid` or, if that user is no longer logged in, of the user who logged in
  * last. Pauses if no user is logged in. */
 static void begin_session(StageMachine *m, uint32_t uid, bool drop, StageDecision *ret)
 {

@@ -180,8 +180,8 @@ static int compare_stage_files(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* What the stage knows of a file. Every file of a use was used in the stage, but a stored model may
- * say otherwise: then NULL. */
+/* Returns the stage's record of a file. In a valid model every file of a use was used in the stage.
+ * NULL if a stored model contradicts that. */
 static const ModelStageFile *stage_file(const ModelStage *s, uint32_t file)
 {
     const ModelStageFile key = {.file = file};

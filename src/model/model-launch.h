@@ -22,11 +22,11 @@
 #define LAUNCH_GAP_USEC    (3 * USEC_PER_SEC)
 #define LAUNCH_MAX_USEC    (30 * USEC_PER_SEC)
 
-/* Starts that an access may belong to are looked for among this many before it: a compiler starts
- * hundreds of processes a second. */
+/* The search for the starts of an access is limited to this many starts before it, because a
+ * compiler starts hundreds of processes a second. */
 #define LAUNCH_LOOK_BACK 64U
 
-/* The applications that one access counts for. */
+/* The most applications for which one access counts. */
 #define LAUNCH_USERS_MAX 8U
 
 typedef struct LaunchUser {

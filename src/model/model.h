@@ -180,7 +180,7 @@ int model_settle_clock(Model **m, usec_t now_realtime);
 /* Renames files. to[file] is NULL (unchanged), "" (the file and all that is known of it are
  * removed), or the new path, whose ownership passes to the model. If two files get the same name,
  * the first in the old order keeps it and the other is removed. Chains do not change: an
- * application that was removed starts no more, so its sums decay. 0, or -ENOMEM; the model is
+ * application that was removed does not start again, so its sums decay. 0, or -ENOMEM; the model is
  * unusable after that. */
 int model_move_files(Model *m, char **to);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Pruning, and the correction of chains that were made under a wrong clock. chains.h says why
+/* Prunes chains, and corrects chains that were made with a wrong clock. chains.h explains why
  * merging does neither. */
 
 #include "predict/chains-internal.h"

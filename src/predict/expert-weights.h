@@ -4,11 +4,11 @@
 /* The learned weights of the mixture's experts (mixture.h). Pure.
  *
  * An expert is a distribution of the next start, or a probability for each application within a
- * horizon. When the outcome is known, the mixture had given it a probability, of which each expert
- * contributed a share. Each expert is credited with its share. This is one step of expectation
- * maximisation for the proportions of a mixture (Dempster, Laird and Rubin 1977). The weight of an
- * expert is its share of the credits. Credits are decayed sums, so weights that were learned on two
- * machines merge like everything else.
+ * horizon. Before the outcome is known, the mixture gives it a probability, to which each expert
+ * contributes a share. When the outcome is known, each expert is credited with its share. This is
+ * one step of expectation maximisation for the proportions of a mixture (Dempster, Laird and Rubin
+ * 1977). The weight of an expert is its share of the credits. Credits are decayed sums, so weights
+ * that were learned on two machines merge like everything else.
  *
  * Credits converge to the best mixture, but slowly if the experts differ little. For a horizon the
  * log losses of each expert and of the mixture are therefore summed, too. The final weights are the
@@ -129,7 +129,7 @@ void expert_losses_apply(const DecayedSum *losses, unsigned n, uint64_t now_weig
 void expert_promises_add(DecayedSum promises[static PROMISE_BINS][PROMISE_SUMS],
                          uint64_t now_weight, double p, bool came);
 
-/* The probability p, corrected by how earlier promises of its size came true (histogram binning:
+/* Corrects the probability p by the outcomes of earlier promises of its size (histogram binning:
  * Zadrozny and Elkan 2001). A bin's correction is an addend to the log odds. It is interpolated
  * between neighbouring bins, so that probabilities keep their order. Each bin starts with `start`
  * promises that count as correct. */
