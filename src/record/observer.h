@@ -9,7 +9,7 @@
 #include "record/stage-record.h"
 #include "record/watched-volumes.h"
 
-/* The interval between checks of which processes have exited, which are needed without the proc
+/* The interval between checks for exited processes, which are only made without the proc
  * connector. */
 #define OBSERVER_REAP_USEC (USEC_PER_SEC / 2)
 

@@ -179,7 +179,7 @@ int recorder_follow(Recorder *recorder, recorder_report_t f, void *arg)
 
 /* --- events ----------------------------------------------------------------------------------- */
 
-/* Forgets events and runs that no stage needs, but for the runs that are still to be reported. */
+/* Forgets events and runs that no stage needs, except runs that must still be reported. */
 static int forget(Recorder *recorder)
 {
     return observer_forget(&recorder->observer,

@@ -316,7 +316,7 @@ static int submit(Worker *w, const Chunk *c)
 }
 
 /* Where the data ends that begins before `end`, across short holes: a journal leaves out single
- * blocks. At most `limit` and some more is looked at. */
+ * blocks. The search ends shortly after `limit`. */
 static uint64_t find_data_end(int fd, uint64_t end, uint64_t limit)
 {
     off_t hole = lseek(fd, (off_t)end - 1, SEEK_HOLE); /* reads use pread(2) */

@@ -21,7 +21,7 @@
 
 typedef struct DeviceRecord {
     char *uuid;               /* of the filesystem, as blkid prints it */
-    char *identity;           /* of the disk: volume_disk_identity() */
+    char *identity;           /* of the disk: block_device_identity() */
     usec_t measured_realtime; /* when it was measured last */
     uint32_t n_plans;         /* number of plans that measured it */
     DeviceSamples samples;

@@ -5,10 +5,10 @@
  *
  * HEADSTART_FAULTS          `list`: write one line for the first call from each call site.
  *                           `FUNCTION NUMBER ERROR`: the call with that number (from 1) of that
- * function fails with that errno. ERROR `short`: it transfers half. `FUNCTION NUMBER+ ERROR`: so do
- * all calls after it. HEADSTART_FAULTS_PROGRAM  file name of the program in which this happens;
- * others run undisturbed. HEADSTART_FAULTS_OUTPUT   file to which lines `list|failed FUNCTION
- * NUMBER SITE` are appended.
+ * function fails with that errno. ERROR `short`: it transfers half. `FUNCTION NUMBER+ ERROR`: that
+ * call and all later ones fail. HEADSTART_FAULTS_PROGRAM file name of the program in which this
+ * happens; others run undisturbed. HEADSTART_FAULTS_OUTPUT file to which lines `list|failed
+ * FUNCTION NUMBER SITE` are appended.
  *
  * A call site is the function, the address of the call, and up to four addresses of the program
  * above it on the stack, because one call in grow_array() serves every table. Calls without the

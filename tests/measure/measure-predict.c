@@ -30,7 +30,7 @@ static uint64_t cpu_nsec(void *userdata)
 
 /* A line of the table: a predictor and its settings. */
 typedef struct Line {
-    const char *name; /* of the predictor; "oracle" for the one that knows */
+    const char *name; /* of the predictor; "oracle": it knows the true probabilities */
     const char *remark;
     bool unbounded; /* no bound on waste: fills the budget, as the thesis does */
     MixtureCombination combination;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* tool-lock-files FILE…: keeps the files in memory until its input ends, and prints "locked" when
- * it does. It serves tests on kernels that reclaim cold pages within seconds. */
+ * it does. It is used on kernels that reclaim cold pages within seconds. */
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -129,7 +129,7 @@ def legend(scenarios):
 
 
 def recorded(facts):
-    """Describes what it cost to record, learn and plan from outside."""
+    """Describes the cost of recording, learning and planning from outside."""
     return [f"outside recorded: a boot in {facts['boot_s']:.2f} s and a login in {facts['login_s']:.2f} s; "
             f"headstartd's peak memory {(facts['headstartd_peak_kib'] or 0) / 1024:.1f} MiB;",
             f"learn took {facts['learn_cpu_s']:.2f} s CPU, plan {facts['plan_cpu_s']:.2f} s"]
