@@ -272,8 +272,7 @@ void devices_load(const Context *c, int state_fd, DevicesMode mode, VolumeTable 
                 load_volume(&x, mode, &t->volumes[i]);
     if (x.changed) {
         r = state_write_devices(state_fd, &x.store);
-        /* On a full or read-only filesystem the packs cannot be written either, which is an error.
-         */
+        /* A full or read-only filesystem is reported once: the packs cannot be written either. */
         if (r < 0 && r != -ENOSPC && r != -EDQUOT && r != -EROFS)
             cli_warning(r, "%s/" STATE_DEVICES ": %m", c->state);
     }

@@ -11,7 +11,7 @@ typedef struct EarlyOptions {
     const char *run;    /* the runtime directory, below /run; made if it is missing */
     const char *replay; /* the program headstart-replay, as seen from the root filesystem */
     /* The process continues after the switch to the system manager. False in an initrd that systemd
-     * runs: it kills what remains. */
+     * runs, since systemd kills the processes that remain at the switch. */
     bool survives;
     /* The address of the system manager that keeps descriptors (FDSTORE=), as in $NOTIFY_SOCKET;
      * NULL: a process keeps them. */

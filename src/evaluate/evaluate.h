@@ -35,7 +35,7 @@ typedef struct Evaluation {
     SimulateReport reports[EVALUATE_PREDICTORS_MAX];
 } Evaluation;
 
-/* The options of the verb, for the table of verbs, and a function that stores them in `e`. 0, or
+/* The options of the verb, for the table of verbs. The function stores their values in `e`. 0, or
  * the result of cli_next_option(), reported. */
 extern const Option evaluate_options[];
 int evaluate_take_options(Evaluation *e, Context *c);

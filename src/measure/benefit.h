@@ -19,7 +19,7 @@ typedef enum SessionExclusion {
     EXCLUSION_FSCK,
     EXCLUSION_EXACT,
     EXCLUSION_FIRST,        /* the packages before this session are unknown */
-    EXCLUSION_UPGRADED,     /* packages or the kernel changed since the session before */
+    EXCLUSION_UPGRADED,     /* packages or the kernel changed since the previous session */
     EXCLUSION_OTHER_POLICY, /* another policy than that of the newest replay */
     _SESSION_EXCLUSION_MAX,
     _SESSION_EXCLUSION_INVALID = -EINVAL,

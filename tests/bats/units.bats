@@ -72,8 +72,8 @@ teardown() {
         grep -q '^CapabilityBoundingSet=' "$u"
         grep -q '^ProtectSystem=strict$' "$u"
         grep -q '^SystemCallFilter=' "$u"
-        # A target is ordered after the units that it wants, and its job waits for their start,
-        # except:
+        # A target is ordered after the units that it wants, so that its job waits for their start.
+        # A unit with these settings is an exception.
         if grep -qE '^WantedBy=(graphical|multi-user)\.target$' "$u"; then
             grep -q '^DefaultDependencies=no$' "$u"
             grep -q '^Type=simple$' "$u"
