@@ -36,6 +36,10 @@ run_target() {
     run_target history 50
 }
 
+@test "fuzz: compressed files" {
+    run_target gzip 50
+}
+
 @test "fuzz: configuration files" {
     run_target config 20
 }

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Files that are stored gzip-compressed: traces, the model and packs, a quarter of their size. Every
+ * reader also accepts the plain content, which older versions stored. zcat(1) prints such a file. */
+
+#include "base/macros.h"
+
+/* Compresses memory into a gzip member. The output depends on the input alone. The caller frees
+ * *ret. 0, -E2BIG (more than 4 GiB - 1), or -ENOMEM. */
+int gzip_compress(const void *data, size_t size, char **ret, size_t *ret_size);
+
+/* True if the bytes begin as a gzip member does. */
+bool gzip_is_compressed(const void *data, size_t size);
+
+/* Expands one gzip member into a NUL-terminated buffer of *ret_size bytes (the NUL is not counted)
+ * and checks its checksum. Nothing is allocated for a member that states a size above max_size or
+ * one that its input cannot have. The caller frees *ret. 0, -EBADMSG (not gzip, damaged, truncated,
+ * or followed by other bytes), -E2BIG (expands to more than max_size bytes), or -ENOMEM. */
+int gzip_expand(const void *data, size_t size, size_t max_size, char **ret, size_t *ret_size);
+
+/* Replaces a file by the compressed data, as atomic_file_write() does. */
+int compressed_file_write(int dir_fd, const char *name, const void *data, size_t size,
+                          unsigned mode);
+
+/* Reads a whole regular file and expands it if it is compressed; file and text may have at most
+ * max_size bytes. Otherwise as file_read_whole(), with one more meaning of -EBADMSG: the compressed
+ * data are damaged. Then *ret_reason, which may be NULL, is a static string that says what is
+ * wrong; it is untouched otherwise. */
+int compressed_file_read(int dir_fd, const char *name, size_t max_size, char **ret,
+                         size_t *ret_size, const char **ret_reason);
+
+/* Reads at most `size` - 1 bytes from the start of the text and adds a NUL. Never blocks on a FIFO
+ * or a device. 0, -EBADMSG (the compressed data are damaged), or another negative errno. */
+int compressed_file_read_head(int dir_fd, const char *name, char *buf, size_t size);
