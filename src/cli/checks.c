@@ -2,12 +2,12 @@
 
 #include "cli/checks.h"
 
-#include "base/atomic-file.h"
 #include "base/clock.h"
 #include "base/directory.h"
 #include "base/kernel.h"
 #include "base/rooted.h"
 #include "pack/pack.h"
+#include "state/packs.h"
 #include "state/refresh-request.h"
 #include "state/state.h"
 
@@ -101,13 +101,10 @@ static void pack_facts_done(PackFacts *p)
 /* 1: it was read; 0: there is none; a negative errno: it cannot be used, and p->reason says why. */
 static int read_pack(int state_fd, Stage stage, PackFacts *p)
 {
-    size_t size;
-    int r = file_read_whole(state_fd, state_pack_name(stage), PACK_SIZE_MAX, &p->buf, &size);
+    int r = packs_read(state_fd, state_pack_name(stage), &p->buf, &p->pack, &p->reason);
 
     if (r == -ENOENT)
         return 0;
-    if (r >= 0)
-        r = pack_open(p->buf, size, &p->pack, &p->reason);
     if (r >= 0)
         return 1;
     p->reason = p->reason ? p->reason : strerror(-r);

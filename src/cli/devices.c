@@ -179,13 +179,11 @@ static void add_sweeps(Devices *x, const Volume *v, DeviceRecord *d)
     for (Stage stage = 0; run_fd >= 0 && x->state_fd >= 0 && stage < _STAGE_MAX; stage++) {
         _cleanup_replay_status_ ReplayStatusList l = {0};
         _cleanup_free_ char *buf = NULL;
-        size_t size;
         Pack pack;
 
         if (!state_pack_name(stage) || replay_status_read(run_fd, stage, &l) < 0 || l.n == 0 ||
             l.items[0].uid != UID_INVALID ||
-            file_read_whole(x->state_fd, state_pack_name(stage), PACK_SIZE_MAX, &buf, &size) < 0 ||
-            pack_open(buf, size, &pack, NULL) < 0)
+            packs_read(x->state_fd, state_pack_name(stage), &buf, &pack, NULL) < 0)
             continue;
         add_sweep(x, v, d, &pack, l.items[0].object);
     }

@@ -2,11 +2,11 @@
 
 #include "cli/explain.h"
 
-#include "base/atomic-file.h"
 #include "base/clock.h"
 #include "base/ownership.h"
 #include "pack/pack.h"
 #include "plan/plan.h"
+#include "state/packs.h"
 #include "state/state.h"
 
 #include <inttypes.h>
@@ -68,15 +68,13 @@ static PackEntry search_pack(int state_fd, Stage stage, uint32_t uid, const char
     PackEntry e = {.least = 1};
     _cleanup_free_ char *buf = NULL;
     char name[64];
-    size_t size;
     Pack p;
 
     if (uid == UID_INVALID)
         snprintf(name, sizeof(name), "%s", state_pack_name(stage));
     else
         snprintf(name, sizeof(name), "login@%" PRIu32 ".pack", uid);
-    if (file_read_whole(state_fd, name, PACK_SIZE_MAX, &buf, &size) < 0 ||
-        pack_open(buf, size, &p, NULL) < 0)
+    if (packs_read(state_fd, name, &buf, &p, NULL) < 0)
         return e;
     e.has_pack = true;
     e.total = le64toh(p.header->total_data_bytes);

@@ -3,6 +3,7 @@
 
 #include "base/atomic-file.h"
 #include "base/clock.h"
+#include "base/compressed-file.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -13,18 +14,21 @@
 static int read_model(const char *path, Model **ret, char **ret_error)
 {
     _cleanup_free_ char *text = NULL;
+    const char *reason;
     size_t size;
     int r;
 
-    r = file_read_whole(AT_FDCWD, path, MODEL_JSON_SIZE_MAX, &text, &size);
+    r = compressed_file_read(AT_FDCWD, path, MODEL_JSON_SIZE_MAX, &text, &size, &reason);
+    if (r == -EBADMSG) {
+        *ret_error = strdup(reason);
+        return r;
+    }
     if (r >= 0 && size == 0) {
         *ret_error = strdup("empty file");
         return -EBADMSG;
     }
     if (r >= 0)
         r = model_from_json(text, size, ret, ret_error);
-    else if (r == -EBADMSG)
-        *ret_error = strdup("not a regular file");
     if (r < 0 && !*ret_error)
         *ret_error = strdup(strerror(-r));
     return r;

@@ -5,7 +5,6 @@
 #include "cli/planning.h"
 #include "cli/benefits.h"
 
-#include "base/atomic-file.h"
 #include "base/clock.h"
 #include "base/ownership.h"
 #include "base/rooted.h"
@@ -277,7 +276,7 @@ static int compile_what_fits(const Planning *p, PackJob *j, Prediction *predicti
 
 static int write_pack(const Planning *p, const PackJob *j)
 {
-    int r = atomic_file_write(p->state_fd, j->name, j->bytes, j->size, 0600);
+    int r = packs_write(p->state_fd, j->name, j->bytes, j->size);
 
     if (r < 0)
         return cli_error(r, "%s/%s: %m", p->c->state, j->name);

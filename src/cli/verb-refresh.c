@@ -3,7 +3,6 @@
 /* headstart refresh: finds files that have changed since they were learned, for example after an
  * upgrade of packages. The new file gets what the model knows of the old one. */
 
-#include "base/atomic-file.h"
 #include "base/directory.h"
 #include "cli/cli-state.h"
 #include "pack/pack.h"
@@ -111,11 +110,10 @@ static int note_planned(Refresh *x, const char *mountpoint, const Pack *pack, co
 static int read_pack(Refresh *x, const char *name)
 {
     _cleanup_free_ char *buf = NULL;
-    size_t size;
     Pack pack;
-    int r = file_read_whole(x->state_fd, name, PACK_SIZE_MAX, &buf, &size);
+    int r = packs_read(x->state_fd, name, &buf, &pack, NULL);
 
-    if (r < 0 || pack_open(buf, size, &pack, NULL) < 0)
+    if (r < 0)
         return r == -ENOMEM ? r : 0;
     for (uint32_t i = 0; i < le32toh(pack.header->n_volumes); i++) {
         const PackVolume *s = &pack.volumes[i];

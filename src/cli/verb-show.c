@@ -2,7 +2,7 @@
 
 /* headstart show FILE: the content of a trace, model or pack. */
 
-#include "base/atomic-file.h"
+#include "base/compressed-file.h"
 #include "base/parse.h"
 #include "cli/show.h"
 #include "trace/trace-json.h"
@@ -62,7 +62,7 @@ static int run(Context *c)
 {
     _cleanup_free_ char *buf = NULL;
     uint64_t limit = 10;
-    const char *value;
+    const char *value, *reason;
     size_t size;
     int k, n, r;
     char **args;
@@ -74,9 +74,9 @@ static int run(Context *c)
         return k;
     args = cli_arguments(c, &n);
 
-    r = file_read_whole(AT_FDCWD, args[0], MODEL_JSON_SIZE_MAX, &buf, &size);
+    r = compressed_file_read(AT_FDCWD, args[0], MODEL_JSON_SIZE_MAX, &buf, &size, &reason);
     if (r == -EBADMSG)
-        return cli_error(r, "%s: not a regular file", args[0]);
+        return cli_error(r, "%s: %s", args[0], reason);
     if (r < 0)
         return cli_error(r, "%s: %m", args[0]);
     return show_bytes(c, args[0], buf, size, limit);

@@ -4,7 +4,6 @@
  * fresh the packs are, and which problems there are. It reads no whole trace or model, so that it
  * answers at once. */
 
-#include "base/atomic-file.h"
 #include "base/clock.h"
 #include "base/json-util.h"
 #include "base/kernel.h"
@@ -16,6 +15,7 @@
 #include "device/probe.h"
 #include "pack/pack.h"
 #include "plan/cost-model.h"
+#include "state/packs.h"
 #include "state/replay-status.h"
 #include "state/rerecord.h"
 #include "state/trace-store.h"
@@ -104,17 +104,14 @@ static void read_traces(int state_fd, Status *s)
 static void read_pack(int state_fd, Stage stage, StageStatus *s)
 {
     _cleanup_free_ char *buf = NULL;
-    size_t size;
     Pack p;
     int r;
 
     if (!state_pack_name(stage))
         return;
-    r = file_read_whole(state_fd, state_pack_name(stage), PACK_SIZE_MAX, &buf, &size);
+    r = packs_read(state_fd, state_pack_name(stage), &buf, &p, NULL);
     if (r == -ENOENT)
         return;
-    if (r >= 0)
-        r = pack_open(buf, size, &p, NULL);
     s->bad = r < 0;
     if (r < 0)
         return;

@@ -2,7 +2,7 @@
 
 /* Reads files and directories of traces, in the order of time, into the simulator's input. */
 
-#include "base/atomic-file.h"
+#include "base/compressed-file.h"
 #include "base/directory.h"
 #include "cli/progress.h"
 #include "evaluate/evaluate.h"
@@ -94,11 +94,12 @@ static int add_argument(Sources *s, const char *path)
 static int read_source(Sources *s, Source *x)
 {
     _cleanup_free_ char *text = NULL, *error = NULL;
+    const char *reason;
     size_t size;
-    int r = file_read_whole(AT_FDCWD, x->path, TRACE_JSON_SIZE_MAX, &text, &size);
+    int r = compressed_file_read(AT_FDCWD, x->path, TRACE_JSON_SIZE_MAX, &text, &size, &reason);
 
     if (r == -EBADMSG)
-        cli_error(r, "%s: not a regular file", x->path);
+        cli_error(r, "%s: %s", x->path, reason);
     else if (r < 0)
         cli_error(r, "%s: %m", x->path);
     else if (size == 0) {

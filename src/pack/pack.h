@@ -30,6 +30,8 @@
  * is a control session. It is one if control_interval != 0 and XXH3-64(boot id as 32 lower-case hex
  * digits, seed = salt) mod control_interval == 0.
  *
+ * The state directory stores a pack as one gzip member around this format (state/packs.h).
+ *
  * Reading is zero-copy: pack_open() validates the whole buffer once, and the accessors below
  * return pointers into it. */
 

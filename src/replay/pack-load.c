@@ -2,8 +2,8 @@
 
 #include "replay/pack-load.h"
 
-#include "base/atomic-file.h"
 #include "base/clock.h"
+#include "base/compressed-file.h"
 #include "base/log.h"
 #include "replay/notify.h"
 
@@ -31,10 +31,10 @@ static int read_pack(const char *path, LoadedPack *ret)
     _cleanup_free_ char *buf = NULL;
     const char *reason = NULL;
     size_t size;
-    int r = file_read_whole(AT_FDCWD, path, PACK_SIZE_MAX, &buf, &size);
+    int r = compressed_file_read(AT_FDCWD, path, PACK_SIZE_MAX, &buf, &size, &reason);
 
     if (r == -EBADMSG)
-        return log_error_errno(r, "headstart-replay: %s: not a regular file", path);
+        return log_error_errno(r, "headstart-replay: %s: %s", path, reason);
     if (r == -E2BIG)
         return log_error_errno(r, "headstart-replay: %s: larger than a pack may be", path);
     if (r < 0)

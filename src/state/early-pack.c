@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "state/early-pack.h"
 
-#include "base/atomic-file.h"
 #include "base/rooted.h"
+#include "state/packs.h"
 #include "state/rerecord.h"
 
 #include <errno.h>
@@ -62,7 +62,7 @@ int early_pack_update(int system_fd, const char *state, int state_fd, const void
     if (fd < 0)
         return (fd == -ENOENT && !wanted) || fd == -EROFS ? 0 : fd;
     if (wanted)
-        r = atomic_file_write(fd, NAME, bytes, size, 0600);
+        r = packs_write(fd, NAME, bytes, size);
     else if (faccessat(fd, NAME, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
         r = 0; /* nothing to remove, even on a read-only filesystem */
     else

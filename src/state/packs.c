@@ -2,7 +2,7 @@
 
 #include "state/packs.h"
 
-#include "base/atomic-file.h"
+#include "base/compressed-file.h"
 #include "base/time-util.h"
 #include "base/uid.h"
 #include "state/state.h"
@@ -15,25 +15,29 @@
 
 #include "config-paths.h"
 
-/* `pack` points into *ret_buf, which the caller frees. */
-static int read_pack(int state_fd, const char *name, char **ret_buf, Pack *ret_pack)
+int packs_read(int state_fd, const char *name, char **ret_buf, Pack *ret, const char **ret_reason)
 {
     _cleanup_free_ char *buf = NULL;
     size_t size;
-    int r = file_read_whole(state_fd, name, PACK_SIZE_MAX, &buf, &size);
+    int r = compressed_file_read(state_fd, name, PACK_SIZE_MAX, &buf, &size, ret_reason);
 
     if (r >= 0)
-        r = pack_open(buf, size, ret_pack, NULL);
+        r = pack_open(buf, size, ret, ret_reason);
     if (r >= 0)
         *ret_buf = TAKE_PTR(buf);
     return r;
+}
+
+int packs_write(int state_fd, const char *name, const void *bytes, size_t size)
+{
+    return compressed_file_write(state_fd, name, bytes, size, 0600);
 }
 
 int packs_read_salt(int state_fd, const char *name, uint64_t *ret_salt)
 {
     _cleanup_free_ char *buf = NULL;
     Pack pack;
-    int r = read_pack(state_fd, name, &buf, &pack);
+    int r = packs_read(state_fd, name, &buf, &pack, NULL);
 
     if (r >= 0)
         *ret_salt = le64toh(pack.header->salt);
@@ -56,7 +60,7 @@ int packs_read_places(int state_fd, const char *name, const uint8_t uuid[static 
 {
     _cleanup_free_ char *buf = NULL;
     Pack pack;
-    int r = read_pack(state_fd, name, &buf, &pack);
+    int r = packs_read(state_fd, name, &buf, &pack, NULL);
 
     for (uint32_t i = 0; r >= 0 && i < le32toh(pack.header->n_volumes); i++) {
         const PackVolume *v = &pack.volumes[i];
@@ -82,22 +86,15 @@ static uint64_t changed_at(int dir_fd, const char *path)
 
 int packs_read_of(int state_fd, Stage stage, uint32_t uid, char **ret_buf, Pack *ret)
 {
-    _cleanup_free_ char *buf = NULL;
     char name[64];
-    size_t size;
     int r = -ENOENT;
 
     snprintf(name, sizeof(name), "login@%" PRIu32 ".pack", uid);
     if (stage == STAGE_LOGIN && uid != UID_INVALID)
-        r = file_read_whole(state_fd, name, PACK_SIZE_MAX, &buf, &size);
-    if (r == -ENOENT)
-        r = file_read_whole(state_fd, state_pack_name(stage), PACK_SIZE_MAX, &buf, &size);
-    if (r >= 0)
-        r = pack_open(buf, size, ret, NULL);
-    if (r < 0)
-        return r;
-    *ret_buf = TAKE_PTR(buf);
-    return 0;
+        r = packs_read(state_fd, name, ret_buf, ret, NULL);
+    if (r == -ENOENT && state_pack_name(stage))
+        r = packs_read(state_fd, state_pack_name(stage), ret_buf, ret, NULL);
+    return r;
 }
 
 bool packs_exist(int state_fd)

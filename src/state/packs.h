@@ -7,6 +7,14 @@
 #include "base/vocabulary.h"
 #include "pack/pack.h"
 
+/* Reads and checks a pack of the state directory. *ret points into *ret_buf, which the caller
+ * frees. 0; -ENOENT; another negative errno, and then *ret_reason, which may be NULL, is a static
+ * string that says what is wrong with the file, or untouched. */
+int packs_read(int state_fd, const char *name, char **ret_buf, Pack *ret, const char **ret_reason);
+
+/* Replaces a pack of the state directory, compressed. 0 or a negative errno. */
+int packs_write(int state_fd, const char *name, const void *bytes, size_t size);
+
 /* Reads the salt of the pack that will be replaced. 0, or a negative errno if there is no usable
  * pack. */
 int packs_read_salt(int state_fd, const char *name, uint64_t *ret_salt);

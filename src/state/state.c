@@ -4,6 +4,7 @@
 
 #include "base/atomic-file.h"
 #include "base/clock.h"
+#include "base/compressed-file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -52,32 +53,29 @@ bool state_is_bad_content(int error)
 int state_load_model(int state_fd, Model **ret, char **ret_error)
 {
     _cleanup_free_ char *text = NULL;
+    const char *reason;
     size_t size;
     int r;
 
-    r = file_read_whole(state_fd, STATE_MODEL, MODEL_JSON_SIZE_MAX, &text, &size);
+    r = compressed_file_read(state_fd, STATE_MODEL, MODEL_JSON_SIZE_MAX, &text, &size, &reason);
     if (r == -EBADMSG)
-        *ret_error = strdup("not a regular file");
+        *ret_error = strdup(reason);
     return r < 0 ? r : model_from_json(text, size, ret, ret_error);
 }
 
 int state_peek_model(int state_fd, uint64_t *ret_n_learned)
 {
     static const char key[] = "\n\"learned\":[";
-    _cleanup_close_ int fd =
-            openat(state_fd, STATE_MODEL, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     char head[64 * 1024];
     const char *at;
     uint64_t count = 0;
     int depth = 1;
-    ssize_t n;
+    int r = compressed_file_read_head(state_fd, STATE_MODEL, head, sizeof(head));
 
-    if (fd < 0)
-        return -errno;
-    n = pread(fd, head, sizeof(head) - 1, 0);
-    if (n < 0)
-        return -errno;
-    head[n] = 0;
+    if (r == -EBADMSG)
+        return -ENODATA;
+    if (r < 0)
+        return r;
     at = strstr(head, key);
     if (!at)
         return -ENODATA;
@@ -97,7 +95,7 @@ int state_write_model(int state_fd, const Model *m)
     size_t size;
     int r = model_to_json(m, &text, &size);
 
-    return r < 0 ? r : atomic_file_write(state_fd, STATE_MODEL, text, size, 0600);
+    return r < 0 ? r : compressed_file_write(state_fd, STATE_MODEL, text, size, 0600);
 }
 
 const char *state_pack_name(Stage stage)

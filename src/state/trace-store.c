@@ -4,6 +4,7 @@
 
 #include "base/atomic-file.h"
 #include "base/clock.h"
+#include "base/compressed-file.h"
 #include "base/directory.h"
 #include "base/parse.h"
 #include "state/attempt.h"
@@ -55,7 +56,7 @@ int trace_store(const char *state_dir, const Trace *t, char **ret_path)
         if (access(path, F_OK) < 0 && errno == ENOENT)
             break;
     }
-    r = atomic_file_write(AT_FDCWD, path, json, size, 0600);
+    r = compressed_file_write(AT_FDCWD, path, json, size, 0600);
     if (r < 0)
         return r;
     if (state_directory_open(state_dir, false, &fd) >= 0)
@@ -66,19 +67,16 @@ int trace_store(const char *state_dir, const Trace *t, char **ret_path)
 
 int trace_peek(int dir_fd, const char *name, TraceIdentity *ret)
 {
-    _cleanup_close_ int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     TraceIdentity id = {.stage = _STAGE_INVALID, .uid = UID_INVALID};
     char head[2048], stage[16];
     int64_t uid;
     bool started = false, booted = false;
-    ssize_t n;
+    int r = compressed_file_read_head(dir_fd, name, head, sizeof(head));
 
-    if (fd < 0)
-        return -errno;
-    n = pread(fd, head, sizeof(head) - 1, 0);
-    if (n < 0)
-        return -errno;
-    head[n] = 0;
+    if (r == -EBADMSG)
+        return -ENODATA;
+    if (r < 0)
+        return r;
     for (char *save = NULL, *l = strtok_r(head, "\n", &save); l; l = strtok_r(NULL, "\n", &save)) {
         if (sscanf(l, "\"stage\":\"%15[a-z]\"", stage) == 1)
             id.stage = stage_from_string(stage);
@@ -182,12 +180,13 @@ int state_list_traces(int state_fd, TraceNames *ret)
 int state_read_trace(int dir_fd, const char *name, Trace **ret, char **ret_error)
 {
     _cleanup_free_ char *text = NULL;
+    const char *reason;
     size_t size;
     int r;
 
-    r = file_read_whole(dir_fd, name, TRACE_JSON_SIZE_MAX, &text, &size);
+    r = compressed_file_read(dir_fd, name, TRACE_JSON_SIZE_MAX, &text, &size, &reason);
     if (r == -EBADMSG)
-        *ret_error = strdup("not a regular file");
+        *ret_error = strdup(reason);
     return r < 0 ? r : trace_from_json(text, size, ret, ret_error);
 }
 

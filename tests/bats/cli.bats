@@ -416,6 +416,35 @@ put_trace() {
     [ "$output" = "Nothing new to learn." ]
 }
 
+# Expands to more than a model may have.
+bomb() {
+    head -c 600M /dev/zero | gzip -1 >"$1"
+}
+
+# Plain text, as an older version stored it.
+newer_version() {
+    zcat "$1" | sed 's/"version":2/"version":9/' >"$HS_TMP/newer"
+    cp "$HS_TMP/newer" "$1"
+}
+
+@test "learn: compressed and plain files are read alike, and a trace that expands to too much is set aside" {
+    put_trace 20261101T080000 boot
+    run -0 hs learn
+    gzip -t <"$HS_STATE/model.json"
+    zcat "$HS_STATE/model.json" >"$HS_TMP/plain"
+    cp "$HS_TMP/plain" "$HS_STATE/model.json"
+    put_trace 20261102T080000 boot
+    gzip -n "$HS_STATE/traces/20261102T080000-boot.json"
+    mv "$HS_STATE/traces/20261102T080000-boot.json"{.gz,}
+    head -c 70M /dev/zero | gzip >"$HS_STATE/traces/20261103T080000-boot.json"
+    put_trace 20261104T080000 boot
+    run --separate-stderr -0 hs learn
+    assert_one_error_line "$stderr"
+    [[ $stderr == *"20261103T080000-boot.json: "*"; set aside" ]]
+    [ "$(grep -c ' learned$' <<<"$output")" -eq 2 ]
+    [ "$(zcat "$HS_STATE/model.json" | jq '.learned | length')" -eq 3 ]
+}
+
 @test "learn: a bad model is set aside, and all remaining traces are learned again" {
     put_trace 20261101T080000 boot
     put_trace 20261102T080000 boot
@@ -423,7 +452,7 @@ put_trace() {
     cp "$HS_STATE/model.json" "$HS_TMP/good"
     put_trace 20261103T080000 boot
     local damage
-    for damage in 'truncate -s 100' 'truncate -s 0' 'sed -i s/version.:2/version\":9/'; do
+    for damage in 'truncate -s 100' 'truncate -s 0' newer_version bomb; do
         cp "$HS_TMP/good" "$HS_STATE/model.json"
         rm -f "$HS_STATE/model.json.bad"
         $damage "$HS_STATE/model.json"

@@ -59,13 +59,13 @@ paths() {
     run -0 "$HEADSTART" --state="$OTHER" import "$HS_TMP/out.model" --json=short
     jq -e '.n_models == 1 and .n_files > 500' <<<"$output"
     [ "$(stat -c %a "$OTHER")" = 700 ]
-    cmp <(jq -S .stages "$OTHER/model.json") <(jq -S .stages "$HS_TMP/out.model")
+    cmp <(jq -S .stages <(zcat -f "$OTHER/model.json")) <(jq -S .stages "$HS_TMP/out.model")
     # Its own sessions, chains and traces are kept.
-    before=$(jq '.learned | length' "$HS_STATE/model.json")
+    before=$(jq '.learned | length' <(zcat -f "$HS_STATE/model.json"))
     hs import --quiet "$HS_TMP/out.model"
-    [ "$(jq '.learned | length' "$HS_STATE/model.json")" -eq "$before" ]
-    jq -e 'has("chains")' "$HS_STATE/model.json"
-    jq -e '[.stages[].uid] | index(1000) != null and index(-1) != null' "$HS_STATE/model.json"
+    [ "$(jq '.learned | length' <(zcat -f "$HS_STATE/model.json"))" -eq "$before" ]
+    jq -e 'has("chains")' <(zcat -f "$HS_STATE/model.json")
+    jq -e '[.stages[].uid] | index(1000) != null and index(-1) != null' <(zcat -f "$HS_STATE/model.json")
 }
 
 @test "import adds all models or none, and hostile files change nothing" {

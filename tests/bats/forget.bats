@@ -70,16 +70,16 @@ traces_of() { # uid
     all=$(find "$HS_STATE/traces" -name '*.json' | wc -l)
     [ "$theirs" -gt 0 ]
     [ "$theirs" -lt "$all" ]
-    jq -e '[.stages[].uid] | index(1001)' "$HS_STATE/model.json"
+    jq -e '[.stages[].uid] | index(1001)' <(zcat -f "$HS_STATE/model.json")
     run -0 hs forget --user=1001 --json=short
     jq -e --argjson n "$theirs" --argjson all "$all" \
         '.n_traces == $n + 1 and .n_traces_left == $all - $n' <<<"$output"
     [ "$(traces_of 1001)" -eq 0 ]
     [ "$(traces_of 1000)" -eq $((all - theirs)) ]
     [ ! -e "$HS_STATE/traces/20200101T000000-login.json.bad" ] # its user is unknown
-    jq -e '[.stages[].uid] | index(1001) == null and index(1000) != null' "$HS_STATE/model.json"
-    jq -e '[.chains.histories[].user] | index(1001) == null and index(1000) != null' "$HS_STATE/model.json"
-    ! grep -q pcmanfm-qt "$HS_STATE/model.json" || false # which only this user has used
+    jq -e '[.stages[].uid] | index(1001) == null and index(1000) != null' <(zcat -f "$HS_STATE/model.json")
+    jq -e '[.chains.histories[].user] | index(1001) == null and index(1000) != null' <(zcat -f "$HS_STATE/model.json")
+    ! zgrep -q pcmanfm-qt "$HS_STATE/model.json" || false # which only this user has used
     [ ! -e "$HS_STATE/login@1001.pack" ]
     [ "$(<"$HS_STATE/notes")" = mine ]
 }
@@ -95,7 +95,7 @@ traces_of() { # uid
     [ "$(find "$HS_STATE/traces" -name '*-session.json' | wc -l)" -eq 0 ]
     [ "$(find "$HS_STATE/traces" -name '*-login.json' | wc -l)" -eq 4 ]
     [ -e "$HS_STATE/traces/20200101T000000-login.json.bad" ]
-    jq -e '[.stages[].stage] | unique == ["login"]' "$HS_STATE/model.json"
+    jq -e '[.stages[].stage] | unique == ["login"]' <(zcat -f "$HS_STATE/model.json")
     # The history contains no sessions after a login. First one user's logins are deleted, then
     # everything.
     [ "$(hs history --json=short | jq -c 'map(.uid)')" = '[null,1000,1001]' ]

@@ -214,7 +214,7 @@ libraries_of() {
     [[ $output == "libc "* ]]
     # shellcheck disable=SC2154 # set by run
     for library in $output; do
-        [[ " libc libm libsystemd libjson-c libblkid libext2fs libinih " == *" $library "* ]]
+        [[ " libc libm libsystemd libjson-c libblkid libext2fs libinih libz " == *" $library "* ]]
     done
 }
 

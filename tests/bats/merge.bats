@@ -20,7 +20,7 @@ learn() {
     local name=$1
     shift
     "$HEADSTART" --state="$HS_TMP/$name" learn --quiet "$@"
-    mv "$HS_TMP/$name/model.json" "$M/$name"
+    zcat "$HS_TMP/$name/model.json" >"$M/$name"
 }
 
 # Five machines with different users, weeks and stages; one has learned only its own trace.

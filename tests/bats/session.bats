@@ -296,7 +296,7 @@ steady() {
 @test "learned chains are saved completely and restored exactly, and a bad model is set aside" {
     local sum
     learned 2
-    [ "$(jq '.chains.names | length' "$HS_STATE/model.json")" -eq 2 ]
+    [ "$(jq '.chains.names | length' <(zcat -f "$HS_STATE/model.json"))" -eq 2 ]
     [ -z "$(find "$HS_STATE" -maxdepth 1 -name 'model.json?*')" ]
     # A session without a start changes nothing.
     sum=$(sha256sum <"$HS_STATE/model.json")
@@ -306,14 +306,14 @@ steady() {
     [ "$(sha256sum <"$HS_STATE/model.json")" = "$sum" ]
     # Learning keeps the chains.
     "$HEADSTART" --state="$HS_STATE" learn --quiet
-    [ "$(jq '.chains.names | length' "$HS_STATE/model.json")" -eq 2 ]
+    [ "$(jq '.chains.names | length' <(zcat -f "$HS_STATE/model.json"))" -eq 2 ]
     echo '{"format":"headstart-model"' >"$HS_STATE/model.json"
     session_start
     habit
     session_stop
     [ -e "$HS_STATE/model.json.bad" ]
     [ "$(grep -c 'set aside' "$HS_TMP/daemon.log")" -eq 1 ]
-    [ "$(jq '.chains.names | length' "$HS_STATE/model.json")" -eq 2 ]
+    [ "$(jq '.chains.names | length' <(zcat -f "$HS_STATE/model.json"))" -eq 2 ]
 }
 
 # limit_memory BYTES: limits headstartd to this much memory (LimitDATA= of its service). Sets
@@ -326,10 +326,10 @@ limit_memory() {
 # many_files N BYTES: adds N files with paths of that length to the model, opened once by user 1001.
 many_files() {
     python3 - "$HS_STATE/model.json" "$1" "$2" <<'END'
-import json, sys
+import gzip, json, sys
 
 name, n, size = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-with open(name) as f:
+with gzip.open(name) as f:
     model = json.load(f)
 files, stage = model["files"], model["stages"][-1]
 first = len(files["rest"])
@@ -366,7 +366,7 @@ END
     session_stop
     [ "$(grep -c 'too large for a session' "$HS_TMP/daemon.log")" -eq 1 ]
     # The chains of this session are saved all the same.
-    [ "$(jq '.chains.names | length' "$HS_STATE/model.json")" -eq 2 ]
+    [ "$(jq '.chains.names | length' <(zcat -f "$HS_STATE/model.json"))" -eq 2 ]
 }
 
 @test "a model that does not fit into memory delays no session, and is loaded when it fits" {
@@ -396,7 +396,7 @@ END
     hs_wait 10 dumped '.n_learned == 0'
     session_stop
     [ "$(grep -c 'there is no model any more' "$HS_TMP/daemon.log")" -eq 1 ]
-    [ ! -e "$HS_STATE/model.json" ] || jq -e '.chains.names == []' "$HS_STATE/model.json"
+    [ ! -e "$HS_STATE/model.json" ] || jq -e '.chains.names == []' <(zcat -f "$HS_STATE/model.json")
 }
 
 @test "forgotten chains do not come back by a save at that moment" {

@@ -483,7 +483,8 @@ has_traces() {
     record_boot
     is_in after boot
     run ! is_in before boot
-    jq -e '.flags | index("late")' "$HS_STATE"/traces/*-boot*.json
+    gzip -t <"$(echo "$HS_STATE"/traces/*-boot*.json)"
+    jq -e '.flags | index("late")' <(zcat -f "$HS_STATE"/traces/*-boot*.json)
     rm -r "$HS_STATE"
 
     timeout 30 "$HEADSTART_INIT" --initrd --root="$HS_MNT" --run="$HS_RUN" 3>&-
@@ -491,7 +492,7 @@ has_traces() {
     record_boot
     is_in after boot
     is_in before boot
-    jq -e '.flags | index("late") == null' "$HS_STATE"/traces/*-boot*.json
+    jq -e '.flags | index("late") == null' <(zcat -f "$HS_STATE"/traces/*-boot*.json)
     [ ! -e "$HS_RUN/handover" ]
 }
 

@@ -3,6 +3,7 @@
 with traces of it, and the rules that a state directory must follow at every moment."""
 
 import contextlib
+import gzip
 import hashlib
 import json
 import os
@@ -99,7 +100,7 @@ def digest(path):
 def learned(state):
     """Returns the number of traces that the model contains. None: there is no model."""
     try:
-        return len(json.loads((state / "model.json").read_text())["learned"])
+        return len(json.loads(gzip.decompress((state / "model.json").read_bytes()))["learned"])
     except FileNotFoundError:
         return None
 

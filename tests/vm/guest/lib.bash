@@ -22,6 +22,7 @@ say() {
 #   host type TEXT         types it
 #   host screen NAME       keeps a picture of the screen
 #   host cut               power fails, now
+#   host cut-within N      power fails at a random moment of the next N seconds
 host() {
     local answer
     say "host $*"
@@ -176,9 +177,9 @@ login_at_greeter() {
 
 # --- checks of headstart -----------------------------------------------------------------------
 
-# field FILE NAME: prints a field of a flat JSON object, without tools that the image lacks.
+# field FILE NAME: prints a field of a flat JSON object, which may be compressed, without tools that the image lacks.
 field() {
-    grep -oE "\"$2\" *: *(\"[^\"]*\"|[0-9.]+|true|false|null)" "$1" | head -n 1 |
+    zcat -f "$1" | grep -oE "\"$2\" *: *(\"[^\"]*\"|[0-9.]+|true|false|null)" | head -n 1 |
         sed -E 's/^[^:]*: *"?//; s/"$//'
 }
 
@@ -332,7 +333,7 @@ leads_of_boot() {
     check "the boot was recorded" await 120 trace_of boot "$1" || return
     headstart show "$state/boot.pack" --json=short --limit=0 >"$out/leads-pack.json"
     local traces=("$state"/traces/*-boot*.json)
-    cp "${traces[-1]}" "$out/leads-trace.json"
+    zcat -f "${traces[-1]}" >"$out/leads-trace.json"
     headstart show "${traces[-1]}" --json=short --limit=0 >"$out/leads-shown.json"
 }
 
@@ -384,9 +385,13 @@ complains_once() {
     check "headstart says so in one line" one_complaint "$1"
 }
 
+complaints() {
+    journal_of -p warning | grep -E ' (headstart|headstartd|headstart-replay)(\[[0-9]+\])?: '
+}
+
 one_complaint() {
     local said
-    said=$(journal_of -p warning | grep -E ' (headstart|headstartd|headstart-replay)(\[[0-9]+\])?: ')
+    said=$(complaints)
     echo "${said:-nothing}"
     grep -qiE -- "$1" <<<"$said" && [[ $(wc -l <<<"$said") -eq 1 ]]
 }
