@@ -24,7 +24,7 @@ was_killed() {
 }
 
 no_complaint() {
-    ! journal_of -p warning | grep -E ' (headstart|headstartd|headstart-replay)(\[[0-9]+\])?: '
+    ! complaints
 }
 
 a_boot_is_replayed_beside_that() {

@@ -262,16 +262,36 @@ boot_is_gated() {
 }
 
 # The next boot with init=/usr/local/lib/hsvm/probe-init measures how much of the boot pack is resident
-# when PID 1 starts (probe-init).
+# when PID 1 starts (probe-init). Of the root filesystem: no other one is mounted then.
 probe_next_boot() {
     install -m 0755 /run/hsvm/probe-init /usr/local/lib/hsvm/probe-init
     headstart show "$state/boot.pack" --json=short --limit=0 >"$out/pack.json"
-    perl -0777 -ne '
-        my @files = map { /"path":"((?:[^"\\]|\\.)*)"/ } /\{"path":.*?\}/g;
-        print "$2 $3 $files[$1]\n" while /\{"file":(\d+),"offset":(\d+),"length":(\d+)/g;
-    ' "$out/pack.json" | sed 's|\\/|/|g' >/var/lib/hsvm-ranges
+    perl -0777 -pe 's|\\/|/|g' "$out/pack.json" | perl -0777 -ne '
+        my ($at, @files) = ("");
+        while (/"mountpoint":"((?:[^"\\]|\\.)*)"|\{"path":"((?:[^"\\]|\\.)*)"|\{"file":(\d+),"offset":(\d+),"length":(\d+)/g) {
+            if (defined $1) {
+                ($at, @files) = ($1);
+            } elsif (defined $2) {
+                push @files, $2;
+            } elsif ($at eq "/") {
+                print "$4 $5 $files[$3]\n";
+            }
+        }
+    ' >/var/lib/hsvm-ranges
     sync
     test -s /var/lib/hsvm-ranges
+}
+
+# The next boot is swept in the initrd, and probe-init shows what is resident.
+next_boot_is_swept() {
+    check "a sweep is planned" boot_is_gated
+    check "the next boot shows what is resident" probe_next_boot
+}
+
+# What probe-init has found in this boot.
+pack_was_resident() {
+    note "resident when PID 1 started: $(cat /run/hsvm-resident) bytes"
+    check "nine tenths of the pack were resident when PID 1 started" resident_at_start 90
 }
 
 # resident_at_start PERCENT: checks that at least this share was resident

@@ -1,13 +1,21 @@
 """Cases: one bash file each, which runs inside the machine and has a function boot_N for each boot.
 Its head states its requirements, in lines `# key: value`:
 
-image: NAME which image it boots (recipes.py) boots: N how often (default 1) ci: yes belongs to the
-subset that runs by default headstart: no without the package initrd: installed the initrd that the
-installation of the package built; default: the one from before, without headstart in it (plain)
-append: WORDS for the kernel, in every boot; append-N: in boot N only timeout: SECONDS for each boot
-(default 600) disk: NAME MIB one more disk, empty, /dev/disk/by-id/virtio-hsvm-NAME cut: N,… these
-boots end with a power cut, not by themselves leads: N,… in these boots what was replayed is there
-before it is used (leads.py) """
+    image: NAME          which image it boots (recipes.py)
+    boots: N             how often (default 1)
+    ci: yes              belongs to the subset that runs by default
+    headstart: no        without the package
+    initrd: installed    the initrd that the installation of the package built; default: the one from
+                         before, without headstart in it (plain); initrd-N: in boot N only
+    clock-N: TIME        what the machine's clock says at the start of boot N (UTC, YYYY-MM-DDTHH:MM:SS)
+    type-N: TEXT         in boot N the console is the screen; Enter and this text are typed every ten
+                         seconds until the agent runs
+    append: WORDS        for the kernel, in every boot; append-N: in boot N only
+    timeout: SECONDS     for each boot (default 600)
+    disk: NAME MIB       one more disk, empty, /dev/disk/by-id/virtio-hsvm-NAME
+    cut: N,…             these boots end with a power cut, not by themselves
+    leads: N,…           in these boots what was replayed is there before it is used (leads.py)
+"""
 
 import re
 from dataclasses import dataclass, field
@@ -28,8 +36,10 @@ class Case:
     boots: int = 1
     ci: bool = False
     headstart: bool = True
-    initrd: str = "plain"
+    initrd: dict = field(default_factory=dict)  # boot number (0: all) -> plain or installed
     append: dict = field(default_factory=dict)  # boot number (0: all) -> words
+    clock: dict = field(default_factory=dict)   # boot number -> time
+    typed: dict = field(default_factory=dict)   # boot number -> text
     timeout: int = 600
     disks: list = field(default_factory=list)   # (name, MiB)
     cut: set = field(default_factory=set)
@@ -47,14 +57,16 @@ def read(path):
             case.about = " ".join(filter(None, (case.about, line.lstrip("# "))))
             continue
         key, number, value = m.groups()
-        if key in ("image", "about", "initrd"):
+        if key in ("image", "about"):
             setattr(case, key, value)
         elif key in ("boots", "timeout"):
             setattr(case, key, int(value))
         elif key in ("ci", "headstart"):
             setattr(case, key, value == "yes")
-        elif key == "append":
-            case.append[int(number or 0)] = value
+        elif key in ("append", "initrd"):
+            getattr(case, key)[int(number or 0)] = value
+        elif key in ("clock", "type") and number:
+            {"clock": case.clock, "type": case.typed}[key][int(number)] = value
         elif key == "disk":
             name, mib = value.split()
             case.disks.append((name, int(mib)))
@@ -64,8 +76,9 @@ def read(path):
             raise VmError(f"{path.name}: unknown key in its head: {key}")
     if case.image not in IMAGES:
         raise VmError(f"{path.name}: no such image: {case.image}")
-    if case.initrd not in ("installed", "plain"):
-        raise VmError(f"{path.name}: no such initrd: {case.initrd}")
+    for initrd in case.initrd.values():
+        if initrd not in ("installed", "plain"):
+            raise VmError(f"{path.name}: no such initrd: {initrd}")
     for n in range(1, case.boots + 1):
         if f"boot_{n}()" not in path.read_text():
             raise VmError(f"{path.name}: no function boot_{n}")

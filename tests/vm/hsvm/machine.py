@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import random
 import select
 import socket
 import subprocess
@@ -18,11 +19,13 @@ OUT_MIB = 128
 # All processors share one thread. With one thread for each processor, a kernel that patches its
 # code (static keys) sometimes executes its own int3 on the other processor and panics.
 CPUS = 2
+# How often a text is typed until the agent runs.
+TYPE_SECONDS = 10
 PANIC = b"Kernel panic - not syncing"
 
 # The characters that `host type` can type, and their keys.
 KEYS = {" ": "spc", "-": "minus", "/": "slash", ".": "dot", "=": "equal", ";": "semicolon",
-        "\n": "ret", "_": "shift-minus"}
+        "\n": "ret", "_": "shift-minus", ">": "shift-dot"}
 
 
 @dataclass
@@ -69,7 +72,11 @@ def unpack_out(path, directory):
 
 class Machine:
     def __init__(self, kernel, initrd, append, disks, memory_mib, graphics, directory, artefacts,
-                 prefix):
+                 prefix, clock="", typed=""):
+        """`clock`: the time at the start, instead of this machine's. `typed`: what is typed again and
+        again until the agent runs."""
+        self.typed, self.cut_at = typed, float("inf")
+        consoles = "console=ttyS0 console=tty0" if typed else "console=tty0 console=ttyS0"
         self.directory, self.artefacts, self.prefix = Path(directory), Path(artefacts), prefix
         self.console = self.artefacts / f"{prefix}-console.log"
         self.agent_path = self.directory / "agent"
@@ -78,10 +85,10 @@ class Machine:
             "nice", "-n", "10", "qemu-system-x86_64", "-nodefaults", "-no-user-config",
             "-machine", "q35", "-accel", "tcg,thread=single", "-cpu", "max", "-smp", str(CPUS),
             "-m", str(memory_mib), "-display", "none", "-no-reboot", "-nic", "none",
-            "-rtc", "base=utc", "-device", "virtio-rng-pci",
+            "-rtc", f"base={clock or 'utc'}", "-device", "virtio-rng-pci",
             "-kernel", str(kernel), "-initrd", str(initrd),
             # An emulated timer may be late on a busy host, and the kernel would panic at once.
-            "-append", f"{append} no_timer_check console=tty0 console=ttyS0 panic=1 systemd.show_status=1",
+            "-append", f"{append} no_timer_check {consoles} panic=1 systemd.show_status=1",
             "-serial", f"file:{self.console}",
             "-chardev", f"socket,id=agent,path={self.agent_path},server=on,wait=off",
             "-serial", "chardev:agent",
@@ -120,13 +127,19 @@ class Machine:
             return outcome
 
     def _talk(self, agent, outcome, deadline):
-        pending = b""
+        pending, type_at = b"", time.monotonic() + TYPE_SECONDS
         while True:
             left = deadline - time.monotonic()
             if left <= 0:
                 self._try_screen("timeout")
                 return
-            if not select.select([agent], [], [], min(left, 1))[0]:
+            if time.monotonic() >= self.cut_at:
+                self._cut(outcome)
+                return
+            if self.typed and not outcome.lines and time.monotonic() >= type_at:
+                self._type("\n" + self.typed)
+                type_at = time.monotonic() + TYPE_SECONDS
+            if not select.select([agent], [], [], min(left, 1, max(0, self.cut_at - time.monotonic())))[0]:
                 if self.qemu.poll() is not None:
                     outcome.off = True
                     return
@@ -150,8 +163,7 @@ class Machine:
                 text = line.decode(errors="replace").rstrip("\r")
                 if text.startswith("host "):
                     if text == "host cut":
-                        self._kill()
-                        outcome.cut = outcome.off = True
+                        self._cut(outcome)
                         return
                     agent.sendall(b"done\n" if self._host(text.split(" ", 2)[1:], outcome)
                                   else b"failed\n")
@@ -168,8 +180,11 @@ class Machine:
                 for key in argument.split():
                     self._key(key)
             elif verb == "type":
-                for c in argument + "\n":
-                    self._key(KEYS.get(c) or (f"shift-{c.lower()}" if c.isupper() else c))
+                self._type(argument)
+            elif verb == "cut-within":
+                delay = random.uniform(0, float(argument))
+                outcome.lines.append(f"# power is cut after {delay:.2f} s")
+                self.cut_at = time.monotonic() + delay
             elif verb == "screen":
                 self._screen(argument)
             else:
@@ -178,6 +193,14 @@ class Machine:
         except (VmError, OSError, ValueError) as e:
             outcome.lines.append(f"# host: {e}")
             return False
+
+    def _cut(self, outcome):
+        self._kill()
+        outcome.cut = outcome.off = True
+
+    def _type(self, text):
+        for c in text + "\n":
+            self._key(KEYS.get(c) or (f"shift-{c.lower()}" if c.isupper() else c))
 
     def _key(self, key):
         self._qmp("send-key", keys=[{"type": "qcode", "data": k} for k in key.split("-")])

@@ -31,7 +31,8 @@ class Runner:
             self._package = self._make_package()
         return self._package
 
-    def _boot(self, image, initrd, disk, script, number, append, timeout, artefacts, extra=()):
+    def _boot(self, image, initrd, disk, script, number, append, timeout, artefacts, extra=(),
+              clock="", typed=""):
         """Runs one boot in a directory of its own. Returns the Outcome."""
         with tempfile.TemporaryDirectory(prefix="hsvm-") as tmp:
             tmp = Path(tmp)
@@ -42,7 +43,7 @@ class Runner:
                      Disk(tmp / "out.raw", "raw", "hsvm-out")]
             machine = Machine(image.kernel, initrd, f"{image.append} {append}", disks,
                               image.recipe.memory_mib, image.recipe.graphics, tmp, artefacts,
-                              f"boot-{number}")
+                              f"boot-{number}", clock, typed)
             outcome = machine.run(timeout)
             unpack_out(tmp / "out.raw", artefacts / f"boot-{number}")
             return outcome
@@ -87,10 +88,10 @@ class Runner:
     def run(self, case):
         try:
             image = build.image(case.image, self.cache)
-            base, fmt, initrd = image.disk, "raw", image.initrd
+            base, fmt, initrds = image.disk, "raw", {"plain": image.initrd}
             if case.headstart:
                 base, installed = self._with_headstart(image)
-                fmt, initrd = "qcow2", installed if case.initrd == "installed" else initrd
+                fmt, initrds["installed"] = "qcow2", installed
         except VmError as e:
             self.results.not_ok(f"{case.name}: set up", str(e))
             return
@@ -105,6 +106,7 @@ class Runner:
                 blank(Path(tmp) / f"{name}.raw", mib)
                 extra.append(Disk(Path(tmp) / f"{name}.raw", "raw", f"hsvm-{name}"))
             for number in range(1, case.boots + 1):
+                initrd = initrds[case.initrd.get(number, case.initrd.get(0, "plain"))]
                 if not self._run_boot(case, image, initrd, disk, extra, number, artefacts):
                     return
 
@@ -114,7 +116,8 @@ class Runner:
         package = self.package() if case.headstart else None
         try:
             outcome = self._boot(image, initrd, disk, _files(case.path, package), number, append,
-                                 case.timeout, artefacts, extra)
+                                 case.timeout, artefacts, extra, case.clock.get(number, ""),
+                                 case.typed.get(number, ""))
         except VmError as e:
             self.results.not_ok(f"{where}: runs", str(e))
             return False
