@@ -76,7 +76,7 @@ teardown() {
         # A unit with these settings is an exception.
         if grep -qE '^WantedBy=(graphical|multi-user)\.target$' "$u"; then
             grep -q '^DefaultDependencies=no$' "$u"
-            grep -q '^Type=simple$' "$u"
+            grep -q '^Type=idle$' "$u"
         fi
     done
     # What the preset enables can be enabled.
