@@ -12,6 +12,7 @@ _headstart() {
         [metrics]='--output='
         [explain]='--last-boot --last-login --limit='
         [plot]='--last --compare= --output='
+        [report]='--output='
         [show]='--limit='
         [record]='--stage= --output= --exact'
         [learn]='--rebuild'

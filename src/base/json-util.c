@@ -371,6 +371,11 @@ int json_get_object(struct json_object *o, const char *key, struct json_object *
     return get(o, key, json_type_object, ret);
 }
 
+int json_at_u64(struct json_object *array, size_t i, uint64_t max, uint64_t *ret)
+{
+    return to_u64(json_object_array_get_idx(array, i), max, ret);
+}
+
 int json_at_string(struct json_object *array, size_t i, const char **ret)
 {
     return to_string(json_object_array_get_idx(array, i), ret);

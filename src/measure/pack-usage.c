@@ -13,6 +13,7 @@
 typedef struct PackedFile {
     UT_hash_handle hh; /* hashed by path */
     RangeSet ranges;   /* of its data in the pack */
+    unsigned class;    /* of its predicted probability */
     bool used, oom;
     char path[];
 } PackedFile;
@@ -77,6 +78,9 @@ static int add_volume(Comparison *c, const Pack *p, const PackVolume *v)
 
         if (!(le16toh(f->flags) & PACK_FILE_DIRECTORY))
             r = add_file(c, pack_string(p, v->mountpoint), pack_string(p, f->path), &c->files[i]);
+        if (r >= 0 && c->files[i])
+            c->files[i]->class =
+                    le16toh(f->probability) * USAGE_CLASSES / (PACK_PROBABILITY_ONE + 1);
     }
     for (uint32_t k = 0; r >= 0 && k < le32toh(v->n_data); k++) {
         const PackData *d = p->data + le32toh(v->first_data) + k;
@@ -161,9 +165,12 @@ int pack_usage_compare(const Pack *p, const Trace *t, file_usage_t report, void 
             r = compare_file(&c, t, t->files + i);
     if (r < 0)
         return r;
-    for (PackedFile *f = c.by_path; f; f = f->hh.next)
+    for (PackedFile *f = c.by_path; f; f = f->hh.next) {
+        c.sum.planned[f->class]++;
+        c.sum.opened[f->class] += f->used;
         if (!f->used)
             count(&c, FILE_USE_WASTE, f->path, range_set_total(&f->ranges));
+    }
     c.sum.source = c.per_file ? USAGE_PER_FILE : USAGE_PER_PAGE;
     *ret = c.sum;
     return 0;

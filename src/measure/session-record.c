@@ -115,6 +115,22 @@ static json_object *flags_to_json(unsigned flags)
     return a;
 }
 
+/* Adds the numbers of files by class, if there are any. */
+static void add_classes(JsonWriter *w, const PackUsage *u)
+{
+    uint64_t planned[USAGE_CLASSES], opened[USAGE_CLASSES], total = 0;
+
+    for (size_t i = 0; i < USAGE_CLASSES; i++) {
+        planned[i] = u->planned[i];
+        opened[i] = u->opened[i];
+        total += planned[i];
+    }
+    if (total == 0)
+        return;
+    json_writer_add_numbers(w, "planned", planned, USAGE_CLASSES);
+    json_writer_add_numbers(w, "opened", opened, USAGE_CLASSES);
+}
+
 int session_record_to_line(const SessionRecord *s, char **ret, size_t *ret_size)
 {
     _cleanup_json_writer_ JsonWriter w = {.compact = true};
@@ -141,6 +157,7 @@ int session_record_to_line(const SessionRecord *s, char **ret, size_t *ret_size)
         if (value != SESSION_UNKNOWN)
             json_writer_add_u64(&w, numbers[i].key, value);
     }
+    add_classes(&w, &s->usage);
     r = json_writer_finish(&w, &text, &n);
     if (r < 0)
         return r;
@@ -226,6 +243,36 @@ static int read_numbers(json_object *o, SessionRecord *s)
     return 0;
 }
 
+static int read_class_array(json_object *o, const char *key, uint32_t *ret)
+{
+    json_object *a;
+
+    if (json_get_array(o, key, USAGE_CLASSES, &a) < 0 ||
+        json_object_array_length(a) != USAGE_CLASSES)
+        return -EBADMSG;
+    for (size_t i = 0; i < USAGE_CLASSES; i++) {
+        uint64_t n;
+
+        if (json_at_u64(a, i, UINT32_MAX, &n) < 0)
+            return -EBADMSG;
+        ret[i] = (uint32_t)n;
+    }
+    return 0;
+}
+
+static int read_classes(json_object *o, PackUsage *u)
+{
+    if (!json_object_object_get_ex(o, "planned", NULL))
+        return 0;
+    if (read_class_array(o, "planned", u->planned) < 0 ||
+        read_class_array(o, "opened", u->opened) < 0)
+        return -EBADMSG;
+    for (size_t i = 0; i < USAGE_CLASSES; i++)
+        if (u->opened[i] > u->planned[i])
+            return -EBADMSG;
+    return 0;
+}
+
 int session_record_from_line(const char *line, size_t size, SessionRecord *ret)
 {
     SessionRecord s = session_record_empty(STAGE_BOOT);
@@ -246,6 +293,8 @@ int session_record_from_line(const char *line, size_t size, SessionRecord *ret)
         r = read_strings(o, &s);
     if (r >= 0)
         r = read_numbers(o, &s);
+    if (r >= 0)
+        r = read_classes(o, &s.usage);
     if (r >= 0 && s.start_realtime_usec == SESSION_UNKNOWN)
         r = -EBADMSG;
     if (r >= 0)

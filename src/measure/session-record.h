@@ -41,6 +41,9 @@ typedef enum UsageSource {
     _USAGE_SOURCE_INVALID = -EINVAL,
 } UsageSource;
 
+/* Classes of predicted probability: [0, 0.1), [0.1, 0.2), …, [0.9, 1]. */
+#define USAGE_CLASSES 10U
+
 /* How well the pack predicted the reads of the session. */
 typedef struct PackUsage {
     UsageSource source;
@@ -48,6 +51,8 @@ typedef struct PackUsage {
     uint64_t hit_bytes;   /* in the pack and used */
     uint64_t waste_bytes; /* in the pack and not used */
     uint64_t miss_bytes;  /* read from the disk and not in the pack */
+    /* By class: files of the pack, and those of them that the session opened. */
+    uint32_t planned[USAGE_CLASSES], opened[USAGE_CLASSES];
 } PackUsage;
 
 typedef struct SessionRecord {

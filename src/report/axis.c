@@ -14,6 +14,49 @@ double axis_place(const Axis *a, double value)
     return a->origin + a->length * fmin(fmax(share, 0), 1);
 }
 
+/* An empty bucket is that much shorter than a used one. */
+#define FOLD_EMPTY 0.04
+
+unsigned fold_bucket(double from, double to, double value)
+{
+    double share = to > from ? (value - from) / (to - from) : 0;
+
+    return (unsigned)fmin(fmax(share * FOLD_BUCKETS, 0), FOLD_BUCKETS - 1);
+}
+
+void fold_compute(Fold *f, double from, double to, const bool used[static FOLD_BUCKETS])
+{
+    double sum = 0;
+
+    *f = (Fold){.from = from, .to = to};
+    for (unsigned i = 0; i < FOLD_BUCKETS; i++) {
+        f->at[i] = sum;
+        sum += used[i] ? 1 : FOLD_EMPTY;
+    }
+    for (unsigned i = 0; i < FOLD_BUCKETS; i++)
+        f->at[i] /= sum;
+    f->at[FOLD_BUCKETS] = 1;
+}
+
+double fold_place(const Fold *f, double value)
+{
+    unsigned i = fold_bucket(f->from, f->to, value);
+    double share = f->to > f->from ? (value - f->from) / (f->to - f->from) * FOLD_BUCKETS - i : 0;
+
+    return f->at[i] + (f->at[i + 1] - f->at[i]) * fmin(fmax(share, 0), 1);
+}
+
+double fold_value(const Fold *f, double place)
+{
+    unsigned i = 0;
+    double share;
+
+    while (i + 1 < FOLD_BUCKETS && f->at[i + 1] <= place)
+        i++;
+    share = f->at[i + 1] > f->at[i] ? (place - f->at[i]) / (f->at[i + 1] - f->at[i]) : 0;
+    return f->from + (f->to - f->from) * (i + share) / FOLD_BUCKETS;
+}
+
 double axis_step(double from, double to, unsigned n)
 {
     static const double factors[] = {1, 2, 5, 10};

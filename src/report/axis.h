@@ -5,6 +5,7 @@
 
 #include "base/time-util.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* An axis from `from` to `to` that is `length` units long on the screen and begins at `origin`. A
@@ -16,6 +17,24 @@ typedef struct Axis {
 
 /* The position of a value on the screen. Values beyond the ends get the position of the end. */
 double axis_place(const Axis *a, double value);
+
+/* An axis of places on a disk, of which only some stretches are used: the empty ones between them
+ * are drawn shorter. Zeroed is valid: nothing is used. */
+#define FOLD_BUCKETS 256U
+typedef struct Fold {
+    double from, to;
+    double at[FOLD_BUCKETS + 1]; /* where each bucket begins: 0 to 1 */
+} Fold;
+
+/* Sets the axis from the used places: used[i] is true if something lies in bucket i. */
+void fold_compute(Fold *f, double from, double to, const bool used[static FOLD_BUCKETS]);
+
+/* The bucket of a value. */
+unsigned fold_bucket(double from, double to, double value);
+
+/* Where a value stands on the axis, from 0 to 1, and the value that stands there. */
+double fold_place(const Fold *f, double value);
+double fold_value(const Fold *f, double place);
 
 /* The distance between ticks: 1, 2 or 5 times a power of ten, so that there are at most `n` of them
  * (n >= 1) between `from` and `to`. */

@@ -18,7 +18,9 @@
 #define ROWS_MAX      14U
 #define PANEL_GAP     34
 #define AXIS_HEIGHT   40
-#define HEAD_HEIGHT   72
+#define HEAD_HEIGHT   72 /* title, legend and the name of the first panel */
+#define TITLE_HEIGHT  22 /* a page has its own */
+#define LEGEND_RISE   34 /* of the legend's last line above the first panel */
 #define LEFT_WIDE     72
 #define LEFT_NARROW   8
 #define RIGHT         14
@@ -37,8 +39,8 @@ typedef struct Layout {
     double width, height;
     double left, names; /* left edge of the panels, and of panels with names */
     Axis time, time_names;
-    uint64_t first, last; /* the range of positions on the disk */
-    bool places;          /* at least one read has a position */
+    Fold fold;   /* positions on the disk */
+    bool places; /* at least one read has a position */
     double place_top, sample_top, application_top, unit_top, axis_top;
     const TimelineSpan *applications[ROWS_MAX], *units[ROWS_MAX];
     size_t n_applications, n_units;
@@ -79,18 +81,26 @@ static size_t choose_rows(const TimelineSpan *spans, size_t n, const TimelineSpa
     return k;
 }
 
+/* The axis of places: it begins at the top of the panel with the last place. */
 static void find_places(const Timeline *t, Layout *l)
 {
-    l->first = UINT64_MAX;
+    bool used[FOLD_BUCKETS] = {0};
+    double first = INFINITY, last = 0;
+
     for (size_t i = 0; i < t->n_reads; i++) {
         const TimelineRead *r = &t->reads[i];
 
         if (r->place == PHYSICAL_UNKNOWN)
             continue;
         l->places = true;
-        l->first = MIN(l->first, r->place);
-        l->last = MAX(l->last, r->place + r->length);
+        first = fmin(first, (double)r->place);
+        last = fmax(last, (double)r->place + (double)r->length);
     }
+    for (size_t i = 0; i < t->n_reads; i++)
+        if (t->reads[i].place != PHYSICAL_UNKNOWN)
+            used[fold_bucket(first, last, (double)t->reads[i].place)] = true;
+    if (l->places)
+        fold_compute(&l->fold, first, last, used);
 }
 
 static double row_height(const Layout *l)
@@ -102,7 +112,7 @@ static Layout compute_layout(const Timeline *t, const TimelineStyle *s)
 {
     Layout l = {.narrow = s->width < 600, .width = s->width};
     double seconds = (double)(s->duration > 0 ? s->duration : t->duration) / USEC_PER_SEC;
-    double at = HEAD_HEIGHT + (l.narrow ? 2 * 18 : 0);
+    double at = (s->part ? HEAD_HEIGHT : HEAD_HEIGHT - TITLE_HEIGHT) + (l.narrow ? 2 * 18 : 0);
 
     l.left = l.narrow ? LEFT_NARROW : LEFT_WIDE;
     l.names = l.narrow ? l.left : LEFT_WIDE + 100;
@@ -169,7 +179,7 @@ static void add_description(Markup *m, const Timeline *t, const TimelineStyle *s
 
 static void add_legend(Markup *m, const Timeline *t, const Layout *l)
 {
-    double x = LEFT_NARROW + (l->narrow ? 0 : l->left - LEFT_NARROW), y = 38;
+    double x = l->left, y = l->place_top - LEGEND_RISE - (l->narrow ? 2 * 18 : 0);
 
     for (ReadSeries k = 0; k < _READ_SERIES_MAX; k++) {
         uint64_t bytes;
@@ -212,62 +222,65 @@ static bool take_cell(uint8_t *cells, size_t columns, size_t column, size_t row)
     return true;
 }
 
+static double place_y(const Layout *l, double place)
+{
+    return PLACE_HEIGHT * (1 - fold_place(&l->fold, place));
+}
+
+/* Adds the mark of a read, below the top of the panel, unless there is one at this place. */
+static void add_read(Markup *path, const TimelineRead *r, const Layout *l, uint8_t *cells,
+                     size_t columns)
+{
+    double x = floor(axis_place(&l->time, (double)r->at / USEC_PER_SEC) / GRID);
+    double y = floor(place_y(l, (double)r->place) / GRID);
+    double end = floor(place_y(l, (double)r->place + (double)r->length) / GRID);
+    bool tall = y - end >= 2;
+
+    if (!tall && !take_cell(cells, columns, (size_t)x, (size_t)y))
+        return;
+    markup_textf(path, tall ? "M%.6g %.6gh2V%.6gh-2z" : "M%.6g %.6gh3", x * GRID,
+                 l->place_top + y * GRID, l->place_top + end * GRID);
+}
+
 static void add_series(Markup *m, const Timeline *t, const Layout *l, ReadSeries series)
 {
-    Axis place = {(double)l->first, (double)l->last, l->place_top + PLACE_HEIGHT, -PLACE_HEIGHT};
     size_t columns = (size_t)(l->width / GRID) + 1, rows = (size_t)(PLACE_HEIGHT / GRID) + 2;
     _cleanup_free_ uint8_t *cells = calloc(columns, rows);
     _cleanup_markup_ Markup path = {0};
-    bool any = false;
 
-    if (!cells) {
+    for (size_t i = 0; cells && i < t->n_reads; i++)
+        if (t->reads[i].series == series && t->reads[i].place != PHYSICAL_UNKNOWN)
+            add_read(&path, &t->reads[i], l, cells, columns);
+    if (!cells || path.error < 0)
         m->error = -ENOMEM;
+    if (!path.text)
         return;
-    }
-    for (size_t i = 0; i < t->n_reads; i++) {
-        const TimelineRead *r = &t->reads[i];
-        double x, y, h;
-
-        if (r->series != series || r->place == PHYSICAL_UNKNOWN)
-            continue;
-        x = floor(axis_place(&l->time, (double)r->at / USEC_PER_SEC) / GRID) * GRID;
-        y = axis_place(&place, (double)r->place) - l->place_top;
-        y = floor(y / GRID);
-        h = GRID *
-            floor((double)r->length / (double)(l->last - l->first + 1) * PLACE_HEIGHT / GRID);
-        if (h < 2 * GRID && !take_cell(cells, columns, (size_t)(x / GRID), (size_t)y))
-            continue;
-        markup_textf(&path, h < 2 * GRID ? "M%.6g %.6gh3" : "M%.6g %.6gh3v-%.6gh-3z", x,
-                     l->place_top + y * GRID, h);
-        any = true;
-    }
-    if (!any)
-        return;
-    m->error = path.error < 0 ? path.error : m->error;
     markup_open(m, "path");
     markup_attribute(m, "class", series_class[series]);
-    markup_attribute(m, "d", path.text ? path.text : "");
+    markup_attribute(m, "d", path.text);
     markup_close(m);
 }
 
+#define PLACE_TICKS 6
+
 static void add_places(Markup *m, const Timeline *t, const Layout *l)
 {
-    Axis place = {(double)l->first, (double)l->last, l->place_top + PLACE_HEIGHT, -PLACE_HEIGHT};
-    double step = axis_step(place.from, place.to, 5);
     char label[AXIS_LABEL_MAX];
 
-    add_panel(m, l, l->place_top, PLACE_HEIGHT, "Place on the disk");
-    for (double v = axis_first(place.from, step); v <= place.to; v += step) {
-        double y = axis_place(&place, v);
+    add_panel(m, l, l->place_top, PLACE_HEIGHT,
+              l->narrow ? "Place on the disk"
+                        : "Place on the disk (stretches without reads are shortened)");
+    for (unsigned i = 0; i < PLACE_TICKS; i++) {
+        double y = l->place_top + PLACE_HEIGHT * i / (PLACE_TICKS - 1.0);
 
+        axis_bytes(fold_value(&l->fold, 1 - i / (PLACE_TICKS - 1.0)), label);
         markup_open(m, "path");
         markup_attribute(m, "class", "grid");
         markup_attributef(m, "d", "M%.6g %.6gh%.6g", l->left, y, l->time.length);
         markup_close(m);
-        if (l->narrow)
-            add_text(m, l->left + 2, y - 3, "tick", axis_bytes(v, label));
-        else
-            add_text(m, l->left - 8, y + 4, "tick end", axis_bytes(v, label));
+        add_text(m, l->narrow ? l->left + 2 : l->left - 8,
+                 l->narrow ? y + (i == 0 ? 12 : -3) : y + 4, l->narrow ? "tick" : "tick end",
+                 label);
     }
     for (ReadSeries k = 0; k < _READ_SERIES_MAX; k++)
         add_series(m, t, l, k);
@@ -411,7 +424,8 @@ void timeline_draw(Markup *m, const Timeline *t, const TimelineStyle *s)
     markup_attribute(m, "role", "img");
     markup_attributef(m, "aria-labelledby", "%s-title %s-desc", s->id, s->id);
     add_description(m, t, s);
-    add_text(m, l.narrow ? l.left : LEFT_NARROW, 18, "heading", t->title);
+    if (s->part)
+        add_text(m, LEFT_NARROW, 18, "heading", t->title);
     add_legend(m, t, &l);
     add_time_axis(m, &l);
     if (l.places)

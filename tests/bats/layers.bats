@@ -353,7 +353,7 @@ man_options() {
     compopt() { :; }
     COMP_WORDS=(headstart re) COMP_CWORD=1
     _headstart
-    [ "$(printf '%s\n' "${COMPREPLY[@]}" | sort | tr '\n' ' ')" = "record refresh replay rerecord " ]
+    [ "$(printf '%s\n' "${COMPREPLY[@]}" | sort | tr '\n' ' ')" = "record refresh replay report rerecord " ]
     COMP_WORDS=(headstart --json = p) COMP_CWORD=3
     _headstart
     [ "${COMPREPLY[*]}" = pretty ]

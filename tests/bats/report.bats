@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# Pictures of recorded stages.
+# Pictures of recorded stages, and the HTML report.
 
 load helpers
 bats_require_minimum_version 1.5.0
@@ -20,17 +20,25 @@ teardown() {
 hostile() {
     python3 - "$@" <<'END'
 import json, sys
-# The path of the first is /x</script>…
-names = ["script><script>alert(1)", "\u202egpj.sh", "]]>&amp;'\"", "a%0Ab%1B[31m%FF", "日本", "x" * 255]
-n = len(names)
+paths = ["x</script><script>alert(1)", "\u202egpj.sh", "]]>&amp;'\"", "a%0Ab%1B[31m%FF", "日本", "/".join(["y" * 249] * 16)]
+nodes, parent, name = {(): 0}, [0], [""]
+for path in paths:
+    parts = tuple(path.split("/"))
+    for i in range(len(parts)):
+        if parts[:i + 1] not in nodes:
+            nodes[parts[:i + 1]] = len(parent)
+            parent.append(nodes[parts[:i]])
+            name.append(parts[i])
+rows = [nodes[tuple(path.split("/"))] for path in paths]
+n = len(paths)
 json.dump({"format": "headstart-trace", "version": 1, "stage": sys.argv[1], "flags": sys.argv[2:], "boot_id": "0" * 32,
            "kernel": "", "distribution": "", "uid": -1, "start_realtime_usec": 1760000000000000,
            "start_boottime_usec": 0, "duration_usec": (n + 1) * 1000000, "policy": "off", "process_source": "proc",
            "n_unknown_application": 0, "n_unresolved": 0, "n_own": 0, "n_overflows": 0,
            "volumes": [{"uuid": "u", "fstype": "ext4", "subvolume": "", "mountpoint": "/", "device": "sda", "scheduler": "none",
                         "device_class": "hdd", "rotational": True, "size_bytes": 0, "metadata_source": "none", "metadata": []}],
-           "paths": {"parent": [0] * (n + 2) + [n + 1], "name": ["", *names[1:], "-", "x<", names[0]]},
-           "files": {"path_delta": [n + 2] + [-n - 1] + [1] * (n - 2), "volume": [0] * n, "directory": [0] * n, "inode_delta": [1] * n,
+           "paths": {"parent": parent, "name": name},
+           "files": {"path_delta": [b - a for a, b in zip([0, *rows], rows)], "volume": [0] * n, "directory": [0] * n, "inode_delta": [1] * n,
                      "size_bytes": [4096] * n, "mtime_nsec_delta": [0] * n, "resident": [[0, 4096]] * n},
            "applications": list(range(n)),
            "lifetimes": {"application": list(range(n)), "pid": [1] * n, "uid": [0] * n,
@@ -71,4 +79,90 @@ END
     refused 1 "nowhere" plot boot --output=/nowhere/x.svg
     rm -r "$HS_STATE"
     refused 1 "nothing was recorded yet" plot boot
+}
+
+# --- the report ------------------------------------------------------------------------------------------------
+
+AXE=axe-core@4.14.1
+
+# Sets axe to the file of axe-core, from npm.
+need_axe() {
+    need_command chromium npm
+    grep -q __asan_init "$HEADSTART" && skip "the sanitizers are libraries, and the page is the same"
+    (cd "$HS_TMP" && timeout 60 npm pack --silent $AXE && tar -xzf axe-core-*.tgz) >"$HS_TMP/npm" 2>&1 ||
+        skip "npm cannot fetch $AXE"
+    axe=$HS_TMP/package/axe.min.js
+}
+
+# A state with a history, hostile traces and what was learned of them.
+make_state() {
+    "$BATS_TEST_DIRNAME/check-benefit" make 1 300 >"$HS_STATE/history.jsonl"
+    hostile boot replayed >"$HS_STATE/traces/20251010T085320-boot.json"
+    hostile login >"$HS_STATE/traces/20251010T085420-login.json"
+    hs learn --quiet
+}
+
+@test "report: every figure is what an independent computation gives" {
+    local seed n
+    for seed in 1 2; do
+        for n in 0 1 20 150 1700; do
+            "$BATS_TEST_DIRNAME/check-benefit" make $seed $n >"$HS_STATE/history.jsonl"
+            hs report -o "$HS_TMP/report.html"
+            "$BATS_TEST_DIRNAME/check-benefit" report "$HS_STATE/history.jsonl" "$HS_TMP/report.html"
+        done
+    done
+    # The check notices a figure that is wrong.
+    sed -E 's/value="[^"]*" data-figure="boot.saved_low"/value="0.5" data-figure="boot.saved_low"/' \
+        "$HS_TMP/report.html" >"$HS_TMP/wrong.html"
+    run ! "$BATS_TEST_DIRNAME/check-benefit" report "$HS_STATE/history.jsonl" "$HS_TMP/wrong.html"
+}
+
+@test "report: one well-formed page that needs nothing else, whatever files are called" {
+    need_command xmllint
+    make_state
+    run --separate-stderr -0 hs report
+    [ -z "$stderr" ]
+    printf '%s\n' "$output" >"$HS_TMP/report.html"
+    xmllint --noout "$HS_TMP/report.html"
+    [[ $output == *"/x&lt;/script&gt;&lt;script&gt;alert(1)"* && $output == *'\u{202e}gpj.sh'* ]]
+    [[ $output != *"<script"* && $output != *$'\u202e'* && $output != *"http:"*"//"*".css"* ]]
+    run -1 grep -oE '(src|href)="[^#"]+"|url\(|@import' "$HS_TMP/report.html"
+    [ "$(stat -c %s "$HS_TMP/report.html")" -lt 500000 ]
+    # An id is there once, and what refers to one finds it.
+    run -0 python3 - "$HS_TMP/report.html" <<'END'
+import re, sys
+page = open(sys.argv[1]).read()
+ids = re.findall(r' id="([^"]*)"', page)
+assert len(ids) == len(set(ids)), sorted(i for i in ids if ids.count(i) > 1)
+used = [i for v in re.findall(r' (?:aria-labelledby|aria-describedby)="([^"]*)"', page) for i in v.split()]
+used += re.findall(r' href="#([^"]*)"', page)
+assert used and set(used) <= set(ids), set(used) - set(ids)
+END
+    /usr/bin/python3 -c 'import html5lib' 2>/dev/null || skip "needs python3-html5lib"
+    /usr/bin/python3 -c 'import html5lib, sys; html5lib.HTMLParser(strict=True).parse(open(sys.argv[1], encoding="utf-8"))' \
+        "$HS_TMP/report.html"
+}
+
+@test "report: axe-core finds nothing in Chromium, at three widths, in light and dark, and nothing scrolls sideways" {
+    need_axe
+    make_state
+    hs report -o "$HS_TMP/report.html"
+    "$HS_SOURCE/tests/page/check" "$axe" "$HS_TMP/report.html"
+    # The check can fail: a picture without a name, and a table that is too wide.
+    sed 's/ role="img" aria-labelledby="[^"]*"/ role="img"/; s|<main |<div style="width:2000px">x</div><main |; s|<title [^>]*>[^<]*</title>||g' \
+        "$HS_TMP/report.html" >"$HS_TMP/bad.html"
+    run -1 "$HS_SOURCE/tests/page/check" "$axe" "$HS_TMP/bad.html"
+    echo "$output"
+    [[ $output == *"axe: "* && $output == *"pixels wide"* ]]
+}
+
+@test "report: without a state, or with one that cannot be used, one clear line" {
+    rm -r "$HS_STATE"
+    refused 1 "nothing was recorded yet" report
+    mkdir -m 0700 -p "$HS_STATE/traces"
+    refused 1 "/nowhere/x.html" report -o /nowhere/x.html
+    echo '{' >"$HS_STATE/model.json"
+    run --separate-stderr -0 hs report
+    assert_one_error_line "$stderr"
+    [[ $output == *"It is too early to say"* ]]
 }

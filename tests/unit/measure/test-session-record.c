@@ -22,6 +22,8 @@ static SessionRecord sample(void)
     s.disk_read_bytes = UINT64_C(1) << 53;
     s.policy = POLICY_IDLE;
     s.usage = (PackUsage){USAGE_PER_PAGE, 1, 2, 3, 4096, 8192, 12288};
+    s.usage.planned[9] = 100;
+    s.usage.opened[9] = 97;
     snprintf(s.outcome, sizeof(s.outcome), "done");
     snprintf(s.kernel, sizeof(s.kernel), "6.1 \"quoted\" \\");
     return s;
@@ -40,6 +42,8 @@ static void test_round_trip(void **state)
     assert_int_equal(t.uid, 1000);
     assert_int_equal(t.flags, s.flags);
     assert_int_equal(t.usage.waste_bytes, 8192);
+    assert_int_equal(t.usage.planned[9], 100);
+    assert_int_equal(t.usage.opened[9], 97);
     assert_int_equal(t.disk_read_bytes, s.disk_read_bytes);
     assert_true(t.firmware_usec == SESSION_UNKNOWN);
     assert_string_equal(t.kernel, s.kernel);
@@ -93,6 +97,14 @@ static void test_refused(void **state)
            -EBADMSG);
     refuse("{\"version\":1,\"stage\":\"session\",\"flags\":[],\"policy\":\"off\",\"usage\":"
            "\"none\",\"start_realtime_usec\":1}",
+           -EBADMSG);
+    refuse(HEAD ",\"start_realtime_usec\":1,\"planned\":[1],\"opened\":[1]}", -EBADMSG);
+    refuse(HEAD ",\"start_realtime_usec\":1,\"planned\":[0,0,0,0,0,0,0,0,0,1]}", -EBADMSG);
+    refuse(HEAD ",\"start_realtime_usec\":1,\"planned\":[0,0,0,0,0,0,0,0,0,1],"
+                "\"opened\":[0,0,0,0,0,0,0,0,0,2]}",
+           -EBADMSG);
+    refuse(HEAD ",\"start_realtime_usec\":1,\"planned\":[0,0,0,0,0,0,0,0,0,1],"
+                "\"opened\":[0,0,0,0,0,0,0,0,0,\"\"]}",
            -EBADMSG);
     /* A later version may add members and flags. */
     assert_int_equal(

@@ -130,6 +130,30 @@ static void test_place(void **state _unused_)
     assert_true(axis_place(&empty, 5) == 7);
 }
 
+/* A folded axis rises, ends at its ends, and gives used places nearly all of its length. */
+static void test_fold(void **state _unused_)
+{
+    bool used[FOLD_BUCKETS] = {[10] = true, [11] = true, [200] = true};
+    double before = -1;
+    Fold f;
+
+    fold_compute(&f, 1000, 1000 + 10.0 * FOLD_BUCKETS, used);
+    for (double v = 1000; v <= f.to; v += 3) {
+        double place = fold_place(&f, v);
+
+        assert_true(place > before && place <= 1);
+        assert_true(fabs(fold_value(&f, place) - v) < 1e-6);
+        before = place;
+    }
+    assert_true(fold_place(&f, 1000) == 0);
+    assert_true(fold_place(&f, f.to) == 1);
+    assert_true(fold_place(&f, 0) == 0);
+    assert_true(fold_place(&f, 1e9) == 1);
+    assert_true(fold_place(&f, 1120) - fold_place(&f, 1100) > 0.14);
+    fold_compute(&f, 5, 5, used);
+    assert_true(fold_place(&f, 5) >= 0 && fold_place(&f, 5) <= 1);
+}
+
 static void test_labels(void **state _unused_)
 {
     char b[AXIS_LABEL_MAX];
@@ -154,7 +178,7 @@ int main(void)
             cmocka_unit_test(test_escape),    cmocka_unit_test(test_name),
             cmocka_unit_test(test_structure), cmocka_unit_test(test_errors),
             cmocka_unit_test(test_steps),     cmocka_unit_test(test_place),
-            cmocka_unit_test(test_labels),
+            cmocka_unit_test(test_labels),    cmocka_unit_test(test_fold),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* headstart report: one HTML page on what headstart saves, does and predicts. */
+
+#include "base/atomic-file.h"
+#include "base/clock.h"
+#include "cli/benefits.h"
+#include "cli/cli-state.h"
+#include "cli/plot-data.h"
+#include "cli/report-data.h"
+#include "report/page.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "config-paths.h"
+
+enum {
+    OPTION_OUTPUT = 1,
+};
+
+/* For looking up the places of files that the pack does not have. */
+#define PLACES_TIMEOUT (200 * USEC_PER_MSEC)
+
+static const Option options[] = {
+        {OPTION_OUTPUT, 'o', "output", "FILE", "Write to FILE, which is replaced as a whole"},
+        {0},
+};
+
+typedef struct Report {
+    const Context *c;
+    int state_fd; /* -EBADF: there is no state */
+    Benefits benefits;
+    SessionExclusion *exclusions;
+    Timeline timelines[2];
+    bool has_timeline[2];
+    HeavyList applications[2], files[2];
+    Graph graph;
+    char *machine;
+} Report;
+
+static void report_done(Report *r)
+{
+    benefits_done(&r->benefits);
+    free(r->exclusions);
+    for (Stage s = STAGE_BOOT; s <= STAGE_LOGIN; s++) {
+        timeline_done(&r->timelines[s]);
+        heavy_list_done(&r->applications[s]);
+        heavy_list_done(&r->files[s]);
+    }
+    graph_done(&r->graph);
+    free(r->machine);
+}
+
+static int read_history(Report *r, usec_t now)
+{
+    const History *h;
+    int k = benefits_read(r->c, r->state_fd, now, &r->benefits);
+
+    if (k < 0)
+        return k;
+    h = &r->benefits.history;
+    r->exclusions = calloc(h->n + 1, sizeof(*r->exclusions));
+    if (!r->exclusions)
+        return cli_error(ENOMEM, "%m");
+    sessions_exclude(h->sessions, h->n, r->exclusions);
+    return 0;
+}
+
+/* "debian 13, Linux 6.18, sda (bfq), 7.8 GB", from the newest session. */
+static int describe_machine(Report *r)
+{
+    const History *h = &r->benefits.history;
+    const SessionRecord *s = h->n > 0 ? &h->sessions[h->n - 1] : NULL;
+    char memory[FORMAT_BYTES_MAX];
+
+    if (!s || !*s->kernel)
+        return 0;
+    format_bytes(memory, sizeof(memory), s->memory_bytes);
+    if (asprintf(&r->machine, "%s%sLinux %s%s%s%s%s", s->distribution, *s->distribution ? ", " : "",
+                 s->kernel, *s->device ? ", " : "", s->device,
+                 s->memory_bytes != SESSION_UNKNOWN ? ", memory " : "",
+                 s->memory_bytes != SESSION_UNKNOWN ? memory : "") < 0) {
+        r->machine = NULL;
+        return cli_error(ENOMEM, "%m");
+    }
+    return 0;
+}
+
+static int read_timelines(Report *r)
+{
+    for (Stage s = STAGE_BOOT; s <= STAGE_LOGIN; s++) {
+        _cleanup_trace_ Trace *t = NULL;
+        int k = plot_find_trace(r->state_fd, s, TRACE_NEWEST, &t);
+
+        if (k >= 0)
+            k = plot_make_timeline(r->c, r->state_fd, t, PLACES_TIMEOUT, &r->timelines[s]);
+        if (k == -ENOMEM)
+            return cli_error(k, "%m");
+        r->has_timeline[s] = k >= 0;
+    }
+    return 0;
+}
+
+/* A model that cannot be used costs its part of the page. */
+static int read_model(Report *r)
+{
+    _cleanup_free_ char *error = NULL;
+    _cleanup_model_ Model *m = NULL;
+    int k = state_load_model(r->state_fd, &m, &error);
+
+    if (k == -ENOENT)
+        return 0;
+    if (k < 0) {
+        cli_warning(k, "%s/" STATE_MODEL ": %s", r->c->state, error ? error : strerror(-k));
+        return k == -ENOMEM ? k : 0;
+    }
+    for (Stage s = STAGE_BOOT; k >= 0 && s <= STAGE_LOGIN; s++)
+        k = report_find_heavy(m, s, &r->applications[s], &r->files[s]);
+    if (k >= 0)
+        k = report_make_graph(m->chains, &r->graph);
+    return k < 0 ? cli_error(k, "%m") : 0;
+}
+
+static int write_page(const Report *r, usec_t now, const char *output)
+{
+    time_t seconds = (time_t)(now / USEC_PER_SEC);
+    struct tm local = {0};
+    ReportPage p = {
+            .version = HEADSTART_VERSION,
+            .machine = r->machine,
+            .now = now,
+            .benefits = r->benefits.stages,
+            .sessions = r->benefits.history.sessions,
+            .exclusions = r->exclusions,
+            .n_sessions = r->benefits.history.n,
+            .names = true,
+            .applications = r->applications,
+            .files = r->files,
+            .graph = r->graph.n_edges > 0 ? &r->graph : NULL,
+    };
+    _cleanup_markup_ Markup m = {0};
+    _cleanup_free_ char *text = NULL;
+    size_t size;
+    int k;
+
+    if (localtime_r(&seconds, &local))
+        p.utc_offset_seconds = local.tm_gmtoff;
+    for (Stage s = STAGE_BOOT; s <= STAGE_LOGIN; s++)
+        p.timelines[s] = r->has_timeline[s] ? &r->timelines[s] : NULL;
+    report_page(&m, &p);
+    k = markup_finish(&m, &text, &size);
+    if (k < 0)
+        return cli_error(k, "%m");
+    if (!output) {
+        (void)fwrite(text, 1, size, stdout); /* main() reports errors */
+        return 0;
+    }
+    k = output_file_write(output, text, size, 0600);
+    return k < 0 ? cli_error(k, "%s: %m", output) : 0;
+}
+
+static int run(Context *c)
+{
+    _cleanup_close_ int fd = -EBADF;
+    _cleanup_(report_done) Report report = {.c = c};
+    const char *value, *output = NULL;
+    usec_t now = clock_now(CLOCK_REALTIME);
+    int k, r;
+
+    while ((k = cli_next_option(c, &value)) > 0)
+        output = value;
+    if (k < 0)
+        return k;
+    r = cli_state_open(c, false, &fd);
+    if (r == -ENOENT)
+        return cli_error(r, "%s: nothing was recorded yet", c->state);
+    report.state_fd = fd;
+    if (r >= 0)
+        r = read_history(&report, now);
+    if (r >= 0)
+        r = describe_machine(&report);
+    if (r >= 0)
+        r = read_timelines(&report);
+    if (r >= 0)
+        r = read_model(&report);
+    return r < 0 ? r : write_page(&report, now, output);
+}
+
+const Verb verb_report = {
+        .name = "report",
+        .arguments = "",
+        .summary = "Write an HTML page on what headstart saves and does",
+        .description =
+                "The page needs no network and no other file: the benefit with its interval, the\n"
+                "newest boot and login, all sessions, predictions and what came, the applications\n"
+                "and files that are read most, and which applications follow which.",
+        .options = options,
+        .run = run,
+};

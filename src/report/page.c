@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "report/page.h"
+
+#include "report/axis.h"
+#include "report/page-charts.h"
+#include "report/page-elements.h"
+#include "report/style.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+static const char *const stage_names[] = {"Boot", "Login"};
+static const char *const stage_words[] = {"boot", "login"};
+
+/* --- pieces ----------------------------------------------------------------------------------- */
+
+static void add_count(Markup *m, const char *stage, const char *name, uint64_t n)
+{
+    char text[32];
+
+    snprintf(text, sizeof(text), "%" PRIu64, n);
+    page_figure(m, stage, name, (double)n, text);
+}
+
+static void add_seconds(Markup *m, const char *stage, const char *name, double seconds)
+{
+    char text[AXIS_LABEL_MAX];
+
+    page_figure(m, stage, name, seconds, axis_duration((usec_t)llround(seconds * 1e6), text));
+}
+
+static void add_percent(Markup *m, const char *stage, const char *name, double share)
+{
+    char text[32];
+
+    snprintf(text, sizeof(text), "%.0f %%", 100 * share);
+    page_figure(m, stage, name, share, text);
+}
+
+static void begin_section(Markup *m, const char *id, const char *title)
+{
+    markup_open(m, "section");
+    markup_attributef(m, "aria-labelledby", "%s", id);
+    markup_open(m, "h2");
+    markup_attribute(m, "id", id);
+    markup_text(m, title);
+    markup_close(m);
+}
+
+/* --- the headline ----------------------------------------------------------------------------- */
+
+static bool is_gain(const Benefit *b)
+{
+    return b->effect.known && b->effect.saved_low > 0 && !b->harmful;
+}
+
+static void add_headline(Markup *m, const ReportPage *p)
+{
+    Stage s = is_gain(&p->benefits[STAGE_BOOT])    ? STAGE_BOOT
+              : is_gain(&p->benefits[STAGE_LOGIN]) ? STAGE_LOGIN
+                                                   : _STAGE_INVALID;
+    bool harmful = p->benefits[STAGE_BOOT].harmful || p->benefits[STAGE_LOGIN].harmful;
+
+    markup_open(m, "h1");
+    if ((int)s < 0)
+        markup_text(m, harmful ? "headstart saves nothing here and has switched replay off."
+                               : "It is too early to say what headstart saves here.");
+    else {
+        const Effect *e = &p->benefits[s].effect;
+
+        markup_textf(m, "Your %s takes ", stage_words[s]);
+        add_seconds(m, "headline", "with", e->replayed_seconds);
+        markup_text(m, " instead of ");
+        add_seconds(m, "headline", "without", e->control_seconds);
+        markup_text(m, ".");
+    }
+    markup_close(m);
+    markup_open(m, "p");
+    markup_attribute(m, "class", "lead");
+    if ((int)s < 0)
+        markup_text(m, "headstart compares sessions with replay and sessions without it. An "
+                       "interval needs at least three without.");
+    else {
+        const Effect *e = &p->benefits[s].effect;
+
+        markup_text(m, "Measured on this machine: replay saves ");
+        add_percent(m, "headline", "saved", e->saved);
+        markup_text(m, " of the time, with 95 % confidence between ");
+        add_percent(m, "headline", "saved_low", e->saved_low);
+        markup_text(m, " and ");
+        add_percent(m, "headline", "saved_high", e->saved_high);
+        markup_text(m, ".");
+    }
+    markup_close(m);
+}
+
+/* --- what headstart saves --------------------------------------------------------------------- */
+
+static void add_bar(Markup *m, const char *what, const char *class, double seconds, double share,
+                    double from, double to)
+{
+    char text[AXIS_LABEL_MAX];
+
+    markup_element(m, "span", "what", "%s", what);
+    markup_open(m, "span");
+    markup_attribute(m, "class", "track");
+    markup_open(m, "span");
+    markup_attribute(m, "class", class);
+    markup_attributef(m, "style", "width:%.1f%%", 100 * share);
+    markup_close(m);
+    if (to > from) {
+        markup_open(m, "span");
+        markup_attribute(m, "class", "span");
+        markup_attributef(m, "style", "left:%.1f%%;width:%.1f%%", 100 * from, 100 * (to - from));
+        markup_close(m);
+    }
+    markup_close(m);
+    markup_element(m, "span", "amount", "%s", axis_duration((usec_t)llround(seconds * 1e6), text));
+}
+
+static double bounded(double share)
+{
+    return fmin(fmax(share, 0), 1);
+}
+
+/* Two bars with one scale. The line on the second is the interval. */
+static void add_bars(Markup *m, const Effect *e)
+{
+    double scale = fmax(1, 1 - e->saved_low);
+
+    markup_open(m, "div");
+    markup_attribute(m, "class", "bars");
+    markup_attribute(m, "aria-hidden", "true");
+    add_bar(m, "without", "bar", e->control_seconds, 1 / scale, 0, 0);
+    add_bar(m, "with", "bar with", e->replayed_seconds, bounded((1 - e->saved) / scale),
+            bounded((1 - e->saved_high) / scale), bounded((1 - e->saved_low) / scale));
+    markup_close(m);
+}
+
+static void add_verdict(Markup *m, const Benefit *b, const char *stage)
+{
+    const Effect *e = &b->effect;
+
+    markup_open(m, "p");
+    if (!e->known) {
+        markup_text(m, "Not enough sessions yet: ");
+        add_count(m, stage, "n_replayed", e->n_replayed);
+        markup_text(m, " with replay, ");
+        add_count(m, stage, "n_control", e->n_control);
+        markup_text(m, " without.");
+        markup_close(m);
+        return;
+    }
+    add_seconds(m, stage, "with", e->replayed_seconds);
+    markup_text(m, " with replay, ");
+    add_seconds(m, stage, "without", e->control_seconds);
+    markup_text(m, " without. ");
+    markup_text(m, b->harmful          ? "Replay does harm and is off: saved "
+                   : e->saved_low > 0  ? "Saved: "
+                   : e->saved_high < 0 ? "Lost; saved: "
+                                       : "No certain effect; saved: ");
+    add_percent(m, stage, "saved", e->saved);
+    markup_text(m, ", between ");
+    add_percent(m, stage, "saved_low", e->saved_low);
+    markup_text(m, " and ");
+    add_percent(m, stage, "saved_high", e->saved_high);
+    markup_text(m, ".");
+    markup_close(m);
+    markup_open(m, "p");
+    markup_attribute(m, "class", "note");
+    add_count(m, stage, "n_replayed", e->n_replayed);
+    markup_text(m, " sessions with replay, ");
+    add_count(m, stage, "n_control", e->n_control);
+    markup_text(m, " without; ");
+    add_count(m, stage, "n_left_out", b->n_left_out);
+    markup_text(m, " left out of the comparison.");
+    markup_close(m);
+}
+
+static void add_benefits(Markup *m, const ReportPage *p)
+{
+    begin_section(m, "benefit", "What headstart saves");
+    markup_open(m, "div");
+    markup_attribute(m, "class", "benefits");
+    for (Stage s = STAGE_BOOT; s <= STAGE_LOGIN; s++) {
+        markup_open(m, "div");
+        markup_element(m, "h3", NULL, "%s", stage_names[s]);
+        if (p->benefits[s].effect.known)
+            add_bars(m, &p->benefits[s].effect);
+        add_verdict(m, &p->benefits[s], stage_words[s]);
+        markup_close(m);
+    }
+    markup_close(m);
+    markup_element(
+            m, "p", "note",
+            "In some sessions headstart stays off on purpose; these control sessions are what "
+            "the others are compared with. The estimate is the median of all differences, so a "
+            "single slow boot does not move it. The dark line on a bar is the 95 %% interval.");
+    markup_close(m);
+}
+
+/* --- timelines -------------------------------------------------------------------------------- */
+
+static void add_timeline(Markup *m, const Timeline *t, Stage s, bool names)
+{
+    TimelineStyle wide = {.width = TIMELINE_WIDE, .no_names = !names};
+    TimelineStyle narrow = {.width = TIMELINE_NARROW, .no_names = !names};
+    char wide_id[32], narrow_id[32];
+
+    snprintf(wide_id, sizeof(wide_id), "%s-wide", stage_words[s]);
+    snprintf(narrow_id, sizeof(narrow_id), "%s-narrow", stage_words[s]);
+    wide.id = wide_id;
+    narrow.id = narrow_id;
+    begin_section(m, s == STAGE_BOOT ? "newest-boot" : "newest-login",
+                  s == STAGE_BOOT ? "The newest boot" : "The newest login");
+    markup_open(m, "figure");
+    markup_open(m, "div");
+    markup_attribute(m, "class", "wide");
+    timeline_draw(m, t, &wide);
+    markup_close(m);
+    markup_open(m, "div");
+    markup_attribute(m, "class", "narrow");
+    timeline_draw(m, t, &narrow);
+    markup_close(m);
+    markup_open(m, "figcaption");
+    markup_text(m, "Each mark is the first opening of a file, at its place on the disk.");
+    for (size_t i = 0; i < t->n_notes; i++)
+        markup_textf(m, " %s.", t->notes[i]);
+    markup_close(m);
+    markup_close(m);
+    markup_open(m, "details");
+    markup_element(m, "summary", NULL, "The same as tables (%s)", stage_words[s]);
+    timeline_tables(m, t, &wide);
+    markup_close(m);
+    markup_close(m);
+}
+
+/* --- what is read most ------------------------------------------------------------------------ */
+
+static void add_heavy(Markup *m, const HeavyList *l, Stage s, const char *what, const char *figure)
+{
+    const char *columns[] = {what, "Data", "Probability"};
+    char caption[80], text[AXIS_LABEL_MAX];
+
+    if (l->n == 0)
+        return;
+    snprintf(caption, sizeof(caption), "%s: %ss with the most data", stage_names[s], figure);
+    page_table(m, caption, columns, ELEMENTSOF(columns));
+    for (size_t i = 0; i < l->n; i++) {
+        markup_open(m, "tr");
+        markup_open(m, "th");
+        markup_attribute(m, "scope", "row");
+        markup_attribute(m, "class", "name");
+        markup_name(m, l->items[i].path, 160);
+        markup_close(m);
+        markup_open(m, "td");
+        page_figure(m, stage_words[s], figure, l->items[i].bytes,
+                    axis_bytes(l->items[i].bytes, text));
+        markup_close(m);
+        markup_open(m, "td");
+        add_percent(m, stage_words[s], "probability", l->items[i].probability);
+        markup_close(m);
+        markup_close(m);
+    }
+    page_table_end(m);
+}
+
+static void add_heaviest(Markup *m, const ReportPage *p)
+{
+    begin_section(m, "heaviest", "What is read most");
+    markup_element(
+            m, "p", "note",
+            "Expected data in one session, learned from all sessions. An application counts with "
+            "all files that it opens, and several applications can open the same file.");
+    for (Stage s = STAGE_BOOT; s <= STAGE_LOGIN; s++) {
+        add_heavy(m, &p->applications[s], s, "Application", "application");
+        add_heavy(m, &p->files[s], s, "File", "file");
+    }
+    markup_close(m);
+}
+
+/* --- the page --------------------------------------------------------------------------------- */
+
+static bool has_heavy(const ReportPage *p)
+{
+    return p->names && p->applications && p->files &&
+           p->files[STAGE_BOOT].n + p->files[STAGE_LOGIN].n > 0;
+}
+
+static void add_head(Markup *m, const ReportPage *p)
+{
+    markup_open(m, "head");
+    markup_open(m, "meta");
+    markup_attribute(m, "charset", "utf-8");
+    markup_close(m);
+    markup_open(m, "meta");
+    markup_attribute(m, "name", "viewport");
+    markup_attribute(m, "content", "width=device-width, initial-scale=1");
+    markup_close(m);
+    markup_open(m, "meta");
+    markup_attribute(m, "name", "generator");
+    markup_attributef(m, "content", "headstart %s", p->version);
+    markup_close(m);
+    markup_element(m, "title", NULL, "What headstart does on this machine");
+    markup_open(m, "style");
+    markup_literal(m, STYLE_CHART STYLE_PAGE);
+    markup_close(m);
+    markup_close(m);
+}
+
+static void add_link(Markup *m, const char *target, const char *text)
+{
+    markup_open(m, "li");
+    markup_open(m, "a");
+    markup_attributef(m, "href", "#%s", target);
+    markup_text(m, text);
+    markup_close(m);
+    markup_close(m);
+}
+
+static void add_header(Markup *m, const ReportPage *p)
+{
+    markup_open(m, "header");
+    markup_element(m, "p", "kicker", "%s%s", p->machine ? "headstart on " : "headstart",
+                   p->machine ? p->machine : "");
+    add_headline(m, p);
+    markup_open(m, "nav");
+    markup_attribute(m, "aria-label", "Contents");
+    markup_open(m, "ul");
+    add_link(m, "benefit", "Benefit");
+    if (p->timelines[STAGE_BOOT])
+        add_link(m, "newest-boot", "Newest boot");
+    if (p->timelines[STAGE_LOGIN])
+        add_link(m, "newest-login", "Newest login");
+    add_link(m, "sessions", "Sessions");
+    add_link(m, "predictions", "Predictions");
+    if (has_heavy(p))
+        add_link(m, "heaviest", "Most read");
+    if (p->graph)
+        add_link(m, "chains", "What follows what");
+    markup_close(m);
+    markup_close(m);
+    markup_close(m);
+}
+
+static void add_footer(Markup *m, const ReportPage *p)
+{
+    char when[64];
+
+    markup_open(m, "footer");
+    markup_open(m, "p");
+    markup_textf(m, "Written by headstart %s on ", p->version);
+    markup_open(m, "time");
+    page_format_time(p->now + (usec_t)((int64_t)p->utc_offset_seconds * 1000000), when);
+    markup_attribute(m, "datetime", when);
+    markup_text(m, when);
+    markup_close(m);
+    markup_text(m, p->names ? ". The page names files and applications: it is for administrators."
+                            : ". It names no files and no applications of others.");
+    markup_text(m, " headstart(8) describes where each figure comes from.");
+    markup_close(m);
+    markup_close(m);
+}
+
+void report_page(Markup *m, const ReportPage *p)
+{
+    markup_literal(m, "<!DOCTYPE html>\n");
+    markup_open(m, "html");
+    markup_attribute(m, "lang", "en");
+    add_head(m, p);
+    markup_open(m, "body");
+    markup_open(m, "a");
+    markup_attribute(m, "class", "skip");
+    markup_attribute(m, "href", "#main");
+    markup_text(m, "Skip to the content");
+    markup_close(m);
+    add_header(m, p);
+    markup_open(m, "main");
+    markup_attribute(m, "id", "main");
+    add_benefits(m, p);
+    for (Stage s = STAGE_BOOT; s <= STAGE_LOGIN; s++)
+        if (p->timelines[s])
+            add_timeline(m, p->timelines[s], s, p->names);
+    begin_section(m, "sessions", "Session by session");
+    page_sessions(m, p);
+    markup_close(m);
+    begin_section(m, "predictions", "Predictions, and what came");
+    page_calibration(m, p);
+    markup_close(m);
+    if (has_heavy(p))
+        add_heaviest(m, p);
+    if (p->graph && p->names) {
+        begin_section(m, "chains", "Which applications follow which");
+        page_graph(m, p->graph);
+        markup_close(m);
+    }
+    markup_close(m);
+    add_footer(m, p);
+}
