@@ -14,7 +14,7 @@
 #define GZIP_WINDOW (15 + 16)
 #define GZIP_MEMORY 8
 #define GZIP_LEVEL  6
-/* Deflate never compresses more. */
+/* The largest ratio that deflate reaches. */
 #define GZIP_RATIO_MAX 1032U
 
 bool gzip_is_compressed(const void *data, size_t size)
@@ -57,7 +57,7 @@ int gzip_compress(const void *data, size_t size, char **ret, size_t *ret_size)
 }
 
 /* Expands until the member ends, the input ends, or `size` bytes are written. Returns zlib's
- * result; *ret_size is what was written. */
+ * result. *ret_size is the number of bytes in `buf`, before and after. */
 static int expand_into(z_stream *z, char *buf, size_t size, size_t *ret_size)
 {
     size_t n = *ret_size;
@@ -111,7 +111,7 @@ int gzip_expand(const void *data, size_t size, size_t max_size, char **ret, size
         return -EBADMSG;
     if (expected > max_size)
         return -E2BIG;
-    /* One byte more for the NUL, and for the byte that is too many. */
+    /* The last byte is for the NUL. It is filled if the data expand to more than they state. */
     buf = malloc(expected + 1);
     if (!buf)
         return -ENOMEM;

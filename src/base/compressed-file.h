@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Files that are stored gzip-compressed: traces, the model and packs, a quarter of their size. Every
- * reader also accepts the plain content, which older versions stored. zcat(1) prints such a file. */
+/* Files that are stored compressed by gzip: traces, the model and packs. A compressed file has
+ * about a quarter of the size. Every reader also accepts plain content, which older versions
+ * stored. */
 
 #include "base/macros.h"
 
@@ -23,13 +24,13 @@ int gzip_expand(const void *data, size_t size, size_t max_size, char **ret, size
 int compressed_file_write(int dir_fd, const char *name, const void *data, size_t size,
                           unsigned mode);
 
-/* Reads a whole regular file and expands it if it is compressed; file and text may have at most
- * max_size bytes. Otherwise as file_read_whole(), with one more meaning of -EBADMSG: the compressed
- * data are damaged. Then *ret_reason, which may be NULL, is a static string that says what is
- * wrong; it is untouched otherwise. */
+/* Reads a whole regular file, and expands it if it is compressed. The file and its content may have
+ * at most max_size bytes each. 0, -EBADMSG (the compressed data are damaged), or an error of
+ * file_read_whole(). With damaged data, *ret_reason becomes a static string that says what is
+ * wrong; otherwise it is untouched. ret_reason may be NULL. */
 int compressed_file_read(int dir_fd, const char *name, size_t max_size, char **ret,
                          size_t *ret_size, const char **ret_reason);
 
-/* Reads at most `size` - 1 bytes from the start of the text and adds a NUL. Never blocks on a FIFO
- * or a device. 0, -EBADMSG (the compressed data are damaged), or another negative errno. */
+/* Reads at most `size` - 1 bytes from the start of the content and adds a NUL. Never blocks on a
+ * FIFO or a device. 0, -EBADMSG (the compressed data are damaged), or another negative errno. */
 int compressed_file_read_head(int dir_fd, const char *name, char *buf, size_t size);

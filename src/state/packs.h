@@ -8,11 +8,12 @@
 #include "pack/pack.h"
 
 /* Reads and checks a pack of the state directory. *ret points into *ret_buf, which the caller
- * frees. 0; -ENOENT; another negative errno, and then *ret_reason, which may be NULL, is a static
- * string that says what is wrong with the file, or untouched. */
+ * frees. 0, -ENOENT, or another negative errno. If the content of the file is wrong, *ret_reason
+ * becomes a static string that says what is wrong; otherwise it is untouched. ret_reason may be
+ * NULL. */
 int packs_read(int state_fd, const char *name, char **ret_buf, Pack *ret, const char **ret_reason);
 
-/* Replaces a pack of the state directory, compressed. 0 or a negative errno. */
+/* Compresses a pack and replaces that of the state directory by it. 0 or a negative errno. */
 int packs_write(int state_fd, const char *name, const void *bytes, size_t size);
 
 /* Reads the salt of the pack that will be replaced. 0, or a negative errno if there is no usable

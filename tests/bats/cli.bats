@@ -416,12 +416,12 @@ put_trace() {
     [ "$output" = "Nothing new to learn." ]
 }
 
-# Expands to more than a model may have.
+# This file expands to more bytes than a model may have.
 bomb() {
     head -c 600M /dev/zero | gzip -1 >"$1"
 }
 
-# Plain text, as an older version stored it.
+# Older versions stored plain text.
 newer_version() {
     zcat "$1" | sed 's/"version":2/"version":9/' >"$HS_TMP/newer"
     cp "$HS_TMP/newer" "$1"

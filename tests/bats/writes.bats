@@ -13,9 +13,9 @@ teardown() {
     hs_teardown
 }
 
-# A tree as large as what the boot and the login of an XFCE desktop read: 500 and 1,050 files, of
-# which 29 are the user's own. The names are drawn at random, always the same. Writes the lists of
-# paths to $HS_TMP/boot and $HS_TMP/login.
+# Makes as many files as the boot (500) and the login (1,050) of an XFCE desktop read. 29 of them
+# are the user's own. The names are drawn from a fixed seed. Writes the lists of paths to
+# $HS_TMP/boot and $HS_TMP/login.
 desktop() {
     hs_filesystem ext4 512
     python3 - "$HS_MNT" "$HS_TMP" <<'END'
@@ -53,7 +53,7 @@ END
     sync -f "$HS_MNT"
 }
 
-# trace_of STAGE UID SECONDS: as the recorder stores it, with times and ranges drawn at random
+# trace_of STAGE UID SECONDS: prints a trace like that of the recorder, with random times and ranges
 trace_of() {
     mapfile -t paths <"$HS_TMP/$1"
     "$BATS_TEST_DIRNAME/make-trace" "$HS_MNT" "$HS_LOOP" "$1" "$3" "${paths[@]}" |
@@ -75,7 +75,7 @@ recorded() {
     trace_of "$@" | gzip -n >"$HS_STATE/traces/$(date -u -d "@$3" +%Y%m%dT%H%M%S)-$1.json"
 }
 
-# written COMMAND…: the bytes that the command writes into files of the state directory
+# written COMMAND…: prints how many bytes the command writes into files of the state directory
 written() {
     strace -f -y -e trace=write,pwrite64,writev,copy_file_range -o "$HS_TMP/strace" "$@" >/dev/null || return
     grep -F "<$HS_STATE/" "$HS_TMP/strace" | awk '{ bytes += $NF } END { print bytes + 0 }'

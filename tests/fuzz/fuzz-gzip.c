@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Files that are stored compressed. What is expanded stays within its limit, and what was expanded
- * can be compressed and expanded again. */
+/* Files that are stored compressed. The expanded content stays within its limit, and can be
+ * compressed and expanded again. */
 
 #include "fuzz.h"
 

@@ -91,7 +91,7 @@ static void damage_is_noticed(void **state)
     assert_int_equal(gzip_compress(text, sizeof(text), &packed, &n), 0);
     for (size_t i = 0; i < n; i++)
         assert_true(gzip_expand(packed, i, sizeof(text), &got, &size) < 0);
-    /* Behind the header, which has a time and the name of a system in it. */
+    /* The header contains a time and an operating system, which are ignored. */
     for (size_t i = 10; i < n; i++) {
         packed[i] ^= 0x10;
         /* The bits that fill up the last byte of the data have no meaning. */

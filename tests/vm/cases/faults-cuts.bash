@@ -1,11 +1,12 @@
-# Power cuts at random moments of a boot, its recording, learning and planning: what is stored stays usable.
+# Power cuts at random moments of a boot, its recording, learning and planning: the state stays
+# usable.
 # image: d13-ext4
 # boots: 7
 # cut: 2,3,4,5,6
 # timeout: 900
 boot_1() {
     a_boot_is_recorded
-    # Cuts come during the boot, too.
+    # The unit requests a cut at the beginning of each boot.
     early_unit "stty -F /dev/ttyS1 raw -echo; echo host cut-within 60 >/dev/ttyS1"
     sync
 }
@@ -43,7 +44,7 @@ boot_7() {
     check "no unit failed" no_failed_units
 }
 
-# Writes whatever headstart can write, again and again.
+# Lets headstart write its model and all its packs again and again.
 until_power_fails() {
     local policy
     while :; do

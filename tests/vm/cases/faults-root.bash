@@ -1,5 +1,5 @@
-# What the initrd starts on a root filesystem that is read-only, full, or there twice, with a clock that
-# jumps, and when the initrd is older than the package.
+# The replay from the initrd: on a root filesystem that is read-only or full or that exists twice,
+# with a clock that jumps, and with an initrd that is older than the package.
 # image: d13-ext4
 # initrd: installed
 # boots: 7
@@ -33,7 +33,7 @@ boot_3() {
 boot_4() {
     a_boot_is_replayed
     initrd_has_started
-    # The same filesystem once more, as a cloned disk has it; enough of it for blkid.
+    # The copy of these blocks suffices for blkid to find the same filesystem on a second disk.
     dd if=/dev/disk/by-id/virtio-hsvm-root of=/dev/disk/by-id/virtio-hsvm-twin bs=1M count=64 status=none
     sync
 }
@@ -56,7 +56,7 @@ boot_7() {
     check "it tells what it did" await 120 is_over /run/headstart/replay-boot.json
 }
 
-# On such a root filesystem units of others fail, too.
+# Does not check for failed units: on such a root filesystem other units fail as well.
 the_boot_goes_on() {
     check "systemd is through" booted
     check "the default target is reached" systemctl is-active default.target
@@ -64,7 +64,7 @@ the_boot_goes_on() {
     check "headstart says at most one line" at_most_one_complaint
 }
 
-# The boot is as without headstart, which says at most one line about it.
+# Checks that the boot goes as without headstart, and that headstart reports at most one line.
 nobody_is_worse_off() {
     nobody_else_suffers
     check "headstart says at most one line" at_most_one_complaint

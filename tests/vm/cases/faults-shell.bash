@@ -10,7 +10,7 @@
 boot_1() {
     a_boot_is_recorded
     check "a sweep is planned" boot_is_gated
-    # A replay that hangs before it says anything.
+    # This replay hangs before it reports READY=1.
     mv "$replay" "$replay.away"
     printf '#!/bin/sh\nexec sleep 1000\n' >"$replay"
     chmod 0755 "$replay"

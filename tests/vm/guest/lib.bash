@@ -17,7 +17,8 @@ say() {
 
 # --- requests to the host ----------------------------------------------------------------------
 
-# host COMMAND…: the host does it and answers; fails if it could not, or does not answer.
+# host COMMAND…: the host carries out the command and answers. Fails if the host could not, or does
+# not answer.
 #   host key KEY…          presses keys, one after the other (qemu's names: ret, ctrl-alt-f2)
 #   host type TEXT         types it
 #   host screen NAME       keeps a picture of the screen
@@ -268,8 +269,9 @@ boot_is_gated() {
     headstart plan
 }
 
-# The next boot with init=/usr/local/lib/hsvm/probe-init measures how much of the boot pack is resident
-# when PID 1 starts (probe-init). Of the root filesystem: no other one is mounted then.
+# The next boot with init=/usr/local/lib/hsvm/probe-init measures how much of the boot pack is
+# resident when PID 1 starts. It measures the files of the root filesystem, since no other one is
+# mounted then.
 probe_next_boot() {
     install -m 0755 /run/hsvm/probe-init /usr/local/lib/hsvm/probe-init
     headstart show "$state/boot.pack" --json=short --limit=0 >"$out/pack.json"
@@ -289,13 +291,13 @@ probe_next_boot() {
     test -s /var/lib/hsvm-ranges
 }
 
-# The next boot is swept in the initrd, and probe-init shows what is resident.
+# Prepares a next boot that is replayed in the initrd and in which probe-init measures residence.
 next_boot_is_swept() {
     check "a sweep is planned" boot_is_gated
     check "the next boot shows what is resident" probe_next_boot
 }
 
-# What probe-init has found in this boot.
+# Checks the result of probe-init in this boot.
 pack_was_resident() {
     note "resident when PID 1 started: $(cat /run/hsvm-resident) bytes"
     check "nine tenths of the pack were resident when PID 1 started" resident_at_start 90

@@ -1,20 +1,20 @@
 """Cases: one bash file each, which runs inside the machine and has a function boot_N for each boot.
 Its head states its requirements, in lines `# key: value`:
 
-    image: NAME          which image it boots (recipes.py)
-    boots: N             how often (default 1)
-    ci: yes              belongs to the subset that runs by default
-    headstart: no        without the package
-    initrd: installed    the initrd that the installation of the package built; default: the one from
-                         before, without headstart in it (plain); initrd-N: in boot N only
-    clock-N: TIME        what the machine's clock says at the start of boot N (UTC, YYYY-MM-DDTHH:MM:SS)
-    type-N: TEXT         in boot N the console is the screen; Enter and this text are typed every ten
-                         seconds until the agent runs
-    append: WORDS        for the kernel, in every boot; append-N: in boot N only
-    timeout: SECONDS     for each boot (default 600)
-    disk: NAME MIB       one more disk, empty, /dev/disk/by-id/virtio-hsvm-NAME
-    cut: N,…             these boots end with a power cut, not by themselves
-    leads: N,…           in these boots what was replayed is there before it is used (leads.py)
+    image: NAME          the image that the case boots (recipes.py)
+    boots: N             the number of boots (default 1)
+    ci: yes              the case belongs to the subset that runs by default
+    headstart: no        the package is not installed
+    initrd: installed    the initrd that the installation of the package built (default: plain, an
+                         initrd without headstart); initrd-N: in boot N only
+    clock-N: TIME        the machine's clock at the start of boot N (UTC, YYYY-MM-DDTHH:MM:SS)
+    type-N: TEXT         in boot N the screen is the console, and the host types Enter and this text
+                         every ten seconds until the agent runs
+    append: WORDS        words for the kernel in every boot; append-N: in boot N only
+    timeout: SECONDS     the longest time of a boot (default 600)
+    disk: NAME MIB       a further, empty disk: /dev/disk/by-id/virtio-hsvm-NAME
+    cut: N,…             the boots that end with a power cut
+    leads: N,…           the boots in which replayed data must be in memory before their use (leads.py)
 """
 
 import re

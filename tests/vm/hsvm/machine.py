@@ -73,8 +73,8 @@ def unpack_out(path, directory):
 class Machine:
     def __init__(self, kernel, initrd, append, disks, memory_mib, graphics, directory, artefacts,
                  prefix, clock="", typed=""):
-        """`clock`: the time at the start, instead of this machine's. `typed`: what is typed again and
-        again until the agent runs."""
+        """`clock`: the guest's time at the start (default: the host's). `typed`: the text that is
+        typed again and again until the agent runs."""
         self.typed, self.cut_at = typed, float("inf")
         consoles = "console=ttyS0 console=tty0" if typed else "console=tty0 console=ttyS0"
         self.directory, self.artefacts, self.prefix = Path(directory), Path(artefacts), prefix
