@@ -92,7 +92,7 @@ typedef struct ExpertWeights {
 unsigned expert_bucket(double n_known);
 
 /* The class of the horizon, and the share of the next class: horizons between those of the
- * snapshots (mixture.c) are interpolated. */
+ * snapshots (mixture-snapshots.c) are interpolated. */
 unsigned horizon_class(usec_t horizon, double *ret_share_of_next);
 
 /* The horizons for which the classes are learned. */

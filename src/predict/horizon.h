@@ -4,7 +4,8 @@
 /* The experts of a horizon: for each application the probability that it starts within a time, and
  * before the session ends. Pure.
  *
- * chains  the rates of the chains, with the end of the session as a competing risk (mixture.c)
+ * chains  the rates of the chains, with the end of the session as a competing risk
+ *         (mixture-horizon.c)
  * next    the probability that anything starts in that time, times the distribution of the next
  *         start. The first factor is counted in the log: among the pauses that lasted at least as
  *         long as the present one, the share that ended with a start in that time

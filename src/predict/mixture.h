@@ -10,7 +10,7 @@
  * give 99.4 %. The mixture takes starts as competing risks instead. An application that does not
  * run starts at a rate (its hazard). Six experts estimate the rate, three from the history of the
  * user and three from that of everybody (expert.h); the mixture's rate is their weighted sum. The
- * weights are learned (expert-weights.h). mixture.c derives the formulas.
+ * weights are learned (expert-weights.h). mixture-next.c and mixture-horizon.c derive the formulas.
  *
  * To learn the weights, the mixture must compute rates for every application. It learns them from
  * the first MIXTURE_LEARN_ALL events and then from a sample of the events, whose size grows with
