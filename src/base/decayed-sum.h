@@ -14,7 +14,11 @@
  * The rule that the later generation wins, and that a sum two generations older is dropped, is
  * associative and commutative as well. Models that are merged in any order and any grouping
  * therefore give the same bytes. A single DecayedSum has no meaning; only the quotient of two sums
- * of the same model has one. */
+ * of the same model has one.
+ *
+ * A sum of times counts milliseconds with 1 / 2^DECAYED_SUM_BITS of the weight of an event. Times
+ * are the largest sums. With the default half-life, a machine that is never switched off adds less
+ * than 2^46 in one generation. The times of 100,000 such machines stay below DECAYED_SUM_MAX. */
 
 #include "base/macros.h"
 #include "base/time-util.h"
@@ -49,6 +53,22 @@ static inline uint64_t decayed_sum_weight(usec_t t, usec_t halflife_usec)
     usec_t into = t - decayed_sum_generation(t, halflife_usec) * DECAYED_SUM_SPAN * halflife_usec;
 
     return (uint64_t)(exp2((double)into / (double)halflife_usec) * (1U << DECAYED_SUM_BITS));
+}
+
+/* What `msec` milliseconds add to a sum of times while one event weighs `weight`. */
+static inline uint64_t decayed_sum_of_time(uint64_t msec, uint64_t weight)
+{
+    __extension__ typedef unsigned __int128 Wide;
+    Wide x = ((Wide)msec * weight + (1U << (DECAYED_SUM_BITS - 1))) >> DECAYED_SUM_BITS;
+
+    return x > DECAYED_SUM_MAX ? DECAYED_SUM_MAX : (uint64_t)x;
+}
+
+/* Converts a sum of times whose milliseconds have the whole weight of an event, as older models
+ * store them. */
+static inline DecayedSum decayed_sum_shorten_time(DecayedSum f)
+{
+    return (DecayedSum){f.current >> DECAYED_SUM_BITS, f.previous >> DECAYED_SUM_BITS};
 }
 
 /* a + b. Both must belong to the same generation. */
@@ -98,6 +118,21 @@ static inline DecayedSum decayed_sum_rescale(DecayedSum f, uint64_t to, uint64_t
 static inline double decayed_sum_value(DecayedSum f)
 {
     return (double)f.current + (double)f.previous / (1U << DECAYED_SUM_SPAN);
+}
+
+/* A sum of times as a real number: microseconds, in the unit of decayed_sum_value(). */
+static inline double decayed_sum_usec(DecayedSum f)
+{
+    return decayed_sum_value(f) * (1U << DECAYED_SUM_BITS) * (double)USEC_PER_MSEC;
+}
+
+/* The mean of the times of which `sum` is the sum; 0 if nothing was observed. A file can state a
+ * large sum of times with a tiny weight, so the result is limited to 2^62. */
+static inline usec_t decayed_sum_mean_usec(DecayedSum sum, DecayedSum count)
+{
+    double n = decayed_sum_value(count);
+
+    return n > 0 ? (usec_t)fmin(decayed_sum_usec(sum) / n, 0x1p62) : 0;
 }
 
 /* part / whole, within 0..1; 0 if nothing was observed. */

@@ -22,12 +22,9 @@ static double expected_data(const ModelStage *g, const ModelStageFile *f)
     return expected_bytes(&f->resident, f->observed) * decayed_sum_ratio(f->used, g->sessions);
 }
 
-static uint64_t mean_usec(DecayedSum sum_msec, DecayedSum n)
+static uint64_t mean_usec(DecayedSum times, DecayedSum n)
 {
-    double w = decayed_sum_value(n);
-
-    return w > 0 ? (uint64_t)(decayed_sum_value(sum_msec) / w * (double)USEC_PER_MSEC)
-                 : COUNT_UNKNOWN;
+    return decayed_sum_is_zero(n) ? COUNT_UNKNOWN : decayed_sum_mean_usec(times, n);
 }
 
 /* --- tables: their first `limit` rows (0: all) ------------------------------------------------ */

@@ -26,9 +26,6 @@ usec_t model_effective_start(usec_t start_realtime, usec_t now_realtime);
 int model_predict_file(const Model *m, const ModelStageFile *f, double needed, usec_t first_use,
                        Prediction *p);
 
-/* The mean of a sum of milliseconds, in microseconds; 0 without any weight. */
-usec_t model_mean_usec(DecayedSum sum, DecayedSum weight);
-
 /* Compares two ModelLearned for qsort: by `at`, start, id. */
 int model_compare_learned(const void *a, const void *b);
 

@@ -25,6 +25,18 @@ typedef struct Reader {
             return _r;   \
     } while (0)
 
+/* The next elements of two columns as a sum of times. Versions before 3 multiplied milliseconds by
+ * the whole weight. */
+static int next_time(const Reader *r, JsonColumn *current, JsonColumn *previous, DecayedSum *ret)
+{
+    DecayedSum sum;
+
+    CHECK(json_next_u64(current, DECAYED_SUM_MAX, &sum.current));
+    CHECK(json_next_u64(previous, DECAYED_SUM_MAX, &sum.previous));
+    *ret = r->version < 3 ? decayed_sum_shorten_time(sum) : sum;
+    return 0;
+}
+
 /* The next element as the row of a DecayedSum that is within `whole`. */
 static int next_sum(const Reader *r, JsonColumn *c, DecayedSum whole, DecayedSum *ret)
 {
@@ -298,8 +310,7 @@ static int read_stage_files(Reader *r, struct json_object *o, ModelStage *s)
         if (decayed_sum_is_zero(f->used))
             return -EBADMSG;
         CHECK(next_sum(r, &c[2], f->used, &f->observed));
-        CHECK(json_next_u64(&c[3], DECAYED_SUM_MAX, &f->first_use.current));
-        CHECK(json_next_u64(&c[4], DECAYED_SUM_MAX, &f->first_use.previous));
+        CHECK(next_time(r, &c[3], &c[4], &f->first_use));
         CHECK(json_next_column(&c[5], 3 * MODEL_RANGES_MAX, &ranges));
         CHECK(read_ranges(r, ranges, f->observed, &f->resident));
     }
@@ -367,19 +378,18 @@ static int read_metadata(Reader *r, struct json_object *o, ModelStage *s)
 /* Models of older versions have no timing. */
 static int read_timing(Reader *r, struct json_object *o, ModelTiming *ret)
 {
-    DecayedSum *const sums[] = {&ret->sessions, &ret->ready, &ret->stalled};
     JsonColumn c;
 
     r->where = "timing";
     if (!json_object_object_get_ex(o, "timing", NULL))
         return 0;
-    CHECK(json_get_column(&r->document, o, "timing", 2 * ELEMENTSOF(sums), &c));
-    if (c.n != 2 * ELEMENTSOF(sums))
+    CHECK(json_get_column(&r->document, o, "timing", 6, &c));
+    if (c.n != 6)
         return -EBADMSG;
-    for (size_t i = 0; i < ELEMENTSOF(sums); i++) {
-        CHECK(json_next_u64(&c, DECAYED_SUM_MAX, &sums[i]->current));
-        CHECK(json_next_u64(&c, DECAYED_SUM_MAX, &sums[i]->previous));
-    }
+    CHECK(json_next_u64(&c, DECAYED_SUM_MAX, &ret->sessions.current));
+    CHECK(json_next_u64(&c, DECAYED_SUM_MAX, &ret->sessions.previous));
+    CHECK(next_time(r, &c, &c, &ret->ready));
+    CHECK(next_time(r, &c, &c, &ret->stalled));
     return decayed_sum_is_zero(ret->sessions) ? -EBADMSG : 0;
 }
 
@@ -420,8 +430,7 @@ static int read_stage(Reader *r, struct json_object *o, ModelStage *s)
         return -EBADMSG;
     r->where = "duration_msec";
     CHECK(json_get_column(&r->document, o, "duration_msec", 2, &duration));
-    CHECK(json_next_u64(&duration, DECAYED_SUM_MAX, &s->duration.current));
-    CHECK(json_next_u64(&duration, DECAYED_SUM_MAX, &s->duration.previous));
+    CHECK(next_time(r, &duration, &duration, &s->duration));
     CHECK(read_part(r, o, "late", s->sessions, &s->late));
     CHECK(read_part(r, o, "autologins", s->sessions, &s->autologins));
     CHECK(read_timing(r, o, &s->timing));

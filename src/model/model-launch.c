@@ -249,7 +249,7 @@ int model_predict_launch(const Model *sum, uint32_t application, Prediction **re
         if (f)
             r = model_predict_file(
                     sum, f, decayed_sum_ratio(u->launched, s->applications[application].launched),
-                    model_mean_usec(u->delay, u->launched), p);
+                    decayed_sum_mean_usec(u->delay, u->launched), p);
     }
     if (r < 0)
         return r;

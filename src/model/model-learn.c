@@ -10,12 +10,17 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* The largest time, about twelve days. No stage takes longer, and sums of times up to this value
- * have room for 2^9 sessions at full weight. */
+/* The largest time, about twelve days. No stage takes longer. */
 #define MSEC_MAX ((uint64_t)1 << 30)
 
 /* If the used ranges of a file are not known, at most this much of the file counts as needed. */
 #define ASSUMED_BYTES_MAX ((uint64_t)1 << 40)
+
+/* The sum of one time. */
+static DecayedSum time_of(uint64_t msec, DecayedSum one)
+{
+    return (DecayedSum){decayed_sum_of_time(MIN(msec, MSEC_MAX), one.current), 0};
+}
 
 uint64_t model_trace_id(const Trace *t)
 {
@@ -193,7 +198,7 @@ static int add_uses(ModelStage *s, Launches *l, const TraceAccess *a, uint32_t a
         if (users[i].delay == USEC_INFINITY)
             continue;
         u->launched = one;
-        u->delay.current = one.current * MIN(users[i].delay / USEC_PER_MSEC, MSEC_MAX);
+        u->delay = time_of(users[i].delay / USEC_PER_MSEC, one);
     }
     return 0;
 }
@@ -281,7 +286,7 @@ static int learn_stage_files(const Trace *t, Model *m, const uint32_t *where, Mo
 
     for (size_t i = 0; i < m->n_files; i++) {
         ModelStageFile *o = &s->files[s->n_files];
-        uint64_t msec = MIN(first[i] / USEC_PER_MSEC, MSEC_MAX);
+        uint64_t msec = first[i] / USEC_PER_MSEC;
 
         if (first[i] == USEC_INFINITY) {
             m->files[i].directory = false;
@@ -292,7 +297,7 @@ static int learn_stage_files(const Trace *t, Model *m, const uint32_t *where, Mo
         *o = (ModelStageFile){
                 .file = (uint32_t)i,
                 .used = one,
-                .first_use = {one.current * msec, 0},
+                .first_use = time_of(msec, one),
         };
         s->n_files++;
         if (m->files[i].directory)
@@ -341,8 +346,8 @@ static ModelTiming timing_of(const Trace *t, DecayedSum one)
         return (ModelTiming){0};
     return (ModelTiming){
             .sessions = one,
-            .ready = {one.current * MIN(g->ready / USEC_PER_MSEC, MSEC_MAX), 0},
-            .stalled = {one.current * MIN(MIN(g->stalled, g->ready) / USEC_PER_MSEC, MSEC_MAX), 0},
+            .ready = time_of(g->ready / USEC_PER_MSEC, one),
+            .stalled = time_of(MIN(g->stalled, g->ready) / USEC_PER_MSEC, one),
     };
 }
 
@@ -352,7 +357,7 @@ int model_from_trace(const Trace *t, usec_t halflife_usec, usec_t now_realtime, 
     _cleanup_model_ Model *m = model_new(halflife_usec);
     _cleanup_free_ uint32_t *where = NULL;
     DecayedSum one = {decayed_sum_weight(at, halflife_usec), 0};
-    uint64_t msec = MIN(t->duration / USEC_PER_MSEC, MSEC_MAX);
+    uint64_t msec = t->duration / USEC_PER_MSEC;
     ModelStage *s;
     int r;
 
@@ -369,7 +374,7 @@ int model_from_trace(const Trace *t, usec_t halflife_usec, usec_t now_realtime, 
             .stage = t->stage,
             .uid = t->stage == STAGE_BOOT ? UID_INVALID : t->uid,
             .sessions = one,
-            .duration = {one.current * msec, 0},
+            .duration = time_of(msec, one),
             .late = t->flags & TRACE_LATE ? one : (DecayedSum){0},
             .autologins = t->flags & TRACE_AUTOLOGIN ? one : (DecayedSum){0},
             .timing = timing_of(t, one),

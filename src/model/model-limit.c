@@ -14,7 +14,7 @@ typedef struct Entry {
     uint32_t file;
     bool keep;
     double used;
-    double first_use_msec;
+    double first_use_usec;
     uint64_t bytes;
 } Entry;
 
@@ -78,8 +78,8 @@ static int compare_entries(const void *a, const void *b)
 
     if (x->used != y->used)
         return x->used > y->used ? -1 : 1;
-    if (x->first_use_msec != y->first_use_msec)
-        return x->first_use_msec < y->first_use_msec ? -1 : 1;
+    if (x->first_use_usec != y->first_use_usec)
+        return x->first_use_usec < y->first_use_usec ? -1 : 1;
     return x->file < y->file ? -1 : x->file > y->file;
 }
 
@@ -97,7 +97,7 @@ static void choose_files(const Model *m, const ModelStage *s, const uint64_t *by
         Entry *e = &entries[s->files[i].file];
 
         e->used = decayed_sum_value(s->files[i].used);
-        e->first_use_msec = decayed_sum_value(s->files[i].first_use) / e->used;
+        e->first_use_usec = decayed_sum_usec(s->files[i].first_use) / e->used;
     }
     for (size_t i = 0; i < s->n_applications; i++)
         if (s->applications[i].file != MODEL_NONE) {

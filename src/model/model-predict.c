@@ -55,16 +55,6 @@ static double *log_not_needed(const Model *m, const ModelStage *s)
     return l;
 }
 
-/* A model can state a large sum of times with a tiny weight. */
-#define MEAN_USEC_MAX 0x1p62
-
-usec_t model_mean_usec(DecayedSum sum, DecayedSum weight)
-{
-    double w = decayed_sum_value(weight);
-
-    return w > 0 ? (usec_t)fmin(decayed_sum_value(sum) / w * USEC_PER_MSEC, MEAN_USEC_MAX) : 0;
-}
-
 int model_predict_file(const Model *m, const ModelStageFile *f, double needed, usec_t first_use,
                        Prediction *p)
 {
@@ -173,15 +163,15 @@ int model_predict_stage(const Model *m, Stage stage, uint32_t uid, Prediction **
         return 0;
     }
     s = &sum->stages[0];
-    p->horizon = model_mean_usec(s->duration, s->sessions);
-    p->ready = model_mean_usec(s->timing.ready, s->timing.sessions);
-    p->stalled = model_mean_usec(s->timing.stalled, s->timing.sessions);
+    p->horizon = decayed_sum_mean_usec(s->duration, s->sessions);
+    p->ready = decayed_sum_mean_usec(s->timing.ready, s->timing.sessions);
+    p->stalled = decayed_sum_mean_usec(s->timing.stalled, s->timing.sessions);
     l = log_not_needed(sum, s);
     if (!l)
         return -ENOMEM;
     for (size_t i = 0; r >= 0 && i < s->n_files; i++)
         r = model_predict_file(sum, &s->files[i], -expm1(l[s->files[i].file]),
-                               model_mean_usec(s->files[i].first_use, s->files[i].used), p);
+                               decayed_sum_mean_usec(s->files[i].first_use, s->files[i].used), p);
     for (size_t i = 0; r >= 0 && i < s->n_metadata; i++)
         r = predict_metadata(&s->metadata[i], p);
     if (r < 0)

@@ -71,15 +71,16 @@ typedef struct ModelUse {
     uint32_t file;        /* into the model's files */
     DecayedSum used;
     DecayedSum launched; /* of these, sessions in which the application's start opened the file */
-    DecayedSum delay;    /* weight times milliseconds from that start to the first opening */
+    DecayedSum delay;    /* times from that start to the first opening */
 } ModelUse;
 
 typedef struct ModelStageFile {
     uint32_t file;
-    DecayedSum used;         /* sessions in which any process opened it */
-    DecayedSum observed;     /* those among them whose residency was observed */
-    DecayedSum assumed;      /* those among them whose residency is kept in assumed_resident */
-    DecayedSum first_use;    /* weight times milliseconds from the stage's start to the first use */
+    DecayedSum used;     /* sessions in which any process opened it */
+    DecayedSum observed; /* those among them whose residency was observed */
+    DecayedSum assumed;  /* those among them whose residency is kept in assumed_resident */
+    DecayedSum
+            first_use; /* times (decayed_sum_of_time()) from the stage's start to the first use */
     WeightedRanges resident; /* of sessions in `observed` */
     WeightedRanges assumed_resident;
 } ModelStageFile; /* every part is within its whole: decayed_sum_within() */
@@ -93,8 +94,8 @@ typedef struct ModelMetadata {
 /* One stage of one user (uid is UID_INVALID for the boot, which has no user). */
 typedef struct ModelTiming {
     DecayedSum sessions;
-    DecayedSum ready;   /* weight times milliseconds from the stage's start */
-    DecayedSum stalled; /* of these, milliseconds in which tasks waited for I/O */
+    DecayedSum ready;   /* times from the stage's start */
+    DecayedSum stalled; /* the part of these times in which tasks waited for I/O */
 } ModelTiming;
 
 /* One stage of one user (uid UID_INVALID where there is no user: boot). */
@@ -102,7 +103,7 @@ typedef struct ModelStage {
     Stage stage;
     uint32_t uid;
     DecayedSum sessions;
-    DecayedSum duration;   /* weight times milliseconds */
+    DecayedSum duration;   /* times */
     DecayedSum late;       /* of the sessions: boots whose beginning was not recorded */
     DecayedSum autologins; /* of the sessions: automatic logins */
     ModelTiming timing;
@@ -153,9 +154,9 @@ int model_from_trace(const Trace *t, usec_t halflife_usec, usec_t now_realtime, 
  * session of the chains is under way, -E2BIG, -ENOMEM. */
 int model_merge(const Model *a, const Model *b, Model **ret);
 
-/* True if a sum of times has saturated. Those are the largest sums, and they saturate with about
- * 2,600 machines that are used forty hours a week. Merging stays exact, but rates and durations are
- * wrong. */
+/* True if a sum of times has saturated. Those are the largest sums. With the default half-life the
+ * sums of 160,000 machines that are never switched off do not saturate. Merging stays exact, but
+ * rates and durations are wrong. */
 bool model_is_full(const Model *m);
 
 /* Returns why a trace does not show an ordinary session, as a static text, or NULL if it may be

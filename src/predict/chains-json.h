@@ -6,7 +6,7 @@
 #include "base/json-document.h"
 #include "predict/chains.h"
 
-#define CHAINS_FORMAT_VERSION 3 /* versions 1 and 2 are still read */
+#define CHAINS_FORMAT_VERSION 4 /* versions 1 to 3 are still read */
 
 /* Writes the members of the object, which is open. Equal knowledge gives equal text. 0, -EBUSY (a
  * history learns from a session), -EINVAL (an application has no name), -ENOMEM. */

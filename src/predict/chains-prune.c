@@ -14,9 +14,9 @@ static bool few(const Chains *c, DecayedSum events)
 }
 
 /* True if less than NEGLIGIBLE of the window still counts. */
-static bool brief(const Chains *c, DecayedSum msec)
+static bool brief(const Chains *c, DecayedSum time)
 {
-    return chains_value(c, msec) * (double)USEC_PER_MSEC < NEGLIGIBLE * (double)c->window_usec;
+    return chains_usec(c, time) < NEGLIGIBLE * (double)c->window_usec;
 }
 
 /* True if a chain counts nothing although it is old, that is, although nearly everything that its

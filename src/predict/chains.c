@@ -97,19 +97,22 @@ bool chains_is_full(const Chains *c)
 
 /* --- time ------------------------------------------------------------------------------------- */
 
-static DecayedSum plus(const Chains *c, DecayedSum sum, uint64_t amount)
+/* Counts one event that happens now. */
+static void add_event(const Chains *c, DecayedSum *sum)
 {
-    uint64_t x;
+    sum->current = decayed_sum_saturating_add(sum->current, c->weight);
+}
 
-    if (__builtin_mul_overflow(amount, c->weight, &x))
-        x = DECAYED_SUM_MAX;
-    sum.current = decayed_sum_saturating_add(sum.current, MIN(x, DECAYED_SUM_MAX));
+/* sum + a time that ends now. */
+static DecayedSum plus_time(const Chains *c, DecayedSum sum, uint64_t msec)
+{
+    sum.current = decayed_sum_saturating_add(sum.current, decayed_sum_of_time(msec, c->weight));
     return sum;
 }
 
-static void add(const Chains *c, DecayedSum *sum, uint64_t amount)
+static void add_time(const Chains *c, DecayedSum *sum, uint64_t msec)
 {
-    *sum = plus(c, *sum, amount);
+    *sum = plus_time(c, *sum, msec);
 }
 
 /* The time from the later of two instants until now, in milliseconds. */
@@ -144,6 +147,11 @@ double chains_value(const Chains *c, DecayedSum sum)
     return decayed_sum_value(sum) / (double)c->weight;
 }
 
+double chains_usec(const Chains *c, DecayedSum sum)
+{
+    return decayed_sum_usec(sum) / (double)c->weight;
+}
+
 /* --- the session ------------------------------------------------------------------------------ */
 
 uint32_t chains_processes(const Chains *c, uint32_t id)
@@ -172,16 +180,16 @@ static void flush_last(const Chains *c, UserHistory *h)
     uint32_t last = user_history_find(h, s->last);
     ChainsApplication *l = &h->applications[last];
 
-    add(c, &l->last, elapsed(c, s->last_since, 0));
+    add_time(c, &l->last, elapsed(c, s->last_since, 0));
     if (chains_runs(c, s->last))
-        add(c, &l->last_self, elapsed(c, s->last_since, 0));
+        add_time(c, &l->last_self, elapsed(c, s->last_since, 0));
     for (size_t i = 0; i < s->n_running; i++) {
         uint32_t x = user_history_find(h, s->running[i]);
         ChainsPair *p = user_history_find_pair(h, last, x);
 
         if (p)
-            add(c, &p->last[x == p->b],
-                elapsed(c, MAX(s->last_since, since(c, s->running[i])), p->since));
+            add_time(c, &p->last[x == p->b],
+                     elapsed(c, MAX(s->last_since, since(c, s->running[i])), p->since));
     }
 }
 
@@ -198,13 +206,13 @@ static void flush_running(const Chains *c, UserHistory *h, uint32_t id, bool exi
 
         if (!p)
             continue;
-        add(c, &p->both, elapsed(c, MAX(since(c, id), since(c, s->running[i])), p->since));
+        add_time(c, &p->both, elapsed(c, MAX(since(c, id), since(c, s->running[i])), p->since));
         if (exited)
-            add(c, &p->exits[b == p->b], 1);
+            add_event(c, &p->exits[b == p->b]);
     }
-    add(c, &x->on, elapsed(c, since(c, id), 0));
+    add_time(c, &x->on, elapsed(c, since(c, id), 0));
     if (exited)
-        add(c, &x->exits, 1);
+        add_event(c, &x->exits);
 }
 
 usec_t chains_age_end(unsigned age)
@@ -220,9 +228,9 @@ static void flush_age(const Chains *c, UserHistory *h)
     for (unsigned i = 0; i < CHAINS_AGES; i++) {
         usec_t end = chains_age_end(i);
 
-        add(c, &h->age_time[i], (MIN(age, end) - start + USEC_PER_MSEC / 2) / USEC_PER_MSEC);
+        add_time(c, &h->age_time[i], (MIN(age, end) - start + USEC_PER_MSEC / 2) / USEC_PER_MSEC);
         if (age < end) {
-            add(c, &h->age_ended[i], 1);
+            add_event(c, &h->age_ended[i]);
             return;
         }
         start = end;
@@ -303,8 +311,8 @@ void chains_end(Chains *c)
         s->n_running--;
     }
     for (size_t i = 0; i < s->n_histories; i++) {
-        add(c, &s->histories[i]->time, elapsed(c, s->begin, 0));
-        add(c, &s->histories[i]->sessions, 1);
+        add_time(c, &s->histories[i]->time, elapsed(c, s->begin, 0));
+        add_event(c, &s->histories[i]->sessions);
         flush_age(c, s->histories[i]);
         log_session(c, s->histories[i]);
     }
@@ -351,7 +359,7 @@ int chains_begin(Chains *c, uint32_t user)
     if (h)
         s->histories[s->n_histories++] = h;
     for (size_t i = 0; i < s->n_histories; i++)
-        add(c, &s->histories[i]->applications[CHAINS_BEGIN].starts, 1);
+        add_event(c, &s->histories[i]->applications[CHAINS_BEGIN].starts);
     return 0;
 }
 
@@ -359,13 +367,13 @@ int chains_begin(Chains *c, uint32_t user)
 static DecayedSum on_until_now(const Chains *c, const UserHistory *h, const ChainsApplication *x)
 {
     return chains_learns(c, h) && chains_runs(c, x->id)
-                   ? plus(c, x->on, elapsed(c, since(c, x->id), 0))
+                   ? plus_time(c, x->on, elapsed(c, since(c, x->id), 0))
                    : x->on;
 }
 
 static DecayedSum time_until_now(const Chains *c, const UserHistory *h)
 {
-    return chains_learns(c, h) ? plus(c, h->time, elapsed(c, c->session.begin, 0)) : h->time;
+    return chains_learns(c, h) ? plus_time(c, h->time, elapsed(c, c->session.begin, 0)) : h->time;
 }
 
 /* Two applications co-occur: one of them starts now. */
@@ -418,17 +426,17 @@ static int learn_start(const Chains *c, UserHistory *h, uint32_t id)
     last = user_history_find(h, s->last);
     p = user_history_find_pair(h, last, b);
     if (last == b)
-        add(c, &h->applications[b].next_self, 1);
+        add_event(c, &h->applications[b].next_self);
     else if (p)
-        add(c, &p->next[b == p->b], 1);
+        add_event(c, &p->next[b == p->b]);
     for (size_t i = 0; i < s->n_running; i++) {
         p = user_history_find_pair(h, user_history_find(h, s->running[i]), b);
         if (p)
-            add(c, &p->starts[b == p->b], 1);
+            add_event(c, &p->starts[b == p->b]);
     }
-    add(c, &h->applications[b].starts, 1);
+    add_event(c, &h->applications[b].starts);
     if (!s->applications[id].started)
-        add(c, &h->applications[b].sessions, 1);
+        add_event(c, &h->applications[b].sessions);
     return 0;
 }
 
@@ -513,9 +521,9 @@ static void learn_exit(const Chains *c, UserHistory *h, uint32_t id)
     ChainsPair *p = user_history_find_pair(h, last, b);
 
     if (last == b)
-        add(c, &h->applications[b].last_self, elapsed(c, s->last_since, 0));
+        add_time(c, &h->applications[b].last_self, elapsed(c, s->last_since, 0));
     else if (p)
-        add(c, &p->last[b == p->b], elapsed(c, MAX(s->last_since, since(c, id)), p->since));
+        add_time(c, &p->last[b == p->b], elapsed(c, MAX(s->last_since, since(c, id)), p->since));
     flush_running(c, h, id, true);
 }
 
@@ -548,7 +556,7 @@ int chains_exit(Chains *c, uint32_t id)
 
 double chains_time_usec(const Chains *c, const UserHistory *h)
 {
-    return chains_value(c, time_until_now(c, h)) * (double)USEC_PER_MSEC;
+    return chains_usec(c, time_until_now(c, h));
 }
 
 void chains_totals(const Chains *c, const UserHistory *h, uint32_t application, ChainsTotals *ret)
@@ -556,13 +564,19 @@ void chains_totals(const Chains *c, const UserHistory *h, uint32_t application, 
     const ChainsApplication *x = &h->applications[application];
 
     ret->starts = chains_value(c, x->starts);
-    ret->on_usec = chains_value(c, on_until_now(c, h, x)) * (double)USEC_PER_MSEC;
+    ret->on_usec = chains_usec(c, on_until_now(c, h, x));
     ret->off_usec = fmax(chains_time_usec(c, h) - ret->on_usec, 0);
 }
 
-static double difference(const Chains *c, DecayedSum total, DecayedSum before)
+/* What was counted since a chain began. */
+static double events_since(const Chains *c, DecayedSum total, DecayedSum before)
 {
     return fmax(chains_value(c, total) - chains_value(c, before), 0);
+}
+
+static double usec_since(const Chains *c, DecayedSum total, DecayedSum before)
+{
+    return fmax(chains_usec(c, total) - chains_usec(c, before), 0);
 }
 
 /* The sum of the time that both ran, the present session included. */
@@ -571,27 +585,26 @@ static DecayedSum both_until_now(const Chains *c, const UserHistory *h, const Ch
     uint32_t a = h->applications[p->a].id, b = h->applications[p->b].id;
 
     return chains_learns(c, h) && chains_runs(c, a) && chains_runs(c, b)
-                   ? plus(c, p->both, elapsed(c, MAX(since(c, a), since(c, b)), p->since))
+                   ? plus_time(c, p->both, elapsed(c, MAX(since(c, a), since(c, b)), p->since))
                    : p->both;
 }
 
 void chains_states(const Chains *c, const UserHistory *h, const ChainsPair *p, ChainsStates *ret)
 {
     const ChainsApplication *x[2] = {&h->applications[p->a], &h->applications[p->b]};
-    double ms = (double)USEC_PER_MSEC, on[2];
-    double time = difference(c, time_until_now(c, h), p->before_time) * ms;
-    double both = chains_value(c, both_until_now(c, h, p)) * ms;
+    double time = usec_since(c, time_until_now(c, h), p->before_time), on[2];
+    double both = chains_usec(c, both_until_now(c, h, p));
 
     *ret = (ChainsStates){0};
     for (unsigned i = 0; i < 2; i++) {
         unsigned other = i == 0 ? 2 : 1, me = i == 0 ? 1 : 2;
         double starts = chains_value(c, p->starts[i]), exits = chains_value(c, p->exits[i]);
 
-        on[i] = difference(c, on_until_now(c, h, x[i]), p->before_on[i]) * ms;
+        on[i] = usec_since(c, on_until_now(c, h, x[i]), p->before_on[i]);
         ret->n[other][3] = starts;
         ret->n[3][other] = exits;
-        ret->n[0][me] = fmax(difference(c, x[i]->starts, p->before_starts[i]) - starts, 0);
-        ret->n[me][0] = fmax(difference(c, x[i]->exits, p->before_exits[i]) - exits, 0);
+        ret->n[0][me] = fmax(events_since(c, x[i]->starts, p->before_starts[i]) - starts, 0);
+        ret->n[me][0] = fmax(events_since(c, x[i]->exits, p->before_exits[i]) - exits, 0);
         ret->dwell_usec[me] = fmax(on[i] - both, 0);
     }
     ret->dwell_usec[3] = both;

@@ -146,7 +146,8 @@ typedef struct ChainsTotals {
 } ChainsTotals;
 void chains_totals(const Chains *c, const UserHistory *h, uint32_t application, ChainsTotals *ret);
 double chains_time_usec(const Chains *c, const UserHistory *h);
-double chains_value(const Chains *c, DecayedSum sum);
+double chains_value(const Chains *c, DecayedSum sum); /* of events */
+double chains_usec(const Chains *c, DecayedSum sum);  /* of times */
 
 /* The end of a class of ages, in time since the session began; USEC_INFINITY for the last. */
 usec_t chains_age_end(unsigned age);

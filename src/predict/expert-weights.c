@@ -5,6 +5,8 @@
 
 /* The initial weights count as this many outcomes. */
 #define EVIDENCE_START 10.0
+/* Credits, losses and promises are in 1/1024 without the fraction of the weights. */
+#define CREDIT_SCALE (1024.0 / (1U << DECAYED_SUM_BITS))
 /* A smaller chance counts as this one in a loss. */
 #define CHANCE_MIN 1e-6
 
@@ -66,7 +68,7 @@ void expert_weights_update(const DecayedSum *credits, unsigned n, uint64_t now_w
     double sum = EVIDENCE_START;
 
     for (unsigned k = 0; k < n; k++) {
-        double x = decayed_sum_value(credits[k]) / (double)now_weight / 1024;
+        double x = decayed_sum_value(credits[k]) / (double)now_weight / CREDIT_SCALE;
 
         weights[k] = x + EVIDENCE_START * weights[k];
         sum += x;
@@ -77,7 +79,7 @@ void expert_weights_update(const DecayedSum *credits, unsigned n, uint64_t now_w
 
 static void add_credit(DecayedSum *sum, double amount, uint64_t now_weight)
 {
-    double x = amount * 1024 * (double)now_weight;
+    double x = amount * CREDIT_SCALE * (double)now_weight;
 
     sum->current = decayed_sum_saturating_add(sum->current, x < 0x1p63 ? (uint64_t)(x + 0.5) : 0);
 }
@@ -104,7 +106,7 @@ void expert_losses_apply(const DecayedSum *losses, unsigned n, uint64_t now_weig
                          double *log_weights)
 {
     for (unsigned k = 0; k < n; k++)
-        log_weights[k] -= scale * decayed_sum_value(losses[k]) / (double)now_weight / 1024;
+        log_weights[k] -= scale * decayed_sum_value(losses[k]) / (double)now_weight / CREDIT_SCALE;
 }
 
 void expert_promises_add(DecayedSum promises[static PROMISE_BINS][PROMISE_SUMS],
@@ -132,7 +134,7 @@ double expert_promises_correct(const DecayedSum promises[static PROMISE_BINS][PR
     for (unsigned i = 0; i < PROMISE_SUMS; i++)
         sums[i] = ((1 - (at - low)) * decayed_sum_value(promises[low][i]) +
                    (at - low) * decayed_sum_value(promises[high][i])) /
-                  (double)now_weight / 1024;
+                  (double)now_weight / CREDIT_SCALE;
     if (sums[PROMISE_N] <= 0)
         return p;
     p = fmin(fmax(p, CHANCE_MIN), 1 - CHANCE_MIN);

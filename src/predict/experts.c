@@ -4,8 +4,6 @@
 /* Rates are shrunk as if each application had not run for this time before it was first seen. */
 #define IDLE_START_USEC (600.0 * (double)USEC_PER_SEC)
 
-#define MSEC ((double)USEC_PER_MSEC)
-
 /* The mean of a rate after `starts` in `usec`. Its prior has the mean `rate` and the weight of
  * `prior_usec`. The result is the posterior mean of a Poisson rate under a gamma prior. */
 static double shrink(double starts, double usec, double rate, double prior_usec)
@@ -58,7 +56,7 @@ static void rate_last(const Situation *s, const double *own, double *rates)
     const Chains *c = s->chains;
     const UserHistory *h = s->history;
     const ChainsApplication *l = &h->applications[s->last];
-    double usec = chains_value(c, l->last) * MSEC + s->last_usec;
+    double usec = chains_usec(c, l->last) + s->last_usec;
 
     for (uint32_t i = 1; i < h->n_applications; i++)
         if (!s->runs[i])
@@ -69,13 +67,13 @@ static void rate_last(const Situation *s, const double *own, double *rates)
 
         if (p && o != CHAINS_BEGIN && !s->runs[o])
             rates[o] = shrink(chains_value(c, p->next[o == p->b]),
-                              fmax(usec - chains_value(c, p->last[o == p->b]) * MSEC, 0), own[o],
+                              fmax(usec - chains_usec(c, p->last[o == p->b]), 0), own[o],
                               s->prior_usec);
     }
     if (s->last != CHAINS_BEGIN && !s->runs[s->last])
-        rates[s->last] = shrink(chains_value(c, l->next_self),
-                                fmax(usec - chains_value(c, l->last_self) * MSEC, 0), own[s->last],
-                                s->prior_usec);
+        rates[s->last] =
+                shrink(chains_value(c, l->next_self), fmax(usec - chains_usec(c, l->last_self), 0),
+                       own[s->last], s->prior_usec);
 }
 
 /* Adds the share of one running application to the mean over all running ones. A pair without a
@@ -104,9 +102,7 @@ static void rate_concurrent(const Situation *s, uint32_t running, double share, 
         if (!p || o == CHAINS_BEGIN || s->runs[o])
             continue;
         /* dwell in the state in which `running` runs and `o` does not, as in chains_states() */
-        usec = fmax(t.on_usec -
-                            (chains_value(c, p->before_on[ia]) + chains_value(c, p->both)) * MSEC,
-                    0);
+        usec = fmax(t.on_usec - (chains_usec(c, p->before_on[ia]) + chains_usec(c, p->both)), 0);
         rate = shrink(chains_value(c, p->starts[!ia]), usec, own[o], s->prior_usec);
         rates[o] += (rate - shrink(0, seen_usec, own[o], s->prior_usec)) * share;
     }

@@ -47,7 +47,7 @@ typedef struct Remaining {
 static void learn_ends(const Chains *c, const UserHistory *h, double *rates)
 {
     for (unsigned i = 0; i < CHAINS_AGES; i++) {
-        double usec = chains_value(c, h->age_time[i]) * (double)USEC_PER_MSEC;
+        double usec = chains_usec(c, h->age_time[i]);
         double prior_usec = END_PRIOR / rates[i];
 
         rates[i] = (chains_value(c, h->age_ended[i]) + END_PRIOR) / (usec + prior_usec);

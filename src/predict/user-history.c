@@ -223,6 +223,38 @@ void chains_pair_sums(ChainsPair *p, bool swapped, DecayedSum *ret[static CHAINS
     memcpy(ret, all, sizeof(all));
 }
 
+static void shorten(DecayedSum *f)
+{
+    *f = decayed_sum_shorten_time(*f);
+}
+
+void user_history_shorten_sums(UserHistory *h)
+{
+    DecayedSum *credits[EXPERT_SUMS];
+
+    shorten(&h->time);
+    for (size_t i = 0; i < CHAINS_AGES; i++)
+        shorten(&h->age_time[i]);
+    expert_weights_sums(&h->weights, credits);
+    for (size_t i = 0; i < EXPERT_SUMS; i++)
+        shorten(credits[i]);
+    for (size_t i = 0; i < h->n_applications; i++) {
+        shorten(&h->applications[i].on);
+        shorten(&h->applications[i].last);
+        shorten(&h->applications[i].last_self);
+    }
+    for (size_t i = 0; i < h->n_pairs; i++) {
+        ChainsPair *p = &h->pairs[i];
+
+        shorten(&p->both);
+        shorten(&p->before_time);
+        for (unsigned k = 0; k < 2; k++) {
+            shorten(&p->last[k]);
+            shorten(&p->before_on[k]);
+        }
+    }
+}
+
 void user_history_each_sum(UserHistory *h, DecayedSum (*f)(DecayedSum, uint64_t), uint64_t argument)
 {
     DecayedSum *sums[MAX(CHAINS_PAIR_SUMS, CHAINS_HISTORY_SUMS)];

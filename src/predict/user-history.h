@@ -28,8 +28,7 @@ typedef struct Neighbour {
     uint32_t pair;  /* CHAINS_NONE: they have co-occurred once */
 } Neighbour;
 
-/* Sums of time are in milliseconds, sums of counts in events, each times the weight of its moment.
- */
+/* Sums of times (decayed_sum_of_time()) and of events, each with the weight of its moment. */
 typedef struct ChainsApplication {
     uint32_t id; /* the caller's number; CHAINS_NONE for CHAINS_BEGIN */
     DecayedSum starts, exits, on;
@@ -115,6 +114,10 @@ void chains_pair_sums(ChainsPair *p, bool swapped, DecayedSum *ret[static CHAINS
 /* Replaces every sum by f(sum, argument). */
 void user_history_each_sum(UserHistory *h, DecayedSum (*f)(DecayedSum sum, uint64_t argument),
                            uint64_t argument);
+
+/* Converts the sums that times and credits had in versions of the format before 4, in which they
+ * were larger by the factor 2^DECAYED_SUM_BITS. */
+void user_history_shorten_sums(UserHistory *h);
 
 /* Bytes of memory. */
 size_t user_history_size(const UserHistory *h);

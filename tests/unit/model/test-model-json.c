@@ -396,7 +396,7 @@ static void wrong_members_are_refused(void **state)
             {"\"chains\":{", "\"chains\":[1],\"x\":{"},
             {"\"chains\":{", "\"chains\":null,\"x\":{"},
             {"\"chains\":{", "\"chains\":{},\"x\":{"},
-            {"\"type\":\"headstart-chains\",\"version\":3",
+            {"\"type\":\"headstart-chains\",\"version\":4",
              "\"type\":\"headstart-chains\",\"version\":7"},
     };
 
@@ -454,7 +454,7 @@ static char *text_of_habits(unsigned n_applications, unsigned n_next, unsigned n
 
     n -= strlen("\n}\n");
     snprintf(part, sizeof(part),
-             ",\n\"chains\":{\"type\":\"headstart-chains\",\"version\":3,\"halflife_usec\":%llu,"
+             ",\n\"chains\":{\"type\":\"headstart-chains\",\"version\":4,\"halflife_usec\":%llu,"
              "\"window_usec\":1,\"generation\":9,\"revision\":0",
              (unsigned long long)H);
     append(&text, &n, &allocated, part);
@@ -560,17 +560,41 @@ static char *replaced(const char *text, const char *a, const char *b)
     return out;
 }
 
+static DecayedSum lengthen(DecayedSum f)
+{
+    return (DecayedSum){f.current << DECAYED_SUM_BITS, f.previous << DECAYED_SUM_BITS};
+}
+
+/* Versions 1 and 2 multiplied each millisecond by the whole weight of a session. */
+static void lengthen_times(Model *m)
+{
+    ModelStage *s = &m->stages[0];
+
+    s->duration = lengthen(s->duration);
+    s->timing.ready = lengthen(s->timing.ready);
+    s->timing.stalled = lengthen(s->timing.stalled);
+    for (size_t k = 0; k < s->n_files; k++)
+        s->files[k].first_use = lengthen(s->files[k].first_use);
+}
+
 static void version_1_is_read_and_becomes_version_3(void **state)
 {
     static const char *const words[][2] = {
             {"\"version\":3,\n\"halflife", "\"version\":1,\n\"halflife"},
             {"\"sums\"", "\"fades\""},
             {"\"observed\"", "\"truth\""}};
-    _cleanup_model_ Model *m =
-            model_of(session(STAGE_LOGIN, 1000, T0, 0, "A>x=0-2 B>y=1-3", "5-9"));
-    _cleanup_model_ Model *back = NULL;
-    _cleanup_free_ char *text = bytes_of(m);
-    char *old = strdup(text);
+    Trace *t = session(STAGE_LOGIN, 1000, T0, 0, "A>x=0-2 B>y=1-3", "5-9");
+    _cleanup_model_ Model *m = NULL, *empty = model_new(H), *longer = NULL, *back = NULL;
+    _cleanup_free_ char *text = NULL;
+    char *old;
+
+    t->timing = (TraceTiming){.ready = 9 * USEC_PER_SEC, .stalled = 7 * USEC_PER_SEC};
+    m = model_of(t);
+    assert_false(decayed_sum_is_zero(m->stages[0].timing.stalled));
+    longer = merged(m, empty);
+    lengthen_times(longer);
+    text = bytes_of(longer);
+    old = strdup(text);
 
     for (size_t i = 0; i < ELEMENTSOF(words); i++) {
         char *next = replaced(old, words[i][0], words[i][1]);

@@ -409,7 +409,7 @@ static void test_json(void **state)
         again = text_of(b);
         assert_string_equal(text, again);
         /* It is one line, as in older versions. */
-        assert_ptr_equal(strstr(text, "{\"type\":\"headstart-chains\",\"version\":3,\"half"), text);
+        assert_ptr_equal(strstr(text, "{\"type\":\"headstart-chains\",\"version\":4,\"half"), text);
         assert_string_equal(text + strlen(text) - 4, "]}]}");
         assert_null(strpbrk(text, " \n"));
     }
@@ -481,7 +481,7 @@ static void test_names_are_bytes(void **state)
 static int read_names(const char *names)
 {
     static const char head[] =
-            "{\"type\":\"headstart-chains\",\"version\":3,\"halflife_usec\":9,"
+            "{\"type\":\"headstart-chains\",\"version\":4,\"halflife_usec\":9,"
             "\"window_usec\":5,\"generation\":0,\"revision\":0,\"histories\":[],";
     _cleanup_chains_ Chains *c = NULL;
     char text[2048];
@@ -506,13 +506,13 @@ static void test_previous_versions(void **state)
     static const char *const texts[] = {
             "{\"type\":\"headstart-chains\",\"version\":1,\"halflife\":9000000,\"window\":5,"
             "\"generation\":3,\"names\":[\"/a\"],\"evidence\":[1,2],\"worlds\":[{\"user\":null,"
-            "\"sums\":[1,0,2,0,3,0,4,0,5,0,6,0,7,0,8,0,9,0,10,0,11,0,12,0,13,0,14,0,15,0,16,0,17,0,18,"
+            "\"sums\":[256,0,2,0,768,0,4,0,5,0,6,0,7,0,8,0,9,0,10,0,11,0,12,0,13,0,14,0,15,0,16,0,17,0,18,"
             "0],\"applications\":[[0,1,0,2,0,3,0,4,0,5,0,6,0,7,0],[1,1,0,2,0,3,0,4,0,5,0,6,0,7,0]],"
             "\"pairs\":[[0,1,1]]}]}",
             "{\"type\":\"headstart-chains\",\"version\":2,\"halflife_usec\":9000000,"
             "\"window_usec\":5,\"generation\":3,\"revision\":7,\"names\":[\"/a\"],\"evidence\":[1,2],"
             "\"histories\":[{\"user\":null,"
-            "\"sums\":[1,0,2,0,3,0,4,0,5,0,6,0,7,0,8,0,9,0,10,0,11,0,12,0,13,0,14,0,15,0,16,0,17,0,18,"
+            "\"sums\":[256,0,2,0,768,0,4,0,5,0,6,0,7,0,8,0,9,0,10,0,11,0,12,0,13,0,14,0,15,0,16,0,17,0,18,"
             "0],\"applications\":[[0,1,0,2,0,3,0,4,0,5,0,6,0,7,0],[1,1,0,2,0,3,0,4,0,5,0,6,0,7,0]],"
             "\"pairs\":[[0,1,1]]}]}"};
 
@@ -535,13 +535,97 @@ static void test_previous_versions(void **state)
     }
 }
 
+static DecayedSum lengthen(DecayedSum f)
+{
+    return (DecayedSum){f.current << DECAYED_SUM_BITS, f.previous << DECAYED_SUM_BITS};
+}
+
+static void lengthen_history(UserHistory *h)
+{
+    DecayedSum *credits[EXPERT_SUMS];
+
+    h->time = lengthen(h->time);
+    for (size_t k = 0; k < CHAINS_AGES; k++)
+        h->age_time[k] = lengthen(h->age_time[k]);
+    expert_weights_sums(&h->weights, credits);
+    for (size_t k = 0; k < EXPERT_SUMS; k++)
+        *credits[k] = lengthen(*credits[k]);
+    for (size_t k = 0; k < h->n_applications; k++) {
+        h->applications[k].on = lengthen(h->applications[k].on);
+        h->applications[k].last = lengthen(h->applications[k].last);
+        h->applications[k].last_self = lengthen(h->applications[k].last_self);
+    }
+    for (size_t k = 0; k < h->n_pairs; k++) {
+        ChainsPair *p = &h->pairs[k];
+
+        p->both = lengthen(p->both);
+        p->before_time = lengthen(p->before_time);
+        for (unsigned x = 0; x < 2; x++) {
+            p->last[x] = lengthen(p->last[x]);
+            p->before_on[x] = lengthen(p->before_on[x]);
+        }
+    }
+}
+
+/* Version 3 multiplied each millisecond by the whole weight of an event. */
+static void test_version_3(void **state)
+{
+    _cleanup_chains_ Chains *a = random_chains(7, 10 * USEC_PER_HOUR), *same = merged(a, a);
+    _cleanup_chains_ Chains *old = merged(a, a), *read = NULL;
+    _cleanup_free_ char *text = NULL;
+    char *version;
+
+    for (size_t i = 0; i < old->n_histories; i++)
+        lengthen_history(old->histories[i]);
+    text = text_of(old);
+    version = strstr(text, "\"version\":4");
+    assert_non_null(version);
+    version[strlen("\"version\":")] = '3';
+    assert_int_equal(chains_from_json(text, strlen(text), &read), 0);
+    assert_equal_chains(read, same);
+}
+
+/* 131,072 machines that were never switched off in a whole generation, sixteen weeks. */
+static void test_a_large_fleet(void **state)
+{
+    const usec_t halflife_usec = DECAYED_SUM_HALFLIFE_DEFAULT;
+    const usec_t begin = 200 * DECAYED_SUM_SPAN * halflife_usec;
+    _cleanup_chains_ Chains *fleet = NULL;
+    ChainsTotals one, all;
+    uint32_t id;
+
+    assert_int_equal(chains_new(halflife_usec, 600 * USEC_PER_SEC, &fleet), 0);
+    assert_int_equal(chains_add_name(fleet, "/usr/bin/mail", &id), 0);
+    for (usec_t t = 0; t < DECAYED_SUM_SPAN * halflife_usec; t += 6 * USEC_PER_HOUR) {
+        chains_set_time(fleet, (EventTime){USEC_PER_SEC + t, begin + t});
+        if (t % (24 * USEC_PER_HOUR) == 0) {
+            chains_end(fleet);
+            assert_int_equal(chains_begin(fleet, 1000), 0);
+            assert_int_equal(chains_start(fleet, id), 1);
+        }
+    }
+    chains_end(fleet);
+    chains_totals(fleet, fleet->histories[0], 1, &one);
+    for (unsigned i = 0; i < 17; i++) {
+        Chains *twice = merged(fleet, fleet);
+
+        chains_free(fleet);
+        fleet = twice;
+    }
+    assert_false(chains_is_full(fleet));
+    chains_set_time(fleet, (EventTime){0, begin + DECAYED_SUM_SPAN * halflife_usec - 1});
+    chains_totals(fleet, fleet->histories[0], 1, &all);
+    assert_true(one.starts > 1 && one.on_usec > 24 * (double)USEC_PER_HOUR);
+    assert_true(fabs(all.starts / all.on_usec / (one.starts / one.on_usec) - 1) < 1e-9);
+}
+
 /* Truncated anywhere, or with any byte changed: an error or valid chains, never a crash. */
 static void test_bad_json(void **state)
 {
     _cleanup_chains_ Chains *a = random_chains(5, 10 * USEC_PER_HOUR), *c = NULL;
     _cleanup_free_ char *text = text_of(a);
     static const char bad[] = "-9\"[{x ,N";
-    static const char version_4[] = "{\"type\":\"headstart-chains\",\"version\":4}";
+    static const char version_5[] = "{\"type\":\"headstart-chains\",\"version\":5}";
     size_t n = strlen(text);
 
     for (size_t i = 0; i < n; i += i < 400 ? 1 : 37)
@@ -571,7 +655,7 @@ static void test_bad_json(void **state)
         }
     assert_int_equal(chains_from_json("[]", 2, &c), -EMEDIUMTYPE);
     assert_int_equal(chains_from_json("{}", 2, &c), -EMEDIUMTYPE);
-    assert_int_equal(chains_from_json(version_4, strlen(version_4), &c), -EPROTONOSUPPORT);
+    assert_int_equal(chains_from_json(version_5, strlen(version_5), &c), -EPROTONOSUPPORT);
     assert_null(c);
 }
 
@@ -581,7 +665,7 @@ static void test_bad_numbers(void **state)
     static const char *const values[] = {"NaN",      "-1",   "0.5",   "1e3",
                                          "Infinity", "null", "\"1\"", "18446744073709551616"};
     static const char format[] =
-            "{\"type\":\"headstart-chains\",\"version\":3,\"halflife_usec\":%s,"
+            "{\"type\":\"headstart-chains\",\"version\":4,\"halflife_usec\":%s,"
             "\"window_usec\":5,\"generation\":0,\"revision\":0,\"names\":[],"
             "\"histories\":[]}";
 
@@ -627,6 +711,8 @@ int main(void)
             cmocka_unit_test(test_names_are_bytes),
             cmocka_unit_test(test_bad_names),
             cmocka_unit_test(test_previous_versions),
+            cmocka_unit_test(test_version_3),
+            cmocka_unit_test(test_a_large_fleet),
             cmocka_unit_test(test_bad_json),
             cmocka_unit_test(test_bad_numbers),
             cmocka_unit_test(test_errors),
