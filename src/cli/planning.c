@@ -13,6 +13,7 @@
 #include "cli/models.h"
 #include "pack/pack-writer.h"
 #include "plan/plan-predict.h"
+#include "state/idle-boot.h"
 #include "state/packs.h"
 
 #include <fcntl.h>
@@ -46,6 +47,9 @@ static int read_history(Planning *p)
 
     if (r < 0)
         return r;
+    for (size_t i = 0; i < b.history.n; i++)
+        if (b.history.sessions[i].stage == STAGE_BOOT)
+            p->boot_recorded = MAX(p->boot_recorded, b.history.sessions[i].start_realtime_usec);
     for (Stage s = 0; s < _STAGE_MAX; s++) {
         p->harmful[s] = b.stages[s].harmful;
         p->control_intervals[s] =
@@ -280,10 +284,13 @@ static int write_pack(const Planning *p, const PackJob *j)
 
     if (r < 0)
         return cli_error(r, "%s/%s: %m", p->c->state, j->name);
-    if (j->stage == STAGE_BOOT)
+    if (j->stage == STAGE_BOOT) {
         /* The function reports errors itself. */
         (void)cli_state_update_early_pack(p->c, p->state_fd, j->bytes, j->size);
-    return 0;
+        r = idle_boot_set(p->state_fd, idle_boot_is_due(j->content->policy, p->boot_recorded,
+                                                        clock_now(CLOCK_REALTIME)));
+    }
+    return r < 0 ? cli_error(r, "%s/" STATE_IDLE_BOOT ": %m", p->c->state) : 0;
 }
 
 int planning_make_pack(Planning *p, Stage stage, uint32_t uid)

@@ -22,6 +22,7 @@ typedef struct Planning {
     double min_probability;
     bool dry_run;
     uint32_t control_intervals[_STAGE_MAX];
+    usec_t boot_recorded; /* wall clock: the newest recorded boot; 0: none */
     bool harmful[_STAGE_MAX]; /* the policy of the stage was shown to do harm */
     Table *summaries;
     uint64_t n_planned, n_failed; /* packs */

@@ -17,9 +17,10 @@
 #define ROOT_ARGUMENT "--root="
 
 /* The units in data/90-headstart.preset. */
-#define ENABLED                                                                                    \
-    "headstart-record.service", "headstart-replay-boot.service", "headstart-replay-login.service", \
-            "headstart-learn.path", "headstart-learn.timer", "headstart-plan.service"
+#define ENABLED                                                                                   \
+    "headstart-record.service", "headstart-record-late.service", "headstart-replay-boot.service", \
+            "headstart-replay-login.service", "headstart-learn.path", "headstart-learn.timer",    \
+            "headstart-plan.service"
 
 static int open_mark_directory(const Context *c, bool create, int *ret)
 {

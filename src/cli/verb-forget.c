@@ -7,6 +7,7 @@
 #include "cli/cli-state.h"
 #include "cli/systemctl.h"
 #include "measure/history.h"
+#include "state/idle-boot.h"
 #include "state/trace-store.h"
 
 #include <fcntl.h>
@@ -114,8 +115,8 @@ static int forget_derived(Forgetting *f, int dir_fd, const char *name)
     bool pack = has_suffix(name, ".pack");
     int r;
 
-    if (!pack && !has_suffix(name, ".pack.bad") && !has_suffix(name, ".tmp") &&
-        strcmp(name, STATE_MODEL ".bad") != 0 &&
+    if (!pack && strcmp(name, STATE_IDLE_BOOT) != 0 && !has_suffix(name, ".pack.bad") &&
+        !has_suffix(name, ".tmp") && strcmp(name, STATE_MODEL ".bad") != 0 &&
         (is_partial(f) || (strncmp(name, STATE_RERECORD, strlen(STATE_RERECORD)) != 0 &&
                            strcmp(name, STATE_REFRESH) != 0)))
         return 0;

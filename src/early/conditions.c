@@ -47,6 +47,11 @@ const char *early_forbidden(int root_fd, int run_fd, char *const *words)
     return NULL;
 }
 
+bool early_is_idle(int root_fd)
+{
+    return exists(root_fd, HEADSTART_STATE_DIR "/boot-idle") && early_may_replay(root_fd);
+}
+
 bool early_may_replay(int root_fd)
 {
     return !exists(root_fd, HEADSTART_STATE_DIR "/rerecord-boot");

@@ -13,6 +13,11 @@
  * filesystem. */
 const char *early_forbidden(int root_fd, int run_fd, char *const *words);
 
+/* True if the boot is neither replayed nor recorded: the planner's flag boot-idle
+ * (state/idle-boot.h) is set below root_fd, and rerecord-boot is not. Reads from the root
+ * filesystem. */
+bool early_is_idle(int root_fd);
+
 /* True if the boot is to be replayed: there is no rerecord-boot, the flag of `headstart rerecord`,
  * below root_fd. Reads from the root filesystem. */
 bool early_may_replay(int root_fd);

@@ -216,7 +216,7 @@ static void run_child(const EarlyOptions *o, int boot_fd)
     (void)setsid();
     root_fd = open(o->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
     run_fd = open("/run", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (early_forbidden(root_fd, run_fd, o->words))
+    if (early_forbidden(root_fd, run_fd, o->words) || early_is_idle(root_fd))
         _exit(EXIT_SUCCESS);
     if ((size_t)snprintf(replay, sizeof(replay), "%s%s", o->root, o->replay) < sizeof(replay))
         early_read_ahead(replay);

@@ -122,6 +122,20 @@ noted() {
     [ -s "$HS_TMP/noted" ]
 }
 
+@test "headstart-init does nothing in a boot that is neither replayed nor recorded" {
+    with_pack
+    stand_in 'tell("READY=1")'
+    touch "$HS_MNT/var/lib/headstart/boot-idle"
+    init
+    [ ! -e "$HS_TMP/noted" ]
+    [ ! -e "$HS_RUN/handover" ]
+    # A request to record the boot comes first.
+    touch "$HS_MNT/var/lib/headstart/rerecord-boot"
+    init
+    [ ! -e "$HS_TMP/noted" ]
+    [ -S "$HS_RUN/handover" ]
+}
+
 # logged N: checks the number of logged lines
 logged() {
     cat "$HS_TMP/kmsg"
@@ -282,7 +296,9 @@ as_pid_1() {
     local program
     for program in "$HEADSTART_INIT" "$HEADSTART_REPLAY"; do
         # Linked dynamically, for sanitizers: ld.so starts first.
-        ! readelf -lW "$program" | grep -q INTERP || continue
+        if readelf -lW "$program" | grep -q INTERP; then
+            continue
+        fi
         run -0 strace -o "$HS_TMP/strace" "$program" --version
         sed -n 2,4p "$HS_TMP/strace"
         sed -n 2p "$HS_TMP/strace" | grep -F "openat(AT_FDCWD, \"$program\", O_RDONLY|O_CLOEXEC)"

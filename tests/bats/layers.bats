@@ -226,7 +226,7 @@ libraries_of() {
     # Every mapping of a file needs an open, so opens are counted. The pack is read.
     run sed -n 's/.* open[a-z0-9]*(\([^"]*\)"\([^"]*\)".* = [0-9]*$/\2/p' "$HS_TMP/strace"
     echo "$output"
-    [ "$(grep -cvE '/ld\.so\.(cache|preload)$|/libc\.so\.6$|^/proc/|/empty\.pack$' <<<"$output")" -eq 0 ]
+    [ "$(grep -cvE '/ld\.so\.(cache|preload)$|/libc\.so\.6$|/headstart-replay$|^/proc/|/empty\.pack$' <<<"$output")" -eq 0 ]
     [ "$(grep -cE '/libc\.so\.6$' <<<"$output")" -le 1 ] # none, because it is linked statically
 }
 

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "state/idle-boot.h"
+
+#include "base/atomic-file.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+bool idle_boot_is_due(Policy policy, usec_t recorded, usec_t now)
+{
+    /* A recording of the future was made with another clock. */
+    return policy == POLICY_OFF && recorded > 0 && recorded <= now &&
+           now - recorded <= IDLE_BOOT_MAX_USEC;
+}
+
+int idle_boot_set(int state_fd, bool idle)
+{
+    if (idle)
+        return atomic_file_write(state_fd, STATE_IDLE_BOOT, "", 0, 0600);
+    return unlinkat(state_fd, STATE_IDLE_BOOT, 0) < 0 && errno != ENOENT ? -errno : 0;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* STATE/boot-idle: the next boot is neither replayed nor recorded. headstart-init and the units
+ * test the file, so that nothing of headstart runs before the end of such a boot. The planner
+ * writes it. */
+
+#include "base/time-util.h"
+#include "base/vocabulary.h"
+
+#include <stdbool.h>
+
+#define STATE_IDLE_BOOT "boot-idle"
+
+/* A boot is recorded again after this time, so that a policy that pays later is found. */
+#define IDLE_BOOT_MAX_USEC (168 * USEC_PER_HOUR)
+
+/* True if a boot with that policy can do without headstart: nothing is replayed, and the newest
+ * recording of a boot is at most IDLE_BOOT_MAX_USEC old. `recorded` is the wall-clock time of that
+ * recording, 0 if there is none. Pure. */
+bool idle_boot_is_due(Policy policy, usec_t recorded, usec_t now);
+
+/* Creates or removes the file. 0 or a negative errno. */
+int idle_boot_set(int state_fd, bool idle);
