@@ -6,7 +6,7 @@
 
 #define EDGE_PROBABILITY_MIN 0.08
 
-/* --- what is read most ------------------------------------------------------------------------ */
+/* --- applications and files with the most data ------------------------------------------------ */
 
 /* Adds the expected bytes of each file to bytes[file of the model]. */
 static int add_files(const Model *m, const Prediction *p, double *bytes, HeavyList *files)
@@ -81,7 +81,8 @@ static int by_starts(const void *a, const void *b)
     return (x->application > y->application) - (x->application < y->application);
 }
 
-/* All applications by their starts; the beginning of the session comes first. NULL: no memory. */
+/* Returns the beginning of the session and then all applications, sorted by their number of starts.
+ * NULL: no memory. */
 static Node *sort_applications(const Chains *c, const UserHistory *h)
 {
     Node *nodes = calloc(h->n_applications + 1, sizeof(*nodes));

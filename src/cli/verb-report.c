@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* headstart report: one HTML page on what headstart saves, does and predicts. */
+/* headstart report: writes an HTML page on the benefit, the newest sessions and the predictions. */
 
 #include "base/atomic-file.h"
 #include "base/clock.h"
@@ -19,7 +19,7 @@ enum {
     OPTION_OUTPUT = 1,
 };
 
-/* For looking up the places of files that the pack does not have. */
+/* The longest time for the positions on disk of the files that the pack does not contain. */
 #define PLACES_TIMEOUT (200 * USEC_PER_MSEC)
 
 static const Option options[] = {
@@ -67,7 +67,7 @@ static int read_history(Report *r, usec_t now)
     return 0;
 }
 
-/* "debian 13, Linux 6.18, sda (bfq), 7.8 GB", from the newest session. */
+/* Describes the machine of the newest session: "debian 13, Linux 6.18, sda (bfq), 7.8 GB". */
 static int describe_machine(Report *r)
 {
     const History *h = &r->benefits.history;
@@ -102,7 +102,7 @@ static int read_timelines(Report *r)
     return 0;
 }
 
-/* A model that cannot be used costs its part of the page. */
+/* Without a usable model, the page lacks the sections that come from the model. */
 static int read_model(Report *r)
 {
     _cleanup_free_ char *error = NULL;
@@ -192,9 +192,10 @@ const Verb verb_report = {
         .arguments = "",
         .summary = "Write an HTML page on what headstart saves and does",
         .description =
-                "The page needs no network and no other file: the benefit with its interval, the\n"
-                "newest boot and login, all sessions, predictions and what came, the applications\n"
-                "and files that are read most, and which applications follow which.",
+                "The page shows the benefit with its interval, the newest boot and login, the\n"
+                "newest sessions, predicted and opened files, the applications and files with\n"
+                "the most data, and the order in which applications start. It needs no network\n"
+                "and no other file.",
         .options = options,
         .run = run,
 };

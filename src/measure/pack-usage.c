@@ -13,7 +13,7 @@
 typedef struct PackedFile {
     UT_hash_handle hh; /* hashed by path */
     RangeSet ranges;   /* of its data in the pack */
-    unsigned class;    /* of its predicted probability */
+    unsigned class;    /* of the predicted probability of the file */
     bool used, oom;
     char path[];
 } PackedFile;

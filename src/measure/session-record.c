@@ -115,7 +115,7 @@ static json_object *flags_to_json(unsigned flags)
     return a;
 }
 
-/* Adds the numbers of files by class, if there are any. */
+/* Adds the numbers of files by class of probability, if any file was planned. */
 static void add_classes(JsonWriter *w, const PackUsage *u)
 {
     uint64_t planned[USAGE_CLASSES], opened[USAGE_CLASSES], total = 0;

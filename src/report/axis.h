@@ -18,21 +18,22 @@ typedef struct Axis {
 /* The position of a value on the screen. Values beyond the ends get the position of the end. */
 double axis_place(const Axis *a, double value);
 
-/* An axis of places on a disk, of which only some stretches are used: the empty ones between them
- * are drawn shorter. Zeroed is valid: nothing is used. */
+/* An axis of positions on a disk that draws the stretches without reads shorter. It is divided into
+ * buckets of equal size. Zeroed is valid: no bucket is used. */
 #define FOLD_BUCKETS 256U
 typedef struct Fold {
     double from, to;
-    double at[FOLD_BUCKETS + 1]; /* where each bucket begins: 0 to 1 */
+    double at[FOLD_BUCKETS + 1]; /* where each bucket begins on the axis, from 0 to 1 */
 } Fold;
 
-/* Sets the axis from the used places: used[i] is true if something lies in bucket i. */
+/* Computes the axis from `from` to `to`. used[i]: a position in bucket i is read. */
 void fold_compute(Fold *f, double from, double to, const bool used[static FOLD_BUCKETS]);
 
-/* The bucket of a value. */
+/* Returns the bucket of a position. */
 unsigned fold_bucket(double from, double to, double value);
 
-/* Where a value stands on the axis, from 0 to 1, and the value that stands there. */
+/* fold_place() returns where a position is drawn on the axis, from 0 to 1; fold_value() the
+ * position that is drawn there. */
 double fold_place(const Fold *f, double value);
 double fold_value(const Fold *f, double place);
 

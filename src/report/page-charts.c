@@ -23,7 +23,7 @@ static const char *const stage_words[] = {"boot", "login"};
 
 /* --- sessions --------------------------------------------------------------------------------- */
 
-/* What stands in the picture: the newest sessions of a stage whose time is known. */
+/* The sessions of the chart: those of the newest sessions of a stage that the comparison uses. */
 typedef struct Drawn {
     const SessionRecord *items[SESSIONS_DRAWN];
     size_t n;
@@ -85,7 +85,7 @@ static void begin_chart(Markup *m, const char *id, unsigned width, double height
     markup_close(m);
 }
 
-/* Horizontal lines with labels. */
+/* Draws horizontal lines with labels. */
 static void add_levels(Markup *m, const Axis *a, unsigned width, bool percent)
 {
     double step = axis_step(a->from, a->to, 5);
@@ -142,7 +142,8 @@ static void draw_sessions(Markup *m, const Drawn *d, Stage stage, unsigned width
     snprintf(id, sizeof(id), "sessions-%s-%u", stage_words[stage], width);
     snprintf(title, sizeof(title), "Time of each %s, oldest first", stage_words[stage]);
     snprintf(description, sizeof(description),
-             "The newest %zu that compare, from left to right. The table below lists the newest.",
+             "The newest %zu sessions of the comparison, from left to right. The table below lists "
+             "the newest of them.",
              d->n);
     begin_chart(m, id, width, CHART_HEIGHT, title, description);
     add_levels(m, &seconds, width, false);
@@ -315,8 +316,7 @@ static void add_calibration(Markup *m, const Calibration *c, Stage stage)
         if (c->planned[i] > 0)
             add_calibration_row(m, c, i, stage);
     page_table_end(m);
-    markup_element(m, "p", "note", "%zu sessions, each compared with the pack that it had.",
-                   c->n_sessions);
+    markup_element(m, "p", "note", "%zu sessions, each compared with its pack.", c->n_sessions);
     markup_close(m);
 }
 
@@ -324,9 +324,10 @@ void page_calibration(Markup *m, const ReportPage *p)
 {
     bool any = false;
 
-    markup_element(m, "p", NULL,
-                   "headstart plans each file with a probability. Of the files that it calls 90 %% "
-                   "likely, nine of ten should be opened.");
+    markup_element(
+            m, "p", NULL,
+            "headstart predicts for each file the probability that a session opens it. Of the "
+            "files predicted with 90 %%, nine of ten should be opened.");
     markup_open(m, "div");
     markup_attribute(m, "class", "benefits");
     for (Stage s = STAGE_BOOT; s <= STAGE_LOGIN; s++) {
@@ -348,7 +349,7 @@ void page_calibration(Markup *m, const ReportPage *p)
 #define NODE_X     186
 #define NAME_CHARS 24
 
-/* Forward arcs stand to the right of the nodes, arcs back are dashed. */
+/* Draws an arc to the right of the nodes. Arcs that lead upwards are dashed. */
 static void add_arc(Markup *m, const GraphEdge *e)
 {
     bool back = e->to < e->from;
@@ -367,8 +368,8 @@ static void draw_graph(Markup *m, const Graph *g)
 {
     begin_chart(m, "chains-graph", TIMELINE_NARROW, 2 * TOP + ROW * (double)g->n_nodes,
                 "Which applications start after which",
-                "An arc leads from an application to the one that often starts next; the thicker, "
-                "the likelier. The table has the same numbers.");
+                "An arc leads from an application to one that often starts next. A thicker arc is "
+                "more likely. The table has the same numbers.");
     for (size_t i = 0; i < g->n_edges; i++)
         add_arc(m, &g->edges[i]);
     for (size_t i = 0; i < g->n_nodes; i++) {
@@ -401,7 +402,7 @@ void page_graph(Markup *m, const Graph *g)
     markup_attribute(m, "class", "arcs");
     draw_graph(m, g);
     markup_element(m, "figcaption", NULL,
-                   "Solid arcs lead down, dashed ones back up; the thicker, the likelier.");
+                   "Solid arcs lead down, dashed arcs lead up. A thicker arc is more likely.");
     markup_close(m);
     markup_open(m, "div");
     page_table(m, "What starts next", columns, ELEMENTSOF(columns));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The sections of the report with charts. Pure. */
+/* The sections of the report that contain charts. Pure. */
 
 #include "report/page-data.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the report shows: plain data. Pure. */
+/* The data that the report shows. Pure. */
 
 #include "measure/benefit.h"
 #include "report/timeline.h"
 
-/* What is read most: an application or a file. */
+/* An application or a file of the list of those with the most data. */
 typedef struct HeavyItem {
     char *path;
     double bytes; /* expected in one session */
@@ -25,18 +25,18 @@ void heavy_list_done(HeavyList *l);
 /* Adds the item if it is among the heaviest. The path is copied. 0 or -ENOMEM. */
 int heavy_list_add(HeavyList *l, const char *path, double bytes, double probability);
 
-/* Which applications follow which. */
+/* The applications that start most often, and their successors. */
 #define GRAPH_NODES_MAX 14U
 #define GRAPH_EDGES_MAX 28U
 
 typedef struct GraphEdge {
     unsigned from, to;  /* nodes */
-    double probability; /* that `to` is the next to start after `from` */
+    double probability; /* that `to` is the next application that starts after `from` */
 } GraphEdge;
 
 typedef struct Graph {
     char *names[GRAPH_NODES_MAX];
-    double starts[GRAPH_NODES_MAX]; /* in a session */
+    double starts[GRAPH_NODES_MAX]; /* expected in one session */
     size_t n_nodes;
     GraphEdge edges[GRAPH_EDGES_MAX]; /* the most frequent first */
     size_t n_edges;
@@ -47,24 +47,25 @@ void graph_done(Graph *g);
 /* Adds an edge if it is among the most frequent ones. */
 void graph_add_edge(Graph *g, const GraphEdge *e);
 
-/* Everything that the page shows. It borrows all of it. */
+/* All data of the page. Borrowed. */
 typedef struct ReportPage {
-    const char *version, *machine; /* of headstart; one line on the machine, or NULL */
+    const char *version;           /* of headstart */
+    const char *machine;           /* one line on the machine, or NULL */
     usec_t now;                    /* wall clock */
     long utc_offset_seconds;       /* of local time */
     const Benefit *benefits;       /* by Stage */
     const SessionRecord *sessions; /* oldest first */
     const SessionExclusion *exclusions;
     size_t n_sessions;
-    bool names;                            /* the reader may see what others run and open */
-    uint32_t uid;                          /* whose logins are shown without `names` */
-    const Timeline *timelines[2];          /* boot and login; NULL: no trace */
+    bool names;                   /* the reader may see the applications and files of others */
+    uint32_t uid;                 /* whose logins are shown without `names` */
+    const Timeline *timelines[2]; /* boot and login; NULL: no trace */
     const HeavyList *applications, *files; /* by Stage: boot and login */
     const Graph *graph;                    /* NULL: nothing was learned */
 } ReportPage;
 
-/* Sum over all sessions of a stage: how many files of the class of probability were planned, and
- * how many of them were opened. */
+/* The number of planned files and of those that were opened, by class of predicted probability,
+ * summed over all sessions of a stage. */
 typedef struct Calibration {
     uint64_t planned[USAGE_CLASSES], opened[USAGE_CLASSES];
     size_t n_sessions;

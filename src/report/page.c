@@ -81,7 +81,7 @@ static void add_headline(Markup *m, const ReportPage *p)
     markup_attribute(m, "class", "lead");
     if ((int)s < 0)
         markup_text(m, "headstart compares sessions with replay and sessions without it. An "
-                       "interval needs at least three without.");
+                       "interval needs at least three sessions without replay.");
     else {
         const Effect *e = &p->benefits[s].effect;
 
@@ -125,7 +125,7 @@ static double bounded(double share)
     return fmin(fmax(share, 0), 1);
 }
 
-/* Two bars with one scale. The line on the second is the interval. */
+/* Draws two bars with one scale. The line on the second bar is the interval. */
 static void add_bars(Markup *m, const Effect *e)
 {
     double scale = fmax(1, 1 - e->saved_low);
@@ -157,10 +157,10 @@ static void add_verdict(Markup *m, const Benefit *b, const char *stage)
     markup_text(m, " with replay, ");
     add_seconds(m, stage, "without", e->control_seconds);
     markup_text(m, " without. ");
-    markup_text(m, b->harmful          ? "Replay does harm and is off: saved "
+    markup_text(m, b->harmful          ? "Replay does harm and is off. Saved: "
                    : e->saved_low > 0  ? "Saved: "
-                   : e->saved_high < 0 ? "Lost; saved: "
-                                       : "No certain effect; saved: ");
+                   : e->saved_high < 0 ? "Replay costs time. Saved: "
+                                       : "The effect is not certain. Saved: ");
     add_percent(m, stage, "saved", e->saved);
     markup_text(m, ", between ");
     add_percent(m, stage, "saved_low", e->saved_low);
@@ -195,9 +195,9 @@ static void add_benefits(Markup *m, const ReportPage *p)
     markup_close(m);
     markup_element(
             m, "p", "note",
-            "In some sessions headstart stays off on purpose; these control sessions are what "
-            "the others are compared with. The estimate is the median of all differences, so a "
-            "single slow boot does not move it. The dark line on a bar is the 95 %% interval.");
+            "In some sessions headstart stays off on purpose. The others are compared with these "
+            "control sessions. The estimate is the median of all differences, so that a single "
+            "slow boot does not change it. The dark line on a bar is the 95 %% interval.");
     markup_close(m);
 }
 
@@ -237,7 +237,7 @@ static void add_timeline(Markup *m, const Timeline *t, Stage s, bool names)
     markup_close(m);
 }
 
-/* --- what is read most ------------------------------------------------------------------------ */
+/* --- applications and files with the most data ------------------------------------------------ */
 
 static void add_heavy(Markup *m, const HeavyList *l, Stage s, const char *what, const char *figure)
 {
@@ -269,7 +269,7 @@ static void add_heavy(Markup *m, const HeavyList *l, Stage s, const char *what, 
 
 static void add_heaviest(Markup *m, const ReportPage *p)
 {
-    begin_section(m, "heaviest", "What is read most");
+    begin_section(m, "heaviest", "Applications and files with the most data");
     markup_element(
             m, "p", "note",
             "Expected data in one session, learned from all sessions. An application counts with "
@@ -337,9 +337,9 @@ static void add_header(Markup *m, const ReportPage *p)
     add_link(m, "sessions", "Sessions");
     add_link(m, "predictions", "Predictions");
     if (has_heavy(p))
-        add_link(m, "heaviest", "Most read");
+        add_link(m, "heaviest", "Most data");
     if (p->graph)
-        add_link(m, "chains", "What follows what");
+        add_link(m, "chains", "Order of starts");
     markup_close(m);
     markup_close(m);
     markup_close(m);
@@ -386,13 +386,13 @@ void report_page(Markup *m, const ReportPage *p)
     begin_section(m, "sessions", "Session by session");
     page_sessions(m, p);
     markup_close(m);
-    begin_section(m, "predictions", "Predictions, and what came");
+    begin_section(m, "predictions", "Predicted and opened files");
     page_calibration(m, p);
     markup_close(m);
     if (has_heavy(p))
         add_heaviest(m, p);
     if (p->graph && p->names) {
-        begin_section(m, "chains", "Which applications follow which");
+        begin_section(m, "chains", "Which application starts after which");
         page_graph(m, p->graph);
         markup_close(m);
     }

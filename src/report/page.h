@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The report: one HTML page that needs nothing else. Every figure is a <data> element with its
- * exact value and a name (data-figure), from which tests compute it again. Pure. */
+/* The report: an HTML page that needs no other file. Every figure is a <data> element with its
+ * exact value and its name (data-figure), so that tests can compute it again and compare. Pure. */
 
 #include "report/page-data.h"
 

@@ -19,8 +19,8 @@
 #define PANEL_GAP     34
 #define AXIS_HEIGHT   40
 #define HEAD_HEIGHT   72 /* title, legend and the name of the first panel */
-#define TITLE_HEIGHT  22 /* a page has its own */
-#define LEGEND_RISE   34 /* of the legend's last line above the first panel */
+#define TITLE_HEIGHT  22 /* left out in a page, which has its own title */
+#define LEGEND_RISE   34 /* of the last line of the legend above the first panel */
 #define LEFT_WIDE     72
 #define LEFT_NARROW   8
 #define RIGHT         14
@@ -81,7 +81,7 @@ static size_t choose_rows(const TimelineSpan *spans, size_t n, const TimelineSpa
     return k;
 }
 
-/* The axis of places: it begins at the top of the panel with the last place. */
+/* Computes the axis of positions on the disk. The last position is at the top of the panel. */
 static void find_places(const Timeline *t, Layout *l)
 {
     bool used[FOLD_BUCKETS] = {0};
@@ -227,7 +227,7 @@ static double place_y(const Layout *l, double place)
     return PLACE_HEIGHT * (1 - fold_place(&l->fold, place));
 }
 
-/* Adds the mark of a read, below the top of the panel, unless there is one at this place. */
+/* Adds the mark of a read to the path, unless the path has a mark in the same cell. */
 static void add_read(Markup *path, const TimelineRead *r, const Layout *l, uint8_t *cells,
                      size_t columns)
 {

@@ -88,13 +88,13 @@ AXE=axe-core@4.14.1
 # Sets axe to the file of axe-core, from npm.
 need_axe() {
     need_command chromium npm
-    grep -q __asan_init "$HEADSTART" && skip "the sanitizers are libraries, and the page is the same"
+    grep -q __asan_init "$HEADSTART" && skip "the sanitizers are libraries, and do not change the page"
     (cd "$HS_TMP" && timeout 60 npm pack --silent $AXE && tar -xzf axe-core-*.tgz) >"$HS_TMP/npm" 2>&1 ||
         skip "npm cannot fetch $AXE"
     axe=$HS_TMP/package/axe.min.js
 }
 
-# A state with a history, hostile traces and what was learned of them.
+# Makes a state: a history, hostile traces, and the model that was learned from them.
 make_state() {
     "$BATS_TEST_DIRNAME/check-benefit" make 1 300 >"$HS_STATE/history.jsonl"
     hostile boot replayed >"$HS_STATE/traces/20251010T085320-boot.json"
@@ -102,7 +102,7 @@ make_state() {
     hs learn --quiet
 }
 
-@test "report: every figure is what an independent computation gives" {
+@test "report: an independent computation gives every figure" {
     local seed n
     for seed in 1 2; do
         for n in 0 1 20 150 1700; do
@@ -111,13 +111,13 @@ make_state() {
             "$BATS_TEST_DIRNAME/check-benefit" report "$HS_STATE/history.jsonl" "$HS_TMP/report.html"
         done
     done
-    # The check notices a figure that is wrong.
+    # The check fails for a wrong figure.
     sed -E 's/value="[^"]*" data-figure="boot.saved_low"/value="0.5" data-figure="boot.saved_low"/' \
         "$HS_TMP/report.html" >"$HS_TMP/wrong.html"
     run ! "$BATS_TEST_DIRNAME/check-benefit" report "$HS_STATE/history.jsonl" "$HS_TMP/wrong.html"
 }
 
-@test "report: one well-formed page that needs nothing else, whatever files are called" {
+@test "report: the page is well-formed and needs no other file, with hostile names of files" {
     need_command xmllint
     make_state
     run --separate-stderr -0 hs report
@@ -128,7 +128,7 @@ make_state() {
     [[ $output != *"<script"* && $output != *$'\u202e'* && $output != *"http:"*"//"*".css"* ]]
     run -1 grep -oE '(src|href)="[^#"]+"|url\(|@import' "$HS_TMP/report.html"
     [ "$(stat -c %s "$HS_TMP/report.html")" -lt 500000 ]
-    # An id is there once, and what refers to one finds it.
+    # Every id is unique, and every reference finds its id.
     run -0 python3 - "$HS_TMP/report.html" <<'END'
 import re, sys
 page = open(sys.argv[1]).read()
@@ -143,12 +143,12 @@ END
         "$HS_TMP/report.html"
 }
 
-@test "report: axe-core finds nothing in Chromium, at three widths, in light and dark, and nothing scrolls sideways" {
+@test "report: in Chromium, at three widths, in light and dark, axe-core finds nothing and the page does not scroll sideways" {
     need_axe
     make_state
     hs report -o "$HS_TMP/report.html"
     "$HS_SOURCE/tests/page/check" "$axe" "$HS_TMP/report.html"
-    # The check can fail: a picture without a name, and a table that is too wide.
+    # The check fails for a picture without a name and for a table that is too wide.
     sed 's/ role="img" aria-labelledby="[^"]*"/ role="img"/; s|<main |<div style="width:2000px">x</div><main |; s|<title [^>]*>[^<]*</title>||g' \
         "$HS_TMP/report.html" >"$HS_TMP/bad.html"
     run -1 "$HS_SOURCE/tests/page/check" "$axe" "$HS_TMP/bad.html"
@@ -156,7 +156,7 @@ END
     [[ $output == *"axe: "* && $output == *"pixels wide"* ]]
 }
 
-@test "report: without a state, or with one that cannot be used, one clear line" {
+@test "report: a state that is missing or cannot be used costs one clear line" {
     rm -r "$HS_STATE"
     refused 1 "nothing was recorded yet" report
     mkdir -m 0700 -p "$HS_STATE/traces"

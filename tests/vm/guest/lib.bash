@@ -256,8 +256,8 @@ a_boot_is_replayed() {
     quiet
 }
 
-# boot_policy POLICY: from the next plan on. A disk in this machine's page cache is often so fast that the
-# planner would rightly choose `off`.
+# boot_policy POLICY: sets the policy of boots for all further plans. The page cache of the host often
+# makes the disk so fast that the planner would rightly choose `off`.
 boot_policy() {
     mkdir -p /etc/headstart/headstart.conf.d
     printf '[Replay]\nBootPolicy=%s\nDeadline=60s\n' "$1" >/etc/headstart/headstart.conf.d/hsvm.conf
