@@ -5,10 +5,14 @@
  * Each expert gives for each application the probability that it starts within the horizon and
  * before the session ends (horizon.h). The mixture's probability is their weighted sum.
  *
- * The expert "chains" of a horizon. Competing risks: an application that does not run starts at a
- * rate. The present rate depends on what started last, so it holds until something else starts. Let
- * s_0 be the rate of all starts, q = s_0 p(i) that of the application, q' its rate later, and e the
- * rate at which sessions of the present age end. While the age is in one class, e is constant. Let
+ * The expert "chains" of a horizon treats starts and the end of the session as competing risks. An
+ * application i that does not run starts at a rate. Its present rate depends on the application
+ * that started last, and therefore holds until another application starts. Let
+ *   s_0  be the present rate of all starts,
+ *   q    = s_0 p(i) the present rate of application i,
+ *   q'   its rate after another application has started,
+ *   e    the rate at which sessions of the present age end, constant within a class of ages.
+ * Let
  *   a(t) = P(the session goes on, and nothing has started),            a(0) = 1,
  *   b(t) = P(the session goes on, something has started, but not i),   b(0) = 0.
  * With s = s_0 + e and r = q' + e,
@@ -20,30 +24,32 @@
  * The application starts at the rate q a + q' b. The probability that it starts in the class is the
  * integral of that:
  *   q a A + q' (b B + a g (B - A)),   A = (1 - exp(-s u)) / s,   B = (1 - exp(-r u)) / r.
- * The classes follow one another, each beginning with the a and b that the one before left;
- * start_within() adds them up. If s and r are equal up to rounding, the term with g is left out. */
+ * A class begins with the a and b at the end of the previous class. start_within() adds up the
+ * integrals of all classes. If s and r are equal up to rounding, it leaves out the term with g. */
 
 #include "predict/mixture-internal.h"
 
 #include <math.h>
 #include <string.h>
 
-/* For the rate at which sessions end: the prior of each class of ages counts as this many ends. */
+/* The prior of the rate at which sessions end counts as this many ends, in each class of ages. */
 #define END_PRIOR 0.5
-/* Before the first end was observed, one end within this time is assumed. */
+/* The prior of the mean rate: END_PRIOR ends within this time. */
 #define END_START_USEC (1800.0 * (double)USEC_PER_SEC)
-/* Losses of one snapshot depend on one another: a loss counts as this share of an independent one,
- * and one of everybody's as this share of the user's own. */
-#define LOSS_RATE    0.3
+/* The losses of one snapshot depend on one another. Each counts as this share of an independent
+ * loss. */
+#define LOSS_RATE 0.3
+/* A loss of everybody's history counts as this share of a loss of the user's own. */
 #define OTHERS_SHARE 0.1
 
-/* How a session goes on from its present age: the rates at which it ends, class by class. */
+/* The rest of a session, by class of ages. */
 typedef struct Remaining {
-    double end[CHAINS_AGES];  /* per microsecond */
-    double usec[CHAINS_AGES]; /* still to come in that class, within the horizon */
+    double end[CHAINS_AGES];  /* the rate at which the session ends, per microsecond */
+    double usec[CHAINS_AGES]; /* the time within the horizon that falls into the class */
 } Remaining;
 
-/* Replaces the rates at which sessions end by those that follow from what a history has seen. */
+/* Updates the rates at which sessions end with the sessions of a history. The old rates become the
+ * prior. */
 static void learn_ends(const Chains *c, const UserHistory *h, double *rates)
 {
     for (unsigned i = 0; i < CHAINS_AGES; i++) {
@@ -54,7 +60,8 @@ static void learn_ends(const Chains *c, const UserHistory *h, double *rates)
     }
 }
 
-/* What the user's sessions do, as far as they are known; beyond that, what everybody's do. */
+/* Computes the rest of the session within the horizon. The rates of everybody's sessions are the
+ * prior of the rates of the user's. */
 static void get_remaining(const Mixture *m, usec_t horizon, Remaining *ret)
 {
     const Chains *c = m->chains;
@@ -103,7 +110,7 @@ static double start_within(double rate, double total, double later, const Remain
     return fmin(fmax(p, 0), 1);
 }
 
-/* Fills the column HORIZON_CHAINS of m->within. */
+/* Computes the expert HORIZON_CHAINS of m->within. */
 static void rate_horizon(Mixture *m, usec_t horizon)
 {
     Remaining remaining;
@@ -145,7 +152,8 @@ int mixture_horizon_compute(Mixture *m, usec_t horizon)
     r = horizons_compute(&m->horizons, &m->situation, &m->sequence, horizon, next, columns, &any);
     if (r < 0)
         return r;
-    /* What the log does not know has not come in any of its sessions. */
+    /* An application that the log does not contain started in none of its n sessions. Only the
+     * smoothing predicts it: "chains", which counts as one case. */
     for (size_t i = 0; i < m->n_rows; i++) {
         double none = m->within[i][HORIZON_CHAINS] / (double)(m->situation.log->n + 1);
 
@@ -185,7 +193,7 @@ void mixture_class_weights(const Mixture *m, unsigned horizon, double *ret)
                         LOSS_RATE * OTHERS_SHARE, posterior);
     expert_losses_apply(mixture_history(m)->weights.losses[horizon], HORIZON_LOSSES, c->weight,
                         LOSS_RATE, posterior);
-    /* An expert that had no weight at the beginning is not asked alone. */
+    /* An expert whose weight in the mixture is 0 gets no weight alone either. */
     for (unsigned k = 0; k < HORIZON_LOSSES; k++) {
         asked[k] = k == HORIZON_EXPERTS || ret[k] > 0;
         most = asked[k] ? fmax(most, posterior[k]) : most;
@@ -216,8 +224,8 @@ double mixture_horizon_chance(const Mixture *m, size_t row, const double *weight
     return p;
 }
 
-/* Predictions for seconds are corrected slowly: on recorded days the corrections of a user's first
- * sessions raised the log loss from 31 to 40. */
+/* `start` delays the correction of short horizons: on recorded days, corrections from the first
+ * sessions of a user raised the log loss from 31 to 40. */
 double mixture_horizon_correct(const Mixture *m, usec_t horizon, double p)
 {
     static const double start[HORIZON_CLASSES] = {6000, 200, 100};

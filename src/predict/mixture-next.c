@@ -10,8 +10,9 @@
  * habits. Within a session the weights are therefore multiplied by boosts b_k, which follow the
  * Fixed Share rule (Herbster and Warmuth 1998): after the start of i,
  *   b_k = (1 - SHARE) b_k p_k(i) / p(i) + SHARE.
- * The first term is Bayes's rule. The second returns a share to the weights at the beginning
- * (mixing past posteriors: Bousquet and Warmuth 2002), so that no expert is lost. */
+ * The first term is Bayes's rule. The second moves a share of the weights back to those at the
+ * beginning of the session (mixing past posteriors: Bousquet and Warmuth 2002), so that every
+ * expert keeps a weight. */
 
 #include "predict/expert.h"
 #include "predict/mixture-internal.h"
@@ -24,12 +25,12 @@ static const Expert *const experts[EXPERTS_OF_HISTORY] = {
         [EXPERT_RUN] = &expert_run,
 };
 
-/* Of the boosts, which returns to the weights at the beginning with each start. */
+/* The share of the boosts that each start moves back to 1. */
 #define SHARE 0.1
 
 /* --- the experts of the chains ------------------------------------------------------------ */
 
-/* Makes room for one history's rates. */
+/* Makes room for the rates of one history. */
 static int reserve(Mixture *m, const UserHistory *h)
 {
     int r = grow_array(&m->scratch, &m->allocated_scratch, EXPERTS_OF_HISTORY * h->n_applications,
@@ -43,8 +44,8 @@ static int reserve(Mixture *m, const UserHistory *h)
     return r;
 }
 
-/* The session in the numbers of one history. Applications that the history does not know are left
- * out. */
+/* Returns the present state in the numbers of one history, without applications that the history
+ * does not contain. */
 static Situation get_situation(Mixture *m, const UserHistory *h)
 {
     const ChainsSession *session = &m->chains->session;
@@ -73,7 +74,8 @@ static Situation get_situation(Mixture *m, const UserHistory *h)
     return s;
 }
 
-/* Fills the columns of one history's experts, from `column` on. */
+/* Computes the rates of one history's experts, which are the experts from `column` on in m->rates.
+ */
 static int rate_history(Mixture *m, const UserHistory *h, unsigned column, double *ret_known)
 {
     const UserHistory *all = m->chains->histories[0];
@@ -99,7 +101,7 @@ static int rate_history(Mixture *m, const UserHistory *h, unsigned column, doubl
     return 0;
 }
 
-/* Computes the rates of the chains, and from them the chances that each application is next. */
+/* Computes the rates of the chains, and from them the chances that an application starts next. */
 static int rate_chains(Mixture *m)
 {
     const UserHistory *all = m->chains->histories[0];
@@ -130,7 +132,7 @@ static int rate_chains(Mixture *m)
 
 /* --- the experts of the log ------------------------------------------------------------ */
 
-/* The session in the numbers of the history whose log is counted. */
+/* Chooses the history whose log is counted, and describes the present session in its numbers. */
 static int set_situation(Mixture *m)
 {
     const Chains *c = m->chains;
@@ -172,7 +174,7 @@ static int set_situation(Mixture *m)
     };
     present.length_msec = (uint32_t)MIN(m->situation.age_msec, UINT32_MAX);
     m->situation.present = present;
-    /* An application that the history does not know was followed by nothing yet. */
+    /* CHAINS_NONE equals SEQUENCE_NONE: an unknown application has no successors in the log. */
     for (size_t i = 0; i < ELEMENTSOF(m->situation.before); i++)
         m->situation.before[i] =
                 i < n_starts    ? user_history_find(h, s->starts[n_starts - 1 - i].application)
@@ -219,7 +221,7 @@ static int reserve_rows(Mixture *m)
     return 0;
 }
 
-/* The learned weights, times the boosts. */
+/* Sets the weights to the learned weights times the boosts. */
 static void set_weights(Mixture *m)
 {
     const Chains *c = m->chains;

@@ -2,17 +2,17 @@
 
 /* Learning from the outcomes of predictions for horizons.
  *
- * A snapshot holds what each expert predicted for a horizon, until the outcome is known. The
- * outcome credits the experts in the same way as a start credits those of the next start
- * (mixture-next.c). An application on which the experts agree says nothing about them; a credit
- * counts as much as they differ. */
+ * A snapshot holds the predictions of the experts for a horizon until the outcome is known. The
+ * outcome then credits the experts of the horizon, as a start credits the experts of the next start
+ * (mixture-next.c). A credit is multiplied by the difference between the largest and the smallest
+ * of the experts' predictions: an application on which they agree does not tell them apart. */
 
 #include "predict/mixture-internal.h"
 
 #include <math.h>
 #include <string.h>
 
-/* The prediction of an application for which the experts differ by less credits no expert. */
+/* If the predictions for an application differ by less than this, its outcome credits nobody. */
 #define SPREAD_MIN 0.001
 
 void mixture_snapshots_done(Mixture *m)
@@ -26,7 +26,7 @@ void mixture_snapshots_done(Mixture *m)
     }
 }
 
-/* The outcome of a snapshot is known: credits the experts of its horizon. */
+/* Credits the experts with the outcome of a snapshot. */
 static void learn_horizon(Mixture *m, Snapshot *s)
 {
     Chains *c = m->chains;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What the mixture observes, in order: the outcome of earlier predictions is learned, the chains
- * count the event, and new predictions are made whose outcome will be known later. */
+/* The mixture handles every event in three steps. It learns from the predictions whose outcome is
+ * now known, lets the chains count the event, and makes new predictions to learn from. */
 
 #include "predict/mixture-internal.h"
 
@@ -54,13 +54,13 @@ Chains *mixture_release_chains(Mixture *m)
     return chains;
 }
 
-/* True if the weights are updated from the interval after the n-th event. */
+/* True if the weights learn from the interval after the n-th event. */
 static bool is_sampled(uint64_t n)
 {
     return n < MIXTURE_LEARN_ALL || n % (n / MIXTURE_LEARN_ALL) == 0;
 }
 
-/* After an event: begins an interval to learn from. */
+/* Makes, after an event, the predictions to learn from. */
 static int begin_interval(Mixture *m)
 {
     int r;
@@ -140,7 +140,8 @@ int mixture_exit(Mixture *m, EventTime t, uint32_t id)
 
 /* --- predicting ------------------------------------------------------------------------------- */
 
-/* `rank`: the guesses of mixture_rank(). */
+/* Adds the guesses for one horizon to *ret. `rank`: those of mixture_rank(), otherwise those of
+ * mixture_predict(). */
 static int make_guesses(Mixture *m, usec_t horizon, bool rank, Guesses *ret)
 {
     const UserHistory *all = m->chains->histories[0];
