@@ -16,9 +16,10 @@
  * therefore give the same bytes. A single DecayedSum has no meaning; only the quotient of two sums
  * of the same model has one.
  *
- * A sum of times counts milliseconds with 1 / 2^DECAYED_SUM_BITS of the weight of an event. Times
- * are the largest sums. With the default half-life, a machine that is never switched off adds less
- * than 2^46 in one generation. The times of 100,000 such machines stay below DECAYED_SUM_MAX. */
+ * A millisecond in a sum of times has 1 / 2^DECAYED_SUM_BITS of the weight of an event, because
+ * sums of times are the largest. With the default half-life, a machine that is never switched off
+ * adds 5.7 * 10^13 to such a sum in one generation. The sum of 160,000 such machines stays below
+ * DECAYED_SUM_MAX. */
 
 #include "base/macros.h"
 #include "base/time-util.h"
@@ -55,7 +56,7 @@ static inline uint64_t decayed_sum_weight(usec_t t, usec_t halflife_usec)
     return (uint64_t)(exp2((double)into / (double)halflife_usec) * (1U << DECAYED_SUM_BITS));
 }
 
-/* What `msec` milliseconds add to a sum of times while one event weighs `weight`. */
+/* Returns what `msec` milliseconds add to a sum of times while an event has the weight `weight`. */
 static inline uint64_t decayed_sum_of_time(uint64_t msec, uint64_t weight)
 {
     __extension__ typedef unsigned __int128 Wide;
@@ -64,8 +65,7 @@ static inline uint64_t decayed_sum_of_time(uint64_t msec, uint64_t weight)
     return x > DECAYED_SUM_MAX ? DECAYED_SUM_MAX : (uint64_t)x;
 }
 
-/* Converts a sum of times whose milliseconds have the whole weight of an event, as older models
- * store them. */
+/* Converts a sum of times of an older model, in which a millisecond has the weight of an event. */
 static inline DecayedSum decayed_sum_shorten_time(DecayedSum f)
 {
     return (DecayedSum){f.current >> DECAYED_SUM_BITS, f.previous >> DECAYED_SUM_BITS};

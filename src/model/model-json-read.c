@@ -25,8 +25,8 @@ typedef struct Reader {
             return _r;   \
     } while (0)
 
-/* The next elements of two columns as a sum of times. Versions before 3 multiplied milliseconds by
- * the whole weight. */
+/* Reads the next elements of two columns as a sum of times. In versions before 3, a millisecond has
+ * the weight of a session. */
 static int next_time(const Reader *r, JsonColumn *current, JsonColumn *previous, DecayedSum *ret)
 {
     DecayedSum sum;

@@ -10,7 +10,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* The largest time, about twelve days. No stage takes longer. */
+/* The limit of a time that is learned, about twelve days. Stages are shorter. */
 #define MSEC_MAX ((uint64_t)1 << 30)
 
 /* If the used ranges of a file are not known, at most this much of the file counts as needed. */

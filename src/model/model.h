@@ -154,9 +154,9 @@ int model_from_trace(const Trace *t, usec_t halflife_usec, usec_t now_realtime, 
  * session of the chains is under way, -E2BIG, -ENOMEM. */
 int model_merge(const Model *a, const Model *b, Model **ret);
 
-/* True if a sum of times has saturated. Those are the largest sums. With the default half-life the
- * sums of 160,000 machines that are never switched off do not saturate. Merging stays exact, but
- * rates and durations are wrong. */
+/* True if a sum of times has saturated. No other sums are as large. Merging stays exact, but rates
+ * and durations are wrong. The times of 160,000 machines that are never switched off do not
+ * saturate, with the default half-life. */
 bool model_is_full(const Model *m);
 
 /* Returns why a trace does not show an ordinary session, as a static text, or NULL if it may be

@@ -103,7 +103,7 @@ static void add_event(const Chains *c, DecayedSum *sum)
     sum->current = decayed_sum_saturating_add(sum->current, c->weight);
 }
 
-/* sum + a time that ends now. */
+/* Returns the sum with the addition of a time that ends now. */
 static DecayedSum plus_time(const Chains *c, DecayedSum sum, uint64_t msec)
 {
     sum.current = decayed_sum_saturating_add(sum.current, decayed_sum_of_time(msec, c->weight));
@@ -568,7 +568,7 @@ void chains_totals(const Chains *c, const UserHistory *h, uint32_t application, 
     ret->off_usec = fmax(chains_time_usec(c, h) - ret->on_usec, 0);
 }
 
-/* What was counted since a chain began. */
+/* Returns the number of events that were counted since a chain began. */
 static double events_since(const Chains *c, DecayedSum total, DecayedSum before)
 {
     return fmax(chains_value(c, total) - chains_value(c, before), 0);

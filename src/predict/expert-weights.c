@@ -5,7 +5,7 @@
 
 /* The initial weights count as this many outcomes. */
 #define EVIDENCE_START 10.0
-/* Credits, losses and promises are in 1/1024 without the fraction of the weights. */
+/* The unit of credits, losses and promises, relative to the weight of an event. */
 #define CREDIT_SCALE (1024.0 / (1U << DECAYED_SUM_BITS))
 /* A smaller chance counts as this one in a loss. */
 #define CHANCE_MIN 1e-6

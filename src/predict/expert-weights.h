@@ -80,8 +80,8 @@ enum {
     (EXPERT_BUCKETS * EXPERTS + \
      HORIZON_CLASSES * (HORIZON_EXPERTS + HORIZON_LOSSES + PROMISE_BINS * PROMISE_SUMS))
 
-/* Credits, and losses in nats. A credit of 1 adds 1024 without the fraction of its weight, as a sum
- * of times does (base/decayed-sum.h). */
+/* The sums of credits, and of losses in nats. A credit of 1 counts as 1024 milliseconds in a sum of
+ * times (base/decayed-sum.h). */
 typedef struct ExpertWeights {
     DecayedSum next[EXPERT_BUCKETS][EXPERTS];
     DecayedSum horizon[HORIZON_CLASSES][HORIZON_EXPERTS];

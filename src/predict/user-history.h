@@ -115,8 +115,8 @@ void chains_pair_sums(ChainsPair *p, bool swapped, DecayedSum *ret[static CHAINS
 void user_history_each_sum(UserHistory *h, DecayedSum (*f)(DecayedSum sum, uint64_t argument),
                            uint64_t argument);
 
-/* Converts the sums that times and credits had in versions of the format before 4, in which they
- * were larger by the factor 2^DECAYED_SUM_BITS. */
+/* Converts the sums of times and credits of format versions before 4, which are larger by the
+ * factor 2^DECAYED_SUM_BITS. */
 void user_history_shorten_sums(UserHistory *h);
 
 /* Bytes of memory. */

@@ -6,7 +6,7 @@
 #include "measure/benefit.h"
 #include "report/timeline.h"
 
-/* An application or a file of the list of those with the most data. */
+/* An application or a file. */
 typedef struct HeavyItem {
     char *path;
     double bytes; /* expected in one session */

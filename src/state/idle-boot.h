@@ -12,12 +12,13 @@
 
 #define STATE_IDLE_BOOT "boot-idle"
 
-/* A boot is recorded again after this time, so that a policy that pays later is found. */
+/* After this time a boot is recorded again, so that the planner notices when a replay becomes
+ * worthwhile. */
 #define IDLE_BOOT_MAX_USEC (168 * USEC_PER_HOUR)
 
-/* True if a boot with that policy can do without headstart: nothing is replayed, and the newest
- * recording of a boot is at most IDLE_BOOT_MAX_USEC old. `recorded` is the wall-clock time of that
- * recording, 0 if there is none. Pure. */
+/* True if a boot with that policy needs nothing of headstart: the boot is not replayed, and the
+ * newest recording of a boot is at most IDLE_BOOT_MAX_USEC old. `recorded` is the wall-clock time
+ * of that recording, 0 if there is none. Pure. */
 bool idle_boot_is_due(Policy policy, usec_t recorded, usec_t now);
 
 /* Creates or removes the file. 0 or a negative errno. */

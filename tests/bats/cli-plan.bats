@@ -152,13 +152,13 @@ CONF
     jq -e '.budget_bytes == 1073741824 and [.stages[].policy] == ["concurrent", "concurrent"]' <<<"$output"
 }
 
-# boot_recorded DAYS: the history contains one boot, recorded so many days ago
+# boot_recorded DAYS: replaces the history by a boot that was recorded DAYS days ago
 boot_recorded() {
     echo '{"version":1,"stage":"boot","flags":[],"policy":"off","outcome":"off","usage":"none","ready_usec":5000000,"start_realtime_usec":'$((($(date +%s) - $1 * 86400) * 1000000))'}' \
         >"$HS_STATE/history.jsonl"
 }
 
-@test "plan: a boot without replay that was recorded within a week starts nothing, until the policy changes" {
+@test "plan: with policy off and a recording of the last week, a boot starts nothing until the policy changes" {
     learned
     run -0 plan --policy=off --stage=boot
     [ ! -e "$HS_STATE/boot-idle" ] # never recorded

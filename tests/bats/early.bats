@@ -129,7 +129,7 @@ noted() {
     init
     [ ! -e "$HS_TMP/noted" ]
     [ ! -e "$HS_RUN/handover" ]
-    # A request to record the boot comes first.
+    # A request to record the boot overrides the flag.
     touch "$HS_MNT/var/lib/headstart/rerecord-boot"
     init
     [ ! -e "$HS_TMP/noted" ]

@@ -565,7 +565,8 @@ static DecayedSum lengthen(DecayedSum f)
     return (DecayedSum){f.current << DECAYED_SUM_BITS, f.previous << DECAYED_SUM_BITS};
 }
 
-/* Versions 1 and 2 multiplied each millisecond by the whole weight of a session. */
+/* Converts the sums of times to versions 1 and 2, where a millisecond has the weight of a session.
+ */
 static void lengthen_times(Model *m)
 {
     ModelStage *s = &m->stages[0];

@@ -567,7 +567,7 @@ static void lengthen_history(UserHistory *h)
     }
 }
 
-/* Version 3 multiplied each millisecond by the whole weight of an event. */
+/* In version 3, a millisecond has the weight of an event. */
 static void test_version_3(void **state)
 {
     _cleanup_chains_ Chains *a = random_chains(7, 10 * USEC_PER_HOUR), *same = merged(a, a);
@@ -585,7 +585,7 @@ static void test_version_3(void **state)
     assert_equal_chains(read, same);
 }
 
-/* 131,072 machines that were never switched off in a whole generation, sixteen weeks. */
+/* Merges 131,072 machines that were never switched off during a generation of sixteen weeks. */
 static void test_a_large_fleet(void **state)
 {
     const usec_t halflife_usec = DECAYED_SUM_HALFLIFE_DEFAULT;

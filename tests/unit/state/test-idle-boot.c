@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* When a boot can do without headstart. */
+/* Checks when a boot needs nothing of headstart. */
 
 #include "state/idle-boot.h"
 
