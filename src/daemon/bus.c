@@ -42,6 +42,7 @@ static void *find_field(BusProperties *p, const char *name, const char *signatur
             {"Type", "s", &p->type},
             {"State", "s", &p->state},
             {"Seat", "(so)", &p->seat},
+            {"Service", "s", &p->service},
             {"User", "(uo)", &p->uid},
             {"TimestampMonotonic", "t", &p->since},
             {"LoadState", "s", &p->load_state},

@@ -40,7 +40,7 @@ usec_t bus_age_of(usec_t monotonic);
 /* The properties of a login session or unit that a watcher needs. Strings are borrowed from the
  * message. Properties that the message lacks are NULL or 0; `uid` is UID_INVALID then. */
 typedef struct BusProperties {
-    const char *class, *type, *state, *seat;
+    const char *class, *type, *state, *seat, *service;
     const char *load_state, *active_state;
     uint32_t uid, job;
     uint64_t since, active_since;

@@ -111,6 +111,7 @@ static int report_session(const LogindWatch *w, const char *path, const BusPrope
                          bus_property_is(p->type, "mir"),
             .console = bus_property_is(p->type, "tty"),
             .seat = p->seat && *p->seat,
+            .start = login_start_from_service(p->service),
     };
 
     /* A greeter that is only "online" is hidden by another session. */

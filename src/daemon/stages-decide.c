@@ -15,6 +15,7 @@ typedef struct LoginSession {
     UT_hash_handle hh; /* hashed by id */
     uint32_t uid;
     SessionClass class;
+    LoginStart start;
     usec_t began; /* on the machine's clock; 0: when that clock began, or before */
     bool active, graphical, console, seat;
     bool listed;     /* named since the last LIST_BEGIN */
@@ -61,7 +62,8 @@ struct StageMachine {
  * times of such events are not negative. */
 #define CLOCK_ZERO (24 * USEC_PER_HOUR)
 
-/* A session that begins this soon after the boot is an automatic login. */
+/* A session that begins this soon after the boot is an automatic login, if its PAM service does not
+ * say what it is. */
 #define AUTOLOGIN_AFTER_USEC (2 * USEC_PER_SEC)
 
 /* A login that ends before it settles does not count as a login, but recording it takes effort.
@@ -76,6 +78,16 @@ SessionClass session_class_from_string(const char *s)
         return SESSION_CLASS_GREETER;
     return string_table_lookup(users, ELEMENTSOF(users), s) >= 0 ? SESSION_CLASS_USER
                                                                  : SESSION_CLASS_OTHER;
+}
+
+LoginStart login_start_from_service(const char *s)
+{
+    static const char suffix[] = "-autologin";
+    size_t n = s ? strlen(s) : 0;
+
+    if (n > strlen(suffix) && strcmp(s + n - strlen(suffix), suffix) == 0)
+        return LOGIN_START_AUTOMATIC;
+    return s && strcmp(s, "sshd") == 0 ? LOGIN_START_REQUESTED : LOGIN_START_UNKNOWN;
 }
 
 StageMachine *stage_machine_new(const StageParameters *p, usec_t now)
@@ -153,6 +165,7 @@ static int put_session(StageMachine *m, const StageEvent *e)
     }
     s->uid = e->uid;
     s->class = e->class;
+    s->start = e->start;
     m->greeter = m->greeter || e->class == SESSION_CLASS_GREETER;
     s->active = e->active;
     s->graphical = e->graphical;
@@ -343,13 +356,15 @@ static LoginUser *count_attempt(StageMachine *m, uint32_t uid)
     return u;
 }
 
-/* True for an automatic login: no greeter has run, and the session begins during the boot or so
+/* True for an automatic login: no greeter has run, and the PAM service is one of automatic logins.
+ * Other services than that and sshd do not tell; then the session must begin during the boot or so
  * soon after it that no person can have typed a name and a password. */
 static bool is_automatic(const StageMachine *m, const LoginSession *s)
 {
-    if (m->greeter)
+    if (m->greeter || s->start == LOGIN_START_REQUESTED)
         return false;
-    return m->finished == USEC_INFINITY || s->began < m->finished + AUTOLOGIN_AFTER_USEC;
+    return s->start == LOGIN_START_AUTOMATIC || m->finished == USEC_INFINITY ||
+           s->began < m->finished + AUTOLOGIN_AFTER_USEC;
 }
 
 /* Decides what to do about a new login session, or about one that has become a login. */

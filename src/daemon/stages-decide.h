@@ -68,6 +68,17 @@ typedef enum SessionClass {
 /* Converts logind's word. NULL and unknown words are OTHER. */
 SessionClass session_class_from_string(const char *s);
 
+/* What logind's session says about its start. */
+typedef enum LoginStart {
+    LOGIN_START_UNKNOWN,   /* a service that serves both: login(1) and others */
+    LOGIN_START_AUTOMATIC, /* the display manager asked nobody */
+    LOGIN_START_REQUESTED, /* somebody asked for it over the network */
+} LoginStart;
+
+/* From the PAM service of the session (gdm-autologin, lightdm-autologin, sddm-autologin; sshd).
+ * NULL and other services are UNKNOWN. */
+LoginStart login_start_from_service(const char *s);
+
 typedef enum StageEventKind {
     STAGE_EVENT_TIME,            /* time has passed, nothing else */
     STAGE_EVENT_BOOT_FINISHED,   /* default target reached or startup finished, `age` ago */
@@ -91,6 +102,7 @@ typedef struct StageEvent {
     bool graphical; /* its type is x11, wayland or mir */
     bool console;   /* its type is tty */
     bool seat;      /* it has a seat */
+    LoginStart start;
     /* SAMPLE: counters since some fixed moment */
     bool has_pressure, has_busy;
     uint64_t stalled_usec; /* time that tasks waited for I/O */

@@ -242,6 +242,33 @@ uid_of() {
     jq -e '.flags | index("second-login") == null' <<<"$output"
 }
 
+@test "an automatic login is one by its PAM service, and a network login never is" {
+    bus_start
+    fake_start
+    fake appear
+    recorder_start
+    now_says "Recording boot, waiting for the end of the boot"
+    fake target active
+    now_says "Waiting for a login"
+    # Both begin within the two seconds in which nobody can have typed.
+    fake new 1 1000 user tty - sshd
+    fake state 1 active
+    now_says "Recording session, waiting for the end of the session" 20
+    fake gone 1
+    now_says "Waiting for a login"
+    # The two seconds are over.
+    fake new 2 1001 user x11 seat0 lightdm-autologin
+    fake state 2 active
+    now_says "Recording session, waiting for the end of the session" 20
+    recorder_stop
+    local t flags=
+    for t in "$HS_STATE"/traces/*-login*.json; do
+        flags+=$("$HEADSTART" show --json=short "$t" | jq -r '"\(.uid) \(.flags | index("automatic login") != null) "')
+    done
+    echo "$flags"
+    [ "$flags" = "1000 false 1001 true " ]
+}
+
 @test "quiet is measured: I/O pressure delays the end of a login" {
     mkdir -p "$HS_MNT/proc/pressure"
     pressure() {

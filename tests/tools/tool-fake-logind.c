@@ -7,7 +7,7 @@
  *     manager STATE | target STATE    ActiveState of the display manager and the default target;
  *                                     "queued" and "not-found" are inactive ones
  *     finished                        the boot has
- *     new ID UID CLASS TYPE SEAT      a session opens; SEAT - is none
+ *     new ID UID CLASS TYPE SEAT [SERVICE]  a session opens; SEAT - is none
  *     state ID STATE | type ID TYPE
  *     gone ID
  *     silent                          from here on calls are not answered
@@ -26,7 +26,7 @@
 #define SESSIONS "/org/freedesktop/login1/session/"
 
 typedef struct LoginSession {
-    char id[32], class[32], type[32], seat[32], state[32], path[80];
+    char id[32], class[32], type[32], seat[32], state[32], service[32], path[80];
     uint32_t uid;
     uint64_t since;
     bool there;
@@ -159,6 +159,8 @@ static int get_session(sd_bus *b, const char *path, const char *interface, const
         return sd_bus_message_append(reply, "b", strcmp(s->state, "active") == 0);
     if (strcmp(property, "Seat") == 0)
         return sd_bus_message_append(reply, "(so)", s->seat, "/");
+    if (strcmp(property, "Service") == 0)
+        return sd_bus_message_append(reply, "s", s->service);
     if (strcmp(property, "User") == 0)
         return sd_bus_message_append(reply, "(uo)", s->uid, "/");
     if (strcmp(property, "TimestampMonotonic") == 0)
@@ -193,6 +195,7 @@ static const sd_bus_vtable session_table[] = {
         SD_BUS_PROPERTY("State", "s", get_session, 0, 0),
         SD_BUS_PROPERTY("Active", "b", get_session, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_PROPERTY("Seat", "(so)", get_session, 0, 0),
+        SD_BUS_PROPERTY("Service", "s", get_session, 0, 0),
         SD_BUS_PROPERTY("User", "(uo)", get_session, 0, 0),
         SD_BUS_PROPERTY("TimestampMonotonic", "t", get_session, 0, 0),
         SD_BUS_VTABLE_END,
@@ -259,9 +262,11 @@ static int new_session(const char *arguments)
 
     while (s < sessions + ELEMENTSOF(sessions) && s->there)
         s++;
-    if (s == sessions + ELEMENTSOF(sessions) ||
-        sscanf(arguments, "%31s %" SCNu32 " %31s %31s %31s", s->id, &s->uid, s->class, s->type,
-               s->seat) != 5)
+    if (s == sessions + ELEMENTSOF(sessions))
+        return -EINVAL;
+    s->service[0] = 0;
+    if (sscanf(arguments, "%31s %" SCNu32 " %31s %31s %31s %31s", s->id, &s->uid, s->class, s->type,
+               s->seat, s->service) < 5)
         return -EINVAL;
     if (strcmp(s->seat, "-") == 0)
         s->seat[0] = 0;

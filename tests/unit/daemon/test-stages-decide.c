@@ -42,6 +42,7 @@ typedef struct Line {
     const char *class;
     const char *kind; /* "seat graphical", "seat console", "remote", … */
     double age;
+    const char *service;
     StageAction expect;
     Stage stage;
     uint32_t stage_uid;
@@ -78,6 +79,7 @@ static void feed(Teller *t, const Line *l, double second, StageDecision *ret)
             .graphical = told(l->kind, "graphical"),
             .console = told(l->kind, "console"),
             .seat = told(l->kind, "seat"),
+            .start = login_start_from_service(l->service),
             .has_pressure = l->what != BLIND,
             .has_busy = l->what != BLIND,
     };
@@ -230,6 +232,16 @@ TEST(automatic_after_the_boot, {2, NO_MANAGER}, {9, FINISHED, PAUSES},
      {10.9, IS_UP, "1", 1000, CONSOLE, BEGINS(STAGE_LOGIN, 1000), .automatic = true})
 TEST(typed_after_the_boot, {2, NO_MANAGER}, {9, FINISHED, PAUSES},
      {11.1, IS_UP, "1", 1000, CONSOLE, BEGINS(STAGE_LOGIN, 1000)})
+/* The PAM service says that nobody typed, however late the session begins … */
+TEST(automatic_by_service, {2, MANAGER}, {9, FINISHED},
+     {20, IS_UP, "1", 1000, SCREEN, .service = "gdm-autologin", BEGINS(STAGE_LOGIN, 1000),
+      .automatic = true})
+/* … and that somebody did, however early. A network login after the boot is never automatic. */
+TEST(requested_by_service, {2, NO_MANAGER}, {9, FINISHED, PAUSES},
+     {9.5, IS_UP, "1", 1000, SSH, .service = "sshd", BEGINS(STAGE_LOGIN, 1000)})
+/* GDM logs in by itself after a time at its greeter: the replay had that time. */
+TEST(timed_at_a_greeter, {2, MANAGER}, {8, IS_UP, GREETER}, {9, FINISHED},
+     {20, IS_UP, "2", 1000, SCREEN, .service = "gdm-autologin", BEGINS(STAGE_LOGIN, 1000)})
 TEST(typed_at_a_quick_greeter, {2, MANAGER}, {8, IS_UP, GREETER},
      {9, IS_UP, "2", 1000, SCREEN, BEGINS(STAGE_LOGIN, 1000)})
 /* The boot never finishes: the login ends by its upper bound. */
@@ -437,6 +449,18 @@ static void hostile_counters(void **state)
     stage_machine_free(t.m);
 }
 
+static void services(void **state)
+{
+    assert_int_equal(login_start_from_service("gdm-autologin"), LOGIN_START_AUTOMATIC);
+    assert_int_equal(login_start_from_service("lightdm-autologin"), LOGIN_START_AUTOMATIC);
+    assert_int_equal(login_start_from_service("sshd"), LOGIN_START_REQUESTED);
+    assert_int_equal(login_start_from_service("login"), LOGIN_START_UNKNOWN);
+    assert_int_equal(login_start_from_service("-autologin"), LOGIN_START_UNKNOWN);
+    assert_int_equal(login_start_from_service("autologin-x"), LOGIN_START_UNKNOWN);
+    assert_int_equal(login_start_from_service(""), LOGIN_START_UNKNOWN);
+    assert_int_equal(login_start_from_service(NULL), LOGIN_START_UNKNOWN);
+}
+
 /* Checks when the next event is due. */
 static void wakes(void **state)
 {
@@ -486,6 +510,10 @@ int main(void)
             cmocka_unit_test(automatic_after_the_boot),
             cmocka_unit_test(typed_after_the_boot),
             cmocka_unit_test(typed_at_a_quick_greeter),
+            cmocka_unit_test(automatic_by_service),
+            cmocka_unit_test(requested_by_service),
+            cmocka_unit_test(timed_at_a_greeter),
+            cmocka_unit_test(services),
             cmocka_unit_test(no_bus),
             cmocka_unit_test(long_session),
             cmocka_unit_test(clock_back),
