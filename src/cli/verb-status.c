@@ -138,6 +138,8 @@ static Table *replay_table(const Status *s)
             {"UID", "uid", CELL_COUNT},
             {"POLICY", "policy", CELL_STRING},
             {"OUTCOME", "outcome", CELL_STRING},
+            {"HELD", "held_usec", CELL_TIMESPAN},
+            {"UNTIL", "hold_end", CELL_STRING},
             {"AFTER", "start_boottime_usec", CELL_TIMESPAN},
             {"TOOK", "duration_usec", CELL_TIMESPAN},
             {"FILES", "files", CELL_COUNT},
@@ -150,12 +152,14 @@ static Table *replay_table(const Status *s)
     for (Stage i = 0; i < _STAGE_MAX; i++)
         for (size_t k = 0; k < s->stages[i].replays.n; k++) {
             const ReplayStatus *x = &s->stages[i].replays.items[k];
-            const char *policy = NULL, *outcome = NULL;
+            const char *policy = NULL, *outcome = NULL, *hold_end = NULL;
 
             (void)json_get_string(x->object, "policy", &policy);
             (void)json_get_string(x->object, "outcome", &outcome);
+            (void)json_get_string(x->object, "hold_end", &hold_end);
             table_row(t, stage_to_string(i),
                       x->uid == UID_INVALID ? COUNT_UNKNOWN : (uint64_t)x->uid, policy, outcome,
+                      number_in(x->object, "held_usec"), hold_end,
                       number_in(x->object, "start_boottime_usec"),
                       number_in(x->object, "duration_usec"), number_in(x->object, "files"),
                       number_in(x->object, "data_bytes"), number_in(x->object, "metadata_bytes"));

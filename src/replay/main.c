@@ -330,6 +330,8 @@ static int run(const Arguments *a)
     report.pack = p.path;
     report.stage = (Stage)p.pack.header->stage;
     report.policy = (int)a->policy >= 0 ? a->policy : (Policy)p.pack.header->policy;
+    if (p.ready_sent && report.policy == POLICY_GATE)
+        report_hold_ended(&report, HOLD_END_PACK);
     report.outcome = decide(a, &p.pack, report.policy);
     report.status = status = status_path(a, report.stage);
 

@@ -61,6 +61,18 @@ static const char *outcome_to_string(ReplayOutcome o)
     return names[o];
 }
 
+static const char *hold_end_to_string(HoldEnd e)
+{
+    static const char *const names[_HOLD_END_MAX] = {
+            [HOLD_END_SWEPT] = "swept",
+            [HOLD_END_PLANNED] = "planned",
+            [HOLD_END_DEADLINE] = "deadline",
+            [HOLD_END_PACK] = "pack-late",
+    };
+
+    return names[e];
+}
+
 static const char *why_nothing(ReplayOutcome o)
 {
     switch (o) {
@@ -106,6 +118,11 @@ char *report_to_text(const Report *r)
             format_timespan(time, sizeof(time), r->duration_usec));
     if (r->outcome == REPLAY_OUTCOME_STOPPED)
         add(&t, ", then stopped");
+    if (r->hold_end == HOLD_END_DEADLINE || r->hold_end == HOLD_END_PACK)
+        add(&t, ", the boot went on after %s: %s",
+            format_timespan(time, sizeof(time), r->held_usec),
+            r->hold_end == HOLD_END_PACK ? "the pack could not be read in time"
+                                         : "the deadline had passed");
 
     for (int i = 0; i < _REPLAY_SKIP_MAX; i++)
         skipped += s->n_skipped[i];
@@ -125,6 +142,14 @@ void report_start(Report *r)
     r->start = clock_now(CLOCK_MONOTONIC);
     r->start_realtime = clock_now(CLOCK_REALTIME);
     r->start_boottime = clock_now(CLOCK_BOOTTIME);
+}
+
+void report_hold_ended(Report *r, HoldEnd end)
+{
+    if (r->hold_end != HOLD_END_NONE)
+        return;
+    r->hold_end = end;
+    r->held_usec = clock_now(CLOCK_MONOTONIC) - r->start;
 }
 
 /* Appends a name for people: control characters, which a terminal would interpret, are written as
@@ -160,6 +185,9 @@ char *report_to_json(const Report *r)
         ",\"start_boottime_usec\":%" PRIu64 ",\"duration_usec\":%" PRIu64 ",\"resident\":%s",
         stage_to_string(r->stage), policy_to_string(r->policy), outcome_to_string(r->outcome),
         r->start_realtime, r->start_boottime, r->duration_usec, s->resident ? "true" : "false");
+    if (r->hold_end != HOLD_END_NONE)
+        add(&t, ",\"held_usec\":%" PRIu64 ",\"hold_end\":\"%s\"", r->held_usec,
+            hold_end_to_string(r->hold_end));
     add(&t,
         ",\"metadata_ranges\":%" PRIu64 ",\"metadata_bytes\":%" PRIu64 ",\"files\":%" PRIu64
         ",\"data_ranges\":%" PRIu64 ",\"data_bytes\":%" PRIu64 ",\"skipped\":{",

@@ -18,6 +18,16 @@ typedef enum ReplayOutcome {
     _REPLAY_OUTCOME_INVALID = -EINVAL,
 } ReplayOutcome;
 
+/* What ended the time for which a replay held the boot. */
+typedef enum HoldEnd {
+    HOLD_END_NONE,     /* it held nothing, or it still holds */
+    HOLD_END_SWEPT,    /* the sweep was done */
+    HOLD_END_PLANNED,  /* the pack holds the boot for a part of the sweep */
+    HOLD_END_DEADLINE, /* the pack's deadline */
+    HOLD_END_PACK,     /* the pack itself came too late (pack-load.h) */
+    _HOLD_END_MAX,
+} HoldEnd;
+
 typedef struct Report {
     const char *pack;   /* its path */
     const char *status; /* where report_save() writes it; NULL: nowhere */
@@ -26,10 +36,15 @@ typedef struct Report {
     ReplayOutcome outcome;
     usec_t start, start_realtime, start_boottime, duration_usec; /* start: CLOCK_MONOTONIC */
     ReplayResult result;
+    HoldEnd hold_end;
+    usec_t held_usec; /* how long the boot was held; 0 with HOLD_END_NONE */
 } Report;
 
 /* Sets the start times to now, so that a wait before it does not count. */
 void report_start(Report *r);
+
+/* Notes that the boot is not held any more. Only the first call counts. */
+void report_hold_ended(Report *r, HoldEnd end);
 
 /* One line without a newline; the caller frees it. NULL: out of memory. */
 char *report_to_text(const Report *r);

@@ -19,15 +19,16 @@ typedef struct Sweep {
     const Pack *pack;
     ReplayOptions options;
     bool gate, hurry;
-    usec_t deadline; /* of the gate */
-    usec_t end;      /* of everything */
+    usec_t deadline;  /* of the gate */
+    HoldEnd hold_end; /* what that deadline is */
+    usec_t end;       /* of everything */
     sigset_t signals;
     bool *done; /* per volume of the pack: it was replayed */
 } Sweep;
 
 /* Waits for the executor, for signals, for the end, and with `gate` for the deadline. False: a
  * signal stopped the replay, or the time is up. */
-static bool await(Sweep *s, Replay *replay, ReplayResult *result, int *ret_error)
+static bool await(Sweep *s, Replay *replay, Report *report, ReplayResult *result, int *ret_error)
 {
     while (!replay_result(replay, result, ret_error)) {
         usec_t now = clock_now(CLOCK_MONOTONIC), next = s->gate ? MIN(s->deadline, s->end) : s->end,
@@ -45,6 +46,8 @@ static bool await(Sweep *s, Replay *replay, ReplayResult *result, int *ret_error
             /* The boot continues, so from here on the policy is in effect `concurrent`. */
             notify_manager("READY=1\nSTATUS=Replaying, the deadline has passed");
             s->gate = false;
+            report_hold_ended(report, s->hold_end);
+            (void)report_save(report);
             replay_hurry(replay, REPLAY_ORDER_NEED, IO_CLASS_BEST_EFFORT);
         }
     }
@@ -80,7 +83,7 @@ static int replay_mounted(Sweep *s, Report *report)
         return log_error_errno(r, "headstart-replay: cannot start: %m");
     if (s->hurry)
         replay_hurry(replay, REPLAY_ORDER_LIKELY, IO_CLASS_BEST_EFFORT);
-    finished = await(s, replay, &result, &error);
+    finished = await(s, replay, report, &result, &error);
     add_result(&report->result, &result);
     report->duration_usec += clock_now(CLOCK_MONOTONIC) - start;
     if (!finished) {
@@ -90,8 +93,10 @@ static int replay_mounted(Sweep *s, Report *report)
     }
     replay_mark_mounted(replay, s->done);
     replay_free(replay);
-    if (s->gate)
+    if (s->gate) {
         notify_manager("READY=1");
+        report_hold_ended(report, HOLD_END_SWEPT);
+    }
     s->gate = false;
     if (error < 0)
         return log_error_errno(error, "headstart-replay: %m");
@@ -148,12 +153,13 @@ static void notify_start(const Sweep *s)
     notify_manager(text);
 }
 
-/* The longest time for which the gate holds the boot. */
-static usec_t hold_of(const PackHeader *h)
+/* The longest time for which the gate holds the boot, and what that time is. */
+static usec_t hold_of(const PackHeader *h, HoldEnd *ret_end)
 {
     usec_t deadline = MIN(le64toh(h->deadline_usec), GATE_DEADLINE_MAX),
            hold = le32toh(h->hold_usec);
 
+    *ret_end = hold > 0 && hold < deadline ? HOLD_END_PLANNED : HOLD_END_DEADLINE;
     return hold > 0 ? MIN(hold, deadline) : deadline;
 }
 
@@ -194,7 +200,7 @@ int sweep(const Pack *p, const SweepOptions *o, Report *report)
     }
     begun = report->start;
     s.end = begun + o->timeout;
-    s.deadline = begun + hold_of(p->header);
+    s.deadline = begun + hold_of(p->header, &s.hold_end);
     s.done = calloc((size_t)le32toh(p->header->n_volumes) + 1, sizeof(bool));
     if (!s.done)
         return log_oom();

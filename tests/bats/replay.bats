@@ -552,6 +552,10 @@ notified() {
     grep -qx "$1" "$HS_TMP/notified" 2>/dev/null
 }
 
+notified_twice() {
+    [ "$(grep -cx READY=1 "$HS_TMP/notified")" -eq 2 ]
+}
+
 # end PID: kills it if it still runs
 end() {
     kill "$1" 2>/dev/null || true
@@ -636,10 +640,11 @@ waits() {
     fill_some
     make_pack --metadata --policy=gate --deadline=60000000
     hs_cold
-    run -0 replay --wait "$PACK"
+    run -0 replay --wait --status="$HS_TMP/status.json" "$PACK"
     hs_wait 5 notified READY=1
     notified STATUS=Sweeping
-    [[ $output == *resident* ]]
+    [[ $output == *resident* && $output != *"the boot went on"* ]]
+    jq -e '.hold_end == "swept" and .held_usec > 0' "$HS_TMP/status.json"
 }
 
 @test "gate: ready at the deadline although the disk hangs; the sweep continues when it is back" {
@@ -647,17 +652,30 @@ waits() {
     listen
     kill -STOP $DISKSIM
     hs_defer kill -CONT $DISKSIM
-    replay --wait --json "$PACK" >"$HS_TMP/result" 3>&- &
+    replay --wait --json --status="$HS_TMP/status.json" "$PACK" >"$HS_TMP/result" 3>&- &
     local pid=$!
     hs_wait 10 notified READY=1
     kill -0 $pid
     [ ! -s "$HS_TMP/result" ]
+    # The status says so while the disk still hangs.
+    hs_wait 10 jq -e '.outcome == "running" and .hold_end == "deadline" and .held_usec >= 200000' "$HS_TMP/status.json"
     kill -CONT $DISKSIM
     wait $pid
     output=$(<"$HS_TMP/result")
     echo "$output"
     [ "$(replayed .resident)" = true ]
     [ "$(replayed '.skipped | length')" -eq 0 ]
+    [ "$(replayed .hold_end)" = deadline ]
+    [ "$(replayed .held_usec)" -ge 200000 ]
+    # The line for the journal says it, too.
+    hs_cold
+    kill -STOP $DISKSIM
+    replay --wait "$PACK" >"$HS_TMP/result" 3>&- &
+    pid=$!
+    hs_wait 10 notified_twice
+    kill -CONT $DISKSIM
+    wait $pid
+    grep -q 'the boot went on after .*: the deadline had passed' "$HS_TMP/result"
 }
 
 @test "a pack that hangs delays nothing for long, and is replayed when it can be read" {
@@ -681,6 +699,7 @@ waits() {
     [ "$(replayed .outcome)" = done ]
     [ "$(replayed .resident)" = true ]
     ! notified STATUS=Sweeping || false
+    [ "$(replayed .hold_end)" = pack-late ]
 }
 
 @test "other policies are ready at once, although the disk hangs" {
