@@ -7,7 +7,11 @@
 #include "trace/trace-limits.h"
 
 /* `total`: of all users; root alone, and the others together, may each take three quarters of it.
- * `user`: of one user other than root. */
+ * `user`: of one user other than root. A user who has taken much may take more only while the
+ * others together have taken less than half of the total. Several users who flood the recorder
+ * therefore leave the rest of the three quarters to users who have taken little. */
+#define LITTLE_OF(total) ((total) / 32)
+
 static const struct {
     uint64_t total, user;
 } limits[_SHARED_MAX] = {
@@ -46,11 +50,13 @@ uint64_t user_shares_left(const UserShares *s, uint16_t row, Shared what)
     const UserShare *u = &s->users[row];
     const uint64_t root = s->used_root[what], others = s->used_others[what];
     const uint64_t total = limits[what].total, side = total / 4 * 3;
-    uint64_t used = u->uid == 0 ? root : others, left;
+    uint64_t used = u->uid == 0 ? root : others, left, little;
 
     left = MIN(side - MIN(used, side), total - MIN(root + others, total));
     if (u->uid == 0)
         return left;
+    little = LITTLE_OF(total) - MIN(u->used[what], LITTLE_OF(total));
+    left = MIN(left, MAX(little, total / 2 - MIN(others, total / 2)));
     return MIN(left, limits[what].user - MIN(u->used[what], limits[what].user));
 }
 

@@ -3,7 +3,8 @@
 
 /* Limits each user's part of one stage's record, so that no user crowds out what others open. Root
  * has one share. All other users together have another, and each of these users has a part of it.
- * Objects beyond a user's share are left out and counted under the user's UID. Pure. */
+ * A third of that share is kept for users who have taken little. Objects beyond a user's share are
+ * left out and counted under the user's UID. Pure. */
 
 #include "base/time-util.h"
 #include "base/uid.h"

@@ -65,6 +65,30 @@ static void test_many_users(void **state)
     assert_true(user_shares_try_charge(&s, user_shares_row(&s, 1000), SHARED_EVENTS, TOTAL / 4));
 }
 
+/* Several users who flood the recorder leave room for some who take little, and root its quarter.
+ */
+static void test_users_who_take_little(void **state)
+{
+    static UserShares s;
+
+    s = (UserShares){0};
+    for (uint32_t uid = 1000; uid < 1100; uid++)
+        while (user_shares_try_charge(&s, user_shares_row(&s, uid), SHARED_EVENTS, TOTAL / 32))
+            ;
+    assert_true(s.used_others[SHARED_EVENTS] >= TOTAL / 2);
+    s = (UserShares){0};
+    for (uint32_t uid = 1000; uid < 1004; uid++)
+        while (user_shares_try_charge(&s, user_shares_row(&s, uid), SHARED_EVENTS, 1))
+            ;
+    assert_int_equal(s.used_others[SHARED_EVENTS], TOTAL / 2 + 2 * (TOTAL / 32));
+    for (uint32_t uid = 2000; uid < 2006; uid++)
+        assert_true(
+                user_shares_try_charge(&s, user_shares_row(&s, uid), SHARED_EVENTS, TOTAL / 32));
+    assert_int_equal(s.used_others[SHARED_EVENTS], TOTAL / 4 * 3);
+    assert_false(user_shares_try_charge(&s, user_shares_row(&s, 3000), SHARED_EVENTS, 1));
+    assert_int_equal(user_shares_left(&s, user_shares_row(&s, 0), SHARED_EVENTS), TOTAL / 4);
+}
+
 /* --- the order ---------------------------------------------------------------------------------
  */
 
@@ -187,6 +211,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(test_one_user),
             cmocka_unit_test(test_many_users),
+            cmocka_unit_test(test_users_who_take_little),
             TEST(test_likeliest_first),
             TEST(test_turns),
             TEST(test_nothing),
