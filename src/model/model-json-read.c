@@ -81,6 +81,7 @@ static int read_ranges(const Reader *r, JsonColumn c, DecayedSum whole, Weighted
         CHECK(weighted_ranges_append(ret, s));
         at = end;
     }
+    weighted_ranges_trim(ret);
     return 0;
 }
 

@@ -8,6 +8,19 @@ void weighted_ranges_done(WeightedRanges *s)
     *s = (WeightedRanges){0};
 }
 
+void weighted_ranges_trim(WeightedRanges *s)
+{
+    WeightedRange *smaller;
+
+    if (s->n == 0 || s->n == s->allocated)
+        return;
+    smaller = reallocarray(s->ranges, s->n, sizeof(WeightedRange));
+    if (!smaller)
+        return;
+    s->ranges = smaller;
+    s->allocated = s->n;
+}
+
 /* Appends [start, end) unless it is empty or without weight, and merges it with an equal
  * neighbour. */
 static int emit(WeightedRanges *s, uint64_t start, uint64_t end, DecayedSum weight)
@@ -44,6 +57,7 @@ int weighted_ranges_from_ranges(const RangeSet *ranges, DecayedSum weight, Weigh
             return r;
         }
     }
+    weighted_ranges_trim(&s);
     *ret = s;
     return 0;
 }
@@ -94,6 +108,7 @@ int weighted_ranges_sum(const WeightedRanges *a, uint64_t a_later, const Weighte
         }
         at = end;
     }
+    weighted_ranges_trim(&s);
     *ret = s;
     return 0;
 }

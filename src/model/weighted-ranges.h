@@ -38,5 +38,9 @@ int weighted_ranges_sum(const WeightedRanges *a, uint64_t a_later, const Weighte
 /* True if no weight exceeds `whole` (decayed_sum_within). */
 bool weighted_ranges_within(const WeightedRanges *s, DecayedSum whole);
 
+/* Frees the memory that the array has beyond its ranges. Most files have one range, and a model has
+ * hundreds of thousands of files. */
+void weighted_ranges_trim(WeightedRanges *s);
+
 /* Appends a range while reading: -EBADMSG unless it comes after the last and is not empty. */
 int weighted_ranges_append(WeightedRanges *s, WeightedRange x);
