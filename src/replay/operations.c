@@ -200,6 +200,25 @@ static void add_volume(const Pack *p, const VolumeFacts *facts, uint32_t volume,
         l->operations[l->n++] = (Operation){OPERATION_DATA, volume, le32toh(s->first_data) + i};
 }
 
+/* The number of workers where every open finds its metadata in the page cache: one requests data,
+ * which does not block it, and the other opens files meanwhile. More workers only take processor
+ * time from the stage that is being replayed. */
+#define WORKERS_CACHED 2U
+
+/* True if the pack has the blocks that opening the volume's files reads. */
+static bool replays_metadata(const PackVolume *s, const VolumeFacts *f)
+{
+    return f->device && le32toh(s->n_metadata) > 0 &&
+           !(le32toh(s->flags) & PACK_VOLUME_TOUCH_ENTRIES);
+}
+
+static unsigned workers_of_volume(const PackVolume *s, const VolumeFacts *f, DeviceClass class)
+{
+    unsigned n = engines[class].n_workers;
+
+    return replays_metadata(s, f) ? MIN(n, WORKERS_CACHED) : n;
+}
+
 /* Returns the class for a disk that holds several filesystems: the one of their classes with fewer
  * workers. */
 static DeviceClass more_careful(DeviceClass a, DeviceClass b)
@@ -246,10 +265,12 @@ int operations_from_pack(const Pack *p, const VolumeFacts *facts, Policy policy,
 
         s->first = l.n;
         for (uint32_t i = 0; i < n_volumes; i++)
-            if (facts[i].mounted && facts[i].disk == s->disk)
+            if (facts[i].mounted && facts[i].disk == s->disk) {
                 add_volume(p, facts, i, policy, &l);
+                s->n_workers = MAX(s->n_workers,
+                                   workers_of_volume(&p->volumes[i], &facts[i], s->device_class));
+            }
         s->n = l.n - s->first;
-        s->n_workers = engines[s->device_class].n_workers;
         s->window_bytes = engines[s->device_class].window_bytes;
         s->window_requests = engines[s->device_class].window_requests;
         r = operations_sort(p, facts, replay_order_of(p, policy), l.operations + s->first, s->n);

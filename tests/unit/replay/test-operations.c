@@ -234,6 +234,32 @@ static void test_engines(void **state _unused_)
     }
 }
 
+/* Many workers are for opens that read from the disk. */
+static void test_workers(void **state _unused_)
+{
+    const VolumeFacts no_device[1] = {{.mounted = true, .disk = 7}};
+    Given two[2] = {one, one};
+
+    for (int i = 0; i < 5; i++) {
+        _cleanup_operation_list_ OperationList l = {0};
+        bool few = i == 0;
+        Pack p;
+
+        two[0] = two[1] = one;
+        two[0].class = two[1].class = DEVICE_CLASS_NETDISK;
+        if (i == 1)
+            two[0].n_metadata = 0;
+        else if (i == 2)
+            two[0].flags |= PACK_VOLUME_TOUCH_ENTRIES;
+        else if (i == 3)
+            two[1].n_metadata = 0; /* the other volume of the disk */
+        p = make(two, i == 3 ? 2 : 1);
+        assert_int_equal(operations_from_pack(&p, i == 4 ? no_device : here, POLICY_IDLE, &l), 0);
+        assert_int_equal(l.n_streams, 1);
+        assert_true(few ? l.streams[0].n_workers == 2 : l.streams[0].n_workers > 2);
+    }
+}
+
 /* Compares with a slow, simple check: every pair is in the required order, for any pack. */
 static void test_order_exhaustive(void **state _unused_)
 {
@@ -359,6 +385,7 @@ int main(void)
             cmocka_unit_test_teardown(test_not_mounted, drop),
             cmocka_unit_test_teardown(test_disks, drop),
             cmocka_unit_test_teardown(test_engines, drop),
+            cmocka_unit_test_teardown(test_workers, drop),
             cmocka_unit_test_teardown(test_order_exhaustive, drop),
             cmocka_unit_test(test_pacer),
             cmocka_unit_test(test_appended),
