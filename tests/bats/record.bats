@@ -135,11 +135,11 @@ applications_are_right() {
     shown '.process_source == "connector" and .n_unknown_application == 0'
     shown '.flags == []'
     # Two runs of cat inside dash -c, and one started directly: each has begun and ended.
-    run jq '[.lifetimes.application[] as $a | .applications[$a]] | length' "$TRACE"
+    run jq '[.lifetimes.application[] as $a | .applications[$a]] | length' <(zcat -f "$TRACE")
     [ "$output" -ge 8 ]
     jq -e '[.lifetimes | [.start_usec, .end_usec] | transpose[] |
-            .[1] == -1 or .[1] >= .[0]] | all' "$TRACE"
-    jq -e '.lifetimes.uid | all(. == 0)' "$TRACE"
+            .[1] == -1 or .[1] >= .[0]] | all' <(zcat -f "$TRACE")
+    jq -e '.lifetimes.uid | all(. == 0)' <(zcat -f "$TRACE")
 }
 
 @test "applications without the proc connector: those with exec events are still found" {
@@ -625,8 +625,8 @@ left_out() {
     jq -e '(.left_out // {uid: []}) as $l | ($l.uid | index($u)) as $i |
            if $i == null then {n_events: 0, n_files: 0, n_cut: 0}
            else {n_events: $l.n_events[$i], n_files: $l.n_files[$i], n_cut: $l.n_cut[$i]} end |
-           '"$2" --argjson u "$1" "$TRACE" >/dev/null || {
-        echo "# not so of $1: $2: $(jq -c .left_out "$TRACE")" >&2
+           '"$2" --argjson u "$1" <(zcat -f "$TRACE") >/dev/null || {
+        echo "# not so of $1: $2: $(jq -c .left_out <(zcat -f "$TRACE"))" >&2
         return 1
     }
 }
@@ -730,7 +730,7 @@ for i in range(60):
     left_out 12345 '.n_events > 0 and .n_files == 0'
     left_out 0 '.n_events == 0'
     left_out 23456 '.n_events == 0'
-    jq -e '.accesses.at_usec_delta | length <= 255000' "$TRACE" >/dev/null
+    jq -e '.accesses.at_usec_delta | length <= 255000' <(zcat -f "$TRACE") >/dev/null
     [ "$(grep -c "left out.*UID 12345" "$HS_TMP/recorder.log")" -eq 1 ]
 }
 
@@ -797,7 +797,7 @@ for i in range(75):
     shown '[.files[].path] | index("/root-after") and index("/other-after")'
     left_out 12345 '.n_files > 10'
     left_out 23456 '.n_files == 0'
-    jq -e '.paths.parent | length < 61000' "$TRACE" >/dev/null
+    jq -e '.paths.parent | length < 61000' <(zcat -f "$TRACE") >/dev/null
 }
 
 # --- missing features and privileges
