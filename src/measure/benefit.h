@@ -60,7 +60,7 @@ int benefit_compute(const SessionRecord *sessions, size_t n, Stage stage, usec_t
  *   - The first three sessions with replay: no control session.
  *   - Then 1 in 10, until the interval excludes zero.
  *   - While the estimate says that replay takes longer: 1 in 2. A control session then costs
- * nothing.
+ *     nothing.
  *   - Once replay was shown to gain time: 1 in 101. A control session loses the gain of one
  *     session, so it costs 1 % of the gain of the other hundred.
  *   - If a login without replay takes over 10 seconds: no control session within two days of the

@@ -7,8 +7,9 @@
 #include <string.h>
 
 /* The directories whose files a distribution ships. Everything else belongs to the machine or to a
- * user. Of /etc only directories in which names are the same on every machine. Elsewhere in /etc
- * the administrator chooses the names, which reveal networks, sites, keys and people. */
+ * user. In /etc, only directories in which names are the same on every machine are shared.
+ * Elsewhere in /etc the administrator chooses the names, which reveal networks, sites, keys and
+ * people. */
 static const char *const shared[] = {
         "/bin",
         "/lib",

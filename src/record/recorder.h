@@ -74,7 +74,7 @@ typedef struct RecordedApplication {
 
 /* Makes recorder_drain() call `report` for the applications that run now, and then for each start
  * and exit. A report comes at most three batches late, because the process must first be assigned
- * to an application. NULL ends it. 0 or -ENOMEM. */
+ * to an application. NULL ends the reports. 0 or -ENOMEM. */
 typedef void (*recorder_report_t)(void *arg, const RecordedApplication *a);
 int recorder_follow(Recorder *recorder, recorder_report_t report, void *arg);
 

@@ -25,9 +25,9 @@ typedef struct ReplayOptions {
     const char *root; /* only filesystems mounted at or below it count */
     Policy policy;
     IoClass io_class;
-    bool wait;        /* done only when everything is resident */
-    const bool *done; /* per volume of the pack: it was replayed and is left out; or NULL. Outlives
-                         the Replay */
+    bool wait;          /* done only when everything is resident */
+    const bool *done;   /* volumes of the pack that were replayed before and are left out, by their
+                           index; or NULL. Outlives the Replay */
     const char *marker; /* marker.h: removed if a filesystem of the pack is missing; NULL: none */
     int done_signal;    /* sent to the thread that called replay_start() when all is done */
 } ReplayOptions;

@@ -103,6 +103,6 @@ void timeline_draw(Markup *m, const Timeline *t, const TimelineStyle *s);
 /* Draws timelines below one another, with the same axis of time, as an SVG file of its own. */
 void timeline_document(Markup *m, const Timeline *timelines, size_t n);
 
-/* The same as tables, for readers who cannot see the picture: sums for each tenth of the time, and
- * the applications and units that are drawn. */
+/* Writes the content of the picture as tables, for readers who cannot see it: sums for each tenth
+ * of the time, and the applications and units that are drawn. */
 void timeline_tables(Markup *m, const Timeline *t, const TimelineStyle *s);

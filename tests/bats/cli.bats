@@ -162,7 +162,7 @@ JSON
     run -0 hs status --json=short
     jq -e '.switched_off == true and (.replayed | length) == 1 and .replayed[0].files == 12' <<<"$output"
     jq -e '.replayed[0] | .held_usec == 2000000 and .hold_end == "deadline"' <<<"$output"
-    # Also those of users.
+    # The status also shows the replays for users.
     echo '{"policy":"idle","outcome":"done","files":5}' >"$HS_TMP/root/run/headstart/replay-login@1000.json"
     echo '{"policy":"idle","outcome":"stopped"}' >"$HS_TMP/root/run/headstart/replay-login@0.json"
     run -0 hs status --json=short
@@ -311,7 +311,7 @@ JSON
     TERM=xterm run -0 script -qec "stty cols 60; '$HEADSTART' show '$HS_TMP/long.json'" /dev/null
     [[ $output != *"/etc/$name"* ]]
     [[ $output == *"…"*"-aVeryLongNameOfAFile "* ]]
-    # Its table is as wide as the terminal.
+    # The table is as wide as the terminal.
     sed -n 's/…/./p' <<<"$output" | tr -d '\r' | awk '{ if (length > 60) exit 1 }'
 }
 

@@ -133,7 +133,7 @@ refused() {
     sessions 8
     run -0 hs evaluate --json=short --no-timing --predictor=mixture,naive "$T"
     local days_apart=$output i
-    # The same order, but more than a year between the fourth and the fifth.
+    # The order is the same, but more than a year lies between the fourth and the fifth.
     for i in 5 6 7 8; do
         sed -i "s/\"start_realtime_usec\": 179/\"start_realtime_usec\": 183/" "$T/$((i * 7 % 10))-$i.json"
     done
@@ -377,7 +377,7 @@ rate() {
     run -0 hs evaluate --stage=session --budget=50% --waste=15% --no-timing \
         --predictor=naive,mixture --habits=5 --users=1 --json=short "$HS_TMP/days"
     [ "$output" = "$first" ]
-    # Habits from a new seed.
+    # Draws habits from a random seed.
     run -0 hs evaluate --stage=session --budget=50% --waste=15% --no-timing \
         --predictor=mixture --habits=random --json=short "$HS_TMP/days"
     local told drawn=$output

@@ -54,7 +54,7 @@ limited() {
     run --separate-stderr limited learn
     echo "$output $stderr"
     model '.stages | map(select(.uid == 1000)) | .[0].files.used | length == 500'
-    # Of the flood, one user's share of path bytes is learned.
+    # headstart learns one user's share of the path bytes of the flood.
     model '.stages | map(select(.uid == 1001)) | .[0].files.used | length | . > 100 and . < 1000'
     # It is not tried again either.
     knows_all limited
@@ -152,7 +152,7 @@ END
     hs learn
     local boot
     boot=$(cat /proc/sys/kernel/random/boot_id)
-    # One kill is not enough, because a model is worth more than a trace.
+    # After one kill the model is kept, because it is worth more than a trace.
     echo "$boot 0" >"$HS_STATE/model.json.try"
     knows_all
     echo "$boot 2" >"$HS_STATE/model.json.try"

@@ -147,7 +147,7 @@ metadata() {
     new /data/a
     mkdir -p -m 700 "$HS_STATE/traces"
     sync -f "$HS_MNT"
-    # As cachestat has recorded it: one block, far from all others.
+    # The fixture contains what cachestat records: one block, far from all others.
     "$BATS_TEST_DIRNAME/make-trace" "$HS_MNT" "$HS_LOOP" boot $(($(date +%s) + 60)) /bin/app /data/a | # = now
         jq -c '.volumes[0] += {"metadata_source": "cachestat", "metadata": [60817408, 4096]}' \
             >"$HS_STATE/traces/20260101T000000-boot.json"

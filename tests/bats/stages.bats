@@ -198,7 +198,7 @@ uid_of() {
     fake appear
     recorder_start
     now_says "Recording boot, waiting for the end of the boot"
-    # As a killed writer leaves the file.
+    # The file is as a killed writer leaves it.
     mkdir -p "$HS_STATE"
     printf '{"version":1,"sta' >"$HS_STATE/history.jsonl"
     fake finished

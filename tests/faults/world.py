@@ -98,7 +98,7 @@ def digest(path):
 
 
 def learned(state):
-    """Returns the number of traces that the model contains. None: there is no model."""
+    """Returns the number of traces that the model contains. None means that there is no model."""
     try:
         return len(json.loads(gzip.decompress((state / "model.json").read_bytes()))["learned"])
     except FileNotFoundError:

@@ -194,7 +194,7 @@ class Bench:
             again = disklog.read_again(self.disk.log, start)
             sample["run"] = number
             self.add_costs(sample, start)
-            # Not while prefetching: a prefetcher that reads over gaps may read cached blocks again.
+            # Ignores what the prefetcher read: it may read cached blocks again when it reads over gaps.
             sample["again_mb"] = round(again.get(f"{name}/stage", 0) / 1e6, 3)
             samples.append(sample)
             if sample["again_mb"] <= max(DISTURBED_MB, DISTURBED_PART * sample["stage"]["mb"]):

@@ -56,8 +56,9 @@ def _one(reads, own, resident, before, after, owners):
 
 def _demand(bench, contents, automatic):
     """Boots and logs in with headstart=0 and without headstart-init. Returns the prefix of the
-    sections in the disk's log: SECTION/boot from the mount of the root on, /between at the greeter,
-    /login until the session has settled. All of an automatic login is in SECTION/boot."""
+    names of sections in the disk's log. The section SECTION/boot begins with the mount of the root,
+    SECTION/between with the greeter, and SECTION/login lasts until the session has settled. All of
+    an automatic login is in SECTION/boot."""
     section, disk = f"demand/{contents}", bench.disk
     disk.fresh(contents)
     with bench.machine(["headstart=0"], own_init=True) as machine:

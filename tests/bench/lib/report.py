@@ -54,7 +54,7 @@ def _cell(value, digits):
 
 
 def _short(value, limit, digits):
-    """One digit less from the limit on."""
+    """From this limit on, one digit less is printed."""
     return _cell(value, digits if value < limit else digits - 1)
 
 

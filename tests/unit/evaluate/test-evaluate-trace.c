@@ -32,7 +32,7 @@ static Trace *make_trace(uint32_t uid, const char *first, const char *second)
     lib = file(t, "/lib/c", 12288);
     assert_int_equal(trace_add_application(t, a, &x), 0);
     assert_int_equal(trace_add_application(t, b, &y), 0);
-    /* Not in order of time. */
+    /* The lifetimes are not in order of time. */
     assert_int_equal(trace_add_lifetime(t, &(TraceLifetime){y, 2, uid, 50, 50}), 0);
     assert_int_equal(trace_add_lifetime(t, &(TraceLifetime){x, 1, TRACE_NONE, 10, 60}), 0);
     assert_int_equal(trace_add_lifetime(t, &(TraceLifetime){x, 1, uid, 20, USEC_INFINITY}), 0);
