@@ -62,8 +62,8 @@ struct StageMachine {
  * times of such events are not negative. */
 #define CLOCK_ZERO (24 * USEC_PER_HOUR)
 
-/* A session that begins this soon after the boot is an automatic login, if its PAM service does not
- * say what it is. */
+/* If the PAM service does not tell automatic logins from others, a session that begins within this
+ * time after the boot is an automatic login. */
 #define AUTOLOGIN_AFTER_USEC (2 * USEC_PER_SEC)
 
 /* A login that ends before it settles does not count as a login, but recording it takes effort.
@@ -357,7 +357,7 @@ static LoginUser *count_attempt(StageMachine *m, uint32_t uid)
 }
 
 /* True for an automatic login: no greeter has run, and the PAM service is one of automatic logins.
- * Other services than that and sshd do not tell; then the session must begin during the boot or so
+ * With an unknown service, the session must begin during the boot or so
  * soon after it that no person can have typed a name and a password. */
 static bool is_automatic(const StageMachine *m, const LoginSession *s)
 {

@@ -68,15 +68,15 @@ typedef enum SessionClass {
 /* Converts logind's word. NULL and unknown words are OTHER. */
 SessionClass session_class_from_string(const char *s);
 
-/* What logind's session says about its start. */
+/* How a session started, as far as its PAM service tells. */
 typedef enum LoginStart {
-    LOGIN_START_UNKNOWN,   /* a service that serves both: login(1) and others */
-    LOGIN_START_AUTOMATIC, /* the display manager asked nobody */
-    LOGIN_START_REQUESTED, /* somebody asked for it over the network */
+    LOGIN_START_UNKNOWN,   /* a service for both kinds of login, such as login(1) */
+    LOGIN_START_AUTOMATIC, /* the display manager logged the user in without a password */
+    LOGIN_START_REQUESTED, /* a user logged in over the network */
 } LoginStart;
 
-/* From the PAM service of the session (gdm-autologin, lightdm-autologin, sddm-autologin; sshd).
- * NULL and other services are UNKNOWN. */
+/* Converts the PAM service of a session. gdm-autologin, lightdm-autologin and sddm-autologin are
+ * AUTOMATIC, sshd is REQUESTED; NULL and all others are UNKNOWN. */
 LoginStart login_start_from_service(const char *s);
 
 typedef enum StageEventKind {

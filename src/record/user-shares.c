@@ -7,9 +7,9 @@
 #include "trace/trace-limits.h"
 
 /* `total`: of all users; root alone, and the others together, may each take three quarters of it.
- * `user`: of one user other than root. A user who has taken much may take more only while the
- * others together have taken less than half of the total. Several users who flood the recorder
- * therefore leave the rest of the three quarters to users who have taken little. */
+ * `user`: of one user other than root. A user with more than LITTLE_OF(total) may take
+ * more only while all users but root together have taken less than half of the total. Several users
+ * who flood the recorder therefore leave a quarter to users who have taken little. */
 #define LITTLE_OF(total) ((total) / 32)
 
 static const struct {

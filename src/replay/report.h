@@ -18,13 +18,13 @@ typedef enum ReplayOutcome {
     _REPLAY_OUTCOME_INVALID = -EINVAL,
 } ReplayOutcome;
 
-/* What ended the time for which a replay held the boot. */
+/* The event that ended the time for which a replay held the boot. */
 typedef enum HoldEnd {
-    HOLD_END_NONE,     /* it held nothing, or it still holds */
-    HOLD_END_SWEPT,    /* the sweep was done */
-    HOLD_END_PLANNED,  /* the pack holds the boot for a part of the sweep */
+    HOLD_END_NONE,     /* the replay did not hold the boot, or still holds it */
+    HOLD_END_SWEPT,    /* the end of the sweep */
+    HOLD_END_PLANNED,  /* the end of the part of the sweep for which the pack holds the boot */
     HOLD_END_DEADLINE, /* the pack's deadline */
-    HOLD_END_PACK,     /* the pack itself came too late (pack-load.h) */
+    HOLD_END_PACK,     /* the pack was not loaded in time (pack-load.h) */
     _HOLD_END_MAX,
 } HoldEnd;
 
@@ -43,7 +43,7 @@ typedef struct Report {
 /* Sets the start times to now, so that a wait before it does not count. */
 void report_start(Report *r);
 
-/* Notes that the boot is not held any more. Only the first call counts. */
+/* Notes the end of the time for which the boot was held. Later calls are ignored. */
 void report_hold_ended(Report *r, HoldEnd end);
 
 /* One line without a newline; the caller frees it. NULL: out of memory. */

@@ -20,7 +20,7 @@ typedef struct Sweep {
     ReplayOptions options;
     bool gate, hurry;
     usec_t deadline;  /* of the gate */
-    HoldEnd hold_end; /* what that deadline is */
+    HoldEnd hold_end; /* the reason if the deadline ends the hold */
     usec_t end;       /* of everything */
     sigset_t signals;
     bool *done; /* per volume of the pack: it was replayed */
@@ -153,7 +153,7 @@ static void notify_start(const Sweep *s)
     notify_manager(text);
 }
 
-/* The longest time for which the gate holds the boot, and what that time is. */
+/* Returns the longest time for which the gate holds the boot, and the reason for its end. */
 static usec_t hold_of(const PackHeader *h, HoldEnd *ret_end)
 {
     usec_t deadline = MIN(le64toh(h->deadline_usec), GATE_DEADLINE_MAX),

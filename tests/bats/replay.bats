@@ -657,7 +657,7 @@ waits() {
     hs_wait 10 notified READY=1
     kill -0 $pid
     [ ! -s "$HS_TMP/result" ]
-    # The status says so while the disk still hangs.
+    # The status contains the end of the hold while the disk still hangs.
     hs_wait 10 jq -e '.outcome == "running" and .hold_end == "deadline" and .held_usec >= 200000' "$HS_TMP/status.json"
     kill -CONT $DISKSIM
     wait $pid
@@ -667,7 +667,7 @@ waits() {
     [ "$(replayed '.skipped | length')" -eq 0 ]
     [ "$(replayed .hold_end)" = deadline ]
     [ "$(replayed .held_usec)" -ge 200000 ]
-    # The line for the journal says it, too.
+    # The line in the journal contains it as well.
     hs_cold
     kill -STOP $DISKSIM
     replay --wait "$PACK" >"$HS_TMP/result" 3>&- &

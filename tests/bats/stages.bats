@@ -242,7 +242,7 @@ uid_of() {
     jq -e '.flags | index("second-login") == null' <<<"$output"
 }
 
-@test "an automatic login is one by its PAM service, and a network login never is" {
+@test "the PAM service tells automatic logins, and a network login is never automatic" {
     bus_start
     fake_start
     fake appear
@@ -250,7 +250,7 @@ uid_of() {
     now_says "Recording boot, waiting for the end of the boot"
     fake target active
     now_says "Waiting for a login"
-    # Both begin within the two seconds in which nobody can have typed.
+    # Both sessions begin within two seconds, in which nobody can have typed a password.
     fake new 1 1000 user tty - sshd
     fake state 1 active
     now_says "Recording session, waiting for the end of the session" 20

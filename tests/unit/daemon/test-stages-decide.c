@@ -232,14 +232,14 @@ TEST(automatic_after_the_boot, {2, NO_MANAGER}, {9, FINISHED, PAUSES},
      {10.9, IS_UP, "1", 1000, CONSOLE, BEGINS(STAGE_LOGIN, 1000), .automatic = true})
 TEST(typed_after_the_boot, {2, NO_MANAGER}, {9, FINISHED, PAUSES},
      {11.1, IS_UP, "1", 1000, CONSOLE, BEGINS(STAGE_LOGIN, 1000)})
-/* The PAM service says that nobody typed, however late the session begins … */
+/* With the PAM service of an automatic login, the session is automatic however late it begins. */
 TEST(automatic_by_service, {2, MANAGER}, {9, FINISHED},
      {20, IS_UP, "1", 1000, SCREEN, .service = "gdm-autologin", BEGINS(STAGE_LOGIN, 1000),
       .automatic = true})
-/* … and that somebody did, however early. A network login after the boot is never automatic. */
+/* With another service it is not, however early it begins. A network login is never automatic. */
 TEST(requested_by_service, {2, NO_MANAGER}, {9, FINISHED, PAUSES},
      {9.5, IS_UP, "1", 1000, SSH, .service = "sshd", BEGINS(STAGE_LOGIN, 1000)})
-/* GDM logs in by itself after a time at its greeter: the replay had that time. */
+/* GDM logs in after a timeout at its greeter. This is not automatic, since a greeter has run. */
 TEST(timed_at_a_greeter, {2, MANAGER}, {8, IS_UP, GREETER}, {9, FINISHED},
      {20, IS_UP, "2", 1000, SCREEN, .service = "gdm-autologin", BEGINS(STAGE_LOGIN, 1000)})
 TEST(typed_at_a_quick_greeter, {2, MANAGER}, {8, IS_UP, GREETER},

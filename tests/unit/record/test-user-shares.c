@@ -65,7 +65,7 @@ static void test_many_users(void **state)
     assert_true(user_shares_try_charge(&s, user_shares_row(&s, 1000), SHARED_EVENTS, TOTAL / 4));
 }
 
-/* Several users who flood the recorder leave room for some who take little, and root its quarter.
+/* Several users who flood the recorder leave a quarter to users who take little, and one to root.
  */
 static void test_users_who_take_little(void **state)
 {
