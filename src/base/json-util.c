@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+/* If this allocation fails, the machine is out of memory. */
+#define MEMORY_PROBE_BYTES (1U << 20)
+
 void json_writer_done(JsonWriter *w)
 {
     free(w->buf);
@@ -238,8 +241,8 @@ bool json_add_item(json_object *to, json_object *value)
     return false;
 }
 
-int json_parse(const char *text, size_t size, int depth, struct json_object **ret,
-               const char **ret_reason)
+static int parse_once(const char *text, size_t size, int depth, struct json_object **ret,
+                      const char **ret_reason)
 {
     struct json_tokener *t;
     struct json_object *o;
@@ -278,6 +281,28 @@ int json_parse(const char *text, size_t size, int depth, struct json_object **re
     }
     *ret = o;
     return 0;
+}
+
+static bool memory_is_short(void)
+{
+    /* Volatile: otherwise the compiler drops an allocation that nothing uses. */
+    void *volatile p = malloc(MEMORY_PROBE_BYTES);
+    bool is_short = !p;
+
+    free(p);
+    return is_short;
+}
+
+int json_parse(const char *text, size_t size, int depth, struct json_object **ret,
+               const char **ret_reason)
+{
+    int r = parse_once(text, size, depth, ret, ret_reason);
+
+    /* json-c reports a failed allocation as an error in the text. Callers set aside a file with
+     * such an error, so it must occur twice, while there is memory. */
+    if (r == -EBADMSG)
+        r = parse_once(text, size, depth, ret, ret_reason);
+    return r == -EBADMSG && memory_is_short() ? -ENOMEM : r;
 }
 
 static int get(struct json_object *o, const char *key, enum json_type type,

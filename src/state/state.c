@@ -58,7 +58,7 @@ int state_load_model(int state_fd, Model **ret, char **ret_error)
     int r;
 
     r = compressed_file_read(state_fd, STATE_MODEL, MODEL_JSON_SIZE_MAX, &text, &size, &reason);
-    if (r == -EBADMSG)
+    if (r == -EBADMSG && ret_error)
         *ret_error = strdup(reason);
     return r < 0 ? r : model_from_json(text, size, ret, ret_error);
 }
