@@ -44,6 +44,10 @@ inject() {
     inject record
 }
 
+@test "faults: the session cycle survives failing calls, and loses nothing" {
+    inject --every=96 --errors=1 session
+}
+
 @test "faults: kills of learn, plan and record lose nothing" {
     "$HS_SOURCE/tests/faults/kill" --build="$HS_BUILD" 30
 }

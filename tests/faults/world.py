@@ -116,7 +116,8 @@ def check_state(world, state, before):
     for name in now:
         if name.endswith(".bad"):
             raise Broken(f"{name}: a good file was set aside")
-        if name.endswith((".pack", "model.json")):
+        new_trace = name.startswith("traces/") and name.endswith(".json") and name not in before
+        if new_trace or name.endswith((".pack", "model.json")):
             r = world.verb(state, "show", state / name, "--json=short", check=False)
             if r.returncode != 0:
                 raise Broken(f"{name} cannot be read: {r.stderr.decode().strip()}")
