@@ -172,7 +172,7 @@ static int execute_replay(const EarlyOptions *o, int boot_fd)
         return r;
     if (access(pack, F_OK) < 0 && access(copy, F_OK) < 0)
         _exit(EXIT_SUCCESS); /* no pack was planned yet */
-    /* The pack is on its way while the program starts. */
+    /* The disk reads the pack while the program starts. */
     early_read_ahead(access(pack, F_OK) < 0 ? copy : pack);
     if (o->survives) {
         r = mark(marker);

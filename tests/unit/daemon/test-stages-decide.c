@@ -236,7 +236,7 @@ TEST(typed_after_the_boot, {2, NO_MANAGER}, {9, FINISHED, PAUSES},
 TEST(automatic_by_service, {2, MANAGER}, {9, FINISHED},
      {20, IS_UP, "1", 1000, SCREEN, .service = "gdm-autologin", BEGINS(STAGE_LOGIN, 1000),
       .automatic = true})
-/* With another service it is not, however early it begins. A network login is never automatic. */
+/* With the PAM service of sshd, the session is never automatic, however early it begins. */
 TEST(requested_by_service, {2, NO_MANAGER}, {9, FINISHED, PAUSES},
      {9.5, IS_UP, "1", 1000, SSH, .service = "sshd", BEGINS(STAGE_LOGIN, 1000)})
 /* GDM logs in after a timeout at its greeter. This is not automatic, since a greeter has run. */

@@ -234,7 +234,7 @@ static void test_engines(void **state _unused_)
     }
 }
 
-/* Many workers are for opens that read from the disk. */
+/* Many workers run only if opens read from the disk. */
 static void test_workers(void **state _unused_)
 {
     const VolumeFacts no_device[1] = {{.mounted = true, .disk = 7}};

@@ -17,7 +17,7 @@ boot_2() {
     initrd_has_started
 }
 
-# The initrd's systemd passes its state on to systemd only, not to probe-init.
+# The initrd's systemd passes its state on to another systemd only, not to probe-init.
 boot_3() {
     a_boot_is_replayed
     initrd_has_started
