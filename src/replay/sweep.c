@@ -138,7 +138,7 @@ static int replay_all(Sweep *s, MountWatch *watch, usec_t until, Report *report)
     }
 }
 
-/* Notifies the service manager how long the gate may hold it. */
+/* Tells the service manager how long the gate may hold the boot. */
 static void notify_start(const Sweep *s)
 {
     char text[96];

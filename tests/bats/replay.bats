@@ -107,7 +107,7 @@ settled() {
     run -0 "$HEADSTART_REPLAY" --version
 }
 
-# appended BYTES: so much of what was appended to the file is in memory after a replay
+# appended BYTES: checks that a replay reads BYTES of the data that were appended to the file
 appended() {
     cold_replay "$HS_MNT/file" $((40960 + $1)) && [ "$(resident "$HS_MNT/file")" -le $((40960 + $1 + 131072)) ]
 }

@@ -9,7 +9,7 @@ setup() {
     need_binary "$HEADSTARTD" "$HEADSTART"
     need_command jq fincore
     HS_RUN=$HS_TMP/run
-    hs_filesystem ext4 64 -b 4096 # the page is there or not, as in any larger file
+    hs_filesystem ext4 64 -b 4096 # a small file is one page, which is in memory or not
     populate
 }
 
