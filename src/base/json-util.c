@@ -299,7 +299,7 @@ int json_parse(const char *text, size_t size, int depth, struct json_object **re
     int r = parse_once(text, size, depth, ret, ret_reason);
 
     /* json-c reports a failed allocation as an error in the text. Callers set aside a file with
-     * such an error, so it must occur twice, while there is memory. */
+     * such an error. It is therefore reported only if it occurs twice while memory is not short. */
     if (r == -EBADMSG)
         r = parse_once(text, size, depth, ret, ret_reason);
     return r == -EBADMSG && memory_is_short() ? -ENOMEM : r;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* openat2(2) for programs under qemu-user, which lacks it up to version 9: LD_PRELOAD for
- * tests/cross. Resolves the path one component after the other, so it has the races that openat2(2)
- * exists to avoid: not for anything but tests. */
+/* An implementation of openat2(2), which qemu-user lacks up to version 9. tests/cross preloads it.
+ * It resolves the path one component after the other, and therefore has the races that openat2(2)
+ * avoids: use it only in tests. */
 
 #include <dlfcn.h>
 #include <errno.h>
