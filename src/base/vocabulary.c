@@ -46,7 +46,8 @@ DEFINE_TABLE(DeviceClass, device_class, _DEVICE_CLASS_MAX, [DEVICE_CLASS_UNKNOWN
 
 Policy policy_from_string(const char *s)
 {
-    /* Its name before 2026-11: configurations, traces and histories may still hold it. */
+    /* Before 2026-11 this policy was called `beside`. Configurations, traces and histories may
+     * still contain the old name. */
     if (s && strcmp(s, "beside") == 0)
         return POLICY_CONCURRENT;
     return (Policy)string_table_lookup(policy_table, _POLICY_MAX, s);

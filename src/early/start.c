@@ -181,7 +181,7 @@ static int execute_replay(const EarlyOptions *o, int boot_fd)
     }
     raise_oom_score();
     r = drop_capabilities();
-    /* It stays open until headstart-replay ends. */
+    /* boot_fd stays open until headstart-replay ends. */
     if (r >= 0 && fcntl(boot_fd, F_SETFD, 0) < 0)
         r = -errno;
     if (r >= 0) {

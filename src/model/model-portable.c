@@ -92,7 +92,7 @@ static const char *const shared[] = {
         "/etc/xdg",
 };
 
-/* These are excluded from `shared`. */
+/* Directories of `shared` that are not shared after all. */
 static const char *const local[] = {"/usr/home", "/usr/local"};
 
 static bool is_below(const char *path, const char *prefix)

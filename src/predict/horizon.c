@@ -95,8 +95,8 @@ static void count_after(Counting *c, const LoggedSession *l, uint32_t i, uint64_
     }
 }
 
-/* Each pause between two starts, before the first and after the last, the latest first. The pause
- * after the last start of the present session has not ended and is the one to predict. */
+/* Visits the pauses before, between and after the starts, the latest first. The pause after the
+ * last start of the present session has not ended and is the one to predict. */
 static void count_pauses(Counting *c, const LoggedSession *l, bool present, double weight)
 {
     for (uint32_t i = l->n + 1; i-- > 0;) {

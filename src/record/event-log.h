@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* An object. It is identified by handle (the file handle of a directory and a name in it; "." is
- * the directory itself), or by path where the kernel gives no handles. */
+/* An object. The object is identified by handle (the file handle of a directory and a name in it;
+ * "." is the directory itself), or by path where the kernel gives no handles. */
 typedef struct LoggedObject {
     uint32_t filesystem;  /* the caller's number, or EVENT_LOG_REMOTE */
     int32_t handle_type;  /* for open_by_handle_at(2) */

@@ -61,7 +61,7 @@ static void add_replay(const char *run_dir, Trace *t)
             continue;
         if (strcmp(outcome, "control") == 0)
             t->flags |= TRACE_CONTROL;
-        /* That replay was stopped before it began, because the user's own pack replaced it. */
+        /* This replay was stopped before it began, because the user's own pack replaced it. */
         if (strcmp(outcome, "stopped") == 0 &&
             json_get_u64(l.items[i].object, "files", UINT64_MAX - 1, &files) >= 0 && files == 0)
             continue;

@@ -77,7 +77,7 @@ int timeline_add_unit(Timeline *t, const TimelineSpan *s);
 int timeline_add_sample(Timeline *t, const TimelineSample *s);
 /* Adds a note; beyond TIMELINE_NOTES_MAX they are dropped. */
 int timeline_add_note(Timeline *t, const char *format, ...) _printf_(2, 3);
-/* Adds a mark within the duration; beyond TIMELINE_MARKS_MAX they are dropped. */
+/* Adds a mark if its time is within the duration, and at most TIMELINE_MARKS_MAX marks. */
 void timeline_add_mark(Timeline *t, const char *name, usec_t at);
 
 /* Total of the reads of a series: their number, and *ret_bytes. */

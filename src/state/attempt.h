@@ -15,7 +15,7 @@
 
 #define ATTEMPT_SUFFIX ".try"
 
-/* Points at which a file is set aside. */
+/* A file is set aside when its tries have this many points. */
 #define ATTEMPT_ONCE  2U /* after one killed try in this boot, or two in other boots */
 #define ATTEMPT_TWICE 4U /* for more valuable files: two in this boot, or four in others */
 

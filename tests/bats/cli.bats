@@ -150,7 +150,7 @@ teardown() {
 "held_usec":2000000,"hold_end":"deadline",
 "metadata_ranges":10,"metadata_bytes":40960,"files":12,"data_ranges":14,"data_bytes":1048576,"skipped":{}}
 JSON
-    # They are ignored.
+    # Status files with wrong content or names are ignored.
     echo "[1" >"$HS_TMP/root/run/headstart/replay-login.json"
     for x in login@x login@-1 login@ login@4294967295 login@1.2 boot2 "login@$(printf '9%.0s' {1..40})"; do
         echo '{}' >"$HS_TMP/root/run/headstart/replay-$x.json"
@@ -653,7 +653,7 @@ record() {
     run --separate-stderr hs_without sys_admin,dac_read_search "$HEADSTART" record --state="$HS_STATE" -- true
     [[ $stderr == *"needs CAP_SYS_ADMIN and CAP_DAC_READ_SEARCH" ]]
     [ ! -e "$HS_TMP/ran" ]
-    # Without FOWNER it records, and says what it does not know.
+    # Without FOWNER headstart record records, and reports what it cannot observe.
     run --separate-stderr -0 hs_without fowner "$HEADSTART" record --output="$HS_TMP/t.json" --root="$HS_MNT" -- cat "$HS_MNT/d/small"
     [[ $stderr == *"no CAP_FOWNER"* ]]
     run -0 hs show --json=short "$HS_TMP/t.json"

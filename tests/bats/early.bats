@@ -78,7 +78,7 @@ noted() {
     (hs_wait 20 test -s "$HS_TMP/noted" && touch "$HS_TMP/continue") 3>&- &
     init
     noted swept
-    # It continues by itself.
+    # headstart-replay continues after headstart-init has ended.
     pgrep -f "$REPLAY"
     touch "$HS_TMP/end"
     noted "--marker=$HS_RUN/replay-boot.early --timeout=90s --status=$HS_RUN/replay-boot.json /var/lib/headstart/boot.pack /etc/headstart/boot.pack"

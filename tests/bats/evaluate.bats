@@ -168,7 +168,7 @@ refused() {
 
 @test "evaluate: the completion knows all predictors" {
     local names
-    # A wrong name makes it list the valid ones.
+    # After a wrong name, the message lists the valid names.
     run --separate-stderr -2 hs evaluate --predictor=x
     names=$(sed 's/.*(lru/lru/; s/).*//; s/, /\n/g' <<<"$stderr")
     [ "$(wc -l <<<"$names")" -ge 12 ]
@@ -338,7 +338,7 @@ rate() {
     # reads nothing and has the hits of LRU.
     local bounded=$output
     jq -en "$(rate naive read_bytes) == 0 and $(rate naive cache_hit_rate) == $(rate lru cache_hit_rate)"
-    # With its budget filled it also predicts nearly all uses, and wastes more.
+    # With its budget filled, the naive predictor also predicts nearly all uses, and wastes more.
     run -0 hs evaluate --stage=session --budget=50% --no-timing --predictor=naive --json=short "$HS_TMP/days"
     jq -en "$(rate naive hit_rate) > 0.99 and $(rate naive waste) > 0.2"
     jq -en "$(rate naive waste) > 1.2 * $(output=$bounded rate mixture waste)"

@@ -42,7 +42,7 @@ paths() {
     grep -q ^/home/bench/ "$HS_TMP/before"
     ! grep -q -v -e ^/usr -e ^/etc -e ^/bin -e ^/sbin -e ^/lib -e ^/var/cache/fontconfig "$HS_TMP/after" || false
     ! grep -q -e ^/usr/local -e ^/etc/NetworkManager "$HS_TMP/after" || false
-    # Everything in it that other machines need is kept.
+    # The export keeps everything that other machines need.
     [ "$(grep -c ^/usr/lib "$HS_TMP/after")" -eq "$(grep -c ^/usr/lib "$HS_TMP/before")" ]
     jq -e '[.stages[].uid] | unique == [-1]' "$HS_TMP/out.model"
     jq -e '[.stages[].metadata | length] | add == 0' "$HS_TMP/out.model"
@@ -60,7 +60,7 @@ paths() {
     jq -e '.n_models == 1 and .n_files > 500' <<<"$output"
     [ "$(stat -c %a "$OTHER")" = 700 ]
     cmp <(jq -S .stages <(zcat -f "$OTHER/model.json")) <(jq -S .stages "$HS_TMP/out.model")
-    # Its own sessions, chains and traces are kept.
+    # The import keeps the machine's own sessions, chains and traces.
     before=$(jq '.learned | length' <(zcat -f "$HS_STATE/model.json"))
     hs import --quiet "$HS_TMP/out.model"
     [ "$(jq '.learned | length' <(zcat -f "$HS_STATE/model.json"))" -eq "$before" ]
@@ -87,7 +87,8 @@ paths() {
         [ -z "$output" ]
         cmp "$HS_STATE/model.json" "$HS_TMP/before"
     done
-    # Also if there is no model yet, because learning drops a model with another half-life.
+    # The model is also refused if the machine has none yet, because learning drops a model with
+    # another half-life.
     run --separate-stderr -1 "$HEADSTART" --state="$HS_TMP/empty-state" import "$HS_TMP/halflife"
     assert_one_error_line "$stderr"
     [ ! -e "$HS_TMP/empty-state/model.json" ]
@@ -128,7 +129,7 @@ shipped() {
     run -0 hs show --json=short --limit=0 "$HS_STATE/login.pack"
     jq -e '[.. | .n_metadata? // empty] | max > 0' <<<"$output"
     run -0 hs replay --root="$HS_MNT" --stage=login --wait --force
-    # After a login of its own was learned, only that counts.
+    # After the machine has learned a login of its own, only this login counts.
     mkdir -p "$HS_STATE/traces"
     "$BATS_TEST_DIRNAME/make-trace" "$HS_MNT" "$HS_LOOP" login 1760000000 /usr/bin/app \
         >"$HS_STATE/traces/20251009T085320-login.json"

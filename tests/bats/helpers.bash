@@ -27,7 +27,7 @@ hs_setup() {
     mkdir -p "$HS_MNT"
 }
 
-# hs_defer COMMAND…: runs it at the end of the test, the last one first.
+# hs_defer COMMAND…: runs the command at the end of the test. The last command runs first.
 hs_defer() {
     local quoted
     printf -v quoted '%q ' "$@"
@@ -90,9 +90,9 @@ need_filesystem() {
 
 # --- block devices -----------------------------------------------------------------------------
 
-# hs_loop IMAGE: attaches it to a loop device, prints the device, and detaches it at the end. It
-# uses direct I/O if the filesystem below allows it, so that dropping caches makes the device cold.
-# Sets HS_LOOP. Call it without a subshell.
+# hs_loop IMAGE: attaches the image to a loop device, prints the device, and detaches the image at
+# the end. It uses direct I/O if the filesystem below allows it, so that dropping caches makes the
+# device cold. Sets HS_LOOP. Call it without a subshell.
 hs_loop() {
     HS_LOOP=$(losetup --find --show --direct-io=on "$1" 2>/dev/null || losetup --find --show "$1")
     hs_defer losetup --detach "$HS_LOOP"
@@ -173,7 +173,7 @@ hs_sectors() {
 
 # --- programs ----------------------------------------------------------------------------------
 
-# hs_without CAPABILITY[,…] COMMAND…: runs it as root, but without those capabilities (e.g.
+# hs_without CAPABILITY[,…] COMMAND…: runs the command as root, but without these capabilities (e.g.
 # sys_admin,fowner).
 hs_without() {
     local caps=$1 minus
@@ -249,7 +249,8 @@ assert_one_error_line() {
 
 # --- the command -------------------------------------------------------------------------------
 
-# It adds --root=$HS_ROOT if that is set.
+# hs ARGUMENT…: runs headstart with the state directory of the test, and with --root=$HS_ROOT if it
+# is set.
 hs() {
     "$HEADSTART" --state="$HS_STATE" ${HS_ROOT:+--root="$HS_ROOT"} "$@"
 }

@@ -33,8 +33,8 @@ teardown() {
     hs_teardown
 }
 
-# on_systemd COMMAND…: runs it as on a machine that was booted with systemd, with that systemctl. It
-# must return within ten seconds even on a busy machine, although systemctl hangs.
+# on_systemd COMMAND…: runs the command as on a machine that was booted with systemd, with that
+# systemctl. It must return within ten seconds even on a busy machine, although systemctl hangs.
 on_systemd() {
     # shellcheck disable=SC2016
     timeout 10 unshare --mount sh -c '

@@ -154,7 +154,7 @@ END
     grep -qx 'Type=oneshot' "$unit"
     run -1 grep -x 'RemainAfterExit=yes' "$unit"
     grep -qx 'ConditionKernelCommandLine=!headstart=0' "$unit"
-    # It stores what the host's unit can take, and no more.
+    # The unit of the initrd stores as many descriptors as the unit of the host accepts.
     grep -q '^FileDescriptorStoreMax=' "$HS_BUILD/units/headstart-record.service"
     run -1 grep -q '^FileDescriptorStorePreserve=' "$HS_BUILD/units/headstart-record.service"
     sed "s|^ExecStart=[^ ]*|ExecStart=$HEADSTART_INIT|" "$unit" >"$HS_TMP/headstart-record.service"

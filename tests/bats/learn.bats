@@ -26,7 +26,7 @@ flood() {
         >"$HS_STATE/traces/20260102T03$(printf %04d "$number")-$stage.json"
 }
 
-# model JQ-EXPRESSION: evaluates it over the raw model
+# model JQ-EXPRESSION: evaluates the expression over the raw model
 model() {
     jq -e "$1" <(zcat -f "$HS_STATE/model.json") >/dev/null || {
         echo "# not so: $1" >&2
@@ -56,7 +56,7 @@ limited() {
     model '.stages | map(select(.uid == 1000)) | .[0].files.used | length == 500'
     # headstart learns one user's share of the path bytes of the flood.
     model '.stages | map(select(.uid == 1001)) | .[0].files.used | length | . > 100 and . < 1000'
-    # It is not tried again either.
+    # The trace that killed its reader is not tried again.
     knows_all limited
 }
 
@@ -210,7 +210,7 @@ END
     need_memory_limits
     local i
     for i in 1 2 3; do
-        # They are large enough to be followed: 4 MiB each.
+        # The applications have 4 MiB each, so that the session cycle follows them.
         flood "${i}0" session 1001 3000 100 app 3000
         sed -i 's/8192/4194304/g' "$HS_STATE/traces/"*"00${i}0-session.json"
     done

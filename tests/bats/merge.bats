@@ -162,7 +162,7 @@ refused() {
     # The warning comes neither before a thousand machines nor never.
     [ "$doubled" -gt 10 ]
     [ "$doubled" -lt 60 ]
-    # It is still a model.
+    # The sum is still a valid model.
     hs show ../sum >/dev/null
 }
 

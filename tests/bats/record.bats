@@ -268,7 +268,7 @@ not_marked() {
     echo x >"$HS_MNT/file"
     "$BATS_TEST_DIRNAME/hung-filesystem" "$(type -P sleep)" "$HS_MNT/net" >"$HS_TMP/hung" 3>&- &
     local server=$!
-    # When its server is gone, the mount answers with errors and can be unmounted.
+    # When the server of the mount is gone, the mount answers with errors and can be unmounted.
     hs_defer umount -l "$HS_MNT/net"
     hs_defer hs_kill $server
     hs_wait 10 grep -q mounted "$HS_TMP/hung"
@@ -541,7 +541,7 @@ PY
     recorder_stop
     shown '.flags == ["replayed"] and .policy == "concurrent"'
     rm -rf "$HS_STATE" "$HS_TMP/notify"
-    # Or it may have been stopped before it began.
+    # A replay may also have been stopped before it began.
     echo '{"stage":"boot","policy":"concurrent","outcome":"stopped","files":0}' >"$HS_RUN/replay-boot.json"
     recorder_start --run="$HS_RUN"
     ls "$HS_MNT" >/dev/null
@@ -619,7 +619,8 @@ def touch(name, flags=0):
 '"$2" "$HS_MNT" "$1" "${@:3}"
 }
 
-# left_out UID JQ-EXPRESSION: evaluates it on what was left out of that user.
+# left_out UID JQ-EXPRESSION: evaluates the expression on the part of the trace that was left out of
+# that user.
 left_out() {
     # shellcheck disable=SC2016
     jq -e '(.left_out // {uid: []}) as $l | ($l.uid | index($u)) as $i |

@@ -155,7 +155,7 @@ metadata() {
     hs plan --quiet
     metadata
     [ "$(metadata)" -eq 1 ]
-    # Both existed when the model was learned; now one is replaced.
+    # Both files existed when the model was learned. Now one of them is replaced.
     new /data/a
     sync -f "$HS_MNT"
     hs refresh --quiet

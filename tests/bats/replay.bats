@@ -556,7 +556,7 @@ notified_twice() {
     [ "$(grep -cx READY=1 "$HS_TMP/notified")" -eq 2 ]
 }
 
-# end PID: kills it if it still runs
+# end PID: kills the process if it still runs
 end() {
     kill "$1" 2>/dev/null || true
 }

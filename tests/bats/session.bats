@@ -200,7 +200,7 @@ block_resident() {
     hs_cold
     session_start
     chroot "$HS_MNT" /bin/first /data/a >/dev/null
-    # About half of it is read before the next cycle begins.
+    # headstart reads about half of the data before the next cycle begins.
     hs_wait 30 dumped '.prefetch.read_bytes > 60000000'
     session_stop
 }

@@ -324,7 +324,7 @@ full avg10=0.00 avg60=0.00 avg300=0.00 total=0" >"$HS_MNT/proc/pressure/new"
     [ "$(traces login)" -eq 1 ]
     kill -KILL "$BUS"
     now_says "Recording session, waiting for the system bus"
-    # Meanwhile it ends, and another begins.
+    # Meanwhile the session ends, and another begins.
     bus_start
     fake_start
     fake target active

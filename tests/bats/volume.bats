@@ -17,7 +17,7 @@ teardown() {
     hs_teardown
 }
 
-# volume JQ-EXPRESSION: evaluates it on the volume mounted on HS_MNT.
+# volume JQ-EXPRESSION: evaluates the expression on the volume mounted on HS_MNT.
 volume() {
     "$TOOL" volumes "$HS_MNT" | jq -er --arg t "$HS_MNT" ".volumes[] | select(.target == \$t) | $1"
 }

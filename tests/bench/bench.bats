@@ -222,7 +222,7 @@ recorder_is_ready() {
     echo "delays off" >"$HS_TMP/fuse/control"
     cat "$HS_TMP/recorder.log"
     "$HEADSTART" show --json=short --limit=0 "$HS_STATE"/traces/*-boot.json >"$HS_TMP/shown"
-    # Each of them, and the root of the filesystem.
+    # Checks each of the directories, and the root of the filesystem.
     [ "$(jq '[.files[] | select(.path | test("^/[0-9]+$"))] | length' "$HS_TMP/shown")" -eq 800 ]
     # The disk was slow enough to limit the recorder.
     value busy_usec

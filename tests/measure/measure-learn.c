@@ -44,7 +44,7 @@ static usec_t now_after(const Trace *t)
     return t->start_realtime + USEC_PER_HOUR;
 }
 
-/* It runs in a child process, so that its memory does not count. */
+/* prepare() runs in a child process, so that its memory does not count. */
 static void prepare(int dir, const SyntheticParameters *base, unsigned learned)
 {
     _cleanup_model_ Model *m = model_new(DECAYED_SUM_HALFLIFE_DEFAULT);

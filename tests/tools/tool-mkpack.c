@@ -9,9 +9,9 @@
  * read whole. Paths begin with a mount point.
  *
  *     --stage=, --policy=, --class=, --deadline=USEC, --control=N   as the pack's fields
- *     --metadata          also what libext2fs says the files and directories need
- *     --device-size=N     a wrong one
- *     --volatile          all files are written in place
+ *     --metadata          adds the metadata that libext2fs finds for the files and directories
+ *     --device-size=N     stores this size of the device, for example a wrong one
+ *     --volatile          marks all files as written in place
  */
 
 #include "base/clock.h"

@@ -10,7 +10,8 @@ import threading
 
 from .commands import BenchError, run
 
-# The fault happens at this time: a replay is over soon, a cold boot is not.
+# The replay or the recorder fails at this time after the start. The time for the replay is shorter,
+# because a replay ends soon.
 REPLAY_BREAKS_S, RECORDER_BREAKS_S = 0.2, 1.0
 
 

@@ -11,7 +11,7 @@ LEARNED = Installed.name
 
 
 class WithPolicy(Installed):
-    """It uses the sessions of `installed` and plans only the boot pack again."""
+    """Uses the sessions of `installed` and plans only the boot pack again."""
 
     policy = None
     scenarios = ("boot",)

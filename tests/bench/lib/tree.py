@@ -7,7 +7,8 @@ from pathlib import Path
 
 from .commands import BenchError, run
 
-# Increase it when the contents of the tree or image change, so that older caches are not used.
+# Increase this number when the contents of the tree or image change, so that older caches are not
+# used.
 RECIPE = 1
 RECIPE_SESSIONS = 2  # only for tests/bench/sessions
 
@@ -45,8 +46,8 @@ SESSIONS = DESKTOP + """
     transmission-gtk dillo
 """.split()
 
-# These would run at a time of day or a while after the boot, or wait for a network that does not
-# exist. preload, a peer, runs only in its own variant.
+# These units would run at a time of day or a while after the boot, or wait for a network that does
+# not exist. preload, a peer, runs only in its own variant.
 MASKED = """
     apt-daily.timer apt-daily-upgrade.timer man-db.timer logrotate.timer fstrim.timer
     e2scrub_all.timer e2scrub_reap.service dpkg-db-backup.timer systemd-tmpfiles-clean.timer

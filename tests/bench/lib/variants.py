@@ -199,7 +199,8 @@ class Preload(Variant):
                 machine.power_on()
                 machine.wait_booted()
                 daemon = self._start(machine)
-                # It observes the greeter and then the session, the transition that it predicts.
+                # The prefetcher observes the greeter and then the session, the transition that it
+                # predicts.
                 time.sleep(2 * self.CYCLE)
                 machine.let_in()
                 machine.wait_logged_in()

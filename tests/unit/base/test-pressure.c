@@ -121,7 +121,7 @@ static void pressure(void **state)
     put_total("proc/pressure/io", 7100);
     assert_int_equal(pressure_read(&p, &sum), 0);
     assert_int_equal(sum, 900);
-    /* It never decreases. */
+    /* The sum never decreases. */
     put_total("proc/pressure/io", 10);
     assert_int_equal(pressure_read(&p, &sum), 0);
     assert_int_equal(sum, 900);

@@ -66,8 +66,8 @@ static void test_lookahead_one(void **state)
     }
 }
 
-/* The correction: B always follows A within three opens. By the printed formula its chance is a
- * third and would never reach the minimum chance, although it is certain. */
+/* The correction: B always follows A within three opens. By the printed formula the chance of B
+ * is a third and never reaches the minimum chance, although B is certain. */
 static void test_longer_lookahead(void **state)
 {
     PredictorParameters par = defaults("graph");

@@ -83,8 +83,8 @@ static void test_near_the_oracle(void **state)
                 assert_true(naive.hit_rate < mixture.hit_rate - 0.05);
                 assert_true(naive.waste > 0.3);
             }
-            /* Its probabilities are shares of all starts and too small to be read under the
-             * bound. */
+            /* The probabilities of the naive predictor are shares of all starts, and too small to
+             * be read under the bound. */
             assert_int_equal(bounded.read_bytes, 0);
         }
 }

@@ -52,7 +52,7 @@ static void test_figure_2(void **state)
     assert_string_equal(guessed(p), "AYZ");
 }
 
-/* It falls back from the longer order to the shorter. */
+/* Checks that the predictor falls back from the longer order to the shorter. */
 static void test_fall_back(void **state)
 {
     _cleanup_predictor_ Predictor *p = make_predictor("2-gram+", NULL);

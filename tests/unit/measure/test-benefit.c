@@ -109,7 +109,7 @@ static void test_harm(void **state)
     assert_true(b.harmful);
     assert_true(b.evidence.saved_high < 0);
     assert_int_equal(benefit_control_interval(&b, 5, START + N * DAY), 2);
-    /* It is tried again when the evidence is old. */
+    /* Replay is tried again when the evidence is old. */
     b = compute(N, START + N * DAY + BENEFIT_VERDICT_USEC);
     assert_false(b.harmful);
     /* One control session is no evidence, but a reason to measure more often. */

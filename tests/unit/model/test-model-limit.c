@@ -103,7 +103,7 @@ static void a_user_keeps_what_most_sessions_use(void **state)
     assert_int_equal(model_find_file(m, "/f/a0399"), MODEL_NONE);
     check_model(m);
 
-    /* It is within the limits now. */
+    /* The model is within the limits now. */
     assert_int_equal(model_limit(m, &limits, &dropped), 0);
     assert_int_equal(dropped, 0);
 }

@@ -292,7 +292,7 @@ static void a_pack_over_the_size_limit_is_refused_unread(void **state)
 
     fixture(&f);
     write_fixture(&f, &buf);
-    /* If it were read, the sanitizer would report that. */
+    /* If the code read it, the sanitizer would report an error. */
     assert_int_equal(pack_open(buf, (size_t)PACK_SIZE_MAX + 1, &p, NULL), -E2BIG);
 }
 

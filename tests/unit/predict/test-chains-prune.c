@@ -134,7 +134,7 @@ static void what_has_faded_goes(void **state)
     chains_states(p, p->histories[1], pair_of(p, 1000, 'A', 'B'), &after);
     assert_memory_equal(&before, &after, sizeof(before));
     assert_true(chains_size(q) < chains_size(c));
-    /* They can co-occur again. */
+    /* X and Y can co-occur again. */
     use(p, 1000, T0 + 15 * H, "XYXY");
     assert_non_null(pair_of(p, 1000, 'X', 'Y'));
 }
@@ -154,7 +154,8 @@ static void what_is_young_stays(void **state)
     assert_non_null(pair_of(p, 1000, 'A', 'B'));
 }
 
-/* Both applications still run, but no longer near each other: the chain is dropped, they stay. */
+/* Two applications still run, but no longer start near each other. The chain is dropped, and the
+ * applications stay. */
 static void partners_that_part(void **state)
 {
     _cleanup_chains_ Chains *c = make(), *p = NULL;

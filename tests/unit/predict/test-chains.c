@@ -408,7 +408,7 @@ static void test_json(void **state)
         assert_int_equal(chains_from_json(text, strlen(text), &b), 0);
         again = text_of(b);
         assert_string_equal(text, again);
-        /* It is one line, as in older versions. */
+        /* The text is one line, as in older versions. */
         assert_ptr_equal(strstr(text, "{\"type\":\"headstart-chains\",\"version\":4,\"half"), text);
         assert_string_equal(text + strlen(text) - 4, "]}]}");
         assert_null(strpbrk(text, " \n"));

@@ -258,7 +258,7 @@ static void test_fork_between_execs(void **state)
     assert_true(last_run_of(child)->end < USEC_INFINITY);
 }
 
-/* It starts, forks, opens and is gone before a batch is read. */
+/* A process starts, forks, opens a file and ends before the batch is read. */
 static void test_all_in_one_batch(void **state)
 {
     uint32_t run;
@@ -281,7 +281,7 @@ static void test_all_in_one_batch(void **state)
     assert_int_equal(n_lifetimes(CAT), 1);
 }
 
-/* Its exit is read before its execve's opens. */
+/* The exit of a process is read before the opens of its execve. */
 static void test_exit_first(void **state)
 {
     forks(1, 10);
@@ -464,7 +464,7 @@ static void test_unwatched(void **state)
     assert_int_equal(application(opens(10)), ON_TMPFS);
     assert_int_equal(application(opens(11)), ON_TMPFS);
     assert_int_equal(n_lifetimes(ON_TMPFS), 1);
-    /* It is gone before /proc could be read. */
+    /* The process ends before the recorder reads /proc. */
     forks(1, 20);
     execs(20);
     exits(20);

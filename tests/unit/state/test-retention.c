@@ -117,7 +117,7 @@ static void age_goes_by_the_newest_file(void **state)
     s.n = 5;
     retention_choose(s.files, s.n, quotas, NOW + 365 * DAY, s.remove);
     assert_false(s.remove[1] || s.remove[3] || s.remove[4]);
-    /* Neither does a clock that starts again at zero. */
+    /* A clock that starts again at zero removes no file. */
     retention_choose(s.files, s.n, quotas, 0, s.remove);
     for (size_t i = 0; i < s.n; i++)
         assert_false(s.remove[i]);

@@ -13,7 +13,7 @@ boot_2() {
     check "nothing but that is said" no_complaint
     a_boot_is_replayed_beside_that
     no_early_unit
-    # It runs only once, so that the next boot is not cut again.
+    # The unit deletes itself, so that the power of the next boot is not cut.
     early_unit "rm /etc/systemd/system/multi-user.target.wants/hsvm-early.service; sync; \
         stty -F /dev/ttyS1 raw -echo; echo host cut >/dev/ttyS1; sleep 60"
     sync

@@ -122,7 +122,7 @@ not_on_critical_chain() {
     ! grep -E 'headstart-[^ ]*\.(service|timer|path)' <<<"$chain"
 }
 
-# has_run SERVICE: checks that it has run to its end in this boot
+# has_run SERVICE: checks that the service has run to its end in this boot
 has_run() {
     [[ $(systemctl show -p ExecMainExitTimestampMonotonic --value "$1") != 0 ]] &&
         ! systemctl is-active "$1" | grep activating

@@ -51,7 +51,7 @@ def image(name, cache=DEFAULT_CACHE):
             append = luks.make(builder, recipe.size_mib, directory)
         else:
             append = layouts.layout(recipe, tree(recipe.tree, cache), directory)
-        # It is written last: without it the image does not count as complete.
+        # image.json is written last. Without this file the image does not count as complete.
         (directory / "image.json").write_text(json.dumps({"append": append}) + "\n")
         for old in directory.parent.glob(f"{name}-????????????"):
             if old != directory and old.is_dir():

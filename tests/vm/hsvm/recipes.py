@@ -3,8 +3,8 @@ laid out on disks."""
 
 from dataclasses import dataclass, field
 
-# Increase it when images are made differently from the same recipe, so that older caches are not
-# used.
+# Increase this number when images are made differently from the same recipe, so that older caches
+# are not used.
 RECIPE = 1
 
 # Without recommended packages. The dependencies of headstart's package are installed already,
@@ -27,7 +27,7 @@ GDM = TEXT + "gdm3 gnome-shell gnome-session libgl1-mesa-dri".split()
 # systemd runs in the initrd of this image.
 DRACUT = [p for p in TEXT if p != "initramfs-tools"] + ["dracut", "systemd-cryptsetup"]
 
-# It unlocks and maps the root filesystem from the initrd.
+# The initrd of this image unlocks and maps the root filesystem.
 ENCRYPTED = TEXT + "cryptsetup-initramfs lvm2".split()
 
 
