@@ -183,10 +183,15 @@ static RunCount *count_of(ProcessTable *t, uint32_t uid)
 
 static bool has_room(const ProcessTable *t, const RunCount *c)
 {
+    size_t others = t->n_runs - t->counts[0].n, max = PROCESS_RUNS_OTHERS_MAX;
+
+    if (t->n_runs >= PROCESS_RUNS_MAX)
+        return false;
     if (c == t->counts)
-        return t->n_runs < PROCESS_RUNS_MAX;
-    return t->n_runs - t->counts[0].n < PROCESS_RUNS_OTHERS_MAX && c->n < PROCESS_RUNS_USER_MAX &&
-           t->n_runs < PROCESS_RUNS_MAX;
+        return true;
+    if (c->n >= PROCESS_RUNS_FEW)
+        max -= PROCESS_RUNS_KEPT_MAX;
+    return others < max && c->n < PROCESS_RUNS_USER_MAX;
 }
 
 /* Adds a run without processes. *ret is PROCESS_NONE if there is no room for it. 0 or -ENOMEM. */

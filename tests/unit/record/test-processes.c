@@ -682,18 +682,13 @@ static uint32_t same_object(uint32_t object, void *arg)
     return object;
 }
 
-/* One user cannot use up the table: the runs of others are still distinguished, and compacting
- * makes room.
- */
-static void test_shares(void **state)
+/* So many short runs of the process's user; the number of the last. */
+static uint32_t many_runs(uint32_t parent, uint32_t n)
 {
-    uint32_t run, other = 0, of_root = 0;
-    size_t n;
+    uint32_t run = PROCESS_NONE;
 
-    assert_int_equal(process_table_add(table, 9, CAT, 1000, 0, false), 0);
-    assert_int_equal(process_table_add(table, 10, CAT, 2000, 0, false), 0);
-    for (uint32_t i = 0; i < PROCESS_RUNS_USER_MAX + 10; i++) {
-        forks(9, 100);
+    for (uint32_t i = 0; i < n; i++) {
+        forks(parent, 100);
         execs(100);
         run = program(100, SH);
         program(100, LOADER);
@@ -701,7 +696,21 @@ static void test_shares(void **state)
         batch();
         batch();
     }
-    assert_int_equal(run, PROCESS_NONE);
+    return run;
+}
+
+/* Neither one user nor two can use up the table: the runs of others are still distinguished, and
+ * compacting makes room. */
+static void test_shares(void **state)
+{
+    uint32_t other = 0, of_root = 0;
+    size_t n;
+
+    assert_int_equal(process_table_add(table, 8, CAT, 3000, 0, false), 0);
+    assert_int_equal(process_table_add(table, 9, CAT, 1000, 0, false), 0);
+    assert_int_equal(process_table_add(table, 10, CAT, 2000, 0, false), 0);
+    assert_int_equal(many_runs(9, PROCESS_RUNS_USER_MAX + 10), PROCESS_NONE);
+    assert_int_equal(many_runs(8, PROCESS_RUNS_OTHERS_MAX - PROCESS_RUNS_USER_MAX), PROCESS_NONE);
     forks(10, 101);
     execs(101);
     other = program(101, PYTHON);
