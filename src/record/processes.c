@@ -25,7 +25,8 @@ typedef struct Process {
     uint32_t run; /* into runs, or PROCESS_NONE */
     uint32_t uid;
     uint32_t before; /* the run it returns to if the execve fails */
-    /* The unsettled runs of the process: those from exec events, and those from the connector. */
+    /* The unsettled runs of the process: those from exec events, and those from the connector.
+     * match() decides which of them are the same run. */
     RunList named, reported;
     usec_t exit_at;
     bool in_group; /* the next exec events belong to the same execve as `run` */
