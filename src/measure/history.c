@@ -10,7 +10,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-/* A file may exceed its bound by the line that exceeds it. */
+/* The largest size of a history file. The last line may reach beyond HISTORY_BYTES_MAX. */
 #define FILE_SIZE_MAX (HISTORY_BYTES_MAX + SESSION_RECORD_SIZE_MAX)
 
 void history_done(History *h)

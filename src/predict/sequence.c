@@ -13,7 +13,7 @@
 #define MSEC_PER_HOUR (UINT64_C(3600) * 1000)
 #define MSEC_PER_DAY  (24 * MSEC_PER_HOUR)
 
-/* Rows of counts beside those of the experts. */
+/* Rows of counts in addition to the rows of the experts. */
 enum {
     COUNT_ALIKE_ANY = SEQUENCES,
     COUNT_HOUR_ANY,

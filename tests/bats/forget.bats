@@ -43,7 +43,7 @@ traces_of() { # uid
     done | grep -c "^$1\$"
 }
 
-@test "everything of headstart is deleted, and nothing else" {
+@test "forget deletes everything of headstart, and nothing else" {
     recorded 4
     hs rerecord --quiet
     # Files of writers that were killed.
@@ -63,7 +63,7 @@ traces_of() { # uid
     [ ! -e "$HS_STATE" ]
 }
 
-@test "of one user: traces, model and pack of the others stay" {
+@test "forget --user: the traces, the knowledge and the packs of other users stay" {
     recorded 32
     local theirs all
     theirs=$(traces_of 1001)
@@ -84,7 +84,7 @@ traces_of() { # uid
     [ "$(<"$HS_STATE/notes")" = mine ]
 }
 
-@test "of one stage: the others stay" {
+@test "forget --stage: the other stages stay" {
     recorded 8
     line() {
         echo "{\"version\":1,\"stage\":\"$1\",$2\"flags\":[],\"policy\":\"off\",\"usage\":\"none\",\"start_realtime_usec\":$3}"
@@ -106,7 +106,7 @@ traces_of() { # uid
     [ ! -e "$HS_STATE/history.jsonl" ]
 }
 
-@test "a recording that cannot be read is deleted with any user" {
+@test "forget --user deletes recordings that cannot be read, too" {
     recorded 4
     echo '{' >"$HS_STATE/traces/20200101T000000-session.json"
     run -0 hs forget --user=4242

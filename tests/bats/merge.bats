@@ -101,7 +101,7 @@ refused() {
     cmp ../all ../sum
 }
 
-@test "merge: a single model stays as it is, and several give what one machine would have learned" {
+@test "merge: a single model stays as it is, and several give the model that one machine would have learned" {
     fleet
     cd "$M"
     merge ../one e

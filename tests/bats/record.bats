@@ -331,7 +331,7 @@ metadata_has() {
     shown 'any(.volumes[0].metadata[]; .[0] <= $b and $b < .[1])' --argjson b "$1"
 }
 
-@test "metadata by cachestat: the inode tables of files that were only looked up, and nothing that was resident before" {
+@test "metadata by cachestat: contains the inode tables of files that were only looked up, and no data that was resident before" {
     "$HEADSTARTD" --help >/dev/null
     metadata_tree
     stat -c %s "$HS_MNT/d3/f0" >/dev/null # resident before, so not of the stage
@@ -904,7 +904,7 @@ for i in range(75):
     [[ $stderr == *fanotify* ]]
 }
 
-@test "as a unit, it is no failure if nothing can be recorded" {
+@test "the unit does not fail if nothing can be recorded" {
     [ -x "$HS_BUILD/tests/tools/tool-without-syscall" ] || skip "not built: tool-without-syscall"
     run -0 --separate-stderr "$HS_BUILD/tests/tools/tool-without-syscall" fanotify_init ENOSYS \
         "$HEADSTARTD" --root="$HS_TMP" --state="$HS_STATE" --run="$HS_TMP/run" --stage=auto

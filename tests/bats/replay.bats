@@ -112,7 +112,7 @@ appended() {
     cold_replay "$HS_MNT/file" $((40960 + $1)) && [ "$(resident "$HS_MNT/file")" -le $((40960 + $1 + 131072)) ]
 }
 
-@test "of a file that is written in place, what was appended after the plan is read, up to a bound" {
+@test "replay reads data that were appended after the plan to a file that is written in place, up to a bound" {
     hs_filesystem ext4 100
     head -c 40960 /dev/urandom >"$HS_MNT/file"
     sync -f "$HS_MNT"

@@ -48,7 +48,7 @@ json.dump({"format": "headstart-trace", "version": 1, "stage": sys.argv[1], "fla
 END
 }
 
-@test "plot: the newest trace, an older one beside it, well-formed with hostile names" {
+@test "plot: draws the newest trace, and an older one next to it, well-formed with hostile names" {
     need_command xmllint
     hostile boot control >"$HS_STATE/traces/20251009T085320-boot.json"
     hostile boot replayed >"$HS_STATE/traces/20251010T085320-boot.json"

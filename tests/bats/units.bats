@@ -51,7 +51,7 @@ teardown() {
     done
 }
 
-@test "no unit's sandbox hides what finding files needs" {
+@test "the sandboxes of units hide no file that headstart must find" {
     local u
     for u in "$HS_BUILD"/units/headstart-*.service; do
         # With the first, openat2(2) fails; with the second, modules are hidden; with the third,
@@ -85,7 +85,7 @@ teardown() {
     done < <(grep ^enable data/90-headstart.preset)
 }
 
-@test "what units share is stated once, in units/snippets" {
+@test "directives that units share are stated once, in units/snippets" {
     # Three consecutive directives that two sources have in common belong in a snippet.
     run -0 awk '
         FNR == 1 { a = b = "" }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# What src/volume finds, beside what blkid, lsblk, filefrag, dumpe2fs and debugfs say.
+# Compares the results of src/volume with those of blkid, lsblk, filefrag, dumpe2fs and debugfs.
 
 bats_require_minimum_version 1.5.0
 load helpers

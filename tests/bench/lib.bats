@@ -22,7 +22,7 @@ unittests() {
     grep -E '^Ran [1-9][0-9]* tests? in' <<<"$output"
 }
 
-@test "options: what the user requests is measured, anything else is refused in one line" {
+@test "options: valid options are measured, and invalid ones are refused in one line" {
     unittests test_lib.Options
 }
 

@@ -190,7 +190,7 @@ static void test_not_mounted(void **state _unused_)
     assert_int_equal(k.n_skipped[REPLAY_SKIP_UNMOUNTED], 10);
 }
 
-/* Partitions of one disk share its head: one sweep over both. Each disk has a stream. */
+/* Partitions of one disk share its head, and are read in one sweep. Each disk has its own sweep. */
 static void test_disks(void **state _unused_)
 {
     Given two[2] = {one, one};

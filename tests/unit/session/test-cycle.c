@@ -252,8 +252,8 @@ static void test_minimum_use(void **state)
     assert_int_equal(d.n_requests, 0);
 }
 
-/* Metadata that the user's sessions needed often enough is requested whatever runs, after
- * everything else, if there is room. */
+/* Metadata that the user's sessions needed often enough is requested after all other requests, if
+ * the budget has room. The running applications do not matter. */
 static void test_metadata(void **state)
 {
     CycleParameters p = parameters();
