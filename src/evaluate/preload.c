@@ -13,7 +13,8 @@ typedef struct Preload {
     size_t index_allocated;
     uint32_t *items; /* application -> item */
     size_t n, items_allocated;
-    PreloadChain *chains; /* of (a, b), a > b: at a * (a - 1) / 2 + b; a is the lower bit */
+    PreloadChain *chains; /* the chain of (a, b), a > b, is at a * (a - 1) / 2 + b; its states have
+                             a as the lower bit */
     size_t chains_allocated;
     RunningSet running;
 } Preload;

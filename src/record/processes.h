@@ -49,7 +49,8 @@
 #define PROCESS_RUNS_MAX        250000U
 #define PROCESS_RUNS_OTHERS_MAX 190000U
 #define PROCESS_RUNS_USER_MAX   125000U
-/* Kept for users other than root that have few runs: several users cannot fill the table either. */
+/* This many runs are kept free for users with few runs, so that several users cannot fill the table
+ * either. */
 #define PROCESS_RUNS_KEPT_MAX 40000U
 #define PROCESS_RUNS_FEW      4000U
 /* Users beyond these count as one. */

@@ -8,17 +8,22 @@
  *
  *     disk      IMAGE, whose reads take as long as on the disk of the given profile. A loop device
  *               on it (losetup --direct-io=on) is a real block device.
- *     control   one command a write: `delays on`, `delays off`, `mark NAME` (a line in the log),
- *               `save NAME` (keeps what the disk holds now under that name), `reset NAME` (the
- *               disk holds that again), `reset` (it holds what IMAGE has), `pause` and `resume` (a
- *               disk that hangs: reads with delays on wait meanwhile). With the profile lazy, every
- *               read and write touches its granules, `touch OFFSET LENGTH` (bytes) touches those
- *               and `touch` all of them, and a reset makes all untouched. Reading the file gives
- *               the counters so far, one `key=value` a line.
+ *     control   carries out one command for each write, see below. A read returns the counters so
+ *               far, one `key=value` on each line.
  *
- *               `fault NAME [EVERY]`: one of EVERY (1) reads with delays on has the fault NAME:
- *               `hang` (it is answered when the fault ends), `eio`, `late` (2 s more), `short`
- *               (half of the data comes back) or `none`.
+ * The commands are:
+ *
+ *     delays on, delays off    switch the delays
+ *     mark NAME                writes a line to the log
+ *     save NAME                keeps the present contents of the disk under the name
+ *     reset NAME               restores the contents that were saved under the name
+ *     reset                    restores the contents of IMAGE
+ *     pause, resume            begin and end a time in which the disk hangs: reads with delays wait
+ *     touch OFFSET LENGTH      marks the granules of these bytes as read (profile lazy)
+ *     touch                    marks all granules as read; a reset unmarks them
+ *     fault NAME [EVERY]       gives one of EVERY (1) reads with delays the fault NAME: `hang` (the
+ *                              read is answered when the fault ends), `eio`, `late` (2 s more),
+ *                              `short` (half of the data is returned) or `none`
  *
  * --writes=FILE records writes and flushes, in order, for tests/faults/powercut.
  *

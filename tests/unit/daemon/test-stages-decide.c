@@ -14,8 +14,8 @@
 
 #define U UID_INVALID
 
-/* One line: the second at which an event happens, and the expected decision. Lines without an event
- * feed samples every half second up to that second: QUIET ones or BUSY ones. */
+/* One line: the second at which an event happens, and the expected decision. A line without an
+ * event states that all samples up to its second, one every half second, are QUIET or BUSY. */
 typedef enum What {
     END,
     FINISHED,

@@ -130,7 +130,7 @@ static void test_habits(void **state)
     }
 }
 
-/* Until the session ends: the oracle's futures are calibrated too. */
+/* The oracle is also calibrated for the horizon that ends with the session. */
 static void test_oracle_session(void **state)
 {
     HabitsParameters hp;

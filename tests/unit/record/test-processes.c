@@ -682,7 +682,7 @@ static uint32_t same_object(uint32_t object, void *arg)
     return object;
 }
 
-/* So many short runs of the process's user; the number of the last. */
+/* Adds n short runs of the user of the process. Returns the number of the last run. */
 static uint32_t many_runs(uint32_t parent, uint32_t n)
 {
     uint32_t run = PROCESS_NONE;
@@ -699,8 +699,8 @@ static uint32_t many_runs(uint32_t parent, uint32_t n)
     return run;
 }
 
-/* Neither one user nor two can use up the table: the runs of others are still distinguished, and
- * compacting makes room. */
+/* Neither one user nor two can fill the table: the runs of others are still distinguished, and
+ * compacting frees rows. */
 static void test_shares(void **state)
 {
     uint32_t other = 0, of_root = 0;
