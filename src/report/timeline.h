@@ -75,7 +75,7 @@ int timeline_add_read(Timeline *t, const TimelineRead *r);
 int timeline_add_application(Timeline *t, const TimelineSpan *s);
 int timeline_add_unit(Timeline *t, const TimelineSpan *s);
 int timeline_add_sample(Timeline *t, const TimelineSample *s);
-/* Adds a note; beyond TIMELINE_NOTES_MAX they are dropped. */
+/* Adds a note, and at most TIMELINE_NOTES_MAX notes. */
 int timeline_add_note(Timeline *t, const char *format, ...) _printf_(2, 3);
 /* Adds a mark if its time is within the duration, and at most TIMELINE_MARKS_MAX marks. */
 void timeline_add_mark(Timeline *t, const char *name, usec_t at);

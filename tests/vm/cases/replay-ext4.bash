@@ -1,4 +1,4 @@
-# The first boot is recorded, the second replays, the third knows when all was there; ext4.
+# The first boot is recorded, and the next two replay it; root on ext4.
 # image: d13-ext4
 # boots: 3
 # leads: 2,3
