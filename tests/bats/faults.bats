@@ -2,6 +2,7 @@
 # Failing calls, kills and lying disks, a few of each; tests/run --full tries all (docs/reliability.md).
 
 load helpers
+bats_require_minimum_version 1.5.0
 
 setup() {
     hs_setup
@@ -64,6 +65,21 @@ inject() {
     "$HS_SOURCE/tests/faults/lying-disk" --build="$HS_BUILD"
 }
 
+@test "load: 500,000 opens of four users in six seconds lose nothing of a fifth and of root" {
+    need_binary "$HS_BUILD/tests/tools/tool-open-files"
+    need_memory_limits
+    "$HS_SOURCE/tests/faults/load-events" --build="$HS_BUILD" 500000 6
+}
+
+@test "load: a model of 8,000 files of twenty users stays within the memory of the units" {
+    need_memory_limits
+    "$HS_SOURCE/tests/faults/load-files" --build="$HS_BUILD" 8000
+}
+
+@test "load: 60 boots and logins leave a bounded state" {
+    "$HS_SOURCE/tests/faults/load-boots" --build="$HS_BUILD" 60
+}
+
 @test "security: every test that docs/security.md names exists" {
     local line file name n=0
     while IFS= read -r line; do
@@ -76,4 +92,6 @@ inject() {
         n=$((n + 1))
     done < <(grep -oE '`[a-z-]+\.bats`: .* \|$' "$HS_SOURCE/docs/security.md")
     [ "$n" -ge 40 ]
+    # Every promise names a test.
+    run -1 grep -nE '^\| ' <(grep -vE '^\| (promise|---) |`[a-z-]+\.bats`: .* \|$' "$HS_SOURCE/docs/security.md")
 }

@@ -269,6 +269,53 @@ uid_of() {
     [ "$flags" = "1000 false 1001 true " ]
 }
 
+@test "a login storm of 50 users: every user's files are recorded, and every user's pack is planned" {
+    local i t
+    mkdir -p "$HS_MNT/usr"
+    head -c 100000 /dev/zero >"$HS_MNT/usr/shared"
+    for i in {1000..1049}; do
+        install -d -m 700 -o "$i" "$HS_MNT/home/$i"
+        install -m 600 -o "$i" /dev/null "$HS_MNT/home/$i/first"
+        install -m 600 -o "$i" /dev/null "$HS_MNT/home/$i/last"
+        echo x | tee "$HS_MNT/home/$i/first" >"$HS_MNT/home/$i/last"
+    done
+    # Relative paths: users cannot look up the directory of the tests.
+    chmod 755 "$HS_MNT" "$HS_MNT/home"
+    bus_start
+    fake_start
+    fake appear
+    recorder_start
+    now_says "Recording boot, waiting for the end of the boot"
+    fake target active
+    now_says "Waiting for a login"
+    for i in {1000..1049}; do
+        fake new "$i" "$i" user tty - sshd
+        (cd "$HS_MNT/home/$i" && setpriv --reuid="$i" --clear-groups cat first ../../usr/shared >/dev/null)
+    done
+    for i in {1000..1049}; do
+        (cd "$HS_MNT/home/$i" && setpriv --reuid="$i" --clear-groups cat last >/dev/null)
+        fake state "$i" active
+    done
+    now_says "Recording session, waiting for the end of the session" 60
+    # Each user's replay is requested, and all share one trace.
+    [ "$(grep -c "^start fail headstart-replay-user@" "$HS_TMP/fake.log")" -ge 1 ]
+    [ "$(traces login)" -eq 1 ]
+    run -0 "$HEADSTART" show --json=short "$HS_STATE"/traces/*-login*.json
+    jq -e '.uid == null and .flags == []' <<<"$output"
+    for i in {1000..1049}; do
+        jq -e --arg d "/home/$i/" '[.files[].path | select(startswith($d))] | length >= 2' <<<"$output" >/dev/null
+    done
+    for i in {1000..1049}; do
+        fake gone "$i"
+    done
+    now_says "Waiting for a login"
+    recorder_stop
+    run -0 "$HEADSTART" --state="$HS_STATE" --root="$HS_MNT" --quiet learn
+    run -0 "$HEADSTART" --state="$HS_STATE" --root="$HS_MNT" --quiet plan
+    run -0 "$HEADSTART" show --json=short "$HS_STATE/login.pack"
+    [[ $output == *'"/usr/shared"'* && $output != *'"/home/'* ]]
+}
+
 @test "quiet is measured: I/O pressure delays the end of a login" {
     mkdir -p "$HS_MNT/proc/pressure"
     pressure() {
