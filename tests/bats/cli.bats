@@ -639,7 +639,7 @@ record() {
     [ -z "$(ls -A "$HS_STATE/traces" 2>/dev/null)" ]
 }
 
-@test "record: without a capability it names the capability" {
+@test "record: a missing capability is named" {
     recordable
     need_command setpriv
     mkdir -p "$HS_STATE"

@@ -283,7 +283,7 @@ as_pid_1() {
         exec unshare --pid --fork --mount-proc "$2" some word' "$1" "$HS_TMP/init" "$HEADSTART_INIT" 3>&-
 }
 
-@test "as PID 1 it starts the recording and executes the real init; after an initrd it only executes the init" {
+@test "headstart-init as PID 1 starts the recording and executes the real init; after an initrd it only executes the init" {
     need_root
     run -0 as_pid_1 absent
     [ "$output" = "init some word as PID 1: handover" ]

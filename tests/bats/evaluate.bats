@@ -89,7 +89,7 @@ refused() {
     # Room for both: 4 of 6 hits. Half of the 16 events train: exactly the first session.
     run -0 hs evaluate --json=short --level=files --training=50% --predictor=lru "$T"
     jq -e '.predictors[0] | .n_scored == 6 and .n_objects == 6 and .n_cached == 4' <<<"$output"
-    # With room for one, each evicts the other.
+    # If the cache has room for one file, each file evicts the other.
     run -0 hs evaluate --json=short --level=files --training=50% --predictor=lru --cache=1files "$T"
     jq -e '.predictors[0] | .n_scored == 6 and .n_cached == 0' <<<"$output"
     # A cache of 5,000 bytes holds B (4096), never A (12288).

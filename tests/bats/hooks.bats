@@ -67,7 +67,7 @@ told() {
     [ -e "$HS_STATE/refresh-wanted" ]
 }
 
-@test "the scripts of the display managers do the same" {
+@test "the scripts of the display managers start the replay" {
     USERNAME=root run -0 on_systemd "$HS_TMP/libexec/PostLogin"
     hs_wait 10 told "start --no-block headstart-replay-user@0.service"
     rm "$HS_TMP/told"

@@ -155,7 +155,7 @@ after_replay() {
     hs_cold
     before=$(hs_reads)
     walk
-    # The check would have seen it.
+    # Without replay, the same reads reach the disk.
     [ $(($(hs_reads) - before)) -ge 10 ]
     hs_attempts replay_and_walk
     echo "$output"

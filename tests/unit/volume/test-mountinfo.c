@@ -183,8 +183,8 @@ static void only_local_block_filesystems(void **state)
         assert_false(fstype_is_local_block(not_ours[i]));
 }
 
-/* An automount that has mounted its filesystem is covered by that. One that has not may wait
- * forever, and so may everything below a network filesystem. */
+/* An automount is covered by the filesystem that it has mounted. A lookup below an automount that
+ * has not mounted yet, or below a network filesystem, may wait forever. */
 static void local_paths(void **state)
 {
     _cleanup_(mount_table_done) MountTable t =

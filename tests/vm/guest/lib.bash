@@ -64,8 +64,8 @@ check() {
     fi
 }
 
-# await SECONDS COMMAND…: waits until it succeeds. It serves conditions for which no event can be
-# awaited.
+# await SECONDS COMMAND…: repeats the command until it succeeds, for conditions without an event to
+# wait for.
 await() {
     local end=$((SECONDS + $1))
     shift
@@ -240,7 +240,7 @@ is_over() {
 a_boot_is_replayed() {
     local file=/run/headstart/replay-boot.json start took bytes skipped end
     check "systemd is through" booted
-    # During the long boot of a desktop it takes long, too.
+    # The replay takes long during the long boot of a desktop.
     if check "the replay tells what it did" await 120 is_over "$file"; then
         cp "$file" "$out"
         start=$(field "$file" start_boottime_usec) took=$(field "$file" duration_usec)
@@ -248,7 +248,7 @@ a_boot_is_replayed() {
         note "replay: after $((start / 1000)) ms, for $((took / 1000)) ms, $bytes bytes of $(field "$file" files) files"
         check "it read something" test "${bytes:-0}" -gt 1000000
         check "it skipped nothing but what is gone" skipped_only_gone "$file"
-        # Userspace is ready long after that.
+        # Userspace is ready long after the start of the replay.
         end=$(systemctl show -p FinishTimestampMonotonic --value)
         check "it was through before the boot was" test $((start + took)) -lt "$end"
     fi
