@@ -81,26 +81,32 @@ static size_t choose_rows(const TimelineSpan *spans, size_t n, const TimelineSpa
     return k;
 }
 
-/* Computes the axis of positions on the disk. The last position is at the top of the panel. */
-static void find_places(const Timeline *t, Layout *l)
+static bool has_place(const TimelineRead *r)
+{
+    return r->place != PHYSICAL_UNKNOWN;
+}
+
+/* The axis of the positions of all timelines of a document. Returns false if none is known. */
+static bool find_places(const Timeline *timelines, size_t n, Fold *ret)
 {
     bool used[FOLD_BUCKETS] = {0};
     double first = INFINITY, last = 0;
 
-    for (size_t i = 0; i < t->n_reads; i++) {
-        const TimelineRead *r = &t->reads[i];
+    for (size_t k = 0; k < n; k++)
+        for (size_t i = 0; i < timelines[k].n_reads; i++) {
+            const TimelineRead *r = &timelines[k].reads[i];
 
-        if (r->place == PHYSICAL_UNKNOWN)
-            continue;
-        l->places = true;
-        first = fmin(first, (double)r->place);
-        last = fmax(last, (double)r->place + (double)r->length);
-    }
-    for (size_t i = 0; i < t->n_reads; i++)
-        if (t->reads[i].place != PHYSICAL_UNKNOWN)
-            used[fold_bucket(first, last, (double)t->reads[i].place)] = true;
-    if (l->places)
-        fold_compute(&l->fold, first, last, used);
+            if (has_place(r)) {
+                first = fmin(first, (double)r->place);
+                last = fmax(last, (double)r->place + (double)r->length);
+            }
+        }
+    for (size_t k = 0; k < n; k++)
+        for (size_t i = 0; i < timelines[k].n_reads; i++)
+            if (has_place(&timelines[k].reads[i]))
+                used[fold_bucket(first, last, (double)timelines[k].reads[i].place)] = true;
+    fold_compute(ret, first, last, used);
+    return first <= last;
 }
 
 static double row_height(const Layout *l)
@@ -116,7 +122,9 @@ static Layout compute_layout(const Timeline *t, const TimelineStyle *s)
 
     l.left = l.narrow ? LEFT_NARROW : LEFT_WIDE;
     l.names = l.narrow ? l.left : LEFT_WIDE + 100;
-    find_places(t, &l);
+    l.places = find_places(t, 1, &l.fold);
+    if (s->places)
+        l.fold = *s->places;
     if (!s->no_names) {
         l.n_applications = choose_rows(t->applications, t->n_applications, l.applications);
         l.n_units = choose_rows(t->units, t->n_units, l.units);
@@ -249,7 +257,7 @@ static void add_series(Markup *m, const Timeline *t, const Layout *l, ReadSeries
     _cleanup_markup_ Markup path = {0};
 
     for (size_t i = 0; cells && i < t->n_reads; i++)
-        if (t->reads[i].series == series && t->reads[i].place != PHYSICAL_UNKNOWN)
+        if (t->reads[i].series == series && has_place(&t->reads[i]))
             add_read(&path, &t->reads[i], l, cells, columns);
     if (!cells || path.error < 0)
         m->error = -ENOMEM;
@@ -394,7 +402,7 @@ static void add_marks(Markup *m, const Timeline *t, const Layout *l)
     for (size_t i = 0; i < t->n_marks; i++) {
         double x = axis_place(&l->time, (double)t->marks[i].at / USEC_PER_SEC);
         double width = 6.6 * (double)strlen(t->marks[i].name);
-        bool left = x + width > l->width - 4;
+        bool left = x + width > l->width - RIGHT;
 
         /* Names next to each other take turns in two rows. */
         row = (left ? x - width : x) < end ? 1 - row : 0;
@@ -462,7 +470,10 @@ void timeline_document(Markup *m, const Timeline *timelines, size_t n)
     TimelineStyle s = {.width = TIMELINE_WIDE, .part = true};
     double height = DOCUMENT_MARGIN;
     char id[32];
+    Fold places;
 
+    if (find_places(timelines, n, &places))
+        s.places = &places;
     for (size_t i = 0; i < n; i++)
         s.duration = MAX(s.duration, timelines[i].duration);
     for (size_t i = 0; i < n; i++)

@@ -94,7 +94,8 @@ typedef struct TimelineStyle {
     usec_t duration; /* length of the axis, so that pictures are comparable; 0: the timeline's own
                       */
     double top;      /* vertical position in the document */
-    bool part;       /* it is part of a document, and gets no size of its own */
+    const struct Fold *places; /* axis of the positions (axis.h); NULL: the timeline's own */
+    bool part;                 /* it is part of a document, and gets no size of its own */
 } TimelineStyle;
 
 /* Draws the timeline as one <svg> element. */

@@ -39,6 +39,7 @@ class Bench:
         self.record_delayed = False
         self.retries = 0
         self.sessions = 2  # that an installed headstart learns from
+        self.pack_blocks = {}  # (variant, scenario) -> blocks of its packs, once they are known
         self.owners = False  # whether judge() prints the missed and the wasted files
         self._package = None
         self.inits = {}  # contents of the disk -> the first program of a machine that boots from it

@@ -27,6 +27,8 @@ def _judge(bench, variant, scenarios, automatic, samples):
         demand.pack_blocks(bench.headstart.show(path, "--limit=0"), uuid, chunk_map)
         for path in sorted(variant.state(contents).glob(f"{stage}*.pack"))))
         for stage in ("boot", "login")}
+    for scenario in scenarios:
+        bench.pack_blocks[(variant.name, scenario)] = packs["boot"] | packs["login"]
     log = disklog.reads(disk.log)
     boot, between, login = (log.get(f"{section}/{part}", [])
                             for part in ("boot", "between", "login"))
