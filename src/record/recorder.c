@@ -237,6 +237,12 @@ static int sample(Recorder *recorder)
 
     if (!s->recording)
         return 0;
+    if (stage_record_wants_sample(s, clock_now(CLOCK_BOOTTIME))) {
+        Moment moment;
+
+        moment_read(&moment);
+        stage_record_add_sample(s, &moment);
+    }
     if (s->residency_known)
         r = sampling_run(&s->sampling, s->log, &s->shares, recorder->observer.fanotify, now);
     if (r <= 0 || now < s->metadata_sampled + interval)

@@ -31,6 +31,44 @@ void stage_record_begin(StageRecord *s, Stage stage, uint32_t uid, const Moment 
     s->interval = false;
     s->metadata_sampled = start->boottime - s->zero_boottime;
     s->timing = (TraceTiming){0};
+    s->n_samples = 0;
+    s->sample_interval = s->next_sample = STAGE_SAMPLE_USEC;
+}
+
+bool stage_record_wants_sample(const StageRecord *s, usec_t boottime)
+{
+    return s->recording && s->stage != STAGE_SESSION &&
+           boottime >= s->start.boottime + s->next_sample;
+}
+
+/* Keeps every second sample, the last included. */
+static void thin_samples(StageRecord *s)
+{
+    for (size_t i = 0; i < s->n_samples / 2; i++)
+        s->samples[i] = s->samples[2 * i + 1];
+    s->n_samples /= 2;
+    s->sample_interval *= 2;
+}
+
+void stage_record_add_sample(StageRecord *s, const Moment *now)
+{
+    const Moment *start = &s->start;
+    const TraceSample *last = s->n_samples > 0 ? &s->samples[s->n_samples - 1] : NULL;
+    TraceSample next = {
+            .at = now->boottime - MIN(now->boottime, start->boottime),
+            .busy = now->busy_usec - start->busy_usec,
+            .stalled = now->stalled_usec - start->stalled_usec,
+    };
+
+    s->next_sample = next.at + s->sample_interval;
+    if (start->busy_usec == UINT64_MAX || start->stalled_usec == UINT64_MAX ||
+        now->busy_usec == UINT64_MAX || now->stalled_usec == UINT64_MAX ||
+        now->busy_usec < start->busy_usec || now->stalled_usec < start->stalled_usec ||
+        (last && (next.at <= last->at || next.busy < last->busy || next.stalled < last->stalled)))
+        return;
+    if (s->n_samples == TRACE_SAMPLES_MAX)
+        thin_samples(s);
+    s->samples[s->n_samples++] = next;
 }
 
 usec_t stage_record_time(const StageRecord *s, usec_t at)

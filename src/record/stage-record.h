@@ -23,6 +23,9 @@ typedef struct StageRecord {
     usec_t zero_boottime; /* the zero of the times of events and runs: `start`, or earlier if an
                              interval preceded the stage */
     TraceTiming timing;
+    TraceSample samples[TRACE_SAMPLES_MAX]; /* of CPU and pressure */
+    size_t n_samples;
+    usec_t sample_interval, next_sample; /* the latter since the stage's start */
     unsigned n_logins; /* that began since the recorder was started, this one included */
 
     EventLog *log;
@@ -51,6 +54,16 @@ void stage_record_begin(StageRecord *s, Stage stage, uint32_t uid, const Moment 
 
 /* Converts a time since the zero to the time since the stage began: 0 in the interval before it. */
 usec_t stage_record_time(const StageRecord *s, usec_t at);
+
+/* Between two samples of a stage's beginning. */
+#define STAGE_SAMPLE_USEC (100 * USEC_PER_MSEC)
+
+/* True if a sample is due. Sessions have none: they are long. */
+bool stage_record_wants_sample(const StageRecord *s, usec_t boottime);
+
+/* Adds a sample. If there are TRACE_SAMPLES_MAX, every second one is dropped and the interval is
+ * doubled, so that a stage of any length is sampled as a whole. */
+void stage_record_add_sample(StageRecord *s, const Moment *now);
 
 /* Notes that the point which the user waits for was reached `age` before `now`. Only the first call
  * of a stage counts. The growth of the totals after that point is attributed to the time before it,

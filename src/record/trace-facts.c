@@ -37,6 +37,22 @@ static char *read_distribution(int root_fd)
     return asprintf(&joined, "%s%s%s", id, *version ? " " : "", version) < 0 ? NULL : joined;
 }
 
+/* Adds when a replay ran, of whose status `o` is. Several replays of a stage count as one. */
+static void add_replay_time(struct json_object *o, Trace *t)
+{
+    uint64_t start, duration;
+    usec_t end;
+
+    if (json_get_u64(o, "start_boottime_usec", UINT64_MAX / 4, &start) < 0 ||
+        json_get_u64(o, "duration_usec", UINT64_MAX / 4, &duration) < 0)
+        return;
+    end = start + duration - MIN(start + duration, t->start_boottime);
+    start -= MIN(start, t->start_boottime);
+    t->replay.start = t->replay.known ? MIN(t->replay.start, start) : start;
+    t->replay.end = MAX(t->replay.end, end);
+    t->replay.known = true;
+}
+
 /* Adds what headstart-replay reported of this stage, if it ran or runs, because residency then
  * includes what replay has read. /run keeps the status for the whole boot, as the replayed data
  * stays in memory for a second login.
@@ -70,6 +86,7 @@ static void add_replay(const char *run_dir, Trace *t)
             (int)policy_from_string(policy) > POLICY_OFF) {
             t->policy = policy_from_string(policy);
             t->flags |= TRACE_REPLAYED;
+            add_replay_time(l.items[i].object, t);
         }
     }
 }
@@ -160,5 +177,10 @@ int trace_add_facts(Trace *t, const StageRecord *s, const char *root, const char
     t->n_overflows = s->n_overflows;
     t->flags |= flags_of(s, t, root_fd);
     add_replay(run_dir, t);
+    for (size_t i = 0; i < s->n_samples; i++) {
+        r = trace_add_sample(t, &s->samples[i]);
+        if (r < 0)
+            return r;
+    }
     return add_left_out(s, t);
 }

@@ -180,23 +180,57 @@ static int add_applications(Building *b)
     return r;
 }
 
-/* Converts a time on CLOCK_BOOTTIME to a time of the stage; before its start: 0. */
-static usec_t stage_time(const Trace *t, usec_t boottime)
-{
-    return boottime > t->start_boottime ? boottime - t->start_boottime : 0;
-}
-
+/* Adds the marks of the replay, or a note that says why there are none. */
 static int add_replay(Building *b)
 {
-    const TimelineSources *s = b->s;
+    const Trace *t = b->s->trace;
+    usec_t start = t->replay.start, end = t->replay.end;
 
-    if (!(s->trace->flags & TRACE_REPLAYED))
+    if (!(t->flags & TRACE_REPLAYED))
         return timeline_add_note(b->t, "Replay was off");
-    if (s->replay_end == 0)
-        return timeline_add_note(b->t, "When replay read what was not recorded");
-    timeline_add_mark(b->t, "replay begins", stage_time(s->trace, s->replay_start));
-    timeline_add_mark(b->t, "replay ends", stage_time(s->trace, s->replay_end));
+    if (!t->replay.known && b->s->replay_end == 0)
+        return timeline_add_note(b->t, "The time of the replay was not recorded");
+    if (!t->replay.known) {
+        start = b->s->replay_start - MIN(b->s->replay_start, t->start_boottime);
+        end = b->s->replay_end - MIN(b->s->replay_end, t->start_boottime);
+    }
+    if (end == 0)
+        return timeline_add_note(b->t, "The replay ended before this stage began");
+    timeline_add_mark(b->t, "replay begins", start);
+    timeline_add_mark(b->t, "replay ends", end);
     return 0;
+}
+
+/* The part of the processors' time between two samples that was used; -1: unknown. */
+static double cpu_share(const Trace *t, const TraceSample *from, const TraceSample *to)
+{
+    if (t->timing.n_cpus == 0)
+        return -1;
+    return (double)(to->busy - from->busy) / (double)(to->at - from->at) / t->timing.n_cpus;
+}
+
+static int add_samples(Building *b)
+{
+    const Trace *t = b->s->trace;
+    TraceSample before = {0};
+    int r = 0;
+
+    if (t->n_samples == 0)
+        return timeline_add_note(b->t, "CPU and pressure were not recorded");
+    if (t->timing.n_cpus == 0)
+        r = timeline_add_note(b->t, "The number of processors was not recorded");
+    if (r >= 0)
+        r = timeline_add_sample(b->t, &(TimelineSample){0});
+    for (size_t i = 0; r >= 0 && i < t->n_samples; i++) {
+        const TraceSample *s = &t->samples[i];
+        double waiting = (double)(s->stalled - before.stalled) / (double)(s->at - before.at);
+
+        r = timeline_add_sample(b->t, &(TimelineSample){.at = s->at,
+                                                        .cpu = cpu_share(t, &before, s),
+                                                        .waiting = waiting});
+        before = *s;
+    }
+    return r;
 }
 
 int timeline_from_trace(const TimelineSources *s, Timeline *ret)
@@ -225,6 +259,8 @@ int timeline_from_trace(const TimelineSources *s, Timeline *ret)
         r = add_applications(&b);
     if (r >= 0)
         r = add_replay(&b);
+    if (r >= 0)
+        r = add_samples(&b);
     building_done(&b);
     if (r < 0)
         return r;

@@ -45,6 +45,10 @@ COLUMN(access_file, TraceAccess, (int64_t)t[i].file - (i == 0 ? 0 : (int64_t)t[i
 COLUMN(access_application, TraceAccess, INDEX(application))
 COLUMN(access_kind, TraceAccess, t[i].kind)
 
+COLUMN(sample_at, TraceSample, DELTA(at))
+COLUMN(sample_busy, TraceSample, DELTA(busy))
+COLUMN(sample_stalled, TraceSample, DELTA(stalled))
+
 COLUMN(left_out_uid, TraceLeftOut, INDEX(uid))
 COLUMN(left_out_events, TraceLeftOut, t[i].n_events)
 COLUMN(left_out_files, TraceLeftOut, t[i].n_files)
@@ -123,6 +127,24 @@ static void write_facts(JsonWriter *w, const Trace *t)
     json_writer_add_u64(w, "n_overflows", t->n_overflows);
 }
 
+/* The time of the replay, and the samples, if they are known. */
+static void write_measurements(JsonWriter *w, const Trace *t)
+{
+    if (t->replay.known) {
+        json_writer_open(w, "replay", '{');
+        json_writer_add_u64(w, "start_usec", t->replay.start);
+        json_writer_add_u64(w, "end_usec", t->replay.end);
+        json_writer_close(w, '}');
+    }
+    if (t->n_samples > 0) {
+        json_writer_open(w, "samples", '{');
+        json_writer_add_column(w, "at_usec_delta", t->samples, t->n_samples, sample_at);
+        json_writer_add_column(w, "busy_usec_delta", t->samples, t->n_samples, sample_busy);
+        json_writer_add_column(w, "stalled_usec_delta", t->samples, t->n_samples, sample_stalled);
+        json_writer_close(w, '}');
+    }
+}
+
 int trace_to_json(const Trace *t, char **ret, size_t *ret_size)
 {
     _cleanup_json_writer_ JsonWriter w = {0};
@@ -184,6 +206,7 @@ int trace_to_json(const Trace *t, char **ret, size_t *ret_size)
     }
 
     /* Most traces lack this member, because every share is far above what a user opens. */
+    write_measurements(&w, t);
     if (t->n_left_out > 0) {
         json_writer_open(&w, "left_out", '{');
         json_writer_add_column(&w, "uid", t->left_out, t->n_left_out, left_out_uid);
@@ -474,6 +497,45 @@ static int read_accesses(Reader *r, struct json_object *o)
     return 0;
 }
 
+static int read_replay(Reader *r, struct json_object *o)
+{
+    TraceReplay *replay = &r->t->replay;
+
+    r->where = "replay";
+    if (!json_object_object_get_ex(o, "replay", NULL))
+        return 0;
+    CHECK(json_get_object(o, "replay", &o));
+    CHECK(json_get_u64(o, "start_usec", TRACE_NUMBER_MAX, &replay->start));
+    CHECK(json_get_u64(o, "end_usec", TRACE_NUMBER_MAX, &replay->end));
+    replay->known = true;
+    return 0;
+}
+
+static int read_samples(Reader *r, struct json_object *o)
+{
+    static const char *const keys[] = {"at_usec_delta", "busy_usec_delta", "stalled_usec_delta"};
+    JsonColumn c[ELEMENTSOF(keys)];
+    TraceSample s = {0};
+
+    r->where = "samples";
+    if (!json_object_object_get_ex(o, "samples", NULL))
+        return 0;
+    CHECK(json_get_object(o, "samples", &o));
+    CHECK(json_get_columns(&r->document, o, keys, ELEMENTSOF(keys), TRACE_SAMPLES_MAX, c));
+    for (size_t n = c[0].n; n > 0; n--) {
+        uint64_t at, busy, stalled;
+
+        CHECK(json_next_u64(&c[0], TRACE_NUMBER_MAX / TRACE_SAMPLES_MAX, &at));
+        CHECK(json_next_u64(&c[1], TRACE_NUMBER_MAX / TRACE_SAMPLES_MAX, &busy));
+        CHECK(json_next_u64(&c[2], TRACE_NUMBER_MAX / TRACE_SAMPLES_MAX, &stalled));
+        s.at += at;
+        s.busy += busy;
+        s.stalled += stalled;
+        CHECK(trace_add_sample(r->t, &s));
+    }
+    return 0;
+}
+
 static int read_left_out(Reader *r, struct json_object *o)
 {
     static const char *const keys[] = {"uid", "n_events", "n_files", "n_cut"};
@@ -569,6 +631,8 @@ static int read_all(Reader *r)
     CHECK(read_applications(r, o));
     CHECK(read_lifetimes(r, o));
     CHECK(read_accesses(r, o));
+    CHECK(read_replay(r, o));
+    CHECK(read_samples(r, o));
     CHECK(read_left_out(r, o));
     CHECK(read_timing(r, o));
     r->where = "cross-references";

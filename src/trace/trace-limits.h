@@ -36,6 +36,7 @@
 #define TRACE_RANGES_MAX     2000000U             /* resident ranges of all files */
 #define TRACE_LEFT_OUT_MAX   4096U                /* users */
 #define TRACE_VOLUMES_MAX    4096U
+#define TRACE_SAMPLES_MAX    128U                  /* of CPU and pressure */
 #define TRACE_PATH_MAX       4096U                 /* bytes of one path, NUL included */
 #define TRACE_NUMBER_MAX     ((uint64_t)INT64_MAX) /* instants, counts, sizes, ends of ranges */
 #define TRACE_JSON_SIZE_MAX  (64U * 1024 * 1024)   /* bytes of one trace's file */

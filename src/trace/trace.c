@@ -82,6 +82,7 @@ Trace *trace_free(Trace *t)
     free(t->lifetimes);
     free(t->accesses);
     free(t->left_out);
+    free(t->samples);
     free(t->boot_id);
     free(t->kernel);
     free(t->distribution);
@@ -529,6 +530,8 @@ int trace_validate(const Trace *t)
         r = validate_tables(t);
     if (r >= 0)
         r = validate_events(t);
+    if (!trace_samples_valid(t) || t->replay.end < t->replay.start)
+        return -EBADMSG;
     return r < 0 ? r : validate_left_out(t);
 }
 

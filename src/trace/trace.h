@@ -116,6 +116,19 @@ typedef struct TraceTiming {
     uint32_t n_cpus; /* online */
 } TraceTiming;
 
+/* The totals of the kernel at one moment of the stage, less those at its start. */
+typedef struct TraceSample {
+    usec_t at;      /* since the stage's start, rising */
+    usec_t busy;    /* CPU time of all processors */
+    usec_t stalled; /* tasks waited for I/O ("some" of pressure stall information) */
+} TraceSample;
+
+/* When the replay of this stage ran, since the stage's start; 0: before. */
+typedef struct TraceReplay {
+    bool known;
+    usec_t start, end;
+} TraceReplay;
+
 #define TRACE_CPUS_MAX 65536U
 
 /* One node of the path tree: "/" is node 0 and its own parent. */
@@ -135,6 +148,7 @@ typedef struct Trace {
     usec_t start_boottime;
     usec_t duration; /* of the stage */
     TraceTiming timing;
+    TraceReplay replay;
     Policy policy; /* of the replay that ran in this stage */
     ProcessSource process_source;
     uint64_t n_unknown_application; /* accesses whose application stayed unknown */
@@ -157,6 +171,9 @@ typedef struct Trace {
 
     TraceLeftOut *left_out; /* one row for each user, in rising order of the UID */
     size_t n_left_out, allocated_left_out;
+
+    TraceSample *samples;
+    size_t n_samples, allocated_samples;
 
     struct TraceIndex *index; /* lookup tables of the builder; NULL in a trace that was read */
 } Trace;
@@ -189,6 +206,10 @@ int trace_add_lifetime(Trace *t, const TraceLifetime *l);
 bool trace_has_fsck(const Trace *t);
 /* Adds a row; UIDs must rise (-EINVAL otherwise). */
 int trace_add_left_out(Trace *t, const TraceLeftOut *l);
+/* Adds a sample. Times must rise and totals must not fall (-EINVAL otherwise). */
+int trace_add_sample(Trace *t, const TraceSample *s);
+/* True if that holds for all samples and there are no more than TRACE_SAMPLES_MAX. */
+bool trace_samples_valid(const Trace *t);
 /* Accesses must come in rising order of `at` (-EINVAL otherwise). */
 int trace_add_access(Trace *t, const TraceAccess *a);
 

@@ -57,7 +57,7 @@ END
     xmllint --noout - <<<"$output"
     [[ $output == *"&gt;&lt;script&gt;alert(1)"* && $output == *'\u{202e}gpj.sh'* && $output == *"日本"* ]]
     [[ $output != *"<script"* && $output != *$'\u202e'* ]]
-    [[ $output == *"When replay read what was not recorded."* && $output != *"Replay was off"* ]]
+    [[ $output == *"The time of the replay was not recorded."* && $output != *"Replay was off"* ]]
     run -0 hs plot boot --compare=control
     xmllint --noout - <<<"$output"
     [[ $output == *"Replay was off."* && $output == *'id="timeline-2-title"'* ]]

@@ -17,7 +17,7 @@ sys.dont_write_bytecode = True
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from lib import demand, disklog, inside, owners, report  # noqa: E402
+from lib import demand, disklog, inside, owners, report, svg  # noqa: E402
 from lib.commands import BenchError  # noqa: E402
 from lib.package import Package  # noqa: E402
 from lib.registry import VARIANTS  # noqa: E402
@@ -38,6 +38,30 @@ class Temporary(unittest.TestCase):
         directory = tempfile.TemporaryDirectory()
         self.addCleanup(directory.cleanup)
         self.directory = Path(directory.name)
+
+
+class Svg(Temporary):
+    def test_requests_of_one_section(self):
+        log = self.directory / "log"
+        log.write_text("# disksim profile=ssd stroke=1\n1 R 0 1 0 0 1\n# mark boot/cold/1/stage 100\n"
+                       "150 R 4096 8192 0 0 1\n90 R 0 512 0 0 1\n# mark boot/cold/1/after 300\n"
+                       "310 R 1 1 0 0 1\n")
+        self.assertEqual(svg.requests(log, "boot/cold/1"), [(50, 4096, 8192), (0, 0, 512)])
+        self.assertEqual(svg.requests(log, "boot/cold/2"), [])
+
+    def test_requests_in_packs(self):
+        sample = {"seconds": 1.5}
+        lines = svg.commands(sample, "Boot", [(5, B, B), (6, 9 * B, B)], {1, 2}, 2000000)
+        self.assertEqual(lines, ["timeline 2000000 Boot", "series 1 in a pack", "series 2 in no pack",
+                                 f"read 1 5 {B} {B}", f"read 2 6 {9 * B} {B}", "mark 1500000 ready"])
+        self.assertIn("series 2 read on demand", svg.commands(sample, "Boot", [], None, 1))
+        self.assertIn("note", " ".join(svg.commands(sample, "Boot", [], None, 1)))
+
+    def test_the_run_in_the_middle(self):
+        runs = [{"seconds": s} for s in (3, 1, 2)]
+        self.assertEqual(svg.middle(runs)["seconds"], 2)
+        self.assertEqual(svg.middle(runs[:2])["seconds"], 1)
+
 
 
 class Options(unittest.TestCase):

@@ -182,10 +182,39 @@ static void test_trace(void **state _unused_)
     assert_int_equal(t.n_applications, 1);
     assert_string_equal(t.applications[0].name, "other");
     assert_int_equal(t.applications[0].weight, 2);
+    assert_int_equal(t.n_samples, 0);
+    assert_string_equal(t.notes[2], "CPU and pressure were not recorded");
     assert_int_equal(t.n_marks, 1);
     assert_int_equal(t.marks[0].at, 3 * USEC_PER_SEC);
     assert_string_equal(t.notes[0], "The place of 1 of 2 files is not known");
     assert_string_equal(t.notes[1], "Replay was off");
+}
+
+/* Samples become shares, and the replay gets marks. */
+static void test_samples(void **state _unused_)
+{
+    _cleanup_trace_ Trace *trace = trace_new(STAGE_BOOT);
+    _cleanup_timeline_ Timeline t = {0};
+    _cleanup_free_ char *text = NULL;
+
+    trace->duration = 4 * USEC_PER_SEC;
+    trace->flags = TRACE_REPLAYED;
+    trace->replay = (TraceReplay){.known = true, .end = USEC_PER_SEC};
+    trace->timing.n_cpus = 2;
+    assert_int_equal(trace_add_sample(trace, &(TraceSample){USEC_PER_SEC, USEC_PER_SEC, 0}), 0);
+    assert_int_equal(trace_add_sample(trace, &(TraceSample){2 * USEC_PER_SEC, 3 * USEC_PER_SEC,
+                                                            USEC_PER_SEC / 4}),
+                     0);
+    assert_int_equal(timeline_from_trace(&(TimelineSources){.trace = trace}, &t), 0);
+    assert_int_equal(t.n_samples, 3);
+    assert_true(t.samples[1].cpu == 0.5 && t.samples[1].waiting == 0);
+    assert_true(t.samples[2].cpu == 1 && t.samples[2].waiting == 0.25);
+    assert_int_equal(t.n_marks, 2);
+    assert_int_equal(t.marks[1].at, USEC_PER_SEC);
+    assert_int_equal(t.n_notes, 0);
+    text = draw(&t, 1);
+    assert_int_equal(count(text, "class=\"cpu\""), 1);
+    assert_int_equal(count(text, "class=\"waiting\""), 1);
 }
 
 int main(void)
@@ -193,7 +222,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(test_bounded), cmocka_unit_test(test_missing),
             cmocka_unit_test(test_rows),    cmocka_unit_test(test_compare),
-            cmocka_unit_test(test_trace),
+            cmocka_unit_test(test_trace),   cmocka_unit_test(test_samples),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

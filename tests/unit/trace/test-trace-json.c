@@ -468,6 +468,37 @@ static void left_out_is_checked(void **state)
     }
 }
 
+/* Samples and the time of the replay come back; what falls or is too much is refused. */
+static void samples_are_checked(void **state)
+{
+    _cleanup_trace_ Trace *t = small_trace(), *u = NULL;
+    _cleanup_free_ char *text = NULL, *falling = NULL, *replay = NULL;
+    size_t size;
+
+    for (unsigned i = 1; i <= TRACE_SAMPLES_MAX; i++)
+        assert_int_equal(trace_add_sample(t, &(TraceSample){i * 100000, i * 7, i * i}), 0);
+    assert_int_equal(trace_add_sample(t, &(TraceSample){1U << 30, 1U << 30, 1U << 30}), -E2BIG);
+    t->replay = (TraceReplay){.known = true, .start = 5, .end = 500000};
+    text = text_of(t, &size);
+    assert_int_equal(trace_from_json(text, size, &u, NULL), 0);
+    assert_int_equal(u->n_samples, TRACE_SAMPLES_MAX);
+    assert_memory_equal(u->samples, t->samples, sizeof(TraceSample) * TRACE_SAMPLES_MAX);
+    assert_true(u->replay.known);
+    assert_int_equal(u->replay.start, 5);
+    assert_int_equal(u->replay.end, 500000);
+
+    t->n_samples = 1;
+    assert_int_equal(trace_add_sample(t, &(TraceSample){100000, 7, 1}), -EINVAL);
+    assert_int_equal(trace_add_sample(t, &(TraceSample){100001, 6, 1}), -EINVAL);
+    assert_int_equal(trace_add_sample(t, &(TraceSample){100001, 7, 0}), -EINVAL);
+
+    falling = edited("\"paths\":", "\"samples\":{\"at_usec_delta\":[0],\"busy_usec_delta\":[0],"
+                                   "\"stalled_usec_delta\":[0]},\"paths\":");
+    refuse(falling, strlen(falling), -EBADMSG);
+    replay = edited("\"paths\":", "\"replay\":{\"start_usec\":2,\"end_usec\":1},\"paths\":");
+    refuse(replay, strlen(replay), -EBADMSG);
+}
+
 static void timing_is_checked(void **state)
 {
     static const char *const wrong[] = {
@@ -567,6 +598,7 @@ int main(void)
             cmocka_unit_test(wrong_members_are_refused),
             cmocka_unit_test(left_out_is_checked),
             cmocka_unit_test(timing_is_checked),
+            cmocka_unit_test(samples_are_checked),
             cmocka_unit_test(what_stands_beside_is_ignored),
             cmocka_unit_test(too_many_ranges_are_refused),
             cmocka_unit_test(a_read_trace_is_not_built_on),
