@@ -40,7 +40,7 @@ physical() {
     filefrag -v -b4096 "$1" | awk '$1 == "0:" { sub(/\.\..*/, "", $4); print $4 * 4096 }'
 }
 
-@test "data in the order of its place, opens in the order of the inodes" {
+@test "a pack lists data in physical order and files in the order of their inodes" {
     hs_filesystem ext4 256 -b 4096
     local i
     # The sizes make the allocator jump, so that the order of inodes differs from that of places.

@@ -108,7 +108,8 @@ static void pressure(void **state)
     put_total("proc/pressure/io", 5700);
     assert_int_equal(pressure_read(&p, &sum), 0);
     assert_int_equal(sum, 700);
-    /* The waits of replay are not counted, nor is its end. */
+    /* The waits of replay are not counted, and neither is the sum that disappears when replay ends.
+     */
     put_total("proc/pressure/io", 6700);
     put_total(own, 900);
     assert_int_equal(pressure_read(&p, &sum), 0);
