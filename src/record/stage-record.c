@@ -41,7 +41,7 @@ bool stage_record_wants_sample(const StageRecord *s, usec_t boottime)
            boottime >= s->start.boottime + s->next_sample;
 }
 
-/* Keeps every second sample, the last included. */
+/* Removes every second sample, but keeps the last. */
 static void thin_samples(StageRecord *s)
 {
     for (size_t i = 0; i < s->n_samples / 2; i++)

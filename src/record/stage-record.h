@@ -55,14 +55,14 @@ void stage_record_begin(StageRecord *s, Stage stage, uint32_t uid, const Moment 
 /* Converts a time since the zero to the time since the stage began: 0 in the interval before it. */
 usec_t stage_record_time(const StageRecord *s, usec_t at);
 
-/* Between two samples of a stage's beginning. */
+/* The time between two samples at the beginning of a stage. */
 #define STAGE_SAMPLE_USEC (100 * USEC_PER_MSEC)
 
-/* True if a sample is due. Sessions have none: they are long. */
+/* True if a sample is due. Sessions have no samples, because they are long. */
 bool stage_record_wants_sample(const StageRecord *s, usec_t boottime);
 
-/* Adds a sample. If there are TRACE_SAMPLES_MAX, every second one is dropped and the interval is
- * doubled, so that a stage of any length is sampled as a whole. */
+/* Adds a sample. If there are TRACE_SAMPLES_MAX samples, it drops every second one, and the
+ * interval is doubled, so that a stage of any length is sampled as a whole. */
 void stage_record_add_sample(StageRecord *s, const Moment *now);
 
 /* Notes that the point which the user waits for was reached `age` before `now`. Only the first call

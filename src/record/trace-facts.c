@@ -37,7 +37,7 @@ static char *read_distribution(int root_fd)
     return asprintf(&joined, "%s%s%s", id, *version ? " " : "", version) < 0 ? NULL : joined;
 }
 
-/* Adds when a replay ran, of whose status `o` is. Several replays of a stage count as one. */
+/* Adds the time of the replay with the status `o`. Several replays of a stage count as one. */
 static void add_replay_time(struct json_object *o, Trace *t)
 {
     uint64_t start, duration;

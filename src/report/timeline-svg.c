@@ -86,7 +86,7 @@ static bool has_place(const TimelineRead *r)
     return r->place != PHYSICAL_UNKNOWN;
 }
 
-/* The axis of the positions of all timelines of a document. Returns false if none is known. */
+/* Computes one axis for the positions of all timelines. Returns false if no position is known. */
 static bool find_places(const Timeline *timelines, size_t n, Fold *ret)
 {
     bool used[FOLD_BUCKETS] = {0};

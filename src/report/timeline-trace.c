@@ -180,7 +180,7 @@ static int add_applications(Building *b)
     return r;
 }
 
-/* Adds the marks of the replay, or a note that says why there are none. */
+/* Adds the marks of the replay, or a note with the reason for their absence. */
 static int add_replay(Building *b)
 {
     const Trace *t = b->s->trace;

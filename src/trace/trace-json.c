@@ -127,7 +127,7 @@ static void write_facts(JsonWriter *w, const Trace *t)
     json_writer_add_u64(w, "n_overflows", t->n_overflows);
 }
 
-/* The time of the replay, and the samples, if they are known. */
+/* Writes the time of the replay and the samples, if they are known. */
 static void write_measurements(JsonWriter *w, const Trace *t)
 {
     if (t->replay.known) {

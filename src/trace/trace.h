@@ -123,7 +123,8 @@ typedef struct TraceSample {
     usec_t stalled; /* tasks waited for I/O ("some" of pressure stall information) */
 } TraceSample;
 
-/* When the replay of this stage ran, since the stage's start; 0: before. */
+/* The start and the end of the replay of this stage, since the stage's start; 0: before the stage.
+ */
 typedef struct TraceReplay {
     bool known;
     usec_t start, end;
@@ -208,7 +209,7 @@ bool trace_has_fsck(const Trace *t);
 int trace_add_left_out(Trace *t, const TraceLeftOut *l);
 /* Adds a sample. Times must rise and totals must not fall (-EINVAL otherwise). */
 int trace_add_sample(Trace *t, const TraceSample *s);
-/* True if that holds for all samples and there are no more than TRACE_SAMPLES_MAX. */
+/* True if all samples follow these rules and there are at most TRACE_SAMPLES_MAX of them. */
 bool trace_samples_valid(const Trace *t);
 /* Accesses must come in rising order of `at` (-EINVAL otherwise). */
 int trace_add_access(Trace *t, const TraceAccess *a);

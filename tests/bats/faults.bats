@@ -65,7 +65,7 @@ inject() {
     "$HS_SOURCE/tests/faults/lying-disk" --build="$HS_BUILD"
 }
 
-@test "load: 500,000 opens of four users in six seconds lose nothing of a fifth and of root" {
+@test "load: 500,000 opens of four users in six seconds displace no file of a fifth user or of root" {
     need_binary "$HS_BUILD/tests/tools/tool-open-files"
     need_memory_limits
     "$HS_SOURCE/tests/faults/load-events" --build="$HS_BUILD" 500000 6

@@ -279,7 +279,7 @@ uid_of() {
         install -m 600 -o "$i" /dev/null "$HS_MNT/home/$i/last"
         echo x | tee "$HS_MNT/home/$i/first" >"$HS_MNT/home/$i/last"
     done
-    # Relative paths: users cannot look up the directory of the tests.
+    # The paths are relative, because the users cannot search the directory of the tests.
     chmod 755 "$HS_MNT" "$HS_MNT/home"
     bus_start
     fake_start

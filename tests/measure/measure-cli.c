@@ -23,8 +23,8 @@
 
 #define START     (UINT64_C(1760000000) * USEC_PER_SEC)
 #define RUNS_MAX  1000U
-#define LOGINS    40U /* that the chains have learned from */
-#define USED_EACH 60U /* applications of a login */
+#define LOGINS    40U /* from which the chains have learned */
+#define USED_EACH 60U /* applications that each login starts */
 
 #define CHECK(call)                                             \
     do {                                                        \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* tool-open-files UID COUNT SECONDS DIRECTORY: as that user, opens the files of the directory in
- * turn, COUNT times in all, evenly over that time or as fast as it can. Prints the number of opens
- * and the seconds that they took. For tests of what many events cost. */
+/* tool-open-files UID COUNT SECONDS DIRECTORY: as user UID, opens the files of the directory in
+ * turn until it has opened COUNT files. It spreads them evenly over SECONDS, or takes longer.
+ * Prints the number of opens and the seconds that they took. */
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define FILES_MAX 100000
-#define BATCH     256 /* opens between two looks at the clock */
+#define BATCH     256 /* the number of opens after which the clock is read */
 
 static double now(void)
 {
@@ -23,7 +23,7 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* Opens the directory's files relative to fd. */
+/* Opens files of the directory fd, `count` times in all. */
 static void open_all(int fd, char *const *names, size_t n, unsigned long count, double seconds)
 {
     double start = now();

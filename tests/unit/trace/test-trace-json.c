@@ -468,7 +468,8 @@ static void left_out_is_checked(void **state)
     }
 }
 
-/* Samples and the time of the replay come back; what falls or is too much is refused. */
+/* Samples and the time of the replay are written and read. Falling totals and too many samples are
+ * refused. */
 static void samples_are_checked(void **state)
 {
     _cleanup_trace_ Trace *t = small_trace(), *u = NULL;

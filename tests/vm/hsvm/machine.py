@@ -76,7 +76,7 @@ class Machine:
         """`clock`: the guest's time at the start (default: the host's). `typed`: the text that is
         typed again and again until the agent runs."""
         self.typed, self.cut_at = typed, float("inf")
-        # With panic=, the shell of initramfs-tools is a reboot.
+        # With panic=, initramfs-tools reboots instead of starting a shell.
         consoles = ("console=ttyS0 console=tty0" if typed else
                     "console=tty0 console=ttyS0 panic=1")
         self.directory, self.artefacts, self.prefix = Path(directory), Path(artefacts), prefix
@@ -142,7 +142,7 @@ class Machine:
                 try:
                     self._type("\n" + self.typed)
                 except (VmError, OSError):
-                    pass  # The machine is off: the agent's socket says so.
+                    pass  # The machine is off, because the agent's socket is closed.
                 type_at = time.monotonic() + TYPE_SECONDS
             if not select.select([agent], [], [], min(left, 1, max(0, self.cut_at - time.monotonic())))[0]:
                 if self.qemu.poll() is not None:
