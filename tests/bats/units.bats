@@ -54,9 +54,9 @@ teardown() {
 @test "the sandboxes of units hide no file that headstart must find" {
     local u
     for u in "$HS_BUILD"/units/headstart-*.service; do
-        # openat2(2) fails with the first, modules are hidden by the second, with the third /home is another
-        # mount than the one files were recorded on, and all but the first two can set off an automount of
-        # /home (docs/decisions.md).
+        # RestrictSUIDSGID= makes openat2(2) fail, and ProtectKernelModules= hides the modules. ProtectHome=
+        # mounts /home again, so that its files are not the recorded ones. ProtectHome= and the directives of
+        # the second pattern can trigger an automount of /home (docs/decisions.md).
         ! grep -E '^(RestrictSUIDSGID|ProtectKernelModules|ProtectHome)=' "$u" || false
         ! grep -E '^ProtectSystem=strict|^[A-Z][A-Za-z]*Paths=.*/home' "$u" || false
         grep -q '^ReadOnlyPaths=/ -/run -/dev$' "$u"
