@@ -165,7 +165,8 @@ int compressed_file_read(int dir_fd, const char *name, size_t max_size, char **r
 int compressed_file_read_head(int dir_fd, const char *name, char *buf, size_t size)
 {
     _cleanup_close_ int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    /* Text rarely grows when it is compressed, so these bytes hold the head that is asked for. */
+    /* Compression rarely enlarges text. The first `size` bytes of the file therefore contain the
+     * requested head. */
     _cleanup_free_ char *head = malloc(size);
     size_t n = 0;
     z_stream z;

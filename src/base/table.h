@@ -16,7 +16,7 @@
 
 typedef enum CellType {
     CELL_STRING,      /* const char *, copied; NULL: unknown */
-    CELL_PATH,        /* the same; a terminal that is too narrow shows the end of it */
+    CELL_PATH,        /* a string; a terminal that is too narrow shows only the end of the path */
     CELL_COUNT,       /* uint64_t; COUNT_UNKNOWN: unknown */
     CELL_BYTES,       /* the same, as text "4.0K" */
     CELL_TIMESPAN,    /* usec_t, the same, as text "1.50s" */

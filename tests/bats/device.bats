@@ -137,7 +137,7 @@ swept() {
     # The same sweep counts only once.
     HEADSTART_SYSTEM_ROOT=$HS_TMP/system plan
     device '.n_sweeps == 3'
-    # Slower by a factor of two at most.
+    # The sweeps change the rate by a factor of two at most.
     device "(.rate_bytes_per_sec - $rate / 2) | fabs < 1e5"
 }
 

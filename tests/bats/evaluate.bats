@@ -357,7 +357,7 @@ rate() {
     done
 }
 
-@test "recorded applications, drawn habits: close to the oracle; the same seed, the same figures" {
+@test "recorded applications with drawn habits: the mixture is close to the oracle, and a seed gives the same figures again" {
     recorded_days
     local seed users least
     for users in 2 1; do

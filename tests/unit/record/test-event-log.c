@@ -187,7 +187,7 @@ static void test_limits(void **state)
     assert_int_equal(event_log_intern(l, &o, true, &n), -EINVAL);
     assert_int_equal(n, 7);
 
-    /* Searched for, but not added. */
+    /* Without `add`, an unknown object is not added. */
     o = object(0, "handle", "absent");
     assert_int_equal(event_log_intern(l, &o, false, &n), -ENOENT);
     assert_int_equal(event_log_n_objects(l), 2);
