@@ -2,7 +2,12 @@
 
 #include "cli/cli-state.h"
 
+#include "base/clock.h"
+#include "cli/progress.h"
 #include "state/early-pack.h"
+
+/* A wait for the lock shows its progress that often. */
+#define LOCK_STEP (250 * USEC_PER_MSEC)
 
 int cli_state_open(const Context *c, bool create, int *ret_fd)
 {
@@ -15,8 +20,18 @@ int cli_state_open(const Context *c, bool create, int *ret_fd)
 
 int cli_state_lock(const Context *c, int state_fd)
 {
-    int r = state_directory_lock(state_fd, (c->quiet ? 240 : 5) * USEC_PER_SEC);
+    _cleanup_(progress_done) Progress progress =
+            progress_start("Waiting for another headstart process, seconds", c->quiet);
+    usec_t start = clock_now(CLOCK_MONOTONIC), waited = 0;
+    usec_t timeout = (c->quiet ? 240 : 5) * USEC_PER_SEC;
+    int r = -EBUSY;
 
+    while (r == -EBUSY && waited < timeout) {
+        r = state_directory_lock(state_fd, MIN(timeout - waited, LOCK_STEP));
+        waited = clock_now(CLOCK_MONOTONIC) - start;
+        progress_update(&progress, waited / USEC_PER_SEC, 0);
+    }
+    progress_done(&progress);
     if (r == -EBUSY)
         return cli_error(r, "%s: another headstart process has locked it", c->state);
     return r < 0 ? cli_error(r, "%s: cannot lock it: %m", c->state) : 0;

@@ -4,6 +4,7 @@
 /* Shared by the source files of `headstart plan`. */
 
 #include "cli/cli.h"
+#include "cli/progress.h"
 #include "model/model.h"
 #include "plan/plan.h"
 
@@ -22,11 +23,13 @@ typedef struct Planning {
     double min_probability;
     bool dry_run;
     uint32_t control_intervals[_STAGE_MAX];
-    usec_t boot_recorded; /* wall clock: the newest recorded boot; 0: none */
+    usec_t boot_recorded;     /* wall clock: the newest recorded boot; 0: none */
     bool harmful[_STAGE_MAX]; /* the policy of the stage was shown to do harm */
     Table *summaries;
     uint64_t n_planned, n_failed; /* packs */
-    json_object *operations;      /* --dry-run --json: one array for each stage */
+    Progress progress;
+    uint64_t n_tried, n_to_try; /* packs, for the progress */
+    json_object *operations;    /* --dry-run --json: one array for each stage */
 } Planning;
 
 void planning_done(Planning *p);

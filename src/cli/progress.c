@@ -10,6 +10,7 @@
 
 #define FIRST_AFTER (500 * USEC_PER_MSEC)
 #define EVERY       (100 * USEC_PER_MSEC)
+#define LEFT_AFTER  USEC_PER_SEC /* an earlier estimate would jump */
 #define BAR_WIDTH   30
 
 Progress progress_start(const char *what, bool quiet)
@@ -39,8 +40,14 @@ void progress_update(Progress *p, uint64_t done, uint64_t total)
         double share = done >= total ? 1.0 : (double)done / (double)total;
         int bar = (int)(share * BAR_WIDTH);
 
-        fprintf(stderr, "\r\033[K%s [%.*s%*s] %3d%%", p->what, bar, full, BAR_WIDTH - bar, "",
-                (int)(share * 100));
+        char left[FORMAT_TIMESPAN_MAX] = "";
+
+        if (done > 0 && done < total && now - p->start >= LEFT_AFTER)
+            format_timespan(left, sizeof(left),
+                            (usec_t)((double)(now - p->start) * (1 - share) / share) /
+                                    USEC_PER_SEC * USEC_PER_SEC);
+        fprintf(stderr, "\r\033[K%s [%.*s%*s] %3d%%%s%s%s", p->what, bar, full, BAR_WIDTH - bar, "",
+                (int)(share * 100), *left ? ", " : "", left, *left ? " left" : "");
     } else
         fprintf(stderr, "\r\033[K%s: %" PRIu64, p->what, done);
     fflush(stderr);

@@ -18,7 +18,8 @@ typedef struct Progress {
 /* `quiet`: the line is never shown. */
 Progress progress_start(const char *what, bool quiet);
 
-/* `done` of `total` steps are done; 0: the total is unknown. */
+/* Shows the share and, after a second, the time that is left if each step takes equally long.
+ * `done` of `total` steps are done; 0: the total is unknown. */
 void progress_update(Progress *p, uint64_t done, uint64_t total);
 
 /* Removes the line. Also for _cleanup_. */

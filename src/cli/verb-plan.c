@@ -78,8 +78,10 @@ static int drop_stale_packs(const Planning *p)
  * written, that is reported once. 0, or an error that was reported and holds for all packs. */
 static int make_pack(Planning *p, Stage stage, uint32_t uid)
 {
-    int r = planning_make_pack(p, stage, uid);
+    int r;
 
+    progress_update(&p->progress, p->n_tried++, p->n_to_try);
+    r = planning_make_pack(p, stage, uid);
     if (r == -ENOSPC || r == -EDQUOT || r == -EROFS)
         return r;
     p->n_planned += r > 0;
@@ -187,6 +189,9 @@ static int make_packs(Planning *p, const Request *q)
     bool everyone = q->user == UID_INVALID;
     int r = 0;
 
+    p->n_to_try = 2;
+    for (size_t i = 0; p->model && i < p->model->n_stages; i++)
+        p->n_to_try += p->model->stages[i].stage == STAGE_LOGIN;
     for (Stage s = 0; r >= 0 && everyone && s < _STAGE_MAX; s++)
         if (includes_stage(q, s))
             r = make_pack(p, s, UID_INVALID);
@@ -221,7 +226,9 @@ static int run(Context *c)
     if (r < 0)
         return r;
     devices_load(c, p.state_fd, p.dry_run ? DEVICES_KNOWN : DEVICES_MEASURE, &p.volumes);
+    p.progress = progress_start("Planning", c->quiet);
     r = make_packs(&p, &q);
+    progress_done(&p.progress);
     if (r < 0)
         return r;
     if (p.n_planned == 0 && p.n_failed == 0)

@@ -690,3 +690,15 @@ record() {
     echo "reads: $((after - before))"
     [ $((after - before)) -le 1 ]
 }
+
+@test "a wait for another process shows its progress on a terminal, and none elsewhere" {
+    need_command script flock
+    mkdir -m 0700 "$HS_STATE"
+    TERM=xterm run flock "$HS_STATE" script -qec "'$HEADSTART' --state='$HS_STATE' learn" /dev/null
+    echo "$output"
+    [[ $output == *"Waiting for another headstart process, seconds: 1"*$'\r\e[K'*"has locked it"* ]]
+    run --separate-stderr flock "$HS_STATE" "$HEADSTART" --state="$HS_STATE" learn
+    [ "$status" -eq 1 ]
+    assert_one_error_line "$stderr"
+    [ -z "$output" ]
+}
