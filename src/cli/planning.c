@@ -176,7 +176,7 @@ static int predict(const Planning *p, Stage stage, uint32_t uid, Prediction **re
 }
 
 /* If most logins are automatic, no user waits at a greeter, and one sweep serves the boot and the
- * login. Adds the login to what the boot needs. 0 or -ENOMEM. */
+ * login. Adds the objects of the login to those of the boot. 0 or -ENOMEM. */
 static int add_autologin(const Planning *p, Prediction *boot)
 {
     _cleanup_prediction_ Prediction *login = NULL;

@@ -30,7 +30,7 @@ typedef struct RecorderOptions {
     bool intervals;
     bool take_over; /* the recording that headstart-init began, if run_dir has one: see handover.h
                      */
-    /* For tests: behave as if the kernel or the privileges lacked something. */
+    /* For tests: the recorder behaves as if a feature of the kernel or a privilege were missing. */
     bool no_cachestat;
     bool no_proc_connector;
     bool no_fowner;

@@ -61,5 +61,5 @@ bool user_shares_try_charge(UserShares *s, uint16_t row, Shared what, uint64_t a
 /* How much more the user may take. */
 uint64_t user_shares_left(const UserShares *s, uint16_t row, Shared what);
 
-/* Charges for what was used, even beyond the share. */
+/* Charges the user for the amount used, even beyond the share. */
 void user_shares_charge(UserShares *s, uint16_t row, Shared what, uint64_t amount);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A timeline of what a trace has recorded. Pure. */
+/* Makes the timeline of a recorded stage from its trace. Pure. */
 
 #include "pack/pack.h"
 #include "report/timeline.h"

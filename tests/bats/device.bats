@@ -33,7 +33,8 @@ delays() {
     echo "delays $1" >"$HS_TMP/fuse/control"
 }
 
-# device FILTER: prints this of the only measured device, as status shows it.
+# device FILTER: prints the result of the jq filter for the only measured device of `headstart
+# status`.
 device() {
     hs status --root="$HS_MNT" --json=short | jq -e ".devices | length == 1 and (.[0] | $1)"
 }

@@ -16,7 +16,7 @@
 #define HALFLIFE (720 * USEC_PER_HOUR)
 #define NOW      (UINT64_C(1790000000) * USEC_PER_SEC)
 
-/* A written trace is read again, and is written the same. */
+/* A written trace can be read again, and gives the same text when it is written again. */
 static void check_round_trip(const Trace *t)
 {
     _cleanup_free_ char *first = NULL, *second = NULL;

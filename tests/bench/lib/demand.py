@@ -1,6 +1,6 @@
-"""Computes how much of what a boot and a login read from the disk is in the packs. It uses the
-disk's own log, so no program of headstart influences the result. Everything but chunks() is
-pure."""
+"""Computes the share of the reads of a boot and a login from the disk that the packs contain. It
+uses the disk's own log, so no program of headstart influences the result. Everything but chunks()
+is pure."""
 
 import re
 

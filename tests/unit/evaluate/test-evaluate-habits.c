@@ -50,8 +50,8 @@ static void test_waste_bound(void **state)
     assert_int_equal(bounded.n_reads, 0);
 }
 
-/* For habits drawn here: two users within 0.97 of the oracle at 15 % waste, one user within 0.98.
- * The naive predictor, its budget filled, is far behind with two users. */
+/* With habits drawn here, two users reach 0.97 of the oracle's hit rate at 15 % waste, and one user
+ * 0.98. The naive predictor, its budget filled, is far behind with two users. */
 static void test_near_the_oracle(void **state)
 {
     static const double least[] = {0.97, 0.98};
@@ -89,7 +89,8 @@ static void test_near_the_oracle(void **state)
         }
 }
 
-/* Drawn habits have their properties: they come from the seed, are loose, and are reproducible. */
+/* Drawn habits have the promised properties: they come from the seed, leave some choice, and are
+ * reproducible. */
 static void test_habits(void **state)
 {
     HabitsParameters hp;

@@ -493,7 +493,8 @@ static void a_plan_shrinks_to_its_limits_instead_of_failing(void **state)
     assert_string_equal(c->volumes[0].files[0].path, "d/1000"); /* the unlikely one was left out */
     pack_content_free(c);
 
-    /* With long names: the likeliest that fit, and short ones after them. */
+    /* With long names, the predictor keeps the likeliest names that fit, and short names after
+     * them. */
     memset(path, 'x', sizeof(path));
     path[sizeof(path) - 1] = 0;
     for (size_t i = 0; i < 10000; i++) {
