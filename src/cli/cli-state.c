@@ -6,7 +6,7 @@
 #include "cli/progress.h"
 #include "state/early-pack.h"
 
-/* A wait for the lock shows its progress that often. */
+/* The interval between two updates of the progress of a wait for the lock. */
 #define LOCK_STEP (250 * USEC_PER_MSEC)
 
 int cli_state_open(const Context *c, bool create, int *ret_fd)

@@ -10,8 +10,10 @@
 
 #define FIRST_AFTER (500 * USEC_PER_MSEC)
 #define EVERY       (100 * USEC_PER_MSEC)
-#define LEFT_AFTER  USEC_PER_SEC /* an earlier estimate would jump */
-#define BAR_WIDTH   30
+#define LEFT_AFTER                                                                                \
+    USEC_PER_SEC /* time after which the remaining time is shown; earlier estimates vary too much \
+                  */
+#define BAR_WIDTH 30
 
 Progress progress_start(const char *what, bool quiet)
 {
