@@ -15,9 +15,10 @@ int gzip_compress(const void *data, size_t size, char **ret, size_t *ret_size);
 bool gzip_is_compressed(const void *data, size_t size);
 
 /* Expands one gzip member into a NUL-terminated buffer of *ret_size bytes (the NUL is not counted)
- * and checks its checksum. Nothing is allocated for a member that states a size above max_size or
- * one that its input cannot have. The caller frees *ret. 0, -EBADMSG (not gzip, damaged, truncated,
- * or followed by other bytes), -E2BIG (expands to more than max_size bytes), or -ENOMEM. */
+ * and checks its checksum. Nothing is allocated if the member states a size above max_size, or
+ * a size that its input cannot expand to. The caller frees *ret. 0, -EBADMSG (not gzip, damaged,
+ * truncated, or followed by other bytes), -E2BIG (expands to more than max_size bytes), or -ENOMEM.
+ */
 int gzip_expand(const void *data, size_t size, size_t max_size, char **ret, size_t *ret_size);
 
 /* Replaces a file by the compressed data, as atomic_file_write() does. */

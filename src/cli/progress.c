@@ -10,10 +10,9 @@
 
 #define FIRST_AFTER (500 * USEC_PER_MSEC)
 #define EVERY       (100 * USEC_PER_MSEC)
-#define LEFT_AFTER                                                                                \
-    USEC_PER_SEC /* time after which the remaining time is shown; earlier estimates vary too much \
-                  */
-#define BAR_WIDTH 30
+/* The remaining time is shown after this time, because earlier estimates vary too much. */
+#define LEFT_AFTER USEC_PER_SEC
+#define BAR_WIDTH  30
 
 Progress progress_start(const char *what, bool quiet)
 {

@@ -315,8 +315,8 @@ static int submit(Worker *w, const Chunk *c)
     return 0;
 }
 
-/* Where the data ends that begins before `end`, across short holes: a journal leaves out single
- * blocks. The search ends shortly after `limit`. */
+/* Returns the end of the data that follows the planned end of a file. Skips short holes, because a
+ * journal leaves out single blocks. The search ends shortly after `limit`. */
 static uint64_t find_data_end(int fd, uint64_t end, uint64_t limit)
 {
     off_t hole = lseek(fd, (off_t)end - 1, SEEK_HOLE); /* reads use pread(2) */

@@ -444,8 +444,8 @@ static void append(char **text, size_t *n, size_t *allocated, const char *s)
     *n += l;
 }
 
-/* A habitual year of a machine: `n_applications` applications, each of which has a chain with the
- * next `n_next`, as the histories of users and of everybody. */
+/* Returns the text of a model with n_histories histories of n_applications applications. Each
+ * application has a chain with the next n_next. */
 static char *text_of_habits(unsigned n_applications, unsigned n_next, unsigned n_histories)
 {
     _cleanup_model_ Model *m = model_new(H);
