@@ -162,7 +162,7 @@ END
     model '.learned | length == 1'
 }
 
-@test "learn: a trace that needs more memory than there is is set aside, and learning continues" {
+@test "learn: a trace that exceeds the available memory is set aside, and learning continues" {
     need_memory_limits
     # The memory limit just suffices for the small trace.
     local megabytes=7

@@ -155,7 +155,7 @@ static void test_hurry(void **state _unused_)
     expect(&l, "m0 m1 o0 o1 o2 d0 d1 d2 d3");
 }
 
-/* A policy of metadata alone opens files if opening is what reads their metadata. */
+/* The policy `metadata` also opens files, if only their opening reads their metadata. */
 static void test_metadata_by_opening(void **state _unused_)
 {
     Given own_cache = one, no_ranges = one;
