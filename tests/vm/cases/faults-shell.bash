@@ -4,9 +4,9 @@
 # boots: 3
 # timeout: 900
 # append-2: break=init
-# type-2: echo reached >/run/hsvm-shell; exit
+# type-2: touch /run/hsvm-shell && exit
 # append-3: systemd.unit=emergency.target
-# type-3: touch /run/hsvm-shell; /usr/local/lib/hsvm/agent
+# type-3: touch /run/hsvm-shell && /usr/local/lib/hsvm/agent
 boot_1() {
     a_boot_is_recorded
     check "a sweep is planned" boot_is_gated
@@ -16,8 +16,9 @@ boot_1() {
     chmod 0755 "$replay"
 }
 
+# A shell that opens drops what was typed before, so the rest of a line must do nothing (&&).
 boot_2() {
-    check "the shell of the initrd took a command" grep -q reached /run/hsvm-shell
+    check "the shell of the initrd took a command" test -e /run/hsvm-shell
     nobody_else_suffers
     check "the replay hangs" pgrep -f "sleep 1000"
 }

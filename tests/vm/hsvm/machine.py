@@ -25,7 +25,7 @@ PANIC = b"Kernel panic - not syncing"
 
 # The characters that `host type` can type, and their keys.
 KEYS = {" ": "spc", "-": "minus", "/": "slash", ".": "dot", "=": "equal", ";": "semicolon",
-        "\n": "ret", "_": "shift-minus", ">": "shift-dot"}
+        "\n": "ret", "_": "shift-minus", ">": "shift-dot", "&": "shift-7"}
 
 
 @dataclass
