@@ -159,7 +159,8 @@ static double serial_usec(const Sequence *s, double *ret_each)
 }
 
 /* Distributes the computing time of the stage over its reads. The share before a read is
- * proportional to the time since the first use of the previous read, less the wait for that read. */
+ * proportional to the time since the first use of the previous read, less the wait for that read.
+ */
 static void distribute_think(Sequence *s, const Keyed *by_need, const double *each)
 {
     size_t n = s->f->n_reads;
