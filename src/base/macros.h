@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define _cleanup_(f)   __attribute__((cleanup(f)))
@@ -68,6 +69,14 @@ static inline void closep(int *fd)
 #define _cleanup_free_  _cleanup_(freep)
 #define _cleanup_close_ _cleanup_(closep)
 
+/* Returns from the calling function if `call` fails: for lists of steps that need no cleanup. */
+#define CHECK(call)      \
+    do {                 \
+        int _r = (call); \
+        if (_r < 0)      \
+            return _r;   \
+    } while (0)
+
 /* Makes room for `need` elements of `elem_size` bytes in *array, growing by doubling.
  * 0, or -ENOMEM (then *array and *allocated are untouched). */
 static inline int grow_array(void *array, size_t *allocated, size_t need, size_t elem_size)
@@ -85,4 +94,15 @@ static inline int grow_array(void *array, size_t *allocated, size_t need, size_t
     *a = p;
     *allocated = n;
     return 0;
+}
+
+/* The same, and the new elements are zeroed. */
+static inline int grow_array_zeroed(void *array, size_t *allocated, size_t need, size_t elem_size)
+{
+    size_t old = *allocated;
+    int r = grow_array(array, allocated, need, elem_size);
+
+    if (r >= 0 && *allocated > old)
+        memset(*(char **)array + old * elem_size, 0, (*allocated - old) * elem_size);
+    return r;
 }

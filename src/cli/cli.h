@@ -99,6 +99,7 @@ void cli_warning(int error, const char *format, ...) _printf_(2, 3);
 
 /* Parse an option's argument. 0, or CLI_WRONG_USAGE, reported. */
 int cli_parse_stage(const Context *c, const char *value, Stage *ret);
+int cli_parse_limit(const Context *c, const char *value, uint64_t *ret);
 int cli_parse_uid(const Context *c, const char *value,
                   uint32_t *ret); /* parses --user=: UID or name */
 

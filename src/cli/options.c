@@ -97,6 +97,11 @@ int cli_parse_stage(const Context *c, const char *value, Stage *ret)
     return 0;
 }
 
+int cli_parse_limit(const Context *c, const char *value, uint64_t *ret)
+{
+    return parse_u64(value, ret) < 0 ? cli_usage_error(c, "--limit=%s: not a number", value) : 0;
+}
+
 int cli_parse_uid(const Context *c, const char *value, uint32_t *ret)
 {
     const struct passwd *p;

@@ -35,8 +35,8 @@ static int parse_options(Context *c, Stage *stage, uint64_t *limit)
             *stage = STAGE_LOGIN;
             break;
         case OPTION_LIMIT:
-            if (parse_u64(value, limit) < 0)
-                return cli_usage_error(c, "--limit=%s: not a number", value);
+            if (cli_parse_limit(c, value, limit) < 0)
+                return CLI_WRONG_USAGE;
             break;
         }
     return k;

@@ -143,8 +143,8 @@ static int parse_options(Context *c, Stage *only, uint64_t *limit)
                 return cli_usage_error(c, "--stage=%s: the history has boots and logins", value);
             break;
         case OPTION_LIMIT:
-            if (parse_u64(value, limit) < 0)
-                return cli_usage_error(c, "--limit=%s: not a number", value);
+            if (cli_parse_limit(c, value, limit) < 0)
+                return CLI_WRONG_USAGE;
             break;
         }
     return k;

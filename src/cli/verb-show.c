@@ -68,8 +68,8 @@ static int run(Context *c)
     char **args;
 
     while ((k = cli_next_option(c, &value)) > 0)
-        if (parse_u64(value, &limit) < 0)
-            return cli_usage_error(c, "--limit=%s: not a number", value);
+        if (cli_parse_limit(c, value, &limit) < 0)
+            return CLI_WRONG_USAGE;
     if (k < 0)
         return k;
     args = cli_arguments(c, &n);

@@ -51,16 +51,13 @@ static int best_end(Predictor *p, usec_t now)
 static int best_observe(Predictor *p, const PredictorEvent *e)
 {
     BestJOfK *b = (BestJOfK *)p;
-    size_t old = b->allocated;
     int r;
 
     if (e->kind == PREDICTOR_EXIT)
         return 0;
-    r = grow_array(&b->successors, &b->allocated, (size_t)e->item + 1, sizeof(*b->successors));
+    r = grow_array_zeroed(&b->successors, &b->allocated, (size_t)e->item + 1, sizeof(*b->successors));
     if (r < 0)
         return r;
-    if (b->allocated > old)
-        memset(b->successors + old, 0, (b->allocated - old) * sizeof(*b->successors));
     if (b->last != PREDICTOR_NONE) {
         Successors *s = &b->successors[b->last];
 

@@ -105,15 +105,12 @@ static uint16_t find_child(const Partition *part, uint16_t node, uint32_t symbol
 /* Finds or makes the partition and its first-order node. */
 static int get_partition(Context *c, uint32_t symbol, Partition **ret)
 {
-    size_t old = c->allocated;
     Partition *part;
     int r;
 
-    r = grow_array(&c->partitions, &c->allocated, (size_t)symbol + 1, sizeof(*c->partitions));
+    r = grow_array_zeroed(&c->partitions, &c->allocated, (size_t)symbol + 1, sizeof(*c->partitions));
     if (r < 0)
         return r;
-    if (c->allocated > old)
-        memset(c->partitions + old, 0, (c->allocated - old) * sizeof(*c->partitions));
     part = &c->partitions[symbol];
     if (!part->nodes) {
         part->nodes = malloc(4 * sizeof(*part->nodes));

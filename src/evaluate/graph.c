@@ -136,17 +136,14 @@ static int add_arc(Graph *g, uint32_t from, uint32_t to, bool first_successor, b
 static int graph_observe(Predictor *p, const PredictorEvent *event)
 {
     Graph *g = (Graph *)p;
-    size_t old = g->allocated;
     bool seen = false;
     int r;
 
     if (event->kind == PREDICTOR_EXIT)
         return 0;
-    r = grow_array(&g->nodes, &g->allocated, (size_t)event->item + 1, sizeof(*g->nodes));
+    r = grow_array_zeroed(&g->nodes, &g->allocated, (size_t)event->item + 1, sizeof(*g->nodes));
     if (r < 0)
         return r;
-    if (g->allocated > old)
-        memset(g->nodes + old, 0, (g->allocated - old) * sizeof(*g->nodes));
     for (unsigned i = 0; i < g->n_recent; i++) {
         r = add_arc(g, g->recent[i], event->item, i == 0, !seen);
         if (r < 0)

@@ -83,7 +83,6 @@ static int naive_end(Predictor *p, usec_t now)
 static int naive_observe(Predictor *p, const PredictorEvent *e)
 {
     Naive *n = (Naive *)p;
-    size_t old = n->allocated;
     int r;
 
     if (e->kind == PREDICTOR_EXIT) {
@@ -95,11 +94,9 @@ static int naive_observe(Predictor *p, const PredictorEvent *e)
         if (r <= 0)
             return r;
     }
-    r = grow_array(&n->counts, &n->allocated, (size_t)e->item + 1, sizeof(*n->counts));
+    r = grow_array_zeroed(&n->counts, &n->allocated, (size_t)e->item + 1, sizeof(*n->counts));
     if (r < 0)
         return r;
-    if (n->allocated > old)
-        memset(n->counts + old, 0, (n->allocated - old) * sizeof(*n->counts));
     n->counts[e->item]++;
     n->total++;
     return 0;

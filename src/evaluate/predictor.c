@@ -108,19 +108,16 @@ void running_set_clear(RunningSet *s)
 
 int running_set_start(RunningSet *s, uint32_t item)
 {
-    size_t old = s->allocated;
     int r;
 
-    if (item < old && s->counts[item] > 0) {
+    if (item < s->allocated && s->counts[item] > 0) {
         if (s->counts[item] < UINT32_MAX)
             s->counts[item]++;
         return 0;
     }
-    r = grow_array(&s->counts, &s->allocated, (size_t)item + 1, sizeof(*s->counts));
+    r = grow_array_zeroed(&s->counts, &s->allocated, (size_t)item + 1, sizeof(*s->counts));
     if (r < 0)
         return r;
-    if (s->allocated > old)
-        memset(s->counts + old, 0, (s->allocated - old) * sizeof(*s->counts));
     r = grow_array(&s->items, &s->items_allocated, s->n + 1, sizeof(*s->items));
     if (r < 0)
         return r;

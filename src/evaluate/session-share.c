@@ -92,13 +92,10 @@ static int session_share_end(Predictor *p, usec_t now)
 
 static int count_session(Shares *x, uint32_t item)
 {
-    size_t old = x->allocated;
-    int r = grow_array(&x->counts, &x->allocated, (size_t)item + 1, sizeof(*x->counts));
+    int r = grow_array_zeroed(&x->counts, &x->allocated, (size_t)item + 1, sizeof(*x->counts));
 
     if (r < 0)
         return r;
-    for (size_t i = old; i < x->allocated; i++)
-        x->counts[i] = 0;
     x->counts[item]++;
     return 0;
 }
@@ -106,7 +103,6 @@ static int count_session(Shares *x, uint32_t item)
 static int session_share_observe(Predictor *p, const PredictorEvent *e)
 {
     SessionShare *s = (SessionShare *)p;
-    size_t old = s->allocated_latest;
     int r;
 
     if (e->kind == PREDICTOR_EXIT) {
@@ -116,11 +112,10 @@ static int session_share_observe(Predictor *p, const PredictorEvent *e)
     r = e->kind == PREDICTOR_START ? running_set_start(&s->running, e->item) : 1;
     if (r <= 0)
         return r;
-    r = grow_array(&s->latest, &s->allocated_latest, (size_t)e->item + 1, sizeof(*s->latest));
+    r = grow_array_zeroed(&s->latest, &s->allocated_latest, (size_t)e->item + 1,
+                          sizeof(*s->latest));
     if (r < 0)
         return r;
-    if (s->allocated_latest > old)
-        memset(s->latest + old, 0, (s->allocated_latest - old) * sizeof(*s->latest));
     if (s->latest[e->item] == s->session)
         return 0;
     s->latest[e->item] = s->session;

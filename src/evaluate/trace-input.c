@@ -83,7 +83,6 @@ static int add_objects(TraceInput *t, const Trace *trace, uint32_t *objects)
     for (size_t i = 0; i < trace->n_files; i++) {
         const TraceFile *f = &trace->files[i];
         char path[TRACE_PATH_MAX];
-        size_t old = t->allocated_bytes;
         int r;
 
         if (f->path >= trace->n_paths)
@@ -92,11 +91,9 @@ static int add_objects(TraceInput *t, const Trace *trace, uint32_t *objects)
         if (r >= 0)
             r = names_add(&t->objects, path, PREDICTOR_ITEMS_MAX, &objects[i]);
         if (r >= 0)
-            r = grow_array(&t->bytes, &t->allocated_bytes, t->objects.n, sizeof(*t->bytes));
+            r = grow_array_zeroed(&t->bytes, &t->allocated_bytes, t->objects.n, sizeof(*t->bytes));
         if (r < 0)
             return r;
-        if (t->allocated_bytes > old)
-            memset(t->bytes + old, 0, (t->allocated_bytes - old) * sizeof(*t->bytes));
         t->bytes[objects[i]] = MAX(t->bytes[objects[i]], bytes_of(trace, f));
     }
     return 0;

@@ -18,13 +18,6 @@ typedef struct Reader {
     const char *where;
 } Reader;
 
-#define CHECK(call)      \
-    do {                 \
-        int _r = (call); \
-        if (_r < 0)      \
-            return _r;   \
-    } while (0)
-
 /* Reads the next elements of two columns as a sum of times. In versions before 3, a millisecond has
  * the weight of a session. */
 static int next_time(const Reader *r, JsonColumn *current, JsonColumn *previous, DecayedSum *ret)

@@ -85,13 +85,6 @@ static uint64_t row_of(Writer *w, DecayedSum f)
     return r ? r->row : 0;
 }
 
-#define CHECK(call)      \
-    do {                 \
-        int _r = (call); \
-        if (_r < 0)      \
-            return _r;   \
-    } while (0)
-
 static int add_ranges(Writer *w, const WeightedRanges *s)
 {
     for (size_t i = 0; i < s->n; i++)

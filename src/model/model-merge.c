@@ -13,13 +13,6 @@ typedef struct Side {
     uint32_t *where; /* maps its files to the files of the sum */
 } Side;
 
-#define CHECK(call)      \
-    do {                 \
-        int _r = (call); \
-        if (_r < 0)      \
-            return _r;   \
-    } while (0)
-
 static DecayedSum advance(const Side *s, DecayedSum f)
 {
     return decayed_sum_advance(f, s->later);

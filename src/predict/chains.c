@@ -453,16 +453,12 @@ static void advance_revision(Chains *c)
 /* Makes room for one more that runs. */
 static int reserve_running(ChainsSession *s, uint32_t id)
 {
-    size_t old = s->allocated_applications;
     int r;
 
-    r = grow_array(&s->applications, &s->allocated_applications, (size_t)id + 1,
-                   sizeof(*s->applications));
+    r = grow_array_zeroed(&s->applications, &s->allocated_applications, (size_t)id + 1,
+                          sizeof(*s->applications));
     if (r < 0)
         return r;
-    if (s->allocated_applications > old)
-        memset(s->applications + old, 0,
-               (s->allocated_applications - old) * sizeof(*s->applications));
     r = grow_array(&s->starts, &s->allocated_starts, s->n_starts + 1, sizeof(*s->starts));
     if (r < 0)
         return r;

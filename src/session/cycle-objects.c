@@ -219,13 +219,10 @@ static int add_part(CycleObjects *m, uint32_t object, double chance)
 
 static int set_item(CycleObjects *m, uint32_t item, ItemParts x)
 {
-    size_t old = m->allocated_items;
-    int r = grow_array(&m->items, &m->allocated_items, (size_t)item + 1, sizeof(*m->items));
+    int r = grow_array_zeroed(&m->items, &m->allocated_items, (size_t)item + 1, sizeof(*m->items));
 
     if (r < 0)
         return r;
-    if (m->allocated_items > old)
-        memset(m->items + old, 0, (m->allocated_items - old) * sizeof(*m->items));
     m->items[item] = x;
     m->n_items = MAX(m->n_items, (size_t)item + 1);
     return 0;

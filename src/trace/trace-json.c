@@ -225,13 +225,6 @@ typedef struct Reader {
     const char *where;
 } Reader;
 
-#define CHECK(call)      \
-    do {                 \
-        int _r = (call); \
-        if (_r < 0)      \
-            return _r;   \
-    } while (0)
-
 static int read_bytes(Reader *r, struct json_object *o, const char *key, char **ret)
 {
     const char *s;
