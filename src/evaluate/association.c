@@ -42,27 +42,23 @@ typedef struct Association {
     unsigned n_recent;
 } Association;
 
-static int association_create(const PredictorParameters *p, uint64_t seed, Predictor **ret)
+static int association_init(Predictor *p, const PredictorParameters *parameters, uint64_t seed)
 {
-    Association *a = calloc(1, sizeof(*a));
+    Association *a = (Association *)p;
 
-    if (!a)
-        return -ENOMEM;
-    a->window = p->association_window;
-    a->n_guesses = p->association_guesses;
-    a->support = p->association_support;
-    a->confidence = p->association_confidence;
-    *ret = &a->base;
+    a->window = parameters->association_window;
+    a->n_guesses = parameters->association_guesses;
+    a->support = parameters->association_support;
+    a->confidence = parameters->association_confidence;
     return 0;
 }
 
-static void association_destroy(Predictor *p)
+static void association_done(Predictor *p)
 {
     Association *a = (Association *)p;
 
     free(a->history);
     free(a->rules);
-    free(a);
 }
 
 static Itemset *itemsets_free(Itemset *table)
@@ -406,8 +402,9 @@ static size_t association_size(const Predictor *p)
 const PredictorOps predictor_ops_association = {
         .name = "association",
         .source = "Rutt and Parthasarathy, section 3.2 (Apriori)",
-        .create = association_create,
-        .destroy = association_destroy,
+        .bytes = sizeof(Association),
+        .init = association_init,
+        .done = association_done,
         .end = association_end,
         .observe = association_observe,
         .predict = association_predict,

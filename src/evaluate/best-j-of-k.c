@@ -23,23 +23,19 @@ typedef struct BestJOfK {
     uint32_t last; /* PREDICTOR_NONE: no access in this session */
 } BestJOfK;
 
-static int best_create(const PredictorParameters *p, uint64_t seed, Predictor **ret)
+static int best_init(Predictor *p, const PredictorParameters *parameters, uint64_t seed)
 {
-    BestJOfK *b = calloc(1, sizeof(*b));
+    BestJOfK *b = (BestJOfK *)p;
 
-    if (!b)
-        return -ENOMEM;
-    b->j = p->popularity_j;
-    b->k = p->popularity_k;
+    b->j = parameters->popularity_j;
+    b->k = parameters->popularity_k;
     b->last = PREDICTOR_NONE;
-    *ret = &b->base;
     return 0;
 }
 
-static void best_destroy(Predictor *p)
+static void best_done(Predictor *p)
 {
     free(((BestJOfK *)p)->successors);
-    free(p);
 }
 
 static int best_end(Predictor *p, usec_t now)
@@ -55,7 +51,8 @@ static int best_observe(Predictor *p, const PredictorEvent *e)
 
     if (e->kind == PREDICTOR_EXIT)
         return 0;
-    r = grow_array_zeroed(&b->successors, &b->allocated, (size_t)e->item + 1, sizeof(*b->successors));
+    r = grow_array_zeroed(&b->successors, &b->allocated, (size_t)e->item + 1,
+                          sizeof(*b->successors));
     if (r < 0)
         return r;
     if (b->last != PREDICTOR_NONE) {
@@ -102,8 +99,9 @@ static size_t best_size(const Predictor *p)
 const PredictorOps predictor_ops_best_j_of_k = {
         .name = "best-j-of-k",
         .source = "Amer et al. 2002 (preload thesis 2.1)",
-        .create = best_create,
-        .destroy = best_destroy,
+        .bytes = sizeof(BestJOfK),
+        .init = best_init,
+        .done = best_done,
         .end = best_end,
         .observe = best_observe,
         .predict = best_predict,

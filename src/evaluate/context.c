@@ -42,7 +42,7 @@ typedef struct Context {
     size_t n_history;
 } Context;
 
-static void context_destroy(Predictor *p)
+static void context_done(Predictor *p)
 {
     Context *c = (Context *)p;
 
@@ -51,15 +51,10 @@ static void context_destroy(Predictor *p)
     free(c->partitions);
     free(c->instances);
     free(c->history);
-    free(c);
 }
 
-static int context_create(const PredictorParameters *p, bool extended, Predictor **ret)
+static int context_init(Context *c, const PredictorParameters *p, bool extended)
 {
-    Context *c = calloc(1, sizeof(*c));
-
-    if (!c)
-        return -ENOMEM;
     c->extended = extended;
     c->size = p->partition_nodes;
     c->order = p->partition_order;
@@ -67,22 +62,17 @@ static int context_create(const PredictorParameters *p, bool extended, Predictor
     c->threshold = p->partition_threshold;
     c->instances = calloc(c->order + 1, sizeof(*c->instances));
     c->history = calloc(c->order, sizeof(*c->history));
-    if (!c->instances || !c->history) {
-        context_destroy(&c->base);
-        return -ENOMEM;
-    }
-    *ret = &c->base;
-    return 0;
+    return c->instances && c->history ? 0 : -ENOMEM;
 }
 
-static int pcm_create(const PredictorParameters *p, uint64_t seed, Predictor **ret)
+static int pcm_init(Predictor *p, const PredictorParameters *parameters, uint64_t seed)
 {
-    return context_create(p, false, ret);
+    return context_init((Context *)p, parameters, false);
 }
 
-static int epcm_create(const PredictorParameters *p, uint64_t seed, Predictor **ret)
+static int epcm_init(Predictor *p, const PredictorParameters *parameters, uint64_t seed)
 {
-    return context_create(p, true, ret);
+    return context_init((Context *)p, parameters, true);
 }
 
 static int context_end(Predictor *p, usec_t now)
@@ -108,7 +98,8 @@ static int get_partition(Context *c, uint32_t symbol, Partition **ret)
     Partition *part;
     int r;
 
-    r = grow_array_zeroed(&c->partitions, &c->allocated, (size_t)symbol + 1, sizeof(*c->partitions));
+    r = grow_array_zeroed(&c->partitions, &c->allocated, (size_t)symbol + 1,
+                          sizeof(*c->partitions));
     if (r < 0)
         return r;
     part = &c->partitions[symbol];
@@ -425,20 +416,20 @@ static void pcm_defaults(PredictorParameters *p)
     p->partition_order = 3;
 }
 
-#define CONTEXT_OPS                                                             \
-    .destroy = context_destroy, .end = context_end, .observe = context_observe, \
-    .predict = context_predict, .size = context_size
+#define CONTEXT_OPS                                                     \
+    .bytes = sizeof(Context), .done = context_done, .end = context_end, \
+    .observe = context_observe, .predict = context_predict, .size = context_size
 
 const PredictorOps predictor_ops_pcm = {
         .name = "pcm",
         .source = "Kroeger and Long 2001, section 2.2",
         .defaults = pcm_defaults,
-        .create = pcm_create,
+        .init = pcm_init,
         CONTEXT_OPS,
 };
 const PredictorOps predictor_ops_epcm = {
         .name = "epcm",
         .source = "Kroeger and Long 2001, section 2.3",
-        .create = epcm_create,
+        .init = epcm_init,
         CONTEXT_OPS,
 };

@@ -31,27 +31,23 @@ typedef struct Graph {
     unsigned n_recent;
 } Graph;
 
-static int graph_create(const PredictorParameters *p, uint64_t seed, Predictor **ret)
+static int graph_init(Predictor *p, const PredictorParameters *parameters, uint64_t seed)
 {
-    Graph *g = calloc(1, sizeof(*g));
+    Graph *g = (Graph *)p;
 
-    if (!g)
-        return -ENOMEM;
-    g->lookahead = p->graph_lookahead;
-    g->minimum_chance = p->graph_minimum_chance;
-    g->letter = p->graph_letter;
-    *ret = &g->base;
+    g->lookahead = parameters->graph_lookahead;
+    g->minimum_chance = parameters->graph_minimum_chance;
+    g->letter = parameters->graph_letter;
     return 0;
 }
 
-static void graph_destroy(Predictor *p)
+static void graph_done(Predictor *p)
 {
     Graph *g = (Graph *)p;
 
     for (size_t i = 0; i < g->allocated; i++)
         free(g->nodes[i].arcs);
     free(g->nodes);
-    free(g);
 }
 
 static int graph_end(Predictor *p, usec_t now)
@@ -206,8 +202,9 @@ static size_t graph_size(const Predictor *p)
 const PredictorOps predictor_ops_graph = {
         .name = "graph",
         .source = "Griffioen and Appleton 1994, section 5",
-        .create = graph_create,
-        .destroy = graph_destroy,
+        .bytes = sizeof(Graph),
+        .init = graph_init,
+        .done = graph_done,
         .end = graph_end,
         .observe = graph_observe,
         .predict = graph_predict,

@@ -326,11 +326,6 @@ typedef struct Oracle {
     usec_t session_start;
 } Oracle;
 
-static void oracle_destroy(Predictor *p)
-{
-    free((Oracle *)p);
-}
-
 static int oracle_begin(Predictor *p, usec_t now, uint32_t user)
 {
     Oracle *o = (Oracle *)p;
@@ -410,7 +405,6 @@ static size_t oracle_size(const Predictor *p)
 static const PredictorOps oracle_ops = {
         .name = "oracle",
         .source = "the habits' true probabilities",
-        .destroy = oracle_destroy,
         .begin = oracle_begin,
         .observe = oracle_observe,
         .predict = oracle_predict,

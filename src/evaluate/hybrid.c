@@ -11,32 +11,24 @@ typedef struct Hybrid {
     Guesses guesses;
 } Hybrid;
 
-static void hybrid_destroy(Predictor *p)
+static void hybrid_done(Predictor *p)
 {
     Hybrid *h = (Hybrid *)p;
 
     for (size_t i = 0; i < ELEMENTSOF(h->parts); i++)
         predictor_free(h->parts[i]);
     guesses_done(&h->guesses);
-    free(h);
 }
 
-static int hybrid_create(const PredictorParameters *p, uint64_t seed, Predictor **ret)
+static int hybrid_init(Predictor *p, const PredictorParameters *parameters, uint64_t seed)
 {
     static const PredictorOps *const ops[] = {&predictor_ops_association, &predictor_ops_1_5_gram};
-    Hybrid *h = calloc(1, sizeof(*h));
+    Hybrid *h = (Hybrid *)p;
+    int r = 0;
 
-    if (!h)
-        return -ENOMEM;
-    for (size_t i = 0; i < ELEMENTSOF(h->parts); i++) {
-        int r = predictor_create(ops[i], p, seed, &h->parts[i]);
-        if (r < 0) {
-            hybrid_destroy(&h->base);
-            return r;
-        }
-    }
-    *ret = &h->base;
-    return 0;
+    for (size_t i = 0; r >= 0 && i < ELEMENTSOF(h->parts); i++)
+        r = predictor_create(ops[i], parameters, seed, &h->parts[i]);
+    return r;
 }
 
 static int hybrid_begin(Predictor *p, usec_t now, uint32_t user)
@@ -90,8 +82,9 @@ static size_t hybrid_size(const Predictor *p)
 const PredictorOps predictor_ops_hybrid = {
         .name = "hybrid",
         .source = "Rutt and Parthasarathy, section 4",
-        .create = hybrid_create,
-        .destroy = hybrid_destroy,
+        .bytes = sizeof(Hybrid),
+        .init = hybrid_init,
+        .done = hybrid_done,
         .begin = hybrid_begin,
         .end = hybrid_end,
         .observe = hybrid_observe,

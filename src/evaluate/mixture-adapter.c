@@ -15,31 +15,27 @@ typedef struct Adapter {
     uint32_t user; /* of the current session */
 } Adapter;
 
-static void adapter_destroy(Predictor *p)
+static void adapter_done(Predictor *p)
 {
     Adapter *a = (Adapter *)p;
 
     mixture_free(a->mixture);
-    free(a);
 }
 
-static int adapter_create(const PredictorParameters *p, uint64_t seed, Predictor **ret)
+static int adapter_init(Predictor *p, const PredictorParameters *parameters, uint64_t seed)
 {
-    Adapter *a = calloc(1, sizeof(*a));
+    Adapter *a = (Adapter *)p;
     _cleanup_chains_ Chains *chains = NULL;
-    int r = a ? chains_new(p->halflife_usec, p->chain_window, &chains) : -ENOMEM;
+    int r = chains_new(parameters->halflife_usec, parameters->chain_window, &chains);
 
     if (r >= 0)
         r = mixture_new(chains, &a->mixture);
-    if (r < 0) {
-        free(a);
+    if (r < 0)
         return r;
-    }
     chains = NULL;
-    a->combination = p->combination;
-    a->users = p->mixture_users;
+    a->combination = parameters->combination;
+    a->users = parameters->mixture_users;
     a->user = UID_INVALID;
-    *ret = &a->base;
     return 0;
 }
 
@@ -155,8 +151,9 @@ static size_t adapter_size(const Predictor *p)
 const PredictorOps predictor_ops_mixture = {
         .name = "mixture",
         .source = "headstart (preload thesis 3 and 4, mended)",
-        .create = adapter_create,
-        .destroy = adapter_destroy,
+        .bytes = sizeof(Adapter),
+        .init = adapter_init,
+        .done = adapter_done,
         .begin = adapter_begin,
         .end = adapter_end,
         .observe = adapter_observe,

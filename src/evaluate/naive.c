@@ -7,21 +7,6 @@
 
 #include <string.h>
 
-static int none_create(const PredictorParameters *p, uint64_t seed, Predictor **ret)
-{
-    Predictor *n = calloc(1, sizeof(*n));
-
-    if (!n)
-        return -ENOMEM;
-    *ret = n;
-    return 0;
-}
-
-static void none_destroy(Predictor *p)
-{
-    free(p);
-}
-
 static int none_observe(Predictor *p, const PredictorEvent *event)
 {
     return 0;
@@ -40,8 +25,7 @@ static size_t none_size(const Predictor *p)
 const PredictorOps predictor_ops_none = {
         .name = "lru",
         .source = "no prediction: the cache alone",
-        .create = none_create,
-        .destroy = none_destroy,
+        .bytes = sizeof(Predictor),
         .observe = none_observe,
         .predict = none_predict,
         .size = none_size,
@@ -55,23 +39,12 @@ typedef struct Naive {
     RunningSet running;
 } Naive;
 
-static int naive_create(const PredictorParameters *p, uint64_t seed, Predictor **ret)
-{
-    Naive *n = calloc(1, sizeof(*n));
-
-    if (!n)
-        return -ENOMEM;
-    *ret = &n->base;
-    return 0;
-}
-
-static void naive_destroy(Predictor *p)
+static void naive_done(Predictor *p)
 {
     Naive *n = (Naive *)p;
 
     free(n->counts);
     running_set_done(&n->running);
-    free(n);
 }
 
 static int naive_end(Predictor *p, usec_t now)
@@ -125,8 +98,8 @@ static size_t naive_size(const Predictor *p)
 const PredictorOps predictor_ops_naive = {
         .name = "naive",
         .source = "preload thesis 6.1.1",
-        .create = naive_create,
-        .destroy = naive_destroy,
+        .bytes = sizeof(Naive),
+        .done = naive_done,
         .end = naive_end,
         .observe = naive_observe,
         .predict = naive_predict,

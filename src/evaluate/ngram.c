@@ -43,19 +43,16 @@ typedef struct Ngram {
     unsigned turn;
 } Ngram;
 
-static int ngram_create(const PredictorParameters *p, uint64_t seed, Predictor **ret)
+static int ngram_init(Predictor *p, const PredictorParameters *parameters, uint64_t seed)
 {
-    Ngram *g = calloc(1, sizeof(*g));
+    Ngram *g = (Ngram *)p;
 
-    if (!g)
-        return -ENOMEM;
-    g->p = p->ngram_predecessors;
-    g->s = p->ngram_successors;
-    *ret = &g->base;
+    g->p = parameters->ngram_predecessors;
+    g->s = parameters->ngram_successors;
     return 0;
 }
 
-static void ngram_destroy(Predictor *p)
+static void ngram_done(Predictor *p)
 {
     Ngram *g = (Ngram *)p;
 
@@ -67,7 +64,6 @@ static void ngram_destroy(Predictor *p)
             free(e);
         }
     }
-    free(g);
 }
 
 static int ngram_end(Predictor *p, usec_t now)
@@ -227,9 +223,9 @@ static void defaults_2_gram(PredictorParameters *p)
     p->ngram_successors = 1;
 }
 
-#define NGRAM_OPS                                                                                 \
-    .create = ngram_create, .destroy = ngram_destroy, .end = ngram_end, .observe = ngram_observe, \
-    .predict = ngram_predict, .size = ngram_size
+#define NGRAM_OPS                                                                     \
+    .bytes = sizeof(Ngram), .init = ngram_init, .done = ngram_done, .end = ngram_end, \
+    .observe = ngram_observe, .predict = ngram_predict, .size = ngram_size
 
 const PredictorOps predictor_ops_last_successor = {
         .name = "last-successor",

@@ -10,8 +10,11 @@ typedef struct PredictorOps {
     const char *name;
     const char *source;
     void (*defaults)(PredictorParameters *p); /* may be NULL */
-    int (*create)(const PredictorParameters *p, uint64_t seed, Predictor **ret);
-    void (*destroy)(Predictor *p);
+    size_t bytes;                             /* size of the predictor's own struct */
+    /* Fills the zeroed struct; may be NULL. After a failure done() is called. */
+    int (*init)(Predictor *p, const PredictorParameters *parameters, uint64_t seed);
+    /* Frees what the struct owns, but not the struct; may be NULL. */
+    void (*done)(Predictor *p);
     int (*begin)(Predictor *p, usec_t now, uint32_t user); /* may be NULL */
     int (*end)(Predictor *p, usec_t now);
     int (*observe)(Predictor *p, const PredictorEvent *event);

@@ -5,21 +5,30 @@
 
 #include <string.h>
 
+Predictor *predictor_free(Predictor *p)
+{
+    if (p && p->ops->done)
+        p->ops->done(p);
+    free(p);
+    return NULL;
+}
+
 int predictor_create(const PredictorOps *ops, const PredictorParameters *p, uint64_t seed,
                      Predictor **ret)
 {
-    int r = ops->create(p, seed, ret);
+    Predictor *n = calloc(1, ops->bytes);
+    int r = 0;
 
-    if (r >= 0)
-        (*ret)->ops = ops;
+    if (!n)
+        return -ENOMEM;
+    n->ops = ops;
+    if (ops->init)
+        r = ops->init(n, p, seed);
+    if (r < 0)
+        predictor_free(n);
+    else
+        *ret = n;
     return r;
-}
-
-Predictor *predictor_free(Predictor *p)
-{
-    if (p)
-        p->ops->destroy(p);
-    return NULL;
 }
 
 void predictor_set_wall_clock(Predictor *p, usec_t now, usec_t realtime)

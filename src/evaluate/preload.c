@@ -19,18 +19,15 @@ typedef struct Preload {
     RunningSet running;
 } Preload;
 
-static int preload_create(const PredictorParameters *p, uint64_t seed, Predictor **ret)
+static int preload_init(Predictor *p, const PredictorParameters *parameters, uint64_t seed)
 {
-    Preload *l = calloc(1, sizeof(*l));
+    Preload *l = (Preload *)p;
 
-    if (!l)
-        return -ENOMEM;
-    l->lambda = M_LN2 / (double)p->halflife_usec;
-    *ret = &l->base;
+    l->lambda = M_LN2 / (double)parameters->halflife_usec;
     return 0;
 }
 
-static void preload_destroy(Predictor *p)
+static void preload_done(Predictor *p)
 {
     Preload *l = (Preload *)p;
 
@@ -38,7 +35,6 @@ static void preload_destroy(Predictor *p)
     free(l->items);
     free(l->chains);
     running_set_done(&l->running);
-    free(l);
 }
 
 static size_t chain_at(size_t a, size_t b)
@@ -219,8 +215,9 @@ static size_t preload_size(const Predictor *p)
 const PredictorOps predictor_ops_preload = {
         .name = "preload",
         .source = "preload thesis, chapters 3 and 4",
-        .create = preload_create,
-        .destroy = preload_destroy,
+        .bytes = sizeof(Preload),
+        .init = preload_init,
+        .done = preload_done,
         .end = preload_end,
         .observe = preload_observe,
         .predict = preload_predict,

@@ -43,7 +43,7 @@ static int find_user(SessionShare *s, uint32_t user, size_t *ret)
     return 0;
 }
 
-static void session_share_destroy(Predictor *p)
+static void session_share_done(Predictor *p)
 {
     SessionShare *s = (SessionShare *)p;
 
@@ -52,23 +52,13 @@ static void session_share_destroy(Predictor *p)
     free(s->users);
     free(s->latest);
     running_set_done(&s->running);
-    free(s);
 }
 
-static int session_share_create(const PredictorParameters *p, uint64_t seed, Predictor **ret)
+static int session_share_init(Predictor *p, const PredictorParameters *parameters, uint64_t seed)
 {
-    SessionShare *s = calloc(1, sizeof(*s));
-    int r;
+    SessionShare *s = (SessionShare *)p;
 
-    if (!s)
-        return -ENOMEM;
-    r = find_user(s, UID_INVALID, &s->user);
-    if (r < 0) {
-        free(s);
-        return r;
-    }
-    *ret = &s->base;
-    return 0;
+    return find_user(s, UID_INVALID, &s->user);
 }
 
 static int session_share_begin(Predictor *p, usec_t now, uint32_t user)
@@ -153,8 +143,9 @@ static size_t session_share_size(const Predictor *p)
 const PredictorOps predictor_ops_session_share = {
         .name = "session-share",
         .source = "the share of this user's sessions that started it",
-        .create = session_share_create,
-        .destroy = session_share_destroy,
+        .bytes = sizeof(SessionShare),
+        .init = session_share_init,
+        .done = session_share_done,
         .begin = session_share_begin,
         .end = session_share_end,
         .observe = session_share_observe,
