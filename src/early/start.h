@@ -22,8 +22,8 @@ typedef struct EarlyOptions {
 /* The longest wait for the first message of headstart-replay, in microseconds. */
 #define EARLY_FIRST_MESSAGE_USEC 2000000U
 
-/* Requests a whole file from the disk without waiting for its data: page faults would read a program
- * in many small pieces. A failure has no other effect. */
+/* Requests a whole file from the disk without waiting for its data: page faults would read a
+ * program in many small pieces. A failure has no other effect. */
 void early_read_ahead(const char *path);
 
 /* Returns when the boot may continue. That is when headstart-replay has finished its sweep, has
