@@ -96,7 +96,7 @@ static inline int grow_array(void *array, size_t *allocated, size_t need, size_t
     return 0;
 }
 
-/* The same, and the new elements are zeroed. */
+/* Like grow_array(), and zeroes the new elements. */
 static inline int grow_array_zeroed(void *array, size_t *allocated, size_t need, size_t elem_size)
 {
     size_t old = *allocated;
