@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# The units' sandboxes as the systemd of Debian 12 and of Debian 13 builds them: every unit runs through its
+# functions, and the kernel logs each system call that a unit's filter refuses. The network namespace is
+# private, so the kernel offers no process connector; sandbox.bats has its calls.
+
+load helpers
+load machine
+bats_require_minimum_version 1.5.0
+
+setup() {
+    hs_setup
+    # Minutes, and the trees of tests/vm.
+    [ -n "${HEADSTART_BOOTED-}" ] || skip "boots containers only in tests/full booted"
+    need_root
+    need_command jq
+    need_binary "$HEADSTART" "$HEADSTARTD" "$HEADSTART_REPLAY"
+    [ -w /dev/kmsg ] || skip "needs the kernel's log"
+}
+
+teardown() {
+    hs_teardown
+}
+
+# refused_calls: what filters refused to programs of ours since the test began, but clone3(2), which
+# RestrictNamespaces= always refuses: a filter cannot read its flags, and libc then uses clone(2).
+refused_calls() {
+    local clone3=435
+    dmesg | sed -n "/$HS_MARK/,\$p" | grep -E 'audit: type=1326 .*comm="headstart' | grep -v "syscall=$clone3 " || true
+}
+
+# unit_state UNIT PROPERTY
+unit_state() {
+    in_machine systemctl show --value -p "$2" "headstart-$1"
+}
+
+# automount_rearm: takes away what systemd's own units have mounted, and waits for the next lookup again.
+automount_rearm() {
+    in_machine systemctl stop net-server.mount net-server.automount 2>/dev/null
+    in_machine systemctl start net-server.automount
+}
+
+automount_waits() {
+    [ "$(in_machine systemctl show --value -p ActiveState net-server.mount)" = inactive ]
+    [ "$(in_machine systemctl show --value -p SubState net-server.automount)" = waiting ]
+}
+
+# run_unit UNIT: starts it and waits until it has ended. Fails if it failed, was skipped, or set off the
+# automount.
+run_unit() {
+    automount_rearm
+    in_machine systemctl reset-failed "headstart-$1" 2>/dev/null || true
+    in_machine systemctl start "headstart-$1"
+    hs_wait 90 unit_ended "$1"
+    # systemd forgets the result of a unit that nobody needs.
+    run -0 in_machine journalctl --no-pager -o cat -u "headstart-$1"
+    echo "$output"
+    tail -n 3 <<<"$output" | grep -q 'Deactivated successfully'
+    automount_waits
+}
+
+unit_ended() {
+    [[ $(unit_state "$1" ActiveState) == @(inactive|failed) ]]
+}
+
+# as_user UID COMMAND…: a login session. Beside PAMName= systemd never sees that a unit of Type=exec was
+# executed, and without a terminal pam_systemd(8) takes the session for one in the background.
+as_user() {
+    local uid=$1
+    shift
+    in_machine systemd-run --quiet --collect --unit="login-$uid" -p PAMName=login -p User="$uid" \
+        --setenv=XDG_SESSION_CLASS=user --setenv=XDG_SESSION_TYPE=tty -p Type=simple "$@"
+}
+
+traces() {
+    find "$HS_MNT/var/lib/headstart/traces" -name "*-$1.json" 2>/dev/null | wc -l
+}
+
+has_traces() {
+    [ "$(traces "$1")" -ge "$2" ]
+}
+
+# The unit's processes see everything read-only but their own directories. /dev, a tmpfs, stays writable with
+# systemd 257, as with ProtectSystem=strict.
+check_read_only() {
+    local pid=$1 d
+    for d in / /etc /usr /home-real /root /var /var/lib /tmp /run /srv; do
+        run in_machine nsenter -t "$pid" -m -- touch "$d/touched"
+        [[ $status -ne 0 && $output == *"Read-only file system"* ]] || {
+            echo "$d: $output"
+            return 1
+        }
+    done
+    in_machine nsenter -t "$pid" -m -- touch /var/lib/headstart/touched /run/headstart/touched
+}
+
+# replayed NAME: the status of the replay says that everything was read.
+replayed() {
+    jq -c . "/proc/$MACHINE/root/run/headstart/$1.json"
+    jq -e '.outcome == "done" and .files > 0 and (.skipped | (.denied // 0) + (.error // 0)) == 0' \
+        "/proc/$MACHINE/root/run/headstart/$1.json"
+}
+
+# every_function TREE: what both releases go through.
+every_function() {
+    local unit state
+    machine_tree "$1"
+    state=$HS_MNT/var/lib/headstart
+    # /home is a symlink to below an automount whose server never answers.
+    rmdir "$HS_MNT/home"
+    mkdir -p "$HS_MNT/home-real" "$HS_MNT/net/server"
+    ln -s /net/server/home "$HS_MNT/home"
+    printf '[Automount]\nWhere=/net/server\n' >"$HS_MNT/etc/systemd/system/net-server.automount"
+    printf '[Unit]\nJobTimeoutSec=20s\n[Mount]\nWhat=none\nWhere=/net/server\nType=tmpfs\n' \
+        >"$HS_MNT/etc/systemd/system/net-server.mount"
+    mkdir -p "$HS_MNT/etc/systemd/system/local-fs.target.wants"
+    ln -s ../net-server.automount "$HS_MNT/etc/systemd/system/local-fs.target.wants/"
+    useradd --root "$HS_MNT" --uid 1000 --no-create-home --home-dir /srv/user user
+    install -d -o 1000 -m 700 "$HS_MNT/srv/user"
+    head -c 200000 /dev/urandom >"$HS_MNT/srv/user/file"
+    chown 1000 "$HS_MNT/srv/user/file"
+    # Everything is replayed: a fast disk and a control session are no reasons.
+    mkdir -p "$HS_MNT/etc/headstart"
+    printf '[Replay]\nBootPolicy=gate\nLoginPolicy=concurrent\nControlInterval=0\n' >"$HS_MNT/etc/headstart/headstart.conf"
+    HS_MARK="headstart test $$ $BATS_TEST_NUMBER $RANDOM"
+    echo "$HS_MARK" >/dev/kmsg
+    HS_COLD_OPTIONS=relatime hs_cold
+    machine_boot
+
+    # A boot, a login and a session are recorded; the sandbox has what it says.
+    hs_wait 60 has_traces boot 1
+    [ "$(unit_state record.service ActiveState)" = active ]
+    check_read_only "$(unit_state record.service MainPID)"
+    as_user 1000 sh -c 'cat /srv/user/file /usr/bin/perl >/dev/null; exec sleep 1000'
+    # A login beside other work settles after two minutes.
+    hs_wait 150 has_traces login 1
+    in_machine systemctl reload headstart-record.service
+    in_machine systemctl kill --signal=USR2 headstart-record.service
+    hs_wait 20 test -e "$HS_MNT/run/headstart/session.json" -o -e "/proc/$MACHINE/root/run/headstart/session.json"
+    in_machine systemctl stop login-1000.service
+    hs_wait 30 has_traces session 1
+
+    # What is learned and planned contains files of root's and of the user's own.
+    run_unit learn.service
+    [ -s "$state/boot.pack" ] && [ -s "$state/login@1000.pack" ]
+    "$HEADSTART" show --json=short "$state/login@1000.pack" | grep -q '"/srv/user/file"'
+    jq -e '.devices | length > 0' "$state/devices.json"
+    : >"$state/refresh-wanted"
+    run_unit refresh.service
+    [ ! -e "$state/refresh-wanted" ]
+
+    # Everything is replayed, nothing is skipped for lack of a right.
+    for unit in replay-boot replay-login; do
+        echo 3 >/proc/sys/vm/drop_caches
+        run_unit "$unit.service"
+        replayed "$unit"
+    done
+    # The next login starts the replay of its user's pack, and the session cycle has a model.
+    in_machine systemctl stop headstart-record.service
+    automount_rearm
+    in_machine systemctl start headstart-record.service
+    automount_waits
+    as_user 1000 sh -c 'perl -e 1; exec sleep 1000'
+    hs_wait 60 test -e "/proc/$MACHINE/root/run/headstart/replay-login@1000.json"
+    hs_wait 60 unit_ended replay-user@1000.service
+    replayed replay-login@1000
+
+    run refused_calls
+    echo "$output"
+    [ -z "$output" ]
+}
+
+@test "Debian 12: every unit runs through its functions, its filter refuses none of its calls" {
+    every_function d12-text
+}
+
+@test "Debian 13: every unit runs through its functions, its filter refuses none of its calls" {
+    every_function d13-text
+}

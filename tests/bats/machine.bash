@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# `load machine` after `load helpers`: a Debian system with its own systemd in a container, on an ext4 of its own,
+# with the build installed. Control groups are those of version 2, without the controllers that the host's
+# version 1 hierarchies own. The kernel is the host's.
+
+# machine_tree NAME: makes HS_MNT a tree of tests/vm (d12-text, d13-text), with the build installed. Call it
+# without a subshell.
+machine_tree() {
+    local cache=${HEADSTART_VM_CACHE:-/var/cache/headstart-vm} tar
+    need_command systemd-nspawn mmdebstrap nsenter meson
+    [ -n "$(machine_hierarchy)" ] || skip "no control groups of version 2 here"
+    tar=$(cd "$HS_SOURCE/tests/vm" && PYTHONDONTWRITEBYTECODE=1 python3 -c '
+import pathlib, sys
+from hsvm.trees import tree
+print(tree(sys.argv[1], pathlib.Path(sys.argv[2])))' "$1" "$cache" | tail -n 1)
+    hs_filesystem ext4 1500
+    tar -xf "$tar" -C "$HS_MNT" --numeric-owner --exclude='./dev/*' --exclude='./boot/*' \
+        --exclude='./usr/lib/modules/*' --exclude='./usr/share/doc/*'
+    DESTDIR=$HS_MNT meson install -C "$HS_BUILD" --no-rebuild --quiet >/dev/null
+    # It is a container.
+    sed -i '/^ConditionVirtualization=!container$/d' "$HS_MNT"/usr/{,local/}lib/systemd/system/headstart-* 2>/dev/null ||
+        true
+    echo uninitialized >"$HS_MNT/etc/machine-id"
+}
+
+# machine_hierarchy: the directory of this process's group in the hierarchy of version 2; nothing without one.
+machine_hierarchy() {
+    awk '$3 == "cgroup2" { print $2; exit }' /proc/self/mounts
+}
+
+# machine_boot [OPTION…]: boots HS_MNT, with these options of systemd-nspawn, until its default target is
+# reached. Sets MACHINE, the process ID of its PID 1.
+machine_boot() {
+    local name groups=() d
+    name=headstart-$$-$BATS_TEST_NUMBER
+    for d in "$(machine_hierarchy)" /sys/fs/cgroup/systemd; do
+        [ -e "$d/cgroup.procs" ] || continue
+        groups+=("$d/$name")
+        mkdir "$d/$name"
+        hs_defer machine_group_remove "$d/$name"
+    done
+    (
+        for d in "${groups[@]}"; do
+            echo "$BASHPID" >"$d/cgroup.procs"
+        done
+        # nspawn's own filter refuses system calls that are newer than it.
+        SYSTEMD_SECCOMP=0 SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1 exec systemd-nspawn --directory="$HS_MNT" --boot \
+            --quiet --register=no --keep-unit --private-users=no --private-network --link-journal=no \
+            --resolv-conf=off --timezone=off --console=read-only --machine="$name" \
+            --bind="$HS_LOOP" --bind=/dev/autofs --setenv=SYSTEMD_LOG_SECCOMP=1 "$@"
+    ) >"$HS_TMP/console" 2>&1 </dev/null 3>&- &
+    MACHINE_NSPAWN=$!
+    hs_defer machine_end
+    hs_wait 60 machine_leader && hs_wait 120 machine_is_up || {
+        tail -n 40 "$HS_TMP/console"
+        return 1
+    }
+}
+
+machine_leader() {
+    MACHINE=$(pgrep -P "$MACHINE_NSPAWN" -f systemd | head -n 1)
+    [ -n "$MACHINE" ]
+}
+
+# in_machine COMMAND…
+in_machine() {
+    nsenter -t "$MACHINE" -m -u -i -n -p -C -- "$@"
+}
+
+machine_is_up() {
+    in_machine systemctl is-active --quiet multi-user.target 2>/dev/null
+}
+
+machine_end() {
+    kill -KILL "$MACHINE_NSPAWN" "$MACHINE" 2>/dev/null || true
+    wait "$MACHINE_NSPAWN" 2>/dev/null || true
+}
+
+# machine_group_remove DIR: kills what is left in the group, and removes it.
+machine_group_remove() {
+    local d i
+    for ((i = 0; i < 100; i++)); do
+        while read -r d; do
+            while read -r pid; do
+                [ "$pid" = 0 ] || kill -KILL "$pid" 2>/dev/null
+            done <"$d/cgroup.procs"
+            rmdir "$d" 2>/dev/null
+        done < <(find "$1" -depth -type d 2>/dev/null)
+        [ -e "$1" ] || return 0
+        sleep 0.05
+    done
+    return 1
+}
