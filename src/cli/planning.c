@@ -123,9 +123,7 @@ static Policy configured_policy(const Planning *p, Stage stage)
     return (int)policy < 0 ? _POLICY_INVALID : policy;
 }
 
-/* Returns the salt of the pack that is replaced, so that control sessions stay evenly distributed.
- * The first pack gets a new salt. */
-static uint64_t choose_salt(const Planning *p, const char *name)
+uint64_t planning_choose_salt(const Planning *p, const char *name)
 {
     uint64_t salt = 0;
 
@@ -232,7 +230,7 @@ static void pack_job_init(Planning *p, Stage stage, uint32_t uid, PackJob *j)
     else
         snprintf(j->what, sizeof(j->what), "%s@%" PRIu32, stage_to_string(stage), uid);
     snprintf(j->name, sizeof(j->name), "%s.pack", j->what);
-    j->parameters.salt = choose_salt(p, j->name);
+    j->parameters.salt = planning_choose_salt(p, j->name);
 }
 
 static int compile(const Planning *p, PackJob *j, const Prediction *prediction)

@@ -26,7 +26,8 @@ typedef struct Planning {
     usec_t boot_recorded;     /* wall clock: the newest recorded boot; 0: none */
     bool harmful[_STAGE_MAX]; /* the policy of the stage was shown to do harm */
     Table *summaries;
-    uint64_t n_planned, n_failed; /* packs */
+    uint64_t n_planned, n_failed; /* packs of stages */
+    uint64_t n_launch_packs;
     Progress progress;
     uint64_t n_tried, n_to_try; /* packs, for the progress */
     json_object *operations;    /* --dry-run --json: one array for each stage */
@@ -44,6 +45,14 @@ int planning_set_budget(Planning *p, const Config *config);
  * Writes it, or prints it with --dry-run. 1: planned; 0: the model knows nothing of this stage and
  * user; a negative errno, which was reported: the old pack stays. */
 int planning_make_pack(Planning *p, Stage stage, uint32_t uid);
+
+/* Plans the packs of all users' applications, and removes those that are not needed any more. A
+ * pack that cannot be planned is left as it was. 0, or an error that was reported. */
+int planning_make_launch_packs(Planning *p);
+
+/* The salt of the pack that will be replaced, so that control sessions stay evenly distributed. The
+ * first pack gets a new salt. */
+uint64_t planning_choose_salt(const Planning *p, const char *name);
 
 /* The table of planned packs, and a function that adds a row to it. */
 Table *planning_table(void);

@@ -199,6 +199,8 @@ static int make_packs(Planning *p, const Request *q)
         r = drop_stale_packs(p);
     if (r >= 0 && q->only != STAGE_BOOT)
         r = make_user_packs(p, q->user);
+    if (r >= 0 && q->only < 0 && everyone && !p->dry_run)
+        r = planning_make_launch_packs(p);
     return r;
 }
 
@@ -231,7 +233,7 @@ static int run(Context *c)
     progress_done(&p.progress);
     if (r < 0)
         return r;
-    if (p.n_planned == 0 && p.n_failed == 0)
+    if (p.n_planned == 0 && p.n_failed == 0 && p.n_launch_packs == 0)
         return cli_error(ENODATA, "nothing was learned of %s yet",
                          q.user != UID_INVALID ? "a login of this user"
                          : q.only >= 0         ? stage_to_string(q.only)

@@ -24,6 +24,7 @@ Config config_default(void)
             .predict = true,
             .scan = true,
             .battery = false,
+            .launch_replay = true,
             .min_size_bytes = 2000000,
             .save_interval_usec = USEC_PER_HOUR,
             .session_budget = BUDGET_PARAMETERS_DEFAULT,
@@ -109,6 +110,7 @@ static const struct {
         {"Session", "Budget", KEY_BUDGET, FIELD(session_budget)},
         {"Session", "Exclude", KEY_PREFIXES, FIELD(exclude)},
         {"Session", "Battery", KEY_BOOLEAN, FIELD(battery)},
+        {"Session", "LaunchReplay", KEY_BOOLEAN, FIELD(launch_replay)},
         {"Session", "SaveInterval", KEY_TIMESPAN, FIELD(save_interval_usec), 60 * USEC_PER_SEC,
          USEC_INFINITY, "neither a time span of at least 1min nor infinity"},
 };

@@ -48,13 +48,14 @@ typedef struct Config {
     bool predict;
     bool scan;
     bool battery;
+    bool launch_replay; /* read the set of an application when it starts */
     uint64_t min_size_bytes;          /* of all files that an application maps */
     usec_t save_interval_usec;        /* USEC_INFINITY: save only at the end of a session */
     BudgetParameters session_budget;  /* with the percentages of [Memory] */
     char exclude[CONFIG_EXCLUDE_MAX]; /* prefixes, each after a blank; "!" marks an exception */
 } Config;
 
-#define CONFIG_KEYS 17
+#define CONFIG_KEYS 18
 
 /* The place where the value of a key was set last. If `file` is NULL, the value is the default. */
 typedef struct ConfigSource {

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "config/config.h"
 #include "daemon/prefetcher-model.h"
+#include "session/launch-thread.h"
 #include "session/machine.h"
 #include "session/prefetch-thread.h"
 #include "trace/trace.h"
@@ -30,6 +31,7 @@ struct Prefetcher {
     Config config;
     Cycle *cycle;
     PrefetchThread *thread;
+    LaunchThread *launches; /* NULL: LaunchReplay=no, or executions cannot be watched */
     usec_t decided_at, saved_at;
 
     /* Describes whether the disk holds what this process has read or written there, or something
@@ -277,6 +279,25 @@ static void on_application(void *arg, const RecordedApplication *a)
         schedule(p, MAX(t.at, p->decided_at + DECISION_INTERVAL_MIN_USEC), USEC_PER_MSEC);
 }
 
+/* Starts or stops launch replay, as the configuration says. Without it a session goes on. */
+static void update_launches(Prefetcher *p)
+{
+    const LaunchOptions o = {
+            .root = p->root,
+            .state = p->o.state,
+            .maximum_pressure = cycle_parameters(&p->config).maximum_pressure,
+    };
+    int r;
+
+    if (!p->config.launch_replay)
+        p->launches = launch_thread_free(p->launches);
+    if (!p->config.launch_replay || p->launches)
+        return;
+    r = launch_thread_new(&o, &p->launches);
+    if (r < 0)
+        log_debug_errno(r, "headstartd: starts of applications are not replayed: %m");
+}
+
 /* --- signals ---------------------------------------------------------------------------------- */
 
 static int on_reload(sd_event_source *source _unused_, const struct signalfd_siginfo *si _unused_,
@@ -292,6 +313,7 @@ static int on_reload(sd_event_source *source _unused_, const struct signalfd_sig
      * again. That must not happen after the administrator has deleted everything. */
     if (r >= 0 && replaced)
         r = recorder_follow(p->recorder, on_application, p);
+    update_launches(p);
     malloc_trim(0);
     if (r < 0)
         log_warning_errno(r, "headstartd: cannot reload: %m");
@@ -323,6 +345,24 @@ static struct json_object *dump_report(const PrefetchReport *r)
     return o;
 }
 
+static struct json_object *dump_launches(const LaunchReport *r)
+{
+    struct json_object *o = json_object_new_object();
+    const struct {
+        const char *key;
+        uint64_t value;
+    } rows[] = {
+            {"n_starts", r->n_starts},     {"n_replayed", r->n_replayed},
+            {"n_resident", r->n_resident}, {"n_control", r->n_control},
+            {"n_dropped", r->n_dropped},   {"n_stopped", r->n_stopped},
+            {"read_bytes", r->read_bytes}, {"latency_usec", r->latency_usec},
+    };
+
+    for (size_t i = 0; i < ELEMENTSOF(rows); i++)
+        json_add_member(o, rows[i].key, json_object_new_uint64(rows[i].value));
+    return o;
+}
+
 static int on_dump(sd_event_source *source _unused_, const struct signalfd_siginfo *si _unused_,
                    void *arg)
 {
@@ -330,11 +370,14 @@ static int on_dump(sd_event_source *source _unused_, const struct signalfd_sigin
     _cleanup_json_ struct json_object *o = cycle_dump(p->cycle);
     const char *text;
     PrefetchReport report;
+    LaunchReport launches;
     char path[PATH_MAX];
     int r = -ENOMEM;
 
     prefetch_thread_report(p->thread, &report);
-    if (json_add_member(o, "prefetch", dump_report(&report))) {
+    launch_thread_report(p->launches, &launches);
+    if (json_add_member(o, "prefetch", dump_report(&report)) &&
+        json_add_member(o, "launch", dump_launches(&launches))) {
         text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY |
                                                          JSON_C_TO_STRING_NOSLASHESCAPE);
         snprintf(path, sizeof(path), "%s/" DUMP_NAME, p->o.run_dir ? p->o.run_dir : p->o.state);
@@ -353,6 +396,7 @@ static void prefetcher_free(Prefetcher *p)
     sd_event_source_disable_unref(p->reload);
     sd_event_source_disable_unref(p->dump);
     sd_event_unref(p->event);
+    launch_thread_free(p->launches);
     prefetch_thread_free(p->thread);
     cycle_free(p->cycle);
     free(p->root);
@@ -371,6 +415,8 @@ static int set_up(Prefetcher *p)
     malloc_trim(0); /* reading a model takes several times the memory that it keeps */
     if (r >= 0)
         r = prefetch_thread_new(p->root, p->uid, &p->thread);
+    if (r >= 0)
+        update_launches(p);
     if (r >= 0)
         r = sd_event_add_time_relative(p->event, &p->timer, CLOCK_MONOTONIC, 0, USEC_PER_MSEC,
                                        on_timer, p);
@@ -406,21 +452,26 @@ int prefetcher_new(const PrefetcherOptions *o, Recorder *recorder, sd_event *eve
 unsigned prefetcher_trace_flags(const Prefetcher *p)
 {
     PrefetchReport report;
+    LaunchReport launches;
 
     if (!p)
         return 0;
     prefetch_thread_report(p->thread, &report);
-    return (report.read_bytes > 0 ? TRACE_REPLAYED : 0) |
+    launch_thread_report(p->launches, &launches);
+    return (report.read_bytes + launches.read_bytes > 0 ? TRACE_REPLAYED : 0) |
            (cycle_n_learned(p->cycle) > 0 ? TRACE_FOLLOWED : 0);
 }
 
 Prefetcher *prefetcher_end(Prefetcher *p)
 {
     PrefetchReport report;
+    LaunchReport launches;
 
     if (!p)
         return NULL;
     (void)recorder_follow(p->recorder, NULL, NULL);
+    launch_thread_report(p->launches, &launches);
+    p->launches = launch_thread_free(p->launches);
     prefetch_thread_report(p->thread, &report);
     p->thread = prefetch_thread_free(p->thread);
     finish_saving(p, true);
@@ -430,6 +481,10 @@ Prefetcher *prefetcher_end(Prefetcher *p)
     log_info("headstartd: session cycle: %" PRIu64 " starts and exits, %" PRIu64
              " bytes read ahead in %" PRIu64 " reads",
              cycle_n_learned(p->cycle), report.read_bytes, report.n_reads);
+    if (launches.n_starts > 0)
+        log_info("headstartd: %" PRIu64 " starts of applications: %" PRIu64 " replayed (%" PRIu64
+                 " bytes), %" PRIu64 " in memory",
+                 launches.n_starts, launches.n_replayed, launches.read_bytes, launches.n_resident);
     prefetcher_free(p);
     return NULL;
 }

@@ -36,6 +36,7 @@ struct Fanotify {
     int handle_fd;     /* the group in file-handle mode */
     int descriptor_fd; /* the group in descriptor mode; -EBADF until needed */
     bool unlimited;    /* both queues */
+    uint64_t mask;     /* of the events */
     Watch *watches;
     size_t n_watches, allocated_watches;
     char *buf;
@@ -67,12 +68,18 @@ int fanotify_open_group(bool unlimited, bool by_descriptor)
     return fd < 0 ? -errno : fd;
 }
 
-int fanotify_mark_filesystem(int group_fd, const char *target)
+#define MASK_OPENS (FAN_OPEN | FAN_OPEN_EXEC | FAN_ONDIR)
+
+static int mark_filesystem(int group_fd, uint64_t mask, const char *target)
 {
-    return fanotify_mark(group_fd, FAN_MARK_ADD | FAN_MARK_FILESYSTEM,
-                         FAN_OPEN | FAN_OPEN_EXEC | FAN_ONDIR, AT_FDCWD, target) < 0
+    return fanotify_mark(group_fd, FAN_MARK_ADD | FAN_MARK_FILESYSTEM, mask, AT_FDCWD, target) < 0
                    ? -errno
                    : 0;
+}
+
+int fanotify_mark_filesystem(int group_fd, const char *target)
+{
+    return mark_filesystem(group_fd, MASK_OPENS, target);
 }
 
 bool fanotify_needs_descriptors(int error)
@@ -89,6 +96,7 @@ static int new_of_group(int handle_fd, bool unlimited, Fanotify **ret)
         return -ENOMEM;
     f->handle_fd = f->descriptor_fd = -EBADF;
     f->unlimited = unlimited;
+    f->mask = MASK_OPENS;
     f->buf = malloc(READ_SIZE);
     if (!f->buf) {
         fanotify_free(f);
@@ -107,6 +115,21 @@ int fanotify_new(bool unlimited, Fanotify **ret)
     if (r >= 0)
         TAKE_FD(fd);
     return r;
+}
+
+int fanotify_new_exec(Fanotify **ret)
+{
+    int r = fanotify_new(false, ret);
+
+    if (r >= 0)
+        (*ret)->mask = FAN_OPEN_EXEC;
+    return r;
+}
+
+void fanotify_get_groups(const Fanotify *f, int ret[static 2])
+{
+    ret[0] = f->handle_fd;
+    ret[1] = f->descriptor_fd;
 }
 
 int fanotify_adopt(int group_fd, bool by_descriptor, Fanotify **ret)
@@ -140,12 +163,12 @@ int fanotify_watch(Fanotify *f, const Volume *v, uint32_t number)
     if (statfs(v->target, &sf) < 0)
         return -errno;
     w.fsid = sf.f_fsid;
-    r = fanotify_mark_filesystem(f->handle_fd, v->target);
+    r = mark_filesystem(f->handle_fd, f->mask, v->target);
     if (fanotify_needs_descriptors(r)) {
         if (f->descriptor_fd < 0)
             f->descriptor_fd = fanotify_open_group(f->unlimited, true);
         r = f->descriptor_fd < 0 ? f->descriptor_fd
-                                 : fanotify_mark_filesystem(f->descriptor_fd, v->target);
+                                 : mark_filesystem(f->descriptor_fd, f->mask, v->target);
         w.by_descriptor = true;
     }
     if (r < 0)

@@ -23,6 +23,14 @@ typedef int (*fanotify_handler_t)(void *arg, const LoggedObject *object, uint32_
  * before 5.9), -ENOMEM, or another negative errno. */
 int fanotify_new(bool unlimited, Fanotify **ret);
 
+/* As fanotify_new() with a bounded queue, but reports executions alone. They are rare enough to be
+ * read one by one, as they come. */
+int fanotify_new_exec(Fanotify **ret);
+
+/* The descriptors to poll for events: of the group in file-handle mode, and of the one in
+ * descriptor mode (-EBADF: there is none yet; fanotify_watch() may open it). Borrowed. */
+void fanotify_get_groups(const Fanotify *f, int ret[static 2]);
+
 /* The same for a group that another process has opened and marked (record/handover.h). Takes
  * ownership of the descriptor on success. 0, -ENOMEM, or, with by_descriptor, an error of
  * fanotify_new(). */

@@ -21,7 +21,8 @@
  *   queues[].next, .busy_opens  workers, with lock             workers and callers, with lock
  *   files[].*, n_open           workers, with lock             workers, with lock
  *   listed, hurried, order,     leader or caller, with lock    everyone, with lock
- *   done, error, result
+ *   stopped, done, error,
+ *   result
  *   recheck_until               the leader, with lock, while   workers, without the lock: their
  *                               no worker runs                 threads start after the change
  *   io_class (atomic)           any caller                     workers, before each operation
@@ -88,6 +89,7 @@ struct Replay {
     File *files;         /* one per file of the pack */
     StreamQueue *queues; /* one per stream */
     bool listed;         /* the list and the queues can be used */
+    bool stopped;        /* replay_stop() was called */
     bool hurried;        /* replay_hurry() was called: `order` counts */
     ReplayOrder order;
     usec_t recheck_until; /* end of the recheck, which reads reclaimed pages again; 0: the sweep is
@@ -354,7 +356,7 @@ static void execute_range(Worker *w, const Operation *op)
     const MountedVolume *m = &r->mounted.volumes[op->volume];
     bool metadata = op->kind == OPERATION_METADATA;
     uint32_t index = metadata ? CHUNK_OF_DEVICE : le32toh(r->pack->data[op->index].file);
-    uint64_t offset, length, at;
+    uint64_t offset, length, at, resident = 0;
     int k = 0;
 
     operation_range(r->pack, op, &offset, &length);
@@ -380,7 +382,10 @@ static void execute_range(Worker *w, const Operation *op)
         }
         if (r->recheck_until && cachestat_is_resident(c.fd, c.offset, c.length) != 0)
             k = 1;
-        else
+        else if (r->options.skip_resident && cachestat_is_resident(c.fd, c.offset, c.length) > 0) {
+            k = 1;
+            resident += c.length;
+        } else
             k = submit(w, &c);
         if (k != 0 && !metadata)
             release_file(r, index);
@@ -396,7 +401,8 @@ static void execute_range(Worker *w, const Operation *op)
         r->result.n_metadata++;
     else
         r->result.n_data++;
-    *(metadata ? &r->result.metadata_bytes : &r->result.data_bytes) += at;
+    *(metadata ? &r->result.metadata_bytes : &r->result.data_bytes) += at - resident;
+    r->result.resident_bytes += resident;
     unlock(r);
 }
 
@@ -520,6 +526,18 @@ static void reorder(Replay *r)
     }
 }
 
+/* Drops the operations that were not begun. Called with the lock held. */
+static void drop_queues(Replay *r)
+{
+    for (size_t i = 0; i < r->list.n_streams; i++) {
+        StreamQueue *q = &r->queues[i];
+
+        if (!r->recheck_until)
+            r->result.n_skipped[REPLAY_SKIP_STOPPED] += q->end - q->next;
+        q->next = q->end;
+    }
+}
+
 /* Queues all operations, none of them begun. */
 static void queues_fill(Replay *r)
 {
@@ -583,7 +601,9 @@ static int prepare_queues(Replay *r, uint32_t descriptors)
     queues_fill(r);
     lock(r);
     r->listed = true;
-    if (r->hurried)
+    if (r->stopped)
+        drop_queues(r);
+    else if (r->hurried)
         reorder(r);
     unlock(r);
     return 0;
@@ -618,7 +638,7 @@ static int run(Replay *r)
         return k;
     start = clock_now(CLOCK_MONOTONIC);
     k = run_workers(r, MAX(descriptors / 2, 1U));
-    if (k < 0 || (!r->options.wait && r->options.policy != POLICY_IDLE))
+    if (k < 0 || r->stopped || (!r->options.wait && r->options.policy != POLICY_IDLE))
         return k;
     return recheck(r, start, MAX(descriptors / 2, 1U));
 }
@@ -684,6 +704,15 @@ void replay_hurry(Replay *r, ReplayOrder order, IoClass io_class)
     r->order = order;
     if (r->listed)
         reorder(r);
+    unlock(r);
+}
+
+void replay_stop(Replay *r)
+{
+    lock(r);
+    r->stopped = true;
+    if (r->listed)
+        drop_queues(r);
     unlock(r);
 }
 

@@ -11,6 +11,7 @@
 typedef struct ReplayResult {
     uint64_t n_metadata, n_opened, n_data; /* executed */
     uint64_t metadata_bytes, data_bytes;
+    uint64_t resident_bytes; /* left out with `skip_resident` */
     uint64_t
             n_skipped[_REPLAY_SKIP_MAX]; /* files and metadata ranges; not data of a skipped file */
     bool resident;                       /* with `wait`: everything is in memory */
@@ -26,6 +27,7 @@ typedef struct ReplayOptions {
     Policy policy;
     IoClass io_class;
     bool wait;          /* done only when everything is resident */
+    bool skip_resident; /* request only what is not resident: a reader may be ahead */
     const bool *done;   /* volumes of the pack that were replayed before and are left out, by their
                            index; or NULL. Outlives the Replay */
     const char *marker; /* marker.h: removed if a filesystem of the pack is missing; NULL: none */
@@ -47,6 +49,9 @@ bool replay_result(Replay *r, ReplayResult *ret, int *ret_error);
 /* Changes order and priority of the remaining operations, because a deadline has passed or a login
  * has begun. Returns at once. */
 void replay_hurry(Replay *r, ReplayOrder order, IoClass io_class);
+
+/* Gives up what was not begun. It counts as stopped. Returns at once; the replay is done soon. */
+void replay_stop(Replay *r);
 
 /* To be called when the replay is done: sets done[i] for each volume of the pack that was
  * mounted. */

@@ -51,9 +51,6 @@ CyclePath *cycle_objects_find(CycleObjects *m, const char *path);
 int cycle_objects_fill(CycleObjects *m, const Model *model, const CycleParameters *p, uint32_t uid,
                        Chains *chains);
 
-/* True if the list excludes the path: see CycleParameters.exclude. */
-bool cycle_excludes(const char *list, const char *path);
-
 /* A path that cycle_refuse() has excluded. */
 typedef struct CycleRefusal {
     UT_hash_handle hh; /* hashed by path */

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Plans the packs of applications (state/launch-packs.h), which headstartd replays when the
+ * application starts. */
+
+#include "base/clock.h"
+#include "base/directory.h"
+#include "base/ownership.h"
+#include "cli/planning.h"
+#include "session/cycle.h"
+#include "state/launch-packs.h"
+#include "state/packs.h"
+
+#include <inttypes.h>
+
+/* Packs of one user, and of everybody. */
+#define LAUNCH_PACKS_MAX 32U
+
+/* Files of one pack: the likeliest. The start of a desktop's application reads some 2,000. */
+#define LAUNCH_FILES_MAX 20000U
+
+/* What one start in three needed belongs to the set. */
+#define LAUNCH_PROBABILITY_MIN 0.3
+
+/* The packs that were written. */
+typedef struct Written {
+    struct {
+        uint32_t uid;
+        uint64_t hash;
+    } * packs;
+    size_t n, allocated;
+} Written;
+
+static bool seeks_slowly(const PackContent *c)
+{
+    for (size_t i = 0; i < c->n_volumes; i++)
+        if (c->volumes[i].device_class == DEVICE_CLASS_HDD ||
+            c->volumes[i].device_class == DEVICE_CLASS_UNKNOWN ||
+            c->volumes[i].flags & PACK_VOLUME_SEEKS_SLOWLY)
+            return true;
+    return false;
+}
+
+/* Compiles what a start reads: by place where seeks are slow, else by first use. */
+static int compile(Planning *p, uint32_t uid, const char *name, const Prediction *prediction,
+                   void **ret, size_t *ret_size)
+{
+    const PlanParameters parameters = {
+            .budget_bytes = p->budget_bytes,
+            .page_bytes = (uint64_t)sysconf(_SC_PAGESIZE),
+            .min_probability = LAUNCH_PROBABILITY_MIN,
+            .control_interval = p->c->config.control_interval == CONFIG_CONTROL_AUTO
+                                        ? 0
+                                        : p->c->config.control_interval,
+            .salt = planning_choose_salt(p, name),
+            .now_realtime = clock_now(CLOCK_REALTIME),
+            .volatile_since = p->model->clock - MIN(p->model->clock, PLAN_VOLATILE_USEC),
+            .device_class = _DEVICE_CLASS_INVALID,
+    };
+    _cleanup_located_plan_ LocatedPlan *located = NULL;
+    _cleanup_pack_content_ PackContent *content = NULL;
+    int r;
+
+    r = plan_locate(prediction, p->root, &p->volumes, uid == UID_INVALID ? OWNERSHIP_ANYBODY : uid,
+                    p->model->clock, &located);
+    if (r >= 0)
+        r = plan_compile(located, &parameters, &content, NULL);
+    if (r < 0)
+        return r;
+    content->policy = POLICY_CONCURRENT;
+    content->reason = POLICY_REASON_FASTEST;
+    content->bin_usec = seeks_slowly(content) ? USEC_INFINITY : 0;
+    return pack_write(content, ret, ret_size);
+}
+
+static int note_written(Written *w, uint32_t uid, uint64_t hash)
+{
+    int r = grow_array(&w->packs, &w->allocated, w->n + 1, sizeof(*w->packs));
+
+    if (r < 0)
+        return r;
+    w->packs[w->n].uid = uid;
+    w->packs[w->n++].hash = hash;
+    return 0;
+}
+
+/* One application. A pack that cannot be made leaves the old one. 0, or an error that was reported
+ * and holds for all packs. */
+static int make_pack(Planning *p, const Model *sum, uint32_t uid, const ModelLaunch *l, Written *w)
+{
+    _cleanup_prediction_ Prediction *prediction = NULL;
+    char name[LAUNCH_PACK_NAME_MAX];
+    uint64_t hash = launch_pack_hash(l->path);
+    _cleanup_free_ void *bytes = NULL;
+    size_t size = 0;
+    int r;
+
+    launch_pack_name(name, uid, hash);
+    r = model_predict_launch(sum, l->application, &prediction);
+    if (r >= 0) {
+        prediction_keep_likeliest(prediction, LAUNCH_FILES_MAX);
+        r = compile(p, uid, name, prediction, &bytes, &size);
+    }
+    if (r >= 0 && size > LAUNCH_PACK_SIZE_MAX)
+        r = -E2BIG;
+    if (r >= 0)
+        r = packs_write(p->state_fd, name, bytes, size);
+    if (r < 0)
+        cli_warning(r, "cannot plan the start of %s, ignoring: %m", l->path);
+    if (r == -ENOSPC || r == -EDQUOT || r == -EROFS)
+        return r;
+    return note_written(w, uid, hash);
+}
+
+/* The applications of one user, or of everybody. 0, or an error that was reported. */
+static int make_packs(Planning *p, uint32_t uid, Written *w)
+{
+    const Config *c = &p->c->config;
+    _cleanup_model_ Model *sum = NULL;
+    _cleanup_free_ ModelLaunch *l = NULL;
+    size_t n = 0, n_made = 0;
+    int r;
+
+    r = model_sum_stages(p->model, 1U << STAGE_SESSION, uid, &sum);
+    if (r >= 0)
+        r = model_list_launches(sum, LAUNCH_PROBABILITY_MIN, c->min_size_bytes, &l, &n);
+    if (r < 0)
+        return cli_error(r, "cannot predict starts of applications: %m");
+    for (size_t i = 0; r >= 0 && i < n && n_made < LAUNCH_PACKS_MAX; i++) {
+        if (cycle_excludes(c->exclude, l[i].path))
+            continue;
+        r = make_pack(p, sum, uid, &l[i], w);
+        n_made++;
+    }
+    return r;
+}
+
+static bool was_written(const Written *w, uint32_t uid, uint64_t hash)
+{
+    for (size_t i = 0; i < w->n; i++)
+        if (w->packs[i].uid == uid && w->packs[i].hash == hash)
+            return true;
+    return false;
+}
+
+static int drop_others(const Planning *p, const Written *w)
+{
+    _cleanup_closedir_ DIR *dir = NULL;
+    const struct dirent *e;
+    int r = directory_open(p->state_fd, ".", 0, &dir);
+
+    if (r < 0)
+        return cli_error(r, "%s: %m", p->c->state);
+    while ((e = directory_next(dir))) {
+        uint64_t hash;
+        uint32_t uid;
+
+        if (launch_pack_parse_name(e->d_name, &uid, &hash) && !was_written(w, uid, hash) &&
+            unlinkat(p->state_fd, e->d_name, 0) < 0)
+            cli_warning(errno, "%s/%s: cannot remove it: %m", p->c->state, e->d_name);
+    }
+    return 0;
+}
+
+int planning_make_launch_packs(Planning *p)
+{
+    Written w = {0};
+    int r = 0;
+
+    if (p->model && p->c->config.launch_replay) {
+        r = make_packs(p, UID_INVALID, &w);
+        for (size_t i = 0; r >= 0 && i < p->model->n_stages; i++)
+            if (p->model->stages[i].stage == STAGE_SESSION &&
+                p->model->stages[i].uid != UID_INVALID)
+                r = make_packs(p, p->model->stages[i].uid, &w);
+    }
+    if (r >= 0)
+        r = drop_others(p, &w);
+    p->n_launch_packs = w.n;
+    free(w.packs);
+    return r;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Decides which starts of applications are replayed (docs/flows.md, "An application's set is
+ * read"). Pure.
+ *
+ * At most LAUNCH_SETS_MAX sets are read at once. One more stops the oldest, which may still have
+ * reads under way; a start that then finds no free slot is not replayed. Nothing queues up. Further
+ * executions of an application within LAUNCH_AGAIN_USEC belong to the same start. */
+
+#include "base/macros.h"
+#include "base/time-util.h"
+
+#define LAUNCH_SETS_MAX   4U
+#define LAUNCH_SLOTS      (2 * LAUNCH_SETS_MAX)
+#define LAUNCH_RECENT_MAX 64U
+#define LAUNCH_AGAIN_USEC (2 * USEC_PER_SEC)
+
+/* Who starts what. */
+typedef struct LaunchKey {
+    uint32_t uid;
+    uint64_t application; /* launch_pack_hash() of its path (state/launch-packs.h) */
+} LaunchKey;
+
+typedef enum LaunchState {
+    LAUNCH_FREE,
+    LAUNCH_READING,
+    LAUNCH_STOPPING, /* its remaining reads are under way */
+} LaunchState;
+
+typedef struct LaunchSlot {
+    LaunchState state;
+    usec_t since;
+} LaunchSlot;
+
+/* Valid if zeroed. */
+typedef struct LaunchTable {
+    LaunchSlot slots[LAUNCH_SLOTS];
+    struct {
+        LaunchKey key;
+        usec_t at; /* 0: unused */
+    } recent[LAUNCH_RECENT_MAX];
+} LaunchTable;
+
+/* Notes an execution at `now` (above 0). False if it belongs to a start that was noted before. */
+bool launch_table_note(LaunchTable *t, LaunchKey key, usec_t now);
+
+/* Takes a slot. Returns its number, or -1 if all are taken. *ret_stop is the number of a slot whose
+ * set must be stopped now, or -1. */
+int launch_table_begin(LaunchTable *t, usec_t now, int *ret_stop);
+
+/* All reads of the slot have ended. */
+void launch_table_end(LaunchTable *t, int slot);
+
+/* True if a set of that size may be read: half of the available memory holds it, and tasks wait for
+ * memory at most `maximum_pressure` percent of the time. */
+bool launch_fits(uint64_t bytes, uint64_t available_bytes, double pressure,
+                 double maximum_pressure);

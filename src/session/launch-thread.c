@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The thread that replays starts of applications: its events, its slots, and how it ends. */
+
+#include "session/launch-thread.h"
+
+#include "base/cachestat.h"
+#include "base/clock.h"
+#include "base/kernel.h"
+#include "base/log.h"
+#include "record/processes.h"
+#include "record/watched-volumes.h"
+#include "replay/executor.h"
+#include "replay/opening.h"
+#include "session/launch-table.h"
+#include "session/machine.h"
+#include "state/launch-packs.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+
+#define STACK_BYTES (512U * 1024)
+#define STOP_USEC   USEC_PER_SEC
+#define SAMPLES_MAX 16U      /* of metadata, and of data, before a set is read */
+#define SIGNAL_DONE SIGRTMIN /* of the executor */
+#define POLL_MOUNTS (POLLPRI | POLLERR)
+
+typedef struct Launch {
+    char *buf; /* the pack points into it */
+    Pack pack;
+    Replay *replay;
+} Launch;
+
+struct LaunchThread {
+    char *root, *state;
+    double maximum_pressure;
+    pthread_t thread;
+    pthread_mutex_t lock; /* guards `report`; never held during I/O */
+    LaunchReport report;
+    int stop_fd; /* eventfd */
+    /* Used by the thread alone, once it runs */
+    Fanotify *fanotify;
+    WatchedVolumes volumes;
+    int state_fd, signal_fd, mountinfo_fd;
+    char boot_id[KERNEL_BOOT_ID_SIZE];
+    LaunchTable table;
+    Launch launches[LAUNCH_SLOTS];
+};
+
+/* --- the page cache --------------------------------------------------------------------------- */
+
+static bool metadata_is_resident(const Pack *p, const MountedTable *mounted)
+{
+    for (uint32_t v = 0; v < mounted->n; v++) {
+        const PackVolume *s = &p->volumes[v];
+        uint32_t n = le32toh(s->n_metadata), n_samples = MIN(n, SAMPLES_MAX);
+
+        for (uint32_t i = 0; i < n_samples && mounted->volumes[v].device_fd >= 0; i++) {
+            const PackMetadata *m =
+                    &p->metadata[le32toh(s->first_metadata) + (uint64_t)i * n / n_samples];
+
+            if (cachestat_is_resident(mounted->volumes[v].device_fd, le64toh(m->offset),
+                                      le64toh(m->length)) <= 0)
+                return false;
+        }
+    }
+    return true;
+}
+
+static int volume_of_data(const Pack *p, uint32_t data)
+{
+    for (uint32_t v = 0; v < le32toh(p->header->n_volumes); v++)
+        if (data - le32toh(p->volumes[v].first_data) < le32toh(p->volumes[v].n_data))
+            return (int)v;
+    return -1;
+}
+
+static bool data_is_resident(const Pack *p, const MountedTable *mounted)
+{
+    uint32_t n = le32toh(p->header->n_data), n_samples = MIN(n, SAMPLES_MAX);
+
+    for (uint32_t i = 0; i < n_samples; i++) {
+        uint32_t k = (uint32_t)((uint64_t)i * n / n_samples);
+        const PackData *d = &p->data[k];
+        const PackFile *f = &p->files[le32toh(d->file)];
+        int volume = volume_of_data(p, k);
+        _cleanup_close_ int fd = -EBADF;
+        ReplaySkip why;
+
+        if (volume < 0 || mounted->volumes[volume].root_fd < 0)
+            continue;
+        fd = open_planned(mounted->volumes[volume].root_fd, pack_string(p, f->path), f, true, &why);
+        if (fd >= 0 && cachestat_is_resident(fd, le64toh(d->offset), le64toh(d->length)) <= 0)
+            return false;
+    }
+    return true;
+}
+
+/* True if samples of the whole set are in memory. Metadata comes first: if it is, opening the files
+ * of the other samples needs no I/O. */
+static bool is_resident(const LaunchThread *t, const Pack *p)
+{
+    _cleanup_mounted_table_ MountedTable mounted = {0};
+
+    return mounted_table_read(p, t->root, &mounted) >= 0 && metadata_is_resident(p, &mounted) &&
+           data_is_resident(p, &mounted);
+}
+
+/* --- replays ---------------------------------------------------------------------------------- */
+
+static bool fits(const LaunchThread *t, const Pack *p)
+{
+    uint64_t bytes =
+            le64toh(p->header->total_metadata_bytes) + le64toh(p->header->total_data_bytes);
+    CycleSnapshot s;
+
+    return machine_snapshot(AT_FDCWD, &s) < 0 ||
+           launch_fits(bytes, s.memory.available_bytes, s.memory_pressure, t->maximum_pressure);
+}
+
+static void add_to(LaunchThread *t, uint64_t *count, uint64_t n)
+{
+    pthread_mutex_lock(&t->lock);
+    *count += n;
+    pthread_mutex_unlock(&t->lock);
+}
+
+static void end_launch(LaunchThread *t, int slot)
+{
+    Launch *l = &t->launches[slot];
+    ReplayResult result;
+
+    (void)replay_result(l->replay, &result, NULL);
+    add_to(t, &t->report.read_bytes, result.metadata_bytes + result.data_bytes);
+    log_debug("headstartd: launch: %" PRIu64 " bytes read, %" PRIu64 " bytes were resident",
+              result.metadata_bytes + result.data_bytes, result.resident_bytes);
+    replay_free(l->replay);
+    free(l->buf);
+    *l = (Launch){0};
+    launch_table_end(&t->table, slot);
+}
+
+/* Frees the slots whose replays are done. Returns how many are left. */
+static unsigned reap(LaunchThread *t)
+{
+    unsigned n = 0;
+
+    for (int i = 0; i < (int)LAUNCH_SLOTS; i++) {
+        ReplayResult result;
+
+        if (!t->launches[i].replay)
+            continue;
+        if (replay_result(t->launches[i].replay, &result, NULL))
+            end_launch(t, i);
+        else
+            n++;
+    }
+    return n;
+}
+
+static void stop_launch(LaunchThread *t, int slot)
+{
+    replay_stop(t->launches[slot].replay);
+    add_to(t, &t->report.n_stopped, 1);
+}
+
+static void stop_all(LaunchThread *t)
+{
+    for (int i = 0; i < (int)LAUNCH_SLOTS; i++)
+        if (t->launches[i].replay && t->table.slots[i].state == LAUNCH_READING) {
+            t->table.slots[i].state = LAUNCH_STOPPING;
+            stop_launch(t, i);
+        }
+}
+
+/* Reads the set. Takes *buf on success. 0, -EBUSY (no slot), or an error of replay_start(). */
+static int begin_launch(LaunchThread *t, char **buf, const Pack *p, usec_t event)
+{
+    const ReplayOptions options = {
+            .root = t->root,
+            .policy = (Policy)p->header->policy,
+            .io_class = IO_CLASS_BEST_EFFORT,
+            .skip_resident = true,
+            .done_signal = SIGNAL_DONE,
+    };
+    int stop, slot, r;
+
+    slot = launch_table_begin(&t->table, event, &stop);
+    if (slot < 0)
+        return -EBUSY;
+    if (stop >= 0)
+        stop_launch(t, stop);
+    t->launches[slot].pack = *p;
+    r = replay_start(&t->launches[slot].pack, &options, &t->launches[slot].replay);
+    if (r < 0) {
+        launch_table_end(&t->table, slot);
+        return r;
+    }
+    t->launches[slot].buf = TAKE_PTR(*buf);
+    pthread_mutex_lock(&t->lock);
+    t->report.n_replayed++;
+    t->report.latency_usec = clock_now(CLOCK_MONOTONIC) - event;
+    pthread_mutex_unlock(&t->lock);
+    return 0;
+}
+
+static void launch(LaunchThread *t, uint32_t uid, const char *path, usec_t event)
+{
+    const LaunchKey key = {uid, launch_pack_hash(path)};
+    _cleanup_free_ char *buf = NULL;
+    uint64_t *count;
+    Pack pack;
+    int r = launch_pack_read(t->state_fd, uid, key.application, &buf, &pack);
+
+    if (r < 0) {
+        if (r != -ENOENT)
+            log_debug_errno(r, "headstartd: launch: %s: cannot use the pack, ignoring: %m", path);
+        return;
+    }
+    if (pack.header->policy == POLICY_OFF || !launch_table_note(&t->table, key, event))
+        return;
+    add_to(t, &t->report.n_starts, 1);
+    if (pack_is_control(&pack, t->boot_id))
+        count = &t->report.n_control;
+    else if (is_resident(t, &pack))
+        count = &t->report.n_resident;
+    else if (fits(t, &pack) && begin_launch(t, &buf, &pack, event) >= 0)
+        return;
+    else
+        count = &t->report.n_dropped;
+    add_to(t, count, 1);
+}
+
+/* --- events ----------------------------------------------------------------------------------- */
+
+/* The user of that process: the owner of its directory in /proc. */
+static uint32_t user_of(uint32_t pid)
+{
+    char path[32];
+    struct stat st;
+
+    snprintf(path, sizeof(path), "/proc/%" PRIu32, pid);
+    return stat(path, &st) < 0 ? UID_INVALID : st.st_uid;
+}
+
+static int before_events(void *arg _unused_)
+{
+    return 0;
+}
+
+static int on_exec(void *arg, const LoggedObject *o, uint32_t pid, bool exec _unused_)
+{
+    LaunchThread *t = arg;
+    size_t prefix = strcmp(t->root, "/") == 0 ? 0 : strlen(t->root);
+    usec_t event = clock_now(CLOCK_MONOTONIC);
+    _cleanup_close_ int fd = -EBADF;
+    char path[4096];
+    uint32_t uid;
+
+    if (is_loader_name(o->name) || is_own_name(o->name))
+        return 0;
+    uid = user_of(pid);
+    fd = uid == UID_INVALID ? -ESRCH : fanotify_resolve(t->fanotify, o, path, sizeof(path));
+    if (fd >= 0 && strncmp(path, t->root, prefix) == 0)
+        launch(t, uid, path + prefix, event);
+    return 0;
+}
+
+/* Takes in mounts and unmounts. */
+static void update_volumes(LaunchThread *t)
+{
+    if (watched_volumes_changed(&t->volumes, t->root) == 0)
+        return;
+    /* What is held open on a mount would keep it from being unmounted. */
+    fanotify_resolve_done(t->fanotify);
+    (void)watched_volumes_update(&t->volumes, t->fanotify, t->root);
+}
+
+static void drain_signals(const LaunchThread *t)
+{
+    struct signalfd_siginfo si;
+
+    while (read(t->signal_fd, &si, sizeof(si)) > 0)
+        continue;
+}
+
+static void *run_thread(void *arg)
+{
+    LaunchThread *t = arg;
+    uint64_t overflows = 0;
+    bool stopping = false;
+    unsigned n = 0;
+
+    while (!stopping || n > 0) {
+        int groups[2];
+        struct pollfd p[5] = {
+                {.fd = t->signal_fd, .events = POLLIN},
+                {.fd = stopping ? -1 : t->stop_fd, .events = POLLIN},
+                {.fd = t->mountinfo_fd, .events = POLLPRI},
+        };
+
+        fanotify_get_groups(t->fanotify, groups);
+        p[3] = (struct pollfd){.fd = stopping ? -1 : groups[0], .events = POLLIN};
+        p[4] = (struct pollfd){.fd = stopping ? -1 : groups[1], .events = POLLIN};
+        if (poll(p, ELEMENTSOF(p), n > 0 ? (int)(LAUNCH_PRESSURE_USEC / USEC_PER_MSEC) : -1) < 0 &&
+            errno != EINTR)
+            break;
+        if (p[1].revents)
+            stopping = true;
+        else if (p[3].revents || p[4].revents)
+            (void)fanotify_drain(t->fanotify, before_events, on_exec, t, &overflows);
+        if (p[2].revents & POLL_MOUNTS)
+            update_volumes(t);
+        drain_signals(t);
+        if (stopping || (n > 0 && machine_memory_pressure(AT_FDCWD) > t->maximum_pressure))
+            stop_all(t);
+        n = reap(t);
+    }
+    return NULL;
+}
+
+/* --- beginning and end ------------------------------------------------------------------------ */
+
+static void release(LaunchThread *t)
+{
+    const int fds[] = {t->stop_fd, t->state_fd, t->signal_fd, t->mountinfo_fd};
+
+    for (size_t i = 0; i < ELEMENTSOF(fds); i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+    fanotify_free(t->fanotify);
+    watched_volumes_done(&t->volumes);
+    pthread_mutex_destroy(&t->lock);
+    free(t->root);
+    free(t->state);
+    free(t);
+}
+
+static int open_descriptors(LaunchThread *t)
+{
+    sigset_t done;
+
+    sigemptyset(&done);
+    sigaddset(&done, SIGNAL_DONE);
+    /* The thread inherits the mask, and the executor signals only it. */
+    pthread_sigmask(SIG_BLOCK, &done, NULL);
+    t->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    t->signal_fd = signalfd(-1, &done, SFD_CLOEXEC | SFD_NONBLOCK);
+    t->mountinfo_fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+    t->state_fd = open(t->state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return t->stop_fd < 0 || t->signal_fd < 0 || t->mountinfo_fd < 0 || t->state_fd < 0 ? -errno
+                                                                                        : 0;
+}
+
+static int start_thread(LaunchThread *t)
+{
+    pthread_attr_t attributes;
+    int r = pthread_attr_init(&attributes);
+
+    if (r != 0)
+        return -r;
+    r = pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    if (r == 0)
+        r = pthread_create(&t->thread, &attributes, run_thread, t);
+    pthread_attr_destroy(&attributes);
+    return -r;
+}
+
+int launch_thread_new(const LaunchOptions *o, LaunchThread **ret)
+{
+    LaunchThread *t = calloc(1, sizeof(*t));
+    int r;
+
+    if (!t)
+        return -ENOMEM;
+    t->stop_fd = t->state_fd = t->signal_fd = t->mountinfo_fd = -EBADF;
+    t->maximum_pressure = o->maximum_pressure;
+    t->root = strdup(o->root);
+    t->state = strdup(o->state);
+    pthread_mutex_init(&t->lock, NULL);
+    r = t->root && t->state ? open_descriptors(t) : -ENOMEM;
+    if (r >= 0)
+        r = kernel_boot_id(AT_FDCWD, t->boot_id);
+    if (r >= 0)
+        r = fanotify_new_exec(&t->fanotify);
+    if (r >= 0)
+        r = watched_volumes_update(&t->volumes, t->fanotify, t->root);
+    if (r >= 0)
+        r = start_thread(t);
+    if (r < 0) {
+        release(t);
+        return r;
+    }
+    *ret = t;
+    return 0;
+}
+
+LaunchThread *launch_thread_free(LaunchThread *t)
+{
+    usec_t end = clock_now(CLOCK_REALTIME) + STOP_USEC;
+    struct timespec deadline = timespec_of(end);
+
+    if (!t)
+        return NULL;
+    (void)eventfd_write(t->stop_fd, 1);
+    if (pthread_timedjoin_np(t->thread, NULL, &deadline) != 0)
+        pthread_detach(t->thread); /* the thread still uses *t */
+    else
+        release(t);
+    return NULL;
+}
+
+void launch_thread_report(LaunchThread *t, LaunchReport *ret)
+{
+    *ret = (LaunchReport){0};
+    if (!t)
+        return;
+    pthread_mutex_lock(&t->lock);
+    *ret = t->report;
+    pthread_mutex_unlock(&t->lock);
+}

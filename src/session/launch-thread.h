@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* A separate thread that waits for executions of programs and replays the application's set at
+ * once, at best-effort I/O priority (docs/flows.md). The sets are packs (state/launch-packs.h),
+ * which `headstart plan` makes; the executor of headstart-replay reads them.
+ *
+ * - fanotify reports executions in a group of its own, which wakes the thread for each one.
+ * - Before a set is read, a sample of it is looked up in the page cache. If all of it is resident,
+ *   nothing is opened and nothing is read. Otherwise only what is not resident is requested, so
+ *   that the replay passes over what the application has read already.
+ * - In a boot that pack_is_control() draws for the application, its set is not read.
+ * - The thread stops reading when memory is short (launch_fits(), LAUNCH_PRESSURE_USEC).
+ *
+ * Programs on filesystems that are not local and block-backed are not watched. */
+
+#include "base/macros.h"
+#include "base/time-util.h"
+
+#define LAUNCH_PRESSURE_USEC (250 * USEC_PER_MSEC) /* between two looks at memory pressure */
+
+/* All strings are borrowed for the life of the thread. */
+typedef struct LaunchOptions {
+    const char *root;        /* as realpath(3) returns it */
+    const char *state;       /* directory of the packs */
+    double maximum_pressure; /* percent of time in which tasks wait for memory */
+} LaunchOptions;
+
+/* Sums since launch_thread_new(). */
+typedef struct LaunchReport {
+    uint64_t n_starts;   /* executions of applications that have a set */
+    uint64_t n_replayed; /* sets that were read */
+    uint64_t n_resident; /* starts whose set was in memory */
+    uint64_t n_control;  /* starts that were not replayed on purpose */
+    uint64_t n_dropped;  /* starts for which there was no slot or no memory */
+    uint64_t n_stopped;  /* sets that were given up while they were read */
+    uint64_t read_bytes;
+    usec_t latency_usec; /* of the latest replayed start: from its event to the start of replay */
+} LaunchReport;
+
+typedef struct LaunchThread LaunchThread;
+
+/* Starts the thread. Signals must be blocked before. 0; -EPERM or another error of fanotify; or a
+ * negative errno. */
+int launch_thread_new(const LaunchOptions *o, LaunchThread **ret);
+
+/* Stops the thread and all replays. If a read hangs for longer than a second (a dead disk), the
+ * thread is left behind and ends with the process; it then no longer uses the options. */
+LaunchThread *launch_thread_free(LaunchThread *t);
+DEFINE_CLEANUP(LaunchThread *, launch_thread_free);
+
+/* NULL is allowed: nothing happened. */
+void launch_thread_report(LaunchThread *t, LaunchReport *ret);

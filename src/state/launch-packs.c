@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "state/launch-packs.h"
+
+#include "state/packs.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+uint64_t launch_pack_hash(const char *path)
+{
+    return XXH3_64bits(path, strlen(path));
+}
+
+char *launch_pack_name(char name[static LAUNCH_PACK_NAME_MAX], uint32_t uid, uint64_t hash)
+{
+    if (uid == UID_INVALID)
+        snprintf(name, LAUNCH_PACK_NAME_MAX, "launch-%016" PRIx64 ".pack", hash);
+    else
+        snprintf(name, LAUNCH_PACK_NAME_MAX, "launch@%" PRIu32 "-%016" PRIx64 ".pack", uid, hash);
+    return name;
+}
+
+bool launch_pack_parse_name(const char *name, uint32_t *ret_uid, uint64_t *ret_hash)
+{
+    char again[LAUNCH_PACK_NAME_MAX];
+    uint32_t uid = UID_INVALID;
+    uint64_t hash;
+
+    if (sscanf(name, "launch-%16" SCNx64, &hash) != 1 &&
+        sscanf(name, "launch@%" SCNu32 "-%16" SCNx64, &uid, &hash) != 2)
+        return false;
+    if (strcmp(launch_pack_name(again, uid, hash), name) != 0)
+        return false;
+    *ret_uid = uid;
+    *ret_hash = hash;
+    return true;
+}
+
+int launch_pack_read(int state_fd, uint32_t uid, uint64_t hash, char **ret_buf, Pack *ret)
+{
+    const uint32_t uids[] = {uid, UID_INVALID};
+    char name[LAUNCH_PACK_NAME_MAX];
+    int r = -ENOENT;
+
+    for (size_t i = 0; i < ELEMENTSOF(uids) && r == -ENOENT; i++)
+        r = packs_read(state_fd, launch_pack_name(name, uids[i], hash), ret_buf, ret, NULL);
+    return r;
+}
