@@ -345,6 +345,8 @@ model["stages"].append({
     "stage": "session", "uid": 1001, "sessions": one, "duration_msec": stage["duration_msec"],
     "applications": {"file": [first], "active": [one], "uses_delta": [[first] + [1] * (n - 1)],
                      "used": [[one] * n]},
+    "launches": {"launched": [0], "use_delta": [], "used": [], "delay_msec": [],
+                 "delay_msec_previous": []},
     "files": {"file_delta": [first] + [1] * (n - 1), "used": [one] * n, "observed": [one] * n,
               "first_use_msec": [0] * n, "first_use_msec_previous": [0] * n,
               "resident": [[0, 4096, one]] * n},
