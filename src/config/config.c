@@ -24,7 +24,6 @@ Config config_default(void)
             .predict = true,
             .scan = true,
             .battery = false,
-            .launch_replay = true,
             .min_size_bytes = 2000000,
             .save_interval_usec = USEC_PER_HOUR,
             .session_budget = BUDGET_PARAMETERS_DEFAULT,

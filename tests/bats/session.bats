@@ -451,7 +451,7 @@ learned_starts() {
         cp "$HS_TMP/trace" "$trace"
     done
     "$HEADSTART" --state="$HS_STATE" learn --quiet
-    session_config MinSize=0 Predict=no
+    session_config MinSize=0 Predict=no LaunchReplay=yes
     sync -f "$HS_MNT" # what has no blocks yet is not planned
     plan
 }
