@@ -48,7 +48,7 @@ typedef struct Config {
     bool predict;
     bool scan;
     bool battery;
-    bool launch_replay; /* read the set of an application when it starts */
+    bool launch_replay;               /* read the set of an application when it starts */
     uint64_t min_size_bytes;          /* of all files that an application maps */
     usec_t save_interval_usec;        /* USEC_INFINITY: save only at the end of a session */
     BudgetParameters session_budget;  /* with the percentages of [Memory] */
