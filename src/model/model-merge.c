@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Merges two models. Every table is sorted, so one walk along both tables merges it. */
+/* Merges two models. Every table is sorted, so one walk along both tables merges it. Over 500 lines
+ * in one file: each table has its walk, and all walks must drop and add by the same rules. */
 
 #include "model/model-internal.h"
 

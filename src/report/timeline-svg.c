@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Draws a timeline: panels below one another with one axis of time. */
+/* Draws a timeline: panels below one another with one axis of time. Over 500 lines in one file: all
+ * panels share the axis, the layout and the legend. */
 
 #include "report/axis.h"
 #include "report/style.h"
