@@ -5,13 +5,15 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* A seek and half a rotation take 8 ms on a slow disk at 15,000 rpm and 4 ms on a good one at 7,200
- * rpm. Flash memory reads any position in less than 1 ms; SD cards sometimes take longer. */
-#define SEEK_MIN_USEC 3000.0
+/* A short seek and half a rotation take 2.5 ms at 15,000 rpm and 5 ms at 7,200 rpm. Flash memory
+ * reads any position in less than 1 ms; SD cards sometimes take longer. */
+#define SEEK_MIN_USEC 2000.0
 /* No seek and rotation of a mechanical disk takes longer. A volume that is loaded from a snapshot
  * takes longer when a position is read for the first time. */
 #define SEEK_MAX_USEC 25000.0
 #define SEEK_RATIO    4.0
+/* NEAR and FAR take equally long if they differ by less than this factor. */
+#define EQUAL_RATIO 2.0
 
 /* Samples that returned zeros are ignored if there are at least this many others. */
 #define NONZERO_MIN 4U
@@ -140,24 +142,27 @@ static void estimate_rate(const DeviceSamples *s, double latency, DeviceEstimate
 
 int device_seeks_slowly(const DeviceSamples *s)
 {
-    Values x;
-    double far, near;
+    Values far, near;
+    double typical, fast_far, fast_near;
 
-    collect(s, DEVICE_SAMPLE_FAR, is_any, 0, time_of, 0, &x);
-    if (x.n < DEVICE_FAR_MIN)
+    collect(s, DEVICE_SAMPLE_FAR, is_any, 0, time_of, 0, &far);
+    if (far.n < DEVICE_FAR_MIN)
         return -ENODATA;
-    far = quantile(&x, 0.25);
-    if (far < SEEK_MIN_USEC)
+    typical = quantile(&far, 0.5);
+    if (typical < SEEK_MIN_USEC)
         return 0;
-    collect(s, DEVICE_SAMPLE_NEAR, has_distance, 0, time_of, 0, &x);
-    if (x.n < DEVICE_NEAR_MIN || far > SEEK_MAX_USEC)
+    collect(s, DEVICE_SAMPLE_NEAR, has_distance, 0, time_of, 0, &near);
+    if (near.n < DEVICE_NEAR_MIN || typical > SEEK_MAX_USEC)
         return -ENODATA;
-    near = quantile(&x, 0.1);
-    if (far >= SEEK_RATIO * near)
+    fast_far = quantile(&far, 0.1);
+    fast_near = quantile(&near, 0.25);
+    /* Load slows NEAR and FAR alike. Only on a disk that seeks, a quarter of NEAR is faster than
+     * almost every FAR. */
+    if (typical >= SEEK_RATIO * fast_near && fast_far > EQUAL_RATIO * fast_near)
         return 1;
-    /* A mechanical disk that is busy with other requests is slow for both kinds, except for some
-     * NEAR. */
-    return x.n >= 2 * DEVICE_NEAR_MIN ? 0 : -ENODATA;
+    if (near.n < 2 * DEVICE_NEAR_MIN)
+        return -ENODATA;
+    return quantile(&near, 0.1) * EQUAL_RATIO >= fast_far ? 0 : -ENODATA;
 }
 
 /* Fits a line through FAR and returns its slope and height. False if the distances are too

@@ -85,7 +85,7 @@ static void measure(Simulation *s, DeviceSamples *samples, uint32_t plan, const 
             .size_bytes = SIZE,
             .places = places,
             .n_places = n_places,
-            .random = 88172645463325252U + plan,
+            .random = 88172645463325252U * (s->random | 1U) + plan,
             .budget = {DEVICE_PROBE_TIME_MAX, DEVICE_PROBE_BYTES_MAX},
     };
     DeviceProbe p;
@@ -251,6 +251,49 @@ static void load_does_not_hide_a_hard_disk(void **state)
     }
 }
 
+/* All data is within 1 MiB: some reads only wait until the next block passes the head. */
+static void short_seeks_do_not_hide_a_hard_disk(void **state)
+{
+    const Range places[] = {{SIZE / 2, UINT64_C(1) << 20}};
+
+    for (const DiskProfile *p = disk_profiles; p->name; p++)
+        for (unsigned seed = 1; p->rotational && seed <= 50; seed++) {
+            DeviceSamples *samples = calloc(1, sizeof(*samples));
+            Simulation s = simulate(p->name);
+
+            assert_non_null(samples);
+            s.random = seed;
+            for (uint32_t plan = 1; plan <= DEVICE_PROBE_PLANS; plan++) {
+                measure(&s, samples, plan, places, 1);
+                assert_int_equal(device_seeks_slowly(samples), 1);
+            }
+            free(samples);
+        }
+}
+
+/* Other processes delay most reads by more than a seek. */
+static void load_does_not_make_a_device_seek(void **state)
+{
+    unsigned wrong = 0, all = 0;
+
+    for (const DiskProfile *p = disk_profiles; p->name; p++)
+        for (unsigned seed = 1; !p->rotational && seed <= 50; seed++, all++) {
+            DeviceSamples *samples = calloc(1, sizeof(*samples));
+            Simulation s = simulate(p->name);
+
+            assert_non_null(samples);
+            s.random = seed;
+            s.busy_percent = 60;
+            s.busy_nsec = 40000000;
+            for (uint32_t plan = 1; plan <= DEVICE_PROBE_PLANS; plan++)
+                measure(&s, samples, plan, NULL, 0);
+            wrong += device_seeks_slowly(samples) == 1;
+            free(samples);
+        }
+    if (wrong * 50 > all)
+        fail_msg("%u of %u devices", wrong, all);
+}
+
 /* Half of the device was never written. */
 static void thin_ranges_count_only_if_there_is_nothing_else(void **state)
 {
@@ -392,6 +435,8 @@ int main(void)
             cmocka_unit_test(noise_and_outliers_change_little),
             cmocka_unit_test(one_plan_decides_whether_a_disk_seeks),
             cmocka_unit_test(load_does_not_hide_a_hard_disk),
+            cmocka_unit_test(short_seeks_do_not_hide_a_hard_disk),
+            cmocka_unit_test(load_does_not_make_a_device_seek),
             cmocka_unit_test(thin_ranges_count_only_if_there_is_nothing_else),
             cmocka_unit_test(without_samples_the_start_stands),
             cmocka_unit_test(extreme_samples_make_a_usable_profile),
