@@ -1,7 +1,6 @@
 # The first boot is recorded, the second replays; Debian 12, whose kernel has no cachestat.
 # image: d12-text
 # boots: 2
-# ci: yes
 boot_1() {
     a_boot_is_recorded
 }
