@@ -24,7 +24,7 @@ _headstart() {
         [enable]='--now'
         [disable]='--now'
         [evaluate]='--predictor= --level= --stage= --cache= --budget= --waste= --order= --training= --horizon= --cycle= --grace= --io-latency= --io-rate= --seed= --habits= --users= --sessions= --reliability --no-timing'
-        [merge]='--output= --prune='
+        [merge]='--output= --prune= --per-machine --min-machines='
         [export]='--output= --prune='
         [import]=''
         [config]=''

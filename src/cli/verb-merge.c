@@ -10,12 +10,17 @@
 enum {
     OPTION_OUTPUT = 1,
     OPTION_PRUNE,
+    OPTION_PER_MACHINE,
+    OPTION_MIN_MACHINES,
 };
 
 static const Option options[] = {
         {OPTION_OUTPUT, 'o', "output", "MODEL",
          "Write the sum to MODEL, which may be one of the\nmerged models"},
         {OPTION_PRUNE, 0, "prune", "PERCENT", "Leave out files that fewer sessions used [0%]"},
+        {OPTION_PER_MACHINE, 0, "per-machine", NULL,
+         "Reduce each model as 'export' does, and count it as\none machine"},
+        {OPTION_MIN_MACHINES, 0, "min-machines", "N", "Leave out what fewer machines have seen"},
         {0},
 };
 
@@ -23,6 +28,8 @@ typedef struct Merging {
     const Context *c;
     const char *output;
     int prune; /* percent */
+    bool per_machine;
+    uint64_t min_machines; /* 0: keeps everything */
     usec_t now;
     Model *sum; /* NULL before the first model */
     Table *table;
@@ -34,6 +41,36 @@ static void merging_done(Merging *m)
     table_free(m->table);
 }
 
+/* Replaces the model by what 'headstart export' would write. Whatever it states about machines, it
+ * counts as one. */
+static int reduce(Model **m)
+{
+    Model *portable;
+    int r = model_make_portable(*m, &portable);
+
+    if (r < 0)
+        return r;
+    model_free(*m);
+    *m = portable;
+    return 0;
+}
+
+/* The stages of a model have different counts. The largest is closest to the number of machines. */
+static uint64_t count_machines(const Model *m)
+{
+    uint64_t n = 0;
+
+    for (size_t i = 0; i < m->n_stages; i++)
+        n = MAX(n, model_count_machines(m->stages[i].machines));
+    return n;
+}
+
+static void add_row(Merging *m, const char *path, const Model *model)
+{
+    table_row(m->table, path, (uint64_t)model->n_learned, (uint64_t)model->n_stages,
+              (uint64_t)model->n_files, count_machines(model));
+}
+
 static int add(Merging *m, const char *path)
 {
     Model *model;
@@ -41,33 +78,36 @@ static int add(Merging *m, const char *path)
 
     if (r < 0)
         return r;
-    table_row(m->table, path, (uint64_t)model->n_learned, (uint64_t)model->n_stages,
-              (uint64_t)model->n_files);
+    r = m->per_machine ? reduce(&model) : 0;
+    if (r < 0) {
+        model_free(model);
+        return cli_error(r, "%s: %m", path);
+    }
+    add_row(m, path, model);
     return models_add(&m->sum, model, path);
 }
 
 static int save(Merging *m)
 {
-    int r = m->prune > 0 ? model_prune(&m->sum, m->prune / 100.0) : 0;
+    int r = m->min_machines > 0 ? model_drop_rare(&m->sum, m->min_machines) : 0;
 
+    if (r >= 0 && m->prune > 0)
+        r = model_prune(&m->sum, m->prune / 100.0);
     return r < 0 ? cli_error(r, "%s: %m", m->output) : models_save(m->sum, m->output);
 }
 
-static int print(const Merging *m)
+static int print(Merging *m)
 {
-    table_row(m->table, m->output, (uint64_t)m->sum->n_learned, (uint64_t)m->sum->n_stages,
-              (uint64_t)m->sum->n_files);
+    add_row(m, m->output, m->sum);
     return m->c->json == JSON_OFF && m->c->quiet ? 0 : cli_print(m->c, m->table);
 }
 
 static int run(Context *c)
 {
     static const Column columns[] = {
-            {"MODEL", "file", CELL_PATH},
-            {"TRACES", "n_learned", CELL_COUNT},
-            {"STAGES", "n_stages", CELL_COUNT},
-            {"FILES", "n_files", CELL_COUNT},
-            {0},
+            {"MODEL", "file", CELL_PATH},           {"TRACES", "n_learned", CELL_COUNT},
+            {"STAGES", "n_stages", CELL_COUNT},     {"FILES", "n_files", CELL_COUNT},
+            {"MACHINES", "n_machines", CELL_COUNT}, {0},
     };
     _cleanup_(merging_done) Merging m = {.c = c};
     const char *value;
@@ -78,7 +118,12 @@ static int run(Context *c)
     while ((k = cli_next_option(c, &value)) > 0)
         if (k == OPTION_OUTPUT)
             m.output = value;
-        else if (parse_percent(value, &m.prune) < 0 || m.prune < 0)
+        else if (k == OPTION_PER_MACHINE)
+            m.per_machine = true;
+        else if (k == OPTION_MIN_MACHINES) {
+            if (parse_u64(value, &m.min_machines) < 0 || m.min_machines == 0)
+                return cli_usage_error(c, "--min-machines=%s: not a positive number", value);
+        } else if (parse_percent(value, &m.prune) < 0 || m.prune < 0)
             return cli_usage_error(c, "--prune=%s: not a percentage", value);
     if (k < 0)
         return k;

@@ -29,10 +29,17 @@ static void rescale_ranges(WeightedRanges *s, uint64_t to, uint64_t from)
         s->ranges[i].weight = decayed_sum_rescale(s->ranges[i].weight, to, from);
 }
 
+/* All sums lie in one generation now, so the machines do, too. A count stays within its sum. */
+static DecayedSum settle_machines(DecayedSum machines, DecayedSum sum)
+{
+    return (DecayedSum){MIN(model_count_machines(machines), sum.current), 0};
+}
+
 static void rescale_application(ModelApplication *a, uint64_t to, uint64_t from)
 {
     a->active = decayed_sum_rescale(a->active, to, from);
     a->launched = decayed_sum_rescale(a->launched, to, from);
+    a->machines = settle_machines(a->machines, a->active);
 }
 
 static void rescale_use(ModelUse *u, uint64_t to, uint64_t from)
@@ -40,6 +47,7 @@ static void rescale_use(ModelUse *u, uint64_t to, uint64_t from)
     u->used = decayed_sum_rescale(u->used, to, from);
     u->launched = decayed_sum_rescale(u->launched, to, from);
     u->delay = decayed_sum_rescale(u->delay, to, from);
+    u->machines = settle_machines(u->machines, u->used);
 }
 
 static void rescale_stage(ModelStage *s, uint64_t to, uint64_t from)
@@ -48,6 +56,7 @@ static void rescale_stage(ModelStage *s, uint64_t to, uint64_t from)
     s->duration = decayed_sum_rescale(s->duration, to, from);
     s->late = decayed_sum_rescale(s->late, to, from);
     s->autologins = decayed_sum_rescale(s->autologins, to, from);
+    s->machines = settle_machines(s->machines, s->sessions);
     s->timing.sessions = decayed_sum_rescale(s->timing.sessions, to, from);
     s->timing.ready = decayed_sum_rescale(s->timing.ready, to, from);
     s->timing.stalled = decayed_sum_rescale(s->timing.stalled, to, from);
@@ -62,6 +71,7 @@ static void rescale_stage(ModelStage *s, uint64_t to, uint64_t from)
         f->observed = decayed_sum_rescale(f->observed, to, from);
         f->assumed = decayed_sum_rescale(f->assumed, to, from);
         f->first_use = decayed_sum_rescale(f->first_use, to, from);
+        f->machines = settle_machines(f->machines, f->used);
         rescale_ranges(&f->resident, to, from);
         rescale_ranges(&f->assumed_resident, to, from);
     }

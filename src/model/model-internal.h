@@ -13,6 +13,11 @@ uint64_t model_trace_id(const Trace *t);
 /* Removes files from the table that no stage names any more. 0 or -ENOMEM. */
 int model_drop_unused_files(Model *m);
 
+/* Remove what belongs to one machine: the files that model_path_is_portable() refuses (0 or
+ * -ENOMEM; the model is unusable after that), and the metadata of a stage. */
+int model_drop_local_files(Model *m);
+void model_drop_metadata(ModelStage *s);
+
 /* Removes applications from a stage whose sessions have all faded away, with their uses. `scratch`
  * has room for each application. */
 void model_drop_faded_applications(ModelStage *s, uint32_t *scratch);

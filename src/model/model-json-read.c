@@ -338,6 +338,33 @@ static int read_assumed(Reader *r, struct json_object *o, ModelStage *s)
     return 0;
 }
 
+/* Reads the counts of machines, which are absent if none were counted. Each machine has added at
+ * least 1 to the sum of the same row, so a count is within its sum. */
+static int read_machines(Reader *r, struct json_object *o, ModelStage *s)
+{
+    JsonColumn applications, uses, files;
+
+    r->where = "machines";
+    if (r->version < 4 || !json_object_object_get_ex(o, r->where, NULL))
+        return 0;
+    CHECK(json_get_object(o, r->where, &o));
+    CHECK(sum_member(r, o, "stage", s->sessions, &s->machines));
+    r->where = "machines";
+    CHECK(json_get_column(&r->document, o, "applications", MODEL_FILES_MAX, &applications));
+    CHECK(json_get_column(&r->document, o, "uses", MODEL_USES_MAX, &uses));
+    CHECK(json_get_column(&r->document, o, "files", MODEL_FILES_MAX, &files));
+    if (decayed_sum_is_zero(s->machines) || applications.n != s->n_applications ||
+        uses.n != s->n_uses || files.n != s->n_files)
+        return -EBADMSG;
+    for (size_t i = 0; i < s->n_applications; i++)
+        CHECK(next_sum(r, &applications, s->applications[i].active, &s->applications[i].machines));
+    for (size_t i = 0; i < s->n_uses; i++)
+        CHECK(next_sum(r, &uses, s->uses[i].used, &s->uses[i].machines));
+    for (size_t i = 0; i < s->n_files; i++)
+        CHECK(next_sum(r, &files, s->files[i].used, &s->files[i].machines));
+    return 0;
+}
+
 static int read_metadata(Reader *r, struct json_object *o, ModelStage *s)
 {
     struct json_object *a;
@@ -433,6 +460,7 @@ static int read_stage(Reader *r, struct json_object *o, ModelStage *s)
     CHECK(read_launches(r, o, s));
     CHECK(read_stage_files(r, o, s));
     CHECK(read_assumed(r, o, s));
+    CHECK(read_machines(r, o, s));
     return read_metadata(r, o, s);
 }
 

@@ -95,18 +95,22 @@ static int add_ranges(Writer *w, const WeightedRanges *s)
 static int add_stage(Writer *w, const ModelStage *s)
 {
     CHECK(add_sum(w, s->sessions));
+    CHECK(add_sum(w, s->machines));
     for (size_t i = 0; i < s->n_applications; i++) {
         CHECK(add_sum(w, s->applications[i].active));
         CHECK(add_sum(w, s->applications[i].launched));
+        CHECK(add_sum(w, s->applications[i].machines));
     }
     for (size_t i = 0; i < s->n_uses; i++) {
         CHECK(add_sum(w, s->uses[i].used));
         CHECK(add_sum(w, s->uses[i].launched));
+        CHECK(add_sum(w, s->uses[i].machines));
     }
     for (size_t i = 0; i < s->n_files; i++) {
         CHECK(add_sum(w, s->files[i].used));
         CHECK(add_sum(w, s->files[i].observed));
         CHECK(add_sum(w, s->files[i].assumed));
+        CHECK(add_sum(w, s->files[i].machines));
         CHECK(add_ranges(w, &s->files[i].resident));
         CHECK(add_ranges(w, &s->files[i].assumed_resident));
     }
@@ -279,6 +283,19 @@ static void write_launches(Writer *w, const ModelStage *s)
     json_writer_close(&w->w, '}');
 }
 
+/* The counts of machines; nothing if none were counted. */
+static void write_machines(Writer *w, const ModelStage *s)
+{
+    if (decayed_sum_is_zero(s->machines))
+        return;
+    json_writer_open(&w->w, "machines", '{');
+    json_writer_add_u64(&w->w, "stage", row_of(w, s->machines));
+    WRITE_COLUMN(w, "applications", s->n_applications, row_of(w, s->applications[i].machines));
+    WRITE_COLUMN(w, "uses", s->n_uses, row_of(w, s->uses[i].machines));
+    WRITE_COLUMN(w, "files", s->n_files, row_of(w, s->files[i].machines));
+    json_writer_close(&w->w, '}');
+}
+
 static void write_stage_files(Writer *w, const ModelStage *s)
 {
     const ModelStageFile *f = s->files;
@@ -342,6 +359,7 @@ static void write_stage(Writer *w, const ModelStage *s)
     json_writer_close(&w->w, '}');
     write_launches(w, s);
     write_stage_files(w, s);
+    write_machines(w, s);
 
     json_writer_open(&w->w, "metadata", '[');
     for (size_t i = 0; i < s->n_metadata; i++) {

@@ -85,6 +85,7 @@ static void add_application(ModelApplication *sum, const Side *side, const Model
 {
     sum->active = decayed_sum_add(sum->active, advance(side, a->active));
     sum->launched = decayed_sum_add(sum->launched, advance(side, a->launched));
+    sum->machines = decayed_sum_add(sum->machines, advance(side, a->machines));
 }
 
 static void add_use(ModelUse *sum, const Side *side, const ModelUse *u)
@@ -92,6 +93,7 @@ static void add_use(ModelUse *sum, const Side *side, const ModelUse *u)
     sum->used = decayed_sum_add(sum->used, advance(side, u->used));
     sum->launched = decayed_sum_add(sum->launched, advance(side, u->launched));
     sum->delay = decayed_sum_add(sum->delay, advance(side, u->delay));
+    sum->machines = decayed_sum_add(sum->machines, advance(side, u->machines));
 }
 
 static int merge_applications(const Side *a, const ModelStage *x, uint32_t *x_where, const Side *b,
@@ -176,6 +178,7 @@ static int merge_stage_files(const Side *a, const ModelStage *x, const Side *b, 
             o.observed = advance(a, u->observed);
             o.assumed = advance(a, u->assumed);
             o.first_use = advance(a, u->first_use);
+            o.machines = advance(a, u->machines);
         }
         if (k >= 0) {
             o.file = map_file(b, v->file);
@@ -183,6 +186,7 @@ static int merge_stage_files(const Side *a, const ModelStage *x, const Side *b, 
             o.observed = decayed_sum_add(o.observed, advance(b, v->observed));
             o.assumed = decayed_sum_add(o.assumed, advance(b, v->assumed));
             o.first_use = decayed_sum_add(o.first_use, advance(b, v->first_use));
+            o.machines = decayed_sum_add(o.machines, advance(b, v->machines));
         }
         i += k <= 0;
         j += k >= 0;
@@ -279,6 +283,7 @@ static int merge_stage(const Side *a, const ModelStage *x, const Side *b, const 
         s.duration = advance(a, x->duration);
         s.late = advance(a, x->late);
         s.autologins = advance(a, x->autologins);
+        s.machines = advance(a, x->machines);
         s.timing = add_timing(s.timing, a, &x->timing);
     }
     if (y) {
@@ -286,6 +291,7 @@ static int merge_stage(const Side *a, const ModelStage *x, const Side *b, const 
         s.duration = decayed_sum_add(s.duration, advance(b, y->duration));
         s.late = decayed_sum_add(s.late, advance(b, y->late));
         s.autologins = decayed_sum_add(s.autologins, advance(b, y->autologins));
+        s.machines = decayed_sum_add(s.machines, advance(b, y->machines));
         s.timing = add_timing(s.timing, b, &y->timing);
     }
     if (decayed_sum_is_zero(s.sessions))

@@ -113,7 +113,7 @@ bool model_path_is_portable(const char *path)
     return false;
 }
 
-static void drop_metadata(ModelStage *s)
+void model_drop_metadata(ModelStage *s)
 {
     for (size_t i = 0; i < s->n_metadata; i++) {
         free(s->metadata[i].uuid);
@@ -122,7 +122,7 @@ static void drop_metadata(ModelStage *s)
     s->n_metadata = 0;
 }
 
-static int drop_files(Model *m)
+int model_drop_local_files(Model *m)
 {
     char **to = calloc(m->n_files + 1, sizeof(*to));
     size_t n = m->n_files;
@@ -139,6 +139,23 @@ static int drop_files(Model *m)
         free(to[i]);
     free(to);
     return r;
+}
+
+/* Returns a count of one machine that contributed to the sum. */
+static DecayedSum one_machine(DecayedSum sum)
+{
+    return sum.current > 0 ? (DecayedSum){1, 0} : (DecayedSum){0, 1};
+}
+
+static void count_one_machine(ModelStage *s)
+{
+    s->machines = one_machine(s->sessions);
+    for (size_t i = 0; i < s->n_applications; i++)
+        s->applications[i].machines = one_machine(s->applications[i].active);
+    for (size_t i = 0; i < s->n_uses; i++)
+        s->uses[i].machines = one_machine(s->uses[i].used);
+    for (size_t i = 0; i < s->n_files; i++)
+        s->files[i].machines = one_machine(s->files[i].used);
 }
 
 int model_make_portable(const Model *m, Model **ret)
@@ -159,7 +176,7 @@ int model_make_portable(const Model *m, Model **ret)
         if (part->n_stages == 0)
             continue;
         part->stages[0].stage = stage;
-        drop_metadata(&part->stages[0]);
+        model_drop_metadata(&part->stages[0]);
         r = model_merge(sum, part, &both);
         if (r < 0)
             return r;
@@ -167,9 +184,11 @@ int model_make_portable(const Model *m, Model **ret)
         sum = TAKE_PTR(both);
     }
     model_copy_directories(sum, m);
-    r = drop_files(sum);
+    r = model_drop_local_files(sum);
     if (r < 0)
         return r;
+    for (size_t i = 0; i < sum->n_stages; i++)
+        count_one_machine(&sum->stages[i]);
     *ret = TAKE_PTR(sum);
     return 0;
 }

@@ -1,21 +1,38 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Drops what is used too rarely to be useful. model.h says why merging does not do this. */
+/* Drops what is used too rarely to be useful, or what too few machines of a fleet have seen.
+ * model.h says why merging does not do this. */
 
 #include "model/model-internal.h"
 
 #include <string.h>
 
-/* Keeps in a stage only what at least this share of its sessions used. `keep` has room for each
- * file. */
-static void prune_stage(ModelStage *s, double min_probability, bool *keep, uint32_t *scratch)
+/* What a row of a stage needs in order to stay. */
+typedef struct Minimum {
+    double probability; /* share of the stage's sessions */
+    uint64_t machines;
+} Minimum;
+
+uint64_t model_count_machines(DecayedSum machines)
+{
+    return decayed_sum_saturating_add(machines.current, machines.previous);
+}
+
+static bool is_rare(const Minimum *min, const ModelStage *s, DecayedSum used, DecayedSum machines)
+{
+    return decayed_sum_ratio(used, s->sessions) < min->probability ||
+           model_count_machines(machines) < min->machines;
+}
+
+/* Keeps in a stage only files and applications that are not rare. `keep` has room for each file. */
+static void prune_stage(ModelStage *s, const Minimum *min, bool *keep, uint32_t *scratch)
 {
     size_t n = 0;
 
     for (size_t k = 0; k < s->n_files; k++) {
         ModelStageFile *f = &s->files[k];
 
-        if (decayed_sum_ratio(f->used, s->sessions) < min_probability) {
+        if (is_rare(min, s, f->used, f->machines)) {
             weighted_ranges_done(&f->resident);
             weighted_ranges_done(&f->assumed_resident);
             continue;
@@ -30,11 +47,11 @@ static void prune_stage(ModelStage *s, double min_probability, bool *keep, uint3
     s->n_files = n;
     n = 0;
     for (size_t k = 0; k < s->n_uses; k++)
-        if (keep[s->uses[k].file])
+        if (keep[s->uses[k].file] && model_count_machines(s->uses[k].machines) >= min->machines)
             s->uses[n++] = s->uses[k];
     s->n_uses = n;
     for (size_t k = 0; k < s->n_applications; k++)
-        if (decayed_sum_ratio(s->applications[k].active, s->sessions) < min_probability)
+        if (is_rare(min, s, s->applications[k].active, s->applications[k].machines))
             s->applications[k].active = (DecayedSum){0, 0};
     model_drop_faded_applications(s, scratch);
 }
@@ -52,23 +69,49 @@ static int prune_chains(Model *m)
     return 0;
 }
 
-int model_prune(Model **m, double min_probability)
+static int prune_stages(Model *m, const Minimum *min)
 {
     _cleanup_free_ uint32_t *scratch = NULL;
     _cleanup_free_ bool *keep = NULL;
     size_t n_applications = 0;
-    int r;
 
-    for (size_t i = 0; i < (*m)->n_stages; i++)
-        n_applications = MAX(n_applications, (*m)->stages[i].n_applications);
-    keep = calloc((*m)->n_files + 1, sizeof(bool));
+    for (size_t i = 0; i < m->n_stages; i++)
+        n_applications = MAX(n_applications, m->stages[i].n_applications);
+    keep = calloc(m->n_files + 1, sizeof(bool));
     scratch = calloc(n_applications + 1, sizeof(uint32_t));
     if (!keep || !scratch)
         return -ENOMEM;
-    for (size_t i = 0; i < (*m)->n_stages; i++) {
-        memset(keep, 0, (*m)->n_files * sizeof(bool));
-        prune_stage(&(*m)->stages[i], min_probability, keep, scratch);
+    for (size_t i = 0; i < m->n_stages; i++) {
+        memset(keep, 0, m->n_files * sizeof(bool));
+        prune_stage(&m->stages[i], min, keep, scratch);
     }
-    r = prune_chains(*m);
-    return r < 0 ? r : model_drop_unused_files(*m);
+    return 0;
+}
+
+int model_prune(Model **m, double min_probability)
+{
+    CHECK(prune_stages(*m, &(Minimum){.probability = min_probability}));
+    CHECK(prune_chains(*m));
+    return model_drop_unused_files(*m);
+}
+
+int model_drop_rare(Model **m, uint64_t min_machines)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < (*m)->n_stages; i++) {
+        ModelStage *s = &(*m)->stages[i];
+
+        model_drop_metadata(s);
+        if (model_count_machines(s->machines) < min_machines)
+            model_stage_done(s);
+        else
+            (*m)->stages[n++] = *s;
+    }
+    (*m)->n_stages = n;
+    (*m)->n_learned = 0;
+    (*m)->chains = chains_free((*m)->chains);
+    CHECK(prune_stages(*m, &(Minimum){.machines = min_machines}));
+    CHECK(model_drop_unused_files(*m));
+    return model_drop_local_files(*m);
 }

@@ -20,7 +20,13 @@
  * model's clock, the model's clock counts as now: decay pauses and nothing is lost. If now is
  * further back, the model was made while the clock ran ahead, and model_settle_clock() sets it back
  * as a whole. A trace with a wrong but credible time stamp decays as if it were that old, and has
- * no other effect. */
+ * no other effect.
+ *
+ * `machines` counts the machines of a fleet. A machine that learns counts nothing.
+ * model_make_portable() counts the machine as one: each row gets 1 in the generation of the latest
+ * sessions that it contains. Merging adds these counts like sums, so a machine's count expires
+ * together with its sessions, and the count is exact in any grouping. A machine whose model is
+ * merged twice counts twice. */
 
 #include "base/uid.h"
 #include "model/prediction.h"
@@ -29,7 +35,7 @@
 #include "trace/trace.h"
 
 #define MODEL_FORMAT_NAME    "headstart-model"
-#define MODEL_FORMAT_VERSION 3 /* versions 1 and 2 are still read */
+#define MODEL_FORMAT_VERSION 4 /* versions 1 to 3 are still read */
 #define MODEL_JSON_SIZE_MAX  (512U * 1024 * 1024)
 #define MODEL_LEARNED_MAX    128U
 #define MODEL_NONE           UINT32_MAX
@@ -60,6 +66,7 @@ typedef struct ModelApplication {
                       applications */
     DecayedSum active;
     DecayedSum launched; /* of these, sessions in which its start was observed */
+    DecayedSum machines; /* that contributed to `active` */
 } ModelApplication;
 
 /* An application's use of a file. Counts the sessions in which the application opened the file. In
@@ -72,6 +79,7 @@ typedef struct ModelUse {
     DecayedSum used;
     DecayedSum launched; /* of these, sessions in which the application's start opened the file */
     DecayedSum delay;    /* times from that start to the first opening */
+    DecayedSum machines; /* that contributed to `used` */
 } ModelUse;
 
 typedef struct ModelStageFile {
@@ -80,7 +88,8 @@ typedef struct ModelStageFile {
     DecayedSum observed; /* those among them whose residency was observed */
     DecayedSum assumed;  /* those among them whose residency is kept in assumed_resident */
     DecayedSum
-            first_use; /* times (decayed_sum_of_time()) from the stage's start to the first use */
+            first_use;   /* times (decayed_sum_of_time()) from the stage's start to the first use */
+    DecayedSum machines; /* that contributed to `used` */
     WeightedRanges resident; /* of sessions in `observed` */
     WeightedRanges assumed_resident;
 } ModelStageFile; /* every part is within its whole: decayed_sum_within() */
@@ -106,6 +115,7 @@ typedef struct ModelStage {
     DecayedSum duration;   /* times */
     DecayedSum late;       /* of the sessions: boots whose beginning was not recorded */
     DecayedSum autologins; /* of the sessions: automatic logins */
+    DecayedSum machines;   /* that contributed to `sessions`; zero: nobody counts them here */
     ModelTiming timing;
     ModelApplication *applications;
     size_t n_applications, allocated_applications;
@@ -191,6 +201,15 @@ int model_move_files(Model *m, char **to);
  * in windows. Planning drops what lies beyond a new, smaller size. */
 void model_stretch_file(Model *m, uint32_t file, uint64_t old_size, uint64_t new_size);
 
+/* Returns how many machines a count contains (DecayedSum `machines`). */
+uint64_t model_count_machines(DecayedSum machines);
+
+/* Keeps only what at least `min_machines` machines (> 0) have contributed to: stages, applications,
+ * files, and uses of a file by an application. Also drops what model_make_portable() leaves out,
+ * for models that were not made by it. The ranges of a file stay or go with the file. Like
+ * model_prune(), call it once, after all merging. 0 or -ENOMEM. */
+int model_drop_rare(Model **m, uint64_t min_machines);
+
 /* Drops from the model: files and applications that less than `min_probability` of a stage's
  * sessions used, so that names used once (temporary files) do not accumulate; the assumed residency
  * of files whose residency was observed later; and chains that have decayed to zero. chains_prune()
@@ -212,7 +231,8 @@ int model_sum_stages(const Model *m, unsigned stages, uint32_t uid, Model **ret)
 
 /* *ret = the part of the model that is valid on another machine of the distribution and identifies
  * no user: for each stage the sum over all users, with the files that model_path_is_portable()
- * accepts. It has no metadata (blocks), no chains and no traces. 0, -E2BIG, -ENOMEM. */
+ * accepts. It has no metadata (blocks), no chains and no traces, and counts as one machine. 0,
+ * -E2BIG, -ENOMEM. */
 int model_make_portable(const Model *m, Model **ret);
 
 /* True below directories of the distribution (/usr, /etc, …), except where the administrator

@@ -425,7 +425,7 @@ bomb() {
 
 # Older versions stored plain text.
 newer_version() {
-    zcat "$1" | sed 's/"version":3/"version":9/' >"$HS_TMP/newer"
+    zcat "$1" | sed 's/"version":4/"version":9/' >"$HS_TMP/newer"
     cp "$HS_TMP/newer" "$1"
 }
 

@@ -204,7 +204,7 @@ refused() {
     all_refused "$bad: "
     head -c 700 "$M/a" >"$bad"
     all_refused "$bad: "
-    sed 's/"version":3/"version":7/' "$M/a" >"$bad"
+    sed 's/"version":4/"version":7/' "$M/a" >"$bad"
     all_refused "version"
     sed 's/"sessions":[0-9]*/"sessions":-1/' "$M/a" >"$bad"
     all_refused "$bad: "
@@ -262,4 +262,69 @@ json.dump(m, open(sys.argv[2], "w"), separators=(",", ":"))' "$M/a" "$bad"
     run -0 hs show --json=short out
     # Without the correction, user 1002 would have faded away.
     jq -e '.stages | map(.uid) == [1001, 1002] and .[1].sessions > 0.5' <<<"$output"
+}
+
+# A fleet of four machines. All have /lib/u/common, two have /lib/u/two, one has /lib/u/one.
+exports() {
+    local i t=$HS_TMP/t name
+    mkdir -p "$t"
+    for i in 1 2 3 4; do
+        name=one
+        ((i > 1)) && name=two
+        ((i > 3)) && name=none
+        "$BATS_TEST_DIRNAME/make-session" "$i" $((1763668800 + i * 86400)) 12 $((1000 + i)) |
+            sed "s/\"u$((1000 + i))\"/\"u\"/; s/\"lib0.so\"/\"common\"/; s/\"lib1.so\"/\"$name\"/" >"$t/$i.json"
+        "$HEADSTART" --state="$HS_TMP/$i" learn --quiet "$t/$i.json"
+        "$HEADSTART" --state="$HS_TMP/$i" export --output="$M/$i"
+        zcat "$HS_TMP/$i/model.json" >"$M/raw$i"
+    done
+}
+
+has() {
+    "$HEADSTART" show --json=short --limit=0 "$1" |
+        jq -e --arg path "/lib/u/$2" '[.stages[].files[].path] | index($path)'
+}
+
+@test "merge: --min-machines drops what few machines have seen, in any grouping" {
+    exports
+    cd "$M"
+    merge ../all --min-machines=2 1 2 3 4
+    has ../all two
+    ! has ../all one || false
+    # A tree whose root alone drops gives the same bytes.
+    merge ../ab 4 1
+    merge ../cd 3 2
+    merge ../tree --min-machines=2 ../ab ../cd
+    cmp ../all ../tree
+    merge ../three --min-machines=3 1 2 3 4
+    has ../three common
+    ! has ../three two || false
+    run -0 hs merge --json=short --output=../five --min-machines=5 1 2 3 4
+    jq -e '.[0].n_machines == 1 and .[4].n_machines == 0 and .[4].n_files == 0' <<<"$output"
+    # A machine that sends its model twice counts twice.
+    run -0 hs merge --json=short --output=../twice --min-machines=2 1 1
+    jq -e '.[2].n_machines == 2' <<<"$output"
+    has ../twice one
+}
+
+@test "merge: --per-machine counts a model as one machine and takes its user's data away" {
+    exports
+    cd "$M"
+    merge ../all --per-machine --min-machines=2 raw1 raw2 3 4
+    merge ../exports --min-machines=2 1 2 3 4
+    cmp ../all ../exports
+    # Without --per-machine, models that were not exported count as no machine.
+    merge ../raw --min-machines=1 raw1 raw2
+    run -0 hs show --json=short ../raw
+    jq -e '.n_files == 0 and (.stages | length) == 0' <<<"$output"
+    # A model cannot state that it comes from many machines.
+    merge ../forged 1 1 1 1
+    run -0 hs merge --json=short --output=../forged2 --per-machine ../forged 2
+    jq -e '.[0].n_machines == 1 and .[2].n_machines == 2' <<<"$output"
+}
+
+@test "merge: a number of machines is positive" {
+    exports
+    refused 2 "--min-machines=0: not a positive number" --output="$M/out" --min-machines=0 "$M/1"
+    refused 2 "--min-machines=-1: not a positive number" --output="$M/out" --min-machines=-1 "$M/1"
 }

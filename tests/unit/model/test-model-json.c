@@ -276,13 +276,14 @@ static void what_is_not_a_model_is_told_apart(void **state)
             {"[]", -EMEDIUMTYPE},
             {"{\"format\":\"headstart-trace\",\"version\":1}", -EMEDIUMTYPE},
             {"{\"format\":\"headstart-model\"}", -EPROTONOSUPPORT},
-            {"{\"format\":\"headstart-model\",\"version\":4}", -EPROTONOSUPPORT},
+            {"{\"format\":\"headstart-model\",\"version\":5}", -EPROTONOSUPPORT},
             {"{\"format\":\"headstart-model\",\"version\":0}", -EPROTONOSUPPORT},
             {"{\"format\":\"headstart-model\",\"version\":1}", -EBADMSG},
             {"{\"format\":\"headstart-model\",\"version\":2}", -EBADMSG},
             {"{\"format\":\"headstart-model\",\"version\":3}", -EBADMSG},
-            {"{\"format\":\"headstart-model\",\"version\":3,\"halflife_usec\":0}", -EBADMSG},
-            {"{\"format\":\"headstart-model\",\"version\":3,\"halflife_usec\":1,", -EBADMSG},
+            {"{\"format\":\"headstart-model\",\"version\":4}", -EBADMSG},
+            {"{\"format\":\"headstart-model\",\"version\":4,\"halflife_usec\":0}", -EBADMSG},
+            {"{\"format\":\"headstart-model\",\"version\":4,\"halflife_usec\":1,", -EBADMSG},
     };
     static char deep[100001];
 
@@ -578,10 +579,10 @@ static void lengthen_times(Model *m)
         s->files[k].first_use = lengthen(s->files[k].first_use);
 }
 
-static void version_1_is_read_and_becomes_version_3(void **state)
+static void version_1_is_read_and_becomes_version_4(void **state)
 {
     static const char *const words[][2] = {
-            {"\"version\":3,\n\"halflife", "\"version\":1,\n\"halflife"},
+            {"\"version\":4,\n\"halflife", "\"version\":1,\n\"halflife"},
             {"\"sums\"", "\"fades\""},
             {"\"observed\"", "\"truth\""}};
     Trace *t = session(STAGE_LOGIN, 1000, T0, 0, "A>x=0-2 B>y=1-3", "5-9");
@@ -617,7 +618,7 @@ static void version_1_is_read_and_becomes_version_3(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-            cmocka_unit_test(version_1_is_read_and_becomes_version_3),
+            cmocka_unit_test(version_1_is_read_and_becomes_version_4),
             cmocka_unit_test(models_come_back),
             cmocka_unit_test(empty_models_come_back),
             cmocka_unit_test(learning_goes_on_after_loading),

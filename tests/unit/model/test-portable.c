@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Tests which data may leave the machine: model_make_portable(). */
+/* Tests which data may leave the machine (model_make_portable()), and which data of a fleet stays
+ * in its sum (model_drop_rare()). */
 
 #include "util/model-util.h"
 
@@ -115,6 +116,184 @@ static void nothing_learned(void **state)
     assert_int_equal(portable->n_stages, 0);
 }
 
+/* --- counts of machines ----------------------------------------------------------------------- */
+
+/* What a machine has learned at `at`: /bin/A opens /f/x and the files of /usr/share that `names`
+ * lists. */
+static Model *learned(usec_t at, const char *names)
+{
+    _cleanup_free_ char *words = strdup(names);
+    Trace *t = session(STAGE_LOGIN, 1000, at, 0, "A>x=0-2", "0-4");
+
+    for (char *save = NULL, *w = strtok_r(words, " ", &save); w; w = strtok_r(NULL, " ", &save)) {
+        TraceAccess a = {.at = 5 * USEC_PER_SEC, .application = 0};
+
+        a.file = test_file(t, "/usr/share", w, false);
+        assert_int_equal(trace_add_access(t, &a), 0);
+    }
+    return model_of(t);
+}
+
+/* What the machine exports. */
+static Model *exported(usec_t at, const char *names)
+{
+    _cleanup_model_ Model *m = learned(at, names);
+    Model *portable;
+
+    assert_int_equal(model_make_portable(m, &portable), 0);
+    return portable;
+}
+
+/* Replaces *m by its sum with `next`, which is freed. */
+static void add_to(Model **m, Model *next)
+{
+    Model *sum = merged(*m, next);
+
+    model_free(*m);
+    model_free(next);
+    *m = sum;
+}
+
+/* The number of machines that have seen the file in the first stage, or 0. */
+static uint64_t machines_of(const Model *m, const char *path)
+{
+    uint32_t file = model_find_file(m, path);
+
+    for (size_t i = 0; m->n_stages > 0 && i < m->stages[0].n_files; i++)
+        if (m->stages[0].files[i].file == file)
+            return model_count_machines(m->stages[0].files[i].machines);
+    return 0;
+}
+
+static void rare_files_are_dropped(void **state)
+{
+    _cleanup_model_ Model *sum = model_new(H), *all = NULL, *empty = model_new(H);
+
+    add_to(&sum, exported(T0, "common two"));
+    add_to(&sum, exported(T0 + H, "common two secret"));
+    add_to(&sum, exported(T0 + 2 * H, "common"));
+    /* This model was not exported: it counts as no machine. */
+    add_to(&sum, learned(T0 + 2 * H, "common raw"));
+    assert_int_equal(sum->n_stages, 2);
+
+    for (uint64_t k = 1; k <= 4; k++) {
+        all = merged(sum, empty);
+        assert_int_equal(model_drop_rare(&all, k), 0);
+        assert_int_equal(all->n_stages, k <= 3);
+        assert_int_equal(machines_of(all, "/usr/share/common"), k <= 3 ? 3 : 0);
+        assert_int_equal(machines_of(all, "/usr/share/two"), k <= 2 ? 2 : 0);
+        assert_int_equal(machines_of(all, "/usr/share/secret"), k <= 1 ? 1 : 0);
+        assert_int_equal(all->n_files, k == 1 ? 4 : k == 2 ? 3 : k == 3 ? 2 : 0);
+        /* A use that is gone does not remain as a pair either. */
+        assert_int_equal(k <= 3 ? all->stages[0].n_uses : 0, k <= 3 ? 4 - k : 0);
+        assert_int_equal(all->n_learned, 0);
+        all = model_free(all);
+    }
+}
+
+/* A stage, an application and a use are rare although their files are not. */
+static void rare_uses_are_dropped(void **state)
+{
+    _cleanup_model_ Model *sum = model_new(H);
+    const struct {
+        Stage stage;
+        const char *uses;
+    } machines[] = {{STAGE_LOGIN, "A>x B>x"}, {STAGE_LOGIN, "B>x A>x"}, {STAGE_BOOT, "A>x"}};
+
+    for (size_t i = 0; i < ELEMENTSOF(machines); i++) {
+        Trace *t = session(machines[i].stage, 1000, T0, 0, machines[i].uses, NULL);
+        TraceAccess a = {.at = 9 * USEC_PER_SEC, .application = 0};
+        _cleanup_model_ Model *m = NULL;
+        Model *portable;
+
+        a.file = test_file(t, "/usr/share", "icons", false);
+        assert_int_equal(trace_add_access(t, &a), 0);
+        m = model_of(t);
+        assert_int_equal(model_make_portable(m, &portable), 0);
+        add_to(&sum, portable);
+    }
+    assert_int_equal(model_drop_rare(&sum, 2), 0);
+    /* A used the icons on one machine, B on another; two machines have opened them. */
+    assert_int_equal(sum->n_stages, 1);
+    assert_int_equal(sum->stages[0].stage, STAGE_LOGIN);
+    assert_int_equal(sum->stages[0].n_applications, 2);
+    assert_int_equal(sum->stages[0].n_uses, 0);
+    assert_int_equal(machines_of(sum, "/usr/share/icons"), 2);
+}
+
+/* Counts expire with the sessions, in any order and grouping. */
+static void machines_expire_with_their_sessions(void **state)
+{
+    const usec_t generation = DECAYED_SUM_SPAN * H;
+    Model *m[] = {exported(T0, "a b"), exported(T0 + generation, "a c"),
+                  exported(T0 + 2 * generation, "b"), exported(T0 + 2 * generation + H, "a b")};
+    _cleanup_model_ Model *first = NULL;
+    static const uint8_t orders[][4] = {{0, 1, 2, 3}, {3, 2, 1, 0}, {2, 0, 3, 1}, {1, 3, 0, 2}};
+
+    for (size_t i = 0; i < ELEMENTSOF(orders); i++) {
+        const uint8_t *o = orders[i];
+        _cleanup_model_ Model *x = merged(m[o[0]], m[o[1]]), *y = merged(m[o[2]], m[o[3]]),
+                              *pairs = merged(x, y), *xz = merged(x, m[o[2]]),
+                              *chain = merged(xz, m[o[3]]);
+
+        assert_same(pairs, chain);
+        if (!first)
+            first = merged(pairs, chain);
+        else {
+            _cleanup_model_ Model *twice = merged(pairs, chain);
+
+            assert_same(first, twice);
+        }
+        assert_int_equal(machines_of(pairs, "/usr/share/a"), 2);
+        assert_int_equal(machines_of(pairs, "/usr/share/b"), 2);
+        assert_int_equal(machines_of(pairs, "/usr/share/c"), 1);
+        assert_int_equal(model_count_machines(pairs->stages[0].machines), 3);
+    }
+    /* A machine whose model is merged twice counts twice. */
+    assert_int_equal(machines_of(first, "/usr/share/c"), 2);
+    for (size_t i = 0; i < ELEMENTSOF(m); i++)
+        model_free(m[i]);
+}
+
+/* The counts survive loading and saving, a clock that is set back, and a second export, which
+ * counts the machine once again. */
+static void counts_come_back(void **state)
+{
+    _cleanup_model_ Model *m = exported(T0, "a"), *back = NULL, *again = NULL;
+    _cleanup_free_ char *text = NULL;
+
+    add_to(&m, exported(T0 + H, "a"));
+    text = bytes_of(m);
+    assert_int_equal(model_from_json(text, strlen(text), &back, NULL), 0);
+    assert_same(m, back);
+    assert_int_equal(model_settle_clock(&back, T0 - 20 * DECAYED_SUM_SPAN * H), 0);
+    assert_int_equal(machines_of(back, "/usr/share/a"), 2);
+    assert_int_equal(model_make_portable(m, &again), 0);
+    assert_int_equal(machines_of(again, "/usr/share/a"), 1);
+}
+
+/* Refuses counts above the sum that they count, in any member. */
+static void impossible_counts_are_refused(void **state)
+{
+    static const char *const columns[] = {"\"stage\":", "\"applications\":[", "\"uses\":[",
+                                          "\"files\":["};
+    _cleanup_model_ Model *m = exported(T0, "a"), *refused = NULL;
+    _cleanup_free_ char *text = bytes_of(m);
+
+    for (size_t i = 0; i < ELEMENTSOF(columns); i++)
+        for (int how = 0; how < 2; how++) {
+            char *copy = strdup(text), *at = strstr(strstr(copy, "\"machines\""), columns[i]);
+
+            assert_non_null(at);
+            at += strlen(columns[i]);
+            /* Row 1 is one machine, row 2 one session of weight 256, row 3 does not exist. */
+            assert_int_equal(*at, '1');
+            *at = how == 0 ? '3' : i == 0 ? '0' : '-';
+            assert_int_equal(model_from_json(copy, strlen(copy), &refused, NULL), -EBADMSG);
+            free(copy);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -122,6 +301,11 @@ int main(void)
             cmocka_unit_test(users_become_one),
             cmocka_unit_test(once_is_enough),
             cmocka_unit_test(nothing_learned),
+            cmocka_unit_test(rare_files_are_dropped),
+            cmocka_unit_test(rare_uses_are_dropped),
+            cmocka_unit_test(machines_expire_with_their_sessions),
+            cmocka_unit_test(counts_come_back),
+            cmocka_unit_test(impossible_counts_are_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
