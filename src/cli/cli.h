@@ -59,6 +59,22 @@ extern const Verb verb_status, verb_record, verb_learn, verb_plan, verb_replay, 
         verb_merge, verb_export, verb_import, verb_config, verb_history, verb_measure, verb_doctor,
         verb_explain, verb_metrics, verb_plot, verb_report;
 
+/* --- messages.c ------------------------------------------------------------------------------- */
+
+/* The exit status of a program whose verb returned `r`. Flushes standard output first: output that
+ * could not be written is reported and makes the status EXIT_FAILURE. */
+int cli_exit_status(int r);
+
+/* Reports wrong usage in one line that names --help. Returns CLI_WRONG_USAGE. */
+int cli_usage_error(const Context *c, const char *format, ...) _printf_(2, 3);
+
+/* Reports an error in one line; "%m" is the text of `error`, which may have either sign. Returns
+ * -abs(error), or -EIO for 0, for the caller to return. */
+int cli_error(int error, const char *format, ...) _printf_(2, 3);
+
+/* Reports an error that does not stop the verb. */
+void cli_warning(int error, const char *format, ...) _printf_(2, 3);
+
 /* --- options.c -------------------------------------------------------------------------------- */
 
 /* Parses the options before the verb, then sets c->verb and c->options for the verb. 0, or CLI_*.
@@ -82,20 +98,6 @@ int cli_no_options(Context *c);
 /* Runs another verb as if with --quiet, with one of its options (or NULL). 0 or its error, which it
  * has reported. */
 int cli_run_verb(const Context *c, const Verb *verb, const char *option);
-
-/* The exit status of a program whose verb returned `r`. Flushes standard output first: output that
- * could not be written is reported and makes the status EXIT_FAILURE. */
-int cli_exit_status(int r);
-
-/* Reports wrong usage in one line that names --help. Returns CLI_WRONG_USAGE. */
-int cli_usage_error(const Context *c, const char *format, ...) _printf_(2, 3);
-
-/* Reports an error in one line; "%m" is the text of `error`, which may have either sign. Returns
- * -abs(error), or -EIO for 0, for the caller to return. */
-int cli_error(int error, const char *format, ...) _printf_(2, 3);
-
-/* Reports an error that does not stop the verb. */
-void cli_warning(int error, const char *format, ...) _printf_(2, 3);
 
 /* Parse an option's argument. 0, or CLI_WRONG_USAGE, reported. */
 int cli_parse_stage(const Context *c, const char *value, Stage *ret);
