@@ -1,5 +1,6 @@
 # bash completion for headstart(8)                              -*- shell-script -*-
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# Written by data/completions/generate.
 
 _headstart() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} verb='' i
@@ -9,10 +10,10 @@ _headstart() {
         [history]='--stage= --limit='
         [measure]='--stage='
         [doctor]=''
-        [metrics]='--output='
         [explain]='--last-boot --last-login --limit='
         [plot]='--last --compare= --output='
         [report]='--output='
+        [metrics]='--output='
         [show]='--limit='
         [record]='--stage= --output= --exact'
         [learn]='--rebuild'
@@ -45,12 +46,24 @@ _headstart() {
 
     COMPREPLY=()
     case $prev in
+    --state | --root)
+        mapfile -t COMPREPLY < <(compgen -d -- "$cur")
+        return
+        ;;
     --json)
         mapfile -t COMPREPLY < <(compgen -W 'short pretty off' -- "$cur")
         return
         ;;
     --stage)
         mapfile -t COMPREPLY < <(compgen -W 'boot login session' -- "$cur")
+        return
+        ;;
+    --compare)
+        mapfile -t COMPREPLY < <(compgen -W 'control' -f -- "$cur")
+        return
+        ;;
+    --output)
+        mapfile -t COMPREPLY < <(compgen -f -- "$cur")
         return
         ;;
     --user)
@@ -61,37 +74,24 @@ _headstart() {
         mapfile -t COMPREPLY < <(compgen -W 'off metadata concurrent gate idle' -- "$cur")
         return
         ;;
-    --level)
-        mapfile -t COMPREPLY < <(compgen -W 'applications files' -- "$cur")
-        return
-        ;;
-    --order)
-        mapfile -t COMPREPLY < <(compgen -W 'worth probability' -- "$cur")
-        return
-        ;;
-    --predictor)
-        mapfile -t COMPREPLY < <(compgen -W 'lru naive session-share last-successor best-j-of-k 2-gram+ 1-5-gram+ association
-            hybrid graph pcm epcm preload mixture' -- "$cur")
-        return
-        ;;
-    --cache)
-        mapfile -t COMPREPLY < <(compgen -W unlimited -- "$cur")
-        return
-        ;;
-    --compare)
-        mapfile -t COMPREPLY < <(compgen -W control -f -- "$cur")
-        return
-        ;;
     --ioprio)
         mapfile -t COMPREPLY < <(compgen -W 'idle best-effort' -- "$cur")
         return
         ;;
-    --state | --root)
-        mapfile -t COMPREPLY < <(compgen -d -- "$cur")
+    --predictor)
+        mapfile -t COMPREPLY < <(compgen -W 'lru naive session-share last-successor best-j-of-k 2-gram+ 1-5-gram+ association hybrid graph pcm epcm preload mixture' -- "$cur")
         return
         ;;
-    --output)
-        mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+    --level)
+        mapfile -t COMPREPLY < <(compgen -W 'applications files' -- "$cur")
+        return
+        ;;
+    --cache)
+        mapfile -t COMPREPLY < <(compgen -W 'unlimited' -- "$cur")
+        return
+        ;;
+    --order)
+        mapfile -t COMPREPLY < <(compgen -W 'worth probability' -- "$cur")
         return
         ;;
     esac
@@ -99,16 +99,40 @@ _headstart() {
     if [[ $cur == -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$global ${options[$verb]:-}" -- "$cur")
         [[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace
-    elif [[ -z $verb ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "${!options[*]}" -- "$cur")
-    elif [[ $verb == plot ]]; then
-        mapfile -t COMPREPLY < <(compgen -W 'boot login session' -f -- "$cur")
-    elif [[ $verb == record ]]; then
-        mapfile -t COMPREPLY < <(compgen -c -- "$cur")
-    elif [[ $verb == show || $verb == learn || $verb == replay || $verb == evaluate ||
-        $verb == merge ]]; then
-        mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+        return
     fi
+    case $verb in
+    '')
+        mapfile -t COMPREPLY < <(compgen -W "${!options[*]}" -- "$cur")
+        ;;
+    explain)
+        mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+        ;;
+    plot)
+        mapfile -t COMPREPLY < <(compgen -W 'boot login session' -f -- "$cur")
+        ;;
+    show)
+        mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+        ;;
+    record)
+        mapfile -t COMPREPLY < <(compgen -c -- "$cur")
+        ;;
+    learn)
+        mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+        ;;
+    replay)
+        mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+        ;;
+    evaluate)
+        mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+        ;;
+    merge)
+        mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+        ;;
+    import)
+        mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+        ;;
+    esac
 }
 
 complete -o filenames -F _headstart headstart

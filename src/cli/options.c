@@ -66,6 +66,61 @@ int cli_parse_uid(const Context *c, const char *value, uint32_t *ret)
 
 /* --- help ------------------------------------------------------------------------------------- */
 
+/* The options as rows, for --help with --json=. */
+static Table *options_table(const Option *list)
+{
+    static const Column columns[] = {
+            {NULL, "letter", CELL_STRING},
+            {NULL, "name", CELL_STRING},
+            {NULL, "argument", CELL_STRING},
+            {NULL, "help", CELL_STRING},
+            {0},
+    };
+    Table *t = table_new(columns);
+
+    for (const Option *o = list; o && o->id; o++) {
+        const char letter[] = {o->letter, 0};
+
+        table_row(t, o->letter ? letter : NULL, o->name, o->argument, o->help);
+    }
+    return t;
+}
+
+static const Column verb_columns[] = {
+        {NULL, "name", CELL_STRING},    {NULL, "arguments", CELL_STRING},
+        {NULL, "summary", CELL_STRING}, {NULL, "description", CELL_STRING},
+        {NULL, "options", CELL_TABLE},  {0},
+};
+
+static void add_verb(Table *t, const Verb *v)
+{
+    table_row(t, v->name, v->arguments, v->summary, v->description, options_table(v->options));
+}
+
+static int print_help_json(const Context *c, const Verb *const *verbs)
+{
+    static const Column columns[] = {
+            {NULL, "verbs", CELL_TABLE},
+            {NULL, "options", CELL_TABLE},
+            {0},
+    };
+    _cleanup_table_ Table *t = table_new(columns);
+    Table *v = table_new(verb_columns);
+
+    for (; *verbs; verbs++)
+        add_verb(v, *verbs);
+    table_row(t, v, options_table(global_options));
+    return cli_print_fields(c, t);
+}
+
+static int print_verb_help_json(const Context *c)
+{
+    _cleanup_table_ Table *t = table_new(verb_columns);
+
+    add_verb(t, c->verb);
+    return cli_print_fields(c, t);
+}
+
 static void print_help(const Verb *const *verbs)
 {
     puts("headstart [OPTIONS…] VERB …\n\n"
@@ -146,6 +201,10 @@ int cli_parse_global(Context *c, const Verb *const *verbs, int argc, char **argv
     int k, n, r;
 
     while ((k = options_next(&o, &value)) > 0) {
+        if (k == GLOBAL_HELP && c->json != JSON_OFF) {
+            r = print_help_json(c, verbs);
+            return r < 0 ? r : CLI_HELP_SHOWN;
+        }
         if (k == GLOBAL_HELP) {
             print_help(verbs);
             return CLI_HELP_SHOWN;
@@ -199,6 +258,10 @@ int cli_next_option(Context *c, const char **ret_value)
     int k, r;
 
     while ((k = options_next(&c->options, ret_value)) >= GLOBAL_HELP) {
+        if (k == GLOBAL_HELP && c->json != JSON_OFF) {
+            r = print_verb_help_json(c);
+            return r < 0 ? r : CLI_HELP_SHOWN;
+        }
         if (k == GLOBAL_HELP) {
             print_verb_help(c->verb);
             return CLI_HELP_SHOWN;

@@ -336,6 +336,67 @@ man_options() {
 }
 
 
+@test "completions: the files of the three shells are what the declared options give" {
+    need_command zsh fish
+    need_binary "$HEADSTART" "$HS_BUILD/src/evaluate/headstart-evaluate"
+    local f
+    data/completions/generate "$HEADSTART" "$HS_TMP"
+    for f in headstart.bash _headstart headstart.fish; do
+        diff "data/completions/$f" "$HS_TMP/$f" || {
+            echo "run data/completions/generate $HEADSTART"
+            return 1
+        }
+    done
+    # The description as JSON has what --help shows.
+    diff <("$HEADSTART" --json=short --help | jq -r '.verbs[].name') <(verbs)
+    diff <("$HEADSTART" --json=short --help | jq -r '.options[].name' | sort) <(long_options)
+    zsh -n data/completions/_headstart
+    fish --no-execute data/completions/headstart.fish
+    # fish completes without a terminal.
+    run -0 fish --no-config -c 'source data/completions/headstart.fish; complete -C "headstart plan --policy=g"'
+    [[ $output == "--policy=gate"* ]]
+    run -0 fish --no-config -c 'source data/completions/headstart.fish; complete -C "headstart re"'
+    [ "$(cut -f1 <<<"$output" | tr '\n' ' ')" = "record refresh replay report rerecord " ]
+}
+
+# has_page NAME: true if a man page or an alias has that name.
+has_page() {
+    [ -e "docs/man/$1.8" ] || grep -qF "'$1'" docs/man/meson.build
+}
+
+@test "every program, unit and hook has a man page, and units name pages that exist" {
+    local f name page
+    # The programs that meson installs.
+    run -0 bash -c "grep -rhA12 '^executable(' src --include=meson.build | sed -n \"s/^executable('\([a-z-]*\)'.*/\1/p\""
+    [ "${#lines[@]}" -ge 5 ]
+    for name in "${lines[@]}"; do
+        has_page "$name" || { echo "no man page: $name"; return 1; }
+    done
+    for f in units/*.in; do
+        name=$(basename "$f" .in)
+        has_page "$name" || { echo "no man page: $name"; return 1; }
+        run -0 grep -oE 'man:[^ ]+\([58]\)' "$f"
+        grep -qx "man:$name(8)" <<<"$output"
+        for page in $(sed 's/^man://; s/([58])$//' <<<"$output"); do
+            has_page "$page" || { echo "$f: no such page: $page"; return 1; }
+        done
+    done
+    # The scripts of hooks/meson.build.
+    for name in $(sed -n "s/^foreach script : \[\(.*\)\]/\1/p" hooks/meson.build | tr -d "',") rebuild-initrd; do
+        grep -qE "^\\.B.*\b$name\b" docs/man/headstart-hooks.8 || { echo "headstart-hooks(8): no $name"; return 1; }
+    done
+    # Each page names the pages that it refers to correctly, and the version of this release.
+    for page in $(grep -rhoE '^\.BR "?headstart[a-z.@\-]* ?"? \(8\)' docs/man | sed 's/^\.BR "*//; s/\\//g; s/ .*//' | sort -u); do
+        has_page "$page" || { echo "no such page: $page"; return 1; }
+    done
+    name=$(sed -n "s/^  version: '\(.*\)',/\1/p" meson.build)
+    for f in docs/man/*.[58]; do
+        grep -q "^\.TH .*\"headstart $name\"" "$f"
+        [[ $f == *.5 ]] || has_page "$(basename "$f" .8)"
+        grep -qF "'$(basename "$f")'" docs/man/meson.build || { echo "not installed: $f"; return 1; }
+    done
+}
+
 @test "man pages are well-formed" {
     need_command groff
     local f

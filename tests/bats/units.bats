@@ -130,7 +130,9 @@ teardown() {
         lib/systemd/system/headstart-learn.{timer,path} lib/systemd/system-preset/90-headstart.preset \
         lib/tmpfiles.d/headstart.conf lib/headstart/headstart.conf \
         share/man/man8/headstart{,d,-replay}.8 share/man/man5/headstart.conf.5 \
+        share/man/man8/headstart-{replay-boot,learn}.service.8 share/man/man8/headstart-refresh.timer.8 \
         share/bash-completion/completions/headstart libexec/headstart/rebuild-initrd \
+        share/zsh/site-functions/_headstart share/fish/vendor_completions.d/headstart.fish \
         share/initramfs-tools/{hooks,scripts/local-bottom}/headstart \
         lib/dracut/modules.d/95headstart/{module-setup.sh,headstart.sh} \
         lib/initcpio/{install,hooks}/headstart \
