@@ -287,7 +287,7 @@ int explain_file(const Context *c, int state_fd, const char *name, uint64_t limi
     _cleanup_table_ Table *t = NULL;
     _cleanup_model_ Model *m = NULL;
     uint32_t file;
-    int r = state_load_model(state_fd, &m, &error);
+    int r = state_load_model_stages(state_fd, &m, &error);
 
     if (r == -ENOENT)
         return cli_error(r, "%s: nothing was learned yet (headstart learn)", c->state);

@@ -13,6 +13,7 @@
 typedef struct Reader {
     JsonDocument document;
     uint64_t version; /* of the format */
+    bool no_chains;   /* leave the chains out */
     Model *m;
     DecayedSum *sums;
     size_t n_sums, allocated_sums;
@@ -515,7 +516,7 @@ static int read_chains(Reader *r, struct json_object *o)
     int k;
 
     r->where = "chains";
-    if (!json_object_object_get_ex(o, "chains", &c))
+    if (r->no_chains || !json_object_object_get_ex(o, "chains", &c))
         return 0;
     k = chains_read(&r->document, c, &r->m->chains);
     if (k < 0)
@@ -550,9 +551,9 @@ static void reader_done(Reader *r)
     json_document_done(&r->document);
 }
 
-int model_from_json(const char *text, size_t size, Model **ret, char **ret_error)
+static int read_model(const char *text, size_t size, bool no_chains, Model **ret, char **ret_error)
 {
-    _cleanup_(reader_done) Reader reader = {0};
+    _cleanup_(reader_done) Reader reader = {.no_chains = no_chains};
     _cleanup_model_ Model *m = NULL;
     const char *reason = NULL, *word;
     struct json_object *o;
@@ -588,4 +589,14 @@ int model_from_json(const char *text, size_t size, Model **ret, char **ret_error
         return fail(-EBADMSG, ret_error, "\"%s\" is missing or wrong", reader.where);
     *ret = TAKE_PTR(m);
     return 0;
+}
+
+int model_from_json(const char *text, size_t size, Model **ret, char **ret_error)
+{
+    return read_model(text, size, false, ret, ret_error);
+}
+
+int model_stages_from_json(const char *text, size_t size, Model **ret, char **ret_error)
+{
+    return read_model(text, size, true, ret, ret_error);
 }

@@ -224,6 +224,10 @@ int model_prune(Model **m, double min_probability);
 int model_to_json(const Model *m, char **ret, size_t *ret_size);
 int model_from_json(const char *text, size_t size, Model **ret, char **ret_error);
 
+/* Like model_from_json(), without the chains, which take more time than all other parts. For
+ * queries about files and stages; such a model must not be written. */
+int model_stages_from_json(const char *text, size_t size, Model **ret, char **ret_error);
+
 /* Sums the stages in `stages` (bits 1 << Stage) of that user (UID_INVALID: of all users). The
  * result is the only stage of *ret; *ret has no stage if nothing was learned of them. 0, -E2BIG,
  * -ENOMEM. */

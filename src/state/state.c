@@ -50,7 +50,10 @@ bool state_is_bad_content(int error)
            error == -E2BIG;
 }
 
-int state_load_model(int state_fd, Model **ret, char **ret_error)
+/* The signature of model_from_json(). */
+typedef int (*model_reader_t)(const char *text, size_t size, Model **ret, char **ret_error);
+
+static int load_model(int state_fd, model_reader_t read, Model **ret, char **ret_error)
 {
     _cleanup_free_ char *text = NULL;
     const char *reason;
@@ -60,7 +63,17 @@ int state_load_model(int state_fd, Model **ret, char **ret_error)
     r = compressed_file_read(state_fd, STATE_MODEL, MODEL_JSON_SIZE_MAX, &text, &size, &reason);
     if (r == -EBADMSG && ret_error)
         *ret_error = strdup(reason);
-    return r < 0 ? r : model_from_json(text, size, ret, ret_error);
+    return r < 0 ? r : read(text, size, ret, ret_error);
+}
+
+int state_load_model(int state_fd, Model **ret, char **ret_error)
+{
+    return load_model(state_fd, model_from_json, ret, ret_error);
+}
+
+int state_load_model_stages(int state_fd, Model **ret, char **ret_error)
+{
+    return load_model(state_fd, model_stages_from_json, ret, ret_error);
 }
 
 int state_peek_model(int state_fd, uint64_t *ret_n_learned)

@@ -27,6 +27,9 @@ bool state_is_bad_content(int error);
  * line, the caller frees it), or the error of reading. */
 int state_load_model(int state_fd, Model **ret, char **ret_error);
 
+/* The same with model_stages_from_json(). */
+int state_load_model_stages(int state_fd, Model **ret, char **ret_error);
+
 /* Reads the number of learned traces from the head of STATE/model.json, as state_write_model()
  * writes it, without reading the rest. 0, -ENOENT, -ENODATA (it is not found there), or the error
  * of reading. */

@@ -26,12 +26,31 @@
 #define LOGINS    40U /* from which the chains have learned */
 #define USED_EACH 60U /* applications that each login starts */
 
-#define CHECK(call)                                             \
+#define MUST(call)                                              \
     do {                                                        \
         int _r = (call);                                        \
         if (_r < 0)                                             \
             errx(EXIT_FAILURE, "%s: %s", #call, strerror(-_r)); \
     } while (0)
+
+/* Sets every other member, so that the lines are as long as those of a machine. */
+static void add_machine(SessionRecord *s)
+{
+    s->firmware_usec = s->loader_usec = s->kernel_usec = s->initrd_usec = 2345678;
+    s->finished_usec = s->io_some_usec = s->io_full_usec = 3456789;
+    s->disk_reads = 2711;
+    s->disk_read_bytes = s->replay_data_bytes = 139000000;
+    s->replay_usec = s->predicted_usec = 2712345;
+    s->replay_files = 2345;
+    s->replay_metadata_bytes = s->usage.waste_bytes = s->usage.miss_bytes = 6123456;
+    s->usage.waste_files = s->usage.miss_files = 34;
+    s->memory_bytes = UINT64_C(24) << 30;
+    snprintf(s->boot_id, sizeof(s->boot_id), "0123456789abcdef0123456789abcdef");
+    snprintf(s->kernel, sizeof(s->kernel), "6.12.48+deb13-amd64");
+    snprintf(s->distribution, sizeof(s->distribution), "debian 13");
+    snprintf(s->device, sizeof(s->device), "nvme0n1p2");
+    snprintf(s->scheduler, sizeof(s->scheduler), "mq-deadline");
+}
 
 static void make_history(int state_fd, size_t n)
 {
@@ -53,16 +72,16 @@ static void make_history(int state_fd, size_t n)
         s->usage.planned[9] = 900;
         s->usage.opened[9] = 890;
         snprintf(s->outcome, sizeof(s->outcome), "%s", control ? "control" : "done");
-        snprintf(s->kernel, sizeof(s->kernel), "6.12");
+        add_machine(s);
     }
-    CHECK(history_replace(state_fd, sessions, n));
+    MUST(history_replace(state_fd, sessions, n));
 }
 
 static const char *application_name(const Trace *t, size_t i, char buf[static TRACE_PATH_MAX])
 {
     const TraceFile *f = &t->files[t->applications[i % t->n_applications].file];
 
-    CHECK(trace_format_path(t, f->path, buf, TRACE_PATH_MAX));
+    MUST(trace_format_path(t, f->path, buf, TRACE_PATH_MAX));
     return buf;
 }
 
@@ -72,20 +91,20 @@ static void make_chains(const Trace *t, Model *m)
     EventTime now = {.at = USEC_PER_SEC, .realtime = START};
     char name[TRACE_PATH_MAX];
 
-    CHECK(chains_new(DECAYED_SUM_HALFLIFE_DEFAULT, MIXTURE_CHAIN_WINDOW, &m->chains));
+    MUST(chains_new(DECAYED_SUM_HALFLIFE_DEFAULT, MIXTURE_CHAIN_WINDOW, &m->chains));
     for (unsigned login = 0; login < LOGINS; login++) {
         chains_set_time(m->chains, now);
-        CHECK(chains_begin(m->chains, 1000));
+        MUST(chains_begin(m->chains, 1000));
         for (unsigned i = 0; i < USED_EACH; i++) {
             uint32_t id;
 
             now.at += 2 * USEC_PER_SEC;
             now.realtime += 2 * USEC_PER_SEC;
             chains_set_time(m->chains, now);
-            CHECK(chains_add_name(
+            MUST(chains_add_name(
                     m->chains, application_name(t, (size_t)login * 25 + i * (1 + login % 3), name),
                     &id));
-            CHECK(chains_start(m->chains, id));
+            MUST(chains_start(m->chains, id));
         }
         chains_end(m->chains);
     }
@@ -105,15 +124,15 @@ static void make_model(const char *state, int state_fd, size_t n_applications,
         p.stage = s;
         p.n_applications = n_applications;
         p.start_realtime = START;
-        CHECK(synthetic_trace(&p, &t));
-        CHECK(model_learn(&m, t, START + USEC_PER_HOUR));
-        CHECK(trace_store(state, t, &path));
+        MUST(synthetic_trace(&p, &t));
+        MUST(model_learn(&m, t, START + USEC_PER_HOUR));
+        MUST(trace_store(state, t, &path));
         if (s == STAGE_LOGIN) {
             make_chains(t, m);
             application_name(t, t->n_applications / 2, ret_application);
         }
     }
-    CHECK(state_write_model(state_fd, m));
+    MUST(state_write_model(state_fd, m));
     printf("%zu files, %zu + %zu applications, %zu chains\n", m->n_files,
            m->stages[0].n_applications, m->stages[1].n_applications,
            m->chains->histories[0]->n_pairs);

@@ -615,6 +615,18 @@ static void version_1_is_read_and_becomes_version_4(void **state)
     free(old);
 }
 
+static void the_chains_can_be_left_out(void **state)
+{
+    _cleanup_model_ Model *m = rich_model(), *back = NULL;
+    _cleanup_free_ char *text = bytes_of(m);
+
+    assert_int_equal(model_stages_from_json(text, strlen(text), &back, NULL), 0);
+    assert_non_null(m->chains);
+    assert_null(back->chains);
+    chains_free(TAKE_PTR(m->chains));
+    assert_same(m, back);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -628,6 +640,7 @@ int main(void)
             cmocka_unit_test(what_is_not_a_model_is_told_apart),
             cmocka_unit_test(wrong_members_are_refused),
             cmocka_unit_test(what_stands_beside_is_ignored),
+            cmocka_unit_test(the_chains_can_be_left_out),
             cmocka_unit_test(sixteen_logins_stay_small),
             cmocka_unit_test(reading_takes_four_times_the_text),
     };
