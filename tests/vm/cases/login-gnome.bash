@@ -7,12 +7,7 @@ boot_1() {
     check "the greeter has a session" await 180 greeter_session
     check "Enter logs the user in, and the desktop is drawn" login_until_drawn
     check "the desktop runs" pgrep -u user gnome-shell
-    check "the boot was recorded" trace_of boot
-    a_login_is_recorded user gnome-shell
-    check "there is a pack for the boot" test -s "$state/boot.pack"
-    check "headstart is not on the critical chain" not_on_critical_chain
-    quiet
-    host screen desktop
+    first_login_is_recorded user gnome-shell
 }
 
 boot_2() {
@@ -22,12 +17,7 @@ boot_2() {
     check "Enter logs the user in, and the desktop is drawn" login_until_drawn
     check "the desktop runs" pgrep -u user gnome-shell
     a_login_is_replayed "login@$(id -u user)"
-    headstart status
-    check "headstart status tells of the login" status_tells_of_login
-    check "the login was recorded" await 300 trace_of login 2
-    check "headstart is not on the critical chain" not_on_critical_chain
-    quiet
-    host screen desktop
+    next_login_is_recorded
 }
 
 # GDM gives up on a session that is slow to register, and shows the greeter again.
@@ -50,8 +40,4 @@ drawn_or_given_up() {
 # Without a GPU, with software rendering, its first frame takes a while.
 desktop_drawn() {
     journalctl -b --no-pager -o cat _UID="$(id -u user)" | grep -q '^Reached target gnome-session-initialized.target'
-}
-
-status_tells_of_login() {
-    headstart status | tee /dev/stderr | grep -A5 -i 'replayed in this boot' | grep -q '^ *login'
 }

@@ -4,13 +4,9 @@
 # boots: 2
 # append-2: init=/usr/local/lib/hsvm/probe-init
 boot_1() {
-    a_boot_is_recorded
-    trace_begins_with_mount
-    next_boot_is_swept
+    initrd_boot_is_recorded
 }
 
 boot_2() {
-    a_boot_is_replayed
-    initrd_has_started
-    pack_was_resident
+    initrd_boot_is_replayed
 }

@@ -337,6 +337,21 @@ trace_begins_with_mount() {
     check "nobody offers a recording any more" test ! -e /run/headstart/handover
 }
 
+# The first boot of a system whose initrd starts recording and replay: it is recorded, and the next boot
+# is measured.
+initrd_boot_is_recorded() {
+    a_boot_is_recorded
+    trace_begins_with_mount
+    next_boot_is_swept
+}
+
+# The boot after it.
+initrd_boot_is_replayed() {
+    a_boot_is_replayed
+    initrd_has_started
+    pack_was_resident
+}
+
 # Files of the previous boot may be gone or replaced now; nothing else may be missing.
 skipped_only_gone() {
     grep -o '"skipped":{[^}]*}' "$1"
@@ -392,6 +407,32 @@ a_login_is_replayed() {
     note "replay of $1: after $(($(field "$file" start_boottime_usec) / 1000)) ms, for $(($(field "$file" duration_usec) / 1000)) ms, $(field "$file" data_bytes) bytes of $(field "$file" files) files, $(field "$file" outcome)"
     check "it read something" test "$(field "$file" data_bytes)" -gt 1000000
     check "it skipped nothing but what is gone" skipped_only_gone "$file"
+}
+
+status_lists_login() {
+    headstart status | tee /dev/stderr | grep -A5 -i 'replayed in this boot' | grep -q '^ *login'
+}
+
+# The end of a boot whose login is recorded: first_login_is_recorded USER PROGRAM
+first_login_is_recorded() {
+    check "the boot was recorded" trace_of boot
+    a_login_is_recorded "$1" "$2"
+    check "there is a pack for the boot" test -s "$state/boot.pack"
+    desktop_is_quiet
+}
+
+# The end of the next boot.
+next_login_is_recorded() {
+    headstart status
+    check "headstart status lists the login" status_lists_login
+    check "the login was recorded" await 300 trace_of login 2
+    desktop_is_quiet
+}
+
+desktop_is_quiet() {
+    check "headstart is not on the critical chain" not_on_critical_chain
+    quiet
+    host screen desktop
 }
 
 # --- faults of headstart -------------------------------------------------------------------------
