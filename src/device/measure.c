@@ -3,6 +3,7 @@
 #include "device/measure.h"
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "device/block-device.h"
 #include "device/profile.h"
 
@@ -17,10 +18,6 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-/* linux/ioprio.h has these since Linux 5.15. */
-#define IOPRIO_IDLE        (3U << 13)
-#define IOPRIO_WHO_PROCESS 1
 
 /* How long the caller waits for the end of a child that it has killed. */
 #define REAP_MSEC 100
@@ -158,7 +155,7 @@ static _Noreturn void measure_and_send(uint64_t block_dev, DeviceProbeRun *r, in
     if (fd > 0)
         (void)close_range(0, (unsigned)fd - 1, 0);
     (void)close_range((unsigned)fd + 1, UINT_MAX, 0);
-    (void)syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_IDLE);
+    thread_set_io_class(IO_CLASS_IDLE);
     k = reader_open(block_dev, &x);
     while (k >= 0 && device_probe_next(r, &m.probe)) {
         usec_t start = clock_now(CLOCK_MONOTONIC), all;

@@ -402,11 +402,6 @@ static size_t association_size(const Predictor *p)
 const PredictorOps predictor_ops_association = {
         .name = "association",
         .source = "Rutt and Parthasarathy, section 3.2 (Apriori)",
-        .bytes = sizeof(Association),
+        PREDICTOR_OPS(association, Association),
         .init = association_init,
-        .done = association_done,
-        .end = association_end,
-        .observe = association_observe,
-        .predict = association_predict,
-        .size = association_size,
 };

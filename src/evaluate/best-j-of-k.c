@@ -99,11 +99,6 @@ static size_t best_size(const Predictor *p)
 const PredictorOps predictor_ops_best_j_of_k = {
         .name = "best-j-of-k",
         .source = "Amer et al. 2002 (preload thesis 2.1)",
-        .bytes = sizeof(BestJOfK),
+        PREDICTOR_OPS(best, BestJOfK),
         .init = best_init,
-        .done = best_done,
-        .end = best_end,
-        .observe = best_observe,
-        .predict = best_predict,
-        .size = best_size,
 };

@@ -416,20 +416,16 @@ static void pcm_defaults(PredictorParameters *p)
     p->partition_order = 3;
 }
 
-#define CONTEXT_OPS                                                     \
-    .bytes = sizeof(Context), .done = context_done, .end = context_end, \
-    .observe = context_observe, .predict = context_predict, .size = context_size
-
 const PredictorOps predictor_ops_pcm = {
         .name = "pcm",
         .source = "Kroeger and Long 2001, section 2.2",
         .defaults = pcm_defaults,
         .init = pcm_init,
-        CONTEXT_OPS,
+        PREDICTOR_OPS(context, Context),
 };
 const PredictorOps predictor_ops_epcm = {
         .name = "epcm",
         .source = "Kroeger and Long 2001, section 2.3",
         .init = epcm_init,
-        CONTEXT_OPS,
+        PREDICTOR_OPS(context, Context),
 };

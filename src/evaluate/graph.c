@@ -202,11 +202,6 @@ static size_t graph_size(const Predictor *p)
 const PredictorOps predictor_ops_graph = {
         .name = "graph",
         .source = "Griffioen and Appleton 1994, section 5",
-        .bytes = sizeof(Graph),
+        PREDICTOR_OPS(graph, Graph),
         .init = graph_init,
-        .done = graph_done,
-        .end = graph_end,
-        .observe = graph_observe,
-        .predict = graph_predict,
-        .size = graph_size,
 };

@@ -82,12 +82,7 @@ static size_t hybrid_size(const Predictor *p)
 const PredictorOps predictor_ops_hybrid = {
         .name = "hybrid",
         .source = "Rutt and Parthasarathy, section 4",
-        .bytes = sizeof(Hybrid),
+        PREDICTOR_OPS(hybrid, Hybrid),
         .init = hybrid_init,
-        .done = hybrid_done,
         .begin = hybrid_begin,
-        .end = hybrid_end,
-        .observe = hybrid_observe,
-        .predict = hybrid_predict,
-        .size = hybrid_size,
 };

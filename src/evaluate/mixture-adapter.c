@@ -151,13 +151,8 @@ static size_t adapter_size(const Predictor *p)
 const PredictorOps predictor_ops_mixture = {
         .name = "mixture",
         .source = "headstart (preload thesis 3 and 4, mended)",
-        .bytes = sizeof(Adapter),
+        PREDICTOR_OPS(adapter, Adapter),
         .init = adapter_init,
-        .done = adapter_done,
         .begin = adapter_begin,
-        .end = adapter_end,
-        .observe = adapter_observe,
-        .predict = adapter_predict,
         .rank = adapter_rank,
-        .size = adapter_size,
 };

@@ -98,10 +98,5 @@ static size_t naive_size(const Predictor *p)
 const PredictorOps predictor_ops_naive = {
         .name = "naive",
         .source = "preload thesis 6.1.1",
-        .bytes = sizeof(Naive),
-        .done = naive_done,
-        .end = naive_end,
-        .observe = naive_observe,
-        .predict = naive_predict,
-        .size = naive_size,
+        PREDICTOR_OPS(naive, Naive),
 };

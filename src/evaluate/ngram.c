@@ -223,24 +223,23 @@ static void defaults_2_gram(PredictorParameters *p)
     p->ngram_successors = 1;
 }
 
-#define NGRAM_OPS                                                                     \
-    .bytes = sizeof(Ngram), .init = ngram_init, .done = ngram_done, .end = ngram_end, \
-    .observe = ngram_observe, .predict = ngram_predict, .size = ngram_size
-
 const PredictorOps predictor_ops_last_successor = {
         .name = "last-successor",
         .source = "Kroeger and Long 2001, section 2",
         .defaults = defaults_last_successor,
-        NGRAM_OPS,
+        .init = ngram_init,
+        PREDICTOR_OPS(ngram, Ngram),
 };
 const PredictorOps predictor_ops_2_gram = {
         .name = "2-gram+",
         .source = "Rutt and Parthasarathy, section 3.2",
         .defaults = defaults_2_gram,
-        NGRAM_OPS,
+        .init = ngram_init,
+        PREDICTOR_OPS(ngram, Ngram),
 };
 const PredictorOps predictor_ops_1_5_gram = {
         .name = "1-5-gram+",
         .source = "Rutt and Parthasarathy, section 3.2",
-        NGRAM_OPS,
+        .init = ngram_init,
+        PREDICTOR_OPS(ngram, Ngram),
 };

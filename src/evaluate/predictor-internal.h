@@ -24,6 +24,12 @@ typedef struct PredictorOps {
     size_t (*size)(const Predictor *p);
 } PredictorOps;
 
+/* The members that every learning predictor has, for functions NAME_done(), NAME_end() and so on.
+ */
+#define PREDICTOR_OPS(prefix, type)                                    \
+    .bytes = sizeof(type), .done = prefix##_done, .end = prefix##_end, \
+    .observe = prefix##_observe, .predict = prefix##_predict, .size = prefix##_size
+
 /* First member of every predictor's own struct. */
 struct Predictor {
     const PredictorOps *ops;

@@ -215,11 +215,6 @@ static size_t preload_size(const Predictor *p)
 const PredictorOps predictor_ops_preload = {
         .name = "preload",
         .source = "preload thesis, chapters 3 and 4",
-        .bytes = sizeof(Preload),
+        PREDICTOR_OPS(preload, Preload),
         .init = preload_init,
-        .done = preload_done,
-        .end = preload_end,
-        .observe = preload_observe,
-        .predict = preload_predict,
-        .size = preload_size,
 };

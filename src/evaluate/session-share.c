@@ -143,12 +143,7 @@ static size_t session_share_size(const Predictor *p)
 const PredictorOps predictor_ops_session_share = {
         .name = "session-share",
         .source = "the share of this user's sessions that started it",
-        .bytes = sizeof(SessionShare),
+        PREDICTOR_OPS(session_share, SessionShare),
         .init = session_share_init,
-        .done = session_share_done,
         .begin = session_share_begin,
-        .end = session_share_end,
-        .observe = session_share_observe,
-        .predict = session_share_predict,
-        .size = session_share_size,
 };

@@ -42,14 +42,9 @@
 #include "replay/pacer.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <sys/syscall.h>
 
-#define IO_CLASS_SHIFT  13
-#define IO_LEVEL        4U /* of best-effort: the kernel's default */
-#define WHO_PROCESS     1
 #define STACK_BYTES     (256U * 1024)
 #define SCRATCH_BYTES   (128U * 1024)
 #define DESCRIPTORS_OWN 24U /* open besides the files of the pack */
@@ -79,7 +74,6 @@ struct Replay {
     const Pack *pack;
     ReplayOptions options;
     pthread_t starter, leader;
-    pthread_attr_t attributes;
 
     MountedTable mounted;
     OperationList list;
@@ -135,8 +129,6 @@ static void unlock(Replay *r)
     pthread_mutex_unlock(&r->lock);
 }
 
-/* Sets the I/O priority of the calling thread. If that is not permitted, the thread keeps its
- * priority. */
 static void follow_io_class(Worker *w)
 {
     IoClass c = (IoClass)atomic_load_explicit(&w->replay->io_class, memory_order_relaxed);
@@ -144,8 +136,7 @@ static void follow_io_class(Worker *w)
     if (c == w->io_class)
         return;
     w->io_class = c;
-    syscall(SYS_ioprio_set, WHO_PROCESS, 0,
-            (unsigned)c << IO_CLASS_SHIFT | (c == IO_CLASS_BEST_EFFORT ? IO_LEVEL : 0));
+    thread_set_io_class(c);
 }
 
 /* --- descriptors ------------------------------------------------------------------------------ */
@@ -497,8 +488,7 @@ static int run_workers(Replay *r, uint32_t descriptors)
     }
     /* The leader is worker 0. It also does the work of threads that cannot be started. */
     for (size_t i = 1; i < n && k >= 0; i++)
-        workers[i].started =
-                pthread_create(&workers[i].thread, &r->attributes, work, &workers[i]) == 0;
+        workers[i].started = thread_start(&workers[i].thread, STACK_BYTES, work, &workers[i]) >= 0;
     for (size_t i = 0; i < n && k >= 0; i++)
         if (!workers[i].started)
             work(&workers[i]);
@@ -668,10 +658,7 @@ int replay_start(const Pack *p, const ReplayOptions *o, Replay **ret)
     atomic_init(&r->io_class, (int)o->io_class);
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->opened, NULL);
-    pthread_attr_init(&r->attributes);
-    pthread_attr_setstacksize(&r->attributes, STACK_BYTES);
-    if (pthread_create(&r->leader, &r->attributes, lead, r) != 0) {
-        pthread_attr_destroy(&r->attributes);
+    if (thread_start(&r->leader, STACK_BYTES, lead, r) < 0) {
         free(r);
         return -EAGAIN;
     }
@@ -734,7 +721,6 @@ Replay *replay_free(Replay *r)
     free(r->queues);
     operation_list_done(&r->list);
     mounted_table_done(&r->mounted);
-    pthread_attr_destroy(&r->attributes);
     pthread_cond_destroy(&r->opened);
     pthread_mutex_destroy(&r->lock);
     free(r);

@@ -4,6 +4,7 @@
 /* Executes operations in separate threads. The thread that starts the replay never waits for the
  * disk, so that it can answer a signal or meet a deadline while a request hangs. */
 
+#include "base/thread.h"
 #include "base/time-util.h"
 #include "replay/mounted.h"
 #include "replay/operations.h"
@@ -16,11 +17,6 @@ typedef struct ReplayResult {
             n_skipped[_REPLAY_SKIP_MAX]; /* files and metadata ranges; not data of a skipped file */
     bool resident;                       /* with `wait`: everything is in memory */
 } ReplayResult;
-
-typedef enum IoClass {
-    IO_CLASS_BEST_EFFORT = 2, /* the numbers of ioprio_set(2) */
-    IO_CLASS_IDLE = 3,
-} IoClass;
 
 typedef struct ReplayOptions {
     const char *root; /* only filesystems mounted at or below it count */

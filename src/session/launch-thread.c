@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/kernel.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "record/processes.h"
 #include "record/watched-volumes.h"
 #include "replay/executor.h"
@@ -19,7 +20,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -342,6 +342,7 @@ static void release(LaunchThread *t)
     free(t->state);
     free(t);
 }
+DEFINE_CLEANUP(LaunchThread *, release);
 
 static int open_descriptors(LaunchThread *t)
 {
@@ -359,23 +360,9 @@ static int open_descriptors(LaunchThread *t)
                                                                                         : 0;
 }
 
-static int start_thread(LaunchThread *t)
-{
-    pthread_attr_t attributes;
-    int r = pthread_attr_init(&attributes);
-
-    if (r != 0)
-        return -r;
-    r = pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    if (r == 0)
-        r = pthread_create(&t->thread, &attributes, run_thread, t);
-    pthread_attr_destroy(&attributes);
-    return -r;
-}
-
 int launch_thread_new(const LaunchOptions *o, LaunchThread **ret)
 {
-    LaunchThread *t = calloc(1, sizeof(*t));
+    _cleanup_(releasep) LaunchThread *t = calloc(1, sizeof(*t));
     int r;
 
     if (!t)
@@ -393,26 +380,18 @@ int launch_thread_new(const LaunchOptions *o, LaunchThread **ret)
     if (r >= 0)
         r = watched_volumes_update(&t->volumes, t->fanotify, t->root);
     if (r >= 0)
-        r = start_thread(t);
-    if (r < 0) {
-        release(t);
-        return r;
-    }
-    *ret = t;
-    return 0;
+        r = thread_start(&t->thread, STACK_BYTES, run_thread, t);
+    if (r >= 0)
+        *ret = TAKE_PTR(t);
+    return r;
 }
 
 LaunchThread *launch_thread_free(LaunchThread *t)
 {
-    usec_t end = clock_now(CLOCK_REALTIME) + STOP_USEC;
-    struct timespec deadline = timespec_of(end);
-
     if (!t)
         return NULL;
     (void)eventfd_write(t->stop_fd, 1);
-    if (pthread_timedjoin_np(t->thread, NULL, &deadline) != 0)
-        pthread_detach(t->thread); /* the thread still uses *t */
-    else
+    if (thread_join(t->thread, STOP_USEC)) /* otherwise the thread still uses *t */
         release(t);
     return NULL;
 }

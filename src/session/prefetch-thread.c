@@ -7,18 +7,15 @@
 #include "base/cachestat.h"
 #include "base/clock.h"
 #include "base/pressure.h"
+#include "base/thread.h"
 #include "session/prefetch-internal.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/syscall.h>
 
-#define IOPRIO_IDLE        (3U << 13)
-#define IOPRIO_WHO_PROCESS 1
-#define STACK_BYTES        (512U * 1024)
-#define STOP_USEC          USEC_PER_SEC
+#define STACK_BYTES (512U * 1024)
+#define STOP_USEC   USEC_PER_SEC
 /* A pass begins when tasks have waited for I/O at most QUIET_PERCENT of a period of QUIET_USEC, or
  * after QUIET_MAX_USEC. */
 #define QUIET_USEC     (200 * USEC_PER_MSEC)
@@ -153,9 +150,8 @@ static void *run_thread(void *arg)
 {
     PrefetchThread *t = arg;
 
-    /* The I/O priority applies to this thread alone. If the kernel refuses it, the thread reads at
-     * normal priority, and the pass still limits the requests under way. */
-    syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_IDLE);
+    /* If the kernel refuses it, the pass still limits the requests under way. */
+    thread_set_io_class(IO_CLASS_IDLE);
     pthread_mutex_lock(&t->lock);
     while (!atomic_load(&t->stop)) {
         PrefetchJob *job = TAKE_PTR(t->job);
@@ -295,24 +291,11 @@ static void release(PrefetchThread *t)
     free(t->root);
     free(t);
 }
-
-static int start_thread(PrefetchThread *t)
-{
-    pthread_attr_t attributes;
-    int r = pthread_attr_init(&attributes);
-
-    if (r != 0)
-        return -r;
-    r = pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    if (r == 0)
-        r = pthread_create(&t->thread, &attributes, run_thread, t);
-    pthread_attr_destroy(&attributes);
-    return -r;
-}
+DEFINE_CLEANUP(PrefetchThread *, release);
 
 int prefetch_thread_new(const char *root, uint32_t uid, PrefetchThread **ret)
 {
-    PrefetchThread *t = calloc(1, sizeof(*t));
+    _cleanup_(releasep) PrefetchThread *t = calloc(1, sizeof(*t));
     int r;
 
     if (!t)
@@ -330,29 +313,21 @@ int prefetch_thread_new(const char *root, uint32_t uid, PrefetchThread **ret)
     t->pressure.root_fd = AT_FDCWD;
     pthread_mutex_init(&t->lock, NULL);
     pthread_cond_init(&t->wake, NULL);
-    r = t->root ? start_thread(t) : -ENOMEM;
-    if (r < 0) {
-        release(t);
-        return r;
-    }
-    *ret = t;
-    return 0;
+    r = t->root ? thread_start(&t->thread, STACK_BYTES, run_thread, t) : -ENOMEM;
+    if (r >= 0)
+        *ret = TAKE_PTR(t);
+    return r;
 }
 
 PrefetchThread *prefetch_thread_free(PrefetchThread *t)
 {
-    usec_t end = clock_now(CLOCK_REALTIME) + STOP_USEC;
-    struct timespec deadline = timespec_of(end);
-
     if (!t)
         return NULL;
     pthread_mutex_lock(&t->lock);
     atomic_store(&t->stop, true);
     pthread_cond_signal(&t->wake);
     pthread_mutex_unlock(&t->lock);
-    if (pthread_timedjoin_np(t->thread, NULL, &deadline) != 0)
-        pthread_detach(t->thread); /* the thread still uses *t */
-    else
+    if (thread_join(t->thread, STOP_USEC)) /* otherwise the thread still uses *t */
         release(t);
     return NULL;
 }

@@ -13,10 +13,6 @@ setup() {
     mkdir -m 0700 "$HS_STATE"
 }
 
-teardown() {
-    hs_teardown
-}
-
 # boots N CONTROL-SECONDS REPLAYED-SECONDS: prints boots of the last N days; every fifth is a control session.
 boots() {
     python3 - "$@" <<'END'

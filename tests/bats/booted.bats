@@ -17,10 +17,6 @@ setup() {
     [ -w /dev/kmsg ] || skip "needs the kernel's log"
 }
 
-teardown() {
-    hs_teardown
-}
-
 # refused_calls: what filters refused to programs of ours since the test began, but clone3(2), which
 # RestrictNamespaces= always refuses: a filter cannot read its flags, and libc then uses clone(2).
 refused_calls() {

@@ -9,10 +9,6 @@ setup() {
     need_binary "$HEADSTART"
 }
 
-teardown() {
-    hs_teardown
-}
-
 # Makes a small ext4 on HS_MNT with a program, a library, a directory and a file, and learns a trace
 # of each stage that uses them.
 learned() {

@@ -9,10 +9,6 @@ setup() {
     need_binary "$HEADSTART"
 }
 
-teardown() {
-    hs_teardown
-}
-
 # --- usage -----------------------------------------------------------------------------------------------
 
 @test "wrong usage: exit status 2 and one line with the reason and where to find help" {

@@ -11,10 +11,6 @@ setup() {
     need_binary "$HEADSTART"
 }
 
-teardown() {
-    hs_teardown
-}
-
 # learned: makes a file, and learns a boot that read it, on the mounted filesystem.
 learned() {
     mkdir -p "$HS_MNT/usr/bin" "$HS_STATE/traces"

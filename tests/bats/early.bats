@@ -12,10 +12,6 @@ setup() {
     prefix=()
 }
 
-teardown() {
-    hs_teardown
-}
-
 # Makes a root filesystem with a pack of its own, in which programs of this machine run.
 with_pack() {
     local d

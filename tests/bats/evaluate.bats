@@ -10,10 +10,6 @@ setup() {
     T=$HS_TMP/traces
 }
 
-teardown() {
-    hs_teardown
-}
-
 # sessions N [STARTS]: makes N traces of two users, a day apart, and writes them in no order of
 # time.
 sessions() {

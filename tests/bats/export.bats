@@ -12,10 +12,6 @@ setup() {
     OTHER=$HS_TMP/other # the state of the importing machine
 }
 
-teardown() {
-    hs_teardown
-}
-
 # recorded N: learns the first N of the recorded days, with a login and a session of two people on
 # each.
 recorded() {

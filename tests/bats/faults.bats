@@ -10,10 +10,6 @@ setup() {
     need_command mkfs.ext4
 }
 
-teardown() {
-    hs_teardown
-}
-
 # inject SCENARIO: lets one call site in 24 fail. Call sites are identified by unwinding the stack.
 inject() {
     need_binary "$HS_BUILD/tests/faults/libfaults.so"

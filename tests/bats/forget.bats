@@ -12,10 +12,6 @@ setup() {
     need_command xz
 }
 
-teardown() {
-    hs_teardown
-}
-
 # recorded N: learns the first N of the recorded days, with a login and a session of two people on
 # each, and adds files that other programs leave there.
 recorded() {

@@ -7,10 +7,6 @@ setup() {
     hs_setup
 }
 
-teardown() {
-    hs_teardown
-}
-
 # run_target NAME MUTATIONS: runs the corpus, and that many mutations of each input.
 run_target() {
     local target=$HS_BUILD/tests/fuzz/fuzz-$1

@@ -15,10 +15,6 @@ setup() {
     export TMPDIR=$HS_TMP
 }
 
-teardown() {
-    hs_teardown
-}
-
 # golden PART PATTERN…: measures the part and compares the files that match.
 golden() {
     local part=$1 name

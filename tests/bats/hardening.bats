@@ -11,10 +11,6 @@ setup() {
         "$HS_BUILD/src/early/headstart-init")
 }
 
-teardown() {
-    hs_teardown
-}
-
 # option NAME: prints the value of a build option of meson.
 option() {
     meson introspect --buildoptions "$HS_BUILD" | jq -r --arg n "$1" '.[] | select(.name == $n).value'

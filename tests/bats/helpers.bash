@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# Shared by all bats files: `load helpers`, then in setup() `hs_setup` and in teardown() `hs_teardown`.
+# Shared by all bats files: `load helpers`, then `hs_setup` in setup().
 #
-# Everything that a test mounts, attaches or starts is registered with hs_defer, and hs_teardown
+# Everything that a test mounts, attaches or starts is registered with hs_defer, and teardown()
 # undoes it in reverse order, also if the test fails. This works with Bats 1.8 on Debian 12 and 1.11
 # on Debian 13.
 
@@ -34,7 +34,7 @@ hs_defer() {
     HS_DEFERRED+=("$quoted")
 }
 
-hs_teardown() {
+teardown() {
     local i
     for ((i = ${#HS_DEFERRED[@]} - 1; i >= 0; i--)); do
         eval "${HS_DEFERRED[i]}" || echo "# clean-up failed: ${HS_DEFERRED[i]}" >&2

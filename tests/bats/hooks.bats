@@ -29,10 +29,6 @@ EOF
     hs_defer sh -c ": 1<>'$HS_TMP/forever'"
 }
 
-teardown() {
-    hs_teardown
-}
-
 # on_systemd COMMAND…: runs the command as on a machine that was booted with systemd, with that
 # systemctl. It must return within ten seconds even on a busy machine, although systemctl hangs.
 on_systemd() {

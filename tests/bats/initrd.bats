@@ -13,10 +13,6 @@ setup() {
     program exit 0
 }
 
-teardown() {
-    hs_teardown
-}
-
 # program WORDS: makes a script that replaces headstart-init, notes its arguments and runs WORDS.
 program() {
     printf '#!/bin/sh\necho "headstart-init $*" >>"%s"\n%s\n' "$DONE" "$*" >"$LIBEXEC/headstart-init"

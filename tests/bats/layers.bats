@@ -9,10 +9,6 @@ setup() {
     cd "$HS_SOURCE" || return
 }
 
-teardown() {
-    hs_teardown
-}
-
 # Prints "folder may-include…" for every row of the table of folders in docs/architecture.md.
 layers() {
     awk -F' *[|] *' '

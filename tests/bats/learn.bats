@@ -13,10 +13,6 @@ setup() {
     mkdir -p "$HS_STATE/traces"
 }
 
-teardown() {
-    hs_teardown
-}
-
 # flood NUMBER STAGE UID FILES LENGTH [TAG [APPLICATIONS]]: adds a trace that tests/bats/make-flood
 # makes.
 flood() {

@@ -11,10 +11,6 @@ setup() {
     mkdir -p "$M"
 }
 
-teardown() {
-    hs_teardown
-}
-
 # learn NAME TRACE…: lets a separate machine learn the traces; its model becomes $M/NAME.
 learn() {
     local name=$1

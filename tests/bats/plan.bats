@@ -14,10 +14,6 @@ setup() {
     PLAN=$HS_TMP/plan.json
 }
 
-teardown() {
-    hs_teardown
-}
-
 # plan [OPTION…] <PREDICTION: plans; the input is in the order that the tool's head describes, with
 # fields separated by a space.
 plan() {

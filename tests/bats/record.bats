@@ -12,10 +12,6 @@ setup() {
     HS_RUN=$HS_TMP/run
 }
 
-teardown() {
-    hs_teardown
-}
-
 # --- the recorder ------------------------------------------------------------------------------
 
 # recorder_start [OPTION…]: starts headstartd on HS_MNT and returns when it records. Sets RECORDER.

@@ -12,10 +12,6 @@ setup() {
     need_command jq
 }
 
-teardown() {
-    hs_teardown
-}
-
 # new PATH [BYTES]: replaces a file as dpkg does, by a rename of a new file.
 new() {
     mkdir -p "$(dirname "$HS_MNT$1")"

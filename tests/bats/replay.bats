@@ -12,10 +12,6 @@ setup() {
     PACK=$HS_TMP/test.pack
 }
 
-teardown() {
-    hs_teardown
-}
-
 # fill DIRECTORY: makes some hundred files in some dozen directories, one of them large
 fill() {
     local i k

@@ -11,10 +11,6 @@ setup() {
     mkdir -m 0700 -p "$HS_STATE/traces"
 }
 
-teardown() {
-    hs_teardown
-}
-
 # hostile STAGE [FLAG…] >TRACE: prints a trace of files and applications with hostile names, one per
 # second.
 hostile() {

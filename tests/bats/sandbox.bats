@@ -12,10 +12,6 @@ setup() {
     need_binary "$HEADSTART" "$HEADSTARTD" "$HEADSTART_REPLAY"
 }
 
-teardown() {
-    hs_teardown
-}
-
 # directive UNIT KEY: prints its values, one per line.
 directive() {
     sed -n "s/^$2=//p" "$HS_BUILD/units/headstart-$1.service"

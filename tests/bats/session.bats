@@ -24,10 +24,6 @@ populate() {
     head -c 200000 /dev/urandom >"$HS_MNT/data/b/sub/4"
 }
 
-teardown() {
-    hs_teardown
-}
-
 session_config() {
     {
         echo "[Session]"

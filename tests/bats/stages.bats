@@ -15,10 +15,6 @@ setup() {
     export DBUS_SYSTEM_BUS_ADDRESS=unix:path=$HS_TMP/bus
 }
 
-teardown() {
-    hs_teardown
-}
-
 # Starts a bus that allows everything to every user. Sets BUS.
 bus_start() {
     cat >"$HS_TMP/bus.conf" <<END

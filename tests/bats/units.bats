@@ -9,10 +9,6 @@ setup() {
     cd "$HS_SOURCE" || return
 }
 
-teardown() {
-    hs_teardown
-}
-
 @test "systemd-analyze verify finds no fault in the units" {
     need_command systemd-analyze
     local dir=$HS_TMP/units u

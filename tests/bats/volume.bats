@@ -13,10 +13,6 @@ setup() {
     need_command jq
 }
 
-teardown() {
-    hs_teardown
-}
-
 # volume JQ-EXPRESSION: evaluates the expression on the volume mounted on HS_MNT.
 volume() {
     "$TOOL" volumes "$HS_MNT" | jq -er --arg t "$HS_MNT" ".volumes[] | select(.target == \$t) | $1"

@@ -9,10 +9,6 @@ setup() {
     need_binary "$HEADSTART"
 }
 
-teardown() {
-    hs_teardown
-}
-
 # Makes as many files as the boot (500) and the login (1,050) of an XFCE desktop read. 29 of them
 # are the user's own. The names are drawn from a fixed seed. Writes the lists of paths to
 # $HS_TMP/boot and $HS_TMP/login.

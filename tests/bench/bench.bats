@@ -20,10 +20,6 @@ setup() {
     done >"$IMAGE"
 }
 
-teardown() {
-    hs_teardown
-}
-
 # start PROFILE [OPTION…]: starts the disk and returns when it is ready.
 start() {
     local profile=$1

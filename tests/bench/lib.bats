@@ -10,10 +10,6 @@ setup() {
     cd "$BATS_TEST_DIRNAME" || return
 }
 
-teardown() {
-    hs_teardown
-}
-
 unittests() {
     # Prints the output of the tests only if one of them fails.
     run python3 -B -m unittest -v "$@"

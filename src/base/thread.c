@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "base/thread.h"
+
+#include "base/clock.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* linux/ioprio.h has these since Linux 5.15. */
+#define IOPRIO_CLASS_SHIFT 13
+#define IOPRIO_LEVEL       4U /* of best-effort: the kernel's default */
+#define IOPRIO_WHO_PROCESS 1
+
+int thread_start(pthread_t *ret, size_t stack_bytes, void *(*run)(void *arg), void *arg)
+{
+    pthread_attr_t attributes;
+    int r = pthread_attr_init(&attributes);
+
+    if (r != 0)
+        return -r;
+    r = pthread_attr_setstacksize(&attributes, stack_bytes);
+    if (r == 0)
+        r = pthread_create(ret, &attributes, run, arg);
+    pthread_attr_destroy(&attributes);
+    return -r;
+}
+
+bool thread_join(pthread_t thread, usec_t timeout)
+{
+    struct timespec deadline = timespec_of(clock_now(CLOCK_REALTIME) + timeout);
+
+    if (pthread_timedjoin_np(thread, NULL, &deadline) == 0)
+        return true;
+    pthread_detach(thread);
+    return false;
+}
+
+void thread_set_io_class(IoClass class)
+{
+    (void)syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0,
+                  (unsigned)class << IOPRIO_CLASS_SHIFT |
+                          (class == IO_CLASS_BEST_EFFORT ? IOPRIO_LEVEL : 0));
+}

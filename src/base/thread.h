@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Threads: their start, their I/O priority, and an end that a dead disk cannot delay. */
+
+#include "base/macros.h"
+#include "base/time-util.h"
+
+#include <pthread.h>
+
+/* The numbers of ioprio_set(2). */
+typedef enum IoClass {
+    IO_CLASS_BEST_EFFORT = 2,
+    IO_CLASS_IDLE = 3,
+} IoClass;
+
+/* Starts a thread that executes run(arg) on a stack of that size. 0, or a negative errno of
+ * pthread_attr_setstacksize(3) or pthread_create(3). */
+int thread_start(pthread_t *ret, size_t stack_bytes, void *(*run)(void *arg), void *arg);
+
+/* Waits at most `timeout` for the end of the thread. True if it has ended. False if it still runs:
+ * it is detached then, and its memory must stay valid. */
+bool thread_join(pthread_t thread, usec_t timeout);
+
+/* Sets the I/O priority of the calling thread: the class, at the kernel's default level. If the
+ * kernel refuses it, the thread keeps its priority. */
+void thread_set_io_class(IoClass class);
