@@ -122,14 +122,14 @@ typedef struct Rest {
     size_t n, allocated;
 } Rest;
 
-static int append(Rest *r, const char *s, size_t n)
+static int append(Rest *x, const char *s, size_t n)
 {
-    int k = n == 0 ? 0 : grow_array(&r->buf, &r->allocated, r->n + n, 1);
+    int r = n == 0 ? 0 : grow_array(&x->buf, &x->allocated, x->n + n, 1);
 
-    if (k < 0 || n == 0)
-        return k;
-    memcpy(r->buf + r->n, s, n);
-    r->n += n;
+    if (r < 0 || n == 0)
+        return r;
+    memcpy(x->buf + x->n, s, n);
+    x->n += n;
     return 0;
 }
 

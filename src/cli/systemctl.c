@@ -18,7 +18,7 @@ int systemctl_run(const char *const *arguments, bool silent)
 {
     const char *argv[ARGUMENTS_MAX + 2] = {"systemctl"};
     posix_spawn_file_actions_t actions;
-    int k, status;
+    int r, status;
     pid_t pid;
 
     for (size_t i = 0; arguments[i]; i++) {
@@ -26,16 +26,16 @@ int systemctl_run(const char *const *arguments, bool silent)
             return -E2BIG;
         argv[i + 1] = arguments[i];
     }
-    k = posix_spawn_file_actions_init(&actions);
-    if (k != 0)
-        return -k;
+    r = posix_spawn_file_actions_init(&actions);
+    if (r != 0)
+        return -r;
     if (silent)
-        k = posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    if (k == 0)
-        k = posix_spawnp(&pid, argv[0], &actions, NULL, (char *const *)argv, environ);
+        r = posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    if (r == 0)
+        r = posix_spawnp(&pid, argv[0], &actions, NULL, (char *const *)argv, environ);
     posix_spawn_file_actions_destroy(&actions);
-    if (k != 0)
-        return -k;
+    if (r != 0)
+        return -r;
     while (waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)
             return -errno;

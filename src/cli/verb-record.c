@@ -47,12 +47,12 @@ typedef struct Recording {
     int failed_fd;   /* the child writes the errno of execve(2) to it */
 } Recording;
 
-static void recording_done(Recording *r)
+static void recording_done(Recording *x)
 {
-    recorder_free(r->recorder);
-    sd_event_unref(r->event);
+    recorder_free(x->recorder);
+    sd_event_unref(x->event);
     for (size_t i = 0; i < 3; i++) {
-        int fd = i == 0 ? r->state_fd : i == 1 ? r->start_fd : r->failed_fd;
+        int fd = i == 0 ? x->state_fd : i == 1 ? x->start_fd : x->failed_fd;
 
         if (fd >= 0)
             close(fd);
@@ -81,30 +81,30 @@ static void __attribute__((noreturn)) run_child(char **argv, int start_fd, int f
 
 static int on_child(sd_event_source *s, const siginfo_t *si, void *userdata)
 {
-    Recording *r = userdata;
+    Recording *x = userdata;
 
-    r->exit_status = si->si_code == CLD_EXITED ? si->si_status : 128 + si->si_status;
-    r->child = 0;
-    return sd_event_exit(r->event, 0);
+    x->exit_status = si->si_code == CLD_EXITED ? si->si_status : 128 + si->si_status;
+    x->child = 0;
+    return sd_event_exit(x->event, 0);
 }
 
 /* Without a command a signal ends the recording. Otherwise it is forwarded to the command, unless
  * the terminal has sent it to both. */
 static int on_signal(sd_event_source *s, const struct signalfd_siginfo *si, void *userdata)
 {
-    Recording *r = userdata;
+    Recording *x = userdata;
 
-    if (r->child <= 0)
-        return sd_event_exit(r->event, 0);
+    if (x->child <= 0)
+        return sd_event_exit(x->event, 0);
     if (si->ssi_code != SI_KERNEL)
-        kill(r->child, (int)si->ssi_signo);
+        kill(x->child, (int)si->ssi_signo);
     return 0;
 }
 
-static int prepare_events(Recording *r)
+static int prepare_events(Recording *x)
 {
     sigset_t set;
-    int k;
+    int r;
 
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
@@ -112,16 +112,16 @@ static int prepare_events(Recording *r)
     sigaddset(&set, SIGTERM);
     if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
         return -errno;
-    k = sd_event_new(&r->event);
-    if (k >= 0)
-        k = sd_event_add_signal(r->event, NULL, SIGINT, on_signal, r);
-    if (k >= 0)
-        k = sd_event_add_signal(r->event, NULL, SIGTERM, on_signal, r);
-    return k;
+    r = sd_event_new(&x->event);
+    if (r >= 0)
+        r = sd_event_add_signal(x->event, NULL, SIGINT, on_signal, x);
+    if (r >= 0)
+        r = sd_event_add_signal(x->event, NULL, SIGTERM, on_signal, x);
+    return r;
 }
 
 /* Forks the command, which waits until the recording has begun. */
-static int prepare_child(Recording *r, char **argv)
+static int prepare_child(Recording *x, char **argv)
 {
     int start[2], failed[2];
 
@@ -135,87 +135,87 @@ static int prepare_child(Recording *r, char **argv)
         return -error;
     }
     fflush(stdout);
-    r->child = fork();
-    if (r->child == 0) {
+    x->child = fork();
+    if (x->child == 0) {
         close(start[1]);
         run_child(argv, start[0], failed[1]);
     }
     int error = errno;
     close(start[0]);
     close(failed[1]);
-    r->start_fd = start[1];
-    r->failed_fd = failed[0];
-    if (r->child < 0)
+    x->start_fd = start[1];
+    x->failed_fd = failed[0];
+    if (x->child < 0)
         return -error;
-    return sd_event_add_child(r->event, NULL, r->child, WEXITED, on_child, r);
+    return sd_event_add_child(x->event, NULL, x->child, WEXITED, on_child, x);
 }
 
 /* --- the recording ---------------------------------------------------------------------------- */
 
 /* Reports an output that cannot be written before the recording begins. */
-static int check_output(const Recording *r)
+static int check_output(const Recording *x)
 {
     _cleanup_free_ char *copy = NULL;
 
-    if (!r->output)
+    if (!x->output)
         return 0;
-    copy = strdup(r->output);
+    copy = strdup(x->output);
     if (!copy)
         return cli_error(ENOMEM, "%m");
     if (access(dirname(copy), W_OK) < 0)
-        return cli_error(errno, "%s: %m", r->output);
+        return cli_error(errno, "%s: %m", x->output);
     return 0;
 }
 
-static int open_recorder(Recording *r)
+static int open_recorder(Recording *x)
 {
     static const int needed[] = {CAP_SYS_ADMIN, CAP_DAC_READ_SEARCH, -1};
     /* The user who names an output file decides which names may be written there. */
     RecorderOptions o = {
-            .root = r->c->root, .exact = r->exact, .store = r->output ? NULL : r->c->state};
+            .root = x->c->root, .exact = x->exact, .store = x->output ? NULL : x->c->state};
     _cleanup_free_ char *error = NULL;
     char missing[128];
-    int k;
+    int r;
 
     if (capability_missing(needed, missing, sizeof(missing)))
         return cli_error(EPERM, "recording needs %s", missing);
     /* The original read-ahead is stored in the directory. Otherwise the directory is only needed to
      * see whether something was replayed. */
-    if (r->exact && (k = make_directories(HEADSTART_RUN_DIR, 0755)) < 0)
-        return cli_error(k, HEADSTART_RUN_DIR ": %m");
+    if (x->exact && (r = make_directories(HEADSTART_RUN_DIR, 0755)) < 0)
+        return cli_error(r, HEADSTART_RUN_DIR ": %m");
     if (access(HEADSTART_RUN_DIR, F_OK) == 0)
         o.run_dir = HEADSTART_RUN_DIR;
-    k = recorder_new(&o, &r->recorder, &error);
-    if (k < 0)
-        return cli_error(k, "%s: %s", r->c->root, error ? error : strerror(-k));
-    if (recorder_limits(r->recorder) && !r->c->quiet)
-        cli_warning(0, "%s", recorder_limits(r->recorder));
-    k = recorder_attach(r->recorder, r->event);
-    return k < 0 ? cli_error(k, "cannot follow events: %m") : 0;
+    r = recorder_new(&o, &x->recorder, &error);
+    if (r < 0)
+        return cli_error(r, "%s: %s", x->c->root, error ? error : strerror(-r));
+    if (recorder_limits(x->recorder) && !x->c->quiet)
+        cli_warning(0, "%s", recorder_limits(x->recorder));
+    r = recorder_attach(x->recorder, x->event);
+    return r < 0 ? cli_error(r, "cannot follow events: %m") : 0;
 }
 
 /* *ret: path of the trace; the caller frees it. */
-static int write_trace(const Recording *r, const Trace *t, char **ret)
+static int write_trace(const Recording *x, const Trace *t, char **ret)
 {
     _cleanup_free_ char *text = NULL, *path = NULL;
     size_t length;
-    int k;
+    int r;
 
-    if (r->output) {
-        path = strdup(r->output);
-        k = path ? trace_to_json(t, &text, &length) : -ENOMEM;
-        if (k >= 0)
-            k = output_file_write(r->output, text, length, 0600);
+    if (x->output) {
+        path = strdup(x->output);
+        r = path ? trace_to_json(t, &text, &length) : -ENOMEM;
+        if (r >= 0)
+            r = output_file_write(x->output, text, length, 0600);
     } else
-        k = trace_store(r->c->state, t, &path);
-    if (k < 0)
-        return cli_error(k, "cannot write the trace to %s: %m",
-                         r->output ? r->output : r->c->state);
+        r = trace_store(x->c->state, t, &path);
+    if (r < 0)
+        return cli_error(r, "cannot write the trace to %s: %m",
+                         x->output ? x->output : x->c->state);
     *ret = TAKE_PTR(path);
     return 0;
 }
 
-static int print(const Recording *r, const Trace *t, const char *name)
+static int print(const Recording *x, const Trace *t, const char *name)
 {
     static const Column columns[] = {
             {NULL, "file", CELL_PATH},
@@ -237,15 +237,15 @@ static int print(const Recording *r, const Trace *t, const char *name)
     for (size_t i = 0; i < t->n_volumes; i++)
         metadata_bytes += range_set_total(&t->volumes[i].metadata);
 
-    if (r->c->json != JSON_OFF)
-        return cli_print_json(r->c, columns, name, stage_to_string(t->stage), t->duration,
+    if (x->c->json != JSON_OFF)
+        return cli_print_json(x->c, columns, name, stage_to_string(t->stage), t->duration,
                               (uint64_t)t->n_accesses, (uint64_t)t->n_files, data_bytes,
                               metadata_bytes, (t->flags & TRACE_INCOMPLETE) != 0);
     left_out = trace_describe_left_out(t);
-    if (left_out && !r->c->quiet)
+    if (left_out && !x->c->quiet)
         cli_warning(0, "left out of the trace, over the limits of users: %s", left_out);
     /* Standard output belongs to the command. */
-    if (!r->c->quiet)
+    if (!x->c->quiet)
         fprintf(stderr,
                 "headstart: recorded %s in %s: %zu accesses to %zu files, %s, and %s of metadata: "
                 "%s%s\n",
@@ -256,50 +256,50 @@ static int print(const Recording *r, const Trace *t, const char *name)
     return 0;
 }
 
-static int record(Recording *r, char **command)
+static int record(Recording *x, char **command)
 {
     _cleanup_free_ char *name = NULL;
     _cleanup_trace_ Trace *t = NULL;
-    uint32_t uid = r->stage == STAGE_BOOT ? TRACE_NONE : (uint32_t)getuid();
+    uint32_t uid = x->stage == STAGE_BOOT ? TRACE_NONE : (uint32_t)getuid();
     int k, error;
 
-    k = recorder_begin_stage(r->recorder, r->stage, uid);
+    k = recorder_begin_stage(x->recorder, x->stage, uid);
     if (k < 0)
         return cli_error(k, "cannot begin to record: %m");
-    if (!*command && !r->c->quiet && isatty(STDERR_FILENO))
-        fprintf(stderr, "Recording %s; Ctrl+C ends it.\n", stage_to_string(r->stage));
-    if (r->start_fd >= 0) {
-        close(r->start_fd);
-        r->start_fd = -EBADF;
+    if (!*command && !x->c->quiet && isatty(STDERR_FILENO))
+        fprintf(stderr, "Recording %s; Ctrl+C ends it.\n", stage_to_string(x->stage));
+    if (x->start_fd >= 0) {
+        close(x->start_fd);
+        x->start_fd = -EBADF;
     }
-    k = sd_event_loop(r->event);
+    k = sd_event_loop(x->event);
     if (k < 0)
         return cli_error(k, "cannot record: %m");
-    if (*command && read(r->failed_fd, &error, sizeof(error)) == sizeof(error)) {
+    if (*command && read(x->failed_fd, &error, sizeof(error)) == sizeof(error)) {
         cli_error(error, "%s: %m", command[0]);
-        return r->exit_status;
+        return x->exit_status;
     }
-    k = recorder_end_stage(r->recorder, &t);
+    k = recorder_end_stage(x->recorder, &t);
     if (k < 0)
         return cli_error(k, "cannot make the trace: %m");
-    k = write_trace(r, t, &name);
+    k = write_trace(x, t, &name);
     if (k >= 0)
-        k = print(r, t, name);
-    return k < 0 ? k : r->exit_status;
+        k = print(x, t, name);
+    return k < 0 ? k : x->exit_status;
 }
 
 /* Kills a command that still waits because the recording did not begin. */
-static void drop_child(Recording *r)
+static void drop_child(Recording *x)
 {
-    if (r->child > 0) {
-        kill(r->child, SIGKILL);
-        waitpid(r->child, NULL, 0);
+    if (x->child > 0) {
+        kill(x->child, SIGKILL);
+        waitpid(x->child, NULL, 0);
     }
 }
 
 static int run(Context *c)
 {
-    _cleanup_(recording_done) Recording r = {.c = c,
+    _cleanup_(recording_done) Recording x = {.c = c,
                                              .stage = STAGE_SESSION,
                                              .state_fd = -EBADF,
                                              .start_fd = -EBADF,
@@ -311,39 +311,39 @@ static int run(Context *c)
     while ((k = cli_next_option(c, &value)) > 0)
         switch (k) {
         case OPTION_STAGE:
-            k = cli_parse_stage(c, value, &r.stage);
+            k = cli_parse_stage(c, value, &x.stage);
             if (k < 0)
                 return k;
             break;
         case OPTION_OUTPUT:
             if (!*value)
                 return cli_usage_error(c, "--output= needs a file");
-            r.output = value;
+            x.output = value;
             break;
         case OPTION_EXACT:
-            r.exact = true;
+            x.exact = true;
             break;
         }
     if (k < 0)
         return k;
     command = cli_arguments(c, &n);
 
-    k = check_output(&r);
-    if (k >= 0 && !r.output)
-        k = cli_state_open(c, true, &r.state_fd);
+    k = check_output(&x);
+    if (k >= 0 && !x.output)
+        k = cli_state_open(c, true, &x.state_fd);
     if (k < 0)
         return k;
-    k = prepare_events(&r);
+    k = prepare_events(&x);
     if (k < 0)
         return cli_error(k, "cannot set up the event loop: %m");
-    k = open_recorder(&r);
+    k = open_recorder(&x);
     if (k < 0)
         return k;
-    if (n > 0 && (k = prepare_child(&r, command)) < 0)
+    if (n > 0 && (k = prepare_child(&x, command)) < 0)
         cli_error(k, "cannot start %s: %m", command[0]);
     else
-        k = record(&r, command);
-    drop_child(&r);
+        k = record(&x, command);
+    drop_child(&x);
     return k;
 }
 

@@ -39,125 +39,125 @@ typedef struct Report {
     char *machine;
 } Report;
 
-static void report_done(Report *r)
+static void report_done(Report *x)
 {
-    benefits_done(&r->benefits);
-    free(r->exclusions);
+    benefits_done(&x->benefits);
+    free(x->exclusions);
     for (Stage s = STAGE_BOOT; s <= STAGE_LOGIN; s++) {
-        timeline_done(&r->timelines[s]);
-        heavy_list_done(&r->applications[s]);
-        heavy_list_done(&r->files[s]);
+        timeline_done(&x->timelines[s]);
+        heavy_list_done(&x->applications[s]);
+        heavy_list_done(&x->files[s]);
     }
-    graph_done(&r->graph);
-    free(r->machine);
+    graph_done(&x->graph);
+    free(x->machine);
 }
 
-static int read_history(Report *r, usec_t now)
+static int read_history(Report *x, usec_t now)
 {
     const History *h;
-    int k = benefits_read(r->c, r->state_fd, now, &r->benefits);
+    int r = benefits_read(x->c, x->state_fd, now, &x->benefits);
 
-    if (k < 0)
-        return k;
-    h = &r->benefits.history;
-    r->exclusions = calloc(h->n + 1, sizeof(*r->exclusions));
-    if (!r->exclusions)
+    if (r < 0)
+        return r;
+    h = &x->benefits.history;
+    x->exclusions = calloc(h->n + 1, sizeof(*x->exclusions));
+    if (!x->exclusions)
         return cli_error(ENOMEM, "%m");
-    sessions_exclude(h->sessions, h->n, r->exclusions);
+    sessions_exclude(h->sessions, h->n, x->exclusions);
     return 0;
 }
 
 /* Describes the machine of the newest session: "debian 13, Linux 6.18, sda (bfq), 7.8 GB". */
-static int describe_machine(Report *r)
+static int describe_machine(Report *x)
 {
-    const History *h = &r->benefits.history;
+    const History *h = &x->benefits.history;
     const SessionRecord *s = h->n > 0 ? &h->sessions[h->n - 1] : NULL;
     char memory[FORMAT_BYTES_MAX];
 
     if (!s || !*s->kernel)
         return 0;
     format_bytes(memory, sizeof(memory), s->memory_bytes);
-    if (asprintf(&r->machine, "%s%sLinux %s%s%s%s%s", s->distribution, *s->distribution ? ", " : "",
+    if (asprintf(&x->machine, "%s%sLinux %s%s%s%s%s", s->distribution, *s->distribution ? ", " : "",
                  s->kernel, *s->device ? ", " : "", s->device,
                  s->memory_bytes != SESSION_UNKNOWN ? ", memory " : "",
                  s->memory_bytes != SESSION_UNKNOWN ? memory : "") < 0) {
-        r->machine = NULL;
+        x->machine = NULL;
         return cli_error(ENOMEM, "%m");
     }
     return 0;
 }
 
-static int read_timelines(Report *r)
+static int read_timelines(Report *x)
 {
     for (Stage s = STAGE_BOOT; s <= STAGE_LOGIN; s++) {
         _cleanup_trace_ Trace *t = NULL;
-        int k = plot_find_trace(r->state_fd, s, TRACE_NEWEST, &t);
+        int r = plot_find_trace(x->state_fd, s, TRACE_NEWEST, &t);
 
-        if (k >= 0)
-            k = plot_make_timeline(r->c, r->state_fd, t, PLACES_TIMEOUT, &r->timelines[s]);
-        if (k == -ENOMEM)
-            return cli_error(k, "%m");
-        r->has_timeline[s] = k >= 0;
+        if (r >= 0)
+            r = plot_make_timeline(x->c, x->state_fd, t, PLACES_TIMEOUT, &x->timelines[s]);
+        if (r == -ENOMEM)
+            return cli_error(r, "%m");
+        x->has_timeline[s] = r >= 0;
     }
     return 0;
 }
 
 /* Without a usable model, the page lacks the sections that come from the model. */
-static int read_model(Report *r)
+static int read_model(Report *x)
 {
     _cleanup_free_ char *error = NULL;
     _cleanup_model_ Model *m = NULL;
-    int k = state_load_model(r->state_fd, &m, &error);
+    int r = state_load_model(x->state_fd, &m, &error);
 
-    if (k == -ENOENT)
+    if (r == -ENOENT)
         return 0;
-    if (k < 0) {
-        cli_warning(k, "%s/" STATE_MODEL ": %s", r->c->state, error ? error : strerror(-k));
-        return k == -ENOMEM ? k : 0;
+    if (r < 0) {
+        cli_warning(r, "%s/" STATE_MODEL ": %s", x->c->state, error ? error : strerror(-r));
+        return r == -ENOMEM ? r : 0;
     }
-    for (Stage s = STAGE_BOOT; k >= 0 && s <= STAGE_LOGIN; s++)
-        k = report_find_heavy(m, s, &r->applications[s], &r->files[s]);
-    if (k >= 0)
-        k = report_make_graph(m->chains, &r->graph);
-    return k < 0 ? cli_error(k, "%m") : 0;
+    for (Stage s = STAGE_BOOT; r >= 0 && s <= STAGE_LOGIN; s++)
+        r = report_find_heavy(m, s, &x->applications[s], &x->files[s]);
+    if (r >= 0)
+        r = report_make_graph(m->chains, &x->graph);
+    return r < 0 ? cli_error(r, "%m") : 0;
 }
 
-static int write_page(const Report *r, usec_t now, const char *output)
+static int write_page(const Report *x, usec_t now, const char *output)
 {
     time_t seconds = (time_t)(now / USEC_PER_SEC);
     struct tm local = {0};
     ReportPage p = {
             .version = HEADSTART_VERSION,
-            .machine = r->machine,
+            .machine = x->machine,
             .now = now,
-            .benefits = r->benefits.stages,
-            .sessions = r->benefits.history.sessions,
-            .exclusions = r->exclusions,
-            .n_sessions = r->benefits.history.n,
+            .benefits = x->benefits.stages,
+            .sessions = x->benefits.history.sessions,
+            .exclusions = x->exclusions,
+            .n_sessions = x->benefits.history.n,
             .names = true,
-            .applications = r->applications,
-            .files = r->files,
-            .graph = r->graph.n_edges > 0 ? &r->graph : NULL,
+            .applications = x->applications,
+            .files = x->files,
+            .graph = x->graph.n_edges > 0 ? &x->graph : NULL,
     };
     _cleanup_markup_ Markup m = {0};
     _cleanup_free_ char *text = NULL;
     size_t size;
-    int k;
+    int r;
 
     if (localtime_r(&seconds, &local))
         p.utc_offset_seconds = local.tm_gmtoff;
     for (Stage s = STAGE_BOOT; s <= STAGE_LOGIN; s++)
-        p.timelines[s] = r->has_timeline[s] ? &r->timelines[s] : NULL;
+        p.timelines[s] = x->has_timeline[s] ? &x->timelines[s] : NULL;
     report_page(&m, &p);
-    k = markup_finish(&m, &text, &size);
-    if (k < 0)
-        return cli_error(k, "%m");
+    r = markup_finish(&m, &text, &size);
+    if (r < 0)
+        return cli_error(r, "%m");
     if (!output) {
         (void)fwrite(text, 1, size, stdout); /* main() reports errors */
         return 0;
     }
-    k = output_file_write(output, text, size, 0600);
-    return k < 0 ? cli_error(k, "%s: %m", output) : 0;
+    r = output_file_write(output, text, size, 0600);
+    return r < 0 ? cli_error(r, "%s: %m", output) : 0;
 }
 
 static int run(Context *c)

@@ -41,17 +41,17 @@ typedef struct Reader {
     void *userdata;
 } Reader;
 
-static void _printf_(3, 4) warn_line(const Reader *r, unsigned line, const char *format, ...)
+static void _printf_(3, 4) warn_line(const Reader *x, unsigned line, const char *format, ...)
 {
     char message[256];
     va_list ap;
 
-    if (!r->warn)
+    if (!x->warn)
         return;
     va_start(ap, format);
     vsnprintf(message, sizeof(message), format, ap);
     va_end(ap);
-    r->warn(r->userdata, r->file, line, message);
+    x->warn(x->userdata, x->file, line, message);
 }
 
 /* fgets() on memory for inih. inih passes no line numbers to its handler, so this function counts
@@ -59,16 +59,16 @@ static void _printf_(3, 4) warn_line(const Reader *r, unsigned line, const char 
  * lines. */
 static char *next_line(char *str, int num, void *stream)
 {
-    Reader *r = stream;
+    Reader *x = stream;
 
-    while (*r->next) {
-        size_t l = strcspn(r->next, "\n");
-        const char *line = r->next;
+    while (*x->next) {
+        size_t l = strcspn(x->next, "\n");
+        const char *line = x->next;
 
-        r->next += l + (line[l] == '\n');
-        r->line++;
+        x->next += l + (line[l] == '\n');
+        x->line++;
         if (l + 2 > (size_t)num) {
-            warn_line(r, r->line, "line longer than %d characters, ignoring", num - 2);
+            warn_line(x, x->line, "line longer than %d characters, ignoring", num - 2);
             continue;
         }
         memcpy(str, line, l);
@@ -83,12 +83,12 @@ static char *next_line(char *str, int num, void *stream)
         /* inih reports only the first line that is neither a section, a comment nor an
          * assignment. */
         if (!strchr("[;#\n\r", str[0]) && !strpbrk(str, "=:")) {
-            warn_line(r, r->line, "neither a section nor an assignment, ignoring");
+            warn_line(x, x->line, "neither a section nor an assignment, ignoring");
             continue;
         }
         if (str[0] == '[' && !strchr(str, ']')) {
             /* The following lines belong to no section. */
-            warn_line(r, r->line, "section without ], ignoring");
+            warn_line(x, x->line, "section without ], ignoring");
             strcpy(str, "[]\n");
         }
         return str;
@@ -96,35 +96,35 @@ static char *next_line(char *str, int num, void *stream)
     return NULL;
 }
 
-static int set_source(Reader *r, size_t index)
+static int set_source(Reader *x, size_t index)
 {
-    ConfigSource *source = r->sources ? r->sources->keys + index : NULL;
+    ConfigSource *source = x->sources ? x->sources->keys + index : NULL;
     char *file;
 
     if (!source)
         return 0;
-    file = strdup(r->file);
+    file = strdup(x->file);
     if (!file)
         return -ENOMEM;
     free(source->file);
-    *source = (ConfigSource){.file = file, .line = r->line};
+    *source = (ConfigSource){.file = file, .line = x->line};
     return 0;
 }
 
 /* inih's handler: 0 stops it. */
 static int on_assignment(void *userdata, const char *section, const char *name, const char *value)
 {
-    Reader *r = userdata;
+    Reader *x = userdata;
     const char *reason = NULL;
     size_t index;
-    int k = config_set(r->config, section, name, value, &index, &reason);
+    int r = config_set(x->config, section, name, value, &index, &reason);
 
-    if (k == -ENOENT)
-        warn_line(r, r->line, "unknown key %s in section [%s], ignoring", name, section);
-    else if (k < 0)
-        warn_line(r, r->line, "%s=%s: %s, ignoring", name, value, reason);
-    else if (set_source(r, index) < 0) {
-        r->failed = true;
+    if (r == -ENOENT)
+        warn_line(x, x->line, "unknown key %s in section [%s], ignoring", name, section);
+    else if (r < 0)
+        warn_line(x, x->line, "%s=%s: %s, ignoring", name, value, reason);
+    else if (set_source(x, index) < 0) {
+        x->failed = true;
         return 0;
     }
     return 1;
@@ -138,12 +138,12 @@ static int read_file(int root_fd, const char *path, const Reader *template)
 {
     _cleanup_free_ char *text = NULL;
     _cleanup_close_ int fd = -EBADF;
-    Reader r = *template;
+    Reader x = *template;
     struct stat st;
     size_t size;
-    int k;
+    int r;
 
-    r.file = path;
+    x.file = path;
     fd = rooted_open(root_fd, path, O_PATH | O_CLOEXEC);
     if (fd == -ENOENT || fd == -ENOTDIR) {
         /* A dangling link masks the file, as a link to /dev/null does. */
@@ -155,23 +155,23 @@ static int read_file(int root_fd, const char *path, const Reader *template)
     if (fd >= 0 && S_ISCHR(st.st_mode)) /* /dev/null masks */
         return 1;
     if (fd >= 0 && !S_ISREG(st.st_mode))
-        k = -EBADMSG;
+        r = -EBADMSG;
     else if (fd < 0)
-        k = fd;
+        r = fd;
     else
-        k = rooted_read(root_fd, path, CONFIG_FILE_MAX, &text, &size);
-    if (k == -ENOMEM)
-        return k;
-    if (k < 0)
-        warn_line(&r, 0, "%s, ignoring", k == -EBADMSG ? "not a regular file" : strerror(-k));
+        r = rooted_read(root_fd, path, CONFIG_FILE_MAX, &text, &size);
+    if (r == -ENOMEM)
+        return r;
+    if (r < 0)
+        warn_line(&x, 0, "%s, ignoring", r == -EBADMSG ? "not a regular file" : strerror(-r));
     else if (strlen(text) != size)
-        warn_line(&r, 0, "not a text file, ignoring");
+        warn_line(&x, 0, "not a text file, ignoring");
     else {
-        r.next = text;
+        x.next = text;
         /* next_line() drops every line on which inih could fail. */
-        (void)ini_parse_stream(next_line, &r, on_assignment, &r);
+        (void)ini_parse_stream(next_line, &x, on_assignment, &x);
     }
-    return r.failed ? -ENOMEM : 1;
+    return x.failed ? -ENOMEM : 1;
 }
 
 typedef struct DropIn {

@@ -143,11 +143,11 @@ static void send_message(int fd, const Message *m)
 }
 
 /* The child. The exit of the process ends the asynchronous I/O. */
-static _Noreturn void measure_and_send(uint64_t block_dev, DeviceProbeRun *r, int fd)
+static _Noreturn void measure_and_send(uint64_t block_dev, DeviceProbeRun *z, int fd)
 {
     Message m = {0};
     Reader x;
-    int k;
+    int r;
 
     signal(SIGPIPE, SIG_DFL);
     /* If the disk hangs, this process remains after the caller. It must then hold neither the lock
@@ -156,31 +156,31 @@ static _Noreturn void measure_and_send(uint64_t block_dev, DeviceProbeRun *r, in
         (void)close_range(0, (unsigned)fd - 1, 0);
     (void)close_range((unsigned)fd + 1, UINT_MAX, 0);
     thread_set_io_class(IO_CLASS_IDLE);
-    k = reader_open(block_dev, &x);
-    while (k >= 0 && device_probe_next(r, &m.probe)) {
+    r = reader_open(block_dev, &x);
+    while (r >= 0 && device_probe_next(z, &m.probe)) {
         usec_t start = clock_now(CLOCK_MONOTONIC), all;
         DeviceProbe p = m.probe;
 
-        k = run_probe(&x, &p, &m);
-        if (k < 0)
+        r = run_probe(&x, &p, &m);
+        if (r < 0)
             break;
         all = clock_now(CLOCK_MONOTONIC) - start;
         send_message(fd, &m);
-        device_probe_done(r, &m.probe, m.usec, m.zeroed);
+        device_probe_done(z, &m.probe, m.usec, m.zeroed);
         /* Lead reads and the time between probes count, too. */
-        r->budget.usec -= MIN(all - MIN(m.usec, all), r->budget.usec);
+        z->budget.usec -= MIN(all - MIN(m.usec, all), z->budget.usec);
     }
-    if (k < 0) {
-        m.error = k;
+    if (r < 0) {
+        m.error = r;
         send_message(fd, &m);
     }
     _exit(EXIT_SUCCESS);
 }
 
 /* Reads the child's messages until it ends or the time is up. */
-static int receive(int fd, DeviceProbeRun *r, usec_t end)
+static int receive(int fd, DeviceProbeRun *x, usec_t end)
 {
-    int n = 0, error = -ETIMEDOUT;
+    int n = 0, r = -ETIMEDOUT;
 
     for (;;) {
         usec_t now = clock_now(CLOCK_MONOTONIC);
@@ -188,17 +188,17 @@ static int receive(int fd, DeviceProbeRun *r, usec_t end)
         Message m;
 
         if (now >= end)
-            return n > 0 ? n : error;
+            return n > 0 ? n : r;
         if (poll(&p, 1, (int)((end - now) / USEC_PER_MSEC) + 1) < 0 && errno != EINTR)
             return n > 0 ? n : -errno;
         if (p.revents == 0)
             continue;
         if (read(fd, &m, sizeof(m)) != (ssize_t)sizeof(m))
-            return n > 0 || error == -ETIMEDOUT ? n : error;
+            return n > 0 || r == -ETIMEDOUT ? n : r;
         if (m.error < 0)
-            error = m.error;
+            r = m.error;
         else {
-            device_probe_done(r, &m.probe, m.usec, m.zeroed);
+            device_probe_done(x, &m.probe, m.usec, m.zeroed);
             n++;
         }
     }
@@ -214,9 +214,9 @@ static void end_child(pid_t child)
         usleep(USEC_PER_MSEC);
 }
 
-int device_measure(uint64_t block_dev, DeviceProbeRun *r)
+int device_measure(uint64_t block_dev, DeviceProbeRun *x)
 {
-    usec_t start = clock_now(CLOCK_MONOTONIC), limit = r->budget.usec, spent;
+    usec_t start = clock_now(CLOCK_MONOTONIC), limit = x->budget.usec, spent;
     int fds[2], n;
     pid_t child;
 
@@ -224,15 +224,15 @@ int device_measure(uint64_t block_dev, DeviceProbeRun *r)
         return -errno;
     child = fork();
     if (child == 0)
-        measure_and_send(block_dev, r, fds[1]);
+        measure_and_send(block_dev, x, fds[1]);
     n = -errno;
     close(fds[1]);
     if (child > 0) {
-        n = receive(fds[0], r, start + limit + DEVICE_MEASURE_HANG_MAX);
+        n = receive(fds[0], x, start + limit + DEVICE_MEASURE_HANG_MAX);
         end_child(child);
     }
     close(fds[0]);
     spent = clock_now(CLOCK_MONOTONIC) - start;
-    r->budget.usec = limit - MIN(spent, limit);
+    x->budget.usec = limit - MIN(spent, limit);
     return n;
 }

@@ -22,42 +22,42 @@ typedef struct Reader {
 
 /* Reads the next elements of two columns as a sum of times. In versions before 3, a millisecond has
  * the weight of a session. */
-static int next_time(const Reader *r, JsonColumn *current, JsonColumn *previous, DecayedSum *ret)
+static int next_time(const Reader *x, JsonColumn *current, JsonColumn *previous, DecayedSum *ret)
 {
     DecayedSum sum;
 
     CHECK(json_next_u64(current, DECAYED_SUM_MAX, &sum.current));
     CHECK(json_next_u64(previous, DECAYED_SUM_MAX, &sum.previous));
-    *ret = r->version < 3 ? decayed_sum_shorten_time(sum) : sum;
+    *ret = x->version < 3 ? decayed_sum_shorten_time(sum) : sum;
     return 0;
 }
 
 /* The next element as the row of a DecayedSum that is within `whole`. */
-static int next_sum(const Reader *r, JsonColumn *c, DecayedSum whole, DecayedSum *ret)
+static int next_sum(const Reader *x, JsonColumn *c, DecayedSum whole, DecayedSum *ret)
 {
     uint64_t row;
 
     CHECK(json_next_u64(c, UINT32_MAX, &row));
-    if (row >= r->n_sums || !decayed_sum_within(r->sums[row], whole))
+    if (row >= x->n_sums || !decayed_sum_within(x->sums[row], whole))
         return -EBADMSG;
-    *ret = r->sums[row];
+    *ret = x->sums[row];
     return 0;
 }
 
-static int sum_member(Reader *r, struct json_object *o, const char *key, DecayedSum whole,
+static int sum_member(Reader *x, struct json_object *o, const char *key, DecayedSum whole,
                       DecayedSum *ret)
 {
     uint64_t row;
 
-    r->where = key;
+    x->where = key;
     CHECK(json_get_u64(o, key, UINT32_MAX, &row));
-    if (row >= r->n_sums || !decayed_sum_within(r->sums[row], whole))
+    if (row >= x->n_sums || !decayed_sum_within(x->sums[row], whole))
         return -EBADMSG;
-    *ret = r->sums[row];
+    *ret = x->sums[row];
     return 0;
 }
 
-static int read_ranges(const Reader *r, JsonColumn c, DecayedSum whole, WeightedRanges *ret)
+static int read_ranges(const Reader *x, JsonColumn c, DecayedSum whole, WeightedRanges *ret)
 {
     uint64_t at = 0;
 
@@ -69,7 +69,7 @@ static int read_ranges(const Reader *r, JsonColumn c, DecayedSum whole, Weighted
 
         CHECK(json_next_u64(&c, TRACE_NUMBER_MAX, &gap));
         CHECK(json_next_u64(&c, TRACE_NUMBER_MAX, &s.length));
-        CHECK(next_sum(r, &c, whole, &s.weight));
+        CHECK(next_sum(x, &c, whole, &s.weight));
         if (__builtin_add_overflow(at, gap, &s.offset) ||
             __builtin_add_overflow(s.offset, s.length, &end) || end > TRACE_NUMBER_MAX)
             return -EBADMSG;
@@ -81,19 +81,19 @@ static int read_ranges(const Reader *r, JsonColumn c, DecayedSum whole, Weighted
 }
 
 /* Rows 0, 1, …: the first is zero, the others rise. */
-static int read_sums(Reader *r, struct json_object *o)
+static int read_sums(Reader *x, struct json_object *o)
 {
     static const char *const keys[] = {"current", "previous"};
     JsonColumn c[ELEMENTSOF(keys)];
     size_t n;
 
-    r->where = r->version == 1 ? "fades" : "sums";
-    CHECK(json_get_object(o, r->where, &o));
-    CHECK(json_get_columns(&r->document, o, keys, ELEMENTSOF(keys), MODEL_USES_MAX, c));
+    x->where = x->version == 1 ? "fades" : "sums";
+    CHECK(json_get_object(o, x->where, &o));
+    CHECK(json_get_columns(&x->document, o, keys, ELEMENTSOF(keys), MODEL_USES_MAX, c));
     n = c[0].n;
-    CHECK(grow_array(&r->sums, &r->allocated_sums, n, sizeof(DecayedSum)));
+    CHECK(grow_array(&x->sums, &x->allocated_sums, n, sizeof(DecayedSum)));
     for (size_t i = 0; i < n; i++) {
-        DecayedSum *f = &r->sums[i];
+        DecayedSum *f = &x->sums[i];
 
         CHECK(json_next_u64(&c[0], DECAYED_SUM_MAX, &f->current));
         CHECK(json_next_u64(&c[1], DECAYED_SUM_MAX, &f->previous));
@@ -102,7 +102,7 @@ static int read_sums(Reader *r, struct json_object *o)
                              (f->current == f[-1].current && f->previous <= f[-1].previous))
             return -EBADMSG;
     }
-    r->n_sums = n;
+    x->n_sums = n;
     return n > 0 ? 0 : -EBADMSG;
 }
 
@@ -123,18 +123,18 @@ static bool path_is_plain(const char *p)
     return true;
 }
 
-static int read_files(Reader *r, struct json_object *o)
+static int read_files(Reader *x, struct json_object *o)
 {
     static const char *const keys[] = {"directory", "shared"};
     static const DecayedSum any = {DECAYED_SUM_MAX, DECAYED_SUM_MAX};
     JsonColumn c[ELEMENTSOF(keys)];
     struct json_object *rests;
-    Model *m = r->m;
+    Model *m = x->m;
     size_t n;
 
-    r->where = "files";
+    x->where = "files";
     CHECK(json_get_object(o, "files", &o));
-    CHECK(json_get_columns(&r->document, o, keys, ELEMENTSOF(keys), MODEL_FILES_MAX, c));
+    CHECK(json_get_columns(&x->document, o, keys, ELEMENTSOF(keys), MODEL_FILES_MAX, c));
     CHECK(json_get_array(o, "rest", MODEL_FILES_MAX, &rests));
     n = json_object_array_length(rests);
     if (c[0].n != n)
@@ -149,7 +149,7 @@ static int read_files(Reader *r, struct json_object *o)
         size_t l;
 
         *f = (ModelFile){0};
-        CHECK(next_sum(r, &c[0], any, &f->as_directory));
+        CHECK(next_sum(x, &c[0], any, &f->as_directory));
         f->directory = !decayed_sum_is_zero(f->as_directory);
         CHECK(json_next_u64(&c[1], strlen(before), &shared));
         CHECK(json_at_string(rests, i, &rest));
@@ -172,7 +172,7 @@ static int read_files(Reader *r, struct json_object *o)
 
 /* Reads the next file of a rising sequence, which is stored as the difference from the previous one
  * (*at). */
-static int step_file(const Reader *r, JsonColumn *c, bool first, uint64_t *at)
+static int step_file(const Reader *x, JsonColumn *c, bool first, uint64_t *at)
 {
     uint64_t d;
 
@@ -180,10 +180,10 @@ static int step_file(const Reader *r, JsonColumn *c, bool first, uint64_t *at)
     if (!first && d == 0)
         return -EBADMSG;
     *at += d;
-    return *at < r->m->n_files ? 0 : -EBADMSG;
+    return *at < x->m->n_files ? 0 : -EBADMSG;
 }
 
-static int read_uses(const Reader *r, JsonColumn files, JsonColumn used, uint32_t application,
+static int read_uses(const Reader *x, JsonColumn files, JsonColumn used, uint32_t application,
                      ModelStage *s)
 {
     DecayedSum active = s->applications[application].active;
@@ -197,24 +197,24 @@ static int read_uses(const Reader *r, JsonColumn files, JsonColumn used, uint32_
         ModelUse *u = &s->uses[s->n_uses++];
 
         *u = (ModelUse){.application = application};
-        CHECK(step_file(r, &files, i == 0, &file));
+        CHECK(step_file(x, &files, i == 0, &file));
         u->file = (uint32_t)file;
-        CHECK(next_sum(r, &used, active, &u->used));
+        CHECK(next_sum(x, &used, active, &u->used));
         if (decayed_sum_is_zero(u->used))
             return -EBADMSG;
     }
     return 0;
 }
 
-static int read_applications(Reader *r, struct json_object *o, ModelStage *s)
+static int read_applications(Reader *x, struct json_object *o, ModelStage *s)
 {
     static const char *const keys[] = {"file", "active", "uses_delta", "used"};
     JsonColumn c[ELEMENTSOF(keys)];
     size_t n;
 
-    r->where = "applications";
+    x->where = "applications";
     CHECK(json_get_object(o, "applications", &o));
-    CHECK(json_get_columns(&r->document, o, keys, ELEMENTSOF(keys), MODEL_FILES_MAX, c));
+    CHECK(json_get_columns(&x->document, o, keys, ELEMENTSOF(keys), MODEL_FILES_MAX, c));
     n = c[0].n;
     CHECK(grow_array(&s->applications, &s->allocated_applications, n, sizeof(ModelApplication)));
     for (size_t i = 0; i < n; i++) {
@@ -224,38 +224,38 @@ static int read_applications(Reader *r, struct json_object *o, ModelStage *s)
 
         *a = (ModelApplication){0};
         CHECK(json_next_i64(&c[0], &file));
-        if (file < -1 || file >= (int64_t)r->m->n_files)
+        if (file < -1 || file >= (int64_t)x->m->n_files)
             return -EBADMSG;
         a->file = file < 0 ? MODEL_NONE : (uint32_t)file;
-        CHECK(next_sum(r, &c[1], s->sessions, &a->active));
+        CHECK(next_sum(x, &c[1], s->sessions, &a->active));
         if (decayed_sum_is_zero(a->active) || (i > 0 && a[-1].file >= a->file))
             return -EBADMSG;
         s->n_applications++;
         CHECK(json_next_column(&c[2], MODEL_FILES_MAX, &files));
         CHECK(json_next_column(&c[3], MODEL_FILES_MAX, &used));
-        CHECK(read_uses(r, files, used, (uint32_t)i, s));
+        CHECK(read_uses(x, files, used, (uint32_t)i, s));
     }
     return 0;
 }
 
 /* Versions 1 and 2 have none. */
-static int read_launches(Reader *r, struct json_object *o, ModelStage *s)
+static int read_launches(Reader *x, struct json_object *o, ModelStage *s)
 {
     static const char *const keys[] = {"use_delta", "used", "delay_msec", "delay_msec_previous"};
     JsonColumn applications, c[ELEMENTSOF(keys)];
     uint64_t at = 0, delta;
     size_t n;
 
-    if (r->version < 3)
+    if (x->version < 3)
         return 0;
-    r->where = "launches";
-    CHECK(json_get_object(o, r->where, &o));
-    CHECK(json_get_column(&r->document, o, "launched", MODEL_FILES_MAX, &applications));
+    x->where = "launches";
+    CHECK(json_get_object(o, x->where, &o));
+    CHECK(json_get_column(&x->document, o, "launched", MODEL_FILES_MAX, &applications));
     if (applications.n != s->n_applications)
         return -EBADMSG;
     for (size_t i = 0; i < s->n_applications; i++)
-        CHECK(next_sum(r, &applications, s->applications[i].active, &s->applications[i].launched));
-    CHECK(json_get_columns(&r->document, o, keys, ELEMENTSOF(keys), MODEL_USES_MAX, c));
+        CHECK(next_sum(x, &applications, s->applications[i].active, &s->applications[i].launched));
+    CHECK(json_get_columns(&x->document, o, keys, ELEMENTSOF(keys), MODEL_USES_MAX, c));
     n = c[0].n;
     for (size_t i = 0; i < n; i++) {
         ModelUse *u;
@@ -265,7 +265,7 @@ static int read_launches(Reader *r, struct json_object *o, ModelStage *s)
         if ((i > 0 && delta == 0) || at >= s->n_uses)
             return -EBADMSG;
         u = &s->uses[at];
-        CHECK(next_sum(r, &c[1], u->used, &u->launched));
+        CHECK(next_sum(x, &c[1], u->used, &u->launched));
         if (decayed_sum_is_zero(u->launched) ||
             !decayed_sum_within(u->launched, s->applications[u->application].launched))
             return -EBADMSG;
@@ -276,23 +276,23 @@ static int read_launches(Reader *r, struct json_object *o, ModelStage *s)
 }
 
 /* Version 1 had other names for some members. */
-static const char *observed_key(const Reader *r)
+static const char *observed_key(const Reader *x)
 {
-    return r->version == 1 ? "truth" : "observed";
+    return x->version == 1 ? "truth" : "observed";
 }
 
-static int read_stage_files(Reader *r, struct json_object *o, ModelStage *s)
+static int read_stage_files(Reader *x, struct json_object *o, ModelStage *s)
 {
     const char *const keys[] = {
-            "file_delta", "used", observed_key(r), "first_use_msec", "first_use_msec_previous",
+            "file_delta", "used", observed_key(x), "first_use_msec", "first_use_msec_previous",
             "resident"};
     JsonColumn c[ELEMENTSOF(keys)], ranges;
     uint64_t file = 0;
     size_t n;
 
-    r->where = "files";
+    x->where = "files";
     CHECK(json_get_object(o, "files", &o));
-    CHECK(json_get_columns(&r->document, o, keys, ELEMENTSOF(keys), MODEL_FILES_MAX, c));
+    CHECK(json_get_columns(&x->document, o, keys, ELEMENTSOF(keys), MODEL_FILES_MAX, c));
     n = c[0].n;
     CHECK(grow_array(&s->files, &s->allocated_files, n, sizeof(ModelStageFile)));
     for (size_t i = 0; i < n; i++) {
@@ -300,27 +300,27 @@ static int read_stage_files(Reader *r, struct json_object *o, ModelStage *s)
 
         *f = (ModelStageFile){0};
         s->n_files++;
-        CHECK(step_file(r, &c[0], i == 0, &file));
+        CHECK(step_file(x, &c[0], i == 0, &file));
         f->file = (uint32_t)file;
-        CHECK(next_sum(r, &c[1], s->sessions, &f->used));
+        CHECK(next_sum(x, &c[1], s->sessions, &f->used));
         if (decayed_sum_is_zero(f->used))
             return -EBADMSG;
-        CHECK(next_sum(r, &c[2], f->used, &f->observed));
-        CHECK(next_time(r, &c[3], &c[4], &f->first_use));
+        CHECK(next_sum(x, &c[2], f->used, &f->observed));
+        CHECK(next_time(x, &c[3], &c[4], &f->first_use));
         CHECK(json_next_column(&c[5], 3 * MODEL_RANGES_MAX, &ranges));
-        CHECK(read_ranges(r, ranges, f->observed, &f->resident));
+        CHECK(read_ranges(x, ranges, f->observed, &f->resident));
     }
     return 0;
 }
 
 /* The array holds [row of the stage's files, sessions, ranges], with rising rows. */
-static int read_assumed(Reader *r, struct json_object *o, ModelStage *s)
+static int read_assumed(Reader *x, struct json_object *o, ModelStage *s)
 {
     JsonColumn all, one, ranges;
     uint64_t next = 0, row;
 
-    r->where = "assumed";
-    CHECK(json_get_column(&r->document, o, "assumed", MODEL_FILES_MAX, &all));
+    x->where = "assumed";
+    CHECK(json_get_column(&x->document, o, "assumed", MODEL_FILES_MAX, &all));
     while (all.n > 0) {
         ModelStageFile *f;
 
@@ -330,48 +330,48 @@ static int read_assumed(Reader *r, struct json_object *o, ModelStage *s)
             return -EBADMSG;
         next = row + 1;
         f = &s->files[row];
-        CHECK(next_sum(r, &one, f->used, &f->assumed));
+        CHECK(next_sum(x, &one, f->used, &f->assumed));
         if (decayed_sum_is_zero(f->assumed))
             return -EBADMSG;
         CHECK(json_next_column(&one, 3 * MODEL_RANGES_MAX, &ranges));
-        CHECK(read_ranges(r, ranges, f->assumed, &f->assumed_resident));
+        CHECK(read_ranges(x, ranges, f->assumed, &f->assumed_resident));
     }
     return 0;
 }
 
 /* Reads the counts of machines, which are absent if none were counted. Each machine has added at
  * least 1 to the sum of the same row, so a count is within its sum. */
-static int read_machines(Reader *r, struct json_object *o, ModelStage *s)
+static int read_machines(Reader *x, struct json_object *o, ModelStage *s)
 {
     JsonColumn applications, uses, files;
 
-    r->where = "machines";
-    if (r->version < 4 || !json_object_object_get_ex(o, r->where, NULL))
+    x->where = "machines";
+    if (x->version < 4 || !json_object_object_get_ex(o, x->where, NULL))
         return 0;
-    CHECK(json_get_object(o, r->where, &o));
-    CHECK(sum_member(r, o, "stage", s->sessions, &s->machines));
-    r->where = "machines";
-    CHECK(json_get_column(&r->document, o, "applications", MODEL_FILES_MAX, &applications));
-    CHECK(json_get_column(&r->document, o, "uses", MODEL_USES_MAX, &uses));
-    CHECK(json_get_column(&r->document, o, "files", MODEL_FILES_MAX, &files));
+    CHECK(json_get_object(o, x->where, &o));
+    CHECK(sum_member(x, o, "stage", s->sessions, &s->machines));
+    x->where = "machines";
+    CHECK(json_get_column(&x->document, o, "applications", MODEL_FILES_MAX, &applications));
+    CHECK(json_get_column(&x->document, o, "uses", MODEL_USES_MAX, &uses));
+    CHECK(json_get_column(&x->document, o, "files", MODEL_FILES_MAX, &files));
     if (decayed_sum_is_zero(s->machines) || applications.n != s->n_applications ||
         uses.n != s->n_uses || files.n != s->n_files)
         return -EBADMSG;
     for (size_t i = 0; i < s->n_applications; i++)
-        CHECK(next_sum(r, &applications, s->applications[i].active, &s->applications[i].machines));
+        CHECK(next_sum(x, &applications, s->applications[i].active, &s->applications[i].machines));
     for (size_t i = 0; i < s->n_uses; i++)
-        CHECK(next_sum(r, &uses, s->uses[i].used, &s->uses[i].machines));
+        CHECK(next_sum(x, &uses, s->uses[i].used, &s->uses[i].machines));
     for (size_t i = 0; i < s->n_files; i++)
-        CHECK(next_sum(r, &files, s->files[i].used, &s->files[i].machines));
+        CHECK(next_sum(x, &files, s->files[i].used, &s->files[i].machines));
     return 0;
 }
 
-static int read_metadata(Reader *r, struct json_object *o, ModelStage *s)
+static int read_metadata(Reader *x, struct json_object *o, ModelStage *s)
 {
     struct json_object *a;
     JsonColumn ranges;
 
-    r->where = "metadata";
+    x->where = "metadata";
     CHECK(json_get_array(o, "metadata", TRACE_VOLUMES_MAX, &a));
     CHECK(grow_array(&s->metadata, &s->allocated_metadata, json_object_array_length(a),
                      sizeof(ModelMetadata)));
@@ -386,12 +386,12 @@ static int read_metadata(Reader *r, struct json_object *o, ModelStage *s)
         d->uuid = json_unescape_bytes(uuid);
         if (!d->uuid)
             return -EBADMSG;
-        CHECK(sum_member(r, j, observed_key(r), s->sessions, &d->observed));
-        r->where = "metadata";
+        CHECK(sum_member(x, j, observed_key(x), s->sessions, &d->observed));
+        x->where = "metadata";
         if (decayed_sum_is_zero(d->observed))
             return -EBADMSG;
-        CHECK(json_get_column(&r->document, j, "ranges", 3 * MODEL_RANGES_MAX, &ranges));
-        CHECK(read_ranges(r, ranges, d->observed, &d->ranges));
+        CHECK(json_get_column(&x->document, j, "ranges", 3 * MODEL_RANGES_MAX, &ranges));
+        CHECK(read_ranges(x, ranges, d->observed, &d->ranges));
         if (i > 0 && strcmp(d[-1].uuid, d->uuid) >= 0)
             return -EBADMSG;
     }
@@ -399,110 +399,110 @@ static int read_metadata(Reader *r, struct json_object *o, ModelStage *s)
 }
 
 /* Models of older versions have no timing. */
-static int read_timing(Reader *r, struct json_object *o, ModelTiming *ret)
+static int read_timing(Reader *x, struct json_object *o, ModelTiming *ret)
 {
     JsonColumn c;
 
-    r->where = "timing";
+    x->where = "timing";
     if (!json_object_object_get_ex(o, "timing", NULL))
         return 0;
-    CHECK(json_get_column(&r->document, o, "timing", 6, &c));
+    CHECK(json_get_column(&x->document, o, "timing", 6, &c));
     if (c.n != 6)
         return -EBADMSG;
     CHECK(json_next_u64(&c, DECAYED_SUM_MAX, &ret->sessions.current));
     CHECK(json_next_u64(&c, DECAYED_SUM_MAX, &ret->sessions.previous));
-    CHECK(next_time(r, &c, &c, &ret->ready));
-    CHECK(next_time(r, &c, &c, &ret->stalled));
+    CHECK(next_time(x, &c, &c, &ret->ready));
+    CHECK(next_time(x, &c, &c, &ret->stalled));
     return decayed_sum_is_zero(ret->sessions) ? -EBADMSG : 0;
 }
 
 /* Reads the sum over the sessions that had some property; zero if the member is absent. */
-static int read_part(Reader *r, struct json_object *o, const char *key, DecayedSum sessions,
+static int read_part(Reader *x, struct json_object *o, const char *key, DecayedSum sessions,
                      DecayedSum *ret)
 {
     JsonColumn c;
 
-    r->where = key;
+    x->where = key;
     if (!json_object_object_get_ex(o, key, NULL))
         return 0;
-    CHECK(json_get_column(&r->document, o, key, 2, &c));
+    CHECK(json_get_column(&x->document, o, key, 2, &c));
     CHECK(json_next_u64(&c, DECAYED_SUM_MAX, &ret->current));
     CHECK(json_next_u64(&c, DECAYED_SUM_MAX, &ret->previous));
     return decayed_sum_within(*ret, sessions) ? 0 : -EBADMSG;
 }
 
-static int read_stage(Reader *r, struct json_object *o, ModelStage *s)
+static int read_stage(Reader *x, struct json_object *o, ModelStage *s)
 {
     static const DecayedSum any = {DECAYED_SUM_MAX, DECAYED_SUM_MAX};
     JsonColumn duration;
     const char *word;
     int64_t uid;
 
-    r->where = "stage";
+    x->where = "stage";
     CHECK(json_get_string(o, "stage", &word));
     s->stage = stage_from_string(word);
     if ((int)s->stage < 0)
         return -EBADMSG;
-    r->where = "uid";
+    x->where = "uid";
     CHECK(json_get_i64(o, "uid", &uid));
     if (uid < -1 || uid >= (int64_t)UID_INVALID)
         return -EBADMSG;
     s->uid = uid < 0 ? UID_INVALID : (uint32_t)uid;
-    CHECK(sum_member(r, o, "sessions", any, &s->sessions));
+    CHECK(sum_member(x, o, "sessions", any, &s->sessions));
     if (decayed_sum_is_zero(s->sessions))
         return -EBADMSG;
-    r->where = "duration_msec";
-    CHECK(json_get_column(&r->document, o, "duration_msec", 2, &duration));
-    CHECK(next_time(r, &duration, &duration, &s->duration));
-    CHECK(read_part(r, o, "late", s->sessions, &s->late));
-    CHECK(read_part(r, o, "autologins", s->sessions, &s->autologins));
-    CHECK(read_timing(r, o, &s->timing));
-    CHECK(read_applications(r, o, s));
-    CHECK(read_launches(r, o, s));
-    CHECK(read_stage_files(r, o, s));
-    CHECK(read_assumed(r, o, s));
-    CHECK(read_machines(r, o, s));
-    return read_metadata(r, o, s);
+    x->where = "duration_msec";
+    CHECK(json_get_column(&x->document, o, "duration_msec", 2, &duration));
+    CHECK(next_time(x, &duration, &duration, &s->duration));
+    CHECK(read_part(x, o, "late", s->sessions, &s->late));
+    CHECK(read_part(x, o, "autologins", s->sessions, &s->autologins));
+    CHECK(read_timing(x, o, &s->timing));
+    CHECK(read_applications(x, o, s));
+    CHECK(read_launches(x, o, s));
+    CHECK(read_stage_files(x, o, s));
+    CHECK(read_assumed(x, o, s));
+    CHECK(read_machines(x, o, s));
+    return read_metadata(x, o, s);
 }
 
-static int read_stages(Reader *r, struct json_object *o)
+static int read_stages(Reader *x, struct json_object *o)
 {
     struct json_object *a;
 
-    r->where = "stages";
+    x->where = "stages";
     CHECK(json_get_array(o, "stages", MODEL_STAGES_MAX, &a));
-    CHECK(grow_array(&r->m->stages, &r->m->allocated_stages, json_object_array_length(a),
+    CHECK(grow_array(&x->m->stages, &x->m->allocated_stages, json_object_array_length(a),
                      sizeof(ModelStage)));
     for (size_t i = 0; i < json_object_array_length(a); i++) {
-        ModelStage *s = &r->m->stages[i];
+        ModelStage *s = &x->m->stages[i];
 
         *s = (ModelStage){0};
-        r->m->n_stages++;
-        CHECK(read_stage(r, json_object_array_get_idx(a, i), s));
-        r->where = "stages";
+        x->m->n_stages++;
+        CHECK(read_stage(x, json_object_array_get_idx(a, i), s));
+        x->where = "stages";
         if (i > 0 && (s[-1].stage > s->stage || (s[-1].stage == s->stage && s[-1].uid >= s->uid)))
             return -EBADMSG;
     }
     return 0;
 }
 
-static int read_learned(Reader *r, struct json_object *o)
+static int read_learned(Reader *x, struct json_object *o)
 {
     JsonColumn c, triple;
     size_t n;
 
-    r->where = "learned";
-    CHECK(json_get_column(&r->document, o, "learned", MODEL_LEARNED_MAX, &c));
+    x->where = "learned";
+    CHECK(json_get_column(&x->document, o, "learned", MODEL_LEARNED_MAX, &c));
     n = c.n;
-    CHECK(grow_array(&r->m->learned, &r->m->allocated_learned, n, sizeof(ModelLearned)));
+    CHECK(grow_array(&x->m->learned, &x->m->allocated_learned, n, sizeof(ModelLearned)));
     for (size_t i = 0; i < n; i++) {
-        ModelLearned *l = &r->m->learned[i];
+        ModelLearned *l = &x->m->learned[i];
 
         CHECK(json_next_column(&c, SIZE_MAX, &triple));
-        CHECK(json_next_u64(&triple, r->m->clock, &l->at));
+        CHECK(json_next_u64(&triple, x->m->clock, &l->at));
         CHECK(json_next_u64(&triple, TRACE_NUMBER_MAX, &l->start_realtime));
         CHECK(json_next_u64(&triple, TRACE_NUMBER_MAX, &l->id));
-        r->m->n_learned++;
+        x->m->n_learned++;
         if (i > 0 && model_compare_learned(&l[-1], l) >= 0)
             return -EBADMSG;
     }
@@ -510,18 +510,18 @@ static int read_learned(Reader *r, struct json_object *o)
 }
 
 /* The member is absent, or an object that chains.h accepts. */
-static int read_chains(Reader *r, struct json_object *o)
+static int read_chains(Reader *x, struct json_object *o)
 {
     struct json_object *c;
-    int k;
+    int r;
 
-    r->where = "chains";
-    if (r->no_chains || !json_object_object_get_ex(o, "chains", &c))
+    x->where = "chains";
+    if (x->no_chains || !json_object_object_get_ex(o, "chains", &c))
         return 0;
-    k = chains_read(&r->document, c, &r->m->chains);
-    if (k < 0)
-        return k == -ENOMEM ? k : -EBADMSG;
-    return r->m->chains->halflife_usec == r->m->halflife_usec ? 0 : -EBADMSG;
+    r = chains_read(&x->document, c, &x->m->chains);
+    if (r < 0)
+        return r == -ENOMEM ? r : -EBADMSG;
+    return x->m->chains->halflife_usec == x->m->halflife_usec ? 0 : -EBADMSG;
 }
 
 static int fail(int error, char **ret_error, const char *format, const char *detail)
@@ -531,24 +531,24 @@ static int fail(int error, char **ret_error, const char *format, const char *det
     return error;
 }
 
-static int read_all(Reader *r)
+static int read_all(Reader *x)
 {
-    struct json_object *o = r->document.root;
+    struct json_object *o = x->document.root;
 
-    r->where = "clock_usec";
-    CHECK(json_get_u64(o, "clock_usec", INT64_MAX, &r->m->clock));
-    r->m->generation = decayed_sum_generation(r->m->clock, r->m->halflife_usec);
-    CHECK(read_learned(r, o));
-    CHECK(read_sums(r, o));
-    CHECK(read_files(r, o));
-    CHECK(read_stages(r, o));
-    return read_chains(r, o);
+    x->where = "clock_usec";
+    CHECK(json_get_u64(o, "clock_usec", INT64_MAX, &x->m->clock));
+    x->m->generation = decayed_sum_generation(x->m->clock, x->m->halflife_usec);
+    CHECK(read_learned(x, o));
+    CHECK(read_sums(x, o));
+    CHECK(read_files(x, o));
+    CHECK(read_stages(x, o));
+    return read_chains(x, o);
 }
 
-static void reader_done(Reader *r)
+static void reader_done(Reader *x)
 {
-    free(r->sums);
-    json_document_done(&r->document);
+    free(x->sums);
+    json_document_done(&x->document);
 }
 
 static int read_model(const char *text, size_t size, bool no_chains, Model **ret, char **ret_error)

@@ -14,9 +14,9 @@ typedef struct Reader {
     const char *reason;
 } Reader;
 
-static int refuse(Reader *r, int error, const char *reason)
+static int refuse(Reader *x, int error, const char *reason)
 {
-    r->reason = reason;
+    x->reason = reason;
     return error;
 }
 
@@ -28,66 +28,66 @@ static bool is_zero(const uint8_t *p, size_t n)
     return true;
 }
 
-static int check_header(Reader *r, const PackHeader *h, size_t size)
+static int check_header(Reader *x, const PackHeader *h, size_t size)
 {
     if (size < sizeof(PackHeader) || memcmp(h->magic, PACK_MAGIC, sizeof(h->magic)) != 0)
         return size >= sizeof(h->magic) && memcmp(h->magic, PACK_MAGIC, sizeof(h->magic)) == 0
-                       ? refuse(r, -EBADMSG, "truncated header")
-                       : refuse(r, -EMEDIUMTYPE, "not a headstart pack");
+                       ? refuse(x, -EBADMSG, "truncated header")
+                       : refuse(x, -EMEDIUMTYPE, "not a headstart pack");
     if (le32toh(h->version) != PACK_FORMAT_VERSION)
-        return refuse(r, -EPROTONOSUPPORT, "a pack of another format version");
+        return refuse(x, -EPROTONOSUPPORT, "a pack of another format version");
     if (le32toh(h->header_size) != sizeof(PackHeader))
-        return refuse(r, -EPROTONOSUPPORT, "a pack with another header size");
+        return refuse(x, -EPROTONOSUPPORT, "a pack with another header size");
     if (size > PACK_SIZE_MAX)
-        return refuse(r, -E2BIG, "larger than a pack may be");
+        return refuse(x, -E2BIG, "larger than a pack may be");
     if (le64toh(h->file_size) != size)
-        return refuse(r, -EBADMSG, "truncated, or with bytes after its end");
+        return refuse(x, -EBADMSG, "truncated, or with bytes after its end");
     if (pack_checksum(h, size) != le64toh(h->checksum))
-        return refuse(r, -EBADMSG, "checksum does not match");
+        return refuse(x, -EBADMSG, "checksum does not match");
     if (h->stage >= _STAGE_MAX || h->policy >= _POLICY_MAX)
-        return refuse(r, -EBADMSG, "unknown stage or policy");
+        return refuse(x, -EBADMSG, "unknown stage or policy");
     if (h->reason >= _POLICY_REASON_MAX)
-        return refuse(r, -EBADMSG, "unknown reason of the policy");
+        return refuse(x, -EBADMSG, "unknown reason of the policy");
     if (h->reserved0 != 0)
-        return refuse(r, -EBADMSG, "reserved header bytes are not zero");
+        return refuse(x, -EBADMSG, "reserved header bytes are not zero");
     return 0;
 }
 
 /* Computes the positions of the tables and checks that they fill the file exactly. */
-static int check_layout(Reader *r, const uint8_t *base, size_t size)
+static int check_layout(Reader *x, const uint8_t *base, size_t size)
 {
-    const PackHeader *h = r->p.header;
+    const PackHeader *h = x->p.header;
     uint64_t at = sizeof(PackHeader);
 
     if (le32toh(h->n_volumes) > PACK_VOLUMES_MAX)
-        return refuse(r, -E2BIG, "too many volumes");
+        return refuse(x, -E2BIG, "too many volumes");
     /* Counts are 32 bits and records below 128 bytes: sums cannot overflow 64 bits. */
-    r->p.volumes = (const PackVolume *)(base + at);
+    x->p.volumes = (const PackVolume *)(base + at);
     at += (uint64_t)le32toh(h->n_volumes) * sizeof(PackVolume);
     if (at > size)
-        return refuse(r, -EBADMSG, "volumes beyond the end");
-    r->p.metadata = (const PackMetadata *)(base + at);
+        return refuse(x, -EBADMSG, "volumes beyond the end");
+    x->p.metadata = (const PackMetadata *)(base + at);
     at += (uint64_t)le32toh(h->n_metadata) * sizeof(PackMetadata);
     if (at > size)
-        return refuse(r, -EBADMSG, "metadata beyond the end");
-    r->p.files = (const PackFile *)(base + at);
+        return refuse(x, -EBADMSG, "metadata beyond the end");
+    x->p.files = (const PackFile *)(base + at);
     at += (uint64_t)le32toh(h->n_files) * sizeof(PackFile);
     if (at > size)
-        return refuse(r, -EBADMSG, "files beyond the end");
-    r->p.data = (const PackData *)(base + at);
+        return refuse(x, -EBADMSG, "files beyond the end");
+    x->p.data = (const PackData *)(base + at);
     at += (uint64_t)le32toh(h->n_data) * sizeof(PackData);
     if (at > size)
-        return refuse(r, -EBADMSG, "data beyond the end");
-    r->p.strings = (const char *)(base + at);
-    r->strings_size = le32toh(h->strings_size);
-    at += ALIGN_UP(r->strings_size, (uint64_t)8);
+        return refuse(x, -EBADMSG, "data beyond the end");
+    x->p.strings = (const char *)(base + at);
+    x->strings_size = le32toh(h->strings_size);
+    at += ALIGN_UP(x->strings_size, (uint64_t)8);
     if (at != size)
-        return refuse(r, -EBADMSG, "tables do not fill the file");
-    if (r->strings_size > 0 && r->p.strings[r->strings_size - 1] != 0)
-        return refuse(r, -EBADMSG, "strings are not terminated");
-    if (!is_zero((const uint8_t *)r->p.strings + r->strings_size,
-                 ALIGN_UP(r->strings_size, (uint64_t)8) - r->strings_size))
-        return refuse(r, -EBADMSG, "padding is not zero");
+        return refuse(x, -EBADMSG, "tables do not fill the file");
+    if (x->strings_size > 0 && x->p.strings[x->strings_size - 1] != 0)
+        return refuse(x, -EBADMSG, "strings are not terminated");
+    if (!is_zero((const uint8_t *)x->p.strings + x->strings_size,
+                 ALIGN_UP(x->strings_size, (uint64_t)8) - x->strings_size))
+        return refuse(x, -EBADMSG, "padding is not zero");
     return 0;
 }
 
@@ -108,130 +108,130 @@ bool pack_path_is_safe(const char *path)
     }
 }
 
-static int check_metadata(Reader *r, const PackVolume *s)
+static int check_metadata(Reader *x, const PackVolume *s)
 {
     uint64_t device_size = le64toh(s->device_size), at = 0;
     uint32_t first = le32toh(s->first_metadata), n = le32toh(s->n_metadata);
 
     for (uint32_t i = first; i < first + n; i++) {
-        const PackMetadata *m = &r->p.metadata[i];
+        const PackMetadata *m = &x->p.metadata[i];
         uint64_t offset = le64toh(m->offset), length = le64toh(m->length);
 
         if (length == 0 || offset < at || offset > device_size || length > device_size - offset)
-            return refuse(r, -EBADMSG, "a metadata range out of order or beyond the device");
+            return refuse(x, -EBADMSG, "a metadata range out of order or beyond the device");
         if (!is_zero(m->reserved0, sizeof(m->reserved0)))
-            return refuse(r, -EBADMSG, "reserved bytes are not zero");
+            return refuse(x, -EBADMSG, "reserved bytes are not zero");
         at = offset + length;
     }
     return 0;
 }
 
-static int check_files(Reader *r, const PackVolume *s)
+static int check_files(Reader *x, const PackVolume *s)
 {
     uint32_t first = le32toh(s->first_file), n = le32toh(s->n_files);
     uint64_t last = 0;
 
     for (uint32_t i = first; i < first + n; i++) {
-        const PackFile *f = &r->p.files[i];
+        const PackFile *f = &x->p.files[i];
 
-        if (le32toh(f->path) >= r->strings_size)
-            return refuse(r, -EBADMSG, "a path beyond the strings");
-        if (!pack_path_is_safe(pack_string(&r->p, f->path)))
-            return refuse(r, -EBADMSG, "a path that leaves its filesystem");
+        if (le32toh(f->path) >= x->strings_size)
+            return refuse(x, -EBADMSG, "a path beyond the strings");
+        if (!pack_path_is_safe(pack_string(&x->p, f->path)))
+            return refuse(x, -EBADMSG, "a path that leaves its filesystem");
         if (le64toh(f->inode) < last)
-            return refuse(r, -EBADMSG, "files out of inode order");
+            return refuse(x, -EBADMSG, "files out of inode order");
         if (le16toh(f->flags) & ~PACK_FILE_FLAGS_ALL)
-            return refuse(r, -EBADMSG, "unknown file flags");
+            return refuse(x, -EBADMSG, "unknown file flags");
         if (le64toh(f->size) > INT64_MAX)
-            return refuse(r, -EBADMSG, "an impossible file size");
+            return refuse(x, -EBADMSG, "an impossible file size");
         if (!is_zero(f->reserved0, sizeof(f->reserved0)))
-            return refuse(r, -EBADMSG, "reserved bytes are not zero");
+            return refuse(x, -EBADMSG, "reserved bytes are not zero");
         last = le64toh(f->inode);
     }
     return 0;
 }
 
-static int check_data(Reader *r, const PackVolume *s)
+static int check_data(Reader *x, const PackVolume *s)
 {
     uint32_t first = le32toh(s->first_data), n = le32toh(s->n_data);
     uint32_t first_file = le32toh(s->first_file), n_files = le32toh(s->n_files);
     uint64_t last = 0;
 
     for (uint32_t i = first; i < first + n; i++) {
-        const PackData *d = &r->p.data[i];
+        const PackData *d = &x->p.data[i];
         uint64_t offset = le64toh(d->offset), length = le64toh(d->length), size;
         uint32_t file = le32toh(d->file);
 
         if (file < first_file || file - first_file >= n_files)
-            return refuse(r, -EBADMSG, "data of a file of another filesystem");
-        if (le16toh(r->p.files[file].flags) & PACK_FILE_DIRECTORY)
-            return refuse(r, -EBADMSG, "data of a directory");
+            return refuse(x, -EBADMSG, "data of a file of another filesystem");
+        if (le16toh(x->p.files[file].flags) & PACK_FILE_DIRECTORY)
+            return refuse(x, -EBADMSG, "data of a directory");
         /* The size is at most INT64_MAX, so rounding up cannot overflow. */
-        size = ALIGN_UP(le64toh(r->p.files[file].size), (uint64_t)PACK_PAGE_SIZE);
+        size = ALIGN_UP(le64toh(x->p.files[file].size), (uint64_t)PACK_PAGE_SIZE);
         if (length == 0 || offset % PACK_PAGE_SIZE != 0 || offset > size || length > size - offset)
-            return refuse(r, -EBADMSG, "a data range beyond its file");
+            return refuse(x, -EBADMSG, "a data range beyond its file");
         if (le64toh(d->physical) < last)
-            return refuse(r, -EBADMSG, "data out of physical order");
+            return refuse(x, -EBADMSG, "data out of physical order");
         if (!is_zero(d->reserved0, sizeof(d->reserved0)))
-            return refuse(r, -EBADMSG, "reserved bytes are not zero");
+            return refuse(x, -EBADMSG, "reserved bytes are not zero");
         last = le64toh(d->physical);
     }
     return 0;
 }
 
-static int check_volumes(Reader *r)
+static int check_volumes(Reader *x)
 {
-    const PackHeader *h = r->p.header;
+    const PackHeader *h = x->p.header;
     uint64_t metadata = 0, files = 0, data = 0;
-    int k;
+    int r;
 
     for (uint32_t i = 0; i < le32toh(h->n_volumes); i++) {
-        const PackVolume *s = &r->p.volumes[i];
+        const PackVolume *s = &x->p.volumes[i];
 
-        if (le32toh(s->fstype) >= r->strings_size || le32toh(s->mountpoint) >= r->strings_size)
-            return refuse(r, -EBADMSG, "a volume's string beyond the strings");
+        if (le32toh(s->fstype) >= x->strings_size || le32toh(s->mountpoint) >= x->strings_size)
+            return refuse(x, -EBADMSG, "a volume's string beyond the strings");
         if (s->device_class >= _DEVICE_CLASS_MAX || !is_zero(s->reserved0, sizeof(s->reserved0)) ||
             (le32toh(s->flags) & ~(uint32_t)PACK_VOLUME_FLAGS_ALL))
-            return refuse(r, -EBADMSG, "unknown volume flags");
+            return refuse(x, -EBADMSG, "unknown volume flags");
         if (le32toh(s->first_metadata) != metadata || le32toh(s->first_file) != files ||
             le32toh(s->first_data) != data)
-            return refuse(r, -EBADMSG, "volumes do not partition the tables");
+            return refuse(x, -EBADMSG, "volumes do not partition the tables");
         metadata += le32toh(s->n_metadata);
         files += le32toh(s->n_files);
         data += le32toh(s->n_data);
         if (metadata > le32toh(h->n_metadata) || files > le32toh(h->n_files) ||
             data > le32toh(h->n_data))
-            return refuse(r, -EBADMSG, "a volume beyond its table");
-        k = check_metadata(r, s);
-        if (k >= 0)
-            k = check_files(r, s);
-        if (k >= 0)
-            k = check_data(r, s);
-        if (k < 0)
-            return k;
+            return refuse(x, -EBADMSG, "a volume beyond its table");
+        r = check_metadata(x, s);
+        if (r >= 0)
+            r = check_files(x, s);
+        if (r >= 0)
+            r = check_data(x, s);
+        if (r < 0)
+            return r;
     }
     if (metadata != le32toh(h->n_metadata) || files != le32toh(h->n_files) ||
         data != le32toh(h->n_data))
-        return refuse(r, -EBADMSG, "records that belong to no volume");
+        return refuse(x, -EBADMSG, "records that belong to no volume");
     return 0;
 }
 
 int pack_open(const void *buf, size_t size, Pack *ret, const char **ret_reason)
 {
-    Reader r = {.p.header = buf};
-    int k;
+    Reader x = {.p.header = buf};
+    int r;
 
-    k = check_header(&r, buf, size);
-    if (k >= 0)
-        k = check_layout(&r, buf, size);
-    if (k >= 0)
-        k = check_volumes(&r);
-    if (k < 0) {
+    r = check_header(&x, buf, size);
+    if (r >= 0)
+        r = check_layout(&x, buf, size);
+    if (r >= 0)
+        r = check_volumes(&x);
+    if (r < 0) {
         if (ret_reason)
-            *ret_reason = r.reason;
-        return k;
+            *ret_reason = x.reason;
+        return r;
     }
-    *ret = r.p;
+    *ret = x.p;
     return 0;
 }
 

@@ -314,7 +314,6 @@ static int drain_group(Fanotify *f, int fd, bool by_descriptor, fanotify_before_
             return r < 0 ? r : events; /* EAGAIN: the queue is empty */
         for (; n - at >= (ssize_t)sizeof(event.m); at += event.m.event_len) {
             const struct fanotify_event_metadata *m = &event.m;
-            int k = 0;
 
             memcpy(&event.m, f->buf + at, sizeof(event.m));
             if (m->event_len < sizeof(event.m) ||
@@ -332,10 +331,8 @@ static int drain_group(Fanotify *f, int fd, bool by_descriptor, fanotify_before_
             if (r < 0 && by_descriptor && m->fd >= 0)
                 close(m->fd);
             else if (r >= 0)
-                k = by_descriptor ? descriptor_event(f, m, handler, arg)
+                r = by_descriptor ? descriptor_event(f, m, handler, arg)
                                   : handle_event(f, m, handler, arg);
-            if (k < 0)
-                r = k;
         }
         if (events >= FANOTIFY_DRAIN_EVENTS)
             return r < 0 ? r : events; /* events arrive faster than they are read: the timer

@@ -20,14 +20,14 @@ struct ProcReader {
     char namespace[64]; /* ours, as /proc/self/ns/mnt names it */
 };
 
-ProcReader *proc_reader_free(ProcReader *r)
+ProcReader *proc_reader_free(ProcReader *x)
 {
-    if (!r)
+    if (!x)
         return NULL;
-    if (r->mountinfo_fd >= 0)
-        close(r->mountinfo_fd);
-    mount_table_done(&r->mounts);
-    free(r);
+    if (x->mountinfo_fd >= 0)
+        close(x->mountinfo_fd);
+    mount_table_done(&x->mounts);
+    free(x);
     return NULL;
 }
 DEFINE_CLEANUP(ProcReader *, proc_reader_free);
@@ -42,32 +42,32 @@ static bool read_link(const char *path, char *ret, size_t size)
 
 int proc_reader_new(ProcReader **ret)
 {
-    _cleanup_(proc_reader_freep) ProcReader *r = calloc(1, sizeof(*r));
-    int k;
+    _cleanup_(proc_reader_freep) ProcReader *x = calloc(1, sizeof(*x));
+    int r;
 
-    if (!r)
+    if (!x)
         return -ENOMEM;
-    r->mountinfo_fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
-    if (r->mountinfo_fd < 0)
+    x->mountinfo_fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+    if (x->mountinfo_fd < 0)
         return -errno;
-    k = mount_table_read(AT_FDCWD, &r->mounts);
-    if (k < 0)
-        return k;
-    (void)read_link("/proc/self/ns/mnt", r->namespace, sizeof(r->namespace));
-    *ret = TAKE_PTR(r);
+    r = mount_table_read(AT_FDCWD, &x->mounts);
+    if (r < 0)
+        return r;
+    (void)read_link("/proc/self/ns/mnt", x->namespace, sizeof(x->namespace));
+    *ret = TAKE_PTR(x);
     return 0;
 }
 
 /* Reads our mounts again if they changed. The kernel reports each change once to each open file. */
-static void update_mounts(ProcReader *r)
+static void update_mounts(ProcReader *x)
 {
-    struct pollfd p = {.fd = r->mountinfo_fd, .events = POLLPRI};
+    struct pollfd p = {.fd = x->mountinfo_fd, .events = POLLPRI};
     MountTable now = {0};
 
     if (poll(&p, 1, 0) <= 0 || mount_table_read(AT_FDCWD, &now) < 0)
         return;
-    mount_table_done(&r->mounts);
-    r->mounts = now;
+    mount_table_done(&x->mounts);
+    x->mounts = now;
 }
 
 /* True if the path is local in the mount namespace of that process, too. */
@@ -82,7 +82,7 @@ static bool is_local_for(uint32_t pid, const char *exe)
            mount_table_parse(text, &mounts, NULL) >= 0 && mount_table_path_is_local(&mounts, exe);
 }
 
-static void read_exe(ProcReader *r, uint32_t pid, ProcFacts *f)
+static void read_exe(ProcReader *x, uint32_t pid, ProcFacts *f)
 {
     char exe[64], namespace[64], path[64];
     struct stat st, seen;
@@ -92,9 +92,9 @@ static void read_exe(ProcReader *r, uint32_t pid, ProcFacts *f)
     if (!read_link(exe, f->exe, sizeof(f->exe)))
         return;
     snprintf(path, sizeof(path), "/proc/%u/ns/mnt", pid);
-    same = read_link(path, namespace, sizeof(namespace)) && strcmp(namespace, r->namespace) == 0;
-    update_mounts(r);
-    local = mount_table_path_is_local(&r->mounts, f->exe);
+    same = read_link(path, namespace, sizeof(namespace)) && strcmp(namespace, x->namespace) == 0;
+    update_mounts(x);
+    local = mount_table_path_is_local(&x->mounts, f->exe);
     if (!local || (!same && !is_local_for(pid, f->exe))) {
         f->remote = true;
         if (!same)
@@ -108,7 +108,7 @@ static void read_exe(ProcReader *r, uint32_t pid, ProcFacts *f)
         f->exe[0] = 0;
 }
 
-int proc_facts_read(ProcReader *r, uint32_t pid, ProcFacts *ret)
+int proc_facts_read(ProcReader *x, uint32_t pid, ProcFacts *ret)
 {
     _cleanup_free_ char *status = NULL;
     ProcFacts f = {.uid = UID_INVALID};
@@ -124,25 +124,25 @@ int proc_facts_read(ProcReader *r, uint32_t pid, ProcFacts *ret)
     line = strstr(status, "\nUid:");
     if (line)
         f.uid = (uint32_t)strtoul(line + 5, NULL, 10);
-    read_exe(r, pid, &f);
+    read_exe(x, pid, &f);
     *ret = f;
     return 0;
 }
 
-int proc_scan(ProcReader *r, int (*each)(uint32_t pid, const ProcFacts *facts, void *arg),
+int proc_scan(ProcReader *x, int (*each)(uint32_t pid, const ProcFacts *facts, void *arg),
               void *arg)
 {
     _cleanup_closedir_ DIR *d = NULL;
-    int k = directory_open(AT_FDCWD, "/proc", 0, &d);
+    int r = directory_open(AT_FDCWD, "/proc", 0, &d);
 
-    for (const struct dirent *e; k >= 0 && (e = directory_next(d));) {
+    for (const struct dirent *e; r >= 0 && (e = directory_next(d));) {
         char *end;
         unsigned long pid = strtoul(e->d_name, &end, 10);
         ProcFacts f;
 
-        if (*end || end == e->d_name || pid == 0 || proc_facts_read(r, (uint32_t)pid, &f) < 0)
+        if (*end || end == e->d_name || pid == 0 || proc_facts_read(x, (uint32_t)pid, &f) < 0)
             continue;
-        k = each((uint32_t)pid, &f, arg);
+        r = each((uint32_t)pid, &f, arg);
     }
-    return k < 0 ? k : 0;
+    return r < 0 ? r : 0;
 }

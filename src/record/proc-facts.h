@@ -10,7 +10,7 @@ typedef struct ProcReader ProcReader;
 
 /* 0, -ENOMEM, or the error of opening /proc/self/mountinfo. */
 int proc_reader_new(ProcReader **ret);
-ProcReader *proc_reader_free(ProcReader *r);
+ProcReader *proc_reader_free(ProcReader *x);
 
 typedef struct ProcFacts {
     char exe[4096];   /* "" for kernel threads, if it may not be read, and if this path is another
@@ -22,8 +22,8 @@ typedef struct ProcFacts {
 } ProcFacts;
 
 /* 0, -ESRCH (the process is gone), or a negative errno. */
-int proc_facts_read(ProcReader *r, uint32_t pid, ProcFacts *ret);
+int proc_facts_read(ProcReader *x, uint32_t pid, ProcFacts *ret);
 
 /* Calls `each` for every process. 0, or the first negative return of `each`. */
-int proc_scan(ProcReader *r, int (*each)(uint32_t pid, const ProcFacts *facts, void *arg),
+int proc_scan(ProcReader *x, int (*each)(uint32_t pid, const ProcFacts *facts, void *arg),
               void *arg);

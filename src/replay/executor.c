@@ -119,14 +119,14 @@ typedef struct Worker {
     bool failed; /* a chunk could not be read */
 } Worker;
 
-static void lock(Replay *r)
+static void lock(Replay *x)
 {
-    pthread_mutex_lock(&r->lock);
+    pthread_mutex_lock(&x->lock);
 }
 
-static void unlock(Replay *r)
+static void unlock(Replay *x)
 {
-    pthread_mutex_unlock(&r->lock);
+    pthread_mutex_unlock(&x->lock);
 }
 
 static void follow_io_class(Worker *w)
@@ -143,14 +143,14 @@ static void follow_io_class(Worker *w)
 
 /* Closes the file's descriptor if no operation needs it. Called with the lock held. Returns the
  * descriptor, which the caller closes, or -EBADF. */
-static int drop_descriptor(Replay *r, File *f)
+static int drop_descriptor(Replay *x, File *f)
 {
     int fd = f->fd;
 
-    if (fd < 0 || f->in_flight > 0 || (f->left > 0 && r->n_open <= r->keep_open))
+    if (fd < 0 || f->in_flight > 0 || (f->left > 0 && x->n_open <= x->keep_open))
         return -EBADF;
     f->fd = -EBADF;
-    r->n_open--;
+    x->n_open--;
     return fd;
 }
 
@@ -158,11 +158,11 @@ static void await_oldest(Worker *w);
 
 static int open_file(Worker *w, uint32_t volume, const PackFile *f, bool reading, ReplaySkip *why)
 {
-    const Replay *r = w->replay;
+    const Replay *x = w->replay;
     int fd;
 
     for (;;) {
-        fd = open_planned(r->mounted.volumes[volume].root_fd, pack_string(r->pack, f->path), f,
+        fd = open_planned(x->mounted.volumes[volume].root_fd, pack_string(x->pack, f->path), f,
                           reading, why);
         if ((fd != -EMFILE && fd != -ENFILE) || w->pacer.in_flight_requests == 0)
             return fd;
@@ -172,89 +172,89 @@ static int open_file(Worker *w, uint32_t volume, const PackFile *f, bool reading
 
 static void execute_open(Worker *w, const Operation *op)
 {
-    Replay *r = w->replay;
-    const PackFile *f = &r->pack->files[op->index];
+    Replay *x = w->replay;
+    const PackFile *f = &x->pack->files[op->index];
     bool directory = le16toh(f->flags) & PACK_FILE_DIRECTORY;
     bool touch =
-            directory && (le32toh(r->pack->volumes[op->volume].flags) & PACK_VOLUME_TOUCH_ENTRIES);
-    File *file = &r->files[op->index];
+            directory && (le32toh(x->pack->volumes[op->volume].flags) & PACK_VOLUME_TOUCH_ENTRIES);
+    File *file = &x->files[op->index];
     ReplaySkip why = REPLAY_SKIP_ERROR;
     bool keep;
     int fd;
 
-    lock(r);
-    keep = file->left > 0 && r->n_open < r->keep_open;
+    lock(x);
+    keep = file->left > 0 && x->n_open < x->keep_open;
     if (keep)
-        r->n_open++;
-    unlock(r);
+        x->n_open++;
+    unlock(x);
     fd = open_file(w, op->volume, f, keep || touch, &why);
     if (fd >= 0 && touch) {
         directory_read_ahead(fd, 0);
         close(fd);
     }
-    lock(r);
+    lock(x);
     if (fd >= 0) {
         file->state = FILE_FOUND;
-        r->result.n_opened++;
+        x->result.n_opened++;
     } else {
         file->state = FILE_SKIPPED;
-        r->result.n_skipped[why]++;
+        x->result.n_skipped[why]++;
     }
     if (keep && fd >= 0)
         file->fd = fd;
     else if (keep)
-        r->n_open--;
+        x->n_open--;
     if (--w->stream_queue->busy_opens == 0)
-        pthread_cond_broadcast(&r->opened);
-    unlock(r);
+        pthread_cond_broadcast(&x->opened);
+    unlock(x);
 }
 
 /* A descriptor for reading the file's data, or a negative errno. Each call is paired with one of
  * release_file(). */
 static int acquire_file(Worker *w, const Operation *op, uint32_t index)
 {
-    Replay *r = w->replay;
-    File *f = &r->files[index];
+    Replay *x = w->replay;
+    File *f = &x->files[index];
     ReplaySkip why = REPLAY_SKIP_ERROR;
     int fd, mine = -EBADF;
 
-    lock(r);
+    lock(x);
     if (f->state != FILE_FOUND) {
-        unlock(r);
+        unlock(x);
         return -ENOENT; /* the error was counted when the file was opened */
     }
     if (f->fd < 0) {
-        unlock(r);
-        mine = open_file(w, op->volume, &r->pack->files[index], true, &why);
+        unlock(x);
+        mine = open_file(w, op->volume, &x->pack->files[index], true, &why);
         if (mine < 0) {
-            lock(r);
-            r->result.n_skipped[why]++;
-            unlock(r);
+            lock(x);
+            x->result.n_skipped[why]++;
+            unlock(x);
             return mine;
         }
-        lock(r);
+        lock(x);
         if (f->fd < 0) {
             f->fd = mine;
-            r->n_open++;
+            x->n_open++;
             mine = -EBADF;
         }
     }
     f->in_flight++;
     fd = f->fd;
-    unlock(r);
+    unlock(x);
     if (mine >= 0)
         close(mine); /* another worker has opened the file meanwhile */
     return fd;
 }
 
-static void release_file(Replay *r, uint32_t index)
+static void release_file(Replay *x, uint32_t index)
 {
     int fd;
 
-    lock(r);
-    r->files[index].in_flight--;
-    fd = drop_descriptor(r, &r->files[index]);
-    unlock(r);
+    lock(x);
+    x->files[index].in_flight--;
+    fd = drop_descriptor(x, &x->files[index]);
+    unlock(x);
     if (fd >= 0)
         close(fd);
 }
@@ -268,12 +268,12 @@ static void release_file(Replay *r, uint32_t index)
 static void await_oldest(Worker *w)
 {
     const Chunk *c = &w->queue[w->head];
-    const Replay *r = w->replay;
+    const Replay *x = w->replay;
     uint64_t end = c->offset + c->length, at = c->offset;
 
     if (c->file != CHUNK_OF_DEVICE)
-        end = MIN(end, le64toh(r->pack->files[c->file].size));
-    if (!r->options.wait && end > at)
+        end = MIN(end, le64toh(x->pack->files[c->file].size));
+    if (!x->options.wait && end > at)
         at = end - 1;
     while (at < end) {
         ssize_t n = pread(c->fd, w->scratch, MIN(end - at, (uint64_t)SCRATCH_BYTES), (off_t)at);
@@ -296,13 +296,13 @@ static void await_oldest(Worker *w)
  * readahead(2) does the same, but it refused block devices in Linux 4.19 to 6.6. */
 static int submit(Worker *w, const Chunk *c)
 {
-    int error;
+    int r;
 
     while (!pacer_may_submit(&w->pacer, c->length))
         await_oldest(w);
-    error = posix_fadvise(c->fd, (off_t)c->offset, c->length, POSIX_FADV_WILLNEED);
-    if (error != 0)
-        return -error;
+    r = -posix_fadvise(c->fd, (off_t)c->offset, c->length, POSIX_FADV_WILLNEED);
+    if (r < 0)
+        return r;
     w->queue[(w->head + w->pacer.in_flight_requests) % w->pacer.window_requests] = *c;
     pacer_submitted(&w->pacer, c->length);
     return 0;
@@ -343,22 +343,22 @@ static uint64_t appended_bytes(Worker *w, const Operation *op, uint32_t index, u
 
 static void execute_range(Worker *w, const Operation *op)
 {
-    Replay *r = w->replay;
-    const MountedVolume *m = &r->mounted.volumes[op->volume];
+    Replay *x = w->replay;
+    const MountedVolume *m = &x->mounted.volumes[op->volume];
     bool metadata = op->kind == OPERATION_METADATA;
-    uint32_t index = metadata ? CHUNK_OF_DEVICE : le32toh(r->pack->data[op->index].file);
+    uint32_t index = metadata ? CHUNK_OF_DEVICE : le32toh(x->pack->data[op->index].file);
     uint64_t offset, length, at, resident = 0;
-    int k = 0;
+    int r = 0;
 
-    operation_range(r->pack, op, &offset, &length);
+    operation_range(x->pack, op, &offset, &length);
     if (!metadata)
         length += appended_bytes(w, op, index, offset + length);
-    if (!metadata && !r->recheck_until) {
-        lock(r);
-        r->files[index].left--;
-        unlock(r);
+    if (!metadata && !x->recheck_until) {
+        lock(x);
+        x->files[index].left--;
+        unlock(x);
     }
-    for (at = 0; at < length && k >= 0;) {
+    for (at = 0; at < length && r >= 0;) {
         Chunk c = {
                 .fd = m->device_fd,
                 .file = index,
@@ -371,30 +371,30 @@ static void execute_range(Worker *w, const Operation *op)
             if (c.fd < 0)
                 return;
         }
-        if (r->recheck_until && cachestat_is_resident(c.fd, c.offset, c.length) != 0)
-            k = 1;
-        else if (r->options.skip_resident && cachestat_is_resident(c.fd, c.offset, c.length) > 0) {
-            k = 1;
+        if (x->recheck_until && cachestat_is_resident(c.fd, c.offset, c.length) != 0)
+            r = 1;
+        else if (x->options.skip_resident && cachestat_is_resident(c.fd, c.offset, c.length) > 0) {
+            r = 1;
             resident += c.length;
         } else
-            k = submit(w, &c);
-        if (k != 0 && !metadata)
-            release_file(r, index);
-        if (k >= 0)
+            r = submit(w, &c);
+        if (r != 0 && !metadata)
+            release_file(x, index);
+        if (r >= 0)
             at += c.length;
     }
-    if (r->recheck_until)
+    if (x->recheck_until)
         return;
-    lock(r);
-    if (k < 0)
-        r->result.n_skipped[REPLAY_SKIP_ERROR]++;
+    lock(x);
+    if (r < 0)
+        x->result.n_skipped[REPLAY_SKIP_ERROR]++;
     else if (metadata)
-        r->result.n_metadata++;
+        x->result.n_metadata++;
     else
-        r->result.n_data++;
-    *(metadata ? &r->result.metadata_bytes : &r->result.data_bytes) += at - resident;
-    r->result.resident_bytes += resident;
-    unlock(r);
+        x->result.n_data++;
+    *(metadata ? &x->result.metadata_bytes : &x->result.data_bytes) += at - resident;
+    x->result.resident_bytes += resident;
+    unlock(x);
 }
 
 /* --- workers ---------------------------------------------------------------------------------- */
@@ -402,40 +402,40 @@ static void execute_range(Worker *w, const Operation *op)
 /* Takes the next operation of the worker's stream; false if there is none left. */
 static bool take_operation(Worker *w, Operation *ret)
 {
-    Replay *r = w->replay;
+    Replay *x = w->replay;
     StreamQueue *q = w->stream_queue;
     bool taken = false;
 
-    lock(r);
+    lock(x);
     /* q->next is read again after each wait, because the order may have changed. */
-    if (r->recheck_until && clock_now(CLOCK_MONOTONIC) > r->recheck_until)
+    if (x->recheck_until && clock_now(CLOCK_MONOTONIC) > x->recheck_until)
         q->next = q->end;
-    while (q->next < q->end && r->list.operations[q->next].kind == OPERATION_DATA &&
+    while (q->next < q->end && x->list.operations[q->next].kind == OPERATION_DATA &&
            q->busy_opens > 0)
-        pthread_cond_wait(&r->opened, &r->lock);
+        pthread_cond_wait(&x->opened, &x->lock);
     if (q->next < q->end) {
-        *ret = r->list.operations[q->next++];
-        q->busy_opens += ret->kind == OPERATION_OPEN && !r->recheck_until;
+        *ret = x->list.operations[q->next++];
+        q->busy_opens += ret->kind == OPERATION_OPEN && !x->recheck_until;
         taken = true;
     }
-    unlock(r);
+    unlock(x);
     return taken;
 }
 
 static void *work(void *arg)
 {
     Worker *w = arg;
-    Replay *r = w->replay;
+    Replay *x = w->replay;
     Operation op;
 
     while (take_operation(w, &op)) {
         follow_io_class(w);
         if (op.kind != OPERATION_OPEN)
             execute_range(w, &op);
-        else if (!r->recheck_until)
+        else if (!x->recheck_until)
             execute_open(w, &op);
     }
-    while (r->options.wait && w->pacer.in_flight_requests > 0)
+    while (x->options.wait && w->pacer.in_flight_requests > 0)
         await_oldest(w);
     return NULL;
 }
@@ -456,40 +456,40 @@ static unsigned workers_of(const Stream *s, uint32_t descriptors)
     return (unsigned)MIN(MIN((size_t)s->n_workers, s->n), MAX((size_t)descriptors / 4, (size_t)1));
 }
 
-static int run_workers(Replay *r, uint32_t descriptors)
+static int run_workers(Replay *x, uint32_t descriptors)
 {
-    size_t n = 0, n_queues = r->list.n_streams, at = 0;
+    size_t n = 0, n_queues = x->list.n_streams, at = 0;
     Worker *workers;
     bool failed = false;
-    int k = 0;
+    int r = 0;
 
     for (size_t i = 0; i < n_queues; i++)
-        n += workers_of(&r->list.streams[i], descriptors);
+        n += workers_of(&x->list.streams[i], descriptors);
     workers = calloc(n + 1, sizeof(Worker));
     if (!workers)
         return -ENOMEM;
     for (size_t i = 0; i < n_queues; i++) {
-        const Stream *s = &r->list.streams[i];
+        const Stream *s = &x->list.streams[i];
         unsigned of_queue = workers_of(s, descriptors);
 
         for (unsigned j = 0; j < of_queue; j++) {
             Worker *w = &workers[at++];
 
-            w->replay = r;
-            w->stream_queue = &r->queues[i];
+            w->replay = x;
+            w->stream_queue = &x->queues[i];
             /* Each chunk in flight holds a descriptor. */
             pacer_init(&w->pacer, s->window_bytes / of_queue,
                        MIN(s->window_requests / of_queue, descriptors / (uint32_t)n));
             w->queue = calloc(w->pacer.window_requests, sizeof(Chunk));
             w->scratch = malloc(SCRATCH_BYTES);
             if (!w->queue || !w->scratch)
-                k = -ENOMEM;
+                r = -ENOMEM;
         }
     }
     /* The leader is worker 0. It also does the work of threads that cannot be started. */
-    for (size_t i = 1; i < n && k >= 0; i++)
+    for (size_t i = 1; i < n && r >= 0; i++)
         workers[i].started = thread_start(&workers[i].thread, STACK_BYTES, work, &workers[i]) >= 0;
-    for (size_t i = 0; i < n && k >= 0; i++)
+    for (size_t i = 0; i < n && r >= 0; i++)
         if (!workers[i].started)
             work(&workers[i]);
     for (size_t i = 1; i < n; i++)
@@ -497,232 +497,232 @@ static int run_workers(Replay *r, uint32_t descriptors)
             pthread_join(workers[i].thread, NULL);
     for (size_t i = 0; i < n; i++)
         failed = failed || workers[i].failed;
-    lock(r);
-    r->result.resident = r->options.wait && k >= 0 && !failed;
-    unlock(r);
+    lock(x);
+    x->result.resident = x->options.wait && r >= 0 && !failed;
+    unlock(x);
     workers_free(workers, n);
-    return k;
+    return r;
 }
 
 /* Sorts the operations that were not begun. Called with the lock held. */
-static void reorder(Replay *r)
+static void reorder(Replay *x)
 {
-    for (size_t i = 0; i < r->list.n_streams; i++) {
-        StreamQueue *q = &r->queues[i];
+    for (size_t i = 0; i < x->list.n_streams; i++) {
+        StreamQueue *q = &x->queues[i];
 
         /* Out of memory: the old order stays. */
-        (void)operations_sort(r->pack, r->mounted.facts, r->order, r->list.operations + q->next,
+        (void)operations_sort(x->pack, x->mounted.facts, x->order, x->list.operations + q->next,
                               q->end - q->next);
     }
 }
 
 /* Drops the operations that were not begun. Called with the lock held. */
-static void drop_queues(Replay *r)
+static void drop_queues(Replay *x)
 {
-    for (size_t i = 0; i < r->list.n_streams; i++) {
-        StreamQueue *q = &r->queues[i];
+    for (size_t i = 0; i < x->list.n_streams; i++) {
+        StreamQueue *q = &x->queues[i];
 
-        if (!r->recheck_until)
-            r->result.n_skipped[REPLAY_SKIP_STOPPED] += q->end - q->next;
+        if (!x->recheck_until)
+            x->result.n_skipped[REPLAY_SKIP_STOPPED] += q->end - q->next;
         q->next = q->end;
     }
 }
 
 /* Queues all operations, none of them begun. */
-static void queues_fill(Replay *r)
+static void queues_fill(Replay *x)
 {
-    for (size_t i = 0; i < r->list.n_streams; i++)
-        r->queues[i] = (StreamQueue){.stream = &r->list.streams[i],
-                                     .next = r->list.streams[i].first,
-                                     .end = r->list.streams[i].first + r->list.streams[i].n};
+    for (size_t i = 0; i < x->list.n_streams; i++)
+        x->queues[i] = (StreamQueue){.stream = &x->list.streams[i],
+                                     .next = x->list.streams[i].first,
+                                     .end = x->list.streams[i].first + x->list.streams[i].n};
 }
 
-/* Finds the filesystems and lists the operations. 0, or a negative errno with r unchanged. */
-static int find_operations(Replay *r)
+/* Finds the filesystems and lists the operations. 0, or a negative errno with *x unchanged. */
+static int find_operations(Replay *x)
 {
     MountedTable mounted = {0};
     OperationList list = {0};
-    int k = mounted_table_read(r->pack, r->options.root, &mounted);
+    int r = mounted_table_read(x->pack, x->options.root, &mounted);
 
-    if (k < 0)
-        return k;
+    if (r < 0)
+        return r;
     for (uint32_t i = 0; i < mounted.n; i++) {
-        mounted.facts[i].done = r->options.done && r->options.done[i];
+        mounted.facts[i].done = x->options.done && x->options.done[i];
         /* The marker is set before anything is read, because the unit that checks it may start
          * soon. */
         if (!mounted.facts[i].mounted && !mounted.facts[i].done)
-            marker_set(r->options.marker, false);
+            marker_set(x->options.marker, false);
     }
-    k = operations_from_pack(r->pack, mounted.facts, r->options.policy, &list);
-    if (k < 0) {
+    r = operations_from_pack(x->pack, mounted.facts, x->options.policy, &list);
+    if (r < 0) {
         mounted_table_done(&mounted);
-        return k;
+        return r;
     }
-    lock(r);
-    r->mounted = mounted;
-    r->list = list;
+    lock(x);
+    x->mounted = mounted;
+    x->list = list;
     for (int i = 0; i < _REPLAY_SKIP_MAX; i++)
-        r->result.n_skipped[i] += list.n_skipped[i];
-    r->result.resident = list.n == 0 && r->options.wait;
-    unlock(r);
+        x->result.n_skipped[i] += list.n_skipped[i];
+    x->result.resident = list.n == 0 && x->options.wait;
+    unlock(x);
     return 0;
 }
 
 /* Makes the files and queues of the list, and lets replay_hurry() reorder it. 0 or -ENOMEM. */
-static int prepare_queues(Replay *r, uint32_t descriptors)
+static int prepare_queues(Replay *x, uint32_t descriptors)
 {
-    uint32_t n_files = le32toh(r->pack->header->n_files);
+    uint32_t n_files = le32toh(x->pack->header->n_files);
 
-    r->keep_open = descriptors / 2;
-    r->files = calloc((size_t)n_files + 1, sizeof(File));
-    r->queues = calloc(r->list.n_streams + 1, sizeof(StreamQueue));
-    if (!r->files || !r->queues)
+    x->keep_open = descriptors / 2;
+    x->files = calloc((size_t)n_files + 1, sizeof(File));
+    x->queues = calloc(x->list.n_streams + 1, sizeof(StreamQueue));
+    if (!x->files || !x->queues)
         return -ENOMEM;
     for (uint32_t i = 0; i < n_files; i++)
-        r->files[i].fd = -EBADF;
-    for (size_t i = 0; i < r->list.n; i++)
-        if (r->list.operations[i].kind == OPERATION_DATA) {
-            const PackData *d = &r->pack->data[r->list.operations[i].index];
-            File *f = &r->files[le32toh(d->file)];
+        x->files[i].fd = -EBADF;
+    for (size_t i = 0; i < x->list.n; i++)
+        if (x->list.operations[i].kind == OPERATION_DATA) {
+            const PackData *d = &x->pack->data[x->list.operations[i].index];
+            File *f = &x->files[le32toh(d->file)];
 
             f->left++;
             f->end = MAX(f->end, le64toh(d->offset) + le64toh(d->length));
         }
-    queues_fill(r);
-    lock(r);
-    r->listed = true;
-    if (r->stopped)
-        drop_queues(r);
-    else if (r->hurried)
-        reorder(r);
-    unlock(r);
+    queues_fill(x);
+    lock(x);
+    x->listed = true;
+    if (x->stopped)
+        drop_queues(x);
+    else if (x->hurried)
+        reorder(x);
+    unlock(x);
     return 0;
 }
 
 /* The recheck: a sweep takes seconds, and the pages that it read first may have been reclaimed.
  * Pages that are still resident are not read again. It takes at most a tenth of the time of the
  * sweep. */
-static int recheck(Replay *r, usec_t sweep_start, uint32_t descriptors)
+static int recheck(Replay *x, usec_t sweep_start, uint32_t descriptors)
 {
     usec_t now = clock_now(CLOCK_MONOTONIC);
 
-    lock(r);
-    r->recheck_until = now + (now - sweep_start) / 10;
-    queues_fill(r);
-    unlock(r);
-    return run_workers(r, descriptors);
+    lock(x);
+    x->recheck_until = now + (now - sweep_start) / 10;
+    queues_fill(x);
+    unlock(x);
+    return run_workers(x, descriptors);
 }
 
-static int run(Replay *r)
+static int run(Replay *x)
 {
-    uint64_t n_files = le32toh(r->pack->header->n_files);
+    uint64_t n_files = le32toh(x->pack->header->n_files);
     uint32_t descriptors;
     usec_t start;
-    int k = find_operations(r);
+    int r = find_operations(x);
 
-    if (k < 0 || r->list.n == 0)
-        return k;
-    descriptors = descriptors_raise(DESCRIPTORS_OWN + 2ULL * r->mounted.n, n_files * 2 + 1024);
-    k = prepare_queues(r, descriptors);
-    if (k < 0)
-        return k;
+    if (r < 0 || x->list.n == 0)
+        return r;
+    descriptors = descriptors_raise(DESCRIPTORS_OWN + 2ULL * x->mounted.n, n_files * 2 + 1024);
+    r = prepare_queues(x, descriptors);
+    if (r < 0)
+        return r;
     start = clock_now(CLOCK_MONOTONIC);
-    k = run_workers(r, MAX(descriptors / 2, 1U));
-    if (k < 0 || r->stopped || (!r->options.wait && r->options.policy != POLICY_IDLE))
-        return k;
-    return recheck(r, start, MAX(descriptors / 2, 1U));
+    r = run_workers(x, MAX(descriptors / 2, 1U));
+    if (r < 0 || x->stopped || (!x->options.wait && x->options.policy != POLICY_IDLE))
+        return r;
+    return recheck(x, start, MAX(descriptors / 2, 1U));
 }
 
 static void *lead(void *arg)
 {
-    Replay *r = arg;
-    int k = run(r);
+    Replay *x = arg;
+    int r = run(x);
 
-    lock(r);
-    r->error = k;
-    r->done = true;
-    unlock(r);
-    pthread_kill(r->starter, r->options.done_signal);
+    lock(x);
+    x->error = r;
+    x->done = true;
+    unlock(x);
+    pthread_kill(x->starter, x->options.done_signal);
     return NULL;
 }
 
 int replay_start(const Pack *p, const ReplayOptions *o, Replay **ret)
 {
-    Replay *r = calloc(1, sizeof(Replay));
+    Replay *x = calloc(1, sizeof(Replay));
 
-    if (!r)
+    if (!x)
         return -ENOMEM;
-    r->pack = p;
-    r->options = *o;
-    r->starter = pthread_self();
-    atomic_init(&r->io_class, (int)o->io_class);
-    pthread_mutex_init(&r->lock, NULL);
-    pthread_cond_init(&r->opened, NULL);
-    if (thread_start(&r->leader, STACK_BYTES, lead, r) < 0) {
-        free(r);
+    x->pack = p;
+    x->options = *o;
+    x->starter = pthread_self();
+    atomic_init(&x->io_class, (int)o->io_class);
+    pthread_mutex_init(&x->lock, NULL);
+    pthread_cond_init(&x->opened, NULL);
+    if (thread_start(&x->leader, STACK_BYTES, lead, x) < 0) {
+        free(x);
         return -EAGAIN;
     }
-    *ret = r;
+    *ret = x;
     return 0;
 }
 
-bool replay_result(Replay *r, ReplayResult *ret, int *ret_error)
+bool replay_result(Replay *x, ReplayResult *ret, int *ret_error)
 {
     bool done;
 
-    lock(r);
-    *ret = r->result;
-    done = r->done;
-    for (size_t i = 0; r->listed && !r->recheck_until && i < r->list.n_streams; i++)
-        ret->n_skipped[REPLAY_SKIP_STOPPED] += r->queues[i].end - r->queues[i].next;
+    lock(x);
+    *ret = x->result;
+    done = x->done;
+    for (size_t i = 0; x->listed && !x->recheck_until && i < x->list.n_streams; i++)
+        ret->n_skipped[REPLAY_SKIP_STOPPED] += x->queues[i].end - x->queues[i].next;
     if (!done)
         ret->resident = false;
     if (ret_error)
-        *ret_error = r->error;
-    unlock(r);
+        *ret_error = x->error;
+    unlock(x);
     return done;
 }
 
-void replay_hurry(Replay *r, ReplayOrder order, IoClass io_class)
+void replay_hurry(Replay *x, ReplayOrder order, IoClass io_class)
 {
-    atomic_store(&r->io_class, (int)io_class);
-    lock(r);
-    r->hurried = true;
-    r->order = order;
-    if (r->listed)
-        reorder(r);
-    unlock(r);
+    atomic_store(&x->io_class, (int)io_class);
+    lock(x);
+    x->hurried = true;
+    x->order = order;
+    if (x->listed)
+        reorder(x);
+    unlock(x);
 }
 
-void replay_stop(Replay *r)
+void replay_stop(Replay *x)
 {
-    lock(r);
-    r->stopped = true;
-    if (r->listed)
-        drop_queues(r);
-    unlock(r);
+    lock(x);
+    x->stopped = true;
+    if (x->listed)
+        drop_queues(x);
+    unlock(x);
 }
 
-void replay_mark_mounted(const Replay *r, bool *done)
+void replay_mark_mounted(const Replay *x, bool *done)
 {
-    for (uint32_t i = 0; i < r->mounted.n; i++)
-        done[i] = done[i] || r->mounted.facts[i].mounted;
+    for (uint32_t i = 0; i < x->mounted.n; i++)
+        done[i] = done[i] || x->mounted.facts[i].mounted;
 }
 
-Replay *replay_free(Replay *r)
+Replay *replay_free(Replay *x)
 {
-    if (!r)
+    if (!x)
         return NULL;
-    pthread_join(r->leader, NULL);
-    for (uint32_t i = 0; r->files && i < le32toh(r->pack->header->n_files); i++)
-        if (r->files[i].fd >= 0)
-            close(r->files[i].fd);
-    free(r->files);
-    free(r->queues);
-    operation_list_done(&r->list);
-    mounted_table_done(&r->mounted);
-    pthread_cond_destroy(&r->opened);
-    pthread_mutex_destroy(&r->lock);
-    free(r);
+    pthread_join(x->leader, NULL);
+    for (uint32_t i = 0; x->files && i < le32toh(x->pack->header->n_files); i++)
+        if (x->files[i].fd >= 0)
+            close(x->files[i].fd);
+    free(x->files);
+    free(x->queues);
+    operation_list_done(&x->list);
+    mounted_table_done(&x->mounted);
+    pthread_cond_destroy(&x->opened);
+    pthread_mutex_destroy(&x->lock);
+    free(x);
     return NULL;
 }

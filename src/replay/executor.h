@@ -40,18 +40,18 @@ int replay_start(const Pack *p, const ReplayOptions *o, Replay **ret);
 /* Returns the counts so far. True if the replay is done; then *ret_error (may be NULL) is 0, or the
  * negative errno of finding the filesystems or of allocating memory. Operations that were not begun
  * count as stopped. */
-bool replay_result(Replay *r, ReplayResult *ret, int *ret_error);
+bool replay_result(Replay *x, ReplayResult *ret, int *ret_error);
 
 /* Changes order and priority of the remaining operations, because a deadline has passed or a login
  * has begun. Returns at once. */
-void replay_hurry(Replay *r, ReplayOrder order, IoClass io_class);
+void replay_hurry(Replay *x, ReplayOrder order, IoClass io_class);
 
 /* Gives up what was not begun. It counts as stopped. Returns at once; the replay is done soon. */
-void replay_stop(Replay *r);
+void replay_stop(Replay *x);
 
 /* To be called when the replay is done: sets done[i] for each volume of the pack that was
  * mounted. */
-void replay_mark_mounted(const Replay *r, bool *done);
+void replay_mark_mounted(const Replay *x, bool *done);
 
 /* To be called when the replay is done. */
-Replay *replay_free(Replay *r);
+Replay *replay_free(Replay *x);

@@ -92,36 +92,36 @@ static void add_counted(Text *t, uint64_t n, const char *one, const char *many)
     add(t, "%" PRIu64 " %s", n, n == 1 ? one : many);
 }
 
-char *report_to_text(const Report *r)
+char *report_to_text(const Report *x)
 {
     char bytes[FORMAT_BYTES_MAX], time[FORMAT_TIMESPAN_MAX];
-    const ReplayResult *s = &r->result;
+    const ReplayResult *s = &x->result;
     const char *separator = " (";
     uint64_t skipped = 0;
     Text t = {0};
 
-    if (why_nothing(r->outcome)) {
-        add(&t, "%s: nothing replayed: %s", r->pack, why_nothing(r->outcome));
+    if (why_nothing(x->outcome)) {
+        add(&t, "%s: nothing replayed: %s", x->pack, why_nothing(x->outcome));
         return finish(&t);
     }
-    add(&t, "%s: ", r->pack);
+    add(&t, "%s: ", x->pack);
     add_counted(&t, s->n_metadata, "metadata range", "metadata ranges");
     add(&t, " (%s), ", format_bytes(bytes, sizeof(bytes), s->metadata_bytes));
     add_counted(&t, s->n_opened, "file", "files");
     add(&t, ", ");
     add_counted(&t, s->n_data, "data range", "data ranges");
     add(&t, " (%s) ", format_bytes(bytes, sizeof(bytes), s->data_bytes));
-    if (r->outcome == REPLAY_OUTCOME_DRY_RUN)
+    if (x->outcome == REPLAY_OUTCOME_DRY_RUN)
         add(&t, "would be read");
     else
         add(&t, "%s in %s", s->resident ? "resident" : "requested",
-            format_timespan(time, sizeof(time), r->duration_usec));
-    if (r->outcome == REPLAY_OUTCOME_STOPPED)
+            format_timespan(time, sizeof(time), x->duration_usec));
+    if (x->outcome == REPLAY_OUTCOME_STOPPED)
         add(&t, ", then stopped");
-    if (r->hold_end == HOLD_END_DEADLINE || r->hold_end == HOLD_END_PACK)
+    if (x->hold_end == HOLD_END_DEADLINE || x->hold_end == HOLD_END_PACK)
         add(&t, ", the boot went on after %s: %s",
-            format_timespan(time, sizeof(time), r->held_usec),
-            r->hold_end == HOLD_END_PACK ? "the pack could not be read in time"
+            format_timespan(time, sizeof(time), x->held_usec),
+            x->hold_end == HOLD_END_PACK ? "the pack could not be read in time"
                                          : "the deadline had passed");
 
     for (int i = 0; i < _REPLAY_SKIP_MAX; i++)
@@ -137,19 +137,19 @@ char *report_to_text(const Report *r)
     return finish(&t);
 }
 
-void report_start(Report *r)
+void report_start(Report *x)
 {
-    r->start = clock_now(CLOCK_MONOTONIC);
-    r->start_realtime = clock_now(CLOCK_REALTIME);
-    r->start_boottime = clock_now(CLOCK_BOOTTIME);
+    x->start = clock_now(CLOCK_MONOTONIC);
+    x->start_realtime = clock_now(CLOCK_REALTIME);
+    x->start_boottime = clock_now(CLOCK_BOOTTIME);
 }
 
-void report_hold_ended(Report *r, HoldEnd end)
+void report_hold_ended(Report *x, HoldEnd end)
 {
-    if (r->hold_end != HOLD_END_NONE)
+    if (x->hold_end != HOLD_END_NONE)
         return;
-    r->hold_end = end;
-    r->held_usec = clock_now(CLOCK_MONOTONIC) - r->start;
+    x->hold_end = end;
+    x->held_usec = clock_now(CLOCK_MONOTONIC) - x->start;
 }
 
 /* Appends a name for people: control characters, which a terminal would interpret, are written as
@@ -172,22 +172,22 @@ static void add_json_string(Text *t, const char *s)
     add(t, "\"");
 }
 
-char *report_to_json(const Report *r)
+char *report_to_json(const Report *x)
 {
-    const ReplayResult *s = &r->result;
+    const ReplayResult *s = &x->result;
     const char *separator = "";
     Text t = {0};
 
     add(&t, "{\"pack\":");
-    add_json_string(&t, r->pack);
+    add_json_string(&t, x->pack);
     add(&t,
         ",\"stage\":\"%s\",\"policy\":\"%s\",\"outcome\":\"%s\",\"start_realtime_usec\":%" PRIu64
         ",\"start_boottime_usec\":%" PRIu64 ",\"duration_usec\":%" PRIu64 ",\"resident\":%s",
-        stage_to_string(r->stage), policy_to_string(r->policy), outcome_to_string(r->outcome),
-        r->start_realtime, r->start_boottime, r->duration_usec, s->resident ? "true" : "false");
-    if (r->hold_end != HOLD_END_NONE)
-        add(&t, ",\"held_usec\":%" PRIu64 ",\"hold_end\":\"%s\"", r->held_usec,
-            hold_end_to_string(r->hold_end));
+        stage_to_string(x->stage), policy_to_string(x->policy), outcome_to_string(x->outcome),
+        x->start_realtime, x->start_boottime, x->duration_usec, s->resident ? "true" : "false");
+    if (x->hold_end != HOLD_END_NONE)
+        add(&t, ",\"held_usec\":%" PRIu64 ",\"hold_end\":\"%s\"", x->held_usec,
+            hold_end_to_string(x->hold_end));
     add(&t,
         ",\"metadata_ranges\":%" PRIu64 ",\"metadata_bytes\":%" PRIu64 ",\"files\":%" PRIu64
         ",\"data_ranges\":%" PRIu64 ",\"data_bytes\":%" PRIu64 ",\"skipped\":{",
@@ -202,28 +202,28 @@ char *report_to_json(const Report *r)
     return finish(&t);
 }
 
-int report_save(const Report *r)
+int report_save(const Report *x)
 {
     _cleanup_free_ char *dir = NULL, *json = NULL, *text = NULL;
     char *slash;
-    int k = 0;
+    int r = 0;
 
-    if (!r->status)
+    if (!x->status)
         return 0;
-    dir = strdup(r->status);
-    json = report_to_json(r);
+    dir = strdup(x->status);
+    json = report_to_json(x);
     if (!dir || !json || asprintf(&text, "%s\n", json) < 0)
         return -ENOMEM;
     slash = strrchr(dir, '/');
     if (slash && slash > dir) {
         *slash = 0;
-        k = make_directories(dir, 0755);
+        r = make_directories(dir, 0755);
     }
     /* The report of a login would show when its user logged in and how much data that user has, so
      * only root may read it. */
-    return k < 0 ? k
-                 : output_file_write(r->status, text, strlen(text),
-                                     r->stage == STAGE_BOOT ? 0644 : 0600);
+    return r < 0 ? r
+                 : output_file_write(x->status, text, strlen(text),
+                                     x->stage == STAGE_BOOT ? 0644 : 0600);
 }
 
 static const PackFile *file_of(const Pack *p, const Operation *o)

@@ -41,21 +41,21 @@ typedef struct Report {
 } Report;
 
 /* Sets the start times to now, so that a wait before it does not count. */
-void report_start(Report *r);
+void report_start(Report *x);
 
 /* Notes the end of the time for which the boot was held. Later calls are ignored. */
-void report_hold_ended(Report *r, HoldEnd end);
+void report_hold_ended(Report *x, HoldEnd end);
 
 /* One line without a newline; the caller frees it. NULL: out of memory. */
-char *report_to_text(const Report *r);
+char *report_to_text(const Report *x);
 
 /* One JSON object in one line without a newline; the caller frees it. NULL: out of memory. Bytes of
  * the path that are not printable ASCII, and "%", are written as %XX. */
-char *report_to_json(const Report *r);
+char *report_to_json(const Report *x);
 
 /* Writes the report as JSON to its status file and creates the directory of that file if needed. 0
  * or a negative errno. */
-int report_save(const Report *r);
+int report_save(const Report *x);
 
 /* The operation in one line for a dry run; the caller frees it. NULL: out of memory. */
 char *operation_to_text(const Pack *p, const MountedTable *t, const Operation *o);

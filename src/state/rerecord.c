@@ -96,32 +96,32 @@ int rerecord_read(const char *state_dir, usec_t now, Rerecord *ret)
     return r;
 }
 
-bool rerecord_is_requested(const Rerecord *r)
+bool rerecord_is_requested(const Rerecord *x)
 {
     for (Stage i = 0; i < _STAGE_MAX; i++)
-        if (r->stages[i].requested)
+        if (x->stages[i].requested)
             return true;
     return false;
 }
 
-bool rerecord_matches(const Rerecord *r, Stage stage, uint32_t uid)
+bool rerecord_matches(const Rerecord *x, Stage stage, uint32_t uid)
 {
-    return r->stages[stage].requested &&
-           (stage == STAGE_BOOT || r->stages[stage].uid == UID_INVALID ||
-            r->stages[stage].uid == uid);
+    return x->stages[stage].requested &&
+           (stage == STAGE_BOOT || x->stages[stage].uid == UID_INVALID ||
+            x->stages[stage].uid == uid);
 }
 
-int rerecord_done(const char *state_dir, Rerecord *r, Stage stage, uint32_t uid)
+int rerecord_done(const char *state_dir, Rerecord *x, Stage stage, uint32_t uid)
 {
     _cleanup_close_ int fd = -EBADF;
     char name[RERECORD_NAME_MAX];
-    int k;
+    int r;
 
-    if (!rerecord_matches(r, stage, uid))
+    if (!rerecord_matches(x, stage, uid))
         return 0;
-    r->stages[stage].requested = false;
-    k = state_directory_open(state_dir, false, &fd);
-    if (k < 0)
-        return k;
+    x->stages[stage].requested = false;
+    r = state_directory_open(state_dir, false, &fd);
+    if (r < 0)
+        return r;
     return unlinkat(fd, rerecord_name(name, stage), 0) < 0 && errno != ENOENT ? -errno : 0;
 }

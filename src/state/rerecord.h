@@ -34,11 +34,11 @@ int rerecord_write(int state_fd, Stage stage, uint32_t uid, bool exact);
 int rerecord_read(const char *state_dir, usec_t now, Rerecord *ret);
 
 /* True if a request exists. While it exists, nothing else is recorded. */
-bool rerecord_is_requested(const Rerecord *r);
+bool rerecord_is_requested(const Rerecord *x);
 
 /* True if a new recording of that stage of that user (boot: any user) was requested. */
-bool rerecord_matches(const Rerecord *r, Stage stage, uint32_t uid);
+bool rerecord_matches(const Rerecord *x, Stage stage, uint32_t uid);
 
 /* Call it when a stage of that user was recorded: removes the request that the recording fulfils. 0
  * or a negative errno. */
-int rerecord_done(const char *state_dir, Rerecord *r, Stage stage, uint32_t uid);
+int rerecord_done(const char *state_dir, Rerecord *x, Stage stage, uint32_t uid);
