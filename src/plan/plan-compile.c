@@ -63,12 +63,18 @@ static void compiler_done(Compiler *x)
  * megabyte; they were two thirds of the metadata of a boot. */
 #define METADATA_GAP_PRICE 0.125
 
+/* The longest gap that is read to join two ranges. */
+static uint64_t longest_gap(const Compiler *x, const Volume *v, double price)
+{
+    return x->p->no_gaps ? 0
+                         : cost_break_even_gap(plan_device_profile(v, x->p), v->size_bytes, price);
+}
+
 /* Adds the volume's metadata, and merges ranges where reading the gap is cheaper. */
 static int add_metadata(Compiler *x, uint32_t volume, PackContentVolume *g)
 {
     const Volume *v = &x->l->volumes->volumes[volume];
-    uint64_t max_gap =
-            cost_break_even_gap(plan_device_profile(v, x->p), v->size_bytes, METADATA_GAP_PRICE);
+    uint64_t max_gap = longest_gap(x, v, METADATA_GAP_PRICE);
 
     for (size_t i = 0; i < x->l->n_metadata; i++) {
         const PredictedRange *m = &x->l->metadata[i].range;
@@ -192,9 +198,7 @@ static int add_data(Compiler *x, uint32_t volume, PackContentVolume *g)
     if (r < 0)
         return r;
     placed_ranges_sort(&list);
-    x->s.gap_bytes += placed_ranges_merge(
-            &list, cost_break_even_gap(plan_device_profile(v, x->p), v->size_bytes, 1),
-            &x->cut.budget_bytes);
+    x->s.gap_bytes += placed_ranges_merge(&list, longest_gap(x, v, 1), &x->cut.budget_bytes);
     g->n_data = list.n;
     g->allocated_data = list.allocated;
     g->data = TAKE_PTR(list.ranges);

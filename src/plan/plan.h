@@ -91,6 +91,8 @@ typedef struct PlanParameters {
     usec_t now_realtime;
     usec_t volatile_since;    /* wall clock: a file modified later is written in place while the
                                  machine runs; USEC_INFINITY: none is */
+    bool no_gaps;             /* gaps between ranges are not read: most of the set is expected to be
+                                 resident, and a gap then costs more than it saves */
     DeviceClass device_class; /* class of all volumes, with its typical profile;
                                  _DEVICE_CLASS_INVALID: each volume has its own class and profile */
 } PlanParameters;

@@ -42,12 +42,13 @@ class Headstart:
     def recorder(self, *stages, uid=None):
         return Recorder(self, stages, uid)
 
-    def _call(self, name, *arguments):
+    def _call(self, name, *arguments, environment=None):
         """Runs one of the programs to its end; returns a Ran."""
         with tempfile.TemporaryFile() as said:
             start = time.monotonic()
             process = subprocess.Popen([self.program[name], *arguments], stdin=subprocess.DEVNULL,
-                                       stdout=said, stderr=subprocess.STDOUT)
+                                       stdout=said, stderr=subprocess.STDOUT,
+                                       env={**os.environ, **(environment or {})})
             _, status, usage = os.wait4(process.pid, 0)
             seconds = time.monotonic() - start
             process.returncode = os.waitstatus_to_exitcode(status)
@@ -63,8 +64,15 @@ class Headstart:
         return self._call("headstart", "learn", f"--state={self.state}")
 
     def plan(self):
-        """Plans all packs. Returns a Ran."""
-        return self._call("headstart", "plan", f"--state={self.state}", f"--root={self.root}")
+        """Plans all packs with the configuration of the tree. Returns a Ran."""
+        with tempfile.TemporaryDirectory() as system_root:
+            for name in ("proc", "sys", "run"):
+                Path(system_root, name).symlink_to(f"/{name}")
+            configuration = self.root / "etc/headstart"
+            if configuration.exists():
+                shutil.copytree(configuration, Path(system_root, "etc/headstart"))
+            return self._call("headstart", "plan", f"--state={self.state}", f"--root={self.root}",
+                              environment={"HEADSTART_SYSTEM_ROOT": system_root})
 
     def export(self, path):
         """Exports the model for other machines."""
