@@ -109,7 +109,7 @@ _headstart() {
         mapfile -t COMPREPLY < <(compgen -f -- "$cur")
         ;;
     plot)
-        mapfile -t COMPREPLY < <(compgen -W 'boot login session' -f -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W 'boot login session launch' -f -- "$cur")
         ;;
     show)
         mapfile -t COMPREPLY < <(compgen -f -- "$cur")

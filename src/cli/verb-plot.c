@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* headstart plot: a recorded boot or login as SVG. */
+/* headstart plot: a recorded boot, login or start of an application as SVG. */
 
 #include "base/atomic-file.h"
 #include "cli/cli-state.h"
@@ -41,6 +41,11 @@ static int load_file(const char *path, Trace **ret)
     return r < 0 ? cli_error(r, "%s: %s", path, error ? error : strerror(-r)) : 0;
 }
 
+static int find_failed(const Plot *p, int r, const char *what)
+{
+    return cli_error(r, "%s: no trace of a %s: %m", p->c->state, what);
+}
+
 /* `what`: a stage, or the file of a trace. 0, or an error that was reported. */
 static int load(const Plot *p, const char *what, Trace **ret)
 {
@@ -54,7 +59,7 @@ static int load(const Plot *p, const char *what, Trace **ret)
     if (p->state_fd < 0)
         return cli_error(ENOENT, "%s: nothing was recorded yet", p->c->state);
     r = plot_find_trace(p->state_fd, stage, TRACE_NEWEST, ret);
-    return r < 0 ? cli_error(r, "%s: no trace of a %s: %m", p->c->state, what) : 0;
+    return r < 0 ? find_failed(p, r, what) : 0;
 }
 
 /* Loads the trace to compare with. 0, or an error that was reported. */
@@ -69,6 +74,26 @@ static int load_other(const Plot *p, const Trace *t, Trace **ret)
     return r < 0 ? cli_error(r, "%s: no trace of a %s without replay: %m", p->c->state,
                              stage_to_string(t->stage))
                  : 0;
+}
+
+/* Finds the start to compare with: of the same application. 0, or an error that was reported. */
+static int load_other_launch(const Plot *p, const PlotLaunch *one, PlotLaunch *ret)
+{
+    const Trace *t = one->trace;
+    char path[TRACE_PATH_MAX];
+    int r = trace_format_path(t, t->files[t->applications[one->application].file].path, path,
+                              sizeof(path));
+
+    if (r >= 0 && strcmp(p->compare, "control") == 0)
+        r = plot_find_launch(p->state_fd, path, TRACE_NEWEST_CONTROL, t->start_realtime + one->at,
+                             ret);
+    else if (r >= 0) {
+        r = load_file(p->compare, &ret->trace);
+        if (r < 0)
+            return r;
+        r = plot_find_launch_in(ret->trace, path, USEC_INFINITY, &ret->application, &ret->at);
+    }
+    return r < 0 ? cli_error(r, "no other start of %s: %m", path) : 0;
 }
 
 static int write_output(const Plot *p, const Timeline *timelines, size_t n)
@@ -90,7 +115,7 @@ static int write_output(const Plot *p, const Timeline *timelines, size_t n)
     return r < 0 ? cli_error(r, "%s: %m", p->output) : 0;
 }
 
-static int plot(const Plot *p, const char *what)
+static int plot_stage(const Plot *p, const char *what)
 {
     Timeline timelines[2] = {0};
     Trace *traces[2] = {0};
@@ -113,11 +138,40 @@ static int plot(const Plot *p, const char *what)
     return r;
 }
 
+static int plot_launch(const Plot *p, const char *name)
+{
+    Timeline timelines[2] = {0};
+    PlotLaunch launches[2] = {0};
+    size_t n = 1;
+    int r = p->state_fd < 0 ? -ENOENT
+                            : plot_find_launch(p->state_fd, name, TRACE_NEWEST, USEC_INFINITY,
+                                               &launches[0]);
+
+    if (r < 0)
+        return cli_error(r, "%s: no start of %s was recorded: %m", p->c->state,
+                         name ? name : "an application");
+    if (p->compare)
+        r = load_other_launch(p, &launches[0], &launches[n++]);
+    for (size_t i = 0; r >= 0 && i < n; i++) {
+        r = plot_make_launch(p->c, p->state_fd, &launches[i], PLACES_TIMEOUT, &timelines[i]);
+        if (r < 0)
+            cli_error(r, "%m");
+    }
+    if (r >= 0)
+        r = write_output(p, timelines, n);
+    for (size_t i = 0; i < ELEMENTSOF(launches); i++) {
+        timeline_done(&timelines[i]);
+        plot_launch_done(&launches[i]);
+    }
+    return r;
+}
+
 static int run(Context *c)
 {
     _cleanup_close_ int fd = -EBADF;
     Plot p = {.c = c};
     const char *value;
+    char **arguments;
     int k, r, n;
 
     while ((k = cli_next_option(c, &value)) > 0)
@@ -138,19 +192,25 @@ static int run(Context *c)
     if (r < 0 && r != -ENOENT)
         return r;
     p.state_fd = fd;
-    return plot(&p, cli_arguments(c, &n)[0]);
+    arguments = cli_arguments(c, &n);
+    if (strcmp(arguments[0], "launch") == 0)
+        return plot_launch(&p, arguments[1]);
+    if (n > 1)
+        return cli_usage_error(c, "only 'launch' takes the name of an application");
+    return plot_stage(&p, arguments[0]);
 }
 
 const Verb verb_plot = {
         .name = "plot",
-        .arguments = "boot|login|session|TRACE",
+        .arguments = "boot|login|session|launch|TRACE [APPLICATION]",
         .min_arguments = 1,
-        .max_arguments = 1,
-        .summary = "Draw a recorded boot or login as SVG",
+        .max_arguments = 2,
+        .summary = "Draw a recorded boot, login or start as SVG",
         .description =
-                "Draws when and where the stage read the disk, which of that was in the pack, the\n"
-                "applications that ran, and what CPU and disk did. The picture contains names of\n"
-                "applications. What was not recorded is not drawn, and the picture says so.",
+                "Draws when and where the stage read the disk, what replay read and what was opened,\n"
+                "the applications and units that started, and what CPU and disk did. 'launch' draws\n"
+                "the last start of the application, given as a path or a name. The picture contains\n"
+                "names of applications. What was not recorded is not drawn, and the picture says so.",
         .options = options,
         .run = run,
 };

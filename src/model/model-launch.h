@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Finds out for which applications a trace's accesses were made. Pure. Shared by the files of
- * src/model only.
+/* Finds out for which applications a trace's accesses were made. Pure. Other folders use the limits
+ * only.
  *
  * An access counts for its own application. In a session it also counts for an application that has
  * started a short time before, because other processes read on its behalf. For example, the panel

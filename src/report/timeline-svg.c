@@ -396,18 +396,23 @@ static void add_time_axis(Markup *m, const Layout *l)
     }
 }
 
+/* The rows in which the names of marks are written, so that they do not cover one another. */
+#define MARK_ROWS 4U
+
 static void add_marks(Markup *m, const Timeline *t, const Layout *l)
 {
-    double row = 0, end = -1;
+    double ends[MARK_ROWS] = {0};
 
     for (size_t i = 0; i < t->n_marks; i++) {
         double x = axis_place(&l->time, (double)t->marks[i].at / USEC_PER_SEC);
-        double width = 6.6 * (double)strlen(t->marks[i].name);
+        double width = 6.8 * (double)strlen(t->marks[i].name) + 8;
         bool left = x + width > l->width - RIGHT;
+        double from = left ? x - width : x;
+        unsigned row = 0;
 
-        /* Names next to each other take turns in two rows. */
-        row = (left ? x - width : x) < end ? 1 - row : 0;
-        end = fmax(end, left ? x : x + width + 6);
+        while (row + 1 < MARK_ROWS && from < ends[row])
+            row++;
+        ends[row] = fmax(ends[row], from + width);
         markup_open(m, "path");
         markup_attribute(m, "class", "mark");
         markup_attributef(m, "d", "M%.6g %.6gV%.6g", x, l->place_top, l->axis_top);

@@ -102,7 +102,7 @@ static int add_file(Building *b, const TraceAccess *a, size_t *n_unplaced)
     char path[TRACE_PATH_MAX];
     uint32_t number;
     TimelineRead r = {
-            .at = a->at,
+            .at = a->at - b->s->from,
             .place = PHYSICAL_UNKNOWN,
             .bytes = range_set_total(&f->resident),
             .series = READ_DEMAND,
@@ -121,6 +121,17 @@ static int add_file(Building *b, const TraceAccess *a, size_t *n_unplaced)
 
 /* --- the trace -------------------------------------------------------------------------------- */
 
+/* True if the moment is in the part that is drawn. */
+static bool is_drawn(const TimelineSources *s, usec_t at)
+{
+    return at >= s->from && (s->duration == 0 || at - s->from <= s->duration);
+}
+
+static bool is_chosen(const TimelineSources *s, uint32_t application)
+{
+    return !s->chosen || (application != TRACE_NONE && s->chosen[application]);
+}
+
 /* Adds the first open of each file. */
 static int add_reads(Building *b)
 {
@@ -129,11 +140,14 @@ static int add_reads(Building *b)
     size_t n_unplaced = 0;
     int r = seen ? 0 : -ENOMEM;
 
-    for (size_t i = 0; r >= 0 && i < t->n_accesses; i++)
-        if (!seen[t->accesses[i].file]) {
-            seen[t->accesses[i].file] = true;
-            r = add_file(b, &t->accesses[i], &n_unplaced);
+    for (size_t i = 0; r >= 0 && i < t->n_accesses; i++) {
+        const TraceAccess *a = &t->accesses[i];
+
+        if (!seen[a->file] && is_drawn(b->s, a->at) && is_chosen(b->s, a->application)) {
+            seen[a->file] = true;
+            r = add_file(b, a, &n_unplaced);
         }
+    }
     if (r >= 0 && n_unplaced > 0)
         r = timeline_add_note(b->t, "The place of %zu of %zu files is not known", n_unplaced,
                               b->t->n_reads);
@@ -148,8 +162,8 @@ static int add_application(Building *b, const TraceLifetime *l, const uint64_t *
     char path[TRACE_PATH_MAX];
     const char *slash;
     TimelineSpan span = {
-            .start = l->start,
-            .end = l->end,
+            .start = l->start - b->s->from,
+            .end = l->end == USEC_INFINITY ? l->end : l->end - b->s->from,
             .weight = weights[l->application],
     };
 
@@ -172,28 +186,39 @@ static int add_applications(Building *b)
     for (size_t i = 0; r >= 0 && i < t->n_accesses; i++)
         if (t->accesses[i].application != TRACE_NONE)
             weights[t->accesses[i].application]++;
-    for (size_t i = 0; r >= 0 && i < t->n_lifetimes; i++)
-        if (!seen[t->lifetimes[i].application]) {
-            seen[t->lifetimes[i].application] = true;
-            r = add_application(b, &t->lifetimes[i], weights);
+    for (size_t i = 0; r >= 0 && i < t->n_lifetimes; i++) {
+        const TraceLifetime *l = &t->lifetimes[i];
+
+        if (!seen[l->application] && is_drawn(b->s, l->start) && is_chosen(b->s, l->application)) {
+            seen[l->application] = true;
+            r = add_application(b, l, weights);
         }
+    }
     return r;
+}
+
+bool timeline_replay_time(const TimelineSources *s, usec_t *ret_start, usec_t *ret_end)
+{
+    const Trace *t = s->trace;
+
+    if (!(t->flags & TRACE_REPLAYED) || (!t->replay.known && s->replay_end == 0))
+        return false;
+    *ret_start = t->replay.known ? t->replay.start
+                                 : s->replay_start - MIN(s->replay_start, t->start_boottime);
+    *ret_end =
+            t->replay.known ? t->replay.end : s->replay_end - MIN(s->replay_end, t->start_boottime);
+    return true;
 }
 
 /* Adds the marks of the replay, or a note with the reason for their absence. */
 static int add_replay(Building *b)
 {
-    const Trace *t = b->s->trace;
-    usec_t start = t->replay.start, end = t->replay.end;
+    usec_t start, end;
 
-    if (!(t->flags & TRACE_REPLAYED))
+    if (!(b->s->trace->flags & TRACE_REPLAYED))
         return timeline_add_note(b->t, "Replay was off");
-    if (!t->replay.known && b->s->replay_end == 0)
+    if (!timeline_replay_time(b->s, &start, &end))
         return timeline_add_note(b->t, "The time of the replay was not recorded");
-    if (!t->replay.known) {
-        start = b->s->replay_start - MIN(b->s->replay_start, t->start_boottime);
-        end = b->s->replay_end - MIN(b->s->replay_end, t->start_boottime);
-    }
     if (end == 0)
         return timeline_add_note(b->t, "The replay ended before this stage began");
     timeline_add_mark(b->t, "replay begins", start);
@@ -225,9 +250,10 @@ static int add_samples(Building *b)
         const TraceSample *s = &t->samples[i];
         double waiting = (double)(s->stalled - before.stalled) / (double)(s->at - before.at);
 
-        r = timeline_add_sample(b->t, &(TimelineSample){.at = s->at,
-                                                        .cpu = cpu_share(t, &before, s),
-                                                        .waiting = waiting});
+        if (is_drawn(b->s, s->at) && s->at > b->s->from)
+            r = timeline_add_sample(b->t, &(TimelineSample){.at = s->at - b->s->from,
+                                                            .cpu = cpu_share(t, &before, s),
+                                                            .waiting = waiting});
         before = *s;
     }
     return r;
@@ -237,7 +263,7 @@ int timeline_from_trace(const TimelineSources *s, Timeline *ret)
 {
     static const char *const titles[_STAGE_MAX] = {"Boot", "Login", "Session"};
     _cleanup_timeline_ Timeline t = {
-            .duration = s->trace->duration,
+            .duration = s->duration > 0 ? s->duration : s->trace->duration,
             .series_names = {[READ_REPLAY] = "read by replay",
                              [READ_PREPARED] = "opened, in the pack",
                              [READ_DEMAND] = "opened, not in the pack"},
@@ -257,14 +283,15 @@ int timeline_from_trace(const TimelineSources *s, Timeline *ret)
         r = add_reads(&b);
     if (r >= 0)
         r = add_applications(&b);
-    if (r >= 0)
+    /* The replay of a stage is not that of an application that starts later. */
+    if (r >= 0 && !s->chosen)
         r = add_replay(&b);
     if (r >= 0)
         r = add_samples(&b);
     building_done(&b);
     if (r < 0)
         return r;
-    if (s->trace->timing.ready > 0)
+    if (s->trace->timing.ready > 0 && !s->chosen)
         timeline_add_mark(&t, "ready", s->trace->timing.ready);
     *ret = t;
     t = (Timeline){0};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Makes the timeline of a recorded stage from its trace. Pure. */
+/* Makes the timeline of a recorded stage, or of the start of an application in it, from its trace.
+ * Pure. */
 
 #include "pack/pack.h"
 #include "report/timeline.h"
@@ -19,8 +20,15 @@ typedef struct TimelineSources {
     file_place_t place; /* NULL: only positions in the pack are known */
     void *place_arg;
     usec_t replay_start, replay_end; /* CLOCK_BOOTTIME; 0: not known */
+    const bool
+            *chosen; /* for each application of the trace: draw its opens; NULL: draw all opens */
+    usec_t from, duration; /* the part of the stage that is drawn; duration 0: the whole stage */
 } TimelineSources;
 
 /* Adds the first open of each file, the applications and the marks. A file counts as prepared if
  * the trace is of a replayed session and the pack has the file. *ret is zeroed. 0 or -ENOMEM. */
 int timeline_from_trace(const TimelineSources *s, Timeline *ret);
+
+/* The begin and the end of the replay since the start of the stage; an end of 0 means that the
+ * replay ended before the stage. False if nothing was replayed or the time is not known. */
+bool timeline_replay_time(const TimelineSources *s, usec_t *ret_start, usec_t *ret_end);

@@ -95,8 +95,14 @@ int timeline_add_sample(Timeline *t, const TimelineSample *s)
 
 void timeline_add_mark(Timeline *t, const char *name, usec_t at)
 {
-    if (at <= t->duration && t->n_marks < TIMELINE_MARKS_MAX)
-        t->marks[t->n_marks++] = (TimelineMark){name, at};
+    size_t i = t->n_marks;
+
+    if (at > t->duration || t->n_marks == TIMELINE_MARKS_MAX)
+        return;
+    for (; i > 0 && t->marks[i - 1].at > at; i--)
+        t->marks[i] = t->marks[i - 1];
+    t->marks[i] = (TimelineMark){name, at};
+    t->n_marks++;
 }
 
 size_t timeline_count(const Timeline *t, ReadSeries s, uint64_t *ret_bytes)

@@ -77,7 +77,8 @@ int timeline_add_unit(Timeline *t, const TimelineSpan *s);
 int timeline_add_sample(Timeline *t, const TimelineSample *s);
 /* Adds a note, and at most TIMELINE_NOTES_MAX notes. */
 int timeline_add_note(Timeline *t, const char *format, ...) _printf_(2, 3);
-/* Adds a mark if its time is within the duration, and at most TIMELINE_MARKS_MAX marks. */
+/* Adds a mark if its time is within the duration, and at most TIMELINE_MARKS_MAX marks. Marks are
+ * kept in the order of time. */
 void timeline_add_mark(Timeline *t, const char *name, usec_t at);
 
 /* Total of the reads of a series: their number, and *ret_bytes. */

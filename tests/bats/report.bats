@@ -64,6 +64,93 @@ END
     [ "$(stat -c %a "$HS_TMP/plot.svg")" = 600 ]
 }
 
+# A journal in which the system manager starts a unit (from 1 s to 2.5 s after the start of the
+# kernel), another process pretends to start one, and another boot starts one.
+make_journal() {
+    local remote=/usr/lib/systemd/systemd-journal-remote d=$HS_TMP/var/log/journal/0123456789abcdef0123456789abcdef
+    [ -x $remote ] || skip "needs systemd-journal-remote"
+    mkdir -p "$d"
+    python3 - "$1" <<'END' | $remote --output="$d/system.journal" - >"$HS_TMP/remote" 2>&1
+import sys
+starting, started = "7d4958e842da4a758f6c1cdc7b36dcc5", "39f53479d3a045ac8e11786248231fbf"
+for boot, pid, unit, message, at in (
+        (sys.argv[1], 1, "slow.service", starting, 1000000), (sys.argv[1], 77, "forged.service", started, 1500000),
+        (sys.argv[1], 1, "slow.service", started, 2500000), (sys.argv[1], 1, "late.service", started, 90000000),
+        ("f" * 32, 1, "other.service", started, 2000000)):
+    print(f"__REALTIME_TIMESTAMP={1760000000000000 + at}\n__MONOTONIC_TIMESTAMP={at}\n_BOOT_ID={boot}\n_PID={pid}\n"
+          f"_MACHINE_ID=0123456789abcdef0123456789abcdef\nMESSAGE_ID={message}\nUNIT={unit}\nMESSAGE=x\n")
+END
+}
+
+@test "plot: the starts of units come from the journal of that boot, and only from the system manager" {
+    make_journal 0123456789abcdef0123456789abcdef
+    hostile boot | sed 's/"boot_id": "0*"/"boot_id": "0123456789abcdef0123456789abcdef"/' \
+        >"$HS_STATE/traces/20251009T085320-boot.json"
+    export HEADSTART_SYSTEM_ROOT=$HS_TMP
+    run --separate-stderr -0 hs plot boot
+    [ -z "$stderr" ]
+    grep -o '<rect class="unit"[^>]*>' <<<"$output"
+    [[ $output == *">slow.service<"* && $output != *forged* && $output != *late.service* && $output != *other.service* ]]
+    # The picture is 7 s long, from 172 to 946: the unit starts after 1 s and takes 1.5 s.
+    [[ $output == *'<rect class="unit" x="282.6" y="'*'" width="165.9"'* ]]
+    # Without the journal a note says so.
+    rm -r "$HS_TMP/var"
+    run -0 hs plot boot
+    [[ $output == *"The journal has no starts of units of this boot."* && $output != *slow.service* ]]
+}
+
+@test "plot: what replay read is drawn over its time, before what was opened" {
+    hs_filesystem ext4 64
+    HS_ROOT=$HS_MNT
+    mkdir -p "$HS_MNT/usr/bin" "$HS_TMP/new"
+    local f
+    for f in app used missed; do head -c 300000 /dev/urandom >"$HS_MNT/usr/bin/$f"; done
+    sync -f "$HS_MNT"
+    "$BATS_TEST_DIRNAME/make-trace" "$HS_MNT" "$HS_LOOP" boot 1793520000 /usr/bin/app /usr/bin/used \
+        >"$HS_STATE/traces/20261101T080000-boot.json"
+    hs learn --quiet
+    hs plan --quiet --stage=boot --policy=gate
+    rm "$HS_STATE/traces/"*
+    "$BATS_TEST_DIRNAME/make-trace" "$HS_MNT" "$HS_LOOP" boot 4102444800 /usr/bin/app /usr/bin/used /usr/bin/missed |
+        jq '.flags = ["replayed"] | .policy = "gate" | .duration_usec = 10000000 | .accesses.at_usec_delta[0] = 6000000
+            | .replay = {start_usec: 1000000, end_usec: 5000000}' >"$HS_STATE/traces/21000101T000000-boot.json"
+    run -0 hs plot boot
+    echo "$output"
+    [[ $output == *">read by replay<"* && $output == *">opened, in the pack<"* && $output == *">opened, not in the pack<"* ]]
+    # The description has the sums: replay read both files of the pack, and one file was missed.
+    [[ $output =~ "read by replay: "[0-9]+", "(602|604|606|608|61[0-9]|62[0-9]|63[0-9])" kB" ]]
+    [[ $output == *"opened, in the pack: 2, 606 kB"* && $output == *"opened, not in the pack: 1, 303 kB"* ]]
+    # All marks of replay are between its begin (10 % of the panel) and its end (50 %).
+    "$HEADSTART" --state="$HS_STATE" --root="$HS_ROOT" plot boot | python3 -c '
+import re, sys
+d = re.search(r"<path class=\"replay\" d=\"(M[^\"h]*h[^\"]*M[^\"]*)\"", sys.stdin.read()).group(1)
+x = [float(v) for v in re.findall(r"M([0-9.]+) ", d)]
+left = 72
+assert x and all(left + 84 <= v <= left + 439 for v in x), x'
+}
+
+@test "plot launch: the last start of an application, and the same one without replay" {
+    session() {
+        hostile session "${@:3}" | jq --argjson at "$2" '.start_realtime_usec = $at | .lifetimes.start_usec[0] = 500000' \
+            >"$HS_STATE/traces/$1-session.json"
+    }
+    session 20251009T085320 1760000000000000
+    session 20251010T085320 1760086400000000 replayed
+    run --separate-stderr -0 hs plot launch 日本
+    [ -z "$stderr" ]
+    xmllint --noout - <<<"$output"
+    # It is drawn from the start on, with the applications that start meanwhile.
+    [[ $output == *"Start of 日本 of 2025-10-10"*", replayed"* && $output == *">日本<"* && $output != *"gpj.sh"* ]]
+    run -0 hs plot launch 日本 --compare=control
+    [[ $output == *", replayed"*"Start of 日本 of 2025-10-09"*", without replay"* ]]
+    # Without a name: one that was started.
+    run -0 hs plot launch
+    [[ $output == *"Start of "* ]]
+    refused 1 "no start of nothing was recorded" plot launch nothing
+    refused 1 "gone: No such file" plot launch 日本 --compare="$HS_STATE/traces/20251010T085320-session.json.gone"
+    refused 2 "only 'launch' takes the name" plot boot 日本
+}
+
 @test "plot: a trace that cannot be drawn costs one clear line" {
     refused 1 "no trace of a boot" plot boot
     refused 2 "no such stage: 'lunch'" plot lunch
