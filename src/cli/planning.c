@@ -6,6 +6,7 @@
 #include "cli/benefits.h"
 
 #include "base/clock.h"
+#include "base/journal.h"
 #include "base/ownership.h"
 #include "base/rooted.h"
 #include "cli/capability.h"
@@ -20,6 +21,7 @@
 #include <inttypes.h>
 #include <string.h>
 #include <sys/random.h>
+#include <syslog.h>
 #include <unistd.h>
 
 /* If memory is short, plans are cut down to this number of files at the least. */
@@ -276,12 +278,44 @@ static int compile_what_fits(const Planning *p, PackJob *j, Prediction *predicti
     return r;
 }
 
+/* The policy of the pack that is to be replaced; _POLICY_INVALID: there is none. */
+static Policy old_policy(const Planning *p, const PackJob *j)
+{
+    _cleanup_free_ char *buf = NULL;
+    Pack old;
+
+    if (packs_read(p->state_fd, j->name, &buf, &old, NULL) < 0)
+        return _POLICY_INVALID;
+    return (Policy)old.header->policy;
+}
+
+/* Sends an entry to the journal if the policy has changed. `headstart plan` prints the policy. */
+static void log_policy(const PackJob *j, Policy old)
+{
+    const PackContent *new = j->content;
+    char message[256];
+    JournalEntry e;
+
+    if ((int)old < 0 || old == new->policy)
+        return;
+    journal_entry_begin(&e, JOURNAL_POLICY_CHANGED, LOG_NOTICE);
+    journal_entry_add(&e, "HEADSTART_PACK", "%s", j->name);
+    journal_entry_add(&e, "HEADSTART_POLICY", "%s", policy_to_string(new->policy));
+    journal_entry_add(&e, "HEADSTART_OLD_POLICY", "%s", policy_to_string(old));
+    journal_entry_add(&e, "HEADSTART_REASON", "%s", policy_reason_to_string(new->reason));
+    snprintf(message, sizeof(message), "headstart: %s: the policy changed from %s to %s", j->name,
+             policy_to_string(old), policy_to_string(new->policy));
+    (void)journal_take(&e, message);
+}
+
 static int write_pack(const Planning *p, const PackJob *j)
 {
+    Policy old = old_policy(p, j);
     int r = packs_write(p->state_fd, j->name, j->bytes, j->size);
 
     if (r < 0)
         return cli_error(r, "%s/%s: %m", p->c->state, j->name);
+    log_policy(j, old);
     if (j->stage == STAGE_BOOT) {
         /* The function reports errors itself. */
         (void)cli_state_update_early_pack(p->c, p->state_fd, j->bytes, j->size);

@@ -22,6 +22,7 @@
 
 #include "base/atomic-file.h"
 #include "base/clock.h"
+#include "base/journal.h"
 #include "base/log.h"
 #include "base/uid.h"
 #include "config-paths.h"
@@ -212,6 +213,24 @@ static int open_stages(Daemon *d)
     return stage_source_new_system(d->event, d->root_fd, &callbacks, &d->stages);
 }
 
+/* Logs which stages are recorded anew. */
+static void log_rerecord(const Rerecord *x)
+{
+    char stages[64] = "";
+    JournalEntry e;
+    size_t n = 0;
+
+    for (Stage s = 0; s < _STAGE_MAX; s++)
+        if (x->stages[s].requested)
+            n += (size_t)snprintf(stages + n, sizeof(stages) - n, "%s%s", n > 0 ? ", " : "",
+                                  stage_to_string(s));
+    if (n == 0)
+        return;
+    journal_entry_begin(&e, JOURNAL_RERECORD, LOG_NOTICE);
+    journal_entry_add(&e, "HEADSTART_STAGES", "%s", stages);
+    journal_log(&e, LOG_NOTICE, "headstartd: recording without replay, as requested: %s", stages);
+}
+
 static int set_up(Daemon *d)
 {
     Arguments *a = &d->arguments;
@@ -225,6 +244,7 @@ static int set_up(Daemon *d)
         if (r < 0)
             log_warning_errno(r, "headstartd: %s: cannot read which stages to record anew: %m",
                               a->state);
+        log_rerecord(&d->recording.rerecord);
     }
     r = block_signals();
     if (r >= 0)

@@ -4,6 +4,7 @@
 
 #include "base/atomic-file.h"
 #include "base/clock.h"
+#include "base/journal.h"
 #include "base/log.h"
 #include "daemon/session-history.h"
 #include "state/trace-store.h"
@@ -39,10 +40,18 @@ static void log_trace(const Trace *t, const char *path)
 {
     _cleanup_free_ char *left_out = trace_describe_left_out(t);
     char duration[FORMAT_TIMESPAN_MAX];
+    JournalEntry e;
 
-    log_info("headstartd: recorded %s: %zu accesses to %zu files by %zu applications in %s: %s",
-             stage_to_string(t->stage), t->n_accesses, t->n_files, t->n_applications,
-             format_timespan(duration, sizeof(duration), t->duration), path);
+    journal_entry_begin(&e, JOURNAL_RECORDED, LOG_INFO);
+    journal_entry_add(&e, "HEADSTART_STAGE", "%s", stage_to_string(t->stage));
+    journal_entry_add(&e, "HEADSTART_DURATION_USEC", "%" PRIu64, t->duration);
+    journal_entry_add(&e, "HEADSTART_ACCESSES", "%zu", t->n_accesses);
+    journal_entry_add(&e, "HEADSTART_FILES", "%zu", t->n_files);
+    journal_entry_add(&e, "HEADSTART_TRACE", "%s", path);
+    journal_log(&e, LOG_INFO,
+                "headstartd: recorded %s: %zu accesses to %zu files by %zu applications in %s: %s",
+                stage_to_string(t->stage), t->n_accesses, t->n_files, t->n_applications,
+                format_timespan(duration, sizeof(duration), t->duration), path);
     if (left_out)
         log_notice("headstartd: left out of this trace, beyond the shares of users: %s", left_out);
     if (t->flags & TRACE_INCOMPLETE)

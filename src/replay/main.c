@@ -268,6 +268,8 @@ static int print(const Report *report, bool as_json)
 
     if (!text)
         return log_oom();
+    if (!as_json && report->outcome != REPLAY_OUTCOME_DRY_RUN && report_to_journal(report, text))
+        return 0;
     puts(text);
     if (fflush(stdout) != 0)
         log_warning_errno(errno, "headstart-replay: cannot print the result, ignoring: %m");

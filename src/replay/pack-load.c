@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/compressed-file.h"
+#include "base/journal.h"
 #include "base/log.h"
 #include "replay/notify.h"
 
@@ -26,6 +27,18 @@ void loaded_pack_done(LoadedPack *p)
     *p = (LoadedPack){0};
 }
 
+/* Reports a pack that cannot be used. Returns `error`. */
+static int refuse(int error, const char *path, const char *reason)
+{
+    JournalEntry e;
+
+    journal_entry_begin(&e, JOURNAL_PACK_REFUSED, LOG_ERR);
+    journal_entry_add(&e, "HEADSTART_PACK", "%s", path);
+    journal_entry_add(&e, "HEADSTART_REASON", "%s", reason);
+    journal_log(&e, LOG_ERR, "headstart-replay: %s: %s", path, reason);
+    return error;
+}
+
 static int read_pack(const char *path, LoadedPack *ret)
 {
     _cleanup_free_ char *buf = NULL;
@@ -34,15 +47,14 @@ static int read_pack(const char *path, LoadedPack *ret)
     int r = compressed_file_read(AT_FDCWD, path, PACK_SIZE_MAX, &buf, &size, &reason);
 
     if (r == -EBADMSG)
-        return log_error_errno(r, "headstart-replay: %s: %s", path, reason);
+        return refuse(r, path, reason);
     if (r == -E2BIG)
-        return log_error_errno(r, "headstart-replay: %s: larger than a pack may be", path);
+        return refuse(r, path, "larger than a pack may be");
     if (r < 0)
         return log_error_errno(r, "headstart-replay: %s: %m", path);
     r = pack_open(buf, size, &ret->pack, &reason);
     if (r < 0)
-        return log_error_errno(r, "headstart-replay: %s: %s", path,
-                               size == 0 ? "empty file" : reason);
+        return refuse(r, path, size == 0 ? "empty file" : reason);
     ret->path = path;
     ret->buf = TAKE_PTR(buf);
     return 0;

@@ -4,6 +4,8 @@
 
 #include "base/atomic-file.h"
 #include "base/clock.h"
+#include "base/journal.h"
+#include "base/log.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -135,6 +137,39 @@ char *report_to_text(const Report *x)
         }
     add(&t, "%s", skipped > 0 ? ")" : "");
     return finish(&t);
+}
+
+static void log_expired_hold(const Report *x)
+{
+    char time[FORMAT_TIMESPAN_MAX];
+    JournalEntry e;
+
+    journal_entry_begin(&e, JOURNAL_HOLD_EXPIRED, LOG_NOTICE);
+    journal_entry_add(&e, "HEADSTART_HELD_USEC", "%" PRIu64, x->held_usec);
+    journal_entry_add(&e, "HEADSTART_HOLD_END", "%s", hold_end_to_string(x->hold_end));
+    journal_log(&e, LOG_NOTICE,
+                "headstart-replay: the boot went on after %s, before the disk was swept",
+                format_timespan(time, sizeof(time), x->held_usec));
+}
+
+bool report_to_journal(const Report *x, const char *text)
+{
+    const ReplayResult *s = &x->result;
+    JournalEntry e;
+
+    journal_entry_begin(&e, JOURNAL_REPLAY_FINISHED, LOG_INFO);
+    journal_entry_add(&e, "HEADSTART_STAGE", "%s", stage_to_string(x->stage));
+    journal_entry_add(&e, "HEADSTART_POLICY", "%s", policy_to_string(x->policy));
+    journal_entry_add(&e, "HEADSTART_OUTCOME", "%s", outcome_to_string(x->outcome));
+    journal_entry_add(&e, "HEADSTART_DURATION_USEC", "%" PRIu64, x->duration_usec);
+    journal_entry_add(&e, "HEADSTART_FILES", "%" PRIu64, s->n_opened);
+    journal_entry_add(&e, "HEADSTART_DATA_BYTES", "%" PRIu64, s->data_bytes);
+    journal_entry_add(&e, "HEADSTART_METADATA_BYTES", "%" PRIu64, s->metadata_bytes);
+    if (!journal_take(&e, text))
+        return false;
+    if (x->hold_end == HOLD_END_DEADLINE || x->hold_end == HOLD_END_PACK)
+        log_expired_hold(x);
+    return true;
 }
 
 void report_start(Report *x)

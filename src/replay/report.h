@@ -53,6 +53,11 @@ char *report_to_text(const Report *x);
  * the path that are not printable ASCII, and "%", are written as %XX. */
 char *report_to_json(const Report *x);
 
+/* Sends `text`, the report in one line, to the journal with the report's fields, and a second entry
+ * if the boot was held until the deadline. False if standard error is not the journal, or the entry
+ * was not sent: then the caller prints the line. */
+bool report_to_journal(const Report *x, const char *text);
+
 /* Writes the report as JSON to its status file and creates the directory of that file if needed. 0
  * or a negative errno. */
 int report_save(const Report *x);

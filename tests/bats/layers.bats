@@ -386,9 +386,9 @@ has_page() {
         has_page "$page" || { echo "no such page: $page"; return 1; }
     done
     name=$(sed -n "s/^  version: '\(.*\)',/\1/p" meson.build)
-    for f in docs/man/*.[58]; do
+    for f in docs/man/*.[578]; do
         grep -q "^\.TH .*\"headstart $name\"" "$f"
-        [[ $f == *.5 ]] || has_page "$(basename "$f" .8)"
+        [[ $f == *.[57] ]] || has_page "$(basename "$f" .8)"
         grep -qF "'$(basename "$f")'" docs/man/meson.build || { echo "not installed: $f"; return 1; }
     done
 }
@@ -396,7 +396,7 @@ has_page() {
 @test "man pages are well-formed" {
     need_command groff
     local f
-    for f in docs/man/*.[58]; do
+    for f in docs/man/*.[578]; do
         run groff -man -Tutf8 -ww -z "$f"
         echo "$output"
         [ "$status" -eq 0 ]

@@ -67,6 +67,22 @@ bad() {
 
 # --- basic behaviour ------------------------------------------------------------------------------
 
+@test "under systemd, the result and a refused pack are entries of the journal with fields" {
+    local journal=(unshare --mount --propagation private tests/bats/with-journal)
+    cd "$HS_SOURCE"
+    "$MKPACK" "$PACK" </dev/null
+    run -0 "${journal[@]}" "$HEADSTART_REPLAY" --wait "$PACK"
+    jq -se 'length == 2 and .[1].stdout == "" and .[1].stderr == "" and
+        (.[0] | .MESSAGE_ID == "4c189a94035e4a8b8c7eae4006cb5fc9" and .HEADSTART_OUTCOME == "done" and
+         .SYSLOG_IDENTIFIER == "headstart-replay" and .PRIORITY == "6" and .HEADSTART_FILES == "0" and
+         .HEADSTART_STAGE == "login" and (.HEADSTART_DURATION_USEC | tonumber) > 0)' <<<"$output"
+    echo nonsense >"$PACK"
+    run -1 "${journal[@]}" "$HEADSTART_REPLAY" --wait "$PACK"
+    jq -se --arg pack "$PACK" 'length == 2 and .[1].stderr == "" and
+        (.[0] | .MESSAGE_ID == "0f48a9f37c32493b9b253b0aabe7c3a1" and .HEADSTART_PACK == $pack and
+         .PRIORITY == "3" and (.HEADSTART_REASON | length) > 3)' <<<"$output"
+}
+
 @test "an empty pack is replayed at once and with one line" {
     "$MKPACK" "$PACK" </dev/null
     run -0 replay --wait "$PACK"

@@ -124,6 +124,7 @@ setup() {
     for f in bin/headstart libexec/headstart/headstartd libexec/headstart/headstart-{replay,evaluate} \
         lib/systemd/system/headstart-{record,learn,replay-boot,replay-login}.service \
         lib/systemd/system/headstart-learn.{timer,path} lib/systemd/system-preset/90-headstart.preset \
+        lib/systemd/catalog/headstart.catalog share/man/man7/headstart.journal-fields.7 \
         lib/tmpfiles.d/headstart.conf lib/headstart/headstart.conf \
         share/man/man8/headstart{,d,-replay}.8 share/man/man5/headstart.conf.5 \
         share/man/man8/headstart-{replay-boot,learn}.service.8 share/man/man8/headstart-refresh.timer.8 \
@@ -139,6 +140,29 @@ setup() {
             return 1
         }
     done
+}
+
+@test "journal: the catalog, the man page and the sent entries agree" {
+    need_command journalctl
+    local root=$HS_TMP/root id sent described
+    mkdir -p "$root/usr/lib/systemd/catalog"
+    cp data/headstart.catalog "$root/usr/lib/systemd/catalog"
+    run -0 journalctl --root="$root" --update-catalog
+    diff <(journalctl --root="$root" --list-catalog | cut -d' ' -f1 | sort) \
+        <(sed -n 's/.* = "\([0-9a-f]\{32\}\)",$/\1/p' src/base/journal.c | sort)
+    for id in $(sed -n 's/.*\[\(JOURNAL_[A-Z_]*\)\] = "\([0-9a-f]\{32\}\)",$/\1:\2/p' src/base/journal.c); do
+        # The fields of the entry, in the function that sends it.
+        sent=$(grep -rhA8 "journal_entry_begin(&e, ${id%:*}," src | sed '/journal_log(\|journal_take(/,$d' |
+            grep -oE 'HEADSTART_[A-Z_]+' | sort -u)
+        [ -n "$sent" ]
+        described=$(sed -n "/^-- ${id#*:}/,/^-- [^${id:0-32:1}]/p" data/headstart.catalog | sed '1!{/^-- /,$d}' |
+            grep -oE '@HEADSTART_[A-Z_]+@' | tr -d @ | sort -u)
+        [ -z "$(comm -13 <(echo "$sent") <(echo "$described"))" ]
+        diff <(echo "$sent") <(sed -n "/^${id#*:}/,/^\.TP\|^\.SH/p" docs/man/headstart.journal-fields.7 |
+            grep -oE 'HEADSTART_[A-Z_]+' | sort -u)
+    done
+    diff <(grep -rhoE '"HEADSTART_[A-Z_]+"' src/daemon src/replay src/cli | tr -d '"' | grep -v '^HEADSTART_SYSTEM_ROOT$' | sort -u) \
+        <(sed -n '/^\.SH FIELDS/,/^\.SH SEE/p' docs/man/headstart.journal-fields.7 | grep -oE 'HEADSTART_[A-Z_]+' | sort -u)
 }
 
 @test "temporary files of a power cut are gone after the next boot" {

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Events that administrators and programs look for in the journal: a message with a MESSAGE_ID,
+ * which data/headstart.catalog explains, and with fields (headstart.journal-fields(7)). They are
+ * sent with the protocol that systemd documents as "Native Journal Protocol". Needs libc alone. */
+
+#include "base/macros.h"
+
+typedef enum JournalEvent {
+    JOURNAL_REPLAY_FINISHED,
+    JOURNAL_HOLD_EXPIRED,   /* the boot was held until the deadline */
+    JOURNAL_PACK_REFUSED,   /* a pack cannot be used */
+    JOURNAL_RECORDED,       /* a stage was recorded */
+    JOURNAL_RERECORD,       /* stages are recorded anew, without replay */
+    JOURNAL_POLICY_CHANGED, /* a new pack has another policy than the one that it replaces */
+    _JOURNAL_EVENT_MAX,
+} JournalEvent;
+
+/* The MESSAGE_ID: 32 hexadecimal digits. */
+const char *journal_event_id(JournalEvent e);
+
+/* An entry of the journal. After a failed journal_entry_add() it is cut, and journal_entry_send()
+ * fails. */
+typedef struct JournalEntry {
+    char text[3072];
+    size_t n;
+    bool failed;
+} JournalEntry;
+
+/* Begins an entry with MESSAGE_ID, PRIORITY and SYSLOG_IDENTIFIER. */
+void journal_entry_begin(JournalEntry *e, JournalEvent event, int level);
+
+/* Adds a field. The name consists of upper-case letters, digits and underscores; the value may
+ * contain any byte but NUL, and at most 1023 bytes of it are kept. */
+void journal_entry_add(JournalEntry *e, const char *name, const char *format, ...) _printf_(3, 4);
+
+/* Sends the entry to the socket `path` without waiting. 0; -E2BIG if the fields do not fit; or the
+ * negative errno of socket(2) or sendto(2), such as -EAGAIN if the journal is busy. */
+int journal_entry_send(const JournalEntry *e, const char *path);
+
+/* Adds the message and sends the entry, if standard error is the journal. False: it is not, or the
+ * entry was not sent. */
+bool journal_take(JournalEntry *e, const char *message);
+
+/* The same, but then the message alone becomes a line of the log. */
+void journal_log(JournalEntry *e, int level, const char *format, ...) _printf_(3, 4);
