@@ -57,9 +57,17 @@ machine_boot() {
     }
 }
 
+# Finds the child of systemd-nspawn that is PID 1 of the container. Another child sets the container up
+# and ends.
 machine_leader() {
-    MACHINE=$(pgrep -P "$MACHINE_NSPAWN" -f systemd | head -n 1)
-    [ -n "$MACHINE" ]
+    local pid
+    for pid in $(pgrep -P "$MACHINE_NSPAWN"); do
+        awk '$1 == "NSpid:" && NF > 2 && $NF == 1 { found = 1 } END { exit !found }' "/proc/$pid/status" \
+            2>/dev/null || continue
+        MACHINE=$pid
+        return 0
+    done
+    return 1
 }
 
 # in_machine COMMAND…
