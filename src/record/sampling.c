@@ -97,7 +97,7 @@ int sampling_run(Sampling *s, const EventLog *log, UserShares *shares, Fanotify 
                 break;
             if (s->rounds[e->object] == s->round)
                 continue;
-            if (n_files++ == SAMPLING_BATCH_FILES || clock_now(CLOCK_MONOTONIC) >= deadline) {
+            if (n_files++ >= SAMPLING_BATCH_FILES || clock_now(CLOCK_MONOTONIC) >= deadline) {
                 s->unfinished = true;
                 break;
             }

@@ -41,6 +41,21 @@ static void test_one_user(void **state)
     assert_int_equal(user_shares_left(&s, root, SHARED_END_USEC), 0);
 }
 
+/* Of nothing can one user take more than a quarter, nor root more than three quarters. */
+static void test_every_resource(void **state)
+{
+    for (Shared what = 0; what < _SHARED_MAX; what++) {
+        static UserShares s;
+        uint64_t root, user;
+
+        s = (UserShares){0};
+        root = user_shares_left(&s, user_shares_row(&s, 0), what);
+        user = user_shares_left(&s, user_shares_row(&s, 1000), what);
+        assert_true(user > 0);
+        assert_true(user <= root / 3);
+    }
+}
+
 /* With as many users as a user has subordinate UIDs, root still has its quarter, and the rows are
  * bounded. Root does not take everything from the others either. */
 static void test_many_users(void **state)
@@ -210,6 +225,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {
             cmocka_unit_test(test_one_user),
+            cmocka_unit_test(test_every_resource),
             cmocka_unit_test(test_many_users),
             cmocka_unit_test(test_users_who_take_little),
             TEST(test_likeliest_first),

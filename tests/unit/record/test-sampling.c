@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Tests how long sampling may take: of one file, in one batch, and for one user. Clock, fanotify
+ * and page cache are fakes: the linker wraps the functions. */
+
+#include "record/sampling.h"
+
+#include "base/clock.h"
+#include "record/residency.h"
+#include "util/root-util.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+
+#define FILES 100
+#define AT    (10 * USEC_PER_SEC) /* since the stage's start: all samples are due */
+
+static TestRoot root;
+static struct {
+    usec_t now, takes, latest;
+    unsigned n_read;
+} fake;
+
+usec_t __wrap_clock_now(clockid_t clock);
+int __wrap_fanotify_resolve(Fanotify *f, const LoggedObject *o, char *path, size_t size);
+void __wrap_fanotify_resolve_done(Fanotify *f);
+int __wrap_residency_read(int fd, uint64_t size, usec_t deadline, RangeSet *ret);
+
+usec_t __wrap_clock_now(clockid_t clock)
+{
+    return fake.now;
+}
+
+int __wrap_fanotify_resolve(Fanotify *f, const LoggedObject *o, char *path, size_t size)
+{
+    return openat(root.fd, "file", O_PATH | O_CLOEXEC);
+}
+
+void __wrap_fanotify_resolve_done(Fanotify *f)
+{
+}
+
+int __wrap_residency_read(int fd, uint64_t size, usec_t deadline, RangeSet *ret)
+{
+    assert_true(deadline <= fake.now + SAMPLING_FILE_USEC);
+    assert_true(deadline <= fake.latest);
+    fake.n_read++;
+    fake.now += fake.takes;
+    return 0;
+}
+
+static int set_up(void **state)
+{
+    if (test_root_make(&root) < 0)
+        return -1;
+    test_root_put(&root, "file", "x");
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    return test_root_remove(&root);
+}
+
+static void open_files(EventLog *log, UserShares *shares, uint32_t uid, unsigned first)
+{
+    for (unsigned i = 0; i < FILES; i++) {
+        LoggedEvent e = {.run = UINT32_MAX, .user = user_shares_row(shares, uid)};
+        char name[16];
+        LoggedObject o = {.name = name};
+
+        o.name_size = (uint16_t)snprintf(name, sizeof(name), "/%u", first + i);
+        assert_int_equal(event_log_intern(log, &o, true, &e.object), 0);
+        assert_int_equal(event_log_add(log, &e), 0);
+    }
+}
+
+/* Runs batches until the round has ended. Returns their number. */
+static unsigned run_round(Sampling *s, const EventLog *log, UserShares *shares)
+{
+    unsigned n = 0;
+    int r = 0;
+
+    while (r == 0) {
+        unsigned before = fake.n_read;
+        usec_t begun = fake.now;
+
+        assert_true(n++ < 10 * FILES);
+        fake.latest = begun + SAMPLING_BATCH_USEC;
+        r = sampling_run(s, log, shares, NULL, AT);
+        assert_true(r >= 0);
+        assert_true(fake.n_read - before <= SAMPLING_BATCH_FILES);
+        /* The last file of a batch may end after the batch's time, but none begins then. */
+        assert_true(fake.now < begun + SAMPLING_BATCH_USEC + MAX(fake.takes, (usec_t)1));
+    }
+    return n;
+}
+
+static void a_batch_ends_and_the_next_one_continues(void **state)
+{
+    static UserShares shares;
+    EventLog *log = event_log_new();
+    Sampling s = {0};
+
+    memset(&fake, 0, sizeof(fake));
+    fake.takes = SAMPLING_FILE_USEC;
+    open_files(log, &shares, 0, 0);
+    assert_true(run_round(&s, log, &shares) >= FILES * SAMPLING_FILE_USEC / SAMPLING_BATCH_USEC);
+    assert_int_equal(fake.n_read, FILES);
+    sampling_done(&s);
+    event_log_free(log);
+}
+
+static void many_files_take_several_batches(void **state)
+{
+    static UserShares shares;
+    EventLog *log = event_log_new();
+    Sampling s = {0};
+
+    memset(&fake, 0, sizeof(fake));
+    for (unsigned i = 0; i < 5; i++)
+        open_files(log, &shares, 0, i * FILES);
+    assert_true(run_round(&s, log, &shares) > 5 * FILES / SAMPLING_BATCH_FILES);
+    assert_int_equal(fake.n_read, 5 * FILES);
+    sampling_done(&s);
+    event_log_free(log);
+}
+
+/* A user whose files take long has a share of the time; the files of others are sampled all the
+ * same. */
+static void each_user_has_a_share_of_the_time(void **state)
+{
+    static UserShares shares;
+    EventLog *log = event_log_new();
+    uint16_t user = user_shares_row(&shares, 1000);
+    Sampling s = {0};
+    uint64_t share;
+
+    memset(&fake, 0, sizeof(fake));
+    share = user_shares_left(&shares, user, SHARED_SAMPLE_USEC);
+    fake.takes = share / 5;
+    open_files(log, &shares, 1000, 0);
+    (void)run_round(&s, log, &shares);
+    assert_int_equal(fake.n_read, 5);
+    assert_int_equal(user_shares_left(&shares, user, SHARED_SAMPLE_USEC), 0);
+    fake.takes = 0;
+    fake.n_read = 0;
+    open_files(log, &shares, 0, FILES);
+    s.last = 0;
+    s.unfinished = true;
+    (void)run_round(&s, log, &shares);
+    assert_int_equal(fake.n_read, FILES);
+    sampling_done(&s);
+    event_log_free(log);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+            cmocka_unit_test(a_batch_ends_and_the_next_one_continues),
+            cmocka_unit_test(many_files_take_several_batches),
+            cmocka_unit_test(each_user_has_a_share_of_the_time),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Tests how long the end of a stage may take: the shares of the users in that time, and a request
+ * to stop. Clock and fanotify are fakes: the linker wraps the functions. */
+
+#include "record/trace-builder.h"
+
+#include "base/clock.h"
+#include "util/root-util.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#define FILES 100 /* that each of two users has opened */
+
+static TestRoot root;
+static usec_t now;
+
+usec_t __wrap_clock_now(clockid_t clock);
+int __wrap_fanotify_resolve(Fanotify *f, const LoggedObject *o, char *path, size_t size);
+void __wrap_fanotify_resolve_done(Fanotify *f);
+
+usec_t __wrap_clock_now(clockid_t clock)
+{
+    return now;
+}
+
+/* Every object is the same file, and each look-up takes a second. */
+int __wrap_fanotify_resolve(Fanotify *f, const LoggedObject *o, char *path, size_t size)
+{
+    now += USEC_PER_SEC;
+    snprintf(path, size, "%s", o->name);
+    return openat(root.fd, "file", O_PATH | O_CLOEXEC);
+}
+
+void __wrap_fanotify_resolve_done(Fanotify *f)
+{
+}
+
+static int set_up(void **state)
+{
+    if (test_root_make(&root) < 0)
+        return -1;
+    test_root_put(&root, "file", "x");
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    return test_root_remove(&root);
+}
+
+static void open_files(StageRecord *s, uint32_t uid, unsigned first)
+{
+    for (unsigned i = 0; i < FILES; i++) {
+        LoggedEvent e = {.run = UINT32_MAX, .user = user_shares_row(&s->shares, uid)};
+        char name[16];
+        LoggedObject o = {.name = name};
+
+        o.name_size = (uint16_t)snprintf(name, sizeof(name), "/%u", first + i);
+        assert_int_equal(event_log_intern(s->log, &o, true, &e.object), 0);
+        assert_int_equal(event_log_add(s->log, &e), 0);
+    }
+}
+
+/* Builds the trace of a stage in which root and user 1000 opened files. Returns the number of files
+ * in the trace. */
+static size_t build(StageRecord *s)
+{
+    char empty[] = "", slash[] = "/", fstype[] = "xfs";
+    struct stat st;
+    Volume v = {
+            .uuid = empty,
+            .fstype = fstype,
+            .target = slash,
+            .mountpoint = slash,
+            .subvolume = empty,
+            .device = empty,
+            .disk = empty,
+            .scheduler = empty,
+    };
+    Observer o = {.stage = s, .connector_fd = -EBADF, .volumes.table = {&v, 1, 1}};
+    TraceBuilder *b = NULL;
+    Trace *t = NULL;
+    size_t n;
+
+    assert_int_equal(fstatat(root.fd, "file", &st, 0), 0);
+    v.st_dev = v.mount_dev = st.st_dev;
+    assert_int_equal(stage_record_init(s), 0);
+    open_files(s, 0, 0);
+    open_files(s, 1000, FILES);
+    o.processes = process_table_new();
+    assert_non_null(o.processes);
+    assert_int_equal(trace_builder_new(&o, &b), 0);
+    assert_int_equal(trace_builder_build(b, "/", NULL, &t), 0);
+    trace_builder_free(b);
+    n = t->n_files;
+    trace_free(t);
+    process_table_free(o.processes);
+    stage_record_done(s);
+    return n;
+}
+
+static void each_user_has_a_share_of_the_time(void **state)
+{
+    static StageRecord s;
+    unsigned user = STAGE_END_USEC / 4 / USEC_PER_SEC, all = STAGE_END_USEC / 4 * 3 / USEC_PER_SEC;
+    size_t n = build(&s);
+
+    assert_int_equal(s.shares.users[user_shares_row(&s.shares, 1000)].n_files_left_out,
+                     FILES - user);
+    assert_int_equal(s.shares.users[user_shares_row(&s.shares, 0)].n_files_left_out, FILES - all);
+    assert_int_equal(n, user + all);
+}
+
+static void a_request_to_stop_ends_it(void **state)
+{
+    static StageRecord s;
+    usec_t begun = now;
+    sigset_t stop;
+    int sig;
+
+    sigemptyset(&stop);
+    sigaddset(&stop, SIGTERM);
+    sigprocmask(SIG_BLOCK, &stop, NULL);
+    raise(SIGTERM);
+    assert_int_equal(build(&s), 0);
+    assert_int_equal(sigwait(&stop, &sig), 0);
+    assert_true(now == begun);
+    assert_int_equal(s.shares.users[user_shares_row(&s.shares, 0)].n_files_left_out, FILES);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+            cmocka_unit_test(each_user_has_a_share_of_the_time),
+            cmocka_unit_test(a_request_to_stop_ends_it),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
