@@ -18,6 +18,20 @@ export HEADSTART HEADSTARTD HEADSTART_REPLAY HEADSTART_INIT
 # The caller's log settings must not change the results.
 unset SYSTEMD_LOG_LEVEL JOURNAL_STREAM
 
+# With -e, jq 1.6 also succeeds if it finds no input at all, for example because a file is missing. Later
+# versions fail, as this function does.
+jq() {
+    local status=0 output
+    [[ " $* " == *" -"*([a-zA-Z])e*([a-zA-Z])" "* ]] || {
+        command jq "$@"
+        return
+    }
+    output=$(command jq "$@") || status=$?
+    [ -z "$output" ] || printf '%s\n' "$output"
+    [ -n "$output" ] || [ "$status" -ne 0 ] || return 4
+    return "$status"
+}
+
 hs_setup() {
     HS_TMP=$BATS_TEST_TMPDIR
     HS_DEFERRED=()
