@@ -11,7 +11,7 @@ _headstart() {
         [measure]='--stage='
         [doctor]=''
         [explain]='--last-boot --last-login --limit='
-        [plot]='--last --compare= --output='
+        [plot]='--last --compare= --output= --width='
         [report]='--output='
         [metrics]='--output='
         [show]='--limit='

@@ -136,6 +136,13 @@ static TimelineRead read_of(const Pack *p, const Operation *o)
     return r;
 }
 
+/* The part of an operation in the time of the replay. An open reads nothing: its metadata was read
+ * before. */
+static double cost_of(const Pack *p, const Operation *o)
+{
+    return o->kind == OPERATION_OPEN ? 0 : (double)(read_of(p, o).bytes + REQUEST_BYTES);
+}
+
 /* Spreads the reads of one disk over the time of the replay, in their order. */
 static int add_stream(const Pack *p, const Operation *v, size_t n, usec_t start, usec_t end,
                       Timeline *t)
@@ -143,13 +150,16 @@ static int add_stream(const Pack *p, const Operation *v, size_t n, usec_t start,
     double all = 0, done = 0;
 
     for (size_t i = 0; i < n; i++)
-        all += (double)(read_of(p, &v[i]).bytes + REQUEST_BYTES);
+        all += cost_of(p, &v[i]);
     for (size_t i = 0; i < n; i++) {
-        TimelineRead r = read_of(p, &v[i]);
+        TimelineRead r;
 
-        done += (double)(r.bytes + REQUEST_BYTES);
+        if (v[i].kind == OPERATION_OPEN)
+            continue;
+        r = read_of(p, &v[i]);
+        done += cost_of(p, &v[i]);
         r.at = start + (usec_t)((double)(end - start) * done / all);
-        if (r.bytes > 0 && r.at <= t->duration)
+        if (r.at <= t->duration)
             CHECK(timeline_add_read(t, &r));
     }
     return 0;

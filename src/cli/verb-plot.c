@@ -3,6 +3,7 @@
 /* headstart plot: a recorded boot, login or start of an application as SVG. */
 
 #include "base/atomic-file.h"
+#include "base/parse.h"
 #include "cli/cli-state.h"
 #include "cli/plot-data.h"
 #include "state/trace-store.h"
@@ -14,7 +15,11 @@ enum {
     OPTION_LAST = 1,
     OPTION_COMPARE,
     OPTION_OUTPUT,
+    OPTION_WIDTH,
 };
+
+#define WIDTH_MIN 300U
+#define WIDTH_MAX 4000U
 
 /* The time limit for finding the positions of files that are not in memory. */
 #define PLACES_TIMEOUT (20 * USEC_PER_SEC)
@@ -24,6 +29,7 @@ static const Option options[] = {
         {OPTION_COMPARE, 0, "compare", "TRACE",
          "Draw another one below: a trace, or 'control'\nfor the newest one without replay"},
         {OPTION_OUTPUT, 'o', "output", "FILE", "Write to FILE, which is replaced as a whole"},
+        {OPTION_WIDTH, 'w', "width", "PIXELS", "Width of the picture, 300 to 4000 [960]"},
         {0},
 };
 
@@ -31,6 +37,7 @@ typedef struct Plot {
     const Context *c;
     int state_fd;
     const char *output, *compare;
+    unsigned width;
 } Plot;
 
 static int load_file(const char *path, Trace **ret)
@@ -103,7 +110,7 @@ static int write_output(const Plot *p, const Timeline *timelines, size_t n)
     size_t size;
     int r;
 
-    timeline_document(&m, timelines, n);
+    timeline_document(&m, timelines, n, p->width);
     r = markup_finish(&m, &text, &size);
     if (r < 0)
         return cli_error(r, "%m");
@@ -169,7 +176,8 @@ static int plot_launch(const Plot *p, const char *name)
 static int run(Context *c)
 {
     _cleanup_close_ int fd = -EBADF;
-    Plot p = {.c = c};
+    Plot p = {.c = c, .width = TIMELINE_WIDE};
+    uint64_t width;
     const char *value;
     char **arguments;
     int k, r, n;
@@ -184,6 +192,11 @@ static int run(Context *c)
             break;
         case OPTION_OUTPUT:
             p.output = value;
+            break;
+        case OPTION_WIDTH:
+            if (parse_u64(value, &width) < 0 || width < WIDTH_MIN || width > WIDTH_MAX)
+                return cli_usage_error(c, "--width=%s: not a number from 300 to 4000", value);
+            p.width = (unsigned)width;
             break;
         }
     if (k < 0)

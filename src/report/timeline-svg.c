@@ -37,6 +37,7 @@ static const char *const series_class[_READ_SERIES_MAX] = {
 /* The positions of the parts of a picture. */
 typedef struct Layout {
     bool narrow;
+    usec_t duration; /* of the timeline; the axis may be longer */
     double width, height;
     double left, names; /* left edge of the panels, and of panels with names */
     Axis time, time_names;
@@ -117,7 +118,7 @@ static double row_height(const Layout *l)
 
 static Layout compute_layout(const Timeline *t, const TimelineStyle *s)
 {
-    Layout l = {.narrow = s->width < 600, .width = s->width};
+    Layout l = {.narrow = s->width < 600, .duration = t->duration, .width = s->width};
     double seconds = (double)(s->duration > 0 ? s->duration : t->duration) / USEC_PER_SEC;
     double at = (s->part ? HEAD_HEIGHT : HEAD_HEIGHT - TITLE_HEIGHT) + (l.narrow ? 2 * 18 : 0);
 
@@ -272,6 +273,11 @@ static void add_series(Markup *m, const Timeline *t, const Layout *l, ReadSeries
 
 #define PLACE_TICKS 6
 
+static double place_tick_y(const Layout *l, unsigned i)
+{
+    return l->place_top + PLACE_HEIGHT * i / (PLACE_TICKS - 1.0);
+}
+
 static void add_places(Markup *m, const Timeline *t, const Layout *l)
 {
     char label[AXIS_LABEL_MAX];
@@ -280,19 +286,22 @@ static void add_places(Markup *m, const Timeline *t, const Layout *l)
               l->narrow ? "Place on the disk"
                         : "Place on the disk (stretches without reads are shortened)");
     for (unsigned i = 0; i < PLACE_TICKS; i++) {
-        double y = l->place_top + PLACE_HEIGHT * i / (PLACE_TICKS - 1.0);
-
-        axis_bytes(fold_value(&l->fold, 1 - i / (PLACE_TICKS - 1.0)), label);
         markup_open(m, "path");
         markup_attribute(m, "class", "grid");
-        markup_attributef(m, "d", "M%.6g %.6gh%.6g", l->left, y, l->time.length);
+        markup_attributef(m, "d", "M%.6g %.6gh%.6g", l->left, place_tick_y(l, i), l->time.length);
         markup_close(m);
-        add_text(m, l->narrow ? l->left + 2 : l->left - 8,
-                 l->narrow ? y + (i == 0 ? 12 : -3) : y + 4, l->narrow ? "tick" : "tick end",
-                 label);
     }
     for (ReadSeries k = 0; k < _READ_SERIES_MAX; k++)
         add_series(m, t, l, k);
+    /* In a narrow picture the labels are within the panel, where the names of marks are at the top.
+     */
+    for (unsigned i = l->narrow ? 1 : 0; i < PLACE_TICKS; i++) {
+        double y = place_tick_y(l, i);
+
+        axis_bytes(fold_value(&l->fold, 1 - i / (PLACE_TICKS - 1.0)), label);
+        add_text(m, l->narrow ? l->left + 2 : l->left - 8, l->narrow ? y - 3 : y + 4,
+                 l->narrow ? "tick inside" : "tick end", label);
+    }
 }
 
 static double sample_value(const TimelineSample *s, bool waiting)
@@ -346,8 +355,7 @@ static void add_samples(Markup *m, const Timeline *t, const Layout *l)
 static void add_row(Markup *m, const Layout *l, const TimelineSpan *s, double y, const char *class)
 {
     double from = axis_place(&l->time, (double)s->start / USEC_PER_SEC);
-    double to = s->end == USEC_INFINITY ? l->time.origin + l->time.length
-                                        : axis_place(&l->time, (double)s->end / USEC_PER_SEC);
+    double to = axis_place(&l->time, (double)MIN(s->end, l->duration) / USEC_PER_SEC);
 
     markup_open(m, "rect");
     markup_attribute(m, "class", class);
@@ -455,25 +463,48 @@ void timeline_draw(Markup *m, const Timeline *t, const TimelineStyle *s)
 
 #define DOCUMENT_MARGIN 12
 #define NOTE_HEIGHT     18
+#define NOTE_CHARACTER  6.2 /* width of a character */
 
-/* Lists below the timeline what is missing. Returns the vertical position below the list. */
-static double add_notes(Markup *m, const Timeline *t, double y)
+/* The length of the next line of a note: at most `max` characters, cut at a space if there is one.
+ */
+static size_t line_length(const char *note, size_t max)
 {
-    for (size_t i = 0; i < t->n_notes; i++) {
-        y += NOTE_HEIGHT;
-        markup_open(m, "text");
-        markup_number(m, "x", LEFT_NARROW);
-        markup_number(m, "y", y);
-        markup_attribute(m, "class", "tick");
-        markup_textf(m, "%s.", t->notes[i]);
-        markup_close(m);
-    }
+    size_t n = strlen(note);
+
+    if (n <= max)
+        return n;
+    for (n = max; n > 0 && note[n] != ' ';)
+        n--;
+    return n > 0 ? n : max;
+}
+
+/* Lists below the timeline what is missing (without m: only measures). Returns the vertical
+ * position below the list. */
+static double add_notes(Markup *m, const Timeline *t, unsigned width, double y)
+{
+    size_t max = (size_t)((width - 2 * LEFT_NARROW) / NOTE_CHARACTER);
+
+    for (size_t i = 0; i < t->n_notes; i++)
+        for (const char *at = t->notes[i]; *at;) {
+            size_t n = line_length(at, max);
+
+            y += NOTE_HEIGHT;
+            if (m) {
+                markup_open(m, "text");
+                markup_number(m, "x", LEFT_NARROW);
+                markup_number(m, "y", y);
+                markup_attribute(m, "class", "tick");
+                markup_textf(m, "%.*s%s", (int)n, at, at[n] ? "" : ".");
+                markup_close(m);
+            }
+            at += n + (at[n] == ' ');
+        }
     return y;
 }
 
-void timeline_document(Markup *m, const Timeline *timelines, size_t n)
+void timeline_document(Markup *m, const Timeline *timelines, size_t n, unsigned width)
 {
-    TimelineStyle s = {.width = TIMELINE_WIDE, .part = true};
+    TimelineStyle s = {.width = width, .part = true};
     double height = DOCUMENT_MARGIN;
     char id[32];
     Fold places;
@@ -483,12 +514,13 @@ void timeline_document(Markup *m, const Timeline *timelines, size_t n)
     for (size_t i = 0; i < n; i++)
         s.duration = MAX(s.duration, timelines[i].duration);
     for (size_t i = 0; i < n; i++)
-        height += compute_layout(&timelines[i], &s).height + DOCUMENT_MARGIN +
-                  (double)timelines[i].n_notes * NOTE_HEIGHT;
+        height = add_notes(NULL, &timelines[i], width,
+                           height + compute_layout(&timelines[i], &s).height) +
+                 DOCUMENT_MARGIN;
     markup_open(m, "svg");
     markup_attribute(m, "xmlns", "http://www.w3.org/2000/svg");
-    markup_attributef(m, "viewBox", "0 0 %u %.6g", TIMELINE_WIDE, height);
-    markup_attributef(m, "width", "%u", TIMELINE_WIDE);
+    markup_attributef(m, "viewBox", "0 0 %u %.6g", width, height);
+    markup_attributef(m, "width", "%u", width);
     markup_number(m, "height", height);
     markup_attribute(m, "class", "chart");
     markup_open(m, "style");
@@ -504,7 +536,8 @@ void timeline_document(Markup *m, const Timeline *timelines, size_t n)
         snprintf(id, sizeof(id), "timeline-%zu", i + 1);
         s.id = id;
         timeline_draw(m, &timelines[i], &s);
-        s.top = add_notes(m, &timelines[i], s.top + compute_layout(&timelines[i], &s).height) +
+        s.top = add_notes(m, &timelines[i], width,
+                          s.top + compute_layout(&timelines[i], &s).height) +
                 DOCUMENT_MARGIN;
     }
     markup_close(m);

@@ -149,6 +149,9 @@ assert x and all(left + 84 <= v <= left + 439 for v in x), x'
     refused 1 "no start of nothing was recorded" plot launch nothing
     refused 1 "gone: No such file" plot launch 日本 --compare="$HS_STATE/traces/20251010T085320-session.json.gone"
     refused 2 "only 'launch' takes the name" plot boot 日本
+    run -0 hs plot launch --width=360
+    [[ $output == *'viewBox="0 0 360 '* ]]
+    refused 2 "--width=12: not a number from 300 to 4000" plot launch --width=12
 }
 
 @test "plot: a trace that cannot be drawn costs one clear line" {

@@ -72,7 +72,7 @@ int main(void)
         line[strcspn(line, "\n")] = 0;
         execute(line);
     }
-    timeline_document(&m, timelines, n_timelines);
+    timeline_document(&m, timelines, n_timelines, TIMELINE_WIDE);
     if (markup_finish(&m, &text, &size) < 0 || fwrite(text, 1, size, stdout) != size ||
         fflush(stdout) != 0)
         errx(EXIT_FAILURE, "cannot write");

@@ -16,7 +16,7 @@ static char *draw(const Timeline *t, size_t n)
     char *text;
     size_t size;
 
-    timeline_document(&m, t, n);
+    timeline_document(&m, t, n, TIMELINE_WIDE);
     assert_int_equal(markup_finish(&m, &text, &size), 0);
     return text;
 }
