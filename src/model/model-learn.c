@@ -2,13 +2,11 @@
 
 /* Makes a model of one session from one trace. Learning merges it into the model. */
 
+#include "base/hash.h"
 #include "model/model-internal.h"
 #include "model/model-launch.h"
 
 #include <string.h>
-
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 /* The limit of a time that is learned, about twelve days. Stages are shorter. */
 #define MSEC_MAX ((uint64_t)1 << 30)
@@ -29,7 +27,7 @@ uint64_t model_trace_id(const Trace *t)
                      (unsigned long long)t->start_realtime);
 
     /* The format allows numbers of 63 bits. */
-    return XXH3_64bits(text, (size_t)MIN(n, (int)sizeof(text) - 1)) & TRACE_NUMBER_MAX;
+    return hash64(text, (size_t)MIN(n, (int)sizeof(text) - 1), 0) & TRACE_NUMBER_MAX;
 }
 
 bool model_knows_trace(const Model *m, const Trace *t)

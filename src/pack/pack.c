@@ -4,9 +4,10 @@
 
 #include "pack/pack.h"
 
-#include <string.h>
-
+#include "base/hash.h"
 #include "pack/checksum.h"
+
+#include <string.h>
 
 typedef struct Reader {
     Pack p;
@@ -239,5 +240,5 @@ bool pack_is_control(const Pack *p, const char *boot_id)
 {
     uint32_t n = le32toh(p->header->control_interval);
 
-    return n != 0 && pack_hash(boot_id, strlen(boot_id), le64toh(p->header->salt)) % n == 0;
+    return n != 0 && hash64(boot_id, strlen(boot_id), le64toh(p->header->salt)) % n == 0;
 }

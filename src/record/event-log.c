@@ -2,13 +2,11 @@
 
 #include "record/event-log.h"
 
+#include "base/hash.h"
 #include "base/macros.h"
 #include "record/processes.h"
 
 #include <string.h>
-
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 /* An object in `bytes`: this head, the handle, the name and a NUL. */
 typedef struct Head {
@@ -59,7 +57,7 @@ static size_t record_size(const Head *h)
 
 static uint64_t hash_record(const Head *h)
 {
-    return XXH3_64bits(h, record_size(h));
+    return hash64(h, record_size(h), 0);
 }
 
 static void put_slot(uint32_t *slots, size_t n_slots, uint64_t hash, uint32_t object)

@@ -3,7 +3,7 @@
 #include "replay/mount-watch.h"
 
 #include "base/clock.h"
-#include "pack/checksum.h"
+#include "base/hash.h"
 #include "volume/mount-table.h"
 
 #include <errno.h>
@@ -28,8 +28,8 @@ static int fingerprint(const char *root, uint64_t *ret)
             const Mount *m = &t.mounts[i];
             const unsigned numbers[] = {m->id, m->major, m->minor};
 
-            hash = pack_hash(numbers, sizeof(numbers), hash);
-            hash = pack_hash(m->target, strlen(m->target), hash);
+            hash = hash64(numbers, sizeof(numbers), hash);
+            hash = hash64(m->target, strlen(m->target), hash);
         }
     *ret = hash;
     return 0;

@@ -2,17 +2,15 @@
 
 #include "state/launch-packs.h"
 
+#include "base/hash.h"
 #include "state/packs.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 uint64_t launch_pack_hash(const char *path)
 {
-    return XXH3_64bits(path, strlen(path));
+    return hash64(path, strlen(path), 0);
 }
 
 char *launch_pack_name(char name[static LAUNCH_PACK_NAME_MAX], uint32_t uid, uint64_t hash)
