@@ -8,7 +8,7 @@ setup() {
     hs_setup
     need_command readelf nm
     PROGRAMS=("$HEADSTART" "$HEADSTARTD" "$HEADSTART_REPLAY" "$HS_BUILD/src/evaluate/headstart-evaluate"
-        "$HS_BUILD/src/early/headstart-init")
+        "$HS_BUILD/src/early/headstart-init" "$HS_BUILD/src/bus/headstart-bus")
 }
 
 # option NAME: prints the value of a build option of meson.

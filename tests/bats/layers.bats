@@ -302,9 +302,9 @@ man_options() {
     done
 }
 
-@test "options of headstartd, headstart-init and headstart-replay are in their man pages" {
+@test "options of headstartd, headstart-init, headstart-replay and headstart-bus are in their man pages" {
     local program page o
-    for program in "$HEADSTARTD" "$HEADSTART_INIT" "$HEADSTART_REPLAY"; do
+    for program in "$HEADSTARTD" "$HEADSTART_INIT" "$HEADSTART_REPLAY" "$HS_BUILD/src/bus/headstart-bus"; do
         need_binary "$program"
         page=docs/man/$(basename "$program").8
         run "$program" --help

@@ -17,6 +17,7 @@ setup() {
         # The units as installed, but with the programs of the build tree.
         sed -e "s|=\(+\?\)/[^ ]*/headstartd|=\1$HEADSTARTD|" \
             -e "s|=/[^ ]*/headstart-replay |=$HEADSTART_REPLAY |" \
+            -e "s|=/[^ ]*/headstart-bus$|=$HS_BUILD/src/bus/headstart-bus|" \
             -e "s|=/[^ ]*/is-login |=/bin/true |" -e "s|=/[^ ]*/headstart |=$HEADSTART |" "$u" >"$dir/$(basename "$u")"
     done
     need_binary "$HEADSTART" "$HEADSTARTD" "$HEADSTART_REPLAY"
@@ -26,7 +27,7 @@ setup() {
     # Only headstart's units are checked, not those of the machine.
     ! grep -i headstart <<<"$output" || false
     # The highest exposure that a unit may have, on systemd's scale of 0 to 10.
-    for u in record:35 replay-boot:20 replay-login:20 replay-user@:20 learn:20 plan:20 refresh:20; do
+    for u in record:35 replay-boot:20 replay-login:20 replay-user@:20 learn:20 plan:20 refresh:20 bus:18; do
         run systemd-analyze security --offline=yes --threshold="${u#*:}" "$dir/headstart-${u%:*}.service"
         tail -n 1 <<<"$output"
         [ "$status" -eq 0 ]
@@ -62,8 +63,16 @@ setup() {
 @test "every unit can be switched off on the kernel command line and has a time limit" {
     local u
     for u in "$HS_BUILD"/units/headstart-*.{service,timer,path}; do
-        grep -q '^ConditionKernelCommandLine=!headstart=0$' "$u"
-        grep -q '^ConditionPathExists=!/etc/headstart/disabled$' "$u"
+        if [[ $u == */headstart-bus.service ]]; then
+            # It answers while headstart is off, too. Only a call on the bus starts it.
+            ! grep -qE '^\[Install\]|^Condition' "$u" || false
+            grep -qx "BusName=$(sed -n 's/^Name=//p' data/dbus/org.headstart1.service)" "$u"
+            grep -qx "SystemdService=${u##*/}" data/dbus/org.headstart1.service
+            run -1 grep -rl headstart-bus "$HS_BUILD"/units/headstart-[!b]* data/90-headstart.preset
+        else
+            grep -q '^ConditionKernelCommandLine=!headstart=0$' "$u"
+            grep -q '^ConditionPathExists=!/etc/headstart/disabled$' "$u"
+        fi
         [[ $u == *.service ]] || continue
         grep -q '^TimeoutStartSec=' "$u"
         grep -q '^TimeoutStopSec=' "$u"
@@ -124,7 +133,8 @@ setup() {
     for f in bin/headstart libexec/headstart/headstartd libexec/headstart/headstart-{replay,evaluate} \
         lib/systemd/system/headstart-{record,learn,replay-boot,replay-login}.service \
         lib/systemd/system/headstart-learn.{timer,path} lib/systemd/system-preset/90-headstart.preset \
-        lib/systemd/catalog/headstart.catalog share/man/man7/headstart.journal-fields.7 \
+        lib/systemd/catalog/headstart.catalog lib/systemd/system/headstart-bus.service \
+        share/dbus-1/system-services/org.headstart1.service share/dbus-1/system.d/org.headstart1.conf share/man/man7/headstart.journal-fields.7 \
         lib/tmpfiles.d/headstart.conf lib/headstart/headstart.conf \
         share/man/man8/headstart{,d,-replay}.8 share/man/man5/headstart.conf.5 \
         share/man/man8/headstart-{replay-boot,learn}.service.8 share/man/man8/headstart-refresh.timer.8 \

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* headstart-bus: org.headstart1 on the system bus, read-only figures for settings panels of
+ * desktops (headstart-bus(8)). The bus starts it for the first call, and it exits when no call has
+ * come for some seconds. */
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/options.h"
+#include "bus/snapshot.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <systemd/sd-bus.h>
+
+#include "config-paths.h"
+
+#define NAME      "org.headstart1"
+#define PATH      "/org/headstart1"
+#define INTERFACE "org.headstart1.Status"
+#define IDLE_USEC (10 * USEC_PER_SEC)
+/* Many calls of one panel read the files once. */
+#define FRESH_USEC (2 * USEC_PER_SEC)
+
+enum {
+    OPTION_HELP = 1,
+    OPTION_VERSION,
+    OPTION_STATE,
+    OPTION_ROOT,
+};
+
+static const Option options[] = {
+        {OPTION_HELP, 'h', "help", NULL, "Show this help"},
+        {OPTION_VERSION, 0, "version", NULL, "Show the version"},
+        {OPTION_STATE, 0, "state", "DIR", "State directory [" HEADSTART_STATE_DIR "]"},
+        {OPTION_ROOT, 0, "root", "DIR", "Read /etc and /proc below DIR [/]"},
+        {0},
+};
+
+typedef struct Service {
+    const char *state_dir;
+    int system_fd;
+    Snapshot snapshot;
+    usec_t read_usec; /* CLOCK_MONOTONIC; 0: never */
+} Service;
+
+/* Runs before each message is handled: updates the figures that the properties show. */
+static int refresh(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+    usec_t now = clock_now(CLOCK_MONOTONIC);
+    Service *s = userdata;
+    Snapshot fresh;
+    int r;
+
+    if (!sd_bus_message_is_method_call(m, NULL, NULL) ||
+        (s->read_usec > 0 && now - s->read_usec < FRESH_USEC))
+        return 0;
+    r = snapshot_read(s->state_dir, s->system_fd, clock_now(CLOCK_REALTIME), &fresh);
+    if (r < 0) {
+        log_warning_errno(r, "headstart-bus: %s: %m", s->state_dir);
+        return s->read_usec > 0 ? 0 : r;
+    }
+    snapshot_done(&s->snapshot);
+    s->snapshot = fresh;
+    s->read_usec = now;
+    return 0;
+}
+
+static int append_figures(sd_bus_message *reply, const StageFigures *f)
+{
+    int r = sd_bus_message_open_container(reply, 'a', "{sv}");
+
+#define APPEND(name, type, value) \
+    if (r >= 0)                   \
+    r = sd_bus_message_append(reply, "{sv}", name, type, value)
+    APPEND("LastUSec", "t", f->last_usec);
+    APPEND("Replayed", "t", f->n_replayed);
+    APPEND("Control", "t", f->n_control);
+    APPEND("Known", "b", f->known);
+    APPEND("Saved", "d", f->saved);
+    APPEND("SavedLow", "d", f->saved_low);
+    APPEND("SavedHigh", "d", f->saved_high);
+    APPEND("WithUSec", "t", f->with_usec);
+    APPEND("WithoutUSec", "t", f->without_usec);
+#undef APPEND
+    return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+/* GetOwnLogins() -> a{sv}: the figures of the caller's logins. */
+static int get_own_logins(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+    const Service *s = userdata;
+    sd_bus_message *reply = NULL;
+    sd_bus_creds *creds = NULL;
+    StageFigures f;
+    uid_t uid;
+    int r = sd_bus_query_sender_creds(m, SD_BUS_CREDS_EUID, &creds);
+
+    if (r >= 0)
+        r = sd_bus_creds_get_euid(creds, &uid);
+    if (r >= 0)
+        r = snapshot_own_logins(&s->snapshot, uid, clock_now(CLOCK_REALTIME), &f);
+    if (r >= 0)
+        r = sd_bus_message_new_method_return(m, &reply);
+    if (r >= 0)
+        r = append_figures(reply, &f);
+    if (r >= 0)
+        r = sd_bus_send(NULL, reply, NULL);
+    sd_bus_message_unref(reply);
+    sd_bus_creds_unref(creds);
+    return r;
+}
+
+static int get_version(sd_bus *bus, const char *path, const char *interface, const char *property,
+                       sd_bus_message *reply, void *userdata, sd_bus_error *error)
+{
+    return sd_bus_message_append(reply, "s", HEADSTART_VERSION);
+}
+
+#define FIELD(name, type, field) \
+    SD_BUS_PROPERTY(name, type, NULL, offsetof(Service, snapshot.field), 0)
+#define STAGE_FIELDS(prefix, stage)                                                           \
+    FIELD(prefix "LastUSec", "t", stage.last_usec),                                           \
+            FIELD(prefix "Replayed", "t", stage.n_replayed),                                  \
+            FIELD(prefix "Control", "t", stage.n_control),                                    \
+            FIELD(prefix "Known", "b", stage.known), FIELD(prefix "Saved", "d", stage.saved), \
+            FIELD(prefix "SavedLow", "d", stage.saved_low),                                   \
+            FIELD(prefix "SavedHigh", "d", stage.saved_high),                                 \
+            FIELD(prefix "WithUSec", "t", stage.with_usec),                                   \
+            FIELD(prefix "WithoutUSec", "t", stage.without_usec),                             \
+            FIELD(prefix "Policy", "s", stage.policy), FIELD(prefix "Harmful", "b", stage.harmful)
+
+static const sd_bus_vtable vtable[] = {
+        SD_BUS_VTABLE_START(0),
+        SD_BUS_PROPERTY("Version", "s", get_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        FIELD("Enabled", "b", enabled),
+        FIELD("State", "s", state),
+        STAGE_FIELDS("Boot", boot),
+        STAGE_FIELDS("Login", login),
+        SD_BUS_METHOD("GetOwnLogins", "", "a{sv}", get_own_logins, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_VTABLE_END,
+};
+
+/* Handles calls until none has come for IDLE_USEC. Then it gives the name back first, so that the
+ * bus starts a new process for later calls, and answers those that have come before. */
+static int serve(sd_bus *bus)
+{
+    bool released = false;
+    int r;
+
+    for (;;) {
+        while ((r = sd_bus_process(bus, NULL)) > 0)
+            continue;
+        if (r < 0 || released)
+            return r;
+        r = sd_bus_wait(bus, IDLE_USEC);
+        if (r < 0 && r != -EINTR)
+            return r;
+        if (r == 0) {
+            r = sd_bus_release_name(bus, NAME);
+            if (r < 0)
+                return r;
+            released = true;
+        }
+    }
+}
+
+static int run(Service *s)
+{
+    sd_bus *bus = NULL;
+    int r = sd_bus_open_system(&bus);
+
+    if (r >= 0)
+        r = sd_bus_add_filter(bus, NULL, refresh, s);
+    if (r >= 0)
+        r = sd_bus_add_object_vtable(bus, NULL, PATH, INTERFACE, vtable, s);
+    if (r >= 0)
+        r = sd_bus_request_name(bus, NAME, 0);
+    if (r >= 0)
+        r = serve(bus);
+    sd_bus_flush_close_unref(bus);
+    return r < 0 ? log_error_errno(r, "headstart-bus: the system bus: %m") : 0;
+}
+
+static void help(void)
+{
+    puts("headstart-bus [OPTIONS…]\n\n"
+         "Answer questions on the system bus about what headstart saves.\n\n"
+         "Options:");
+    options_print(options);
+    puts("\nSee the headstart-bus(8) man page for details.");
+}
+
+/* 1: go on; 0: nothing more to do; -EINVAL, reported. */
+static int parse(int argc, char **argv, Service *s, const char **ret_root)
+{
+    Options o = {.own = options, .argc = argc, .argv = argv};
+    const char *value;
+    int k, n;
+
+    while ((k = options_next(&o, &value)) > 0)
+        switch (k) {
+        case OPTION_HELP:
+            help();
+            return 0;
+        case OPTION_VERSION:
+            puts("headstart-bus " HEADSTART_VERSION);
+            return 0;
+        case OPTION_STATE:
+            s->state_dir = value;
+            break;
+        default:
+            *ret_root = value;
+        }
+    if (k < 0)
+        return options_refuse("headstart-bus", "%s", o.message);
+    (void)options_arguments(&o, &n);
+    return n > 0 ? options_refuse("headstart-bus", "takes no arguments") : 1;
+}
+
+int main(int argc, char **argv)
+{
+    Service s = {.state_dir = HEADSTART_STATE_DIR, .system_fd = AT_FDCWD};
+    const char *root = NULL;
+    int r;
+
+    log_parse_environment();
+    r = parse(argc, argv, &s, &root);
+    if (r <= 0)
+        return r < 0 ? 2 : EXIT_SUCCESS;
+    if (root) {
+        s.system_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (s.system_fd < 0) {
+            log_error_errno(errno, "headstart-bus: %s: %m", root);
+            return EXIT_FAILURE;
+        }
+    }
+    r = run(&s);
+    snapshot_done(&s.snapshot);
+    closep(&s.system_fd);
+    return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "bus/snapshot.h"
+
+#include "base/kernel.h"
+#include "base/rooted.h"
+#include "measure/benefit.h"
+#include "state/packs.h"
+#include "state/state.h"
+#include "state/trace-store.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <string.h>
+
+#include "config-paths.h"
+
+void snapshot_done(Snapshot *s)
+{
+    history_done(&s->history);
+}
+
+static uint64_t usec_of(double seconds)
+{
+    return (uint64_t)llround(seconds * USEC_PER_SEC);
+}
+
+static int read_figures(const SessionRecord *sessions, size_t n, Stage stage, usec_t now,
+                        StageFigures *ret)
+{
+    Benefit b;
+    int r = benefit_compute(sessions, n, stage, now, &b);
+
+    if (r < 0)
+        return r;
+    *ret = (StageFigures){
+            .n_replayed = b.effect.n_replayed,
+            .n_control = b.effect.n_control,
+            .known = b.effect.known,
+            .policy = (int)b.policy < 0 ? "" : policy_to_string(b.policy),
+            .harmful = b.harmful,
+    };
+    for (size_t i = n; i-- > 0 && ret->last_usec == 0;)
+        if (sessions[i].stage == stage)
+            ret->last_usec = sessions[i].ready_usec;
+    if (!b.effect.known)
+        return 0;
+    ret->saved = b.effect.saved;
+    ret->saved_low = b.effect.saved_low;
+    ret->saved_high = b.effect.saved_high;
+    ret->with_usec = usec_of(b.effect.replayed_seconds);
+    ret->without_usec = usec_of(b.effect.control_seconds);
+    return 0;
+}
+
+static const char *state_name(int state_fd, bool enabled)
+{
+    _cleanup_trace_names_ TraceNames names = {0};
+    uint64_t n_learned;
+
+    if (!enabled)
+        return "off";
+    if (packs_exist(state_fd))
+        return "ready";
+    if (state_peek_model(state_fd, &n_learned) >= 0)
+        return "learned";
+    return state_list_traces(state_fd, &names) >= 0 && names.n > 0 ? "recorded" : "empty";
+}
+
+static bool is_enabled(int system_fd)
+{
+    _cleanup_close_ int mark = rooted_open(system_fd, HEADSTART_SYSCONF_DIR "/disabled", O_PATH);
+
+    return mark < 0 && !kernel_command_line_has(system_fd, "headstart=0");
+}
+
+int snapshot_read(const char *state_dir, int system_fd, usec_t now, Snapshot *ret)
+{
+    Snapshot s = {.enabled = is_enabled(system_fd), .boot.policy = "", .login.policy = ""};
+    _cleanup_close_ int fd = -EBADF;
+    int r = state_directory_open(state_dir, false, &fd);
+
+    if (r < 0 && r != -ENOENT)
+        return r;
+    s.state = r < 0 ? (s.enabled ? "empty" : "off") : state_name(fd, s.enabled);
+    r = r < 0 ? 0 : history_read(fd, HISTORY_WINDOW, &s.history);
+    if (r >= 0)
+        r = read_figures(s.history.sessions, s.history.n, STAGE_BOOT, now, &s.boot);
+    if (r >= 0)
+        r = read_figures(s.history.sessions, s.history.n, STAGE_LOGIN, now, &s.login);
+    if (r < 0) {
+        snapshot_done(&s);
+        return r;
+    }
+    *ret = s;
+    return 0;
+}
+
+int snapshot_own_logins(const Snapshot *s, uint32_t uid, usec_t now, StageFigures *ret)
+{
+    _cleanup_free_ SessionRecord *own = calloc(s->history.n + 1, sizeof(SessionRecord));
+    size_t n = 0;
+
+    if (!own)
+        return -ENOMEM;
+    /* Boots stay: they show when packages have changed. */
+    for (size_t i = 0; i < s->history.n; i++)
+        if (s->history.sessions[i].stage != STAGE_LOGIN || s->history.sessions[i].uid == uid)
+            own[n++] = s->history.sessions[i];
+    return read_figures(own, n, STAGE_LOGIN, now, ret);
+}

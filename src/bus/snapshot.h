@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The figures that headstart-bus shows to all users. They name no user and no path. */
+
+#include "base/time-util.h"
+#include "base/uid.h"
+#include "measure/history.h"
+
+/* What replay gains in one stage. Without `known` the figures that follow it are 0. The types are
+ * those that sd-bus reads from memory: a boolean is an int. */
+typedef struct StageFigures {
+    uint64_t last_usec; /* the newest session; 0: none */
+    uint64_t n_replayed, n_control;
+    int known;
+    double saved, saved_low, saved_high; /* shares of the time; the bounds of 95 % */
+    uint64_t with_usec, without_usec;
+    const char *policy; /* of the newest pack that was replayed; "" if there was none */
+    int harmful;
+} StageFigures;
+
+typedef struct Snapshot {
+    int enabled;       /* neither headstart=0 nor `headstart disable` */
+    const char *state; /* "off", "empty", "recorded", "learned" or "ready" */
+    StageFigures boot, login;
+    History history;
+} Snapshot;
+
+void snapshot_done(Snapshot *s);
+
+/* Reads the figures as of `now` (wall clock). `system_fd`: the directory of /etc and /proc, or
+ * AT_FDCWD for "/". A state directory that does not exist counts as empty. 0 or a negative errno;
+ * *ret is untouched then. */
+int snapshot_read(const char *state_dir, int system_fd, usec_t now, Snapshot *ret);
+
+/* The figures of the logins of one user. 0 or -ENOMEM. */
+int snapshot_own_logins(const Snapshot *s, uint32_t uid, usec_t now, StageFigures *ret);

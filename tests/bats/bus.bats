@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# headstart-bus: figures for settings panels, on a private bus with the installed policy.
+
+load helpers
+bats_require_minimum_version 1.5.0
+
+HEADSTART_BUS=$HS_BUILD/src/bus/headstart-bus
+
+setup() {
+    hs_setup
+    need_root
+    need_binary "$HEADSTART_BUS" "$HEADSTART"
+    need_command jq dbus-daemon busctl python3 setpriv
+    mkdir -m 0700 "$HS_STATE"
+    mkdir -p "$HS_TMP/root/etc/headstart" "$HS_TMP/root/proc"
+    echo quiet >"$HS_TMP/root/proc/cmdline"
+    # Other users do not reach HS_TMP.
+    BUS=$(mktemp -d /tmp/headstart-bus.XXXXXX)
+    hs_defer rm -rf "$BUS"
+    chmod 0755 "$BUS"
+    export DBUS_SYSTEM_BUS_ADDRESS=unix:path=$BUS/socket
+}
+
+# Starts a bus with the rules of a system bus: nothing is allowed but what a policy file allows.
+bus_start() {
+    cat >"$HS_TMP/bus.conf" <<END
+<busconfig><type>system</type><listen>unix:path=$BUS/socket</listen><auth>EXTERNAL</auth>
+<policy context="default"><allow user="*"/><deny own="*"/><deny send_type="method_call"/>
+<allow send_type="signal"/><allow send_requested_reply="true" send_type="method_return"/>
+<allow send_requested_reply="true" send_type="error"/><allow receive_type="method_call"/>
+<allow receive_type="method_return"/><allow receive_type="error"/><allow receive_type="signal"/>
+<allow send_destination="org.freedesktop.DBus"/></policy>
+<include>$HS_SOURCE/data/dbus/org.headstart1.conf</include></busconfig>
+END
+    dbus-daemon --config-file="$HS_TMP/bus.conf" --nofork --nopidfile --nosyslog 2>"$HS_TMP/bus.log" 3>&- &
+    hs_defer hs_kill $!
+    hs_wait 10 test -S "$BUS/socket"
+}
+
+answers() {
+    busctl --address="$DBUS_SYSTEM_BUS_ADDRESS" status org.headstart1 >/dev/null 2>&1
+}
+
+service_start() {
+    "$HEADSTART_BUS" --state="$HS_STATE" --root="$HS_TMP/root" 2>"$HS_TMP/service.log" 3>&- &
+    SERVICE=$!
+    hs_defer hs_kill $SERVICE
+    hs_wait 10 answers
+}
+
+# as UID COMMAND…
+as() {
+    local uid=$1
+    shift
+    setpriv --reuid="$uid" --regid="$uid" --clear-groups "$@"
+}
+
+# ask UID: prints all properties as JSON, name -> value
+ask() {
+    as "$1" busctl --address="$DBUS_SYSTEM_BUS_ADDRESS" --json=short call org.headstart1 /org/headstart1 \
+        org.freedesktop.DBus.Properties GetAll s org.headstart1.Status | jq -c '.data[0] | map_values(.data)'
+}
+
+own() {
+    as "$1" busctl --address="$DBUS_SYSTEM_BUS_ADDRESS" --json=short call org.headstart1 /org/headstart1 \
+        org.headstart1.Status GetOwnLogins | jq -c '.data[0] | map_values(.data)'
+}
+
+# Prints boots, and logins of two users that every system has: 1 (faster with replay) and 2 (not faster).
+sessions() {
+    python3 - <<'END'
+import json, time
+for i in range(60):
+    c = i % 4 == 2
+    for stage, uid, control, replayed in (("boot", None, 10, 6), ("login", 1, 8, 4), ("login", 2, 5, 5)):
+        print(json.dumps({"version": 1, "stage": stage, "flags": ["control"] if c else [], "policy": "idle",
+                          "outcome": "control" if c else "done", "usage": "none",
+                          "start_realtime_usec": int((time.time() - 86400 * (60 - i)) * 1e6),
+                          "ready_usec": round((control if c else replayed) * (1 + i % 7 / 1000) * 1e6)}
+                         | ({"uid": uid} if uid else {})))
+END
+}
+
+@test "users see the figures of the machine and those of their own logins, and no path" {
+    sessions >"$HS_STATE/history.jsonl"
+    : >"$HS_STATE/boot.pack"
+    bus_start
+    service_start
+    run -0 ask 65534
+    echo "$output"
+    jq -e '.Enabled and .BootKnown and .BootPolicy == "idle" and (.BootHarmful | not) and
+        .BootSaved > 0.35 and .BootSaved < 0.45 and .BootSavedLow < .BootSaved' <<<"$output"
+    # The figures are those of `headstart status`.
+    diff <(hs status --json=short | jq -S '.benefit[] | {n: .n_replayed, c: .n_control, s: .saved,
+        l: .saved_low, h: .saved_high, w: .replayed_usec, o: .control_usec}') \
+        <(jq -S '("Boot", "Login") as $s | {n: .[$s + "Replayed"], c: .[$s + "Control"], s: .[$s + "Saved"],
+        l: .[$s + "SavedLow"], h: .[$s + "SavedHigh"], w: .[$s + "WithUSec"], o: .[$s + "WithoutUSec"]}' <<<"$output")
+    ! grep -q '/\|daemon\|bin' <<<"$output" || false
+    run -0 own 1
+    jq -e '.Known and .Saved > 0.45 and .Saved < 0.55 and .LastUSec < 4100000' <<<"$output"
+    run -0 own 2
+    jq -e '.Known and .Saved > -0.01 and .Saved < 0.01' <<<"$output"
+    run -0 own 65534
+    jq -e '(.Known | not) and .Replayed == 0 and .LastUSec == 0' <<<"$output"
+    # Nothing can be set, and only root may take the name.
+    run ! as 65534 busctl --address="$DBUS_SYSTEM_BUS_ADDRESS" set-property org.headstart1 /org/headstart1 \
+        org.headstart1.Status Enabled b false
+    run ! as 65534 "$HEADSTART_BUS" --state="$HS_STATE"
+    [[ $output == *"headstart-bus: the system bus: "* ]]
+    [ -z "$(<"$HS_TMP/service.log")" ]
+    # What is described is what exists.
+    diff <(as 65534 busctl --address="$DBUS_SYSTEM_BUS_ADDRESS" introspect org.headstart1 /org/headstart1 org.headstart1.Status |
+        awk '$2 == "property" || $2 == "method" { print substr($1, 2) }' | sed 's/^\(Boot\|Login\)/STAGE/' | sort -u) \
+        <(sed -n '/^\.SH PROPERTIES/,/^\.SH SECURITY/p' "$HS_SOURCE/docs/man/headstart-bus.8" |
+            sed -n '/^\.TP/{n;p}' | sed 's/\\fISTAGE\\fR/STAGE/g; s/^\.B //; s/,//g; s/()//' | tr ' ' '\n' | sort -u)
+}
+
+@test "without state, and while headstart is off, the service answers so" {
+    bus_start
+    rm -r "$HS_STATE"
+    service_start
+    run -0 ask 65534
+    jq -e '.Enabled and .State == "empty" and (.BootKnown | not) and .BootPolicy == ""' <<<"$output"
+    hs_kill "$SERVICE"
+    : >"$HS_TMP/root/etc/headstart/disabled"
+    service_start
+    run -0 ask 65534
+    jq -e '(.Enabled | not) and .State == "off"' <<<"$output"
+}
