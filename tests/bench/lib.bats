@@ -3,6 +3,7 @@
 # Tests of those parts of the bench that need neither disk nor root: test_lib.py.
 
 load ../bats/helpers
+bats_require_minimum_version 1.5.0
 
 setup() {
     hs_setup
@@ -36,4 +37,26 @@ unittests() {
 
 @test "the package that is put into the system, and its units on the bus" {
     unittests test_lib.Packages test_lib.Bus
+}
+
+@test "the figures in README and docs are those that the bench has measured" {
+    run -0 ./results
+    [[ $output == *" figures are as measured" ]]
+    # A wrong digit, a time without a comment, and a comment without a figure are found.
+    mkdir -p "$HS_TMP/tests/bench" "$HS_TMP/docs"
+    cp results "$HS_TMP/tests/bench"
+    cp ../../docs/results.json "$HS_TMP/docs"
+    local text
+    for text in '8.2 s<!-- hdd7200 boot cold seconds -->' '8.1 s' 'x<!-- hdd7200 boot cold seconds -->' \
+        '8.1 s<!-- hdd7200 boot wram seconds -->' 'no figure'; do
+        echo "$text" >"$HS_TMP/README.md"
+        run ! "$HS_TMP/tests/bench/results"
+    done
+    echo '**8.1 s**<!-- hdd7200 boot cold seconds -->' >"$HS_TMP/README.md"
+    run -0 "$HS_TMP/tests/bench/results"
+    # The printed report gives the results, too.
+    printf '%s\n' 'A Debian desktop on a simulated ssd (8 GiB ext4, none)' '' 'Boot: power-on; medians of 3' '' \
+        'cold  -  -  -  9.07  9.00..9.10   1206  44.7  8.07  1.43    0.3    1.00' '' >"$HS_TMP/report"
+    "$HS_TMP/tests/bench/results" "$HS_TMP/report"
+    jq -e '."ssd boot".cold | .seconds == 9.07 and .runs == 3 and .reads == 1206' "$HS_TMP/docs/results.json"
 }
