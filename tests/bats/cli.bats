@@ -635,6 +635,25 @@ record() {
     [ -z "$(ls -A "$HS_STATE/traces" 2>/dev/null)" ]
 }
 
+@test "no output goes through somebody else's symlink in a sticky directory" {
+    recordable
+    need_binary "$HS_BUILD/tests/tools/tool-mkpack"
+    hs record --root="$HS_MNT" --quiet -- cat "$HS_MNT/d/small" >/dev/null
+    hs learn --quiet
+    echo mine >"$HS_TMP/victim"
+    mkdir -m 1777 "$HS_TMP/sticky"
+    ln -s "$HS_TMP/victim" "$HS_TMP/sticky/link"
+    chown -h 4711 "$HS_TMP/sticky/link"
+    refused 1 "Permission denied" record --root="$HS_MNT" --output="$HS_TMP/sticky/link" -- true
+    refused 1 "Permission denied" export --output="$HS_TMP/sticky/link"
+    refused 1 "Permission denied" merge --output="$HS_TMP/sticky/link" "$HS_STATE/model.json"
+    refused 1 "Permission denied" metrics --output="$HS_TMP/sticky/link"
+    refused 1 "Permission denied" report --output="$HS_TMP/sticky/link"
+    "$HS_BUILD/tests/tools/tool-mkpack" "$HS_TMP/pack" </dev/null
+    "$HEADSTART_REPLAY" --status="$HS_TMP/sticky/link" "$HS_TMP/pack"
+    [ "$(<"$HS_TMP/victim")" = mine ]
+}
+
 @test "record: a missing capability is named" {
     recordable
     need_command setpriv
