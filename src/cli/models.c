@@ -50,7 +50,7 @@ int models_load(const char *path, usec_t now, Model **ret)
     r = model_settle_clock(&model, now);
     if (r < 0)
         return cli_error(r, "%s: %m", path);
-    if (model->clock != clock || (model->chains && model->chains->generation != generation))
+    if (model->clock < clock || (model->chains && model->chains->generation < generation))
         cli_warning(0, "%s: learned with a clock that ran ahead; its times are moved back to now",
                     path);
     *ret = TAKE_PTR(model);

@@ -55,7 +55,8 @@ static int compile(Planning *p, uint32_t uid, const char *name, const Prediction
                                         : p->c->config.control_interval,
             .salt = planning_choose_salt(p, name),
             .now_realtime = clock_now(CLOCK_REALTIME),
-            .volatile_since = p->model->clock - MIN(p->model->clock, PLAN_VOLATILE_USEC),
+            .volatile_since = model_wall_clock(p->model) -
+                              MIN(model_wall_clock(p->model), PLAN_VOLATILE_USEC),
             .no_gaps = true, /* the session has already read what applications share */
             .device_class = _DEVICE_CLASS_INVALID,
     };
@@ -64,7 +65,7 @@ static int compile(Planning *p, uint32_t uid, const char *name, const Prediction
     int r;
 
     r = plan_locate(prediction, p->root, &p->volumes, uid == UID_INVALID ? OWNERSHIP_ANYBODY : uid,
-                    p->model->clock, &located);
+                    model_wall_clock(p->model), &located);
     if (r >= 0)
         r = plan_compile(located, &parameters, &content, NULL);
     if (r < 0)

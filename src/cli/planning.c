@@ -166,7 +166,7 @@ static int predict(const Planning *p, Stage stage, uint32_t uid, Prediction **re
         r = model_predict_stage(p->model, stage, uid, ret);
         if (r >= 0 && stage == STAGE_BOOT && (*ret)->n_files > 0)
             r = add_beginning(p, *ret);
-        *ret_learned_until = p->model->clock;
+        *ret_learned_until = model_wall_clock(p->model);
         if (r < 0 || (*ret)->n_files > 0 || uid != UID_INVALID || !p->shipped)
             return r;
         prediction_free(*ret);

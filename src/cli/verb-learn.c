@@ -137,7 +137,7 @@ static int learn_one(Learning *l, Trace *t, size_t *ret_dropped)
      * is made. */
     if (r >= 0 && (l->anew || !(t->flags & TRACE_FOLLOWED)))
         r = mixture_train(&l->model->chains, l->model->halflife_usec, l->c->config.min_size_bytes,
-                          t);
+                          t, l->now);
     return r;
 }
 

@@ -9,18 +9,36 @@ static usec_t span(const Model *m)
     return m->halflife_usec * DECAYED_SUM_SPAN;
 }
 
-usec_t model_effective_now(const Model *m, usec_t now_realtime)
+static usec_t effective_now(const Model *m, usec_t now_realtime)
 {
+    usec_t wall = model_wall_clock(m);
+
     if (now_realtime < MODEL_CLOCK_MIN)
-        return MAX(m->clock, MODEL_CLOCK_MIN);
-    if (now_realtime < m->clock && m->clock - now_realtime <= span(m))
-        return m->clock;
+        return MAX(wall, MODEL_CLOCK_MIN);
+    if (now_realtime < wall && wall - now_realtime <= span(m))
+        return wall;
     return now_realtime;
 }
 
 usec_t model_effective_start(usec_t start_realtime, usec_t now_realtime)
 {
     return start_realtime < MODEL_CLOCK_MIN ? now_realtime : MIN(start_realtime, now_realtime);
+}
+
+usec_t model_observe_clock(const Model *m, usec_t start_realtime, usec_t now_realtime,
+                           DecayClock *ret)
+{
+    usec_t now = effective_now(m, now_realtime), at;
+    usec_t start = model_effective_start(start_realtime, now);
+
+    *ret = (DecayClock){m->clock, m->clock_offset_usec};
+    if (now - start <= decay_clock_gap(m->halflife_usec))
+        return decay_clock_observe(ret, start, m->halflife_usec);
+    /* An old trace says nothing about the present clock. */
+    at = start > m->clock ? start - (usec_t)m->clock_offset_usec : start;
+    if (at > ret->latest)
+        ret->latest = at;
+    return at;
 }
 
 static void rescale_ranges(WeightedRanges *s, uint64_t to, uint64_t from)
@@ -81,22 +99,14 @@ static void rescale_stage(ModelStage *s, uint64_t to, uint64_t from)
     }
 }
 
-int model_settle_clock(Model **m, usec_t now_realtime)
+/* Moves the model's clock to `clock`. The relative weights of the sessions stay the same. */
+static int move_clock(Model **m, usec_t clock)
 {
     _cleanup_model_ Model *empty = NULL, *copy = NULL, *settled = NULL;
     Chains *chains;
     uint64_t from, to;
     int r;
 
-    if (now_realtime < MODEL_CLOCK_MIN)
-        return 0;
-    /* The chains have their own clock. While a session is under way, the session cycle maintains
-     * the chains' clock. */
-    r = (*m)->chains ? chains_settle_clock((*m)->chains, now_realtime) : 0;
-    if (r < 0 && r != -EBUSY)
-        return r;
-    if ((*m)->clock <= now_realtime || (*m)->clock - now_realtime <= span(*m))
-        return 0;
     empty = model_new((*m)->halflife_usec);
     if (!empty)
         return -ENOMEM;
@@ -104,18 +114,19 @@ int model_settle_clock(Model **m, usec_t now_realtime)
     r = model_merge(*m, empty, &copy);
     if (r >= 0) {
         from = decayed_sum_weight(copy->clock, copy->halflife_usec);
-        to = decayed_sum_weight(now_realtime, copy->halflife_usec);
+        to = decayed_sum_weight(clock, copy->halflife_usec);
         for (size_t i = 0; i < copy->n_stages; i++)
             rescale_stage(&copy->stages[i], to, from);
         for (size_t i = 0; i < copy->n_files; i++)
             copy->files[i].as_directory =
                     decayed_sum_rescale(copy->files[i].as_directory, to, from);
         for (size_t i = 0; i < copy->n_learned; i++)
-            copy->learned[i].at = MIN(copy->learned[i].at, now_realtime);
+            copy->learned[i].at = MIN(copy->learned[i].at, clock);
         if (copy->n_learned > 0)
             qsort(copy->learned, copy->n_learned, sizeof(ModelLearned), model_compare_learned);
-        copy->clock = now_realtime;
-        copy->generation = decayed_sum_generation(now_realtime, copy->halflife_usec);
+        copy->clock = clock;
+        copy->clock_offset_usec = 0;
+        copy->generation = decayed_sum_generation(clock, copy->halflife_usec);
         /* Merging drops sums that the new scale has no room for. */
         r = model_merge(copy, empty, &settled);
     }
@@ -127,4 +138,19 @@ int model_settle_clock(Model **m, usec_t now_realtime)
     model_free(*m);
     *m = TAKE_PTR(settled);
     return 0;
+}
+
+int model_settle_clock(Model **m, usec_t now_realtime)
+{
+    const DecayClock clock = {(*m)->clock, (*m)->clock_offset_usec};
+    usec_t settled = decay_clock_settled(&clock, now_realtime, span(*m));
+    int r;
+
+    if (now_realtime < MODEL_CLOCK_MIN)
+        return 0;
+    /* While a session of the chains is under way, the session cycle maintains their clock. */
+    r = (*m)->chains ? chains_settle_clock((*m)->chains, now_realtime) : 0;
+    if (r < 0 && r != -EBUSY)
+        return r;
+    return settled == (*m)->clock ? 0 : move_clock(m, settled);
 }

@@ -22,10 +22,12 @@ void model_drop_metadata(ModelStage *s);
  * has room for each application. */
 void model_drop_faded_applications(ModelStage *s, uint32_t *scratch);
 
-/* The times that the model uses as the present and as the moment of a trace (model.h, the model's
- * clock). */
-usec_t model_effective_now(const Model *m, usec_t now_realtime);
+/* The time of a trace on the wall clock (model.h, the model's clock). */
 usec_t model_effective_start(usec_t start_realtime, usec_t now_realtime);
+
+/* Returns the time of a trace on the model's clock, and through *ret the clock after that trace. */
+usec_t model_observe_clock(const Model *m, usec_t start_realtime, usec_t now_realtime,
+                           DecayClock *ret);
 
 /* Adds the file with its ranges to a prediction; `needed` is its probability. 0 or -ENOMEM. */
 int model_predict_file(const Model *m, const ModelStageFile *f, double needed, usec_t first_use,

@@ -531,12 +531,28 @@ static int fail(int error, char **ret_error, const char *format, const char *det
     return error;
 }
 
+/* The wall clock is absent if the model's clock has no offset. */
+static int read_clock(Reader *x, struct json_object *o)
+{
+    uint64_t wall;
+
+    x->where = "clock_usec";
+    CHECK(json_get_u64(o, "clock_usec", INT64_MAX, &x->m->clock));
+    x->where = "wall_clock_usec";
+    if (!json_object_object_get_ex(o, "wall_clock_usec", NULL))
+        return 0;
+    CHECK(json_get_u64(o, "wall_clock_usec", INT64_MAX, &wall));
+    if (wall == x->m->clock)
+        return -EBADMSG;
+    x->m->clock_offset_usec = (int64_t)(wall - x->m->clock);
+    return 0;
+}
+
 static int read_all(Reader *x)
 {
     struct json_object *o = x->document.root;
 
-    x->where = "clock_usec";
-    CHECK(json_get_u64(o, "clock_usec", INT64_MAX, &x->m->clock));
+    CHECK(read_clock(x, o));
     x->m->generation = decayed_sum_generation(x->m->clock, x->m->halflife_usec);
     CHECK(read_learned(x, o));
     CHECK(read_sums(x, o));

@@ -385,6 +385,8 @@ int model_to_json(const Model *m, char **ret, size_t *ret_size)
     json_writer_add_u64(&w.w, "version", MODEL_FORMAT_VERSION);
     json_writer_add_u64(&w.w, "halflife_usec", m->halflife_usec);
     json_writer_add_u64(&w.w, "clock_usec", m->clock);
+    if (m->clock_offset_usec != 0)
+        json_writer_add_u64(&w.w, "wall_clock_usec", model_wall_clock(m));
     json_writer_open(&w.w, "learned", '[');
     for (size_t i = 0; i < m->n_learned; i++) {
         const ModelLearned *l = &m->learned[i];

@@ -349,9 +349,9 @@ static ModelTiming timing_of(const Trace *t, DecayedSum one)
     };
 }
 
-int model_from_trace(const Trace *t, usec_t halflife_usec, usec_t now_realtime, Model **ret)
+/* Makes a model of a session at a time. 0, -ENOMEM. */
+static int learn_at(const Trace *t, usec_t halflife_usec, usec_t at, Model **ret)
 {
-    usec_t at = model_effective_start(t->start_realtime, MAX(now_realtime, MODEL_CLOCK_MIN));
     _cleanup_model_ Model *m = model_new(halflife_usec);
     _cleanup_free_ uint32_t *where = NULL;
     DecayedSum one = {decayed_sum_weight(at, halflife_usec), 0};
@@ -394,17 +394,25 @@ int model_from_trace(const Trace *t, usec_t halflife_usec, usec_t now_realtime, 
     return 0;
 }
 
+int model_from_trace(const Trace *t, usec_t halflife_usec, usec_t now_realtime, Model **ret)
+{
+    usec_t at = model_effective_start(t->start_realtime, MAX(now_realtime, MODEL_CLOCK_MIN));
+
+    return learn_at(t, halflife_usec, at, ret);
+}
+
 int model_learn(Model **m, const Trace *t, usec_t now_realtime)
 {
     _cleanup_model_ Model *one = NULL, *both = NULL;
+    DecayClock clock;
     Chains *chains;
+    usec_t at;
     int r;
 
     if (model_knows_trace(*m, t))
         return -EALREADY;
-    r = model_settle_clock(m, now_realtime);
-    if (r >= 0)
-        r = model_from_trace(t, (*m)->halflife_usec, model_effective_now(*m, now_realtime), &one);
+    at = model_observe_clock(*m, t->start_realtime, now_realtime, &clock);
+    r = learn_at(t, (*m)->halflife_usec, at, &one);
     if (r < 0)
         return r;
     /* The trace's model has no chains, so the old model's chains are moved instead of copied. */
@@ -415,6 +423,7 @@ int model_learn(Model **m, const Trace *t, usec_t now_realtime)
         return r;
     }
     both->chains = chains;
+    both->clock_offset_usec = clock.offset_usec;
     model_free(*m);
     *m = TAKE_PTR(both);
     return 0;

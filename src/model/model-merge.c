@@ -470,6 +470,7 @@ int model_merge(const Model *a, const Model *b, Model **ret)
 {
     _cleanup_model_ Model *m = model_new(a->halflife_usec);
     _cleanup_free_ uint32_t *a_where = NULL, *b_where = NULL;
+    DecayClock clock;
     Side sa, sb;
     int r;
 
@@ -481,7 +482,10 @@ int model_merge(const Model *a, const Model *b, Model **ret)
     b_where = calloc(b->n_files + 1, sizeof(uint32_t));
     if (!a_where || !b_where)
         return -ENOMEM;
-    m->clock = MAX(a->clock, b->clock);
+    clock = decay_clock_later((DecayClock){a->clock, a->clock_offset_usec},
+                              (DecayClock){b->clock, b->clock_offset_usec});
+    m->clock = clock.latest;
+    m->clock_offset_usec = clock.offset_usec;
     m->generation = MAX(a->generation, b->generation);
     sa = (Side){a, m->generation - a->generation, a_where};
     sb = (Side){b, m->generation - b->generation, b_where};

@@ -167,6 +167,7 @@ int model_make_portable(const Model *m, Model **ret)
         return -ENOMEM;
     sum->generation = m->generation;
     sum->clock = m->clock;
+    sum->clock_offset_usec = m->clock_offset_usec;
     for (Stage stage = 0; stage < _STAGE_MAX; stage++) {
         _cleanup_model_ Model *part = NULL, *both = NULL;
 

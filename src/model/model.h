@@ -14,13 +14,13 @@
  * sessions shows which ranges it used. Metadata of replayed sessions is ignored.
  * model_trace_unfit() says which traces are not learned at all.
  *
- * The model's clock is the latest moment of which it has learned. It never runs back. A trace with
- * a time stamp after now, or before MODEL_CLOCK_MIN (a machine without a clock of its own), counts
- * as made now. If now is before MODEL_CLOCK_MIN, or at most DECAYED_SUM_SPAN half-lives before the
- * model's clock, the model's clock counts as now: decay pauses and nothing is lost. If now is
- * further back, the model was made while the clock ran ahead, and model_settle_clock() sets it back
- * as a whole. A trace with a wrong but credible time stamp decays as if it were that old, and has
- * no other effect.
+ * The model's clock is the latest moment of which it has learned. It never runs back, and skips
+ * implausible steps of the wall clock (base/decay-clock.h), so that a wrong date erases nothing. A
+ * trace with a time stamp after now, or before MODEL_CLOCK_MIN (a machine without a clock of its
+ * own), counts as made now. If now is before MODEL_CLOCK_MIN, or at most DECAYED_SUM_SPAN
+ * half-lives before the model's clock, the model's clock counts as now: decay pauses and nothing is
+ * lost. A trace with an early but credible time stamp decays as if it were that old, and
+ * has no other effect. Only traces of the latest weeks show a step of the clock.
  *
  * `machines` counts the machines of a fleet. A machine that learns counts nothing.
  * model_make_portable() counts the machine as one: each row gets 1 in the generation of the latest
@@ -28,6 +28,7 @@
  * together with its sessions, and the count is exact in any grouping. A machine whose model is
  * merged twice counts twice. */
 
+#include "base/decay-clock.h"
 #include "base/uid.h"
 #include "model/prediction.h"
 #include "model/weighted-ranges.h"
@@ -52,7 +53,7 @@
 #define MODEL_STAGES_MAX   65536U
 #define MODEL_RANGES_MAX   4000000U /* of one file or filesystem */
 
-#define MODEL_CLOCK_MIN (UINT64_C(1577836800) * USEC_PER_SEC) /* 2020-01-01T00:00:00Z */
+#define MODEL_CLOCK_MIN DECAY_CLOCK_MIN
 
 typedef struct ModelFile {
     char *path;
@@ -136,7 +137,8 @@ typedef struct ModelLearned {
 
 typedef struct Model {
     usec_t halflife_usec;
-    usec_t clock;        /* wall clock of the latest session it knows; 0: none */
+    usec_t clock;              /* time of the latest session it knows; 0: none */
+    int64_t clock_offset_usec; /* DecayClock.offset_usec */
     uint64_t generation; /* generation of all its DecayedSums (base/decayed-sum.h), which is that of
                             `clock` */
     ModelFile *files;    /* by path */
@@ -176,16 +178,16 @@ const char *model_trace_unfit(const Model *m, const Trace *t);
 /* True if the trace was learned already. */
 bool model_knows_trace(const Model *m, const Trace *t);
 
-/* Learns one trace: replaces *m by its merger with model_from_trace(). 0, -EALREADY (learned
- * before), -E2BIG, -ENOMEM. On failure *m is untouched, except that its clock may have been
- * settled. */
+/* Learns one trace: replaces *m by its merger with a model of that trace. 0, -EALREADY (learned
+ * before), -E2BIG, -ENOMEM. On failure *m is untouched. */
 int model_learn(Model **m, const Trace *t, usec_t now_realtime);
 
-/* Sets the clock of a model back to `now_realtime` if it is more than DECAYED_SUM_SPAN half-lives
- * ahead, and otherwise changes nothing. The relative weights of its sessions stay the same. The
- * chains, which have their own clock, are set back in the same way, unless a session of theirs is
- * under way. Changes nothing if `now_realtime` is before MODEL_CLOCK_MIN. Call it before merging
- * models of machines that are not trusted. 0 or -ENOMEM. */
+/* Prepares a model for merging with models of other machines, if it was made with a wrong clock.
+ * A clock that is more than DECAYED_SUM_SPAN half-lives ahead is set back to `now_realtime`. A
+ * clock that keeps an offset forwards is set to the wall clock. The relative weights of the
+ * sessions stay the same. The chains, which have their own clock, are set in the same way, unless a
+ * session of theirs is under way. Changes nothing if `now_realtime` is before MODEL_CLOCK_MIN. 0 or
+ * -ENOMEM. */
 int model_settle_clock(Model **m, usec_t now_realtime);
 
 /* Renames files. to[file] is NULL (unchanged), "" (the file and all that is known of it are
@@ -277,6 +279,12 @@ int model_predict_launch(const Model *sum, uint32_t application, Prediction **re
 
 /* Sessions of a stage learned so far, in units of one new session (0.0: none). */
 double model_sessions(const Model *m, Stage stage, uint32_t uid, usec_t now_realtime);
+
+/* The wall clock at the time of the latest session. */
+static inline usec_t model_wall_clock(const Model *m)
+{
+    return m->clock + (usec_t)m->clock_offset_usec;
+}
 
 /* Index of the path in m->files, or MODEL_NONE. */
 uint32_t model_find_file(const Model *m, const char *path);

@@ -244,6 +244,10 @@ int chains_write(const Chains *c, JsonWriter *to)
     json_writer_add_u64(to, "halflife_usec", c->halflife_usec);
     json_writer_add_u64(to, "window_usec", c->window_usec);
     json_writer_add_u64(to, "generation", c->generation);
+    if (c->clock.latest > 0) {
+        json_writer_add_u64(to, "clock_usec", c->clock.latest);
+        json_writer_add_u64(to, "wall_clock_usec", decay_clock_wall(&c->clock));
+    }
     json_writer_add_u64(to, "revision", c->revision);
     r = write_names(to, c, numbers);
     if (r < 0)
@@ -488,6 +492,20 @@ static const Keys keys_of_version[] = {
         [2 ... CHAINS_FORMAT_VERSION] = {"halflife_usec", "window_usec", "histories", "revision"},
 };
 
+/* Absent if no time was set, and in older files. */
+static int read_clock(struct json_object *o, DecayClock *ret)
+{
+    uint64_t latest, wall;
+
+    if (!json_object_object_get_ex(o, "clock_usec", NULL))
+        return 0;
+    if (json_get_u64(o, "clock_usec", INT64_MAX, &latest) < 0 ||
+        json_get_u64(o, "wall_clock_usec", INT64_MAX, &wall) < 0 || latest == 0)
+        return -EBADMSG;
+    *ret = (DecayClock){latest, (int64_t)(wall - latest)};
+    return 0;
+}
+
 static int read_chains(const JsonDocument *d, struct json_object *o, int64_t version, Chains **ret)
 {
     const Keys *keys = &keys_of_version[version];
@@ -510,7 +528,9 @@ static int read_chains(const JsonDocument *d, struct json_object *o, int64_t ver
         return -EBADMSG;
     c->generation = generation;
     c->revision = revision;
-    r = read_names(c, names);
+    r = read_clock(o, &c->clock);
+    if (r >= 0)
+        r = read_names(c, names);
     for (size_t i = 0; r >= 0 && i < json_object_array_length(histories); i++)
         r = read_history(c, d, json_object_array_get_idx(histories, i), version, &last_user);
     if (r < 0)

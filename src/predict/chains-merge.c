@@ -200,6 +200,7 @@ int chains_merge(const Chains *a, const Chains *b, Chains **ret)
     if (r < 0)
         return r;
     c->generation = MAX(a->generation, b->generation);
+    c->clock = decay_clock_later(a->clock, b->clock);
     c->revision = (a->revision + b->revision) & INT64_MAX;
     r = fold(c, a);
     if (r >= 0)

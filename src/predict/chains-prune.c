@@ -147,24 +147,37 @@ static int copy_history(Chains *c, const Chains *from, UserHistory *h)
     return chains_add_log(c, to, &h->log, there);
 }
 
-/* The largest weight, that of an event at the end of the generation, becomes the weight of an event
- * now. */
+/* The largest weight, that of an event at the end of a generation. */
+#define WEIGHT_MAX (UINT64_C(1) << (DECAYED_SUM_SPAN + DECAYED_SUM_BITS))
+
 static DecayedSum rescale(DecayedSum f, uint64_t to)
 {
-    return decayed_sum_rescale(f, to, UINT64_C(1) << (DECAYED_SUM_SPAN + DECAYED_SUM_BITS));
+    return decayed_sum_rescale(f, to, WEIGHT_MAX);
+}
+
+/* Converts a sum so that an event of the weight `from` gets the largest weight. */
+static DecayedSum enlarge(DecayedSum f, uint64_t from)
+{
+    return decayed_sum_rescale(f, WEIGHT_MAX, from);
 }
 
 int chains_settle_clock(Chains *c, usec_t realtime)
 {
-    usec_t t = MIN(realtime, USEC_INFINITY - 1);
-    uint64_t generation = decayed_sum_generation(t, c->halflife_usec);
+    usec_t now = MIN(realtime, USEC_INFINITY - 1);
+    usec_t t = decay_clock_settled(&c->clock, now, c->halflife_usec * DECAYED_SUM_SPAN);
+    bool is_behind = c->clock.latest > 0 && t > c->clock.latest;
 
-    if (c->generation <= generation + 1)
+    if (!is_behind && c->generation <= decayed_sum_generation(now, c->halflife_usec) + 1)
         return 0;
     if (chains_busy(c))
         return -EBUSY;
+    if (is_behind)
+        chains_each_sum(c, enlarge, decayed_sum_weight(c->clock.latest, c->halflife_usec));
+    else
+        t = now;
     chains_each_sum(c, rescale, decayed_sum_weight(t, c->halflife_usec));
-    c->generation = generation;
+    c->clock = (DecayClock){t, 0};
+    c->generation = decayed_sum_generation(t, c->halflife_usec);
     c->weight = decayed_sum_weight(t, c->halflife_usec);
     return 0;
 }
@@ -183,6 +196,7 @@ int chains_prune(const Chains *c, Chains **ret)
         return r;
     pruned->generation = c->generation;
     pruned->revision = c->revision;
+    pruned->clock = c->clock;
     pruned->weight = c->weight;
     pruned->seen = c->seen;
     pruned->now = c->now;

@@ -125,10 +125,11 @@ static uint64_t elapsed(const Chains *c, usec_t since, usec_t or_since)
 
 void chains_set_time(Chains *c, EventTime t)
 {
-    usec_t realtime = MIN(t.realtime, USEC_INFINITY - 1);
-    uint64_t generation = decayed_sum_generation(realtime, c->halflife_usec);
+    uint64_t generation;
 
-    c->realtime = realtime;
+    c->wall = MIN(t.realtime, USEC_INFINITY - 1);
+    c->realtime = decay_clock_observe(&c->clock, c->wall, c->halflife_usec);
+    generation = decayed_sum_generation(c->clock.latest, c->halflife_usec);
     if (t.at > c->seen) {
         c->now += MIN(t.at - c->seen, CHAINS_GAP_MAX);
         c->seen = t.at;
@@ -137,9 +138,10 @@ void chains_set_time(Chains *c, EventTime t)
         chains_each_sum(c, decayed_sum_advance, generation - c->generation);
         c->generation = generation;
     }
-    /* If the wall clock was set back to before the generation, the start of the generation is
-     * used. */
-    c->weight = decayed_sum_weight(generation < c->generation ? 0 : realtime, c->halflife_usec);
+    /* Merging can have advanced the generation beyond the clock. The start of the generation is
+     * used then. */
+    c->weight =
+            decayed_sum_weight(generation < c->generation ? 0 : c->clock.latest, c->halflife_usec);
 }
 
 double chains_value(const Chains *c, DecayedSum sum)
@@ -446,7 +448,7 @@ static void advance_revision(Chains *c)
     if (c->session.n_histories == 0)
         return;
     if (c->session.n_learned++ == 0)
-        c->revision += c->realtime;
+        c->revision += c->wall;
     c->revision = (c->revision + 1) & INT64_MAX;
 }
 

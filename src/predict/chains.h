@@ -27,6 +27,7 @@
  * There is one session at a time. It holds the running applications once; every history that learns
  * from the session refers to it. */
 
+#include "base/decay-clock.h"
 #include "base/names.h"
 #include "predict/user-history.h"
 
@@ -82,8 +83,10 @@ typedef struct Chains {
     usec_t seen; /* latest time that the caller gave */
     usec_t now;  /* the same without silences beyond CHAINS_GAP_MAX; all instants are on this clock
                   */
-    usec_t realtime; /* the wall clock then */
-    uint64_t weight; /* of an observation made now */
+    usec_t realtime;  /* `clock` then: the wall clock without implausible steps */
+    usec_t wall;      /* the wall clock then */
+    DecayClock clock; /* sums decay by it */
+    uint64_t weight;  /* of an observation made now */
     ChainsSession session;
 } Chains;
 
@@ -106,7 +109,7 @@ int chains_add_name(Chains *c, const char *name, uint32_t *ret);
 int chains_find_name(const Chains *c, const char *name, uint32_t *ret);
 
 /* Sets the time of all that follows. A time before the latest one counts as the latest. Sums decay
- * by the wall clock. */
+ * by the wall clock without its implausible steps (base/decay-clock.h). */
 void chains_set_time(Chains *c, EventTime t);
 
 /* Begins a session that everybody's history learns from, and the history of `user` unless it is
@@ -232,8 +235,8 @@ typedef struct ChainsLimits {
  * -EBUSY, -ENOMEM; then *c is valid, but has lost a part of that. */
 int chains_limit(Chains **c, const ChainsLimits *limits);
 
-/* Corrects chains that were made while the clock ran ahead by more than a generation, as seen from
- * `realtime`. The relations between their sums stay; the largest possible weight becomes that of an
- * observation made now. The result is rounded, so it is not exact as merging is. Other chains stay
- * as they are. 0 or -EBUSY. */
+/* Prepares chains for merging, if they were made with a wrong clock. Chains whose clock keeps an
+ * offset forwards are moved to the wall clock. Chains that are ahead of `realtime` by more than a
+ * generation are moved back to it. The relations between their sums stay. The result is rounded, so
+ * it is not exact as merging is. Other chains stay as they are. 0 or -EBUSY. */
 int chains_settle_clock(Chains *c, usec_t realtime);

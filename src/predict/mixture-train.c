@@ -159,7 +159,8 @@ static int feed(Mixture *m, const Trace *t, const Change *changes, size_t n,
     return r;
 }
 
-int mixture_train(Chains **chains, usec_t halflife_usec, uint64_t minsize_bytes, const Trace *t)
+int mixture_train(Chains **chains, usec_t halflife_usec, uint64_t minsize_bytes, const Trace *t,
+                  usec_t now_realtime)
 {
     _cleanup_free_ uint32_t *numbers = NULL;
     _cleanup_free_ Change *changes = NULL;
@@ -181,6 +182,9 @@ int mixture_train(Chains **chains, usec_t halflife_usec, uint64_t minsize_bytes,
         r = mixture_new(*chains, &m);
     if (r < 0)
         return r;
+    if (t->start_realtime >= DECAY_CLOCK_MIN && now_realtime > t->start_realtime &&
+        now_realtime - t->start_realtime > decay_clock_gap((*chains)->halflife_usec))
+        decay_clock_jump(&(*chains)->clock, t->start_realtime);
     r = find_numbers(t, minsize_bytes, *chains, numbers);
     if (r >= 0)
         r = feed(m, t, changes, n, numbers);

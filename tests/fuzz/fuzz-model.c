@@ -126,7 +126,7 @@ static void learn_session(FuzzRandom *r, Model **m)
         return;
     (void)model_learn(m, t, NOW);
     if (!(*m)->chains || (*m)->chains->halflife_usec == (*m)->halflife_usec)
-        (void)mixture_train(&(*m)->chains, (*m)->halflife_usec, 0, t);
+        (void)mixture_train(&(*m)->chains, (*m)->halflife_usec, 0, t, 0);
 }
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)

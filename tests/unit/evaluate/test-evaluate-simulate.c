@@ -322,8 +322,8 @@ static void add_session(SimulateInput *in, usec_t at, usec_t realtime, uint32_t 
         assert_int_equal(simulate_add_event(in, &events[i]), 0);
 }
 
-/* The mixture's predictions after ten sessions with B and, `weeks` later, four with C; the last of
- * them is scored. */
+/* The mixture's predictions after ten sessions with B and four with C, each of these `weeks` later
+ * than the one before; the last of them is scored. */
 static SimulateReport simulate_changed_habit(unsigned weeks)
 {
     _cleanup_simulate_input_ SimulateInput in = {0};
@@ -333,7 +333,7 @@ static SimulateReport simulate_changed_habit(unsigned weeks)
     trace(&in, "", 10);
     for (unsigned i = 0; i < 14; i++)
         add_session(&in, i * 301 * S,
-                    weeks == 0 ? 0 : first + i * 301 * S + (i < 10 ? 0 : weeks * 7 * 86400ULL * S),
+                    weeks == 0 ? 0 : first + i * 301 * S + (i < 10 ? 0 : (i - 9) * weeks * 7 * 86400ULL * S),
                     i < 10 ? 1 : 2);
     simulate_parameters_init(&sp);
     sp.training = 13.0 / 14;
@@ -343,7 +343,7 @@ static SimulateReport simulate_changed_habit(unsigned weeks)
 /* Observations decay by the wall clock, although the sessions follow one another at once. */
 static void test_wall_clock(void **state)
 {
-    SimulateReport unknown = simulate_changed_habit(0), later = simulate_changed_habit(8);
+    SimulateReport unknown = simulate_changed_habit(0), later = simulate_changed_habit(3);
 
     assert_int_equal(unknown.n_scored, 2);
     assert_int_equal(unknown.n_first, 1); /* A; B is still likelier */

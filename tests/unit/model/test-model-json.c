@@ -17,8 +17,8 @@ static Model *rich_model(void)
     uint32_t a, b;
 
     learn(&m, session(STAGE_BOOT, UID_INVALID, T0, 0, "A>x=0-4 A>d/ ?>z B>x=0-4", "1-3,7-9"));
-    learn(&m, session(STAGE_BOOT, UID_INVALID, T0 + DECAYED_SUM_SPAN * H, 0,
-                      "A>x=2-6 C>\xc3\xa4\xff%=1-2", "2-4"));
+    learn_late(&m, session(STAGE_BOOT, UID_INVALID, T0 + DECAYED_SUM_SPAN * H, 0,
+                           "A>x=2-6 C>\xc3\xa4\xff%=1-2", "2-4"));
     learn(&m, session(STAGE_LOGIN, 0, T0 + DECAYED_SUM_SPAN * H, TRACE_REPLAYED,
                       "A>new=0-1,3-5 A>d/", NULL));
     learn(&m, session(STAGE_LOGIN, 1000, T0 + DECAYED_SUM_SPAN * H + 1, TRACE_RESIDENCY_OFF, "D>y",

@@ -118,7 +118,8 @@ static void what_has_faded_away_is_gone(void **state)
 
     learn(&m, session(STAGE_BOOT, UID_INVALID, T0, 0, "A>x=0-1 B>d/", "0-1"));
     learn(&m, session(STAGE_LOGIN, 1000, T0, 0, "A>x=0-1", NULL));
-    learn(&m, session(STAGE_BOOT, UID_INVALID, T0 + 2 * DECAYED_SUM_SPAN * H, 0, "C>y", "5-6"));
+    learn_late(&m,
+               session(STAGE_BOOT, UID_INVALID, T0 + 2 * DECAYED_SUM_SPAN * H, 0, "C>y", "5-6"));
     fresh = model_of(
             session(STAGE_BOOT, UID_INVALID, T0 + 2 * DECAYED_SUM_SPAN * H, 0, "C>y", "5-6"));
     assert_int_equal(m->n_stages, 1);
@@ -463,7 +464,10 @@ static void a_model_from_the_future_is_brought_back(void **state)
     learn(&m, session(STAGE_BOOT, UID_INVALID, future, 0, "A>y A>d/", "1-2"));
     assert_near(chance_of(m, "/f/x"), 1.0 / 3);
     learn(&m, session(STAGE_BOOT, UID_INVALID, T0 + 3 * H, 0, "A>z A>d/", "1-2"));
-    assert_int_equal(m->clock, T0 + 3 * H + 60 * USEC_PER_SEC);
+    assert_int_equal(m->clock, future);
+    assert_int_equal(model_wall_clock(m), T0 + 3 * H);
+    assert_int_equal(model_settle_clock(&m, T0 + 3 * H), 0);
+    assert_int_equal(m->clock, T0 + 3 * H);
     assert_int_equal(m->generation, decayed_sum_generation(T0, H));
     /* The weights are 1/2, 1, 1, except for rounding. */
     assert_true(fabs(chance_of(m, "/f/x") - 0.2) < 0.001);
@@ -473,6 +477,86 @@ static void a_model_from_the_future_is_brought_back(void **state)
     assert_true(m->learned[0].at <= m->clock);
     assert_true(m->files[model_find_file(m, "/f/d")].directory);
     free(bytes_of(m));
+}
+
+/* Sixteen boots, a week apart. */
+static Model *weekly_boots(usec_t *ret_now)
+{
+    Model *m = model_new(H);
+
+    for (unsigned i = 0; i < 16; i++)
+        learn(&m, session(STAGE_BOOT, UID_INVALID, T0 + i * H, 0, i % 2 ? "A>x A>y" : "A>x", NULL));
+    *ret_now = T0 + 16 * H;
+    return m;
+}
+
+/* One boot with a date half a year ahead: nothing is erased, and the right date counts again at the
+ * next boot. */
+static void a_date_half_a_year_ahead_erases_nothing(void **state)
+{
+    usec_t now;
+    _cleanup_model_ Model *m = weekly_boots(&now), *right = weekly_boots(&now);
+
+    learn(&m, session(STAGE_BOOT, UID_INVALID, now + 26 * H, 0, "A>x A>z", NULL));
+    assert_int_equal(m->n_learned, 17);
+    assert_true(m->clock <= T0 + 15 * H + DECAY_CLOCK_STEP);
+    assert_int_equal(m->clock + (usec_t)m->clock_offset_usec, now + 26 * H);
+    assert_true(chance_of(m, "/f/y") > 0.3);
+    learn(&right, session(STAGE_BOOT, UID_INVALID, now, 0, "A>x A>z", NULL));
+    for (unsigned i = 1; i < 8; i++) {
+        learn(&m, session(STAGE_BOOT, UID_INVALID, now + i * H, 0, "A>x", NULL));
+        learn(&right, session(STAGE_BOOT, UID_INVALID, now + i * H, 0, "A>x", NULL));
+    }
+    assert_int_equal(m->clock, right->clock);
+    assert_int_equal(m->clock_offset_usec, 0);
+    assert_true(fabs(chance_of(m, "/f/y") - chance_of(right, "/f/y")) < 0.01);
+    free(bytes_of(m));
+}
+
+/* A real-time clock without a battery: each boot begins at the same old date. */
+static void a_dead_clock_at_each_boot_erases_nothing(void **state)
+{
+    static const usec_t dates[] = {0, MODEL_CLOCK_MIN + 1, T0 - 40 * H};
+
+    for (size_t k = 0; k < ELEMENTSOF(dates); k++) {
+        usec_t now;
+        _cleanup_model_ Model *m = weekly_boots(&now);
+        double before = chance_of(m, "/f/y");
+
+        for (unsigned i = 0; i < 6; i++)
+            learn(&m, session(STAGE_BOOT, UID_INVALID, dates[k] + i * USEC_PER_SEC, 0,
+                              i % 2 ? "A>x" : "A>x A>z", NULL));
+        assert_int_equal(m->clock / H, (T0 + 15 * H) / H);
+        assert_true(chance_of(m, "/f/z") > 0.3);
+        assert_true(chance_of(m, "/f/y") > 0.2 * before && chance_of(m, "/f/y") < before);
+        /* The network sets the clock, which then is right. */
+        learn(&m, session(STAGE_BOOT, UID_INVALID, now, 0, "A>x", NULL));
+        assert_int_equal(m->clock, now);
+        assert_int_equal(m->clock_offset_usec, 0);
+    }
+}
+
+/* A machine that was off for half a year remembers. Its clock keeps an offset, which is removed
+ * before its model is merged with that of another machine, so that neither erases the other. */
+static void clocks_are_settled_before_merging(void **state)
+{
+    usec_t now;
+    _cleanup_model_ Model *ahead = weekly_boots(&now), *m = model_new(H), *copy = NULL, *sum = NULL;
+    _cleanup_free_ char *text = NULL;
+
+    learn(&ahead, session(STAGE_BOOT, UID_INVALID, now + 40 * H, 0, "A>x", NULL));
+    text = bytes_of(ahead);
+    assert_int_equal(model_from_json(text, strlen(text), &copy, NULL), 0);
+    assert_same(ahead, copy);
+    for (unsigned i = 0; i < 4; i++)
+        learn(&m, session(STAGE_BOOT, UID_INVALID, now + (38 + i) * H, 0, "A>w", NULL));
+    assert_int_equal(model_settle_clock(&ahead, now + 42 * H), 0);
+    assert_int_equal(ahead->clock, now + 40 * H);
+    assert_int_equal(ahead->clock_offset_usec, 0);
+    assert_true(fabs(chance_of(ahead, "/f/y") - chance_of(copy, "/f/y")) < 0.01);
+    sum = merged(ahead, m);
+    assert_true(chance_of(sum, "/f/y") > 0.05);
+    assert_true(chance_of(sum, "/f/w") > 0.3);
 }
 
 static void settling_leaves_sound_clocks_alone(void **state)
@@ -495,8 +579,8 @@ static void jumps_over_generations(void **state)
         _cleanup_model_ Model *m = model_new(H);
 
         learn(&m, session(STAGE_LOGIN, 1000, T0, 0, "A>x=0-1", NULL));
-        learn(&m,
-              session(STAGE_BOOT, UID_INVALID, T0 + spans * DECAYED_SUM_SPAN * H, 0, "A>y", NULL));
+        learn_late(&m, session(STAGE_BOOT, UID_INVALID, T0 + spans * DECAYED_SUM_SPAN * H, 0, "A>y",
+                               NULL));
         assert_int_equal(m->n_stages, spans < 2 ? 2 : 1);
         assert_near(chance_of(m, "/f/y"), 1);
     }
@@ -536,10 +620,10 @@ static void assumptions_are_pruned(void **state)
     assert_true(decayed_sum_is_zero(m->stages[0].files[0].assumed));
     assert_int_equal(m->stages[0].files[0].assumed_resident.n, 0);
     /* After two generations the control session is forgotten; after one it is not. */
-    learn(&m, session(STAGE_BOOT, UID_INVALID, T0 + DECAYED_SUM_SPAN * H, TRACE_REPLAYED, "A>x=2-5",
-                      NULL));
-    learn(&m, session(STAGE_BOOT, UID_INVALID, T0 + 2 * DECAYED_SUM_SPAN * H, TRACE_REPLAYED,
-                      "A>x=3-5", NULL));
+    learn_late(&m, session(STAGE_BOOT, UID_INVALID, T0 + DECAYED_SUM_SPAN * H, TRACE_REPLAYED,
+                           "A>x=2-5", NULL));
+    learn_late(&m, session(STAGE_BOOT, UID_INVALID, T0 + 2 * DECAYED_SUM_SPAN * H, TRACE_REPLAYED,
+                           "A>x=3-5", NULL));
     p = predict(m, STAGE_BOOT, UID_INVALID);
     assert_near(page_chance(p, "/f/x", 0), 0);
     assert_near(page_chance(p, "/f/x", 3), 1);
@@ -737,6 +821,9 @@ int main(void)
             cmocka_unit_test(early_stamps_fade),
             cmocka_unit_test(a_clock_that_runs_back_wipes_nothing),
             cmocka_unit_test(a_model_from_the_future_is_brought_back),
+            cmocka_unit_test(a_date_half_a_year_ahead_erases_nothing),
+            cmocka_unit_test(a_dead_clock_at_each_boot_erases_nothing),
+            cmocka_unit_test(clocks_are_settled_before_merging),
             cmocka_unit_test(settling_leaves_sound_clocks_alone),
             cmocka_unit_test(jumps_over_generations),
             cmocka_unit_test(rare_things_are_pruned),

@@ -176,7 +176,8 @@ static void users_who_have_gone(void **state)
     _cleanup_chains_ Chains *c = make(), *p = NULL;
 
     use(c, 1001, T0, "ABAB");
-    use(c, 1000, T0 + 20 * H, "ABAB");
+    for (unsigned i = 1; i <= 20; i++)
+        use(c, 1000, T0 + i * H, "ABAB");
     p = pruned(c);
     assert_int_equal(p->n_histories, 2); /* that of everybody always exists */
     assert_int_equal(p->histories[1]->user, 1000);

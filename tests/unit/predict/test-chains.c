@@ -206,6 +206,15 @@ static void test_window(void **state)
     assert_null(user_history_find_pair(w, 1, 3));
 }
 
+/* Sets the time in plausible steps. */
+static void advance_to(Chains *c, usec_t time)
+{
+    while (time > c->clock.latest && time - c->clock.latest > DECAY_CLOCK_STEP)
+        chains_set_time(c, (EventTime){c->clock.latest + DECAY_CLOCK_STEP,
+                                       c->clock.latest + DECAY_CLOCK_STEP});
+    chains_set_time(c, (EventTime){time, time});
+}
+
 /* Old observations weigh less: counts halve in a half-life. */
 static void test_fading(void **state)
 {
@@ -223,11 +232,10 @@ static void test_fading(void **state)
     chains_set_time(c, (EventTime){halflife_usec * 17, halflife_usec * 17});
     chains_totals(c, w, user_history_find(w, 0), &t);
     assert_true(fabs(t.starts - 0.5) < 1e-9);
-    chains_set_time(
-            c, (EventTime){halflife_usec * 34, halflife_usec * 34}); /* in the next generation */
+    advance_to(c, halflife_usec * 34); /* in the next generation */
     chains_totals(c, w, user_history_find(w, 0), &t);
     assert_true(fabs(t.starts - 1 / (double)(1 << 18)) < 1e-6);
-    chains_set_time(c, (EventTime){halflife_usec * 160, halflife_usec * 160});
+    advance_to(c, halflife_usec * 160);
     chains_totals(c, w, user_history_find(w, 0), &t);
     assert_true(t.starts == 0);
 }
@@ -249,6 +257,34 @@ static void test_clock_jumps(void **state)
     chains_totals(c, w, user_history_find(w, 0), &t);
     assert_true(fabs(t.on_usec - (double)(CHAINS_GAP_MAX + 7 * USEC_PER_SEC)) < 1000);
     assert_true(fabs(chains_time_usec(c, w) - t.on_usec) < 1000);
+}
+
+/* One session with a date half a year ahead, and sessions on a clock that restarts at the same date
+ * each time: little decays. */
+static void test_wrong_dates(void **state)
+{
+    usec_t halflife_usec = DECAYED_SUM_HALFLIFE_DEFAULT;
+    usec_t right = 3000 * halflife_usec, old = DECAY_CLOCK_MIN + USEC_PER_HOUR;
+    const usec_t dates[] = {right + 26 * halflife_usec, right + halflife_usec, old, old, 0, old,
+                            right + 2 * halflife_usec};
+    _cleanup_chains_ Chains *c = make(halflife_usec);
+    UserHistory *w = c->histories[0];
+    ChainsTotals t;
+
+    for (size_t i = 0; i <= ELEMENTSOF(dates); i++) {
+        usec_t at = (i + 1) * USEC_PER_HOUR, date = i == 0 ? right : dates[i - 1];
+
+        chains_set_time(c, (EventTime){at, date});
+        assert_int_equal(chains_begin(c, w->user), 0);
+        assert_int_equal(chains_start(c, i == 0 ? 0 : 1), 1);
+        chains_end(c);
+        chains_totals(c, w, user_history_find(w, 0), &t);
+        assert_true(t.starts >= 0.24);
+        assert_true(c->clock.latest <= right + 2 * halflife_usec);
+    }
+    assert_int_equal(c->clock.offset_usec, 0);
+    assert_int_equal(w->log.n, 8);
+    assert_true(w->log.sessions[7].begin_msec <= (right + 2 * halflife_usec) / USEC_PER_MSEC);
 }
 
 /* Random chains of some sessions of two users, at different times. */
@@ -348,9 +384,9 @@ static void test_merge_states(void **state)
         usec_t later = 60 * (HALFLIFE >> 8);
 
         /* all seen from the same moment */
-        chains_set_time(a, (EventTime){later, later});
-        chains_set_time(b, (EventTime){later, later});
-        chains_set_time(c, (EventTime){later, later});
+        advance_to(a, later);
+        advance_to(b, later);
+        advance_to(c, later);
         for (size_t k = 0; k < c->n_histories; k++)
             for (size_t i = 0; i < c->histories[k]->n_pairs; i++) {
                 const UserHistory *w = c->histories[k];
@@ -704,6 +740,7 @@ int main(void)
             cmocka_unit_test(test_window),
             cmocka_unit_test(test_fading),
             cmocka_unit_test(test_clock_jumps),
+            cmocka_unit_test(test_wrong_dates),
             cmocka_unit_test(test_merge),
             cmocka_unit_test(test_merge_states),
             cmocka_unit_test(test_json),
