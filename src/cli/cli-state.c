@@ -21,7 +21,7 @@ int cli_state_open(const Context *c, bool create, int *ret_fd)
 int cli_state_lock(const Context *c, int state_fd)
 {
     _cleanup_(progress_done) Progress progress =
-            progress_start("Waiting for another headstart process, seconds", c->quiet);
+            progress_start("Waiting for another headstart process", c->quiet);
     usec_t start = clock_now(CLOCK_MONOTONIC), waited = 0;
     usec_t timeout = (c->quiet ? 240 : 5) * USEC_PER_SEC;
     int r = -EBUSY;
@@ -29,7 +29,6 @@ int cli_state_lock(const Context *c, int state_fd)
     while (r == -EBUSY && waited < timeout) {
         r = state_directory_lock(state_fd, MIN(timeout - waited, LOCK_STEP));
         waited = clock_now(CLOCK_MONOTONIC) - start;
-        progress_update(&progress, waited / USEC_PER_SEC, 0);
     }
     progress_done(&progress);
     if (r == -EBUSY)

@@ -2,24 +2,27 @@
 #pragma once
 
 /* Progress of long work: one line on standard error, which is overwritten and finally removed.
- * Shown only on a terminal, after half a second, at most ten times per second. */
+ * Shown only on a terminal, and only after half a second. A child process draws the line ten times
+ * per second, so it stays alive during a step that takes long. */
 
 #include "base/time-util.h"
 
 #include <stdbool.h>
+#include <sys/types.h>
+
+typedef struct ProgressCount ProgressCount;
 
 typedef struct Progress {
-    const char *what; /* "Learning"; not copied */
-    bool terminal;
-    bool shown;
-    usec_t start, last; /* CLOCK_MONOTONIC */
+    ProgressCount *count; /* shared with the child; NULL: nothing is shown */
+    pid_t child;
 } Progress;
 
-/* `quiet`: the line is never shown. */
+/* Starts the line. `what` ("Learning") is not copied. `quiet`: the line is never shown. */
 Progress progress_start(const char *what, bool quiet);
 
-/* Shows the share and, after a second, the time that is left if each step takes equally long.
- * `done` of `total` steps are done; 0: the total is unknown. */
+/* `done` of `total` steps are done; a total of 0 is not known. With a total the line shows the
+ * share, and after a second the time that is left if each step takes equally long. Without one it
+ * shows the number of steps, or while that is 0 the elapsed time. */
 void progress_update(Progress *p, uint64_t done, uint64_t total);
 
 /* Removes the line. Also for _cleanup_. */

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "cli/checks.h"
 #include "cli/cli-state.h"
+#include "cli/progress.h"
 #include "cli/style.h"
 
 static Table *checks_table(const Checks *checks)
@@ -50,6 +51,7 @@ static int run(Context *c)
     _cleanup_checks_ Checks checks = {0};
     _cleanup_table_ Table *t = NULL;
     _cleanup_close_ int fd = -EBADF;
+    Progress progress;
     size_t n_problems = 0;
     int r = cli_no_options(c);
 
@@ -61,7 +63,9 @@ static int run(Context *c)
         return r;
     checks_add_state(&checks, c, fd, &b);
     checks_add_machine(&checks, c);
+    progress = progress_start("Checking the files of the packs", c->quiet);
     checks_add_thorough(&checks, c, fd, &b);
+    progress_done(&progress);
     if (checks.failed)
         return cli_error(ENOMEM, "%m");
     for (size_t i = 0; i < checks.n; i++)

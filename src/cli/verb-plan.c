@@ -227,7 +227,9 @@ static int run(Context *c)
         r = planning_set_budget(&p, &q.config);
     if (r < 0)
         return r;
+    p.progress = progress_start("Measuring the disks", c->quiet);
     devices_load(c, p.state_fd, p.dry_run ? DEVICES_KNOWN : DEVICES_MEASURE, &p.volumes);
+    progress_done(&p.progress);
     p.progress = progress_start("Planning", c->quiet);
     r = make_packs(&p, &q);
     progress_done(&p.progress);

@@ -6,6 +6,7 @@
 #include "base/parse.h"
 #include "cli/cli-state.h"
 #include "cli/plot-data.h"
+#include "cli/progress.h"
 #include "state/trace-store.h"
 
 #include <fcntl.h>
@@ -175,6 +176,7 @@ static int plot_launch(const Plot *p, const char *name)
 
 static int run(Context *c)
 {
+    _cleanup_(progress_done) Progress progress = {0};
     _cleanup_close_ int fd = -EBADF;
     Plot p = {.c = c, .width = TIMELINE_WIDE};
     uint64_t width;
@@ -206,6 +208,7 @@ static int run(Context *c)
         return r;
     p.state_fd = fd;
     arguments = cli_arguments(c, &n);
+    progress = progress_start("Drawing", c->quiet);
     if (strcmp(arguments[0], "launch") == 0)
         return plot_launch(&p, arguments[1]);
     if (n > 1)

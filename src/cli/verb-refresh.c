@@ -5,6 +5,7 @@
 
 #include "base/directory.h"
 #include "cli/cli-state.h"
+#include "cli/progress.h"
 #include "pack/pack.h"
 #include "plan/versions.h"
 #include "state/packs.h"
@@ -283,6 +284,8 @@ static int examine_gone(Refresh *x, uint32_t file, size_t above)
 
 static int examine_files(Refresh *x)
 {
+    _cleanup_(progress_done) Progress progress = progress_start("Examining files", x->c->quiet);
+
     x->to = calloc(x->model->n_files + 1, sizeof(*x->to));
     if (!x->to)
         return -ENOMEM;
@@ -290,6 +293,7 @@ static int examine_files(Refresh *x)
         size_t above;
         int r = 0;
 
+        progress_update(&progress, i, x->model->n_files);
         switch (presence_find(&x->volumes, x->root, x->model->files[i].path, &above)) {
         case PRESENCE_THERE:
             examine_present(x, i);
@@ -407,6 +411,14 @@ static int remove_request(Refresh *x)
     return r < 0 ? cli_error(r, "%s/" STATE_REFRESH ": %m", x->c->state) : 0;
 }
 
+/* 0, or an error that was reported. */
+static int plan(const Context *c)
+{
+    _cleanup_(progress_done) Progress progress = progress_start("Planning", c->quiet);
+
+    return cli_run_verb(c, &verb_plan, NULL);
+}
+
 static int run(Context *c)
 {
     static const Column columns[] = {
@@ -435,7 +447,7 @@ static int run(Context *c)
             r = move_files(&x);
         closep(&x.state_fd); /* releases the lock, too */
         if (r >= 0 && is_stale(&x))
-            r = cli_run_verb(c, &verb_plan, NULL);
+            r = plan(c);
         if (r >= 0)
             r = remove_request(&x);
         if (r < 0)

@@ -711,7 +711,7 @@ record() {
     mkdir -m 0700 "$HS_STATE"
     TERM=xterm run flock "$HS_STATE" script -qec "'$HEADSTART' --state='$HS_STATE' learn" /dev/null
     echo "$output"
-    [[ $output == *"Waiting for another headstart process, seconds: 1"*$'\r\e[K'*"has locked it"* ]]
+    [[ $output == *"Waiting for another headstart process, 1s"*$'\r\e[K'*"has locked it"* ]]
     run --separate-stderr flock "$HS_STATE" "$HEADSTART" --state="$HS_STATE" learn
     [ "$status" -eq 1 ]
     assert_one_error_line "$stderr"
