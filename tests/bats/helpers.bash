@@ -300,3 +300,12 @@ hs_attempts() {
     done
     return 1
 }
+
+# unittests NAME…: runs Python tests of the current directory.
+unittests() {
+    # Prints the output of the tests only if one of them fails.
+    run python3 -B -m unittest -v "$@"
+    echo "$output"
+    [ "$status" -eq 0 ]
+    grep -E '^Ran [1-9][0-9]* tests? in' <<<"$output"
+}

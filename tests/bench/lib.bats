@@ -11,14 +11,6 @@ setup() {
     cd "$BATS_TEST_DIRNAME" || return
 }
 
-unittests() {
-    # Prints the output of the tests only if one of them fails.
-    run python3 -B -m unittest -v "$@"
-    echo "$output"
-    [ "$status" -eq 0 ]
-    grep -E '^Ran [1-9][0-9]* tests? in' <<<"$output"
-}
-
 @test "options: valid options are measured, and invalid ones are refused in one line" {
     unittests test_lib.Options
 }
