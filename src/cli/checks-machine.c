@@ -183,7 +183,7 @@ static void check_early(Checks *checks, const Context *c)
 static void check_clock(Checks *checks)
 {
     if (clock_now(CLOCK_REALTIME) < MODEL_CLOCK_MIN)
-        checks_add(checks, "clock", CHECK_PROBLEM, "what was learned does not fade",
+        checks_add(checks, "clock", CHECK_PROBLEM, "what was learned does not decay",
                    "set the clock", "the clock says that it is before 2020");
     else
         checks_add(checks, "clock", CHECK_OK, NULL, NULL, "the clock is credible");

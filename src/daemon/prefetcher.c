@@ -211,7 +211,7 @@ static int exclude_refused(Prefetcher *p)
     _cleanup_(prefetch_paths_done) PrefetchPaths refused;
     int r = 0;
 
-    prefetch_thread_take_refused(p->thread, &refused);
+    prefetch_thread_move_refused(p->thread, &refused);
     for (size_t i = 0; r >= 0 && i < refused.n; i++)
         r = cycle_refuse(p->cycle, refused.paths[i]);
     return r;

@@ -18,14 +18,6 @@ const char *device_sample_kind_to_string(DeviceSampleKind k)
     return (int)k >= 0 && k < _DEVICE_SAMPLE_KIND_MAX ? kind_names[k] : NULL;
 }
 
-DeviceSampleKind device_sample_kind_from_string(const char *s)
-{
-    for (DeviceSampleKind k = 0; k < _DEVICE_SAMPLE_KIND_MAX; k++)
-        if (strcmp(kind_names[k], s) == 0)
-            return k;
-    return _DEVICE_SAMPLE_KIND_INVALID;
-}
-
 bool device_sample_is_valid(DeviceSampleKind k, const DeviceSample *s)
 {
     bool single = k == DEVICE_SAMPLE_FAR || k == DEVICE_SAMPLE_NEAR;
@@ -46,16 +38,4 @@ void device_samples_add(DeviceSamples *s, DeviceSampleKind k, const DeviceSample
         s->n[k]--;
     }
     items[s->n[k]++] = *sample;
-}
-
-void device_samples_drop_before(DeviceSamples *s, uint32_t plan)
-{
-    for (DeviceSampleKind k = 0; k < _DEVICE_SAMPLE_KIND_MAX; k++) {
-        unsigned n = 0;
-
-        for (unsigned i = 0; i < s->n[k]; i++)
-            if (s->items[k][i].plan >= plan)
-                s->items[k][n++] = s->items[k][i];
-        s->n[k] = n;
-    }
 }

@@ -19,7 +19,6 @@ typedef enum DeviceSampleKind {
 } DeviceSampleKind;
 
 const char *device_sample_kind_to_string(DeviceSampleKind k);
-DeviceSampleKind device_sample_kind_from_string(const char *s);
 
 typedef struct DeviceSample {
     uint64_t distance; /* bytes; 0 except for FAR and NEAR */
@@ -61,6 +60,3 @@ bool device_sample_is_valid(DeviceSampleKind k, const DeviceSample *s);
 
 /* Adds a valid sample. If the kind is full, the oldest sample is dropped. */
 void device_samples_add(DeviceSamples *s, DeviceSampleKind k, const DeviceSample *sample);
-
-/* Removes all samples of plans before `plan`. */
-void device_samples_drop_before(DeviceSamples *s, uint32_t plan);

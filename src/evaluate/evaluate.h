@@ -38,7 +38,7 @@ typedef struct Evaluation {
 /* The options of the verb, for the table of verbs. The function stores their values in `e`. 0, or
  * the result of cli_next_option(), reported. */
 extern const Option evaluate_options[];
-int evaluate_take_options(Evaluation *e, Context *c);
+int evaluate_parse_options(Evaluation *e, Context *c);
 
 /* Reads the files and directories of traces that `args` names into e->input, in the order of the
  * traces' own times. Every bad file is reported with one line. Then nothing is evaluated, because

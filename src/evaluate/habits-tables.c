@@ -157,7 +157,7 @@ static int real_items_init(RealItems *x, const HabitsParameters *p, Random *rand
     return 0;
 }
 
-static int take_real(Habits *h, RealItems *x, uint32_t *ret)
+static int add_real_item(Habits *h, RealItems *x, uint32_t *ret)
 {
     const ItemParts *it = &x->in->items[x->items[x->at++]];
 
@@ -183,14 +183,14 @@ static int draw_real_tables(Habits *h, Random *random)
     int r = real_items_init(&x, &h->p, random);
 
     for (unsigned i = 0; r >= 0 && i < h->p.n_shared; i++)
-        r = take_real(h, &x, &shared[i]);
+        r = add_real_item(h, &x, &shared[i]);
     for (unsigned i = 0; i < h->p.n_users; i++) {
         HabitsUser *u = &h->users[i];
 
         for (unsigned j = 0; r >= 0 && j < h->p.n_desktop; j++)
-            r = take_real(h, &x, &u->desktop[j]);
+            r = add_real_item(h, &x, &u->desktop[j]);
         for (unsigned j = 0; r >= 0 && j < h->p.n_own; j++)
-            r = take_real(h, &x, &u->applications[u->n++].item);
+            r = add_real_item(h, &x, &u->applications[u->n++].item);
         for (unsigned j = 0; r >= 0 && j < h->p.n_shared; j++)
             u->applications[u->n++].item = shared[j];
     }

@@ -196,7 +196,7 @@ static int run(Context *c)
     int n, r;
 
     evaluation_init(&e, c);
-    r = evaluate_take_options(&e, c);
+    r = evaluate_parse_options(&e, c);
     if (r < 0)
         return r;
     args = cli_arguments(c, &n);

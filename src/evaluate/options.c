@@ -282,9 +282,9 @@ static int parse_no_timing(Evaluation *e, const char *value)
     return 0;
 }
 
-int evaluate_take_options(Evaluation *e, Context *c)
+int evaluate_parse_options(Evaluation *e, Context *c)
 {
-    static int (*const take[])(Evaluation * e, const char *value) = {
+    static int (*const parse[])(Evaluation * e, const char *value) = {
             [OPTION_PREDICTOR] = parse_predictors, [OPTION_LEVEL] = parse_level,
             [OPTION_STAGE] = parse_stage,          [OPTION_CACHE] = parse_cache,
             [OPTION_BUDGET] = parse_budget,        [OPTION_WASTE] = parse_waste,
@@ -300,7 +300,7 @@ int evaluate_take_options(Evaluation *e, Context *c)
     int k, r;
 
     while ((k = cli_next_option(c, &value)) > 0) {
-        r = take[k](e, value);
+        r = parse[k](e, value);
         if (r < 0)
             return r;
     }

@@ -128,8 +128,8 @@ static void sample_done(Sample *s)
     free(s->v);
 }
 
-/* Takes the newest sessions of both sides. */
-static int take_newest(const EffectSession *sessions, size_t n, Sample *s)
+/* Selects the newest sessions of both sides. */
+static int select_newest(const EffectSession *sessions, size_t n, Sample *s)
 {
     size_t at = n;
 
@@ -175,7 +175,7 @@ static bool find_level(const Sample *s, size_t i, double *ret)
 }
 
 /* Subtracts its level from each session, and drops sessions without a level. */
-static void take_out_levels(Sample *s)
+static void subtract_levels(Sample *s)
 {
     size_t n = 0;
 
@@ -200,7 +200,7 @@ static void take_out_levels(Sample *s)
 /* --- the effect ------------------------------------------------------------------------------- */
 
 /* The differences of all pairs. The caller frees the result. NULL if out of memory. */
-static double *take_differences(const Sample *s)
+static double *compute_differences(const Sample *s)
 {
     double *d = calloc(s->n_control * s->n_replayed, sizeof(double));
     size_t n = 0;
@@ -230,11 +230,11 @@ int effect_compute(const EffectSession *sessions, size_t n, double error, Effect
     size_t left_out, n_pairs;
     Effect e = {0};
     double middle;
-    int r = take_newest(sessions, n, &s);
+    int r = select_newest(sessions, n, &s);
 
     if (r < 0)
         return r;
-    take_out_levels(&s);
+    subtract_levels(&s);
     r = effect_pairs_left_out(s.n_control, s.n_replayed, error, &left_out);
     if (r < 0)
         return r;
@@ -245,7 +245,7 @@ int effect_compute(const EffectSession *sessions, size_t n, double error, Effect
         *ret = e;
         return 0;
     }
-    d = take_differences(&s);
+    d = compute_differences(&s);
     if (!d)
         return -ENOMEM;
     middle = median(d, n_pairs);

@@ -77,7 +77,7 @@ static bool is_open(const Start *s, usec_t at)
 }
 
 /* The first start that an access at that time may belong to. */
-static size_t look_back(const Launches *l, usec_t at)
+static size_t find_first_open(const Launches *l, usec_t at)
 {
     size_t i = l->n_begun;
 
@@ -90,7 +90,7 @@ static size_t look_back(const Launches *l, usec_t at)
 /* The start begins. */
 static void begin(Launches *l, Start *s)
 {
-    for (size_t i = look_back(l, s->at); i < l->n_begun; i++)
+    for (size_t i = find_first_open(l, s->at); i < l->n_begun; i++)
         s->part = s->part ||
                   (l->starts[i].application == s->application && is_open(&l->starts[i], s->at));
     l->begun[s->application] = s->at;
@@ -133,7 +133,7 @@ size_t launches_feed(Launches *l, usec_t at, uint32_t application,
     ret[n++] = (LaunchUser){application, USEC_INFINITY};
     n = add_others(l, at, ret, n);
     begun = l->begun[application];
-    for (size_t i = look_back(l, at); i < l->n_begun; i++) {
+    for (size_t i = find_first_open(l, at); i < l->n_begun; i++) {
         Start *s = &l->starts[i];
         bool own = s->application == application;
         LaunchUser *u;

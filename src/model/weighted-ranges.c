@@ -113,14 +113,6 @@ int weighted_ranges_sum(const WeightedRanges *a, uint64_t a_later, const Weighte
     return 0;
 }
 
-bool weighted_ranges_within(const WeightedRanges *s, DecayedSum whole)
-{
-    for (size_t i = 0; i < s->n; i++)
-        if (!decayed_sum_within(s->ranges[i].weight, whole))
-            return false;
-    return true;
-}
-
 int weighted_ranges_append(WeightedRanges *s, WeightedRange x)
 {
     size_t n = s->n;

@@ -35,9 +35,6 @@ int weighted_ranges_from_ranges(const RangeSet *ranges, DecayedSum weight, Weigh
 int weighted_ranges_sum(const WeightedRanges *a, uint64_t a_later, const WeightedRanges *b,
                         uint64_t b_later, WeightedRanges *ret);
 
-/* True if no weight exceeds `whole` (decayed_sum_within). */
-bool weighted_ranges_within(const WeightedRanges *s, DecayedSum whole);
-
 /* Frees the memory that the array has beyond its ranges. Most files have one range, and a model has
  * hundreds of thousands of files. */
 void weighted_ranges_trim(WeightedRanges *s);

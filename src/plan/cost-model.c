@@ -88,9 +88,9 @@ uint64_t cost_break_even_gap(const DeviceProfile *d, uint64_t size, double memor
     return lo;
 }
 
-double cost_saved_usec_per_byte(const DeviceProfile *d, uint64_t bytes, uint64_t pieces)
+double cost_saved_usec_per_byte(const DeviceProfile *d, uint64_t bytes, uint64_t n_places)
 {
-    double seeks = (double)pieces * (double)cost_seek_bytes(d);
+    double seeks = (double)n_places * (double)cost_seek_bytes(d);
 
     return bytes > 0 ? (1 + seeks / (double)bytes) / d->rate_bytes_per_usec : 0;
 }

@@ -33,9 +33,9 @@ double cost_sequence_usec(const DeviceProfile *d, const CostRequest *requests, s
  * must be read again. */
 uint64_t cost_break_even_gap(const DeviceProfile *d, uint64_t size, double memory_price);
 
-/* The time that a reader saves per byte if `bytes`, which lie in `pieces` places of the device, are
- * in memory already. 0 if there are none. */
-double cost_saved_usec_per_byte(const DeviceProfile *d, uint64_t bytes, uint64_t pieces);
+/* The time that a reader saves per byte if `bytes`, which lie in `n_places` places of the device,
+ * are in memory already. 0 if there are none. */
+double cost_saved_usec_per_byte(const DeviceProfile *d, uint64_t bytes, uint64_t n_places);
 
 /* The number of bytes that are transferred in the mean time of a request at a random position
  * before its transfer. */

@@ -126,7 +126,7 @@ static usec_t last_need(const StageFacts *f)
     return last;
 }
 
-/* The time that a reader waits for data that was not prefetched. It requests the pieces one after
+/* The time that a reader waits for data that was not prefetched. It requests the parts one after
  * the other.
  */
 static double read_cold(Device *d, double at, const StageRead *r)

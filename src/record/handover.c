@@ -124,7 +124,7 @@ static Message message_of(const Handover *h)
 }
 
 /* Checks a message of `size` bytes and writes its facts to the handover. 0, -EPROTO or -EBADMSG. */
-static int take_message(const Message *m, size_t size, Handover *h)
+static int read_message(const Message *m, size_t size, Handover *h)
 {
     if (size < offsetof(Message, by_descriptor) || m->magic != MESSAGE_MAGIC)
         return -EBADMSG;
@@ -198,7 +198,7 @@ int handover_offer(int listen_fd, const Handover *h, usec_t timeout)
 
 /* Takes ownership of every descriptor of the message, so that a message that is refused leaks
  * none. */
-static void take_fds(struct msghdr *header, int *fds)
+static void receive_descriptors(struct msghdr *header, int *fds)
 {
     for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c))
         if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
@@ -226,14 +226,14 @@ static int receive_handover(int fd, Handover *ret)
 
     if (size < 0)
         return -errno;
-    take_fds(&header, fds);
+    receive_descriptors(&header, fds);
     h.fanotify_fd = fds[0];
     h.connector_fd = fds[1];
     if (size == 0)
         return -ECONNREFUSED;
     if (h.fanotify_fd < 0 || (header.msg_flags & MSG_CTRUNC))
         return -EBADMSG;
-    r = take_message(&m, (header.msg_flags & MSG_TRUNC) ? SIZE_MAX : (size_t)size, &h);
+    r = read_message(&m, (header.msg_flags & MSG_TRUNC) ? SIZE_MAX : (size_t)size, &h);
     if (r < 0)
         return r;
     *ret = h;
@@ -347,7 +347,7 @@ int handover_from_descriptors(const int *fds, char *const *names, int n, Handove
     if (h.fanotify_fd < 0 || facts_fd < 0)
         return -EBADMSG;
     size = pread(facts_fd, &m, sizeof(m), 0);
-    r = size < 0 ? -errno : take_message(&m, (size_t)size, &h);
+    r = size < 0 ? -errno : read_message(&m, (size_t)size, &h);
     if (r < 0)
         return r;
     *ret = h;

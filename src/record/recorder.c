@@ -70,7 +70,7 @@ static void read_ahead_record(const Recorder *recorder, char *ret, size_t size)
     snprintf(ret, size, "%s/" READ_AHEAD_RECORD, recorder->run_dir);
 }
 
-static int give_back_read_ahead(Recorder *recorder)
+static int restore_read_ahead(Recorder *recorder)
 {
     char path[PATH_MAX + sizeof(READ_AHEAD_RECORD) + 1];
     int r;
@@ -78,7 +78,7 @@ static int give_back_read_ahead(Recorder *recorder)
     read_ahead_record(recorder, path, sizeof(path));
     r = read_ahead_restore(path);
     if (r < 0)
-        return log_warning_errno(r, "Cannot give back read-ahead, ignoring: %m");
+        return log_warning_errno(r, "Cannot restore read-ahead, ignoring: %m");
     recorder->read_ahead_lowered = false;
     return 0;
 }
@@ -94,7 +94,7 @@ static void lower_read_ahead(Recorder *recorder)
     if (!recorder->run_dir || recorder->read_ahead_lowered)
         return;
     if (!recorder->options.exact) {
-        (void)give_back_read_ahead(recorder);
+        (void)restore_read_ahead(recorder);
         return;
     }
     read_ahead_record(recorder, path, sizeof(path));
@@ -404,7 +404,7 @@ static int stop_recording(Recorder *recorder)
 
     recorder->stage.recording = false;
     if (recorder->read_ahead_lowered)
-        (void)give_back_read_ahead(recorder);
+        (void)restore_read_ahead(recorder);
     sampling_done(&recorder->stage.sampling);
     r = forget(recorder);
     recorder->stage.interval = r >= 0 && recorder->options.intervals;
@@ -465,7 +465,7 @@ Recorder *recorder_free(Recorder *recorder)
     if (!recorder)
         return NULL;
     if (recorder->read_ahead_lowered)
-        (void)give_back_read_ahead(recorder);
+        (void)restore_read_ahead(recorder);
     sd_event_source_disable_unref(recorder->timer);
     sd_event_source_disable_unref(recorder->mounts);
     sd_event_unref(recorder->event);

@@ -16,7 +16,7 @@
  *                               leader exists
  *   mounted, list, files,       the leader, before `listed`    workers; callers once `listed` is
  *   queues, keep_open           is set                         set (mounted: once `done` is)
- *   list.operations from        reorder(), with lock           take_operation(), with lock
+ *   list.operations from        reorder(), with lock           next_operation(), with lock
  *   queues[].next on
  *   queues[].next, .busy_opens  workers, with lock             workers and callers, with lock
  *   files[].*, n_open           workers, with lock             workers, with lock
@@ -400,7 +400,7 @@ static void execute_range(Worker *w, const Operation *op)
 /* --- workers ---------------------------------------------------------------------------------- */
 
 /* Takes the next operation of the worker's stream; false if there is none left. */
-static bool take_operation(Worker *w, Operation *ret)
+static bool next_operation(Worker *w, Operation *ret)
 {
     Replay *x = w->replay;
     StreamQueue *q = w->stream_queue;
@@ -428,7 +428,7 @@ static void *work(void *arg)
     Replay *x = w->replay;
     Operation op;
 
-    while (take_operation(w, &op)) {
+    while (next_operation(w, &op)) {
         follow_io_class(w);
         if (op.kind != OPERATION_OPEN)
             execute_range(w, &op);

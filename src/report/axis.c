@@ -71,11 +71,6 @@ double axis_step(double from, double to, unsigned n)
     return 10 * power;
 }
 
-double axis_first(double from, double step)
-{
-    return ceil(from / step - 1e-9) * step;
-}
-
 const char *axis_seconds(double seconds, double step, char buf[static AXIS_LABEL_MAX])
 {
     int decimals = step >= 1 ? 0 : step >= 0.1 ? 1 : 2;

@@ -41,9 +41,6 @@ double fold_value(const Fold *f, double place);
  * (n >= 1) between `from` and `to`. */
 double axis_step(double from, double to, unsigned n);
 
-/* The first multiple of `step` that is not below `from`. */
-double axis_first(double from, double step);
-
 /* A number of seconds with as many decimals as the step needs: "2.5 s", "350 ms". Returns buf. */
 #define AXIS_LABEL_MAX 32
 const char *axis_seconds(double seconds, double step, char buf[static AXIS_LABEL_MAX]);

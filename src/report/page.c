@@ -14,7 +14,7 @@
 static const char *const stage_names[] = {"Boot", "Login"};
 static const char *const stage_words[] = {"boot", "login"};
 
-/* --- pieces ----------------------------------------------------------------------------------- */
+/* --- parts ------------------------------------------------------------------------------------ */
 
 static void add_count(Markup *m, const char *stage, const char *name, uint64_t n)
 {

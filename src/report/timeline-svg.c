@@ -222,7 +222,7 @@ static void add_panel(Markup *m, const Layout *l, double top, double height, con
 /* Draws reads as marks of a grid, so that a picture of any number of reads has a bounded size.
  * Returns false if the mark at this position was drawn already. */
 #define GRID 2.0
-static bool take_cell(uint8_t *cells, size_t columns, size_t column, size_t row)
+static bool mark_cell(uint8_t *cells, size_t columns, size_t column, size_t row)
 {
     uint8_t *c = &cells[row * columns + column];
 
@@ -246,7 +246,7 @@ static void add_read(Markup *path, const TimelineRead *r, const Layout *l, uint8
     double end = floor(place_y(l, (double)r->place + (double)r->length) / GRID);
     bool tall = y - end >= 2;
 
-    if (!tall && !take_cell(cells, columns, (size_t)x, (size_t)y))
+    if (!tall && !mark_cell(cells, columns, (size_t)x, (size_t)y))
         return;
     markup_textf(path, tall ? "M%.6g %.6gh2V%.6gh-2z" : "M%.6g %.6gh3", x * GRID,
                  l->place_top + y * GRID, l->place_top + end * GRID);

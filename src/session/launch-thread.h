@@ -17,7 +17,7 @@
 #include "base/macros.h"
 #include "base/time-util.h"
 
-#define LAUNCH_PRESSURE_USEC (250 * USEC_PER_MSEC) /* between two looks at memory pressure */
+#define LAUNCH_PRESSURE_USEC (250 * USEC_PER_MSEC) /* between two readings of memory pressure */
 
 /* All strings are borrowed for the life of the thread. */
 typedef struct LaunchOptions {

@@ -271,7 +271,7 @@ void prefetch_thread_report(PrefetchThread *t, PrefetchReport *ret)
     pthread_mutex_unlock(&t->lock);
 }
 
-void prefetch_thread_take_refused(PrefetchThread *t, PrefetchPaths *ret)
+void prefetch_thread_move_refused(PrefetchThread *t, PrefetchPaths *ret)
 {
     pthread_mutex_lock(&t->lock);
     *ret = t->refused;

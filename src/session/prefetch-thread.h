@@ -22,7 +22,7 @@
  *
  * A file or directory is read only if base/ownership.h allows it in the user's set. Otherwise one
  * user could fill memory in the sessions of others. The thread checks the opened file before it
- * reads. prefetch_thread_take_refused() returns the refused paths, so that they do not use up the
+ * reads. prefetch_thread_move_refused() returns the refused paths, so that they do not use up the
  * budget again. */
 
 #include "base/time-util.h"
@@ -73,4 +73,4 @@ void prefetch_paths_done(PrefetchPaths *p);
 
 /* Moves the paths that were refused since the last call to *ret, which the caller frees with
  * prefetch_paths_done(). At most PREFETCH_REFUSED_MAX are kept between two calls. */
-void prefetch_thread_take_refused(PrefetchThread *t, PrefetchPaths *ret);
+void prefetch_thread_move_refused(PrefetchThread *t, PrefetchPaths *ret);

@@ -95,7 +95,7 @@ static int set_uuid(Volume *v, const char *text)
 }
 
 /* Reads the UUID from the kernel, without reading the device. 1 found, 0 not, -ENOMEM. */
-static int ask_uuid(Volume *v, int target_fd)
+static int query_uuid(Volume *v, int target_fd)
 {
     uint8_t uuid[16];
     char text[37];
@@ -143,7 +143,7 @@ static int read_filesystem(Volume *v)
     if (fd >= 0) {
         if (fstat(fd, &st) == 0 && (strcmp(v->fstype, "btrfs") == 0 || st.st_dev == v->mount_dev))
             v->st_dev = st.st_dev;
-        r = ask_uuid(v, fd);
+        r = query_uuid(v, fd);
     }
     return r == 0 ? probe_uuid(v) : r;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Runs all predictors on habits that are not the mixture's own model (evaluate/regimes.h), with
+/* Runs all predictors on habits that are not the mixture's own model (util/regimes.h), with
  * equal budgets, for the figures of docs/predictors.md. Hit rates are means over the seeds.
  *
  *     measure-regimes [SEEDS [FIRST-SEED [REGIME [PREDICTOR,…]]]]      3, 1, all, all */
 
 #include "evaluate/predictor.h"
-#include "evaluate/regimes.h"
+#include "util/regimes.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -252,8 +252,6 @@ static void segments_are_appended_in_order(void **state)
     assert_int_equal(weighted_ranges_append(&s, (WeightedRange){4, 2, {1, 0}}), 0);
     assert_int_equal(weighted_ranges_append(&s, (WeightedRange){5, 2, {2, 0}}), -EBADMSG);
     assert_int_equal(weighted_ranges_append(&s, (WeightedRange){6, 1, {2, 0}}), 0);
-    assert_true(weighted_ranges_within(&s, (DecayedSum){2, 0}));
-    assert_false(weighted_ranges_within(&s, (DecayedSum){1, 9}));
     weighted_ranges_done(&s);
     assert_int_equal(weighted_ranges_append(&s, (WeightedRange){4, 2, {1, 0}}), 0);
     assert_int_equal(weighted_ranges_append(&s, (WeightedRange){6, 1, {1, 0}}),

@@ -115,8 +115,6 @@ static void test_steps(void **state _unused_)
             assert_true(fabs(digit - 1) < 1e-6 || fabs(digit - 2) < 1e-6 || fabs(digit - 5) < 1e-6);
         }
     assert_true(axis_step(3, 3, 5) > 0);
-    assert_true(fabs(axis_first(0.3, 0.1) - 0.3) < 1e-9);
-    assert_true(fabs(axis_first(0.31, 0.1) - 0.4) < 1e-9);
 }
 
 static void test_place(void **state _unused_)

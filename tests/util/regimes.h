@@ -31,7 +31,6 @@ typedef enum Regime {
 } Regime;
 
 const char *regime_to_string(Regime r);
-Regime regime_from_string(const char *name);
 
 /* Draws sessions of one user (two for "changed") into an empty input, with wall-clock times.
  * *ret_training: the share of the events that only train (SimulateParameters). 0, -ENOMEM,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "evaluate/regimes.h"
+#include "util/regimes.h"
 
 #include "evaluate/habits-internal.h"
 
@@ -26,14 +26,6 @@ static const char *const names[_REGIME_MAX] = {
 const char *regime_to_string(Regime r)
 {
     return (int)r >= 0 && r < _REGIME_MAX ? names[r] : NULL;
-}
-
-Regime regime_from_string(const char *name)
-{
-    for (Regime r = 0; r < _REGIME_MAX; r++)
-        if (strcmp(names[r], name) == 0)
-            return r;
-    return _REGIME_INVALID;
 }
 
 /* The habits of a user. There are two successions. The day, or the half of the simulated time,
