@@ -92,7 +92,7 @@ need_strace() {
 # A limit on memory or address space is meaningless for a program that maps terabytes.
 need_memory_limits() {
     need_command prlimit
-    if grep -q __asan_init "$HEADSTART"; then
+    if grep -qE "__(asan|tsan)_init" "$HEADSTART"; then
         skip "the sanitizers are libraries that need more memory"
     fi
 }
