@@ -154,7 +154,9 @@ static int read_files(Reader *x, struct json_object *o)
         CHECK(json_next_u64(&c[1], strlen(before), &shared));
         CHECK(json_at_string(rests, i, &rest));
         unescaped = json_unescape_bytes(rest);
-        l = unescaped ? strlen(unescaped) : TRACE_PATH_MAX;
+        if (!unescaped)
+            return -EBADMSG;
+        l = strlen(unescaped);
         if (shared + l >= TRACE_PATH_MAX)
             return -EBADMSG;
         f->path = malloc(shared + l + 1);

@@ -461,10 +461,12 @@ static int run_workers(Replay *x, uint32_t descriptors)
     size_t n = 0, n_queues = x->list.n_streams, at = 0;
     Worker *workers;
     bool failed = false;
+    uint32_t in_flight;
     int r = 0;
 
     for (size_t i = 0; i < n_queues; i++)
         n += workers_of(&x->list.streams[i], descriptors);
+    in_flight = descriptors / MAX((uint32_t)n, 1U); /* each chunk in flight holds a descriptor */
     workers = calloc(n + 1, sizeof(Worker));
     if (!workers)
         return -ENOMEM;
@@ -477,9 +479,8 @@ static int run_workers(Replay *x, uint32_t descriptors)
 
             w->replay = x;
             w->stream_queue = &x->queues[i];
-            /* Each chunk in flight holds a descriptor. */
             pacer_init(&w->pacer, s->window_bytes / of_queue,
-                       MIN(s->window_requests / of_queue, descriptors / (uint32_t)n));
+                       MIN(s->window_requests / of_queue, in_flight));
             w->queue = calloc(w->pacer.window_requests, sizeof(Chunk));
             w->scratch = malloc(SCRATCH_BYTES);
             if (!w->queue || !w->scratch)
