@@ -42,3 +42,25 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_CHECK(r >= 0 || r == -EBADMSG);
     return 0;
 }
+
+/* --- mutation --------------------------------------------------------------------------------- */
+
+/* Changes the expanded content and compresses it again, because few changes of the compressed bytes
+ * leave a valid member. */
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
+{
+    FuzzRandom random = {seed}, *r = &random;
+    _cleanup_free_ char *text = NULL;
+    char *packed;
+    size_t n, packed_size;
+
+    if (fuzz_below(r, 2) == 0 || gzip_expand(data, size, max_size, &text, &n) < 0)
+        return LLVMFuzzerMutate(data, size, max_size);
+    text = realloc(text, max_size + 1);
+    FUZZ_CHECK(text);
+    n = LLVMFuzzerMutate((uint8_t *)text, n, max_size);
+    if (gzip_compress(text, n, &packed, &packed_size) < 0)
+        return size;
+    n = fuzz_take_text(data, max_size, packed, packed_size);
+    return n > 0 ? n : size;
+}

@@ -28,6 +28,23 @@ static void read_again(const Model *m)
     FUZZ_CHECK(first_size == second_size && memcmp(first, second, first_size) == 0);
 }
 
+/* What plan computes for the starts of applications. */
+static void predict_launches(const Model *sum)
+{
+    _cleanup_free_ ModelLaunch *launches = NULL;
+    size_t n;
+
+    FUZZ_CHECK(model_list_launches(sum, 0.1, 1, &launches, &n) >= 0);
+    for (size_t i = 0; i < n; i++) {
+        _cleanup_prediction_ Prediction *p = NULL;
+
+        FUZZ_CHECK(launches[i].path && launches[i].sessions > 0);
+        FUZZ_CHECK(model_predict_launch(sum, launches[i].application, &p) >= 0);
+        for (size_t k = 0; k < p->n_files; k++)
+            FUZZ_CHECK(p->files[k].probability >= 0 && p->files[k].probability <= 1);
+    }
+}
+
 static void predict(const Model *m)
 {
     for (size_t i = 0; i < m->n_stages; i++) {
@@ -39,8 +56,10 @@ static void predict(const Model *m)
         for (size_t k = 0; k < p->n_files; k++)
             FUZZ_CHECK(p->files[k].probability >= 0 && p->files[k].probability <= 1);
         (void)model_sessions(m, s->stage, s->uid, NOW);
-        if (model_sum_stages(m, 1U << s->stage, UID_INVALID, &sum) >= 0)
+        if (model_sum_stages(m, 1U << s->stage, UID_INVALID, &sum) >= 0) {
             read_again(sum);
+            predict_launches(sum);
+        }
     }
 }
 
@@ -109,6 +128,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 /* --- mutation --------------------------------------------------------------------------------- */
 
+/* The model learns what a start needs from sessions whose processes have lifetimes. */
+static void add_starts(FuzzRandom *r, Trace *t)
+{
+    for (uint32_t i = 0; i < t->n_applications; i++) {
+        TraceLifetime l = {.application = i,
+                           .pid = 1000 + i,
+                           .uid = t->uid,
+                           .start = fuzz_below(r, t->duration),
+                           .end = USEC_INFINITY};
+
+        FUZZ_CHECK(trace_add_lifetime(t, &l) >= 0);
+    }
+}
+
 static void learn_session(FuzzRandom *r, Model **m)
 {
     _cleanup_trace_ Trace *t = NULL;
@@ -124,6 +157,8 @@ static void learn_session(FuzzRandom *r, Model **m)
 
     if (synthetic_trace(&p, &t) < 0)
         return;
+    if (fuzz_below(r, 4) != 0)
+        add_starts(r, t);
     (void)model_learn(m, t, NOW);
     if (!(*m)->chains || (*m)->chains->halflife_usec == (*m)->halflife_usec)
         (void)mixture_train(&(*m)->chains, (*m)->halflife_usec, 0, t, 0);
