@@ -19,9 +19,11 @@
 /* Files of one pack: the likeliest. The start of a desktop's application reads some 2,000. */
 #define LAUNCH_FILES_MAX 20000U
 
-/* What more than half of the starts needed belongs to the set. A page that a start does not need
- * costs a disk about half of the seek that a needed page saves. */
-#define LAUNCH_PROBABILITY_MIN 0.6
+/* What one start in three needed belongs to the set if it is near other ranges of the set. What
+ * takes a seek belongs to the set if more than half of the starts needed it: a page that a start
+ * does not need costs a disk about half of the seek that a needed page saves. */
+#define LAUNCH_PROBABILITY_MIN      0.3
+#define LAUNCH_ISOLATED_PROBABILITY 0.6
 
 /* The packs that were written. */
 typedef struct Written {
@@ -50,6 +52,7 @@ static int compile(Planning *p, uint32_t uid, const char *name, const Prediction
             .budget_bytes = p->budget_bytes,
             .page_bytes = (uint64_t)sysconf(_SC_PAGESIZE),
             .min_probability = LAUNCH_PROBABILITY_MIN,
+            .isolated_probability = LAUNCH_ISOLATED_PROBABILITY,
             .control_interval = p->c->config.control_interval == CONFIG_CONTROL_AUTO
                                         ? 0
                                         : p->c->config.control_interval,

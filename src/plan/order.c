@@ -48,3 +48,30 @@ uint64_t placed_ranges_merge(PlacedRangeList *l, uint64_t max_gap, uint64_t *bud
     l->n = n;
     return gaps;
 }
+
+static bool are_near(const PlacedRange *a, const PlacedRange *b, uint64_t max_gap)
+{
+    return a->physical != PHYSICAL_UNKNOWN && b->physical != PHYSICAL_UNKNOWN &&
+           a->disk == b->disk &&
+           (b->physical <= a->physical_end || b->physical - a->physical_end <= max_gap);
+}
+
+void placed_ranges_drop_isolated(PlacedRangeList *l, uint64_t max_gap, double min_probability)
+{
+    size_t n = 0, chain = 0; /* first range of the chain that ends at i */
+    bool likely = false;     /* the chain has a likely range */
+
+    for (size_t i = 0; i < l->n; i++) {
+        bool connected = i > 0 && are_near(&l->ranges[i - 1], &l->ranges[i], max_gap);
+        bool last = i + 1 == l->n || !are_near(&l->ranges[i], &l->ranges[i + 1], max_gap);
+
+        if (!connected) {
+            chain = i;
+            likely = false;
+        }
+        likely = likely || l->ranges[i].probability >= min_probability;
+        for (size_t k = chain; last && likely && k <= i; k++)
+            l->ranges[n++] = l->ranges[k];
+    }
+    l->n = n;
+}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Merges placed ranges that one read serves. Pure. */
+/* Selects and merges placed ranges by their neighbours on the device. Pure. */
 
 #include "volume/placed-ranges.h"
 
@@ -17,3 +17,9 @@
  * the gaps that are read now, and subtracts them from the budget. The list is sorted before and
  * after. */
 uint64_t placed_ranges_merge(PlacedRangeList *l, uint64_t max_gap, uint64_t *budget_bytes);
+
+/* Drops ranges of a probability below `min_probability`, unless a chain of ranges, each at most
+ * max_gap bytes from the next one on the device, connects them with a range of at least that
+ * probability. A head that passes anyway reads them at the price of their transfer. A range without
+ * a place is never connected. The list is sorted before and after. */
+void placed_ranges_drop_isolated(PlacedRangeList *l, uint64_t max_gap, double min_probability);

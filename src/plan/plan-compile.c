@@ -198,6 +198,9 @@ static int add_data(Compiler *x, uint32_t volume, PackContentVolume *g)
     if (r < 0)
         return r;
     placed_ranges_sort(&list);
+    placed_ranges_drop_isolated(&list,
+                                cost_break_even_gap(plan_device_profile(v, x->p), v->size_bytes, 1),
+                                x->p->isolated_probability);
     x->s.gap_bytes += placed_ranges_merge(&list, longest_gap(x, v, 1), &x->cut.budget_bytes);
     g->n_data = list.n;
     g->allocated_data = list.allocated;

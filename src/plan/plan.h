@@ -82,11 +82,13 @@ DEFINE_CLEANUP(LocatedPlan *, located_plan_free);
 typedef struct PlanParameters {
     Policy policy;
     uint64_t budget_bytes;
-    uint64_t page_bytes;       /* of the machine that replays; a multiple of PACK_PAGE_SIZE. A range
-                                  takes whole pages of the budget. */
-    double min_probability;    /* ranges below this are left out */
-    usec_t deadline_usec;      /* of `gate` */
-    uint32_t control_interval; /* 0: no control sessions */
+    uint64_t page_bytes;    /* of the machine that replays; a multiple of PACK_PAGE_SIZE. A range
+                               takes whole pages of the budget. */
+    double min_probability; /* ranges below this are left out */
+    double isolated_probability; /* data ranges below this are left out, too, if reading them takes
+                                    a seek: placed_ranges_drop_isolated(); 0: none */
+    usec_t deadline_usec;        /* of `gate` */
+    uint32_t control_interval;   /* 0: no control sessions */
     uint64_t salt;
     usec_t now_realtime;
     usec_t volatile_since;    /* wall clock: a file modified later is written in place while the

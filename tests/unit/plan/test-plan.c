@@ -94,7 +94,12 @@ static void budgets(void **state)
 static int add_map(PlacedRangeList *l, uint32_t file, const PredictedRange *map,
                    const Extent *extents, size_t n)
 {
-    PlacedRange r = {.file = file, .offset = map->offset, .length = map->length, .probability = 1};
+    const PlacedRange r = {
+            .file = file,
+            .offset = map->offset,
+            .length = map->length,
+            .probability = map->probability,
+    };
 
     return placed_ranges_add(l, &r, PAGE, extents, n, PLACED_HOLES_DROP);
 }
@@ -201,6 +206,36 @@ static void placed_ranges_of_two_files_never_join(void **state)
     assert_int_equal(l.n, 3);
     assert_true(l.ranges[2].physical == PHYSICAL_UNKNOWN);
     placed_range_list_done(&l);
+}
+
+/* Ten pages in a row; some are there, and some of those are likely. An unlikely page stays only if
+ * gaps of at most one page separate it from a likely one. */
+static void unlikely_ranges_need_a_likely_neighbour(void **state)
+{
+    enum { N = 10 };
+
+    for (uint32_t there = 1; there < 1U << N; there++)
+        for (uint32_t likely = 0; likely < 1U << N; likely += 37) {
+            Extent whole = {0, 64 * PAGE, N * PAGE};
+            uint32_t kept = there & likely, got = 0;
+            PlacedRangeList l = {0};
+
+            for (uint64_t i = 0; i < N; i++) {
+                PredictedRange map = {i * PAGE, PAGE, likely >> i & 1 ? 0.6 : 0.5};
+
+                if (there >> i & 1)
+                    assert_int_equal(add_map(&l, 3, &map, &whole, 1), 0);
+            }
+            for (unsigned i = 0; i < N; i++)
+                kept |= there & (kept << 1 | kept >> 1 | kept << 2 | kept >> 2);
+            placed_ranges_sort(&l);
+            placed_ranges_drop_isolated(&l, PAGE, 0.6);
+            for (size_t i = 0; i < l.n; i++)
+                got |= 1U << l.ranges[i].offset / PAGE;
+            assert_int_equal(got, kept);
+            assert_int_equal(l.n, __builtin_popcount(kept));
+            placed_range_list_done(&l);
+        }
 }
 
 /* One volume with `n` one-page files at falling places and with falling probabilities. */
@@ -580,6 +615,7 @@ int main(void)
             cmocka_unit_test(placed_ranges_cover_exactly_what_is_mapped),
             cmocka_unit_test(gaps_are_read_through_only_up_to_the_limit_and_counted),
             cmocka_unit_test(placed_ranges_of_two_files_never_join),
+            cmocka_unit_test(unlikely_ranges_need_a_likely_neighbour),
             cmocka_unit_test(a_plan_is_cut_by_probability_and_sorted_by_place),
             cmocka_unit_test(larger_pages_cost_more_of_the_budget),
             cmocka_unit_test(flash_reads_no_gap_through),
