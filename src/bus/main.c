@@ -86,18 +86,26 @@ static int append_figures(sd_bus_message *reply, const StageFigures *f)
     return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
+static int get_sender(sd_bus_message *m, uid_t *ret)
+{
+    sd_bus_creds *creds = NULL;
+    int r = sd_bus_query_sender_creds(m, SD_BUS_CREDS_EUID, &creds);
+
+    if (r >= 0)
+        r = sd_bus_creds_get_euid(creds, ret);
+    sd_bus_creds_unref(creds);
+    return r;
+}
+
 /* GetOwnLogins() -> a{sv}: the figures of the caller's logins. */
 static int get_own_logins(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
     const Service *s = userdata;
     sd_bus_message *reply = NULL;
-    sd_bus_creds *creds = NULL;
     StageFigures f;
     uid_t uid;
-    int r = sd_bus_query_sender_creds(m, SD_BUS_CREDS_EUID, &creds);
+    int r = get_sender(m, &uid);
 
-    if (r >= 0)
-        r = sd_bus_creds_get_euid(creds, &uid);
     if (r >= 0)
         r = snapshot_own_logins(&s->snapshot, uid, clock_now(CLOCK_REALTIME), &f);
     if (r >= 0)
@@ -107,7 +115,41 @@ static int get_own_logins(sd_bus_message *m, void *userdata, sd_bus_error *error
     if (r >= 0)
         r = sd_bus_send(NULL, reply, NULL);
     sd_bus_message_unref(reply);
-    sd_bus_creds_unref(creds);
+    return r;
+}
+
+static int append_lines(sd_bus_message *reply, const History *h, uid_t uid)
+{
+    int r = sd_bus_message_open_container(reply, 'a', "s");
+
+    for (size_t i = 0; r >= 0 && i < h->n; i++) {
+        _cleanup_free_ char *line = NULL;
+        size_t n;
+
+        if (!snapshot_is_visible(&h->sessions[i], uid))
+            continue;
+        r = session_record_to_line(&h->sessions[i], &line, &n);
+        if (r >= 0)
+            r = sd_bus_message_append(reply, "s", line);
+    }
+    return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+/* GetHistory() -> as: lines of the history, oldest first: boots, and the caller's logins. */
+static int get_history(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+    const Service *s = userdata;
+    sd_bus_message *reply = NULL;
+    uid_t uid;
+    int r = get_sender(m, &uid);
+
+    if (r >= 0)
+        r = sd_bus_message_new_method_return(m, &reply);
+    if (r >= 0)
+        r = append_lines(reply, &s->snapshot.history, uid);
+    if (r >= 0)
+        r = sd_bus_send(NULL, reply, NULL);
+    sd_bus_message_unref(reply);
     return r;
 }
 
@@ -138,6 +180,7 @@ static const sd_bus_vtable vtable[] = {
         STAGE_FIELDS("Boot", boot),
         STAGE_FIELDS("Login", login),
         SD_BUS_METHOD("GetOwnLogins", "", "a{sv}", get_own_logins, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("GetHistory", "", "as", get_history, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_VTABLE_END,
 };
 

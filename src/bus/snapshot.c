@@ -96,6 +96,11 @@ int snapshot_read(const char *state_dir, int system_fd, usec_t now, Snapshot *re
     return 0;
 }
 
+bool snapshot_is_visible(const SessionRecord *s, uint32_t uid)
+{
+    return s->stage == STAGE_BOOT || (uid != UID_INVALID && s->uid == uid);
+}
+
 int snapshot_own_logins(const Snapshot *s, uint32_t uid, usec_t now, StageFigures *ret)
 {
     _cleanup_free_ SessionRecord *own = calloc(s->history.n + 1, sizeof(SessionRecord));
@@ -105,7 +110,7 @@ int snapshot_own_logins(const Snapshot *s, uint32_t uid, usec_t now, StageFigure
         return -ENOMEM;
     /* Boots stay: they show when packages have changed. */
     for (size_t i = 0; i < s->history.n; i++)
-        if (s->history.sessions[i].stage != STAGE_LOGIN || s->history.sessions[i].uid == uid)
+        if (snapshot_is_visible(&s->history.sessions[i], uid))
             own[n++] = s->history.sessions[i];
     return read_figures(own, n, STAGE_LOGIN, now, ret);
 }

@@ -33,5 +33,8 @@ void snapshot_done(Snapshot *s);
  * *ret is untouched then. */
 int snapshot_read(const char *state_dir, int system_fd, usec_t now, Snapshot *ret);
 
+/* True if that user may see the session: every boot, and the user's own logins. */
+bool snapshot_is_visible(const SessionRecord *s, uint32_t uid);
+
 /* The figures of the logins of one user. 0 or -ENOMEM. */
 int snapshot_own_logins(const Snapshot *s, uint32_t uid, usec_t now, StageFigures *ret);

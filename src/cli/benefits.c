@@ -11,13 +11,20 @@ void benefits_done(Benefits *b)
     history_done(&b->history);
 }
 
+int benefits_compute(Benefits *b, usec_t now)
+{
+    for (Stage s = 0; s < _STAGE_MAX; s++)
+        CHECK(benefit_compute(b->history.sessions, b->history.n, s, now, &b->stages[s]));
+    return 0;
+}
+
 int benefits_read(const Context *c, int state_fd, usec_t now, Benefits *ret)
 {
     _cleanup_benefits_ Benefits b = {0};
     int r = history_read(state_fd, HISTORY_WINDOW, &b.history);
 
-    for (Stage s = 0; r >= 0 && s < _STAGE_MAX; s++)
-        r = benefit_compute(b.history.sessions, b.history.n, s, now, &b.stages[s]);
+    if (r >= 0)
+        r = benefits_compute(&b, now);
     if (r < 0)
         return cli_error(r, "%s/" HISTORY_FILE ": %m", c->state);
     *ret = b;

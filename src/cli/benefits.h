@@ -19,6 +19,9 @@ void benefits_done(Benefits *b);
  * that was reported. */
 int benefits_read(const Context *c, int state_fd, usec_t now, Benefits *ret);
 
+/* Computes the benefit of each stage from b->history. 0 or -ENOMEM. */
+int benefits_compute(Benefits *b, usec_t now);
+
 /* benefit_control_interval() of the stage. */
 uint32_t benefits_control_interval(const Benefits *b, Stage stage, usec_t now);
 

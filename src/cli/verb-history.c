@@ -2,9 +2,11 @@
 
 /* headstart history: what each recorded boot and login took. */
 
+#include "base/clock.h"
 #include "base/json-util.h"
 #include "base/parse.h"
 #include "cli/cli-state.h"
+#include "cli/visible.h"
 #include "measure/benefit.h"
 #include "measure/history.h"
 
@@ -160,6 +162,12 @@ static int run(Context *c)
 
     if (r < 0)
         return r;
+    if (visible_is_needed(c)) {
+        _cleanup_visible_ Visible v = {0};
+
+        r = visible_read(c, clock_now(CLOCK_REALTIME), &v);
+        return r < 0 ? r : print(c, &v.benefits.history, only, limit);
+    }
     r = cli_state_open(c, false, &fd);
     if (r < 0 && r != -ENOENT)
         return r;

@@ -8,6 +8,7 @@
 #include "cli/cli-state.h"
 #include "cli/plot-data.h"
 #include "cli/report-data.h"
+#include "cli/visible.h"
 #include "report/page.h"
 
 #include <string.h>
@@ -30,6 +31,7 @@ static const Option options[] = {
 typedef struct Report {
     const Context *c;
     int state_fd; /* -EBADF: there is no state */
+    bool visible; /* only what the user may see who cannot read the state */
     Benefits benefits;
     SessionExclusion *exclusions;
     Timeline timelines[2];
@@ -52,18 +54,30 @@ static void report_done(Report *x)
     free(x->machine);
 }
 
-static int read_history(Report *x, usec_t now)
+static int read_benefits(Report *p, usec_t now)
 {
-    const History *h;
-    int r = benefits_read(x->c, x->state_fd, now, &x->benefits);
+    Visible v;
+    int r;
+
+    if (!p->visible)
+        return benefits_read(p->c, p->state_fd, now, &p->benefits);
+    r = visible_read(p->c, now, &v);
+    if (r >= 0)
+        p->benefits = v.benefits;
+    return r;
+}
+
+static int read_history(Report *p, usec_t now)
+{
+    const History *h = &p->benefits.history;
+    int r = read_benefits(p, now);
 
     if (r < 0)
         return r;
-    h = &x->benefits.history;
-    x->exclusions = calloc(h->n + 1, sizeof(*x->exclusions));
-    if (!x->exclusions)
+    p->exclusions = calloc(h->n + 1, sizeof(*p->exclusions));
+    if (!p->exclusions)
         return cli_error(ENOMEM, "%m");
-    sessions_exclude(h->sessions, h->n, x->exclusions);
+    sessions_exclude(h->sessions, h->n, p->exclusions);
     return 0;
 }
 
@@ -134,7 +148,7 @@ static int write_page(const Report *x, usec_t now, const char *output)
             .sessions = x->benefits.history.sessions,
             .exclusions = x->exclusions,
             .n_sessions = x->benefits.history.n,
-            .names = true,
+            .names = !x->visible,
             .applications = x->applications,
             .files = x->files,
             .graph = x->graph.n_edges > 0 ? &x->graph : NULL,
@@ -172,7 +186,8 @@ static int run(Context *c)
         output = value;
     if (k < 0)
         return k;
-    r = cli_state_open(c, false, &fd);
+    report.visible = visible_is_needed(c);
+    r = report.visible ? 0 : cli_state_open(c, false, &fd);
     if (r == -ENOENT)
         return cli_error(r, "%s: nothing was recorded yet", c->state);
     report.state_fd = fd;
@@ -180,9 +195,9 @@ static int run(Context *c)
         r = read_history(&report, now);
     if (r >= 0)
         r = describe_machine(&report);
-    if (r >= 0)
+    if (r >= 0 && !report.visible)
         r = read_timelines(&report);
-    if (r >= 0)
+    if (r >= 0 && !report.visible)
         r = read_model(&report);
     return r < 0 ? r : write_page(&report, now, output);
 }
@@ -195,7 +210,8 @@ const Verb verb_report = {
                 "The page shows the benefit with its interval, the newest boot and login, the\n"
                 "newest sessions, predicted and opened files, the applications and files with\n"
                 "the most data, and the order in which applications start. It needs no network\n"
-                "and no other file.",
+                "and no other file. For users other than root it has the boots and their own\n"
+                "logins, and names no file or application.",
         .options = options,
         .run = run,
 };

@@ -12,6 +12,7 @@
 #include "cli/cli-state.h"
 #include "cli/devices.h"
 #include "cli/style.h"
+#include "cli/visible.h"
 #include "device/probe.h"
 #include "pack/pack.h"
 #include "plan/cost-model.h"
@@ -52,6 +53,9 @@ typedef struct Status {
     char *devices_error; /* the reason why the file of devices cannot be used */
     usec_t now;          /* wall clock */
     Benefits benefits;
+    bool visible;  /* only what a user may see who cannot read the state */
+    Effect logins; /* then: of all users */
+    char state[16];
     Checks checks;
     StageStatus stages[_STAGE_MAX];
 } Status;
@@ -307,8 +311,10 @@ static const char *summary(const Status *s)
         return "off (headstart=0 on the kernel command line)";
     if (s->disabled)
         return "off (headstart disable)";
-    if (packs)
+    if (packs || strcmp(s->state, "ready") == 0)
         return "ready";
+    if (s->visible)
+        return strcmp(s->state, "empty") == 0 ? "nothing was recorded yet" : s->state;
     if (s->n_learned != COUNT_UNKNOWN)
         return "learned, no pack planned yet (headstart plan)";
     if (traces > 0)
@@ -348,9 +354,37 @@ static void print_head(const Status *s)
                             : STYLE_NOTE),
            summary(s), style_off());
     for (Stage i = STAGE_BOOT; i <= STAGE_LOGIN; i++)
-        printf("%s: %s\n", i == STAGE_BOOT ? "Boot" : "Login",
+        printf("%s: %s\n",
+               i == STAGE_BOOT ? "Boot"
+               : s->visible    ? "Your logins"
+                               : "Login",
                benefit_to_text(&s->benefits.stages[i], text));
+    if (s->visible)
+        printf("Logins of all users: %s\n", benefit_to_text(&(Benefit){.effect = s->logins}, text));
     puts("Launches: not measured\n");
+}
+
+/* Prints what a user may see who cannot read the state. */
+static int print_visible(const Context *c, const Status *s)
+{
+    static const Column columns[] = {
+            {NULL, "status", CELL_STRING},
+            {NULL, "benefit", CELL_JSON},
+            {"Replayed in this boot", "replayed", CELL_TABLE},
+            {NULL, "switched_off", CELL_BOOLEAN},
+            {0},
+    };
+    _cleanup_table_ Table *t = table_new(columns);
+    int r;
+
+    table_row(t, summary(s), benefits_to_json(&s->benefits, s->now), replay_table(s),
+              (int)s->switched_off);
+    if (c->json == JSON_OFF)
+        print_head(s);
+    r = cli_print_fields(c, t);
+    if (r >= 0 && c->json == JSON_OFF && !c->quiet)
+        puts("\nRoot sees more: packs, devices, and what is wrong.");
+    return r;
 }
 
 static int print(const Context *c, Status *s)
@@ -387,11 +421,30 @@ static int print(const Context *c, Status *s)
     return r;
 }
 
+/* Reads what a user may see who cannot read the state. 0, or an error that was reported. */
+static int read_visible(const Context *c, Status *s)
+{
+    Visible v;
+    int r = visible_read(c, s->now, &v);
+
+    if (r < 0)
+        return r;
+    s->visible = true;
+    s->benefits = v.benefits;
+    s->logins = v.logins;
+    memcpy(s->state, v.state, sizeof(s->state));
+    return 0;
+}
+
 /* 0, or an error that was reported. */
 static int read_state(const Context *c, Status *s)
 {
     _cleanup_close_ int fd = -EBADF;
-    int r = cli_state_open(c, false, &fd);
+    int r;
+
+    if (visible_is_needed(c))
+        return read_visible(c, s);
+    r = cli_state_open(c, false, &fd);
 
     if (r >= 0)
         r = benefits_read(c, fd, s->now, &s->benefits);
@@ -437,7 +490,9 @@ static int run(Context *c)
     read_system(c, &s);
     read_replays(c, &s);
     r = read_state(c, &s);
-    return r < 0 ? r : print(c, &s);
+    if (r < 0)
+        return r;
+    return s.visible ? print_visible(c, &s) : print(c, &s);
 }
 
 const Verb verb_status = {

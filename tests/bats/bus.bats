@@ -127,3 +127,37 @@ END
     run -0 ask 65534
     jq -e '(.Enabled | not) and .State == "off"' <<<"$output"
 }
+
+@test "status, history and report show a user the machine's boots and the user's own logins, and no path" {
+    sessions >"$HS_STATE/history.jsonl"
+    : >"$HS_STATE/boot.pack"
+    bus_start
+    service_start
+    mkdir -p "$BUS/root/etc" "$BUS/root/proc"
+    user() { as "$1" env HEADSTART_SYSTEM_ROOT="$BUS/root" "$HEADSTART" --state="$HS_STATE" "${@:2}"; }
+    run -0 --separate-stderr user 1 status
+    echo "$output"
+    [ -z "$stderr" ]
+    [[ $output == *"Status: ready"*"Boot: saves 4."*", 40 %"*"Your logins: saves 4."*", 50 %"* ]]
+    [[ $output == *"Logins of all users: "*"Root sees more"* && $output != *"$HS_STATE"* ]]
+    # The figures of the boots are those that root sees, and so are the rows.
+    diff <(user 1 status --json=short | jq '.benefit[0]') <(hs status --json=short | jq '.benefit[0]')
+    # (A user's first login is the first of those that the user sees.)
+    diff <(user 2 history --json=short --limit=0 | jq -c 'map(del(.left_out))') \
+        <(hs history --json=short --limit=0 | jq -c 'map(select(.uid == null or .uid == 2) | del(.left_out))')
+    run -0 user 65534 history --json=short --limit=0 --stage=login
+    [ "$output" = "[]" ]
+    # The page has sessions and figures, and neither pictures nor names of files.
+    run -0 user 1 report
+    [[ $output == *"Your boot takes "* && $output != *"The newest boot"* && $output != *"most data"* ]]
+    # What names paths is root's.
+    run -1 user 1 plot boot
+    [[ $output == *"Permission denied"* ]]
+    run -1 user 1 explain /bin/sh
+    [[ $output == *"Permission denied"* ]]
+    # Without the service: one clear line.
+    hs_kill "$SERVICE"
+    run -1 user 1 status
+    assert_one_error_line "$output"
+    [[ $output == *"only root may read $HS_STATE, and headstart-bus does not answer: "* ]]
+}
