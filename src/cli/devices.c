@@ -102,8 +102,8 @@ static int predict_sweep(const Pack *pack, const PackVolume *g, const DeviceProf
     const PackMetadata *metadata = pack->metadata + le32toh(g->first_metadata);
     const PackData *data = pack->data + le32toh(g->first_data);
     uint32_t n_metadata = le32toh(g->n_metadata), n_data = le32toh(g->n_data);
-    _cleanup_free_ CostRequest *requests =
-            reallocarray(NULL, (size_t)n_metadata + n_data + 1, sizeof(CostRequest));
+    _cleanup_free_ Range *requests =
+            reallocarray(NULL, (size_t)n_metadata + n_data + 1, sizeof(Range));
     double bytes = 0, all = (double)le64toh(pack->header->total_metadata_bytes) +
                             (double)le64toh(pack->header->total_data_bytes);
     size_t n = 0;
@@ -111,10 +111,10 @@ static int predict_sweep(const Pack *pack, const PackVolume *g, const DeviceProf
     if (!requests)
         return -ENOMEM;
     for (uint32_t i = 0; i < n_metadata; i++)
-        requests[n++] = (CostRequest){le64toh(metadata[i].offset), le64toh(metadata[i].length)};
+        requests[n++] = (Range){le64toh(metadata[i].offset), le64toh(metadata[i].length)};
     for (uint32_t i = 0; i < n_data; i++)
         if (le64toh(data[i].physical) != PACK_PHYSICAL_UNKNOWN)
-            requests[n++] = (CostRequest){le64toh(data[i].physical), le64toh(data[i].length)};
+            requests[n++] = (Range){le64toh(data[i].physical), le64toh(data[i].length)};
     for (size_t i = 0; i < n; i++)
         bytes += (double)requests[i].length;
     *ret = (usec_t)cost_sequence_usec(profile, requests, n, le64toh(g->device_size));

@@ -12,7 +12,7 @@
  *   cycle requests, at idle I/O priority. It shares with the main thread one job, its report and
  *   the paths that it has refused, under one mutex that is never held during I/O.
  * - The launch thread (session/launch-thread.h) lives as long as a session. It waits for executions
- *   and replays the sets of applications, each in threads of the executor (replay/executor.h). It
+ *   and replays launch sets, each in threads of the executor (replay/executor.h). It
  *   shares with the main thread only its report, under a mutex of its own.
  * - The save thread (prefetcher-model.h) lives as long as one save of model.json. It owns a copy of
  *   the chains. The main thread waits for it only when the session ends or on SIGHUP, at most as

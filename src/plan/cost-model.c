@@ -23,8 +23,7 @@ double cost_move_usec(const DeviceProfile *d, uint64_t from, uint64_t to, uint64
     return fmin(seek, wait);
 }
 
-double cost_sequence_usec(const DeviceProfile *d, const CostRequest *requests, size_t n,
-                          uint64_t size)
+double cost_sequence_usec(const DeviceProfile *d, const Range *requests, size_t n, uint64_t size)
 {
     double finish[DEVICE_DEPTH_MAX] = {0}, link_free = 0;
     unsigned depth = MAX(MIN(d->depth, DEVICE_DEPTH_MAX), 1U);

@@ -7,13 +7,9 @@
  * ahead the head waits instead, which takes at most the transfer time of the gap.
  * tests/bench/diskmodel.c simulates the same disk. Pure. */
 
+#include "base/ranges.h"
 #include "base/time-util.h"
 #include "device/profile.h"
-
-typedef struct CostRequest {
-    uint64_t offset; /* bytes on the device */
-    uint64_t length;
-} CostRequest;
 
 /* Time to move from byte `from` to byte `to` of a device of `size` bytes, without transfer. */
 double cost_move_usec(const DeviceProfile *d, uint64_t from, uint64_t to, uint64_t size);
@@ -21,10 +17,10 @@ double cost_move_usec(const DeviceProfile *d, uint64_t from, uint64_t to, uint64
 /* The mean of cost_move_usec() between two places drawn at random. */
 double cost_mean_move_usec(const DeviceProfile *d);
 
-/* Time until the last of n requests is done, if all are submitted at once in this order with the
- * head at 0. The fixed latencies of up to `depth` requests overlap; all requests share the rate. */
-double cost_sequence_usec(const DeviceProfile *d, const CostRequest *requests, size_t n,
-                          uint64_t size);
+/* Time until the last of n requests is done, which are ranges of the device, if all are submitted
+ * at once in this order with the head at 0. The fixed latencies of up to `depth` requests overlap;
+ * all requests share the rate. */
+double cost_sequence_usec(const DeviceProfile *d, const Range *requests, size_t n, uint64_t size);
 
 /* Returns the largest gap that is cheaper to read than to skip with a second request; every smaller
  * gap is cheaper to read, too. It is the gap where gap / rate * (1 + memory_price) = fixed + move.

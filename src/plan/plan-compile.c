@@ -211,17 +211,17 @@ static int add_data(Compiler *x, uint32_t volume, PackContentVolume *g)
 /* The time that replaying this volume alone takes by the cost model: metadata, then data. */
 static int estimate(const PackContentVolume *g, const DeviceProfile *d, usec_t *ret)
 {
-    _cleanup_free_ CostRequest *requests =
-            reallocarray(NULL, g->n_metadata + g->n_data + 1, sizeof(CostRequest));
+    _cleanup_free_ Range *requests =
+            reallocarray(NULL, g->n_metadata + g->n_data + 1, sizeof(Range));
     size_t n = 0;
 
     if (!requests)
         return -ENOMEM;
     for (size_t i = 0; i < g->n_metadata; i++)
-        requests[n++] = (CostRequest){g->metadata[i].offset, g->metadata[i].length};
+        requests[n++] = (Range){g->metadata[i].offset, g->metadata[i].length};
     for (size_t i = 0; i < g->n_data; i++)
         if (g->data[i].physical != PHYSICAL_UNKNOWN)
-            requests[n++] = (CostRequest){g->data[i].physical, g->data[i].length};
+            requests[n++] = (Range){g->data[i].physical, g->data[i].length};
     *ret = (usec_t)cost_sequence_usec(d, requests, n, g->device_size);
     return 0;
 }

@@ -60,8 +60,8 @@ static struct json_object *dump_requests(const CycleDecision *d, bool *failed)
         add(o, "path", json_object_new_string(path), failed);
         add(o, "kind", json_object_new_string(prefetch_kind_to_string(d->requests[i].kind)),
             failed);
-        add(o, "offset", json_object_new_uint64(d->requests[i].offset), failed);
-        add(o, "length", json_object_new_uint64(d->requests[i].length), failed);
+        add(o, "offset", json_object_new_uint64(d->requests[i].range.offset), failed);
+        add(o, "length", json_object_new_uint64(d->requests[i].range.length), failed);
         add(o, "probability", json_object_new_double(d->requests[i].probability), failed);
     }
     return a;

@@ -17,7 +17,7 @@ typedef struct CyclePath {
 typedef struct CycleObject {
     uint32_t path; /* into paths */
     PrefetchKind kind;
-    uint64_t offset, length;
+    Range range;
     float chance; /* for metadata: probability that a session needs it; for other objects it depends
                      on the users */
 } CycleObject;

@@ -144,8 +144,7 @@ static int add_ranges(CycleObjects *m, FileObjects *f, uint32_t path, const Weig
             i++;
             continue;
         }
-        r = add_file_object(m, f,
-                            &(CycleObject){.path = path, .offset = start, .length = end - start},
+        r = add_file_object(m, f, &(CycleObject){.path = path, .range = {start, end - start}},
                             sum / (double)(end - start));
         if (r < 0)
             return r;
@@ -247,7 +246,7 @@ static int add_application(CycleObjects *m, const FileObjects *f, const Model *s
             r = add_part(m, o, used * (double)f->chances[o]);
             if (r < 0)
                 return r;
-            bytes += MIN(m->objects[o].length, UINT64_MAX - bytes);
+            bytes += MIN(m->objects[o].range.length, UINT64_MAX - bytes);
         }
     }
     x.n = (uint32_t)m->n_parts - x.first;
@@ -274,7 +273,7 @@ static int set_worth(CycleObjects *m)
     if (!m->worth)
         return -ENOMEM;
     for (size_t i = 0; i < m->n_objects; i++)
-        m->worth[i] = object_worth(m->objects[i].length, seek_bytes);
+        m->worth[i] = object_worth(m->objects[i].range.length, seek_bytes);
     return 0;
 }
 
@@ -287,7 +286,7 @@ static int compare_metadata(const void *a, const void *b)
         return x->chance > y->chance ? -1 : 1;
     if (x->path != y->path)
         return x->path < y->path ? -1 : 1;
-    return (x->offset > y->offset) - (x->offset < y->offset);
+    return (x->range.offset > y->range.offset) - (x->range.offset < y->range.offset);
 }
 
 static int add_volume(CycleObjects *m, const ModelMetadata *d, double minimum_use)
@@ -301,8 +300,7 @@ static int add_volume(CycleObjects *m, const ModelMetadata *d, double minimum_us
         if (chance >= minimum_use)
             r = add_object(m, &(CycleObject){.path = (uint32_t)m->n_paths - 1,
                                              .kind = PREFETCH_METADATA,
-                                             .offset = g->offset,
-                                             .length = g->length,
+                                             .range = {g->offset, g->length},
                                              .chance = (float)chance});
     }
     return r;
@@ -329,8 +327,8 @@ static int add_metadata(CycleObjects *m, const Model *model, const CycleParamete
         qsort(m->objects + m->first_metadata, m->n_objects - m->first_metadata, sizeof(*m->objects),
               compare_metadata);
     for (size_t i = m->first_metadata; i < m->n_objects; i++)
-        if (m->objects[i].length <= left && kept - m->first_metadata < CYCLE_METADATA_MAX) {
-            left -= m->objects[i].length;
+        if (m->objects[i].range.length <= left && kept - m->first_metadata < CYCLE_METADATA_MAX) {
+            left -= m->objects[i].range.length;
             m->objects[kept++] = m->objects[i];
         }
     m->n_objects = kept;

@@ -257,15 +257,14 @@ static void add_request(Cycle *c, CycleDecision *d, const CycleObject *o, double
         d->n_refused++;
         return;
     }
-    if (o->length > d->budget_bytes - d->requested_bytes) {
+    if (o->range.length > d->budget_bytes - d->requested_bytes) {
         d->n_beyond++;
         return;
     }
-    d->requested_bytes += o->length;
+    d->requested_bytes += o->range.length;
     c->requests[d->n_requests++] = (PrefetchRequest){
             .path = c->objects.paths[o->path].text,
-            .offset = o->offset,
-            .length = o->length,
+            .range = o->range,
             .probability = probability,
             .kind = o->kind,
     };

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Decides which starts of applications are replayed (docs/flows.md, "An application's set is
- * read"). Pure.
+/* Decides which starts of applications are replayed (docs/flows.md). Pure.
  *
  * At most LAUNCH_SETS_MAX sets are read at once. One more stops the oldest, which may still have
  * reads under way; a start that then finds no free slot is not replayed. Nothing queues up. Further

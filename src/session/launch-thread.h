@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A separate thread that waits for executions of programs and replays the application's set at
+/* A separate thread that waits for executions of programs and replays the launch set at
  * once, at best-effort I/O priority (docs/flows.md). The sets are packs (state/launch-packs.h),
  * which `headstart plan` makes; the executor of headstart-replay reads them.
  *

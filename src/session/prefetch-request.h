@@ -3,7 +3,7 @@
 
 /* A request of the session cycle to the prefetch thread to bring an object into memory. */
 
-#include "base/macros.h"
+#include "base/ranges.h"
 
 typedef enum PrefetchKind {
     PREFETCH_FILE,      /* a byte range of a file; of length 0: its inode */
@@ -17,7 +17,7 @@ const char *prefetch_kind_to_string(PrefetchKind k);
 
 typedef struct PrefetchRequest {
     const char *path; /* for metadata the filesystem's UUID; borrowed from the cycle */
-    uint64_t offset, length;
+    Range range;
     double probability; /* that the object is needed before the next cycle; for metadata, before the
                            session ends */
     PrefetchKind kind;

@@ -238,8 +238,9 @@ static int make_job(const PrefetchThread *t, const PrefetchRequest *requests, si
             file[i] = j->n;
             r = add_file(t, j, q);
         }
-        if (r >= 0 && q->length > 0 && q->length <= UINT64_MAX - q->offset)
-            r = range_set_insert(&j->files[file[first[i]]].ranges, q->offset, q->length);
+        if (r >= 0 && q->range.length > 0 && q->range.length <= UINT64_MAX - q->range.offset)
+            r = range_set_insert(&j->files[file[first[i]]].ranges, q->range.offset,
+                                 q->range.length);
     }
     if (r < 0)
         return r;

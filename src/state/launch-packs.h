@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The sets of applications, one pack for each application of a user in the state directory:
+/* The launch sets, one pack for each application of a user in the state directory:
  * `launch@UID-HASH.pack`, and `launch-HASH.pack` for users who have none. HASH is
  * launch_pack_hash() of the application's path in 16 hexadecimal digits. */
 

@@ -124,7 +124,7 @@ static void assert_predicts(const DiskProfile *truth, const DeviceProfile *d, ui
 {
     enum { N = 300 };
     DiskRequest requests[N];
-    CostRequest costs[N];
+    Range costs[N];
     Simulation s = {.random = 7};
     double expected, predicted;
 
@@ -132,7 +132,7 @@ static void assert_predicts(const DiskProfile *truth, const DeviceProfile *d, ui
         uint64_t at = sorted ? SIZE / N * i : (uint64_t)((double)(SIZE - length) * uniform(&s));
 
         requests[i] = (DiskRequest){.offset = at, .length = length};
-        costs[i] = (CostRequest){at, length};
+        costs[i] = (Range){at, length};
     }
     expected = (double)disk_sequence_nsec(truth, SIZE, requests, N) / 1000;
     predicted = cost_sequence_usec(d, costs, N, SIZE);

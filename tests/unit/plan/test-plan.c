@@ -25,7 +25,7 @@ static void costs_by_hand(void **state)
     const DeviceProfile *d = device_profile_of_class(DEVICE_CLASS_HDD);
 
     /* 0.1 ms fixed, 1 MiB at 100 MB/s; nothing to move */
-    assert_true(fabs(cost_sequence_usec(d, &(CostRequest){0, 1000000}, 1, 8 * GIB) - 10100) < 1);
+    assert_true(fabs(cost_sequence_usec(d, &(Range){0, 1000000}, 1, 8 * GIB) - 10100) < 1);
     /* a whole stroke back: 12 ms and half a rotation */
     assert_true(fabs(cost_move_usec(d, 8 * GIB, 0, 8 * GIB) - 16170) < 1);
     /* a quarter of the stroke: half way between the shortest and the longest seek */

@@ -71,7 +71,8 @@ static usec_t habit(Cycle *c, unsigned sessions, usec_t at)
 static double worth(const PrefetchRequest *w)
 {
     return w->probability *
-           object_worth(w->length, cost_seek_bytes(device_profile_of_class(DEVICE_CLASS_UNKNOWN)));
+           object_worth(w->range.length,
+                        cost_seek_bytes(device_profile_of_class(DEVICE_CLASS_UNKNOWN)));
 }
 
 static CycleDecision decide(Cycle *c, usec_t at, const CycleSnapshot *s)
@@ -97,7 +98,7 @@ static CycleDecision decide(Cycle *c, usec_t at, const CycleSnapshot *s)
 static const PrefetchRequest *requested(const CycleDecision *d, const char *path, uint64_t offset)
 {
     for (size_t i = 0; i < d->n_requests; i++)
-        if (strcmp(d->requests[i].path, path) == 0 && d->requests[i].offset == offset)
+        if (strcmp(d->requests[i].path, path) == 0 && d->requests[i].range.offset == offset)
             return &d->requests[i];
     return NULL;
 }
@@ -127,7 +128,7 @@ static void test_start_is_answered(void **state)
     assert_int_equal(d.budget_bytes, 1024 * MIB);
     w = requested(&d, "/f/b", 0);
     assert_non_null(w);
-    assert_int_equal(w->length, 2 * PAGE);
+    assert_int_equal(w->range.length, 2 * PAGE);
     assert_true(w->probability > 0.25);
     assert_non_null(requested(&d, "/f/b", 5 * PAGE));
     w = requested(&d, "/f/d", 0);
@@ -279,7 +280,7 @@ static void test_metadata(void **state)
     assert_non_null(requested(&d, "/f/b", 0));
     assert_int_equal(d.requests[d.n_requests - 1].kind, PREFETCH_METADATA);
     assert_near(requested(&d, UUID, 0)->probability, 1);
-    assert_int_equal(requested(&d, UUID, 0)->length, 2 * PAGE);
+    assert_int_equal(requested(&d, UUID, 0)->range.length, 2 * PAGE);
     assert_near(requested(&d, UUID, 20 * PAGE)->probability, 0.5);
     assert_null(requested(&d, UUID, 10 * PAGE)); /* 1 of 8 */
     assert_null(requested(&d, UUID, 30 * PAGE)); /* of another user's session */

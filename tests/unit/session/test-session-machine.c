@@ -109,14 +109,14 @@ static void test_prefetch_hostile(void **state)
 {
     static const char no_uuid[] = ""; /* requests of one file have the same pointer */
     const PrefetchRequest requests[] = {
-            {.path = "/nowhere", .offset = 0, .length = 100},
-            {.path = "/proc/self/mem", .offset = 0, .length = 4096},
-            {.path = "/dev/zero", .offset = 0, .length = UINT64_MAX},
+            {.path = "/nowhere", .range = {0, 100}},
+            {.path = "/proc/self/mem", .range = {0, 4096}},
+            {.path = "/dev/zero", .range = {0, UINT64_MAX}},
             {.path = "/", .kind = PREFETCH_DIRECTORY},
-            {.path = "/../../x", .offset = UINT64_MAX, .length = UINT64_MAX},
-            {.path = "", .length = 1},
-            {.path = "no-such-uuid", .length = UINT64_MAX, .kind = PREFETCH_METADATA},
-            {.path = no_uuid, .length = 4096, .kind = PREFETCH_METADATA},
+            {.path = "/../../x", .range = {UINT64_MAX, UINT64_MAX}},
+            {.path = "", .range = {0, 1}},
+            {.path = "no-such-uuid", .range = {0, UINT64_MAX}, .kind = PREFETCH_METADATA},
+            {.path = no_uuid, .range = {0, 4096}, .kind = PREFETCH_METADATA},
     };
     PrefetchThread *r;
     PrefetchReport report;
