@@ -393,6 +393,30 @@ has_page() {
     done
 }
 
+@test "the documentation becomes web pages, in which every link leads somewhere" {
+    need_command mandoc
+    local page
+    docs/site "$HS_TMP/site"
+    # A page for each document and each man page.
+    [ "$(find "$HS_TMP/site" -name '*.html' | wc -l)" -eq "$(cat <(ls docs/*.md docs/man/*.[578]) <(echo README.md) <(echo CONTRIBUTING.md) | wc -l)" ]
+    for page in index users distributors architecture predictors headstart.8 headstart.conf.5; do
+        grep -q '<h1' "$HS_TMP/site/$page.html"
+        # Nothing comes from the network.
+        run -1 grep -oE '(src|href)="https?://[^"]*\.(js|css|png|svg)"' "$HS_TMP/site/$page.html"
+    done
+    grep -q 'href="headstart.8.html"' "$HS_TMP/site/index.html"
+    # A document that no menu shows, and a link that leads nowhere, are refused.
+    mkdir "$HS_TMP/tree"
+    cp -r README.md CONTRIBUTING.md docs "$HS_TMP/tree"
+    echo '# New' >"$HS_TMP/tree/docs/new.md"
+    run -1 "$HS_TMP/tree/docs/site" "$HS_TMP/other"
+    [[ $output == *"docs/new.md is in no section"* ]]
+    rm "$HS_TMP/tree/docs/new.md"
+    echo '[x](nowhere.md)' >>"$HS_TMP/tree/docs/users.md"
+    run -1 "$HS_TMP/tree/docs/site" "$HS_TMP/other"
+    [[ $output == *"docs/users.md: a link leads nowhere: nowhere.md" ]]
+}
+
 @test "man pages are well-formed" {
     need_command groff
     local f
