@@ -65,7 +65,7 @@ need_root() {
 need_command() {
     local c
     for c; do
-        command -v "$c" >/dev/null || skip "needs the command $c"
+        type -P "$c" >/dev/null || skip "needs the command $c"
     done
 }
 
