@@ -367,6 +367,43 @@ static void many_sessions(void **state)
     stage_machine_free(m);
 }
 
+/* Memory for sessions is bounded: further ones are unknown until others have ended. */
+static void too_many_sessions(void **state)
+{
+    StageParameters p = STAGE_PARAMETERS_DEFAULT;
+    StageMachine *m = stage_machine_new(&p, 0);
+    StageEvent e = {.now = 1, .kind = STAGE_EVENT_DISPLAY_MANAGER};
+    StageDecision d;
+
+    assert_int_equal(stage_machine_feed(m, &e, &d), 0);
+    e.kind = STAGE_EVENT_BOOT_FINISHED;
+    assert_int_equal(stage_machine_feed(m, &e, &d), 0);
+    e.kind = STAGE_EVENT_SESSION;
+    e.class = SESSION_CLASS_OTHER;
+    for (unsigned i = 0; i < STAGE_SESSIONS_MAX; i++) {
+        char id[32];
+
+        snprintf(id, sizeof(id), "s%u", i);
+        e.id = id;
+        e.now++;
+        assert_int_equal(stage_machine_feed(m, &e, &d), 0);
+    }
+    e.id = "late";
+    e.class = SESSION_CLASS_USER;
+    e.active = true;
+    assert_int_equal(stage_machine_feed(m, &e, &d), 0);
+    assert_int_equal(d.action, STAGE_ACTION_NONE);
+    assert_int_equal(
+            stage_machine_feed(
+                    m, &(StageEvent){.kind = STAGE_EVENT_SESSION_GONE, .now = e.now, .id = "s0"},
+                    &d),
+            0);
+    assert_int_equal(stage_machine_feed(m, &e, &d), 0);
+    assert_int_equal(d.action, STAGE_ACTION_BEGIN);
+    assert_int_equal(d.stage, STAGE_LOGIN);
+    stage_machine_free(m);
+}
+
 /* The number of logins that settle and are recorded in one boot is bounded, too. */
 static void many_logins(void **state)
 {
@@ -518,6 +555,7 @@ int main(void)
             cmocka_unit_test(long_session),
             cmocka_unit_test(clock_back),
             cmocka_unit_test(many_sessions),
+            cmocka_unit_test(too_many_sessions),
             cmocka_unit_test(many_logins),
             cmocka_unit_test(one_users_logins),
             cmocka_unit_test(hostile_counters),
