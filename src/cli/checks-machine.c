@@ -48,6 +48,13 @@ static void check_kernel(Checks *checks, const Context *c)
     else
         checks_add(checks, "kernel", CHECK_OK, NULL, NULL,
                    "Linux %u.%u can report all that headstart uses", major, minor);
+    if (!exists(c, "/proc/net/connector"))
+        checks_add(checks, "processes", CHECK_NOTE,
+                   "programs that end at once are not recorded as applications",
+                   "boot a kernel with CONFIG_PROC_EVENTS",
+                   "the kernel does not report forks and exits");
+    else
+        checks_add(checks, "processes", CHECK_OK, NULL, NULL, "the kernel reports forks and exits");
     if (!exists(c, "/proc/pressure/io"))
         checks_add(checks, "pressure", CHECK_NOTE,
                    "the end of a login is found less exactly, and stalls are not measured",
@@ -68,32 +75,104 @@ static char *active_scheduler(char *text)
     return open + 1;
 }
 
-static void check_scheduler(Checks *checks, const Context *c, const Mount *root)
+/* The I/O scheduler of the disk below a filesystem; the caller frees it. NULL: there is none. */
+static char *read_scheduler(const Context *c, const Mount *m)
 {
     static const char *const queues[] = {"queue/scheduler", "../queue/scheduler"};
     _cleanup_free_ char *text = NULL;
-    char path[256];
     const char *active;
+    char path[256];
 
     for (size_t i = 0; !text && i < ELEMENTSOF(queues); i++) {
-        snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/%s", root->major, root->minor,
-                 queues[i]);
+        snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/%s", m->major, m->minor, queues[i]);
         (void)rooted_read(c->system_fd, path, 4096, &text, NULL);
     }
     active = text ? active_scheduler(text) : NULL;
-    if (!active)
-        return;
-    if (strcmp(active, "bfq") == 0 || strcmp(active, "mq-deadline") == 0)
-        checks_add(checks, "scheduler", CHECK_OK, NULL, NULL,
-                   "the I/O scheduler %s honours idle priority", active);
-    else
-        checks_add(checks, "scheduler", CHECK_NOTE,
-                   "reading ahead can delay other reads on a slow disk",
-                   "select bfq or mq-deadline with a udev rule",
-                   "the I/O scheduler %s ignores idle priority", active);
+    return active ? strdup(active) : NULL;
 }
 
-static void check_root(Checks *checks, const Context *c)
+/* True if an earlier mount is of the same filesystem. */
+static bool is_repeated(const MountTable *mounts, size_t k)
+{
+    for (size_t i = 0; i < k; i++)
+        if (mounts->mounts[i].major == mounts->mounts[k].major &&
+            mounts->mounts[i].minor == mounts->mounts[k].minor)
+            return true;
+    return false;
+}
+
+/* Loop devices pass their reads on to another disk. */
+#define LOOP_MAJOR 7U
+
+static void check_schedulers(Checks *checks, const Context *c, const MountTable *mounts)
+{
+    size_t n_good = 0, n_bad = 0;
+
+    for (size_t i = 0; i < mounts->n; i++) {
+        const Mount *m = mounts->mounts + i;
+        _cleanup_free_ char *active = NULL;
+
+        if (!fstype_is_local_block(m->fstype) || m->major == LOOP_MAJOR || is_repeated(mounts, i))
+            continue;
+        active = read_scheduler(c, m);
+        if (!active)
+            continue;
+        if (strcmp(active, "bfq") == 0 || strcmp(active, "mq-deadline") == 0) {
+            n_good++;
+            continue;
+        }
+        if (n_bad++ == 0)
+            checks_add(checks, "scheduler", CHECK_NOTE,
+                       "reading ahead can delay other reads on a slow disk",
+                       "select bfq or mq-deadline with a udev rule",
+                       "the I/O scheduler %s of %s (%s) ignores idle priority", active, m->source,
+                       m->target);
+    }
+    if (n_good > 0 && n_bad == 0)
+        checks_add(checks, "scheduler", CHECK_OK, NULL, NULL,
+                   "the I/O schedulers of the disks honour idle priority");
+}
+
+/* Directories from which boots and logins read. */
+static bool is_read_by_stages(const char *target)
+{
+    static const char *const names[] = {"/home", "/usr", "/var", "/opt", "/srv"};
+
+    for (size_t i = 0; i < ELEMENTSOF(names); i++)
+        if (path_is_below(target, names[i]))
+            return true;
+    return false;
+}
+
+static bool is_network(const char *fstype)
+{
+    static const char *const names[] = {"nfs", "nfs4", "cifs", "smb3", "9p", "afs", "ceph"};
+
+    for (size_t i = 0; i < ELEMENTSOF(names); i++)
+        if (strcmp(fstype, names[i]) == 0)
+            return true;
+    return false;
+}
+
+static void check_mounts(Checks *checks, const MountTable *mounts)
+{
+    size_t n_local = 0;
+
+    for (size_t i = 0; i < mounts->n; i++) {
+        const Mount *m = mounts->mounts + i;
+
+        n_local += fstype_is_local_block(m->fstype) && !is_repeated(mounts, i);
+        if (is_network(m->fstype) && is_read_by_stages(m->target))
+            checks_add(checks, "mounts", CHECK_NOTE, "files there are not read ahead",
+                       "none: headstart reads local disks only", "%s is a network filesystem (%s)",
+                       m->target, m->fstype);
+    }
+    if (n_local > 0)
+        checks_add(checks, "mounts", CHECK_OK, NULL, NULL, "%zu filesystems on local disks",
+                   n_local);
+}
+
+static void check_filesystems(Checks *checks, const Context *c)
 {
     _cleanup_mount_table_ MountTable mounts = {0};
     _cleanup_free_ char *text = NULL;
@@ -120,7 +199,8 @@ static void check_root(Checks *checks, const Context *c)
                 "its files are recorded and replayed only where a filesystem beneath it is local",
                 NULL, "the root filesystem is %s, which has no local disk of its own",
                 root->fstype);
-    check_scheduler(checks, c, root);
+    check_mounts(checks, &mounts);
+    check_schedulers(checks, c, &mounts);
 }
 
 /* True if the unit is enabled: linked in a directory TARGET.wants. */
@@ -168,18 +248,6 @@ static void check_units(Checks *checks, const Context *c)
         checks_add(checks, "recorder", CHECK_OK, NULL, NULL, RECORD_SERVICE " runs");
 }
 
-/* headstart-init leaves a file if it started recording or replay before the system manager. */
-static void check_early(Checks *checks, const Context *c)
-{
-    if (exists(c, "/run/headstart/replay-boot.early"))
-        checks_add(checks, "early", CHECK_OK, NULL, NULL,
-                   "recording and replay begin before the system manager");
-    else
-        checks_add(checks, "early", CHECK_NOTE,
-                   "the third of a cold boot that systemd itself reads is not replayed",
-                   "see headstart-init(8)", "recording and replay begin with systemd's units");
-}
-
 static void check_clock(Checks *checks)
 {
     if (clock_now(CLOCK_REALTIME) < MODEL_CLOCK_MIN)
@@ -213,9 +281,8 @@ static void check_memory(Checks *checks, const Context *c)
 void checks_add_machine(Checks *checks, const Context *c)
 {
     check_kernel(checks, c);
-    check_root(checks, c);
+    check_filesystems(checks, c);
     check_units(checks, c);
-    check_early(checks, c);
     check_clock(checks);
     check_memory(checks, c);
 }

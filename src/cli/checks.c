@@ -15,11 +15,14 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include "config-paths.h"
 
 /* If more of its files than this have changed, a pack is out of date. */
 #define CHANGED_PERCENT_MAX 10U
+/* A trace and a new model need less than this. */
+#define STATE_FREE_MIN (16U << 20)
 
 void checks_done(Checks *c)
 {
@@ -172,6 +175,7 @@ static void check_harm(Checks *checks, const Benefits *b)
 
 static void check_directory(Checks *checks, const Context *c, int state_fd)
 {
+    struct statvfs fs = {0};
     struct stat st;
 
     if (state_fd < 0) {
@@ -182,6 +186,12 @@ static void check_directory(Checks *checks, const Context *c, int state_fd)
     if (fstat(state_fd, &st) == 0 && (st.st_mode & 077))
         checks_add(checks, "state", CHECK_PROBLEM, "users see what others opened",
                    "set its mode to 0700", "%s is open to other users", c->state);
+    if (fstatvfs(state_fd, &fs) == 0 && (fs.f_flag & ST_RDONLY))
+        checks_add(checks, "state", CHECK_PROBLEM, "nothing can be recorded or learned",
+                   "mount its filesystem writable", "%s is read-only", c->state);
+    else if (fs.f_frsize > 0 && fs.f_bavail * fs.f_frsize < STATE_FREE_MIN)
+        checks_add(checks, "state", CHECK_PROBLEM, "nothing can be recorded or learned",
+                   "free some space", "the filesystem of %s is full", c->state);
     if (refresh_request_read(state_fd).inode != 0)
         checks_add(checks, "packages", CHECK_NOTE, "replay skips files that were replaced",
                    "headstart refresh", "packages have changed since the packs were planned");

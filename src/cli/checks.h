@@ -39,9 +39,13 @@ const char *check_result_to_string(CheckResult r);
 void checks_add(Checks *c, const char *name, CheckResult result, const char *cost,
                 const char *remedy, const char *format, ...) _printf_(6, 7);
 
-/* Checks the kernel, the root filesystem, its disk, the units, the clock and the memory
+/* Checks the kernel, the mounted filesystems, their disks, the units, the clock and the memory
  * (checks-machine.c). */
 void checks_add_machine(Checks *checks, const Context *c);
+
+/* Checks whether this boot's initrd, or init=, started headstart before the system manager, and if
+ * not, why (checks-early.c). state_fd as below. */
+void checks_add_early(Checks *checks, const Context *c, int state_fd);
 
 /* Checks the state directory without reading the model: switches, packs, files that were set aside,
  * and harmful policies. state_fd is negative if the directory does not exist. */

@@ -63,6 +63,7 @@ static int run(Context *c)
         return r;
     checks_add_state(&checks, c, fd, &b);
     checks_add_machine(&checks, c);
+    checks_add_early(&checks, c, fd);
     progress = progress_start("Checking the files of the packs", c->quiet);
     checks_add_thorough(&checks, c, fd, &b);
     progress_done(&progress);

@@ -169,6 +169,18 @@ planned() {
     }
     echo '[none] mq-deadline' >"$root/sys/dev/block/8:2/queue/scheduler"
     result scheduler note
+    jq -e 'any(.[]; .check == "scheduler" and (.found | contains("none of /dev/sda2 (/)")))' <<<"$output"
+    # Another disk counts, too.
+    echo 'none [mq-deadline] bfq' >"$root/sys/dev/block/8:2/queue/scheduler"
+    echo '30 29 8:17 / /home rw shared:1 - ext4 /dev/sdb1 rw' >>"$root/proc/self/mountinfo"
+    mkdir -p "$root/sys/dev/block/8:17/queue"
+    echo '[kyber] none' >"$root/sys/dev/block/8:17/queue/scheduler"
+    result scheduler note
+    jq -e 'any(.[]; .check == "mounts" and .result == "ok" and (.found | contains("2 filesystems")))' <<<"$output"
+    echo '31 30 0:50 / /home/me rw shared:1 - nfs4 server:/me rw' >>"$root/proc/self/mountinfo"
+    result mounts note
+    echo '29 1 8:2 / / rw shared:1 - ext4 /dev/sda2 rw' >"$root/proc/self/mountinfo"
+    result processes note
     echo 5.10.0 >"$root/proc/sys/kernel/osrelease"
     result kernel note
     echo 5.4.0 >"$root/proc/sys/kernel/osrelease"
@@ -197,6 +209,32 @@ planned() {
     rm "$HS_STATE/login.pack"
     : >"$HS_STATE/boot.pack.bad"
     result set-aside note
+    # The initrd, from its absence to the boot that it served.
+    early() {
+        run hs doctor --json=short
+        jq -e --arg f "$1" --arg r "$2" 'any(.[]; .check == "early" and .result == $r and (.found | contains($f)))' <<<"$output"
+    }
+    local program
+    program=$root$(meson introspect --buildoptions "$HS_BUILD" |
+        jq -r 'map({(.name): .value}) | add | "\(.prefix)/\(.libexecdir)/headstart/headstart-init"')
+    early "no boot pack" ok
+    : >"$HS_STATE/boot.pack"
+    early "no initrd was found" note
+    mkdir -p "$root/boot" "${program%/*}"
+    touch -d '2 hours ago' "$root/boot/initrd.img-6.12.3-amd64"
+    : >"$program"
+    early "the initrd is older than headstart" note
+    touch -d '1 minute' "$root/boot/initrd.img-6.12.3-amd64"
+    printf 'cpu 1\nbtime %s\n' "$(date -d '1 hour ago' +%s)" >"$root/proc/stat"
+    early "the initrd was built after this boot began" note
+    printf 'cpu 1\nbtime %s\n' "$(date -d '1 hour' +%s)" >"$root/proc/stat"
+    early "this boot's initrd did not start headstart" note
+    : >"$HS_STATE/boot-idle"
+    early "gains nothing here" ok
+    mkdir -p "$root/run/headstart"
+    : >"$root/run/headstart/replay-boot.early"
+    early "begin before the system manager" ok
+    rm "$HS_STATE"/boot.pack "$HS_STATE/boot-idle"
     : >"$HS_STATE/refresh-wanted"
     result packages note
 }
