@@ -23,8 +23,8 @@ setup() {
     unittests test_lib.Coverage test_lib.Log
 }
 
-@test "bounds and tables" {
-    unittests test_lib.Reports
+@test "bounds, tables and charts" {
+    unittests test_lib.Reports test_lib.Charts
 }
 
 @test "the package that is put into the system, and its units on the bus" {

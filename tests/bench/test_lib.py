@@ -11,13 +11,14 @@ import re
 import sys
 import tempfile
 import unittest
+import xml.etree.ElementTree
 from pathlib import Path
 
 sys.dont_write_bytecode = True
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from lib import demand, disklog, inside, owners, report, svg  # noqa: E402
+from lib import chart, demand, disklog, inside, owners, report, svg  # noqa: E402
 from lib.commands import BenchError  # noqa: E402
 from lib.package import Package  # noqa: E402
 from lib.registry import VARIANTS  # noqa: E402
@@ -401,6 +402,26 @@ class Bus(unittest.TestCase):
         self.assertEqual(inside.unit_path("headstart-learn.service"),
                          "/org/freedesktop/systemd1/unit/headstart_2dlearn_2eservice")
         self.assertTrue(re.fullmatch(r"[/\w]+", inside.unit_path("user@1000.service")))
+
+
+class Charts(unittest.TestCase):
+    PANEL = chart.Panel("Hits & misses", "files", (1, 2, 3), {"a<b": [0.0, None, 1.0], "lru": [0.5, 0.5, 0.25]})
+
+    def test_the_picture_is_valid_and_has_all_points(self):
+        root = xml.etree.ElementTree.fromstring(chart.document([self.PANEL, self.PANEL, self.PANEL]))
+        svg = "{http://www.w3.org/2000/svg}"
+        self.assertEqual(len(root.findall(f"{svg}g")), 3)
+        self.assertEqual(len(root.findall(f".//{svg}circle")), 3 * 5)
+        self.assertEqual(len(root.findall(f".//{svg}polyline")), 3 * 2)
+        self.assertIn("a<b", [text.text for text in root.iter(f"{svg}text")])
+        # The first value is at the bottom of its panel, the last one at the top.
+        first, last = root.findall(f".//{svg}circle")[:2]
+        self.assertGreater(float(first.get("cy")), float(last.get("cy")))
+
+    def test_the_table(self):
+        self.assertEqual(chart.table(self.PANEL).splitlines(),
+                         ["| files | 1 | 2 | 3 |", "| --- | --- | --- | --- |", "| a<b | 0.0 | - | 100.0 |",
+                          "| lru | 50.0 | 50.0 | 25.0 |"])
 
 
 if __name__ == "__main__":
