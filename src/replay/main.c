@@ -14,6 +14,7 @@
 #include "replay/notify.h"
 #include "replay/pack-load.h"
 #include "replay/report.h"
+#include "replay/settle.h"
 #include "replay/sweep.h"
 
 #include <fcntl.h>
@@ -276,6 +277,23 @@ static int print(const Report *report, bool as_json)
     return 0;
 }
 
+/* Waits for a quiet disk. Returns the signal that ended the wait, or 0. */
+static int wait_for_quiet_disk(usec_t max)
+{
+    sigset_t signals, before;
+    int sig;
+
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &signals, &before);
+    notify_manager("READY=1\nSTATUS=Waiting for a quiet disk");
+    sig = settle(AT_FDCWD, max, &signals);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return sig;
+}
+
 static int run_sweep(const Arguments *a, const LoadedPack *p, const char *root, Report *report)
 {
     const SweepOptions o = {
@@ -284,7 +302,6 @@ static int run_sweep(const Arguments *a, const LoadedPack *p, const char *root, 
             .io_class = a->io_class                     ? (IoClass)a->io_class
                         : report->policy == POLICY_IDLE ? IO_CLASS_IDLE
                                                         : IO_CLASS_BEST_EFFORT,
-            .settle = a->settle,
             .mount_wait = a->mount_wait,
             .timeout = a->timeout,
             .wait = a->wait,
@@ -312,13 +329,23 @@ static int finish(const Arguments *a, Report *report)
     return 0;
 }
 
-static int run(const Arguments *a)
+static int run(Arguments *a)
 {
     _cleanup_free_ char *status = NULL, *root = NULL;
     _cleanup_loaded_pack_ LoadedPack p = {0};
     Report report = {0};
+    bool settled = false;
     int r;
 
+    /* Reading the pack, too, would delay a greeter that still reads. */
+    if (a->settle > 0 && !a->hurry && !a->dry_run) {
+        int sig = wait_for_quiet_disk(a->settle);
+
+        if (sig == SIGTERM || sig == SIGINT)
+            return 0;
+        a->hurry = sig == SIGUSR1;
+        settled = true;
+    }
     report_start(&report);
     r = pack_load(a->packs, &p);
     if (r < 0) {
@@ -334,6 +361,7 @@ static int run(const Arguments *a)
     report.policy = (int)a->policy >= 0 ? a->policy : (Policy)p.pack.header->policy;
     if (p.ready_sent && report.policy == POLICY_GATE)
         report_hold_ended(&report, HOLD_END_PACK);
+    p.ready_sent = p.ready_sent || settled;
     report.outcome = decide(a, &p.pack, report.policy);
     report.status = status = status_path(a, report.stage);
 

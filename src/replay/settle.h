@@ -9,6 +9,9 @@
 
 #include <signal.h>
 
+/* The longest wait that can be requested. */
+#define SETTLE_MAX (300 * USEC_PER_SEC)
+
 #define SETTLE_SAMPLE_USEC (250 * USEC_PER_MSEC)
 #define SETTLE_QUIET_USEC  (USEC_PER_SEC) /* the disk must be quiet for this long */
 #define SETTLE_QUIET_PERMIL \

@@ -7,7 +7,6 @@
 #include "replay/marker.h"
 #include "replay/mount-watch.h"
 #include "replay/notify.h"
-#include "replay/settle.h"
 
 #include <endian.h>
 #include <fcntl.h>
@@ -178,7 +177,7 @@ int sweep(const Pack *p, const SweepOptions *o, Report *report)
             .hurry = o->hurry,
     };
     usec_t begun;
-    int r, sig;
+    int r;
 
     /* The signals are blocked before threads are created, so that these inherit the mask. */
     sigemptyset(&s.signals);
@@ -188,16 +187,6 @@ int sweep(const Pack *p, const SweepOptions *o, Report *report)
     sigaddset(&s.signals, s.options.done_signal);
     sigprocmask(SIG_BLOCK, &s.signals, NULL);
 
-    if (o->settle > 0 && !s.gate && !s.hurry) {
-        notify_manager("READY=1\nSTATUS=Waiting for a quiet disk");
-        sig = settle(AT_FDCWD, o->settle, &s.signals);
-        report_start(report);
-        if (sig == SIGTERM || sig == SIGINT) {
-            report->outcome = REPLAY_OUTCOME_STOPPED;
-            return 0;
-        }
-        s.hurry = sig == SIGUSR1;
-    }
     begun = report->start;
     s.end = begun + o->timeout;
     s.deadline = begun + hold_of(p->header, &s.hold_end);

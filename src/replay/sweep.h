@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Replays a pack from beginning to end: waits for a quiet disk, holds the boot under `gate`, reacts
- * to signals, and replays filesystems that are mounted later. The calling thread does no disk I/O:
- * it waits for the executor, the deadline of the gate, mounts and signals. SIGTERM and SIGINT end
- * the replay at once, even while operations are under way. SIGUSR1 means that a login has begun and
- * needs the remaining data now. */
+/* Replays a pack from beginning to end: holds the boot under `gate`, reacts to signals, and replays
+ * filesystems that are mounted later. The calling thread does no disk I/O: it waits for the
+ * executor, the deadline of the gate, mounts and signals. SIGTERM and SIGINT end the replay at
+ * once, even while operations are under way. SIGUSR1 means that a login has begun and needs the
+ * remaining data now. */
 
 #include "replay/report.h"
 
 /* The longest gate that a pack can request: the limit of Deadline= in headstart.conf(5). */
 #define GATE_DEADLINE_MAX (60 * USEC_PER_SEC)
-
-/* The longest wait for a quiet disk. */
-#define SETTLE_MAX (300 * USEC_PER_SEC)
 
 /* The longest wait for mounts. */
 #define MOUNT_WAIT_MAX (300 * USEC_PER_SEC)
@@ -26,7 +23,6 @@ typedef struct SweepOptions {
             *root; /* absolute, without symlinks: only filesystems mounted at or below it count */
     Policy policy;
     IoClass io_class;
-    usec_t settle;      /* longest wait for a quiet disk; 0: none */
     usec_t mount_wait;  /* time from the start during which later mounts are replayed, too */
     usec_t timeout;     /* time from the start after which the replay ends in any case; at most
                            TIMEOUT_MAX */

@@ -104,6 +104,12 @@ settled() {
     hs_attempts settled
     # A login has begun, so replay does not wait for a quiet disk.
     hs_attempts cold_replay "$HS_MNT/file" 300000 --policy=idle --hurry --settle=5min
+    # The pack itself is read after the wait.
+    need_command strace
+    strace -f -o "$HS_TMP/strace" "$HEADSTART_REPLAY" --settle=1s "$PACK"
+    run -0 grep -oE '/proc/(pressure/io|diskstats)|/test\.pack' <(grep open "$HS_TMP/strace")
+    [[ ${lines[0]} == /proc/* ]]
+    [ "${lines[-1]}" = /test.pack ]
     run -2 "$HEADSTART_REPLAY" --settle=soon "$PACK"
     run -2 "$HEADSTART_REPLAY" --settle=1h "$PACK"
 }
