@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/options.h"
+#include "base/parse.h"
 #include "bus/snapshot.h"
 
 #include <fcntl.h>
@@ -27,6 +28,7 @@ enum {
     OPTION_VERSION,
     OPTION_STATE,
     OPTION_ROOT,
+    OPTION_IDLE,
 };
 
 static const Option options[] = {
@@ -34,12 +36,14 @@ static const Option options[] = {
         {OPTION_VERSION, 0, "version", NULL, "Show the version"},
         {OPTION_STATE, 0, "state", "DIR", "State directory [" HEADSTART_STATE_DIR "]"},
         {OPTION_ROOT, 0, "root", "DIR", "Read /etc and /proc below DIR [/]"},
+        {OPTION_IDLE, 0, "idle", "TIME", "Exit after TIME without a call [10s]"},
         {0},
 };
 
 typedef struct Service {
     const char *state_dir;
     int system_fd;
+    usec_t idle_usec;
     Snapshot snapshot;
     usec_t read_usec; /* CLOCK_MONOTONIC; 0: never */
 } Service;
@@ -184,9 +188,9 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_VTABLE_END,
 };
 
-/* Handles calls until none has come for IDLE_USEC. Then it gives the name back first, so that the
+/* Handles calls until none has come for `idle_usec`. Then it gives the name back first, so that the
  * bus starts a new process for later calls, and answers those that have come before. */
-static int serve(sd_bus *bus)
+static int serve(sd_bus *bus, usec_t idle_usec)
 {
     bool released = false;
     int r;
@@ -196,7 +200,7 @@ static int serve(sd_bus *bus)
             continue;
         if (r < 0 || released)
             return r;
-        r = sd_bus_wait(bus, IDLE_USEC);
+        r = sd_bus_wait(bus, idle_usec);
         if (r < 0 && r != -EINTR)
             return r;
         if (r == 0) {
@@ -220,7 +224,7 @@ static int run(Service *s)
     if (r >= 0)
         r = sd_bus_request_name(bus, NAME, 0);
     if (r >= 0)
-        r = serve(bus);
+        r = serve(bus, s->idle_usec);
     sd_bus_flush_close_unref(bus);
     return r < 0 ? log_error_errno(r, "headstart-bus: the system bus: %m") : 0;
 }
@@ -252,6 +256,10 @@ static int parse(int argc, char **argv, Service *s, const char **ret_root)
         case OPTION_STATE:
             s->state_dir = value;
             break;
+        case OPTION_IDLE:
+            if (parse_timespan(value, &s->idle_usec) < 0)
+                return options_refuse("headstart-bus", "--idle=%s: not a time span", value);
+            break;
         default:
             *ret_root = value;
         }
@@ -263,7 +271,7 @@ static int parse(int argc, char **argv, Service *s, const char **ret_root)
 
 int main(int argc, char **argv)
 {
-    Service s = {.state_dir = HEADSTART_STATE_DIR, .system_fd = AT_FDCWD};
+    Service s = {.state_dir = HEADSTART_STATE_DIR, .system_fd = AT_FDCWD, .idle_usec = IDLE_USEC};
     const char *root = NULL;
     int r;
 

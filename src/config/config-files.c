@@ -119,7 +119,9 @@ static int on_assignment(void *userdata, const char *section, const char *name, 
     size_t index;
     int r = config_set(x->config, section, name, value, &index, &reason);
 
-    if (r == -ENOENT)
+    if (r == -ENOENT && !*section)
+        warn_line(x, x->line, "key %s before the first section, ignoring", name);
+    else if (r == -ENOENT)
         warn_line(x, x->line, "unknown key %s in section [%s], ignoring", name, section);
     else if (r < 0)
         warn_line(x, x->line, "%s=%s: %s, ignoring", name, value, reason);

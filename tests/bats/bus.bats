@@ -23,18 +23,14 @@ setup() {
 
 # Starts a bus with the rules of a system bus: nothing is allowed but what a policy file allows.
 bus_start() {
-    cat >"$HS_TMP/bus.conf" <<END
-<busconfig><type>system</type><listen>unix:path=$BUS/socket</listen><auth>EXTERNAL</auth>
+    hs_bus_start "$BUS/socket" <<END
 <policy context="default"><allow user="*"/><deny own="*"/><deny send_type="method_call"/>
 <allow send_type="signal"/><allow send_requested_reply="true" send_type="method_return"/>
 <allow send_requested_reply="true" send_type="error"/><allow receive_type="method_call"/>
 <allow receive_type="method_return"/><allow receive_type="error"/><allow receive_type="signal"/>
 <allow send_destination="org.freedesktop.DBus"/></policy>
-<include>$HS_SOURCE/data/dbus/org.headstart1.conf</include></busconfig>
+<include>$HS_SOURCE/data/dbus/org.headstart1.conf</include>
 END
-    dbus-daemon --config-file="$HS_TMP/bus.conf" --nofork --nopidfile --nosyslog 2>"$HS_TMP/bus.log" 3>&- &
-    hs_defer hs_kill $!
-    hs_wait 10 test -S "$BUS/socket"
 }
 
 answers() {

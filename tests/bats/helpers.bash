@@ -301,6 +301,20 @@ hs_attempts() {
     return 1
 }
 
+# hs_bus_start SOCKET <POLICIES: starts a bus of type system with these policies, in XML. Sets HS_BUS.
+hs_bus_start() {
+    {
+        echo "<busconfig><type>system</type><listen>unix:path=$1</listen><auth>EXTERNAL</auth>"
+        cat
+        echo "</busconfig>"
+    } >"$HS_TMP/bus.conf"
+    rm -f "$1"
+    dbus-daemon --config-file="$HS_TMP/bus.conf" --nofork --nopidfile --nosyslog 2>"$HS_TMP/bus.log" 3>&- &
+    HS_BUS=$!
+    hs_defer hs_kill $HS_BUS
+    hs_wait 10 test -S "$1"
+}
+
 # unittests NAME…: runs Python tests of the current directory.
 unittests() {
     # Prints the output of the tests only if one of them fails.

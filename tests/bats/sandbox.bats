@@ -60,7 +60,7 @@ sandbox() {
     caps=$(directive "$1" CapabilityBoundingSet | tr 'A-Z' 'a-z' | sed 's/cap_/+/g; s/ /,/g')
     cat >"$HS_TMP/sandbox-$1" <<END
 #!/bin/sh
-exec setpriv --bounding-set=-all,$caps --inh-caps=-all --ambient-caps=-all \
+exec setpriv --bounding-set=-all${caps:+,$caps} --inh-caps=-all --ambient-caps=-all \
     "$HS_BUILD/tests/tools/tool-deny-syscalls" "\$@" <"$HS_TMP/denied-$1"
 END
     chmod +x "$HS_TMP/sandbox-$1"
@@ -106,7 +106,7 @@ background() {
 
 @test "the filter of every unit denies the calls that an attacker needs" {
     local u call
-    for u in record replay-boot replay-login replay-user@ learn plan refresh; do
+    for u in record replay-boot replay-login replay-user@ learn plan refresh bus; do
         denied "$u" >"$HS_TMP/names"
         for call in bpf process_vm_readv process_vm_writev userfaultfd keyctl add_key request_key setuid \
             setresuid setgroups io_uring_setup io_uring_enter mount umount2 move_mount fsopen chroot pivot_root \
@@ -139,6 +139,36 @@ background() {
         sandbox "$u"
         [ "$(background "$SANDBOX")" = "$expected" ]
     done
+}
+
+@test "bus: the sandbox allows everything that it uses, without any capability" {
+    need_command dbus-daemon busctl
+    mkdir -m 0700 "$HS_STATE"
+    echo '{"version":1,"stage":"boot","flags":[],"policy":"off","outcome":"","usage":"none","start_realtime_usec":1700000000000000,"ready_usec":5000000}' >"$HS_STATE/history.jsonl"
+    sandbox bus
+    [ -z "$(directive bus CapabilityBoundingSet)" ]
+    export DBUS_SYSTEM_BUS_ADDRESS=unix:path=$HS_TMP/bus
+    hs_bus_start "$HS_TMP/bus" <<'END'
+<policy context="default"><allow user="*"/><allow own="*"/><allow send_destination="*"/><allow receive_sender="*"/></policy>
+END
+    "$SANDBOX" "$HS_BUILD/src/bus/headstart-bus" --state="$HS_STATE" --idle=5s 2>"$HS_TMP/service.log" 3>&- &
+    hs_defer hs_kill $!
+    has_name() {
+        busctl --address="$DBUS_SYSTEM_BUS_ADDRESS" status org.headstart1 >/dev/null 2>&1
+    }
+    hs_wait 10 has_name
+    run -0 busctl --address="$DBUS_SYSTEM_BUS_ADDRESS" get-property org.headstart1 /org/headstart1 \
+        org.headstart1.Status BootLastUSec
+    echo "$output"
+    [ "$output" = "t 5000000" ]
+    run -0 busctl --address="$DBUS_SYSTEM_BUS_ADDRESS" call org.headstart1 /org/headstart1 \
+        org.headstart1.Status GetOwnLogins
+    # It gives its name back when no call has come for some time, and exits without an error.
+    has_exited() {
+        ! has_name
+    }
+    hs_wait 30 has_exited
+    [ -z "$(<"$HS_TMP/service.log")" ]
 }
 
 @test "learn, plan and refresh: they need every capability that they have" {

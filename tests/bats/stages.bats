@@ -17,16 +17,11 @@ setup() {
 
 # Starts a bus that allows everything to every user. Sets BUS.
 bus_start() {
-    cat >"$HS_TMP/bus.conf" <<END
-<busconfig><type>system</type><listen>unix:path=$HS_TMP/bus</listen><auth>EXTERNAL</auth>
+    hs_bus_start "$HS_TMP/bus" <<END
 <policy context="default"><allow user="*"/><allow own="*"/><allow send_destination="*"/>
-<allow eavesdrop="false"/><allow receive_sender="*"/></policy></busconfig>
+<allow eavesdrop="false"/><allow receive_sender="*"/></policy>
 END
-    rm -f "$HS_TMP/bus"
-    dbus-daemon --config-file="$HS_TMP/bus.conf" --nofork --nopidfile --nosyslog 2>"$HS_TMP/bus.log" 3>&- &
-    BUS=$!
-    hs_defer hs_kill $BUS
-    hs_wait 10 test -S "$HS_TMP/bus"
+    BUS=$HS_BUS
 }
 
 # Starts tool-fake-logind. tool-fake-logind appears on the bus after `fake appear`.

@@ -177,7 +177,7 @@ static void bad_lines(void **state)
              "/etc/headstart/headstart.conf:4: unknown key Deadline in section [Memory], "
              "ignoring"},
             {"Deadline=1s\n",
-             "/etc/headstart/headstart.conf:1: unknown key Deadline in section [], ignoring"},
+             "/etc/headstart/headstart.conf:1: key Deadline before the first section, ignoring"},
             {"[Replay]\nnonsense\n",
              "/etc/headstart/headstart.conf:2: neither a section nor an assignment, ignoring"},
             {"[Memory\n", "/etc/headstart/headstart.conf:1: section without ], ignoring"},
