@@ -42,6 +42,13 @@ static inline uint64_t decayed_sum_saturating_add(uint64_t a, uint64_t b)
     return a > DECAYED_SUM_MAX - b ? DECAYED_SUM_MAX : a + b;
 }
 
+static inline uint64_t decayed_sum_saturating_mul(uint64_t a, uint64_t b)
+{
+    uint64_t x;
+
+    return __builtin_mul_overflow(a, b, &x) || x > DECAYED_SUM_MAX ? DECAYED_SUM_MAX : x;
+}
+
 /* The generation that holds the wall-clock time t. */
 static inline uint64_t decayed_sum_generation(usec_t t, usec_t halflife_usec)
 {
@@ -56,13 +63,17 @@ static inline uint64_t decayed_sum_weight(usec_t t, usec_t halflife_usec)
     return (uint64_t)(exp2((double)into / (double)halflife_usec) * (1U << DECAYED_SUM_BITS));
 }
 
-/* Returns what `msec` milliseconds add to a sum of times while an event has the weight `weight`. */
+/* Returns what `msec` milliseconds add to a sum of times while an event has the weight `weight` of
+ * decayed_sum_weight(): the rounded quotient of msec * weight and 2^DECAYED_SUM_BITS. Machines of
+ * 32 bits cannot hold that product, so the upper and the lower bits of msec are multiplied apart.
+ */
 static inline uint64_t decayed_sum_of_time(uint64_t msec, uint64_t weight)
 {
-    __extension__ typedef unsigned __int128 Wide;
-    Wide x = ((Wide)msec * weight + (1U << (DECAYED_SUM_BITS - 1))) >> DECAYED_SUM_BITS;
+    uint64_t low = msec & ((1U << DECAYED_SUM_BITS) - 1);
 
-    return x > DECAYED_SUM_MAX ? DECAYED_SUM_MAX : (uint64_t)x;
+    return decayed_sum_saturating_add(decayed_sum_saturating_mul(msec >> DECAYED_SUM_BITS, weight),
+                                      (low * weight + (1U << (DECAYED_SUM_BITS - 1))) >>
+                                              DECAYED_SUM_BITS);
 }
 
 /* Converts a sum of times of an older model, in which a millisecond has the weight of an event. */
@@ -103,15 +114,19 @@ static inline bool decayed_sum_within(DecayedSum part, DecayedSum whole)
 }
 
 /* Converts the sum to another clock. An observation made now weighs `from` on the old clock and
- * `to` on the new one. It serves models that were made while the clock was wrong. The result lies
- * in one generation and is rounded down, so it is not exact as merging is. */
+ * `to` on the new one, both of decayed_sum_weight(). It serves models that were made while the
+ * clock was wrong. The result, (current + previous / 2^DECAYED_SUM_SPAN) * to / from, lies in one
+ * generation and is rounded down, so it is not exact as merging is. Machines of 32 bits cannot hold
+ * the products, so quotients and remainders of `from` are multiplied apart. */
 static inline DecayedSum decayed_sum_rescale(DecayedSum f, uint64_t to, uint64_t from)
 {
-    __extension__ typedef unsigned __int128 Wide;
-    Wide sum = ((Wide)f.current << DECAYED_SUM_SPAN) + f.previous;
+    uint64_t high = f.previous >> DECAYED_SUM_SPAN,
+             low = f.previous & ((1U << DECAYED_SUM_SPAN) - 1),
+             rest = (f.current % from + high % from) * to + (low * to >> DECAYED_SUM_SPAN),
+             whole = decayed_sum_saturating_add(decayed_sum_saturating_mul(f.current / from, to),
+                                                decayed_sum_saturating_mul(high / from, to));
 
-    sum = (sum * to / from) >> DECAYED_SUM_SPAN; /* below 2^(63 + 1 + SPAN + BITS + SPAN) */
-    return (DecayedSum){sum > DECAYED_SUM_MAX ? DECAYED_SUM_MAX : (uint64_t)sum, 0};
+    return (DecayedSum){decayed_sum_saturating_add(whole, rest / from), 0};
 }
 
 /* The sum as a real number, in a unit that all sums of one model share. */

@@ -259,6 +259,35 @@ static void segments_are_appended_in_order(void **state)
     weighted_ranges_done(&s);
 }
 
+/* The products that need more than 64 bits, against arithmetic of 128 bits. */
+static void wide_products_are_exact(void **state)
+{
+#ifdef __SIZEOF_INT128__
+    __extension__ typedef unsigned __int128 Wide;
+    static const uint64_t weights[] = {256, 257, 362, 65535, 1U << 23, (1U << 24) - 1};
+
+    for (size_t i = 0; i < ELEMENTSOF(weights); i++) {
+        uint64_t to = weights[i];
+
+        for (size_t k = 0; k < ELEMENTSOF(hostile); k++) {
+            Wide x = ((Wide)hostile[k] * to + (1U << (DECAYED_SUM_BITS - 1))) >> DECAYED_SUM_BITS;
+
+            assert_true(decayed_sum_of_time(hostile[k], to) == MIN(x, (Wide)DECAYED_SUM_MAX));
+        }
+        for (size_t j = 0; j < ELEMENTSOF(weights); j++)
+            for (size_t k = 0; k < N; k++) {
+                DecayedSum f = nth(k), sum = decayed_sum_rescale(f, to, weights[j]);
+                Wide x = ((Wide)f.current << DECAYED_SUM_SPAN) + f.previous;
+
+                x = (x * to / weights[j]) >> DECAYED_SUM_SPAN;
+                assert_true(sum.current == MIN(x, (Wide)DECAYED_SUM_MAX) && sum.previous == 0);
+            }
+    }
+#else
+    skip();
+#endif
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -269,6 +298,7 @@ int main(void)
             cmocka_unit_test(advancing_commutes_with_adding),
             cmocka_unit_test(parts_stay_within_their_whole),
             cmocka_unit_test(rescaling_keeps_proportions),
+            cmocka_unit_test(wide_products_are_exact),
             cmocka_unit_test(weighted_ranges_add_like_arrays),
             cmocka_unit_test(segments_are_appended_in_order),
     };
