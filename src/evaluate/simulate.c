@@ -49,7 +49,7 @@ static uint64_t clock_now(const Simulation *s)
 }
 
 /* A flag in uses_next while a point is scored: the next use was guessed. */
-#define GUESSED ((size_t)1 << 63)
+#define GUESSED (SIZE_MAX / 2 + 1)
 
 /* Returns whether the item is used within the horizon and in this session; marks the use as
  * guessed. */
