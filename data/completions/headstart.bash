@@ -7,7 +7,7 @@ _headstart() {
     local global='--help --version --state= --root= --json= --quiet'
     local -A options=(
         [status]=''
-        [history]='--stage= --limit='
+        [history]='--stage= --launches --limit='
         [measure]='--stage='
         [doctor]=''
         [explain]='--last-boot --last-login --limit='

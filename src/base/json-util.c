@@ -125,17 +125,27 @@ void json_writer_add_numbers(JsonWriter *w, const char *key, const uint64_t *v, 
     json_writer_close(w, ']');
 }
 
-int json_writer_finish(JsonWriter *w, char **ret, size_t *ret_size)
+static int finish(JsonWriter *w, const char *end, char **ret, size_t *ret_size)
 {
     if (w->n == 0)
         append(w, "{", 1);
-    append(w, w->compact ? "}" : "\n}\n", w->compact ? 1 : 3);
+    append(w, end, strlen(end));
     if (w->error < 0)
         return w->error;
     *ret_size = w->n;
     *ret = TAKE_PTR(w->buf);
     json_writer_done(w);
     return 0;
+}
+
+int json_writer_finish(JsonWriter *w, char **ret, size_t *ret_size)
+{
+    return finish(w, w->compact ? "}" : "\n}\n", ret, ret_size);
+}
+
+int json_writer_finish_line(JsonWriter *w, char **ret, size_t *ret_size)
+{
+    return finish(w, "}\n", ret, ret_size);
 }
 
 /* Returns the length of the valid UTF-8 sequence at s, or 0. */

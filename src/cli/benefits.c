@@ -5,6 +5,7 @@
 #include "base/json-util.h"
 
 #include <math.h>
+#include <string.h>
 
 void benefits_done(Benefits *b)
 {
@@ -50,13 +51,12 @@ static double percent(double share)
     return 100 * share;
 }
 
-const char *benefit_to_text(const Benefit *b, char buf[static BENEFIT_TEXT_MAX])
+const char *effect_to_text(const Effect *e, const char *things, char buf[static BENEFIT_TEXT_MAX])
 {
-    const Effect *e = &b->effect;
     char difference[FORMAT_TIMESPAN_MAX], control[FORMAT_TIMESPAN_MAX];
 
     if (!e->known) {
-        snprintf(buf, BENEFIT_TEXT_MAX, "not enough sessions yet (%zu with replay, %zu without)",
+        snprintf(buf, BENEFIT_TEXT_MAX, "not enough %s yet (%zu with replay, %zu without)", things,
                  e->n_replayed, e->n_control);
         return buf;
     }
@@ -65,18 +65,28 @@ const char *benefit_to_text(const Benefit *b, char buf[static BENEFIT_TEXT_MAX])
     format_timespan(control, sizeof(control), usec_of(e->control_seconds));
     if (e->saved_low <= 0 && e->saved_high >= 0)
         snprintf(buf, BENEFIT_TEXT_MAX,
-                 "no certain effect on %s (between %.0f %% and %.0f %% saved; %zu sessions with "
-                 "replay, %zu without)",
-                 control, percent(e->saved_low), percent(e->saved_high), e->n_replayed,
+                 "no certain effect on %s (between %.0f %% and %.0f %% saved; %zu %s with replay, "
+                 "%zu without)",
+                 control, percent(e->saved_low), percent(e->saved_high), e->n_replayed, things,
                  e->n_control);
     else
         snprintf(buf, BENEFIT_TEXT_MAX,
-                 "%s %s of %s, %.0f %% (between %.0f %% and %.0f %%; %zu sessions with replay, %zu "
-                 "without)%s",
+                 "%s %s of %s, %.0f %% (between %.0f %% and %.0f %%; %zu %s with replay, %zu "
+                 "without)",
                  e->saved > 0 ? "saves" : "costs", difference, control, percent(fabs(e->saved)),
                  percent(e->saved > 0 ? e->saved_low : -e->saved_high),
-                 percent(e->saved > 0 ? e->saved_high : -e->saved_low), e->n_replayed, e->n_control,
-                 b->harmful ? ", switched off" : "");
+                 percent(e->saved > 0 ? e->saved_high : -e->saved_low), e->n_replayed, things,
+                 e->n_control);
+    return buf;
+}
+
+const char *benefit_to_text(const Benefit *b, char buf[static BENEFIT_TEXT_MAX])
+{
+    static const char off[] = ", switched off";
+
+    effect_to_text(&b->effect, "sessions", buf);
+    if (b->effect.known && b->harmful && strlen(buf) + sizeof(off) <= BENEFIT_TEXT_MAX)
+        memcpy(buf + strlen(buf), off, sizeof(off));
     return buf;
 }
 

@@ -25,9 +25,12 @@ int benefits_compute(Benefits *b, usec_t now);
 /* benefit_control_interval() of the stage. */
 uint32_t benefits_control_interval(const Benefits *b, Stage stage, usec_t now);
 
+/* As benefit_to_text(), for an effect on things with that name ("starts"). Returns buf. */
+#define BENEFIT_TEXT_MAX 256
+const char *effect_to_text(const Effect *e, const char *things, char buf[static BENEFIT_TEXT_MAX]);
+
 /* One sentence for people: "saves 2.4s of 7.9s, 31 % (between 25 % and 36 %; 40 sessions with
  * replay, 5 without)". Returns buf. */
-#define BENEFIT_TEXT_MAX 256
 const char *benefit_to_text(const Benefit *b, char buf[static BENEFIT_TEXT_MAX]);
 
 /* An array with one object for boot and login. NULL if out of memory. */

@@ -8,7 +8,6 @@
 #include "base/rooted.h"
 #include "cli/unit-starts.h"
 #include "measure/history.h"
-#include "model/model-launch.h"
 #include "replay/operations.h"
 #include "report/timeline-trace.h"
 #include "state/packs.h"

@@ -147,6 +147,25 @@ static int forget_history(const Forgetting *f)
     return r < 0 ? cli_error(r, "%s/" HISTORY_FILE ": %m", f->c->state) : 0;
 }
 
+/* Deletes the affected starts of applications. 0, or an error that was reported. */
+static int forget_launches(const Forgetting *f)
+{
+    _cleanup_launch_records_ LaunchRecords l = {0};
+    size_t n = 0;
+    int r;
+
+    if (f->stage >= 0 && f->stage != STAGE_SESSION)
+        return 0;
+    r = launches_read(f->state_fd, &l);
+    for (size_t i = 0; i < l.n; i++)
+        if (f->user != UID_INVALID && l.items[i].uid != f->user && l.items[i].uid != UID_INVALID)
+            l.items[n++] = l.items[i];
+    l.n = n;
+    if (r >= 0)
+        r = launches_replace(f->state_fd, &l);
+    return r < 0 ? cli_error(r, "%s/" LAUNCHES_FILE ": %m", f->c->state) : 0;
+}
+
 /* The prefetcher keeps what it has learned in memory and would save it again. SIGHUP makes it load
  * the model. Fails silently if headstartd does not run. */
 static void reload_headstartd(const Context *c)
@@ -175,6 +194,8 @@ static int forget(Forgetting *f)
         r = for_each_file(f, STATE_TRACES, forget_trace);
     if (r >= 0)
         r = forget_history(f);
+    if (r >= 0)
+        r = forget_launches(f);
     if (r < 0)
         return r;
     closep(&f->state_fd); /* this also releases the lock */

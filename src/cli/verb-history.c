@@ -13,12 +13,14 @@
 enum {
     OPTION_STAGE = 1,
     OPTION_LIMIT,
+    OPTION_LAUNCHES,
 };
 
 #define LIMIT_DEFAULT 20
 
 static const Option options[] = {
         {OPTION_STAGE, 0, "stage", "STAGE", "Show only boots or only logins"},
+        {OPTION_LAUNCHES, 0, "launches", NULL, "Show starts of applications instead"},
         {OPTION_LIMIT, 'n', "limit", "N", "Show the newest N sessions; 0: all [20]"},
         {0},
 };
@@ -130,7 +132,46 @@ static int print(const Context *c, const History *h, Stage only, uint64_t limit)
     return cli_print(c, t);
 }
 
-static int parse_options(Context *c, Stage *only, uint64_t *limit)
+/* Starts name applications of all users, so only root sees them. */
+static int print_launches(const Context *c, uint64_t limit)
+{
+    static const Column launch_columns[] = {
+            {"WHEN", "start_realtime_usec", CELL_REALTIME},
+            {"UID", "uid", CELL_COUNT},
+            {"TOOK", "took_usec", CELL_TIMESPAN},
+            {"FILES", "files", CELL_COUNT},
+            {"REPLAYED", "replayed", CELL_STRING},
+            {"APPLICATION", "application", CELL_PATH},
+            {0},
+    };
+    _cleanup_launch_records_ LaunchRecords l = {0};
+    _cleanup_table_ Table *t = table_new(launch_columns);
+    _cleanup_close_ int fd = -EBADF;
+    int r = cli_state_open(c, false, &fd);
+
+    if (r >= 0) {
+        r = launches_read(fd, &l);
+        if (r < 0)
+            cli_error(r, "%s/" LAUNCHES_FILE ": %m", c->state);
+    }
+    if (r < 0 && r != -ENOENT)
+        return r;
+    for (size_t i = limit > 0 && l.n > limit ? l.n - limit : 0; i < l.n; i++) {
+        const LaunchRecord *x = &l.items[i];
+
+        table_row(t, x->start_realtime_usec,
+                  x->uid == UID_INVALID ? COUNT_UNKNOWN : (uint64_t)x->uid, x->took_usec, x->files,
+                  launch_replayed_to_string(x->replayed), x->application);
+    }
+    if (c->json == JSON_OFF && table_n_rows(t) == 0) {
+        if (!c->quiet)
+            puts("No start of an application was recorded yet.");
+        return 0;
+    }
+    return cli_print(c, t);
+}
+
+static int parse_options(Context *c, Stage *only, bool *launches, uint64_t *limit)
 {
     const char *value;
     int k, r;
@@ -143,6 +184,9 @@ static int parse_options(Context *c, Stage *only, uint64_t *limit)
                 return r;
             if (*only == STAGE_SESSION)
                 return cli_usage_error(c, "--stage=%s: the history has boots and logins", value);
+            break;
+        case OPTION_LAUNCHES:
+            *launches = true;
             break;
         case OPTION_LIMIT:
             if (cli_parse_limit(c, value, limit) < 0)
@@ -158,10 +202,13 @@ static int run(Context *c)
     _cleanup_close_ int fd = -EBADF;
     uint64_t limit = LIMIT_DEFAULT;
     Stage only = _STAGE_INVALID;
-    int r = parse_options(c, &only, &limit);
+    bool launches = false;
+    int r = parse_options(c, &only, &launches, &limit);
 
     if (r < 0)
         return r;
+    if (launches)
+        return print_launches(c, limit);
     if (visible_is_needed(c)) {
         _cleanup_visible_ Visible v = {0};
 

@@ -56,6 +56,8 @@ typedef struct Status {
     bool visible;  /* only what a user may see who cannot read the state */
     Effect logins; /* then: of all users */
     char state[16];
+    Effect launches; /* of starts of applications */
+    size_t n_launches;
     Checks checks;
     StageStatus stages[_STAGE_MAX];
 } Status;
@@ -361,7 +363,11 @@ static void print_head(const Status *s)
                benefit_to_text(&s->benefits.stages[i], text));
     if (s->visible)
         printf("Logins of all users: %s\n", benefit_to_text(&(Benefit){.effect = s->logins}, text));
-    puts("Launches: not measured\n");
+    if (!s->visible && s->n_launches > 0)
+        printf("Launches: %s\n", effect_to_text(&s->launches, "starts", text));
+    else if (!s->visible)
+        puts("Launches: none was recorded yet");
+    putchar('\n');
 }
 
 /* Prints what a user may see who cannot read the state. */
@@ -421,6 +427,18 @@ static int print(const Context *c, Status *s)
     return r;
 }
 
+/* 0, or an error that was reported. */
+static int read_launches(const Context *c, int state_fd, Status *s)
+{
+    _cleanup_launch_records_ LaunchRecords l = {0};
+    int r = launches_read(state_fd, &l);
+
+    if (r >= 0)
+        r = launch_records_effect(&l, &s->launches);
+    s->n_launches = l.n;
+    return r < 0 ? cli_error(r, "%s/" LAUNCHES_FILE ": %m", c->state) : 0;
+}
+
 /* Reads what a user may see who cannot read the state. 0, or an error that was reported. */
 static int read_visible(const Context *c, Status *s)
 {
@@ -453,6 +471,9 @@ static int read_state(const Context *c, Status *s)
     checks_add_state(&s->checks, c, fd, &s->benefits);
     if (fd < 0)
         return 0;
+    r = read_launches(c, fd, s);
+    if (r < 0)
+        return r;
     read_traces(fd, s);
     (void)state_peek_model(fd, &s->n_learned);
     r = state_load_devices(fd, &s->devices, &s->devices_error);

@@ -462,6 +462,11 @@ unsigned prefetcher_trace_flags(const Prefetcher *p)
            (cycle_n_learned(p->cycle) > 0 ? TRACE_FOLLOWED : 0);
 }
 
+bool prefetcher_replays_launches(const Prefetcher *p)
+{
+    return p && p->launches;
+}
+
 Prefetcher *prefetcher_end(Prefetcher *p)
 {
     PrefetchReport report;

@@ -28,6 +28,9 @@ int prefetcher_new(const PrefetcherOptions *o, Recorder *recorder, sd_event *eve
  * learned from starts and exits. 0 if p is NULL. */
 unsigned prefetcher_trace_flags(const Prefetcher *p);
 
+/* True if it replays the sets of applications that start. */
+bool prefetcher_replays_launches(const Prefetcher *p);
+
 /* Ends the session: saves what was learned, and frees the prefetcher. NULL is allowed. Returns
  * NULL. */
 Prefetcher *prefetcher_end(Prefetcher *p);

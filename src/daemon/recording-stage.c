@@ -85,6 +85,7 @@ static void append_history(const RecordingStage *s, EndedStage *e)
     e->root_fd = s->root_fd;
     e->boot = stage_source_boot_times(s->stages);
     e->begin = s->begin;
+    e->launches = prefetcher_replays_launches(s->prefetcher);
     e->requested = rerecord_matches(&s->rerecord, e->trace->stage, e->trace->uid);
     session_history_append(e);
 }

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "measure/history.h"
 #include "measure/pack-usage.h"
+#include "state/launch-packs.h"
 #include "state/packs.h"
 #include "state/replay-status.h"
 #include "state/state.h"
@@ -148,6 +149,38 @@ static void add_usage(const EndedStage *e, int state_fd, SessionRecord *s)
                         stage_to_string(s->stage));
 }
 
+/* Whether the set of the application was replayed, or left out on purpose. A set that was in memory
+ * already counts as replayed. */
+static LaunchReplayed find_replayed(const EndedStage *e, int state_fd, const LaunchRecord *l)
+{
+    _cleanup_free_ char *buf = NULL;
+    Pack p;
+
+    if (!e->launches ||
+        launch_pack_read(state_fd, l->uid, launch_pack_hash(l->application), &buf, &p) < 0 ||
+        p.header->policy == POLICY_OFF)
+        return LAUNCH_NOT_REPLAYED;
+    return pack_is_control(&p, e->trace->boot_id) ? LAUNCH_CONTROL : LAUNCH_REPLAYED;
+}
+
+static void append_launches(const EndedStage *e)
+{
+    _cleanup_launch_records_ LaunchRecords l = {0};
+    _cleanup_close_ int fd = -EBADF;
+    int r = launch_records_from_trace(e->trace, &l);
+
+    if (r >= 0)
+        r = state_directory_open(e->state, true, &fd);
+    for (size_t i = 0; r >= 0 && i < l.n; i++)
+        l.items[i].replayed = find_replayed(e, fd, &l.items[i]);
+    if (r >= 0)
+        r = launches_append(fd, &l);
+    if (r < 0)
+        log_warning_errno(r,
+                          "headstartd: %s/" LAUNCHES_FILE ": cannot add the starts, ignoring: %m",
+                          e->state);
+}
+
 void session_history_append(const EndedStage *e)
 {
     SessionRecord s = session_record_empty(e->trace->stage);
@@ -155,8 +188,10 @@ void session_history_append(const EndedStage *e)
     bool torn = false;
     int r;
 
-    if (s.stage != STAGE_BOOT && s.stage != STAGE_LOGIN)
+    if (s.stage == STAGE_SESSION) {
+        append_launches(e);
         return;
+    }
     s.uid = e->trace->uid;
     s.flags = flags_of(e);
     s.start_realtime_usec = e->trace->start_realtime;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Appends a boot or login to the history (measure/history.h) when its stage has ended. */
+/* Appends a boot or login, or the starts of applications of a session, to the history
+ * (measure/history.h) when its stage has ended. */
 
 #include "daemon/stages.h"
 #include "measure/machine-counters.h"
@@ -18,7 +19,8 @@ typedef struct EndedStage {
     usec_t end_boottime;
     usec_t settled_ago; /* StageChange.settled_ago */
     bool requested;     /* `headstart measure` or `headstart rerecord` switched replay off */
+    bool launches;      /* starts of applications were replayed */
 } EndedStage;
 
-/* Does nothing for a session. A failure is reported and has no other effect. */
+/* A failure is reported and has no other effect. */
 void session_history_append(const EndedStage *e);

@@ -13,6 +13,15 @@
 /* The largest size of a history file. The last line may reach beyond HISTORY_BYTES_MAX. */
 #define FILE_SIZE_MAX (HISTORY_BYTES_MAX + SESSION_RECORD_SIZE_MAX)
 
+/* A file of lines that becomes `old` when it has grown to `bytes_max`. */
+typedef struct LineFile {
+    const char *name, *old;
+    off_t bytes_max;
+} LineFile;
+
+static const LineFile session_file = {HISTORY_FILE, HISTORY_OLD_FILE, HISTORY_BYTES_MAX};
+static const LineFile launch_file = {LAUNCHES_FILE, LAUNCHES_OLD_FILE, LAUNCHES_BYTES_MAX};
+
 void history_done(History *h)
 {
     free(h->sessions);
@@ -119,13 +128,13 @@ static int find_end(int fd, off_t size, off_t *ret)
 }
 
 /* Renames a full file and opens a new one. */
-static int rotate(int state_fd, int *fd)
+static int rotate(int state_fd, const LineFile *f, int *fd)
 {
     int new;
 
-    if (renameat(state_fd, HISTORY_FILE, state_fd, HISTORY_OLD_FILE) < 0)
+    if (renameat(state_fd, f->name, state_fd, f->old) < 0)
         return -errno;
-    new = openat(state_fd, HISTORY_FILE, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    new = openat(state_fd, f->name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (new < 0)
         return -errno;
     close(*fd);
@@ -133,7 +142,8 @@ static int rotate(int state_fd, int *fd)
     return 0;
 }
 
-static int append_line(int state_fd, int *fd, const char *line, size_t n, bool *ret_torn)
+static int append_open(int state_fd, const LineFile *f, int *fd, const char *text, size_t n,
+                       bool *ret_torn)
 {
     struct stat st;
     ssize_t written;
@@ -150,13 +160,13 @@ static int append_line(int state_fd, int *fd, const char *line, size_t n, bool *
     *ret_torn = end < st.st_size;
     if (*ret_torn && ftruncate(*fd, end) < 0)
         return -errno;
-    if (end >= (off_t)HISTORY_BYTES_MAX) {
-        r = rotate(state_fd, fd);
+    if (end >= f->bytes_max) {
+        r = rotate(state_fd, f, fd);
         if (r < 0)
             return r;
         end = 0;
     }
-    written = pwrite(*fd, line, n, end);
+    written = pwrite(*fd, text, n, end);
     if (written != (ssize_t)n) {
         r = written < 0 ? -errno : -ENOSPC;
         /* If this fails as well, the next writer and every reader drop the torn line. */
@@ -165,23 +175,106 @@ static int append_line(int state_fd, int *fd, const char *line, size_t n, bool *
     return fsync(*fd) < 0 ? -errno : 0;
 }
 
+/* Appends whole lines. */
+static int append_lines(int state_fd, const LineFile *f, const char *text, size_t n, bool *ret_torn)
+{
+    _cleanup_close_ int fd =
+            openat(state_fd, f->name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+
+    return fd < 0 ? -errno : append_open(state_fd, f, &fd, text, n, ret_torn);
+}
+
 int history_append(int state_fd, const SessionRecord *s, bool *ret_torn)
 {
     _cleanup_free_ char *line = NULL;
-    _cleanup_close_ int fd = -EBADF;
     size_t n;
     int r = session_record_to_line(s, &line, &n);
 
     if (r < 0)
         return r;
-    if (n > SESSION_RECORD_SIZE_MAX)
-        return -E2BIG;
-    fd = openat(state_fd, HISTORY_FILE, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
-                0600);
-    if (fd < 0)
-        return -errno;
-    return append_line(state_fd, &fd, line, n, ret_torn);
+    return n > SESSION_RECORD_SIZE_MAX ? -E2BIG
+                                       : append_lines(state_fd, &session_file, line, n, ret_torn);
 }
+
+/* --- starts of applications ------------------------------------------------------------------- */
+
+/* The caller frees *ret; it is NULL without starts. */
+static int launches_to_text(const LaunchRecords *l, char **ret, size_t *ret_size)
+{
+    _cleanup_free_ char *text = NULL;
+    size_t size = 0, allocated = 0;
+
+    for (size_t i = 0; i < l->n; i++) {
+        _cleanup_free_ char *line = NULL;
+        size_t n;
+
+        CHECK(launch_record_to_line(&l->items[i], &line, &n));
+        CHECK(grow_array(&text, &allocated, size + n, 1));
+        memcpy(text + size, line, n);
+        size += n;
+    }
+    *ret = TAKE_PTR(text);
+    *ret_size = size;
+    return 0;
+}
+
+int launches_append(int state_fd, const LaunchRecords *l)
+{
+    _cleanup_free_ char *text = NULL;
+    size_t size;
+    bool torn;
+
+    CHECK(launches_to_text(l, &text, &size));
+    return size == 0 ? 0 : append_lines(state_fd, &launch_file, text, size, &torn);
+}
+
+static int remove_file(int state_fd, const char *name)
+{
+    return unlinkat(state_fd, name, 0) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+int launches_replace(int state_fd, const LaunchRecords *l)
+{
+    _cleanup_free_ char *text = NULL;
+    size_t size;
+
+    CHECK(launches_to_text(l, &text, &size));
+    CHECK(size == 0 ? remove_file(state_fd, LAUNCHES_FILE)
+                    : atomic_file_write(state_fd, LAUNCHES_FILE, text, size, 0600));
+    return remove_file(state_fd, LAUNCHES_OLD_FILE);
+}
+
+static int add_launches(int state_fd, const char *name, LaunchRecords *l)
+{
+    _cleanup_free_ char *text = NULL;
+    size_t size;
+    int r = read_file(state_fd, name, &text, &size);
+
+    for (const char *at = text, *end; r >= 0 && text && at < text + size; at = end + 1) {
+        end = memchr(at, '\n', (size_t)(text + size - at));
+        if (!end)
+            break;
+        CHECK(grow_array(&l->items, &l->allocated, l->n + 1, sizeof(*l->items)));
+        r = launch_record_from_line(at, (size_t)(end - at), &l->items[l->n]);
+        l->n += r >= 0;
+        l->n_bad += r < 0;
+        r = r == -ENOMEM ? r : 0;
+    }
+    return r;
+}
+
+int launches_read(int state_fd, LaunchRecords *ret)
+{
+    _cleanup_launch_records_ LaunchRecords l = {0};
+
+    CHECK(add_launches(state_fd, LAUNCHES_OLD_FILE, &l));
+    CHECK(add_launches(state_fd, LAUNCHES_FILE, &l));
+    *ret = l;
+    l = (LaunchRecords){0};
+    return 0;
+}
+
+/* --- replacing -------------------------------------------------------------------------------- */
 
 /* Writes n sessions to a file, or removes it if there are none. */
 static int write_file(int state_fd, const char *name, const SessionRecord *sessions, size_t n)
@@ -191,7 +284,7 @@ static int write_file(int state_fd, const char *name, const SessionRecord *sessi
     int r = 0;
 
     if (n == 0)
-        return unlinkat(state_fd, name, 0) < 0 && errno != ENOENT ? -errno : 0;
+        return remove_file(state_fd, name);
     for (size_t i = 0; r >= 0 && i < n; i++) {
         _cleanup_free_ char *line = NULL;
         size_t length;

@@ -4,11 +4,17 @@
 /* STATE/history.jsonl: one line for each boot and login, oldest first. When the file has grown to
  * HISTORY_BYTES_MAX, it becomes history.1.jsonl and replaces the older one of that name. */
 
+#include "measure/launch-record.h"
 #include "measure/session-record.h"
 
 #define HISTORY_FILE      "history.jsonl"
 #define HISTORY_OLD_FILE  "history.1.jsonl"
 #define HISTORY_BYTES_MAX (2U << 20)
+
+/* The starts of applications, one line each. The file is bounded in the same way. */
+#define LAUNCHES_FILE      "launches.jsonl"
+#define LAUNCHES_OLD_FILE  "launches.1.jsonl"
+#define LAUNCHES_BYTES_MAX (256U << 10)
 
 /* Statistics use this many of the newest sessions. */
 #define HISTORY_WINDOW 1200U
@@ -35,3 +41,13 @@ int history_append(int state_fd, const SessionRecord *s, bool *ret_torn);
 /* Replaces the history by n sessions, oldest first; without a session its files are removed. 0 or a
  * negative errno; the older half may have been replaced then, and the newer not. */
 int history_replace(int state_fd, const SessionRecord *sessions, size_t n);
+
+/* Appends starts with a single write(2) and fsync(2). 0 or a negative errno. */
+int launches_append(int state_fd, const LaunchRecords *l);
+
+/* Reads all starts, oldest first. Files that do not exist count as empty. 0, -ENOMEM, or the
+ * negative errno of reading. */
+int launches_read(int state_fd, LaunchRecords *ret);
+
+/* Replaces all starts; without one the files are removed. 0 or a negative errno. */
+int launches_replace(int state_fd, const LaunchRecords *l);

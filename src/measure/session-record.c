@@ -134,9 +134,6 @@ static void add_classes(JsonWriter *w, const PackUsage *u)
 int session_record_to_line(const SessionRecord *s, char **ret, size_t *ret_size)
 {
     _cleanup_json_writer_ JsonWriter w = {.compact = true};
-    char *text, *line;
-    size_t n;
-    int r;
 
     json_writer_add_u64(&w, "version", SESSION_RECORD_VERSION);
     json_writer_add_string(&w, "stage", stage_to_string(s->stage));
@@ -158,20 +155,7 @@ int session_record_to_line(const SessionRecord *s, char **ret, size_t *ret_size)
             json_writer_add_u64(&w, numbers[i].key, value);
     }
     add_classes(&w, &s->usage);
-    r = json_writer_finish(&w, &text, &n);
-    if (r < 0)
-        return r;
-    while (n > 0 && text[n - 1] == '\n')
-        n--;
-    line = realloc(text, n + 2);
-    if (!line) {
-        free(text);
-        return -ENOMEM;
-    }
-    memcpy(line + n, "\n", 2);
-    *ret = line;
-    *ret_size = n + 1;
-    return 0;
+    return json_writer_finish_line(&w, ret, ret_size);
 }
 
 static int read_flags(json_object *o, unsigned *ret)

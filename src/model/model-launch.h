@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Finds out for which applications a trace's accesses were made. Pure. Other folders use the limits
- * only.
+/* Finds out for which applications a trace's accesses were made. Pure. Shared by the files of
+ * src/model only.
  *
  * An access counts for its own application. In a session it also counts for an application that has
  * started a short time before, because other processes read on its behalf. For example, the panel
@@ -19,8 +19,6 @@
 
 #define LAUNCH_OTHERS_USEC (3 * USEC_PER_SEC)
 #define LAUNCH_OTHERS_MAX  3U
-#define LAUNCH_GAP_USEC    (3 * USEC_PER_SEC)
-#define LAUNCH_MAX_USEC    (30 * USEC_PER_SEC)
 
 /* The search for the starts of an access is limited to this many starts before it, because a
  * compiler starts hundreds of processes a second. */

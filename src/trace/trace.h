@@ -90,6 +90,11 @@ typedef struct TraceLifetime {
     usec_t end;   /* USEC_INFINITY: still running when the stage ended */
 } TraceLifetime;
 
+/* The start of an application lasts until nothing was opened for LAUNCH_GAP_USEC, but at most
+ * LAUNCH_MAX_USEC. */
+#define LAUNCH_GAP_USEC (3 * USEC_PER_SEC)
+#define LAUNCH_MAX_USEC (30 * USEC_PER_SEC)
+
 typedef struct TraceAccess {
     usec_t at;            /* since the stage's start, never decreasing */
     uint32_t file;        /* into files */

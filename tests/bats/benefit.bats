@@ -96,6 +96,30 @@ END
     refused 2 "not a number" history --limit=x
 }
 
+@test "starts of applications: status compares them, history lists them, forget deletes a user's" {
+    python3 - >"$HS_STATE/launches.jsonl" <<'END'
+import json
+for i in range(40):
+    control = i % 4 == 1
+    print(json.dumps({"version": 1, "application": "/usr/bin/editor", "uid": 1000 + i % 2, "start_realtime_usec": 1760000000000000 + i,
+                      "took_usec": (2000000 if control else 1000000) + i, "files": 300, "replayed": "control" if control else "yes"}))
+print("nonsense")
+END
+    run -0 hs status
+    [[ $output == *"Launches: saves 1."*", 50 % (between 50 % and 50 %; 30 starts with replay, 10 without)"* ]]
+    run -0 hs history --launches --limit=0 --json=short
+    jq -e 'length == 40 and .[1].replayed == "control" and .[1].application == "/usr/bin/editor"' <<<"$output"
+    run -0 hs history --launches
+    [ "${#lines[@]}" -eq 21 ]
+    hs forget --user=1001 --quiet
+    run -0 hs history --launches --limit=0 --json=short
+    jq -e 'length == 20 and all(.[]; .uid == 1000)' <<<"$output"
+    hs forget --quiet
+    [ ! -e "$HS_STATE/launches.jsonl" ]
+    run -0 hs history --launches
+    [ "$output" = "No start of an application was recorded yet." ]
+}
+
 @test "measure requests a recording without replay" {
     run -0 hs measure
     [ "$output" = "The next boot and login will run without replay, to measure what replay saves." ]

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "measure/launch-record.h"
+
+#include "base/json-util.h"
+#include "base/names.h"
+
+#include <string.h>
+
+static const char *const replayed_names[_LAUNCH_REPLAYED_MAX] = {
+        [LAUNCH_NOT_REPLAYED] = "no",
+        [LAUNCH_CONTROL] = "control",
+        [LAUNCH_REPLAYED] = "yes",
+};
+
+const char *launch_replayed_to_string(LaunchReplayed r)
+{
+    return (int)r < 0 || r >= _LAUNCH_REPLAYED_MAX ? NULL : replayed_names[r];
+}
+
+void launch_records_done(LaunchRecords *l)
+{
+    free(l->items);
+    *l = (LaunchRecords){0};
+}
+
+/* --- from a trace ----------------------------------------------------------------------------- */
+
+typedef struct Start {
+    uint32_t application;
+    usec_t at, latest; /* since the start of the stage */
+    uint64_t files;
+} Start;
+
+typedef struct Starts {
+    Start *items; /* by time */
+    size_t n;
+    size_t *open; /* application -> 1 + its latest start; 0: none */
+} Starts;
+
+static void starts_done(Starts *s)
+{
+    free(s->items);
+    free(s->open);
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const Start *x = a, *y = b;
+
+    if (x->at != y->at)
+        return x->at < y->at ? -1 : 1;
+    return (x->application > y->application) - (x->application < y->application);
+}
+
+static int by_files(const void *a, const void *b)
+{
+    const Start *x = a, *y = b;
+
+    return x->files != y->files ? (x->files > y->files ? -1 : 1) : by_time(a, b);
+}
+
+static int list_starts(const Trace *t, Starts *s)
+{
+    s->items = calloc(t->n_lifetimes + 1, sizeof(*s->items));
+    s->open = calloc(t->n_applications + 1, sizeof(*s->open));
+    if (!s->items || !s->open)
+        return -ENOMEM;
+    /* What started at 0 ran before the session. */
+    for (size_t i = 0; i < t->n_lifetimes; i++)
+        if (t->lifetimes[i].start > 0)
+            s->items[s->n++] = (Start){.application = t->lifetimes[i].application,
+                                       .at = t->lifetimes[i].start,
+                                       .latest = t->lifetimes[i].start};
+    if (s->n > 0)
+        qsort(s->items, s->n, sizeof(*s->items), by_time);
+    return 0;
+}
+
+static bool goes_on(const Start *s, usec_t at)
+{
+    return at - s->latest <= LAUNCH_GAP_USEC && at - s->at <= LAUNCH_MAX_USEC;
+}
+
+/* The start of the application that goes on at that time, or NULL. */
+static Start *find_open(const Starts *s, uint32_t application, usec_t at)
+{
+    Start *x = s->open[application] > 0 ? &s->items[s->open[application] - 1] : NULL;
+
+    return x && goes_on(x, at) ? x : NULL;
+}
+
+/* Counts the opens of each start. A further process of an application that starts belongs to the
+ * same start. */
+static void count_files(const Trace *t, Starts *s)
+{
+    size_t next = 0;
+
+    for (size_t i = 0; i < t->n_accesses; i++) {
+        const TraceAccess *a = &t->accesses[i];
+        Start *x;
+
+        for (; next < s->n && s->items[next].at <= a->at; next++)
+            if (!find_open(s, s->items[next].application, s->items[next].at))
+                s->open[s->items[next].application] = next + 1;
+        x = a->application == TRACE_NONE ? NULL : find_open(s, a->application, a->at);
+        if (!x)
+            continue;
+        x->latest = a->at;
+        x->files++;
+    }
+}
+
+static int add_record(const Trace *t, const Start *s, LaunchRecords *l)
+{
+    LaunchRecord r = {.uid = t->uid,
+                      .start_realtime_usec = t->start_realtime + s->at,
+                      .took_usec = s->latest - s->at,
+                      .files = s->files};
+
+    if (trace_format_path(t, t->files[t->applications[s->application].file].path, r.application,
+                          sizeof(r.application)) < 0 ||
+        !json_is_utf8(r.application))
+        return 0;
+    CHECK(grow_array(&l->items, &l->allocated, l->n + 1, sizeof(r)));
+    l->items[l->n++] = r;
+    return 0;
+}
+
+static int by_start(const void *a, const void *b)
+{
+    const LaunchRecord *x = a, *y = b;
+
+    return (x->start_realtime_usec > y->start_realtime_usec) -
+           (x->start_realtime_usec < y->start_realtime_usec);
+}
+
+int launch_records_from_trace(const Trace *t, LaunchRecords *ret)
+{
+    _cleanup_launch_records_ LaunchRecords l = {0};
+    _cleanup_(starts_done) Starts s = {0};
+
+    if (t->stage == STAGE_SESSION) {
+        CHECK(list_starts(t, &s));
+        count_files(t, &s);
+    }
+    if (s.n > 0)
+        qsort(s.items, s.n, sizeof(*s.items), by_files);
+    for (size_t i = 0; i < MIN(s.n, (size_t)LAUNCHES_PER_SESSION); i++)
+        if (s.items[i].files >= LAUNCH_FILES_MIN && s.items[i].latest > s.items[i].at)
+            CHECK(add_record(t, &s.items[i], &l));
+    if (l.n > 0)
+        qsort(l.items, l.n, sizeof(*l.items), by_start);
+    *ret = l;
+    l = (LaunchRecords){0};
+    return 0;
+}
+
+/* --- lines ------------------------------------------------------------------------------------ */
+
+int launch_record_to_line(const LaunchRecord *l, char **ret, size_t *ret_size)
+{
+    _cleanup_json_writer_ JsonWriter w = {.compact = true};
+
+    json_writer_add_u64(&w, "version", 1);
+    json_writer_add_string(&w, "application", l->application);
+    if (l->uid != UID_INVALID)
+        json_writer_add_u64(&w, "uid", l->uid);
+    json_writer_add_u64(&w, "start_realtime_usec", l->start_realtime_usec);
+    json_writer_add_u64(&w, "took_usec", l->took_usec);
+    json_writer_add_u64(&w, "files", l->files);
+    json_writer_add_string(&w, "replayed", replayed_names[l->replayed]);
+    return json_writer_finish_line(&w, ret, ret_size);
+}
+
+static int read_members(json_object *o, LaunchRecord *l)
+{
+    const char *application, *replayed;
+    uint64_t version, uid = UID_INVALID;
+    int word;
+
+    if (json_get_u64(o, "version", 1, &version) < 0 ||
+        json_get_string(o, "application", &application) < 0 ||
+        strlen(application) >= sizeof(l->application) ||
+        (json_object_object_get_ex(o, "uid", NULL) &&
+         json_get_u64(o, "uid", UID_INVALID - 1, &uid) < 0) ||
+        json_get_u64(o, "start_realtime_usec", UINT64_MAX - 1, &l->start_realtime_usec) < 0 ||
+        json_get_u64(o, "took_usec", LAUNCH_MAX_USEC, &l->took_usec) < 0 || l->took_usec == 0 ||
+        json_get_u64(o, "files", UINT64_MAX - 1, &l->files) < 0 ||
+        json_get_string(o, "replayed", &replayed) < 0)
+        return -EBADMSG;
+    word = string_table_lookup(replayed_names, ELEMENTSOF(replayed_names), replayed);
+    if (word < 0)
+        return -EBADMSG;
+    memcpy(l->application, application, strlen(application) + 1);
+    l->uid = (uint32_t)uid;
+    l->replayed = (LaunchReplayed)word;
+    return 0;
+}
+
+int launch_record_from_line(const char *line, size_t size, LaunchRecord *ret)
+{
+    _cleanup_json_ json_object *o = NULL;
+    LaunchRecord l = {0};
+    const char *reason;
+
+    CHECK(json_parse(line, size, 2, &o, &reason));
+    if (!json_object_is_type(o, json_type_object))
+        return -EBADMSG;
+    CHECK(read_members(o, &l));
+    *ret = l;
+    return 0;
+}
+
+/* --- the effect ------------------------------------------------------------------------------- */
+
+#define INTERVAL_ERROR 0.05
+
+int launch_records_effect(const LaunchRecords *l, Effect *ret)
+{
+    _cleanup_free_ EffectSession *v = calloc(l->n + 1, sizeof(*v));
+    _cleanup_(names_done) Names names = {0};
+
+    if (!v)
+        return -ENOMEM;
+    for (size_t i = 0; i < l->n; i++) {
+        v[i] = (EffectSession){.seconds = (double)l->items[i].took_usec / USEC_PER_SEC,
+                               .replayed = l->items[i].replayed == LAUNCH_REPLAYED};
+        CHECK(names_add(&names, l->items[i].application, UINT32_MAX, &v[i].group));
+    }
+    return effect_compute(v, l->n, INTERVAL_ERROR, ret);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The starts of applications in a session: how long each took, and whether its set was replayed.
+ * One line each of STATE/launches.jsonl (docs/formats.md). Pure: text in memory. */
+
+#include "measure/effect.h"
+#include "trace/trace.h"
+
+/* A start that opened fewer files is not recorded: it hardly waits for the disk. */
+#define LAUNCH_FILES_MIN 20U
+/* The most starts that one session adds: those that opened the most files. */
+#define LAUNCHES_PER_SESSION 32U
+
+#define LAUNCH_APPLICATION_MAX 512U /* bytes of its path, NUL included */
+
+typedef enum LaunchReplayed {
+    LAUNCH_NOT_REPLAYED, /* the application has no set, or LaunchReplay=no */
+    LAUNCH_CONTROL,      /* not replayed on purpose */
+    LAUNCH_REPLAYED,
+    _LAUNCH_REPLAYED_MAX,
+    _LAUNCH_REPLAYED_INVALID = -EINVAL,
+} LaunchReplayed;
+
+typedef struct LaunchRecord {
+    char application[LAUNCH_APPLICATION_MAX]; /* absolute path */
+    uint32_t uid;
+    usec_t start_realtime_usec;
+    usec_t took_usec; /* until the last file was opened */
+    uint64_t files;   /* opened by the application during its start */
+    LaunchReplayed replayed;
+} LaunchRecord;
+
+typedef struct LaunchRecords {
+    LaunchRecord *items; /* oldest first */
+    size_t n, allocated;
+    size_t n_bad; /* lines that cannot be used */
+} LaunchRecords;
+
+void launch_records_done(LaunchRecords *l);
+#define _cleanup_launch_records_ _cleanup_(launch_records_done)
+
+/* Finds the starts in the trace of a session. In other stages everything starts at the same time,
+ * so they have none. All are LAUNCH_NOT_REPLAYED. Pure. 0 or -ENOMEM. */
+int launch_records_from_trace(const Trace *t, LaunchRecords *ret);
+
+/* Writes the record as one line with a newline. The caller frees *ret. 0 or -ENOMEM. */
+int launch_record_to_line(const LaunchRecord *l, char **ret, size_t *ret_size);
+
+/* Reads a line (without its newline). Unknown members are ignored. 0, -EBADMSG, -ENOMEM. */
+int launch_record_from_line(const char *line, size_t size, LaunchRecord *ret);
+
+/* The effect of replay on all applications together, with its 95 % interval. Each application has a
+ * level of its own. Pure. 0 or -ENOMEM. */
+int launch_records_effect(const LaunchRecords *l, Effect *ret);
+
+const char *launch_replayed_to_string(LaunchReplayed r);

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "measure/launch-record.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static uint32_t add_file(Trace *t, const char *path)
+{
+    uint32_t p, f;
+
+    assert_int_equal(trace_add_path(t, path, &p), 0);
+    assert_int_equal(trace_add_file(t, p, TRACE_NONE, false, &f), 0);
+    return f;
+}
+
+static uint32_t add_application(Trace *t, const char *path)
+{
+    uint32_t a;
+
+    assert_int_equal(trace_add_application(t, add_file(t, path), &a), 0);
+    return a;
+}
+
+static void add_start(Trace *t, uint32_t application, usec_t at)
+{
+    assert_int_equal(trace_add_lifetime(t, &(TraceLifetime){.application = application,
+                                                            .start = at,
+                                                            .end = USEC_INFINITY}),
+                     0);
+}
+
+/* The application opens n files, the first at `from`, one per `step`. */
+static void add_opens(Trace *t, uint32_t application, usec_t from, usec_t step, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        assert_int_equal(trace_add_access(t, &(TraceAccess){.at = from + i * step,
+                                                            .file = 0,
+                                                            .application = application}),
+                         0);
+}
+
+/* A start lasts until a pause of three seconds. A second process belongs to it. What opens few
+ * files is left out, and what ran before the session. */
+static void starts_are_found_in_a_session(void **state _unused_)
+{
+    _cleanup_trace_ Trace *t = trace_new(STAGE_SESSION);
+    _cleanup_launch_records_ LaunchRecords l = {0};
+    uint32_t editor = add_application(t, "/usr/bin/editor"), tool = add_application(t, "/bin/tool");
+    uint32_t panel = add_application(t, "/usr/bin/panel");
+
+    t->uid = 1000;
+    t->start_realtime = 1760000000 * USEC_PER_SEC;
+    add_start(t, panel, 0);
+    add_start(t, editor, 10 * USEC_PER_SEC);
+    add_start(t, editor, 11 * USEC_PER_SEC);
+    add_start(t, tool, 12 * USEC_PER_SEC);
+    add_start(t, editor, 60 * USEC_PER_SEC);
+    add_opens(t, panel, USEC_PER_SEC, USEC_PER_MSEC, 50);
+    add_opens(t, editor, 10 * USEC_PER_SEC, 100 * USEC_PER_MSEC, 21);
+    add_opens(t, tool, 12 * USEC_PER_SEC + 1, 1, 19);
+    add_opens(t, editor, 20 * USEC_PER_SEC, USEC_PER_MSEC, 50); /* after its start */
+    add_opens(t, editor, 61 * USEC_PER_SEC, USEC_PER_MSEC, 30);
+    assert_int_equal(launch_records_from_trace(t, &l), 0);
+    assert_int_equal(l.n, 2);
+    assert_string_equal(l.items[0].application, "/usr/bin/editor");
+    assert_int_equal(l.items[0].start_realtime_usec, t->start_realtime + 10 * USEC_PER_SEC);
+    assert_int_equal(l.items[0].took_usec, 2 * USEC_PER_SEC);
+    assert_int_equal(l.items[0].files, 21);
+    assert_int_equal(l.items[0].uid, 1000);
+    assert_int_equal(l.items[1].took_usec, USEC_PER_SEC + 29 * USEC_PER_MSEC);
+}
+
+static void other_stages_have_no_starts(void **state _unused_)
+{
+    _cleanup_trace_ Trace *t = trace_new(STAGE_LOGIN);
+    _cleanup_launch_records_ LaunchRecords l = {0};
+    uint32_t editor = add_application(t, "/usr/bin/editor");
+
+    add_start(t, editor, USEC_PER_SEC);
+    add_opens(t, editor, USEC_PER_SEC, USEC_PER_MSEC, 50);
+    assert_int_equal(launch_records_from_trace(t, &l), 0);
+    assert_int_equal(l.n, 0);
+}
+
+static void lines_come_back(void **state _unused_)
+{
+    LaunchRecord a = {.application = "/usr/bin/\"x\" \\",
+                      .uid = 1000,
+                      .start_realtime_usec = 5,
+                      .took_usec = 7,
+                      .files = 9,
+                      .replayed = LAUNCH_CONTROL},
+                 b;
+    static const char *const bad[] = {
+            "",
+            "{}",
+            "[]",
+            "{\"version\":2}",
+            "{\"version\":1,\"application\":\"/x\",\"start_realtime_usec\":1,\"took_usec\":0,"
+            "\"files\":1,\"replayed\":\"no\"}",
+            "{\"version\":1,\"application\":\"/x\",\"start_realtime_usec\":1,\"took_usec\":1,"
+            "\"files\":1,\"replayed\":\"maybe\"}"};
+    _cleanup_free_ char *line = NULL;
+    size_t n;
+
+    assert_int_equal(launch_record_to_line(&a, &line, &n), 0);
+    assert_true(line[n - 1] == '\n' && strlen(line) == n);
+    assert_int_equal(launch_record_from_line(line, n - 1, &b), 0);
+    assert_string_equal(a.application, b.application);
+    assert_true(a.uid == b.uid && a.took_usec == b.took_usec && a.files == b.files &&
+                a.replayed == b.replayed && a.start_realtime_usec == b.start_realtime_usec);
+    for (size_t i = 0; i < ELEMENTSOF(bad); i++)
+        assert_int_equal(launch_record_from_line(bad[i], strlen(bad[i]), &b), -EBADMSG);
+}
+
+/* Replay halves the time of two applications, of which one takes ten times as long. */
+static void applications_have_levels_of_their_own(void **state _unused_)
+{
+    LaunchRecord items[80] = {0};
+    LaunchRecords l = {.items = items, .n = ELEMENTSOF(items)};
+    Effect e;
+
+    for (size_t i = 0; i < l.n; i++) {
+        bool slow = i % 2, control = i % 8 > 5;
+
+        snprintf(items[i].application, sizeof(items[i].application), "/bin/%s",
+                 slow ? "slow" : "fast");
+        items[i].took_usec = (slow ? 10 : 1) * (control ? 2000 : 1000) * USEC_PER_MSEC / 2 + i;
+        items[i].replayed = control ? LAUNCH_CONTROL : LAUNCH_REPLAYED;
+    }
+    assert_int_equal(launch_records_effect(&l, &e), 0);
+    assert_true(e.known && fabs(e.saved - 0.5) < 0.01);
+    assert_int_equal(e.n_control, 20);
+    l.n = 0;
+    assert_int_equal(launch_records_effect(&l, &e), 0);
+    assert_false(e.known);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+            cmocka_unit_test(starts_are_found_in_a_session),
+            cmocka_unit_test(other_stages_have_no_starts),
+            cmocka_unit_test(lines_come_back),
+            cmocka_unit_test(applications_have_levels_of_their_own),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
