@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# file-prefetch: the papers' predictors read files ahead while others open them. tests/bench/file-benchmarks
+# measures it.
+
+bats_require_minimum_version 1.5.0
+load helpers
+
+TOOL=$HS_BUILD/tests/bench/file-prefetch
+
+setup() {
+    hs_setup
+    need_root
+    need_binary "$TOOL"
+    hs_filesystem ext4 16
+    for name in a b c d; do
+        head -c 50000 /dev/zero >"$HS_MNT/$name"
+    done
+}
+
+# begin PREDICTOR MINIMUM: starts the program. Its ends are kept, because bash unsets those of the coprocess when
+# it ends.
+begin() {
+    coproc PREFETCH { exec "$TOOL" "$@" 2>"$HS_TMP/said" 3>&-; }
+    # shellcheck disable=SC2154 # set by coproc
+    TO=${PREFETCH[1]} FROM=${PREFETCH[0]} PID=$PREFETCH_PID
+    hs_defer hs_wait 10 eval "! kill $PID 2>/dev/null"
+}
+
+# say COMMAND: sets `answer`.
+say() {
+    echo "$1" >&"$TO"
+    read -r -t 30 answer <&"$FROM"
+}
+
+# opens FILE…: a run in which the files are opened one after the other.
+opens() {
+    say "begin $HS_MNT"
+    cat "${@/#/$HS_MNT/}" >/dev/null
+    say end
+    echo "$*: $answer"
+}
+
+resident() {
+    [ "$(fincore --bytes --noheadings --output RES "$HS_MNT/$1")" -gt 0 ]
+}
+
+@test "file-prefetch: successors are learned, read ahead when asked, and counted" {
+    need_command fincore
+    begin last-successor 0.01
+    opens a b c
+    [ "$answer" = "opens 3 requests 0 used 0" ]
+    say on
+    opens a b c
+    [ "$answer" = "opens 3 requests 2 used 2" ]
+    say off
+    opens a b c
+    [ "$answer" = "opens 3 requests 0 used 0" ]
+    # What was learned stays after another mount, and the reads are real.
+    say on
+    hs_cold
+    run ! resident b
+    say "begin $HS_MNT"
+    cat "$HS_MNT/a" >/dev/null
+    hs_wait 20 resident b
+    run ! resident d
+    say end
+    # Nothing keeps the filesystem busy.
+    umount "$HS_MNT"
+}
+
+@test "file-prefetch: EPCM requests a run of files at once" {
+    begin epcm 0.5
+    for ((i = 0; i < 6; i++)); do
+        opens a b c d
+    done
+    say on
+    say "begin $HS_MNT"
+    cat "$HS_MNT/a" "$HS_MNT/b" >/dev/null
+    say end
+    [ "$answer" = "opens 2 requests 3 used 1" ]
+}
+
+@test "file-prefetch: an unknown predictor or command is refused" {
+    run -2 "$TOOL" magic 0.5
+    run -2 "$TOOL" pcm
+    run -2 "$TOOL" pcm 0
+    run -1 "$TOOL" pcm 0.5 <<<"end"
+    run -1 "$TOOL" pcm 0.5 <<<"begin /none"
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* file-prefetch PREDICTOR MINIMUM: predicts files while they are opened, and reads them ahead, as
+ * the kernels of Kroeger and Long did (USENIX 2001). It links the predictors of src/evaluate and
+ * the fanotify of src/record. Commands on standard input, one per line:
+ *
+ *     begin MOUNT    observes the filesystem; a run begins
+ *     on, off        reads ahead what is predicted with a probability of at least MINIMUM, or only
+ *                    learns
+ *     end            forgets the filesystem, so that it can be unmounted, and prints
+ *                    "opens N requests N used N": files that others opened, files that were
+ *                    requested, and those of them that were opened later
+ *
+ * Each command is answered by one line. What was learned stays until standard input ends. */
+
+#include "base/clock.h"
+#include "evaluate/predictor.h"
+#include "record/fanotify.h"
+
+#include <err.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/fanotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define HASH_NONFATAL_OOM 0
+#include <uthash.h>
+
+#define QUEUE_MAX   4096U /* requests that wait; further ones are dropped */
+#define THREADS     8     /* so that the disk can choose among several requests */
+#define EVENTS_SIZE 65536
+#define READ_MAX    (16U << 20) /* of one file */
+
+/* path below the mount -> its number */
+typedef struct File {
+    UT_hash_handle hh;
+    char *path;
+    uint32_t item;
+    bool requested, opened; /* in this run */
+} File;
+
+static struct {
+    pthread_mutex_t mutex;
+    pthread_cond_t filled;
+    uint32_t items[QUEUE_MAX];
+    size_t first, n;
+    int root_fd;       /* -EBADF between runs */
+    unsigned n_active; /* threads that use root_fd */
+    pthread_cond_t idle;
+} queue = {.mutex = PTHREAD_MUTEX_INITIALIZER,
+           .filled = PTHREAD_COND_INITIALIZER,
+           .idle = PTHREAD_COND_INITIALIZER,
+           .root_fd = -EBADF};
+
+static Predictor *predictor;
+static double minimum;
+static bool predicting;
+static File *by_path;
+static File **files; /* item -> file */
+static uint32_t n_files;
+static char mount_path[PATH_MAX];
+static int group_fd = -EBADF;
+static uint64_t n_opens, n_requests, n_used;
+
+static File *intern(const char *path)
+{
+    File *f;
+
+    HASH_FIND_STR(by_path, path, f);
+    if (f)
+        return f;
+    f = calloc(1, sizeof(*f));
+    files = reallocarray(files, n_files + 1, sizeof(*files));
+    if (!f || !files || !(f->path = strdup(path)) || n_files == PREDICTOR_ITEMS_MAX)
+        errx(EXIT_FAILURE, "too many files");
+    f->item = n_files;
+    files[n_files++] = f;
+    HASH_ADD_KEYPTR(hh, by_path, f->path, strlen(f->path), f);
+    return f;
+}
+
+/* --- reading ahead ---------------------------------------------------------------------------- */
+
+static void read_ahead(int root_fd, const char *path)
+{
+    _cleanup_close_ int fd = openat(root_fd, path, O_RDONLY | O_CLOEXEC | O_NOATIME | O_NOFOLLOW);
+    struct stat st;
+
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+        (void)posix_fadvise(fd, 0, MIN(st.st_size, (off_t)READ_MAX), POSIX_FADV_WILLNEED);
+}
+
+static void *reader(void *arg)
+{
+    pthread_mutex_lock(&queue.mutex);
+    for (;;) {
+        const char *path;
+        int root_fd;
+
+        while (queue.n == 0)
+            pthread_cond_wait(&queue.filled, &queue.mutex);
+        path = files[queue.items[queue.first]]->path;
+        queue.first = (queue.first + 1) % QUEUE_MAX;
+        queue.n--;
+        root_fd = queue.root_fd;
+        queue.n_active++;
+        pthread_mutex_unlock(&queue.mutex);
+        read_ahead(root_fd, path);
+        pthread_mutex_lock(&queue.mutex);
+        if (--queue.n_active == 0)
+            pthread_cond_signal(&queue.idle);
+    }
+    return arg;
+}
+
+static void request(File *f)
+{
+    if (f->requested || f->opened || queue.n == QUEUE_MAX)
+        return;
+    f->requested = true;
+    n_requests++;
+    queue.items[(queue.first + queue.n++) % QUEUE_MAX] = f->item;
+    pthread_cond_signal(&queue.filled);
+}
+
+/* --- observing -------------------------------------------------------------------------------- */
+
+static void predict(usec_t now)
+{
+    static Guesses guesses;
+
+    if (predictor_predict(predictor, now, USEC_INFINITY, &guesses) < 0)
+        errx(EXIT_FAILURE, "cannot predict");
+    guesses_sort(&guesses);
+    for (size_t i = 0; i < guesses.n && guesses.guesses[i].probability >= minimum; i++)
+        request(files[guesses.guesses[i].item]);
+}
+
+static void on_open(int fd)
+{
+    usec_t now = clock_now(CLOCK_MONOTONIC);
+    char link[64], path[PATH_MAX];
+    size_t prefix = strlen(mount_path);
+    struct stat st;
+    ssize_t n;
+    File *f;
+
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    n = readlink(link, path, sizeof(path) - 1);
+    if (n < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+        return;
+    path[n] = 0;
+    if (strncmp(path, mount_path, prefix) != 0 || path[prefix] != '/')
+        return;
+    n_opens++;
+    pthread_mutex_lock(&queue.mutex);
+    f = intern(path + prefix + 1);
+    if (f->requested && !f->opened)
+        n_used++;
+    f->opened = true;
+    if (predictor_observe(predictor, &(PredictorEvent){.at = now,
+                                                       .user = UID_INVALID,
+                                                       .item = f->item,
+                                                       .kind = PREDICTOR_ACCESS}) < 0)
+        errx(EXIT_FAILURE, "cannot learn");
+    if (predicting)
+        predict(now);
+    pthread_mutex_unlock(&queue.mutex);
+}
+
+/* Handles the events that are queued. */
+static void drain(void)
+{
+    static _Alignas(struct fanotify_event_metadata) char buffer[EVENTS_SIZE];
+    ssize_t n;
+
+    while ((n = read(group_fd, buffer, sizeof(buffer))) > 0) {
+        const struct fanotify_event_metadata *e = (const void *)buffer;
+
+        for (; FAN_EVENT_OK(e, n); e = FAN_EVENT_NEXT(e, n)) {
+            if (e->mask & FAN_Q_OVERFLOW)
+                errx(EXIT_FAILURE, "the queue of events has overflowed");
+            if (e->fd < 0)
+                continue;
+            if (e->pid != getpid())
+                on_open(e->fd);
+            close(e->fd);
+        }
+    }
+}
+
+/* --- commands --------------------------------------------------------------------------------- */
+
+static void begin(const char *mount)
+{
+    int r;
+
+    group_fd = fanotify_open_group(true, true);
+    r = group_fd < 0 ? group_fd : fanotify_mark_filesystem(group_fd, mount);
+    queue.root_fd = open(mount, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
+    if (r < 0 || queue.root_fd < 0 || !realpath(mount, mount_path))
+        errx(EXIT_FAILURE, "%s: cannot be observed", mount);
+    for (uint32_t i = 0; i < n_files; i++)
+        files[i]->requested = files[i]->opened = false;
+    n_opens = n_requests = n_used = 0;
+    if (predictor_begin(predictor, clock_now(CLOCK_MONOTONIC), UID_INVALID) < 0)
+        errx(EXIT_FAILURE, "cannot begin");
+    puts("ready");
+}
+
+static void end(void)
+{
+    drain();
+    pthread_mutex_lock(&queue.mutex);
+    queue.n = 0;
+    while (queue.n_active > 0)
+        pthread_cond_wait(&queue.idle, &queue.mutex);
+    close(queue.root_fd);
+    queue.root_fd = -EBADF;
+    pthread_mutex_unlock(&queue.mutex);
+    close(group_fd);
+    group_fd = -EBADF;
+    (void)predictor_end(predictor, clock_now(CLOCK_MONOTONIC));
+    printf("opens %" PRIu64 " requests %" PRIu64 " used %" PRIu64 "\n", n_opens, n_requests,
+           n_used);
+}
+
+static void execute(char *line)
+{
+    line[strcspn(line, "\n")] = 0;
+    if (strncmp(line, "begin ", 6) == 0 && group_fd < 0)
+        begin(line + 6);
+    else if (strcmp(line, "end") == 0 && group_fd >= 0)
+        end();
+    else if (strcmp(line, "on") == 0 || strcmp(line, "off") == 0) {
+        predicting = strcmp(line, "on") == 0;
+        puts("ready");
+    } else
+        errx(EXIT_FAILURE, "%s: no such command here", line);
+    fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+    char line[PATH_MAX + 16];
+
+    if (argc != 3 || sscanf(argv[2], "%lf", &minimum) != 1 || minimum <= 0)
+        errx(2, "needs PREDICTOR MINIMUM");
+    if (predictor_new(argv[1], NULL, 1, &predictor) < 0)
+        errx(2, "%s: no such predictor", argv[1]);
+    setvbuf(stdin, NULL, _IONBF, 0); /* poll() must see what was not read yet */
+    for (size_t i = 0; i < THREADS; i++) {
+        pthread_t thread;
+
+        if (pthread_create(&thread, NULL, reader, NULL) != 0)
+            errx(EXIT_FAILURE, "cannot start a thread");
+    }
+    for (;;) {
+        struct pollfd fds[] = {{STDIN_FILENO, POLLIN, 0}, {group_fd, POLLIN, 0}};
+
+        if (poll(fds, 2, -1) < 0)
+            err(EXIT_FAILURE, "poll");
+        if (fds[1].revents & POLLIN)
+            drain();
+        if (fds[0].revents == 0)
+            continue;
+        if (!fgets(line, sizeof(line), stdin))
+            return 0;
+        execute(line);
+    }
+}
