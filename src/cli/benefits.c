@@ -2,7 +2,9 @@
 
 #include "cli/benefits.h"
 
+#include "base/clock.h"
 #include "base/json-util.h"
+#include "cli/cli-state.h"
 
 #include <math.h>
 #include <string.h>
@@ -31,6 +33,15 @@ int benefits_read(const Context *c, int state_fd, usec_t now, Benefits *ret)
     *ret = b;
     b = (Benefits){0};
     return 0;
+}
+
+int benefits_open(const Context *c, int *ret_fd, Benefits *ret)
+{
+    int r = cli_state_open(c, false, ret_fd);
+
+    if (r >= 0)
+        r = benefits_read(c, *ret_fd, clock_now(CLOCK_REALTIME), ret);
+    return r == -ENOENT ? 0 : r;
 }
 
 uint32_t benefits_control_interval(const Benefits *b, Stage stage, usec_t now)

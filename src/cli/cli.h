@@ -54,6 +54,9 @@ struct Context {
     Options options; /* the verb's options and arguments, argv[0] is its name */
 };
 
+/* The context before the command line is read (options.c). */
+Context cli_context_default(void);
+
 extern const Verb verb_status, verb_record, verb_learn, verb_plan, verb_replay, verb_show,
         verb_rerecord, verb_refresh, verb_forget, verb_enable, verb_disable, verb_evaluate,
         verb_merge, verb_export, verb_import, verb_config, verb_history, verb_measure, verb_doctor,

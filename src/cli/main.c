@@ -44,12 +44,7 @@ static int load_config(Context *c)
 
 int main(int argc, char **argv)
 {
-    Context c = {
-            .state = HEADSTART_STATE_DIR,
-            .root = "/",
-            .system_fd = AT_FDCWD,
-            .config = config_default(),
-    };
+    Context c = cli_context_default();
     int r;
 
     cli_set_locale();

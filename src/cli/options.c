@@ -6,6 +6,7 @@
 #include "base/uid.h"
 #include "cli/cli.h"
 
+#include <fcntl.h>
 #include <pwd.h>
 #include <string.h>
 
@@ -30,6 +31,16 @@ static const Option global_options[] = {
         {GLOBAL_QUIET, 'q', "quiet", NULL, "Print errors only"},
         {0},
 };
+
+Context cli_context_default(void)
+{
+    return (Context){
+            .state = HEADSTART_STATE_DIR,
+            .root = "/",
+            .system_fd = AT_FDCWD,
+            .config = config_default(),
+    };
+}
 
 /* --- arguments of options --------------------------------------------------------------------- */
 

@@ -56,10 +56,8 @@ static int run(Context *c)
     int r = cli_no_options(c);
 
     if (r >= 0)
-        r = cli_state_open(c, false, &fd);
-    if (r >= 0)
-        r = benefits_read(c, fd, clock_now(CLOCK_REALTIME), &b);
-    if (r < 0 && r != -ENOENT)
+        r = benefits_open(c, &fd, &b);
+    if (r < 0)
         return r;
     checks_add_state(&checks, c, fd, &b);
     checks_add_machine(&checks, c);

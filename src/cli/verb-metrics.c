@@ -139,10 +139,8 @@ static int run(Context *c)
         output = value;
     if (k < 0)
         return k;
-    r = cli_state_open(c, false, &fd);
-    if (r >= 0)
-        r = benefits_read(c, fd, clock_now(CLOCK_REALTIME), &b);
-    if (r < 0 && r != -ENOENT)
+    r = benefits_open(c, &fd, &b);
+    if (r < 0)
         return r;
     checks_add_state(&checks, c, fd, &b);
     f = open_memstream(&text, &size);

@@ -70,16 +70,25 @@ static int address(const char *path, struct sockaddr_un *ret)
     return 0;
 }
 
-int handover_listen(const char *path)
+/* A socket for that address. Its descriptor, or a negative errno. */
+static int new_socket(const char *path, struct sockaddr_un *ret)
 {
-    _cleanup_close_ int fd = -EBADF;
-    struct sockaddr_un sa;
-    int r = address(path, &sa);
+    int r = address(path, ret);
 
     if (r < 0)
         return r;
-    fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0 || bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0 || listen(fd, 1) < 0)
+    r = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    return r < 0 ? -errno : r;
+}
+
+int handover_listen(const char *path)
+{
+    struct sockaddr_un sa;
+    _cleanup_close_ int fd = new_socket(path, &sa);
+
+    if (fd < 0)
+        return fd;
+    if (bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0 || listen(fd, 1) < 0)
         return -errno;
     return TAKE_FD(fd);
 }
@@ -243,14 +252,13 @@ static int receive_handover(int fd, Handover *ret)
 
 int handover_claim(const char *path, Handover *ret)
 {
-    _cleanup_close_ int fd = -EBADF;
     struct sockaddr_un sa;
-    int r = address(path, &sa);
+    _cleanup_close_ int fd = new_socket(path, &sa);
+    int r;
 
-    if (r < 0)
-        return r;
-    fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0 || connect(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
+    if (fd < 0)
+        return fd;
+    if (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
         return -errno;
     r = peer_is_root(fd);
     if (r <= 0)

@@ -272,3 +272,13 @@ int markup_finish(Markup *m, char **ret, size_t *ret_size)
     *m = (Markup){0};
     return 0;
 }
+
+void markup_label(Markup *m, double x, double y, const char *class, const char *text)
+{
+    markup_open(m, "text");
+    markup_number(m, "x", x);
+    markup_number(m, "y", y);
+    markup_attribute(m, "class", class);
+    markup_text(m, text);
+    markup_close(m);
+}

@@ -53,6 +53,9 @@ void markup_name(Markup *m, const char *name, size_t max);
 void markup_element(Markup *m, const char *element, const char *class, const char *format, ...)
         _printf_(4, 5);
 
+/* A <text> of SVG at that position, with a class. */
+void markup_label(Markup *m, double x, double y, const char *class, const char *text);
+
 /* Adds text as it is: style sheets, and documents of this writer. */
 void markup_literal(Markup *m, const char *text);
 

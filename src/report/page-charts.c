@@ -56,16 +56,6 @@ static void choose(const ReportPage *p, Stage stage, Drawn *ret)
     }
 }
 
-static void add_text(Markup *m, double x, double y, const char *class, const char *text)
-{
-    markup_open(m, "text");
-    markup_number(m, "x", x);
-    markup_number(m, "y", y);
-    markup_attribute(m, "class", class);
-    markup_text(m, text);
-    markup_close(m);
-}
-
 static void begin_chart(Markup *m, const char *id, unsigned width, double height, const char *title,
                         const char *description)
 {
@@ -100,7 +90,7 @@ static void add_levels(Markup *m, const Axis *a, unsigned width, bool percent)
             snprintf(label, sizeof(label), "%.0f %%", 100 * v);
         else
             axis_seconds(v, step, label);
-        add_text(m, LEFT - 6, axis_place(a, v) + 4, "tick end", label);
+        markup_label(m, LEFT - 6, axis_place(a, v) + 4, "tick end", label);
     }
 }
 
@@ -128,9 +118,9 @@ static void add_session_legend(Markup *m, double y)
     SessionRecord with = {.policy = POLICY_GATE, .outcome = "done"}, without = {0};
 
     add_session(m, &with, LEFT + 4, y - 4);
-    add_text(m, LEFT + 14, y, "label", "with replay");
+    markup_label(m, LEFT + 14, y, "label", "with replay");
     add_session(m, &without, LEFT + 104, y - 4);
-    add_text(m, LEFT + 114, y, "label", "without");
+    markup_label(m, LEFT + 114, y, "label", "without");
 }
 
 static void draw_sessions(Markup *m, const Drawn *d, Stage stage, unsigned width)
@@ -258,7 +248,7 @@ static void draw_calibration(Markup *m, const Calibration *c, Stage stage)
 
         if (i % 2 == 0) {
             snprintf(label, sizeof(label), "%u %%", 10 * i);
-            add_text(m, x, CHART_HEIGHT - BOTTOM + 16, "tick middle", label);
+            markup_label(m, x, CHART_HEIGHT - BOTTOM + 16, "tick middle", label);
         }
         if (c->planned[i] == 0)
             continue;
@@ -276,8 +266,8 @@ static void draw_calibration(Markup *m, const Calibration *c, Stage stage)
     markup_attributef(m, "d", "M%.6g %.6gL%.6g %.6g", axis_place(&predicted, 0),
                       axis_place(&share, 0), axis_place(&predicted, 1), axis_place(&share, 1));
     markup_close(m);
-    add_text(m, (LEFT + TIMELINE_NARROW - RIGHT) / 2.0, CHART_HEIGHT + 4, "label middle",
-             "predicted probability");
+    markup_label(m, (LEFT + TIMELINE_NARROW - RIGHT) / 2.0, CHART_HEIGHT + 4, "label middle",
+                 "predicted probability");
     markup_close(m);
 }
 

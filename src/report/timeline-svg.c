@@ -150,16 +150,6 @@ static Layout compute_layout(const Timeline *t, const TimelineStyle *s)
 
 /* --- text ------------------------------------------------------------------------------------- */
 
-static void add_text(Markup *m, double x, double y, const char *class, const char *text)
-{
-    markup_open(m, "text");
-    markup_number(m, "x", x);
-    markup_number(m, "y", y);
-    markup_attribute(m, "class", class);
-    markup_text(m, text);
-    markup_close(m);
-}
-
 static void add_description(Markup *m, const Timeline *t, const TimelineStyle *s)
 {
     char duration[AXIS_LABEL_MAX], size[AXIS_LABEL_MAX];
@@ -200,7 +190,7 @@ static void add_legend(Markup *m, const Timeline *t, const Layout *l)
         markup_attribute(m, "class", series_class[k]);
         markup_attributef(m, "d", "M%.6g %.6gh10", x, y - 4);
         markup_close(m);
-        add_text(m, x + 16, y, "label", t->series_names[k]);
+        markup_label(m, x + 16, y, "label", t->series_names[k]);
         if (l->narrow)
             y += 18;
         else
@@ -216,7 +206,7 @@ static void add_panel(Markup *m, const Layout *l, double top, double height, con
     markup_attribute(m, "class", "frame");
     markup_attributef(m, "d", "M%.6g %.6gh%.6g", l->left, top + height, l->time.length);
     markup_close(m);
-    add_text(m, l->narrow ? l->left : l->left, top - 7, "panel", name);
+    markup_label(m, l->narrow ? l->left : l->left, top - 7, "panel", name);
 }
 
 /* Draws reads as marks of a grid, so that a picture of any number of reads has a bounded size.
@@ -299,8 +289,8 @@ static void add_places(Markup *m, const Timeline *t, const Layout *l)
         double y = place_tick_y(l, i);
 
         axis_bytes(fold_value(&l->fold, 1 - i / (PLACE_TICKS - 1.0)), label);
-        add_text(m, l->narrow ? l->left + 2 : l->left - 8, l->narrow ? y - 3 : y + 4,
-                 l->narrow ? "tick inside" : "tick end", label);
+        markup_label(m, l->narrow ? l->left + 2 : l->left - 8, l->narrow ? y - 3 : y + 4,
+                     l->narrow ? "tick inside" : "tick end", label);
     }
 }
 
@@ -345,8 +335,8 @@ static void add_samples(Markup *m, const Timeline *t, const Layout *l)
               l->narrow ? "CPU (line), waiting for I/O (dashes)"
                         : "CPU busy (line), tasks waiting for I/O (dashes)");
     if (!l->narrow) {
-        add_text(m, l->left - 8, l->sample_top + 6, "tick end", "100 %");
-        add_text(m, l->left - 8, l->sample_top + SAMPLE_HEIGHT + 2, "tick end", "0 %");
+        markup_label(m, l->left - 8, l->sample_top + 6, "tick end", "100 %");
+        markup_label(m, l->left - 8, l->sample_top + SAMPLE_HEIGHT + 2, "tick end", "0 %");
     }
     add_curve(m, t, l, "cpu", false);
     add_curve(m, t, l, "waiting", true);
@@ -396,11 +386,11 @@ static void add_time_axis(Markup *m, const Layout *l)
         markup_attribute(m, "class", "grid");
         markup_attributef(m, "d", "M%.6g %.6gV%.6g", x, l->place_top, l->axis_top);
         markup_close(m);
-        add_text(m, last ? l->width - 2 : x, l->axis_top + 16,
-                 last                  ? "tick end"
-                 : v > 0 || !l->narrow ? "tick middle"
-                                       : "tick",
-                 axis_seconds(v, step, label));
+        markup_label(m, last ? l->width - 2 : x, l->axis_top + 16,
+                     last                  ? "tick end"
+                     : v > 0 || !l->narrow ? "tick middle"
+                                           : "tick",
+                     axis_seconds(v, step, label));
     }
 }
 
@@ -425,8 +415,8 @@ static void add_marks(Markup *m, const Timeline *t, const Layout *l)
         markup_attribute(m, "class", "mark");
         markup_attributef(m, "d", "M%.6g %.6gV%.6g", x, l->place_top, l->axis_top);
         markup_close(m);
-        add_text(m, left ? x - 4 : x + 4, l->place_top + 14 + 15 * row,
-                 left ? "mark-name end" : "mark-name", t->marks[i].name);
+        markup_label(m, left ? x - 4 : x + 4, l->place_top + 14 + 15 * row,
+                     left ? "mark-name end" : "mark-name", t->marks[i].name);
     }
 }
 
@@ -447,7 +437,7 @@ void timeline_draw(Markup *m, const Timeline *t, const TimelineStyle *s)
     markup_attributef(m, "aria-labelledby", "%s-title %s-desc", s->id, s->id);
     add_description(m, t, s);
     if (s->part)
-        add_text(m, LEFT_NARROW, 18, "heading", t->title);
+        markup_label(m, LEFT_NARROW, 18, "heading", t->title);
     add_legend(m, t, &l);
     add_time_axis(m, &l);
     if (l.places)

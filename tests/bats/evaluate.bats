@@ -338,6 +338,14 @@ rate() {
     run -0 hs evaluate --stage=session --budget=50% --no-timing --predictor=naive --json=short "$HS_TMP/days"
     jq -en "$(rate naive hit_rate) > 0.99 and $(rate naive waste) > 0.2"
     jq -en "$(rate naive waste) > 1.2 * $(output=$bounded rate mixture waste)"
+    # With a budget so small that it wastes about as much as the mixture, it has twice as many misses.
+    run -0 hs evaluate --stage=session --budget=50% --waste=20% --no-timing --predictor=mixture --json=short "$HS_TMP/days"
+    local wide=$output
+    run -0 hs evaluate --stage=session --budget=35% --no-timing --predictor=naive --json=short "$HS_TMP/days"
+    jq -en "$(rate naive waste) > $(output=$bounded rate mixture waste)"
+    jq -en "$(rate naive waste) - $(output=$wide rate mixture waste) | fabs < 0.005"
+    jq -en "1 - $(rate naive hit_rate) > 2 * (1 - $(output=$wide rate mixture hit_rate))"
+    jq -en "$(rate naive coverage) < $(output=$bounded rate mixture coverage)"
     # With small budgets the mixture is better than the baselines, both filled and bounded.
     local budget
     for budget in 20% 30%; do
