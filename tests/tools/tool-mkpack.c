@@ -24,6 +24,7 @@
 
 #include <err.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <getopt.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -61,7 +62,7 @@ static void read_wanted(void)
         tab = strchr(line, '\t');
         if (tab) {
             *tab = 0;
-            if (sscanf(tab + 1, "%lu\t%lu", &w.offset, &w.length) != 2)
+            if (sscanf(tab + 1, "%" SCNu64 "\t%" SCNu64, &w.offset, &w.length) != 2)
                 errx(1, "%s: no range", line);
         }
         if (lstat(line, &st) < 0)
