@@ -112,6 +112,10 @@ uid_of() {
 }
 
 @test "boot, pause, login, session and logout follow systemd and logind" {
+    mkdir "$HS_MNT/data"
+    touch "$HS_MNT/data/"{1..25}
+    printf '#!/bin/sh\nfor f in "${0%%/*}"/data/*; do : <"$f"; done\n' >"$HS_MNT/app"
+    chmod 0755 "$HS_MNT/app"
     recorder_start
     # There is no bus yet.
     now_says "Recording boot, waiting for the system bus"
@@ -146,6 +150,7 @@ uid_of() {
     # headstart-learn.path watches this file.
     [ -e "$HS_RUN/login-recorded" ]
     open_file in-session
+    "$HS_MNT/app"
     fake state 2 closing
     now_says "Waiting for a login"
     fake gone 2
@@ -159,6 +164,11 @@ uid_of() {
     run ! is_in in-boot login
     is_in in-session session
     run ! is_in in-login session
+    # The start of the application in the session has a history of its own.
+    run -0 "$HEADSTART" history --launches --json=short --state="$HS_STATE"
+    echo "$output"
+    jq -e 'length == 1 and (.[0] | .application == "/app" and .uid == 1000 and .files >= 20 and
+        .took_usec > 0 and .replayed == "no")' <<<"$output"
     # The history contains the boot and the login, but not the session.
     run -0 "$HEADSTART" history --json=short --state="$HS_STATE"
     echo "$output"
