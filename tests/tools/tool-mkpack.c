@@ -24,8 +24,8 @@
 
 #include <err.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
 

@@ -333,7 +333,9 @@ static SimulateReport simulate_changed_habit(unsigned weeks)
     trace(&in, "", 10);
     for (unsigned i = 0; i < 14; i++)
         add_session(&in, i * 301 * S,
-                    weeks == 0 ? 0 : first + i * 301 * S + (i < 10 ? 0 : (i - 9) * weeks * 7 * 86400ULL * S),
+                    weeks == 0 ? 0
+                               : first + i * 301 * S +
+                                         (i < 10 ? 0 : (i - 9) * weeks * 7 * 86400ULL * S),
                     i < 10 ? 1 : 2);
     simulate_parameters_init(&sp);
     sp.training = 13.0 / 14;
