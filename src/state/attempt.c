@@ -3,7 +3,7 @@
 #include "state/attempt.h"
 
 #include "base/atomic-file.h"
-#include "base/rooted.h"
+#include "base/kernel.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,10 +13,7 @@
 
 void attempt_read_boot_id(char ret[static ATTEMPT_BOOT_ID_MAX])
 {
-    _cleanup_free_ char *text = NULL;
-
-    if (rooted_read(AT_FDCWD, "/proc/sys/kernel/random/boot_id", 256, &text, NULL) < 0 ||
-        sscanf(text, "%63s", ret) != 1)
+    if (kernel_boot_id(AT_FDCWD, ret) < 0)
         strcpy(ret, "unknown");
 }
 

@@ -147,7 +147,7 @@ END
     flood 1 login 1000 10 60
     hs learn
     local boot
-    boot=$(cat /proc/sys/kernel/random/boot_id)
+    boot=$(tr -d - </proc/sys/kernel/random/boot_id)
     # After one kill the model is kept, because it is worth more than a trace.
     echo "$boot 0" >"$HS_STATE/model.json.try"
     knows_all
