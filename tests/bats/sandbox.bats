@@ -165,7 +165,7 @@ END
         org.headstart1.Status GetOwnLogins
     # It gives its name back when no call has come for some time, and exits without an error.
     has_exited() {
-        ! has_name
+        if has_name; then return 1; fi
     }
     hs_wait 30 has_exited
     [ -z "$(<"$HS_TMP/service.log")" ]
