@@ -22,6 +22,13 @@ fails() {
     return 1
 }
 
+@test "these tests check every installed program" {
+    local built checked
+    built=$(jq -r '.[] | select(.installed and .type == "executable").name' "$HS_BUILD/meson-info/intro-targets.json" | sort)
+    checked=$(basename -a "${PROGRAMS[@]}" | sort)
+    [ "$built" = "$checked" ]
+}
+
 @test "position-independent, relocations read-only after the start, no executable stack" {
     local p
     for p in "${PROGRAMS[@]}"; do
