@@ -23,7 +23,6 @@ int log_full(int level, int error, const char *format, ...) _printf_(3, 4);
 #define log_warning(...)              log_full(LOG_WARNING, 0, __VA_ARGS__)
 #define log_error(...)                log_full(LOG_ERR, 0, __VA_ARGS__)
 #define log_debug_errno(error, ...)   log_full(LOG_DEBUG, error, __VA_ARGS__)
-#define log_info_errno(error, ...)    log_full(LOG_INFO, error, __VA_ARGS__)
 #define log_warning_errno(error, ...) log_full(LOG_WARNING, error, __VA_ARGS__)
 #define log_error_errno(error, ...)   log_full(LOG_ERR, error, __VA_ARGS__)
 #define log_oom()                     log_full(LOG_ERR, 12, "Out of memory.")

@@ -2,6 +2,7 @@
 
 /* The keys of headstart.conf in one table: section, key, type, field and bounds. */
 
+#include "base/decayed-sum.h"
 #include "base/macros.h"
 #include "base/parse.h"
 #include "config/config-internal.h"
@@ -14,7 +15,7 @@
 Config config_default(void)
 {
     return (Config){
-            .halflife_usec = 168 * USEC_PER_HOUR,
+            .halflife_usec = DECAYED_SUM_HALFLIFE_DEFAULT,
             .budget = BUDGET_PARAMETERS_DEFAULT,
             .boot_policy = _POLICY_INVALID,
             .login_policy = _POLICY_INVALID,

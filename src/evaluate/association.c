@@ -1,5 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "evaluate/association.h"
+
+/* Association rules (Rutt and Parthasarathy, section 3.2), mined by Apriori: sets of files that are
+ * accessed within one window, in any order. A window of `association_window` accesses slides over a
+ * session. The set of items at each of its positions is a transaction; a session that is shorter
+ * than the window is one transaction. A B C A Z Y gives {A B C Z} and {A B C Y Z}, and with them
+ * the rules of the paper's figure 2. The support of a rule is the share of transactions that
+ * contain all its items. Its confidence is the share of the transactions with its antecedent that
+ * also contain its consequent, which is one item.
+ *
+ * A rule applies if its antecedent lies within the last window - 1 accesses. The rules that apply
+ * predict at most `association_guesses` different items, in the order of support, confidence and
+ * length of the antecedent (the longer first, then the older rule). The probability of a guess is
+ * the confidence of its rule.
+ *
+ * Rules are mined again when the number of observed accesses has grown by a quarter, so that mining
+ * costs a constant factor per event. The last ASSOCIATION_HISTORY accesses are mined. */
 
 #include "evaluate/predictor-internal.h"
 
@@ -8,6 +23,8 @@
 #define HASH_NONFATAL_OOM      1
 #define uthash_nonfatal_oom(e) ((e)->lost = true)
 #include <uthash.h>
+
+#define ASSOCIATION_HISTORY 65536U
 
 #define WINDOW_MAX 8
 #define BREAK      UINT32_MAX /* marks the end of a session in the history */
@@ -244,7 +261,7 @@ static int add_rules(Association *a, const Itemset *s, Itemset *smaller, uint64_
     return 0;
 }
 
-int association_mine(Predictor *p)
+static int association_mine(Predictor *p)
 {
     Association *a = (Association *)p;
     _cleanup_(itemsets_freep) Itemset *smaller = NULL;
@@ -278,34 +295,6 @@ int association_mine(Predictor *p)
     if (a->n_rules > 0)
         qsort(a->rules, a->n_rules, sizeof(*a->rules), compare_rules);
     return 0;
-}
-
-size_t association_n_rules(const Predictor *p)
-{
-    return ((const Association *)p)->n_rules;
-}
-
-int association_lookup(const Predictor *p, const uint32_t *antecedent, size_t n,
-                       uint32_t consequent, double *ret_support, double *ret_confidence)
-{
-    const Association *a = (const Association *)p;
-    uint32_t sorted[WINDOW_MAX];
-
-    if (n < 1 || n > WINDOW_MAX)
-        return -ENOENT;
-    memcpy(sorted, antecedent, n * sizeof(*sorted));
-    qsort(sorted, n, sizeof(*sorted), compare_uint32);
-    for (size_t i = 0; i < a->n_rules; i++) {
-        const Rule *rule = &a->rules[i];
-
-        if (rule->n == n && rule->consequent == consequent &&
-            memcmp(rule->antecedent, sorted, n * sizeof(*sorted)) == 0) {
-            *ret_support = rule->support;
-            *ret_confidence = rule->confidence;
-            return 0;
-        }
-    }
-    return -ENOENT;
 }
 
 static int remember(Association *a, uint32_t item)

@@ -1,5 +1,28 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "evaluate/context.h"
+
+/* Partitioned Context Models (Kroeger and Long 2001, sections 2.1 to 2.3).
+ *
+ * PCM is a trie of the observed patterns. Each node counts how often its pattern occurred. The trie
+ * is cut into one partition for each first-order node, of at most `partition_nodes` nodes including
+ * that one. If a full partition needs another node, all its counts are halved, and nodes whose
+ * count becomes zero are dropped, except the first-order node. If that frees nothing, the access is
+ * ignored. `partition_order` is the length of the longest pattern. The paper's figures for PCM use
+ * small lengths (default 3).
+ *
+ * EPCM allows orders up to 75-85 % of the partition (64 nodes, order 45). It adds one new node for
+ * each instance of a pattern, as in Lempel-Ziv coding: an instance that leaves the known patterns
+ * adds the node where it leaves them, and ends.
+ *
+ * The likelihood of a child is its count over the counts of all children, that is, over the
+ * instances of the pattern whose successor was observed. The paper's example confirms this: CA
+ * occurs three times, its last successor is not yet known, and A and C get 0.5 each. Unlike a share
+ * of the parent's count, the likelihoods remain a distribution after halving.
+ *
+ * PCM predicts the children of the longest current context that has children. EPCM starts from the
+ * longest context whose likeliest child exceeds `partition_threshold`. It follows the likeliest
+ * child while the likelihood of the whole run exceeds the threshold. With `partition_jump` n > 0 a
+ * run that reaches a leaf continues in the partition that begins with its last n symbols (the
+ * paper's section 6). */
 
 #include "evaluate/predictor-internal.h"
 
@@ -364,51 +387,6 @@ static size_t context_size(const Predictor *p)
     const Context *c = (const Context *)p;
 
     return c->allocated * sizeof(Partition) + c->n_nodes * sizeof(ContextNode);
-}
-
-int context_add(Predictor *p, const uint32_t *pattern, size_t n, uint32_t count)
-{
-    Context *c = (Context *)p;
-    Partition *part;
-    uint16_t parent, node;
-    int r;
-
-    if (n == 0 || n > c->order || count == 0)
-        return -EINVAL;
-    r = get_partition(c, pattern[0], &part);
-    if (r < 0)
-        return r;
-    if (n == 1) {
-        part->nodes[0].count = count;
-        return 0;
-    }
-    parent = find_path(part, pattern, n - 1);
-    if (parent == NO_NODE)
-        return -ENOENT;
-    node = find_child(part, parent, pattern[n - 1]);
-    if (node == NO_NODE) {
-        r = partition_add_child(c, part, parent, pattern[n - 1], &node);
-        if (r < 0)
-            return r;
-    }
-    part->nodes[node].count = count;
-    return 0;
-}
-
-uint32_t context_count(const Predictor *p, const uint32_t *pattern, size_t n)
-{
-    const Context *c = (const Context *)p;
-    const Partition *part = n > 0 && pattern[0] < c->allocated ? &c->partitions[pattern[0]] : NULL;
-    uint16_t node = part ? find_path(part, pattern, n) : NO_NODE;
-
-    return node == NO_NODE ? 0 : part->nodes[node].count;
-}
-
-size_t context_partition_nodes(const Predictor *p, uint32_t symbol)
-{
-    const Context *c = (const Context *)p;
-
-    return symbol < c->allocated && c->partitions[symbol].nodes ? c->partitions[symbol].used : 0;
 }
 
 static void pcm_defaults(PredictorParameters *p)

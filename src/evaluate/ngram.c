@@ -1,5 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "evaluate/ngram.h"
+
+/* p-s-gram+ (Rutt and Parthasarathy, section 3.2, figure 2): for each order up to p a table from
+ * the last predecessors to the s accesses that followed them the last time. The longest order that
+ * contains the present predecessors predicts. p = s = 1 is the last-successor model (Kroeger and
+ * Long), p = 2, s = 1 the 2-gram+.
+ *
+ * A value is stored once all s successors have been observed, as the tables of the figure show: the
+ * second A of A B C A Z Y changes nothing. The paper gives no probabilities. Here the probability
+ * comes from earlier guesses of the same order at the same place of the stored value: (right + 1) /
+ * (made + 2). A guess is right if it came true within s accesses. */
 
 #include "evaluate/predictor-internal.h"
 
@@ -81,20 +90,6 @@ static Gram *lookup(const Ngram *g, const uint32_t *key, unsigned order)
 
     HASH_FIND(hh, g->tables[order], key, order * sizeof(*key), e);
     return e;
-}
-
-size_t ngram_lookup(const Predictor *p, const uint32_t *key, size_t n, const uint32_t **ret)
-{
-    const Ngram *g = (const Ngram *)p;
-    const Gram *e;
-
-    if (n < 1 || n > g->p)
-        return 0;
-    e = lookup(g, key, (unsigned)n);
-    if (!e)
-        return 0;
-    *ret = e->data + n;
-    return g->s;
 }
 
 static int store(Ngram *g, unsigned order)

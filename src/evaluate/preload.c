@@ -1,10 +1,33 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "evaluate/preload.h"
+
+/* The thesis's predictor, `preload` (chapters 3 and 4), for comparison. It has a four-state
+ * continuous-time Markov chain for every pair of applications, with state = (a runs) + 2 * (b
+ * runs). Means decay exponentially by equation 3.10. The product of equations 4.10 to 4.12 over all
+ * chains of an application is computed as a sum of logarithms (5.8.1).
+ *
+ * There are two corrections (docs/predictors.md). Algorithm 4.4 decays every row of the transition
+ * probabilities on every transition, by the time since the state was entered. Equation 3.10 decays
+ * only the row of the state that was left, by the time since that state was left before. The first
+ * visit of a state has no earlier mean, so its value is used unchanged. Therefore each visited row
+ * is a distribution.
+ *
+ * Memory grows with the square of the number of applications. Applications beyond
+ * PRELOAD_APPLICATIONS_MAX are not learned. */
 
 #include "evaluate/predictor-internal.h"
 
 #include <math.h>
 #include <string.h>
+
+#define PRELOAD_APPLICATIONS_MAX 1024U
+
+typedef struct PreloadChain {
+    float transition_usec[4]; /* mean time until the state is left: tt */
+    float probability[4][4];  /* of going to j when state i is left: tp */
+    usec_t left[4];           /* when the state was last left; USEC_INFINITY: never */
+    usec_t entered;           /* when the present state was entered */
+    unsigned state;           /* runtime */
+} PreloadChain;
 
 typedef struct Preload {
     Predictor base;
@@ -148,21 +171,6 @@ static int preload_observe(Predictor *p, const PredictorEvent *e)
     if (r > 0 && e->item < l->index_allocated && l->index[e->item] != PREDICTOR_NONE)
         update_all(l, l->index[e->item], e->at);
     return MIN(r, 0);
-}
-
-const PreloadChain *preload_chain(const Predictor *p, uint32_t a, uint32_t b, bool *ret_swapped)
-{
-    const Preload *l = (const Preload *)p;
-    uint32_t x, y;
-
-    if (a == b || a >= l->index_allocated || b >= l->index_allocated)
-        return NULL;
-    x = l->index[a];
-    y = l->index[b];
-    if (x == PREDICTOR_NONE || y == PREDICTOR_NONE)
-        return NULL;
-    *ret_swapped = x < y;
-    return &l->chains[chain_at(x, y)];
 }
 
 /* Equation 4.12: the logarithm of P(e is not needed | chain). */

@@ -51,13 +51,6 @@ TraceInput *trace_input_free(TraceInput *t)
     return NULL;
 }
 
-const char *trace_input_name(const TraceInput *t, uint32_t item)
-{
-    const Names *n = t->level == TRACE_LEVEL_FILES ? &t->objects : &t->items;
-
-    return item < n->n ? n->names[item] : NULL;
-}
-
 static int add_event(TraceInput *t, usec_t at, uint32_t user, uint32_t item, SimulateEventKind kind)
 {
     int r = grow_array(&t->events, &t->allocated_events, t->n_events + 1, sizeof(*t->events));

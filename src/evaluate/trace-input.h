@@ -36,6 +36,3 @@ int trace_input_add(TraceInput *t, const Trace *trace);
 
 /* Writes everything added so far into an empty input. 0, -E2BIG, -ENOMEM. */
 int trace_input_finish(const TraceInput *t, SimulateInput *ret);
-
-/* Path of an item; NULL if there is none. */
-const char *trace_input_name(const TraceInput *t, uint32_t item);

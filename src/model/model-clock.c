@@ -20,7 +20,8 @@ static usec_t effective_now(const Model *m, usec_t now_realtime)
     return now_realtime;
 }
 
-usec_t model_effective_start(usec_t start_realtime, usec_t now_realtime)
+/* Returns the time of a trace on the wall clock (model.h, the model's clock). */
+static usec_t effective_start(usec_t start_realtime, usec_t now_realtime)
 {
     return start_realtime < MODEL_CLOCK_MIN ? now_realtime : MIN(start_realtime, now_realtime);
 }
@@ -29,7 +30,7 @@ usec_t model_observe_clock(const Model *m, usec_t start_realtime, usec_t now_rea
                            DecayClock *ret)
 {
     usec_t now = effective_now(m, now_realtime), at;
-    usec_t start = model_effective_start(start_realtime, now);
+    usec_t start = effective_start(start_realtime, now);
 
     *ret = (DecayClock){m->clock, m->clock_offset_usec};
     if (now - start <= decay_clock_gap(m->halflife_usec))

@@ -22,9 +22,6 @@ void model_drop_metadata(ModelStage *s);
  * has room for each application. */
 void model_drop_faded_applications(ModelStage *s, uint32_t *scratch);
 
-/* The time of a trace on the wall clock (model.h, the model's clock). */
-usec_t model_effective_start(usec_t start_realtime, usec_t now_realtime);
-
 /* Returns the time of a trace on the model's clock, and through *ret the clock after that trace. */
 usec_t model_observe_clock(const Model *m, usec_t start_realtime, usec_t now_realtime,
                            DecayClock *ret);

@@ -394,13 +394,6 @@ static int learn_at(const Trace *t, usec_t halflife_usec, usec_t at, Model **ret
     return 0;
 }
 
-int model_from_trace(const Trace *t, usec_t halflife_usec, usec_t now_realtime, Model **ret)
-{
-    usec_t at = model_effective_start(t->start_realtime, MAX(now_realtime, MODEL_CLOCK_MIN));
-
-    return learn_at(t, halflife_usec, at, ret);
-}
-
 int model_learn(Model **m, const Trace *t, usec_t now_realtime)
 {
     _cleanup_model_ Model *one = NULL, *both = NULL;

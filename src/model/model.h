@@ -2,9 +2,9 @@
 #pragma once
 
 /* The model: everything that was learned from all traces (thesis 3.5: exes, maps), as decayed sums.
- * model_from_trace() makes a model of one trace, and learning merges it into the model. All tables
- * are sorted and contain neither duplicates nor entries that have faded to zero, so that equal
- * knowledge gives equal bytes. Pure.
+ * Learning makes a model of one trace and merges it into the model. All tables are sorted and
+ * contain neither duplicates nor entries that have faded to zero, so that equal knowledge gives
+ * equal bytes. Pure.
  *
  * What each session teaches: which applications started, and which files they used. Residency is
  * observed only in a session without replay. In a session with a replayed pack (TRACE_REPLAYED),
@@ -156,9 +156,6 @@ Model *model_new(usec_t halflife_usec);
 Model *model_free(Model *m);
 DEFINE_CLEANUP(Model *, model_free);
 #define _cleanup_model_ _cleanup_(model_freep)
-
-/* Makes a model of one session. 0, -ENOMEM. */
-int model_from_trace(const Trace *t, usec_t halflife_usec, usec_t now_realtime, Model **ret);
 
 /* *ret contains everything that either model knows. The merger is exact, associative and
  * commutative (base/decayed-sum.h). It needs the memory of two models and their sum, so any number

@@ -117,7 +117,6 @@ typedef struct PlanParameters {
 /* Below this probability a read loses time on average even on a hard disk: it saves a seek with
  * probability p and wastes the transfer with probability 1 - p. */
 #define PLAN_MIN_PROBABILITY_DEFAULT 0.1
-#define PLAN_DEADLINE_DEFAULT        (10 * USEC_PER_SEC)
 
 typedef struct PlanSummary {
     uint64_t n_files, n_directories, n_data_ranges, n_metadata;

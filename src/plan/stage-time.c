@@ -450,33 +450,12 @@ static int play(const Sequence *s, bool metadata_only, usec_t bin, usec_t hold, 
     return 0;
 }
 
-int stage_time_replayed(const StageFacts *f, bool metadata_only, usec_t bin, usec_t hold,
-                        usec_t *ret_usec, usec_t *ret_hold)
-{
-    _cleanup_(sequence_done) Sequence s = {0};
-    int r = sequence_make(f, &s);
-
-    return r < 0 ? r : play(&s, metadata_only, bin, hold, ret_usec, ret_hold);
-}
-
 static double cold_usec(const Sequence *s)
 {
     _cleanup_free_ double *each = calloc(s->f->n_reads + 1, sizeof(double));
     double serial = each ? serial_usec(s, each) : -1;
 
     return serial < 0 ? -1 : s->f->ready > 0 ? (double)s->f->ready : s->warm + serial * s->overlap;
-}
-
-int stage_time_cold(const StageFacts *f, usec_t *ret_usec)
-{
-    _cleanup_(sequence_done) Sequence s = {0};
-    int r = sequence_make(f, &s);
-    double t = r < 0 ? -1 : cold_usec(&s);
-
-    if (t < 0)
-        return -ENOMEM;
-    *ret_usec = (usec_t)t;
-    return 0;
 }
 
 /* --- the choice ------------------------------------------------------------------------------- */

@@ -57,15 +57,6 @@ typedef struct StagePrediction {
     PolicyReason reason;
 } StagePrediction;
 
-/* The stage's time if replay reads everything (`metadata_only`: only metadata) in bins of that
- * width and holds the stage for that long; USEC_INFINITY holds it until all is read. *ret_hold (may
- * be NULL) is the time for which the stage was held. 0 or -ENOMEM. */
-int stage_time_replayed(const StageFacts *f, bool metadata_only, usec_t bin, usec_t hold,
-                        usec_t *ret_usec, usec_t *ret_hold);
-
-/* The stage's time without replay. 0 or -ENOMEM. */
-int stage_time_cold(const StageFacts *f, usec_t *ret_usec);
-
 /* Predicts all policies that suit the stage and chooses. `off` is chosen if the best policy gains
  * less than STAGE_TIME_MARGIN of the stage's time, or less than STAGE_TIME_GAIN_MIN, but not for a
  * stage that was never measured. 0 or -ENOMEM; *ret is untouched on failure. */

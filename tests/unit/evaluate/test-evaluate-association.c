@@ -3,8 +3,38 @@
 /* Tests association rules and the hybrid with the examples of Rutt and Parthasarathy, figure 2,
  * right. */
 
-#include "evaluate/association.h"
+#include "evaluate/association.c" // NOLINT(bugprone-suspicious-include)
 #include "util/evaluate-util.h"
+
+/* The number of rules, and the support and confidence of one of them (items in any order).
+ * -ENOENT if there is no such rule. */
+static size_t association_n_rules(const Predictor *p)
+{
+    return ((const Association *)p)->n_rules;
+}
+
+static int association_lookup(const Predictor *p, const uint32_t *antecedent, size_t n,
+                              uint32_t consequent, double *ret_support, double *ret_confidence)
+{
+    const Association *a = (const Association *)p;
+    uint32_t sorted[WINDOW_MAX];
+
+    if (n < 1 || n > WINDOW_MAX)
+        return -ENOENT;
+    memcpy(sorted, antecedent, n * sizeof(*sorted));
+    qsort(sorted, n, sizeof(*sorted), compare_uint32);
+    for (size_t i = 0; i < a->n_rules; i++) {
+        const Rule *rule = &a->rules[i];
+
+        if (rule->n == n && rule->consequent == consequent &&
+            memcmp(rule->antecedent, sorted, n * sizeof(*sorted)) == 0) {
+            *ret_support = rule->support;
+            *ret_confidence = rule->confidence;
+            return 0;
+        }
+    }
+    return -ENOENT;
+}
 
 static bool has_rule(const Predictor *p, const char *antecedent, char consequent, double *support,
                      double *confidence)

@@ -2,8 +2,57 @@
 
 /* Tests PCM and EPCM with the examples of Kroeger and Long, sections 2.1 to 2.3. */
 
-#include "evaluate/context.h"
+#include "evaluate/context.c" // NOLINT(bugprone-suspicious-include)
 #include "util/evaluate-util.h"
+
+/* Adds a pattern of n symbols that was seen `count` times; its prefixes must exist. 0, -ENOENT (a
+ * prefix is missing), -ENOSPC (the partition is full), -ENOMEM. */
+static int context_add(Predictor *p, const uint32_t *pattern, size_t n, uint32_t count)
+{
+    Context *c = (Context *)p;
+    Partition *part;
+    uint16_t parent, node;
+    int r;
+
+    if (n == 0 || n > c->order || count == 0)
+        return -EINVAL;
+    r = get_partition(c, pattern[0], &part);
+    if (r < 0)
+        return r;
+    if (n == 1) {
+        part->nodes[0].count = count;
+        return 0;
+    }
+    parent = find_path(part, pattern, n - 1);
+    if (parent == NO_NODE)
+        return -ENOENT;
+    node = find_child(part, parent, pattern[n - 1]);
+    if (node == NO_NODE) {
+        r = partition_add_child(c, part, parent, pattern[n - 1], &node);
+        if (r < 0)
+            return r;
+    }
+    part->nodes[node].count = count;
+    return 0;
+}
+
+/* The stored count of the pattern; 0 if the pattern is not stored. */
+static uint32_t context_count(const Predictor *p, const uint32_t *pattern, size_t n)
+{
+    const Context *c = (const Context *)p;
+    const Partition *part = n > 0 && pattern[0] < c->allocated ? &c->partitions[pattern[0]] : NULL;
+    uint16_t node = part ? find_path(part, pattern, n) : NO_NODE;
+
+    return node == NO_NODE ? 0 : part->nodes[node].count;
+}
+
+/* Nodes in the partition of that first-order symbol. */
+static size_t context_partition_nodes(const Predictor *p, uint32_t symbol)
+{
+    const Context *c = (const Context *)p;
+
+    return symbol < c->allocated && c->partitions[symbol].nodes ? c->partitions[symbol].used : 0;
+}
 
 static uint32_t count(const Predictor *p, const char *pattern)
 {

@@ -2,8 +2,20 @@
 
 /* The probability graph of Griffioen and Appleton. */
 
-#include "evaluate/graph.h"
+#include "evaluate/graph.c" // NOLINT(bugprone-suspicious-include)
 #include "util/evaluate-util.h"
+
+/* The number of arcs A -> B and of all arcs out of A, as the paper counts them. */
+static void graph_lookup(const Predictor *p, uint32_t a, uint32_t b, uint64_t *ret_arcs,
+                         uint64_t *ret_out)
+{
+    const Graph *g = (const Graph *)p;
+    const Node *node = a < g->allocated ? &g->nodes[a] : NULL;
+    uint32_t at = node ? position(node, b) : 0;
+
+    *ret_arcs = node && at < node->n && node->arcs[at].to == b ? node->arcs[at].n_arcs : 0;
+    *ret_out = node ? node->out : 0;
+}
 
 static uint64_t arcs(const Predictor *p, char a, char b, uint64_t *out)
 {

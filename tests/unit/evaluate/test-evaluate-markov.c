@@ -4,9 +4,27 @@
  * its product.
  */
 
-#include "evaluate/preload.h"
+#include "evaluate/preload.c" // NOLINT(bugprone-suspicious-include)
 #include "evaluate/random.h"
 #include "util/evaluate-util.h"
+
+/* The chain of two items. *ret_swapped: b, not a, is the lower bit of its state. NULL if there is
+ * none. */
+static const PreloadChain *preload_chain(const Predictor *p, uint32_t a, uint32_t b,
+                                         bool *ret_swapped)
+{
+    const Preload *l = (const Preload *)p;
+    uint32_t x, y;
+
+    if (a == b || a >= l->index_allocated || b >= l->index_allocated)
+        return NULL;
+    x = l->index[a];
+    y = l->index[b];
+    if (x == PREDICTOR_NONE || y == PREDICTOR_NONE)
+        return NULL;
+    *ret_swapped = x < y;
+    return &l->chains[chain_at(x, y)];
+}
 
 #define S USEC_PER_SEC
 

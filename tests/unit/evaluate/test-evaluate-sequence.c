@@ -3,8 +3,25 @@
 /* Tests naive frequency, last successor and n-grams with the examples of Rutt and Parthasarathy,
  * figure 2. */
 
-#include "evaluate/ngram.h"
+#include "evaluate/ngram.c" // NOLINT(bugprone-suspicious-include)
 #include "util/evaluate-util.h"
+
+/* Finds the stored successors of `key`, which is n predecessors, oldest first. Returns their number
+ * (0: none) and points *ret at them until the next observation. `p` must be one of the n-gram
+ * predictors. */
+static size_t ngram_lookup(const Predictor *p, const uint32_t *key, size_t n, const uint32_t **ret)
+{
+    const Ngram *g = (const Ngram *)p;
+    const Gram *e;
+
+    if (n < 1 || n > g->p)
+        return 0;
+    e = lookup(g, key, (unsigned)n);
+    if (!e)
+        return 0;
+    *ret = e->data + n;
+    return g->s;
+}
 
 static void assert_gram(const Predictor *p, const char *predecessors, const char *successors)
 {

@@ -3,9 +3,17 @@
 /* Tests recorded traces as input of the simulator: order, sessions, interning over traces, sizes,
  * and broken ones. */
 
-#include "evaluate/trace-input.h"
+#include "evaluate/trace-input.c" // NOLINT(bugprone-suspicious-include)
 #include "util/evaluate-util.h"
 #include "util/range-util.h"
+
+/* Path of an item; NULL if there is none. */
+static const char *trace_input_name(const TraceInput *t, uint32_t item)
+{
+    const Names *n = t->level == TRACE_LEVEL_FILES ? &t->objects : &t->items;
+
+    return item < n->n ? n->names[item] : NULL;
+}
 
 static uint32_t file(Trace *t, const char *path, uint64_t bytes)
 {

@@ -47,9 +47,9 @@ static void the_highest_version_succeeds(void **state)
 static Model *learned(const char *uses)
 {
     Trace *t = session(STAGE_BOOT, UID_INVALID, T0, 0, uses, NULL);
-    Model *m;
+    Model *m = model_new(H);
 
-    assert_int_equal(model_from_trace(t, H, T0, &m), 0);
+    assert_int_equal(model_learn(&m, t, T0), 0);
     trace_free(t);
     return m;
 }
