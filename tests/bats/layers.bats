@@ -238,6 +238,27 @@ libraries_of() {
     [[ $output =~ src/replay/main\.c:[0-9]+:\ main:\ [0-9]+\ lines ]]
 }
 
+@test "no function is there for tests alone" {
+    need_command python3
+    run -0 tests/unused-functions
+    [ -z "$output" ]
+    # The search finds what no source uses, and counts neither comments nor the uses of DEFINE_CLEANUP().
+    mkdir -p "$HS_TMP/src/x"
+    cat >"$HS_TMP/src/x/a.h" <<'END'
+int a_used(int x);
+const char *a_unused(const struct A *a, size_t n,
+                     size_t *ret); /* a_used() */
+struct A *a_free(struct A *a);
+DEFINE_CLEANUP(struct A *, a_free);
+END
+    printf '%s\n' '#include "x/a.h"' '/* a_unused() */' 'const char *a_unused(const struct A *a, size_t n,' \
+        '                     size_t *ret)' '{' '    return "a_unused";' '}' 'int a_used(int x)' '{' \
+        '    _cleanup_(a_freep) struct A *a = NULL;' '    return a ? a_used(x) : 0;' '}' \
+        'struct A *a_free(struct A *a)' '{' '    return NULL;' '}' >"$HS_TMP/src/x/a.c"
+    run -1 tests/unused-functions "$HS_TMP"
+    [ "$output" = "src/x/a.h: a_unused" ]
+}
+
 @test "no source file is over about 500 lines without saying why" {
     local f bad=0
     for f in src/*/*.[ch]; do
