@@ -2,7 +2,7 @@
 
 /* headstart: the administrator's command. */
 
-#include "cli/cli.h"
+#include "command/cli.h"
 
 #include "base/log.h"
 

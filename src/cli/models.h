@@ -4,7 +4,7 @@
 /* Models in files outside of the state directory: for merge, import and export, and the model that
  * the distribution ships. */
 
-#include "cli/cli.h"
+#include "command/cli.h"
 #include "model/model.h"
 
 /* Reads a model. If its clock is ahead, moves its times back to now, because otherwise it would

@@ -5,8 +5,8 @@
 
 #include "base/clock.h"
 #include "base/directory.h"
-#include "base/ownership.h"
 #include "cli/planning.h"
+#include "model/ownership.h"
 #include "session/cycle.h"
 #include "state/launch-packs.h"
 #include "state/packs.h"

@@ -3,15 +3,15 @@
 /* Plans one pack for `headstart plan`, and loads the inputs of all packs. */
 
 #include "cli/planning.h"
-#include "cli/benefits.h"
+#include "view/benefits.h"
 
 #include "base/clock.h"
 #include "base/journal.h"
-#include "base/ownership.h"
 #include "base/rooted.h"
 #include "cli/capability.h"
-#include "cli/cli-state.h"
 #include "cli/models.h"
+#include "command/cli-state.h"
+#include "model/ownership.h"
 #include "pack/pack-writer.h"
 #include "plan/plan-predict.h"
 #include "state/idle-boot.h"

@@ -3,8 +3,8 @@
 
 /* Shared by the source files of `headstart plan`. */
 
-#include "cli/cli.h"
-#include "cli/progress.h"
+#include "command/cli.h"
+#include "command/progress.h"
 #include "model/model.h"
 #include "plan/plan.h"
 

@@ -5,7 +5,7 @@
 
 #include "cli/switch.h"
 #include "base/atomic-file.h"
-#include "cli/systemctl.h"
+#include "command/systemctl.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 
 /* Shared by the verbs enable and disable. */
 
-#include "cli/cli.h"
+#include "command/cli.h"
 
 /* Parses the verb's options (only --now) and turns headstart on or off. Returns as Verb.run(). */
 int switch_headstart(Context *c, bool enable);

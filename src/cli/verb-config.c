@@ -2,7 +2,7 @@
 
 /* headstart config: the values of headstart.conf in effect, and where each was set. */
 
-#include "cli/cli.h"
+#include "command/cli.h"
 
 /* "/etc/headstart/headstart.conf:7"; the caller frees it. */
 static char *source_text(const ConfigSource *s)

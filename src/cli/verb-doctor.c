@@ -3,10 +3,10 @@
 /* headstart doctor: checks what headstart needs. */
 
 #include "base/clock.h"
-#include "cli/checks.h"
-#include "cli/cli-state.h"
-#include "cli/progress.h"
-#include "cli/style.h"
+#include "command/cli-state.h"
+#include "command/progress.h"
+#include "command/style.h"
+#include "view/checks.h"
 
 static Table *checks_table(const Checks *checks)
 {

@@ -2,8 +2,8 @@
 
 /* headstart evaluate: runs headstart-evaluate, which knows the verb's options. */
 
-#include "cli/cli.h"
-#include "cli/program.h"
+#include "command/cli.h"
+#include "command/program.h"
 
 #include <limits.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
 /* headstart explain: why a file is in a pack or not, and why a session was replayed in its way. */
 
 #include "base/parse.h"
-#include "cli/cli-state.h"
-#include "cli/explain.h"
+#include "command/cli-state.h"
+#include "view/explain.h"
 
 enum {
     OPTION_LAST_BOOT = 1,

@@ -3,8 +3,8 @@
 /* headstart export: the part of STATE/model.json that is valid on other machines. */
 
 #include "base/parse.h"
-#include "cli/cli-state.h"
 #include "cli/models.h"
+#include "command/cli-state.h"
 
 #include <string.h>
 

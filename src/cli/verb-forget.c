@@ -4,8 +4,8 @@
  * one stage or user. */
 
 #include "base/directory.h"
-#include "cli/cli-state.h"
-#include "cli/systemctl.h"
+#include "command/cli-state.h"
+#include "command/systemctl.h"
 #include "measure/history.h"
 #include "state/idle-boot.h"
 #include "state/trace-store.h"

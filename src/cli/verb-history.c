@@ -5,10 +5,10 @@
 #include "base/clock.h"
 #include "base/json-util.h"
 #include "base/parse.h"
-#include "cli/cli-state.h"
-#include "cli/visible.h"
+#include "command/cli-state.h"
 #include "measure/benefit.h"
 #include "measure/history.h"
+#include "view/visible.h"
 
 enum {
     OPTION_STAGE = 1,

@@ -3,8 +3,8 @@
 /* headstart import: adds models of other machines to STATE/model.json. */
 
 #include "base/clock.h"
-#include "cli/cli-state.h"
 #include "cli/models.h"
+#include "command/cli-state.h"
 
 #include <inttypes.h>
 #include <string.h>

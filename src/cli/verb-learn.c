@@ -5,8 +5,8 @@
 
 #include "base/atomic-file.h"
 #include "base/clock.h"
-#include "cli/cli-state.h"
-#include "cli/progress.h"
+#include "command/cli-state.h"
+#include "command/progress.h"
 #include "model/model-limit.h"
 #include "model/model-select.h"
 #include "predict/mixture-train.h"

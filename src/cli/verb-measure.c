@@ -2,7 +2,7 @@
 
 /* headstart measure: requests a control session. */
 
-#include "cli/cli.h"
+#include "command/cli.h"
 
 enum {
     OPTION_STAGE = 1,

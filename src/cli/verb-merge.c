@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "cli/models.h"
-#include "cli/progress.h"
+#include "command/progress.h"
 
 enum {
     OPTION_OUTPUT = 1,

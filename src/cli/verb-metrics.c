@@ -5,9 +5,9 @@
 
 #include "base/atomic-file.h"
 #include "base/clock.h"
-#include "cli/benefits.h"
-#include "cli/checks.h"
-#include "cli/cli-state.h"
+#include "command/cli-state.h"
+#include "view/benefits.h"
+#include "view/checks.h"
 
 #include <string.h>
 

@@ -4,10 +4,10 @@
 
 #include "base/directory.h"
 #include "base/parse.h"
-#include "cli/cli-state.h"
-#include "cli/devices.h"
 #include "cli/planning.h"
+#include "command/cli-state.h"
 #include "state/packs.h"
+#include "view/devices.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -4,10 +4,10 @@
 
 #include "base/atomic-file.h"
 #include "base/parse.h"
-#include "cli/cli-state.h"
-#include "cli/plot-data.h"
-#include "cli/progress.h"
+#include "command/cli-state.h"
+#include "command/progress.h"
 #include "state/trace-store.h"
+#include "view/plot-data.h"
 
 #include <fcntl.h>
 #include <string.h>

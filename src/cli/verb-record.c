@@ -4,7 +4,7 @@
 
 #include "base/atomic-file.h"
 #include "cli/capability.h"
-#include "cli/cli-state.h"
+#include "command/cli-state.h"
 #include "record/recorder.h"
 #include "state/trace-store.h"
 #include "trace/trace-json.h"

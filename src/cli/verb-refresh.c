@@ -4,8 +4,8 @@
  * upgrade of packages. The new file gets what the model knows of the old one. */
 
 #include "base/directory.h"
-#include "cli/cli-state.h"
-#include "cli/progress.h"
+#include "command/cli-state.h"
+#include "command/progress.h"
 #include "pack/pack.h"
 #include "plan/versions.h"
 #include "state/packs.h"

@@ -2,8 +2,8 @@
 
 /* headstart replay: runs headstart-replay, the small program that early boot runs. */
 
-#include "cli/cli.h"
-#include "cli/program.h"
+#include "command/cli.h"
+#include "command/program.h"
 #include "state/state.h"
 
 #include <assert.h>

@@ -4,12 +4,12 @@
 
 #include "base/atomic-file.h"
 #include "base/clock.h"
-#include "cli/benefits.h"
-#include "cli/cli-state.h"
-#include "cli/plot-data.h"
-#include "cli/report-data.h"
-#include "cli/visible.h"
+#include "command/cli-state.h"
 #include "report/page.h"
+#include "view/benefits.h"
+#include "view/plot-data.h"
+#include "view/report-data.h"
+#include "view/visible.h"
 
 #include <string.h>
 #include <time.h>

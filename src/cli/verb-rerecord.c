@@ -3,8 +3,8 @@
 /* headstart rerecord: records again, at the next boot (headstartd reads the request) or now. */
 
 #include "base/atomic-file.h"
-#include "cli/cli-state.h"
-#include "cli/systemctl.h"
+#include "command/cli-state.h"
+#include "command/systemctl.h"
 #include "state/rerecord.h"
 
 #include <fcntl.h>

@@ -4,8 +4,8 @@
 
 #include "base/compressed-file.h"
 #include "base/parse.h"
-#include "cli/show.h"
 #include "trace/trace-json.h"
+#include "view/show.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -8,11 +8,8 @@
 #include "base/json-util.h"
 #include "base/kernel.h"
 #include "base/rooted.h"
-#include "cli/checks.h"
-#include "cli/cli-state.h"
-#include "cli/devices.h"
-#include "cli/style.h"
-#include "cli/visible.h"
+#include "command/cli-state.h"
+#include "command/style.h"
 #include "device/probe.h"
 #include "pack/pack.h"
 #include "plan/cost-model.h"
@@ -20,6 +17,9 @@
 #include "state/replay-status.h"
 #include "state/rerecord.h"
 #include "state/trace-store.h"
+#include "view/checks.h"
+#include "view/devices.h"
+#include "view/visible.h"
 #include "volume/root-kind.h"
 
 #include <fcntl.h>

@@ -2,10 +2,10 @@
 
 /* The keys of headstart.conf in one table: section, key, type, field and bounds. */
 
-#include "base/decayed-sum.h"
 #include "base/macros.h"
 #include "base/parse.h"
 #include "config/config-internal.h"
+#include "predict/decayed-sum.h"
 
 #include <assert.h>
 #include <inttypes.h>

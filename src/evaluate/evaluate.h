@@ -4,7 +4,7 @@
 /* Shared by the parts of headstart-evaluate: options (options.c), reading the traces (traces.c),
  * running the simulation (main.c), printing (report.c). */
 
-#include "cli/cli.h"
+#include "command/cli.h"
 #include "evaluate/habits.h"
 #include "evaluate/simulate.h"
 #include "evaluate/trace-input.h"

@@ -4,7 +4,7 @@
  * them predicted. `headstart evaluate` runs this program with its own options and arguments. */
 
 #include "base/log.h"
-#include "cli/progress.h"
+#include "command/progress.h"
 #include "evaluate/evaluate.h"
 #include "state/state.h"
 

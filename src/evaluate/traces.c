@@ -4,7 +4,7 @@
 
 #include "base/compressed-file.h"
 #include "base/directory.h"
-#include "cli/progress.h"
+#include "command/progress.h"
 #include "evaluate/evaluate.h"
 #include "trace/trace-json.h"
 

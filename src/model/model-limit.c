@@ -2,8 +2,8 @@
 
 #include "model/model-limit.h"
 
-#include "base/fair-share.h"
 #include "model/model-internal.h"
+#include "predict/fair-share.h"
 
 #include <string.h>
 

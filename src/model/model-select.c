@@ -2,7 +2,7 @@
 
 #include "model/model-select.h"
 
-#include "base/ownership.h"
+#include "model/ownership.h"
 #include "trace/trace-trim.h"
 
 /* Classes of users to which a file is charged; the most trusted first. */

@@ -15,8 +15,8 @@
  * model_trace_unfit() says which traces are not learned at all.
  *
  * The model's clock is the latest moment of which it has learned. It never runs back, and skips
- * implausible steps of the wall clock (base/decay-clock.h), so that a wrong date erases nothing. A
- * trace with a time stamp after now, or before MODEL_CLOCK_MIN (a machine without a clock of its
+ * implausible steps of the wall clock (predict/decay-clock.h), so that a wrong date erases nothing.
+ * A trace with a time stamp after now, or before MODEL_CLOCK_MIN (a machine without a clock of its
  * own), counts as made now. If now is before MODEL_CLOCK_MIN, or at most DECAYED_SUM_SPAN
  * half-lives before the model's clock, the model's clock counts as now: decay pauses and nothing is
  * lost. A trace with an early but credible time stamp decays as if it were that old, and
@@ -28,11 +28,11 @@
  * together with its sessions, and the count is exact in any grouping. A machine whose model is
  * merged twice counts twice. */
 
-#include "base/decay-clock.h"
 #include "base/uid.h"
 #include "model/prediction.h"
 #include "model/weighted-ranges.h"
 #include "predict/chains.h"
+#include "predict/decay-clock.h"
 #include "trace/trace.h"
 
 #define MODEL_FORMAT_NAME    "headstart-model"
@@ -139,8 +139,8 @@ typedef struct Model {
     usec_t halflife_usec;
     usec_t clock;              /* time of the latest session it knows; 0: none */
     int64_t clock_offset_usec; /* DecayClock.offset_usec */
-    uint64_t generation; /* generation of all its DecayedSums (base/decayed-sum.h), which is that of
-                            `clock` */
+    uint64_t generation; /* generation of all its DecayedSums (predict/decayed-sum.h), which is that
+                            of `clock` */
     ModelFile *files;    /* by path */
     size_t n_files, allocated_files;
     ModelStage *stages; /* by stage, then uid */
@@ -158,8 +158,8 @@ DEFINE_CLEANUP(Model *, model_free);
 #define _cleanup_model_ _cleanup_(model_freep)
 
 /* *ret contains everything that either model knows. The merger is exact, associative and
- * commutative (base/decayed-sum.h). It needs the memory of two models and their sum, so any number
- * of models can be merged one after the other. -EINVAL if the half-lives differ, -EBUSY if a
+ * commutative (predict/decayed-sum.h). It needs the memory of two models and their sum, so any
+ * number of models can be merged one after the other. -EINVAL if the half-lives differ, -EBUSY if a
  * session of the chains is under way, -E2BIG, -ENOMEM. */
 int model_merge(const Model *a, const Model *b, Model **ret);
 

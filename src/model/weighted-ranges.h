@@ -4,8 +4,8 @@
 /* A function from byte offsets to DecayedSums that is constant between boundaries: how often each
  * part of a file, or of a block device, was needed. Pure. */
 
-#include "base/decayed-sum.h"
 #include "base/ranges.h"
+#include "predict/decayed-sum.h"
 
 typedef struct WeightedRange {
     uint64_t offset;

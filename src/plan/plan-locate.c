@@ -7,7 +7,7 @@
 #include "base/open.h"
 #include "plan/plan.h"
 
-#include "base/ownership.h"
+#include "model/ownership.h"
 #include "plan/maps.h"
 #include "volume/metadata-deriver.h"
 

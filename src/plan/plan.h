@@ -128,10 +128,10 @@ typedef struct PlanSummary {
 } PlanSummary;
 
 /* Finds the predicted files below `root`, which must be the directory for which the volumes were
- * read. Leaves out what ownership_allows() (base/ownership.h) refuses to the set of the user `uid`.
- * Opens only regular files and directories on the volumes, follows no symlink, crosses no mount and
- * no automount, and never blocks. Several names of one file (hard links) become one file with the
- * maps of all names.
+ * read. Leaves out what ownership_allows() (model/ownership.h) refuses to the set of the user
+ * `uid`. Opens only regular files and directories on the volumes, follows no symlink, crosses no
+ * mount and no automount, and never blocks. Several names of one file (hard links) become one file
+ * with the maps of all names.
  *
  * If the prediction has no metadata of an ext2/3/4 filesystem, the metadata is derived from the
  * located files with libext2fs. If it has, only the metadata of files made after `known_until` is

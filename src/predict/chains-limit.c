@@ -3,8 +3,8 @@
 /* Bounds the memory of chains, so that one user cannot exhaust the memory of the programs that read
  * them (chains.h). */
 
-#include "base/fair-share.h"
 #include "predict/chains-internal.h"
+#include "predict/fair-share.h"
 
 #include <string.h>
 

@@ -27,8 +27,8 @@
  * There is one session at a time. It holds the running applications once; every history that learns
  * from the session refers to it. */
 
-#include "base/decay-clock.h"
 #include "base/names.h"
+#include "predict/decay-clock.h"
 #include "predict/user-history.h"
 
 #define CHAINS_RECENT_MAX 64U /* starts remembered within the window */
@@ -109,7 +109,7 @@ int chains_add_name(Chains *c, const char *name, uint32_t *ret);
 int chains_find_name(const Chains *c, const char *name, uint32_t *ret);
 
 /* Sets the time of all that follows. A time before the latest one counts as the latest. Sums decay
- * by the wall clock without its implausible steps (base/decay-clock.h). */
+ * by the wall clock without its implausible steps (predict/decay-clock.h). */
 void chains_set_time(Chains *c, EventTime t);
 
 /* Begins a session that everybody's history learns from, and the history of `user` unless it is

@@ -19,8 +19,8 @@
  * application that started last. A little-known context and a well-known one call for different
  * experts. Weights of horizons are stored separately by the class of the horizon. */
 
-#include "base/decayed-sum.h"
 #include "base/time-util.h"
+#include "predict/decayed-sum.h"
 
 /* The experts of the chains of one history (expert.h), and of the two histories that predict: the
  * user's, then everybody's. */
@@ -81,7 +81,7 @@ enum {
      HORIZON_CLASSES * (HORIZON_EXPERTS + HORIZON_LOSSES + PROMISE_BINS * PROMISE_SUMS))
 
 /* The sums of credits, and of losses in nats. A credit of 1 counts as 1024 milliseconds in a sum of
- * times (base/decayed-sum.h). */
+ * times (predict/decayed-sum.h). */
 typedef struct ExpertWeights {
     DecayedSum next[EXPERT_BUCKETS][EXPERTS];
     DecayedSum horizon[HORIZON_CLASSES][HORIZON_EXPERTS];

@@ -9,8 +9,8 @@
  * of its sessions. Two applications that have co-occurred (chains.h) are neighbours. From the
  * second co-occurrence on they have a pair, which holds the sums of their chain. */
 
-#include "base/decayed-sum.h"
 #include "base/uid.h"
+#include "predict/decayed-sum.h"
 #include "predict/expert-weights.h"
 #include "predict/session-log.h"
 

@@ -114,7 +114,7 @@ int cycle_observe(Cycle *c, const CycleEvent *e);
 int cycle_decide(Cycle *c, EventTime t, const CycleSnapshot *s, CycleDecision *ret);
 
 /* Excludes a file or directory from all later decisions of this cycle, because this user's set must
- * not contain it (base/ownership.h). It then takes no share of the budget. A path that the model
+ * not contain it (model/ownership.h). It then takes no share of the budget. A path that the model
  * does not know is ignored; so are paths beyond CYCLE_REFUSED_MAX. 0 or -ENOMEM. */
 #define CYCLE_REFUSED_MAX 100000U
 int cycle_refuse(Cycle *c, const char *path);

@@ -18,7 +18,7 @@ typedef struct PrefetchFile {
 /* State that passes from one pass to the next. Valid if it is zeroed and the first group is set. */
 typedef struct PrefetchState {
     const char *root; /* borrowed */
-    uint32_t uid;     /* of the session: see base/ownership.h */
+    uint32_t uid;     /* of the session: see model/ownership.h */
     bool cachestat;   /* the kernel has cachestat(2) */
     /* All callbacks get `arg`. */
     bool (*is_cancelled)(void *arg);                       /* the pass must end */

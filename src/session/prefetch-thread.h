@@ -20,7 +20,7 @@
  * Only regular files and directories on local block-backed filesystems are opened, even if a path
  * leads elsewhere now: no symlink is followed, and no mount or automount is entered.
  *
- * A file or directory is read only if base/ownership.h allows it in the user's set. Otherwise one
+ * A file or directory is read only if model/ownership.h allows it in the user's set. Otherwise one
  * user could fill memory in the sessions of others. The thread checks the opened file before it
  * reads. prefetch_thread_move_refused() returns the refused paths, so that they do not use up the
  * budget again. */
@@ -38,7 +38,7 @@ typedef struct PrefetchReport {
     uint64_t n_passes;      /* finished, interrupted ones included */
     uint64_t n_files;       /* looked up */
     uint64_t n_skipped;     /* deleted, or not of a kind that may be opened */
-    uint64_t n_refused;     /* the owner or the mode forbids them (base/ownership.h) */
+    uint64_t n_refused;     /* the owner or the mode forbids them (model/ownership.h) */
     uint64_t n_directories; /* listed */
     uint64_t n_reads, read_bytes;
     uint64_t pass_files, pass_missing_bytes; /* of the latest pass */

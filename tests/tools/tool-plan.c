@@ -17,8 +17,8 @@
 
 #include "base/atomic-file.h"
 #include "base/clock.h"
-#include "base/ownership.h"
 #include "base/parse.h"
+#include "model/ownership.h"
 #include "plan/plan.h"
 
 #include <err.h>

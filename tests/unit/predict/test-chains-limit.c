@@ -3,7 +3,7 @@
 /* Tests chains that one user fills: they stay within their limits, and the other users lose
  * nothing. */
 
-#include "base/fair-share.h"
+#include "predict/fair-share.h"
 #include "util/chains-util.h"
 #include "util/model-util.h"
 

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Shared by all verbs of `headstart`. Each verb has a file (verb-NAME.c) and an entry in the table
+ * of verbs (main.c). It declares its options and its number of arguments, so that --help, the
+ * parser and the tests use the same declaration. */
+
+#include "base/macros.h"
+#include "base/options.h"
+#include "command/table.h"
+#include "config/config.h"
+
+#include <limits.h>
+
+#define EXIT_USAGE 2 /* exit status for wrong usage */
+
+/* Returned by cli_next_option(), and by the verb: --help was printed, or wrong usage was reported.
+ * No errno is as large. */
+#define CLI_HELP_SHOWN  (-10001)
+#define CLI_WRONG_USAGE (-10002)
+
+typedef enum JsonMode {
+    JSON_OFF, /* text */
+    JSON_SHORT,
+    JSON_PRETTY,
+    _JSON_MODE_MAX,
+    _JSON_MODE_INVALID = -EINVAL,
+} JsonMode;
+
+typedef struct Context Context;
+
+#define VERB_ANY UINT_MAX
+
+typedef struct Verb {
+    const char *name;
+    const char *arguments;                 /* for --help; "" if there are none */
+    unsigned min_arguments, max_arguments; /* VERB_ANY: no upper limit */
+    const char *summary;                   /* one line without a period at the end */
+    const char *description;               /* NULL: none */
+    const Option *options; /* ends with an entry of id 0; NULL: the verb has no options */
+    bool takes_command;    /* options after the first argument belong to a command */
+    /* Returns the exit status, or a negative errno or CLI_* that was reported. */
+    int (*run)(Context *c);
+} Verb;
+
+struct Context {
+    const Verb *verb;
+    const char *state; /* --state, or the default */
+    const char *root;  /* --root, or "/" */
+    JsonMode json;
+    bool quiet;
+    int system_fd; /* /etc, /run and /proc are below it: AT_FDCWD, or a fixture */
+    Config config;
+    Options options; /* the verb's options and arguments, argv[0] is its name */
+};
+
+/* The context before the command line is read (options.c). */
+Context cli_context_default(void);
+
+extern const Verb verb_status, verb_record, verb_learn, verb_plan, verb_replay, verb_show,
+        verb_rerecord, verb_refresh, verb_forget, verb_enable, verb_disable, verb_evaluate,
+        verb_merge, verb_export, verb_import, verb_config, verb_history, verb_measure, verb_doctor,
+        verb_explain, verb_metrics, verb_plot, verb_report;
+
+/* --- messages.c ------------------------------------------------------------------------------- */
+
+/* The exit status of a program whose verb returned `r`. Flushes standard output first: output that
+ * could not be written is reported and makes the status EXIT_FAILURE. */
+int cli_exit_status(int r);
+
+/* Reports wrong usage in one line that names --help. Returns CLI_WRONG_USAGE. */
+int cli_usage_error(const Context *c, const char *format, ...) _printf_(2, 3);
+
+/* Reports an error in one line; "%m" is the text of `error`, which may have either sign. Returns
+ * -abs(error), or -EIO for 0, for the caller to return. */
+int cli_error(int error, const char *format, ...) _printf_(2, 3);
+
+/* Reports an error that does not stop the verb. */
+void cli_warning(int error, const char *format, ...) _printf_(2, 3);
+
+/* --- options.c -------------------------------------------------------------------------------- */
+
+/* Parses the options before the verb, then sets c->verb and c->options for the verb. 0, or CLI_*.
+ */
+int cli_parse_global(Context *c, const Verb *const *verbs, int argc, char **argv);
+
+/* Sets c->verb and c->options; argv[0] is the verb's name. */
+void cli_set_verb(Context *c, const Verb *verb, int argc, char **argv);
+
+/* The verb's next option: its id, and *ret_value points to its argument (or NULL). 0: there are no
+ * more, and the verb accepts the number of arguments. Global options are handled on the way. A
+ * negative errno or CLI_*, reported: the verb returns it. */
+int cli_next_option(Context *c, const char **ret_value);
+
+/* The arguments after the options: a NULL-terminated part of argv. */
+char **cli_arguments(const Context *c, int *ret_n);
+
+/* Handles the global options for a verb without options. 0, or as above. */
+int cli_no_options(Context *c);
+
+/* Runs another verb as if with --quiet, with one of its options (or NULL). 0 or its error, which it
+ * has reported. */
+int cli_run_verb(const Context *c, const Verb *verb, const char *option);
+
+/* Parse an option's argument. 0, or CLI_WRONG_USAGE, reported. */
+int cli_parse_stage(const Context *c, const char *value, Stage *ret);
+int cli_parse_limit(const Context *c, const char *value, uint64_t *ret);
+int cli_parse_uid(const Context *c, const char *value,
+                  uint32_t *ret); /* parses --user=: UID or name */
+
+/* --- output.c --------------------------------------------------------------------------------- */
+
+/* Sets the character encoding of the locale, which aligns tables and decides how file names are
+ * printed. Without a locale in the environment it is UTF-8, because file names are UTF-8 on nearly
+ * every system. For main(). */
+void cli_set_locale(void);
+
+/* Print the table, or its only row as fields: as text, or as JSON with --json=. 0, or an error that
+ * was reported. */
+int cli_print(const Context *c, const Table *t);
+int cli_print_fields(const Context *c, const Table *t);
+
+/* Prints one object as JSON, with or without --json=. The arguments are those of table_row(). 0, or
+ * an error that was reported. */
+int cli_print_json(const Context *c, const Column *columns, ...);

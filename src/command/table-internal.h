@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Shared by table.c, table-text.c and table-json.c. */
+
+#include "command/table.h"
+
+#define TABLE_COLUMNS_MAX 64
+
+typedef union Cell {
+    char *string;
+    uint64_t number;
+    double real;
+    Table *table;
+    json_object *json;
+} Cell;
+
+struct Table {
+    Column columns[TABLE_COLUMNS_MAX];
+    size_t n_columns;
+    Cell *cells; /* row by row */
+    size_t n_cells, allocated_cells;
+    char *heading;
+    size_t n_total; /* all rows, including those left out of the table; 0: none is left out */
+    bool failed;    /* memory ran out */
+};
+
+static inline const Cell *table_cell(const Table *t, size_t row, size_t column)
+{
+    return t->cells + row * t->n_columns + column;
+}
+
+/* True if the value of such a cell is missing: "-" or null. */
+bool table_cell_is_unknown(CellType type, const Cell *c);

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "view/benefits.h"
+
+#include "base/clock.h"
+#include "base/json-util.h"
+#include "command/cli-state.h"
+
+#include <math.h>
+#include <string.h>
+
+void benefits_done(Benefits *b)
+{
+    history_done(&b->history);
+}
+
+int benefits_compute(Benefits *b, usec_t now)
+{
+    for (Stage s = 0; s < _STAGE_MAX; s++)
+        CHECK(benefit_compute(b->history.sessions, b->history.n, s, now, &b->stages[s]));
+    return 0;
+}
+
+int benefits_read(const Context *c, int state_fd, usec_t now, Benefits *ret)
+{
+    _cleanup_benefits_ Benefits b = {0};
+    int r = history_read(state_fd, HISTORY_WINDOW, &b.history);
+
+    if (r >= 0)
+        r = benefits_compute(&b, now);
+    if (r < 0)
+        return cli_error(r, "%s/" HISTORY_FILE ": %m", c->state);
+    *ret = b;
+    b = (Benefits){0};
+    return 0;
+}
+
+int benefits_open(const Context *c, int *ret_fd, Benefits *ret)
+{
+    int r = cli_state_open(c, false, ret_fd);
+
+    if (r >= 0)
+        r = benefits_read(c, *ret_fd, clock_now(CLOCK_REALTIME), ret);
+    return r == -ENOENT ? 0 : r;
+}
+
+uint32_t benefits_control_interval(const Benefits *b, Stage stage, usec_t now)
+{
+    const Effect *login = &b->stages[STAGE_LOGIN].effect;
+
+    return benefit_control_interval(&b->stages[stage],
+                                    login->estimated ? login->control_seconds : 0, now);
+}
+
+static usec_t usec_of(double seconds)
+{
+    return (usec_t)llround(seconds * USEC_PER_SEC);
+}
+
+static double percent(double share)
+{
+    return 100 * share;
+}
+
+const char *effect_to_text(const Effect *e, const char *things, char buf[static BENEFIT_TEXT_MAX])
+{
+    char difference[FORMAT_TIMESPAN_MAX], control[FORMAT_TIMESPAN_MAX];
+
+    if (!e->known) {
+        snprintf(buf, BENEFIT_TEXT_MAX, "not enough %s yet (%zu with replay, %zu without)", things,
+                 e->n_replayed, e->n_control);
+        return buf;
+    }
+    format_timespan(difference, sizeof(difference),
+                    usec_of(fabs(e->control_seconds - e->replayed_seconds)));
+    format_timespan(control, sizeof(control), usec_of(e->control_seconds));
+    if (e->saved_low <= 0 && e->saved_high >= 0)
+        snprintf(buf, BENEFIT_TEXT_MAX,
+                 "no certain effect on %s (between %.0f %% and %.0f %% saved; %zu %s with replay, "
+                 "%zu without)",
+                 control, percent(e->saved_low), percent(e->saved_high), e->n_replayed, things,
+                 e->n_control);
+    else
+        snprintf(buf, BENEFIT_TEXT_MAX,
+                 "%s %s of %s, %.0f %% (between %.0f %% and %.0f %%; %zu %s with replay, %zu "
+                 "without)",
+                 e->saved > 0 ? "saves" : "costs", difference, control, percent(fabs(e->saved)),
+                 percent(e->saved > 0 ? e->saved_low : -e->saved_high),
+                 percent(e->saved > 0 ? e->saved_high : -e->saved_low), e->n_replayed, things,
+                 e->n_control);
+    return buf;
+}
+
+const char *benefit_to_text(const Benefit *b, char buf[static BENEFIT_TEXT_MAX])
+{
+    static const char off[] = ", switched off";
+
+    effect_to_text(&b->effect, "sessions", buf);
+    if (b->effect.known && b->harmful && strlen(buf) + sizeof(off) <= BENEFIT_TEXT_MAX)
+        memcpy(buf + strlen(buf), off, sizeof(off));
+    return buf;
+}
+
+static json_object *number(double v)
+{
+    return json_object_new_double(v);
+}
+
+static json_object *benefit_to_json(const Benefits *all, Stage stage, usec_t now)
+{
+    const Benefit *b = &all->stages[stage];
+    const Effect *e = &b->effect;
+    _cleanup_json_ json_object *o = json_object_new_object();
+    bool added = true;
+    const struct {
+        const char *key;
+        json_object *value;
+    } members[] = {
+            {"stage", json_object_new_string(stage_to_string(stage))},
+            {"known", json_object_new_boolean(e->known)},
+            {"saved", e->estimated ? number(e->saved) : NULL},
+            {"saved_low", e->known ? number(e->saved_low) : NULL},
+            {"saved_high", e->known ? number(e->saved_high) : NULL},
+            {"control_usec",
+             e->estimated ? json_object_new_uint64(usec_of(e->control_seconds)) : NULL},
+            {"replayed_usec",
+             e->estimated ? json_object_new_uint64(usec_of(e->replayed_seconds)) : NULL},
+            {"n_replayed", json_object_new_uint64(e->n_replayed)},
+            {"n_control", json_object_new_uint64(e->n_control)},
+            {"n_left_out", json_object_new_uint64(b->n_left_out)},
+            {"policy",
+             (int)b->policy < 0 ? NULL : json_object_new_string(policy_to_string(b->policy))},
+            {"harmful", json_object_new_boolean(b->harmful)},
+            {"control_interval",
+             json_object_new_uint64(benefits_control_interval(all, stage, now))},
+    };
+
+    for (size_t i = 0; i < ELEMENTSOF(members); i++)
+        added = json_add_member(o, members[i].key, members[i].value) && added;
+    return added ? TAKE_PTR(o) : NULL;
+}
+
+json_object *benefits_to_json(const Benefits *b, usec_t now)
+{
+    _cleanup_json_ json_object *a = json_object_new_array();
+
+    for (Stage s = STAGE_BOOT; s <= STAGE_LOGIN; s++)
+        if (!json_add_item(a, benefit_to_json(b, s, now)))
+            return NULL;
+    return TAKE_PTR(a);
+}

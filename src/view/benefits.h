@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Computes what replay gains, from the history. */
+
+#include "command/cli.h"
+#include "measure/benefit.h"
+#include "measure/history.h"
+
+typedef struct Benefits {
+    History history; /* the newest HISTORY_WINDOW sessions */
+    Benefit stages[_STAGE_MAX];
+} Benefits;
+
+void benefits_done(Benefits *b);
+#define _cleanup_benefits_ _cleanup_(benefits_done)
+
+/* Reads the history and computes the benefit of each stage as of `now` (wall clock). 0, or an error
+ * that was reported. */
+int benefits_read(const Context *c, int state_fd, usec_t now, Benefits *ret);
+
+/* Opens the state directory and reads the history of now. 0, also if nothing was recorded yet (then
+ * *ret_fd is -EBADF), or an error that was reported. */
+int benefits_open(const Context *c, int *ret_fd, Benefits *ret);
+
+/* Computes the benefit of each stage from b->history. 0 or -ENOMEM. */
+int benefits_compute(Benefits *b, usec_t now);
+
+/* benefit_control_interval() of the stage. */
+uint32_t benefits_control_interval(const Benefits *b, Stage stage, usec_t now);
+
+/* As benefit_to_text(), for an effect on things with that name ("starts"). Returns buf. */
+#define BENEFIT_TEXT_MAX 256
+const char *effect_to_text(const Effect *e, const char *things, char buf[static BENEFIT_TEXT_MAX]);
+
+/* One sentence for people: "saves 2.4s of 7.9s, 31 % (between 25 % and 36 %; 40 sessions with
+ * replay, 5 without)". Returns buf. */
+const char *benefit_to_text(const Benefit *b, char buf[static BENEFIT_TEXT_MAX]);
+
+/* An array with one object for boot and login. NULL if out of memory. */
+json_object *benefits_to_json(const Benefits *b, usec_t now);

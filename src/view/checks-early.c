@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "view/checks.h"
+
+#include "base/rooted.h"
+#include "state/idle-boot.h"
+#include "state/state.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "config-paths.h"
+
+#define INIT_PROGRAM HEADSTART_LIBEXEC_DIR "/headstart-init"
+#define COST         "the third of a cold boot that systemd itself reads is not replayed"
+#define REBUILD      HEADSTART_LIBEXEC_DIR "/rebuild-initrd, then reboot"
+
+static bool get_status(const Context *c, const char *path, struct stat *ret)
+{
+    _cleanup_close_ int fd = rooted_open(c->system_fd, path, O_PATH);
+
+    return fd >= 0 && fstat(fd, ret) == 0;
+}
+
+/* Finds the image of the running kernel's initrd, by the names that distributions use. */
+static bool find_image(const Context *c, struct stat *ret)
+{
+    static const char *const formats[] = {"/boot/initrd.img-%s", "/boot/initramfs-%s.img",
+                                          "/boot/initrd-%s", "/boot/initramfs-linux.img"};
+    _cleanup_free_ char *release = NULL;
+    char path[256];
+
+    if (rooted_read(c->system_fd, "/proc/sys/kernel/osrelease", 128, &release, NULL) < 0)
+        return false;
+    release[strcspn(release, "\n")] = 0;
+    for (size_t i = 0; i < ELEMENTSOF(formats); i++) {
+        snprintf(path, sizeof(path), formats[i], release);
+        if (get_status(c, path, ret))
+            return true;
+    }
+    return false;
+}
+
+/* The wall clock when the kernel started, in seconds; 0: unknown. */
+static long long boot_seconds(const Context *c)
+{
+    _cleanup_free_ char *text = NULL;
+    const char *line;
+
+    if (rooted_read(c->system_fd, "/proc/stat", 1U << 20, &text, NULL) < 0)
+        return 0;
+    line = strstr(text, "\nbtime ");
+    return line ? strtoll(line + strlen("\nbtime "), NULL, 10) : 0;
+}
+
+/* Explains why headstart did not start before the system manager. */
+static void explain_late(Checks *checks, const Context *c)
+{
+    struct stat image, program;
+
+    if (!find_image(c, &image))
+        checks_add(checks, "early", CHECK_NOTE, COST,
+                   "add init=" INIT_PROGRAM " to the kernel command line, see headstart-init(8)",
+                   "recording and replay begin with systemd's units: no initrd was found");
+    /* Packages keep the time of the build as the time of the last change, so the time of the
+     * status counts. */
+    else if (get_status(c, INIT_PROGRAM, &program) && image.st_mtime < program.st_ctime)
+        checks_add(checks, "early", CHECK_NOTE, COST, REBUILD,
+                   "recording and replay begin with systemd's units: the initrd is older than "
+                   "headstart");
+    else if (image.st_mtime > boot_seconds(c))
+        checks_add(checks, "early", CHECK_NOTE, COST, "reboot",
+                   "recording and replay begin with systemd's units: the initrd was built after "
+                   "this boot began");
+    else
+        checks_add(checks, "early", CHECK_NOTE, COST, REBUILD,
+                   "recording and replay begin with systemd's units: this boot's initrd did not "
+                   "start headstart");
+}
+
+void checks_add_early(Checks *checks, const Context *c, int state_fd)
+{
+    struct stat st;
+
+    /* headstart-init leaves this file when it starts the replay. */
+    if (get_status(c, HEADSTART_RUN_DIR "/replay-boot.early", &st))
+        checks_add(checks, "early", CHECK_OK, NULL, NULL,
+                   "recording and replay begin before the system manager");
+    else if (state_fd >= 0 && fstatat(state_fd, STATE_IDLE_BOOT, &st, 0) == 0)
+        checks_add(checks, "early", CHECK_OK, NULL, NULL,
+                   "nothing starts early, because replay of the boot gains nothing here");
+    else if (state_fd < 0 || fstatat(state_fd, state_pack_name(STAGE_BOOT), &st, 0) < 0)
+        checks_add(checks, "early", CHECK_OK, NULL, NULL,
+                   "nothing starts early yet, because there is no boot pack");
+    else
+        explain_late(checks, c);
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "view/checks.h"
+
+#include "base/clock.h"
+#include "base/directory.h"
+#include "base/rooted.h"
+#include "command/systemctl.h"
+#include "model/model.h"
+#include "volume/mountinfo.h"
+#include "volume/root-kind.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+#define TEXT_MAX       (1U << 20)
+#define MEMORY_LOW     (512U << 20)
+#define WANTS_BELOW    "/etc/systemd/system"
+#define RECORD_SERVICE "headstart-record.service"
+#define REPLAY_SERVICE "headstart-replay-boot.service"
+
+static bool exists(const Context *c, const char *path)
+{
+    _cleanup_close_ int fd = rooted_open(c->system_fd, path, O_PATH);
+
+    return fd >= 0;
+}
+
+static void check_kernel(Checks *checks, const Context *c)
+{
+    _cleanup_free_ char *release = NULL;
+    unsigned major, minor;
+
+    if (rooted_read(c->system_fd, "/proc/sys/kernel/osrelease", 4096, &release, NULL) < 0 ||
+        sscanf(release, "%u.%u", &major, &minor) != 2)
+        return;
+    if (major < 5 || (major == 5 && minor < 9))
+        checks_add(checks, "kernel", CHECK_PROBLEM, "nothing can be recorded",
+                   "boot a kernel from 5.9 on", "Linux %u.%u does not report names of opened files",
+                   major, minor);
+    else if (!exists(c, "/proc/sys/fs/fanotify"))
+        checks_add(checks, "kernel", CHECK_PROBLEM, "nothing can be recorded",
+                   "boot a kernel with CONFIG_FANOTIFY", "the kernel has no fanotify");
+    else if (major < 6 || (major == 6 && minor < 5))
+        checks_add(checks, "kernel", CHECK_NOTE,
+                   "metadata of file systems is derived from paths instead of observed",
+                   "boot a kernel from 6.5 on", "Linux %u.%u has no cachestat(2)", major, minor);
+    else
+        checks_add(checks, "kernel", CHECK_OK, NULL, NULL,
+                   "Linux %u.%u can report all that headstart uses", major, minor);
+    if (!exists(c, "/proc/net/connector"))
+        checks_add(checks, "processes", CHECK_NOTE,
+                   "programs that end at once are not recorded as applications",
+                   "boot a kernel with CONFIG_PROC_EVENTS",
+                   "the kernel does not report forks and exits");
+    else
+        checks_add(checks, "processes", CHECK_OK, NULL, NULL, "the kernel reports forks and exits");
+    if (!exists(c, "/proc/pressure/io"))
+        checks_add(checks, "pressure", CHECK_NOTE,
+                   "the end of a login is found less exactly, and stalls are not measured",
+                   "add psi=1 to the kernel command line, or boot a kernel with CONFIG_PSI",
+                   "the kernel reports no I/O pressure");
+    else
+        checks_add(checks, "pressure", CHECK_OK, NULL, NULL, "the kernel reports I/O pressure");
+}
+
+/* The active scheduler of "none [mq-deadline] bfq". */
+static char *active_scheduler(char *text)
+{
+    char *open = strchr(text, '['), *close = open ? strchr(open, ']') : NULL;
+
+    if (!close)
+        return NULL;
+    *close = 0;
+    return open + 1;
+}
+
+/* The I/O scheduler of the disk below a filesystem; the caller frees it. NULL: there is none. */
+static char *read_scheduler(const Context *c, const Mount *m)
+{
+    static const char *const queues[] = {"queue/scheduler", "../queue/scheduler"};
+    _cleanup_free_ char *text = NULL;
+    const char *active;
+    char path[256];
+
+    for (size_t i = 0; !text && i < ELEMENTSOF(queues); i++) {
+        snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/%s", m->major, m->minor, queues[i]);
+        (void)rooted_read(c->system_fd, path, 4096, &text, NULL);
+    }
+    active = text ? active_scheduler(text) : NULL;
+    return active ? strdup(active) : NULL;
+}
+
+/* True if an earlier mount is of the same filesystem. */
+static bool is_repeated(const MountTable *mounts, size_t k)
+{
+    for (size_t i = 0; i < k; i++)
+        if (mounts->mounts[i].major == mounts->mounts[k].major &&
+            mounts->mounts[i].minor == mounts->mounts[k].minor)
+            return true;
+    return false;
+}
+
+/* Loop devices pass their reads on to another disk. */
+#define LOOP_MAJOR 7U
+
+static void check_schedulers(Checks *checks, const Context *c, const MountTable *mounts)
+{
+    size_t n_good = 0, n_bad = 0;
+
+    for (size_t i = 0; i < mounts->n; i++) {
+        const Mount *m = mounts->mounts + i;
+        _cleanup_free_ char *active = NULL;
+
+        if (!fstype_is_local_block(m->fstype) || m->major == LOOP_MAJOR || is_repeated(mounts, i))
+            continue;
+        active = read_scheduler(c, m);
+        if (!active)
+            continue;
+        if (strcmp(active, "bfq") == 0 || strcmp(active, "mq-deadline") == 0) {
+            n_good++;
+            continue;
+        }
+        if (n_bad++ == 0)
+            checks_add(checks, "scheduler", CHECK_NOTE,
+                       "reading ahead can delay other reads on a slow disk",
+                       "select bfq or mq-deadline with a udev rule",
+                       "the I/O scheduler %s of %s (%s) ignores idle priority", active, m->source,
+                       m->target);
+    }
+    if (n_good > 0 && n_bad == 0)
+        checks_add(checks, "scheduler", CHECK_OK, NULL, NULL,
+                   "the I/O schedulers of the disks honour idle priority");
+}
+
+/* Directories from which boots and logins read. */
+static bool is_read_by_stages(const char *target)
+{
+    static const char *const names[] = {"/home", "/usr", "/var", "/opt", "/srv"};
+
+    for (size_t i = 0; i < ELEMENTSOF(names); i++)
+        if (path_is_below(target, names[i]))
+            return true;
+    return false;
+}
+
+static bool is_network(const char *fstype)
+{
+    static const char *const names[] = {"nfs", "nfs4", "cifs", "smb3", "9p", "afs", "ceph"};
+
+    for (size_t i = 0; i < ELEMENTSOF(names); i++)
+        if (strcmp(fstype, names[i]) == 0)
+            return true;
+    return false;
+}
+
+static void check_mounts(Checks *checks, const MountTable *mounts)
+{
+    size_t n_local = 0;
+
+    for (size_t i = 0; i < mounts->n; i++) {
+        const Mount *m = mounts->mounts + i;
+
+        n_local += fstype_is_local_block(m->fstype) && !is_repeated(mounts, i);
+        if (is_network(m->fstype) && is_read_by_stages(m->target))
+            checks_add(checks, "mounts", CHECK_NOTE, "files there are not read ahead",
+                       "none: headstart reads local disks only", "%s is a network filesystem (%s)",
+                       m->target, m->fstype);
+    }
+    if (n_local > 0)
+        checks_add(checks, "mounts", CHECK_OK, NULL, NULL, "%zu filesystems on local disks",
+                   n_local);
+}
+
+static void check_filesystems(Checks *checks, const Context *c)
+{
+    _cleanup_mount_table_ MountTable mounts = {0};
+    _cleanup_free_ char *text = NULL;
+    const Mount *root = NULL;
+    const char *subvolume;
+    RootKind kind;
+
+    if (rooted_read(c->system_fd, "/proc/self/mountinfo", TEXT_MAX, &text, NULL) < 0 ||
+        mount_table_parse(text, &mounts, NULL) < 0)
+        return;
+    for (size_t i = 0; i < mounts.n; i++)
+        if (strcmp(mounts.mounts[i].target, "/") == 0)
+            root = &mounts.mounts[i];
+    if (!root)
+        return;
+    kind = root_kind(&mounts, &subvolume);
+    if (fstype_is_local_block(root->fstype))
+        checks_add(checks, "root", CHECK_OK, NULL, NULL,
+                   "the root filesystem is %s on a local disk (%s)", root->fstype,
+                   (int)kind >= 0 ? root_kind_to_string(kind) : "unknown kind");
+    else
+        checks_add(
+                checks, "root", CHECK_NOTE,
+                "its files are recorded and replayed only where a filesystem beneath it is local",
+                NULL, "the root filesystem is %s, which has no local disk of its own",
+                root->fstype);
+    check_mounts(checks, &mounts);
+    check_schedulers(checks, c, &mounts);
+}
+
+/* True if the unit is enabled: linked in a directory TARGET.wants. */
+static bool is_enabled(const Context *c, const char *unit)
+{
+    int fd = rooted_open(c->system_fd, WANTS_BELOW, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    _cleanup_closedir_ DIR *dir = NULL;
+    const struct dirent *e;
+    bool found = false;
+
+    if (directory_from_fd(fd, &dir) < 0)
+        return false;
+    while (!found && (e = directory_next(dir))) {
+        char path[600];
+
+        if (!strstr(e->d_name, ".wants"))
+            continue;
+        snprintf(path, sizeof(path), "%s/%s", e->d_name, unit);
+        found = faccessat(dirfd(dir), path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    }
+    return found;
+}
+
+static void check_units(Checks *checks, const Context *c)
+{
+    static const char *const units[] = {RECORD_SERVICE, REPLAY_SERVICE, "headstart-learn.path"};
+    size_t n = 0;
+
+    for (size_t i = 0; i < ELEMENTSOF(units); i++)
+        if (!is_enabled(c, units[i])) {
+            checks_add(checks, "units", CHECK_PROBLEM, "headstart does not work by itself",
+                       "headstart enable", "%s is not enabled", units[i]);
+            n++;
+        }
+    if (n > 0)
+        return;
+    checks_add(checks, "units", CHECK_OK, NULL, NULL, "the units are enabled");
+    if (c->system_fd != AT_FDCWD || !systemctl_available())
+        return;
+    if (systemctl_run((const char *const[]){"--quiet", "is-active", RECORD_SERVICE, NULL}, true) !=
+        0)
+        checks_add(checks, "recorder", CHECK_PROBLEM, "nothing is recorded",
+                   "systemctl status " RECORD_SERVICE, RECORD_SERVICE " does not run");
+    else
+        checks_add(checks, "recorder", CHECK_OK, NULL, NULL, RECORD_SERVICE " runs");
+}
+
+static void check_clock(Checks *checks)
+{
+    if (clock_now(CLOCK_REALTIME) < MODEL_CLOCK_MIN)
+        checks_add(checks, "clock", CHECK_PROBLEM, "what was learned does not decay",
+                   "set the clock", "the clock says that it is before 2020");
+    else
+        checks_add(checks, "clock", CHECK_OK, NULL, NULL, "the clock is credible");
+}
+
+static void check_memory(Checks *checks, const Context *c)
+{
+    _cleanup_free_ char *text = NULL;
+    char available[FORMAT_BYTES_MAX];
+    unsigned long long kib;
+    const char *line;
+
+    if (rooted_read(c->system_fd, "/proc/meminfo", TEXT_MAX, &text, NULL) < 0)
+        return;
+    line = strstr(text, "MemAvailable:");
+    if (!line || sscanf(line, "MemAvailable: %llu", &kib) != 1)
+        return;
+    format_bytes(available, sizeof(available), kib * 1024);
+    if (kib * 1024 < MEMORY_LOW)
+        checks_add(
+                checks, "memory", CHECK_NOTE, "packs are cut, and what was read is evicted early",
+                "close applications, or add memory", "only %s of memory are available", available);
+    else
+        checks_add(checks, "memory", CHECK_OK, NULL, NULL, "%s of memory are available", available);
+}
+
+void checks_add_machine(Checks *checks, const Context *c)
+{
+    check_kernel(checks, c);
+    check_filesystems(checks, c);
+    check_units(checks, c);
+    check_clock(checks);
+    check_memory(checks, c);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Checks what may keep headstart from helping on this machine. Each check says in plain words what
+ * was found, what it costs, and what to do. `headstart doctor` shows all checks. `headstart status`
+ * shows the quick checks that found a problem. */
+
+#include "command/cli.h"
+#include "view/benefits.h"
+
+typedef enum CheckResult {
+    CHECK_OK,
+    CHECK_NOTE,    /* headstart works, but less well than it could */
+    CHECK_PROBLEM, /* something does not work until it is repaired */
+    _CHECK_RESULT_MAX,
+} CheckResult;
+
+typedef struct Check {
+    const char *name; /* static: "kernel", "packs", … */
+    CheckResult result;
+    char *found;
+    char *cost;   /* NULL: none */
+    char *remedy; /* a command or an action; NULL: none */
+} Check;
+
+typedef struct Checks {
+    Check *items;
+    size_t n, allocated;
+    bool failed; /* out of memory: a check is missing */
+} Checks;
+
+void checks_done(Checks *c);
+#define _cleanup_checks_ _cleanup_(checks_done)
+
+const char *check_result_to_string(CheckResult r);
+
+/* Adds a check. `format` describes what was found; cost and remedy may be NULL. All texts are
+ * copied. */
+void checks_add(Checks *c, const char *name, CheckResult result, const char *cost,
+                const char *remedy, const char *format, ...) _printf_(6, 7);
+
+/* Checks the kernel, the mounted filesystems, their disks, the units, the clock and the memory
+ * (checks-machine.c). */
+void checks_add_machine(Checks *checks, const Context *c);
+
+/* Checks whether this boot's initrd, or init=, started headstart before the system manager, and if
+ * not, why (checks-early.c). state_fd as below. */
+void checks_add_early(Checks *checks, const Context *c, int state_fd);
+
+/* Checks the state directory without reading the model: switches, packs, files that were set aside,
+ * and harmful policies. state_fd is negative if the directory does not exist. */
+void checks_add_state(Checks *checks, const Context *c, int state_fd, const Benefits *b);
+
+/* Makes the slower checks: the model, packs against the files on the disk, and control sessions. */
+void checks_add_thorough(Checks *checks, const Context *c, int state_fd, const Benefits *b);

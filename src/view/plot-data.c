@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "view/plot-data.h"
+
+#include "base/atomic-file.h"
+#include "base/clock.h"
+#include "base/kernel.h"
+#include "base/rooted.h"
+#include "measure/history.h"
+#include "replay/operations.h"
+#include "report/timeline-trace.h"
+#include "state/packs.h"
+#include "state/replay-status.h"
+#include "state/state.h"
+#include "state/trace-store.h"
+#include "view/unit-starts.h"
+#include "volume/extents.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+/* The number of newest sessions among which that of a trace is searched. */
+#define HISTORY_SEARCHED 256U
+
+/* The time that is drawn after the last open of a start. */
+#define LAUNCH_MARGIN_USEC (100 * USEC_PER_MSEC)
+
+/* Reads a trace of the state directory. -ENOENT if it cannot be read, or is not of that kind. */
+static int read_trace(int state_fd, const char *name, TraceChoice choice, Trace **ret)
+{
+    _cleanup_free_ char *path = NULL, *error = NULL;
+    _cleanup_trace_ Trace *t = NULL;
+    int r;
+
+    if (asprintf(&path, STATE_TRACES "/%s", name) < 0)
+        return -ENOMEM;
+    r = state_read_trace(state_fd, path, &t, &error);
+    if (r == -ENOMEM)
+        return r;
+    if (r < 0 || (choice != TRACE_NEWEST &&
+                  (choice == TRACE_NEWEST_REPLAYED) != ((t->flags & TRACE_REPLAYED) != 0)))
+        return -ENOENT;
+    *ret = TAKE_PTR(t);
+    return 0;
+}
+
+int plot_find_trace(int state_fd, Stage stage, TraceChoice choice, Trace **ret)
+{
+    _cleanup_trace_names_ TraceNames names = {0};
+    int r = state_list_traces(state_fd, &names);
+
+    if (r < 0)
+        return r;
+    for (size_t i = names.n; i-- > 0;) {
+        if (names.items[i].stage != stage)
+            continue;
+        r = read_trace(state_fd, names.items[i].name, choice, ret);
+        if (r != -ENOENT)
+            return r;
+    }
+    return -ENOENT;
+}
+
+typedef struct Places {
+    int root_fd;
+    usec_t deadline; /* CLOCK_MONOTONIC */
+    ExtentList extents;
+} Places;
+
+/* Returns the place of the first extent of a file, if the file at that path is still the recorded
+ * one. */
+static bool find_place(void *arg, const TraceFile *f, const char *path, uint64_t *ret_place,
+                       uint64_t *ret_length)
+{
+    Places *p = arg;
+    _cleanup_close_ int fd = -EBADF;
+    struct stat st;
+
+    if (clock_now(CLOCK_MONOTONIC) > p->deadline)
+        return false;
+    fd = rooted_open(p->root_fd, path, O_PATH | O_NOFOLLOW);
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_ino != f->inode)
+        return false;
+    closep(&fd);
+    fd = rooted_open(p->root_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0 || extents_read(fd, EXTENTS_PER_FILE_MAX, &p->extents) < 0 || p->extents.n == 0)
+        return false;
+    *ret_place = p->extents.extents[0].physical;
+    *ret_length = p->extents.extents[0].length;
+    return true;
+}
+
+/* Finds the time of the replay of this boot, on CLOCK_BOOTTIME. The status file is that of the
+ * present boot, so only traces of this boot get the time. */
+static void find_replay(const Context *c, const Trace *t, TimelineSources *s)
+{
+    _cleanup_close_ int fd = rooted_open(c->system_fd, "/run/headstart", O_PATH | O_DIRECTORY);
+    _cleanup_replay_status_ ReplayStatusList l = {0};
+    char boot_id[KERNEL_BOOT_ID_SIZE];
+
+    if (fd < 0 || kernel_boot_id(c->system_fd, boot_id) < 0 || strcmp(boot_id, t->boot_id) != 0 ||
+        replay_status_read(fd, t->stage, &l) < 0)
+        return;
+    for (size_t i = 0; i < l.n; i++) {
+        uint64_t start, duration;
+
+        if ((l.items[i].uid != UID_INVALID && l.items[i].uid != t->uid) ||
+            json_get_u64(l.items[i].object, "start_boottime_usec", UINT64_MAX / 4, &start) < 0 ||
+            json_get_u64(l.items[i].object, "duration_usec", UINT64_MAX / 4, &duration) < 0)
+            continue;
+        s->replay_start = start;
+        s->replay_end = start + duration;
+    }
+}
+
+/* --- the reads of the replay ------------------------------------------------------------------ */
+
+/* The bytes that a disk transfers in the time that each request costs besides its transfer. Only
+ * the distribution over the time of the replay depends on it. */
+#define REQUEST_BYTES UINT64_C(65536)
+
+static TimelineRead read_of(const Pack *p, const Operation *o)
+{
+    TimelineRead r = {.series = READ_REPLAY, .place = PHYSICAL_UNKNOWN};
+    uint64_t offset;
+
+    operation_range(p, o, &offset, &r.length);
+    r.bytes = r.length;
+    if (o->kind == OPERATION_METADATA)
+        r.place = offset;
+    else if (le64toh(p->data[o->index].physical) != PACK_PHYSICAL_UNKNOWN)
+        r.place = le64toh(p->data[o->index].physical);
+    return r;
+}
+
+/* The part of an operation in the time of the replay. An open reads nothing: its metadata was read
+ * before. */
+static double cost_of(const Pack *p, const Operation *o)
+{
+    return o->kind == OPERATION_OPEN ? 0 : (double)(read_of(p, o).bytes + REQUEST_BYTES);
+}
+
+/* Spreads the reads of one disk over the time of the replay, in their order. */
+static int add_stream(const Pack *p, const Operation *v, size_t n, usec_t start, usec_t end,
+                      Timeline *t)
+{
+    double all = 0, done = 0;
+
+    for (size_t i = 0; i < n; i++)
+        all += cost_of(p, &v[i]);
+    for (size_t i = 0; i < n; i++) {
+        TimelineRead r;
+
+        if (v[i].kind == OPERATION_OPEN)
+            continue;
+        r = read_of(p, &v[i]);
+        done += cost_of(p, &v[i]);
+        r.at = start + (usec_t)((double)(end - start) * done / all);
+        if (r.at <= t->duration)
+            CHECK(timeline_add_read(t, &r));
+    }
+    return 0;
+}
+
+/* Adds the ranges of the pack that the replay read. Its report has its begin and its end, and the
+ * pack has the order, so the moments between are interpolated. */
+static int add_replayed(const TimelineSources *s, Timeline *t)
+{
+    _cleanup_operation_list_ OperationList l = {0};
+    _cleanup_free_ VolumeFacts *facts = NULL;
+    usec_t start, end;
+    uint32_t n;
+
+    if (!s->pack || !timeline_replay_time(s, &start, &end) || end <= start)
+        return 0;
+    n = le32toh(s->pack->header->n_volumes);
+    facts = calloc(n + 1, sizeof(*facts));
+    if (!facts)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < n; i++)
+        facts[i] = (VolumeFacts){.mounted = true, .device = true};
+    CHECK(operations_from_pack(s->pack, facts, s->trace->policy, &l));
+    for (size_t i = 0; i < l.n_streams; i++)
+        CHECK(add_stream(s->pack, l.operations + l.streams[i].first, l.streams[i].n, start, end,
+                         t));
+    return timeline_add_note(t, "The reads of replay have the order of the pack; their times are "
+                                "spread between the begin and the end of replay");
+}
+
+/* --- units and stages ------------------------------------------------------------------------- */
+
+static int add_units(const Context *c, const Trace *t, usec_t deadline, Timeline *timeline)
+{
+    int r = unit_starts_add(c, t, deadline, timeline);
+
+    if (r == -ENOMEM)
+        return r;
+    if (r == -ETIMEDOUT)
+        return timeline_add_note(timeline, "The journal was not read in time; units are missing");
+    if (r <= 0)
+        return timeline_add_note(timeline, "The journal has no starts of units of this %s",
+                                 stage_to_string(t->stage));
+    return 0;
+}
+
+/* The history's record of the session with that trace. False if there is none. */
+static bool find_session(int state_fd, const Trace *t, SessionRecord *ret)
+{
+    _cleanup_history_ History h = {0};
+
+    if (state_fd < 0 || history_read(state_fd, HISTORY_SEARCHED, &h) < 0)
+        return false;
+    for (size_t i = h.n; i-- > 0;)
+        if (h.sessions[i].stage == t->stage &&
+            h.sessions[i].start_realtime_usec == t->start_realtime) {
+            *ret = h.sessions[i];
+            return true;
+        }
+    return false;
+}
+
+/* Adds a mark for a moment on CLOCK_BOOTTIME. */
+static void add_moment(Timeline *t, const char *name, uint64_t at, usec_t start)
+{
+    if (at != SESSION_UNKNOWN && at > start)
+        timeline_add_mark(t, name, at - start);
+}
+
+/* True if the moment is another one than the end of the stage's jobs, which has a mark. */
+static bool is_other_moment(const Trace *t, usec_t at)
+{
+    usec_t ready = t->timing.ready;
+
+    return ready == 0 || MAX(at, ready) - MIN(at, ready) > t->duration / 50;
+}
+
+static void add_stages(int state_fd, const Trace *t, Timeline *timeline)
+{
+    SessionRecord s;
+
+    if (!find_session(state_fd, t, &s))
+        return;
+    if (t->stage == STAGE_BOOT && s.initrd_usec != SESSION_UNKNOWN) {
+        add_moment(timeline, "initrd", s.kernel_usec, t->start_boottime);
+        add_moment(timeline, "system", s.kernel_usec + s.initrd_usec, t->start_boottime);
+    } else if (t->stage == STAGE_BOOT)
+        add_moment(timeline, "system", s.kernel_usec, t->start_boottime);
+    if (s.ready_usec == SESSION_UNKNOWN)
+        return;
+    if (t->stage == STAGE_BOOT)
+        s.ready_usec -= MIN(s.ready_usec, t->start_boottime);
+    if (is_other_moment(t, s.ready_usec))
+        timeline_add_mark(timeline, t->stage == STAGE_LOGIN ? "settled" : "greeter ready",
+                          s.ready_usec);
+}
+
+static int set_title(const Trace *t, const char *what, Timeline *ret)
+{
+    char when[64] = "";
+    time_t seconds = (time_t)(t->start_realtime / USEC_PER_SEC);
+    struct tm local;
+
+    if (localtime_r(&seconds, &local))
+        strftime(when, sizeof(when), " of %Y-%m-%d %H:%M", &local);
+    return timeline_set_title(ret, "%s%s, %s", what, when,
+                              t->flags & TRACE_REPLAYED ? "replayed" : "without replay");
+}
+
+/* --- timelines -------------------------------------------------------------------------------- */
+
+static int make_stage(const Context *c, int state_fd, const TimelineSources *s, usec_t deadline,
+                      Timeline *ret)
+{
+    static const char *const names[_STAGE_MAX] = {"Boot", "Login", "Session"};
+    const Trace *t = s->trace;
+
+    CHECK(add_replayed(s, ret));
+    CHECK(add_units(c, t, deadline, ret));
+    add_stages(state_fd, t, ret);
+    if (s->pack && t->flags & TRACE_REPLAYED &&
+        le64toh(s->pack->header->created_realtime_usec) > t->start_realtime)
+        CHECK(timeline_add_note(ret,
+                                "The pack was planned again since; it is compared as it is now"));
+    return set_title(t, names[t->stage], ret);
+}
+
+static int make(const Context *c, int state_fd, const Trace *t, const TimelineSources *part,
+                usec_t timeout, Timeline *ret)
+{
+    _cleanup_close_ int root_fd = open(c->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    usec_t deadline = clock_now(CLOCK_MONOTONIC) + timeout;
+    Places places = {.root_fd = root_fd, .deadline = deadline};
+    _cleanup_timeline_ Timeline timeline = {0};
+    TimelineSources s = *part;
+    _cleanup_free_ char *buf = NULL;
+    Pack p;
+    int r;
+
+    s.trace = t;
+    s.place = root_fd < 0 ? NULL : find_place;
+    s.place_arg = &places;
+    if (packs_read_of(state_fd, t->stage, t->uid, &buf, &p) >= 0)
+        s.pack = &p;
+    find_replay(c, t, &s);
+    r = timeline_from_trace(&s, &timeline);
+    extent_list_done(&places.extents);
+    if (r >= 0 && !s.chosen)
+        r = make_stage(c, state_fd, &s, deadline, &timeline);
+    if (r < 0)
+        return r;
+    *ret = timeline;
+    timeline = (Timeline){0};
+    return 0;
+}
+
+int plot_make_timeline(const Context *c, int state_fd, const Trace *t, usec_t timeout,
+                       Timeline *ret)
+{
+    return make(c, state_fd, t, &(TimelineSources){0}, timeout, ret);
+}
+
+/* --- starts of applications ------------------------------------------------------------------- */
+
+void plot_launch_done(PlotLaunch *l)
+{
+    trace_free(l->trace);
+}
+
+/* True if the application has that path, or that last part of a path. */
+static bool has_name(const Trace *t, uint32_t application, const char *name)
+{
+    char path[TRACE_PATH_MAX];
+    const char *slash;
+
+    if (trace_format_path(t, t->files[t->applications[application].file].path, path, sizeof(path)) <
+        0)
+        return false;
+    slash = strrchr(path, '/');
+    return strcmp(path, name) == 0 || (slash && strcmp(slash + 1, name) == 0);
+}
+
+/* The number of opens of each application. The caller frees it. NULL: no memory. */
+static size_t *count_opens(const Trace *t)
+{
+    size_t *n = calloc(t->n_applications + 1, sizeof(*n));
+
+    for (size_t i = 0; n && i < t->n_accesses; i++)
+        if (t->accesses[i].application != TRACE_NONE)
+            n[t->accesses[i].application]++;
+    return n;
+}
+
+int plot_find_launch_in(const Trace *t, const char *name, usec_t before, uint32_t *ret_application,
+                        usec_t *ret_at)
+{
+    _cleanup_free_ size_t *opens = count_opens(t);
+    const TraceLifetime *best = NULL;
+
+    if (!opens)
+        return -ENOMEM;
+    for (size_t i = 0; i < t->n_lifetimes; i++) {
+        const TraceLifetime *l = &t->lifetimes[i];
+
+        /* What started at 0 ran before the stage. */
+        if (l->start == 0 || (name && !has_name(t, l->application, name)) ||
+            t->start_realtime + l->start >= before)
+            continue;
+        if (!best || opens[l->application] > opens[best->application] ||
+            (l->application == best->application && l->start > best->start))
+            best = l;
+    }
+    if (!best)
+        return -ENOENT;
+    *ret_application = best->application;
+    *ret_at = best->start;
+    return 0;
+}
+
+int plot_find_launch(int state_fd, const char *name, TraceChoice choice, usec_t before,
+                     PlotLaunch *ret)
+{
+    _cleanup_trace_names_ TraceNames names = {0};
+    int r = state_list_traces(state_fd, &names);
+
+    for (size_t i = names.n; r >= 0 && i-- > 0;) {
+        _cleanup_trace_ Trace *t = NULL;
+        PlotLaunch l;
+
+        if (names.items[i].stage == STAGE_BOOT)
+            continue;
+        r = read_trace(state_fd, names.items[i].name, choice, &t);
+        if (r >= 0)
+            r = plot_find_launch_in(t, name, before, &l.application, &l.at);
+        if (r == -ENOENT) {
+            r = 0;
+            continue;
+        }
+        if (r < 0)
+            return r;
+        l.trace = TAKE_PTR(t);
+        *ret = l;
+        return 0;
+    }
+    return r < 0 ? r : -ENOENT;
+}
+
+/* The first start of each application since `from`; USEC_INFINITY: none. The caller frees it. NULL:
+ * no memory. */
+static usec_t *find_starts(const Trace *t, usec_t from)
+{
+    usec_t *starts = reallocarray(NULL, t->n_applications + 1, sizeof(*starts));
+
+    if (!starts)
+        return NULL;
+    for (size_t i = 0; i <= t->n_applications; i++)
+        starts[i] = USEC_INFINITY;
+    for (size_t i = 0; i < t->n_lifetimes; i++)
+        if (t->lifetimes[i].start >= from)
+            starts[t->lifetimes[i].application] =
+                    MIN(starts[t->lifetimes[i].application], t->lifetimes[i].start);
+    return starts;
+}
+
+/* Chooses the application, and in a session those that start before its start ends. In a login
+ * everything starts at the same time. *ret_end: when the start ended, since the start of the stage.
+ * 0 or -ENOMEM. */
+static int choose_applications(const PlotLaunch *l, bool *chosen, usec_t *ret_end)
+{
+    const Trace *t = l->trace;
+    _cleanup_free_ usec_t *starts = find_starts(t, l->at);
+    usec_t latest = l->at;
+
+    if (!starts)
+        return -ENOMEM;
+    chosen[l->application] = true;
+    for (size_t i = 0; i < t->n_accesses; i++) {
+        const TraceAccess *a = &t->accesses[i];
+
+        if (a->at < l->at || a->application == TRACE_NONE)
+            continue;
+        if (a->at - latest > LAUNCH_GAP_USEC || a->at - l->at > LAUNCH_MAX_USEC)
+            break;
+        if (t->stage == STAGE_SESSION && starts[a->application] <= a->at)
+            chosen[a->application] = true;
+        if (chosen[a->application])
+            latest = a->at;
+    }
+    *ret_end = latest;
+    return 0;
+}
+
+int plot_make_launch(const Context *c, int state_fd, const PlotLaunch *l, usec_t timeout,
+                     Timeline *ret)
+{
+    _cleanup_free_ bool *chosen = calloc(l->trace->n_applications + 1, sizeof(*chosen));
+    _cleanup_free_ char *what = NULL;
+    _cleanup_timeline_ Timeline t = {0};
+    char path[TRACE_PATH_MAX] = "";
+    TimelineSources s = {.chosen = chosen, .from = l->at};
+    const char *slash;
+    usec_t end;
+
+    if (!chosen)
+        return -ENOMEM;
+    CHECK(choose_applications(l, chosen, &end));
+    (void)trace_format_path(l->trace,
+                            l->trace->files[l->trace->applications[l->application].file].path, path,
+                            sizeof(path));
+    slash = strrchr(path, '/');
+    if (asprintf(&what, "Start of %s", slash ? slash + 1 : path) < 0)
+        return -ENOMEM;
+    s.duration = MIN(end - l->at + LAUNCH_MARGIN_USEC,
+                     l->trace->duration - MIN(l->at, l->trace->duration));
+    CHECK(make(c, state_fd, l->trace, &s, timeout, &t));
+    CHECK(set_title(l->trace, what, &t));
+    *ret = t;
+    t = (Timeline){0};
+    return 0;
+}

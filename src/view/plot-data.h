@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Timelines of recorded stages, from the files of the state directory, of /run, and from the
+ * journal. */
+
+#include "command/cli.h"
+#include "report/timeline.h"
+#include "trace/trace.h"
+
+/* Selects one of the traces of a stage. */
+typedef enum TraceChoice {
+    TRACE_NEWEST,
+    TRACE_NEWEST_REPLAYED,
+    TRACE_NEWEST_CONTROL, /* the newest one of a session without replay */
+} TraceChoice;
+
+/* Reads the newest trace of that kind. Traces that cannot be read are ignored. 0, -ENOENT (there is
+ * none), or -ENOMEM. The function logs nothing. */
+int plot_find_trace(int state_fd, Stage stage, TraceChoice choice, Trace **ret);
+
+/* One start of an application in a trace. */
+typedef struct PlotLaunch {
+    Trace *trace;
+    uint32_t application; /* of the trace */
+    usec_t at;            /* since the start of the stage */
+} PlotLaunch;
+
+void plot_launch_done(PlotLaunch *l);
+
+/* Finds the last start of an application in the newest trace of a session or login that has one.
+ * `name`: its path or the last part of its path; NULL: the application that opened the most files
+ * in the newest trace with a start. `choice` limits the traces. `before` (wall clock): only starts
+ * before this moment count; USEC_INFINITY: all. 0, -ENOENT, or -ENOMEM. */
+int plot_find_launch(int state_fd, const char *name, TraceChoice choice, usec_t before,
+                     PlotLaunch *ret);
+
+/* The same in one trace, which the caller keeps. 0, -ENOENT, or -ENOMEM. */
+int plot_find_launch_in(const Trace *t, const char *name, usec_t before, uint32_t *ret_application,
+                        usec_t *ret_at);
+
+/* Makes the timeline of a trace. Files whose place is not found within `timeout` have none, and
+ * units that are not found within `timeout` are left out. *ret is zeroed. 0 or -ENOMEM. The
+ * function logs nothing. */
+int plot_make_timeline(const Context *c, int state_fd, const Trace *t, usec_t timeout,
+                       Timeline *ret);
+
+/* Makes the timeline of one start: what the application opened, and in a session also the
+ * applications that started meanwhile, until nothing was opened for LAUNCH_GAP_USEC. As above. */
+int plot_make_launch(const Context *c, int state_fd, const PlotLaunch *l, usec_t timeout,
+                     Timeline *ret);

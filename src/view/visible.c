@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "view/visible.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <systemd/sd-bus.h>
+
+#include "config-paths.h"
+
+#define NAME      "org.headstart1"
+#define PATH      "/org/headstart1"
+#define INTERFACE "org.headstart1.Status"
+
+typedef struct Call {
+    sd_bus *bus;
+    sd_bus_error error;
+    sd_bus_message *reply;
+} Call;
+
+static void call_done(Call *x)
+{
+    sd_bus_error_free(&x->error);
+    sd_bus_message_unref(x->reply);
+    sd_bus_flush_close_unref(x->bus);
+}
+
+void visible_done(Visible *v)
+{
+    benefits_done(&v->benefits);
+}
+
+bool visible_is_needed(const Context *c)
+{
+    return faccessat(AT_FDCWD, c->state, R_OK | X_OK, AT_EACCESS) < 0 && errno == EACCES;
+}
+
+static int read_history(Call *x, History *ret)
+{
+    _cleanup_history_ History h = {0};
+    const char *line;
+    int r = sd_bus_call_method(x->bus, NAME, PATH, INTERFACE, "GetHistory", &x->error, &x->reply,
+                               NULL);
+
+    if (r >= 0)
+        r = sd_bus_message_enter_container(x->reply, 'a', "s");
+    while (r >= 0 && (r = sd_bus_message_read(x->reply, "s", &line)) > 0) {
+        r = grow_array(&h.sessions, &h.allocated, h.n + 1, sizeof(SessionRecord));
+        if (r < 0)
+            return r;
+        r = session_record_from_line(line, strlen(line), &h.sessions[h.n]);
+        h.n += r >= 0;
+        h.n_bad += r < 0;
+        r = 0;
+    }
+    if (r < 0)
+        return r;
+    *ret = h;
+    h = (History){0};
+    return 0;
+}
+
+static int read_property(Call *x, const char *name, char type, void *ret)
+{
+    return sd_bus_get_property_trivial(x->bus, NAME, PATH, INTERFACE, name, &x->error, type, ret);
+}
+
+static int read_logins(Call *x, Effect *ret)
+{
+    uint64_t replayed, control, with, without;
+    Effect e = {0};
+    int known;
+
+    CHECK(read_property(x, "LoginReplayed", 't', &replayed));
+    CHECK(read_property(x, "LoginControl", 't', &control));
+    CHECK(read_property(x, "LoginKnown", 'b', &known));
+    CHECK(read_property(x, "LoginSaved", 'd', &e.saved));
+    CHECK(read_property(x, "LoginSavedLow", 'd', &e.saved_low));
+    CHECK(read_property(x, "LoginSavedHigh", 'd', &e.saved_high));
+    CHECK(read_property(x, "LoginWithUSec", 't', &with));
+    CHECK(read_property(x, "LoginWithoutUSec", 't', &without));
+    e.n_replayed = replayed;
+    e.n_control = control;
+    e.estimated = e.known = known;
+    e.replayed_seconds = (double)with / USEC_PER_SEC;
+    e.control_seconds = (double)without / USEC_PER_SEC;
+    *ret = e;
+    return 0;
+}
+
+static int read_all(Call *x, Visible *v)
+{
+    _cleanup_free_ char *state = NULL;
+
+    CHECK(sd_bus_open_system(&x->bus));
+    CHECK(read_history(x, &v->benefits.history));
+    CHECK(read_logins(x, &v->logins));
+    CHECK(sd_bus_get_property_string(x->bus, NAME, PATH, INTERFACE, "State", &x->error, &state));
+    snprintf(v->state, sizeof(v->state), "%s", state);
+    return 0;
+}
+
+int visible_read(const Context *c, usec_t now, Visible *ret)
+{
+    _cleanup_(call_done) Call x = {.error = SD_BUS_ERROR_NULL};
+    _cleanup_visible_ Visible v = {0};
+    int r;
+
+    /* Fixtures have a service of their own. */
+    if (strcmp(c->state, HEADSTART_STATE_DIR) != 0 && c->system_fd == AT_FDCWD)
+        return cli_error(EACCES, "%s: %m", c->state);
+    r = read_all(&x, &v);
+    if (r >= 0)
+        r = benefits_compute(&v.benefits, now);
+    if (r < 0)
+        return cli_error(r, "only root may read %s, and headstart-bus does not answer: %s",
+                         c->state, x.error.message ? x.error.message : strerror(-r));
+    *ret = v;
+    v = (Visible){0};
+    return 0;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What users may see who cannot read the state directory: the figures of the machine, and their own
+ * logins. They come from headstart-bus (headstart-bus(8)), and contain no path. */
+
+#include "view/benefits.h"
+
+typedef struct Visible {
+    Benefits benefits; /* of all boots, and of the user's own logins */
+    Effect logins;     /* of all users together */
+    char state[16];    /* "off", "empty", "recorded", "learned" or "ready" */
+} Visible;
+
+void visible_done(Visible *v);
+#define _cleanup_visible_ _cleanup_(visible_done)
+
+/* True if the state directory exists and the user may not read it. */
+bool visible_is_needed(const Context *c);
+
+/* Asks the service. With a --state= of its own the service cannot be asked, because it answers for
+ * the machine's. 0, or an error that was reported. */
+int visible_read(const Context *c, usec_t now, Visible *ret);
