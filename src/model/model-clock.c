@@ -9,6 +9,12 @@ static usec_t span(const Model *m)
     return m->halflife_usec * DECAYED_SUM_SPAN;
 }
 
+/* True if the time is within a plausible step of the model's clock, without its offset. */
+static bool is_near_clock(const Model *m, usec_t t)
+{
+    return (t > m->clock ? t - m->clock : m->clock - t) <= decay_clock_gap(m->halflife_usec);
+}
+
 static usec_t effective_now(const Model *m, usec_t now_realtime)
 {
     usec_t wall = model_wall_clock(m);
@@ -33,7 +39,10 @@ usec_t model_observe_clock(const Model *m, usec_t start_realtime, usec_t now_rea
     usec_t start = effective_start(start_realtime, now);
 
     *ret = (DecayClock){m->clock, m->clock_offset_usec};
-    if (now - start <= decay_clock_gap(m->halflife_usec))
+    /* A trace from shortly after the latest session was made while the wall clock was right, even
+     * if the wall clock ran ahead before and counts as now (effective_now()). */
+    if (now - start <= decay_clock_gap(m->halflife_usec) ||
+        (start > m->clock && is_near_clock(m, start)))
         return decay_clock_observe(ret, start, m->halflife_usec);
     /* An old trace says nothing about the present clock. */
     at = start > m->clock ? start - (usec_t)m->clock_offset_usec : start;

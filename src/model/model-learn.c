@@ -6,6 +6,7 @@
 #include "model/model-internal.h"
 #include "model/model-launch.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* The limit of a time that is learned, about twelve days. Stages are shorter. */
@@ -394,6 +395,28 @@ static int learn_at(const Trace *t, usec_t halflife_usec, usec_t at, Model **ret
     return 0;
 }
 
+/* Moves the trace that was just learned to the end of the full list of learned traces, at the time
+ * of the model's clock. Without this, the list would drop an old trace, or one of many traces with
+ * the same time stamp, and every later run would learn the trace again. Older entries of the same
+ * time become a microsecond older. */
+static void list_as_latest(Model *m, const ModelLearned *latest)
+{
+    usec_t limit = m->clock;
+    size_t n = 0;
+
+    for (size_t i = 0; i < m->n_learned; i++)
+        if (m->learned[i].id != latest->id ||
+            m->learned[i].start_realtime != latest->start_realtime)
+            m->learned[n++] = m->learned[i];
+    if (n == MODEL_LEARNED_MAX)
+        memmove(m->learned, m->learned + 1, --n * sizeof(ModelLearned));
+    for (size_t i = n; i-- > 0 && m->learned[i].at >= limit && limit > 0;)
+        m->learned[i].at = --limit;
+    m->learned[n] = (ModelLearned){m->clock, latest->start_realtime, latest->id};
+    m->n_learned = n + 1;
+    qsort(m->learned, m->n_learned, sizeof(ModelLearned), model_compare_learned);
+}
+
 int model_learn(Model **m, const Trace *t, usec_t now_realtime)
 {
     _cleanup_model_ Model *one = NULL, *both = NULL;
@@ -417,6 +440,8 @@ int model_learn(Model **m, const Trace *t, usec_t now_realtime)
     }
     both->chains = chains;
     both->clock_offset_usec = clock.offset_usec;
+    if ((*m)->n_learned == MODEL_LEARNED_MAX)
+        list_as_latest(both, &one->learned[0]);
     model_free(*m);
     *m = TAKE_PTR(both);
     return 0;

@@ -130,7 +130,8 @@ typedef struct ModelStage {
 
 /* A trace that was learned. The list keeps a trace from being learned twice. */
 typedef struct ModelLearned {
-    usec_t at;             /* time of the trace on the model's clock */
+    usec_t at;             /* time of the trace on the model's clock; if the list was full, the
+                              model's clock when it was learned */
     usec_t start_realtime; /* start time that the trace states */
     uint64_t id;           /* of boot, stage and start: model_trace_id() */
 } ModelLearned;

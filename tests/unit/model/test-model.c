@@ -346,6 +346,32 @@ static void the_latest_learned_are_remembered(void **state)
     assert_int_equal(m->learned[0].start_realtime, T0 + 5 * USEC_PER_SEC);
 }
 
+/* On a machine without a clock all traces are of one time, and an old trace is older than all that
+ * are listed. Neither is learned again by the next run. */
+static void traces_of_any_time_are_remembered(void **state)
+{
+    static const usec_t starts[] = {USEC_PER_SEC, T0 - 9 * H};
+
+    for (size_t k = 0; k < ELEMENTSOF(starts); k++) {
+        _cleanup_model_ Model *m = model_new(H);
+
+        for (unsigned i = 0; i < MODEL_LEARNED_MAX; i++)
+            learn(&m, session(STAGE_BOOT, UID_INVALID, T0 + i, 0, "A>x", NULL));
+        for (unsigned i = 0; i < 40; i++) {
+            /* Later traces come first in the order of equal times. */
+            Trace *t = session(STAGE_BOOT, UID_INVALID, starts[k] + (40 - i), 0, "A>x", NULL);
+
+            learn(&m, t);
+            assert_int_equal(m->n_learned, MODEL_LEARNED_MAX);
+            for (unsigned j = 0; j <= i; j++)
+                assert_int_equal(m->learned[MODEL_LEARNED_MAX - 1 - j].start_realtime,
+                                 starts[k] + 40 - i + j);
+        }
+        assert_int_equal(m->learned[0].start_realtime, T0 + 40);
+        free(bytes_of(m));
+    }
+}
+
 static void unfit_traces_are_told(void **state)
 {
     static const unsigned flags[] = {TRACE_OFFLINE_UPDATE, TRACE_FSCK, TRACE_SOFT_REBOOT,
@@ -511,6 +537,26 @@ static void a_date_half_a_year_ahead_erases_nothing(void **state)
     assert_int_equal(m->clock_offset_usec, 0);
     assert_true(fabs(chance_of(m, "/f/y") - chance_of(right, "/f/y")) < 0.01);
     free(bytes_of(m));
+}
+
+/* One boot with a date two months ahead, which is less than what a sum spans. */
+static void a_date_two_months_ahead_erases_nothing(void **state)
+{
+    usec_t now;
+    _cleanup_model_ Model *m = weekly_boots(&now), *right = weekly_boots(&now);
+
+    learn(&m, session(STAGE_BOOT, UID_INVALID, now + 8 * H, 0, "A>x A>z", NULL));
+    learn(&right, session(STAGE_BOOT, UID_INVALID, now, 0, "A>x A>z", NULL));
+    for (unsigned i = 1; i < 8; i++) {
+        Trace *t = session(STAGE_BOOT, UID_INVALID, now + i * H, 0, "A>x A>w", NULL);
+
+        /* The machine learns at once, or months later, when a trace is old. */
+        assert_int_equal(model_learn(&m, t, i % 2 ? now + i * H : now + 40 * H), 0);
+        assert_int_equal(m->clock, now + i * H);
+        assert_int_equal(m->clock_offset_usec, 0);
+        learn(&right, t);
+    }
+    assert_true(fabs(chance_of(m, "/f/w") - chance_of(right, "/f/w")) < 0.01);
 }
 
 /* A real-time clock without a battery: each boot begins at the same old date. */
@@ -816,12 +862,14 @@ int main(void)
             cmocka_unit_test(assumed_until_the_truth_is_known),
             cmocka_unit_test(a_trace_is_learned_once),
             cmocka_unit_test(the_latest_learned_are_remembered),
+            cmocka_unit_test(traces_of_any_time_are_remembered),
             cmocka_unit_test(unfit_traces_are_told),
             cmocka_unit_test(wild_stamps_wipe_nothing),
             cmocka_unit_test(early_stamps_fade),
             cmocka_unit_test(a_clock_that_runs_back_wipes_nothing),
             cmocka_unit_test(a_model_from_the_future_is_brought_back),
             cmocka_unit_test(a_date_half_a_year_ahead_erases_nothing),
+            cmocka_unit_test(a_date_two_months_ahead_erases_nothing),
             cmocka_unit_test(a_dead_clock_at_each_boot_erases_nothing),
             cmocka_unit_test(clocks_are_settled_before_merging),
             cmocka_unit_test(settling_leaves_sound_clocks_alone),
