@@ -414,9 +414,11 @@ static int remove_request(Refresh *x)
 /* 0, or an error that was reported. */
 static int plan(const Context *c)
 {
-    _cleanup_(progress_done) Progress progress = progress_start("Planning", c->quiet);
+    Progress progress = progress_start("Planning", c->quiet);
+    int r = cli_run_verb(c, &verb_plan, NULL);
 
-    return cli_run_verb(c, &verb_plan, NULL);
+    progress_done(&progress);
+    return r;
 }
 
 static int run(Context *c)

@@ -58,7 +58,9 @@ inject() {
 @test "faults: a disk whose reads hang, fail, come late or in part holds no boot beyond the deadline" {
     [ -e /dev/fuse ] || skip "needs /dev/fuse"
     need_binary "$HS_BUILD/tests/bench/disksim" "$HS_BUILD/tests/tools/tool-mkpack"
-    "$HS_SOURCE/tests/faults/lying-disk" --build="$HS_BUILD"
+    # The machine that runs the tests may be busy. The margin is below what a late read takes beyond
+    # the deadline, so a boot that waits for such a read still fails the test.
+    "$HS_SOURCE/tests/faults/lying-disk" --build="$HS_BUILD" --margin=0.9
 }
 
 @test "load: 500,000 opens of four users in six seconds displace no file of a fifth user or of root" {

@@ -106,7 +106,7 @@ settled() {
     hs_attempts cold_replay "$HS_MNT/file" 300000 --policy=idle --hurry --settle=5min
     # The pack itself is read after the wait.
     need_command strace
-    strace -f -o "$HS_TMP/strace" "$HEADSTART_REPLAY" --settle=1s "$PACK"
+    env ASAN_OPTIONS=detect_leaks=0 strace -f -o "$HS_TMP/strace" "$HEADSTART_REPLAY" --settle=1s "$PACK"
     run -0 grep -oE '/proc/(pressure/io|diskstats)|/test\.pack' <(grep open "$HS_TMP/strace")
     [[ ${lines[0]} == /proc/* ]]
     [ "${lines[-1]}" = /test.pack ]

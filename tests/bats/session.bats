@@ -109,17 +109,35 @@ not_resident() {
     [ "$(fincore --bytes --noheadings --output RES "$HS_MNT/$1" | tr -d ' ')" -eq 0 ]
 }
 
+# prefetched FILE…: runs the first application, and waits until these files are in memory. Otherwise
+# it ends the session, so that another attempt can start.
+prefetched() {
+    as_user /bin/first /data/a >/dev/null
+    hs_wait 10 resident "$@" && return
+    session_stop
+    return 1
+}
+
+prefetched_at_start() {
+    session_start
+    hs_wait 30 dumped '.n_decisions >= 1 and .prefetch.working == 0' || return
+    sync -f "$HS_MNT"
+    echo 3 >/proc/sys/vm/drop_caches
+    not_resident data/b/1 || return
+    prefetched "$@"
+}
+
+prefetched_in_new_session() {
+    hs_cold
+    session_start
+    prefetched "$@"
+}
+
 @test "the following application is read ahead at once when an application starts" {
     learned
     # Only the first cycle comes without a start of an application.
     session_config MinSize=0 Cycle=1h
-    session_start
-    hs_wait 30 dumped '.n_decisions >= 1 and .prefetch.working == 0'
-    sync -f "$HS_MNT"
-    echo 3 >/proc/sys/vm/drop_caches
-    not_resident data/b/1
-    chroot "$HS_MNT" /bin/first /data/a >/dev/null
-    hs_wait 30 resident bin/second data/b/1 data/b/2 data/b/3 data/b/sub/4
+    hs_attempts prefetched_at_start bin/second data/b/1 data/b/2 data/b/3 data/b/sub/4
     [ "$(jq .prefetch.n_directories "$DUMP")" -ge 2 ]
     session_stop
     # The trace says that residency does not show what was needed.
@@ -135,10 +153,7 @@ not_resident() {
     chmod 666 "$HS_MNT/data/b/2"
     chown 1000 "$HS_MNT/data/b/3"
     chmod 1777 "$HS_MNT/data/b/sub"
-    hs_cold
-    session_start
-    as_user /bin/first /data/a >/dev/null
-    hs_wait 30 resident bin/second data/b/3 data/b/sub/4
+    hs_attempts prefetched_in_new_session bin/second data/b/3 data/b/sub/4
     # Later decisions leave the refused file out, so it takes no share of the budget.
     hs_wait 10 dumped '.n_refused == 3 and (.requests | any(.path == "/data/b/3"))'
     jq -e '.requests | all(.path | IN("/data/b/1", "/data/b/2", "/data/b/sub") | not)' "$DUMP"
