@@ -40,7 +40,7 @@ session_start() {
         ${SESSION_UID:+--uid="$SESSION_UID"} 2>>"$HS_TMP/daemon.log" 3>&- &
     DAEMON=$!
     hs_defer hs_kill $DAEMON
-    hs_wait 10 dump
+    hs_wait 30 dump
 }
 
 session_stop() {
@@ -60,7 +60,7 @@ dump() {
     DUMP=$HS_RUN/session.json
     rm -f "$DUMP"
     kill -USR2 "$DAEMON"
-    hs_wait 5 test -s "$DUMP"
+    hs_wait 30 test -s "$DUMP"
 }
 
 # dumped JQ-EXPRESSION: checks that it is true of a new dump.
@@ -76,9 +76,9 @@ as_user() {
 # The habit is: first, then second. Returns when the daemon has seen both start and exit.
 habit() {
     as_user /bin/first /data/a >/dev/null
-    hs_wait 5 dumped '.n_learned >= 2'
+    hs_wait 30 dumped '.n_learned >= 2'
     as_user /bin/second -r nothing-that-is-there /data/b || true
-    hs_wait 5 dumped '.n_learned >= 4'
+    hs_wait 30 dumped '.n_learned >= 4'
 }
 
 # learned [SESSIONS]: runs this many sessions with that habit and learns their traces.
@@ -155,7 +155,7 @@ prefetched_in_new_session() {
     chmod 1777 "$HS_MNT/data/b/sub"
     hs_attempts prefetched_in_new_session bin/second data/b/3 data/b/sub/4
     # Later decisions leave the refused file out, so it takes no share of the budget.
-    hs_wait 10 dumped '.n_refused == 3 and (.requests | any(.path == "/data/b/3"))'
+    hs_wait 30 dumped '.n_refused == 3 and (.requests | any(.path == "/data/b/3"))'
     jq -e '.requests | all(.path | IN("/data/b/1", "/data/b/2", "/data/b/sub") | not)' "$DUMP"
     hs_wait 30 idle
     [ "$(jq .prefetch.n_refused "$DUMP")" -ge 3 ]
@@ -178,9 +178,9 @@ prefetched_in_new_session() {
         session_start
         grep -q "no cachestat" "$HS_TMP/daemon.log" && skip "the kernel has no cachestat"
         chroot "$HS_MNT" /bin/first /data/a >/dev/null
-        hs_wait 5 dumped '.n_learned >= 2'
+        hs_wait 30 dumped '.n_learned >= 2'
         chroot "$HS_MNT" /bin/second nothing /data/c/nothing || true
-        hs_wait 5 dumped '.n_learned >= 4'
+        hs_wait 30 dumped '.n_learned >= 4'
         session_stop
     done
     "$HEADSTART" --state="$HS_STATE" learn --quiet
@@ -189,7 +189,7 @@ prefetched_in_new_session() {
     [ "$output" = "0 bytes" ]
     session_start
     chroot "$HS_MNT" /bin/first /data/a >/dev/null
-    hs_wait 10 dumped ".requests | any(.kind == \"metadata\" and .offset <= $at and .offset + .length >= $((at + size)))"
+    hs_wait 30 dumped ".requests | any(.kind == \"metadata\" and .offset <= $at and .offset + .length >= $((at + size)))"
     hs_wait 30 block_resident "$at" "$size"
     # No application has opened the directory, so no other request reads it.
     jq -e '.requests | all(.path | startswith("/data/c") | not)' "$DUMP"
@@ -271,7 +271,7 @@ steady() {
     session_start
     chroot "$HS_MNT" /bin/first /data/a >/dev/null
     hs_wait 30 resident bin/second data/b/1 data/b/2 data/b/3 data/b/sub/4
-    hs_wait 10 dumped '.prefetch.working == 0 and .prefetch.read_bytes > 4700000'
+    hs_wait 30 dumped '.prefetch.working == 0 and .prefetch.read_bytes > 4700000'
     pin
     reads=$(hs_reads)
     chroot "$HS_MNT" /bin/second -r nothing-that-is-there /data/b || true
@@ -291,7 +291,7 @@ steady() {
     hs_cold
     session_start
     chroot "$HS_MNT" /bin/first /data/a >/dev/null
-    hs_wait 10 dumped '.n_decisions >= 3'
+    hs_wait 30 dumped '.n_decisions >= 3'
     [ "$(jq .prefetch.read_bytes "$DUMP")" -eq 0 ]
     [ "$(jq -r .verdict "$DUMP")" = off ]
     # SIGHUP reads the configuration again. Running applications and learned chains stay.
@@ -312,7 +312,7 @@ steady() {
     # A session without a start changes nothing.
     sum=$(sha256sum <"$HS_STATE/model.json")
     session_start
-    hs_wait 10 dumped '.n_decisions >= 2'
+    hs_wait 30 dumped '.n_decisions >= 2'
     session_stop
     [ "$(sha256sum <"$HS_STATE/model.json")" = "$sum" ]
     # Learning keeps the chains.
@@ -393,7 +393,7 @@ END
     jq -e '.n_objects == 0' "$DUMP"
     mv "$HS_TMP/small.json" "$HS_STATE/model.json"
     kill -HUP "$DAEMON"
-    hs_wait 10 dumped '.n_objects > 0'
+    hs_wait 30 dumped '.n_objects > 0'
     session_stop
     [ ! -e "$HS_STATE/model.json.bad" ]
 }
@@ -406,7 +406,7 @@ END
     [ ! -e "$HS_STATE/model.json" ]
     # headstart forget makes systemd send the signal.
     kill -HUP "$DAEMON"
-    hs_wait 10 dumped '.n_learned == 0'
+    hs_wait 30 dumped '.n_learned == 0'
     session_stop
     [ "$(grep -c 'there is no model any more' "$HS_TMP/daemon.log")" -eq 1 ]
     [ ! -e "$HS_STATE/model.json" ] || jq -e '.chains.names == []' <(zcat -f "$HS_STATE/model.json")
@@ -475,7 +475,7 @@ drop_caches() {
 
 # launched JQ-EXPRESSION: waits until it is true of what was launched.
 launched() {
-    hs_wait 10 dumped ".launch | $1"
+    hs_wait 30 dumped ".launch | $1"
 }
 
 @test "launch: the set of an application is read when it starts, without a prediction" {
@@ -519,7 +519,7 @@ starts_in_memory() {
     session_start
     drop_caches
     as_user /bin/second --version >/dev/null
-    hs_wait 10 dumped '.n_learned >= 1'
+    hs_wait 30 dumped '.n_learned >= 1'
     dumped '.launch.n_starts == 0'
     not_resident data/b/1
     session_stop
