@@ -79,10 +79,11 @@ int journal_entry_send(const JournalEntry *e, const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     _cleanup_close_ int fd = -EBADF;
+    size_t size = strlen(path) + 1;
 
-    if (e->failed || strlen(path) >= sizeof(address.sun_path))
+    if (e->failed || size > sizeof(address.sun_path))
         return -E2BIG;
-    strcpy(address.sun_path, path);
+    memcpy(address.sun_path, path, size);
     fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -errno;

@@ -89,7 +89,7 @@ static char *next_line(char *str, int num, void *stream)
         if (str[0] == '[' && !strchr(str, ']')) {
             /* The following lines belong to no section. */
             warn_line(x, x->line, "section without ], ignoring");
-            strcpy(str, "[]\n");
+            memcpy(str, "[]\n", sizeof("[]\n"));
         }
         return str;
     }

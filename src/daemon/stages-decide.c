@@ -407,16 +407,16 @@ static usec_t settled_ago(const StageMachine *m)
 static void check_boot(StageMachine *m, StageDecision *ret)
 {
     bool finished = m->finished != USEC_INFINITY;
+    bool finished_earlier = m->finished < CLOCK_ZERO; /* before headstartd started */
+    bool overdue = !finished && m->clock - m->since > m->p.boot_max_usec;
     usec_t ago;
 
-    if (finished && m->finished < CLOCK_ZERO) /* before headstartd started */
+    if (finished_earlier || overdue)
         pause_stage(m, true, ret);
     else if (finished && m->display_manager_known && !m->display_manager) {
         pause_stage(m, false, ret);
         ret->settled_ago = m->clock - m->finished;
-    } else if (!finished && m->clock - m->since > m->p.boot_max_usec)
-        pause_stage(m, true, ret);
-    else if (greeter_is_active(m))
+    } else if (greeter_is_active(m))
         start_measuring(m);
     else
         stop_measuring(m);

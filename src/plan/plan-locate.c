@@ -475,7 +475,7 @@ int plan_locate(const Prediction *p, const char *root, const VolumeTable *volume
     if (stat(root, &st) < 0)
         return -errno;
     x.l = calloc(1, sizeof(LocatedPlan));
-    x.derivers = calloc(volumes->n + 1, sizeof(*x.derivers));
+    x.derivers = calloc(volumes->n + 1, sizeof(MetadataDeriver *));
     x.known = calloc(volumes->n + 1, sizeof(*x.known));
     x.fds = reallocarray(NULL, volumes->n + 1, sizeof(int));
     if (!x.l || !x.derivers || !x.known || !x.fds)

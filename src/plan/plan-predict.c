@@ -91,7 +91,7 @@ static int predictor_make(const VolumeTable *t, const PlanParameters *p, const P
     for (size_t i = 0; i < c->n_volumes; i++)
         n += c->volumes[i].n_metadata + c->volumes[i].n_data;
     x.devices = calloc(c->n_volumes + 1, sizeof(*x.devices));
-    x.volumes = calloc(c->n_volumes + 1, sizeof(*x.volumes));
+    x.volumes = calloc(c->n_volumes + 1, sizeof(const Volume *));
     x.reads = calloc(n + 1, sizeof(*x.reads));
     if (!x.devices || !x.volumes || !x.reads)
         return -ENOMEM;

@@ -508,13 +508,15 @@ static int predict_gate(const Sequence *s, StagePrediction *p)
     usec_t whole, least = USEC_INFINITY;
     int r = play(s, false, 0, USEC_INFINITY, &p->usec[POLICY_GATE], &whole);
 
+    if (r < 0)
+        return r;
     p->hold = whole;
     p->gate_whole = true;
     if (whole <= s->f->deadline)
         least = p->usec[POLICY_GATE] - p->usec[POLICY_GATE] / 50;
     /* The cost of readers during the rest of a sweep on a disk that seeks was not measured. */
     if (seeks(s->f) && whole <= s->f->deadline)
-        return r;
+        return 0;
     for (size_t i = 0; r >= 0 && i < ELEMENTSOF(bins); i += stride_of(s))
         for (size_t k = 0; r >= 0 && k < ELEMENTSOF(holds_percent); k += stride_of(s)) {
             usec_t hold = whole * holds_percent[k] / 100, t = USEC_INFINITY;

@@ -50,7 +50,7 @@ int chains_copy_ended(const Chains *c, Chains **ret)
     }
     if (r >= 0)
         r = grow_array(&x->histories, &x->allocated_histories, c->n_histories,
-                       sizeof(*x->histories));
+                       sizeof(UserHistory *));
     for (size_t i = 0; r >= 0 && i < c->n_histories; i++) {
         r = user_history_copy(c->histories[i], &x->histories[i]);
         if (r >= 0)

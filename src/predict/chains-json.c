@@ -232,7 +232,7 @@ static int write_names(JsonWriter *to, const Chains *c, uint32_t *numbers)
 int chains_write(const Chains *c, JsonWriter *to)
 {
     _cleanup_free_ uint32_t *numbers = calloc(c->names.n + 1, sizeof(*numbers));
-    _cleanup_free_ UserHistory **histories = calloc(c->n_histories, sizeof(*histories));
+    _cleanup_free_ UserHistory **histories = calloc(c->n_histories, sizeof(UserHistory *));
     int r;
 
     if (chains_busy(c))
@@ -252,8 +252,8 @@ int chains_write(const Chains *c, JsonWriter *to)
     r = write_names(to, c, numbers);
     if (r < 0)
         return r;
-    memcpy(histories, c->histories, c->n_histories * sizeof(*histories));
-    qsort(histories, c->n_histories, sizeof(*histories), compare_histories);
+    memcpy(histories, c->histories, c->n_histories * sizeof(UserHistory *));
+    qsort(histories, c->n_histories, sizeof(UserHistory *), compare_histories);
     json_writer_open(to, "histories", '[');
     for (size_t i = 0; r >= 0 && i < c->n_histories; i++)
         r = write_history(to, histories[i], numbers);

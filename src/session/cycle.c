@@ -234,14 +234,15 @@ static int predict(Cycle *c, EventTime t)
 int cycle_refuse(Cycle *c, const char *path)
 {
     CyclePath *known = cycle_objects_find(&c->objects, path);
+    size_t size = strlen(path) + 1;
     CycleRefusal *x;
 
     if (!known || known->refused || HASH_COUNT(c->refusals) >= CYCLE_REFUSED_MAX)
         return 0;
-    x = calloc(1, sizeof(*x) + strlen(path) + 1);
+    x = calloc(1, sizeof(*x) + size);
     if (!x)
         return -ENOMEM;
-    strcpy(x->path, path);
+    memcpy(x->path, path, size);
     HASH_ADD_STR(c->refusals, path, x);
     if (x->oom) {
         free(x);

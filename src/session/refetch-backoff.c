@@ -33,14 +33,15 @@ RefetchBackoff *refetch_backoff_free(RefetchBackoff *b)
 /* NULL if memory runs out. */
 static RefetchBackoff *add_path(RefetchBackoff **b, const char *path, usec_t now)
 {
+    size_t size = strlen(path) + 1;
     RefetchBackoff *x;
 
     if (HASH_COUNT(*b) >= REFETCH_PATHS_MAX)
         *b = refetch_backoff_free(*b);
-    x = calloc(1, sizeof(*x) + strlen(path) + 1);
+    x = calloc(1, sizeof(*x) + size);
     if (!x)
         return NULL;
-    strcpy(x->path, path);
+    memcpy(x->path, path, size);
     HASH_ADD_STR(*b, path, x);
     if (x->oom) {
         free(x);

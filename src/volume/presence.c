@@ -53,7 +53,7 @@ Presence presence_find(const VolumeTable *volumes, const char *root, const char 
     if (l + above >= sizeof(full))
         return PRESENCE_UNKNOWN;
     memcpy(full, root, l);
-    strcpy(full + l, path);
+    memcpy(full + l, path, above + 1);
     for (size_t i = 0; i < volumes->n_automounts; i++)
         if (path_is_below(full, volumes->automounts[i]))
             return PRESENCE_UNKNOWN;
