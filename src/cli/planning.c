@@ -89,7 +89,7 @@ int planning_load(Planning *p)
         return cli_error(errno, "%s: %m", p->c->root);
     r = volume_table_read(AT_FDCWD, p->root, &p->volumes);
     if (r < 0)
-        return cli_error(r, "cannot tell what is mounted: %m");
+        return cli_error(r, "cannot read the list of mounts: %m");
     /* A machine without volumes and without a model of its own has nothing to plan, which is no
      * error. */
     if (p->volumes.n == 0 && !p->model)

@@ -47,8 +47,8 @@ typedef struct Request {
     bool if_changed;
 } Request;
 
-/* Removes packs of users of whom the model knows no login any more, because it has faded or was
- * deleted. */
+/* Removes packs of users of whose logins the model knows nothing any more: their sums have decayed
+ * to zero, or they were deleted. */
 static int drop_stale_packs(const Planning *p)
 {
     _cleanup_closedir_ DIR *dir = NULL;

@@ -344,7 +344,7 @@ static int load(Refresh *x)
     if (!realpath(x->c->root, x->root))
         return cli_error(errno, "%s: %m", x->c->root);
     r = volume_table_read(AT_FDCWD, x->root, &x->volumes);
-    return r < 0 ? cli_error(r, "cannot tell what is mounted: %m") : read_packs(x);
+    return r < 0 ? cli_error(r, "cannot read the list of mounts: %m") : read_packs(x);
 }
 
 static int print(Refresh *x, bool dry_run)

@@ -23,7 +23,7 @@ typedef struct EarlyOptions {
 #define EARLY_FIRST_MESSAGE_USEC 2000000U
 
 /* Requests a whole file from the disk without waiting for its data: page faults would read a
- * program in many small pieces. A failure has no other effect. */
+ * program in many small requests. A failure has no other effect. */
 void early_read_ahead(const char *path);
 
 /* Returns when the boot may continue. That is when headstart-replay has finished its sweep, has

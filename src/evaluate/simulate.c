@@ -6,8 +6,9 @@
 #include <math.h>
 #include <string.h>
 
-#define CYCLES_MAX \
-    10000U /* in one gap between events: bounds the work after a clock that jumped \ */
+/* Cycles in one gap between events. Bounds the work after a clock that jumped. */
+#define CYCLES_MAX 10000U
+
 #define PROBABILITY_MIN 1e-6 /* probability of an item without a guess, for the log loss */
 #define POINT_GAP_MAX   (60 * USEC_PER_SEC) /* points are scored at least this often */
 #define NEXT_MIN        1e-4

@@ -18,9 +18,9 @@ int model_drop_unused_files(Model *m);
 int model_drop_local_files(Model *m);
 void model_drop_metadata(ModelStage *s);
 
-/* Removes applications from a stage whose sessions have all faded away, with their uses. `scratch`
- * has room for each application. */
-void model_drop_faded_applications(ModelStage *s, uint32_t *scratch);
+/* Removes applications from a stage whose sum of sessions has decayed to zero, with their uses.
+ * `scratch` has room for each application. */
+void model_drop_expired_applications(ModelStage *s, uint32_t *scratch);
 
 /* Returns the time of a trace on the model's clock, and through *ret the clock after that trace. */
 usec_t model_observe_clock(const Model *m, usec_t start_realtime, usec_t now_realtime,

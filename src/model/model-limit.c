@@ -140,7 +140,7 @@ static size_t drop_files(ModelStage *s, const bool *keep, uint32_t *scratch)
     for (size_t i = 0; i < s->n_applications; i++)
         if (s->applications[i].file != MODEL_NONE && !keep[s->applications[i].file])
             s->applications[i].active = s->applications[i].launched = (DecayedSum){0, 0};
-    model_drop_faded_applications(s, scratch);
+    model_drop_expired_applications(s, scratch);
     return dropped;
 }
 

@@ -238,15 +238,15 @@ static int merge_metadata(const Side *a, const ModelStage *x, const Side *b, con
     return 0;
 }
 
-void model_drop_faded_applications(ModelStage *s, uint32_t *scratch)
+void model_drop_expired_applications(ModelStage *s, uint32_t *scratch)
 {
     size_t n = 0, n_uses = 0;
 
     for (size_t i = 0; i < s->n_applications; i++) {
-        bool faded = decayed_sum_is_zero(s->applications[i].active);
+        bool expired = decayed_sum_is_zero(s->applications[i].active);
 
-        scratch[i] = faded ? MODEL_NONE : (uint32_t)n;
-        if (!faded)
+        scratch[i] = expired ? MODEL_NONE : (uint32_t)n;
+        if (!expired)
             s->applications[n++] = s->applications[i];
     }
     s->n_applications = n;
@@ -314,7 +314,7 @@ static int merge_stage(const Side *a, const ModelStage *x, const Side *b, const 
         model_stage_done(&s);
         return r;
     }
-    model_drop_faded_applications(&s, scratch);
+    model_drop_expired_applications(&s, scratch);
     m->stages[m->n_stages++] = s;
     return 0;
 }

@@ -53,7 +53,7 @@ static void prune_stage(ModelStage *s, const Minimum *min, bool *keep, uint32_t 
     for (size_t k = 0; k < s->n_applications; k++)
         if (is_rare(min, s, s->applications[k].active, s->applications[k].machines))
             s->applications[k].active = (DecayedSum){0, 0};
-    model_drop_faded_applications(s, scratch);
+    model_drop_expired_applications(s, scratch);
 }
 
 static int prune_chains(Model *m)

@@ -3,8 +3,8 @@
 
 /* The model: everything that was learned from all traces (thesis 3.5: exes, maps), as decayed sums.
  * Learning makes a model of one trace and merges it into the model. All tables are sorted and
- * contain neither duplicates nor entries that have faded to zero, so that equal knowledge gives
- * equal bytes. Pure.
+ * contain neither duplicates nor entries whose sums have decayed to zero, so that equal knowledge
+ * gives equal bytes. Pure.
  *
  * What each session teaches: which applications started, and which files they used. Residency is
  * observed only in a session without replay. In a session with a replayed pack (TRACE_REPLAYED),

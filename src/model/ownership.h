@@ -14,9 +14,8 @@
  *   convention no other user is in the group. For a file of root that is root's group (GID 0). For
  *   a file of a user it is the user's private group (GID equal to UID), which distributions with
  *   the umask 002 use. An administrator who adds members to a private group gives them this access.
- *   With a
- * POSIX ACL the group bits are the ACL's mask, so that an ACL that lets another user write counts
- * as group write.
+ *   With a POSIX ACL the group bits are the ACL's mask. An ACL that lets another user write
+ *   therefore counts as group write.
  *
  * The caller checks what it has opened, by fstat(2) of that descriptor, never a path. Directories
  * above the file are not checked. A user who may write there can replace the file, but then the

@@ -55,7 +55,7 @@ static bool probability_at(const PredictedRange *m, size_t n, size_t *i, uint64_
 int maps_union(const PredictedRange *a, size_t n_a, const PredictedRange *b, size_t n_b,
                PredictedRange **ret, size_t *ret_n)
 {
-    /* Every border of either set begins at most one piece of the result. */
+    /* Every border of either set begins at most one range of the result. */
     PredictedRange *out = reallocarray(NULL, 2 * (n_a + n_b) + 1, sizeof(*out));
     size_t i = 0, j = 0, k = 0;
 

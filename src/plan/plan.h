@@ -3,14 +3,15 @@
 
 /* Turns a prediction into the content of a pack:
  *
- *     Prediction --plan_locate()--> LocatedPlan --plan_compile()--> PackContent --pack_write()-->
- * pack
+ *     Prediction --plan_locate()--> LocatedPlan --plan_compile()--> PackContent
+ *                --pack_write()--> pack
  *
  * plan_locate() makes all the system calls (open, fstat, FIEMAP, libext2fs); plan_compile() cuts at
  * the budget, sorts by physical block and merges ranges if the gap is cheaper to read than to skip.
  *
- *     volume_table_read(AT_FDCWD, root, &volumes); plan_locate(prediction, root, &volumes, uid,
- *     known_until, &located); plan_compile(located, &parameters, &content, &summary);
+ *     volume_table_read(AT_FDCWD, root, &volumes);
+ *     plan_locate(prediction, root, &volumes, uid, known_until, &located);
+ *     plan_compile(located, &parameters, &content, &summary);
  *     pack_write(content, &bytes, &size);
  *
  * The caller frees every result. */

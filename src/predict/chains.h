@@ -31,10 +31,14 @@
 #include "predict/decay-clock.h"
 #include "predict/user-history.h"
 
-#define CHAINS_RECENT_MAX 64U /* starts remembered within the window */
-#define CHAINS_LIVE_PAIRS_MAX \
-    (1U << 16) /* pairs of neighbours that sessions make in one history \ */
-#define CHAINS_GAP_MAX (12 * USEC_PER_HOUR) /* a longer silence is a clock that jumped */
+/* Starts that are remembered within the window. */
+#define CHAINS_RECENT_MAX 64U
+
+/* Pairs of neighbours that sessions make in one history. */
+#define CHAINS_LIVE_PAIRS_MAX (1U << 16)
+
+/* A longer silence is a clock that jumped. */
+#define CHAINS_GAP_MAX (12 * USEC_PER_HOUR)
 
 /* One moment on both clocks: one that runs while the machine is on, and the wall clock. */
 typedef struct EventTime {

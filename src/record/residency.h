@@ -8,8 +8,8 @@
 #include "base/ranges.h"
 #include "base/time-util.h"
 
-/* True if mincore(2) reports the truth about files of all users. Without CAP_FOWNER it reports
- * every page of other users' files as resident. */
+/* True if mincore(2) reports the resident pages of files of all users. Without CAP_FOWNER it
+ * reports every page of other users' files as resident. */
 bool residency_is_observable(void);
 
 /* The most windows of 1,024 pages that are read for one file, and the most calls that search for

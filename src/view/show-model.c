@@ -210,7 +210,7 @@ int show_model(const Context *c, const char *path, const Model *m, uint64_t limi
 {
     static const Column columns[] = {
             {"Model", "file", CELL_PATH},
-            {"Half-life", "half_life_usec", CELL_TIMESPAN},
+            {"Half-life", "halflife_usec", CELL_TIMESPAN},
             {"Traces learned", "n_learned", CELL_COUNT},
             {"Last recorded", "last_realtime_usec", CELL_REALTIME},
             {"Files known", "n_files", CELL_COUNT},

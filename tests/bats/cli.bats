@@ -476,7 +476,7 @@ newer_version() {
     HEADSTART_SYSTEM_ROOT=$HS_TMP/root run --separate-stderr -0 hs learn
     [[ $stderr == *"HalfLife= was changed"* ]]
     run -0 hs show --json=short "$HS_STATE/model.json"
-    jq -e '.half_life_usec == 86400000000 and .n_learned == 2' <<<"$output"
+    jq -e '.halflife_usec == 86400000000 and .n_learned == 2' <<<"$output"
 }
 
 @test "learn: a repeated name is another trace if each boot begins at the same time" {

@@ -125,7 +125,7 @@ refused() {
     [ "$(jq -c .predictors <<<"$output")" != "$(jq -c .predictors <<<"$before")" ]
 }
 
-@test "evaluate: old observations have faded, by the wall clock of the traces" {
+@test "evaluate: old observations have decayed, by the wall clock of the traces" {
     sessions 8
     run -0 hs evaluate --json=short --no-timing --predictor=mixture,naive "$T"
     local days_apart=$output i

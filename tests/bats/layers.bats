@@ -473,6 +473,16 @@ has_page() {
 # read.
 old_words='spindle|\bfades?\b|\bfading\b|\bsegments?\b|\bpieces?\b|\bworlds?\b|\bpartners?\b|\bbrought\b|\banew\b|[Nn]obody|[Ww]hoever|[Ss]o long a|is told|[Tt]ells? of|\btruth\b|good for nothing'
 
+@test "the code uses the terms of the field" {
+    run grep -nHE '\bspindle|\bfad(e|es|ed|ing)\b|_fade|\bsegments?\b|\bpieces?\b|\bworlds?\b|\bpartners?\b|\bbrought\b|\btruth\b|half_life' \
+        src/*/*.[ch] units/*.in units/snippets/*
+    # Readers know the names of members that older versions wrote.
+    [ "$(grep -cE 'version == 1 [?]' <<<"$output")" -eq 2 ]
+    run grep -vE 'version == 1 [?]|\[1\] = \{"halflife"' <<<"$output"
+    echo "$output"
+    [ -z "$output" ]
+}
+
 @test "man pages, help, configuration and glossary use the terms of the field" {
     need_binary "$HEADSTART" "$HEADSTARTD" "$HEADSTART_REPLAY"
     local verb

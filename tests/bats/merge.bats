@@ -256,7 +256,7 @@ json.dump(m, open(sys.argv[2], "w"), separators=(",", ":"))' "$M/a" "$bad"
     assert_one_error_line "$stderr"
     [[ $stderr == *"future: learned with a clock that ran ahead; its times are moved back to now"* ]]
     run -0 hs show --json=short out
-    # Without the correction, user 1002 would have faded away.
+    # Without the correction, the sums of user 1002 would have decayed to zero.
     jq -e '.stages | map(.uid) == [1001, 1002] and .[1].sessions > 0.5' <<<"$output"
 }
 

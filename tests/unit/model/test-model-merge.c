@@ -218,7 +218,7 @@ static void sums_saturate(void **state)
         }
 }
 
-/* A use by an application that has faded (no valid model has one) is dropped. */
+/* A use by an application that has decayed (no valid model has one) is dropped. */
 static void dangling_uses_are_dropped(void **state)
 {
     _cleanup_model_ Model *m = model_of(session(STAGE_BOOT, UID_INVALID, T0, 0, "A>x B>y", NULL)),

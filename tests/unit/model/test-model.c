@@ -112,7 +112,7 @@ static void older_sessions_fade(void **state)
     }
 }
 
-static void what_has_faded_away_is_gone(void **state)
+static void what_has_decayed_is_gone(void **state)
 {
     _cleanup_model_ Model *m = model_new(H), *fresh = NULL;
 
@@ -455,7 +455,7 @@ static void early_stamps_fade(void **state)
     assert_int_equal(m->clock, T0 + H);
 }
 
-/* The present time itself is wrong: no clock, or one that was set back a little. Fading pauses. */
+/* The present time itself is wrong: no clock, or one that was set back a little. Decay pauses. */
 static void a_clock_that_runs_back_wipes_nothing(void **state)
 {
     static const usec_t nows[] = {0,
@@ -653,7 +653,7 @@ static void rare_things_are_pruned(void **state)
 }
 
 /* An assumption is dropped once residency was observed, and may return when the observation has
- * faded. */
+ * decayed. */
 static void assumptions_are_pruned(void **state)
 {
     _cleanup_model_ Model *m = model_new(H);
@@ -851,7 +851,7 @@ int main(void)
             cmocka_unit_test(unknown_applications_count_as_one),
             cmocka_unit_test(ranges_by_their_frequency),
             cmocka_unit_test(older_sessions_fade),
-            cmocka_unit_test(what_has_faded_away_is_gone),
+            cmocka_unit_test(what_has_decayed_is_gone),
             cmocka_unit_test(horizon_and_first_use_are_means),
             cmocka_unit_test(timing_is_learned_without_replay),
             cmocka_unit_test(an_automatic_login_is_a_habit),

@@ -107,7 +107,7 @@ static Chains *sum_of(const Chains *a, const Chains *b)
 }
 
 /* Living chains stay unchanged to the bit; decayed ones are removed, with their names. */
-static void what_has_faded_goes(void **state)
+static void what_has_decayed_goes(void **state)
 {
     _cleanup_chains_ Chains *c = make(), *p = NULL, *q = NULL;
     ChainsStates before, after;
@@ -309,7 +309,7 @@ static void the_model_prunes_its_chains(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-            cmocka_unit_test(what_has_faded_goes),
+            cmocka_unit_test(what_has_decayed_goes),
             cmocka_unit_test(what_is_young_stays),
             cmocka_unit_test(partners_that_part),
             cmocka_unit_test(users_who_have_gone),
