@@ -3,11 +3,13 @@
 #include "base/compressed-file.h"
 
 #include "base/atomic-file.h"
+#include "base/time-util.h"
 
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <zlib.h>
 
 /* zlib: a window of 32 KiB, with the header and the checksum of gzip. */
@@ -159,6 +161,35 @@ int compressed_file_read(int dir_fd, const char *name, size_t max_size, char **r
     }
     if (r == -EBADMSG && ret_reason)
         *ret_reason = reason;
+    return r;
+}
+
+static char *describe_excess(int dir_fd, const char *name, size_t max_size)
+{
+    char is[FORMAT_BYTES_MAX], limit[FORMAT_BYTES_MAX];
+    char *line = NULL;
+    struct stat st;
+    int n;
+
+    format_bytes(limit, sizeof(limit), max_size);
+    if (fstatat(dir_fd, name, &st, 0) >= 0 && (uint64_t)st.st_size > max_size)
+        n = asprintf(&line, "too large: %s, the limit is %s",
+                     format_bytes(is, sizeof(is), (uint64_t)st.st_size), limit);
+    else
+        n = asprintf(&line, "too large: it expands to more than the limit of %s", limit);
+    return n < 0 ? NULL : line;
+}
+
+int compressed_file_load(int dir_fd, const char *name, size_t max_size, char **ret,
+                         size_t *ret_size, char **ret_error)
+{
+    const char *reason = NULL;
+    int r = compressed_file_read(dir_fd, name, max_size, ret, ret_size, &reason);
+
+    if (r == -E2BIG)
+        *ret_error = describe_excess(dir_fd, name, max_size);
+    else if (r == -EBADMSG)
+        *ret_error = strdup(reason);
     return r;
 }
 

@@ -32,6 +32,12 @@ int compressed_file_write(int dir_fd, const char *name, const void *data, size_t
 int compressed_file_read(int dir_fd, const char *name, size_t max_size, char **ret,
                          size_t *ret_size, const char **ret_reason);
 
+/* Like compressed_file_read(), but *ret_error becomes a line that the caller frees, with the size
+ * and the limit if the file is too large. It stays untouched if memory is short and for errors that
+ * error_text() describes. */
+int compressed_file_load(int dir_fd, const char *name, size_t max_size, char **ret,
+                         size_t *ret_size, char **ret_error);
+
 /* Reads at most `size` - 1 bytes from the start of the content and adds a NUL. Never blocks on a
  * FIFO or a device. 0, -EBADMSG (the compressed data are damaged), or another negative errno. */
 int compressed_file_read_head(int dir_fd, const char *name, char *buf, size_t size);

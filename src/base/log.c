@@ -22,6 +22,46 @@ void log_parse_environment(void)
             max_level = (int)i;
 }
 
+const char *error_text(int error)
+{
+    error = error < 0 ? -error : error;
+    switch (error) {
+    case E2BIG:
+        return "too large";
+    case EBADMSG:
+        return "damaged, or not of the expected format";
+    case EMEDIUMTYPE:
+        return "a file of another kind";
+    case EPROTONOSUPPORT:
+        return "a file of another format version";
+    default:
+        return strerror(error);
+    }
+}
+
+void format_message(char *buf, size_t size, int error, const char *format, va_list ap)
+{
+    char with_text[1024];
+    int saved = errno;
+    size_t n = 0;
+
+    /* libc would print strerror(3) for "%m". None of the texts contains '%'. */
+    for (const char *p = format; *p && n + 1 < sizeof(with_text);) {
+        if (p[0] == '%' && p[1] == 'm') {
+            for (const char *t = error_text(error); *t && n + 1 < sizeof(with_text);)
+                with_text[n++] = *t++;
+            p += 2;
+            continue;
+        }
+        if (p[0] == '%' && p[1] && n + 2 < sizeof(with_text))
+            with_text[n++] = *p++;
+        with_text[n++] = *p++;
+    }
+    with_text[n] = 0;
+    vsnprintf(buf, size, with_text, ap);
+    errno = saved;
+}
+
 int log_full(int level, int error, const char *format, ...)
 {
     char line[2048];
@@ -33,9 +73,8 @@ int log_full(int level, int error, const char *format, ...)
     if (level <= max_level) {
         if (getenv("JOURNAL_STREAM"))
             n = snprintf(line, sizeof(line), "<%d>", level);
-        errno = error; /* for %m */
         va_start(ap, format);
-        vsnprintf(line + n, sizeof(line) - (size_t)n, format, ap);
+        format_message(line + n, sizeof(line) - (size_t)n, error, format, ap);
         va_end(ap);
         /* One write, so that lines of several processes do not mix. */
         size_t l = strlen(line);

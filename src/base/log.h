@@ -3,11 +3,21 @@
 
 /* Writes one line per message to stderr, with the <N> prefix of sd-daemon(3) if stderr is the
  * journal ($JOURNAL_STREAM is set). Libraries log at debug level only. The caller that decides what
- * an error means logs it once. "%m" is the text of the errno that is passed. */
+ * an error means logs it once. "%m" is error_text() of the errno that is passed. */
 
 #include "base/macros.h"
 
+#include <stdarg.h>
 #include <syslog.h>
+
+/* Returns the text of an errno, positive or negative. Readers of files use some numbers in a sense
+ * of their own, such as E2BIG for a file over a limit. For these the text states that sense, where
+ * strerror(3) says "Argument list too long". */
+const char *error_text(int error);
+
+/* Like vsnprintf(3), but "%m" is error_text(error). Keeps errno. */
+void format_message(char *buf, size_t size, int error, const char *format, va_list ap)
+        _printf_(4, 0);
 
 /* Sets the highest level that is printed from $SYSTEMD_LOG_LEVEL (a name or 0..7), if that is
  * valid. The default is LOG_INFO. */

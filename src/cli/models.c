@@ -4,6 +4,7 @@
 #include "base/atomic-file.h"
 #include "base/clock.h"
 #include "base/compressed-file.h"
+#include "base/log.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -14,15 +15,10 @@
 static int read_model(const char *path, Model **ret, char **ret_error)
 {
     _cleanup_free_ char *text = NULL;
-    const char *reason;
     size_t size;
     int r;
 
-    r = compressed_file_read(AT_FDCWD, path, MODEL_JSON_SIZE_MAX, &text, &size, &reason);
-    if (r == -EBADMSG) {
-        *ret_error = strdup(reason);
-        return r;
-    }
+    r = compressed_file_load(AT_FDCWD, path, MODEL_JSON_SIZE_MAX, &text, &size, ret_error);
     if (r >= 0 && size == 0) {
         *ret_error = strdup("empty file");
         return -EBADMSG;
@@ -30,7 +26,7 @@ static int read_model(const char *path, Model **ret, char **ret_error)
     if (r >= 0)
         r = model_from_json(text, size, ret, ret_error);
     if (r < 0 && !*ret_error)
-        *ret_error = strdup(strerror(-r));
+        *ret_error = strdup(error_text(r));
     return r;
 }
 
@@ -135,7 +131,7 @@ int models_load_default(const Context *c, Model **ret)
     if (r == -ENOMEM)
         return r;
     if (r < 0) {
-        cli_warning(r, "%s: %s; ignoring", path, error ? error : strerror(-r));
+        cli_warning(r, "%s: %s; ignoring", path, error ? error : error_text(r));
         return 0;
     }
     *ret = TAKE_PTR(m);

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/journal.h"
+#include "base/log.h"
 #include "base/rooted.h"
 #include "cli/capability.h"
 #include "cli/models.h"
@@ -80,7 +81,7 @@ int planning_load(Planning *p)
         return cli_error(r, "%s/" STATE_MODEL ": nothing was learned yet (headstart learn)",
                          p->c->state);
     if (r < 0 && r != -ENOENT)
-        return cli_error(r, "%s/" STATE_MODEL ": %s", p->c->state, error ? error : strerror(-r));
+        return cli_error(r, "%s/" STATE_MODEL ": %s", p->c->state, error ? error : error_text(r));
 
     r = read_history(p);
     if (r < 0)

@@ -2,6 +2,7 @@
 
 /* headstart export: the part of STATE/model.json that is valid on other machines. */
 
+#include "base/log.h"
 #include "base/parse.h"
 #include "cli/models.h"
 #include "command/cli-state.h"
@@ -35,7 +36,7 @@ static int export(const Context *c, const char *output, int prune)
         return cli_error(r, "%s/" STATE_MODEL ": %s", c->state,
                          r == -ENOENT ? "nothing was learned yet (headstart learn)"
                          : error      ? error
-                                      : strerror(-r));
+                                      : error_text(r));
     r = model_make_portable(m, &portable);
     if (r >= 0 && prune > 0)
         r = model_prune(&portable, prune / 100.0);

@@ -3,6 +3,7 @@
 /* headstart import: adds models of other machines to STATE/model.json. */
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "cli/models.h"
 #include "command/cli-state.h"
 
@@ -23,7 +24,7 @@ static int import(const Context *c, char **files, int n, Model **ret)
         return r;
     r = state_load_model(fd, &own, &error);
     if (r < 0 && r != -ENOENT)
-        return cli_error(r, "%s/" STATE_MODEL ": %s", c->state, error ? error : strerror(-r));
+        return cli_error(r, "%s/" STATE_MODEL ": %s", c->state, error ? error : error_text(r));
     /* A model with another half-life is refused even if there is no model yet: learning would
      * delete it. */
     sum = own ? TAKE_PTR(own) : model_new(c->config.halflife_usec);

@@ -5,6 +5,7 @@
 
 #include "base/atomic-file.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "command/cli-state.h"
 #include "command/progress.h"
 #include "model/model-limit.h"
@@ -218,7 +219,7 @@ static int learn_trace(Learning *l, int dir_fd, const char *name, const char *sh
     if (r < 0)
         return refuse_trace(l, dir_fd, name, shown,
                             own && (t || r == -ENOMEM || state_is_bad_content(r)),
-                            error ? error : strerror(-r));
+                            error ? error : error_text(r));
     if (unfit)
         return skip_trace(l, own ? dir_fd : -EBADF, name, shown, t, unfit);
     l->n_learned++;
@@ -343,7 +344,7 @@ static int load_model(Learning *l, bool rebuild)
         return cli_error(r, "%s/" STATE_MODEL ": %m", l->c->state);
     if (at_fault) {
         cli_warning(0, "%s/" STATE_MODEL ": %s; set aside, learning again", l->c->state,
-                    error ? error : strerror(-r));
+                    error ? error : error_text(r));
         r = file_set_aside(l->state_fd, STATE_MODEL);
         if (r < 0)
             return cli_error(r, "%s/" STATE_MODEL ": cannot set it aside: %m", l->c->state);

@@ -3,6 +3,7 @@
 /* headstart plot: a recorded boot, login or start of an application as SVG. */
 
 #include "base/atomic-file.h"
+#include "base/log.h"
 #include "base/parse.h"
 #include "command/cli-state.h"
 #include "command/progress.h"
@@ -46,7 +47,7 @@ static int load_file(const char *path, Trace **ret)
     _cleanup_free_ char *error = NULL;
     int r = state_read_trace(AT_FDCWD, path, ret, &error);
 
-    return r < 0 ? cli_error(r, "%s: %s", path, error ? error : strerror(-r)) : 0;
+    return r < 0 ? cli_error(r, "%s: %s", path, error ? error : error_text(r)) : 0;
 }
 
 static int find_failed(const Plot *p, int r, const char *what)

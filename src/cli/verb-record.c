@@ -3,6 +3,7 @@
 /* headstart record: one stage, while a command runs or until a signal. */
 
 #include "base/atomic-file.h"
+#include "base/log.h"
 #include "cli/capability.h"
 #include "command/cli-state.h"
 #include "record/recorder.h"
@@ -187,7 +188,7 @@ static int open_recorder(Recording *x)
         o.run_dir = HEADSTART_RUN_DIR;
     r = recorder_new(&o, &x->recorder, &error);
     if (r < 0)
-        return cli_error(r, "%s: %s", x->c->root, error ? error : strerror(-r));
+        return cli_error(r, "%s: %s", x->c->root, error ? error : error_text(r));
     if (recorder_limits(x->recorder) && !x->c->quiet)
         cli_warning(0, "%s", recorder_limits(x->recorder));
     r = recorder_attach(x->recorder, x->event);

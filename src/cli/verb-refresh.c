@@ -4,6 +4,7 @@
  * upgrade of packages. The new file gets what the model knows of the old one. */
 
 #include "base/directory.h"
+#include "base/log.h"
 #include "command/cli-state.h"
 #include "command/progress.h"
 #include "pack/pack.h"
@@ -340,7 +341,7 @@ static int load(Refresh *x)
         return cli_error(r, "%s/" STATE_MODEL ": %s", x->c->state,
                          r == -ENOENT ? "nothing was learned yet (headstart learn)"
                          : error      ? error
-                                      : strerror(-r));
+                                      : error_text(r));
     if (!realpath(x->c->root, x->root))
         return cli_error(errno, "%s: %m", x->c->root);
     r = volume_table_read(AT_FDCWD, x->root, &x->volumes);

@@ -4,6 +4,7 @@
 
 #include "base/atomic-file.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "command/cli-state.h"
 #include "report/page.h"
 #include "view/benefits.h"
@@ -126,7 +127,7 @@ static int read_model(Report *x)
     if (r == -ENOENT)
         return 0;
     if (r < 0) {
-        cli_warning(r, "%s/" STATE_MODEL ": %s", x->c->state, error ? error : strerror(-r));
+        cli_warning(r, "%s/" STATE_MODEL ": %s", x->c->state, error ? error : error_text(r));
         return r == -ENOMEM ? r : 0;
     }
     for (Stage s = STAGE_BOOT; r >= 0 && s <= STAGE_LOGIN; s++)

@@ -3,6 +3,7 @@
 /* headstart show FILE: the content of a trace, model or pack. */
 
 #include "base/compressed-file.h"
+#include "base/log.h"
 #include "base/parse.h"
 #include "trace/trace-json.h"
 #include "view/show.h"
@@ -35,7 +36,7 @@ static int show_bytes(const Context *c, const char *path, const char *buf, size_
 
         r = pack_open(buf, size, &pack, &reason);
         if (r < 0)
-            return cli_error(r, "%s: bad pack (%s)", path, reason ? reason : strerror(-r));
+            return cli_error(r, "%s: bad pack (%s)", path, reason ? reason : error_text(r));
         return show_pack(c, path, &pack, limit);
     }
 
@@ -47,14 +48,14 @@ static int show_bytes(const Context *c, const char *path, const char *buf, size_
     if (r >= 0)
         return show_trace(c, path, trace, limit);
     if (r != -EMEDIUMTYPE)
-        return cli_error(r, "%s: %s", path, error ? error : strerror(-r));
+        return cli_error(r, "%s: %s", path, error ? error : error_text(r));
     free(error);
     error = NULL;
     r = model_from_json(buf, size, &model, &error);
     if (r >= 0)
         return show_model(c, path, model, limit);
     if (r != -EMEDIUMTYPE)
-        return cli_error(r, "%s: %s", path, error ? error : strerror(-r));
+        return cli_error(r, "%s: %s", path, error ? error : error_text(r));
     return cli_error(EMEDIUMTYPE, "%s: neither a headstart trace, model nor pack", path);
 }
 
@@ -62,7 +63,8 @@ static int run(Context *c)
 {
     _cleanup_free_ char *buf = NULL;
     uint64_t limit = 10;
-    const char *value, *reason;
+    _cleanup_free_ char *error = NULL;
+    const char *value;
     size_t size;
     int k, n, r;
     char **args;
@@ -74,11 +76,9 @@ static int run(Context *c)
         return k;
     args = cli_arguments(c, &n);
 
-    r = compressed_file_read(AT_FDCWD, args[0], MODEL_JSON_SIZE_MAX, &buf, &size, &reason);
-    if (r == -EBADMSG)
-        return cli_error(r, "%s: %s", args[0], reason);
+    r = compressed_file_load(AT_FDCWD, args[0], MODEL_JSON_SIZE_MAX, &buf, &size, &error);
     if (r < 0)
-        return cli_error(r, "%s: %m", args[0]);
+        return cli_error(r, "%s: %s", args[0], error ? error : error_text(r));
     return show_bytes(c, args[0], buf, size, limit);
 }
 

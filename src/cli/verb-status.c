@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/json-util.h"
 #include "base/kernel.h"
+#include "base/log.h"
 #include "base/rooted.h"
 #include "command/cli-state.h"
 #include "command/style.h"
@@ -478,7 +479,7 @@ static int read_state(const Context *c, Status *s)
     (void)state_peek_model(fd, &s->n_learned);
     r = state_load_devices(fd, &s->devices, &s->devices_error);
     if (r < 0 && !s->devices_error)
-        s->devices_error = strdup(strerror(-r));
+        s->devices_error = strdup(error_text(r));
     for (Stage i = 0; i < _STAGE_MAX; i++)
         read_pack(fd, i, s->stages + i);
     s->rerecord = read_rerecord(fd);

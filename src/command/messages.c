@@ -2,6 +2,7 @@
 
 /* The messages and the exit status of `headstart` and `headstart-evaluate`. */
 
+#include "base/log.h"
 #include "command/cli.h"
 
 #include <stdarg.h>
@@ -27,9 +28,8 @@ int cli_error(int error, const char *format, ...)
     va_list ap;
 
     error = error < 0 ? -error : error;
-    errno = error; /* for %m */
     va_start(ap, format);
-    vsnprintf(message, sizeof(message), format, ap);
+    format_message(message, sizeof(message), error, format, ap);
     va_end(ap);
     fprintf(stderr, "headstart: %s\n", message);
     return error ? -error : -EIO;
@@ -40,9 +40,8 @@ void cli_warning(int error, const char *format, ...)
     char message[2048];
     va_list ap;
 
-    errno = error < 0 ? -error : error;
     va_start(ap, format);
-    vsnprintf(message, sizeof(message), format, ap);
+    format_message(message, sizeof(message), error, format, ap);
     va_end(ap);
     fprintf(stderr, "headstart: %s\n", message);
 }

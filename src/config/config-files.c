@@ -5,6 +5,7 @@
 
 #include "base/atomic-file.h"
 #include "base/directory.h"
+#include "base/log.h"
 #include "base/macros.h"
 #include "base/rooted.h"
 #include "config/config-internal.h"
@@ -165,7 +166,7 @@ static int read_file(int root_fd, const char *path, const Reader *template)
     if (r == -ENOMEM)
         return r;
     if (r < 0)
-        warn_line(&x, 0, "%s, ignoring", r == -EBADMSG ? "not a regular file" : strerror(-r));
+        warn_line(&x, 0, "%s, ignoring", r == -EBADMSG ? "not a regular file" : error_text(r));
     else if (strlen(text) != size)
         warn_line(&x, 0, "not a text file, ignoring");
     else {

@@ -36,7 +36,7 @@ static int load_at(int state_fd, const char *state, const ModelLimits *limits, M
         r = model_limit(m, limits, &dropped);
     if (state_is_bad_content(r)) {
         log_warning("headstartd: %s/" STATE_MODEL ": %s; set aside", state,
-                    error ? error : strerror(-r));
+                    error ? error : error_text(r));
         r = file_set_aside(state_fd, STATE_MODEL);
     } else if (r == -ENOENT)
         r = 0;

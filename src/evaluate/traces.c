@@ -4,6 +4,7 @@
 
 #include "base/compressed-file.h"
 #include "base/directory.h"
+#include "base/log.h"
 #include "command/progress.h"
 #include "evaluate/evaluate.h"
 #include "trace/trace-json.h"
@@ -94,21 +95,18 @@ static int add_argument(Sources *s, const char *path)
 static int read_source(Sources *s, Source *x)
 {
     _cleanup_free_ char *text = NULL, *error = NULL;
-    const char *reason;
     size_t size;
-    int r = compressed_file_read(AT_FDCWD, x->path, TRACE_JSON_SIZE_MAX, &text, &size, &reason);
+    int r = compressed_file_load(AT_FDCWD, x->path, TRACE_JSON_SIZE_MAX, &text, &size, &error);
 
-    if (r == -EBADMSG)
-        cli_error(r, "%s: %s", x->path, reason);
-    else if (r < 0)
-        cli_error(r, "%s: %m", x->path);
+    if (r < 0)
+        cli_error(r, "%s: %s", x->path, error ? error : error_text(r));
     else if (size == 0) {
         r = -EBADMSG;
         cli_error(r, "%s: empty file", x->path);
     } else {
         r = trace_from_json(text, size, &x->trace, &error);
         if (r < 0)
-            cli_error(r, "%s: %s", x->path, error ? error : strerror(-r));
+            cli_error(r, "%s: %s", x->path, error ? error : error_text(r));
     }
     s->n_bad += r < 0;
     return r == -ENOMEM ? r : 0;

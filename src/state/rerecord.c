@@ -67,7 +67,7 @@ static int read_stage(int fd, const char *state_dir, usec_t now, Rerecord *ret, 
         return r;
     if (r == -EBADMSG || r == -E2BIG) {
         log_warning("headstartd: %s/%s: %s, setting it aside", state_dir, name,
-                    reason ? reason : strerror(-r));
+                    reason ? reason : error_text(r));
         return file_set_aside(fd, name);
     }
     if (r >= 0 && fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) >= 0 &&

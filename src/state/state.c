@@ -56,13 +56,13 @@ typedef int (*model_reader_t)(const char *text, size_t size, Model **ret, char *
 static int load_model(int state_fd, model_reader_t read, Model **ret, char **ret_error)
 {
     _cleanup_free_ char *text = NULL;
-    const char *reason;
+    _cleanup_free_ char *error = NULL;
     size_t size;
     int r;
 
-    r = compressed_file_read(state_fd, STATE_MODEL, MODEL_JSON_SIZE_MAX, &text, &size, &reason);
-    if (r == -EBADMSG && ret_error)
-        *ret_error = strdup(reason);
+    r = compressed_file_load(state_fd, STATE_MODEL, MODEL_JSON_SIZE_MAX, &text, &size, &error);
+    if (error && ret_error)
+        *ret_error = TAKE_PTR(error);
     return r < 0 ? r : read(text, size, ret, ret_error);
 }
 

@@ -180,13 +180,10 @@ int state_list_traces(int state_fd, TraceNames *ret)
 int state_read_trace(int dir_fd, const char *name, Trace **ret, char **ret_error)
 {
     _cleanup_free_ char *text = NULL;
-    const char *reason;
     size_t size;
     int r;
 
-    r = compressed_file_read(dir_fd, name, TRACE_JSON_SIZE_MAX, &text, &size, &reason);
-    if (r == -EBADMSG)
-        *ret_error = strdup(reason);
+    r = compressed_file_load(dir_fd, name, TRACE_JSON_SIZE_MAX, &text, &size, ret_error);
     return r < 0 ? r : trace_from_json(text, size, ret, ret_error);
 }
 

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/directory.h"
 #include "base/kernel.h"
+#include "base/log.h"
 #include "base/rooted.h"
 #include "pack/pack.h"
 #include "state/packs.h"
@@ -110,7 +111,7 @@ static int read_pack(int state_fd, Stage stage, PackFacts *p)
         return 0;
     if (r >= 0)
         return 1;
-    p->reason = p->reason ? p->reason : strerror(-r);
+    p->reason = p->reason ? p->reason : error_text(r);
     return r;
 }
 
@@ -220,7 +221,8 @@ static void check_model(Checks *checks, const Context *c, int state_fd)
         checks_add(checks, "model", CHECK_OK, NULL, NULL, "%zu traces were learned", m->n_learned);
     else if (r != -ENOENT)
         checks_add(checks, "model", CHECK_PROBLEM, "nothing can be planned", "headstart learn",
-                   "%s/" STATE_MODEL " cannot be used: %s", c->state, error ? error : strerror(-r));
+                   "%s/" STATE_MODEL " cannot be used: %s", c->state,
+                   error ? error : error_text(r));
 }
 
 /* True if the file on the disk is the one that was planned. */

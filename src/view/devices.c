@@ -243,7 +243,7 @@ static int load_store(Devices *x)
 
     if (r >= 0)
         return 0;
-    cli_warning(r, "%s/" STATE_DEVICES ": %s", x->c->state, error ? error : strerror(-r));
+    cli_warning(r, "%s/" STATE_DEVICES ": %s", x->c->state, error ? error : error_text(r));
     if (!state_is_bad_content(r))
         return r;
     r = file_set_aside(x->state_fd, STATE_DEVICES);

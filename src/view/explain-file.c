@@ -3,6 +3,7 @@
 #include "view/explain.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "model/ownership.h"
 #include "pack/pack.h"
 #include "plan/plan.h"
@@ -292,7 +293,7 @@ int explain_file(const Context *c, int state_fd, const char *name, uint64_t limi
     if (r == -ENOENT)
         return cli_error(r, "%s: nothing was learned yet (headstart learn)", c->state);
     if (r < 0)
-        return cli_error(r, "%s/" STATE_MODEL ": %s", c->state, error ? error : strerror(-r));
+        return cli_error(r, "%s/" STATE_MODEL ": %s", c->state, error ? error : error_text(r));
     file = strchr(name, '/') ? model_find_file(m, name) : find_application(m, name);
     if (file == MODEL_NONE)
         return cli_error(ENOENT, "%s: no recorded boot, login or session has used it", name);

@@ -2,6 +2,8 @@
 
 #include "view/visible.h"
 
+#include "base/log.h"
+
 #include <fcntl.h>
 #include <string.h>
 #include <systemd/sd-bus.h>
@@ -114,7 +116,7 @@ int visible_read(const Context *c, usec_t now, Visible *ret)
         r = benefits_compute(&v.benefits, now);
     if (r < 0)
         return cli_error(r, "only root may read %s, and headstart-bus does not answer: %s",
-                         c->state, x.error.message ? x.error.message : strerror(-r));
+                         c->state, x.error.message ? x.error.message : error_text(r));
     *ret = v;
     v = (Visible){0};
     return 0;

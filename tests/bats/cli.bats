@@ -439,9 +439,24 @@ newer_version() {
     run --separate-stderr -0 hs learn
     assert_one_error_line "$stderr"
     # The reason is the size: the trace was not expanded.
-    [[ $stderr == *"20261103T080000-boot.json: Argument list too long; set aside" ]]
+    [[ $stderr == *"20261103T080000-boot.json: too large: it expands to more than the limit of 64.0M; set aside" ]]
     [ "$(grep -c ' learned$' <<<"$output")" -eq 2 ]
     [ "$(zcat "$HS_STATE/model.json" | jq '.learned | length')" -eq 3 ]
+}
+
+@test "a file over a limit: the message names the file, its size and the limit" {
+    put_trace 20261101T080000 boot
+    truncate -s 65M "$HS_STATE/traces/20261102T080000-boot.json"
+    run --separate-stderr -0 hs learn
+    [ "$stderr" = "headstart: $HS_STATE/traces/20261102T080000-boot.json: too large: 65.0M, the limit is 64.0M; set aside" ]
+    run --separate-stderr -1 hs show "$HS_STATE/traces/20261102T080000-boot.json.bad"
+    truncate -s 513M "$HS_TMP/model"
+    run --separate-stderr -1 hs show "$HS_TMP/model"
+    [ "$stderr" = "headstart: $HS_TMP/model: too large: 513.0M, the limit is 512.0M" ]
+    # The texts of libc for such errors are not those of headstart.
+    truncate -s 2M "$HS_STATE/devices.json"
+    run -0 hs status
+    [[ $output == *"$HS_STATE/devices.json cannot be used: too large"* ]]
 }
 
 @test "learn: a bad model is set aside, and all remaining traces are learned again" {
