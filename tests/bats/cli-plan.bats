@@ -414,3 +414,30 @@ device_is_measured() {
     done
     hs show --json=short "$HS_STATE/login@1000.pack" | jq -e '[.volumes[].files[]] | length == 2'
 }
+
+@test "plan: if memory is short, a quarter of the files is planned" {
+    local paths=() i number
+    hs_filesystem ext4 64
+    mkdir -p "$HS_MNT/usr" "$HS_STATE/traces"
+    for i in $(seq 300); do
+        paths+=("/usr/file$i")
+        head -c 4096 /dev/urandom >"$HS_MNT/usr/file$i"
+    done
+    sync -f "$HS_MNT"
+    "$BATS_TEST_DIRNAME/make-trace" "$HS_MNT" "$HS_LOOP" boot 1793520000 "${paths[@]}" \
+        >"$HS_STATE/traces/20261101T080000-boot.json"
+    hs learn --quiet
+    # One allocation fails, later in each run. Those of reading the model end plan, those of planning
+    # make it try again.
+    for number in $(seq 100 100 3000); do
+        LD_PRELOAD=$HS_BUILD/tests/faults/libfaults.so HEADSTART_FAULTS="reallocarray $number ENOMEM" \
+            HEADSTART_FAULTS_PROGRAM=headstart HEADSTART_FAULTS_OUTPUT=$HS_TMP/calls \
+            ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0 \
+            "$HEADSTART" --state="$HS_STATE" plan --root="$HS_MNT" --stage=boot --quiet \
+            2>"$HS_TMP/error" && grep -q "quarter" "$HS_TMP/error" && break
+    done
+    cat "$HS_TMP/error"
+    [ "$(<"$HS_TMP/error")" = "headstart: cannot plan boot with 300 files, trying with a quarter of them: Cannot allocate memory" ]
+    hs show --json=short "$HS_STATE/boot.pack" >"$HS_TMP/pack"
+    [ "$(jq '[.. | objects | .path? // empty | select(test("file[0-9]"))] | length' "$HS_TMP/pack")" -eq 75 ]
+}

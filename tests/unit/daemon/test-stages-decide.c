@@ -172,8 +172,16 @@ TEST(second_user, {2, NO_MANAGER}, {10, FINISHED, PAUSES},
      {60, IS_UP, "2", 1000, CONSOLE, BEGINS(STAGE_LOGIN, 1000)},
      {63.5, QUIET, BEGINS(STAGE_SESSION, 1000)},
      {90, IS_UP, "4", 1001, CONSOLE, BEGINS(STAGE_LOGIN, 1001)},
-     {93.5, QUIET, BEGINS(STAGE_SESSION, 1001), .others = true},
-     {200, GONE, "4", BEGINS(STAGE_SESSION, 1000)}, {500, GONE, "2", PAUSES})
+     {93.5, QUIET, BEGINS(STAGE_SESSION, 1001), .others = true}, {95, NOTHING},
+     {200, GONE, "4", BEGINS(STAGE_SESSION, 1000)}, {300, NOTHING}, {500, GONE, "2", PAUSES})
+
+/* Two users log in at the same time, and their session belongs to both. It lasts until both have
+ * left. */
+TEST(common_session, {2, NO_MANAGER}, {10, FINISHED, PAUSES},
+     {60, IS_UP, "2", 1000, CONSOLE, BEGINS(STAGE_LOGIN, 1000)},
+     {60.5, IS_UP, "4", 1001, CONSOLE, SHARES},
+     {64, QUIET, BEGINS(STAGE_SESSION, U), .others = true}, {95, NOTHING}, {200, GONE, "4"},
+     {300, NOTHING}, {500, GONE, "2", PAUSES})
 
 /* The greeter is up and quiet while a job still delays the default target. */
 TEST(hanging_job, {2, MANAGER}, {9, IS_UP, GREETER}, {9.5, QUIET}, {12.5, QUIET, PAUSES},
@@ -523,6 +531,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
             cmocka_unit_test(desktop),
             cmocka_unit_test(second_user),
+            cmocka_unit_test(common_session),
             cmocka_unit_test(hanging_job),
             cmocka_unit_test(never_quiet),
             cmocka_unit_test(starts_alone),
