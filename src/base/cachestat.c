@@ -25,7 +25,7 @@ int64_t cachestat_count(int fd, CachestatWhat what, uint64_t offset, uint64_t le
     Cachestat c;
     uint64_t n;
 
-    if (length == 0) /* means "to the end of the file" to the kernel */
+    if (length == 0) /* the kernel takes a length of 0 as "to the end of the file" */
         return 0;
     if (syscall(SYS_cachestat, fd, &range, &c, 0) < 0)
         return -errno;

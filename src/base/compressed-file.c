@@ -113,7 +113,8 @@ int gzip_expand(const void *data, size_t size, size_t max_size, char **ret, size
         return -EBADMSG;
     if (expected > max_size)
         return -E2BIG;
-    /* The last byte is for the NUL. It is filled if the data expand to more than they state. */
+    /* The last byte is reserved for the NUL. If expanding fills it, the data are larger than they
+     * state. */
     buf = malloc(expected + 1);
     if (!buf)
         return -ENOMEM;

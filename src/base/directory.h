@@ -24,6 +24,7 @@ int directory_open(int dir_fd, const char *path, int flags, DIR **ret);
 const struct dirent *directory_next(DIR *d);
 
 /* Reads a directory into memory: its entries (at most 64 MiB of them), and the inodes of the first
- * `n_lookups` of them. Looks these entries up in inode order within each answer of the kernel.
- * Enters no mount and follows no symlink. Errors end the reading and are ignored. */
+ * `n_lookups` of them. Each getdents(2) returns a group of entries. The entries of a group are
+ * looked up in inode order. Enters no mount and follows no symlink. Errors end the reading and are
+ * ignored. */
 void directory_read_ahead(int fd, size_t n_lookups);

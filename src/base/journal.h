@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Events that administrators and programs look for in the journal: a message with a MESSAGE_ID,
- * which data/headstart.catalog explains, and with fields (headstart.journal-fields(7)). They are
- * sent with the protocol that systemd documents as "Native Journal Protocol". Needs libc alone. */
+/* Sends events to the journal that administrators and programs look for there. Each event has a
+ * message, a MESSAGE_ID, which data/headstart.catalog explains, and fields
+ * (headstart.journal-fields(7)). They are sent with the protocol that systemd documents as "Native
+ * Journal Protocol". Needs libc alone. */
 
 #include "base/macros.h"
 
@@ -20,8 +21,8 @@ typedef enum JournalEvent {
 /* The MESSAGE_ID: 32 hexadecimal digits. */
 const char *journal_event_id(JournalEvent e);
 
-/* An entry of the journal. After a failed journal_entry_add() it is cut, and journal_entry_send()
- * fails. */
+/* An entry of the journal. If a field did not fit, the entry is incomplete, and
+ * journal_entry_send() fails. */
 typedef struct JournalEntry {
     char text[3072];
     size_t n;
@@ -39,9 +40,9 @@ void journal_entry_add(JournalEntry *e, const char *name, const char *format, ..
  * negative errno of socket(2) or sendto(2), such as -EAGAIN if the journal is busy. */
 int journal_entry_send(const JournalEntry *e, const char *path);
 
-/* Adds the message and sends the entry, if standard error is the journal. False: it is not, or the
- * entry was not sent. */
+/* Adds the message and sends the entry, if standard error is the journal. Returns false if standard
+ * error is not the journal, or if the entry was not sent. */
 bool journal_take(JournalEntry *e, const char *message);
 
-/* The same, but then the message alone becomes a line of the log. */
+/* Calls journal_take(). If that returns false, it logs the message as a line. */
 void journal_log(JournalEntry *e, int level, const char *format, ...) _printf_(3, 4);

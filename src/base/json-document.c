@@ -28,8 +28,8 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Bytes allowed outside strings. json-c also accepts comments and 'keys' in single quotes, in which
- * this scanner could not tell strings from the rest. */
+/* Bytes allowed outside strings. json-c also accepts comments and 'keys' in single quotes; this
+ * scanner could not find the strings in such text. */
 static bool is_json(char c)
 {
     return is_space(c) || is_digit(c) || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
@@ -196,7 +196,7 @@ int json_document_parse(const char *text, size_t size, int depth, JsonDocument *
     Rest rest = {0};
     int r;
 
-    /* json-c accepts no longer text. json_parse() reports that error. */
+    /* json-c refuses longer text, and json_parse() reports that error. */
     if (size > INT32_MAX)
         return json_parse(text, size, depth, &root, ret_reason);
     r = without_columns(text, size, depth, &rest, ret_reason);
@@ -222,8 +222,8 @@ static const char *skip_space(const char *p, const char *end)
     return p;
 }
 
-/* Opens the array at p, which find_column() has checked. Reads nothing beyond `end` all the
- * same. */
+/* Opens the array at p, which find_column() has checked. Nevertheless it never reads beyond
+ * `end`. */
 static int open_column(const char *p, const char *end, size_t max, JsonColumn *ret)
 {
     JsonColumn c = {.at = p + 1};

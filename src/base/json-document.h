@@ -43,8 +43,8 @@ int json_get_column(const JsonDocument *d, struct json_object *o, const char *ke
 int json_get_columns(const JsonDocument *d, struct json_object *o, const char *const *keys,
                      size_t n_keys, size_t max, JsonColumn *ret);
 
-/* Read the next element. -EBADMSG if there is none, if its type is wrong or if it is out of range;
- * the column must not be used after that. */
+/* Read the next element. -EBADMSG if there is none, if its type is wrong or if it is out of range.
+ * After an error the column must not be used. */
 int json_next_u64(JsonColumn *c, uint64_t max, uint64_t *ret);
 int json_next_i64(JsonColumn *c, int64_t *ret);
 int json_next_column(JsonColumn *c, size_t max, JsonColumn *ret);

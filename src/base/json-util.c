@@ -85,8 +85,8 @@ void json_writer_add_text(JsonWriter *w, const char *key, const char *text)
     append(w, text, strlen(text));
 }
 
-/* Formats the number directly: with a json-c object for each number, columns took most of the time
- * of writing. */
+/* Formats the number without json-c, because most of the time for writing columns was spent on a
+ * json-c object for each number. */
 static void append_number(JsonWriter *w, bool negative, uint64_t magnitude)
 {
     char digits[24];

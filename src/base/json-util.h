@@ -42,7 +42,7 @@ void json_writer_add_column(JsonWriter *w, const char *key, const void *table, s
 /* Adds a column whose integers are in the array v. */
 void json_writer_add_numbers(JsonWriter *w, const char *key, const uint64_t *v, size_t n);
 
-/* Adds a member whose value is JSON text already. The caller guarantees that the text is valid. */
+/* Adds a member whose value is already JSON text. The caller guarantees that the text is valid. */
 void json_writer_add_text(JsonWriter *w, const char *key, const char *text);
 
 /* Ends the document; the caller frees *ret. 0 or -ENOMEM. */

@@ -11,7 +11,7 @@ typedef struct NamesEntry {
     UT_hash_handle hh;
     char *name;
     uint32_t number;
-    bool lost; /* the index had no memory for it */
+    bool lost; /* the index could not get memory for it */
 } NamesEntry;
 
 void names_done(Names *n)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Opens files whose path comes from a stored file. The path may name anything by now, so callers
- * open it without side effects: open_beneath(), then fstat(2) of the descriptor, then
- * fd_reopen(). */
+/* Opens files whose path comes from a stored file. Today the path may lead to any object. Callers
+ * therefore open it in three steps that have no side effects: open_beneath(), fstat(2) of the
+ * descriptor, fd_reopen(). */
 
 #include "base/macros.h"
 
@@ -23,7 +23,7 @@ int open_beneath(int dir_fd, const char *path);
 int open_without_symlinks(const char *path);
 
 /* Finds the directory (*ret_dir_fd, O_PATH) and the name in it that an output path refers to. The
- * name need not exist. It is no symlink, except one in /proc/PID/fd (/dev/stdout leads there).
+ * name need not exist. The name may be a symlink only in /proc/PID/fd, to which /dev/stdout leads.
  * Symlinks on the way are followed as the kernel does with fs.protected_symlinks=1: in a sticky
  * directory that others may write (/tmp), only if this user or the owner of the directory made
  * them. The caller frees both. 0, -EACCES (a symlink of another user), -EISDIR (the path ends in
@@ -39,15 +39,15 @@ bool output_is_trusted(const struct stat *dir, const struct stat *file);
  * and O_NONBLOCK are added. A descriptor or a negative errno. */
 int fd_reopen(int fd, int flags);
 
-/* The same, and the file's access time does not change if the owner or the privileges allow
- * that. */
+/* Like fd_reopen(). If this process has the right to prevent it, reading does not change the file's
+ * access time. */
 int fd_reopen_noatime(int fd, int flags);
 
 /* The path of the file of the descriptor, NUL-terminated. 0, -ENAMETOOLONG (buffer too small),
  * -ESTALE (it has no absolute path), or another negative errno. */
 int fd_get_path(int fd, char *path, size_t size);
 
-/* The name below /proc by which a library that wants a path can open the descriptor's file. Returns
+/* The path below /proc of the descriptor's file, for libraries that accept only a path. Returns
  * buf. */
 #define FD_PROC_PATH_MAX 32
 const char *fd_proc_path(char buf[static FD_PROC_PATH_MAX], int fd);

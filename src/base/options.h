@@ -28,9 +28,10 @@ typedef struct Options {
     char message[160];
 } Options;
 
-/* The next option: its id; *ret_value is its argument (or NULL). 0: there are no more, and
- * options_arguments() returns what is left. -EINVAL: wrong usage, which o->message describes in one
- * line. One command line is parsed at a time: getopt_long(3) has global state. */
+/* Returns the id of the next option; *ret_value becomes its argument, or NULL. Returns 0 if no
+ * option is left; options_arguments() then returns the arguments. Returns -EINVAL if the usage is
+ * wrong; o->message then describes the error in one line. One command line is parsed at a time:
+ * getopt_long(3) has global state. */
 int options_next(Options *o, const char **ret_value);
 
 /* The arguments after the options: a NULL-terminated part of argv. */

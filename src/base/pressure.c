@@ -13,8 +13,8 @@
 
 #define TEXT_MAX (1U << 20)
 
-/* The control groups of headstart's own units, from units/meson.build. The greeter may have settled
- * while a replay still reads. */
+/* The control groups of headstart's own units, from units/meson.build. Their I/O is subtracted,
+ * because a replay may still read when the greeter has settled. */
 static const char *const own_groups[] = {HEADSTART_OWN_GROUPS};
 _Static_assert(ELEMENTSOF(own_groups) == PRESSURE_OWN_MAX, "one slot a group");
 

@@ -29,7 +29,8 @@ static size_t first_ending_at_or_after(const RangeSet *s, uint64_t at)
 static int make_room(RangeSet *s)
 {
     if (s->allocated == 0) {
-        /* Most sets, those of small files, stay with one range, and there are many of them. */
+        /* Most sets belong to small files and keep one range, so the first allocation has room for
+         * one. */
         s->ranges = malloc(sizeof(Range));
         s->allocated = s->ranges ? 1 : 0;
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Ranges of bytes, and sets of ranges. A RangeSet is always sorted, its ranges neither overlap nor
- * touch, so that equal sets have equal arrays. Pure. */
+/* Ranges of bytes, and sets of ranges. A RangeSet is always sorted, and its ranges neither overlap
+ * nor touch. Equal sets therefore have equal arrays. Pure. */
 
 #include "base/macros.h"
 #include "base/time-util.h"
@@ -32,9 +32,9 @@ typedef struct PlacedRange {
     uint32_t file; /* a number that the owner of the list assigns */
     uint64_t offset;
     uint64_t length;
-    uint64_t disk;         /* ranges of different disks are in no order of place */
-    uint64_t physical;     /* on the device; PHYSICAL_UNKNOWN where no extent covers it */
-    uint64_t physical_end; /* on the device; more than physical + length once ranges with a gap
+    uint64_t disk;     /* the physical device; positions on different disks cannot be compared */
+    uint64_t physical; /* on the device; PHYSICAL_UNKNOWN where no extent covers it */
+    uint64_t physical_end; /* on the device; more than physical + length if ranges with a gap
                               between them were merged */
     size_t run; /* ranges of one file with equal runs lie in one contiguous stretch of the device,
                    as does the part of the file between them */

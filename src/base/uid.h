@@ -3,6 +3,6 @@
 
 #include <stdint.h>
 
-/* No user, an unknown user, or all users. The comment of the field says which. The kernel assigns
- * this UID to no user; systemd gives it the same name. */
+/* No user, an unknown user, or all users. The comment of each field says which of these it means.
+ * The kernel assigns this UID to no user; systemd gives it the same name. */
 #define UID_INVALID UINT32_MAX

@@ -27,7 +27,8 @@ typedef enum AccessKind {
 typedef enum Policy {
     POLICY_OFF,
     POLICY_METADATA,   /* only the blocks behind stat(2) and getdents(2) */
-    POLICY_CONCURRENT, /* the whole pack next to its readers, best-effort, earliest needed first */
+    POLICY_CONCURRENT, /* the whole pack at best-effort priority while programs start, earliest
+                          needed first */
     POLICY_GATE,       /* boot only: one undisturbed sweep before the boot continues */
     POLICY_IDLE,       /* the whole pack at idle priority */
     _POLICY_MAX,

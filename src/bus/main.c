@@ -20,7 +20,7 @@
 #define PATH      "/org/headstart1"
 #define INTERFACE "org.headstart1.Status"
 #define IDLE_USEC (10 * USEC_PER_SEC)
-/* Many calls of one panel read the files once. */
+/* All calls within this time use one reading of the files. */
 #define FRESH_USEC (2 * USEC_PER_SEC)
 
 enum {
@@ -188,8 +188,8 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_VTABLE_END,
 };
 
-/* Handles calls until none has come for `idle_usec`. Then it gives the name back first, so that the
- * bus starts a new process for later calls, and answers those that have come before. */
+/* Handles calls until none has come for `idle_usec`. Then it first releases its name, so that the
+ * bus starts a new process for later calls, and answers the calls that have already arrived. */
 static int serve(sd_bus *bus, usec_t idle_usec)
 {
     bool released = false;
@@ -238,7 +238,7 @@ static void help(void)
     puts("\nSee the headstart-bus(8) man page for details.");
 }
 
-/* 1: go on; 0: nothing more to do; -EINVAL, reported. */
+/* Returns 1 to continue, 0 if nothing is left to do, or -EINVAL after it reported wrong usage. */
 static int parse(int argc, char **argv, Service *s, const char **ret_root)
 {
     Options o = {.own = options, .argc = argc, .argv = argv};

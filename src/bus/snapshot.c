@@ -108,7 +108,7 @@ int snapshot_own_logins(const Snapshot *s, uint32_t uid, usec_t now, StageFigure
 
     if (!own)
         return -ENOMEM;
-    /* Boots stay: they show when packages have changed. */
+    /* Boots are kept, because they show when packages have changed. */
     for (size_t i = 0; i < s->history.n; i++)
         if (snapshot_is_visible(&s->history.sessions[i], uid))
             own[n++] = s->history.sessions[i];

@@ -67,7 +67,7 @@ static char *cell_text(CellType type, const Cell *c)
     return strdup(buf);
 }
 
-/* Hands the text to the line, also on failure. */
+/* Gives the text to the line, which frees it. Frees it itself on failure. */
 static int set_text(struct libscols_line *line, size_t column, char *text)
 {
     int r = text ? scols_line_refer_data(line, column, text) : -ENOMEM;
@@ -178,7 +178,7 @@ static int print_rows(const Table *t)
     return r < 0 ? r : scols_print_table(s);
 }
 
-/* The first row, turned: a line a column. */
+/* Prints the first row, one line for each column. */
 static int print_first_row(const Table *t)
 {
     _cleanup_scols_ struct libscols_table *s = new_text(" ");
@@ -207,7 +207,7 @@ static int print_first_row(const Table *t)
     return scols_print_table(s);
 }
 
-/* The tables in the cells of this table's rows. */
+/* Prints the tables in the cells of this table's rows. */
 static int print_sections(const Table *t)
 {
     int r = 0;

@@ -40,9 +40,10 @@ typedef struct Column {
 
 typedef struct Table Table;
 
-/* A table with the columns up to an entry without title and key; NULL: none yet. Titles and keys
- * are not copied. NULL if out of memory; the functions below then do nothing, and printing returns
- * -ENOMEM. (Tables in the arguments of table_row() are then lost with it.) */
+/* Returns a table with these columns. An entry without title and key ends the list; NULL: no
+ * columns yet. Titles and keys are not copied. NULL if out of memory; the functions below then do
+ * nothing, and printing returns -ENOMEM. (Tables in the arguments of table_row() are then lost with
+ * it.) */
 Table *table_new(const Column *columns);
 Table *table_free(Table *t);
 DEFINE_CLEANUP(Table *, table_free);
@@ -68,8 +69,8 @@ size_t table_n_rows(const Table *t);
 int table_print(const Table *t);
 int table_print_fields(const Table *t);
 
-/* An array of objects, or the only row as an object. The caller owns the reference. NULL if out of
- * memory. */
+/* Returns an array of objects, or the only row as an object. The caller owns the reference. NULL if
+ * out of memory. */
 json_object *table_to_json(const Table *t);
 json_object *table_fields_to_json(const Table *t);
 

@@ -107,8 +107,8 @@ static int run_as_init(char **argv)
     mount_api("proc", "/proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
     mount_api("sysfs", "/sys", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
     mount_api("tmpfs", "/run", MS_NOSUID | MS_NODEV | MS_STRICTATIME, "mode=0755,size=20%");
-    /* The kernel passes a word with `=` that it does not know in the environment. The runtime
-     * directory exists if the initrd has started recording and replay. */
+    /* If the kernel does not know a word with `=`, it passes the word to init in the environment.
+     * The runtime directory exists if the initrd has started recording and replay. */
     if ((!switched || strcmp(switched, "0") != 0) && access(HEADSTART_RUN_DIR, F_OK) < 0)
         early_start(&o);
     return execute_init(argv);
@@ -128,8 +128,8 @@ int main(int argc, char **argv)
     const char *value;
     int k, n;
 
-    /* systemd in an initrd starts this program as a service. It keeps descriptors, and kills the
-     * processes of the initrd. */
+    /* systemd in an initrd starts this program as a service. It keeps descriptors for services, but
+     * it kills all processes of the initrd at the switch. */
     early.manager = getenv("NOTIFY_SOCKET");
     early.survives = !early.manager;
     if (getpid() == 1)

@@ -29,7 +29,7 @@
 /* No pack holds the boot for longer (GATE_DEADLINE_MAX of replay/sweep.h). */
 #define HOLD_MAX (60 * USEC_PER_SEC)
 
-/* headstart-replay needs a moment of CPU time to answer at its deadline. */
+/* headstart-replay needs a moment of CPU time to report that its deadline has passed. */
 #define HOLD_MARGIN (100 * USEC_PER_MSEC)
 
 void early_read_ahead(const char *path)
@@ -53,8 +53,9 @@ static void hold(Handover *h, int listen_fd, int run_fd)
     _exit(EXIT_SUCCESS);
 }
 
-/* Leaves the descriptors to a process that offers them. The process that waits for the replay must
- * not wait for that process too, so boot_fd is closed in it. */
+/* Leaves the descriptors to a process that offers them. The process that waits for the replay waits
+ * until every copy of boot_fd is closed. It must not wait for the offering process, which therefore
+ * closes its copy. */
 static int offer_by_process(const EarlyOptions *o, Handover *h, int boot_fd)
 {
     _cleanup_close_ int listen_fd = -EBADF, run_fd = -EBADF;
@@ -181,14 +182,14 @@ static int execute_replay(const EarlyOptions *o, int boot_fd)
     }
     raise_oom_score();
     r = drop_capabilities();
-    /* boot_fd stays open until headstart-replay ends. */
+    /* An open boot_fd shows that headstart-replay runs. */
     if (r >= 0 && fcntl(boot_fd, F_SETFD, 0) < 0)
         r = -errno;
     if (r >= 0) {
         execv(o->replay, arguments);
         r = -errno;
     }
-    /* The unit may try. */
+    /* headstart-replay-boot.service may still replay the pack. */
     if (o->survives)
         (void)unlink(marker);
     return r;

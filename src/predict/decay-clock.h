@@ -12,7 +12,7 @@
  * - Backwards (a real-time clock that restarts at a fixed date): the clock continues from its
  *   latest time.
  * The offset is dropped as soon as the wall clock is again within the gap of the clock's latest
- * time. A wall clock before DECAY_CLOCK_MIN says nothing: the latest time counts. */
+ * time. A wall clock before DECAY_CLOCK_MIN is ignored; the latest time counts. */
 
 #include "base/macros.h"
 #include "base/time-util.h"
@@ -35,7 +35,8 @@ static inline usec_t decay_clock_gap(usec_t halflife_usec)
  * earlier than the latest time, but not by more than the gap. */
 usec_t decay_clock_observe(DecayClock *c, usec_t wall, usec_t halflife_usec);
 
-/* Moves the clock to a time without regard to the step, unless that is earlier. */
+/* Moves the clock forwards to `time`, however large the step is. Does nothing if `time` is not
+ * later than the latest time. */
 static inline void decay_clock_jump(DecayClock *c, usec_t time)
 {
     if (time > c->latest)
@@ -52,8 +53,8 @@ static inline usec_t decay_clock_wall(const DecayClock *c)
     return c->latest + (usec_t)c->offset_usec;
 }
 
-/* Returns the time to which a model with this clock must be moved before it is merged with others:
- * the wall clock of its latest session, if the machine's clock has an offset forwards; the latest
- * time otherwise; and `now` if that is earlier by more than `tolerance`. `now` is ignored if it is
- * before DECAY_CLOCK_MIN. */
+/* Returns the time to which a model with this clock must be moved before it is merged with others.
+ * This is the wall clock of its latest session if the clock has an offset forwards, and the latest
+ * time otherwise. If `now` is earlier than that by more than `tolerance`, the result is `now`.
+ * `now` is ignored if it is before DECAY_CLOCK_MIN. */
 usec_t decay_clock_settled(const DecayClock *c, usec_t now, usec_t tolerance);

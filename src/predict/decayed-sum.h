@@ -65,7 +65,8 @@ static inline uint64_t decayed_sum_weight(usec_t t, usec_t halflife_usec)
 
 /* Returns what `msec` milliseconds add to a sum of times while an event has the weight `weight` of
  * decayed_sum_weight(): the rounded quotient of msec * weight and 2^DECAYED_SUM_BITS. Machines of
- * 32 bits cannot hold that product, so the upper and the lower bits of msec are multiplied apart.
+ * 32 bits cannot hold that product, so the upper and the lower bits of msec are multiplied
+ * separately.
  */
 static inline uint64_t decayed_sum_of_time(uint64_t msec, uint64_t weight)
 {
@@ -89,7 +90,7 @@ static inline DecayedSum decayed_sum_add(DecayedSum a, DecayedSum b)
                         decayed_sum_saturating_add(a.previous, b.previous)};
 }
 
-/* The sum as it counts `later` generations later. */
+/* Converts the sum to a generation that is higher by `later`. */
 static inline DecayedSum decayed_sum_advance(DecayedSum f, uint64_t later)
 {
     return later == 0 ? f : later == 1 ? (DecayedSum){0, f.current} : (DecayedSum){0, 0};
@@ -117,7 +118,7 @@ static inline bool decayed_sum_within(DecayedSum part, DecayedSum whole)
  * `to` on the new one, both of decayed_sum_weight(). It serves models that were made while the
  * clock was wrong. The result, (current + previous / 2^DECAYED_SUM_SPAN) * to / from, lies in one
  * generation and is rounded down, so it is not exact as merging is. Machines of 32 bits cannot hold
- * the products, so quotients and remainders of `from` are multiplied apart. */
+ * the products, so quotients and remainders of `from` are multiplied separately. */
 static inline DecayedSum decayed_sum_rescale(DecayedSum f, uint64_t to, uint64_t from)
 {
     uint64_t high = f.previous >> DECAYED_SUM_SPAN,

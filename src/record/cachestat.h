@@ -34,7 +34,7 @@ typedef struct ResidencySearch {
 
 /* Finds the resident ranges of [0, size) by bisection. The first call counts the whole file. Halves
  * that are empty or full are not divided further. The number of calls therefore grows with the
- * number of windows that hold pages, times the logarithm of the size. Pure but for the two
+ * number of windows that hold pages, times the logarithm of the size. Pure, except for the two
  * functions. *ret holds byte ranges of whole pages, the last one clipped to size. Returns 0; 1 if
  * calls_max was reached or a function returned -ETIME (then *ret holds, in rising order, what was
  * found up to there); -ENOMEM, or another error of the functions. *ret_calls (may be NULL): how
@@ -52,7 +52,7 @@ typedef struct CachestatQuery {
 int64_t cachestat_query(void *arg, uint64_t offset, uint64_t length);
 
 /* The most calls of one search. They take 20 ms to 50 ms. A device of 20 GB with 5,000 ranges of
- * metadata takes 400; the dirtiest device seen took 30,000. */
+ * metadata takes 400 calls; the most that were ever counted are 30,000. */
 #define CACHESTAT_CALLS_MAX 100000U
 
 /* Finds the ranges of an open file or device that are in the state `what`. `deadline` as above. 0;

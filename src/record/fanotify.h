@@ -37,8 +37,8 @@ void fanotify_get_groups(const Fanotify *f, int ret[static 2]);
 int fanotify_adopt(int group_fd, bool by_descriptor, Fanotify **ret);
 Fanotify *fanotify_free(Fanotify *f);
 
-/* The system calls behind the object, for a group that another process will adopt. Opens a group in
- * file-handle or in descriptor mode: a descriptor or a negative errno. */
+/* These two functions prepare a group that another process will adopt. Opens a group in file-handle
+ * or in descriptor mode: a descriptor or a negative errno. */
 int fanotify_open_group(bool unlimited, bool by_descriptor);
 /* Marks the whole filesystem that `target` lies on. 0 or a negative errno. */
 int fanotify_mark_filesystem(int group_fd, const char *target);

@@ -14,7 +14,7 @@ typedef struct Followed {
 } Followed;
 
 struct Following {
-    uint64_t next;     /* runs of lower serials were added */
+    uint64_t next;     /* runs with lower serials are already in the list */
     Followed *entries; /* rising serials */
     size_t n, allocated;
     size_t n_waiting;

@@ -102,8 +102,8 @@ static bool name_process(void *arg, uint32_t pid, uint32_t *ret_object, bool *re
     return false;
 }
 
-/* Adds a process of which no source has reported the start. It becomes part of its parent's
- * application; if the parent is unknown, /proc names the program. */
+/* Adds a process whose start no source has reported. It becomes part of its parent's application;
+ * if the parent is unknown, /proc names the program. */
 static int learn_process(Observer *o, uint32_t pid, bool exec, usec_t at)
 {
     ProcFacts f;
@@ -220,8 +220,8 @@ static int on_open(void *arg, const LoggedObject *object, uint32_t pid, bool exe
     return r < 0 ? r : log_open(o, &e);
 }
 
-/* A fanotify_before_t: processes the events of the connector before the opens that were read
- * earlier, so that the process of each open is known (processes.h). */
+/* A fanotify_before_t: processes the connector's events before the opens of the same batch, so that
+ * the process of each open is known (processes.h). */
 static int before_opens(void *arg)
 {
     Observer *o = arg;

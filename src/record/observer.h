@@ -13,8 +13,8 @@
  * connector. */
 #define OBSERVER_REAP_USEC (USEC_PER_SEC / 2)
 
-/* Between stages, ended runs are forgotten when the table has at least this many runs, and twice as
- * many as after the last time. */
+/* Between stages, ended runs are forgotten when the table has more runs than this, and more than
+ * twice the runs that stayed the last time. */
 #define OBSERVER_RUNS_MAX 5000U
 
 /* An interval between stages is forgotten when it has this many opens; a login has about 20,000. */
@@ -32,8 +32,9 @@ typedef struct Observer {
     uint64_t n_lost;       /* times that the connector lost events */
     uint64_t n_starts;     /* applications started so far, also between stages */
     size_t compact_at;     /* runs in the table */
-    /* The queue is older than this process: the files that the process opened to start belong to
-     * every boot. The caller sets it; it ends when the queue has been read once. */
+    /* headstart-init opened the event queue before this process started. The queue therefore
+     * contains the files that this process opened when it started, which belong to every boot. The
+     * caller sets this field; the first complete reading of the queue resets it. */
     bool own_start;
 } Observer;
 

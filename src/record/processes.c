@@ -30,7 +30,7 @@ typedef struct Process {
     RunList named, reported;
     usec_t exit_at;
     bool in_group; /* the next exec events belong to the same execve as `run` */
-    bool opened;   /* it opened another file since: that execve is over */
+    bool opened;   /* it has opened another file since then, so that execve is over */
     bool via_env;  /* `run` is a script that env(1) is about to interpret */
     bool exited;
     bool stale; /* the batch in which it exited or executed is over */
@@ -568,8 +568,8 @@ static void mark_kept(const ProcessTable *t, uint64_t keep_from, bool *kept)
             kept[resolve(t, (uint32_t)i) - t->runs] = true;
 }
 
-/* Renumbers the runs that stay. A part of another run gets the number of that run if it is
- * forgotten. The number of runs that stay. */
+/* Renumbers the runs that stay. If a part of another run is forgotten, it gets that run's number.
+ * Returns how many runs stay. */
 static uint32_t number_kept(const ProcessTable *t, const bool *kept, uint32_t *where)
 {
     uint32_t n = 0;

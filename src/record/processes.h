@@ -118,7 +118,7 @@ void process_table_lost(ProcessTable *t);
  * batch, and matches the runs executed by then. `name` is called for a process whose last report
  * has no name. It returns true if the process's program lies on a watched filesystem. Then exec
  * events have named the program, and the report without a name belongs to an earlier execution. If
- * not, it may set *ret_object (PROCESS_NONE by default) and *ret_own. */
+ * it returns false, it may set *ret_object (PROCESS_NONE by default) and *ret_own. */
 typedef bool (*process_name_t)(void *arg, uint32_t pid, uint32_t *ret_object, bool *ret_own);
 void process_table_settle(ProcessTable *t, process_name_t name, void *arg);
 

@@ -15,7 +15,7 @@
 #define BEYOND (1ULL << 30)
 
 typedef struct FileSearch {
-    CachestatQuery query; /* first: the argument of cachestat_query(), too */
+    CachestatQuery query; /* must be the first member: cachestat_query() gets a pointer to it */
     uint64_t page;
     uint64_t size;
 } FileSearch;

@@ -66,7 +66,7 @@ bool stage_record_wants_sample(const StageRecord *s, usec_t boottime);
 void stage_record_add_sample(StageRecord *s, const Moment *now);
 
 /* Notes that the point which the user waits for was reached `age` before `now`. Only the first call
- * of a stage counts. The growth of the totals after that point is attributed to the time before it,
- * so the caller should be prompt.
+ * of a stage counts. The caller should call it at once, because whatever the totals have grown by
+ * since that point is attributed to the time before it.
  */
 void stage_record_note_ready(StageRecord *s, const Moment *now, usec_t age);

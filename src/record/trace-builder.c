@@ -258,8 +258,8 @@ static int fill_file(TraceBuilder *b, const Resolved *x, TraceFile *f)
     return r < 0 ? r : cut;
 }
 
-/* True if the users' shares have room for the path. Charges for the path, but not yet for its new
- * names. */
+/* True if the users' shares have room for the path. Charges for the bytes of the path, but not for
+ * its names. */
 static bool charge_path(UserShares *shares, uint16_t user, const char *path)
 {
     size_t n_names = 0;

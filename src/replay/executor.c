@@ -312,7 +312,8 @@ static int submit(Worker *w, const Chunk *c)
  * journal leaves out single blocks. The search ends shortly after `limit`. */
 static uint64_t find_data_end(int fd, uint64_t end, uint64_t limit)
 {
-    off_t hole = lseek(fd, (off_t)end - 1, SEEK_HOLE); /* reads use pread(2) */
+    off_t hole = lseek(fd, (off_t)end - 1,
+                       SEEK_HOLE); /* the file offset may change, because reads use pread(2) */
 
     while (hole > 0 && (uint64_t)hole >= end && (uint64_t)hole < limit) {
         off_t data = lseek(fd, hole, SEEK_DATA);
@@ -511,7 +512,7 @@ static void reorder(Replay *x)
     for (size_t i = 0; i < x->list.n_streams; i++) {
         StreamQueue *q = &x->queues[i];
 
-        /* Out of memory: the old order stays. */
+        /* If memory runs out, the old order stays. */
         (void)operations_sort(x->pack, x->mounted.facts, x->order, x->list.operations + q->next,
                               q->end - q->next);
     }

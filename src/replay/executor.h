@@ -23,7 +23,8 @@ typedef struct ReplayOptions {
     Policy policy;
     IoClass io_class;
     bool wait;          /* done only when everything is resident */
-    bool skip_resident; /* request only what is not resident: a reader may be ahead */
+    bool skip_resident; /* request only what is not resident, because an application may already
+                           have read a part */
     const bool *done;   /* volumes of the pack that were replayed before and are left out, by their
                            index; or NULL. Outlives the Replay */
     const char *marker; /* marker.h: removed if a filesystem of the pack is missing; NULL: none */
@@ -46,7 +47,8 @@ bool replay_result(Replay *x, ReplayResult *ret, int *ret_error);
  * has begun. Returns at once. */
 void replay_hurry(Replay *x, ReplayOrder order, IoClass io_class);
 
-/* Gives up what was not begun. It counts as stopped. Returns at once; the replay is done soon. */
+/* Drops all operations that were not begun; they count as stopped. Returns at once; the replay is
+ * done soon. */
 void replay_stop(Replay *x);
 
 /* To be called when the replay is done: sets done[i] for each volume of the pack that was

@@ -313,7 +313,7 @@ static int run_sweep(const Arguments *a, const LoadedPack *p, const char *root, 
     return sweep(&p->pack, &o, report);
 }
 
-/* Prints and saves the result. */
+/* Prints the result and writes the status file. */
 static int finish(const Arguments *a, Report *report)
 {
     int r;
@@ -337,7 +337,7 @@ static int run(Arguments *a)
     bool settled = false;
     int r;
 
-    /* Reading the pack, too, would delay a greeter that still reads. */
+    /* Even reading the pack would delay a greeter that still reads. */
     if (a->settle > 0 && !a->hurry && !a->dry_run) {
         int sig = wait_for_quiet_disk(a->settle);
 

@@ -19,8 +19,8 @@ int mount_watch_start(MountWatch *w, const char *root);
 void mount_watch_stop(MountWatch *w);
 #define _cleanup_mount_watch_ _cleanup_(mount_watch_stop)
 
-/* Waits until the mounts differ from those of the last check, at most until `until`
- * (CLOCK_MONOTONIC), or until one of the signals arrives, which the caller has blocked. Reads no
- * disk. 1: they differ; 0: the time is up (*ret_signal is 0) or a signal arrived (*ret_signal); or
- * a negative errno. */
+/* Waits until the mounts differ from those of the last check, until the time `until`
+ * (CLOCK_MONOTONIC), or until one of the signals arrives. The caller has blocked these signals.
+ * Reads no disk. 1: they differ; 0: the time is up (*ret_signal is 0) or a signal arrived
+ * (*ret_signal); or a negative errno. */
 int mount_watch_wait(MountWatch *w, usec_t until, const sigset_t *signals, int *ret_signal);

@@ -186,7 +186,7 @@ static void candidates_done(Candidates *c)
     mount_table_done(&c->mounts);
 }
 
-/* mount_table_select() is of no use here, because it chooses before the UUID is known. */
+/* mount_table_select() cannot be used here, because it chooses before the UUID is known. */
 static int candidates_read(const char *root, Candidates *c)
 {
     int r = mount_table_read(AT_FDCWD, &c->mounts);

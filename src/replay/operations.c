@@ -8,9 +8,10 @@
 
 /* The number of workers and the window for each class of device. A hard disk gets one ordered
  * stream; its window is large enough that the I/O scheduler always has requests to merge and sort.
- * A card or an eMMC serves one request at a time: a second worker hides the pauses of the first. If
- * latency dominates, many requests run at once. Each window takes about 0.2 s to read. If no
- * scheduler lets its requests overtake, a best-effort reader waits at most that long. */
+ * A card or an eMMC serves one request at a time. A second worker submits the next request while
+ * the first worker is between two requests. If latency dominates, many requests run at once. Each
+ * window takes about 0.2 s to read. If the I/O scheduler lets no other request overtake them, a
+ * best-effort reader waits at most that long. */
 static const struct {
     unsigned n_workers;
     uint64_t window_bytes;

@@ -78,9 +78,9 @@ typedef enum ReplayOrder {
 ReplayOrder replay_order_of(const Pack *p, Policy policy);
 
 /* Lists the operations on the pack's mounted volumes; `facts` has one entry per volume. POLICY_OFF
- * gives none. POLICY_METADATA gives metadata ranges. If metadata has a cache of its own
- * (PACK_VOLUME_TOUCH_ENTRIES), or if no ranges are known, it gives opens instead. The caller passes
- * *ret to operation_list_done(). 0 or -ENOMEM; *ret is untouched on failure. */
+ * gives none. POLICY_METADATA gives metadata ranges. It lists opens instead if the filesystem
+ * caches its metadata elsewhere (PACK_VOLUME_TOUCH_ENTRIES) or if no ranges are known. The caller
+ * passes *ret to operation_list_done(). 0 or -ENOMEM; *ret is untouched on failure. */
 int operations_from_pack(const Pack *p, const VolumeFacts *facts, Policy policy,
                          OperationList *ret);
 

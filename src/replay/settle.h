@@ -17,7 +17,7 @@
 #define SETTLE_QUIET_PERMIL \
     100U /* a sample is quiet if tasks waited for I/O at most this share of it */
 
-/* Waits until the disk is quiet, for at most `max`, or until one of the signals arrives, which the
- * caller has blocked. Returns that signal, otherwise 0. Returns 0 at once if the kernel has neither
- * pressure stall information nor disk statistics. */
+/* Waits until the disk is quiet, until `max` has passed, or until one of the signals arrives. The
+ * caller has blocked these signals. Returns that signal, otherwise 0. Returns 0 at once if the
+ * kernel has neither pressure stall information nor disk statistics. */
 int settle(int root_fd, usec_t max, const sigset_t *signals);

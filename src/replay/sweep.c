@@ -25,8 +25,8 @@ typedef struct Sweep {
     bool *done; /* per volume of the pack: it was replayed */
 } Sweep;
 
-/* Waits for the executor, for signals, for the end, and with `gate` for the deadline. False: a
- * signal stopped the replay, or the time is up. */
+/* Waits for the executor, for signals, for the time limit, and with `gate` for the deadline. False:
+ * a signal stopped the replay, or the time is up. */
 static bool await(Sweep *s, Replay *replay, Report *report, ReplayResult *result, int *ret_error)
 {
     while (!replay_result(replay, result, ret_error)) {
@@ -42,7 +42,7 @@ static bool await(Sweep *s, Replay *replay, Report *report, ReplayResult *result
             s->hurry = true;
             replay_hurry(replay, REPLAY_ORDER_LIKELY, IO_CLASS_BEST_EFFORT);
         } else if (sig < 0 && errno == EAGAIN && s->gate) {
-            /* The boot continues, so from here on the policy is in effect `concurrent`. */
+            /* The boot continues, so from here on the policy has the effect of `concurrent`. */
             notify_manager("READY=1\nSTATUS=Replaying, the deadline has passed");
             s->gate = false;
             report_hold_ended(report, s->hold_end);
@@ -110,8 +110,8 @@ static bool is_complete(const Sweep *s)
     return true;
 }
 
-/* Sweeps, waits for mounts, and sweeps again. The watch began before the first sweep, so that no
- * mount in between is missed. */
+/* Sweeps, waits for mounts, and sweeps again. The caller has begun the watch before the first
+ * sweep, so that no mount is missed. */
 static int replay_all(Sweep *s, MountWatch *watch, usec_t until, Report *report)
 {
     int r, sig;

@@ -67,7 +67,7 @@ enum {
 
 struct Cycle {
     CycleParameters parameters;
-    char *exclude; /* parameters.exclude is this */
+    char *exclude; /* the memory of parameters.exclude */
     uint32_t uid;
     Mixture *mixture;
     CycleObjects objects;

@@ -221,7 +221,7 @@ static int predict(Cycle *c, EventTime t)
     };
     int r = mixture_predict(c->mixture, t, &session, 1, &c->guesses[CYCLE_HORIZON_SESSION]);
 
-    /* The order of the evaluation (simulate.c): objects of the next start come first. */
+    /* Objects of the next start come first, as in the evaluation (simulate.c). */
     if (r >= 0)
         r = mixture_rank(c->mixture, t, c->parameters.interval,
                          &c->guesses[CYCLE_HORIZON_INTERVAL]);

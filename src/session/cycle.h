@@ -44,8 +44,9 @@ typedef struct CycleParameters {
     const char *exclude;
 } CycleParameters;
 
-/* Sets the defaults: 20 s, learns, predicts, not on battery, 2,000,000 bytes, half of MemAvailable,
- * 0.2, 10 %. */
+/* Sets the defaults: an interval of 20 s, learning and prediction on, nothing on battery, at least
+ * 2,000,000 bytes for each application, half of MemAvailable as the budget, minimum_use 0.2,
+ * maximum_pressure 10 %. */
 void cycle_parameters_init(CycleParameters *p);
 
 /* The machine at the moment of a decision. */
@@ -76,7 +77,7 @@ const char *cycle_verdict_to_string(CycleVerdict v);
 typedef struct CycleDecision {
     CycleVerdict verdict;
     /* The most valuable first, metadata last. Borrowed until the next call, paths until
-     * cycle_reload(). Requests of one file have the same pointer as their path. */
+     * cycle_reload(). All requests of one file share the pointer `path`. */
     const PrefetchRequest *requests;
     size_t n_requests;
     uint64_t requested_bytes, budget_bytes;
@@ -105,9 +106,9 @@ int cycle_begin(Cycle *c, EventTime t);
 /* Ends the session. */
 void cycle_end(Cycle *c, EventTime t);
 
-/* Processes a start or exit. 1: an application runs now that did not run before, which calls for a
- * new decision; 0: no application started; -ENOMEM. A time before the latest counts as the latest.
- * An exit without a start is ignored. */
+/* Processes a start or exit. Returns 1 if an application runs now that did not run before: a new
+ * decision is then due. Returns 0 if none started, or -ENOMEM. A time before the latest counts as
+ * the latest. An exit without a start is ignored. */
 int cycle_observe(Cycle *c, const CycleEvent *e);
 
 /* Decides which objects should be in memory now. 0 or -ENOMEM. */

@@ -3,9 +3,10 @@
 
 /* Decides which starts of applications are replayed (docs/flows.md). Pure.
  *
- * At most LAUNCH_SETS_MAX sets are read at once. One more stops the oldest, which may still have
- * reads under way; a start that then finds no free slot is not replayed. Nothing queues up. Further
- * executions of an application within LAUNCH_AGAIN_USEC belong to the same start. */
+ * At most LAUNCH_SETS_MAX sets are read at once. One more start stops the oldest set, whose last
+ * reads may still be under way. If no slot is free then, the new start is not replayed. No start
+ * waits in a queue. Further executions of an application within LAUNCH_AGAIN_USEC belong to the
+ * same start. */
 
 #include "base/macros.h"
 #include "base/time-util.h"
@@ -15,7 +16,7 @@
 #define LAUNCH_RECENT_MAX 64U
 #define LAUNCH_AGAIN_USEC (2 * USEC_PER_SEC)
 
-/* Who starts what. */
+/* Identifies an application that a user starts. */
 typedef struct LaunchKey {
     uint32_t uid;
     uint64_t application; /* launch_pack_hash() of its path (state/launch-packs.h) */

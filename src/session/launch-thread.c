@@ -103,8 +103,8 @@ static bool data_is_resident(const Pack *p, const MountedTable *mounted)
     return true;
 }
 
-/* True if samples of the whole set are in memory. Metadata comes first: if it is, opening the files
- * of the other samples needs no I/O. */
+/* True if samples of the whole set are in memory. Metadata is sampled first: if it is in memory,
+ * opening the files of the other samples needs no I/O. */
 static bool is_resident(const LaunchThread *t, const Pack *p)
 {
     _cleanup_mounted_table_ MountedTable mounted = {0};

@@ -9,7 +9,7 @@
  * - Before a set is read, a sample of it is looked up in the page cache. If all of it is resident,
  *   nothing is opened and nothing is read. Otherwise only what is not resident is requested, so
  *   that the replay passes over what the application has read already.
- * - In a boot that pack_is_control() draws for the application, its set is not read.
+ * - pack_is_control() chooses some boots in which the set of an application is not read.
  * - The thread stops reading when memory is short (launch_fits(), LAUNCH_PRESSURE_USEC).
  *
  * Programs on filesystems that are not local and block-backed are not watched. */
@@ -31,9 +31,10 @@ typedef struct LaunchReport {
     uint64_t n_starts;   /* executions of applications that have a set */
     uint64_t n_replayed; /* sets that were read */
     uint64_t n_resident; /* starts whose set was in memory */
-    uint64_t n_control;  /* starts that were not replayed on purpose */
+    uint64_t n_control;  /* starts that were not replayed, because pack_is_control() chose this boot
+                          */
     uint64_t n_dropped;  /* starts for which there was no slot or no memory */
-    uint64_t n_stopped;  /* sets that were given up while they were read */
+    uint64_t n_stopped;  /* sets whose reading was stopped before its end */
     uint64_t read_bytes;
     usec_t latency_usec; /* of the latest replayed start: from its event to the start of replay */
 } LaunchReport;
@@ -49,5 +50,5 @@ int launch_thread_new(const LaunchOptions *o, LaunchThread **ret);
 LaunchThread *launch_thread_free(LaunchThread *t);
 DEFINE_CLEANUP(LaunchThread *, launch_thread_free);
 
-/* NULL is allowed: nothing happened. */
+/* If `t` is NULL, all sums are 0. */
 void launch_thread_report(LaunchThread *t, LaunchReport *ret);

@@ -31,7 +31,7 @@ typedef struct PrefetchPass {
     MountDirs mounts;
     OpenFile files[OPEN_FILES_MAX];
     size_t n_files;
-    PlacedRangeList missing; /* `file`: into files */
+    PlacedRangeList missing; /* `file` is an index into `files` */
     ExtentList extents;
     uint64_t missing_bytes;
 } PrefetchPass;

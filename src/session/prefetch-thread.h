@@ -57,8 +57,8 @@ int prefetch_thread_new(const char *root, uint32_t uid, PrefetchThread **ret);
 PrefetchThread *prefetch_thread_free(PrefetchThread *t);
 DEFINE_CLEANUP(PrefetchThread *, prefetch_thread_free);
 
-/* Replaces the requests: a pass that is under way ends, another begins. Copies them. Requests of
- * one file must have the same pointer as their path. 0 or -ENOMEM. */
+/* Replaces the requests: a pass that is under way ends, another begins. Copies them. All requests
+ * of one file must share the pointer `path`. 0 or -ENOMEM. */
 int prefetch_thread_request(PrefetchThread *t, const PrefetchRequest *requests, size_t n);
 
 void prefetch_thread_report(PrefetchThread *t, PrefetchReport *ret);

@@ -14,7 +14,8 @@
 
 #define REFETCH_WAIT_MIN_USEC (120 * USEC_PER_SEC)
 #define REFETCH_WAIT_MAX_USEC (3600 * USEC_PER_SEC)
-#define REFETCH_PATHS_MAX     8192U /* paths remembered; one more makes it forget all */
+#define REFETCH_PATHS_MAX \
+    8192U /* paths that are remembered; if one more comes, all are forgotten */
 
 typedef struct RefetchBackoff RefetchBackoff; /* NULL is valid and empty */
 

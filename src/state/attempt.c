@@ -17,8 +17,8 @@ void attempt_read_boot_id(char ret[static ATTEMPT_BOOT_ID_MAX])
         strcpy(ret, "unknown");
 }
 
-/* Points against the file, including the last try. A marker that cannot be parsed counts as one of
- * a crash.
+/* Points against the file, including the last try. A marker that cannot be parsed counts as one
+ * point.
  */
 static unsigned read_points(int dir_fd, const char *marker, const char *boot_id)
 {

@@ -9,7 +9,7 @@
 
 bool idle_boot_is_due(Policy policy, usec_t recorded, usec_t now)
 {
-    /* A recording from the future is ignored: its clock was wrong. */
+    /* A recording with a time in the future is ignored, because its clock was wrong. */
     return policy == POLICY_OFF && recorded > 0 && recorded <= now &&
            now - recorded <= IDLE_BOOT_MAX_USEC;
 }

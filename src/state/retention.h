@@ -43,7 +43,7 @@ typedef struct RetentionQuota {
     }
 
 /* Sets remove[i] for each of n files that must be removed to keep the quotas. The files are sorted,
- * oldest first. Age is counted up to `now` or to the newest file, whichever is earlier, so that a
- * clock that ran ahead makes no file old. */
+ * oldest first. Age is counted up to `now` or to the newest file, whichever is earlier. A clock
+ * that is ahead therefore makes no file look old. */
 void retention_choose(const RetainedFile *files, size_t n, const RetentionQuota *quotas, usec_t now,
                       bool *remove);

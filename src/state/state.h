@@ -2,8 +2,8 @@
 #pragma once
 
 /* The state directory (/var/lib/headstart): its file names, and how the files are opened, locked,
- * read and replaced. Every program uses it through this folder. Of this folder only rerecord.h
- * reports errors itself. */
+ * read and replaced. Every program uses it through this folder. Only the functions of rerecord.h
+ * log errors; all others return them. */
 
 #include "model/model.h"
 

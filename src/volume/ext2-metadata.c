@@ -108,7 +108,7 @@ static blk64_t inode_table_block(ext2_filsys fs, ext2_ino_t ino)
 typedef struct Walk {
     Ext2Metadata *m;
     RangeSet *ranges;
-    bool data_too; /* for a directory, whose data blocks are metadata */
+    bool data_too; /* true for a directory: its data blocks are metadata */
     int r;
 } Walk;
 
@@ -219,7 +219,8 @@ static int load_bitmap(Ext2Metadata *m, dgrp_t group)
     }
     m->bitmap_group = group;
     if (ext2fs_has_group_desc_csum(fs) && ext2fs_bg_flags_test(fs, group, EXT2_BG_BLOCK_UNINIT)) {
-        /* Resident blocks of such a group can only be its own tables, so all count as in use. */
+        /* Resident blocks of such a group can only belong to its own tables, so all of them count
+         * as in use. */
         memset(m->bitmap, 0xff, m->block_size);
         return 0;
     }

@@ -31,9 +31,9 @@ uint64_t ext2_metadata_block_size(const Ext2Metadata *m);
 int ext2_metadata_of_inode(Ext2Metadata *m, uint64_t inode, RangeSet *ranges);
 
 /* *ret becomes the part of `resident` (byte ranges of the device) that can be metadata which a
- * process used. It excludes: Dropped are
- * - blocks that are free in the block bitmap: a process read the device itself, and
+ * process used. It excludes:
+ * - blocks that are free in the block bitmap, which a process has read from the device itself, and
  * - block bitmaps: since Linux 5.8 ext4 prefetches them in the background at a random time after
- *   the mount, and they serve allocation, which is delayed. File data is never in the page cache of
- *   the device, so everything else is metadata. 0 or a negative errno. */
+ *   the mount. They are only needed for allocation, which happens later. File data is never in the
+ *   page cache of the device, so everything else is metadata. 0 or a negative errno. */
 int ext2_metadata_filter(Ext2Metadata *m, const RangeSet *resident, RangeSet *ret);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Determines which blocks of an ext2/3/4 filesystem the lookup and the opening of given files read,
- * as libext2fs knows them: inode tables, directories, extent trees and xattr blocks of the files
- * and of all directories above them. It serves filesystems whose metadata was never observed. */
+/* Determines which blocks of an ext2/3/4 filesystem must be read to look up and open given files.
+ * libext2fs finds these blocks: inode tables, directories, extent trees and xattr blocks of the
+ * files and of all directories above them. It serves filesystems whose metadata was never
+ * observed. */
 
 #include "base/ranges.h"
 #include "volume/volume.h"

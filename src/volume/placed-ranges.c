@@ -31,8 +31,8 @@ static int append(PlacedRangeList *l, const PlacedRange *range, uint64_t start, 
     return 0;
 }
 
-/* The first extent of the contiguous stretch to which extent i belongs, because filesystems split
- * long stretches.
+/* Returns the first extent of the contiguous stretch to which extent i belongs. Filesystems split
+ * long stretches into several extents.
  */
 static size_t run_of(const Extent *extents, size_t i)
 {
