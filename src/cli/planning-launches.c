@@ -19,8 +19,8 @@
 /* Files of one pack: the likeliest. The start of a desktop's application reads some 2,000. */
 #define LAUNCH_FILES_MAX 20000U
 
-/* What one start in three needed belongs to the set if it is near other ranges of the set. What
- * takes a seek belongs to the set if more than half of the starts needed it: a page that a start
+/* A range belongs to the set if at least this share of the starts needed it and other ranges of the
+ * set are near it. A range that takes a seek of its own needs a larger share: a page that a start
  * does not need costs a disk about half of the seek that a needed page saves. */
 #define LAUNCH_PROBABILITY_MIN      0.3
 #define LAUNCH_ISOLATED_PROBABILITY 0.6
@@ -90,7 +90,7 @@ static int note_written(Written *w, uint32_t uid, uint64_t hash)
     return 0;
 }
 
-/* One application. A pack that cannot be made leaves the old one. 0, or an error that was reported
+/* One application. If the pack cannot be made, the old one stays. 0, or an error that was reported
  * and holds for all packs. */
 static int make_pack(Planning *p, const Model *sum, uint32_t uid, const ModelLaunch *l, Written *w)
 {

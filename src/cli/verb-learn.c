@@ -423,7 +423,7 @@ static int run(Context *c)
     if (r >= 0)
         apply_quotas(&l);
     if (l.n_dropped > 0)
-        cli_warning(0, "%s/" STATE_MODEL ": too large: %" PRIu64 " of the least used files left it",
+        cli_warning(0, "%s/" STATE_MODEL ": too large: dropped the %" PRIu64 " least used files",
                     c->state, l.n_dropped);
     if (r >= 0)
         r = print(&l);

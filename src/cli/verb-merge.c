@@ -41,8 +41,8 @@ static void merging_done(Merging *m)
     table_free(m->table);
 }
 
-/* Replaces the model by what 'headstart export' would write. Whatever it states about machines, it
- * counts as one. */
+/* Replaces the model by what 'headstart export' would write. Afterwards it counts as one machine,
+ * whatever counts it had. */
 static int reduce(Model **m)
 {
     Model *portable;

@@ -32,7 +32,7 @@ static const Option options[] = {
 typedef struct Report {
     const Context *c;
     int state_fd; /* -EBADF: there is no state */
-    bool visible; /* only what the user may see who cannot read the state */
+    bool visible; /* the user cannot read the state: only visible figures are shown */
     Benefits benefits;
     SessionExclusion *exclusions;
     Timeline timelines[2];

@@ -54,8 +54,8 @@ typedef struct Status {
     char *devices_error; /* the reason why the file of devices cannot be used */
     usec_t now;          /* wall clock */
     Benefits benefits;
-    bool visible;  /* only what a user may see who cannot read the state */
-    Effect logins; /* then: of all users */
+    bool visible;  /* the user cannot read the state: only visible figures are shown */
+    Effect logins; /* with `visible`: of all users */
     char state[16];
     Effect launches; /* of starts of applications */
     size_t n_launches;
@@ -371,7 +371,7 @@ static void print_head(const Status *s)
     putchar('\n');
 }
 
-/* Prints what a user may see who cannot read the state. */
+/* Prints the figures for a user who cannot read the state. */
 static int print_visible(const Context *c, const Status *s)
 {
     static const Column columns[] = {
@@ -440,7 +440,7 @@ static int read_launches(const Context *c, int state_fd, Status *s)
     return r < 0 ? cli_error(r, "%s/" LAUNCHES_FILE ": %m", c->state) : 0;
 }
 
-/* Reads what a user may see who cannot read the state. 0, or an error that was reported. */
+/* Reads the figures for a user who cannot read the state. 0, or an error that was reported. */
 static int read_visible(const Context *c, Status *s)
 {
     Visible v;

@@ -60,9 +60,9 @@ static void notify_status(const Daemon *d)
                awaits ? awaits : "");
 }
 
-/* Starts the replay of the user's login pack. Display managers' hooks and user@.service do the same
- * and are earlier. But not every display manager has a hook, and for a user with lingering that
- * service has been running since the boot. */
+/* Starts the replay of the user's login pack. Hooks of display managers and user@.service start the
+ * same replay earlier. But not every display manager has a hook, and for a user with lingering
+ * user@.service has been running since the boot. */
 static void start_login_replay(const Daemon *d, uint32_t uid)
 {
     const Arguments *a = &d->arguments;

@@ -34,8 +34,8 @@ struct Prefetcher {
     LaunchThread *launches; /* NULL: LaunchReplay=no, or executions cannot be watched */
     usec_t decided_at, saved_at;
 
-    /* Describes whether the disk holds what this process has read or written there, or something
-     * else. */
+    /* The model that this process read from the disk or wrote to it last. A difference shows that
+     * another program has written the file. */
     bool on_disk;               /* a model */
     uint64_t known_revision;    /* chains_revision() of it */
     usec_t known_halflife_usec; /* of its chains */
@@ -279,7 +279,8 @@ static void on_application(void *arg, const RecordedApplication *a)
         schedule(p, MAX(t.at, p->decided_at + DECISION_INTERVAL_MIN_USEC), USEC_PER_MSEC);
 }
 
-/* Starts or stops launch replay, as the configuration says. Without it a session goes on. */
+/* Starts or stops launch replay, as the configuration says. If that fails, the session continues
+ * without it. */
 static void update_launches(Prefetcher *p)
 {
     const LaunchOptions o = {

@@ -156,8 +156,8 @@ static bool is_selected(const RecordingStage *s, Stage stage, uint32_t uid)
 }
 
 /* The trace belongs to `uid`. With several users logged in, the session cycle follows everybody's
- * applications, and reads only files that root owns. A failure was logged, and recording
- * continues. */
+ * applications, and reads only files that root owns. A failure is logged and has no other
+ * effect. */
 static void start_prefetcher(RecordingStage *s, uint32_t uid, bool others)
 {
     const PrefetcherOptions o = {

@@ -31,8 +31,8 @@ typedef struct RecordingStage {
  * negative errno that was reported. */
 int recording_stage_begin(RecordingStage *s, Stage stage, uint32_t uid, bool others);
 
-/* Ends the recording, if there is one. Writes its trace and its line of the history, or with `drop`
- * neither, since the stage was cut short. settled_ago: StageChange.settled_ago. A failure is
+/* Ends the recording, if there is one. Writes its trace and its line of the history. With `drop` it
+ * writes neither, because the stage was cut short. settled_ago: as in StageChange. A failure is
  * reported and noted in s->failed. The prefetcher continues. */
 void recording_stage_finish(RecordingStage *s, bool drop, usec_t settled_ago);
 

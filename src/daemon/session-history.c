@@ -149,8 +149,8 @@ static void add_usage(const EndedStage *e, int state_fd, SessionRecord *s)
                         stage_to_string(s->stage));
 }
 
-/* Whether the set of the application was replayed, or left out on purpose. A set that was in memory
- * already counts as replayed. */
+/* Returns whether the launch set of the application was replayed, was absent, or was left out in a
+ * control session. A set that was already in memory counts as replayed. */
 static LaunchReplayed find_replayed(const EndedStage *e, int state_fd, const LaunchRecord *l)
 {
     _cleanup_free_ char *buf = NULL;

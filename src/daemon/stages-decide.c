@@ -243,7 +243,7 @@ static void add_sample(StageMachine *m, const StageEvent *e)
 
     if (m->measuring == USEC_INFINITY)
         return;
-    /* A sample after so short a time says nothing. Its time becomes part of the next sample. */
+    /* A sample after such a short time is not used. Its time becomes part of the next sample. */
     if (comparable && span < m->p.sample_usec / 4)
         return;
     if (!comparable || !is_quiet(m, e, span))

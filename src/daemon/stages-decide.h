@@ -132,7 +132,7 @@ typedef struct StageDecision {
 
 typedef struct StageMachine StageMachine;
 
-/* Begins in boot at `now`. NULL if out of memory. */
+/* Returns a machine that is in the stage boot at `now`. NULL if out of memory. */
 StageMachine *stage_machine_new(const StageParameters *p, usec_t now);
 StageMachine *stage_machine_free(StageMachine *m);
 
@@ -142,6 +142,7 @@ int stage_machine_feed(StageMachine *m, const StageEvent *e, StageDecision *ret)
 /* The condition that the present state waits for, as static text for people. */
 const char *stage_machine_awaits(const StageMachine *m);
 
-/* The time after the last event at which the next one is due at the latest: a SAMPLE if
- * *ret_sample, else one of any kind. USEC_INFINITY: no event is needed until something happens. */
+/* Returns how long after the last event the next event is due. It must be a SAMPLE if *ret_sample
+ * is set; otherwise any event will do. USEC_INFINITY: no event is needed until something
+ * happens. */
 usec_t stage_machine_next(const StageMachine *m, bool *ret_sample);

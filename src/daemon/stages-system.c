@@ -108,7 +108,7 @@ static int on_event(void *arg, StageEvent *e)
         log_oom();
         return 0; /* one event is lost; a time limit still ends every stage */
     }
-    /* The quiet time after which a login counts as settled belongs to its stage. */
+    /* A login is ready at the beginning of the quiet time after which it counts as settled. */
     if (e->kind == STAGE_EVENT_BOOT_FINISHED)
         s->callbacks.on_ready(s->callbacks.arg, STAGE_BOOT, e->age);
     else if (d.action == STAGE_ACTION_BEGIN && d.stage == STAGE_SESSION && !d.drop)

@@ -14,7 +14,7 @@ int block_device_name(int sys_fd, uint64_t dev, char **ret);
 /* The number of the device with that name in sysfs ("sda2", "cciss!c0d0"), or 0. */
 uint64_t block_device_number(int sys_fd, const char *sysfs_name);
 
-/* In place: the name in sysfs, where a "/" of a device's name is a "!". */
+/* Converts the name of a device to its name in sysfs, in place: each "/" becomes "!". */
 void block_device_sysfs_name(char *name);
 
 /* Opens the device for reading by its name below /dev, if that is a block device with this number.

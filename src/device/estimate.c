@@ -27,7 +27,8 @@
 #define ROOT_RANGE_MIN 0.15
 #define ROOT_STEP_MIN  0.05
 
-/* Sweeps correct a profile if its error exceeds the tolerance, by at most the maximum. */
+/* Sweeps correct a profile only if its error exceeds the tolerance, and never by more than the
+ * maximum. */
 #define REFINE_TOLERANCE 1.25
 #define REFINE_MAX       2.0
 
@@ -105,9 +106,8 @@ static double rate_of(const DeviceSample *s, double latency)
     return (double)s->length * s->requests / fmax(net, usec / 2);
 }
 
-/* The throughput in requests per usec. `transfer` is the time of the transfer of one request. The
- * transfers of the last requests in flight follow the latencies, whatever the depth of the device
- * is. */
+/* The throughput in requests per usec. `transfer` is the time of the transfer of one request. At
+ * any depth the transfers of the last requests in flight come after the latencies. */
 static double throughput_of(const DeviceSample *s, double transfer)
 {
     double usec = fmax((double)s->usec, 1);

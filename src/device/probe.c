@@ -16,7 +16,7 @@
 #define STREAM_MIN    (512.0 * 1024)
 #define STREAM_LENGTH (UINT32_C(512) << 10)
 
-/* The plan stops to double the depth after two doublings in a row that gain less than this
+/* The plan stops doubling the depth when two doublings in a row have gained less than this
  * factor. */
 #define DEPTH_GAIN 1.15
 

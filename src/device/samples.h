@@ -31,8 +31,8 @@ typedef struct DeviceSample {
                   */
 } DeviceSample;
 
-/* A sweep of replay without disturbance: its time predicted by the profile of the samples, and its
- * measured time.
+/* The times of one undisturbed sweep of replay: the time that the profile of the samples predicts,
+ * and the measured time.
  */
 typedef struct DeviceSweep {
     usec_t predicted_usec;

@@ -118,8 +118,8 @@ static int itemset_count(Itemset **table, const uint32_t items[static WINDOW_MAX
     return 0;
 }
 
-/* Copies the items of a set that `mask` selects, padded with zeros. Unused places are zero, and the
- * size of a set is the level at which it is mined, so item 0 needs no special treatment. */
+/* Copies the items of a set that `mask` selects, padded with zeros. Item 0 needs no special
+ * treatment, because each level of mining has sets of one size. */
 static unsigned pick(const uint32_t *items, unsigned n, unsigned mask,
                      uint32_t ret[static WINDOW_MAX])
 {

@@ -38,8 +38,8 @@ static bool was_upgraded(const SessionRecord *s, const SessionRecord *before)
     return strcmp(s->kernel, before->kernel) != 0 || s->packages_usec != before->packages_usec;
 }
 
-/* The reason why the session is not comparable, from itself and the previous session of its stage
- * (or NULL). */
+/* Returns why the session is not comparable. This follows from the session and from the previous
+ * session of its stage, `before` (or NULL). */
 static SessionExclusion exclude(const SessionRecord *s, const SessionRecord *before)
 {
     static const struct {

@@ -11,9 +11,9 @@
  * do not move it.
  *
  * The differences are of logarithms, so the effect is a factor. A machine gets slower or faster
- * over the months. Therefore the level of each session's time is subtracted first: the median of
- * the replayed sessions of its group next to it in time, without the session itself. A session
- * whose group has no such session is left out. */
+ * over the months. Therefore the level of each session is subtracted first. The level is the median
+ * of those replayed sessions of the same group that are next to the session in time. It does not
+ * include the session itself. A session whose group has no such session is left out. */
 
 #include "base/time-util.h"
 

@@ -39,7 +39,8 @@ int history_read(int state_fd, size_t max, History *ret);
 int history_append(int state_fd, const SessionRecord *s, bool *ret_torn);
 
 /* Replaces the history by n sessions, oldest first; without a session its files are removed. 0 or a
- * negative errno; the older half may have been replaced then, and the newer not. */
+ * negative errno. On failure the older half may already have been replaced, and the newer half
+ * not. */
 int history_replace(int state_fd, const SessionRecord *sessions, size_t n);
 
 /* Appends starts with a single write(2) and fsync(2). 0 or a negative errno. */

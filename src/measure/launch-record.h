@@ -16,7 +16,7 @@
 
 typedef enum LaunchReplayed {
     LAUNCH_NOT_REPLAYED, /* the application has no set, or LaunchReplay=no */
-    LAUNCH_CONTROL,      /* not replayed on purpose */
+    LAUNCH_CONTROL,      /* not replayed, because it is a control session */
     LAUNCH_REPLAYED,
     _LAUNCH_REPLAYED_MAX,
     _LAUNCH_REPLAYED_INVALID = -EINVAL,

@@ -57,7 +57,8 @@ static void rescale_ranges(WeightedRanges *s, uint64_t to, uint64_t from)
         s->ranges[i].weight = decayed_sum_rescale(s->ranges[i].weight, to, from);
 }
 
-/* All sums lie in one generation now, so the machines do, too. A count stays within its sum. */
+/* All sums lie in one generation now, so the count of machines is moved to it as well. A count
+ * stays within its sum. */
 static DecayedSum settle_machines(DecayedSum machines, DecayedSum sum)
 {
     return (DecayedSum){MIN(model_count_machines(machines), sum.current), 0};

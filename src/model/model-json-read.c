@@ -32,7 +32,7 @@ static int next_time(const Reader *x, JsonColumn *current, JsonColumn *previous,
     return 0;
 }
 
-/* The next element as the row of a DecayedSum that is within `whole`. */
+/* Reads the next element of the column: the row of a DecayedSum, which must be within `whole`. */
 static int next_sum(const Reader *x, JsonColumn *c, DecayedSum whole, DecayedSum *ret)
 {
     uint64_t row;
@@ -80,7 +80,7 @@ static int read_ranges(const Reader *x, JsonColumn c, DecayedSum whole, Weighted
     return 0;
 }
 
-/* Rows 0, 1, …: the first is zero, the others rise. */
+/* Row 0 must be zero, and the following rows must rise. */
 static int read_sums(Reader *x, struct json_object *o)
 {
     static const char *const keys[] = {"current", "previous"};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* The model as text: docs/formats.md. Sessions repeat, and so do their sums. Each DecayedSum is
- * stored once in a table, and the rest of the file refers to its row. Reading it is
- * model-json-read.c. */
+ * stored once in a table, and the rest of the file refers to its row. model-json-read.c reads the
+ * text. */
 
 #include "model/model-internal.h"
 #include "predict/chains-json.h"

@@ -87,7 +87,7 @@ static size_t find_first_open(const Launches *l, usec_t at)
     return i;
 }
 
-/* The start begins. */
+/* Notes that the start has begun. */
 static void begin(Launches *l, Start *s)
 {
     for (size_t i = find_first_open(l, s->at); i < l->n_begun; i++)

@@ -6,10 +6,10 @@
  *
  * An access counts for its own application. In a session it also counts for an application that has
  * started a short time before, because other processes read on its behalf. For example, the panel
- * reads the icon of the new window, and a service starts on the application's request. The latest
- * LAUNCH_OTHERS_MAX starts of the last LAUNCH_OTHERS_USEC have such uses, whoever reads. A file
- * that another process reads then by chance is read so in few sessions, so its share of the
- * sessions stays small.
+ * reads the icon of the new window, and a service starts on the application's request. An access
+ * counts for the latest LAUNCH_OTHERS_MAX of the starts within LAUNCH_OTHERS_USEC, whichever
+ * process makes it. If another process reads a file at that time by chance, this happens in few
+ * sessions, so the file's share of the sessions stays small.
  *
  * A start lasts until neither the application nor its helpers have opened anything for
  * LAUNCH_GAP_USEC, but at most LAUNCH_MAX_USEC. Its helpers are the applications that were started

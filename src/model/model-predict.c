@@ -19,7 +19,8 @@ int model_sum_stages(const Model *m, unsigned stages, uint32_t uid, Model **ret)
 
         if (!(stages & 1U << m->stages[i].stage) || (uid != UID_INVALID && m->stages[i].uid != uid))
             continue;
-        /* The same model reduced to that stage, with one name for all users. */
+        /* The model with this stage alone. All stages get one name, so that merging adds them
+         * up. */
         borrowed = m->stages[i];
         borrowed.stage = STAGE_SESSION;
         borrowed.uid = UID_INVALID;

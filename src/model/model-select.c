@@ -124,7 +124,7 @@ static int find_users(Selection *x)
         if (i == 0 || x->shares[i].uid != x->shares[n - 1].uid)
             x->shares[n++] = x->shares[i];
     x->n_shares = n;
-    /* Without further facts, no user is known to have run it. */
+    /* If no lifetime names the user of an application, the session's user counts. */
     for (size_t i = 0; i < t->n_applications; i++)
         if (x->applications[i].class == CLASS_NONE)
             x->applications[i] = user_of(t, t->uid);

@@ -22,11 +22,11 @@
  * lost. A trace with an early but credible time stamp decays as if it were that old, and
  * has no other effect. Only traces of the latest weeks show a step of the clock.
  *
- * `machines` counts the machines of a fleet. A machine that learns counts nothing.
- * model_make_portable() counts the machine as one: each row gets 1 in the generation of the latest
- * sessions that it contains. Merging adds these counts like sums, so a machine's count expires
- * together with its sessions, and the count is exact in any grouping. A machine whose model is
- * merged twice counts twice. */
+ * `machines` counts the machines of a fleet. The model of the machine that learned it contains no
+ * such counts. model_make_portable() counts it as one machine: each row gets 1 in the generation of
+ * the latest sessions that it contains. Merging adds these counts like sums. A machine's count
+ * therefore expires together with its sessions, and is exact in any grouping. A machine whose model
+ * is merged twice counts twice. */
 
 #include "base/uid.h"
 #include "model/prediction.h"
@@ -101,7 +101,7 @@ typedef struct ModelMetadata {
     WeightedRanges ranges;
 } ModelMetadata;
 
-/* One stage of one user (uid is UID_INVALID for the boot, which has no user). */
+/* The time that a stage takes until it is ready, without replay. */
 typedef struct ModelTiming {
     DecayedSum sessions;
     DecayedSum ready;   /* times from the stage's start */
@@ -188,11 +188,10 @@ int model_learn(Model **m, const Trace *t, usec_t now_realtime);
  * -ENOMEM. */
 int model_settle_clock(Model **m, usec_t now_realtime);
 
-/* Renames files. to[file] is NULL (unchanged), "" (the file and all that is known of it are
- * removed), or the new path, whose ownership passes to the model. If two files get the same name,
- * the first in the old order keeps it and the other is removed. Chains do not change: an
- * application that was removed does not start again, so its sums decay. 0, or -ENOMEM; the model is
- * unusable after that. */
+/* Renames files. to[file] is NULL (unchanged), "" (remove the file and all that is known of it), or
+ * the new path, which the model then owns. If two files get the same name, the first in the old
+ * order keeps it and the other is removed. Chains do not change: an application that was removed
+ * does not start again, so its sums decay. 0, or -ENOMEM; the model is unusable after that. */
 int model_move_files(Model *m, char **to);
 
 /* Adapts the learned ranges of a file to its new size. Ranges that reached the old end reach the

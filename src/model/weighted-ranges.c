@@ -62,7 +62,7 @@ int weighted_ranges_from_ranges(const RangeSet *ranges, DecayedSum weight, Weigh
     return 0;
 }
 
-/* One of the two functions while both are swept from left to right. */
+/* A position in one of two functions, both of which are read from left to right. */
 typedef struct Cursor {
     const WeightedRanges *s;
     uint64_t later;

@@ -33,6 +33,6 @@ uint64_t cost_break_even_gap(const DeviceProfile *d, uint64_t size, double memor
  * are in memory already. 0 if there are none. */
 double cost_saved_usec_per_byte(const DeviceProfile *d, uint64_t bytes, uint64_t n_places);
 
-/* The number of bytes that are transferred in the mean time of a request at a random position
- * before its transfer. */
+/* Returns how many bytes the device transfers in the mean time between a request at a random
+ * position and the begin of its transfer. */
 uint64_t cost_seek_bytes(const DeviceProfile *d);

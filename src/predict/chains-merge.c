@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Merging. If one side has a pair that the other side lacks, everything that the other side has
- * counted of the two applications happened before the chain began. The `before` sums of the merged
- * pair grow by it, and its four states count only what was observed since. Merging only adds
- * decayed sums, so the order does not matter. */
+/* Merging. A side that lacks a pair of the other side has counted its observations of the two
+ * applications before the merged chain began. These observations are added to the `before` sums of
+ * the merged pair. The four states count only what was observed since the chain began. Merging only
+ * adds decayed sums, so the order does not matter. */
 
 #include "predict/chains-internal.h"
 

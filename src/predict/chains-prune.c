@@ -19,9 +19,9 @@ static bool brief(const Chains *c, DecayedSum time)
     return chains_usec(c, time) < NEGLIGIBLE * (double)c->window_usec;
 }
 
-/* True if a chain counts nothing although it is old, that is, although nearly everything that its
- * history counts was observed since the chain began; also if its history counts nothing. A young
- * chain may also have counted nothing, but stays. */
+/* True if a chain is old and counts nothing, or if its history counts nothing. A chain is old if
+ * nearly everything that its history counts was observed since the chain began. A young chain
+ * stays, even if it counts nothing. */
 static bool pair_decayed(const Chains *c, const UserHistory *h, const ChainsPair *p)
 {
     DecayedSum events = {0};
@@ -123,7 +123,7 @@ static int copy_history(Chains *c, const Chains *from, UserHistory *h)
     for (size_t i = 0; i < h->n_applications; i++)
         n_kept += keep[i];
     if (h->user != UID_INVALID && n_kept == 1 && few(from, h->sessions))
-        return 0; /* this user has not logged in for long */
+        return 0; /* this user has not logged in for a long time */
     r = chains_history(c, h->user, &to);
     if (r < 0)
         return r;

@@ -236,7 +236,7 @@ typedef struct ChainsLimits {
  * events. In the history of all users an application has the count of the user who uses it most. If
  * all histories together hold too many pairs, the largest are cut to one size. Chains within the
  * limits stay as they are, and are not pruned. As with chains_prune(), ids of names are new. 0,
- * -EBUSY, -ENOMEM; then *c is valid, but has lost a part of that. */
+ * -EBUSY, -ENOMEM. On failure *c is valid, and some histories may already be reduced. */
 int chains_limit(Chains **c, const ChainsLimits *limits);
 
 /* Prepares chains for merging, if they were made with a wrong clock. Chains whose clock keeps an

@@ -102,7 +102,8 @@ unsigned horizon_class(usec_t horizon, double *ret_share_of_next);
 /* A longer horizon is treated like the rest of the session. */
 #define HORIZON_SESSION_USEC (6000 * USEC_PER_SEC)
 
-/* The weights before anything was learned. They add up to 1. `horizon`: the class. */
+/* Sets the weights that count before anything was learned. They add up to 1. `horizon`: the
+ * class. */
 void expert_weights_next_init(double ret[static EXPERTS]);
 void expert_weights_horizon_init(unsigned horizon, double ret[static HORIZON_EXPERTS]);
 

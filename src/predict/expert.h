@@ -9,7 +9,7 @@
 /* The prior of a rate counts as this many starts. */
 #define EXPERT_PRIOR 2.0
 
-/* The present state, in the numbers of one history. Applications are the history's numbers. */
+/* The present state. Applications have the numbers that one history gives them. */
 typedef struct Situation {
     const Chains *chains;
     const UserHistory *history;
@@ -18,7 +18,8 @@ typedef struct Situation {
     const uint32_t *running;
     size_t n_running;
     const bool *runs;  /* by application */
-    double prior_usec; /* in which EXPERT_PRIOR starts of anything are expected */
+    double prior_usec; /* time in which EXPERT_PRIOR starts of all applications together are
+                          expected */
 } Situation;
 
 typedef struct Expert {

@@ -120,8 +120,8 @@ static void count_pauses(Counting *c, const LoggedSession *l, bool present, doub
     }
 }
 
-/* The probability that anything starts in the time. `prior`: the probability according to the
- * chains. */
+/* The probability that any application starts within the horizon. `prior`: the probability
+ * according to the chains. */
 static double any_start(const Counting *c, double prior)
 {
     double all = (c->ended_in_start + prior) / (c->pauses + 1);

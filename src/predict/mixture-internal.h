@@ -17,8 +17,8 @@ typedef struct Snapshot {
     bool pending;
     usec_t until;                       /* USEC_INFINITY: the end of the session */
     unsigned horizon;                   /* the class */
-    double (*chances)[HORIZON_EXPERTS]; /* by row; [0] < 0: the application ran */
-    double *promised;                   /* by row: the probability, not corrected */
+    double (*chances)[HORIZON_EXPERTS]; /* by row; a negative [0] means that the application ran */
+    double *promised;                   /* by row: the probability before its correction */
     bool *came;                         /* by row: the application started */
     size_t n, allocated_chances, allocated_promised, allocated_came;
 } Snapshot;
@@ -35,14 +35,15 @@ struct Mixture {
     double weights[EXPERTS]; /* of the experts of `chances` */
     double boosts[EXPERTS];
     unsigned bucket;
-    /* While the experts of one history are computed, in the numbers of that history: */
+    /* The experts of one history are computed with the application numbers of that history. */
     double *scratch; /* rates, by expert and application */
     size_t allocated_scratch;
     bool *runs; /* by application */
     size_t allocated_runs;
     uint32_t *running; /* the applications that run */
     size_t allocated_running;
-    /* The history whose log of sessions is counted, and the present session in its numbers. */
+    /* The history whose log of sessions is counted, and the present session with the application
+     * numbers of that history. */
     const UserHistory *logged;
     SequenceSituation situation;
     LoggedStart *present;
@@ -101,7 +102,8 @@ void mixture_class_weights(const Mixture *m, unsigned horizon, double *ret);
 /* The final weights for a horizon, interpolated between its two nearest classes. */
 void mixture_horizon_weights(const Mixture *m, usec_t horizon, double *ret);
 
-/* The probability that an application starts within the horizon of m->within, not corrected. */
+/* The probability that an application starts within the horizon of m->within, before the
+ * correction. */
 double mixture_horizon_chance(const Mixture *m, size_t row, const double *weights);
 
 /* Corrects a probability by the share of earlier predictions of about that size that came true. */

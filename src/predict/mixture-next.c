@@ -44,8 +44,8 @@ static int reserve(Mixture *m, const UserHistory *h)
     return r;
 }
 
-/* Returns the present state in the numbers of one history, without applications that the history
- * does not contain. */
+/* Returns the present state with the application numbers of one history. Applications that the
+ * history does not contain are left out. */
 static Situation get_situation(Mixture *m, const UserHistory *h)
 {
     const ChainsSession *session = &m->chains->session;
@@ -132,7 +132,8 @@ static int rate_chains(Mixture *m)
 
 /* --- the experts of the log ------------------------------------------------------------ */
 
-/* Chooses the history whose log is counted, and describes the present session in its numbers. */
+/* Chooses the history whose log is counted. Describes the present session with the application
+ * numbers of that history. */
 static int set_situation(Mixture *m)
 {
     const Chains *c = m->chains;

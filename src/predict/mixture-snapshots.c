@@ -5,14 +5,16 @@
  * A snapshot holds the predictions of the experts for a horizon until the outcome is known. The
  * outcome then credits the experts of the horizon, as a start credits the experts of the next start
  * (mixture-next.c). A credit is multiplied by the difference between the largest and the smallest
- * of the experts' predictions: an application on which they agree does not tell them apart. */
+ * of the experts' predictions. An application on which they agree does not show which of them is
+ * better. */
 
 #include "predict/mixture-internal.h"
 
 #include <math.h>
 #include <string.h>
 
-/* If the predictions for an application differ by less than this, its outcome credits nobody. */
+/* If the predictions for an application differ by less than this, no expert is credited with its
+ * outcome. */
 #define SPREAD_MIN 0.001
 
 void mixture_snapshots_done(Mixture *m)

@@ -17,9 +17,9 @@
  * `*chains`. If the user is not known, the starts and exits of all users count. `*chains` may be
  * NULL; new chains have the half-life `halflife_usec`. Applications that used files of fewer than
  * `minsize_bytes` in all are not followed: they are short-lived tools, which start at once from any
- * disk (thesis 5.2.1, model.minsize). An old trace is no step of the clock: sums decay by the whole
- * time since the trace before. A trace of a stage other than session teaches nothing. The
- * order of the traces does not change the counts, but it changes the weights of the experts. 1 if
+ * disk (thesis 5.2.1, model.minsize). The time between two traces never counts as a step of the
+ * clock: sums decay by all of it. A trace of a stage other than session teaches nothing. The order
+ * of the traces does not change the counts, but it changes the weights of the experts. 1 if
  * something was learned, 0 if not, -EBADMSG (an index is out of range), -E2BIG, -ENOMEM. After a
  * failure `*chains` still has everything that it had, and may contain a part of the trace.
  */

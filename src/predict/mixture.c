@@ -60,7 +60,7 @@ static bool is_sampled(uint64_t n)
     return n < MIXTURE_LEARN_ALL || n % (n / MIXTURE_LEARN_ALL) == 0;
 }
 
-/* Makes, after an event, the predictions to learn from. */
+/* Makes the predictions from which the weights learn when the next event comes. */
 static int begin_interval(Mixture *m)
 {
     int r;

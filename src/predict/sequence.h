@@ -23,7 +23,8 @@
 
 #define SEQUENCE_NONE UINT32_MAX
 
-/* The present, in the numbers of the log's history; 0 is the beginning of the session. */
+/* The present session. Applications have the numbers of the log's history; 0 is the beginning of
+ * the session. */
 typedef struct SequenceSituation {
     const SessionLog *log;
     LoggedSession present; /* so far; applications that the history does not know are left out */

@@ -7,8 +7,7 @@
  *
  * The log holds the SESSION_LOG_MAX latest sessions by their total order (beginning, length, number
  * of starts, starts). The latest sessions of a union of logs are the same for any grouping.
- * Therefore logs merge exactly, associatively and commutatively. Therefore logs merge exactly,
- * associatively and commutatively. Memory is bounded. */
+ * Therefore logs merge exactly, associatively and commutatively. Memory is bounded. */
 
 #include "base/macros.h"
 #include "base/time-util.h"

@@ -23,7 +23,7 @@ static const char *const stage_words[] = {"boot", "login"};
 
 /* --- sessions --------------------------------------------------------------------------------- */
 
-/* The sessions of the chart: those of the newest sessions of a stage that the comparison uses. */
+/* The sessions that the chart shows: the newest ones of a stage that the comparison uses. */
 typedef struct Drawn {
     const SessionRecord *items[SESSIONS_DRAWN];
     size_t n;

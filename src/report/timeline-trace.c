@@ -283,7 +283,7 @@ int timeline_from_trace(const TimelineSources *s, Timeline *ret)
         r = add_reads(&b);
     if (r >= 0)
         r = add_applications(&b);
-    /* The replay of a stage is not that of an application that starts later. */
+    /* The replay of a stage did not serve an application that starts later. */
     if (r >= 0 && !s->chosen)
         r = add_replay(&b);
     if (r >= 0)

@@ -205,8 +205,8 @@ int trace_to_json(const Trace *t, char **ret, size_t *ret_size)
         json_writer_close(&w, '}');
     }
 
-    /* Most traces lack this member, because every share is far above what a user opens. */
     write_measurements(&w, t);
+    /* Most traces lack this member, because every share is far above what a user opens. */
     if (t->n_left_out > 0) {
         json_writer_open(&w, "left_out", '{');
         json_writer_add_column(&w, "uid", t->left_out, t->n_left_out, left_out_uid);

@@ -19,14 +19,14 @@ void benefits_done(Benefits *b);
  * that was reported. */
 int benefits_read(const Context *c, int state_fd, usec_t now, Benefits *ret);
 
-/* Opens the state directory and reads the history of now. 0, also if nothing was recorded yet (then
- * *ret_fd is -EBADF), or an error that was reported. */
+/* Opens the state directory and reads the history as of now. 0, also if nothing was recorded yet
+ * (then *ret_fd is -EBADF), or an error that was reported. */
 int benefits_open(const Context *c, int *ret_fd, Benefits *ret);
 
 /* Computes the benefit of each stage from b->history. 0 or -ENOMEM. */
 int benefits_compute(Benefits *b, usec_t now);
 
-/* benefit_control_interval() of the stage. */
+/* Calls benefit_control_interval() for the stage. */
 uint32_t benefits_control_interval(const Benefits *b, Stage stage, usec_t now);
 
 /* As benefit_to_text(), for an effect on things with that name ("starts"). Returns buf. */

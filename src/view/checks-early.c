@@ -13,7 +13,7 @@
 #include "config-paths.h"
 
 #define INIT_PROGRAM HEADSTART_LIBEXEC_DIR "/headstart-init"
-#define COST         "the third of a cold boot that systemd itself reads is not replayed"
+#define COST         "what systemd itself reads, a third of a cold boot, is not replayed"
 #define REBUILD      HEADSTART_LIBEXEC_DIR "/rebuild-initrd, then reboot"
 
 static bool get_status(const Context *c, const char *path, struct stat *ret)

@@ -94,8 +94,8 @@ static void measure(Devices *x, const Volume *v, DeviceRecord *d)
 
 /* --- sweeps of replay ------------------------------------------------------------------------- */
 
-/* The time of a sweep over the pack's volume by the profile. *ret_share is the share of the pack's
- * bytes that it has. 0 or -ENOMEM. */
+/* The time of a sweep over the pack's volume by the profile. *ret_share is the share of these reads
+ * in the volume's bytes of the pack. 0 or -ENOMEM. */
 static int predict_sweep(const Pack *pack, const PackVolume *g, const DeviceProfile *profile,
                          usec_t *ret, double *ret_share)
 {

@@ -117,8 +117,8 @@ static void find_replay(const Context *c, const Trace *t, TimelineSources *s)
 
 /* --- the reads of the replay ------------------------------------------------------------------ */
 
-/* The bytes that a disk transfers in the time that each request costs besides its transfer. Only
- * the distribution over the time of the replay depends on it. */
+/* The fixed cost of a request, as the bytes that a disk transfers in the same time. It only
+ * determines how the reads are distributed over the time of the replay. */
 #define REQUEST_BYTES UINT64_C(65536)
 
 static TimelineRead read_of(const Pack *p, const Operation *o)
@@ -135,8 +135,8 @@ static TimelineRead read_of(const Pack *p, const Operation *o)
     return r;
 }
 
-/* The part of an operation in the time of the replay. An open reads nothing: its metadata was read
- * before. */
+/* Returns the cost of an operation, which determines its part of the time of the replay. An open
+ * costs nothing, because its metadata was read before. */
 static double cost_of(const Pack *p, const Operation *o)
 {
     return o->kind == OPERATION_OPEN ? 0 : (double)(read_of(p, o).bytes + REQUEST_BYTES);
@@ -164,8 +164,8 @@ static int add_stream(const Pack *p, const Operation *v, size_t n, usec_t start,
     return 0;
 }
 
-/* Adds the ranges of the pack that the replay read. Its report has its begin and its end, and the
- * pack has the order, so the moments between are interpolated. */
+/* Adds the ranges of the pack that the replay read. The report of the replay has its begin and its
+ * end, and the pack has the order. The times between them are interpolated. */
 static int add_replayed(const TimelineSources *s, Timeline *t)
 {
     _cleanup_operation_list_ OperationList l = {0};
@@ -228,7 +228,7 @@ static void add_moment(Timeline *t, const char *name, uint64_t at, usec_t start)
         timeline_add_mark(t, name, at - start);
 }
 
-/* True if the moment is another one than the end of the stage's jobs, which has a mark. */
+/* True if the moment differs from the end of the stage's jobs, which already has a mark. */
 static bool is_other_moment(const Trace *t, usec_t at)
 {
     usec_t ready = t->timing.ready;

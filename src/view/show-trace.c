@@ -311,7 +311,7 @@ static Table *left_out_table(const Trace *t, bool always)
     return s;
 }
 
-/* Takes the three tables. */
+/* Takes ownership of the three tables. */
 static Table *trace_table(const Trace *t, const char *path, Table *applications, Table *all_files,
                           Table *largest_files)
 {
@@ -341,7 +341,7 @@ static Table *trace_table(const Trace *t, const char *path, Table *applications,
             {NULL, "n_unresolved", CELL_COUNT},
             {NULL, "n_own", CELL_COUNT},
             {NULL, "n_overflows", CELL_COUNT},
-            {"Left out, as too much of one user", "left_out", CELL_TABLE},
+            {"Left out: more than one user's share", "left_out", CELL_TABLE},
             {"Volumes", "volumes", CELL_TABLE},
             {"Applications, the busiest first", "applications", CELL_TABLE},
             {NULL, "files", CELL_TABLE},

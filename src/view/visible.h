@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What users may see who cannot read the state directory: the figures of the machine, and their own
- * logins. They come from headstart-bus (headstart-bus(8)), and contain no path. */
+/* The figures for users who cannot read the state directory: those of the machine, and those of
+ * their own logins. They come from headstart-bus (headstart-bus(8)), and contain no path. */
 
 #include "view/benefits.h"
 
@@ -18,6 +18,6 @@ void visible_done(Visible *v);
 /* True if the state directory exists and the user may not read it. */
 bool visible_is_needed(const Context *c);
 
-/* Asks the service. With a --state= of its own the service cannot be asked, because it answers for
- * the machine's. 0, or an error that was reported. */
+/* Asks the service. It cannot be asked about another --state=, because it only reads the machine's
+ * own state. 0, or an error that was reported. */
 int visible_read(const Context *c, usec_t now, Visible *ret);
