@@ -279,23 +279,23 @@ def write_table(path, rows):
 def parse_arguments(argv):
     parser = argparse.ArgumentParser(prog="fleet.py", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", required=True, metavar="DIR", help="models by class")
-    parser.add_argument("--output", required=True, metavar="DIR", help="where the results go")
-    parser.add_argument("--traces", metavar="DIR", help="traces by user")
+    parser.add_argument("--models", required=True, metavar="DIR", help="directory of the models, by class")
+    parser.add_argument("--output", required=True, metavar="DIR", help="directory for the results")
+    parser.add_argument("--traces", metavar="DIR", help="directory of the traces, by user")
     parser.add_argument("--headstart", default="headstart", metavar="PROGRAM",
-                        help="the program on the workers (default: %(default)s)")
+                        help="path of headstart on the workers (default: %(default)s)")
     parser.add_argument("--min-machines", type=int, default=20, metavar="K",
                         help="drop what fewer machines have seen (default: %(default)s)")
     parser.add_argument("--prune", type=int, default=10, metavar="PERCENT",
-                        help="drop what fewer sessions used (default: %(default)s)")
+                        help="drop files that a smaller share of sessions used (default: %(default)s)")
     parser.add_argument("--halflife-usec", type=int, default=HALFLIFE_USEC, metavar="USEC",
                         help="leave out models with another half-life (default: %(default)s)")
     parser.add_argument("--partitions", type=int, default=64, metavar="N",
-                        help="leaves of the tree (default: %(default)s)")
+                        help="number of leaves of the tree of merges (default: %(default)s)")
     parser.add_argument("--fan-in", type=int, default=4, metavar="N",
-                        help="sums that one task merges (default: %(default)s)")
+                        help="number of sums that one task merges (default: %(default)s)")
     parser.add_argument("--width", type=int, default=4, metavar="N",
-                        help="fewest tasks of a level (default: %(default)s)")
+                        help="least number of tasks of a level (default: %(default)s)")
     parser.add_argument("--evaluate-option", action="append", default=[], metavar="OPTION",
                         help="option for headstart evaluate; may be repeated")
     args = parser.parse_args(argv)
