@@ -9,7 +9,7 @@ bats_require_minimum_version 1.5.0
 
 setup() {
     hs_setup
-    # Minutes, and the trees of tests/vm.
+    # These tests take minutes and need the trees of tests/vm.
     [ -n "${HEADSTART_BOOTED-}" ] || skip "boots containers only in tests/full booted"
     need_root
     need_command jq
@@ -17,8 +17,9 @@ setup() {
     [ -w /dev/kmsg ] || skip "needs the kernel's log"
 }
 
-# refused_calls: what filters refused to programs of ours since the test began, but clone3(2), which
-# RestrictNamespaces= always refuses: a filter cannot read its flags, and libc then uses clone(2).
+# refused_calls: prints the calls that filters refused to headstart's programs since the test began,
+# except clone3(2). RestrictNamespaces= always refuses that call, because a filter cannot read its
+# flags; libc then uses clone(2).
 refused_calls() {
     local clone3=435
     dmesg | sed -n "/$HS_MARK/,\$p" | grep -E 'audit: type=1326 .*comm="headstart' | grep -v "syscall=$clone3 " || true
@@ -29,7 +30,8 @@ unit_state() {
     in_machine systemctl show --value -p "$2" "headstart-$1"
 }
 
-# automount_rearm: takes away what systemd's own units have mounted, and waits for the next lookup again.
+# automount_rearm: unmounts what systemd's own units have mounted, so that the next lookup sets off
+# the automount again.
 automount_rearm() {
     in_machine systemctl stop net-server.mount net-server.automount 2>/dev/null
     in_machine systemctl start net-server.automount
@@ -58,8 +60,9 @@ unit_ended() {
     [[ $(unit_state "$1" ActiveState) == @(inactive|failed) ]]
 }
 
-# as_user UID COMMAND…: a login session. Beside PAMName= systemd never sees that a unit of Type=exec was
-# executed, and without a terminal pam_systemd(8) takes the session for one in the background.
+# as_user UID COMMAND…: a login session. With PAMName=, systemd does not notice that a unit of
+# Type=exec was executed. Without a terminal, pam_systemd(8) considers the session a background
+# session.
 as_user() {
     local uid=$1
     shift
@@ -75,8 +78,8 @@ has_traces() {
     [ "$(traces "$1")" -ge "$2" ]
 }
 
-# The unit's processes see everything read-only but their own directories. /dev, a tmpfs, stays writable with
-# systemd 257, as with ProtectSystem=strict.
+# The unit's processes see everything read-only except their own directories. /dev, a tmpfs, stays
+# writable with systemd 257, as with ProtectSystem=strict.
 check_read_only() {
     local pid=$1 d
     for d in / /etc /usr /home-real /root /var /var/lib /tmp /run /srv; do
@@ -96,7 +99,7 @@ replayed() {
         "/proc/$MACHINE/root/run/headstart/$1.json"
 }
 
-# every_function TREE: what both releases go through.
+# every_function TREE: lets every unit do all that it does on a machine, for either release.
 every_function() {
     local unit state
     machine_tree "$1"
@@ -114,7 +117,7 @@ every_function() {
     install -d -o 1000 -m 700 "$HS_MNT/srv/user"
     head -c 200000 /dev/urandom >"$HS_MNT/srv/user/file"
     chown 1000 "$HS_MNT/srv/user/file"
-    # Everything is replayed: a fast disk and a control session are no reasons.
+    # Everything is replayed, also on a fast disk and in a control session.
     mkdir -p "$HS_MNT/etc/headstart"
     printf '[Replay]\nBootPolicy=gate\nLoginPolicy=concurrent\nControlInterval=0\n' >"$HS_MNT/etc/headstart/headstart.conf"
     HS_MARK="headstart test $$ $BATS_TEST_NUMBER $RANDOM"
@@ -122,12 +125,12 @@ every_function() {
     HS_COLD_OPTIONS=relatime hs_cold
     machine_boot
 
-    # A boot, a login and a session are recorded; the sandbox has what it says.
+    # A boot, a login and a session are recorded, and the sandbox of the recorder is in effect.
     hs_wait 60 has_traces boot 1
     [ "$(unit_state record.service ActiveState)" = active ]
     check_read_only "$(unit_state record.service MainPID)"
     as_user 1000 sh -c 'cat /srv/user/file /usr/bin/perl >/dev/null; exec sleep 1000'
-    # A login beside other work settles after two minutes.
+    # On a busy machine a login counts as settled after two minutes.
     hs_wait 150 has_traces login 1
     in_machine systemctl reload headstart-record.service
     in_machine systemctl kill --signal=USR2 headstart-record.service
@@ -135,7 +138,7 @@ every_function() {
     in_machine systemctl stop login-1000.service
     hs_wait 30 has_traces session 1
 
-    # What is learned and planned contains files of root's and of the user's own.
+    # The model and the packs contain files of root and files of the user.
     run_unit learn.service
     [ -s "$state/boot.pack" ] && [ -s "$state/login@1000.pack" ]
     "$HEADSTART" show --json=short "$state/login@1000.pack" | grep -q '"/srv/user/file"'
@@ -144,7 +147,7 @@ every_function() {
     run_unit refresh.service
     [ ! -e "$state/refresh-wanted" ]
 
-    # Everything is replayed, nothing is skipped for lack of a right.
+    # Everything is replayed, and nothing is skipped because a privilege is missing.
     for unit in replay-boot replay-login; do
         echo 3 >/proc/sys/vm/drop_caches
         run_unit "$unit.service"

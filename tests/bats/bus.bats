@@ -14,7 +14,7 @@ setup() {
     mkdir -m 0700 "$HS_STATE"
     mkdir -p "$HS_TMP/root/etc/headstart" "$HS_TMP/root/proc"
     echo quiet >"$HS_TMP/root/proc/cmdline"
-    # Other users do not reach HS_TMP.
+    # Other users cannot reach HS_TMP.
     BUS=$(mktemp -d /tmp/headstart-bus.XXXXXX)
     hs_defer rm -rf "$BUS"
     chmod 0755 "$BUS"
@@ -104,7 +104,7 @@ END
     run ! as 65534 "$HEADSTART_BUS" --state="$HS_STATE"
     [[ $output == *"headstart-bus: the system bus: "* ]]
     [ -z "$(<"$HS_TMP/service.log")" ]
-    # What is described is what exists.
+    # The man page describes exactly the properties and methods that exist.
     diff <(as 65534 busctl --address="$DBUS_SYSTEM_BUS_ADDRESS" introspect org.headstart1 /org/headstart1 org.headstart1.Status |
         awk '$2 == "property" || $2 == "method" { print substr($1, 2) }' | sed 's/^\(Boot\|Login\)/STAGE/' | sort -u) \
         <(sed -n '/^\.SH PROPERTIES/,/^\.SH SECURITY/p' "$HS_SOURCE/docs/man/headstart-bus.8" |
@@ -146,7 +146,7 @@ END
     # The page has sessions and figures, and neither pictures nor names of files.
     run -0 user 1 report
     [[ $output == *"Your boot takes "* && $output != *"The newest boot"* && $output != *"most data"* ]]
-    # What names paths is root's.
+    # Output that names paths is for root only.
     run -1 user 1 plot boot
     [[ $output == *"Permission denied"* ]]
     run -1 user 1 explain /bin/sh

@@ -287,7 +287,7 @@ JSON
     jq '.left_out = {uid: [1000, -1], n_events: [4, 0], n_files: [3, 0], n_cut: [0, 2]}' \
         "$HS_SOURCE/tests/fixtures/trace-small.json" >"$HS_TMP/cut.json"
     run -0 hs show "$HS_TMP/cut.json"
-    [[ $output =~ "Left out, as too much of one user" ]]
+    [[ $output =~ "Left out: more than one user's share" ]]
     [[ $output =~ 1000\ +4\ +3\ +0 ]]
     run -0 hs show --json=short "$HS_TMP/cut.json"
     jq -e '.left_out == [{uid: 1000, n_events: 4, n_files: 3, n_cut: 0},
@@ -626,7 +626,7 @@ record() {
     run -0 hs show --json=short "$HS_TMP/t.json"
     jq -e 'any(.files[]; .path == "/d/small")' <<<"$output"
 
-    # The command waits for a signal to itself, and ends with 9.
+    # The command waits for a signal to itself, and exits with status 9.
     "$HEADSTART" record --root="$HS_MNT" --output="$HS_TMP/u.json" --quiet -- \
         bash -c 'trap "exit 9" TERM; : >"$0"; for ((i = 0; i < 300; i++)); do sleep 0.1; done' \
         "$HS_TMP/ready" 3>&- &

@@ -17,8 +17,8 @@ setup() {
     done
 }
 
-# begin PREDICTOR MINIMUM: starts the program. Its ends are kept, because bash unsets those of the coprocess when
-# it ends.
+# begin PREDICTOR MINIMUM: starts the program. The ends of its pipes are copied, because bash unsets
+# the variables of a coprocess when it ends.
 begin() {
     coproc PREFETCH { exec "$TOOL" "$@" 2>"$HS_TMP/said" 3>&-; }
     # shellcheck disable=SC2154 # set by coproc
@@ -55,7 +55,7 @@ resident() {
     say off
     opens a b c
     [ "$answer" = "opens 3 requests 0 used 0" ]
-    # What was learned stays after another mount, and the reads are real.
+    # The knowledge stays after another mount, and the reads reach the disk.
     say on
     hs_cold
     run ! resident b

@@ -212,7 +212,7 @@ metadata() {
     run -0 hs refresh
     [[ $output == "1 files changed"*"packs planned again." ]]
     [ ! -e "$HS_STATE/refresh-wanted" ]
-    # Nothing has changed, but the pack is planned all the same.
+    # Nothing has changed, but the pack is planned again.
     : >"$HS_STATE/refresh-wanted"
     hs refresh --quiet
     [ ! -e "$HS_STATE/refresh-wanted" ]

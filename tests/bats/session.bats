@@ -378,7 +378,7 @@ END
     hs_wait 30 resident bin/second data/b/1 data/b/2 data/b/3
     session_stop
     [ "$(grep -c 'too large for a session' "$HS_TMP/daemon.log")" -eq 1 ]
-    # The chains of this session are saved all the same.
+    # The chains of this session are saved nevertheless.
     [ "$(jq '.chains.names | length' <(zcat -f "$HS_STATE/model.json"))" -eq 2 ]
 }
 

@@ -14,7 +14,7 @@
  *     as read s   the same reads in the same order, nothing queued beside them
  *     sorted s    the same reads sorted by position, all known at the beginning
  *     sweep s     sorted, each byte once, neighbours joined into one read, and gaps read over where
- *                 that is quicker than to seek: the bound below which no order gets
+ *                 that is quicker than to seek: no order takes less time
  */
 
 #include "diskmodel.h"

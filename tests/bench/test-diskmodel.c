@@ -73,7 +73,7 @@ static void test_gap(void **state)
     double expected = 5.17 + 11 * sqrt(262145.0 / 8e9);
     assert_true(fabs((double)disk_seek_nsec(&d, 1 * GB + 256 * KIB + 1) / 1e6 - expected) < 1e-3);
 
-    /* A disk on which reading over takes longer than seeking seeks. */
+    /* If reading over a gap takes longer than seeking, the disk seeks. */
     DiskProfile slow = *d.profile;
     slow.rate = 10 * MB;
     d.profile = &slow;

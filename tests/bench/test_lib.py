@@ -94,7 +94,7 @@ class Options(unittest.TestCase):
 
     def test_numbers_begin_at_one(self):
         for option in ("runs", "sessions", "pairs", "costs", "events", "coverage"):
-            self.assertIn("begin at 1", self.refused(f"--{option}=0"))
+            self.assertIn("must be at least 1", self.refused(f"--{option}=0"))
 
     def test_only_a_series_can_be_resumed(self):
         self.assertEqual(self.parse("--resume=x").resume, "x")

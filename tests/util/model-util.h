@@ -10,7 +10,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
-/* after the four above */
+/* needs the four headers above */
 #include <cmocka.h>
 
 #define H    DECAYED_SUM_HALFLIFE_DEFAULT
@@ -102,8 +102,8 @@ static inline void learn(Model **m, Trace *t)
     trace_free(t);
 }
 
-/* Learns the session a year after it was recorded. An old trace is no step of the clock, so the
- * sessions before it decay by the whole time between. */
+/* Learns the session a year after it was recorded. The time since the trace before never counts as
+ * a step of the clock, so the sessions before this trace decay by all of it. */
 static inline void learn_late(Model **m, Trace *t)
 {
     assert_int_equal(model_learn(m, t, t->start_realtime + 52 * 168 * USEC_PER_HOUR), 0);

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-/* after the five above */
+/* needs the five headers above */
 #include <cmocka.h>
 
 typedef struct TestRoot {

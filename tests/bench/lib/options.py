@@ -6,21 +6,21 @@ from .image import DEFAULT_CACHE, MKFS, ImageSpec
 def add_image_options(parser):
     group = parser.add_argument_group("the system that boots")
     group.add_argument("--small", action="store_true",
-                       help="text only, no desktop: a minute to make, for tests of function")
+                       help="a system without a desktop, which takes a minute to make; for functional tests")
     group.add_argument("--packages", metavar="A,B,…",
-                       help="these packages (and what they need) instead of the usual ones")
-    group.add_argument("--extra-packages", metavar="A,B,…", help="these as well")
+                       help="packages to install, with their dependencies, instead of the default ones")
+    group.add_argument("--extra-packages", metavar="A,B,…", help="further packages to install")
     group.add_argument("--seed", type=int, default=0, metavar="N",
-                       help="lay the packages out on the disk in another order (default: dpkg's)")
-    group.add_argument("--fstype", default="ext4", choices=sorted(MKFS), help="default: ext4")
+                       help="place the packages on the disk in the order of this seed (default: in dpkg's order)")
+    group.add_argument("--fstype", default="ext4", choices=sorted(MKFS), help="type of the filesystem (default: ext4)")
     group.add_argument("--size", metavar="SIZE",
-                       help="of the disk, also its stroke (default: 8G, small 1G)")
-    group.add_argument("--suite", help="Debian suite (default: this machine's)")
+                       help="size of the disk, also its stroke (default: 8G; with --small 1G)")
+    group.add_argument("--suite", help="Debian suite (default: that of this machine)")
     group.add_argument("--unprimed", action="store_true",
-                       help="the first boot and login ever are what is measured")
+                       help="measure a system that has never booted before")
     group.add_argument("--cache", metavar="DIR", default=DEFAULT_CACHE,
-                       help="where trees and images are kept (default: %(default)s)")
-    parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
+                       help="directory for trees and images (default: %(default)s)")
+    parser.add_argument("--quiet", action="store_true", help="print no progress on standard error")
 
 
 def _words(text):

@@ -310,7 +310,7 @@ static void too_many_values_are_refused(void **state)
     text[n * l] = ']';
     assert_int_equal(json_document_parse(text, n * l + 1, 8, &d, &reason), -EBADMSG);
     assert_string_equal(reason, "too many values");
-    /* The same of integers is a column. */
+    /* An array of integers is a column. */
     for (size_t i = 0; i < n; i++)
         memcpy(text + 1 + i * l, "115,", l);
     text[n * l] = ']';
@@ -402,8 +402,8 @@ static void agrees_with_json_c(void **state)
     assert_true(n_columns > 5000 && n_others > 200 && n_refused > 5000);
 }
 
-/* Brackets without a match let no array be read deeper than `depth`. In quadratic time this text
- * would take a minute. */
+/* Brackets without a match do not make the reader descend deeper than `depth`. In quadratic time
+ * this text would take a minute. */
 static void brackets_that_close_nothing_are_refused(void **state)
 {
     enum { N = 300000 };

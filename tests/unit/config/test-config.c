@@ -139,7 +139,7 @@ static void drop_ins_by_name(void **state)
     Config c = load(f);
     assert_int_equal(c.control_interval, 10);
     assert_true(c.deadline_usec == 5 * USEC_PER_SEC);
-    /* The same name in a directory of higher precedence masks. */
+    /* A file of the same name in a directory of higher precedence masks the drop-in. */
     put(f, "run/headstart/headstart.conf.d/10-a.conf", "[Replay]\nControlInterval=11\n");
     assert_int_equal(load(f).control_interval, 11);
     put(f, "etc/headstart/headstart.conf.d/10-a.conf", "");

@@ -312,7 +312,7 @@ TEST(late_start, {0.1, LIST}, {0.1, IS_UP, "1", 1000, SCREEN, .age = 300}, {0.1,
 TEST(unknown_kind, {3, IS_UP, "1", 1000, CONSOLE},
      {4, NO_MANAGER, BEGINS(STAGE_LOGIN, 1000), .automatic = true})
 
-/* There never is a bus, or the boot takes as long. */
+/* There is never a bus, or the boot takes longer than ten minutes. */
 TEST(no_bus, {599, NOTHING},
      {601, NOTHING, .expect = STAGE_ACTION_PAUSE, .stage = _STAGE_INVALID, .stage_uid = U,
       .drop = true})

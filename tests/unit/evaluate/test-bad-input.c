@@ -43,7 +43,7 @@ static void assert_sane_chains(const Chains *c)
         }
 }
 
-/* Predicts every stage and user that it knows, and an unknown one, and saves it. */
+/* Predicts every stage and user of the model, and an unknown one, and saves the model. */
 static void assert_sane_model(const Model *m)
 {
     _cleanup_free_ char *text _unused_ = bytes_of(m);
@@ -76,7 +76,7 @@ static void assert_simulated(Trace *const *traces, size_t n)
             sp.training = 0;
             sp.maximum_waste = i % 2 ? 0.2 : 1;
             sp.io_fixed_usec = 10 * USEC_PER_MSEC;
-            sp.io_bytes_per_sec = 1; /* reads that outlast everything */
+            sp.io_bytes_per_sec = 1; /* each read takes longer than the whole trace */
             sp.cycle = i % 4 == 0 ? 20 * USEC_PER_SEC : 0;
             assert_int_equal(predictor_new(predictor_name(i), NULL, 1, &p), 0);
             assert_int_equal(simulate(&in, &sp, p, &r), 0);

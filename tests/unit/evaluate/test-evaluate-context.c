@@ -221,7 +221,7 @@ static void test_growth(void **state)
     }
 }
 
-/* The order bounds the pattern. */
+/* The order limits the length of a pattern. */
 static void test_order(void **state)
 {
     PredictorParameters par = defaults("epcm");

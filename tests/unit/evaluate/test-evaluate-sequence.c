@@ -112,7 +112,7 @@ static void test_ngram_probability(void **state)
     _cleanup_predictor_ Predictor *p = make_predictor("last-successor", NULL);
 
     feed(p, "AB");
-    feed(p, "A"); /* guesses B: none settled yet */
+    feed(p, "A"); /* guesses B; no guess has an outcome yet */
     assert_near(guess_of(p, 'B'), 0.5);
     feed(p, "B"); /* right: 1 of 1 */
     assert_near(guess_of(p, 'A'), 2.0 / 3);

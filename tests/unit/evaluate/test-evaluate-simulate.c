@@ -144,7 +144,8 @@ static void test_waste(void **state)
 
     trace(&in, "AB|AC|AB|", 10);
     r = simulated(&in, &sp, "last-successor", NULL);
-    /* A: nothing is known. Then A -> B read, wasted; after "AC", A -> C read, wasted. */
+    /* At the first A nothing is known. At the second A, B is read and wasted. After "AC", C is read
+     * at the next A and wasted. */
     assert_int_equal(r.read_bytes, 20);
     assert_int_equal(r.wasted_bytes, 20);
     assert_int_equal(r.n_reads_used, 0);

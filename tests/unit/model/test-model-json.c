@@ -199,7 +199,7 @@ static void every_truncation_is_refused(void **state)
     }
 }
 
-/* Every operation on a model. */
+/* Calls every function that takes a model. */
 static void use(Model *m)
 {
     _cleanup_model_ Model *fine = model_of(

@@ -618,7 +618,7 @@ static void settling_leaves_sound_clocks_alone(void **state)
     assert_int_equal(model_settle_clock(&empty, T0), 0);
 }
 
-/* A stage of long ago next to one of now: the first is gone after two generations. */
+/* An old stage and a new one: the old one is gone after two generations. */
 static void jumps_over_generations(void **state)
 {
     for (unsigned spans = 0; spans < 4; spans++) {
@@ -802,7 +802,7 @@ static void a_start_reads_with_its_helpers(void **state)
     free(TAKE_PTR(l));
     assert_int_equal(model_list_launches(sum, 0.6, 6 * PAGE, &l, &n), 0);
     assert_int_equal(n, 0);
-    free(bytes_of(m)); /* and it comes back */
+    free(bytes_of(m)); /* the model is unchanged after saving and loading */
 }
 
 static void limits_of_a_merger(void **state)

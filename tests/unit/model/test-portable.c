@@ -184,7 +184,7 @@ static void rare_files_are_dropped(void **state)
         assert_int_equal(machines_of(all, "/usr/share/two"), k <= 2 ? 2 : 0);
         assert_int_equal(machines_of(all, "/usr/share/secret"), k <= 1 ? 1 : 0);
         assert_int_equal(all->n_files, k == 1 ? 4 : k == 2 ? 3 : k == 3 ? 2 : 0);
-        /* A use that is gone does not remain as a pair either. */
+        /* The uses of dropped files are dropped, too. */
         assert_int_equal(k <= 3 ? all->stages[0].n_uses : 0, k <= 3 ? 4 - k : 0);
         assert_int_equal(all->n_learned, 0);
         all = model_free(all);

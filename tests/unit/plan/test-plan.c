@@ -30,7 +30,7 @@ static void costs_by_hand(void **state)
     assert_true(fabs(cost_move_usec(d, 8 * GIB, 0, 8 * GIB) - 16170) < 1);
     /* a quarter of the stroke: half way between the shortest and the longest seek */
     assert_true(fabs(cost_move_usec(d, 2 * GIB, 0, 8 * GIB) - (1000 + 5500 + 4170)) < 1);
-    /* a little ahead costs the time the platter takes to bring it */
+    /* a position shortly ahead costs the time until the platter has turned there */
     assert_true(fabs(cost_move_usec(d, 0, 100000, 8 * GIB) - 1000) < 1);
     /* no head, no seek */
     assert_true(cost_move_usec(device_profile_of_class(DEVICE_CLASS_SSD), 0, GIB, 8 * GIB) == 0);

@@ -233,7 +233,7 @@ static void a_fleet_is_merged_then_pruned(void **state)
     x = pruned(left);
     y = pruned(right);
     assert_equal_chains(x, y);
-    assert_non_null(pair_of(x, 1000, 'X', 'Y')); /* b keeps it alive */
+    assert_non_null(pair_of(x, 1000, 'X', 'Y')); /* the chain of b keeps it */
     pruned_a = pruned(a);
     assert_null(pair_of(pruned_a, 1000, 'X', 'Y'));
     parts = sum_of(pruned_a, b);

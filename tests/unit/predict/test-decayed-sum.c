@@ -8,7 +8,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
-/* after the four above */
+/* needs the four headers above */
 #include <cmocka.h>
 
 #define H DECAYED_SUM_HALFLIFE_DEFAULT
@@ -18,7 +18,7 @@ static bool equal(DecayedSum a, DecayedSum b)
     return a.current == b.current && a.previous == b.previous;
 }
 
-/* Values with which a wrong sum is noticed. */
+/* Extreme values, with which a wrong sum shows. */
 static const uint64_t hostile[] = {
         0,
         1,
@@ -255,7 +255,7 @@ static void segments_are_appended_in_order(void **state)
     weighted_ranges_done(&s);
     assert_int_equal(weighted_ranges_append(&s, (WeightedRange){4, 2, {1, 0}}), 0);
     assert_int_equal(weighted_ranges_append(&s, (WeightedRange){6, 1, {1, 0}}),
-                     -EBADMSG); /* it would be one */
+                     -EBADMSG); /* equal ranges that touch must be one */
     weighted_ranges_done(&s);
 }
 

@@ -10,7 +10,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
-/* after the three above */
+/* needs the three headers above */
 #include <cmocka.h>
 
 #define LARGE   (3U << 20)

@@ -214,7 +214,7 @@ static void test_connector_first(void **state)
 
     forks(1, 10);
     execs(10);
-    forks(10, 11); /* after the execve: of what has no name yet */
+    forks(10, 11); /* after the execve, by a run that has no name yet */
     batch();
     program(10, SCRIPT);
     program(10, SH);

@@ -9,7 +9,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
-/* after the three above */
+/* needs the three headers above */
 #include <cmocka.h>
 
 #define TOTAL (uint64_t) EVENT_LOG_EVENTS_MAX
@@ -41,7 +41,7 @@ static void test_one_user(void **state)
     assert_int_equal(user_shares_left(&s, root, SHARED_END_USEC), 0);
 }
 
-/* Of nothing can one user take more than a quarter, nor root more than three quarters. */
+/* One user can take at most a quarter of each resource, and root at most three quarters. */
 static void test_every_resource(void **state)
 {
     for (Shared what = 0; what < _SHARED_MAX; what++) {

@@ -8,7 +8,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
-/* after the three above */
+/* needs the three headers above */
 #include <cmocka.h>
 
 #define VOLUMES 4 /* not encrypted, LUKS, another LUKS, a home of systemd-homed */

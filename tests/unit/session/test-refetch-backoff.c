@@ -8,7 +8,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
-/* after the four above */
+/* needs the four headers above */
 #include <cmocka.h>
 
 #define S    USEC_PER_SEC

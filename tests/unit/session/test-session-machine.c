@@ -103,8 +103,8 @@ static PrefetchReport settle(PrefetchThread *r)
     return report;
 }
 
-/* Requests of missing files, of files that are not regular, and of invalid ranges; new requests
- * before the old ones are done, and an end before the last are. */
+/* Requests of missing files, of files that are not regular, and of invalid ranges. New requests
+ * come while the old ones are under way, and the thread ends while the last ones are. */
 static void test_prefetch_hostile(void **state)
 {
     static const char no_uuid[] = ""; /* requests of one file have the same pointer */

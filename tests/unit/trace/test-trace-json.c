@@ -8,7 +8,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
-/* after the four above */
+/* needs the four headers above */
 #include <cmocka.h>
 
 static Trace *small_trace(void)
@@ -283,7 +283,7 @@ static void names_are_bytes(void **state)
     assert_null(strstr(text, "\xc0"));
 }
 
-/* The whole text is a trace; no part of it is, and none makes the reader read past its end. */
+/* Only the whole text is a trace. No truncated text makes the reader read beyond its end. */
 static void every_truncation_is_refused(void **state)
 {
     _cleanup_trace_ Trace *t = small_trace();

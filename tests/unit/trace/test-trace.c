@@ -8,7 +8,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
-/* after the four above */
+/* needs the four headers above */
 #include <cmocka.h>
 
 static uint32_t path_of(Trace *t, const char *path)

@@ -7,7 +7,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-/* after the four above */
+/* needs the four headers above */
 #include <cmocka.h>
 
 static void levels_of_devices(void **state)

@@ -1,19 +1,19 @@
-# What is shipped at the first boot, a login at the console that is learned from by itself; disable, enable, rerecord; purge.
+# The shipped model at the first boot; a login at the console, which is learned automatically; disable, enable, rerecord; purge.
 # image: d13-ext4
 # boots: 4
 boot_1() {
-    check "systemd is through" booted
+    check "systemd has finished the boot" booted
     check "nothing was learned" test ! -e "$state/model.json"
-    check "what is shipped was planned at the installation" test -s "$state/boot.pack"
-    check "it was replayed" await 120 is_over /run/headstart/replay-boot.json
+    check "the installation planned from the shipped model" test -s "$state/boot.pack"
+    check "the boot pack was replayed" await 120 is_over /run/headstart/replay-boot.json
     note "$(cat /run/headstart/replay-boot.json)"
-    check "some of it was there" test "$(field /run/headstart/replay-boot.json files)" -gt 20
+    check "some of the planned files exist" test "$(field /run/headstart/replay-boot.json files)" -gt 20
     check "the boot was recorded" await 120 trace_of boot
     # Users log in at the console if there is no greeter.
     host key ctrl-alt-f1
-    check "somebody logs in at the console" login_at_console user
+    check "a user logs in at the console" login_at_console user
     check "the login was recorded" await 180 trace_of login
-    check "it is learned by itself" await 300 has_run headstart-learn.service
+    check "the login is learned automatically" await 300 has_run headstart-learn.service
     check "there is a model" test -s "$state/model.json"
     check "there is a pack for that user" await 60 test -s "$state/login@$(id -u user).pack"
     quiet
@@ -22,34 +22,34 @@ boot_1() {
 boot_2() {
     a_boot_is_replayed
     check "the login pack was replayed, without a greeter" await 120 is_over /run/headstart/replay-login.json
-    check "somebody logs in at the console" login_at_console user
-    check "that user's own was, too" await 120 is_over "/run/headstart/replay-login@$(id -u user).json"
+    check "a user logs in at the console" login_at_console user
+    check "the user's own pack was replayed, too" await 120 is_over "/run/headstart/replay-login@$(id -u user).json"
     check "disable --now succeeds" headstart disable --now
-    check "nothing runs any more" nothing_runs
+    check "no unit or process of headstart runs any more" nothing_runs
     quiet
 }
 
 boot_3() {
-    check "systemd is through" booted
-    check "nothing runs" nothing_runs
+    check "systemd has finished the boot" booted
+    check "no unit or process of headstart runs" nothing_runs
     check "nothing was replayed" test ! -e /run/headstart/replay-boot.json
     check "enable --now succeeds" headstart enable --now
-    check "it records" systemctl is-active headstart-record.service
+    check "headstart records" systemctl is-active headstart-record.service
     check "rerecord --now succeeds" headstart rerecord --now
-    check "it records again" systemctl is-active headstart-record.service
-    check "status tells what is not replayed" tells "boot, login"
+    check "headstart records again" systemctl is-active headstart-record.service
+    check "status lists the stages that are not replayed" tells "boot, login"
     quiet
 }
 
 boot_4() {
-    check "systemd is through" booted
+    check "systemd has finished the boot" booted
     check "the boot was recorded anew" await 120 trace_of boot
-    check "nothing was replayed in it" test ! -e /run/headstart/replay-boot.json
-    check "only the login is still asked for" tells login
+    check "nothing was replayed in this boot" test ! -e /run/headstart/replay-boot.json
+    check "only the login is still requested" tells login
     quiet
     check "dpkg purges the package" dpkg --purge headstart
-    check "nothing runs" nothing_runs
-    check "nothing is left of it" nothing_left
+    check "no unit or process of headstart runs" nothing_runs
+    check "no file of headstart is left" nothing_left
     check "no unit failed" no_failed_units
 }
 

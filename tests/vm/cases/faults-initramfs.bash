@@ -11,11 +11,11 @@ boot_1() {
 
 boot_2() {
     nobody_else_suffers
-    check "nothing of headstart runs" nothing_runs
+    check "no unit or process of headstart runs" nothing_runs
     # systemd-tmpfiles makes the directory.
     check "the initrd has started nothing" test -z "$(ls -A /run/headstart)"
     note "resident when PID 1 started: $(cat /run/hsvm-resident) bytes"
-    check "not even half of the pack was resident when PID 1 started" less_than_half_resident
+    check "less than half of the pack was resident when PID 1 started" less_than_half_resident
     quiet
     mv "$state/boot.pack" "$state/boot.pack.away"
 }
@@ -32,10 +32,10 @@ boot_3() {
 }
 
 boot_4() {
-    check "systemd is through" booted
+    check "systemd has finished the boot" booted
     check "the default target is reached" systemctl is-active default.target
     check "the replay hangs" pgrep -f "sleep 1000"
-    check "its unit is not started" unit_is_skipped headstart-replay-boot.service
+    check "the replay's unit is not started" unit_is_skipped headstart-replay-boot.service
     check "no unit failed" no_failed_units
     mv "$replay.away" "$replay"
 }

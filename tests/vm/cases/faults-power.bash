@@ -10,7 +10,7 @@ boot_1() {
 boot_2() {
     nobody_else_suffers
     check "the recorder was killed" was_killed
-    check "nothing but that is said" no_complaint
+    check "no other warning is logged" no_complaint
     a_boot_is_replayed_beside_that
     no_early_unit
     # The unit deletes itself, so that the power of the next boot is not cut.
@@ -28,16 +28,16 @@ no_complaint() {
 }
 
 a_boot_is_replayed_beside_that() {
-    check "the replay tells what it did" test -s /run/headstart/replay-boot.json
+    check "the replay reports its result" test -s /run/headstart/replay-boot.json
 }
 
 boot_3() {
-    not_ok "power was cut before"
+    not_ok "the power was cut too late"
 }
 
 boot_4() {
     a_boot_is_replayed
-    check "nothing is left of the recording" no_leftovers
+    check "no temporary file of the recording is left" no_leftovers
     check "the boot was recorded" await 120 trace_of boot 2
     # Creates the state of a cut at the worst moment, which a random cut seldom hits.
     : >"$state/model.json.1.tmp"
@@ -55,7 +55,7 @@ no_leftovers() {
 
 boot_5() {
     a_boot_is_replayed
-    check "nothing is left of the learning" no_leftovers
+    check "no temporary file of the learning is left" no_leftovers
     check "the boot was recorded" await 120 trace_of boot 3
     check "learning and planning succeed" systemctl start headstart-learn.service
     check "the model can be read" headstart show "$state/model.json"

@@ -53,21 +53,21 @@ boot_6() {
 boot_7() {
     nobody_is_worse_off
     check "the replay was started by its unit" test ! -e /run/headstart/replay-boot.early
-    check "it tells what it did" await 120 is_over /run/headstart/replay-boot.json
+    check "the replay reports its result" await 120 is_over /run/headstart/replay-boot.json
 }
 
 # Does not check for failed units: on such a root filesystem other units fail as well.
 the_boot_goes_on() {
-    check "systemd is through" booted
+    check "systemd has finished the boot" booted
     check "the default target is reached" systemctl is-active default.target
     check "headstart is not on the critical chain" not_on_critical_chain
-    check "headstart says at most one line" at_most_one_complaint
+    check "headstart logs at most one warning" at_most_one_complaint
 }
 
 # Checks that the boot goes as without headstart, and that headstart reports at most one line.
 nobody_is_worse_off() {
     nobody_else_suffers
-    check "headstart says at most one line" at_most_one_complaint
+    check "headstart logs at most one warning" at_most_one_complaint
 }
 
 at_most_one_complaint() {

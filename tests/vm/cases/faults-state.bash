@@ -9,7 +9,7 @@ boot_1() {
 
 boot_2() {
     nobody_else_suffers
-    check "nothing of headstart runs" nothing_runs
+    check "no unit or process of headstart runs" nothing_runs
     check "nothing was replayed" test ! -e /run/headstart/replay-boot.json
     quiet
     # The damage is behind the header, so the file is still recognized as a pack.

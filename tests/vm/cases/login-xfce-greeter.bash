@@ -3,7 +3,7 @@
 # boots: 2
 # timeout: 1500
 boot_1() {
-    check "systemd is through" booted
+    check "systemd has finished the boot" booted
     check "the greeter has a session" await 180 greeter_session
     check "Enter logs the user in" login_at_greeter user
     check "the desktop runs" await 300 pgrep -u user xfce4-panel

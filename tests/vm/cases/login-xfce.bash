@@ -3,7 +3,7 @@
 # boots: 2
 # timeout: 1500
 boot_1() {
-    check "systemd is through" booted
+    check "systemd has finished the boot" booted
     check "the user has a session" await 120 session_of user
     check "the desktop runs" await 300 pgrep -u user xfce4-panel
     first_login_is_recorded user xfce4-panel

@@ -3,7 +3,7 @@
 # headstart: no
 # timeout: 1200
 boot_1() {
-    check "systemd is through" booted
+    check "systemd has finished the boot" booted
     check "no unit failed" no_failed_units
     check "the greeter has a session" await 180 greeter_session
     check "Enter logs the user in" login_at_greeter user

@@ -2,7 +2,7 @@
 # image: d12-text
 # headstart: no
 boot_1() {
-    check "systemd is through" booted
+    check "systemd has finished the boot" booted
     check "no unit failed" no_failed_units
     check "kernel 6.1: no cachestat" grep -q '^6\.1\.' /proc/sys/kernel/osrelease
     await 60 systemctl is-active getty@tty1.service

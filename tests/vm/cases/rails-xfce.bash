@@ -2,7 +2,7 @@
 # image: d13-xfce-autologin
 # headstart: no
 boot_1() {
-    check "systemd is through" booted
+    check "systemd has finished the boot" booted
     check "no unit failed" no_failed_units
     check "the user has a session" await 120 session_of user
     check "the panel runs" await 240 pgrep -u user xfce4-panel

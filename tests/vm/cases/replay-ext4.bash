@@ -17,6 +17,6 @@ boot_2() {
 
 boot_3() {
     a_boot_is_replayed
-    check "all of it was resident" grep -q '"resident":true' /run/headstart/replay-boot.json
+    check "all data of the pack was resident" grep -q '"resident":true' /run/headstart/replay-boot.json
     leads_of_boot 3
 }

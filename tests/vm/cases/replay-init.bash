@@ -14,6 +14,6 @@ boot_1() {
 boot_2() {
     a_boot_is_replayed
     check "headstart-init has started the replay" test -e /run/headstart/replay-boot.early
-    check "its unit has not" unit_is_skipped headstart-replay-boot.service
+    check "the replay's unit has not started it" unit_is_skipped headstart-replay-boot.service
     check "the replay began before systemd did" replay_precedes_systemd
 }

@@ -20,7 +20,7 @@ boot_3() {
     nobody_else_suffers
     complains_once "boot\\.pack"
     check "nothing was replayed" test ! -e /run/headstart/replay-boot.json
-    check "the recording began in the initrd all the same" nothing_is_offered
+    check "the recording nevertheless began in the initrd" nothing_is_offered
 }
 
 nothing_is_offered() {

@@ -12,34 +12,34 @@ boot_2() {
     a_boot_is_replayed
     local before
     before=$(stat -c %i "$program")
-    check "an upgrade is made" newer_package kmod "$program"
+    check "a newer package is built" newer_package kmod "$program"
     # A package manager's frontend also calls dpkg several times.
     check "dpkg upgrades the package" dpkg -i /tmp/upgrade.deb
-    check "and again" dpkg -i /tmp/upgrade.deb
-    check "the program is another file" test "$(stat -c %i "$program")" != "$before"
-    check "dpkg's trigger has a refresh run" await 300 has_run headstart-refresh.service
-    check "once for all" test "$(refreshes)" -eq 1
-    check "it succeeds" test "$(systemctl show -p Result --value headstart-refresh.service)" = success
+    check "dpkg upgrades the package again" dpkg -i /tmp/upgrade.deb
+    check "the program has a new inode" test "$(stat -c %i "$program")" != "$before"
+    check "dpkg's trigger starts a refresh" await 300 has_run headstart-refresh.service
+    check "both upgrades cost one refresh" test "$(refreshes)" -eq 1
+    check "the refresh succeeds" test "$(systemctl show -p Result --value headstart-refresh.service)" = success
     check "the pack has the new file" pack_knows "$state/boot.pack" "$program"
     quiet
 }
 
 boot_3() {
     a_boot_is_replayed
-    check "nothing in the pack is another file" nothing_replaced
-    check "an upgrade is made" newer_package kmod "$program"
+    check "every file of the pack is unchanged" nothing_replaced
+    check "a newer package is built" newer_package kmod "$program"
     check "dpkg upgrades the package" dpkg -i /tmp/upgrade.deb
     # The machine is rebooted before the refresh runs.
-    check "that is kept" test -e "$state/refresh-wanted"
+    check "the request for a refresh is stored" test -e "$state/refresh-wanted"
 }
 
 boot_4() {
-    check "systemd is through" booted
-    check "it was kept" test -e "$state/refresh-wanted"
+    check "systemd has finished the boot" booted
+    check "the request for a refresh has survived the reboot" test -e "$state/refresh-wanted"
     check "the boot was recorded" await 120 trace_of boot 4
     check "learning and planning succeed" systemctl start headstart-learn.service
-    check "with a refresh before" test "$(refreshes)" -eq 1
-    check "it is done" test ! -e "$state/refresh-wanted"
+    check "a refresh ran before learning" test "$(refreshes)" -eq 1
+    check "the request for a refresh was removed" test ! -e "$state/refresh-wanted"
     check "the pack has the new file" pack_knows "$state/boot.pack" "$program"
     quiet
 }

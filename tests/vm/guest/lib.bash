@@ -193,7 +193,7 @@ trace_of() {
 
 quiet() {
     check "no unit failed" no_failed_units
-    check "headstart warns of nothing" no_warnings
+    check "headstart logs no warning" no_warnings
 }
 
 # The traces of a stage name where their processes came from: processes_from SOURCE STAGE
@@ -216,17 +216,17 @@ pack_has() {
 
 # Waits until the boot is over, its trace is written, and it was learned if possible.
 a_boot_is_recorded() {
-    check "systemd is through" booted
+    check "systemd has finished the boot" booted
     check "headstart is not on the critical chain" not_on_critical_chain
     check "the boot was recorded" await 120 trace_of boot
     boot_policy concurrent
     check "learning and planning succeed" systemctl start headstart-learn.service
     check "there is a model" test -s "$state/model.json"
     check "there is a pack for the boot" test -s "$state/boot.pack"
-    check "it has systemd" pack_has "$state/boot.pack" systemd/libsystemd-shared
-    check "it has what lies below /home" pack_has "$state/boot.pack" user/hsvm-read
-    check "it has what lies among the modules" pack_has "$state/boot.pack" /modules.dep.bin
-    check "the state is root's alone" test "$(stat -c '%a %u' "$state")" = "700 0"
+    check "the pack contains systemd" pack_has "$state/boot.pack" systemd/libsystemd-shared
+    check "the pack contains a file below /home" pack_has "$state/boot.pack" user/hsvm-read
+    check "the pack contains a file of the kernel's modules" pack_has "$state/boot.pack" /modules.dep.bin
+    check "only root can read the state" test "$(stat -c '%a %u' "$state")" = "700 0"
     quiet
     headstart show "$state/boot.pack" >"$out/pack" 2>&1
 }
@@ -239,20 +239,20 @@ is_over() {
 # Checks that this boot replayed the pack, early, and reported that.
 a_boot_is_replayed() {
     local file=/run/headstart/replay-boot.json start took bytes skipped end
-    check "systemd is through" booted
+    check "systemd has finished the boot" booted
     # The replay takes long during the long boot of a desktop.
-    if check "the replay tells what it did" await 120 is_over "$file"; then
+    if check "the replay reports its result" await 120 is_over "$file"; then
         cp "$file" "$out"
         start=$(field "$file" start_boottime_usec) took=$(field "$file" duration_usec)
         bytes=$(field "$file" data_bytes)
         note "replay: after $((start / 1000)) ms, for $((took / 1000)) ms, $bytes bytes of $(field "$file" files) files"
-        check "it read something" test "${bytes:-0}" -gt 1000000
-        check "it skipped nothing but what is gone" skipped_only_gone "$file"
+        check "the replay read over 1 MB" test "${bytes:-0}" -gt 1000000
+        check "the replay skipped only deleted files" skipped_only_gone "$file"
         # Userspace is ready long after the start of the replay.
         end=$(systemctl show -p FinishTimestampMonotonic --value)
-        check "it was through before the boot was" test $((start + took)) -lt "$end"
+        check "the replay ended before the boot" test $((start + took)) -lt "$end"
     fi
-    check "headstart status says so" status_says_replayed
+    check "headstart status shows the replay" status_says_replayed
     quiet
 }
 
@@ -294,7 +294,7 @@ probe_next_boot() {
 # Prepares a next boot that is replayed in the initrd and in which probe-init measures residence.
 next_boot_is_swept() {
     check "a sweep is planned" boot_is_gated
-    check "the next boot shows what is resident" probe_next_boot
+    check "the next boot will measure what is resident" probe_next_boot
 }
 
 # Checks the result of probe-init in this boot.
@@ -314,7 +314,7 @@ resident_at_start() {
 # Checks that the initrd has started recording and replay.
 initrd_has_started() {
     check "the initrd has started the replay" test -e /run/headstart/replay-boot.early
-    check "its unit has not" unit_is_skipped headstart-replay-boot.service
+    check "the replay's unit has not started it" unit_is_skipped headstart-replay-boot.service
     check "the replay began before systemd did" replay_precedes_systemd
 }
 
@@ -334,7 +334,7 @@ replay_precedes_systemd() {
 trace_begins_with_mount() {
     check "the trace has the program that PID 1 executes" pack_has "$state/boot.pack" lib/systemd/systemd
     check "the trace has systemd's first library" pack_has "$state/boot.pack" libsystemd-core
-    check "nobody offers a recording any more" test ! -e /run/headstart/handover
+    check "no process offers a recording any more" test ! -e /run/headstart/handover
 }
 
 # The first boot of a system whose initrd starts recording and replay: it is recorded, and the next boot
@@ -345,7 +345,7 @@ initrd_boot_is_recorded() {
     next_boot_is_swept
 }
 
-# The boot after it.
+# Checks the boot after initrd_boot_is_recorded.
 initrd_boot_is_replayed() {
     a_boot_is_replayed
     initrd_has_started
@@ -393,8 +393,8 @@ a_login_is_recorded() {
     check "the login was recorded" await 300 trace_of login
     check "learning and planning succeed" systemctl start headstart-learn.service
     for pack in "$state/login.pack" "$state/login@$(id -u "$1").pack"; do
-        check "$(basename "$pack") is there" test -s "$pack"
-        check "it has the desktop" pack_has "$pack" "/$2"
+        check "$(basename "$pack") exists" test -s "$pack"
+        check "the pack contains the desktop" pack_has "$pack" "/$2"
         headstart show "$pack" --limit=0 >"$out/$(basename "$pack").text" 2>&1
     done
 }
@@ -402,18 +402,18 @@ a_login_is_recorded() {
 # replayed STAGE[@UID]: prints what was read at the greeter and what was left for the login
 a_login_is_replayed() {
     local file="/run/headstart/replay-$1.json"
-    check "the replay of $1 tells what it did" await 120 test -s "$file" || return
+    check "the replay of $1 reports its result" await 120 test -s "$file" || return
     cp "$file" "$out"
     note "replay of $1: after $(($(field "$file" start_boottime_usec) / 1000)) ms, for $(($(field "$file" duration_usec) / 1000)) ms, $(field "$file" data_bytes) bytes of $(field "$file" files) files, $(field "$file" outcome)"
-    check "it read something" test "$(field "$file" data_bytes)" -gt 1000000
-    check "it skipped nothing but what is gone" skipped_only_gone "$file"
+    check "the replay read over 1 MB" test "$(field "$file" data_bytes)" -gt 1000000
+    check "the replay skipped only deleted files" skipped_only_gone "$file"
 }
 
 status_lists_login() {
     headstart status | tee /dev/stderr | grep -A5 -i 'replayed in this boot' | grep -q '^ *login'
 }
 
-# The end of a boot whose login is recorded: first_login_is_recorded USER PROGRAM
+# Checks the end of a boot whose login is recorded: first_login_is_recorded USER PROGRAM
 first_login_is_recorded() {
     check "the boot was recorded" trace_of boot
     a_login_is_recorded "$1" "$2"
@@ -421,7 +421,7 @@ first_login_is_recorded() {
     desktop_is_quiet
 }
 
-# The end of the next boot.
+# Checks the end of the next boot, whose login is recorded, too.
 next_login_is_recorded() {
     headstart status
     check "headstart status lists the login" status_lists_login
@@ -439,7 +439,7 @@ desktop_is_quiet() {
 
 # Checks that the system is in the same state as without headstart, whatever failed in headstart.
 nobody_else_suffers() {
-    check "systemd is through" booted
+    check "systemd has finished the boot" booted
     check "the default target is reached" systemctl is-active default.target
     check "no unit but headstart's failed" only_headstart_failed
     check "headstart is not on the critical chain" not_on_critical_chain
@@ -453,7 +453,7 @@ only_headstart_failed() {
 complains_once() {
     # A complaint may come after the default target, because the recording ends later.
     await 120 one_complaint "$1"
-    check "headstart says so in one line" one_complaint "$1"
+    check "headstart reports the fault in one line" one_complaint "$1"
 }
 
 complaints() {
