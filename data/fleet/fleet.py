@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Adds up the models of a fleet on Spark, and judges the predictors on its traces (docs/fleet.md).
 
-    spark-submit [OPTIONS] fleet.py --models DIR --output DIR [--traces DIR]
+spark-submit [OPTIONS] fleet.py --models DIR --output DIR [--traces DIR]
 
-DIR/RELEASE/DESKTOP/DEVICE/MACHINE.model is what `headstart export` wrote on a machine of that class.
-The job merges each class, drops what too few machines have seen, and writes
-OUTPUT/RELEASE/DESKTOP/DEVICE/default.model. OUTPUT/RELEASE/default.model is the sum of a release: the
-model that its packages ship. With --traces, `headstart evaluate` judges the traces of each user
+DIR/RELEASE/DESKTOP/DEVICE/MACHINE.model is what `headstart export` wrote on a machine of that
+class. The job merges each class, drops what too few machines have seen, and writes
+OUTPUT/RELEASE/DESKTOP/DEVICE/default.model. OUTPUT/RELEASE/default.model is the sum of a release:
+the model that its packages ship. With --traces, `headstart evaluate` judges the traces of each user
 (TRACES/USER/*.json) and OUTPUT/evaluate.csv has one row for each user and predictor.
 OUTPUT/report.json names every model that was left out.
 
@@ -83,8 +83,8 @@ def list_models(directory):
 
 
 def has_halflife(data, halflife_usec):
-    """`headstart merge` refuses models with different half-lives. Which ones it refuses depends on the
-    first, so the job decides by the expected half-life, before it merges."""
+    """`headstart merge` refuses models with different half-lives. Which ones it refuses depends on
+    the first, so the job decides by the expected half-life, before it merges."""
     head = data[:HEAD_BYTES]
     if head.startswith(b"\x1f\x8b"):
         try:
@@ -113,8 +113,8 @@ def merge(headstart, files, *options):
 
 
 def merge_machines(headstart, paths, halflife_usec=HALFLIFE_USEC):
-    """Merges what machines have sent. Each file counts as one machine, whatever it states. Leaves out
-    the models that cannot be merged."""
+    """Merges what machines have sent. Each file counts as one machine, whatever it states. Leaves
+    out the models that cannot be merged."""
     before = children_cpu()
     part = Part()
     good = []
@@ -181,8 +181,8 @@ def tree_levels(n_leaves, fan_in):
 
 
 def find_duplicates(sc, paths, partitions):
-    """Returns {path: path of the same bytes}. A machine that sends its model twice must not count as
-    two machines."""
+    """Returns {path: path of the same bytes}. A machine that sends its model twice must not count
+    as two machines."""
     sc.setJobDescription("Looking for models that were sent twice")
 
     def digest(path):

@@ -13,8 +13,8 @@
 typedef struct Planning {
     const Context *c;
     int state_fd;
-    Model *model, *shipped; /* either may be NULL; `shipped` serves stages of which `model` knows
-                               nothing */
+    Model *model,
+            *shipped; /* either may be NULL; `shipped` serves stages that `model` does not know */
     VolumeTable volumes;
     char root[PATH_MAX]; /* resolved */
     uint64_t budget_bytes;

@@ -59,7 +59,7 @@ typedef struct PredictorParameters {
     unsigned association_guesses;  /* maximum number of guesses */
     unsigned graph_lookahead;      /* opens that count as following soon: 1..64 */
     double graph_minimum_chance;   /* 0..1 */
-    bool graph_letter;             /* use the paper's chance: arcs over all arcs (graph.h) */
+    bool graph_letter;             /* use the paper's chance: arcs over all arcs (graph.c) */
     unsigned partition_nodes;      /* PCM, EPCM: 2..4096 nodes a partition */
     unsigned partition_order;      /* longest pattern, 2..partition_nodes */
     double partition_threshold;    /* a guess must be likelier than this */

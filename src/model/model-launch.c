@@ -181,7 +181,7 @@ static int compare_stage_files(const void *a, const void *b)
 }
 
 /* Returns the stage's record of a file. In a valid model every file of a use was used in the stage.
- * NULL if a stored model contradicts that. */
+ * In a valid model each file that a use names was used in the stage. */
 static const ModelStageFile *stage_file(const ModelStage *s, uint32_t file)
 {
     const ModelStageFile key = {.file = file};

@@ -9,8 +9,8 @@
  * What each session teaches: which applications started, and which files they used. Residency is
  * observed only in a session without replay. In a session with a replayed pack (TRACE_REPLAYED),
  * residency shows what replay read. Without CAP_FOWNER (TRACE_RESIDENCY_OFF) it is a guess. Such
- * residency is stored separately (ModelStageFile.assumed) and used only for files of which nothing
- * was observed. Such files were in no pack when they were first seen, so the first of these
+ * residency is stored separately (ModelStageFile.assumed). It is used only for files without
+ * observed residency. Such files were in no pack when they were first seen, so the first of these
  * sessions shows which ranges it used. Metadata of replayed sessions is ignored.
  * model_trace_unfit() says which traces are not learned at all.
  *
@@ -19,8 +19,8 @@
  * A trace with a time stamp after now, or before MODEL_CLOCK_MIN (a machine without a clock of its
  * own), counts as made now. If now is before MODEL_CLOCK_MIN, or at most DECAYED_SUM_SPAN
  * half-lives before the model's clock, the model's clock counts as now: decay pauses and nothing is
- * lost. A trace with an early but credible time stamp decays as if it were that old, and
- * has no other effect. Only traces of the latest weeks show a step of the clock.
+ * lost. A trace with an early but credible time stamp decays as if it were that old, and has no
+ * other effect. Only traces of the latest weeks show a step of the clock.
  *
  * `machines` counts the machines of a fleet. The model of the machine that learned it contains no
  * such counts. model_make_portable() counts it as one machine: each row gets 1 in the generation of
@@ -116,7 +116,7 @@ typedef struct ModelStage {
     DecayedSum duration;   /* times */
     DecayedSum late;       /* of the sessions: boots whose beginning was not recorded */
     DecayedSum autologins; /* of the sessions: automatic logins */
-    DecayedSum machines;   /* that contributed to `sessions`; zero: nobody counts them here */
+    DecayedSum machines;   /* that contributed to `sessions`; zero: they are not counted here */
     ModelTiming timing;
     ModelApplication *applications;
     size_t n_applications, allocated_applications;

@@ -62,7 +62,7 @@ int weighted_ranges_from_ranges(const RangeSet *ranges, DecayedSum weight, Weigh
     return 0;
 }
 
-/* A position in one of two functions, both of which are read from left to right. */
+/* A position in a function that is read from left to right. */
 typedef struct Cursor {
     const WeightedRanges *s;
     uint64_t later;

@@ -404,8 +404,8 @@ static int read_log(const Chains *c, UserHistory *h, JsonColumn from)
     return 0;
 }
 
-/* Versions 1 and 2 have eight classes of ages, of which the first ends at 300 seconds, no weights
- * of experts and no log. Their classes become those that end a little later. */
+/* Versions 1 and 2 have eight classes of ages, no weights of experts and no log. The first class
+ * ends at 300 seconds. Their classes become those that end a little later. */
 static int read_history_sums(UserHistory *h, JsonColumn row, int64_t version)
 {
     DecayedSum *sums[CHAINS_HISTORY_SUMS];

@@ -222,8 +222,8 @@ typedef struct ChainsLimits {
     size_t all_pairs; /* of all histories */
 } ChainsLimits;
 
-/* A desktop's user starts some 300 applications in a year, of which some 10,000 pairs co-occur. A
- * pair takes 350 bytes. */
+/* A desktop's user starts some 300 applications in a year, and some 10,000 pairs of them co-occur.
+ * A pair takes 350 bytes. */
 #define CHAINS_LIMITS_DEFAULT                                                                     \
     (ChainsLimits)                                                                                \
     {                                                                                             \

@@ -142,8 +142,8 @@ static inline double decayed_sum_usec(DecayedSum f)
     return decayed_sum_value(f) * (1U << DECAYED_SUM_BITS) * (double)USEC_PER_MSEC;
 }
 
-/* The mean of the times of which `sum` is the sum; 0 if nothing was observed. A file can state a
- * large sum of times with a tiny weight, so the result is limited to 2^62. */
+/* The mean of times whose sum is `sum`; 0 if nothing was observed. A file can state a large sum of
+ * times with a tiny weight, so the result is limited to 2^62. */
 static inline usec_t decayed_sum_mean_usec(DecayedSum sum, DecayedSum count)
 {
     double n = decayed_sum_value(count);

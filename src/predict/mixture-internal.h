@@ -35,7 +35,8 @@ struct Mixture {
     double weights[EXPERTS]; /* of the experts of `chances` */
     double boosts[EXPERTS];
     unsigned bucket;
-    /* The experts of one history are computed with the application numbers of that history. */
+    /* The following fields serve while the experts of one history are computed. They are indexed by
+     * the application numbers of that history. */
     double *scratch; /* rates, by expert and application */
     size_t allocated_scratch;
     bool *runs; /* by application */

@@ -124,7 +124,7 @@ static Process *find_or_add(ProcessTable *t, uint32_t pid)
     return p;
 }
 
-/* Returns the run of which this one turned out to be a part, or the run itself. */
+/* Returns the run that this run turned out to be a part of, or the run itself. */
 static ProcessRun *resolve(const ProcessTable *t, uint32_t run)
 {
     while (t->runs[run].same_as != PROCESS_NONE)
@@ -549,8 +549,9 @@ void process_table_settle(ProcessTable *t, process_name_t name, void *arg)
     t->unsettled = unsettled;
 }
 
-/* Marks the runs to keep: runs that continue, runs with a serial of `keep_from` or higher,
- * unsettled runs of a live process, and the runs of which these are part. */
+/* Marks the runs to keep: runs that continue, runs with a serial of `keep_from` or higher, and
+ * unsettled runs of a live process. If such a run is a part of another run, that run is kept,
+ * too. */
 static void mark_kept(const ProcessTable *t, uint64_t keep_from, bool *kept)
 {
     Process *p, *tmp;

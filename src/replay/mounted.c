@@ -161,7 +161,7 @@ static int fill_volume(const PackVolume *s, uint32_t index, const Candidate *c, 
         find_disk(c->device, f);
     else
         f->disk = UINT64_MAX - index; /* shared with no other volume */
-    /* btrfs splits requests by other limits, of which only the defaults are known. */
+    /* btrfs splits requests by other limits. Only their defaults are known. */
     m->chunk_bytes = strcmp(c->mount->fstype, "btrfs") != 0 && c->device != 0
                              ? read_chunk_bytes(c->device, (uint64_t)sysconf(_SC_PAGESIZE))
                              : CHUNK_MIN;

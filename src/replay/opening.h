@@ -16,6 +16,6 @@
 int open_planned(int root_fd, const char *path, const PackFile *f, bool reading,
                  ReplaySkip *ret_why);
 
-/* Raises the limit of open files so that `wanted` files can be open in addition to `own` ones, as
- * far as the hard limit allows. Returns how many files can be open: at least 2. */
+/* Raises the limit of open files to `own` + `wanted`, or to the hard limit if that is lower.
+ * Returns how many files can be open: at least 2. */
 uint32_t descriptors_raise(uint64_t own, uint64_t wanted);

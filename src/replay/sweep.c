@@ -19,7 +19,7 @@ typedef struct Sweep {
     ReplayOptions options;
     bool gate, hurry;
     usec_t deadline;  /* of the gate */
-    HoldEnd hold_end; /* the reason if the deadline ends the hold */
+    HoldEnd hold_end; /* the reason for the end of the hold, if the deadline ends it */
     usec_t end;       /* of everything */
     sigset_t signals;
     bool *done; /* per volume of the pack: it was replayed */

@@ -7,8 +7,8 @@
  *
  * - fanotify reports executions in a group of its own, which wakes the thread for each one.
  * - Before a set is read, a sample of it is looked up in the page cache. If all of it is resident,
- *   nothing is opened and nothing is read. Otherwise only what is not resident is requested, so
- *   that the replay passes over what the application has read already.
+ *   nothing is opened and nothing is read. Otherwise only data that is not resident is requested,
+ *   so that the replay skips what the application has already read.
  * - pack_is_control() chooses some boots in which the set of an application is not read.
  * - The thread stops reading when memory is short (launch_fits(), LAUNCH_PRESSURE_USEC).
  *

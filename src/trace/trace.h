@@ -229,9 +229,9 @@ int trace_format_path(const Trace *t, uint32_t path, char *buf, size_t size);
  * -EBADMSG, -ENOMEM. */
 int trace_validate(const Trace *t);
 
-/* One clause for log lines that says what was left out of which user ("UID 1000: 30 opens, 2 files;
- * UID 1001: …"): the first few users, and how many more there are. Allocated; NULL if nothing was
- * left out or memory is short. */
+/* Returns one clause for log lines that lists what was left out for each of the first few users,
+ * and the number of further users: "UID 1000: 30 opens, 2 files; UID 1001: …". Allocated; NULL if
+ * nothing was left out or memory is short. */
 char *trace_describe_left_out(const Trace *t);
 
 const char *metadata_source_to_string(MetadataSource s);

@@ -9,6 +9,6 @@
  * of an application. 0, or an error that was reported (-ENOENT: the name is unknown). */
 int explain_file(const Context *c, int state_fd, const char *name, uint64_t limit);
 
-/* Says what the newest boot or login replayed and why, what it missed and what it wasted. 0, or an
- * error that was reported (-ENODATA: there is no such session). */
+/* Explains the newest boot or login: what it replayed and why, which data it missed, and which data
+ * it did not use. 0, or an error that was reported (-ENODATA: there is no such session). */
 int explain_session(const Context *c, int state_fd, Stage stage, uint64_t limit);

@@ -6,7 +6,7 @@
 #include "model/model.h"
 #include "report/page-data.h"
 
-/* Finds the applications and the files of which a stage is expected to read the most data. 0 or
+/* Finds the applications and the files with the most data that a stage is expected to read. 0 or
  * -ENOMEM, after which the lists are incomplete. */
 int report_find_heavy(const Model *m, Stage stage, HeavyList *applications, HeavyList *files);
 

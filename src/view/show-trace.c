@@ -290,7 +290,7 @@ static Table *whole_file_table(const Trace *t, const Use *uses)
     return s;
 }
 
-/* Opens of users who exceeded their share; NULL if nobody did and `always` is false. */
+/* Opens of users who exceeded their share; NULL if no user did and `always` is false. */
 static Table *left_out_table(const Trace *t, bool always)
 {
     static const Column columns[] = {

@@ -10,8 +10,7 @@ setup() {
     T=$HS_TMP/traces
 }
 
-# sessions N [STARTS]: makes N traces of two users, a day apart, and writes them in no order of
-# time.
+# sessions N [STARTS]: makes N traces of two users, one a day, and writes them in no order of time.
 sessions() {
     local i
     mkdir -p "$T"

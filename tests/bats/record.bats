@@ -330,7 +330,7 @@ metadata_has() {
 @test "metadata by cachestat: contains the inode tables of files that were only looked up, and no data that was resident before" {
     "$HEADSTARTD" --help >/dev/null
     metadata_tree
-    stat -c %s "$HS_MNT/d3/f0" >/dev/null # resident before, so not of the stage
+    stat -c %s "$HS_MNT/d3/f0" >/dev/null # resident before the stage, so not a part of it
     recorder_start
     grep -q "no cachestat" "$HS_TMP/recorder.log" && skip "the kernel has no cachestat"
     stat -c %s "$HS_MNT"/d15/f{0..199} >/dev/null
@@ -345,8 +345,8 @@ metadata_has() {
     run ! metadata_has "$(block_of "$(stat -c %i "$HS_MNT/d11/f0")")"
 }
 
-# reclaim FILE [OFFSET [LENGTH]]: makes the kernel reclaim these cached pages, as it does when
-# memory is short; fails if it does not.
+# reclaim FILE [OFFSET [LENGTH]]: makes the kernel reclaim these cached pages, as if memory were
+# short; fails if they stay in memory.
 reclaim() {
     python3 - "$@" <<'EOF'
 import mmap, os, sys

@@ -176,7 +176,7 @@ metadata() {
     planned >"$HS_TMP/planned"
     ! grep -q -e tool -e profile -e /srv/b "$HS_TMP/planned" || false
     nothing_skipped
-    # The filesystems come back, and everything is as before.
+    # The filesystems are mounted again, and all files are found as before.
     new /opt/tool/a
     mkdir -p "$HS_MNT/home/user"
     new /home/user/.profile

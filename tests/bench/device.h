@@ -28,7 +28,7 @@ typedef enum DeviceFault {
     DEVICE_FAULT_HANG,  /* they are answered when the fault ends */
     DEVICE_FAULT_EIO,   /* they fail */
     DEVICE_FAULT_LATE,  /* they take DEVICE_LATE_NSEC more */
-    DEVICE_FAULT_SHORT, /* half of the data comes back */
+    DEVICE_FAULT_SHORT, /* half of the data is returned */
 } DeviceFault;
 
 #define DEVICE_LATE_NSEC UINT64_C(2000000000)

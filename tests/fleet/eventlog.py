@@ -41,7 +41,8 @@ def shares(log):
 
 
 def depth(log):
-    """The longest chain of stages, each of which needs the one before."""
+    """Returns the length of the longest chain of stages in which each stage needs the previous
+    one."""
 
     def chain(stage):
         return 1 + max((chain(parent) for parent in log.parents[stage]), default=0)
@@ -57,8 +58,8 @@ def lost_tasks(log, executor):
 
 
 def check(log, killed, survivor, minimum_share=0.3, minimum_depth=3):
-    """Raises EventLogError unless the log shows a distributed run that outlived the killed executor.
-    Returns figures of it."""
+    """Raises EventLogError unless the log shows a distributed run that outlived the killed
+    executor. Returns figures of it."""
     by_executor = shares(log)
     for executor in (killed, survivor):
         if by_executor.get(executor, 0) < minimum_share:

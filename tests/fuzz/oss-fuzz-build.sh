@@ -3,7 +3,7 @@
 #
 # OSS-Fuzz's build.sh for headstart. OSS-Fuzz sets CC, CFLAGS, LIB_FUZZING_ENGINE and OUT; the image
 # has the packages that tests/run lists. The programs run in another image without these packages,
-# so their libraries are copied to $OUT/lib, beside them.
+# so their libraries are copied to $OUT/lib.
 
 set -eu -o pipefail
 cd "$(dirname "$0")/../.."

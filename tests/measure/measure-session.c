@@ -225,7 +225,8 @@ static int measure(Measure *m, const char *state, unsigned n_cycles)
         r = cycle_decide(m->cycle, (EventTime){m->at, m->realtime + m->at}, &s, &d);
     if (r < 0)
         return r;
-    printf("applications %u, files %u, requested %zu maps (%" PRIu64 " bytes), files looked up in a pass "
+    printf("applications %u, files %u, requested %zu maps (%" PRIu64
+           " bytes), files looked up in a pass "
            "%" PRIu64 ", read %" PRIu64 " bytes in %" PRIu64 " reads\n",
            m->n_applications, m->n_files, d.n_requests, d.requested_bytes, report.pass_files,
            report.read_bytes, report.n_reads);

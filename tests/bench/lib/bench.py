@@ -310,7 +310,7 @@ class Bench:
         return {"learned": learned, "samples": samples}
 
     def memory(self, events, runs):
-        """Measures headstartd's peak memory after so many events: copies of cat, each a separate
+        """Measures headstartd's peak memory after `events` opens: copies of cat, each a separate
         application, open the files of the system. Returns a dict."""
         missing = self.headstart.missing()
         if missing:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Line charts as SVG: panels beside one another, each with its legend."""
+"""Line charts as SVG: panels side by side, each with its legend."""
 
 import math
 from html import escape
@@ -17,8 +17,9 @@ def text(x, y, words, anchor="middle", size=11, **attributes):
 
 
 class Panel:
-    """`lines`: {name: [y of each of `xs`]}, with y from 0 to 1, or None where nothing was measured. The
-    values of x are at equal distances, because they are chosen so that each shows something new."""
+    """`lines`: {name: [y of each of `xs`]}, with y from 0 to 1, or None where nothing was measured.
+    The values of x are at equal distances, because they are chosen so that each shows something
+    new."""
 
     def __init__(self, title, unit, xs, lines):
         self.title, self.unit, self.xs, self.lines = title, unit, xs, lines

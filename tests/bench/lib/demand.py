@@ -66,8 +66,8 @@ def judge(reads, own, resident=frozenset(), before=(), after=()):
     """Compares read requests, (offset, length) each, with the blocks of a pack, `own`. A request is
     covered if each of its blocks is in the pack or in `resident`, which a replay has read before.
     Blocks that were read already, here or by the requests `before`, are not counted again: the
-    machine dropped them from its cache, which is not the pack's fault. Wasted are blocks of the
-    pack that neither `reads` nor the requests before and after them touch. Returns a dict; a share
+    machine dropped them from its cache, which is not the pack's fault. Blocks of the pack that
+    neither `reads` nor the requests before and after them touch are wasted. Returns a dict; a share
     is None if its whole is empty."""
     covering = own | resident
     n_reads = covered_reads = n_blocks = covered_blocks = 0

@@ -162,6 +162,6 @@ class InstalledDisabled(Installed):
     def seen(self, machine):
         seen = super().seen(machine)
         if seen["processes"] or seen["replays"]:
-            raise BenchError("headstart is disabled and was started all the same: "
+            raise BenchError("headstart is disabled but was started: "
                              + ", ".join(seen["processes"] + list(seen["replays"])))
         return seen

@@ -32,8 +32,8 @@ def _resident(path, size):
 
 
 def resident_files(root):
-    """Returns the paths of all regular files below `root` of which any page is in the page cache,
-    each inode once, sorted. Reads the metadata of the whole tree, so nothing may be measured after
+    """Returns the paths of all regular files below `root` that have pages in the page cache, each
+    inode once, sorted. Reads the metadata of the whole tree, so nothing may be measured after
     it."""
     root = os.fspath(root)
     device = os.stat(root).st_dev

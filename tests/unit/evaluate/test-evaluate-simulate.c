@@ -135,7 +135,7 @@ static void test_budget_over_cache(void **state)
     assert_int_equal(simulate(&in, &sp, p, &r), 0);
 }
 
-/* Wasted are objects that were read and were evicted, or were unused when the session ended. */
+/* Objects are wasted if they were read and evicted, or read and unused when the session ended. */
 static void test_waste(void **state)
 {
     _cleanup_simulate_input_ SimulateInput in = {0};
@@ -169,7 +169,7 @@ static void test_io_cost(void **state)
     r = simulated(&in, &sp, "last-successor", NULL);
     assert_int_equal(r.n_late, 3);
     assert_int_equal(r.n_cached, 0);
-    assert_int_equal(r.n_selected, 3); /* the right choice all the same */
+    assert_int_equal(r.n_selected, 3); /* the right choice nevertheless */
     assert_int_equal(r.n_in_time, 0);
 }
 

@@ -120,7 +120,7 @@ static void lines_come_back(void **state _unused_)
         assert_int_equal(launch_record_from_line(bad[i], strlen(bad[i]), &b), -EBADMSG);
 }
 
-/* Replay halves the time of two applications, of which one takes ten times as long. */
+/* Replay halves the time of two applications; one of them takes ten times as long as the other. */
 static void applications_have_levels_of_their_own(void **state _unused_)
 {
     LaunchRecord items[80] = {0};

@@ -88,7 +88,7 @@ static void ranges_by_their_frequency(void **state)
     assert_string_equal(p->metadata[0].uuid, UUID);
 }
 
-/* One half-life apart, the older session counts half. The same holds across the start of a
+/* After one half-life the older session counts half. The same holds across the start of a
  * generation. */
 static void older_sessions_fade(void **state)
 {
@@ -786,7 +786,7 @@ static void a_start_reads_with_its_helpers(void **state)
     assert_int_equal(model_list_launches(sum, 0.6, PAGE, &l, &n), 0);
     assert_int_equal(n, 2);
     assert_string_equal(l[0].path, "/bin/B");
-    assert_int_equal(l[0].bytes, 4 * PAGE); /* own and helper */
+    assert_int_equal(l[0].bytes, 4 * PAGE); /* opened by B and by its helper C */
     assert_string_equal(l[1].path, "/bin/C");
     assert_int_equal(model_predict_launch(sum, l[0].application, &p), 0);
 

@@ -566,7 +566,7 @@ static void ranges_have_a_limit(void **state)
     }
     c = compile(l, UINT64_MAX, 0, &s);
     assert_int_equal(c->volumes[0].n_data, PLAN_RANGES_MAX - 1);
-    assert_int_equal(c->volumes[0].n_files, 2); /* it is opened all the same */
+    assert_int_equal(c->volumes[0].n_files, 2); /* it is opened nevertheless */
     assert_int_equal(s.n_skipped[PLAN_SKIP_LIMIT], 1);
     pack_content_free(c);
     located_plan_free(l);

@@ -126,8 +126,8 @@ static void many_files_take_several_batches(void **state)
     event_log_free(log);
 }
 
-/* A user whose files take long has a share of the time; the files of others are sampled all the
- * same. */
+/* A user whose files take long uses up their own share of the time; the files of others are sampled
+ * nevertheless. */
 static void each_user_has_a_share_of_the_time(void **state)
 {
     static UserShares shares;

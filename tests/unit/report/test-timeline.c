@@ -146,7 +146,7 @@ static void add_access(Trace *t, usec_t at, uint32_t file, uint32_t application)
             0);
 }
 
-/* The first open of a file counts; a file of which nothing was read does not. */
+/* The first open of a file counts. A file whose data was not read does not count. */
 static void test_trace(void **state _unused_)
 {
     _cleanup_trace_ Trace *trace = trace_new(STAGE_LOGIN);
