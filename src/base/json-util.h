@@ -48,7 +48,7 @@ void json_writer_add_text(JsonWriter *w, const char *key, const char *text);
 /* Ends the document; the caller frees *ret. 0 or -ENOMEM. */
 int json_writer_finish(JsonWriter *w, char **ret, size_t *ret_size);
 
-/* The same for a compact document: one line that ends with a newline. */
+/* Like json_writer_finish() for a compact document: one line that ends with a newline. */
 int json_writer_finish_line(JsonWriter *w, char **ret, size_t *ret_size);
 
 /* True if the string is valid UTF-8 (RFC 3629: no overlong forms, no surrogates). */

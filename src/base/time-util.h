@@ -17,7 +17,7 @@ typedef uint64_t usec_t;
 #define NSEC_PER_USEC UINT64_C(1000)
 #define NSEC_PER_SEC  UINT64_C(1000000000)
 
-/* The same duration or instant, for system calls. */
+/* Converts a duration or an instant for system calls. */
 static inline struct timespec timespec_of(usec_t t)
 {
     return (struct timespec){.tv_sec = (time_t)(t / USEC_PER_SEC),

@@ -38,7 +38,7 @@ typedef struct Config {
     BudgetParameters budget; /* percentages from -100 to 100 */
     /* [Replay] */
     Policy boot_policy;   /* _POLICY_INVALID: auto */
-    Policy login_policy;  /* the same */
+    Policy login_policy;  /* _POLICY_INVALID: auto */
     usec_t deadline_usec; /* longest wait of a gated boot */
     /* one of this many boots or logins is a control session; 0: none; CONFIG_CONTROL_AUTO: from the
      * history (measure/benefit.h) */

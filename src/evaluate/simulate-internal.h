@@ -46,7 +46,7 @@ typedef struct Simulation {
     uint64_t wasted_over;       /* wasted_bytes when the last session ended */
     double expected_waste_over; /* waste that the probabilities predicted for the sessions that have
                                    ended */
-    double session_expected;    /* the same for this session, in bytes */
+    double session_expected;    /* waste in bytes that they predicted for this session */
     uint64_t session_read_bytes;
     usec_t now, session_start, last_point, device_free;
     uint32_t session;

@@ -48,7 +48,7 @@ typedef struct EventTime {
 /* State of an application in the present session. */
 typedef struct SessionApplication {
     usec_t since;       /* start of its run */
-    uint32_t processes; /* that run; saturates */
+    uint32_t processes; /* number of its processes that run; saturates */
     uint32_t start;     /* index into the session's starts; CHAINS_NONE: not logged */
     bool started;       /* in this session, even if it does not run any more */
 } SessionApplication;
@@ -85,10 +85,10 @@ typedef struct Chains {
     size_t n_histories, allocated_histories;
     Names names; /* by id; needed for JSON and merging only */
     usec_t seen; /* latest time that the caller gave */
-    usec_t now;  /* the same without silences beyond CHAINS_GAP_MAX; all instants are on this clock
-                  */
-    usec_t realtime;  /* `clock` then: the wall clock without implausible steps */
-    usec_t wall;      /* the wall clock then */
+    /* `seen` without silences beyond CHAINS_GAP_MAX. All instants are on this clock. */
+    usec_t now;
+    usec_t realtime;  /* at `now`: the wall clock without implausible steps, by `clock` */
+    usec_t wall;      /* at `now`: the wall clock */
     DecayClock clock; /* sums decay by it */
     uint64_t weight;  /* of an observation made now */
     ChainsSession session;
@@ -109,7 +109,7 @@ int chains_history(Chains *c, uint32_t user, UserHistory **ret);
 /* The id of an application's name (a path): found or added. 0, -E2BIG, -ENOMEM. */
 int chains_add_name(Chains *c, const char *name, uint32_t *ret);
 
-/* The same, if it has one; -ENOENT otherwise. */
+/* Finds the id of a name. -ENOENT if the name has none. */
 int chains_find_name(const Chains *c, const char *name, uint32_t *ret);
 
 /* Sets the time of all that follows. A time before the latest one counts as the latest. Sums decay

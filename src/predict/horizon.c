@@ -39,9 +39,10 @@ typedef struct Counting {
     double sessions, alike; /* weight of the sessions that reached the age */
     double after;           /* weight of the cases of "after" */
     unsigned n_after;
-    double pauses, ended_in_start; /* pauses that lasted as long, and those of them that ended with
-                                      a start in the time */
-    double last_pauses, last_ended_in_start; /* the same, after the application that started last */
+    double pauses, ended_in_start; /* pauses that lasted as long as the present one, and those of
+                                      them that ended with a start within the horizon */
+    double last_pauses,
+            last_ended_in_start; /* such pauses after the application that started last */
 } Counting;
 
 static bool is_within(const Counting *c, uint64_t at_msec, uint64_t from_msec)

@@ -16,7 +16,7 @@
 #define SESSION_LOG_STARTS_MAX 512U /* of one session; later starts are not logged */
 
 typedef struct LoggedStart {
-    uint32_t application; /* the history's number */
+    uint32_t application; /* its number in the history */
     uint32_t at_msec;     /* since the session began */
     uint32_t end_msec;    /* when it stopped running; the session's length if it ran to the end */
 } LoggedStart;

@@ -31,8 +31,8 @@ int fanotify_new_exec(Fanotify **ret);
  * descriptor mode (-EBADF: there is none yet; fanotify_watch() may open it). Borrowed. */
 void fanotify_get_groups(const Fanotify *f, int ret[static 2]);
 
-/* The same for a group that another process has opened and marked (record/handover.h). Takes
- * ownership of the descriptor on success. 0, -ENOMEM, or, with by_descriptor, an error of
+/* Like fanotify_new(), for a group that another process has opened and marked (record/handover.h).
+ * Takes ownership of the descriptor on success. 0, -ENOMEM, or, with by_descriptor, an error of
  * fanotify_new(). */
 int fanotify_adopt(int group_fd, bool by_descriptor, Fanotify **ret);
 Fanotify *fanotify_free(Fanotify *f);

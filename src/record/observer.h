@@ -24,14 +24,14 @@ typedef struct Observer {
     StageRecord *stage; /* the record that the observer fills; borrowed */
     Fanotify *fanotify;
     WatchedVolumes volumes;
-    int connector_fd; /* -EBADF: /proc instead */
+    int connector_fd; /* -EBADF: /proc is read instead */
     ProcReader *proc;
     ProcessTable *processes;
     usec_t last_reap;      /* since the stage's start */
     uint32_t drained_msec; /* when the queue was last read, since the start of the stage */
     uint64_t n_lost;       /* times that the connector lost events */
     uint64_t n_starts;     /* applications started so far, also between stages */
-    size_t compact_at;     /* runs in the table */
+    size_t compact_at;     /* number of runs at which ended runs are forgotten */
     /* headstart-init opened the event queue before this process started. The queue therefore
      * contains the files that this process opened when it started, which belong to every boot. The
      * caller sets this field; the first complete reading of the queue resets it. */

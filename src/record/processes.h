@@ -62,7 +62,7 @@ typedef struct ProcessRun {
     uint32_t pid;         /* of the process that executed it */
     uint32_t uid;         /* of that process at that time; UID_INVALID: not known */
     uint32_t n_processes; /* live processes that are part of the run */
-    usec_t start;         /* the caller's clock */
+    usec_t start;         /* on the caller's clock */
     usec_t end;           /* USEC_INFINITY: still running */
     uint32_t same_as;     /* the run that this one is part of; PROCESS_NONE: it is a separate run */
     uint32_t next;        /* internal */

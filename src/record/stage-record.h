@@ -25,7 +25,7 @@ typedef struct StageRecord {
     TraceTiming timing;
     TraceSample samples[TRACE_SAMPLES_MAX]; /* of CPU and pressure */
     size_t n_samples;
-    usec_t sample_interval, next_sample; /* the latter since the stage's start */
+    usec_t sample_interval, next_sample; /* next_sample: since the stage's start */
     unsigned n_logins; /* that began since the recorder was started, this one included */
 
     EventLog *log;

@@ -28,8 +28,8 @@ typedef struct Arguments {
     const char *root;
     const char *status; /* file to write the result to, or NULL */
     const char *marker; /* file that exists while no other replay is needed, or NULL */
-    Policy policy;      /* _POLICY_INVALID: the pack's */
-    int io_class;       /* 0: the policy's */
+    Policy policy;      /* _POLICY_INVALID: that of the pack */
+    int io_class;       /* 0: that of the policy */
     usec_t settle;      /* longest wait for a quiet disk; 0: none */
     usec_t mount_wait;  /* longest wait for filesystems that are not mounted yet; 0: none */
     usec_t timeout;     /* limit of the whole program */

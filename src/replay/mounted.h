@@ -16,7 +16,7 @@ typedef struct MountedVolume {
 
 typedef struct MountedTable {
     MountedVolume *volumes; /* one entry per volume, in the order of the pack */
-    VolumeFacts *facts;     /* the same */
+    VolumeFacts *facts;     /* one entry per volume, too */
     uint32_t n;
 } MountedTable;
 

@@ -27,7 +27,7 @@ bool state_is_bad_content(int error);
  * line, the caller frees it), or the error of reading. */
 int state_load_model(int state_fd, Model **ret, char **ret_error);
 
-/* The same with model_stages_from_json(). */
+/* Like state_load_model(), with model_stages_from_json(). */
 int state_load_model_stages(int state_fd, Model **ret, char **ret_error);
 
 /* Reads the number of learned traces from the head of STATE/model.json, as state_write_model()

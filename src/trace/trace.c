@@ -147,8 +147,8 @@ int trace_add_volume(Trace *t, const TraceVolume *v, uint32_t *ret)
     return 0;
 }
 
-/* Finds or adds one path component. The hash key is (parent, name) in one run of bytes, as the two
- * lie in a PathEntry. */
+/* Finds or adds one path component. The hash key is the part of a PathEntry that holds
+ * parent and name: one run of bytes. */
 static int intern_name(Trace *t, uint32_t parent, const char *name, size_t length, uint32_t *ret)
 {
     char key[sizeof(uint32_t) + NAME_MAX];

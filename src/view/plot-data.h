@@ -35,7 +35,7 @@ void plot_launch_done(PlotLaunch *l);
 int plot_find_launch(int state_fd, const char *name, TraceChoice choice, usec_t before,
                      PlotLaunch *ret);
 
-/* The same in one trace, which the caller keeps. 0, -ENOENT, or -ENOMEM. */
+/* Like plot_find_launch() in one trace, which the caller keeps. 0, -ENOENT, or -ENOMEM. */
 int plot_find_launch_in(const Trace *t, const char *name, usec_t before, uint32_t *ret_application,
                         usec_t *ret_at);
 

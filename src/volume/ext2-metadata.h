@@ -13,10 +13,10 @@ typedef struct Ext2Metadata Ext2Metadata;
  * ext2/3/4), -EIO, -ENOMEM, or a negative errno. */
 int ext2_metadata_open(const char *device, Ext2Metadata **ret);
 
-/* The same for a volume: its device is opened by number, so that no other device can have taken its
- * name. A removable disk is refused, unless the root filesystem is on it, because anyone can attach
- * a disk with damaged metadata, and headstart would parse it as root. -EPERM (removable), -ENXIO
- * (the volume has no device), or as ext2_metadata_open(). */
+/* Like ext2_metadata_open() for a volume: its device is opened by number, so that no other device
+ * can have taken its name. A removable disk is refused, unless the root filesystem is on it,
+ * because anyone can attach a disk with damaged metadata, and headstart would parse it as root.
+ * -EPERM (removable), -ENXIO (the volume has no device), or as ext2_metadata_open(). */
 int ext2_metadata_open_volume(const Volume *v, Ext2Metadata **ret);
 
 Ext2Metadata *ext2_metadata_free(Ext2Metadata *m);

@@ -355,7 +355,7 @@ device_is_measured() {
     hs show --json=short "$HS_STATE/login@1002.pack" | jq -c "$paths" | diff "$HS_TMP/old" -
     [ "$(zcat -f "$HS_STATE/login@1002.pack" | wc -c)" -eq "$(zcat -f "$HS_TMP/old.pack" | wc -c)" ]
 
-    # The same of one stage.
+    # If the pack of one stage cannot be written, the other packs are made nevertheless.
     rm -r "$HS_STATE"/*.pack
     mkdir -p "$HS_STATE/boot.pack/x"
     run --separate-stderr -1 plan

@@ -598,7 +598,7 @@ waits() {
     hs_defer end $pid
     hs_wait 10 notified "STATUS=Waiting for filesystems that are not mounted yet"
     notified READY=1
-    # The recorder can see that it runs.
+    # The recorder can see that the replay runs.
     jq -e '.outcome == "running" and .policy == "concurrent"' "$HS_TMP/status.json"
     # Another mount does not end the wait; nor does a login, which only makes replay hurry.
     mkdir "$HS_TMP/other"

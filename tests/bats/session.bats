@@ -416,7 +416,7 @@ END
     learned 2
     session_start
     habit
-    # The same state as after forget, but before it has sent SIGHUP. The daemon saves when it ends.
+    # The files are as after forget, but headstartd has not received SIGHUP yet. The daemon saves when it ends.
     rm "$HS_STATE/model.json"
     session_stop
     [ ! -e "$HS_STATE/model.json" ]

@@ -34,7 +34,7 @@ typedef struct Line {
     const char *remark;
     bool unbounded; /* no bound on waste: fills the budget, as the thesis does */
     MixtureCombination combination;
-    bool blind; /* mixture without users */
+    bool blind; /* the mixture does not know the users */
 } Line;
 
 static const Line lines[] = {

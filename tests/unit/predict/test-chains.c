@@ -383,7 +383,7 @@ static void test_merge_states(void **state)
         const Chains *parts[] = {a, b};
         usec_t later = 60 * (HALFLIFE >> 8);
 
-        /* all seen from the same moment */
+        /* all three have the same time now */
         advance_to(a, later);
         advance_to(b, later);
         advance_to(c, later);

@@ -334,7 +334,7 @@ static void test_env(void **state)
     assert_int_equal(application(opens(11)), SCRIPT);
     assert_int_equal(n_lifetimes(SCRIPT), 1);
     assert_int_equal(n_lifetimes(PYTHON), 0);
-    /* A program that it executes is another application. */
+    /* A program that this program executes is another application. */
     execs(10);
     assert_int_equal(application(program(10, CAT)), CAT);
     program(10, LOADER);

@@ -25,7 +25,7 @@ static uint64_t due(const RefetchBackoff *b, const char *path, usec_t now, uint6
     return range_set_total(&missing);
 }
 
-/* The same, and notes that they are read, one part after the other. */
+/* Like due(), and notes that these bytes are read, one part after the other. */
 static uint64_t fetched(RefetchBackoff **b, const char *path, usec_t now, uint64_t start,
                         uint64_t end)
 {
