@@ -23,7 +23,7 @@
 #define HALF_ROTATION_MAX_USEC 7200.0
 #define ROTATION_SAMPLES_MIN   24U
 
-/* The smallest range of the root of the distance (0 to 1) over which a slope can be estimated. */
+/* A slope is estimated only if the roots of the distances (0 to 1) span at least this range. */
 #define ROOT_RANGE_MIN 0.15
 #define ROOT_STEP_MIN  0.05
 

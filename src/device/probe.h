@@ -17,7 +17,7 @@
 
 #define DEVICE_PROBE_BLOCK 4096U
 
-/* The largest sum of the lengths of the requests of a probe. */
+/* The largest total length of the requests of a probe. */
 #define DEVICE_PROBE_LENGTH_MAX (UINT32_C(8) << 20)
 
 typedef struct DeviceProbeBudget {

@@ -29,7 +29,7 @@ typedef struct Gram {
     uint32_t data[]; /* order predecessors, then s successors */
 } Gram;
 
-/* The share of correct guesses at one place of the values of one order. */
+/* How often guesses of one order were right at one place of the guessed sequence. */
 typedef struct Reliability {
     uint64_t made, right;
 } Reliability;

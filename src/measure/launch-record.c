@@ -82,7 +82,7 @@ static bool goes_on(const Start *s, usec_t at)
     return at - s->latest <= LAUNCH_GAP_USEC && at - s->at <= LAUNCH_MAX_USEC;
 }
 
-/* The start of the application that goes on at that time, or NULL. */
+/* Returns the start of the application that is not over at that time, or NULL. */
 static Start *find_open(const Starts *s, uint32_t application, usec_t at)
 {
     Start *x = s->open[application] > 0 ? &s->items[s->open[application] - 1] : NULL;

@@ -93,7 +93,7 @@ void mixture_next_learn(Mixture *m, uint32_t started);
 /* Fills m->within: what each expert predicts for the horizon. 0 or -ENOMEM. */
 int mixture_horizon_compute(Mixture *m, usec_t horizon);
 
-/* The weights that the credits give the experts, for a class of horizons. */
+/* Computes the weights of the experts from their credits, for a class of horizons. */
 void mixture_class_mixture(const Mixture *m, unsigned horizon, double *ret);
 
 /* The final weights of a class. The losses decide how much the mixture counts, and how much each

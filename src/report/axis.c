@@ -14,7 +14,7 @@ double axis_place(const Axis *a, double value)
     return a->origin + a->length * fmin(fmax(share, 0), 1);
 }
 
-/* The length of an empty bucket, as a share of that of a used one. */
+/* The length of an empty bucket, relative to that of a used bucket. */
 #define FOLD_EMPTY 0.04
 
 unsigned fold_bucket(double from, double to, double value)

@@ -64,8 +64,8 @@ typedef struct ReportPage {
     const Graph *graph;                    /* NULL: nothing was learned */
 } ReportPage;
 
-/* The number of planned files and of those that were opened, by class of predicted probability,
- * summed over all sessions of a stage. */
+/* For each class of predicted probability: the number of planned files, and how many of them were
+ * opened, summed over all sessions of a stage. */
 typedef struct Calibration {
     uint64_t planned[USAGE_CLASSES], opened[USAGE_CLASSES];
     size_t n_sessions;

@@ -5,7 +5,8 @@
 
 #include "trace/trace.h"
 
-/* The ending of a trace that is not of an ordinary session; such a trace is not read again. */
+/* The ending of a trace's file name if the session was not an ordinary one; such a trace is not
+ * read again. */
 #define TRACE_SKIPPED_SUFFIX ".skipped"
 
 /* Writes the trace to STATE/traces/YYYYMMDDTHHMMSS-STAGE.json (UTC of the stage's start; -2, -3 …

@@ -21,7 +21,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-/* The number of newest sessions among which that of a trace is searched. */
+/* The session of a trace is searched among this many of the newest sessions. */
 #define HISTORY_SEARCHED 256U
 
 /* The time that is drawn after the last open of a start. */

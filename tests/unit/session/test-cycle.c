@@ -134,7 +134,7 @@ static void test_start_is_answered(void **state)
     w = requested(&d, "/f/d", 0);
     assert_non_null(w);
     assert_int_equal(w->kind, PREFETCH_DIRECTORY);
-    /* A runs, and C has never started: both are not predicted. */
+    /* Neither A, which runs, nor C, which has never started, is predicted. */
     assert_null(requested(&d, "/f/a", 0));
     assert_null(requested(&d, "/f/c", 0));
     assert_int_equal(d.requested_bytes, 6 * PAGE);
