@@ -40,7 +40,7 @@ typedef struct DeviceProbeRun {
 typedef struct DeviceProbe {
     DeviceSampleKind kind;
     uint64_t distance;
-    uint32_t length, requests, depth; /* as of the sample */
+    uint32_t length, requests, depth; /* as in DeviceSample */
     uint64_t lead; /* a block that is read before, without a sample; UINT64_MAX: none */
     uint64_t offsets[DEVICE_SAMPLE_REQUESTS_MAX]; /* bytes, multiples of DEVICE_PROBE_BLOCK */
 } DeviceProbe;

@@ -27,7 +27,7 @@
  * the session. */
 typedef struct SequenceSituation {
     const SessionLog *log;
-    LoggedSession present; /* so far; applications that the history does not know are left out */
+    LoggedSession present; /* until now; applications that the history does not know are left out */
     uint32_t before[3];    /* the last start, that before it, …; SEQUENCE_NONE: there is none */
     const bool *runs;      /* by application */
     size_t n_applications;

@@ -73,7 +73,7 @@ int handover_claim(const char *path, Handover *ret);
 int handover_store(const char *manager, const Handover *h);
 
 /* Makes a Handover of descriptors that the system manager has passed, `n` of them, with their names
- * in the order of the descriptors. Takes ownership of those of a handover, also on failure, and
- * does not touch others. 0; -ENOENT: there is none among them; -EPROTO or -EBADMSG as
- * handover_claim(). */
+ * in the order of the descriptors. Takes ownership of the descriptors that belong to a
+ * handover, also on failure, and does not touch the others. 0; -ENOENT: no handover is among them;
+ * -EPROTO or -EBADMSG as handover_claim(). */
 int handover_from_descriptors(const int *fds, char *const *names, int n, Handover *ret);

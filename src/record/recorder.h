@@ -22,9 +22,9 @@
 typedef struct RecorderOptions {
     const char *root; /* paths start here; only filesystems mounted at or below it are recorded */
     const char *run_dir; /* where read-ahead's record and replay's status lie; NULL: neither */
-    const char *store; /* directory where traces are stored; it decides which names they may contain
-                          (volume/encryption.h); NULL: all Borrowed */
-    bool exact;        /* lower read-ahead on all devices */
+    const char *store;   /* directory where traces are stored; its encryption determines which names
+                            they   may contain (volume/encryption.h); NULL: all names. Borrowed */
+    bool exact;          /* lower read-ahead on all devices */
     /* Record the intervals between stages: opens after the end of a stage, also while its trace is
      * made, belong to the next stage and get the time 0. */
     bool intervals;

@@ -107,7 +107,7 @@ static int note_directory(MetadataDeriver *d, const char *path, double probabili
     }
     fd = open_beneath(d->volume_fd, path);
     if (fd < 0)
-        return 0; /* it existed a moment ago */
+        return 0; /* the directory was removed meanwhile */
     r = fstat(fd, &st);
     close(fd);
     if (r < 0 || !S_ISDIR(st.st_mode))

@@ -687,7 +687,7 @@ waits() {
     [ "$(replayed '.skipped | length')" -eq 0 ]
     [ "$(replayed .hold_end)" = deadline ]
     [ "$(replayed .held_usec)" -ge 200000 ]
-    # The line in the journal contains it as well.
+    # The line in the journal contains the end of the hold as well.
     hs_cold
     kill -STOP $DISKSIM
     replay --wait "$PACK" >"$HS_TMP/result" 3>&- &

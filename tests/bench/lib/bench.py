@@ -190,7 +190,7 @@ class Bench:
             if any(r["outcome"] == "control" for r in sample.get("replays", {}).values()):
                 controls += 1
                 if controls > CONTROLS_MAX:
-                    raise BenchError(f"{name}: one control session after the other")
+                    raise BenchError(f"{name}: too many control sessions in a row")
                 continue
             again = disklog.read_again(self.disk.log, start)
             sample["run"] = number

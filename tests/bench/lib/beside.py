@@ -43,7 +43,7 @@ def _breaking(process, number, after):
         timer.cancel()
         timer.join()
     if not broken:
-        raise BenchError("it had ended before it could be broken")
+        raise BenchError("the process had ended before the fault was injected")
 
 
 @contextlib.contextmanager
