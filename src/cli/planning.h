@@ -13,8 +13,8 @@
 typedef struct Planning {
     const Context *c;
     int state_fd;
-    Model *model,
-            *shipped; /* either may be NULL; `shipped` serves stages that `model` does not know */
+    /* Either may be NULL; `shipped` serves stages that `model` does not know. */
+    Model *model, *shipped;
     VolumeTable volumes;
     char root[PATH_MAX]; /* resolved */
     uint64_t budget_bytes;

@@ -41,8 +41,8 @@ typedef struct Counting {
     unsigned n_after;
     double pauses, ended_in_start; /* pauses that lasted as long as the present one, and those of
                                       them that ended with a start within the horizon */
-    double last_pauses,
-            last_ended_in_start; /* such pauses after the application that started last */
+    /* such pauses after the application that started last */
+    double last_pauses, last_ended_in_start;
 } Counting;
 
 static bool is_within(const Counting *c, uint64_t at_msec, uint64_t from_msec)

@@ -312,8 +312,8 @@ static int submit(Worker *w, const Chunk *c)
  * journal leaves out single blocks. The search ends shortly after `limit`. */
 static uint64_t find_data_end(int fd, uint64_t end, uint64_t limit)
 {
-    off_t hole = lseek(fd, (off_t)end - 1,
-                       SEEK_HOLE); /* the file offset may change, because reads use pread(2) */
+    /* lseek(2) may change the file offset, because reads use pread(2). */
+    off_t hole = lseek(fd, (off_t)end - 1, SEEK_HOLE);
 
     while (hole > 0 && (uint64_t)hole >= end && (uint64_t)hole < limit) {
         off_t data = lseek(fd, hole, SEEK_DATA);

@@ -302,7 +302,7 @@ planned() {
     refused 1 "no boot was recorded yet" explain --last-boot
 }
 
-@test "TEST explain --last-login: why the policy was used, and which data was missed or wasted" {
+@test "explain --last-login: why the policy was used, and which data was missed or wasted" {
     hs_filesystem ext4 64
     HS_ROOT=$HS_MNT
     mkdir -p "$HS_MNT/usr/bin" "$HS_STATE/traces"
