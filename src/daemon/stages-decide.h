@@ -142,7 +142,7 @@ int stage_machine_feed(StageMachine *m, const StageEvent *e, StageDecision *ret)
 /* The condition that the present state waits for, as static text for people. */
 const char *stage_machine_awaits(const StageMachine *m);
 
-/* Returns how long after the last event the next event is due. It must be a SAMPLE if *ret_sample
- * is set; otherwise any event will do. USEC_INFINITY: no event is needed until something
- * happens. */
+/* Returns how long after the last event the next event is due. This event must be a SAMPLE if
+ * *ret_sample is set; otherwise it may be any event. USEC_INFINITY: no event is needed until
+ * something happens. */
 usec_t stage_machine_next(const StageMachine *m, bool *ret_sample);

@@ -157,8 +157,8 @@ void block_disk_done(BlockDisk *d)
     *d = (BlockDisk){0};
 }
 
-/* Moves one step down the stack. If there are several devices below, it moves to the one whose name
- * sorts first, and only with `first_of_several`. 1: moved, 0: this is the bottom, or -ENOMEM. */
+/* Moves one step down the stack. With several devices below, it moves only if `first_of_several` is
+ * set, to the device whose name sorts first. 1: moved, 0: this is the bottom, or -ENOMEM. */
 static int step_down(int sys_fd, bool first_of_several, BlockDisk *d)
 {
     char *below = disk_of_partition(sys_fd, d->name), path[512];

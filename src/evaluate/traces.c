@@ -173,8 +173,9 @@ static int too_much(const char *path, const Trace *trace, usec_t before)
         return cli_error(E2BIG, "%s: lasts %llu days: too long to simulate%s", path,
                          (unsigned long long)(trace->duration / (24 * USEC_PER_HOUR)),
                          before > 0 ? " after the others" : "");
-    return cli_error(E2BIG, "%s: more than %u files or applications with those of the others", path,
-                     PREDICTOR_ITEMS_MAX);
+    return cli_error(E2BIG,
+                     "%s: has more than %u files or applications, together with the other traces",
+                     path, PREDICTOR_ITEMS_MAX);
 }
 
 static int feed(Evaluation *e, Sources *s)

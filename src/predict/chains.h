@@ -136,7 +136,7 @@ int chains_exit(Chains *c, uint32_t id);
  * exited. */
 void chains_end(Chains *c);
 
-/* Processes of the application that run in the present session, and whether any does. */
+/* Returns how many processes of the application run in the present session. */
 uint32_t chains_processes(const Chains *c, uint32_t id);
 static inline bool chains_runs(const Chains *c, uint32_t id)
 {
@@ -242,5 +242,5 @@ int chains_limit(Chains **c, const ChainsLimits *limits);
 /* Prepares chains for merging, if they were made with a wrong clock. Chains whose clock keeps an
  * offset forwards are moved to the wall clock. Chains that are ahead of `realtime` by more than a
  * generation are moved back to it. The relations between their sums stay. The result is rounded, so
- * it is not exact as merging is. Other chains stay as they are. 0 or -EBUSY. */
+ * it is not exact, unlike merging. Other chains stay as they are. 0 or -EBUSY. */
 int chains_settle_clock(Chains *c, usec_t realtime);

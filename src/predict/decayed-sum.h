@@ -117,8 +117,8 @@ static inline bool decayed_sum_within(DecayedSum part, DecayedSum whole)
 /* Converts the sum to another clock. An observation made now weighs `from` on the old clock and
  * `to` on the new one, both of decayed_sum_weight(). It serves models that were made while the
  * clock was wrong. The result, (current + previous / 2^DECAYED_SUM_SPAN) * to / from, lies in one
- * generation and is rounded down, so it is not exact as merging is. Machines of 32 bits cannot hold
- * the products, so quotients and remainders of `from` are multiplied separately. */
+ * generation and is rounded down, so it is not exact, unlike merging. Machines of 32 bits cannot
+ * hold the products, so quotients and remainders of `from` are multiplied separately. */
 static inline DecayedSum decayed_sum_rescale(DecayedSum f, uint64_t to, uint64_t from)
 {
     uint64_t high = f.previous >> DECAYED_SUM_SPAN,

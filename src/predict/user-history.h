@@ -47,7 +47,7 @@ typedef struct ChainsPair {
     DecayedSum both;      /* time during which both ran */
     DecayedSum starts[2]; /* starts of the one while the other ran */
     DecayedSum exits[2];
-    DecayedSum next[2]; /* starts of the one that were the next start after a start of the other */
+    DecayedSum next[2]; /* times that the one was the next to start after the other */
     DecayedSum last[2]; /* time during which the other had started last and the one ran */
     /* The sums of the history and of the applications when the chain began. */
     DecayedSum before_time, before_on[2], before_starts[2], before_exits[2];

@@ -293,7 +293,7 @@ static void await_oldest(Worker *w)
 }
 
 /* Submits one chunk. On success await_oldest() releases its file later; on failure the caller does.
- * readahead(2) does the same, but it refused block devices in Linux 4.19 to 6.6. */
+ * readahead(2) would do, too, but it refused block devices in Linux 4.19 to 6.6. */
 static int submit(Worker *w, const Chunk *c)
 {
     int r;

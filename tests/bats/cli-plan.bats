@@ -274,8 +274,8 @@ planned_policy() {
     jq -e --arg policy "$1" '[.stages[].policy] == [$policy, "idle"]' <<<"$output"
 }
 
-# not_held: the boot is replayed concurrently with its readers. With all data or only with metadata:
-# on a busy machine a device without delays is measured as slower than it is.
+# not_held: checks that the boot is not held: its policy is concurrent, or metadata, because on a busy
+# machine a device without delays is measured as slower than it is.
 not_held() {
     SYSTEMD_LOG_LEVEL=debug run -0 --separate-stderr plan --json=short
     # shellcheck disable=SC2154 # run sets it

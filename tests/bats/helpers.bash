@@ -18,8 +18,8 @@ export HEADSTART HEADSTARTD HEADSTART_REPLAY HEADSTART_INIT
 # The caller's log settings must not change the results.
 unset SYSTEMD_LOG_LEVEL JOURNAL_STREAM
 
-# With -e, jq 1.6 also succeeds if it finds no input at all, for example because a file is missing. Later
-# versions fail, as this function does.
+# With -e, jq 1.6 also succeeds if it finds no input at all, for example because a file is missing.
+# Later versions of jq fail in that case, and so does this function.
 jq() {
     local status=0 output
     [[ " $* " == *" -"*([a-zA-Z])e*([a-zA-Z])" "* ]] || {

@@ -9,7 +9,7 @@
  *                    learns
  *     end            forgets the filesystem, so that it can be unmounted, and prints
  *                    "opens N requests N used N": files that others opened, files that were
- *                    requested, and those of them that were opened later
+ *                    requested, and requested files that were opened later
  *
  * Each command is answered by one line. What was learned stays until standard input ends. */
 

@@ -216,7 +216,7 @@ TEST(server, {2, NO_MANAGER}, {9, FINISHED, PAUSES},
 TEST(early_ssh, {2, NO_MANAGER}, {5, IS_UP, "1", 0, SSH}, {9, FINISHED, PAUSES},
      {9.5, IS_UP, "1", 0, SSH})
 /* Logins on a console next to a display manager, and by ssh, do not count either. Logins by xrdp,
- * and of an unknown type on a seat, do. */
+ * and logins of an unknown type on a seat, count. */
 TEST(consoles_beside_a_greeter, {2, MANAGER}, {9, IS_UP, GREETER}, {9.5, QUIET},
      {12.5, QUIET, PAUSES}, {13, FINISHED}, {30, IS_UP, "1", 0, SSH}, {31, IS_UP, "2", 0, CONSOLE},
      {32, IS_UP, "3", 1000, .class = "user", .kind = "remote graphical", BEGINS(STAGE_LOGIN, 1000)},
@@ -283,7 +283,7 @@ TEST(same_user, {2, NO_MANAGER}, {9, FINISHED, PAUSES},
      {30.3, IS_UP, "4", 0, .class = "background", .kind = ""}, {30.8, QUIET},
      {33.8, QUIET, BEGINS(STAGE_SESSION, 7)}, {34, GONE, "1"}, {40, GONE, "2", PAUSES})
 
-/* Classes: all that count as users, and unknown ones. */
+/* Classes of sessions: all classes of users, and unknown classes. */
 TEST(classes, {2, NO_MANAGER}, {9, FINISHED, PAUSES},
      {10, IS_UP, "1", 1, .class = "user-incomplete", .kind = "seat"},
      {11, IS_UP, "2", 1, .class = "lock-screen", .kind = "seat"},

@@ -166,7 +166,7 @@ static void test_product(void **state)
     assert_near(guess_within(p, 49750, 'A', tau), 0);
 }
 
-/* The product overstates if many chains see the same start; the calibrated one does not. */
+/* The product is too high if many chains see the same start; the calibrated probability is not. */
 static void test_calibration(void **state)
 {
     enum { N_EVENTS = 6000, N_ITEMS = 12 };

@@ -369,7 +369,7 @@ static void test_without_connector(void **state)
     assert_int_equal(n_asked, 0);
 }
 
-/* ENOEXEC: the file was opened for execution, but the process stays what it was. */
+/* ENOEXEC: the file was opened for execution, but the process still runs its old program. */
 static void test_failed_execve(void **state)
 {
     uint32_t before;

@@ -19,7 +19,7 @@ static StageRecord begin(Stage stage)
     return s;
 }
 
-/* Calls the stage record every 20 ms for that time, as the recorder's timer does. */
+/* Calls the stage record every 20 ms during `duration`, as the recorder's timer does. */
 static void run_for(StageRecord *s, usec_t duration)
 {
     for (usec_t at = 0; at <= duration; at += 20 * USEC_PER_MSEC) {
