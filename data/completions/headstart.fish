@@ -23,8 +23,8 @@ complete -c headstart -n '__fish_seen_subcommand_from explain' -l last-login -d 
 complete -c headstart -n '__fish_seen_subcommand_from explain' -l limit -s n -x -d 'Maximum number of rows of each long table; 0: all [10]'
 complete -c headstart -n '__fish_seen_subcommand_from explain' -F
 complete -c headstart -n 'not __fish_seen_subcommand_from status history measure doctor explain plot report metrics show record learn plan replay rerecord refresh forget enable disable evaluate merge export import config' -a plot -d 'Draw a recorded boot, login or start as SVG'
-complete -c headstart -n '__fish_seen_subcommand_from plot' -l last -d 'Draw the newest one [default]'
-complete -c headstart -n '__fish_seen_subcommand_from plot' -l compare -r -a 'control' -d 'Draw another one below: a trace, or \'control\' for the newest one without replay'
+complete -c headstart -n '__fish_seen_subcommand_from plot' -l last -d 'Draw the newest trace [default]'
+complete -c headstart -n '__fish_seen_subcommand_from plot' -l compare -r -a 'control' -d 'Draw another trace below: a file, or \'control\' for the newest trace without replay'
 complete -c headstart -n '__fish_seen_subcommand_from plot' -l output -s o -r -d 'Write to FILE, which is replaced as a whole'
 complete -c headstart -n '__fish_seen_subcommand_from plot' -l width -s w -x -d 'Width of the picture, 300 to 4000 [960]'
 complete -c headstart -n '__fish_seen_subcommand_from plot' -F -a 'boot login session launch'

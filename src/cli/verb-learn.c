@@ -242,7 +242,7 @@ static int try_trace(Learning *l, int dir_fd, const char *name, const char *show
     block_requests(&before);
     r = attempt_begin(dir_fd, name, l->boot_id, ATTEMPT_ONCE);
     if (r > 0)
-        r = refuse_trace(l, dir_fd, name, shown, true, "learning was killed while it was read");
+        r = refuse_trace(l, dir_fd, name, shown, true, "learning was killed while it read this file");
     else if (r < 0)
         r = cli_error(r, "%s" ATTEMPT_SUFFIX ": %m", shown);
     else {
@@ -312,7 +312,7 @@ static int try_model(Learning *l, bool *ret_at_fault, char **ret_error)
     block_requests(&before);
     r = attempt_begin(l->state_fd, STATE_MODEL, l->boot_id, ATTEMPT_TWICE);
     if (r > 0) {
-        *ret_error = strdup("learning was killed while it was read");
+        *ret_error = strdup("learning was killed while it read this file");
         *ret_at_fault = true;
         r = -E2BIG;
     } else if (r == 0) {

@@ -27,9 +27,9 @@ enum {
 #define PLACES_TIMEOUT (20 * USEC_PER_SEC)
 
 static const Option options[] = {
-        {OPTION_LAST, 0, "last", NULL, "Draw the newest one [default]"},
+        {OPTION_LAST, 0, "last", NULL, "Draw the newest trace [default]"},
         {OPTION_COMPARE, 0, "compare", "TRACE",
-         "Draw another one below: a trace, or 'control'\nfor the newest one without replay"},
+         "Draw another trace below: a file, or 'control'\nfor the newest trace without replay"},
         {OPTION_OUTPUT, 'o', "output", "FILE", "Write to FILE, which is replaced as a whole"},
         {OPTION_WIDTH, 'w', "width", "PIXELS", "Width of the picture, 300 to 4000 [960]"},
         {0},

@@ -12,7 +12,7 @@
 typedef enum TraceChoice {
     TRACE_NEWEST,
     TRACE_NEWEST_REPLAYED,
-    TRACE_NEWEST_CONTROL, /* the newest one of a session without replay */
+    TRACE_NEWEST_CONTROL, /* the newest trace of a session without replay */
 } TraceChoice;
 
 /* Reads the newest trace of that kind. Traces that cannot be read are ignored. 0, -ENOENT (there is

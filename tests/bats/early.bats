@@ -178,7 +178,7 @@ logged() {
     [ ! -e "$HS_RUN/replay-boot.early" ]
 }
 
-@test "on a full or read-only root filesystem everything begins as on another one" {
+@test "on a full or read-only root filesystem everything begins as on any other" {
     with_pack
     stand_in 'tell("READY=1")' 'note("replayed")'
     dd if=/dev/zero of="$HS_MNT/full" bs=1M status=none || true

@@ -118,7 +118,7 @@ END
     [ "$status" -eq 153 ]
     model '.learned | length == 1'
     run --separate-stderr -0 hs learn
-    [[ $stderr == *"20260102T030002-login.json: learning was killed while it was read; set aside" ]]
+    [[ $stderr == *"20260102T030002-login.json: learning was killed while it read this file; set aside" ]]
     [ "$(wc -l <<<"$stderr")" -eq 1 ]
     [ -e "$HS_STATE/traces/20260102T030002-login.json.bad" ]
     model '.learned | length == 2'
@@ -153,7 +153,7 @@ END
     knows_all
     echo "$boot 2" >"$HS_STATE/model.json.try"
     run --separate-stderr -0 hs learn
-    [[ $stderr == *"model.json: learning was killed while it was read; set aside, learning again" ]]
+    [[ $stderr == *"model.json: learning was killed while it read this file; set aside, learning again" ]]
     [ -e "$HS_STATE/model.json.bad" ]
     model '.learned | length == 1'
 }
