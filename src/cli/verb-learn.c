@@ -242,7 +242,8 @@ static int try_trace(Learning *l, int dir_fd, const char *name, const char *show
     block_requests(&before);
     r = attempt_begin(dir_fd, name, l->boot_id, ATTEMPT_ONCE);
     if (r > 0)
-        r = refuse_trace(l, dir_fd, name, shown, true, "learning was killed while it read this file");
+        r = refuse_trace(l, dir_fd, name, shown, true,
+                         "learning was killed while it read this file");
     else if (r < 0)
         r = cli_error(r, "%s" ATTEMPT_SUFFIX ": %m", shown);
     else {

@@ -128,7 +128,7 @@ static const Gram *best(const Ngram *g, unsigned *ret_order)
     return NULL;
 }
 
-/* Counts the guesses that `item` fulfils, and those whose s accesses are over. */
+/* Marks the guesses that `item` confirms, and counts the guesses that were made s accesses ago. */
 static void settle_guesses(Ngram *g, uint32_t item)
 {
     Outstanding *oldest;

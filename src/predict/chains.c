@@ -452,7 +452,7 @@ static void advance_revision(Chains *c)
     c->revision = (c->revision + 1) & INT64_MAX;
 }
 
-/* Makes room for one more that runs. */
+/* Makes room for the application `id` and for one more running application. */
 static int reserve_running(ChainsSession *s, uint32_t id)
 {
     int r;

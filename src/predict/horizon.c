@@ -12,14 +12,14 @@
 /* Rows of counts. */
 enum {
     AGE_HAD,      /* weight of the sessions that had started it at this age */
-    AGE_HAD_CAME, /* part of AGE_HAD: sessions that started it again in the time */
-    AGE_CAME,     /* weight of the other sessions that started it in the time */
+    AGE_HAD_CAME, /* part of AGE_HAD: sessions that started it again within the horizon */
+    AGE_CAME,     /* weight of the other sessions that started it within the horizon */
     ALIKE_HAD,
     ALIKE_HAD_CAME,
     ALIKE_CAME,
     AFTER_CAME,
-    HAD,  /* number of the case in which it was seen last before … */
-    CAME, /* … and within the time */
+    HAD,  /* number of the case in which it was seen last before the age */
+    CAME, /* number of the case in which it was seen last within the horizon */
     MINE, /* 1: the present session has started it */
     ROWS,
 };

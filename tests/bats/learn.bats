@@ -171,8 +171,8 @@ END
         done
     done
     rm "$HS_STATE/model.json"
-    # One more is allowed, because the least limit at which the libraries fit differs from run to
-    # run.
+    # The limit gets one more megabyte, because the least limit at which the libraries fit differs
+    # from run to run.
     megabytes=$((megabytes + 1))
     flood 1 login 1001 15000 100 large
     run --separate-stderr -0 prlimit --as=$((megabytes << 20)) "$HEADSTART" --state="$HS_STATE" learn

@@ -208,8 +208,8 @@ static void placed_ranges_of_two_files_never_join(void **state)
     placed_range_list_done(&l);
 }
 
-/* Ten pages in a row; some are there, and some of those are likely. An unlikely page stays only if
- * gaps of at most one page separate it from a likely one. */
+/* Ten pages in a row: the list contains some of them, and some of these are likely. An unlikely
+ * page stays only if gaps of at most one page separate it from a likely one. */
 static void unlikely_ranges_need_a_likely_neighbour(void **state)
 {
     enum { N = 10 };

@@ -470,7 +470,7 @@ static void test_revision(void **state)
     assert_int_equal(chains_prune(a, &less), 0);
     assert_true(chains_revision(less) == before);
     /* A session without events changes nothing. Each event that is learned changes the revision. A
-     * session that is only followed changes nothing. */
+     * session that is not learned changes nothing. */
     assert_int_equal(chains_begin(a, 1000), 0);
     chains_end(a);
     assert_true(chains_revision(a) == before);

@@ -207,7 +207,7 @@ static void a_new_user_has_everybodys_sessions(void **state)
     double known, stranger;
 
     train_pair(m, 1000, &at, 'A', 'B');
-    /* The session is only followed, because a session that ends at once would be learned. */
+    /* Nothing is learned from these sessions, because they end at once. */
     assert_int_equal(mixture_begin(m, at_sec(at), 1000, false), 0);
     known = guess_within(m, at, 'A', USEC_INFINITY);
     mixture_end(m, at_sec(at));
