@@ -158,7 +158,7 @@ Model *model_free(Model *m);
 DEFINE_CLEANUP(Model *, model_free);
 #define _cleanup_model_ _cleanup_(model_freep)
 
-/* *ret contains everything that either model knows. The merger is exact, associative and
+/* *ret contains everything that either model knows. Merging is exact, associative and
  * commutative (predict/decayed-sum.h). It needs the memory of two models and their sum, so any
  * number of models can be merged one after the other. -EINVAL if the half-lives differ, -EBUSY if a
  * session of the chains is under way, -E2BIG, -ENOMEM. */

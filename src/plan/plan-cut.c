@@ -32,7 +32,8 @@ typedef struct Cutter {
     uint64_t n_files, path_bytes, n_ranges;
 } Cutter;
 
-/* The depth half-way between the typical devices of the classes, in ratio. */
+/* The bounds between the classes. Each is the geometric mean of the values that two typical devices
+ * have. */
 #define DEPTH_SERIAL         2U
 #define RATE_SD              75.0
 #define LATENCY_NETDISK_USEC 550.0

@@ -536,9 +536,9 @@ static int predict_gate(const Sequence *s, StagePrediction *p)
 
 #define N_CANDIDATES 4
 
-/* At equal times the earlier one is chosen. On a disk that seeks, several concurrent readers cost
- * more than this model of one reader and one stream shows. A policy must therefore gain a tenth to
- * be chosen over `gate` there. */
+/* Of candidates with equal times, the first one in these lists is chosen. On a disk that seeks,
+ * several concurrent readers cost more than this model of one reader and one stream shows. A policy
+ * must therefore gain a tenth to be chosen over `gate` there. */
 static const Policy on_seeking[N_CANDIDATES] = {POLICY_IDLE, POLICY_GATE, POLICY_CONCURRENT,
                                                 POLICY_METADATA};
 static const Policy on_others[N_CANDIDATES] = {POLICY_IDLE, POLICY_CONCURRENT, POLICY_GATE,

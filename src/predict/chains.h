@@ -117,7 +117,7 @@ int chains_find_name(const Chains *c, const char *name, uint32_t *ret);
 void chains_set_time(Chains *c, EventTime t);
 
 /* Begins a session that everybody's history learns from, and the history of `user` unless it is
- * UID_INVALID. Ends the session before. 0 or -ENOMEM. */
+ * UID_INVALID. Ends the previous session first. 0 or -ENOMEM. */
 int chains_begin(Chains *c, uint32_t user);
 
 /* Begins a session from which no history learns; it only tracks the running applications. */

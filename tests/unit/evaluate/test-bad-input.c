@@ -245,8 +245,8 @@ static Chains *some_chains(unsigned n_applications)
     return c;
 }
 
-/* Every number of a model in turn becomes no number, negative, fractional, too large, or another
- * number. The result is refused, or is an ordinary model. */
+/* Replaces the numbers of a model one by one: by NaN, a negative, a fractional, a too large, and
+ * another number. The result is refused, or is an ordinary model. */
 static void every_number_is_wrong(void **state)
 {
     static const char *const values[] = {"NaN",
@@ -296,7 +296,8 @@ static void every_number_is_wrong(void **state)
     assert_true(n_numbers > 150 && n_accepted > 0);
 }
 
-/* Empty, and with 10,000 applications: saved, restored, predicted, merged. */
+/* Saves, restores and merges chains with no, one and 10,000 applications, and predicts from them.
+ */
 static void none_and_ten_thousand_applications(void **state)
 {
     static const unsigned sizes[] = {0, 1, 10000};

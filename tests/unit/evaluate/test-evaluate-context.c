@@ -253,7 +253,8 @@ static void test_threshold(void **state)
     assert_string_equal(guessed(p), "BD"); /* 0.8, 0.6, then 0.4 */
 }
 
-/* Section 6, partition jumping: beyond the end of one partition into that of its last symbols. */
+/* Section 6, partition jumping: a run that ends in one partition continues in the partition of its
+ * last symbols. */
 static void test_jump(void **state)
 {
     PredictorParameters par = defaults("epcm");

@@ -95,7 +95,7 @@ static void test_recursion(void **state)
     assert_true(fabs((double)c->probability[0][b] - (v * w + 1 - v)) < 1e-6);
 }
 
-/* The printed algorithm 4.4 breaks this property: every visited row stays a distribution. */
+/* Every visited row stays a distribution; with the printed algorithm 4.4 it does not. */
 static void test_rows_are_distributions(void **state)
 {
     _cleanup_predictor_ Predictor *p = make_predictor("preload", NULL);

@@ -187,9 +187,9 @@ static void test_log_loss(void **state)
     r = simulated(&in, &sp, "pcm", &pp);
     assert_int_equal(r.n_scored, 3);
     assert_int_equal(r.n_log_loss, 3);
-    /* After A: B 3/4 and C 1/4, both come within two seconds. After B: A for certain (after B came
-     * A, always), which does not come; C comes without a guess. After C: A for certain, nothing
-     * comes. */
+    /* After A, B is predicted with 3/4 and C with 1/4; both come within two seconds. After B, A is
+     * predicted as certain, because A has always followed B; but C comes, which was not predicted.
+     * After C, A is predicted as certain, but nothing comes. */
     assert_true(fabs(r.log_loss - (-log(0.75) - log(0.25) - log(1e-6) - log(1e-6) - log(1e-6))) <
                 1e-6);
     assert_int_equal(r.bins[7].n, 1);
@@ -198,7 +198,7 @@ static void test_log_loss(void **state)
     assert_int_equal(r.bins[2].used, 1);
     assert_int_equal(r.bins[9].n, 2);
     assert_int_equal(r.bins[9].used, 0);
-    /* The next item: A came without a guess (1e-4), B by 3/4, C without. */
+    /* The next item: A was not predicted (1e-4), B was predicted with 3/4, C was not predicted. */
     assert_true(fabs(r.next_log_loss - (-log(1e-4) - log(0.75) - log(1e-4))) < 1e-6);
 
     /* Without further learning, the context stays as after the training. */
@@ -247,8 +247,9 @@ static void test_budget(void **state)
         r = simulated(&in, &sp, "naive", NULL);
         assert_int_equal(r.n_scored, 2);
         assert_int_equal(r.n_objects, k < 2 ? 3 : 2);
-        /* 207: objects 3, 2, 0. Item 0 is complete, item 1 has its shared part, item 2 is complete.
-         * 106: object 3; none of 100 fits beside it. */
+        /* A budget of 207 holds the objects 3, 2 and 0: items 0 and 2 are complete, and item 1 has
+         * its shared part. A budget of 106 holds object 3; no object of 100 bytes fits beside it.
+         */
         assert_int_equal(r.n_selected, k == 0 ? 2 : k == 1 ? 1 : k == 2 ? 1 : 0);
         assert_int_equal(r.n_covered, k == 0 || k == 2);
     }
@@ -323,8 +324,8 @@ static void add_session(SimulateInput *in, usec_t at, usec_t realtime, uint32_t 
         assert_int_equal(simulate_add_event(in, &events[i]), 0);
 }
 
-/* The mixture's predictions after ten sessions with B and four with C, each of these `weeks` later
- * than the one before; the last of them is scored. */
+/* Simulates the mixture with ten sessions in which B follows A, then four in which C does. Each of
+ * the four is `weeks` later than the previous session. Only the last session is scored. */
 static SimulateReport simulate_changed_habit(unsigned weeks)
 {
     _cleanup_simulate_input_ SimulateInput in = {0};

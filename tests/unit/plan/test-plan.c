@@ -349,7 +349,8 @@ static void a_plan_is_cut_by_probability_and_sorted_by_place(void **state)
     PlanSummary s;
     PackContent *c;
 
-    /* Everything: two metadata pages (and the one between, cheaper read through), five data. */
+    /* Everything fits: two pages of metadata with the page between them, which is cheaper to read
+     * than to skip, and five pages of data. */
     c = compile(l, 100 * PAGE, 0, &s);
     assert_int_equal(c->n_volumes, 1);
     assert_int_equal(c->volumes[0].n_metadata, 1);
@@ -458,7 +459,7 @@ static void of_what_is_equally_likely_files_of_root_come_first(void **state)
     assert_int_equal(n, 1);
     pack_content_free(c);
 
-    /* A likelier range comes before it. */
+    /* A file with a likelier range is kept first. */
     l->files[1].maps[0].probability = 0.6;
     c = compile(l, PAGE, 0, &s);
     assert_string_equal(first_kept(c, &n), "f1");
@@ -491,7 +492,7 @@ static void then_comes_what_saves_more_time_per_byte(void **state)
     assert_string_equal(first_kept(c, &n), "f1");
     pack_content_free(c);
 
-    /* Fewer bytes in one place come first as well. */
+    /* Of two files in one place each, the smaller one is kept first. */
     l->files[2].maps[0].length = 2 * PAGE;
     c = compile(l, 8 * PAGE, 0, &s);
     assert_string_equal(first_kept(c, &n), "f2");

@@ -59,7 +59,7 @@ static char **nothing(const Model *m)
     return calloc(m->n_files + 1, sizeof(char *));
 }
 
-/* The model is valid for others: sorted, in range, and equal after writing and reading. */
+/* Checks that the model is valid: written and read again, it is the same. */
 static void assert_sound(const Model *m)
 {
     _cleanup_free_ char *text = NULL, *again = NULL, *error = NULL;
