@@ -47,8 +47,8 @@ typedef struct Request {
     bool if_changed;
 } Request;
 
-/* Removes packs of users of whose logins the model knows nothing any more: their sums have decayed
- * to zero, or they were deleted. */
+/* Removes the packs of users whose logins the model no longer contains: their sums have decayed to
+ * zero, or they were deleted. */
 static int drop_stale_packs(const Planning *p)
 {
     _cleanup_closedir_ DIR *dir = NULL;

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Cycles in one gap between events. Bounds the work after a clock that jumped. */
+/* The most cycles in one gap between events. It bounds the work after a jump of the clock. */
 #define CYCLES_MAX 10000U
 
 #define PROBABILITY_MIN 1e-6 /* probability of an item without a guess, for the log loss */

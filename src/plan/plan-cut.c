@@ -32,8 +32,8 @@ typedef struct Cutter {
     uint64_t n_files, path_bytes, n_ranges;
 } Cutter;
 
-/* The bounds between the classes. Each is the geometric mean of the values that two typical devices
- * have. */
+/* The bounds between the classes. The rate and the latency are about the geometric means of the
+ * values of two typical devices. */
 #define DEPTH_SERIAL         2U
 #define RATE_SD              75.0
 #define LATENCY_NETDISK_USEC 550.0

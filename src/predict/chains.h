@@ -37,7 +37,7 @@
 /* Pairs of neighbours that sessions make in one history. */
 #define CHAINS_LIVE_PAIRS_MAX (1U << 16)
 
-/* A longer silence is a clock that jumped. */
+/* After a longer silence a clock must have jumped, so the silence counts as no time. */
 #define CHAINS_GAP_MAX (12 * USEC_PER_HOUR)
 
 /* One moment on both clocks: one that runs while the machine is on, and the wall clock. */
