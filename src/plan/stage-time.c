@@ -487,7 +487,7 @@ static bool seeks(const StageFacts *f)
 static int predict_concurrent(const Sequence *s, StagePrediction *p)
 {
     for (size_t i = 0; i < ELEMENTSOF(bins); i += stride_of(s)) {
-        usec_t t;
+        usec_t t = 0;
         int r = play(s, false, bins[i], 0, &t, NULL);
 
         if (r < 0)
@@ -505,7 +505,7 @@ static int predict_concurrent(const Sequence *s, StagePrediction *p)
  * chosen only if it gains time. */
 static int predict_gate(const Sequence *s, StagePrediction *p)
 {
-    usec_t whole, least = USEC_INFINITY;
+    usec_t whole = 0, least = USEC_INFINITY;
     int r = play(s, false, 0, USEC_INFINITY, &p->usec[POLICY_GATE], &whole);
 
     if (r < 0)
