@@ -4,7 +4,7 @@
 /* Sends events to the journal that administrators and programs look for there. Each event has a
  * message, a MESSAGE_ID, which data/headstart.catalog explains, and fields
  * (headstart.journal-fields(7)). They are sent with the protocol that systemd documents as "Native
- * Journal Protocol". Needs libc alone. */
+ * Journal Protocol". Needs only libc. */
 
 #include "base/macros.h"
 

@@ -82,7 +82,7 @@ int log_full(int level, int error, const char *format, ...)
             l = sizeof(line) - 2;
         line[l] = '\n';
         if (write(STDERR_FILENO, line, l + 1) < 0) {
-            /* Nowhere left to complain. */
+            /* This failure cannot be reported. */
         }
     }
     errno = saved;

@@ -2,7 +2,7 @@
 #pragma once
 
 /* Command lines: options are declared in tables, from which getopt_long(3) parses them and --help
- * is printed. Every program of headstart declares its options in this way. Needs libc alone. */
+ * is printed. Every program of headstart declares its options in this way. Needs only libc. */
 
 #include "base/macros.h"
 

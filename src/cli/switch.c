@@ -10,7 +10,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-/* Below the root. Every unit has ConditionPathExists=! on this file, which lies below the root. */
+/* The file that disables headstart, below the root: every unit has ConditionPathExists=! on it. */
 #define MARK_DIRECTORY "etc/headstart"
 #define MARK           "disabled"
 

@@ -25,5 +25,5 @@ Progress progress_start(const char *what, bool quiet);
  * shows the number of steps, or while that is 0 the elapsed time. */
 void progress_update(Progress *p, uint64_t done, uint64_t total);
 
-/* Removes the line. Also for _cleanup_. */
+/* Removes the line. May be used with _cleanup_. */
 void progress_done(Progress *p);

@@ -350,7 +350,7 @@ static ModelTiming timing_of(const Trace *t, DecayedSum one)
     };
 }
 
-/* Makes a model of a session at a time. 0, -ENOMEM. */
+/* Makes a model of one session that counts as recorded at the time `at`. 0, -ENOMEM. */
 static int learn_at(const Trace *t, usec_t halflife_usec, usec_t at, Model **ret)
 {
     _cleanup_model_ Model *m = model_new(halflife_usec);

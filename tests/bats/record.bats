@@ -339,7 +339,7 @@ metadata_has() {
     shown '[.files[].path] | any(startswith("/d15/f")) | not'
     metadata_has "$(block_of "$(stat -c %i "$HS_MNT/d15/f0")")"
     metadata_has "$(block_of "$(stat -c %i "$HS_MNT/d15/f199")")"
-    # The directory's own block as well.
+    # The trace also contains the block of the directory itself.
     metadata_has "$(($(debugfs -R 'blocks d15' "$HS_LOOP" 2>/dev/null | awk '{ print $1 }') * 4096))"
     run ! metadata_has "$(block_of "$(stat -c %i "$HS_MNT/d3/f0")")"
     run ! metadata_has "$(block_of "$(stat -c %i "$HS_MNT/d11/f0")")"
