@@ -13,10 +13,11 @@
 
 #include <inttypes.h>
 
-/* Packs of one user, and of everybody. */
+/* The most packs that are made for one user, or for everybody. */
 #define LAUNCH_PACKS_MAX 32U
 
-/* Files of one pack: the likeliest. The start of a desktop's application reads some 2,000. */
+/* The most files of one pack. It contains the likeliest ones. The start of a desktop's application
+ * reads some 2,000. */
 #define LAUNCH_FILES_MAX 20000U
 
 /* A range belongs to the set if at least this share of the starts needed it and other ranges of the

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Block devices by number, through sysfs; the UUID of a mounted filesystem. Needs libc only:
+/* Block devices by number, through sysfs; the UUID of a mounted filesystem. Needs only libc:
  * headstart-replay uses it too. `sys_fd` is a directory that replaces "/" (AT_FDCWD: "/"
  * itself). */
 

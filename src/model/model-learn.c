@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The limit of a time that is learned, about twelve days. Stages are shorter. */
+/* The limit of a time that is learned, about twelve days. No stage is longer. */
 #define MSEC_MAX ((uint64_t)1 << 30)
 
 /* If the used ranges of a file are not known, at most this much of the file counts as needed. */

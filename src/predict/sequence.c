@@ -69,7 +69,7 @@ static double agreement(const Counting *c, const LoggedSession *s)
     uint32_t before = 0;
     double score = 0;
 
-    /* The day and the hour agree, too. */
+    /* The same time of the day counts as two cases, and the same parity of the day as one. */
     if (same_time(s->begin_msec, c->x->present.begin_msec))
         score += 2;
     if (day_of(s->begin_msec) % 2 == day_of(c->x->present.begin_msec) % 2)

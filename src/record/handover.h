@@ -3,7 +3,7 @@
 
 /* A recording that begins before headstartd starts. headstart-init marks the root filesystem as
  * soon as it is mounted. Until headstartd takes the descriptors over, the kernel queues the events.
- * Needs libc alone.
+ * Needs only libc.
  *
  * headstart-init calls handover_begin(). In an initrd that systemd runs it then calls
  * handover_store(). Elsewhere it forks a process that only runs handover_offer(). headstartd calls

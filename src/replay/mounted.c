@@ -93,7 +93,8 @@ static bool is_of_mount(int fd, const Mount *m)
 
     if (statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &stx) >= 0 && (stx.stx_mask & STATX_MNT_ID))
         return stx.stx_mnt_id == m->id;
-    /* Kernels before Linux 5.8. The files of a btrfs have another number than its mount shows. */
+    /* The kernel is older than Linux 5.8. The files of a btrfs have another number than its mount
+     * shows. */
     return fstat(fd, &st) >= 0 &&
            (strcmp(m->fstype, "btrfs") == 0 || st.st_dev == makedev(m->major, m->minor));
 }

@@ -121,7 +121,7 @@ swept() {
     delays off
     local rate i
     rate=$(hs status --root="$HS_MNT" --json=short | jq '.devices[0].rate_bytes_per_sec')
-    # Disturbed, unfinished, or of an older pack.
+    # Sweeps that were disturbed or unfinished, or that read an older pack, do not count.
     swept 60 4000000 concurrent done true
     swept 61 4000000 idle done false
     swept 62 4000000 gate stopped false

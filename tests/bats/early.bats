@@ -291,7 +291,7 @@ as_pid_1() {
     need_strace
     local program
     for program in "$HEADSTART_INIT" "$HEADSTART_REPLAY"; do
-        # Linked dynamically, for sanitizers: ld.so starts first.
+        # A program that is linked dynamically, for sanitizers, is started by ld.so.
         if readelf -lW "$program" | grep -q INTERP; then
             continue
         fi

@@ -143,7 +143,7 @@ assert x and all(left + 84 <= v <= left + 439 for v in x), x'
     [[ $output == *"Start of 日本 of 2025-10-10"*", replayed"* && $output == *">日本<"* && $output != *"gpj.sh"* ]]
     run -0 hs plot launch 日本 --compare=control
     [[ $output == *", replayed"*"Start of 日本 of 2025-10-09"*", without replay"* ]]
-    # Without a name: one that was started.
+    # Without a name, the command draws an application that was started.
     run -0 hs plot launch
     [[ $output == *"Start of "* ]]
     refused 1 "no start of nothing was recorded" plot launch nothing

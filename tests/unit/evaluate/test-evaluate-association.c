@@ -69,7 +69,7 @@ static void test_figure_2(void **state)
     assert_true(has_rule(p, "ABCZ", 'Y', NULL, NULL));
 }
 
-/* Support and confidence count from their thresholds on. */
+/* A rule is used if its support and its confidence reach their thresholds. */
 static void test_thresholds(void **state)
 {
     PredictorParameters par = defaults("association");

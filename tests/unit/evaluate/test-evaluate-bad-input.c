@@ -15,7 +15,7 @@ static void assert_sane(Predictor *p, usec_t now)
     for (size_t k = 0; k < ELEMENTSOF(horizons); k++) {
         assert_int_equal(predictor_predict(p, now, horizons[k], &g), 0);
         for (size_t i = 0; i < g.n; i++) {
-            /* Written so that NaN fails. */
+            /* With NaN these comparisons are false. */
             assert_true(g.guesses[i].probability > 0 && g.guesses[i].probability <= 1);
             assert_true(g.guesses[i].item < PREDICTOR_ITEMS_MAX);
             if (i > 0)

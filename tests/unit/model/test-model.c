@@ -419,7 +419,7 @@ static Model *three_sessions(usec_t at)
     return m;
 }
 
-/* Impossible time stamps: a machine without a clock, a clock far ahead. They count as now. */
+/* Traces with impossible time stamps (no clock, or a clock far ahead) count as made now. */
 static void wild_stamps_wipe_nothing(void **state)
 {
     static const usec_t stamps[] = {

@@ -70,7 +70,7 @@ static void users_become_one(void **state)
         assert_int_equal(s->n_metadata, 0);
         assert_int_equal(s->n_uses, 0);
         assert_int_equal(s->n_applications, 2);
-        /* Two logins count twice, one boot once. */
+        /* Two logins count as two sessions, and one boot as one. */
         assert_int_equal(s->sessions.current, (s->stage == STAGE_LOGIN ? 2 : 1) * 256);
     }
     assert_int_equal(model_find_file(portable, "/f/x"), MODEL_NONE);

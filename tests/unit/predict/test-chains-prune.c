@@ -256,7 +256,7 @@ static void sessions_must_have_ended(void **state)
     assert_null(p);
 }
 
-/* Chains with the year 2100 of a wrong clock do not erase those of others. */
+/* Chains that were made with a wrong clock, in the year 2100, do not erase the chains of others. */
 static void a_clock_that_ran_ahead(void **state)
 {
     _cleanup_chains_ Chains *future = make(), *now = make(), *untouched = make(), *c = NULL;
