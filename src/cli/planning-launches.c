@@ -45,20 +45,26 @@ static bool seeks_slowly(const PackContent *c)
     return false;
 }
 
+static uint32_t choose_control_interval(const Planning *p, const Benefit *b, usec_t now)
+{
+    uint32_t set = p->c->config.control_interval;
+
+    return set == CONFIG_CONTROL_AUTO ? benefit_control_interval(b, 0, now) : set;
+}
+
 /* Compiles what a start reads: by place where seeks are slow, else by first use. */
 static int compile(Planning *p, uint32_t uid, const char *name, const Prediction *prediction,
-                   void **ret, size_t *ret_size)
+                   const Benefit *benefit, void **ret, size_t *ret_size)
 {
+    usec_t now = clock_now(CLOCK_REALTIME);
     const PlanParameters parameters = {
             .budget_bytes = p->budget_bytes,
             .page_bytes = (uint64_t)sysconf(_SC_PAGESIZE),
             .min_probability = LAUNCH_PROBABILITY_MIN,
             .isolated_probability = LAUNCH_ISOLATED_PROBABILITY,
-            .control_interval = p->c->config.control_interval == CONFIG_CONTROL_AUTO
-                                        ? 0
-                                        : p->c->config.control_interval,
+            .control_interval = choose_control_interval(p, benefit, now),
             .salt = planning_choose_salt(p, name),
-            .now_realtime = clock_now(CLOCK_REALTIME),
+            .now_realtime = now,
             .volatile_since = model_wall_clock(p->model) -
                               MIN(model_wall_clock(p->model), PLAN_VOLATILE_USEC),
             .no_gaps = true, /* the session has already read what applications share */
@@ -74,8 +80,8 @@ static int compile(Planning *p, uint32_t uid, const char *name, const Prediction
         r = plan_compile(located, &parameters, &content, NULL);
     if (r < 0)
         return r;
-    content->policy = POLICY_CONCURRENT;
-    content->reason = POLICY_REASON_FASTEST;
+    content->policy = benefit->harmful ? POLICY_OFF : POLICY_CONCURRENT;
+    content->reason = benefit->harmful ? POLICY_REASON_HARMFUL : POLICY_REASON_FASTEST;
     content->bin_usec = seeks_slowly(content) ? USEC_INFINITY : 0;
     return pack_write(content, ret, ret_size);
 }
@@ -98,6 +104,7 @@ static int make_pack(Planning *p, const Model *sum, uint32_t uid, const ModelLau
     _cleanup_prediction_ Prediction *prediction = NULL;
     char name[LAUNCH_PACK_NAME_MAX];
     uint64_t hash = launch_pack_hash(l->path);
+    Benefit benefit = launch_benefits_find(&p->launches.benefits, l->path);
     _cleanup_free_ void *bytes = NULL;
     size_t size = 0;
     int r;
@@ -106,7 +113,7 @@ static int make_pack(Planning *p, const Model *sum, uint32_t uid, const ModelLau
     r = model_predict_launch(sum, l->application, &prediction);
     if (r >= 0) {
         prediction_keep_likeliest(prediction, LAUNCH_FILES_MAX);
-        r = compile(p, uid, name, prediction, &bytes, &size);
+        r = compile(p, uid, name, prediction, &benefit, &bytes, &size);
     }
     if (r >= 0 && size > LAUNCH_PACK_SIZE_MAX)
         r = -E2BIG;

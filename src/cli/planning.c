@@ -35,6 +35,7 @@ void planning_done(Planning *p)
     model_free(p->model);
     model_free(p->shipped);
     volume_table_done(&p->volumes);
+    launch_history_done(&p->launches);
     table_free(p->summaries);
     json_object_put(p->operations);
 }
@@ -58,7 +59,7 @@ static int read_history(Planning *p)
         p->control_intervals[s] =
                 set == CONFIG_CONTROL_AUTO ? benefits_control_interval(&b, s, now) : set;
     }
-    return 0;
+    return launch_history_read(p->c, p->state_fd, now, &p->launches);
 }
 
 int planning_load(Planning *p)

@@ -7,6 +7,7 @@
 #include "command/progress.h"
 #include "model/model.h"
 #include "plan/plan.h"
+#include "view/launch-history.h"
 
 #include <limits.h>
 
@@ -25,6 +26,7 @@ typedef struct Planning {
     uint32_t control_intervals[_STAGE_MAX];
     usec_t boot_recorded;     /* wall clock: the newest recorded boot; 0: none */
     bool harmful[_STAGE_MAX]; /* the policy of the stage was shown to do harm */
+    LaunchHistory launches;
     Table *summaries;
     uint64_t n_planned, n_failed; /* packs of stages */
     uint64_t n_launch_packs;

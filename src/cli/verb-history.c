@@ -8,6 +8,7 @@
 #include "command/cli-state.h"
 #include "measure/benefit.h"
 #include "measure/history.h"
+#include "view/launch-history.h"
 #include "view/visible.h"
 
 enum {
@@ -141,27 +142,30 @@ static int print_launches(const Context *c, uint64_t limit)
             {"TOOK", "took_usec", CELL_TIMESPAN},
             {"FILES", "files", CELL_COUNT},
             {"REPLAYED", "replayed", CELL_STRING},
+            {"NOT COMPARED", "left_out", CELL_STRING},
             {"APPLICATION", "application", CELL_PATH},
+            {NULL, "boot_id", CELL_STRING},
+            {NULL, "packages_usec", CELL_REALTIME},
             {0},
     };
-    _cleanup_launch_records_ LaunchRecords l = {0};
+    _cleanup_launch_history_ LaunchHistory h = {0};
+    const LaunchRecords *l = &h.records;
     _cleanup_table_ Table *t = table_new(launch_columns);
     _cleanup_close_ int fd = -EBADF;
     int r = cli_state_open(c, false, &fd);
 
-    if (r >= 0) {
-        r = launches_read(fd, &l);
-        if (r < 0)
-            cli_error(r, "%s/" LAUNCHES_FILE ": %m", c->state);
-    }
+    if (r >= 0)
+        r = launch_history_read(c, fd, clock_now(CLOCK_REALTIME), &h);
     if (r < 0 && r != -ENOENT)
         return r;
-    for (size_t i = limit > 0 && l.n > limit ? l.n - limit : 0; i < l.n; i++) {
-        const LaunchRecord *x = &l.items[i];
+    for (size_t i = limit > 0 && l->n > limit ? l->n - limit : 0; i < l->n; i++) {
+        const LaunchRecord *x = &l->items[i];
 
         table_row(t, x->start_realtime_usec,
                   x->uid == UID_INVALID ? COUNT_UNKNOWN : (uint64_t)x->uid, x->took_usec, x->files,
-                  launch_replayed_to_string(x->replayed), x->application);
+                  launch_replayed_to_string(x->replayed),
+                  launch_exclusion_to_string(h.benefits.exclusions[i]), x->application,
+                  known(x->boot_id), x->packages_usec > 0 ? x->packages_usec : COUNT_UNKNOWN);
     }
     if (c->json == JSON_OFF && table_n_rows(t) == 0) {
         if (!c->quiet)

@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "command/cli-state.h"
 #include "report/page.h"
-#include "view/benefits.h"
+#include "view/launch-history.h"
 #include "view/plot-data.h"
 #include "view/report-data.h"
 #include "view/visible.h"
@@ -35,6 +35,7 @@ typedef struct Report {
     bool visible; /* the user cannot read the state: only visible figures are shown */
     Benefits benefits;
     SessionExclusion *exclusions;
+    LaunchHistory launches;
     Timeline timelines[2];
     bool has_timeline[2];
     HeavyList applications[2], files[2];
@@ -45,6 +46,7 @@ typedef struct Report {
 static void report_done(Report *x)
 {
     benefits_done(&x->benefits);
+    launch_history_done(&x->launches);
     free(x->exclusions);
     for (Stage s = STAGE_BOOT; s <= STAGE_LOGIN; s++) {
         timeline_done(&x->timelines[s]);
@@ -79,7 +81,7 @@ static int read_history(Report *p, usec_t now)
     if (!p->exclusions)
         return cli_error(ENOMEM, "%m");
     sessions_exclude(h->sessions, h->n, p->exclusions);
-    return 0;
+    return p->visible ? 0 : launch_history_read(p->c, p->state_fd, now, &p->launches);
 }
 
 /* Describes the machine of the newest session: "debian 13, Linux 6.18, sda (bfq), 7.8 GB". */
@@ -149,6 +151,7 @@ static int write_page(const Report *x, usec_t now, const char *output)
             .sessions = x->benefits.history.sessions,
             .exclusions = x->exclusions,
             .n_sessions = x->benefits.history.n,
+            .launches = &x->launches.benefits,
             .names = !x->visible,
             .applications = x->applications,
             .files = x->files,
@@ -208,11 +211,12 @@ const Verb verb_report = {
         .arguments = "",
         .summary = "Write an HTML page on what headstart saves and does",
         .description =
-                "The page shows the benefit with its interval, the newest boot and login, the\n"
-                "newest sessions, predicted and opened files, the applications and files with\n"
-                "the most data, and the order in which applications start. It needs no network\n"
-                "and no other file. For users other than root it has the boots and their own\n"
-                "logins, and names no file or application.",
+                "The page shows the benefit with its interval for boots, logins and starts of\n"
+                "applications, the newest boot and login, the newest sessions, predicted and\n"
+                "opened files, the applications and files with the most data, and the order in\n"
+                "which applications start. It needs no network and no other file. For users\n"
+                "other than root it has the boots and their own logins, and names no file or\n"
+                "application.",
         .options = options,
         .run = run,
 };

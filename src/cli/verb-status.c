@@ -20,6 +20,7 @@
 #include "state/trace-store.h"
 #include "view/checks.h"
 #include "view/devices.h"
+#include "view/launch-history.h"
 #include "view/visible.h"
 #include "volume/root-kind.h"
 
@@ -27,6 +28,9 @@
 #include <string.h>
 
 #include "config-paths.h"
+
+/* Applications whose starts are shown in the text; the JSON has all. */
+#define LAUNCHES_SHOWN 5U
 
 /* The facts about one stage. */
 typedef struct StageStatus {
@@ -57,8 +61,7 @@ typedef struct Status {
     bool visible;  /* the user cannot read the state: only visible figures are shown */
     Effect logins; /* with `visible`: of all users */
     char state[16];
-    Effect launches; /* of starts of applications */
-    size_t n_launches;
+    LaunchHistory launches;
     Checks checks;
     StageStatus stages[_STAGE_MAX];
 } Status;
@@ -70,6 +73,7 @@ static void status_done(Status *s)
     device_store_done(&s->devices);
     free(s->devices_error);
     benefits_done(&s->benefits);
+    launch_history_done(&s->launches);
     checks_done(&s->checks);
     free(s->root);
     free(s->rerecord);
@@ -345,6 +349,32 @@ static Table *problem_table(const Checks *checks)
     return t;
 }
 
+/* Prints what replay saves when applications start: all together, and those that start most. */
+static void print_launches(const LaunchHistory *h)
+{
+    static const Column columns[] = {
+            {"APPLICATION", "application", CELL_PATH},
+            {"EFFECT", "effect", CELL_STRING},
+            {0},
+    };
+    _cleanup_table_ Table *t = table_new(columns);
+    char text[BENEFIT_TEXT_MAX];
+
+    if (h->records.n == 0) {
+        puts("Launches: none was recorded yet");
+        return;
+    }
+    printf("Launches: %s\n", effect_to_text(&h->benefits.all.effect, "starts", text));
+    for (size_t i = 0; i < h->benefits.n && table_n_rows(t) < LAUNCHES_SHOWN; i++)
+        if (h->benefits.items[i].benefit.effect.known)
+            table_row(t, h->benefits.items[i].application,
+                      benefit_to_text(&h->benefits.items[i].benefit, "starts", text));
+    if (table_n_rows(t) > 0) {
+        putchar('\n');
+        (void)table_print(t);
+    }
+}
+
 /* Prints whether headstart is on and what it saves: the lines above the tables. */
 static void print_head(const Status *s)
 {
@@ -361,13 +391,11 @@ static void print_head(const Status *s)
                i == STAGE_BOOT ? "Boot"
                : s->visible    ? "Your logins"
                                : "Login",
-               benefit_to_text(&s->benefits.stages[i], text));
+               benefit_to_text(&s->benefits.stages[i], "sessions", text));
     if (s->visible)
-        printf("Logins of all users: %s\n", benefit_to_text(&(Benefit){.effect = s->logins}, text));
-    if (!s->visible && s->n_launches > 0)
-        printf("Launches: %s\n", effect_to_text(&s->launches, "starts", text));
-    else if (!s->visible)
-        puts("Launches: none was recorded yet");
+        printf("Logins of all users: %s\n", effect_to_text(&s->logins, "sessions", text));
+    if (!s->visible)
+        print_launches(&s->launches);
     putchar('\n');
 }
 
@@ -409,6 +437,7 @@ static int print(const Context *c, Status *s)
             {"SELinux", "selinux", CELL_STRING},
             {"State", "state", CELL_PATH},
             {NULL, "switched_off", CELL_BOOLEAN},
+            {NULL, "launches", CELL_JSON},
             {"Measured devices", "devices", CELL_TABLE},
             {NULL, "devices_error", CELL_STRING},
             {0},
@@ -418,26 +447,14 @@ static int print(const Context *c, Status *s)
 
     table_row(t, summary(s), benefits_to_json(&s->benefits, s->now), replay_table(s),
               stage_table(s), problem_table(&s->checks), s->n_learned, s->rerecord, s->root,
-              (int)s->ostree, s->selinux, c->state, (int)s->switched_off, device_table(c, s),
-              s->devices_error);
+              (int)s->ostree, s->selinux, c->state, (int)s->switched_off,
+              launch_history_to_json(&s->launches, s->now), device_table(c, s), s->devices_error);
     if (c->json == JSON_OFF)
         print_head(s);
     r = cli_print_fields(c, t);
     if (r >= 0 && c->json == JSON_OFF && s->devices_error)
         printf("\n%s/" STATE_DEVICES " cannot be used: %s\n", c->state, s->devices_error);
     return r;
-}
-
-/* 0, or an error that was reported. */
-static int read_launches(const Context *c, int state_fd, Status *s)
-{
-    _cleanup_launch_records_ LaunchRecords l = {0};
-    int r = launches_read(state_fd, &l);
-
-    if (r >= 0)
-        r = launch_records_effect(&l, &s->launches);
-    s->n_launches = l.n;
-    return r < 0 ? cli_error(r, "%s/" LAUNCHES_FILE ": %m", c->state) : 0;
 }
 
 /* Reads the figures for a user who cannot read the state. 0, or an error that was reported. */
@@ -472,7 +489,7 @@ static int read_state(const Context *c, Status *s)
     checks_add_state(&s->checks, c, fd, &s->benefits);
     if (fd < 0)
         return 0;
-    r = read_launches(c, fd, s);
+    r = launch_history_read(c, fd, s->now, &s->launches);
     if (r < 0)
         return r;
     read_traces(fd, s);

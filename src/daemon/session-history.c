@@ -171,8 +171,10 @@ static void append_launches(const EndedStage *e)
 
     if (r >= 0)
         r = state_directory_open(e->state, true, &fd);
-    for (size_t i = 0; r >= 0 && i < l.n; i++)
+    for (size_t i = 0; r >= 0 && i < l.n; i++) {
         l.items[i].replayed = find_replayed(e, fd, &l.items[i]);
+        l.items[i].packages_usec = machine_packages_changed(e->root_fd);
+    }
     if (r >= 0)
         r = launches_append(fd, &l);
     if (r < 0)

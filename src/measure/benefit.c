@@ -104,16 +104,17 @@ static void find_control(const SessionRecord *s, Benefit *b)
         b->n_since_control++;
 }
 
-/* Computes the effect of the sessions since then, with an interval that is wide enough for a
- * decision after every session. */
-static int judge(const EffectSession *v, const usec_t *starts, size_t n, usec_t since, Benefit *b)
+int benefit_judge(const EffectSession *v, const usec_t *starts, size_t n, usec_t now, Benefit *b)
 {
+    usec_t since = now - MIN(now, BENEFIT_VERDICT_USEC);
     size_t first = 0;
-    int r;
+    int r = effect_compute(v, n, INTERVAL_ERROR, &b->effect);
 
     while (first < n && starts[first] < since)
         first++;
-    r = effect_compute(v + first, n - first, BENEFIT_VERDICT_ERROR, &b->evidence);
+    /* A decision after every session needs a wider interval. */
+    if (r >= 0)
+        r = effect_compute(v + first, n - first, BENEFIT_VERDICT_ERROR, &b->evidence);
     b->harmful = r >= 0 && b->evidence.known && b->evidence.saved_high < 0;
     return r;
 }
@@ -145,9 +146,7 @@ int benefit_compute(const SessionRecord *sessions, size_t n, Stage stage, usec_t
                                  .replayed = session_was_replayed(s),
                                  .group = s->uid};
     }
-    r = effect_compute(v, k, INTERVAL_ERROR, &b.effect);
-    if (r >= 0)
-        r = judge(v, starts, k, now - MIN(now, BENEFIT_VERDICT_USEC), &b);
+    r = benefit_judge(v, starts, k, now, &b);
     if (r >= 0)
         *ret = b;
     return r;

@@ -51,6 +51,10 @@ typedef struct Benefit {
  * the simulation. */
 #define BENEFIT_VERDICT_ERROR 0.015
 
+/* Computes `effect`, `evidence` and `harmful` of n comparable sessions, oldest first, which began
+ * at `starts`, as of `now` (wall clock). The other members stay. 0 or -ENOMEM. */
+int benefit_judge(const EffectSession *v, const usec_t *starts, size_t n, usec_t now, Benefit *b);
+
 /* Computes the benefit of a stage as of `now` (wall clock). 0 or -ENOMEM. */
 int benefit_compute(const SessionRecord *sessions, size_t n, Stage stage, usec_t now, Benefit *ret);
 

@@ -3,7 +3,6 @@
 #include "measure/launch-record.h"
 
 #include "base/json-util.h"
-#include "base/names.h"
 
 #include <string.h>
 
@@ -118,6 +117,7 @@ static int add_record(const Trace *t, const Start *s, LaunchRecords *l)
                       .took_usec = s->latest - s->at,
                       .files = s->files};
 
+    snprintf(r.boot_id, sizeof(r.boot_id), "%s", t->boot_id);
     if (trace_format_path(t, t->files[t->applications[s->application].file].path, r.application,
                           sizeof(r.application)) < 0 ||
         !json_is_utf8(r.application))
@@ -170,7 +170,27 @@ int launch_record_to_line(const LaunchRecord *l, char **ret, size_t *ret_size)
     json_writer_add_u64(&w, "took_usec", l->took_usec);
     json_writer_add_u64(&w, "files", l->files);
     json_writer_add_string(&w, "replayed", replayed_names[l->replayed]);
+    if (*l->boot_id)
+        json_writer_add_string(&w, "boot_id", l->boot_id);
+    if (l->packages_usec > 0)
+        json_writer_add_u64(&w, "packages_usec", l->packages_usec);
     return json_writer_finish_line(&w, ret, ret_size);
+}
+
+/* Members that older versions did not write. */
+static int read_newer_members(json_object *o, LaunchRecord *l)
+{
+    const char *boot_id;
+
+    if (json_get_string(o, "boot_id", &boot_id) >= 0) {
+        if (strlen(boot_id) >= sizeof(l->boot_id))
+            return -EBADMSG;
+        memcpy(l->boot_id, boot_id, strlen(boot_id) + 1);
+    }
+    return json_object_object_get_ex(o, "packages_usec", NULL) &&
+                           json_get_u64(o, "packages_usec", UINT64_MAX - 1, &l->packages_usec) < 0
+                   ? -EBADMSG
+                   : 0;
 }
 
 static int read_members(json_object *o, LaunchRecord *l)
@@ -195,7 +215,7 @@ static int read_members(json_object *o, LaunchRecord *l)
     memcpy(l->application, application, strlen(application) + 1);
     l->uid = (uint32_t)uid;
     l->replayed = (LaunchReplayed)word;
-    return 0;
+    return read_newer_members(o, l);
 }
 
 int launch_record_from_line(const char *line, size_t size, LaunchRecord *ret)
@@ -210,23 +230,4 @@ int launch_record_from_line(const char *line, size_t size, LaunchRecord *ret)
     CHECK(read_members(o, &l));
     *ret = l;
     return 0;
-}
-
-/* --- the effect ------------------------------------------------------------------------------- */
-
-#define INTERVAL_ERROR 0.05
-
-int launch_records_effect(const LaunchRecords *l, Effect *ret)
-{
-    _cleanup_free_ EffectSession *v = calloc(l->n + 1, sizeof(*v));
-    _cleanup_(names_done) Names names = {0};
-
-    if (!v)
-        return -ENOMEM;
-    for (size_t i = 0; i < l->n; i++) {
-        v[i] = (EffectSession){.seconds = (double)l->items[i].took_usec / USEC_PER_SEC,
-                               .replayed = l->items[i].replayed == LAUNCH_REPLAYED};
-        CHECK(names_add(&names, l->items[i].application, UINT32_MAX, &v[i].group));
-    }
-    return effect_compute(v, l->n, INTERVAL_ERROR, ret);
 }

@@ -4,7 +4,6 @@
 /* The starts of applications in a session: how long each took, and whether its set was replayed.
  * One line each of STATE/launches.jsonl (docs/formats.md). Pure: text in memory. */
 
-#include "measure/effect.h"
 #include "trace/trace.h"
 
 /* A start that opened fewer files is not recorded: it hardly waits for the disk. */
@@ -29,6 +28,8 @@ typedef struct LaunchRecord {
     usec_t took_usec; /* until the last file was opened */
     uint64_t files;   /* opened by the application during its start */
     LaunchReplayed replayed;
+    char boot_id[33];     /* "": not known */
+    usec_t packages_usec; /* wall clock: when the package database last changed; 0: not known */
 } LaunchRecord;
 
 typedef struct LaunchRecords {
@@ -49,9 +50,5 @@ int launch_record_to_line(const LaunchRecord *l, char **ret, size_t *ret_size);
 
 /* Reads a line (without its newline). Unknown members are ignored. 0, -EBADMSG, -ENOMEM. */
 int launch_record_from_line(const char *line, size_t size, LaunchRecord *ret);
-
-/* The effect of replay on all applications together, with its 95 % interval. Each application has a
- * level of its own. Pure. 0 or -ENOMEM. */
-int launch_records_effect(const LaunchRecords *l, Effect *ret);
 
 const char *launch_replayed_to_string(LaunchReplayed r);

@@ -3,7 +3,7 @@
 
 /* The data that the report shows. Pure. */
 
-#include "measure/benefit.h"
+#include "measure/launch-benefit.h"
 #include "report/timeline.h"
 
 /* An application or a file. */
@@ -57,6 +57,7 @@ typedef struct ReportPage {
     const SessionRecord *sessions; /* oldest first */
     const SessionExclusion *exclusions;
     size_t n_sessions;
+    const LaunchBenefits *launches;
     bool names;                   /* the reader may see the applications and files of others */
     uint32_t uid;                 /* whose logins are shown without `names` */
     const Timeline *timelines[2]; /* boot and login; NULL: no trace */

@@ -2,6 +2,11 @@
 
 #include "report/page-elements.h"
 
+#include "report/axis.h"
+
+#include <inttypes.h>
+#include <math.h>
+
 /* The civil date of a number of days since 1970-01-01 (H. Hinnant: chrono-compatible low-level date
  * algorithms, civil_from_days). */
 static void civil_date(int64_t days, int *year, unsigned *month, unsigned *day)
@@ -36,6 +41,29 @@ void page_figure(Markup *m, const char *stage, const char *name, double value, c
     markup_attributef(m, "data-figure", "%s%s%s", stage ? stage : "", stage ? "." : "", name);
     markup_text(m, text);
     markup_close(m);
+}
+
+void page_count(Markup *m, const char *stage, const char *name, uint64_t n)
+{
+    char text[32];
+
+    snprintf(text, sizeof(text), "%" PRIu64, n);
+    page_figure(m, stage, name, (double)n, text);
+}
+
+void page_seconds(Markup *m, const char *stage, const char *name, double seconds)
+{
+    char text[AXIS_LABEL_MAX];
+
+    page_figure(m, stage, name, seconds, axis_duration((usec_t)llround(seconds * 1e6), text));
+}
+
+void page_percent(Markup *m, const char *stage, const char *name, double share)
+{
+    char text[32];
+
+    snprintf(text, sizeof(text), "%.0f %%", 100 * share);
+    page_figure(m, stage, name, share, text);
 }
 
 void page_table(Markup *m, const char *caption, const char *const *columns, size_t n)

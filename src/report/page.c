@@ -5,6 +5,7 @@
 #include "report/axis.h"
 #include "report/page-charts.h"
 #include "report/page-elements.h"
+#include "report/page-launches.h"
 #include "report/style.h"
 
 #include <inttypes.h>
@@ -15,29 +16,6 @@ static const char *const stage_names[] = {"Boot", "Login"};
 static const char *const stage_words[] = {"boot", "login"};
 
 /* --- parts ------------------------------------------------------------------------------------ */
-
-static void add_count(Markup *m, const char *stage, const char *name, uint64_t n)
-{
-    char text[32];
-
-    snprintf(text, sizeof(text), "%" PRIu64, n);
-    page_figure(m, stage, name, (double)n, text);
-}
-
-static void add_seconds(Markup *m, const char *stage, const char *name, double seconds)
-{
-    char text[AXIS_LABEL_MAX];
-
-    page_figure(m, stage, name, seconds, axis_duration((usec_t)llround(seconds * 1e6), text));
-}
-
-static void add_percent(Markup *m, const char *stage, const char *name, double share)
-{
-    char text[32];
-
-    snprintf(text, sizeof(text), "%.0f %%", 100 * share);
-    page_figure(m, stage, name, share, text);
-}
 
 static void begin_section(Markup *m, const char *id, const char *title)
 {
@@ -71,9 +49,9 @@ static void add_headline(Markup *m, const ReportPage *p)
         const Effect *e = &p->benefits[s].effect;
 
         markup_textf(m, "Your %s takes ", stage_words[s]);
-        add_seconds(m, "headline", "with", e->replayed_seconds);
+        page_seconds(m, "headline", "with", e->replayed_seconds);
         markup_text(m, " instead of ");
-        add_seconds(m, "headline", "without", e->control_seconds);
+        page_seconds(m, "headline", "without", e->control_seconds);
         markup_text(m, ".");
     }
     markup_close(m);
@@ -86,11 +64,11 @@ static void add_headline(Markup *m, const ReportPage *p)
         const Effect *e = &p->benefits[s].effect;
 
         markup_text(m, "Measured on this machine: replay saves ");
-        add_percent(m, "headline", "saved", e->saved);
+        page_percent(m, "headline", "saved", e->saved);
         markup_text(m, " of the time, with 95 % confidence between ");
-        add_percent(m, "headline", "saved_low", e->saved_low);
+        page_percent(m, "headline", "saved_low", e->saved_low);
         markup_text(m, " and ");
-        add_percent(m, "headline", "saved_high", e->saved_high);
+        page_percent(m, "headline", "saved_high", e->saved_high);
         markup_text(m, ".");
     }
     markup_close(m);
@@ -139,44 +117,61 @@ static void add_bars(Markup *m, const Effect *e)
     markup_close(m);
 }
 
-static void add_verdict(Markup *m, const Benefit *b, const char *stage)
+/* `things`: what was timed. */
+static void add_verdict(Markup *m, const Benefit *b, const char *stage, const char *things)
 {
     const Effect *e = &b->effect;
 
     markup_open(m, "p");
     if (!e->known) {
-        markup_text(m, "Not enough sessions yet: ");
-        add_count(m, stage, "n_replayed", e->n_replayed);
+        markup_textf(m, "Not enough %s yet: ", things);
+        page_count(m, stage, "n_replayed", e->n_replayed);
         markup_text(m, " with replay, ");
-        add_count(m, stage, "n_control", e->n_control);
+        page_count(m, stage, "n_control", e->n_control);
         markup_text(m, " without.");
         markup_close(m);
         return;
     }
-    add_seconds(m, stage, "with", e->replayed_seconds);
+    page_seconds(m, stage, "with", e->replayed_seconds);
     markup_text(m, " with replay, ");
-    add_seconds(m, stage, "without", e->control_seconds);
+    page_seconds(m, stage, "without", e->control_seconds);
     markup_text(m, " without. ");
     markup_text(m, b->harmful          ? "Replay does harm and is off. Saved: "
                    : e->saved_low > 0  ? "Saved: "
                    : e->saved_high < 0 ? "Replay costs time. Saved: "
                                        : "The effect is not certain. Saved: ");
-    add_percent(m, stage, "saved", e->saved);
+    page_percent(m, stage, "saved", e->saved);
     markup_text(m, ", between ");
-    add_percent(m, stage, "saved_low", e->saved_low);
+    page_percent(m, stage, "saved_low", e->saved_low);
     markup_text(m, " and ");
-    add_percent(m, stage, "saved_high", e->saved_high);
+    page_percent(m, stage, "saved_high", e->saved_high);
     markup_text(m, ".");
     markup_close(m);
     markup_open(m, "p");
     markup_attribute(m, "class", "note");
-    add_count(m, stage, "n_replayed", e->n_replayed);
-    markup_text(m, " sessions with replay, ");
-    add_count(m, stage, "n_control", e->n_control);
+    page_count(m, stage, "n_replayed", e->n_replayed);
+    markup_textf(m, " %s with replay, ", things);
+    page_count(m, stage, "n_control", e->n_control);
     markup_text(m, " without; ");
-    add_count(m, stage, "n_left_out", b->n_left_out);
+    page_count(m, stage, "n_left_out", b->n_left_out);
     markup_text(m, " left out of the comparison.");
     markup_close(m);
+}
+
+static void add_benefit(Markup *m, const Benefit *b, const char *title, const char *stage,
+                        const char *things)
+{
+    markup_open(m, "div");
+    markup_element(m, "h3", NULL, "%s", title);
+    if (b->effect.known)
+        add_bars(m, &b->effect);
+    add_verdict(m, b, stage, things);
+    markup_close(m);
+}
+
+static bool has_launches(const ReportPage *p)
+{
+    return p->names && p->launches && p->launches->n > 0;
 }
 
 static void add_benefits(Markup *m, const ReportPage *p)
@@ -184,14 +179,10 @@ static void add_benefits(Markup *m, const ReportPage *p)
     begin_section(m, "benefit", "What headstart saves");
     markup_open(m, "div");
     markup_attribute(m, "class", "benefits");
-    for (Stage s = STAGE_BOOT; s <= STAGE_LOGIN; s++) {
-        markup_open(m, "div");
-        markup_element(m, "h3", NULL, "%s", stage_names[s]);
-        if (p->benefits[s].effect.known)
-            add_bars(m, &p->benefits[s].effect);
-        add_verdict(m, &p->benefits[s], stage_words[s]);
-        markup_close(m);
-    }
+    for (Stage s = STAGE_BOOT; s <= STAGE_LOGIN; s++)
+        add_benefit(m, &p->benefits[s], stage_names[s], stage_words[s], "sessions");
+    if (has_launches(p))
+        add_benefit(m, &p->launches->all, "Starts of applications", "launch", "starts");
     markup_close(m);
     markup_element(
             m, "p", "note",
@@ -260,7 +251,7 @@ static void add_heavy(Markup *m, const HeavyList *l, Stage s, const char *what, 
                     axis_bytes(l->items[i].bytes, text));
         markup_close(m);
         markup_open(m, "td");
-        add_percent(m, stage_words[s], "probability", l->items[i].probability);
+        page_percent(m, stage_words[s], "probability", l->items[i].probability);
         markup_close(m);
         markup_close(m);
     }
@@ -334,6 +325,8 @@ static void add_header(Markup *m, const ReportPage *p)
         add_link(m, "newest-boot", "Newest boot");
     if (p->timelines[STAGE_LOGIN])
         add_link(m, "newest-login", "Newest login");
+    if (has_launches(p))
+        add_link(m, "launches", "Applications");
     add_link(m, "sessions", "Sessions");
     add_link(m, "predictions", "Predictions");
     if (has_heavy(p))
@@ -383,6 +376,11 @@ void report_page(Markup *m, const ReportPage *p)
     for (Stage s = STAGE_BOOT; s <= STAGE_LOGIN; s++)
         if (p->timelines[s])
             add_timeline(m, p->timelines[s], s, p->names);
+    if (has_launches(p)) {
+        begin_section(m, "launches", "Application by application");
+        page_launches(m, p->launches);
+        markup_close(m);
+    }
     begin_section(m, "sessions", "Session by session");
     page_sessions(m, p);
     markup_close(m);

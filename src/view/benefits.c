@@ -91,11 +91,11 @@ const char *effect_to_text(const Effect *e, const char *things, char buf[static 
     return buf;
 }
 
-const char *benefit_to_text(const Benefit *b, char buf[static BENEFIT_TEXT_MAX])
+const char *benefit_to_text(const Benefit *b, const char *things, char buf[static BENEFIT_TEXT_MAX])
 {
     static const char off[] = ", switched off";
 
-    effect_to_text(&b->effect, "sessions", buf);
+    effect_to_text(&b->effect, things, buf);
     if (b->effect.known && b->harmful && strlen(buf) + sizeof(off) <= BENEFIT_TEXT_MAX)
         memcpy(buf + strlen(buf), off, sizeof(off));
     return buf;
@@ -106,17 +106,24 @@ static json_object *number(double v)
     return json_object_new_double(v);
 }
 
-static json_object *benefit_to_json(const Benefits *all, Stage stage, usec_t now)
+typedef struct Member {
+    const char *key;
+    json_object *value;
+} Member;
+
+/* Adds all members, so that none is lost if memory runs out. */
+static bool add_members(json_object *o, const Member *members, size_t n)
 {
-    const Benefit *b = &all->stages[stage];
-    const Effect *e = &b->effect;
-    _cleanup_json_ json_object *o = json_object_new_object();
     bool added = true;
-    const struct {
-        const char *key;
-        json_object *value;
-    } members[] = {
-            {"stage", json_object_new_string(stage_to_string(stage))},
+
+    for (size_t i = 0; i < n; i++)
+        added = json_add_member(o, members[i].key, members[i].value) && added;
+    return added;
+}
+
+bool effect_add_to_json(json_object *o, const Effect *e)
+{
+    const Member members[] = {
             {"known", json_object_new_boolean(e->known)},
             {"saved", e->estimated ? number(e->saved) : NULL},
             {"saved_low", e->known ? number(e->saved_low) : NULL},
@@ -127,6 +134,18 @@ static json_object *benefit_to_json(const Benefits *all, Stage stage, usec_t now
              e->estimated ? json_object_new_uint64(usec_of(e->replayed_seconds)) : NULL},
             {"n_replayed", json_object_new_uint64(e->n_replayed)},
             {"n_control", json_object_new_uint64(e->n_control)},
+    };
+
+    return add_members(o, members, ELEMENTSOF(members));
+}
+
+static json_object *benefit_to_json(const Benefits *all, Stage stage, usec_t now)
+{
+    const Benefit *b = &all->stages[stage];
+    _cleanup_json_ json_object *o = json_object_new_object();
+    bool added = json_add_member(o, "stage", json_object_new_string(stage_to_string(stage))) &&
+                 effect_add_to_json(o, &b->effect);
+    const Member members[] = {
             {"n_left_out", json_object_new_uint64(b->n_left_out)},
             {"policy",
              (int)b->policy < 0 ? NULL : json_object_new_string(policy_to_string(b->policy))},
@@ -135,8 +154,7 @@ static json_object *benefit_to_json(const Benefits *all, Stage stage, usec_t now
              json_object_new_uint64(benefits_control_interval(all, stage, now))},
     };
 
-    for (size_t i = 0; i < ELEMENTSOF(members); i++)
-        added = json_add_member(o, members[i].key, members[i].value) && added;
+    added = add_members(o, members, ELEMENTSOF(members)) && added;
     return added ? TAKE_PTR(o) : NULL;
 }
 

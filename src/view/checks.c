@@ -273,7 +273,7 @@ static void check_control(Checks *checks, const Context *c, const Benefits *b)
         checks_add(checks, "benefit", off ? CHECK_NOTE : CHECK_OK,
                    off ? "the benefit stays unknown" : NULL,
                    off ? "headstart measure, or ControlInterval=auto in headstart.conf" : NULL,
-                   "%s: %s%s", stage_to_string(s), benefit_to_text(&b->stages[s], text),
+                   "%s: %s%s", stage_to_string(s), benefit_to_text(&b->stages[s], "sessions", text),
                    off ? ", and there are no control sessions" : "");
     }
 }

@@ -183,6 +183,8 @@ need_axe() {
 # Makes a state: a history, hostile traces, and the model that was learned from them.
 make_state() {
     "$BATS_TEST_DIRNAME/check-benefit" make 1 300 >"$HS_STATE/history.jsonl"
+    "$BATS_TEST_DIRNAME/check-benefit" make-launches 1 200 | sed '1,40s:/opt/rare:/opt/x</script><script>alert(1):' \
+        >"$HS_STATE/launches.jsonl"
     hostile boot replayed >"$HS_STATE/traces/20251010T085320-boot.json"
     hostile login >"$HS_STATE/traces/20251010T085420-login.json"
     hs learn --quiet
@@ -193,14 +195,18 @@ make_state() {
     for seed in 1 2; do
         for n in 0 1 20 150 1700; do
             "$BATS_TEST_DIRNAME/check-benefit" make $seed $n >"$HS_STATE/history.jsonl"
+            "$BATS_TEST_DIRNAME/check-benefit" make-launches $seed $n >"$HS_STATE/launches.jsonl"
             hs report -o "$HS_TMP/report.html"
-            "$BATS_TEST_DIRNAME/check-benefit" report "$HS_STATE/history.jsonl" "$HS_TMP/report.html"
+            "$BATS_TEST_DIRNAME/check-benefit" report "$HS_STATE/history.jsonl" "$HS_TMP/report.html" "$HS_STATE/launches.jsonl"
         done
     done
-    # The check fails for a wrong figure.
+    # The check fails for a wrong figure, of the starts too.
+    sed -E 's/value="[^"]*" data-figure="application.saved"/value="0.1234" data-figure="application.saved"/' \
+        "$HS_TMP/report.html" >"$HS_TMP/wrong.html"
+    run ! "$BATS_TEST_DIRNAME/check-benefit" report "$HS_STATE/history.jsonl" "$HS_TMP/wrong.html" "$HS_STATE/launches.jsonl"
     sed -E 's/value="[^"]*" data-figure="boot.saved_low"/value="0.5" data-figure="boot.saved_low"/' \
         "$HS_TMP/report.html" >"$HS_TMP/wrong.html"
-    run ! "$BATS_TEST_DIRNAME/check-benefit" report "$HS_STATE/history.jsonl" "$HS_TMP/wrong.html"
+    run ! "$BATS_TEST_DIRNAME/check-benefit" report "$HS_STATE/history.jsonl" "$HS_TMP/wrong.html" "$HS_STATE/launches.jsonl"
 }
 
 @test "report: the page is well-formed and needs no other file, with hostile names of files" {

@@ -548,6 +548,34 @@ starts_in_memory() {
     session_stop
 }
 
+# starts FACTOR: 40 starts of /bin/second on the last 40 days; with replay they take FACTOR seconds, and
+# without it 1 s.
+starts() {
+    jq -cn --argjson factor "$1" 'range(40) | {version: 1, application: "/bin/second", uid: 0, files: 50,
+        start_realtime_usec: ((now - (40 - .) * 86400) * 1e6 | floor),
+        took_usec: ((if . % 3 == 1 then 1 else $factor end) * 1e6 + .), replayed: (if . % 3 == 1 then "control" else "yes" end)}' \
+        >"$HS_STATE/launches.jsonl"
+}
+
+# launch_packs: plans, and prints policy, reason and control interval of the sets for everybody: of
+# /bin/second, and of the one whose starts were not measured.
+launch_packs() {
+    local pack
+    plan
+    for pack in "$HS_STATE"/launch-*.pack; do
+        "$HEADSTART" show --json=short --limit=0 "$pack"
+    done | jq -rs 'map("\(.policy) \(.reason) \(.control_interval)") | unique | join(", ")'
+}
+
+@test "launch: the starts that were measured decide on control starts, and on replay" {
+    learned_starts
+    [ "$(launch_packs)" = "concurrent fastest 0" ]
+    starts 0.5
+    [ "$(launch_packs)" = "concurrent fastest 0, concurrent fastest 101" ]
+    starts 1.5
+    [ "$(launch_packs)" = "concurrent fastest 0, off harmful 2" ]
+}
+
 @test "launch: 1,000 executions are one start, and a file that changed is left alone" {
     local i
     learned_starts

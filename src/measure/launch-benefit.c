@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "measure/launch-benefit.h"
+
+#include "base/names.h"
+
+#include <string.h>
+
+#define INTERVAL_ERROR 0.05
+
+const char *launch_exclusion_to_string(LaunchExclusion e)
+{
+    static const char *const names[_LAUNCH_EXCLUSION_MAX] = {
+            [LAUNCH_EXCLUSION_FIRST] = "first start",
+            [LAUNCH_EXCLUSION_AGAIN] = "not the first start of its boot",
+            [LAUNCH_EXCLUSION_UPGRADED] = "first start after an upgrade",
+    };
+
+    return (int)e < 0 || e >= _LAUNCH_EXCLUSION_MAX ? NULL : names[e];
+}
+
+void launch_benefits_done(LaunchBenefits *b)
+{
+    free(b->items);
+    free(b->exclusions);
+    *b = (LaunchBenefits){0};
+}
+
+/* --- which starts are comparable -------------------------------------------------------------- */
+
+static LaunchExclusion exclude(const LaunchRecord *x, const LaunchRecord *before)
+{
+    if (!before)
+        return LAUNCH_EXCLUSION_FIRST;
+    if (*x->boot_id && strcmp(x->boot_id, before->boot_id) == 0)
+        return LAUNCH_EXCLUSION_AGAIN;
+    return x->packages_usec != before->packages_usec ? LAUNCH_EXCLUSION_UPGRADED
+                                                     : LAUNCH_EXCLUSION_NONE;
+}
+
+/* Sets the exclusion of each record, and the number of its application. */
+static int exclude_all(const LaunchRecords *l, Names *names, uint32_t *applications,
+                       LaunchExclusion *exclusions)
+{
+    _cleanup_free_ const LaunchRecord **before = calloc(l->n + 1, sizeof(*before));
+
+    if (!before)
+        return -ENOMEM;
+    for (size_t i = 0; i < l->n; i++) {
+        const LaunchRecord *x = &l->items[i];
+
+        CHECK(names_add(names, x->application, UINT32_MAX, &applications[i]));
+        exclusions[i] = exclude(x, before[applications[i]]);
+        before[applications[i]] = x;
+    }
+    return 0;
+}
+
+/* --- the effects ------------------------------------------------------------------------------ */
+
+typedef struct Starts {
+    const LaunchRecords *records;
+    const LaunchExclusion *exclusions;
+    const uint32_t *applications; /* by record */
+    EffectSession *v;             /* the comparable starts of one application, or of all */
+    usec_t *times;
+    size_t n;
+} Starts;
+
+/* Selects the comparable starts of an application, or of all with UINT32_MAX. */
+static void select_starts(Starts *s, uint32_t application)
+{
+    s->n = 0;
+    for (size_t i = 0; i < s->records->n; i++) {
+        const LaunchRecord *x = &s->records->items[i];
+        bool all = application == UINT32_MAX;
+
+        if (s->exclusions[i] != LAUNCH_EXCLUSION_NONE ||
+            (!all && s->applications[i] != application))
+            continue;
+        s->times[s->n] = x->start_realtime_usec;
+        s->v[s->n++] = (EffectSession){.seconds = (double)x->took_usec / USEC_PER_SEC,
+                                       .replayed = x->replayed == LAUNCH_REPLAYED,
+                                       .group = all ? s->applications[i] : x->uid};
+    }
+}
+
+static void count_left_out(const Starts *s, LaunchBenefits *b)
+{
+    for (size_t i = 0; i < s->records->n; i++)
+        if (s->exclusions[i] != LAUNCH_EXCLUSION_NONE) {
+            b->items[s->applications[i]].benefit.n_left_out++;
+            b->all.n_left_out++;
+        }
+}
+
+static size_t n_starts(const LaunchBenefit *b)
+{
+    return b->benefit.effect.n_replayed + b->benefit.effect.n_control;
+}
+
+static int by_starts(const void *a, const void *b)
+{
+    const LaunchBenefit *x = a, *y = b;
+
+    if (n_starts(x) != n_starts(y))
+        return n_starts(x) > n_starts(y) ? -1 : 1;
+    return strcmp(x->application, y->application);
+}
+
+static int compute(Starts *s, usec_t now, LaunchBenefits *b)
+{
+    select_starts(s, UINT32_MAX);
+    b->all.policy = POLICY_CONCURRENT;
+    CHECK(effect_compute(s->v, s->n, INTERVAL_ERROR, &b->all.effect));
+    for (uint32_t i = 0; i < b->n; i++) {
+        b->items[i].benefit.policy = POLICY_CONCURRENT;
+        select_starts(s, i);
+        CHECK(benefit_judge(s->v, s->times, s->n, now, &b->items[i].benefit));
+    }
+    count_left_out(s, b);
+    return 0;
+}
+
+int launch_benefits_compute(const LaunchRecords *l, usec_t now, LaunchBenefits *ret)
+{
+    _cleanup_free_ uint32_t *applications = calloc(l->n + 1, sizeof(*applications));
+    _cleanup_free_ EffectSession *v = calloc(l->n + 1, sizeof(*v));
+    _cleanup_free_ usec_t *times = calloc(l->n + 1, sizeof(*times));
+    _cleanup_launch_benefits_ LaunchBenefits b = {.exclusions =
+                                                          calloc(l->n + 1, sizeof(*b.exclusions))};
+    _cleanup_(names_done) Names names = {0};
+    Starts s = {l, b.exclusions, applications, v, times, 0};
+
+    if (!applications || !v || !times || !b.exclusions)
+        return -ENOMEM;
+    CHECK(exclude_all(l, &names, applications, b.exclusions));
+    b.n = names.n;
+    b.items = calloc(b.n + 1, sizeof(*b.items));
+    if (!b.items)
+        return -ENOMEM;
+    for (size_t i = 0; i < l->n; i++)
+        b.items[applications[i]].application = l->items[i].application;
+    CHECK(compute(&s, now, &b));
+    if (b.n > 1)
+        qsort(b.items, b.n, sizeof(*b.items), by_starts);
+    *ret = b;
+    b = (LaunchBenefits){0};
+    return 0;
+}
+
+Benefit launch_benefits_find(const LaunchBenefits *b, const char *application)
+{
+    for (size_t i = 0; i < b->n; i++)
+        if (strcmp(b->items[i].application, application) == 0)
+            return b->items[i].benefit;
+    return (Benefit){.policy = _POLICY_INVALID};
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Computes from the recorded starts what replay gains when applications start: for each
+ * application, and for all together. Pure. */
+
+#include "measure/benefit.h"
+#include "measure/launch-record.h"
+
+/* Why a start is left out of the comparison. */
+typedef enum LaunchExclusion {
+    LAUNCH_EXCLUSION_NONE,
+    LAUNCH_EXCLUSION_FIRST, /* the packages before this start are unknown */
+    LAUNCH_EXCLUSION_AGAIN, /* the application has started in this boot: its files are in memory */
+    LAUNCH_EXCLUSION_UPGRADED, /* packages changed since the previous start of the application */
+    _LAUNCH_EXCLUSION_MAX,
+    _LAUNCH_EXCLUSION_INVALID = -EINVAL,
+} LaunchExclusion;
+
+/* "first start", "first start after an upgrade", … for people; NULL for LAUNCH_EXCLUSION_NONE. */
+const char *launch_exclusion_to_string(LaunchExclusion e);
+
+/* What replay gains for one application. */
+typedef struct LaunchBenefit {
+    const char *application; /* borrowed from the records */
+    Benefit benefit;         /* of all users; each user has a level of its own */
+} LaunchBenefit;
+
+typedef struct LaunchBenefits {
+    Benefit all;          /* of all applications together; each has a level of its own */
+    LaunchBenefit *items; /* the application with the most comparable starts first */
+    size_t n;
+    LaunchExclusion *exclusions; /* by record */
+} LaunchBenefits;
+
+void launch_benefits_done(LaunchBenefits *b);
+#define _cleanup_launch_benefits_ _cleanup_(launch_benefits_done)
+
+/* Computes the benefits as of `now` (wall clock). The records must outlive *ret. 0 or -ENOMEM. */
+int launch_benefits_compute(const LaunchRecords *l, usec_t now, LaunchBenefits *ret);
+
+/* The benefit of the application with that path; one without starts if there is none. */
+Benefit launch_benefits_find(const LaunchBenefits *b, const char *application);

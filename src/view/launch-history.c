@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "view/launch-history.h"
+
+#include "base/json-util.h"
+
+void launch_history_done(LaunchHistory *h)
+{
+    launch_benefits_done(&h->benefits);
+    launch_records_done(&h->records);
+}
+
+int launch_history_read(const Context *c, int state_fd, usec_t now, LaunchHistory *ret)
+{
+    _cleanup_launch_history_ LaunchHistory h = {0};
+    int r = state_fd < 0 ? 0 : launches_read(state_fd, &h.records);
+
+    if (r >= 0)
+        r = launch_benefits_compute(&h.records, now, &h.benefits);
+    if (r < 0)
+        return cli_error(r, "%s/" LAUNCHES_FILE ": %m", c->state);
+    *ret = h;
+    h = (LaunchHistory){0};
+    return 0;
+}
+
+static json_object *application_to_json(const LaunchBenefit *b, usec_t now)
+{
+    _cleanup_json_ json_object *o = json_object_new_object();
+
+    if (!json_add_member(o, "application", json_object_new_string(b->application)) ||
+        !effect_add_to_json(o, &b->benefit.effect) ||
+        !json_add_member(o, "n_left_out", json_object_new_uint64(b->benefit.n_left_out)) ||
+        !json_add_member(o, "harmful", json_object_new_boolean(b->benefit.harmful)) ||
+        !json_add_member(o, "control_interval",
+                         json_object_new_uint64(benefit_control_interval(&b->benefit, 0, now))))
+        return NULL;
+    return TAKE_PTR(o);
+}
+
+json_object *launch_history_to_json(const LaunchHistory *h, usec_t now)
+{
+    _cleanup_json_ json_object *o = json_object_new_object();
+    _cleanup_json_ json_object *a = json_object_new_array();
+
+    for (size_t i = 0; i < h->benefits.n; i++)
+        if (!json_add_item(a, application_to_json(&h->benefits.items[i], now)))
+            return NULL;
+    if (!effect_add_to_json(o, &h->benefits.all.effect) ||
+        !json_add_member(o, "n_left_out", json_object_new_uint64(h->benefits.all.n_left_out)) ||
+        !json_add_member(o, "applications", TAKE_PTR(a)))
+        return NULL;
+    return TAKE_PTR(o);
+}

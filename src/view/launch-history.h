@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The recorded starts of applications, and what replay gains for them. */
+
+#include "measure/launch-benefit.h"
+#include "view/benefits.h"
+
+typedef struct LaunchHistory {
+    LaunchRecords records;
+    LaunchBenefits benefits;
+} LaunchHistory;
+
+void launch_history_done(LaunchHistory *h);
+#define _cleanup_launch_history_ _cleanup_(launch_history_done)
+
+/* Reads the starts and computes the benefits as of `now` (wall clock). Without a state directory
+ * (`state_fd` -EBADF) there are no starts. 0, or an error that was reported. */
+int launch_history_read(const Context *c, int state_fd, usec_t now, LaunchHistory *ret);
+
+/* An object with the effect on all applications together, and an array `applications` with one
+ * object each. NULL if out of memory. */
+json_object *launch_history_to_json(const LaunchHistory *h, usec_t now);
