@@ -27,6 +27,10 @@ setup() {
     unittests test_lib.Reports test_lib.Charts
 }
 
+@test "a long series: the interval of status, and the effects that the bench measures" {
+    unittests test_lib.Benefit
+}
+
 @test "the package that is put into the system, and its units on the bus" {
     unittests test_lib.Packages test_lib.Bus
 }

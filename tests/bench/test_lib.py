@@ -18,7 +18,7 @@ sys.dont_write_bytecode = True
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from lib import chart, demand, disklog, inside, owners, report, svg  # noqa: E402
+from lib import benefit, chart, demand, disklog, inside, owners, report, svg  # noqa: E402
 from lib.commands import BenchError  # noqa: E402
 from lib.package import Package  # noqa: E402
 from lib.registry import VARIANTS  # noqa: E402
@@ -39,6 +39,51 @@ class Temporary(unittest.TestCase):
         directory = tempfile.TemporaryDirectory()
         self.addCleanup(directory.cleanup)
         self.directory = Path(directory.name)
+
+
+class Benefit(unittest.TestCase):
+    @staticmethod
+    def sample(scenario, variant, seconds, outcome=None, policy=None):
+        return {"scenario": scenario, "variant": variant, "seconds": seconds, "outcome": outcome,
+                "policy": policy}
+
+    def test_the_interval_and_the_true_effects(self):
+        samples = [self.sample("boot", "cold", s) for s in (9, 10, 11)]
+        samples += [self.sample("boot", "installed", s, "control", "gate") for s in (8, 8.5)]
+        # Sessions with an earlier policy, and those without a pack, do not count.
+        samples += [self.sample("boot", "installed", 1, "done", "concurrent"),
+                    self.sample("boot", "installed", 9.5),
+                    *(self.sample("boot", "installed", s, "done", "gate") for s in (4, 5, 6))]
+        history = [{"stage": "boot", "flags": ["control"], "outcome": "control", "policy": "gate",
+                    "ready_usec": 20000000},
+                   {"stage": "boot", "flags": [], "outcome": "done", "policy": "gate",
+                    "ready_usec": 10000000},
+                   {"stage": "boot", "flags": [], "policy": "off", "ready_usec": 1},
+                   {"stage": "login", "flags": [], "policy": "idle", "outcome": "done"}]
+        shown = {"stage": "boot", "known": True, "saved": 0.45, "saved_low": 0.4,
+                 "saved_high": 0.49, "n_replayed": 3, "n_control": 2, "n_left_out": 1}
+        found, = benefit.judge(samples, [shown], history)
+        self.assertEqual(found["policy"], "gate")
+        self.assertAlmostEqual(found["truths"]["cold"], 0.5)
+        self.assertAlmostEqual(found["truths"]["control"], 1 - 5 / 8.25)
+        self.assertAlmostEqual(found["truths"]["recorded"], 0.5)
+        self.assertEqual(found["contained"], {"cold": False, "control": False, "recorded": False})
+        self.assertTrue(benefit.judge(samples, [{**shown, "saved_high": 0.5}],
+                                      history)[0]["contained"]["cold"])
+        text = "\n".join(benefit.lines([found]))
+        self.assertIn("boot (gate): status says 45.0 % (40.0 % to 49.0 %)", text)
+        self.assertIn("NOT within the interval: 50.0 %, from cold and installed", text)
+
+    def test_without_an_interval(self):
+        found, = benefit.judge([], [{"stage": "login", "known": False, "n_replayed": 0,
+                                     "n_control": 0, "n_left_out": 0}], [])
+        self.assertEqual(found["truths"], {"cold": None, "control": None, "recorded": None})
+        self.assertIn("not enough sessions", "\n".join(benefit.lines([found])))
+
+    def test_the_load_is_the_same_in_each_call(self):
+        loads = [benefit.draw_load(1, n, "boot") for n in range(40)]
+        self.assertEqual(loads, [benefit.draw_load(1, n, "boot") for n in range(40)])
+        self.assertEqual({x["spinners"] for x in loads}, {0, 1, 2})
 
 
 class Svg(Temporary):

@@ -37,6 +37,7 @@ class Bench:
         self.builddir = builddir
         self.headstart = Headstart(builddir, disk.root, self.work / "state")
         self.record_delayed = False
+        self.own_boot = False  # whether each boot of a machine has clocks and a boot id of its own
         self.retries = 0
         self.sessions = 2  # that an installed headstart learns from
         self.pack_blocks = {}  # (variant, scenario) -> blocks of its packs, once they are known
@@ -50,13 +51,13 @@ class Bench:
         """With `own_init` the machine's first program is its /sbin/init, whatever is installed."""
         init = None if own_init else self.inits.get(self.disk.current)
         return Machine(self.disk.root, self.work, self.desktop, self.group, self.disk.device,
-                       arguments, init)
+                       arguments, init, self.own_boot)
 
     @property
     def package(self):
         """The files that the build directory installs, made at the first call."""
         if self._package is None:
-            package = Package(self.builddir, self.work / "package")
+            package = Package(self.builddir, self.work / "package", self.own_boot)
             package.make()
             self._package = package
         return self._package

@@ -8,6 +8,7 @@ import subprocess
 import time
 from pathlib import Path
 
+from . import system
 from .commands import BenchError
 from .xclient import XClient
 
@@ -50,13 +51,14 @@ class NotifySocket:
 class Machine:
     """One boot of the tree at `root`. A context manager; the machine is off afterwards."""
 
-    def __init__(self, root, work, desktop, group, device=None, arguments=(), init=None):
+    def __init__(self, root, work, desktop, group, device=None, arguments=(), init=None,
+                 own_clock=False):
         """`device` is the block device below `root`, which the machine can open; `arguments` are
         passed to its systemd, which treats them like a kernel command line. `init` is the machine's
         first program, as with init= on a kernel command line; None: its /sbin/init."""
         self.root, self.work, self.desktop = Path(root), Path(work), desktop
         self.group, self.device, self.arguments = group, device, list(arguments)
-        self.init = init
+        self.init, self.own_clock = init, own_clock
         self.shared = self.work / "shared"
         self.console = self.work / "console.log"
         self.process = self.notify = self.leader = self.x = None
@@ -98,7 +100,12 @@ class Machine:
                 # nspawn's filter of system calls is older than cachestat(2) and refuses it.
                 env={**os.environ, "NOTIFY_SOCKET": self.notify.path, "SYSTEMD_SECCOMP": "0"},
                 stdin=subprocess.DEVNULL, stdout=console, stderr=subprocess.STDOUT,
-                start_new_session=True, preexec_fn=self.group.join)
+                start_new_session=True, preexec_fn=self._join)
+
+    def _join(self):
+        self.group.join()
+        if self.own_clock:
+            system.begin_clock()
 
     def _note(self, key, value):
         if key == "X_NSPAWN_LEADER_PID":

@@ -10,12 +10,18 @@ from .commands import BenchError, need, run
 # The bench's machine is a container, in which this condition would prevent the units from starting.
 CONTAINER_CONDITION = "ConditionVirtualization=!container"
 
+# nspawn mounts a boot id of its own below /proc/sys. With these settings systemd mounts /proc again
+# for the unit, which then sees the boot id of the host.
+HIDES_BOOT_ID = {"ProtectProc=invisible", "ProtectKernelTunables=yes", "ProtectControlGroups=yes"}
+
 
 class Package:
-    """The files that `meson install` puts below `stage`, a directory that this class makes."""
+    """The files that `meson install` puts below `stage`, a directory that this class makes. With
+    `own_boot_id` the units see the boot id of their machine, and not that of the host."""
 
-    def __init__(self, builddir, stage):
+    def __init__(self, builddir, stage, own_boot_id=False):
         self.builddir, self.stage = Path(builddir), Path(stage)
+        self.dropped = {CONTAINER_CONDITION} | (HIDES_BOOT_ID if own_boot_id else set())
         self.options = {}
 
     def make(self):
@@ -31,7 +37,7 @@ class Package:
             "--no-rebuild", "--strip", "--quiet")
         for unit in self._units():
             lines = unit.read_text().splitlines(keepends=True)
-            unit.write_text("".join(x for x in lines if x.strip() != CONTAINER_CONDITION))
+            unit.write_text("".join(x for x in lines if x.strip() not in self.dropped))
         self.enabled()
 
     def _units(self):
