@@ -463,7 +463,7 @@ PY
     [ ! -e "$HS_RUN/read-ahead" ]
     run -0 "$HEADSTARTD" --restore --run="$HS_RUN" # nothing left to do
 
-    # The next start also restores it, even one that lowers nothing.
+    # The next start of headstartd also restores the read-ahead, even if it lowers nothing itself.
     rm -f "$HS_TMP/notify"
     recorder_start --exact --run="$HS_RUN"
     kill -KILL "$RECORDER"

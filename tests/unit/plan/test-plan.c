@@ -24,17 +24,18 @@ static void costs_by_hand(void **state)
 {
     const DeviceProfile *d = device_profile_of_class(DEVICE_CLASS_HDD);
 
-    /* 0.1 ms fixed, 1 MiB at 100 MB/s; nothing to move */
+    /* A read of 1 MB from where the head is takes 0.1 ms and the transfer at 100 MB/s. */
     assert_true(fabs(cost_sequence_usec(d, &(Range){0, 1000000}, 1, 8 * GIB) - 10100) < 1);
-    /* a whole stroke back: 12 ms and half a rotation */
+    /* A whole stroke back takes 12 ms and half a rotation. */
     assert_true(fabs(cost_move_usec(d, 8 * GIB, 0, 8 * GIB) - 16170) < 1);
-    /* a quarter of the stroke: half way between the shortest and the longest seek */
+    /* A quarter of the stroke takes the mean of the shortest and the longest seek. */
     assert_true(fabs(cost_move_usec(d, 2 * GIB, 0, 8 * GIB) - (1000 + 5500 + 4170)) < 1);
-    /* a position shortly ahead costs the time until the platter has turned there */
+    /* A position shortly ahead costs the time until the platter has turned there. */
     assert_true(fabs(cost_move_usec(d, 0, 100000, 8 * GIB) - 1000) < 1);
-    /* no head, no seek */
+    /* A device without a head does not seek. */
     assert_true(cost_move_usec(device_profile_of_class(DEVICE_CLASS_SSD), 0, GIB, 8 * GIB) == 0);
-    /* 100 MB/s: 0.1 ms, 1 + 11 * 8/15 ms, 4.17 ms; 32 at a time: 0.1 ms / 32 at 500 MB/s */
+    /* A hard disk transfers 100 MB/s during 0.1 ms, a seek of 1 + 11 * 8/15 ms and half a rotation
+     * of 4.17 ms. An SSD transfers 500 MB/s during 0.1 ms / 32. */
     assert_in_range(cost_seek_bytes(d), 1113600, 1113700);
     assert_in_range(cost_seek_bytes(device_profile_of_class(DEVICE_CLASS_SSD)), 1562, 1563);
     assert_ptr_equal(device_profile_of_class(_DEVICE_CLASS_INVALID),
