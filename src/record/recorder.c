@@ -207,8 +207,8 @@ static int start_interval(Recorder *recorder)
                                        : 0;
 }
 
-/* Restarts an interval that has become too long, unless files are being opened, since then a login
- * may be beginning. 0 or -ENOMEM. */
+/* Restarts an interval that has become too long, unless files are being opened, which can be the
+ * beginning of a login. 0 or -ENOMEM. */
 static int limit_interval(Recorder *recorder, int n_opens)
 {
     size_t n;

@@ -66,7 +66,6 @@ bool stage_record_wants_sample(const StageRecord *s, usec_t boottime);
 void stage_record_add_sample(StageRecord *s, const Moment *now);
 
 /* Notes that the point which the user waits for was reached `age` before `now`. Only the first call
- * of a stage counts. The caller should call it at once, because whatever the totals have grown by
- * since that point is attributed to the time before it.
- */
+ * of a stage counts. The caller should call it at once: the totals at the time of the call count as
+ * the totals at that point. */
 void stage_record_note_ready(StageRecord *s, const Moment *now, usec_t age);

@@ -187,7 +187,8 @@ TEST(common_session, {2, NO_MANAGER}, {10, FINISHED, PAUSES},
 TEST(hanging_job, {2, MANAGER}, {9, IS_UP, GREETER}, {9.5, QUIET}, {12.5, QUIET, PAUSES},
      {99, FINISHED})
 
-/* Never quiet: the upper bound counts from when the greeter was active, not from when it opened. */
+/* A greeter that is never quiet: the upper bound counts from the moment when its session became
+ * active, not from the moment when the session opened. */
 TEST(never_quiet, {2, MANAGER}, {3, OPENS, GREETER}, {9, IS_UP, GREETER}, {129.5, BUSY, PAUSES},
      {140, OPENS, "2", 1000, SCREEN, BEGINS(STAGE_LOGIN, 1000)}, {141, IS_UP, "2", 1000, SCREEN},
      {150, FINISHED}, {260.5, STARTING, BEGINS(STAGE_SESSION, 1000)})

@@ -40,8 +40,8 @@ static void test_each_once(void **state)
 
     directory.directory = true;
     assert_int_equal(a, 0);
-    /* Any part distinguishes it from the others, also if the bytes of handle and name together are
-     * equal. */
+    /* Any part of its key distinguishes an object from the others, also if the bytes of handle and
+     * name together are equal. */
     assert_int_equal(intern(l, object(0, "dir1", "b")), 1);
     assert_int_equal(intern(l, object(0, "dir2", "a")), 2);
     assert_int_equal(intern(l, object(1, "dir1", "a")), 3);

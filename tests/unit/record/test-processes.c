@@ -297,7 +297,8 @@ static void test_exit_first(void **state)
     assert_int_equal(n_asked, 0);
 }
 
-/* Statically linked: no loader ends the group, but the confirmed execve does, a batch later. */
+/* A statically linked program has no loader that ends the group. The confirmed execve ends the
+ * group a batch later. */
 static void test_static(void **state)
 {
     forks(1, 10);
