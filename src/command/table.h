@@ -18,9 +18,9 @@ typedef enum CellType {
     CELL_STRING,      /* const char *, copied; NULL: unknown */
     CELL_PATH,        /* a string; a terminal that is too narrow shows only the end of the path */
     CELL_COUNT,       /* uint64_t; COUNT_UNKNOWN: unknown */
-    CELL_BYTES,       /* as CELL_COUNT, as text "4.0K" */
-    CELL_TIMESPAN,    /* usec_t, the same, as text "1.50s" */
-    CELL_REALTIME,    /* usec_t, the same, as text local date and time */
+    CELL_BYTES,       /* uint64_t, COUNT_UNKNOWN: unknown; as text "4.0K" */
+    CELL_TIMESPAN,    /* usec_t, COUNT_UNKNOWN: unknown; as text "1.50s" */
+    CELL_REALTIME,    /* usec_t, COUNT_UNKNOWN: unknown; as text local date and time */
     CELL_PROBABILITY, /* double, as text a percentage; below 0: unknown */
     CELL_NUMBER,      /* double, as text with one decimal; below 0: unknown */
     CELL_PRECISE,     /* CELL_NUMBER with three decimals */

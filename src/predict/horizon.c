@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Cases of "after" that are counted: the latest. */
+/* The most cases of "after" that are counted. These are the latest cases. */
 #define AFTER_MAX 64U
 /* The distribution over all pauses counts as this many pauses after the application that started
  * last. */

@@ -473,6 +473,6 @@ NUMBER(posix_memalign)
 NUMBER(posix_spawnp)
 NUMBER(pthread_create)
 
-/* openat2, cachestat and other calls for which the C library has no wrapper. No caller passes a
- * seventh argument, and none of these calls has six. */
+/* openat2, cachestat and other calls for which the C library has no wrapper. syscall(2) has the
+ * number and at most five arguments here, because none of these calls has six. */
 CALL(syscall)
