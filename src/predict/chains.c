@@ -58,7 +58,7 @@ int chains_history(Chains *c, uint32_t user, UserHistory **ret)
     if (*ret)
         return 0;
     r = grow_array(&c->histories, &c->allocated_histories, c->n_histories + 1,
-                   sizeof(*c->histories));
+                   sizeof(UserHistory *));
     if (r >= 0)
         r = user_history_new(user, ret);
     if (r >= 0)

@@ -13,13 +13,13 @@
  * window takes about 0.2 s to read. If the I/O scheduler lets no other request overtake them, a
  * best-effort reader waits at most that long. */
 static const struct {
-    unsigned n_workers;
     uint64_t window_bytes;
+    unsigned n_workers;
     uint32_t window_requests;
 } engines[_DEVICE_CLASS_MAX] = {
-        [DEVICE_CLASS_UNKNOWN] = {1, 16 * MIB, 256},  [DEVICE_CLASS_HDD] = {1, 16 * MIB, 256},
-        [DEVICE_CLASS_SD] = {2, 8 * MIB, 64},         [DEVICE_CLASS_EMMC] = {2, 16 * MIB, 128},
-        [DEVICE_CLASS_NETDISK] = {32, 32 * MIB, 256}, [DEVICE_CLASS_SSD] = {16, 64 * MIB, 512},
+        [DEVICE_CLASS_UNKNOWN] = {16 * MIB, 1, 256},  [DEVICE_CLASS_HDD] = {16 * MIB, 1, 256},
+        [DEVICE_CLASS_SD] = {8 * MIB, 2, 64},         [DEVICE_CLASS_EMMC] = {16 * MIB, 2, 128},
+        [DEVICE_CLASS_NETDISK] = {32 * MIB, 32, 256}, [DEVICE_CLASS_SSD] = {64 * MIB, 16, 512},
 };
 
 void operation_list_done(OperationList *l)

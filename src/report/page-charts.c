@@ -81,7 +81,9 @@ static void add_levels(Markup *m, const Axis *a, unsigned width, bool percent)
     double step = axis_step(a->from, a->to, 5);
     char label[AXIS_LABEL_MAX];
 
-    for (double v = 0; v <= a->to * (1 + 1e-9); v += step) {
+    for (unsigned i = 0; i * step <= a->to * (1 + 1e-9); i++) {
+        double v = i * step;
+
         markup_open(m, "path");
         markup_attribute(m, "class", v > 0 ? "grid" : "frame");
         markup_attributef(m, "d", "M%d %.6gH%u", LEFT, axis_place(a, v), width - RIGHT);

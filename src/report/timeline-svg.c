@@ -75,11 +75,11 @@ static size_t choose_rows(const TimelineSpan *spans, size_t n, const TimelineSpa
         if (at == ROWS_MAX)
             continue;
         k = MIN(k + 1, (size_t)ROWS_MAX);
-        memmove(rows + at + 1, rows + at, (k - at - 1) * sizeof(*rows));
+        memmove(rows + at + 1, rows + at, (k - at - 1) * sizeof(const TimelineSpan *));
         rows[at] = &spans[i];
     }
     if (k > 0)
-        qsort(rows, k, sizeof(*rows), by_start);
+        qsort(rows, k, sizeof(const TimelineSpan *), by_start);
     return k;
 }
 
@@ -206,7 +206,7 @@ static void add_panel(Markup *m, const Layout *l, double top, double height, con
     markup_attribute(m, "class", "frame");
     markup_attributef(m, "d", "M%.6g %.6gh%.6g", l->left, top + height, l->time.length);
     markup_close(m);
-    markup_label(m, l->narrow ? l->left : l->left, top - 7, "panel", name);
+    markup_label(m, l->left, top - 7, "panel", name);
 }
 
 /* Draws reads as marks of a grid, so that a picture of any number of reads has a bounded size.
@@ -378,8 +378,8 @@ static void add_time_axis(Markup *m, const Layout *l)
     double step = axis_step(0, l->time.to, l->narrow ? 5 : 10);
     char label[AXIS_LABEL_MAX];
 
-    for (double v = 0; v <= l->time.to * (1 + 1e-9); v += step) {
-        double x = axis_place(&l->time, v);
+    for (unsigned i = 0; i * step <= l->time.to * (1 + 1e-9); i++) {
+        double v = i * step, x = axis_place(&l->time, v);
         bool last = x > l->width - 24;
 
         markup_open(m, "path");

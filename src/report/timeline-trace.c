@@ -43,7 +43,7 @@ static int add_place(Building *b, const PackVolume *v, const PackData *d)
     r = names_add(&b->packed, path, UINT32_MAX, &number);
     if (r < 0)
         return r;
-    if (grow_array(&b->places, &b->allocated_places, b->packed.n, sizeof(*b->places)) < 0)
+    if (grow_array(&b->places, &b->allocated_places, b->packed.n, sizeof(const PackData *)) < 0)
         return -ENOMEM;
     if (b->packed.n > n || le64toh(d->offset) < le64toh(b->places[number]->offset))
         b->places[number] = d;

@@ -14,7 +14,7 @@
 void attempt_read_boot_id(char ret[static ATTEMPT_BOOT_ID_MAX])
 {
     if (kernel_boot_id(AT_FDCWD, ret) < 0)
-        strcpy(ret, "unknown");
+        memcpy(ret, "unknown", sizeof("unknown"));
 }
 
 /* Points against the file, including the last try. A marker that cannot be parsed counts as one

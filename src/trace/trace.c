@@ -343,7 +343,7 @@ int trace_add_left_out(Trace *t, const TraceLeftOut *l)
 char *trace_describe_left_out(const Trace *t)
 {
     const size_t shown = MIN(t->n_left_out, (size_t)4);
-    char text[512], more[48] = "";
+    char text[512];
     size_t at = 0;
 
     if (t->n_left_out == 0)
@@ -360,8 +360,7 @@ char *trace_describe_left_out(const Trace *t)
                                (unsigned long long)l->n_files, (unsigned long long)l->n_cut);
     }
     if (t->n_left_out > shown)
-        snprintf(more, sizeof(more), "; %zu more users", t->n_left_out - shown);
-    strcat(text, more);
+        snprintf(text + at, sizeof(text) - at, "; %zu more users", t->n_left_out - shown);
     return strdup(text);
 }
 
