@@ -17,8 +17,8 @@ typedef struct StageMetadata {
 
 void stage_metadata_done(StageMetadata *m);
 
-/* Takes the snapshots' observation, if there is one. Call it first when the stage has ended, before
- * anything else reads the volume. 0 or -ENOMEM. */
+/* Takes over the metadata that the snapshots have observed, if there is any. Call it first when the
+ * stage has ended, before anything else reads the volume. 0 or -ENOMEM. */
 int stage_metadata_observe(StageMetadata *m, const VolumeSnapshots *s, const Volume *v);
 
 /* Adds a file or directory of the stage, by its path on this machine, and the directories above it:

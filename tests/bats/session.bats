@@ -567,7 +567,7 @@ launch_packs() {
     done | jq -rs 'map("\(.policy) \(.reason) \(.control_interval)") | unique | join(", ")'
 }
 
-@test "launch: the starts that were measured decide on control starts, and on replay" {
+@test "launch: the measured starts decide how often a start is a control, and whether replay is on" {
     learned_starts
     [ "$(launch_packs)" = "concurrent fastest 0" ]
     starts 0.5
