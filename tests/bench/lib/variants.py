@@ -123,7 +123,7 @@ class OutsideUnlearned(Outside):
         if missing:
             raise BenchError(f"{', '.join(missing)}: not built (--builddir)")
         before = self.bench.disk.contents
-        # As the package installs it, independent of where the build expects it.
+        # The package installs the model in one of these places; the build may expect either.
         for share in ("usr/share", "usr/local/share"):
             path = self.bench.disk.root / share / "headstart/default.model"
             path.parent.mkdir(parents=True, exist_ok=True)
