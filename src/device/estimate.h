@@ -10,8 +10,8 @@
  *   subtracted, or that of each request if the device serves one request at a time.
  * - Seeks slowly: the median of FAR is at least 2 ms and four times the lower quartile of NEAR at
  *   distance 0, and that quartile is less than half of the lowest tenth of FAR. A mechanical disk
- *   reads the next block from its buffer. Across a network both take equally long: then the lowest
- *   tenths of both differ by less than a factor of 2. Any other result leaves the question open.
+ *   reads the next block from its buffer. Across a network NEAR and FAR take equally long: their
+ *   lowest tenths differ by less than a factor of 2. Any other result leaves the question open.
  * - Latency: the lowest tenth of NEAR at distance 0 if the device seeks slowly, else the lower
  *   quartile of FAR. A
  *   busy processor delays single reads most.

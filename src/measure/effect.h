@@ -46,6 +46,6 @@ typedef struct Effect {
 int effect_compute(const EffectSession *sessions, size_t n, double error, Effect *ret);
 
 /* The number of pairs that the interval leaves out at either end: the largest k with P(U < k) <=
- * error / 2, where U is the Mann-Whitney statistic of m and n sessions of one distribution. 0: even
- * the whole range of the differences is not such an interval. -ENOMEM. */
+ * error / 2, where U is the Mann-Whitney statistic of m and n sessions of one distribution. *ret is
+ * 0 if even the whole range of the differences is too narrow for such an interval. 0 or -ENOMEM. */
 int effect_pairs_left_out(size_t m, size_t n, double error, size_t *ret);

@@ -51,7 +51,7 @@ typedef struct PackUsage {
     uint64_t hit_bytes;   /* in the pack and used */
     uint64_t waste_bytes; /* in the pack and not used */
     uint64_t miss_bytes;  /* read from the disk and not in the pack */
-    /* By class: files of the pack, and those of them that the session opened. */
+    /* For each class: the number of files of the pack, and how many of these the session opened. */
     uint32_t planned[USAGE_CLASSES], opened[USAGE_CLASSES];
 } PackUsage;
 

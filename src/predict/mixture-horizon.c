@@ -193,7 +193,7 @@ void mixture_class_weights(const Mixture *m, unsigned horizon, double *ret)
                         LOSS_RATE * OTHERS_SHARE, posterior);
     expert_losses_apply(mixture_history(m)->weights.losses[horizon], HORIZON_LOSSES, c->weight,
                         LOSS_RATE, posterior);
-    /* An expert whose weight in the mixture is 0 gets no weight alone either. */
+    /* An expert whose weight within the mixture is 0 also gets no weight outside of it. */
     for (unsigned k = 0; k < HORIZON_LOSSES; k++) {
         asked[k] = k == HORIZON_EXPERTS || ret[k] > 0;
         most = asked[k] ? fmax(most, posterior[k]) : most;

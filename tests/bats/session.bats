@@ -416,7 +416,7 @@ END
     learned 2
     session_start
     habit
-    # The files are as after forget, but headstartd has not received SIGHUP yet. The daemon saves when it ends.
+    # The state is as headstart forget leaves it, but headstartd has not received SIGHUP yet. The daemon saves when it ends.
     rm "$HS_STATE/model.json"
     session_stop
     [ ! -e "$HS_STATE/model.json" ]

@@ -15,7 +15,7 @@ setup() {
     unittests test_lib.Options
 }
 
-@test "a series goes on where it was interrupted, and only the same series" {
+@test "an interrupted series continues where it stopped, if it is the same series" {
     unittests test_lib.Resume
 }
 

@@ -389,7 +389,7 @@ static void unfit_traces_are_told(void **state)
         t->flags = fine[i];
         assert_null(model_trace_unfit(m, t));
     }
-    /* An incomplete trace is better than none, but not than a complete one. */
+    /* An incomplete trace is learned only while no complete one of its stage was learned. */
     t->flags = TRACE_INCOMPLETE;
     assert_null(model_trace_unfit(m, t));
     learn(&m, session(STAGE_LOGIN, 1000, T0, 0, "A>x", NULL));
