@@ -104,7 +104,7 @@ static PrefetchReport settle(PrefetchThread *r)
 }
 
 /* Requests of missing files, of files that are not regular, and of invalid ranges. New requests
- * come while the old ones are under way, and the thread ends while the last ones are. */
+ * come while the old ones are under way. The thread ends while the last requests are under way. */
 static void test_prefetch_hostile(void **state)
 {
     static const char no_uuid[] = ""; /* requests of one file have the same pointer */
