@@ -257,6 +257,24 @@ static void check_clock(Checks *checks)
         checks_add(checks, "clock", CHECK_OK, NULL, NULL, "the clock is credible");
 }
 
+/* A machine whose hardware clock is wrong boots with a wrong clock, until the network corrects it.
+ */
+static void check_hardware_clock(Checks *checks, const Context *c)
+{
+    uint64_t seconds;
+
+    if (rooted_read_u64(c->system_fd, "/sys/class/rtc/rtc0/since_epoch", &seconds) < 0)
+        return;
+    if (seconds < MODEL_CLOCK_MIN / USEC_PER_SEC)
+        checks_add(checks, "hardware-clock", CHECK_NOTE,
+                   "boots are dated wrongly until the clock is set, and count as very old",
+                   "hwclock --systohc, or replace the battery",
+                   "the hardware clock says that it is before 2020");
+    else
+        checks_add(checks, "hardware-clock", CHECK_OK, NULL, NULL,
+                   "the hardware clock is credible");
+}
+
 static void check_memory(Checks *checks, const Context *c)
 {
     _cleanup_free_ char *text = NULL;
@@ -284,5 +302,7 @@ void checks_add_machine(Checks *checks, const Context *c)
     check_filesystems(checks, c);
     check_units(checks, c);
     check_clock(checks);
+    check_hardware_clock(checks, c);
+    checks_add_hooks(checks, c);
     check_memory(checks, c);
 }

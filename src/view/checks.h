@@ -43,6 +43,10 @@ void checks_add(Checks *c, const char *name, CheckResult result, const char *cos
  * (checks-machine.c). */
 void checks_add_machine(Checks *checks, const Context *c);
 
+/* Checks that the display manager in use has headstart's hook. Adds nothing without a display
+ * manager. */
+void checks_add_hooks(Checks *checks, const Context *c);
+
 /* Checks whether this boot's initrd, or init=, started headstart before the system manager, and if
  * not, why (checks-early.c). state_fd as below. */
 void checks_add_early(Checks *checks, const Context *c, int state_fd);

@@ -228,6 +228,24 @@ planned() {
     echo 6.12.3-amd64 >"$root/proc/sys/kernel/osrelease"
     rm "$root/proc/pressure/io"
     result pressure note
+    mkdir -p "$root/sys/class/rtc/rtc0"
+    echo 1000 >"$root/sys/class/rtc/rtc0/since_epoch"
+    result hardware-clock note
+    echo 1795000000 >"$root/sys/class/rtc/rtc0/since_epoch"
+    # The hook of the display manager in use.
+    manager() {
+        ln -sf "/lib/systemd/system/$1" "$root/etc/systemd/system/display-manager.service"
+        run hs doctor --json=short
+        jq -e --arg r "$2" 'any(.[]; .check == "display-manager" and .result == $r)' <<<"$output"
+    }
+    manager other.service ok
+    manager sddm.service note
+    mkdir -p "$root/usr/lib/sddm/sddm.conf.d"
+    : >"$root/usr/lib/sddm/sddm.conf.d/00-headstart.conf" # a file of somebody else
+    manager sddm.service note
+    ln -sf "$(meson introspect --buildoptions "$HS_BUILD" | jq -r 'map({(.name): .value}) | add | "\(.prefix)/\(.datadir)"')/headstart/hooks/sddm/headstart.conf" \
+        "$root/usr/lib/sddm/sddm.conf.d/00-headstart.conf"
+    manager sddm.service ok
     echo 'MemAvailable: 4000 kB' >"$root/proc/meminfo"
     result memory note
     rm "$root/etc/systemd/system/paths.target.wants/headstart-learn.path"
