@@ -22,30 +22,55 @@ bool launch_table_note(LaunchTable *t, LaunchKey key, usec_t now)
     return true;
 }
 
-int launch_table_begin(LaunchTable *t, usec_t now, int *ret_stop)
+/* Counts the user's sets that are being read, or all slots of the user. */
+static unsigned count_slots(const LaunchTable *t, uint32_t uid, bool reading)
 {
-    int slot = -1, oldest = -1;
-    unsigned n_reading = 0;
+    unsigned n = 0;
 
-    *ret_stop = -1;
+    for (unsigned i = 0; i < LAUNCH_SLOTS; i++)
+        n += t->slots[i].state != LAUNCH_FREE && t->slots[i].uid == uid &&
+             (!reading || t->slots[i].state == LAUNCH_READING);
+    return n;
+}
+
+/* The oldest set of the user who has the most, if `uid` begins one more. */
+static int choose_victim(const LaunchTable *t, uint32_t uid)
+{
+    unsigned most = 0;
+    int victim = -1;
+
     for (int i = 0; i < (int)LAUNCH_SLOTS; i++) {
         const LaunchSlot *s = &t->slots[i];
+        unsigned n;
 
-        if (s->state == LAUNCH_FREE && slot < 0)
-            slot = i;
         if (s->state != LAUNCH_READING)
             continue;
-        n_reading++;
-        if (oldest < 0 || s->since < t->slots[oldest].since)
-            oldest = i;
+        n = count_slots(t, s->uid, true) + (s->uid == uid);
+        if (n > most || (n == most && s->since < t->slots[victim].since)) {
+            most = n;
+            victim = i;
+        }
     }
-    if (slot < 0)
+    return victim;
+}
+
+int launch_table_begin(LaunchTable *t, uint32_t uid, usec_t now, int *ret_stop)
+{
+    unsigned n_reading = 0;
+    int slot = -1;
+
+    *ret_stop = -1;
+    for (int i = (int)LAUNCH_SLOTS - 1; i >= 0; i--) {
+        slot = t->slots[i].state == LAUNCH_FREE ? i : slot;
+        n_reading += t->slots[i].state == LAUNCH_READING;
+    }
+    if (slot < 0 || count_slots(t, uid, false) >= LAUNCH_USER_SLOTS)
         return -1;
     if (n_reading >= LAUNCH_SETS_MAX) {
-        t->slots[oldest].state = LAUNCH_STOPPING;
-        *ret_stop = oldest;
+        *ret_stop = choose_victim(t, uid);
+        t->slots[*ret_stop].state = LAUNCH_STOPPING;
     }
-    t->slots[slot] = (LaunchSlot){LAUNCH_READING, now};
+    t->slots[slot] = (LaunchSlot){LAUNCH_READING, now, uid};
     return slot;
 }
 

@@ -3,16 +3,18 @@
 
 /* Decides which starts of applications are replayed (docs/flows.md). Pure.
  *
- * At most LAUNCH_SETS_MAX sets are read at once. One more start stops the oldest set, whose last
- * reads may still be under way. If no slot is free then, the new start is not replayed. No start
- * waits in a queue. Further executions of an application within LAUNCH_AGAIN_USEC belong to the
- * same start. */
+ * At most LAUNCH_SETS_MAX sets are read at once. One more start stops the oldest set of the user
+ * who has the most, whose last reads may still be under way. If no slot is free then, the new start
+ * is not replayed. No start waits in a queue. A user has at most LAUNCH_USER_SLOTS slots, so one
+ * user's starts neither stop nor prevent those of another. Further executions of an application
+ * within LAUNCH_AGAIN_USEC belong to the same start. */
 
 #include "base/macros.h"
 #include "base/time-util.h"
 
 #define LAUNCH_SETS_MAX   4U
 #define LAUNCH_SLOTS      (2 * LAUNCH_SETS_MAX)
+#define LAUNCH_USER_SLOTS 6U
 #define LAUNCH_RECENT_MAX 64U
 #define LAUNCH_AGAIN_USEC (2 * USEC_PER_SEC)
 
@@ -31,6 +33,7 @@ typedef enum LaunchState {
 typedef struct LaunchSlot {
     LaunchState state;
     usec_t since;
+    uint32_t uid;
 } LaunchSlot;
 
 /* Valid if zeroed. */
@@ -45,9 +48,9 @@ typedef struct LaunchTable {
 /* Notes an execution at `now` (above 0). False if it belongs to a start that was noted before. */
 bool launch_table_note(LaunchTable *t, LaunchKey key, usec_t now);
 
-/* Takes a slot. Returns its number, or -1 if all are taken. *ret_stop is the number of a slot whose
- * set must be stopped now, or -1. */
-int launch_table_begin(LaunchTable *t, usec_t now, int *ret_stop);
+/* Takes a slot for that user. Returns its number, or -1 if all, or the user's, are taken. *ret_stop
+ * is the number of a slot whose set must be stopped now, or -1. */
+int launch_table_begin(LaunchTable *t, uint32_t uid, usec_t now, int *ret_stop);
 
 /* All reads of the slot have ended. */
 void launch_table_end(LaunchTable *t, int slot);

@@ -181,7 +181,7 @@ static void stop_all(LaunchThread *t)
 }
 
 /* Reads the set. Takes *buf on success. 0, -EBUSY (no slot), or an error of replay_start(). */
-static int begin_launch(LaunchThread *t, char **buf, const Pack *p, usec_t event)
+static int begin_launch(LaunchThread *t, uint32_t uid, char **buf, const Pack *p, usec_t event)
 {
     const ReplayOptions options = {
             .root = t->root,
@@ -192,7 +192,7 @@ static int begin_launch(LaunchThread *t, char **buf, const Pack *p, usec_t event
     };
     int stop, slot, r;
 
-    slot = launch_table_begin(&t->table, event, &stop);
+    slot = launch_table_begin(&t->table, uid, event, &stop);
     if (slot < 0)
         return -EBUSY;
     if (stop >= 0)
@@ -231,7 +231,7 @@ static void launch(LaunchThread *t, uint32_t uid, const char *path, usec_t event
         count = &t->report.n_control;
     else if (is_resident(t, &pack))
         count = &t->report.n_resident;
-    else if (fits(t, &pack) && begin_launch(t, &buf, &pack, event) >= 0)
+    else if (fits(t, &pack) && begin_launch(t, uid, &buf, &pack, event) >= 0)
         return;
     else
         count = &t->report.n_dropped;

@@ -45,23 +45,41 @@ static void a_fifth_set_stops_the_oldest_and_nothing_queues_up(void **state)
 
     (void)state;
     for (unsigned i = 0; i < LAUNCH_SETS_MAX; i++) {
-        slots[i] = launch_table_begin(&t, (1 + i) * SEC, &stop);
+        slots[i] = launch_table_begin(&t, 1000 + i, (1 + i) * SEC, &stop);
         assert_true(slots[i] >= 0);
         assert_int_equal(stop, -1);
     }
     /* Each further start stops the oldest of those whose files are being read. */
     for (unsigned i = LAUNCH_SETS_MAX; i < LAUNCH_SLOTS; i++) {
-        slots[i] = launch_table_begin(&t, (1 + i) * SEC, &stop);
+        slots[i] = launch_table_begin(&t, 1000 + i, (1 + i) * SEC, &stop);
         assert_true(slots[i] >= 0);
         assert_int_equal(stop, slots[i - LAUNCH_SETS_MAX]);
         assert_int_equal(t.slots[stop].state, LAUNCH_STOPPING);
     }
-    assert_int_equal(launch_table_begin(&t, 100 * SEC, &stop), -1);
+    assert_int_equal(launch_table_begin(&t, 2000, 100 * SEC, &stop), -1);
     assert_int_equal(stop, -1);
     /* A slot whose reads have ended can be used again. */
     launch_table_end(&t, slots[0]);
-    assert_int_equal(launch_table_begin(&t, 101 * SEC, &stop), slots[0]);
+    assert_int_equal(launch_table_begin(&t, 2000, 101 * SEC, &stop), slots[0]);
     assert_int_equal(stop, slots[LAUNCH_SETS_MAX]);
+}
+
+static void one_users_starts_leave_those_of_others(void **state)
+{
+    LaunchTable t = {0};
+    int victims, stop;
+
+    (void)state;
+    victims = launch_table_begin(&t, 1000, SEC, &stop);
+    for (unsigned i = 0; i < 100; i++) {
+        (void)launch_table_begin(&t, 1001, (2 + i) * SEC, &stop);
+        assert_int_not_equal(stop, victims);
+    }
+    assert_int_equal(t.slots[victims].state, LAUNCH_READING);
+    /* The flood leaves a slot, and stops its own oldest set. */
+    assert_true(launch_table_begin(&t, 1000, 200 * SEC, &stop) >= 0);
+    assert_int_equal(t.slots[stop].uid, 1001);
+    assert_int_equal(t.slots[victims].state, LAUNCH_READING);
 }
 
 static void a_set_must_fit_into_memory(void **state)
@@ -78,6 +96,7 @@ int main(void)
             cmocka_unit_test(executions_within_two_seconds_are_one_start),
             cmocka_unit_test(the_oldest_key_is_forgotten),
             cmocka_unit_test(a_fifth_set_stops_the_oldest_and_nothing_queues_up),
+            cmocka_unit_test(one_users_starts_leave_those_of_others),
             cmocka_unit_test(a_set_must_fit_into_memory),
     };
 
