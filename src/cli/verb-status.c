@@ -22,6 +22,7 @@
 #include "view/devices.h"
 #include "view/launch-history.h"
 #include "view/visible.h"
+#include "volume/mount-table.h"
 #include "volume/root-kind.h"
 
 #include <fcntl.h>
@@ -200,7 +201,6 @@ static char *read_rerecord(int state_fd)
 static void read_system(const Context *c, Status *s)
 {
     _cleanup_mount_table_ MountTable mounts = {0};
-    _cleanup_free_ char *text = NULL;
     const char *subvolume;
     uint64_t enforcing;
     RootKind kind;
@@ -210,8 +210,7 @@ static void read_system(const Context *c, Status *s)
     s->ostree = rooted_exists(c->system_fd, "/run/ostree-booted");
     if (rooted_read_u64(c->system_fd, "/sys/fs/selinux/enforce", &enforcing) >= 0)
         s->selinux = enforcing ? "enforcing" : "permissive";
-    if (rooted_read(c->system_fd, "/proc/self/mountinfo", 1U << 20, &text, NULL) < 0 ||
-        mount_table_parse(text, &mounts, NULL) < 0)
+    if (mount_table_read(c->system_fd, &mounts) < 0)
         return;
     kind = root_kind(&mounts, &subvolume);
     if (subvolume && asprintf(&s->root, "%s %s", root_kind_to_string(kind), subvolume) >= 0)

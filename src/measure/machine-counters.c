@@ -3,8 +3,9 @@
 #include "measure/machine-counters.h"
 
 #include "base/macros.h"
+#include "base/memory.h"
 #include "base/rooted.h"
-#include "volume/mountinfo.h"
+#include "volume/mount-table.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -32,16 +33,12 @@ static void read_pressure(int root_fd, MachineCounters *c)
 static int root_device(int root_fd, char *buf, size_t size)
 {
     _cleanup_mount_table_ MountTable mounts = {0};
-    _cleanup_free_ char *text = NULL;
-    const Mount *root = NULL;
+    const Mount *root;
     const char *name;
 
-    if (rooted_read(root_fd, "/proc/self/mountinfo", TEXT_MAX, &text, NULL) < 0 ||
-        mount_table_parse(text, &mounts, NULL) < 0)
+    if (mount_table_read(root_fd, &mounts) < 0)
         return -ENOENT;
-    for (size_t i = 0; i < mounts.n; i++)
-        if (strcmp(mounts.mounts[i].target, "/") == 0)
-            root = &mounts.mounts[i];
+    root = mount_table_root(&mounts);
     if (!root)
         return -ENOENT;
     if (root->major > 0) {
@@ -83,16 +80,9 @@ MachineCounters machine_counters_read(int root_fd)
 
 uint64_t machine_memory_bytes(int root_fd)
 {
-    _cleanup_free_ char *text = NULL;
-    const char *line;
-    uint64_t kib;
+    MemoryFacts m;
 
-    if (rooted_read(root_fd, "/proc/meminfo", TEXT_MAX, &text, NULL) < 0)
-        return SESSION_UNKNOWN;
-    line = strstr(text, "MemTotal:");
-    if (!line || sscanf(line, "MemTotal: %" SCNu64, &kib) != 1 || kib > UINT64_MAX / 1024)
-        return SESSION_UNKNOWN;
-    return kib * 1024;
+    return memory_facts_read(root_fd, &m) < 0 ? SESSION_UNKNOWN : m.total_bytes;
 }
 
 usec_t machine_packages_changed(int root_fd)

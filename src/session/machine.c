@@ -66,13 +66,9 @@ double machine_memory_pressure(int root_fd)
 
 int machine_snapshot(int root_fd, CycleSnapshot *ret)
 {
-    _cleanup_free_ char *text = NULL;
     CycleSnapshot s = {0};
-    int r;
+    int r = memory_facts_read(root_fd, &s.memory);
 
-    r = rooted_read(root_fd, "/proc/meminfo", 65536, &text, NULL);
-    if (r >= 0)
-        r = memory_facts_parse(text, &s.memory);
     if (r < 0)
         return r;
     s.memory_pressure = machine_memory_pressure(root_fd);

@@ -4,16 +4,16 @@
 
 #include "base/clock.h"
 #include "base/directory.h"
+#include "base/memory.h"
 #include "base/rooted.h"
 #include "command/systemctl.h"
 #include "model/model.h"
-#include "volume/mountinfo.h"
+#include "volume/mount-table.h"
 #include "volume/root-kind.h"
 
 #include <fcntl.h>
 #include <string.h>
 
-#define TEXT_MAX       (1U << 20)
 #define MEMORY_LOW     (512U << 20)
 #define WANTS_BELOW    "/etc/systemd/system"
 #define RECORD_SERVICE "headstart-record.service"
@@ -175,17 +175,13 @@ static void check_mounts(Checks *checks, const MountTable *mounts)
 static void check_filesystems(Checks *checks, const Context *c)
 {
     _cleanup_mount_table_ MountTable mounts = {0};
-    _cleanup_free_ char *text = NULL;
-    const Mount *root = NULL;
     const char *subvolume;
+    const Mount *root;
     RootKind kind;
 
-    if (rooted_read(c->system_fd, "/proc/self/mountinfo", TEXT_MAX, &text, NULL) < 0 ||
-        mount_table_parse(text, &mounts, NULL) < 0)
+    if (mount_table_read(c->system_fd, &mounts) < 0)
         return;
-    for (size_t i = 0; i < mounts.n; i++)
-        if (strcmp(mounts.mounts[i].target, "/") == 0)
-            root = &mounts.mounts[i];
+    root = mount_table_root(&mounts);
     if (!root)
         return;
     kind = root_kind(&mounts, &subvolume);
@@ -277,18 +273,13 @@ static void check_hardware_clock(Checks *checks, const Context *c)
 
 static void check_memory(Checks *checks, const Context *c)
 {
-    _cleanup_free_ char *text = NULL;
     char available[FORMAT_BYTES_MAX];
-    unsigned long long kib;
-    const char *line;
+    MemoryFacts m;
 
-    if (rooted_read(c->system_fd, "/proc/meminfo", TEXT_MAX, &text, NULL) < 0)
+    if (memory_facts_read(c->system_fd, &m) < 0 || m.available_bytes == 0)
         return;
-    line = strstr(text, "MemAvailable:");
-    if (!line || sscanf(line, "MemAvailable: %llu", &kib) != 1)
-        return;
-    format_bytes(available, sizeof(available), kib * 1024);
-    if (kib * 1024 < MEMORY_LOW)
+    format_bytes(available, sizeof(available), m.available_bytes);
+    if (m.available_bytes < MEMORY_LOW)
         checks_add(
                 checks, "memory", CHECK_NOTE, "packs are cut, and what was read is evicted early",
                 "close applications, or add memory", "only %s of memory are available", available);

@@ -140,6 +140,16 @@ int mount_table_parse(const char *text, MountTable *ret, size_t *ret_bad)
     return 0;
 }
 
+const Mount *mount_table_root(const MountTable *t)
+{
+    const Mount *root = NULL;
+
+    for (size_t i = 0; i < t->n; i++)
+        if (strcmp(t->mounts[i].target, "/") == 0)
+            root = &t->mounts[i];
+    return root;
+}
+
 bool fstype_is_local_block(const char *fstype)
 {
     static const char *const types[] = {

@@ -28,6 +28,9 @@ void mount_table_done(MountTable *t);
  * *ret_bad (may be NULL). 0 or -ENOMEM. */
 int mount_table_parse(const char *text, MountTable *ret, size_t *ret_bad);
 
+/* The mount at "/" that covers the others there, or NULL if there is none. Borrowed. */
+const Mount *mount_table_root(const MountTable *t);
+
 /* True if filesystems of this type keep their data on a local block device, judged by name alone:
  * ext2/3/4, xfs, btrfs, f2fs, vfat, exfat, ntfs3, erofs, squashfs, iso9660, udf, bcachefs, jfs,
  * reiserfs, nilfs2. Never network, FUSE ("fuseblk" included), autofs, or pseudo filesystems. */

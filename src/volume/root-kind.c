@@ -28,12 +28,9 @@ static bool has_component(const char *path, const char *word)
 
 RootKind root_kind(const MountTable *t, const char **ret_subvolume)
 {
-    const Mount *root = NULL;
+    const Mount *root = mount_table_root(t);
 
     *ret_subvolume = NULL;
-    for (size_t i = 0; i < t->n; i++)
-        if (strcmp(t->mounts[i].target, "/") == 0)
-            root = &t->mounts[i]; /* later ones cover earlier ones */
     if (!root)
         return _ROOT_KIND_INVALID;
     if (strcmp(root->fstype, "overlay") == 0)

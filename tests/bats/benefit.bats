@@ -189,7 +189,7 @@ planned() {
         "$root/sys/dev/block/8:2/queue" "$root"/etc/systemd/system/{sysinit,paths}.target.wants "$root/etc/headstart"
     echo 6.12.3-amd64 >"$root/proc/sys/kernel/osrelease"
     : >"$root/proc/pressure/io"
-    echo 'MemAvailable: 4000000 kB' >"$root/proc/meminfo"
+    printf 'MemTotal: 8000000 kB\nMemFree: 1000000 kB\nMemAvailable: 4000000 kB\n' >"$root/proc/meminfo"
     echo '29 1 8:2 / / rw shared:1 - ext4 /dev/sda2 rw' >"$root/proc/self/mountinfo"
     echo 'none [mq-deadline] bfq' >"$root/sys/dev/block/8:2/queue/scheduler"
     for unit in headstart-record.service headstart-replay-boot.service; do
@@ -246,7 +246,7 @@ planned() {
     ln -sf "$(meson introspect --buildoptions "$HS_BUILD" | jq -r 'map({(.name): .value}) | add | "\(.prefix)/\(.datadir)"')/headstart/hooks/sddm/headstart.conf" \
         "$root/usr/lib/sddm/sddm.conf.d/00-headstart.conf"
     manager sddm.service ok
-    echo 'MemAvailable: 4000 kB' >"$root/proc/meminfo"
+    printf 'MemTotal: 8000000 kB\nMemFree: 1000 kB\nMemAvailable: 4000 kB\n' >"$root/proc/meminfo"
     result memory note
     rm "$root/etc/systemd/system/paths.target.wants/headstart-learn.path"
     result units problem

@@ -189,7 +189,7 @@ uid_of() {
         >"$HS_MNT/proc/pressure/io"
     echo '21 1 8:1 / / rw - ext4 /dev/sda1 rw' >"$HS_MNT/proc/self/mountinfo"
     echo '  1234  5  2000 7 0 0 0 0 0 0 0' >"$HS_MNT/sys/dev/block/8:1/stat"
-    echo 'MemTotal:  1000 kB' >"$HS_MNT/proc/meminfo"
+    printf 'MemTotal:  1000 kB\nMemFree:  500 kB\n' >"$HS_MNT/proc/meminfo"
     touch -d @1700000000 "$HS_MNT/var/lib/dpkg/status"
     mkdir -p "$HS_RUN"
     echo '{"pack":"x","stage":"boot","policy":"gate","outcome":"done","duration_usec":5,"files":3,"data_bytes":4096}' \
