@@ -16,13 +16,10 @@
 static int write_all(int fd, const char *p, size_t size)
 {
     while (size > 0) {
-        ssize_t n = write(fd, p, size);
+        ssize_t n = TEMP_FAILURE_RETRY(write(fd, p, size));
 
-        if (n < 0) {
-            if (errno == EINTR)
-                continue;
+        if (n < 0)
             return -errno;
-        }
         p += n;
         size -= (size_t)n;
     }
@@ -202,13 +199,10 @@ int file_read_whole(int dir_fd, const char *name, size_t max_size, char **ret, s
     if (!buf)
         return -ENOMEM;
     while (n < size) {
-        ssize_t k = read(fd, buf + n, size - n);
+        ssize_t k = TEMP_FAILURE_RETRY(read(fd, buf + n, size - n));
 
-        if (k < 0) {
-            if (errno == EINTR)
-                continue;
+        if (k < 0)
             return -errno;
-        }
         if (k == 0)
             break;
         n += (size_t)k;

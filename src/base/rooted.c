@@ -39,12 +39,9 @@ int rooted_read(int root_fd, const char *path, size_t max_size, char **ret, size
     for (;;) {
         if (grow_array(&buf, &allocated, n + 4096, 1) < 0)
             return -ENOMEM;
-        ssize_t k = read(fd, buf + n, allocated - n - 1);
-        if (k < 0) {
-            if (errno == EINTR)
-                continue;
+        ssize_t k = TEMP_FAILURE_RETRY(read(fd, buf + n, allocated - n - 1));
+        if (k < 0)
             return -errno;
-        }
         if (k == 0)
             break;
         n += (size_t)k;

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "record/residency.h"
-#include "util/root-util.h"
+#include "util/record-util.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -62,19 +62,6 @@ static int tear_down(void **state)
     return test_root_remove(&root);
 }
 
-static void open_files(EventLog *log, UserShares *shares, uint32_t uid, unsigned first)
-{
-    for (unsigned i = 0; i < FILES; i++) {
-        LoggedEvent e = {.run = UINT32_MAX, .user = user_shares_row(shares, uid)};
-        char name[16];
-        LoggedObject o = {.name = name};
-
-        o.name_size = (uint16_t)snprintf(name, sizeof(name), "/%u", first + i);
-        assert_int_equal(event_log_intern(log, &o, true, &e.object), 0);
-        assert_int_equal(event_log_add(log, &e), 0);
-    }
-}
-
 /* Runs batches until the round has ended. Returns their number. */
 static unsigned run_round(Sampling *s, const EventLog *log, UserShares *shares)
 {
@@ -104,7 +91,7 @@ static void a_batch_ends_and_the_next_one_continues(void **state)
 
     memset(&fake, 0, sizeof(fake));
     fake.takes = SAMPLING_FILE_USEC / 5 * 3; /* the batch ends while a file is read */
-    open_files(log, &shares, 0, 0);
+    log_opens(log, &shares, 0, 0, FILES);
     assert_true(run_round(&s, log, &shares) >= FILES * fake.takes / SAMPLING_BATCH_USEC);
     assert_int_equal(fake.n_read, FILES);
     sampling_done(&s);
@@ -119,7 +106,7 @@ static void many_files_take_several_batches(void **state)
 
     memset(&fake, 0, sizeof(fake));
     for (unsigned i = 0; i < 5; i++)
-        open_files(log, &shares, 0, i * FILES);
+        log_opens(log, &shares, 0, i * FILES, FILES);
     assert_true(run_round(&s, log, &shares) > 5 * FILES / SAMPLING_BATCH_FILES);
     assert_int_equal(fake.n_read, 5 * FILES);
     sampling_done(&s);
@@ -139,13 +126,13 @@ static void each_user_has_a_share_of_the_time(void **state)
     memset(&fake, 0, sizeof(fake));
     share = user_shares_left(&shares, user, SHARED_SAMPLE_USEC);
     fake.takes = share / 5;
-    open_files(log, &shares, 1000, 0);
+    log_opens(log, &shares, 1000, 0, FILES);
     (void)run_round(&s, log, &shares);
     assert_int_equal(fake.n_read, 5);
     assert_int_equal(user_shares_left(&shares, user, SHARED_SAMPLE_USEC), 0);
     fake.takes = 0;
     fake.n_read = 0;
-    open_files(log, &shares, 0, FILES);
+    log_opens(log, &shares, 0, FILES, FILES);
     s.last = 0;
     s.unfinished = true;
     (void)run_round(&s, log, &shares);

@@ -6,7 +6,7 @@
 #include "record/trace-builder.h"
 
 #include "base/clock.h"
-#include "util/root-util.h"
+#include "util/record-util.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -52,19 +52,6 @@ static int tear_down(void **state)
     return test_root_remove(&root);
 }
 
-static void open_files(StageRecord *s, uint32_t uid, unsigned first)
-{
-    for (unsigned i = 0; i < FILES; i++) {
-        LoggedEvent e = {.run = UINT32_MAX, .user = user_shares_row(&s->shares, uid)};
-        char name[16];
-        LoggedObject o = {.name = name};
-
-        o.name_size = (uint16_t)snprintf(name, sizeof(name), "/%u", first + i);
-        assert_int_equal(event_log_intern(s->log, &o, true, &e.object), 0);
-        assert_int_equal(event_log_add(s->log, &e), 0);
-    }
-}
-
 /* Builds the trace of a stage in which root and user 1000 opened files. Returns the number of files
  * in the trace. */
 static size_t build(StageRecord *s)
@@ -89,8 +76,8 @@ static size_t build(StageRecord *s)
     assert_int_equal(fstatat(root.fd, "file", &st, 0), 0);
     v.st_dev = v.mount_dev = st.st_dev;
     assert_int_equal(stage_record_init(s), 0);
-    open_files(s, 0, 0);
-    open_files(s, 1000, FILES);
+    log_opens(s->log, &s->shares, 0, 0, FILES);
+    log_opens(s->log, &s->shares, 1000, FILES, FILES);
     o.processes = process_table_new();
     assert_non_null(o.processes);
     assert_int_equal(trace_builder_new(&o, &b), 0);
