@@ -4,7 +4,6 @@
  * application starts. */
 
 #include "base/clock.h"
-#include "base/directory.h"
 #include "cli/planning.h"
 #include "model/ownership.h"
 #include "session/cycle.h"
@@ -149,31 +148,19 @@ static int make_packs(Planning *p, uint32_t uid, Written *w)
     return r;
 }
 
-static bool was_written(const Written *w, uint32_t uid, uint64_t hash)
+/* True for a pack of an application that was not written now; `arg` is a Written. */
+static bool is_other(const void *arg, const char *name)
 {
+    const Written *w = arg;
+    uint64_t hash;
+    uint32_t uid;
+
+    if (!launch_pack_parse_name(name, &uid, &hash))
+        return false;
     for (size_t i = 0; i < w->n; i++)
         if (w->packs[i].uid == uid && w->packs[i].hash == hash)
-            return true;
-    return false;
-}
-
-static int drop_others(const Planning *p, const Written *w)
-{
-    _cleanup_closedir_ DIR *dir = NULL;
-    const struct dirent *e;
-    int r = directory_open(p->state_fd, ".", 0, &dir);
-
-    if (r < 0)
-        return cli_error(r, "%s: %m", p->c->state);
-    while ((e = directory_next(dir))) {
-        uint64_t hash;
-        uint32_t uid;
-
-        if (launch_pack_parse_name(e->d_name, &uid, &hash) && !was_written(w, uid, hash) &&
-            unlinkat(p->state_fd, e->d_name, 0) < 0)
-            cli_warning(errno, "%s/%s: cannot remove it: %m", p->c->state, e->d_name);
-    }
-    return 0;
+            return false;
+    return true;
 }
 
 int planning_make_launch_packs(Planning *p)
@@ -189,7 +176,7 @@ int planning_make_launch_packs(Planning *p)
                 r = make_packs(p, p->model->stages[i].uid, &w);
     }
     if (r >= 0)
-        r = drop_others(p, &w);
+        r = planning_remove_files(p, is_other, &w);
     p->n_launch_packs = w.n;
     free(w.packs);
     return r;

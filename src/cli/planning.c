@@ -3,12 +3,11 @@
 /* Plans one pack for `headstart plan`, and loads the inputs of all packs. */
 
 #include "cli/planning.h"
-#include "view/benefits.h"
 
 #include "base/clock.h"
+#include "base/directory.h"
 #include "base/journal.h"
 #include "base/log.h"
-#include "base/rooted.h"
 #include "cli/capability.h"
 #include "cli/models.h"
 #include "command/cli-state.h"
@@ -17,9 +16,9 @@
 #include "plan/plan-predict.h"
 #include "state/idle-boot.h"
 #include "state/packs.h"
+#include "view/benefits.h"
 
 #include <fcntl.h>
-#include <inttypes.h>
 #include <string.h>
 #include <sys/random.h>
 #include <syslog.h>
@@ -104,16 +103,27 @@ int planning_load(Planning *p)
 
 int planning_set_budget(Planning *p, const Config *config)
 {
-    _cleanup_free_ char *text = NULL;
     MemoryFacts facts;
-    int r;
+    int r = memory_facts_read(AT_FDCWD, &facts);
 
-    r = rooted_read(AT_FDCWD, "/proc/meminfo", 1U << 16, &text, NULL);
-    if (r >= 0)
-        r = memory_facts_parse(text, &facts);
     if (r < 0)
         return cli_error(r, "/proc/meminfo: %m");
     p->budget_bytes = budget_bytes(&facts, &config->budget);
+    return 0;
+}
+
+int planning_remove_files(const Planning *p, bool (*unneeded)(const void *arg, const char *name),
+                          const void *arg)
+{
+    _cleanup_closedir_ DIR *dir = NULL;
+    const struct dirent *e;
+    int r = directory_open(p->state_fd, ".", 0, &dir);
+
+    if (r < 0)
+        return cli_error(r, "%s: %m", p->c->state);
+    while ((e = directory_next(dir)))
+        if (unneeded(arg, e->d_name) && unlinkat(p->state_fd, e->d_name, 0) < 0)
+            cli_warning(errno, "%s/%s: cannot remove it: %m", p->c->state, e->d_name);
     return 0;
 }
 
@@ -195,8 +205,8 @@ static int add_autologin(const Planning *p, Prediction *boot)
 typedef struct PackJob {
     Stage stage;
     uint32_t uid;
-    char what[32]; /* "login", "login@1000" */
-    char name[40]; /* name of the pack's file */
+    char name[PACK_NAME_MAX]; /* of the pack's file */
+    char what[PACK_NAME_MAX]; /* the same without suffix: "login", "login@1000" */
     PlanParameters parameters;
     usec_t learned_until;
     PackContent *content;
@@ -229,11 +239,8 @@ static void pack_job_init(Planning *p, Stage stage, uint32_t uid, PackJob *j)
                     },
     };
     j->configured = configured_policy(p, stage);
-    if (uid == UID_INVALID)
-        snprintf(j->what, sizeof(j->what), "%s", stage_to_string(stage));
-    else
-        snprintf(j->what, sizeof(j->what), "%s@%" PRIu32, stage_to_string(stage), uid);
-    snprintf(j->name, sizeof(j->name), "%s.pack", j->what);
+    packs_name(j->name, stage, uid);
+    snprintf(j->what, sizeof(j->what), "%.*s", (int)strcspn(j->name, "."), j->name);
     j->parameters.salt = planning_choose_salt(p, j->name);
 }
 

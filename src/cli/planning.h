@@ -52,6 +52,11 @@ int planning_make_pack(Planning *p, Stage stage, uint32_t uid);
  * pack that cannot be planned is left as it was. 0, or an error that was reported. */
 int planning_make_launch_packs(Planning *p);
 
+/* Removes the files of the state directory for which `unneeded` is true. A file that cannot be
+ * removed is reported and stays. 0, or an error that was reported. */
+int planning_remove_files(const Planning *p, bool (*unneeded)(const void *arg, const char *name),
+                          const void *arg);
+
 /* The salt of the pack that will be replaced, so that control sessions stay evenly distributed. The
  * first pack gets a new salt. */
 uint64_t planning_choose_salt(const Planning *p, const char *name);

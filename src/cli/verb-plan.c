@@ -2,7 +2,6 @@
 
 /* headstart plan: STATE/model.json -> STATE/boot.pack, STATE/login.pack, STATE/login@UID.pack. */
 
-#include "base/directory.h"
 #include "base/parse.h"
 #include "cli/planning.h"
 #include "command/cli-state.h"
@@ -47,31 +46,19 @@ typedef struct Request {
     bool if_changed;
 } Request;
 
-/* Removes the packs of users whose logins the model no longer contains: their sums have decayed to
- * zero, or they were deleted. */
-static int drop_stale_packs(const Planning *p)
+/* True for the login pack of a user whose logins the model no longer contains: their sums have
+ * decayed to zero, or they were deleted. `arg` is a Planning. */
+static bool is_stale(const void *arg, const char *name)
 {
-    _cleanup_closedir_ DIR *dir = NULL;
-    const struct dirent *e;
-    int r = directory_open(p->state_fd, ".", 0, &dir);
+    const Planning *p = arg;
+    uint32_t uid;
 
-    if (r < 0)
-        return cli_error(r, "%s: %m", p->c->state);
-    while ((e = directory_next(dir))) {
-        char name[40];
-        bool known = false;
-        uint32_t uid;
-
-        if (sscanf(e->d_name, "login@%" SCNu32, &uid) != 1)
-            continue;
-        snprintf(name, sizeof(name), "login@%" PRIu32 ".pack", uid);
-        for (size_t i = 0; p->model && i < p->model->n_stages; i++)
-            known = known ||
-                    (p->model->stages[i].stage == STAGE_LOGIN && p->model->stages[i].uid == uid);
-        if (!known && strcmp(name, e->d_name) == 0 && unlinkat(p->state_fd, name, 0) < 0)
-            cli_warning(errno, "%s/%s: cannot remove it: %m", p->c->state, name);
-    }
-    return 0;
+    if (!packs_parse_user_name(name, &uid))
+        return false;
+    for (size_t i = 0; p->model && i < p->model->n_stages; i++)
+        if (p->model->stages[i].stage == STAGE_LOGIN && p->model->stages[i].uid == uid)
+            return false;
+    return true;
 }
 
 /* If planning fails for one user or stage, the others still get their packs. If nothing can be
@@ -196,7 +183,7 @@ static int make_packs(Planning *p, const Request *q)
         if (includes_stage(q, s))
             r = make_pack(p, s, UID_INVALID);
     if (r >= 0 && q->only < 0 && everyone && !p->dry_run)
-        r = drop_stale_packs(p);
+        r = planning_remove_files(p, is_stale, p);
     if (r >= 0 && q->only != STAGE_BOOT)
         r = make_user_packs(p, q->user);
     if (r >= 0 && q->only < 0 && everyone && !p->dry_run)

@@ -15,6 +15,27 @@
 
 #include "config-paths.h"
 
+char *packs_name(char name[static PACK_NAME_MAX], Stage stage, uint32_t uid)
+{
+    if (uid == UID_INVALID)
+        snprintf(name, PACK_NAME_MAX, "%s.pack", stage_to_string(stage));
+    else
+        snprintf(name, PACK_NAME_MAX, "%s@%" PRIu32 ".pack", stage_to_string(stage), uid);
+    return name;
+}
+
+bool packs_parse_user_name(const char *name, uint32_t *ret_uid)
+{
+    char expected[PACK_NAME_MAX];
+    uint32_t uid;
+
+    if (sscanf(name, "login@%" SCNu32, &uid) != 1 ||
+        strcmp(name, packs_name(expected, STAGE_LOGIN, uid)) != 0)
+        return false;
+    *ret_uid = uid;
+    return true;
+}
+
 int packs_read(int state_fd, const char *name, char **ret_buf, Pack *ret, const char **ret_reason)
 {
     _cleanup_free_ char *buf = NULL;
@@ -86,12 +107,11 @@ static uint64_t changed_at(int dir_fd, const char *path)
 
 int packs_read_of(int state_fd, Stage stage, uint32_t uid, char **ret_buf, Pack *ret)
 {
-    char name[64];
+    char name[PACK_NAME_MAX];
     int r = -ENOENT;
 
-    snprintf(name, sizeof(name), "login@%" PRIu32 ".pack", uid);
     if (stage == STAGE_LOGIN && uid != UID_INVALID)
-        r = packs_read(state_fd, name, ret_buf, ret, NULL);
+        r = packs_read(state_fd, packs_name(name, stage, uid), ret_buf, ret, NULL);
     if (r == -ENOENT && state_pack_name(stage))
         r = packs_read(state_fd, state_pack_name(stage), ret_buf, ret, NULL);
     return r;

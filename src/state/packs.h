@@ -7,6 +7,15 @@
 #include "base/vocabulary.h"
 #include "pack/pack.h"
 
+#define PACK_NAME_MAX 32U
+
+/* Writes the name of the pack of a stage for a user (UID_INVALID: for everyone): "login.pack",
+ * "login@1000.pack". Returns `name`. */
+char *packs_name(char name[static PACK_NAME_MAX], Stage stage, uint32_t uid);
+
+/* True for the name of a user's login pack; then *ret_uid is the user. */
+bool packs_parse_user_name(const char *name, uint32_t *ret_uid);
+
 /* Reads and checks a pack of the state directory. *ret points into *ret_buf, which the caller
  * frees. 0, -ENOENT, or another negative errno. If the content of the file is wrong, *ret_reason
  * becomes a static string that says what is wrong; otherwise it is untouched. ret_reason may be

@@ -10,7 +10,6 @@
 #include "state/packs.h"
 #include "state/state.h"
 
-#include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -68,14 +67,10 @@ static PackEntry search_pack(int state_fd, Stage stage, uint32_t uid, const char
 {
     PackEntry e = {.least = 1};
     _cleanup_free_ char *buf = NULL;
-    char name[64];
+    char name[PACK_NAME_MAX];
     Pack p;
 
-    if (uid == UID_INVALID)
-        snprintf(name, sizeof(name), "%s", state_pack_name(stage));
-    else
-        snprintf(name, sizeof(name), "login@%" PRIu32 ".pack", uid);
-    if (packs_read(state_fd, name, &buf, &p, NULL) < 0)
+    if (packs_read(state_fd, packs_name(name, stage, uid), &buf, &p, NULL) < 0)
         return e;
     e.has_pack = true;
     e.total = le64toh(p.header->total_data_bytes);
