@@ -238,6 +238,28 @@ libraries_of() {
     [[ $output =~ src/replay/main\.c:[0-9]+:\ main:\ [0-9]+\ lines ]]
 }
 
+@test "each hop of docs/flows.md is a function of the file that it names, and no flow has one twice" {
+    local flow function file bad=0 n=0
+    # FLOW FUNCTION FILE for each hop; FLOW is the number of the section
+    while read -r flow function file; do
+        ((++n))
+        grep -qE "^[A-Za-z_].*\b$function\(" "src/$file" || {
+            echo "flow $flow: no function $function in src/$file"
+            bad=1
+        }
+    done < <(awk -F' *[|] *' '
+        /^## / { ++flow }
+        $2 ~ /^[0-9]+$/ {
+            gsub(/`/, "")
+            sub(/ .*/, "", $3)
+            print flow, $3, $4
+            if (seen[flow, $3]++)
+                print flow, $3, "twice"
+        }' docs/flows.md)
+    [ "$n" -gt 40 ]
+    [ "$bad" -eq 0 ]
+}
+
 @test "no function is there for tests alone" {
     need_command python3
     run -0 tests/unused-functions
