@@ -142,9 +142,9 @@ int mixture_horizon_compute(Mixture *m, usec_t horizon)
         columns[k] = m->columns + k * n;
     next = m->columns + HORIZON_EXPERTS * n;
     for (size_t i = 1; i < n; i++) {
-        uint32_t row = mixture_row(m, i);
+        uint32_t row = m->rows[i];
 
-        if (row == CHAINS_NONE || row >= m->n_rows)
+        if (row == CHAINS_NONE)
             continue;
         columns[HORIZON_CHAINS][i] = m->within[row][HORIZON_CHAINS];
         next[i] = m->next[row];
@@ -162,10 +162,9 @@ int mixture_horizon_compute(Mixture *m, usec_t horizon)
                 none;
     }
     for (size_t i = 1; i < n; i++) {
-        uint32_t row = mixture_row(m, i);
+        uint32_t row = m->rows[i];
 
-        for (unsigned k = HORIZON_AGE; row != CHAINS_NONE && row < m->n_rows && k < HORIZON_EXPERTS;
-             k++)
+        for (unsigned k = HORIZON_AGE; row != CHAINS_NONE && k < HORIZON_EXPERTS; k++)
             m->within[row][k] = columns[k][i];
     }
     return 0;

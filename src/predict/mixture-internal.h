@@ -46,6 +46,8 @@ struct Mixture {
     /* The history whose log of sessions is counted, and the present session with the application
      * numbers of that history. */
     const UserHistory *logged;
+    uint32_t *rows; /* by application of `logged`; CHAINS_NONE: there is no row */
+    size_t allocated_rows;
     SequenceSituation situation;
     LoggedStart *present;
     size_t allocated_present;
@@ -71,12 +73,6 @@ static inline bool mixture_is_stranger(const Mixture *m)
 static inline const UserHistory *mixture_history(const Mixture *m)
 {
     return mixture_is_stranger(m) ? m->chains->histories[0] : m->user;
-}
-
-/* The row of an application of m->logged, or CHAINS_NONE. */
-static inline uint32_t mixture_row(const Mixture *m, size_t application)
-{
-    return user_history_find(m->chains->histories[0], m->logged->applications[application].id);
 }
 
 /* --- mixture-next.c --------------------------------------------------------------------------- */

@@ -132,6 +132,20 @@ static int rate_chains(Mixture *m)
 
 /* --- the experts of the log ------------------------------------------------------------ */
 
+/* Sets m->rows for the applications of a history. 0 or -ENOMEM. */
+static int set_rows(Mixture *m, const UserHistory *h)
+{
+    const UserHistory *all = m->chains->histories[0];
+    int r = grow_array(&m->rows, &m->allocated_rows, h->n_applications, sizeof(*m->rows));
+
+    for (size_t i = 0; r >= 0 && i < h->n_applications; i++) {
+        uint32_t row = user_history_find(all, h->applications[i].id);
+
+        m->rows[i] = row < m->n_rows ? row : CHAINS_NONE;
+    }
+    return r;
+}
+
 /* Chooses the history whose log is counted. Describes the present session with the application
  * numbers of that history. */
 static int set_situation(Mixture *m)
@@ -144,6 +158,8 @@ static int set_situation(Mixture *m)
     LoggedSession present = {.begin_msec = s->begin_realtime_msec};
     int r = grow_array(&m->present, &m->allocated_present, n_starts + 1, sizeof(*m->present));
 
+    if (r >= 0)
+        r = set_rows(m, h);
     if (r >= 0)
         r = grow_array(&m->logged_runs, &m->allocated_logged_runs, h->n_applications,
                        sizeof(*m->logged_runs));
@@ -194,7 +210,7 @@ static int count_log(Mixture *m)
         const double *chances = sequence_chances(&m->sequence, &m->situation, k);
 
         for (size_t i = 1; i < m->situation.n_applications; i++) {
-            uint32_t row = mixture_row(m, i);
+            uint32_t row = m->rows[i];
 
             if (row != CHAINS_NONE)
                 m->chances[row][EXPERTS_OF_CHAINS + k] = chances[i];

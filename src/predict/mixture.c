@@ -31,6 +31,7 @@ Mixture *mixture_free(Mixture *m)
     free(m->scratch);
     free(m->runs);
     free(m->running);
+    free(m->rows);
     free(m->present);
     free(m->logged_runs);
     free(m->columns);
