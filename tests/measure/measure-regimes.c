@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Runs all predictors on habits that are not the mixture's own model (util/regimes.h), with
- * equal budgets, for the figures of docs/predictors.md. Hit rates are means over the seeds.
+ * equal budgets, for the figures of docs/predictors.md. Hit rates are means over the seeds. The row
+ * "bound" shows the hits of a selection that contains nothing but objects of the application that
+ * starts next, the smallest first. No selection has more hits within its budget.
  *
- *     measure-regimes [SEEDS [FIRST-SEED [REGIME [PREDICTOR,…]]]]      3, 1, all, all */
+ *     measure-regimes [SEEDS [FIRST-SEED [REGIME,… [PREDICTOR,… [BUDGET,…]]]]]      3, 1, all, all,
+ *                                                                                   10,20,30,50 */
 
 #include "evaluate/predictor.h"
 #include "util/regimes.h"
@@ -41,6 +44,14 @@ static bool chosen(const char *list, const char *name)
     return !list;
 }
 
+static bool is_budget_chosen(const char *list, unsigned b)
+{
+    char text[12];
+
+    snprintf(text, sizeof(text), "%u", budgets[b]);
+    return chosen(list, text);
+}
+
 static uint64_t total_bytes(const SimulateInput *in)
 {
     uint64_t sum = 0;
@@ -48,6 +59,47 @@ static uint64_t total_bytes(const SimulateInput *in)
     for (size_t i = 0; i < in->n_objects; i++)
         sum += in->object_bytes[i];
     return sum;
+}
+
+static int compare_bytes(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* The number of the item's objects that fit into the budget. */
+static uint32_t count_fitting(const SimulateInput *in, ItemParts item, uint64_t budget)
+{
+    _cleanup_free_ uint64_t *bytes = calloc(item.n + 1, sizeof(*bytes));
+    uint32_t n = 0;
+
+    if (!bytes)
+        abort();
+    for (uint32_t i = 0; i < item.n; i++)
+        bytes[i] = in->object_bytes[in->parts[item.first + i]];
+    qsort(bytes, item.n, sizeof(*bytes), compare_bytes);
+    for (; n < item.n && bytes[n] <= budget; n++)
+        budget -= bytes[n];
+    return n;
+}
+
+/* Adds the bound of the hit rate for each budget. */
+static void add_bound(const SimulateInput *in, double training, Row *row)
+{
+    for (unsigned b = 0; b < N_BUDGETS; b++) {
+        uint64_t fit = 0, all = 0;
+
+        for (size_t i = (size_t)(training * (double)in->n_events); i < in->n_events; i++) {
+            const ItemParts *item = &in->items[in->events[i].item];
+
+            if (in->events[i].kind != SIMULATE_START)
+                continue;
+            fit += count_fitting(in, *item, total_bytes(in) * budgets[b] / 100);
+            all += item->n;
+        }
+        row->filled[b].hit += (double)fit / (double)all;
+    }
 }
 
 static int run(const SimulateInput *in, const char *name, SimulateParameters *sp,
@@ -59,10 +111,11 @@ static int run(const SimulateInput *in, const char *name, SimulateParameters *sp
     return r < 0 ? r : simulate(in, sp, p, ret);
 }
 
-static int measure(const SimulateInput *in, const char *name, double training, Row *row)
+static int measure(const SimulateInput *in, const char *name, double training,
+                   const char *chosen_budgets, Row *row)
 {
     for (unsigned b = 0; b < N_BUDGETS; b++)
-        for (unsigned bound = 0; bound < 2; bound++) {
+        for (unsigned bound = 0; bound < 2 && is_budget_chosen(chosen_budgets, b); bound++) {
             SimulateParameters sp;
             SimulateReport report;
             Cell *c = bound ? &row->bounded[b] : &row->filled[b];
@@ -128,10 +181,11 @@ int main(int argc, char *argv[])
     unsigned n_seeds = argc > 1 ? (unsigned)atoi(argv[1]) : 3;
     unsigned first = argc > 2 ? (unsigned)atoi(argv[2]) : 1;
     const char *only = argc > 3 && strcmp(argv[3], "all") != 0 ? argv[3] : NULL;
-    const char *predictors = argc > 4 ? argv[4] : NULL;
+    const char *predictors = argc > 4 && strcmp(argv[4], "all") != 0 ? argv[4] : NULL;
+    const char *chosen_budgets = argc > 5 ? argv[5] : NULL;
 
     for (Regime regime = 0; regime < _REGIME_MAX; regime++) {
-        Row rows[N_MAX] = {0};
+        Row rows[N_MAX] = {0}, bound = {0};
 
         if (!chosen(only, regime_to_string(regime)))
             continue;
@@ -145,9 +199,10 @@ int main(int argc, char *argv[])
 
             if (regime_draw(regime, first + k, &in, &training) < 0)
                 return 1;
+            add_bound(&in, training, &bound);
             for (size_t i = 0; predictor_name(i) && i < N_MAX; i++)
                 if (chosen(predictors, predictor_name(i)) &&
-                    measure(&in, predictor_name(i), training, &rows[i]) < 0)
+                    measure(&in, predictor_name(i), training, chosen_budgets, &rows[i]) < 0)
                     return 1;
         }
         for (size_t i = 0; predictor_name(i) && i < N_MAX; i++) {
@@ -157,6 +212,10 @@ int main(int argc, char *argv[])
             if (strcmp(predictor_name(i), "mixture") == 0)
                 print_bins(&rows[i], regime_to_string(regime));
         }
+        printf("%-15s", "bound");
+        for (unsigned b = 0; b < N_BUDGETS; b++)
+            printf(" %5.3f", bound.filled[b].hit / n_seeds);
+        printf("\n");
         fflush(stdout);
     }
     return 0;

@@ -12,6 +12,7 @@
 #define MINUTE         60e6
 #define DAY            (24 * 60 * MINUTE)
 #define RARE           0U /* the application of "rare-long" */
+#define CHAIN_END      3U /* "rare-chain": 0 is the trigger, 1 to 3 follow it */
 /* 2026-01-05, a Monday, at midnight. */
 #define FIRST_DAY (UINT64_C(1767571200) * USEC_PER_SEC)
 
@@ -20,7 +21,8 @@ static const char *const names[_REGIME_MAX] = {
         [REGIME_ODD_EVEN] = "odd-even", [REGIME_WEEKDAY_HOUR] = "weekday-hour",
         [REGIME_CHANGED] = "changed",   [REGIME_RARE_LONG] = "rare-long",
         [REGIME_BURSTS] = "bursts",     [REGIME_NEVER_CLOSES] = "never-closes",
-        [REGIME_SLOW] = "slow",
+        [REGIME_SLOW] = "slow",         [REGIME_TWO_USERS] = "two-users",
+        [REGIME_PHASES] = "phases",     [REGIME_RARE_CHAIN] = "rare-chain",
 };
 
 const char *regime_to_string(Regime r)
@@ -42,6 +44,7 @@ typedef struct User {
 
 typedef struct Drawing {
     Regime regime;
+    unsigned phase, phase_left; /* of "phases": the project, and its sessions to come */
     Random random;
     User users[2];
     unsigned n_users;
@@ -117,11 +120,15 @@ static void draw_user(Drawing *d, User *u)
                 draw_row(random, row, u->n, a);
             if (d->regime == REGIME_RARE_LONG)
                 row[RARE] = 0;
+            if (d->regime == REGIME_RARE_CHAIN)
+                memset(row, 0, (CHAIN_END + 1) * sizeof(*row));
         }
         if (d->regime == REGIME_WEEKDAY_HOUR)
             draw_popular_row(random, u->first[v], 6 * v, 6, NONE);
         if (d->regime == REGIME_RARE_LONG)
             u->first[v][RARE] = 0;
+        if (d->regime == REGIME_RARE_CHAIN)
+            memset(u->first[v], 0, (CHAIN_END + 1) * sizeof(*u->first[v]));
     }
     for (unsigned a = 0; a < u->n; a++)
         u->run_mean_usec[a] = d->regime == REGIME_NEVER_CLOSES             ? 0
@@ -172,6 +179,12 @@ static unsigned choose(Drawing *d, const User *u, Turn *t)
             t->step = 0;
         }
         return u->tasks[t->task][t->step++];
+    case REGIME_RARE_CHAIN:
+        if (t->last < CHAIN_END)
+            return t->last + 1;
+        if (random_below(&d->random, 30) == 0)
+            return 0;
+        /* fallthrough */
     default:
         return pick(&d->random,
                     t->last == NONE ? u->first[t->variant] : u->next[t->variant][t->last], u->n);
@@ -316,6 +329,17 @@ static double session_start(Drawing *d, unsigned k, unsigned n, double now, unsi
     case REGIME_CHANGED:
         *ret_variant = k >= n / 2;
         break;
+    case REGIME_TWO_USERS:
+        *ret_variant = random_below(&d->random, 10) == 0;
+        break;
+    case REGIME_PHASES:
+        day = k / 5 * 7 + k % 5;
+        if (d->phase_left-- == 0) {
+            d->phase = !d->phase;
+            d->phase_left = 4 + random_below(&d->random, 11);
+        }
+        *ret_variant = d->phase;
+        break;
     default:
         break;
     }
@@ -328,7 +352,7 @@ int regime_draw(Regime regime, uint64_t seed, SimulateInput *ret, double *ret_tr
 {
     Drawing d = {.regime = regime,
                  .random = {seed * 64 + regime},
-                 .n_users = regime == REGIME_CHANGED ? 2 : 1};
+                 .n_users = regime == REGIME_CHANGED || regime == REGIME_TWO_USERS ? 2 : 1};
     unsigned n = 60;
     size_t n_training = 0;
     double now = 0;
@@ -337,13 +361,16 @@ int regime_draw(Regime regime, uint64_t seed, SimulateInput *ret, double *ret_tr
     for (unsigned i = 0; i < d.n_users; i++)
         draw_user(&d, &d.users[i]);
     for (unsigned k = 0; r >= 0 && k < n; k++) {
-        unsigned variant;
+        unsigned variant, user = 0;
         double begin = session_start(&d, k, n, now, &variant);
 
         if (regime == REGIME_CHANGED ? k == n / 2 + 4 : k == n / 2)
             n_training = d.in.n_events;
-        r = draw_session(&d, d.n_users > 1 ? random_below(&d.random, d.n_users) : 0, variant, begin,
-                         &now);
+        if (regime == REGIME_TWO_USERS)
+            user = k % 7 % 2;
+        else if (d.n_users > 1)
+            user = random_below(&d.random, d.n_users);
+        r = draw_session(&d, user, variant, begin, &now);
     }
     if (r < 0) {
         simulate_input_done(&d.in);
