@@ -79,7 +79,7 @@ _headstart() {
         return
         ;;
     --predictor)
-        mapfile -t COMPREPLY < <(compgen -W 'lru naive session-share last-successor best-j-of-k 2-gram+ 1-5-gram+ association hybrid graph pcm epcm preload mixture' -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W 'lru naive session-share last-successor best-j-of-k 2-gram+ 1-5-gram+ association hybrid access-trees graph pcm epcm preload mixture' -- "$cur")
         return
         ;;
     --level)

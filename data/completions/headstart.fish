@@ -76,7 +76,7 @@ complete -c headstart -n '__fish_seen_subcommand_from enable' -l now -d 'Start r
 complete -c headstart -n 'not __fish_seen_subcommand_from status history measure doctor explain plot report metrics show record learn plan replay rerecord refresh forget enable disable evaluate merge export import config' -a disable -d 'Turn headstart off'
 complete -c headstart -n '__fish_seen_subcommand_from disable' -l now -d 'Stop running units, too'
 complete -c headstart -n 'not __fish_seen_subcommand_from status history measure doctor explain plot report metrics show record learn plan replay rerecord refresh forget enable disable evaluate merge export import config' -a evaluate -d 'Compare predictors on recorded traces'
-complete -c headstart -n '__fish_seen_subcommand_from evaluate' -l predictor -x -a 'lru naive session-share last-successor best-j-of-k 2-gram+ 1-5-gram+ association hybrid graph pcm epcm preload mixture' -d 'Evaluate only these predictors [all]'
+complete -c headstart -n '__fish_seen_subcommand_from evaluate' -l predictor -x -a 'lru naive session-share last-successor best-j-of-k 2-gram+ 1-5-gram+ association hybrid access-trees graph pcm epcm preload mixture' -d 'Evaluate only these predictors [all]'
 complete -c headstart -n '__fish_seen_subcommand_from evaluate' -l level -x -a 'applications files' -d 'Predict applications or files [applications]'
 complete -c headstart -n '__fish_seen_subcommand_from evaluate' -l stage -x -a 'boot login session' -d 'Use only traces of boot, login or session'
 complete -c headstart -n '__fish_seen_subcommand_from evaluate' -l cache -x -a 'unlimited' -d 'Cache size: unlimited, bytes (64M) or files (70files)'

@@ -62,6 +62,7 @@ extern const PredictorOps predictor_ops_none;
 extern const PredictorOps predictor_ops_naive;
 extern const PredictorOps predictor_ops_session_share;
 extern const PredictorOps predictor_ops_best_j_of_k;
+extern const PredictorOps predictor_ops_access_trees;
 extern const PredictorOps predictor_ops_last_successor;
 extern const PredictorOps predictor_ops_2_gram;
 extern const PredictorOps predictor_ops_1_5_gram;

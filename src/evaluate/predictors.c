@@ -9,8 +9,8 @@ static const PredictorOps *const table[] = {
         &predictor_ops_none,           &predictor_ops_naive,       &predictor_ops_session_share,
         &predictor_ops_last_successor, &predictor_ops_best_j_of_k, &predictor_ops_2_gram,
         &predictor_ops_1_5_gram,       &predictor_ops_association, &predictor_ops_hybrid,
-        &predictor_ops_graph,          &predictor_ops_pcm,         &predictor_ops_epcm,
-        &predictor_ops_preload,        &predictor_ops_mixture,
+        &predictor_ops_access_trees,   &predictor_ops_graph,       &predictor_ops_pcm,
+        &predictor_ops_epcm,           &predictor_ops_preload,     &predictor_ops_mixture,
 };
 
 static const PredictorOps *find(const char *name)

@@ -38,7 +38,7 @@ refused() {
     [ -z "$stderr" ]
     [[ $output =~ "Traces: 6" ]]
     local name
-    for name in lru naive last-successor 2-gram+ 1-5-gram+ association hybrid graph pcm epcm preload mixture; do
+    for name in lru naive last-successor 2-gram+ 1-5-gram+ association hybrid access-trees graph pcm epcm preload mixture; do
         [ "$(grep -c "^$name  *[0-9.]*%" <<<"$output")" -ge 1 ]
     done
     [ "$(awk '{ if (length > m) m = length } END { print m }' <<<"$output")" -le 100 ]
@@ -52,7 +52,7 @@ refused() {
     sessions 8 40
     run -0 hs evaluate --json=short --budget=50% "$T"
     [ "${#lines[@]}" -eq 1 ]
-    jq -e '.n_traces == 8 and .n_uses == 320 and (.predictors | length) == 14' <<<"$output"
+    jq -e '.n_traces == 8 and .n_uses == 320 and (.predictors | length) == 15' <<<"$output"
     jq -e '.budget_bytes * 2 <= .object_bytes and .budget_bytes * 2 > .object_bytes - 2' <<<"$output"
     jq -e '[.predictors[] | .n_scored] | unique | length == 1' <<<"$output"
     jq -e 'all(.predictors[]; .observe_usec > 0 and .predict_usec > 0)' <<<"$output"
@@ -403,7 +403,7 @@ rate() {
     # With the defaults, no predictor is better than the oracle.
     for seed in 1 2 3; do
         run -0 hs evaluate --stage=session --no-timing --habits="$seed" --json=short "$HS_TMP/days"
-        jq -e '(.predictors | length) == 15' <<<"$output"
+        jq -e '(.predictors | length) == 16' <<<"$output"
         jq -e '[.predictors[] | [.log_loss, .name]] | min | .[1] == "oracle"' <<<"$output"
     done
     refused 2 "not a number from 1 to 16" --habits=1 --users=17 "$HS_TMP/days"
