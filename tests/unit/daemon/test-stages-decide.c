@@ -71,7 +71,7 @@ static bool told(const char *kind, const char *word)
 static void feed(Teller *t, const Line *l, double second, StageDecision *ret)
 {
     StageEvent e = {
-            .now = (usec_t)(second * 1e6) + 5000 * USEC_PER_SEC,
+            .now = (usec_t)((int64_t)(second * 1e6) + (int64_t)(5000 * USEC_PER_SEC)),
             .age = (usec_t)(l->age * 1e6),
             .id = l->id,
             .uid = l->uid,
