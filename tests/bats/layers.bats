@@ -65,6 +65,13 @@ includes() {
             bad=1
         }
     done < <(includes)
+    # Each folder that the table names is really included.
+    while read -r from to; do
+        includes | grep -q "^$from $to " || {
+            echo "$from need not include $to"
+            bad=1
+        }
+    done < <(layers | awk '{ for (i = 2; i <= NF; i++) print $1, $i }')
     # The test has really examined something.
     [ "$(includes | wc -l)" -gt 20 ]
     [ "$bad" -eq 0 ]
