@@ -172,7 +172,7 @@ int launch_record_to_line(const LaunchRecord *l, char **ret, size_t *ret_size)
     json_writer_add_string(&w, "replayed", replayed_names[l->replayed]);
     if (*l->boot_id)
         json_writer_add_string(&w, "boot_id", l->boot_id);
-    if (l->packages_usec > 0)
+    if (l->packages_usec > 0 && l->packages_usec != USEC_INFINITY)
         json_writer_add_u64(&w, "packages_usec", l->packages_usec);
     return json_writer_finish_line(&w, ret, ret_size);
 }

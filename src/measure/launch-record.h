@@ -29,7 +29,8 @@ typedef struct LaunchRecord {
     uint64_t files;   /* opened by the application during its start */
     LaunchReplayed replayed;
     char boot_id[33];     /* "": not known */
-    usec_t packages_usec; /* wall clock: when the package database last changed; 0: not known */
+    usec_t packages_usec; /* wall clock: when the package database last changed; 0 or USEC_INFINITY:
+                             not known, not stored */
 } LaunchRecord;
 
 typedef struct LaunchRecords {

@@ -125,6 +125,13 @@ static void lines_come_back(void **state _unused_)
                 a.replayed == b.replayed && a.start_realtime_usec == b.start_realtime_usec &&
                 a.packages_usec == b.packages_usec);
     assert_string_equal(a.boot_id, b.boot_id);
+    /* If the time of the last upgrade is not known, the line can be read again, too. */
+    a.packages_usec = USEC_INFINITY;
+    free(line);
+    line = NULL;
+    assert_int_equal(launch_record_to_line(&a, &line, &n), 0);
+    assert_int_equal(launch_record_from_line(line, n - 1, &b), 0);
+    assert_int_equal(b.packages_usec, 0);
     for (size_t i = 0; i < ELEMENTSOF(bad); i++)
         assert_int_equal(launch_record_from_line(bad[i], strlen(bad[i]), &b), -EBADMSG);
 }
