@@ -61,8 +61,8 @@ bool json_is_utf8(const char *s);
 char *json_escape_bytes(const char *s);
 char *json_unescape_bytes(const char *s);
 
-/* Adds `value` (NULL: null) to an object or an array, which then owns it. Frees it and returns
- * false if there is no memory, or if `to` is NULL because there was none. */
+/* Adds `value` (NULL: null) to an object or an array, which then owns it. Returns false and
+ * frees `value` if memory runs out, or if `to` is NULL. */
 bool json_add_member(struct json_object *to, const char *key, struct json_object *value);
 bool json_add_item(struct json_object *to, struct json_object *value);
 

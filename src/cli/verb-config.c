@@ -4,7 +4,8 @@
 
 #include "command/cli.h"
 
-/* "/etc/headstart/headstart.conf:7"; the caller frees it. */
+/* Returns "default" or the place of the assignment, such as "/etc/headstart/headstart.conf:7". The
+ * caller frees it. NULL if memory runs out. */
 static char *source_text(const ConfigSource *s)
 {
     char *text = NULL;

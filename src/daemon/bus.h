@@ -22,8 +22,8 @@
 /* Receives the events of a watcher. All functions get `arg`. */
 typedef struct BusListener {
     int (*on_event)(void *arg, StageEvent *e); /* sets e->now; 0, or an errno for the event loop */
-    void (*on_reply)(void *arg);               /* a call got no reply: connect again */
-    void (*on_timeout)(void *arg);             /* a call had no reply: connect again */
+    void (*on_reply)(void *arg);               /* a call got a reply: the connection works */
+    void (*on_timeout)(void *arg);             /* a call got no reply: connect again */
     void *arg;
 } BusListener;
 

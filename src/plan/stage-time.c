@@ -98,8 +98,8 @@ static int compare_keyed(const void *a, const void *b)
     return x->read < y->read ? -1 : x->read > y->read;
 }
 
-/* Place k in an order of n places in which no two successive places are neighbours: multiples of
- * the golden ratio. */
+/* Returns the k-th of a sequence of positions in [0, 1): multiples of the golden ratio, without
+ * their integer part. The positions are spread evenly, and successive ones are far apart. */
 static double scattered(size_t k)
 {
     double x = (double)(k + 1) * 0.6180339887498949;

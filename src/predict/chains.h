@@ -60,7 +60,7 @@ typedef struct ChainsRecent {
 
 typedef struct ChainsSession {
     bool active;
-    UserHistory *histories[2]; /* that learn from it: everybody's, the user's; borrowed */
+    UserHistory *histories[2]; /* of everybody and of the user; both learn from it; borrowed */
     size_t n_histories;
     uint64_t n_learned; /* starts and exits */
     usec_t begin;

@@ -12,7 +12,7 @@
 typedef struct Fanotify Fanotify;
 
 /* Called for each open. The filesystem of `object` is the number given to fanotify_watch().
- * Borrowed: valid during the call. 0 or a negative errno. */
+ * `object` is valid only during the call. 0 or a negative errno. */
 typedef int (*fanotify_handler_t)(void *arg, const LoggedObject *object, uint32_t pid, bool exec);
 
 /* `unlimited`: the kernel does not bound its queue (FAN_UNLIMITED_QUEUE). A bounded queue

@@ -325,7 +325,8 @@ static uint64_t find_data_end(int fd, uint64_t end, uint64_t limit)
     return hole > 0 ? (uint64_t)hole : 0;
 }
 
-/* How many bytes behind a range of the file, which ends at `end`, are read as well. */
+/* Returns how many bytes after the file's range that ends at `end` are read as well. Only the last
+ * range of a volatile file has such bytes. */
 static uint64_t appended_bytes(Worker *w, const Operation *op, uint32_t index, uint64_t end)
 {
     const PackFile *f = &w->replay->pack->files[index];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* STATE/devices.json: the measurements of devices by several plans, by the UUID of the filesystem
- * and the identity of the disk below it. A cloned image on other hardware therefore starts without
- * measurements. docs/formats.md describes the file. Everything except loading and writing is
- * pure. */
+/* STATE/devices.json: the measurements that several plans have made of each device. The UUID of the
+ * filesystem and the identity of the disk below it identify a device. A cloned image on other
+ * hardware therefore starts without measurements. docs/formats.md describes the file. Everything
+ * except loading and writing is pure. */
 
 #include "device/samples.h"
 

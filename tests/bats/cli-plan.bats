@@ -427,8 +427,8 @@ device_is_measured() {
     "$BATS_TEST_DIRNAME/make-trace" "$HS_MNT" "$HS_LOOP" boot 1793520000 "${paths[@]}" \
         >"$HS_STATE/traces/20261101T080000-boot.json"
     hs learn --quiet
-    # One allocation fails, later in each run. Those of reading the model end plan, those of planning
-    # make it try again.
+    # One allocation fails in each run: the 100th, the 200th, and so on. If it fails while the model
+    # is read, plan ends. If it fails while a pack is planned, plan tries again.
     for number in $(seq 100 100 3000); do
         LD_PRELOAD=$HS_BUILD/tests/faults/libfaults.so HEADSTART_FAULTS="reallocarray $number ENOMEM" \
             HEADSTART_FAULTS_PROGRAM=headstart HEADSTART_FAULTS_OUTPUT=$HS_TMP/calls \

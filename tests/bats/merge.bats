@@ -287,7 +287,7 @@ has() {
     merge ../all --min-machines=2 1 2 3 4
     has ../all two
     ! has ../all one || false
-    # A tree whose root alone drops gives the same bytes.
+    # A merge in two steps, of which only the second drops files, gives the same bytes.
     merge ../ab 4 1
     merge ../cd 3 2
     merge ../tree --min-machines=2 ../ab ../cd

@@ -84,7 +84,7 @@ value() {
         echo "reset $name" >"$HS_TMP/fuse/control"
         cmp "$HS_TMP/$name" "$HS_TMP/fuse/disk"
     done
-    # Saved once more under the same name, and restored from different contents.
+    # A name is saved once more, and restored while the disk has other contents.
     write 'anew' 409600
     echo "save second" >"$HS_TMP/fuse/control"
     cp "$HS_TMP/fuse/disk" "$HS_TMP/anew"

@@ -356,7 +356,7 @@ class Bench:
     # --- afterwards
 
     def keep_state(self, directory):
-        """Copies headstart's state of every disk on which it has learned into the directory."""
+        """Copies headstart's state into the directory, from every disk on which it learned."""
         Path(directory).mkdir(parents=True, exist_ok=True)
         if self.headstart.state.exists():
             run("cp", "-a", "--no-target-directory", self.headstart.state,

@@ -215,7 +215,7 @@ static void test_growth(void **state)
             char pattern[8] = {0};
 
             memcpy(pattern, word, n);
-            /* Node n is added by the n-th instance (the second instance adds its N). */
+            /* The first instance adds nodes 1 and 2 (I and N), each later one adds one node. */
             assert_int_equal(count(p, pattern), n == 1 ? i : i + 2 > n ? i + 2 - n : 0);
         }
     }

@@ -79,7 +79,7 @@ static void test_fall_back(void **state)
     feed(p, "AB"); /* C followed AB, although D followed B alone last */
     assert_string_equal(guessed(p), "C");
     predictor_end(p, 0);
-    feed(p, "QB"); /* QB was never seen: the successor of B */
+    feed(p, "QB"); /* QB was never seen, so the guess is the successor of B */
     assert_string_equal(guessed(p), "D");
 }
 

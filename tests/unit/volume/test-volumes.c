@@ -52,7 +52,8 @@ static void copies_of_a_uuid_lose_it(void **state)
     expect_kept(unknown, 2, "--");
 }
 
-/* The device is refused before it is opened: it does not exist, which would give another error. */
+/* The device does not exist, so opening it would fail with another error than -EPERM. -EPERM
+ * therefore shows that the device was refused before it was opened. */
 static void metadata_of_removable_disks_is_not_parsed(void **state)
 {
     Volume v = {.block_dev = UINT64_C(0xfff00), .mountpoint = (char *)"/media/stick"};
