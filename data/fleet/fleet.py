@@ -28,9 +28,9 @@ import tempfile
 import zlib
 from pathlib import Path
 
-TIMEOUT_SEC = 600  # of one program; a model is merged in milliseconds
+TIMEOUT_SEC = 600  # longest run of one program; merging a model takes milliseconds
 HALFLIFE_USEC = 604800000000  # the default of headstart.conf
-HEAD_BYTES = 4096  # contain the half-life of a model
+HEAD_BYTES = 4096  # the half-life is in this many bytes at the start of a model
 COLUMNS = ("user", "n_traces", "predictor", "n_scored", "hit_rate", "first_right", "accuracy", "coverage", "waste",
            "log_loss")
 
@@ -40,10 +40,10 @@ class FleetError(Exception):
 
 
 class Part:
-    """A sum of models, and what became of the models in it."""
+    """The sum of some models, how many were merged, and which were left out."""
 
     def __init__(self, model=None, **counts):
-        self.model = model  # bytes, or None: no model in it was usable
+        self.model = model  # bytes, or None if none of the models was usable
         self.n_merged = counts.get("n_merged", 0)
         self.n_merges = counts.get("n_merges", 0)
         self.read_bytes = counts.get("read_bytes", 0)
@@ -83,14 +83,16 @@ def list_models(directory):
 
 
 def has_halflife(data, halflife_usec):
-    """`headstart merge` refuses models with different half-lives. Which ones it refuses depends on
-    the first, so the job decides by the expected half-life, before it merges."""
+    """Returns whether a model has this half-life. Also returns True if the half-life cannot be read;
+    `headstart merge` then names the reason. `headstart merge` refuses each model whose half-life
+    differs from that of the first model, so without this check the order of the models would decide
+    which are left out."""
     head = data[:HEAD_BYTES]
     if head.startswith(b"\x1f\x8b"):
         try:
             head = zlib.decompressobj(wbits=31).decompress(head, HEAD_BYTES)
         except zlib.error:
-            return True  # merging names the reason
+            return True  # headstart merge names the reason
     found = re.search(rb'"halflife_usec"\s*:\s*(\d+)', head)
     return not found or int(found.group(1)) == halflife_usec
 
@@ -113,8 +115,8 @@ def merge(headstart, files, *options):
 
 
 def merge_machines(headstart, paths, halflife_usec=HALFLIFE_USEC):
-    """Merges what machines have sent. Each file counts as one machine, whatever it states. Leaves
-    out the models that cannot be merged."""
+    """Merges what machines have sent, and leaves out the models that cannot be merged. Each file counts
+    as one machine, whatever number of machines the file states."""
     before = children_cpu()
     part = Part()
     good = []
@@ -181,7 +183,7 @@ def tree_levels(n_leaves, fan_in):
 
 
 def find_duplicates(sc, paths, partitions):
-    """Returns {path: path of the same bytes}. A machine that sends its model twice must not count
+    """Returns {path of a copy: path of the first file with the same bytes}. A machine that sends its model twice must not count
     as two machines."""
     sc.setJobDescription("Looking for models that were sent twice")
 
@@ -218,7 +220,8 @@ def merge_fleet(sc, paths, args):
 # --- traces ---------------------------------------------------------------------------------------
 
 def evaluate_user(headstart, directory, options):
-    """Returns (rows of the table, None) or ([], (directory, reason)), and the processor time."""
+    """Returns (rows of the table, None, processor time), or ([], (directory, reason), processor time)
+    if the evaluation failed."""
     before = children_cpu()
     status, out, error = run([headstart, "evaluate", "--json=short", *options, directory])
     cpu_sec = children_cpu() - before
@@ -241,7 +244,8 @@ def evaluate_fleet(sc, args):
 
 
 def mean_rows(rows):
-    """One row for each predictor over all users, weighted by the starts that were judged."""
+    """Returns one row for each predictor: the means over all users, weighted by the number of starts
+    that were judged."""
     names = list(dict.fromkeys(row[2] for row in rows))
     means = []
     for name in names:
@@ -342,7 +346,7 @@ def run_job(sc, args):
 
 def main(argv):
     args = parse_arguments(argv)
-    from pyspark import SparkContext  # the rest of this file works without it
+    from pyspark import SparkContext  # the rest of this file works without pyspark
 
     sc = SparkContext(appName="headstart-fleet")
     try:
