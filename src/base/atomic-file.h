@@ -15,17 +15,18 @@ int atomic_file_write(int dir_fd, const char *name, const void *data, size_t siz
 /* Writes to a path from a command line. A regular file is replaced as by atomic_file_write(); a
  * symlink to it stays. A device or FIFO is written into (a FIFO waits for its reader). Refuses
  * files that another user may have prepared in a sticky directory such as /tmp: see
- * open_output_place(). 0, -EACCES (refused), or another negative errno. */
+ * open_output_place(). Returns 0, -EACCES (refused), or another negative errno. */
 int output_file_write(const char *path, const void *data, size_t size, unsigned mode);
 
 /* Reads the whole regular file into a NUL-terminated buffer of *ret_size bytes (the NUL is not
- * counted). The caller frees *ret. -ENOENT, -EISDIR, -EBADMSG (not a regular file), -E2BIG
+ * counted). The caller frees *ret. Returns -ENOENT, -EISDIR, -EBADMSG (not a regular file), -E2BIG
  * (larger than max_size), or another negative errno. Never blocks on a FIFO or a device. */
 int file_read_whole(int dir_fd, const char *name, size_t max_size, char **ret, size_t *ret_size);
 
-/* Creates the directory and its parents as needed, the last one with mode `mode`. 0 or errno. */
+/* Creates the directory and its parents as needed, the last one with mode `mode`. Returns 0 or
+ * errno. */
 int make_directories(const char *path, unsigned mode);
 
 /* Renames a file that cannot be used to NAME.bad, replacing an older one, so that nothing is lost.
- * 0 or a negative errno. */
+ * Returns 0 or a negative errno. */
 int file_set_aside(int dir_fd, const char *name);

@@ -12,14 +12,14 @@ typedef enum CachestatWhat {
     CACHESTAT_SEEN,     /* either */
 } CachestatWhat;
 
-/* True if this kernel has cachestat(2) and allows it to this process. */
+/* Returns true if this kernel has cachestat(2) and allows it to this process. */
 bool cachestat_available(void);
 
-/* Returns how many pages of [offset, offset + length) are in the state `what`. -ENOSYS or -EPERM
- * where the kernel has no cachestat or refuses it, -EOPNOTSUPP for files on hugetlbfs, or another
- * negative errno. */
+/* Returns how many pages of [offset, offset + length) are in the state `what`. Returns -ENOSYS or
+ * -EPERM where the kernel has no cachestat or refuses it, -EOPNOTSUPP for files on hugetlbfs, or
+ * another negative errno. */
 int64_t cachestat_count(int fd, CachestatWhat what, uint64_t offset, uint64_t length);
 
-/* 1 if every page of [offset, offset + length) up to the end of a regular file is resident, 0 if
- * not, or the negative errno of cachestat_count(). */
+/* Returns 1 if every page of [offset, offset + length) up to the end of a regular file is resident,
+ * 0 if not, or the negative errno of cachestat_count(). */
 int cachestat_is_resident(int fd, uint64_t offset, uint64_t length);

@@ -8,17 +8,17 @@
 #include "base/macros.h"
 
 /* Compresses memory into a gzip member. The output depends on the input alone. The caller frees
- * *ret. 0, -E2BIG (more than 4 GiB - 1), or -ENOMEM. */
+ * *ret. Returns 0, -E2BIG (more than 4 GiB - 1), or -ENOMEM. */
 int gzip_compress(const void *data, size_t size, char **ret, size_t *ret_size);
 
-/* True if the bytes begin as a gzip member does. */
+/* Returns true if the bytes begin as a gzip member does. */
 bool gzip_is_compressed(const void *data, size_t size);
 
 /* Expands one gzip member into a NUL-terminated buffer of *ret_size bytes (the NUL is not counted)
- * and checks its checksum. Nothing is allocated if the member states a size above max_size, or
- * a size that its input cannot expand to. The caller frees *ret. 0, -EBADMSG (not gzip, damaged,
- * truncated, or followed by other bytes), -E2BIG (expands to more than max_size bytes), or -ENOMEM.
- */
+ * and checks its checksum. Nothing is allocated if the member states a size above max_size, or a
+ * size that its input cannot expand to. The caller frees *ret. Returns 0, -EBADMSG (not gzip,
+ * damaged, truncated, or followed by other bytes), -E2BIG (expands to more than max_size bytes), or
+ * -ENOMEM. */
 int gzip_expand(const void *data, size_t size, size_t max_size, char **ret, size_t *ret_size);
 
 /* Replaces a file by the compressed data, as atomic_file_write() does. */
@@ -26,8 +26,8 @@ int compressed_file_write(int dir_fd, const char *name, const void *data, size_t
                           unsigned mode);
 
 /* Reads a whole regular file, and expands it if it is compressed. The file and its content may have
- * at most max_size bytes each. 0, -EBADMSG (the compressed data are damaged), or an error of
- * file_read_whole(). With damaged data, *ret_reason becomes a static string that says what is
+ * at most max_size bytes each. Returns 0, -EBADMSG (the compressed data are damaged), or an error
+ * of file_read_whole(). With damaged data, *ret_reason becomes a static string that says what is
  * wrong; otherwise it is untouched. ret_reason may be NULL. */
 int compressed_file_read(int dir_fd, const char *name, size_t max_size, char **ret,
                          size_t *ret_size, const char **ret_reason);
@@ -39,5 +39,6 @@ int compressed_file_load(int dir_fd, const char *name, size_t max_size, char **r
                          size_t *ret_size, char **ret_error);
 
 /* Reads at most `size` - 1 bytes from the start of the content and adds a NUL. Never blocks on a
- * FIFO or a device. 0, -EBADMSG (the compressed data are damaged), or another negative errno. */
+ * FIFO or a device. Returns 0, -EBADMSG (the compressed data are damaged), or another negative
+ * errno. */
 int compressed_file_read_head(int dir_fd, const char *name, char *buf, size_t size);

@@ -7,5 +7,6 @@
 
 /* The time in microseconds that all processors together ran user and kernel code since the machine
  * started, by /proc/stat. Niced processes (indexers, updates) and interrupts do not count. root_fd
- * is borrowed (AT_FDCWD: "/"). 0, -EBADMSG (an unexpected format), or another negative errno. */
+ * is borrowed (AT_FDCWD: "/"). Returns 0, -EBADMSG (an unexpected format), or another negative
+ * errno. */
 int cpu_busy_read(int root_fd, uint64_t *ret_busy_usec);

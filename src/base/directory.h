@@ -11,12 +11,13 @@ DEFINE_CLEANUP(DIR *, closedir);
 #define _cleanup_closedir_ _cleanup_(closedirp)
 
 /* Makes a DIR of a descriptor and takes ownership of it. On failure it closes the descriptor. A
- * negative fd counts as an error and is returned. 0, -ENOTDIR, -ENOMEM or another negative errno;
- * *ret is untouched on failure. */
+ * negative fd counts as an error and is returned. Returns 0, -ENOTDIR, -ENOMEM or another negative
+ * errno; *ret is untouched on failure. */
 int directory_from_fd(int fd, DIR **ret);
 
 /* Opens the directory at `path` relative to dir_fd (AT_FDCWD allowed); `flags` are added to
- * O_RDONLY, O_DIRECTORY and O_CLOEXEC. 0 or a negative errno; *ret is untouched on failure. */
+ * O_RDONLY, O_DIRECTORY and O_CLOEXEC. Returns 0 or a negative errno; *ret is untouched on
+ * failure. */
 int directory_open(int dir_fd, const char *path, int flags, DIR **ret);
 
 /* The next entry other than "." and "..", valid until the next call. NULL at the end, and if the

@@ -93,7 +93,7 @@ int journal_entry_send(const JournalEntry *e, const char *path)
     return 0;
 }
 
-/* True if standard error is the stream that systemd has connected to the journal. */
+/* Returns true if standard error is the stream that systemd has connected to the journal. */
 static bool is_journal(void)
 {
     const char *stream = getenv("JOURNAL_STREAM");

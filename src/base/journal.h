@@ -36,8 +36,8 @@ void journal_entry_begin(JournalEntry *e, JournalEvent event, int level);
  * contain any byte but NUL, and at most 1023 bytes of it are kept. */
 void journal_entry_add(JournalEntry *e, const char *name, const char *format, ...) _printf_(3, 4);
 
-/* Sends the entry to the socket `path` without waiting. 0; -E2BIG if the fields do not fit; or the
- * negative errno of socket(2) or sendto(2), such as -EAGAIN if the journal is busy. */
+/* Sends the entry to the socket `path` without waiting. Returns 0; -E2BIG if the fields do not fit;
+ * or the negative errno of socket(2) or sendto(2), such as -EAGAIN if the journal is busy. */
 int journal_entry_send(const JournalEntry *e, const char *path);
 
 /* Adds the message and sends the entry, if standard error is the journal. Returns false if standard

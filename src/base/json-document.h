@@ -33,18 +33,19 @@ typedef struct JsonColumn {
     size_t n; /* number of elements left */
 } JsonColumn;
 
-/* Opens the column `key` of `o`, which is part of d->root. -EBADMSG if the member is missing, is
- * not an array, contains anything but integers and arrays of integers, or has more than `max`
- * elements. */
+/* Opens the column `key` of `o`, which is part of d->root. Returns -EBADMSG if the member is
+ * missing, is not an array, contains anything but integers and arrays of integers, or has more than
+ * `max` elements. */
 int json_get_column(const JsonDocument *d, struct json_object *o, const char *key, size_t max,
                     JsonColumn *ret);
 
-/* Opens the columns of a table: ret[i] for keys[i]. All must have the same length. -EBADMSG. */
+/* Opens the columns of a table: ret[i] for keys[i]. All must have the same length. Returns
+ * -EBADMSG. */
 int json_get_columns(const JsonDocument *d, struct json_object *o, const char *const *keys,
                      size_t n_keys, size_t max, JsonColumn *ret);
 
-/* Read the next element. -EBADMSG if there is none, if its type is wrong or if it is out of range.
- * After an error the column must not be used. */
+/* Read the next element. Returns -EBADMSG if there is none, if its type is wrong or if it is out of
+ * range. After an error the column must not be used. */
 int json_next_u64(JsonColumn *c, uint64_t max, uint64_t *ret);
 int json_next_i64(JsonColumn *c, int64_t *ret);
 int json_next_column(JsonColumn *c, size_t max, JsonColumn *ret);

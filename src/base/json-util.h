@@ -45,13 +45,13 @@ void json_writer_add_numbers(JsonWriter *w, const char *key, const uint64_t *v, 
 /* Adds a member whose value is already JSON text. The caller guarantees that the text is valid. */
 void json_writer_add_text(JsonWriter *w, const char *key, const char *text);
 
-/* Ends the document; the caller frees *ret. 0 or -ENOMEM. */
+/* Ends the document; the caller frees *ret. Returns 0 or -ENOMEM. */
 int json_writer_finish(JsonWriter *w, char **ret, size_t *ret_size);
 
 /* Like json_writer_finish() for a compact document: one line that ends with a newline. */
 int json_writer_finish_line(JsonWriter *w, char **ret, size_t *ret_size);
 
-/* True if the string is valid UTF-8 (RFC 3629: no overlong forms, no surrogates). */
+/* Returns true if the string is valid UTF-8 (RFC 3629: no overlong forms, no surrogates). */
 bool json_is_utf8(const char *s);
 
 /* Names are bytes, and JSON is UTF-8. json_escape_bytes() writes bytes that are not valid UTF-8,
@@ -66,13 +66,13 @@ char *json_unescape_bytes(const char *s);
 bool json_add_member(struct json_object *to, const char *key, struct json_object *value);
 bool json_add_item(struct json_object *to, struct json_object *value);
 
-/* Parses text into one JSON value of at most `depth` levels and nothing after it. 0, -EBADMSG (and
- * a static reason), -ENOMEM. */
+/* Parses text into one JSON value of at most `depth` levels and nothing after it. Returns 0,
+ * -EBADMSG (and a static reason), -ENOMEM. */
 int json_parse(const char *text, size_t size, int depth, struct json_object **ret,
                const char **ret_reason);
 
-/* Read members of an object. -EBADMSG if the member is missing, of another type or out of range.
- * Strings and arrays are borrowed from the object. */
+/* Read members of an object. Returns -EBADMSG if the member is missing, of another type or out of
+ * range. Strings and arrays are borrowed from the object. */
 int json_get_u64(struct json_object *o, const char *key, uint64_t max, uint64_t *ret);
 int json_get_i64(struct json_object *o, const char *key, int64_t *ret);
 int json_get_bool(struct json_object *o, const char *key, bool *ret);
@@ -80,10 +80,10 @@ int json_get_string(struct json_object *o, const char *key, const char **ret);
 int json_get_array(struct json_object *o, const char *key, size_t max, struct json_object **ret);
 int json_get_object(struct json_object *o, const char *key, struct json_object **ret);
 
-/* Reads element i of an array as a number. -EBADMSG if the element is not a number, or is above
- * `max`. */
+/* Reads element i of an array as a number. Returns -EBADMSG if the element is not a number, or is
+ * above `max`. */
 int json_at_u64(struct json_object *array, size_t i, uint64_t max, uint64_t *ret);
 
-/* Reads element i of an array as a string, which is borrowed. -EBADMSG if the element is not a
- * string or contains a NUL. */
+/* Reads element i of an array as a string, which is borrowed. Returns -EBADMSG if the element is
+ * not a string or contains a NUL. */
 int json_at_string(struct json_object *array, size_t i, const char **ret);

@@ -12,8 +12,9 @@ typedef struct MemoryFacts {
     uint64_t cached_bytes;
 } MemoryFacts;
 
-/* Parses the text of /proc/meminfo. -EBADMSG if MemTotal or MemFree is missing. */
+/* Parses the text of /proc/meminfo. Returns -EBADMSG if MemTotal or MemFree is missing. */
 int memory_facts_parse(const char *meminfo, MemoryFacts *ret);
 
-/* Reads /proc/meminfo below root_fd (AT_FDCWD: "/"). 0, -EBADMSG, or another negative errno. */
+/* Reads /proc/meminfo below root_fd (AT_FDCWD: "/"). Returns 0, -EBADMSG, or another negative
+ * errno. */
 int memory_facts_read(int root_fd, MemoryFacts *ret);

@@ -107,7 +107,7 @@ static char *expand_symlink(int link_fd, const char *rest)
     return path;
 }
 
-/* Splits the first component off: *name and what follows it. False if there is none. */
+/* Splits the first component off: *name and what follows it. Returns false if there is none. */
 static bool next_component(char **path, char **name)
 {
     char *p = *path + strspn(*path, "/"), *end = strchrnul(p, '/');
@@ -126,7 +126,7 @@ static bool is_dots(const char *name)
 }
 
 /* Continues the walk at the target of a symlink: replaces the path, and for an absolute target the
- * directory. 0 or a negative errno. */
+ * directory. Returns 0 or a negative errno. */
 static int follow_symlink(int link_fd, int *dir, char **walk, char **rest)
 {
     char *expanded = expand_symlink(link_fd, *rest);

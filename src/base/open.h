@@ -11,40 +11,40 @@
 
 /* Looks `path` up below the directory dir_fd, with O_PATH. It follows no symlink (a symlink at the
  * end is opened itself), enters no mount and no automount, wakes no device and waits for no FIFO.
- * The lookup reads the inode into memory. "." is the directory itself. A descriptor or a negative
- * errno (-EXDEV: the path leads to another mount; -ELOOP: a symlink); dir_fd itself if that is
- * negative.
- */
+ * The lookup reads the inode into memory. "." is the directory itself. Returns a descriptor or a
+ * negative errno (-EXDEV: the path leads to another mount; -ELOOP: a symlink); dir_fd itself if
+ * that is negative. */
 int open_beneath(int dir_fd, const char *path);
 
 /* Looks an absolute path up with O_PATH. It follows no symlink, since a symlink can lead to an
- * automount; a symlink at the end is opened itself. Mounts are crossed. A descriptor or a negative
- * errno (-ELOOP: a symlink on the way). */
+ * automount; a symlink at the end is opened itself. Mounts are crossed. Returns a descriptor or a
+ * negative errno (-ELOOP: a symlink on the way). */
 int open_without_symlinks(const char *path);
 
 /* Finds the directory (*ret_dir_fd, O_PATH) and the name in it that an output path refers to. The
  * name need not exist. The name may be a symlink only in /proc/PID/fd, to which /dev/stdout leads.
  * Symlinks on the way are followed as the kernel does with fs.protected_symlinks=1: in a sticky
  * directory that others may write (/tmp), only if this user or the owner of the directory made
- * them. The caller frees both. 0, -EACCES (a symlink of another user), -EISDIR (the path ends in
- * "/", "." or ".."), -ELOOP (more than 40 symlinks), -ENAMETOOLONG, -ENOMEM, or another negative
- * errno. */
+ * them. The caller frees both. Returns 0, -EACCES (a symlink of another user), -EISDIR (the path
+ * ends in "/", "." or ".."), -ELOOP (more than 40 symlinks), -ENAMETOOLONG, -ENOMEM, or another
+ * negative errno. */
 int open_output_place(const char *path, int *ret_dir_fd, char **ret_name);
 
-/* True if a file in the directory with these attributes may be used as an output: if it lies in a
- * sticky directory that others may write, this user or the owner of the directory must own it. */
+/* Returns true if a file in the directory with these attributes may be used as an output: if it
+ * lies in a sticky directory that others may write, this user or the owner of the directory must
+ * own it. */
 bool output_is_trusted(const struct stat *dir, const struct stat *file);
 
 /* Opens the file of the descriptor `fd` (O_PATH allowed) again with `flags`; O_CLOEXEC, O_NOCTTY
- * and O_NONBLOCK are added. A descriptor or a negative errno. */
+ * and O_NONBLOCK are added. Returns a descriptor or a negative errno. */
 int fd_reopen(int fd, int flags);
 
 /* Like fd_reopen(). If this process has the right to prevent it, reading does not change the file's
  * access time. */
 int fd_reopen_noatime(int fd, int flags);
 
-/* The path of the file of the descriptor, NUL-terminated. 0, -ENAMETOOLONG (buffer too small),
- * -ESTALE (it has no absolute path), or another negative errno. */
+/* The path of the file of the descriptor, NUL-terminated. Returns 0, -ENAMETOOLONG (buffer too
+ * small), -ESTALE (it has no absolute path), or another negative errno. */
 int fd_get_path(int fd, char *path, size_t size);
 
 /* The path below /proc of the descriptor's file, for libraries that accept only a path. Returns

@@ -7,19 +7,19 @@
 
 #include <stdbool.h>
 
-/* Decimal digits only, without sign or blanks. 0, -EINVAL, -ERANGE. */
+/* Decimal digits only, without sign or blanks. Returns 0, -EINVAL, -ERANGE. */
 int parse_u64(const char *s, uint64_t *ret);
 
-/* "1/yes/y/true/t/on" or "0/no/n/false/f/off" (as in systemd). 0 or -EINVAL. */
+/* "1/yes/y/true/t/on" or "0/no/n/false/f/off" (as in systemd). Returns 0 or -EINVAL. */
 int parse_boolean(const char *s, bool *ret);
 
-/* A byte count: a number with an optional suffix K, M, G, T (powers of 1024). 0, -EINVAL, -ERANGE.
- */
+/* A byte count: a number with an optional suffix K, M, G, T (powers of 1024). Returns 0, -EINVAL,
+ * -ERANGE. */
 int parse_bytes(const char *s, uint64_t *ret);
 
 /* A time span: "20", "20s", "150ms", "1h", "2min", "infinity". A number without a unit is seconds.
- * 0, -EINVAL, -ERANGE. */
+ * Returns 0, -EINVAL, -ERANGE. */
 int parse_timespan(const char *s, usec_t *ret);
 
-/* A percentage -100..100 with an optional "%". 0, -EINVAL, -ERANGE. */
+/* A percentage -100..100 with an optional "%". Returns 0, -EINVAL, -ERANGE. */
 int parse_percent(const char *s, int *ret);

@@ -34,8 +34,8 @@ static int read_stall(int root_fd, const char *path, uint64_t *ret)
     return p && sscanf(p, " total=%" SCNu64, ret) == 1 ? 0 : -EBADMSG;
 }
 
-/* True for whole disks. The I/O of partitions, loop devices and mapped devices is also counted on
- * the disk below them. */
+/* Returns true for whole disks. The I/O of partitions, loop devices and mapped devices is also
+ * counted on the disk below them. */
 static bool is_disk(int root_fd, const char *name)
 {
     static const char *const not [] = {"loop", "ram", "zram", "dm-", "md", "sr", "fd"};

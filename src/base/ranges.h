@@ -52,25 +52,26 @@ typedef struct RangeSet {
 void range_set_done(RangeSet *s);
 
 /* Adds a range; a length of 0 adds nothing. O(1) if ranges are appended in rising order, else O(n).
- * 0, -EINVAL if offset + length overflows, or -ENOMEM; the set is unchanged on failure. */
+ * Returns 0, -EINVAL if offset + length overflows, or -ENOMEM; the set is unchanged on failure. */
 int range_set_insert(RangeSet *s, uint64_t offset, uint64_t length);
 
-/* *ret = a's ranges (a deep copy). 0 or -ENOMEM. `ret` must be empty or uninitialised. */
+/* *ret = a's ranges (a deep copy). Returns 0 or -ENOMEM. `ret` must be empty or uninitialised. */
 int range_set_copy(const RangeSet *a, RangeSet *ret);
 
-/* *ret = union, intersection or difference (a less b). O(|a| + |b|). 0 or -ENOMEM.
- * `ret` is written only on success and must not be a or b. */
+/* *ret = union, intersection or difference (a less b). O(|a| + |b|). Returns 0 or -ENOMEM. `ret` is
+ * written only on success and must not be a or b. */
 int range_set_union(const RangeSet *a, const RangeSet *b, RangeSet *ret);
 int range_set_intersect(const RangeSet *a, const RangeSet *b, RangeSet *ret);
 int range_set_subtract(const RangeSet *a, const RangeSet *b, RangeSet *ret);
 
-/* *to = union of both. O(|to| + |more|). 0 or -ENOMEM, with *to unchanged. */
+/* *to = union of both. O(|to| + |more|). Returns 0 or -ENOMEM, with *to unchanged. */
 int range_set_unite(RangeSet *to, const RangeSet *more);
 
 /* Sum of the lengths; saturates at UINT64_MAX. */
 uint64_t range_set_total(const RangeSet *s);
 
-/* True if the invariant stated above holds. A reader that fills a set directly checks this. */
+/* Returns true if the invariant stated above holds. A reader that fills a set directly checks
+ * this. */
 bool range_set_valid(const RangeSet *s);
 
 #define _cleanup_range_set_ _cleanup_(range_set_done)

@@ -14,12 +14,12 @@ typedef enum IoClass {
     IO_CLASS_IDLE = 3,
 } IoClass;
 
-/* Starts a thread that executes run(arg) on a stack of that size. 0, or a negative errno of
+/* Starts a thread that executes run(arg) on a stack of that size. Returns 0, or a negative errno of
  * pthread_attr_setstacksize(3) or pthread_create(3). */
 int thread_start(pthread_t *ret, size_t stack_bytes, void *(*run)(void *arg), void *arg);
 
-/* Waits at most `timeout` for the end of the thread. True if it has ended. False if it still runs:
- * it is detached then, and its memory must stay valid. */
+/* Waits at most `timeout` for the end of the thread. Returns true if it has ended. Returns false if
+ * it still runs: it is detached then, and its memory must stay valid. */
 bool thread_join(pthread_t thread, usec_t timeout);
 
 /* Sets the I/O priority of the calling thread: the class, at the kernel's default level. If the

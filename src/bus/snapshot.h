@@ -29,12 +29,12 @@ typedef struct Snapshot {
 void snapshot_done(Snapshot *s);
 
 /* Reads the figures as of `now` (wall clock). `system_fd`: the directory of /etc and /proc, or
- * AT_FDCWD for "/". A state directory that does not exist counts as empty. 0 or a negative errno;
- * *ret is untouched then. */
+ * AT_FDCWD for "/". A state directory that does not exist counts as empty. Returns 0 or a negative
+ * errno; *ret is untouched then. */
 int snapshot_read(const char *state_dir, int system_fd, usec_t now, Snapshot *ret);
 
-/* True if that user may see the session: every boot, and the user's own logins. */
+/* Returns true if that user may see the session: every boot, and the user's own logins. */
 bool snapshot_is_visible(const SessionRecord *s, uint32_t uid);
 
-/* The figures of the logins of one user. 0 or -ENOMEM. */
+/* The figures of the logins of one user. Returns 0 or -ENOMEM. */
 int snapshot_own_logins(const Snapshot *s, uint32_t uid, usec_t now, StageFigures *ret);

@@ -11,7 +11,7 @@
 
 #include "config-paths.h"
 
-/* 0, or a negative errno and one line in *ret_error, which the caller frees. */
+/* Returns 0, or a negative errno and one line in *ret_error, which the caller frees. */
 static int read_model(const char *path, Model **ret, char **ret_error)
 {
     _cleanup_free_ char *text = NULL;

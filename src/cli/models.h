@@ -8,16 +8,17 @@
 #include "model/model.h"
 
 /* Reads a model. If its clock is ahead, moves its times back to now, because otherwise it would
- * outweigh all other models. 0, or an error that was reported. */
+ * outweigh all other models. Returns 0, or an error that was reported. */
 int models_load(const char *path, usec_t now, Model **ret);
 
-/* Adds `m`, which was read from `path`, to *sum (NULL: an empty sum). Frees `m`. 0, or an error
- * that was reported. */
+/* Adds `m`, which was read from `path`, to *sum (NULL: an empty sum). Frees `m`. Returns 0, or an
+ * error that was reported. */
 int models_add(Model **sum, Model *m, const char *path);
 
-/* Writes the model to a file, or for "-" to standard output. 0, or an error that was reported. */
+/* Writes the model to a file, or for "-" to standard output. Returns 0, or an error that was
+ * reported. */
 int models_save(const Model *m, const char *path);
 
 /* Reads the model that the distribution ships, ROOT/usr/share/headstart/default.model. *ret is NULL
- * if it does not exist, or if it cannot be used, which is reported. 0 or -ENOMEM. */
+ * if it does not exist, or if it cannot be used, which is reported. Returns 0 or -ENOMEM. */
 int models_load_default(const Context *c, Model **ret);

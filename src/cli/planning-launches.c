@@ -96,8 +96,8 @@ static int note_written(Written *w, uint32_t uid, uint64_t hash)
     return 0;
 }
 
-/* One application. If the pack cannot be made, the old one stays. 0, or an error that was reported
- * and holds for all packs. */
+/* One application. If the pack cannot be made, the old one stays. Returns 0, or an error that was
+ * reported and holds for all packs. */
 static int make_pack(Planning *p, const Model *sum, uint32_t uid, const ModelLaunch *l, Written *w)
 {
     _cleanup_prediction_ Prediction *prediction = NULL;
@@ -125,7 +125,7 @@ static int make_pack(Planning *p, const Model *sum, uint32_t uid, const ModelLau
     return note_written(w, uid, hash);
 }
 
-/* The applications of one user, or of everybody. 0, or an error that was reported. */
+/* The applications of one user, or of everybody. Returns 0, or an error that was reported. */
 static int make_packs(Planning *p, uint32_t uid, Written *w)
 {
     const Config *c = &p->c->config;
@@ -148,7 +148,7 @@ static int make_packs(Planning *p, uint32_t uid, Written *w)
     return r;
 }
 
-/* True for a pack of an application that was not written now; `arg` is a Written. */
+/* Returns true for a pack of an application that was not written now; `arg` is a Written. */
 static bool is_other(const void *arg, const char *name)
 {
     const Written *w = arg;

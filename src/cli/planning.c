@@ -39,8 +39,8 @@ void planning_done(Planning *p)
     json_object_put(p->operations);
 }
 
-/* Computes how often a control session is needed, and which policies do harm. 0, or an error that
- * was reported. */
+/* Computes how often a control session is needed, and which policies do harm. Returns 0, or an
+ * error that was reported. */
 static int read_history(Planning *p)
 {
     usec_t now = clock_now(CLOCK_REALTIME);
@@ -149,7 +149,7 @@ uint64_t planning_choose_salt(const Planning *p, const char *name)
 }
 
 /* If the recording of most boots began with headstartd, the model lacks what the system manager
- * reads before that. The shipped model supplies it. 0 or -ENOMEM. */
+ * reads before that. The shipped model supplies it. Returns 0 or -ENOMEM. */
 static int add_beginning(const Planning *p, Prediction *boot)
 {
     _cleanup_prediction_ Prediction *shipped = NULL;
@@ -168,7 +168,7 @@ static int add_beginning(const Planning *p, Prediction *boot)
 
 /* Predicts from what this machine has learned. If it has learned nothing of this stage, the pack
  * for any user comes from the shipped model. *ret_learned_until is the time of the last learned
- * session, or now for the shipped model. 0 or -ENOMEM. */
+ * session, or now for the shipped model. Returns 0 or -ENOMEM. */
 static int predict(const Planning *p, Stage stage, uint32_t uid, Prediction **ret,
                    usec_t *ret_learned_until)
 {
@@ -188,7 +188,7 @@ static int predict(const Planning *p, Stage stage, uint32_t uid, Prediction **re
 }
 
 /* If most logins are automatic, no user waits at a greeter, and one sweep serves the boot and the
- * login. Adds the objects of the login to those of the boot. 0 or -ENOMEM. */
+ * login. Adds the objects of the login to those of the boot. Returns 0 or -ENOMEM. */
 static int add_autologin(const Planning *p, Prediction *boot)
 {
     _cleanup_prediction_ Prediction *login = NULL;

@@ -37,23 +37,23 @@ typedef struct Planning {
 
 void planning_done(Planning *p);
 
-/* Loads the models and the table of volumes. 0, or an error that was reported. */
+/* Loads the models and the table of volumes. Returns 0, or an error that was reported. */
 int planning_load(Planning *p);
 
-/* Reads /proc/meminfo and sets the budget. 0, or an error that was reported. */
+/* Reads /proc/meminfo and sets the budget. Returns 0, or an error that was reported. */
 int planning_set_budget(Planning *p, const Config *config);
 
 /* Plans one pack: the pack of a stage for any user (`uid` UID_INVALID), or the pack of one user.
- * Writes it, or prints it with --dry-run. 1: planned; 0: the model knows nothing of this stage and
- * user; a negative errno, which was reported: the old pack stays. */
+ * Writes it, or prints it with --dry-run. Returns 1: planned; 0: the model knows nothing of this
+ * stage and user; a negative errno, which was reported: the old pack stays. */
 int planning_make_pack(Planning *p, Stage stage, uint32_t uid);
 
 /* Plans the packs of all users' applications, and removes those that are not needed any more. A
- * pack that cannot be planned is left as it was. 0, or an error that was reported. */
+ * pack that cannot be planned is left as it was. Returns 0, or an error that was reported. */
 int planning_make_launch_packs(Planning *p);
 
 /* Removes the files of the state directory for which `unneeded` is true. A file that cannot be
- * removed is reported and stays. 0, or an error that was reported. */
+ * removed is reported and stays. Returns 0, or an error that was reported. */
 int planning_remove_files(const Planning *p, bool (*unneeded)(const void *arg, const char *name),
                           const void *arg);
 
@@ -66,6 +66,6 @@ Table *planning_table(void);
 void planning_add_summary(Planning *p, uint32_t uid, const PackContent *content,
                           const PlanSummary *s);
 
-/* Prints the operations of replay in their order. 0, or an error that was reported. */
+/* Prints the operations of replay in their order. Returns 0, or an error that was reported. */
 int planning_print_operations(Planning *p, const char *what, const PackContent *content);
 int planning_print(Planning *p);

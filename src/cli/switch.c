@@ -57,7 +57,7 @@ static int set_mark(const Context *c, bool disabled)
     return r < 0 ? cli_error(r, "/" MARK_DIRECTORY "/" MARK ": %m") : 0;
 }
 
-/* 0, or an error that was reported, by systemctl or here. */
+/* Returns 0, or an error that was reported, by systemctl or here. */
 static int systemctl(const char *const *arguments)
 {
     int r = systemctl_run(arguments, false);

@@ -5,7 +5,7 @@
 #include "command/cli.h"
 
 /* Returns "default" or the place of the assignment, such as "/etc/headstart/headstart.conf:7". The
- * caller frees it. NULL if memory runs out. */
+ * caller frees it. Returns NULL if memory runs out. */
 static char *source_text(const ConfigSource *s)
 {
     char *text = NULL;

@@ -40,7 +40,7 @@ static bool is_partial(const Forgetting *f)
     return f->stage >= 0 || f->user != UID_INVALID;
 }
 
-/* 0, or an error that was reported. */
+/* Returns 0, or an error that was reported. */
 static int drop(const Forgetting *f, int dir_fd, const char *name)
 {
     if (unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT)
@@ -55,8 +55,8 @@ static bool has_suffix(const char *name, const char *suffix)
     return n > l && strcmp(name + n - l, suffix) == 0;
 }
 
-/* True if the trace is to be deleted. A trace that cannot be read may belong to any user, so it is
- * deleted. */
+/* Returns true if the trace is to be deleted. A trace that cannot be read may belong to any user,
+ * so it is deleted. */
 static bool is_affected(const Forgetting *f, int dir_fd, const char *name)
 {
     _cleanup_free_ char *error = NULL;
@@ -76,7 +76,7 @@ static bool is_affected(const Forgetting *f, int dir_fd, const char *name)
            (t->stage != STAGE_BOOT && t->uid == UID_INVALID);
 }
 
-/* Calls `each` for the regular files of the directory. 0, or an error that was reported. */
+/* Calls `each` for the regular files of the directory. Returns 0, or an error that was reported. */
 static int for_each_file(Forgetting *f, const char *path,
                          int (*each)(Forgetting *f, int dir_fd, const char *name))
 {
@@ -132,7 +132,7 @@ static bool is_forgotten(const Forgetting *f, const SessionRecord *s)
             (s->stage != STAGE_BOOT && s->uid == UID_INVALID));
 }
 
-/* Deletes the affected lines of the history. 0, or an error that was reported. */
+/* Deletes the affected lines of the history. Returns 0, or an error that was reported. */
 static int forget_history(const Forgetting *f)
 {
     _cleanup_history_ History h = {0};
@@ -147,7 +147,7 @@ static int forget_history(const Forgetting *f)
     return r < 0 ? cli_error(r, "%s/" HISTORY_FILE ": %m", f->c->state) : 0;
 }
 
-/* Deletes the affected starts of applications. 0, or an error that was reported. */
+/* Deletes the affected starts of applications. Returns 0, or an error that was reported. */
 static int forget_launches(const Forgetting *f)
 {
     _cleanup_launch_records_ LaunchRecords l = {0};

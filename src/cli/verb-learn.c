@@ -80,7 +80,8 @@ static void block_requests(sigset_t *ret_before)
     sigprocmask(SIG_BLOCK, &requests, ret_before);
 }
 
-/* True if not even a little memory is left. A failed allocation is then not the fault of a file. */
+/* Returns true if not even a little memory is left. A failed allocation is then not the fault of a
+ * file. */
 static bool memory_is_short(void)
 {
     /* Volatile: otherwise the compiler drops an allocation that nothing uses. */
@@ -158,8 +159,8 @@ static int undo_partly_learned(Learning *l)
     return l->model ? 0 : -ENOMEM;
 }
 
-/* Reads a trace and adds it to the model. 0; 1: *ret_unfit says why it shows no ordinary session;
- * or a negative errno. */
+/* Reads a trace and adds it to the model. Returns 0; 1: *ret_unfit says why it shows no ordinary
+ * session; or a negative errno. */
 static int read_and_learn(Learning *l, int dir_fd, const char *name, Trace **ret,
                           const char **ret_unfit, size_t *ret_dropped, char **ret_error)
 {
@@ -172,7 +173,7 @@ static int read_and_learn(Learning *l, int dir_fd, const char *name, Trace **ret
 }
 
 /* Reports a trace that is not of an ordinary session. If dir_fd is a directory (not -EBADF),
- * renames the trace in it, so that it is not read again. 0 or -ENOMEM, reported. */
+ * renames the trace in it, so that it is not read again. Returns 0 or -ENOMEM, reported. */
 static int skip_trace(Learning *l, int dir_fd, const char *name, const char *shown, const Trace *t,
                       const char *unfit)
 {
@@ -256,9 +257,9 @@ static int try_trace(Learning *l, int dir_fd, const char *name, const char *show
 
 /* --- the traces of the state directory -------------------------------------------------------- */
 
-/* True if the model knows the trace by its head; then the rest need not be read. Parsing a trace of
- * 20,000 accesses takes longer than learning it. A name alone does not identify a trace: if the
- * clock starts again with each boot, names repeat. */
+/* Returns true if the model knows the trace by its head; then the rest need not be read. Parsing a
+ * trace of 20,000 accesses takes longer than learning it. A name alone does not identify a trace:
+ * if the clock starts again with each boot, names repeat. */
 static bool known_by_head(const Model *m, int dir_fd, const char *name)
 {
     TraceIdentity id;

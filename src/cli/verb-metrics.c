@@ -128,7 +128,7 @@ static void write_problems(FILE *f, const Checks *checks)
     fprintf(f, "headstart_problems %zu\n", n);
 }
 
-/* 0, or an error that was reported. */
+/* Returns 0, or an error that was reported. */
 static int write_text(const Context *c, const char *output, const char *text, size_t size)
 {
     int r;

@@ -46,8 +46,8 @@ typedef struct Request {
     bool if_changed;
 } Request;
 
-/* True for the login pack of a user whose logins the model no longer contains: their sums have
- * decayed to zero, or they were deleted. `arg` is a Planning. */
+/* Returns true for the login pack of a user whose logins the model no longer contains: their sums
+ * have decayed to zero, or they were deleted. `arg` is a Planning. */
 static bool is_stale(const void *arg, const char *name)
 {
     const Planning *p = arg;
@@ -62,7 +62,8 @@ static bool is_stale(const void *arg, const char *name)
 }
 
 /* If planning fails for one user or stage, the others still get their packs. If nothing can be
- * written, that is reported once. 0, or an error that was reported and holds for all packs. */
+ * written, that is reported once. Returns 0, or an error that was reported and holds for all
+ * packs. */
 static int make_pack(Planning *p, Stage stage, uint32_t uid)
 {
     int r;

@@ -55,7 +55,7 @@ static int find_failed(const Plot *p, int r, const char *what)
     return cli_error(r, "%s: no trace of a %s: %m", p->c->state, what);
 }
 
-/* `what`: a stage, or the file of a trace. 0, or an error that was reported. */
+/* `what`: a stage, or the file of a trace. Returns 0, or an error that was reported. */
 static int load(const Plot *p, const char *what, Trace **ret)
 {
     Stage stage = stage_from_string(what);
@@ -71,7 +71,7 @@ static int load(const Plot *p, const char *what, Trace **ret)
     return r < 0 ? find_failed(p, r, what) : 0;
 }
 
-/* Loads the trace to compare with. 0, or an error that was reported. */
+/* Loads the trace to compare with. Returns 0, or an error that was reported. */
 static int load_other(const Plot *p, const Trace *t, Trace **ret)
 {
     int r;
@@ -85,7 +85,8 @@ static int load_other(const Plot *p, const Trace *t, Trace **ret)
                  : 0;
 }
 
-/* Finds the start to compare with: of the same application. 0, or an error that was reported. */
+/* Finds the start to compare with: of the same application. Returns 0, or an error that was
+ * reported. */
 static int load_other_launch(const Plot *p, const PlotLaunch *one, PlotLaunch *ret)
 {
     const Trace *t = one->trace;

@@ -108,7 +108,8 @@ static int note_planned(Refresh *x, const char *mountpoint, const Pack *pack, co
     return 0;
 }
 
-/* A pack that cannot be read contributes nothing; it is planned again in any case. 0 or -ENOMEM. */
+/* A pack that cannot be read contributes nothing; it is planned again in any case. Returns 0 or
+ * -ENOMEM. */
 static int read_pack(Refresh *x, const char *name)
 {
     _cleanup_free_ char *buf = NULL;
@@ -192,7 +193,8 @@ static void free_names(char **names, size_t n)
     free(names);
 }
 
-/* Finds the name in the directory that succeeds `gone`; "" if there is none. 0 or -ENOMEM. */
+/* Finds the name in the directory that succeeds `gone`; "" if there is none. Returns 0 or
+ * -ENOMEM. */
 static int find_successor(const Refresh *x, const char *directory, const char *gone,
                           char ret[static NAME_MAX + 1])
 {
@@ -223,7 +225,7 @@ static int find_successor(const Refresh *x, const char *directory, const char *g
     return r;
 }
 
-/* *ret is the path of the file's successor, or NULL if it has none. 0 or -ENOMEM. */
+/* *ret is the path of the file's successor, or NULL if it has none. Returns 0 or -ENOMEM. */
 static int follow(Refresh *x, const char *path, size_t above, char **ret)
 {
     size_t end = above + 1 + strcspn(path + above + 1, "/");
@@ -387,8 +389,8 @@ static int print(Refresh *x, bool dry_run)
     return r;
 }
 
-/* Renames the model's files to the successors that were found, and saves the model. 0, or an error
- * that was reported. */
+/* Renames the model's files to the successors that were found, and saves the model. Returns 0, or
+ * an error that was reported. */
 static int move_files(Refresh *x)
 {
     size_t n_files = x->model->n_files;
@@ -412,7 +414,7 @@ static int remove_request(Refresh *x)
     return r < 0 ? cli_error(r, "%s/" STATE_REFRESH ": %m", x->c->state) : 0;
 }
 
-/* 0, or an error that was reported. */
+/* Returns 0, or an error that was reported. */
 static int plan(const Context *c)
 {
     Progress progress = progress_start("Planning", c->quiet);

@@ -75,8 +75,8 @@ static int parse_options(Context *c, Request *q)
     return k;
 }
 
-/* Returns the given pack, or that of the stage; the caller frees *ret. 0, or an error that was
- * reported. */
+/* Returns the given pack, or that of the stage; the caller frees *ret. Returns 0, or an error that
+ * was reported. */
 static int find_pack(const Context *c, Stage stage, char **ret)
 {
     _cleanup_free_ char *pack = NULL;

@@ -27,7 +27,7 @@ static const Option options[] = {
         {0},
 };
 
-/* Parses "boot,login" into bits 1 << Stage. 0, or an error that was reported. */
+/* Parses "boot,login" into bits 1 << Stage. Returns 0, or an error that was reported. */
 static int parse_stages(const Context *c, const char *value, unsigned *ret)
 {
     _cleanup_free_ char *copy = strdup(value);
@@ -88,8 +88,8 @@ static int parse_options(Context *c, Request *q)
     return 0;
 }
 
-/* Writes one request per stage, because each unit has a condition on its own request. 0, or an
- * error that was reported. */
+/* Writes one request per stage, because each unit has a condition on its own request. Returns 0, or
+ * an error that was reported. */
 static int write_requests(const Context *c, const Request *q)
 {
     _cleanup_close_ int fd = -EBADF;

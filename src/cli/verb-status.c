@@ -456,7 +456,8 @@ static int print(const Context *c, Status *s)
     return r;
 }
 
-/* Reads the figures for a user who cannot read the state. 0, or an error that was reported. */
+/* Reads the figures for a user who cannot read the state. Returns 0, or an error that was
+ * reported. */
 static int read_visible(const Context *c, Status *s)
 {
     Visible v;
@@ -471,7 +472,7 @@ static int read_visible(const Context *c, Status *s)
     return 0;
 }
 
-/* 0, or an error that was reported. */
+/* Returns 0, or an error that was reported. */
 static int read_state(const Context *c, Status *s)
 {
     _cleanup_close_ int fd = -EBADF;

@@ -6,17 +6,17 @@
 #include "command/cli.h"
 #include "state/state.h"
 
-/* Like state_directory_open() on --state=. 0, -ENOENT (not reported: the directory does not exist
- * and `create` is false), or another error that was reported. */
+/* Like state_directory_open() on --state=. Returns 0, -ENOENT (not reported: the directory does not
+ * exist and `create` is false), or another error that was reported. */
 int cli_state_open(const Context *c, bool create, int *ret_fd);
 
 /* As state_directory_lock(). Waits for five seconds, or as a service (--quiet) for four minutes,
- * because another process may run at idle priority and take long. 0, or an error that was
+ * because another process may run at idle priority and take long. Returns 0, or an error that was
  * reported. */
 int cli_state_lock(const Context *c, int state_fd);
 
-/* Like early_pack_update() for this state directory. 0, or an error that was reported. */
+/* Like early_pack_update() for this state directory. Returns 0, or an error that was reported. */
 int cli_state_update_early_pack(const Context *c, int state_fd, const void *bytes, size_t size);
 
-/* Like state_write_model(). 0, or an error that was reported. */
+/* Like state_write_model(). Returns 0, or an error that was reported. */
 int cli_state_write_model(const Context *c, int state_fd, const Model *m);

@@ -80,8 +80,8 @@ void cli_warning(int error, const char *format, ...) _printf_(2, 3);
 
 /* --- options.c -------------------------------------------------------------------------------- */
 
-/* Parses the options before the verb, then sets c->verb and c->options for the verb. 0, or CLI_*.
- */
+/* Parses the options before the verb, then sets c->verb and c->options for the verb. Returns 0, or
+ * CLI_*. */
 int cli_parse_global(Context *c, const Verb *const *verbs, int argc, char **argv);
 
 /* Sets c->verb and c->options; argv[0] is the verb's name. */
@@ -95,14 +95,14 @@ int cli_next_option(Context *c, const char **ret_value);
 /* The arguments after the options: a NULL-terminated part of argv. */
 char **cli_arguments(const Context *c, int *ret_n);
 
-/* Handles the global options for a verb without options. 0, or as above. */
+/* Handles the global options for a verb without options. Returns 0, or as above. */
 int cli_no_options(Context *c);
 
-/* Runs another verb as if with --quiet, with one of its options (or NULL). 0 or its error, which it
- * has reported. */
+/* Runs another verb as if with --quiet, with one of its options (or NULL). Returns 0 or its error,
+ * which it has reported. */
 int cli_run_verb(const Context *c, const Verb *verb, const char *option);
 
-/* Parse an option's argument. 0, or CLI_WRONG_USAGE, reported. */
+/* Parse an option's argument. Returns 0, or CLI_WRONG_USAGE, reported. */
 int cli_parse_stage(const Context *c, const char *value, Stage *ret);
 int cli_parse_limit(const Context *c, const char *value, uint64_t *ret);
 int cli_parse_uid(const Context *c, const char *value,
@@ -115,11 +115,11 @@ int cli_parse_uid(const Context *c, const char *value,
  * every system. For main(). */
 void cli_set_locale(void);
 
-/* Print the table, or its only row as fields: as text, or as JSON with --json=. 0, or an error that
- * was reported. */
+/* Print the table, or its only row as fields: as text, or as JSON with --json=. Returns 0, or an
+ * error that was reported. */
 int cli_print(const Context *c, const Table *t);
 int cli_print_fields(const Context *c, const Table *t);
 
-/* Prints one object as JSON, with or without --json=. The arguments are those of table_row(). 0, or
- * an error that was reported. */
+/* Prints one object as JSON, with or without --json=. The arguments are those of table_row().
+ * Returns 0, or an error that was reported. */
 int cli_print_json(const Context *c, const Column *columns, ...);

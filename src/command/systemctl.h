@@ -5,7 +5,7 @@
 
 #include "base/macros.h"
 
-/* True if this system was booted with systemd. */
+/* Returns true if this system was booted with systemd. */
 bool systemctl_available(void);
 
 /* Runs systemctl with these arguments (NULL-terminated, without its name) and waits for it.

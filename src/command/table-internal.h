@@ -30,5 +30,5 @@ static inline const Cell *table_cell(const Table *t, size_t row, size_t column)
     return t->cells + row * t->n_columns + column;
 }
 
-/* True if the value of such a cell is missing: "-" or null. */
+/* Returns true if the value of such a cell is missing: "-" or null. */
 bool table_cell_is_unknown(CellType type, const Cell *c);

@@ -13,7 +13,7 @@ json_object *table_json_string(const char *s)
     return escaped ? json_object_new_string(escaped) : NULL;
 }
 
-/* NULL if out of memory. */
+/* Returns NULL if out of memory. */
 static json_object *cell_to_json(CellType type, const Cell *c)
 {
     switch (type) {

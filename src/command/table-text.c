@@ -116,7 +116,7 @@ static size_t text_width(const char *s)
     return n;
 }
 
-/* The last `width` - 1 characters after "…". NULL if out of memory. */
+/* The last `width` - 1 characters after "…". Returns NULL if out of memory. */
 static char *keep_end(const char *text, size_t width)
 {
     char *ret = NULL;

@@ -41,9 +41,9 @@ typedef struct Column {
 typedef struct Table Table;
 
 /* Returns a table with these columns. An entry without title and key ends the list; NULL: no
- * columns yet. Titles and keys are not copied. NULL if out of memory; the functions below then do
- * nothing, and printing returns -ENOMEM. (Tables in the arguments of table_row() are then lost with
- * it.) */
+ * columns yet. Titles and keys are not copied. Returns NULL if out of memory; the functions below
+ * then do nothing, and printing returns -ENOMEM. (Tables in the arguments of table_row() are then
+ * lost with it.) */
 Table *table_new(const Column *columns);
 Table *table_free(Table *t);
 DEFINE_CLEANUP(Table *, table_free);
@@ -65,15 +65,15 @@ void table_set_total(Table *t, size_t n_rows);
 size_t table_n_rows(const Table *t);
 
 /* Print to standard output: all rows, or the only row as fields. Control characters, and bytes that
- * are not valid in the locale, are printed as \xNN. 0, -ENOMEM, or the error of writing. */
+ * are not valid in the locale, are printed as \xNN. Returns 0, -ENOMEM, or the error of writing. */
 int table_print(const Table *t);
 int table_print_fields(const Table *t);
 
-/* Returns an array of objects, or the only row as an object. The caller owns the reference. NULL if
- * out of memory. */
+/* Returns an array of objects, or the only row as an object. The caller owns the reference. Returns
+ * NULL if out of memory. */
 json_object *table_to_json(const Table *t);
 json_object *table_fields_to_json(const Table *t);
 
 /* A JSON string. JSON is UTF-8 and file names are any bytes: if `s` is not valid UTF-8,
- * json_escape_bytes() escapes it. NULL if out of memory. */
+ * json_escape_bytes() escapes it. Returns NULL if out of memory. */
 json_object *table_json_string(const char *s);

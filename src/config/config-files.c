@@ -135,8 +135,8 @@ static int on_assignment(void *userdata, const char *section, const char *name, 
 
 /* --- which files ------------------------------------------------------------------------------ */
 
-/* 1: read, 0: it does not exist, -ENOMEM. A file that cannot be read is reported and counts as
- * read. */
+/* Returns 1: read, 0: it does not exist, -ENOMEM. A file that cannot be read is reported and counts
+ * as read. */
 static int read_file(int root_fd, const char *path, const Reader *template)
 {
     _cleanup_free_ char *text = NULL;
