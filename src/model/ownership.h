@@ -11,16 +11,16 @@
  * - The owner is root or the user. Two accounts of one person are two users.
  * - No other user may write. The bit for others must be unset, on directories too: the sticky bit
  *   of /tmp does not stop anyone from adding entries. Group write is allowed only where by
- *   convention no other user is in the group. For a file of root that is root's group (GID 0). For
- *   a file of a user it is the user's private group (GID equal to UID), which distributions with
- *   the umask 002 use. An administrator who adds members to a private group gives them this access.
- *   With a POSIX ACL the group bits are the ACL's mask. An ACL that lets another user write
- *   therefore counts as group write.
+ *   convention no other user is in the group. For a file of root, this group is root's group (GID
+ *   0). For a file of a user, it is the user's private group (GID equal to UID), which
+ *   distributions with the umask 002 use. An administrator who adds members to a private group
+ *   gives them this access. With a POSIX ACL the group bits are the ACL's mask. An ACL that lets
+ *   another user write therefore counts as group write.
  *
- * The caller checks what it has opened, by fstat(2) of that descriptor, never a path. Directories
- * above the file are not checked. A user who may write there can replace the file, but then the
- * replacement is checked. Symbolic links are not followed. Hard links to files of others need
- * fs.protected_hardlinks=0.
+ * The caller opens the file and passes what fstat(2) returns for that descriptor. It never checks a
+ * path. Directories above the file are not checked. A user who may write there can replace the
+ * file, but then the replacement is checked. Symbolic links are not followed. A user can make a
+ * hard link to a file of another user only if fs.protected_hardlinks is 0.
  *
  * Pure. */
 

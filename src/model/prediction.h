@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The objects that a model predicts for a stage. The planner and the session cycle know only this
- * type of the model. Plain data; pure. */
+/* The objects that a model predicts for a stage. Of the types of the model, the planner uses only
+ * this one. Plain data; pure. */
 
 #include "base/ranges.h"
 #include "base/time-util.h"
@@ -25,8 +25,8 @@ typedef struct PredictedMetadata {
 
 typedef struct Prediction {
     Stage stage;
-    usec_t ready; /* when the point that the user waits for was reached in sessions without replay,
-                     since the stage's start; 0: unknown */
+    usec_t ready;   /* time from the stage's start to the point that the user waits for, in sessions
+                       without replay; 0: unknown */
     usec_t stalled; /* part of that time in which tasks waited for I/O */
     usec_t horizon; /* the prediction is for this time ahead (tau of the thesis) */
     PredictedFile *files;
@@ -43,8 +43,10 @@ DEFINE_CLEANUP(Prediction *, prediction_free);
  * the order of their paths. Files are sorted by path afterwards. Metadata stays. */
 void prediction_keep_likeliest(Prediction *p, size_t n);
 
-/* Adds the prediction of a stage that begins `after` the start of `p`: its files, whose first use
- * is shifted by that time, its metadata, and its times if both are known. If both have a row for
- * one file, the planner unites the two when it locates the file. `more` loses its files and
- * metadata. 0, or -ENOMEM with both unchanged. */
+/* Adds `more`, the prediction of a stage that begins later than the stage of `p`; `after` is the
+ * time between the two starts. The first use of each added file is shifted by `after`. The times
+ * `ready` and `stalled` are combined if both predictions know `ready`. If one of them does not,
+ * both times become unknown (0). A file that is in both predictions is in the result twice: the
+ * planner unites the two when it locates the file. `more` loses its files and metadata. Returns 0,
+ * or -ENOMEM with both predictions unchanged. */
 int prediction_append(Prediction *p, Prediction *more, usec_t after);

@@ -21,8 +21,8 @@ void weighted_ranges_trim(WeightedRanges *s)
     s->allocated = s->n;
 }
 
-/* Appends [start, end) unless it is empty or without weight, and merges it with an equal
- * neighbour. */
+/* Appends [start, end) unless it is empty or has no weight. If the last range ends at `start` and
+ * has the same weight, that range is extended instead. */
 static int emit(WeightedRanges *s, uint64_t start, uint64_t end, DecayedSum weight)
 {
     int r;
@@ -62,7 +62,7 @@ int weighted_ranges_from_ranges(const RangeSet *ranges, DecayedSum weight, Weigh
     return 0;
 }
 
-/* A position in a function that is read from left to right. */
+/* A position in weighted ranges that are read from the lowest offset to the highest. */
 typedef struct Cursor {
     const WeightedRanges *s;
     uint64_t later;

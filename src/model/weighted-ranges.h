@@ -13,14 +13,14 @@ typedef struct WeightedRange {
     DecayedSum weight; /* never zero */
 } WeightedRange;
 
-/* The offset of the first byte behind the range. */
+/* Returns the offset of the first byte after the range. */
 static inline uint64_t weighted_range_end(const WeightedRange *x)
 {
     return x->offset + x->length;
 }
 
-/* Sorted, disjoint; neighbours that touch differ in weight, so equal functions have equal arrays.
- */
+/* The ranges are sorted and disjoint. Ranges that touch differ in weight, so equal functions have
+ * equal arrays. */
 typedef struct WeightedRanges {
     WeightedRange *ranges;
     size_t n, allocated;
@@ -28,10 +28,11 @@ typedef struct WeightedRanges {
 
 void weighted_ranges_done(WeightedRanges *s);
 
-/* The function that is `weight` on the ranges and zero elsewhere. 0 or -ENOMEM. */
+/* Makes the function that is `weight` on the ranges and zero elsewhere. Returns 0 or -ENOMEM. */
 int weighted_ranges_from_ranges(const RangeSet *ranges, DecayedSum weight, WeightedRanges *ret);
 
-/* *ret is the sum of both, after each was decayed by its number of generations. 0 or -ENOMEM. */
+/* Adds two functions, after `a` was decayed by `a_later` generations and `b` by `b_later`. Returns
+ * 0 or -ENOMEM. */
 int weighted_ranges_sum(const WeightedRanges *a, uint64_t a_later, const WeightedRanges *b,
                         uint64_t b_later, WeightedRanges *ret);
 
@@ -39,5 +40,7 @@ int weighted_ranges_sum(const WeightedRanges *a, uint64_t a_later, const Weighte
  * hundreds of thousands of files. */
 void weighted_ranges_trim(WeightedRanges *s);
 
-/* Appends a range while reading: -EBADMSG unless it comes after the last and is not empty. */
+/* Appends a range that was read from a file. Returns 0, -ENOMEM, or -EBADMSG if the range is empty,
+ * overflows, has no weight, begins before the end of the last range, or touches the last range and
+ * has the same weight. */
 int weighted_ranges_append(WeightedRanges *s, WeightedRange x);

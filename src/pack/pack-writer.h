@@ -32,8 +32,7 @@ typedef struct PackContentVolume {
     size_t n_metadata, allocated_metadata;
     PackContentFile *files;
     size_t n_files, allocated_files;
-    PlacedRange
-            *data; /* `file`: into this volume's files; disk, physical_end and run are ignored */
+    PlacedRange *data; /* `file` is an index into `files`; disk, physical_end and run are ignored */
     size_t n_data, allocated_data;
 } PackContentVolume;
 
@@ -57,10 +56,10 @@ PackContent *pack_content_free(PackContent *c);
 DEFINE_CLEANUP(PackContent *, pack_content_free);
 #define _cleanup_pack_content_ _cleanup_(pack_content_freep)
 
-/* The size of the pack in bytes. */
+/* Returns the size of the pack in bytes. */
 uint64_t pack_content_size(const PackContent *c);
 
 /* Writes the content in the layout of pack.h and checks the result with pack_open(). The caller
- * frees *ret, which is 8-aligned and has *ret_size bytes. 0, -EINVAL (the content is not in order
- * or breaks a rule), -E2BIG (over a limit), or -ENOMEM; outputs are untouched on failure. */
+ * frees *ret, which is 8-aligned and has *ret_size bytes. Returns 0, -EINVAL (the content is not in
+ * order or breaks a rule), -E2BIG (over a limit), or -ENOMEM; outputs are untouched on failure. */
 int pack_write(const PackContent *c, void **ret, size_t *ret_size);

@@ -62,7 +62,8 @@ static int check_layout(Reader *x, const uint8_t *base, size_t size)
 
     if (le32toh(h->n_volumes) > PACK_VOLUMES_MAX)
         return refuse(x, -E2BIG, "too many volumes");
-    /* Counts are 32 bits and records below 128 bytes: sums cannot overflow 64 bits. */
+    /* Counts have 32 bits and records are smaller than 128 bytes, so the sums cannot overflow 64
+     * bits. */
     x->p.volumes = (const PackVolume *)(base + at);
     at += (uint64_t)le32toh(h->n_volumes) * sizeof(PackVolume);
     if (at > size)

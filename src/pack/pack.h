@@ -27,8 +27,8 @@
  * if the device is not exactly device_size bytes.
  *
  * Early boot decides from the header alone: policy, deadline_usec, hold_usec, and whether the boot
- * is a control session. It is one if control_interval != 0 and XXH3-64(boot id as 32 lower-case hex
- * digits, seed = salt) mod control_interval == 0.
+ * is a control session. The boot is a control session if control_interval != 0 and XXH3-64(boot id
+ * as 32 lower-case hex digits, seed = salt) mod control_interval == 0.
  *
  * The state directory stores a pack as one gzip member around this format (state/packs.h).
  *
@@ -47,7 +47,7 @@
 #define PACK_VOLUMES_MAX    1024U
 #define PACK_PREDICTIONS    5U
 #define PACK_PAGE_SIZE \
-    4096U /* data ranges start on multiples of this, whatever the machine's page */
+    4096U /* data ranges start on multiples of this, whatever the page size of the machine is */
 
 /* Little-endian fields: read them with le*toh only. */
 typedef uint16_t le16_t;
@@ -66,7 +66,7 @@ typedef struct PackHeader {
     uint8_t reserved0;
     le32_t control_interval; /* N; 0: no control sessions */
     le64_t salt;
-    le64_t deadline_usec; /* gate: READY=1 is sent at the latest this long after the start, … */
+    le64_t deadline_usec; /* gate: maximum time from the start of replay to READY=1 */
     le64_t created_realtime_usec;
     le64_t total_metadata_bytes;
     le64_t total_data_bytes;
@@ -75,18 +75,21 @@ typedef struct PackHeader {
     le32_t n_files;
     le32_t n_data;
     le32_t strings_size;
-    le32_t hold_usec; /* … and after this time, if it is not 0 */
+    le32_t hold_usec; /* gate: planned time from the start of replay to READY=1; 0: no time before
+                         the deadline is planned */
     le32_t bin_msec;  /* width of a bin of first use: the bins are read one after the other, each in
                          physical order. PACK_BIN_PHYSICAL: all data is one bin; 0: the policy
                          decides  (concurrent: by first use, others: in physical order) */
-    le32_t predicted_usec[PACK_PREDICTIONS]; /* by Policy: how long the stage takes; 0: not known */
+    le32_t predicted_usec[PACK_PREDICTIONS]; /* index: Policy; predicted time of the stage; 0: not
+                                                known */
 } PackHeader;
 
 #define PACK_BIN_PHYSICAL UINT32_MAX
 
 typedef enum PackVolumeFlags {
-    PACK_VOLUME_ROTATIONAL = 1 << 0,    /* the kernel's flag when it was planned */
-    PACK_VOLUME_PHYSICAL = 1 << 1,      /* physical fields are places on the device (not btrfs) */
+    PACK_VOLUME_ROTATIONAL = 1 << 0,    /* the kernel's rotational flag when the pack was planned */
+    PACK_VOLUME_PHYSICAL = 1 << 1,      /* `physical` fields are places on the device (not so on
+                                           btrfs) */
     PACK_VOLUME_TOUCH_ENTRIES = 1 << 2, /* metadata has its own cache (xfs, btrfs): the opening
                                             pass also lists directories */
     PACK_VOLUME_SEEKS_SLOWLY = 1 << 3,  /* its disk was measured to seek slowly
@@ -101,7 +104,8 @@ typedef struct PackVolume {
     le64_t subvolume_id;  /* btrfs root id of the subvolume; 0 elsewhere */
     le64_t device_size;   /* bytes */
     le32_t fstype;        /* string offset */
-    le32_t mountpoint;    /* string offset; where it was mounted, below the root: a hint to log */
+    le32_t mountpoint;    /* string offset; where the volume was mounted, below the root. If several
+                             mounts serve the volume, replay prefers the one at this place. */
     uint8_t device_class; /* DeviceClass */
     uint8_t reserved0[3];
     le32_t flags; /* PackVolumeFlags */
@@ -141,7 +145,8 @@ typedef struct PackData {
     le64_t offset;   /* bytes in the file, page aligned (4096) */
     le64_t length;   /* bytes, > 0; offset + length <= file size rounded up to a page */
     le64_t physical; /* bytes on the device; UINT64_MAX unknown */
-    le32_t file;     /* into the table of files; in this volume; not a directory */
+    le32_t file;     /* index into the table of files; the file is in this volume and is not a
+                        directory */
     le32_t need_msec;
     le16_t probability;
     uint8_t reserved0[6];
@@ -169,9 +174,9 @@ typedef struct Pack {
 
 /* Validates everything that the comment above requires (counts, offsets, windows, order, checksum,
  * strings, enums, reserved bytes zero) and fills *ret. It allocates and copies nothing. `buf` must
- * be 8-aligned and outlive *ret. 0; -EBADMSG (truncated, corrupt), -EMEDIUMTYPE (not a pack),
- * -EPROTONOSUPPORT (another version), -E2BIG (over a limit). *ret_reason, if not NULL, becomes a
- * static string with the reason. *ret is untouched on failure. */
+ * be 8-aligned and outlive *ret. Returns 0, -EBADMSG (truncated, corrupt), -EMEDIUMTYPE (not a
+ * pack), -EPROTONOSUPPORT (another version), -E2BIG (over a limit). *ret_reason, if not NULL,
+ * becomes a static string with the reason. *ret is untouched on failure. */
 int pack_open(const void *buf, size_t size, Pack *ret, const char **ret_reason);
 
 /* True if this boot is a control session (see the specification). boot_id: 32 hex digits. */
@@ -181,7 +186,7 @@ bool pack_is_control(const Pack *p, const char *boot_id);
  * "." nor "..". */
 bool pack_path_is_safe(const char *path);
 
-/* The predicted time of the stage under the policy; USEC_INFINITY: not known. */
+/* Returns the predicted time of the stage under the policy, or USEC_INFINITY if it is not known. */
 static inline usec_t pack_predicted_usec(const Pack *p, Policy policy)
 {
     uint32_t t = le32toh(p->header->predicted_usec[policy]);

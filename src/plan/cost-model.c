@@ -30,7 +30,8 @@ double cost_sequence_usec(const DeviceProfile *d, const Range *requests, size_t 
     uint64_t head = 0;
 
     for (size_t i = 0; i < n; i++) {
-        /* The device accepts a request when the one `depth` places before it is done. */
+        /* The device accepts a request when the request `depth` positions earlier in the list is
+         * done. */
         double latency = finish[i % depth] + d->fixed_usec +
                          cost_move_usec(d, head, requests[i].offset, size);
 
@@ -43,7 +44,8 @@ double cost_sequence_usec(const DeviceProfile *d, const Range *requests, size_t 
 
 double cost_mean_move_usec(const DeviceProfile *d)
 {
-    /* The mean of the root of the distance between two places drawn at random is 8/15. */
+    /* On a device of length 1, the square root of the distance between two random places is 8/15 on
+     * average. */
     return d->seek_max_usec <= 0 ? 0
                                  : d->seek_min_usec + d->half_rotation_usec +
                                            (d->seek_max_usec - d->seek_min_usec) * 8 / 15;
@@ -70,8 +72,9 @@ uint64_t cost_break_even_gap(const DeviceProfile *d, uint64_t size, double memor
 {
     uint64_t lo = 0, hi = (uint64_t)1 << 32;
 
-    /* Skipping takes a time that grows like a root at most, reading one that grows linearly. The
-     * two curves cross once on either side of wait_bytes, where the time of skipping jumps up. */
+    /* The time of reading grows linearly with the gap. Beyond wait_bytes the time of skipping grows
+     * with the square root of the gap. At wait_bytes the time of skipping jumps up. On each side of
+     * wait_bytes the two curves therefore cross at most once. */
     if (!read_through_is_cheaper(d, d->wait_bytes, size, memory_price))
         hi = d->wait_bytes;
     else

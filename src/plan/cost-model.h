@@ -11,26 +11,27 @@
 #include "base/time-util.h"
 #include "device/profile.h"
 
-/* Time to move from byte `from` to byte `to` of a device of `size` bytes, without transfer. */
+/* Returns the time to move from byte `from` to byte `to` of a device of `size` bytes, without
+ * transfer. */
 double cost_move_usec(const DeviceProfile *d, uint64_t from, uint64_t to, uint64_t size);
 
-/* The mean of cost_move_usec() between two places drawn at random. */
+/* Returns the mean of cost_move_usec() between two places drawn at random. */
 double cost_mean_move_usec(const DeviceProfile *d);
 
-/* Time until the last of n requests is done, which are ranges of the device, if all are submitted
- * at once in this order with the head at 0. The fixed latencies of up to `depth` requests overlap;
- * all requests share the rate. */
+/* Returns the time until the last of n requests is done. The requests are ranges of the device. All
+ * are submitted at once, in this order, with the head at 0. The fixed latencies of up to `depth`
+ * requests overlap; all requests share the rate. */
 double cost_sequence_usec(const DeviceProfile *d, const Range *requests, size_t n, uint64_t size);
 
 /* Returns the largest gap that is cheaper to read than to skip with a second request; every smaller
  * gap is cheaper to read, too. It is the gap where gap / rate * (1 + memory_price) = fixed + move.
  * `memory_price` is the cost of an unneeded byte in memory, in units of the transfer of one byte.
- * It is 0 for metadata, which is small, and 1 for data, where each such byte may evict a byte that
- * must be read again. */
+ * It is small for metadata (METADATA_GAP_PRICE in plan-compile.c). It is 1 for data, where each
+ * such byte may evict a byte that must be read again. */
 uint64_t cost_break_even_gap(const DeviceProfile *d, uint64_t size, double memory_price);
 
-/* The time that a reader saves per byte if `bytes`, which lie in `n_places` places of the device,
- * are in memory already. 0 if there are none. */
+/* Returns the time per byte that a reader saves if `bytes` bytes, which lie in `n_places` places of
+ * the device, are in memory already. Returns 0 if `bytes` is 0. */
 double cost_saved_usec_per_byte(const DeviceProfile *d, uint64_t bytes, uint64_t n_places);
 
 /* Returns how many bytes the device transfers in the mean time between a request at a random

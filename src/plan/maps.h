@@ -5,14 +5,14 @@
 
 #include "model/prediction.h"
 
-/* Clips n maps to a file of `size` bytes. Drops or trims empty maps and maps out of order, so that
- * the result is sorted and disjoint for any input. The caller frees *ret (NULL if *ret_n is 0). 0
- * or -ENOMEM; outputs untouched on failure. */
+/* Clips n maps to a file of `size` bytes. Drops empty maps, and trims or drops maps that are out of
+ * order, so that the result is sorted and disjoint for any input. The caller frees *ret (NULL if
+ * *ret_n is 0). Returns 0 or -ENOMEM; outputs are untouched on failure. */
 int maps_clip(const PredictedRange *maps, size_t n, uint64_t size, PredictedRange **ret,
               size_t *ret_n);
 
-/* *ret is the union of both sets. If they overlap, the higher probability counts: the sets belong
- * to names of one file (hard links), which share their pages, so they are not independent evidence.
- * Errors and ownership as of maps_clip(). */
+/* Computes the union of both sets. Where the sets overlap, the higher probability counts. The sets
+ * belong to two names of one file (hard links). The two names share their pages, so the two
+ * probabilities are not independent evidence. Errors and ownership are those of maps_clip(). */
 int maps_union(const PredictedRange *a, size_t n_a, const PredictedRange *b, size_t n_b,
                PredictedRange **ret, size_t *ret_n);

@@ -14,7 +14,7 @@ static bool can_join(const PlacedRange *a, const PlacedRange *b, uint64_t max_ga
         return false;
     if (a->physical == PHYSICAL_UNKNOWN || b->physical == PHYSICAL_UNKNOWN)
         return a->physical == b->physical && b->offset <= end;
-    if (b->offset == end) /* compressed: b may begin on the device before a + length ends */
+    if (b->offset == end) /* with compression, b may begin on the device before a->physical_end */
         return b->physical <= a->physical_end || b->physical - a->physical_end <= max_gap;
     if (a->run != b->run)
         return false;

@@ -20,6 +20,6 @@ uint64_t placed_ranges_merge(PlacedRangeList *l, uint64_t max_gap, uint64_t *bud
 
 /* Drops ranges of a probability below `min_probability`, unless a chain of ranges, each at most
  * max_gap bytes from the next one on the device, connects them with a range of at least that
- * probability. A head that passes anyway reads them at the price of their transfer. A range without
- * a place is never connected. The list is sorted before and after. */
+ * probability. Connected ranges cost only the time of their transfer, because the head passes them
+ * anyway. A range without a place is never connected. The list is sorted before and after. */
 void placed_ranges_drop_isolated(PlacedRangeList *l, uint64_t max_gap, double min_probability);

@@ -58,12 +58,12 @@ static void compiler_done(Compiler *x)
     pack_content_free(x->c);
 }
 
-/* The price of a byte of a gap in metadata, in addition to its transfer. A head that skips a short
- * gap waits as long as it would read. Without a price, gaps would therefore grow to half a
- * megabyte; they were two thirds of the metadata of a boot. */
+/* The price of a byte of a gap in metadata, in addition to its transfer. Skipping a short gap takes
+ * the head as long as reading it. Without a price, gaps of up to half a megabyte would therefore be
+ * read: such gaps were two thirds of the metadata of a boot. */
 #define METADATA_GAP_PRICE 0.125
 
-/* The longest gap that is read to join two ranges. */
+/* Returns the length of the longest gap that is read to join two ranges. */
 static uint64_t longest_gap(const Compiler *x, const Volume *v, double price)
 {
     return x->p->no_gaps ? 0
@@ -208,7 +208,8 @@ static int add_data(Compiler *x, uint32_t volume, PackContentVolume *g)
     return 0;
 }
 
-/* The time that replaying this volume alone takes by the cost model: metadata, then data. */
+/* Computes the time that the cost model predicts for replaying this volume alone: metadata, then
+ * data. */
 static int estimate(const PackContentVolume *g, const DeviceProfile *d, usec_t *ret)
 {
     _cleanup_free_ Range *requests =

@@ -16,13 +16,14 @@ typedef struct PlanCut {
 
 void plan_cut_done(PlanCut *c);
 
-/* The class and the profile of the volume's device. The class selects the number of parallel
- * requests of replay (replay/operations.c). For a device that does not seek, its measured profile
- * counts more than its name, because more requests than the device serves at once only delay other
- * readers. */
+/* Return the class and the profile of the volume's device. The class selects the number of parallel
+ * requests of replay (replay/operations.c). For a device that does not seek, the class follows from
+ * the measured profile and not from the name. If the class were too high, replay would send more
+ * requests than the device serves at once, and these only delay other readers. */
 DeviceClass plan_device_class(const Volume *v, const PlanParameters *p);
 const DeviceProfile *plan_device_profile(const Volume *v, const PlanParameters *p);
 
-/* Selects as plan_compile() (plan.h) describes. The selection fits the budget and the limits of
- * plan.h. `n_skipped` counts only the objects that this function skipped. 0 or -ENOMEM. */
+/* Selects objects by the rules in the comment of plan_compile() (plan.h). The selection fits the
+ * budget and the limits of plan.h. `n_skipped` counts only the objects that this function skipped.
+ * Returns 0 or -ENOMEM. */
 int plan_cut(const LocatedPlan *l, const PlanParameters *p, PlanCut *ret);

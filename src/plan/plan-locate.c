@@ -18,7 +18,7 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-/* The largest number of extents of all files together: 24 MB. */
+/* The largest number of extents of all files together. They take 24 MB. */
 #define EXTENTS_MAX ((size_t)1000000)
 
 /* (device, inode) -> located file */
@@ -28,7 +28,7 @@ typedef struct Inode {
         uint64_t dev, inode;
     } key;
     size_t file;
-    bool has_extents; /* they were read */
+    bool has_extents; /* its extents were read */
     bool oom;
 } Inode;
 
@@ -45,7 +45,7 @@ typedef struct Locator {
     usec_t known_until;
     uint32_t uid; /* owner of the set: a user, OWNERSHIP_ANYBODY or OWNERSHIP_SYSTEM */
     Inode *inodes;
-    ExtentList extents; /* of the current file; its array is used again */
+    ExtentList extents; /* of the current file; the array is reused for the next file */
     size_t n_extents;   /* of all files */
 } Locator;
 
@@ -79,9 +79,9 @@ static size_t length_without_slash(const char *path)
 }
 
 /* Finds the volume of a path below the root by comparing names with mount points. *ret_below is the
- * path below the mount point ("." for the mount point itself). NULL if there is none, or if the
- * lookup would trigger an automount, because old kernels mount first and then refuse to cross the
- * mount. */
+ * path below the mount point ("." for the mount point itself). Returns NULL if no volume contains
+ * the path. Returns NULL also if the lookup would trigger an automount: old kernels first mount the
+ * filesystem, and only then refuse to cross into it. */
 static const Volume *volume_of_path(const Locator *x, const char *path, const char **ret_below)
 {
     const Volume *best = NULL;
@@ -124,7 +124,7 @@ static int open_volume(const Volume *v)
     return TAKE_FD(fd);
 }
 
-/* 1: found, 0: added, -ENOMEM */
+/* Finds or adds the entry of an inode. Returns 1 if it was found, 0 if it was added, or -ENOMEM. */
 static int find_inode(Locator *x, const struct stat *st, Inode **ret)
 {
     Inode *e = calloc(1, sizeof(*e)), *found;
@@ -223,8 +223,8 @@ static int new_file(Locator *x, const PredictedFile *p, const Volume *v, const c
     return 0;
 }
 
-/* True if the file was created after that moment, so that no session has read its inode. False also
- * where the filesystem does not store the time of birth. */
+/* Returns true if the file was created after `moment`: then no session has read its inode. Returns
+ * false also if the filesystem does not store the time of creation. */
 static bool made_since(int fd, usec_t moment)
 {
     struct statx st;
@@ -244,7 +244,8 @@ typedef struct Found {
     struct stat st;
 } Found;
 
-/* 0: found, and ret->fd is the caller's; 1: skipped, *skip says why. */
+/* Finds and opens a predicted path. Returns 0 if it was found: the caller closes ret->fd. Returns 1
+ * if it is skipped: *skip is the reason. */
 static int find_file(const Locator *x, const char *path, Found *ret, PlanSkip *skip)
 {
     _cleanup_close_ int fd = -EBADF;
@@ -262,7 +263,8 @@ static int find_file(const Locator *x, const char *path, Found *ret, PlanSkip *s
         *skip = skip_of_errno(fd < 0 ? fd : -errno);
     else if (!S_ISREG(f.st.st_mode) && !S_ISDIR(f.st.st_mode))
         *skip = PLAN_SKIP_TYPE;
-    /* No mount was crossed, so on btrfs a different number means a subvolume inside this one. */
+    /* No mount was crossed, so on btrfs a different device number means a subvolume inside this
+     * one. */
     else if (f.st.st_dev != f.v->st_dev && strcmp(f.v->fstype, "btrfs") != 0)
         *skip = PLAN_SKIP_FILESYSTEM;
     else if (!ownership_allows(f.st.st_uid, f.st.st_gid, f.st.st_mode, x->uid))
@@ -303,7 +305,8 @@ static int add_file(Locator *x, const PredictedFile *p, const Found *found, Inod
     return 0;
 }
 
-/* 0: located; 1: skipped, *skip says why; or -ENOMEM. */
+/* Locates a file. Returns 0, or -ENOMEM, or 1 if the file or its data is skipped: *skip is the
+ * reason. */
 static int locate_file(Locator *x, const PredictedFile *p, PlanSkip *skip)
 {
     _cleanup_close_ int fd = -EBADF;
@@ -342,7 +345,8 @@ static int add_metadata(Locator *x, uint32_t volume, PredictedRange range)
     return r;
 }
 
-/* Adds the metadata ranges that the model knows for the UUID of the volume. 1 if there are any. */
+/* Adds the metadata ranges that the model knows for the UUID of the volume. Returns 1 if there are
+ * any, 0 if there are none, or -ENOMEM. */
 static int known_metadata(Locator *x, const Prediction *p, uint32_t volume)
 {
     const Volume *v = &x->volumes->volumes[volume];
@@ -363,7 +367,7 @@ static bool is_first_of_device(const VolumeTable *t, uint32_t volume)
 {
     for (uint32_t i = 0; i < volume; i++)
         if (t->volumes[i].block_dev == t->volumes[volume].block_dev)
-            return false; /* another subvolume has its metadata */
+            return false; /* an earlier volume of this device has the metadata */
     return true;
 }
 
@@ -395,7 +399,8 @@ static int compare_metadata(const void *a, const void *b)
     return x->range.offset < y->range.offset ? -1 : x->range.offset > y->range.offset;
 }
 
-/* If ranges overlap, the one that begins first keeps its length and probability. */
+/* Shortens or drops ranges that overlap an earlier one. The range that begins first keeps its
+ * length and probability. */
 static void make_disjoint(LocatedPlan *l)
 {
     size_t n = 0;

@@ -44,8 +44,9 @@ static const DeviceProfile *profile_of(const Volume *v, const PlanParameters *p)
     return profile->seek_max_usec > 0 && !seeks ? &unmeasured : profile;
 }
 
-/* Volumes on one disk share its time. Their positions on the disk are not known here, so each
- * volume counts as if it began at the start of the disk. */
+/* Returns the index of the volume's disk, which is added if it is new. Volumes on one disk share
+ * the time of that disk. Their positions on the disk are not known here, so each volume counts as
+ * if it began at the start of the disk. */
 static uint32_t add_device(Predictor *x, const Volume *v, const PlanParameters *p)
 {
     uint32_t i = 0;

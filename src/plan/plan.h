@@ -27,12 +27,14 @@
 /* The reason why a predicted object is not in the plan; counted per reason. */
 typedef enum PlanSkip {
     PLAN_SKIP_GONE,       /* no longer there */
-    PLAN_SKIP_TYPE,       /* neither a regular file nor a directory now, or behind a symlink */
+    PLAN_SKIP_TYPE,       /* neither a regular file nor a directory now, or reached only through a
+                             symlink */
     PLAN_SKIP_FILESYSTEM, /* not on a local block-backed filesystem below the root */
-    PLAN_SKIP_DENIED,     /* may not be opened */
+    PLAN_SKIP_DENIED,     /* opening it was not permitted */
     PLAN_SKIP_DUPLICATE,  /* another name of a file that the plan contains; its maps were added to
                              that file */
-    PLAN_SKIP_OWNER,      /* users outside the set own it or can write it */
+    PLAN_SKIP_OWNER,      /* ownership_allows() refuses it: another user owns it or can write to
+                             it */
     PLAN_SKIP_UNLIKELY,   /* below the minimum probability (maps and metadata ranges) */
     PLAN_SKIP_BUDGET,     /* did not fit the budget (maps and metadata ranges) */
     PLAN_SKIP_LIMIT,      /* more files, names or ranges than a pack may hold */
@@ -92,8 +94,8 @@ typedef struct PlanParameters {
     uint32_t control_interval;   /* 0: no control sessions */
     uint64_t salt;
     usec_t now_realtime;
-    usec_t volatile_since;    /* wall clock: a file modified later is written in place while the
-                                 machine runs; USEC_INFINITY: none is */
+    usec_t volatile_since;    /* wall clock: a file modified at this time or later counts as written
+                                 in place (PACK_FILE_VOLATILE); USEC_INFINITY: no file does */
     bool no_gaps;             /* gaps between ranges are not read: most of the set is expected to be
                                  resident, and a gap then costs more than it saves */
     DeviceClass device_class; /* class of all volumes, with its typical profile;
@@ -105,14 +107,15 @@ typedef struct PlanParameters {
  * caches. */
 #define PLAN_VOLATILE_USEC (24 * USEC_PER_HOUR)
 
-/* Limits of one plan. A pack within them is within those of pack.h, and compiling it takes less
- * than 100 MB. A login of a desktop has some 5,000 files, 400 kB of names and 10,000 ranges. */
+/* Limits of one plan. A pack within these limits is also within the limits of pack.h. Compiling it
+ * takes less than 100 MB of memory. A login of a desktop has some 5,000 files, 400 kB of names and
+ * 10,000 ranges. */
 #define PLAN_FILES_MAX      100000U
 #define PLAN_PATH_BYTES_MAX (UINT64_C(16) << 20)
 #define PLAN_RANGES_MAX     400000U /* of data and metadata together */
 
 /* Metadata comes before data, but gets at most a quarter of the budget or this size, whichever is
- * more. Otherwise a session that read all metadata would leave no room for data. */
+ * more. Without this limit, a session that read all metadata would leave no room for data. */
 #define PLAN_METADATA_BYTES_MIN (UINT64_C(32) << 20)
 
 /* Below this probability a read loses time on average even on a hard disk: it saves a seek with
@@ -122,32 +125,34 @@ typedef struct PlanParameters {
 typedef struct PlanSummary {
     uint64_t n_files, n_directories, n_data_ranges, n_metadata;
     uint64_t data_bytes, metadata_bytes;
-    uint64_t gap_bytes; /* read because that is cheaper than seeking; included above */
+    uint64_t gap_bytes; /* bytes of gaps that are read because that is cheaper than seeking;
+                           included in the sums above */
     uint64_t n_skipped[_PLAN_SKIP_MAX];
     usec_t estimated_usec; /* estimate of the cost model; USEC_INFINITY if offsets on the device are
                               unknown */
 } PlanSummary;
 
 /* Finds the predicted files below `root`, which must be the directory for which the volumes were
- * read. Leaves out what ownership_allows() (model/ownership.h) refuses to the set of the user
- * `uid`. Opens only regular files and directories on the volumes, follows no symlink, crosses no
- * mount and no automount, and never blocks. Several names of one file (hard links) become one file
- * with the maps of all names.
+ * read. Leaves out the files that ownership_allows() (model/ownership.h) refuses for the set of the
+ * user `uid`. Opens only regular files and directories on the volumes, follows no symlink, crosses
+ * no mount and no automount, and never blocks. Several names of one file (hard links) become one
+ * file with the maps of all names.
  *
  * If the prediction has no metadata of an ext2/3/4 filesystem, the metadata is derived from the
- * located files with libext2fs. If it has, only the metadata of files made after `known_until` is
- * derived, because an upgrade replaces files by new ones. `known_until` is the wall clock of the
- * last learned session; USEC_INFINITY: none is derived. 0, -ENOMEM, or the error of opening
- * root. */
+ * located files with libext2fs. If the prediction has metadata of the filesystem, only the metadata
+ * of files that were created after `known_until` is derived, because an upgrade replaces files by
+ * new ones. `known_until` is the wall clock of the last learned session. If it is USEC_INFINITY, no
+ * metadata is derived in this case. Returns 0, -ENOMEM, or the error of stat(2) for `root`. */
 int plan_locate(const Prediction *p, const char *root, const VolumeTable *volumes, uint32_t uid,
                 usec_t known_until, LocatedPlan **ret);
 
-/* Selects, orders and merges. Takes ranges by falling probability, metadata before data, until the
- * budget is spent. This is algorithm 4.2 of the thesis (4.3.2) with the missing line: the size of a
- * selected range is subtracted from the available memory. A range that does not fit is left out,
- * and smaller ones after it may still fit. Among equally likely ranges, files of root come first,
- * then ranges that save more time per byte. Gaps that are cheaper to read than to skip are paid
- * from the same budget. The limits (PLAN_FILES_MAX ...) cut in the same order. Deterministic. Pure.
- * 0, -ENOMEM. `summary` may be NULL. */
+/* Selects, orders and merges the located objects. Takes ranges by falling probability, metadata
+ * before data, until the budget is spent. This is algorithm 4.2 of the thesis (4.3.2) with one line
+ * that is missing there: the size of a selected range is subtracted from the available memory. A
+ * range that does not fit is left out, and smaller ranges after it may still fit. Among equally
+ * likely ranges, those of files of root come first, then those that save more time per byte. Gaps
+ * that are cheaper to read than to skip are paid from the same budget. Once a limit (PLAN_FILES_MAX
+ * ...) is reached, the objects that exceed it are left out in the same order. Deterministic. Pure.
+ * Returns 0 or -ENOMEM. `summary` may be NULL. */
 int plan_compile(const LocatedPlan *l, const PlanParameters *p, PackContent **ret,
                  PlanSummary *summary);

@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* The size of the kernel's read-ahead for a process that reads sequentially. A window of read-ahead
- * begins with 16 KiB and doubles up to 128 KiB, and on average it has half of that. */
+ * begins with 16 KiB and doubles up to 128 KiB. This value is half of the largest window. */
 #define READ_AHEAD UINT64_C(65536)
 
 /* The largest request of replay. */
@@ -51,7 +51,7 @@ static unsigned next_slot(const Device *d)
     return best;
 }
 
-/* Returns when a request is done that arrives at `at`. */
+/* Returns the time at which a request is done that arrives at the time `at`. */
 static double serve(Device *d, double at, uint64_t place, uint64_t length)
 {
     unsigned slot = next_slot(d);
@@ -71,7 +71,8 @@ static double serve(Device *d, double at, uint64_t place, uint64_t length)
 typedef struct Sequence {
     const StageFacts *f;
     uint32_t *order; /* into f->reads */
-    double *think; /* time to compute before each read; n_reads + 1, the last one after all reads */
+    double *think;   /* computing time before each read; n_reads + 1 values: the last is the time
+                        after all reads */
     double overlap;
     double warm; /* sum of `think` */
 } Sequence;
@@ -107,8 +108,8 @@ static double scattered(size_t k)
     return x - floor(x);
 }
 
-/* When each read is needed. Traces do not say when metadata was read. It counts as needed together
- * with the data, evenly from the first to the last need. */
+/* Returns when read i is needed. Traces do not say when metadata was read: its reads are spread
+ * evenly over the time from 0 to `last`, the last need of data. */
 static usec_t need_of(const StageFacts *f, size_t i, usec_t last)
 {
     if (f->reads[i].need != USEC_INFINITY)
@@ -126,9 +127,8 @@ static usec_t last_need(const StageFacts *f)
     return last;
 }
 
-/* The time that a reader waits for data that was not prefetched. It requests the parts one after
- * the other.
- */
+/* Returns when a reader that begins at `at` has read a range that was not prefetched. The reader
+ * requests the parts of the range one after the other. */
 static double read_cold(Device *d, double at, const StageRead *r)
 {
     for (uint64_t done = 0; done < r->length; done += READ_AHEAD)
@@ -137,7 +137,9 @@ static double read_cold(Device *d, double at, const StageRead *r)
     return at;
 }
 
-/* The waits of one process that makes all reads in their order and computes nothing. */
+/* Returns the time for which one process waits if it makes all reads in their order and computes
+ * nothing, or -1 if memory runs out. The wait for each read is multiplied by the read's probability
+ * and stored in ret_each. */
 static double serial_usec(const Sequence *s, double *ret_each)
 {
     _cleanup_free_ Device *devices = calloc(s->f->n_devices + 1, sizeof(Device));
@@ -238,7 +240,7 @@ typedef struct Stream {
     size_t n, next;
     size_t n_metadata;
     double begin;      /* no request is made before this time */
-    double data_begin; /* the opens are done */
+    double data_begin; /* when all files are open; 0: not known yet */
     uint64_t part;     /* bytes of the next read that were already requested */
     double done;       /* end of the last request so far */
 } Stream;
@@ -287,7 +289,7 @@ static int fill_stream(Timeline *m, uint32_t device, bool metadata_only, usec_t 
     return 0;
 }
 
-/* The time until replay makes its first request. */
+/* Returns the time until replay makes its first request. */
 static double start_usec(const StageFacts *f)
 {
     const DeviceProfile *p = f->n_devices > 0 ? f->devices[0].profile
@@ -323,14 +325,14 @@ static int timeline_make(Timeline *m, const Sequence *s, bool metadata_only, use
     return r;
 }
 
-/* Reads of the stage are not requested again. */
+/* Skips reads that the stage itself has made: replay does not request them again. */
 static void skip_resident(Timeline *m, Stream *s)
 {
     while (s->next < s->n && s->part == 0 && m->resident[s->queue[s->next]] != NOT_READ)
         s->next++;
 }
 
-/* When the stream can make its next request; INFINITY if it has none left. */
+/* Returns when the stream can make its next request, or INFINITY if it has none left. */
 static double stream_ready(Timeline *m, uint32_t device)
 {
     const Device *d = &m->devices[device];
@@ -396,8 +398,8 @@ static double all_done(const Timeline *m)
     return done;
 }
 
-/* If replay has begun a read, the rest of it is requested at once, because the kernel reads on for
- * both. */
+/* If replay has begun this read, requests the rest of it now: from now on the kernel reads it for
+ * replay and for the reader. */
 static void finish_begun(Timeline *m, uint32_t read, double now)
 {
     uint32_t device = m->s->f->reads[read].device;
@@ -464,11 +466,12 @@ static const usec_t bins[] = {
         1 * USEC_PER_MSEC,   20 * USEC_PER_MSEC,  50 * USEC_PER_MSEC, 100 * USEC_PER_MSEC,
         200 * USEC_PER_MSEC, 500 * USEC_PER_MSEC, 1 * USEC_PER_SEC,   0};
 
-/* The parts of a whole sweep, in per cent, for which the stage may be held. */
+/* The parts of the time of a whole sweep, in per cent, for which the stage may be held. */
 static const unsigned holds_percent[] = {10, 20, 30, 40, 50, 60, 70, 80, 90};
 
-/* For stages with more reads, predictions try only every fourth of these: their time grows with the
- * number of reads, and large stages gain little from the finest choice. */
+/* For stages with more reads, predictions try only every fourth of these bins and hold times. The
+ * time of a prediction grows with the number of reads, and large stages gain little from the finest
+ * choice. */
 #define READS_MANY 20000U
 
 static size_t stride_of(const Sequence *s)
@@ -500,9 +503,9 @@ static int predict_concurrent(const Sequence *s, StagePrediction *p)
     return 0;
 }
 
-/* Chooses between holding the stage for the whole sweep in the order of place, and holding it for a
- * part of a sweep in bins. A whole sweep does not depend on instants of first use, so a part is
- * chosen only if it gains time. */
+/* Chooses between two forms of `gate`: to hold the stage for a whole sweep in physical order, or
+ * for a part of a sweep in bins. A whole sweep does not depend on the times of first use, which may
+ * be wrong. A part is therefore chosen only if it gains at least 2 %. */
 static int predict_gate(const Sequence *s, StagePrediction *p)
 {
     usec_t whole = 0, least = USEC_INFINITY;

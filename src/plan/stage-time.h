@@ -6,10 +6,11 @@
  *
  * The stage is one reader. It computes for a while, reads a range, computes, and so on, in the
  * order of first use. Its computing time is the recorded time without the recorded wait for I/O. A
- * read costs nothing if replay has finished it, and its remaining time if replay has begun it. The
- * device serves any other read (plan/cost-model.h), at most READ_AHEAD bytes at a time. A stage has
- * several processes, whose waits overlap: `overlap` is the part of the sum of its reads for which
- * the stage really waits. It follows from the recorded wait.
+ * read that replay has finished takes no time. A read that replay has begun takes the time until
+ * replay finishes it. The device serves any other read (plan/cost-model.h), at most READ_AHEAD
+ * bytes at a time. A stage has several processes, whose waits overlap. `overlap` is the time for
+ * which the stage really waits, as a share of the sum of the times of its reads. It is computed
+ * from the recorded wait.
  *
  * Replay is one stream for each device. The device serves requests in the order in which they
  * arrive. Replay reads metadata in the order of place, opens the files, and reads data by bins of
@@ -27,7 +28,7 @@ typedef struct StageDevice {
 
 /* A range that the pack contains. */
 typedef struct StageRead {
-    uint32_t device; /* into StageFacts.devices */
+    uint32_t device; /* index into StageFacts.devices */
     bool metadata;
     uint64_t place, length; /* bytes on the device; PHYSICAL_UNKNOWN: the place is not known */
     usec_t need;            /* first use since the stage's start; USEC_INFINITY: unknown */
@@ -42,7 +43,7 @@ typedef struct StageFacts {
     uint64_t n_opens;    /* files that replay opens */
     uint64_t pack_bytes; /* size of the pack, which replay reads first */
     usec_t ready;        /* how long the stage takes without replay, as measured; 0: unknown */
-    usec_t stalled;      /* how long tasks waited for I/O meanwhile */
+    usec_t stalled;      /* how long tasks waited for I/O in this time */
     bool waits; /* a login: the stage begins when the user logs in, so replay reads before it at
                    idle priority, and cannot hold it */
     usec_t deadline; /* longest hold */
@@ -57,17 +58,17 @@ typedef struct StagePrediction {
     PolicyReason reason;
 } StagePrediction;
 
-/* Predicts all policies that suit the stage and chooses. `off` is chosen if the best policy gains
- * less than STAGE_TIME_MARGIN of the stage's time, or less than STAGE_TIME_GAIN_MIN, but not for a
- * stage that was never measured. 0 or -ENOMEM; *ret is untouched on failure. */
+/* Predicts all policies that suit the stage and chooses. For a stage that was measured, `off` is
+ * chosen if the best policy gains less than STAGE_TIME_MARGIN of the stage's time, or less than
+ * STAGE_TIME_GAIN_MIN. Returns 0 or -ENOMEM; *ret is untouched on failure. */
 int stage_time_predict(const StageFacts *f, StagePrediction *ret);
 
 #define STAGE_TIME_MARGIN   0.05
 #define STAGE_TIME_GAIN_MIN (20 * USEC_PER_MSEC)
 
 /* Assumptions for a stage that was never measured: the CPU time for each file that it opens, and
- * `overlap` on a device that serves one request at a time and on others. The bench's boots have 0.2
- * ms, 0.9 and 0.65. */
+ * `overlap` on a device that serves one request at a time and on others. The boots of the bench
+ * were measured to have 0.2 ms, 0.9 and 0.65. */
 #define STAGE_TIME_OPEN_USEC      200
 #define STAGE_TIME_OVERLAP_SERIAL 0.9
 #define STAGE_TIME_OVERLAP_DEEP   0.65

@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-/* Copies the session's state of the applications. Its histories become those of the copy, which
- * have the same order. */
+/* Copies the session's state of the applications. In the copied session, each history is replaced
+ * by the history of the same user in the copy. */
 static int copy_session(const Chains *c, Chains *x)
 {
     const ChainsSession *s = &c->session;
