@@ -40,15 +40,15 @@ typedef struct Config {
     Policy boot_policy;   /* _POLICY_INVALID: auto */
     Policy login_policy;  /* _POLICY_INVALID: auto */
     usec_t deadline_usec; /* longest wait of a gated boot */
-    /* one of this many boots or logins is a control session; 0: none; CONFIG_CONTROL_AUTO: from the
-     * history (measure/benefit.h) */
+    /* with a number N, one of N boots or logins is a control session; 0: none is;
+     * CONFIG_CONTROL_AUTO: the history determines N (measure/benefit.h) */
     uint32_t control_interval;
     /* [Session] */
     usec_t cycle_usec; /* time between two predictions */
     bool predict;
     bool scan;
     bool battery;
-    bool launch_replay;               /* read the set of an application when it starts */
+    bool launch_replay;               /* replay the launch set of an application that starts */
     uint64_t min_size_bytes;          /* of all files that an application maps */
     usec_t save_interval_usec;        /* USEC_INFINITY: save only at the end of a session */
     BudgetParameters session_budget;  /* with the percentages of [Memory] */
@@ -69,8 +69,8 @@ typedef struct ConfigSources {
 
 void config_sources_done(ConfigSources *s);
 
-/* Called for every line that is ignored because it cannot be used. `file` is the path below the
- * root, `line` counts from 1 (0: the whole file), and `message` has no newline. */
+/* Receives every line that is ignored because it cannot be used. `file` is the path below the root,
+ * `line` counts from 1 (0: the whole file), and `message` has no newline. */
 typedef void (*config_warning_t)(void *userdata, const char *file, unsigned line,
                                  const char *message);
 
@@ -88,11 +88,13 @@ int config_load(int root_fd, config_warning_t warn, void *userdata, Config *ret,
 const char *config_section(size_t index);
 const char *config_key(size_t index);
 
-/* Formats the key's value as in a file. The caller frees the result. NULL if out of memory. */
+/* Formats the key's value as a configuration file states it. The caller frees the result. Returns
+ * NULL if memory runs out. */
 char *config_format(const Config *c, size_t index);
 
-/* Parses a budget as in the file: "auto", "thesis" or a byte count > 0. Sets the formula and the
- * fixed number of bytes, not the percentages. 0, -EINVAL, -ERANGE; *b is untouched on failure. */
+/* Parses a budget as a configuration file states it: "auto", "thesis" or a byte count > 0. Sets the
+ * formula and the fixed number of bytes, not the percentages. 0, -EINVAL, -ERANGE; *b is untouched
+ * on failure. */
 int config_parse_budget(const char *s, BudgetParameters *b);
 
 /* Parses "auto" (_POLICY_INVALID) or a policy that this stage accepts; only the boot accepts

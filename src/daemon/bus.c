@@ -30,8 +30,8 @@ usec_t bus_age_of(usec_t monotonic)
     return now > monotonic ? now - monotonic : 0;
 }
 
-/* The field for a property of that name and signature. Only the first member of a structure is
- * read. */
+/* Returns the field for a property of that name and signature, or NULL. Of a structure only the
+ * first member is read. */
 static void *find_field(BusProperties *p, const char *name, const char *signature)
 {
     const struct {

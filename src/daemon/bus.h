@@ -22,7 +22,7 @@
 /* Receives the events of a watcher. All functions get `arg`. */
 typedef struct BusListener {
     int (*on_event)(void *arg, StageEvent *e); /* sets e->now; 0, or an errno for the event loop */
-    void (*on_reply)(void *arg);               /* a call got a reply: the connection works */
+    void (*on_reply)(void *arg);               /* a call succeeded: the connection works */
     void (*on_timeout)(void *arg);             /* a call got no reply: connect again */
     void *arg;
 } BusListener;
@@ -30,11 +30,12 @@ typedef struct BusListener {
 /* Reports an event that consists of a kind and the object path of a session (or NULL). */
 int bus_report(const BusListener *l, StageEventKind kind, const char *id);
 
-/* True if the message is an error reply. Calls on_reply() or, if the call timed out (also when the
- * connection broke), on_timeout(). */
+/* Returns true if the message is an error reply. Calls on_reply() if it is not an error, and
+ * on_timeout() if the call timed out or the connection broke. After another error calls neither. */
 bool bus_reply_is_error(const BusListener *l, sd_bus_message *m);
 
-/* The age of an instant of CLOCK_MONOTONIC in microseconds; 0 for the future. */
+/* Returns the age of an instant of CLOCK_MONOTONIC in microseconds, or 0 if the instant is in the
+ * future. */
 usec_t bus_age_of(usec_t monotonic);
 
 /* The properties of a login session or unit that a watcher needs. Strings are borrowed from the
@@ -49,5 +50,5 @@ typedef struct BusProperties {
 /* Reads the reply to org.freedesktop.DBus.Properties.GetAll. 0 or a negative errno. */
 int bus_properties_read(sd_bus_message *m, BusProperties *ret);
 
-/* True if the value is not NULL and equals the word. */
+/* Returns true if the value is not NULL and equals the word. */
 bool bus_property_is(const char *value, const char *word);

@@ -28,8 +28,9 @@ struct LogindWatch {
     sd_bus *bus;
     sd_event_source *recheck;
     Query *first, **last; /* not sent yet */
-    Query *opening; /* queried again later, because logind sends no signal when a session is open */
-    unsigned n_sent;   /* calls that wait for a reply */
+    Query *opening;  /* queried again later, because logind sends no signal when such a session has
+                        been opened */
+    unsigned n_sent; /* calls that wait for a reply */
     unsigned n_listed; /* queued and sent calls that belong to the list */
     bool list_failed;
 };
@@ -143,8 +144,8 @@ static int on_properties(sd_bus_message *m, void *arg, sd_bus_error *error _unus
     return r;
 }
 
-/* Sends one query. On success the pending call owns it and frees it; on failure it is freed. 0 or a
- * negative errno. */
+/* Sends one query. On success the pending call owns the query and frees it; on failure this
+ * function frees the query. 0 or a negative errno. */
 static int send_query(LogindWatch *w, Query *q)
 {
     sd_bus_message *m = NULL;
@@ -163,7 +164,8 @@ static int send_query(LogindWatch *w, Query *q)
         free(q);
     else
         r = sd_bus_slot_set_floating(slot, true);
-    /* From here on the slot owns the query. If it does not float, this call frees both. */
+    /* From here on the slot owns the query. If the slot does not float, this call frees the slot
+     * and the query. */
     sd_bus_slot_unref(slot);
     return r;
 }
@@ -233,8 +235,8 @@ static int on_list(sd_bus_message *m, void *arg, sd_bus_error *error _unused_)
 
     if (bus_reply_is_error(w->listener, m) || sd_bus_message_enter_container(m, 'a', "(susso)") < 0)
         return 0;
-    /* This list is incomplete if another one is being made: it cannot say which sessions are
-     * gone. */
+    /* If another list is still being made, the replies of both lists are mixed. Then no list can
+     * say which sessions are gone, and LIST_END is not reported. */
     w->list_failed = w->n_listed > 0;
     r = bus_report(w->listener, STAGE_EVENT_LIST_BEGIN, NULL);
     while (r >= 0 && sd_bus_message_read(m, "(susso)", &id, &uid, &user, &seat, &path) > 0)

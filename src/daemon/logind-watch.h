@@ -24,9 +24,9 @@ LogindWatch *logind_watch_free(LogindWatch *w);
 int logind_watch_connect(LogindWatch *w, sd_bus *bus);
 
 /* Lists all sessions again after logind has come back: reports _LIST_BEGIN, each session,
- * _LIST_END. If a query failed, the list is incomplete and _LIST_END is not reported. 0 or a
- * negative errno of sending. */
+ * _LIST_END. If a query failed, the list is incomplete and _LIST_END is not reported. Returns 0, or
+ * a negative errno if the call cannot be sent. */
 int logind_watch_list(LogindWatch *w);
 
-/* To be called when the connection is closed: drops all queries and the reference to the bus. */
+/* Drops all queries and the reference to the bus. Must be called when the connection is closed. */
 void logind_watch_disconnect(LogindWatch *w);

@@ -7,7 +7,8 @@
  * - The main thread runs the event loop: it reads fanotify and the proc connector
  *   (record/recorder.h), talks to systemd and logind (stages-system.c), feeds the state machine of
  *   the stages (stages-decide.h), makes and writes traces (recording-stage.h), and runs the session
- *   cycle (prefetcher.h). It reads files that users opened only at the end of a stage.
+ *   cycle (prefetcher.h). The end of a stage is the only time when it reads files that users
+ *   opened.
  * - The prefetch thread (session/prefetch-thread.h) lives as long as a session. It reads what the
  *   cycle requests, at idle I/O priority. It shares with the main thread one job, its report and
  *   the paths that it has refused, under one mutex that is never held during I/O.
@@ -15,8 +16,8 @@
  *   and replays launch sets, each in threads of the executor (replay/executor.h). It
  *   shares with the main thread only its report, under a mutex of its own.
  * - The save thread (prefetcher-model.h) lives as long as one save of model.json. It owns a copy of
- *   the chains. The main thread waits for it only when the session ends or on SIGHUP, at most as
- *   long as the lock on the state directory may take.
+ *   the chains. The main thread waits for it only when the session ends or on SIGHUP. The save in
+ *   turn waits at most three seconds for the lock on the state directory.
  *
  * All signals that the daemon handles are blocked before the first thread begins. */
 
@@ -47,7 +48,8 @@ typedef struct Daemon {
     const char *awaits; /* the condition that ends the stage; NULL: not known */
 } Daemon;
 
-/* Sets the status that systemctl shows. READY=1 signals a test that headstartd records. */
+/* Sets the status that systemctl shows. Tests wait for READY=1, which shows that headstartd
+ * records. */
 static void notify_status(const Daemon *d)
 {
     const char *stage = stage_to_string(d->recording.stage);

@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* At a shutdown two saves can follow one another, within TimeoutStopSec=10s. */
+/* At a shutdown two saves can follow one another. Both have to end within TimeoutStopSec=10s. */
 #define LOCK_USEC (3 * USEC_PER_SEC)
 
 struct ModelSave {

@@ -5,8 +5,9 @@
 
 #include "model/model-limit.h"
 
-/* A larger model is cut before a session uses it. Loading needs memory for the model and for sums
- * of its stages, up to three times the size of the model, and the service has LimitDATA=256M. */
+/* A model that exceeds these limits is cut before a session uses it. Loading needs memory for the
+ * model and for sums of its stages, up to three times the size of the model, and the service has
+ * LimitDATA=256M. */
 #define PREFETCHER_MODEL_LIMITS               \
     ((ModelLimits){                           \
             .user_bytes = UINT64_C(24) << 20, \
@@ -21,17 +22,18 @@ int prefetcher_model_load(const char *state, const ModelLimits *limits, Model **
                           size_t *ret_dropped);
 
 /* A save that runs in a separate thread, because reading a large model and fsync(2) take long. It
- * replaces the chains of STATE/model.json and keeps the rest of the file, even if that has
- * changed. */
+ * replaces the chains of STATE/model.json and keeps the rest of the file, even if another program
+ * has changed the rest meanwhile. */
 typedef struct ModelSave ModelSave;
 
 /* Starts the thread. Takes ownership of the chains, also on failure. `was_there`: the model existed
- * when the session read it. If it is gone now, an administrator has forgotten everything, and
- * nothing is written. Without `was_there` a new model is made. 0 or a negative errno. */
+ * when the session read it. If the model is gone now, an administrator has deleted it (`headstart
+ * forget`), and nothing is written. Without `was_there` a new model is made if there is none. 0 or
+ * a negative errno. */
 int model_save_start(const char *state, Chains *chains, bool was_there, ModelSave **ret);
 
-/* Returns the result of the save and frees the save. `wait`: waits for the end. Otherwise -EAGAIN
- * if the save is still running; then *s stays. 0, -ENOENT (the model that `was_there` is gone),
- * -EBUSY (the state directory stayed locked), -EINVAL (the model has a new half-life, which does
- * not fit the chains), or another negative errno. */
+/* Returns the result of the save and frees the save. With `wait`, it waits for the end of the save.
+ * Without `wait`, it returns -EAGAIN and leaves *s as it is if the save is still running. 0,
+ * -ENOENT (the model that `was_there` is gone), -EBUSY (the state directory stayed locked), -EINVAL
+ * (the model has a new half-life, which does not fit the chains), or another negative errno. */
 int model_save_finish(ModelSave **s, bool wait);

@@ -34,11 +34,11 @@ struct Prefetcher {
     LaunchThread *launches; /* NULL: LaunchReplay=no, or executions cannot be watched */
     usec_t decided_at, saved_at;
 
-    /* The model that this process read from the disk or wrote to it last. A difference shows that
-     * another program has written the file. */
-    bool on_disk;               /* a model */
-    uint64_t known_revision;    /* chains_revision() of it */
-    usec_t known_halflife_usec; /* of its chains */
+    /* The model that this process last read from the disk or wrote to the disk. If the file differs
+     * from this model, another program has written the file. */
+    bool on_disk;               /* there was a model */
+    uint64_t known_revision;    /* chains_revision() of that model */
+    usec_t known_halflife_usec; /* half-life of that model */
     ModelSave *saving;          /* a save that is under way, … */
     uint64_t saving_revision;   /* … and chains_revision() of what it saves */
 

@@ -3,9 +3,9 @@
 
 /* The prefetcher: the session cycle in the daemon's event loop. The recorder reports starts and
  * exits of applications, which go into the cycle (session/cycle.h). The cycle's requests go to the
- * prefetch thread (session/prefetch-thread.h). SIGHUP makes it read configuration and model again;
- * SIGUSR2 makes it write session.json to the runtime directory (without one, to the state
- * directory). Both signals must be blocked. */
+ * prefetch thread (session/prefetch-thread.h). SIGHUP makes the prefetcher read configuration and
+ * model again. SIGUSR2 makes the prefetcher write session.json to the runtime directory (without
+ * one, to the state directory). Both signals must be blocked. */
 
 #include "record/recorder.h"
 
@@ -23,12 +23,12 @@ typedef struct Prefetcher Prefetcher;
 int prefetcher_new(const PrefetcherOptions *o, Recorder *recorder, sd_event *event, uint32_t uid,
                    Prefetcher **ret);
 
-/* The TraceFlags that the prefetcher adds to the session's trace: TRACE_REPLAYED if it has read
- * anything, because residency then does not show what the session needed; TRACE_FOLLOWED if it has
- * learned from starts and exits. 0 if p is NULL. */
+/* Returns the TraceFlags that the prefetcher adds to the session's trace: TRACE_REPLAYED if it has
+ * read anything, because residency then does not show what the session needed; TRACE_FOLLOWED if it
+ * has learned from starts and exits. 0 if p is NULL. */
 unsigned prefetcher_trace_flags(const Prefetcher *p);
 
-/* True if it replays the sets of applications that start. */
+/* Returns true if the prefetcher replays the launch sets of applications that start. */
 bool prefetcher_replays_launches(const Prefetcher *p);
 
 /* Ends the session: saves what was learned, and frees the prefetcher. NULL is allowed. Returns

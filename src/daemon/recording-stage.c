@@ -18,7 +18,8 @@
 #define LOGIN_RECORDED "login-recorded"
 #define BOOT_RECORDED  "boot-recorded"
 
-/* Creates or replaces an empty file in the runtime directory. True if it existed already. */
+/* Creates or replaces an empty file in the runtime directory. Returns true if the file existed
+ * already. */
 static bool touch_run_file(const RecordingStage *s, const char *name)
 {
     const char *run = s->arguments->run;
@@ -140,7 +141,7 @@ void recording_stage_end(RecordingStage *s, bool drop, usec_t settled_ago)
     s->stage = _STAGE_INVALID;
 }
 
-/* True if the stage is to be recorded. */
+/* Returns true if the stage is to be recorded. */
 static bool is_selected(const RecordingStage *s, Stage stage, uint32_t uid)
 {
     const Arguments *a = s->arguments;
@@ -155,9 +156,9 @@ static bool is_selected(const RecordingStage *s, Stage stage, uint32_t uid)
     return a->n_stages == 0;
 }
 
-/* The trace belongs to `uid`. With several users logged in, the session cycle follows everybody's
- * applications, and reads only files that root owns. A failure is logged and has no other
- * effect. */
+/* Starts the prefetcher of a session whose trace belongs to `uid`. If `others` are logged in, the
+ * session cycle follows the applications of all users, and reads only files that root owns. A
+ * failure is logged and has no other effect. */
 static void start_prefetcher(RecordingStage *s, uint32_t uid, bool others)
 {
     const PrefetcherOptions o = {
@@ -186,7 +187,7 @@ int recording_stage_begin(RecordingStage *s, Stage stage, uint32_t uid, bool oth
     if (r < 0)
         return log_error_errno(r, "headstartd: cannot record %s: %m", stage_to_string(stage));
     s->stage = stage;
-    /* The counters of a boot begin with the kernel. */
+    /* The counters of a boot are 0 when the kernel starts. */
     s->begin = stage == STAGE_BOOT ? (MachineCounters){0} : machine_counters_read(s->root_fd);
     if (stage == STAGE_SESSION)
         start_prefetcher(s, uid, others);

@@ -26,9 +26,9 @@ typedef struct RecordingStage {
     bool failed; /* a trace could not be made or written */
 } RecordingStage;
 
-/* A stage begins, of that user (UID_INVALID: unknown or several). The stage is recorded if the
- * options and `headstart rerecord` request it. `others`: users besides `uid` are logged in. 0, or a
- * negative errno that was reported. */
+/* Begins a stage of that user (UID_INVALID: the user is not known, or there are several). The stage
+ * is recorded if the options and `headstart rerecord` request it. `others`: users besides `uid` are
+ * logged in. 0, or a negative errno that was reported. */
 int recording_stage_begin(RecordingStage *s, Stage stage, uint32_t uid, bool others);
 
 /* Ends the recording, if there is one. Writes its trace and its line of the history. With `drop` it
@@ -36,5 +36,5 @@ int recording_stage_begin(RecordingStage *s, Stage stage, uint32_t uid, bool oth
  * reported and noted in s->failed. The prefetcher continues. */
 void recording_stage_finish(RecordingStage *s, bool drop, usec_t settled_ago);
 
-/* The stage ends: recording_stage_finish(), and the prefetcher ends, too. */
+/* Ends the stage: calls recording_stage_finish() and ends the prefetcher. */
 void recording_stage_end(RecordingStage *s, bool drop, usec_t settled_ago);

@@ -54,7 +54,8 @@ static unsigned flags_of(const EndedStage *e)
     return flags;
 }
 
-/* Boot: since the start of the kernel. Login: since the start of the session. */
+/* Returns how long the stage took until it had settled: for a boot since the start of the kernel,
+ * for a login since the start of the recording. */
 static uint64_t ready_usec(const EndedStage *e)
 {
     const Trace *t = e->trace;

@@ -22,5 +22,5 @@ typedef struct EndedStage {
     bool launches;      /* starts of applications were replayed */
 } EndedStage;
 
-/* A failure is reported and has no other effect. */
+/* Appends the stage to the history. A failure is reported and has no other effect. */
 void session_history_append(const EndedStage *e);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Over 500 lines in one file: all states and transitions of one state machine. */
+/* This file has over 500 lines because it contains all states and transitions of one state
+ * machine. */
 
 #include "daemon/stages-decide.h"
 
@@ -25,7 +26,7 @@ typedef struct LoginSession {
     char id[];
 } LoginSession;
 
-/* How often a user has logged in since the machine began. */
+/* How often a user has logged in since the state machine was created. */
 typedef struct LoginUser {
     UT_hash_handle hh; /* hashed by UID */
     uint32_t uid;
@@ -51,7 +52,8 @@ struct StageMachine {
     bool greeter; /* a greeter has run in this boot */
     unsigned n_logins, n_members;
     LoginUser *beginner; /* the user whose session began the login that is being recorded */
-    /* While the stage may settle; USEC_INFINITY otherwise */
+    /* The following are valid while the stage may settle. Otherwise `measuring` is
+     * USEC_INFINITY. */
     usec_t measuring; /* start of the measurement */
     usec_t sampled;   /* the last sample; USEC_INFINITY: none yet */
     uint64_t stalled_usec, n_starts, busy_usec;
@@ -67,7 +69,8 @@ struct StageMachine {
 #define AUTOLOGIN_AFTER_USEC (2 * USEC_PER_SEC)
 
 /* A login that ends before it settles does not count as a login, but recording it takes effort.
- * Therefore at most this many attempts are made for each of `user_logins_max`. */
+ * Therefore the attempts of a user are limited, too: to this many for each login that
+ * user_logins_max permits. */
 #define ATTEMPTS_PER_LOGIN 8
 
 SessionClass session_class_from_string(const char *s)
@@ -220,8 +223,8 @@ static void start_measuring(StageMachine *m)
     m->sampled = USEC_INFINITY;
 }
 
-/* True if little happened in the `span` before the sample. Divides instead of multiplying, so that
- * hostile counters cannot overflow. */
+/* Returns true if little happened in the `span` before the sample. Divides instead of multiplying,
+ * so that hostile counters cannot overflow. */
 static bool is_quiet(const StageMachine *m, const StageEvent *e, usec_t span)
 {
     usec_t starts_max = span / USEC_PER_SEC * m->p.starts_per_sec +
@@ -356,9 +359,9 @@ static LoginUser *count_attempt(StageMachine *m, uint32_t uid)
     return u;
 }
 
-/* True for an automatic login: no greeter has run, and the PAM service is one of automatic logins.
- * With an unknown service, the session must begin during the boot or so
- * soon after it that no person can have typed a name and a password. */
+/* Returns true for an automatic login: no greeter has run, and the PAM service is one of automatic
+ * logins. If the service does not show it (LOGIN_START_UNKNOWN), the session must begin during the
+ * boot or so soon after it that no person can have typed a name and a password. */
 static bool is_automatic(const StageMachine *m, const LoginSession *s)
 {
     if (m->greeter || s->start == LOGIN_START_REQUESTED)
@@ -516,7 +519,7 @@ static int apply_event(StageMachine *m, const StageEvent *e)
     return 0;
 }
 
-/* Considers each login session that the event can have made a login. */
+/* Considers each login session that may have become a login by this event. */
 static void consider_logins(StageMachine *m, const StageEvent *e, StageDecision *ret)
 {
     LoginSession *s;
@@ -580,7 +583,7 @@ const char *stage_machine_awaits(const StageMachine *m)
     return m->display_manager_known ? "the greeter" : "the display manager";
 }
 
-/* The time until `span` has passed since `since`, at least 1. */
+/* Returns the time until `span` has passed since `since`, at least 1. */
 static usec_t time_left(usec_t clock, usec_t since, usec_t span)
 {
     return span > clock - since ? span - (clock - since) + 1 : 1;

@@ -36,8 +36,8 @@ typedef struct StageParameters {
     unsigned pressure_percent; /* quiet: tasks waited for I/O at most this share of the time, … */
     unsigned starts_per_sec;   /* … at most this many applications started, … */
     unsigned busy_percent;     /* … and in a login processors worked at most this share of one */
-    unsigned logins_max;       /* recorded in one boot: the caches are warm from the second on */
-    unsigned user_logins_max;  /* limit of the logins of one user */
+    unsigned logins_max; /* limit of logins recorded in one boot: later ones have warm caches */
+    unsigned user_logins_max; /* limit of the logins of one user */
 } StageParameters;
 
 #define STAGE_PARAMETERS_DEFAULT                     \
@@ -82,11 +82,11 @@ LoginStart login_start_from_service(const char *s);
 typedef enum StageEventKind {
     STAGE_EVENT_TIME,            /* time has passed, nothing else */
     STAGE_EVENT_BOOT_FINISHED,   /* default target reached or startup finished, `age` ago */
-    STAGE_EVENT_DISPLAY_MANAGER, /* `active`: it runs or is about to; otherwise none will run */
+    STAGE_EVENT_DISPLAY_MANAGER, /* `active`: one runs or will run; not `active`: none will run */
     STAGE_EVENT_SESSION,         /* a login session is new or has changed */
     STAGE_EVENT_SESSION_GONE,    /* the login session `id` has ended */
     STAGE_EVENT_LIST_BEGIN,      /* a list of all login sessions follows, one event each, … */
-    STAGE_EVENT_LIST_END,        /* … and is complete: those it does not name are gone */
+    STAGE_EVENT_LIST_END,        /* … and is complete: sessions that it did not name are gone */
     STAGE_EVENT_SAMPLE,          /* counters of the kernel */
     _STAGE_EVENT_MAX,
 } StageEventKind;
@@ -94,7 +94,7 @@ typedef enum StageEventKind {
 typedef struct StageEvent {
     StageEventKind kind;
     usec_t now;  /* any clock that does not stop; a step back counts as no time */
-    usec_t age;  /* BOOT_FINISHED, SESSION: how long ago it happened, or the session began */
+    usec_t age;  /* how long ago the boot finished (BOOT_FINISHED) or the session began (SESSION) */
     bool active; /* DISPLAY_MANAGER; SESSION: the session is up (active or online), not opening */
     const char *id;
     uint32_t uid;
@@ -123,8 +123,8 @@ typedef struct StageDecision {
     Stage stage;
     uint32_t uid;
     bool drop;          /* the stage that ends was cut short and gets no trace */
-    bool others;        /* a session that begins: further users are logged in */
-    bool automatic;     /* a login that begins: it did not come through a greeter */
+    bool others;        /* a session begins, and further users are logged in */
+    bool automatic;     /* a login begins, and it did not come through a greeter */
     usec_t settled_ago; /* how long ago the stage that ends was complete: since then it has been
                            quiet, or the default target was reached; USEC_INFINITY: its time limit
                            ended it */
@@ -139,7 +139,7 @@ StageMachine *stage_machine_free(StageMachine *m);
 /* Processes one event and decides. 0, or -ENOMEM: then the event is lost. */
 int stage_machine_feed(StageMachine *m, const StageEvent *e, StageDecision *ret);
 
-/* The condition that the present state waits for, as static text for people. */
+/* Returns the condition that the present state waits for, as static text for people. */
 const char *stage_machine_awaits(const StageMachine *m);
 
 /* Returns how long after the last event the next event is due. This event must be a SAMPLE if

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* The stage source that follows the system: it keeps the connection to the system bus, passes the
- * reports of the watchers and the kernel's counters to the state machine, and passes its decisions
- * on. A call that failed is repeated when the bus or the service on it returns. */
+ * reports of the watchers and the kernel's counters to the state machine, and passes the machine's
+ * decisions to the daemon. A call that failed is repeated when the bus, or the service that was
+ * called, is available again. */
 
 #include "base/clock.h"
 #include "base/cpu-busy.h"
@@ -166,7 +167,7 @@ static void on_timeout(void *arg)
         log_debug_errno(r, "Cannot set the timer that connects to the system bus, ignoring: %m");
 }
 
-/* systemd or logind has appeared on the bus, for the first time or again. */
+/* Queries systemd or logind, which has appeared on the bus for the first time or again. */
 static int on_owner(sd_bus_message *m, void *arg, sd_bus_error *error _unused_)
 {
     SystemSource *s = arg;
@@ -184,8 +185,8 @@ static int on_owner(sd_bus_message *m, void *arg, sd_bus_error *error _unused_)
     return 0;
 }
 
-/* This runs within a callback of the bus, so the bus is closed later, when the next one is
- * opened. */
+/* This function runs within a callback of the connection. The connection is therefore closed later,
+ * when the next one is opened. */
 static int on_disconnected(sd_bus_message *m _unused_, void *arg, sd_bus_error *error _unused_)
 {
     log_debug("The connection to the system bus is broken, connecting again.");

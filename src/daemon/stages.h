@@ -49,14 +49,15 @@ typedef struct StageCallbacks {
 
 typedef struct StageSource StageSource;
 
-/* Steps through the stages at each SIGUSR1, which must be blocked. 0, -EINVAL (no stage, or too
- * many) or another negative errno. */
+/* Creates a source that goes to the next of the stages at each SIGUSR1. The signal must be blocked.
+ * 0, -EINVAL (no stage, or too many) or another negative errno. */
 int stage_source_new_list(sd_event *event, const Stage *stages, size_t n,
                           const StageCallbacks *callbacks, StageSource **ret);
 
-/* Follows systemd and logind over the system bus ($DBUS_SYSTEM_BUS_ADDRESS). It connects as soon as
- * there is a bus, and again after a bus came back. The first stage is boot. Never blocks. Reads
- * /proc and /sys below root_fd (AT_FDCWD: "/"), which it borrows. 0 or a negative errno. */
+/* Creates a source that follows systemd and logind over the system bus ($DBUS_SYSTEM_BUS_ADDRESS).
+ * It connects as soon as there is a bus, and again after a bus came back. The first stage is boot.
+ * Never blocks. Reads /proc and /sys below root_fd (AT_FDCWD: "/"), which it borrows. 0 or a
+ * negative errno. */
 int stage_source_new_system(sd_event *event, int root_fd, const StageCallbacks *callbacks,
                             StageSource **ret);
 
@@ -66,7 +67,8 @@ StageSource *stage_source_free(StageSource *s);
  * know systemd), -ENOTCONN, or another negative errno of sending. */
 int stage_source_start_unit(StageSource *s, const char *unit);
 
-/* The progress of the boot so far. */
+/* Returns the times at which the parts of this boot have ended so far, or zeros if the source does
+ * not know systemd. */
 BootTimes stage_source_boot_times(const StageSource *s);
 
 /* Returns the first stage. */

@@ -76,8 +76,8 @@ static void subscribe_unit(WatchedUnit *u)
         log_debug_errno(r, "Cannot subscribe to changes of %s, ignoring: %m", u->name);
 }
 
-/* The reply names the unit's object. For an alias the reply names the object of the unit behind
- * it. */
+/* Notes the unit's object, which the reply names. If the unit's name is an alias, the reply names
+ * the object of the unit that the alias stands for. */
 static int on_unit_loaded(sd_bus_message *m, void *arg, sd_bus_error *error _unused_)
 {
     WatchedUnit *u = arg;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Watches display-manager.service and default.target on systemd's bus interface. It reports
- * STAGE_EVENT_DISPLAY_MANAGER from the first. It reports STAGE_EVENT_BOOT_FINISHED when
- * default.target is active or when systemd has finished the startup, whichever happens first. */
+/* Watches display-manager.service and default.target on systemd's bus interface. It reports the
+ * state of display-manager.service as STAGE_EVENT_DISPLAY_MANAGER. It reports
+ * STAGE_EVENT_BOOT_FINISHED when default.target is active or when systemd has finished the startup,
+ * whichever happens first. */
 
 #include "daemon/bus.h"
 #include "daemon/stages.h"
@@ -20,12 +21,13 @@ SystemdWatch *systemd_watch_free(SystemdWatch *w);
  * reference to the bus. 0 or a negative errno. */
 int systemd_watch_connect(SystemdWatch *w, sd_bus *bus);
 
-/* Queries the present state again after systemd has come back. 0 or a negative errno of sending. */
+/* Queries the present state again after systemd has come back. Returns 0, or a negative errno if a
+ * call cannot be sent. */
 int systemd_watch_query(SystemdWatch *w);
 
-/* The times that the manager has reported about this boot so far. */
+/* Returns the times that the manager has reported about this boot so far. */
 BootTimes systemd_watch_boot_times(const SystemdWatch *w);
 
-/* To be called when the connection is closed: drops the units' object paths and the reference to
- * the bus. */
+/* Drops the units' object paths and the reference to the bus. Must be called when the connection is
+ * closed. */
 void systemd_watch_disconnect(SystemdWatch *w);

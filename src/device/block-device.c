@@ -24,7 +24,7 @@ struct fsuuid2 {
 #define FS_IOC_GETFSUUID _IOR(0x15, 0, struct fsuuid2)
 #endif
 
-/* The value of KEY=... in a uevent file, newly allocated, or NULL. */
+/* Returns the value of KEY=... in a uevent file, newly allocated, or NULL. */
 static char *uevent_value(const char *text, const char *key)
 {
     size_t l = strlen(key);
@@ -123,8 +123,9 @@ static int count_entries(int sys_fd, const char *path, char **ret)
     return n;
 }
 
-/* The disk of a partition is the directory it lies in: /sys/class/block/NAME is a link to
- * .../block/DISK/NAME. NULL if `name` is a whole disk. */
+/* Returns the name of the disk of a partition. It is the name of the parent directory, because
+ * /sys/class/block/NAME is a link to .../block/DISK/NAME. Returns NULL if `name` is a whole
+ * disk. */
 static char *disk_of_partition(int sys_fd, const char *name)
 {
     _cleanup_close_ int dir = -EBADF;

@@ -7,27 +7,27 @@
 
 #include "base/macros.h"
 
-/* The device's name below /dev ("sda2", "dm-0", "cciss/c0d0"); the caller frees *ret. 0, -ENODATA
- * (the kernel gives none), -ENOMEM, or the error of reading sysfs. */
+/* Finds the device's name below /dev ("sda2", "dm-0", "cciss/c0d0"); the caller frees *ret. 0,
+ * -ENODATA (the kernel gives none), -ENOMEM, or the error of reading sysfs. */
 int block_device_name(int sys_fd, uint64_t dev, char **ret);
 
-/* The number of the device with that name in sysfs ("sda2", "cciss!c0d0"), or 0. */
+/* Returns the number of the device with that name in sysfs ("sda2", "cciss!c0d0"), or 0. */
 uint64_t block_device_number(int sys_fd, const char *sysfs_name);
 
 /* Converts the name of a device to its name in sysfs, in place: each "/" becomes "!". */
 void block_device_sysfs_name(char *name);
 
 /* Opens the device for reading by its name below /dev, if that is a block device with this number.
- * A descriptor (O_CLOEXEC), -ENXIO (dev is 0, or the name is another device), or a negative errno.
- */
+ * Returns a descriptor (O_CLOEXEC), -ENXIO (dev is 0, or the name belongs to another device), or a
+ * negative errno. */
 int block_device_open(uint64_t dev);
 
 /* The bottom of a stack of devices. */
 typedef struct BlockDisk {
     char *name;      /* in sysfs: the lowest device of the stack */
     bool several;    /* `name` lies on several devices (a RAID): they are not followed */
-    uint64_t offset; /* bytes from the beginning of `name`; the sum of the partitions' offsets,
-                        because the offset of a device-mapper volume counts as 0 */
+    uint64_t offset; /* bytes from the beginning of `name` to the device: the sum of the offsets of
+                      * partitions. The offset of a device-mapper volume counts as 0 */
 } BlockDisk;
 
 void block_disk_done(BlockDisk *d);
@@ -38,18 +38,18 @@ void block_disk_done(BlockDisk *d);
 int block_device_find_disk(int sys_fd, uint64_t dev, BlockDisk *ret);
 
 /* Calls `visit` for the device and for every device below it, from the top down, with their names
- * in sysfs. If several devices are below one, only the one whose name sorts first is followed. 0,
- * the error of `visit`, -ENOMEM, or the error of block_device_name(). */
+ * in sysfs. If there are several devices directly below a device, only the one whose name sorts
+ * first is followed. 0, the error of `visit`, -ENOMEM, or the error of block_device_name(). */
 typedef int (*block_device_visit_t)(void *arg, int sys_fd, const char *sysfs_name);
 int block_device_visit_stack(int sys_fd, uint64_t dev, block_device_visit_t visit, void *arg);
 
-/* Text that identifies the disk at the bottom of the device (of several, the one whose name sorts
- * first). It contains WWID, serial number, model and size as far as sysfs has them, and the name if
- * there is neither a WWID nor a serial number. Printable ASCII; the caller frees *ret. 0, -ENOMEM,
- * or the error of block_device_name(). */
+/* Makes a text that identifies the disk below the device (if there are several disks, the one whose
+ * name sorts first). The text contains WWID, serial number, model and size as far as sysfs has
+ * them, and the name if there is neither a WWID nor a serial number. Printable ASCII; the caller
+ * frees *ret. 0, -ENOMEM, or the error of block_device_name(). */
 int block_device_identity(int sys_fd, uint64_t dev, char **ret);
 
-/* The UUID that the kernel reports for the mounted filesystem on which fd (not O_PATH) lies
+/* Reads the UUID that the kernel reports for the mounted filesystem on which fd (not O_PATH) lies
  * (FS_IOC_GETFSUUID, Linux 6.9). 0, -ENOTTY or -EOPNOTSUPP (the kernel or the filesystem does not
  * support it), -EBADMSG (not 16 bytes). */
 int filesystem_uuid(int fd, uint8_t ret[static 16]);

@@ -46,7 +46,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The quantile of n > 0 values; sorts them. */
+/* Sorts n > 0 values and returns their quantile q. */
 static double quantile(Values *x, double q)
 {
     double at = q * (x->n - 1);
@@ -95,8 +95,8 @@ static double time_of(const DeviceSample *s, double argument)
     return (double)s->usec;
 }
 
-/* The rate in bytes per usec. A positive `latency` is subtracted once, a negative one once for each
- * request. */
+/* Returns the rate in bytes per usec. A positive `latency` is subtracted once, a negative one once
+ * for each request. */
 static double rate_of(const DeviceSample *s, double latency)
 {
     double usec = fmax((double)s->usec, 1);
@@ -106,8 +106,9 @@ static double rate_of(const DeviceSample *s, double latency)
     return (double)s->length * s->requests / fmax(net, usec / 2);
 }
 
-/* The throughput in requests per usec. `transfer` is the time of the transfer of one request. At
- * any depth the transfers of the last requests in flight come after the latencies. */
+/* Returns the throughput in requests per usec. `transfer` is the time of the transfer of one
+ * request. The transfers of the last requests in flight follow after the latencies, so their time
+ * is subtracted. */
 static double throughput_of(const DeviceSample *s, double transfer)
 {
     double usec = fmax((double)s->usec, 1);
@@ -156,8 +157,8 @@ int device_seeks_slowly(const DeviceSamples *s)
         return -ENODATA;
     fast_far = quantile(&far, 0.1);
     fast_near = quantile(&near, 0.25);
-    /* Load slows NEAR and FAR alike. Only on a disk that seeks, a quarter of NEAR is faster than
-     * almost every FAR. */
+    /* Load slows NEAR and FAR alike. Only on a disk that seeks is the fastest quarter of NEAR
+     * faster than almost every FAR. */
     if (typical >= SEEK_RATIO * fast_near && fast_far > EQUAL_RATIO * fast_near)
         return 1;
     if (near.n < 2 * DEVICE_NEAR_MIN)
@@ -165,8 +166,8 @@ int device_seeks_slowly(const DeviceSamples *s)
     return quantile(&near, 0.1) * EQUAL_RATIO >= fast_far ? 0 : -ENODATA;
 }
 
-/* Fits a line through FAR and returns its slope and height. False if the distances are too
- * similar. */
+/* Fits a line through FAR and sets *ret_slope to its slope. Returns false if the distances are too
+ * similar. `x` is used for the calculation. */
 static bool fit_line(const DeviceSample *items, unsigned n, double size, double *ret_slope,
                      Values *x)
 {
@@ -198,8 +199,8 @@ static void collect_residues(const DeviceSample *items, unsigned n, double size,
         ret->v[ret->n++] = (double)items[i].usec - slope * root_of(&items[i], size);
 }
 
-/* The longest gap for which waiting takes less time than seeking; 0 if none was measured. `height`
- * is the time of the shortest seek. */
+/* Returns the longest gap for which waiting takes less time than seeking; 0 if none was measured.
+ * `height` is the time of the shortest seek. */
 static uint64_t estimate_wait(const DeviceSamples *s, double height, Values *x)
 {
     uint64_t longest = 0;

@@ -13,13 +13,12 @@
  *   reads the next block from its buffer. Across a network NEAR and FAR take equally long: their
  *   lowest tenths differ by less than a factor of 2. Any other result leaves the question open.
  * - Latency: the lowest tenth of NEAR at distance 0 if the device seeks slowly, else the lower
- *   quartile of FAR. A
- *   busy processor delays single reads most.
+ *   quartile of FAR. A busy processor delays single reads most.
  * - Seek time: the line through FAR over the root of the distance (Theil-Sen: the median of the
  *   slopes of all pairs; Sen, Estimates of the regression coefficient based on Kendall's tau,
  *   1968). The spread around the line measures half a rotation. Only the sum of shortest seek and
  *   half rotation matters to the cost model.
- * - wait_bytes: the longest gap of NEAR that takes much less than a seek.
+ * - wait_bytes: the longest gap of NEAR whose reads take much less time than a seek.
  * - Depth: the highest throughput of PARALLEL times the latency (Little's law), which is the
  *   smallest depth with full throughput.
  *
@@ -29,10 +28,10 @@
 #include "device/samples.h"
 
 typedef struct DeviceEstimate {
-    DeviceProfile profile; /* measured; from `start` where `measured` says so */
+    DeviceProfile profile; /* a parameter that was not measured is that of `start` */
     bool rate_measured, latency_measured, depth_measured, seek_measured;
     bool seeks_slowly;
-    bool seeks_clear; /* the samples decide seeks_slowly; otherwise it is from `start` */
+    bool seeks_clear; /* the samples decide seeks_slowly; if false, `start` decides it */
 } DeviceEstimate;
 
 /* The smallest number of samples for a parameter. */
@@ -40,17 +39,18 @@ typedef struct DeviceEstimate {
 #define DEVICE_FAR_MIN    8U
 #define DEVICE_NEAR_MIN   4U
 
-/* 1 if the device seeks slowly, 0 if not, -ENODATA if the samples do not decide it. */
+/* Returns 1 if the device seeks slowly, 0 if not, -ENODATA if the samples do not decide it. */
 int device_seeks_slowly(const DeviceSamples *s);
 
 /* The smallest number of sweeps of replay that correct a profile. */
 #define DEVICE_SWEEPS_MIN 3U
 
 /* Corrects the profile by the measured times of sweeps. If the median of measured over predicted
- * time is not within 0.8 to 1.25, every time of the profile changes by that factor, at most by 2.
- * Fewer than DEVICE_SWEEPS_MIN sweeps change nothing. */
+ * time is not within 0.8 to 1.25, every time of the profile is multiplied by this median, which is
+ * limited to 0.5 to 2. Fewer than DEVICE_SWEEPS_MIN sweeps change nothing. */
 void device_refine(DeviceProfile *d, const DeviceSweep *sweeps, unsigned n);
 
-/* `size_bytes` is the size of the device, `start` the profile before any measurement. */
+/* Estimates the profile of a device from its samples. `size_bytes` is the size of the device,
+ * `start` the profile before any measurement. */
 void device_estimate(const DeviceSamples *s, uint64_t size_bytes, const DeviceProfile *start,
                      DeviceEstimate *ret);

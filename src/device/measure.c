@@ -142,7 +142,8 @@ static void send_message(int fd, const Message *m)
         _exit(EXIT_FAILURE);
 }
 
-/* The child. The exit of the process ends the asynchronous I/O. */
+/* Runs in the child: takes the samples and sends them to the caller. The exit of the process ends
+ * the asynchronous I/O. */
 static _Noreturn void measure_and_send(uint64_t block_dev, DeviceProbeRun *z, int fd)
 {
     Message m = {0};
@@ -167,7 +168,7 @@ static _Noreturn void measure_and_send(uint64_t block_dev, DeviceProbeRun *z, in
         all = clock_now(CLOCK_MONOTONIC) - start;
         send_message(fd, &m);
         device_probe_done(z, &m.probe, m.usec, m.zeroed);
-        /* Lead reads and the time between probes count, too. */
+        /* The budget also pays for lead reads and for the time between probes. */
         z->budget.usec -= MIN(all - MIN(m.usec, all), z->budget.usec);
     }
     if (r < 0) {

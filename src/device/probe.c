@@ -23,7 +23,7 @@
 /* Smaller devices are not measured. */
 #define SIZE_MIN (UINT64_C(16) << 20)
 
-/* The samples of a kind that this plan took. */
+/* Returns the number of samples of a kind that this plan took. */
 static unsigned count(const DeviceSamples *s, DeviceSampleKind k, uint32_t plan)
 {
     unsigned n = 0;
@@ -33,7 +33,8 @@ static unsigned count(const DeviceSamples *s, DeviceSampleKind k, uint32_t plan)
     return n;
 }
 
-/* The throughput of this plan at that depth in requests a usec, 0 if it was not measured. */
+/* Returns the throughput that this plan measured at that depth, in requests per usec; 0 if it did
+ * not measure it. */
 static double throughput(const DeviceSamples *s, uint32_t plan, uint32_t depth)
 {
     DeviceSampleKind k = depth == 1 ? DEVICE_SAMPLE_FAR : DEVICE_SAMPLE_PARALLEL;
@@ -47,7 +48,7 @@ static double throughput(const DeviceSamples *s, uint32_t plan, uint32_t depth)
     return usec > 0 ? requests / usec : 0;
 }
 
-/* The depth that this plan measures next; 0: none. */
+/* Returns the depth that this plan measures next; 0: none. */
 static uint32_t next_depth(const DeviceSamples *s, uint32_t plan)
 {
     unsigned flat = 0;
@@ -77,7 +78,8 @@ bool device_probe_wanted(const DeviceSamples *s)
            (slow == 0 && parallel < DEVICE_PROBE_PLANS);
 }
 
-/* xorshift64* (Vigna, An experimental exploration of Marsaglia's xorshift generators, 2016). */
+/* Draws a number below n with xorshift64* (Vigna, An experimental exploration of Marsaglia's
+ * xorshift generators, 2016). */
 static uint64_t draw(DeviceProbeRun *r, uint64_t n)
 {
     r->random ^= r->random >> 12;
@@ -86,7 +88,7 @@ static uint64_t draw(DeviceProbeRun *r, uint64_t n)
     return (r->random * UINT64_C(2685821657736338717) >> 11) % MAX(n, UINT64_C(1));
 }
 
-/* A random block of `length` bytes where the device has data. */
+/* Returns the offset of a random block of `length` bytes where the device has data. */
 static uint64_t draw_offset(DeviceProbeRun *r, uint64_t length)
 {
     uint64_t last = r->size_bytes - length, offset, total = 0;
@@ -109,7 +111,8 @@ static uint64_t distance_between(uint64_t a, uint64_t b)
     return a < b ? b - a : a - b;
 }
 
-/* The FAR probes of a plan spread evenly over the root of the distance. */
+/* Draws the offset of the k-th FAR probe of a plan. The FAR probes are spread evenly over the root
+ * of the distance. */
 static uint64_t draw_far_offset(DeviceProbeRun *r, unsigned k)
 {
     double root = ((k % FARS) + 0.5) / FARS;
@@ -164,7 +167,7 @@ static void make_parallel(DeviceProbeRun *r, uint32_t depth, DeviceProbe *p)
         p->offsets[i] = draw_offset(r, p->length);
 }
 
-/* Takes about STREAM_USEC at the rate of the last stream. */
+/* Makes a stream that takes about STREAM_USEC at the rate of the last stream. */
 static void make_stream(DeviceProbeRun *r, DeviceProbe *p)
 {
     const DeviceSample *last = NULL;
@@ -191,7 +194,8 @@ static uint64_t bytes_of(const DeviceProbe *p)
     return (uint64_t)p->length * p->requests + (p->lead != UINT64_MAX ? DEVICE_PROBE_BLOCK : 0);
 }
 
-/* FAR and NEAR take turns. NEAR ends early if it is known that the device does not seek. */
+/* Makes a FAR or a NEAR probe: these take turns. NEAR ends early if it is known that the device
+ * does not seek. */
 static bool make_single(DeviceProbeRun *r, DeviceProbe *p)
 {
     unsigned far = count(r->samples, DEVICE_SAMPLE_FAR, r->plan);

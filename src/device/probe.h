@@ -2,8 +2,9 @@
 #pragma once
 
 /* Chooses the reads of a measurement: the next position, length and depth, given the samples so far
- * and the rest of the budget. A plan takes a third of the required samples, so that the profile is
- * based on at least three different times. Pure. */
+ * and the rest of the budget. Each run of `headstart plan` takes at most a third of the required
+ * samples, so that the samples come from at least three different moments. Below, "plan" means such
+ * a run. Pure. */
 
 #include "base/ranges.h"
 #include "device/samples.h"
@@ -31,7 +32,7 @@ typedef struct DeviceProbeRun {
     uint32_t plan;          /* number of this plan */
     uint64_t size_bytes;
     const Range *places;      /* where the device has data, in rising order; borrowed */
-    size_t n_places;          /* 0: unknown, the whole device is read */
+    size_t n_places;          /* 0: not known; then every position may be read */
     uint64_t random;          /* seed, not 0 */
     DeviceProbeBudget budget; /* the rest */
     uint64_t head;            /* end of the last request */
@@ -41,16 +42,16 @@ typedef struct DeviceProbe {
     DeviceSampleKind kind;
     uint64_t distance;
     uint32_t length, requests, depth; /* as in DeviceSample */
-    uint64_t lead; /* a block that is read before, without a sample; UINT64_MAX: none */
+    uint64_t lead; /* a block that is read first and gives no sample; UINT64_MAX: none */
     uint64_t offsets[DEVICE_SAMPLE_REQUESTS_MAX]; /* bytes, multiples of DEVICE_PROBE_BLOCK */
 } DeviceProbe;
 
-/* True if the profile needs further samples. */
+/* Returns true if the profile needs further samples. */
 bool device_probe_wanted(const DeviceSamples *s);
 
-/* Chooses the next probe. False if this plan takes no further probe: the budget is spent, the plan
- * has its share, or the device is too small. Deterministic. */
+/* Chooses the next probe. Returns false if this plan takes no further probe: the budget is spent,
+ * the plan has its share, or the device is too small. Deterministic. */
 bool device_probe_next(DeviceProbeRun *r, DeviceProbe *ret);
 
-/* Adds the sample of a probe that took `usec`, and subtracts it from the budget. */
+/* Adds the sample of a probe that took `usec`, and subtracts its time and bytes from the budget. */
 void device_probe_done(DeviceProbeRun *r, const DeviceProbe *p, usec_t usec, bool zeroed);

@@ -22,8 +22,8 @@ const DeviceProfile *device_profile_of_class(DeviceClass c)
     return &profiles[(int)c >= 0 && c < _DEVICE_CLASS_MAX ? c : DEVICE_CLASS_UNKNOWN];
 }
 
-/* Below this depth a device serves one request at a time, and a second request in flight hides its
- * pauses. */
+/* A device with a smaller depth serves one request at a time. If its depth is 2, the second request
+ * in flight only fills the pauses between two requests. */
 #define PARALLEL_MIN 3U
 
 /* A latency that only many parallel reads compensate for. */

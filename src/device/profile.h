@@ -19,7 +19,7 @@ typedef struct DeviceProfile {
     double seek_min_usec;       /* to the next track; 0: the device does not seek */
     double seek_max_usec;       /* across the whole device; 0: the device does not seek */
     double half_rotation_usec;
-    uint64_t wait_bytes; /* longest gap that the head waits out instead of seeking */
+    uint64_t wait_bytes; /* longest gap for which the head waits instead of seeking */
 } DeviceProfile;
 
 /* Typical parameters of the class: the starting values until the device was measured.
@@ -27,6 +27,6 @@ typedef struct DeviceProfile {
  * assumption costs a faster device nothing. */
 const DeviceProfile *device_profile_of_class(DeviceClass c);
 
-/* The class whose devices behave most like the profile: replay chooses the number of parallel reads
- * by the class. Never `unknown`. */
+/* Returns the class whose devices behave most like the profile, never `unknown`. Replay chooses the
+ * number of parallel reads by this class. */
 DeviceClass device_class_of_profile(const DeviceProfile *d);

@@ -9,10 +9,11 @@
 #include "base/time-util.h"
 
 typedef enum DeviceSampleKind {
-    DEVICE_SAMPLE_STREAM,   /* consecutive requests, all in flight at once, after the end of the
-                               previous sample */
-    DEVICE_SAMPLE_FAR,      /* one request, `distance` bytes from the end of the previous one */
-    DEVICE_SAMPLE_NEAR,     /* one request, `distance` bytes behind the end of the previous one */
+    DEVICE_SAMPLE_STREAM, /* consecutive requests, all in flight at once, after the end of the
+                             previous sample */
+    DEVICE_SAMPLE_FAR,  /* one request, `distance` bytes before or after the end of the previous one
+                         */
+    DEVICE_SAMPLE_NEAR, /* one request, `distance` bytes after the end of the previous one */
     DEVICE_SAMPLE_PARALLEL, /* requests at random positions, `depth` in flight */
     _DEVICE_SAMPLE_KIND_MAX,
     _DEVICE_SAMPLE_KIND_INVALID = -EINVAL,
@@ -27,27 +28,26 @@ typedef struct DeviceSample {
     uint32_t depth;
     uint32_t plan; /* number of the plan that took it */
     usec_t usec;   /* until the last request was done */
-    bool zeroed; /* the device returned only zeros: it answers at once for a thin or discarded range
-                  */
+    bool zeroed;   /* the device returned only zeros, perhaps without reading: the range may be thin
+                    * or discarded */
 } DeviceSample;
 
 /* The times of one undisturbed sweep of replay: the time that the profile of the samples predicts,
- * and the measured time.
- */
+ * and the measured time. */
 typedef struct DeviceSweep {
     usec_t predicted_usec;
     usec_t measured_usec;
 } DeviceSweep;
 
-/* The sweeps that are kept. */
+/* The number of sweeps that are kept. */
 #define DEVICE_SWEEPS_MAX 8U
 
-/* Limits of a sample, of stored ones too. */
+/* Limits of a sample. They apply to stored samples, too. */
 #define DEVICE_SAMPLE_LENGTH_MAX   (1U << 20)
 #define DEVICE_SAMPLE_REQUESTS_MAX 256U
 #define DEVICE_SAMPLE_USEC_MAX     (60 * USEC_PER_SEC)
 
-/* The samples of one kind that are kept. */
+/* The number of samples of one kind that are kept. */
 #define DEVICE_SAMPLES_MAX 128U
 
 typedef struct DeviceSamples {
@@ -55,7 +55,7 @@ typedef struct DeviceSamples {
     unsigned n[_DEVICE_SAMPLE_KIND_MAX];
 } DeviceSamples;
 
-/* False if a limit is exceeded or the fields contradict the kind. */
+/* Returns false if a limit is exceeded or the fields contradict the kind. */
 bool device_sample_is_valid(DeviceSampleKind k, const DeviceSample *s);
 
 /* Adds a valid sample. If the kind is full, the oldest sample is dropped. */

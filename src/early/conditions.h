@@ -6,18 +6,18 @@
 
 #include <stdbool.h>
 
-/* NULL if it may, else the reason as a constant: `headstart=0` or a live medium on the kernel
- * command line; /etc/headstart/disabled or /cdrom/casper below root_fd (the root filesystem); or a
- * live medium below run_fd. A path that cannot be looked up counts as absent. `words` are further
- * words of a command line, as PID 1 receives them, ended by NULL. Reads from the root
- * filesystem. */
+/* Returns NULL if headstart may act, or else the reason as static text: `headstart=0` or a live
+ * medium on the kernel command line; /etc/headstart/disabled or /cdrom/casper below root_fd (the
+ * root filesystem); or a live medium below run_fd. A path that cannot be looked up counts as
+ * absent. `words` are further words of a command line, as PID 1 receives them, ended by NULL. Reads
+ * from the root filesystem. */
 const char *early_forbidden(int root_fd, int run_fd, char *const *words);
 
-/* True if the boot is neither replayed nor recorded: the planner's flag boot-idle
+/* Returns true if the boot is neither replayed nor recorded: the planner's flag boot-idle
  * (state/idle-boot.h) is set below root_fd, and rerecord-boot is not. Reads from the root
  * filesystem. */
 bool early_is_idle(int root_fd);
 
-/* True if the boot is to be replayed: there is no rerecord-boot, the flag of `headstart rerecord`,
- * below root_fd. Reads from the root filesystem. */
+/* Returns true if the boot is to be replayed: there is no rerecord-boot, the flag of `headstart
+ * rerecord`, below root_fd. Reads from the root filesystem. */
 bool early_may_replay(int root_fd);

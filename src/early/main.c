@@ -3,11 +3,12 @@
 /* headstart-init: starts recording and replay before the system manager reads its first unit.
  *
  * As PID 1 (init= on the kernel command line) it mounts the filesystems that the kernel does not
- * mount, starts both, waits as long as the boot pack allows, and executes the real init with its
- * own arguments. It stays single-threaded and reads nothing but the real init, so a hanging disk
- * delays the boot no more than without headstart.
+ * mount, starts recording and replay, waits as long as the boot pack allows, and executes the real
+ * init with the arguments that it has received itself. It stays single-threaded and reads nothing
+ * but the real init, so a hanging disk delays the boot no more than without headstart.
  *
- * With --initrd it does the same for a root filesystem that an initrd has mounted, and returns. */
+ * With --initrd it starts recording and replay for a root filesystem that an initrd has mounted,
+ * waits, and exits. */
 
 #include "base/log.h"
 #include "base/options.h"
@@ -22,7 +23,7 @@
 
 #define EXIT_USAGE 2
 
-/* The path where the kernel looks for init, and the paths of systemd. */
+/* Paths where the kernel looks for init, and the paths of systemd. */
 static const char *const inits[] = {"/sbin/init", "/usr/lib/systemd/systemd",
                                     "/lib/systemd/systemd", "/bin/init"};
 
@@ -101,14 +102,15 @@ static int run_as_init(char **argv)
     };
     const char *switched = getenv("headstart");
 
-    /* The program's pages come from the disk in any case, so this adds no new dependency on the
-     * disk. */
+    /* This program has to be read from the disk in any case. Reading it ahead therefore adds no
+     * dependency on the disk. */
     early_read_ahead(HEADSTART_LIBEXEC_DIR "/headstart-init");
     mount_api("proc", "/proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
     mount_api("sysfs", "/sys", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
     mount_api("tmpfs", "/run", MS_NOSUID | MS_NODEV | MS_STRICTATIME, "mode=0755,size=20%");
-    /* If the kernel does not know a word with `=`, it passes the word to init in the environment.
-     * The runtime directory exists if the initrd has started recording and replay. */
+    /* If the kernel does not know a word with `=` on its command line, such as headstart=0, it
+     * passes the word to init in the environment. The runtime directory exists if the initrd has
+     * started recording and replay. */
     if ((!switched || strcmp(switched, "0") != 0) && access(HEADSTART_RUN_DIR, F_OK) < 0)
         early_start(&o);
     return execute_init(argv);
@@ -128,8 +130,9 @@ int main(int argc, char **argv)
     const char *value;
     int k, n;
 
-    /* systemd in an initrd starts this program as a service. It keeps descriptors for services, but
-     * it kills all processes of the initrd at the switch. */
+    /* systemd in an initrd starts this program as a service. That systemd keeps descriptors for
+     * services, but it kills all processes of the initrd when it switches to the root
+     * filesystem. */
     early.manager = getenv("NOTIFY_SOCKET");
     early.survives = !early.manager;
     if (getpid() == 1)

@@ -42,7 +42,7 @@ void early_read_ahead(const char *path)
 
 /* --- the recording ---------------------------------------------------------------------------- */
 
-/* Keeps the descriptors until headstartd claims them. The directory stays reachable by its
+/* Keeps the descriptors until headstartd claims them. The runtime directory stays reachable by its
  * descriptor when an initrd switches the root. */
 static void hold(Handover *h, int listen_fd, int run_fd)
 {
@@ -118,8 +118,8 @@ static int enter_root(const char *root)
 
 /* --- the process that headstart-replay will be ------------------------------------------------ */
 
-/* Drops all capabilities of this process and of the programs that it executes, except the two of
- * the unit. */
+/* Drops all capabilities of this process and of the programs that it executes, except the two that
+ * the unit keeps. */
 static int drop_capabilities(void)
 {
     for (int c = 0; prctl(PR_CAPBSET_READ, c) >= 0; c++)
@@ -153,7 +153,8 @@ static int execute_replay(const EarlyOptions *o, int boot_fd)
     static const char copy[] = HEADSTART_SYSCONF_DIR "/boot.pack";
     bool is_initrd = strcmp(o->root, "/") != 0;
     char status[PATH_MAX], option[PATH_MAX], *marker = option + strlen("--marker=");
-    /* As PID 1 it replays filesystems that are mounted later; in an initrd it cannot see them. */
+    /* If PID 1 started it, headstart-replay also replays filesystems that are mounted later. If an
+     * initrd started it, it cannot see those. */
     char *const arguments[] = {(char *)"headstart-replay",
                                is_initrd ? option : (char *)"--mount-wait=60s",
                                (char *)"--timeout=90s",
@@ -239,7 +240,7 @@ static void run_child(const EarlyOptions *o, int boot_fd)
 
 /* --- the process that waits ------------------------------------------------------------------- */
 
-/* A datagram socket with an abstract address of the kernel's choice, for $NOTIFY_SOCKET. */
+/* Opens a datagram socket with an abstract address of the kernel's choice, for $NOTIFY_SOCKET. */
 static int open_notify_socket(char *ret_name, size_t size)
 {
     _cleanup_close_ int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -253,8 +254,8 @@ static int open_notify_socket(char *ret_name, size_t size)
     return TAKE_FD(fd);
 }
 
-/* Reads one message. True if the boot may continue; else *until becomes the deadline that the
- * sender requests, counted from now. */
+/* Reads one message. Returns true if the boot may continue. If the message requests a deadline
+ * (EXTEND_TIMEOUT_USEC=), *until becomes that deadline, counted from now. */
 static bool may_continue(int notify_fd, usec_t *until)
 {
     static const char extend[] = "EXTEND_TIMEOUT_USEC=";

@@ -3,9 +3,10 @@
 /* Access trees (Lei and Duchamp 1997, described in the preload thesis, 2.3). A run of an
  * application, from its start to its exit, is a list of what was started or accessed during it, in
  * order. A started application has a list of its own, so the lists form a tree; its root is the
- * session. The latest TREES_MAX lists of each application are kept. The list of a run that goes on
- * is compared with them, and the rest of the one that agrees best is predicted, with the lists of
- * the applications in it.
+ * session. The latest TREES_MAX lists of each application are kept. The list of a run that has not
+ * ended is compared with the kept lists of its application. The predictor takes the kept list that
+ * agrees best and predicts the part of it that has not come yet, together with the lists of the
+ * applications in that part.
  *
  * The paper follows fork and exec. Events here do not name the parent process, so the parent of an
  * event is the application that started last and still runs. */
@@ -16,7 +17,8 @@
 
 #define TREES_MAX    4U
 #define CHILDREN_MAX 4096U /* of one list; later events are not added */
-/* An event is searched in the next AHEAD_MAX entries of a list, and as many are predicted. */
+/* An event is searched for in the next AHEAD_MAX entries of a list. At most AHEAD_MAX entries of a
+ * list are predicted. */
 #define AHEAD_MAX   64U
 #define DEPTH_MAX   4U /* of predicted lists within lists */
 #define GUESSES_MAX 512U
@@ -32,11 +34,11 @@ typedef struct Trees {
     unsigned n;
 } Trees;
 
-/* A run that goes on. */
+/* A run that has not ended. */
 typedef struct Run {
     uint32_t node; /* 0: the session; else item + 1 */
     List list;
-    size_t next[TREES_MAX];  /* the entry of the finished list after the last one that came */
+    size_t next[TREES_MAX];  /* the entry of the finished list after the last entry that came */
     size_t agree[TREES_MAX]; /* number of events that the finished list contains */
 } Run;
 
@@ -61,7 +63,8 @@ static int begin_run(AccessTrees *a, uint32_t node)
     return r;
 }
 
-/* Keeps the list of the run, in place of the oldest one if there are TREES_MAX. */
+/* Ends the run and keeps its list. If the application has TREES_MAX lists, the new list replaces
+ * the oldest. */
 static void end_run(AccessTrees *a, size_t i)
 {
     Run x = a->runs[i];
@@ -180,8 +183,8 @@ static int guess_list(const AccessTrees *a, const List *list, size_t from, doubl
     return r;
 }
 
-/* The probability is the share of the run's events that the list contains. One event that counts
- * half makes it less than certain. */
+/* The probability of a guess is the share of the run's events that the chosen list contains. One
+ * more event counts as contained by half, so that the probability is always below 1. */
 static int access_trees_predict(Predictor *p, usec_t now, usec_t horizon, Guesses *guesses)
 {
     const AccessTrees *a = (const AccessTrees *)p;

@@ -132,8 +132,8 @@ static unsigned pick(const uint32_t *items, unsigned n, unsigned mask,
     return m;
 }
 
-/* Apriori's pruning: a set can be frequent only if all its subsets that lack one item are
- * frequent. */
+/* Returns true if all subsets that lack one item are frequent. Otherwise the set itself cannot be
+ * frequent (Apriori's pruning). */
 static bool subsets_frequent(Itemset *smaller, const uint32_t *items, unsigned n)
 {
     uint32_t sub[WINDOW_MAX];
@@ -153,7 +153,7 @@ static int compare_uint32(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Copies the set of items at `at` of the history, up to a window or the end of the session: sorted,
+/* Copies the items of the history from `at` to the end of the window or of the session: sorted,
  * each item once. */
 static unsigned transaction(const Association *a, size_t at, uint32_t ret[static WINDOW_MAX])
 {
@@ -170,8 +170,8 @@ static unsigned transaction(const Association *a, size_t at, uint32_t ret[static
     return m;
 }
 
-/* The start of the next transaction: a position whose window is full, or the first of a session
- * that is shorter than a window. */
+/* Moves *at forward to the start of a transaction: a position whose window is full, or the first
+ * position of a session that is shorter than a window. Returns false if there is none. */
 static bool next_transaction(const Association *a, size_t *at, bool *first)
 {
     for (; *at < a->n_history; (*at)++) {
@@ -234,7 +234,8 @@ static int compare_rules(const void *a, const void *b)
     return x->consequent < y->consequent ? -1 : x->consequent > y->consequent;
 }
 
-/* Adds rules from a frequent set: each of its items once as the consequent of the others. */
+/* Adds the rules of a frequent set. Each of its items is once the consequent, with the other items
+ * as the antecedent. */
 static int add_rules(Association *a, const Itemset *s, Itemset *smaller, uint64_t n_transactions)
 {
     for (unsigned i = 0; i < s->n; i++) {

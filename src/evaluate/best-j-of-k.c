@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Recent Popularity (Amer et al. 2002, described in the preload thesis, 2.1): the last k successors
- * of each item are kept. The most frequent successor is predicted if it occurs at least j times
- * among them; among equals, the most recent one. Its probability is its share of the k. */
+ * of each item are kept. The most frequent of them is predicted if it occurs at least j times. If
+ * several are equally frequent, the most recent one is predicted. The probability is the share of
+ * this successor in the k. */
 
 #include "evaluate/predictor-internal.h"
 

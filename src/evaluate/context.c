@@ -13,10 +13,10 @@
  * each instance of a pattern, as in Lempel-Ziv coding: an instance that leaves the known patterns
  * adds the node where it leaves them, and ends.
  *
- * The likelihood of a child is its count over the counts of all children, that is, over the
- * instances of the pattern whose successor was observed. The paper's example confirms this: CA
- * occurs three times, its last successor is not yet known, and A and C get 0.5 each. Unlike a share
- * of the parent's count, the likelihoods remain a distribution after halving.
+ * The likelihood of a child is its count divided by the sum of the counts of all children. This sum
+ * is the number of instances of the pattern whose successor was observed. The paper's example
+ * confirms this: CA occurs three times, its last successor is not yet known, and A and C get 0.5
+ * each. Unlike a share of the parent's count, the likelihoods remain a distribution after halving.
  *
  * PCM predicts the children of the longest current context that has children. EPCM starts from the
  * longest context whose likeliest child exceeds `partition_threshold`. It follows the likeliest
@@ -115,7 +115,7 @@ static uint16_t find_child(const Partition *part, uint16_t node, uint32_t symbol
     return NO_NODE;
 }
 
-/* Finds or makes the partition and its first-order node. */
+/* Finds the partition of a symbol or makes it, with its first-order node. */
 static int get_partition(Context *c, uint32_t symbol, Partition **ret)
 {
     Partition *part;
@@ -216,7 +216,8 @@ static void count_up(Context *c, uint32_t partition, uint16_t node)
     n->count++;
 }
 
-/* Extends one instance by a symbol. 1: it continues, 0: it ends here. */
+/* Extends one instance by a symbol. Returns 1 if the instance continues, 0 if it ends here, or a
+ * negative errno. */
 static int instance_advance(Context *c, Instance *in, uint32_t symbol)
 {
     Partition *part = &c->partitions[in->partition];
@@ -324,7 +325,7 @@ static int predict_children(const Context *c, const Instance *in, Guesses *guess
     return 0;
 }
 
-/* Follows the likeliest children from an instance. The number of guesses, or -ENOMEM. */
+/* Follows the likeliest children from an instance. Returns the number of guesses, or -ENOMEM. */
 static int predict_run(const Context *c, const Instance *in, Guesses *guesses)
 {
     uint32_t tail[4096]; /* the symbols before and in the run, for partition jumping */

@@ -14,9 +14,10 @@
 typedef struct Evaluation {
     const Context *c;
     TraceLevel level;
-    Stage stage; /* _STAGE_INVALID: of all stages */
+    Stage stage; /* _STAGE_INVALID: all stages */
     SimulateParameters parameters;
-    unsigned budget_percent; /* of the bytes of all objects; 0: budget_bytes counts */
+    unsigned budget_percent; /* share of the bytes of all objects; 0: parameters.budget_bytes
+                                applies */
     uint64_t seed;
     bool chosen[EVALUATE_PREDICTORS_MAX]; /* by the number of predictor_name() */
     bool reliability;
@@ -35,18 +36,19 @@ typedef struct Evaluation {
     SimulateReport reports[EVALUATE_PREDICTORS_MAX];
 } Evaluation;
 
-/* The options of the verb, for the table of verbs. The function stores their values in `e`. 0, or
- * the result of cli_next_option(), reported. */
+/* The options of the program. evaluate_parse_options() stores their values in `e`. It returns 0, or
+ * the result of cli_next_option(), which was reported. */
 extern const Option evaluate_options[];
 int evaluate_parse_options(Evaluation *e, Context *c);
 
 /* Reads the files and directories of traces that `args` names into e->input, in the order of the
- * traces' own times. Every bad file is reported with one line. Then nothing is evaluated, because
- * figures of a part could be mistaken for those of the whole. 0 or a negative errno, reported. */
+ * traces' own times. Every bad file is reported with one line. If there is a bad file, nothing is
+ * evaluated, because the figures of a part of the traces could be mistaken for those of all traces.
+ * 0 or a negative errno, reported. */
 int evaluate_read(Evaluation *e, char **args, int n);
 
-/* The name of the predictor of e->reports[i]. After the predictors comes the oracle, if habits were
- * drawn; NULL after the last. */
+/* Returns the name of the predictor of e->reports[i]. If habits were drawn, the oracle follows
+ * after the predictors. After the last one the name is NULL. */
 const char *evaluate_name(const Evaluation *e, size_t i);
 
 /* Prints e->reports of the chosen predictors. 0 or a negative errno, reported. */

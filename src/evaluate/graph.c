@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* The probability graph (Griffioen and Appleton, section 5). An arc A -> B counts the opens of B
- * within `graph_lookahead` opens after one of A. B is predicted if its chance reaches the minimum
- * chance.
+ * within `graph_lookahead` opens after an open of A. B is predicted if its chance reaches the
+ * minimum chance.
  *
- * The paper's chance is arcs(A, B) over all arcs out of A. With a lookahead of L every open of A
- * adds up to L arcs, so that even a successor that always comes has a chance of about 1/L. The
- * printed ratio is a probability only for L = 1, and one minimum chance cannot serve different L.
- * Here the chance is the share of the opens of A (those with a successor) after which B was opened
- * within the lookahead, once or more often. For L = 1 both are the same. `graph_letter` selects the
- * printed ratio; the minimum chance is then divided by L.
+ * The paper's chance is arcs(A, B) divided by all arcs out of A. With a lookahead of L every open
+ * of A adds up to L arcs, so that even a successor that always comes has a chance of about 1/L. The
+ * paper's ratio is therefore a probability only for L = 1, and one minimum chance cannot serve
+ * different L. Here the chance is the share of the opens of A (those with a successor) after which
+ * B was opened within the lookahead, once or more often. For L = 1 both are the same.
+ * `graph_letter` selects the paper's ratio; the minimum chance is then divided by L.
  *
  * If a node has GRAPH_ARCS_MAX arcs, all its counts are halved and arcs that reach zero are
  * dropped. This is the pruning and aging that the paper announces. */
@@ -71,7 +71,7 @@ static int graph_end(Predictor *p, usec_t now)
     return 0;
 }
 
-/* Index of the arc, or the index at which it must be inserted. */
+/* Returns the index of the arc, or the index at which it must be inserted. */
 static uint32_t position(const Node *node, uint32_t to)
 {
     uint32_t low = 0, high = node->n;
@@ -159,7 +159,7 @@ static int graph_observe(Predictor *p, const PredictorEvent *event)
         r = add_arc(g, g->recent[i], event->item, i == 0, !seen);
         if (r < 0)
             return r;
-        /* Older opens have counted the item already. */
+        /* The opens that are older than this one have counted the item already. */
         if (g->recent[i] == event->item)
             seen = true;
     }
