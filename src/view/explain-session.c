@@ -13,7 +13,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* The number of newest sessions that are searched. */
+/* How many of the newest sessions are searched. */
 #define SEARCHED 256U
 
 typedef struct UsedFile {
@@ -32,7 +32,7 @@ typedef struct Explanation {
     SessionExclusion exclusion;
     PolicyReason reason;            /* of the pack */
     UsedFiles files[_FILE_USE_MAX]; /* misses and waste */
-    bool compared;                  /* its trace and a pack exist */
+    bool compared;                  /* the session's trace was compared with a pack */
     bool planned_later;             /* that pack was planned after the session */
     bool failed;                    /* out of memory */
 } Explanation;
@@ -82,7 +82,7 @@ static void note_file(void *arg, const FileUsage *f)
     l->n += !x->failed;
 }
 
-/* Finds the trace of the session. NULL if it was removed or cannot be read. */
+/* Returns the trace of the session, or NULL if the trace was removed or cannot be read. */
 static Trace *find_trace(int state_fd, const SessionRecord *s)
 {
     _cleanup_trace_names_ TraceNames names = {0};
@@ -108,7 +108,8 @@ static Trace *find_trace(int state_fd, const SessionRecord *s)
     return NULL;
 }
 
-/* Compares the session's trace with the pack of its user, else everyone's. */
+/* Compares the session's trace with the pack of the session's user or, if this user has none, with
+ * the pack for all users. */
 static void compare(int state_fd, Explanation *x)
 {
     const SessionRecord *s = &x->session;

@@ -18,6 +18,6 @@ void launch_history_done(LaunchHistory *h);
  * (`state_fd` -EBADF) there are no starts. 0, or an error that was reported. */
 int launch_history_read(const Context *c, int state_fd, usec_t now, LaunchHistory *ret);
 
-/* An object with the effect on all applications together, and an array `applications` with one
- * object each. NULL if out of memory. */
+/* Returns an object with the effect on all applications together and an array `applications`, which
+ * has one object for each application. Returns NULL if memory runs out. */
 json_object *launch_history_to_json(const LaunchHistory *h, usec_t now);

@@ -27,7 +27,8 @@
 /* The time that is drawn after the last open of a start. */
 #define LAUNCH_MARGIN_USEC (100 * USEC_PER_MSEC)
 
-/* Reads a trace of the state directory. -ENOENT if it cannot be read, or is not of that kind. */
+/* Reads a trace of the state directory. -ENOENT if the trace cannot be read or `choice` excludes
+ * it. */
 static int read_trace(int state_fd, const char *name, TraceChoice choice, Trace **ret)
 {
     _cleanup_free_ char *path = NULL, *error = NULL;
@@ -164,8 +165,9 @@ static int add_stream(const Pack *p, const Operation *v, size_t n, usec_t start,
     return 0;
 }
 
-/* Adds the ranges of the pack that the replay read. The report of the replay has its begin and its
- * end, and the pack has the order. The times between them are interpolated. */
+/* Adds the ranges of the pack that the replay read. The report of the replay contains the times of
+ * its begin and its end, and the pack contains the order of the reads. The times of the reads are
+ * interpolated. */
 static int add_replayed(const TimelineSources *s, Timeline *t)
 {
     _cleanup_operation_list_ OperationList l = {0};
@@ -205,7 +207,8 @@ static int add_units(const Context *c, const Trace *t, usec_t deadline, Timeline
     return 0;
 }
 
-/* The history's record of the session with that trace. False if there is none. */
+/* Finds the record of the trace's session in the history. Returns false if there is no such
+ * record. */
 static bool find_session(int state_fd, const Trace *t, SessionRecord *ret)
 {
     _cleanup_history_ History h = {0};
@@ -228,7 +231,8 @@ static void add_moment(Timeline *t, const char *name, uint64_t at, usec_t start)
         timeline_add_mark(t, name, at - start);
 }
 
-/* True if the moment differs from the end of the stage's jobs, which already has a mark. */
+/* Returns false if the moment is less than 2 % of the trace's duration away from the end of the
+ * stage's jobs. That end already has a mark. */
 static bool is_other_moment(const Trace *t, usec_t at)
 {
     usec_t ready = t->timing.ready;
@@ -328,7 +332,7 @@ void plot_launch_done(PlotLaunch *l)
     trace_free(l->trace);
 }
 
-/* True if the application has that path, or that last part of a path. */
+/* Returns whether `name` is the path of the application or the last part of this path. */
 static bool has_name(const Trace *t, uint32_t application, const char *name)
 {
     char path[TRACE_PATH_MAX];
@@ -341,7 +345,8 @@ static bool has_name(const Trace *t, uint32_t application, const char *name)
     return strcmp(path, name) == 0 || (slash && strcmp(slash + 1, name) == 0);
 }
 
-/* The number of opens of each application. The caller frees it. NULL: no memory. */
+/* Returns an array with the number of opens of each application. The caller frees the array. NULL:
+ * no memory. */
 static size_t *count_opens(const Trace *t)
 {
     size_t *n = calloc(t->n_applications + 1, sizeof(*n));
@@ -363,7 +368,7 @@ int plot_find_launch_in(const Trace *t, const char *name, usec_t before, uint32_
     for (size_t i = 0; i < t->n_lifetimes; i++) {
         const TraceLifetime *l = &t->lifetimes[i];
 
-        /* What started at 0 ran before the stage. */
+        /* An application whose start is 0 already ran when the stage began. */
         if (l->start == 0 || (name && !has_name(t, l->application, name)) ||
             t->start_realtime + l->start >= before)
             continue;
@@ -406,8 +411,8 @@ int plot_find_launch(int state_fd, const char *name, TraceChoice choice, usec_t 
     return r < 0 ? r : -ENOENT;
 }
 
-/* The first start of each application since `from`; USEC_INFINITY: none. The caller frees it. NULL:
- * no memory. */
+/* Returns an array with the first start of each application since `from`, or USEC_INFINITY for an
+ * application without one. The caller frees the array. NULL: no memory. */
 static usec_t *find_starts(const Trace *t, usec_t from)
 {
     usec_t *starts = reallocarray(NULL, t->n_applications + 1, sizeof(*starts));
@@ -423,9 +428,10 @@ static usec_t *find_starts(const Trace *t, usec_t from)
     return starts;
 }
 
-/* Chooses the application, and in a session those that start before its start ends. In a login
- * everything starts at the same time. *ret_end: when the start ended, since the start of the stage.
- * 0 or -ENOMEM. */
+/* Marks the application as chosen, and in a session also the applications that start before its
+ * start has ended. In a login other applications are not chosen, because everything starts at the
+ * same time. *ret_end becomes the time at which the start ended, since the start of the stage. 0 or
+ * -ENOMEM. */
 static int choose_applications(const PlotLaunch *l, bool *chosen, usec_t *ret_end)
 {
     const Trace *t = l->trace;

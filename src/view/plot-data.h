@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Timelines of recorded stages, from the files of the state directory, of /run, and from the
+/* Makes timelines of recorded stages from files of the state directory and of /run and from the
  * journal. */
 
 #include "command/cli.h"
@@ -15,14 +15,14 @@ typedef enum TraceChoice {
     TRACE_NEWEST_CONTROL, /* the newest trace of a session without replay */
 } TraceChoice;
 
-/* Reads the newest trace of that kind. Traces that cannot be read are ignored. 0, -ENOENT (there is
- * none), or -ENOMEM. The function logs nothing. */
+/* Reads the newest trace of the stage that `choice` allows. Traces that cannot be read are ignored.
+ * 0, -ENOENT (there is none), or -ENOMEM. The function logs nothing. */
 int plot_find_trace(int state_fd, Stage stage, TraceChoice choice, Trace **ret);
 
 /* One start of an application in a trace. */
 typedef struct PlotLaunch {
     Trace *trace;
-    uint32_t application; /* of the trace */
+    uint32_t application; /* index in the trace */
     usec_t at;            /* since the start of the stage */
 } PlotLaunch;
 
@@ -35,17 +35,20 @@ void plot_launch_done(PlotLaunch *l);
 int plot_find_launch(int state_fd, const char *name, TraceChoice choice, usec_t before,
                      PlotLaunch *ret);
 
-/* Like plot_find_launch() in one trace, which the caller keeps. 0, -ENOENT, or -ENOMEM. */
+/* Does the same as plot_find_launch(), but searches only `t`, which remains the caller's. 0,
+ * -ENOENT, or -ENOMEM. */
 int plot_find_launch_in(const Trace *t, const char *name, usec_t before, uint32_t *ret_application,
                         usec_t *ret_at);
 
-/* Makes the timeline of a trace. Files whose place is not found within `timeout` have none, and
- * units that are not found within `timeout` are left out. *ret is zeroed. 0 or -ENOMEM. The
- * function logs nothing. */
+/* Makes the timeline of a trace. Files whose place is not found within `timeout` have no place in
+ * the timeline, and units that are not found within `timeout` are left out. On failure *ret is
+ * untouched. 0 or -ENOMEM. The function logs nothing. */
 int plot_make_timeline(const Context *c, int state_fd, const Trace *t, usec_t timeout,
                        Timeline *ret);
 
-/* Makes the timeline of one start: what the application opened, and in a session also the
- * applications that started meanwhile, until nothing was opened for LAUNCH_GAP_USEC. As above. */
+/* Makes the timeline of one start of an application. It shows what the application opened and, in a
+ * session, also what the applications opened that started meanwhile. The start ends when these
+ * applications open nothing for LAUNCH_GAP_USEC, or after LAUNCH_MAX_USEC. `timeout`, *ret and the
+ * results are as for plot_make_timeline(). */
 int plot_make_launch(const Context *c, int state_fd, const PlotLaunch *l, usec_t timeout,
                      Timeline *ret);

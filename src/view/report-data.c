@@ -8,7 +8,8 @@
 
 /* --- applications and files with the most data ------------------------------------------------ */
 
-/* Adds the expected bytes of each file to bytes[file of the model]. */
+/* Adds each predicted file with its expected bytes to `files`, and stores these bytes in `bytes` at
+ * the index of the file in the model. */
 static int add_files(const Model *m, const Prediction *p, double *bytes, HeavyList *files)
 {
     int r = 0;

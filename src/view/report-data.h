@@ -11,5 +11,5 @@
 int report_find_heavy(const Model *m, Stage stage, HeavyList *applications, HeavyList *files);
 
 /* Finds the applications of all users that start most often, and how often each starts after each
- * other. *ret is zeroed before; without chains it stays empty. 0 or -ENOMEM. */
+ * other. The caller zeroes *ret before; without chains *ret stays empty. 0 or -ENOMEM. */
 int report_make_graph(const Chains *c, Graph *ret);

@@ -6,7 +6,8 @@
 #include "base/json-util.h"
 #include "view/show.h"
 
-/* The expected number of bytes that a session needs: the sum of the probabilities of all bytes. */
+/* Returns the expected number of bytes that a session needs, which is the sum of the probabilities
+ * of all bytes. */
 static double expected_bytes(const WeightedRanges *s, DecayedSum observed)
 {
     double sum = 0;
@@ -16,7 +17,7 @@ static double expected_bytes(const WeightedRanges *s, DecayedSum observed)
     return sum;
 }
 
-/* The expected number of bytes of a file: P(used) times the expected resident bytes. */
+/* Returns the expected number of bytes of a file: P(used) times the expected resident bytes. */
 static double expected_data(const ModelStage *g, const ModelStageFile *f)
 {
     return expected_bytes(&f->resident, f->observed) * decayed_sum_ratio(f->used, g->sessions);
@@ -50,7 +51,8 @@ static const char *application_path(const Model *m, const ModelApplication *a)
     return a->file == MODEL_NONE ? NULL : m->files[a->file].path;
 }
 
-/* The most probable first. Accesses by unknown applications are left out. */
+/* Makes the table of the applications, the most probable first. Unknown applications are left
+ * out. */
 static Table *application_table(const Model *m, const ModelStage *g, uint64_t limit)
 {
     static const Column columns[] = {
@@ -82,7 +84,7 @@ static Table *application_table(const Model *m, const ModelStage *g, uint64_t li
     return t;
 }
 
-/* The files with the most expected data first. */
+/* Makes the table of the files, those with the most expected data first. */
 static Table *largest_files(const Model *m, const ModelStage *g, uint64_t limit)
 {
     static const Column columns[] = {
@@ -114,7 +116,7 @@ static Table *largest_files(const Model *m, const ModelStage *g, uint64_t limit)
 
 /* --- all of it, in the model's order ---------------------------------------------------------- */
 
-/* [[start, end, probability], …] in bytes */
+/* Returns [[start, end, probability], …]. Start and end are in bytes. */
 static json_object *ranges_to_json(const WeightedRanges *s, DecayedSum observed)
 {
     json_object *a = json_object_new_array();

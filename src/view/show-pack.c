@@ -62,7 +62,8 @@ static int by_bytes(const void *a, const void *b)
     return (x->file > y->file) - (x->file < y->file);
 }
 
-/* The path below the root: the volume's mount point and the file's own. */
+/* Writes the path of the file below the root to `buf`. It consists of the volume's mount point and
+ * the file's path below the mount point. */
 static void full_path(const Pack *p, uint32_t volume, uint32_t file, char *buf, size_t size)
 {
     const char *mountpoint = pack_string(p, p->volumes[volume].mountpoint);
@@ -74,7 +75,7 @@ static void full_path(const Pack *p, uint32_t volume, uint32_t file, char *buf, 
         snprintf(buf, size, "%s/%s", strcmp(mountpoint, "/") == 0 ? "" : mountpoint, path);
 }
 
-/* The files of all volumes, those with the most data first. */
+/* Makes the table of the files of all volumes, those with the most data first. */
 static Table *largest_files(const Pack *p, uint64_t limit)
 {
     static const Column columns[] = {

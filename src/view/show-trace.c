@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* The accesses to a file, or those of an application, summed up. */
+/* Sums over the accesses to a file, or over the accesses of an application. */
 typedef struct Use {
     uint32_t index;
     usec_t first;         /* USEC_INFINITY: no access */
@@ -116,7 +116,7 @@ static void file_path(const Trace *t, uint32_t file, char *buf, size_t size)
         snprintf(buf, size, "?");
 }
 
-/* The path of an application, or NULL if it is unknown. */
+/* Returns the path of an application, or NULL if the application is unknown. */
 static const char *application_path(const Trace *t, uint32_t application, char *buf, size_t size)
 {
     if (application == TRACE_NONE)
@@ -167,7 +167,7 @@ static json_object *flags_to_json(unsigned flags)
 
 /* --- tables: their first `limit` rows (0: all) ------------------------------------------------ */
 
-/* [[start, end], …] in bytes */
+/* Returns [[start, end], …] in bytes. */
 static json_object *ranges_to_json(const RangeSet *s)
 {
     json_object *a = json_object_new_array();
@@ -233,7 +233,8 @@ static Table *application_table(const Trace *t, const Use *uses, uint64_t limit)
     return s;
 }
 
-/* Files with resident pages. */
+/* Makes the table of the files, in the order of `uses`. Unless `limit` is 0, the table ends before
+ * the first file without resident pages. */
 static Table *file_table(const Trace *t, const Use *uses, uint64_t limit)
 {
     static const Column columns[] = {
@@ -259,7 +260,7 @@ static Table *file_table(const Trace *t, const Use *uses, uint64_t limit)
     return s;
 }
 
-/* All files, with everything that a simulation of replay needs. */
+/* Makes the table of all files, with everything that a simulation of replay needs. */
 static Table *whole_file_table(const Trace *t, const Use *uses)
 {
     static const Column columns[] = {
@@ -290,7 +291,8 @@ static Table *whole_file_table(const Trace *t, const Use *uses)
     return s;
 }
 
-/* Opens of users who exceeded their share; NULL if no user did and `always` is false. */
+/* Makes the table of the opens that were left out because a user exceeded the share of one user.
+ * NULL if nothing was left out and `always` is false. */
 static Table *left_out_table(const Trace *t, bool always)
 {
     static const Column columns[] = {

@@ -18,7 +18,7 @@
 
 typedef struct UnitStart {
     char name[UNIT_NAME_MAX];
-    usec_t begin, end; /* since the start of the stage; end == USEC_INFINITY: it still starts */
+    usec_t begin, end; /* since the start of the stage; end == USEC_INFINITY: not ended */
 } UnitStart;
 
 typedef struct UnitStarts {
@@ -39,7 +39,8 @@ static int add_match(sd_journal *j, const char *key, const char *value)
     return sd_journal_add_match(j, match, 0);
 }
 
-/* Fields with "_" come from the kernel, so no other process can write such messages. */
+/* journald itself adds the fields whose names begin with "_", so no other process can send messages
+ * that match. */
 static int add_matches(sd_journal *j, const Trace *t)
 {
     char uid[16];
@@ -75,9 +76,10 @@ static bool read_field(sd_journal *j, const char *key, char *buf, size_t size)
     return strlen(buf) == n - l;
 }
 
-/* The time of the current entry since the start of the stage. The clock of a boot is the monotonic
- * one, which the machine's first correction of the time leaves alone. That of a login is the wall
- * clock, because the monotonic clock stands still in suspend. False: before the stage. */
+/* Computes the time of the current entry since the start of the stage. In a boot the monotonic
+ * clock is used, because the first correction of the machine's time does not change it. In a login
+ * the wall clock is used, because the monotonic clock stands still in suspend. Returns false if the
+ * entry has no time or is older than the stage. */
 static bool read_time(sd_journal *j, const Trace *t, usec_t *ret)
 {
     usec_t start = t->stage == STAGE_BOOT ? t->start_boottime : t->start_realtime;
@@ -125,7 +127,8 @@ static int add_entry(sd_journal *j, const Trace *t, UnitStarts *units)
     return 0;
 }
 
-/* The weight is the time that the start took, in microseconds. */
+/* Adds the starts to the timeline. The weight is the time that a start took within the trace, in
+ * microseconds. */
 static int add_spans(UnitStarts *units, const Trace *t, Timeline *timeline)
 {
     for (size_t i = 0; i < units->n; i++) {

@@ -108,7 +108,8 @@ int visible_read(const Context *c, usec_t now, Visible *ret)
     _cleanup_visible_ Visible v = {0};
     int r;
 
-    /* Fixtures have a service of their own. */
+    /* The service reads only the machine's own state. With a fixture the service is asked about
+     * every state directory, because the tests start a service of their own for it. */
     if (strcmp(c->state, HEADSTART_STATE_DIR) != 0 && c->system_fd == AT_FDCWD)
         return cli_error(EACCES, "%s: %m", c->state);
     r = read_all(&x, &v);

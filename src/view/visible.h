@@ -18,6 +18,6 @@ void visible_done(Visible *v);
 /* True if the state directory exists and the user may not read it. */
 bool visible_is_needed(const Context *c);
 
-/* Asks the service. It cannot be asked about another --state=, because it only reads the machine's
- * own state. 0, or an error that was reported. */
+/* Asks headstart-bus. It cannot be asked about another --state=, because it reads only the
+ * machine's own state. Fixtures are an exception. 0, or an error that was reported. */
 int visible_read(const Context *c, usec_t now, Visible *ret);

@@ -12,7 +12,8 @@
 
 #define SYSFS_FILE_MAX 65536U
 
-/* The name in sysfs of the device-mapper device with that name, or NULL. */
+/* Returns the name in sysfs, such as "dm-0", of the device-mapper device that is called `wanted`,
+ * or NULL. The caller frees it. */
 static char *find_mapped(int sys_fd, const char *wanted)
 {
     _cleanup_closedir_ DIR *d = NULL;
@@ -54,7 +55,8 @@ uint64_t disk_number_of(int sys_fd, const char *source)
     return name ? block_device_number(sys_fd, name) : 0;
 }
 
-/* "none [mq-deadline] bfq" -> "mq-deadline" */
+/* Returns the name in brackets, or the first word if there are no brackets: "none [mq-deadline]
+ * bfq" gives "mq-deadline". */
 static char *active_scheduler(const char *text)
 {
     const char *open = strchr(text, '['), *close = open ? strchr(open, ']') : NULL;
@@ -116,7 +118,8 @@ int disk_facts_read(int sys_fd, Volume *v)
     return v->device && v->disk && v->scheduler ? 0 : -ENOMEM;
 }
 
-/* Writes the path of read_ahead_kb of the only btrfs bdi to buf; "" if there is none or several. */
+/* Writes the path of read_ahead_kb of the only btrfs bdi to buf, or "" if there is no such bdi or
+ * more than one. */
 static void find_btrfs_bdi(int sys_fd, char *buf, size_t size)
 {
     _cleanup_closedir_ DIR *d = NULL;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Reads facts of the devices below a filesystem from sysfs. Internal to src/volume; sys_fd as in
- * volume_table_read(). */
+/* Reads facts of the devices below a filesystem from sysfs. Internal to src/volume. `sys_fd` is
+ * that of volume_table_read(). */
 
 #include "volume/volume.h"
 
-/* The number of the block device that a mount names as its source ("/dev/sda2",
- * "/dev/mapper/root"), or 0. */
+/* Returns the number of the block device that a mount names as its source ("/dev/sda2",
+ * "/dev/mapper/root"), or 0 if it is unknown. */
 uint64_t disk_number_of(int sys_fd, const char *source);
 
-/* Fills device, disk, scheduler, rotational, removable, device_class, profile and size_bytes of the
- * volume from its block_dev. Unknown facts are "" or zero. 0 or -ENOMEM. */
+/* Fills device, disk, scheduler, rotational, removable, device_class, profile, encryption and
+ * size_bytes of the volume from its block_dev. Unknown facts are "" or zero. 0 or -ENOMEM. */
 int disk_facts_read(int sys_fd, Volume *v);
 
 /* Fills read_ahead_kb and read_ahead_path from the bdi of the volume. 0 or -ENOMEM. */

@@ -11,7 +11,8 @@ static bool starts_with(const char *s, const char *prefix)
 
 EncryptionLevel encryption_of_mapped(const char *dm_uuid, const char *dm_name)
 {
-    /* cryptsetup uses the prefix for these as well; they protect against changes, not readers. */
+    /* cryptsetup uses the prefix "CRYPT-" for these devices as well. They protect data against
+     * changes and not against readers. */
     static const char *const plain[] = {"CRYPT-VERITY-", "CRYPT-INTEGRITY-", "CRYPT-SUBDEV-"};
 
     if (!starts_with(dm_uuid, "CRYPT-"))

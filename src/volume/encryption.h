@@ -26,8 +26,9 @@ typedef struct Encryption {
     char device[ENCRYPTION_DEVICE_MAX]; /* UUID of the dm-crypt device; "" if there is none */
 } Encryption;
 
-/* Pure. The level of a device-mapper device by its UUID ("CRYPT-LUKS2-…") and its name. Devices for
- * integrity and verity are not encrypted. systemd-homed names its devices "home-USER". */
+/* Pure. Returns the level of a device-mapper device by its UUID ("CRYPT-LUKS2-…") and its name.
+ * Devices for integrity and verity are not encrypted. systemd-homed names its devices
+ * "home-USER". */
 EncryptionLevel encryption_of_mapped(const char *dm_uuid, const char *dm_name);
 
 /* Pure. True if the name of a file may be stored: the store is encrypted at the same level or a
@@ -39,7 +40,7 @@ bool encryption_allows(const Encryption *store, const Encryption *file);
  * whose name sorts first is followed. Unknown devices count as not encrypted. 0 or -ENOMEM. */
 int encryption_read_device(int sys_fd, uint64_t dev, Encryption *ret);
 
-/* Reads whether the opened file (O_PATH suffices) has a key of its own (STATX_ATTR_ENCRYPTED);
- * `volume` is the encryption of its filesystem. If the attributes cannot be read, the result is
- * that of the filesystem. */
+/* Returns the encryption of the opened file (O_PATH suffices). `volume` is the encryption of its
+ * filesystem. The result differs from `volume` only if the file has a key of its own
+ * (STATX_ATTR_ENCRYPTED). If the attributes cannot be read, the result is `volume`. */
 Encryption encryption_read_file(int fd, const Encryption *volume);

@@ -13,27 +13,29 @@ typedef struct Ext2Metadata Ext2Metadata;
  * ext2/3/4), -EIO, -ENOMEM, or a negative errno. */
 int ext2_metadata_open(const char *device, Ext2Metadata **ret);
 
-/* Like ext2_metadata_open() for a volume: its device is opened by number, so that no other device
- * can have taken its name. A removable disk is refused, unless the root filesystem is on it,
- * because anyone can attach a disk with damaged metadata, and headstart would parse it as root.
- * -EPERM (removable), -ENXIO (the volume has no device), or as ext2_metadata_open(). */
+/* Does the same as ext2_metadata_open() for a volume. The device is opened by its number, because
+ * its name may belong to another device by now. A removable disk is refused, unless the root
+ * filesystem is on it, because anyone can attach a disk with damaged metadata, and headstart would
+ * parse it as root. -EPERM (removable), -ENXIO (the volume has no device), or as
+ * ext2_metadata_open(). */
 int ext2_metadata_open_volume(const Volume *v, Ext2Metadata **ret);
 
 Ext2Metadata *ext2_metadata_free(Ext2Metadata *m);
 DEFINE_CLEANUP(Ext2Metadata *, ext2_metadata_free);
 
-/* Bytes. */
+/* Returns the size of a block in bytes. */
 uint64_t ext2_metadata_block_size(const Ext2Metadata *m);
 
-/* Adds to `ranges` the bytes a lookup and open of this inode need: its inode-table block, its
- * extent-tree or indirect blocks, its xattr block, and, for a directory, all its data blocks.
+/* Adds to `ranges` the bytes that a lookup and an open of this inode need: its inode-table block,
+ * its extent-tree or indirect blocks, its xattr block, and, for a directory, all its data blocks.
  * 0, -ENOENT (no such inode, or deleted), or a negative errno. */
 int ext2_metadata_of_inode(Ext2Metadata *m, uint64_t inode, RangeSet *ranges);
 
 /* *ret becomes the part of `resident` (byte ranges of the device) that can be metadata which a
- * process used. It excludes:
- * - blocks that are free in the block bitmap, which a process has read from the device itself, and
- * - block bitmaps: since Linux 5.8 ext4 prefetches them in the background at a random time after
- *   the mount. They are only needed for allocation, which happens later. File data is never in the
- *   page cache of the device, so everything else is metadata. 0 or a negative errno. */
+ * process used. Two kinds of blocks are left out:
+ * - blocks that are free in the block bitmap, because a process has read them from the device file,
+ * - block bitmaps, because they are only needed for an allocation, and because ext4 prefetches them
+ *   since Linux 5.8 in the background, at a random time after the mount.
+ * All other blocks are metadata, because the page cache of the device never contains file data.
+ * 0 or a negative errno. */
 int ext2_metadata_filter(Ext2Metadata *m, const RangeSet *resident, RangeSet *ret);

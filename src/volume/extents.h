@@ -28,5 +28,5 @@ void extent_list_done(ExtentList *l);
  * aligned) are left out and counted. The position of a compressed extent is its beginning. *ret is
  * zeroed or the result of an earlier call, whose array is reused. 0, -EOPNOTSUPP (no FIEMAP here),
  * -E2BIG (more than `max` extents), -EBADMSG (the filesystem reports extents in a circle), -ENOMEM,
- * or another negative errno; then *ret holds no extents. */
+ * or another negative errno. On failure *ret holds no extents. */
 int extents_read(int fd, size_t max, ExtentList *ret);

@@ -89,8 +89,9 @@ static int note_inode(MetadataDeriver *d, uint64_t inode, double probability, Ne
     return 0;
 }
 
-/* 1: the directory is new or its probability rose, so the directories above it may change, too; 0:
- * it did not; -ENOMEM */
+/* Notes a directory. Returns 1 if the directory is new or its probability rose, so that the
+ * probabilities of the directories above it may rise, too. Returns 0 if nothing changed, or
+ * -ENOMEM. */
 static int note_directory(MetadataDeriver *d, const char *path, double probability)
 {
     size_t l = strlen(path);

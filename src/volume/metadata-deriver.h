@@ -3,8 +3,8 @@
 
 /* Determines which blocks of an ext2/3/4 filesystem must be read to look up and open given files.
  * libext2fs finds these blocks: inode tables, directories, extent trees and xattr blocks of the
- * files and of all directories above them. It serves filesystems whose metadata was never
- * observed. */
+ * files and of all directories above them. The result replaces observed metadata on filesystems
+ * whose metadata was never observed. */
 
 #include "base/ranges.h"
 #include "volume/volume.h"
@@ -21,8 +21,8 @@ DEFINE_CLEANUP(MetadataDeriver *, metadata_deriver_free);
  * every directory above it, each with the highest probability that was noted. 0 or -ENOMEM. */
 int metadata_deriver_note(MetadataDeriver *d, const char *path, uint64_t inode, double probability);
 
-/* Finds the ranges with libext2fs. *ret is an array of *ret_n ranges of the block device, by
- * offset, disjoint; the caller frees it. A file that was deleted since it was noted has no ranges.
+/* Finds the ranges with libext2fs. *ret is an array of *ret_n disjoint ranges of the block device,
+ * sorted by offset. The caller frees it. A file that was deleted since it was noted has no ranges.
  * 0 (with no ranges if nothing was noted), -ENOMEM, or the negative errno of opening the device;
  * outputs are untouched on failure. */
 int metadata_deriver_finish(MetadataDeriver *d, PredictedRange **ret, size_t *ret_n);

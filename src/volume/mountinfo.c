@@ -27,7 +27,7 @@ static bool is_octal(char c)
     return c >= '0' && c <= '7';
 }
 
-/* A copy with the kernel's \ooo escapes resolved. */
+/* Returns a copy in which the kernel's \ooo escapes are resolved. The caller frees it. */
 static char *unescape(const char *s, size_t n)
 {
     char *out = malloc(n + 1), *p = out;
@@ -46,7 +46,7 @@ static char *unescape(const char *s, size_t n)
     return out;
 }
 
-/* The next blank-separated field of the line, or false at its end. */
+/* Finds the next field of the line, which ends at a blank. Returns false at the end of the line. */
 static bool next_field(const char **p, const char *end, const char **field, size_t *length)
 {
     while (*p < end && **p == ' ')
@@ -74,8 +74,9 @@ static bool parse_number(const char *s, size_t n, unsigned *ret)
     return true;
 }
 
-/* 1 parsed, 0 not a line of mountinfo, -ENOMEM. proc(5): id parent maj:min root target options
- * [optional…] - fstype source super-options */
+/* Parses a line. Returns 1, 0 if the text is not a line of mountinfo, or -ENOMEM. The format is
+ * that of proc(5): id parent maj:min root target options [optional…] - fstype source
+ * super-options */
 static int parse_line(const char *line, const char *end, Mount *ret)
 {
     const char *f[6], *tail[3], *p = line, *x, *colon;
@@ -173,10 +174,11 @@ bool path_is_below(const char *path, const char *prefix)
     return strncmp(path, prefix, l) == 0 && (path[l] == 0 || path[l] == '/');
 }
 
-/* True if another mount hides this one. That mount is stacked on it, or lies on a directory above
- * it in the same parent; in the second case it came later, otherwise this one would be its child.
- * The order of the lines is not the order of the mounts: after a root was moved into place, its
- * line follows those of older mounts. */
+/* Returns true if another mount hides mount i. The other mount is either stacked on mount i, or it
+ * has the same parent as mount i and its target lies above the target of mount i. In the second
+ * case the other mount is the later one, because a later mount i would be a child of the other
+ * mount. The order of the lines does not show which mount is later: after a root was moved into
+ * place, its line follows the lines of older mounts that were moved onto it. */
 static bool is_hidden(const MountTable *t, size_t i, size_t except)
 {
     const Mount *m = &t->mounts[i];

@@ -7,7 +7,7 @@
 
 typedef struct Mount {
     unsigned id, parent;
-    unsigned major, minor; /* st_dev of the filesystem (anonymous on btrfs) */
+    unsigned major, minor; /* equal st_dev, except on btrfs */
     char *root;            /* path within the filesystem that is mounted here */
     char *target;          /* mount point, octal escapes resolved */
     char *fstype;
@@ -17,7 +17,7 @@ typedef struct Mount {
 } Mount;
 
 typedef struct MountTable {
-    Mount *mounts; /* in the order of the file: later ones cover earlier ones */
+    Mount *mounts; /* in the order of the file */
     size_t n, allocated;
 } MountTable;
 
@@ -28,12 +28,14 @@ void mount_table_done(MountTable *t);
  * *ret_bad (may be NULL). 0 or -ENOMEM. */
 int mount_table_parse(const char *text, MountTable *ret, size_t *ret_bad);
 
-/* The mount at "/" that covers the others there, or NULL if there is none. Borrowed. */
+/* Returns the last mount at "/" of the table, which covers the others there, or NULL if there is
+ * none. The result is borrowed from the table. */
 const Mount *mount_table_root(const MountTable *t);
 
 /* True if filesystems of this type keep their data on a local block device, judged by name alone:
  * ext2/3/4, xfs, btrfs, f2fs, vfat, exfat, ntfs3, erofs, squashfs, iso9660, udf, bcachefs, jfs,
- * reiserfs, nilfs2. Never network, FUSE ("fuseblk" included), autofs, or pseudo filesystems. */
+ * reiserfs, nilfs2. False for network filesystems, FUSE ("fuseblk" included), autofs and pseudo
+ * filesystems. */
 bool fstype_is_local_block(const char *fstype);
 
 /* True if the path is the prefix or lies below it; trailing slashes of the prefix do not count. */
@@ -45,8 +47,9 @@ bool path_is_below(const char *path, const char *prefix);
  * not considered. */
 bool mount_table_path_is_local(const MountTable *t, const char *path);
 
-/* The id of the mounted btrfs subvolume, from the options; 0 on other filesystems. All subvolumes
- * of one btrfs have the same major:minor here, but stat(2) gives each its own. */
+/* Returns the id of the mounted btrfs subvolume, which is in the mount's options, or 0 on other
+ * filesystems. In mountinfo all subvolumes of one btrfs have the same major:minor, but stat(2)
+ * reports another number for each subvolume. */
 uint64_t mount_subvolume_id(const Mount *m);
 
 /* True if `a` shows a larger part of the filesystem than `b`: its root lies higher up in the
@@ -55,5 +58,5 @@ bool mount_is_better(const Mount *a, const Mount *b);
 
 /* Selects one mount for each local block-backed filesystem (and btrfs subvolume) at or below
  * `prefix` ("/" for all): the best by mount_is_better() of those that no other mount covers. *ret
- * contains their indexes in `t`; the caller frees it. 0 or -ENOMEM. */
+ * contains the indexes of the selected mounts in `t`; the caller frees it. 0 or -ENOMEM. */
 int mount_table_select(const MountTable *t, const char *prefix, size_t **ret, size_t *ret_n);

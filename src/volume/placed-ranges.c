@@ -42,7 +42,7 @@ static size_t run_of(const Extent *extents, size_t i)
     return i;
 }
 
-/* The first extent that ends after the offset. */
+/* Returns the index of the first extent that ends after the offset, or `n` if there is none. */
 static size_t first_after(const Extent *extents, size_t n, uint64_t offset)
 {
     size_t lo = 0, hi = n;
@@ -80,7 +80,7 @@ int placed_ranges_add(PlacedRangeList *l, const PlacedRange *range, uint64_t pag
             r = append(l, range, from, to,
                        e->physical + (from > e->logical ? from - e->logical : 0),
                        run_of(extents, i));
-        start = to; /* if blocks are smaller than pages, no page is appended twice */
+        start = to; /* so that no page is appended twice if blocks are smaller than pages */
     }
     return r >= 0 && keep ? append(l, range, start, end, PHYSICAL_UNKNOWN, 0) : r;
 }

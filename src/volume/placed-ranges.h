@@ -29,5 +29,6 @@ typedef enum PlacedHoles {
 int placed_ranges_add(PlacedRangeList *l, const PlacedRange *range, uint64_t page_bytes,
                       const Extent *extents, size_t n_extents, PlacedHoles holes);
 
-/* Sorts by disk and place on it; unknown places come last on their disk, by file and offset. */
+/* Sorts by disk, and then by the place on the disk. Ranges with unknown places come last on their
+ * disk, sorted by file and offset. */
 void placed_ranges_sort(PlacedRangeList *l);

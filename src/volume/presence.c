@@ -12,7 +12,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-/* True if the directory has an entry. False if it cannot be read. */
+/* Returns true if the directory has an entry, and false if it is empty or cannot be read. */
 static bool has_entries(int dir_fd)
 {
     _cleanup_closedir_ DIR *dir = NULL;
@@ -21,7 +21,8 @@ static bool has_entries(int dir_fd)
            directory_next(dir);
 }
 
-/* `fd` is the directory in which the path ends. */
+/* Decides about a file that is missing. `fd` is the nearest object above the file that exists, and
+ * `above` is its path. */
 static Presence judge(const VolumeTable *volumes, int fd, const char *above)
 {
     struct statx st;

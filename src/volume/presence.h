@@ -8,7 +8,7 @@
 
 typedef enum Presence {
     PRESENCE_THERE,
-    PRESENCE_GONE,    /* the filesystem on which it was is mounted and can be read */
+    PRESENCE_GONE,    /* the file was deleted: its filesystem is mounted and can be read */
     PRESENCE_UNKNOWN, /* nothing can be concluded */
     _PRESENCE_MAX,
     _PRESENCE_INVALID = -EINVAL,

@@ -15,7 +15,7 @@ const char *root_kind_to_string(RootKind k)
     return (int)k >= 0 && k < _ROOT_KIND_MAX ? table[k] : NULL;
 }
 
-/* True if a component of the path is that word. */
+/* Returns true if a component of the path is equal to `word`. */
 static bool has_component(const char *path, const char *word)
 {
     size_t l = strlen(word);

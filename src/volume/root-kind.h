@@ -17,7 +17,7 @@ typedef enum RootKind {
 } RootKind;
 
 /* Returns the kind of the filesystem that is mounted on "/". *ret_subvolume is borrowed from the
- * table: the path of the snapshot, or NULL. _ROOT_KIND_INVALID if nothing is mounted there. */
+ * table: the path of the snapshot, or NULL. _ROOT_KIND_INVALID if the table has no mount on "/". */
 RootKind root_kind(const MountTable *t, const char **ret_subvolume);
 
 const char *root_kind_to_string(RootKind k); /* "plain", "snapshot", … */

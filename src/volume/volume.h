@@ -3,7 +3,7 @@
 
 /* Volumes: the local block-backed filesystems of a machine, with the facts of the devices below
  * them (libblkid, sysfs, through device-mapper, md and partitions). volume_table_read() takes a
- * snapshot; decisions use only that. */
+ * snapshot, and decisions use only the snapshot. */
 
 #include "base/macros.h"
 #include "base/vocabulary.h"
@@ -30,7 +30,7 @@ typedef struct Volume {
     bool removable;     /* the medium can be changed (sysfs: USB sticks, card readers) */
     bool seeks_slowly;  /* set from measurements (device/estimate.h), not by the reader */
     DeviceClass device_class; /* by volume_classify() */
-    DeviceProfile profile;    /* the reader sets that of the class */
+    DeviceProfile profile;    /* the reader sets the profile of the class */
     Encryption encryption;    /* of the devices below it */
     uint64_t size_bytes;
     uint64_t read_ahead_kb; /* of the backing device info (bdi) of this filesystem */
@@ -55,14 +55,15 @@ void volume_table_done(VolumeTable *t);
 int volume_table_read(int sys_fd, const char *prefix, VolumeTable *ret);
 
 /* Pure. If several filesystems have one UUID (a copied disk, a prepared USB stick), only one keeps
- * it. A filesystem that is not removable is preferred, then the one that was mounted first. The
- * others lose it, and with it all data that is stored by UUID. volume_table_read() calls this. */
+ * it. A filesystem that is not removable is preferred, then the one that comes first in the table.
+ * The others lose it, and with it all data that is stored by UUID. volume_table_read() calls
+ * this. */
 void volume_table_drop_copies(VolumeTable *t);
 
-/* The volume with that st_dev, or NULL. */
+/* Returns the volume with that st_dev, or NULL. */
 const Volume *volume_by_dev(const VolumeTable *t, uint64_t st_dev);
 
-/* The volume of this mount, or NULL. */
+/* Returns the volume of this mount, or NULL. */
 const Volume *volume_by_mount(const VolumeTable *t, const Mount *m);
 
 /* Reads the encryption of the place where `path` is or will be, from the nearest directory that
@@ -74,7 +75,6 @@ void volume_set_class(Volume *v, DeviceClass c);
 
 /* Pure: determines the class by bus, name and flags. mmcblk: emmc if `mmc_type` is "MMC", else sd.
  * nbd, rbd and drbd: netdisk. virtio, xen or loop devices with the rotational flag: unknown,
- * because they always set it. Other disks: hdd if rotational, else ssd. No disk (""): unknown.
- * `mmc_type` may be NULL.
- */
+ * because their flag may be set although the storage below does not rotate. Other disks: hdd if
+ * rotational, else ssd. No disk (""): unknown. `mmc_type` may be NULL. */
 DeviceClass volume_classify(const char *disk, bool rotational, const char *mmc_type);

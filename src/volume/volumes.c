@@ -94,7 +94,8 @@ static int set_uuid(Volume *v, const char *text)
     return 1;
 }
 
-/* Reads the UUID from the kernel, without reading the device. 1 found, 0 not, -ENOMEM. */
+/* Reads the UUID from the kernel, without reading the device. Returns 1 if the UUID was found, 0 if
+ * not, or -ENOMEM. */
 static int query_uuid(Volume *v, int target_fd)
 {
     uint8_t uuid[16];
@@ -109,7 +110,8 @@ static int query_uuid(Volume *v, int target_fd)
     return set_uuid(v, text);
 }
 
-/* Reads the UUID from the device, with libblkid. Only the superblock probe is run. */
+/* Reads the UUID from the device with libblkid, which runs only its superblock probe. Returns the
+ * same as query_uuid(). */
 static int probe_uuid(Volume *v)
 {
     _cleanup_close_ int fd = block_device_open(v->block_dev);
@@ -167,8 +169,8 @@ static int fill_volume(int sys_fd, const Mount *m, const char *prefix, Volume *v
     if (!v->uuid || !v->fstype || !v->target || !v->mountpoint || !v->subvolume)
         return -ENOMEM;
 
-    /* If the filesystem's number is anonymous (btrfs), the mount names its device, or one of
-     * several. */
+    /* If the filesystem's number is anonymous (btrfs), the source of the mount names the device of
+     * the filesystem, or one of its devices. */
     v->block_dev = m->major != 0 ? v->mount_dev : disk_number_of(sys_fd, m->source);
     /* A fixture has neither filesystems nor devices. */
     if (sys_fd == AT_FDCWD) {
