@@ -14,7 +14,7 @@ setup() {
     local dir=$HS_TMP/units u
     mkdir "$dir"
     for u in "$HS_BUILD"/units/headstart-*.{service,timer,path}; do
-        # The units as installed, but with the programs of the build tree.
+        # Copies the units as they are installed, but with the programs of the build tree.
         sed -e "s|=\(+\?\)/[^ ]*/headstartd|=\1$HEADSTARTD|" \
             -e "s|=/[^ ]*/headstart-replay |=$HEADSTART_REPLAY |" \
             -e "s|=/[^ ]*/headstart-bus$|=$HS_BUILD/src/bus/headstart-bus|" \
@@ -24,9 +24,10 @@ setup() {
     SYSTEMD_UNIT_PATH=$dir: run systemd-analyze verify --man=no "$dir"/*
     echo "$output"
     [ "$status" -eq 0 ]
-    # Only headstart's units are checked, not those of the machine.
+    # Faults of the machine's own units do not count: only lines that name headstart do.
     ! grep -i headstart <<<"$output" || false
-    # The highest exposure that a unit may have, on systemd's scale of 0 to 10.
+    # Each number is the highest exposure that the unit may have: ten times the value on systemd's
+    # scale of 0 to 10.
     for u in record:35 replay-boot:20 replay-login:20 replay-user@:20 learn:20 plan:20 refresh:20 bus:18; do
         run systemd-analyze security --offline=yes --threshold="${u#*:}" "$dir/headstart-${u%:*}.service"
         tail -n 1 <<<"$output"
@@ -64,7 +65,8 @@ setup() {
     local u
     for u in "$HS_BUILD"/units/headstart-*.{service,timer,path}; do
         if [[ $u == */headstart-bus.service ]]; then
-            # It answers while headstart is off, too. Only a call on the bus starts it.
+            # headstart-bus also answers while headstart is switched off. Only a call on the bus
+            # starts it.
             ! grep -qE '^\[Install\]|^Condition' "$u" || false
             grep -qx "BusName=$(sed -n 's/^Name=//p' data/dbus/org.headstart1.service)" "$u"
             grep -qx "SystemdService=${u##*/}" data/dbus/org.headstart1.service
@@ -79,14 +81,14 @@ setup() {
         grep -q '^CapabilityBoundingSet=' "$u"
         grep -q '^ReadOnlyPaths=/ -/run -/dev$' "$u"
         grep -q '^SystemCallFilter=' "$u"
-        # A target is ordered after the units that it wants, so that its job waits for their start.
-        # A unit with these settings is an exception.
+        # By default a target is ordered after the units that it wants, so the target's job waits
+        # for their start. With the two settings below, the target does not wait for the unit.
         if grep -qE '^WantedBy=(graphical|multi-user)\.target$' "$u"; then
             grep -q '^DefaultDependencies=no$' "$u"
             grep -q '^Type=idle$' "$u"
         fi
     done
-    # What the preset enables can be enabled.
+    # Every unit that the preset enables has an [Install] section.
     while read -r _ u; do
         grep -q '^\[Install\]' "$HS_BUILD/units/$u"
     done < <(grep ^enable data/90-headstart.preset)
@@ -101,7 +103,7 @@ setup() {
         { a = b; b = $0 }' units/*.in units/snippets/*
     echo "$output"
     [ -z "$output" ]
-    # Every snippet is used, and no installed unit shows traces of the snippets.
+    # Every snippet is used, and no installed unit contains a mark that should have been expanded.
     local snippet
     for snippet in units/snippets/*; do
         grep -rqx "@include $(basename "$snippet")@" units
@@ -161,7 +163,7 @@ setup() {
     diff <(journalctl --root="$root" --list-catalog | cut -d' ' -f1 | sort) \
         <(sed -n 's/.* = "\([0-9a-f]\{32\}\)",$/\1/p' src/base/journal.c | sort)
     for id in $(sed -n 's/.*\[\(JOURNAL_[A-Z_]*\)\] = "\([0-9a-f]\{32\}\)",$/\1:\2/p' src/base/journal.c); do
-        # The fields of the entry, in the function that sends it.
+        # Finds the fields of the entry in the function that sends it.
         sent=$(grep -rhA8 "journal_entry_begin(&e, ${id%:*}," src | sed '/journal_log(\|journal_take(/,$d' |
             grep -oE 'HEADSTART_[A-Z_]+' | sort -u)
         [ -n "$sent" ]
@@ -184,7 +186,7 @@ setup() {
         : >"$d/$f"
     done
     run systemd-tmpfiles --root="$HS_TMP/root" --remove "$PWD/data/headstart.tmpfiles"
-    [ "$(find "$d" -name '*.tmp' | wc -l)" -eq 3 ] # another process may be writing by then
+    [ "$(find "$d" -name '*.tmp' | wc -l)" -eq 3 ] # without --boot, a running process may be writing them
     run systemd-tmpfiles --root="$HS_TMP/root" --boot --remove "$PWD/data/headstart.tmpfiles"
     (cd "$d" && find . -type f | sort) >"$HS_TMP/left"
     diff "$HS_TMP/left" - <<'END'

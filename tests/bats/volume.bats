@@ -36,7 +36,7 @@ is_what_blkid_says() {
     [ "$(volume .size_bytes)" = "$(blockdev --getsize64 "$HS_LOOP")" ]
     [ "$(volume .rotational)" = "$(lsblk -ndJ -o ROTA "$HS_LOOP" | jq '.blockdevices[0].rota')" ]
     [ "$(volume .scheduler)" = "$(lsblk -nd -o SCHED "$HS_LOOP" | tr -d ' ')" ]
-    [ "$(volume .mountpoint)" = "/" ] # below the prefix
+    [ "$(volume .mountpoint)" = "/" ] # relative to the root that tool-volume got
 }
 
 @test "ext4: the volume agrees with blkid and lsblk" {
@@ -132,12 +132,12 @@ queue() {
     echo "$3" >"$HS_TMP/root/sys/devices/block/$1/queue/scheduler"
 }
 
-# removable NAME
+# removable NAME: marks the device as removable
 removable() {
     echo 1 >"$HS_TMP/root/sys/devices/block/$1/removable"
 }
 
-# on NAME SLAVE…: stacks the device on these.
+# on NAME SLAVE…: stacks the device NAME on the devices SLAVE….
 on() {
     local name=$1 slave
     shift
@@ -291,7 +291,7 @@ extents_agree() {
     same_lines "$HS_TMP/theirs" "$HS_TMP/ours"
 }
 
-# A file of 1,500 pieces, more than one call returns: every second block is a hole.
+# Makes a file of 1,500 extents, more than one FIEMAP call returns. Every second block is a hole.
 holey_file() {
     python3 -c '
 import os, sys
@@ -305,7 +305,7 @@ os.fsync(fd)' "$HS_MNT/holey"
     hs_filesystem ext4 128 -b 4096
     holey_file
     extents_agree "$HS_MNT/holey" 1500
-    # A file with more extents than the caller accepts has none.
+    # A file with more extents than the caller accepts is refused.
     "$TOOL" extents "$HS_MNT/holey" 1500 | jq -e '.extents | length == 1500'
     run "$TOOL" extents "$HS_MNT/holey" 1499
     [ "$status" -eq 1 ]
@@ -350,7 +350,7 @@ blocks_of() {
     jq -r --argjson b "$1" '.[] | range(.[0] / $b; .[1] / $b)' | sort -n -u
 }
 
-# Prints the block of the inode table in which an inode lies, by debugfs.
+# Prints the block of the inode table in which an inode lies, as debugfs reports it.
 table_block() {
     debugfs -R "imap <$1>" "$HS_LOOP" 2>/dev/null |
         sed -n 's/.*located at block \([0-9]*\),.*/\1/p'
@@ -369,7 +369,8 @@ table_block() {
     {
         table_block "$inode"
         debugfs -R "ex -n <$inode>" "$HS_LOOP" 2>/dev/null >/dev/null
-        # Index blocks and leaves: "level/depth entry/entries logical physical length"
+        # Selects the entries that point to index blocks and leaves. debugfs prints each entry as
+        # "level/depth entry/entries logical physical length".
         debugfs -R "ex <$inode>" "$HS_LOOP" 2>/dev/null |
             awk '{ split($0, f, "/") } $1 ~ /^[0-9]+\/$/ && $1 + 0 < $2 + 0 { print $(NF - 1) }'
     } | sort -n -u >"$HS_TMP/theirs"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# How many bytes a boot and a login write.
+# Tests how many bytes headstart writes for a boot and a login.
 
 load helpers
 bats_require_minimum_version 1.5.0
@@ -66,7 +66,7 @@ a["at_usec_delta"] = [draw.randint(20, 9000) for _ in a["kind"]]
 json.dump(trace, sys.stdout, separators=(",", ":"))' "$2" "$3"
 }
 
-# recorded STAGE UID SECONDS: puts that trace into the state directory
+# recorded STAGE UID SECONDS: puts the trace that trace_of prints into the state directory
 recorded() {
     trace_of "$@" | gzip -n >"$HS_STATE/traces/$(date -u -d "@$3" +%Y%m%dT%H%M%S)-$1.json"
 }

@@ -38,7 +38,7 @@ stop_disk() {
     wait "$PID"
 }
 
-# Sets LOOP.
+# Attaches a loop device to the simulated disk and sets LOOP to its path.
 attach() {
     need_loop
     LOOP=$(losetup --find --show --direct-io=on "$HS_TMP/fuse/disk")
@@ -84,7 +84,8 @@ value() {
         echo "reset $name" >"$HS_TMP/fuse/control"
         cmp "$HS_TMP/$name" "$HS_TMP/fuse/disk"
     done
-    # A name is saved once more, and restored while the disk has other contents.
+    # Contents are saved again under a name that is in use, and restored while the disk has other
+    # contents.
     write 'anew' 409600
     echo "save second" >"$HS_TMP/fuse/control"
     cp "$HS_TMP/fuse/disk" "$HS_TMP/anew"
@@ -145,8 +146,8 @@ delays_are() {
     [ "$(cost scattered as_read_s)" -eq "$(cost forwards as_read_s)" ]
 }
 
-# A request is logged a moment after it has left the queue; a command to the control file flushes
-# the log.
+# A request is logged a moment after it has left the queue. Reading the control file flushes the
+# log.
 six_are_logged() {
     value queued >/dev/null
     [ "$(awk '/^# mark paused/ { n = 0 } $2 == "R" { n++ } END { print n }' "$HS_TMP/log")" -eq 6 ]
@@ -163,7 +164,8 @@ six_are_queued() {
     # Without a scheduler the kernel hands requests over as they come.
     echo none >"/sys/block/$(basename "$LOOP")/queue/scheduler"
     blockdev --flushbufs "$LOOP"
-    # The process that closes a block device last waits for its pending reads.
+    # The process that closes a block device last waits for the pending reads. This shell keeps the
+    # device open, so that python3 does not wait.
     exec 8<"$LOOP"
     echo "mark paused" >"$HS_TMP/fuse/control"
     echo pause >"$HS_TMP/fuse/control"
@@ -208,7 +210,7 @@ recorder_is_ready() {
     hs_wait 10 recorder_is_ready
     (cd "$HS_MNT" && setpriv --reuid=1000 --regid=1000 --clear-groups ls {1..800}) >/dev/null
     sync
-    # The kernel keeps pages that were used recently.
+    # The cache is dropped three times, because the kernel may keep pages that were used recently.
     for _ in 1 2 3; do
         echo 3 >/proc/sys/vm/drop_caches
     done
@@ -218,7 +220,7 @@ recorder_is_ready() {
     echo "delays off" >"$HS_TMP/fuse/control"
     cat "$HS_TMP/recorder.log"
     "$HEADSTART" show --json=short --limit=0 "$HS_STATE"/traces/*-boot.json >"$HS_TMP/shown"
-    # Checks each of the directories, and the root of the filesystem.
+    # The trace contains each of the 800 directories.
     [ "$(jq '[.files[] | select(.path | test("^/[0-9]+$"))] | length' "$HS_TMP/shown")" -eq 800 ]
     # The disk was slow enough to limit the recorder.
     value busy_usec

@@ -134,7 +134,7 @@ static void account(Device *d, const DiskRequest *r, const DiskService *service,
                 service ? (service->finish_nsec - service->start_nsec) / NSEC_USEC : 0, depth);
 }
 
-/* 0 or -ENOMEM. Called with the lock held. */
+/* Adds a read to the list. Returns 0 or -ENOMEM. Called with the lock held. */
 static int pending_add(Pending *p, const DiskRequest *r, fuse_req_t req)
 {
     if (p->n == p->allocated) {
@@ -340,7 +340,7 @@ static uint64_t block_bytes(const Device *d, uint64_t block)
     return d->size - block * BLOCK < BLOCK ? d->size - block * BLOCK : BLOCK;
 }
 
-/* The functions below are called with the lock held and return 0 or a negative errno. */
+/* reset(), save() and touch() are called with the lock held and return 0 or a negative errno. */
 
 static int reset(Device *d, const char *name)
 {
@@ -397,7 +397,7 @@ static int save(Device *d, const char *name)
     return 0;
 }
 
-/* `range`: "OFFSET LENGTH" in bytes, or NULL for the whole disk. */
+/* Marks granules as read. `range` is "OFFSET LENGTH" in bytes, or NULL for the whole disk. */
 static int touch(Device *d, const char *range)
 {
     uint64_t offset = 0, length = d->size;
@@ -422,7 +422,7 @@ static uint64_t count_touched(const Device *d)
     return n;
 }
 
-/* `fault NAME [EVERY]`. Called with the lock held. */
+/* Carries out `fault NAME [EVERY]`; `words` is "NAME [EVERY]". Called with the lock held. */
 static int set_fault(Device *d, const char *words)
 {
     static const char *const names[] = {"none", "hang", "eio", "late", "short"};

@@ -46,7 +46,7 @@ typedef struct Device {
     DeviceFault fault;
     unsigned fault_every; /* one of this many delayed reads has the fault */
     uint64_t fault_count; /* delayed reads since the fault was set */
-    uint64_t n_faults;    /* those of them that had it */
+    uint64_t n_faults;    /* delayed reads that had a fault, since the start */
     Pending held;         /* reads that the fault `hang` holds back */
     FILE *writes;         /* writes and flushes, in order; NULL: not recorded */
     Disk disk;
@@ -57,31 +57,34 @@ typedef struct Device {
     uint64_t reads, read_bytes, busy_nsec, n_writes, written_bytes;
 } Device;
 
-/* Maps the image and opens the log (NULL: none). 0, -EINVAL if the file is not an image, or the
- * negative errno of the step that failed. device_close() undoes it, also after a failure. */
+/* Maps the image and opens the log (NULL: none). Returns 0, -EINVAL if the file is not an image, or
+ * the negative errno of the step that failed. device_close() releases everything, also after a
+ * failure. */
 int device_open(Device *d, const DiskProfile *profile, const char *image, const char *log);
 
-/* 0, or the negative errno of writing the log, for example because the disk is full. */
+/* Releases everything. Returns 0, or -EIO if the log or the recorded writes could not be written,
+ * for example because the disk is full. */
 int device_close(Device *d);
 
-/* Starts the thread. 0 or a negative errno. */
+/* Starts the thread. Returns 0 or a negative errno. */
 int device_start(Device *d);
 
 /* Ends the thread. Queued reads are answered with EIO. */
 void device_stop(Device *d);
 
-/* Queues a read, which is answered when its time has come; with delays off, at once. */
+/* Queues a read; the thread answers it when its time has come. With delays off, answers it at
+ * once. */
 void device_read(Device *d, fuse_req_t req, size_t size, uint64_t offset);
 
-/* Starts to record writes and flushes in the file, which tests/faults/powercut reads. Each entry is
- * offset and length as two 64-bit integers, and the data; a flush has offset and length UINT64_MAX.
- * 0 or a negative errno. Call it before device_start(). */
+/* Starts to record writes and flushes in the file `path`, which tests/faults/powercut reads. Each
+ * entry is offset and length as two 64-bit integers, followed by the data. A flush has offset and
+ * length UINT64_MAX, and no data. Returns 0 or a negative errno. Call it before device_start(). */
 int device_record_writes(Device *d, const char *path);
 
 /* Records a flush. */
 void device_flush(Device *d);
 
-/* Writes at once. 0 or -ENOSPC. */
+/* Writes at once. Returns 0 or -ENOSPC. */
 int device_write(Device *d, const char *data, size_t size, uint64_t offset);
 
 /* Carries out a command of the control file. Returns 0, -EINVAL for an unknown command, -ENOENT if

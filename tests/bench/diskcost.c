@@ -10,8 +10,8 @@
  * section:
  *
  *     reads, MB   how much was read
- *     served s    for how long the disk was busy with it, as logged
- *     as read s   the same reads in the same order, nothing queued beside them
+ *     served s    for how long the disk was busy with these reads, as logged
+ *     as read s   the same reads in the same order, all known at the beginning
  *     sorted s    the same reads sorted by position, all known at the beginning
  *     sweep s     sorted, each byte once, neighbours joined into one read, and gaps read over where
  *                 that is quicker than to seek: no order takes less time

@@ -66,34 +66,36 @@ typedef struct Disk {
 /* The profiles, ended by an entry without a name. */
 extern const DiskProfile disk_profiles[];
 
-/* NULL if no profile has that name. */
+/* Returns the profile with that name, or NULL if there is none. */
 const DiskProfile *disk_profile_by_name(const char *name);
 
-/* The number of granules of a disk of that size; 0 if the profile has none. */
+/* Returns the number of granules of a disk of that size; 0 if the profile has none. */
 uint64_t disk_granules(const DiskProfile *p, uint64_t size_bytes);
 
 /* Marks the granules of the range as read. */
 void disk_touch(Disk *d, uint64_t offset, uint64_t length);
 
-/* A disk at rest, its head at 0. */
+/* Returns a disk at rest, with its head at position 0. */
 Disk disk_init(const DiskProfile *profile, uint64_t stroke_bytes);
 
-/* The time to move from `head` to `offset`, without transfer; the head comment has the formula. */
+/* Returns the time to move from `head` to `offset`, without transfer. The comment at the beginning
+ * of this file has the formula. */
 uint64_t disk_seek_nsec(const Disk *d, uint64_t offset);
 
-/* bytes / rate */
+/* Returns bytes / rate, in nanoseconds. */
 uint64_t disk_transfer_nsec(const DiskProfile *p, uint64_t bytes);
 
-/* The cost of this request alone on the disk. */
+/* Returns the cost of this request if the disk serves no other one. */
 uint64_t disk_cost_nsec(const Disk *d, uint64_t offset, uint64_t length);
 
-/* When the disk can next begin to serve a request. Only requests that have arrived by then take
- * part in the choice. */
+/* Returns when the disk can next begin to serve a request. Only requests that have arrived by then
+ * take part in the choice. */
 uint64_t disk_free_nsec(const Disk *d);
 
-/* Chooses which of `n` > 0 requests is served next. The candidates have arrived when the disk
- * becomes free; if none has, the earliest is taken. The nearest candidate or the oldest is chosen.
- * Returns its index. */
+/* Chooses which of `n` > 0 requests is served next. The candidates are the requests that have
+ * arrived when the disk becomes free, or the earliest request if none has. A disk with seeks
+ * chooses the nearest candidate, unless the oldest has waited for longer than age_limit; any other
+ * disk chooses the oldest. Returns the index of the choice. */
 size_t disk_pick(const Disk *d, const DiskRequest *requests, size_t n);
 
 typedef struct DiskService {
@@ -105,6 +107,7 @@ typedef struct DiskService {
 /* Serves the request, and advances head and clocks. */
 DiskService disk_serve(Disk *d, const DiskRequest *request);
 
-/* The exact time of serving these requests in this order, if all have arrived at the beginning. */
+/* Returns the exact time of serving these requests in this order, if all have arrived at the
+ * beginning. */
 uint64_t disk_sequence_nsec(const DiskProfile *p, uint64_t stroke_bytes,
                             const DiskRequest *requests, size_t n);

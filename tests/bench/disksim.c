@@ -27,7 +27,8 @@
  *
  * --writes=FILE records writes and flushes, in order, for tests/faults/powercut.
  *
- * SIGUSR1 and SIGUSR2 switch the delays on and off as well. SIGINT and SIGTERM end it and unmount.
+ * SIGUSR1 and SIGUSR2 switch the delays on and off as well. SIGINT and SIGTERM end disksim and
+ * unmount the filesystem.
  *
  * Writes are done at once and cost nothing. They change private memory and not IMAGE, so that many
  * runs can begin with the same contents. IMAGE should lie on a tmpfs, because a real disk beneath
@@ -41,10 +42,11 @@
  *
  *     usec R|r offset bytes wait_usec service_usec depth
  *
- * usec since the start; R for a delayed read, r for one with delays off; how long it was queued and
- * how long served; how many requests were queued then, itself included. The log also contains `#
- * mark NAME` lines and a first line `# disksim profile=… stroke=…`. diskcost(1) computes from it
- * what the same reads cost in any other order.
+ * usec since the start; R for a delayed read, r for one with delays off; wait_usec and
+ * service_usec: how long the read was queued and how long it was served; depth: how many requests
+ * were queued when it was chosen, itself included. The log also contains `# mark NAME` lines and a
+ * first line `# disksim profile=… stroke=…`. diskcost computes from the log what the same reads
+ * cost in other orders.
  */
 
 #include "device.h"
@@ -86,7 +88,7 @@ static void on_init(void *userdata, struct fuse_conn_info *conn)
     /* Everything that the kernel's queue lets through must reach the model's queue at once. */
     conn->max_background = 1024;
     conn->congestion_threshold = 1024;
-    conn->max_read = MAX_IO; /* as in the mount options, which libfuse requires */
+    conn->max_read = MAX_IO; /* libfuse requires the same value in the mount options */
     conn->max_write = MAX_IO;
     conn->max_readahead = MAX_IO;
     if (conn->capable & FUSE_CAP_ASYNC_DIO)
@@ -333,7 +335,7 @@ int main(int argc, char *argv[])
     if (r == 0) {
         if (ready_fd >= 0 && (write(ready_fd, "ready\n", 6) < 0 || close(ready_fd) < 0))
             warn("--ready-fd");
-        /* A positive result is the number of the signal that ended it, which is the normal end. */
+        /* A positive result is the number of the signal that ended the session: the normal end. */
         r = fuse_session_loop(session);
         device_stop(d);
     }

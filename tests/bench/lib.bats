@@ -50,7 +50,7 @@ setup() {
     done
     echo '**8.1 s**<!-- hdd7200 boot cold seconds -->' >"$HS_TMP/README.md"
     run -0 "$HS_TMP/tests/bench/results"
-    # The printed report gives the results, too.
+    # The program also reads the results from the printed report.
     printf '%s\n' 'A Debian desktop on a simulated ssd (8 GiB ext4, none)' '' 'Boot: power-on; medians of 3' '' \
         'cold  -  -  -  9.07  9.00..9.10   1206  44.7  8.07  1.43    0.3    1.00' '' >"$HS_TMP/report"
     "$HS_TMP/tests/bench/results" "$HS_TMP/report"

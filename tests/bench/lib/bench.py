@@ -55,7 +55,8 @@ class Bench:
 
     @property
     def package(self):
-        """The files that the build directory installs, made at the first call."""
+        """Returns the package of the files that the build directory installs. The first call makes
+        it."""
         if self._package is None:
             package = Package(self.builddir, self.work / "package", self.own_boot)
             package.make()
@@ -63,12 +64,12 @@ class Bench:
         return self._package
 
     def build_options(self):
-        """How the package was built, or None if no variant has a package."""
+        """Returns the build options of the package, or None if no variant has a package."""
         return self._package.options if self._package else None
 
     def wait_disk_idle(self, seconds, timeout):
-        """Waits until nothing was read for some seconds. Returns the time of the last read, with a
-        resolution of 50 ms."""
+        """Waits until nothing was read for some seconds, or until the timeout. Returns the time of
+        the last read, with a resolution of 50 ms."""
         end = time.monotonic() + timeout
         reads, last = self.disk.counters().reads, time.monotonic()
         while time.monotonic() < min(last + seconds, end):
@@ -120,8 +121,8 @@ class Bench:
         return boot, login, recorder.peak_kib
 
     def plan(self, headstart=None):
-        """Plans all packs with the disk's delays on, because the seek times that are measured
-        decide about the policy. Returns a Ran."""
+        """Plans all packs with the disk's delays on, because planning measures seek times, and
+        these decide about the policy. Returns a Ran."""
         self.disk.delays(True)
         try:
             return (headstart or self.headstart).plan()
@@ -156,7 +157,8 @@ class Bench:
                 "model_bytes": (self.headstart.state / "model.json").stat().st_size}
 
     def file_lists(self):
-        """stage -> paths of the files that are in the page cache after it."""
+        """Returns a dict: stage -> paths of the files that are in the page cache after the
+        stage."""
         if self._lists is None:
             self.progress.say("looking which files a boot and a login use")
             self.disk.fresh()
@@ -178,9 +180,9 @@ class Bench:
     # --- measuring
 
     def measure(self, scenario, variant, number):
-        """Measures one boot or login. If the machine dropped many of the pages that had been read
-        meanwhile, the time is not that of the variant. The sample is then repeated, at most
-        self.retries times. Control sessions, in which headstart replays nothing, do not count.
+        """Measures one boot or login. If the machine meanwhile dropped many of the pages that had
+        been read, the sample takes longer than the variant does. The sample is then repeated, at
+        most self.retries times. Control sessions, in which headstart replays nothing, do not count.
         Returns the least disturbed sample; `disturbed` in it lists the others."""
         samples, controls = [], 0
         while len(samples) <= self.retries:
@@ -207,7 +209,8 @@ class Bench:
         return best
 
     def _measure(self, scenario, variant, name):
-        """Returns a dict: seconds, reads, MB of the stage and of the prefetching before it."""
+        """Measures once. Returns a dict: seconds, reads and MB of the stage and of the prefetching
+        before the stage."""
         disk = self.disk
         disk.fresh(variant.contents(scenario))
         if variant.warm:
@@ -223,8 +226,8 @@ class Bench:
                 machine.power_on()
                 machine.wait_booted()
                 # Services that still start behind the greeter (NetworkManager) are not part of a
-                # login. A headstart inside the machine waits for that itself and reads from the
-                # slow disk.
+                # login. If headstart is inside the machine, prefetch() waits, after the replay at
+                # the greeter has read from the slow disk.
                 if not variant.inside:
                     self.wait_disk_idle(0.5, 20)
             system.back_free_memory(STAGE_MEMORY)
@@ -290,7 +293,7 @@ class Bench:
         return samples
 
     def coverage(self, learned, tests):
-        """Measures how much of further logins a pack covers, by the number of recorded logins.
+        """Measures how much of further logins a pack covers, for each number of recorded logins.
         Returns a dict."""
         missing = self.headstart.missing()
         if missing:
@@ -366,7 +369,7 @@ class Bench:
 
     def add_costs(self, sample, start):
         """Adds sweep_s to a sample: what its reads would have cost in the best order. The sample's
-        section of the log begins after that byte offset."""
+        section of the log begins after the byte offset `start`."""
         self.disk.log_size()  # flushes the log
         part = self.work / "disk.log.part"
         disklog.write_part(self.disk.log, start, part)

@@ -31,7 +31,7 @@ PAGE = 4096
 
 @contextlib.contextmanager
 def spinning(n):
-    """Some processes compute all the time."""
+    """Runs `n` processes that compute all the time."""
     spinners = []
     try:
         for _ in range(n):
@@ -45,7 +45,7 @@ def spinning(n):
 
 @contextlib.contextmanager
 def reading(device, per_second, rng):
-    """A thread reads pages at random positions of the device, past the page cache."""
+    """Runs a thread that reads pages at random positions of the device, past the page cache."""
     ended = threading.Event()
 
     def read():
@@ -85,7 +85,8 @@ class BenefitSeries:
         self.kept = Path(kept) if kept else None
 
     def install(self, control_interval):
-        """Puts the package into the system, and what it had learned in the previous call."""
+        """Puts the package into the system, and the state that headstart had at the end of the
+        previous call."""
         disk, package = self.bench.disk, self.bench.package
         disk.fresh()
         package.install(disk.root)
@@ -122,7 +123,8 @@ class BenefitSeries:
                              "outcome": replay.get("outcome"), "policy": replay.get("policy")})
 
     def _boot_and_log_in(self, machine, number, between):
-        """Returns the seconds and the loads of both; `between` runs at the greeter."""
+        """Boots and logs in; `between` is called at the greeter. Returns the seconds and the loads
+        of both."""
         seconds, loads = {}, {}
         system.back_free_memory(STAGE_MEMORY)
         self.bench.disk.delays(True)
@@ -136,7 +138,8 @@ class BenefitSeries:
         return seconds, loads
 
     def session(self, number):
-        """One boot and login with headstart, which then learns and plans, and a power-off."""
+        """Measures one boot and login with headstart, which then learns and plans. Then powers
+        off."""
         disk = self.bench.disk
         disk.fresh(CONTENTS)
         with self.bench.machine() as machine:
@@ -153,7 +156,7 @@ class BenefitSeries:
         self._add("installed", number, seconds, loads, replays)
 
     def cold(self, number):
-        """One boot and login of the same system without headstart."""
+        """Measures one boot and login of the same system without headstart."""
         self.bench.disk.fresh()
         with self.bench.machine() as machine:
             seconds, loads = self._boot_and_log_in(
@@ -179,7 +182,8 @@ def replayed(sample):
 
 def medians(samples, scenario):
     """Returns the seconds of the boots or logins: cold, control and installed, each as a list.
-    Installed are those with the policy of the newest replay, which `status` compares."""
+    `installed` has only the sessions with the policy of the newest replay, because `status`
+    compares these."""
     own = [s for s in samples if s["scenario"] == scenario]
     with_replay = [s for s in own if s["variant"] == "installed" and replayed(s)]
     policy = with_replay[-1]["policy"] if with_replay else None
@@ -190,7 +194,8 @@ def medians(samples, scenario):
 
 
 def saved(without, with_it):
-    """The share of time that was saved, by the medians; None if one side has no sample."""
+    """Returns the share of time that was saved, computed from the medians; None if one side has no
+    sample."""
     if not without or not with_it:
         return None
     return 1 - statistics.median(with_it) / statistics.median(without)
@@ -198,9 +203,9 @@ def saved(without, with_it):
 
 def judge(samples, benefit, history):
     """Compares the effects that `headstart status --json` prints (`benefit`) with the bench's own.
-    The stopwatch measures until READY=1 and until the windows are mapped, headstart until its
-    stage has ended: both are given. `history` has the lines of headstart's history. Returns a list
-    with a dict for each stage."""
+    The bench's clock measures until READY=1 or until the windows are mapped, headstart until its
+    stage has ended. The result contains both. `history` has the lines of headstart's history.
+    Returns a list with a dict for each stage."""
     result = []
     for b in benefit:
         found = medians(samples, b["stage"])
@@ -230,7 +235,7 @@ def percent(share):
 
 
 def lines(judged):
-    """The result as text."""
+    """Yields the result as lines of text."""
     names = {"cold": "cold and installed, by the bench's clock",
              "control": "control and installed sessions, by the bench's clock",
              "recorded": "control and installed sessions, as headstart recorded them"}

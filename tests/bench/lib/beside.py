@@ -27,7 +27,7 @@ def recording(bench, facts):
 
 @contextlib.contextmanager
 def _breaking(process, number, after):
-    """The process gets this signal during the boot."""
+    """Sends the signal to the process during the boot, `after` seconds after its start."""
     broken = []
 
     def break_it():
@@ -85,7 +85,7 @@ def _replay(bench, pack):
 
 
 def _boot_pack(bench):
-    """Makes a pack of that boot, once."""
+    """Returns a pack of a boot, which the first call makes."""
     pack = bench.work / "beside.pack"
     if not pack.exists():
         bench.record()

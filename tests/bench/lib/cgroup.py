@@ -1,6 +1,6 @@
 """The machine's control group. systemd-nspawn and the systemd inside create their groups below it.
-Its processes that outlive a power-off end with it. A guardian process ensures this even if the
-bench is killed."""
+Processes of the machine that outlive a power-off are killed with the group. A guardian process
+ensures this even if the bench is killed."""
 
 import os
 import signal
@@ -79,7 +79,7 @@ class ControlGroup:
         return found
 
     def kill(self, besides=0):
-        """Kills all members but one, also those that are forked meanwhile."""
+        """Kills all members except the process `besides`, also those that are forked meanwhile."""
         end = time.monotonic() + 5
         while time.monotonic() < end:
             pids = self.members() - {besides}

@@ -18,8 +18,8 @@ def text(x, y, words, anchor="middle", size=11, **attributes):
 
 class Panel:
     """`lines`: {name: [y of each of `xs`]}, with y from 0 to 1, or None where nothing was measured.
-    The values of x are at equal distances, because they are chosen so that each shows something
-    new."""
+    The values of x are drawn at equal distances, because the caller chooses values that each show
+    something new."""
 
     def __init__(self, title, unit, xs, lines):
         self.title, self.unit, self.xs, self.lines = title, unit, xs, lines
@@ -53,7 +53,7 @@ class Panel:
 
 
 def document(panels, columns=2):
-    """All panels as one SVG."""
+    """Returns all panels as one SVG."""
     rows = -(-len(panels) // columns)
     width, height = WIDTH * min(columns, len(panels)), HEIGHT * rows
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
@@ -66,7 +66,7 @@ def document(panels, columns=2):
 
 
 def table(panel):
-    """The same figures as a Markdown table."""
+    """Returns the figures of a panel as a Markdown table."""
     def share(y):
         return "-" if y is None else f"{100 * y:.1f}"
 

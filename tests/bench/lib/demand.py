@@ -1,6 +1,6 @@
-"""Computes the share of the reads of a boot and a login from the disk that the packs contain. It
-uses the disk's own log, so no program of headstart influences the result. Everything but chunks()
-is pure."""
+"""Computes which share of the disk's reads during a boot and a login the packs contain. It uses the
+disk's own log, so no program of headstart influences the result. Everything but chunks() is
+pure."""
 
 import re
 

@@ -104,10 +104,11 @@ class SimulatedDisk:
                            "scheduler": self.scheduler, "read_ahead_kb": str(READ_AHEAD_KB)})
 
     def _write_queue(self, values):
-        """The number of requests that the disk itself accepts is set by nr_requests while no
-        scheduler is set. The write has no effect if the value is the one shown, which a scheduler
-        may have changed. Writing `rotational` makes the kernel forget read_ahead_kb, so
-        `rotational` is written first."""
+        """Sets attributes of the disk's queue. A write to nr_requests sets the number of requests
+        that the disk itself accepts only while no scheduler is set. A write of the value that the
+        file already shows has no effect, and a scheduler may have changed what the file shows, so
+        another value is written first. Writing `rotational` makes the kernel forget read_ahead_kb,
+        so `rotational` is written first."""
         tags = int(values["nr_requests"])
         for name, value in (("scheduler", "none"), ("nr_requests", str(tags + 1 if tags < 128
                                                                        else tags - 1)),
@@ -131,11 +132,12 @@ class SimulatedDisk:
                 system.umount(self.root, system.MNT_DETACH)
             except OSError:
                 pass
-        # Without this, the loop device would outlive its file.
+        # Without this, the attributes of the queue would stay with the loop device after its file
+        # has gone.
         if self.saved:
             try:
-                # With a scheduler, nr_requests would show the scheduler's number instead of the
-                # disk's.
+                # With a scheduler, the saved nr_requests is the scheduler's number and not the
+                # disk's. 128 is the loop driver's default.
                 if self.saved["scheduler"] != "none":
                     self.saved["nr_requests"] = "128"
                 self._write_queue(self.saved)
@@ -187,7 +189,7 @@ class SimulatedDisk:
         return run("blkid", "-o", "value", "-s", "UUID", self.device).stdout.strip()
 
     def read_ahead_kb(self):
-        """Sets the read-ahead of the mounted filesystem; btrfs has a setting of its own."""
+        """Returns the read-ahead of the mounted filesystem; btrfs has a setting of its own."""
         path = self._queue("read_ahead_kb")
         if self.fstype == "btrfs":
             path = Path("/sys/fs/btrfs") / self.uuid() / "bdi/read_ahead_kb"
@@ -218,9 +220,9 @@ class SimulatedDisk:
                 time.sleep(0.005)
 
     def fresh(self, contents=None):
-        """Restores the disk to its contents at the last keep_changes(), to those that save() kept
-        under the name, or else to those of the image. Then drops its cache, switches delays off and
-        mounts it."""
+        """Restores the contents that save() kept under the name `contents`; without a name, the
+        contents at the last keep_changes(), or those of the image if there was none. Switches
+        delays off, drops the cache, and mounts the filesystem."""
         contents = self.current = contents or self.contents
         self.delays(False)
         self.umount()
@@ -236,7 +238,7 @@ class SimulatedDisk:
         self.control(f"save {name}")
 
     def keep_changes(self):
-        """Makes the present contents those that fresh() restores."""
+        """Makes the present contents those that fresh() restores without a name."""
         self.save("kept")
         self.contents = "kept"
 

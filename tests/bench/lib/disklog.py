@@ -21,7 +21,7 @@ def sections(path, start=0):
 
 
 def reads(path, start=0):
-    """section -> its read requests, (offset, length) each."""
+    """Returns a dict: section -> its read requests, (offset, length) each."""
     found = {}
     for section, offset, length in sections(path, start):
         own = found.setdefault(section, [])
@@ -31,8 +31,8 @@ def reads(path, start=0):
 
 
 def read_again(path, start=0):
-    """section -> bytes that were read again after an earlier read since the last fresh mount (`#
-    mark fresh`). Begins at a byte offset of the log."""
+    """Returns a dict: section -> bytes that were read again after an earlier read since the last
+    fresh mount (`# mark fresh`). Begins at a byte offset of the log."""
     seen, again = set(), {}
     for section, offset, length in sections(path, start):
         again.setdefault(section, 0)

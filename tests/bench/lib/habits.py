@@ -1,5 +1,5 @@
-"""Draws from a seed which applications a person starts after which. The applications, and every
-file that they touch, are real."""
+"""Draws from a seed in which order a person starts and leaves applications. The applications, and
+every file that they touch, are real."""
 
 import random
 
@@ -40,8 +40,8 @@ class Habits:
         self.next = {name: self._weights(r, name) for name in self.names}
 
     def _weights(self, r, without=None):
-        """Each application has one likely successor and a second one; the others follow by
-        chance."""
+        """Returns the probabilities of the successors: one is likely, a second is less likely, and
+        the others share the rest at random."""
         others = [n for n in self.names if n != without]
         r.shuffle(others)
         likely = r.uniform(0.35, 0.9 * BEST_GUESS_MAX)
