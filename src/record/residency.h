@@ -16,10 +16,10 @@ bool residency_is_observable(void);
  * them. They suffice for 8 GiB of data at 4 KiB a page if every window holds a few pages. */
 #define RESIDENCY_CALLS_MAX 8192U
 
-/* Reads the resident byte ranges of an open regular file (or block device) of that size, in whole
- * pages but for the end of the file. On a kernel without cachestat(2) it reads
- * the extents of the file from the disk, otherwise nothing. 0; 1 if it ended at the deadline
- * (CLOCK_MONOTONIC; USEC_INFINITY: none) or at RESIDENCY_CALLS_MAX: then *ret holds what was found
- * so far; -EPERM if the kernel does not answer truthfully for this file (it reports a page as
- * resident that cannot be); -ENOMEM, or another negative errno. */
+/* Reads the resident byte ranges of an open regular file (or block device) of `size` bytes, in
+ * whole pages except at the end of the file. On a kernel without cachestat(2) it reads the extents
+ * of the file from the disk. With cachestat(2) it reads nothing from the disk. Returns 0; 1 if it
+ * ended at the deadline (CLOCK_MONOTONIC; USEC_INFINITY: none) or at RESIDENCY_CALLS_MAX: then *ret
+ * holds what was found so far; -EPERM if the kernel does not answer truthfully for this file (it
+ * reports a page as resident that cannot be); -ENOMEM, or another negative errno. */
 int residency_read(int fd, uint64_t size, usec_t deadline, RangeSet *ret);

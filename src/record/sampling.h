@@ -16,10 +16,12 @@
  * done; at the second one a slow disk has finished reading. */
 #define SAMPLING_EARLY_USEC (USEC_PER_SEC / 2)
 #define SAMPLING_LATE_USEC  (3 * USEC_PER_SEC)
-/* The time between two rounds. A boot that ends sooner is never sampled and has no cost. */
+/* The time before the first round, and between two rounds. A boot that ends before the first round
+ * is never sampled, so that sampling costs it nothing. */
 #define SAMPLING_ROUND_USEC USEC_PER_SEC
-/* The longest time of one batch before the event queue is read again. A file that needs more time
- * is sampled by the second sample or at the end of the stage. */
+/* The most files and the longest time of one batch, after which the event queue is read again, and
+ * the longest time for one file. Pages that are not found in that time are found by the second
+ * sample of the file or at the end of the stage. */
 #define SAMPLING_BATCH_FILES 200U
 #define SAMPLING_BATCH_USEC  (20 * USEC_PER_MSEC)
 #define SAMPLING_FILE_USEC   (5 * USEC_PER_MSEC)
@@ -29,7 +31,7 @@ typedef struct Sampling {
     RangeSet *files;  /* object -> bytes seen resident */
     uint32_t *rounds; /* object -> the round that last sampled it */
     size_t n, allocated, allocated_rounds;
-    size_t next[2]; /* by sample: the first event that it has not reached */
+    size_t next[2]; /* for each of the two samples: the first event that it has not reached */
     uint32_t round;
     bool unfinished; /* the round continues after the next batch */
     usec_t last;     /* when the last batch ran */
@@ -38,6 +40,6 @@ typedef struct Sampling {
 void sampling_done(Sampling *s);
 
 /* Makes a round if one is due, or continues one; `now` is the time since the stage's start. The
- * time is charged to the user who opened the file. 1 if a round was completed, 0 if none is due or
- * it is unfinished, -ENOMEM. */
+ * time that a file takes is charged to the user who opened it. 1 if a round was completed, 0 if
+ * none is due or the round is unfinished, -ENOMEM. */
 int sampling_run(Sampling *s, const EventLog *log, UserShares *shares, Fanotify *f, usec_t now);

@@ -31,7 +31,7 @@ typedef struct StageRecord {
     EventLog *log;
     UserShares shares; /* the users' parts of the log and of the trace */
     Sampling sampling;
-    usec_t metadata_sampled; /* when, since the stage's start */
+    usec_t metadata_sampled; /* when the metadata was last sampled, since `zero_boottime` */
     VolumeSnapshots snapshots;
 
     uint64_t n_overflows; /* of the event queue */
@@ -41,7 +41,8 @@ typedef struct StageRecord {
     bool residency_known; /* which pages of other users' files are resident can be observed */
     bool exact;           /* read-ahead is lowered */
     bool late; /* the boot began before the recording: no initrd has marked the root filesystem */
-    bool has_connector; /* processes are known by the proc connector, else by /proc */
+    bool has_connector; /* true: the proc connector reports processes; false: they are read from
+                           /proc */
 } StageRecord;
 
 /* 0 or -ENOMEM. */
@@ -49,7 +50,7 @@ int stage_record_init(StageRecord *s);
 void stage_record_done(StageRecord *s);
 
 /* Begins a new stage: no samples, counters 0. After an interval the log and the zero of its times
- * stay; otherwise the caller has emptied the log. */
+ * stay. If no interval preceded the stage, the caller has emptied the log. */
 void stage_record_begin(StageRecord *s, Stage stage, uint32_t uid, const Moment *start);
 
 /* Converts a time since the zero to the time since the stage began: 0 in the interval before it. */
@@ -61,8 +62,8 @@ usec_t stage_record_time(const StageRecord *s, usec_t at);
 /* True if a sample is due. Sessions have no samples, because they are long. */
 bool stage_record_wants_sample(const StageRecord *s, usec_t boottime);
 
-/* Adds a sample. If there are TRACE_SAMPLES_MAX samples, it drops every second one, and the
- * interval is doubled, so that a stage of any length is sampled as a whole. */
+/* Adds a sample. If there are TRACE_SAMPLES_MAX samples, it first drops every second one and
+ * doubles the interval, so that a stage of any length is sampled as a whole. */
 void stage_record_add_sample(StageRecord *s, const Moment *now);
 
 /* Notes that the point which the user waits for was reached `age` before `now`. Only the first call

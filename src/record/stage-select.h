@@ -12,7 +12,7 @@
 typedef struct StageObject {
     uint32_t object; /* of the event log */
     uint16_t user;   /* row of the shares to which it is charged */
-    bool opened;     /* false: a process ran it, and it was opened before the stage */
+    bool opened;     /* false: a process of the stage ran it, but it was opened before the stage */
 } StageObject;
 
 /* Lists every object that was opened, or that a run of an application refers to, the likeliest to
@@ -22,8 +22,8 @@ typedef struct StageObject {
  *   who opened it.
  * - Among the objects of one user, running programs and objects that several runs of applications
  *   opened come first. The others follow in the order of their first open.
- * - Users take turns, so that a shared resource (time, the total) is divided evenly.
- * Root gets four places in each turn, because it represents the whole system.
+ * - Users take turns, so that what they share (the time, and the total size of the trace) is
+ *   divided evenly. Root gets four places in each turn, because it represents the whole system.
  *
  * The caller frees *ret. 0 or -ENOMEM. */
 int stage_select(const EventLog *log, const ProcessRun *runs, size_t n_runs, UserShares *shares,

@@ -10,7 +10,8 @@
 #include <systemd/sd-daemon.h>
 
 /* Takes the descriptors out of the store of systemd, where the initrd has put them. The store keeps
- * copies until it gets a message to close them. As handover_from_descriptors(). */
+ * copies until it gets a message to close them. Returns what handover_from_descriptors() returns,
+ * or -ENOENT if the store holds no descriptors. */
 static int claim_from_store(Handover *ret)
 {
     static const char *const removals[] = {"FDSTOREREMOVE=1\nFDNAME=" HANDOVER_NAME_GROUP,

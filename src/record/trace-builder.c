@@ -143,10 +143,10 @@ static int add_metadata(TraceBuilder *b)
 
 /* --- page ranges ------------------------------------------------------------------------------ */
 
-/* Adds the pages of the file that were reclaimed since. The kernel does not say when a page was
- * reclaimed. In a boot and in the first login after it the stage must have read the page. In a
- * login days later it may have been read long before. 0, 1 if the ranges are not complete, or
- * -ENOMEM. */
+/* Adds the pages of the file that were read and have been reclaimed. The kernel does not say when a
+ * page was read or reclaimed. In a boot and in the first login after it the stage must have read
+ * the page. In a later login or a session the page may have been read days before, so nothing is
+ * added. 0, 1 if the ranges are not complete, or -ENOMEM. */
 static int add_reclaimed(const StageRecord *s, int fd, usec_t deadline, TraceFile *f)
 {
     _cleanup_range_set_ RangeSet seen = {0};
@@ -171,7 +171,7 @@ static int read_residency(StageRecord *s, int path_fd, TraceFile *f)
     int cut, r;
 
     if (fd < 0)
-        return 0; /* it may not be opened: no ranges */
+        return 0; /* it cannot be opened: no ranges */
     cut = residency_read(fd, f->size_bytes, deadline, &f->resident);
     if (cut >= 0) {
         r = add_reclaimed(s, fd, deadline, f);
@@ -185,8 +185,8 @@ static int read_residency(StageRecord *s, int path_fd, TraceFile *f)
     return cut == -ENOMEM ? cut : 0;
 }
 
-/* Adds the ranges that were resident while the stage ran, clipped to the present size of the file.
- * Removes the sample. */
+/* Adds the ranges that Sampling found resident while the stage ran, clipped to the present size of
+ * the file. Removes them from `s`. */
 static int add_sample(Sampling *s, uint32_t object, TraceFile *f)
 {
     Range whole = {0, f->size_bytes};
@@ -218,8 +218,8 @@ static bool limit_ranges(UserShares *shares, uint16_t user, size_t before, Range
 
 /* --- files ------------------------------------------------------------------------------------ */
 
-/* Opens an object with O_PATH. 1; 0 if a trace does not hold objects of this type; -ENOENT if the
- * object is gone. `path` is the buffer for x->path. */
+/* Opens an object with O_PATH. 1; 0 if a trace does not hold it, because of its type, its volume or
+ * its encryption; -ENOENT if the object is gone. `path` is the buffer for x->path. */
 static int resolve(TraceBuilder *b, uint32_t object, char *path, size_t size, Resolved *x)
 {
     const VolumeTable *volumes = &b->o->volumes.table;
@@ -258,8 +258,9 @@ static int fill_file(TraceBuilder *b, const Resolved *x, TraceFile *f)
     return r < 0 ? r : cut;
 }
 
-/* True if the users' shares have room for the path. Charges for the bytes of the path, but not for
- * its names. */
+/* Charges the user for the bytes of the path and for one file, but not for the names in the path,
+ * which add_file() counts. Returns false and charges nothing if the user's share has no room for
+ * them. */
 static bool charge_path(UserShares *shares, uint16_t user, const char *path)
 {
     size_t n_names = 0;
@@ -328,7 +329,7 @@ static int add_object(TraceBuilder *b, const StageObject *object)
 }
 
 /* True if the recorder received a request to stop. Its signals are blocked and are read later.
- * systemd waits 10 s for it (TimeoutStopSec=). */
+ * systemd waits 10 s for the recorder to end (TimeoutStopSec=). */
 static bool stop_is_pending(void)
 {
     sigset_t pending;
@@ -377,7 +378,7 @@ static int add_objects(TraceBuilder *b)
 
 /* --- applications and accesses ---------------------------------------------------------------- */
 
-/* A run that ended before the stage began has no lifetime in it. */
+/* Adds the lifetime of a run, unless the run ended before the stage began. */
 static int add_lifetime(TraceBuilder *b, const ProcessRun *p, uint32_t application)
 {
     const StageRecord *s = b->o->stage;
@@ -408,8 +409,8 @@ static int add_runs(TraceBuilder *b)
         uint32_t file;
         int r;
 
-        /* An execve that failed belongs to the previous run, and the env of a script belongs to the
-         * script. */
+        /* An execve that failed belongs to the previous run, and the env(1) that starts a script
+         * belongs to the script. */
         while (whole->same_as != PROCESS_NONE)
             whole = &runs[whole->same_as];
         file = whole->object == PROCESS_NONE ? TRACE_NONE : b->files[whole->object];

@@ -10,7 +10,8 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-/* Reads ID and VERSION_ID of os-release below the root: "debian 12". */
+/* Returns ID and VERSION_ID of os-release below the root, for example "debian 12"; the caller frees
+ * it. NULL: out of memory. */
 static char *read_distribution(int root_fd)
 {
     static const char *const places[] = {"etc/os-release", "usr/lib/os-release"};
@@ -54,8 +55,8 @@ static void add_replay_time(struct json_object *o, Trace *t)
 }
 
 /* Adds what headstart-replay reported of this stage, if it ran or runs, because residency then
- * includes what replay has read. /run keeps the status for the whole boot, as the replayed data
- * stays in memory for a second login.
+ * includes what replay has read. The status stays in /run for the whole boot, because the replayed
+ * data stays in memory and a second login finds it there.
  */
 static void add_replay(const char *run_dir, Trace *t)
 {
@@ -141,7 +142,7 @@ static int add_machine(Trace *t, int root_fd)
     return t->boot_id && t->kernel && t->distribution ? 0 : -ENOMEM;
 }
 
-/* systemd.offline-updates(7) */
+/* True if this boot installs an update (systemd.offline-updates(7)). */
 static bool has_offline_update(int root_fd)
 {
     return root_fd >= 0 &&

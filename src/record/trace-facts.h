@@ -7,6 +7,6 @@
 #include "trace/trace.h"
 
 /* Fills in kernel, distribution, clocks, flags, counters and what was left out. `root` is the
- * directory that is recorded, `run_dir` where replay leaves its status, or NULL. The trace must
- * have its lifetimes. 0 or -ENOMEM. */
+ * directory that is recorded. `run_dir` is the directory in which replay leaves its status, or
+ * NULL. The lifetimes must be in the trace before. 0 or -ENOMEM. */
 int trace_add_facts(Trace *t, const StageRecord *s, const char *root, const char *run_dir);

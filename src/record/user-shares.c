@@ -6,10 +6,11 @@
 #include "record/event-log.h"
 #include "trace/trace-limits.h"
 
-/* `total`: of all users; root alone, and the others together, may each take three quarters of it.
- * `user`: of one user other than root. A user with more than LITTLE_OF(total) may take
- * more only while all users but root together have taken less than half of the total. Several users
- * who flood the recorder therefore leave a quarter to users who have taken little. */
+/* `total` is the limit of all users together. Root alone, and the others together, may each take
+ * three quarters of it. `user` is the limit of one user other than root. Such a user who has taken
+ * LITTLE_OF(total) may take more only while all users but root together have taken less than half
+ * of the total. Several users who flood the recorder therefore leave a quarter to users who have
+ * taken little. */
 #define LITTLE_OF(total) ((total) / 32)
 
 static const struct {

@@ -33,7 +33,8 @@ typedef enum Shared {
  * one user take several seconds. */
 #define STAGE_END_USEC (60 * USEC_PER_SEC)
 
-/* Users beyond these, for example subordinate UIDs of containers, share the row of the unknown. */
+/* The most rows. Users who find no free row, for example subordinate UIDs of containers, share row
+ * 0 with unknown users. */
 #define USER_SHARES_MAX 512U
 
 typedef struct UserShare {
@@ -49,16 +50,17 @@ typedef struct UserShares {
     UserShare users[USER_SHARES_MAX];
     size_t n;
     uint64_t used_root[_SHARED_MAX], used_others[_SHARED_MAX];
-    uint16_t last; /* found */
+    uint16_t last; /* the row that was found last */
 } UserShares;
 
-/* The row of that user, which is added if there is room; otherwise 0. Rows stay where they are. */
+/* Returns the row of that user. A missing row is added if there is room; if there is none, row 0 is
+ * returned. The row of a user never changes. */
 uint16_t user_shares_row(UserShares *s, uint32_t uid);
 
-/* True if the user may take this amount; then it is charged. */
+/* Charges the user for the amount and returns true if the user may take this amount. */
 bool user_shares_try_charge(UserShares *s, uint16_t row, Shared what, uint64_t amount);
 
-/* How much more the user may take. */
+/* Returns how much more the user may take. */
 uint64_t user_shares_left(const UserShares *s, uint16_t row, Shared what);
 
 /* Charges the user for the amount used, even beyond the share. */

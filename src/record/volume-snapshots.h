@@ -20,8 +20,8 @@ typedef struct VolumeSnapshot {
     RangeSet resident_since;  /* resident at a sample of the stage */
 } VolumeSnapshot;
 
-/* Zeroed is valid. A volume that is not in it was mounted after the stage began, so nothing of it
- * was resident before. */
+/* Zeroed is valid. A volume without an item was mounted after the stage began, so none of its
+ * blocks was resident before. */
 typedef struct VolumeSnapshots {
     VolumeSnapshot *items;
     size_t n, allocated;

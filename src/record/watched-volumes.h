@@ -17,7 +17,7 @@ typedef struct WatchedVolumes {
     size_t n, allocated;
     const char *store; /* directory where traces are stored; NULL: the names of all files may be
                           stored. Borrowed; the caller sets it. */
-    Encryption store_encryption; /* since the last update */
+    Encryption store_encryption; /* as of the last update */
 } WatchedVolumes;
 
 void watched_volumes_done(WatchedVolumes *w);
@@ -31,7 +31,7 @@ int watched_volumes_update(WatchedVolumes *w, Fanotify *f, const char *root);
 
 /* True if watched_volumes_update() would find another set of filesystems. Reads only mountinfo:
  * mounts change often while a machine boots, but filesystems on disks rarely do. < 0: the error of
- * reading it. */
+ * reading mountinfo. */
 int watched_volumes_changed(const WatchedVolumes *w, const char *root);
 
 /* True if the trace may name this opened file of a filesystem (NULL: an unknown filesystem). Also

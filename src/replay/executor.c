@@ -141,8 +141,9 @@ static void follow_io_class(Worker *w)
 
 /* --- descriptors ------------------------------------------------------------------------------ */
 
-/* Closes the file's descriptor if no operation needs it. Called with the lock held. Returns the
- * descriptor, which the caller closes, or -EBADF. */
+/* Takes the descriptor out of the file and returns it; the caller closes it. Returns -EBADF if the
+ * file has none, if a chunk is in flight, or if the file has data left to read and no more than
+ * keep_open files are open. Called with the lock held. */
 static int drop_descriptor(Replay *x, File *f)
 {
     int fd = f->fd;
@@ -209,8 +210,8 @@ static void execute_open(Worker *w, const Operation *op)
     unlock(x);
 }
 
-/* A descriptor for reading the file's data, or a negative errno. Each call is paired with one of
- * release_file(). */
+/* Returns a descriptor for reading the file's data, or a negative errno. Each call that succeeds is
+ * paired with one call of release_file(). */
 static int acquire_file(Worker *w, const Operation *op, uint32_t index)
 {
     Replay *x = w->replay;
@@ -261,10 +262,10 @@ static void release_file(Replay *x, uint32_t index)
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-/* Waits for the oldest chunk in flight by reading from it. The read returns when the page is there.
- * It also reads a page that was reclaimed or that the kernel did not read ahead. Reading the last
- * byte suffices to limit the window. With `wait` the whole chunk is read, so that all of it is
- * resident. */
+/* Waits for the oldest chunk in flight by reading from it. The read returns when the page is in the
+ * page cache. It also reads a page that was reclaimed or that the kernel did not read ahead.
+ * Reading the last byte suffices to limit the window. With `wait` the whole chunk is read, so that
+ * all of it is resident. */
 static void await_oldest(Worker *w)
 {
     const Chunk *c = &w->queue[w->head];
@@ -312,7 +313,7 @@ static int submit(Worker *w, const Chunk *c)
  * journal leaves out single blocks. The search ends shortly after `limit`. */
 static uint64_t find_data_end(int fd, uint64_t end, uint64_t limit)
 {
-    /* lseek(2) may change the file offset, because reads use pread(2). */
+    /* lseek(2) changes the file offset. That has no effect, because reads use pread(2). */
     off_t hole = lseek(fd, (off_t)end - 1, SEEK_HOLE);
 
     while (hole > 0 && (uint64_t)hole >= end && (uint64_t)hole < limit) {
@@ -451,8 +452,8 @@ static void workers_free(Worker *workers, size_t n)
     free(workers);
 }
 
-/* Workers of a stream: at most one per four descriptors, since each may hold a path, a file and
- * chunks in flight at the same time. */
+/* Returns the number of workers of a stream: at most one per four descriptors, but at least one.
+ * Each worker may hold a path, a file and chunks in flight at the same time. */
 static unsigned workers_of(const Stream *s, uint32_t descriptors)
 {
     return (unsigned)MIN(MIN((size_t)s->n_workers, s->n), MAX((size_t)descriptors / 4, (size_t)1));
@@ -551,8 +552,8 @@ static int find_operations(Replay *x)
         return r;
     for (uint32_t i = 0; i < mounted.n; i++) {
         mounted.facts[i].done = x->options.done && x->options.done[i];
-        /* The marker is set before anything is read, because the unit that checks it may start
-         * soon. */
+        /* The marker is removed before anything is read, because the unit that checks for it may
+         * start soon. */
         if (!mounted.facts[i].mounted && !mounted.facts[i].done)
             marker_set(x->options.marker, false);
     }
@@ -571,7 +572,8 @@ static int find_operations(Replay *x)
     return 0;
 }
 
-/* Makes the files and queues of the list, and lets replay_hurry() reorder it. 0 or -ENOMEM. */
+/* Makes the files and queues of the list. If replay_stop() or replay_hurry() was called before, its
+ * effect on the queues takes place now. 0 or -ENOMEM. */
 static int prepare_queues(Replay *x, uint32_t descriptors)
 {
     uint32_t n_files = le32toh(x->pack->header->n_files);
@@ -602,9 +604,9 @@ static int prepare_queues(Replay *x, uint32_t descriptors)
     return 0;
 }
 
-/* The recheck: a sweep takes seconds, and the pages that it read first may have been reclaimed.
- * Pages that are still resident are not read again. It takes at most a tenth of the time of the
- * sweep. */
+/* Carries out the recheck. A sweep takes seconds, and the pages that it read first may have been
+ * reclaimed. Pages that are still resident are not read again. The recheck takes at most a tenth of
+ * the time of the sweep. */
 static int recheck(Replay *x, usec_t sweep_start, uint32_t descriptors)
 {
     usec_t now = clock_now(CLOCK_MONOTONIC);

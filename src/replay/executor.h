@@ -12,7 +12,7 @@
 typedef struct ReplayResult {
     uint64_t n_metadata, n_opened, n_data; /* executed */
     uint64_t metadata_bytes, data_bytes;
-    uint64_t resident_bytes; /* left out with `skip_resident` */
+    uint64_t resident_bytes; /* not requested because of `skip_resident` */
     uint64_t
             n_skipped[_REPLAY_SKIP_MAX]; /* files and metadata ranges; not data of a skipped file */
     bool resident;                       /* with `wait`: everything is in memory */
@@ -33,14 +33,14 @@ typedef struct ReplayOptions {
 
 typedef struct Replay Replay;
 
-/* Starts a replay. The pack must outlive it. While an operation is under way, the replay cannot be
- * freed, and the process must end with _exit(2). The caller blocks done_signal and every signal
- * that it waits for. 0, -ENOMEM, or -EAGAIN (no thread). */
+/* Starts a replay. The pack must outlive the replay. A replay cannot be freed while an operation is
+ * under way. A process that does not wait for the operation must end with _exit(2). The caller
+ * blocks done_signal and every signal that it waits for. 0, -ENOMEM, or -EAGAIN (no thread). */
 int replay_start(const Pack *p, const ReplayOptions *o, Replay **ret);
 
-/* Returns the counts so far. True if the replay is done; then *ret_error (may be NULL) is 0, or the
- * negative errno of finding the filesystems or of allocating memory. Operations that were not begun
- * count as stopped. */
+/* Stores the counts so far in *ret. True if the replay is done; then *ret_error (may be NULL) is 0,
+ * or the negative errno of finding the filesystems or of allocating memory. Operations that were
+ * not begun count as stopped. */
 bool replay_result(Replay *x, ReplayResult *ret, int *ret_error);
 
 /* Changes order and priority of the remaining operations, because a deadline has passed or a login
@@ -51,9 +51,8 @@ void replay_hurry(Replay *x, ReplayOrder order, IoClass io_class);
  * done soon. */
 void replay_stop(Replay *x);
 
-/* To be called when the replay is done: sets done[i] for each volume of the pack that was
- * mounted. */
+/* Sets done[i], when the replay is done, for each volume of the pack that was mounted. */
 void replay_mark_mounted(const Replay *x, bool *done);
 
-/* To be called when the replay is done. */
+/* Frees the replay. To be called when the replay is done. */
 Replay *replay_free(Replay *x);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* headstart-replay: reads one pack and executes it. It starts from a cold disk, where every library
- * costs a seek. Therefore it links libc alone, and statically, has no JSON reader, and allocates
- * only what it needs. */
+ * costs a seek. Therefore it links only libc and zlib, both statically, contains no JSON reader,
+ * and allocates only what it needs. */
 
 #include "base/clock.h"
 #include "base/kernel.h"
@@ -166,7 +166,8 @@ static int apply_option(int id, const char *value, Arguments *a)
     }
 }
 
-/* 1: continue; 0: --help or --version was printed; -EINVAL: wrong usage, reported. */
+/* Parses the command line. 1: continue; 0: --help or --version was printed; -EINVAL: wrong usage,
+ * reported. */
 static int parse_arguments(int argc, char **argv, Arguments *ret)
 {
     Arguments a = {.root = "/", .policy = _POLICY_INVALID, .timeout = TIMEOUT_MAX};
@@ -203,7 +204,7 @@ static bool is_control_session(const Pack *p)
     return kernel_boot_id(AT_FDCWD, id) >= 0 && pack_is_control(p, id);
 }
 
-/* The decision, before any action. */
+/* Decides what the replay does, before anything is done. */
 static ReplayOutcome decide(const Arguments *a, const Pack *p, Policy policy)
 {
     if (!a->force && kernel_command_line_has(AT_FDCWD, "headstart=0"))
@@ -249,8 +250,8 @@ static int dry_run(const Arguments *a, const Pack *p, const char *root, Report *
     return 0;
 }
 
-/* The file that `headstart status` and the recorder read, if this process runs as a service of
- * headstart. NULL: none. */
+/* Returns the path of the status file: the argument of --status=, or, in a service of headstart,
+ * the file that `headstart status` and the recorder read. The caller frees it. NULL: none. */
 static char *status_path(const Arguments *a, Stage stage)
 {
     const char *dir = getenv("RUNTIME_DIRECTORY");
@@ -337,7 +338,7 @@ static int run(Arguments *a)
     bool settled = false;
     int r;
 
-    /* Even reading the pack would delay a greeter that still reads. */
+    /* Even reading the pack would delay a greeter that is still reading from the disk. */
     if (a->settle > 0 && !a->hurry && !a->dry_run) {
         int sig = wait_for_quiet_disk(a->settle);
 

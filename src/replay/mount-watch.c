@@ -13,8 +13,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-/* Computes a hash over the mounts that may hold files of a pack: the id of each mount, which the
- * kernel reuses, with its filesystem and its mount point. */
+/* Computes a hash over the mounts that may hold files of a pack: the id, the filesystem and the
+ * mount point of each mount. The id alone does not suffice, because the kernel reuses it. */
 static int fingerprint(const char *root, uint64_t *ret)
 {
     _cleanup_mount_table_ MountTable t = {0};

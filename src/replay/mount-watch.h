@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Waits for filesystems that are mounted after the sweep: /home and /var early in a boot. */
+/* Waits for filesystems that are mounted after the sweep, such as /home and /var early in a boot.
+ */
 
 #include "base/time-util.h"
 
@@ -22,5 +23,5 @@ void mount_watch_stop(MountWatch *w);
 /* Waits until the mounts differ from those of the last check, until the time `until`
  * (CLOCK_MONOTONIC), or until one of the signals arrives. The caller has blocked these signals.
  * Reads no disk. 1: they differ; 0: the time is up (*ret_signal is 0) or a signal arrived
- * (*ret_signal); or a negative errno. */
+ * (*ret_signal is its number); or a negative errno. */
 int mount_watch_wait(MountWatch *w, usec_t until, const sigset_t *signals, int *ret_signal);

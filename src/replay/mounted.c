@@ -52,8 +52,9 @@ static void find_disk(uint64_t dev, VolumeFacts *f)
     f->disk_offset = d.offset;
 }
 
-/* A partition uses the request queue of its disk. A chunk is a multiple of the machine's page, so
- * that no page belongs to two chunks. */
+/* Returns the size of a chunk: the largest request of the device. A partition uses the request
+ * queue of its disk. A chunk is a multiple of the machine's page, so that no page belongs to two
+ * chunks. */
 static uint32_t read_chunk_bytes(dev_t dev, uint64_t page_bytes)
 {
     static const char *const places[] = {"", "../"};
@@ -93,8 +94,8 @@ static bool is_of_mount(int fd, const Mount *m)
 
     if (statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &stx) >= 0 && (stx.stx_mask & STATX_MNT_ID))
         return stx.stx_mnt_id == m->id;
-    /* The kernel is older than Linux 5.8. The files of a btrfs have another number than its mount
-     * shows. */
+    /* The kernel is older than Linux 5.8. The files of a btrfs have another device number than
+     * mountinfo states for the mount. */
     return fstat(fd, &st) >= 0 &&
            (strcmp(m->fstype, "btrfs") == 0 || st.st_dev == makedev(m->major, m->minor));
 }
@@ -162,7 +163,7 @@ static int fill_volume(const PackVolume *s, uint32_t index, const Candidate *c, 
         find_disk(c->device, f);
     else
         f->disk = UINT64_MAX - index; /* shared with no other volume */
-    /* btrfs splits requests by other limits. Only their defaults are known. */
+    /* btrfs splits requests by limits of its own. Only the defaults of these limits are known. */
     m->chunk_bytes = strcmp(c->mount->fstype, "btrfs") != 0 && c->device != 0
                              ? read_chunk_bytes(c->device, (uint64_t)sysconf(_SC_PAGESIZE))
                              : CHUNK_MIN;
@@ -207,7 +208,8 @@ static int candidates_read(const char *root, Candidates *c)
     return 0;
 }
 
-/* True if the mount is at the place where the pack's volume was when it was planned. */
+/* True if the mount is at the place where the pack's volume was mounted when the pack was planned.
+ */
 static bool is_in_place(const Mount *m, const char *root, const char *mountpoint)
 {
     size_t l = strcmp(root, "/") == 0 ? 0 : strlen(root);
@@ -215,9 +217,9 @@ static bool is_in_place(const Mount *m, const char *root, const char *mountpoint
     return strcmp(m->target[l] ? m->target + l : "/", mountpoint) == 0;
 }
 
-/* If several mounts serve the volume, the one at its old mount point is preferred, because another
- * may be a copy of the filesystem with the same UUID. Otherwise the one that shows the largest part
- * of the filesystem is preferred. */
+/* Returns the mount that serves the volume, or NULL. If there are several, the one at the volume's
+ * old mount point is preferred, because another may be a copy of the filesystem with the same UUID.
+ * If none is there, the one that shows the largest part of the filesystem is preferred. */
 static const Candidate *candidates_find(const Candidates *c, const Pack *p, const PackVolume *s,
                                         const char *root)
 {

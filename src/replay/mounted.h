@@ -9,8 +9,9 @@
 typedef struct MountedVolume {
     int root_fd;          /* of the mount point; -EBADF: not mounted */
     int device_fd;        /* of the block device; -EBADF: it cannot be read, or its size differs */
-    uint32_t chunk_bytes; /* the most that the kernel reads for one request, max(read_ahead_kb,
-                             max_sectors_kb); it ignores the rest (mm/readahead.c) */
+    uint32_t chunk_bytes; /* the length of a request. Of a longer request the kernel reads only
+                             max(read_ahead_kb, max_sectors_kb) and ignores the rest
+                             (mm/readahead.c) */
     char *target;         /* mount point; NULL: not mounted */
 } MountedVolume;
 
@@ -23,9 +24,9 @@ typedef struct MountedTable {
 void mounted_table_done(MountedTable *t);
 #define _cleanup_mounted_table_ _cleanup_(mounted_table_done)
 
-/* Only mounts of local block-backed types at or below `root` count. A filesystem is recognised by
- * its UUID (FS_IOC_GETFSUUID, or the superblock) and, on btrfs, by the id of the subvolume. If
- * several mounts have that UUID, the one at the mount point that the pack names is taken, else the
- * one that shows the largest part of the filesystem. The caller passes *ret to
- * mounted_table_done(). 0, -ENOMEM, or the error of reading mountinfo. */
+/* Finds the mount of each volume of the pack. Only mounts of local block-backed types at or below
+ * `root` count. A filesystem is recognised by its UUID (FS_IOC_GETFSUUID, or the superblock) and,
+ * on btrfs, by the id of the subvolume. If several mounts have that UUID, the one at the mount
+ * point that the pack names is taken, else the one that shows the largest part of the filesystem.
+ * The caller passes *ret to mounted_table_done(). 0, -ENOMEM, or the error of reading mountinfo. */
 int mounted_table_read(const Pack *p, const char *root, MountedTable *ret);

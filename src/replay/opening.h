@@ -11,11 +11,11 @@
  * times of a directory are not compared, because they change with every entry. If `reading`, the
  * file is then opened for reading, without a change of its access time where that is allowed.
  *
- * A descriptor; 0 if not `reading`; or a negative errno and *ret_why. After -EMFILE and -ENFILE the
- * caller may close other descriptors and try again. */
+ * Returns a descriptor; 0 if not `reading`; or a negative errno and *ret_why. After -EMFILE and
+ * -ENFILE the caller may close other descriptors and try again. */
 int open_planned(int root_fd, const char *path, const PackFile *f, bool reading,
                  ReplaySkip *ret_why);
 
-/* Raises the limit of open files to `own` + `wanted`, or to the hard limit if that is lower.
- * Returns how many files can be open: at least 2. */
+/* Raises the limit of open files to `own` + `wanted`, but not above the hard limit or 65,536.
+ * Returns how many files can be open in addition to `own`: at least 2. */
 uint32_t descriptors_raise(uint64_t own, uint64_t wanted);

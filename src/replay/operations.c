@@ -9,9 +9,9 @@
 /* The number of workers and the window for each class of device. A hard disk gets one ordered
  * stream; its window is large enough that the I/O scheduler always has requests to merge and sort.
  * A card or an eMMC serves one request at a time. A second worker submits the next request while
- * the first worker is between two requests. If latency dominates, many requests run at once. Each
- * window takes about 0.2 s to read. If the I/O scheduler lets no other request overtake them, a
- * best-effort reader waits at most that long. */
+ * the first worker is between two requests. On devices whose latency dominates, many requests run
+ * at once. Each window takes about 0.2 s to read. If the I/O scheduler lets no other request
+ * overtake those of a window, a best-effort reader waits at most that long. */
 static const struct {
     uint64_t window_bytes;
     unsigned n_workers;
@@ -86,7 +86,8 @@ typedef struct Keyed {
     Operation operation;
 } Keyed;
 
-/* The number of the bin of first use. Unknown needs come last. */
+/* Returns the number of the bin of first use or, in a pack without bins, the time of first use.
+ * Data whose first use is unknown comes last. */
 static uint32_t need_bin(const Pack *p, le32_t need_msec)
 {
     uint32_t width = le32toh(p->header->bin_msec), need = le32toh(need_msec);
@@ -201,8 +202,8 @@ static void add_volume(const Pack *p, const VolumeFacts *facts, uint32_t volume,
         l->operations[l->n++] = (Operation){OPERATION_DATA, volume, le32toh(s->first_data) + i};
 }
 
-/* The number of workers where every open finds its metadata in the page cache: one requests data,
- * which does not block it, and the other opens files meanwhile. More workers only take processor
+/* The number of workers where every open finds its metadata in the page cache: one worker requests
+ * data without being blocked, and the other opens files meanwhile. More workers only take processor
  * time from the stage that is being replayed. */
 #define WORKERS_CACHED 2U
 

@@ -24,7 +24,7 @@ typedef struct Operation {
 typedef struct VolumeFacts {
     bool done;            /* it was replayed before, and is neither listed nor counted */
     bool mounted;         /* its files can be opened */
-    bool device;          /* its block device can be read, and has the size it had */
+    bool device;          /* its block device can be read, and has the size that the pack states */
     uint64_t disk;        /* the physical disk: volumes with equal numbers share a head */
     uint64_t disk_offset; /* bytes: offset of the filesystem's device on the disk */
 } VolumeFacts;
@@ -32,7 +32,7 @@ typedef struct VolumeFacts {
 /* The operations on one disk. Streams run at the same time. The operations of a stream begin in
  * order: metadata, then opens, then data after the end of the opens. */
 typedef struct Stream {
-    size_t first, n; /* a window of the operations */
+    size_t first, n; /* its operations in the list: index of the first, and number */
     uint64_t disk;
     DeviceClass device_class;
     unsigned n_workers;    /* 1: one ordered stream */
@@ -48,7 +48,7 @@ typedef enum ReplaySkip {
     REPLAY_SKIP_TYPE,      /* the path names another kind of object now, or leads elsewhere */
     REPLAY_SKIP_REPLACED,  /* another inode, size or time: the file was replaced */
     REPLAY_SKIP_DENIED,    /* opening it is not permitted */
-    REPLAY_SKIP_ERROR,     /* reading failed, or anything else */
+    REPLAY_SKIP_ERROR,     /* reading failed, or another error */
     REPLAY_SKIP_STOPPED,   /* not begun when the replay was stopped */
     _REPLAY_SKIP_MAX,
     _REPLAY_SKIP_INVALID = -EINVAL,
@@ -70,22 +70,23 @@ void operation_list_done(OperationList *l);
  * both are small, and every reader needs them first. */
 typedef enum ReplayOrder {
     REPLAY_ORDER_PHYSICAL, /* one sweep in the order of the device */
-    REPLAY_ORDER_NEED,     /* the earliest needed first: bins of PackHeader.bin_msec by first use */
+    REPLAY_ORDER_NEED,     /* by the time of first use, in bins of PackHeader.bin_msec */
     REPLAY_ORDER_LIKELY,   /* the likeliest first */
 } ReplayOrder;
 
-/* The order in which the pack is replayed under the policy. */
+/* Returns the order in which the pack is replayed under the policy. */
 ReplayOrder replay_order_of(const Pack *p, Policy policy);
 
 /* Lists the operations on the pack's mounted volumes; `facts` has one entry per volume. POLICY_OFF
- * gives none. POLICY_METADATA gives metadata ranges. It lists opens instead if the filesystem
- * caches its metadata elsewhere (PACK_VOLUME_TOUCH_ENTRIES) or if no ranges are known. The caller
- * passes *ret to operation_list_done(). 0 or -ENOMEM; *ret is untouched on failure. */
+ * gives none. POLICY_METADATA gives metadata ranges, and opens only on filesystems that cache their
+ * metadata elsewhere (PACK_VOLUME_TOUCH_ENTRIES) or whose metadata ranges are not known. All other
+ * policies give metadata ranges, opens and data. The caller passes *ret to operation_list_done(). 0
+ * or -ENOMEM; *ret is untouched on failure. */
 int operations_from_pack(const Pack *p, const VolumeFacts *facts, Policy policy,
                          OperationList *ret);
 
-/* Sorts n operations of one stream in place; equal ones stay in physical order. 0, or -ENOMEM with
- * the operations unchanged. */
+/* Sorts n operations of one stream in place; operations that are equal in `order` are sorted by
+ * physical position. 0, or -ENOMEM with the operations unchanged. */
 int operations_sort(const Pack *p, const VolumeFacts *facts, ReplayOrder order,
                     Operation *operations, size_t n);
 
@@ -100,7 +101,7 @@ int operations_sort(const Pack *p, const VolumeFacts *facts, ReplayOrder order,
  * across holes of at most OPERATION_HOLE_MAX (lseek(2)), or at most `end` if there is none. */
 uint64_t operation_appended_bytes(uint64_t end, uint64_t data_end);
 
-/* The byte range that an operation reads; 0 and 0 for an open. */
+/* Returns the byte range that an operation reads; 0 and 0 for an open. */
 void operation_range(const Pack *p, const Operation *o, uint64_t *ret_offset, uint64_t *ret_length);
 
 const char *operation_kind_to_string(OperationKind k);

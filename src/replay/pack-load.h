@@ -19,7 +19,7 @@ typedef struct LoadedPack {
 void loaded_pack_done(LoadedPack *p);
 #define _cleanup_loaded_pack_ _cleanup_(loaded_pack_done)
 
-/* Reads the whole of the first path that exists (NULL-terminated, at least one) in a separate
- * thread, and validates it. The file is not mapped, so that it cannot change after validation. 0,
- * or a negative errno after one line was logged. */
+/* Reads the first file of `paths` that exists, as a whole and in a separate thread, and validates
+ * it. `paths` ends with NULL and has at least one path. The file is not mapped, so that it cannot
+ * change after validation. 0, or a negative errno after one line was logged. */
 int pack_load(char *const *paths, LoadedPack *ret);

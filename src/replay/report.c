@@ -195,7 +195,8 @@ static void add_name(Text *t, const char *s)
         add(t, *c < 0x20 || *c == 0x7f ? "%%%02X" : "%c", *c);
 }
 
-/* Names are bytes and JSON is text: as everywhere in headstart, other bytes are written as %XX. */
+/* Appends a name as a JSON string. Names are bytes and JSON is text: as everywhere in headstart,
+ * "%" and bytes that are not printable ASCII are written as %XX. */
 static void add_json_string(Text *t, const char *s)
 {
     add(t, "\"");

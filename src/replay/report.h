@@ -22,7 +22,7 @@ typedef enum ReplayOutcome {
 typedef enum HoldEnd {
     HOLD_END_NONE,     /* the replay did not hold the boot, or still holds it */
     HOLD_END_SWEPT,    /* the end of the sweep */
-    HOLD_END_PLANNED,  /* the end of the part of the sweep for which the pack holds the boot */
+    HOLD_END_PLANNED,  /* the end of the pack's hold time, which is shorter than the sweep */
     HOLD_END_DEADLINE, /* the pack's deadline */
     HOLD_END_PACK,     /* the pack was not loaded in time (pack-load.h) */
     _HOLD_END_MAX,
@@ -40,28 +40,28 @@ typedef struct Report {
     usec_t held_usec; /* how long the boot was held; 0 with HOLD_END_NONE */
 } Report;
 
-/* Sets the start times to now, so that a wait before it does not count. */
+/* Sets the start times to now. A wait before this call therefore does not count. */
 void report_start(Report *x);
 
 /* Notes the end of the time for which the boot was held. Later calls are ignored. */
 void report_hold_ended(Report *x, HoldEnd end);
 
-/* One line without a newline; the caller frees it. NULL: out of memory. */
+/* Returns one line without a newline; the caller frees it. NULL: out of memory. */
 char *report_to_text(const Report *x);
 
-/* One JSON object in one line without a newline; the caller frees it. NULL: out of memory. Bytes of
- * the path that are not printable ASCII, and "%", are written as %XX. */
+/* Returns one JSON object in one line without a newline; the caller frees it. NULL: out of memory.
+ * Bytes of the path that are not printable ASCII, and "%", are written as %XX. */
 char *report_to_json(const Report *x);
 
 /* Sends `text`, the report in one line, to the journal with the report's fields, and a second entry
- * if the boot was held until the deadline. False if standard error is not the journal, or the entry
- * was not sent: then the caller prints the line. */
+ * if the boot went on because the deadline had passed or the pack was not read in time. False if
+ * standard error is not the journal, or the entry was not sent: then the caller prints the line. */
 bool report_to_journal(const Report *x, const char *text);
 
 /* Writes the report as JSON to its status file and creates the directory of that file if needed. 0
  * or a negative errno. */
 int report_save(const Report *x);
 
-/* The operation in one line for a dry run; the caller frees it. NULL: out of memory. */
+/* Return the operation in one line for a dry run; the caller frees it. NULL: out of memory. */
 char *operation_to_text(const Pack *p, const MountedTable *t, const Operation *o);
 char *operation_to_json(const Pack *p, const MountedTable *t, const Operation *o);

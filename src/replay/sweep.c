@@ -20,13 +20,13 @@ typedef struct Sweep {
     bool gate, hurry;
     usec_t deadline;  /* of the gate */
     HoldEnd hold_end; /* the reason for the end of the hold, if the deadline ends it */
-    usec_t end;       /* of everything */
+    usec_t end;       /* the time limit of the whole replay */
     sigset_t signals;
     bool *done; /* per volume of the pack: it was replayed */
 } Sweep;
 
 /* Waits for the executor, for signals, for the time limit, and with `gate` for the deadline. False:
- * a signal stopped the replay, or the time is up. */
+ * a signal arrived or the time is up before the replay was done. */
 static bool await(Sweep *s, Replay *replay, Report *report, ReplayResult *result, int *ret_error)
 {
     while (!replay_result(replay, result, ret_error)) {
@@ -67,8 +67,8 @@ static void add_result(ReplayResult *sum, const ReplayResult *r)
         sum->n_skipped[i] += r->n_skipped[i];
 }
 
-/* Replays the volumes that are mounted and not done. 1: more may be mounted later; 0: stopped; or a
- * negative errno, reported. */
+/* Replays the volumes that are mounted and not done. 1: they were replayed, and more may be mounted
+ * later; 0: stopped; or a negative errno, reported. */
 static int replay_mounted(Sweep *s, Report *report)
 {
     usec_t start = clock_now(CLOCK_MONOTONIC);
@@ -87,7 +87,7 @@ static int replay_mounted(Sweep *s, Report *report)
     report->duration_usec += clock_now(CLOCK_MONOTONIC) - start;
     if (!finished) {
         report->outcome = REPLAY_OUTCOME_STOPPED;
-        s->done = NULL; /* threads that still run may read it */
+        s->done = NULL; /* it is not freed, because threads that still run may read it */
         return 0;
     }
     replay_mark_mounted(replay, s->done);
@@ -137,7 +137,7 @@ static int replay_all(Sweep *s, MountWatch *watch, usec_t until, Report *report)
     }
 }
 
-/* Tells the service manager how long the gate may hold the boot. */
+/* Tells the service manager how long the gate may hold the boot, or that nothing holds it. */
 static void notify_start(const Sweep *s)
 {
     char text[96];
@@ -198,7 +198,8 @@ int sweep(const Pack *p, const SweepOptions *o, Report *report)
         (void)mount_watch_start(&watch,
                                 o->root); /* on failure only the present mounts are replayed */
     notify_start(&s);
-    /* The recorder needs the file now, because its stage may end before the replay. */
+    /* The recorder needs the status file now, because the recording stage may end before the
+     * replay. */
     report->outcome = REPLAY_OUTCOME_RUNNING;
     (void)report_save(report);
     report->result.resident = true; /* until a sweep clears it */

@@ -15,7 +15,8 @@ typedef struct Axis {
     double origin, length;
 } Axis;
 
-/* The position of a value on the screen. Values beyond the ends get the position of the end. */
+/* Returns the position of a value on the screen. Values beyond an end get the position of that end.
+ */
 double axis_place(const Axis *a, double value);
 
 /* An axis of positions on a disk that draws the stretches without reads shorter. It is divided into
@@ -32,21 +33,22 @@ void fold_compute(Fold *f, double from, double to, const bool used[static FOLD_B
 /* Returns the bucket of a position. */
 unsigned fold_bucket(double from, double to, double value);
 
-/* fold_place() returns where a position is drawn on the axis, from 0 to 1; fold_value() the
- * position that is drawn there. */
+/* fold_place() returns where a position is drawn on the axis, from 0 to 1. fold_value() is its
+ * inverse: it returns the position that is drawn at `place`. */
 double fold_place(const Fold *f, double value);
 double fold_value(const Fold *f, double place);
 
-/* The distance between ticks: 1, 2 or 5 times a power of ten, so that there are at most `n` of them
- * (n >= 1) between `from` and `to`. */
+/* Returns the distance between ticks: 1, 2 or 5 times a power of ten, so that there are at most `n`
+ * of them (n >= 1) between `from` and `to`. */
 double axis_step(double from, double to, unsigned n);
 
-/* A number of seconds with as many decimals as the step needs: "2.5 s", "350 ms". Returns buf. */
+/* Formats a number of seconds with as many decimals as the step needs: "2.5 s", "350 ms". Returns
+ * buf. */
 #define AXIS_LABEL_MAX 32
 const char *axis_seconds(double seconds, double step, char buf[static AXIS_LABEL_MAX]);
 
-/* A number of bytes with a decimal unit: "1.5 GB". Returns buf. */
+/* Formats a number of bytes with a decimal unit: "1.5 GB". Returns buf. */
 const char *axis_bytes(double bytes, char buf[static AXIS_LABEL_MAX]);
 
-/* A duration for a sentence: "2.5 s", "83 ms", "1 min 12 s". Returns buf. */
+/* Formats a duration for a sentence: "2.5 s", "83 ms", "1 min 12 s". Returns buf. */
 const char *axis_duration(usec_t t, char buf[static AXIS_LABEL_MAX]);

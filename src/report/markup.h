@@ -39,26 +39,29 @@ void markup_close(Markup *m);
 void markup_attribute(Markup *m, const char *name, const char *value);
 void markup_attributef(Markup *m, const char *name, const char *format, ...) _printf_(3, 4);
 
-/* A coordinate or length with at most one decimal, for SVG. */
+/* Adds a coordinate or length as an attribute with at most one decimal, for SVG. */
 void markup_number(Markup *m, const char *name, double value);
 
 /* Add text to the element. */
 void markup_text(Markup *m, const char *text);
 void markup_textf(Markup *m, const char *format, ...) _printf_(2, 3);
 
-/* A path or another long name: of more than `max` characters, the last ones after "…". */
+/* Adds a path or another long name as text. A name of more than `max` characters is shortened to
+ * "…" and its last characters. */
 void markup_name(Markup *m, const char *name, size_t max);
 
-/* An element with a class (NULL: none) and this text. */
+/* Adds an element with a class (NULL: none) and this text. */
 void markup_element(Markup *m, const char *element, const char *class, const char *format, ...)
         _printf_(4, 5);
 
-/* A <text> of SVG at that position, with a class. */
+/* Adds a <text> of SVG at that position, with a class. */
 void markup_label(Markup *m, double x, double y, const char *class, const char *text);
 
-/* Adds text as it is: style sheets, and documents of this writer. */
+/* Adds text without escaping: style sheets, and documents that were written with these functions.
+ */
 void markup_literal(Markup *m, const char *text);
 
-/* Ends all open elements; the caller frees *ret. 0, -ENOMEM, or -EINVAL (too many open elements).
+/* Ends all open elements; the caller frees *ret. 0, -ENOMEM, or -EINVAL (too many open elements, or
+ * a call that does not fit the state of the document).
  */
 int markup_finish(Markup *m, char **ret, size_t *ret_size);

@@ -23,7 +23,8 @@ static const char *const stage_words[] = {"boot", "login"};
 
 /* --- sessions --------------------------------------------------------------------------------- */
 
-/* The sessions that the chart shows: the newest ones of a stage that the comparison uses. */
+/* The sessions that the chart shows: the newest sessions of a stage, without those that the
+ * comparison leaves out. */
 typedef struct Drawn {
     const SessionRecord *items[SESSIONS_DRAWN];
     size_t n;

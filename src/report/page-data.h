@@ -47,7 +47,7 @@ void graph_done(Graph *g);
 /* Adds an edge if it is among the most frequent ones. */
 void graph_add_edge(Graph *g, const GraphEdge *e);
 
-/* All data of the page. Borrowed. */
+/* All data of the page. The pointers are borrowed. */
 typedef struct ReportPage {
     const char *version;           /* of headstart */
     const char *machine;           /* one line on the machine, or NULL */
@@ -59,7 +59,7 @@ typedef struct ReportPage {
     size_t n_sessions;
     const LaunchBenefits *launches;
     bool names;                   /* the reader may see the applications and files of others */
-    uint32_t uid;                 /* whose logins are shown without `names` */
+    uint32_t uid;                 /* the user whose logins are shown if `names` is false */
     const Timeline *timelines[2]; /* boot and login; NULL: no trace */
     const HeavyList *applications, *files; /* by Stage: boot and login */
     const Graph *graph;                    /* NULL: nothing was learned */

@@ -7,8 +7,8 @@
 #include <inttypes.h>
 #include <math.h>
 
-/* The civil date of a number of days since 1970-01-01 (H. Hinnant: chrono-compatible low-level date
- * algorithms, civil_from_days). */
+/* Computes the civil date of a number of days since 1970-01-01 (H. Hinnant: chrono-compatible
+ * low-level date algorithms, civil_from_days). */
 static void civil_date(int64_t days, int *year, unsigned *month, unsigned *day)
 {
     int64_t z = days + 719468, era = (z >= 0 ? z : z - 146096) / 146097;

@@ -4,7 +4,7 @@
 
 #include "report/page-elements.h"
 
-/* The applications with the most comparable starts. */
+/* How many applications are shown: those with the most comparable starts. */
 #define SHOWN_MAX 12U
 
 static void add_name(Markup *m, const char *application)

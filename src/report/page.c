@@ -117,7 +117,7 @@ static void add_bars(Markup *m, const Effect *e)
     markup_close(m);
 }
 
-/* `things`: what was timed. */
+/* Writes the result of a comparison. `things` names what was timed, for example "sessions". */
 static void add_verdict(Markup *m, const Benefit *b, const char *stage, const char *things)
 {
     const Effect *e = &b->effect;

@@ -15,7 +15,7 @@
 #define PLACE_HEIGHT  260
 #define SAMPLE_HEIGHT 72
 #define ROW_HEIGHT    20
-#define ROW_HEIGHT_2  34 /* with its name above */
+#define ROW_HEIGHT_2  34 /* of a row with its name above the bar */
 #define ROWS_MAX      14U
 #define PANEL_GAP     34
 #define AXIS_HEIGHT   40
@@ -209,8 +209,8 @@ static void add_panel(Markup *m, const Layout *l, double top, double height, con
     markup_label(m, l->left, top - 7, "panel", name);
 }
 
-/* Draws reads as marks of a grid, so that a picture of any number of reads has a bounded size.
- * Returns false if the mark at this position was drawn already. */
+/* Reads are drawn as marks of a grid, so that a picture of any number of reads has a bounded size.
+ * mark_cell() notes that a cell has a mark; it returns false if the cell had one already. */
 #define GRID 2.0
 static bool mark_cell(uint8_t *cells, size_t columns, size_t column, size_t row)
 {
@@ -283,7 +283,8 @@ static void add_places(Markup *m, const Timeline *t, const Layout *l)
     }
     for (ReadSeries k = 0; k < _READ_SERIES_MAX; k++)
         add_series(m, t, l, k);
-    /* In a narrow picture the labels are within the panel, where the names of marks are at the top.
+    /* In a narrow picture the labels are within the panel. The uppermost label is left out there,
+     * because the names of marks are at the top.
      */
     for (unsigned i = l->narrow ? 1 : 0; i < PLACE_TICKS; i++) {
         double y = place_tick_y(l, i);
@@ -299,7 +300,7 @@ static double sample_value(const TimelineSample *s, bool waiting)
     return waiting ? s->waiting : s->cpu;
 }
 
-/* One value over time, as steps. */
+/* Draws one value over time, as steps. */
 static void add_curve(Markup *m, const Timeline *t, const Layout *l, const char *class,
                       bool waiting)
 {
@@ -455,7 +456,8 @@ void timeline_draw(Markup *m, const Timeline *t, const TimelineStyle *s)
 #define NOTE_HEIGHT     18
 #define NOTE_CHARACTER  6.2 /* width of a character */
 
-/* The length of the next line of a note: at most `max` characters, cut at a space if there is one.
+/* Returns the length of the next line of a note: at most `max` characters, cut at a space if there
+ * is one.
  */
 static size_t line_length(const char *note, size_t max)
 {
@@ -468,8 +470,8 @@ static size_t line_length(const char *note, size_t max)
     return n > 0 ? n : max;
 }
 
-/* Lists below the timeline what is missing (without m: only measures). Returns the vertical
- * position below the list. */
+/* Lists below the timeline what is missing (if `m` is NULL, it only measures the list). Returns the
+ * vertical position below the list. */
 static double add_notes(Markup *m, const Timeline *t, unsigned width, double y)
 {
     size_t max = (size_t)((width - 2 * LEFT_NARROW) / NOTE_CHARACTER);

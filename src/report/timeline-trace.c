@@ -154,7 +154,7 @@ static int add_reads(Building *b)
     return r;
 }
 
-/* The name of an application: the last part of its path. */
+/* Adds an application. Its name in the picture is the last part of its path. */
 static int add_application(Building *b, const TraceLifetime *l, const uint64_t *weights)
 {
     const Trace *t = b->s->trace;
@@ -226,7 +226,7 @@ static int add_replay(Building *b)
     return 0;
 }
 
-/* The part of the processors' time between two samples that was used; -1: unknown. */
+/* Returns the share of the processors' time between two samples that was used; -1: unknown. */
 static double cpu_share(const Trace *t, const TraceSample *from, const TraceSample *to)
 {
     if (t->timing.n_cpus == 0)
@@ -283,7 +283,8 @@ int timeline_from_trace(const TimelineSources *s, Timeline *ret)
         r = add_reads(&b);
     if (r >= 0)
         r = add_applications(&b);
-    /* The replay of a stage did not serve an application that starts later. */
+    /* With `chosen` the start of one application is drawn. The replay of the stage did not serve
+     * that start, so it is not shown. */
     if (r >= 0 && !s->chosen)
         r = add_replay(&b);
     if (r >= 0)

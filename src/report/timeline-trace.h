@@ -8,15 +8,15 @@
 #include "report/timeline.h"
 #include "trace/trace.h"
 
-/* Finds the position of a file of the trace on its device if it is not in the pack: *ret_place, and
- * the number of bytes that are contiguous there. `path` is absolute, below the recorded root.
+/* Finds the position on its device of a file that is in the trace but not in the pack: *ret_place,
+ * and the number of bytes that are contiguous there. `path` is absolute, below the recorded root.
  * Returns false if the position is not known. */
 typedef bool (*file_place_t)(void *arg, const TraceFile *f, const char *path, uint64_t *ret_place,
                              uint64_t *ret_length);
 
 typedef struct TimelineSources {
     const Trace *trace;
-    const Pack *pack;   /* of its stage; NULL: none */
+    const Pack *pack;   /* of the trace's stage; NULL: none */
     file_place_t place; /* NULL: only positions in the pack are known */
     void *place_arg;
     usec_t replay_start, replay_end; /* CLOCK_BOOTTIME; 0: not known */
@@ -29,6 +29,7 @@ typedef struct TimelineSources {
  * the trace is of a replayed session and the pack has the file. *ret is zeroed. 0 or -ENOMEM. */
 int timeline_from_trace(const TimelineSources *s, Timeline *ret);
 
-/* The begin and the end of the replay since the start of the stage; an end of 0 means that the
- * replay ended before the stage. False if nothing was replayed or the time is not known. */
+/* Returns the begin and the end of the replay, both since the start of the stage; an end of 0 means
+ * that the replay ended before the stage. False if nothing was replayed or the time is not known.
+ */
 bool timeline_replay_time(const TimelineSources *s, usec_t *ret_start, usec_t *ret_end);

@@ -5,8 +5,8 @@
  * the disk, applications, units, CPU and pressure, and the marks of the stage. They are drawn as
  * SVG. Pure.
  *
- * All times are since the start of the stage. A series that was not recorded is not drawn; a note
- * says so instead. */
+ * All times are since the start of the stage, or of the part of it that is drawn. A series that was
+ * not recorded is not drawn; a note says so instead. */
 
 #include "base/ranges.h"
 #include "report/markup.h"
@@ -29,7 +29,7 @@ typedef struct TimelineRead {
 
 typedef struct TimelineSpan {
     char *name;
-    usec_t start, end; /* USEC_INFINITY: longer than the stage */
+    usec_t start, end; /* end is USEC_INFINITY if the span is longer than the stage */
     uint64_t weight;   /* the heaviest spans are drawn */
 } TimelineSpan;
 
@@ -69,19 +69,19 @@ typedef struct Timeline {
 void timeline_done(Timeline *t);
 #define _cleanup_timeline_ _cleanup_(timeline_done)
 
-/* Each copies its strings. 0 or -ENOMEM. */
+/* Each of these functions copies its strings. 0 or -ENOMEM. */
 int timeline_set_title(Timeline *t, const char *format, ...) _printf_(2, 3);
 int timeline_add_read(Timeline *t, const TimelineRead *r);
 int timeline_add_application(Timeline *t, const TimelineSpan *s);
 int timeline_add_unit(Timeline *t, const TimelineSpan *s);
 int timeline_add_sample(Timeline *t, const TimelineSample *s);
-/* Adds a note, and at most TIMELINE_NOTES_MAX notes. */
+/* Adds a note, unless there are TIMELINE_NOTES_MAX notes already. */
 int timeline_add_note(Timeline *t, const char *format, ...) _printf_(2, 3);
-/* Adds a mark if its time is within the duration, and at most TIMELINE_MARKS_MAX marks. Marks are
- * kept in the order of time. */
+/* Adds a mark if its time is within the duration and there are fewer than TIMELINE_MARKS_MAX marks.
+ * Marks are kept in the order of time. */
 void timeline_add_mark(Timeline *t, const char *name, usec_t at);
 
-/* Total of the reads of a series: their number, and *ret_bytes. */
+/* Returns the number of reads of a series, and their total size in *ret_bytes. */
 size_t timeline_count(const Timeline *t, ReadSeries s, uint64_t *ret_bytes);
 
 /* The widths for which a timeline is drawn: of a page, and of a telephone. */
@@ -89,14 +89,14 @@ size_t timeline_count(const Timeline *t, ReadSeries s, uint64_t *ret_bytes);
 #define TIMELINE_NARROW 340U
 
 typedef struct TimelineStyle {
-    unsigned width; /* units of the picture; text has 12 of them */
+    unsigned width; /* in units of the picture; text is 12 units high */
     const char *id; /* prefix of the ids of elements, so that a page can contain several pictures */
     bool no_names;  /* leave applications and units out, because they show what other users run */
     usec_t duration; /* length of the axis, so that pictures are comparable; 0: the timeline's own
                       */
     double top;      /* vertical position in the document */
     const struct Fold *places; /* axis of the positions (axis.h); NULL: the timeline's own */
-    bool part;                 /* it is part of a document, and gets no size of its own */
+    bool part; /* it is part of a document, in which it gets a position, a size and a heading */
 } TimelineStyle;
 
 /* Draws the timeline as one <svg> element. */

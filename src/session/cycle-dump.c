@@ -6,7 +6,8 @@
 #include "predict/mixture.h"
 #include "session/cycle-internal.h"
 
-/* The dump contains at most this many, the first ones. */
+/* The dump contains at most this many guesses of each horizon, and this many requests: the first
+ * ones. */
 #define GUESSES_MAX  100U
 #define REQUESTS_MAX 1000U
 

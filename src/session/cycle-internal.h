@@ -24,7 +24,7 @@ typedef struct CycleObject {
 
 /* The objects of each application. Applications are items, numbered by the chains' names. */
 typedef struct CycleObjects {
-    CyclePath *paths; /* the files sorted by text, then those of metadata */
+    CyclePath *paths; /* those of files, sorted by text, then those of metadata */
     size_t n_paths, allocated_paths;
     size_t n_files; /* paths of files and directories */
     CycleObject *objects;
@@ -41,13 +41,13 @@ typedef struct CycleObjects {
 
 void cycle_objects_done(CycleObjects *m);
 
-/* The file or directory of that name, or NULL. */
+/* Returns the file or directory of that name, or NULL. */
 CyclePath *cycle_objects_find(CycleObjects *m, const char *path);
 
-/* Fills an empty *m with the objects of the applications that count, which come from the logins and
- * sessions of all users, and with the metadata of that user's sessions (UID_INVALID: of all users).
- * Names of applications are added to the chains. Objects beyond CYCLE_OBJECTS_MAX and applications
- * that the chains cannot name are left out. 0 or -ENOMEM. */
+/* Fills an empty *m with the objects of the applications that count, and with metadata. The objects
+ * come from the logins and sessions of all users, the metadata from the sessions of the user `uid`
+ * (UID_INVALID: of all users). Names of applications are added to the chains. Objects beyond
+ * CYCLE_OBJECTS_MAX and applications that the chains cannot name are left out. 0 or -ENOMEM. */
 int cycle_objects_fill(CycleObjects *m, const Model *model, const CycleParameters *p, uint32_t uid,
                        Chains *chains);
 

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* Bounds of metadata. A session of a desktop needs some hundred ranges, 1 to 8 MB. */
+/* Bounds of metadata. A session of a desktop needs some hundred ranges, 1 to 8 MB in total. */
 #define CYCLE_METADATA_MAX   10000U
 #define CYCLE_METADATA_BYTES (UINT64_C(16) << 20)
 /* A part of a file is left out if a smaller share of the file's uses needed it, because it is not
@@ -123,7 +123,8 @@ static int add_path(CycleObjects *m, const char *text)
     return 0;
 }
 
-/* Adjacent ranges above PART_MIN become one object, with their mean probability. */
+/* Adds the ranges of a file. Adjacent ranges above PART_MIN become one object, with their mean
+ * probability. */
 static int add_ranges(CycleObjects *m, FileObjects *f, uint32_t path, const WeightedRanges *s,
                       DecayedSum whole)
 {
@@ -170,7 +171,8 @@ static int add_file(CycleObjects *m, FileObjects *f, const Model *model, const M
     }
     if (m->n_objects > before)
         return 0;
-    /* The entries of a directory, or the inode of a file that was opened but not read. */
+    /* The object is the entries of a directory, or the inode of a file without a range above
+     * PART_MIN. */
     return add_file_object(
             m, f,
             &(CycleObject){.path = (uint32_t)m->n_paths - 1,
@@ -227,7 +229,8 @@ static int set_item(CycleObjects *m, uint32_t item, ItemParts x)
     return 0;
 }
 
-/* Adds an application of the stage. uses[*at] is its first use; *at is advanced past the last. */
+/* Adds an application of the stage. uses[*at] is its first use; *at is advanced past its last use.
+ */
 static int add_application(CycleObjects *m, const FileObjects *f, const Model *sum,
                            const ModelStage *s, uint32_t application, size_t *at,
                            const CycleParameters *p, Chains *chains)
@@ -263,8 +266,8 @@ static int add_application(CycleObjects *m, const FileObjects *f, const Model *s
     return r < 0 ? r : set_item(m, item, x);
 }
 
-/* The values hold for the seeks of a hard disk. On devices with cheap seeks the order matters
- * less. */
+/* Computes the worth of each object for the seeks of a hard disk. On devices with cheap seeks the
+ * order of the objects matters less. */
 static int set_worth(CycleObjects *m)
 {
     uint64_t seek_bytes = cost_seek_bytes(device_profile_of_class(DEVICE_CLASS_UNKNOWN));
@@ -277,7 +280,7 @@ static int set_worth(CycleObjects *m)
     return 0;
 }
 
-/* The likeliest first. */
+/* Sorts the likeliest first. */
 static int compare_metadata(const void *a, const void *b)
 {
     const CycleObject *x = a, *y = b;
@@ -306,8 +309,8 @@ static int add_volume(CycleObjects *m, const ModelMetadata *d, double minimum_us
     return r;
 }
 
-/* Adds the metadata of that user's sessions, or of everybody's. The bounds keep the budget from
- * being filled by one session in which an indexer or an upgrade looked up all files. */
+/* Adds the metadata of that user's sessions (UID_INVALID: of all sessions). The bounds keep the
+ * budget from being filled by one session in which an indexer or an upgrade looked up all files. */
 static int add_metadata(CycleObjects *m, const Model *model, const CycleParameters *p, uint32_t uid)
 {
     uint64_t left = CYCLE_METADATA_BYTES;

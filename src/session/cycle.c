@@ -22,7 +22,7 @@ void cycle_parameters_init(CycleParameters *p)
     };
 }
 
-/* Also false if a number is NaN. */
+/* Returns false also if a number is NaN. */
 static bool parameters_valid(const CycleParameters *p)
 {
     return p->interval > 0 && p->interval < USEC_INFINITY && p->minimum_use >= 0 &&
@@ -164,7 +164,8 @@ void cycle_end(Cycle *c, EventTime t)
     c->in_session = false;
 }
 
-/* The number of an application that counts, or CHAINS_NONE. */
+/* Finds the number of the event's application. *ret is CHAINS_NONE if the application does not
+ * count. */
 static int find_application(Cycle *c, const CycleEvent *e, uint32_t *ret)
 {
     const Chains *chains = mixture_chains(c->mixture);
@@ -272,7 +273,7 @@ static void add_request(Cycle *c, CycleDecision *d, const CycleObject *o, double
 }
 
 /* Requests the objects of scores[begin .. end), which have equal worth. Objects that root owns come
- * first, because a user's file must not displace a library only by its name. */
+ * first, because a user's file must not displace a library only because its name sorts first. */
 static void add_equal_requests(Cycle *c, CycleDecision *d, size_t begin, size_t end)
 {
     const CycleObjects *m = &c->objects;
@@ -289,7 +290,8 @@ static void add_equal_requests(Cycle *c, CycleDecision *d, size_t begin, size_t 
         }
 }
 
-/* Thesis algorithm 4.2, with the missing step: each request is subtracted from the budget. */
+/* Makes the requests by algorithm 4.2 of the thesis, with a step that is missing there: each
+ * request is subtracted from the budget. */
 static int make_requests(Cycle *c, CycleDecision *d)
 {
     const ObjectScores *s = &c->scores[CYCLE_HORIZON_INTERVAL];

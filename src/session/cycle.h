@@ -11,13 +11,13 @@
  * (predict/object-scores.h), with the probability that the object is needed before the next cycle
  * (4.16). An object is not requested if the probability that it is needed before the session ends
  * is below `minimum_use`, however much room there is (docs/predictors.md). Metadata comes last,
- * ordered by the share of the user's sessions that needed it. No event reports its use: for
- * example, the lookup of a name that does not exist reads a directory's block.
+ * ordered by the share of the user's sessions that needed it. No event reports the use of metadata:
+ * for example, the lookup of a name that does not exist reads a directory's block.
  *
  * An application counts under three conditions. The session's user runs it (any user, if the
- * session's user is unknown). The model knows objects of at least `minsize_bytes` of it (thesis
- * 5.2.1, model.minsize), which excludes short-lived tools. No prefix excludes it. It runs while at
- * least one of its processes runs. */
+ * session's user is unknown). The objects of the application that the model knows have at least
+ * `minsize_bytes` together (thesis 5.2.1, model.minsize); this excludes short-lived tools. No
+ * prefix in `exclude` excludes it. An application runs while at least one of its processes runs. */
 
 #include "base/uid.h"
 #include "base/vocabulary.h"
@@ -35,7 +35,7 @@ typedef struct CycleParameters {
     bool scan;              /* learn from starts and exits (thesis 5.2.2, doscan) */
     bool predict;           /* make requests at all (dopredict) */
     bool battery;           /* also make requests on battery */
-    uint64_t minsize_bytes; /* minimum of all objects of an application */
+    uint64_t minsize_bytes; /* minimum size of all objects of an application together */
     BudgetParameters budget;
     double minimum_use;      /* 0..1 */
     double maximum_pressure; /* percent of time in which tasks wait for memory */
@@ -59,7 +59,7 @@ typedef struct CycleSnapshot {
 typedef struct CycleEvent {
     EventTime time;
     uint32_t uid; /* UID_INVALID: unknown */
-    bool started; /* else exited */
+    bool started; /* false: it exited */
     const char *path;
 } CycleEvent;
 
@@ -76,8 +76,9 @@ const char *cycle_verdict_to_string(CycleVerdict v);
 
 typedef struct CycleDecision {
     CycleVerdict verdict;
-    /* The most valuable first, metadata last. Borrowed until the next call, paths until
-     * cycle_reload(). All requests of one file share the pointer `path`. */
+    /* The most valuable first, metadata last. The array is borrowed until the next call of
+     * cycle_decide(), the paths until cycle_reload(). All requests of one file share the pointer
+     * `path`. */
     const PrefetchRequest *requests;
     size_t n_requests;
     uint64_t requested_bytes, budget_bytes;
@@ -87,17 +88,17 @@ typedef struct CycleDecision {
 
 typedef struct Cycle Cycle;
 
-/* A cycle that knows the model's objects and chains. `m` may be NULL, if nothing was learned. The
- * cycle takes the chains out of the model; if it has none, it begins new ones of `halflife_usec`.
- * `uid`: the user of the session; UID_INVALID: unknown, or several users. 0, -EINVAL (parameters
- * out of range), -ENOMEM; on failure the chains stay the model's. */
+/* Makes a cycle that knows the model's objects and chains. `m` may be NULL, if nothing was learned.
+ * The cycle takes the chains out of the model; if it has none, it begins new ones of
+ * `halflife_usec`. `uid` is the user of the session, or UID_INVALID for an unknown user or several
+ * users. 0, -EINVAL (parameters out of range), -ENOMEM; on failure the chains stay in the model. */
 int cycle_new(const CycleParameters *p, Model *m, usec_t halflife_usec, uint32_t uid, Cycle **ret);
 Cycle *cycle_free(Cycle *c);
 DEFINE_CLEANUP(Cycle *, cycle_free);
 #define _cleanup_cycle_ _cleanup_(cycle_freep)
 
 /* Replaces the parameters and the objects. Running applications, learned chains and refused paths
- * stay. 0 or an error as above, and then nothing has changed. */
+ * stay. 0, or an error as from cycle_new(); after an error nothing has changed. */
 int cycle_reload(Cycle *c, const CycleParameters *p, const Model *m);
 
 /* Begins a session. An event outside of a session begins one, too. 0 or -ENOMEM. */
@@ -107,8 +108,8 @@ int cycle_begin(Cycle *c, EventTime t);
 void cycle_end(Cycle *c, EventTime t);
 
 /* Processes a start or exit. Returns 1 if an application runs now that did not run before: a new
- * decision is then due. Returns 0 if none started, or -ENOMEM. A time before the latest counts as
- * the latest. An exit without a start is ignored. */
+ * decision is then due. Returns 0 if none started, or -ENOMEM. A time before that of the previous
+ * event counts as that time. An exit without a start is ignored. */
 int cycle_observe(Cycle *c, const CycleEvent *e);
 
 /* Decides which objects should be in memory now. 0 or -ENOMEM. */
@@ -124,10 +125,10 @@ int cycle_refuse(Cycle *c, const char *path);
  * frees it. 0 or -ENOMEM. */
 int cycle_learned(const Cycle *c, Chains **ret);
 
-/* The number of starts and exits that this cycle has learned from. */
+/* Returns the number of starts and exits that this cycle has learned from. */
 uint64_t cycle_n_learned(const Cycle *c);
 
-/* The chains_revision() of the chains. While it is unchanged, there is nothing to save. */
+/* Returns the chains_revision() of the chains. While it is unchanged, there is nothing to save. */
 uint64_t cycle_revision(const Cycle *c);
 
 /* True if the list excludes the path: see CycleParameters.exclude. */

@@ -22,7 +22,7 @@ bool launch_table_note(LaunchTable *t, LaunchKey key, usec_t now)
     return true;
 }
 
-/* Counts the user's sets that are being read, or all slots of the user. */
+/* Counts the user's sets that are being read or, if `reading` is false, all slots of the user. */
 static unsigned count_slots(const LaunchTable *t, uint32_t uid, bool reading)
 {
     unsigned n = 0;
@@ -33,7 +33,8 @@ static unsigned count_slots(const LaunchTable *t, uint32_t uid, bool reading)
     return n;
 }
 
-/* The oldest set of the user who has the most, if `uid` begins one more. */
+/* Returns the slot of the oldest set of the user who has the most sets, if the new set of `uid` is
+ * counted, too. */
 static int choose_victim(const LaunchTable *t, uint32_t uid)
 {
     unsigned most = 0;

@@ -4,10 +4,11 @@
 /* Decides which starts of applications are replayed (docs/flows.md). Pure.
  *
  * At most LAUNCH_SETS_MAX sets are read at once. One more start stops the oldest set of the user
- * who has the most, whose last reads may still be under way. If no slot is free then, the new start
- * is not replayed. No start waits in a queue. A user has at most LAUNCH_USER_SLOTS slots, so one
- * user's starts neither stop nor prevent those of another. Further executions of an application
- * within LAUNCH_AGAIN_USEC belong to the same start. */
+ * who has the most sets. The last reads of a stopped set may still be under way, and the set keeps
+ * its slot until they have ended. If no slot is free, the new start is not replayed. No start waits
+ * in a queue. A user has at most LAUNCH_USER_SLOTS slots, so one user's starts neither stop nor
+ * prevent those of another. Further executions of an application within LAUNCH_AGAIN_USEC belong to
+ * the same start. */
 
 #include "base/macros.h"
 #include "base/time-util.h"
@@ -48,11 +49,11 @@ typedef struct LaunchTable {
 /* Notes an execution at `now` (above 0). False if it belongs to a start that was noted before. */
 bool launch_table_note(LaunchTable *t, LaunchKey key, usec_t now);
 
-/* Takes a slot for that user. Returns its number, or -1 if all, or the user's, are taken. *ret_stop
- * is the number of a slot whose set must be stopped now, or -1. */
+/* Takes a slot for that user. Returns its number, or -1 if all slots, or all slots of that user,
+ * are taken. *ret_stop is the number of a slot whose set must be stopped now, or -1. */
 int launch_table_begin(LaunchTable *t, uint32_t uid, usec_t now, int *ret_stop);
 
-/* All reads of the slot have ended. */
+/* Frees the slot. To be called when all its reads have ended. */
 void launch_table_end(LaunchTable *t, int slot);
 
 /* True if a set of that size may be read: half of the available memory holds it, and tasks wait for
