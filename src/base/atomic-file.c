@@ -34,7 +34,8 @@ static int write_into(int dir_fd, const char *name, const void *data, size_t siz
     return fd < 0 ? -errno : write_all(fd, data, size);
 }
 
-/* A writer holds this lock on its temporary file. When the writer dies, the kernel releases it. */
+/* A writer holds this lock on its temporary file. When the writer dies, the kernel releases the
+ * lock. */
 static bool lock_temporary(int fd)
 {
     struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};

@@ -19,14 +19,14 @@ int atomic_file_write(int dir_fd, const char *name, const void *data, size_t siz
 int output_file_write(const char *path, const void *data, size_t size, unsigned mode);
 
 /* Reads the whole regular file into a NUL-terminated buffer of *ret_size bytes (the NUL is not
- * counted). The caller frees *ret. Returns -ENOENT, -EISDIR, -EBADMSG (not a regular file), -E2BIG
- * (larger than max_size), or another negative errno. Never blocks on a FIFO or a device. */
+ * counted). The caller frees *ret. Returns 0, -ENOENT, -EISDIR, -EBADMSG (not a regular file),
+ * -E2BIG (larger than max_size), or another negative errno. Never blocks on a FIFO or a device. */
 int file_read_whole(int dir_fd, const char *name, size_t max_size, char **ret, size_t *ret_size);
 
-/* Creates the directory and its parents as needed, the last one with mode `mode`. Returns 0 or
- * errno. */
+/* Creates the directory and its parents as needed, the last one with mode `mode`. Returns 0 or a
+ * negative errno. */
 int make_directories(const char *path, unsigned mode);
 
-/* Renames a file that cannot be used to NAME.bad, replacing an older one, so that nothing is lost.
- * Returns 0 or a negative errno. */
+/* Renames a file that cannot be used to NAME.bad, so that its content is not lost. An older
+ * NAME.bad is replaced. Returns 0 or a negative errno. */
 int file_set_aside(int dir_fd, const char *name);

@@ -8,6 +8,6 @@
 int capability_is_effective(int capability);
 
 /* Permanently removes the capability from the effective, permitted and inheritable sets of the
- * calling thread and of threads that it starts later. Returns 0, also if the thread does not have
- * it, or the negative errno of capget(2) or capset(2). */
+ * calling thread and of threads that it starts later. Returns 0 (also if the thread does not have
+ * the capability), or the negative errno of capget(2) or capset(2). */
 int capability_drop(int capability);

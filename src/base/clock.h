@@ -7,5 +7,6 @@
 
 #include <time.h>
 
-/* The clock's time in microseconds. Aborts if the clock does not exist (a programming error). */
+/* Returns the clock's time in microseconds. Aborts if the clock does not exist (a programming
+ * error). */
 usec_t clock_now(clockid_t clock);

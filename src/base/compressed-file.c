@@ -91,7 +91,8 @@ static int start_expanding(z_stream *z, const void *data, size_t size)
     return inflateInit2(z, GZIP_WINDOW) == Z_OK ? 0 : -ENOMEM;
 }
 
-/* gzip states at its end how many bytes it expands to, modulo 2^32. */
+/* Returns the size that the last four bytes of the gzip data state: the number of bytes that the
+ * data expand to, modulo 2^32. Returns 0 if there are fewer bytes. */
 static size_t stated_size(const void *data, size_t size)
 {
     uint32_t end;
@@ -113,8 +114,8 @@ int gzip_expand(const void *data, size_t size, size_t max_size, char **ret, size
         return -EBADMSG;
     if (expected > max_size)
         return -E2BIG;
-    /* The last byte is reserved for the NUL. If expanding fills it, the data are larger than they
-     * state. */
+    /* The last byte is reserved for the NUL. If the expanded data fill this byte as well, they are
+     * larger than stated. */
     buf = malloc(expected + 1);
     if (!buf)
         return -ENOMEM;
@@ -220,7 +221,7 @@ int compressed_file_read_head(int dir_fd, const char *name, char *buf, size_t si
     r = start_expanding(&z, head, (size_t)k);
     if (r < 0)
         return r;
-    /* The input may end within the member. */
+    /* The input may end within the member, so Z_BUF_ERROR is no error here. */
     switch (expand_into(&z, buf, size - 1, &n)) {
     case Z_MEM_ERROR:
         r = -ENOMEM;

@@ -2,8 +2,8 @@
 #pragma once
 
 /* Files that are stored compressed by gzip: traces, the model and packs. A compressed file has
- * about a quarter of the size. Every reader also accepts plain content, which older versions
- * stored. */
+ * about a quarter of the size of its content. Every reader also accepts plain content, which older
+ * versions stored. */
 
 #include "base/macros.h"
 
@@ -27,14 +27,14 @@ int compressed_file_write(int dir_fd, const char *name, const void *data, size_t
 
 /* Reads a whole regular file, and expands it if it is compressed. The file and its content may have
  * at most max_size bytes each. Returns 0, -EBADMSG (the compressed data are damaged), or an error
- * of file_read_whole(). With damaged data, *ret_reason becomes a static string that says what is
- * wrong; otherwise it is untouched. ret_reason may be NULL. */
+ * of file_read_whole(). With -EBADMSG, *ret_reason becomes a static string that says what is wrong.
+ * In all other cases it is untouched. ret_reason may be NULL. */
 int compressed_file_read(int dir_fd, const char *name, size_t max_size, char **ret,
                          size_t *ret_size, const char **ret_reason);
 
-/* Like compressed_file_read(), but *ret_error becomes a line that the caller frees, with the size
- * and the limit if the file is too large. It stays untouched if memory is short and for errors that
- * error_text() describes. */
+/* Like compressed_file_read(), but with -EBADMSG and -E2BIG *ret_error becomes a line that says
+ * what is wrong, or NULL if memory is short. With -E2BIG the line contains the limit. The caller
+ * frees *ret_error. With other errors *ret_error is untouched; error_text() describes them. */
 int compressed_file_load(int dir_fd, const char *name, size_t max_size, char **ret,
                          size_t *ret_size, char **ret_error);
 

@@ -5,8 +5,8 @@
 
 #include "base/macros.h"
 
-/* The time in microseconds that all processors together ran user and kernel code since the machine
- * started, by /proc/stat. Niced processes (indexers, updates) and interrupts do not count. root_fd
- * is borrowed (AT_FDCWD: "/"). Returns 0, -EBADMSG (an unexpected format), or another negative
- * errno. */
+/* Reads from /proc/stat how long, in microseconds, all processors together have run user and kernel
+ * code since the machine started. The time of niced processes (indexers, updates) and of interrupts
+ * does not count. root_fd is borrowed (AT_FDCWD: "/"). Returns 0, -EBADMSG (an unexpected format),
+ * or another negative errno. */
 int cpu_busy_read(int root_fd, uint64_t *ret_busy_usec);

@@ -62,7 +62,8 @@ static int compare_entries(const void *a, const void *b)
     return (x->inode > y->inode) - (x->inode < y->inode);
 }
 
-/* The entries of one answer, without "." and "..". */
+/* Stores at most `max` entries of one answer in `ret`, without "." and "..", and returns their
+ * number. */
 static size_t parse_answer(const char *buf, size_t size, Entry *ret, size_t max)
 {
     size_t n = 0;

@@ -20,12 +20,12 @@ int directory_from_fd(int fd, DIR **ret);
  * failure. */
 int directory_open(int dir_fd, const char *path, int flags, DIR **ret);
 
-/* The next entry other than "." and "..", valid until the next call. NULL at the end, and if the
- * directory cannot be read any further. */
+/* Returns the next entry other than "." and "..", valid until the next call. Returns NULL at the
+ * end, and if the directory cannot be read any further. */
 const struct dirent *directory_next(DIR *d);
 
-/* Reads a directory into memory: its entries (at most 64 MiB of them), and the inodes of the first
- * `n_lookups` of them. Each getdents(2) returns a group of entries. The entries of a group are
+/* Reads a directory into memory: at most 64 MiB of its entries, and the inodes of the first
+ * `n_lookups` entries. Each getdents(2) returns a group of entries. The entries of a group are
  * looked up in inode order. Enters no mount and follows no symlink. Errors end the reading and are
  * ignored. */
 void directory_read_ahead(int fd, size_t n_lookups);

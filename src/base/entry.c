@@ -81,7 +81,7 @@ void entry_read_program(const uintptr_t *stack);
 
 /* Requests the program's file without waiting for its data. `stack` is the stack as the kernel
  * leaves it: the argument count, the arguments, the environment, and the auxiliary vector, each
- * ended by a zero (System V ABI). A failure has no other effect. */
+ * ended by a zero (System V ABI). If a call fails, the program starts without this request. */
 __attribute__((used, visibility("hidden"), no_stack_protector)) void entry_read_program(
         const uintptr_t *stack)
 {

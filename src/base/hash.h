@@ -6,9 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The hash of `size` bytes with that seed. */
+/* Returns the hash of `size` bytes with the seed. */
 uint64_t hash64(const void *data, size_t size, uint64_t seed);
 
-/* The hash of `size` bytes, with seed 0, as if the `n_zeros` bytes from `at` were zero. The bytes
- * lie within `data`, and there are at most 8. */
+/* Returns the hash of `size` bytes, with seed 0, as if the `n_zeros` bytes from `at` were zero.
+ * These bytes must lie within `data`, and n_zeros must be at most 8. */
 uint64_t hash64_with_zeros(const void *data, size_t size, size_t at, size_t n_zeros);

@@ -46,7 +46,8 @@ static void add_field(JournalEntry *e, const char *name, const char *value)
 
     add_bytes(e, name, strlen(name));
     if (strchr(value, '\n')) {
-        /* A value with newlines follows its length, 64 bits little-endian. */
+        /* Before a value with newlines, the protocol requires its length in 64 bits,
+         * little-endian. */
         add_bytes(e, "\n", 1);
         add_bytes(e, &size, sizeof(size));
     } else

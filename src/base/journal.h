@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Sends events to the journal that administrators and programs look for there. Each event has a
- * message, a MESSAGE_ID, which data/headstart.catalog explains, and fields
- * (headstart.journal-fields(7)). They are sent with the protocol that systemd documents as "Native
- * Journal Protocol". Needs only libc. */
+/* Sends those events to the journal that administrators and programs look for in it. Each event has
+ * a message, a MESSAGE_ID, which data/headstart.catalog explains, and fields
+ * (headstart.journal-fields(7)). Events are sent with the protocol that systemd documents as
+ * "Native Journal Protocol". Needs only libc. */
 
 #include "base/macros.h"
 
@@ -18,7 +18,7 @@ typedef enum JournalEvent {
     _JOURNAL_EVENT_MAX,
 } JournalEvent;
 
-/* The MESSAGE_ID: 32 hexadecimal digits. */
+/* Returns the MESSAGE_ID of the event: 32 hexadecimal digits. */
 const char *journal_event_id(JournalEvent e);
 
 /* An entry of the journal. If a field did not fit, the entry is incomplete, and

@@ -9,25 +9,26 @@
 
 /* The largest number of values outside columns. json-c allocates about 100 bytes for each value, so
  * a document with more values is refused before json-c parses it. The names of the largest trace
- * fit. */
+ * are fewer. */
 #define JSON_VALUES_MAX (1U << 22)
 
-/* Every pointer in it borrows from the text, so the text must not change. */
+/* The document borrows the text, so the text must stay valid and unchanged. json_document_done()
+ * frees `root`. */
 typedef struct JsonDocument {
     const char *text;
     size_t size;
     struct json_object *root; /* only json_get_column() can read the columns in it */
 } JsonDocument;
 
-/* Parses like json_parse() and is as strict. Also -EBADMSG if the document has more than
+/* Parses like json_parse() and is as strict. Returns -EBADMSG also if the document has more than
  * JSON_VALUES_MAX values outside columns. */
 int json_document_parse(const char *text, size_t size, int depth, JsonDocument *ret,
                         const char **ret_reason);
 void json_document_done(JsonDocument *d);
 #define _cleanup_json_document_ _cleanup_(json_document_done)
 
-/* The elements of a column that were not read yet. Plain values, nothing to free. Only
- * json_get_column(), json_get_columns() and json_next_column() make one. */
+/* The elements of a column that were not read yet. It owns no memory. Only json_get_column(),
+ * json_get_columns() and json_next_column() create a JsonColumn. */
 typedef struct JsonColumn {
     const char *at, *end;
     size_t n; /* number of elements left */
@@ -39,8 +40,8 @@ typedef struct JsonColumn {
 int json_get_column(const JsonDocument *d, struct json_object *o, const char *key, size_t max,
                     JsonColumn *ret);
 
-/* Opens the columns of a table: ret[i] for keys[i]. All must have the same length. Returns
- * -EBADMSG. */
+/* Opens the columns of a table: ret[i] for keys[i]. Returns -EBADMSG if a column cannot be opened,
+ * or if their lengths differ. */
 int json_get_columns(const JsonDocument *d, struct json_object *o, const char *const *keys,
                      size_t n_keys, size_t max, JsonColumn *ret);
 

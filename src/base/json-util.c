@@ -295,7 +295,7 @@ static int parse_once(const char *text, size_t size, int depth, struct json_obje
 
 static bool memory_is_short(void)
 {
-    /* Volatile: otherwise the compiler drops an allocation that nothing uses. */
+    /* `p` is volatile, because the compiler drops an allocation that nothing uses. */
     void *volatile p = malloc(MEMORY_PROBE_BYTES);
     bool is_short = !p;
 
@@ -309,7 +309,8 @@ int json_parse(const char *text, size_t size, int depth, struct json_object **re
     int r = parse_once(text, size, depth, ret, ret_reason);
 
     /* json-c reports a failed allocation as an error in the text. Callers set aside a file with
-     * such an error. It is therefore reported only if it occurs twice while memory is not short. */
+     * such an error. -EBADMSG is therefore returned only if parsing fails twice and memory is not
+     * short after that. */
     if (r == -EBADMSG)
         r = parse_once(text, size, depth, ret, ret_reason);
     return r == -EBADMSG && memory_is_short() ? -ENOMEM : r;

@@ -7,10 +7,10 @@
 
 #define KERNEL_BOOT_ID_SIZE 33 /* 32 hex digits and a NUL */
 
-/* The boot id as 32 lower-case hex digits without dashes. Returns 0, -EBADMSG (another form), or a
- * negative errno. */
+/* Reads the boot id as 32 lower-case hex digits without dashes. Returns 0, -EBADMSG (another form),
+ * or a negative errno. */
 int kernel_boot_id(int root_fd, char ret[static KERNEL_BOOT_ID_SIZE]);
 
-/* Returns true if the kernel command line contains the word. Also returns false if it cannot be
- * read. */
+/* Returns true if the kernel command line contains the word. Returns false also if the command line
+ * cannot be read. */
 bool kernel_command_line_has(int root_fd, const char *word);

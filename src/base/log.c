@@ -45,7 +45,8 @@ void format_message(char *buf, size_t size, int error, const char *format, va_li
     int saved = errno;
     size_t n = 0;
 
-    /* libc would print strerror(3) for "%m". None of the texts contains '%'. */
+    /* libc would print strerror(3) for "%m". The text can become part of the format, because no
+     * text contains '%'. */
     for (const char *p = format; *p && n + 1 < sizeof(with_text);) {
         if (p[0] == '%' && p[1] == 'm') {
             for (const char *t = error_text(error); *t && n + 1 < sizeof(with_text);)

@@ -3,16 +3,17 @@
 
 /* Writes one line per message to stderr, with the <N> prefix of sd-daemon(3) if stderr is the
  * journal ($JOURNAL_STREAM is set). Libraries log at debug level only. The caller that decides what
- * an error means logs it once. "%m" is error_text() of the errno that is passed. */
+ * an error means logs it once. In a message, "%m" stands for error_text() of the errno that the
+ * caller passes. */
 
 #include "base/macros.h"
 
 #include <stdarg.h>
 #include <syslog.h>
 
-/* Returns the text of an errno, positive or negative. Readers of files use some numbers in a sense
- * of their own, such as E2BIG for a file over a limit. For these the text states that sense, where
- * strerror(3) says "Argument list too long". */
+/* Returns the text of an errno, positive or negative. Functions that read files return some numbers
+ * with a meaning of their own, such as E2BIG for a file that is larger than a limit. For these
+ * numbers the text states that meaning; strerror(3) would say "Argument list too long". */
 const char *error_text(int error);
 
 /* Like vsnprintf(3), but "%m" is error_text(error). Keeps errno. */

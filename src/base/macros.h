@@ -68,7 +68,8 @@ static inline void closep(int *fd)
 #define _cleanup_free_  _cleanup_(freep)
 #define _cleanup_close_ _cleanup_(closep)
 
-/* Returns from the calling function if `call` fails: for lists of steps that need no cleanup. */
+/* Returns from the calling function if `call` fails: for sequences of calls that need no
+ * cleanup. */
 #define CHECK(call)      \
     do {                 \
         int _r = (call); \

@@ -8,7 +8,7 @@
 
 #define MEMINFO_SIZE_MAX (1U << 16)
 
-/* The number of kB after "KEY:", in bytes. */
+/* Reads the number of kB after "KEY:" and converts it to bytes. */
 static int find_kb(const char *text, const char *key, uint64_t *ret)
 {
     size_t l = strlen(key);

@@ -6,7 +6,7 @@
 
 #include "base/macros.h"
 
-/* Zeroed is valid and empty. */
+/* A zeroed struct is valid and empty. */
 typedef struct Names {
     char **names; /* by number; owned by the index */
     size_t n, allocated;

@@ -107,7 +107,8 @@ static char *expand_symlink(int link_fd, const char *rest)
     return path;
 }
 
-/* Splits the first component off: *name and what follows it. Returns false if there is none. */
+/* Splits off the first component of *path: *name becomes the component, and *path what follows it.
+ * Returns false if no component is left. */
 static bool next_component(char **path, char **name)
 {
     char *p = *path + strspn(*path, "/"), *end = strchrnul(p, '/');
@@ -125,8 +126,8 @@ static bool is_dots(const char *name)
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-/* Continues the walk at the target of a symlink: replaces the path, and for an absolute target the
- * directory. Returns 0 or a negative errno. */
+/* Continues the walk at the target of a symlink: replaces the path and, if the target is absolute,
+ * the directory. Returns 0 or a negative errno. */
 static int follow_symlink(int link_fd, int *dir, char **walk, char **rest)
 {
     char *expanded = expand_symlink(link_fd, *rest);

@@ -2,7 +2,7 @@
 #pragma once
 
 /* Opens files whose path comes from a stored file. Today the path may lead to any object. Callers
- * therefore open it in three steps that have no side effects: open_beneath(), fstat(2) of the
+ * therefore open the file in three steps that have no side effects: open_beneath(), fstat(2) of the
  * descriptor, fd_reopen(). */
 
 #include "base/macros.h"
@@ -25,9 +25,9 @@ int open_without_symlinks(const char *path);
  * name need not exist. The name may be a symlink only in /proc/PID/fd, to which /dev/stdout leads.
  * Symlinks on the way are followed as the kernel does with fs.protected_symlinks=1: in a sticky
  * directory that others may write (/tmp), only if this user or the owner of the directory made
- * them. The caller frees both. Returns 0, -EACCES (a symlink of another user), -EISDIR (the path
- * ends in "/", "." or ".."), -ELOOP (more than 40 symlinks), -ENAMETOOLONG, -ENOMEM, or another
- * negative errno. */
+ * them. The caller closes *ret_dir_fd and frees *ret_name. Returns 0, -EACCES (a symlink of another
+ * user), -EISDIR (the path ends in "/", "." or ".."), -ELOOP (more than 40 symlinks),
+ * -ENAMETOOLONG, -ENOMEM, or another negative errno. */
 int open_output_place(const char *path, int *ret_dir_fd, char **ret_name);
 
 /* Returns true if a file in the directory with these attributes may be used as an output: if it
@@ -43,11 +43,11 @@ int fd_reopen(int fd, int flags);
  * access time. */
 int fd_reopen_noatime(int fd, int flags);
 
-/* The path of the file of the descriptor, NUL-terminated. Returns 0, -ENAMETOOLONG (buffer too
- * small), -ESTALE (it has no absolute path), or another negative errno. */
+/* Stores the path of the descriptor's file in `path`, NUL-terminated. Returns 0, -ENAMETOOLONG
+ * (buffer too small), -ESTALE (the file has no absolute path), or another negative errno. */
 int fd_get_path(int fd, char *path, size_t size);
 
-/* The path below /proc of the descriptor's file, for libraries that accept only a path. Returns
- * buf. */
+/* Writes the path below /proc of the descriptor's file into buf, for libraries that accept only a
+ * path. Returns buf. */
 #define FD_PROC_PATH_MAX 32
 const char *fd_proc_path(char buf[static FD_PROC_PATH_MAX], int fd);

@@ -9,7 +9,8 @@
 #include <string.h>
 
 #define OPTIONS_MAX 48U
-/* getopt returns letters as they are, and long options as their ids above all letters. */
+/* For a short option getopt returns its letter; for a long option LONG_BASE plus its id, which is
+ * above all letters. */
 #define LONG_BASE   256
 #define HELP_COLUMN 28
 
@@ -108,7 +109,8 @@ int options_refuse(const char *command, const char *format, ...)
     return -EINVAL;
 }
 
-/* Bytes of the text that are not characters: "…" is three bytes and one column. */
+/* Returns how many bytes of the text only continue a character: "…" has three bytes, but needs one
+ * column. */
 static int continuation_bytes(const char *s)
 {
     int n = 0;

@@ -34,7 +34,7 @@ typedef struct Options {
  * getopt_long(3) has global state. */
 int options_next(Options *o, const char **ret_value);
 
-/* The arguments after the options: a NULL-terminated part of argv. */
+/* Returns the arguments after the options: a NULL-terminated part of argv. */
 char **options_arguments(const Options *o, int *ret_n);
 
 /* Reports wrong usage of `command`, a program or a program and its verb, in one line that names its
@@ -44,5 +44,5 @@ int options_refuse(const char *command, const char *format, ...) _printf_(2, 3);
 /* Prints the list for --help, for a screen of 80 columns. */
 void options_print(const Option *list);
 
-/* Prints a term and its explanation in the same two columns. */
+/* Prints a term and its explanation in the two columns that options_print() uses. */
 void options_print_term(const char *term, const char *text);

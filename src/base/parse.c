@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* Digits at s; *end is where they stop. */
+/* Parses the digits at s. *end becomes the first character after them. */
 static int parse_digits(const char *s, const char **end, uint64_t *ret)
 {
     uint64_t v = 0;

@@ -11,7 +11,7 @@ void range_set_done(RangeSet *s)
     *s = (RangeSet){0};
 }
 
-/* Index of the first range whose end is >= at (it may touch or contain `at`). */
+/* Returns the index of the first range whose end is >= at (the range may touch or contain `at`). */
 static size_t first_ending_at_or_after(const RangeSet *s, uint64_t at)
 {
     size_t lo = 0, hi = s->n;

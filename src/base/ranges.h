@@ -12,7 +12,7 @@ typedef struct Range {
     uint64_t length; /* above 0 in every stored range; offset + length does not overflow */
 } Range;
 
-/* The offset of the first byte behind the range. */
+/* Returns the offset of the first byte after the range. */
 static inline uint64_t range_end(const Range *r)
 {
     return r->offset + r->length;
@@ -67,7 +67,7 @@ int range_set_subtract(const RangeSet *a, const RangeSet *b, RangeSet *ret);
 /* *to = union of both. O(|to| + |more|). Returns 0 or -ENOMEM, with *to unchanged. */
 int range_set_unite(RangeSet *to, const RangeSet *more);
 
-/* Sum of the lengths; saturates at UINT64_MAX. */
+/* Returns the sum of the lengths, at most UINT64_MAX. */
 uint64_t range_set_total(const RangeSet *s);
 
 /* Returns true if the invariant stated above holds. A reader that fills a set directly checks

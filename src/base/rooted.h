@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Reads files of /proc, /sys, /etc and /var below a root directory, so that fixtures of real
- * machines can replace this one (as in util-linux's lib/path.c, lscpu --sysroot). */
+/* Reads files of /proc, /sys, /etc and /var below a root directory, so that tests can read fixtures
+ * from real machines instead of the running one (as in util-linux's lib/path.c, lscpu
+ * --sysroot). */
 
 #include "base/macros.h"
 
 /* Opens `path` (absolute or not; always taken below root_fd) with openat2 and RESOLVE_IN_ROOT:
- * absolute symlinks stay inside. root_fd may be AT_FDCWD, which means "/". Returns a descriptor, or
- * a negative errno. Kernels before 5.6 (-ENOSYS) are not supported. */
+ * absolute symlinks lead to files below root_fd, too. root_fd may be AT_FDCWD, which means "/".
+ * Returns a descriptor, or a negative errno. Kernels before 5.6 (-ENOSYS) are not supported. */
 int rooted_open(int root_fd, const char *path, int flags);
 
 /* Reads the whole pseudo file (size unknown, at most max_size bytes) into a NUL-terminated buffer

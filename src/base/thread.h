@@ -19,7 +19,7 @@ typedef enum IoClass {
 int thread_start(pthread_t *ret, size_t stack_bytes, void *(*run)(void *arg), void *arg);
 
 /* Waits at most `timeout` for the end of the thread. Returns true if it has ended. Returns false if
- * it still runs: it is detached then, and its memory must stay valid. */
+ * the thread still runs. It is then detached, and the memory that it uses must stay valid. */
 bool thread_join(pthread_t thread, usec_t timeout);
 
 /* Sets the I/O priority of the calling thread: the class, at the kernel's default level. If the

@@ -24,8 +24,8 @@ static inline struct timespec timespec_of(usec_t t)
                              .tv_nsec = (long)(t % USEC_PER_SEC * NSEC_PER_USEC)};
 }
 
-/* Nanoseconds since 1970, to compare the times of files. The fields of the pack are signed: they
- * wrap after 2262. */
+/* Returns the nanoseconds since 1970, to compare the times of files. The fields of the pack are
+ * signed: they wrap after 2262. */
 static inline uint64_t timespec_nsec(const struct timespec *t)
 {
     return (uint64_t)t->tv_sec * NSEC_PER_SEC + (uint64_t)t->tv_nsec;

@@ -26,7 +26,7 @@ typedef enum AccessKind {
 
 typedef enum Policy {
     POLICY_OFF,
-    POLICY_METADATA,   /* only the blocks behind stat(2) and getdents(2) */
+    POLICY_METADATA,   /* only the blocks that stat(2) and getdents(2) read */
     POLICY_CONCURRENT, /* the whole pack at best-effort priority while programs start, earliest
                           needed first */
     POLICY_GATE,       /* boot only: one undisturbed sweep before the boot continues */
@@ -59,8 +59,8 @@ typedef enum DeviceClass {
     _DEVICE_CLASS_INVALID = -EINVAL,
 } DeviceClass;
 
-/* The index of `s` in a table that maps the values of an enum to words; -EINVAL if it is not there,
- * or NULL. */
+/* Returns the index of `s` in a table that maps the values of an enum to words; -EINVAL if `s` is
+ * NULL or not in the table. */
 int string_table_lookup(const char *const *table, size_t n, const char *s);
 
 /* Enum to word (NULL if out of range) and word to enum (-EINVAL if unknown). */

@@ -20,7 +20,7 @@
 #define PATH      "/org/headstart1"
 #define INTERFACE "org.headstart1.Status"
 #define IDLE_USEC (10 * USEC_PER_SEC)
-/* All calls within this time use one reading of the files. */
+/* All calls within this time are answered from one reading of the files. */
 #define FRESH_USEC (2 * USEC_PER_SEC)
 
 enum {

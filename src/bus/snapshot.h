@@ -7,8 +7,8 @@
 #include "base/uid.h"
 #include "measure/history.h"
 
-/* What replay gains in one stage. Without `known` the figures that follow it are 0. The types are
- * those that sd-bus reads from memory: a boolean is an int. */
+/* What replay gains in one stage. If `known` is 0, the figures from `saved` to `without_usec` are
+ * 0. The types are those that sd-bus reads from memory: a boolean is an int. */
 typedef struct StageFigures {
     uint64_t last_usec; /* the newest session; 0: none */
     uint64_t n_replayed, n_control;
@@ -36,5 +36,5 @@ int snapshot_read(const char *state_dir, int system_fd, usec_t now, Snapshot *re
 /* Returns true if that user may see the session: every boot, and the user's own logins. */
 bool snapshot_is_visible(const SessionRecord *s, uint32_t uid);
 
-/* The figures of the logins of one user. Returns 0 or -ENOMEM. */
+/* Computes the figures of the logins of one user. Returns 0 or -ENOMEM. */
 int snapshot_own_logins(const Snapshot *s, uint32_t uid, usec_t now, StageFigures *ret);
