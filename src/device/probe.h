@@ -34,7 +34,7 @@ typedef struct DeviceProbeRun {
     const Range *places;      /* where the device has data, in rising order; borrowed */
     size_t n_places;          /* 0: not known; then every position may be read */
     uint64_t random;          /* seed, not 0 */
-    DeviceProbeBudget budget; /* the rest */
+    DeviceProbeBudget budget; /* what is left of it */
     uint64_t head;            /* end of the last request */
 } DeviceProbeRun;
 

@@ -19,14 +19,14 @@ typedef struct Evaluation {
     unsigned budget_percent; /* share of the bytes of all objects; 0: parameters.budget_bytes
                                 applies */
     uint64_t seed;
-    bool chosen[EVALUATE_PREDICTORS_MAX]; /* by the number of predictor_name() */
+    bool chosen[EVALUATE_PREDICTORS_MAX]; /* by the index that predictor_name() takes */
     bool reliability;
     size_t n_predictors;
     bool draw; /* draw habits instead of using the recorded sessions */
     unsigned habits_users;
     uint64_t habits_seed;
     size_t habits_sessions;
-    double best_guess; /* of the drawn habits */
+    double best_guess; /* share of right best guesses in the drawn habits */
 
     size_t n_traces;
     usec_t first_realtime, last_realtime; /* starts of the first and the last trace */

@@ -49,7 +49,9 @@ static int add_item(Habits *h, Random *random, double mb, const uint32_t *librar
     return simulate_add_item(&h->objects, objects, n, ret);
 }
 
-/* Sizes as in the thesis's table 6.1: 27 to 90 MB, a large part of it shared. */
+/* Draws the size of the objects that only one application uses. Together with their libraries
+ * applications get sizes as in table 6.1 of the thesis: 27 to 90 MB, of which a large part is
+ * shared. */
 static double draw_megabytes(Random *random)
 {
     return exp(log(18) + 0.7 * random_normal(random));
@@ -65,8 +67,8 @@ static uint64_t item_bytes(const SimulateInput *in, uint32_t item)
     return sum;
 }
 
-/* Counts the starts of each item, and the starts by a person: no other start shortly before, and
- * the application stayed. */
+/* The number of starts of an item, and of those that count as started by a person: there was no
+ * other start shortly before, and the application stayed. */
 typedef struct RealStarts {
     uint32_t n, n_own;
     usec_t at; /* the latest */

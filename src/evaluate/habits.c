@@ -55,7 +55,7 @@ uint64_t habits_union_bytes(const Habits *h)
     return sum;
 }
 
-/* The true probability that the user turns to each application next. */
+/* Computes for each application the true probability that the user turns to it next. */
 static void turn_weights(const Habits *h, const HabitsUser *u, const HabitsState *s, double *ret)
 {
     const double *last = s->last < u->n ? u->applications[s->last].weights : u->first;
@@ -86,8 +86,8 @@ static void state_exit(HabitsState *s, unsigned a)
         }
 }
 
-/* Advances the state to the next start or exit. 1: *ret_start started, 0: an application exited,
- * -ETIME: the session ended first. */
+/* Advances the state to the next start or exit. Returns 1 if the application *ret started, 0 if an
+ * application exited, -ETIME if the session ended first. */
 static int state_step(const Habits *h, const HabitsUser *u, HabitsState *s, double end_usec,
                       Random *random, unsigned *ret)
 {

@@ -3,17 +3,17 @@
 
 /* Simulated users for the comparison of predictors: a model of habits drawn from a seed, sessions
  * drawn from the model, and the oracle, a predictor that knows the model's true probabilities. No
- * predictor is better than the oracle in the long run. The distance to the oracle does not depend
- * on how hard the habits are to predict.
+ * predictor is better than the oracle in the long run. A predictor's distance to the oracle does
+ * not depend on how hard the habits are to predict.
  *
- * A user has applications of their own and some that all users share. Their popularity follows
- * Zipf's law. The next start depends on the application that started last, or on a running
- * application, by a row of weights that is drawn for each application. At exponential intervals the
- * user turns to an application by these weights; it starts if it does not run. Applications run for
- * an exponential time, some until the session ends. Each session begins with the processes of the
- * user's desktop. Applications consist of objects of their own and of libraries that they share
- * with others of their toolkit. If recorded objects of real applications are given, those are used,
- * and only the habits are drawn.
+ * A user has applications of their own and some that all users share. The popularity of all these
+ * applications follows Zipf's law. The next start depends on the application that started last, or
+ * on a running application, by a row of weights that is drawn for each application. At exponential
+ * intervals the user turns to an application by these weights; it starts if it does not run.
+ * Applications run for an exponential time, some until the session ends. Each session begins with
+ * the processes of the user's desktop. Applications consist of objects of their own and of
+ * libraries that they share with others of their toolkit. If recorded objects of real applications
+ * are given, those are used, and only the habits are drawn.
  *
  * Seeds are drawn until the best single guess of the next application, by the true probabilities,
  * is right between HABITS_GUESS_MIN and HABITS_GUESS_MAX of the time. */
@@ -25,16 +25,17 @@
 #define HABITS_GUESS_MAX 0.60
 
 typedef struct HabitsParameters {
-    unsigned n_users;       /* 1..16: 2 */
-    unsigned n_own;         /* applications of each user alone: 9 */
-    unsigned n_shared;      /* applications of all users: 3 */
-    unsigned n_desktop;     /* processes that each user's session begins with: 2 */
-    double last_share;      /* choices that depend on the application started last: 0.7 */
-    double popularity;      /* exponent of Zipf's law: 0.3 */
-    double regularity;      /* 0: all rows alike; larger: more pronounced habits: 2 */
-    usec_t think;           /* mean time between two turns: 60 s */
-    usec_t session_minimum; /* 20 min */
-    usec_t session_mean;    /* on top of the minimum: 40 min */
+    unsigned n_users;   /* 1 to 16; default 2 */
+    unsigned n_own;     /* applications of each user alone; default 9 */
+    unsigned n_shared;  /* applications of all users; default 3 */
+    unsigned n_desktop; /* processes that each user's session begins with; default 2 */
+    double last_share;  /* share of choices that depend on the application started last; default 0.7
+                         */
+    double popularity;  /* exponent of Zipf's law; default 0.3 */
+    double regularity;  /* 0: all rows alike; larger: more pronounced habits; default 2 */
+    usec_t think;       /* mean time between two turns; default 60 s */
+    usec_t session_minimum; /* default 20 min */
+    usec_t session_mean;    /* on top of the minimum; default 40 min */
 
     /* The objects of real applications (or NULL), and the items that are applications
      * (habits_find_real()). Borrowed until habits_new() returns. As many as needed (n_users *
@@ -69,7 +70,7 @@ DEFINE_CLEANUP(Habits *, habits_free);
  * probabilities. */
 double habits_best_guess(const Habits *h);
 
-/* Bytes of all objects that any user's applications use. */
+/* Returns the bytes of all objects that the applications of all users use. */
 uint64_t habits_union_bytes(const Habits *h);
 
 /* Draws sessions into an empty input: of one user, or (UID_INVALID) each of a random user. 0,
@@ -77,6 +78,7 @@ uint64_t habits_union_bytes(const Habits *h);
 int habits_sessions(const Habits *h, uint32_t user, size_t n_sessions, uint64_t seed,
                     SimulateInput *ret);
 
-/* The oracle. Makes the oracle. For a horizon of seconds it uses the true rates; for the rest of
- * the session it draws `n_futures` futures from the present state. Borrows `h`. 0 or -ENOMEM. */
+/* Makes the oracle. If a prediction has a finite horizon, the oracle uses the true rates; for the
+ * rest of the session it draws `n_futures` futures from the present state. Borrows `h`. 0 or
+ * -ENOMEM. */
 int habits_oracle_new(const Habits *h, unsigned n_futures, uint64_t seed, Predictor **ret);

@@ -23,7 +23,7 @@
 
 /* --- evaluating ------------------------------------------------------------------------------- */
 
-/* The CPU time of this process, so that other load on the machine does not count. */
+/* Returns the CPU time of this process, so that other load on the machine does not count. */
 static uint64_t cpu_nsec(void *userdata)
 {
     struct timespec t = {0};
@@ -69,8 +69,8 @@ static int draw_habits(Evaluation *e, Habits **ret)
     p.real = &e->input;
     p.real_items = found;
     p.n_real_items = n;
-    /* Users do not choose to start desktop processes. Users share few applications (thesis 6.1.1),
-     * however few were recorded. */
+    /* Users do not choose to start desktop processes. Users share few applications (thesis 6.1.1):
+     * at most a sixth of those that were found. */
     p.n_desktop = 0;
     p.n_shared = (unsigned)MIN(p.n_shared, n / 6);
     if (n < p.n_shared + p.n_users * 2U)
@@ -132,7 +132,8 @@ static int evaluate_predictors(Evaluation *e, const Habits *h)
     return 0;
 }
 
-/* Reads the arguments; without any, the traces of the state directory. */
+/* Reads the traces that the arguments name; without arguments, the traces of the state
+ * directory. */
 static int read_traces(Evaluation *e, char **args, int n)
 {
     _cleanup_free_ char *own = NULL;
@@ -172,7 +173,7 @@ static void evaluation_init(Evaluation *e, const Context *c)
     }
 }
 
-/* A budget given in percent becomes bytes, now that the bytes of all objects are known. */
+/* Converts a budget in percent to bytes, now that the bytes of all objects are known. */
 static int set_budget(Evaluation *e)
 {
     SimulateParameters *p = &e->parameters;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Wraps the product's predictor (predict/mixture.h) as one of the compared predictors. Items are
- * ids of its chains. For comparison the adapter can hide the users from it, and combine its chains
- * by the thesis's product. */
+ * ids of the chains of that predictor. For comparison the adapter can hide the users from the
+ * predictor, and combine the chains by the thesis's product. */
 
 #include "evaluate/predictor-internal.h"
 #include "predict/mixture.h"
@@ -72,8 +72,8 @@ static int adapter_observe(Predictor *p, const PredictorEvent *e)
     return MIN(r, 0);
 }
 
-/* Equation 4.12 for one application of a chain in state s: log P(not needed). `mine`: the bit that
- * is set in the states in which the application runs. */
+/* Returns log P(not needed) by equation 4.12, for one application of a chain that is in `state`.
+ * `mine`: the bit that is set in the states in which the application runs. */
 static double log_not_needed(const ChainsStates *s, unsigned state, unsigned mine, double tau_usec)
 {
     double n = 0, mass = 0;
@@ -87,7 +87,8 @@ static double log_not_needed(const ChainsStates *s, unsigned state, unsigned min
     return log1p(-fmin(-expm1(-n / s->dwell_usec[state] * tau_usec) * mass / n, 1 - 1e-12));
 }
 
-/* The thesis's product (4.10, 4.11) over all chains, and the application's own two-state chain. */
+/* Predicts each application by the thesis's product (4.10, 4.11) over all its chains and its own
+ * two-state chain. */
 static int predict_product(const Chains *c, const UserHistory *h, usec_t horizon, Guesses *guesses)
 {
     _cleanup_free_ double *log_not = calloc(h->n_applications, sizeof(*log_not));

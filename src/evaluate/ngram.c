@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* p-s-gram+ (Rutt and Parthasarathy, section 3.2, figure 2): for each order up to p a table from
- * the last predecessors to the s accesses that followed them the last time. The longest order that
- * contains the present predecessors predicts. p = s = 1 is the last-successor model (Kroeger and
- * Long), p = 2, s = 1 the 2-gram+.
+/* p-s-gram+ (Rutt and Parthasarathy, section 3.2, figure 2): for each order up to p there is a
+ * table. It maps the last predecessors to the s accesses that followed them the last time. The
+ * longest order that contains the present predecessors predicts. p = s = 1 is the last-successor
+ * model (Kroeger and Long), p = 2, s = 1 the 2-gram+.
  *
  * A value is stored once all s successors have been observed, as the tables of the figure show: the
  * second A of A B C A Z Y changes nothing. The paper gives no probabilities. Here the probability
@@ -34,7 +34,7 @@ typedef struct Reliability {
     uint64_t made, right;
 } Reliability;
 
-/* A guess whose s accesses are not over. */
+/* A guess that one of the next accesses may still confirm. */
 typedef struct Outstanding {
     unsigned order; /* 0: no guess was made */
     uint32_t items[SUCCESSORS_MAX];

@@ -85,7 +85,7 @@ static int parse_predictors(Evaluation *e, const char *value)
     return 0;
 }
 
-/* "0.55" or "55%", within 0..1. */
+/* Parses a share within 0..1, such as "0.55" or "55%". */
 static int parse_share(const Evaluation *e, const char *option, const char *value, double *ret)
 {
     size_t n = strspn(value, "0123456789.");

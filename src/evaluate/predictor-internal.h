@@ -24,8 +24,8 @@ typedef struct PredictorOps {
     size_t (*size)(const Predictor *p);
 } PredictorOps;
 
-/* The members that every learning predictor has, for functions NAME_done(), NAME_end() and so on.
- */
+/* The members that every learning predictor has, if its functions are named PREFIX_done(),
+ * PREFIX_end() and so on. */
 #define PREDICTOR_OPS(prefix, type)                                    \
     .bytes = sizeof(type), .done = prefix##_done, .end = prefix##_end, \
     .observe = prefix##_observe, .predict = prefix##_predict, .size = prefix##_size
@@ -38,7 +38,7 @@ struct Predictor {
     bool in_session;
 };
 
-/* A new predictor of that kind. 0 or -ENOMEM. */
+/* Creates a predictor of that kind. 0 or -ENOMEM. */
 int predictor_create(const PredictorOps *ops, const PredictorParameters *p, uint64_t seed,
                      Predictor **ret);
 
@@ -52,9 +52,9 @@ typedef struct RunningSet {
 
 void running_set_done(RunningSet *s);
 void running_set_clear(RunningSet *s);
-/* 1 if the item did not run before, 0 if it did, -ENOMEM. */
+/* Returns 1 if the item did not run before, 0 if it did, or -ENOMEM. */
 int running_set_start(RunningSet *s, uint32_t item);
-/* 1 if the item stops running, 0 if it still runs or did not run. */
+/* Returns 1 if the item stops running, 0 if it still runs or did not run. */
 int running_set_exit(RunningSet *s, uint32_t item);
 bool running_set_contains(const RunningSet *s, uint32_t item);
 

@@ -33,7 +33,7 @@ int predictor_create(const PredictorOps *ops, const PredictorParameters *p, uint
 
 void predictor_set_wall_clock(Predictor *p, usec_t now, usec_t realtime)
 {
-    p->wall_offset = realtime - now; /* wraps, and back when it is added */
+    p->wall_offset = realtime - now; /* may wrap; an addition to `now` wraps back */
 }
 
 int predictor_end(Predictor *p, usec_t now)

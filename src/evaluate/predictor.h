@@ -40,7 +40,7 @@ typedef struct PredictorEvent {
 
 typedef enum MixtureCombination {
     MIXTURE_CALIBRATED, /* predict/mixture.h */
-    MIXTURE_PRODUCT,    /* the thesis's 1 - product over chains, which overstates */
+    MIXTURE_PRODUCT,    /* the thesis's 1 - product over chains, which is too high */
     _MIXTURE_COMBINATION_MAX,
     _MIXTURE_COMBINATION_INVALID = -EINVAL,
 } MixtureCombination;
@@ -68,17 +68,18 @@ typedef struct PredictorParameters {
 
     /* Markov predictors */
     usec_t halflife_usec; /* half-life of everything learned: one week */
-    usec_t chain_window;  /* a chain needs two starts within this of each other: 600 s */
+    usec_t chain_window;  /* a chain needs two starts within this time: 600 s */
     MixtureCombination combination;
     bool mixture_users; /* distinguish users */
 } PredictorParameters;
 
 typedef struct Predictor Predictor;
 
-/* The defaults of the predictor with that name; -ENOENT if there is none. */
+/* Sets *ret to the defaults of the predictor with that name. 0, or -ENOENT if there is none. */
 int predictor_parameters_init(PredictorParameters *ret, const char *name);
 
-/* Names and sources in the order of docs/predictors.md; NULL beyond the last. */
+/* Return name and source of the i-th predictor in the order of docs/predictors.md; NULL beyond the
+ * last. */
 const char *predictor_name(size_t i);
 const char *predictor_source(size_t i);
 
@@ -110,9 +111,9 @@ int predictor_observe(Predictor *p, const PredictorEvent *event);
  * ends). Replaces `guesses`. Predictors of sequences ignore times and the horizon. 0 or -ENOMEM. */
 int predictor_predict(Predictor *p, usec_t now, usec_t horizon, Guesses *guesses);
 
-/* Predicts the order in which to read for uses within `horizon`. Predictors that distinguish it
- * from the probability return scores within 0..1. Errors as above. */
+/* Predicts the order in which to read for uses within `horizon`. A predictor whose order is not
+ * that of the probabilities returns scores within 0..1. Errors as above. */
 int predictor_rank(Predictor *p, usec_t now, usec_t horizon, Guesses *guesses);
 
-/* The bytes of memory that the learned data takes. */
+/* Returns the bytes of memory that the learned data takes. */
 size_t predictor_size(const Predictor *p);

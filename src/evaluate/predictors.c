@@ -61,7 +61,7 @@ int predictor_parameters_init(PredictorParameters *ret, const char *name)
     return 0;
 }
 
-/* True if x is within 0..1; false for NaN. */
+/* Returns true if x is within 0..1, and false for NaN. */
 static bool is_share(double x)
 {
     return x >= 0 && x <= 1;

@@ -5,11 +5,11 @@
  * runs). Means decay exponentially by equation 3.10. The product of equations 4.10 to 4.12 over all
  * chains of an application is computed as a sum of logarithms (5.8.1).
  *
- * There are two corrections (docs/predictors.md). Algorithm 4.4 decays every row of the transition
- * probabilities on every transition, by the time since the state was entered. Equation 3.10 decays
- * only the row of the state that was left, by the time since that state was left before. The first
- * visit of a state has no earlier mean, so its value is used unchanged. Therefore each visited row
- * is a distribution.
+ * There are two corrections (docs/predictors.md). First, algorithm 4.4 decays every row of the
+ * transition probabilities on every transition, by the time since the state was entered. Here, as
+ * in equation 3.10, only the row of the state that was left decays, by the time since that state
+ * was left before. Second, there is no earlier mean when a state is left for the first time, so the
+ * first value is used unchanged. Therefore each visited row is a distribution.
  *
  * Memory grows with the square of the number of applications. Applications beyond
  * PRELOAD_APPLICATIONS_MAX are not learned. */
@@ -71,7 +71,7 @@ static unsigned state_of(const Preload *l, size_t a, size_t b)
            2 * (unsigned)running_set_contains(&l->running, l->items[b]);
 }
 
-/* Equation 3.10, for a visited state and a first visit alike. */
+/* Computes equation 3.10, both for the first visit of a state and for a later one. */
 static double decayed_mean(double mean, double value, double weight_of_mean)
 {
     return weight_of_mean * mean + (1 - weight_of_mean) * value;
@@ -120,7 +120,8 @@ static int preload_end(Predictor *p, usec_t now)
     return 0;
 }
 
-/* Algorithm 4.3, lines 2 to 10. -E2BIG: no more applications. */
+/* Adds an application by lines 2 to 10 of algorithm 4.3. -E2BIG: there are too many
+ * applications. */
 static int add_application(Preload *l, uint32_t item, usec_t now)
 {
     size_t old = l->index_allocated, n_chains = l->n * (l->n + 1) / 2;
@@ -173,7 +174,7 @@ static int preload_observe(Predictor *p, const PredictorEvent *e)
     return MIN(r, 0);
 }
 
-/* Equation 4.12: the logarithm of P(e is not needed | chain). */
+/* Returns the logarithm of P(e is not needed | chain) by equation 4.12. */
 static double log_not_needed(const PreloadChain *c, unsigned state, bool e_is_upper,
                              double horizon_usec)
 {

@@ -20,7 +20,7 @@ static inline uint64_t random_uint64(Random *r)
     return z ^ (z >> 31);
 }
 
-/* In [0, 1). */
+/* Draws a number in [0, 1). */
 static inline double random_uniform(Random *r)
 {
     return (double)(random_uint64(r) >> 11) * 0x1p-53;
@@ -43,7 +43,7 @@ static inline double random_normal(Random *r)
     return sqrt(-2 * log(u)) * cos(2 * M_PI * v);
 }
 
-/* Gamma with that shape and scale 1 (Marsaglia and Tsang 2000). */
+/* Draws from the gamma distribution with that shape and scale 1 (Marsaglia and Tsang 2000). */
 static inline double random_gamma(Random *r, double shape)
 {
     double d, c;

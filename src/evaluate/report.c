@@ -6,8 +6,8 @@
 
 #include <math.h>
 
-/* The sums of the report as means. A mean is negative, which prints as unknown, if nothing was
- * counted. */
+/* The sums of the report as means. If nothing was counted, a mean is negative or, for `lead` and
+ * `io`, COUNT_UNKNOWN. Such a mean is printed as unknown. */
 typedef struct Figures {
     const char *name, *source;
     const SimulateReport *report;
@@ -146,7 +146,7 @@ static Table *cost_table(const Evaluation *e)
     return t;
 }
 
-/* The tenths that contain a guess, of the chosen predictors. */
+/* Makes the table of those tenths of the probability in which a chosen predictor made a guess. */
 static Table *reliability_table(const Evaluation *e)
 {
     static const Column columns[] = {

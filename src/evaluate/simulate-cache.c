@@ -39,7 +39,8 @@ static void cache_drop(Simulation *s, uint32_t o)
     }
 }
 
-/* Adds an object and evicts the oldest ones. False if it is larger than the cache. */
+/* Adds an object and evicts the oldest ones until it fits. Returns false if the object is larger
+ * than the cache. */
 static bool cache_insert(Simulation *s, uint32_t o)
 {
     uint64_t size = object_size(s, o);
@@ -99,8 +100,8 @@ static void read_object(Simulation *s, uint32_t o, double expected_waste)
     s->report->n_reads++;
 }
 
-/* The factor by which earlier sessions wasted more than the probabilities predicted. The constant
- * prevents that one unlucky session stops all reads. */
+/* Returns the factor by which earlier sessions wasted more than the probabilities predicted. The
+ * constant `some` prevents that one unlucky session stops all reads. */
 static double waste_correction(const Simulation *s)
 {
     const double some = 256e6;

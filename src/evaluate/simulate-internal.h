@@ -37,16 +37,16 @@ typedef struct Simulation {
     size_t *uses_first; /* by item: index into uses; n_items + 1 of them */
     size_t *uses_next;  /* by item: the first use that is not in the past */
     Guesses guesses, kept, scored;
-    uint32_t *selected; /* room for all objects */
-    double *worth;      /* by object, or NULL */
-    ObjectScores scores,
-            kept_scores; /* within the horizon of the selection; before the session ends */
+    uint32_t *selected;               /* room for all objects */
+    double *worth;                    /* by object, or NULL */
+    ObjectScores scores, kept_scores; /* scores: of uses within the horizon of the selection;
+                                         kept_scores: of uses before the session ends */
     uint64_t n_predictions;
     uint64_t read_bytes, wasted_bytes;
     uint64_t wasted_over;       /* wasted_bytes when the last session ended */
     double expected_waste_over; /* waste that the probabilities predicted for the sessions that have
                                    ended */
-    double session_expected;    /* waste in bytes that they predicted for this session */
+    double session_expected;    /* the same for this session so far, in bytes */
     uint64_t session_read_bytes;
     usec_t now, session_start, last_point, device_free;
     uint32_t session;
@@ -56,7 +56,7 @@ typedef struct Simulation {
 /* Makes the object the newest in the cache. An object that is not cached is added if it fits into
  * the cache; other objects are evicted for it. */
 void simulate_cache_use(Simulation *s, uint32_t o);
-/* Call it when a session ends: objects that were read and not used are wasted. */
+/* Empties the cache when a session ends. Objects that were read and not used count as wasted. */
 void simulate_cache_clear(Simulation *s);
 /* Selects from s->scores within the budget, and reads the objects that are not cached. */
 void simulate_select(Simulation *s);

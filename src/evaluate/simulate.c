@@ -81,7 +81,7 @@ static double score_guess(Simulation *s, const Guess *g, usec_t until)
     return used ? -log(p) : -log1p(-p);
 }
 
-/* Adds the log loss of uses after the event that were not guessed, once for each item. */
+/* Returns the log loss of the uses after the event that were not guessed. Each item counts once. */
 static double score_missed(const Simulation *s, size_t event, usec_t until)
 {
     const SimulateInput *in = s->in;
@@ -290,8 +290,8 @@ static int handle_event(Simulation *s, size_t i)
     return s->testing ? predict(s, i) : 0;
 }
 
-/* is_use[i]: event i uses its item, by an access, or by a start while the item does not run. Counts
- * the uses of each item in uses_first. */
+/* Sets is_use[i] if event i uses its item: by an access, or by a start while the item does not run.
+ * Counts the uses of each item in uses_first. */
 static int find_uses(Simulation *s, bool *is_use)
 {
     const SimulateInput *in = s->in;
@@ -317,7 +317,8 @@ static int find_uses(Simulation *s, bool *is_use)
     return 0;
 }
 
-/* Fills the lists of uses; uses_first contains their positions. */
+/* Fills the lists of uses. uses_first contains the position at which the list of each item
+ * begins. */
 static void list_uses(Simulation *s, const bool *is_use)
 {
     const SimulateInput *in = s->in;

@@ -48,14 +48,15 @@ typedef struct SimulateInput {
 void simulate_input_done(SimulateInput *in);
 #define _cleanup_simulate_input_ _cleanup_(simulate_input_done)
 
-/* Builder. Each returns 0, -ENOMEM or -E2BIG, and the number through *ret. */
+/* These functions build an input. Each returns 0, -ENOMEM or -E2BIG. The first two set *ret to the
+ * number of the new object or item. */
 int simulate_add_object(SimulateInput *in, uint64_t bytes, uint32_t *ret);
 int simulate_add_item(SimulateInput *in, const uint32_t *objects, size_t n, uint32_t *ret);
 int simulate_add_event(SimulateInput *in, const SimulateEvent *event);
 
 typedef enum CacheUnit {
     CACHE_UNLIMITED,
-    CACHE_FILES, /* the unit is a number of objects */
+    CACHE_FILES, /* the size is a number of objects */
     CACHE_BYTES,
     _CACHE_UNIT_MAX,
     _CACHE_UNIT_INVALID = -EINVAL,
@@ -102,10 +103,9 @@ typedef struct SimulateBin {
 typedef struct SimulateReport {
     uint64_t n_events, n_scored; /* scored: uses of items after training and grace */
     uint64_t n_objects;          /* objects that these uses needed */
-    uint64_t n_selected;         /* those of them that the previous prediction had selected */
-    uint64_t n_cached;  /* those of them that were in the cache, by prediction or LRU, and had
-                           arrived */
-    uint64_t n_late;    /* those of them that were still being read */
+    uint64_t n_selected;         /* of n_objects: selected by the previous prediction */
+    uint64_t n_cached;  /* of n_objects: in the cache, by prediction or LRU, and had arrived */
+    uint64_t n_late;    /* of n_objects: still being read */
     uint64_t n_covered; /* uses whose item was among the guesses that were selected */
     uint64_t n_first;   /* uses whose item was the likeliest guess */
     uint64_t n_reads, n_reads_used; /* objects read for predictions, and those of them that were
@@ -130,10 +130,10 @@ typedef struct SimulateReport {
     double waste;          /* wasted_bytes / read_bytes */
 } SimulateReport;
 
-/* Runs the events through `p`. With maximum_waste < 1 an object is read under two conditions. Its
- * probability of use before the session ends reaches minimum_use. The expected waste of this
- * session's reads stays within that share of the bytes read. The expectation is corrected by the
- * waste of earlier sessions beyond their expectation, within a factor of four. 0, -EINVAL
- * (parameters or input are inconsistent), -ENOMEM. */
+/* Runs the events through `p`. With maximum_waste < 1 an object is read under two conditions.
+ * First, its probability of use before the session ends reaches minimum_use. Second, the expected
+ * waste of this session's reads stays within the share maximum_waste of the bytes read. The
+ * expected waste is corrected by the ratio of actual to expected waste in earlier sessions, which
+ * is limited to a factor of four. 0, -EINVAL (parameters or input are inconsistent), -ENOMEM. */
 int simulate(const SimulateInput *in, const SimulateParameters *parameters, Predictor *p,
              SimulateReport *ret);

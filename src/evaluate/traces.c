@@ -44,7 +44,8 @@ static int add_path(Sources *s, const char *path)
     return 0;
 }
 
-/* Traces are named NAME.json; a trace that was set aside (.bad, .skipped) is not. */
+/* Returns true for NAME.json, the name of a trace. A trace that was set aside has another name
+ * (.bad, .skipped). */
 static bool is_trace_name(const char *name)
 {
     const char *dot = strrchr(name, '.');
@@ -91,7 +92,7 @@ static int add_argument(Sources *s, const char *path)
     return add_directory(s, path, dir);
 }
 
-/* A bad file is counted and reported; the result is then 0, too. */
+/* Reads one file. A bad file is counted and reported; the result is then 0, too. */
 static int read_source(Sources *s, Source *x)
 {
     _cleanup_free_ char *text = NULL, *error = NULL;

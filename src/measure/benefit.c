@@ -38,8 +38,8 @@ static bool was_upgraded(const SessionRecord *s, const SessionRecord *before)
     return strcmp(s->kernel, before->kernel) != 0 || s->packages_usec != before->packages_usec;
 }
 
-/* Returns why the session is not comparable. This follows from the session and from the previous
- * session of its stage, `before` (or NULL). */
+/* Returns why the session is not comparable, or EXCLUSION_NONE. `before` is the previous session of
+ * its stage, or NULL. */
 static SessionExclusion exclude(const SessionRecord *s, const SessionRecord *before)
 {
     static const struct {
@@ -65,7 +65,7 @@ static SessionExclusion exclude(const SessionRecord *s, const SessionRecord *bef
     return was_upgraded(s, before) ? EXCLUSION_UPGRADED : EXCLUSION_NONE;
 }
 
-/* The policy of the newest replay of that stage; _POLICY_INVALID if there is none. */
+/* Returns the policy of the newest replay of that stage, or _POLICY_INVALID if there is none. */
 static Policy newest_policy(const SessionRecord *sessions, size_t n, Stage stage)
 {
     for (size_t i = n; i-- > 0;)
@@ -112,7 +112,7 @@ int benefit_judge(const EffectSession *v, const usec_t *starts, size_t n, usec_t
 
     while (first < n && starts[first] < since)
         first++;
-    /* A decision after every session needs a wider interval. */
+    /* This decision is made again after every session, so it needs a wider interval. */
     if (r >= 0)
         r = effect_compute(v + first, n - first, BENEFIT_VERDICT_ERROR, &b->evidence);
     b->harmful = r >= 0 && b->evidence.known && b->evidence.saved_high < 0;

@@ -25,7 +25,8 @@ typedef enum SessionExclusion {
     _SESSION_EXCLUSION_INVALID = -EINVAL,
 } SessionExclusion;
 
-/* "second login", "first session after an upgrade", … for people; NULL for EXCLUSION_NONE. */
+/* Returns a text for people, such as "first session after an upgrade", or NULL for
+ * EXCLUSION_NONE. */
 const char *session_exclusion_to_string(SessionExclusion e);
 
 /* Sets exclusions[i] for each of n sessions, oldest first, of any stages. */

@@ -15,8 +15,8 @@
 
 /* --- the distribution of U -------------------------------------------------------------------- */
 
-/* The quantile of the normal distribution for an upper tail p <= 0.5 (Abramowitz and Stegun,
- * 26.2.23; absolute error below 4.5e-4). */
+/* Returns the quantile of the normal distribution for an upper tail p <= 0.5 (Abramowitz and
+ * Stegun, 26.2.23; absolute error below 4.5e-4). */
 static double normal_quantile(double p)
 {
     double t = sqrt(-2 * log(p));
@@ -25,7 +25,7 @@ static double normal_quantile(double p)
                        (1 + t * (1.432788 + t * (0.189269 + t * 0.001308)));
 }
 
-/* The probabilities of U = 0 … size - 1, unscaled: the coefficients of
+/* Computes the probabilities of U = 0 … size - 1, unscaled: the coefficients of
  * (1 - q^(n+1)) … (1 - q^(n+m)) / ((1 - q) … (1 - q^m)), whose sum is binomial(m + n, m). */
 static void count_arrangements(double *v, size_t size, size_t m, size_t n)
 {
@@ -152,7 +152,8 @@ static int select_newest(const EffectSession *sessions, size_t n, Sample *s)
     return 0;
 }
 
-/* The median of the replayed sessions next to session i. False if there is none. */
+/* Computes the median of the replayed sessions next to session i. Returns false if there are
+ * none. */
 static bool find_level(const Sample *s, size_t i, double *ret)
 {
     double near[2 * NEIGHBOURS];
@@ -174,7 +175,7 @@ static bool find_level(const Sample *s, size_t i, double *ret)
     return true;
 }
 
-/* Subtracts its level from each session, and drops sessions without a level. */
+/* Subtracts from each session the level of that session, and drops sessions without a level. */
 static void subtract_levels(Sample *s)
 {
     size_t n = 0;
@@ -199,7 +200,8 @@ static void subtract_levels(Sample *s)
 
 /* --- the effect ------------------------------------------------------------------------------- */
 
-/* The differences of all pairs. The caller frees the result. NULL if out of memory. */
+/* Computes the differences of all pairs. The caller frees the result, which is NULL if memory runs
+ * out. */
 static double *compute_differences(const Sample *s)
 {
     double *d = calloc(s->n_control * s->n_replayed, sizeof(double));
@@ -212,7 +214,8 @@ static double *compute_differences(const Sample *s)
     return d;
 }
 
-/* The time of the newest sessions without replay, measured or estimated. */
+/* Returns the median time that the newest sessions take without replay. For a replayed session this
+ * time is estimated from the effect. */
 static double newest_seconds(const Sample *s, double log_effect)
 {
     double near[2 * NEIGHBOURS];

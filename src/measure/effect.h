@@ -7,8 +7,8 @@
  * Hodges and Lehmann: the median of all differences between a session of the one sample and a
  * session of the other. Its interval comes from the distribution of the Mann-Whitney statistic,
  * exact for few sessions and normal for many (Hollander, Wolfe, Chicken: Nonparametric Statistical
- * Methods, 3rd edition, 4.2 and 4.3). It assumes no shape of the distribution, and single outliers
- * do not move it.
+ * Methods, 3rd edition, 4.2 and 4.3). The method assumes no shape of the distribution, and single
+ * outliers do not move the estimate.
  *
  * The differences are of logarithms, so the effect is a factor. A machine gets slower or faster
  * over the months. Therefore the level of each session is subtracted first. The level is the median
@@ -30,14 +30,15 @@ typedef struct Effect {
     size_t n_replayed, n_control; /* sessions in each sample */
     bool estimated; /* false: there is no pair of sessions, and only the counts hold */
     bool known;     /* false: there are too few sessions for an interval */
-    /* The factor by which a session with replay takes less time than one without: 1 - with/without.
-     * Negative: it takes more time. `low` and `high` bound the interval. */
+    /* The share of the time of a session that replay saves: 1 - with/without. Negative: the session
+     * takes more time with replay. `low` and `high` bound the interval. */
     double saved, saved_low, saved_high;
     double control_seconds;  /* median of the sessions without replay, at the level of the newest */
     double replayed_seconds; /* control_seconds * (1 - saved) */
 } Effect;
 
-/* The most sessions that are compared: the newest of each sample. */
+/* The largest number of sessions of each sample that are compared. Of a larger sample the newest
+ * are compared. */
 #define EFFECT_REPLAYED_MAX 400U
 #define EFFECT_CONTROL_MAX  100U
 
@@ -45,7 +46,8 @@ typedef struct Effect {
  * contain the true effect: 0.05 for a 95 % interval. 0 or -ENOMEM. */
 int effect_compute(const EffectSession *sessions, size_t n, double error, Effect *ret);
 
-/* The number of pairs that the interval leaves out at either end: the largest k with P(U < k) <=
- * error / 2, where U is the Mann-Whitney statistic of m and n sessions of one distribution. *ret is
- * 0 if even the whole range of the differences is too narrow for such an interval. 0 or -ENOMEM. */
+/* Computes the number of pairs that the interval leaves out at either end: the largest k with P(U <
+ * k) <= error / 2, where U is the Mann-Whitney statistic of m and n sessions of one distribution.
+ * *ret is 0 if even the whole range of the differences is too narrow for such an interval. 0 or
+ * -ENOMEM. */
 int effect_pairs_left_out(size_t m, size_t n, double error, size_t *ret);

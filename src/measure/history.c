@@ -13,7 +13,7 @@
 /* The largest size of a history file. The last line may reach beyond HISTORY_BYTES_MAX. */
 #define FILE_SIZE_MAX (HISTORY_BYTES_MAX + SESSION_RECORD_SIZE_MAX)
 
-/* A file of lines that becomes `old` when it has grown to `bytes_max`. */
+/* A file of lines that is renamed to `old` when it has grown to `bytes_max`. */
 typedef struct LineFile {
     const char *name, *old;
     off_t bytes_max;
@@ -28,7 +28,7 @@ void history_done(History *h)
     *h = (History){0};
 }
 
-/* The start of the newest `max` lines. */
+/* Returns the start of the newest `max` lines. */
 static const char *tail(const char *text, size_t size, size_t max)
 {
     const char *at = text + size;
@@ -112,7 +112,7 @@ int history_read(int state_fd, size_t max, History *ret)
     return 0;
 }
 
-/* The end of the last complete line. */
+/* Finds the end of the last complete line. */
 static int find_end(int fd, off_t size, off_t *ret)
 {
     char buf[SESSION_RECORD_SIZE_MAX];
@@ -198,7 +198,7 @@ int history_append(int state_fd, const SessionRecord *s, bool *ret_torn)
 
 /* --- starts of applications ------------------------------------------------------------------- */
 
-/* The caller frees *ret; it is NULL without starts. */
+/* Formats the starts as lines. The caller frees *ret, which is NULL if there are no starts. */
 static int launches_to_text(const LaunchRecords *l, char **ret, size_t *ret_size)
 {
     _cleanup_free_ char *text = NULL;
@@ -302,7 +302,7 @@ static int write_file(int state_fd, const char *name, const SessionRecord *sessi
 
 int history_replace(int state_fd, const SessionRecord *sessions, size_t n)
 {
-    /* Both files together may be larger than one file. */
+    /* All sessions together may be larger than one file may be. */
     int r = write_file(state_fd, HISTORY_OLD_FILE, sessions, n / 2);
 
     return r < 0 ? r : write_file(state_fd, HISTORY_FILE, sessions + n / 2, n - n / 2);

@@ -2,7 +2,7 @@
 #pragma once
 
 /* STATE/history.jsonl: one line for each boot and login, oldest first. When the file has grown to
- * HISTORY_BYTES_MAX, it becomes history.1.jsonl and replaces the older one of that name. */
+ * HISTORY_BYTES_MAX, it is renamed to history.1.jsonl and replaces the older file of that name. */
 
 #include "measure/launch-record.h"
 #include "measure/session-record.h"

@@ -39,5 +39,6 @@ void launch_benefits_done(LaunchBenefits *b);
 /* Computes the benefits as of `now` (wall clock). The records must outlive *ret. 0 or -ENOMEM. */
 int launch_benefits_compute(const LaunchRecords *l, usec_t now, LaunchBenefits *ret);
 
-/* The benefit of the application with that path; one without starts if there is none. */
+/* Returns the benefit for the application with that path. If nothing was recorded of the
+ * application, the benefit has no starts. */
 Benefit launch_benefits_find(const LaunchBenefits *b, const char *application);

@@ -89,8 +89,8 @@ static Start *find_open(const Starts *s, uint32_t application, usec_t at)
     return x && goes_on(x, at) ? x : NULL;
 }
 
-/* Counts the opens of each start. A further process of an application that starts belongs to the
- * same start. */
+/* Counts the opens of each start. If an application starts a further process before its start is
+ * over, that process belongs to the same start. */
 static void count_files(const Trace *t, Starts *s)
 {
     size_t next = 0;
@@ -177,7 +177,7 @@ int launch_record_to_line(const LaunchRecord *l, char **ret, size_t *ret_size)
     return json_writer_finish_line(&w, ret, ret_size);
 }
 
-/* Members that older versions did not write. */
+/* Reads the members that older versions did not write. */
 static int read_newer_members(json_object *o, LaunchRecord *l)
 {
     const char *boot_id;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The starts of applications in a session: how long each took, and whether its set was replayed.
- * One line each of STATE/launches.jsonl (docs/formats.md). Pure: text in memory. */
+/* The starts of applications in a session: how long each took, and whether the launch set of the
+ * application was replayed. Each start is one line of STATE/launches.jsonl (docs/formats.md). Pure:
+ * text in memory. */
 
 #include "trace/trace.h"
 
@@ -15,7 +16,7 @@
 
 typedef enum LaunchReplayed {
     LAUNCH_NOT_REPLAYED, /* the application has no set, or LaunchReplay=no */
-    LAUNCH_CONTROL,      /* not replayed, because it is a control session */
+    LAUNCH_CONTROL,      /* not replayed, because the session is a control session */
     LAUNCH_REPLAYED,
     _LAUNCH_REPLAYED_MAX,
     _LAUNCH_REPLAYED_INVALID = -EINVAL,
@@ -42,8 +43,8 @@ typedef struct LaunchRecords {
 void launch_records_done(LaunchRecords *l);
 #define _cleanup_launch_records_ _cleanup_(launch_records_done)
 
-/* Finds the starts in the trace of a session. In other stages everything starts at the same time,
- * so they have none. All are LAUNCH_NOT_REPLAYED. Pure. 0 or -ENOMEM. */
+/* Finds the starts in the trace of a session. The other stages have no such starts, because in them
+ * everything starts at the same time. All records are LAUNCH_NOT_REPLAYED. Pure. 0 or -ENOMEM. */
 int launch_records_from_trace(const Trace *t, LaunchRecords *ret);
 
 /* Writes the record as one line with a newline. The caller frees *ret. 0 or -ENOMEM. */

@@ -28,8 +28,8 @@ static void read_pressure(int root_fd, MachineCounters *c)
         (void)sscanf(full, "\nfull %*s %*s %*s total=%" SCNu64, &c->io_full_usec);
 }
 
-/* Finds the directory in /sys of the block device below "/". btrfs has no device number of its own,
- * so the name of the mounted device decides. 0 or -ENOENT. */
+/* Finds the directory in /sys of the block device below "/". The device number of a btrfs is not
+ * that of a block device, so for btrfs the name of the mounted device is used. 0 or -ENOENT. */
 static int root_device(int root_fd, char *buf, size_t size)
 {
     _cleanup_mount_table_ MountTable mounts = {0};
