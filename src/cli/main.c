@@ -27,7 +27,8 @@ static void warn_config(void *userdata, const char *file, unsigned line, const c
         cli_warning(0, "%s: %s", file, message);
 }
 
-/* With $HEADSTART_SYSTEM_ROOT, for tests, facts about the machine are read below that directory. */
+/* Loads the configuration. If a test sets $HEADSTART_SYSTEM_ROOT, the configuration and facts about
+ * the machine are read below that directory. */
 static int load_config(Context *c)
 {
     const char *root = getenv("HEADSTART_SYSTEM_ROOT");

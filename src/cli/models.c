@@ -53,7 +53,7 @@ int models_load(const char *path, usec_t now, Model **ret)
     return 0;
 }
 
-/* Counts the traces that both have learned, which count twice in the sum. */
+/* Counts the traces that both models have learned. These traces count twice in the sum. */
 static size_t count_shared(const Model *a, const Model *b)
 {
     size_t n = 0;

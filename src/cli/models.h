@@ -7,8 +7,8 @@
 #include "command/cli.h"
 #include "model/model.h"
 
-/* Reads a model. If its clock is ahead, moves its times back to now, because otherwise it would
- * outweigh all other models. Returns 0, or an error that was reported. */
+/* Reads a model. If the model's clock is ahead of `now`, moves its times back to `now`. Without
+ * this the model would outweigh all other models. Returns 0, or an error that was reported. */
 int models_load(const char *path, usec_t now, Model **ret);
 
 /* Adds `m`, which was read from `path`, to *sum (NULL: an empty sum). Frees `m`. Returns 0, or an

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Plans the packs of applications (state/launch-packs.h), which headstartd replays when the
- * application starts. */
+/* Plans the launch sets of applications. Each is a pack (state/launch-packs.h) that headstartd
+ * replays when the application starts. */
 
 #include "base/clock.h"
 #include "cli/planning.h"
@@ -12,11 +12,11 @@
 
 #include <inttypes.h>
 
-/* The most packs that are made for one user, or for everybody. */
+/* The largest number of packs for one user, and of packs for all users. */
 #define LAUNCH_PACKS_MAX 32U
 
-/* The most files of one pack. It contains the likeliest ones. The start of a desktop's application
- * reads some 2,000. */
+/* The largest number of files in one pack. A pack contains the likeliest files. The start of a
+ * desktop application reads about 2,000 files. */
 #define LAUNCH_FILES_MAX 20000U
 
 /* A range belongs to the set if at least this share of the starts needed it and other ranges of the
@@ -25,7 +25,7 @@
 #define LAUNCH_PROBABILITY_MIN      0.3
 #define LAUNCH_ISOLATED_PROBABILITY 0.6
 
-/* The packs that were written. */
+/* The packs that were written, or that stay because they could not be planned again. */
 typedef struct Written {
     struct {
         uint32_t uid;
@@ -51,7 +51,8 @@ static uint32_t choose_control_interval(const Planning *p, const Benefit *b, use
     return set == CONFIG_CONTROL_AUTO ? benefit_control_interval(b, 0, now) : set;
 }
 
-/* Compiles what a start reads: by place where seeks are slow, else by first use. */
+/* Compiles the pack of a start. Its ranges are read in physical order if a device seeks slowly, and
+ * in order of first use if none does. */
 static int compile(Planning *p, uint32_t uid, const char *name, const Prediction *prediction,
                    const Benefit *benefit, void **ret, size_t *ret_size)
 {
@@ -96,8 +97,8 @@ static int note_written(Written *w, uint32_t uid, uint64_t hash)
     return 0;
 }
 
-/* One application. If the pack cannot be made, the old one stays. Returns 0, or an error that was
- * reported and holds for all packs. */
+/* Makes the pack of one application. If the pack cannot be made, the old one stays. Returns 0, or
+ * an error that was reported and holds for all packs. */
 static int make_pack(Planning *p, const Model *sum, uint32_t uid, const ModelLaunch *l, Written *w)
 {
     _cleanup_prediction_ Prediction *prediction = NULL;
@@ -125,7 +126,8 @@ static int make_pack(Planning *p, const Model *sum, uint32_t uid, const ModelLau
     return note_written(w, uid, hash);
 }
 
-/* The applications of one user, or of everybody. Returns 0, or an error that was reported. */
+/* Makes the packs of one user's applications, or the packs for all users (`uid` UID_INVALID).
+ * Returns 0, or an error that was reported. */
 static int make_packs(Planning *p, uint32_t uid, Written *w)
 {
     const Config *c = &p->c->config;
@@ -148,7 +150,8 @@ static int make_packs(Planning *p, uint32_t uid, Written *w)
     return r;
 }
 
-/* Returns true for a pack of an application that was not written now; `arg` is a Written. */
+/* Returns true if `name` is the pack of an application, but not one of the packs in `arg`, which is
+ * a Written. */
 static bool is_other(const void *arg, const char *name)
 {
     const Written *w = arg;

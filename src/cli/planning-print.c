@@ -31,7 +31,7 @@ Table *planning_table(void)
     return table_new(columns);
 }
 
-/* "3 gone, 12 duplicate" */
+/* Writes, for example, "3 gone, 12 duplicate". */
 static void skipped_text(const PlanSummary *s, char *buf, size_t size)
 {
     size_t n = 0;
@@ -43,7 +43,7 @@ static void skipped_text(const PlanSummary *s, char *buf, size_t size)
                                   (unsigned long long)s->n_skipped[k], plan_skip_to_string(k));
 }
 
-/* "off 2.7s, gate 790ms" */
+/* Writes, for example, "off 2.7s, gate 790ms". */
 static void predictions_text(const PackContent *c, char *buf, size_t size)
 {
     char time[FORMAT_TIMESPAN_MAX];
@@ -84,7 +84,7 @@ void planning_add_summary(Planning *p, uint32_t uid, const PackContent *content,
               *skipped ? skipped : NULL);
 }
 
-/* The operations of replay, in their order. */
+/* Returns a table of the operations of replay, in their order. */
 static Table *operation_table(const PackContent *content)
 {
     static const Column columns[] = {

@@ -24,7 +24,7 @@
 #include <syslog.h>
 #include <unistd.h>
 
-/* If memory is short, plans are cut down to this number of files at the least. */
+/* If memory is short, a plan is reduced as long as it has more files than this. */
 #define FILES_MIN 64U
 
 void planning_done(Planning *p)
@@ -127,7 +127,7 @@ int planning_remove_files(const Planning *p, bool (*unneeded)(const void *arg, c
     return 0;
 }
 
-/* The policy that the administrator has set, or _POLICY_INVALID. */
+/* Returns the policy that --policy= or the configuration sets, or _POLICY_INVALID. */
 static Policy configured_policy(const Planning *p, Stage stage)
 {
     Policy policy = stage == STAGE_BOOT ? p->c->config.boot_policy : p->c->config.login_policy;
@@ -148,8 +148,9 @@ uint64_t planning_choose_salt(const Planning *p, const char *name)
     return salt;
 }
 
-/* If the recording of most boots began with headstartd, the model lacks what the system manager
- * reads before that. The shipped model supplies it. Returns 0 or -ENOMEM. */
+/* If the recording of most boots began only when headstartd started, the model lacks what the
+ * system manager read before. In this case the function adds the objects of the shipped model.
+ * Returns 0 or -ENOMEM. */
 static int add_beginning(const Planning *p, Prediction *boot)
 {
     _cleanup_prediction_ Prediction *shipped = NULL;
@@ -166,9 +167,9 @@ static int add_beginning(const Planning *p, Prediction *boot)
     return r;
 }
 
-/* Predicts from what this machine has learned. If it has learned nothing of this stage, the pack
- * for any user comes from the shipped model. *ret_learned_until is the time of the last learned
- * session, or now for the shipped model. Returns 0 or -ENOMEM. */
+/* Predicts from what this machine has learned. If this machine has learned nothing of the stage,
+ * the prediction for all users comes from the shipped model. *ret_learned_until is the time of the
+ * last learned session, or now for the shipped model. Returns 0 or -ENOMEM. */
 static int predict(const Planning *p, Stage stage, uint32_t uid, Prediction **ret,
                    usec_t *ret_learned_until)
 {
@@ -187,8 +188,8 @@ static int predict(const Planning *p, Stage stage, uint32_t uid, Prediction **re
     return model_predict_stage(p->shipped, stage, uid, ret);
 }
 
-/* If most logins are automatic, no user waits at a greeter, and one sweep serves the boot and the
- * login. Adds the objects of the login to those of the boot. Returns 0 or -ENOMEM. */
+/* If most logins are automatic, adds the objects of the login to those of the boot: no user waits
+ * at a greeter then, and one sweep can serve both stages. Returns 0 or -ENOMEM. */
 static int add_autologin(const Planning *p, Prediction *boot)
 {
     _cleanup_prediction_ Prediction *login = NULL;
@@ -272,8 +273,8 @@ static int compile(const Planning *p, PackJob *j, const Prediction *prediction)
 }
 
 /* Compiles the predicted objects. If memory is short or the result does not fit into a pack,
- * compiles the likeliest quarter of the files, then a quarter of those, and so on: a smaller pack
- * is better than none. */
+ * compiles the likeliest quarter of the files, then a quarter of that quarter, and so on, because a
+ * smaller pack is better than none. */
 static int compile_what_fits(const Planning *p, PackJob *j, Prediction *prediction)
 {
     int r = compile(p, j, prediction);
@@ -287,7 +288,7 @@ static int compile_what_fits(const Planning *p, PackJob *j, Prediction *predicti
     return r;
 }
 
-/* The policy of the pack that is to be replaced; _POLICY_INVALID: there is none. */
+/* Returns the policy of the pack that is to be replaced, or _POLICY_INVALID if there is none. */
 static Policy old_policy(const Planning *p, const PackJob *j)
 {
     _cleanup_free_ char *buf = NULL;
@@ -298,7 +299,8 @@ static Policy old_policy(const Planning *p, const PackJob *j)
     return (Policy)old.header->policy;
 }
 
-/* Sends an entry to the journal if the policy has changed. `headstart plan` prints the policy. */
+/* Sends an entry to the journal if the policy has changed. Prints nothing, because `headstart plan`
+ * shows the policy in its table. */
 static void log_policy(const PackJob *j, Policy old)
 {
     const PackContent *new = j->content;
@@ -326,7 +328,7 @@ static int write_pack(const Planning *p, const PackJob *j)
         return cli_error(r, "%s/%s: %m", p->c->state, j->name);
     log_policy(j, old);
     if (j->stage == STAGE_BOOT) {
-        /* The function reports errors itself. */
+        /* cli_state_update_early_pack() reports its errors itself. */
         (void)cli_state_update_early_pack(p->c, p->state_fd, j->bytes, j->size);
         r = idle_boot_set(p->state_fd, idle_boot_is_due(j->content->policy, p->boot_recorded,
                                                         clock_now(CLOCK_REALTIME)));

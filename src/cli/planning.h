@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Shared by the source files of `headstart plan`. */
+/* What the source files of `headstart plan` share. */
 
 #include "command/cli.h"
 #include "command/progress.h"
@@ -44,8 +44,9 @@ int planning_load(Planning *p);
 int planning_set_budget(Planning *p, const Config *config);
 
 /* Plans one pack: the pack of a stage for any user (`uid` UID_INVALID), or the pack of one user.
- * Writes it, or prints it with --dry-run. Returns 1: planned; 0: the model knows nothing of this
- * stage and user; a negative errno, which was reported: the old pack stays. */
+ * Writes it, or prints it with --dry-run. Returns 1 if the pack was planned; 0 if the model knows
+ * nothing of this stage and user; or a negative errno, which was reported. After an error the old
+ * pack stays. */
 int planning_make_pack(Planning *p, Stage stage, uint32_t uid);
 
 /* Plans the packs of all users' applications, and removes those that are not needed any more. A
@@ -57,11 +58,12 @@ int planning_make_launch_packs(Planning *p);
 int planning_remove_files(const Planning *p, bool (*unneeded)(const void *arg, const char *name),
                           const void *arg);
 
-/* The salt of the pack that will be replaced, so that control sessions stay evenly distributed. The
- * first pack gets a new salt. */
+/* Returns the salt of the pack that will be replaced, so that control sessions stay evenly
+ * distributed. If there is no such pack, returns a new salt. */
 uint64_t planning_choose_salt(const Planning *p, const char *name);
 
-/* The table of planned packs, and a function that adds a row to it. */
+/* planning_table() creates the table of planned packs, and planning_add_summary() adds a row to
+ * it. */
 Table *planning_table(void);
 void planning_add_summary(Planning *p, uint32_t uid, const PackContent *content,
                           const PlanSummary *s);

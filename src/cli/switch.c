@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* headstart enable and disable: switch all units with systemctl, and set a mark file that prevents
- * the units that hooks and timers start. */
+/* headstart enable and headstart disable switch all units with systemctl. In addition, disable
+ * creates a mark file, which prevents the units that hooks and timers would start, and enable
+ * removes this file. */
 
 #include "cli/switch.h"
 #include "base/atomic-file.h"
@@ -57,7 +58,7 @@ static int set_mark(const Context *c, bool disabled)
     return r < 0 ? cli_error(r, "/" MARK_DIRECTORY "/" MARK ": %m") : 0;
 }
 
-/* Returns 0, or an error that was reported, by systemctl or here. */
+/* Runs systemctl. Returns 0, or an error that systemctl or this function has reported. */
 static int systemctl(const char *const *arguments)
 {
     int r = systemctl_run(arguments, false);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* headstart disable: src/cli/switch.c. */
+/* headstart disable. src/cli/switch.c contains the code. */
 
 #include "cli/switch.h"
 

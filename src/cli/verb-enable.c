@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* headstart enable: src/cli/switch.c. */
+/* headstart enable. src/cli/switch.c contains the code. */
 
 #include "cli/switch.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* headstart forget: deletes recordings and everything that was learned from them, or the part of
- * one stage or user. */
+/* headstart forget: deletes recordings and everything that was learned from them, or only what
+ * belongs to one stage or user. */
 
 #include "base/directory.h"
 #include "command/cli-state.h"
@@ -96,7 +96,8 @@ static int forget_trace(Forgetting *f, int dir_fd, const char *name)
 {
     int r;
 
-    /* Traces, traces that were set aside, and temporary files of killed writers. */
+    /* Only traces, traces that were set aside, and temporary files of killed writers are
+     * deleted. */
     if (!strstr(name, ".json") && !has_suffix(name, ".tmp"))
         return 0;
     if (!is_affected(f, dir_fd, name)) {
@@ -108,8 +109,8 @@ static int forget_trace(Forgetting *f, int dir_fd, const char *name)
     return r;
 }
 
-/* Packs are planned again from the other traces. A temporary file of a killed writer may contain
- * anything. */
+/* Deletes the file if it was made from traces. The packs are planned again from the traces that
+ * stay. A temporary file of a killed writer is deleted as well, because it may contain anything. */
 static int forget_derived(Forgetting *f, int dir_fd, const char *name)
 {
     bool pack = has_suffix(name, ".pack");
@@ -167,7 +168,7 @@ static int forget_launches(const Forgetting *f)
 }
 
 /* The prefetcher keeps what it has learned in memory and would save it again. SIGHUP makes it load
- * the model. Fails silently if headstartd does not run. */
+ * the model. Nothing is reported if headstartd does not run. */
 static void reload_headstartd(const Context *c)
 {
     if (strcmp(c->state, HEADSTART_STATE_DIR) == 0 && systemctl_available())
@@ -183,8 +184,8 @@ static int forget(Forgetting *f)
     r = cli_state_lock(f->c, f->state_fd);
     if (r < 0)
         return r;
-    /* The model is deleted before the traces from which it can be made again, so that an
-     * interruption deletes too much rather than too little. */
+    /* The model is deleted before the traces from which it can be made again, so that after an
+     * interruption no model contains what was learned from deleted traces. */
     r = drop(f, f->state_fd, STATE_MODEL);
     if (r >= 0)
         r = cli_state_update_early_pack(f->c, f->state_fd, NULL, 0);

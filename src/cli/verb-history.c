@@ -78,7 +78,7 @@ static json_object *flags_json(unsigned flags)
     return a;
 }
 
-/* The action of replay, in one word. */
+/* Returns in one word what replay did. */
 static const char *replay_word(const SessionRecord *s)
 {
     if (session_was_replayed(s))
@@ -133,7 +133,8 @@ static int print(const Context *c, const History *h, Stage only, uint64_t limit)
     return cli_print(c, t);
 }
 
-/* Starts name applications of all users, so only root sees them. */
+/* Prints the starts of applications. Only root can read them, because they name applications of all
+ * users. */
 static int print_launches(const Context *c, uint64_t limit)
 {
     static const Column launch_columns[] = {

@@ -20,8 +20,8 @@
 #include <signal.h>
 #include <string.h>
 
-/* A file that a smaller share of sessions used is dropped, because it is a temporary file whose
- * name will not occur again. */
+/* A file that a smaller share of sessions used is dropped, because it is probably a temporary file
+ * whose name will not occur again. */
 #define PRUNE_PROBABILITY 0.01
 
 /* If this allocation fails, the machine is out of memory. If it succeeds, and a file still needs
@@ -67,8 +67,8 @@ static const Column trace_columns[] = {
         {0},
 };
 
-/* Blocks signals that end the program during a try. Otherwise the marker of the try would count
- * against the file. */
+/* Blocks signals that would end the program during a try. A program that ends during a try leaves
+ * the try's marker, and the marker would count against the file. */
 static void block_requests(sigset_t *ret_before)
 {
     sigset_t requests;
@@ -84,7 +84,7 @@ static void block_requests(sigset_t *ret_before)
  * file. */
 static bool memory_is_short(void)
 {
-    /* Volatile: otherwise the compiler drops an allocation that nothing uses. */
+    /* `p` is volatile, because the compiler drops an allocation that nothing uses. */
     void *volatile p = malloc(MEMORY_PROBE_BYTES);
     bool is_short = !p;
 
@@ -127,7 +127,7 @@ static int refuse_trace(Learning *l, int dir_fd, const char *name, const char *s
     return 0;
 }
 
-/* Adds the trace to the model and saves the model. */
+/* Adds the trace to the model in memory. The caller saves the model. */
 static int learn_one(Learning *l, Trace *t, size_t *ret_dropped)
 {
     int r = model_select(l->model, t, ret_dropped);
@@ -159,8 +159,8 @@ static int undo_partly_learned(Learning *l)
     return l->model ? 0 : -ENOMEM;
 }
 
-/* Reads a trace and adds it to the model. Returns 0; 1: *ret_unfit says why it shows no ordinary
- * session; or a negative errno. */
+/* Reads a trace and adds it to the model. Returns 0; 1 if the trace shows no ordinary session, with
+ * the reason in *ret_unfit; or a negative errno. */
 static int read_and_learn(Learning *l, int dir_fd, const char *name, Trace **ret,
                           const char **ret_unfit, size_t *ret_dropped, char **ret_error)
 {
@@ -173,7 +173,8 @@ static int read_and_learn(Learning *l, int dir_fd, const char *name, Trace **ret
 }
 
 /* Reports a trace that is not of an ordinary session. If dir_fd is a directory (not -EBADF),
- * renames the trace in it, so that it is not read again. Returns 0 or -ENOMEM, reported. */
+ * renames the trace in it, so that it is not read again. Returns 0, or -ENOMEM, which was
+ * reported. */
 static int skip_trace(Learning *l, int dir_fd, const char *name, const char *shown, const Trace *t,
                       const char *unfit)
 {
@@ -188,8 +189,9 @@ static int skip_trace(Learning *l, int dir_fd, const char *name, const char *sho
     return 0;
 }
 
-/* Learns a trace. `own`: the trace is in the state directory, and a trace that cannot be used is
- * set aside. 0 also if the trace could not be used; a negative errno if learning itself failed. */
+/* Learns a trace. `own` means that the trace is in the state directory; it is then set aside if it
+ * cannot be used. 0 also if the trace could not be used; a negative errno if learning itself
+ * failed. */
 static int learn_trace(Learning *l, int dir_fd, const char *name, const char *shown, bool own)
 {
     _cleanup_free_ char *error = NULL, *result = NULL;
@@ -216,7 +218,7 @@ static int learn_trace(Learning *l, int dir_fd, const char *name, const char *sh
     }
     if (r < 0 && undo_partly_learned(l) < 0)
         return cli_error(r, "%s: %m", shown);
-    /* A trace that was read, but cannot be learned, is bad itself. */
+    /* If the trace was read but cannot be learned, the trace itself is at fault. */
     if (r < 0)
         return refuse_trace(l, dir_fd, name, shown,
                             own && (t || r == -ENOMEM || state_is_bad_content(r)),
@@ -257,9 +259,10 @@ static int try_trace(Learning *l, int dir_fd, const char *name, const char *show
 
 /* --- the traces of the state directory -------------------------------------------------------- */
 
-/* Returns true if the model knows the trace by its head; then the rest need not be read. Parsing a
- * trace of 20,000 accesses takes longer than learning it. A name alone does not identify a trace:
- * if the clock starts again with each boot, names repeat. */
+/* Returns true if the head of the trace shows that the model has learned it already. The rest of
+ * the trace need not be read then. Parsing a trace of 20,000 accesses takes longer than learning
+ * it. A name alone does not identify a trace: if the clock starts again with each boot, names
+ * repeat. */
 static bool known_by_head(const Model *m, int dir_fd, const char *name)
 {
     TraceIdentity id;
@@ -305,7 +308,7 @@ static int learn_state(Learning *l)
 /* --- the model -------------------------------------------------------------------------------- */
 
 /* Like state_load_model(). Returns -E2BIG also if an earlier learning was killed while it read the
- * model. *ret_at_fault: the failure is the fault of the model itself. */
+ * model. *ret_at_fault becomes true if the content of the model is the cause of the failure. */
 static int try_model(Learning *l, bool *ret_at_fault, char **ret_error)
 {
     sigset_t before;
@@ -416,7 +419,8 @@ static int run(Context *c)
     if (r < 0)
         return r;
 
-    /* A new model learns every trace that is kept. */
+    /* A new model learns every trace in the state directory, even if the arguments name other
+     * traces. */
     if (n == 0 || l.anew)
         r = learn_state(&l);
     for (int i = 0; r >= 0 && i < n; i++)

@@ -46,7 +46,8 @@ static int run(Context *c)
     }
     if (k < 0)
         return k;
-    /* A control session is recorded without replay, exactly what rerecord requests. */
+    /* A control session is a session that is recorded without replay. rerecord requests exactly
+     * that. */
     r = cli_run_verb(c, &verb_rerecord, option);
     return r < 0 ? r : print(c, stage);
 }

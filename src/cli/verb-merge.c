@@ -41,8 +41,8 @@ static void merging_done(Merging *m)
     table_free(m->table);
 }
 
-/* Replaces the model by what 'headstart export' would write. Afterwards it counts as one machine,
- * whatever counts it had. */
+/* Replaces the model by what 'headstart export' would write. Afterwards the model counts as one
+ * machine, however many machines it contained. */
 static int reduce(Model **m)
 {
     Model *portable;
@@ -55,7 +55,8 @@ static int reduce(Model **m)
     return 0;
 }
 
-/* The stages of a model have different counts. The largest is closest to the number of machines. */
+/* Returns the largest count of machines among the stages of the model. The counts of the stages
+ * differ, and the largest is closest to the number of machines. */
 static uint64_t count_machines(const Model *m)
 {
     uint64_t n = 0;

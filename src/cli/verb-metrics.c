@@ -65,7 +65,8 @@ static void write_benefit(FILE *f, const Benefits *b)
         sample(f, "harmful", s, "", b->stages[s].harmful);
 }
 
-/* All applications together: the names of applications are root's. */
+/* Writes the figures of all applications together, because only root may read the names of
+ * applications. */
 static void write_launches(FILE *f, const Effect *e)
 {
     family(f, "launches", NULL, "Starts of applications that are compared.");

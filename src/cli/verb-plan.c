@@ -38,7 +38,7 @@ static const Option options[] = {
         {0},
 };
 
-/* The requests of the options. */
+/* What the options request. */
 typedef struct Request {
     Stage only;    /* _STAGE_INVALID: both */
     uint32_t user; /* UID_INVALID: all */
@@ -61,9 +61,9 @@ static bool is_stale(const void *arg, const char *name)
     return true;
 }
 
-/* If planning fails for one user or stage, the others still get their packs. If nothing can be
- * written, that is reported once. Returns 0, or an error that was reported and holds for all
- * packs. */
+/* Makes one pack. If planning fails for one user or stage, the others still get their packs. If no
+ * file can be written at all, the error is returned, so that it is reported only once. Returns 0,
+ * or an error that was reported and holds for all packs. */
 static int make_pack(Planning *p, Stage stage, uint32_t uid)
 {
     int r;
@@ -77,8 +77,8 @@ static int make_pack(Planning *p, Stage stage, uint32_t uid)
     return 0;
 }
 
-/* Plans a pack for each user whose login was learned. It is replayed when the user who logs in is
- * known. */
+/* Plans a pack for each user whose login was learned. Such a pack is replayed as soon as it is
+ * known that this user logs in. */
 static int make_user_packs(Planning *p, uint32_t only)
 {
     int r = 0;

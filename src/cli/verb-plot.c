@@ -55,7 +55,8 @@ static int find_failed(const Plot *p, int r, const char *what)
     return cli_error(r, "%s: no trace of a %s: %m", p->c->state, what);
 }
 
-/* `what`: a stage, or the file of a trace. Returns 0, or an error that was reported. */
+/* Loads the newest trace of a stage, or the file of a trace. Returns 0, or an error that was
+ * reported. */
 static int load(const Plot *p, const char *what, Trace **ret)
 {
     Stage stage = stage_from_string(what);
@@ -85,8 +86,8 @@ static int load_other(const Plot *p, const Trace *t, Trace **ret)
                  : 0;
 }
 
-/* Finds the start to compare with: of the same application. Returns 0, or an error that was
- * reported. */
+/* Finds the start to compare with, which is another start of the same application. Returns 0, or an
+ * error that was reported. */
 static int load_other_launch(const Plot *p, const PlotLaunch *one, PlotLaunch *ret)
 {
     const Trace *t = one->trace;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* headstart record: one stage, while a command runs or until a signal. */
+/* headstart record: records one stage, while a command runs or until a signal comes. */
 
 #include "base/atomic-file.h"
 #include "base/log.h"
@@ -89,8 +89,8 @@ static int on_child(sd_event_source *s, const siginfo_t *si, void *userdata)
     return sd_event_exit(x->event, 0);
 }
 
-/* Without a command a signal ends the recording. Otherwise it is forwarded to the command, unless
- * the terminal has sent it to both. */
+/* Without a command a signal ends the recording. With a command, the signal is forwarded to the
+ * command, unless the terminal has sent the signal to both processes. */
 static int on_signal(sd_event_source *s, const struct signalfd_siginfo *si, void *userdata)
 {
     Recording *x = userdata;
@@ -153,7 +153,7 @@ static int prepare_child(Recording *x, char **argv)
 
 /* --- the recording ---------------------------------------------------------------------------- */
 
-/* Reports an output that cannot be written before the recording begins. */
+/* Checks, before the recording begins, whether the output can be written. Reports an error. */
 static int check_output(const Recording *x)
 {
     _cleanup_free_ char *copy = NULL;
@@ -171,7 +171,8 @@ static int check_output(const Recording *x)
 static int open_recorder(Recording *x)
 {
     static const int needed[] = {CAP_SYS_ADMIN, CAP_DAC_READ_SEARCH, -1};
-    /* The user who names an output file decides which names may be written there. */
+    /* With an output file, no `store` is given: the user who names the file decides which names of
+     * files may be written into it. */
     RecorderOptions o = {
             .root = x->c->root, .exact = x->exact, .store = x->output ? NULL : x->c->state};
     _cleanup_free_ char *error = NULL;
@@ -180,8 +181,8 @@ static int open_recorder(Recording *x)
 
     if (capability_missing(needed, missing, sizeof(missing)))
         return cli_error(EPERM, "recording needs %s", missing);
-    /* The original read-ahead is stored in the directory. Otherwise the directory is only needed to
-     * see whether something was replayed. */
+    /* With --exact, the original read-ahead setting is stored in this directory, so it must exist.
+     * Without --exact, the directory only shows whether something was replayed. */
     if (x->exact && (r = make_directories(HEADSTART_RUN_DIR, 0755)) < 0)
         return cli_error(r, HEADSTART_RUN_DIR ": %m");
     if (access(HEADSTART_RUN_DIR, F_OK) == 0)
@@ -195,7 +196,7 @@ static int open_recorder(Recording *x)
     return r < 0 ? cli_error(r, "cannot follow events: %m") : 0;
 }
 
-/* *ret: path of the trace; the caller frees it. */
+/* Writes the trace. *ret becomes its path; the caller frees it. */
 static int write_trace(const Recording *x, const Trace *t, char **ret)
 {
     _cleanup_free_ char *text = NULL, *path = NULL;

@@ -54,8 +54,8 @@ typedef struct Refresh {
     char **to; /* new names of the model's files, for model_move_files() */
     Table *table;
     uint64_t n_changed, n_renamed, n_gone, n_unknown;
-    /* The path component of the last search, and its successor. Cached, because a whole directory
-     * is often renamed. */
+    /* The path that was searched for last, up to the component that is gone, and the name that
+     * succeeds this component. Both are kept, because often a whole directory is renamed. */
     char gone[PATH_MAX], successor[NAME_MAX + 1];
 } Refresh;
 
@@ -193,7 +193,7 @@ static void free_names(char **names, size_t n)
     free(names);
 }
 
-/* Finds the name in the directory that succeeds `gone`; "" if there is none. Returns 0 or
+/* Finds the name that succeeds `gone` in the directory; "" if there is none. Returns 0 or
  * -ENOMEM. */
 static int find_successor(const Refresh *x, const char *directory, const char *gone,
                           char ret[static NAME_MAX + 1])
@@ -225,7 +225,8 @@ static int find_successor(const Refresh *x, const char *directory, const char *g
     return r;
 }
 
-/* *ret is the path of the file's successor, or NULL if it has none. Returns 0 or -ENOMEM. */
+/* Finds the successor of a file. *ret becomes the successor's path, or NULL if the file has none.
+ * Returns 0 or -ENOMEM. */
 static int follow(Refresh *x, const char *path, size_t above, char **ret)
 {
     size_t end = above + 1 + strcspn(path + above + 1, "/");
