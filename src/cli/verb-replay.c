@@ -75,8 +75,8 @@ static int parse_options(Context *c, Request *q)
     return k;
 }
 
-/* Returns the given pack, or that of the stage; the caller frees *ret. Returns 0, or an error that
- * was reported. */
+/* Finds the pack that the command line names, or else the pack of the stage. The caller frees *ret.
+ * Returns 0, or an error that was reported. */
 static int find_pack(const Context *c, Stage stage, char **ret)
 {
     _cleanup_free_ char *pack = NULL;

@@ -21,7 +21,7 @@ enum {
     OPTION_OUTPUT = 1,
 };
 
-/* The longest time for the positions on disk of the files that the pack does not contain. */
+/* The time limit for finding the positions on disk of files that the pack does not contain. */
 #define PLACES_TIMEOUT (200 * USEC_PER_MSEC)
 
 static const Option options[] = {
@@ -84,7 +84,8 @@ static int read_history(Report *p, usec_t now)
     return p->visible ? 0 : launch_history_read(p->c, p->state_fd, now, &p->launches);
 }
 
-/* Describes the machine of the newest session: "debian 13, Linux 6.18, sda (bfq), 7.8 GB". */
+/* Describes the machine of the newest session, for example as "debian 13, Linux 6.18, sda, memory
+ * 7.8G". */
 static int describe_machine(Report *x)
 {
     const History *h = &x->benefits.history;
@@ -119,7 +120,7 @@ static int read_timelines(Report *x)
     return 0;
 }
 
-/* Without a usable model, the page lacks the sections that come from the model. */
+/* Reads what the page shows of the model. Without a usable model, the page lacks these sections. */
 static int read_model(Report *x)
 {
     _cleanup_free_ char *error = NULL;

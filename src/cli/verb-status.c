@@ -30,14 +30,15 @@
 
 #include "config-paths.h"
 
-/* Applications whose starts are shown in the text; the JSON has all. */
+/* The number of applications whose starts are shown in the text. The JSON output contains all
+ * applications. */
 #define LAUNCHES_SHOWN 5U
 
 /* The facts about one stage. */
 typedef struct StageStatus {
     uint64_t n_traces;
     uint64_t recorded;        /* CLOCK_REALTIME of the last trace; COUNT_UNKNOWN: none */
-    uint64_t duration;        /* of that stage */
+    uint64_t duration;        /* of the last trace; COUNT_UNKNOWN: none */
     const char *policy;       /* of the pack; NULL: no pack */
     const char *reason;       /* the reason for this policy; NULL: unknown */
     usec_t without, with;     /* predicted time without replay, and with it; 0: no pack */
@@ -179,7 +180,8 @@ static Table *replay_table(const Status *s)
     return t;
 }
 
-/* The stages that are recorded without replay; the caller frees it. NULL: none. */
+/* Returns the names of the stages that will be recorded without replay; the caller frees the
+ * string. Returns NULL if there are none. */
 static char *read_rerecord(int state_fd)
 {
     char name[RERECORD_NAME_MAX], *all = NULL;
@@ -238,7 +240,7 @@ static void add_device(Table *t, const Volume *v, const DeviceRecord *r)
               (uint64_t)r->n_sweeps);
 }
 
-/* Mounted filesystems whose device was measured. */
+/* Returns a table of the mounted filesystems whose device was measured. */
 static Table *device_table(const Context *c, Status *s)
 {
     static const Column columns[] = {
@@ -303,7 +305,7 @@ static Table *stage_table(const Status *s)
     return t;
 }
 
-/* The state in one line, and the command for the next step. */
+/* Returns the state in one line, with the command for the next step. */
 static const char *summary(const Status *s)
 {
     uint64_t traces = 0;
@@ -348,7 +350,8 @@ static Table *problem_table(const Checks *checks)
     return t;
 }
 
-/* Prints what replay saves when applications start: all together, and those that start most. */
+/* Prints what replay saves when applications start: for all applications together, and for some of
+ * them alone. */
 static void print_launches(const LaunchHistory *h)
 {
     static const Column columns[] = {
@@ -374,7 +377,7 @@ static void print_launches(const LaunchHistory *h)
     }
 }
 
-/* Prints whether headstart is on and what it saves: the lines above the tables. */
+/* Prints the lines above the tables: whether headstart is on, and what replay saves. */
 static void print_head(const Status *s)
 {
     bool off = s->switched_off || s->disabled, ready = strcmp(summary(s), "ready") == 0;

@@ -6,7 +6,7 @@
 #include "command/progress.h"
 #include "state/early-pack.h"
 
-/* The interval between two updates of the progress of a wait for the lock. */
+/* While a verb waits for the lock, it updates its progress line at this interval. */
 #define LOCK_STEP (250 * USEC_PER_MSEC)
 
 int cli_state_open(const Context *c, bool create, int *ret_fd)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The state directory for the verbs; these functions report errors. */
+/* Opens, locks and writes the state directory for the verbs. The functions report their errors. */
 
 #include "command/cli.h"
 #include "state/state.h"
@@ -10,9 +10,9 @@
  * exist and `create` is false), or another error that was reported. */
 int cli_state_open(const Context *c, bool create, int *ret_fd);
 
-/* As state_directory_lock(). Waits for five seconds, or as a service (--quiet) for four minutes,
- * because another process may run at idle priority and take long. Returns 0, or an error that was
- * reported. */
+/* Locks the state directory, as state_directory_lock() does. Waits at most five seconds, but in a
+ * service (--quiet) at most four minutes, because the process that holds the lock may run at idle
+ * priority and take long. Returns 0, or an error that was reported. */
 int cli_state_lock(const Context *c, int state_fd);
 
 /* Like early_pack_update() for this state directory. Returns 0, or an error that was reported. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Shared by all verbs of `headstart`. Each verb has a file (verb-NAME.c) and an entry in the table
- * of verbs (main.c). It declares its options and its number of arguments, so that --help, the
+/* What all verbs of `headstart` share. Each verb has a file (verb-NAME.c) and an entry in the table
+ * of verbs (main.c). The verb declares its options and its number of arguments, so that --help, the
  * parser and the tests use the same declaration. */
 
 #include "base/macros.h"
@@ -14,8 +14,8 @@
 
 #define EXIT_USAGE 2 /* exit status for wrong usage */
 
-/* Returned by cli_next_option(), and by the verb: --help was printed, or wrong usage was reported.
- * No errno is as large. */
+/* cli_next_option() and the verb return these numbers if --help was printed, or if wrong usage was
+ * reported. No errno is as large. */
 #define CLI_HELP_SHOWN  (-10001)
 #define CLI_WRONG_USAGE (-10002)
 
@@ -54,7 +54,7 @@ struct Context {
     Options options; /* the verb's options and arguments, argv[0] is its name */
 };
 
-/* The context before the command line is read (options.c). */
+/* Returns the context as it is before the command line is read (options.c). */
 Context cli_context_default(void);
 
 extern const Verb verb_status, verb_record, verb_learn, verb_plan, verb_replay, verb_show,
@@ -64,8 +64,8 @@ extern const Verb verb_status, verb_record, verb_learn, verb_plan, verb_replay, 
 
 /* --- messages.c ------------------------------------------------------------------------------- */
 
-/* The exit status of a program whose verb returned `r`. Flushes standard output first: output that
- * could not be written is reported and makes the status EXIT_FAILURE. */
+/* Returns the exit status of a program whose verb returned `r`. Flushes standard output first. If
+ * output could not be written, reports this and returns EXIT_FAILURE instead of success. */
 int cli_exit_status(int r);
 
 /* Reports wrong usage in one line that names --help. Returns CLI_WRONG_USAGE. */
@@ -87,22 +87,24 @@ int cli_parse_global(Context *c, const Verb *const *verbs, int argc, char **argv
 /* Sets c->verb and c->options; argv[0] is the verb's name. */
 void cli_set_verb(Context *c, const Verb *verb, int argc, char **argv);
 
-/* The verb's next option: its id, and *ret_value points to its argument (or NULL). 0: there are no
- * more, and the verb accepts the number of arguments. Global options are handled on the way. A
- * negative errno or CLI_*, reported: the verb returns it. */
+/* Returns the id of the verb's next option; *ret_value becomes the option's argument, or NULL.
+ * Returns 0 if no option is left and the number of arguments is right. Returns a negative errno or
+ * CLI_* after an error that was reported; the verb then returns the same value. Handles global
+ * options itself. */
 int cli_next_option(Context *c, const char **ret_value);
 
-/* The arguments after the options: a NULL-terminated part of argv. */
+/* Returns the arguments after the options: a NULL-terminated part of argv. */
 char **cli_arguments(const Context *c, int *ret_n);
 
-/* Handles the global options for a verb without options. Returns 0, or as above. */
+/* Handles the global options for a verb without options. Returns 0, or an error as
+ * cli_next_option() does. */
 int cli_no_options(Context *c);
 
-/* Runs another verb as if with --quiet, with one of its options (or NULL). Returns 0 or its error,
- * which it has reported. */
+/* Runs another verb with --quiet and with the option `option` (NULL: no option). Returns 0, or the
+ * verb's error, which the verb has reported. */
 int cli_run_verb(const Context *c, const Verb *verb, const char *option);
 
-/* Parse an option's argument. Returns 0, or CLI_WRONG_USAGE, reported. */
+/* Parse an option's argument. Return 0, or CLI_WRONG_USAGE, which was reported. */
 int cli_parse_stage(const Context *c, const char *value, Stage *ret);
 int cli_parse_limit(const Context *c, const char *value, uint64_t *ret);
 int cli_parse_uid(const Context *c, const char *value,
@@ -111,8 +113,8 @@ int cli_parse_uid(const Context *c, const char *value,
 /* --- output.c --------------------------------------------------------------------------------- */
 
 /* Sets the character encoding of the locale, which aligns tables and decides how file names are
- * printed. Without a locale in the environment it is UTF-8, because file names are UTF-8 on nearly
- * every system. For main(). */
+ * printed. If the environment sets no locale, the encoding is UTF-8, because file names are UTF-8
+ * on nearly every system. Only main() calls this function. */
 void cli_set_locale(void);
 
 /* Print the table, or its only row as fields: as text, or as JSON with --json=. Returns 0, or an
@@ -120,6 +122,6 @@ void cli_set_locale(void);
 int cli_print(const Context *c, const Table *t);
 int cli_print_fields(const Context *c, const Table *t);
 
-/* Prints one object as JSON, with or without --json=. The arguments are those of table_row().
- * Returns 0, or an error that was reported. */
+/* Prints one object as JSON, even without --json=. The arguments are those of table_row(). Returns
+ * 0, or an error that was reported. */
 int cli_print_json(const Context *c, const Column *columns, ...);

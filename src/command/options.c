@@ -77,7 +77,7 @@ int cli_parse_uid(const Context *c, const char *value, uint32_t *ret)
 
 /* --- help ------------------------------------------------------------------------------------- */
 
-/* The options as rows, for --help with --json=. */
+/* Returns the options as rows of a table, for --help with --json=. */
 static Table *options_table(const Option *list)
 {
     static const Column columns[] = {

@@ -10,7 +10,8 @@
 
 #include "config-paths.h"
 
-/* Formats a path. Returns true if it fits and names a program that may be executed. */
+/* Formats a path. Returns true if the path fits into the buffer and names a program that may be
+ * executed. */
 static bool _printf_(3, 4) is_program(char *buf, size_t size, const char *format, ...)
 {
     va_list ap;

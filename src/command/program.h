@@ -7,5 +7,5 @@
 
 /* Finds the program `name` and writes its path into the buffer. It is searched next to this program
  * and in the folder `folder` of a build tree, then in the directory where it is installed. Returns
- * 0, or a negative errno, reported. */
+ * 0, or a negative errno, which was reported. */
 int cli_find_program(const char *name, const char *folder, char *buf, size_t size);

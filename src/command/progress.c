@@ -56,8 +56,8 @@ static void draw(ProgressCount *c)
     fflush(stderr);
 }
 
-/* Draws until the parent stops it or ends. Keeps no descriptor but standard error: a lock of the
- * parent must end with the parent. */
+/* Draws the line until the parent stops this process or ends. Keeps no descriptor except standard
+ * error: a lock that the parent holds through a descriptor must end with the parent. */
 static _Noreturn void run_child(ProgressCount *c, pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -3,7 +3,7 @@
 
 /* Progress of long work: one line on standard error, which is overwritten and finally removed.
  * Shown only on a terminal, and only after half a second. A child process draws the line ten times
- * per second, so it stays alive during a step that takes long. */
+ * per second, so the line keeps changing during a step that takes long. */
 
 #include "base/time-util.h"
 
@@ -17,12 +17,13 @@ typedef struct Progress {
     pid_t child;
 } Progress;
 
-/* Starts the line. `what` ("Learning") is not copied. `quiet`: the line is never shown. */
+/* Starts the line. `what` ("Learning") is not copied. With `quiet` the line is never shown. */
 Progress progress_start(const char *what, bool quiet);
 
-/* `done` of `total` steps are done; a total of 0 is not known. With a total the line shows the
- * share, and after a second the time that is left if each step takes equally long. Without one it
- * shows the number of steps, or while that is 0 the elapsed time. */
+/* Notes that `done` of `total` steps are done; a total of 0 means that the total is not known. With
+ * a total the line shows the share, and after a second the time that is left if each step takes
+ * equally long. Without a total the line shows the number of steps, or the elapsed time while no
+ * step is done. */
 void progress_update(Progress *p, uint64_t done, uint64_t total);
 
 /* Removes the line. May be used with _cleanup_. */

@@ -10,6 +10,6 @@ typedef enum Style {
     STYLE_TITLE,
 } Style;
 
-/* The escape sequences to begin and end the style, or "". */
+/* Return the escape sequences that begin and end the style, or "". */
 const char *style_on(Style s);
 const char *style_off(void);

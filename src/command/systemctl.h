@@ -8,7 +8,7 @@
 /* Returns true if this system was booted with systemd. */
 bool systemctl_available(void);
 
-/* Runs systemctl with these arguments (NULL-terminated, without its name) and waits for it.
- * `silent`: its error messages are dropped. Its exit status, or a negative errno if it could not be
- * run (not reported). */
+/* Runs systemctl with these arguments (NULL-terminated, without its name) and waits for it. With
+ * `silent`, its error messages are dropped. Returns its exit status, or a negative errno, which was
+ * not reported, if systemctl could not be run. */
 int systemctl_run(const char *const *arguments, bool silent);

@@ -30,5 +30,6 @@ static inline const Cell *table_cell(const Table *t, size_t row, size_t column)
     return t->cells + row * t->n_columns + column;
 }
 
-/* Returns true if the value of such a cell is missing: "-" or null. */
+/* Returns true if a cell of this type has no value. Such a cell is printed as "-" in text and as
+ * null in JSON. */
 bool table_cell_is_unknown(CellType type, const Cell *c);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Tables as text, by libsmartcols. */
+/* Prints tables as text with libsmartcols. */
 
 #include "base/time-util.h"
 #include "command/table-internal.h"
@@ -20,7 +20,7 @@ static bool is_printed(const Column *c)
     return c->title && c->type != CELL_TABLE && c->type != CELL_JSON;
 }
 
-/* The caller frees it; NULL if out of memory. */
+/* Returns the text of the cell, which the caller frees, or NULL if out of memory. */
 static char *cell_text(CellType type, const Cell *c)
 {
     char buf[64];
@@ -67,7 +67,8 @@ static char *cell_text(CellType type, const Cell *c)
     return strdup(buf);
 }
 
-/* Gives the text to the line, which frees it. Frees it itself on failure. */
+/* Gives the text to the line, which frees the text later. On failure this function frees the
+ * text. */
 static int set_text(struct libscols_line *line, size_t column, char *text)
 {
     int r = text ? scols_line_refer_data(line, column, text) : -ENOMEM;
@@ -106,7 +107,8 @@ static int fill(const Table *t, struct libscols_table *s)
     return 0;
 }
 
-/* In characters; bytes that are not UTF-8 count as one each. */
+/* Returns the number of characters. Each byte that does not continue a UTF-8 character counts as
+ * one. */
 static size_t text_width(const char *s)
 {
     size_t n = 0;
@@ -116,7 +118,7 @@ static size_t text_width(const char *s)
     return n;
 }
 
-/* The last `width` - 1 characters after "…". Returns NULL if out of memory. */
+/* Returns "…" and the last `width` - 1 characters of the text. Returns NULL if out of memory. */
 static char *keep_end(const char *text, size_t width)
 {
     char *ret = NULL;
@@ -130,7 +132,8 @@ static char *keep_end(const char *text, size_t width)
 }
 
 /* libsmartcols truncates long cells at the end. The end of a path says more than its beginning, so
- * it is shortened here to the widths that libsmartcols has found. */
+ * this function removes the beginning of long paths. It uses the widths that libsmartcols has
+ * found. */
 static int shorten_paths(const Table *t, struct libscols_table *s)
 {
     _cleanup_free_ char *unused = NULL;

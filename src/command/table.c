@@ -47,7 +47,7 @@ void table_column(Table *t, const char *title, const char *key, CellType type)
     t->columns[t->n_columns++] = (Column){title, key, type};
 }
 
-/* Takes the next argument of a row. Returns false if memory ran out. */
+/* Reads the next argument of a row into a cell. Returns false if memory ran out. */
 static bool read_cell(CellType type, va_list *ap, Cell *ret)
 {
     const char *s;

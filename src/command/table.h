@@ -43,7 +43,7 @@ typedef struct Table Table;
 /* Returns a table with these columns. An entry without title and key ends the list; NULL: no
  * columns yet. Titles and keys are not copied. Returns NULL if out of memory; the functions below
  * then do nothing, and printing returns -ENOMEM. (Tables in the arguments of table_row() are then
- * lost with it.) */
+ * never freed.) */
 Table *table_new(const Column *columns);
 Table *table_free(Table *t);
 DEFINE_CLEANUP(Table *, table_free);
@@ -56,9 +56,10 @@ void table_column(Table *t, const char *title, const char *key, CellType type);
 void table_row(Table *t, ...);
 void table_row_va(Table *t, va_list ap);
 
-/* For a table that is printed as a section. Sets the line above it, which replaces its column's
- * title. If the table holds only the first rows, sets the total number of rows as well. The last
- * line of the section then names --limit=. */
+/* Both functions are for a table that is printed as a section. table_set_heading() sets the line
+ * above the section; without this call the line is the title of the column. If the table holds only
+ * the first rows, table_set_total() sets the number of all rows. The last line of the section then
+ * names --limit=. */
 void table_set_heading(Table *t, const char *format, ...) _printf_(2, 3);
 void table_set_total(Table *t, size_t n_rows);
 
@@ -74,6 +75,6 @@ int table_print_fields(const Table *t);
 json_object *table_to_json(const Table *t);
 json_object *table_fields_to_json(const Table *t);
 
-/* A JSON string. JSON is UTF-8 and file names are any bytes: if `s` is not valid UTF-8,
+/* Returns a JSON string. JSON is UTF-8 and file names are any bytes: if `s` is not valid UTF-8,
  * json_escape_bytes() escapes it. Returns NULL if out of memory. */
 json_object *table_json_string(const char *s);

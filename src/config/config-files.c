@@ -55,9 +55,9 @@ static void _printf_(3, 4) warn_line(const Reader *x, unsigned line, const char 
     x->warn(x->userdata, x->file, line, message);
 }
 
-/* fgets() on memory for inih. inih passes no line numbers to its handler, so this function counts
- * the lines. It drops a line that does not fit inih's buffer, because inih would read it as two
- * lines. */
+/* Reads the next line from memory; inih calls it in place of fgets(3). inih passes no line numbers
+ * to its handler, so this function counts the lines. It drops a line that does not fit inih's
+ * buffer, because inih would read it as two lines. */
 static char *next_line(char *str, int num, void *stream)
 {
     Reader *x = stream;
@@ -77,7 +77,7 @@ static char *next_line(char *str, int num, void *stream)
         str[l + 1] = 0;
 
         /* inih treats an indented line as a further value of the key above; here it is a key of its
-         * own. */
+         * own, so the indentation is removed. */
         size_t blank = strspn(str, " \t");
         memmove(str, str + blank, l + 2 - blank);
 
@@ -112,7 +112,7 @@ static int set_source(Reader *x, size_t index)
     return 0;
 }
 
-/* inih's handler: 0 stops it. */
+/* inih calls this function for each assignment. Returns 1, or 0 to stop inih. */
 static int on_assignment(void *userdata, const char *section, const char *name, const char *value)
 {
     Reader *x = userdata;
@@ -135,8 +135,8 @@ static int on_assignment(void *userdata, const char *section, const char *name, 
 
 /* --- which files ------------------------------------------------------------------------------ */
 
-/* Returns 1: read, 0: it does not exist, -ENOMEM. A file that cannot be read is reported and counts
- * as read. */
+/* Reads one file. Returns 1 if it was read, 0 if it does not exist, or a negative errno, such as
+ * -ENOMEM. A file that cannot be read is reported, and counts as read. */
 static int read_file(int root_fd, const char *path, const Reader *template)
 {
     _cleanup_free_ char *text = NULL;
