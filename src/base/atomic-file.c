@@ -34,8 +34,8 @@ static int write_into(int dir_fd, const char *name, const void *data, size_t siz
     return fd < 0 ? -errno : write_all(fd, data, size);
 }
 
-/* A writer holds this lock on its temporary file. When the writer dies, the kernel releases the
- * lock. */
+/* Takes the lock that a writer holds on its temporary file. When the writer dies, the kernel
+ * releases the lock. Returns false if another writer holds it. */
 static bool lock_temporary(int fd)
 {
     struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -123,7 +123,8 @@ static int write_in(int dir_fd, const char *name, const void *data, size_t size,
     return fsync(dir_fd) < 0 ? -errno : 0;
 }
 
-/* Opens the directory of the path for reading and syncing. *ret_name is the last component. */
+/* Opens the directory of the path for reading and syncing. *ret_name becomes the last component of
+ * the path. */
 static int open_directory_of(int dir_fd, const char *path, const char **ret_name)
 {
     const char *slash = strrchr(path, '/');

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* cachestat(2), Linux 6.5: how many pages of a part of a file or block device are in the page
- * cache, and how many were reclaimed. */
+/* cachestat(2), since Linux 6.5, counts how many pages of a part of a file or block device are in
+ * the page cache, and how many were reclaimed. */
 
 #include "base/macros.h"
 

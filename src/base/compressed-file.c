@@ -59,7 +59,8 @@ int gzip_compress(const void *data, size_t size, char **ret, size_t *ret_size)
 }
 
 /* Expands until the member ends, the input ends, or `size` bytes are written. Returns zlib's
- * result. *ret_size is the number of bytes in `buf`, before and after. */
+ * result. *ret_size is the number of bytes in `buf`, both when the function is called and when it
+ * returns. */
 static int expand_into(z_stream *z, char *buf, size_t size, size_t *ret_size)
 {
     size_t n = *ret_size;

@@ -77,7 +77,7 @@ int log_full(int level, int error, const char *format, ...)
         va_start(ap, format);
         format_message(line + n, sizeof(line) - (size_t)n, error, format, ap);
         va_end(ap);
-        /* One write, so that lines of several processes do not mix. */
+        /* One write(2) prints the whole line, so that lines of several processes do not mix. */
         size_t l = strlen(line);
         if (l > sizeof(line) - 2)
             l = sizeof(line) - 2;

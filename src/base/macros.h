@@ -22,7 +22,7 @@
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 
-/* clang-format takes (a) for a cast. */
+/* clang-format would take (a) for a cast, so it is switched off here. */
 /* clang-format off */
 #define ALIGN_DOWN(x, a)   ((x) / (a) * (a))
 #define ALIGN_UP(x, a)     (((x) + (a) - 1) / (a) * (a))

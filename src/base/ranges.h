@@ -55,16 +55,18 @@ void range_set_done(RangeSet *s);
  * Returns 0, -EINVAL if offset + length overflows, or -ENOMEM; the set is unchanged on failure. */
 int range_set_insert(RangeSet *s, uint64_t offset, uint64_t length);
 
-/* *ret = a's ranges (a deep copy). Returns 0 or -ENOMEM. `ret` must be empty or uninitialised. */
+/* *ret becomes a deep copy of a's ranges. Returns 0 or -ENOMEM. `ret` must be empty or
+ * uninitialised. */
 int range_set_copy(const RangeSet *a, RangeSet *ret);
 
-/* *ret = union, intersection or difference (a less b). O(|a| + |b|). Returns 0 or -ENOMEM. `ret` is
- * written only on success and must not be a or b. */
+/* *ret becomes the union, the intersection or the difference (a without b). O(|a| + |b|). Returns 0
+ * or -ENOMEM. `ret` is written only on success and must not be a or b. */
 int range_set_union(const RangeSet *a, const RangeSet *b, RangeSet *ret);
 int range_set_intersect(const RangeSet *a, const RangeSet *b, RangeSet *ret);
 int range_set_subtract(const RangeSet *a, const RangeSet *b, RangeSet *ret);
 
-/* *to = union of both. O(|to| + |more|). Returns 0 or -ENOMEM, with *to unchanged. */
+/* *to becomes the union of both sets. O(|to| + |more|). Returns 0 or -ENOMEM, with *to
+ * unchanged. */
 int range_set_unite(RangeSet *to, const RangeSet *more);
 
 /* Returns the sum of the lengths, at most UINT64_MAX. */

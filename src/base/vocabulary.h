@@ -63,7 +63,8 @@ typedef enum DeviceClass {
  * NULL or not in the table. */
 int string_table_lookup(const char *const *table, size_t n, const char *s);
 
-/* Enum to word (NULL if out of range) and word to enum (-EINVAL if unknown). */
+/* Convert an enum to its word (NULL if out of range), and a word to its enum (-EINVAL if
+ * unknown). */
 const char *stage_to_string(Stage s);
 Stage stage_from_string(const char *s);
 const char *policy_to_string(Policy p);

@@ -101,7 +101,7 @@ static int get_sender(sd_bus_message *m, uid_t *ret)
     return r;
 }
 
-/* GetOwnLogins() -> a{sv}: the figures of the caller's logins. */
+/* Handles GetOwnLogins() -> a{sv}, which returns the figures of the caller's logins. */
 static int get_own_logins(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
     const Service *s = userdata;
@@ -139,7 +139,8 @@ static int append_lines(sd_bus_message *reply, const History *h, uid_t uid)
     return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
-/* GetHistory() -> as: lines of the history, oldest first: boots, and the caller's logins. */
+/* Handles GetHistory() -> as, which returns the lines of the history that are for boots or for the
+ * caller's logins, oldest first. */
 static int get_history(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
     const Service *s = userdata;

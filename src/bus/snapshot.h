@@ -28,7 +28,7 @@ typedef struct Snapshot {
 
 void snapshot_done(Snapshot *s);
 
-/* Reads the figures as of `now` (wall clock). `system_fd`: the directory of /etc and /proc, or
+/* Reads the figures as of `now` (wall clock). `system_fd` is the directory of /etc and /proc, or
  * AT_FDCWD for "/". A state directory that does not exist counts as empty. Returns 0 or a negative
  * errno; *ret is untouched then. */
 int snapshot_read(const char *state_dir, int system_fd, usec_t now, Snapshot *ret);

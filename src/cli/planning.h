@@ -43,7 +43,7 @@ int planning_load(Planning *p);
 /* Reads /proc/meminfo and sets the budget. Returns 0, or an error that was reported. */
 int planning_set_budget(Planning *p, const Config *config);
 
-/* Plans one pack: the pack of a stage for any user (`uid` UID_INVALID), or the pack of one user.
+/* Plans one pack: the pack of a stage for all users (`uid` UID_INVALID), or the pack of one user.
  * Writes it, or prints it with --dry-run. Returns 1 if the pack was planned; 0 if the model knows
  * nothing of this stage and user; or a negative errno, which was reported. After an error the old
  * pack stays. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* headstart config: the values of headstart.conf in effect, and where each was set. */
+/* headstart config: shows the values of headstart.conf in effect, and where each was set. */
 
 #include "command/cli.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* headstart explain: why a file is in a pack or not, and why a session was replayed in its way. */
+/* headstart explain: shows why a file is in a pack or not, and why a session was replayed as it
+ * was. */
 
 #include "base/parse.h"
 #include "command/cli-state.h"

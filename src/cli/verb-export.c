@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* headstart export: the part of STATE/model.json that is valid on other machines. */
+/* headstart export: writes the part of STATE/model.json that is valid on other machines. */
 
 #include "base/log.h"
 #include "base/parse.h"

@@ -167,8 +167,9 @@ static int forget_launches(const Forgetting *f)
     return r < 0 ? cli_error(r, "%s/" LAUNCHES_FILE ": %m", f->c->state) : 0;
 }
 
-/* The prefetcher keeps what it has learned in memory and would save it again. SIGHUP makes it load
- * the model. Nothing is reported if headstartd does not run. */
+/* Makes headstartd load the model again, with SIGHUP. Without this its prefetcher, which keeps in
+ * memory what it has learned, would save this again. Nothing is reported if headstartd does not
+ * run. */
 static void reload_headstartd(const Context *c)
 {
     if (strcmp(c->state, HEADSTART_STATE_DIR) == 0 && systemctl_available())

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* headstart history: what each recorded boot and login took. */
+/* headstart history: shows how long each recorded boot and login took. */
 
 #include "base/clock.h"
 #include "base/json-util.h"

@@ -190,8 +190,8 @@ static int skip_trace(Learning *l, int dir_fd, const char *name, const char *sho
 }
 
 /* Learns a trace. `own` means that the trace is in the state directory; it is then set aside if it
- * cannot be used. 0 also if the trace could not be used; a negative errno if learning itself
- * failed. */
+ * cannot be used. Returns 0 also if the trace could not be used, and a negative errno if learning
+ * itself failed. */
 static int learn_trace(Learning *l, int dir_fd, const char *name, const char *shown, bool own)
 {
     _cleanup_free_ char *error = NULL, *result = NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* headstart plan: STATE/model.json -> STATE/boot.pack, STATE/login.pack, STATE/login@UID.pack. */
+/* headstart plan: makes STATE/boot.pack, STATE/login.pack and STATE/login@UID.pack from
+ * STATE/model.json. */
 
 #include "base/parse.h"
 #include "cli/planning.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* headstart plot: a recorded boot, login or start of an application as SVG. */
+/* headstart plot: draws a recorded boot, login or start of an application as SVG. */
 
 #include "base/atomic-file.h"
 #include "base/log.h"

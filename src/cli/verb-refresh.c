@@ -108,8 +108,8 @@ static int note_planned(Refresh *x, const char *mountpoint, const Pack *pack, co
     return 0;
 }
 
-/* A pack that cannot be read contributes nothing; it is planned again in any case. Returns 0 or
- * -ENOMEM. */
+/* Notes the files of one pack. A pack that cannot be read is passed over, because it is planned
+ * again in any case. Returns 0 or -ENOMEM. */
 static int read_pack(Refresh *x, const char *name)
 {
     _cleanup_free_ char *buf = NULL;

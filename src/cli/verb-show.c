@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* headstart show FILE: the content of a trace, model or pack. */
+/* headstart show FILE: shows the content of a trace, model or pack. */
 
 #include "base/compressed-file.h"
 #include "base/log.h"

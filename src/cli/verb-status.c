@@ -350,8 +350,8 @@ static Table *problem_table(const Checks *checks)
     return t;
 }
 
-/* Prints what replay saves when applications start: for all applications together, and for some of
- * them alone. */
+/* Prints what replay saves when applications start: for all applications together, and for those
+ * that started most often. */
 static void print_launches(const LaunchHistory *h)
 {
     static const Column columns[] = {

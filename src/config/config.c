@@ -139,7 +139,7 @@ const char *config_key(size_t index)
 
 /* --- values from text ------------------------------------------------------------------------- */
 
-/* As in systemd, each assignment adds to the list and an empty assignment clears it. */
+/* Adds the prefixes in `value` to the list. As in systemd, an empty assignment clears the list. */
 static int add_prefixes(char *list, const char *value)
 {
     size_t l = strlen(list), n;
