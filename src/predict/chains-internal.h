@@ -20,7 +20,8 @@ typedef struct ChainsOfHistory {
 int chains_compare_applications(uint32_t a, uint32_t b, const void *userdata);
 
 /* Adds a copy of the sessions of `from` to the log of the history `to` of `c`. Application a of
- * `from` is there[a] in `to`; its starts are left out if that is CHAINS_NONE. 0 or -ENOMEM. */
+ * `from` is there[a] in `to`; its starts are left out if there[a] is CHAINS_NONE. Returns 0 or
+ * -ENOMEM. */
 int chains_add_log(const Chains *c, UserHistory *to, const SessionLog *from, const uint32_t *there);
 
 /* Replaces every sum by f(sum, argument). */

@@ -404,8 +404,9 @@ static int read_log(const Chains *c, UserHistory *h, JsonColumn from)
     return 0;
 }
 
-/* Versions 1 and 2 have eight classes of ages, no weights of experts and no log. The first class
- * ends at 300 seconds. Their classes become those that end a little later. */
+/* Versions 1 and 2 have eight classes of ages, no weights of experts and no log. The first of their
+ * classes ends at 300 seconds. It becomes the class that ends at 320 seconds, the second the next
+ * class, and so on. */
 static int read_history_sums(UserHistory *h, JsonColumn row, int64_t version)
 {
     DecayedSum *sums[CHAINS_HISTORY_SUMS];
@@ -456,7 +457,7 @@ static int read_history(Chains *c, const JsonDocument *d, struct json_object *o,
     return r < 0 || version < 3 ? r : read_log(c, h, log);
 }
 
-/* Names must rise in their escaped text, and be different. */
+/* Reads the names. Their escaped forms must be in rising order and different. */
 static int read_names(Chains *c, struct json_object *from)
 {
     const char *last = NULL, *escaped;
@@ -492,7 +493,7 @@ static const Keys keys_of_version[] = {
         [2 ... CHAINS_FORMAT_VERSION] = {"halflife_usec", "window_usec", "histories", "revision"},
 };
 
-/* Absent if no time was set, and in older files. */
+/* Reads the clock. It is absent if no time was set, and in older files. */
 static int read_clock(struct json_object *o, DecayClock *ret)
 {
     uint64_t latest, wall;

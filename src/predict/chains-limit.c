@@ -28,7 +28,8 @@ static int compare_ranked(const void *a, const void *b)
     return x->b < y->b ? -1 : x->b > y->b;
 }
 
-/* Every application but CHAINS_BEGIN, the most used first. `best`: id -> rank, or NULL. */
+/* Lists every application but CHAINS_BEGIN, the most used first. If `best` is not NULL, the order
+ * is that of best[id], and the use decides only between equal ranks. */
 static int rank_applications(const Chains *c, const UserHistory *h, const uint32_t *best,
                              Ranked **ret)
 {
@@ -85,7 +86,8 @@ static double pair_value(const Chains *c, const ChainsPair *p)
     return value;
 }
 
-/* All pairs of neighbours, chains first, the busiest first. */
+/* Lists all pairs of neighbours: first those with a chain, by falling number of events, then those
+ * without. */
 static int rank_pairs(const Chains *c, const UserHistory *h, Ranked **ret, size_t *ret_n)
 {
     _cleanup_free_ Ranked *ranked = calloc(h->n_co_occurring + 1, sizeof(*ranked));
@@ -149,7 +151,7 @@ static int limit_pairs(const Chains *c, UserHistory *h, size_t room, bool *chang
     return 0;
 }
 
-/* best[id] = the best rank that the application has with any user. */
+/* Sets best[id] to the best rank that the application has in the history of any user. */
 static int find_best_ranks(const Chains *c, uint32_t **ret)
 {
     _cleanup_free_ uint32_t *best = calloc(CHAINS_IDS_MAX, sizeof(*best));
@@ -200,7 +202,8 @@ static int limit_applications(const Chains *c, UserHistory *h, size_t room, uint
 
     if (h->n_applications <= room + 1 && all_name_bytes(c, h) <= room_bytes)
         return 0;
-    /* In the history of everybody users take turns, so that no user fills it alone. */
+    /* In the history of everybody, an application has its best rank among the users, so that no
+     * user fills this history alone. */
     if (h->user == UID_INVALID)
         r = find_best_ranks(c, &best);
     if (r >= 0)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Merging. A side that lacks a pair of the other side has counted its observations of the two
- * applications before the merged chain began. These observations are added to the `before` sums of
- * the merged pair. The four states count only what was observed since the chain began. Merging only
- * adds decayed sums, so the order does not matter. */
+/* Merges chains. If only one side has a pair, the other side has observed the two applications
+ * without their chain. All observations of that other side count as made before the merged chain
+ * began, so they are added to the `before` sums of the merged pair. The four states count only what
+ * was observed since the chain began. Merging only adds decayed sums, so the order does not
+ * matter. */
 
 #include "predict/chains-internal.h"
 
@@ -17,7 +18,8 @@ static void absorb(DecayedSum *to, DecayedSum x, uint64_t later)
     *to = decayed_sum_add(*to, decayed_sum_advance(x, later));
 }
 
-/* Counts everything that happened to two applications of a history as before their chain. */
+/* Counts everything that a history has observed of two applications as observed before their chain
+ * began. */
 static void absorb_before(ChainsPair *p, DecayedSum time, const ChainsApplication *a,
                           const ChainsApplication *b, uint64_t later)
 {
@@ -31,7 +33,7 @@ static void absorb_before(ChainsPair *p, DecayedSum time, const ChainsApplicatio
     }
 }
 
-/* Adds the sums of x for two neighbours. */
+/* Adds what the history `x` has counted for two neighbours. */
 static int fold_neighbour(UserHistory *to, UserHistory *x, uint32_t a, const Neighbour *neighbour,
                           const uint32_t *there, uint64_t later)
 {
@@ -68,12 +70,12 @@ static int fold_neighbour(UserHistory *to, UserHistory *x, uint32_t a, const Nei
     return 0;
 }
 
-/* A history that is added to another, and which application is which. */
+/* A history that is added to another, and the numbers that the same applications have in both. */
 typedef struct Folding {
     UserHistory *to, *from;
-    uint64_t later;  /* generations from the one to the other */
+    uint64_t later;  /* number of generations by which `from` is older */
     uint32_t *there; /* application of `from` -> of `to` */
-    uint32_t *here;  /* the other way round; CHAINS_NONE: `from` has none */
+    uint32_t *here;  /* application of `to` -> of `from`; CHAINS_NONE: `from` does not have it */
 } Folding;
 
 static void folding_done(Folding *f)
@@ -110,7 +112,8 @@ static int match_applications(Folding *f, Chains *c, const Chains *from)
     return 0;
 }
 
-/* Pairs that only `to` has: all sums of their applications in `from` count as before the chain. */
+/* For each pair that only `to` has, counts all sums of its applications in `from` as observed
+ * before the chain began. */
 static void extend_own_pairs(const Folding *f)
 {
     for (size_t i = 0; i < f->to->n_pairs; i++) {
@@ -155,8 +158,8 @@ static void fold_sums(const Folding *f)
     }
 }
 
-/* Adds a history of `from` to the history `to` of `c`. The pairs come before the sums, because
- * `before` is computed from the sums as they were. */
+/* Adds a history of `from` to the history `to` of `c`. The pairs are merged first, because their
+ * `before` sums are computed from the application sums as these were before the merge. */
 static int fold_history(Chains *c, UserHistory *to, const Chains *from, UserHistory *x)
 {
     _cleanup_(folding_done)

@@ -19,9 +19,9 @@ static bool brief(const Chains *c, DecayedSum time)
     return chains_usec(c, time) < NEGLIGIBLE * (double)c->window_usec;
 }
 
-/* True if a chain is old and counts nothing, or if its history counts nothing. A chain is old if
- * nearly everything that its history counts was observed since the chain began. A young chain
- * stays, even if it counts nothing. */
+/* Returns true if a chain counts nothing, and if also the chain is old or its history counts
+ * nothing. A chain is old if nearly everything that its history counts was observed since the chain
+ * began. A young chain stays, even if it counts nothing. */
 static bool pair_decayed(const Chains *c, const UserHistory *h, const ChainsPair *p)
 {
     DecayedSum events = {0};
@@ -42,7 +42,8 @@ static bool application_decayed(const Chains *c, const ChainsApplication *x)
     return few(c, x->starts) && few(c, x->exits) && brief(c, x->on) && brief(c, x->last);
 }
 
-/* Marks the applications that stay: those with a count, and those of chains with a count. */
+/* Marks the applications that stay: those that have not decayed, and those of chains that have not
+ * decayed. */
 static void mark(const Chains *c, const UserHistory *h, bool *keep)
 {
     keep[CHAINS_BEGIN] = true;

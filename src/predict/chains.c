@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Over 500 lines in one file: every function here changes the invariants of the same tables. */
+/* Over 500 lines in one file: every function here depends on the invariants of the same tables. */
 
 #include "predict/chains-internal.h"
 
@@ -115,7 +115,7 @@ static void add_time(const Chains *c, DecayedSum *sum, uint64_t msec)
     *sum = plus_time(c, *sum, msec);
 }
 
-/* The time from the later of two instants until now, in milliseconds. */
+/* Returns the time from the later of two instants until now, in milliseconds. */
 static uint64_t elapsed(const Chains *c, usec_t since, usec_t or_since)
 {
     usec_t t = MAX(since, or_since);
@@ -138,8 +138,8 @@ void chains_set_time(Chains *c, EventTime t)
         chains_each_sum(c, decayed_sum_advance, generation - c->generation);
         c->generation = generation;
     }
-    /* Merging can have advanced the generation beyond the clock. The start of the generation is
-     * used then. */
+    /* Merging can have advanced the generation beyond the clock. In this case the weight is that of
+     * the start of the generation. */
     c->weight =
             decayed_sum_weight(generation < c->generation ? 0 : c->clock.latest, c->halflife_usec);
 }
@@ -175,7 +175,8 @@ static usec_t since(const Chains *c, uint32_t id)
 }
 
 /* Adds the time since the last start to three sums: `last` of the application that started last,
- * `last_self` of it if it runs, and `last` of its chain with each running application. */
+ * `last_self` of the same application if it still runs, and `last` of its chain with each running
+ * application. */
 static void flush_last(const Chains *c, UserHistory *h)
 {
     const ChainsSession *s = &c->session;
@@ -195,7 +196,7 @@ static void flush_last(const Chains *c, UserHistory *h)
     }
 }
 
-/* An application stops running, by its exit or because the session ends. */
+/* Adds the run of an application that stops running, by its exit or because the session ends. */
 static void flush_running(const Chains *c, UserHistory *h, uint32_t id, bool exited)
 {
     const ChainsSession *s = &c->session;
@@ -222,7 +223,7 @@ usec_t chains_age_end(unsigned age)
     return age + 1 >= CHAINS_AGES ? USEC_INFINITY : (5 * USEC_PER_SEC) << age;
 }
 
-/* A session ends at its present age. */
+/* Counts that a session ends at its present age. */
 static void flush_age(const Chains *c, UserHistory *h)
 {
     usec_t age = c->now - c->session.begin, start = 0;
@@ -365,7 +366,7 @@ int chains_begin(Chains *c, uint32_t user)
     return 0;
 }
 
-/* The sum of the time that an application has run, the present session included. */
+/* Returns the sum of the time that an application has run, the present session included. */
 static DecayedSum on_until_now(const Chains *c, const UserHistory *h, const ChainsApplication *x)
 {
     return chains_learns(c, h) && chains_runs(c, x->id)
@@ -378,7 +379,7 @@ static DecayedSum time_until_now(const Chains *c, const UserHistory *h)
     return chains_learns(c, h) ? plus_time(c, h->time, elapsed(c, c->session.begin, 0)) : h->time;
 }
 
-/* Two applications co-occur: one of them starts now. */
+/* Counts a co-occurrence of two applications, one of which starts now. */
 static int note_co_occurrence(const Chains *c, UserHistory *h, uint32_t a, uint32_t b)
 {
     const Neighbour *neighbour = user_history_find_neighbour(h, a, b);
@@ -442,7 +443,7 @@ static int learn_start(const Chains *c, UserHistory *h, uint32_t id)
     return 0;
 }
 
-/* A start or an exit is learned: see chains_revision(). */
+/* Advances the revision, because a start or an exit is learned (chains_revision()). */
 static void advance_revision(Chains *c)
 {
     if (c->session.n_histories == 0)
@@ -484,8 +485,8 @@ int chains_start(Chains *c, uint32_t id)
         r = reserve_running(s, id);
     if (r < 0)
         return r;
-    /* The application that started last co-occurs with the next start, however long ago it started,
-     * so that slow successions get a chain, too (thesis 3.4.3). */
+    /* The application that started last co-occurs with the next one, however much time lies between
+     * the two starts. Slow successions therefore get a chain, too (thesis 3.4.3). */
     for (size_t i = 0; i < s->n_recent; i++)
         if (s->recent[i].id != id &&
             (i + 1 == s->n_recent || c->now - s->recent[i].at <= c->window_usec))
@@ -577,7 +578,7 @@ static double usec_since(const Chains *c, DecayedSum total, DecayedSum before)
     return fmax(chains_usec(c, total) - chains_usec(c, before), 0);
 }
 
-/* The sum of the time that both ran, the present session included. */
+/* Returns the sum of the time that both ran, the present session included. */
 static DecayedSum both_until_now(const Chains *c, const UserHistory *h, const ChainsPair *p)
 {
     uint32_t a = h->applications[p->a].id, b = h->applications[p->b].id;

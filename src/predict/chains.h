@@ -4,17 +4,18 @@
 /* Learns which applications follow which: continuous-time Markov chains for pairs of applications
  * (preload thesis 3.2.2, 3.5.3), kept as decayed sums so that models merge exactly. Pure.
  *
- * There is a history of everybody and one of each user (user-history.h). The thesis asks whether
- * the pair (user, application) should be modelled (3.4.6); here both are.
+ * There is a history of everybody and one of each user (user-history.h). The thesis asks whether to
+ * model the pair (user, application) instead of the application (3.4.6). Here the application is
+ * modelled for each user and for everybody.
  *
  * A pair (a, b) has four states, s = (a runs) + 2 * (b runs). A chain is described by N[s][j], the
  * number of transitions from s to j, and dwell[s], the time spent in s; the thesis's means are
  * tt[s] = dwell[s] / N[s] and tp[s][j] = N[s][j] / N[s]. A stay in a state that the end of the
  * session cuts off adds to dwell only. Time between sessions does not count. A pair stores only
- * what happened while the other application ran. Everything else is the difference to the sums of
- * each application and of the history since the chain began. Therefore an event costs one step for
- * each application that runs, not one for each that is known, and chains_states() still gives all
- * four states exactly.
+ * what happened while the other application ran. Everything else is computed by subtraction from
+ * the sums of the two applications and of the history since the chain began. Therefore an event
+ * costs one step for each application that runs, not one for each that is known, and
+ * chains_states() still gives all four states exactly.
  *
  * Two applications co-occur in two cases: one starts within `window_usec` of the other's latest
  * start, or one is the next to start after the other, however long ago that was. The beginning of
@@ -31,13 +32,14 @@
 #include "predict/decay-clock.h"
 #include "predict/user-history.h"
 
-/* Starts that are remembered within the window. */
+/* The maximum number of starts within the window that are remembered. */
 #define CHAINS_RECENT_MAX 64U
 
-/* Pairs of neighbours that sessions make in one history. */
+/* The maximum number of pairs of neighbours up to which sessions add pairs to one history. */
 #define CHAINS_LIVE_PAIRS_MAX (1U << 16)
 
-/* After a longer silence a clock must have jumped, so the silence counts as no time. */
+/* After a longer silence a clock must have jumped, so only this much of the silence counts as
+ * time. */
 #define CHAINS_GAP_MAX (12 * USEC_PER_HOUR)
 
 /* One moment on both clocks: one that runs while the machine is on, and the wall clock. */
@@ -50,7 +52,7 @@ typedef struct SessionApplication {
     usec_t since;       /* start of its run */
     uint32_t processes; /* number of its processes that run; saturates */
     uint32_t start;     /* index into the session's starts; CHAINS_NONE: not logged */
-    bool started;       /* in this session, even if it does not run any more */
+    bool started;       /* it has started in this session, even if it does not run any more */
 } SessionApplication;
 
 typedef struct ChainsRecent {
@@ -60,7 +62,8 @@ typedef struct ChainsRecent {
 
 typedef struct ChainsSession {
     bool active;
-    UserHistory *histories[2]; /* of everybody and of the user; both learn from it; borrowed */
+    UserHistory *histories[2]; /* of everybody and of the user; both learn from the session;
+                                  borrowed */
     size_t n_histories;
     uint64_t n_learned; /* starts and exits */
     usec_t begin;
@@ -85,51 +88,53 @@ typedef struct Chains {
     size_t n_histories, allocated_histories;
     Names names; /* by id; needed for JSON and merging only */
     usec_t seen; /* latest time that the caller gave */
-    /* `seen` without silences beyond CHAINS_GAP_MAX. All instants are on this clock. */
+    /* `seen`, but each silence counts as CHAINS_GAP_MAX at most. All instants are on this clock. */
     usec_t now;
-    usec_t realtime;  /* at `now`: the wall clock without implausible steps, by `clock` */
+    usec_t realtime;  /* at `now`: the wall clock without implausible steps, computed by `clock` */
     usec_t wall;      /* at `now`: the wall clock */
     DecayClock clock; /* sums decay by it */
     uint64_t weight;  /* of an observation made now */
     ChainsSession session;
 } Chains;
 
-/* An empty set of chains. 0, -EINVAL (half-life or window is zero), -ENOMEM. */
+/* Makes an empty set of chains. Returns 0, -EINVAL (half-life or window is zero, or the half-life
+ * is too long), or -ENOMEM. */
 int chains_new(usec_t halflife_usec, usec_t window_usec, Chains **ret);
 Chains *chains_free(Chains *c);
 DEFINE_CLEANUP(Chains *, chains_free);
 #define _cleanup_chains_ _cleanup_(chains_freep)
 
-/* A user's history, or NULL. */
+/* Returns a user's history, or NULL. */
 UserHistory *chains_find_history(const Chains *c, uint32_t user);
 
 /* Finds or makes a user's history. 0 or -ENOMEM. */
 int chains_history(Chains *c, uint32_t user, UserHistory **ret);
 
-/* The id of an application's name (a path): found or added. 0, -E2BIG, -ENOMEM. */
+/* Finds or adds the id of an application's name (a path). Returns 0, -E2BIG, or -ENOMEM. */
 int chains_add_name(Chains *c, const char *name, uint32_t *ret);
 
-/* Finds the id of a name. -ENOENT if the name has none. */
+/* Finds the id of a name. Returns -ENOENT if the name has none. */
 int chains_find_name(const Chains *c, const char *name, uint32_t *ret);
 
 /* Sets the time of all that follows. A time before the latest one counts as the latest. Sums decay
  * by the wall clock without its implausible steps (predict/decay-clock.h). */
 void chains_set_time(Chains *c, EventTime t);
 
-/* Begins a session that everybody's history learns from, and the history of `user` unless it is
- * UID_INVALID. Ends the previous session first. 0 or -ENOMEM. */
+/* Begins a session. The history of everybody learns from the session, and so does the history of
+ * `user` unless `user` is UID_INVALID. Ends the previous session first. Returns 0 or -ENOMEM. */
 int chains_begin(Chains *c, uint32_t user);
 
 /* Begins a session from which no history learns; it only tracks the running applications. */
 void chains_follow(Chains *c);
 
-/* A process of an application starts. A session begins if there is none (chains_begin() with
- * UID_INVALID). An application runs as long as one of its processes does: 1 if it did not run
- * before, 0 if it did, -E2BIG (id), -ENOMEM. */
+/* Counts the start of a process of an application. Begins a session if there is none
+ * (chains_begin() with UID_INVALID). An application runs as long as one of its processes does.
+ * Returns 1 if the application did not run before, 0 if it did, -E2BIG (the id is too large), or
+ * -ENOMEM. */
 int chains_start(Chains *c, uint32_t id);
 
-/* A process of an application exits. 1 if the application stops running, 0 if it still runs or did
- * not run. */
+/* Counts the exit of a process of an application. Returns 1 if the application stops running, 0 if
+ * it still runs or did not run. */
 int chains_exit(Chains *c, uint32_t id);
 
 /* Ends the session. The time of applications that still run ends here, but they do not count as
@@ -156,11 +161,12 @@ double chains_time_usec(const Chains *c, const UserHistory *h);
 double chains_value(const Chains *c, DecayedSum sum); /* of events */
 double chains_usec(const Chains *c, DecayedSum sum);  /* of times */
 
-/* The end of a class of ages, in time since the session began; USEC_INFINITY for the last. */
+/* Returns the end of a class of ages, in time since the session began; USEC_INFINITY for the last
+ * class. */
 usec_t chains_age_end(unsigned age);
 
-/* The four states of a pair. Never negative. Transitions are those in which one application moves.
- */
+/* The four states of a pair. No number is negative. Only transitions in which exactly one of the
+ * two applications starts or exits are counted. */
 typedef struct ChainsStates {
     double n[4][4];
     double dwell_usec[4];
@@ -180,28 +186,28 @@ static inline uint64_t chains_revision(const Chains *c)
  * the session continues. 0 or -ENOMEM. */
 int chains_copy_ended(const Chains *c, Chains **ret);
 
-/* Bytes of memory. */
+/* Returns the size of the chains in memory, in bytes. */
 size_t chains_size(const Chains *c);
 
-/* *ret = everything that both know: exact, associative and commutative. Applications are matched by
- * name. 0, -EBUSY (a history learns from a session), -EINVAL (half-lives or windows differ, or an
- * application has no name), -ENOMEM. */
+/* Makes *ret the sum of both sets of chains. Merging is exact, associative and commutative.
+ * Applications are matched by name. Returns 0, -EBUSY (a history learns from a session), -EINVAL
+ * (half-lives or windows differ, or an application has no name), -ENOMEM. */
 int chains_merge(const Chains *a, const Chains *b, Chains **ret);
 
 /* True if a sum of time or of sessions has saturated. */
 bool chains_is_full(const Chains *c);
 
-/* *ret = a copy without negligible parts:
+/* Makes *ret a copy without negligible parts. The copy lacks:
  * - chains that count less than 2^-10 of an event although they are old: nearly everything that
  *   their history counts was observed since they began;
  * - applications that count less than that and that no remaining chain needs, and their names.
  *
- * One half-life halves a sum, so this takes ten half-lives at least. The time is the one that was
- * set last. For chains that were read from a file it is the beginning of their generation, so that
- * equal content is pruned in the same way at any time. Without pruning, two applications that once
- * co-occurred by chance would be kept forever.
+ * One half-life halves a sum, so a part becomes negligible after ten half-lives at the earliest.
+ * The time is the one that was set last. For chains that were read from a file it is the beginning
+ * of their generation, so that equal content is pruned in the same way at any time. Without
+ * pruning, two applications that once co-occurred by chance would be kept forever.
  *
- * Merging does not prune, because it would no longer be associative. A chain counts only
+ * Merging does not prune, because merging would then no longer be associative. A chain counts only
  * observations since it began. If two applications never co-occurred again, that is evidence
  * against the chain, and not zero. Suppose a chain has decayed in A and lives in B. If it is
  * dropped from A before B is added, all of A counts as time before the chain. If B and C are added
@@ -209,8 +215,8 @@ bool chains_is_full(const Chains *c);
  * only where a sum is zero, and merging drops nothing else. Pruning therefore comes last, where a
  * model is learned and saved or the sum of a fleet is ready: model_prune().
  *
- * Names get new ids: do not prune while a predictor uses the old ones. 0, -EBUSY, -EINVAL (as
- * above), -ENOMEM. */
+ * Names get new ids: do not prune while a predictor uses the old ones. Returns 0, -EBUSY, -EINVAL,
+ * or -ENOMEM; the errors have the meaning that they have in chains_merge(). */
 int chains_prune(const Chains *c, Chains **ret);
 
 /* The sizes to which chains_limit() reduces each history. */
@@ -233,14 +239,16 @@ typedef struct ChainsLimits {
 
 /* Reduces each history to the limits, and drops what chains_prune() drops as well. A user's history
  * loses the applications that were used in the fewest sessions and the pairs with the fewest
- * events. In the history of all users an application has the count of the user who uses it most. If
- * all histories together hold too many pairs, the largest are cut to one size. Chains within the
- * limits stay as they are, and are not pruned. As with chains_prune(), ids of names are new. 0,
- * -EBUSY, -ENOMEM. On failure *c is valid, and some histories may already be reduced. */
+ * events. In the history of all users, applications are kept by the best rank that they have in the
+ * history of any user. If all histories together hold too many pairs or too many bytes of names,
+ * the largest histories are cut to one size. Chains within the limits stay as they are, and are not
+ * pruned. As with chains_prune(), ids of names are new. Returns 0, -EBUSY, or -ENOMEM. On failure
+ * *c is valid, and some histories may already be reduced. */
 int chains_limit(Chains **c, const ChainsLimits *limits);
 
 /* Prepares chains for merging, if they were made with a wrong clock. Chains whose clock keeps an
  * offset forwards are moved to the wall clock. Chains that are ahead of `realtime` by more than a
- * generation are moved back to it. The relations between their sums stay. The result is rounded, so
- * it is not exact, unlike merging. Other chains stay as they are. 0 or -EBUSY. */
+ * generation are moved back to `realtime`. The relations between their sums stay. The result is
+ * rounded, so it is not exact, unlike merging. Other chains stay as they are. Returns 0 or
+ * -EBUSY. */
 int chains_settle_clock(Chains *c, usec_t realtime);

@@ -21,11 +21,11 @@
 #define DECAY_CLOCK_STEP (14 * 24 * USEC_PER_HOUR)
 
 typedef struct DecayClock {
-    usec_t latest;       /* the latest time that it returned; 0: none */
+    usec_t latest;       /* the latest time of this clock; 0: none */
     int64_t offset_usec; /* wall clock minus its time */
 } DecayClock;
 
-/* The largest plausible step. */
+/* Returns the largest plausible step. */
 static inline usec_t decay_clock_gap(usec_t halflife_usec)
 {
     return MAX(MIN(halflife_usec, USEC_INFINITY / 8) * 4, DECAY_CLOCK_STEP);
@@ -43,11 +43,11 @@ static inline void decay_clock_jump(DecayClock *c, usec_t time)
         *c = (DecayClock){time, 0};
 }
 
-/* The later of two clocks, by the latest time and then by the offset. Associative and commutative.
- */
+/* Returns the later of two clocks, compared by the latest time and then by the offset. Associative
+ * and commutative. */
 DecayClock decay_clock_later(DecayClock a, DecayClock b);
 
-/* The wall clock at the latest time. */
+/* Returns the wall clock at the latest time. */
 static inline usec_t decay_clock_wall(const DecayClock *c)
 {
     return c->latest + (usec_t)c->offset_usec;
@@ -55,6 +55,6 @@ static inline usec_t decay_clock_wall(const DecayClock *c)
 
 /* Returns the time to which a model with this clock must be moved before it is merged with others.
  * This is the wall clock of its latest session if the clock has an offset forwards, and the latest
- * time otherwise. If `now` is earlier than that by more than `tolerance`, the result is `now`.
+ * time otherwise. If `now` is earlier than this time by more than `tolerance`, the result is `now`.
  * `now` is ignored if it is before DECAY_CLOCK_MIN. */
 usec_t decay_clock_settled(const DecayClock *c, usec_t now, usec_t tolerance);

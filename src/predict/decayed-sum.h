@@ -49,13 +49,13 @@ static inline uint64_t decayed_sum_saturating_mul(uint64_t a, uint64_t b)
     return __builtin_mul_overflow(a, b, &x) || x > DECAYED_SUM_MAX ? DECAYED_SUM_MAX : x;
 }
 
-/* The generation that holds the wall-clock time t. */
+/* Returns the generation that contains the wall-clock time t. */
 static inline uint64_t decayed_sum_generation(usec_t t, usec_t halflife_usec)
 {
     return t / halflife_usec / DECAYED_SUM_SPAN;
 }
 
-/* The weight of one observation at time t. */
+/* Returns the weight of one observation at time t. */
 static inline uint64_t decayed_sum_weight(usec_t t, usec_t halflife_usec)
 {
     usec_t into = t - decayed_sum_generation(t, halflife_usec) * DECAYED_SUM_SPAN * halflife_usec;
@@ -83,7 +83,7 @@ static inline DecayedSum decayed_sum_shorten_time(DecayedSum f)
     return (DecayedSum){f.current >> DECAYED_SUM_BITS, f.previous >> DECAYED_SUM_BITS};
 }
 
-/* a + b. Both must belong to the same generation. */
+/* Returns a + b. Both must belong to the same generation. */
 static inline DecayedSum decayed_sum_add(DecayedSum a, DecayedSum b)
 {
     return (DecayedSum){decayed_sum_saturating_add(a.current, b.current),
@@ -107,8 +107,8 @@ static inline bool decayed_sum_is_zero(DecayedSum f)
     return f.current == 0 && f.previous == 0;
 }
 
-/* True if `part` is at most `whole` in both generations. Adding, advancing and rescaling both sums
- * keep that. */
+/* True if `part` is at most `whole` in both generations. The relation stays true if both sums are
+ * added to, advanced or rescaled in the same way. */
 static inline bool decayed_sum_within(DecayedSum part, DecayedSum whole)
 {
     return part.current <= whole.current && part.previous <= whole.previous;
@@ -130,20 +130,21 @@ static inline DecayedSum decayed_sum_rescale(DecayedSum f, uint64_t to, uint64_t
     return (DecayedSum){decayed_sum_saturating_add(whole, rest / from), 0};
 }
 
-/* The sum as a real number, in a unit that all sums of one model share. */
+/* Returns the sum as a real number, in a unit that all sums of one model share. */
 static inline double decayed_sum_value(DecayedSum f)
 {
     return (double)f.current + (double)f.previous / (1U << DECAYED_SUM_SPAN);
 }
 
-/* A sum of times as a real number: microseconds, in the unit of decayed_sum_value(). */
+/* Returns a sum of times as a real number: microseconds, multiplied by the unit of
+ * decayed_sum_value(). */
 static inline double decayed_sum_usec(DecayedSum f)
 {
     return decayed_sum_value(f) * (1U << DECAYED_SUM_BITS) * (double)USEC_PER_MSEC;
 }
 
-/* The mean of times whose sum is `sum`; 0 if nothing was observed. A file can state a large sum of
- * times with a tiny weight, so the result is limited to 2^62. */
+/* Returns the mean of `count` times whose sum is `sum`, or 0 if nothing was observed. A file can
+ * state a large sum of times with a tiny weight, so the result is limited to 2^62. */
 static inline usec_t decayed_sum_mean_usec(DecayedSum sum, DecayedSum count)
 {
     double n = decayed_sum_value(count);
@@ -151,7 +152,7 @@ static inline usec_t decayed_sum_mean_usec(DecayedSum sum, DecayedSum count)
     return n > 0 ? (usec_t)fmin(decayed_sum_usec(sum) / n, 0x1p62) : 0;
 }
 
-/* part / whole, within 0..1; 0 if nothing was observed. */
+/* Returns part / whole, within 0..1, or 0 if nothing was observed. */
 static inline double decayed_sum_ratio(DecayedSum part, DecayedSum whole)
 {
     double w = decayed_sum_value(whole);

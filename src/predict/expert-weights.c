@@ -7,7 +7,7 @@
 #define EVIDENCE_START 10.0
 /* The unit of credits, losses and promises, relative to the weight of an event. */
 #define CREDIT_SCALE (1024.0 / (1U << DECAYED_SUM_BITS))
-/* A smaller chance counts as this one in a loss. */
+/* When a loss is computed, a smaller chance counts as this value. */
 #define CHANCE_MIN 1e-6
 
 unsigned expert_bucket(double n_known)

@@ -66,14 +66,14 @@ enum {
     HORIZON_CLASSES,
 };
 
-/* Losses are summed of each expert and of their mixture. */
+/* The losses of each expert and of their mixture are summed. */
 #define HORIZON_LOSSES (HORIZON_EXPERTS + 1)
-/* Promises (predicted probabilities of a horizon) are counted in tenths. */
+/* Promises (predicted probabilities of a horizon) are counted in ten bins of equal width. */
 #define PROMISE_BINS 10
 enum {
     PROMISE_N,    /* promises in the bin */
-    PROMISE_SUM,  /* of their probabilities */
-    PROMISE_CAME, /* of them came true */
+    PROMISE_SUM,  /* sum of their probabilities */
+    PROMISE_CAME, /* how many of them came true */
     PROMISE_SUMS,
 };
 #define EXPERT_SUMS             \
@@ -89,11 +89,11 @@ typedef struct ExpertWeights {
     DecayedSum promises[HORIZON_CLASSES][PROMISE_BINS][PROMISE_SUMS];
 } ExpertWeights;
 
-/* The bucket for that many known successors of the application that started last. */
+/* Returns the bucket for `n_known` known successors of the application that started last. */
 unsigned expert_bucket(double n_known);
 
-/* The class of the horizon, and the share of the next class: horizons between those of the
- * snapshots (mixture-snapshots.c) are interpolated. */
+/* Returns the class of the horizon. *ret_share_of_next is the share of the next class: horizons
+ * between those of the snapshots (mixture-snapshots.c) are interpolated. */
 unsigned horizon_class(usec_t horizon, double *ret_share_of_next);
 
 /* The horizons for which the classes are learned. */
@@ -138,5 +138,5 @@ void expert_promises_add(DecayedSum promises[static PROMISE_BINS][PROMISE_SUMS],
 double expert_promises_correct(const DecayedSum promises[static PROMISE_BINS][PROMISE_SUMS],
                                uint64_t now_weight, double start, double p);
 
-/* All sums, in the order of the JSON format. */
+/* Lists all sums, in the order of the JSON format. */
 void expert_weights_sums(ExpertWeights *w, DecayedSum **ret);

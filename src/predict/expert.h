@@ -25,7 +25,8 @@ typedef struct Situation {
 typedef struct Expert {
     const char *name;
     /* Writes rates[i], in starts per microsecond, for every application i that does not run, from 1
-     * on. `own`: the rates of the expert "own", towards which the others shrink theirs. */
+     * on. `own`: the rates of the expert "own", towards which the other experts shrink their
+     * rates. */
     void (*rate)(const Situation *s, const double *own, double *rates);
 } Expert;
 

@@ -4,8 +4,9 @@
 /* Rates are shrunk as if each application had not run for this time before it was first seen. */
 #define IDLE_START_USEC (600.0 * (double)USEC_PER_SEC)
 
-/* The mean of a rate after `starts` in `usec`. Its prior has the mean `rate` and the weight of
- * `prior_usec`. The result is the posterior mean of a Poisson rate under a gamma prior. */
+/* Returns the mean of a rate after `starts` starts in the time `usec`: the posterior mean of a
+ * Poisson rate under a gamma prior. The prior has the mean `rate` and the weight of the time
+ * `prior_usec`. */
 static double shrink(double starts, double usec, double rate, double prior_usec)
 {
     return (starts + rate * prior_usec) / (usec + prior_usec);
@@ -77,8 +78,8 @@ static void rate_last(const Situation *s, const double *own, double *rates)
 }
 
 /* Adds the share of one running application to the mean over all running ones. A pair without a
- * chain is evidence as well: within the window after each start of the one, the other has started
- * at most once. */
+ * chain is evidence as well: in all windows after the starts of the one, the other has started at
+ * most once in total. */
 static void rate_concurrent(const Situation *s, uint32_t running, double share, const double *own,
                             double *rates)
 {

@@ -3,13 +3,13 @@
 
 #include <string.h>
 
-/* The most cases of "after" that are counted. These are the latest cases. */
+/* The maximum number of cases of "after" that are counted. The latest cases are counted. */
 #define AFTER_MAX 64U
 /* The distribution over all pauses counts as this many pauses after the application that started
  * last. */
 #define PAUSE_PRIOR 2.0
 
-/* Rows of counts. */
+/* Rows of counts. Each row has one count for each application, here called "it". */
 enum {
     AGE_HAD,      /* weight of the sessions that had started it at this age */
     AGE_HAD_CAME, /* part of AGE_HAD: sessions that started it again within the horizon */
@@ -50,7 +50,7 @@ static bool is_within(const Counting *c, uint64_t at_msec, uint64_t from_msec)
     return at_msec > from_msec && at_msec - from_msec <= c->horizon_msec;
 }
 
-/* A session as old as the present one is a case of "age". */
+/* Counts a session as a case of "age" and of "alike", if it reached the age of the present one. */
 static void count_age(Counting *c, const LoggedSession *l, double weight, double alike)
 {
     uint64_t age = c->x->age_msec;
@@ -121,7 +121,7 @@ static void count_pauses(Counting *c, const LoggedSession *l, bool present, doub
     }
 }
 
-/* The probability that any application starts within the horizon. `prior`: the probability
+/* Returns the probability that any application starts within the horizon. `prior`: the probability
  * according to the chains. */
 static double any_start(const Counting *c, double prior)
 {

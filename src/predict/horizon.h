@@ -20,7 +20,7 @@
 
 #include "predict/sequence.h"
 
-/* Zeroed is valid. Use one for many computations: it keeps its memory. */
+/* A zeroed struct is valid. Use one struct for many computations: it keeps its memory. */
 typedef struct Horizons {
     double *rows;
     size_t allocated;
@@ -28,8 +28,9 @@ typedef struct Horizons {
 
 void horizons_done(Horizons *h);
 
-/* Computes ret[k][i] for every expert k but HORIZON_CHAINS, whose results are an input, and every
- * application i. `next`: the distribution of the next start. USEC_INFINITY as horizon: until the
- * session ends. *ret_any: the probability that anything starts. 0 or -ENOMEM. */
+/* Computes ret[k][i] for every expert k except HORIZON_CHAINS and for every application i that does
+ * not run. ret[HORIZON_CHAINS] is an input. `next` is the distribution of the next start. If
+ * `horizon` is USEC_INFINITY, it lasts until the session ends. *ret_any becomes the probability
+ * that anything starts. Returns 0 or -ENOMEM. */
 int horizons_compute(Horizons *h, const SequenceSituation *x, const Sequence *s, usec_t horizon,
                      const double *next, double *ret[static HORIZON_EXPERTS], double *ret_any);

@@ -22,7 +22,7 @@
  *   a(u) = a exp(-s u),
  *   b(u) = b exp(-r u) + a g (exp(-r u) - exp(-s u)).
  * The application starts at the rate q a + q' b. The probability that it starts in the class is the
- * integral of that:
+ * integral of this rate:
  *   q a A + q' (b B + a g (B - A)),   A = (1 - exp(-s u)) / s,   B = (1 - exp(-r u)) / r.
  * A class begins with the a and b at the end of the previous class. start_within() adds up the
  * integrals of all classes. If s and r are equal up to rounding, it leaves out the term with g. */
@@ -85,8 +85,8 @@ static void get_remaining(const Mixture *m, usec_t horizon, Remaining *ret)
     }
 }
 
-/* P(the application starts in the remaining time), as derived above: `rate` is q, `total` s_0 and
- * `later` q'. */
+/* Returns P(the application starts in the remaining time), as derived above: `rate` is q, `total`
+ * is s_0 and `later` is q'. */
 static double start_within(double rate, double total, double later, const Remaining *remaining)
 {
     double a = 1, b = 0, p = 0;

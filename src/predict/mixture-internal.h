@@ -9,7 +9,7 @@
 
 /* The most snapshots that may be pending at a time, for each class of horizons. */
 #define SNAPSHOTS         8U
-#define SNAPSHOTS_OF_TIME 4U /* of the horizons that end before the session does */
+#define SNAPSHOTS_OF_TIME 4U /* for each class but HORIZON_SESSION */
 
 /* The predictions of the experts for a horizon. A snapshot is pending until the outcome is known.
  */
@@ -17,7 +17,8 @@ typedef struct Snapshot {
     bool pending;
     usec_t until;                       /* USEC_INFINITY: the end of the session */
     unsigned horizon;                   /* the class */
-    double (*chances)[HORIZON_EXPERTS]; /* by row; a negative [0] means that the application ran */
+    double (*chances)[HORIZON_EXPERTS]; /* by row; a negative [0] means that the application ran
+                                           when the snapshot was taken */
     double *promised;                   /* by row: the probability before its correction */
     bool *came;                         /* by row: the application started */
     size_t n, allocated_chances, allocated_promised, allocated_came;
@@ -63,13 +64,14 @@ struct Mixture {
     uint64_t n_events;
 };
 
-/* True for a user without history. */
+/* Returns true for an unknown user and for a user without history. */
 static inline bool mixture_is_stranger(const Mixture *m)
 {
     return !m->user || decayed_sum_is_zero(m->user->sessions);
 }
 
-/* The history from which the user is predicted: a stranger is predicted from everybody's. */
+/* Returns the history from which the user is predicted. For a stranger this is the history of
+ * everybody. */
 static inline const UserHistory *mixture_history(const Mixture *m)
 {
     return mixture_is_stranger(m) ? m->chains->histories[0] : m->user;
@@ -92,14 +94,14 @@ int mixture_horizon_compute(Mixture *m, usec_t horizon);
 /* Computes the weights of the experts from their credits, for a class of horizons. */
 void mixture_class_mixture(const Mixture *m, unsigned horizon, double *ret);
 
-/* The final weights of a class. The losses decide how much the mixture counts, and how much each
- * expert alone. */
+/* Computes the final weights of a class. The losses decide how much the mixture counts, and how
+ * much each expert alone. */
 void mixture_class_weights(const Mixture *m, unsigned horizon, double *ret);
 
-/* The final weights for a horizon, interpolated between its two nearest classes. */
+/* Computes the final weights for a horizon, interpolated between its two nearest classes. */
 void mixture_horizon_weights(const Mixture *m, usec_t horizon, double *ret);
 
-/* The probability that an application starts within the horizon of m->within, before the
+/* Returns the probability that an application starts within the horizon of m->within, before the
  * correction. */
 double mixture_horizon_chance(const Mixture *m, size_t row, const double *weights);
 
@@ -108,12 +110,13 @@ double mixture_horizon_correct(const Mixture *m, usec_t horizon, double p);
 
 /* --- mixture-snapshots.c ---------------------------------------------------------------------- */
 
-/* Takes the snapshots that are due. A horizon of time has one in each quarter of its length. The
- * rest of the session has one at the beginning and after the starts 1, 2, 4, 8, … 0 or -ENOMEM. */
+/* Takes the snapshots that are due. For a horizon of fixed length, one snapshot is due in each
+ * quarter of its length. For the rest of the session, snapshots are due at the beginning and after
+ * the starts 1, 2, 4, 8, … Returns 0 or -ENOMEM. */
 int mixture_snapshots_take(Mixture *m);
 
-/* Learns from the snapshots whose horizon is over. `all`: the session ends, and every horizon with
- * it. */
+/* Learns from the snapshots whose horizon is over. `all`: the session ends, so every horizon is
+ * over. */
 void mixture_snapshots_learn(Mixture *m, bool all);
 
 /* Notes in the pending snapshots that an application has started. */

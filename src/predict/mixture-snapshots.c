@@ -5,8 +5,8 @@
  * A snapshot holds the predictions of the experts for a horizon until the outcome is known. The
  * outcome then credits the experts of the horizon, as a start credits the experts of the next start
  * (mixture-next.c). A credit is multiplied by the difference between the largest and the smallest
- * of the experts' predictions. An application on which they agree does not show which of them is
- * better. */
+ * of the experts' predictions. An application on which the experts agree does not show which expert
+ * is better. */
 
 #include "predict/mixture-internal.h"
 

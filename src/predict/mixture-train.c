@@ -40,8 +40,8 @@ static int compare_changes(const void *a, const void *b)
     return x->order < y->order ? -1 : x->order > y->order;
 }
 
-/* Bytes of the file that the session needed: its resident part, or all of it if residency is not
- * known. */
+/* Returns how many bytes of the file the session needed: its resident part, or all of it if
+ * residency is not known. */
 static uint64_t needed_bytes(const Trace *t, const TraceFile *f)
 {
     uint64_t resident = range_set_total(&f->resident);

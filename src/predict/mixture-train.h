@@ -6,8 +6,8 @@
 #include "predict/chains.h"
 #include "trace/trace.h"
 
-/* Applications of one trace that are followed, in the order of the trace. The time of training
- * grows with the square of the number of running applications. */
+/* The maximum number of applications of one trace that are followed: the first ones in the trace.
+ * The time of training grows with the square of the number of running applications. */
 #define MIXTURE_TRAIN_APPLICATIONS_MAX 500U
 
 /* A session that claims to have lasted longer is refused. */
@@ -15,13 +15,14 @@
 
 /* Trains `*chains` with the starts and exits of the trace's user, and returns the chains through
  * `*chains`. If the user is not known, the starts and exits of all users count. `*chains` may be
- * NULL; new chains have the half-life `halflife_usec`. Applications that used files of fewer than
- * `minsize_bytes` in all are not followed: they are short-lived tools, which start at once from any
- * disk (thesis 5.2.1, model.minsize). The time between two traces never counts as a step of the
- * clock: sums decay by all of it. A trace of a stage other than session teaches nothing. The order
- * of the traces does not change the counts, but it changes the weights of the experts. 1 if
- * something was learned, 0 if not, -EBADMSG (an index is out of range), -E2BIG, -ENOMEM. After a
- * failure `*chains` still has everything that it had, and may contain a part of the trace.
- */
+ * NULL; new chains have the half-life `halflife_usec`. Applications whose files have fewer than
+ * `minsize_bytes` bytes in total are not followed: they are short-lived tools, which start at once
+ * from any disk (thesis 5.2.1, model.minsize). A trace that at `now_realtime` is older than the
+ * largest plausible step (decay-clock.h) says nothing about the present clock: the time before it
+ * is not taken for a wrong step, and sums decay by all of this time. A trace of a stage other than
+ * session teaches nothing. The order of the traces does not change the counts, but it changes the
+ * weights of the experts. Returns 1 if something was learned, 0 if not, -EBADMSG (an index is out
+ * of range), -E2BIG, -ENOMEM. After a failure `*chains` still has everything that it had, and may
+ * contain a part of the trace. */
 int mixture_train(Chains **chains, usec_t halflife_usec, uint64_t minsize_bytes, const Trace *t,
                   usec_t now_realtime);

@@ -37,7 +37,7 @@ Mixture *mixture_free(Mixture *m);
 DEFINE_CLEANUP(Mixture *, mixture_free);
 #define _cleanup_mixture_ _cleanup_(mixture_freep)
 
-/* Returns the chains, to show or to copy them. Borrowed. */
+/* Returns the chains, to show or to copy them. They still belong to the mixture. */
 Chains *mixture_chains(const Mixture *m);
 
 /* Frees the mixture and returns its chains. */

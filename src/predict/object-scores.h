@@ -28,11 +28,11 @@ typedef struct ObjectScore {
     double probability;
     double worth; /* probability times the object's worth in the table */
     uint32_t object;
-    uint32_t order; /* position of the first guess that uses it: objects of the likeliest item come
-                       first */
+    uint32_t order; /* position in the order in which the guesses first use the objects: objects of
+                       the likeliest item come first */
 } ObjectScore;
 
-/* Zeroed is valid and empty. Use one for many computations: it keeps its memory. */
+/* A zeroed struct is valid and empty. Use one struct for many computations: it keeps its memory. */
 typedef struct ObjectScores {
     ObjectScore *scores; /* by falling worth, then order */
     size_t n, allocated;
@@ -40,12 +40,13 @@ typedef struct ObjectScores {
     size_t n_objects, allocated_log_not;
 } ObjectScores;
 
-/* The time that one byte of budget saves if it is spent on an object of this size that will surely
- * be needed. The unit is the transfer time of a byte. The read takes a seek and a transfer, so the
- * result is 1 + seek_bytes / bytes, where `seek_bytes` are transferred in the time of a seek. Among
- * equally likely objects the small ones come first, because each saves a whole seek for little
- * memory. The thesis orders by probability alone (5.1), which is seek_bytes = 0. In that order one
- * large file displaces a hundred small ones that are hardly less likely. */
+/* Returns the time that one byte of budget saves if it is spent on an object of this size that will
+ * surely be needed. The unit is the transfer time of a byte. The read takes a seek and a transfer,
+ * so the result is 1 + seek_bytes / bytes. `seek_bytes` is the number of bytes that the device
+ * transfers in the time of a seek. Among equally likely objects the small ones come first, because
+ * each saves a whole seek for little memory. The thesis orders by probability alone (5.1), as if
+ * `seek_bytes` were 0. In that order one large file displaces a hundred small ones that are hardly
+ * less likely. */
 double object_worth(uint64_t bytes, uint64_t seek_bytes);
 
 void object_scores_done(ObjectScores *s);
@@ -55,5 +56,5 @@ void object_scores_done(ObjectScores *s);
  * or -ENOMEM. */
 int object_scores_compute(ObjectScores *s, const ObjectTable *table, const Guesses *guesses);
 
-/* Probability that the object is needed; 0 for an object beyond the table. */
+/* Returns the probability that the object is needed; 0 for an object beyond the table. */
 double object_scores_probability(const ObjectScores *s, uint32_t object);

@@ -20,7 +20,7 @@ enum {
     COUNT_FOLLOWS, /* by application: 1 + the application that followed it last in the present
                       session */
     COUNT_SEEN,    /* by application: number of the session that was counted last in "unused" */
-    COUNT_RAN,     /* by expert: weight of the cases in which it ran */
+    COUNT_RAN,     /* by expert: weight of the cases in which the application ran */
     COUNTS = COUNT_RAN + SEQUENCES,
 };
 
@@ -62,8 +62,9 @@ typedef struct Counting {
     uint32_t session; /* number of the session in COUNT_SEEN */
 } Counting;
 
-/* How far the session agrees with the present one: the number of cases with the same successor,
- * less half of the number of cases with another successor. */
+/* Returns how far the session agrees with the present one: the number of cases with the same
+ * successor, less half of the number of cases with another successor, plus the points for its time.
+ * The result is limited to -6..6. */
 static double agreement(const Counting *c, const LoggedSession *s)
 {
     uint32_t before = 0;
@@ -86,8 +87,8 @@ static double agreement(const Counting *c, const LoggedSession *s)
     return fmin(fmax(score, -6), 6);
 }
 
-/* Counts a case for an expert: start i of the session, among the applications that could have
- * started. */
+/* Counts start i of the session as a case for an expert, and notes which applications could not
+ * have started in this case because they ran. */
 static void count_case(Counting *c, unsigned expert, const LoggedSession *s, uint32_t i,
                        double weight)
 {
@@ -108,7 +109,8 @@ static void list_ran(Counting *c, const LoggedSession *s, uint32_t i)
             c->ran[c->n_ran++] = s->starts[k].application;
 }
 
-/* Counts start i of a session, which came after three others. */
+/* Counts start i of a session. `before` lists the three applications that started before it, the
+ * latest first. */
 static void count_start(Counting *c, const LoggedSession *s, uint32_t i,
                         const uint32_t before[static 3], double weight, double alike)
 {

@@ -8,14 +8,15 @@
  * one          starts that followed the application that started last
  * two, three   starts that followed the last two, three applications (PCM: Kroeger and Long 2001)
  * … recent     the same, but an older case counts less than the next newer one (Recent Popularity:
- *              Amer et al. 2002; with a single case, the last successor)
+ *              Amer et al. 2002; if only the newest case counts, this is the last successor)
  * day          as "one", on days of the same parity
- * hour         at this time of a working day or of a weekend
- * alike        as "one", in sessions that agree with the present one in what followed what
+ * hour         as "one", at about this time of the day, on working days or on weekends
+ * alike        as "one", but a session counts more if its applications followed one another as in
+ *              the present session
  * unused       applications that other sessions started and that this one has not (session share)
  *
- * Each distribution is smoothed by the next simpler one, which gets the weight of one case. This is
- * the blending of prediction by partial matching (Cleary and Witten 1984). Applications that run
+ * Each distribution is smoothed by a simpler one, which gets the weight of one case at most. This
+ * is the blending of prediction by partial matching (Cleary and Witten 1984). Applications that run
  * cannot start and are left out. */
 
 #include "predict/expert-weights.h"
@@ -36,19 +37,19 @@ typedef struct SequenceSituation {
     uint64_t quiet_msec;              /* since the last start or the beginning of the session */
 } SequenceSituation;
 
-/* Zeroed is valid. Use one for many computations: it keeps its memory. */
+/* A zeroed struct is valid. Use one struct for many computations: it keeps its memory. */
 typedef struct Sequence {
     double *chances; /* by expert and application: SEQUENCES rows of n_applications */
     size_t allocated;
-    double alike[SESSION_LOG_MAX];   /* by session of the log: how much it agrees with the present
-                                        one, at most 1 */
+    double alike[SESSION_LOG_MAX];   /* by session of the log: weight by its agreement with the
+                                        present session and by its age, at most 1 */
     double decayed[SESSION_LOG_MAX]; /* by session of the log: weight by age, the latest 1 */
 } Sequence;
 
 void sequence_done(Sequence *s);
 
-/* Computes all distributions. Each adds up to 1 over the applications that do not run, or is 0
- * where there are none. 0 or -ENOMEM. */
+/* Computes all distributions. Each adds up to 1 over the applications that do not run, or is 0 if
+ * there is no such application. Returns 0 or -ENOMEM. */
 int sequence_compute(Sequence *s, const SequenceSituation *x);
 
 static inline const double *sequence_chances(const Sequence *s, const SequenceSituation *x,

@@ -28,7 +28,7 @@ typedef struct LoggedSession {
     LoggedStart *starts; /* in the order of time */
 } LoggedSession;
 
-/* Zeroed is valid and empty. */
+/* A zeroed struct is valid and empty. */
 typedef struct SessionLog {
     LoggedSession *sessions; /* the oldest first */
     size_t n, allocated;
@@ -44,8 +44,8 @@ void session_log_done(SessionLog *log);
 int session_log_add(SessionLog *log, const LoggedSession *session, compare_applications_t compare,
                     const void *userdata);
 
-/* A copy of a whole log. 0 or -ENOMEM. */
+/* Copies a whole log. Returns 0 or -ENOMEM. */
 int session_log_copy(const SessionLog *log, SessionLog *ret);
 
-/* Bytes of memory. */
+/* Returns the size of the log in memory, in bytes. */
 size_t session_log_size(const SessionLog *log);

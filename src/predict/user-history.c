@@ -143,7 +143,7 @@ int user_history_add_neighbours(UserHistory *h, uint32_t a, uint32_t b)
     return 0;
 }
 
-/* Grows the array by a quarter: chains are most of the memory. */
+/* Grows the array by only a quarter, because chains take most of the memory. */
 static int reserve_pair(UserHistory *h)
 {
     size_t n = h->allocated_pairs + MAX(h->allocated_pairs / 4, (size_t)16);

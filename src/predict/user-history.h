@@ -33,8 +33,8 @@ typedef struct ChainsApplication {
     uint32_t id; /* the caller's number; CHAINS_NONE for CHAINS_BEGIN */
     DecayedSum starts, exits, on;
     DecayedSum sessions;   /* sessions in which it started */
-    DecayedSum last;       /* time during which no application had started later */
-    DecayedSum next_self;  /* starts that followed a start of its own */
+    DecayedSum last;       /* time during which it was the application that had started last */
+    DecayedSum next_self;  /* how often it was the next to start after a start of its own */
     DecayedSum last_self;  /* part of `last` in which it ran, so that it could not start */
     Neighbour *neighbours; /* sorted by `other` */
     uint32_t n_neighbours, allocated_neighbours;
@@ -47,7 +47,7 @@ typedef struct ChainsPair {
     DecayedSum both;      /* time during which both ran */
     DecayedSum starts[2]; /* starts of the one while the other ran */
     DecayedSum exits[2];
-    DecayedSum next[2]; /* times that the one was the next to start after the other */
+    DecayedSum next[2]; /* how often the one was the next to start after the other */
     DecayedSum last[2]; /* time during which the other had started last and the one ran */
     /* The sums of the history and of the applications when the chain began. */
     DecayedSum before_time, before_on[2], before_starts[2], before_exits[2];
@@ -70,15 +70,15 @@ typedef struct UserHistory {
     size_t n_co_occurring; /* pairs of neighbours, with a chain or without */
 } UserHistory;
 
-/* A history with CHAINS_BEGIN only. 0 or -ENOMEM. */
+/* Makes a history that contains only CHAINS_BEGIN. Returns 0 or -ENOMEM. */
 int user_history_new(uint32_t user, UserHistory **ret);
 UserHistory *user_history_free(UserHistory *h);
 
-/* A copy. 0 or -ENOMEM. */
+/* Copies a history. Returns 0 or -ENOMEM. */
 int user_history_copy(const UserHistory *h, UserHistory **ret);
 
-/* The application with that id, CHAINS_NONE if there is none. CHAINS_NONE as id gives CHAINS_BEGIN.
- */
+/* Returns the application with that id, or CHAINS_NONE if there is none. CHAINS_NONE as id gives
+ * CHAINS_BEGIN. */
 static inline uint32_t user_history_find(const UserHistory *h, uint32_t id)
 {
     if (id == CHAINS_NONE)
@@ -89,8 +89,8 @@ static inline uint32_t user_history_find(const UserHistory *h, uint32_t id)
 /* Finds or adds the application with that id. 0, -E2BIG (id out of range), -ENOMEM. */
 int user_history_add(UserHistory *h, uint32_t id, uint32_t *ret);
 
-/* a's entry for b, and the chain of both; NULL if there is none, or if a number is out of range or
- * both are equal. */
+/* Return a's entry for b, and the chain of a and b. NULL if there is none, if a or b is out of
+ * range, or if a and b are equal. */
 Neighbour *user_history_find_neighbour(const UserHistory *h, uint32_t a, uint32_t b);
 ChainsPair *user_history_find_pair(const UserHistory *h, uint32_t a, uint32_t b);
 
@@ -102,8 +102,8 @@ int user_history_add_neighbours(UserHistory *h, uint32_t a, uint32_t b);
  * other pairs become invalid. 0, -E2BIG, -ENOMEM. */
 int user_history_add_pair(UserHistory *h, uint32_t x, uint32_t y, ChainsPair **ret);
 
-/* The sums of a history, an application and a pair, in the order of the JSON format. `swapped`: in
- * the order of the pair (b, a). */
+/* List the sums of a history, an application and a pair, in the order of the JSON format.
+ * `swapped`: in the order of the pair (b, a). */
 #define CHAINS_HISTORY_SUMS     (2 + 2 * CHAINS_AGES + EXPERT_SUMS)
 #define CHAINS_APPLICATION_SUMS 7
 #define CHAINS_PAIR_SUMS        16
@@ -119,5 +119,5 @@ void user_history_each_sum(UserHistory *h, DecayedSum (*f)(DecayedSum sum, uint6
  * factor 2^DECAYED_SUM_BITS. */
 void user_history_shorten_sums(UserHistory *h);
 
-/* Bytes of memory. */
+/* Returns the size of the history in memory, in bytes. */
 size_t user_history_size(const UserHistory *h);

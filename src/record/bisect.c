@@ -9,7 +9,7 @@ typedef struct Bisection {
     unsigned calls;
 } Bisection;
 
-/* Takes one call from the budget. */
+/* Counts the resident pages of a range. This takes one call from the budget. */
 static int64_t count(Bisection *b, uint64_t offset, uint64_t length)
 {
     if (b->calls >= b->search->calls_max)
@@ -28,8 +28,9 @@ static int add_window(Bisection *b, uint64_t offset, uint64_t length)
     return b->search->read_window(b->search->arg, offset, length, b->ranges);
 }
 
-/* `known`: the number of resident pages if it follows from the count of the other half, else -1.
- * The depth is the logarithm of the number of pages: at most 52 for 8 EiB of pages of 4 KiB. */
+/* Adds the resident ranges of [offset, offset + length). `known`: the number of resident pages in
+ * it, or -1 if they were not counted yet. The depth of the recursion is the logarithm of the number
+ * of pages: at most 52 for 8 EiB of pages of 4 KiB. */
 static int bisect(Bisection *b, uint64_t offset, uint64_t length, int64_t known)
 {
     const uint64_t page = b->search->page_bytes;

@@ -6,8 +6,8 @@
  * does not show it.
  *
  * cachestat also counts the pages that were in the cache and have been reclaimed since: the kernel
- * leaves a shadow entry in their place (mm/workingset.c). Therefore a trace also contains what a
- * short boot read and what a reclaimer evicted before the stage ended. */
+ * leaves a shadow entry in their place (mm/workingset.c). Therefore a trace also contains data that
+ * was read in the stage and reclaimed before the stage ended. */
 
 #include "base/cachestat.h"
 #include "base/ranges.h"
@@ -51,12 +51,12 @@ typedef struct CachestatQuery {
 } CachestatQuery;
 int64_t cachestat_query(void *arg, uint64_t offset, uint64_t length);
 
-/* The most calls of one search. They take 20 ms to 50 ms. A device of 20 GB with 5,000 ranges of
- * metadata takes 400 calls; the most that were ever counted are 30,000. */
+/* The maximum number of calls of one search. So many calls take 20 ms to 50 ms. A device of 20 GB
+ * with 5,000 ranges of metadata takes 400 calls; the most that were ever counted are 30,000. */
 #define CACHESTAT_CALLS_MAX 100000U
 
-/* Finds the ranges of an open file or device that are in the state `what`. `deadline` as above. 0;
- * 1 if the search ended at the deadline or at CACHESTAT_CALLS_MAX, with what was found so far;
- * -ENOSYS or -EPERM where the kernel has no cachestat or refuses it; -EOPNOTSUPP for files that it
- * does not support. */
+/* Finds the ranges of an open file or device that are in the state `what`. `deadline` is that of
+ * CachestatQuery. Returns 0; 1 if the search ended at the deadline or at CACHESTAT_CALLS_MAX, with
+ * what was found so far; -ENOSYS or -EPERM where the kernel has no cachestat or refuses it;
+ * -EOPNOTSUPP for files that it does not support. */
 int cachestat_ranges(int fd, CachestatWhat what, uint64_t size, usec_t deadline, RangeSet *ret);

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* An object in `bytes`: this head, the handle, the name and a NUL. */
+/* The head of an object in EventLog.bytes. The handle, the name and a NUL follow it. */
 typedef struct Head {
     uint32_t filesystem;
     int32_t handle_type;

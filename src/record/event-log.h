@@ -3,7 +3,7 @@
 
 /* The log of opened objects in compact form. Objects are interned by (filesystem, directory handle,
  * name) as fanotify reports them, and resolved to paths only when the stage has ended. The log
- * bounds itself; user-shares.h bounds each user's part of it. Pure. */
+ * limits its own size; user-shares.h limits each user's part of it. Pure. */
 
 #include "base/time-util.h"
 #include "base/vocabulary.h"
@@ -21,12 +21,12 @@ typedef struct LoggedObject {
     uint16_t name_size;   /* without a NUL */
     bool directory;
     bool loader, env, own; /* is_loader_name(), is_env_name(), is_own_name() of its name */
-    const uint8_t *handle; /* both borrowed from the log */
+    const uint8_t *handle; /* handle and name are borrowed from the log */
     const char *name;      /* NUL-terminated */
 } LoggedObject;
 
-/* The number of objects that are identified by their path because their filesystem may hang. Such a
- * path is never looked up. */
+/* The filesystem number of objects that are identified by their path because their filesystem may
+ * hang. Such a path is never looked up. */
 #define EVENT_LOG_REMOTE UINT32_MAX
 
 typedef struct LoggedEvent {
@@ -40,7 +40,7 @@ typedef struct LoggedEvent {
 
 typedef struct EventLog EventLog;
 
-/* 16 MB of events. */
+/* The events take at most 16 MB. */
 #define EVENT_LOG_EVENTS_MAX  1000000U
 #define EVENT_LOG_OBJECTS_MAX 500000U
 #define EVENT_LOG_BYTES_MAX   (48U * 1024 * 1024) /* objects with handle and name */
@@ -48,14 +48,14 @@ typedef struct EventLog EventLog;
 EventLog *event_log_new(void);
 EventLog *event_log_free(EventLog *l);
 
-/* The bytes that the object takes in the log. */
+/* Returns how many bytes the object takes in the log. */
 size_t event_log_object_bytes(const LoggedObject *o);
 
 /* Finds the object, or adds it if `add` is true; *ret is its number. `loader`, `env` and `own` are
  * ignored. 0; -ENOENT (not there, and not to be added), -ENOMEM, -E2BIG (the log is full), -EINVAL
  * (over 255 bytes of name, 128 of handle, or 4,095 of path). */
 int event_log_intern(EventLog *l, const LoggedObject *o, bool add, uint32_t *ret);
-/* 0, -ENOMEM, -E2BIG. */
+/* Adds an event. Returns 0, -ENOMEM, or -E2BIG (the log is full). */
 int event_log_add(EventLog *l, const LoggedEvent *e);
 
 /* Spreads the events from number `first` on evenly over the time (since_msec, until_msec]. The

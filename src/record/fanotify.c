@@ -15,7 +15,7 @@
 /* The buffer of one read(2): some 1,500 events. */
 #define READ_SIZE (128U * 1024)
 
-/* The kernel pads metadata and info records to this (FANOTIFY_EVENT_ALIGN). */
+/* The kernel pads metadata and info records to a multiple of this (FANOTIFY_EVENT_ALIGN). */
 #define INFO_ALIGN 4
 
 /* Flags of every group in either mode. */
@@ -35,8 +35,8 @@ typedef struct Watch {
 struct Fanotify {
     int handle_fd;     /* the group in file-handle mode */
     int descriptor_fd; /* the group in descriptor mode; -EBADF until needed */
-    bool unlimited;    /* both queues */
-    uint64_t mask;     /* of the events */
+    bool unlimited;    /* the kernel does not bound the queue of either group */
+    uint64_t mask;     /* kinds of events to report */
     Watch *watches;
     size_t n_watches, allocated_watches;
     char *buf;
@@ -87,7 +87,8 @@ bool fanotify_needs_descriptors(int error)
     return error == -EXDEV || error == -EOPNOTSUPP || error == -ENODEV;
 }
 
-/* Takes ownership of the group on success. */
+/* Makes a Fanotify of an open group in file-handle mode. Takes ownership of the group on
+ * success. */
 static int new_of_group(int handle_fd, bool unlimited, Fanotify **ret)
 {
     Fanotify *f = calloc(1, sizeof(Fanotify));
@@ -335,8 +336,8 @@ static int drain_group(Fanotify *f, int fd, bool by_descriptor, fanotify_before_
                                   : handle_event(f, m, handler, arg);
         }
         if (events >= FANOTIFY_DRAIN_EVENTS)
-            return r < 0 ? r : events; /* events arrive faster than they are read: the timer
-                                          continues */
+            return r < 0 ? r : events; /* events arrive faster than they are read: the recorder's
+                                          timer reads the rest */
     }
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Reports which files and directories are opened, with fanotify(7). Notification class only, so
- * that a recorder that hangs blocks no other process. File-handle mode where the filesystem has it:
- * the kernel opens no descriptor per event, and paths are resolved when the stage has ended.
- * Descriptor mode serves btrfs subvolumes, which refuse handles (EXDEV). */
+/* Reports which files and directories are opened, with fanotify(7). Only the notification class is
+ * used, so that a recorder that hangs blocks no other process. File-handle mode is used where the
+ * filesystem supports it: the kernel opens no descriptor for an event, and paths are resolved when
+ * the stage has ended. Descriptor mode serves btrfs subvolumes, which refuse handles (EXDEV). */
 
 #include "record/event-log.h"
 #include "volume/volume.h"
@@ -12,7 +12,7 @@
 typedef struct Fanotify Fanotify;
 
 /* Called for each open. The filesystem of `object` is the number given to fanotify_watch().
- * `object` is valid only during the call. 0 or a negative errno. */
+ * `object` is valid only during the call. Returns 0 or a negative errno. */
 typedef int (*fanotify_handler_t)(void *arg, const LoggedObject *object, uint32_t pid, bool exec);
 
 /* `unlimited`: the kernel does not bound its queue (FAN_UNLIMITED_QUEUE). A bounded queue
@@ -27,8 +27,9 @@ int fanotify_new(bool unlimited, Fanotify **ret);
  * read one by one, as they come. */
 int fanotify_new_exec(Fanotify **ret);
 
-/* The descriptors to poll for events: of the group in file-handle mode, and of the one in
- * descriptor mode (-EBADF: there is none yet; fanotify_watch() may open it). Borrowed. */
+/* Returns the descriptors to poll for events: ret[0] of the group in file-handle mode, ret[1] of
+ * the group in descriptor mode (-EBADF: there is none yet; fanotify_watch() may open it). The
+ * caller must not close them. */
 void fanotify_get_groups(const Fanotify *f, int ret[static 2]);
 
 /* Like fanotify_new(), for a group that another process has opened and marked (record/handover.h).
@@ -37,17 +38,19 @@ void fanotify_get_groups(const Fanotify *f, int ret[static 2]);
 int fanotify_adopt(int group_fd, bool by_descriptor, Fanotify **ret);
 Fanotify *fanotify_free(Fanotify *f);
 
-/* These two functions prepare a group that another process will adopt. Opens a group in file-handle
- * or in descriptor mode: a descriptor or a negative errno. */
+/* Opens a group, in file-handle or in descriptor mode, that another process will adopt. Returns its
+ * descriptor or a negative errno. */
 int fanotify_open_group(bool unlimited, bool by_descriptor);
-/* Marks the whole filesystem that `target` lies on. 0 or a negative errno. */
+/* Makes such a group report the whole filesystem that contains `target`. Returns 0 or a negative
+ * errno. */
 int fanotify_mark_filesystem(int group_fd, const char *target);
 /* True if the error of fanotify_mark_filesystem() means that only descriptor mode can record the
  * filesystem: it is a subvolume without a separate fsid, or it has no file handles. */
 bool fanotify_needs_descriptors(int error);
 
 /* Watches the whole filesystem of the volume; its events carry `number`. Keeps nothing open, so
- * that it can be unmounted. 0, -EALREADY, or a negative errno. */
+ * that the filesystem can be unmounted. Returns 0, -EALREADY (it is watched already), or a negative
+ * errno. */
 int fanotify_watch(Fanotify *f, const Volume *v, uint32_t number);
 
 /* Forgets a filesystem that is no longer mounted, because another one may get its st_dev. A
@@ -55,22 +58,22 @@ int fanotify_watch(Fanotify *f, const Volume *v, uint32_t number);
 void fanotify_unwatch(Fanotify *f, uint64_t st_dev);
 
 /* Reads the queued events without blocking and calls the handler for each event. `before` is called
- * after each read(2) and before its events are handled, and once at the end. Returns after
- * FANOTIFY_DRAIN_EVENTS, so that the event loop can handle other sources. Returns the number of
- * events, or the first negative return of either function. *overflows is raised by one for each
- * overflow of the queue. */
+ * after each read(2) and before its events are handled, and once at the end. Stops reading after
+ * about FANOTIFY_DRAIN_EVENTS events, so that the event loop can handle other sources. Returns the
+ * number of events, or the first negative value that one of the two functions returned. *overflows
+ * is raised by one for each overflow of the queue. */
 #define FANOTIFY_DRAIN_EVENTS 100000
 typedef int (*fanotify_before_t)(void *arg);
 int fanotify_drain(Fanotify *f, fanotify_before_t before, fanotify_handler_t handler, void *arg,
                    uint64_t *overflows);
 
-/* Writes the path of the object, as this process sees it, and opens it with O_PATH. A descriptor;
- * -EREMOTE if the lookup may hang; -ENOENT or -ESTALE if the object is gone; or a negative
- * errno. */
+/* Writes the path of the object, as this process sees it, and opens it with O_PATH. Returns the
+ * descriptor; -EREMOTE if the lookup may hang; -ENOENT or -ESTALE if the object is gone; or a
+ * negative errno. */
 int fanotify_resolve(Fanotify *f, const LoggedObject *o, char *path, size_t size);
 /* Closes the descriptors that resolving keeps open for each filesystem. */
 void fanotify_resolve_done(Fanotify *f);
 
-/* 0 if this process may resolve handles of that directory's filesystem; -EPERM without
+/* Returns 0 if this process may resolve handles of the filesystem of `path`; -EPERM without
  * CAP_DAC_READ_SEARCH; -EOPNOTSUPP if the filesystem has no handles; or another negative errno. */
 int fanotify_can_resolve(const char *path);

@@ -14,7 +14,7 @@ typedef struct Followed {
 } Followed;
 
 struct Following {
-    uint64_t next;     /* runs with lower serials are already in the list */
+    uint64_t next;     /* runs with lower serials were already added to the list */
     Followed *entries; /* rising serials */
     size_t n, allocated;
     size_t n_waiting;
@@ -49,7 +49,8 @@ uint64_t following_first_waiting(const Following *f)
     return f->next;
 }
 
-/* The index of the first run whose serial is not lower. Runs are in the order of their serials. */
+/* Returns the index of the first run whose serial is not below `serial`. Runs are in the order of
+ * their serials. */
 static size_t find_serial(const ProcessRun *runs, size_t n, uint64_t serial)
 {
     size_t low = 0, high = n;
@@ -79,7 +80,7 @@ static int add_new(Following *f, const ProcessRun *runs, size_t n)
     return 0;
 }
 
-/* Reports what happened to a run. False if nothing more can happen. */
+/* Reports what happened to a run. Returns false if the run needs no more reports. */
 static bool follow(Followed *e, const ProcessRun *run, usec_t now, following_name_t name,
                    following_report_t report, void *arg)
 {

@@ -12,13 +12,14 @@
 
 typedef struct Following Following;
 
-/* The name of an executed object (allocated), or NULL if it is not to be reported. */
+/* Returns the name of an executed object, or NULL if the object is not to be reported. following.c
+ * frees the name. */
 typedef char *(*following_name_t)(void *arg, uint32_t object);
 /* `run` is borrowed; its start and end are on the table's clock. */
 typedef void (*following_report_t)(void *arg, const char *name, const ProcessRun *run,
                                    bool started);
 
-/* NULL if out of memory. */
+/* Returns NULL if memory runs out. */
 Following *following_new(void);
 Following *following_free(Following *f);
 
@@ -31,6 +32,6 @@ int following_update(Following *f, const ProcessRun *runs, size_t n_runs, usec_t
 /* True while a start waits for its batches. */
 bool following_waits(const Following *f);
 
-/* The serial of the first run that waits, or of the next run to come. Ended runs with lower serials
- * may be forgotten. */
+/* Returns the serial of the first run that waits, or of the next run to come. The caller may forget
+ * ended runs with lower serials. */
 uint64_t following_first_waiting(const Following *f);

@@ -17,8 +17,9 @@
 #define MESSAGE_MAGIC   0x4853484fU /* "HSHO" */
 #define MESSAGE_VERSION 3U
 
-/* Both programs come from one package, but the copy in an initrd may be older than the one on the
- * root filesystem. Native byte order. */
+/* The message that carries the descriptors, in native byte order. Both programs come from one
+ * package, but the copy in an initrd may be older than the copy on the root filesystem, so the
+ * version is checked. */
 typedef struct Message {
     uint32_t magic, version;
     uint64_t by_descriptor;
@@ -70,7 +71,8 @@ static int address(const char *path, struct sockaddr_un *ret)
     return 0;
 }
 
-/* A socket for that address. Its descriptor, or a negative errno. */
+/* Makes a socket, and the address for `path`. Returns the descriptor of the socket or a negative
+ * errno. */
 static int new_socket(const char *path, struct sockaddr_un *ret)
 {
     int r = address(path, ret);
@@ -93,7 +95,8 @@ int handover_listen(const char *path)
     return TAKE_FD(fd);
 }
 
-/* 1: the peer of the connected socket belongs to root, 0: it does not, or a negative errno. */
+/* Returns 1 if the peer of the connected socket belongs to root, 0 if it does not, or a negative
+ * errno. */
 static int peer_is_root(int fd)
 {
     struct ucred peer;
@@ -104,8 +107,8 @@ static int peer_is_root(int fd)
     return peer.uid == 0;
 }
 
-/* Waits until the descriptor is readable or the time is `until`. 0, -ETIMEDOUT or a negative errno.
- */
+/* Waits until the descriptor is readable or the time is `until`. Returns 0, -ETIMEDOUT or another
+ * negative errno. */
 static int await_readable(int fd, usec_t until)
 {
     for (;;) {
@@ -272,7 +275,8 @@ int handover_claim(const char *path, Handover *ret)
 
 /* --- the descriptor store of systemd ---------------------------------------------------------- */
 
-/* The address of $NOTIFY_SOCKET: a path, or a name in the abstract namespace after `@`. */
+/* Makes the socket address for $NOTIFY_SOCKET, which is a path, or `@` and a name in the abstract
+ * namespace. */
 static int manager_address(const char *manager, struct sockaddr_un *ret, socklen_t *ret_size)
 {
     size_t l = strlen(manager);

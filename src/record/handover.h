@@ -3,7 +3,7 @@
 
 /* A recording that begins before headstartd starts. headstart-init marks the root filesystem as
  * soon as it is mounted. Until headstartd takes the descriptors over, the kernel queues the events.
- * Needs only libc.
+ * This file needs only libc.
  *
  * headstart-init calls handover_begin(). In an initrd that systemd runs it then calls
  * handover_store(). Elsewhere it forks a process that only runs handover_offer(). headstartd calls
@@ -24,13 +24,14 @@
 #define HANDOVER_NAME_CONNECTOR "headstart-connector"
 #define HANDOVER_NAME_FACTS     "headstart-facts"
 
-/* No unit of headstart stores as many descriptors. */
+/* More descriptors than any unit of headstart stores. */
 #define HANDOVER_DESCRIPTORS_MAX 16
 
 /* A group that was not claimed is closed after this time. */
 #define HANDOVER_OFFER_USEC (60 * USEC_PER_SEC)
 
-/* headstartd waits at most this long for the answer. The process that answers does nothing else. */
+/* headstartd waits at most this long for the answer to its claim. The process that answers does
+ * nothing else. */
 #define HANDOVER_CLAIM_USEC (2 * USEC_PER_SEC)
 
 typedef struct Handover {
@@ -50,22 +51,22 @@ void handover_done(Handover *h);
 #define _cleanup_handover_ _cleanup_(handover_done)
 
 /* Makes the group, marks the filesystem of `root`, and opens the proc connector. A missing proc
- * connector is no error. 0, -EPERM (no CAP_SYS_ADMIN), -ENOSYS (no fanotify), or the negative errno
- * of fanotify_init(2) or fanotify_mark(2). */
+ * connector is no error. Returns 0, -EPERM (no CAP_SYS_ADMIN), -ENOSYS (no fanotify), or the
+ * negative errno of fanotify_init(2) or fanotify_mark(2). */
 int handover_begin(const char *root, Handover *ret);
 
-/* Binds the socket `path`, which must not exist, in a directory that only root writes to. A
- * descriptor or a negative errno. */
+/* Binds the socket `path`, which must not exist, in a directory that only root writes to. Returns
+ * its descriptor or a negative errno. */
 int handover_listen(const char *path);
 
-/* Waits at most `timeout` for a claim by a process of root and answers it. 0, -ETIMEDOUT, or a
- * negative errno. The caller closes the descriptors and removes the socket. */
+/* Waits at most `timeout` for a claim by a process of root and answers it. Returns 0, -ETIMEDOUT,
+ * or another negative errno. The caller closes the descriptors and removes the socket. */
 int handover_offer(int listen_fd, const Handover *h, usec_t timeout);
 
-/* Claims the group that is offered at `path`, and removes the socket. 0; -ENOENT or -ECONNREFUSED:
- * nothing is offered; -EPERM: the process that offers it is not root's; -ETIMEDOUT; -EPROTO:
- * another version offers it, for example from an initrd that is older than the package; -EBADMSG:
- * not a handover; or a negative errno. */
+/* Claims the group that is offered at `path`, and removes the socket. Returns 0; -ENOENT or
+ * -ECONNREFUSED: nothing is offered; -EPERM: the process that offers it is not root's; -ETIMEDOUT;
+ * -EPROTO: another version offers it, for example from an initrd that is older than the package;
+ * -EBADMSG: not a handover; or a negative errno. */
 int handover_claim(const char *path, Handover *ret);
 
 /* Gives copies of the descriptors to the system manager at the address `manager`, as in
@@ -73,7 +74,7 @@ int handover_claim(const char *path, Handover *ret);
 int handover_store(const char *manager, const Handover *h);
 
 /* Makes a Handover of descriptors that the system manager has passed, `n` of them, with their names
- * in the order of the descriptors. Takes ownership of the descriptors that belong to a
- * handover, also on failure, and does not touch the others. 0; -ENOENT: no handover is among them;
- * -EPROTO or -EBADMSG as handover_claim(). */
+ * in the order of the descriptors. Takes ownership of the descriptors that belong to a handover,
+ * also on failure, and does not touch the others. Returns 0; -ENOENT: no handover is among them;
+ * -EPROTO or -EBADMSG, which mean the same as for handover_claim(). */
 int handover_from_descriptors(const int *fds, char *const *names, int n, Handover *ret);

@@ -2,7 +2,7 @@
 #pragma once
 
 /* An instant with the kernel's totals at that instant. The difference of two such instants gives
- * the I/O waits and CPU time of a period. Needs only libc. */
+ * the I/O waits and CPU time of a period. This file needs only libc. */
 
 #include "base/time-util.h"
 

@@ -30,8 +30,8 @@ static uint32_t msec_of(usec_t t)
 
 /* --- objects ---------------------------------------------------------------------------------- */
 
-/* Finds the object, or adds it at the user's expense. 0; -E2BIG if the user's share or the log is
- * used up; -EINVAL, -ENOMEM. */
+/* Finds the object, or adds it and charges it to the user's share. Returns 0; -E2BIG if the user's
+ * share or the log is used up; -EINVAL, -ENOMEM. */
 static int intern_for(StageRecord *s, uint16_t user, const LoggedObject *object, uint32_t *ret)
 {
     size_t bytes = event_log_object_bytes(object);
@@ -86,8 +86,8 @@ int observer_scan_processes(Observer *o)
     return proc_scan(o->proc, add_process, o);
 }
 
-/* A process_name_t: names the program of a process that no exec event named. True if the program is
- * on a volume that reports exec events. */
+/* A process_name_t: names the program of a process that no exec event named. Returns true if the
+ * program is on a volume that reports exec events. */
 static bool name_process(void *arg, uint32_t pid, uint32_t *ret_object, bool *ret_own)
 {
     Observer *o = arg;
@@ -102,8 +102,9 @@ static bool name_process(void *arg, uint32_t pid, uint32_t *ret_object, bool *re
     return false;
 }
 
-/* Adds a process whose start no source has reported. It becomes part of its parent's application;
- * if the parent is unknown, /proc names the program. */
+/* Adds a process whose start no source has reported. If it is known from an exec event, that event
+ * names the program. Without the connector it becomes part of the application of its parent, if the
+ * parent is known. In all other cases /proc names the program. */
 static int learn_process(Observer *o, uint32_t pid, bool exec, usec_t at)
 {
     ProcFacts f;
@@ -238,8 +239,9 @@ static int before_opens(void *arg)
     return r < 0 ? r : 0;
 }
 
-/* In a session the order of starts and opens counts, but all events of a batch have the same
- * time. */
+/* Returns true if the opens of a batch are spread evenly over the time of the batch. In a session
+ * they are not: there the order of starts and opens counts, and a spread open could come before the
+ * start of its application. */
 static bool spreads_opens(const StageRecord *s)
 {
     return s->recording && s->stage != STAGE_SESSION;

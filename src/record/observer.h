@@ -38,13 +38,14 @@ typedef struct Observer {
     bool own_start;
 } Observer;
 
-/* Zeroed except for connector_fd, it is valid for observer_done(). */
+/* Frees what the observer contains. An observer that is zeroed, except that connector_fd is -EBADF,
+ * is valid. */
 void observer_done(Observer *o);
 
 /* Adds the processes that run already. 0, -ENOMEM, or the error of reading /proc. */
 int observer_scan_processes(Observer *o);
 
-/* Reads the queued events. The number of opens, or a negative errno. */
+/* Reads the queued events. Returns the number of opens, or a negative errno. */
 int observer_drain(Observer *o);
 
 /* Begins a stage: forgets everything but the running processes and what they run. Call it before
@@ -55,5 +56,6 @@ int observer_begin_stage(Observer *o);
  * `keep_from` or higher. 0 or -ENOMEM. */
 int observer_forget(Observer *o, uint64_t keep_from);
 
-/* True if no stage runs and observer_forget() is due: too many runs, or too long an interval. */
+/* Returns true if no stage runs and observer_forget() is due, because the table has too many runs
+ * or the interval has too many opens. */
 bool observer_is_full(const Observer *o);

@@ -64,13 +64,14 @@ static int handle_event(const struct proc_event *e, ProcessTable *t, usec_t star
     }
 }
 
-/* NLMSG_OK() compares signed and unsigned numbers. */
+/* Returns true if the message is complete. NLMSG_OK() is not used, because it compares signed and
+ * unsigned numbers. */
 static bool is_whole(const struct nlmsghdr *h, size_t left)
 {
     return left >= sizeof(*h) && h->nlmsg_len >= sizeof(*h) && h->nlmsg_len <= left;
 }
 
-/* The last message may lack its padding. */
+/* Returns the message after `h`. The last message may lack its padding. */
 static const struct nlmsghdr *next_message(const struct nlmsghdr *h, size_t *left)
 {
     size_t step = MIN((size_t)NLMSG_ALIGN(h->nlmsg_len), *left);
@@ -83,7 +84,7 @@ int proc_connector_drain(int fd, ProcessTable *t, usec_t start_boottime, uint64_
 {
     int events = 0;
 
-    /* Bounded: processes may fork faster than events are read. */
+    /* The number of events is bounded, because processes may fork faster than events are read. */
     while (events < 200000) {
         char buf[8192] __attribute__((aligned(NLMSG_ALIGNTO)));
         ssize_t n = recv(fd, buf, sizeof(buf), 0);

@@ -16,8 +16,8 @@
 
 struct ProcReader {
     int mountinfo_fd;   /* opened here; POLLPRI signals a change */
-    MountTable mounts;  /* our own */
-    char namespace[64]; /* ours, as /proc/self/ns/mnt names it */
+    MountTable mounts;  /* mounts of this process */
+    char namespace[64]; /* mount namespace of this process, as /proc/self/ns/mnt names it */
 };
 
 ProcReader *proc_reader_free(ProcReader *x)
@@ -58,7 +58,8 @@ int proc_reader_new(ProcReader **ret)
     return 0;
 }
 
-/* Reads our mounts again if they changed. The kernel reports each change once to each open file. */
+/* Reads the mounts of this process again if they changed. The kernel reports each change once to
+ * each open file. */
 static void update_mounts(ProcReader *x)
 {
     struct pollfd p = {.fd = x->mountinfo_fd, .events = POLLPRI};
@@ -70,7 +71,7 @@ static void update_mounts(ProcReader *x)
     x->mounts = now;
 }
 
-/* True if the path is local in the mount namespace of that process, too. */
+/* Returns true if the path is local in the mount namespace of the process `pid`, too. */
 static bool is_local_for(uint32_t pid, const char *exe)
 {
     _cleanup_mount_table_ MountTable mounts = {0};

@@ -8,22 +8,24 @@
 
 typedef struct ProcReader ProcReader;
 
-/* 0, -ENOMEM, or the error of opening /proc/self/mountinfo. */
+/* Makes a reader. Returns 0, -ENOMEM, or the error of opening or reading /proc/self/mountinfo. */
 int proc_reader_new(ProcReader **ret);
 ProcReader *proc_reader_free(ProcReader *x);
 
 typedef struct ProcFacts {
-    char exe[4096];   /* "" for kernel threads, if it may not be read, and if this path is another
-                         file for us (another mount namespace) */
-    uint64_t exe_dev; /* st_dev of it, 0 if unknown */
-    bool remote;      /* it lies on a filesystem that may hang, so the path must not be looked up */
+    char exe[4096];   /* path of the executable; "" for kernel threads, if the path may not be read,
+                         and if it leads to another file in the mount namespace of this process */
+    uint64_t exe_dev; /* st_dev of the executable; 0 if unknown */
+    bool remote;      /* the executable lies on a filesystem that may hang, so the path must not be
+                         looked up */
     uint32_t parent;
     uint32_t uid;
 } ProcFacts;
 
-/* 0, -ESRCH (the process is gone), or a negative errno. */
+/* Reads the facts about a process. Returns 0 or -ESRCH (the process is gone). */
 int proc_facts_read(ProcReader *x, uint32_t pid, ProcFacts *ret);
 
-/* Calls `each` for every process. 0, or the first negative return of `each`. */
+/* Calls `each` for every process. Returns 0, the error of opening /proc, or the first negative
+ * value that `each` returned. */
 int proc_scan(ProcReader *x, int (*each)(uint32_t pid, const ProcFacts *facts, void *arg),
               void *arg);

@@ -30,7 +30,7 @@ typedef struct Process {
     RunList named, reported;
     usec_t exit_at;
     bool in_group; /* the next exec events belong to the same execve as `run` */
-    bool opened;   /* it has opened another file since then, so that execve is over */
+    bool opened;   /* it has opened another file since its last exec event, so its execve is over */
     bool via_env;  /* `run` is a script that env(1) is about to interpret */
     bool exited;
     bool stale; /* the batch in which it exited or executed is over */
@@ -40,7 +40,7 @@ typedef struct Process {
 #undef uthash_nonfatal_oom
 #define uthash_nonfatal_oom(elt) ((elt)->oom = true)
 
-/* Runs in the table by the UID that they began with. */
+/* The number of runs in the table that began with the UID `uid`. */
 typedef struct RunCount {
     uint32_t uid;
     uint32_t n;
@@ -295,7 +295,8 @@ int process_table_add(ProcessTable *t, uint32_t pid, uint32_t object, uint32_t u
     return 0;
 }
 
-/* True if its last execve is not reported yet and it has opened no other file since. */
+/* Returns true if the last execve of the process is not reported yet and the process has opened no
+ * other file since that execve. */
 static bool is_under_way(const Process *p)
 {
     return p->named.n > p->reported.n && !p->opened;
@@ -328,9 +329,8 @@ static void match(ProcessTable *t, Process *p, bool last_watched)
     }
 }
 
-/* Call it when both lists are complete. It matches them, and gives the last unmatched report a
- * name.
- */
+/* Matches the two lists of a process, which must be complete, and names the last report that has no
+ * match. */
 static void settle_execs(ProcessTable *t, Process *p, process_name_t name, void *arg)
 {
     uint32_t n = p->named.n - is_under_way(p), object = PROCESS_NONE, last;
@@ -451,8 +451,8 @@ static int begin_group(ProcessTable *t, Process *p, uint32_t object, unsigned fl
     return 0;
 }
 
-/* Call it when a process opens another file before its execve is reported: the execve has
- * failed. */
+/* Returns a process to its previous run, because it has opened another file before its execve was
+ * reported: the execve has failed. */
 static void return_from_exec(ProcessTable *t, Process *p)
 {
     uint32_t failed = p->run;
@@ -550,8 +550,8 @@ void process_table_settle(ProcessTable *t, process_name_t name, void *arg)
 }
 
 /* Marks the runs to keep: runs that continue, runs with a serial of `keep_from` or higher, and
- * unsettled runs of a live process. If such a run is a part of another run, that run is kept,
- * too. */
+ * unsettled runs of the processes in the table. If such a run is a part of another run, that run is
+ * kept, too. */
 static void mark_kept(const ProcessTable *t, uint64_t keep_from, bool *kept)
 {
     Process *p, *tmp;

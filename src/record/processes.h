@@ -44,8 +44,9 @@
 
 #define PROCESS_NONE UINT32_MAX
 
-/* The most runs that the table holds: of all users but root, and of one such user. Opens of further
- * runs count as opens of unknown processes. process_table_compact() makes room. */
+/* The maximum numbers of runs that the table holds: in total, of all users but root, and of one
+ * user other than root. Opens of further runs count as opens of unknown processes.
+ * process_table_compact() makes room. */
 #define PROCESS_RUNS_MAX        250000U
 #define PROCESS_RUNS_OTHERS_MAX 190000U
 #define PROCESS_RUNS_USER_MAX   125000U
@@ -53,7 +54,7 @@
  * either. */
 #define PROCESS_RUNS_KEPT_MAX 40000U
 #define PROCESS_RUNS_FEW      4000U
-/* Users beyond these count as one. */
+/* Users beyond this number are counted as one user. */
 #define PROCESS_USERS_MAX 512U
 
 /* One run of an application. */
@@ -72,7 +73,7 @@ typedef struct ProcessRun {
 
 typedef struct ProcessTable ProcessTable;
 
-/* NULL if out of memory. */
+/* Returns NULL if memory runs out. */
 ProcessTable *process_table_new(void);
 ProcessTable *process_table_free(ProcessTable *t);
 
@@ -81,13 +82,13 @@ ProcessTable *process_table_free(ProcessTable *t);
 int process_table_add(ProcessTable *t, uint32_t pid, uint32_t object, uint32_t uid, usec_t start,
                       bool own);
 
-/* True if the run of that process is known. */
+/* Returns true if the run of that process is known. */
 bool process_table_knows(const ProcessTable *t, uint32_t pid);
 
-/* The UID of that process, UID_INVALID if it is not known. */
+/* Returns the UID of that process, or UID_INVALID if it is not known. */
 uint32_t process_table_uid_of(const ProcessTable *t, uint32_t pid);
 
-/* Reports of the proc connector. An unknown process is no error. 0 or -ENOMEM. */
+/* Handle the reports of the proc connector. An unknown process is no error. Return 0 or -ENOMEM. */
 int process_table_fork(ProcessTable *t, uint32_t parent, uint32_t child);
 int process_table_uid(ProcessTable *t, uint32_t pid, uint32_t uid);
 int process_table_exec(ProcessTable *t, uint32_t pid, usec_t at);
@@ -102,8 +103,8 @@ typedef enum OpenFlags {
     OPEN_REPORTED = 1 << 4, /* the connector reports every execve that succeeds */
 } OpenFlags;
 
-/* Adds an open by that process. *ret is the run that it belongs to, PROCESS_NONE if none is known.
- * 0 or -ENOMEM. */
+/* Adds an open by that process. *ret is the run to which the open belongs, or PROCESS_NONE if no
+ * such run is known. Returns 0 or -ENOMEM. */
 int process_table_open(ProcessTable *t, uint32_t pid, uint32_t object, unsigned flags, usec_t at,
                        uint32_t *ret);
 
@@ -111,7 +112,8 @@ int process_table_open(ProcessTable *t, uint32_t pid, uint32_t object, unsigned 
  * reports exits. */
 void process_table_reap(ProcessTable *t, bool (*alive)(uint32_t pid), usec_t at);
 
-/* Call it when the connector has lost events: waiting exec events then get no report. */
+/* Call it when the connector has lost events: exec events that wait for a report will not get
+ * one. */
 void process_table_lost(ProcessTable *t);
 
 /* Call it when a batch is over. Forgets the processes that had exited by the end of the previous
@@ -129,14 +131,16 @@ int process_table_compact(ProcessTable *t, uint64_t keep_from,
                           uint32_t (*map)(uint32_t object, void *arg), void *arg);
 
 /* Begins a stage, at which the caller's clock restarts. Forgets all ended runs. Runs that continue
- * get start 0, because they ran before the stage. Otherwise like process_table_compact(). */
+ * get start 0, because they ran before the stage. In all other respects it does the same as
+ * process_table_compact(). */
 int process_table_new_stage(ProcessTable *t, uint32_t (*map)(uint32_t object, void *arg),
                             void *arg);
 
-/* Borrowed until the next call. */
+/* Returns the runs. The array is valid until the next call that changes the table. */
 const ProcessRun *process_table_runs(const ProcessTable *t, size_t *ret_n);
 
-/* True for the file name of a dynamic loader: ld.so, ld-linux*.so*, ld-musl-*, ld64.so*. */
+/* Returns true for the file name of a dynamic loader: ld.so, ld-linux*, ld-musl-*, ld64.so*, and
+ * ld- with a digit after it (ld-2.31.so). */
 bool is_loader_name(const char *name);
 
 /* True for the file name of env(1). */

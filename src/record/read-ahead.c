@@ -22,8 +22,8 @@ static int write_kb(const char *path, uint64_t kb)
     return write(fd, text, (size_t)n) < 0 ? -errno : 0;
 }
 
-/* True if the path is a read_ahead_kb file below /sys, the only kind of path in a record that this
- * file writes to. */
+/* Returns true if the path is a read_ahead_kb file below /sys. If a record names any other path,
+ * nothing is written to that path. */
 static bool is_read_ahead_path(const char *path)
 {
     size_t l = strlen(path);

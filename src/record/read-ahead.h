@@ -12,12 +12,13 @@
  * touches. */
 #define READ_AHEAD_EXACT_KB 4U
 
-/* Lowers it on the volumes' devices: all of them, or only those that the kernel does not call
- * rotational. `record` is the path of the file that holds the old values (its directory must
- * exist). Restores first what a crash left lowered. 0, or a negative errno (then nothing was
- * changed). */
+/* Lowers read_ahead_kb on the volumes' devices: all of them, or only those that the kernel does not
+ * call rotational. `record` is the path of the file that holds the old values (its directory must
+ * exist). Restores first what a crash left lowered. Returns 0, or a negative errno (then no value
+ * was lowered). */
 int read_ahead_lower(const VolumeTable *t, bool rotational_too, const char *record);
 
-/* Restores the recorded values where the lowered value is still set, and removes the record. 0
- * (also if there is no record), or a negative errno. A record that cannot be read is set aside. */
+/* Restores the recorded values where the lowered value is still set, and removes the record.
+ * Returns 0 (also if there is no record), or a negative errno. A record that cannot be read is set
+ * aside. */
 int read_ahead_restore(const char *record);

@@ -30,8 +30,8 @@
  * sampled with each round of the files. */
 #define SESSION_METADATA_USEC (60 * USEC_PER_SEC)
 
-/* How often the queues are read at most when a stage ends. That allows 1,000,000 events and takes
- * half a second. */
+/* The maximum number of times that the queues are read when a stage ends. So many reads return up
+ * to 1,000,000 events and take half a second. */
 #define DRAINS_AT_END 10
 
 struct Recorder {
@@ -83,9 +83,9 @@ static int restore_read_ahead(Recorder *recorder)
     return 0;
 }
 
-/* Lowers read-ahead with --exact only. Otherwise recording would be too slow: with one page for
- * each request, reading is three times slower even on an SSD. Restores in any case the values that
- * a killed recorder left lowered. */
+/* Lowers read-ahead, but only with --exact: with one page for each request, reading is three times
+ * slower even on an SSD. With or without --exact, restores the values that a killed recorder left
+ * lowered. */
 static void lower_read_ahead(Recorder *recorder)
 {
     char path[PATH_MAX + sizeof(READ_AHEAD_RECORD) + 1];
@@ -133,7 +133,8 @@ static char *name_object(void *arg, uint32_t object)
     return below ? strdup(below) : NULL;
 }
 
-/* A following_report_t. */
+/* A following_report_t: passes the start or exit of an application to the caller of
+ * recorder_follow(). */
 static void report(void *arg, const char *name, const ProcessRun *run, bool started)
 {
     Recorder *recorder = arg;
@@ -207,8 +208,8 @@ static int start_interval(Recorder *recorder)
                                        : 0;
 }
 
-/* Restarts an interval that has become too long, unless files are being opened, which can be the
- * beginning of a login. 0 or -ENOMEM. */
+/* Restarts an interval that has become too long, unless files were opened since the last timer,
+ * because these opens can be the beginning of a login. 0 or -ENOMEM. */
 static int limit_interval(Recorder *recorder, int n_opens)
 {
     size_t n;
@@ -328,8 +329,9 @@ static void begin_record(Recorder *recorder, Stage stage, uint32_t uid, const Mo
     stage_record_begin(&recorder->stage, stage, uid, start);
 }
 
-/* The boot began when the root filesystem was marked, right after its mount. The queued events
- * belong to the boot, and none of its metadata was resident before. */
+/* Begins the boot at the moment when the root filesystem was marked, right after it was mounted.
+ * The queued events belong to the boot, and no metadata of the filesystem was resident before that
+ * moment. */
 static int begin_marked_stage(Recorder *recorder, uint32_t uid)
 {
     const VolumeTable nothing = {0};

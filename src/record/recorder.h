@@ -21,15 +21,16 @@
 
 typedef struct RecorderOptions {
     const char *root; /* paths start here; only filesystems mounted at or below it are recorded */
-    const char *run_dir; /* where read-ahead's record and replay's status lie; NULL: neither */
+    const char *run_dir; /* directory of the record of read-ahead and of the status of replay; NULL:
+                            there is none */
     const char *store;   /* directory where traces are stored; its encryption determines which names
-                            they   may contain (volume/encryption.h); NULL: all names. Borrowed */
+                            they may contain (volume/encryption.h). NULL: all names. Borrowed */
     bool exact;          /* lower read-ahead on all devices */
     /* Record the intervals between stages: opens after the end of a stage, also while its trace is
      * made, belong to the next stage and get the time 0. */
     bool intervals;
-    bool take_over; /* the recording that headstart-init began, if run_dir has one: see handover.h
-                     */
+    bool take_over; /* take over the recording that headstart-init began, if run_dir has one
+                       (handover.h) */
     /* For tests: the recorder behaves as if a feature of the kernel or a privilege were missing. */
     bool no_cachestat;
     bool no_proc_connector;
@@ -46,9 +47,9 @@ typedef struct RecorderOptions {
 typedef struct Recorder Recorder;
 
 /* Watches every local block-backed filesystem below the root. *ret_error, if not NULL, becomes one
- * line for the user (allocated), or NULL. -EPERM (CAP_SYS_ADMIN or CAP_DAC_READ_SEARCH is missing),
- * -ENOSYS (no fanotify), -ENODEV (nothing to watch), -ENOMEM, or another negative errno. A
- * recording that cannot be taken over is no error: one line is logged. */
+ * line for the user (allocated), or NULL. Returns 0, -EPERM (CAP_SYS_ADMIN or CAP_DAC_READ_SEARCH
+ * is missing), -ENOSYS (no fanotify), -ENODEV (nothing to watch), -ENOMEM, or another negative
+ * errno. A recording that cannot be taken over is no error: one line is logged. */
 int recorder_new(const RecorderOptions *o, Recorder **ret, char **ret_error);
 /* Restores read-ahead if it was lowered. */
 Recorder *recorder_free(Recorder *recorder);
@@ -59,8 +60,8 @@ DEFINE_CLEANUP(Recorder *, recorder_free);
  * or a negative errno. */
 int recorder_attach(Recorder *recorder, sd_event *event);
 
-/* Reads the queued events. The timer does it; a caller without an event loop calls it. The number
- * of opens, or a negative errno. */
+/* Reads the queued events. The timer of recorder_attach() calls this function; a caller without an
+ * event loop must call it. Returns the number of opens, or a negative errno. */
 int recorder_drain(Recorder *recorder);
 
 /* An application that started or exited. */
@@ -78,12 +79,12 @@ typedef struct RecordedApplication {
 typedef void (*recorder_report_t)(void *arg, const RecordedApplication *a);
 int recorder_follow(Recorder *recorder, recorder_report_t report, void *arg);
 
-/* An interval that has lasted this long is restarted at a moment without opens, because what is
- * opened earlier says little about the next stage. */
+/* An interval that has lasted this long is restarted at a moment without opens, because files that
+ * were opened long before a stage say little about the stage. */
 #define RECORDER_INTERVAL_MAX_USEC (120 * USEC_PER_SEC)
 
-/* Begins a stage. The events from now on and those of the interval before belong to it. 0, -EBUSY
- * (one is being recorded), -ENOMEM, or another negative errno. */
+/* Begins a stage. The events from now on and those of the interval before belong to it. Returns 0,
+ * -EBUSY (a stage is being recorded already), -ENOMEM, or another negative errno. */
 int recorder_begin_stage(Recorder *recorder, Stage stage, uint32_t uid);
 
 /* Notes that the point which the user waits for (the default target of a boot, the desktop of a
@@ -91,12 +92,12 @@ int recorder_begin_stage(Recorder *recorder, Stage stage, uint32_t uid);
 void recorder_note_ready(Recorder *recorder, Stage stage, usec_t age);
 
 /* Ends the stage and makes its trace: metadata snapshot first, then paths, then residency.
- * Applications are still reported. 0, -ESRCH (no stage is being recorded), -ENOMEM, or another
- * negative errno; then there is no trace, but the stage has ended. */
+ * Applications are still reported. Returns 0, -ESRCH (no stage is being recorded), -ENOMEM, or
+ * another negative errno. After any error but -ESRCH there is no trace, but the stage has ended. */
 int recorder_end_stage(Recorder *recorder, Trace **ret);
 
-/* Ends the stage without a trace. A login that is dropped does not count as this boot's first. 0,
- * -ESRCH, -ENOMEM. */
+/* Ends the stage without a trace. A login that is dropped does not count as this boot's first.
+ * Returns 0, -ESRCH, or -ENOMEM. */
 int recorder_drop_stage(Recorder *recorder);
 
 /* Drops the interval that began with the end of a stage, because no stage follows. */
@@ -112,6 +113,6 @@ void recorder_set_exact(Recorder *recorder, bool exact);
  * events except those of headstart's own programs. */
 uint64_t recorder_n_starts(const Recorder *recorder);
 
-/* One line that lists missing kernel features and privileges, or NULL; for logging at start.
- * Borrowed. */
+/* Returns one line that lists missing kernel features and privileges, or NULL. The line is meant
+ * for a log message at start. Borrowed. */
 const char *recorder_limits(const Recorder *recorder);

@@ -10,8 +10,8 @@
 
 /* Pages that one mincore(2) reports: 4 MiB of file at 4 KiB a page, about 50 us. */
 #define WINDOW_PAGES 1024U
-/* Distance from the end of a file. Every folio is smaller, so a folio of the file ends before
- * that. */
+/* A distance from the end of a file. Every folio is smaller than this, so no folio of the file
+ * reaches that far. */
 #define BEYOND (1ULL << 30)
 
 typedef struct FileSearch {
@@ -38,9 +38,9 @@ static int read_pages(int fd, uint64_t at, uint64_t length, unsigned char *pages
     return r;
 }
 
-/* Queries a page far beyond the end of the file, which cannot be resident: a kernel that refuses to
- * answer reports every page resident. No offset lies beyond the end of a file of nearly 8 EiB, so
- * the answer for such a file is trusted. */
+/* Returns true if the kernel refuses to report residency: it then reports every page as resident. A
+ * page far beyond the end of the file, which cannot be resident, shows this. No offset lies beyond
+ * the end of a file of nearly 8 EiB, so the answer for such a file is trusted. */
 static bool is_refused(const FileSearch *s)
 {
     unsigned char page = 0;
@@ -50,7 +50,7 @@ static bool is_refused(const FileSearch *s)
            (page & 1);
 }
 
-/* A read_window_t. */
+/* A read_window_t: asks mincore(2) which pages of the window are resident. */
 static int read_window(void *arg, uint64_t offset, uint64_t length, RangeSet *ranges)
 {
     const FileSearch *s = arg;
@@ -72,8 +72,9 @@ static int read_window(void *arg, uint64_t offset, uint64_t length, RangeSet *ra
     return r;
 }
 
-/* Without cachestat(2): reads the windows that hold data. Pages of a hole were not read from the
- * disk, although they may be in the page cache. 0, 1 or an error as residency_read(). */
+/* Finds the resident ranges without cachestat(2): reads only the windows that hold data. Pages of a
+ * hole were not read from the disk, although they may be in the page cache. Returns 0, 1 or an
+ * error, with the meanings that residency_read() gives them. */
 static int read_data(FileSearch *s, RangeSet *ranges)
 {
     const uint64_t window = WINDOW_PAGES * s->page;
