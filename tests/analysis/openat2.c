@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* An implementation of openat2(2), which qemu-user lacks up to version 9. tests/cross preloads it.
- * It resolves the path one component after the other, and therefore has the races that openat2(2)
- * avoids: use it only in tests. */
+ * This implementation resolves the path one component after the other, and therefore has the races
+ * that openat2(2) avoids: use it only in tests. */
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -18,8 +18,8 @@
 
 #define LINKS_MAX 40
 
-/* Opens the parent of the last component below root_fd; *ret_last becomes that component, in
- * `path`. */
+/* Opens the directory below root_fd in which the last component of `path` lies. *ret_last becomes
+ * the last component, which is stored in `path`. */
 static int walk(int root_fd, char *path, const struct open_how *how, char **ret_last)
 {
     char rest[8192], link[4096], *const start = path;

@@ -13,7 +13,8 @@ setup() {
     mkdir -m 0700 "$HS_STATE"
 }
 
-# boots N CONTROL-SECONDS REPLAYED-SECONDS: prints boots of the last N days; every fifth is a control session.
+# boots N CONTROL-SECONDS REPLAYED-SECONDS: prints one boot for each of the last N days; every fifth
+# boot is a control session.
 boots() {
     python3 - "$@" <<'END'
 import json, sys, time
@@ -106,7 +107,7 @@ END
     done
     jq -c '.launches.applications[1].saved_high *= 1.01' "$HS_TMP/status.json" >"$HS_TMP/wrong.json"
     run ! "$CHECK_BENEFIT" check-launches "$HS_STATE/launches.jsonl" "$HS_TMP/wrong.json" "$HS_TMP/history.json"
-    # In the text, the applications that start most, and what is switched off.
+    # The text names the applications that start most often, also one whose replay costs time.
     run -0 hs status
     [[ $output == *"/usr/bin/gains "*" saves "* ]]
     grep -q '^/usr/bin/loses .* costs ' <<<"$output"
@@ -176,7 +177,7 @@ planned() {
     boots 40 10 11 >"$HS_STATE/history.jsonl"
     [ "$(planned policy)" = off ]
     [ "$(planned reason)" = harmful ]
-    # The administrator's setting takes precedence.
+    # The administrator's settings take precedence over the history.
     printf '[Replay]\nBootPolicy=idle\nControlInterval=7\n' >"$HEADSTART_SYSTEM_ROOT/etc/headstart/headstart.conf"
     [ "$(planned policy)" = idle ]
     [ "$(planned control_interval)" -eq 7 ]
@@ -210,7 +211,7 @@ planned() {
     echo '[none] mq-deadline' >"$root/sys/dev/block/8:2/queue/scheduler"
     result scheduler note
     jq -e 'any(.[]; .check == "scheduler" and (.found | contains("none of /dev/sda2 (/)")))' <<<"$output"
-    # Another disk counts, too.
+    # The scheduler of a second disk is checked, too.
     echo 'none [mq-deadline] bfq' >"$root/sys/dev/block/8:2/queue/scheduler"
     echo '30 29 8:17 / /home rw shared:1 - ext4 /dev/sdb1 rw' >>"$root/proc/self/mountinfo"
     mkdir -p "$root/sys/dev/block/8:17/queue"
@@ -232,7 +233,7 @@ planned() {
     echo 1000 >"$root/sys/class/rtc/rtc0/since_epoch"
     result hardware-clock note
     echo 1795000000 >"$root/sys/class/rtc/rtc0/since_epoch"
-    # The hook of the display manager in use.
+    # manager UNIT RESULT: sets the display manager, and checks what doctor says about its hook.
     manager() {
         ln -sf "/lib/systemd/system/$1" "$root/etc/systemd/system/display-manager.service"
         run hs doctor --json=short
@@ -241,7 +242,7 @@ planned() {
     manager other.service ok
     manager sddm.service note
     mkdir -p "$root/usr/lib/sddm/sddm.conf.d"
-    : >"$root/usr/lib/sddm/sddm.conf.d/00-headstart.conf" # a file of somebody else
+    : >"$root/usr/lib/sddm/sddm.conf.d/00-headstart.conf" # not a link to the hook
     manager sddm.service note
     ln -sf "$(meson introspect --buildoptions "$HS_BUILD" | jq -r 'map({(.name): .value}) | add | "\(.prefix)/\(.datadir)"')/headstart/hooks/sddm/headstart.conf" \
         "$root/usr/lib/sddm/sddm.conf.d/00-headstart.conf"
@@ -267,7 +268,8 @@ planned() {
     rm "$HS_STATE/login.pack"
     : >"$HS_STATE/boot.pack.bad"
     result set-aside note
-    # The initrd, from its absence to the boot that it served.
+    # early TEXT RESULT: checks what doctor finds out about the initrd. The calls below go from a
+    # missing initrd to a boot in which the initrd started headstart.
     early() {
         run hs doctor --json=short
         jq -e --arg f "$1" --arg r "$2" 'any(.[]; .check == "early" and .result == $r and (.found | contains($f)))' <<<"$output"
@@ -320,7 +322,7 @@ planned() {
     jq -e '.path == "/usr/bin/app" and (.stages | map(.stage) | unique) == ["boot", "login"]' <<<"$output"
     jq -e 'all(.stages[] | select(.uid == null); .in_pack and .pack_bytes >= 300000 and .probability > 0.99)' <<<"$output"
     jq -e '.stages[0].sessions > 0 and .stages[0].sessions_used == .stages[0].sessions' <<<"$output"
-    # The name of an application suffices, and its files are shown.
+    # An application may be given by its name, and its files are shown.
     run -0 hs explain app
     [[ $output == *"File: /usr/bin/app"* && $output == *"in the pack"* && $output == *"/home/private"* ]]
     # The pack of a boot contains no files of users.
@@ -399,7 +401,7 @@ END
         esac
     done <"$HS_TMP/samples"
     [ "$(grep -c ^headstart_saved_ratio "$HS_TMP/samples")" -eq 6 ]
-    # Starts of applications, all together.
+    # The samples of starts are those of all applications together.
     ! grep -q headstart_launch_saved "$HS_TMP/samples" || false
     "$CHECK_BENEFIT" make-launches 1 300 >"$HS_STATE/launches.jsonl"
     hs metrics >"$f"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # The units' sandboxes as the systemd of Debian 12 and of Debian 13 builds them: every unit runs through its
 # functions, and the kernel logs each system call that a unit's filter refuses. The network namespace is
-# private, so the kernel offers no process connector; sandbox.bats has its calls.
+# private, so the kernel offers no process connector; sandbox.bats tests the calls that use it.
 
 load helpers
 load machine
@@ -30,8 +30,8 @@ unit_state() {
     in_machine systemctl show --value -p "$2" "headstart-$1"
 }
 
-# automount_rearm: unmounts what systemd's own units have mounted, so that the next lookup sets off
-# the automount again.
+# automount_rearm: unmounts the automount if it was set off, so that the next lookup sets it off
+# again.
 automount_rearm() {
     in_machine systemctl stop net-server.mount net-server.automount 2>/dev/null
     in_machine systemctl start net-server.automount
@@ -42,14 +42,14 @@ automount_waits() {
     [ "$(in_machine systemctl show --value -p SubState net-server.automount)" = waiting ]
 }
 
-# run_unit UNIT: starts it and waits until it has ended. Fails if it failed, was skipped, or set off the
-# automount.
+# run_unit UNIT: starts the unit and waits until it has ended. Fails if the unit failed, was skipped, or
+# set off the automount.
 run_unit() {
     automount_rearm
     in_machine systemctl reset-failed "headstart-$1" 2>/dev/null || true
     in_machine systemctl start "headstart-$1"
     hs_wait 90 unit_ended "$1"
-    # systemd forgets the result of a unit that nobody needs.
+    # systemd forgets the result of a unit that no other unit needs, so the journal is read.
     run -0 in_machine journalctl --no-pager -o cat -u "headstart-$1"
     echo "$output"
     tail -n 3 <<<"$output" | grep -q 'Deactivated successfully'
@@ -60,9 +60,9 @@ unit_ended() {
     [[ $(unit_state "$1" ActiveState) == @(inactive|failed) ]]
 }
 
-# as_user UID COMMAND…: a login session. With PAMName=, systemd does not notice that a unit of
-# Type=exec was executed. Without a terminal, pam_systemd(8) considers the session a background
-# session.
+# as_user UID COMMAND…: runs the command in a login session. The unit has Type=simple, because with
+# PAMName= systemd does not notice that a unit of Type=exec was executed. The class of the session
+# is given, because pam_systemd(8) considers a session without a terminal a background session.
 as_user() {
     local uid=$1
     shift
@@ -78,8 +78,9 @@ has_traces() {
     [ "$(traces "$1")" -ge "$2" ]
 }
 
-# The unit's processes see everything read-only except their own directories. /dev, a tmpfs, stays
-# writable with systemd 257, as with ProtectSystem=strict.
+# check_read_only PID: checks that the process of a unit sees everything read-only except its own
+# directories. /dev is not checked: it is a tmpfs, which stays writable with systemd 257, as with
+# ProtectSystem=strict.
 check_read_only() {
     local pid=$1 d
     for d in / /etc /usr /home-real /root /var /var/lib /tmp /run /srv; do
@@ -92,19 +93,19 @@ check_read_only() {
     in_machine nsenter -t "$pid" -m -- touch /var/lib/headstart/touched /run/headstart/touched
 }
 
-# replayed NAME: the status of the replay says that everything was read.
+# replayed NAME: checks that the status of the replay says that everything was read.
 replayed() {
     jq -c . "/proc/$MACHINE/root/run/headstart/$1.json"
     jq -e '.outcome == "done" and .files > 0 and (.skipped | (.denied // 0) + (.error // 0)) == 0' \
         "/proc/$MACHINE/root/run/headstart/$1.json"
 }
 
-# every_function TREE: lets every unit do all that it does on a machine, for either release.
+# every_function TREE: boots the tree, and lets every unit do all that it does on a real machine.
 every_function() {
     local unit state
     machine_tree "$1"
     state=$HS_MNT/var/lib/headstart
-    # /home is a symlink to below an automount whose server never answers.
+    # /home is a symlink to a directory below an automount, which no unit may set off.
     rmdir "$HS_MNT/home"
     mkdir -p "$HS_MNT/home-real" "$HS_MNT/net/server"
     ln -s /net/server/home "$HS_MNT/home"
@@ -117,7 +118,8 @@ every_function() {
     install -d -o 1000 -m 700 "$HS_MNT/srv/user"
     head -c 200000 /dev/urandom >"$HS_MNT/srv/user/file"
     chown 1000 "$HS_MNT/srv/user/file"
-    # Everything is replayed, also on a fast disk and in a control session.
+    # With these settings everything is replayed, also on a fast disk, and there are no control
+    # sessions.
     mkdir -p "$HS_MNT/etc/headstart"
     printf '[Replay]\nBootPolicy=gate\nLoginPolicy=concurrent\nControlInterval=0\n' >"$HS_MNT/etc/headstart/headstart.conf"
     HS_MARK="headstart test $$ $BATS_TEST_NUMBER $RANDOM"
@@ -130,7 +132,7 @@ every_function() {
     [ "$(unit_state record.service ActiveState)" = active ]
     check_read_only "$(unit_state record.service MainPID)"
     as_user 1000 sh -c 'cat /srv/user/file /usr/bin/perl >/dev/null; exec sleep 1000'
-    # On a busy machine a login counts as settled after two minutes.
+    # On a busy machine a login counts as settled only after two minutes.
     hs_wait 150 has_traces login 1
     in_machine systemctl reload headstart-record.service
     in_machine systemctl kill --signal=USR2 headstart-record.service

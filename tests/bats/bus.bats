@@ -14,7 +14,7 @@ setup() {
     mkdir -m 0700 "$HS_STATE"
     mkdir -p "$HS_TMP/root/etc/headstart" "$HS_TMP/root/proc"
     echo quiet >"$HS_TMP/root/proc/cmdline"
-    # Other users cannot reach HS_TMP.
+    # Other users cannot reach HS_TMP, so the bus gets a directory of its own.
     BUS=$(mktemp -d /tmp/headstart-bus.XXXXXX)
     hs_defer rm -rf "$BUS"
     chmod 0755 "$BUS"
@@ -136,9 +136,10 @@ END
     [ -z "$stderr" ]
     [[ $output == *"Status: ready"*"Boot: saves 4."*", 40 %"*"Your logins: saves 4."*", 50 %"* ]]
     [[ $output == *"Logins of all users: "*"Root sees more"* && $output != *"$HS_STATE"* ]]
-    # The figures of the boots are those that root sees, and so are the rows.
+    # A user sees the same figures of the boots as root, and the same rows of the history.
     diff <(user 1 status --json=short | jq '.benefit[0]') <(hs status --json=short | jq '.benefit[0]')
-    # (A user's first login is the first of those that the user sees.)
+    # The reasons for leaving out are not compared: the first login is left out, and a user sees
+    # another first login than root.
     diff <(user 2 history --json=short --limit=0 | jq -c 'map(del(.left_out))') \
         <(hs history --json=short --limit=0 | jq -c 'map(select(.uid == null or .uid == 2) | del(.left_out))')
     run -0 user 65534 history --json=short --limit=0 --stage=login
@@ -151,7 +152,7 @@ END
     [[ $output == *"Permission denied"* ]]
     run -1 user 1 explain /bin/sh
     [[ $output == *"Permission denied"* ]]
-    # Without the service: one clear line.
+    # If the service does not run, the command prints one clear line.
     hs_kill "$SERVICE"
     run -1 user 1 status
     assert_one_error_line "$output"

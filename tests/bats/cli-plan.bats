@@ -142,7 +142,7 @@ CONF
     salt=$(jq .salt <<<"$output")
     run -0 plan
     run -0 hs show --json=short "$HS_STATE/boot.pack"
-    [ "$(jq .salt <<<"$output")" = "$salt" ] # kept: control sessions stay evenly spread
+    [ "$(jq .salt <<<"$output")" = "$salt" ] # the salt is kept, so that control sessions stay evenly spread
     # The command line takes precedence.
     run -0 plan --budget=1G --policy=concurrent --json=short
     jq -e '.budget_bytes == 1073741824 and [.stages[].policy] == ["concurrent", "concurrent"]' <<<"$output"
@@ -230,7 +230,8 @@ boot_recorded() {
     ! compgen -G "$HS_STATE/*.tmp" || false
 }
 
-# replayed_whole FILE PAGES: replays with cold caches; this many pages of the file are resident then
+# replayed_whole FILE PAGES: replays with cold caches, and checks that this many pages of the file
+# are resident afterwards
 replayed_whole() {
     hs_cold
     run -0 hs replay --root="$HS_MNT" --stage=login --wait
@@ -274,7 +275,7 @@ planned_policy() {
     jq -e --arg policy "$1" '[.stages[].policy] == [$policy, "idle"]' <<<"$output"
 }
 
-# not_held: checks that the boot is not held: its policy is concurrent, or metadata, because on a busy
+# not_held: checks that the boot is not held. Its policy is then concurrent or metadata: on a busy
 # machine a device without delays is measured as slower than it is.
 not_held() {
     SYSTEMD_LOG_LEVEL=debug run -0 --separate-stderr plan --json=short
@@ -288,8 +289,8 @@ not_held() {
     hs_simulated_disk hdd7200 on 512
     turns
     learned
-    # Other processes may keep the disk or the machine busy: an unclear result does not count as
-    # slow seeks.
+    # The plan is repeated, because other processes may keep the disk or the machine busy, and an
+    # unclear result does not count as slow seeks.
     hs_wait 60 planned_policy gate
     run -0 hs show --json=short "$HS_STATE/boot.pack"
     jq -e '[.volumes[].device_class] == ["hdd"]' <<<"$output"
@@ -336,7 +337,7 @@ device_is_measured() {
     login 1000
     login 1001
     login 1002
-    # Until the device is measured, each plan may change the gaps that are worth reading.
+    # Until the device is measured, each plan may change which gaps between ranges are read as well.
     hs_wait 60 device_is_measured
     local paths='[.volumes[].files[].path] | sort'
     hs show --json=short "$HS_STATE/login@1002.pack" | jq -c "$paths" >"$HS_TMP/old"

@@ -56,7 +56,7 @@ setup() {
         [ "$status" -eq 0 ]
         [ -z "$stderr" ]
         [[ ${lines[0]} == "headstart $verb"* ]]
-        # The text is wrapped at 80 columns.
+        # No line is longer than 90 columns.
         [ "$(LC_ALL=C.UTF-8 awk '{ if (length > m) m = length } END { print m }' <<<"$output")" -le 90 ]
         run -0 "$HEADSTART" "$verb" -h
         run -0 "$HEADSTART" "$verb" --version
@@ -126,7 +126,7 @@ setup() {
     [ "$status" -eq 0 ]
     [ -z "$stderr" ]
     [[ $output == *"nothing was recorded yet"* ]]
-    [ ! -e "$HS_STATE" ] # show creates nothing
+    [ ! -e "$HS_STATE" ] # status creates nothing
     run -0 hs status --json=short
     [ "${#lines[@]}" -eq 1 ]
     jq -e '.stages | length == 3 and all(.n_traces == 0)' <<<"$output"
@@ -414,12 +414,13 @@ put_trace() {
     [ "$output" = "Nothing new to learn." ]
 }
 
-# This file expands to more bytes than a model may have.
+# bomb FILE: writes a compressed file that expands to more bytes than a model may have.
 bomb() {
     head -c 600M /dev/zero | gzip -1 >"$1"
 }
 
-# Older versions stored plain text.
+# newer_version FILE: changes the version of a model. The model becomes plain text, as older
+# versions stored it.
 newer_version() {
     zcat "$1" | sed 's/"version":4/"version":9/' >"$HS_TMP/newer"
     cp "$HS_TMP/newer" "$1"
@@ -438,7 +439,7 @@ newer_version() {
     put_trace 20261104T080000 boot
     run --separate-stderr -0 hs learn
     assert_one_error_line "$stderr"
-    # The reason is the size: the trace was not expanded.
+    # The message names the size as the reason, so the trace was not expanded and parsed.
     [[ $stderr == *"20261103T080000-boot.json: too large: it expands to more than the limit of 64.0M; set aside" ]]
     [ "$(grep -c ' learned$' <<<"$output")" -eq 2 ]
     [ "$(zcat "$HS_STATE/model.json" | jq '.learned | length')" -eq 3 ]
@@ -453,7 +454,7 @@ newer_version() {
     truncate -s 513M "$HS_TMP/model"
     run --separate-stderr -1 hs show "$HS_TMP/model"
     [ "$stderr" = "headstart: $HS_TMP/model: too large: 513.0M, the limit is 512.0M" ]
-    # The texts of libc for such errors are not those of headstart.
+    # The message is that of headstart and not the text that libc has for the error.
     truncate -s 2M "$HS_STATE/devices.json"
     run -0 hs status
     [[ $output == *"$HS_STATE/devices.json cannot be used: too large"* ]]
@@ -533,7 +534,7 @@ newer_version() {
     cp "$HS_STATE/model.json" "$HS_TMP/before"
     put_trace 20261102T080000 boot
     dd if=/dev/zero of="$HS_STATE/fill" bs=4k 2>/dev/null || true
-    # A page is left for the marker of a try, so that saving the model is what fails.
+    # One page is left for the file that marks a try, so that only saving the model fails.
     truncate -s -4096 "$HS_STATE/fill"
     refused 1 "model.json: No space left on device" learn
     cmp "$HS_STATE/model.json" "$HS_TMP/before"
@@ -612,11 +613,11 @@ record() {
     "$HEADSTART" record --root="$HS_MNT" --output="$HS_TMP/t.json" --quiet 3>&- &
     local pid=$!
     hs_defer eval "kill -KILL $pid 2>/dev/null || true"
-    # Recording has begun when fanotify watches and the timer runs, which the first accesses show.
+    # The recorder watches when fdinfo shows its fanotify group.
     recording() { grep -q fanotify "/proc/$pid/fdinfo/"* 2>/dev/null; }
     hs_wait 10 recording
-    # Events count only after the stage has begun, some moments later, so this repeats until one is
-    # in the trace.
+    # Events count only after the stage has begun, which is some moments later. Therefore the file
+    # is opened ten times, and at least one open is in the trace.
     for _ in 1 2 3 4 5 6 7 8 9 10; do
         cat "$HS_MNT/d/small" >/dev/null
         read -rt 0.05 <> <(:) || true
@@ -626,7 +627,7 @@ record() {
     run -0 hs show --json=short "$HS_TMP/t.json"
     jq -e 'any(.files[]; .path == "/d/small")' <<<"$output"
 
-    # The command waits for a signal to itself, and exits with status 9.
+    # The command waits until it gets the signal, and then exits with status 9.
     "$HEADSTART" record --root="$HS_MNT" --output="$HS_TMP/u.json" --quiet -- \
         bash -c 'trap "exit 9" TERM; : >"$0"; for ((i = 0; i < 300; i++)); do sleep 0.1; done' \
         "$HS_TMP/ready" 3>&- &
@@ -687,7 +688,7 @@ record() {
     run --separate-stderr hs_without sys_admin,dac_read_search "$HEADSTART" record --state="$HS_STATE" -- true
     [[ $stderr == *"needs CAP_SYS_ADMIN and CAP_DAC_READ_SEARCH" ]]
     [ ! -e "$HS_TMP/ran" ]
-    # Without FOWNER headstart record records, and reports what it cannot observe.
+    # Without CAP_FOWNER headstart record works, and reports what it cannot observe.
     run --separate-stderr -0 hs_without fowner "$HEADSTART" record --output="$HS_TMP/t.json" --root="$HS_MNT" -- cat "$HS_MNT/d/small"
     [[ $stderr == *"no CAP_FOWNER"* ]]
     run -0 hs show --json=short "$HS_TMP/t.json"

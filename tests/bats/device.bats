@@ -44,8 +44,8 @@ device() {
         before=$(hs_sectors)
         took=$(date +%s%N)
         plan
-        # 0.5 s for the measurement, 0.5 s for a disk that hangs, and the plan itself on a busy
-        # machine.
+        # The limit has room for 0.5 s of measurement, 0.5 s for a disk that hangs, and the plan
+        # itself on a busy machine.
         [ $(($(date +%s%N) - took)) -lt 8000000000 ]
         [ $((($(hs_sectors) - before) * 512)) -lt 72000000 ]
         now=$(jq '[.devices[].samples[].usec | length] | add' "$HS_STATE/devices.json")
@@ -60,7 +60,7 @@ device() {
     before=$(stat -c %Y%Z "$HS_STATE/devices.json")
     plan
     [ "$(stat -c %Y%Z "$HS_STATE/devices.json")" = "$before" ]
-    # The true value, and what FUSE and a busy machine add.
+    # The results may differ from the true values by what FUSE and a busy machine add.
     device '.rate_bytes_per_sec > 20e6 and .rate_bytes_per_sec < 36e6'
     device '.latency_usec >= 900 and .latency_usec < 4000'
     delays off
@@ -71,7 +71,7 @@ device() {
     learned
     plan
     device '.n_plans == 1'
-    # The same image on another disk.
+    # A copy of the same filesystem is mounted from another disk.
     hs_umount "$HS_MNT"
     losetup --detach "$HS_LOOP"
     cp "$HS_IMAGE" "$HS_TMP/clone"
@@ -101,7 +101,7 @@ device() {
 }
 
 # swept SECONDS TAKES POLICY OUTCOME RESIDENT: writes a report of headstart-replay for this boot,
-# with a start that many seconds from now.
+# with a start that many seconds from now, and plans.
 swept() {
     mkdir -p "$HS_TMP/system/run/headstart"
     jq -n --argjson start "$((($(date +%s) + $1) * 1000000))" --argjson takes "$2" --arg policy "$3" \
@@ -186,7 +186,7 @@ swept() {
         [ "$(cat "$HS_STATE/devices.json.bad")" = "$bad" ]
         device '.n_plans == 1'
     done
-    # A directory or a FIFO takes its place.
+    # A FIFO in place of the file is set aside as well.
     rm -f "$HS_STATE/devices.json" "$HS_STATE/devices.json.bad"
     mkfifo "$HS_STATE/devices.json"
     run --separate-stderr -0 timeout 20 "$HEADSTART" --state="$HS_STATE" plan --root="$HS_MNT" --quiet

@@ -44,12 +44,12 @@ stand_in() {
     chmod +x "$REPLAY"
 }
 
-# Runs headstart-init for the filesystem; the end of the test ends its processes. Its log is in
-# HS_TMP/kmsg. `prefix` are words before the command.
+# Runs headstart-init for the filesystem, with the words of `prefix` before the command. The log of
+# headstart-init is in HS_TMP/kmsg. The end of the test ends the processes that it has started.
 init() {
     local p
     : >>"$HS_TMP/kmsg"
-    # A descriptor that bats waits for must not live on in what runs on.
+    # Processes that continue must not inherit descriptor 3, because bats waits until it is closed.
     # shellcheck disable=SC2016 # the inner shell expands it
     unshare --mount sh -c 'mount --bind "$0" /dev/kmsg && "$@"' "$HS_TMP/kmsg" "${prefix[@]}" \
         timeout 30 "$HEADSTART_INIT" --initrd --root="$HS_MNT" --run="$HS_RUN" --replay="$REPLAY" "$@" 3>&-
@@ -156,12 +156,12 @@ logged() {
 @test "each thing that the initrd lacks costs one line, and the boot continues" {
     with_pack
     stand_in 'tell("READY=1")'
-    # No /run.
+    # There is no /run.
     HS_RUN=$HS_TMP/none/run init
     logged 1
     grep -q "headstart-init: $HS_TMP/none/run: No such file" "$HS_TMP/kmsg"
     [ ! -e "$HS_TMP/noted" ]
-    # A root filesystem without a place for /proc.
+    # The root filesystem has no directory on which /proc can be mounted.
     : >"$HS_TMP/kmsg"
     rmdir "$HS_MNT/proc"
     init
@@ -240,7 +240,7 @@ for _ in range(3):
     hs_wait 20 test -e "$HS_RUN/replay-boot.early"
     logged 0
 
-    # A filesystem that is mounted later is replayed by the unit.
+    # Without the marker, the unit replays a filesystem that is mounted later.
     truncate -s 16M "$HS_TMP/other.image"
     mkfs.ext4 -q "$HS_TMP/other.image"
     hs_loop "$HS_TMP/other.image"
@@ -257,16 +257,16 @@ for _ in range(3):
     [ ! -e "$HS_RUN/replay-boot.early" ]
     logged 0
 
-    # A pack that is unusable now stays unusable.
+    # A pack that is unusable now stays unusable, so the marker keeps the unit from a second try.
     head -c 100 /dev/urandom >"$HS_MNT/var/lib/headstart/boot.pack"
     init
     [ -e "$HS_RUN/replay-boot.early" ]
     logged 1
 }
 
-# as_pid_1 absent|present: runs headstart-init as PID 1 with two arguments, with an empty /run, or
-# with the directory in /run that an initrd leaves. A script that replaces the real init prints its
-# arguments and that directory.
+# as_pid_1 absent|present: runs headstart-init as PID 1 with two arguments. /run is empty, or
+# (`present`) contains the directory that an initrd leaves. A script that replaces the real init
+# prints its arguments and the content of this directory.
 as_pid_1() {
     [ -e /sbin/init ] || skip "needs the command init"
     printf '#!/bin/sh\necho "init $* as PID $$:" $(ls -A /run/headstart)\n' >"$HS_TMP/init"
@@ -291,7 +291,7 @@ as_pid_1() {
     need_strace
     local program
     for program in "$HEADSTART_INIT" "$HEADSTART_REPLAY"; do
-        # A program that is linked dynamically, for sanitizers, is started by ld.so.
+        # ld.so starts a program that is linked dynamically, as programs with sanitizers are.
         if readelf -lW "$program" | grep -q INTERP; then
             continue
         fi

@@ -10,7 +10,8 @@ setup() {
     T=$HS_TMP/traces
 }
 
-# sessions N [STARTS]: makes N traces of two users, one a day, and writes them in no order of time.
+# sessions N [STARTS]: makes N traces of two users, one trace a day. The names of the files are not
+# in the order of time.
 sessions() {
     local i
     mkdir -p "$T"
@@ -20,7 +21,8 @@ sessions() {
     done
 }
 
-# refused STATUS TEXT ARGUMENT…: prints one line with the text on standard error, and nothing else.
+# refused STATUS TEXT ARGUMENT…: checks that evaluate refuses the arguments with this exit status,
+# prints one line with the text on standard error, and prints nothing else.
 refused() {
     local status_wanted=$1 text=$2
     shift 2
@@ -81,7 +83,8 @@ refused() {
         # change.
         grep -q '"path_delta":\[3,2\]' "$T/$i.json"
     done
-    # Room for both: 4 of 6 hits. Half of the 16 events train: exactly the first session.
+    # If the cache has room for both files, 4 of 6 opens are hits. Half of the 16 events are for
+    # training, which is exactly the first session.
     run -0 hs evaluate --json=short --level=files --training=50% --predictor=lru "$T"
     jq -e '.predictors[0] | .n_scored == 6 and .n_objects == 6 and .n_cached == 4' <<<"$output"
     # If the cache has room for one file, each file evicts the other.
@@ -90,8 +93,9 @@ refused() {
     # A cache of 5,000 bytes holds B (4096), never A (12288).
     run -0 hs evaluate --json=short --level=files --training=50% --predictor=lru --cache=5000 "$T"
     jq -e '.predictors[0] | .n_cached == 2' <<<"$output"
-    # Last successor: after one session it knows that B follows A and A follows B. Of six uses only
-    # the first, which follows nothing, is not predicted. A read takes 1 s, so none arrives in time.
+    # After one session the predictor last-successor knows that B follows A and that A follows B. Of
+    # six uses only the first, which follows nothing, is not predicted. A read takes 1 s, so no read
+    # ends in time.
     run -0 hs evaluate --json=short --level=files --training=50% --predictor=last-successor \
         --io-latency=1s "$T"
     jq -e '.predictors[0] | .n_selected == 5 and .hit_rate == 5 / 6 and .n_reads == 1
@@ -118,7 +122,7 @@ refused() {
     run -0 hs evaluate --json=short --no-timing "$T"
     jq -e '.first_realtime_usec == 1793606400000000 and .last_realtime_usec == 1793865600000000' <<<"$output"
     local before=$output
-    # Other names and another order of time give other figures.
+    # With another order of time, the same files give other figures.
     sed -i 's/"start_realtime_usec": 1793606400/"start_realtime_usec": 1793952000/' "$T/7-1.json"
     run -0 hs evaluate --json=short --no-timing "$T"
     [ "$(jq -c .predictors <<<"$output")" != "$(jq -c .predictors <<<"$before")" ]
@@ -128,13 +132,13 @@ refused() {
     sessions 8
     run -0 hs evaluate --json=short --no-timing --predictor=mixture,naive "$T"
     local days_apart=$output i
-    # The order is the same, but more than a year lies between the fourth and the fifth.
+    # The order is the same, but more than a year lies between the fourth and the fifth session.
     for i in 5 6 7 8; do
         sed -i "s/\"start_realtime_usec\": 179/\"start_realtime_usec\": 183/" "$T/$((i * 7 % 10))-$i.json"
     done
     run -0 hs evaluate --json=short --no-timing --predictor=mixture,naive "$T"
     [ "$(rate mixture log_loss)" != "$(output=$days_apart rate mixture log_loss)" ]
-    # The naive predictor counts all sessions.
+    # The naive predictor counts all sessions equally.
     [ "$(rate naive log_loss)" = "$(output=$days_apart rate naive log_loss)" ]
 }
 
@@ -231,7 +235,7 @@ refused() {
     mkfifo "$f"
     refused 1 "$f: not a regular file" "$T"
     refused 1 "/dev/zero: not a regular file" /dev/zero
-    # Each value is valid, but no session lasts that long, nor do two together.
+    # Each value is valid, but it is too long for one session, or for two sessions together.
     rm "$f"
     sed 's/"duration_usec": [0-9]*/"duration_usec": 9223372036854775807/' "$T/7-1.json" >"$f"
     refused 1 "$f: lasts 106751991 days: too long to simulate" "$f"
@@ -316,8 +320,8 @@ rate() {
     recorded_days
     run -0 hs evaluate --stage=session --budget=50% --waste=15% --no-timing --json=short "$HS_TMP/days"
     jq -e '.n_traces == 16 and .n_scored > 300' <<<"$output"
-    # No other predictor has a hit rate that is more than one percent higher. The thesis's product
-    # comes close, but reads more files that are not used.
+    # No other predictor has a hit rate that is more than one percentage point higher. The thesis's
+    # product comes close, but reads more files that are not used.
     jq -e "all(.predictors[]; .hit_rate < $(rate mixture hit_rate) + 0.01)" <<<"$output"
     jq -e "all(.predictors[] | select(.name != \"mixture\" and .hit_rate > $(rate mixture hit_rate) - 0.1);
                .waste > $(rate mixture waste))" <<<"$output"
@@ -326,18 +330,20 @@ rate() {
     jq -e 'all(.predictors[]; (.read_bytes == 0) == (.accuracy == null))' <<<"$output"
     jq -e '.predictors[] | select(.name == "2-gram+") | .n_reads > 0 and .accuracy == null
         and .in_time == null and .lead_usec == null' <<<"$output"
-    # The bound holds for the expected waste.
+    # The bound of 15 % applies to the expected waste, so the real waste may be a little higher.
     jq -en "$(rate mixture waste) < 0.2"
 
-    # The naive predictor's probabilities are shares of all starts and stay below this bound, so it
-    # reads nothing and has the hits of LRU.
+    # The probabilities of the naive predictor are shares of all starts. They are too low for a
+    # waste of 15 %, so this predictor reads nothing and has the same hits as LRU.
     local bounded=$output
     jq -en "$(rate naive read_bytes) == 0 and $(rate naive cache_hit_rate) == $(rate lru cache_hit_rate)"
-    # With its budget filled, the naive predictor also predicts nearly all uses, and wastes more.
+    # If the waste is not bounded, the naive predictor fills its budget, predicts nearly all uses,
+    # and wastes more than the mixture.
     run -0 hs evaluate --stage=session --budget=50% --no-timing --predictor=naive --json=short "$HS_TMP/days"
     jq -en "$(rate naive hit_rate) > 0.99 and $(rate naive waste) > 0.2"
     jq -en "$(rate naive waste) > 1.2 * $(output=$bounded rate mixture waste)"
-    # With a budget so small that it wastes about as much as the mixture, it has twice as many misses.
+    # If the budget of the naive predictor is so small that it wastes about as much as the mixture,
+    # it has more than twice as many misses.
     run -0 hs evaluate --stage=session --budget=50% --waste=20% --no-timing --predictor=mixture --json=short "$HS_TMP/days"
     local wide=$output
     run -0 hs evaluate --stage=session --budget=35% --no-timing --predictor=naive --json=short "$HS_TMP/days"
@@ -345,7 +351,8 @@ rate() {
     jq -en "$(rate naive waste) - $(output=$wide rate mixture waste) | fabs < 0.005"
     jq -en "1 - $(rate naive hit_rate) > 2 * (1 - $(output=$wide rate mixture hit_rate))"
     jq -en "$(rate naive coverage) < $(output=$bounded rate mixture coverage)"
-    # With small budgets the mixture is better than the baselines, both filled and bounded.
+    # With small budgets the mixture is better than the baselines, whether the budget is filled or
+    # the waste is bounded.
     local budget
     for budget in 20% 30%; do
         run -0 hs evaluate --stage=session --budget="$budget" --no-timing \
@@ -380,7 +387,7 @@ rate() {
     run -0 hs evaluate --stage=session --budget=50% --waste=15% --no-timing \
         --predictor=naive,mixture --habits=5 --users=1 --json=short "$HS_TMP/days"
     [ "$output" = "$first" ]
-    # Draws habits from a random seed.
+    # --habits=random draws habits from a random seed.
     run -0 hs evaluate --stage=session --budget=50% --waste=15% --no-timing \
         --predictor=mixture --habits=random --json=short "$HS_TMP/days"
     local told drawn=$output
@@ -395,7 +402,8 @@ rate() {
     [[ $output =~ "Seed of habits: "[0-9]+ ]]
     [[ $output != *"Seed of habits: $told"$'\n'* ]]
     refused 2 "neither a number nor random" --habits=x "$HS_TMP/days"
-    # With the thesis's selection, its naive predictor is far behind with two users (table 6.3).
+    # With the thesis's selection (--order=probability), the naive predictor of the thesis is far
+    # behind the mixture if there are two users (table 6.3).
     run -0 hs evaluate --stage=session --budget=50% --no-timing --order=probability --habits=5 \
         --predictor=naive,mixture --json=short "$HS_TMP/days"
     jq -en "$(rate naive hit_rate) < 0.85 * $(rate mixture hit_rate)"

@@ -44,7 +44,7 @@ paths() {
     jq -e '[.stages[].metadata | length] | add == 0' "$HS_TMP/out.model"
     jq -e '(.learned | [.[]] | flatten | length == 0) and (has("chains") | not)' "$HS_TMP/out.model"
     ! grep -q -e bench -e second "$HS_TMP/out.model" || false
-    # Standard output is the same.
+    # Without --output=, standard output has the same content.
     hs export >"$HS_TMP/out2.model"
     cmp "$HS_TMP/out.model" "$HS_TMP/out2.model"
 }
@@ -83,8 +83,8 @@ paths() {
         [ -z "$output" ]
         cmp "$HS_STATE/model.json" "$HS_TMP/before"
     done
-    # The model is also refused if the machine has none yet, because learning drops a model with
-    # another half-life.
+    # A model with another half-life is also refused if the machine has no model yet, because
+    # learning would drop it.
     run --separate-stderr -1 "$HEADSTART" --state="$HS_TMP/empty-state" import "$HS_TMP/halflife"
     assert_one_error_line "$stderr"
     [ ! -e "$HS_TMP/empty-state/model.json" ]
@@ -96,7 +96,8 @@ paths() {
 
 # --- the model that is shipped --------------------------------------------------------------------------------
 
-# A root with two applications. The shipped model knows one of them and one that is not installed.
+# Makes a root with an application and its library. The shipped model knows both, and a program that
+# is not installed.
 shipped() {
     need_loop
     need_command strings

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# Failing calls, kills and lying disks, a few of each; tests/run --full tries all (docs/reliability.md).
+# These tests inject some failing calls, kills and errors of disks; tests/run --full injects many
+# more (docs/reliability.md).
 
 load helpers
 bats_require_minimum_version 1.5.0

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# file-prefetch: the papers' predictors read files ahead while others open them. tests/bench/file-benchmarks
-# measures it.
+# file-prefetch: the papers' predictors read files ahead while other processes open files.
+# tests/bench/file-benchmarks measures what this gains.
 
 bats_require_minimum_version 1.5.0
 load helpers
@@ -18,7 +18,7 @@ setup() {
 }
 
 # begin PREDICTOR MINIMUM: starts the program. The ends of its pipes are copied, because bash unsets
-# the variables of a coprocess when it ends.
+# the variables of a coprocess when the coprocess ends.
 begin() {
     coproc PREFETCH { exec "$TOOL" "$@" 2>"$HS_TMP/said" 3>&-; }
     # shellcheck disable=SC2154 # set by coproc
@@ -26,13 +26,13 @@ begin() {
     hs_defer hs_wait 10 eval "! kill $PID 2>/dev/null"
 }
 
-# say COMMAND: sets `answer`.
+# say COMMAND: sends the command, and sets `answer` to the reply.
 say() {
     echo "$1" >&"$TO"
     read -r -t 30 answer <&"$FROM"
 }
 
-# opens FILE…: a run in which the files are opened one after the other.
+# opens FILE…: opens the files one after the other in one run, and prints the answer.
 opens() {
     say "begin $HS_MNT"
     cat "${@/#/$HS_MNT/}" >/dev/null
@@ -55,7 +55,8 @@ resident() {
     say off
     opens a b c
     [ "$answer" = "opens 3 requests 0 used 0" ]
-    # The knowledge stays after another mount, and the reads reach the disk.
+    # What was learned is kept if the filesystem is mounted again, and then the reads reach the
+    # disk.
     say on
     hs_cold
     run ! resident b

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# What goes with headstart forget, and what stays; enable and disable.
+# What headstart forget deletes, and what it keeps; enable and disable.
 
 bats_require_minimum_version 1.5.0
 load helpers
@@ -13,7 +13,7 @@ setup() {
 }
 
 # recorded N: learns the first N of the recorded days, with a login and a session of two people on
-# each, and adds files that other programs leave there.
+# each, and adds packs, files that were set aside, and a file that does not belong to headstart.
 recorded() {
     need_loop
     hs_filesystem ext4 64
@@ -42,7 +42,7 @@ traces_of() { # uid
 @test "forget deletes everything of headstart, and nothing else" {
     recorded 4
     hs rerecord --quiet
-    # Files of writers that were killed.
+    # These are files that killed writers leave, and requests.
     touch "$HS_STATE/model.json.4711.tmp" "$HS_STATE/login@1000.pack.12.tmp" "$HS_STATE/rerecord-boot.bad" "$HS_STATE/refresh-wanted"
     run -0 hs forget
     [[ $output == "Deleted: 5 traces, 4 packs, and the model." ]]
@@ -75,7 +75,7 @@ traces_of() { # uid
     [ ! -e "$HS_STATE/traces/20200101T000000-login.json.bad" ] # its user is unknown
     jq -e '[.stages[].uid] | index(1001) == null and index(1000) != null' <(zcat -f "$HS_STATE/model.json")
     jq -e '[.chains.histories[].user] | index(1001) == null and index(1000) != null' <(zcat -f "$HS_STATE/model.json")
-    ! zgrep -q pcmanfm-qt "$HS_STATE/model.json" || false # which only this user has used
+    ! zgrep -q pcmanfm-qt "$HS_STATE/model.json" || false # only this user has used this program
     [ ! -e "$HS_STATE/login@1001.pack" ]
     [ "$(<"$HS_STATE/notes")" = mine ]
 }
@@ -92,8 +92,8 @@ traces_of() { # uid
     [ "$(find "$HS_STATE/traces" -name '*-login.json' | wc -l)" -eq 4 ]
     [ -e "$HS_STATE/traces/20200101T000000-login.json.bad" ]
     jq -e '[.stages[].stage] | unique == ["login"]' <(zcat -f "$HS_STATE/model.json")
-    # The history contains no sessions after a login. First one user's logins are deleted, then
-    # everything.
+    # The history has no lines of the stage session, so all its lines are kept. Then one user's
+    # logins are deleted, and at last everything.
     [ "$(hs history --json=short | jq -c 'map(.uid)')" = '[null,1000,1001]' ]
     run -0 hs forget --user=1001
     [ "$(hs history --json=short | jq -c 'map(.uid)')" = '[null,1000]' ]

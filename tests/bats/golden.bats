@@ -11,7 +11,7 @@ setup() {
     hs_setup
     need_command python3
     need_binary "$HEADSTART"
-    # The directory where measure unpacks images, and its loop devices.
+    # tests/golden/measure unpacks images in this directory and attaches them to loop devices.
     export TMPDIR=$HS_TMP
 }
 

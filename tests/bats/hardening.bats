@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# The programs are built with the protections that compiler and linker offer, read from their ELF files.
+# The programs are built with the protections that compiler and linker offer. The tests read this
+# from the ELF files.
 
 load helpers
 bats_require_minimum_version 1.5.0
@@ -16,7 +17,7 @@ option() {
     meson introspect --buildoptions "$HS_BUILD" | jq -r --arg n "$1" '.[] | select(.name == $n).value'
 }
 
-# fails PROGRAM WHAT: prints the failed check
+# fails PROGRAM WHAT: prints the failed check, and fails
 fails() {
     echo "$(basename "$1"): $2"
     return 1

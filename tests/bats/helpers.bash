@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# Shared by all bats files: `load helpers`, then `hs_setup` in setup().
+# All bats files share these functions. A file runs `load helpers`, and calls hs_setup in setup().
 #
 # Everything that a test mounts, attaches or starts is registered with hs_defer, and teardown()
 # undoes it in reverse order, also if the test fails. This works with Bats 1.8 on Debian 12 and 1.11
@@ -83,13 +83,14 @@ need_binary() {
     done
 }
 
-# LeakSanitizer ends a program that another process traces.
+# LeakSanitizer is off, because it ends a program that another process traces.
 need_strace() {
     need_command strace
     export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
 }
 
-# A limit on memory or address space is meaningless for a program that maps terabytes.
+# A limit on memory or address space is meaningless for a program that maps terabytes, as programs
+# with a sanitizer do.
 need_memory_limits() {
     need_command prlimit
     if grep -qE "__(asan|tsan)_init" "$HEADSTART"; then
@@ -105,8 +106,8 @@ need_filesystem() {
 # --- block devices -----------------------------------------------------------------------------
 
 # hs_loop IMAGE: attaches the image to a loop device, prints the device, and detaches the image at
-# the end. It uses direct I/O if the filesystem below allows it, so that dropping caches makes the
-# device cold. Sets HS_LOOP. Call it without a subshell.
+# the end. The loop device uses direct I/O if the filesystem of the image allows direct I/O, so that
+# dropping caches makes the device cold. Sets HS_LOOP. Call it without a subshell.
 hs_loop() {
     HS_LOOP=$(losetup --find --show --direct-io=on "$1" 2>/dev/null || losetup --find --show "$1")
     hs_defer losetup --detach "$HS_LOOP"
@@ -149,7 +150,8 @@ hs_simulated_disk() {
     hs_mount "$HS_LOOP"
 }
 
-# hs_mount DEVICE [TARGET [OPTIONS]]: mounts it, and unmounts it at the end if it is still mounted.
+# hs_mount DEVICE [TARGET [OPTIONS]]: mounts the device, and unmounts it at the end if it is still
+# mounted.
 hs_mount() {
     local device=$1 target=${2:-$HS_MNT} options=${3:-relatime}
     mount -o "$options" "$device" "$target"
@@ -196,8 +198,8 @@ hs_without() {
     setpriv --bounding-set "$minus" --inh-caps "$minus" "$@"
 }
 
-# hs_wait SECONDS COMMAND…: waits until the command succeeds; fails after that time. It serves
-# conditions for which no event can be awaited.
+# hs_wait SECONDS COMMAND…: waits until the command succeeds; fails after that time. Use it for
+# conditions that no event reports.
 hs_wait() {
     local end=$((SECONDS + $1))
     shift
@@ -248,8 +250,8 @@ with open(sys.argv[2], "ab", 0) as out:
     hs_wait 10 test -S "$HS_TMP/notify"
 }
 
-# Checks that standard error contains one line, which begins with the program's name, and nothing
-# else.
+# assert_one_error_line STDERR: checks that the text is one line, which begins with the program's
+# name.
 assert_one_error_line() {
     [ "$(printf '%s\n' "$1" | wc -l)" -eq 1 ] || {
         echo "not one line: $1" >&2
@@ -263,8 +265,8 @@ assert_one_error_line() {
 
 # --- the command -------------------------------------------------------------------------------
 
-# hs ARGUMENT…: runs headstart with the state directory of the test, and with --root=$HS_ROOT if it
-# is set.
+# hs ARGUMENT…: runs headstart with the state directory of the test, and with --root=$HS_ROOT if
+# HS_ROOT is set.
 hs() {
     "$HEADSTART" --state="$HS_STATE" ${HS_ROOT:+--root="$HS_ROOT"} "$@"
 }
@@ -288,9 +290,9 @@ hs_data_dir() {
     strings -a "$HEADSTART" | sed -n 's,/default\.model$,,p' | sed 's/^%s//' | head -n 1
 }
 
-# hs_attempts COMMAND…: repeats the command some times, because other processes drop caches on this
-# machine and reclaim cold pages within seconds. A condition that holds right after replay must hold
-# in at least one attempt.
+# hs_attempts COMMAND…: tries the command up to six times, because other processes drop caches on
+# this machine, and the kernel may reclaim cold pages within seconds. A condition that holds right
+# after replay must hold in at least one attempt.
 hs_attempts() {
     # The variable is not named i, because `run` of bats has a loop of its own that changes i.
     local attempts_left
@@ -317,7 +319,7 @@ hs_bus_start() {
 
 # unittests NAME…: runs Python tests of the current directory.
 unittests() {
-    # Prints the output of the tests only if one of them fails.
+    # bats shows this output only if the test fails.
     run python3 -B -m unittest -v "$@"
     echo "$output"
     [ "$status" -eq 0 ]

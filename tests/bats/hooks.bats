@@ -1,12 +1,13 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# What display managers and package managers run: it starts a unit, waits for nothing, and succeeds.
+# The hooks that display managers and package managers run: each starts a unit, waits for nothing,
+# and succeeds.
 
 bats_require_minimum_version 1.5.0
 load helpers
 
-# The hooks as installed, but below HS_TMP. PATH has a systemctl that prints its arguments and then
-# hangs until the test is over.
+# Makes copies of the hooks as they are installed, but below HS_TMP. PATH has a systemctl that
+# prints its arguments and then hangs until the test is over.
 setup() {
     hs_setup
     need_root
@@ -81,7 +82,7 @@ told() {
     done
     run -0 on_systemd "$HS_TMP/libexec/hook"
     run -0 on_systemd "$HS_TMP/libexec/hook" dance
-    # The calls above would have started their units before this one.
+    # If the calls above had started units, these would be noted before the unit of this call.
     run -0 on_systemd "$HS_TMP/libexec/hook" greeter
     hs_wait 10 told "start --no-block headstart-replay-login.service"
     [ "$(wc -l <"$HS_TMP/told")" -eq 1 ]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# What the tools that build initrds call, with stand-ins for their functions. tests/vm boots real initrds.
+# The hooks that the tools for building initrds call. The tests replace the functions of these
+# tools; tests/vm boots real initrds.
 
 load helpers
 bats_require_minimum_version 1.5.0
@@ -19,8 +20,8 @@ program() {
     chmod +x "$LIBEXEC/headstart-init"
 }
 
-# stub_command NAME WORDS: makes a command that notes its arguments and one variable, and runs
-# WORDS.
+# stub_command NAME WORDS: makes a command that notes its arguments and whether it runs in a
+# maintainer script, and runs WORDS.
 stub_command() {
     local name=$1
     shift
@@ -44,7 +45,7 @@ was_done() {
     diff "$DONE" -
 }
 
-# Functions of the tools; each notes its arguments.
+# noting NAME…: defines these functions of the tools; each notes its arguments.
 noting() {
     local f
     for f; do
@@ -150,13 +151,14 @@ END
     grep -qx 'Type=oneshot' "$unit"
     run -1 grep -x 'RemainAfterExit=yes' "$unit"
     grep -qx 'ConditionKernelCommandLine=!headstart=0' "$unit"
-    # The unit of the initrd stores as many descriptors as the unit of the host accepts.
+    # The unit of the host accepts descriptors in its store, and does not preserve them after it has
+    # ended.
     grep -q '^FileDescriptorStoreMax=' "$HS_BUILD/units/headstart-record.service"
     run -1 grep -q '^FileDescriptorStorePreserve=' "$HS_BUILD/units/headstart-record.service"
     sed "s|^ExecStart=[^ ]*|ExecStart=$HEADSTART_INIT|" "$unit" >"$HS_TMP/headstart-record.service"
     SYSTEMD_UNIT_PATH=$HS_TMP: run systemd-analyze verify --man=no "$HS_TMP/headstart-record.service"
-    # systemd before 254 has no such setting, and drops the descriptors. sysroot.mount exists in
-    # initrds only.
+    # systemd before 254 does not know FileDescriptorStorePreserve=, and drops the descriptors.
+    # sysroot.mount exists in initrds only.
     [ -z "$(grep headstart <<<"$output" | grep -vE 'FileDescriptorStorePreserve|sysroot\.mount not found')" ]
 }
 

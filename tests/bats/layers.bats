@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# The house's rules, checked on sources and binaries: docs/architecture.md.
+# Checks on sources and binaries whether the rules of docs/architecture.md are followed.
 
 load helpers
 bats_require_minimum_version 1.5.0
@@ -230,7 +230,7 @@ libraries_of() {
     run sed -n 's/.* open[a-z0-9]*(\([^"]*\)"\([^"]*\)".* = [0-9]*$/\2/p' "$HS_TMP/strace"
     echo "$output"
     [ "$(grep -cvE '/ld\.so\.(cache|preload)$|/libc\.so\.6$|/headstart-replay$|^/proc/|/empty\.pack$' <<<"$output")" -eq 0 ]
-    [ "$(grep -cE '/libc\.so\.6$' <<<"$output")" -le 1 ] # none, because it is linked statically
+    [ "$(grep -cE '/libc\.so\.6$' <<<"$output")" -le 1 ] # 0 if headstart-replay is linked statically
 }
 
 @test "no function has over 60 lines or 20 branches" {
@@ -301,8 +301,7 @@ END
     [ "$bad" -eq 0 ]
 }
 
-# --- the command and its descriptions
-# ---------------------------------------------------------------
+# --- the command and its descriptions -------------------------------------------------------------
 
 verbs() {
     "$HEADSTART" --help | sed -n '/^Verbs:/,/^$/s/^  \([a-z][a-z-]*\).*/\1/p'
@@ -329,7 +328,7 @@ long_options() {
     diff <(echo "$help") <(echo "$table")
 }
 
-# Prints the long options in a piece of a man page's source.
+# Prints the long options in the man page source on standard input.
 man_options() {
     sed 's/\\-/-/g' | grep -oE -- '--[a-z]+(-[a-z]+)*' | sed 's/^--//' | sort -u
 }
@@ -412,7 +411,7 @@ has_page() {
 
 @test "every program, unit and hook has a man page, and units name pages that exist" {
     local f name page
-    # The programs that meson installs.
+    # Each program that meson installs has a man page.
     run -0 bash -c "grep -rhA12 '^executable(' src --include=meson.build | sed -n \"s/^executable('\([a-z-]*\)'.*/\1/p\""
     [ "${#lines[@]}" -ge 5 ]
     for name in "${lines[@]}"; do
@@ -427,11 +426,11 @@ has_page() {
             has_page "$page" || { echo "$f: no such page: $page"; return 1; }
         done
     done
-    # The scripts of hooks/meson.build.
+    # headstart-hooks(8) names each script of hooks/meson.build.
     for name in $(sed -n "s/^foreach script : \[\(.*\)\]/\1/p" hooks/meson.build | tr -d "',") rebuild-initrd; do
         grep -qE "^\\.B.*\b$name\b" docs/man/headstart-hooks.8 || { echo "headstart-hooks(8): no $name"; return 1; }
     done
-    # Each page names the pages that it refers to correctly, and the version of this release.
+    # Each page refers only to pages that exist, and names the version of this release.
     for page in $(grep -rhoE '^\.BR "?headstart[a-z.@\-]* ?"? \(8\)' docs/man | sed 's/^\.BR "*//; s/\\//g; s/ .*//' | sort -u); do
         has_page "$page" || { echo "no such page: $page"; return 1; }
     done
@@ -447,11 +446,11 @@ has_page() {
     need_command mandoc
     local page
     docs/site "$HS_TMP/site"
-    # A page for each document and each man page.
+    # There is a page for each document and each man page.
     [ "$(find "$HS_TMP/site" -name '*.html' | wc -l)" -eq "$(cat <(ls docs/*.md docs/man/*.[578]) <(echo README.md) <(echo CONTRIBUTING.md) | wc -l)" ]
     for page in index users distributors architecture predictors headstart.8 headstart.conf.5; do
         grep -q '<h1' "$HS_TMP/site/$page.html"
-        # Nothing comes from the network.
+        # The page loads nothing from the network.
         run -1 grep -oE '(src|href)="https?://[^"]*\.(js|css|png|svg)"' "$HS_TMP/site/$page.html"
     done
     grep -q 'href="headstart.8.html"' "$HS_TMP/site/index.html"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# headstart learn, when one user's traces are large, or kill it.
+# headstart learn, when the traces of one user are large or make learning crash.
 
 load helpers
 bats_require_minimum_version 1.5.0
@@ -22,7 +22,7 @@ flood() {
         >"$HS_STATE/traces/20260102T03$(printf %04d "$number")-$stage.json"
 }
 
-# model JQ-EXPRESSION: evaluates the expression over the raw model
+# model JQ-EXPRESSION: checks that the expression is true of the raw model
 model() {
     jq -e "$1" <(zcat -f "$HS_STATE/model.json") >/dev/null || {
         echo "# not so: $1" >&2
@@ -31,7 +31,7 @@ model() {
     }
 }
 
-# knows_all [COMMAND…]: learning again finds nothing new.
+# knows_all [COMMAND…]: checks that learning again finds nothing new.
 knows_all() {
     run --separate-stderr -0 "${@:-hs}" learn --json=short
     [ -z "$stderr" ]
@@ -52,13 +52,14 @@ limited() {
     model '.stages | map(select(.uid == 1000)) | .[0].files.used | length == 500'
     # headstart learns one user's share of the path bytes of the flood.
     model '.stages | map(select(.uid == 1001)) | .[0].files.used | length | . > 100 and . < 1000'
-    # The trace that killed its reader is not tried again.
+    # Both traces are known, so learning again reads neither of them.
     knows_all limited
 }
 
 @test "learn: the likeliest files of a trace over the limits are learned" {
     need_memory_limits
-    # User 1001 uses forty files, then floods a session with long names that come first in it.
+    # User 1001 uses forty files, and then floods a session with long names that come first in its
+    # trace.
     flood 1 session 1001 40 60 daily
     flood 2 session 1001 40 60 daily
     limited learn
@@ -160,7 +161,7 @@ END
 
 @test "learn: a trace that exceeds the available memory is set aside, and learning continues" {
     need_memory_limits
-    # The memory limit just suffices for the small trace.
+    # The loop finds the memory limit that just suffices for the small trace.
     local megabytes=7
     flood 2 login 1000 10 60
     until prlimit --as=$((++megabytes << 20)) "$HEADSTART" --state="$HS_STATE" learn --quiet; do
@@ -183,7 +184,7 @@ END
 @test "learn: a request to end waits for the current trace" {
     flood 1 login 1001 15000 100 long
     flood 2 login 1000 10 60
-    # The signal is pending before learning begins. Learning ends after the first trace, which is
+    # The signal arrives while the first trace is read. Learning ends after this trace, which is
     # learned.
     run python3 - "$HEADSTART" --state="$HS_STATE" learn <<'END'
 import os, signal, subprocess, sys, time
@@ -219,7 +220,7 @@ END
     local i
     flood 1 login 1000 5 60
     hs learn --quiet
-    # The traces are as the recorder writes them, with the user in their head.
+    # The traces have the form that the recorder writes, with the user near the beginning.
     for i in $(seq 10 99); do
         "$BATS_TEST_DIRNAME/make-flood" login $((1767322800 + i)) 1001 3 60 | python3 -c '
 import json, sys

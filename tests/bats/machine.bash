@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# `load machine` after `load helpers`: a Debian system with its own systemd in a container, on an ext4 of its own,
-# with the build installed. Control groups are those of version 2, without the controllers that the host's
-# version 1 hierarchies own. The kernel is the host's.
+# Functions for tests that boot a Debian system with its own systemd in a container. A test file runs `load
+# machine` after `load helpers`. The system is on an ext4 of its own, with the build installed. Control groups are
+# those of version 2, without the controllers that the host's version 1 hierarchies own. The kernel is the host's.
 
 # machine_tree NAME: makes HS_MNT a tree of tests/vm (d12-text, d13-text), with the build installed. Call it
 # without a subshell.
@@ -23,7 +23,8 @@ print(tree(sys.argv[1], pathlib.Path(sys.argv[2])))' "$1" "$cache" | tail -n 1)
     echo uninitialized >"$HS_MNT/etc/machine-id"
 }
 
-# machine_hierarchy: the directory of this process's group in the hierarchy of version 2; nothing without one.
+# machine_hierarchy: prints the mount point of the control groups of version 2, or nothing if they
+# are not mounted.
 machine_hierarchy() {
     awk '$3 == "cgroup2" { print $2; exit }' /proc/self/mounts
 }
@@ -43,7 +44,8 @@ machine_boot() {
         for d in "${groups[@]}"; do
             echo "$BASHPID" >"$d/cgroup.procs"
         done
-        # nspawn's own filter refuses system calls that are newer than it.
+        # SYSTEMD_SECCOMP=0 because the filter of nspawn refuses system calls that are newer than
+        # nspawn.
         SYSTEMD_SECCOMP=0 SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1 exec systemd-nspawn --directory="$HS_MNT" --boot \
             --quiet --register=no --keep-unit --private-users=no --private-network --link-journal=no \
             --resolv-conf=off --timezone=off --console=read-only --machine="$name" \
@@ -70,7 +72,7 @@ machine_leader() {
     return 1
 }
 
-# in_machine COMMAND…
+# in_machine COMMAND…: runs the command in the container.
 in_machine() {
     nsenter -t "$MACHINE" -m -u -i -n -p -C -- "$@"
 }
@@ -84,7 +86,8 @@ machine_end() {
     wait "$MACHINE_NSPAWN" 2>/dev/null || true
 }
 
-# machine_group_remove DIR: kills what is left in the group, and removes it.
+# machine_group_remove DIR: kills the processes that are left in the control group, and removes the
+# group.
 machine_group_remove() {
     local d i
     for ((i = 0; i < 100; i++)); do

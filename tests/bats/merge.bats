@@ -19,7 +19,7 @@ learn() {
     zcat "$HS_TMP/$name/model.json" >"$M/$name"
 }
 
-# Five machines with different users, weeks and stages; one has learned only its own trace.
+# Makes the models of five machines with different users, weeks and stages.
 fleet() {
     local i t=$HS_TMP/t
     mkdir -p "$t"
@@ -45,8 +45,8 @@ content() {
     find "$M" -type f -exec sha256sum {} +
 }
 
-# refused STATUS TEXT ARGUMENT…: checks for one line on standard error that contains the text;
-# nothing is written.
+# refused STATUS TEXT ARGUMENT…: checks for the exit status, for one line on standard error that
+# contains the text, and that no file is written.
 refused() {
     local status_wanted=$1 text=$2 before
     shift 2
@@ -65,7 +65,7 @@ refused() {
     cd "$M"
     local order
     merge ../all a b c d e
-    # All 120 orders.
+    # The loop tries all 120 orders.
     for order in $(printf '%s\n' {a..e}{a..e}{a..e}{a..e}{a..e} | grep -vE '(.).*\1'); do
         # shellcheck disable=SC2046 # one word a model
         merge ../other $(grep -o . <<<"$order")
@@ -78,8 +78,8 @@ refused() {
     fleet
     cd "$M"
     merge ../all a b c d e
-    # One after the other, from either end; in pairs; and the result of one merge as input of the
-    # next.
+    # The models are added one after the other from either end, and in groups. The result of one
+    # merge is an input of the next.
     cp a ../sum
     for x in b c d e; do merge ../sum ../sum $x; done
     cmp ../all ../sum
@@ -102,7 +102,8 @@ refused() {
     cd "$M"
     merge ../one e
     cmp e ../one
-    # The sum is what one machine would have learned. --prune drops what `learn` drops.
+    # The sum is what one machine would have learned from all traces. --prune drops what `learn`
+    # drops.
     learn whole "$HS_TMP"/t/{1,2,3,4,boot,5,6,7}.json "$HS_SOURCE/tests/fixtures/trace-small.json"
     merge ../sum --prune=1 a b c d e
     # Only the times of learning differ, because the clocks of machines differ.
@@ -155,7 +156,7 @@ refused() {
         run --separate-stderr -0 hs merge --quiet -o ../sum ../sum ../sum
         [[ $stderr != *"too many machines"* ]] || break
     done
-    # The warning comes neither before a thousand machines nor never.
+    # The warning comes, but not before a thousand machines are added up.
     [ "$doubled" -gt 10 ]
     [ "$doubled" -lt 60 ]
     # The sum is still a valid model.
@@ -260,7 +261,8 @@ json.dump(m, open(sys.argv[2], "w"), separators=(",", ":"))' "$M/a" "$bad"
     jq -e '.stages | map(.uid) == [1001, 1002] and .[1].sessions > 0.5' <<<"$output"
 }
 
-# A fleet of four machines. All have /lib/u/common, two have /lib/u/two, one has /lib/u/one.
+# Makes the models of four machines, exported and raw. All four have /lib/u/common, two have
+# /lib/u/two, and one has /lib/u/one.
 exports() {
     local i t=$HS_TMP/t name
     mkdir -p "$t"

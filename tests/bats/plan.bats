@@ -20,7 +20,7 @@ plan() {
     tr ' ' '\t' | "$TOOL" "$@" "$HS_MNT" >"$PLAN"
 }
 
-# planned JQ-EXPRESSION [ARGUMENT…]
+# planned JQ-EXPRESSION [ARGUMENT…]: checks that the expression is true of the plan.
 planned() {
     local expression=$1
     shift
@@ -31,7 +31,8 @@ planned() {
     }
 }
 
-# physical FILE: prints the byte at which its first extent lies, by filefrag.
+# physical FILE: prints the byte of the device at which the file's first extent lies, according to
+# filefrag.
 physical() {
     filefrag -v -b4096 "$1" | awk '$1 == "0:" { sub(/\.\..*/, "", $4); print $4 * 4096 }'
 }
@@ -252,7 +253,7 @@ os.fsync(fd)' "$HS_MNT/holey"
     # Another account is another user, even if it belongs to the same person.
     plan --uid=4002 <<<"$p"
     planned '[.volumes[].files[].path] | sort == ["root", "theirs"]'
-    # The set for any user.
+    # The set for all users contains only files of root.
     plan <<<"$p"
     planned '[.volumes[].files[].path] == ["root"]'
     planned '[.volumes[].data[].path] == ["root"]'

@@ -35,8 +35,8 @@ recorder_says() {
     return 1
 }
 
-# Ends the recording, which must succeed. Sets TRACE to the trace of the (last) boot stage, and
-# SHOWN to the output of headstart show for it.
+# recorder_stop [STATUS]: ends the recorder, which must exit with this status (default: 0). Sets
+# TRACE to the trace of the (last) boot stage, and SHOWN to the output of headstart show for it.
 recorder_stop() {
     kill -TERM "$RECORDER"
     local status=0
@@ -96,7 +96,7 @@ make_tree() {
     mv "$HS_MNT/bin/env" "$HS_MNT/bin/env-script"
     cp -L "$(type -P env)" "$HS_MNT/bin/env"
     : >"$HS_MNT/dev/null"
-    # A shell that leaves a child behind at the moment when it becomes another program.
+    # forker is a shell that leaves a child behind at the moment when it becomes another program.
     script forker /bin/dash '(read -r x </data/fork) & exec /bin/true'
 }
 
@@ -130,7 +130,8 @@ applications_are_right() {
     of /data/fork /bin/forker
     shown '.process_source == "connector" and .n_unknown_application == 0'
     shown '.flags == []'
-    # Two runs of cat inside dash -c, and one started directly: each has begun and ended.
+    # Each run of a program has a lifetime, also the two runs of cat inside dash -c. No lifetime
+    # ends before it begins.
     run jq '[.lifetimes.application[] as $a | .applications[$a]] | length' <(zcat -f "$TRACE")
     [ "$output" -ge 8 ]
     jq -e '[.lifetimes | [.start_usec, .end_usec] | transpose[] |
@@ -226,7 +227,7 @@ applications_are_right() {
     umount "$HS_TMP/aside"
     hs_mount "$HS_LOOP" "$first/second"
     # The filesystem is marked when the recorder has seen the mount. No event reports that, so the
-    # test waits for a recorded open.
+    # test waits until fdinfo shows the mark.
     hs_wait 10 marked "$RECORDER" "$first/second"
     cat "$first/second/file" >/dev/null
     # The filesystem is unmounted, and mounted again.
@@ -302,26 +303,27 @@ runs_from() {
 
 # --- metadata ----------------------------------------------------------------------------------
 
-# A filesystem with many inodes in several groups, cold, whose inode tables are read one block at a
-# time.
+# Makes a cold filesystem with many inodes in several groups, whose inode tables are read one block
+# at a time.
 metadata_tree() {
     hs_filesystem ext4 512 -N 65536 -b 4096 -O ^flex_bg
     (cd "$HS_MNT" && mkdir d{0..19} && for d in d*; do touch "$d"/f{0..199}; done)
     for d in "$HS_MNT"/d*; do echo data >"$d/f7"; done
-    # What the kernel reads by itself at some moment after the mount is nobody's.
+    # The kernel must not read block bitmaps by itself at some moment after the mount, because no
+    # process needs them.
     # shellcheck disable=SC2034 # hs_cold uses it
     HS_COLD_OPTIONS=relatime,no_prefetch_block_bitmaps
     hs_cold
     echo 0 >"/sys/fs/ext4/$(basename "$HS_LOOP")/inode_readahead_blks"
 }
 
-# block_of INODE: prints the byte at which its block of the inode table lies.
+# block_of INODE: prints the byte at which the block of the inode table with this inode lies.
 block_of() {
     debugfs -R "imap <$1>" "$HS_LOOP" 2>/dev/null |
         sed -n 's/.*located at block \([0-9]*\),.*/\1/p' | awk '{ print $1 * 4096 }'
 }
 
-# metadata_has BYTE
+# metadata_has BYTE: checks that a recorded metadata range contains this byte.
 metadata_has() {
     # shellcheck disable=SC2016
     shown 'any(.volumes[0].metadata[]; .[0] <= $b and $b < .[1])' --argjson b "$1"
@@ -345,8 +347,8 @@ metadata_has() {
     run ! metadata_has "$(block_of "$(stat -c %i "$HS_MNT/d11/f0")")"
 }
 
-# reclaim FILE [OFFSET [LENGTH]]: makes the kernel reclaim these cached pages, as if memory were
-# short; fails if they stay in memory.
+# reclaim FILE [OFFSET [LENGTH]]: asks the kernel to reclaim these cached pages, as if memory were
+# short. The kernel may refuse.
 reclaim() {
     python3 - "$@" <<'EOF'
 import mmap, os, sys
@@ -427,7 +429,7 @@ EOF
     before=$(cat "$kb")
     recorder_start --exact --run="$HS_RUN"
     [ "$(cat "$kb")" -eq 4 ]
-    # A memory reclaimer may take pages away between the read and the end of the stage.
+    # The pages count even if the kernel reclaims them between the read and the end of the stage.
     python3 - "$HS_MNT" <<'PY'
 import mmap, os, sys
 for name, pages in (("file", (5, 200)), ("odd", (2,))):
@@ -600,8 +602,8 @@ open_while_stopped() {
 
 # --- what one user can do to the others -----------------------------------------------------------
 
-# as_user UID CODE [ARGUMENT…]: runs the Python code as that user in HS_MNT, because the directories
-# above it are closed to others.
+# as_user UID CODE [ARGUMENT…]: runs the Python code as that user in HS_MNT. The program enters
+# HS_MNT as root, because other users cannot search the directories above HS_MNT.
 as_user() {
     python3 -c '
 import os, sys
@@ -615,8 +617,8 @@ def touch(name, flags=0):
 '"$2" "$HS_MNT" "$1" "${@:3}"
 }
 
-# left_out UID JQ-EXPRESSION: evaluates the expression on the part of the trace that was left out of
-# that user.
+# left_out UID JQ-EXPRESSION: checks that the expression is true of the counts of what the trace
+# left out of that user's opens.
 left_out() {
     # shellcheck disable=SC2016
     jq -e '(.left_out // {uid: []}) as $l | ($l.uid | index($u)) as $i |
@@ -631,7 +633,7 @@ left_out() {
 @test "sparse files cost a call or two each, whatever their size" {
     need_strace
     hs_filesystem xfs 320
-    # The largest possible files: 150 of 16 TiB.
+    # Ten files have the largest possible size, and 150 files have 16 TiB.
     truncate -s 9223372036854775807 "$HS_MNT"/huge{0..9}
     truncate -s 16T "$HS_MNT"/sparse{0..149}
     python3 -c '
@@ -661,7 +663,7 @@ os.pread(fd, 1, 1 << 62)' "$HS_MNT/huge5" "$HS_MNT"/*
     shown '[.files[] | select(.path == "/huge5") | .resident[][0]] | . == [4611686018427387904] or
            length == 0'
     left_out 0 '.n_cut == 0 and .n_files == 0'
-    # Three samples of 160 files.
+    # The limit has room for three samples of 160 files, with several calls for each file.
     local calls
     calls=$(grep -cE '(cachestat|syscall_0x1c3|mincore)\(' "$HS_TMP/strace")
     echo "# $calls calls"
@@ -688,7 +690,7 @@ os.pwrite(fd, b"x" * 8192, 1 << 62)
 os.fsync(fd)' "$HS_MNT/huge"
     run -0 strace -o "$HS_TMP/strace" "$HS_BUILD/tests/tools/tool-without-syscall" cachestat ENOSYS \
         "$HS_BUILD/tests/tools/tool-residency" "$HS_MNT/huge"
-    [ "$output" = "8192 bytes" ] || [ "$output" = "0 bytes" ] # or another process has dropped caches
+    [ "$output" = "8192 bytes" ] || [ "$output" = "0 bytes" ] # 0 if another process has dropped caches
     [ "$(grep -c 'mincore(' "$HS_TMP/strace")" -le 5 ]
     RECORDER_PREFIX="strace -D -f -o $HS_TMP/strace $HS_BUILD/tests/tools/tool-without-syscall cachestat ENOSYS" \
         recorder_start
@@ -705,7 +707,7 @@ for name in sys.argv[1:]:
 @test "one user's flood of opens is left out, and those of others are not" {
     hs_filesystem ext4 256 -N 16384
     mkdir "$HS_MNT/flood"
-    # More files than one user's share.
+    # These are more files than one user's share.
     (cd "$HS_MNT/flood" && seq 15500 | xargs touch)
     for i in before after; do echo x >"$HS_MNT/root-$i"; echo x >"$HS_MNT/other-$i"; done
     recorder_start
@@ -756,7 +758,8 @@ for i in range(30000):
     recorder_stop
     shown '.flags == []'
     shown '[.files[].path] | index("/root-after") and index("/other-after")'
-    # 2 MiB of paths; each file is opened once, so the first ones stay.
+    # The share is 2 MiB of paths. Each file is opened once, so the files that were opened first
+    # stay.
     shown '[.files[] | select(.path | startswith("/user/")) | .path | length] | add |
            . > 1500000 and . <= 2097152'
     left_out 12345 '.n_files > 29000'
@@ -799,8 +802,7 @@ for i in range(75):
     jq -e '.paths.parent | length < 61000' <(zcat -f "$TRACE") >/dev/null
 }
 
-# --- missing features and privileges
-# ---------------------------------------------------------------
+# --- missing features and privileges --------------------------------------------------------------
 
 @test "CAP_NET_ADMIN is dropped when the proc connector is open" {
     hs_filesystem ext4 64
@@ -850,8 +852,9 @@ for i in range(75):
 }
 
 @test "a kernel that hides residency is detected although it granted CAP_FOWNER" {
-    # As in a user namespace, where root has all capabilities, but not for everybody's files. The
-    # recorder itself cannot work there, so only the check of each file is tested.
+    # In a user namespace root has all capabilities, but not for the files of all users. The
+    # recorder cannot work there, so only its check of each file is tested, without the
+    # capabilities.
     need_command setpriv
     hs_filesystem ext4 64
     head -c 100K /dev/urandom >"$HS_MNT/other"
@@ -893,7 +896,7 @@ for i in range(75):
 
 @test "a kernel without fanotify: one line" {
     need_command setpriv
-    # A seccomp filter simulates the kernel.
+    # A seccomp filter simulates such a kernel.
     [ -x "$HS_BUILD/tests/tools/tool-without-syscall" ] || skip "not built: tool-without-syscall"
     hs_filesystem ext4 64
     run -1 --separate-stderr "$HS_BUILD/tests/tools/tool-without-syscall" fanotify_init ENOSYS \

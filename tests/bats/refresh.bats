@@ -34,7 +34,7 @@ planned() {
     hs show --json=short "$HS_STATE/boot.pack" --limit=0 | jq -r '[.. | .path? // empty] | unique[]' | sed 's,^\([^/]\),/\1,'
 }
 
-# Every file agrees with the pack, so that a replay skips nothing.
+# Checks that every file agrees with the pack, so that a replay skips nothing.
 nothing_skipped() {
     hs replay --stage=boot --wait --force --json=short >"$HS_TMP/replay.json"
     jq -e '.skipped == {} or ([.skipped[]] | add // 0) == 0' "$HS_TMP/replay.json"
@@ -47,7 +47,7 @@ nothing_skipped() {
         new "/usr/lib/lib$((i / 10)).so.$i"
         all+=("/usr/lib/lib$((i / 10)).so.$i")
     done
-    # Each library name occurs once, so that its successor is unambiguous.
+    # The name libapp occurs once, so that the successor of this library is unambiguous.
     new /usr/bin/app
     new /usr/lib/libapp.so.1.2.3 100000
     new /usr/lib/modules/6.1.0-30-amd64/kernel/fs/a.ko
@@ -97,7 +97,7 @@ nothing_skipped() {
     [[ $output == "0 files changed,"*"nothing to do." ]]
 }
 
-# metadata: prints the ranges of the filesystem's blocks in the pack
+# metadata: prints the number of metadata ranges in the pack
 metadata() {
     hs show --json=short "$HS_STATE/boot.pack" --limit=0 | jq '[.. | .n_metadata? // empty] | max'
 }
@@ -113,8 +113,8 @@ metadata() {
         all+=("/usr/bin/$name" "/usr/lib/lib$name.so.1.2")
     done
     learned "${all[@]}"
-    # Every program is another file, every library has another name, and one package in ten is gone.
-    # The first path is the application that reads them all.
+    # Every program becomes another file, every library gets another name, and one package in ten is
+    # removed. The first path in the trace is the application that reads all files.
     for ((i = 0; i < 500; i++)); do
         name=${names[i]}
         rm "$HS_MNT/usr/lib/lib$name.so.1.2"
@@ -144,7 +144,7 @@ metadata() {
     mkdir -p -m 700 "$HS_STATE/traces"
     sync -f "$HS_MNT"
     # The fixture contains what cachestat records: one block, far from all others.
-    "$BATS_TEST_DIRNAME/make-trace" "$HS_MNT" "$HS_LOOP" boot $(($(date +%s) + 60)) /bin/app /data/a | # = now
+    "$BATS_TEST_DIRNAME/make-trace" "$HS_MNT" "$HS_LOOP" boot $(($(date +%s) + 60)) /bin/app /data/a | # newer than all these files
         jq -c '.volumes[0] += {"metadata_source": "cachestat", "metadata": [60817408, 4096]}' \
             >"$HS_STATE/traces/20260101T000000-boot.json"
     hs learn --quiet
@@ -198,9 +198,6 @@ metadata() {
     [ "$(<"$HS_STATE/model.json")" = '{' ]
 }
 
-# --- /var is mounted late
-# ---------------------------------------------------------------------------------
-
 @test "a request of a package manager is carried out once" {
     hs_filesystem ext4 64
     new /usr/bin/app
@@ -234,6 +231,8 @@ metadata() {
     nothing_skipped
 }
 
+# --- /var is mounted late ------------------------------------------------------------------------
+
 @test "a copy of the boot pack for early boot, only if the state is on another filesystem" {
     hs_filesystem ext4 64
     new /bin/app
@@ -255,7 +254,8 @@ metadata() {
     run -0 "$HEADSTART_REPLAY" --root="$HS_MNT" --force --wait --json "$HS_TMP/nowhere/boot.pack" "$copy"
     jq -e '.files == 2' <<<"$output"
     run -1 "$HEADSTART_REPLAY" --root="$HS_MNT" --force --wait "$HS_TMP/nowhere" "$HS_TMP/nowhere2"
-    # A boot that is recorded again must not find the copy, because early boot cannot see the flag.
+    # A boot that is recorded again must not find the copy, because early boot cannot see the
+    # request in the state directory.
     hs rerecord --quiet --stage=login
     [ -e "$copy" ]
     hs rerecord --quiet

@@ -12,7 +12,7 @@ setup() {
     PACK=$HS_TMP/test.pack
 }
 
-# fill DIRECTORY: makes some hundred files in some dozen directories, one of them large
+# fill DIRECTORY: makes 480 small files in 28 directories, and one large file
 fill() {
     local i k
     for ((i = 0; i < 24; i++)); do
@@ -35,7 +35,7 @@ replay() {
     "$HEADSTART_REPLAY" --root="$HS_MNT" "$@"
 }
 
-# replayed KEY: prints a number of the JSON result
+# replayed KEY: prints the value of the key in the JSON result
 replayed() {
     jq -er "$1" <<<"$output"
 }
@@ -45,8 +45,8 @@ resident() {
     fincore --noheadings --bytes --output RES "$1"
 }
 
-# cold_replay FILE BYTES [OPTION…]: replays with cold caches; this many bytes of the file are in
-# memory afterwards
+# cold_replay FILE BYTES [OPTION…]: replays with cold caches, and checks that at least this many
+# bytes of the file are in memory afterwards
 cold_replay() {
     local file=$1 bytes=$2
     shift 2
@@ -55,7 +55,7 @@ cold_replay() {
     [ "$(resident "$file")" -ge "$bytes" ]
 }
 
-# bad REASON: checks for one line and status 1
+# bad REASON: checks that the pack is refused with status 1 and one line that contains REASON
 bad() {
     run --separate-stderr replay "$PACK"
     echo "$stderr"
@@ -90,7 +90,7 @@ bad() {
     [[ $output == *"0 metadata ranges (0B), 0 files, 0 data ranges (0B) resident in"*"; skipped 0" ]]
 }
 
-# settled COMMAND…: checks that replay waits for a quiet second and then reads everything
+# Checks that a replay that may wait for a quiet disk reads everything.
 settled() {
     cold_replay "$HS_MNT/file" 300000 --policy=idle --settle=1min
     [ "$(replayed .resident)" = true ]
@@ -102,7 +102,7 @@ settled() {
     sync -f "$HS_MNT"
     make_pack --metadata
     hs_attempts settled
-    # A login has begun, so replay does not wait for a quiet disk.
+    # --hurry says that a login has begun, so replay does not wait for a quiet disk.
     hs_attempts cold_replay "$HS_MNT/file" 300000 --policy=idle --hurry --settle=5min
     # The pack itself is read after the wait.
     need_command strace
@@ -159,7 +159,7 @@ replay_and_walk() {
     walked=$(($(hs_reads) - before))
     find "$HS_MNT" -type f -exec cat {} + >/dev/null
     echo "walking read $walked times, then reading $(($(hs_reads) - before - walked)) times"
-    # lost+found was not in the pack
+    # The pack does not contain lost+found, so a few reads remain.
     [ $walked -le 3 ] && [ $(($(hs_reads) - before)) -le 6 ]
 }
 
@@ -221,7 +221,8 @@ replay_large() {
     before=$(hs_reads)
     run -0 replay --wait "$PACK"
     echo "$output, $(($(hs_reads) - before)) requests"
-    # 40 MiB in requests of max_sectors_kb, and the reads of opening; not 10,240 pages one by one.
+    # The limit has room for 40 MiB in requests of half of max_sectors_kb and for the reads of
+    # opening, but not for 10,240 pages one by one.
     [ $(($(hs_reads) - before)) -le $((40960 / $(<"$1/max_sectors_kb") * 2 + 60)) ] || return
     [ "$(resident "$HS_MNT/large")" -eq 41943040 ]
 }
@@ -415,8 +416,7 @@ replay_subvolume() {
     [ "$(resident "$HS_MNT/secret")" -eq 0 ]
 }
 
-# --- bad packs
-# ----------------------------------------------------------------------------------------
+# --- bad packs ------------------------------------------------------------------------------------
 
 @test "a missing, empty, foreign, truncated, flipped or newer pack, or none at all: one line, status 1" {
     local good=$HS_TMP/good
@@ -445,8 +445,7 @@ replay_subvolume() {
     bad "larger than a pack may be"
 }
 
-# --- sessions without replay
-# ---------------------------------------------------------------------------
+# --- sessions without replay ----------------------------------------------------------------------
 
 @test "a control session replays nothing, and reports that" {
     "$MKPACK" --control=1 "$PACK" </dev/null
@@ -490,8 +489,7 @@ replay_subvolume() {
     [[ $output == *"nothing replayed: the policy is off" ]]
 }
 
-# --- reports
-# ------------------------------------------------------------------------------------------
+# --- reports --------------------------------------------------------------------------------------
 
 @test "the dry run prints the operations in their order and reads nothing" {
     local before
@@ -503,7 +501,7 @@ replay_subvolume() {
     run -0 replay --dry-run "$PACK"
     [[ ${lines[-1]} == *"would be read; skipped 0" ]]
     [ "$(grep -c ^open <<<"$output")" -eq 510 ]
-    # sorted by kind; inodes rise, places rise
+    # The operations are sorted by kind, the opens by inode, and the data by place.
     [ "$(cut -d' ' -f1 <<<"$output" | grep -E '^(metadata|open|data)$' | uniq | tr '\n' ' ')" = "metadata open data " ]
     grep ^open <<<"$output" | sed 's/.*#\([0-9]*\).*/\1/' | sort -nc
     grep ^data <<<"$output" | sed 's/.*@\([0-9]*\).*/\1/' | sort -nc
@@ -579,7 +577,7 @@ end() {
     kill "$1" 2>/dev/null || true
 }
 
-# waits N: checks how often it has begun to wait for a mount
+# waits N: checks that headstart-replay has begun N times to wait for a mount
 waits() {
     [ "$(grep -c "not mounted yet" "$HS_TMP/notified")" -eq "$1" ]
 }
@@ -600,7 +598,8 @@ waits() {
     notified READY=1
     # The recorder can see that the replay runs.
     jq -e '.outcome == "running" and .policy == "concurrent"' "$HS_TMP/status.json"
-    # Another mount does not end the wait; nor does a login, which only makes replay hurry.
+    # Another mount does not end the wait. A login does not end it either, but only makes replay
+    # hurry.
     mkdir "$HS_TMP/other"
     mount -t tmpfs none "$HS_TMP/other"
     hs_defer umount "$HS_TMP/other"
@@ -608,7 +607,7 @@ waits() {
     kill -0 $pid
     [ ! -s "$HS_TMP/result" ]
     hs_mount "$HS_LOOP"
-    # Nothing is missing any more, so it ends by itself.
+    # Nothing is missing any more, so headstart-replay ends by itself.
     wait $pid
     output=$(<"$HS_TMP/result")
     echo "$output"
@@ -656,7 +655,7 @@ waits() {
     listen
     hs_filesystem ext4 100
     fill_some
-    # No pack can hold the boot for an hour.
+    # The deadline of a pack is limited, so this pack cannot hold the boot for an hour.
     make_pack --metadata --policy=gate --deadline=3600000000
     hs_cold
     run -0 replay --wait --status="$HS_TMP/status.json" "$PACK"

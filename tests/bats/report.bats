@@ -60,12 +60,12 @@ END
     run -0 hs plot "$HS_STATE/traces/20251009T085320-boot.json" -o "$HS_TMP/plot.svg"
     [ -z "$output" ]
     xmllint --noout "$HS_TMP/plot.svg"
-    # The picture names applications.
+    # The picture names applications, so only its owner may read it.
     [ "$(stat -c %a "$HS_TMP/plot.svg")" = 600 ]
 }
 
-# A journal in which the system manager starts a unit (from 1 s to 2.5 s after the start of the
-# kernel), another process pretends to start one, and another boot starts one.
+# Makes a journal in which the system manager starts a unit (from 1 s to 2.5 s after the start of
+# the kernel), another process pretends to start one, and another boot starts one.
 make_journal() {
     local remote=/usr/lib/systemd/systemd-journal-remote d=$HS_TMP/var/log/journal/0123456789abcdef0123456789abcdef
     [ -x $remote ] || skip "needs systemd-journal-remote"
@@ -91,9 +91,10 @@ END
     [ -z "$stderr" ]
     grep -o '<rect class="unit"[^>]*>' <<<"$output"
     [[ $output == *">slow.service<"* && $output != *forged* && $output != *late.service* && $output != *other.service* ]]
-    # The picture is 7 s long, from 172 to 946: the unit starts after 1 s and takes 1.5 s.
+    # The picture shows 7 s between the x coordinates 172 and 946. The unit starts after 1 s and
+    # takes 1.5 s.
     [[ $output == *'<rect class="unit" x="282.6" y="'*'" width="165.9"'* ]]
-    # Without the journal a note says so.
+    # Without the journal, a note says that no starts of units are known.
     rm -r "$HS_TMP/var"
     run -0 hs plot boot
     [[ $output == *"The journal has no starts of units of this boot."* && $output != *slow.service* ]]
@@ -139,7 +140,8 @@ assert x and all(left + 84 <= v <= left + 439 for v in x), x'
     run --separate-stderr -0 hs plot launch 日本
     [ -z "$stderr" ]
     xmllint --noout - <<<"$output"
-    # It is drawn from the start on, with the applications that start meanwhile.
+    # The picture begins at the start of the application, and also shows the applications that start
+    # meanwhile.
     [[ $output == *"Start of 日本 of 2025-10-10"*", replayed"* && $output == *">日本<"* && $output != *"gpj.sh"* ]]
     run -0 hs plot launch 日本 --compare=control
     [[ $output == *", replayed"*"Start of 日本 of 2025-10-09"*", without replay"* ]]
@@ -200,7 +202,7 @@ make_state() {
             "$BATS_TEST_DIRNAME/check-benefit" report "$HS_STATE/history.jsonl" "$HS_TMP/report.html" "$HS_STATE/launches.jsonl"
         done
     done
-    # The check fails for a wrong figure, of the starts too.
+    # The check fails for a wrong figure of sessions or of starts.
     sed -E 's/value="[^"]*" data-figure="application.saved"/value="0.1234" data-figure="application.saved"/' \
         "$HS_TMP/report.html" >"$HS_TMP/wrong.html"
     run ! "$BATS_TEST_DIRNAME/check-benefit" report "$HS_STATE/history.jsonl" "$HS_TMP/wrong.html" "$HS_STATE/launches.jsonl"

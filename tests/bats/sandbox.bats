@@ -1,6 +1,7 @@
-# SPDX-License-Identifier: LGPL-2.1-or-later The units' sandboxes by use: each program runs through
-# its functions with no more capabilities than its unit has, and dies at the first system call that
-# the unit denies. Under systemd, the unit answers such a call with ENOSYS.
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# The tests use the units' sandboxes: each program runs through its functions with no more
+# capabilities than its unit has, and dies at the first system call that the unit denies. Under
+# systemd, the unit answers such a call with ENOSYS.
 
 load helpers
 bats_require_minimum_version 1.5.0
@@ -67,7 +68,7 @@ END
     SANDBOX=$HS_TMP/sandbox-$1
 }
 
-# A filesystem with files of root and of a user, and traces of a boot and of the user's login.
+# Makes a filesystem with files of root and of a user, and traces of a boot and of the user's login.
 populate() {
     hs_filesystem ext4 64
     mkdir -p "$HS_MNT/usr/bin" "$HS_MNT/home/user/private" "$HS_STATE/traces"
@@ -96,7 +97,8 @@ background() {
     "$@" "$HEADSTART" --state="$HS_STATE" --root="$HS_MNT" --quiet plan --if-changed
     : >"$HS_STATE/refresh-wanted"
     "$@" "$HEADSTART" --state="$HS_STATE" --root="$HS_MNT" --quiet refresh
-    # A measurement that is killed in the sandbox leaves the packs as they are.
+    # The samples of the device are printed as well, because a measurement that is killed in the
+    # sandbox does not change the packs.
     jq -c '[.devices[].samples.far.usec | length > 0]' "$HS_STATE/devices.json"
     local pack
     for pack in "$HS_STATE"/*.pack; do
@@ -163,7 +165,8 @@ END
     [ "$output" = "t 5000000" ]
     run -0 busctl --address="$DBUS_SYSTEM_BUS_ADDRESS" call org.headstart1 /org/headstart1 \
         org.headstart1.Status GetOwnLogins
-    # It gives its name back when no call has come for some time, and exits without an error.
+    # headstart-bus gives its name back when no call has come for some time, and exits without an
+    # error.
     has_exited() {
         if has_name; then return 1; fi
     }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# The session cycle: an application starts, and what the next ones usually read is prefetched.
+# The session cycle: when an application starts, the data that the next applications usually read is
+# prefetched.
 
 load helpers
 bats_require_minimum_version 1.5.0
@@ -31,8 +32,8 @@ session_config() {
     } >"$HS_MNT/etc/headstart/headstart.conf"
 }
 
-# session_start: sets DAEMON; returns when it records. The session is that of SESSION_UID, if that
-# is set.
+# session_start: starts headstartd, sets DAEMON to its process ID, and returns when it records. If
+# SESSION_UID is set, the session is that of this user.
 session_start() {
     rm -f "$HS_RUN/session.json"
     # shellcheck disable=SC2086 # words
@@ -63,7 +64,7 @@ dump() {
     hs_wait 30 test -s "$DUMP"
 }
 
-# dumped JQ-EXPRESSION: checks that it is true of a new dump.
+# dumped JQ-EXPRESSION: checks that the expression is true of a new dump.
 dumped() {
     dump && jq -e "$1" "$DUMP" >/dev/null
 }
@@ -73,7 +74,8 @@ as_user() {
     chroot --userspec="${SESSION_UID:-0}:${SESSION_UID:-0}" "$HS_MNT" "$@"
 }
 
-# The habit is: first, then second. Returns when the daemon has seen both start and exit.
+# Runs the habit, which is /bin/first and then /bin/second. Returns when the daemon has seen both
+# start and exit.
 habit() {
     as_user /bin/first /data/a >/dev/null
     hs_wait 30 dumped '.n_learned >= 2'
@@ -109,8 +111,8 @@ not_resident() {
     [ "$(fincore --bytes --noheadings --output RES "$HS_MNT/$1" | tr -d ' ')" -eq 0 ]
 }
 
-# prefetched FILE…: runs the first application, and waits until these files are in memory. Otherwise
-# it ends the session, so that another attempt can start.
+# prefetched FILE…: runs the first application, and waits until these files are in memory. If they
+# are not in memory after ten seconds, the session is ended, so that another attempt can start.
 prefetched() {
     as_user /bin/first /data/a >/dev/null
     hs_wait 10 resident "$@" && return
@@ -135,7 +137,8 @@ prefetched_in_new_session() {
 
 @test "the following application is read ahead at once when an application starts" {
     learned
-    # Only the first cycle comes without a start of an application.
+    # A cycle takes an hour, so after the first cycle only the start of an application causes a
+    # decision.
     session_config MinSize=0 Cycle=1h
     hs_attempts prefetched_at_start bin/second data/b/1 data/b/2 data/b/3 data/b/sub/4
     [ "$(jq .prefetch.n_directories "$DUMP")" -ge 2 ]
@@ -154,7 +157,7 @@ prefetched_in_new_session() {
     chown 1000 "$HS_MNT/data/b/3"
     chmod 1777 "$HS_MNT/data/b/sub"
     hs_attempts prefetched_in_new_session bin/second data/b/3 data/b/sub/4
-    # Later decisions leave the refused file out, so it takes no share of the budget.
+    # Later decisions leave the refused files out, so these files take no share of the budget.
     hs_wait 30 dumped '.n_refused == 3 and (.requests | any(.path == "/data/b/3"))'
     jq -e '.requests | all(.path | IN("/data/b/1", "/data/b/2", "/data/b/sub") | not)' "$DUMP"
     hs_wait 30 idle
@@ -216,7 +219,7 @@ block_resident() {
     session_stop
 }
 
-# Locks the files in memory: some kernels reclaim cold pages within seconds.
+# Locks the files in memory, because some kernels reclaim cold pages within seconds.
 pin() {
     local -a files
     mapfile -d '' files < <(find "$HS_MNT" -type f -print0)
@@ -259,7 +262,7 @@ steady() {
 @test "a steady state reads nothing, and a predicted application needs no disk" {
     local reads
     need_binary "$HS_BUILD/tests/tools/tool-lock-files"
-    # A directory of many blocks; the lookup of a file reads only some of them.
+    # The directory gets many blocks, of which the lookup of a file reads only some.
     # shellcheck disable=SC2046 # words
     ln -s -t "$HS_MNT/data/b/sub" $(seq -f /the-rather-long-name-of-an-entry-%g 1500)
     learned
@@ -294,7 +297,8 @@ steady() {
     hs_wait 30 dumped '.n_decisions >= 3'
     [ "$(jq .prefetch.read_bytes "$DUMP")" -eq 0 ]
     [ "$(jq -r .verdict "$DUMP")" = off ]
-    # SIGHUP reads the configuration again. Running applications and learned chains stay.
+    # After SIGHUP headstartd reads the configuration again. Running applications and learned chains
+    # stay.
     session_config MinSize=0 Cycle=1s Exclude=/data/b 'Exclude=!/data/b/2'
     kill -HUP "$DAEMON"
     hs_wait 30 resident bin/second data/b/2
@@ -309,7 +313,7 @@ steady() {
     learned 2
     [ "$(jq '.chains.names | length' <(zcat -f "$HS_STATE/model.json"))" -eq 2 ]
     [ -z "$(find "$HS_STATE" -maxdepth 1 -name 'model.json?*')" ]
-    # A session without a start changes nothing.
+    # A session in which no application starts does not change the model.
     sum=$(sha256sum <"$HS_STATE/model.json")
     session_start
     hs_wait 30 dumped '.n_decisions >= 2'
@@ -404,7 +408,7 @@ END
     habit
     "$HEADSTART" --state="$HS_STATE" forget --quiet
     [ ! -e "$HS_STATE/model.json" ]
-    # headstart forget makes systemd send the signal.
+    # headstart forget makes systemd send SIGHUP.
     kill -HUP "$DAEMON"
     hs_wait 30 dumped '.n_learned == 0'
     session_stop
@@ -463,7 +467,7 @@ learned_starts() {
     done
     "$HEADSTART" --state="$HS_STATE" learn --quiet
     session_config MinSize=0 Predict=no LaunchReplay=yes
-    sync -f "$HS_MNT" # what has no blocks yet is not planned
+    sync -f "$HS_MNT" # files without blocks on the disk are not planned
     plan
 }
 
@@ -473,7 +477,7 @@ drop_caches() {
     echo 3 >/proc/sys/vm/drop_caches
 }
 
-# launched JQ-EXPRESSION: waits until it is true of what was launched.
+# launched JQ-EXPRESSION: waits until the expression is true of the counters of launches.
 launched() {
     hs_wait 30 dumped ".launch | $1"
 }
@@ -491,8 +495,8 @@ launched() {
         jq -e '.flags | index("replayed")'
 }
 
-# starts_in_memory N: starts the application as number N, with its set in memory. A reclaimer may drop
-# a part of it before.
+# starts_in_memory N: starts the application as number N, with its set in memory. The check fails if a
+# reclaimer has dropped a part of the set before.
 starts_in_memory() {
     find "$HS_MNT/data" "$HS_MNT/bin" "$HS_MNT"/lib* -type f -exec cat {} + >/dev/null
     as_user /bin/second --version >/dev/null
@@ -541,15 +545,15 @@ starts_in_memory() {
     drop_caches
     as_user /bin/second --version >/dev/null
     launched '.n_replayed == 1 and .read_bytes > 3000000'
-    # This user has no set.
+    # User 1002 has no set, so the set for everybody is read.
     drop_caches
     chroot --userspec=1002:1002 "$HS_MNT" /bin/second --version >/dev/null
     launched '.n_replayed == 2 and .read_bytes > 4500000'
     session_stop
 }
 
-# starts FACTOR: 40 starts of /bin/second on the last 40 days; with replay they take FACTOR seconds, and
-# without it 1 s.
+# starts FACTOR: writes 40 starts of /bin/second on the last 40 days. With replay a start takes FACTOR
+# seconds, and without replay 1 s.
 starts() {
     jq -cn --argjson factor "$1" 'range(40) | {version: 1, application: "/bin/second", uid: 0, files: 50,
         start_realtime_usec: ((now - (40 - .) * 86400) * 1e6 | floor),
@@ -557,8 +561,8 @@ starts() {
         >"$HS_STATE/launches.jsonl"
 }
 
-# launch_packs: plans, and prints policy, reason and control interval of the sets for everybody: of
-# /bin/second, and of the one whose starts were not measured.
+# launch_packs: plans, and prints policy, reason and control interval of the sets for everybody: the
+# set of /bin/second, and the set of /bin/first, whose starts were not measured.
 launch_packs() {
     local pack
     plan

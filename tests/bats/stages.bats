@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# headstartd --stage=auto with a private bus, on which tool-fake-logind plays systemd and logind.
+# headstartd --stage=auto with a private bus, on which tool-fake-logind stands in for systemd and
+# logind.
 
 load helpers
 bats_require_minimum_version 1.5.0
@@ -26,8 +27,8 @@ END
 
 # Starts tool-fake-logind. tool-fake-logind appears on the bus after `fake appear`.
 fake_start() {
-    # bash unsets the variables of a coprocess when it reaps it, even if a next coprocess has set
-    # them.
+    # bash unsets the variables of a coprocess when it reaps the coprocess, even if the next
+    # coprocess has already set them. So the last coprocess is ended first.
     [ -z "${FAKE_IO_PID-}" ] || hs_kill "$FAKE_IO_PID"
     coproc FAKE_IO { exec "$FAKE" 2>"$HS_TMP/fake.log" 3>&-; }
     # shellcheck disable=SC2154 # set by coproc
@@ -58,7 +59,7 @@ recorder_start() {
 
 said() {
     grep -q -- "$1" "$NOTIFY" && return 0
-    # A recorder that has exited will not report it any more.
+    # A recorder that has exited reports nothing any more, so the test does not wait.
     kill -0 "$RECORDER" 2>/dev/null || {
         echo "# headstartd has ended: $(cat "$HS_TMP/recorder.log")" >&2
         hs_wait() { return 1; }
@@ -66,11 +67,12 @@ said() {
     return 1
 }
 
-# now_says TEXT [SECONDS]: waits until TEXT is the latest status.
+# last_is TEXT: checks that TEXT is the latest status.
 last_is() {
     [ "$(grep ^STATUS= "$NOTIFY" | tail -n 1)" = "STATUS=$1" ]
 }
 
+# now_says TEXT [SECONDS]: waits until TEXT is the latest status.
 now_says() {
     hs_wait "${2:-10}" last_is "$1" || {
         echo "# says: $(grep ^STATUS= "$NOTIFY" | tail -n 3)" >&2
@@ -133,7 +135,7 @@ uid_of() {
     fake finished
     now_says "Waiting for a login" 20
     [ "$(traces boot)" -eq 1 ]
-    # A console session, which is no login on a machine with a display manager.
+    # On a machine with a display manager, a console session is no login.
     fake new 1 0 user tty -
     open_file in-pause
     fake new 2 1000 user x11 seat0
@@ -234,7 +236,7 @@ uid_of() {
     fake state 4 active
     now_says "Recording session, waiting for the end of the session" 20
     recorder_stop
-    # The session had not ended when headstartd was stopped: no trace.
+    # The session had not ended when headstartd was stopped, so it has no trace.
     [ "$(traces boot)/$(traces login)/$(traces session)" = 1/1/0 ]
     [ "$(uid_of login)" = 1001 ]
     grep -q "login was cut short" "$HS_TMP/recorder.log"
@@ -251,13 +253,14 @@ uid_of() {
     now_says "Recording boot, waiting for the end of the boot"
     fake target active
     now_says "Waiting for a login"
-    # Both sessions begin within two seconds, in which nobody can have typed a password.
+    # This session begins within two seconds after the boot, in which no user can have typed a
+    # password. However, its PAM service is that of a network login.
     fake new 1 1000 user tty - sshd
     fake state 1 active
     now_says "Recording session, waiting for the end of the session" 20
     fake gone 1
     now_says "Waiting for a login"
-    # The two seconds are over.
+    # The two seconds are over, but the PAM service is that of an automatic login.
     fake new 2 1001 user x11 seat0 lightdm-autologin
     fake state 2 active
     now_says "Recording session, waiting for the end of the session" 20
@@ -298,7 +301,7 @@ uid_of() {
         fake state "$i" active
     done
     now_says "Recording session, waiting for the end of the session" 60
-    # Each user's replay is requested, and all share one trace.
+    # Replays for the users are requested, and all users share one trace.
     [ "$(grep -c "^start fail headstart-replay-user@" "$HS_TMP/fake.log")" -ge 1 ]
     [ "$(traces login)" -eq 1 ]
     run -0 "$HEADSTART" show --json=short "$HS_STATE"/traces/*-login*.json
@@ -336,7 +339,7 @@ full avg10=0.00 avg60=0.00 avg300=0.00 total=0" >"$HS_MNT/proc/pressure/new"
     fake state 1 active
     now_says "Recording login, waiting for the session to settle"
     local i
-    # Busy for twice as long as it takes to settle.
+    # The disk is busy for twice as long as a quiet login takes to settle.
     for ((i = 1; i <= 30; i++)); do
         pressure $((i * 200000))
         sleep 0.2
@@ -516,7 +519,7 @@ a_boot() {
     fake gone 2
     now_says "Waiting for a login"
     recorder_stop
-    [ "$(traces boot)/$(traces login)/$(traces session)" = 0/1/1 ] # then all is recorded
+    [ "$(traces boot)/$(traces login)/$(traces session)" = 0/1/1 ] # after the request is fulfilled, the other stages are recorded
 }
 
 @test "rerecord: a bad request is set aside, an old one is removed" {
@@ -571,8 +574,9 @@ has_traces() {
     [ ! -e "$HS_RUN/handover" ]
 }
 
-# from_store [NAME]: executes headstartd with the descriptors that headstart-init left in the store
-# of systemd, and reads `before` in between. With NAME, the descriptor of that name is missing.
+# from_store [NAME]: writes a script that runs headstart-init, reads `before`, and then executes
+# headstartd with the descriptors that headstart-init has put into the store of systemd. With NAME,
+# the descriptor of that name is missing.
 from_store() {
     cat >"$HS_TMP/from-store" <<END
 #!/usr/bin/python3
@@ -612,7 +616,7 @@ END
     grep -q '^FDSTOREREMOVE=1$' "$NOTIFY"
     grep -q '^FDNAME=headstart-fanotify$' "$NOTIFY"
     rm -r "$HS_STATE"
-    # An incomplete set is useless, and one line reports it.
+    # An incomplete set of descriptors is useless, and one line reports it.
     from_store headstart-facts
     HEADSTARTD=$HS_TMP/from-store record_boot
     [ "$(grep -c "Cannot take over" "$HS_TMP/recorder.log")" -eq 1 ]
@@ -630,8 +634,8 @@ END
     run ! is_in before boot
 }
 
-# other_handover UID [BYTES]: a process of that user offers something else, or those bytes (Python),
-# with a descriptor.
+# other_handover UID [BYTES]: starts a process of that user that offers a descriptor with other
+# bytes than headstart-init: with BYTES (in Python), or with "something else".
 other_handover() {
     mkdir -p "$HS_RUN"
     python3 -c '
