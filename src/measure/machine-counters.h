@@ -13,8 +13,8 @@ typedef struct MachineCounters {
 
 MachineCounters machine_counters_read(int root_fd);
 
-/* Memory of the machine, from /proc/meminfo. */
+/* Returns the memory of the machine according to /proc/meminfo. */
 uint64_t machine_memory_bytes(int root_fd);
 
-/* Wall clock of the last change of the package database: dpkg, RPM, pacman or apk. */
+/* Returns the wall clock of the last change of the package database: dpkg, RPM, pacman or apk. */
 usec_t machine_packages_changed(int root_fd);

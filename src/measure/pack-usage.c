@@ -23,8 +23,8 @@ typedef struct PackedFile {
 
 typedef struct Comparison {
     PackedFile *by_path;
-    PackedFile **files; /* by the index of the pack; NULL: a directory, or a path that is there
-                           twice */
+    PackedFile **files; /* by the index of the pack; NULL: a directory, or a path that an earlier
+                         * file has */
     size_t n;
     bool per_file;
     file_usage_t report;

@@ -21,12 +21,14 @@ typedef struct FileUsage {
     uint64_t bytes;
 } FileUsage;
 
-/* Called for each file of a comparison; a file can be a hit and a miss. */
+/* Receives the result for each file of a comparison. A file that is both a hit and a miss is
+ * reported twice. */
 typedef void (*file_usage_t)(void *arg, const FileUsage *f);
 
-/* Sums up which data of the pack the traced session used. If a pack was replayed in it
- * (TRACE_REPLAYED), its residency shows what replay read: a file of the pack counts as used if it
- * was opened, with all its bytes. Otherwise each page counts. Resident ranges outside the pack are
- * misses in both cases. `report` may be NULL. 0 or -ENOMEM. */
+/* Sums up which data of the pack the traced session used. If a pack was replayed in the session
+ * (TRACE_REPLAYED), the residency of the trace shows what replay read. Then a file of the pack
+ * counts as used, with all its bytes, if the session opened the file. If no pack was replayed, each
+ * page counts by itself. Resident ranges outside the pack are misses in both cases. `report` may be
+ * NULL. 0 or -ENOMEM. */
 int pack_usage_compare(const Pack *p, const Trace *t, file_usage_t report, void *arg,
                        PackUsage *ret);

@@ -178,7 +178,7 @@ static int read_flags(json_object *o, unsigned *ret)
     return r;
 }
 
-/* The words of a record. 0 or -EBADMSG. */
+/* Reads those members of a record that are words. 0 or -EBADMSG. */
 static int read_words(json_object *o, SessionRecord *s)
 {
     const char *stage, *policy, *usage;

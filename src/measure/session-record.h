@@ -84,7 +84,7 @@ typedef struct SessionRecord {
     char device[32], scheduler[32]; /* of the root filesystem */
 } SessionRecord;
 
-/* A record in which nothing is known. */
+/* Returns a record in which nothing is known. */
 SessionRecord session_record_empty(Stage stage);
 
 /* Writes the record as one line with a newline. The caller frees *ret. 0 or -ENOMEM. */
@@ -94,10 +94,10 @@ int session_record_to_line(const SessionRecord *s, char **ret, size_t *ret_size)
  * -EPROTONOSUPPORT (another version), -ENOMEM. */
 int session_record_from_line(const char *line, size_t size, SessionRecord *ret);
 
-/* True if replay read something before or in the session. */
+/* Returns true if replay read something before or in the session. */
 bool session_was_replayed(const SessionRecord *s);
 
 const char *usage_source_to_string(UsageSource s);
 UsageSource usage_source_from_string(const char *s);
-/* The words of flags: session_flag_to_string(1 << 2) is "exact". NULL: not a single flag. */
+/* Returns the word for a flag: "exact" for SESSION_EXACT. NULL: `flag` is not a single flag. */
 const char *session_flag_to_string(unsigned flag);

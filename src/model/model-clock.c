@@ -9,7 +9,8 @@ static usec_t span(const Model *m)
     return m->halflife_usec * DECAYED_SUM_SPAN;
 }
 
-/* True if the time is within a plausible step of the model's clock, without its offset. */
+/* Returns true if the time is within a plausible step of the model's clock. The clock's offset is
+ * not added. */
 static bool is_near_clock(const Model *m, usec_t t)
 {
     return (t > m->clock ? t - m->clock : m->clock - t) <= decay_clock_gap(m->halflife_usec);
@@ -39,8 +40,9 @@ usec_t model_observe_clock(const Model *m, usec_t start_realtime, usec_t now_rea
     usec_t start = effective_start(start_realtime, now);
 
     *ret = (DecayClock){m->clock, m->clock_offset_usec};
-    /* A trace from shortly after the latest session was made while the wall clock was right, even
-     * if the wall clock ran ahead before and counts as now (effective_now()). */
+    /* A trace from shortly after the latest session was made while the wall clock was right. This
+     * holds even if the wall clock ran ahead earlier, and its time at the latest session still
+     * counts as now (effective_now()). */
     if (now - start <= decay_clock_gap(m->halflife_usec) ||
         (start > m->clock && is_near_clock(m, start)))
         return decay_clock_observe(ret, start, m->halflife_usec);
@@ -57,8 +59,8 @@ static void rescale_ranges(WeightedRanges *s, uint64_t to, uint64_t from)
         s->ranges[i].weight = decayed_sum_rescale(s->ranges[i].weight, to, from);
 }
 
-/* All sums lie in one generation now, so the count of machines is moved to it as well. A count
- * stays within its sum. */
+/* Moves the count of machines to the newest generation, in which all sums lie now. A count stays
+ * within its sum. */
 static DecayedSum settle_machines(DecayedSum machines, DecayedSum sum)
 {
     return (DecayedSum){MIN(model_count_machines(machines), sum.current), 0};

@@ -7,7 +7,7 @@
 
 void model_stage_done(ModelStage *s);
 
-/* Identifies a trace: boot id, stage and start. */
+/* Returns the id of a trace, which is computed from its boot id, stage and start. */
 uint64_t model_trace_id(const Trace *t);
 
 /* Removes files from the table that no stage names any more. 0 or -ENOMEM. */
@@ -18,7 +18,7 @@ int model_drop_unused_files(Model *m);
 int model_drop_local_files(Model *m);
 void model_drop_metadata(ModelStage *s);
 
-/* Removes applications from a stage whose sum of sessions has decayed to zero, with their uses.
+/* Removes from a stage the applications whose sum of sessions has decayed to zero, with their uses.
  * `scratch` has room for each application. */
 void model_drop_expired_applications(ModelStage *s, uint32_t *scratch);
 
@@ -33,6 +33,7 @@ int model_predict_file(const Model *m, const ModelStageFile *f, double needed, u
 /* Compares two ModelLearned for qsort: by `at`, start, id. */
 int model_compare_learned(const void *a, const void *b);
 
-/* Each stage was merged with the whole table of files, so the sums of files come from `m` alone.
- * `sum` contains the files that are in use. */
+/* Replaces ModelFile.as_directory in `sum`, a sum of stages of `m`, by the values in `m`. Each of
+ * these stages was merged with the whole table of files, so merging has counted these values
+ * several times. `sum` contains only files that are in use. */
 void model_copy_directories(Model *sum, const Model *m);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Reads the model from text. It checks every index, order and sum, so that a model from a file can
- * be merged and queried like one that was learned. Over 500 lines in one file: each member of the
- * format has one short reader, and all use the same checks. */
+ * be merged and queried like one that was learned. This file has over 500 lines because each member
+ * of the format has one short reader, and all use the same checks. */
 
 #include "model/model-internal.h"
 #include "predict/chains-json.h"
@@ -80,7 +80,7 @@ static int read_ranges(const Reader *x, JsonColumn c, DecayedSum whole, Weighted
     return 0;
 }
 
-/* Row 0 must be zero, and the following rows must rise. */
+/* Reads the table of sums. Row 0 must be zero, and the following rows must rise. */
 static int read_sums(Reader *x, struct json_object *o)
 {
     static const char *const keys[] = {"current", "previous"};
@@ -106,7 +106,7 @@ static int read_sums(Reader *x, struct json_object *o)
     return n > 0 ? 0 : -EBADMSG;
 }
 
-/* The path must be absolute, without "." or ".." components. */
+/* Returns true if the path is absolute, without "." or ".." components. */
 static bool path_is_plain(const char *p)
 {
     if (*p != '/')
@@ -165,7 +165,7 @@ static int read_files(Reader *x, struct json_object *o)
         m->n_files++;
         memcpy(f->path, before, shared);
         memcpy(f->path + shared, unescaped, l + 1);
-        /* Strictly rising: sorted and without duplicates. */
+        /* The paths must rise strictly: they are sorted, without duplicates. */
         if (!path_is_plain(f->path) || (i > 0 && strcmp(before, f->path) >= 0))
             return -EBADMSG;
     }
@@ -240,7 +240,8 @@ static int read_applications(Reader *x, struct json_object *o, ModelStage *s)
     return 0;
 }
 
-/* Versions 1 and 2 have none. */
+/* Reads which uses the starts of applications made. Versions 1 and 2 of the format do not have
+ * this. */
 static int read_launches(Reader *x, struct json_object *o, ModelStage *s)
 {
     static const char *const keys[] = {"use_delta", "used", "delay_msec", "delay_msec_previous"};
@@ -277,7 +278,7 @@ static int read_launches(Reader *x, struct json_object *o, ModelStage *s)
     return 0;
 }
 
-/* Version 1 had other names for some members. */
+/* Returns the name of the member `observed`, which version 1 of the format named differently. */
 static const char *observed_key(const Reader *x)
 {
     return x->version == 1 ? "truth" : "observed";
@@ -315,7 +316,8 @@ static int read_stage_files(Reader *x, struct json_object *o, ModelStage *s)
     return 0;
 }
 
-/* The array holds [row of the stage's files, sessions, ranges], with rising rows. */
+/* Reads the assumed residency: an array of [row in the stage's table of files, sum of sessions,
+ * ranges] in which the rows rise. */
 static int read_assumed(Reader *x, struct json_object *o, ModelStage *s)
 {
     JsonColumn all, one, ranges;
@@ -400,7 +402,7 @@ static int read_metadata(Reader *x, struct json_object *o, ModelStage *s)
     return 0;
 }
 
-/* Models of older versions have no timing. */
+/* Reads the timing, which models of older versions do not have. */
 static int read_timing(Reader *x, struct json_object *o, ModelTiming *ret)
 {
     JsonColumn c;
@@ -511,7 +513,7 @@ static int read_learned(Reader *x, struct json_object *o)
     return 0;
 }
 
-/* The member is absent, or an object that chains.h accepts. */
+/* Reads the chains. The member is absent, or an object that chains_read() accepts. */
 static int read_chains(Reader *x, struct json_object *o)
 {
     struct json_object *c;
@@ -533,7 +535,8 @@ static int fail(int error, char **ret_error, const char *format, const char *det
     return error;
 }
 
-/* The wall clock is absent if the model's clock has no offset. */
+/* Reads the model's clock and the wall clock. The latter is absent if the model's clock has no
+ * offset. */
 static int read_clock(Reader *x, struct json_object *o)
 {
     uint64_t wall;

@@ -152,7 +152,7 @@ static uint64_t *scratch(Writer *w, size_t n)
     return w->w.error < 0 ? NULL : w->scratch;
 }
 
-/* Writes a column: the value of each row of a table of n is `expression` of i. */
+/* Writes a column of n rows. The value of row i is `expression`, in which `i` may occur. */
 #define WRITE_COLUMN(w, key, n, expression)                   \
     do {                                                      \
         uint64_t *_v = scratch((w), (n));                     \
@@ -162,7 +162,7 @@ static uint64_t *scratch(Writer *w, size_t n)
             json_writer_add_numbers(&(w)->w, (key), _v, (n)); \
     } while (0)
 
-/* gap, length, row of the DecayedSum of each range, all in one array */
+/* Writes the ranges as one array of gap, length and row of the DecayedSum of each range. */
 static void write_ranges(Writer *w, const char *key, const WeightedRanges *s)
 {
     uint64_t *v = scratch(w, 3 * s->n + 1), at = 0;
@@ -237,7 +237,7 @@ static int64_t application_file(const void *table, size_t i)
     return a[i].file == MODEL_NONE ? -1 : (int64_t)a[i].file;
 }
 
-/* One array for each application. */
+/* Writes the uses, with one array for each application. */
 static void write_uses(Writer *w, const ModelStage *s)
 {
     for (int rows = 0; rows < 2; rows++) {
@@ -261,7 +261,8 @@ static void write_uses(Writer *w, const ModelStage *s)
     }
 }
 
-/* The uses that starts of applications have made. `use` counts in the order of uses_delta. */
+/* Writes which uses the starts of applications have made. `use_delta` numbers the uses in the order
+ * of `uses_delta`. */
 static void write_launches(Writer *w, const ModelStage *s)
 {
     _cleanup_free_ size_t *uses = reallocarray(NULL, s->n_uses + 1, sizeof(size_t));
@@ -283,7 +284,7 @@ static void write_launches(Writer *w, const ModelStage *s)
     json_writer_close(&w->w, '}');
 }
 
-/* The counts of machines; nothing if none were counted. */
+/* Writes the counts of machines, or nothing if none were counted. */
 static void write_machines(Writer *w, const ModelStage *s)
 {
     if (decayed_sum_is_zero(s->machines))
@@ -312,7 +313,7 @@ static void write_stage_files(Writer *w, const ModelStage *s)
     json_writer_close(&w->w, ']');
     json_writer_close(&w->w, '}');
 
-    /* Only the files that have any are listed. */
+    /* Only files with an assumed residency are listed. */
     json_writer_open(&w->w, "assumed", '[');
     for (size_t i = 0; i < s->n_files; i++) {
         if (decayed_sum_is_zero(f[i].assumed))

@@ -9,7 +9,7 @@
 
 typedef struct Start {
     usec_t at;
-    usec_t latest; /* opening of a file by the application or a helper */
+    usec_t latest; /* the last opening of a file by the application or a helper */
     uint32_t application;
     bool part; /* of an earlier start of the same application */
 } Start;
@@ -76,7 +76,7 @@ static bool is_open(const Start *s, usec_t at)
     return !s->part && at - s->at <= LAUNCH_MAX_USEC && at - s->latest <= LAUNCH_GAP_USEC;
 }
 
-/* The first start that an access at that time may belong to. */
+/* Returns the index of the first start to which an access at that time may belong. */
 static size_t find_first_open(const Launches *l, usec_t at)
 {
     size_t i = l->n_begun;
@@ -159,7 +159,7 @@ bool launches_observed(const Launches *l, uint32_t application)
 
 /* --- prediction ------------------------------------------------------------------------------- */
 
-/* Bytes of the ranges that at least `min_probability` of the starts needed. */
+/* Returns the bytes of the ranges that at least `min_probability` of the starts needed. */
 static uint64_t needed_bytes(const ModelStageFile *f, double needed, double min_probability)
 {
     bool observed = !decayed_sum_is_zero(f->observed);
@@ -180,8 +180,8 @@ static int compare_stage_files(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Returns the stage's record of a file. In a valid model every file of a use was used in the stage.
- * In a valid model each file that a use names was used in the stage. */
+/* Returns the stage's record of a file. In a valid model each file that a use names has such a
+ * record. */
 static const ModelStageFile *stage_file(const ModelStage *s, uint32_t file)
 {
     const ModelStageFile key = {.file = file};

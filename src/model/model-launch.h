@@ -34,8 +34,9 @@ typedef struct LaunchUser {
 
 typedef struct Launches Launches;
 
-/* `applications[i]` is the stage's number of the trace's application i, of n_applications. Copies
- * what it needs. 0 or -ENOMEM. */
+/* Prepares the accesses of a trace for launches_feed(). `applications[i]` is the number that
+ * application i of the trace has in the stage, which has n_applications. The function copies what
+ * it needs. 0 or -ENOMEM. */
 int launches_new(const Trace *t, const uint32_t *applications, size_t n_applications,
                  Launches **ret);
 Launches *launches_free(Launches *l);
@@ -46,5 +47,5 @@ DEFINE_CLEANUP(Launches *, launches_free);
 size_t launches_feed(Launches *l, usec_t at, uint32_t application,
                      LaunchUser ret[static LAUNCH_USERS_MAX]);
 
-/* True if a start of that application was observed. */
+/* Returns true if a start of that application was observed. */
 bool launches_observed(const Launches *l, uint32_t application);

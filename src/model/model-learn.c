@@ -15,7 +15,7 @@
 /* If the used ranges of a file are not known, at most this much of the file counts as needed. */
 #define ASSUMED_BYTES_MAX ((uint64_t)1 << 40)
 
-/* The sum of one observed time. */
+/* Returns the sum of one observed time. */
 static DecayedSum time_of(uint64_t msec, DecayedSum one)
 {
     return (DecayedSum){decayed_sum_of_time(MIN(msec, MSEC_MAX), one.current), 0};
@@ -60,7 +60,7 @@ const char *model_trace_unfit(const Model *m, const Trace *t)
     return NULL;
 }
 
-/* The paths of the trace's files in the order of the model's table. */
+/* A path of the trace. Sorted by path, the files have the order of the model's table. */
 typedef struct Name {
     char *path;
     uint32_t trace_file;
@@ -202,7 +202,7 @@ static int add_uses(ModelStage *s, Launches *l, const TraceAccess *a, uint32_t a
     return 0;
 }
 
-/* If one use has two rows in one session, the first opening counts. */
+/* Adds the row `v` to the row `u` of the same use in one session: the first opening counts. */
 static void unite_uses(ModelUse *u, const ModelUse *v)
 {
     if (decayed_sum_is_zero(v->launched))
@@ -335,8 +335,9 @@ static int learn_stage_metadata(const Trace *t, ModelStage *s, DecayedSum one)
     return 0;
 }
 
-/* A replay waits for I/O, too, and shortens the waits of other processes. Therefore only a session
- * without replay shows how much of its time was spent waiting. */
+/* Returns the timing of a session without replay. A replay waits for I/O, too, and shortens the
+ * waits of other processes. Therefore only a session without replay shows how much of its time was
+ * spent waiting. */
 static ModelTiming timing_of(const Trace *t, DecayedSum one)
 {
     const TraceTiming *g = &t->timing;

@@ -37,9 +37,9 @@ static uint64_t metadata_bytes(const ModelStage *s)
     return bytes;
 }
 
-/* The length of the path or of its JSON text, whichever is longer. The JSON text writes bytes that
- * are not UTF-8 as %XX, and saving keeps it in memory. Does not check whether a byte belongs to
- * valid UTF-8. */
+/* Returns an upper bound of the length of the path and of its JSON text, which saving keeps in
+ * memory. The JSON text writes bytes that are not UTF-8 as %XX. Whether a byte belongs to valid
+ * UTF-8 is not checked: every byte that is not ASCII counts as three. */
 static uint64_t path_bytes(const char *path)
 {
     uint64_t bytes = 1;

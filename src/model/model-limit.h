@@ -27,5 +27,6 @@ typedef struct ModelLimits {
  * the others lose nothing, so one user's files cannot displace another's. The same rule divides a
  * user's room among the stages, so a session cannot displace the logins. Metadata ranges get at
  * most a quarter of a stage's bytes; the most frequent are kept first. Deterministic. *ret_dropped:
- * number of files and metadata ranges that a stage lost. 0 or -ENOMEM; then the model is valid. */
+ * number of files and metadata ranges that a stage lost. 0, or -ENOMEM, which leaves a valid
+ * model. */
 int model_limit(Model *m, const ModelLimits *limits, size_t *ret_dropped);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Merges two models. Every table is sorted, so one walk along both tables merges it. Over 500 lines
- * in one file: each table has its walk, and all walks must drop and add by the same rules. */
+/* Merges two models. Every table is sorted, so one walk along both tables merges it. This file has
+ * over 500 lines because each table has its walk, and all walks must drop and add by the same
+ * rules. */
 
 #include "model/model-internal.h"
 
@@ -24,8 +25,8 @@ static uint32_t map_file(const Side *s, uint32_t file)
     return file == MODEL_NONE ? MODEL_NONE : s->where[file];
 }
 
-/* Compares the next rows of two sorted tables: -1 the row of a comes next, 1 that of b, 0 both have
- * the row. */
+/* Compares the next rows of two sorted tables. Returns -1 if the row of the first table comes next,
+ * 1 if that of the second does, 0 if both tables have the row. */
 static int pick(bool a_left, bool b_left, int order)
 {
     return !a_left ? 1 : !b_left ? -1 : order < 0 ? -1 : order > 0 ? 1 : 0;
@@ -435,7 +436,8 @@ int model_drop_unused_files(Model *m)
     return 0;
 }
 
-/* chains_merge() makes a copy, so the chains of one model alone are merged with none. */
+/* Sets m->chains. If only one model has chains, they are merged with empty chains, because the
+ * result of chains_merge() is the copy that `m` owns. */
 static int merge_chains(const Model *a, const Model *b, Model *m)
 {
     const Chains *some = a->chains ? a->chains : b->chains;

@@ -7,9 +7,8 @@
 #include <string.h>
 
 /* The directories whose files a distribution ships. Everything else belongs to the machine or to a
- * user. In /etc, only directories in which names are the same on every machine are shared.
- * Elsewhere in /etc the administrator chooses the names, which reveal networks, sites, keys and
- * people. */
+ * user. In /etc, only paths whose names are the same on every machine are listed. Elsewhere in /etc
+ * the administrator chooses the names, which reveal networks, sites, keys and people. */
 static const char *const shared[] = {
         "/bin",
         "/lib",

@@ -19,8 +19,8 @@ int model_sum_stages(const Model *m, unsigned stages, uint32_t uid, Model **ret)
 
         if (!(stages & 1U << m->stages[i].stage) || (uid != UID_INVALID && m->stages[i].uid != uid))
             continue;
-        /* The model with this stage alone. All stages get one name, so that merging adds them
-         * up. */
+        /* `one` becomes the model with this stage alone. All stages get the same name and user, so
+         * that merging adds them up. */
         borrowed = m->stages[i];
         borrowed.stage = STAGE_SESSION;
         borrowed.uid = UID_INVALID;
@@ -39,8 +39,8 @@ int model_sum_stages(const Model *m, unsigned stages, uint32_t uid, Model **ret)
     return 0;
 }
 
-/* log(1 - P(M needed)) of every file, eq. 4.15 of the thesis: the sum over applications that use it
- * of log(1 - P(E needed) P(M | E)). */
+/* Returns log(1 - P(M needed)) of every file by eq. 4.15 of the thesis: the sum of log(1 - P(E
+ * needed) P(M | E)) over the applications that use the file. */
 static double *log_not_needed(const Model *m, const ModelStage *s)
 {
     double *l = calloc(m->n_files + 1, sizeof(double));

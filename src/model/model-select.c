@@ -213,7 +213,7 @@ static int compare_candidates(const void *a, const void *b)
     return x->file < y->file ? -1 : x->file > y->file;
 }
 
-/* NULL for root, and for files that no user opened. */
+/* Returns the share of the user, or NULL for root and for files that no user opened. */
 static Share *share_of(Selection *x, User u)
 {
     const Share key = {.uid = u.uid};
@@ -236,7 +236,7 @@ static void select_file(Selection *x, const Candidate *c)
     x->keep[c->file] = true;
 }
 
-/* True if the trace is so small that not even one user alone exceeds a share. */
+/* Returns true if the trace is so small that all of it fits into the share of one user. */
 static bool is_small(const Trace *t)
 {
     Room room = room_user;

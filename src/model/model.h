@@ -6,27 +6,28 @@
  * contain neither duplicates nor entries whose sums have decayed to zero, so that equal knowledge
  * gives equal bytes. Pure.
  *
- * What each session teaches: which applications started, and which files they used. Residency is
- * observed only in a session without replay. In a session with a replayed pack (TRACE_REPLAYED),
- * residency shows what replay read. Without CAP_FOWNER (TRACE_RESIDENCY_OFF) it is a guess. Such
- * residency is stored separately (ModelStageFile.assumed). It is used only for files without
- * observed residency. Such files were in no pack when they were first seen, so the first of these
- * sessions shows which ranges it used. Metadata of replayed sessions is ignored.
+ * Each session shows which applications started, and which files they used. Residency is observed
+ * only in a session without replay. In a session with a replayed pack (TRACE_REPLAYED), residency
+ * shows what replay read. Without CAP_FOWNER (TRACE_RESIDENCY_OFF) it is a guess. Such residency is
+ * stored separately (ModelStageFile.assumed). It is used only for files without observed residency.
+ * Such a file was in no pack when it was first opened, so the assumed residency of that session
+ * shows which ranges the session used. Metadata of replayed sessions is ignored.
  * model_trace_unfit() says which traces are not learned at all.
  *
- * The model's clock is the latest moment of which it has learned. It never runs back, and skips
- * implausible steps of the wall clock (predict/decay-clock.h), so that a wrong date erases nothing.
- * A trace with a time stamp after now, or before MODEL_CLOCK_MIN (a machine without a clock of its
- * own), counts as made now. If now is before MODEL_CLOCK_MIN, or at most DECAYED_SUM_SPAN
- * half-lives before the model's clock, the model's clock counts as now: decay pauses and nothing is
- * lost. A trace with an early but credible time stamp decays as if it were that old, and has no
- * other effect. Only traces of the latest weeks show a step of the clock.
+ * The model's clock is the latest moment of which the model has learned. It never runs back, and
+ * skips implausible steps of the wall clock (predict/decay-clock.h), so that a wrong date erases
+ * nothing. A trace with a time stamp after now, or before MODEL_CLOCK_MIN (a machine without a
+ * clock of its own), counts as made now. If now is before MODEL_CLOCK_MIN, or at most
+ * DECAYED_SUM_SPAN half-lives before the wall clock of the latest session (model_wall_clock()), the
+ * latter counts as now: decay pauses and nothing is lost. A trace with an early but credible time
+ * stamp decays as if it were that old, and has no other effect. Only traces of the latest weeks
+ * show a step of the clock.
  *
- * `machines` counts the machines of a fleet. The model of the machine that learned it contains no
- * such counts. model_make_portable() counts it as one machine: each row gets 1 in the generation of
- * the latest sessions that it contains. Merging adds these counts like sums. A machine's count
- * therefore expires together with its sessions, and is exact in any grouping. A machine whose model
- * is merged twice counts twice. */
+ * `machines` counts the machines of a fleet. A model that a machine has learned contains no such
+ * counts. model_make_portable() counts the model as one machine: each row gets 1 in the generation
+ * of the latest sessions that the row contains. Merging adds these counts like sums. A machine's
+ * count therefore expires together with the sessions of that machine. The counts do not depend on
+ * the order in which models are merged. A machine whose model is merged twice counts twice. */
 
 #include "base/uid.h"
 #include "model/prediction.h"
@@ -158,34 +159,34 @@ Model *model_free(Model *m);
 DEFINE_CLEANUP(Model *, model_free);
 #define _cleanup_model_ _cleanup_(model_freep)
 
-/* *ret contains everything that either model knows. Merging is exact, associative and
- * commutative (predict/decayed-sum.h). It needs the memory of two models and their sum, so any
- * number of models can be merged one after the other. -EINVAL if the half-lives differ, -EBUSY if a
- * session of the chains is under way, -E2BIG, -ENOMEM. */
+/* Merges two models: *ret contains everything that either of them knows. Merging is exact,
+ * associative and commutative (predict/decayed-sum.h). It needs the memory of two models and their
+ * sum, so any number of models can be merged one after the other. -EINVAL if the half-lives differ,
+ * -EBUSY if a session of the chains is under way, -E2BIG, -ENOMEM. */
 int model_merge(const Model *a, const Model *b, Model **ret);
 
-/* True if a sum of times has saturated. No other sums are as large. Merging stays exact, but rates
- * and durations are wrong. The times of 160,000 machines that are never switched off do not
- * saturate, with the default half-life. */
+/* Returns true if a sum of times has saturated. All other sums are smaller. Merging stays exact,
+ * but rates and durations are wrong. The times of 160,000 machines that are never switched off do
+ * not saturate, with the default half-life. */
 bool model_is_full(const Model *m);
 
 /* Returns why a trace does not show an ordinary session, as a static text, or NULL if it may be
  * learned. */
 const char *model_trace_unfit(const Model *m, const Trace *t);
 
-/* True if the trace was learned already. */
+/* Returns true if the trace was learned already. */
 bool model_knows_trace(const Model *m, const Trace *t);
 
 /* Learns one trace: replaces *m by its merger with a model of that trace. 0, -EALREADY (learned
  * before), -E2BIG, -ENOMEM. On failure *m is untouched. */
 int model_learn(Model **m, const Trace *t, usec_t now_realtime);
 
-/* Prepares a model for merging with models of other machines, if it was made with a wrong clock.
- * A clock that is more than DECAYED_SUM_SPAN half-lives ahead is set back to `now_realtime`. A
- * clock that keeps an offset forwards is set to the wall clock. The relative weights of the
- * sessions stay the same. The chains, which have their own clock, are set in the same way, unless a
- * session of theirs is under way. Changes nothing if `now_realtime` is before MODEL_CLOCK_MIN. 0 or
- * -ENOMEM. */
+/* Prepares a model for merging with models of other machines, if it was made with a wrong clock. A
+ * clock that is more than DECAYED_SUM_SPAN half-lives ahead is set back to `now_realtime`. A clock
+ * that is behind the wall clock of the latest session (model_wall_clock()) is set to the latter.
+ * The relative weights of the sessions stay the same. The chains, which have their own clock, are
+ * set in the same way, unless a session of theirs is under way. Changes nothing if `now_realtime`
+ * is before MODEL_CLOCK_MIN. 0 or -ENOMEM. */
 int model_settle_clock(Model **m, usec_t now_realtime);
 
 /* Renames files. to[file] is NULL (unchanged), "" (remove the file and all that is known of it), or
@@ -223,8 +224,8 @@ int model_prune(Model **m, double min_probability);
 int model_to_json(const Model *m, char **ret, size_t *ret_size);
 int model_from_json(const char *text, size_t size, Model **ret, char **ret_error);
 
-/* Like model_from_json(), without the chains, which take more time than all other parts. For
- * queries about files and stages; such a model must not be written. */
+/* Reads a model like model_from_json(), but without the chains, which take more time than all other
+ * parts. The result serves queries about files and stages; it must not be written. */
 int model_stages_from_json(const char *text, size_t size, Model **ret, char **ret_error);
 
 /* Sums the stages in `stages` (bits 1 << Stage) of that user (UID_INVALID: of all users). The
@@ -232,28 +233,28 @@ int model_stages_from_json(const char *text, size_t size, Model **ret, char **re
  * -ENOMEM. */
 int model_sum_stages(const Model *m, unsigned stages, uint32_t uid, Model **ret);
 
-/* *ret = the part of the model that is valid on another machine of the distribution and identifies
- * no user: for each stage the sum over all users, with the files that model_path_is_portable()
- * accepts. It has no metadata (blocks), no chains and no traces, and counts as one machine. 0,
- * -E2BIG, -ENOMEM. */
+/* Sets *ret to the part of the model that is valid on another machine of the distribution and
+ * identifies no user: for each stage the sum over all users, with the files that
+ * model_path_is_portable() accepts. It has no metadata (blocks), no chains and no traces, and
+ * counts as one machine. 0, -E2BIG, -ENOMEM. */
 int model_make_portable(const Model *m, Model **ret);
 
-/* True below directories of the distribution (/usr, /etc, …), except where the administrator
- * chooses the names (/usr/local, /etc/NetworkManager, …). */
+/* Returns true for paths below directories of the distribution (/usr, /etc, …), except where the
+ * administrator chooses the names (/usr/local, /etc/NetworkManager, …). */
 bool model_path_is_portable(const char *path);
 
-/* True if the beginning of most learned boots was not recorded, so that the model lacks what the
- * system manager reads first. */
+/* Returns true if the beginning of most learned boots was not recorded, so that the model lacks
+ * what the system manager reads first. */
 bool model_boots_are_late(const Model *m);
 
-/* True if most of the learned logins were automatic ones of one user, *ret_uid. */
+/* Returns true if most of the learned logins were automatic ones of one user, *ret_uid. */
 bool model_predict_autologin(const Model *m, uint32_t *ret_uid);
 
 /* Predicts what stage `stage` of user `uid` (UID_INVALID: any user) needs: P(application active) =
  * active / sessions, P(file) by eq. 4.16 of the thesis over the applications that use it, in log
  * space (5.8.1), P(map) = P(file) * resident / observed (assumed where nothing was observed);
  * metadata ranges by their frequency. The chains are not used here; predict/mixture.h uses them.
- * Empty (no files) if the stage was never learned. 0 or -ENOMEM. */
+ * *ret has no files if the stage was never learned. 0 or -ENOMEM. */
 int model_predict_stage(const Model *m, Stage stage, uint32_t uid, Prediction **ret);
 
 /* The start of an application, as the sessions of one user, or of everybody, have observed it. */
@@ -261,12 +262,14 @@ typedef struct ModelLaunch {
     const char *path; /* borrowed from the model of the list */
     uint32_t application;
     double sessions; /* sum of the sessions in which its start was observed */
-    uint64_t bytes;  /* of the files and ranges that at least `min_probability` of these needed */
+    uint64_t bytes;  /* of the ranges that at least the share `min_probability` of these sessions
+                        needed */
 } ModelLaunch;
 
-/* Lists the applications whose starts the only stage of `sum` (model_sum_stages()) has observed and
- * need at least `min_bytes`. The most sessions times bytes come first; equal ones are sorted by
- * path. The caller frees *ret. 0 or -ENOMEM. */
+/* Lists the applications whose starts were observed in the only stage of `sum`
+ * (model_sum_stages()), if these starts need at least `min_bytes`. Applications are sorted by
+ * sessions times bytes, the largest product first, then by path. The caller frees *ret. 0 or
+ * -ENOMEM. */
 int model_list_launches(const Model *sum, double min_probability, uint64_t min_bytes,
                         ModelLaunch **ret, size_t *ret_n);
 
@@ -274,14 +277,15 @@ int model_list_launches(const Model *sum, double min_probability, uint64_t min_b
  * metadata: the sessions have observed that of all applications together. 0 or -ENOMEM. */
 int model_predict_launch(const Model *sum, uint32_t application, Prediction **ret);
 
-/* Sessions of a stage learned so far, in units of one new session (0.0: none). */
+/* Returns the sum of the sessions of a stage learned so far, in units of one new session (0.0:
+ * none). */
 double model_sessions(const Model *m, Stage stage, uint32_t uid, usec_t now_realtime);
 
-/* The wall clock at the time of the latest session. */
+/* Returns the wall clock at the time of the latest session. */
 static inline usec_t model_wall_clock(const Model *m)
 {
     return m->clock + (usec_t)m->clock_offset_usec;
 }
 
-/* Index of the path in m->files, or MODEL_NONE. */
+/* Returns the index of the path in m->files, or MODEL_NONE. */
 uint32_t model_find_file(const Model *m, const char *path);
