@@ -29,7 +29,7 @@
 #define STACK_BYTES (512U * 1024)
 #define STOP_USEC   USEC_PER_SEC
 #define SAMPLES_MAX 16U      /* of metadata, and of data, before a set is read */
-#define SIGNAL_DONE SIGRTMIN /* of the executor */
+#define SIGNAL_DONE SIGRTMIN /* sent by the executor when a replay is done */
 #define POLL_MOUNTS (POLLPRI | POLLERR)
 
 typedef struct Launch {
@@ -147,7 +147,7 @@ static void end_launch(LaunchThread *t, int slot)
     launch_table_end(&t->table, slot);
 }
 
-/* Frees the slots whose replays are done. Returns how many are left. */
+/* Frees the slots whose replays are done. Returns how many replays are not done. */
 static unsigned reap(LaunchThread *t)
 {
     unsigned n = 0;
@@ -180,7 +180,8 @@ static void stop_all(LaunchThread *t)
         }
 }
 
-/* Reads the set. Takes *buf on success. 0, -EBUSY (no slot), or an error of replay_start(). */
+/* Begins to read the set. Takes over *buf on success. 0, -EBUSY (no slot), or an error of
+ * replay_start(). */
 static int begin_launch(LaunchThread *t, uint32_t uid, char **buf, const Pack *p, usec_t event)
 {
     const ReplayOptions options = {
@@ -240,7 +241,8 @@ static void launch(LaunchThread *t, uint32_t uid, const char *path, usec_t event
 
 /* --- events ----------------------------------------------------------------------------------- */
 
-/* The user of that process: the owner of its directory in /proc. */
+/* Returns the user of that process, who is the owner of its directory in /proc. UID_INVALID: the
+ * process is gone. */
 static uint32_t user_of(uint32_t pid)
 {
     char path[32];
@@ -273,12 +275,12 @@ static int on_exec(void *arg, const LoggedObject *o, uint32_t pid, bool exec _un
     return 0;
 }
 
-/* Takes in mounts and unmounts. */
+/* Updates the watched filesystems if any was mounted or unmounted. */
 static void update_volumes(LaunchThread *t)
 {
     if (watched_volumes_changed(&t->volumes, t->root) == 0)
         return;
-    /* What is held open on a mount would keep it from being unmounted. */
+    /* An open descriptor on a mount would prevent its unmounting, so all are closed. */
     fanotify_resolve_done(t->fanotify);
     (void)watched_volumes_update(&t->volumes, t->fanotify, t->root);
 }
@@ -350,7 +352,7 @@ static int open_descriptors(LaunchThread *t)
 
     sigemptyset(&done);
     sigaddset(&done, SIGNAL_DONE);
-    /* The thread inherits the mask, and the executor signals only it. */
+    /* The thread inherits the mask, and the executor signals only the thread. */
     pthread_sigmask(SIG_BLOCK, &done, NULL);
     t->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     t->signal_fd = signalfd(-1, &done, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -391,7 +393,7 @@ LaunchThread *launch_thread_free(LaunchThread *t)
     if (!t)
         return NULL;
     (void)eventfd_write(t->stop_fd, 1);
-    if (thread_join(t->thread, STOP_USEC)) /* otherwise the thread still uses *t */
+    if (thread_join(t->thread, STOP_USEC)) /* a thread that has not ended still uses *t */
         release(t);
     return NULL;
 }

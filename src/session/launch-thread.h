@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A separate thread that waits for executions of programs and replays the launch set at
- * once, at best-effort I/O priority (docs/flows.md). The sets are packs (state/launch-packs.h),
- * which `headstart plan` makes; the executor of headstart-replay reads them.
+/* A separate thread that waits for executions of programs and replays the launch set of the
+ * application at once, at best-effort I/O priority (docs/flows.md). The sets are packs
+ * (state/launch-packs.h), which `headstart plan` makes; the executor of headstart-replay reads
+ * them.
  *
  * - fanotify reports executions in a group of its own, which wakes the thread for each one.
- * - Before a set is read, a sample of it is looked up in the page cache. If all of it is resident,
- *   nothing is opened and nothing is read. Otherwise only data that is not resident is requested,
- *   so that the replay skips what the application has already read.
+ * - Before a set is read, a sample of it is looked up in the page cache. If the whole sample is
+ *   resident, the set is not read. Otherwise only those data of the set that are not resident are
+ *   requested, so that the replay skips what the application has already read.
  * - pack_is_control() chooses some boots in which the set of an application is not read.
  * - The thread stops reading when memory is short (launch_fits(), LAUNCH_PRESSURE_USEC).
  *
@@ -29,7 +30,7 @@ typedef struct LaunchOptions {
 /* Sums since launch_thread_new(). */
 typedef struct LaunchReport {
     uint64_t n_starts;   /* executions of applications that have a set */
-    uint64_t n_replayed; /* sets that were read */
+    uint64_t n_replayed; /* sets whose reading was begun */
     uint64_t n_resident; /* starts whose set was in memory */
     uint64_t n_control;  /* starts that were not replayed, because pack_is_control() chose this boot
                           */
@@ -50,5 +51,5 @@ int launch_thread_new(const LaunchOptions *o, LaunchThread **ret);
 LaunchThread *launch_thread_free(LaunchThread *t);
 DEFINE_CLEANUP(LaunchThread *, launch_thread_free);
 
-/* If `t` is NULL, all sums are 0. */
+/* Copies the sums to *ret. If `t` is NULL, all sums are 0. */
 void launch_thread_report(LaunchThread *t, LaunchReport *ret);

@@ -40,7 +40,8 @@ bool machine_on_battery(int root_fd)
     while (!online && (e = directory_next(d)))
         online = is_own(root_fd, e->d_name) && !is_word(root_fd, e->d_name, "type", "Battery") &&
                  is_word(root_fd, e->d_name, "online", "1");
-    /* Reading a battery can take the firmware milliseconds, so it comes second. */
+    /* Reading a battery can take the firmware milliseconds, so batteries come second, and are read
+     * only if no other supply is online. */
     rewinddir(d);
     while (!online && !discharging && (e = directory_next(d)))
         discharging = is_own(root_fd, e->d_name) &&

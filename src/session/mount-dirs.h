@@ -23,14 +23,15 @@ typedef struct MountDirs {
 void mount_dirs_done(MountDirs *m);
 #define _cleanup_mount_dirs_ _cleanup_(mount_dirs_done)
 
-/* The local block-backed filesystems mounted at or below `root`. 0 or a negative errno. */
+/* Opens the mount points of the local block-backed filesystems at or below `root`. 0 or a negative
+ * errno. */
 int mount_dirs_read(const char *root, MountDirs *ret);
 
-/* True if the filesystem of that device number is mounted there. */
+/* True if the filesystem with that device number is one of them. */
 bool mount_dirs_contain(const MountDirs *m, uint64_t dev);
 
 /* Looks an absolute path up on the mount that contains it, without following symlinks or entering
- * another mount (base/open.h). The lookup reads the inode. A descriptor (O_PATH) of a regular file
- * or directory, and its attributes in *ret; -EXDEV (on none of these filesystems), -EINVAL (neither
- * a file nor a directory), or another negative errno. */
+ * another mount (base/open.h). The lookup reads the inode. Returns a descriptor (O_PATH) of a
+ * regular file or directory, and its attributes in *ret; -EXDEV (on none of these filesystems),
+ * -EINVAL (neither a file nor a directory), or another negative errno. */
 int mount_dirs_open_path(const MountDirs *m, const char *path, struct stat *ret);

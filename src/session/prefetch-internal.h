@@ -15,7 +15,8 @@ typedef struct PrefetchFile {
     RangeSet ranges;
 } PrefetchFile;
 
-/* State that passes from one pass to the next. Valid if it is zeroed and the first group is set. */
+/* State that passes from one pass to the next. Valid if the members up to `arg` are set and the
+ * others are zeroed. */
 typedef struct PrefetchState {
     const char *root; /* borrowed */
     uint32_t uid;     /* of the session: see model/ownership.h */
@@ -31,8 +32,9 @@ typedef struct PrefetchState {
     bool volumes_read;
 } PrefetchState;
 
-/* Runs one pass over the files from number *at on, which it advances. Returns true if the pass
- * ended early because enough data was missing; another pass should follow. */
+/* Runs one pass over the files from index *at on, and advances *at past the last file that it
+ * looked up. Returns true if files are left, because the pass has reached PREFETCH_PASS_BYTES or
+ * PREFETCH_PASS_FILES; another pass should follow. */
 bool prefetch_pass_run(PrefetchState *s, const PrefetchFile *files, size_t n, size_t *at);
 
 void prefetch_state_done(PrefetchState *s);

@@ -24,7 +24,7 @@
 /* A file or block device that stays open until its missing ranges are read. */
 typedef struct OpenFile {
     int fd;
-    const char *path; /* the job's */
+    const char *path; /* borrowed from the job */
 } OpenFile;
 
 typedef struct PrefetchPass {
@@ -101,8 +101,8 @@ static void read_missing(PrefetchState *s, PrefetchPass *p)
 
 /* --- missing ranges --------------------------------------------------------------------------- */
 
-/* Splits the missing ranges of an open file by their position on the disk. Takes ownership of the
- * descriptor. 0 or -ENOMEM. */
+/* Adds the missing ranges of an open file, split by their position on the disk. Takes ownership of
+ * the descriptor. 0 or -ENOMEM. */
 static int add_missing(PrefetchPass *p, int fd, const char *path, uint64_t disk,
                        const RangeSet *missing, const Extent *extents, size_t n_extents)
 {
@@ -110,7 +110,7 @@ static int add_missing(PrefetchPass *p, int fd, const char *path, uint64_t disk,
     int r = 0;
 
     p->files[p->n_files++] = (OpenFile){fd, path};
-    (void)posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM); /* the kernel reads nothing beyond */
+    (void)posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM); /* prevents reads beyond each range */
     for (size_t i = 0; r >= 0 && i < missing->n; i++) {
         const PlacedRange range = {
                 .file = file,
@@ -203,8 +203,8 @@ static int examine_directory(PrefetchState *s, int path_fd, const PrefetchFile *
 }
 
 /* Opens the block device of the filesystem with that UUID. The filesystem must still be mounted and
- * be an ext2/3/4, whose metadata lies in the device's page cache. A descriptor or a negative
- * errno. */
+ * be an ext2/3/4, whose metadata lies in the device's page cache. Returns a descriptor or a
+ * negative errno. */
 static int open_block_device(PrefetchState *s, const PrefetchPass *p, const char *uuid,
                              uint64_t *ret_dev)
 {

@@ -65,7 +65,7 @@ void prefetch_paths_done(PrefetchPaths *p)
     *p = (PrefetchPaths){0};
 }
 
-/* The prefix of every request's path, as this process sees it. */
+/* Returns the prefix that makes the path of a request a path that this process sees. */
 static const char *path_prefix(const PrefetchThread *t, PrefetchKind kind)
 {
     return kind == PREFETCH_METADATA || strcmp(t->root, "/") == 0 ? "" : t->root;
@@ -150,7 +150,7 @@ static void *run_thread(void *arg)
 {
     PrefetchThread *t = arg;
 
-    /* If the kernel refuses it, the pass still limits the requests under way. */
+    /* If the kernel refuses the idle priority, a pass still limits the requests under way. */
     thread_set_io_class(IO_CLASS_IDLE);
     pthread_mutex_lock(&t->lock);
     while (!atomic_load(&t->stop)) {
@@ -174,7 +174,7 @@ static void *run_thread(void *arg)
 /* --- jobs ------------------------------------------------------------------------------------- */
 
 /* Sorting by the pointer of the path finds the requests of one file, because the cycle has one
- * string for each. */
+ * string for each file. */
 typedef struct Rank {
     const char *path;
     size_t request;
@@ -189,7 +189,7 @@ static int compare_ranks(const void *a, const void *b)
     return x->request < y->request ? -1 : x->request > y->request;
 }
 
-/* first[i] becomes the first request for the file of request i. 0 or -ENOMEM. */
+/* Sets first[i] to the first request for the file of request i. 0 or -ENOMEM. */
 static int find_first_requests(const PrefetchRequest *requests, size_t n, size_t *first)
 {
     _cleanup_free_ Rank *ranks = calloc(n + 1, sizeof(*ranks));

@@ -35,7 +35,7 @@
 
 /* Sums since prefetch_thread_new(), except for the last three. */
 typedef struct PrefetchReport {
-    uint64_t n_passes;      /* finished, interrupted ones included */
+    uint64_t n_passes;      /* ended, interrupted passes included */
     uint64_t n_files;       /* looked up */
     uint64_t n_skipped;     /* deleted, or not of a kind that may be opened */
     uint64_t n_refused;     /* the owner or the mode forbids them (model/ownership.h) */
@@ -47,9 +47,9 @@ typedef struct PrefetchReport {
 
 typedef struct PrefetchThread PrefetchThread;
 
-/* Starts the thread. The caller blocks its signals before. Paths of requests begin below `root`, a
- * directory as realpath(3) returns it. `uid`: the user of the session; OWNERSHIP_ANYBODY if that is
- * not one user. 0 or a negative errno. */
+/* Starts the thread. The caller has blocked its signals before, so that the thread does not receive
+ * them. Paths of requests begin below `root`, a directory as realpath(3) returns it. `uid`: the
+ * user of the session; OWNERSHIP_ANYBODY if that is not one user. 0 or a negative errno. */
 int prefetch_thread_new(const char *root, uint32_t uid, PrefetchThread **ret);
 
 /* Stops the thread. If a read hangs for longer than a second (a dead disk), the thread is not
@@ -57,8 +57,8 @@ int prefetch_thread_new(const char *root, uint32_t uid, PrefetchThread **ret);
 PrefetchThread *prefetch_thread_free(PrefetchThread *t);
 DEFINE_CLEANUP(PrefetchThread *, prefetch_thread_free);
 
-/* Replaces the requests: a pass that is under way ends, another begins. Copies them. All requests
- * of one file must share the pointer `path`. 0 or -ENOMEM. */
+/* Replaces the previous requests by copies of these. A pass that is under way ends, and another
+ * begins. All requests of one file must share the pointer `path`. 0 or -ENOMEM. */
 int prefetch_thread_request(PrefetchThread *t, const PrefetchRequest *requests, size_t n);
 
 void prefetch_thread_report(PrefetchThread *t, PrefetchReport *ret);

@@ -2,10 +2,10 @@
 #pragma once
 
 /* Delays the repeated reading of ranges that the kernel reclaims, longer each time. If a range that
- * was read is missing, the kernel needed its memory for something else. Reading it in every cycle
- * would evict that data and keep the disk busy. Therefore it is not read for a time that doubles
- * with each loss, up to an hour. The kernel does not report whether a directory's entries are still
- * in memory, so each directory is listed at a fixed interval. Pure.
+ * was read is missing, the kernel needed its memory for other data. Reading the range in every
+ * cycle would evict that other data and keep the disk busy. Therefore the range is not read for a
+ * time that doubles with each loss, up to an hour. The kernel does not report whether a directory's
+ * entries are still in memory, so each directory is listed at a fixed interval. Pure.
  *
  * All times are microseconds of one clock that never steps back. */
 

@@ -17,8 +17,8 @@ void attempt_read_boot_id(char ret[static ATTEMPT_BOOT_ID_MAX])
         memcpy(ret, "unknown", sizeof("unknown"));
 }
 
-/* Points against the file, including the last try. A marker that cannot be parsed counts as one
- * point.
+/* Returns the points against the file, including those of the last try. Without a marker there are
+ * none. A marker that cannot be parsed counts as one point.
  */
 static unsigned read_points(int dir_fd, const char *marker, const char *boot_id)
 {

@@ -28,6 +28,6 @@ int attempt_begin(int dir_fd, const char *name, const char *boot_id, unsigned po
 /* Removes the marker. */
 void attempt_end(int dir_fd, const char *name);
 
-/* The kernel's id of this boot, or "unknown" if /proc does not contain it. */
+/* Writes the kernel's id of this boot, or "unknown" if /proc does not contain it. */
 #define ATTEMPT_BOOT_ID_MAX 64
 void attempt_read_boot_id(char ret[static ATTEMPT_BOOT_ID_MAX]);

@@ -27,7 +27,7 @@ typedef struct DeviceRecord {
     DeviceSamples samples;
     DeviceSweep sweeps[DEVICE_SWEEPS_MAX]; /* the oldest first */
     unsigned n_sweeps;
-    usec_t sweep_realtime; /* start of the last one */
+    usec_t sweep_realtime; /* start of the last sweep */
 } DeviceRecord;
 
 typedef struct DeviceStore {
@@ -38,21 +38,22 @@ typedef struct DeviceStore {
 void device_store_done(DeviceStore *s);
 #define _cleanup_device_store_ _cleanup_(device_store_done)
 
-/* The record, or NULL. */
+/* Returns the record, or NULL if there is none. */
 DeviceRecord *device_store_find(DeviceStore *s, const char *uuid, const char *identity);
 
-/* Finds the record or adds one without samples; a full store drops the record that was measured
- * first. Names that are longer than allowed are cut. NULL: out of memory. */
+/* Finds the record or adds one without samples; a full store drops the record whose last
+ * measurement is the oldest. Names that are longer than allowed are cut. NULL: out of memory. */
 DeviceRecord *device_store_add(DeviceStore *s, const char *uuid, const char *identity);
 
 /* Adds a sweep that began at that time; the oldest is dropped if there are DEVICE_SWEEPS_MAX. */
 void device_record_add_sweep(DeviceRecord *d, usec_t start_realtime, const DeviceSweep *sweep);
 
-/* The caller frees *ret. 0 or -ENOMEM. */
+/* Formats the store as JSON. The caller frees *ret. 0 or -ENOMEM. */
 int device_store_to_json(const DeviceStore *s, char **ret, size_t *ret_size);
 
-/* 0, -EBADMSG, -EMEDIUMTYPE (not a file of devices), -EPROTONOSUPPORT (another version), -E2BIG, or
- * -ENOMEM; then *ret_error is one line that the caller frees, or NULL. */
+/* Parses and checks a store. 0, -EBADMSG, -EMEDIUMTYPE (not a file of devices), -EPROTONOSUPPORT
+ * (another version), -E2BIG, or -ENOMEM. After an error *ret_error is one line that the caller
+ * frees, or NULL. */
 int device_store_from_json(const char *text, size_t size, DeviceStore *ret, char **ret_error);
 
 /* Reads STATE/devices.json. An absent file is an empty store. 0, what device_store_from_json()

@@ -14,7 +14,8 @@
 
 #define NAME "boot.pack"
 
-/* The directory, which is created if `create`. -ENOENT if it does not exist. */
+/* Opens the directory of the copy. If it does not exist, it is created if `create` is true;
+ * otherwise -ENOENT is returned. */
 static int open_directory(int system_fd, bool create)
 {
     int fd = rooted_open(system_fd, HEADSTART_SYSCONF_DIR, O_RDONLY | O_DIRECTORY);
@@ -54,8 +55,8 @@ int early_pack_update(int system_fd, const char *state, int state_fd, const void
 
     if (system_fd == AT_FDCWD && strcmp(state, HEADSTART_STATE_DIR) != 0)
         return 0;
-    /* Early boot cannot see the request to record the next boot without replay, so the copy is
-     * removed while it exists. */
+    /* Early boot cannot see the request to record the next boot without replay, so there is no copy
+     * while the request exists. */
     wanted = bytes && is_apart(system_fd, state_fd) &&
              faccessat(state_fd, rerecord_name(flag, STAGE_BOOT), F_OK, 0) < 0;
     fd = open_directory(system_fd, wanted);
@@ -64,10 +65,10 @@ int early_pack_update(int system_fd, const char *state, int state_fd, const void
     if (wanted)
         r = packs_write(fd, NAME, bytes, size);
     else if (faccessat(fd, NAME, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
-        r = 0; /* nothing to remove, even on a read-only filesystem */
+        r = 0; /* nothing to remove; unlinkat(2) would fail on a read-only filesystem */
     else
         r = unlinkat(fd, NAME, 0) < 0 && errno != ENOENT ? -errno : 0;
-    /* A read-only root filesystem has no copy. */
+    /* It is no error that a read-only root filesystem without a copy gets none. */
     if (r == -EROFS && wanted && faccessat(fd, NAME, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
         return 0;
     return r;

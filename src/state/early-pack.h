@@ -11,8 +11,8 @@
 #define EARLY_PACK_PATH HEADSTART_SYSCONF_DIR "/boot.pack"
 
 /* Creates, replaces or removes the copy after the boot pack has changed to these bytes (NULL: it
- * was removed). /etc is below `system_fd` (AT_FDCWD: the real one). In that case a state directory,
- * named by `state`, that the units do not use has no copy. A read-only root filesystem without a
+ * was removed). /etc is below `system_fd` (AT_FDCWD: the real /etc). With AT_FDCWD nothing is done
+ * if `state` is not the state directory that the units use. A read-only root filesystem without a
  * copy is no error. 0 or a negative errno. */
 int early_pack_update(int system_fd, const char *state, int state_fd, const void *bytes,
                       size_t size);

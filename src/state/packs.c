@@ -97,7 +97,7 @@ int packs_read_places(int state_fd, const char *name, const uint8_t uuid[static 
     return r;
 }
 
-/* The time of the last change of a file or directory; 0 if it does not exist. */
+/* Returns the time of the last change of a file or directory; 0 if it does not exist. */
 static uint64_t changed_at(int dir_fd, const char *path)
 {
     struct stat st;
@@ -137,7 +137,7 @@ bool packs_are_current(int state_fd, int system_fd, const char *root)
         return false;
     newest = MAX(changed_at(state_fd, STATE_MODEL), changed_at(AT_FDCWD, shipped));
     for (size_t i = 0; i < ELEMENTSOF(config); i++)
-        /* Without the leading slash below another root. */
+        /* Below another root the path must be relative, so the leading slash is left out. */
         newest = MAX(newest, changed_at(system_fd, config[i] + (system_fd != AT_FDCWD)));
     for (Stage stage = 0; stage < _STAGE_MAX; stage++) {
         uint64_t at = state_pack_name(stage) ? changed_at(state_fd, state_pack_name(stage)) : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Facts about the packs that exist. */
+/* Names, reads and writes the packs of the state directory. */
 
 #include "base/ranges.h"
 #include "base/vocabulary.h"
@@ -22,7 +22,8 @@ bool packs_parse_user_name(const char *name, uint32_t *ret_uid);
  * NULL. */
 int packs_read(int state_fd, const char *name, char **ret_buf, Pack *ret, const char **ret_reason);
 
-/* Compresses a pack and replaces that of the state directory by it. 0 or a negative errno. */
+/* Compresses a pack and writes it into the state directory in place of the old pack. 0 or a
+ * negative errno. */
 int packs_write(int state_fd, const char *name, const void *bytes, size_t size);
 
 /* Reads the salt of the pack that will be replaced. 0, or a negative errno if there is no usable
@@ -33,13 +34,14 @@ int packs_read_salt(int state_fd, const char *name, uint64_t *ret_salt);
  * -ENOMEM, or another negative errno if there is no usable pack. */
 int packs_read_places(int state_fd, const char *name, const uint8_t uuid[static 16], RangeSet *set);
 
-/* Reads and checks the pack of this stage and user, or everyone's if the user (UID_INVALID: none)
- * has none. *ret points into *ret_buf, which the caller frees. 0, or a negative errno. */
+/* Reads and checks the pack of this stage and user, or the pack for everyone if the user has none
+ * or `uid` is UID_INVALID. *ret points into *ret_buf, which the caller frees. 0, or a negative
+ * errno. */
 int packs_read_of(int state_fd, Stage stage, uint32_t uid, char **ret_buf, Pack *ret);
 
 /* True if the state directory has a pack for everyone. */
 bool packs_exist(int state_fd);
 
-/* True if these packs exist and are newer than the model, the model below `root` that the
- * distribution ships, and the configuration below `system_fd`. */
+/* True if packs for everyone exist and all of them are newer than the model, the model below `root`
+ * that the distribution ships, and the configuration below `system_fd`. */
 bool packs_are_current(int state_fd, int system_fd, const char *root);

@@ -21,7 +21,7 @@ void replay_status_list_done(ReplayStatusList *l)
     *l = (ReplayStatusList){0};
 }
 
-/* replay-STAGE.json or replay-STAGE@UID.json */
+/* Parses the name replay-STAGE.json or replay-STAGE@UID.json. */
 static bool parse_name(const char *name, Stage stage, uint32_t *ret_uid)
 {
     char prefix[64], digits[16];
@@ -49,7 +49,7 @@ static bool parse_name(const char *name, Stage stage, uint32_t *ret_uid)
 static int by_user(const void *a, const void *b)
 {
     const ReplayStatus *x = a, *y = b;
-    uint32_t m = x->uid + 1, n = y->uid + 1; /* everyone's becomes 0 */
+    uint32_t m = x->uid + 1, n = y->uid + 1; /* the UID of the status for everyone becomes 0 */
 
     return (m > n) - (m < n);
 }

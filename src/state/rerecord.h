@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A request expires after this time: while its file exists, nothing is replayed. */
+/* A request expires after this time, because nothing is replayed while its file exists. */
 #define RERECORD_MAX (7 * 24 * USEC_PER_HOUR)
 
 typedef struct Rerecord {
@@ -28,9 +28,9 @@ const char *rerecord_name(char buf[static RERECORD_NAME_MAX], Stage stage);
  * errno. */
 int rerecord_write(int state_fd, Stage stage, uint32_t uid, bool exact);
 
-/* Reads the request as of `now` (CLOCK_REALTIME). A file that cannot be used is set aside, and one
- * that is too old is removed, each with a line in the log. Neither counts as a request. 0 or a
- * negative errno. */
+/* Reads the requests that have not expired at `now` (CLOCK_REALTIME). A file that cannot be used is
+ * set aside, and a file that is too old is removed, each with a line in the log. Neither counts as
+ * a request. 0 or a negative errno. */
 int rerecord_read(const char *state_dir, usec_t now, Rerecord *ret);
 
 /* True if a request exists. While it exists, nothing else is recorded. */

@@ -19,7 +19,7 @@ static uint64_t size_of(const RetainedFile *f, bool in_bytes)
     return in_bytes ? f->bytes : 1;
 }
 
-/* The total of the files in the group that have the same owner as `of`. */
+/* Returns the total of the files in the group that have the same owner as `of`. */
 static uint64_t owned(const RetainedFile *files, size_t n, const bool *remove, Group g,
                       const RetainedFile *of, bool in_bytes)
 {
@@ -31,7 +31,7 @@ static uint64_t owned(const RetainedFile *files, size_t n, const bool *remove, G
     return sum;
 }
 
-/* The oldest file of the user with the largest total; n if there is none. */
+/* Returns the index of the oldest file of the user with the largest total; n if there is none. */
 static size_t choose_victim(const RetainedFile *files, size_t n, const bool *remove, Group g,
                             bool in_bytes)
 {

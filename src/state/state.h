@@ -2,8 +2,8 @@
 #pragma once
 
 /* The state directory (/var/lib/headstart): its file names, and how the files are opened, locked,
- * read and replaced. Every program uses it through this folder. Only the functions of rerecord.h
- * log errors; all others return them. */
+ * read and replaced. Every program uses the directory through the functions in src/state. Only the
+ * functions of rerecord.h log errors; all others return them. */
 
 #include "model/model.h"
 
@@ -30,13 +30,13 @@ int state_load_model(int state_fd, Model **ret, char **ret_error);
 /* Like state_load_model(), with model_stages_from_json(). */
 int state_load_model_stages(int state_fd, Model **ret, char **ret_error);
 
-/* Reads the number of learned traces from the head of STATE/model.json, as state_write_model()
- * writes it, without reading the rest. 0, -ENOENT, -ENODATA (it is not found there), or the error
- * of reading. */
+/* Reads the number of learned traces from the head of STATE/model.json, without reading the rest.
+ * It relies on the layout that state_write_model() writes. 0, -ENOENT, -ENODATA (the head does not
+ * contain the number), or the error of reading. */
 int state_peek_model(int state_fd, uint64_t *ret_n_learned);
 
 /* Replaces STATE/model.json. 0 or a negative errno; then the old file is unchanged. */
 int state_write_model(int state_fd, const Model *m);
 
-/* "boot.pack", "login.pack"; NULL for a stage that has none. */
+/* Returns "boot.pack" or "login.pack"; NULL for a stage that has no pack. */
 const char *state_pack_name(Stage stage);

@@ -211,7 +211,7 @@ static bool ends_with(const char *name, const char *suffix)
     return l > k && strcmp(name + l - k, suffix) == 0;
 }
 
-/* Removes a marker whose file is gone, because it has no use. */
+/* Removes a marker whose file is gone, because such a marker has no use. */
 static void drop_orphan(const Stock *s, const char *marker)
 {
     _cleanup_free_ char *name = strndup(marker, strlen(marker) - strlen(ATTEMPT_SUFFIX));
@@ -253,7 +253,7 @@ static int list_names(Stock *s)
         else if (ends_with(e->d_name, ".bad") || ends_with(e->d_name, TRACE_SKIPPED_SUFFIX) ||
                  trace_name_parse(e->d_name, &stage, &number) >= 0)
             r = add_name(s, e->d_name);
-    /* Names begin with the time. */
+    /* This order is that of age, because names begin with the time. */
     if (s->n > 1)
         qsort(s->names, s->n, sizeof(*s->names), compare_stock);
     return r;
@@ -276,7 +276,7 @@ static int describe_files(Stock *s)
             f->bytes = (uint64_t)MAX(st.st_size, 0);
             f->modified = (usec_t)MAX(st.st_mtim.tv_sec, 0) * USEC_PER_SEC;
         } else if (errno != ENOENT) {
-            /* A file of unknown age is not treated as too old. */
+            /* A file of unknown age must not be removed as too old, so this is an error. */
             r = -errno;
             break;
         }

@@ -10,8 +10,9 @@
 #define TRACE_SKIPPED_SUFFIX ".skipped"
 
 /* Writes the trace to STATE/traces/YYYYMMDDTHHMMSS-STAGE.json (UTC of the stage's start; -2, -3 …
- * if that is taken), creating the directories (0700) as needed. The caller frees *ret_path. 0, or a
- * negative errno; then nothing was changed. Applies the quotas afterwards, ignoring errors. */
+ * is added to a name that is taken), and creates the directories (0700) as needed. Then applies the
+ * quotas, and ignores errors of that. The caller frees *ret_path. 0, or a negative errno; then no
+ * trace was stored. */
 int trace_store(const char *state_dir, const Trace *t, char **ret_path);
 
 /* The facts that identify a trace. */
@@ -23,8 +24,8 @@ typedef struct TraceIdentity {
     usec_t duration; /* of the stage; 0 if it is not found */
 } TraceIdentity;
 
-/* Reads the identity from the head of a trace's file, as trace_store() writes it. -ENODATA if it is
- * not found there (the file may still be a valid trace), or the error of reading. */
+/* Reads the identity from the head of a trace's file, as trace_store() writes it. -ENODATA if the
+ * head does not contain it (the file may still be a valid trace), or the error of reading. */
 int trace_peek(int dir_fd, const char *name, TraceIdentity *ret);
 
 typedef struct TraceName {

@@ -16,7 +16,8 @@ static const char *const flag_names[] = {
         "offline-update", "fsck",  "residency-off", "followed", "late",         "autologin",
 };
 
-/* Columns of numbers that are close to those of the previous row hold the difference from it. */
+/* A column whose numbers are usually close to the number in the row before holds the differences
+ * between the rows. */
 #define COLUMN(name, type, expression)               \
     static int64_t name(const void *table, size_t i) \
     {                                                \
@@ -54,7 +55,7 @@ COLUMN(left_out_events, TraceLeftOut, t[i].n_events)
 COLUMN(left_out_files, TraceLeftOut, t[i].n_files)
 COLUMN(left_out_cut, TraceLeftOut, t[i].n_cut)
 
-/* A set of byte ranges as one array: gap, length, gap, length, … */
+/* Writes a set of byte ranges as one array: gap, length, gap, length, … */
 static void write_ranges(JsonWriter *w, const char *key, const RangeSet *s)
 {
     uint64_t few[64], at = 0;
@@ -240,7 +241,7 @@ static int read_bytes(Reader *r, struct json_object *o, const char *key, char **
     return 0;
 }
 
-/* Reads a word of one of the vocabulary's tables into `field`. */
+/* Reads a word, which `from_string` converts to an enum, into `field`. */
 #define READ_WORD(r, o, key, from_string, field)    \
     do {                                            \
         const char *_word;                          \

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Limits the size of one trace. Two sets of limits:
+/* Limits the size of one trace. There are two sets of limits:
  *
  * - TRACE_RECORD_*: the most that the recorder keeps of one stage, and that learning takes from one
  *   trace. Objects beyond these limits are left out; the likeliest objects are kept. A boot and a
  *   login open 3,000 to 15,000 files with paths of 60 to 90 bytes.
- * - TRACE_*_MAX without RECORD: the most that builder and reader accept. A file that exceeds them
+ * - TRACE_*_MAX without RECORD: the most that builder and reader accept. A trace that exceeds them
  *   is refused (-E2BIG by the builder, -EBADMSG by the reader). They bound the memory of a reader
  *   of a hostile file. They are above the first set, so that a trace of a recorder with larger
  *   limits is still readable.
@@ -14,14 +14,14 @@
  * "Path bytes" is the sum over files of the length of the full path with its NUL. A trace stores
  * paths as a tree; learning writes each path out. */
 
-/* One stage, all users together. */
+/* Limits of one stage, for all users together. */
 #define TRACE_RECORD_FILES_MAX      60000U
 #define TRACE_RECORD_PATH_BYTES_MAX (8U * 1024 * 1024)
 #define TRACE_RECORD_NAMES_MAX      400000U /* nodes of the path tree */
 #define TRACE_RECORD_RANGES_MAX     500000U
 
-/* One user in one stage. Root, and all other users together, may each take three quarters of the
- * above (record/user-shares.h). */
+/* Limits of one user other than root in one stage. Root, and all other users together, may each
+ * take three quarters of the limits above (record/user-shares.h). */
 #define TRACE_RECORD_USER_FILES_MAX      15000U
 #define TRACE_RECORD_USER_PATH_BYTES_MAX (2U * 1024 * 1024)
 #define TRACE_RECORD_USER_NAMES_MAX      60000U

@@ -233,7 +233,7 @@ static int id_table_find_or_add(IdTable *table, uint32_t key, uint32_t fresh, ui
 
 size_t trace_path_bytes(const Trace *t, uint32_t path)
 {
-    size_t bytes = path == 0 ? 2 : 1; /* "/" itself, or the NUL */
+    size_t bytes = path == 0 ? 2 : 1; /* "/" and the NUL, or the NUL alone */
 
     for (uint32_t i = path; i != 0; i = t->paths[i].parent)
         bytes += 1 + strlen(t->paths[i].name);
@@ -395,8 +395,8 @@ static bool name_is_valid(const char *name)
            strlen(name) <= NAME_MAX;
 }
 
-/* Checks names, their order, that every path fits TRACE_PATH_MAX, and that the paths of all files
- * fit TRACE_PATH_BYTES_MAX. */
+/* Checks the names, that each parent comes before its children, that every path fits
+ * TRACE_PATH_MAX, and that the paths of all files fit TRACE_PATH_BYTES_MAX. */
 static int validate_paths(const Trace *t)
 {
     _cleanup_free_ uint16_t *length = calloc(t->n_paths, sizeof(uint16_t));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A trace: what one recording of one stage observed. record makes it, or it is read from a file;
- * the model learns from it. The struct is plain data; the builder functions keep its tables
- * consistent. Pure.
+/* A trace: what one recording of one stage observed. The recorder makes it (src/record), or it is
+ * read from a file; the model learns from it. The struct is plain data; the builder functions keep
+ * its tables consistent. Pure.
  *
  * Rows refer to one another by index into the trace's arrays; TRACE_NONE means "none" or "unknown".
  * Paths are absolute below the recorded root and contain no symbolic links. */
@@ -28,7 +28,7 @@ typedef enum MetadataSource {
 /* How processes were assigned to applications. */
 typedef enum ProcessSource {
     PROCESS_SOURCE_NONE,      /* opens carry no application */
-    PROCESS_SOURCE_PROC,      /* /proc at drain time: short-lived processes stay unknown */
+    PROCESS_SOURCE_PROC,      /* /proc, when events are read: short-lived processes stay unknown */
     PROCESS_SOURCE_CONNECTOR, /* proc connector: fork, exec, exit and uid as they happen */
     _PROCESS_SOURCE_MAX,
     _PROCESS_SOURCE_INVALID = -EINVAL,
@@ -73,8 +73,8 @@ typedef struct TraceFile {
     bool directory;
     uint64_t inode;
     uint64_t size_bytes;
-    int64_t mtime_nsec; /* since the epoch; with the size it identifies the version that was
-                           recorded */
+    int64_t mtime_nsec; /* since the epoch; together with the size it identifies the version that
+                           was recorded */
     RangeSet resident;  /* bytes, page aligned at the start; empty for directories */
 } TraceFile;
 
@@ -86,7 +86,7 @@ typedef struct TraceLifetime {
     uint32_t application; /* into applications */
     uint32_t pid;
     uint32_t uid; /* UID_INVALID: unknown */
-    usec_t start; /* since the stage's start; 0 if it ran before */
+    usec_t start; /* since the stage's start; 0 if the application ran before */
     usec_t end;   /* USEC_INFINITY: still running when the stage ended */
 } TraceLifetime;
 
@@ -149,7 +149,7 @@ typedef struct Trace {
     char *boot_id;      /* of the kernel, 32 hex digits, or "" */
     char *kernel;       /* uname release */
     char *distribution; /* ID and VERSION_ID of os-release: "debian 12", or "" */
-    uint32_t uid;       /* user of the login or session; UID_INVALID for boot */
+    uint32_t uid;       /* user of the login or session; UID_INVALID for a boot, or if unknown */
     usec_t start_realtime;
     usec_t start_boottime;
     usec_t duration; /* of the stage */
@@ -158,7 +158,7 @@ typedef struct Trace {
     Policy policy; /* of the replay that ran in this stage */
     ProcessSource process_source;
     uint64_t n_unknown_application; /* accesses whose application stayed unknown */
-    uint64_t n_unresolved;          /* events whose object had no name any more */
+    uint64_t n_unresolved;          /* opened objects that were gone when the trace was made */
     uint64_t n_own;                 /* accesses of headstart itself, left out */
     uint64_t n_overflows;           /* times the event queue overflowed */
 
@@ -184,26 +184,28 @@ typedef struct Trace {
     struct TraceIndex *index; /* lookup tables of the builder; NULL in a trace that was read */
 } Trace;
 
-/* A new, empty trace of that stage; NULL if out of memory. */
+/* Returns a new, empty trace of that stage; NULL if out of memory. */
 Trace *trace_new(Stage stage);
 Trace *trace_free(Trace *t);
 DEFINE_CLEANUP(Trace *, trace_free);
 #define _cleanup_trace_ _cleanup_(trace_freep)
 
-/* Builder. Each returns 0 (or the index through *ret) or -ENOMEM, -E2BIG, -EINVAL. Strings are
- * copied. Adding the same path, file or application again finds the first one. A trace that was
- * read has no index and cannot be extended: adding paths, files or applications fails (-EINVAL).
+/* The builder. Each function returns 0, -ENOMEM, -E2BIG or -EINVAL, and on success the index in
+ * *ret. Strings are copied. Adding the same path, file or application again finds the first one. A
+ * trace that was read has no index and cannot be extended: adding paths, files or applications
+ * fails (-EINVAL).
  */
 
-/* Frees the builder's tables, after which nothing can be added. The reader calls it. */
+/* Frees the builder's tables, after which nothing can be added. trace_from_json() calls it. */
 void trace_end_building(Trace *t);
 
-/* Adds the volume (strings copied, metadata copied) and returns its index. */
+/* Adds a copy of the volume, its strings and its metadata. */
 int trace_add_volume(Trace *t, const TraceVolume *v, uint32_t *ret);
-/* Interns an absolute path; -EINVAL if it is not absolute, holds "." or ".." or empty names. */
+/* Interns an absolute path; -EINVAL if the path is not absolute, or contains ".", ".." or an empty
+ * name. */
 int trace_add_path(Trace *t, const char *path, uint32_t *ret);
-/* Finds or adds the file with that path; a new one has only path, volume and directory set. -E2BIG
- * also when the paths of all files would exceed TRACE_PATH_BYTES_MAX. */
+/* Finds or adds the file with that path; in a new file only path, volume and directory are set.
+ * -E2BIG also when the paths of all files would exceed TRACE_PATH_BYTES_MAX. */
 int trace_add_file(Trace *t, uint32_t path, uint32_t volume, bool directory, uint32_t *ret);
 int trace_add_application(Trace *t, uint32_t file, uint32_t *ret);
 int trace_add_lifetime(Trace *t, const TraceLifetime *l);
@@ -216,10 +218,10 @@ int trace_add_left_out(Trace *t, const TraceLeftOut *l);
 int trace_add_sample(Trace *t, const TraceSample *s);
 /* True if all samples follow these rules and there are at most TRACE_SAMPLES_MAX of them. */
 bool trace_samples_valid(const Trace *t);
-/* Accesses must come in rising order of `at` (-EINVAL otherwise). */
+/* Adds an access. `at` must not fall from one access to the next (-EINVAL otherwise). */
 int trace_add_access(Trace *t, const TraceAccess *a);
 
-/* The bytes that the full path takes as text, with its NUL. */
+/* Returns the number of bytes that the full path takes as text, with its NUL. */
 size_t trace_path_bytes(const Trace *t, uint32_t path);
 
 /* Writes the path as text into buf; -ENAMETOOLONG if it does not fit. */
@@ -230,8 +232,8 @@ int trace_format_path(const Trace *t, uint32_t path, char *buf, size_t size);
 int trace_validate(const Trace *t);
 
 /* Returns one clause for log lines that lists what was left out for each of the first few users,
- * and the number of further users: "UID 1000: 30 opens, 2 files; UID 1001: …". Allocated; NULL if
- * nothing was left out or memory is short. */
+ * and the number of further users: "UID 1000: 30 opens, 2 files; UID 1001: …". The caller frees it.
+ * NULL if nothing was left out or memory is short. */
 char *trace_describe_left_out(const Trace *t);
 
 const char *metadata_source_to_string(MetadataSource s);

@@ -111,7 +111,7 @@ typedef struct Member {
     json_object *value;
 } Member;
 
-/* Adds all members, so that none is lost if memory runs out. */
+/* Adds all members, even after one could not be added, because adding takes over the value. */
 static bool add_members(json_object *o, const Member *members, size_t n)
 {
     bool added = true;

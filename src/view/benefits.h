@@ -29,17 +29,18 @@ int benefits_compute(Benefits *b, usec_t now);
 /* Calls benefit_control_interval() for the stage. */
 uint32_t benefits_control_interval(const Benefits *b, Stage stage, usec_t now);
 
-/* One sentence for people: "saves 2.4s of 7.9s, 31 % (between 25 % and 36 %; 40 sessions with
- * replay, 5 without)". `things`: what was timed, "sessions" or "starts". Returns buf. */
+/* Writes one sentence for people: "saves 2.4s of 7.9s, 31 % (between 25 % and 36 %; 40 sessions
+ * with replay, 5 without)". `things` names what was timed: "sessions" or "starts". Returns buf. */
 #define BENEFIT_TEXT_MAX 256
 const char *effect_to_text(const Effect *e, const char *things, char buf[static BENEFIT_TEXT_MAX]);
 
-/* The same of a benefit. It says if its policy was switched off. Returns buf. */
+/* Writes the same sentence for a benefit, and adds whether its policy was switched off. Returns
+ * buf. */
 const char *benefit_to_text(const Benefit *b, const char *things,
                             char buf[static BENEFIT_TEXT_MAX]);
 
 /* Adds the figures of the effect to an object. False if out of memory. */
 bool effect_add_to_json(json_object *o, const Effect *e);
 
-/* An array with one object for boot and login. NULL if out of memory. */
+/* Returns an array with one object for boots and one for logins. NULL if out of memory. */
 json_object *benefits_to_json(const Benefits *b, usec_t now);

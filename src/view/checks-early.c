@@ -42,7 +42,7 @@ static bool find_image(const Context *c, struct stat *ret)
     return false;
 }
 
-/* The wall clock when the kernel started, in seconds; 0: unknown. */
+/* Returns the wall clock time at which the kernel started, in seconds; 0: unknown. */
 static long long boot_seconds(const Context *c)
 {
     _cleanup_free_ char *text = NULL;
@@ -63,8 +63,8 @@ static void explain_late(Checks *checks, const Context *c)
         checks_add(checks, "early", CHECK_NOTE, COST,
                    "add init=" INIT_PROGRAM " to the kernel command line, see headstart-init(8)",
                    "recording and replay begin with systemd's units: no initrd was found");
-    /* Packages keep the time of the build as the time of the last change, so the time of the
-     * status counts. */
+    /* A package sets the time of the last modification (mtime) to the time of its build, so the
+     * time of the last status change (ctime) counts. */
     else if (get_status(c, INIT_PROGRAM, &program) && image.st_mtime < program.st_ctime)
         checks_add(checks, "early", CHECK_NOTE, COST, REBUILD,
                    "recording and replay begin with systemd's units: the initrd is older than "

@@ -64,7 +64,7 @@ static void check_kernel(Checks *checks, const Context *c)
         checks_add(checks, "pressure", CHECK_OK, NULL, NULL, "the kernel reports I/O pressure");
 }
 
-/* The active scheduler of "none [mq-deadline] bfq". */
+/* Returns the active scheduler, which is the word in brackets: "none [mq-deadline] bfq". */
 static char *active_scheduler(char *text)
 {
     char *open = strchr(text, '['), *close = open ? strchr(open, ']') : NULL;
@@ -75,7 +75,8 @@ static char *active_scheduler(char *text)
     return open + 1;
 }
 
-/* The I/O scheduler of the disk below a filesystem; the caller frees it. NULL: there is none. */
+/* Returns the I/O scheduler of the disk below a filesystem; the caller frees it. NULL: there is
+ * none. */
 static char *read_scheduler(const Context *c, const Mount *m)
 {
     static const char *const queues[] = {"queue/scheduler", "../queue/scheduler"};
@@ -133,7 +134,7 @@ static void check_schedulers(Checks *checks, const Context *c, const MountTable 
                    "the I/O schedulers of the disks honour idle priority");
 }
 
-/* Directories from which boots and logins read. */
+/* True if the directory is one from which boots and logins read. */
 static bool is_read_by_stages(const char *target)
 {
     static const char *const names[] = {"/home", "/usr", "/var", "/opt", "/srv"};
@@ -253,7 +254,8 @@ static void check_clock(Checks *checks)
         checks_add(checks, "clock", CHECK_OK, NULL, NULL, "the clock is credible");
 }
 
-/* A machine whose hardware clock is wrong boots with a wrong clock, until the network corrects it.
+/* Checks the hardware clock. If it is wrong, the machine boots with a wrong time, until the network
+ * corrects that.
  */
 static void check_hardware_clock(Checks *checks, const Context *c)
 {

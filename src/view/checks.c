@@ -20,9 +20,9 @@
 
 #include "config-paths.h"
 
-/* If more of its files than this have changed, a pack is out of date. */
+/* A pack is out of date if a larger percentage of its files has changed. */
 #define CHANGED_PERCENT_MAX 10U
-/* A trace and a new model need less than this. */
+/* The free space below which the filesystem counts as full. A trace and a new model need less. */
 #define STATE_FREE_MIN (16U << 20)
 
 void checks_done(Checks *c)
@@ -102,7 +102,8 @@ static void pack_facts_done(PackFacts *p)
     free(p->buf);
 }
 
-/* 1: it was read; 0: there is none; a negative errno: it cannot be used, and p->reason says why. */
+/* Reads the pack of a stage. 1: it was read; 0: there is none; a negative errno: it cannot be used,
+ * and p->reason says why. */
 static int read_pack(int state_fd, Stage stage, PackFacts *p)
 {
     int r = packs_read(state_fd, state_pack_name(stage), &p->buf, &p->pack, &p->reason);

@@ -48,7 +48,7 @@ void checks_add_machine(Checks *checks, const Context *c);
 void checks_add_hooks(Checks *checks, const Context *c);
 
 /* Checks whether this boot's initrd, or init=, started headstart before the system manager, and if
- * not, why (checks-early.c). state_fd as below. */
+ * not, why (checks-early.c). state_fd is negative if there is no state directory. */
 void checks_add_early(Checks *checks, const Context *c, int state_fd);
 
 /* Checks the state directory without reading the model: switches, packs, files that were set aside,

@@ -22,7 +22,8 @@
 
 #include "config-paths.h"
 
-/* A sweep counts if nearly all of the pack was on one device and was read. */
+/* A sweep counts if at least SWEEP_SHARE_MIN of the pack was on one device and was read, and if it
+ * was predicted to take at least SWEEP_USEC_MIN. */
 #define SWEEP_SHARE_MIN 0.9
 #define SWEEP_USEC_MIN  (20 * USEC_PER_MSEC)
 
@@ -35,7 +36,8 @@ typedef struct Devices {
     bool changed;
 } Devices;
 
-/* NULL if nothing identifies the disk, or out of memory. */
+/* Returns the identity of the volume's disk. NULL if nothing identifies the disk, or out of memory.
+ */
 static char *identity_of(const Volume *v)
 {
     char *identity = NULL;
@@ -53,8 +55,8 @@ const DeviceRecord *devices_find(DeviceStore *s, const Volume *v)
     return identity ? device_store_find(s, v->uuid, identity) : NULL;
 }
 
-/* Reads where the packs that will be replaced have their data. These places hold data, and the next
- * packs will contain most of them. */
+/* Reads where the packs that will be replaced have their data. The device is measured at these
+ * places, because they hold data and the next packs will contain most of them. */
 static void read_places(int state_fd, const Volume *v, RangeSet *ret)
 {
     for (Stage stage = 0; stage < _STAGE_MAX; stage++)
@@ -94,8 +96,8 @@ static void measure(Devices *x, const Volume *v, DeviceRecord *d)
 
 /* --- sweeps of replay ------------------------------------------------------------------------- */
 
-/* The time of a sweep over the pack's volume by the profile. *ret_share is the share of these reads
- * in the volume's bytes of the pack. 0 or -ENOMEM. */
+/* Predicts the time of a sweep over one volume of the pack with the profile. *ret_share is the
+ * share of this volume's reads in all bytes of the pack. 0 or -ENOMEM. */
 static int predict_sweep(const Pack *pack, const PackVolume *g, const DeviceProfile *profile,
                          usec_t *ret, double *ret_share)
 {
@@ -123,7 +125,7 @@ static int predict_sweep(const Pack *pack, const PackVolume *g, const DeviceProf
 }
 
 /* True if the status belongs to the pack in the state directory and the sweep was not disturbed: it
- * held the boot, or the greeter waited until everything was resident. */
+ * held the boot (`gate`), or it ran at the greeter and everything became resident (`idle`). */
 static bool is_sweep_of(struct json_object *status, const Pack *pack, usec_t *ret_start,
                         usec_t *ret_duration)
 {
@@ -225,7 +227,7 @@ static void load_volume(Devices *x, DevicesMode mode, Volume *v)
         add_sweeps(x, v, d);
     if (mode == DEVICES_MEASURE && x->budget.usec > 0 &&
         (!v->removable || strcmp(v->mountpoint, "/") == 0) &&
-        (!d || (d->measured_realtime != x->now_realtime && /* another subvolume */
+        (!d || (d->measured_realtime != x->now_realtime && /* not done for another subvolume */
                 device_probe_wanted(&d->samples)))) {
         d = device_store_add(&x->store, v->uuid, identity);
         if (d)
@@ -235,7 +237,7 @@ static void load_volume(Devices *x, DevicesMode mode, Volume *v)
         apply(d, v);
 }
 
-/* 0, or an error that was reported. */
+/* Loads the stored measurements. 0, or an error that was reported. */
 static int load_store(Devices *x)
 {
     _cleanup_free_ char *error = NULL;
@@ -270,7 +272,8 @@ void devices_load(const Context *c, int state_fd, DevicesMode mode, VolumeTable 
                 load_volume(&x, mode, &t->volumes[i]);
     if (x.changed) {
         r = state_write_devices(state_fd, &x.store);
-        /* A full or read-only filesystem is reported once: the packs cannot be written either. */
+        /* A full or read-only filesystem is not reported here, because the packs cannot be written
+         * either and that is reported. */
         if (r < 0 && r != -ENOSPC && r != -EDQUOT && r != -EROFS)
             cli_warning(r, "%s/" STATE_DEVICES ": %m", c->state);
     }

@@ -16,7 +16,7 @@
 /* The most applications that are named for a file. */
 #define APPLICATIONS_NAMED 3U
 
-/* The part of a pack for one file. */
+/* What a pack contains of one file. */
 typedef struct PackEntry {
     bool has_pack, found;
     double probability; /* of the file */
@@ -128,7 +128,8 @@ static const char *why(const Context *c, const ModelStage *g, const ModelStageFi
 
 /* --- the applications that use a file --------------------------------------------------------- */
 
-/* The applications of the stage that use the file most often, as "sh, cat". NULL: none is known. */
+/* Returns the paths of the applications of the stage that use the file most often, as "/usr/bin/sh,
+ * /usr/bin/cat"; the caller frees it. NULL: none is known. */
 static char *name_applications(const Model *m, const ModelStage *g, uint32_t file)
 {
     const ModelUse *best[APPLICATIONS_NAMED] = {0};
@@ -221,8 +222,8 @@ static int by_probability(const void *a, const void *b)
     return strcmp(x->path, y->path);
 }
 
-/* The files that the application uses, the most probable first. Without rows if the path is not an
- * application. NULL if out of memory. */
+/* Makes a table of the files that the application uses, the most probable first. The table has no
+ * rows if the file is not an application. NULL if out of memory. */
 static Table *use_table(const Model *m, uint32_t file, uint64_t limit)
 {
     static const Column columns[] = {
@@ -257,7 +258,7 @@ static Table *use_table(const Model *m, uint32_t file, uint64_t limit)
     return t;
 }
 
-/* The file of the application with that name, in any stage. MODEL_NONE if there is none. */
+/* Finds the file of the application with that name, in any stage. MODEL_NONE if there is none. */
 static uint32_t find_application(const Model *m, const char *name)
 {
     for (size_t i = 0; i < m->n_stages; i++)
