@@ -8,10 +8,9 @@
 
 typedef struct Candidate {
     StageObject o;
-    bool is_root,
-            several; /* opened or run by root; opened by several runs, or an executable of a run */
-    uint32_t run;    /* the first that opened it */
-    size_t first;    /* its first event; 0 for an object that only runs refer to */
+    bool is_root, several; /* opened or run by root; opened by several runs, or executed */
+    uint32_t run;          /* the first that opened it */
+    size_t first;          /* its first event; 0 for an object that only runs refer to */
     size_t turn;
 } Candidate;
 

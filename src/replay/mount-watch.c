@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 /* Computes a hash over the mounts that may hold files of a pack: the id, the filesystem and the
- * mount point of each mount. The id alone does not suffice, because the kernel reuses it. */
+ * mount point of each mount. The id alone does not suffice, because the kernel reuses ids. */
 static int fingerprint(const char *root, uint64_t *ret)
 {
     _cleanup_mount_table_ MountTable t = {0};

@@ -26,7 +26,7 @@ typedef struct Sweep {
 } Sweep;
 
 /* Waits for the executor, for signals, for the time limit, and with `gate` for the deadline. False:
- * a signal arrived or the time is up before the replay was done. */
+ * SIGTERM, SIGINT or the time limit came before the replay was done. */
 static bool await(Sweep *s, Replay *replay, Report *report, ReplayResult *result, int *ret_error)
 {
     while (!replay_result(replay, result, ret_error)) {
