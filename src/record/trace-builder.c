@@ -163,7 +163,8 @@ static int add_reclaimed(const StageRecord *s, int fd, usec_t deadline, TraceFil
     return r < 0 ? r : cut;
 }
 
-/* 0, 1 if the ranges are not complete, or -ENOMEM. */
+/* Reads the resident and the reclaimed ranges of the file. 0, 1 if the ranges are not complete, or
+ * -ENOMEM. */
 static int read_residency(StageRecord *s, int path_fd, TraceFile *f)
 {
     usec_t deadline = clock_now(CLOCK_MONOTONIC) + FILE_USEC;

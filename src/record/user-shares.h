@@ -57,7 +57,8 @@ typedef struct UserShares {
  * returned. The row of a user never changes. */
 uint16_t user_shares_row(UserShares *s, uint32_t uid);
 
-/* Charges the user for the amount and returns true if the user may take this amount. */
+/* If the user may take this amount, charges the user for it and returns true; otherwise returns
+ * false. */
 bool user_shares_try_charge(UserShares *s, uint16_t row, Shared what, uint64_t amount);
 
 /* Returns how much more the user may take. */

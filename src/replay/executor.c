@@ -52,7 +52,7 @@
 /* State of a file of the pack. */
 typedef enum FileState {
     FILE_UNTRIED,
-    FILE_SKIPPED, /* and counted */
+    FILE_SKIPPED, /* it could not be opened, and was counted */
     FILE_FOUND,   /* it is the planned file; it is opened again if fd was closed */
 } FileState;
 
@@ -222,7 +222,7 @@ static int acquire_file(Worker *w, const Operation *op, uint32_t index)
     lock(x);
     if (f->state != FILE_FOUND) {
         unlock(x);
-        return -ENOENT; /* the error was counted when the file was opened */
+        return -ENOENT; /* the error was counted when opening the file failed */
     }
     if (f->fd < 0) {
         unlock(x);

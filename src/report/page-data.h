@@ -58,7 +58,7 @@ typedef struct ReportPage {
     const SessionExclusion *exclusions;
     size_t n_sessions;
     const LaunchBenefits *launches;
-    bool names;                   /* the reader may see the applications and files of others */
+    bool names;                   /* the reader may see the applications and files of other users */
     uint32_t uid;                 /* the user whose logins are shown if `names` is false */
     const Timeline *timelines[2]; /* boot and login; NULL: no trace */
     const HeavyList *applications, *files; /* by Stage: boot and login */

@@ -175,7 +175,7 @@ static int add_application(Building *b, const TraceLifetime *l, const uint64_t *
 }
 
 /* Adds each application once, from its first start to its first exit. Its weight is the number of
- * files that it opened. */
+ * its accesses. */
 static int add_applications(Building *b)
 {
     const Trace *t = b->s->trace;

@@ -15,7 +15,7 @@
 typedef enum ReadSeries {
     READ_REPLAY,   /* headstart-replay read it */
     READ_PREPARED, /* an application opened it, and it was in the pack of the replay */
-    READ_DEMAND,   /* an application read it, and it was not in the pack of a replay */
+    READ_DEMAND,   /* an application opened it, and it was not in the pack of a replay */
     _READ_SERIES_MAX,
 } ReadSeries;
 

@@ -11,7 +11,7 @@
 typedef struct CyclePath {
     char *text;   /* path of a file or directory; for metadata the filesystem's UUID */
     bool shipped; /* a distribution ships it, so root owns it: model_path_is_portable() */
-    bool refused; /* cycle_refuse() */
+    bool refused; /* cycle_refuse() has excluded it */
 } CyclePath;
 
 typedef struct CycleObject {

@@ -134,6 +134,6 @@ uint64_t cycle_revision(const Cycle *c);
 /* True if the list excludes the path: see CycleParameters.exclude. */
 bool cycle_excludes(const char *list, const char *path);
 
-/* The latest decision and what it is based on, as JSON for people (docs/formats.md). The caller
- * releases it. NULL if out of memory. */
+/* Returns the latest decision and what it is based on, as JSON for people (docs/formats.md). The
+ * caller releases it. NULL if out of memory. */
 struct json_object *cycle_dump(const Cycle *c);

@@ -6,9 +6,9 @@
  * At most LAUNCH_SETS_MAX sets are read at once. One more start stops the oldest set of the user
  * who has the most sets. The last reads of a stopped set may still be under way, and the set keeps
  * its slot until they have ended. If no slot is free, the new start is not replayed. No start waits
- * in a queue. A user has at most LAUNCH_USER_SLOTS slots, so one user's starts neither stop nor
- * prevent those of another. Further executions of an application within LAUNCH_AGAIN_USEC belong to
- * the same start. */
+ * in a queue. A user has at most LAUNCH_USER_SLOTS slots, so the starts of one user alone cannot
+ * take all slots. Further executions of an application within LAUNCH_AGAIN_USEC belong to the same
+ * start. */
 
 #include "base/macros.h"
 #include "base/time-util.h"

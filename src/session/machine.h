@@ -10,8 +10,8 @@
  * (as systemd's ConditionACPower= defines it). A supply that cannot be read is ignored. */
 bool machine_on_battery(int root_fd);
 
-/* Percent of the last ten seconds in which tasks waited for memory; 0 if the kernel does not report
- * it.
+/* Returns the percentage of the last ten seconds in which tasks waited for memory; 0 if the kernel
+ * does not report it.
  */
 double machine_memory_pressure(int root_fd);
 
